@@ -1,12 +1,16 @@
 //! A run, or an executed plan, as text, JSON, CSV, Markdown or a page with charts. Each format is one file.
 //!
-//! All functions are pure: they turn a folded run or its events into a document. They compute only changes of
-//! scale, merged intervals and quotients of sums. Text from another host is shown without its control
-//! characters, so that no name can control a terminal.
+//! The documents of commands that show no run are modules of their own, such as [`check`], [`doctor`], [`envelope`]
+//! and [`import`].
+//!
+//! All functions are pure: they turn a folded run or its events, or what another crate found, into a document. They
+//! compute only changes of scale, merged intervals and quotients of sums. Text from another host is shown without
+//! its control characters, so that no name can control a terminal.
 
 pub mod check;
 pub mod compare;
 pub mod csv;
+pub mod doctor;
 pub mod envelope;
 mod figure;
 pub mod format;

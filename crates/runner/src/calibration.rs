@@ -1,11 +1,14 @@
-//! Storage of this host's calibration.
+//! Storage of this host's calibration, and how it is measured.
 
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
+use linerate_control::{ControlError, calibrate};
 use linerate_model::{CALIBRATION_SCHEMA, Calibration};
+
+use crate::{CancelToken, now};
 
 /// The environment variable with another file name; empty for no file.
 const FILE_VARIABLE: &str = "LINERATE_CALIBRATION";
@@ -68,11 +71,26 @@ fn read(path: &Path) -> Result<Option<Calibration>, String> {
     Ok(Some(found))
 }
 
+/// Measures the limits of this host, for about ten seconds, and stores them. Returns the file too. `tell` gets what
+/// is measured next, as a text for the user.
+///
+/// # Errors
+/// The calibration failed or could not be stored, or it was cancelled.
+pub fn measure(
+    cancel: &CancelToken,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(Calibration, PathBuf), ControlError> {
+    let found = calibrate(now(), cancel.flag(), tell)?;
+    let file = save(&found)
+        .map_err(|error| ControlError::Local(format!("the calibration could not be saved: {error}")))?;
+    Ok((found, file))
+}
+
 /// Atomically replaces the stored calibration; returns its path.
 ///
 /// # Errors
 /// There is no directory for it, or it is not writable.
-pub fn save(calibration: &Calibration) -> io::Result<PathBuf> {
+fn save(calibration: &Calibration) -> io::Result<PathBuf> {
     let nowhere = || {
         io::Error::new(ErrorKind::NotFound, format!("no home directory, and {FILE_VARIABLE} names no file"))
     };

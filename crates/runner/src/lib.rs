@@ -28,11 +28,13 @@
 //! - [`Measurement`] is the same with all choices: several sinks, an agent that measures instead of this host,
 //!   follow-up runs.
 //! - [`CancelToken`] ends a test early. What was measured until then is kept.
+//! - [`doctor`] checks this host, and [`calibration`] measures its limits.
 
 mod agent;
 mod archive_sink;
 pub mod calibration;
 mod cancel;
+pub mod doctor;
 mod error;
 mod file;
 pub mod lab;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use linerate_model::{CheckSection, CheckStatus, HostCheck};
 use linerate_units::{Bytes, Ratio, Span};
 
-use super::check::{Check, Section, Status};
 use super::facts::Machine;
 
 /// Stolen share of the time above which results suffer.
@@ -17,7 +17,7 @@ const MIN_OPEN_FILES: u64 = 2048;
 const MIN_FREE_MEMORY: Bytes = Bytes::new(256 << 20);
 
 /// All checks of the machine.
-pub(super) fn section(machine: &Machine) -> Section {
+pub(super) fn section(machine: &Machine) -> CheckSection {
     let checks = [
         Some(cores(machine)),
         load(machine),
@@ -29,11 +29,11 @@ pub(super) fn section(machine: &Machine) -> Section {
         memory(machine),
         files(machine),
     ];
-    Section { title: "Machine".to_owned(), checks: checks.into_iter().flatten().collect() }
+    CheckSection { title: "Machine".to_owned(), checks: checks.into_iter().flatten().collect() }
 }
 
-fn cores(machine: &Machine) -> Check {
-    let check = Check::good(
+fn cores(machine: &Machine) -> HostCheck {
+    let check = HostCheck::good(
         "cpu.cores",
         machine.cores.to_string(),
         "data threads and interrupts need not \
@@ -42,28 +42,28 @@ fn cores(machine: &Machine) -> Check {
     if let Some(usable) = machine.usable_cores.filter(|usable| *usable < machine.cores) {
         let value = format!("{usable} of {}", machine.cores);
         let text = "this process may use only some of the CPUs (taskset, cgroup or container)";
-        return Check { value, ..check.but(Status::Note, text) };
+        return HostCheck { value, ..check.judged(CheckStatus::Note, text) };
     }
     if machine.cores == 1 {
-        return check.but(Status::Note, "sending, receiving and interrupts share one CPU");
+        return check.judged(CheckStatus::Note, "sending, receiving and interrupts share one CPU");
     }
     check
 }
 
-fn load(machine: &Machine) -> Option<Check> {
+fn load(machine: &Machine) -> Option<HostCheck> {
     let load = machine.load?;
     let value = format!("{load:.2} on {} CPUs", machine.cores);
-    let check = Check::good("cpu.load", value, "other programs leave the CPUs to the test");
+    let check = HostCheck::good("cpu.load", value, "other programs leave the CPUs to the test");
     if load > MAX_LOAD_PER_CPU * machine.cores as f64 {
         let text = "other programs use the CPUs, which may limit results: stop them, or wait";
-        return Some(check.but(Status::Note, text).remedy("ps aux --sort=-%cpu | head"));
+        return Some(check.judged(CheckStatus::Note, text).with_remedy("ps aux --sort=-%cpu | head"));
     }
     Some(check)
 }
 
-fn governor(machine: &Machine) -> Option<Check> {
+fn governor(machine: &Machine) -> Option<HostCheck> {
     let names: Vec<&str> = machine.governors.iter().map(String::as_str).collect();
-    let check = Check::good("cpu.governor", names.join(", "), "the CPU clock follows the load");
+    let check = HostCheck::good("cpu.governor", names.join(", "), "the CPU clock follows the load");
     if names.is_empty() {
         return None;
     }
@@ -71,93 +71,93 @@ fn governor(machine: &Machine) -> Option<Check> {
         return Some(check);
     }
     let text = "the CPU clock may stay low or rise late, which makes short tests slower than long ones";
-    Some(check.but(Status::Note, text).remedy("cpupower frequency-set -g performance"))
+    Some(check.judged(CheckStatus::Note, text).with_remedy("cpupower frequency-set -g performance"))
 }
 
-fn hypervisor(machine: &Machine) -> Option<Check> {
+fn hypervisor(machine: &Machine) -> Option<HostCheck> {
     let taken = machine.steal_share.and_then(Ratio::new);
     if !machine.is_virtual? {
-        return Some(Check::good("cpu.hypervisor", "none", "no other virtual machine takes CPU time"));
+        return Some(HostCheck::good("cpu.hypervisor", "none", "no other virtual machine takes CPU time"));
     }
     let value = taken.map_or_else(|| "yes".to_owned(), |taken| format!("yes, steal time {taken}"));
-    let check = Check::good("cpu.hypervisor", value, "share of CPU time stolen since boot is small");
+    let check = HostCheck::good("cpu.hypervisor", value, "share of CPU time stolen since boot is small");
     if taken.is_some_and(|taken| taken.get() > MAX_STEAL_SHARE) {
         let text = "other virtual machines take CPU time, so results vary with their load";
-        return Some(check.but(Status::Note, text));
+        return Some(check.judged(CheckStatus::Note, text));
     }
     Some(check)
 }
 
-fn clock_source(machine: &Machine) -> Option<Check> {
+fn clock_source(machine: &Machine) -> Option<HostCheck> {
     let source = machine.clock_source.as_deref()?;
-    let check = Check::good("clock.source", source, "reading the clock costs about ten nanoseconds");
+    let check = HostCheck::good("clock.source", source, "reading the clock costs about ten nanoseconds");
     if matches!(source, "hpet" | "acpi_pm" | "pit" | "jiffies" | "refined-jiffies") {
         let text = "reading the clock costs a microsecond or more, for every timestamped packet";
         let command = "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource";
-        return Some(check.but(Status::Bad, text).remedy(command));
+        return Some(check.judged(CheckStatus::Bad, text).with_remedy(command));
     }
     if source == "xen" {
         let text = "reading the clock is a system call";
         let command = "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource";
-        return Some(check.but(Status::Note, text).remedy(command));
+        return Some(check.judged(CheckStatus::Note, text).with_remedy(command));
     }
     Some(check)
 }
 
-fn resolution(machine: &Machine) -> Check {
+fn resolution(machine: &Machine) -> HostCheck {
     let found = machine.clock_resolution;
-    let check = Check::good(
+    let check = HostCheck::good(
         "clock.resolution",
         Span::from(found).to_string(),
         "resolution of measured \
                                                                                 delays",
     );
     if found > Duration::from_micros(1) {
-        return check.but(
-            Status::Bad,
+        return check.judged(
+            CheckStatus::Bad,
             "delays below this cannot be distinguished; the kernel lacks CONFIG_HIGH_RES_TIMERS",
         );
     }
     check
 }
 
-fn slack(machine: &Machine) -> Option<Check> {
+fn slack(machine: &Machine) -> Option<HostCheck> {
     let found = machine.timer_slack?;
     let check =
-        Check::good("clock.timer_slack", Span::from(found).to_string(), "sleeping threads wake in time");
+        HostCheck::good("clock.timer_slack", Span::from(found).to_string(), "sleeping threads wake in time");
     if found > Duration::from_micros(100) {
         let text = "the kernel may wake sleeping threads late by this time, which disturbs paced sending; \
                     linerate's own pacing threads set a smaller slack";
-        return Some(check.but(Status::Note, text));
+        return Some(check.judged(CheckStatus::Note, text));
     }
     Some(check)
 }
 
-fn memory(machine: &Machine) -> Option<Check> {
+fn memory(machine: &Machine) -> Option<HostCheck> {
     let total = Bytes::new(machine.memory_bytes?);
     let available = Bytes::new(machine.memory_available_bytes?);
     let value = format!("{available} free of {total}");
-    let check = Check::good("memory", value, "room for socket buffers");
+    let check = HostCheck::good("memory", value, "room for socket buffers");
     if available < MIN_FREE_MEMORY {
         return Some(
-            check.but(Status::Note, "socket buffers of fast flows may not fit: stop other programs"),
+            check.judged(CheckStatus::Note, "socket buffers of fast flows may not fit: stop other programs"),
         );
     }
     Some(check)
 }
 
-fn files(machine: &Machine) -> Option<Check> {
+fn files(machine: &Machine) -> Option<HostCheck> {
     let limit = machine.open_files?;
-    let check = Check::good(
+    let check = HostCheck::good(
         "limits.open_files",
         format!("{} now", limit.hard),
         "raised automatically to what a \
                                                                          test needs",
     );
-    let check = Check { value: format!("{}, at most {}", limit.soft, limit.hard), ..check };
+    let check = HostCheck { value: format!("{}, at most {}", limit.soft, limit.hard), ..check };
     if limit.hard < MIN_OPEN_FILES {
         let text = "each stream needs one; tests with many streams are refused";
-        return Some(check.but(Status::Note, text).remedy("ulimit -Hn 1048576"));
+        return Some(check.judged(CheckStatus::Note, text).with_remedy("ulimit -Hn 1048576"));
     }
     Some(check)
 }
@@ -187,8 +187,8 @@ mod tests {
 
     fn complaints(machine: &Machine) -> Vec<String> {
         let section = section(machine);
-        let wrong = section.checks.iter().filter(|check| check.status != Status::Good);
-        wrong.map(|check| format!("{} {}", check.id, check.status.word())).collect()
+        let wrong = section.checks.iter().filter(|check| check.status != CheckStatus::Good);
+        wrong.map(|check| format!("{} {}", check.id, check.status.name())).collect()
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The receive backlog of the CPUs.
 
-use super::check::{Check, Section, Status};
+use linerate_model::{CheckSection, CheckStatus, HostCheck};
+
 use super::facts::Facts;
 
 /// The backlog of each CPU, and the budget of one softirq run.
-pub(super) fn section(facts: &Facts) -> Section {
+pub(super) fn section(facts: &Facts) -> CheckSection {
     let processed: u64 = facts.softnet.iter().map(|row| row.processed).sum();
     let dropped: u64 = facts.softnet.iter().map(|row| row.dropped).sum();
     let squeezed: u64 = facts.softnet.iter().map(|row| row.time_squeeze).sum();
@@ -12,28 +13,28 @@ pub(super) fn section(facts: &Facts) -> Section {
     let mut checks = Vec::new();
     if let Some(packets) = limit("net.core.netdev_max_backlog") {
         let text = format!("packets that can wait for a CPU; none of {processed} was dropped since boot");
-        let mut check = Check::good("net.core.netdev_max_backlog", format!("{packets} packets"), text);
+        let mut check = HostCheck::good("net.core.netdev_max_backlog", format!("{packets} packets"), text);
         if dropped > 0 {
             let text =
                 format!("{dropped} packets were dropped since boot because the queue of a CPU was full");
             let command =
                 format!("sysctl -w net.core.netdev_max_backlog={}", packets.max(1000).saturating_mul(4));
-            check = check.but(Status::Note, text).remedy(command);
+            check = check.judged(CheckStatus::Note, text).with_remedy(command);
         }
         checks.push(check);
     }
     if let Some(packets) = limit("net.core.netdev_budget") {
         let text = "packets per processing round; always enough since boot";
-        let mut check = Check::good("net.core.netdev_budget", format!("{packets} packets"), text);
+        let mut check = HostCheck::good("net.core.netdev_budget", format!("{packets} packets"), text);
         // The budget is used up occasionally under any load; more than once in a thousand packets is a problem.
         if squeezed > processed / 1000 {
             let text = format!("it was exhausted {squeezed} times since boot: the CPU is too slow");
             let command = format!("sysctl -w net.core.netdev_budget={}", packets.saturating_mul(2));
-            check = check.but(Status::Note, text).remedy(command);
+            check = check.judged(CheckStatus::Note, text).with_remedy(command);
         }
         checks.push(check);
     }
-    Section { title: "Receive backlog".to_owned(), checks }
+    CheckSection { title: "Receive backlog".to_owned(), checks }
 }
 
 #[cfg(test)]
@@ -53,8 +54,8 @@ mod tests {
             section(&facts).checks.iter().map(|check| check.status).collect::<Vec<_>>()
         };
         // Columns: processed, dropped, squeezed, hexadecimal.
-        assert_eq!(judge("000f4240 00000000 000003e8"), [Status::Good, Status::Good]);
-        assert_eq!(judge("000f4240 00000001 000003e9"), [Status::Note, Status::Note]);
+        assert_eq!(judge("000f4240 00000000 000003e8"), [CheckStatus::Good, CheckStatus::Good]);
+        assert_eq!(judge("000f4240 00000001 000003e9"), [CheckStatus::Note, CheckStatus::Note]);
     }
 
     #[test]

@@ -1,22 +1,21 @@
 //! The PCI Express slot of a NIC.
 
+use linerate_model::{CheckStatus, HostCheck};
 use linerate_sock::iface::LinkInfo;
 use linerate_sock::proc::nic::PcieLink;
 use linerate_theory::host;
 use linerate_units::Bitrate;
 
-use super::check::{Check, Status};
-
 /// Required capacity of a slot relative to the line rate, since descriptors and completions use it too.
 const SLOT_HEADROOM: f64 = 1.2;
 
 /// Compares the slot with the line rate of its NIC.
-pub(super) fn check(slot: PcieLink, link: &LinkInfo) -> Option<Check> {
+pub(super) fn check(slot: PcieLink, link: &LinkInfo) -> Option<HostCheck> {
     let usable = host::pcie_rate_bps(slot.transfers_per_second, f64::from(slot.lanes))?;
     let usable = Bitrate::from_bps(usable)?;
     let value = format!("{} lanes of {} GT/s", slot.lanes, slot.transfers_per_second / 1e9);
     let text = format!("the slot carries about {usable} in each direction");
-    let check = Check::good(format!("{}.pcie", link.name), value, text);
+    let check = HostCheck::good(format!("{}.pcie", link.name), value, text);
     if link.speed_bps.is_none_or(|speed| usable.bps() >= speed as f64 * SLOT_HEADROOM) {
         return Some(check);
     }
@@ -24,7 +23,7 @@ pub(super) fn check(slot: PcieLink, link: &LinkInfo) -> Option<Check> {
         "the slot carries about {usable} in each direction, less than the line rate; use a wider \
                  slot"
     );
-    Some(check.but(Status::Bad, text))
+    Some(check.judged(CheckStatus::Bad, text))
 }
 
 #[cfg(test)]
@@ -40,7 +39,7 @@ mod tests {
             check(PcieLink { transfers_per_second, lanes }, &link).unwrap().status
         };
         // 16 lanes of 8 GT/s: 107 Gb/s, less than the required 120 for 100 Gb/s.
-        assert_eq!(status(8e9, 16), Status::Bad);
-        assert_eq!(status(16e9, 16), Status::Good);
+        assert_eq!(status(8e9, 16), CheckStatus::Bad);
+        assert_eq!(status(16e9, 16), CheckStatus::Good);
     }
 }

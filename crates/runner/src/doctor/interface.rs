@@ -1,9 +1,9 @@
 //! Interfaces: link, MTU, offloads, queueing, errors, and the NIC's slot.
 
+use linerate_model::{CheckSection, CheckStatus, HostCheck};
 use linerate_sock::iface::{LinkInfo, LinkKind};
 use linerate_units::Bitrate;
 
-use super::check::{Check, Section, Status};
 use super::facts::{Interface, Route};
 use super::slot;
 
@@ -15,7 +15,7 @@ const ETHERNET_MTU: u32 = 1500;
 const FAST_BPS: u64 = 10_000_000_000;
 
 /// All checks of one interface.
-pub(super) fn section(interface: &Interface, cores: usize) -> Section {
+pub(super) fn section(interface: &Interface, cores: usize) -> CheckSection {
     let link = &interface.link;
     let mut checks = vec![carrier(link)];
     if link.has_line_rate() && link.running {
@@ -27,24 +27,28 @@ pub(super) fn section(interface: &Interface, cores: usize) -> Section {
     checks.extend(errors(interface));
     checks.extend(receive_queues(interface, cores));
     checks.extend(interface.card.slot.and_then(|slot| slot::check(slot, link)));
-    Section { title: format!("Interface {} ({})", link.name, kind(link)), checks }
+    CheckSection { title: format!("Interface {} ({})", link.name, kind(link)), checks }
 }
 
 /// The route to a host.
-pub(super) fn route(route: &Route) -> Section {
+pub(super) fn route(route: &Route) -> CheckSection {
     let link = &route.link;
     let speed = link.speed_bps.and_then(bitrate).map_or_else(|| kind(link), |speed| speed.to_string());
     let mut checks = vec![
-        Check::good("route.address", route.peer.to_string(), format!("{} resolves to it", route.host)),
-        Check::good("route.source", route.source.to_string(), "packets to it come from this address"),
-        Check::good("route.interface", &link.name, format!("and are sent through this interface: {speed}")),
+        HostCheck::good("route.address", route.peer.to_string(), format!("{} resolves to it", route.host)),
+        HostCheck::good("route.source", route.source.to_string(), "packets to it come from this address"),
+        HostCheck::good(
+            "route.interface",
+            &link.name,
+            format!("and are sent through this interface: {speed}"),
+        ),
     ];
     if !link.running {
-        let check = Check::good("route.carrier", "no carrier", "");
-        checks.push(check.but(Status::Bad, "an interface without a carrier cannot send"));
+        let check = HostCheck::good("route.carrier", "no carrier", "");
+        checks.push(check.judged(CheckStatus::Bad, "an interface without a carrier cannot send"));
     }
     if let Some(known) = route.path_mtu {
-        let check = Check::good(
+        let check = HostCheck::good(
             "route.mtu",
             format!("{known} B"),
             "largest packet on the path, as far as the \
@@ -52,9 +56,9 @@ pub(super) fn route(route: &Route) -> Section {
         );
         let text =
             format!("a router on the path reported a smaller MTU than the {} B of {}", link.mtu, link.name);
-        checks.push(if known < link.mtu { check.but(Status::Note, text) } else { check });
+        checks.push(if known < link.mtu { check.judged(CheckStatus::Note, text) } else { check });
     }
-    Section { title: format!("Way to {}", route.host), checks }
+    CheckSection { title: format!("Way to {}", route.host), checks }
 }
 
 fn id(link: &LinkInfo, what: &str) -> String {
@@ -83,56 +87,60 @@ fn kind(link: &LinkInfo) -> String {
     }
 }
 
-fn carrier(link: &LinkInfo) -> Check {
-    let check = Check::good(id(link, "carrier"), "yes", "the link has a carrier");
+fn carrier(link: &LinkInfo) -> HostCheck {
+    let check = HostCheck::good(id(link, "carrier"), "yes", "the link has a carrier");
     if link.running {
         return check;
     }
     let text = "enabled but without a carrier: check the cable, the transceiver and the peer's port";
-    Check { value: "no".to_owned(), ..check.but(Status::Note, text) }
+    HostCheck { value: "no".to_owned(), ..check.judged(CheckStatus::Note, text) }
 }
 
-fn speed(link: &LinkInfo) -> Check {
+fn speed(link: &LinkInfo) -> HostCheck {
     const TWO_PAIRS_BPS: u64 = 100_000_000;
     let value =
         link.speed_bps.and_then(bitrate).map_or_else(|| "unknown".to_owned(), |rate| rate.to_string());
-    let check = Check::good(id(link, "speed"), value, "line rate");
+    let check = HostCheck::good(id(link, "speed"), value, "line rate");
     match link.speed_bps {
-        None => check
-            .but(Status::Note, "the driver does not report the line rate, so results have no link ceiling"),
+        None => check.judged(
+            CheckStatus::Note,
+            "the driver does not report the line rate, so results have no link ceiling",
+        ),
         Some(bps) if bps <= TWO_PAIRS_BPS => {
             let text = "gigabit ports fall back to this rate on a cable with only two good pairs";
-            check.but(Status::Note, text).remedy(format!("ethtool -s {} autoneg on", link.name))
+            check.judged(CheckStatus::Note, text).with_remedy(format!("ethtool -s {} autoneg on", link.name))
         }
         Some(_) => check,
     }
 }
 
-fn duplex(link: &LinkInfo) -> Option<Check> {
-    let check = Check::good(id(link, "duplex"), "full", "both directions at the same time");
+fn duplex(link: &LinkInfo) -> Option<HostCheck> {
+    let check = HostCheck::good(id(link, "duplex"), "full", "both directions at the same time");
     if link.full_duplex? {
         return Some(check);
     }
     let text = "sending and receiving collide; usually one end negotiates and the other has a fixed setting";
-    let check = Check { value: "half".to_owned(), ..check.but(Status::Bad, text) };
-    Some(check.remedy(format!("ethtool -s {} autoneg on", link.name)))
+    let check = HostCheck { value: "half".to_owned(), ..check.judged(CheckStatus::Bad, text) };
+    Some(check.with_remedy(format!("ethtool -s {} autoneg on", link.name)))
 }
 
-fn mtu(link: &LinkInfo) -> Check {
-    let check = Check::good(id(link, "mtu"), format!("{} B", link.mtu), "largest packet");
+fn mtu(link: &LinkInfo) -> HostCheck {
+    let check = HostCheck::good(id(link, "mtu"), format!("{} B", link.mtu), "largest packet");
     let remedy = format!("ip link set {} mtu {ETHERNET_MTU}", link.name);
     if link.mtu < IPV6_MTU {
-        return check.but(Status::Bad, "IPv6 does not work below 1280").remedy(remedy);
+        return check.judged(CheckStatus::Bad, "IPv6 does not work below 1280").with_remedy(remedy);
     }
     if link.mtu < ETHERNET_MTU {
-        return check
-            .but(Status::Note, "headers have a larger share than on plain Ethernet; expected for a tunnel");
+        return check.judged(
+            CheckStatus::Note,
+            "headers have a larger share than on plain Ethernet; expected for a tunnel",
+        );
     }
     check
 }
 
 /// Without offloads, every packet of a fast flow costs the CPU as much as a GSO or GRO packet of many segments.
-fn offloads(link: &LinkInfo) -> Vec<Check> {
+fn offloads(link: &LinkInfo) -> Vec<HostCheck> {
     let found = &link.offloads;
     // Only a NIC can do these; a virtual interface passes GSO packets on.
     let card = matches!(link.kind, LinkKind::Physical | LinkKind::Paravirtual);
@@ -144,67 +152,76 @@ fn offloads(link: &LinkInfo) -> Vec<Check> {
         ("rx", found.rx_checksum.filter(|_| card), "the NIC verifies checksums"),
     ];
     let judge = |(name, on, good): (&str, Option<bool>, &str)| {
-        let check = Check::good(id(link, name), "on", good);
+        let check = HostCheck::good(id(link, name), "on", good);
         if on? {
             return Some(check);
         }
         let text = "the CPU does this for every packet, which reduces the rate above about 1 Gb/s";
-        let check = Check { value: "off".to_owned(), ..check.but(Status::Note, text) };
-        Some(check.remedy(format!("ethtool -K {} {name} on", link.name)))
+        let check = HostCheck { value: "off".to_owned(), ..check.judged(CheckStatus::Note, text) };
+        Some(check.with_remedy(format!("ethtool -K {} {name} on", link.name)))
     };
     settings.into_iter().filter_map(judge).collect()
 }
 
-fn discipline(link: &LinkInfo) -> Option<Check> {
+fn discipline(link: &LinkInfo) -> Option<HostCheck> {
     let name = link.discipline.as_deref()?;
     let check =
-        Check::good(id(link, "qdisc"), name, "this qdisc does not delay or drop packets deliberately");
+        HostCheck::good(id(link, "qdisc"), name, "this qdisc does not delay or drop packets deliberately");
     let remove = format!("tc qdisc del dev {} root", link.name);
     Some(match name {
-        "netem" => check.but(Status::Bad, "netem delays or drops packets deliberately").remedy(remove),
-        "tbf" | "htb" | "hfsc" | "cbq" => {
-            check.but(Status::Bad, "a shaper may limit the rate to less than the line rate").remedy(remove)
+        "netem" => {
+            check.judged(CheckStatus::Bad, "netem delays or drops packets deliberately").with_remedy(remove)
         }
+        "tbf" | "htb" | "hfsc" | "cbq" => check
+            .judged(CheckStatus::Bad, "a shaper may limit the rate to less than the line rate")
+            .with_remedy(remove),
         "pfifo_fast" | "pfifo" | "bfifo" => {
             let text = "one queue for all flows: a bulk flow delays the others, and UDP is not paced";
-            check.but(Status::Note, text).remedy(format!("tc qdisc replace dev {} root fq", link.name))
+            check
+                .judged(CheckStatus::Note, text)
+                .with_remedy(format!("tc qdisc replace dev {} root fq", link.name))
         }
         _ => check,
     })
 }
 
-fn errors(interface: &Interface) -> Option<Check> {
+fn errors(interface: &Interface) -> Option<HostCheck> {
     let (received, sent) = (interface.counters?.received, interface.counters?.sent);
     let link = &interface.link;
     let (errors, dropped) = (received.errors + sent.errors, received.dropped + sent.dropped);
     let value = format!("{errors} errors, {dropped} drops");
-    let check = Check::good(id(link, "errors"), value, "since the interface was created");
+    let check = HostCheck::good(id(link, "errors"), value, "since the interface was created");
     if errors > 0 {
         let text = "damaged frames come from cables, transceivers or a duplex mismatch; the count should not grow \
              during tests";
-        return Some(check.but(Status::Note, text).remedy(format!("ethtool -S {}", link.name)));
+        return Some(check.judged(CheckStatus::Note, text).with_remedy(format!("ethtool -S {}", link.name)));
     }
     // A few packets of unknown protocols are dropped on every host.
     if dropped.saturating_mul(1000) > received.packets + sent.packets {
         let text = "more than one packet in a thousand was dropped on this host: the rings are too small or the \
              CPU is too slow";
-        return Some(check.but(Status::Note, text).remedy(format!("ethtool -S {}", link.name)));
+        return Some(check.judged(CheckStatus::Note, text).with_remedy(format!("ethtool -S {}", link.name)));
     }
     Some(check)
 }
 
-fn receive_queues(interface: &Interface, cores: usize) -> Option<Check> {
+fn receive_queues(interface: &Interface, cores: usize) -> Option<HostCheck> {
     let link = &interface.link;
     if !matches!(link.kind, LinkKind::Physical | LinkKind::Paravirtual) {
         return None;
     }
     let queues = interface.card.receive_queues?;
-    let check = Check::good(id(link, "queues"), queues.to_string(), "receive queues, each served by one CPU");
+    let check =
+        HostCheck::good(id(link, "queues"), queues.to_string(), "receive queues, each served by one CPU");
     if queues > 1 || cores == 1 || link.speed_bps.is_none_or(|speed| speed < FAST_BPS) {
         return Some(check);
     }
     let text = "one CPU receives all packets, regardless of the number of flows";
-    Some(check.but(Status::Note, text).remedy(format!("ethtool -L {} combined {cores}", link.name)))
+    Some(
+        check
+            .judged(CheckStatus::Note, text)
+            .with_remedy(format!("ethtool -L {} combined {cores}", link.name)),
+    )
 }
 
 #[cfg(test)]
@@ -236,8 +253,8 @@ mod tests {
     /// The checks that are not good, as `name status`.
     fn complaints(interface: &Interface) -> Vec<String> {
         let section = section(interface, 8);
-        let wrong = section.checks.iter().filter(|check| check.status != Status::Good);
-        wrong.map(|check| format!("{} {}", check.id, check.status.word())).collect()
+        let wrong = section.checks.iter().filter(|check| check.status != CheckStatus::Good);
+        wrong.map(|check| format!("{} {}", check.id, check.status.name())).collect()
     }
 
     #[test]
@@ -299,8 +316,8 @@ mod tests {
                 route(&Route { host: "peer".to_owned(), peer, source: peer, link: link.clone(), path_mtu });
             found.checks.last().map(|check| (check.id.clone(), check.status))
         };
-        assert_eq!(at(Some(1500)), Some(("route.mtu".to_owned(), Status::Good)));
-        assert_eq!(at(Some(1400)), Some(("route.mtu".to_owned(), Status::Note)));
-        assert_eq!(at(None), Some(("route.interface".to_owned(), Status::Good)));
+        assert_eq!(at(Some(1500)), Some(("route.mtu".to_owned(), CheckStatus::Good)));
+        assert_eq!(at(Some(1400)), Some(("route.mtu".to_owned(), CheckStatus::Note)));
+        assert_eq!(at(None), Some(("route.interface".to_owned(), CheckStatus::Good)));
     }
 }

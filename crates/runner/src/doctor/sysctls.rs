@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::{CheckSection, CheckStatus, HostCheck};
 use linerate_theory::bdp::{self, LinuxBuffer};
 use linerate_units::{Bitrate, Bytes, Span};
 
-use super::check::{Check, Section, Status};
 use super::facts::Facts;
 
 /// All sysctls that are checked.
@@ -50,7 +50,7 @@ impl Target {
 }
 
 /// The largest buffers that the kernel grants, compared with the path.
-pub(super) fn windows(facts: &Facts, target: Target) -> Section {
+pub(super) fn windows(facts: &Facts, target: Target) -> CheckSection {
     let autotuned = [
         ("net.ipv4.tcp_rmem", LinuxBuffer::Receive, "window of a receiving flow"),
         ("net.ipv4.tcp_wmem", LinuxBuffer::Send, "window of a sending flow"),
@@ -59,10 +59,10 @@ pub(super) fn windows(facts: &Facts, target: Target) -> Section {
         ("net.core.rmem_max", "largest receive buffer that a program can request (-w, and UDP)"),
         ("net.core.wmem_max", "largest send buffer that a program can request (-w, and UDP)"),
     ];
-    let mut checks: Vec<Check> = Vec::new();
+    let mut checks: Vec<HostCheck> = Vec::new();
     checks.extend(autotuned.into_iter().filter_map(|buffer| autotuned_buffer(facts, target, buffer)));
     checks.extend(asked.iter().filter_map(|(name, what)| askable_buffer(facts, target, name, what)));
-    Section { title: "TCP windows".to_owned(), checks }
+    CheckSection { title: "TCP windows".to_owned(), checks }
 }
 
 /// Autotuning grows buffers up to the last of three numbers.
@@ -70,14 +70,14 @@ fn autotuned_buffer(
     facts: &Facts,
     target: Target,
     (name, buffer, what): (&'static str, LinuxBuffer, &str),
-) -> Option<Check> {
+) -> Option<HostCheck> {
     let setting = facts.sysctls.get(name)?;
     let [least, first, most] = numbers(setting)?;
     let window = Bytes::new(buffer.window_bytes(most as f64)? as u64);
     let (rate, bdp) = (target.rate_with(window)?, target.bdp()?);
     let value = format!("{} at most", Bytes::new(most));
     let text = format!("{what} up to {window}: {rate} over {}", target.rtt);
-    let check = Check::good(name, value, text);
+    let check = HostCheck::good(name, value, text);
     if window >= bdp {
         return Some(check);
     }
@@ -87,19 +87,19 @@ fn autotuned_buffer(
         target.rtt
     );
     let command = format!("sysctl -w {name}='{least} {first} {needed}'");
-    Some(check.but(Status::Bad, text).remedy(command))
+    Some(check.judged(CheckStatus::Bad, text).with_remedy(command))
 }
 
-fn askable_buffer(facts: &Facts, target: Target, name: &'static str, what: &str) -> Option<Check> {
+fn askable_buffer(facts: &Facts, target: Target, name: &'static str, what: &str) -> Option<HostCheck> {
     let limit = Bytes::new(facts.sysctls.get(name)?.parse().ok()?);
     let bdp = target.bdp()?;
-    let check = Check::good(name, limit.to_string(), format!("largest {what}"));
+    let check = HostCheck::good(name, limit.to_string(), format!("largest {what}"));
     if limit >= bdp {
         return Some(check);
     }
     let text = format!("{what}; it is smaller than the BDP of the path, {bdp}");
     let command = format!("sysctl -w {name}={}", bdp.get().checked_next_power_of_two()?);
-    Some(check.but(Status::Note, text).remedy(command))
+    Some(check.judged(CheckStatus::Note, text).with_remedy(command))
 }
 
 fn numbers(setting: &str) -> Option<[u64; 3]> {
@@ -114,7 +114,7 @@ struct BooleanSysctl {
     wanted: &'static [&'static str],
     good: &'static str,
     /// Judgement of any other value.
-    otherwise: Status,
+    otherwise: CheckStatus,
     wrong: &'static str,
 }
 
@@ -123,14 +123,14 @@ const BOOLEAN_SYSCTLS: [BooleanSysctl; 6] = [
         name: "net.ipv4.tcp_window_scaling",
         wanted: &["1"],
         good: "windows may exceed 64 KiB",
-        otherwise: Status::Bad,
+        otherwise: CheckStatus::Bad,
         wrong: "windows cannot exceed 64 KiB if this is off on either side: 25 Mb/s over 21 ms",
     },
     BooleanSysctl {
         name: "net.ipv4.tcp_timestamps",
         wanted: &["1", "2"],
         good: "round trips are measured on every segment; costs 12 bytes per segment",
-        otherwise: Status::Note,
+        otherwise: CheckStatus::Note,
         wrong: "round trips are measured only once per window, and at high rates old segments cannot be \
                 distinguished from new ones",
     },
@@ -138,72 +138,72 @@ const BOOLEAN_SYSCTLS: [BooleanSysctl; 6] = [
         name: "net.ipv4.tcp_sack",
         wanted: &["1"],
         good: "several losses in one window are repaired in one round trip",
-        otherwise: Status::Bad,
+        otherwise: CheckStatus::Bad,
         wrong: "each loss in a window costs a separate round trip, or a timeout",
     },
     BooleanSysctl {
         name: "net.ipv4.tcp_moderate_rcvbuf",
         wanted: &["1"],
         good: "receive windows grow with the path",
-        otherwise: Status::Bad,
+        otherwise: CheckStatus::Bad,
         wrong: "receive windows stay at the middle value of tcp_rmem, whatever its last value allows",
     },
     BooleanSysctl {
         name: "net.ipv4.tcp_mtu_probing",
         wanted: &["1", "2"],
         good: "MTU black holes on the path are detected",
-        otherwise: Status::Note,
+        otherwise: CheckStatus::Note,
         wrong: "on a path with a smaller MTU whose ICMP messages are filtered, connections open and then hang",
     },
     BooleanSysctl {
         name: "net.ipv4.tcp_no_metrics_save",
         wanted: &["1"],
         good: "tests are independent of earlier ones",
-        otherwise: Status::Note,
+        otherwise: CheckStatus::Note,
         wrong: "a new connection starts with metrics of earlier ones to the same host, so repeated tests \
                 are not independent",
     },
 ];
 
 /// Boolean sysctls, congestion control and queueing.
-pub(super) fn tcp(facts: &Facts) -> Section {
-    let mut checks: Vec<Check> =
+pub(super) fn tcp(facts: &Facts) -> CheckSection {
+    let mut checks: Vec<HostCheck> =
         BOOLEAN_SYSCTLS.iter().filter_map(|switch| switched(&facts.sysctls, switch)).collect();
     checks.extend(congestion(&facts.sysctls));
     checks.extend(discipline(&facts.sysctls));
-    Section { title: "TCP".to_owned(), checks }
+    CheckSection { title: "TCP".to_owned(), checks }
 }
 
-fn switched(sysctls: &BTreeMap<&str, String>, switch: &BooleanSysctl) -> Option<Check> {
+fn switched(sysctls: &BTreeMap<&str, String>, switch: &BooleanSysctl) -> Option<HostCheck> {
     let value = sysctls.get(switch.name)?;
-    let check = Check::good(switch.name, value, switch.good);
+    let check = HostCheck::good(switch.name, value, switch.good);
     if switch.wanted.contains(&value.as_str()) {
         return Some(check);
     }
-    Some(check.but(switch.otherwise, switch.wrong).remedy(format!("sysctl -w {}=1", switch.name)))
+    Some(check.judged(switch.otherwise, switch.wrong).with_remedy(format!("sysctl -w {}=1", switch.name)))
 }
 
-fn congestion(sysctls: &BTreeMap<&str, String>) -> Option<Check> {
+fn congestion(sysctls: &BTreeMap<&str, String>) -> Option<HostCheck> {
     const NAME: &str = "net.ipv4.tcp_congestion_control";
     let chosen = sysctls.get(NAME)?;
     let available = sysctls.get("net.ipv4.tcp_available_congestion_control").map_or("", String::as_str);
-    let check = Check::good(NAME, chosen, format!("available: {available}"));
+    let check = HostCheck::good(NAME, chosen, format!("available: {available}"));
     if chosen != "reno" {
         return Some(check);
     }
     let text = "after a loss it grows by one segment per round trip, which takes minutes on a fast long path";
-    Some(check.but(Status::Note, text).remedy(format!("sysctl -w {NAME}=cubic")))
+    Some(check.judged(CheckStatus::Note, text).with_remedy(format!("sysctl -w {NAME}=cubic")))
 }
 
-fn discipline(sysctls: &BTreeMap<&str, String>) -> Option<Check> {
+fn discipline(sysctls: &BTreeMap<&str, String>) -> Option<HostCheck> {
     const NAME: &str = "net.core.default_qdisc";
     let chosen = sysctls.get(NAME)?;
-    let check = Check::good(NAME, chosen, "on new interfaces, flows share the line fairly");
+    let check = HostCheck::good(NAME, chosen, "on new interfaces, flows share the line fairly");
     match chosen.as_str() {
         "fq" | "fq_codel" | "cake" => Some(check),
         _ => {
             let text = "all flows share one queue, and the kernel does not pace UDP sockets";
-            Some(check.but(Status::Note, text).remedy(format!("sysctl -w {NAME}=fq")))
+            Some(check.judged(CheckStatus::Note, text).with_remedy(format!("sysctl -w {NAME}=fq")))
         }
     }
 }
@@ -225,7 +225,7 @@ mod tests {
     fn the_usual_receive_buffer_is_too_small_for_a_gigabit_over_100_ms() {
         let found = windows(&facts(&[("net.ipv4.tcp_rmem", "4096 131072 6291456")]), gigabit());
         let check = &found.checks[0];
-        assert_eq!(check.status, Status::Bad);
+        assert_eq!(check.status, CheckStatus::Bad);
         // Half of 6 MiB every 100 ms: 3145728 * 8 / 0.1 s.
         assert!(check.text.contains("251.7 Mb/s"), "{}", check.text);
         // The path holds 12.5 MB; twice that is 25 MB, and the next power of two is 2^25.
@@ -240,16 +240,16 @@ mod tests {
             windows(&facts(&[(name, &text)]), gigabit()).checks[0].status
         };
         // 12.5 MB is half of a receive buffer, or all of a send buffer.
-        assert_eq!(status("net.ipv4.tcp_rmem", 25_000_000), Status::Good);
-        assert_eq!(status("net.ipv4.tcp_rmem", 24_999_998), Status::Bad);
-        assert_eq!(status("net.ipv4.tcp_wmem", 12_500_000), Status::Good);
-        assert_eq!(status("net.ipv4.tcp_wmem", 12_499_999), Status::Bad);
+        assert_eq!(status("net.ipv4.tcp_rmem", 25_000_000), CheckStatus::Good);
+        assert_eq!(status("net.ipv4.tcp_rmem", 24_999_998), CheckStatus::Bad);
+        assert_eq!(status("net.ipv4.tcp_wmem", 12_500_000), CheckStatus::Good);
+        assert_eq!(status("net.ipv4.tcp_wmem", 12_499_999), CheckStatus::Bad);
     }
 
     #[test]
     fn the_limit_for_programs_is_only_a_note() {
         let found = windows(&facts(&[("net.core.rmem_max", "212992")]), gigabit());
-        assert_eq!(found.checks[0].status, Status::Note);
+        assert_eq!(found.checks[0].status, CheckStatus::Note);
         assert_eq!(found.checks[0].remedy.as_deref(), Some("sysctl -w net.core.rmem_max=16777216"));
     }
 
@@ -259,7 +259,7 @@ mod tests {
             let good = tcp(&facts(&[(switch.name, switch.wanted[0])]));
             assert_eq!(
                 (good.checks[0].status, &good.checks[0].remedy),
-                (Status::Good, &None),
+                (CheckStatus::Good, &None),
                 "{}",
                 switch.name
             );
@@ -272,10 +272,10 @@ mod tests {
     #[test]
     fn reno_and_a_single_queue_are_notes() {
         let status = |name, value| tcp(&facts(&[(name, value)])).checks[0].status;
-        assert_eq!(status("net.ipv4.tcp_congestion_control", "cubic"), Status::Good);
-        assert_eq!(status("net.ipv4.tcp_congestion_control", "reno"), Status::Note);
-        assert_eq!(status("net.core.default_qdisc", "fq"), Status::Good);
-        assert_eq!(status("net.core.default_qdisc", "pfifo_fast"), Status::Note);
+        assert_eq!(status("net.ipv4.tcp_congestion_control", "cubic"), CheckStatus::Good);
+        assert_eq!(status("net.ipv4.tcp_congestion_control", "reno"), CheckStatus::Note);
+        assert_eq!(status("net.core.default_qdisc", "fq"), CheckStatus::Good);
+        assert_eq!(status("net.core.default_qdisc", "pfifo_fast"), CheckStatus::Note);
     }
 
     #[test]

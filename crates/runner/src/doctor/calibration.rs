@@ -1,94 +1,67 @@
 //! The limits of this host, from its own calibration.
 
-use std::sync::atomic::AtomicBool;
-
-use linerate_control::{ControlError, calibrate, host_info};
-use linerate_model::{Calibration, LoopbackRate};
-
-use super::check::{Check, Section, Status};
-use crate::{print, terminal};
-use linerate_runner::{calibration, now};
+use linerate_control::host_info;
+use linerate_model::{Calibration, CheckSection, CheckStatus, HostCheck, LoopbackRate};
 
 /// The command that creates or renews a calibration.
 const REMEDY: &str = "linerate doctor --calibrate";
 
-/// Calibrates this host and stores the result.
-///
-/// # Errors
-/// The calibration failed or could not be stored, or `stop` was set.
-pub(super) fn measure(stop: &AtomicBool) -> Result<Calibration, ControlError> {
-    let mut tell = |what: &str| match terminal::watched() {
-        true => print::live(&format!("calibrating: {what}")),
-        false => print::note(format!("calibrating: {what}")),
-    };
-    let found = calibrate(now(), stop, &mut tell);
-    if terminal::watched() {
-        print::live("");
-    }
-    let found = found?;
-    match calibration::save(&found) {
-        Ok(path) => print::note(format!("kept in {}", path.display())),
-        Err(error) => {
-            return Err(ControlError::Local(format!("the calibration could not be saved: {error}")));
-        }
-    }
-    Ok(found)
-}
-
 /// The results of the calibration, and whether it is still valid.
-pub(super) fn section(found: Option<&Calibration>) -> Section {
-    Section { title: "Limits of this host".to_owned(), checks: checks(found) }
+pub(super) fn section(found: Option<&Calibration>) -> CheckSection {
+    CheckSection { title: "Limits of this host".to_owned(), checks: checks(found) }
 }
 
-fn checks(found: Option<&Calibration>) -> Vec<Check> {
+fn checks(found: Option<&Calibration>) -> Vec<HostCheck> {
     const REASON: &str = "results then state their uncertainty and whether the host was the limit";
     let Some(found) = found else {
-        let check = Check::good("calibration", "none", REASON);
-        return vec![check.but(Status::Note, format!("not measured yet; {REASON}")).remedy(REMEDY)];
+        let check = HostCheck::good("calibration", "none", REASON);
+        return vec![
+            check.judged(CheckStatus::Note, format!("not measured yet; {REASON}")).with_remedy(REMEDY),
+        ];
     };
     let when = format!("{} by linerate {}", found.measured_at, found.linerate);
-    let check = Check::good("calibration", when, REASON);
+    let check = HostCheck::good("calibration", when, REASON);
     let changes = found.outdated_by(&host_info(None));
     if !changes.is_empty() {
         let text = format!(
             "this host has changed since the calibration ({}): its limits are not used",
             changes.join(", ")
         );
-        return vec![check.but(Status::Note, text).remedy(REMEDY)];
+        return vec![check.judged(CheckStatus::Note, text).with_remedy(REMEDY)];
     }
     let mut checks = vec![check];
     checks.extend(found.loopback.iter().map(loopback));
     checks.extend(grain(found));
     checks.extend(found.pacing.map(|pacing| {
         let value = format!("{} off {}", pacing.error, pacing.asked_bps);
-        Check::good("calibration.pacing", value, "deviation of the offered rate from the requested rate")
+        HostCheck::good("calibration.pacing", value, "deviation of the offered rate from the requested rate")
     }));
     checks.extend(found.memory_copy.iter().map(|copy| {
         let id = format!("calibration.copy.{}", copy.block_bytes.get());
         let text = "upper limit on one core for transfers that copy blocks of this size";
-        Check::good(id, copy.bitrate_bps.to_string(), text)
+        HostCheck::good(id, copy.bitrate_bps.to_string(), text)
     }));
     checks
 }
 
-fn loopback(mode: &LoopbackRate) -> Check {
+fn loopback(mode: &LoopbackRate) -> HostCheck {
     let way = mode.method.as_ref().map(|way| format!("_{way}")).unwrap_or_default();
     let id = format!("calibration.{}{way}.{}", mode.transport.name(), mode.streams);
     let value = format!("{} in blocks of {}", mode.bitrate_bps, mode.length_bytes);
-    Check::good(id, value, "rate over loopback, with both ends on this host")
+    HostCheck::good(id, value, "rate over loopback, with both ends on this host")
 }
 
-fn grain(found: &Calibration) -> Vec<Check> {
+fn grain(found: &Calibration) -> Vec<HostCheck> {
     let wake_up = found.wake_up.map(|late| {
         let value = format!("median {}, 99 % within {}", late.p50_ns, late.p99_ns);
-        Check::good("calibration.wake_up", value, "wake-up latency of a thread: the error of every time")
+        HostCheck::good("calibration.wake_up", value, "wake-up latency of a thread: the error of every time")
     });
     let calls = [
         ("calibration.syscall", found.syscall, "cost of an empty system call"),
         ("calibration.clock_read", found.clock_read, "cost of reading the clock"),
     ];
     let calls =
-        calls.into_iter().filter_map(|(id, time, text)| Some(Check::good(id, time?.to_string(), text)));
+        calls.into_iter().filter_map(|(id, time, text)| Some(HostCheck::good(id, time?.to_string(), text)));
     wake_up.into_iter().chain(calls).collect()
 }
 
@@ -99,13 +72,13 @@ mod tests {
     #[test]
     fn a_calibration_that_is_missing_or_outdated_is_noted_with_its_remedy() {
         let missing = &checks(None)[0];
-        assert_eq!((missing.status, missing.remedy.as_deref()), (Status::Note, Some(REMEDY)));
+        assert_eq!((missing.status, missing.remedy.as_deref()), (CheckStatus::Note, Some(REMEDY)));
         let elsewhere = Calibration { kernel: "another".into(), ..Calibration::default() };
         let outdated = checks(Some(&elsewhere));
-        assert_eq!((outdated.len(), outdated[0].status), (1, Status::Note));
+        assert_eq!((outdated.len(), outdated[0].status), (1, CheckStatus::Note));
         assert!(outdated[0].text.contains("kernel"), "{outdated:?}");
         let here = host_info(None);
         let holds = Calibration { kernel: here.kernel, cpu: here.cpu, cores: here.cores, ..elsewhere };
-        assert_eq!(checks(Some(&holds))[0].status, Status::Good);
+        assert_eq!(checks(Some(&holds))[0].status, CheckStatus::Good);
     }
 }
