@@ -58,26 +58,24 @@ pub fn runs(text: &str, tool: Option<&str>, from: &Imported) -> Result<ImportedR
     let readings = read(text, tool)?;
     let mut runs = Vec::new();
     let mut twins = BTreeMap::new();
-    let mut has_logs = false;
+    let mut has_logs = None;
     for reading in &readings {
-        if reading.tool == OWN_PROGRAM && !std::mem::replace(&mut has_logs, true) {
-            runs.extend(own_logs(text));
+        let ours = reading.tool == OWN_PROGRAM;
+        if ours && has_logs.is_none() {
+            let logs = own_logs(text);
+            has_logs = Some(!logs.is_empty());
+            runs.extend(logs);
         }
-        runs.extend(of_reading(reading, from, &mut twins, &runs));
+        // The tests of our own logs are already imported as logs.
+        if !(ours && has_logs == Some(true)) {
+            runs.extend(of_reading(reading, from, &mut twins));
+        }
     }
     Ok(ImportedRuns { runs, unread: readings.into_iter().flat_map(|reading| reading.unread).collect() })
 }
 
-fn of_reading(
-    reading: &Reading,
-    from: &Imported,
-    twins: &mut BTreeMap<String, u32>,
-    logs: &[ImportedRun],
-) -> Vec<ImportedRun> {
-    // The tests of our own logs are already imported as logs.
-    let mine = reading.tool == OWN_PROGRAM && logs.iter().any(|found| found.tool == OWN_PROGRAM);
-    let tests = reading.tests.iter().filter(|_| !mine);
-    let runs = tests.map(|test| {
+fn of_reading(reading: &Reading, from: &Imported, twins: &mut BTreeMap<String, u32>) -> Vec<ImportedRun> {
+    let runs = reading.tests.iter().map(|test| {
         let twin = twins.entry(name(reading, test, 0)).or_default();
         let run = ForeignText::from(name(reading, test, *twin));
         *twin += 1;
@@ -143,11 +141,12 @@ mod tests {
 
     #[test]
     fn the_same_result_twice_in_a_text_is_two_runs_with_the_same_names_every_time() {
-        let found = imported(&TTCP.repeat(2));
+        let result = fixture("iperf3/v321-udp-loss.json");
+        let found = imported(&result.repeat(2));
         let names: Vec<&str> = found.runs.iter().map(|run| run.run.as_str()).collect();
         assert!(names.len() == 2 && names[0] != names[1], "{names:?}");
-        assert_eq!(imported(&TTCP.repeat(2)), found);
-        assert_eq!(imported(TTCP).runs[0].run, names[0]);
+        assert_eq!(imported(&result.repeat(2)), found);
+        assert_eq!(imported(&result).runs[0].run, names[0]);
         for run in &found.runs {
             assert!(run.events.iter().all(|event| event.run == run.run));
             assert!(run.events.iter().map(|event| event.seq).eq(0..run.events.len() as u64));
@@ -161,6 +160,15 @@ mod tests {
         assert_eq!(found.runs.len(), 1);
         let events: Vec<Event> = log.lines().map(|line| Event::read(line).unwrap()).collect();
         assert_eq!((&found.runs[0].events, &found.runs[0].run), (&events, &events[0].run));
+    }
+
+    #[test]
+    fn a_result_of_ours_after_one_of_another_program_is_not_lost() {
+        let ours = fixture("linerate/loopback.json");
+        let (alone, other) = (imported(&ours).runs.len(), fixture("iperf3/v321-udp-loss.json"));
+        let found = imported(&format!("{ours}\n{other}\n{ours}\n"));
+        let tools: Vec<&str> = found.runs.iter().map(|run| run.tool.as_str()).collect();
+        assert_eq!((alone, tools), (1, vec!["linerate", "iperf3", "linerate"]));
     }
 
     #[test]
