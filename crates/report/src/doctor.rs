@@ -86,7 +86,7 @@ impl<'c> DoctorDocument<'c> {
 pub fn text(mut page: Page, checkup: &HostCheckup, verbose: bool) -> String {
     let judged = checkup.judged_for;
     let count = |status| checkup.checks().filter(|check| check.status == status).count();
-    let bdp = judged.bdp.map_or_else(String::new, |bdp| format!("with a BDP of {bdp}"));
+    let bdp = judged.bdp.map_or_else(String::new, |bdp| format!(", with a BDP of {bdp}"));
     page.remark(
         0,
         Ink::Plain,
@@ -189,7 +189,9 @@ mod tests {
     fn a_person_sees_what_is_wrong_with_its_remedy_and_good_settings_in_short() {
         let brief = text(Page::new(80, false), &checkup(), false);
         let (summary, sections) = brief.split_once("\n\n").unwrap();
-        assert!(summary.starts_with("1 good, 1 to note, 1 bad, for one flow of 1.000 Gb/s over 21 ms"));
+        let summary = summary.replace('\n', " ");
+        let counted = "1 good, 1 to note, 1 bad, for one flow of 1.000 Gb/s over 21 ms, with a BDP of 2.5";
+        assert!(summary.starts_with(counted), "{summary}");
         expect![[r#"
             TCP
               good  net.ipv4.tcp_sack  1
