@@ -72,12 +72,7 @@ impl Signals {
         STOP_SIGNALS.into_iter().try_for_each(|signal| flag::register(signal, Arc::clone(&nobody)).map(drop))
     }
 
-    /// The flag that is set when a signal has arrived.
-    pub(crate) fn stop(&self) -> &Arc<AtomicBool> {
-        &self.stop
-    }
-
-    /// The same flag, for the runner.
+    /// Cancelled when a signal has arrived.
     pub(crate) fn cancel(&self) -> CancelToken {
         CancelToken::from(Arc::clone(&self.stop))
     }

@@ -1,6 +1,6 @@
 //! `linerate history`, `show` and `export`.
 
-use linerate_archive::{ArchiveError, Filter, SqliteArchive, Store, default_path, open};
+use linerate_archive::{ArchiveError, Filter, SqliteArchive, Store};
 use linerate_model::{Body, Event, PlanRecord, RunHead, RunRecord};
 use linerate_report::picture::Pictures;
 use linerate_report::{Format, FormatError, HistoryDocument, RunRow, View, history_table};
@@ -11,10 +11,7 @@ use crate::exit::Exit;
 use crate::{print, terminal};
 
 pub(in crate::cmd) fn archive(args: &ArchiveArgs) -> Result<SqliteArchive, ArchiveError> {
-    match &args.archive {
-        Some(location) => open(location),
-        None => default_path().and_then(|path| SqliteArchive::open(&path)),
-    }
+    linerate_runner::archive_at(args.archive.as_deref())
 }
 
 pub(super) fn failed(error: &ArchiveError) -> Exit {
