@@ -135,17 +135,10 @@ impl StreamSet<'_> {
             transit.show();
         }
         if bytes > 0 {
-            slot.end.bytes += bytes;
             self.last_arrival = now;
-            if let Some(first) = first {
-                let (at, first_bytes) = first.moment(now, bytes);
-                if slot.meter.begin(at, first_bytes) {
-                    self.flow.control.notify_begun();
-                }
+            if slot.count(now, bytes, first, last_stamp_ns) {
+                self.flow.control.notify_begun();
             }
-            let arrived = slot.times.of_read(now, last_stamp_ns);
-            slot.meter.count_read(now, arrived, bytes);
-            slot.times.after(slot.socket, now, bytes);
         }
         slot.end.mark.is_none()
     }
@@ -171,6 +164,19 @@ impl Origin {
 }
 
 impl DatagramStream<'_> {
+    /// Counts the bytes of a batch that was received at `now`. True if they are the first of the flow.
+    fn count(&mut self, now: Mono, bytes: u64, first: Option<Origin>, last_stamp_ns: Option<u64>) -> bool {
+        self.end.bytes += bytes;
+        let begins = first.is_some_and(|first| {
+            let (at, first_bytes) = first.moment(now, bytes);
+            self.meter.begin(at, first_bytes)
+        });
+        let arrived = self.times.of_read(now, last_stamp_ns);
+        self.meter.count_read(now, arrived, bytes);
+        self.times.after(self.socket, now, bytes);
+        begins
+    }
+
     /// Whether a datagram is an end mark by its length; keeps the mark that ends the stream.
     #[inline]
     fn is_short_mark(&mut self, datagram: &[u8], mark: EndMark) -> bool {
