@@ -69,6 +69,12 @@ impl SockError {
         matches!(self.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP))
     }
 
+    /// Whether this host has no such address or address family, as for `::` on a host without IPv6.
+    #[must_use]
+    pub fn lacks_address(&self) -> bool {
+        matches!(self.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL))
+    }
+
     /// What the user can do about it, if there is a known remedy.
     #[must_use]
     pub fn remedy(&self) -> Option<&'static str> {
@@ -129,6 +135,7 @@ mod tests {
         let errno = |errno| SockError::errno("send", errno);
         assert!(errno(libc::ENOBUFS).is_out_of_buffers() && !errno(libc::EIO).is_out_of_buffers());
         assert!(errno(libc::EIO).refuses_segments() && !errno(libc::ECONNREFUSED).refuses_segments());
+        assert!(errno(libc::EAFNOSUPPORT).lacks_address() && !errno(libc::EADDRINUSE).lacks_address());
     }
 
     #[test]

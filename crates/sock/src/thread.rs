@@ -1,8 +1,8 @@
-//! Starts threads. Only this module does: hosts may refuse a thread at any time, and the standard library's
-//! short forms then panic.
+//! Starts threads, and locks what they share. Only this module starts them: hosts may refuse a thread at any
+//! time, and the standard library's short forms then panic.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
 use crate::{SockError, limits};
@@ -32,11 +32,11 @@ pub fn spawn_with<V: Send + 'static>(
     let ours = Arc::new(Mutex::new(Some(value)));
     let theirs = Arc::clone(&ours);
     spawn(name, move || {
-        let value = theirs.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let value = locked(&theirs).take();
         drop(theirs);
         value.map(work);
     })
-    .map_err(|error| (error, ours.lock().unwrap_or_else(PoisonError::into_inner).take()))
+    .map_err(|error| (error, locked(&ours).take()))
 }
 
 /// Starts a thread that ends with its scope.
@@ -49,6 +49,12 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, T>, SockError> {
     Builder::new().name(name.to_owned()).spawn_scoped(scope, work).map_err(|error| refused(&error))
+}
+
+/// Locks a mutex, ignoring poisoning. For values that every change leaves complete, also if its thread panics in
+/// the middle.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn refused(error: &io::Error) -> SockError {
