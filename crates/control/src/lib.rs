@@ -26,6 +26,7 @@ mod port_observer;
 mod probe;
 mod server;
 mod setup;
+mod shares;
 mod stand_in;
 mod sweep;
 

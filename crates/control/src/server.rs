@@ -10,7 +10,6 @@ mod probes;
 mod queue;
 mod registry;
 mod session;
-mod shares;
 #[cfg(test)]
 mod tests;
 mod tickets;
@@ -33,12 +32,11 @@ use crate::host::{get_ready, host_info};
 use crate::host_settings::{Guardians, Restored};
 use crate::memory::Budget;
 use crate::port_observer::PortObserver;
+use crate::shares::Shares;
 use crate::stand_in::LogStore;
 use probes::Probes;
 use queue::Queue;
 use registry::Registry;
-pub(crate) use shares::Permit;
-use shares::Shares;
 use tickets::Tickets;
 
 /// Backlog of the listeners: connections that wait in the kernel until they are accepted.
@@ -344,7 +342,7 @@ fn bind_pair(address: SocketAddr) -> Result<front::Door, ControlError> {
         let requested = SocketOptions { mptcp: true, ..SocketOptions::default() };
         let tcp = match listen_tcp(address, BACKLOG, &requested) {
             // On a host without IPv6, use IPv4.
-            Err(error) if address.ip().is_unspecified() && address.is_ipv6() && no_ipv6(&error) => {
+            Err(error) if address.ip().is_unspecified() && address.is_ipv6() && error.lacks_address() => {
                 return bind_pair(SocketAddr::from(([0_u8; 4], address.port())));
             }
             other => other?,
@@ -369,10 +367,4 @@ fn bind_pair(address: SocketAddr) -> Result<front::Door, ControlError> {
             Err(_) => {}
         }
     }
-}
-
-pub(crate) fn no_ipv6(error: &linerate_sock::SockError) -> bool {
-    const EAFNOSUPPORT: i32 = 97;
-    const EADDRNOTAVAIL: i32 = 99;
-    matches!(error.raw_os_error(), Some(EAFNOSUPPORT | EADDRNOTAVAIL))
 }

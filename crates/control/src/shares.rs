@@ -10,7 +10,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex};
 
-use super::registry::locked;
+use linerate_sock::thread::locked;
 
 /// The multiple of the free places that one host, its network (/24, /48) and its region (/16, /32) may have.
 const HOST: usize = 1;
@@ -20,7 +20,7 @@ const REGION: usize = 3;
 /// Addresses that count together, because one party may own many of them. They share the first `bits` bits,
 /// with IPv4 as mapped addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Group {
+pub(crate) struct Group {
     bits: u8,
     prefix: u128,
 }
@@ -36,7 +36,7 @@ impl Group {
 
     /// One host: an IPv4 address, or the /64 of an IPv6 address, within which a host chooses its addresses
     /// freely. Link-local addresses (`fe80::/10`) share one /64, so they count individually.
-    pub(super) fn host(address: IpAddr) -> Self {
+    pub(crate) fn host(address: IpAddr) -> Self {
         let bits = match address.to_canonical() {
             IpAddr::V6(v6) if !v6.is_unicast_link_local() && !v6.is_loopback() => 64,
             _ => 128,
@@ -51,7 +51,7 @@ impl Group {
         [(Self::host(address), HOST), (network, NETWORK), (region, REGION)]
     }
 
-    pub(super) fn contains(self, address: IpAddr) -> bool {
+    pub(crate) fn contains(self, address: IpAddr) -> bool {
         Self::new(address, self.bits) == self
     }
 }
@@ -70,7 +70,7 @@ impl fmt::Display for Group {
 
 /// A limited number of places.
 #[derive(Debug)]
-pub(super) struct Shares {
+pub(crate) struct Shares {
     total: usize,
     state: Mutex<State>,
 }
@@ -83,9 +83,9 @@ struct State {
 
 /// The group that has reached its share, and the number of its places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Exhausted {
-    pub(super) group: Group,
-    pub(super) taken: usize,
+pub(crate) struct Exhausted {
+    pub(crate) group: Group,
+    pub(crate) taken: usize,
 }
 
 /// A place, released when this is dropped.
@@ -96,12 +96,12 @@ pub(crate) struct Permit {
 }
 
 impl Shares {
-    pub(super) fn new(total: usize) -> Arc<Self> {
+    pub(crate) fn new(total: usize) -> Arc<Self> {
         Arc::new(Self { total, state: Mutex::default() })
     }
 
     /// Takes a place for the host at `address`.
-    pub(super) fn take(self: &Arc<Self>, address: IpAddr) -> Result<Permit, Exhausted> {
+    pub(crate) fn take(self: &Arc<Self>, address: IpAddr) -> Result<Permit, Exhausted> {
         let mut state = locked(&self.state);
         let free = self.total.saturating_sub(state.all);
         let groups = Group::all_of(address);
@@ -121,7 +121,7 @@ impl Shares {
 
     /// Number of taken places.
     #[cfg(test)]
-    pub(super) fn taken(&self) -> usize {
+    pub(crate) fn taken(&self) -> usize {
         locked(&self.state).all
     }
 }

@@ -23,9 +23,9 @@ use super::embedded_server::{self, Posts, ServerPort};
 use super::inbox::Inbox;
 use super::pending_connection::{Action, Greets, Heard, PendingConnection, send_refusal};
 use super::registry::Arrival;
-use super::shares::{Exhausted, Shares};
 use super::{ServerEvent, Shared, agent, session};
 use crate::error::ControlError;
+use crate::shares::{Exhausted, Shares};
 
 /// Timeout for the bytes that identify the protocol, and then again for the greeting.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);

@@ -9,11 +9,11 @@ use std::time::Duration;
 use linerate_compat::Tool;
 use linerate_model::sniff::Match;
 use linerate_sock::poll::EventFd;
+use linerate_sock::thread::locked;
 use linerate_sock::{Mono, clock};
 
-use super::registry::locked;
-use super::shares::{Exhausted, Shares};
 use crate::error::ControlError;
+use crate::shares::{Exhausted, Shares};
 use crate::stand_in::{Incoming, Interrupts};
 
 /// Most connections and datagrams that wait for one embedded server; further ones are dropped.

@@ -11,7 +11,7 @@ use linerate_proto::native::{Connection, Framer, NATIVE, PREFACE_BYTES, Preface}
 use linerate_sock::Mono;
 
 use super::inbox::{Detected, Inbox, detect};
-use super::shares::Permit;
+use crate::shares::Permit;
 
 /// Most bytes used to distinguish protocols.
 const MAX_SNIFF_BYTES: usize = 256;

@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex};
 
 use linerate_proto::native::{DATAGRAM_BYTES, Datagram, DatagramKind};
 use linerate_sock::poll::{EventFd, Events, Interest, Poller};
+use linerate_sock::thread::locked;
 use linerate_sock::{Mono, clock};
 
 use super::Shared;
-use super::registry::{Inbox, locked};
-use super::shares::{Permit, Shares};
+use super::registry::Inbox;
 use crate::error::ControlError;
 use crate::probe::reply;
+use crate::shares::{Permit, Shares};
 
 /// Most probe connections of a server.
 const MAX_PROBE_CONNECTIONS: usize = 1_024;

@@ -8,12 +8,12 @@ use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use linerate_sock::thread::locked;
 use linerate_sock::{Mono, clock};
 use linerate_units::Span;
 
 use super::Policy;
-use super::registry::locked;
-use super::shares::Group;
+use crate::shares::Group;
 
 /// Clients that cannot wait, such as those of foreign tools, are refused and will retry. For this time after
 /// the refusal they count as waiting.

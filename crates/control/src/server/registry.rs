@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use linerate_sock::SockError;
 use linerate_sock::poll::EventFd;
+use linerate_sock::thread::locked;
 
 /// A data socket that has arrived for a run.
 #[derive(Debug)]
@@ -97,9 +98,4 @@ impl Registry {
             self.waker.wake();
         }
     }
-}
-
-/// Locks a mutex, ignoring poisoning: every change is a single call, so a panic leaves no partial change.
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

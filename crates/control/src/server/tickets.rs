@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use linerate_proto::Ticket;
-
-use super::registry::locked;
+use linerate_sock::thread::locked;
 
 /// The valid tickets, each with its place in the queue.
 #[derive(Debug, Default)]

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use linerate_sock::poll::EventFd;
+use linerate_sock::thread::locked;
 
 use crate::ControlError;
 
@@ -26,13 +27,13 @@ impl Interrupts {
 
     /// Adds a signal, by its number.
     pub fn raise(&self, signal: i32) {
-        self.come.lock().unwrap_or_else(PoisonError::into_inner).push_back(signal);
+        locked(&self.come).push_back(signal);
         self.waker.wake();
     }
 
     /// Removes the oldest signal.
     pub(super) fn take(&self) -> Option<i32> {
-        let mut come = self.come.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut come = locked(&self.come);
         let signal = come.pop_front();
         if come.is_empty() {
             let _ = self.waker.clear();

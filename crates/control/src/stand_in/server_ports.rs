@@ -9,7 +9,7 @@ use linerate_units::Bytes;
 
 use super::links::Door;
 use crate::memory::Loan;
-use crate::server::Permit;
+use crate::shares::Permit;
 
 /// What an embedded server needs from the server.
 pub(crate) trait ServerPorts {

@@ -8,6 +8,7 @@ use linerate_model::{Body, Event, Outcome, World};
 use linerate_proto::agent::{Job, JobEnd, JobEvent, SettingsAnswer};
 use linerate_sock::Mono;
 use linerate_sock::poll::EventFd;
+use linerate_sock::thread::locked;
 
 use super::failed;
 use crate::Request;
@@ -16,7 +17,6 @@ use crate::error::ControlError;
 use crate::log::{Log, Sink, SinkError};
 use crate::port_observer::PortObserver;
 use crate::server::ServerConfig;
-use crate::server::registry::locked;
 
 /// A message from a job, or from a change of settings, to the thread that serves the coordinator.
 #[derive(Debug)]

@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use linerate_proto::agent::{SettingInForce, SettingsAnswer, SettingsOrder, SettingsRequest};
 use linerate_sock::iface;
 use linerate_sock::open::{IpVersion, resolve};
+use linerate_sock::thread::locked;
 
 use crate::host_settings::{self, Changes, Restored};
 use crate::server::Shared;
-use crate::server::registry::locked;
 
 /// Any port will do, because only the route is looked up.
 const ANY_PORT: u16 = 5201;

@@ -8,7 +8,7 @@ use linerate_sock::poll::Interest;
 use linerate_sock::{Mono, Moved, SockError, stream};
 
 use super::super::driver_event::{own_reason, reason_of};
-use crate::server::Permit;
+use crate::shares::Permit;
 
 /// Most unsent bytes for a peer that does not read.
 const MAX_UNSENT: usize = 16 << 20;

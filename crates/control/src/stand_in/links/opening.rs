@@ -18,7 +18,7 @@ use super::{
     reason, reason_of,
 };
 
-use crate::server::Permit;
+use crate::shares::Permit;
 
 /// Default backlog of a listener.
 const BACKLOG: i32 = 1_024;
@@ -309,5 +309,5 @@ fn opening(link: Link, opened: Result<Opened, Reason>) -> DriverEvent {
 }
 
 fn without_ipv6(error: &SockError, options: &LinkOptions) -> bool {
-    options.local.is_none() && !options.ipv6 && crate::server::no_ipv6(error)
+    options.local.is_none() && !options.ipv6 && error.lacks_address()
 }
