@@ -54,6 +54,9 @@ pub struct Ready {
 }
 
 /// Waits for many descriptors, level-triggered: a descriptor that was not drained is reported again.
+///
+/// A poller is itself a descriptor that is readable while one of its descriptors is ready, so another poller can
+/// wait for all of them. Several threads may change what a poller watches while one of them waits.
 #[derive(Debug)]
 pub struct Poller {
     epoll: OwnedFd,
@@ -208,6 +211,12 @@ impl Poller {
     }
 }
 
+impl AsFd for Poller {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
 /// Time from now to the deadline; `None` if there is none.
 fn span_until(deadline: Mono) -> Option<libc::timespec> {
     let ns = u64::try_from(deadline.remaining().as_nanos()).unwrap_or(u64::MAX);
@@ -331,6 +340,25 @@ mod tests {
         poller.remove(&bell).unwrap();
         bell.wake();
         assert_eq!(poller.wait(&mut events, Mono(0)).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_poller_waits_for_another_one() {
+        let (outer, inner, bell) = (Poller::new().unwrap(), Poller::new().unwrap(), EventFd::new().unwrap());
+        let mut events = Events::with_capacity(4);
+        inner.add(&bell, 1, Interest::READ).unwrap();
+        outer.add(&inner, 2, Interest::READ).unwrap();
+        assert_eq!(outer.wait(&mut events, Mono(0)).unwrap(), 0);
+        bell.wake();
+        assert_eq!(outer.wait(&mut events, Mono::FAR).unwrap(), 1);
+        assert_eq!(events.iter().next().unwrap().token, 2);
+        assert!(bell.clear());
+        assert_eq!(outer.wait(&mut events, Mono(0)).unwrap(), 0);
+        // A descriptor that was ready when it was added is reported as well.
+        bell.wake();
+        outer.remove(&inner).unwrap();
+        outer.add(&inner, 3, Interest::READ).unwrap();
+        assert_eq!(outer.wait(&mut events, Mono::FAR).unwrap(), 1);
     }
 
     #[test]
