@@ -1,19 +1,25 @@
 //! The server: one TCP and one UDP port, with many runs at once or one at a time and a visible queue.
+//!
+//! An idle server has one thread, in which the front waits for everything that may arrive at its doors. Each client
+//! and each coordinator has a thread, each foreign tool has one while it has clients, and latency probes are answered
+//! by another one during runs.
 
 mod agent;
 mod datagrams;
+mod door;
 mod embedded_server;
 mod front;
 mod inbox;
 mod pending_connection;
-mod probes;
 mod queue;
+mod reflector;
 mod registry;
 mod session;
 #[cfg(test)]
 mod tests;
 mod tickets;
 
+use std::collections::hash_map::RandomState;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,9 +28,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use linerate_compat::Tool;
 use linerate_model::{Calibration, ForeignText, HostInfo};
 use linerate_proto::agent::{SettingInForce, Token};
-use linerate_sock::open::{bind_udp, listen_tcp};
-use linerate_sock::poll::EventFd;
-use linerate_sock::{SocketOptions, limits};
+use linerate_sock::limits;
+use linerate_sock::poll::{EventFd, Poller};
 use linerate_units::{Bytes, Span};
 
 use crate::error::ControlError;
@@ -34,22 +39,19 @@ use crate::memory::Budget;
 use crate::port_observer::PortObserver;
 use crate::shares::Shares;
 use crate::stand_in::LogStore;
-use probes::Probes;
+use door::{Door, Doors};
+use embedded_server::EmbeddedServer;
+use inbox::Inbox;
 use queue::Queue;
+use reflector::Reflector;
 use registry::Registry;
 use tickets::Tickets;
-
-/// Backlog of the listeners: connections that wait in the kernel until they are accepted.
-const BACKLOG: i32 = 16_384;
 
 /// Number of open files that a server requests: enough for 10,000 streams in both directions.
 const WANTED_OPEN_FILES: u64 = 32_768;
 
 /// Most clients and coordinators at once; each has a thread.
 const MAX_CLIENTS: usize = 512;
-
-/// Number of attempts to find a port that is free for both TCP and UDP when the kernel chooses it.
-const MAX_PORT_TRIES: u32 = 32;
 
 /// Whether runs are measured one at a time or together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -219,7 +221,7 @@ impl ServerHandle {
 /// A server with open ports.
 #[derive(Debug)]
 pub struct Server {
-    doors: Vec<front::Door>,
+    doors: Doors,
     config: ServerConfig,
 }
 
@@ -229,7 +231,14 @@ struct Shared {
     queue: Queue,
     passes: Tickets,
     memory: Arc<Budget>,
-    probes: Probes,
+    doors: Vec<Door>,
+    /// The foreign tools that are served, in the order of their first doors.
+    embedded: Vec<EmbeddedServer>,
+    /// What the front waits for. Threads that end return to it what they have waited for.
+    poller: Poller,
+    reflector: Reflector,
+    /// The key of the challenges of UDP flows: random for every server and never sent.
+    challenge_key: RandomState,
     /// Places for clients and coordinators.
     clients: Arc<Shares>,
     /// A random number that identifies this server, as digits.
@@ -242,6 +251,11 @@ struct Shared {
 impl Shared {
     fn stopping(&self) -> bool {
         self.switch.is_off()
+    }
+
+    /// The inboxes of all embedded servers.
+    fn inboxes(&self) -> impl Iterator<Item = &Arc<Inbox>> {
+        self.embedded.iter().map(|server| &server.inbox)
     }
 }
 
@@ -269,28 +283,14 @@ impl Server {
         } else {
             config.addresses.clone()
         };
-        let mut doors = Vec::new();
-        for address in &addresses {
-            let mut door = bind_pair(*address)?;
-            door.tools.clone_from(&config.foreign);
-            // If the kernel chose the ports, every address has a different one, and embedded servers know the
-            // first.
-            door.port = doors.first().map_or(door.port, |first: &front::Door| first.port);
-            doors.push(door);
-        }
-        for (classic, address) in
-            config.classic.iter().flat_map(|classic| addresses.iter().map(move |a| (classic, a)))
-        {
-            let door = bind_pair(SocketAddr::new(address.ip(), classic.port))?;
-            doors.push(front::Door { native: false, tools: classic.tools.clone(), ..door });
-        }
+        let doors = Doors::open(&addresses, &config)?;
         Ok(Self { doors, config })
     }
 
     /// The addresses on which it listens; those of the classic ports come last.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.doors.iter().map(|door| door.address).collect()
+        self.doors.doors.iter().map(|door| door.address).collect()
     }
 
     /// Serves until the handle stops it, or until one run has ended if only one was requested.
@@ -306,22 +306,27 @@ impl Server {
         if self.config.keeper.is_some() {
             get_ready();
         }
-        for door in &self.doors {
-            event(ServerEvent::Listening(door.address));
+        for address in self.addresses() {
+            event(ServerEvent::Listening(address));
         }
+        let Doors { doors, inboxes } = self.doors;
         let shared = Arc::new(Shared {
             registry: Registry::new()?,
             queue: Queue::new(self.config.policy, self.config.most_clients),
             passes: Tickets::default(),
             memory: Budget::new(self.config.memory),
-            probes: Probes::new()?,
+            doors,
+            embedded: inboxes.into_iter().map(EmbeddedServer::new).collect(),
+            poller: Poller::new()?,
+            reflector: Reflector::new()?,
+            challenge_key: RandomState::new(),
             clients: Shares::new(MAX_CLIENTS),
             identity: identity()?,
             config: self.config,
             switch,
             event: Box::new(event),
         });
-        front::serve(self.doors, &shared)
+        front::serve(&shared)
     }
 }
 
@@ -330,41 +335,4 @@ fn identity() -> Result<String, ControlError> {
     getrandom::fill(&mut bytes)
         .map_err(|error| ControlError::Local(format!("no random numbers: {error}")))?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
-}
-
-/// Binds TCP and UDP to the same port. For port 0 the kernel chooses one that is free for both.
-fn bind_pair(address: SocketAddr) -> Result<front::Door, ControlError> {
-    let mut tries = if address.port() == 0 { MAX_PORT_TRIES } else { 1 };
-    loop {
-        tries -= 1;
-        // An MPTCP listener serves plain TCP clients with plain TCP. A kernel without MPTCP opens a plain
-        // listener.
-        let requested = SocketOptions { mptcp: true, ..SocketOptions::default() };
-        let tcp = match listen_tcp(address, BACKLOG, &requested) {
-            // On a host without IPv6, use IPv4.
-            Err(error) if address.ip().is_unspecified() && address.is_ipv6() && error.lacks_address() => {
-                return bind_pair(SocketAddr::from(([0_u8; 4], address.port())));
-            }
-            other => other?,
-        };
-        let requested = SocketOptions {
-            reuse_port: true,
-            rcv_buf: Some(crate::setup::UDP_RCV_BUF),
-            ..SocketOptions::default()
-        };
-        match bind_udp(tcp.local, &requested) {
-            Ok(udp) => {
-                return Ok(front::Door {
-                    address: tcp.local,
-                    listener: tcp.listener,
-                    socket: Arc::new(udp.socket),
-                    port: tcp.local.port(),
-                    native: true,
-                    tools: Vec::new(),
-                });
-            }
-            Err(error) if tries == 0 => return Err(error.into()),
-            Err(_) => {}
-        }
-    }
 }

@@ -1,7 +1,8 @@
 //! Executes stand-ins of foreign tools over real sockets.
 //!
 //! One thread waits for everything that a stand-in has requested: links, flows, deadlines and signals. It moves
-//! control messages itself; the engine moves payload. Each run of a stand-in has its own event log.
+//! control messages itself; the engine moves payload. Each run of a stand-in has its own event log. A server
+//! stand-in on the ports of a server has that thread only while it has clients.
 
 mod console;
 mod driver;
@@ -25,10 +26,11 @@ use linerate_model::World;
 use crate::error::ControlError;
 use crate::port_observer::PortObserver;
 use console::Console;
-use driver::Driver;
+use driver::{Driver, DriverContext};
 use endpoint::Host;
 use runs::Runs;
 
+pub(crate) use driver::{IdleDriver, Returned};
 pub use interrupts::Interrupts;
 pub(crate) use links::Door;
 pub use runs::{LogStore, StoredRun};
@@ -62,18 +64,35 @@ pub fn drive(stand_in: Box<dyn StandIn>, invocation: Invocation<'_>) -> Result<i
     let Invocation { host, world, observer, keeper, interrupts, output, complaints, input } = invocation;
     let runs = Runs::new(keeper, world, observer, host.clone());
     let console = Console::new(output, complaints, input);
-    Driver::new(stand_in, Host::new(host), runs, console, interrupts, None)?.run()
+    let context = DriverContext { runs, console, interrupts, ports: None };
+    match Driver::new(stand_in, Host::new(host), context)?.run()? {
+        Returned::Exited(code) => Ok(code),
+        // Only an embedded server returns before its end.
+        Returned::Idle(_) => Ok(0),
+    }
 }
 
-/// Runs a server stand-in on the ports of a server. Its printed output is discarded.
+/// A server stand-in on the ports of a server.
+pub(crate) enum EmbeddedStandIn {
+    New(Box<dyn StandIn>),
+    /// It has run before, with the same interrupts and ports.
+    Idle(Box<IdleDriver>),
+}
+
+/// Runs a server stand-in on the ports of a server until it exits or has no clients. Its printed output is
+/// discarded.
 pub(crate) fn serve_at(
-    stand_in: Box<dyn StandIn>,
+    stand_in: EmbeddedStandIn,
     interrupts: &Interrupts,
     keeper: Option<&dyn LogStore>,
     observer: Option<&dyn PortObserver>,
     ports: &mut dyn ServerPorts,
-) -> Result<i32, ControlError> {
+) -> Result<Returned, ControlError> {
     let world = if observer.is_some() { World::Lab } else { World::Hosts };
     let runs = Runs::new(keeper, world, observer, None);
-    Driver::new(stand_in, Host::default(), runs, Console::default(), interrupts, Some(ports))?.run()
+    let context = DriverContext { runs, console: Console::default(), interrupts, ports: Some(ports) };
+    match stand_in {
+        EmbeddedStandIn::New(stand_in) => Driver::new(stand_in, Host::default(), context)?.run(),
+        EmbeddedStandIn::Idle(idle) => Driver::resume(*idle, context).run(),
+    }
 }

@@ -1,109 +1,84 @@
-//! The UDP port: opens UDP flows with a challenge and its echo, and reflects probes.
+//! The UDP ports: opens UDP flows with a challenge and its echo, reflects probes, and passes on what belongs to
+//! foreign tools.
 //!
 //! A peer never gets more bytes than it has sent (no amplification), and gets none without the cookie of a run.
 
-use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::net::SocketAddr;
 
 use linerate_model::sniff::Match;
 use linerate_proto::native::{DATAGRAM_BYTES, Datagram, DatagramKind};
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::open::udp_connected_on_same_port;
-use linerate_sock::poll::{Interest, poll_few};
 use linerate_sock::sockopt::{Timestamping, set_timestamping};
-use linerate_sock::{Mono, SocketOptions, clock, stream};
+use linerate_sock::{Mono, SockError, SocketOptions, stream};
 
 use super::Shared;
-use super::inbox::{Detected, Inbox, detect};
+use super::door::Door;
+use super::inbox::{Detected, detect};
 use super::registry::Arrival;
 use crate::probe::{arrival, reply};
 use crate::setup::UDP_RCV_BUF;
+
+/// Most datagrams of a port that are read at once; what arrives at the other ports comes next.
+const BATCH: usize = 16;
 
 /// Room per datagram on ports with only our own protocol, and on ports that embedded servers share.
 const OWN_DATAGRAM_ROOM: usize = 2 * DATAGRAM_BYTES;
 const MAX_ANY_DATAGRAM_BYTES: usize = 65_536;
 
-/// One UDP port.
-pub(super) struct Reflector {
-    pub(super) socket: Arc<UdpSocket>,
-    pub(super) address: SocketAddr,
-    /// The port number as embedded servers know it.
-    pub(super) port: u16,
-    pub(super) native: bool,
-    /// Inboxes of the embedded servers on this port, which get the datagrams that are not ours.
-    pub(super) inboxes: Vec<Arc<Inbox>>,
-    /// Inboxes of all embedded servers.
-    pub(super) all: Vec<Arc<Inbox>>,
+/// A batch that has room for the datagrams of any of these ports.
+pub(super) fn batch<'a>(mut doors: impl Iterator<Item = &'a Door>) -> RecvBatch {
+    let own = doors.all(|door| door.inboxes.is_empty());
+    RecvBatch::new(BATCH, if own { OWN_DATAGRAM_ROOM } else { MAX_ANY_DATAGRAM_BYTES })
 }
 
-impl Reflector {
-    /// Serves until the server stops.
-    pub(super) fn serve(&self, shared: &Shared) {
-        let socket = self.socket.as_ref();
-        let _ = clock::set_timer_slack_ns(1);
-        let _ = set_timestamping(socket, Timestamping { receive: true, ..Timestamping::default() });
-        let _ = stream::set_nonblocking(socket, true);
-        let mut batch = RecvBatch::new(
-            16,
-            if self.inboxes.is_empty() { OWN_DATAGRAM_ROOM } else { MAX_ANY_DATAGRAM_BYTES },
-        );
-        // The key of the challenges: random for every server and never sent.
-        let secret = RandomState::new();
-        while !shared.stopping() {
-            let waker = shared.switch.waker.as_fd();
-            let waits = [(socket.as_fd(), Interest::READ), (waker, Interest::READ)];
-            if poll_few(&waits, Mono::FAR).is_err() {
-                return;
-            }
-            // An error here is an ICMP reply to something that we sent. The next call continues normally.
-            let _ = batch.recv(socket);
-            for datagram in batch.iter() {
-                let Some(from) = datagram.source else { continue };
-                match Datagram::decode(datagram.bytes).filter(|_| self.native) {
-                    Some(said) => {
-                        let (at, _) = arrival(datagram.ancillary.arrived_at_ns);
-                        answer(socket, self.address, from, &said, at, &secret, shared);
-                    }
-                    None => self.forward(from, datagram.bytes),
-                }
-            }
-        }
-    }
+/// Prepares the socket of a port for [`receive`].
+pub(super) fn prepare(door: &Door) -> Result<(), SockError> {
+    // Without timestamps of the kernel, probes get our own.
+    let _ = set_timestamping(&*door.socket, Timestamping { receive: true, ..Timestamping::default() });
+    stream::set_nonblocking(&*door.socket, true)
+}
 
-    /// Passes a datagram to the embedded server that recognizes it or may recognize it: no further bytes will
-    /// follow.
-    fn forward(&self, from: SocketAddr, bytes: &[u8]) {
-        let maybe = || self.inboxes.iter().find(|inbox| (inbox.tool.sniff)(bytes) == Match::More);
-        let claimed = self.all.iter().find(|inbox| inbox.claims(self.port, from.ip()));
-        let its = claimed.or_else(|| match detect(&self.inboxes, bytes, true) {
-            Detected::Its(inbox) => Some(inbox),
-            Detected::More => maybe(),
-            Detected::Nobody => None,
-        });
-        if let Some(inbox) = its {
-            inbox.put_datagram(self.port, from, bytes.to_vec());
+/// Answers or passes on the datagrams that have arrived at a port, at most one batch of them.
+pub(super) fn receive(door: &Door, batch: &mut RecvBatch, shared: &Shared) {
+    // An error here is an ICMP reply to something that we sent. The next call continues normally.
+    let _ = batch.recv(&*door.socket);
+    for datagram in batch.iter() {
+        let Some(from) = datagram.source else { continue };
+        match Datagram::decode(datagram.bytes).filter(|_| door.native) {
+            Some(said) => {
+                let (at, _) = arrival(datagram.ancillary.arrived_at_ns);
+                answer(door, from, &said, at, shared);
+            }
+            None => forward(door, from, datagram.bytes, shared),
         }
     }
 }
 
-fn answer(
-    socket: &UdpSocket,
-    address: SocketAddr,
-    from: SocketAddr,
-    said: &Datagram,
-    at: Mono,
-    secret: &RandomState,
-    shared: &Shared,
-) {
+/// Passes a datagram to the embedded server that recognizes it or may recognize it: no further bytes will
+/// follow.
+fn forward(door: &Door, from: SocketAddr, bytes: &[u8], shared: &Shared) {
+    let maybe = || door.inboxes.iter().find(|inbox| (inbox.tool.sniff)(bytes) == Match::More);
+    let claimed = shared.inboxes().find(|inbox| inbox.claims(door.port, from.ip()));
+    let its = claimed.or_else(|| match detect(&door.inboxes, bytes, true) {
+        Detected::Its(inbox) => Some(inbox),
+        Detected::More => maybe(),
+        Detected::Nobody => None,
+    });
+    if let Some(inbox) = its {
+        inbox.put_datagram(door.port, from, bytes.to_vec());
+    }
+}
+
+fn answer(door: &Door, from: SocketAddr, said: &Datagram, at: Mono, shared: &Shared) {
     // The source address of a datagram is easily forged. We only answer the address that the client of the run
     // has proved to own with its control connection.
     let Some(inbox) = shared.registry.find(&said.cookie).filter(|inbox| inbox.is_client(from.ip())) else {
         return;
     };
-    let challenge = secret.hash_one((from, said.cookie, said.flow, said.stream));
+    let socket = &*door.socket;
+    let challenge = shared.challenge_key.hash_one((from, said.cookie, said.flow, said.stream));
     match said.kind {
         DatagramKind::Probe => {
             let _ = socket.send_to(&reply(said, at).encode(), from);
@@ -114,7 +89,7 @@ fn answer(
         }
         DatagramKind::Echo if said.number == challenge => {
             let requested = SocketOptions { rcv_buf: Some(UDP_RCV_BUF), ..SocketOptions::default() };
-            let Ok(bound) = udp_connected_on_same_port(address, from, &requested) else { return };
+            let Ok(bound) = udp_connected_on_same_port(door.address, from, &requested) else { return };
             let ready = Datagram { kind: DatagramKind::Ready, ..*said };
             // The client's next echo would no longer reach this socket, so the answer is sent three times
             // against loss.

@@ -1,26 +1,33 @@
 //! The embedded server of a foreign tool: a server stand-in that gets what arrives for it on the server's
 //! ports.
+//!
+//! It has a thread only while it has clients. Then the front waits for the next one.
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use linerate_compat::EmbeddedServerConfig;
-use linerate_compat::stand_in::{Planned, RunId, StandIn, Transport};
-use linerate_sock::poll::{Interest, poll_few};
-use linerate_sock::{Mono, clock};
+use linerate_compat::stand_in::{Planned, RunId, Transport};
+use linerate_sock::poll::{Interest, Poller, poll_few};
+use linerate_sock::thread::locked;
+use linerate_sock::{Mono, SockError, clock};
 use linerate_units::{Bytes, Span};
 
+use super::door::Door;
+use super::front::Source;
 use super::inbox::Inbox;
 use super::queue::Turn;
 use super::{Policy, ServerConfig, ServerEvent, Shared};
 use crate::error::ControlError;
 use crate::memory::Loan;
 use crate::port_observer::PortObserver;
-use crate::stand_in::{Door, Incoming, MeasurementPermit, ServerPorts, serve_at};
+use crate::stand_in::{
+    self, EmbeddedStandIn, IdleDriver, Incoming, MeasurementPermit, Returned, ServerPorts, serve_at,
+};
 
 /// Delay before a failed embedded server is restarted; bounds the cost of one that fails immediately.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
@@ -31,51 +38,96 @@ const DEFAULT_RUN_TIME: Span = Span::from_secs(60);
 /// How much longer than the limit a run may take: time for opening, draining and the dialogue.
 const RUN_GRACE: Duration = Duration::from_secs(10);
 
-/// A port of the server on which the embedded server can be reached.
-#[derive(Debug, Clone)]
-pub(super) struct ServerPort {
-    /// The port number as the embedded server knows it. The addresses of one server may have different ports.
-    pub(super) port: u16,
-    pub(super) address: SocketAddr,
-    /// The datagram socket of this port.
-    pub(super) socket: Arc<UdpSocket>,
+/// The embedded server of one tool.
+pub(super) struct EmbeddedServer {
+    pub(super) inbox: Arc<Inbox>,
+    /// Its driver while it has no thread; absent also before its first thread.
+    idle: Mutex<Option<Box<IdleDriver>>>,
 }
 
-/// The ports of the server, as one embedded server sees them.
-#[derive(Debug)]
-pub(super) struct Posts {
-    /// Ports on which it can always be reached.
-    pub(super) own: Vec<ServerPort>,
-    /// Ports of other protocols, on which it can be reached only during a run.
-    pub(super) others: Vec<ServerPort>,
+impl EmbeddedServer {
+    pub(super) fn new(inbox: Arc<Inbox>) -> Self {
+        Self { inbox, idle: Mutex::default() }
+    }
+
+    /// Lets the front wait for the next client, which `poller` reports with this token. Returns the driver if
+    /// the kernel refuses that.
+    pub(super) fn rest(
+        &self,
+        idle: Box<IdleDriver>,
+        poller: &Poller,
+        token: u64,
+    ) -> Result<(), (SockError, Box<IdleDriver>)> {
+        // Locked until the driver is there, because the front may be woken at once.
+        let mut here = locked(&self.idle);
+        match poller.add(&idle, token, Interest::READ) {
+            Ok(()) => {
+                *here = Some(idle);
+                Ok(())
+            }
+            Err(error) => Err((error, idle)),
+        }
+    }
+
+    /// Takes the driver in order to give it a thread; absent if it has one.
+    pub(super) fn wake(&self, poller: &Poller) -> Option<Box<IdleDriver>> {
+        let idle = locked(&self.idle).take()?;
+        let _ = poller.remove(&idle);
+        Some(idle)
+    }
 }
 
-/// Runs embedded servers of one tool, one after another, until the server stops.
-pub(super) fn serve(inbox: &Inbox, posts: &Posts, shared: &Shared) {
-    let Some(first) = posts.own.first() else { return };
+/// Runs embedded servers of one tool, one after another, until the server stops or there are no clients. The
+/// first one is `idle`, if there is one.
+pub(super) fn serve(at: usize, mut idle: Option<Box<IdleDriver>>, shared: &Shared) {
+    let Some(server) = shared.embedded.get(at) else { return };
+    let inbox = &*server.inbox;
     while !shared.stopping() {
-        let config = EmbeddedServerConfig {
-            port: first.port,
-            shared: shared.config.policy == Policy::Shared,
-            seed: seed(),
-            wall: Span::from_ns(clock::wall_ns()),
-        };
-        let mut ports = InboxPorts { inbox, posts, shared, clients: BTreeMap::new() };
+        let mut ports = InboxPorts { inbox, shared, clients: BTreeMap::new() };
+        let first = idle.take();
         // If a stand-in panics, the other tools and the next clients are still served.
-        let life = catch_unwind(AssertUnwindSafe(|| live((inbox.tool.embedded_server)(&config), &mut ports)));
+        let life = catch_unwind(AssertUnwindSafe(|| live(first, &mut ports)));
         ports.release_all();
+        let ended = match life {
+            Ok(Ok(Returned::Idle(driver))) => {
+                match server.rest(driver, &shared.poller, Source::Embedded(at).token()) {
+                    Ok(()) => return,
+                    Err((error, driver)) => {
+                        tracing::warn!(tool = inbox.tool.name, %error, "an embedded server keeps its thread");
+                        idle = Some(driver);
+                        continue;
+                    }
+                }
+            }
+            Ok(Ok(Returned::Exited(code))) => format!("exit code {code}"),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "panicked".to_owned(),
+        };
         if !shared.stopping() {
-            let ended = life.map(|result| result.map(|code| format!("exit code {code}")));
-            tracing::warn!(tool = inbox.tool.name, ?ended, "an embedded server ended and is replaced");
+            tracing::warn!(tool = inbox.tool.name, ended, "an embedded server ended and is replaced");
             let _ = poll_few(&[(shared.switch.waker.as_fd(), Interest::READ)], clock::now() + RESTART_DELAY);
         }
     }
 }
 
-fn live(stand_in: Box<dyn StandIn>, ports: &mut InboxPorts<'_>) -> Result<i32, ControlError> {
-    let ServerConfig { keeper, observer, .. } = ports.shared.config.clone();
+fn config(inbox: &Inbox, shared: &Shared) -> EmbeddedServerConfig {
+    EmbeddedServerConfig {
+        port: shared.doors.iter().find(|door| door.serves(inbox)).map_or(0, |door| door.port),
+        shared: shared.config.policy == Policy::Shared,
+        seed: seed(),
+        wall: Span::from_ns(clock::wall_ns()),
+    }
+}
+
+fn live(idle: Option<Box<IdleDriver>>, ports: &mut InboxPorts<'_>) -> Result<Returned, ControlError> {
+    let (inbox, shared) = (ports.inbox, ports.shared);
+    let ServerConfig { keeper, observer, .. } = &shared.config;
     let observer = observer.as_deref().map(|observer| observer as &dyn PortObserver);
-    serve_at(stand_in, &ports.inbox.interrupts, keeper.as_deref(), observer, ports)
+    let stand_in = match idle {
+        Some(idle) => EmbeddedStandIn::Idle(idle),
+        None => EmbeddedStandIn::New((inbox.tool.embedded_server)(&config(inbox, shared))),
+    };
+    serve_at(stand_in, &inbox.interrupts, keeper.as_deref(), observer, ports)
 }
 
 fn seed() -> u64 {
@@ -91,7 +143,6 @@ fn seed() -> u64 {
 /// The server as an embedded server sees it.
 struct InboxPorts<'a> {
     inbox: &'a Inbox,
-    posts: &'a Posts,
     shared: &'a Shared,
     clients: BTreeMap<RunId, Client>,
 }
@@ -145,25 +196,20 @@ impl ServerPorts for InboxPorts<'_> {
         self.inbox.take()
     }
 
-    fn doors(&self, transport: Transport, port: u16) -> Vec<Door> {
-        let door = |post: &ServerPort| Door {
+    fn doors(&self, transport: Transport, port: u16) -> Vec<stand_in::Door> {
+        let as_seen = |door: &Door| stand_in::Door {
             transport,
             port,
-            address: post.address,
-            socket: (transport == Transport::Udp).then(|| Arc::clone(&post.socket)),
+            address: door.address,
+            socket: (transport == Transport::Udp).then(|| Arc::clone(&door.socket)),
         };
-        let at = |posts: &[ServerPort]| {
-            posts.iter().filter(|post| post.port == port).map(door).collect::<Vec<_>>()
-        };
-        let own = at(&self.posts.own);
-        if !own.is_empty() {
-            return own;
-        }
-        let others = at(&self.posts.others);
-        if !others.is_empty() {
+        let at = self.shared.doors.iter().filter(|door| door.port == port);
+        let (own, others): (Vec<&Door>, Vec<&Door>) = at.partition(|door| door.serves(self.inbox));
+        if own.is_empty() && !others.is_empty() {
             self.inbox.claim(port);
         }
-        others
+        let doors = if own.is_empty() { others } else { own };
+        doors.into_iter().map(as_seen).collect()
     }
 
     fn ask(&mut self, planned: &Planned, peer: Option<SocketAddr>) -> Result<MeasurementPermit, String> {

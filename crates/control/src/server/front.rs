@@ -1,31 +1,32 @@
-//! The front of the server: accepts connections, reads their greeting, and hands them to the run to which they
-//! belong.
+//! The front of the server: waits for everything that arrives at its doors, in one thread.
 //!
-//! One thread serves all connections whose greeting is incomplete, so each costs only a descriptor and a few
-//! bytes. After its greeting a client gets a thread, if there is a place. [`Shares`] prevents one host or
-//! network from taking all places.
+//! It accepts connections, reads their greeting, and hands them to the run to which they belong. A connection
+//! whose greeting is incomplete costs only a descriptor and a few bytes. After its greeting a client gets a
+//! thread, if there is a place. [`Shares`] prevents one host or network from taking all places.
+//!
+//! The front also reads the UDP ports, except those that the [`super::reflector`] reads during runs, and waits for
+//! the embedded servers that have no clients.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use linerate_compat::Tool;
 use linerate_proto::agent::AGENT;
 use linerate_proto::native::{Connection, NATIVE, Preface};
-use linerate_sock::poll::{Events, Interest, Poller};
-use linerate_sock::{Mono, clock, limits, stream, thread};
+use linerate_sock::batch::RecvBatch;
+use linerate_sock::poll::{Events, Interest};
+use linerate_sock::{Mono, SockError, clock, limits, stream, thread};
 
-use super::datagrams::Reflector;
-use super::embedded_server::{self, Posts, ServerPort};
 use super::inbox::Inbox;
 use super::pending_connection::{Action, Greets, Heard, PendingConnection, send_refusal};
 use super::registry::Arrival;
-use super::{ServerEvent, Shared, agent, session};
+use super::{ServerEvent, Shared, agent, datagrams, embedded_server, session};
 use crate::error::ControlError;
 use crate::shares::{Exhausted, Shares};
+use crate::stand_in::{IdleDriver, Incoming};
 
 /// Timeout for the bytes that identify the protocol, and then again for the greeting.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
@@ -38,109 +39,67 @@ const MAX_PENDING_CONNECTIONS: usize = 2_048;
 const MAX_PENDING_BYTES: usize = 16 << 20;
 const PENDING_BYTES_EACH: usize = 8 << 10;
 
-/// Pause before accepting again when this process is out of file descriptors.
-const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
+/// Pause before accepting again when this process is out of file descriptors, and before waiting again for an
+/// embedded server that got no thread.
+const BACKOFF: Duration = Duration::from_millis(100);
 
 /// Shortest interval between two notices of the same kind in the server's log.
 const NOTICE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Token of the server's waker. Those of listeners count up from 0, and those of connections follow.
-const WAKER_TOKEN: u64 = u64::MAX;
+/// What a token of the server's poller stands for. The fixed ones come after those of all connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// A connection whose greeting is incomplete; they count up from 0.
+    Connection(u64),
+    /// The TCP port of a door, by its index.
+    Listener(usize),
+    /// The UDP port of a door, by its index.
+    Datagrams(usize),
+    /// An embedded server without a thread, by its index.
+    Embedded(usize),
+    /// The server stops.
+    Stop,
+}
 
-/// An open port.
-#[derive(Debug)]
-pub(super) struct Door {
-    pub(super) address: SocketAddr,
-    pub(super) listener: TcpListener,
-    pub(super) socket: Arc<UdpSocket>,
-    /// The port number as embedded servers know it.
-    pub(super) port: u16,
-    /// Whether our own protocol is served here.
-    pub(super) native: bool,
-    /// The foreign tools, in the order in which they examine the first bytes.
-    pub(super) tools: Vec<&'static Tool>,
+impl Source {
+    const FIRST_FIXED: u64 = 1 << 62;
+    const KIND_BITS: u32 = 32;
+
+    pub(super) fn token(self) -> u64 {
+        let fixed = |kind: u64, at: usize| Self::FIRST_FIXED + (kind << Self::KIND_BITS) + at as u64;
+        match self {
+            Self::Connection(number) => number,
+            Self::Listener(at) => fixed(0, at),
+            Self::Datagrams(at) => fixed(1, at),
+            Self::Embedded(at) => fixed(2, at),
+            Self::Stop => fixed(3, 0),
+        }
+    }
+
+    fn of_token(token: u64) -> Self {
+        let Some(fixed) = token.checked_sub(Self::FIRST_FIXED) else { return Self::Connection(token) };
+        let at = (fixed & u64::from(u32::MAX)) as usize;
+        match fixed >> Self::KIND_BITS {
+            0 => Self::Listener(at),
+            1 => Self::Datagrams(at),
+            2 => Self::Embedded(at),
+            _ => Self::Stop,
+        }
+    }
 }
 
 /// Serves the ports until the server stops, then waits for the runs to end.
-pub(super) fn serve(doors: Vec<Door>, shared: &Arc<Shared>) -> Result<(), ControlError> {
-    let mut threads = Vec::new();
-    let inboxes = start_embedded_servers(&doors, shared, &mut threads)?;
-    let mut gates = Vec::new();
-    for door in doors {
-        let own = |inbox: &&Arc<Inbox>| door.tools.iter().any(|tool| same(tool, inbox.tool));
-        let here: Vec<_> = inboxes.iter().filter(own).cloned().collect();
-        let reflector = Reflector {
-            socket: door.socket,
-            address: door.address,
-            port: door.port,
-            native: door.native,
-            inboxes: here.clone(),
-            all: inboxes.clone(),
-        };
-        let for_datagrams = Arc::clone(shared);
-        threads.push(thread::spawn("datagrams", move || reflector.serve(&for_datagrams))?);
-        gates.push(ListeningPort {
-            listener: door.listener,
-            port: door.port,
-            native: door.native,
-            inboxes: here,
-        });
-    }
-    let for_probes = Arc::clone(shared);
-    let probes = move || {
-        if let Err(error) = for_probes.probes.serve(&for_probes) {
-            tracing::error!(%error, "latency probing over TCP has stopped");
-        }
-    };
-    threads.push(thread::spawn("probes", probes)?);
-    let mut front = Front::new(gates, inboxes.clone(), Arc::clone(shared))?;
-    let result = front.run();
+pub(super) fn serve(shared: &Arc<Shared>) -> Result<(), ControlError> {
+    let mut front = Front::new(Arc::clone(shared))?;
+    let result = front.start_embedded_servers().and_then(|()| front.run());
+    let embedded = std::mem::take(&mut front.embedded);
     drop(front);
-    inboxes.iter().for_each(|inbox| inbox.stop());
-    for thread in threads {
+    shared.inboxes().for_each(|inbox| inbox.stop());
+    for thread in embedded {
         let _ = thread.join();
     }
+    shared.reflector.join();
     result
-}
-
-/// Starts an embedded server for each foreign tool.
-fn start_embedded_servers(
-    doors: &[Door],
-    shared: &Arc<Shared>,
-    threads: &mut Vec<JoinHandle<()>>,
-) -> Result<Vec<Arc<Inbox>>, ControlError> {
-    let mut inboxes: Vec<Arc<Inbox>> = Vec::new();
-    for tool in doors.iter().flat_map(|door| &door.tools) {
-        if inboxes.iter().any(|inbox| same(inbox.tool, tool)) {
-            continue;
-        }
-        let inbox = Arc::new(Inbox::new(tool)?);
-        let (own, others): (Vec<&Door>, Vec<&Door>) =
-            doors.iter().partition(|door| door.tools.iter().any(|other| same(other, tool)));
-        let post = |door: &Door| ServerPort {
-            port: door.port,
-            address: door.address,
-            socket: Arc::clone(&door.socket),
-        };
-        let [own, others] = [own, others].map(|doors| doors.into_iter().map(post).collect());
-        let posts = Posts { own, others };
-        let (its, for_server) = (Arc::clone(&inbox), Arc::clone(shared));
-        threads.push(thread::spawn("embedded", move || embedded_server::serve(&its, &posts, &for_server))?);
-        inboxes.push(inbox);
-    }
-    Ok(inboxes)
-}
-
-fn same(one: &Tool, other: &Tool) -> bool {
-    one.name == other.name
-}
-
-/// A port that accepts connections.
-struct ListeningPort {
-    listener: TcpListener,
-    port: u16,
-    native: bool,
-    inboxes: Vec<Arc<Inbox>>,
 }
 
 /// A notice that is logged at most once per [`NOTICE_INTERVAL`], however often its cause occurs.
@@ -168,68 +127,75 @@ impl Default for RateLimitedNotice {
 }
 
 struct Front {
-    poller: Poller,
-    gates: Vec<ListeningPort>,
-    /// Inboxes of all embedded servers.
-    inboxes: Vec<Arc<Inbox>>,
     pending: BTreeMap<u64, PendingConnection>,
     places: Arc<Shares>,
     next: u64,
+    datagrams: RecvBatch,
     shared: Arc<Shared>,
     runs: Vec<JoinHandle<()>>,
+    /// The threads of embedded servers.
+    embedded: Vec<JoinHandle<()>>,
     /// Until when nothing is accepted, for lack of file descriptors.
     paused: Option<Mono>,
+    /// Embedded servers that got no thread, and until when nothing is awaited for them.
+    threadless: Vec<(usize, Box<IdleDriver>)>,
+    threadless_until: Mono,
     out_of_files: RateLimitedNotice,
     too_many: RateLimitedNotice,
 }
 
 impl Front {
-    fn new(
-        gates: Vec<ListeningPort>,
-        inboxes: Vec<Arc<Inbox>>,
-        shared: Arc<Shared>,
-    ) -> Result<Self, ControlError> {
-        let poller = Poller::new()?;
-        for (token, gate) in (0_u64..).zip(&gates) {
-            stream::set_nonblocking(&gate.listener, true)?;
-            poller.add(&gate.listener, token, Interest::READ)?;
+    fn new(shared: Arc<Shared>) -> Result<Self, ControlError> {
+        for (at, door) in shared.doors.iter().enumerate() {
+            stream::set_nonblocking(&door.listener, true)?;
+            shared.poller.add(&door.listener, Source::Listener(at).token(), Interest::READ)?;
+            datagrams::prepare(door)?;
+            shared.poller.add(&*door.socket, Source::Datagrams(at).token(), Interest::READ)?;
         }
-        let next = gates.len() as u64;
-        poller.add(&shared.switch.waker, WAKER_TOKEN, Interest::READ)?;
+        shared.poller.add(&shared.switch.waker, Source::Stop.token(), Interest::READ)?;
         Ok(Self {
-            poller,
-            gates,
-            inboxes,
             pending: BTreeMap::new(),
             places: Shares::new(MAX_PENDING_CONNECTIONS),
-            next,
+            next: 0,
+            datagrams: datagrams::batch(shared.doors.iter()),
             shared,
             runs: Vec::new(),
+            embedded: Vec::new(),
             paused: None,
+            threadless: Vec::new(),
+            threadless_until: Mono::FAR,
             out_of_files: RateLimitedNotice::default(),
             too_many: RateLimitedNotice::default(),
         })
     }
 
+    /// Starts every embedded server. Its thread ends as soon as it has opened its ports.
+    fn start_embedded_servers(&mut self) -> Result<(), ControlError> {
+        for at in 0..self.shared.embedded.len() {
+            self.start_embedded(at, None).map_err(|(error, _)| error)?;
+        }
+        Ok(())
+    }
+
     fn run(&mut self) -> Result<(), ControlError> {
         let mut events = Events::with_capacity(256);
         while !self.shared.stopping() {
-            let deadline = self.oldest_deadline().min(self.paused.unwrap_or(Mono::FAR));
-            self.poller.wait(&mut events, deadline)?;
-            let tokens: Vec<u64> = events.iter().map(|ready| ready.token).collect();
-            for token in tokens {
-                if token < self.gates.len() as u64 {
-                    self.accept(token as usize);
-                } else {
-                    self.listen_to(token);
+            let deadline =
+                self.oldest_deadline().min(self.paused.unwrap_or(Mono::FAR)).min(self.threadless_until);
+            self.shared.poller.wait(&mut events, deadline)?;
+            for ready in events.iter() {
+                match Source::of_token(ready.token) {
+                    Source::Connection(token) => self.listen_to(token),
+                    Source::Listener(at) => self.accept(at),
+                    Source::Datagrams(at) => self.receive(at),
+                    Source::Embedded(at) => self.wake_embedded(at),
+                    Source::Stop => {}
                 }
             }
             self.close_silent();
             self.runs.retain(|run| !run.is_finished());
-            if self.paused.is_some_and(Mono::has_passed) {
-                self.paused = None;
-                self.watch_gates(Interest::READ);
-            }
+            self.embedded.retain(|server| !server.is_finished());
+            self.resume();
         }
         for run in self.runs.drain(..) {
             let _ = run.join();
@@ -237,22 +203,36 @@ impl Front {
         Ok(())
     }
 
+    /// Continues what was paused for lack of file descriptors or threads.
+    fn resume(&mut self) {
+        if self.paused.is_some_and(Mono::has_passed) {
+            self.paused = None;
+            self.watch_listeners(Interest::READ);
+        }
+        if self.threadless_until.has_passed() {
+            self.threadless_until = Mono::FAR;
+            for (at, idle) in std::mem::take(&mut self.threadless) {
+                self.rest_embedded(at, idle);
+            }
+        }
+    }
+
     fn oldest_deadline(&self) -> Mono {
         // Tokens and deadlines both increase, so the first entry is the oldest.
         self.pending.first_key_value().map_or(Mono::FAR, |(_, pending)| pending.until)
     }
 
-    fn watch_gates(&self, interest: Interest) {
-        for (token, gate) in (0_u64..).zip(&self.gates) {
-            let _ = self.poller.modify(&gate.listener, token, interest);
+    fn watch_listeners(&self, interest: Interest) {
+        for (at, door) in self.shared.doors.iter().enumerate() {
+            let _ = self.shared.poller.modify(&door.listener, Source::Listener(at).token(), interest);
         }
     }
 
     fn accept(&mut self, at: usize) {
         // Accepts a burst at once, but bounded, so that other events are handled too.
         for _ in 0..256 {
-            let Some(gate) = self.gates.get(at).filter(|_| self.paused.is_none()) else { return };
-            match gate.listener.accept() {
+            let Some(door) = self.shared.doors.get(at).filter(|_| self.paused.is_none()) else { return };
+            match door.listener.accept() {
                 Ok((connection, peer)) => self.add_pending(connection, peer, at),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // The peer has already closed the connection.
@@ -262,26 +242,72 @@ impl Front {
         }
     }
 
+    fn receive(&mut self, at: usize) {
+        if let Some(door) = self.shared.doors.get(at) {
+            datagrams::receive(door, &mut self.datagrams, &self.shared);
+        }
+    }
+
+    /// Gives an embedded server a thread.
+    fn start_embedded(
+        &mut self,
+        at: usize,
+        idle: Option<Box<IdleDriver>>,
+    ) -> Result<(), (SockError, Option<Box<IdleDriver>>)> {
+        let shared = Arc::clone(&self.shared);
+        let work = move |idle| embedded_server::serve(at, idle, &shared);
+        let thread =
+            thread::spawn_with("embedded", idle, work).map_err(|(error, idle)| (error, idle.flatten()))?;
+        self.embedded.push(thread);
+        Ok(())
+    }
+
+    /// Gives an embedded server a thread because something has arrived for it, or refuses its clients.
+    fn wake_embedded(&mut self, at: usize) {
+        let shared = Arc::clone(&self.shared);
+        let Some(server) = shared.embedded.get(at) else { return };
+        let Some(idle) = server.wake(&shared.poller) else { return };
+        let Err((error, idle)) = self.start_embedded(at, Some(idle)) else { return };
+        let why = no_thread(&error);
+        while let Some(incoming) = server.inbox.take() {
+            if let Incoming::Connection { mut stream, peer, .. } = incoming {
+                send_refusal(&mut stream, server.inbox.tool.refusal, &why);
+                self.report_too_many(peer, &why);
+            }
+        }
+        self.threadless_until = clock::now() + BACKOFF;
+        self.threadless.extend(idle.map(|idle| (at, idle)));
+    }
+
+    fn rest_embedded(&mut self, at: usize, idle: Box<IdleDriver>) {
+        let Some(server) = self.shared.embedded.get(at) else { return };
+        if let Err((_, idle)) = server.rest(idle, &self.shared.poller, Source::Embedded(at).token()) {
+            self.threadless_until = clock::now() + BACKOFF;
+            self.threadless.push((at, idle));
+        }
+    }
+
     /// Out of descriptors or of memory for sockets: closes the oldest pending connection and pauses. New
     /// connections wait in the kernel.
     fn rest_without_files(&mut self, error: &std::io::Error) {
         if let Some((_, oldest)) = self.pending.pop_first() {
             oldest.reject("this server has reached its limit of open files; try again later");
         }
-        self.paused = Some(clock::now() + ACCEPT_BACKOFF);
-        self.watch_gates(Interest::ERROR);
+        self.paused = Some(clock::now() + BACKOFF);
+        self.watch_listeners(Interest::ERROR);
         if self.out_of_files.is_due().is_some() {
             let allowed = limits::open_files().map(|files| files.soft).unwrap_or(0);
             (self.shared.event)(ServerEvent::OutOfFiles { why: error.to_string(), allowed });
         }
     }
 
-    fn add_pending(&mut self, connection: TcpStream, peer: SocketAddr, gate: usize) {
+    fn add_pending(&mut self, connection: TcpStream, peer: SocketAddr, door: usize) {
         if connection.set_nonblocking(true).is_err() {
             return;
         }
-        let Some(port) = self.gates.get(gate).map(|gate| gate.port) else { return };
-        if let Some(inbox) = self.inboxes.iter().find(|inbox| inbox.claims(port, peer.ip())).cloned() {
+        let Some(port) = self.shared.doors.get(door).map(|door| door.port) else { return };
+        let claimed = self.shared.inboxes().find(|inbox| inbox.claims(port, peer.ip())).cloned();
+        if let Some(inbox) = claimed {
             return self.hand_over(&inbox, port, connection, peer, Vec::new());
         }
         let permit = self.places.take(peer.ip()).or_else(|exhausted| {
@@ -292,9 +318,9 @@ impl Front {
         let token = self.next;
         self.next += 1;
         let until = clock::now() + HELLO_TIMEOUT;
-        if self.poller.add(&connection, token, Interest::READ).is_ok() {
+        if self.shared.poller.add(&connection, token, Interest::READ).is_ok() {
             let (said, greets) = (Vec::new(), None);
-            let pending = PendingConnection { connection, peer, until, gate, said, greets, permit };
+            let pending = PendingConnection { connection, peer, until, door, said, greets, permit };
             self.pending.insert(token, pending);
             // Our clients send their preface immediately. Reading now saves a second poll for each of ten
             // thousand streams.
@@ -341,16 +367,16 @@ impl Front {
 
     fn listen_to(&mut self, token: u64) {
         let Some(pending) = self.pending.get_mut(&token) else { return };
-        let Some(gate) = self.gates.get(pending.gate) else { return };
-        let port = gate.port;
-        let heard = match pending.read(gate.native, &gate.inboxes) {
+        let Some(door) = self.shared.doors.get(pending.door) else { return };
+        let port = door.port;
+        let heard = match pending.read(door.native, &door.inboxes) {
             Ok(Heard::More) => return self.hold_within_bounds(token),
             Ok(Heard::Greets) => return self.await_greeting(token),
             Ok(Heard::Wish(request)) => Ok(request),
             Err(why) => Err(why),
         };
         let Some(pending) = self.pending.remove(&token) else { return };
-        let _ = self.poller.remove(&pending.connection);
+        let _ = self.shared.poller.remove(&pending.connection);
         match heard {
             Ok(Action::Run) => self.serve(pending, Greets::Client),
             Ok(Action::Coordinator) => self.serve(pending, Greets::Coordinator),
@@ -369,7 +395,7 @@ impl Front {
         let token = self.next;
         self.next += 1;
         pending.until = clock::now() + HELLO_TIMEOUT;
-        if self.poller.modify(&pending.connection, token, Interest::READ).is_ok() {
+        if self.shared.poller.modify(&pending.connection, token, Interest::READ).is_ok() {
             self.pending.insert(token, pending);
             self.listen_to(token);
         }
@@ -409,7 +435,7 @@ impl Front {
         match thread::spawn_with(name, (connection, permit), work) {
             Ok(thread) => self.runs.push(thread),
             Err((error, back)) => {
-                let why = format!("this server could not start a thread: {}", error.source);
+                let why = no_thread(&error);
                 if let Some((mut connection, _)) = back {
                     send_refusal(&mut connection, refusal, &why);
                 }
@@ -422,7 +448,7 @@ impl Front {
     fn direct(&mut self, connection: TcpStream, preface: Preface) {
         let Some(inbox) = self.shared.registry.find(&preface.cookie) else { return };
         if preface.connection == Connection::Probe {
-            self.shared.probes.put(connection, inbox);
+            self.shared.reflector.put(connection, inbox);
         } else if connection.set_nonblocking(false).is_ok() {
             inbox.put(Arrival::Tcp { flow: preface.flow, stream: preface.stream, connection });
         }
@@ -437,6 +463,33 @@ impl Front {
                 (self.shared.event)(ServerEvent::Foreign { client: pending.peer, why: why.as_str().into() });
                 pending.reject(&why);
             }
+        }
+    }
+}
+
+fn no_thread(error: &SockError) -> String {
+    format!("this server could not start a thread: {}", error.source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_source_has_its_own_token() {
+        let sources = [
+            Source::Connection(0),
+            Source::Connection(Source::FIRST_FIXED - 1),
+            Source::Listener(0),
+            Source::Listener(7),
+            Source::Datagrams(0),
+            Source::Datagrams(7),
+            Source::Embedded(0),
+            Source::Embedded(7),
+            Source::Stop,
+        ];
+        for source in sources {
+            assert_eq!(Source::of_token(source.token()), source);
         }
     }
 }

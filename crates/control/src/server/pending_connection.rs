@@ -24,8 +24,8 @@ pub(super) struct PendingConnection {
     pub(super) connection: TcpStream,
     pub(super) peer: SocketAddr,
     pub(super) until: Mono,
-    /// Index of the listener that accepted it.
-    pub(super) gate: usize,
+    /// Index of the door that accepted it.
+    pub(super) door: usize,
     /// The bytes received so far, without the preface of a native control connection.
     pub(super) said: Vec<u8>,
     /// The kind of peer, once that is known. Its greeting follows.

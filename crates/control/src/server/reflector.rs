@@ -1,18 +1,25 @@
-//! TCP connections for latency probes, used if UDP does not get through. One thread serves all of them; a
-//! connection lives until its run ends.
+//! Answers latency probes, in a thread that exists only during runs: what arrives at the doors meanwhile does not
+//! delay the answers, which are a part of the measurement.
+//!
+//! The thread reads the UDP ports of our own protocol instead of the front, and the TCP connections that clients
+//! use for probes if UDP does not get through. Such a connection lives until its run ends.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 use linerate_proto::native::{DATAGRAM_BYTES, Datagram, DatagramKind};
+use linerate_sock::batch::RecvBatch;
 use linerate_sock::poll::{EventFd, Events, Interest, Poller};
-use linerate_sock::thread::locked;
-use linerate_sock::{Mono, clock};
+use linerate_sock::thread::{self, locked};
+use linerate_sock::{Mono, SockError, clock};
 
-use super::Shared;
+use super::door::Door;
+use super::front::Source;
 use super::registry::Inbox;
+use super::{Shared, datagrams};
 use crate::error::ControlError;
 use crate::probe::reply;
 use crate::shares::{Permit, Shares};
@@ -26,26 +33,33 @@ const MAX_PER_RUN: usize = 8;
 /// Most probes of one connection that are answered in one turn.
 const PROBES_PER_TURN: usize = 64;
 
-/// Tokens of the wakers; those of connections count up from 0.
+/// Tokens of the wakers, and of UDP ports by the index of their door; those of connections count up from 0.
 const WAKER_TOKEN: u64 = u64::MAX;
 const ENDED_TOKEN: u64 = WAKER_TOKEN - 1;
 const ARRIVED_TOKEN: u64 = WAKER_TOKEN - 2;
+const FIRST_PORT_TOKEN: u64 = 1 << 62;
 
-/// Receives new probe connections.
+/// Receives new probe connections, and starts the thread that answers probes.
 #[derive(Debug)]
-pub(super) struct Probes {
-    arrivals: Mutex<Vec<(TcpStream, Arc<Inbox>, Permit)>>,
+pub(super) struct Reflector {
+    state: Mutex<State>,
     waker: EventFd,
     places: Arc<Shares>,
 }
 
-impl Probes {
+#[derive(Debug, Default)]
+struct State {
+    arrivals: Vec<(TcpStream, Arc<Inbox>, Permit)>,
+    /// Whether there is a thread that answers probes.
+    serving: bool,
+    /// The current or the last thread.
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Reflector {
     pub(super) fn new() -> Result<Self, ControlError> {
-        Ok(Self {
-            arrivals: Mutex::default(),
-            waker: EventFd::new()?,
-            places: Shares::new(MAX_PROBE_CONNECTIONS),
-        })
+        let (state, places) = (Mutex::default(), Shares::new(MAX_PROBE_CONNECTIONS));
+        Ok(Self { state, waker: EventFd::new()?, places })
     }
 
     /// Adds a connection of a run; closes it if there is no place.
@@ -53,42 +67,130 @@ impl Probes {
         let Ok(peer) = connection.peer_addr() else { return };
         let Ok(permit) = self.places.take(peer.ip()) else { return };
         if connection.set_nonblocking(true).is_ok() && connection.set_nodelay(true).is_ok() {
-            locked(&self.arrivals).push((connection, run, permit));
+            let arrivals = &mut locked(&self.state).arrivals;
+            // Without a thread, nobody has taken those of earlier runs.
+            arrivals.retain(|(_, run, _)| !run.is_over());
+            arrivals.push((connection, run, permit));
             self.waker.wake();
         }
     }
 
-    /// Reflects probes until the server stops.
-    pub(super) fn serve(&self, shared: &Shared) -> Result<(), ControlError> {
-        let mut reflector = Reflector { poller: Poller::new()?, lines: BTreeMap::new(), next: 0 };
-        reflector.poller.add(&shared.switch.waker, WAKER_TOKEN, Interest::READ)?;
-        reflector.poller.add(&shared.registry.waker, ENDED_TOKEN, Interest::READ)?;
-        reflector.poller.add(&self.waker, ARRIVED_TOKEN, Interest::READ)?;
+    /// Starts the thread, unless there is one. It ends when no client is registered any more.
+    ///
+    /// # Errors
+    /// The host refuses a thread.
+    pub(super) fn start(shared: &Arc<Shared>) -> Result<(), SockError> {
+        let mut state = locked(&shared.reflector.state);
+        if state.serving {
+            return Ok(());
+        }
+        if let Some(last) = state.thread.take() {
+            // It needs nothing that is locked here: its last act was to say that it does not serve any more.
+            let _ = last.join();
+        }
+        let its = Arc::clone(shared);
+        state.thread = Some(thread::spawn("reflector", move || Duty { shared: &its, over: false }.serve())?);
+        state.serving = true;
+        Ok(())
+    }
+
+    /// Waits for the end of the thread after the server has stopped.
+    pub(super) fn join(&self) {
+        let thread = locked(&self.state).thread.take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The duty of the thread. When it ends, the front reads the UDP ports again.
+struct Duty<'a> {
+    shared: &'a Shared,
+    over: bool,
+}
+
+impl Duty<'_> {
+    fn serve(mut self) {
+        if let Err(error) = self.reflect() {
+            tracing::error!(%error, "latency probes are answered by the thread of the front");
+        }
+    }
+
+    /// Our own UDP ports, with the indices of their doors.
+    fn ports(&self) -> impl Iterator<Item = (usize, &Door)> {
+        self.shared.doors.iter().enumerate().filter(|(_, door)| door.native)
+    }
+
+    fn reflect(&mut self) -> Result<(), SockError> {
+        let shared = self.shared;
+        let mut lines = Lines { poller: Poller::new()?, lines: BTreeMap::new(), next: 0 };
+        lines.poller.add(&shared.switch.waker, WAKER_TOKEN, Interest::READ)?;
+        lines.poller.add(&shared.registry.waker, ENDED_TOKEN, Interest::READ)?;
+        lines.poller.add(&shared.reflector.waker, ARRIVED_TOKEN, Interest::READ)?;
+        for (at, door) in self.ports() {
+            lines.poller.add(&*door.socket, FIRST_PORT_TOKEN + at as u64, Interest::READ)?;
+            let _ = shared.poller.remove(&*door.socket);
+        }
+        let mut batch: RecvBatch = datagrams::batch(self.ports().map(|(_, door)| door));
         let mut events = Events::with_capacity(64);
         let _ = clock::set_timer_slack_ns(1);
         while !shared.stopping() {
-            reflector.poller.wait(&mut events, Mono::FAR)?;
+            lines.poller.wait(&mut events, Mono::FAR)?;
             let tokens: Vec<u64> = events.iter().map(|ready| ready.token).collect();
             // Probes first: the delay until they are read is part of the measured time.
             for token in tokens.iter().filter(|token| **token < ARRIVED_TOKEN) {
-                reflector.step(*token);
+                let port = token.checked_sub(FIRST_PORT_TOKEN).and_then(|at| shared.doors.get(at as usize));
+                match port {
+                    Some(door) => datagrams::receive(door, &mut batch, shared),
+                    None => lines.step(*token),
+                }
             }
             if tokens.contains(&ARRIVED_TOKEN) {
-                let _ = self.waker.clear();
-                let arrived = std::mem::take(&mut *locked(&self.arrivals));
-                arrived.into_iter().for_each(|(stream, run, permit)| reflector.add(stream, run, permit));
+                let _ = shared.reflector.waker.clear();
+                let arrived = std::mem::take(&mut locked(&shared.reflector.state).arrivals);
+                arrived.into_iter().for_each(|(stream, run, permit)| lines.add(stream, run, permit));
             }
             // A connection may have arrived after the end of its run was signalled.
             if tokens.contains(&ENDED_TOKEN) || tokens.contains(&ARRIVED_TOKEN) {
                 let _ = shared.registry.waker.clear();
-                reflector.lines.retain(|_, line| !line.run.is_over());
+                lines.lines.retain(|_, line| !line.run.is_over());
+                if self.ends() {
+                    return Ok(());
+                }
             }
         }
         Ok(())
     }
+
+    /// Ends the duty if no client is registered. A client that registers later starts another thread.
+    fn ends(&mut self) -> bool {
+        let mut state = locked(&self.shared.reflector.state);
+        if self.shared.registry.is_empty() {
+            self.return_ports();
+            state.serving = false;
+            self.over = true;
+        }
+        self.over
+    }
+
+    fn return_ports(&self) {
+        for (at, door) in self.ports() {
+            let _ = self.shared.poller.add(&*door.socket, Source::Datagrams(at).token(), Interest::READ);
+        }
+    }
 }
 
-struct Reflector {
+impl Drop for Duty<'_> {
+    fn drop(&mut self) {
+        // Also after an error or a panic.
+        if !self.over {
+            self.return_ports();
+            locked(&self.shared.reflector.state).serving = false;
+        }
+    }
+}
+
+struct Lines {
     poller: Poller,
     lines: BTreeMap<u64, Line>,
     next: u64,
@@ -103,7 +205,7 @@ struct Line {
     _permit: Permit,
 }
 
-impl Reflector {
+impl Lines {
     fn add(&mut self, stream: TcpStream, run: Arc<Inbox>, permit: Permit) {
         let of_run = self.lines.values().filter(|line| Arc::ptr_eq(&line.run, &run)).count();
         let token = self.next;

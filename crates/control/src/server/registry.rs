@@ -92,6 +92,11 @@ impl Registry {
         locked(&self.runs).get(cookie).cloned()
     }
 
+    /// Whether no run is waiting or in progress.
+    pub(super) fn is_empty(&self) -> bool {
+        locked(&self.runs).is_empty()
+    }
+
     pub(super) fn close(&self, cookie: &[u8; 16]) {
         if let Some(inbox) = locked(&self.runs).remove(cookie) {
             inbox.over.store(true, Ordering::Release);

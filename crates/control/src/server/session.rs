@@ -17,6 +17,7 @@ use linerate_sock::{Mono, clock, limits};
 use linerate_units::Bytes;
 
 use super::queue::Turn;
+use super::reflector::Reflector;
 use super::registry::{Arrival, Inbox};
 use super::{ServerEvent, Shared};
 use crate::dialogue::{Dialogue, DialogueEvent, is_gone};
@@ -35,7 +36,7 @@ const STRAY_SOCKET_TIMEOUT: Duration = Duration::from_secs(5);
 const EXTRA_FILES: u64 = 16;
 
 /// Serves one client until its run is over. `said` is its greeting, which the front has read after the preface.
-pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared: &Shared) {
+pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared: &Arc<Shared>) {
     let result = Run::begin(connection, peer, shared).and_then(|mut run| {
         // Even if a run panics, its place is released and its client is informed.
         let life = catch_unwind(AssertUnwindSafe(|| run.start(said).and_then(|()| run.serve())));
@@ -84,7 +85,7 @@ enum Served {
 struct Run<'a> {
     dialogue: Dialogue<ServerSession>,
     peer: SocketAddr,
-    shared: &'a Shared,
+    shared: &'a Arc<Shared>,
     client: Option<Client>,
     begun: bool,
     told: Option<QueuePosition>,
@@ -118,7 +119,7 @@ struct Client {
 }
 
 impl<'a> Run<'a> {
-    fn begin(connection: TcpStream, peer: SocketAddr, shared: &'a Shared) -> Result<Self, ControlError> {
+    fn begin(connection: TcpStream, peer: SocketAddr, shared: &'a Arc<Shared>) -> Result<Self, ControlError> {
         let epoch = clock::now();
         let session = ServerSession::after_prefaces(linerate_units::Timestamp::START);
         let dialogue = Dialogue::new(session, connection, epoch, false)?;
@@ -308,6 +309,8 @@ impl<'a> Run<'a> {
                     name: client.name.as_str().into(),
                 });
                 self.dialogue.input(Input::Admit(Box::new(admission)))?;
+                // After the answer, which the client waits for. Until then the front answers datagrams.
+                Reflector::start(self.shared)?;
                 self.dialogue.idle_begins();
                 Ok(())
             }

@@ -1,9 +1,13 @@
 //! The loop that runs a stand-in.
+//!
+//! A driver needs a thread only while its stand-in has clients. Between them, an embedded server is an
+//! [`IdleDriver`], which the server's own loop waits for.
 
 mod execute;
 mod time_limits;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use linerate_compat::stand_in::{FlowId, FlowTask, Link, RunId, StandIn, Transport};
@@ -37,6 +41,10 @@ const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 /// Shortest time between two ticks for a deadline in the past.
 const MIN_TICK_INTERVAL: Duration = Duration::from_millis(1);
 
+/// How long an idle driver keeps its thread: a client that connects several times in a row does not start a
+/// thread for each connection.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Most events delivered or connections accepted in one turn.
 const MAX_EVENTS_PER_TURN: usize = 256;
 
@@ -66,31 +74,81 @@ pub(crate) struct Driver<'a> {
     events: Queue,
     next_interim: Mono,
     no_tick_before: Mono,
+    /// When it returns if it is idle.
+    idle_until: Mono,
     exit: Option<i32>,
+}
+
+/// What a driver uses while it runs, besides its stand-in.
+pub(super) struct DriverContext<'a> {
+    pub(super) runs: Runs<'a>,
+    pub(super) console: Console<'a>,
+    pub(super) interrupts: &'a Interrupts,
+    /// The server's ports; absent for a tool that runs by itself.
+    pub(super) ports: Option<&'a mut dyn ServerPorts>,
+}
+
+/// A server stand-in without clients, and its listeners.
+///
+/// Its descriptor becomes readable when something arrives for it. Then it needs a driver again, with the same
+/// interrupts and ports as before.
+pub(crate) struct IdleDriver {
+    stand_in: Box<dyn StandIn>,
+    epoch: Mono,
+    cpu_before: (Duration, Duration),
+    host: Host,
+    links: Links,
+    flows: Flows,
+    helpers: Helpers,
+}
+
+impl AsFd for IdleDriver {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.links.poller().as_fd()
+    }
+}
+
+/// Why a driver returned.
+pub(crate) enum Returned {
+    /// Its stand-in has exited with this code.
+    Exited(i32),
+    /// It is an embedded server that has no clients any more.
+    Idle(Box<IdleDriver>),
 }
 
 impl<'a> Driver<'a> {
     pub(crate) fn new(
         stand_in: Box<dyn StandIn>,
         host: Host,
-        runs: Runs<'a>,
-        console: Console<'a>,
-        interrupts: &'a Interrupts,
-        ports: Option<&'a mut dyn ServerPorts>,
+        context: DriverContext<'a>,
     ) -> Result<Self, ControlError> {
         let (links, helpers) = (Links::new()?, Helpers::new()?);
-        links.poller().add(interrupts, INTERRUPT_TOKEN, Interest::READ)?;
+        links.poller().add(context.interrupts, INTERRUPT_TOKEN, Interest::READ)?;
         links.poller().add(helpers.waker(), HELPERS_TOKEN, Interest::READ)?;
-        if let Some(ports) = &ports {
+        if let Some(ports) = &context.ports {
             links.poller().add(&ports.waker(), PORTS_TOKEN, Interest::READ)?;
         }
-        Ok(Self {
+        let (epoch, cpu_before, flows) = (clock::now(), clock::process_times(), Flows::default());
+        let idle = IdleDriver { stand_in, epoch, cpu_before, host, links, flows, helpers };
+        // Clients that have arrived already are reported again, so a new embedded server may return at once.
+        Ok(Self { events: VecDeque::from([DriverEvent::Begin]), ..Self::of(idle, context, Mono(0)) })
+    }
+
+    /// The driver of a stand-in that was idle.
+    pub(crate) fn resume(idle: IdleDriver, context: DriverContext<'a>) -> Self {
+        Self::of(idle, context, clock::now() + IDLE_TIMEOUT)
+    }
+
+    fn of(idle: IdleDriver, context: DriverContext<'a>, idle_until: Mono) -> Self {
+        let IdleDriver { stand_in, epoch, cpu_before, host, links, flows, helpers } = idle;
+        let DriverContext { runs, console, interrupts, ports } = context;
+        Self {
             stand_in,
-            epoch: clock::now(),
-            cpu_before: clock::process_times(),
+            epoch,
+            cpu_before,
             host,
             links,
-            flows: Flows::default(),
+            flows,
             waiting: Vec::new(),
             runs,
             admitted: BTreeMap::new(),
@@ -100,27 +158,50 @@ impl<'a> Driver<'a> {
             interrupts,
             interrupted: false,
             ports,
-            events: VecDeque::from([DriverEvent::Begin]),
+            events: VecDeque::new(),
             next_interim: Mono::FAR,
             no_tick_before: Mono(0),
+            idle_until,
             exit: None,
-        })
+        }
     }
 
-    /// Runs the stand-in to its end and returns its exit code.
-    pub(crate) fn run(mut self) -> Result<i32, ControlError> {
+    /// Runs the stand-in until it exits, or until it is idle if it is an embedded server.
+    pub(crate) fn run(mut self) -> Result<Returned, ControlError> {
         let mut events = Events::with_capacity(MAX_EVENTS_PER_TURN);
         loop {
             self.run_until_idle();
             let over = self.ports.as_ref().is_some_and(|ports| ports.end_by().has_passed());
             if let Some(code) = self.exit.or(over.then_some(0)) {
                 self.end();
-                return Ok(code);
+                return Ok(Returned::Exited(code));
+            }
+            if self.is_idle() && self.idle_until.has_passed() {
+                return Ok(Returned::Idle(Box::new(self.into_idle())));
             }
             self.links.poller().wait_ns(&mut events, self.deadline())?;
             let tokens: Vec<u64> = events.iter().map(|ready| ready.token).collect();
+            if !tokens.is_empty() {
+                self.idle_until = clock::now() + IDLE_TIMEOUT;
+            }
             self.turn(&tokens);
         }
+    }
+
+    /// Whether this is an embedded server that waits for nothing but its next client.
+    fn is_idle(&self) -> bool {
+        let busy =
+            self.flows.any() || self.runs.any() || !self.admitted.is_empty() || !self.waiting.is_empty();
+        self.ports.is_some()
+            && !busy
+            && self.events.is_empty()
+            && self.links.are_listeners()
+            && self.stand_in.deadline().is_none()
+    }
+
+    fn into_idle(self) -> IdleDriver {
+        let Self { stand_in, epoch, cpu_before, host, links, flows, helpers, .. } = self;
+        IdleDriver { stand_in, epoch, cpu_before, host, links, flows, helpers }
     }
 
     fn now(&self) -> Timestamp {
@@ -136,7 +217,8 @@ impl<'a> Driver<'a> {
         let runs =
             self.admitted.values().map(|run| run.until).min().unwrap_or(Mono::FAR).min(self.next_courtesy);
         let ports = self.ports.as_ref().map_or(Mono::FAR, |ports| ports.end_by());
-        tick.min(interim).min(runs).min(ports).min(self.links.deadline())
+        let idle = if self.is_idle() { self.idle_until } else { Mono::FAR };
+        tick.min(interim).min(runs).min(ports).min(idle).min(self.links.deadline())
     }
 
     fn moment(&self, at: Timestamp) -> Mono {

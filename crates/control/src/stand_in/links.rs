@@ -142,6 +142,11 @@ impl Links {
         matches!(self.table.get(&link).map(|entry| &entry.kind), Some(Kind::Listener(_)))
     }
 
+    /// Whether all links are listeners, so that only a new client can cause an event.
+    pub(super) fn are_listeners(&self) -> bool {
+        self.table.values().all(|entry| matches!(entry.kind, Kind::Listener(_) | Kind::Doors(..)))
+    }
+
     /// The earliest timeout of a link.
     pub(super) fn deadline(&self) -> Mono {
         let of = |entry: &Entry| match &entry.kind {

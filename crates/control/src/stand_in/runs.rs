@@ -110,6 +110,11 @@ impl<'a> Runs<'a> {
         self.concurrent_runs(run, concurrent_runs);
     }
 
+    /// Whether a run is in progress.
+    pub(super) fn any(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// Notes the number of other runs at the same time.
     pub(super) fn concurrent_runs(&mut self, run: RunId, concurrent_runs: u32) {
         let Some(log) = self.open.get_mut(&run).map(|run| &mut run.log) else { return };

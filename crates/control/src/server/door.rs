@@ -1,0 +1,123 @@
+//! The open ports of a server.
+
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::sync::Arc;
+
+use linerate_compat::Tool;
+use linerate_sock::SocketOptions;
+use linerate_sock::open::{bind_udp, listen_tcp};
+
+use super::ServerConfig;
+use super::inbox::Inbox;
+use crate::error::ControlError;
+
+/// Backlog of the listeners: connections that wait in the kernel until they are accepted.
+const BACKLOG: i32 = 16_384;
+
+/// Number of attempts to find a port that is free for both TCP and UDP when the kernel chooses it.
+const MAX_PORT_TRIES: u32 = 32;
+
+/// An open port: TCP and UDP with the same number on one address.
+#[derive(Debug)]
+pub(super) struct Door {
+    pub(super) address: SocketAddr,
+    pub(super) listener: TcpListener,
+    pub(super) socket: Arc<UdpSocket>,
+    /// The port number as embedded servers know it. The addresses of one server may have different ports.
+    pub(super) port: u16,
+    /// Whether our own protocol is served here.
+    pub(super) native: bool,
+    /// The embedded servers that are always reached here, in the order in which they examine the first bytes.
+    pub(super) inboxes: Vec<Arc<Inbox>>,
+}
+
+impl Door {
+    /// Whether this embedded server is always reached here, and not only during its runs.
+    pub(super) fn serves(&self, inbox: &Inbox) -> bool {
+        self.inboxes.iter().any(|own| own.tool.name == inbox.tool.name)
+    }
+}
+
+/// The open ports of a server, and the inbox of each foreign tool.
+#[derive(Debug, Default)]
+pub(super) struct Doors {
+    pub(super) doors: Vec<Door>,
+    pub(super) inboxes: Vec<Arc<Inbox>>,
+}
+
+impl Doors {
+    /// Opens the ports of a server on these addresses; those of the classic ports come last.
+    pub(super) fn open(addresses: &[SocketAddr], config: &ServerConfig) -> Result<Self, ControlError> {
+        let mut all = Self::default();
+        for address in addresses {
+            let door = bind_pair(*address)?;
+            // If the kernel chose the ports, every address has a different one, and embedded servers know the
+            // first.
+            let port = all.doors.first().map_or(door.port, |first| first.port);
+            let inboxes = all.inboxes_of(&config.foreign)?;
+            all.doors.push(Door { port, inboxes, ..door });
+        }
+        for classic in &config.classic {
+            for address in addresses {
+                let door = bind_pair(SocketAddr::new(address.ip(), classic.port))?;
+                let inboxes = all.inboxes_of(&classic.tools)?;
+                all.doors.push(Door { native: false, inboxes, ..door });
+            }
+        }
+        Ok(all)
+    }
+
+    /// The inboxes of these tools; each tool has one.
+    fn inboxes_of(&mut self, tools: &[&'static Tool]) -> Result<Vec<Arc<Inbox>>, ControlError> {
+        let mut own = Vec::new();
+        for tool in tools {
+            let known = self.inboxes.iter().find(|inbox| inbox.tool.name == tool.name).cloned();
+            own.push(match known {
+                Some(inbox) => inbox,
+                None => {
+                    let inbox = Arc::new(Inbox::new(tool)?);
+                    self.inboxes.push(Arc::clone(&inbox));
+                    inbox
+                }
+            });
+        }
+        Ok(own)
+    }
+}
+
+/// Binds TCP and UDP to the same port. For port 0 the kernel chooses one that is free for both.
+fn bind_pair(address: SocketAddr) -> Result<Door, ControlError> {
+    let mut tries = if address.port() == 0 { MAX_PORT_TRIES } else { 1 };
+    loop {
+        tries -= 1;
+        // An MPTCP listener serves plain TCP clients with plain TCP. A kernel without MPTCP opens a plain
+        // listener.
+        let requested = SocketOptions { mptcp: true, ..SocketOptions::default() };
+        let tcp = match listen_tcp(address, BACKLOG, &requested) {
+            // On a host without IPv6, use IPv4.
+            Err(error) if address.ip().is_unspecified() && address.is_ipv6() && error.lacks_address() => {
+                return bind_pair(SocketAddr::from(([0_u8; 4], address.port())));
+            }
+            other => other?,
+        };
+        let requested = SocketOptions {
+            reuse_port: true,
+            rcv_buf: Some(crate::setup::UDP_RCV_BUF),
+            ..SocketOptions::default()
+        };
+        match bind_udp(tcp.local, &requested) {
+            Ok(udp) => {
+                return Ok(Door {
+                    address: tcp.local,
+                    listener: tcp.listener,
+                    socket: Arc::new(udp.socket),
+                    port: tcp.local.port(),
+                    native: true,
+                    inboxes: Vec::new(),
+                });
+            }
+            Err(error) if tries == 0 => return Err(error.into()),
+            Err(_) => {}
+        }
+    }
+}
