@@ -10,7 +10,9 @@ use linerate_proto::native::{Connection, DATAGRAM_BYTES, Datagram, DatagramKind,
 use linerate_sock::limits;
 use serde_json::Value;
 
-use crate::support::{self, Done, Process, Server, TIMEOUT, started_by, test, threads_of};
+use crate::support::{
+    self, Done, Process, Server, TIMEOUT, await_idle, eventually, files_of, started_by, test, threads,
+};
 
 /// Another host, from the server's point of view.
 const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 7, 0, 2));
@@ -56,10 +58,6 @@ fn read_preface(client: &mut TcpStream) {
     assert_eq!(preface, Preface::CONTROL.encode());
 }
 
-fn files_of(pid: u32) -> usize {
-    std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
-}
-
 fn measured(port: u16, args: &[&str]) -> Done {
     let short = ["-t", "1", "-b", "20M", "--upload"];
     Process::start(test("127.0.0.1", port, &[&short, args].concat())).finish(TIMEOUT)
@@ -68,10 +66,8 @@ fn measured(port: u16, args: &[&str]) -> Done {
 #[test]
 fn clients_that_never_say_hello_cost_no_thread_and_keep_nobody_out() {
     let server = Server::start(&[]);
-    // The first client makes the server create its permanent threads.
-    connect(server.port).write_all(&greeting()).unwrap();
-    server.await_events("ended", 1);
-    let idle = threads_of(server.pid());
+    await_idle(&server);
+    let idle = threads(&server);
     let mut silent: Vec<_> = (0..700)
         .map(|number| {
             let mut client = connect(server.port);
@@ -82,7 +78,7 @@ fn clients_that_never_say_hello_cost_no_thread_and_keep_nobody_out() {
         .collect();
     // Receiving the server's preface shows that it has read all of them.
     silent.iter_mut().for_each(read_preface);
-    assert_eq!(threads_of(server.pid()), idle);
+    assert_eq!(threads(&server), idle);
     let done = measured(server.port, &[]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(message(&mut silent[0])["why"], "no greeting within 5 s");
@@ -184,7 +180,8 @@ fn probe(cookie: [u8; 16], number: u64) -> [u8; DATAGRAM_BYTES] {
 fn probe_connections_cost_no_thread_are_limited_and_end_with_their_run() {
     let server = Server::start(&[]);
     let (control, cookie) = open_run(&server);
-    let before = threads_of(server.pid());
+    eventually("probes are answered", || threads(&server).contains(&"reflector".to_owned()).then_some(()));
+    let before = threads(&server);
     let preface = Preface { connection: Connection::Probe, flow: 0, stream: 0, cookie };
     let mut lines: Vec<_> = (0..100)
         .map(|_| {
@@ -204,7 +201,7 @@ fn probe_connections_cost_no_thread_are_limited_and_end_with_their_run() {
         })
         .collect();
     assert_eq!(answered.iter().filter(|answered| **answered).count(), 8);
-    assert_eq!(threads_of(server.pid()), before);
+    assert_eq!(threads(&server), before);
     drop(control);
     for (line, _) in lines.iter_mut().zip(&answered).filter(|(_, answered)| **answered) {
         let end = line.read(&mut [0; 1]);

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::support::{Done, Process, Server, TIMEOUT, eventually, linerate, started_by, test, threads_of};
+use crate::support::{Done, Process, Server, TIMEOUT, await_idle, linerate, started_by, test, threads_of};
 
 fn measured(port: u16, args: &[&str]) -> Done {
     let short = ["-t", "1", "-b", "20M", "--upload"];
@@ -35,13 +35,10 @@ fn a_server_that_gets_no_threads_tells_its_client() {
     let mut serve = linerate();
     serve.args(["serve", "-p", "0", "--json"]);
     let server = Server::from(as_user(47_114, "500", &serve));
-    // The first client makes the server create its permanent threads.
     assert_eq!(measured(server.port, &[]).code, Some(0));
-    let idle = eventually("its threads end", || {
-        let threads = threads_of(server.pid());
-        (server.events("ended").len() == 1).then_some(threads)
-    });
-    for more in 0..3 {
+    for more in 0..4 {
+        await_idle(&server);
+        let idle = threads_of(server.pid());
         let pid = server.pid().to_string();
         let limit = format!("--nproc={}:", idle + more);
         // The same user may lower the soft limit.

@@ -5,6 +5,7 @@ pub(crate) mod absurd;
 mod agent_pair;
 pub(crate) mod bursts;
 mod idle;
+mod idle_server;
 mod iperf2;
 mod iperf3;
 mod lab;
@@ -28,6 +29,7 @@ mod turn;
 
 pub(crate) use agent_pair::{AgentPair, token_file};
 pub(crate) use idle::is_idle;
+pub(crate) use idle_server::{await_idle, files_of, threads};
 pub(crate) use iperf2::{Iperf2, Pair, Row, pair, pair_on, rows};
 pub(crate) use iperf3::{Both, Iperf3, PORT, both, both_json, both_json_on, list, number};
 pub(crate) use lab::{Lab, files_below, switches, world};

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 use crate::support::absurd::{Role, orders, spec, word};
 use crate::support::{
-    self, Peer, Process, Rng, Server, TIMEOUT, eventually, framed, hello, prepare, test, threads_of,
+    self, Peer, Process, Rng, Server, TIMEOUT, await_idle, eventually, framed, hello, prepare, test,
+    threads_of,
 };
 
 /// Number of parallel sessions.
@@ -185,13 +186,6 @@ fn silent(port: u16, rng: &mut Rng) -> Option<()> {
     Some(())
 }
 
-/// Number of threads of runs.
-fn at_work(server: &Server) -> usize {
-    const NAMES: [&str; 6] = ["run", "pump", "sampler", "exchange", "agent", "job"];
-    let names = support::thread_names(server.pid()).into_iter();
-    names.filter(|name| NAMES.iter().any(|of_run| name.starts_with(of_run))).count()
-}
-
 /// Time until an honest client is admitted.
 fn served(port: u16) -> Duration {
     let began = clock::now();
@@ -210,7 +204,7 @@ fn hostile_sessions_leave_a_server_as_it_was_and_honest_clients_are_served_meanw
     let port = server.port;
     // What the first run allocates for all others is not a leak.
     drop(running(port));
-    eventually("the first run is over", || (at_work(&server) == 0).then_some(()));
+    await_idle(&server);
     let (idle, memory) = (threads_of(server.pid()), server.resident_bytes());
     let over = AtomicBool::new(false);
     let longest = std::thread::scope(|scope| {
