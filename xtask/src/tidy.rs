@@ -11,6 +11,7 @@ mod lib_files;
 mod links;
 mod machine_paths;
 mod marks;
+mod module_order;
 mod pinned;
 mod reasons;
 mod sizes;
@@ -57,6 +58,7 @@ const CHECKS: &[fn(&Tree) -> Vec<Problem>] = &[
     links::check,
     machine_paths::check,
     marks::check,
+    module_order::check,
     pinned::check,
     reasons::check,
     sizes::check,
