@@ -150,8 +150,8 @@ fn received_from(flow: &FlowRecord, first: usize) -> (Vec<f64>, Vec<f64>) {
         };
         let start = from.unwrap_or(sample.start_ns);
         let waits = single && sample.readings.get(RCV_HELD).is_some_and(|held| held.get() > 0);
-        let merged = found.iter().rev().take_while(|interval| interval.is_none()).count();
-        if waits && merged < MAX_MERGED && samples.peek().is_some() {
+        let merged = || found.iter().rev().take_while(|interval| interval.is_none()).count();
+        if waits && samples.peek().is_some() && merged() < MAX_MERGED {
             bytes_held = bytes_held.saturating_add(bytes.get());
             from = Some(start);
             found.push(None);

@@ -347,7 +347,7 @@ mod tests {
             done.store(true, Relaxed);
             torn
         });
-        // Only a writer that loses its CPU within a change can be seen in it. Without the lock it is one in a hundred.
+        // A reader gives up on a writer that loses its CPU within a change. Without the lock, 130 were torn.
         assert!(torn * 5000 < READS, "{torn} of {READS}");
     }
 
