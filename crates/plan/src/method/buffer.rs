@@ -226,13 +226,20 @@ fn estimates(record: &PlanRecord, views: &[View<'_>]) -> Option<MethodTable> {
     })
 }
 
-/// The buffer over all trials; for a single trial, with the interval over its drops.
+/// The buffer over all trials; for a single trial, with the interval over its drops. Empty if less than half of
+/// the trials found one.
 fn buffer_cell(view: &View<'_>, searched: bool) -> MethodCell {
     let mut cell = view.cell("buffer");
     let words = view.summary("buffer_kind").map(|one| one.words.as_slice()).unwrap_or_default();
+    let found = view.summary("buffer").map_or(0, |one| one.values.len());
+    // A number that most trials do not support is not one of this point.
+    if !searched && 2 * found < words.len() {
+        return MethodCell::default();
+    }
     cell.at_least = cell.value.is_some() && !searched && words.iter().any(|word| word == "lower_bound");
-    let alone = view.summary("buffer").is_some_and(|one| one.values.len() == 1);
-    if alone && let Some(interval) = view.known.as_ref().and_then(|known| known.interval) {
+    if found == 1
+        && let Some(interval) = view.known.as_ref().and_then(|known| known.interval)
+    {
         (cell.low, cell.high) = (Some(interval.low), Some(interval.high));
     }
     cell

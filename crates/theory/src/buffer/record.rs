@@ -4,7 +4,10 @@ use linerate_model::metrics::{Sample, Side, loss, tcp};
 use linerate_model::{Direction, FlowRecord, LatencyInterval, LatencyReport, Limit, RunRecord};
 use linerate_units::{Bitrate, Span};
 
-use super::{Line, Look, Path, Reading};
+use super::{Line, Look, Path, Reading, RttRange};
+
+/// Smallest number of probes of an interval whose RTTs have a range.
+const MIN_PROBES: u64 = 3;
 
 /// The sender's series, including the omitted start, since a queue may stand there too. Intervals after the
 /// measured part are left out.
@@ -27,7 +30,7 @@ pub fn series(flow: &FlowRecord) -> Vec<Reading> {
             arrived_bps: arrived(),
             cwnd_bytes: sample.readings.get(tcp::CWND).map(|window| window.get() as f64),
             rtt_s: sample.readings.get(tcp::SRTT).map(Span::as_secs_f64),
-            probe_rtt_s: probed(flow, probes, sample),
+            probe_rtt_s: probed(flow, probes, sample).map(|rtt| rtt.max_s),
             retransmits: sample.readings.get(tcp::RETRANSMITS).unwrap_or(0),
             omitted: sample.outside,
         })
@@ -35,19 +38,24 @@ pub fn series(flow: &FlowRecord) -> Vec<Reading> {
     samples[..end].iter().filter_map(reading).collect()
 }
 
-/// The largest plausible RTT of the probes that were sent during a sample.
+/// The RTTs of the probes that were sent during a sample.
 ///
 /// A sample's time starts with the flow's first byte, that of probes with the run. The receiver's first read
 /// links the two. It is late by a one-way delay, which does not matter, since the analysis covers several RTTs
 /// before a drop.
-fn probed(flow: &FlowRecord, probes: &[LatencyInterval], sample: &Sample) -> Option<f64> {
+fn probed(flow: &FlowRecord, probes: &[LatencyInterval], sample: &Sample) -> Option<RttRange> {
     let origin = flow.first_read?.as_ns();
     let (start, end) =
         (origin.saturating_add(sample.start_ns.as_ns()), origin.saturating_add(sample.end_ns.as_ns()));
     // The intervals are sorted by time.
     let first = probes.partition_point(|probe| probe.end_ns.as_ns() <= start);
     let within = probes.get(first..)?.iter().take_while(|probe| probe.start_ns.as_ns() < end);
-    within.map(|probe| probe.high_ns as f64 / 1e9).max_by(f64::total_cmp)
+    within
+        .map(|probe| RttRange { min_s: probe.min_ns as f64 / 1e9, max_s: probe.high_ns as f64 / 1e9 })
+        .reduce(|one, other| RttRange {
+            min_s: one.min_s.min(other.min_s),
+            max_s: one.max_s.max(other.max_s),
+        })
 }
 
 /// The series of the UDP receiver and of the probes at the same time.
@@ -56,9 +64,12 @@ pub fn looks(flow: &FlowRecord) -> Vec<Look> {
     let samples: Vec<&Sample> = flow.samples_of(Side::Receiver).collect();
     let end = samples.iter().rposition(|sample| !sample.outside).map_or(0, |last| last + 1);
     let probes = flow.loaded.as_ref().map(|loaded| loaded.intervals.as_slice()).unwrap_or_default();
+    // Fewer probes do not show how much they differ.
+    let probes: Vec<LatencyInterval> =
+        probes.iter().filter(|probe| probe.count >= MIN_PROBES).copied().collect();
     let look = |sample: &&Sample| Look {
         at_s: (sample.start_ns.as_ns().midpoint(sample.end_ns.as_ns())) as f64 / 1e9,
-        rtt_s: probed(flow, probes, sample),
+        rtt: probed(flow, &probes, sample),
         lost: sample.readings.get(loss::LOST).unwrap_or(0),
     };
     samples[..end].iter().map(look).collect()
@@ -66,7 +77,6 @@ pub fn looks(flow: &FlowRecord) -> Vec<Look> {
 
 /// Delay that the load adds on the return path, s. The load does not fill that path, so this is the hosts' own
 /// delay. 0 if one-way delays are unknown.
-/// known. Units: s.
 #[must_use]
 pub fn hosts_delay_s(run: &RunRecord, flow: &FlowRecord) -> f64 {
     let back = |report: &LatencyReport| match flow.plan.direction {
