@@ -30,11 +30,11 @@ use std::time::Duration;
 
 use crate::process::Processes;
 use crate::tree;
-use figure::Figure;
+use figure::BenchFigure;
 use machine::Machine;
 
 /// Common state of all measurements.
-struct TestBed {
+struct BenchContext {
     /// The program under test.
     linerate: PathBuf,
     /// Folder for logs, archives and results.
@@ -52,12 +52,12 @@ struct TestBed {
 
 /// The command line.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Options {
+struct BenchOptions {
     quick: bool,
     only: Option<String>,
 }
 
-impl Options {
+impl BenchOptions {
     fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut wish = Self::default();
         let mut rest = arguments.iter();
@@ -84,13 +84,13 @@ impl Options {
 
 /// Runs all selected measurements, prints the table, writes the JSON.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let wish = Options::parse(arguments)?;
+    let wish = BenchOptions::parse(arguments)?;
     if !names().any(|name| wish.wants(name)) {
         let names: Vec<&str> = names().collect();
         return Err(format!("no such figure; there are: {}", names.join(", ")));
     }
     let root = tree::root()?;
-    let bed = TestBed::new(&root, wish.quick)?;
+    let bed = BenchContext::new(&root, wish.quick)?;
     let machine = Machine::read();
     report::heading(&machine, &bed);
     let mut figures = Vec::new();
@@ -111,11 +111,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             return Err("interrupted; nothing was written".to_owned());
         }
         match outcome {
-            Ok(Outcome::Measured(measured)) => {
+            Ok(BenchOutcome::Measured(measured)) => {
                 let measured = measured.into_iter().filter(|figure| wish.wants(figure.name));
                 figures.extend(measured.inspect(report::row));
             }
-            Ok(Outcome::Skipped(why)) => println!("{name:<22} skipped: {why}"),
+            Ok(BenchOutcome::Skipped(why)) => println!("{name:<22} skipped: {why}"),
             Err(why) => {
                 println!("{name:<22} failed: {why}");
                 failures += 1;
@@ -136,18 +136,18 @@ fn names() -> impl Iterator<Item = &'static str> {
     duels
         .chain(alone)
         .chain(watching::NAMES)
-        .chain(lab::TRIALS.iter().flat_map(lab::Trial::names))
+        .chain(lab::TRIALS.iter().flat_map(lab::LabMeasurement::names))
         .chain(page::NAMES)
 }
 
 /// Result of one measurement.
-enum Outcome {
-    Measured(Vec<Figure>),
+enum BenchOutcome {
+    Measured(Vec<BenchFigure>),
     /// Why this host cannot measure it.
     Skipped(&'static str),
 }
 
-impl TestBed {
+impl BenchContext {
     fn new(root: &Path, quick: bool) -> Result<Self, String> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
         let linerate = target.join("release/linerate");
@@ -176,14 +176,19 @@ impl TestBed {
     }
 }
 
-impl AsRef<Processes> for TestBed {
+impl AsRef<Processes> for BenchContext {
     fn as_ref(&self) -> &Processes {
         &self.keeper
     }
 }
 
 /// Writes the result under its date, and a complete one also where it can be committed.
-fn write(root: &Path, bed: &TestBed, wish: &Options, document: &serde_json::Value) -> Result<(), String> {
+fn write(
+    root: &Path,
+    bed: &BenchContext,
+    wish: &BenchOptions,
+    document: &serde_json::Value,
+) -> Result<(), String> {
     let text = format!("{document:#}\n");
     let date = document["started_at"].as_str().unwrap_or_default().replace(':', "");
     let mut paths = vec![bed.folder.join(format!("{date}.json"))];
@@ -204,8 +209,8 @@ fn write(root: &Path, bed: &TestBed, wish: &Options, document: &serde_json::Valu
 mod tests {
     use super::*;
 
-    fn parse_options(words: &[&str]) -> Result<Options, String> {
-        Options::parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+    fn parse_options(words: &[&str]) -> Result<BenchOptions, String> {
+        BenchOptions::parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
     }
 
     #[test]

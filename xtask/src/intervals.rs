@@ -14,9 +14,9 @@ use std::time::Duration;
 use linerate_sock::clock;
 
 use crate::netns;
-use crate::process::{Process, Processes};
+use crate::process::{ChildProcess, Processes};
 use path::Bottleneck;
-use run::{Measured, TestBed};
+use run::{IntervalsContext, IntervalsResult};
 
 /// Rates of the bucket, bit/s: the primary ones, and values between them.
 const RATES: [f64; 9] = [2e6, 3.7e6, 10e6, 33e6, 100e6, 170e6, 640e6, 1e9, 2e9];
@@ -30,7 +30,7 @@ const LENGTH_S: u64 = 10;
 const MIN_COVERAGE: f64 = 0.93;
 
 /// The command line.
-struct Options {
+struct IntervalsOptions {
     runs: usize,
     length_s: u64,
     loads: Vec<usize>,
@@ -39,7 +39,7 @@ struct Options {
     keep: Option<PathBuf>,
 }
 
-impl Options {
+impl IntervalsOptions {
     fn read(arguments: &[String]) -> Result<Self, String> {
         let mut wish = Self {
             runs: RUNS,
@@ -84,7 +84,7 @@ fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
 
 /// Measures, prints a line for each run and a table, and fails if a bar is missed.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let wish = Options::read(arguments)?;
+    let wish = IntervalsOptions::read(arguments)?;
     if linerate_sock::netns::create().is_err() {
         return Err("namespaces with names need root".to_owned());
     }
@@ -100,18 +100,19 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         fs::create_dir_all(keep).map_err(|e| format!("cannot make {}: {e}", keep.display()))?;
     }
     let keeper = Processes::new(&folder.join("programs.log"))?;
-    let bed = TestBed { linerate, folder: folder.clone(), keeper, keep: wish.keep.clone() };
+    let bed = IntervalsContext { linerate, folder: folder.clone(), keeper, keep: wish.keep.clone() };
     let result = measure(&bed, &wish);
     let _ = fs::remove_dir_all(&folder);
     judge(&result?)
 }
 
-fn measure(bed: &TestBed, wish: &Options) -> Result<Vec<Measured>, String> {
+fn measure(bed: &IntervalsContext, wish: &IntervalsOptions) -> Result<Vec<IntervalsResult>, String> {
     println!("   load        rate       truth    measured   half-width  allowed    share");
     let mut all = Vec::new();
     for &load in &wish.loads {
-        let loops = (0..load)
-            .map(|_| Process::start(&bed.keeper, &["sh", "-c", "while :; do :; done"].map(str::to_owned)));
+        let loops = (0..load).map(|_| {
+            ChildProcess::start(&bed.keeper, &["sh", "-c", "while :; do :; done"].map(str::to_owned))
+        });
         let beside = loops.collect::<Result<Vec<_>, _>>()?;
         for (number, &rate) in wish.rates.iter().enumerate() {
             let bottleneck = Bottleneck::make(number, rate)?;
@@ -129,14 +130,15 @@ fn measure(bed: &TestBed, wish: &Options) -> Result<Vec<Measured>, String> {
 }
 
 /// Prints the results for each load, and fails if a bar is missed.
-fn judge(all: &[Measured]) -> Result<(), String> {
+fn judge(all: &[IntervalsResult]) -> Result<(), String> {
     let mut missed = Vec::new();
     let mut loads: Vec<usize> = all.iter().map(|one| one.load).collect();
     loads.dedup();
     println!();
     for load in loads {
-        let of_load: Vec<&Measured> = all.iter().filter(|one| one.load == load).collect();
-        let stated: Vec<&&Measured> = of_load.iter().filter(|one| one.half_width_bps.is_some()).collect();
+        let of_load: Vec<&IntervalsResult> = all.iter().filter(|one| one.load == load).collect();
+        let stated: Vec<&&IntervalsResult> =
+            of_load.iter().filter(|one| one.half_width_bps.is_some()).collect();
         let held = stated.iter().filter(|one| one.holds()).count();
         let narrow = stated.iter().filter(|one| one.is_narrow()).count();
         let above = of_load.iter().filter(|one| one.share.is_some_and(|share| share > 1.0)).count();
@@ -167,8 +169,13 @@ fn judge(all: &[Measured]) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn one(load: usize, measured_bps: f64, half_width_bps: Option<f64>, share: Option<f64>) -> Measured {
-        Measured {
+    fn one(
+        load: usize,
+        measured_bps: f64,
+        half_width_bps: Option<f64>,
+        share: Option<f64>,
+    ) -> IntervalsResult {
+        IntervalsResult {
             load,
             rate_bps: 1e8,
             truth_bps: 95e6,
@@ -195,8 +202,9 @@ mod tests {
 
     #[test]
     fn wishes_are_read_and_wrong_ones_named() {
-        let wish =
-            |words: &[&str]| Options::read(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        let wish = |words: &[&str]| {
+            IntervalsOptions::read(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+        };
         let some = wish(&["--rates", "3.7,640", "--loads", "0", "--runs", "4", "--time", "2"]).unwrap();
         assert_eq!((some.rates, some.loads, some.runs, some.length_s), (vec![3.7e6, 640e6], vec![0], 4, 2));
         assert!(wish(&["--rates", "fast"]).is_err() && wish(&["--loads"]).is_err());

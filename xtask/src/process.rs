@@ -61,7 +61,7 @@ impl AsRef<Self> for Processes {
 }
 
 /// A running program, killed on drop.
-pub(crate) struct Process {
+pub(crate) struct ChildProcess {
     child: Child,
     output: ChildStdout,
     held: Vec<u8>,
@@ -71,14 +71,14 @@ pub(crate) struct Process {
 
 /// Memory of a process at one moment, bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Memory {
+pub(crate) struct ProcessMemory {
     /// Resident memory (`VmRSS`).
     pub(crate) resident: u64,
     /// Peak resident memory so far (`VmHWM`).
     pub(crate) high_water: u64,
 }
 
-impl Memory {
+impl ProcessMemory {
     /// Memory of a process now; absent if it does not exist.
     pub(crate) fn of(process: u32) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
@@ -86,7 +86,7 @@ impl Memory {
     }
 }
 
-impl Process {
+impl ChildProcess {
     /// Starts `command`, a program and its arguments; its stderr goes to the log.
     pub(crate) fn start(keeper: &impl AsRef<Processes>, command: &[String]) -> Result<Self, String> {
         let (program, arguments) = command.split_first().ok_or("there is no command to start")?;
@@ -159,8 +159,8 @@ impl Process {
     }
 
     /// Memory of the program now; absent after it has ended.
-    pub(crate) fn memory(&self) -> Option<Memory> {
-        Memory::of(self.child.id())
+    pub(crate) fn memory(&self) -> Option<ProcessMemory> {
+        ProcessMemory::of(self.child.id())
     }
 
     /// Names of its threads, with their CPU times; empty after it has ended.
@@ -189,7 +189,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         // Both fail if it has already ended, which is fine.
         let _ = self.child.kill();
@@ -201,10 +201,10 @@ impl Drop for Process {
 mod tests {
     use super::*;
 
-    fn shell(script: &str) -> Process {
+    fn shell(script: &str) -> ChildProcess {
         let log = File::options().write(true).open("/dev/null").unwrap();
         let keeper = Processes { log, stop: Arc::default() };
-        Process::start(&keeper, &["sh", "-c", script].map(str::to_owned)).unwrap()
+        ChildProcess::start(&keeper, &["sh", "-c", script].map(str::to_owned)).unwrap()
     }
 
     const TIMEOUT: Duration = Duration::from_secs(30);

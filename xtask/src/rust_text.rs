@@ -6,7 +6,7 @@
 use std::ops::RangeInclusive;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum SourceTextKind {
     Code,
     Literal,
     Comment,
@@ -25,9 +25,13 @@ pub(crate) struct RustText {
 impl RustText {
     pub(crate) fn new(text: &str) -> Self {
         let kinds = classify(text.as_bytes());
-        let code = keep(text, &kinds, &[Kind::Code]);
+        let code = keep(text, &kinds, &[SourceTextKind::Code]);
         let test_lines = find_test_items(&code);
-        Self { code_and_literals: keep(text, &kinds, &[Kind::Code, Kind::Literal]), code, test_lines }
+        Self {
+            code_and_literals: keep(text, &kinds, &[SourceTextKind::Code, SourceTextKind::Literal]),
+            code,
+            test_lines,
+        }
     }
 
     /// Test-only modules in files of their own: `#[cfg(test)] mod name;`.
@@ -49,7 +53,7 @@ pub(crate) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(|(index, line)| (index + 1, line))
 }
 
-fn keep(text: &str, kinds: &[Kind], wanted: &[Kind]) -> String {
+fn keep(text: &str, kinds: &[SourceTextKind], wanted: &[SourceTextKind]) -> String {
     let mut bytes = text.as_bytes().to_vec();
     for (byte, kind) in bytes.iter_mut().zip(kinds) {
         if *byte != b'\n' && !wanted.contains(kind) {
@@ -59,23 +63,23 @@ fn keep(text: &str, kinds: &[Kind], wanted: &[Kind]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn classify(source: &[u8]) -> Vec<Kind> {
-    let mut kinds = vec![Kind::Code; source.len()];
+fn classify(source: &[u8]) -> Vec<SourceTextKind> {
+    let mut kinds = vec![SourceTextKind::Code; source.len()];
     let mut at = 0;
     while at < source.len() {
         let rest = &source[at..];
         let (kind, length) = if rest.starts_with(b"//") {
-            (Kind::Comment, line_length(rest))
+            (SourceTextKind::Comment, line_length(rest))
         } else if rest.starts_with(b"/*") {
-            (Kind::Comment, block_comment_length(rest))
+            (SourceTextKind::Comment, block_comment_length(rest))
         } else if let Some(length) = raw_string_length(source, at) {
-            (Kind::Literal, length)
+            (SourceTextKind::Literal, length)
         } else if rest[0] == b'"' {
-            (Kind::Literal, quoted_length(rest, b'"'))
+            (SourceTextKind::Literal, quoted_length(rest, b'"'))
         } else if is_character_literal(rest) {
-            (Kind::Literal, quoted_length(rest, b'\''))
+            (SourceTextKind::Literal, quoted_length(rest, b'\''))
         } else {
-            (Kind::Code, 1)
+            (SourceTextKind::Code, 1)
         };
         let end = (at + length).min(source.len());
         kinds[at..end].fill(kind);

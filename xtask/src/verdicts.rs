@@ -21,9 +21,9 @@ use linerate_model::Rule;
 use linerate_sock::{clock, thread};
 
 use crate::process::Processes;
-use case::Case;
-use matrix::{Bars, Matrix, Row, Trial};
-use trial::TestBed;
+use case::PlantedCase;
+use matrix::{Bars, MatrixRow, MatrixTrial, VerdictMatrix};
+use trial::LabTrialContext;
 
 /// Seeds for each case that depends on chance.
 const SEEDS: u32 = 20;
@@ -36,7 +36,7 @@ const LAB_BARS: Bars =
 
 /// Where causes are planted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum World {
+enum VerdictWorld {
     /// In our emulated networks.
     Lab,
     /// With the kernel's own means.
@@ -45,8 +45,8 @@ enum World {
 
 /// The command line.
 #[derive(Debug, PartialEq, Eq)]
-struct Options {
-    world: World,
+struct VerdictsOptions {
+    world: VerdictWorld,
     /// Use the held-out situations, which are not used for tuning, instead of the others.
     held_out: bool,
     /// Folder for result documents, if they are kept.
@@ -58,10 +58,10 @@ struct Options {
     program: Option<PathBuf>,
 }
 
-impl Options {
+impl VerdictsOptions {
     fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut wish = Self {
-            world: World::Lab,
+            world: VerdictWorld::Lab,
             held_out: false,
             keep: None,
             only: Vec::new(),
@@ -76,8 +76,8 @@ impl Options {
             match argument.as_str() {
                 "--world" => {
                     wish.world = match value()?.as_str() {
-                        "lab" => World::Lab,
-                        "kernel" => World::Kernel,
+                        "lab" => VerdictWorld::Lab,
+                        "kernel" => VerdictWorld::Kernel,
                         other => {
                             return Err(format!("there is no world {other:?}; there are lab and kernel"));
                         }
@@ -98,12 +98,12 @@ impl Options {
                 }
             }
         }
-        if wish.world == World::Lab && (wish.held_out || wish.keep.is_some()) {
+        if wish.world == VerdictWorld::Lab && (wish.held_out || wish.keep.is_some()) {
             return Err("--held-out and --keep are for --world kernel".to_owned());
         }
         let names = match wish.world {
-            World::Lab => cases::all().map(|case| case.rule.name()).collect(),
-            World::Kernel => kernel::names(wish.held_out),
+            VerdictWorld::Lab => cases::all().map(|case| case.rule.name()).collect(),
+            VerdictWorld::Kernel => kernel::names(wish.held_out),
         };
         if let Some(unknown) = wish.only.iter().find(|only| !names.iter().any(|name| name == only)) {
             return Err(format!("nothing plants {unknown}; there are: {}", names.join(" ")));
@@ -123,20 +123,20 @@ fn number(option: &str, value: &str) -> Result<u32, String> {
 }
 
 /// A trial to run: its row, its case, whether the cause is planted, and its seed.
-type Job<'c> = (usize, &'c Case, bool, u32);
+type TrialJob<'c> = (usize, &'c PlantedCase, bool, u32);
 
 /// Rows, with the number of trials that each should have.
-type Rows = Mutex<Vec<(Row, usize)>>;
+type Rows = Mutex<Vec<(MatrixRow, usize)>>;
 
 /// Plants every selected cause, prints the matrix, and fails below the bars.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let wish = Options::parse(arguments)?;
+    let wish = VerdictsOptions::parse(arguments)?;
     let linerate = program(wish.program.as_deref())?;
-    let folder = Folder::make()?;
+    let folder = VerdictsFolder::make()?;
     let start = clock::now();
     let matrix = match wish.world {
-        World::Lab => TestBed::new(linerate, &folder.0)?.matrix(&wish)?,
-        World::Kernel => kernel::matrix(&wish, linerate, &folder.0)?,
+        VerdictWorld::Lab => LabTrialContext::new(linerate, &folder.0)?.matrix(&wish)?,
+        VerdictWorld::Kernel => kernel::matrix(&wish, linerate, &folder.0)?,
     };
     print!("{}", matrix.text());
     println!("{:.0} s", clock::now().since(start).as_secs_f64());
@@ -151,24 +151,24 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
 }
 
-impl TestBed {
+impl LabTrialContext {
     fn new(linerate: PathBuf, folder: &Path) -> Result<Self, String> {
         let keeper = Processes::new(&folder.join("programs.log"))?;
         Ok(Self { linerate, folder: folder.to_owned(), keeper })
     }
 
-    fn matrix(&self, wish: &Options) -> Result<Matrix, String> {
+    fn matrix(&self, wish: &VerdictsOptions) -> Result<VerdictMatrix, String> {
         let (mut rows, mut light, mut heavy) = (Vec::new(), Vec::new(), Vec::new());
         for case in cases::all().filter(|case| wish.wants(case.rule.name())) {
             for planted in [true, false] {
                 let jobs = if case.alone { &mut heavy } else { &mut light };
                 let seeds = 1..=if case.random { wish.seeds } else { 1 };
                 jobs.extend(seeds.clone().map(|seed| (rows.len(), case, planted, seed)));
-                rows.push((Row::new(case, planted), seeds.count()));
+                rows.push((MatrixRow::new(case, planted), seeds.count()));
             }
         }
         let rows = Mutex::new(rows);
-        let run = |worker: usize, &(row, case, planted, seed): &Job<'_>| {
+        let run = |worker: usize, &(row, case, planted, seed): &TrialJob<'_>| {
             (row, self.trial(worker, case, planted, seed))
         };
         work(&light, wish.jobs, &rows, &self.keeper, &run);
@@ -176,10 +176,11 @@ impl TestBed {
         gathered(rows, &self.keeper, LAB_BARS)
     }
 
-    fn trial(&self, worker: usize, case: &Case, planted: bool, seed: u32) -> Trial {
+    fn trial(&self, worker: usize, case: &PlantedCase, planted: bool, seed: u32) -> MatrixTrial {
         let plant = if planted { &case.planted } else { &case.control };
         let start = clock::now();
-        let mut trial = Trial { seed, answer: Err(String::new()), load: load(), repeats: 0, seconds: 0.0 };
+        let mut trial =
+            MatrixTrial { seed, answer: Err(String::new()), load: load(), repeats: 0, seconds: 0.0 };
         loop {
             trial.answer = self.run(worker, case, plant, seed);
             let disturbed = trial.answer.as_ref().is_ok_and(|answer| answer.disturbed);
@@ -201,7 +202,7 @@ fn work<J: Sync>(
     at_once: usize,
     rows: &Rows,
     keeper: &Processes,
-    run: &(impl Fn(usize, &J) -> (usize, Trial) + Sync),
+    run: &(impl Fn(usize, &J) -> (usize, MatrixTrial) + Sync),
 ) {
     let next = AtomicUsize::new(0);
     let one = &|worker: usize| {
@@ -224,7 +225,7 @@ fn work<J: Sync>(
 }
 
 /// Adds a trial to its row, and prints the row when it is complete.
-fn add(rows: &Rows, number: usize, trial: Trial) {
+fn add(rows: &Rows, number: usize, trial: MatrixTrial) {
     let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
     let Some((row, wanted)) = rows.get_mut(number) else { return };
     row.trials.push(trial);
@@ -235,12 +236,12 @@ fn add(rows: &Rows, number: usize, trial: Trial) {
 }
 
 /// The matrix of the complete rows.
-fn gathered(rows: Rows, keeper: &Processes, bars: Bars) -> Result<Matrix, String> {
+fn gathered(rows: Rows, keeper: &Processes, bars: Bars) -> Result<VerdictMatrix, String> {
     if keeper.stopped() {
         return Err("interrupted".to_owned());
     }
     let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(Matrix { rows: rows.into_iter().map(|(row, _)| row).collect(), bars })
+    Ok(VerdictMatrix { rows: rows.into_iter().map(|(row, _)| row).collect(), bars })
 }
 
 /// The program under test.
@@ -255,9 +256,9 @@ fn program(wanted: Option<&Path>) -> Result<PathBuf, String> {
 }
 
 /// A folder for logs and archives, removed with the task. It contains sockets, whose paths have a length limit.
-struct Folder(PathBuf);
+struct VerdictsFolder(PathBuf);
 
-impl Folder {
+impl VerdictsFolder {
     fn make() -> Result<Self, String> {
         let folder = std::env::temp_dir().join(format!("linerate-verdicts-{}", std::process::id()));
         std::fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
@@ -265,7 +266,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for VerdictsFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -281,8 +282,8 @@ fn load() -> f64 {
 mod tests {
     use super::*;
 
-    fn parse_options(words: &[&str]) -> Result<Options, String> {
-        Options::parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+    fn parse_options(words: &[&str]) -> Result<VerdictsOptions, String> {
+        VerdictsOptions::parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
     }
 
     #[test]

@@ -2,45 +2,45 @@
 
 use std::time::Duration;
 
-use super::bench_network::{BenchNetwork, Where};
-use super::figure::{Bar, Readings};
-use super::tools::{Tool, client_timeout, wall_seconds};
-use super::{Outcome, TestBed, report, sampling};
-use crate::process::{Memory, Process};
+use super::bench_network::{BenchLocation, BenchNetwork};
+use super::figure::{Bar, FigureReadings};
+use super::tools::{BenchTool, client_timeout, wall_seconds};
+use super::{BenchContext, BenchOutcome, report, sampling};
+use crate::process::{ChildProcess, ProcessMemory};
 
 /// One figure.
-pub(super) struct Alone {
+pub(super) struct UnpairedFigure {
     pub(super) name: &'static str,
     unit: &'static str,
     bar: Bar,
-    measure: fn(&TestBed) -> Result<Readings, String>,
+    measure: fn(&BenchContext) -> Result<FigureReadings, String>,
 }
 
 /// In order of execution.
-pub(super) const SINGLE_RUNS: &[Alone] = &[
-    Alone { name: "help-time", unit: "ms", bar: Bar::Below(20.0), measure: help_time },
-    Alone { name: "short-test-time", unit: "s", bar: Bar::Below(1.5), measure: short_test_time },
-    Alone { name: "rest-memory", unit: "MiB", bar: Bar::Below(15.0), measure: rest_memory },
-    Alone { name: "rest-cpu", unit: "ms", bar: Bar::Nothing, measure: rest_cpu },
-    Alone {
+pub(super) const SINGLE_RUNS: &[UnpairedFigure] = &[
+    UnpairedFigure { name: "help-time", unit: "ms", bar: Bar::Below(20.0), measure: help_time },
+    UnpairedFigure { name: "short-test-time", unit: "s", bar: Bar::Below(1.5), measure: short_test_time },
+    UnpairedFigure { name: "rest-memory", unit: "MiB", bar: Bar::Below(15.0), measure: rest_memory },
+    UnpairedFigure { name: "rest-cpu", unit: "ms", bar: Bar::Nothing, measure: rest_cpu },
+    UnpairedFigure {
         name: "stream-memory-1000",
         unit: "KiB",
         bar: Bar::Below(64.0),
         measure: |b| stream_memory(b, 1_000),
     },
-    Alone {
+    UnpairedFigure {
         name: "stream-memory-10000",
         unit: "KiB",
         bar: Bar::Below(64.0),
         measure: |b| stream_memory(b, 10_000),
     },
-    Alone {
+    UnpairedFigure {
         name: "diagnosis-cpu",
         unit: "% of all cores",
         bar: Bar::Below(1.0),
         measure: sampling::cpu_outside_pumps,
     },
-    Alone {
+    UnpairedFigure {
         name: "sampling-cost-128",
         unit: "% of a core",
         bar: Bar::Below(2.0),
@@ -48,56 +48,59 @@ pub(super) const SINGLE_RUNS: &[Alone] = &[
     },
 ];
 
-impl Alone {
+impl UnpairedFigure {
     /// Measures the figure.
-    pub(super) fn run(&self, bed: &TestBed) -> Result<Outcome, String> {
+    pub(super) fn run(&self, bed: &BenchContext) -> Result<BenchOutcome, String> {
         report::progress(self.name);
         let readings = (self.measure)(bed)?;
-        Ok(Outcome::Measured(vec![readings.figure(self.name, self.unit, self.bar)?]))
+        Ok(BenchOutcome::Measured(vec![readings.figure(self.name, self.unit, self.bar)?]))
     }
 }
 
 pub(super) fn loopback() -> Result<BenchNetwork, String> {
-    BenchNetwork::make(Where::Loopback)?.ok_or_else(|| "there is no loopback".to_owned())
+    BenchNetwork::make(BenchLocation::Loopback)?.ok_or_else(|| "there is no loopback".to_owned())
 }
 
 /// Run time of `linerate --help`.
-fn help_time(bed: &TestBed) -> Result<Readings, String> {
+fn help_time(bed: &BenchContext) -> Result<FigureReadings, String> {
     let command = [bed.linerate.display().to_string(), "--help".to_owned()];
     let times = if bed.pairs > 1 { 20 } else { 5 };
     let seconds = (0..times).map(|_| wall_seconds(bed, &command)).collect::<Result<Vec<f64>, _>>()?;
-    Ok(Readings { all: seconds.iter().map(|s| s * 1e3).collect(), note: Some(format!("{times} starts")) })
+    Ok(FigureReadings {
+        all: seconds.iter().map(|s| s * 1e3).collect(),
+        note: Some(format!("{times} starts")),
+    })
 }
 
 /// Run time of `linerate test -t 1 --upload`.
-fn short_test_time(bed: &TestBed) -> Result<Readings, String> {
+fn short_test_time(bed: &BenchContext) -> Result<FigureReadings, String> {
     let place = loopback()?;
     let mut all = Vec::new();
     for _ in 0..bed.pairs {
-        let server = Tool::Linerate.serve(bed, &place)?;
-        let command = Tool::Linerate.client(bed, &place, &server, Duration::from_secs(1), &[]);
+        let server = BenchTool::Linerate.serve(bed, &place)?;
+        let command = BenchTool::Linerate.client(bed, &place, &server, Duration::from_secs(1), &[]);
         all.push(wall_seconds(bed, &command)?);
     }
-    Ok(Readings { all, note: Some("test -t 1 --upload".to_owned()) })
+    Ok(FigureReadings { all, note: Some("test -t 1 --upload".to_owned()) })
 }
 
 /// Memory of an idle server after the idle time.
-fn rest_memory(bed: &TestBed) -> Result<Readings, String> {
-    let server = Tool::Linerate.serve(bed, &loopback()?)?;
+fn rest_memory(bed: &BenchContext) -> Result<FigureReadings, String> {
+    let server = BenchTool::Linerate.serve(bed, &loopback()?)?;
     bed.wait(bed.rest)?;
     let memory = server.process.memory().ok_or("the server has ended")?;
-    Ok(Readings { all: vec![memory.resident as f64 / 1048576.0], note: None })
+    Ok(FigureReadings { all: vec![memory.resident as f64 / 1048576.0], note: None })
 }
 
 /// CPU time of an idle server during the idle time.
-fn rest_cpu(bed: &TestBed) -> Result<Readings, String> {
-    let server = Tool::Linerate.serve(bed, &loopback()?)?;
+fn rest_cpu(bed: &BenchContext) -> Result<FigureReadings, String> {
+    let server = BenchTool::Linerate.serve(bed, &loopback()?)?;
     let spent = || server.process.cpu_time().ok_or("the server has ended");
     let before = spent()?;
     bed.wait(bed.rest)?;
     let ms = spent()?.saturating_sub(before).as_secs_f64() * 1e3;
     let note = format!("in {} s, to the clock tick", bed.rest.as_secs());
-    Ok(Readings { all: vec![ms], note: Some(note) })
+    Ok(FigureReadings { all: vec![ms], note: Some(note) })
 }
 
 /// Memory that each stream adds to server and client together, without socket buffers, which belong to the
@@ -105,14 +108,14 @@ fn rest_cpu(bed: &TestBed) -> Result<Readings, String> {
 ///
 /// The baseline is the server before the client connects, and the client's first reading, before its streams
 /// are open.
-fn stream_memory(bed: &TestBed, streams: u32) -> Result<Readings, String> {
+fn stream_memory(bed: &BenchContext, streams: u32) -> Result<FigureReadings, String> {
     let place = loopback()?;
-    let server = Tool::Linerate.serve(bed, &place)?;
+    let server = BenchTool::Linerate.serve(bed, &place)?;
     let mut at_server = Growth::new(server.process.memory());
     let mut at_client = Growth::new(None);
     let count = streams.to_string();
-    let command = Tool::Linerate.client(bed, &place, &server, bed.transfer, &["-P", &count]);
-    let client = Process::start(bed, &command)?;
+    let command = BenchTool::Linerate.client(bed, &place, &server, bed.transfer, &["-P", &count]);
+    let client = ChildProcess::start(bed, &command)?;
     let output = client.finish(client_timeout(bed, streams), |client| {
         at_client.see(client.memory());
         at_server.see(server.process.memory());
@@ -123,7 +126,7 @@ fn stream_memory(bed: &TestBed, streams: u32) -> Result<Readings, String> {
     let (of_server, of_client) = (each(at_server.resident()), each(at_client.resident()));
     let high = each(at_server.high_water() + at_client.high_water());
     let note = format!("server {of_server:.1}, client {of_client:.1}; by the high-water marks {high:.1}");
-    Ok(Readings { all: vec![of_server + of_client], note: Some(note) })
+    Ok(FigureReadings { all: vec![of_server + of_client], note: Some(note) })
 }
 
 /// Checks that this number of streams was really measured.
@@ -140,17 +143,17 @@ pub(super) fn carried(output: &[u8], streams: u32) -> Result<(), String> {
 /// Growth of a process's memory above its baseline.
 #[derive(Debug, Default)]
 struct Growth {
-    rest: Option<Memory>,
-    peak: Memory,
+    rest: Option<ProcessMemory>,
+    peak: ProcessMemory,
 }
 
 impl Growth {
-    fn new(rest: Option<Memory>) -> Self {
+    fn new(rest: Option<ProcessMemory>) -> Self {
         Self { rest, peak: rest.unwrap_or_default() }
     }
 
     /// Records a reading; the first one is the baseline if none is known.
-    fn see(&mut self, memory: Option<Memory>) {
+    fn see(&mut self, memory: Option<ProcessMemory>) {
         let Some(now) = memory else { return };
         self.rest.get_or_insert(now);
         self.peak.resident = self.peak.resident.max(now.resident);
@@ -180,7 +183,7 @@ mod tests {
 
     #[test]
     fn growth_is_the_peak_over_the_rest() {
-        let at = |resident, high_water| Some(Memory { resident, high_water });
+        let at = |resident, high_water| Some(ProcessMemory { resident, high_water });
         let mut growth = Growth::new(None);
         for reading in [at(10, 10), at(50, 60), None, at(20, 60)] {
             growth.see(reading);

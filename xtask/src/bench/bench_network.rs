@@ -4,7 +4,7 @@ use crate::netns::{Namespaces, enter, ip};
 
 /// Location of server and client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Where {
+pub(super) enum BenchLocation {
     /// Both in this namespace.
     Loopback,
     /// In two namespaces connected by a veth pair.
@@ -24,11 +24,11 @@ pub(super) struct BenchNetwork {
 
 impl BenchNetwork {
     /// Creates the network; absent if this host forbids it.
-    pub(super) fn make(place: Where) -> Result<Option<Self>, String> {
+    pub(super) fn make(place: BenchLocation) -> Result<Option<Self>, String> {
         match place {
-            Where::Loopback => Ok(Some(Self::at("127.0.0.1", Vec::new(), Vec::new()))),
-            Where::Veth if !is_root() => Ok(None),
-            Where::Veth => {
+            BenchLocation::Loopback => Ok(Some(Self::at("127.0.0.1", Vec::new(), Vec::new()))),
+            BenchLocation::Veth if !is_root() => Ok(None),
+            BenchLocation::Veth => {
                 let both = joined()?;
                 let (for_server, for_client) = (enter(both.name(0)), enter(both.name(1)));
                 let place = Self::at(SERVER_ADDRESS, for_server, for_client);
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     #[ignore = "needs root"]
     fn the_namespaces_go_with_the_place() {
-        let place = BenchNetwork::make(Where::Veth).unwrap().unwrap();
+        let place = BenchNetwork::make(BenchLocation::Veth).unwrap().unwrap();
         let name = place.for_server[3].clone();
         assert!(namespaces().contains(&name));
         drop(place);
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn loopback_needs_nothing() {
-        let place = BenchNetwork::make(Where::Loopback).unwrap().unwrap();
+        let place = BenchNetwork::make(BenchLocation::Loopback).unwrap().unwrap();
         assert!(place.for_server.is_empty() && place.for_client.is_empty());
     }
 }

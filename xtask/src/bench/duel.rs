@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use super::bench_network::{BenchNetwork, Where};
-use super::figure::{Bar, Figure};
+use super::bench_network::{BenchLocation, BenchNetwork};
+use super::figure::{Bar, BenchFigure};
 use super::spread::Spread;
-use super::tools::{Tool, Transfer, transfer};
-use super::{Outcome, TestBed, report};
+use super::tools::{BenchTool, TransferResult, transfer};
+use super::{BenchContext, BenchOutcome, report};
 
 /// One comparison.
 pub(super) struct Duel {
     pub(super) name: &'static str,
-    place: Where,
-    quantity: Quantity,
+    place: BenchLocation,
+    quantity: ComparedQuantity,
     bar: Bar,
-    ours: Side,
-    peer: Side,
+    ours: DuelSide,
+    peer: DuelSide,
     rounds: Rounds,
 }
 
@@ -30,7 +30,7 @@ enum Rounds {
 
 impl Rounds {
     /// Number of pairs, and duration of each transfer.
-    fn of(self, bed: &TestBed) -> (usize, Duration) {
+    fn of(self, bed: &BenchContext) -> (usize, Duration) {
         match self {
             Self::Many if !bed.quick => (15, Duration::from_secs(2)),
             _ => (bed.pairs, bed.transfer),
@@ -40,9 +40,9 @@ impl Rounds {
 
 /// Client and server of one half of a pair.
 #[derive(Clone, Copy)]
-struct Side {
-    client: Tool,
-    server: Tool,
+struct DuelSide {
+    client: BenchTool,
+    server: BenchTool,
     /// Options of the client.
     options: Options,
 }
@@ -51,7 +51,7 @@ type Options = &'static [&'static str];
 
 /// The compared quantity of a transfer.
 #[derive(Clone, Copy)]
-enum Quantity {
+enum ComparedQuantity {
     /// The receiver's bit rate: higher is better.
     Rate,
     /// Deviation of the receiver's bit rate from the requested one, bits per second: lower is better.
@@ -64,20 +64,25 @@ const PACED: f64 = 100e6;
 
 /// In order of execution.
 pub(super) const PAIRED_RUNS: &[Duel] = &[
-    native("tcp-loopback", Where::Loopback, &[], &[]),
-    native("tcp-veth", Where::Veth, &[], &[]),
-    native("tcp-4-loopback", Where::Loopback, &["-P", "4"], &["-P", "4"]),
-    native("tcp-4-veth", Where::Veth, &["-P", "4"], &["-P", "4"]),
-    native("tcp-best-loopback", Where::Loopback, &["-Z"], &["-Z", "-l", "1M"]),
-    native("tcp-best-veth", Where::Veth, &["-Z"], &["-Z", "-l", "1M"]),
-    native("tcp-4-best-loopback", Where::Loopback, &["-Z", "-P", "4"], &["-Z", "-l", "1M", "-P", "4"]),
-    native("tcp-4-best-veth", Where::Veth, &["-Z", "-P", "4"], &["-Z", "-l", "1M", "-P", "4"]),
-    native("udp-loopback", Where::Loopback, UDP_OURS, UDP_PEER),
-    native("udp-veth", Where::Veth, UDP_OURS, UDP_PEER),
+    native("tcp-loopback", BenchLocation::Loopback, &[], &[]),
+    native("tcp-veth", BenchLocation::Veth, &[], &[]),
+    native("tcp-4-loopback", BenchLocation::Loopback, &["-P", "4"], &["-P", "4"]),
+    native("tcp-4-veth", BenchLocation::Veth, &["-P", "4"], &["-P", "4"]),
+    native("tcp-best-loopback", BenchLocation::Loopback, &["-Z"], &["-Z", "-l", "1M"]),
+    native("tcp-best-veth", BenchLocation::Veth, &["-Z"], &["-Z", "-l", "1M"]),
+    native(
+        "tcp-4-best-loopback",
+        BenchLocation::Loopback,
+        &["-Z", "-P", "4"],
+        &["-Z", "-l", "1M", "-P", "4"],
+    ),
+    native("tcp-4-best-veth", BenchLocation::Veth, &["-Z", "-P", "4"], &["-Z", "-l", "1M", "-P", "4"]),
+    native("udp-loopback", BenchLocation::Loopback, UDP_OURS, UDP_PEER),
+    native("udp-veth", BenchLocation::Veth, UDP_OURS, UDP_PEER),
     Duel {
-        quantity: Quantity::ErrorOf(PACED),
+        quantity: ComparedQuantity::ErrorOf(PACED),
         bar: Bar::Nothing,
-        ..native("udp-paced-loopback", Where::Loopback, PACED_100M, PACED_100M)
+        ..native("udp-paced-loopback", BenchLocation::Loopback, PACED_100M, PACED_100M)
     },
     as_client("iperf3-client", &[]),
     as_server("iperf3-server", &[]),
@@ -87,11 +92,11 @@ pub(super) const PAIRED_RUNS: &[Duel] = &[
     paced("iperf3-udp-1g", 1e9, &["-u", "-b", "1G", "-l", "1448"]),
     Duel {
         name: "nuttcp-tcp",
-        place: Where::Loopback,
-        quantity: Quantity::Rate,
+        place: BenchLocation::Loopback,
+        quantity: ComparedQuantity::Rate,
         bar: Bar::BesidePeer,
-        ours: Side { client: Tool::LinerateNuttcp, server: Tool::Nuttcp, options: &[] },
-        peer: Side::both(Tool::Nuttcp, &[]),
+        ours: DuelSide { client: BenchTool::LinerateNuttcp, server: BenchTool::Nuttcp, options: &[] },
+        peer: DuelSide::both(BenchTool::Nuttcp, &[]),
         rounds: Rounds::Few,
     },
 ];
@@ -103,41 +108,46 @@ const UDP_PEER: Options = &["-u", "-b", "0", "-l", "1448", "-w", "4M"];
 const PACED_100M: Options = &["-u", "-b", "100M", "-l", "1448"];
 
 /// Our native protocol compared with iperf3.
-const fn native(name: &'static str, place: Where, ours: Options, peer: Options) -> Duel {
+const fn native(name: &'static str, place: BenchLocation, ours: Options, peer: Options) -> Duel {
     Duel {
         name,
         place,
-        quantity: Quantity::Rate,
+        quantity: ComparedQuantity::Rate,
         bar: Bar::AtLeastPeer,
-        ours: Side::both(Tool::Linerate, ours),
-        peer: Side::both(Tool::Iperf3, peer),
+        ours: DuelSide::both(BenchTool::Linerate, ours),
+        peer: DuelSide::both(BenchTool::Iperf3, peer),
         rounds: Rounds::Few,
     }
 }
 
 /// Our stand-in as iperf3's client; the server is iperf3 in both halves.
 const fn as_client(name: &'static str, options: Options) -> Duel {
-    let ours = Side { client: Tool::LinerateIperf3, server: Tool::Iperf3, options };
-    Duel { ours, rounds: Rounds::Many, ..native(name, Where::Loopback, options, options) }
+    let ours = DuelSide { client: BenchTool::LinerateIperf3, server: BenchTool::Iperf3, options };
+    Duel { ours, rounds: Rounds::Many, ..native(name, BenchLocation::Loopback, options, options) }
 }
 
 /// Our stand-in as iperf3's server; the client is iperf3 in both halves.
 const fn as_server(name: &'static str, options: Options) -> Duel {
-    let ours = Side { client: Tool::Iperf3, server: Tool::LinerateIperf3, options };
-    Duel { ours, rounds: Rounds::Many, ..native(name, Where::Loopback, options, options) }
+    let ours = DuelSide { client: BenchTool::Iperf3, server: BenchTool::LinerateIperf3, options };
+    Duel { ours, rounds: Rounds::Many, ..native(name, BenchLocation::Loopback, options, options) }
 }
 
 /// Our stand-in as iperf3's client, sending datagrams at a rate, bits per second.
 const fn paced(name: &'static str, rate: f64, options: Options) -> Duel {
     let bar = Bar::Below(0.5);
-    Duel { quantity: Quantity::SentErrorOf(rate), bar, rounds: Rounds::Few, ..as_client(name, options) }
+    Duel {
+        quantity: ComparedQuantity::SentErrorOf(rate),
+        bar,
+        rounds: Rounds::Few,
+        ..as_client(name, options)
+    }
 }
 
 impl Duel {
     /// Runs all pairs.
-    pub(super) fn run(&self, bed: &TestBed) -> Result<Outcome, String> {
+    pub(super) fn run(&self, bed: &BenchContext) -> Result<BenchOutcome, String> {
         let Some(place) = BenchNetwork::make(self.place)? else {
-            return Ok(Outcome::Skipped("two network namespaces need root"));
+            return Ok(BenchOutcome::Skipped("two network namespaces need root"));
         };
         let (mut ours, mut peer) = (Vec::new(), Vec::new());
         let (pairs, length) = self.rounds.of(bed);
@@ -154,19 +164,19 @@ impl Duel {
             }
         }
         let figure = self.figure(&ours, &peer).ok_or("the readings are not numbers")?;
-        Ok(Outcome::Measured(vec![figure]))
+        Ok(BenchOutcome::Measured(vec![figure]))
     }
 
-    fn figure(&self, ours: &[Transfer], peer: &[Transfer]) -> Option<Figure> {
-        let values = |all: &[Transfer]| {
+    fn figure(&self, ours: &[TransferResult], peer: &[TransferResult]) -> Option<BenchFigure> {
+        let values = |all: &[TransferResult]| {
             Spread::of(all.iter().map(|one| self.quantity.of(one)).collect::<Option<Vec<f64>>>()?)
         };
-        let cpu = |all: &[Transfer]| Spread::of(all.iter().map(|one| one.cpu_seconds_per_gb).collect());
+        let cpu = |all: &[TransferResult]| Spread::of(all.iter().map(|one| one.cpu_seconds_per_gb).collect());
         let mut note = format!("{}; {}", self.ours.describe(), self.peer.describe());
         if let (Some(ours), Some(peer)) = (datagrams(ours), datagrams(peer)) {
             note.push_str(&format!("; datagrams sent: {:.0} and {:.0}", ours.median(), peer.median()));
         }
-        Some(Figure {
+        Some(BenchFigure {
             name: self.name,
             unit: self.quantity.unit(),
             ours: values(ours)?,
@@ -180,17 +190,22 @@ impl Duel {
 }
 
 /// Datagrams sent in each transfer, if reported by the client.
-fn datagrams(all: &[Transfer]) -> Option<Spread> {
+fn datagrams(all: &[TransferResult]) -> Option<Spread> {
     Spread::of(all.iter().filter_map(|one| Some(one.report.sent?.datagrams)).collect())
 }
 
-impl Side {
+impl DuelSide {
     /// The same tool at both ends.
-    const fn both(tool: Tool, options: Options) -> Self {
+    const fn both(tool: BenchTool, options: Options) -> Self {
         Self { client: tool, server: tool, options }
     }
 
-    fn transfer(&self, bed: &TestBed, place: &BenchNetwork, length: Duration) -> Result<Transfer, String> {
+    fn transfer(
+        &self,
+        bed: &BenchContext,
+        place: &BenchNetwork,
+        length: Duration,
+    ) -> Result<TransferResult, String> {
         transfer(bed, place, self.client, self.server, self.options, length)
     }
 
@@ -205,9 +220,9 @@ impl Side {
     }
 }
 
-impl Quantity {
+impl ComparedQuantity {
     /// Absent if the client does not report it.
-    fn of(self, transfer: &Transfer) -> Option<f64> {
+    fn of(self, transfer: &TransferResult) -> Option<f64> {
         let error = |rate: f64, asked: f64| (rate / asked - 1.0).abs() * 100.0;
         match self {
             Self::Rate => Some(transfer.report.bits_per_second / 1e9),
@@ -226,40 +241,43 @@ impl Quantity {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tools::{Report, Sent};
+    use super::super::tools::{SentDatagrams, TransferReport};
     use super::*;
 
-    fn transfer(bits_per_second: f64, sent: Option<Sent>) -> Transfer {
-        Transfer { report: Report { bits_per_second, bytes: 1.0, sent }, cpu_seconds_per_gb: 0.1 }
+    fn transfer(bits_per_second: f64, sent: Option<SentDatagrams>) -> TransferResult {
+        TransferResult {
+            report: TransferReport { bits_per_second, bytes: 1.0, sent },
+            cpu_seconds_per_gb: 0.1,
+        }
     }
 
     #[test]
     fn rates_are_decimal_and_errors_have_no_sign() {
-        assert_eq!(Quantity::Rate.of(&transfer(2.5e9, None)), Some(2.5));
-        let off = |rate| Quantity::ErrorOf(100e6).of(&transfer(rate, None)).unwrap();
+        assert_eq!(ComparedQuantity::Rate.of(&transfer(2.5e9, None)), Some(2.5));
+        let off = |rate| ComparedQuantity::ErrorOf(100e6).of(&transfer(rate, None)).unwrap();
         assert!((off(99e6) - 1.0).abs() < 1e-9 && (off(101e6) - 1.0).abs() < 1e-9);
     }
 
     #[test]
     fn pacing_is_judged_by_what_was_sent_and_not_by_what_arrived() {
-        let sent = Some(Sent { bits_per_second: 99.8e6, datagrams: 8632.0 });
-        let off = Quantity::SentErrorOf(100e6).of(&transfer(50e6, sent)).unwrap();
+        let sent = Some(SentDatagrams { bits_per_second: 99.8e6, datagrams: 8632.0 });
+        let off = ComparedQuantity::SentErrorOf(100e6).of(&transfer(50e6, sent)).unwrap();
         assert!((off - 0.2).abs() < 1e-9);
-        assert_eq!(Quantity::SentErrorOf(100e6).of(&transfer(50e6, None)), None);
+        assert_eq!(ComparedQuantity::SentErrorOf(100e6).of(&transfer(50e6, None)), None);
     }
 
     #[test]
     fn a_stand_in_is_compared_with_its_original_in_the_same_role() {
         for duel in PAIRED_RUNS.iter().filter(|duel| duel.name.starts_with("iperf3-")) {
             let (ours, peer) = (duel.ours, duel.peer);
-            assert_eq!((peer.client, peer.server), (Tool::Iperf3, Tool::Iperf3));
+            assert_eq!((peer.client, peer.server), (BenchTool::Iperf3, BenchTool::Iperf3));
             let at_server = duel.name.ends_with("-server");
             let stands_in = if at_server { ours.server } else { ours.client };
             let other = if at_server { ours.client } else { ours.server };
-            assert_eq!((stands_in, other), (Tool::LinerateIperf3, Tool::Iperf3), "{}", duel.name);
+            assert_eq!((stands_in, other), (BenchTool::LinerateIperf3, BenchTool::Iperf3), "{}", duel.name);
             assert_eq!(ours.options, peer.options);
             // Rates of single transfers are not meaningful.
-            let many = matches!(duel.quantity, Quantity::Rate);
+            let many = matches!(duel.quantity, ComparedQuantity::Rate);
             assert_eq!(duel.rounds == Rounds::Many, many, "{}", duel.name);
         }
     }

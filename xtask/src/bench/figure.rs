@@ -6,7 +6,7 @@ use super::pairs::Contest;
 use super::spread::Spread;
 
 /// A measured quantity, ours and, in a comparison, the peer's.
-pub(super) struct Figure {
+pub(super) struct BenchFigure {
     pub(super) name: &'static str,
     /// Unit of `ours` and `peer`.
     pub(super) unit: &'static str,
@@ -40,22 +40,36 @@ pub(super) enum Bar {
 }
 
 /// The readings of a figure without a peer, and additional information.
-pub(super) struct Readings {
+pub(super) struct FigureReadings {
     pub(super) all: Vec<f64>,
     pub(super) note: Option<String>,
 }
 
-impl Readings {
+impl FigureReadings {
     /// A figure with a single reading.
     pub(super) fn once(value: f64, note: String) -> Self {
         Self { all: vec![value], note: Some(note) }
     }
 
     /// Builds the row.
-    pub(super) fn figure(self, name: &'static str, unit: &'static str, bar: Bar) -> Result<Figure, String> {
+    pub(super) fn figure(
+        self,
+        name: &'static str,
+        unit: &'static str,
+        bar: Bar,
+    ) -> Result<BenchFigure, String> {
         let ours = Spread::of(self.all).ok_or("nothing was read")?;
         let peer_name = "iperf3";
-        Ok(Figure { name, unit, ours, peer: None, peer_name, cpu_seconds_per_gb: None, bar, note: self.note })
+        Ok(BenchFigure {
+            name,
+            unit,
+            ours,
+            peer: None,
+            peer_name,
+            cpu_seconds_per_gb: None,
+            bar,
+            note: self.note,
+        })
     }
 }
 
@@ -69,7 +83,7 @@ impl Bar {
     }
 }
 
-impl Figure {
+impl BenchFigure {
     /// Ours divided by the peer's, pair by pair; only if higher is better.
     pub(super) fn ratio(&self) -> Option<Spread> {
         let more_is_better = matches!(self.bar, Bar::AtLeastPeer | Bar::BesidePeer);
@@ -134,8 +148,8 @@ impl Figure {
 mod tests {
     use super::*;
 
-    fn figure(ours: &[f64], peer: Option<&[f64]>, bar: Bar) -> Figure {
-        Figure {
+    fn figure(ours: &[f64], peer: Option<&[f64]>, bar: Bar) -> BenchFigure {
+        BenchFigure {
             name: "a",
             unit: "ms",
             ours: Spread::of(ours.to_vec()).unwrap(),
@@ -184,7 +198,8 @@ mod tests {
 
     #[test]
     fn a_peer_is_named_in_the_document() {
-        let document = Figure { peer_name: "nuttcp", ..figure(&[3.0], Some(&[2.0]), Bar::BesidePeer) }.json();
+        let document =
+            BenchFigure { peer_name: "nuttcp", ..figure(&[3.0], Some(&[2.0]), Bar::BesidePeer) }.json();
         assert_eq!(document["nuttcp"]["median"], 2.0);
         assert!(document.get("iperf3").is_none());
     }

@@ -15,18 +15,18 @@ mod tcp;
 use std::time::Duration;
 
 use super::bench_network::is_root;
-use super::figure::{Bar, Readings};
-use super::{Outcome, TestBed, report};
+use super::figure::{Bar, FigureReadings};
+use super::{BenchContext, BenchOutcome, report};
 
 /// One measurement of one or more figures.
-pub(super) struct Trial {
-    figures: &'static [Row],
+pub(super) struct LabMeasurement {
+    figures: &'static [LabFigure],
     /// Returns the readings of the figures, in order.
-    measure: fn(&TestBed) -> Result<Vec<Readings>, String>,
+    measure: fn(&BenchContext) -> Result<Vec<FigureReadings>, String>,
 }
 
 /// One figure.
-struct Row {
+struct LabFigure {
     name: &'static str,
     unit: &'static str,
     bar: Bar,
@@ -39,29 +39,29 @@ const WITHIN_FACTOR_1_5: Bar = Bar::Within { low: 1.0 / 1.5, high: 1.5 };
 const WITHIN_3_PERCENT: Bar = Bar::Within { low: 0.97, high: 1.03 };
 
 /// In order of execution.
-pub(super) const TRIALS: &[Trial] = &[
-    Trial {
+pub(super) const TRIALS: &[LabMeasurement] = &[
+    LabMeasurement {
         figures: &[row("lab-goodput-1500", SHARE, WITHIN_0_1_PERCENT)],
         measure: |b| carried::goodput(b, 1e9, 1500, 0),
     },
-    Trial {
+    LabMeasurement {
         figures: &[row("lab-goodput-9000", SHARE, WITHIN_0_1_PERCENT)],
         measure: |b| carried::goodput(b, 1e9, 9000, 0),
     },
-    Trial {
+    LabMeasurement {
         figures: &[row("lab-goodput-100m", SHARE, WITHIN_0_1_PERCENT)],
         measure: |b| carried::goodput(b, 1e8, 1500, 0),
     },
-    Trial {
+    LabMeasurement {
         figures: &[row("lab-goodput-tagged", SHARE, WITHIN_0_1_PERCENT)],
         measure: |b| carried::goodput(b, 1e9, 1500, 1),
     },
-    Trial {
+    LabMeasurement {
         // The range that rounds to 941.
         figures: &[row("lab-iperf3-1500", "Mb/s", Bar::Within { low: 940.5, high: 941.5 })],
         measure: carried::iperf3,
     },
-    Trial {
+    LabMeasurement {
         figures: &[
             row("lab-10g-50ms", "Gb/s", Bar::AtLeast(9.8)),
             row("lab-10g-50ms-cpu", "of a core", Bar::Below(0.5)),
@@ -71,65 +71,80 @@ pub(super) const TRIALS: &[Trial] = &[
         ],
         measure: switch::long_fat_line,
     },
-    Trial {
+    LabMeasurement {
         figures: &[
             row("lab-port-no-delay", "Gb/s", Bar::AtLeast(15.0)),
             row("lab-port-no-delay-cost", "CPU s/GB", Bar::Nothing),
         ],
         measure: carried::without_delay,
     },
-    Trial { figures: &[row("lab-small-packets", "packets/s", Bar::Nothing)], measure: limits::small_packets },
-    Trial { figures: &[row("lab-small-frames", "packets/s", Bar::Nothing)], measure: limits::small_frames },
-    Trial { figures: &[row("lab-delay-p99", "us", Bar::Below(100.0))], measure: switch::lateness },
-    Trial {
+    LabMeasurement {
+        figures: &[row("lab-small-packets", "packets/s", Bar::Nothing)],
+        measure: limits::small_packets,
+    },
+    LabMeasurement {
+        figures: &[row("lab-small-frames", "packets/s", Bar::Nothing)],
+        measure: limits::small_frames,
+    },
+    LabMeasurement { figures: &[row("lab-delay-p99", "us", Bar::Below(100.0))], measure: switch::lateness },
+    LabMeasurement {
         figures: &[row("lab-up-time", "s", Bar::Below(1.0)), row("lab-down-time", "s", Bar::Below(1.0))],
         measure: switch::up_and_down,
     },
-    Trial { figures: &[row("lab-known-to", "of the runs", Bar::AtLeast(0.93))], measure: known::coverage },
-    Trial {
+    LabMeasurement {
+        figures: &[row("lab-known-to", "of the runs", Bar::AtLeast(0.93))],
+        measure: known::coverage,
+    },
+    LabMeasurement {
         figures: &[row("lab-loss-cubic", OF_THEORY, WITHIN_FACTOR_1_5)],
         measure: |b| tcp::loss(b, "cubic"),
     },
-    Trial {
+    LabMeasurement {
         figures: &[row("lab-loss-reno", OF_THEORY, WITHIN_FACTOR_1_5)],
         measure: |b| tcp::loss(b, "reno"),
     },
-    Trial {
+    LabMeasurement {
         figures: &[row("lab-window-16384", OF_THEORY, WITHIN_3_PERCENT)],
         measure: |b| tcp::window(b, 16384),
     },
-    Trial {
+    LabMeasurement {
         figures: &[row("lab-window-65536", OF_THEORY, WITHIN_3_PERCENT)],
         measure: |b| tcp::window(b, 65536),
     },
-    Trial {
+    LabMeasurement {
         figures: &[row("lab-window-262144", OF_THEORY, WITHIN_3_PERCENT)],
         measure: |b| tcp::window(b, 262_144),
     },
-    Trial {
+    LabMeasurement {
         figures: &[row("lab-window-1048576", OF_THEORY, WITHIN_3_PERCENT)],
         measure: |b| tcp::window(b, 1_048_576),
     },
-    Trial {
+    LabMeasurement {
         figures: &[row("lab-first-drop", OF_THEORY, Bar::Within { low: 0.9, high: 1.1 })],
         measure: tcp::first_drop,
     },
-    Trial {
+    LabMeasurement {
         figures: &[
             row("lab-compare-1-percent", "found", Bar::AtLeast(1.0)),
             row("lab-compare-equal", "false alarms", Bar::Below(1.0)),
         ],
         measure: ab::planted,
     },
-    Trial { figures: &[row("plan-overhead", "measuring times", Bar::Below(2.0))], measure: plans::overhead },
-    Trial { figures: &[row("plan-start-error", "ms", Bar::Below(1.0))], measure: plans::start_error },
+    LabMeasurement {
+        figures: &[row("plan-overhead", "measuring times", Bar::Below(2.0))],
+        measure: plans::overhead,
+    },
+    LabMeasurement {
+        figures: &[row("plan-start-error", "ms", Bar::Below(1.0))],
+        measure: plans::start_error,
+    },
 ];
 
-const fn row(name: &'static str, unit: &'static str, bar: Bar) -> Row {
-    Row { name, unit, bar }
+const fn row(name: &'static str, unit: &'static str, bar: Bar) -> LabFigure {
+    LabFigure { name, unit, bar }
 }
 
-impl Trial {
+impl LabMeasurement {
     /// Names of all its figures.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.figures.iter().map(|figure| figure.name)
@@ -141,20 +156,20 @@ impl Trial {
     }
 
     /// Brings up a network, measures, and removes it.
-    pub(super) fn run(&self, bed: &TestBed) -> Result<Outcome, String> {
+    pub(super) fn run(&self, bed: &BenchContext) -> Result<BenchOutcome, String> {
         if !is_root() {
-            return Ok(Outcome::Skipped("a lab in namespaces with names needs root"));
+            return Ok(BenchOutcome::Skipped("a lab in namespaces with names needs root"));
         }
         report::progress(self.name());
         let readings = (self.measure)(bed)?;
         let rows = self.figures.iter().zip(readings);
         let figures = rows.map(|(row, readings)| readings.figure(row.name, row.unit, row.bar));
-        Ok(Outcome::Measured(figures.collect::<Result<Vec<_>, _>>()?))
+        Ok(BenchOutcome::Measured(figures.collect::<Result<Vec<_>, _>>()?))
     }
 }
 
 /// Duration of a measurement: `quick` for a quick run.
-fn length(bed: &TestBed, full: u64, quick: u64) -> Duration {
+fn length(bed: &BenchContext, full: u64, quick: u64) -> Duration {
     Duration::from_secs(if bed.quick { quick } else { full })
 }
 

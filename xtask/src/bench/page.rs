@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use linerate_sock::clock;
 
-use super::figure::{Bar, Figure, Readings};
-use super::{Outcome, TestBed, report};
-use crate::process::Process;
+use super::figure::{Bar, BenchFigure, FigureReadings};
+use super::{BenchContext, BenchOutcome, report};
+use crate::process::ChildProcess;
 
 /// Number of samples of the run, half of them from each end.
 const SAMPLES: u64 = 1_000_000;
@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(180);
 pub(super) const NAMES: [&str; 2] = ["report-make-time", "report-open-time"];
 
 /// Both figures.
-pub(super) fn run(bed: &TestBed) -> Result<Outcome, String> {
+pub(super) fn run(bed: &BenchContext) -> Result<BenchOutcome, String> {
     report::progress(NAMES[0]);
     let (log, archive) = (bed.folder.join("long.jsonl"), bed.folder.join("long.sqlite"));
     let page = bed.folder.join("long.html");
@@ -32,7 +32,7 @@ pub(super) fn run(bed: &TestBed) -> Result<Outcome, String> {
     result
 }
 
-fn measure(bed: &TestBed, log: &Path, archive: &Path, page: &Path) -> Result<Outcome, String> {
+fn measure(bed: &BenchContext, log: &Path, archive: &Path, page: &Path) -> Result<BenchOutcome, String> {
     write_log(log).map_err(|e| format!("cannot write {}: {e}", log.display()))?;
     let words = |words: &[&str]| -> Vec<String> {
         let program = bed.linerate.display().to_string();
@@ -46,22 +46,23 @@ fn measure(bed: &TestBed, log: &Path, archive: &Path, page: &Path) -> Result<Out
     let all = (0..times).map(|_| seconds(bed, &make)).collect::<Result<Vec<f64>, _>>()?;
     let size = fs::metadata(page).map_err(|e| format!("there is no page ({e}); type: make ui"))?.len();
     let note = format!("{SAMPLES} samples out of the archive, a page of {} MiB", size >> 20);
-    let mut figures = vec![Readings { all, note: Some(note) }.figure(NAMES[0], "s", Bar::Below(5.0))?];
+    let mut figures =
+        vec![FigureReadings { all, note: Some(note) }.figure(NAMES[0], "s", Bar::Below(5.0))?];
     if let Some(opened) = open(bed, page, times)? {
         figures.push(opened);
     }
-    Ok(Outcome::Measured(figures))
+    Ok(BenchOutcome::Measured(figures))
 }
 
 /// Run time of a program.
-fn seconds(bed: &TestBed, command: &[String]) -> Result<f64, String> {
+fn seconds(bed: &BenchContext, command: &[String]) -> Result<f64, String> {
     let start = clock::now();
-    Process::start(bed, command)?.finish(TIMEOUT, |_| ())?;
+    ChildProcess::start(bed, command)?.finish(TIMEOUT, |_| ())?;
     Ok(clock::now().since(start).as_secs_f64())
 }
 
 /// Time until the page is loaded and its first chart drawn; absent if no browser is available.
-fn open(bed: &TestBed, page: &Path, times: usize) -> Result<Option<Figure>, String> {
+fn open(bed: &BenchContext, page: &Path, times: usize) -> Result<Option<BenchFigure>, String> {
     let script = crate::tree::root()?.join("ui/e2e/open.mjs");
     if !script.with_file_name("../node_modules").is_dir() || !chromium() {
         println!("{:<22} skipped: it needs Chromium and make ui", NAMES[1]);
@@ -69,7 +70,7 @@ fn open(bed: &TestBed, page: &Path, times: usize) -> Result<Option<Figure>, Stri
     }
     let command = ["node".to_owned(), script.display().to_string(), page.display().to_string()];
     let opened = |_| {
-        let output = Process::start(bed, &command)?.finish(TIMEOUT, |_| ())?;
+        let output = ChildProcess::start(bed, &command)?.finish(TIMEOUT, |_| ())?;
         let times: serde_json::Value =
             serde_json::from_slice(&output).map_err(|e| format!("open.mjs printed no JSON: {e}"))?;
         let ends = ["load_ms", "drawn_ms"].map(|name| times[name].as_f64());
@@ -78,7 +79,7 @@ fn open(bed: &TestBed, page: &Path, times: usize) -> Result<Option<Figure>, Stri
     };
     let all = (0..times).map(opened).collect::<Result<Vec<f64>, String>>()?;
     let note = "Chromium, from the disk, until all is loaded and the first chart drawn".to_owned();
-    Readings { all, note: Some(note) }.figure(NAMES[1], "s", Bar::Below(2.0)).map(Some)
+    FigureReadings { all, note: Some(note) }.figure(NAMES[1], "s", Bar::Below(2.0)).map(Some)
 }
 
 fn chromium() -> bool {

@@ -4,8 +4,8 @@ use std::io::IsTerminal;
 
 use serde_json::{Value, json};
 
-use super::TestBed;
-use super::figure::Figure;
+use super::BenchContext;
+use super::figure::BenchFigure;
 use super::machine::Machine;
 use super::spread::Spread;
 
@@ -17,7 +17,7 @@ pub(super) fn progress(what: &str) {
 }
 
 /// Printed before the first figure.
-pub(super) fn heading(machine: &Machine, bed: &TestBed) {
+pub(super) fn heading(machine: &Machine, bed: &BenchContext) {
     println!("{}", machine.describe());
     println!(
         "{} pairs of {} s each{}, ours and theirs in turn: median (min to max); CPU is of the whole machine",
@@ -34,7 +34,7 @@ pub(super) fn heading(machine: &Machine, bed: &TestBed) {
 }
 
 /// Printed as soon as a figure is complete, as the whole benchmark takes many minutes.
-pub(super) fn row(figure: &Figure) {
+pub(super) fn row(figure: &BenchFigure) {
     let absent = || "-".to_owned();
     let decimals = figure.bar.decimals();
     let bar = match (figure.promise(), figure.reached()) {
@@ -68,14 +68,14 @@ pub(super) fn row(figure: &Figure) {
 }
 
 /// The versioned document.
-pub(super) fn document(machine: &Machine, bed: &TestBed, figures: &[Figure]) -> Value {
+pub(super) fn document(machine: &Machine, bed: &BenchContext, figures: &[BenchFigure]) -> Value {
     json!({
         "schema": "linerate.bench/1",
         "started_at": machine.started_at(),
         "machine": machine.json(),
         "pairs": bed.pairs,
         "transfer_seconds": bed.transfer.as_secs(),
-        "figures": figures.iter().map(Figure::json).collect::<Vec<_>>(),
+        "figures": figures.iter().map(BenchFigure::json).collect::<Vec<_>>(),
     })
 }
 

@@ -8,16 +8,16 @@ use linerate_sock::clock;
 use linerate_sock::proc::cpu;
 use serde_json::Value;
 
-use super::TestBed;
+use super::BenchContext;
 use super::bench_network::BenchNetwork;
-use crate::process::Process;
+use crate::process::ChildProcess;
 
 /// Timeout for a server to be ready, and for a client in addition to its transfer.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A program that measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tool {
+pub(super) enum BenchTool {
     /// Ours.
     Linerate,
     /// The most common peer.
@@ -31,8 +31,8 @@ pub(super) enum Tool {
 }
 
 /// A server that is ready.
-pub(super) struct Server {
-    pub(super) process: Process,
+pub(super) struct BenchServer {
+    pub(super) process: ChildProcess,
     port: u16,
     /// Data port of tools that use a separate one.
     data_port: u16,
@@ -40,18 +40,18 @@ pub(super) struct Server {
 
 /// What the client reported of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Report {
+pub(super) struct TransferReport {
     /// Payload received, divided by the receiver's time.
     pub(super) bits_per_second: f64,
     /// Payload received.
     pub(super) bytes: f64,
     /// The sender's figures; absent if not needed.
-    pub(super) sent: Option<Sent>,
+    pub(super) sent: Option<SentDatagrams>,
 }
 
 /// A datagram sender's figures for its whole run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Sent {
+pub(super) struct SentDatagrams {
     /// Payload sent, divided by the sender's time.
     pub(super) bits_per_second: f64,
     pub(super) datagrams: f64,
@@ -59,13 +59,13 @@ pub(super) struct Sent {
 
 /// Result of one transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Transfer {
-    pub(super) report: Report,
+pub(super) struct TransferResult {
+    pub(super) report: TransferReport,
     /// CPU time of the whole machine per 10^9 received bytes, from start to end of the client.
     pub(super) cpu_seconds_per_gb: f64,
 }
 
-impl Tool {
+impl BenchTool {
     /// Its name in a shell.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -78,7 +78,7 @@ impl Tool {
     }
 
     /// The command before its options.
-    fn program(self, bed: &TestBed) -> Vec<String> {
+    fn program(self, bed: &BenchContext) -> Vec<String> {
         let linerate = bed.linerate.display().to_string();
         // A stand-in would archive its runs in the user's archive. `env` is replaced by the command through
         // exec.
@@ -94,14 +94,14 @@ impl Tool {
     }
 
     /// Starts a server and waits until it is ready.
-    pub(super) fn serve(self, bed: &TestBed, place: &BenchNetwork) -> Result<Server, String> {
+    pub(super) fn serve(self, bed: &BenchContext, place: &BenchNetwork) -> Result<BenchServer, String> {
         let mut command = [place.for_server.clone(), self.program(bed)].concat();
         let (port, data_port) = (free_port()?, free_port()?);
         if self == Self::Linerate {
             command.extend(["serve", "--port", "0", "--json"].map(str::to_owned));
-            let mut process = Process::start(bed, &command)?;
+            let mut process = ChildProcess::start(bed, &command)?;
             let port = process.find_line(TIMEOUT, listening_port)?;
-            return Ok(Server { process, port, data_port });
+            return Ok(BenchServer { process, port, data_port });
         }
         match self {
             Self::Nuttcp | Self::LinerateNuttcp => {
@@ -112,34 +112,34 @@ impl Tool {
                 command.push(port.to_string());
             }
         }
-        let mut process = Process::start(bed, &command)?;
+        let mut process = ChildProcess::start(bed, &command)?;
         match self {
             // It prints nothing when it is ready.
             Self::Nuttcp | Self::LinerateNuttcp => await_listener(bed, port)?,
             _ => process.find_line(TIMEOUT, |line| line.starts_with("Server listening").then_some(()))?,
         }
-        Ok(Server { process, port, data_port })
+        Ok(BenchServer { process, port, data_port })
     }
 
     /// Starts our server for one run, with a command that `wrap` may modify, and waits until it is ready. It
     /// ends by itself.
     pub(super) fn serve_once(
-        bed: &TestBed,
+        bed: &BenchContext,
         wrap: impl FnOnce(Vec<String>) -> Vec<String>,
-    ) -> Result<Server, String> {
+    ) -> Result<BenchServer, String> {
         let words = ["serve", "--port", "0", "--json", "--one-off"].map(str::to_owned);
         let command = wrap([&Self::Linerate.program(bed)[..], &words].concat());
-        let mut process = Process::start(bed, &command)?;
+        let mut process = ChildProcess::start(bed, &command)?;
         let port = process.find_line(TIMEOUT, listening_port)?;
-        Ok(Server { process, port, data_port: port })
+        Ok(BenchServer { process, port, data_port: port })
     }
 
     /// The client's command for a transfer of this duration; an upload unless `options` say otherwise.
     pub(super) fn client(
         self,
-        bed: &TestBed,
+        bed: &BenchContext,
         place: &BenchNetwork,
-        server: &Server,
+        server: &BenchServer,
         length: Duration,
         options: &[&str],
     ) -> Vec<String> {
@@ -162,7 +162,7 @@ impl Tool {
     }
 
     /// Parses a client's output.
-    pub(super) fn report(self, output: &[u8]) -> Result<Report, String> {
+    pub(super) fn report(self, output: &[u8]) -> Result<TransferReport, String> {
         if matches!(self, Self::Nuttcp | Self::LinerateNuttcp) {
             return nuttcp_report(output);
         }
@@ -176,9 +176,9 @@ impl Tool {
         let sender = &document["end"]["sum_sent"];
         let sent = positive(&sender["bits_per_second"])
             .zip(positive(&sender["packets"]))
-            .map(|(bits_per_second, datagrams)| Sent { bits_per_second, datagrams });
+            .map(|(bits_per_second, datagrams)| SentDatagrams { bits_per_second, datagrams });
         match (positive(&receiver[rate]), positive(&receiver["bytes"])) {
-            (Some(bits_per_second), Some(bytes)) => Ok(Report { bits_per_second, bytes, sent }),
+            (Some(bits_per_second), Some(bytes)) => Ok(TransferReport { bits_per_second, bytes, sent }),
             _ => Err(format!("{} measured nothing: {}", self.name(), document["error"])),
         }
     }
@@ -186,25 +186,25 @@ impl Tool {
 
 /// One transfer with its own server.
 pub(super) fn transfer(
-    bed: &TestBed,
+    bed: &BenchContext,
     place: &BenchNetwork,
-    client: Tool,
-    server: Tool,
+    client: BenchTool,
+    server: BenchTool,
     options: &[&str],
     length: Duration,
-) -> Result<Transfer, String> {
+) -> Result<TransferResult, String> {
     let server = server.serve(bed, place)?;
     let command = client.client(bed, place, &server, length, options);
     let before = busy_seconds()?;
-    let process = Process::start(bed, &command)?;
+    let process = ChildProcess::start(bed, &command)?;
     let output = process.finish(length + TIMEOUT, |_| ())?;
     let busy = busy_seconds()? - before;
     let report = client.report(&output)?;
-    Ok(Transfer { report, cpu_seconds_per_gb: busy / (report.bytes / 1e9) })
+    Ok(TransferResult { report, cpu_seconds_per_gb: busy / (report.bytes / 1e9) })
 }
 
 /// Parses the receiver's line of `nuttcp -fparse`, with megabytes of 2^20 bytes and decimal rates.
-fn nuttcp_report(output: &[u8]) -> Result<Report, String> {
+fn nuttcp_report(output: &[u8]) -> Result<TransferReport, String> {
     let text = String::from_utf8_lossy(output);
     let number = |key: &str| {
         let word =
@@ -213,7 +213,7 @@ fn nuttcp_report(output: &[u8]) -> Result<Report, String> {
     };
     match (number("rate_Mbps"), number("megabytes")) {
         (Some(rate), Some(megabytes)) => {
-            Ok(Report { bits_per_second: rate * 1e6, bytes: megabytes * 1_048_576.0, sent: None })
+            Ok(TransferReport { bits_per_second: rate * 1e6, bytes: megabytes * 1_048_576.0, sent: None })
         }
         _ => Err(format!("nuttcp measured nothing: {}", text.trim())),
     }
@@ -231,7 +231,7 @@ fn free_port() -> Result<u16, String> {
 }
 
 /// Waits until this port of this namespace has a listener, without connecting to it.
-fn await_listener(bed: &TestBed, port: u16) -> Result<(), String> {
+fn await_listener(bed: &BenchContext, port: u16) -> Result<(), String> {
     let deadline = clock::now() + TIMEOUT;
     let tables =
         || ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
@@ -260,14 +260,14 @@ fn busy_seconds() -> Result<f64, String> {
 }
 
 /// Run time of `command`.
-pub(super) fn wall_seconds(bed: &TestBed, command: &[String]) -> Result<f64, String> {
+pub(super) fn wall_seconds(bed: &BenchContext, command: &[String]) -> Result<f64, String> {
     let start = clock::now();
-    Process::start(bed, command)?.finish(TIMEOUT, |_| ())?;
+    ChildProcess::start(bed, command)?.finish(TIMEOUT, |_| ())?;
     Ok(clock::now().since(start).as_secs_f64())
 }
 
 /// Timeout for a client with this number of streams, which take time to open and close.
-pub(super) fn client_timeout(bed: &TestBed, streams: u32) -> Duration {
+pub(super) fn client_timeout(bed: &BenchContext, streams: u32) -> Duration {
     bed.transfer + TIMEOUT + Duration::from_millis(10) * streams
 }
 
@@ -275,41 +275,45 @@ pub(super) fn client_timeout(bed: &TestBed, streams: u32) -> Duration {
 mod tests {
     use super::*;
 
-    fn received(bits_per_second: f64, bytes: f64) -> Result<Report, String> {
-        Ok(Report { bits_per_second, bytes, sent: None })
+    fn received(bits_per_second: f64, bytes: f64) -> Result<TransferReport, String> {
+        Ok(TransferReport { bits_per_second, bytes, sent: None })
     }
 
     #[test]
     fn the_receivers_figures_are_taken_from_both() {
         let ours = br#"{"flows":[{"receiver":{"bytes":1250,"bitrate_bps":8000.0},"sender":{"bytes":9}}]}"#;
-        assert_eq!(Tool::Linerate.report(ours), received(8000.0, 1250.0));
+        assert_eq!(BenchTool::Linerate.report(ours), received(8000.0, 1250.0));
         let theirs =
             br#"{"end":{"sum_sent":{"bytes":9},"sum_received":{"bytes":1250,"bits_per_second":8e3}}}"#;
-        assert_eq!(Tool::Iperf3.report(theirs), received(8000.0, 1250.0));
-        assert_eq!(Tool::LinerateIperf3.report(theirs), received(8000.0, 1250.0));
+        assert_eq!(BenchTool::Iperf3.report(theirs), received(8000.0, 1250.0));
+        assert_eq!(BenchTool::LinerateIperf3.report(theirs), received(8000.0, 1250.0));
     }
 
     #[test]
     fn a_sender_of_datagrams_is_reported_beside_the_receiver() {
         let output = br#"{"end":{"sum_sent":{"bits_per_second":1e8,"packets":8632},
             "sum_received":{"bytes":12419072,"bits_per_second":9.9e7,"packets":8632}}}"#;
-        let sent = Tool::Iperf3.report(output).unwrap().sent;
-        assert_eq!(sent, Some(Sent { bits_per_second: 1e8, datagrams: 8632.0 }));
+        let sent = BenchTool::Iperf3.report(output).unwrap().sent;
+        assert_eq!(sent, Some(SentDatagrams { bits_per_second: 1e8, datagrams: 8632.0 }));
     }
 
     #[test]
     fn nuttcp_counts_bytes_in_powers_of_2_and_rates_in_powers_of_10() {
         let line = b"megabytes=2.0000 real_seconds=2.06 rate_Mbps=188.8920 tx_cpu=0 rx_cpu=3 retrans=0 rtt_ms=0.06\n";
-        assert_eq!(Tool::Nuttcp.report(line), received(188.892e6, 2_097_152.0));
-        assert!(Tool::LinerateNuttcp.report(b"nuttcp-t: Error: connect").unwrap_err().contains("connect"));
+        assert_eq!(BenchTool::Nuttcp.report(line), received(188.892e6, 2_097_152.0));
+        assert!(
+            BenchTool::LinerateNuttcp.report(b"nuttcp-t: Error: connect").unwrap_err().contains("connect")
+        );
     }
 
     #[test]
     fn a_failed_run_is_no_figure() {
         let refused = br#"{"start":{},"end":{},"error":"unable to connect"}"#;
-        assert!(Tool::Iperf3.report(refused).unwrap_err().contains("unable to connect"));
-        assert!(Tool::Linerate.report(b"").is_err());
-        assert!(Tool::Linerate.report(br#"{"flows":[{"receiver":{"bytes":0,"bitrate_bps":0}}]}"#).is_err());
+        assert!(BenchTool::Iperf3.report(refused).unwrap_err().contains("unable to connect"));
+        assert!(BenchTool::Linerate.report(b"").is_err());
+        assert!(
+            BenchTool::Linerate.report(br#"{"flows":[{"receiver":{"bytes":0,"bitrate_bps":0}}]}"#).is_err()
+        );
     }
 
     #[test]

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use super::alone::loopback;
 use super::bench_network::BenchNetwork;
-use super::figure::{Bar, Figure, Readings};
+use super::figure::{Bar, BenchFigure, FigureReadings};
 use super::spread::shift;
-use super::tools::{TIMEOUT, Tool};
-use super::{Outcome, TestBed, report};
-use crate::process::Process;
+use super::tools::{BenchTool, TIMEOUT};
+use super::{BenchContext, BenchOutcome, report};
+use crate::process::ChildProcess;
 
 /// Names of the figures, in the order in which they are measured.
 pub(super) const NAMES: [&str; 2] = ["diagnosis-cost", "diagnosis-cost-one-core"];
@@ -29,7 +29,7 @@ const CORE: &str = "0";
 
 /// The threads that share the core.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Sharing {
+enum CoreSharing {
     /// The two data threads.
     Data,
     /// All threads of both programs.
@@ -37,22 +37,27 @@ enum Sharing {
 }
 
 /// Both figures.
-pub(super) fn run(bed: &TestBed) -> Result<Outcome, String> {
+pub(super) fn run(bed: &BenchContext) -> Result<BenchOutcome, String> {
     let place = loopback()?;
     let figures = [
-        (Sharing::Data, "data of both ends on one core"),
-        (Sharing::All, "one core for all that both ends do"),
+        (CoreSharing::Data, "data of both ends on one core"),
+        (CoreSharing::All, "one core for all that both ends do"),
     ];
     let measured = NAMES.into_iter().zip(figures);
     let measured = measured.map(|(name, (sharing, what))| {
         let lost = lost(bed, &place, name, sharing)?;
         figure(name, what, lost)
     });
-    measured.collect::<Result<_, _>>().map(Outcome::Measured)
+    measured.collect::<Result<_, _>>().map(BenchOutcome::Measured)
 }
 
 /// Loss of each pair, in per cent of the rate without observation.
-fn lost(bed: &TestBed, place: &BenchNetwork, name: &str, sharing: Sharing) -> Result<Vec<f64>, String> {
+fn lost(
+    bed: &BenchContext,
+    place: &BenchNetwork,
+    name: &str,
+    sharing: CoreSharing,
+) -> Result<Vec<f64>, String> {
     let pairs = if bed.quick { 1 } else { PAIRS };
     let pair = |number| {
         report::progress(&format!("{name}: pair {number} of {pairs}"));
@@ -69,7 +74,7 @@ fn lost(bed: &TestBed, place: &BenchNetwork, name: &str, sharing: Sharing) -> Re
     (1..=pairs).map(pair).collect()
 }
 
-fn figure(name: &'static str, what: &str, all: Vec<f64>) -> Result<Figure, String> {
+fn figure(name: &'static str, what: &str, all: Vec<f64>) -> Result<BenchFigure, String> {
     let found = shift(&all).ok_or("the readings are not numbers")?;
     let interval = match found.interval {
         Some((low, high)) => format!(", 95 % interval {low:.3} to {high:.3}"),
@@ -80,25 +85,25 @@ fn figure(name: &'static str, what: &str, all: Vec<f64>) -> Result<Figure, Strin
         found.middle,
         LOAD.join(" ")
     );
-    Readings { all, note: Some(note) }.figure(name, "% of the rate", Bar::Below(1.0))
+    FigureReadings { all, note: Some(note) }.figure(name, "% of the rate", Bar::Below(1.0))
 }
 
 /// Rate of one transfer.
 fn bits_per_second(
-    bed: &TestBed,
+    bed: &BenchContext,
     place: &BenchNetwork,
-    sharing: Sharing,
+    sharing: CoreSharing,
     watched: bool,
 ) -> Result<f64, String> {
     let placed = |command: Vec<String>| match sharing {
-        Sharing::All => ["taskset", "-c", CORE].map(str::to_owned).into_iter().chain(command).collect(),
-        Sharing::Data => command,
+        CoreSharing::All => ["taskset", "-c", CORE].map(str::to_owned).into_iter().chain(command).collect(),
+        CoreSharing::Data => command,
     };
-    let server = Tool::serve_once(bed, placed)?;
+    let server = BenchTool::serve_once(bed, placed)?;
     let mut options = [&LOAD[..], &["-A", CORE, "--server-affinity", CORE]].concat();
     options.extend((!watched).then_some("--no-sampling"));
-    let command = Tool::Linerate.client(bed, place, &server, bed.transfer.min(MAX_PAIR_TIME), &options);
-    let output = Process::start(bed, &placed(command))?.finish(MAX_PAIR_TIME + TIMEOUT, |_| ())?;
+    let command = BenchTool::Linerate.client(bed, place, &server, bed.transfer.min(MAX_PAIR_TIME), &options);
+    let output = ChildProcess::start(bed, &placed(command))?.finish(MAX_PAIR_TIME + TIMEOUT, |_| ())?;
     server.process.finish(TIMEOUT, |_| ())?;
-    Ok(Tool::Linerate.report(&output)?.bits_per_second)
+    Ok(BenchTool::Linerate.report(&output)?.bits_per_second)
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::path::{Bottleneck, SERVER_ADDRESS};
-use super::truth::{Truth, Watch, truth};
+use super::truth::{BucketWatch, Truth, truth};
 use crate::bench::listening_port;
 use crate::netns::enter;
-use crate::process::{Process, Processes};
+use crate::process::{ChildProcess, Processes};
 
 /// Timeout for a program to start, and for a client in addition to its test.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -21,7 +21,7 @@ const NARROW_SHARE: f64 = 0.002;
 const MAX_WIDTH_RATIO: f64 = 2.0;
 
 /// Common state of all runs.
-pub(super) struct TestBed {
+pub(super) struct IntervalsContext {
     pub(super) linerate: PathBuf,
     pub(super) folder: PathBuf,
     pub(super) keeper: Processes,
@@ -31,7 +31,7 @@ pub(super) struct TestBed {
 
 /// Result of a run, and the true rate.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Measured {
+pub(super) struct IntervalsResult {
     /// Number of busy loops during the run.
     pub(super) load: usize,
     /// Rate of the bucket, bit/s.
@@ -52,7 +52,7 @@ pub(super) struct Measured {
     pub(super) main: String,
 }
 
-impl TestBed {
+impl IntervalsContext {
     /// Measures an upload of this number of seconds.
     pub(super) fn run(
         &self,
@@ -60,10 +60,10 @@ impl TestBed {
         load: usize,
         repeat: usize,
         length_s: u64,
-    ) -> Result<Measured, String> {
+    ) -> Result<IntervalsResult, String> {
         let mut server = self.start(path.server(), &["serve", "-p", "0", "--json", "--one-off"])?;
         let port = server.find_line(CLIENT_TIMEOUT, listening_port)?.to_string();
-        let watch = Watch::start(path.router())?;
+        let watch = BucketWatch::start(path.router())?;
         let length = length_s.to_string();
         let words = ["test", SERVER_ADDRESS, "-p", &port, "--upload", "-C", "cubic", "-t", &length, "--json"];
         let output = self.start(path.client(), &words)?.finish(CLIENT_TIMEOUT, |_| ());
@@ -84,7 +84,7 @@ impl TestBed {
         let seconds = number("/receiver/seconds").ok_or("the result has no time")?;
         let Truth { rate_bps, half_bps } =
             truth(&looks, path.rate_bps, seconds).ok_or("the bottleneck saw no load")?;
-        Ok(Measured {
+        Ok(IntervalsResult {
             load,
             rate_bps: path.rate_bps,
             truth_bps: rate_bps,
@@ -97,7 +97,7 @@ impl TestBed {
         })
     }
 
-    fn start(&self, namespace: &str, words: &[&str]) -> Result<Process, String> {
+    fn start(&self, namespace: &str, words: &[&str]) -> Result<ChildProcess, String> {
         let own = |key: &str, file: &str| format!("{key}={}", self.folder.join(file).display());
         let mut command = enter(namespace);
         command.extend([
@@ -108,11 +108,11 @@ impl TestBed {
         command.push("LINERATE_CALIBRATION=".to_owned());
         command.push(self.linerate.display().to_string());
         command.extend(words.iter().map(|word| (*word).to_owned()));
-        Process::start(&self.keeper, &command)
+        ChildProcess::start(&self.keeper, &command)
     }
 }
 
-impl Measured {
+impl IntervalsResult {
     /// Relative error of the measured rate.
     pub(super) fn error(&self) -> f64 {
         self.measured_bps / self.truth_bps - 1.0
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn an_interval_may_be_twice_that_of_the_counter_or_two_thousandths() {
-        let one = |half: f64, counted: Option<f64>| Measured {
+        let one = |half: f64, counted: Option<f64>| IntervalsResult {
             load: 0,
             rate_bps: 1e8,
             truth_bps: 95e6,
@@ -188,7 +188,7 @@ mod tests {
         assert!(one(95e3, Some(0.0)).is_narrow() && !one(96e3, Some(0.0)).is_narrow());
         assert!(one(2e6, Some(1e6)).is_narrow() && !one(2.1e6, Some(1e6)).is_narrow());
         assert!(one(9e6, None).is_narrow());
-        let above = |truth_bps| Measured { truth_bps, above_bps: 2e5, ..one(9e4, Some(0.0)) };
+        let above = |truth_bps| IntervalsResult { truth_bps, above_bps: 2e5, ..one(9e4, Some(0.0)) };
         assert!(above(95e6 + 2.8e5).holds() && !above(95e6 + 3e5).holds() && !above(95e6 - 1e5).holds());
         assert!(!above(95e6).is_narrow(), "half of what is above counts");
         assert!(one(1e3, None).holds() && one(9.4e4, None).line().contains("0.099 %"));

@@ -25,15 +25,15 @@ const WINDOW_S: f64 = 0.1;
 const INTERVALS: usize = 50;
 
 /// A reading: time in seconds, and bytes so far.
-pub(super) type Look = (f64, f64);
+pub(super) type BucketReading = (f64, f64);
 
 /// Reads the bucket's counter until it is stopped.
-pub(super) struct Watch {
+pub(super) struct BucketWatch {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Vec<Look>>,
+    thread: JoinHandle<Vec<BucketReading>>,
 }
 
-impl Watch {
+impl BucketWatch {
     /// Starts in the namespace of the router.
     pub(super) fn start(router: &str) -> Result<Self, String> {
         let text = crate::netns::output(
@@ -66,7 +66,7 @@ impl Watch {
     }
 
     /// Stops the readings and returns them.
-    pub(super) fn finish(self) -> Result<Vec<Look>, String> {
+    pub(super) fn finish(self) -> Result<Vec<BucketReading>, String> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| "the watch panicked".to_owned())
     }
@@ -82,9 +82,9 @@ pub(super) struct Truth {
 }
 
 /// Computes the rate from the readings, the rate of the bucket, and the measured time.
-pub(super) fn truth(looks: &[Look], rate_bps: f64, seconds: f64) -> Option<Truth> {
+pub(super) fn truth(looks: &[BucketReading], rate_bps: f64, seconds: f64) -> Option<Truth> {
     // Only readings after a change of the counter show when something passed.
-    let mut steps: Vec<Look> = Vec::new();
+    let mut steps: Vec<BucketReading> = Vec::new();
     for look in looks {
         if steps.last().is_none_or(|last| look.1 > last.1) {
             steps.push(*look);
@@ -97,10 +97,12 @@ pub(super) fn truth(looks: &[Look], rate_bps: f64, seconds: f64) -> Option<Truth
     // Within that window, the load starts where the counter starts to rise at that rate. The first rise has
     // passed when the receiver's time starts: a full bucket passes a burst at once, and the rate counts only
     // what comes after the first read.
-    let rises = |two: &[Look]| (two[1].1 - two[0].1) * 8.0 >= LOADED_SHARE * rate_bps * (two[1].0 - two[0].0);
+    let rises = |two: &[BucketReading]| {
+        (two[1].1 - two[0].1) * 8.0 >= LOADED_SHARE * rate_bps * (two[1].0 - two[0].0)
+    };
     let begin = coarse + steps[coarse..].windows(2).position(rises)? + 1;
     let (from, _) = *steps.get(begin)?;
-    let within: Vec<Look> =
+    let within: Vec<BucketReading> =
         steps[begin..].iter().copied().take_while(|(at, _)| *at <= from + seconds).collect();
     let (first, last) = (within.first()?, within.last()?);
     let rate = |bytes: f64, time: f64| bytes * 8.0 * PAYLOAD_SHARE / time;
@@ -117,7 +119,7 @@ pub(super) fn truth(looks: &[Look], rate_bps: f64, seconds: f64) -> Option<Truth
 }
 
 /// The counter at a time, interpolated between two steps.
-fn at_time(steps: &[Look], at: f64) -> f64 {
+fn at_time(steps: &[BucketReading], at: f64) -> f64 {
     let behind = steps.partition_point(|(time, _)| *time < at);
     match (behind.checked_sub(1).and_then(|before| steps.get(before)), steps.get(behind)) {
         (Some((t0, b0)), Some((t1, b1))) => b0 + (b1 - b0) * (at - t0) / (t1 - t0),
@@ -132,7 +134,7 @@ mod tests {
 
     /// Frames of 1514 bytes at 2 Mb/s for five seconds, after a second of probes of 106 bytes, read every 2 ms.
     /// `burst` additional bytes leave with the first frame.
-    fn looks(frame_bits: f64, burst: f64) -> Vec<Look> {
+    fn looks(frame_bits: f64, burst: f64) -> Vec<BucketReading> {
         let counter = |at: f64| {
             let probes = (at.min(1.0) * 100.0).floor() * 106.0;
             let frames = ((at - 1.0).clamp(0.0, 5.2) * 2e6 / frame_bits).floor() * frame_bits / 8.0;
@@ -156,7 +158,7 @@ mod tests {
 
     #[test]
     fn without_a_load_there_is_no_truth() {
-        let idle: Vec<Look> =
+        let idle: Vec<BucketReading> =
             (0..1000).map(|tick| (f64::from(tick) * 0.002, f64::from(tick) * 21.2)).collect();
         assert_eq!(truth(&idle, 2e6, 1.0), None);
         assert_eq!(truth(&[], 2e6, 1.0), None);

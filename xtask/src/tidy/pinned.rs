@@ -11,12 +11,12 @@ struct Pin {
     name: &'static str,
     /// Prefixes of the files' paths.
     files: &'static [&'static str],
-    part: Part,
+    part: PinnedPart,
 }
 
 /// The part of a file that the document repeats, always without comments, spacing and tests.
 #[derive(Clone, Copy)]
-enum Part {
+enum PinnedPart {
     /// Constants only.
     Constants,
     /// All code, without the contents of literals.
@@ -33,7 +33,7 @@ const PINS: &[Pin] = &[
         document: "METHODOLOGY.md",
         name: "rules",
         files: &["crates/theory/src/rules/"],
-        part: Part::Constants,
+        part: PinnedPart::Constants,
     },
     Pin {
         document: PROTOCOL,
@@ -46,7 +46,7 @@ const PINS: &[Pin] = &[
             "crates/proto/src/native/preface.rs",
             "crates/proto/src/session.rs",
         ],
-        part: Part::CodeAndLiterals,
+        part: PinnedPart::CodeAndLiterals,
     },
     Pin {
         document: PROTOCOL,
@@ -58,7 +58,7 @@ const PINS: &[Pin] = &[
             "crates/proto/src/native/server.rs",
             "crates/proto/src/watch.rs",
         ],
-        part: Part::Code,
+        part: PinnedPart::Code,
     },
     Pin {
         document: AGENT_PROTOCOL,
@@ -71,7 +71,7 @@ const PINS: &[Pin] = &[
             "crates/proto/src/agent/settings.rs",
             "crates/proto/src/ticket.rs",
         ],
-        part: Part::CodeAndLiterals,
+        part: PinnedPart::CodeAndLiterals,
     },
     Pin {
         document: AGENT_PROTOCOL,
@@ -82,7 +82,7 @@ const PINS: &[Pin] = &[
             "crates/proto/src/agent/link.rs",
             "crates/proto/src/watch.rs",
         ],
-        part: Part::Code,
+        part: PinnedPart::Code,
     },
 ];
 
@@ -108,17 +108,18 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
 }
 
 /// The repeated parts, by file.
-fn repeated(tree: &Tree, files: &[&str], part: Part) -> String {
+fn repeated(tree: &Tree, files: &[&str], part: PinnedPart) -> String {
     let mut all = String::new();
     let ours = |file: &SourceFile| !file.is_test && files.iter().any(|start| file.path.starts_with(start));
     for (file, rust) in tree.rust_files().filter(|(file, _)| ours(file)) {
-        let view = if matches!(part, Part::CodeAndLiterals) { &rust.code_and_literals } else { &rust.code };
+        let view =
+            if matches!(part, PinnedPart::CodeAndLiterals) { &rust.code_and_literals } else { &rust.code };
         let mut inside = false;
         for (_, text) in numbered(view).filter(|(line, _)| !rust.is_test_line(*line)) {
             // A function may be `const` too, but is not a constant.
             inside |= has_word(text, "const") && !has_word(text, "fn");
             let words: Vec<&str> = text.split_whitespace().collect();
-            if !words.is_empty() && (inside || !matches!(part, Part::Constants)) {
+            if !words.is_empty() && (inside || !matches!(part, PinnedPart::Constants)) {
                 all.push_str(&format!("{} {}\n", file.path, words.join(" ")));
             }
             inside &= !text.trim_end().ends_with(';');
@@ -142,8 +143,11 @@ mod tests {
     const RULE: &str = "/// Enough.\nconst ENOUGH: f64 = 0.25;\nconst fn rule() {\n    half()\n}\nconst LIST: [Rule; 1] = [\n    a::rule,\n];\n";
 
     fn document(rule: &str) -> String {
-        let constants =
-            repeated(&Tree::of(&[("crates/theory/src/rules/a.rs", rule)]), &["crates/"], Part::Constants);
+        let constants = repeated(
+            &Tree::of(&[("crates/theory/src/rules/a.rs", rule)]),
+            &["crates/"],
+            PinnedPart::Constants,
+        );
         format!("# Title\n<!-- pinned: rules {:016x} -->\n", fingerprint(&constants))
     }
 
@@ -185,9 +189,9 @@ mod tests {
         let text =
             |code: &str, part| repeated(&Tree::of(&[("crates/a/src/b.rs", code)]), &["crates/a"], part);
         let (one, other) = ("fn a() {\n    say(\"no\"); // now\n}\n", "fn a() {\n    say(\"we\");\n}\n");
-        assert_eq!(text(one, Part::Code), text(other, Part::Code));
-        assert_ne!(text(one, Part::CodeAndLiterals), text(other, Part::CodeAndLiterals));
-        assert_ne!(text(one, Part::Code), text("fn a() {\n    cry(\"no\");\n}\n", Part::Code));
-        assert!(text(one, Part::Constants).is_empty());
+        assert_eq!(text(one, PinnedPart::Code), text(other, PinnedPart::Code));
+        assert_ne!(text(one, PinnedPart::CodeAndLiterals), text(other, PinnedPart::CodeAndLiterals));
+        assert_ne!(text(one, PinnedPart::Code), text("fn a() {\n    cry(\"no\");\n}\n", PinnedPart::Code));
+        assert!(text(one, PinnedPart::Constants).is_empty());
     }
 }

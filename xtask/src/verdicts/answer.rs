@@ -7,19 +7,19 @@ use serde_json::Value;
 
 /// The name that counts: a rule in the lab, a cause in the kernel world.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Named {
+pub(super) enum NamedFinding {
     Rule(Rule),
     Cause(Cause),
 }
 
-impl Named {
+impl NamedFinding {
     /// Whether no rule explains the result.
     pub(super) fn is_unknown(&self) -> bool {
         matches!(self, Self::Rule(Rule::Unexplained) | Self::Cause(Cause::Unknown))
     }
 }
 
-impl fmt::Display for Named {
+impl fmt::Display for NamedFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rule(rule) => rule.fmt(f),
@@ -30,9 +30,9 @@ impl fmt::Display for Named {
 
 /// A verdict and the other findings.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Answer {
+pub(super) struct VerdictAnswer {
     /// The name that is evaluated: a rule, or a cause.
-    pub(super) named: Option<Named>,
+    pub(super) named: Option<NamedFinding>,
     /// All rules found, the verdict first.
     pub(super) found: Vec<Rule>,
     /// Their causes.
@@ -51,7 +51,7 @@ pub(super) struct Answer {
     pub(super) caveats: Vec<String>,
 }
 
-impl Answer {
+impl VerdictAnswer {
     /// Parses a result document; `named` is still empty.
     pub(super) fn of(document: &Value) -> Result<Self, String> {
         let flow = &document["flows"][0];
@@ -83,6 +83,6 @@ impl Answer {
 
     /// The name that is counted, in a table.
     pub(super) fn name(&self) -> String {
-        self.named.as_ref().map(Named::to_string).unwrap_or_default()
+        self.named.as_ref().map(NamedFinding::to_string).unwrap_or_default()
     }
 }

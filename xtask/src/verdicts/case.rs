@@ -5,7 +5,7 @@ use std::time::Duration;
 use linerate_model::Rule;
 
 /// A cause, the network in which it is planted, and the same network without it.
-pub(super) struct Case {
+pub(super) struct PlantedCase {
     /// The rule of the decision table for the cause, such as `V04`; a rule may have several cases.
     pub(super) rule: Rule,
     /// Short description of the cause.
@@ -27,7 +27,7 @@ pub(super) struct Case {
     /// Whether it keeps a small machine busy, so that nothing else can be measured in parallel.
     pub(super) alone: bool,
     /// Where to look for the name.
-    pub(super) look: Look,
+    pub(super) look: FindingPlace,
 }
 
 /// One of the two halves of a case.
@@ -44,7 +44,7 @@ pub(super) struct Plant {
 
 /// Where a result contains the name to evaluate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum FindingPlace {
     /// The verdict itself, skipping findings about a disturbed measurement before it.
     Verdict,
     /// Also the findings after the verdict, for rules that only add to it.
@@ -71,7 +71,7 @@ pub(super) enum Deed {
 pub(super) const PLAIN: Plant = Plant { set: &[], args: &[], deeds: &[], right: &[] };
 
 /// One upload of three seconds on `pair`, with the congestion control whose thresholds are best known.
-pub(super) const PAIR: Case = Case {
+pub(super) const PAIR: PlantedCase = PlantedCase {
     rule: Rule::Unexplained,
     name: "",
     topology: "pair",
@@ -82,7 +82,7 @@ pub(super) const PAIR: Case = Case {
     control: PLAIN,
     random: false,
     alone: false,
-    look: Look::Verdict,
+    look: FindingPlace::Verdict,
 };
 
 impl Plant {

@@ -8,10 +8,10 @@ mod hosts;
 mod path;
 mod queues;
 
-use super::case::Case;
+use super::case::PlantedCase;
 
 /// In the order of the decision table.
-pub(super) fn all() -> impl Iterator<Item = &'static Case> {
+pub(super) fn all() -> impl Iterator<Item = &'static PlantedCase> {
     [evidence::CASES, hosts::CASES, path::CASES, queues::CASES].into_iter().flatten()
 }
 

@@ -18,12 +18,12 @@ use std::sync::Mutex;
 use linerate_model::Cause;
 use linerate_sock::clock;
 
-use super::answer::Named;
-use super::matrix::{Bars, Matrix, Row, Trial};
-use super::{Options, load, work};
+use super::answer::NamedFinding;
+use super::matrix::{Bars, MatrixRow, MatrixTrial, VerdictMatrix};
+use super::{VerdictsOptions, load, work};
 use crate::netns;
 use situation::Situation;
-use trial::TestBed;
+use trial::KernelTrialContext;
 
 /// Required results.
 const REQUIRED: Bars =
@@ -41,31 +41,35 @@ fn situations(held_out: bool) -> Box<dyn Iterator<Item = &'static Situation>> {
     if held_out { Box::new(held_out::SITUATIONS.iter()) } else { Box::new(grid::all()) }
 }
 
-impl Row {
+impl MatrixRow {
     fn of_situation(situation: &'static Situation) -> Self {
         let judge = Box::new(|answer: &_| trial::judge(answer, situation));
         let right = if situation.right.is_empty() { situation.beside } else { situation.right };
-        let right = right.iter().copied().map(Named::Cause).collect();
+        let right = right.iter().copied().map(NamedFinding::Cause).collect();
         let (label, planted) = (situation.name, !situation.control);
         Self { label, name: "", planted, right, judge, trials: Vec::new() }
     }
 }
 
 /// Plants every selected situation.
-pub(super) fn matrix(wish: &Options, linerate: PathBuf, folder: &Path) -> Result<Matrix, String> {
+pub(super) fn matrix(
+    wish: &VerdictsOptions,
+    linerate: PathBuf,
+    folder: &Path,
+) -> Result<VerdictMatrix, String> {
     netns::remove_left_over(network::TASK)?;
     network::remove_left_groups();
     let keeper = crate::process::Processes::new(&folder.join("programs.log"))?;
     if let Some(folder) = &wish.keep {
         std::fs::create_dir_all(folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
     }
-    let bed = TestBed { linerate, folder: folder.to_owned(), keep: wish.keep.clone(), keeper };
+    let bed = KernelTrialContext { linerate, folder: folder.to_owned(), keep: wish.keep.clone(), keeper };
     let (mut rows, mut light, mut heavy) = (Vec::new(), Vec::new(), Vec::new());
     for situation in situations(wish.held_out).filter(|situation| wish.wants(situation.name)) {
         let jobs = if situation.alone { &mut heavy } else { &mut light };
         let seeds = 1..=if situation.random { wish.seeds } else { 1 };
         jobs.extend(seeds.clone().map(|seed| (rows.len(), situation, seed)));
-        rows.push((Row::of_situation(situation), seeds.count()));
+        rows.push((MatrixRow::of_situation(situation), seeds.count()));
     }
     let rows = Mutex::new(rows);
     let run = |worker, situation: &Situation, seed| bed.trial(worker, situation, seed);
@@ -74,10 +78,11 @@ pub(super) fn matrix(wish: &Options, linerate: PathBuf, folder: &Path) -> Result
     super::gathered(rows, &bed.keeper, REQUIRED)
 }
 
-impl TestBed {
-    fn trial(&self, worker: usize, situation: &Situation, seed: u32) -> Trial {
+impl KernelTrialContext {
+    fn trial(&self, worker: usize, situation: &Situation, seed: u32) -> MatrixTrial {
         let start = clock::now();
-        let mut trial = Trial { seed, answer: Err(String::new()), load: load(), repeats: 0, seconds: 0.0 };
+        let mut trial =
+            MatrixTrial { seed, answer: Err(String::new()), load: load(), repeats: 0, seconds: 0.0 };
         loop {
             trial.answer = self.run(worker, situation, seed);
             let disturbed = trial.answer.as_ref().is_ok_and(|answer| answer.disturbed);

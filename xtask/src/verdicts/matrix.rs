@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use linerate_model::Rule;
 use serde_json::{Value, json};
 
-use super::answer::{Answer, Named};
-use super::case::Case;
+use super::answer::{NamedFinding, VerdictAnswer};
+use super::case::PlantedCase;
 
 /// Required shares of the trials of a matrix.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,10 +22,10 @@ pub(super) struct Bars {
 }
 
 /// Evaluates the answer of an undisturbed measurement.
-pub(super) type Judge = Box<dyn Fn(&Answer) -> Fate + Send>;
+pub(super) type TrialJudge = Box<dyn Fn(&VerdictAnswer) -> TrialGrade + Send>;
 
 /// One half of a case, or a situation, over its seeds.
-pub(super) struct Row {
+pub(super) struct MatrixRow {
     /// Prefix of each line: a rule of the decision table, or a situation's name.
     pub(super) label: &'static str,
     /// Short description of the planted cause.
@@ -33,16 +33,16 @@ pub(super) struct Row {
     /// Whether the cause was planted; otherwise this is the control.
     pub(super) planted: bool,
     /// Correct answers.
-    pub(super) right: Vec<Named>,
+    pub(super) right: Vec<NamedFinding>,
     /// Evaluates an answer.
-    pub(super) judge: Judge,
-    pub(super) trials: Vec<Trial>,
+    pub(super) judge: TrialJudge,
+    pub(super) trials: Vec<MatrixTrial>,
 }
 
 /// One run, or why it failed.
-pub(super) struct Trial {
+pub(super) struct MatrixTrial {
     pub(super) seed: u32,
-    pub(super) answer: Result<Answer, String>,
+    pub(super) answer: Result<VerdictAnswer, String>,
     /// One-minute load average of the machine before it.
     pub(super) load: f64,
     /// Number of repetitions because the measurement reported that it was disturbed.
@@ -52,7 +52,7 @@ pub(super) struct Trial {
 
 /// Evaluation of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum TrialGrade {
     /// A correct cause was named.
     Right,
     /// No cause was named.
@@ -63,47 +63,47 @@ pub(super) enum Fate {
     Lost,
 }
 
-impl Row {
+impl MatrixRow {
     /// One half of a case; its rules are correct.
-    pub(super) fn new(case: &'static Case, planted: bool) -> Self {
+    pub(super) fn new(case: &'static PlantedCase, planted: bool) -> Self {
         let plant = if planted { &case.planted } else { &case.control };
         Self::of(&case.rule, case.name, planted, plant.right)
     }
 
     fn of(rule: &'static Rule, name: &'static str, planted: bool, right: &[Rule]) -> Self {
-        let right: Vec<Named> = right.iter().cloned().map(Named::Rule).collect();
+        let right: Vec<NamedFinding> = right.iter().cloned().map(NamedFinding::Rule).collect();
         let among = right.clone();
-        let judge: Judge = Box::new(move |answer| named_among(answer.named.as_ref(), &among));
+        let judge: TrialJudge = Box::new(move |answer| named_among(answer.named.as_ref(), &among));
         let label = rule.name();
         Self { label, name, planted, right, judge, trials: Vec::new() }
     }
 
-    pub(super) fn fate(&self, trial: &Trial) -> Fate {
-        let Ok(answer) = &trial.answer else { return Fate::Lost };
+    pub(super) fn fate(&self, trial: &MatrixTrial) -> TrialGrade {
+        let Ok(answer) = &trial.answer else { return TrialGrade::Lost };
         match (self.judge)(answer) {
-            Fate::Right => Fate::Right,
+            TrialGrade::Right => TrialGrade::Right,
             // An answer from a measurement that reports a disturbance does not count as a name.
-            _ if answer.disturbed => Fate::Lost,
+            _ if answer.disturbed => TrialGrade::Lost,
             fate => fate,
         }
     }
 
-    fn count(&self, fate: Fate) -> usize {
+    fn count(&self, fate: TrialGrade) -> usize {
         self.trials.iter().filter(|trial| self.fate(trial) == fate).count()
     }
 
     fn right_share(&self) -> f64 {
-        self.count(Fate::Right) as f64 / self.trials.len().max(1) as f64
+        self.count(TrialGrade::Right) as f64 / self.trials.len().max(1) as f64
     }
 
     fn right_names(&self) -> Vec<String> {
-        self.right.iter().map(Named::to_string).collect()
+        self.right.iter().map(NamedFinding::to_string).collect()
     }
 
     fn names(&self) -> BTreeMap<String, usize> {
         let mut names = BTreeMap::new();
         for trial in &self.trials {
-            let name = trial.answer.as_ref().map_or_else(|_| "failed".to_owned(), Answer::name);
+            let name = trial.answer.as_ref().map_or_else(|_| "failed".to_owned(), VerdictAnswer::name);
             *names.entry(name).or_default() += 1;
         }
         names
@@ -124,7 +124,7 @@ impl Row {
     }
     /// A line for each trial that was not correct.
     pub(super) fn doubts(&self) -> impl Iterator<Item = String> {
-        let doubtful = self.trials.iter().filter(|trial| self.fate(trial) != Fate::Right);
+        let doubtful = self.trials.iter().filter(|trial| self.fate(trial) != TrialGrade::Right);
         doubtful.map(|trial| {
             let said = trial.answer.as_ref().map_or_else(Clone::clone, |answer| {
                 let found: Vec<&str> = answer.found.iter().map(Rule::name).collect();
@@ -139,26 +139,26 @@ impl Row {
 }
 
 /// Whether the name is correct, unknown or wrong.
-pub(super) fn named_among(named: Option<&Named>, right: &[Named]) -> Fate {
+pub(super) fn named_among(named: Option<&NamedFinding>, right: &[NamedFinding]) -> TrialGrade {
     match named {
-        Some(named) if right.contains(named) => Fate::Right,
-        Some(named) if named.is_unknown() => Fate::Unknown,
-        _ => Fate::Wrong,
+        Some(named) if right.contains(named) => TrialGrade::Right,
+        Some(named) if named.is_unknown() => TrialGrade::Unknown,
+        _ => TrialGrade::Wrong,
     }
 }
 
 /// All rows.
-pub(super) struct Matrix {
-    pub(super) rows: Vec<Row>,
+pub(super) struct VerdictMatrix {
+    pub(super) rows: Vec<MatrixRow>,
     pub(super) bars: Bars,
 }
 
-impl Matrix {
+impl VerdictMatrix {
     fn all(&self) -> usize {
         self.rows.iter().map(|row| row.trials.len()).sum()
     }
 
-    fn share(&self, fate: Fate) -> f64 {
+    fn share(&self, fate: TrialGrade) -> f64 {
         let count: usize = self.rows.iter().map(|row| row.count(fate)).sum();
         count as f64 / self.all().max(1) as f64
     }
@@ -166,7 +166,7 @@ impl Matrix {
     /// The missed bars.
     pub(super) fn misses(&self) -> Vec<String> {
         let mut misses = Vec::new();
-        let (right, wrong) = (self.share(Fate::Right), self.share(Fate::Wrong));
+        let (right, wrong) = (self.share(TrialGrade::Right), self.share(TrialGrade::Wrong));
         let bars = self.bars;
         if right < bars.right_overall {
             misses.push(format!(
@@ -185,7 +185,7 @@ impl Matrix {
         for row in self.rows.iter().filter(|row| row.right_share() < bars.right_each) {
             misses.push(format!("{} below {:.0} %", row.line(), 100.0 * bars.right_each));
         }
-        let accused = self.rows.iter().filter(|row| !row.planted && row.count(Fate::Wrong) > 0);
+        let accused = self.rows.iter().filter(|row| !row.planted && row.count(TrialGrade::Wrong) > 0);
         misses.extend(
             accused.filter(|_| bars.controls_are_innocent).map(|row| format!("accused: {}", row.line())),
         );
@@ -214,10 +214,10 @@ impl Matrix {
         text.push_str(&format!(
             "\n\n{} trials: {:.1} % right, {:.1} % unknown, {:.1} % wrong, {:.1} % lost; {repeats} repeats of disturbed ones; load up to {:.1}\n",
             self.all(),
-            100.0 * self.share(Fate::Right),
-            100.0 * self.share(Fate::Unknown),
-            100.0 * self.share(Fate::Wrong),
-            100.0 * self.share(Fate::Lost),
+            100.0 * self.share(TrialGrade::Right),
+            100.0 * self.share(TrialGrade::Unknown),
+            100.0 * self.share(TrialGrade::Wrong),
+            100.0 * self.share(TrialGrade::Lost),
             loads.fold(0.0, f64::max),
         ));
         text
@@ -225,7 +225,7 @@ impl Matrix {
 
     /// The whole matrix as JSON.
     pub(super) fn document(&self) -> Value {
-        let trial = |trial: &Trial| {
+        let trial = |trial: &MatrixTrial| {
             let said = match &trial.answer {
                 Ok(answer) => json!({
                     "named": answer.name(), "found": answer.found, "text": answer.text,
@@ -236,7 +236,7 @@ impl Matrix {
             let (seed, load, repeats) = (trial.seed, trial.load, trial.repeats);
             json!({ "seed": seed, "load": load, "repeats": repeats, "seconds": trial.seconds, "answer": said })
         };
-        let row = |row: &Row| {
+        let row = |row: &MatrixRow| {
             json!({
                 "rule": row.label, "name": row.name, "planted": row.planted, "right": row.right_names(),
                 "right_share": row.right_share(), "trials": row.trials.iter().map(trial).collect::<Vec<_>>(),
@@ -244,10 +244,10 @@ impl Matrix {
         };
         json!({
             "rows": self.rows.iter().map(row).collect::<Vec<_>>(),
-            "right_share": self.share(Fate::Right),
-            "unknown_share": self.share(Fate::Unknown),
-            "wrong_share": self.share(Fate::Wrong),
-            "lost_share": self.share(Fate::Lost),
+            "right_share": self.share(TrialGrade::Right),
+            "unknown_share": self.share(TrialGrade::Unknown),
+            "wrong_share": self.share(TrialGrade::Wrong),
+            "lost_share": self.share(TrialGrade::Lost),
             "misses": self.misses(),
         })
     }
@@ -260,20 +260,20 @@ mod tests {
     const REQUIRED: Bars =
         Bars { right_overall: 0.95, right_each: 0.8, wrong_overall: 0.02, controls_are_innocent: false };
 
-    fn row(right: &[Rule], named: &[Rule]) -> Row {
+    fn row(right: &[Rule], named: &[Rule]) -> MatrixRow {
         let trial = |named: &Rule| {
-            let answer = Answer {
-                named: Some(Named::Rule(named.clone())),
+            let answer = VerdictAnswer {
+                named: Some(NamedFinding::Rule(named.clone())),
                 found: vec![named.clone()],
                 text: String::new(),
                 disturbed: *named == Rule::Disturbed,
                 bitrate_bps: None,
                 caveats: Vec::new(),
-                ..Answer::default()
+                ..VerdictAnswer::default()
             };
-            Trial { seed: 1, answer: Ok(answer), load: 0.5, repeats: 0, seconds: 1.0 }
+            MatrixTrial { seed: 1, answer: Ok(answer), load: 0.5, repeats: 0, seconds: 1.0 }
         };
-        let mut row = Row::of(&Rule::ReceiverWindow, "x", true, right);
+        let mut row = MatrixRow::of(&Rule::ReceiverWindow, "x", true, right);
         row.trials = named.iter().map(trial).collect();
         row
     }
@@ -284,8 +284,9 @@ mod tests {
             &[Rule::ReceiverWindow, Rule::SendBuffer],
             &[Rule::ReceiverWindow, Rule::SendBuffer, Rule::Unexplained, Rule::RandomLoss, Rule::Disturbed],
         )];
-        let matrix = Matrix { rows, bars: REQUIRED };
-        let shares = [Fate::Right, Fate::Unknown, Fate::Wrong, Fate::Lost].map(|fate| matrix.share(fate));
+        let matrix = VerdictMatrix { rows, bars: REQUIRED };
+        let shares = [TrialGrade::Right, TrialGrade::Unknown, TrialGrade::Wrong, TrialGrade::Lost]
+            .map(|fate| matrix.share(fate));
         assert_eq!(shares, [0.4, 0.2, 0.2, 0.2]);
         assert_eq!(matrix.misses().len(), 3);
     }
@@ -296,23 +297,26 @@ mod tests {
         for trial in &mut lost.trials {
             trial.answer.as_mut().unwrap().disturbed = true;
         }
-        assert_eq!((lost.count(Fate::Right), lost.count(Fate::Lost), lost.count(Fate::Wrong)), (1, 1, 0));
+        assert_eq!(
+            (lost.count(TrialGrade::Right), lost.count(TrialGrade::Lost), lost.count(TrialGrade::Wrong)),
+            (1, 1, 0)
+        );
     }
 
     #[test]
     fn bars_are_reached_exactly_at_their_values() {
         let nineteen = || vec![Rule::ReceiverWindow; 19];
-        let matrix = |last: Rule| Matrix {
+        let matrix = |last: Rule| VerdictMatrix {
             rows: vec![row(&[Rule::ReceiverWindow], &[nineteen(), vec![last]].concat())],
             bars: REQUIRED,
         };
         assert!(matrix(Rule::Unexplained).misses().is_empty(), "19 of 20 and nothing wrong");
         assert_eq!(matrix(Rule::RandomLoss).misses().len(), 1, "one of 20 wrong is too much");
-        let failed = Trial { seed: 1, answer: Err("no".into()), load: 0.0, repeats: 0, seconds: 0.0 };
+        let failed = MatrixTrial { seed: 1, answer: Err("no".into()), load: 0.0, repeats: 0, seconds: 0.0 };
         let mut lost = row(&[Rule::ReceiverWindow], &vec![Rule::ReceiverWindow; 3]);
         lost.trials.push(failed);
         assert_eq!(
-            Matrix { rows: vec![lost], bars: REQUIRED }.misses().len(),
+            VerdictMatrix { rows: vec![lost], bars: REQUIRED }.misses().len(),
             2,
             "what was not measured is not right"
         );
@@ -324,14 +328,14 @@ mod tests {
         control.trials.extend(row(&[], &[Rule::RandomLoss]).trials);
         control.planted = false;
         let innocent = Bars { controls_are_innocent: true, ..REQUIRED };
-        let matrix = Matrix { rows: vec![control], bars: innocent };
+        let matrix = VerdictMatrix { rows: vec![control], bars: innocent };
         assert_eq!(matrix.misses().len(), 1, "one of a hundred");
-        assert!(Matrix { bars: REQUIRED, ..matrix }.misses().is_empty());
+        assert!(VerdictMatrix { bars: REQUIRED, ..matrix }.misses().is_empty());
     }
 
     #[test]
     fn the_table_has_a_column_for_each_name() {
-        let text = Matrix {
+        let text = VerdictMatrix {
             rows: vec![row(
                 &[Rule::ReceiverWindow],
                 &[Rule::ReceiverWindow, Rule::ReceiverWindow, Rule::Unexplained],

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use linerate_model::Rule;
 
-use super::answer::{Answer, Named};
-use super::case::{Case, Deed, Look, Plant};
+use super::answer::{NamedFinding, VerdictAnswer};
+use super::case::{Deed, FindingPlace, Plant, PlantedCase};
 use crate::bench::listening_port;
-use crate::process::{Process, Processes};
+use crate::process::{ChildProcess, Processes};
 use linerate_sock::clock;
 
 /// Timeout for a program to start, and for a client in addition to its test.
@@ -18,7 +18,7 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 const PORT: &str = "5990";
 
 /// Common state of all trials.
-pub(super) struct TestBed {
+pub(super) struct LabTrialContext {
     /// The program under test.
     pub(super) linerate: PathBuf,
     /// Folder for labs and archives.
@@ -27,24 +27,30 @@ pub(super) struct TestBed {
 }
 
 /// A running network, removed on drop.
-struct Lab<'a> {
-    stage: &'a TestBed,
+struct TrialLab<'a> {
+    stage: &'a LabTrialContext,
     name: String,
     /// Folder for its state and archive, separate for each parallel trial.
     folder: PathBuf,
 }
 
-impl TestBed {
+impl LabTrialContext {
     /// Plants the cause, measures, and removes everything.
-    pub(super) fn run(&self, worker: usize, case: &Case, plant: &Plant, seed: u32) -> Result<Answer, String> {
-        let lab = Lab::up(self, worker, case, plant, seed)?;
+    pub(super) fn run(
+        &self,
+        worker: usize,
+        case: &PlantedCase,
+        plant: &Plant,
+        seed: u32,
+    ) -> Result<VerdictAnswer, String> {
+        let lab = TrialLab::up(self, worker, case, plant, seed)?;
         let by = plant.deeds.iter().find_map(|deed| match deed {
             Deed::Serve(by) => Some(*by),
             _ => None,
         });
         let program = self.linerate.display().to_string();
         let words = [by.unwrap_or_default(), &[program.as_str(), "serve", "-p", PORT, "--json"]].concat();
-        let mut server = Process::start(&self.keeper, &lab.exec(case.to, &words))?;
+        let mut server = ChildProcess::start(&self.keeper, &lab.exec(case.to, &words))?;
         server.find_line(CLIENT_TIMEOUT, listening_port)?;
         let mut beside = Vec::new();
         for deed in plant.deeds {
@@ -52,21 +58,27 @@ impl TestBed {
         }
         let head = ["test", case.to, "-p", PORT, "--upload", "--json"];
         let client =
-            Process::start(&self.keeper, &lab.on("a", &[&head[..], case.args, plant.args].concat()))?;
-        let mut timed = Timed::of(plant.deeds);
+            ChildProcess::start(&self.keeper, &lab.on("a", &[&head[..], case.args, plant.args].concat()))?;
+        let mut timed = TimedLabActions::of(plant.deeds);
         let output = client.finish(CLIENT_TIMEOUT, |client| timed.act(&lab, client.id()))?;
         drop((beside, server));
         timed.trouble.map_or(Ok(()), Err)?;
         let document =
             serde_json::from_slice(&output).map_err(|e| format!("the client printed no JSON: {e}"))?;
-        let mut answer = Answer::of(&document)?;
-        answer.named = named(&answer.found, case).map(Named::Rule);
+        let mut answer = VerdictAnswer::of(&document)?;
+        answer.named = named(&answer.found, case).map(NamedFinding::Rule);
         Ok(answer)
     }
 }
 
-impl<'a> Lab<'a> {
-    fn up(stage: &'a TestBed, worker: usize, case: &Case, plant: &Plant, seed: u32) -> Result<Self, String> {
+impl<'a> TrialLab<'a> {
+    fn up(
+        stage: &'a LabTrialContext,
+        worker: usize,
+        case: &PlantedCase,
+        plant: &Plant,
+        seed: u32,
+    ) -> Result<Self, String> {
         let folder = stage.folder.join(worker.to_string());
         std::fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
         // The guard exists before the lab, so that a failure removes what has been created.
@@ -100,19 +112,19 @@ impl<'a> Lab<'a> {
     }
 
     fn done(&self, command: &[String]) -> Result<(), String> {
-        Process::start(&self.stage.keeper, command)?.finish(CLIENT_TIMEOUT, |_| ()).map(drop)
+        ChildProcess::start(&self.stage.keeper, command)?.finish(CLIENT_TIMEOUT, |_| ()).map(drop)
     }
 
     /// Executes an action before the client starts; returns the programs that run during the test.
-    fn begin(&self, deed: &Deed) -> Result<Vec<Process>, String> {
+    fn begin(&self, deed: &Deed) -> Result<Vec<ChildProcess>, String> {
         let keeper = &self.stage.keeper;
         match *deed {
             Deed::Before(host, words) => self.done(&self.exec(host, words)).map(|()| Vec::new()),
             Deed::Beside { from, to, args } => {
-                let mut server = Process::start(keeper, &self.on(to, &["serve", "-p", "0", "--json"]))?;
+                let mut server = ChildProcess::start(keeper, &self.on(to, &["serve", "-p", "0", "--json"]))?;
                 let port = server.find_line(CLIENT_TIMEOUT, listening_port)?.to_string();
                 let head = ["test", to, "-p", &port, "--upload", "-q"];
-                let client = Process::start(keeper, &self.on(from, &[&head[..], args].concat()))?;
+                let client = ChildProcess::start(keeper, &self.on(from, &[&head[..], args].concat()))?;
                 keeper.wait(Duration::from_millis(1500))?;
                 Ok(vec![server, client])
             }
@@ -128,14 +140,14 @@ impl<'a> Lab<'a> {
                     "-c",
                     "while :; do :; done",
                 ];
-                (0..loops).map(|_| Process::start(keeper, &words.map(str::to_owned))).collect()
+                (0..loops).map(|_| ChildProcess::start(keeper, &words.map(str::to_owned))).collect()
             }
             Deed::Set { .. } | Deed::Pause { .. } | Deed::Serve(_) => Ok(Vec::new()),
         }
     }
 }
 
-impl Drop for Lab<'_> {
+impl Drop for TrialLab<'_> {
     fn drop(&mut self) {
         // Not as a process of the task, which an interrupt would end. Fails if the lab is already down.
         let words = self.lab(&["down", "--all"]);
@@ -146,27 +158,27 @@ impl Drop for Lab<'_> {
 }
 
 /// Actions with a time.
-struct Timed {
+struct TimedLabActions {
     start: linerate_sock::Mono,
     /// Times and actions; the last one is the next.
-    left: Vec<(Duration, Act)>,
+    left: Vec<(Duration, LabAction)>,
     trouble: Option<String>,
 }
 
-enum Act {
+enum LabAction {
     Set(&'static str, &'static [&'static str]),
     Signal(&'static str),
 }
 
-impl Timed {
+impl TimedLabActions {
     fn of(deeds: &'static [Deed]) -> Self {
         let mut left = Vec::new();
         for deed in deeds {
             match *deed {
-                Deed::Set { after, link, changes } => left.push((after, Act::Set(link, changes))),
+                Deed::Set { after, link, changes } => left.push((after, LabAction::Set(link, changes))),
                 Deed::Pause { after, length } => {
-                    left.push((after, Act::Signal("-STOP")));
-                    left.push((after + length, Act::Signal("-CONT")));
+                    left.push((after, LabAction::Signal("-STOP")));
+                    left.push((after + length, LabAction::Signal("-CONT")));
                 }
                 _ => (),
             }
@@ -176,12 +188,14 @@ impl Timed {
     }
 
     /// Executes the actions that are due.
-    fn act(&mut self, lab: &Lab<'_>, client: u32) {
+    fn act(&mut self, lab: &TrialLab<'_>, client: u32) {
         while self.left.last().is_some_and(|(after, _)| (self.start + *after).has_passed()) {
             let Some((_, act)) = self.left.pop() else { return };
             let command = match act {
-                Act::Set(link, changes) => lab.lab(&[&["set", "--lab", &lab.name, link], changes].concat()),
-                Act::Signal(signal) => vec!["kill".to_owned(), signal.to_owned(), client.to_string()],
+                LabAction::Set(link, changes) => {
+                    lab.lab(&[&["set", "--lab", &lab.name, link], changes].concat())
+                }
+                LabAction::Signal(signal) => vec!["kill".to_owned(), signal.to_owned(), client.to_string()],
             };
             self.trouble = lab.done(&command).err().or(self.trouble.take());
         }
@@ -190,9 +204,10 @@ impl Timed {
 
 /// The name to evaluate: findings about disturbances by a busy machine come first, correctly, and are skipped
 /// unless they were planted.
-fn named(found: &[Rule], case: &Case) -> Option<Rule> {
+fn named(found: &[Rule], case: &PlantedCase) -> Option<Rule> {
     let planted = found.iter().find(|rule| **rule == case.rule);
-    if let Some(rule) = planted.filter(|_| case.look == Look::Beside || case.rule == Rule::Disturbed) {
+    if let Some(rule) = planted.filter(|_| case.look == FindingPlace::Beside || case.rule == Rule::Disturbed)
+    {
         return Some(rule.clone());
     }
     let of_the_path = found.iter().find(|rule| ![Rule::Disturbed, Rule::Bufferbloat].contains(rule));
@@ -206,17 +221,17 @@ mod tests {
     use super::super::case::PAIR;
     use super::*;
 
-    fn answer_of(rules: &[Rule], case: &Case) -> Rule {
+    fn answer_of(rules: &[Rule], case: &PlantedCase) -> Rule {
         let also: Vec<Value> =
             rules[1..].iter().map(|rule| json!({ "rule": rule, "cause": rule.cause() })).collect();
         let flow =
             json!({ "verdict": { "rule": rules[0], "cause": rules[0].cause(), "text": "so" }, "also": also });
-        named(&Answer::of(&json!({ "flows": [flow] })).unwrap().found, case).unwrap()
+        named(&VerdictAnswer::of(&json!({ "flows": [flow] })).unwrap().found, case).unwrap()
     }
 
     #[test]
     fn a_disturbed_measurement_is_passed_over_unless_it_was_planted() {
-        let case = Case { rule: Rule::ReceiverWindow, ..PAIR };
+        let case = PlantedCase { rule: Rule::ReceiverWindow, ..PAIR };
         assert_eq!(answer_of(&[Rule::Disturbed, Rule::ReceiverWindow], &case), Rule::ReceiverWindow);
         assert_eq!(answer_of(&[Rule::Disturbed], &case), Rule::Disturbed);
         assert_eq!(
@@ -226,21 +241,24 @@ mod tests {
         );
         assert_eq!(answer_of(&[Rule::LinkFull, Rule::ReceiverWindow], &case), Rule::LinkFull);
         assert_eq!(
-            answer_of(&[Rule::Disturbed, Rule::ReceiverWindow], &Case { rule: Rule::Disturbed, ..PAIR }),
+            answer_of(
+                &[Rule::Disturbed, Rule::ReceiverWindow],
+                &PlantedCase { rule: Rule::Disturbed, ..PAIR }
+            ),
             Rule::Disturbed
         );
         assert_eq!(
-            answer_of(&[Rule::LinkFull, Rule::Disturbed], &Case { rule: Rule::Disturbed, ..PAIR }),
+            answer_of(&[Rule::LinkFull, Rule::Disturbed], &PlantedCase { rule: Rule::Disturbed, ..PAIR }),
             Rule::Disturbed
         );
     }
 
     #[test]
     fn a_rule_that_only_adds_is_looked_for_everywhere() {
-        let case = Case { rule: Rule::Bufferbloat, look: Look::Beside, ..PAIR };
+        let case = PlantedCase { rule: Rule::Bufferbloat, look: FindingPlace::Beside, ..PAIR };
         assert_eq!(answer_of(&[Rule::LinkFull, Rule::Bufferbloat], &case), Rule::Bufferbloat);
         assert_eq!(answer_of(&[Rule::LinkFull], &case), Rule::LinkFull);
-        assert!(Answer::of(&json!({ "flows": [{}] })).is_err());
+        assert!(VerdictAnswer::of(&json!({ "flows": [{}] })).is_err());
     }
 
     #[test]
@@ -250,7 +268,7 @@ mod tests {
             Deed::Pause { after: Duration::from_millis(200), length: Duration::from_millis(300) },
             Deed::Set { after: Duration::from_millis(400), link: "link.b", changes: &["loss=1"] },
         ];
-        let timed = Timed::of(ACTIONS);
+        let timed = TimedLabActions::of(ACTIONS);
         let times: Vec<Duration> = timed.left.iter().map(|(after, _)| *after).collect();
         assert_eq!(times, [ms(500), ms(400), ms(200)]);
     }

@@ -4,20 +4,20 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::super::TestBed;
-use super::super::figure::Readings;
+use super::super::BenchContext;
+use super::super::figure::FigureReadings;
 use super::super::tools::TIMEOUT;
 use super::length;
-use super::network::{Network, Upload};
-use crate::process::Process;
+use super::network::{LabNetwork, Upload};
+use crate::process::ChildProcess;
 
 /// Rate of the port in each configuration: the base, one per cent more, and the base again.
 const RATES: [(&str, &str); 3] = [("base", "100M"), ("more", "101M"), ("same", "100M")];
 
 /// A folder for results, removed on drop.
-struct Folder(PathBuf);
+struct ResultsFolder(PathBuf);
 
-impl Drop for Folder {
+impl Drop for ResultsFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -25,9 +25,10 @@ impl Drop for Folder {
 
 /// Fifteen repeats of each configuration in turn; 1 if the change is found, and 1 if a change is found where
 /// there is none.
-pub(super) fn planted(bed: &TestBed) -> Result<Vec<Readings>, String> {
-    let network = Network::up(bed, "pair", &["link.b.rate=100M"])?;
-    let folder = Folder(std::env::temp_dir().join(format!("linerate-bench-ab-{}", std::process::id())));
+pub(super) fn planted(bed: &BenchContext) -> Result<Vec<FigureReadings>, String> {
+    let network = LabNetwork::up(bed, "pair", &["link.b.rate=100M"])?;
+    let folder =
+        ResultsFolder(std::env::temp_dir().join(format!("linerate-bench-ab-{}", std::process::id())));
     std::fs::create_dir_all(&folder.0).map_err(|error| format!("{}: {error}", folder.0.display()))?;
     let repeats = if bed.quick { 6 } else { 15 };
     let upload =
@@ -46,15 +47,15 @@ pub(super) fn planted(bed: &TestBed) -> Result<Vec<Readings>, String> {
 }
 
 /// Result for the goodput.
-struct Said {
+struct GoodputComparison {
     outcome: String,
     relative: f64,
     p: f64,
 }
 
-impl Said {
+impl GoodputComparison {
     /// 1 if the outcome is as given.
-    fn reading(&self, outcome: &str, repeats: u32) -> Readings {
+    fn reading(&self, outcome: &str, repeats: u32) -> FigureReadings {
         let note = format!(
             "{repeats} repeats in turn: {}, {:+.3} %, p = {:.4}",
             self.outcome,
@@ -62,11 +63,11 @@ impl Said {
             self.p
         );
         let said = self.outcome == outcome || (outcome == "not_shown" && self.outcome == "below_noise");
-        Readings::once(f64::from(u8::from(said)), note)
+        FigureReadings::once(f64::from(u8::from(said)), note)
     }
 }
 
-impl Readings {
+impl FigureReadings {
     /// Swaps 0 and 1.
     fn turned(mut self) -> Self {
         self.all.iter_mut().for_each(|reading| *reading = 1.0 - *reading);
@@ -74,7 +75,12 @@ impl Readings {
     }
 }
 
-fn compared(bed: &TestBed, folder: &Path, repeats: u32, other: &str) -> Result<Said, String> {
+fn compared(
+    bed: &BenchContext,
+    folder: &Path,
+    repeats: u32,
+    other: &str,
+) -> Result<GoodputComparison, String> {
     let files = |name: &str| {
         let file = |repeat| folder.join(format!("{name}-{repeat}")).display().to_string();
         format!("{name}={}", (0..repeats).map(file).collect::<Vec<_>>().join(","))
@@ -83,11 +89,11 @@ fn compared(bed: &TestBed, folder: &Path, repeats: u32, other: &str) -> Result<S
     let command: Vec<String> = std::iter::once(bed.linerate.display().to_string())
         .chain(words.iter().map(|word| (*word).to_owned()))
         .collect();
-    let output = Process::start(bed, &command)?.finish(TIMEOUT, |_| ())?;
+    let output = ChildProcess::start(bed, &command)?.finish(TIMEOUT, |_| ())?;
     let document: Value = serde_json::from_slice(&output)
         .map_err(|error| format!("linerate compare printed no JSON: {error}"))?;
     let comparison = &document["comparisons"][0];
     let number = |key: &str| comparison[key].as_f64().ok_or_else(|| format!("the comparison has no {key}"));
     let outcome = comparison["outcome"].as_str().ok_or("the comparison has no outcome")?.to_owned();
-    Ok(Said { outcome, relative: number("relative")?, p: number("p")? })
+    Ok(GoodputComparison { outcome, relative: number("relative")?, p: number("p")? })
 }

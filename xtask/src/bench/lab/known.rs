@@ -1,9 +1,9 @@
 //! Whether a result's uncertainty interval contains the rate of the limiting link.
 
-use super::super::TestBed;
-use super::super::figure::Readings;
-use super::network::{Network, Upload};
-use super::result::Run;
+use super::super::BenchContext;
+use super::super::figure::FigureReadings;
+use super::network::{LabNetwork, Upload};
+use super::result::UploadResult;
 use super::{expected, length};
 
 /// Link rates; each gets an equal share of the runs.
@@ -14,7 +14,7 @@ const RUNS_PER_RATE: (usize, usize) = (25, 2);
 const MAX_SILENT_RUNS: usize = 2;
 
 /// Share of runs whose interval contains the link's goodput.
-pub(super) fn coverage(bed: &TestBed) -> Result<Vec<Readings>, String> {
+pub(super) fn coverage(bed: &BenchContext) -> Result<Vec<FigureReadings>, String> {
     let each = if bed.quick { RUNS_PER_RATE.1 } else { RUNS_PER_RATE.0 };
     let mut seen = Vec::new();
     for rate in RATES {
@@ -36,7 +36,7 @@ pub(super) fn coverage(bed: &TestBed) -> Result<Vec<Readings>, String> {
         return Err("no run stated how well its rate is known".to_owned());
     }
     let share = inside as f64 / stated.len() as f64;
-    Ok(vec![Readings::once(share, note(&seen, stated, inside))])
+    Ok(vec![FigureReadings::once(share, note(&seen, stated, inside))])
 }
 
 fn note(seen: &[Stated], mut widths: Vec<f64>, inside: usize) -> String {
@@ -53,7 +53,7 @@ fn note(seen: &[Stated], mut widths: Vec<f64>, inside: usize) -> String {
 
 /// The receiver's link is the limit, with a standing queue independent of the machine's load: the sender's
 /// window is 200 ms at the link rate, and the buffer is large enough.
-fn limited(bed: &TestBed, rate: f64) -> Result<Network<'_>, String> {
+fn limited(bed: &BenchContext, rate: f64) -> Result<LabNetwork<'_>, String> {
     let window = rate / 8.0 * 0.2;
     let changes = [
         "link.a.rate=10G".to_owned(),
@@ -62,7 +62,7 @@ fn limited(bed: &TestBed, rate: f64) -> Result<Network<'_>, String> {
         format!("host.a.sysctl.ipv4.tcp_wmem=4096 16384 {window}"),
         format!("host.b.sysctl.ipv4.tcp_rmem=4096 131072 {}", window * 8.0),
     ];
-    Network::up(bed, "pair", &changes.iter().map(String::as_str).collect::<Vec<_>>())
+    LabNetwork::up(bed, "pair", &changes.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// The rate that a run reports, relative to the truth.
@@ -75,7 +75,7 @@ struct Stated {
 }
 
 impl Stated {
-    fn of(run: &Run, truth: f64) -> Result<Self, String> {
+    fn of(run: &UploadResult, truth: f64) -> Result<Self, String> {
         let half_width = run.number("/uncertainty/expanded_bps").ok().map(|bps| bps / truth);
         let overhead = run.number("/uncertainty/overhead_bps").unwrap_or(0.0) / truth;
         Ok(Self { error: run.goodput_bps / truth - 1.0, half_width, overhead })
@@ -94,7 +94,7 @@ mod tests {
     fn a_run_holds_the_truth_only_where_it_states_an_interval_around_it() {
         let run = |known: &str| {
             let text = format!(r#"{{"flows":[{{"receiver":{{"bitrate_bps":99.0}}{known}}}]}}"#);
-            Run::read(text.as_bytes()).unwrap()
+            UploadResult::read(text.as_bytes()).unwrap()
         };
         let holds = |known, truth| Stated::of(&run(known), truth).unwrap().holds();
         assert!(holds(r#","uncertainty":{"expanded_bps":1.1}"#, 100.0));

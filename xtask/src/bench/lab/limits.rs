@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::super::TestBed;
-use super::super::figure::Readings;
-use super::super::tools::{TIMEOUT, Tool};
+use super::super::BenchContext;
+use super::super::figure::FigureReadings;
+use super::super::tools::{BenchTool, TIMEOUT};
 use super::length;
-use super::network::{Network, Upload, count, ports};
-use crate::process::Process;
+use super::network::{LabNetwork, Upload, count, ports};
+use crate::process::ChildProcess;
 
 /// Payload of a packet, bytes.
 const PAYLOAD: u32 = 64;
@@ -34,7 +34,7 @@ struct OfferedRate {
 
 /// How the search ended.
 #[derive(Debug, PartialEq)]
-enum End {
+enum LimitSearchEnd {
     /// The switch lost packets at this rate, packets per second, and at the next one.
     Lost(f64),
     /// The sender reached its limit.
@@ -44,7 +44,7 @@ enum End {
 }
 
 /// linerate, which sends GSO batches if the kernel supports them, so that many packets share a frame.
-pub(super) fn small_packets(bed: &TestBed) -> Result<Vec<Readings>, String> {
+pub(super) fn small_packets(bed: &BenchContext) -> Result<Vec<FigureReadings>, String> {
     let network = fast_pair(bed)?;
     let readings = search(bed, &network, |bitrate| {
         let payload = PAYLOAD.to_string();
@@ -58,26 +58,26 @@ pub(super) fn small_packets(bed: &TestBed) -> Result<Vec<Readings>, String> {
 }
 
 /// iperf3, which sends packets one by one: each is a frame and a system call on both sides of a TAP.
-pub(super) fn small_frames(bed: &TestBed) -> Result<Vec<Readings>, String> {
+pub(super) fn small_frames(bed: &BenchContext) -> Result<Vec<FigureReadings>, String> {
     let network = fast_pair(bed)?;
     let place = network.between("a", "b");
-    let server = Tool::Iperf3.serve(bed, &place)?;
+    let server = BenchTool::Iperf3.serve(bed, &place)?;
     let readings = search(bed, &network, |bitrate| {
         let payload = PAYLOAD.to_string();
         let options = ["-4", "-u", "-l", &payload, "-b", bitrate];
-        let command = Tool::Iperf3.client(bed, &place, &server, step(bed), &options);
-        let output = Process::start(bed, &command)?.finish(step(bed) + TIMEOUT, |_| ())?;
+        let command = BenchTool::Iperf3.client(bed, &place, &server, step(bed), &options);
+        let output = ChildProcess::start(bed, &command)?.finish(step(bed) + TIMEOUT, |_| ())?;
         Ok((sent_by_iperf3(&output)?, None))
     })?;
     Ok(vec![readings])
 }
 
 /// Links that carry 9.6 million such packets per second, so that they are not the limit.
-fn fast_pair(bed: &TestBed) -> Result<Network<'_>, String> {
-    Network::up(bed, "pair", &["link.a.rate=10G", "link.b.rate=10G"])
+fn fast_pair(bed: &BenchContext) -> Result<LabNetwork<'_>, String> {
+    LabNetwork::up(bed, "pair", &["link.a.rate=10G", "link.b.rate=10G"])
 }
 
-fn step(bed: &TestBed) -> std::time::Duration {
+fn step(bed: &BenchContext) -> std::time::Duration {
     length(bed, 2, 1)
 }
 
@@ -87,15 +87,15 @@ fn packet_bits() -> f64 {
 
 /// Offers increasing rates until the lab loses packets or the sender reaches its limit.
 fn search(
-    bed: &TestBed,
-    network: &Network,
+    bed: &BenchContext,
+    network: &LabNetwork,
     mut offer: impl FnMut(&str) -> Result<(f64, Option<bool>), String>,
-) -> Result<Readings, String> {
+) -> Result<FigureReadings, String> {
     let growth = if bed.quick { 2.0 } else { 1.25 };
     let mut steps = Vec::new();
     let mut lost_before = lost(&network.status()?)?;
     let mut asked_pps = FIRST_RATE_PPS;
-    while asked_pps <= LAST_RATE_PPS && verdict(&steps) == End::Asked {
+    while asked_pps <= LAST_RATE_PPS && verdict(&steps) == LimitSearchEnd::Asked {
         let (sent_pps, warned) = offer(&format!("{:.0}", asked_pps * packet_bits()))?;
         let lost_now = lost(&network.status()?)?;
         steps.push(OfferedRate { asked_pps, sent_pps, lost: lost_now - lost_before, warned });
@@ -113,21 +113,21 @@ fn lost(status: &Value) -> Result<u64, String> {
 }
 
 /// Whether to end the search. A single step with loss may be an accident, two are not.
-fn verdict(steps: &[OfferedRate]) -> End {
+fn verdict(steps: &[OfferedRate]) -> LimitSearchEnd {
     match steps {
-        [.., first, second] if first.lost > 0 && second.lost > 0 => End::Lost(first.asked_pps),
-        [.., last] if last.sent_pps < MIN_SENT_SHARE * last.asked_pps => End::Sender,
-        _ => End::Asked,
+        [.., first, second] if first.lost > 0 && second.lost > 0 => LimitSearchEnd::Lost(first.asked_pps),
+        [.., last] if last.sent_pps < MIN_SENT_SHARE * last.asked_pps => LimitSearchEnd::Sender,
+        _ => LimitSearchEnd::Asked,
     }
 }
 
 /// The highest rate without loss; absent if there is none.
-fn readings(steps: &[OfferedRate]) -> Option<Readings> {
+fn readings(steps: &[OfferedRate]) -> Option<FigureReadings> {
     let best = steps.iter().filter(|step| step.lost == 0).map(|step| step.sent_pps).reduce(f64::max)?;
     let end = match verdict(steps) {
-        End::Lost(pps) => format!("packets were lost at the switch from {pps:.0}/s on"),
-        End::Sender => "the sender gave no more, and the switch lost none".to_owned(),
-        End::Asked => "no more was offered".to_owned(),
+        LimitSearchEnd::Lost(pps) => format!("packets were lost at the switch from {pps:.0}/s on"),
+        LimitSearchEnd::Sender => "the sender gave no more, and the switch lost none".to_owned(),
+        LimitSearchEnd::Asked => "no more was offered".to_owned(),
     };
     let warned: Vec<String> = steps
         .iter()
@@ -139,7 +139,7 @@ fn readings(steps: &[OfferedRate]) -> Option<Readings> {
         (true, []) => "; no run carried the caveat lab_packet_limit".to_owned(),
         (true, all) => format!("; caveat lab_packet_limit at {}/s", all.join(", ")),
     };
-    Some(Readings { all: vec![best], note: Some(format!("{PAYLOAD}-byte UDP payload; {end}{caveat}")) })
+    Some(FigureReadings { all: vec![best], note: Some(format!("{PAYLOAD}-byte UDP payload; {end}{caveat}")) })
 }
 
 /// Packets per second that iperf3 reports as sent.
@@ -172,8 +172,8 @@ mod tests {
             step(500.0, 500.0, 1, Some(true)),
             step(600.0, 600.0, 2, Some(true)),
         ];
-        assert_eq!(verdict(&steps[..5]), End::Asked, "one step with loss may be an accident");
-        assert_eq!(verdict(&steps), End::Lost(500.0));
+        assert_eq!(verdict(&steps[..5]), LimitSearchEnd::Asked, "one step with loss may be an accident");
+        assert_eq!(verdict(&steps), LimitSearchEnd::Lost(500.0));
         let readings = readings(&steps).unwrap();
         assert_eq!(readings.all, [400.0]);
         let note = readings.note.unwrap();
@@ -185,9 +185,9 @@ mod tests {
 
     #[test]
     fn a_sender_at_its_own_end_ends_the_search() {
-        assert_eq!(verdict(&[step(100.0, 96.0, 0, None)]), End::Asked);
+        assert_eq!(verdict(&[step(100.0, 96.0, 0, None)]), LimitSearchEnd::Asked);
         let steps = [step(100.0, 94.0, 0, None)];
-        assert_eq!(verdict(&steps), End::Sender);
+        assert_eq!(verdict(&steps), LimitSearchEnd::Sender);
         let note = readings(&steps).unwrap().note.unwrap();
         assert!(note.contains("the sender gave no more") && !note.contains("caveat"), "{note}");
     }

@@ -7,20 +7,20 @@ use linerate_sock::proc::cpu::ThreadTimes;
 use linerate_sock::{Mono, clock};
 use serde_json::Value;
 
-use super::super::figure::Readings;
+use super::super::figure::FigureReadings;
 use super::super::spread::Spread;
-use super::network::{Network, count, port};
+use super::network::{LabNetwork, count, port};
 
 /// Interval between two readings.
 const READING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Readings of a switch in the measured parts of its runs.
-pub(super) struct Meter {
+pub(super) struct SwitchMeter {
     /// The port whose bytes count, such as `s>b`.
     port: &'static str,
     next: Mono,
     end: Mono,
-    before: Option<Reading>,
+    before: Option<SwitchCounters>,
     /// Share of a core, as reported by the switch.
     pub(super) cores: Vec<f64>,
     /// CPU seconds of its thread per 10^9 bytes on the wire.
@@ -31,14 +31,14 @@ pub(super) struct Meter {
 
 /// The counters at one moment.
 #[derive(Debug, Clone, Copy)]
-struct Reading {
+struct SwitchCounters {
     at: Mono,
     cpu: Duration,
     sleeps: u64,
     wire_bytes: u64,
 }
 
-impl Meter {
+impl SwitchMeter {
     /// A meter without readings, for this port.
     pub(super) const fn new(port: &'static str) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl Meter {
     }
 
     /// Reads if it is due. A failed reading reduces the number of readings.
-    pub(super) fn read_if_due(&mut self, network: &Network) {
+    pub(super) fn read_if_due(&mut self, network: &LabNetwork) {
         if !self.next.has_passed() || self.end.has_passed() {
             return;
         }
@@ -72,10 +72,10 @@ impl Meter {
         let Ok(wire_bytes) = port(&status, self.port).and_then(|port| count(port, "wire_bytes")) else {
             return;
         };
-        self.add(Reading { at: clock::now(), cpu, sleeps, wire_bytes }, &status);
+        self.add(SwitchCounters { at: clock::now(), cpu, sleeps, wire_bytes }, &status);
     }
 
-    fn add(&mut self, now: Reading, status: &Value) {
+    fn add(&mut self, now: SwitchCounters, status: &Value) {
         if let Some(before) = self.before.replace(now)
             && now.wire_bytes > before.wire_bytes
         {
@@ -88,13 +88,13 @@ impl Meter {
     }
 
     /// CPU cost of a gigabyte.
-    pub(super) fn cost(self) -> Readings {
+    pub(super) fn cost(self) -> FigureReadings {
         let sleeps = Spread::of(self.sleeps).map_or(f64::NAN, |sleeps| sleeps.median());
         let note = format!(
             "of the switch's thread, per 10^9 bytes on the wire of {}; it slept {sleeps:.0} times a second",
             self.port
         );
-        Readings { all: self.costs, note: Some(note) }
+        FigureReadings { all: self.costs, note: Some(note) }
     }
 }
 
@@ -113,8 +113,8 @@ mod tests {
 
     #[test]
     fn a_second_costs_what_was_added_in_it() {
-        let mut meter = Meter::new("s>b");
-        let reading = |second: u64, cpu_ms: u64, sleeps: u64, wire_bytes: u64| Reading {
+        let mut meter = SwitchMeter::new("s>b");
+        let reading = |second: u64, cpu_ms: u64, sleeps: u64, wire_bytes: u64| SwitchCounters {
             at: Mono(second * 1_000_000_000),
             cpu: Duration::from_millis(cpu_ms),
             sleeps,

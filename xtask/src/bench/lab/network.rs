@@ -7,15 +7,15 @@ use std::time::Duration;
 use linerate_sock::clock;
 use serde_json::Value;
 
-use super::super::TestBed;
+use super::super::BenchContext;
 use super::super::bench_network::BenchNetwork;
-use super::super::tools::{TIMEOUT, Tool};
-use super::result::Run;
-use crate::process::Process;
+use super::super::tools::{BenchTool, TIMEOUT};
+use super::result::UploadResult;
+use crate::process::ChildProcess;
 
 /// A running emulated network, removed on drop.
-pub(super) struct Network<'a> {
-    bed: &'a TestBed,
+pub(super) struct LabNetwork<'a> {
+    bed: &'a BenchContext,
     name: String,
     /// State of the lab, separate from those of others on this machine.
     folder: PathBuf,
@@ -34,9 +34,9 @@ pub(super) struct Upload<'a> {
     pub(super) options: &'a [&'a str],
 }
 
-impl<'a> Network<'a> {
+impl<'a> LabNetwork<'a> {
     /// Brings up a topology with `--set` for each of `changes`.
-    pub(super) fn up(bed: &'a TestBed, topology: &str, changes: &[&str]) -> Result<Self, String> {
+    pub(super) fn up(bed: &'a BenchContext, topology: &str, changes: &[&str]) -> Result<Self, String> {
         let own = std::process::id();
         // The folder contains sockets, whose paths have a length limit.
         let folder = std::env::temp_dir().join(format!("linerate-bench-{own}"));
@@ -47,7 +47,7 @@ impl<'a> Network<'a> {
         words.extend(changes.iter().flat_map(|change| ["--set", change]));
         let command = network.lab(&words);
         let start = clock::now();
-        let status = json(&Process::start(bed, &command)?.finish(TIMEOUT, |_| ())?)?;
+        let status = json(&ChildProcess::start(bed, &command)?.finish(TIMEOUT, |_| ())?)?;
         network.up_time = clock::now().since(start);
         network.switch = status["pid"].as_u64().and_then(|pid| pid.try_into().ok()).ok_or("no switch")?;
         Ok(network)
@@ -69,38 +69,38 @@ impl<'a> Network<'a> {
     }
 
     /// One transfer of linerate; `look` is called while it runs.
-    pub(super) fn upload(&self, upload: &Upload, mut look: impl FnMut()) -> Result<Run, String> {
+    pub(super) fn upload(&self, upload: &Upload, mut look: impl FnMut()) -> Result<UploadResult, String> {
         let place = self.between(upload.from, upload.to);
-        let server = Tool::Linerate.serve(self.bed, &place)?;
+        let server = BenchTool::Linerate.serve(self.bed, &place)?;
         // Latency probes would add packets; a name may have two addresses.
         let options = [&["--no-latency", "-4"], upload.options].concat();
-        let command = Tool::Linerate.client(self.bed, &place, &server, upload.length, &options);
-        let client = Process::start(self.bed, &command)?;
+        let command = BenchTool::Linerate.client(self.bed, &place, &server, upload.length, &options);
+        let client = ChildProcess::start(self.bed, &command)?;
         let output = client.finish(upload.length * 2 + TIMEOUT, |_| look())?;
-        Run::read(&output)
+        UploadResult::read(&output)
     }
 
     /// `linerate lab set` on the running lab.
     pub(super) fn set(&self, part: &str, change: &str) -> Result<(), String> {
         let command = self.lab(&["set", "--lab", &self.name, part, change]);
-        Process::start(self.bed, &command)?.finish(TIMEOUT, |_| ()).map(drop)
+        ChildProcess::start(self.bed, &command)?.finish(TIMEOUT, |_| ()).map(drop)
     }
 
     /// `linerate lab status --json`.
     pub(super) fn status(&self) -> Result<Value, String> {
         let command = self.lab(&["status", &self.name, "--json"]);
-        json(&Process::start(self.bed, &command)?.finish(TIMEOUT, |_| ())?)
+        json(&ChildProcess::start(self.bed, &command)?.finish(TIMEOUT, |_| ())?)
     }
 
     /// Removes the lab; returns the duration.
     pub(super) fn down(self) -> Result<Duration, String> {
         let start = clock::now();
-        Process::start(self.bed, &self.lab(&["down", &self.name]))?.finish(TIMEOUT, |_| ())?;
+        ChildProcess::start(self.bed, &self.lab(&["down", &self.name]))?.finish(TIMEOUT, |_| ())?;
         Ok(clock::now().since(start))
     }
 }
 
-impl Drop for Network<'_> {
+impl Drop for LabNetwork<'_> {
     fn drop(&mut self) {
         // Not as a process of the benchmark, which an interrupt would end. Fails if the lab is already down.
         let words = self.lab(&["down", "--all"]);

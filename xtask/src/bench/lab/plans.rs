@@ -6,18 +6,18 @@ use std::time::Duration;
 use linerate_sock::clock;
 use serde_json::Value;
 
-use super::super::TestBed;
-use super::super::figure::Readings;
+use super::super::BenchContext;
+use super::super::figure::FigureReadings;
 use super::super::tools::TIMEOUT;
-use crate::process::Process;
+use crate::process::ChildProcess;
 
 /// Duration of each trial of the plan with many points, seconds.
 const TRIAL_S: f64 = 0.01;
 
 /// A folder with plans and archives, removed on drop.
-struct Folder(PathBuf);
+struct PlansFolder(PathBuf);
 
-impl Folder {
+impl PlansFolder {
     fn make() -> Result<Self, String> {
         let folder = Self(std::env::temp_dir().join(format!("linerate-bench-plan-{}", std::process::id())));
         std::fs::create_dir_all(&folder.0).map_err(|error| format!("{}: {error}", folder.0.display()))?;
@@ -29,20 +29,20 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for PlansFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 /// Runs a plan in the lab; returns its result, and the duration of the whole command.
-fn carried_out(bed: &TestBed, words: &[&str], longest: Duration) -> Result<(Value, Duration), String> {
+fn carried_out(bed: &BenchContext, words: &[&str], longest: Duration) -> Result<(Value, Duration), String> {
     let linerate = bed.linerate.display().to_string();
     let words = ["run", "--world", "lab", "--quiet", "--json"].iter().chain(words);
     let command: Vec<String> =
         std::iter::once(linerate).chain(words.map(|word| (*word).to_owned())).collect();
     let start = clock::now();
-    let output = Process::start(bed, &command)?.finish(longest + TIMEOUT, |_| ())?;
+    let output = ChildProcess::start(bed, &command)?.finish(longest + TIMEOUT, |_| ())?;
     let whole = clock::now().since(start);
     let document =
         serde_json::from_slice(&output).map_err(|error| format!("linerate run printed no JSON: {error}"))?;
@@ -58,9 +58,9 @@ fn runs(document: &Value) -> impl Iterator<Item = &Value> {
 /// Time from one start of a measurement to the next, in units of the measured time. Excludes creating and
 /// removing the network. The small window limits the data in the sender's buffer at the end, which is received
 /// and measured after the time.
-pub(super) fn overhead(bed: &TestBed) -> Result<Vec<Readings>, String> {
+pub(super) fn overhead(bed: &BenchContext) -> Result<Vec<FigureReadings>, String> {
     let points: u32 = if bed.quick { 100 } else { 1000 };
-    let folder = Folder::make()?;
+    let folder = PlansFolder::make()?;
     // The points differ by a length that makes no difference.
     let lengths: Vec<String> = (0..points).map(|point| (65_536 + 64 * point).to_string()).collect();
     let plan = format!(
@@ -74,7 +74,7 @@ pub(super) fn overhead(bed: &TestBed) -> Result<Vec<Readings>, String> {
     let longest = Duration::from_millis(200) * points;
     let (document, whole) = carried_out(bed, &[&file, "--archive", &archive], longest)?;
     let note = format!("{points} points of 10 ms; the whole command {:.1} s", whole.as_secs_f64());
-    Ok(vec![Readings::once(period(&document, points)? / TRIAL_S, note)])
+    Ok(vec![FigureReadings::once(period(&document, points)? / TRIAL_S, note)])
 }
 
 /// Mean time between two starts, seconds.
@@ -90,8 +90,8 @@ fn period(document: &Value, points: u32) -> Result<f64, String> {
 }
 
 /// Start error of the flows of two pairs that should start together.
-pub(super) fn start_error(bed: &TestBed) -> Result<Vec<Readings>, String> {
-    let folder = Folder::make()?;
+pub(super) fn start_error(bed: &BenchContext) -> Result<Vec<FigureReadings>, String> {
+    let folder = PlansFolder::make()?;
     let archive = folder.file("archive.sqlite");
     let repeats = if bed.quick { 10 } else { 40 };
     // Two pairs at once, and no assertions: their rates are another figure.
@@ -107,7 +107,7 @@ pub(super) fn start_error(bed: &TestBed) -> Result<Vec<Readings>, String> {
     let all: Option<Vec<f64>> = runs(&document).map(late).collect();
     let all = all.ok_or("a flow did not begin")?;
     let note = format!("{} starts of two pairs; the worst is the figure's upper end", all.len());
-    Ok(vec![Readings { all, note: Some(note) }])
+    Ok(vec![FigureReadings { all, note: Some(note) }])
 }
 
 #[cfg(test)]

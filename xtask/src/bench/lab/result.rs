@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 /// The result document of one upload.
-pub(super) struct Run {
+pub(super) struct UploadResult {
     document: Value,
     /// Goodput at the receiver, bits per second.
     pub(super) goodput_bps: f64,
 }
 
 /// The readings of one interval.
-pub(super) struct Interval<'a> {
+pub(super) struct ResultInterval<'a> {
     /// Start, seconds.
     pub(super) start_s: f64,
     /// End, seconds.
@@ -20,14 +20,14 @@ pub(super) struct Interval<'a> {
     readings: &'a Value,
 }
 
-impl Interval<'_> {
+impl ResultInterval<'_> {
     /// A metric by its name; absent if it was not read.
     pub(super) fn read(&self, metric: &str) -> Option<f64> {
         self.readings[metric].as_f64()
     }
 }
 
-impl Run {
+impl UploadResult {
     pub(super) fn read(output: &[u8]) -> Result<Self, String> {
         let document: Value =
             serde_json::from_slice(output).map_err(|e| format!("linerate printed no JSON: {e}"))?;
@@ -58,13 +58,13 @@ impl Run {
     }
 
     /// The series of the sender, from its first byte.
-    pub(super) fn sender(&self) -> Vec<Interval<'_>> {
+    pub(super) fn sender(&self) -> Vec<ResultInterval<'_>> {
         let samples = self.document["flows"][0]["samples"].as_array().into_iter().flatten();
         samples.filter(|sample| sample["side"] == "sender").filter_map(interval).collect()
     }
 
     /// The series of a port, from the start of the run.
-    pub(super) fn port(&self, name: &str) -> Vec<Interval<'_>> {
+    pub(super) fn port(&self, name: &str) -> Vec<ResultInterval<'_>> {
         let ports = self.document["ports"].as_array().into_iter().flatten();
         let samples = ports.filter(|port| port["port"] == name).flat_map(|port| port["samples"].as_array());
         samples.flatten().filter_map(interval).collect()
@@ -81,8 +81,8 @@ impl Run {
     }
 }
 
-fn interval(sample: &Value) -> Option<Interval<'_>> {
-    Some(Interval {
+fn interval(sample: &Value) -> Option<ResultInterval<'_>> {
+    Some(ResultInterval {
         start_s: sample["start_ns"].as_f64()? / 1e9,
         end_s: sample["end_ns"].as_f64()? / 1e9,
         outside: sample["outside"].as_bool().unwrap_or_default(),
@@ -95,12 +95,12 @@ pub(super) mod tests {
     use super::*;
     use serde_json::json;
 
-    pub(in super::super) fn interval_of(readings: &Value, outside: bool) -> Interval<'_> {
-        Interval { start_s: 0.0, end_s: 0.0, outside, readings }
+    pub(in super::super) fn interval_of(readings: &Value, outside: bool) -> ResultInterval<'_> {
+        ResultInterval { start_s: 0.0, end_s: 0.0, outside, readings }
     }
 
     /// A run of three seconds, of which the first is omitted.
-    pub(in super::super) fn run() -> Run {
+    pub(in super::super) fn run() -> UploadResult {
         let sample = |side: &str, end: u64, outside: bool, cwnd: u64| {
             let start = (end - 1) * 1_000_000_000;
             json!({ "side": side, "start_ns": start, "end_ns": start + 1_000_000_000, "outside": outside,
@@ -125,7 +125,7 @@ pub(super) mod tests {
             ],
             "caveats": [{ "kind": "lab_packet_limit", "text": "" }],
         });
-        Run::read(document.to_string().as_bytes()).unwrap()
+        UploadResult::read(document.to_string().as_bytes()).unwrap()
     }
 
     #[test]
@@ -148,8 +148,8 @@ pub(super) mod tests {
 
     #[test]
     fn a_run_that_carried_nothing_is_no_run() {
-        assert!(Run::read(br#"{"flows":[{"receiver":{"bitrate_bps":0.0}}]}"#).is_err());
-        assert!(Run::read(br#"{"flows":[]}"#).is_err());
-        assert!(Run::read(b"").is_err());
+        assert!(UploadResult::read(br#"{"flows":[{"receiver":{"bitrate_bps":0.0}}]}"#).is_err());
+        assert!(UploadResult::read(br#"{"flows":[]}"#).is_err());
+        assert!(UploadResult::read(b"").is_err());
     }
 }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::super::TestBed;
-use super::super::figure::Readings;
-use super::super::tools::Tool;
-use super::network::{Network, Upload};
-use super::result::{Interval, Run};
+use super::super::BenchContext;
+use super::super::figure::FigureReadings;
+use super::super::tools::BenchTool;
+use super::network::{LabNetwork, Upload};
+use super::result::{ResultInterval, UploadResult};
 use super::{expected, kept_up, length};
-use crate::process::Process;
+use crate::process::ChildProcess;
 
 /// Round-trip time of `long-haul`, seconds.
 const LONG_HAUL_S: f64 = 0.021;
@@ -18,8 +18,8 @@ const MSS: f64 = 1448.0;
 const LOSS: f64 = 1e-4;
 
 /// One stream that loses one packet in ten thousand, and none of its acknowledgements.
-pub(super) fn loss(bed: &TestBed, congestion: &'static str) -> Result<Vec<Readings>, String> {
-    let network = Network::up(bed, "long-haul", &[&format!("link.b.from.r.loss={LOSS}")])?;
+pub(super) fn loss(bed: &BenchContext, congestion: &'static str) -> Result<Vec<FigureReadings>, String> {
+    let network = LabNetwork::up(bed, "long-haul", &[&format!("link.b.from.r.loss={LOSS}")])?;
     // After slow start, which does not depend on the loss ratio.
     let options = ["-C", congestion, "-O", "3"];
     let upload = Upload { from: "a", to: "b", length: length(bed, 30, 8), options: &options };
@@ -35,7 +35,7 @@ pub(super) fn loss(bed: &TestBed, congestion: &'static str) -> Result<Vec<Readin
         upload.length.as_secs(),
         run.number("/sender/retransmits")?
     );
-    Ok(vec![Readings::once(run.goodput_bps / theory, note)])
+    Ok(vec![FigureReadings::once(run.goodput_bps / theory, note)])
 }
 
 /// One stream whose window is smaller than the path.
@@ -44,8 +44,8 @@ pub(super) fn loss(bed: &TestBed, congestion: &'static str) -> Result<Vec<Readin
 /// receiver's buffer, and a writer that has filled the sender's buffer sleeps until a third of it is free, so
 /// the data in flight is neither W nor constant. The formula assumes a steady flow: without pacing the window
 /// would be sent in bursts, which queue behind themselves.
-pub(super) fn window(bed: &TestBed, asked: u32) -> Result<Vec<Readings>, String> {
-    let network = Network::up(bed, "long-haul", &[])?;
+pub(super) fn window(bed: &BenchContext, asked: u32) -> Result<Vec<FigureReadings>, String> {
+    let network = LabNetwork::up(bed, "long-haul", &[])?;
     // At most the link rate, at which bursts would queue, and far above the window's rate, so that the window
     // is the limit. With twice the window's rate and small windows, the second of two segments acknowledged
     // together came so late that the round-trip time grew by 2 %.
@@ -66,12 +66,12 @@ pub(super) fn window(bed: &TestBed, asked: u32) -> Result<Vec<Readings>, String>
         run.sender_mean("tcp.srtt")? / 1e6,
         kept_up(&network.status()?["keeping_up"]),
     );
-    Ok(vec![Readings::once(run.goodput_bps / theory, note)])
+    Ok(vec![FigureReadings::once(run.goodput_bps / theory, note)])
 }
 
 /// Bytes sent and not acknowledged, averaged over the measured part.
-fn in_flight(sender: &[Interval]) -> Result<f64, String> {
-    let of = |interval: &Interval| {
+fn in_flight(sender: &[ResultInterval]) -> Result<f64, String> {
+    let of = |interval: &ResultInterval| {
         // The kernel counts packets, some of which are not full; the sum is limited by the window.
         Some(interval.read("tcp.unacked")?.min(interval.read("tcp.snd_wnd")?))
     };
@@ -94,18 +94,18 @@ const TCP_PACE_BPS: f64 = 8.2e9;
 
 /// One stream next to UDP until the queue before the long line link is full: the sender's data in flight at that
 /// moment.
-pub(super) fn first_drop(bed: &TestBed) -> Result<Vec<Readings>, String> {
+pub(super) fn first_drop(bed: &BenchContext) -> Result<Vec<FigureReadings>, String> {
     // CUBIC needs a time proportional to the cube root of the window: a quick run needs a short path.
     let (delay_ms, buffer) = if bed.quick { (5.0, 4e6) } else { (25.0, 16e6) };
     let changes = [format!("link.core.delay={delay_ms}ms"), format!("link.core.from.s1.buffer={buffer}")];
-    let network = Network::up(bed, "science-dmz", &changes.each_ref().map(String::as_str))?;
+    let network = LabNetwork::up(bed, "science-dmz", &changes.each_ref().map(String::as_str))?;
     let length = length(bed, 40, 20);
     let place = network.between("b", "d");
-    let server = Tool::Linerate.serve(bed, &place)?;
+    let server = BenchTool::Linerate.serve(bed, &place)?;
     let (rate, datagram) = (CROSS_TRAFFIC_BPS.to_string(), CROSS_TRAFFIC_BYTES.to_string());
     let options = ["-u", "-b", &rate, "-l", &datagram, "-4", "--no-latency"];
-    let command = Tool::Linerate.client(bed, &place, &server, length * 2, &options);
-    let udp = Process::start(bed, &command)?;
+    let command = BenchTool::Linerate.client(bed, &place, &server, length * 2, &options);
+    let udp = ChildProcess::start(bed, &command)?;
     bed.wait(Duration::from_secs(2))?;
     let options = ["-C", "cubic", "-i", "0.02", "--fq-rate", &TCP_PACE_BPS.to_string()];
     let upload = Upload { from: "a", to: "c", length, options: &options };
@@ -126,19 +126,20 @@ pub(super) fn first_drop(bed: &TestBed) -> Result<Vec<Readings>, String> {
         run.number("/sender/retransmits")?,
         kept_up(&network.status()?["keeping_up"]),
     );
-    Ok(vec![Readings::once(full.in_flight / theory, note)])
+    Ok(vec![FigureReadings::once(full.in_flight / theory, note)])
 }
 
 /// The first time at which a buffer was full.
-struct Full {
+struct BufferFull {
     /// Data in flight at the sender, bytes.
     in_flight: f64,
     /// Time since the sender's first byte.
     after_s: f64,
 }
 
-fn at_first_drop(run: &Run, port: &str, rtt_s: f64) -> Result<Full, String> {
-    let drops = |interval: &&Interval| interval.read("port.dropped").is_some_and(|dropped| dropped > 0.0);
+fn at_first_drop(run: &UploadResult, port: &str, rtt_s: f64) -> Result<BufferFull, String> {
+    let drops =
+        |interval: &&ResultInterval| interval.read("port.dropped").is_some_and(|dropped| dropped > 0.0);
     let intervals = run.port(port);
     let dropped = intervals.iter().find(drops).ok_or_else(|| format!("nothing was dropped at {port}"))?;
     // Port times are relative to the start of the run, the sender's to its first byte. The client learned of
@@ -149,7 +150,7 @@ fn at_first_drop(run: &Run, port: &str, rtt_s: f64) -> Result<Full, String> {
     let before = sender.iter().rfind(|interval| interval.end_s <= after_s);
     let in_flight =
         before.and_then(|interval| Some(interval.read("tcp.cwnd")?.min(interval.read("tcp.unacked")?)));
-    Ok(Full { in_flight: in_flight.ok_or("the sender read nothing before the first drop")?, after_s })
+    Ok(BufferFull { in_flight: in_flight.ok_or("the sender read nothing before the first drop")?, after_s })
 }
 
 #[cfg(test)]
@@ -175,7 +176,7 @@ mod tests {
     fn in_flight_is_what_is_not_acknowledged_and_fits_the_window() {
         let all = [(9000, 1), (3000, 8000), (8200, 8000), (9000, 1)]
             .map(|(unacked, window)| json!({ "tcp.unacked": unacked, "tcp.snd_wnd": window }));
-        let sender: Vec<Interval> =
+        let sender: Vec<ResultInterval> =
             all.iter().zip([true, false, false, true]).map(|(r, outside)| interval_of(r, outside)).collect();
         assert_eq!(in_flight(&sender), Ok(5500.0));
         assert!(in_flight(&sender[..1]).is_err());

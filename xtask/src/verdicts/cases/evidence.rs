@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use linerate_model::Rule;
 
-use super::super::case::{Case, Deed, PAIR, PLAIN};
+use super::super::case::{Deed, PAIR, PLAIN, PlantedCase};
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[PlantedCase] = &[
+    PlantedCase {
         rule: Rule::Impossible,
         name: "a link that is stated ten times too slow",
         planted: PLAIN.args(&["--link", "100M"]).right(&[Rule::Impossible]),
@@ -15,7 +15,7 @@ pub(super) const CASES: &[Case] = &[
         alone: true,
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::Disturbed,
         name: "a client that is paused",
         set: &["link.b.rate=100M"],
@@ -28,7 +28,7 @@ pub(super) const CASES: &[Case] = &[
         control: PLAIN.right(&[Rule::LinkFull]),
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::TooShort,
         name: "three round trips",
         set: &["link.b.delay=50ms", "link.b.rate=50M"],

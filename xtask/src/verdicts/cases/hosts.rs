@@ -1,6 +1,6 @@
 //! Causes at the two ends: windows, buffers, applications, CPUs, pacing.
 
-use super::super::case::{Case, Deed, PAIR, PLAIN};
+use super::super::case::{Deed, PAIR, PLAIN, PlantedCase};
 use linerate_model::Rule;
 
 /// A path of 100 Mb/s and 20 ms: 250 kB.
@@ -10,8 +10,8 @@ const LONG_PATH: &[&str] = &["link.b.rate=100M", "link.b.delay=10ms"];
 const LOWEST_PRIORITY: &[&str] =
     &["sh", "-c", "echo 19 2>/dev/null > /proc/self/autogroup; exec nice -n 19 \"$@\"", "sh"];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[PlantedCase] = &[
+    PlantedCase {
         rule: Rule::SlowSource,
         name: "an application that offers a fifth",
         set: &["link.b.rate=100M"],
@@ -19,7 +19,7 @@ pub(super) const CASES: &[Case] = &[
         control: PLAIN.args(&["-b", "200M"]).right(&[Rule::LinkFull]),
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::SlowReader,
         name: "a slow reader",
         set: &["link.b.rate=100M"],
@@ -27,7 +27,7 @@ pub(super) const CASES: &[Case] = &[
         control: PLAIN.args(&["--read-rate", "300M"]).right(&[Rule::LinkFull]),
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::ReceiverWindow,
         name: "a receive window of a quarter of the path, by the system",
         set: LONG_PATH,
@@ -37,7 +37,7 @@ pub(super) const CASES: &[Case] = &[
         control: PLAIN.right(&[Rule::LinkFull]),
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::ReceiverWindow,
         name: "a window of a quarter of the path, asked for",
         set: LONG_PATH,
@@ -45,7 +45,7 @@ pub(super) const CASES: &[Case] = &[
         control: PLAIN.args(&["-w", "4M"]).right(&[Rule::LinkFull]),
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::SendBuffer,
         name: "a send buffer of a quarter of the path",
         set: &["link.b.rate=100M", "link.b.delay=20ms"],
@@ -53,7 +53,7 @@ pub(super) const CASES: &[Case] = &[
         control: PLAIN.right(&[Rule::LinkFull]),
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::CpuReceiver,
         name: "a receiver that shares its processor with a loop of higher priority",
         // A small buffer, so that the sender cannot continue without the reader, and a rate for which the
@@ -69,7 +69,7 @@ pub(super) const CASES: &[Case] = &[
         alone: true,
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::HostBusy,
         name: "loops of other programs on the first two processors",
         set: &["link.a.rate=none", "link.b.rate=none"],
@@ -81,7 +81,7 @@ pub(super) const CASES: &[Case] = &[
         alone: true,
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::CpuSender,
         name: "a system call for each 16 bytes",
         set: &["link.a.rate=none", "link.b.rate=none"],
@@ -92,7 +92,7 @@ pub(super) const CASES: &[Case] = &[
         alone: true,
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::Pacing,
         name: "a pace of a fifth",
         set: &["link.b.rate=100M"],
@@ -100,7 +100,7 @@ pub(super) const CASES: &[Case] = &[
         control: PLAIN.args(&["--fq-rate", "500M"]).right(&[Rule::LinkFull]),
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::SlowStartUnfinished,
         name: "a test that ends in slow start",
         set: &[
@@ -119,7 +119,7 @@ pub(super) const CASES: &[Case] = &[
         alone: true,
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::LocalDrops,
         name: "a sender whose interface holds two frames",
         // Fast enough that the drops limit the flows, and not the link.

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use linerate_model::Rule;
 
-use super::super::case::{Case, Deed, PAIR, PLAIN};
+use super::super::case::{Deed, PAIR, PLAIN, PlantedCase};
 use super::{LARGE_RECEIVE, LARGE_SEND};
 
 /// 100 Mb/s and 20 ms, with buffers that are not the limit.
 const LONG_PATH: &[&str] = &[LARGE_SEND, LARGE_RECEIVE, "link.b.rate=100M", "link.b.delay=10ms"];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[PlantedCase] = &[
+    PlantedCase {
         rule: Rule::LinkFull,
         name: "a port at 100 Mb/s",
         set: &["link.b.rate=100M"],
@@ -19,7 +19,7 @@ pub(super) const CASES: &[Case] = &[
         control: PLAIN.args(&["-b", "20M"]).right(&[Rule::SlowSource]),
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::MtuBlackHole,
         name: "packets above 1400 bytes vanish",
         topology: "black-hole",
@@ -29,7 +29,7 @@ pub(super) const CASES: &[Case] = &[
         control: PLAIN.set(&["link.tunnel.too_big=icmp"]).right(&[Rule::Shaper, Rule::LinkFull]),
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::DamagedLink,
         name: "half duplex and loss",
         set: LONG_PATH,
@@ -42,7 +42,7 @@ pub(super) const CASES: &[Case] = &[
         random: true,
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::Timeouts,
         name: "a path that is dead for a second",
         set: LONG_PATH,
@@ -57,7 +57,7 @@ pub(super) const CASES: &[Case] = &[
         random: true,
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::LagImbalance,
         name: "three connections on two members",
         topology: "lag-2x1g",
@@ -70,7 +70,7 @@ pub(super) const CASES: &[Case] = &[
         control: PLAIN.set(&["link.lag.members=1"]).right(&[Rule::LinkFull]),
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::LagImbalance,
         name: "one connection on one of two members, investigated",
         topology: "lag-2x1g",
@@ -82,7 +82,7 @@ pub(super) const CASES: &[Case] = &[
         random: true,
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::Reordering,
         name: "one packet in a hundred overtaken",
         set: &[
@@ -100,7 +100,7 @@ pub(super) const CASES: &[Case] = &[
         random: true,
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::RandomLoss,
         name: "one packet in a thousand lost, cubic",
         set: LONG_PATH,
@@ -110,7 +110,7 @@ pub(super) const CASES: &[Case] = &[
         random: true,
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::RandomLoss,
         name: "three packets in a thousand lost, reno, 200 Mb/s",
         set: &[LARGE_SEND, LARGE_RECEIVE, "link.b.rate=200M", "link.b.delay=10ms"],
@@ -120,7 +120,7 @@ pub(super) const CASES: &[Case] = &[
         random: true,
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::RandomLoss,
         name: "one packet in thirty lost",
         set: LONG_PATH,
@@ -131,7 +131,7 @@ pub(super) const CASES: &[Case] = &[
         random: true,
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::PrematureSlowStartExit,
         name: "a slow start that jitter ends early",
         set: &[LARGE_SEND, LARGE_RECEIVE, "link.b.delay=20ms"],
@@ -145,7 +145,7 @@ pub(super) const CASES: &[Case] = &[
         alone: true,
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::WindowRegrowth,
         name: "a window that grows again after early losses",
         // Reno adds one segment per round trip: ten per second.
@@ -164,7 +164,7 @@ pub(super) const CASES: &[Case] = &[
         alone: true,
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::ReturnPath,
         name: "a way back of 500 kb/s for the acknowledgements of 100 Mb/s",
         set: &["link.b.rate=100M", "link.b.delay=5ms"],

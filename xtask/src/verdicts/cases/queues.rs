@@ -1,11 +1,11 @@
 //! Queues and the like: policers, shapers, marks, cross traffic.
 
-use super::super::case::{Case, Deed, Look, PAIR, PLAIN};
+use super::super::case::{Deed, FindingPlace, PAIR, PLAIN, PlantedCase};
 use super::{LARGE_RECEIVE, LARGE_SEND};
 use linerate_model::Rule;
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[PlantedCase] = &[
+    PlantedCase {
         rule: Rule::Policer,
         name: "a policer of 100 Mb/s",
         topology: "policed",
@@ -17,7 +17,7 @@ pub(super) const CASES: &[Case] = &[
         random: true,
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::Policer,
         name: "a policer of 50 Mb/s with a deep bucket",
         topology: "policed",
@@ -29,7 +29,7 @@ pub(super) const CASES: &[Case] = &[
         random: true,
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::ShallowBuffer,
         name: "a queue of thirteen packets before 100 Mb/s, investigated",
         topology: "lag-2x1g",
@@ -41,7 +41,7 @@ pub(super) const CASES: &[Case] = &[
         random: true,
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::Shaper,
         name: "a shaper of 100 Mb/s",
         set: &["link.b.rate=300M", "link.b.delay=2ms"],
@@ -49,7 +49,7 @@ pub(super) const CASES: &[Case] = &[
         control: PLAIN.right(&[Rule::LinkFull]),
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::Shaper,
         name: "a shaper of 37 Mb/s",
         set: &["link.b.delay=10ms"],
@@ -60,7 +60,7 @@ pub(super) const CASES: &[Case] = &[
         control: PLAIN.set(&["link.b.rate=100M"]).right(&[Rule::LinkFull]),
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::EcnMarks,
         name: "CoDel that marks",
         set: &["link.b.rate=100M", "link.b.delay=15ms", "link.b.discipline=codel"],
@@ -73,7 +73,7 @@ pub(super) const CASES: &[Case] = &[
         random: true,
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::Congestion,
         name: "a neighbour at the same port",
         topology: "gigabit-switch-4",
@@ -91,7 +91,7 @@ pub(super) const CASES: &[Case] = &[
         random: true,
         ..PAIR
     },
-    Case {
+    PlantedCase {
         rule: Rule::Bufferbloat,
         name: "a queue of a second and a half",
         topology: "bufferbloat",
@@ -104,7 +104,7 @@ pub(super) const CASES: &[Case] = &[
             Rule::Congestion,
             Rule::RandomLoss,
         ]),
-        look: Look::Beside,
+        look: FindingPlace::Beside,
         ..PAIR
     },
 ];

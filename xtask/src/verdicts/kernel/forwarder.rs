@@ -42,7 +42,7 @@ impl Forwarder {
         };
         let taps = [open(west, "right")?, open(east, "left")?];
         let stop = Arc::new(AtomicBool::new(false));
-        let carry = Carry { taps, held: Held::new(what, seed), stop: Arc::clone(&stop) };
+        let carry = Carry { taps, held: FramesInTransit::new(what, seed), stop: Arc::clone(&stop) };
         let thread = linerate_sock::thread::spawn("forwarder", move || {
             if let Err(error) = carry.run() {
                 eprintln!("the delay forwarder ended: {error}");
@@ -65,7 +65,7 @@ impl Drop for Forwarder {
 struct Carry {
     /// West, east.
     taps: [Tap; 2],
-    held: Held,
+    held: FramesInTransit,
     stop: Arc<AtomicBool>,
 }
 
@@ -108,7 +108,7 @@ struct OnTheWay {
 }
 
 /// The frames in transit, without sockets or clocks.
-struct Held {
+struct FramesInTransit {
     what: Forwarding,
     heap: BinaryHeap<Reverse<OnTheWay>>,
     bytes: usize,
@@ -121,7 +121,7 @@ struct Held {
     random: u64,
 }
 
-impl Held {
+impl FramesInTransit {
     fn new(what: Forwarding, seed: u64) -> Self {
         // Odd, as xorshift must not start at 0.
         let random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
@@ -190,7 +190,7 @@ mod tests {
 
     /// Sends frames 0, 1, … towards the server, one per 100 µs, and returns when each left.
     fn arrivals(what: Forwarding, frames: u8) -> Vec<(u8, u64)> {
-        let mut held = Held::new(what, 7);
+        let mut held = FramesInTransit::new(what, 7);
         for frame in 0..frames {
             held.push(at(100 * u64::from(frame)), 0, &[frame]);
         }
@@ -236,7 +236,8 @@ mod tests {
 
     #[test]
     fn the_way_back_is_only_delayed() {
-        let mut held = Held::new(Forwarding { delay_us: 10, twice_every: 1, ..Forwarding::default() }, 1);
+        let mut held =
+            FramesInTransit::new(Forwarding { delay_us: 10, twice_every: 1, ..Forwarding::default() }, 1);
         held.push(at(0), 1, b"back");
         assert_eq!(held.pop(at(10)), Some((0, b"back".to_vec())));
         assert_eq!(held.pop(at(1000)), None);

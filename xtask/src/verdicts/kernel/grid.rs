@@ -6,7 +6,7 @@ mod shapers;
 
 use linerate_model::Cause;
 
-use super::situation::Host::East;
+use super::situation::PathHost::East;
 use super::situation::{Means, PLAIN, Situation};
 
 /// All situations that may be used for tuning.

@@ -2,8 +2,8 @@
 //! rule was changed, with values that no other situation has.
 
 use super::grid::SHAPER;
-use super::situation::Host::{A, B, East, West};
 use super::situation::Means::{Filter, Qdisc, Quota, Route, SinglePackets, Sysctl};
+use super::situation::PathHost::{A, B, East, West};
 use super::situation::{PLAIN, Situation, rtt_ms};
 use linerate_model::Cause;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use linerate_sock::netns::with_netns;
 
 use super::forwarder::Forwarder;
-use super::situation::{Host, Means, Situation};
+use super::situation::{Means, PathHost, Situation};
 use crate::netns::{Namespaces, enter, ip, output};
 
 /// Prefix of the names of namespaces and groups.
@@ -22,48 +22,49 @@ const GROUPS: &str = "/sys/fs/cgroup/cpu";
 const QUOTA_PERIOD_US: u32 = 20_000;
 
 /// Host, device, address with prefix.
-const ADDRESSES: [(Host, &str, &str); 6] = [
-    (Host::A, "eth0", "10.91.1.1/24"),
-    (Host::West, "left", "10.91.1.2/24"),
-    (Host::West, "right", "10.91.2.1/24"),
-    (Host::East, "left", "10.91.2.2/24"),
-    (Host::East, "right", "10.91.3.1/24"),
-    (Host::B, "eth0", "10.91.3.2/24"),
+const ADDRESSES: [(PathHost, &str, &str); 6] = [
+    (PathHost::A, "eth0", "10.91.1.1/24"),
+    (PathHost::West, "left", "10.91.1.2/24"),
+    (PathHost::West, "right", "10.91.2.1/24"),
+    (PathHost::East, "left", "10.91.2.2/24"),
+    (PathHost::East, "right", "10.91.3.1/24"),
+    (PathHost::B, "eth0", "10.91.3.2/24"),
 ];
 
 /// Host, destination, gateway, device.
-const ROUTES: [(Host, &str, &str, &str); 4] = [
-    (Host::A, "default", "10.91.1.2", "eth0"),
-    (Host::West, "10.91.3.0/24", "10.91.2.2", "right"),
-    (Host::East, "10.91.1.0/24", "10.91.2.1", "left"),
-    (Host::B, "default", "10.91.3.1", "eth0"),
+const ROUTES: [(PathHost, &str, &str, &str); 4] = [
+    (PathHost::A, "default", "10.91.1.2", "eth0"),
+    (PathHost::West, "10.91.3.0/24", "10.91.2.2", "right"),
+    (PathHost::East, "10.91.1.0/24", "10.91.2.1", "left"),
+    (PathHost::B, "default", "10.91.3.1", "eth0"),
 ];
 
 /// A path that is up, removed on drop.
-pub(super) struct Network {
+pub(super) struct KernelNetwork {
     // Before the namespaces, so that its devices are removed first.
     _forwarder: Option<Forwarder>,
     namespaces: Namespaces,
-    groups: Vec<Group>,
+    groups: Vec<Cgroup>,
 }
 
-impl Network {
+impl KernelNetwork {
     /// Creates the path and plants the situation in it.
     pub(super) fn make(worker: usize, situation: &Situation, seed: u32) -> Result<Self, String> {
-        let names = Host::ALL.map(Host::name);
+        let names = PathHost::ALL.map(PathHost::name);
         let namespaces = Namespaces::make(TASK, worker, &names)?;
         let forwarding = situation.means.iter().find_map(|means| match means {
             Means::Forwarder(what) => Some(*what),
             _ => None,
         });
-        let [west, east] = [Host::West, Host::East].map(|host| namespaces.name(host as usize).to_owned());
+        let [west, east] =
+            [PathHost::West, PathHost::East].map(|host| namespaces.name(host as usize).to_owned());
         let mut network = Self { _forwarder: None, namespaces, groups: Vec::new() };
-        network.cable(Host::A, "eth0", Host::West, "left")?;
+        network.cable(PathHost::A, "eth0", PathHost::West, "left")?;
         match forwarding {
             Some(what) => network._forwarder = Some(Forwarder::start(&west, &east, what, seed.into())?),
-            None => network.cable(Host::West, "right", Host::East, "left")?,
+            None => network.cable(PathHost::West, "right", PathHost::East, "left")?,
         }
-        network.cable(Host::East, "right", Host::B, "eth0")?;
+        network.cable(PathHost::East, "right", PathHost::B, "eth0")?;
         network.address()?;
         for means in situation.means {
             network.plant(worker, means)?;
@@ -71,20 +72,20 @@ impl Network {
         Ok(network)
     }
 
-    fn name(&self, host: Host) -> &str {
+    fn name(&self, host: PathHost) -> &str {
         self.namespaces.name(host as usize)
     }
 
     /// Prefix of a command that runs on a host. The command dies with us, also if we are killed.
-    pub(super) fn on(&self, host: Host) -> Vec<String> {
+    pub(super) fn on(&self, host: PathHost) -> Vec<String> {
         let group = self.groups.iter().find(|group| group.host == host);
         let inside = ["setpriv", "--pdeathsig", "KILL", "--"].map(str::to_owned);
         // Join first, as `ip netns exec` hides the folder of groups.
-        let join = group.map_or_else(Vec::new, Group::join);
+        let join = group.map_or_else(Vec::new, Cgroup::join);
         [join, enter(self.name(host)), inside.to_vec()].concat()
     }
 
-    fn cable(&self, from: Host, device: &str, to: Host, peer: &str) -> Result<(), String> {
+    fn cable(&self, from: PathHost, device: &str, to: PathHost, peer: &str) -> Result<(), String> {
         let (from, to) = (self.name(from), self.name(to));
         ip(&["link", "add", device, "netns", from, "type", "veth", "peer", "name", peer, "netns", to])
     }
@@ -99,11 +100,11 @@ impl Network {
         for (host, to, gateway, device) in ROUTES {
             ip(&["-n", self.name(host), "route", "add", to, "via", gateway, "dev", device])?;
         }
-        for host in [Host::West, Host::East] {
+        for host in [PathHost::West, PathHost::East] {
             self.sysctl(host, "net.ipv4.ip_forward=1")?;
         }
         // TCP metrics of one trial must not affect the next.
-        Host::ALL.iter().try_for_each(|host| self.sysctl(*host, "net.ipv4.tcp_no_metrics_save=1"))
+        PathHost::ALL.iter().try_for_each(|host| self.sysctl(*host, "net.ipv4.tcp_no_metrics_save=1"))
     }
 
     fn plant(&mut self, worker: usize, means: &Means) -> Result<(), String> {
@@ -127,29 +128,29 @@ impl Network {
             }
             Means::SinglePackets => self.single_packets(),
             Means::Quota(host, percent) => {
-                self.groups.push(Group::make(worker, host, percent)?);
+                self.groups.push(Cgroup::make(worker, host, percent)?);
                 Ok(())
             }
         }
     }
 
-    fn inside(&self, host: Host, program: &str, words: &[&str]) -> Result<String, String> {
+    fn inside(&self, host: PathHost, program: &str, words: &[&str]) -> Result<String, String> {
         let enter = enter(self.name(host));
         let head: Vec<&str> = enter[1..].iter().map(String::as_str).collect();
         output("ip", &[&head[..], &[program], words].concat())
     }
 
-    fn tc(&self, host: Host, kind: &str, device: &str, words: &str) -> Result<(), String> {
+    fn tc(&self, host: PathHost, kind: &str, device: &str, words: &str) -> Result<(), String> {
         let words: Vec<&str> = words.split(' ').collect();
         self.inside(host, "tc", &[&[kind, "replace", "dev", device], &words[..]].concat()).map(drop)
     }
 
-    fn sysctl(&self, host: Host, setting: &str) -> Result<(), String> {
+    fn sysctl(&self, host: PathHost, setting: &str) -> Result<(), String> {
         self.inside(host, "sysctl", &["-qw", setting]).map(drop)
     }
 
     /// Redirects arriving packets through an interface with a discipline, before the host receives them.
-    fn ingress(&self, host: Host, device: &str, words: &str) -> Result<(), String> {
+    fn ingress(&self, host: PathHost, device: &str, words: &str) -> Result<(), String> {
         ip(&["-n", self.name(host), "link", "add", "ifb0", "type", "ifb"])?;
         ip(&["-n", self.name(host), "link", "set", "ifb0", "up"])?;
         self.inside(host, "tc", &["qdisc", "add", "dev", device, "ingress"])?;
@@ -167,7 +168,7 @@ impl Network {
     }
 
     fn nft(&self, words: &str) -> Result<(), String> {
-        self.inside(Host::East, "nft", &[words]).map(drop)
+        self.inside(PathHost::East, "nft", &[words]).map(drop)
     }
 
     /// Blocks all packets in the eastern router, or unblocks them.
@@ -179,7 +180,7 @@ impl Network {
         self.nft("add chain ip blackout path { type filter hook forward priority -1; policy drop; }")
     }
 
-    fn route(&self, host: Host, words: &str) -> Result<(), String> {
+    fn route(&self, host: PathHost, words: &str) -> Result<(), String> {
         let Some((_, to, gateway, device)) = ROUTES.iter().find(|route| route.0 == host) else {
             return Err(format!("{} has no route", host.name()));
         };
@@ -199,18 +200,18 @@ impl Network {
     /// Counters of the disciplines and filters, as text.
     pub(super) fn counts(&self) -> String {
         let mut text = String::new();
-        for host in Host::ALL {
+        for host in PathHost::ALL {
             let counted = self.inside(host, "tc", &["-s", "qdisc", "show"]).unwrap_or_default();
             text.push_str(&format!("{}\n{counted}", host.name()));
         }
-        text.push_str(&self.inside(Host::East, "nft", &["list", "ruleset"]).unwrap_or_default());
+        text.push_str(&self.inside(PathHost::East, "nft", &["list", "ruleset"]).unwrap_or_default());
         text
     }
 
     /// Whether the server's kernel answers.
     pub(super) fn is_reachable(&self) -> bool {
         // Also resolves the neighbours on the path for the first packet of a test.
-        let asked = with_netns(self.name(Host::A), || {
+        let asked = with_netns(self.name(PathHost::A), || {
             std::net::UdpSocket::bind(("0.0.0.0", 0))
                 .and_then(|socket| socket.send_to(&[0], (SERVER_ADDRESS, 9)))
                 .is_ok()
@@ -220,13 +221,13 @@ impl Network {
 }
 
 /// A group of processes with a quota, removed on drop.
-struct Group {
-    host: Host,
+struct Cgroup {
+    host: PathHost,
     folder: PathBuf,
 }
 
-impl Group {
-    fn make(worker: usize, host: Host, percent: u32) -> Result<Self, String> {
+impl Cgroup {
+    fn make(worker: usize, host: PathHost, percent: u32) -> Result<Self, String> {
         let name = format!("{TASK}-{}-{worker}-{}", std::process::id(), host.name());
         let group = Self { host, folder: PathBuf::from(GROUPS).join(name) };
         let fail = |e| format!("cannot make {}: {e}", group.folder.display());
@@ -245,7 +246,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for Cgroup {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir(&self.folder);
     }

@@ -35,7 +35,7 @@ pub(super) struct Situation {
 /// A host of the path: client a, two routers, server b. The routers are connected by a veth pair, or by the
 /// delay forwarder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Host {
+pub(super) enum PathHost {
     /// The client.
     A,
     /// The router next to the client, which is at `left`.
@@ -46,7 +46,7 @@ pub(super) enum Host {
     B,
 }
 
-impl Host {
+impl PathHost {
     /// All hosts in the order of the path.
     pub(super) const ALL: [Self; 4] = [Self::A, Self::West, Self::East, Self::B];
 
@@ -67,26 +67,26 @@ pub(super) enum Means {
     /// What the delay forwarder does between the routers; without it they are connected by a veth pair.
     Forwarder(Forwarding),
     /// `tc qdisc replace dev DEVICE …` on a host; the words start with the attachment point (`root tbf …`).
-    Qdisc(Host, &'static str, &'static str),
+    Qdisc(PathHost, &'static str, &'static str),
     /// `tc class replace dev DEVICE …`.
-    Class(Host, &'static str, &'static str),
+    Class(PathHost, &'static str, &'static str),
     /// Packets that arrive at a device pass this discipline of an `ifb`.
-    Ingress(Host, &'static str, &'static str),
+    Ingress(PathHost, &'static str, &'static str),
     /// A rule of nft in the eastern router's forward chain, from client to server.
     Filter(&'static str),
     /// The same from server to client.
     FilterBack(&'static str),
     /// `sysctl -w`.
-    Sysctl(Host, &'static str),
+    Sysctl(PathHost, &'static str),
     /// Words added to the host's default route (`window 20000`).
-    Route(Host, &'static str),
+    Route(PathHost, &'static str),
     /// MTU of an interface.
-    Mtu(Host, &'static str, u32),
+    Mtu(PathHost, &'static str, u32),
     /// Every interface sends and forwards single packets: no segmentation offload, so that filters see packets
     /// as on a wire.
     SinglePackets,
     /// Client (a) or server (b) may use this share of one CPU, percent, in periods of 20 ms.
-    Quota(Host, u32),
+    Quota(PathHost, u32),
     /// Number of busy loops during the test, and their `nice` value.
     Loops(usize, i32),
     /// A real iperf3 from the western router to the server, from 1.5 s before the test until its end.

@@ -6,12 +6,12 @@ use std::time::Duration;
 use linerate_model::{Cause, Rule};
 use linerate_sock::{Mono, clock};
 
-use super::super::answer::{Answer, Named};
-use super::super::matrix::Fate;
-use super::network::{CLIENT_ADDRESS, Network, SERVER_ADDRESS};
-use super::situation::{Host, Means, Situation};
+use super::super::answer::{NamedFinding, VerdictAnswer};
+use super::super::matrix::TrialGrade;
+use super::network::{CLIENT_ADDRESS, KernelNetwork, SERVER_ADDRESS};
+use super::situation::{Means, PathHost, Situation};
 use crate::bench::listening_port;
-use crate::process::{Process, Processes};
+use crate::process::{ChildProcess, Processes};
 
 /// Timeout for a program to start, and for a client in addition to its test.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -20,7 +20,7 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 const NEIGHBOUR_LEAD: Duration = Duration::from_millis(1500);
 
 /// Common state of all trials.
-pub(super) struct TestBed {
+pub(super) struct KernelTrialContext {
     /// The program under test.
     pub(super) linerate: PathBuf,
     /// Folder for archives.
@@ -30,36 +30,46 @@ pub(super) struct TestBed {
     pub(super) keeper: Processes,
 }
 
-impl TestBed {
+impl KernelTrialContext {
     /// Plants the cause, measures, and removes everything.
-    pub(super) fn run(&self, worker: usize, situation: &Situation, seed: u32) -> Result<Answer, String> {
-        let network = Network::make(worker, situation, seed)?;
+    pub(super) fn run(
+        &self,
+        worker: usize,
+        situation: &Situation,
+        seed: u32,
+    ) -> Result<VerdictAnswer, String> {
+        let network = KernelNetwork::make(worker, situation, seed)?;
         if !network.is_reachable() {
             return Err("the path was not made".to_owned());
         }
         let mut server =
-            self.start(&network, Host::B, &self.linerate(worker, &["serve", "-p", "0", "--json"]))?;
+            self.start(&network, PathHost::B, &self.linerate(worker, &["serve", "-p", "0", "--json"]))?;
         let port = server.find_line(CLIENT_TIMEOUT, listening_port)?.to_string();
         let beside = self.background_programs(&network, situation)?;
         let head = ["test", SERVER_ADDRESS, "-p", &port, "--upload", "--json"];
         // More interval rows in kept documents; the sampling interval is the same without them.
         let closely: &[&str] = if self.keep.is_some() { &["-i", "0.1"] } else { &[] };
         let words = self.linerate(worker, &[&head[..], closely, situation.args].concat());
-        let client = self.start(&network, Host::A, &words)?;
-        let mut timed = Timed::of(situation);
+        let client = self.start(&network, PathHost::A, &words)?;
+        let mut timed = TimedKernelActions::of(situation);
         let output = client.finish(CLIENT_TIMEOUT, |client| timed.act(&network, client.id()))?;
         drop((beside, server));
         timed.trouble.map_or(Ok(()), Err)?;
         self.keep(situation, seed, &output, &network)?;
         let document =
             serde_json::from_slice(&output).map_err(|e| format!("the client printed no JSON: {e}"))?;
-        let mut answer = Answer::of(&document)?;
-        answer.named = Some(Named::Cause(answer.causes[counted(&answer, situation)]));
+        let mut answer = VerdictAnswer::of(&document)?;
+        answer.named = Some(NamedFinding::Cause(answer.causes[counted(&answer, situation)]));
         Ok(answer)
     }
 
-    fn start(&self, network: &Network, host: Host, words: &[String]) -> Result<Process, String> {
-        Process::start(&self.keeper, &[&network.on(host)[..], words].concat())
+    fn start(
+        &self,
+        network: &KernelNetwork,
+        host: PathHost,
+        words: &[String],
+    ) -> Result<ChildProcess, String> {
+        ChildProcess::start(&self.keeper, &[&network.on(host)[..], words].concat())
     }
 
     fn linerate(&self, worker: usize, words: &[&str]) -> Vec<String> {
@@ -72,7 +82,11 @@ impl TestBed {
     }
 
     /// Programs that run during the whole test.
-    fn background_programs(&self, network: &Network, situation: &Situation) -> Result<Vec<Process>, String> {
+    fn background_programs(
+        &self,
+        network: &KernelNetwork,
+        situation: &Situation,
+    ) -> Result<Vec<ChildProcess>, String> {
         let mut beside = Vec::new();
         for means in situation.means {
             match *means {
@@ -80,14 +94,24 @@ impl TestBed {
                     let nice = nice.to_string();
                     let words = ["nice", "-n", &nice, "sh", "-c", "while :; do :; done"];
                     for _ in 0..count {
-                        beside.push(self.start(network, Host::B, &words.map(str::to_owned))?);
+                        beside.push(self.start(network, PathHost::B, &words.map(str::to_owned))?);
                     }
                 }
                 Means::Neighbour(args) => {
-                    beside.extend(self.iperf3(network, [Host::B, Host::West], SERVER_ADDRESS, args)?);
+                    beside.extend(self.iperf3(
+                        network,
+                        [PathHost::B, PathHost::West],
+                        SERVER_ADDRESS,
+                        args,
+                    )?);
                 }
                 Means::NeighbourBack(args) => {
-                    beside.extend(self.iperf3(network, [Host::A, Host::East], CLIENT_ADDRESS, args)?);
+                    beside.extend(self.iperf3(
+                        network,
+                        [PathHost::A, PathHost::East],
+                        CLIENT_ADDRESS,
+                        args,
+                    )?);
                 }
                 _ => (),
             }
@@ -98,11 +122,11 @@ impl TestBed {
     /// Starts a server on the first host and a client on the second, and waits until it sends.
     fn iperf3(
         &self,
-        network: &Network,
-        [server, client]: [Host; 2],
+        network: &KernelNetwork,
+        [server, client]: [PathHost; 2],
         address: &str,
         args: &[&str],
-    ) -> Result<[Process; 2], String> {
+    ) -> Result<[ChildProcess; 2], String> {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let mut there = self.start(network, server, &words(&["iperf3", "-s", "--forceflush"]))?;
         there.find_line(CLIENT_TIMEOUT, |line| line.contains("listening").then_some(()))?;
@@ -112,7 +136,13 @@ impl TestBed {
         Ok([there, here])
     }
 
-    fn keep(&self, situation: &Situation, seed: u32, output: &[u8], network: &Network) -> Result<(), String> {
+    fn keep(
+        &self,
+        situation: &Situation,
+        seed: u32,
+        output: &[u8],
+        network: &KernelNetwork,
+    ) -> Result<(), String> {
         let Some(folder) = &self.keep else { return Ok(()) };
         let name = folder.join(format!("{}-{seed}", situation.name));
         let fail = |e| format!("cannot write {}: {e}", name.display());
@@ -122,29 +152,35 @@ impl TestBed {
 }
 
 /// Actions with a time.
-struct Timed {
+struct TimedKernelActions {
     start: Mono,
     /// Times and actions; the last one is the next.
-    left: Vec<(Duration, Act)>,
+    left: Vec<(Duration, KernelAction)>,
     trouble: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Act {
+enum KernelAction {
     Block(bool),
     Signal(&'static str),
 }
 
-impl Timed {
+impl TimedKernelActions {
     fn of(situation: &Situation) -> Self {
         let mut left = Vec::new();
         for means in situation.means {
             match *means {
                 Means::Blackout(after, length) => {
-                    left.extend([(after, Act::Block(true)), (after + length, Act::Block(false))]);
+                    left.extend([
+                        (after, KernelAction::Block(true)),
+                        (after + length, KernelAction::Block(false)),
+                    ]);
                 }
                 Means::Pause(after, length) => {
-                    left.extend([(after, Act::Signal("-STOP")), (after + length, Act::Signal("-CONT"))]);
+                    left.extend([
+                        (after, KernelAction::Signal("-STOP")),
+                        (after + length, KernelAction::Signal("-CONT")),
+                    ]);
                 }
                 _ => (),
             }
@@ -154,12 +190,14 @@ impl Timed {
     }
 
     /// Executes the actions that are due.
-    fn act(&mut self, network: &Network, client: u32) {
+    fn act(&mut self, network: &KernelNetwork, client: u32) {
         while self.left.last().is_some_and(|(after, _)| (self.start + *after).has_passed()) {
             let Some((_, act)) = self.left.pop() else { return };
             let done = match act {
-                Act::Block(blocked) => network.block(blocked),
-                Act::Signal(signal) => crate::netns::output("kill", &[signal, &client.to_string()]).map(drop),
+                KernelAction::Block(blocked) => network.block(blocked),
+                KernelAction::Signal(signal) => {
+                    crate::netns::output("kill", &[signal, &client.to_string()]).map(drop)
+                }
             };
             self.trouble = done.err().or(self.trouble.take());
         }
@@ -169,7 +207,7 @@ impl Timed {
 /// The index of the finding to evaluate: findings about disturbances by a busy machine come first, correctly,
 /// and are skipped unless they were planted; findings that only add to a verdict count if the situation says
 /// so.
-fn counted(answer: &Answer, situation: &Situation) -> usize {
+fn counted(answer: &VerdictAnswer, situation: &Situation) -> usize {
     let causes = answer.causes.iter().enumerate();
     if let Some((at, _)) = causes.clone().find(|(_, cause)| situation.beside.contains(cause)) {
         return at;
@@ -183,7 +221,7 @@ fn counted(answer: &Answer, situation: &Situation) -> usize {
 }
 
 /// Evaluates an answer.
-pub(super) fn judge(answer: &Answer, situation: &Situation) -> Fate {
+pub(super) fn judge(answer: &VerdictAnswer, situation: &Situation) -> TrialGrade {
     let at = counted(answer, situation);
     let (named, words) = (answer.causes[at], answer.words[at].to_lowercase());
     let confirmed = answer.confidences[at] == "confirmed";
@@ -192,11 +230,11 @@ pub(super) fn judge(answer: &Answer, situation: &Situation) -> Fate {
         || (situation.unconfirmed.contains(&named) && !confirmed);
     let has = |list: &[&str]| list.iter().any(|word| words.contains(&word.to_lowercase()));
     match (right, named) {
-        _ if has(situation.never_says) => Fate::Wrong,
-        (true, _) if situation.says.is_empty() || has(situation.says) => Fate::Right,
+        _ if has(situation.never_says) => TrialGrade::Wrong,
+        (true, _) if situation.says.is_empty() || has(situation.says) => TrialGrade::Right,
         // The cause is right, but the useful part of the text is missing.
-        (true, _) | (false, Cause::Unknown) => Fate::Unknown,
-        (false, _) => Fate::Wrong,
+        (true, _) | (false, Cause::Unknown) => TrialGrade::Unknown,
+        (false, _) => TrialGrade::Wrong,
     }
 }
 
@@ -207,21 +245,21 @@ mod tests {
     use super::super::situation::PLAIN;
     use super::*;
 
-    fn answer(findings: &[(&str, &str, &str, &str)]) -> Answer {
+    fn answer(findings: &[(&str, &str, &str, &str)]) -> VerdictAnswer {
         let finding = |(rule, cause, confidence, text): &(&str, &str, &str, &str)| json!({ "rule": rule, "cause": cause, "confidence": confidence, "text": text, "remedy": "Do it." });
         let all: Vec<_> = findings.iter().map(finding).collect();
-        Answer::of(&json!({ "flows": [{ "verdict": all[0], "also": all[1..] }] })).unwrap()
+        VerdictAnswer::of(&json!({ "flows": [{ "verdict": all[0], "also": all[1..] }] })).unwrap()
     }
 
     #[test]
     fn what_two_ends_cannot_tell_may_not_be_confirmed() {
         let situation = Situation { right: &[Cause::Shaper], unconfirmed: &[Cause::Link], ..PLAIN };
         let one = |cause, confidence| judge(&answer(&[("V02", cause, confidence, "")]), &situation);
-        assert_eq!(one("shaper", "confirmed"), Fate::Right);
-        assert_eq!(one("link", "probable"), Fate::Right);
-        assert_eq!(one("link", "confirmed"), Fate::Wrong);
-        assert_eq!(one("unknown", "unexplained"), Fate::Unknown);
-        assert_eq!(one("timeouts", "probable"), Fate::Wrong);
+        assert_eq!(one("shaper", "confirmed"), TrialGrade::Right);
+        assert_eq!(one("link", "probable"), TrialGrade::Right);
+        assert_eq!(one("link", "confirmed"), TrialGrade::Wrong);
+        assert_eq!(one("unknown", "unexplained"), TrialGrade::Unknown);
+        assert_eq!(one("timeouts", "probable"), TrialGrade::Wrong);
     }
 
     #[test]
@@ -229,28 +267,28 @@ mod tests {
         let situation =
             Situation { right: &[Cause::Shaper], says: &["tbf"], never_says: &["cables"], ..PLAIN };
         let one = |text| judge(&answer(&[("V14", "shaper", "probable", text)]), &situation);
-        assert_eq!(one("Your own TBF."), Fate::Right);
-        assert_eq!(one("A shaper."), Fate::Unknown);
-        assert_eq!(one("Your own tbf; check cables."), Fate::Wrong);
+        assert_eq!(one("Your own TBF."), TrialGrade::Right);
+        assert_eq!(one("A shaper."), TrialGrade::Unknown);
+        assert_eq!(one("Your own tbf; check cables."), TrialGrade::Wrong);
         let remedy = Situation { never_says: &["do it"], ..situation };
-        assert_eq!(judge(&answer(&[("V14", "shaper", "probable", "tbf")]), &remedy), Fate::Wrong);
+        assert_eq!(judge(&answer(&[("V14", "shaper", "probable", "tbf")]), &remedy), TrialGrade::Wrong);
     }
 
     #[test]
     fn a_busy_machine_is_passed_over_unless_it_was_planted() {
         let found = [("V26", "invalid", "probable", ""), ("V14", "shaper", "confirmed", "")];
         let shaper = Situation { right: &[Cause::Shaper], ..PLAIN };
-        assert_eq!(judge(&answer(&found), &shaper), Fate::Right);
+        assert_eq!(judge(&answer(&found), &shaper), TrialGrade::Right);
         let paused = Situation { right: &[Cause::Invalid], ..PLAIN };
-        assert_eq!(judge(&answer(&found), &paused), Fate::Right);
-        assert_eq!(judge(&answer(&found[1..]), &paused), Fate::Wrong);
+        assert_eq!(judge(&answer(&found), &paused), TrialGrade::Right);
+        assert_eq!(judge(&answer(&found[1..]), &paused), TrialGrade::Wrong);
     }
 
     #[test]
     fn a_finding_beside_the_verdict_counts_where_it_is_looked_for() {
         let found = [("V20", "random_loss", "probable", ""), ("V15", "mtu", "probable", "")];
-        assert_eq!(judge(&answer(&found), &Situation { beside: &[Cause::Mtu], ..PLAIN }), Fate::Right);
-        assert_eq!(judge(&answer(&found), &Situation { right: &[Cause::Mtu], ..PLAIN }), Fate::Wrong);
+        assert_eq!(judge(&answer(&found), &Situation { beside: &[Cause::Mtu], ..PLAIN }), TrialGrade::Right);
+        assert_eq!(judge(&answer(&found), &Situation { right: &[Cause::Mtu], ..PLAIN }), TrialGrade::Wrong);
     }
 
     #[test]
@@ -260,7 +298,7 @@ mod tests {
             Means::Blackout(Duration::from_millis(900), Duration::from_millis(300)),
             Means::Pause(Duration::from_millis(200), Duration::from_millis(800)),
         ];
-        let timed = Timed::of(&Situation { means: MEANS, ..PLAIN });
+        let timed = TimedKernelActions::of(&Situation { means: MEANS, ..PLAIN });
         let times: Vec<Duration> = timed.left.iter().map(|(after, _)| *after).collect();
         assert_eq!(times, [ms(1200), ms(1000), ms(900), ms(200)]);
     }

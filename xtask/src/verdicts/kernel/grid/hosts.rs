@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use linerate_model::Cause;
 
-use super::super::situation::Host::{A, B, East};
 use super::super::situation::Means::{Loops, Neighbour, Pause, Qdisc, Quota, Route, Sysctl};
+use super::super::situation::PathHost::{A, B, East};
 use super::super::situation::{PLAIN, Situation, rtt_ms};
 use super::{CONTROL, SHAPED_20M};
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use linerate_model::Cause;
 
-use super::super::situation::Host::{B, East, West};
 use super::super::situation::Means::{
     Blackout, Filter, FilterBack, Forwarder, Mtu, NeighbourBack, Qdisc, SinglePackets, Sysctl,
 };
+use super::super::situation::PathHost::{B, East, West};
 use super::super::situation::{Forwarding, PLAIN, Situation, delay_ms, rtt_ms};
 
 const POLICER: Situation = Situation { right: &[Cause::Policer], ..PLAIN };
@@ -167,7 +167,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
             rtt_ms(10),
             SinglePackets,
             Filter("meta length > 1300 counter drop"),
-            Sysctl(super::super::situation::Host::A, "net.ipv4.tcp_mtu_probing=0"),
+            Sysctl(super::super::situation::PathHost::A, "net.ipv4.tcp_mtu_probing=0"),
         ],
         right: &[Cause::Mtu],
         ..PLAIN
@@ -178,7 +178,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
             rtt_ms(10),
             SinglePackets,
             Filter("meta length > 1300 counter drop"),
-            Sysctl(super::super::situation::Host::A, "net.ipv4.tcp_mtu_probing=1"),
+            Sysctl(super::super::situation::PathHost::A, "net.ipv4.tcp_mtu_probing=1"),
         ],
         args: &["-t", "8", "-C", "cubic"],
         beside: &[Cause::Mtu],

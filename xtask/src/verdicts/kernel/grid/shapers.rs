@@ -1,7 +1,7 @@
 //! Shapers: token buckets and classes on the path, at the server's ingress, and in the sender itself.
 
-use super::super::situation::Host::{A, B, East};
 use super::super::situation::Means::{Class, Forwarder, Ingress, Neighbour, Qdisc, SinglePackets, Sysctl};
+use super::super::situation::PathHost::{A, B, East};
 use super::super::situation::{PLAIN, Situation, delay_ms, rtt_ms};
 use super::SHAPER;
 use linerate_model::Cause;
