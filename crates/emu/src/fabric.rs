@@ -19,9 +19,9 @@ use linerate_units::{Bytes, Span, Timestamp};
 
 pub use packet_accounting::{PacketAccounting, PortCounts};
 
-use crate::link_direction::{Discipline, LinkDirection, TooBig};
+use crate::link_direction::{LinkDirection, QueueDiscipline, TooBig};
 use crate::packet_batch::PacketBatch;
-use crate::topology::{Link, Topology};
+use crate::topology::{Topology, TopologyLink};
 use directed_link::DirectedLink;
 use switch::ForwardingTable;
 
@@ -207,7 +207,7 @@ impl<T: Ethernet> Fabric<T> {
     pub fn set_direction(
         &mut self,
         now: Timestamp,
-        link: &Link,
+        link: &TopologyLink,
         number: usize,
         side: usize,
         direction: &LinkDirection,
@@ -322,10 +322,10 @@ impl<T: Ethernet> Fabric<T> {
 
 /// A link direction as configured at its sending end: a host's queue is that of its kernel and its NIC, not
 /// that of a switch.
-fn seen_from(from: Node, link: &Link, direction: &LinkDirection) -> LinkDirection {
+fn seen_from(from: Node, link: &TopologyLink, direction: &LinkDirection) -> LinkDirection {
     let mut direction = direction.clone();
     if let Node::Host(_) = from {
-        direction.discipline = Discipline::TailDrop;
+        direction.discipline = QueueDiscipline::TailDrop;
         let late = direction.rate.map_or(0, |rate| (rate.bps() / 8.0 * MIN_NIC_BUFFER_SECONDS) as u64);
         direction.buffer = Bytes::new(direction.buffer.get().max(MIN_NIC_BUFFER_BYTES + late));
         if !link.nic {

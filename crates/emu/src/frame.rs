@@ -20,11 +20,11 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use linerate_units::{Span, Timestamp};
 use thiserror::Error;
 
-use self::cut::{Cut, Piece};
+use self::cut::{Cut, FramePiece};
 use self::ip::{ETHERNET, Ip};
 use self::vnet::Vnet;
 use crate::fabric::{Ethernet, Router};
-use crate::packet_batch::{HashFields, PacketBatch, Sizes};
+use crate::packet_batch::{HashFields, PacketBatch, PacketSizes};
 
 /// A frame from the kernel cannot be forwarded. It is dropped and counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -81,7 +81,7 @@ pub struct Frame {
     /// Destination and source. Kept here, because the frame's own bytes have left the cache when it leaves a
     /// long queue.
     addresses: [u8; 12],
-    sizes: Sizes,
+    sizes: PacketSizes,
     spread: Span,
     entered: Timestamp,
 }
@@ -130,7 +130,7 @@ impl Frame {
 
     fn new(buffer: Vec<u8>, ip: Option<Ip>, cut: Option<Cut>, spread: Span) -> Self {
         let length = buffer.len() - vnet::LENGTH;
-        let sizes = cut.map_or(Sizes::single(length as u32), |cut| cut.sizes(length));
+        let sizes = cut.map_or(PacketSizes::single(length as u32), |cut| cut.sizes(length));
         let mut addresses = [0; 12];
         addresses.copy_from_slice(&buffer[vnet::LENGTH..vnet::LENGTH + 12]);
         let (cut, entered) = (cut.filter(|_| sizes.packets > 1), Timestamp::START);
@@ -226,7 +226,7 @@ impl Frame {
                 cut.fix_headers(
                     &mut first,
                     ip,
-                    Piece { before: 0, packets: 1, after: self.sizes.packets - 1 },
+                    FramePiece { before: 0, packets: 1, after: self.sizes.packets - 1 },
                 );
                 first
             }
@@ -255,7 +255,7 @@ impl Ethernet for Frame {
 }
 
 impl PacketBatch for Frame {
-    fn sizes(&self) -> Sizes {
+    fn sizes(&self) -> PacketSizes {
         self.sizes
     }
 
@@ -282,12 +282,12 @@ impl PacketBatch for Frame {
         let (front_spread, rest_spread) = (gap(packets - 1), gap(rest_packets - 1));
 
         let mut rest = self.copy_packets(&cut, packets, all);
-        let piece = Piece { before: packets, packets: rest_packets, after: 0 };
+        let piece = FramePiece { before: packets, packets: rest_packets, after: 0 };
         let rest_ip = cut.fix_headers(&mut rest, &ip, piece);
 
         let mut front = mem::take(&mut self.buffer);
         front.truncate(vnet::LENGTH + cut.place(packets));
-        let piece = Piece { before: 0, packets, after: rest_packets };
+        let piece = FramePiece { before: 0, packets, after: rest_packets };
         let front_ip = cut.fix_headers(&mut front, &ip, piece);
 
         *self = Self::new(front, Some(front_ip), Some(cut), front_spread).entering(self.entered);

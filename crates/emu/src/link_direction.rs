@@ -13,7 +13,7 @@ pub struct LinkDirection {
     /// applies instead.
     pub buffer: Bytes,
     /// Which packets are dropped or marked, and when.
-    pub discipline: Discipline,
+    pub discipline: QueueDiscipline,
     /// Largest IP packet.
     pub mtu: u32,
     /// What happens to a packet above `mtu`.
@@ -27,7 +27,7 @@ pub struct LinkDirection {
     /// Propagation delay.
     pub delay: Span,
     /// Random part of the delay.
-    pub jitter: Jitter,
+    pub jitter: DelayJitter,
     /// Loss on the wire.
     pub loss: Loss,
     /// Share of packets that arrive twice.
@@ -38,7 +38,7 @@ pub struct LinkDirection {
 
 /// Which packets are dropped or marked when a queue grows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Discipline {
+pub enum QueueDiscipline {
     /// Packets that do not fit are dropped.
     TailDrop,
     /// Random early detection.
@@ -102,7 +102,7 @@ pub struct Bucket {
 
 /// The random part of a delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Jitter {
+pub struct DelayJitter {
     /// Largest deviation from the delay in either direction, uniformly distributed; the delay is never
     /// negative.
     pub most: Span,
@@ -157,14 +157,14 @@ impl Default for LinkDirection {
         Self {
             rate: None,
             buffer: Bytes::new(1 << 20),
-            discipline: Discipline::TailDrop,
+            discipline: QueueDiscipline::TailDrop,
             mtu: 1500,
             too_big: TooBig::Silent,
             framing: Framing::default(),
             police: None,
             shape: None,
             delay: Span::ZERO,
-            jitter: Jitter::default(),
+            jitter: DelayJitter::default(),
             loss: Loss::None,
             duplicate: Ratio::default(),
             reorder: Reorder::default(),

@@ -12,7 +12,7 @@ use linerate_units::{Bytes, Span};
 /// # Units
 /// bytes of an Ethernet frame without frame check sequence: header and payload, without VLAN tags
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sizes {
+pub struct PacketSizes {
     /// Number of packets, at least 1.
     pub packets: u32,
     /// Length of each packet but the last.
@@ -21,7 +21,7 @@ pub struct Sizes {
     pub last: u32,
 }
 
-impl Sizes {
+impl PacketSizes {
     /// A single packet.
     #[must_use]
     pub const fn single(length: u32) -> Self {
@@ -70,17 +70,17 @@ impl Framing {
 
     /// [`Framing::frame`] over the first `packets` packets of a batch.
     #[must_use]
-    pub fn frames_of(self, sizes: &Sizes, packets: u32) -> u64 {
+    pub fn frames_of(self, sizes: &PacketSizes, packets: u32) -> u64 {
         self.sum(sizes, packets, Self::frame)
     }
 
     /// [`Framing::wire`] over the first `packets` packets of a batch.
     #[must_use]
-    pub fn wire_of(self, sizes: &Sizes, packets: u32) -> u64 {
+    pub fn wire_of(self, sizes: &PacketSizes, packets: u32) -> u64 {
         self.sum(sizes, packets, Self::wire)
     }
 
-    fn sum(self, sizes: &Sizes, packets: u32, of: fn(Self, u32) -> u64) -> u64 {
+    fn sum(self, sizes: &PacketSizes, packets: u32, of: fn(Self, u32) -> u64) -> u64 {
         if packets < sizes.packets {
             u64::from(packets) * of(self, sizes.each)
         } else {
@@ -92,7 +92,7 @@ impl Framing {
 /// One packet, or several of one flow that travel as one unit.
 pub trait PacketBatch: Sized {
     /// Lengths of its packets.
-    fn sizes(&self) -> Sizes;
+    fn sizes(&self) -> PacketSizes;
 
     /// Time from the arrival of its first packet to that of its last: it arrives as a whole with its last
     /// packet.
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_train_weighs_what_its_packets_weigh() {
-        let sizes = Sizes { packets: 3, each: 1514, last: 100 };
+        let sizes = PacketSizes { packets: 3, each: 1514, last: 100 };
         let plain = Framing::default();
         for packets in 0..=3 {
             let sum: u64 = (0..packets).map(|index| plain.wire(sizes.of(index))).sum();

@@ -163,7 +163,7 @@ impl<T: PacketBatch> Stage<T> for Port<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link_direction::{Bucket, CoDelSettings, Discipline, RedSettings};
+    use crate::link_direction::{Bucket, CoDelSettings, QueueDiscipline, RedSettings};
     use crate::stage::laws::{Arriving, Laws, Numbered, arrivals, check};
     use linerate_units::{Bitrate, Ratio};
     use proptest::prelude::*;
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    fn disciplines() -> impl Strategy<Value = Discipline> {
+    fn disciplines() -> impl Strategy<Value = QueueDiscipline> {
         let codel = CoDelSettings { target: Span::from_ms(1), interval: Span::from_ms(5), ecn: true };
         let red = RedSettings {
             min: Bytes::new(20_000),
@@ -185,7 +185,11 @@ mod tests {
             weight: Ratio::new(0.02).unwrap(),
             ecn: true,
         };
-        prop_oneof![Just(Discipline::TailDrop), Just(Discipline::CoDel(codel)), Just(Discipline::Red(red)),]
+        prop_oneof![
+            Just(QueueDiscipline::TailDrop),
+            Just(QueueDiscipline::CoDel(codel)),
+            Just(QueueDiscipline::Red(red)),
+        ]
     }
 
     proptest! {

@@ -32,7 +32,7 @@ use crate::packet_batch::HashFields;
 
 pub use bundled::bundled;
 pub use linerate_config::Bundled;
-pub use live::{SetError, Target, TargetError, change_direction, parse_target, set_direction};
+pub use live::{ChangeTarget, SetError, TargetError, change_direction, parse_target, set_direction};
 pub use mistake::{Mistake, SourcePosition, TopologyError};
 pub use overrides::{Override, OverrideError};
 pub use read::read;
@@ -49,16 +49,16 @@ pub struct Topology {
     /// The seed of all randomness.
     pub seed: u64,
     /// Hosts, in the order of the file.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<TopologyHost>,
     /// Switches, in the order of the file.
-    pub switches: Vec<Switch>,
+    pub switches: Vec<TopologySwitch>,
     /// Links, in the order of the file.
-    pub links: Vec<Link>,
+    pub links: Vec<TopologyLink>,
 }
 
 /// A host: a network namespace with one interface per link.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Host {
+pub struct TopologyHost {
     /// Its name.
     pub name: String,
     /// Its IPv4 address and the length of the network's prefix.
@@ -73,7 +73,7 @@ pub struct Host {
 
 /// A switch that learns addresses.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Switch {
+pub struct TopologySwitch {
     /// Its name.
     pub name: String,
     /// Memory shared by its ports; absent: each port has the buffer of its link.
@@ -86,7 +86,7 @@ pub struct SharedBuffer {
     /// Total size.
     pub capacity: Bytes,
     /// How much of it one port may use.
-    pub policy: Sharing,
+    pub policy: BufferSharing,
 }
 
 /// How much of a shared buffer one port may use.
@@ -94,7 +94,7 @@ pub struct SharedBuffer {
 /// # Source
 /// Choudhury and Hahne 1998 for the dynamic threshold
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Sharing {
+pub enum BufferSharing {
     /// An equal part for each port.
     Static,
     /// `alpha` times the memory that is free at that time.
@@ -106,7 +106,7 @@ pub enum Sharing {
 
 /// A link between two nodes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Link {
+pub struct TopologyLink {
     /// Its name.
     pub name: String,
     /// Names of the two nodes.
@@ -125,13 +125,13 @@ pub struct Link {
 impl Topology {
     /// The host of that name.
     #[must_use]
-    pub fn host(&self, name: &str) -> Option<&Host> {
+    pub fn host(&self, name: &str) -> Option<&TopologyHost> {
         self.hosts.iter().find(|host| host.name == name)
     }
 
     /// The link of that name.
     #[must_use]
-    pub fn link(&self, name: &str) -> Option<&Link> {
+    pub fn link(&self, name: &str) -> Option<&TopologyLink> {
         self.links.iter().find(|link| link.name == name)
     }
 }

@@ -12,10 +12,10 @@ use std::path::Path;
 use linerate_sock::netns::with_netns_fd;
 use linerate_sock::{SockError, proc, sockopt};
 
-use crate::journal::Entry;
-use crate::lab_resources::{Notes, Record};
+use crate::journal::LabJournalEntry;
+use crate::lab_resources::{JournalWriter, UserNotes};
 use crate::{GroundError, Privilege};
-use linerate_emu::topology::Host;
+use linerate_emu::topology::TopologyHost;
 
 const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
 const ALLOWED: &str = "net.ipv4.tcp_allowed_congestion_control";
@@ -26,11 +26,11 @@ const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
 /// Sets the default congestion control that the topology requests, if any. If it cannot be set, a note reports
 /// it.
 pub(super) fn set_default(
-    host: &Host,
+    host: &TopologyHost,
     netns: &OwnedFd,
     privilege: Privilege,
-    record: &mut Record<'_>,
-    notes: &mut Notes,
+    record: &mut JournalWriter<'_>,
+    notes: &mut UserNotes,
 ) -> Result<(), GroundError> {
     let Some(wanted) = host.congestion.as_deref() else { return Ok(()) };
     let failed = || GroundError::host(&host.name, "setting the congestion control");
@@ -46,7 +46,11 @@ pub(super) fn set_default(
         let _held = held.map_err(GroundError::folder(list, "locking"))?;
         let before = proc::sysctl(ALLOWED).unwrap_or_default();
         let ours = format!("{before} {wanted}");
-        record(&Entry::Sysctl { name: ALLOWED.to_owned(), before: before.clone(), ours: ours.clone() })?;
+        record(&LabJournalEntry::Sysctl {
+            name: ALLOWED.to_owned(),
+            before: before.clone(),
+            ours: ours.clone(),
+        })?;
         if proc::set_sysctl(ALLOWED, &ours).is_ok() {
             outcome = set();
             proc::set_sysctl(ALLOWED, &before).map_err(failed())?;

@@ -13,8 +13,8 @@ use linerate_sock::thread;
 use crate::control_protocol::{Answer, Ask, HostStatus, PortStatus, Status};
 use crate::history::{History, Past};
 use crate::host_nic::HostNic;
-use crate::switch::{LATE_BOUND_NS, Order, Report};
-use linerate_emu::topology::{self, Link, Topology};
+use crate::switch::{LATE_BOUND_NS, SwitchOrder, SwitchReport};
+use linerate_emu::topology::{self, Topology, TopologyLink};
 
 /// The longest request.
 const MAX_REQUEST_BYTES: u64 = 64 << 10;
@@ -29,7 +29,7 @@ pub(super) struct ControlState {
     pub(super) notes: Vec<String>,
     pub(super) rootless: bool,
     pub(super) epoch: Mono,
-    pub(super) orders: Mutex<Sender<Order>>,
+    pub(super) orders: Mutex<Sender<SwitchOrder>>,
     pub(super) waker: Arc<EventFd>,
     pub(super) history: Arc<Mutex<History>>,
     /// The NICs of the hosts on links with `nic`.
@@ -87,7 +87,7 @@ impl ControlState {
                 Err(why) => Answer::Refused { why },
             },
             Ask::Down => {
-                self.order(Order::Stop);
+                self.order(SwitchOrder::Stop);
                 Answer::Done
             }
         }
@@ -99,16 +99,16 @@ impl ControlState {
         part(&self.history.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn order(&self, order: Order) {
+    fn order(&self, order: SwitchOrder) {
         let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
         // A switch that has ended accepts no orders and needs none.
         let _ = orders.send(order);
         self.waker.wake();
     }
 
-    fn report(&self) -> Option<Report> {
+    fn report(&self) -> Option<SwitchReport> {
         let (to, from) = channel();
-        self.order(Order::Report(to));
+        self.order(SwitchOrder::Report(to));
         from.recv_timeout(CLIENT_TIMEOUT).ok()
     }
 
@@ -127,14 +127,20 @@ impl ControlState {
         self.update_nics(number, sides, &topology.links[number], &link)?;
         for &side in sides {
             let direction = Box::new(link.directions[side].clone());
-            self.order(Order::Set { link: Box::new(link.clone()), number, side, direction });
+            self.order(SwitchOrder::Set { link: Box::new(link.clone()), number, side, direction });
         }
         topology.links[number] = link;
         Ok(())
     }
 
     /// Applies a change of a link to the NICs at it, all or none.
-    fn update_nics(&self, number: usize, sides: &[usize], from: &Link, to: &Link) -> Result<(), String> {
+    fn update_nics(
+        &self,
+        number: usize,
+        sides: &[usize],
+        from: &TopologyLink,
+        to: &TopologyLink,
+    ) -> Result<(), String> {
         let nics = self.nics.iter().filter(|nic| nic.link == number && sides.contains(&nic.end));
         for (at, nic) in nics.clone().enumerate() {
             if let Err(error) = nic.follow(&to.directions[nic.end]) {
@@ -147,7 +153,7 @@ impl ControlState {
         Ok(())
     }
 
-    fn status(&self, report: Report) -> Status {
+    fn status(&self, report: SwitchReport) -> Status {
         let topology = self.topology.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = self.past(History::last_second).recent();
         let mut keeping_up = report.keeping_up;

@@ -154,12 +154,12 @@ pub struct PortSeries {
     /// `from>to`.
     pub name: String,
     /// In chronological order.
-    pub intervals: Vec<Interval>,
+    pub intervals: Vec<HistoryInterval>,
 }
 
 /// One interval of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
+pub struct HistoryInterval {
     /// Start, on the monotonic clock.
     pub start_ns: u64,
     /// End.

@@ -133,13 +133,13 @@ pub fn switch_pid(run_dir: &Path, lab: &LabName) -> Option<u32> {
 /// The folder of a lab, locked by this process. The lock is released on drop, at the latest when the process
 /// ends.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct LabFolder {
     path: PathBuf,
     lab: LabName,
     _lock: Lock,
 }
 
-impl Folder {
+impl LabFolder {
     /// Creates the folder if necessary, and locks it.
     pub(super) fn claim(run_dir: &Path, lab: &LabName) -> Result<Self, GroundError> {
         loop {
@@ -222,11 +222,11 @@ mod tests {
     fn a_folder_is_held_by_one_and_free_when_that_one_is_gone() {
         let run = tempfile::tempdir().unwrap();
         let pair = lab("pair");
-        assert!(Folder::take(run.path(), &pair).unwrap().is_none());
+        assert!(LabFolder::take(run.path(), &pair).unwrap().is_none());
         assert!(!is_up(run.path(), &pair) && labs(run.path()).unwrap().is_empty());
-        let held = Folder::claim(run.path(), &pair).unwrap();
+        let held = LabFolder::claim(run.path(), &pair).unwrap();
         assert!(is_up(run.path(), &pair));
-        let error = Folder::claim(run.path(), &pair).unwrap_err();
+        let error = LabFolder::claim(run.path(), &pair).unwrap_err();
         assert!(matches!(&error, GroundError::Running(name) if *name == pair), "{error}");
         assert_eq!(error.to_string().matches("lab down pair").count(), 1);
         drop(held);
@@ -236,7 +236,7 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(labs(run.path()).unwrap(), vec![pair.clone()]);
-        let left = Folder::take(run.path(), &pair).unwrap().unwrap();
+        let left = LabFolder::take(run.path(), &pair).unwrap().unwrap();
         fs::create_dir_all(left.path().join("deep/er")).unwrap();
         fs::write(left.path().join("journal"), "x").unwrap();
         left.remove().unwrap();
@@ -248,9 +248,9 @@ mod tests {
     fn a_folder_that_was_removed_while_it_was_held_can_be_claimed_anew() {
         let run = tempfile::tempdir().unwrap();
         let pair = lab("pair");
-        let held = Folder::claim(run.path(), &pair).unwrap();
+        let held = LabFolder::claim(run.path(), &pair).unwrap();
         fs::remove_dir_all(held.path()).unwrap();
-        let again = Folder::claim(run.path(), &pair).unwrap();
+        let again = LabFolder::claim(run.path(), &pair).unwrap();
         drop(held);
         assert!(is_up(run.path(), &pair), "the old lock is not the new one");
         again.remove().unwrap();
@@ -260,7 +260,7 @@ mod tests {
     fn folders_are_closed_to_others_and_one_that_is_not_is_refused() {
         let run = tempfile::tempdir().unwrap();
         let user = effective_user();
-        let folder = Folder::claim(run.path(), &lab("pair")).unwrap();
+        let folder = LabFolder::claim(run.path(), &lab("pair")).unwrap();
         check_ours(folder.path(), user).unwrap();
         assert!(matches!(check_ours(folder.path(), user + 1), Err(GroundError::NotOurs(_))));
         let open = run.path().join("open");

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::control_protocol::{Interval, Lateness, PacketRate, PortHistory, PortSeries};
+use crate::control_protocol::{HistoryInterval, Lateness, PacketRate, PortHistory, PortSeries};
 use linerate_emu::fabric::PortCounts;
 
 /// Number of intervals kept: half an hour at ten a second would be 18000; ten minutes are enough for a test and
@@ -12,7 +12,7 @@ const MAX_INTERVALS: usize = 6000;
 
 /// One sample of all counters.
 #[derive(Debug, Clone)]
-pub(super) struct Reading {
+pub(super) struct CounterSample {
     /// On the monotonic clock.
     pub(super) at_ns: u64,
     /// The counters of the ports since the start.
@@ -31,7 +31,7 @@ pub(super) struct Reading {
 
 /// The values kept of one port in one sample.
 #[derive(Debug, Clone, Copy, Default)]
-struct Totals {
+struct PortCounterSample {
     packets: u64,
     bytes: u64,
     wire_bytes: u64,
@@ -45,7 +45,7 @@ struct Totals {
 #[derive(Debug)]
 struct RetainedInterval {
     at_ns: u64,
-    ports: Vec<Totals>,
+    ports: Vec<PortCounterSample>,
     frames: u64,
     late: u64,
     worst_ns: u64,
@@ -62,14 +62,14 @@ pub(super) struct History {
 
 impl History {
     /// Adds a sample and drops the oldest ones beyond the limit.
-    pub(super) fn add(&mut self, reading: &Reading) {
+    pub(super) fn add(&mut self, reading: &CounterSample) {
         if self.names.is_empty() {
             self.names = reading.ports.iter().map(|port| port.name.clone()).collect();
         }
         if self.readings.len() == MAX_INTERVALS {
             self.readings.pop_front();
         }
-        let totals = |port: &PortCounts| Totals {
+        let totals = |port: &PortCounts| PortCounterSample {
             packets: port.packets,
             bytes: port.bytes.get(),
             wire_bytes: port.wire_bytes.get(),
@@ -209,10 +209,10 @@ pub(super) struct RecentPort {
     pub(super) queue_max: u64,
 }
 
-fn interval(number: usize, before: &RetainedInterval, after: &RetainedInterval) -> Option<Interval> {
+fn interval(number: usize, before: &RetainedInterval, after: &RetainedInterval) -> Option<HistoryInterval> {
     let (then, now) = (before.ports.get(number)?, after.ports.get(number)?);
     let length = after.at_ns.saturating_sub(before.at_ns).max(1);
-    Some(Interval {
+    Some(HistoryInterval {
         start_ns: before.at_ns,
         end_ns: after.at_ns,
         packets: now.packets.saturating_sub(then.packets),
@@ -236,8 +236,8 @@ mod tests {
     use super::*;
     use linerate_units::{Bytes, Span};
 
-    fn reading(tenths: u64, packets: u64) -> Reading {
-        Reading {
+    fn reading(tenths: u64, packets: u64) -> CounterSample {
+        CounterSample {
             at_ns: tenths * 100_000_000,
             ports: vec![
                 PortCounts {

@@ -8,10 +8,10 @@ use linerate_sock::routing::{LinkChange, RoutingSocket, index_of, set_speed};
 use linerate_sock::tap::Tap;
 use linerate_sock::{SockError, netns, proc};
 
-use crate::lab_resources::Notes;
+use crate::lab_resources::UserNotes;
 use crate::{GroundError, LabName, host_nic};
 use linerate_emu::link_direction::LinkDirection;
-use linerate_emu::topology::{Host, Topology};
+use linerate_emu::topology::{Topology, TopologyHost};
 
 /// Frames that may wait between the kernel and a late switch, per interface: a few milliseconds of small
 /// packets. With the NIC's own pacing almost nothing waits here.
@@ -77,7 +77,7 @@ pub(super) fn create_interfaces(
     topology: &Topology,
     number: usize,
     lab: &LabName,
-    notes: &mut Notes,
+    notes: &mut UserNotes,
 ) -> Result<Vec<HostTap>, GroundError> {
     let host = &topology.hosts[number];
     let has_v6 = silence_v6();
@@ -96,7 +96,8 @@ pub(super) fn create_interfaces(
     for (count, (link, end)) in ends.enumerate() {
         let name = format!("eth{count}");
         let described = &topology.links[link];
-        let cable = Cable { host, name: &name, direction: &described.directions[end], nic: described.nic };
+        let cable =
+            HostLinkEnd { host, name: &name, direction: &described.directions[end], nic: described.nic };
         let mac = host_nic::mac(lab, &host.name, link);
         let tap = cable.create_interface(mac, notes)?;
         // Two addresses of one network on two interfaces would make replies leave through the wrong one.
@@ -128,16 +129,16 @@ fn silence_v6() -> bool {
 }
 
 /// One end of a link at a host.
-struct Cable<'a> {
-    host: &'a Host,
+struct HostLinkEnd<'a> {
+    host: &'a TopologyHost,
     name: &'a str,
     direction: &'a LinkDirection,
     nic: bool,
 }
 
-impl Cable<'_> {
+impl HostLinkEnd<'_> {
     /// Creates the interface with the properties of a NIC on that link, and sets it up.
-    fn create_interface(&self, mac: [u8; 6], notes: &mut Notes) -> Result<Tap, GroundError> {
+    fn create_interface(&self, mac: [u8; 6], notes: &mut UserNotes) -> Result<Tap, GroundError> {
         let tap = Tap::create(self.name)?;
         if !tap.has_udp_segments() {
             notes.add(

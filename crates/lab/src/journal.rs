@@ -19,9 +19,9 @@ const FORMAT: u32 = 1;
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "entry", rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) enum Entry {
+pub(super) enum LabJournalEntry {
     /// The first line.
-    Opening(Opening),
+    Opening(LabJournalHeader),
     /// A name under `/run/netns` is about to be taken.
     Name {
         /// The name.
@@ -54,7 +54,7 @@ pub(super) enum Entry {
 
 /// The facts that all other lines depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Opening {
+pub(super) struct LabJournalHeader {
     format: u32,
     /// Identifies the boot: no resource of a lab survives a reboot.
     pub(super) boot_id: String,
@@ -64,7 +64,7 @@ pub(super) struct Opening {
     pub(super) switch_pid: u32,
 }
 
-impl Opening {
+impl LabJournalHeader {
     pub(super) fn new(boot_id: String, token: String, switch_pid: u32) -> Self {
         Self { format: FORMAT, boot_id, token, switch_pid }
     }
@@ -72,12 +72,12 @@ impl Opening {
 
 /// A journal that is being written.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct LabJournal {
     lines: journal::Journal,
     path: PathBuf,
 }
 
-impl Journal {
+impl LabJournal {
     /// Starts a journal in a folder that has none.
     pub(super) fn create(folder: &Path) -> Result<Self, GroundError> {
         let path = folder.join(NAME);
@@ -87,7 +87,7 @@ impl Journal {
     }
 
     /// Writes a line and waits until it is on disk.
-    pub(super) fn note(&mut self, entry: &Entry) -> Result<(), GroundError> {
+    pub(super) fn note(&mut self, entry: &LabJournalEntry) -> Result<(), GroundError> {
         let line = serde_json::to_string(entry).map_err(io::Error::from);
         let written = line.and_then(|line| self.lines.note(&line));
         written.map_err(GroundError::folder(&self.path, "writing the journal"))
@@ -96,13 +96,13 @@ impl Journal {
 
 /// A journal as read from disk.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Found(pub(super) Vec<Entry>);
+pub(super) struct LabJournalContent(pub(super) Vec<LabJournalEntry>);
 
-impl Found {
+impl LabJournalContent {
     /// The first line; without it nothing has been created.
-    pub(super) fn opening(&self) -> Option<&Opening> {
+    pub(super) fn opening(&self) -> Option<&LabJournalHeader> {
         match self.0.first()? {
-            Entry::Opening(opening) => Some(opening),
+            LabJournalEntry::Opening(opening) => Some(opening),
             _ => None,
         }
     }
@@ -110,7 +110,7 @@ impl Found {
 
 /// Reads the journal of a folder; a missing one is empty. An incomplete last line is ignored: what it names has
 /// not been created.
-pub(super) fn read(folder: &Path) -> Result<Found, GroundError> {
+pub(super) fn read(folder: &Path) -> Result<LabJournalContent, GroundError> {
     let path = folder.join(NAME);
     let lines = journal::lines(&path).map_err(GroundError::folder(&path, "reading the journal"))?;
     let entries = lines.iter().flatten().enumerate().map(|(index, line)| {
@@ -120,12 +120,12 @@ pub(super) fn read(folder: &Path) -> Result<Found, GroundError> {
             source,
         })
     });
-    let found = Found(entries.collect::<Result<_, _>>()?);
+    let found = LabJournalContent(entries.collect::<Result<_, _>>()?);
     check_format(&found, &path)?;
     Ok(found)
 }
 
-fn check_format(found: &Found, path: &Path) -> Result<(), GroundError> {
+fn check_format(found: &LabJournalContent, path: &Path) -> Result<(), GroundError> {
     match found.opening() {
         Some(opening) if opening.format != FORMAT => {
             let text = format!("format {} is not {FORMAT}", opening.format);
@@ -142,22 +142,22 @@ mod tests {
     use expect_test::expect;
     use std::fs;
 
-    fn entries() -> Vec<Entry> {
+    fn entries() -> Vec<LabJournalEntry> {
         vec![
-            Entry::Opening(Opening::new("b".into(), "t".into(), 7)),
-            Entry::Name { name: "linerate-x-a".into() },
-            Entry::Namespace { name: Some("linerate-x-a".into()), device: 4, inode: 5 },
-            Entry::Namespace { name: None, device: 4, inode: 6 },
-            Entry::NotOurs { name: "linerate-x-b".into() },
-            Entry::Sysctl { name: "net.x".into(), before: "1".into(), ours: "1 2".into() },
+            LabJournalEntry::Opening(LabJournalHeader::new("b".into(), "t".into(), 7)),
+            LabJournalEntry::Name { name: "linerate-x-a".into() },
+            LabJournalEntry::Namespace { name: Some("linerate-x-a".into()), device: 4, inode: 5 },
+            LabJournalEntry::Namespace { name: None, device: 4, inode: 6 },
+            LabJournalEntry::NotOurs { name: "linerate-x-b".into() },
+            LabJournalEntry::Sysctl { name: "net.x".into(), before: "1".into(), ours: "1 2".into() },
         ]
     }
 
     #[test]
     fn what_is_written_is_read_and_its_form_is_kept() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(read(folder.path()).unwrap(), Found::default());
-        let mut journal = Journal::create(folder.path()).unwrap();
+        assert_eq!(read(folder.path()).unwrap(), LabJournalContent::default());
+        let mut journal = LabJournal::create(folder.path()).unwrap();
         for entry in entries() {
             journal.note(&entry).unwrap();
         }
@@ -171,7 +171,7 @@ mod tests {
             {"entry":"sysctl","name":"net.x","before":"1","ours":"1 2"}
         "#]]
         .assert_eq(&fs::read_to_string(folder.path().join(NAME)).unwrap());
-        assert!(Journal::create(folder.path()).is_err(), "an old journal is never written over");
+        assert!(LabJournal::create(folder.path()).is_err(), "an old journal is never written over");
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
         let line = r#"{"entry":"name","name":"a"}"#;
         for cut in 0..=line.len() {
             fs::write(&path, format!("{line}\n{}", &line[..cut])).unwrap();
-            assert_eq!(read(folder.path()).unwrap().0, [Entry::Name { name: "a".into() }], "{cut}");
+            assert_eq!(read(folder.path()).unwrap().0, [LabJournalEntry::Name { name: "a".into() }], "{cut}");
         }
         for strange in ["{}", "", "\u{0}", r#"{"entry":"roof"}"#, r#"{"entry":"name","name":"a","why":1}"#] {
             fs::write(&path, format!("{line}\n{strange}\n{line}\n")).unwrap();

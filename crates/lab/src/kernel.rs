@@ -8,9 +8,9 @@ use linerate_sock::proc;
 use linerate_sock::userns::effective_user;
 
 use crate::control_protocol::{HostStatus, KeepingUp, Status};
-use crate::folder::Folder;
-use crate::journal::{self, Journal};
-use crate::lab_resources::{Notes, make_netns, open_journal};
+use crate::folder::LabFolder;
+use crate::journal::{self, LabJournal};
+use crate::lab_resources::{UserNotes, make_netns, open_journal};
 use crate::state_dir::{LabHandle, StateDir};
 use crate::{GroundError, LabName, Privilege, congestion, undo};
 use linerate_emu::fabric::PacketAccounting;
@@ -53,7 +53,7 @@ pub fn up_by_kernel(topology: &Topology, name: &LabName, place: &StateDir) -> Re
     if effective_user() != 0 {
         return Err(KernelError::NotRoot);
     }
-    let folder = Folder::claim(place.run_dir(), name)?;
+    let folder = LabFolder::claim(place.run_dir(), name)?;
     if stands(folder.path()) {
         return Err(GroundError::Running(name.clone()).into());
     }
@@ -68,10 +68,10 @@ pub fn up_by_kernel(topology: &Topology, name: &LabName, place: &StateDir) -> Re
 
 fn build(topology: &Topology, name: &LabName, handle: &LabHandle) -> Result<Status, KernelError> {
     let folder = handle.folder();
-    let mut journal = Journal::create(&folder)?;
+    let mut journal = LabJournal::create(&folder)?;
     let record = &mut |entry: &_| journal.note(entry);
     let token = open_journal(name, record)?;
-    let mut notes = Notes::default();
+    let mut notes = UserNotes::default();
     for host in &topology.hosts {
         let netns = make_netns(&host.name, Some(&name.netns(&host.name)), &token, record)?;
         congestion::set_default(host, &netns, Privilege::Root, record, &mut notes)?;
@@ -95,7 +95,7 @@ fn build(topology: &Topology, name: &LabName, handle: &LabHandle) -> Result<Stat
 #[must_use]
 pub fn script(topology: &Topology, name: &LabName) -> String {
     let plan = commands(topology, name.as_str());
-    let lines = |commands: &[kernel::Command]| {
+    let lines = |commands: &[kernel::KernelCommand]| {
         commands.iter().map(|command| format!("{command}\n")).collect::<String>()
     };
     let up = [plan.resources, plan.up].concat();
@@ -129,7 +129,7 @@ fn run(argv: &[String]) -> Result<(), String> {
 }
 
 fn status_of(topology: &Topology, name: &LabName, cannot: Vec<String>) -> Status {
-    let host = |host: &linerate_emu::topology::Host| HostStatus {
+    let host = |host: &linerate_emu::topology::TopologyHost| HostStatus {
         name: host.name.clone(),
         address: format!("{}/{}", host.v4.0, host.v4.1),
         address6: format!("{}/{}", host.v6.0, host.v6.1),

@@ -15,7 +15,7 @@ use crate::control_protocol::HostStatus;
 use crate::history::History;
 use crate::host_nic::HostNic;
 use crate::state_dir::StateDir;
-use crate::switch::{Gauge, Order, SwitchLoop};
+use crate::switch::{Gauge, SwitchLoop, SwitchOrder};
 use crate::{GroundError, HostGround, HostTap, LabName, LabResources, Privilege, Site};
 use linerate_emu::fabric::{AttachmentPoint, Fabric, Router};
 use linerate_emu::topology::Topology;
@@ -50,7 +50,7 @@ pub struct Lab {
 /// Stops the switch of a lab, from any thread.
 #[derive(Debug, Clone)]
 pub struct Stopper {
-    orders: Sender<Order>,
+    orders: Sender<SwitchOrder>,
     waker: Arc<EventFd>,
 }
 
@@ -58,7 +58,7 @@ impl Stopper {
     /// The switch ends as soon as it has completed its current step.
     pub fn stop(&self) {
         // A switch that has already ended accepts no orders.
-        let _ = self.orders.send(Order::Stop);
+        let _ = self.orders.send(SwitchOrder::Stop);
         self.waker.wake();
     }
 }

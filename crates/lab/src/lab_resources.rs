@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use linerate_sock::netns::{self, Named, NetnsId, with_netns_fd};
 use linerate_sock::{clock, proc};
 
-use crate::folder::Folder;
+use crate::folder::LabFolder;
 use crate::host::{HostGround, HostTap, create_interfaces, mark};
-use crate::journal::{Entry, Journal, Opening};
+use crate::journal::{LabJournal, LabJournalEntry, LabJournalHeader};
 use crate::{GroundError, LabName, Privilege, congestion, kernel, undo};
 use linerate_emu::topology::Topology;
 
@@ -32,14 +32,14 @@ pub struct LabResources {
     pub taps: Vec<HostTap>,
     /// What this system does not support, as text for users.
     pub notes: Vec<String>,
-    folder: Folder,
+    folder: LabFolder,
 }
 
 /// Texts for users, without duplicates.
 #[derive(Debug, Default)]
-pub(super) struct Notes(Vec<String>);
+pub(super) struct UserNotes(Vec<String>);
 
-impl Notes {
+impl UserNotes {
     pub(super) fn add(&mut self, text: &str) {
         if !self.0.iter().any(|known| known == text) {
             self.0.push(text.to_owned());
@@ -52,7 +52,7 @@ impl Notes {
 }
 
 /// Writes an entry to the journal, or fails.
-pub(super) type Record<'a> = dyn FnMut(&Entry) -> Result<(), GroundError> + 'a;
+pub(super) type JournalWriter<'a> = dyn FnMut(&LabJournalEntry) -> Result<(), GroundError> + 'a;
 
 impl LabResources {
     /// Creates everything that the hosts of a topology need. The leftovers of a killed lab of the same name are
@@ -61,12 +61,12 @@ impl LabResources {
     /// # Errors
     /// A lab of that name is up, a name is taken, permission is missing, or a setting is rejected.
     pub fn create(topology: &Topology, lab: &LabName, site: &Site) -> Result<Self, GroundError> {
-        let folder = Folder::claim(&site.run_dir, lab)?;
+        let folder = LabFolder::claim(&site.run_dir, lab)?;
         if kernel::stands(folder.path()) {
             return Err(GroundError::Running(lab.clone()));
         }
         undo::clear(&folder)?;
-        let mut journal = Journal::create(folder.path())?;
+        let mut journal = LabJournal::create(folder.path())?;
         match Built::make(topology, lab, site, &mut |entry| journal.note(entry)) {
             Ok(Built { hosts, taps, notes }) => Ok(Self { hosts, taps, notes: notes.0, folder }),
             Err(error) => {
@@ -103,7 +103,7 @@ impl LabResources {
 struct Built {
     hosts: Vec<HostGround>,
     taps: Vec<HostTap>,
-    notes: Notes,
+    notes: UserNotes,
 }
 
 impl Built {
@@ -111,7 +111,7 @@ impl Built {
         topology: &Topology,
         lab: &LabName,
         site: &Site,
-        record: &mut Record<'_>,
+        record: &mut JournalWriter<'_>,
     ) -> Result<Self, GroundError> {
         let token = open_journal(lab, record)?;
         let mut built = Self::default();
@@ -135,12 +135,12 @@ impl Built {
 }
 
 /// Starts a journal; returns the token that identifies the lab's namespaces.
-pub(super) fn open_journal(lab: &LabName, record: &mut Record<'_>) -> Result<String, GroundError> {
+pub(super) fn open_journal(lab: &LabName, record: &mut JournalWriter<'_>) -> Result<String, GroundError> {
     let boot_id = proc::sysctl(undo::BOOT_ID).unwrap_or_default();
     let pid = std::process::id();
     // Unique: no other process has this number at this time of this boot.
     let token = format!("linerate {lab} {boot_id} {pid} {}", clock::now().as_ns());
-    record(&Entry::Opening(Opening::new(boot_id, token.clone(), pid)))?;
+    record(&LabJournalEntry::Opening(LabJournalHeader::new(boot_id, token.clone(), pid)))?;
     Ok(token)
 }
 
@@ -150,7 +150,7 @@ pub(super) fn make_netns(
     node: &str,
     name: Option<&str>,
     token: &str,
-    record: &mut Record<'_>,
+    record: &mut JournalWriter<'_>,
 ) -> Result<OwnedFd, GroundError> {
     let failed = |what| GroundError::host(node, what);
     if let Some(name) = name {
@@ -158,18 +158,18 @@ pub(super) fn make_netns(
         else {
             return Err(GroundError::NameTaken { name: name.to_owned() });
         };
-        record(&Entry::Name { name: name.to_owned() })?;
+        record(&LabJournalEntry::Name { name: name.to_owned() })?;
     }
     let netns = netns::create().map_err(failed("creating its namespace"))?;
     with_netns_fd(&netns, || mark(node, token)).map_err(failed("entering its namespace"))??;
     let NetnsId { device, inode } = NetnsId::of(&netns).map_err(failed("checking its namespace"))?;
-    record(&Entry::Namespace { name: name.map(str::to_owned), device, inode })?;
+    record(&LabJournalEntry::Namespace { name: name.map(str::to_owned), device, inode })?;
     if let Some(name) = name
         && let Err(error) = netns::pin(&netns, name)
     {
         // Another process has taken the name since the check.
         if error.source.kind() == std::io::ErrorKind::AlreadyExists {
-            record(&Entry::NotOurs { name: name.to_owned() })?;
+            record(&LabJournalEntry::NotOurs { name: name.to_owned() })?;
             return Err(GroundError::NameTaken { name: name.to_owned() });
         }
         return Err(failed("naming its namespace")(error));

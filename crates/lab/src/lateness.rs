@@ -12,12 +12,12 @@ const DIGITS: u8 = 2;
 /// # Units
 /// nanoseconds
 #[derive(Debug, Default)]
-pub(super) struct Lateness {
+pub(super) struct LatenessHistogram {
     /// Absent until the first frame; its bounds are constants that `hdrhistogram` accepts.
     seen: Option<Histogram<u64>>,
 }
 
-impl Lateness {
+impl LatenessHistogram {
     pub(super) fn add(&mut self, late_ns: u64) {
         if self.seen.is_none() {
             self.seen = Histogram::new_with_bounds(1, MAX_LATENESS_NS, DIGITS).ok();
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_right_to_a_hundredth() {
-        let mut lateness = Lateness::default();
+        let mut lateness = LatenessHistogram::default();
         assert_eq!((lateness.quantile(0.99), lateness.worst()), (0, 0));
         for late in 1..=1000 {
             lateness.add(late * 1000);

@@ -14,14 +14,14 @@ use linerate_units::Timestamp;
 
 use crate::coalescing::Rest;
 use crate::control_protocol::KeepingUp;
-use crate::history::{History, Reading};
-use crate::lateness::Lateness;
+use crate::history::{CounterSample, History};
+use crate::lateness::LatenessHistogram;
 use crate::spin_budget::SpinBudget;
 use linerate_emu::fabric::{AttachmentPoint, Fabric, PacketAccounting, PortCounts};
 use linerate_emu::frame::Frame;
 use linerate_emu::link_direction::LinkDirection;
 use linerate_emu::packet_batch::PacketBatch;
-use linerate_emu::topology::Link;
+use linerate_emu::topology::TopologyLink;
 
 /// How often the counters are read.
 const TICK_NS: u64 = 100_000_000;
@@ -40,18 +40,18 @@ const MAX_SPARE_BUFFERS: usize = 64;
 
 /// Orders of the control thread to the switch.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum SwitchOrder {
     /// Change one direction of a link.
-    Set { link: Box<Link>, number: usize, side: usize, direction: Box<LinkDirection> },
+    Set { link: Box<TopologyLink>, number: usize, side: usize, direction: Box<LinkDirection> },
     /// Report the status.
-    Report(Sender<Report>),
+    Report(Sender<SwitchReport>),
     /// End.
     Stop,
 }
 
 /// The status of the switch.
 #[derive(Debug)]
-pub(super) struct Report {
+pub(super) struct SwitchReport {
     pub(super) ports: Vec<PortCounts>,
     pub(super) packet_accounting: PacketAccounting,
     pub(super) keeping_up: KeepingUp,
@@ -70,7 +70,7 @@ pub(super) struct SwitchLoop {
     pub(super) fabric: Fabric<Frame>,
     pub(super) taps: Vec<(AttachmentPoint, Tap)>,
     pub(super) epoch: Mono,
-    pub(super) orders: Receiver<Order>,
+    pub(super) orders: Receiver<SwitchOrder>,
     pub(super) waker: Arc<EventFd>,
     pub(super) history: Arc<Mutex<History>>,
     /// The kernel's counters of frames that it could not deliver to the switch.
@@ -80,7 +80,7 @@ pub(super) struct SwitchLoop {
     /// The time up to which everything has been executed.
     reached: Timestamp,
     spare: Vec<Vec<u8>>,
-    lateness: Lateness,
+    lateness: LatenessHistogram,
     spin_budget: SpinBudget,
     rest: Rest,
     next_look: Mono,
@@ -94,7 +94,7 @@ impl SwitchLoop {
         fabric: Fabric<Frame>,
         taps: Vec<(AttachmentPoint, Tap)>,
         epoch: Mono,
-        orders: Receiver<Order>,
+        orders: Receiver<SwitchOrder>,
         waker: Arc<EventFd>,
         history: Arc<Mutex<History>>,
         gauges: Vec<Gauge>,
@@ -113,7 +113,7 @@ impl SwitchLoop {
             tap_of,
             reached: Timestamp::START,
             spare: Vec::new(),
-            lateness: Lateness::default(),
+            lateness: LatenessHistogram::default(),
             spin_budget: SpinBudget::new(clock::now()),
             rest: Rest::new(clock::now()),
             next_look: Mono(0),
@@ -279,7 +279,7 @@ impl SwitchLoop {
             self.counts.overrun = self.gauges.iter().map(drops).sum();
         }
         self.readings += 1;
-        let reading = Reading {
+        let reading = CounterSample {
             at_ns: self.epoch.as_ns() + at.as_ns(),
             ports: self.fabric.ports(at),
             frames: self.counts.frames,
@@ -302,12 +302,12 @@ impl SwitchLoop {
         let _ = self.waker.clear();
         while let Ok(order) = self.orders.try_recv() {
             match order {
-                Order::Stop => return true,
-                Order::Set { link, number, side, direction } => {
+                SwitchOrder::Stop => return true,
+                SwitchOrder::Set { link, number, side, direction } => {
                     self.catch_up();
                     self.fabric.set_direction(self.reached, &link, number, side, &direction);
                 }
-                Order::Report(to) => {
+                SwitchOrder::Report(to) => {
                     self.catch_up();
                     let now = self.reached;
                     // The receiver is gone: nothing is lost.
@@ -318,13 +318,17 @@ impl SwitchLoop {
         false
     }
 
-    fn report(&mut self, now: Timestamp) -> Report {
+    fn report(&mut self, now: Timestamp) -> SwitchReport {
         let keeping_up = KeepingUp {
             late_p50_ns: self.lateness.quantile(0.5),
             late_p99_ns: self.lateness.quantile(0.99),
             late_max_ns: self.lateness.worst(),
             ..self.counts
         };
-        Report { ports: self.fabric.ports(now), packet_accounting: self.fabric.accounting(), keeping_up }
+        SwitchReport {
+            ports: self.fabric.ports(now),
+            packet_accounting: self.fabric.accounting(),
+            keeping_up,
+        }
     }
 }

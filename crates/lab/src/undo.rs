@@ -12,8 +12,8 @@ use std::time::Duration;
 use linerate_sock::netns::{self, Named, NetnsId, with_netns_fd};
 use linerate_sock::{SockError, iface, proc, process};
 
-use crate::folder::{Folder, folder_of, labs};
-use crate::journal::{self, Entry, Opening};
+use crate::folder::{LabFolder, folder_of, labs};
+use crate::journal::{self, LabJournalEntry, LabJournalHeader};
 use crate::{GroundError, LabName, kernel};
 
 /// A random number of each boot.
@@ -56,14 +56,14 @@ pub fn sweep(run_dir: &Path) -> Result<Vec<Swept>, GroundError> {
 /// # Errors
 /// Its switch runs, or something cannot be removed; the journal is then kept.
 pub fn undo(run_dir: &Path, lab: &LabName) -> Result<Option<Vec<String>>, GroundError> {
-    let Some(folder) = Folder::take(run_dir, lab)? else { return Ok(None) };
+    let Some(folder) = LabFolder::take(run_dir, lab)? else { return Ok(None) };
     let left = clear(&folder)?;
     folder.remove()?;
     Ok(Some(left))
 }
 
 /// Removes everything that the journal in a folder names, then the journal. Returns what was left in place.
-pub(super) fn clear(folder: &Folder) -> Result<Vec<String>, GroundError> {
+pub(super) fn clear(folder: &LabFolder) -> Result<Vec<String>, GroundError> {
     let found = journal::read(folder.path())?;
     let mut clearing = Clearing { lab: folder.lab(), left: Vec::new(), failed: None };
     if let Some(opening) =
@@ -87,18 +87,22 @@ struct Clearing<'a> {
 impl Clearing<'_> {
     /// First ends the programs of all namespaces, concurrently; then removes the resources in reverse order of
     /// creation.
-    fn all(&mut self, opening: &Opening, entries: &[Entry]) {
+    fn all(&mut self, opening: &LabJournalHeader, entries: &[LabJournalEntry]) {
         self.end_programs(entries, &opening.token);
         let withdrawn: BTreeSet<&str> = entries
             .iter()
-            .filter_map(|entry| if let Entry::NotOurs { name } = entry { Some(name.as_str()) } else { None })
+            .filter_map(|entry| {
+                if let LabJournalEntry::NotOurs { name } = entry { Some(name.as_str()) } else { None }
+            })
             .collect();
         for entry in entries.iter().rev() {
             match entry {
-                Entry::Opening(_) | Entry::NotOurs { .. } | Entry::Namespace { .. } => {}
-                Entry::Sysctl { name, before, ours } => self.restore(name, before, ours),
-                Entry::Name { name } if withdrawn.contains(name.as_str()) => {}
-                Entry::Name { name } => self.free_name(name, &opening.token),
+                LabJournalEntry::Opening(_)
+                | LabJournalEntry::NotOurs { .. }
+                | LabJournalEntry::Namespace { .. } => {}
+                LabJournalEntry::Sysctl { name, before, ours } => self.restore(name, before, ours),
+                LabJournalEntry::Name { name } if withdrawn.contains(name.as_str()) => {}
+                LabJournalEntry::Name { name } => self.free_name(name, &opening.token),
             }
         }
     }
@@ -119,10 +123,10 @@ impl Clearing<'_> {
         }
     }
 
-    fn end_programs(&mut self, entries: &[Entry], token: &str) {
+    fn end_programs(&mut self, entries: &[LabJournalEntry], token: &str) {
         let mut open = BTreeMap::new();
         for entry in entries {
-            let Entry::Namespace { name, device, inode } = entry else { continue };
+            let LabJournalEntry::Namespace { name, device, inode } = entry else { continue };
             let id = NetnsId { device: *device, inode: *inode };
             // While the namespace is open here, its inode number cannot be reused.
             let fd = name.as_deref().and_then(|name| ours(name, token));

@@ -15,7 +15,7 @@ use crate::stage::lag::Lag;
 use crate::stage::loss::Losses;
 use crate::stage::policer::Policer;
 use crate::stage::reorder::Overtake;
-use crate::topology::Link;
+use crate::topology::TopologyLink;
 
 /// One direction of a link.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(super) struct DirectedLink<T> {
 }
 
 impl<T: PacketBatch> DirectedLink<T> {
-    pub(super) fn new(name: String, link: &Link, direction: LinkDirection, seed: u64) -> Self {
+    pub(super) fn new(name: String, link: &TopologyLink, direction: LinkDirection, seed: u64) -> Self {
         let framing = direction.framing;
         // Every random stage has its own generator, so that a change to one leaves the others unaffected.
         let seeded = |stage: u64| seed.rotate_left(17) ^ stage;

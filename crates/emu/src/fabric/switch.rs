@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::topology::{SharedBuffer, Sharing};
+use crate::topology::{BufferSharing, SharedBuffer};
 
 /// Size of the forwarding table; when it is full, frames to unknown addresses are flooded.
 const MAX_ADDRESSES: usize = 4096;
@@ -53,8 +53,8 @@ pub(super) fn limit(shared: &SharedBuffer, ports: usize, own: u64, all: u64) -> 
     let capacity = shared.capacity.get();
     let free = capacity.saturating_sub(all);
     match shared.policy {
-        Sharing::Static => (capacity / ports.max(1) as u64).min(own + free),
-        Sharing::Dynamic { alpha } => {
+        BufferSharing::Static => (capacity / ports.max(1) as u64).min(own + free),
+        BufferSharing::Dynamic { alpha } => {
             let fits = (alpha * free as f64 - own as f64) / (1.0 + alpha);
             own + (fits.max(0.0) as u64).min(free)
         }
@@ -67,7 +67,7 @@ mod tests {
     use linerate_units::Bytes;
 
     fn dynamic(alpha: f64) -> SharedBuffer {
-        SharedBuffer { capacity: Bytes::new(1_000_000), policy: Sharing::Dynamic { alpha } }
+        SharedBuffer { capacity: Bytes::new(1_000_000), policy: BufferSharing::Dynamic { alpha } }
     }
 
     #[test]
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_static_share_is_the_same_for_all_and_never_beyond_what_is_there() {
-        let shared = SharedBuffer { capacity: Bytes::new(1_000_000), policy: Sharing::Static };
+        let shared = SharedBuffer { capacity: Bytes::new(1_000_000), policy: BufferSharing::Static };
         assert_eq!(limit(&shared, 4, 0, 0), 250_000);
         assert_eq!(limit(&shared, 4, 100_000, 1_000_000), 100_000);
     }

@@ -8,13 +8,13 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::*;
-use crate::link_direction::{Bucket, GilbertElliott, Jitter, LinkDirection, Loss, Reorder};
-use crate::packet_batch::{HashFields, Sizes};
-use crate::topology::{Host, Link, SharedBuffer, Sharing, Switch as SwitchSpec, Topology};
+use crate::link_direction::{Bucket, DelayJitter, GilbertElliott, LinkDirection, Loss, Reorder};
+use crate::packet_batch::{HashFields, PacketSizes};
+use crate::topology::{BufferSharing, SharedBuffer, Topology, TopologyHost, TopologyLink, TopologySwitch};
 
 /// Numbered packets of one length, between hosts identified by the last byte of their addresses.
 #[derive(Debug, Clone, PartialEq)]
-struct Sent {
+struct SentPackets {
     numbers: Range<u64>,
     length: u32,
     spread: Span,
@@ -28,10 +28,10 @@ fn mac(host: u8) -> [u8; 6] {
     if host == ALL { [0xff; 6] } else { [2, 0, 0, 0, 0, host] }
 }
 
-impl PacketBatch for Sent {
-    fn sizes(&self) -> Sizes {
+impl PacketBatch for SentPackets {
+    fn sizes(&self) -> PacketSizes {
         let packets = (self.numbers.end - self.numbers.start) as u32;
-        Sizes { packets, each: self.length, last: self.length }
+        PacketSizes { packets, each: self.length, last: self.length }
     }
 
     fn spread(&self) -> Span {
@@ -63,7 +63,7 @@ impl PacketBatch for Sent {
     }
 }
 
-impl Ethernet for Sent {
+impl Ethernet for SentPackets {
     fn destination(&self) -> [u8; 6] {
         mac(self.to)
     }
@@ -81,8 +81,8 @@ impl Ethernet for Sent {
     }
 }
 
-fn batch(from: u8, to: u8, numbers: Range<u64>) -> Sent {
-    Sent { numbers, length: 1514, spread: Span::ZERO, from, to }
+fn batch(from: u8, to: u8, numbers: Range<u64>) -> SentPackets {
+    SentPackets { numbers, length: 1514, spread: Span::ZERO, from, to }
 }
 
 fn direction(mbps: f64) -> LinkDirection {
@@ -92,14 +92,14 @@ fn direction(mbps: f64) -> LinkDirection {
 /// Hosts 0, 1, 2 … on one switch, host `n` on link `n`.
 fn star(hosts: usize, direction: &LinkDirection, nic: bool) -> Topology {
     let name = |host: usize| format!("h{host}");
-    let host = |number: usize| Host {
+    let host = |number: usize| TopologyHost {
         name: name(number),
         v4: (Ipv4Addr::new(10, 0, 0, number as u8 + 1), 24),
         v6: (Ipv6Addr::LOCALHOST, 64),
         congestion: None,
         sysctl: std::collections::BTreeMap::new(),
     };
-    let link = |number: usize| Link {
+    let link = |number: usize| TopologyLink {
         name: name(number),
         ends: [name(number), "s".into()],
         directions: [direction.clone(), direction.clone()],
@@ -112,7 +112,7 @@ fn star(hosts: usize, direction: &LinkDirection, nic: bool) -> Topology {
         about: String::new(),
         seed: 7,
         hosts: (0..hosts).map(host).collect(),
-        switches: vec![SwitchSpec { name: "s".into(), shared: None }],
+        switches: vec![TopologySwitch { name: "s".into(), shared: None }],
         links: (0..hosts).map(link).collect(),
     }
 }
@@ -121,7 +121,7 @@ const ROUTER: Router =
     Router { mac: [2, 0, 0, 0, 0, 0xfe], v4: Ipv4Addr::LOCALHOST, v6: Ipv6Addr::LOCALHOST };
 
 /// A network whose switch has learned every address.
-fn network(topology: &Topology) -> Fabric<Sent> {
+fn network(topology: &Topology) -> Fabric<SentPackets> {
     let mut fabric = Fabric::new(topology, ROUTER);
     let hosts = topology.hosts.len();
     for host in 0..hosts {
@@ -141,7 +141,7 @@ fn attachment(host: usize) -> AttachmentPoint {
 }
 
 /// Everything that arrives until `end`, and when; the fabric is advanced at each of its deadlines.
-fn run(fabric: &mut Fabric<Sent>, end: Timestamp) -> Vec<Delivery<Sent>> {
+fn run(fabric: &mut Fabric<SentPackets>, end: Timestamp) -> Vec<Delivery<SentPackets>> {
     let mut all = Vec::new();
     loop {
         let now = fabric.deadline().unwrap_or(end).min(end);
@@ -252,7 +252,7 @@ fn two_disjoint_pairs_at_line_rate_meet_no_queue_and_two_into_one_do() {
 fn a_late_driver_gets_the_same_packets_at_the_same_times() {
     let rough = LinkDirection {
         delay: Span::from_ms(3),
-        jitter: Jitter { most: Span::from_ms(1), may_overtake: true },
+        jitter: DelayJitter { most: Span::from_ms(1), may_overtake: true },
         loss: Loss::Random(Ratio::new(0.01).unwrap()),
         duplicate: Ratio::new(0.01).unwrap(),
         reorder: Reorder { probability: Ratio::new(0.02).unwrap(), by: Span::from_ms(2) },
@@ -297,7 +297,7 @@ fn ten_million_packets_are_all_accounted_for() {
         police: Some(Bucket { rate: Bitrate::from_bps(900e6).unwrap(), burst: Bytes::new(100_000) }),
         shape: Some(Bucket { rate: Bitrate::from_bps(800e6).unwrap(), burst: Bytes::new(200_000) }),
         delay: Span::from_ms(5),
-        jitter: Jitter { most: Span::from_ms(1), may_overtake: false },
+        jitter: DelayJitter { most: Span::from_ms(1), may_overtake: false },
         loss: Loss::Burst(GilbertElliott {
             to_bad: Ratio::new(1e-4).unwrap(),
             to_good: Ratio::new(0.1).unwrap(),
@@ -310,7 +310,7 @@ fn ten_million_packets_are_all_accounted_for() {
     };
     let mut topology = star(4, &rough, true);
     topology.switches[0].shared =
-        Some(SharedBuffer { capacity: Bytes::new(3 << 20), policy: Sharing::Dynamic { alpha: 1.0 } });
+        Some(SharedBuffer { capacity: Bytes::new(3 << 20), policy: BufferSharing::Dynamic { alpha: 1.0 } });
     let mut fabric = network(&topology);
     let mut rng = StdRng::seed_from_u64(11);
     let (mut now, mut sent, mut got) = (START, fabric.accounting().entered, fabric.accounting().delivered);
@@ -411,7 +411,7 @@ fn each_flow_of_a_lag_keeps_its_member_and_members_add_up() {
     let mut fabric = network(&topology);
     for number in 0..100 {
         fabric.input(at(START), attachment(0), batch(0, 1, number..number + 1));
-        fabric.input(at(START), attachment(0), Sent { from: 9, ..batch(9, 1, number..number + 1) });
+        fabric.input(at(START), attachment(0), SentPackets { from: 9, ..batch(9, 1, number..number + 1) });
     }
     let got = run(&mut fabric, at(START + SECOND));
     assert_eq!(got.len(), 200);

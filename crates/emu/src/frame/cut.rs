@@ -2,9 +2,9 @@
 
 use super::FrameError;
 use super::checksum::{read_u16, replace, set_word};
-use super::ip::{Fragment, Ip, TCP, UDP, Version};
+use super::ip::{Fragment, Ip, PacketIpVersion, TCP, UDP};
 use super::vnet::{self, Partial, Segmentation, Vnet};
-use crate::packet_batch::Sizes;
+use crate::packet_batch::PacketSizes;
 
 /// Offsets in a TCP header (RFC 9293 §3.1, RFC 3168 §6.1).
 mod tcp {
@@ -39,7 +39,7 @@ pub(super) struct Cut {
 
 /// A part of a GSO frame, counted in packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct FramePiece {
     pub(super) before: u32,
     pub(super) packets: u32,
     pub(super) after: u32,
@@ -61,8 +61,8 @@ impl Cut {
             );
         };
         let fits = match segmentation {
-            Segmentation::Tcp4 => (ip.version, ip.protocol) == (Version::V4, TCP),
-            Segmentation::Tcp6 => (ip.version, ip.protocol) == (Version::V6, TCP),
+            Segmentation::Tcp4 => (ip.version, ip.protocol) == (PacketIpVersion::V4, TCP),
+            Segmentation::Tcp6 => (ip.version, ip.protocol) == (PacketIpVersion::V6, TCP),
             Segmentation::Udp => ip.protocol == UDP,
         };
         if !fits || ip.fragment != Fragment::Whole {
@@ -89,14 +89,14 @@ impl Cut {
     }
 
     /// Sizes of the packets in a frame of `length` bytes.
-    pub(super) const fn sizes(&self, length: usize) -> Sizes {
+    pub(super) const fn sizes(&self, length: usize) -> PacketSizes {
         let payload = length - self.headers;
         if payload <= self.payload {
-            return Sizes::single(length as u32);
+            return PacketSizes::single(length as u32);
         }
         let packets = payload.div_ceil(self.payload);
         let last = payload - (packets - 1) * self.payload;
-        Sizes {
+        PacketSizes {
             packets: packets as u32,
             each: (self.headers + self.payload) as u32,
             last: (self.headers + last) as u32,
@@ -114,7 +114,7 @@ impl Cut {
     /// # Source
     /// RFC 9293 §3.1 for the sequence number; RFC 3168 §6.1.2 for CWR, which applies to one packet. FIN and PSH
     /// apply to the last byte.
-    pub(super) fn fix_headers(&self, buffer: &mut [u8], ip: &Ip, piece: Piece) -> Ip {
+    pub(super) fn fix_headers(&self, buffer: &mut [u8], ip: &Ip, piece: FramePiece) -> Ip {
         let (vnet, frame) = buffer.split_at_mut(vnet::LENGTH);
         // A hint larger than the frame would be rejected.
         vnet::set_header_length(vnet, self.headers as u16);
@@ -141,7 +141,7 @@ impl Cut {
         Ip { length: frame.len() - ip.at, ..*ip }
     }
 
-    fn fix_tcp_header(&self, transport: &mut [u8], piece: Piece) {
+    fn fix_tcp_header(&self, transport: &mut [u8], piece: FramePiece) {
         let (high, low) = (read_u16(transport, tcp::SEQUENCE), read_u16(transport, tcp::SEQUENCE + 2));
         let skipped = piece.before.wrapping_mul(self.payload as u32);
         let sequence = (u32::from(high) << 16 | u32::from(low)).wrapping_add(skipped);

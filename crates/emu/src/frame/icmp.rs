@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::checksum::{read_u16, set_word, sum};
-use super::ip::{Fragment, ICMP, ICMP6, Ip, V6_HEADER, Version};
+use super::ip::{Fragment, ICMP, ICMP6, Ip, PacketIpVersion, V6_HEADER};
 
 /// Longest ICMP error with its IP header (RFC 1812 §4.3.2.3).
 const MAX_V4_ERROR_BYTES: usize = 576;
@@ -25,7 +25,7 @@ pub(super) fn may_be_told(frame: &[u8], ip: &Ip) -> bool {
     let kind = frame[..ip.end()].get(ip.payload).copied();
     let addresses = ip.addresses(frame);
     match ip.version {
-        Version::V4 => {
+        PacketIpVersion::V4 => {
             let (source, destination) = addresses.split_at(4);
             let (source, destination) = (v4(source), v4(destination));
             let is_error = ip.protocol == ICMP && matches!(kind, Some(3 | 4 | 5 | 11 | 12));
@@ -37,7 +37,7 @@ pub(super) fn may_be_told(frame: &[u8], ip: &Ip) -> bool {
                 || source.is_broadcast());
             dont_fragment && to_one && from_one && !is_error && ip.fragment != Fragment::Later
         }
-        Version::V6 => {
+        PacketIpVersion::V6 => {
             const REDIRECT: u8 = 137;
             let source = v6(&addresses[..16]);
             let is_error = ip.protocol == ICMP6 && kind.is_some_and(|kind| kind < 128 || kind == REDIRECT);
@@ -50,10 +50,15 @@ pub(super) fn may_be_told(frame: &[u8], ip: &Ip) -> bool {
 ///
 /// # Source
 /// RFC 792 "fragmentation needed and DF set" with the MTU of RFC 1191 §4; RFC 4443 §3.2
-pub(super) fn answer(packet: &[u8], version: Version, mtu: u32, router: (Ipv4Addr, Ipv6Addr)) -> Vec<u8> {
+pub(super) fn answer(
+    packet: &[u8],
+    version: PacketIpVersion,
+    mtu: u32,
+    router: (Ipv4Addr, Ipv6Addr),
+) -> Vec<u8> {
     match version {
-        Version::V4 => answer_v4(packet, mtu, router.0),
-        Version::V6 => answer_v6(packet, mtu, router.1),
+        PacketIpVersion::V4 => answer_v4(packet, mtu, router.0),
+        PacketIpVersion::V6 => answer_v6(packet, mtu, router.1),
     }
 }
 

@@ -30,7 +30,7 @@ const CE: u8 = 0b11;
 
 /// The IP version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Version {
+pub(super) enum PacketIpVersion {
     V4,
     V6,
 }
@@ -46,7 +46,7 @@ pub(super) enum Fragment {
 /// An IP packet whose lengths fit the frame. Offsets are counted from the start of the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ip {
-    pub(super) version: Version,
+    pub(super) version: PacketIpVersion,
     /// Offset of its header.
     pub(super) at: usize,
     /// Its length with header; padding of the frame may follow.
@@ -86,7 +86,7 @@ impl Ip {
         let place = read_u16(packet, 6)?;
         let fragment = fragment(place & 0x1fff, place & 0x2000 != 0);
         let protocol = *packet.get(9)?;
-        Some(Self { version: Version::V4, at, length, protocol, payload: at + header, fragment })
+        Some(Self { version: PacketIpVersion::V4, at, length, protocol, payload: at + header, fragment })
     }
 
     /// RFC 8200 §3, and the extension headers that a packet may have in transit.
@@ -110,7 +110,7 @@ impl Ip {
             (protocol, payload) = (extension[0], payload + extent);
         }
         let payload = at + payload.min(length);
-        Some(Self { version: Version::V6, at, length, protocol, payload, fragment: piece })
+        Some(Self { version: PacketIpVersion::V6, at, length, protocol, payload, fragment: piece })
     }
 
     /// Offset of the end of the packet.
@@ -121,8 +121,8 @@ impl Ip {
     /// Its source and destination address, concatenated.
     pub(super) fn addresses<'f>(&self, frame: &'f [u8]) -> &'f [u8] {
         match self.version {
-            Version::V4 => &frame[self.at + 12..self.at + 20],
-            Version::V6 => &frame[self.at + 8..self.at + V6_HEADER],
+            PacketIpVersion::V4 => &frame[self.at + 12..self.at + 20],
+            PacketIpVersion::V6 => &frame[self.at + 8..self.at + V6_HEADER],
         }
     }
 
@@ -136,14 +136,14 @@ impl Ip {
     pub(super) fn rewrite_length(&self, frame: &mut [u8]) {
         let length = frame.len() - self.at;
         match self.version {
-            Version::V4 => self.rewrite_v4(frame, 2, length as u16),
-            Version::V6 => checksum::set_word(frame, self.at + 4, (length - V6_HEADER) as u16),
+            PacketIpVersion::V4 => self.rewrite_v4(frame, 2, length as u16),
+            PacketIpVersion::V6 => checksum::set_word(frame, self.at + 4, (length - V6_HEADER) as u16),
         }
     }
 
     /// Advances the identification by `packets`; IPv6 has none.
     pub(super) fn advance_identification(&self, frame: &mut [u8], packets: u32) {
-        if self.version == Version::V4 {
+        if self.version == PacketIpVersion::V4 {
             let identification = checksum::read_u16(frame, self.at + 4).wrapping_add(packets as u16);
             self.rewrite_v4(frame, 4, identification);
         }
@@ -156,7 +156,7 @@ impl Ip {
 
     /// The traffic class of IPv6 starts four bits earlier than the type of service of IPv4.
     fn ecn_shift(&self) -> u32 {
-        if self.version == Version::V4 { 0 } else { 4 }
+        if self.version == PacketIpVersion::V4 { 0 } else { 4 }
     }
 
     /// Marks it with congestion experienced (RFC 3168 §5); false if its transport is not ECN-capable.
@@ -166,8 +166,8 @@ impl Ip {
         }
         let marked = checksum::read_u16(frame, self.at) | u16::from(CE) << self.ecn_shift();
         match self.version {
-            Version::V4 => self.rewrite_v4(frame, 0, marked),
-            Version::V6 => checksum::set_word(frame, self.at, marked),
+            PacketIpVersion::V4 => self.rewrite_v4(frame, 0, marked),
+            PacketIpVersion::V6 => checksum::set_word(frame, self.at, marked),
         }
         true
     }

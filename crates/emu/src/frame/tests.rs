@@ -13,12 +13,12 @@ use linerate_units::{Span, Timestamp};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use self::flow::{CLIENT_MAC, Flow, SERVER_MAC};
+use self::flow::{CLIENT_MAC, OffloadedFrame, SERVER_MAC};
 use self::segment::segment;
 use super::{Frame, FrameError};
-use crate::packet_batch::{HashFields, PacketBatch, Sizes};
+use crate::packet_batch::{HashFields, PacketBatch, PacketSizes};
 
-fn parsed(flow: &Flow) -> Frame {
+fn parsed(flow: &OffloadedFrame) -> Frame {
     Frame::parse(flow.buffer()).unwrap()
 }
 
@@ -52,7 +52,7 @@ proptest! {
     #![proptest_config(settings())]
 
     #[test]
-    fn a_cut_frame_gives_the_packets_of_the_whole(flow in Flow::any(), cuts in cuts()) {
+    fn a_cut_frame_gives_the_packets_of_the_whole(flow in OffloadedFrame::any(), cuts in cuts()) {
         let whole = segment(&flow.buffer());
         let pieces = cut_at(parsed(&flow), &cuts);
         prop_assert_eq!(segments(&pieces), whole);
@@ -62,7 +62,7 @@ proptest! {
     }
 
     #[test]
-    fn sizes_are_those_of_the_packets(flow in Flow::any(), cuts in cuts()) {
+    fn sizes_are_those_of_the_packets(flow in OffloadedFrame::any(), cuts in cuts()) {
         let whole = parsed(&flow);
         prop_assert_eq!(whole.packets(), flow.packets());
         for piece in cut_at(whole, &cuts) {
@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn marked_as_a_whole_is_marked_in_each_packet(flow in Flow::any(), cuts in cuts()) {
+    fn marked_as_a_whole_is_marked_in_each_packet(flow in OffloadedFrame::any(), cuts in cuts()) {
         let (mut whole, can) = (parsed(&flow), flow.ecn != 0);
         let mut pieces = cut_at(parsed(&flow), &cuts);
         prop_assert_eq!(whole.mark(), can);
@@ -84,7 +84,7 @@ proptest! {
             prop_assert_eq!(piece.mark(), can);
         }
         // Congestion experienced is 3 (RFC 3168 §5).
-        let marked = segment(&Flow { ecn: if can { 3 } else { 0 }, ..flow }.buffer());
+        let marked = segment(&OffloadedFrame { ecn: if can { 3 } else { 0 }, ..flow }.buffer());
         prop_assert_eq!(segment(whole.bytes()), marked.clone());
         prop_assert_eq!(segments(&pieces), marked);
     }
@@ -93,19 +93,25 @@ proptest! {
 #[test]
 fn a_super_frame_counts_as_its_packets() {
     // 1448 bytes of payload, 32 of TCP with timestamps, 20 of IPv4 and 14 of Ethernet.
-    let frame = parsed(&Flow::default());
-    assert_eq!(frame.sizes(), Sizes { packets: 44, each: 1514, last: 67 });
+    let frame = parsed(&OffloadedFrame::default());
+    assert_eq!(frame.sizes(), PacketSizes { packets: 44, each: 1514, last: 67 });
     assert_eq!((frame.ip_packet_len(), frame.source(), frame.destination()), (1500, CLIENT_MAC, SERVER_MAC));
     // A datagram of 1472 bytes, 8 of UDP, 40 of IPv6.
-    let datagrams = Flow { v6: true, udp: true, gso_size: 1472, payload: 3 * 1472, ..Flow::default() };
-    assert_eq!(parsed(&datagrams).sizes(), Sizes { packets: 3, each: 1534, last: 1534 });
+    let datagrams = OffloadedFrame {
+        v6: true,
+        udp: true,
+        gso_size: 1472,
+        payload: 3 * 1472,
+        ..OffloadedFrame::default()
+    };
+    assert_eq!(parsed(&datagrams).sizes(), PacketSizes { packets: 3, each: 1534, last: 1534 });
 }
 
 #[test]
 fn what_is_made_of_a_frame_entered_with_it() {
     let at = Timestamp::from_ns(7_000);
-    let mut front = parsed(&Flow::default()).entering(at);
-    assert_eq!(parsed(&Flow::default()).entered(), Timestamp::START);
+    let mut front = parsed(&OffloadedFrame::default()).entering(at);
+    assert_eq!(parsed(&OffloadedFrame::default()).entered(), Timestamp::START);
     let answer = front.too_big(1400, [2; 6], ([10, 0, 0, 1].into(), Ipv6Addr::LOCALHOST)).unwrap();
     let rest = front.split_off(3);
     assert_eq!([&front, &rest, &rest.duplicate(), &answer].map(Frame::entered), [at; 4]);
@@ -114,9 +120,9 @@ fn what_is_made_of_a_frame_entered_with_it() {
 #[test]
 fn a_super_frame_of_one_packet_is_a_packet() {
     for udp in [false, true] {
-        let flow = Flow { udp, gso_size: 1448, payload: 1448, ..Flow::default() };
+        let flow = OffloadedFrame { udp, gso_size: 1448, payload: 1448, ..OffloadedFrame::default() };
         let frame = parsed(&flow);
-        assert_eq!(frame.sizes(), Sizes::single(if udp { 1490 } else { 1514 }));
+        assert_eq!(frame.sizes(), PacketSizes::single(if udp { 1490 } else { 1514 }));
         assert_eq!((frame.bytes()[1], &frame.bytes()[4..6]), (0, &[0, 0][..]), "no segmentation");
         assert_eq!(segment(frame.bytes()), segment(&flow.buffer()));
     }
@@ -124,7 +130,12 @@ fn a_super_frame_of_one_packet_is_a_packet() {
 
 #[test]
 fn headers_of_a_piece_are_those_of_its_packets() {
-    let flow = Flow { identification: 0xffff, sequence: u32::MAX - 1000, flags: 0x99, ..Flow::default() };
+    let flow = OffloadedFrame {
+        identification: 0xffff,
+        sequence: u32::MAX - 1000,
+        flags: 0x99,
+        ..OffloadedFrame::default()
+    };
     let mut front = parsed(&flow);
     assert_eq!(front.bytes()[1], 0x81, "TCP over IPv4 whose first packet says CWR");
     let mut rest = front.split_off(2);
@@ -154,7 +165,7 @@ fn headers_of_a_piece_are_those_of_its_packets() {
 
 #[test]
 fn a_piece_has_the_spread_of_its_gaps() {
-    let mut front = parsed(&Flow { payload: 5 * 1448, ..Flow::default() });
+    let mut front = parsed(&OffloadedFrame { payload: 5 * 1448, ..OffloadedFrame::default() });
     front.set_spread(Span::from_ns(4000));
     let rest = front.split_off(2);
     // Five packets a microsecond apart: two have one gap, three have two.
@@ -163,7 +174,7 @@ fn a_piece_has_the_spread_of_its_gaps() {
 
 #[test]
 fn the_front_keeps_its_memory() {
-    let mut front = parsed(&Flow::default());
+    let mut front = parsed(&OffloadedFrame::default());
     let memory = front.bytes().as_ptr();
     front.split_off(10);
     let buffer = front.into_buffer();
@@ -172,7 +183,7 @@ fn the_front_keeps_its_memory() {
 
 #[test]
 fn a_copy_is_the_same_frame() {
-    let frame = parsed(&Flow::default());
+    let frame = parsed(&OffloadedFrame::default());
     assert_eq!(frame.duplicate(), frame);
 }
 
@@ -180,7 +191,10 @@ const ALL: HashFields = HashFields { mac: true, ip: true, ports: true };
 
 #[test]
 fn packets_of_one_flow_hash_alike_however_they_are_cut() {
-    for flow in [Flow::default(), Flow { v6: true, udp: true, extended: true, tags: 1, ..Flow::default() }] {
+    for flow in [
+        OffloadedFrame::default(),
+        OffloadedFrame { v6: true, udp: true, extended: true, tags: 1, ..OffloadedFrame::default() },
+    ] {
         let mut front = parsed(&flow);
         let hash = front.flow_hash(ALL, 7);
         let rest = front.split_off(3);
@@ -192,7 +206,7 @@ fn packets_of_one_flow_hash_alike_however_they_are_cut() {
 #[test]
 fn only_the_chosen_fields_count() {
     let at = |change: usize, fields: HashFields| {
-        let mut buffer = Flow { payload: 9, ..Flow::default() }.buffer();
+        let mut buffer = OffloadedFrame { payload: 9, ..OffloadedFrame::default() }.buffer();
         buffer[1] = 0;
         buffer[change] ^= 1;
         Frame::parse(buffer).unwrap().flow_hash(fields, 1)
@@ -216,7 +230,7 @@ fn only_the_chosen_fields_count() {
 
 #[test]
 fn the_two_directions_of_a_flow_choose_for_themselves() {
-    let mut buffer = Flow { payload: 9, ..Flow::default() }.buffer();
+    let mut buffer = OffloadedFrame { payload: 9, ..OffloadedFrame::default() }.buffer();
     let there = Frame::parse(buffer.clone()).unwrap();
     let addresses: Vec<u8> = [&buffer[12 + 30..12 + 34], &buffer[12 + 26..12 + 30]].concat();
     buffer[12 + 26..12 + 34].copy_from_slice(&addresses);
@@ -230,7 +244,7 @@ fn flows_that_differ_in_a_port_spread_evenly() {
     let members = 4;
     let mut counts = [0_i32; 4];
     for source_port in 10_000..14_000 {
-        let frame = parsed(&Flow { source_port, payload: 9, ..Flow::default() });
+        let frame = parsed(&OffloadedFrame { source_port, payload: 9, ..OffloadedFrame::default() });
         counts[(frame.flow_hash(ALL, 3) % members) as usize] += 1;
     }
     // 1000 each are expected, with a standard deviation of sqrt(4000 * 1/4 * 3/4) = 27.4.
@@ -239,7 +253,7 @@ fn flows_that_differ_in_a_port_spread_evenly() {
 
 #[test]
 fn what_cannot_be_cut_is_refused() {
-    let flow = Flow::default();
+    let flow = OffloadedFrame::default();
     let with = |changes: &[(usize, u8)]| {
         let mut buffer = flow.buffer();
         for &(at, value) in changes {
@@ -259,7 +273,7 @@ fn what_cannot_be_cut_is_refused() {
     assert!(refused(&[(24, 0x08), (25, 0x06)]), "ARP");
     assert!(refused(&[(28, 1)]), "an IP packet that ends before the frame");
     assert!(refused(&[(32, 0x20)]), "a fragment");
-    let udp = Flow { udp: true, ..flow.clone() };
+    let udp = OffloadedFrame { udp: true, ..flow.clone() };
     let mut buffer = udp.buffer();
     buffer[12 + 14 + 20 + 4] ^= 1;
     assert!(matches!(Frame::parse(buffer), Err(FrameError::NotCuttable { .. })), "another length in UDP");

@@ -3,9 +3,9 @@
 use linerate_units::{Span, Timestamp};
 
 use crate::link_direction::CoDelSettings;
-use crate::packet_batch::{Framing, PacketBatch, Sizes};
-use crate::stage::cut::Arrivals;
-use crate::stage::store::Store;
+use crate::packet_batch::{Framing, PacketBatch, PacketSizes};
+use crate::stage::cut::PacketArrivals;
+use crate::stage::store::BatchStore;
 
 /// The state of CoDel. Decisions are pure state changes, so a copy can be used to predict them.
 ///
@@ -120,12 +120,12 @@ impl CoDel {
 /// Takes the next batch for the line; its first packet starts at `start`.
 pub(super) fn take<T: PacketBatch>(
     codel: &mut CoDel,
-    store: &mut Store<T>,
+    store: &mut BatchStore<T>,
     start: Timestamp,
     packet_time: impl Fn(u32) -> Span,
 ) -> Option<T> {
     let settings = codel.settings;
-    let above = |store: &Store<T>| {
+    let above = |store: &BatchStore<T>| {
         Outlook::of(store, start, &packet_time).is_some_and(|next| next.above(settings, 0))
     };
     let mut struck = codel.should_drop(start, above(store));
@@ -148,8 +148,8 @@ pub(super) fn take<T: PacketBatch>(
 struct Outlook {
     start: Timestamp,
     packet_time: Span,
-    arrivals: Arrivals,
-    sizes: Sizes,
+    arrivals: PacketArrivals,
+    sizes: PacketSizes,
     framing: Framing,
     /// Bytes waiting, the batch included.
     held: u64,
@@ -159,7 +159,7 @@ struct Outlook {
 
 impl Outlook {
     fn of<T: PacketBatch>(
-        store: &Store<T>,
+        store: &BatchStore<T>,
         start: Timestamp,
         packet_time: impl Fn(u32) -> Span,
     ) -> Option<Self> {
@@ -168,7 +168,7 @@ impl Outlook {
         Some(Self {
             start,
             packet_time: packet_time(sizes.each),
-            arrivals: Arrivals::of(batch, arrived),
+            arrivals: PacketArrivals::of(batch, arrived),
             sizes,
             framing: store.framing(),
             held: store.stats().held.bytes.get(),
@@ -232,7 +232,7 @@ impl Outlook {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link_direction::Discipline;
+    use crate::link_direction::QueueDiscipline;
     use crate::stage::laws::Numbered;
     use crate::stage::queue::{Queue, Room};
 
@@ -247,7 +247,7 @@ mod tests {
     }
 
     fn queue(ecn: bool) -> Queue<Numbered> {
-        Queue::new(Discipline::CoDel(settings(ecn)), Framing::default(), 1)
+        Queue::new(QueueDiscipline::CoDel(settings(ecn)), Framing::default(), 1)
     }
 
     /// Milliseconds at which packets are dropped or marked. One packet arrives and one leaves each millisecond,

@@ -8,13 +8,13 @@ use crate::packet_batch::PacketBatch;
 
 /// Arrival times of the packets of a batch, evenly distributed over its spread.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Arrivals {
+pub(super) struct PacketArrivals {
     first: Timestamp,
     spread: Span,
     gaps: u64,
 }
 
-impl Arrivals {
+impl PacketArrivals {
     /// Of a batch that has arrived as a whole at `last`.
     pub(super) fn of(batch: &impl PacketBatch, last: Timestamp) -> Self {
         let spread = batch.spread();
@@ -38,7 +38,7 @@ impl Arrivals {
 /// Splits a batch after its first `packets` packets (at least 1, and fewer than it has) and returns the others.
 /// Each part keeps the spacing of its packets.
 pub(super) fn split<T: PacketBatch>(batch: &mut T, packets: u32) -> T {
-    let arrivals = Arrivals::of(batch, Timestamp::START);
+    let arrivals = PacketArrivals::of(batch, Timestamp::START);
     let mut rest = batch.split_off(packets);
     batch.set_spread(arrivals.offset(packets - 1));
     rest.set_spread(arrivals.spread.saturating_sub(arrivals.offset(packets)));
@@ -80,12 +80,12 @@ mod tests {
     fn packets_arrive_evenly_and_keep_their_times_when_cut() {
         let mut batch = Numbered::new(0, 5, 1514).spread_over(Span::from_ns(400));
         let at = Timestamp::from_ns(1000);
-        let arrivals = Arrivals::of(&batch, at);
+        let arrivals = PacketArrivals::of(&batch, at);
         assert_eq!([0, 1, 4].map(|index| arrivals.at(index).as_ns()), [600, 700, 1000]);
 
         let rest = split(&mut batch, 2);
         assert_eq!((batch.spread(), rest.spread()), (Span::from_ns(100), Span::from_ns(200)));
-        assert_eq!(Arrivals::of(&rest, at).at(0).as_ns(), 800);
+        assert_eq!(PacketArrivals::of(&rest, at).at(0).as_ns(), 800);
     }
 
     #[test]

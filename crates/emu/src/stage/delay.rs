@@ -4,7 +4,7 @@ use linerate_units::{Span, Timestamp};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::link_direction::Jitter;
+use crate::link_direction::DelayJitter;
 use crate::packet_batch::{Framing, PacketBatch};
 use crate::stage::departures::Departures;
 use crate::stage::{Stage, Stats};
@@ -16,7 +16,7 @@ use crate::stage::{Stage, Stats};
 #[derive(Debug)]
 pub struct Delay<T> {
     delay: Span,
-    jitter: Jitter,
+    jitter: DelayJitter,
     rng: StdRng,
     departures: Departures<T>,
 }
@@ -24,12 +24,12 @@ pub struct Delay<T> {
 impl<T: PacketBatch> Delay<T> {
     /// A delay that deviates by at most `jitter` in either direction.
     #[must_use]
-    pub fn new(delay: Span, jitter: Jitter, framing: Framing, seed: u64) -> Self {
+    pub fn new(delay: Span, jitter: DelayJitter, framing: Framing, seed: u64) -> Self {
         Self { delay, jitter, rng: StdRng::seed_from_u64(seed), departures: Departures::new(framing) }
     }
 
     /// Changes the delay of later batches.
-    pub fn set(&mut self, delay: Span, jitter: Jitter) {
+    pub fn set(&mut self, delay: Span, jitter: DelayJitter) {
         (self.delay, self.jitter) = (delay, jitter);
     }
 
@@ -75,11 +75,11 @@ mod tests {
         Timestamp::START + Span::from_ms(ms)
     }
 
-    fn jitter(most: Span, may_overtake: bool) -> Jitter {
-        Jitter { most, may_overtake }
+    fn jitter(most: Span, may_overtake: bool) -> DelayJitter {
+        DelayJitter { most, may_overtake }
     }
 
-    fn delay(delay: Span, jitter: Jitter) -> Delay<Numbered> {
+    fn delay(delay: Span, jitter: DelayJitter) -> Delay<Numbered> {
         Delay::new(delay, jitter, Framing::default(), 1)
     }
 
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_train_arrives_whole_after_the_delay() {
-        let mut stage = delay(Span::from_ms(25), Jitter::default());
+        let mut stage = delay(Span::from_ms(25), DelayJitter::default());
         let batch = Numbered::new(0, 44, 9014).spread_over(Span::from_ms(1));
         stage.push(ms(3), batch.clone());
         assert_eq!(stage.deadline(), Some(ms(28)));
@@ -105,7 +105,7 @@ mod tests {
             (false, [(0, ms(101)), (1, ms(101)), (2, ms(112))]),
             (true, [(1, ms(12)), (0, ms(101)), (2, ms(112))]),
         ] {
-            let mut stage = delay(Span::from_ms(100), Jitter::default());
+            let mut stage = delay(Span::from_ms(100), DelayJitter::default());
             stage.push(ms(1), Numbered::new(0, 1, 100));
             stage.set(Span::from_ms(10), jitter(Span::ZERO, may_overtake));
             stage.push(ms(2), Numbered::new(1, 1, 100));
@@ -157,7 +157,7 @@ mod tests {
         #[test]
         fn a_plain_delay_keeps_the_laws(arriving in arrivals(), base in 0..3_000_000_u64) {
             let base = Span::from_ns(base);
-            check(&arriving, Laws { floor: base, ..Laws::IN_ORDER }, || delay(base, Jitter::default()))?;
+            check(&arriving, Laws { floor: base, ..Laws::IN_ORDER }, || delay(base, DelayJitter::default()))?;
         }
     }
 }

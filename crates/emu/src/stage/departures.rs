@@ -8,7 +8,7 @@ use crate::packet_batch::{Framing, PacketBatch};
 use crate::stage::{Count, Stats};
 
 /// Time of departure; among equals, the order of arrival.
-type Turn = (Timestamp, u64);
+type DepartureOrder = (Timestamp, u64);
 
 /// Batches that wait for their time of departure.
 ///
@@ -19,8 +19,8 @@ type Turn = (Timestamp, u64);
 pub(super) struct Departures<T> {
     framing: Framing,
     stats: Stats,
-    line: VecDeque<(Turn, T)>,
-    overtaking: BTreeMap<Turn, T>,
+    line: VecDeque<(DepartureOrder, T)>,
+    overtaking: BTreeMap<DepartureOrder, T>,
     scheduled: u64,
 }
 
@@ -87,7 +87,7 @@ impl<T: PacketBatch> Departures<T> {
         self.stats
     }
 
-    fn next(&self) -> Option<Turn> {
+    fn next(&self) -> Option<DepartureOrder> {
         let line = self.line.front().map(|(turn, _)| *turn);
         let overtaking = self.overtaking.first_key_value().map(|(turn, _)| *turn);
         line.into_iter().chain(overtaking).min()

@@ -7,14 +7,14 @@ use linerate_units::{Span, Timestamp};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
-use crate::packet_batch::{Framing, HashFields, PacketBatch, Sizes};
+use crate::packet_batch::{Framing, HashFields, PacketBatch, PacketSizes};
 use crate::stage::{Count, Stage};
 
 /// A batch whose packets have consecutive numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Numbered {
     first: u64,
-    sizes: Sizes,
+    sizes: PacketSizes,
     spread: Span,
     capable: bool,
     marked: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Numbered {
 impl Numbered {
     /// `packets` packets of `length` bytes, numbered from `first` on.
     pub(crate) fn new(first: u64, packets: u32, length: u32) -> Self {
-        let sizes = Sizes { packets, each: length, last: length };
+        let sizes = PacketSizes { packets, each: length, last: length };
         Self { first, sizes, spread: Span::ZERO, capable: false, marked: false, copy: false, flow: [0; 3] }
     }
 
@@ -73,7 +73,7 @@ impl Numbered {
 }
 
 impl PacketBatch for Numbered {
-    fn sizes(&self) -> Sizes {
+    fn sizes(&self) -> PacketSizes {
         self.sizes
     }
 
@@ -93,7 +93,7 @@ impl PacketBatch for Numbered {
         if rest.sizes.packets == 1 {
             rest.sizes.each = rest.sizes.last;
         }
-        self.sizes = Sizes { packets, each: self.sizes.each, last: self.sizes.each };
+        self.sizes = PacketSizes { packets, each: self.sizes.each, last: self.sizes.each };
         rest
     }
 
@@ -167,13 +167,13 @@ pub(crate) fn check<S: Stage<Numbered>>(
     laws: Laws,
     make: impl Fn() -> S,
 ) -> Result<(), TestCaseError> {
-    let exact = Driver::new(make(), arriving, laws).run(1)?;
-    let again = Driver::new(make(), arriving, laws).run(1)?;
+    let exact = LawsDriver::new(make(), arriving, laws).run(1)?;
+    let again = LawsDriver::new(make(), arriving, laws).run(1)?;
     prop_assert_eq!(&exact, &again, "same seed, same result");
     let batches =
         |left: &[(Timestamp, Numbered)]| left.iter().map(|(_, batch)| batch.clone()).collect::<Vec<_>>();
     for looks_every in [3, usize::MAX] {
-        let late = Driver::new(make(), arriving, laws).run(looks_every)?;
+        let late = LawsDriver::new(make(), arriving, laws).run(looks_every)?;
         prop_assert_eq!(batches(&exact), batches(&late), "looking before each {}. arrival", looks_every);
     }
     Ok(())
@@ -183,7 +183,7 @@ pub(crate) fn check<S: Stage<Numbered>>(
 const END: Timestamp = Timestamp::from_ns(u64::MAX);
 
 /// A driver with its own counters.
-struct Driver<'a, S> {
+struct LawsDriver<'a, S> {
     stage: S,
     arriving: &'a Arriving,
     laws: Laws,
@@ -197,7 +197,7 @@ struct Driver<'a, S> {
     left: Vec<(Timestamp, Numbered)>,
 }
 
-impl<'a, S: Stage<Numbered>> Driver<'a, S> {
+impl<'a, S: Stage<Numbered>> LawsDriver<'a, S> {
     fn new(stage: S, arriving: &'a Arriving, laws: Laws) -> Self {
         let (now, taken, given) = (Timestamp::START, Count::default(), Count::default());
         Self {
@@ -345,7 +345,7 @@ mod tests {
     use linerate_units::{Bitrate, Bytes, Ratio};
 
     use super::*;
-    use crate::link_direction::{Bucket, Jitter, Loss, Reorder};
+    use crate::link_direction::{Bucket, DelayJitter, Loss, Reorder};
     use crate::stage::delay::Delay;
     use crate::stage::duplicate::Duplicate;
     use crate::stage::loss::Losses;
@@ -359,7 +359,7 @@ mod tests {
         // Batches of 44 full-size frames per millisecond are 534 Mb/s, of which the policer passes most.
         let bucket = Bucket { rate: Bitrate::from_bps(5e8).unwrap(), burst: Bytes::new(100_000) };
         let reorder = Reorder { probability: share(0.001), by: Span::from_ms(3) };
-        let jitter = Jitter { most: Span::from_ms(2), may_overtake: true };
+        let jitter = DelayJitter { most: Span::from_ms(2), may_overtake: true };
         let mut stages: [Box<dyn Stage<Numbered>>; 5] = [
             Box::new(Policer::new(bucket, framing)),
             Box::new(Losses::new(&Loss::Random(share(0.001)), framing, 1)),

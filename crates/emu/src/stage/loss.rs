@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 
 use crate::link_direction::{GilbertElliott, Loss};
 use crate::packet_batch::{Framing, PacketBatch};
-use crate::stage::cut::{Arrivals, runs};
+use crate::stage::cut::{PacketArrivals, runs};
 use crate::stage::departures::Departures;
 use crate::stage::trials::{Trials, failures};
 use crate::stage::{Stage, Stats};
@@ -16,7 +16,7 @@ use crate::stage::{Stage, Stats};
 /// A wire that loses packets and passes the others immediately.
 #[derive(Debug)]
 pub struct Losses<T> {
-    process: Process,
+    process: LossProcess,
     rng: StdRng,
     newest: Option<Timestamp>,
     departures: Departures<T>,
@@ -27,14 +27,14 @@ impl<T: PacketBatch> Losses<T> {
     #[must_use]
     pub fn new(loss: &Loss, framing: Framing, seed: u64) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
-        let process = Process::new(loss, None, &mut rng);
+        let process = LossProcess::new(loss, None, &mut rng);
         Self { process, rng, newest: None, departures: Departures::new(framing) }
     }
 
     /// Changes what happens to later packets. Counters and states restart; a time of [`Loss::AtTimes`] that a
     /// packet has already passed has no effect.
     pub fn set(&mut self, loss: &Loss) {
-        self.process = Process::new(loss, self.newest, &mut self.rng);
+        self.process = LossProcess::new(loss, self.newest, &mut self.rng);
     }
 }
 
@@ -43,7 +43,7 @@ impl<T: PacketBatch> Stage<T> for Losses<T> {
         let Self { process, rng, newest, departures } = self;
         departures.arrived(&batch);
         *newest = (*newest).max(Some(now));
-        let arrivals = Arrivals::of(&batch, now);
+        let arrivals = PacketArrivals::of(&batch, now);
         runs(
             batch,
             |_, index, rest| process.next(&arrivals, index, rest, rng),
@@ -72,7 +72,7 @@ impl<T: PacketBatch> Stage<T> for Losses<T> {
 
 /// The process that decides which packets are lost.
 #[derive(Debug)]
-enum Process {
+enum LossProcess {
     None,
     Random(Trials),
     Burst(Burst),
@@ -85,7 +85,7 @@ enum Process {
     AtTimes(VecDeque<Timestamp>),
 }
 
-impl Process {
+impl LossProcess {
     /// The process from its start, after a packet at `newest`.
     fn new(loss: &Loss, newest: Option<Timestamp>, rng: &mut StdRng) -> Self {
         match loss {
@@ -102,7 +102,7 @@ impl Process {
     }
 
     /// Decides some of the `rest` packets from `index` on, at least one: how many, and whether they are lost.
-    fn next(&mut self, arrivals: &Arrivals, index: u32, rest: u32, rng: &mut StdRng) -> (u32, bool) {
+    fn next(&mut self, arrivals: &PacketArrivals, index: u32, rest: u32, rng: &mut StdRng) -> (u32, bool) {
         match self {
             Self::None => (rest, false),
             Self::Random(trials) => trials.next(rest, rng),
@@ -126,7 +126,12 @@ fn at_most(many: u64, rest: u32) -> u32 {
     u32::try_from(many).map_or(rest, |many| many.min(rest))
 }
 
-fn at_times(instants: &mut VecDeque<Timestamp>, arrivals: &Arrivals, index: u32, rest: u32) -> (u32, bool) {
+fn at_times(
+    instants: &mut VecDeque<Timestamp>,
+    arrivals: &PacketArrivals,
+    index: u32,
+    rest: u32,
+) -> (u32, bool) {
     let reached = |packet: &u32| instants.front().is_some_and(|at| *at <= arrivals.at(*packet));
     if !reached(&(index + rest - 1)) {
         return (rest, false);

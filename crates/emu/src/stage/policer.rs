@@ -4,7 +4,7 @@ use linerate_units::Timestamp;
 
 use crate::link_direction::Bucket;
 use crate::packet_batch::{Framing, PacketBatch};
-use crate::stage::cut::{Arrivals, runs};
+use crate::stage::cut::{PacketArrivals, runs};
 use crate::stage::departures::Departures;
 use crate::stage::{Stage, Stats};
 
@@ -15,7 +15,7 @@ use crate::stage::{Stage, Stats};
 #[derive(Debug)]
 pub struct Policer<T> {
     framing: Framing,
-    tokens: Tokens,
+    tokens: PolicerTokens,
     departures: Departures<T>,
 }
 
@@ -23,13 +23,17 @@ impl<T: PacketBatch> Policer<T> {
     /// A policer whose bucket is full.
     #[must_use]
     pub fn new(bucket: Bucket, framing: Framing) -> Self {
-        Self { framing, tokens: Tokens::full(bucket), departures: Departures::new(framing) }
+        Self { framing, tokens: PolicerTokens::full(bucket), departures: Departures::new(framing) }
     }
 
     /// Changes rate and depth from `now` on; tokens above the new depth are lost.
     pub fn set(&mut self, now: Timestamp, bucket: Bucket) {
         self.tokens.fill(now);
-        self.tokens = Tokens { level: self.tokens.level, filled: self.tokens.filled, ..Tokens::full(bucket) };
+        self.tokens = PolicerTokens {
+            level: self.tokens.level,
+            filled: self.tokens.filled,
+            ..PolicerTokens::full(bucket)
+        };
         self.tokens.fill(now);
     }
 }
@@ -38,7 +42,7 @@ impl<T: PacketBatch> Stage<T> for Policer<T> {
     fn push(&mut self, now: Timestamp, batch: T) {
         let Self { framing, tokens, departures } = self;
         departures.arrived(&batch);
-        let (sizes, arrivals) = (batch.sizes(), Arrivals::of(&batch, now));
+        let (sizes, arrivals) = (batch.sizes(), PacketArrivals::of(&batch, now));
         runs(
             batch,
             |_, index, _| (1, tokens.admit(arrivals.at(index), framing.frame(sizes.of(index)))),
@@ -71,14 +75,14 @@ const PER_BYTE: u128 = 8_000_000_000_000;
 
 /// The contents of a token bucket.
 #[derive(Debug)]
-struct Tokens {
+struct PolicerTokens {
     per_ns: u128,
     depth: u128,
     level: u128,
     filled: Timestamp,
 }
 
-impl Tokens {
+impl PolicerTokens {
     fn full(bucket: Bucket) -> Self {
         let depth = u128::from(bucket.burst.get()) * PER_BYTE;
         let per_ns = (bucket.rate.bps() * 1000.0).round() as u128;

@@ -6,11 +6,11 @@
 
 use linerate_units::{Span, Timestamp};
 
-use crate::link_direction::Discipline;
-use crate::packet_batch::{Framing, PacketBatch, Sizes};
+use crate::link_direction::QueueDiscipline;
+use crate::packet_batch::{Framing, PacketBatch, PacketSizes};
 use crate::stage::codel::{self, CoDel};
 use crate::stage::red::{self, Red};
-use crate::stage::store::Store;
+use crate::stage::store::BatchStore;
 use crate::stage::{Count, Stats};
 
 /// The buffer space available to a batch.
@@ -33,31 +33,31 @@ pub struct Head {
     /// Time from the arrival of its first packet to that of its last.
     pub spread: Span,
     /// Lengths of its packets.
-    pub sizes: Sizes,
+    pub sizes: PacketSizes,
 }
 
 /// The packets in front of a line.
 #[derive(Debug)]
 pub struct Queue<T> {
-    store: Store<T>,
-    control: Control,
+    store: BatchStore<T>,
+    control: DisciplineState,
     seed: u64,
 }
 
 /// The state of a discipline.
 #[derive(Debug)]
-enum Control {
+enum DisciplineState {
     TailDrop,
     Red(Box<Red>),
     CoDel(CoDel),
 }
 
-impl Control {
-    fn new(discipline: Discipline, seed: u64) -> Self {
+impl DisciplineState {
+    fn new(discipline: QueueDiscipline, seed: u64) -> Self {
         match discipline {
-            Discipline::TailDrop => Self::TailDrop,
-            Discipline::Red(settings) => Self::Red(Box::new(Red::new(settings, seed))),
-            Discipline::CoDel(settings) => Self::CoDel(CoDel::new(settings)),
+            QueueDiscipline::TailDrop => Self::TailDrop,
+            QueueDiscipline::Red(settings) => Self::Red(Box::new(Red::new(settings, seed))),
+            QueueDiscipline::CoDel(settings) => Self::CoDel(CoDel::new(settings)),
         }
     }
 }
@@ -65,17 +65,17 @@ impl Control {
 impl<T: PacketBatch> Queue<T> {
     /// An empty queue.
     #[must_use]
-    pub fn new(discipline: Discipline, framing: Framing, seed: u64) -> Self {
-        Self { store: Store::new(framing), control: Control::new(discipline, seed), seed }
+    pub fn new(discipline: QueueDiscipline, framing: Framing, seed: u64) -> Self {
+        Self { store: BatchStore::new(framing), control: DisciplineState::new(discipline, seed), seed }
     }
 
     /// Changes discipline and framing. Waiting packets are kept; so is the state of the discipline, if only its
     /// settings change. Waiting packets are counted as if they had arrived with the new framing.
-    pub fn reconfigure(&mut self, discipline: Discipline, framing: Framing) {
+    pub fn reconfigure(&mut self, discipline: QueueDiscipline, framing: Framing) {
         match (&mut self.control, discipline) {
-            (Control::Red(red), Discipline::Red(settings)) => red.set(settings),
-            (Control::CoDel(codel), Discipline::CoDel(settings)) => codel.set(settings),
-            (control, discipline) => *control = Control::new(discipline, self.seed),
+            (DisciplineState::Red(red), QueueDiscipline::Red(settings)) => red.set(settings),
+            (DisciplineState::CoDel(codel), QueueDiscipline::CoDel(settings)) => codel.set(settings),
+            (control, discipline) => *control = DisciplineState::new(discipline, self.seed),
         }
         self.store.reframe(framing);
     }
@@ -85,8 +85,10 @@ impl<T: PacketBatch> Queue<T> {
     pub fn offer(&mut self, now: Timestamp, batch: T, room: Room) {
         self.store.arrived(&batch);
         match &mut self.control {
-            Control::Red(red) => red::offer(red, &mut self.store, now, batch, room),
-            Control::TailDrop | Control::CoDel(_) => self.store.keep_fitting(now, batch, room.free),
+            DisciplineState::Red(red) => red::offer(red, &mut self.store, now, batch, room),
+            DisciplineState::TailDrop | DisciplineState::CoDel(_) => {
+                self.store.keep_fitting(now, batch, room.free)
+            }
         }
     }
 
@@ -107,8 +109,8 @@ impl<T: PacketBatch> Queue<T> {
     pub fn take(&mut self, start: Timestamp, packet_time: impl Fn(u32) -> Span) -> Option<T> {
         let store = &mut self.store;
         let batch = match &mut self.control {
-            Control::TailDrop => store.take_head()?,
-            Control::Red(red) => {
+            DisciplineState::TailDrop => store.take_head()?,
+            DisciplineState::Red(red) => {
                 let batch = store.take_head()?;
                 if store.head().is_none() {
                     let sizes = batch.sizes();
@@ -117,7 +119,7 @@ impl<T: PacketBatch> Queue<T> {
                 }
                 batch
             }
-            Control::CoDel(state) => codel::take(state, store, start, packet_time)?,
+            DisciplineState::CoDel(state) => codel::take(state, store, start, packet_time)?,
         };
         store.give(&batch);
         Some(batch)
@@ -146,7 +148,7 @@ mod tests {
     use super::*;
     use crate::link_direction::{CoDelSettings, RedSettings};
     use crate::stage::Stage;
-    use crate::stage::cut::{Arrivals, split};
+    use crate::stage::cut::{PacketArrivals, split};
     use crate::stage::laws::{Laws, Numbered, arrivals, check};
 
     /// A frame of 1514 bytes with its check sequence.
@@ -164,7 +166,7 @@ mod tests {
     #[test]
     fn packets_that_fit_are_kept_to_the_byte() {
         let kept = |free| {
-            let mut queue = Queue::new(Discipline::TailDrop, PLAIN, 1);
+            let mut queue = Queue::new(QueueDiscipline::TailDrop, PLAIN, 1);
             let batch = Numbered::new(0, 10, 1514).ending_with(100).spread_over(Span::from_ns(900));
             queue.offer(at(1000), batch, room(free));
             (queue.backlog().packets, queue.backlog().bytes.get(), queue.stats().dropped.packets)
@@ -183,7 +185,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_keeps_its_arrival() {
-        let mut queue = Queue::new(Discipline::TailDrop, PLAIN, 1);
+        let mut queue = Queue::new(QueueDiscipline::TailDrop, PLAIN, 1);
         queue.offer(at(1000), Numbered::new(0, 10, 1514).spread_over(Span::from_ns(900)), room(4 * FRAME));
         let head = queue.head().unwrap();
         assert_eq!(
@@ -197,12 +199,12 @@ mod tests {
 
     #[test]
     fn what_waits_stays_when_discipline_and_framing_change() {
-        let mut queue = Queue::new(Discipline::TailDrop, PLAIN, 1);
+        let mut queue = Queue::new(QueueDiscipline::TailDrop, PLAIN, 1);
         queue.offer(at(0), Numbered::new(0, 10, 1514), room(u64::MAX));
         queue.take(at(0), |_| Span::from_ns(1));
         queue.offer(at(0), Numbered::new(10, 10, 1514), room(u64::MAX));
         let settings = CoDelSettings { target: Span::from_ms(5), interval: Span::from_ms(100), ecn: false };
-        queue.reconfigure(Discipline::CoDel(settings), Framing { tags: 1 });
+        queue.reconfigure(QueueDiscipline::CoDel(settings), Framing { tags: 1 });
         assert_eq!(queue.backlog(), Count { packets: 10, bytes: Bytes::new(10 * (FRAME + 4)) });
         assert!(queue.stats().balanced());
         assert_eq!(queue.take(at(1), |_| Span::from_ns(1)).unwrap().ids(), 10..20);
@@ -210,7 +212,7 @@ mod tests {
     }
 
     /// The minimal stage with a queue: a line of constant rate after it, and a buffer.
-    struct Line {
+    struct QueueStage {
         queue: Queue<Numbered>,
         capacity: u64,
         ns_per_byte: u64,
@@ -219,15 +221,15 @@ mod tests {
         pushed: Timestamp,
         free_at: Timestamp,
         /// The batch on the line: its start, the time of each packet, and the packets.
-        sending: Option<(Timestamp, Span, Sizes)>,
+        sending: Option<(Timestamp, Span, PacketSizes)>,
         sent: VecDeque<(Timestamp, Numbered)>,
         given: Count,
         /// Number of each packet sent, when it started, and whether it was marked.
         starts: Vec<(u64, Timestamp, bool)>,
     }
 
-    impl Line {
-        fn new(discipline: Discipline, capacity: u64, ns_per_byte: u64, singly: bool) -> Self {
+    impl QueueStage {
+        fn new(discipline: QueueDiscipline, capacity: u64, ns_per_byte: u64, singly: bool) -> Self {
             Self {
                 queue: Queue::new(discipline, PLAIN, 1),
                 capacity,
@@ -276,11 +278,11 @@ mod tests {
         }
     }
 
-    impl Stage<Numbered> for Line {
+    impl Stage<Numbered> for QueueStage {
         fn push(&mut self, now: Timestamp, batch: Numbered) {
             self.advance(now);
             self.pushed = now;
-            let arrivals = Arrivals::of(&batch, now);
+            let arrivals = PacketArrivals::of(&batch, now);
             if self.singly {
                 let (mut rest, mut index) = (Some(batch), 0);
                 while let Some(mut packet) = rest {
@@ -313,10 +315,10 @@ mod tests {
         }
     }
 
-    fn discipline() -> impl Strategy<Value = Discipline> {
+    fn discipline() -> impl Strategy<Value = QueueDiscipline> {
         let red = (0..40_000_u64, 1..60_000_u64, 0.0..=0.5, 0.001..=1.0, any::<bool>());
         let red = red.prop_map(|(min, more, most, weight, ecn)| {
-            Discipline::Red(RedSettings {
+            QueueDiscipline::Red(RedSettings {
                 min: Bytes::new(min),
                 max: Bytes::new(min + more),
                 max_probability: Ratio::new(most).unwrap(),
@@ -327,9 +329,9 @@ mod tests {
         let codel = (0..1_000_000_u64, 0..1_000_000_u64, any::<bool>());
         let codel = codel.prop_map(|(target, interval, ecn)| {
             let (target, interval) = (Span::from_ns(target), Span::from_ns(interval));
-            Discipline::CoDel(CoDelSettings { target, interval, ecn })
+            QueueDiscipline::CoDel(CoDelSettings { target, interval, ecn })
         });
-        prop_oneof![Just(Discipline::TailDrop), red, codel]
+        prop_oneof![Just(QueueDiscipline::TailDrop), red, codel]
     }
 
     proptest! {
@@ -337,7 +339,7 @@ mod tests {
         fn a_line_behind_a_queue_keeps_the_laws(
             arriving in arrivals(), discipline in discipline(), capacity in 0..500_000_u64, ns_per_byte in 1..40_u64
         ) {
-            check(&arriving, Laws::IN_ORDER, || Line::new(discipline, capacity, ns_per_byte, false))?;
+            check(&arriving, Laws::IN_ORDER, || QueueStage::new(discipline, capacity, ns_per_byte, false))?;
         }
 
         /// Packets in batches are treated exactly like single packets.
@@ -346,7 +348,7 @@ mod tests {
             arriving in arrivals(), discipline in discipline(), capacity in 0..500_000_u64, ns_per_byte in 1..40_u64
         ) {
             let [whole, singly] = [false, true].map(|singly| {
-                let mut line = Line::new(discipline, capacity, ns_per_byte, singly);
+                let mut line = QueueStage::new(discipline, capacity, ns_per_byte, singly);
                 for (now, batch) in &arriving {
                     // In whole nanoseconds from packet to packet, so that a part of a batch has the same times
                     // as the whole.

@@ -6,13 +6,13 @@ use rand::{Rng, SeedableRng};
 
 use crate::link_direction::RedSettings;
 use crate::packet_batch::PacketBatch;
-use crate::stage::cut::{Arrivals, runs};
+use crate::stage::cut::{PacketArrivals, runs};
 use crate::stage::queue::Room;
-use crate::stage::store::Store;
+use crate::stage::store::BatchStore;
 
 /// RED's decision about a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum RedDecision {
     Keep,
     /// Chosen randomly, to be dropped or marked.
     Early,
@@ -63,21 +63,21 @@ impl Red {
     }
 
     /// Decides about a packet with `waiting` bytes in front of it.
-    fn judge(&mut self, now: Timestamp, waiting: u64) -> Verdict {
+    fn judge(&mut self, now: Timestamp, waiting: u64) -> RedDecision {
         self.observe(now, waiting);
         let probability = self.probability();
         if probability <= 0.0 {
             self.kept = 0;
-            return Verdict::Keep;
+            return RedDecision::Keep;
         }
         // Gaps between chosen packets are thus uniform over 1 to 1/probability (§7), not geometric.
         let share_left = 1.0 - self.kept as f64 * probability;
         if share_left > probability && self.rng.random::<f64>() * share_left >= probability {
             self.kept += 1;
-            return Verdict::Keep;
+            return RedDecision::Keep;
         }
         self.kept = 0;
-        if probability < 1.0 { Verdict::Early } else { Verdict::Drop }
+        if probability < 1.0 { RedDecision::Early } else { RedDecision::Drop }
     }
 
     fn observe(&mut self, now: Timestamp, waiting: u64) {
@@ -112,7 +112,7 @@ impl Red {
 
 /// What happens to a packet that is offered to RED.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum RedAction {
     Keep,
     Mark,
     Drop,
@@ -122,23 +122,23 @@ enum Fate {
 /// included.
 pub(super) fn offer<T: PacketBatch>(
     red: &mut Red,
-    store: &mut Store<T>,
+    store: &mut BatchStore<T>,
     now: Timestamp,
     batch: T,
     room: Room,
 ) {
-    let (framing, sizes, arrivals) = (store.framing(), batch.sizes(), Arrivals::of(&batch, now));
+    let (framing, sizes, arrivals) = (store.framing(), batch.sizes(), PacketArrivals::of(&batch, now));
     let mut waits = store.stats().held.bytes.get().saturating_add(room.ahead);
     let mut free = room.free;
     let decide = |batch: &T, index: u32, _: u32| {
         let frame = framing.frame(sizes.of(index));
         let fate = match red.judge(arrivals.at(index), waits) {
-            _ if frame > free => Fate::Drop,
-            Verdict::Keep => Fate::Keep,
-            Verdict::Early if red.marks() && batch.ecn_capable() => Fate::Mark,
-            Verdict::Early | Verdict::Drop => Fate::Drop,
+            _ if frame > free => RedAction::Drop,
+            RedDecision::Keep => RedAction::Keep,
+            RedDecision::Early if red.marks() && batch.ecn_capable() => RedAction::Mark,
+            RedDecision::Early | RedDecision::Drop => RedAction::Drop,
         };
-        if fate != Fate::Drop {
+        if fate != RedAction::Drop {
             waits = waits.saturating_add(frame);
             free -= frame;
         }
@@ -147,10 +147,10 @@ pub(super) fn offer<T: PacketBatch>(
     let mut settled = 0;
     runs(batch, decide, |mut run, fate| {
         settled += run.packets();
-        if fate == Fate::Drop {
+        if fate == RedAction::Drop {
             return store.drop_batch(&run);
         }
-        if fate == Fate::Mark && run.mark() {
+        if fate == RedAction::Mark && run.mark() {
             store.mark(run.packets());
         }
         store.enqueue(arrivals.at(settled - 1), run);
@@ -180,7 +180,7 @@ mod tests {
     fn gaps(waiting: u64, packets: usize) -> Vec<usize> {
         let mut red = Red::new(settings(false), 1);
         let verdicts: Vec<_> = (0..packets).map(|_| red.judge(Timestamp::START, waiting)).collect();
-        verdicts.split_inclusive(|verdict| *verdict != Verdict::Keep).map(<[Verdict]>::len).collect()
+        verdicts.split_inclusive(|verdict| *verdict != RedDecision::Keep).map(<[RedDecision]>::len).collect()
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
         let mean = 100_000.0 / gaps_seen.len() as f64;
         assert!(within_99(mean, 1.45, (0.55 * 0.45 / gaps_seen.len() as f64).sqrt()), "{mean}");
         let mut red = Red::new(settings(true), 1);
-        assert!((0..1000).all(|_| red.judge(Timestamp::START, 60_000) == Verdict::Drop));
+        assert!((0..1000).all(|_| red.judge(Timestamp::START, 60_000) == RedDecision::Drop));
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
 
     /// Packets kept, marked and dropped of a batch of 44 that finds `ahead` bytes in the queue.
     fn offered(ahead: u64, free: u64, ecn: bool, capable: bool) -> (u64, u64, u64) {
-        let mut store = Store::new(Framing::default());
+        let mut store = BatchStore::new(Framing::default());
         let batch = Numbered::new(0, 44, 1514).ecn(capable);
         store.arrived(&batch);
         let room = Room { free, ahead };

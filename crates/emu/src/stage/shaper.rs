@@ -3,7 +3,7 @@
 use linerate_units::{Bitrate, Span, Timestamp};
 
 use crate::link_direction::Bucket;
-use crate::packet_batch::{Framing, PacketBatch, Sizes};
+use crate::packet_batch::{Framing, PacketBatch, PacketSizes};
 
 /// Times inside a line. At 400 Gb/s a byte takes 20 ps, and rounding errors of each batch accumulate: at this
 /// resolution, no rate is off by a millionth.
@@ -22,17 +22,17 @@ const PER_NS: Femtos = 1_000_000;
 #[derive(Debug)]
 pub struct Line<T> {
     rate: Option<Bitrate>,
-    shape: Option<Tokens>,
+    shape: Option<ShaperTokens>,
     framing: Framing,
-    service: Option<Service<T>>,
+    service: Option<BatchService<T>>,
     free_at: Femtos,
     busy: Femtos,
 }
 
 #[derive(Debug)]
-struct Service<T> {
+struct BatchService<T> {
     batch: T,
-    sizes: Sizes,
+    sizes: PacketSizes,
     start: Femtos,
     first_done: Femtos,
     finish: Femtos,
@@ -40,14 +40,14 @@ struct Service<T> {
 
 /// A token bucket as a shaper: its level at a given time.
 #[derive(Debug, Clone, Copy)]
-struct Tokens {
+struct ShaperTokens {
     bucket: Bucket,
     /// Bytes; negative after a packet larger than the bucket.
     level: f64,
     at: Femtos,
 }
 
-impl Tokens {
+impl ShaperTokens {
     fn new(bucket: Bucket, at: Femtos) -> Self {
         Self { bucket, level: bucket.burst.get() as f64, at }
     }
@@ -71,7 +71,7 @@ impl<T: PacketBatch> Line<T> {
     /// An idle line; without a rate it takes no time.
     #[must_use]
     pub fn new(rate: Option<Bitrate>, shape: Option<Bucket>, framing: Framing) -> Self {
-        let shape = shape.map(|bucket| Tokens::new(bucket, 0));
+        let shape = shape.map(|bucket| ShaperTokens::new(bucket, 0));
         Self { rate, shape, framing, service: None, free_at: 0, busy: 0 }
     }
 
@@ -80,9 +80,9 @@ impl<T: PacketBatch> Line<T> {
         (self.rate, self.framing) = (rate, framing);
         self.shape = match (self.shape, shape) {
             (Some(tokens), Some(bucket)) => {
-                Some(Tokens { bucket, level: tokens.level.min(bucket.burst.get() as f64), ..tokens })
+                Some(ShaperTokens { bucket, level: tokens.level.min(bucket.burst.get() as f64), ..tokens })
             }
-            (_, bucket) => bucket.map(|bucket| Tokens::new(bucket, self.free_at)),
+            (_, bucket) => bucket.map(|bucket| ShaperTokens::new(bucket, self.free_at)),
         };
     }
 
@@ -106,7 +106,7 @@ impl<T: PacketBatch> Line<T> {
 
     /// How many packets of a batch that may start at `start` start at or before `now`.
     #[must_use]
-    pub fn started(&self, sizes: &Sizes, start: Timestamp, now: Timestamp) -> u32 {
+    pub fn started(&self, sizes: &PacketSizes, start: Timestamp, now: Timestamp) -> u32 {
         let start = down(start).max(self.free_at);
         share(down(now), start, start + self.time(self.framing.wire_of(sizes, sizes.packets)), sizes.packets)
     }
@@ -135,7 +135,7 @@ impl<T: PacketBatch> Line<T> {
         // The last packet cannot have left before it arrived.
         finish = finish.max(down(arrived) + last);
         self.busy += whole;
-        self.service = Some(Service { batch, sizes, start, first_done: start + each, finish });
+        self.service = Some(BatchService { batch, sizes, start, first_done: start + each, finish });
     }
 
     /// When the batch being sent has left.

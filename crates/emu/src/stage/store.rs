@@ -6,12 +6,12 @@ use std::mem;
 use linerate_units::Timestamp;
 
 use crate::packet_batch::{Framing, PacketBatch};
-use crate::stage::cut::{Arrivals, runs, split};
+use crate::stage::cut::{PacketArrivals, runs, split};
 use crate::stage::{Count, Stats};
 
 /// Waiting batches, and their counters.
 #[derive(Debug)]
-pub(super) struct Store<T> {
+pub(super) struct BatchStore<T> {
     waiting: VecDeque<Waiting<T>>,
     framing: Framing,
     /// The largest frame that ever waited: a full-size packet for CoDel.
@@ -26,7 +26,7 @@ struct Waiting<T> {
     batch: T,
 }
 
-impl<T: PacketBatch> Store<T> {
+impl<T: PacketBatch> BatchStore<T> {
     pub(super) fn new(framing: Framing) -> Self {
         Self { waiting: VecDeque::new(), framing, largest: 0, stats: Stats::default() }
     }
@@ -63,7 +63,7 @@ impl<T: PacketBatch> Store<T> {
     /// Queues the packets of a batch that arrives at `now` while they fit into `free` bytes, and drops the
     /// others. A short last packet may fit after longer ones that did not.
     pub(super) fn keep_fitting(&mut self, now: Timestamp, batch: T, mut free: u64) {
-        let (framing, sizes, arrivals) = (self.framing, batch.sizes(), Arrivals::of(&batch, now));
+        let (framing, sizes, arrivals) = (self.framing, batch.sizes(), PacketArrivals::of(&batch, now));
         let fits = |_: &T, index: u32, rest: u32| {
             let frame = framing.frame(sizes.of(index));
             let alike = if rest > 1 { rest - 1 } else { 1 };

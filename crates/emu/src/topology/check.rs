@@ -6,10 +6,10 @@ use linerate_config::{Mistakes, SourcePosition, hint};
 use linerate_units::Bytes;
 
 use super::address::{network_v4, network_v6};
-use super::graph::{self, Fault};
+use super::graph::{self, GraphFault};
 use super::read::{ParsedTopology, Places};
-use super::{Link, Topology};
-use crate::link_direction::{Bucket, Discipline, LinkDirection};
+use super::{Topology, TopologyLink};
+use crate::link_direction::{Bucket, LinkDirection, QueueDiscipline};
 use crate::packet_batch::Framing;
 
 /// Ethernet header: two addresses and a type.
@@ -141,7 +141,7 @@ fn ports(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     }
 }
 
-fn same_nodes(one: &Link, other: &Link) -> bool {
+fn same_nodes(one: &TopologyLink, other: &TopologyLink) -> bool {
     let [a, b] = &one.ends;
     other.ends.contains(a) && other.ends.contains(b)
 }
@@ -150,7 +150,7 @@ fn loops(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     let links = &draft.topology.links;
     for fault in graph::faults(links) {
         match fault {
-            Fault::Parallel { link, first } => {
+            GraphFault::Parallel { link, first } => {
                 let (link, first, place) = (&links[link], &links[first], &draft.links[link].link);
                 let text = format!(
                     "link.{}.ends: link '{}' already joins '{}' and '{}'; use one link with members = 2",
@@ -158,7 +158,7 @@ fn loops(draft: &ParsedTopology, mistakes: &mut Mistakes) {
                 );
                 mistakes.add(place.of(&["ends"]), text);
             }
-            Fault::Loop { link, others } => {
+            GraphFault::Loop { link, others } => {
                 let round: Vec<String> =
                     others.iter().map(|other| format!("'{}'", links[*other].name)).collect();
                 let text = format!(
@@ -217,20 +217,20 @@ pub(super) fn direction_faults(direction: &LinkDirection) -> Vec<WayFault> {
         add(["shape_burst", "mtu"], too_small("shape_burst", burst));
     }
     match direction.discipline {
-        Discipline::Red(red) if red.min >= red.max => {
+        QueueDiscipline::Red(red) if red.min >= red.max => {
             let text = format!(
                 "red_min ({}) is not below red_max ({}); red_max is usually three times red_min",
                 red.min, red.max
             );
             add(["red_min", "red_max"], text);
         }
-        Discipline::Red(red) if red.weight.get() == 0.0 => {
+        QueueDiscipline::Red(red) if red.weight.get() == 0.0 => {
             add(
                 ["red_weight", "red_weight"],
                 "a red_weight of 0 ignores the queue; 0.002 is usual".to_owned(),
             );
         }
-        Discipline::CoDel(codel) if codel.target >= codel.interval => {
+        QueueDiscipline::CoDel(codel) if codel.target >= codel.interval => {
             let text = format!(
                 "codel_target ({}) is not below codel_interval ({}); it is usually 5 to 10 % of it",
                 codel.target, codel.interval

@@ -3,18 +3,23 @@
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 
 use super::check;
-use super::keys::{Key, key, live, put};
-use super::kind::{Kind, Needs};
+use super::keys::{TopologyKey, key, live, put};
+use super::kind::{RequiredSetting, TopologyValueKind};
 use crate::link_direction::{
-    Bucket, CoDelSettings, Discipline, GilbertElliott, LinkDirection, Loss, RedSettings, TooBig,
+    Bucket, CoDelSettings, GilbertElliott, LinkDirection, Loss, QueueDiscipline, RedSettings, TooBig,
 };
 
 /// Keys of `[link.NAME]` for both directions, and of `[link.NAME.from.NODE]` for one.
-pub(super) const WAY: &[Key<LinkDirection>] = &[
-    live("rate", Kind::Rate(put!(rate)), "\"none\"", "Line rate, including preamble and inter-frame gap."),
+pub(super) const WAY: &[TopologyKey<LinkDirection>] = &[
+    live(
+        "rate",
+        TopologyValueKind::Rate(put!(rate)),
+        "\"none\"",
+        "Line rate, including preamble and inter-frame gap.",
+    ),
     key(
         "mtu",
-        Kind::Whole(MIN_MTU, MAX_MTU, |direction, mtu| {
+        TopologyValueKind::Whole(MIN_MTU, MAX_MTU, |direction, mtu| {
             direction.mtu = mtu as u32;
             Ok(())
         }),
@@ -23,14 +28,14 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     key(
         "too_big",
-        Kind::Choice(&["silent", "icmp"], set_too_big),
+        TopologyValueKind::Choice(&["silent", "icmp"], set_too_big),
         "\"silent\"",
         "What happens to a packet above the MTU: dropped silently, or dropped with an ICMP message to its \
          sender as a router sends it (RFC 1191, RFC 8201).",
     ),
     key(
         "tags",
-        Kind::Whole(0, 2, |direction, tags| {
+        TopologyValueKind::Whole(0, 2, |direction, tags| {
             direction.framing.tags = tags as u8;
             Ok(())
         }),
@@ -39,19 +44,19 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "buffer",
-        Kind::Memory(put!(buffer)),
+        TopologyValueKind::Memory(put!(buffer)),
         "\"1MiB\"",
         "Queue limit in front of the line, in bytes of frames including FCS.",
     ),
     live(
         "discipline",
-        Kind::Choice(&["tail-drop", "red", "codel"], set_discipline),
+        TopologyValueKind::Choice(&["tail-drop", "red", "codel"], set_discipline),
         "\"tail-drop\"",
         "Queue management: which packets are dropped or marked when the queue grows.",
     ),
     live(
         "red_min",
-        Kind::Memory(|direction, min| {
+        TopologyValueKind::Memory(|direction, min| {
             red(direction)?.min = min;
             Ok(())
         }),
@@ -60,7 +65,7 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "red_max",
-        Kind::Memory(|direction, max| {
+        TopologyValueKind::Memory(|direction, max| {
             red(direction)?.max = max;
             Ok(())
         }),
@@ -69,7 +74,7 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "red_probability",
-        Kind::Probability(|direction, p| {
+        TopologyValueKind::Probability(|direction, p| {
             red(direction)?.max_probability = p;
             Ok(())
         }),
@@ -78,7 +83,7 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "red_weight",
-        Kind::Probability(|direction, weight| {
+        TopologyValueKind::Probability(|direction, weight| {
             red(direction)?.weight = weight;
             Ok(())
         }),
@@ -87,7 +92,7 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "codel_target",
-        Kind::Time(|direction, target| {
+        TopologyValueKind::Time(|direction, target| {
             codel(direction)?.target = target;
             Ok(())
         }),
@@ -96,7 +101,7 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "codel_interval",
-        Kind::Time(|direction, interval| {
+        TopologyValueKind::Time(|direction, interval| {
             codel(direction)?.interval = interval;
             Ok(())
         }),
@@ -105,13 +110,13 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "ecn",
-        Kind::Flag(set_ecn),
+        TopologyValueKind::Flag(set_ecn),
         "false",
         "RED and CoDel mark ECN-capable packets instead of dropping them (RFC 3168).",
     ),
     live(
         "police_rate",
-        Kind::Rate(|direction, rate| {
+        TopologyValueKind::Rate(|direction, rate| {
             set_bucket(&mut direction.police, rate, direction.mtu);
             Ok(())
         }),
@@ -120,13 +125,13 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "police_burst",
-        Kind::Memory(|direction, burst| set_burst(&mut direction.police, burst, "police_rate")),
+        TopologyValueKind::Memory(|direction, burst| set_burst(&mut direction.police, burst, "police_rate")),
         "10 ms at the rate",
         "Burst that passes the policer; by default at least two full-size frames.",
     ),
     live(
         "shape_rate",
-        Kind::Rate(|direction, rate| {
+        TopologyValueKind::Rate(|direction, rate| {
             set_bucket(&mut direction.shape, rate, direction.mtu);
             Ok(())
         }),
@@ -135,22 +140,27 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "shape_burst",
-        Kind::Memory(|direction, burst| set_burst(&mut direction.shape, burst, "shape_rate")),
+        TopologyValueKind::Memory(|direction, burst| set_burst(&mut direction.shape, burst, "shape_rate")),
         "10 ms at the rate",
         "Burst that passes the shaper; by default at least two full-size frames.",
     ),
-    live("delay", Kind::Time(put!(delay)), "\"0s\"", "Propagation delay."),
+    live("delay", TopologyValueKind::Time(put!(delay)), "\"0s\"", "Propagation delay."),
     live(
         "jitter",
-        Kind::Time(put!(jitter.most)),
+        TopologyValueKind::Time(put!(jitter.most)),
         "\"0s\"",
         "Largest deviation from the delay in either direction, uniformly distributed.",
     ),
-    live("overtake", Kind::Flag(put!(jitter.may_overtake)), "false", "Allow jitter to reorder packets."),
-    live("loss", Kind::Probability(set_loss), "0", "Probability that a packet is lost."),
+    live(
+        "overtake",
+        TopologyValueKind::Flag(put!(jitter.may_overtake)),
+        "false",
+        "Allow jitter to reorder packets.",
+    ),
+    live("loss", TopologyValueKind::Probability(set_loss), "0", "Probability that a packet is lost."),
     live(
         "loss_every",
-        Kind::Whole(1, u64::MAX, |direction, n| {
+        TopologyValueKind::Whole(1, u64::MAX, |direction, n| {
             direction.loss = Loss::EveryNth(n);
             Ok(())
         }),
@@ -159,20 +169,20 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "loss_times",
-        Kind::Instants(set_loss_times),
+        TopologyValueKind::Instants(set_loss_times),
         "[]",
         "Lose the first packet at or after each of these times since the start.",
     ),
     live(
         "loss_burst.to_bad",
-        Kind::Probability(set_burst_loss),
+        TopologyValueKind::Probability(set_burst_loss),
         "no bursts",
         "Loss in bursts from a two-state model (Gilbert 1960, Elliott 1963): probability per packet of \
          changing from good to bad.",
     ),
     live(
         "loss_burst.to_good",
-        Kind::Probability(|direction, p| {
+        TopologyValueKind::Probability(|direction, p| {
             burst_loss(direction)?.to_good = p;
             Ok(())
         }),
@@ -182,7 +192,7 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "loss_burst.loss_good",
-        Kind::Probability(|direction, p| {
+        TopologyValueKind::Probability(|direction, p| {
             burst_loss(direction)?.loss_good = p;
             Ok(())
         }),
@@ -191,23 +201,28 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "loss_burst.loss_bad",
-        Kind::Probability(|direction, p| {
+        TopologyValueKind::Probability(|direction, p| {
             burst_loss(direction)?.loss_bad = p;
             Ok(())
         }),
         "1",
         "Probability of loss in the bad state.",
     ),
-    live("duplicate", Kind::Probability(put!(duplicate)), "0", "Share of packets that are duplicated."),
+    live(
+        "duplicate",
+        TopologyValueKind::Probability(put!(duplicate)),
+        "0",
+        "Share of packets that are duplicated.",
+    ),
     live(
         "reorder",
-        Kind::Probability(set_reorder),
+        TopologyValueKind::Probability(set_reorder),
         "0",
         "Share of packets that are held back so that later packets overtake them.",
     ),
     live(
         "reorder_by",
-        Kind::Time(put!(reorder.by)),
+        TopologyValueKind::Time(put!(reorder.by)),
         "\"1ms\"",
         "Time for which these packets are held back.",
     ),
@@ -221,26 +236,26 @@ const MIN_MTU: u64 = 576;
 /// The longest frame of a device with GSO frames, 65535, without its Ethernet header.
 const MAX_MTU: u64 = 65521;
 
-const DISCIPLINE_RED: Needs = Needs("discipline = \"red\"");
-const DISCIPLINE_CODEL: Needs = Needs("discipline = \"codel\"");
+const DISCIPLINE_RED: RequiredSetting = RequiredSetting("discipline = \"red\"");
+const DISCIPLINE_CODEL: RequiredSetting = RequiredSetting("discipline = \"codel\"");
 
-fn set_too_big(direction: &mut LinkDirection, what: &'static str) -> Result<(), Needs> {
+fn set_too_big(direction: &mut LinkDirection, what: &'static str) -> Result<(), RequiredSetting> {
     direction.too_big = if what == "icmp" { TooBig::Icmp } else { TooBig::Silent };
     Ok(())
 }
 
 /// Setting the same discipline again keeps its settings.
-fn set_discipline(direction: &mut LinkDirection, name: &'static str) -> Result<(), Needs> {
+fn set_discipline(direction: &mut LinkDirection, name: &'static str) -> Result<(), RequiredSetting> {
     direction.discipline = match (name, direction.discipline) {
-        ("red", Discipline::Red(settings)) => Discipline::Red(settings),
-        ("red", _) => Discipline::Red(default_red(direction.buffer)),
-        ("codel", Discipline::CoDel(settings)) => Discipline::CoDel(settings),
-        ("codel", _) => Discipline::CoDel(CoDelSettings {
+        ("red", QueueDiscipline::Red(settings)) => QueueDiscipline::Red(settings),
+        ("red", _) => QueueDiscipline::Red(default_red(direction.buffer)),
+        ("codel", QueueDiscipline::CoDel(settings)) => QueueDiscipline::CoDel(settings),
+        ("codel", _) => QueueDiscipline::CoDel(CoDelSettings {
             target: Span::from_ms(5),
             interval: Span::from_ms(100),
             ecn: false,
         }),
-        _ => Discipline::TailDrop,
+        _ => QueueDiscipline::TailDrop,
     };
     Ok(())
 }
@@ -261,26 +276,26 @@ fn ratio(value: f64) -> Ratio {
     Ratio::new(value).unwrap_or_default()
 }
 
-fn red(direction: &mut LinkDirection) -> Result<&mut RedSettings, Needs> {
+fn red(direction: &mut LinkDirection) -> Result<&mut RedSettings, RequiredSetting> {
     match &mut direction.discipline {
-        Discipline::Red(settings) => Ok(settings),
+        QueueDiscipline::Red(settings) => Ok(settings),
         _ => Err(DISCIPLINE_RED),
     }
 }
 
-fn codel(direction: &mut LinkDirection) -> Result<&mut CoDelSettings, Needs> {
+fn codel(direction: &mut LinkDirection) -> Result<&mut CoDelSettings, RequiredSetting> {
     match &mut direction.discipline {
-        Discipline::CoDel(settings) => Ok(settings),
+        QueueDiscipline::CoDel(settings) => Ok(settings),
         _ => Err(DISCIPLINE_CODEL),
     }
 }
 
-fn set_ecn(direction: &mut LinkDirection, ecn: bool) -> Result<(), Needs> {
+fn set_ecn(direction: &mut LinkDirection, ecn: bool) -> Result<(), RequiredSetting> {
     match &mut direction.discipline {
-        Discipline::Red(settings) => settings.ecn = ecn,
-        Discipline::CoDel(settings) => settings.ecn = ecn,
-        Discipline::TailDrop if ecn => return Err(Needs("discipline = \"red\" or \"codel\"")),
-        Discipline::TailDrop => {}
+        QueueDiscipline::Red(settings) => settings.ecn = ecn,
+        QueueDiscipline::CoDel(settings) => settings.ecn = ecn,
+        QueueDiscipline::TailDrop if ecn => return Err(RequiredSetting("discipline = \"red\" or \"codel\"")),
+        QueueDiscipline::TailDrop => {}
     }
     Ok(())
 }
@@ -296,22 +311,22 @@ fn set_bucket(bucket: &mut Option<Bucket>, rate: Option<Bitrate>, mtu: u32) {
     });
 }
 
-fn set_burst(bucket: &mut Option<Bucket>, burst: Bytes, needs: &'static str) -> Result<(), Needs> {
-    bucket.as_mut().ok_or(Needs(needs))?.burst = burst;
+fn set_burst(bucket: &mut Option<Bucket>, burst: Bytes, needs: &'static str) -> Result<(), RequiredSetting> {
+    bucket.as_mut().ok_or(RequiredSetting(needs))?.burst = burst;
     Ok(())
 }
 
-fn set_loss(direction: &mut LinkDirection, probability: Ratio) -> Result<(), Needs> {
+fn set_loss(direction: &mut LinkDirection, probability: Ratio) -> Result<(), RequiredSetting> {
     direction.loss = if probability.get() == 0.0 { Loss::None } else { Loss::Random(probability) };
     Ok(())
 }
 
-fn set_loss_times(direction: &mut LinkDirection, times: Vec<Timestamp>) -> Result<(), Needs> {
+fn set_loss_times(direction: &mut LinkDirection, times: Vec<Timestamp>) -> Result<(), RequiredSetting> {
     direction.loss = if times.is_empty() { Loss::None } else { Loss::AtTimes(times) };
     Ok(())
 }
 
-fn set_burst_loss(direction: &mut LinkDirection, to_bad: Ratio) -> Result<(), Needs> {
+fn set_burst_loss(direction: &mut LinkDirection, to_bad: Ratio) -> Result<(), RequiredSetting> {
     if let Loss::Burst(model) = &mut direction.loss {
         model.to_bad = to_bad;
     } else {
@@ -325,14 +340,14 @@ fn set_burst_loss(direction: &mut LinkDirection, to_bad: Ratio) -> Result<(), Ne
     Ok(())
 }
 
-fn burst_loss(direction: &mut LinkDirection) -> Result<&mut GilbertElliott, Needs> {
+fn burst_loss(direction: &mut LinkDirection) -> Result<&mut GilbertElliott, RequiredSetting> {
     match &mut direction.loss {
         Loss::Burst(model) => Ok(model),
-        _ => Err(Needs("loss_burst.to_bad")),
+        _ => Err(RequiredSetting("loss_burst.to_bad")),
     }
 }
 
-fn set_reorder(direction: &mut LinkDirection, probability: Ratio) -> Result<(), Needs> {
+fn set_reorder(direction: &mut LinkDirection, probability: Ratio) -> Result<(), RequiredSetting> {
     direction.reorder.probability = probability;
     if direction.reorder.by == Span::ZERO {
         direction.reorder.by = Span::from_ms(1);

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Link;
+use super::TopologyLink;
 
 /// Faults found while links are added one after the other.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum GraphFault {
     /// The link connects two nodes that another link already connects.
     Parallel {
         /// The later link.
@@ -24,7 +24,7 @@ pub(super) enum Fault {
 }
 
 /// Adds the links and returns the invalid ones, which are ignored from then on.
-pub(super) fn faults(links: &[Link]) -> Vec<Fault> {
+pub(super) fn faults(links: &[TopologyLink]) -> Vec<GraphFault> {
     let mut laid: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
     let mut faults = Vec::new();
     for (index, link) in links.iter().enumerate() {
@@ -36,8 +36,8 @@ pub(super) fn faults(links: &[Link]) -> Vec<Fault> {
             }
             // A link from a node to itself is another mistake.
             Some([]) => {}
-            Some([first]) => faults.push(Fault::Parallel { link: index, first: *first }),
-            Some(others) => faults.push(Fault::Loop { link: index, others: others.to_vec() }),
+            Some([first]) => faults.push(GraphFault::Parallel { link: index, first: *first }),
+            Some(others) => faults.push(GraphFault::Loop { link: index, others: others.to_vec() }),
         }
     }
     faults
@@ -67,7 +67,7 @@ fn path(laid: &BTreeMap<&str, Vec<(&str, usize)>>, from: &str, to: &str) -> Opti
 }
 
 /// The links of each network: those connected through any nodes.
-pub(super) fn networks(links: &[Link]) -> Vec<Vec<usize>> {
+pub(super) fn networks(links: &[TopologyLink]) -> Vec<Vec<usize>> {
     let mut networks: Vec<(BTreeSet<&str>, Vec<usize>)> = Vec::new();
     for (index, link) in links.iter().enumerate() {
         let mut nodes: BTreeSet<&str> = link.ends.iter().map(String::as_str).collect();
@@ -92,8 +92,8 @@ mod tests {
     use crate::link_direction::LinkDirection;
     use crate::packet_batch::HashFields;
 
-    fn links(ends: &[[&str; 2]]) -> Vec<Link> {
-        let link = |ends: &[&str; 2]| Link {
+    fn links(ends: &[[&str; 2]]) -> Vec<TopologyLink> {
+        let link = |ends: &[&str; 2]| TopologyLink {
             name: ends.concat(),
             ends: ends.map(str::to_owned),
             directions: [LinkDirection::default(), LinkDirection::default()],
@@ -109,7 +109,7 @@ mod tests {
         let ring = links(&[["a", "s"], ["s", "t"], ["t", "u"], ["u", "s"], ["u", "b"], ["b", "u"]]);
         assert_eq!(
             faults(&ring),
-            [Fault::Loop { link: 3, others: vec![2, 1] }, Fault::Parallel { link: 5, first: 4 }]
+            [GraphFault::Loop { link: 3, others: vec![2, 1] }, GraphFault::Parallel { link: 5, first: 4 }]
         );
         assert_eq!(faults(&links(&[["a", "s"], ["s", "b"], ["s", "c"]])), []);
     }

@@ -12,17 +12,17 @@ use std::fmt;
 
 use linerate_units::{Bitrate, Bytes};
 
-use super::{Host, Link, SharedBuffer, Sharing, Topology};
+use super::{BufferSharing, SharedBuffer, Topology, TopologyHost, TopologyLink};
 use crate::link_direction::LinkDirection;
 
 /// One command: a program and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct KernelCommand {
     /// The program first.
     pub argv: Vec<String>,
 }
 
-impl fmt::Display for Command {
+impl fmt::Display for KernelCommand {
     /// A line for a shell.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%+".contains(c);
@@ -39,8 +39,10 @@ impl fmt::Display for Command {
 }
 
 /// Creates a command from words without spaces, and from whole arguments after them.
-fn command(words: &str, arguments: &[&str]) -> Command {
-    Command { argv: words.split_whitespace().chain(arguments.iter().copied()).map(str::to_owned).collect() }
+fn command(words: &str, arguments: &[&str]) -> KernelCommand {
+    KernelCommand {
+        argv: words.split_whitespace().chain(arguments.iter().copied()).map(str::to_owned).collect(),
+    }
 }
 
 /// The commands with which a kernel builds a network, and removes it.
@@ -48,11 +50,11 @@ fn command(words: &str, arguments: &[&str]) -> Command {
 pub struct Commands {
     /// Creates its namespaces and sets their congestion control: a lab does this itself, to know which are its
     /// own.
-    pub resources: Vec<Command>,
+    pub resources: Vec<KernelCommand>,
     /// Builds the rest, in this order.
-    pub up: Vec<Command>,
+    pub up: Vec<KernelCommand>,
     /// Removes all of it, even if only a part was built; some of these commands fail then.
-    pub down: Vec<Command>,
+    pub down: Vec<KernelCommand>,
     /// Differences from the description, one sentence each.
     pub cannot: Vec<String>,
 }
@@ -64,7 +66,7 @@ pub fn commands(topology: &Topology, lab: &str) -> Commands {
         let hosts = topology.hosts.iter().map(|host| &host.name);
         hosts.chain(topology.switches.iter().map(|switch| &switch.name))
     };
-    let mut resources: Vec<Command> =
+    let mut resources: Vec<KernelCommand> =
         nodes().map(|node| command(&format!("ip netns add {}", namespace(lab, node)), &[])).collect();
     for host in &topology.hosts {
         let congestion = host.congestion.iter().map(|name| format!("net.ipv4.tcp_congestion_control={name}"));
@@ -98,7 +100,7 @@ fn namespace(lab: &str, node: &str) -> String {
 }
 
 /// Namespace and device of one end of a link.
-fn port(topology: &Topology, lab: &str, link: &Link, side: usize) -> [String; 2] {
+fn port(topology: &Topology, lab: &str, link: &TopologyLink, side: usize) -> [String; 2] {
     let node = &link.ends[side];
     let device = if topology.host(node).is_some() {
         "eth0".to_owned()
@@ -110,7 +112,7 @@ fn port(topology: &Topology, lab: &str, link: &Link, side: usize) -> [String; 2]
 }
 
 /// A veth pair, with the ports of switches among its ends.
-fn cable(topology: &Topology, lab: &str, link: &Link) -> Vec<Command> {
+fn cable(topology: &Topology, lab: &str, link: &TopologyLink) -> Vec<KernelCommand> {
     let ends = [0, 1].map(|side| port(topology, lab, link, side));
     let [[ns, device], [peer_ns, peer]] = &ends;
     let pair = format!("ip link add name {device} netns {ns} type veth peer name {peer} netns {peer_ns}");
@@ -126,12 +128,12 @@ fn cable(topology: &Topology, lab: &str, link: &Link) -> Vec<Command> {
     commands
 }
 
-fn sysctl(ns: &str, setting: &str) -> Command {
+fn sysctl(ns: &str, setting: &str) -> KernelCommand {
     command(&format!("ip netns exec {ns} sysctl -q -w"), &[setting])
 }
 
 /// Addresses and settings of a host.
-fn host_commands(topology: &Topology, lab: &str, host: &Host) -> Vec<Command> {
+fn host_commands(topology: &Topology, lab: &str, host: &TopologyHost) -> Vec<KernelCommand> {
     /// RFC 8200 section 5.
     const MIN_MTU_V6: u32 = 1280;
     let ns = namespace(lab, &host.name);
@@ -149,20 +151,25 @@ fn host_commands(topology: &Topology, lab: &str, host: &Host) -> Vec<Command> {
 
 /// A direction as a single device can model it: a LAG as one fast line, a shared buffer as a part for each
 /// port.
-fn as_one_queue(topology: &Topology, link: &Link, side: usize, direction: &LinkDirection) -> LinkDirection {
+fn as_one_queue(
+    topology: &Topology,
+    link: &TopologyLink,
+    side: usize,
+    direction: &LinkDirection,
+) -> LinkDirection {
     let node = &link.ends[side];
     let members = f64::from(link.members);
     let shared =
         topology.switches.iter().find(|switch| switch.name == *node).and_then(|switch| switch.shared);
     let buffer = match shared {
         None => direction.buffer.get() as f64 * members,
-        Some(SharedBuffer { capacity, policy: Sharing::Static }) => {
+        Some(SharedBuffer { capacity, policy: BufferSharing::Static }) => {
             let links = topology.links.iter().filter(|other| other.ends.contains(node));
             let ports: u32 = links.map(|other| other.members).sum();
             capacity.get() as f64 * members / f64::from(ports)
         }
         // How much the ports of the link may use while no other port uses any: x = n alpha (1 - x).
-        Some(SharedBuffer { capacity, policy: Sharing::Dynamic { alpha } }) => {
+        Some(SharedBuffer { capacity, policy: BufferSharing::Dynamic { alpha } }) => {
             capacity.get() as f64 * (members * alpha / (1.0 + members * alpha))
         }
     };

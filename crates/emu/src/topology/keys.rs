@@ -5,16 +5,16 @@
 
 use linerate_units::Bytes;
 
-use super::kind::{Kind, Needs};
-use super::{Host, Link, SharedBuffer, Sharing, Switch, Topology};
+use super::kind::{RequiredSetting, TopologyValueKind};
+use super::{BufferSharing, SharedBuffer, Topology, TopologyHost, TopologyLink, TopologySwitch};
 use crate::packet_batch::HashFields;
 
 /// One key of a table that describes a `T`.
-pub(super) struct Key<T> {
+pub(super) struct TopologyKey<T> {
     /// Its name; a dot denotes a nested table.
     pub(super) name: &'static str,
     /// The kind of its value, and the field that it sets.
-    pub(super) kind: Kind<T>,
+    pub(super) kind: TopologyValueKind<T>,
     /// The default, as it would be written; in words if it cannot be written.
     pub(super) default: &'static str,
     /// True if it may change while a lab runs.
@@ -25,20 +25,20 @@ pub(super) struct Key<T> {
 
 pub(super) const fn key<T>(
     name: &'static str,
-    kind: Kind<T>,
+    kind: TopologyValueKind<T>,
     default: &'static str,
     help: &'static str,
-) -> Key<T> {
-    Key { name, kind, default, live: false, help }
+) -> TopologyKey<T> {
+    TopologyKey { name, kind, default, live: false, help }
 }
 
 pub(super) const fn live<T>(
     name: &'static str,
-    kind: Kind<T>,
+    kind: TopologyValueKind<T>,
     default: &'static str,
     help: &'static str,
-) -> Key<T> {
-    Key { name, kind, default, live: true, help }
+) -> TopologyKey<T> {
+    TopologyKey { name, kind, default, live: true, help }
 }
 
 /// Sets a field without any condition.
@@ -54,34 +54,34 @@ macro_rules! put {
 pub(super) use put;
 
 /// Keys outside of any table.
-pub(super) const HEAD: &[Key<Topology>] = &[
-    key("name", Kind::Name(put!(name)), "the file's name", "Name of the network."),
-    key("about", Kind::Text(put!(about)), "nothing", "Purpose of the topology, in one line."),
+pub(super) const HEAD: &[TopologyKey<Topology>] = &[
+    key("name", TopologyValueKind::Name(put!(name)), "the file's name", "Name of the network."),
+    key("about", TopologyValueKind::Text(put!(about)), "nothing", "Purpose of the topology, in one line."),
     key(
         "seed",
-        Kind::Whole(0, u64::MAX, put!(seed)),
+        TopologyValueKind::Whole(0, u64::MAX, put!(seed)),
         "1",
         "Seed of all randomness: the same seed gives the same losses.",
     ),
 ];
 
 /// Keys of `[host.NAME]`.
-pub(super) const HOST: &[Key<Host>] = &[
+pub(super) const HOST: &[TopologyKey<TopologyHost>] = &[
     key(
         "address",
-        Kind::Address4(put!(v4)),
+        TopologyValueKind::Address4(put!(v4)),
         "`10.77.0.N/24` for the Nth host",
         "IPv4 address with prefix length.",
     ),
     key(
         "address6",
-        Kind::Address6(put!(v6)),
+        TopologyValueKind::Address6(put!(v6)),
         "`fd77::N/64` for the Nth host",
         "IPv6 address with prefix length. Not used if the MTU is below 1280.",
     ),
     key(
         "congestion",
-        Kind::Name(|host, name| {
+        TopologyValueKind::Name(|host, name| {
             host.congestion = Some(name);
             Ok(())
         }),
@@ -90,7 +90,7 @@ pub(super) const HOST: &[Key<Host>] = &[
     ),
     key(
         "sysctl",
-        Kind::Settings(put!(sysctl)),
+        TopologyValueKind::Settings(put!(sysctl)),
         "none",
         "Kernel settings below `net.`, for example `ipv4.tcp_rmem` with the value `\"4096 131072 \
          33554432\"`.",
@@ -98,29 +98,34 @@ pub(super) const HOST: &[Key<Host>] = &[
 ];
 
 /// Keys of `[switch.NAME]`.
-pub(super) const SWITCH: &[Key<Switch>] = &[
+pub(super) const SWITCH: &[TopologyKey<TopologySwitch>] = &[
     key(
         "buffer",
-        Kind::Memory(share),
+        TopologyValueKind::Memory(share),
         "each port has the buffer of its link",
         "Memory that all ports share; it replaces the buffers of the links that leave the switch.",
     ),
     key(
         "sharing",
-        Kind::Choice(&["dynamic", "static"], set_sharing),
+        TopologyValueKind::Choice(&["dynamic", "static"], set_sharing),
         "\"dynamic\"",
         "Share of the buffer that a port may use: alpha times the memory that is currently free, or the \
          same fixed part for every port.",
     ),
-    key("alpha", Kind::Factor(set_alpha), "1", "Factor of dynamic sharing (Choudhury and Hahne 1998)."),
+    key(
+        "alpha",
+        TopologyValueKind::Factor(set_alpha),
+        "1",
+        "Factor of dynamic sharing (Choudhury and Hahne 1998).",
+    ),
 ];
 
 /// Keys of `[link.NAME]` for the link as a whole.
-pub(super) const LINK: &[Key<Link>] = &[
-    key("ends", Kind::Ends(put!(ends)), "must be given", "The two nodes that the link joins."),
+pub(super) const LINK: &[TopologyKey<TopologyLink>] = &[
+    key("ends", TopologyValueKind::Ends(put!(ends)), "must be given", "The two nodes that the link joins."),
     key(
         "members",
-        Kind::Whole(1, 16, |link, count| {
+        TopologyValueKind::Whole(1, 16, |link, count| {
             link.members = count as u32;
             Ok(())
         }),
@@ -129,44 +134,45 @@ pub(super) const LINK: &[Key<Link>] = &[
     ),
     key(
         "hash",
-        Kind::Several(&["mac", "ip", "ports"], set_hash),
+        TopologyValueKind::Several(&["mac", "ip", "ports"], set_hash),
         "[\"ip\", \"ports\"]",
         "Header fields that a LAG hashes to choose the member link; packets with equal fields take the same \
          one.",
     ),
     key(
         "nic",
-        Kind::Flag(put!(nic)),
+        TopologyValueKind::Flag(put!(nic)),
         "true",
         "Limit the hosts at its ends to the rate of the link, as a NIC does.",
     ),
 ];
 
-fn share(switch: &mut Switch, capacity: Bytes) -> Result<(), Needs> {
-    let policy = switch.shared.map_or(Sharing::Dynamic { alpha: 1.0 }, |shared| shared.policy);
+fn share(switch: &mut TopologySwitch, capacity: Bytes) -> Result<(), RequiredSetting> {
+    let policy = switch.shared.map_or(BufferSharing::Dynamic { alpha: 1.0 }, |shared| shared.policy);
     switch.shared = Some(SharedBuffer { capacity, policy });
     Ok(())
 }
 
-fn set_sharing(switch: &mut Switch, sharing: &'static str) -> Result<(), Needs> {
-    let shared = switch.shared.as_mut().ok_or(Needs("buffer"))?;
-    shared.policy = if sharing == "static" { Sharing::Static } else { Sharing::Dynamic { alpha: 1.0 } };
+fn set_sharing(switch: &mut TopologySwitch, sharing: &'static str) -> Result<(), RequiredSetting> {
+    let shared = switch.shared.as_mut().ok_or(RequiredSetting("buffer"))?;
+    shared.policy =
+        if sharing == "static" { BufferSharing::Static } else { BufferSharing::Dynamic { alpha: 1.0 } };
     Ok(())
 }
 
-fn set_alpha(switch: &mut Switch, factor: f64) -> Result<(), Needs> {
+fn set_alpha(switch: &mut TopologySwitch, factor: f64) -> Result<(), RequiredSetting> {
     match switch.shared.as_mut().map(|shared| &mut shared.policy) {
-        Some(Sharing::Dynamic { alpha }) => {
+        Some(BufferSharing::Dynamic { alpha }) => {
             *alpha = factor;
             Ok(())
         }
-        Some(Sharing::Static) => Err(Needs("sharing = \"dynamic\"")),
-        None => Err(Needs("buffer")),
+        Some(BufferSharing::Static) => Err(RequiredSetting("sharing = \"dynamic\"")),
+        None => Err(RequiredSetting("buffer")),
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "every setter takes its value")]
-fn set_hash(link: &mut Link, fields: Vec<&'static str>) -> Result<(), Needs> {
+fn set_hash(link: &mut TopologyLink, fields: Vec<&'static str>) -> Result<(), RequiredSetting> {
     let has = |name| fields.contains(&name);
     link.hash = HashFields { mac: has("mac"), ip: has("ip"), ports: has("ports") };
     Ok(())

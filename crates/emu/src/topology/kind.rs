@@ -17,13 +17,13 @@ const MAX_MEMORY: Bytes = Bytes::new(1 << 40);
 const MAX_SPAN: Span = Span::from_secs(3600);
 
 /// Sets a value in the description; the error names another setting without which the value has no effect.
-pub(super) type Set<T, V> = fn(&mut T, V) -> Result<(), Needs>;
+pub(super) type FieldSetter<T, V> = fn(&mut T, V) -> Result<(), RequiredSetting>;
 
 /// The setting that another one requires, as it would be written.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Needs(pub(super) &'static str);
+pub(super) struct RequiredSetting(pub(super) &'static str);
 
-impl Needs {
+impl RequiredSetting {
     /// The key of that setting.
     pub(super) fn key(self) -> &'static str {
         self.0.split_once(' ').map_or(self.0, |(key, _)| key)
@@ -32,24 +32,24 @@ impl Needs {
 
 /// Why a value was rejected.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum RejectedValue {
     /// It is not a value of this kind: the text states what is wrong and what would be right.
     Wrong(String),
     /// Another setting is missing.
-    Needs(Needs),
+    Needs(RequiredSetting),
 }
 
-impl From<String> for Refusal {
+impl From<String> for RejectedValue {
     fn from(text: String) -> Self {
         Self::Wrong(text)
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RejectedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Wrong(text) => f.write_str(text),
-            Self::Needs(Needs(other)) => {
+            Self::Needs(RequiredSetting(other)) => {
                 write!(f, "has no effect without {other}; add {other} or remove this key")
             }
         }
@@ -57,47 +57,47 @@ impl fmt::Display for Refusal {
 }
 
 /// The kind of a key's value, with the setter for a field of `T`.
-pub(super) enum Kind<T> {
+pub(super) enum TopologyValueKind<T> {
     /// Free text of one line.
-    Text(Set<T, String>),
+    Text(FieldSetter<T, String>),
     /// Lower-case letters, digits and hyphens.
-    Name(Set<T, String>),
+    Name(FieldSetter<T, String>),
     /// Names of two nodes.
-    Ends(Set<T, [String; 2]>),
+    Ends(FieldSetter<T, [String; 2]>),
     /// Any number of the words.
-    Several(&'static [&'static str], Set<T, Vec<&'static str>>),
+    Several(&'static [&'static str], FieldSetter<T, Vec<&'static str>>),
     /// One of the words.
-    Choice(&'static [&'static str], Set<T, &'static str>),
+    Choice(&'static [&'static str], FieldSetter<T, &'static str>),
     /// True or false.
-    Flag(Set<T, bool>),
+    Flag(FieldSetter<T, bool>),
     /// A whole number between two bounds.
-    Whole(u64, u64, Set<T, u64>),
+    Whole(u64, u64, FieldSetter<T, u64>),
     /// A number above zero.
-    Factor(Set<T, f64>),
+    Factor(FieldSetter<T, f64>),
     /// A rate, or none.
-    Rate(Set<T, Option<Bitrate>>),
+    Rate(FieldSetter<T, Option<Bitrate>>),
     /// An amount of memory.
-    Memory(Set<T, Bytes>),
+    Memory(FieldSetter<T, Bytes>),
     /// A span of time.
-    Time(Set<T, Span>),
+    Time(FieldSetter<T, Span>),
     /// Times since the start.
-    Instants(Set<T, Vec<Timestamp>>),
+    Instants(FieldSetter<T, Vec<Timestamp>>),
     /// A share of the whole.
-    Probability(Set<T, Ratio>),
+    Probability(FieldSetter<T, Ratio>),
     /// An IPv4 address with its prefix length.
-    Address4(Set<T, (Ipv4Addr, u8)>),
+    Address4(FieldSetter<T, (Ipv4Addr, u8)>),
     /// An IPv6 address with its prefix length.
-    Address6(Set<T, (Ipv6Addr, u8)>),
+    Address6(FieldSetter<T, (Ipv6Addr, u8)>),
     /// Kernel settings by name.
-    Settings(Set<T, BTreeMap<String, String>>),
+    Settings(FieldSetter<T, BTreeMap<String, String>>),
 }
 
-impl<T> Kind<T> {
+impl<T> TopologyValueKind<T> {
     /// Parses `value` and sets it in `target`.
     ///
     /// # Errors
     /// A text to print after the key's name: what is wrong and what would be right.
-    pub(super) fn apply(&self, target: &mut T, value: &Value) -> Result<(), Refusal> {
+    pub(super) fn apply(&self, target: &mut T, value: &Value) -> Result<(), RejectedValue> {
         let done = match self {
             Self::Text(set) => set(target, text(value)?),
             Self::Name(set) => set(target, name(value)?),
@@ -116,7 +116,7 @@ impl<T> Kind<T> {
             Self::Address6(set) => set(target, address::parse_v6(required_text(value, ADDRESS6)?)?),
             Self::Settings(set) => set(target, settings(value)?),
         };
-        done.map_err(Refusal::Needs)
+        done.map_err(RejectedValue::Needs)
     }
 
     /// The kind of the value, for the reference.

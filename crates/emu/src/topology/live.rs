@@ -3,7 +3,7 @@
 use linerate_config::{Content, SourcePosition, Value, hint};
 
 use super::direction_keys::WAY;
-use super::keys::{Key, LINK};
+use super::keys::{LINK, TopologyKey};
 use super::{Topology, check};
 use crate::link_direction::LinkDirection;
 
@@ -76,7 +76,7 @@ fn apply(direction: &mut LinkDirection, key: &str, value: &str) -> Result<(), Se
         let live = WAY.iter().filter(|known| known.live).map(|known| known.name);
         return Err(SetError::Unknown { key: key.to_owned(), hint: hint(key, live) });
     };
-    let Key { name: key, kind, live, .. } = found;
+    let TopologyKey { name: key, kind, live, .. } = found;
     if !live {
         return Err(SetError::Fixed { key });
     }
@@ -87,7 +87,7 @@ fn apply(direction: &mut LinkDirection, key: &str, value: &str) -> Result<(), Se
 
 /// The target of a change: a link, or one direction of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct ChangeTarget {
     /// Name of the link.
     pub link: String,
     /// The node from which the direction leads; absent for both directions.
@@ -124,18 +124,18 @@ pub enum TargetError {
 ///
 /// # Errors
 /// [`TargetError::Form`]
-pub fn parse_target(text: &str) -> Result<Target, TargetError> {
+pub fn parse_target(text: &str) -> Result<ChangeTarget, TargetError> {
     let parts: Vec<&str> = text.split('.').collect();
     match parts[..] {
-        ["link", link] if !link.is_empty() => Ok(Target { link: link.to_owned(), from: None }),
+        ["link", link] if !link.is_empty() => Ok(ChangeTarget { link: link.to_owned(), from: None }),
         ["link", link, "from", from] if !link.is_empty() && !from.is_empty() => {
-            Ok(Target { link: link.to_owned(), from: Some(from.to_owned()) })
+            Ok(ChangeTarget { link: link.to_owned(), from: Some(from.to_owned()) })
         }
         _ => Err(TargetError::Form(text.to_owned())),
     }
 }
 
-impl Target {
+impl ChangeTarget {
     /// Index of the link in the topology, and indices of its directions.
     ///
     /// # Errors

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_config::{Content, Entry, Mistakes, SourcePosition, Table, check_name, hint, parse};
 
 use super::direction_keys::{LOSS_MODELS, WAY};
-use super::keys::{HEAD, HOST, Key, LINK, SWITCH};
-use super::kind::Refusal;
+use super::keys::{HEAD, HOST, LINK, SWITCH, TopologyKey};
+use super::kind::RejectedValue;
 use super::mistake::TopologyError;
 use super::overrides::{self, Override};
-use super::{Host, Link, Switch, Topology, address, check, parameters};
+use super::{Topology, TopologyHost, TopologyLink, TopologySwitch, address, check, parameters};
 use crate::link_direction::LinkDirection;
 use crate::packet_batch::HashFields;
 
@@ -153,7 +153,7 @@ fn described<'d>(document: &'d Table, kind: &str, mistakes: &mut Mistakes) -> Ve
 
 fn read_host(draft: &mut ParsedTopology, entry: &Entry, table: &Table, mistakes: &mut Mistakes) {
     let number = draft.topology.hosts.len() + 1;
-    let mut host = Host {
+    let mut host = TopologyHost {
         name: entry.key.clone(),
         v4: address::default_v4(number),
         v6: address::default_v6(number),
@@ -167,7 +167,7 @@ fn read_host(draft: &mut ParsedTopology, entry: &Entry, table: &Table, mistakes:
 }
 
 fn read_switch(draft: &mut ParsedTopology, entry: &Entry, table: &Table, mistakes: &mut Mistakes) {
-    let mut switch = Switch { name: entry.key.clone(), shared: None };
+    let mut switch = TopologySwitch { name: entry.key.clone(), shared: None };
     let path = format!("switch.{}.", entry.key);
     draft.switches.push(apply(SWITCH, &[(&path, table)], &mut switch, &entry.at, mistakes));
     refuse_unknown(table, &path, &names(SWITCH), mistakes);
@@ -176,7 +176,7 @@ fn read_switch(draft: &mut ParsedTopology, entry: &Entry, table: &Table, mistake
 
 fn read_link(draft: &mut ParsedTopology, entry: &Entry, table: &Table, mistakes: &mut Mistakes) {
     let path = format!("link.{}.", entry.key);
-    let mut link = Link {
+    let mut link = TopologyLink {
         name: entry.key.clone(),
         ends: [String::new(), String::new()],
         directions: [LinkDirection::default(), LinkDirection::default()],
@@ -287,7 +287,7 @@ fn read_direction(
 
 /// Reads the keys of a table, each from the first layer that has it.
 fn apply<T>(
-    keys: &[Key<T>],
+    keys: &[TopologyKey<T>],
     layers: &[(&str, &Table)],
     target: &mut T,
     at: &SourcePosition,
@@ -303,14 +303,14 @@ fn apply<T>(
                 places.given.insert(key.name, place.clone());
             }
             // The required setting may be the one that was wrong.
-            Err(Refusal::Needs(_)) if !places.sound => {}
+            Err(RejectedValue::Needs(_)) if !places.sound => {}
             // A layer that removes a setting also removes refinements of it in other layers.
-            Err(Refusal::Needs(needs))
+            Err(RejectedValue::Needs(needs))
                 if winner(layers, needs.key())
                     .is_some_and(|(other, needed)| other < layer || is_typed(needed) && !is_typed(entry)) => {
             }
             Err(refusal) => {
-                places.sound &= matches!(refusal, Refusal::Needs(_));
+                places.sound &= matches!(refusal, RejectedValue::Needs(_));
                 mistakes.add(place, format!("{}{}: {refusal}", layers[layer].0, key.name));
             }
         }
@@ -327,7 +327,7 @@ fn is_typed(entry: &Entry) -> bool {
     matches!(entry.value.at, SourcePosition::Override(_))
 }
 
-fn names<T>(keys: &'static [Key<T>]) -> Vec<&'static str> {
+fn names<T>(keys: &'static [TopologyKey<T>]) -> Vec<&'static str> {
     keys.iter().map(|key| key.name).collect()
 }
 

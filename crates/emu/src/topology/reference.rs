@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::bundled;
 use super::direction_keys::WAY;
-use super::keys::{HEAD, HOST, Key, LINK, SWITCH};
+use super::keys::{HEAD, HOST, LINK, SWITCH, TopologyKey};
 
 const INTRODUCTION: &str = "# Topology files\n
 A topology file is a TOML file that describes a network for `linerate lab` to emulate. This page is written by
@@ -66,7 +66,7 @@ pub fn reference() -> String {
     page
 }
 
-fn section<T>(page: &mut String, title: &str, text: &str, keys: &[Key<T>]) {
+fn section<T>(page: &mut String, title: &str, text: &str, keys: &[TopologyKey<T>]) {
     let _ = write!(
         page,
         "\n## {title}\n\n{text}\n\n| key | value | default | live | meaning |\n|---|---|---|---|---|\n"

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::direction_keys::WAY;
-use super::keys::{HEAD, HOST, Key, LINK, SWITCH};
-use super::kind::Kind;
+use super::keys::{HEAD, HOST, LINK, SWITCH, TopologyKey};
+use super::kind::TopologyValueKind;
 
 /// The pattern of names.
 const NAME: &str = "^[a-z0-9][a-z0-9-]{0,31}$";
@@ -60,7 +60,7 @@ fn object(properties: &Map<String, Value>) -> Value {
 }
 
 /// The keys of a table; a dot in a name denotes a nested table.
-fn properties<T>(keys: &[Key<T>]) -> Map<String, Value> {
+fn properties<T>(keys: &[TopologyKey<T>]) -> Map<String, Value> {
     let mut properties = Map::new();
     for key in keys {
         let mut property = or_parameter(shape(&key.kind));
@@ -82,33 +82,33 @@ fn properties<T>(keys: &[Key<T>]) -> Map<String, Value> {
 }
 
 /// The schema of a value of that kind.
-fn shape<T>(kind: &Kind<T>) -> Value {
+fn shape<T>(kind: &TopologyValueKind<T>) -> Value {
     match kind {
-        Kind::Text(_) => json!({ "type": "string" }),
-        Kind::Name(_) => json!({ "type": "string", "pattern": NAME }),
-        Kind::Ends(_) => {
+        TopologyValueKind::Text(_) => json!({ "type": "string" }),
+        TopologyValueKind::Name(_) => json!({ "type": "string", "pattern": NAME }),
+        TopologyValueKind::Ends(_) => {
             json!({ "type": "array", "items": { "type": "string" }, "minItems": 2, "maxItems": 2 })
         }
-        Kind::Several(words, _) => {
+        TopologyValueKind::Several(words, _) => {
             json!({ "type": "array", "items": or_parameter(json!({ "enum": words })), "minItems": 1 })
         }
-        Kind::Choice(words, _) => json!({ "enum": words }),
-        Kind::Flag(_) => json!({ "type": "boolean" }),
-        Kind::Whole(from, u64::MAX, _) => json!({ "type": "integer", "minimum": from }),
-        Kind::Whole(from, to, _) => json!({ "type": "integer", "minimum": from, "maximum": to }),
-        Kind::Factor(_) => json!({ "type": "number", "exclusiveMinimum": 0 }),
-        Kind::Rate(_) => {
+        TopologyValueKind::Choice(words, _) => json!({ "enum": words }),
+        TopologyValueKind::Flag(_) => json!({ "type": "boolean" }),
+        TopologyValueKind::Whole(from, u64::MAX, _) => json!({ "type": "integer", "minimum": from }),
+        TopologyValueKind::Whole(from, to, _) => json!({ "type": "integer", "minimum": from, "maximum": to }),
+        TopologyValueKind::Factor(_) => json!({ "type": "number", "exclusiveMinimum": 0 }),
+        TopologyValueKind::Rate(_) => {
             let unit = "([kKmMgGtT]?(b/s|bit/s|bits/s|bps|bit)?|([kKMG]B|[KMG]iB|B)/s)";
             quantity(unit, 1e3, Some(1e12), Some("^none$"))
         }
-        Kind::Memory(_) => quantity("([bB]|[kKmMgGtT]|[KMGT]i|[kKMGT]i?B)?", 0.0, None, None),
-        Kind::Time(_) => time(),
-        Kind::Instants(_) => json!({ "type": "array", "items": or_parameter(time()) }),
-        Kind::Probability(_) => quantity("%?", 0.0, Some(1.0), None),
-        Kind::Address4(_) | Kind::Address6(_) => {
+        TopologyValueKind::Memory(_) => quantity("([bB]|[kKmMgGtT]|[KMGT]i|[kKMGT]i?B)?", 0.0, None, None),
+        TopologyValueKind::Time(_) => time(),
+        TopologyValueKind::Instants(_) => json!({ "type": "array", "items": or_parameter(time()) }),
+        TopologyValueKind::Probability(_) => quantity("%?", 0.0, Some(1.0), None),
+        TopologyValueKind::Address4(_) | TopologyValueKind::Address6(_) => {
             json!({ "type": "string", "pattern": "^[0-9a-fA-F.:]+/[0-9]+$" })
         }
-        Kind::Settings(_) => json!({ "type": "object" }),
+        TopologyValueKind::Settings(_) => json!({ "type": "object" }),
     }
 }
 

@@ -2,7 +2,7 @@ use super::super::{GroundError, sweep, switch_pid};
 use super::*;
 use linerate_emu::link_direction::LinkDirection;
 use linerate_emu::packet_batch::HashFields;
-use linerate_emu::topology::{Host, Link};
+use linerate_emu::topology::{TopologyHost, TopologyLink};
 use linerate_sock::routing::{LinkChange, RoutingSocket, index_of};
 use linerate_units::Bitrate;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ static SYSTEM: Mutex<()> = Mutex::new(());
 /// Two hosts on a switch, at 1 Gb/s with long packets and at 100 Mb/s without a NIC, and a direct cable between
 /// them.
 fn topology() -> Topology {
-    let host = |name: &str, number: u8, sysctl: &[(&str, &str)]| Host {
+    let host = |name: &str, number: u8, sysctl: &[(&str, &str)]| TopologyHost {
         name: name.to_owned(),
         v4: ([10, 77, 0, number].into(), 24),
         v6: ([0xfd77, 0, 0, 0, 0, 0, 0, u16::from(number)].into(), 64),
@@ -27,7 +27,7 @@ fn topology() -> Topology {
     };
     let direction =
         |bps, mtu| LinkDirection { rate: Bitrate::from_bps(bps), mtu, ..LinkDirection::default() };
-    let link = |name: &str, ends: [&str; 2], directions, nic| Link {
+    let link = |name: &str, ends: [&str; 2], directions, nic| TopologyLink {
         name: name.to_owned(),
         ends: ends.map(str::to_owned),
         directions,
@@ -72,10 +72,12 @@ impl TestLab {
     }
 
     /// Leaves a journal with that entry and without a lock.
-    fn leave(&self, boot_id: String, entry: &Entry) {
-        let folder = Folder::claim(self.run.path(), &self.lab).unwrap();
-        let mut journal = Journal::create(folder.path()).unwrap();
-        journal.note(&Entry::Opening(Opening::new(boot_id, "our token".to_owned(), 1))).unwrap();
+    fn leave(&self, boot_id: String, entry: &LabJournalEntry) {
+        let folder = LabFolder::claim(self.run.path(), &self.lab).unwrap();
+        let mut journal = LabJournal::create(folder.path()).unwrap();
+        journal
+            .note(&LabJournalEntry::Opening(LabJournalHeader::new(boot_id, "our token".to_owned(), 1)))
+            .unwrap();
         journal.note(entry).unwrap();
     }
 
@@ -102,7 +104,7 @@ struct System {
 
 impl System {
     /// Only names of this process's labs: other tests create namespaces too.
-    fn now(_turn: &Turn) -> Self {
+    fn now(_turn: &LabTestTurn) -> Self {
         let mine = format!("-{}-", std::process::id());
         let names = fs::read_dir("/run/netns").into_iter().flatten();
         let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -117,14 +119,14 @@ impl System {
 }
 
 /// The turn of one test, in a system where cubic is reserved for root, as on some.
-struct Turn {
+struct LabTestTurn {
     allowed: String,
     _turn: MutexGuard<'static, ()>,
 }
 
 const ALLOWED: &str = "net.ipv4.tcp_allowed_congestion_control";
 
-impl Turn {
+impl LabTestTurn {
     fn take() -> Self {
         let turn = SYSTEM.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let allowed = proc::sysctl(ALLOWED).unwrap();
@@ -134,7 +136,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for LabTestTurn {
     fn drop(&mut self) {
         proc::set_sysctl(ALLOWED, &self.allowed).unwrap();
     }
@@ -173,7 +175,7 @@ fn start(netns: &OwnedFd) -> Child {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn hosts_are_as_the_topology_says() {
-    let turn = Turn::take();
+    let turn = LabTestTurn::take();
     let bench = TestLab::new("as", Privilege::Root);
     let allowed = System::now(&turn).allowed;
     let resources = bench.lay().unwrap();
@@ -224,7 +226,7 @@ fn hosts_are_as_the_topology_says() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn nothing_is_left_of_a_lab_that_was_removed_or_whose_switch_is_gone() {
-    let turn = Turn::take();
+    let turn = LabTestTurn::take();
     let before = System::now(&turn);
     for privilege in [Privilege::Root, Privilege::UserNamespace] {
         let bench = TestLab::new("left", privilege);
@@ -262,10 +264,10 @@ enum Kill {
 /// Creates the resources up to the entry with that index, and stops there as if killed. `None` if there are
 /// fewer entries.
 fn kill_at(bench: &TestLab, number: usize, kill: Kill) -> Option<GroundError> {
-    let folder = Folder::claim(bench.run.path(), &bench.lab).unwrap();
-    let mut journal = Journal::create(folder.path()).unwrap();
+    let folder = LabFolder::claim(bench.run.path(), &bench.lab).unwrap();
+    let mut journal = LabJournal::create(folder.path()).unwrap();
     let mut count = 0;
-    let mut record = |entry: &Entry| {
+    let mut record = |entry: &LabJournalEntry| {
         if count == number && kill == Kill::BeforeTheLine {
             return Err(GroundError::NotOurs(PathBuf::new()));
         }
@@ -284,18 +286,19 @@ fn kill_at(bench: &TestLab, number: usize, kill: Kill) -> Option<GroundError> {
 }
 
 /// Creates the resource that an entry announces, if it survives its creator.
-fn make(entry: &Entry) {
+fn make(entry: &LabJournalEntry) {
     match entry {
-        Entry::Name { name } => fs::write(netns::path_of(name).unwrap(), "").unwrap(),
-        Entry::Sysctl { name, ours, .. } => proc::set_sysctl(name, ours).unwrap(),
-        Entry::Opening(_) | Entry::NotOurs { .. } | Entry::Namespace { .. } => {}
+        LabJournalEntry::Name { name } => fs::write(netns::path_of(name).unwrap(), "").unwrap(),
+        LabJournalEntry::Sysctl { name, ours, .. } => proc::set_sysctl(name, ours).unwrap(),
+        LabJournalEntry::Opening(_) | LabJournalEntry::NotOurs { .. } | LabJournalEntry::Namespace { .. } => {
+        }
     }
 }
 
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_kill_at_any_entry_of_the_journal_leaves_nothing() {
-    let turn = Turn::take();
+    let turn = LabTestTurn::take();
     let before = System::now(&turn);
     // The opening; for each of two hosts a namespace, and with root also its name and the list of congestion
     // controls.
@@ -315,7 +318,7 @@ fn a_kill_at_any_entry_of_the_journal_leaves_nothing() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_file_in_the_place_of_a_name_is_removed_only_if_it_is_as_we_make_it() {
-    let _turn = Turn::take();
+    let _turn = LabTestTurn::take();
     let bench = TestLab::new("file", Privilege::Root);
     // The second entry is the first host's name.
     assert!(kill_at(&bench, 1, Kill::BeforeTheThing).is_some());
@@ -329,7 +332,7 @@ fn a_file_in_the_place_of_a_name_is_removed_only_if_it_is_as_we_make_it() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_taken_name_is_an_error_and_what_is_behind_it_is_never_touched() {
-    let turn = Turn::take();
+    let turn = LabTestTurn::take();
     let bench = TestLab::new("taken", Privilege::Root);
     let name = bench.lab.netns("b");
     for mounted in [true, false] {
@@ -354,7 +357,7 @@ fn a_taken_name_is_an_error_and_what_is_behind_it_is_never_touched() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_namespace_without_our_token_is_left_alone_and_told() {
-    let _turn = Turn::take();
+    let _turn = LabTestTurn::take();
     for alias in [None, Some("linerate of another day")] {
         let bench = TestLab::new("token", Privilege::Root);
         drop(bench.lay().unwrap());
@@ -381,13 +384,13 @@ fn a_namespace_without_our_token_is_left_alone_and_told() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_program_in_a_namespace_that_only_has_the_same_number_lives_on() {
-    let _turn = Turn::take();
+    let _turn = LabTestTurn::take();
     for alias in [None, Some("another token")] {
         let bench = TestLab::new("number", Privilege::UserNamespace);
         let foreign = foreign(alias);
         let mut inhabitant = start(&foreign);
         let NetnsId { device, inode } = NetnsId::of(&foreign).unwrap();
-        let namespace = Entry::Namespace { name: None, device, inode };
+        let namespace = LabJournalEntry::Namespace { name: None, device, inode };
         bench.leave(proc::sysctl(undo::BOOT_ID).unwrap(), &namespace);
         assert_eq!(bench.sweep(), 1);
         assert!(inhabitant.try_wait().unwrap().is_none());
@@ -399,7 +402,7 @@ fn a_program_in_a_namespace_that_only_has_the_same_number_lives_on() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_setting_is_put_back_unless_somebody_else_has_changed_it() {
-    let _turn = Turn::take();
+    let _turn = LabTestTurn::take();
     // In a namespace of its own, where no other test looks.
     let own = netns::create().unwrap();
     with_netns_fd(&own, || {
@@ -412,7 +415,8 @@ fn a_setting_is_put_back_unless_somebody_else_has_changed_it() {
             (Some("another day".to_owned()), ours, ours),
         ] {
             let bench = TestLab::new("setting", Privilege::Root);
-            let entry = Entry::Sysctl { name: name.into(), before: before.into(), ours: ours.into() };
+            let entry =
+                LabJournalEntry::Sysctl { name: name.into(), before: before.into(), ours: ours.into() };
             bench.leave(boot_id.unwrap(), &entry);
             proc::set_sysctl(name, now).unwrap();
             assert_eq!(bench.sweep(), 1);
@@ -425,7 +429,7 @@ fn a_setting_is_put_back_unless_somebody_else_has_changed_it() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn what_a_host_cannot_have_is_named_and_nothing_is_left() {
-    let turn = Turn::take();
+    let turn = LabTestTurn::take();
     let before = System::now(&turn);
     let bench = TestLab::new("cannot", Privilege::Root);
     let mut wrong = topology();
@@ -446,7 +450,7 @@ fn what_a_host_cannot_have_is_named_and_nothing_is_left() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_restricted_congestion_control_is_a_note_where_the_system_is_not_ours_to_change() {
-    let _turn = Turn::take();
+    let _turn = LabTestTurn::take();
     let bench = TestLab::new("note", Privilege::UserNamespace);
     let resources = bench.lay().unwrap();
     assert_eq!(resources.notes.len(), 2, "{:?}", resources.notes);

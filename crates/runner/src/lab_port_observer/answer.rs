@@ -1,7 +1,7 @@
 //! Converts the answer of a switch to the terms of a run.
 
 use linerate_control::{Lateness, PacketRate, PortInterval, PortObservations, WitnessError};
-use linerate_lab::control_protocol::{Interval, PortHistory, PortSeries};
+use linerate_lab::control_protocol::{HistoryInterval, PortHistory, PortSeries};
 use linerate_model::Readings;
 use linerate_model::metrics::port;
 use linerate_sock::Mono;
@@ -43,7 +43,7 @@ pub(super) fn observations(seen: PortHistory) -> Result<PortObservations, Witnes
     Ok(PortObservations { intervals, late, packet_rate })
 }
 
-fn readings(interval: &Interval) -> Readings {
+fn readings(interval: &HistoryInterval) -> Readings {
     let span = Span::from_ns(interval.end_ns - interval.start_ns);
     let mut readings = Readings::default();
     readings.put(port::PACKETS, interval.packets);

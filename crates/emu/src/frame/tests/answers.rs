@@ -6,20 +6,20 @@ use etherparse::{Icmpv4Slice, Icmpv6Slice, NetHeaders, PacketHeaders, SlicedPack
 use etherparse::{Icmpv4Type, Icmpv6Type, icmpv4::DestUnreachableHeader};
 
 use super::super::Frame;
-use super::flow::{CLIENT_MAC, CLIENT_V4, CLIENT_V6, Flow};
+use super::flow::{CLIENT_MAC, CLIENT_V4, CLIENT_V6, OffloadedFrame};
 use super::segment::segment;
-use crate::packet_batch::{PacketBatch, Sizes};
+use crate::packet_batch::{PacketBatch, PacketSizes};
 
 const ROUTER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 99];
 const ROUTER: (Ipv4Addr, Ipv6Addr) =
     (Ipv4Addr::new(10, 1, 0, 254), Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 0xfe));
 
-fn answer(flow: &Flow, mtu: u32) -> Option<Frame> {
+fn answer(flow: &OffloadedFrame, mtu: u32) -> Option<Frame> {
     Frame::parse(flow.buffer()).unwrap().too_big(mtu, ROUTER_MAC, ROUTER)
 }
 
 /// The answer to a packet with changed bytes.
-fn answer_to(flow: &Flow, changes: &[(usize, u8)]) -> Option<Frame> {
+fn answer_to(flow: &OffloadedFrame, changes: &[(usize, u8)]) -> Option<Frame> {
     let mut buffer = flow.buffer();
     for &(at, value) in changes {
         buffer[at] = value;
@@ -27,11 +27,11 @@ fn answer_to(flow: &Flow, changes: &[(usize, u8)]) -> Option<Frame> {
     Frame::parse(buffer).unwrap().too_big(1000, ROUTER_MAC, ROUTER)
 }
 
-fn flows(v6: bool) -> impl Iterator<Item = Flow> {
+fn flows(v6: bool) -> impl Iterator<Item = OffloadedFrame> {
     let sizes = [(1448, 20_000), (1448, 1448), (8948, 60_000)];
     let kinds = [(false, 0, false), (true, 0, true), (false, 2, true)];
     kinds.into_iter().flat_map(move |(udp, tags, extended)| {
-        sizes.map(|(gso_size, payload)| Flow {
+        sizes.map(|(gso_size, payload)| OffloadedFrame {
             v6,
             udp,
             tags,
@@ -39,7 +39,7 @@ fn flows(v6: bool) -> impl Iterator<Item = Flow> {
             flags: 0x99,
             gso_size,
             payload,
-            ..Flow::default()
+            ..OffloadedFrame::default()
         })
     })
 }
@@ -56,7 +56,7 @@ fn the_sender_hears_that_it_is_too_big_for_ipv4() {
         assert_eq!((ip.source, ip.destination), (ROUTER.0.octets(), CLIENT_V4));
         assert_eq!(ip.header_checksum, ip.calc_header_checksum());
         assert_eq!(ip.total_len, 576);
-        assert_eq!(frame.sizes(), Sizes::single(link as u32 + 576));
+        assert_eq!(frame.sizes(), PacketSizes::single(link as u32 + 576));
         let Some(TransportHeader::Icmpv4(icmp)) = parts.transport else { panic!("no ICMP") };
         let unreachable = DestUnreachableHeader::FragmentationNeeded { next_hop_mtu: 1400 };
         assert_eq!(icmp.icmp_type, Icmpv4Type::DestinationUnreachable(unreachable));
@@ -79,7 +79,7 @@ fn the_sender_hears_that_it_is_too_big_for_ipv6() {
         let parts = PacketHeaders::from_ethernet_slice(&frame.bytes()[12..]).unwrap();
         let Some(NetHeaders::Ipv6(ip, _)) = parts.net else { panic!("no IPv6") };
         assert_eq!((ip.source, ip.destination), (ROUTER.1.octets(), CLIENT_V6));
-        assert_eq!(frame.sizes(), Sizes::single(link as u32 + 1280));
+        assert_eq!(frame.sizes(), PacketSizes::single(link as u32 + 1280));
         let Some(TransportHeader::Icmpv6(icmp)) = parts.transport else { panic!("no ICMPv6") };
         assert_eq!(icmp.icmp_type, Icmpv6Type::PacketTooBig { mtu: 1400 });
         let quote = parts.payload.slice();
@@ -94,7 +94,7 @@ fn the_sender_hears_that_it_is_too_big_for_ipv6() {
 
 #[test]
 fn no_mtu_below_the_least_of_ipv6_is_told() {
-    let frame = answer(&Flow { v6: true, ..Flow::default() }, 600).unwrap();
+    let frame = answer(&OffloadedFrame { v6: true, ..OffloadedFrame::default() }, 600).unwrap();
     let sliced = SlicedPacket::from_ethernet(&frame.bytes()[12..]).unwrap();
     let bytes: Vec<u8> = match sliced.transport {
         Some(etherparse::TransportSlice::Icmpv6(icmp)) => Icmpv6Slice::slice(&icmp).to_vec(),
@@ -105,7 +105,7 @@ fn no_mtu_below_the_least_of_ipv6_is_told() {
 
 #[test]
 fn a_short_packet_is_quoted_without_padding() {
-    let flow = Flow { udp: true, payload: 4, ..Flow::default() };
+    let flow = OffloadedFrame { udp: true, payload: 4, ..OffloadedFrame::default() };
     let packet = &segment(&flow.buffer())[0][14..];
     let mut buffer = flow.buffer();
     buffer[1] = 0;
@@ -122,7 +122,7 @@ fn a_short_packet_is_quoted_without_padding() {
 #[test]
 fn nobody_is_told_of_what_fits() {
     for v6 in [false, true] {
-        let flow = Flow { v6, gso_size: if v6 { 1428 } else { 1448 }, ..Flow::default() };
+        let flow = OffloadedFrame { v6, gso_size: if v6 { 1428 } else { 1448 }, ..OffloadedFrame::default() };
         assert!(answer(&flow, 1500).is_none());
         assert!(answer(&flow, 1499).is_some());
     }
@@ -130,13 +130,13 @@ fn nobody_is_told_of_what_fits() {
 
 #[test]
 fn who_may_be_fragmented_is_not_told() {
-    assert!(answer(&Flow { dont_fragment: false, ..Flow::default() }, 1000).is_none());
+    assert!(answer(&OffloadedFrame { dont_fragment: false, ..OffloadedFrame::default() }, 1000).is_none());
 }
 
 #[test]
 fn no_error_answers_to_errors_groups_or_nobody() {
-    let v4 = Flow { udp: true, payload: 1400, ..Flow::default() };
-    let v6 = Flow { v6: true, ..v4.clone() };
+    let v4 = OffloadedFrame { udp: true, payload: 1400, ..OffloadedFrame::default() };
+    let v6 = OffloadedFrame { v6: true, ..v4.clone() };
     // Without segmentation; then protocol and type, destination, fragment offset, source.
     let (plain, ip, transport) = ((1, 0), 26, 46);
     assert!(answer_to(&v4, &[plain]).is_some() && answer_to(&v6, &[plain]).is_some());

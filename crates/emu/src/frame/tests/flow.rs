@@ -14,7 +14,7 @@ pub(super) const SERVER_V6: [u8; 16] = [0xfd, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
 
 /// A GSO frame, or a single packet with checksum offload.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Flow {
+pub(super) struct OffloadedFrame {
     pub(super) v6: bool,
     pub(super) udp: bool,
     pub(super) tags: usize,
@@ -33,7 +33,7 @@ pub(super) struct Flow {
     pub(super) payload: usize,
 }
 
-impl Default for Flow {
+impl Default for OffloadedFrame {
     /// 44 packets of TCP over IPv4 with timestamps at an MTU of 1500, the last with one byte.
     fn default() -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Default for Flow {
     }
 }
 
-impl Flow {
+impl OffloadedFrame {
     /// Any flow of up to 60 packets.
     pub(super) fn any() -> impl Strategy<Value = Self> {
         let shape = (any::<bool>(), any::<bool>(), 0..3_usize, any::<bool>(), 0..=10_usize);

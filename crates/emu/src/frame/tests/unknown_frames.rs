@@ -1,8 +1,8 @@
 //! Frames that are not fully understood are forwarded unchanged.
 
 use super::super::{Frame, FrameError};
-use super::flow::Flow;
-use crate::packet_batch::{HashFields, PacketBatch, Sizes};
+use super::flow::OffloadedFrame;
+use crate::packet_batch::{HashFields, PacketBatch, PacketSizes};
 
 const PORTS: HashFields = HashFields { mac: false, ip: false, ports: true };
 
@@ -15,7 +15,7 @@ fn what_is_no_ip_is_one_packet() {
     for (ethertype, rest) in [([0x08, 0x06], vec![1; 46]), ([0x88, 0xcc], vec![0; 200]), ([0, 5], vec![])] {
         let buffer = frame(ethertype, &rest);
         let mut parsed = Frame::parse(buffer.clone()).unwrap();
-        assert_eq!(parsed.sizes(), Sizes::single(14 + rest.len() as u32));
+        assert_eq!(parsed.sizes(), PacketSizes::single(14 + rest.len() as u32));
         assert!(parsed.is_group() && !parsed.mark());
         assert_eq!(parsed.ip_packet_len(), 0);
         assert_eq!(parsed.too_big(1, [2; 6], ([10, 0, 0, 1].into(), 1.into())), None);
@@ -25,7 +25,7 @@ fn what_is_no_ip_is_one_packet() {
 
 #[test]
 fn an_ip_header_that_contradicts_itself_is_none() {
-    let single = Flow { payload: 9, ..Flow::default() }.buffer();
+    let single = OffloadedFrame { payload: 9, ..OffloadedFrame::default() }.buffer();
     // Version 5; a header of four words; longer than the frame; shorter than its header.
     for (at, value) in [(26, 0x55), (26, 0x44), (28, 0x40), (29, 10)] {
         let mut buffer = single.clone();
@@ -36,17 +36,18 @@ fn an_ip_header_that_contradicts_itself_is_none() {
 
 #[test]
 fn padding_is_not_part_of_the_packet() {
-    let mut buffer = Flow { udp: true, payload: 1, ..Flow::default() }.buffer();
+    let mut buffer = OffloadedFrame { udp: true, payload: 1, ..OffloadedFrame::default() }.buffer();
     buffer[1] = 0;
     buffer.resize(12 + 60, 0);
     let parsed = Frame::parse(buffer).unwrap();
-    assert_eq!((parsed.sizes(), parsed.ip_packet_len()), (Sizes::single(60), 29));
+    assert_eq!((parsed.sizes(), parsed.ip_packet_len()), (PacketSizes::single(60), 29));
 }
 
 #[test]
 fn fragments_have_no_ports() {
     let hash = |source_port: u16, place: [u8; 2]| {
-        let mut buffer = Flow { udp: true, payload: 9, source_port, ..Flow::default() }.buffer();
+        let mut buffer =
+            OffloadedFrame { udp: true, payload: 9, source_port, ..OffloadedFrame::default() }.buffer();
         buffer[1] = 0;
         buffer[32..34].copy_from_slice(&place);
         Frame::parse(buffer).unwrap().flow_hash(PORTS, 0)

@@ -1,7 +1,7 @@
 //! The parts of a description that the kernel cannot model.
 
-use crate::link_direction::{Discipline, LinkDirection, Loss, TooBig};
-use crate::topology::{Link, Sharing, Topology};
+use crate::link_direction::{LinkDirection, Loss, QueueDiscipline, TooBig};
+use crate::topology::{BufferSharing, Topology, TopologyLink};
 
 /// One sentence for every difference.
 pub(super) fn of(topology: &Topology) -> Vec<String> {
@@ -11,7 +11,7 @@ pub(super) fn of(topology: &Topology) -> Vec<String> {
             .to_owned(),
     ];
     for switch in &topology.switches {
-        if let Some(Sharing::Dynamic { .. }) = switch.shared.map(|shared| shared.policy) {
+        if let Some(BufferSharing::Dynamic { .. }) = switch.shared.map(|shared| shared.policy) {
             gaps.push(format!(
                 "switch '{}': ports do not share a buffer; each port has the most that a single busy port \
                  could use",
@@ -47,12 +47,12 @@ pub(super) fn of(topology: &Topology) -> Vec<String> {
 fn is_random(direction: &LinkDirection) -> bool {
     direction.jitter.most.as_ns() > 0
         || matches!(direction.loss, Loss::Random(_) | Loss::Burst(_))
-        || matches!(direction.discipline, Discipline::Red(_))
+        || matches!(direction.discipline, QueueDiscipline::Red(_))
         || direction.duplicate.get() > 0.0
         || direction.reorder.probability.get() > 0.0
 }
 
-fn of_direction(topology: &Topology, link: &Link, direction: &LinkDirection) -> Vec<&'static str> {
+fn of_direction(topology: &Topology, link: &TopologyLink, direction: &LinkDirection) -> Vec<&'static str> {
     let mut gaps = Vec::new();
     let delayed = direction.delay.as_ns() > 0 || direction.jitter.most.as_ns() > 0;
     let waits = direction.rate.is_some() || direction.shape.is_some();
@@ -73,12 +73,12 @@ fn of_direction(topology: &Topology, link: &Link, direction: &LinkDirection) -> 
         gaps.push("no packet is reordered: with netem a reordered packet would skip the whole delay");
     }
     match direction.discipline {
-        Discipline::TailDrop => {}
+        QueueDiscipline::TailDrop => {}
         _ if !waits => gaps.push("a line of unlimited rate has no queue for RED or CoDel"),
-        Discipline::Red(_) => gaps.push(
+        QueueDiscipline::Red(_) => gaps.push(
             "RED drops everything above red_max, and its weight is the power of two that tc computes from its burst",
         ),
-        Discipline::CoDel(_) => gaps.push("CoDel's buffer is counted in packets, not in bytes"),
+        QueueDiscipline::CoDel(_) => gaps.push("CoDel's buffer is counted in packets, not in bytes"),
     }
     if let (Some(_), Some(_)) = (direction.shape, direction.rate) {
         gaps.push("the shaper also counts preamble and gap, so it passes less than shape_rate in frames");
@@ -93,6 +93,6 @@ fn of_direction(topology: &Topology, link: &Link, direction: &LinkDirection) -> 
 }
 
 /// True if another link carries larger packets.
-fn narrower(topology: &Topology, link: &Link) -> bool {
+fn narrower(topology: &Topology, link: &TopologyLink) -> bool {
     topology.links.iter().any(|other| other.directions[0].mtu > link.directions[0].mtu)
 }

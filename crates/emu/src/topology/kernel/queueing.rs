@@ -7,8 +7,8 @@
 
 use linerate_units::{Bitrate, Ratio, Span};
 
-use super::{Command, command};
-use crate::link_direction::{Bucket, Discipline, LinkDirection, Loss};
+use super::{KernelCommand, command};
+use crate::link_direction::{Bucket, LinkDirection, Loss, QueueDiscipline};
 use crate::topology::check::frame;
 
 /// What the kernel does not count of a frame: the check sequence; and preamble and gap.
@@ -22,7 +22,7 @@ const UNBOUNDED_PACKETS: u64 = 1_000_000;
 const AVERAGE_PACKET: u64 = 1000;
 
 /// The commands for the direction that leaves through `device`.
-pub(super) fn commands(ns: &str, device: &str, direction: &LinkDirection) -> Vec<Command> {
+pub(super) fn commands(ns: &str, device: &str, direction: &LinkDirection) -> Vec<KernelCommand> {
     let mut commands = Vec::new();
     if let Some(bucket) = direction.police {
         commands.push(command(&format!("tc -n {ns} qdisc add dev {device} clsact"), &[]));
@@ -47,7 +47,7 @@ pub(super) fn commands(ns: &str, device: &str, direction: &LinkDirection) -> Vec
     commands
 }
 
-fn police(ns: &str, device: &str, direction: &LinkDirection, bucket: Bucket) -> Command {
+fn police(ns: &str, device: &str, direction: &LinkDirection, bucket: Bucket) -> KernelCommand {
     let (rate, burst) = (bits(bucket.rate), bucket.burst.get());
     let overhead = CHECK_SEQUENCE + tags(direction);
     command(
@@ -104,8 +104,8 @@ fn tbf(direction: &LinkDirection) -> Option<String> {
 fn discipline(direction: &LinkDirection) -> Option<String> {
     let limit = direction.buffer.get().min(u64::from(u32::MAX));
     match direction.discipline {
-        Discipline::TailDrop => None,
-        Discipline::Red(red) => {
+        QueueDiscipline::TailDrop => None,
+        QueueDiscipline::Red(red) => {
             let (min, max) = (red.min.get(), red.max.get());
             // The burst that the manual page recommends, from which tc computes the weight.
             let burst = (2 * min + max) / (3 * AVERAGE_PACKET) + 1;
@@ -121,7 +121,7 @@ fn discipline(direction: &LinkDirection) -> Option<String> {
                  burst {burst} avpkt {AVERAGE_PACKET} bandwidth {rate}{ecn}"
             ))
         }
-        Discipline::CoDel(codel) => {
+        QueueDiscipline::CoDel(codel) => {
             let packets = (limit / frame(direction.mtu, direction.framing.tags)).max(1);
             let (target, interval) = (microseconds(codel.target), microseconds(codel.interval));
             let ecn = if codel.ecn { "ecn" } else { "noecn" };

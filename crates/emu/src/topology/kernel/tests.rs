@@ -190,12 +190,12 @@ fn every_bundled_network_has_its_commands_and_only_the_lag_loses_its_point() {
 
 #[test]
 fn a_command_is_a_line_that_a_shell_takes_apart_again() {
-    let command = Command { argv: ["sysctl", "-w", "a=1 2", "it's", ""].map(str::to_owned).to_vec() };
+    let command = KernelCommand { argv: ["sysctl", "-w", "a=1 2", "it's", ""].map(str::to_owned).to_vec() };
     assert_eq!(command.to_string(), r"sysctl -w 'a=1 2' 'it'\''s' ''");
 }
 
 /// Runs a command to its end; returns its standard error if it failed.
-fn run(command: &Command) -> Result<String, String> {
+fn run(command: &KernelCommand) -> Result<String, String> {
     let output = std::process::Command::new(&command.argv[0]).args(&command.argv[1..]).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     if output.status.success() {

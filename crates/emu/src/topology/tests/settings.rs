@@ -3,7 +3,7 @@
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
 use super::*;
-use crate::link_direction::{Bucket, Discipline, GilbertElliott, TooBig};
+use crate::link_direction::{Bucket, GilbertElliott, QueueDiscipline, TooBig};
 
 #[test]
 fn every_key_of_a_direction_goes_to_its_place() {
@@ -43,10 +43,10 @@ fn every_key_of_a_direction_goes_to_its_place() {
         assert_eq!(direction.duplicate, ratio(0.01));
         assert_eq!((direction.reorder.probability, direction.reorder.by), (ratio(0.02), Span::from_ms(3)));
     }
-    let Discipline::Red(red) = there.discipline else { panic!("{there:?}") };
+    let QueueDiscipline::Red(red) = there.discipline else { panic!("{there:?}") };
     assert_eq!((red.min, red.max, red.ecn), (Bytes::new(30_000), Bytes::new(90_000), true));
     assert_eq!((red.max_probability, red.weight), (ratio(0.02), ratio(0.01)));
-    let Discipline::CoDel(codel) = back.discipline else { panic!("{back:?}") };
+    let QueueDiscipline::CoDel(codel) = back.discipline else { panic!("{back:?}") };
     assert_eq!((codel.target, codel.interval, codel.ecn), (Span::from_ms(10), Span::from_ms(200), true));
     let model = GilbertElliott {
         to_bad: ratio(1e-3),
@@ -77,7 +77,9 @@ fn what_is_not_said_has_its_default() {
         LinkDirection { police: link.directions[0].police, ..LinkDirection::default() }
     );
     // A twelfth and a quarter of the buffer.
-    let Discipline::Red(red) = topology.links[1].directions[0].discipline else { panic!("{topology:?}") };
+    let QueueDiscipline::Red(red) = topology.links[1].directions[0].discipline else {
+        panic!("{topology:?}")
+    };
     assert_eq!((red.min, red.max, red.ecn), (Bytes::new(83_333), Bytes::new(250_000), false));
     assert_eq!((red.max_probability.get(), red.weight.get()), (0.1, 0.002));
 }
@@ -121,7 +123,7 @@ fn settings_win_over_the_file_and_later_ones_over_earlier_ones() {
     assert_eq!((other.seed, other.links[2].directions[0].buffer), (7, Bytes::new(6000)));
     assert_eq!(other.hosts[0].congestion.as_deref(), Some("reno"));
     assert_eq!(other.hosts[0].sysctl["ipv4.tcp_rmem"], "1 2 3");
-    let dynamic = SharedBuffer { capacity: Bytes::new(9999), policy: Sharing::Dynamic { alpha: 2.0 } };
+    let dynamic = SharedBuffer { capacity: Bytes::new(9999), policy: BufferSharing::Dynamic { alpha: 2.0 } };
     assert_eq!(other.switches[1].shared, Some(dynamic));
     assert_eq!(other.links[2].hash, HashFields { mac: true, ip: true, ports: false });
     let red = format!("{PAIR}link.a.discipline = \"red\"\nlink.a.red_min = 9000\n");
@@ -129,7 +131,7 @@ fn settings_win_over_the_file_and_later_ones_over_earlier_ones() {
         .directions
         .clone()
         .map(|direction| direction.discipline);
-    assert!(matches!(disciplines, [Discipline::CoDel(_), Discipline::CoDel(_)]), "{disciplines:?}");
+    assert!(matches!(disciplines, [QueueDiscipline::CoDel(_), QueueDiscipline::CoDel(_)]), "{disciplines:?}");
     assert!(
         refused(&red, &["link.a.discipline=codel", "link.a.red_max=9999"])
             .starts_with("--set link.a.red_max=9999: ")
@@ -212,7 +214,9 @@ fn a_running_direction_takes_live_keys_only() {
     set_direction(&mut direction, "discipline", "codel").unwrap();
     set_direction(&mut direction, "codel_target", "7ms").unwrap();
     set_direction(&mut direction, "discipline", "codel").unwrap();
-    assert!(matches!(direction.discipline, Discipline::CoDel(codel) if codel.target == Span::from_ms(7)));
+    assert!(
+        matches!(direction.discipline, QueueDiscipline::CoDel(codel) if codel.target == Span::from_ms(7))
+    );
 
     let before = direction.clone();
     let cases = [
