@@ -2,7 +2,8 @@
 
 use linerate_emu::topology::{self, Override};
 use linerate_plan::{
-    Measured, Quantity, Results, Scope, Source, Surroundings, SurroundingsError, bundled, judge, read,
+    AssertionQuantity, Measurements, QuantityScope, QuantityValue, Source, Surroundings, SurroundingsError,
+    bundled, judge, read,
 };
 
 /// No other file, and the bundled topologies.
@@ -26,14 +27,14 @@ impl Surroundings for Around {
     }
 }
 
-/// Results for every second point.
+/// Measurements for every second point.
 struct Every;
 
-impl Results for Every {
-    fn measured(&self, scope: Scope<'_>, quantity: &Quantity) -> Option<Measured> {
+impl Measurements for Every {
+    fn measured(&self, scope: QuantityScope<'_>, quantity: &AssertionQuantity) -> Option<QuantityValue> {
         let there = scope.point.to_string().ends_with(['0', '2', '4', '6', '8', 'a', 'c', 'e']);
         let word = quantity.words().into_iter().next();
-        there.then(|| word.map_or(Measured::Number(1e9), Measured::Word))
+        there.then(|| word.map_or(QuantityValue::Number(1e9), QuantityValue::Word))
     }
 }
 

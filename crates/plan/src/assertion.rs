@@ -15,14 +15,14 @@ use linerate_config::hint;
 use linerate_model::Direction;
 use linerate_units::{Bitrate, Bytes, ParseError, Ratio, Span};
 
-use crate::axis::{Axis, Part};
+use crate::axis::{Axis, PointSelection};
 
-pub use judge::{Judgement, Outcome, Results, Scope, judge, judge_at};
+pub use judge::{AssertionOutcome, AssertionResult, Measurements, QuantityScope, judge, judge_at};
+pub use quantities::{AssertionQuantity, Dimension, QUANTITIES, QuantityValue};
 pub(crate) use quantities::{BUFFER, BUFFER_KIND, BUFFER_LOAD, FAIRNESS};
-pub use quantities::{Dimension, Measured, QUANTITIES, Quantity};
-pub use syntax::Comparison;
-pub(crate) use syntax::Fault;
-use syntax::{Form, Node, fault};
+pub(crate) use syntax::AssertionSyntaxError;
+pub use syntax::ComparisonOperator;
+use syntax::{AssertionForm, AssertionNode, fault};
 
 /// One assertion of a plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,20 +32,20 @@ pub struct Assertion {
     /// The text as written.
     pub text: String,
     /// The points that it applies to.
-    pub points: Part,
+    pub points: PointSelection,
     /// The flow that it applies to; absent: every flow except those in the cross_traffic.
     pub flow: Option<String>,
     /// The direction that it applies to; absent: each that is measured.
     pub direction: Option<Direction>,
     /// The comparison.
-    pub claim: Claim,
+    pub claim: Relation,
 }
 
 /// Two sides and how they are compared.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Claim {
+pub struct Relation {
     left: Expression,
-    comparison: Comparison,
+    comparison: ComparisonOperator,
     right: Expression,
     dimension: Dimension,
 }
@@ -56,13 +56,13 @@ enum Expression {
     Number(f64),
     Word(String),
     /// Index in [`QUANTITIES`], and where it is looked up.
-    Quantity(usize, Where),
+    Quantity(usize, QuantityOrigin),
     Pair(char, Box<Self>, Box<Self>),
 }
 
 /// Where a quantity is looked up.
 #[derive(Debug, Clone, PartialEq)]
-enum Where {
+enum QuantityOrigin {
     Here,
     /// At the point with these values of these axes, by index.
     Point(BTreeMap<usize, usize>),
@@ -70,9 +70,9 @@ enum Where {
 }
 
 /// Parses a claim. `point(…)` may name these axes.
-pub(crate) fn read(text: &str, axes: &[Axis]) -> Result<Claim, Fault> {
+pub(crate) fn read(text: &str, axes: &[Axis]) -> Result<Relation, AssertionSyntaxError> {
     let (left, comparison, right) = syntax::parse(text)?;
-    let reader = Reader { axes };
+    let reader = AssertionReader { axes };
     // The side with a quantity determines the dimension of the numbers on the other side.
     let (left_is, right_is) = (reader.dimension(&left)?, reader.dimension(&right)?);
     let dimension = match (left_is, right_is) {
@@ -93,12 +93,14 @@ pub(crate) fn read(text: &str, axes: &[Axis]) -> Result<Claim, Fault> {
         }
         (Some(one), _) | (None, Some(one)) => one,
     };
-    if dimension == Dimension::Word && !matches!(comparison, Comparison::Equal | Comparison::Other) {
+    if dimension == Dimension::Word
+        && !matches!(comparison, ComparisonOperator::Equal | ComparisonOperator::Other)
+    {
         return fault(left.at, "words have no order; use == or !=");
     }
     let words = [&left, &right].into_iter().find_map(|side| reader.words(side));
-    let side = |node: &Node| match (&node.form, &words) {
-        (Form::Name(word), Some(words)) if quantity(word).is_none() => {
+    let side = |node: &AssertionNode| match (&node.form, &words) {
+        (AssertionForm::Name(word), Some(words)) if quantity(word).is_none() => {
             if words.iter().any(|known| known == word) {
                 return Ok(Expression::Word(word.clone()));
             }
@@ -106,7 +108,7 @@ pub(crate) fn read(text: &str, axes: &[Axis]) -> Result<Claim, Fault> {
         }
         _ => reader.expression(node, dimension),
     };
-    Ok(Claim { left: side(&left)?, comparison, right: side(&right)?, dimension })
+    Ok(Relation { left: side(&left)?, comparison, right: side(&right)?, dimension })
 }
 
 fn quantity(name: &str) -> Option<usize> {
@@ -114,46 +116,48 @@ fn quantity(name: &str) -> Option<usize> {
 }
 
 /// The first name on a side, with its position.
-fn first_name(node: &Node) -> Option<(usize, &str)> {
+fn first_name(node: &AssertionNode) -> Option<(usize, &str)> {
     match &node.form {
-        Form::Name(name) => Some((node.at, name)),
-        Form::Pair(_, left, right) => first_name(left).or_else(|| first_name(right)),
-        Form::Literal(_) | Form::AtPoint(..) | Form::InRun(..) => None,
+        AssertionForm::Name(name) => Some((node.at, name)),
+        AssertionForm::Pair(_, left, right) => first_name(left).or_else(|| first_name(right)),
+        AssertionForm::Literal(_) | AssertionForm::AtPoint(..) | AssertionForm::InRun(..) => None,
     }
 }
 
-fn known_quantity(name: &str, at: usize) -> Result<usize, Fault> {
-    let missing = || Fault {
+fn known_quantity(name: &str, at: usize) -> Result<usize, AssertionSyntaxError> {
+    let missing = || AssertionSyntaxError {
         at,
         text: format!("there is no quantity '{name}'{}", hint(name, QUANTITIES.iter().map(|one| one.name))),
     };
     quantity(name).ok_or_else(missing)
 }
 
-struct Reader<'a> {
+struct AssertionReader<'a> {
     axes: &'a [Axis],
 }
 
-impl Reader<'_> {
+impl AssertionReader<'_> {
     /// The words that a lone quantity can have; `None` for a number.
-    fn words(&self, node: &Node) -> Option<Vec<String>> {
+    fn words(&self, node: &AssertionNode) -> Option<Vec<String>> {
         let name = match &node.form {
-            Form::Name(name) | Form::AtPoint(_, _, name) | Form::InRun(_, _, name) => name,
-            Form::Literal(_) | Form::Pair(..) => return None,
+            AssertionForm::Name(name)
+            | AssertionForm::AtPoint(_, _, name)
+            | AssertionForm::InRun(_, _, name) => name,
+            AssertionForm::Literal(_) | AssertionForm::Pair(..) => return None,
         };
         let quantity = &QUANTITIES[quantity(name)?];
         (quantity.dimension == Dimension::Word).then(|| quantity.words())
     }
 
     /// The dimension of a side; `None` if it has only numbers and unknown words.
-    fn dimension(&self, node: &Node) -> Result<Option<Dimension>, Fault> {
+    fn dimension(&self, node: &AssertionNode) -> Result<Option<Dimension>, AssertionSyntaxError> {
         match &node.form {
-            Form::Literal(_) => Ok(None),
-            Form::Name(name) => Ok(quantity(name).map(|number| QUANTITIES[number].dimension)),
-            Form::AtPoint(_, at, name) | Form::InRun(_, at, name) => {
+            AssertionForm::Literal(_) => Ok(None),
+            AssertionForm::Name(name) => Ok(quantity(name).map(|number| QUANTITIES[number].dimension)),
+            AssertionForm::AtPoint(_, at, name) | AssertionForm::InRun(_, at, name) => {
                 Ok(Some(QUANTITIES[known_quantity(name, *at)?].dimension))
             }
-            Form::Pair(sign, left, right) => {
+            AssertionForm::Pair(sign, left, right) => {
                 let dimensions = (self.dimension(left)?, self.dimension(right)?);
                 if dimensions.0 == Some(Dimension::Word) || dimensions.1 == Some(Dimension::Word) {
                     return fault(node.at, "words cannot be used in arithmetic; use == or != with them");
@@ -168,7 +172,7 @@ impl Reader<'_> {
         sign: char,
         at: usize,
         dimensions: (Option<Dimension>, Option<Dimension>),
-    ) -> Result<Option<Dimension>, Fault> {
+    ) -> Result<Option<Dimension>, AssertionSyntaxError> {
         use Dimension::Plain;
         match (sign, dimensions) {
             ('+' | '-', (Some(one), Some(other))) if one != other => {
@@ -196,22 +200,30 @@ impl Reader<'_> {
     }
 
     /// Resolves names, and parses numbers in the dimension of the side.
-    fn expression(&self, node: &Node, dimension: Dimension) -> Result<Expression, Fault> {
+    fn expression(
+        &self,
+        node: &AssertionNode,
+        dimension: Dimension,
+    ) -> Result<Expression, AssertionSyntaxError> {
         match &node.form {
-            Form::Literal(text) => number(text, dimension).map_err(|text| Fault { at: node.at, text }),
-            Form::Name(name) => Ok(Expression::Quantity(known_quantity(name, node.at)?, Where::Here)),
-            Form::InRun(run, at, name) => {
-                Ok(Expression::Quantity(known_quantity(name, *at)?, Where::Run(run.clone())))
+            AssertionForm::Literal(text) => {
+                number(text, dimension).map_err(|text| AssertionSyntaxError { at: node.at, text })
             }
-            Form::AtPoint(changed, at, name) => {
+            AssertionForm::Name(name) => {
+                Ok(Expression::Quantity(known_quantity(name, node.at)?, QuantityOrigin::Here))
+            }
+            AssertionForm::InRun(run, at, name) => {
+                Ok(Expression::Quantity(known_quantity(name, *at)?, QuantityOrigin::Run(run.clone())))
+            }
+            AssertionForm::AtPoint(changed, at, name) => {
                 let mut values = BTreeMap::new();
                 for (axis_at, axis, value) in changed {
                     let (number, value) = self.value(*axis_at, axis, value)?;
                     values.insert(number, value);
                 }
-                Ok(Expression::Quantity(known_quantity(name, *at)?, Where::Point(values)))
+                Ok(Expression::Quantity(known_quantity(name, *at)?, QuantityOrigin::Point(values)))
             }
-            Form::Pair(sign, left, right) => {
+            AssertionForm::Pair(sign, left, right) => {
                 let (left_is, right_is) = (self.dimension(left)?, self.dimension(right)?);
                 let (for_left, for_right) = match sign {
                     '+' | '-' => (dimension, dimension),
@@ -225,7 +237,7 @@ impl Reader<'_> {
         }
     }
 
-    fn value(&self, at: usize, axis: &str, value: &str) -> Result<(usize, usize), Fault> {
+    fn value(&self, at: usize, axis: &str, value: &str) -> Result<(usize, usize), AssertionSyntaxError> {
         let Some(number) = self.axes.iter().position(|one| one.name == axis) else {
             let hint = hint(axis, self.axes.iter().map(|axis| axis.name.as_str()));
             return fault(at, format!("there is no axis '{axis}'{hint}"));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use linerate_config::{Content, Entry, Mistakes, SourcePosition, Table, Value, check_name, hint};
 
 use crate::keys::{AXIS, Fields, SETTINGS};
-use crate::kind::{Kind, SettingValue, texts};
+use crate::kind::{PlanValueKind, SettingValue, texts};
 use crate::knobs::knob;
 use crate::range;
 use crate::sweep::MAX_POINTS;
@@ -16,7 +16,7 @@ pub struct Axis {
     /// Name.
     pub name: String,
     /// Everything that it sets.
-    pub targets: Vec<Target>,
+    pub targets: Vec<AxisTarget>,
     /// Values, in the order of the file.
     pub values: Vec<AxisValue>,
 }
@@ -32,7 +32,7 @@ pub struct AxisValue {
 
 /// What an axis sets.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Target {
+pub enum AxisTarget {
     /// A knob of `[test]`.
     Test(String),
     /// A knob of one flow.
@@ -67,8 +67,8 @@ pub(crate) struct Names {
 pub(crate) struct AxisTable<'t> {
     pub(crate) name: String,
     pub(crate) at: SourcePosition,
-    pub(crate) targets: Vec<Target>,
-    pub(crate) kind: Kind,
+    pub(crate) targets: Vec<AxisTarget>,
+    pub(crate) kind: PlanValueKind,
     /// Absent in the short form.
     pub(crate) fields: Option<Fields<'t>>,
     values: Option<&'t Value>,
@@ -105,7 +105,7 @@ impl<'t> AxisTable<'t> {
                 return None;
             }
         };
-        let mut found: Vec<(Target, Kind)> = Vec::new();
+        let mut found: Vec<(AxisTarget, PlanValueKind)> = Vec::new();
         for key in &keys {
             match targets(key, names) {
                 Ok(targets) => found.extend(targets),
@@ -235,10 +235,10 @@ impl<'t> AxisTable<'t> {
 }
 
 /// Topologies take all values as text.
-fn as_text(item: &Value, kind: &Kind) -> Value {
+fn as_text(item: &Value, kind: &PlanValueKind) -> Value {
     let content = match (&item.content, kind) {
-        (Content::Number(number), Kind::Text) => Content::Text(number.clone()),
-        (Content::Flag(flag), Kind::Text) => Content::Text(flag.to_string()),
+        (Content::Number(number), PlanValueKind::Text) => Content::Text(number.clone()),
+        (Content::Flag(flag), PlanValueKind::Text) => Content::Text(flag.to_string()),
         (other, _) => other.clone(),
     };
     Value { at: item.at.clone(), content }
@@ -248,7 +248,7 @@ fn as_text(item: &Value, kind: &Kind) -> Value {
 ///
 /// # Errors
 /// A text to append to the key.
-fn targets(key: &str, names: &Names) -> Result<Vec<(Target, Kind)>, String> {
+fn targets(key: &str, names: &Names) -> Result<Vec<(AxisTarget, PlanValueKind)>, String> {
     let named = |name: &str, known: &[String], what: &str| {
         if known.iter().any(|one| one == name) {
             return Ok(());
@@ -259,12 +259,12 @@ fn targets(key: &str, names: &Names) -> Result<Vec<(Target, Kind)>, String> {
     match parts[..] {
         ["test", name] => {
             let knob = knob(name)?;
-            Ok(vec![(Target::Test(name.to_owned()), knob.kind.clone())])
+            Ok(vec![(AxisTarget::Test(name.to_owned()), knob.kind.clone())])
         }
         ["flow", flow, name] => {
             named(flow, &names.flows, "flow")?;
             let kind = knob(name)?.kind.clone();
-            Ok(vec![(Target::Flow { flow: flow.to_owned(), knob: name.to_owned() }, kind)])
+            Ok(vec![(AxisTarget::Flow { flow: flow.to_owned(), knob: name.to_owned() }, kind)])
         }
         ["host", host, name] => {
             let setting = SETTINGS.iter().find(|setting| setting.name == name);
@@ -276,14 +276,14 @@ fn targets(key: &str, names: &Names) -> Result<Vec<(Target, Kind)>, String> {
                     names.hosts.iter().filter(|name| *name == host).collect()
                 }
             };
-            let target = |host: &String| Target::Host { host: host.clone(), key: name.to_owned() };
+            let target = |host: &String| AxisTarget::Host { host: host.clone(), key: name.to_owned() };
             Ok(hosts.into_iter().map(|host| (target(host), setting.kind.clone())).collect())
         }
         ["lab", ..] if key.len() > 4 => {
             if !names.lab {
                 return Err("; the plan has no lab, add [lab] with topology = \"…\"".to_owned());
             }
-            Ok(vec![(Target::Lab(key[4..].to_owned()), Kind::Text)])
+            Ok(vec![(AxisTarget::Lab(key[4..].to_owned()), PlanValueKind::Text)])
         }
         _ => Err("; write test.KNOB, flow.FLOW.KNOB, host.HOST.SETTING or lab.KEY".to_owned()),
     }
@@ -301,10 +301,10 @@ impl Axis {
         };
         let by_label = self.values.iter().position(|value| value.label == text);
         let like = |setting: &SettingValue| match setting {
-            SettingValue::Memory(_) => Kind::Memory.read(meant).as_ref() == Ok(setting),
-            SettingValue::Rate(_) => Kind::Rate.read(meant).as_ref() == Ok(setting),
-            SettingValue::Time(_) => Kind::Time.read(meant).as_ref() == Ok(setting),
-            SettingValue::Share(_) => Kind::Share.read(meant).as_ref() == Ok(setting),
+            SettingValue::Memory(_) => PlanValueKind::Memory.read(meant).as_ref() == Ok(setting),
+            SettingValue::Rate(_) => PlanValueKind::Rate.read(meant).as_ref() == Ok(setting),
+            SettingValue::Time(_) => PlanValueKind::Time.read(meant).as_ref() == Ok(setting),
+            SettingValue::Share(_) => PlanValueKind::Share.read(meant).as_ref() == Ok(setting),
             other => other.to_string() == text,
         };
         by_label.or_else(|| self.values.iter().position(|value| like(&value.setting))).ok_or_else(|| {
@@ -317,9 +317,9 @@ impl Axis {
 
 /// A part of a plan's points: the selected values of some axes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Part(pub(crate) BTreeMap<usize, Vec<usize>>);
+pub struct PointSelection(pub(crate) BTreeMap<usize, Vec<usize>>);
 
-impl Part {
+impl PointSelection {
     /// Reads a table of axes and values. A value may be a list of values.
     pub(crate) fn read(table: &Table, axes: &[Axis], mistakes: &mut Mistakes) -> Self {
         let mut part = Self::default();

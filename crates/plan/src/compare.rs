@@ -9,7 +9,7 @@ use linerate_model::Direction;
 use linerate_model::metrics::Better;
 use linerate_theory::compare::{Comparison, Pairing, compare, decide};
 
-use crate::assertion::{Dimension, QUANTITIES, Quantity};
+use crate::assertion::{AssertionQuantity, Dimension, QUANTITIES};
 
 pub use candidate::{AxisError, Candidate, values_of_axis};
 pub use facts::Difference;
@@ -42,7 +42,7 @@ pub struct Subject {
 
 /// One row: one candidate compared with the base, for one subject and one quantity.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct ComparisonRow {
     /// The subject.
     pub place: Subject,
     /// The quantity, by its name in assertions.
@@ -59,9 +59,9 @@ pub struct Row {
 
 /// Configurations compared with a base.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Table {
+pub struct ComparisonTable {
     /// By subject, in the order of the base.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ComparisonRow>,
     /// Figures of the base that a candidate lacks, each with the candidate's index.
     pub missing: Vec<(usize, Subject, &'static str)>,
     /// Other differences between the configurations.
@@ -88,7 +88,7 @@ pub enum QuantityError {
 ///
 /// # Errors
 /// A name that is no quantity, or a quantity of words, which have no size.
-pub fn quantities(names: &[String]) -> Result<Vec<&'static Quantity>, QuantityError> {
+pub fn quantities(names: &[String]) -> Result<Vec<&'static AssertionQuantity>, QuantityError> {
     let known = |name: &str| QUANTITIES.iter().find(|quantity| quantity.name == name);
     if names.is_empty() {
         return Ok(DEFAULT_QUANTITIES.iter().filter_map(|(name, _)| known(name)).collect());
@@ -118,10 +118,11 @@ fn better(quantity: &str) -> Better {
 pub fn compare_with_base(
     base: &Candidate,
     others: &[Candidate],
-    wanted: &[&'static Quantity],
+    wanted: &[&'static AssertionQuantity],
     pairing: Pairing,
-) -> Table {
-    let mut table = Table { differences: facts::differences(base, others), ..Table::default() };
+) -> ComparisonTable {
+    let mut table =
+        ComparisonTable { differences: facts::differences(base, others), ..ComparisonTable::default() };
     for place in base.places() {
         for quantity in wanted {
             let Some(of_base) = base.samples(place, quantity.name) else { continue };
@@ -132,7 +133,7 @@ pub fn compare_with_base(
                 let pairing = if in_turn { pairing } else { Pairing::None };
                 let resolution = resolution(quantity.dimension, of_base);
                 match of_other.and_then(|samples| compare(of_base, samples, pairing, resolution)) {
-                    Some(comparison) => table.rows.push(Row {
+                    Some(comparison) => table.rows.push(ComparisonRow {
                         place: place.clone(),
                         quantity: quantity.name,
                         dimension: quantity.dimension,

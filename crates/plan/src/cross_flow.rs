@@ -5,7 +5,7 @@ use linerate_theory::buffer::{self, Finding, Line, LoadStep, Look, Path, Reading
 use linerate_theory::stats::Interval;
 use linerate_theory::stats::spread::jain;
 
-use crate::assertion::{BUFFER, BUFFER_KIND, BUFFER_LOAD, FAIRNESS, Measured, QUANTITIES};
+use crate::assertion::{BUFFER, BUFFER_KIND, BUFFER_LOAD, FAIRNESS, QUANTITIES, QuantityValue};
 use crate::plan::Plan;
 use crate::trial_results::TrialFigures;
 
@@ -13,7 +13,7 @@ use crate::trial_results::TrialFigures;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct QueueObservation {
     /// Observation of the queue; absent without RTTs.
-    seen: Option<Seen>,
+    seen: Option<BufferObservation>,
     line: Line,
     /// The path without other traffic; absent without RTTs.
     path: Option<Path>,
@@ -25,7 +25,7 @@ pub(crate) struct QueueObservation {
 
 /// Observation by one of the methods for buffers.
 #[derive(Debug, Clone, PartialEq)]
-enum Seen {
+enum BufferObservation {
     /// A: a long flow that fills the queue until packets are dropped.
     Flow(Vec<Reading>),
     /// B: a burst of this number of bytes, none of which was lost.
@@ -37,7 +37,7 @@ enum Seen {
 
 /// Result for the buffer that a flow passed.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Known {
+pub(crate) struct BufferResult {
     /// The method: A, B or C, with its name.
     pub(crate) method: &'static str,
     /// One of the words of [`BUFFER_KIND`].
@@ -59,14 +59,16 @@ impl QueueObservation {
         let offered = sent.filter(|share| share.is_finite()).unwrap_or(share);
         let burst = run.start.as_ref().and_then(|start| start.spec.traffic.bytes);
         let seen = if flow.plan.transport != Transport::Udp {
-            Some(buffer::series(flow)).filter(|series| !series.is_empty()).map(Seen::Flow)
+            Some(buffer::series(flow)).filter(|series| !series.is_empty()).map(BufferObservation::Flow)
         } else if burst.is_some() {
             let udp = flow.receiver.as_ref().and_then(|receiver| receiver.udp.as_ref());
             let sent = flow.sender.as_ref().map(|sender| sender.total_bytes.get() as f64);
-            udp.filter(|udp| udp.lost == 0).and(sent).map(Seen::Burst)
+            udp.filter(|udp| udp.lost == 0).and(sent).map(BufferObservation::Burst)
         } else {
             let base = run.idle.as_ref().map(|idle| idle.rtt.p50_ns as f64 / 1e9);
-            base.map(|base| Seen::Step(buffer::looks(flow), base, buffer::hosts_delay_s(run, flow)))
+            base.map(|base| {
+                BufferObservation::Step(buffer::looks(flow), base, buffer::hosts_delay_s(run, flow))
+            })
         };
         Some(Self { seen, line, path: buffer::path(run, flow, 0.0), share, offered })
     }
@@ -87,24 +89,24 @@ impl QueueObservation {
     }
 
     /// Result for the buffer, given these other flows.
-    pub(crate) fn known(&self, others: &[&Self]) -> Option<Known> {
+    pub(crate) fn known(&self, others: &[&Self]) -> Option<BufferResult> {
         let drain = self.line.drain_bps;
         let taken: f64 = others.iter().map(|other| other.share).sum();
         let offered: f64 = others.iter().map(|other| other.offered).sum();
         match self.seen.as_ref()? {
-            Seen::Flow(series) => {
+            BufferObservation::Flow(series) => {
                 let path = Path { others_bps: taken * drain, ..self.path? };
-                Some(Known::of("A: round trip at drops", &buffer::analyse(series, &path)?))
+                Some(BufferResult::of("A: round trip at drops", &buffer::analyse(series, &path)?))
             }
-            Seen::Burst(bytes) => {
+            BufferObservation::Burst(bytes) => {
                 let own = self.offered.min(1.0);
                 // Converted to bytes on the line, like the results of the other methods.
                 let bytes = bytes * drain / self.line.alone_bps;
                 let held = buffer::burst_buffer_bytes(bytes, own * drain, (own + offered) * drain, drain)?;
                 let finding = Finding::LowerBound { bytes: held, other_losses: 0 };
-                Some(Known::of("B: longest burst", &finding))
+                Some(BufferResult::of("B: longest burst", &finding))
             }
-            Seen::Step(looks, base, hosts) => {
+            BufferObservation::Step(looks, base, hosts) => {
                 let step = LoadStep {
                     offered_bps: (self.offered + offered) * drain,
                     drain_bps: drain,
@@ -113,14 +115,14 @@ impl QueueObservation {
                 };
                 let stepped = buffer::step(looks, &step)?;
                 let slope = stepped.slope.map(|slope| slope / stepped.expected_slope);
-                let known = Known::of("C: step of load", &stepped.finding);
-                Some(Known { slope: slope.filter(|slope| slope.is_finite()), ..known })
+                let known = BufferResult::of("C: step of load", &stepped.finding);
+                Some(BufferResult { slope: slope.filter(|slope| slope.is_finite()), ..known })
             }
         }
     }
 }
 
-impl Known {
+impl BufferResult {
     fn of(method: &'static str, finding: &Finding) -> Self {
         let none = Self { method, kind: "other_loss", bytes: None, interval: None, load: None, slope: None };
         match finding {
@@ -152,7 +154,7 @@ fn judged(plan: &Plan) -> Vec<usize> {
     (0..plan.flows.len()).filter(is).collect()
 }
 
-fn set(trial: &mut TrialFigures, flow: usize, direction: Direction, name: &str, measured: &Measured) {
+fn set(trial: &mut TrialFigures, flow: usize, direction: Direction, name: &str, measured: &QuantityValue) {
     let figures = trial.get_mut(flow).and_then(Option::as_mut);
     if let (Some(figures), Some(at)) = (figures, place(name)) {
         figures.set(direction, at, measured);
@@ -162,13 +164,13 @@ fn set(trial: &mut TrialFigures, flow: usize, direction: Direction, name: &str, 
 fn add_fairness(plan: &Plan, trial: &mut TrialFigures, direction: Direction) {
     let Some(goodput) = place("goodput") else { return };
     let rate = |at: &usize| match trial.get(*at)?.as_ref()?.get(direction, goodput)? {
-        Measured::Number(rate) => Some(*rate),
+        QuantityValue::Number(rate) => Some(*rate),
         _ => None,
     };
     let judged = judged(plan);
     let rates: Option<Vec<f64>> = judged.iter().map(rate).collect();
     let Some(index) = rates.filter(|rates| rates.len() > 1).and_then(|rates| jain(&rates)) else { return };
-    judged.into_iter().for_each(|at| set(trial, at, direction, FAIRNESS, &Measured::Number(index)));
+    judged.into_iter().for_each(|at| set(trial, at, direction, FAIRNESS, &QuantityValue::Number(index)));
 }
 
 /// Adds the buffer that each flow passed. Background flows fill the same queue.
@@ -176,15 +178,15 @@ fn add_buffer(plan: &Plan, trial: &mut TrialFigures, direction: Direction) {
     let passage = |at: usize| trial.get(at)?.as_ref()?.queue_observation(direction);
     let others: Vec<&QueueObservation> =
         (0..plan.flows.len()).filter(|at| plan.flows[*at].cross_traffic).filter_map(passage).collect();
-    let found: Vec<(usize, Known)> =
+    let found: Vec<(usize, BufferResult)> =
         judged(plan).into_iter().filter_map(|at| Some((at, passage(at)?.known(&others)?))).collect();
     for (at, known) in found {
         if let Some(bytes) = known.bytes {
-            set(trial, at, direction, BUFFER, &Measured::Number(bytes));
+            set(trial, at, direction, BUFFER, &QuantityValue::Number(bytes));
         }
         if let Some(load) = known.load {
-            set(trial, at, direction, BUFFER_LOAD, &Measured::Number(load));
+            set(trial, at, direction, BUFFER_LOAD, &QuantityValue::Number(load));
         }
-        set(trial, at, direction, BUFFER_KIND, &Measured::Word(known.kind.to_owned()));
+        set(trial, at, direction, BUFFER_KIND, &QuantityValue::Word(known.kind.to_owned()));
     }
 }

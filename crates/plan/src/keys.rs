@@ -4,24 +4,24 @@ use std::collections::BTreeMap;
 
 use linerate_config::{Content, Mistakes, SourcePosition, Table, Value, hint};
 
-use crate::kind::{Kind, SettingValue};
+use crate::kind::{PlanValueKind, SettingValue};
 use crate::method::METHODS;
 
 /// One key of a table.
 #[derive(Debug)]
-pub(crate) struct Key {
+pub(crate) struct PlanKey {
     /// Its name.
     pub(crate) name: &'static str,
     /// Kind of its value.
-    pub(crate) kind: Kind,
+    pub(crate) kind: PlanValueKind,
     /// The default as written in a file, or a description of it.
     pub(crate) default: &'static str,
     /// Its meaning.
     pub(crate) help: &'static str,
 }
 
-const fn key(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Key {
-    Key { name, kind, default, help }
+const fn key(name: &'static str, kind: PlanValueKind, default: &'static str, help: &'static str) -> PlanKey {
+    PlanKey { name, kind, default, help }
 }
 
 /// Schema of a list of axis names, or of lists of them.
@@ -38,167 +38,187 @@ const VALUE: &str = r#"{"type":["string","number","boolean"]}"#;
 const VALUES: &str = r#"{"type":"array","items":{"type":["string","number","boolean"]},"minItems":1}"#;
 
 /// Keys outside any table.
-pub(crate) const HEAD: &[Key] = &[
-    key("name", Kind::Name, "the file's name", "Name of the plan."),
-    key("about", Kind::Text, "nothing", "Purpose of the plan, in one line."),
+pub(crate) const HEAD: &[PlanKey] = &[
+    key("name", PlanValueKind::Name, "the file's name", "Name of the plan."),
+    key("about", PlanValueKind::Text, "nothing", "Purpose of the plan, in one line."),
     key(
         "method",
-        Kind::Choice(METHODS),
+        PlanValueKind::Choice(METHODS),
         "none",
         "Measurement method that the plan follows; the results are also shown in the tables of that method.",
     ),
     key(
         "include",
-        Kind::Texts,
+        PlanValueKind::Texts,
         "none",
         "Other plan files in the same folder. Their keys apply where this file does not set them; later \
          files override earlier ones.",
     ),
-    key("repeats", Kind::Whole(1, 1000), "1", "Number of trials at each point."),
+    key("repeats", PlanValueKind::Whole(1, 1000), "1", "Number of trials at each point."),
     key(
         "until",
-        Kind::Share,
+        PlanValueKind::Share,
         "`repeats` alone",
         "Repeat a point until the 95 % confidence interval of the median of each flow's goodput is no wider \
          than this share of the median; at least 6 trials.",
     ),
-    key("max_repeats", Kind::Whole(6, 1000), "30", "Maximum number of trials with `until`."),
+    key("max_repeats", PlanValueKind::Whole(6, 1000), "30", "Maximum number of trials with `until`."),
     key(
         "order",
-        Kind::Choice(&["interleaved", "sequential", "shuffled"]),
+        PlanValueKind::Choice(&["interleaved", "sequential", "shuffled"]),
         "\"interleaved\"",
         "Order of the trials. `interleaved`: rounds through all points, every second round backwards, so \
          that slow drift affects all points equally. `sequential`: all trials of a point before the next \
          point. `shuffled`: random.",
     ),
-    key("seed", Kind::Whole(0, u64::MAX), "1", "Seed of `shuffled`; the same seed gives the same order."),
-    key("pause", Kind::Time, "\"1s\"", "Pause between two trials."),
+    key(
+        "seed",
+        PlanValueKind::Whole(0, u64::MAX),
+        "1",
+        "Seed of `shuffled`; the same seed gives the same order.",
+    ),
+    key("pause", PlanValueKind::Time, "\"1s\"", "Pause between two trials."),
     key(
         "distance",
-        Kind::Whole(1, 1_000_000),
+        PlanValueKind::Whole(1, 1_000_000),
         "unknown",
         "Length of the path in kilometres. It gives the smallest possible round-trip time (speed of light) \
          and the land speed.",
     ),
     key(
         "max_time",
-        Kind::Time,
+        PlanValueKind::Time,
         "no limit",
         "Longest permitted estimate; a plan with a longer estimate is \
                                              refused.",
     ),
     key(
         "zip",
-        Kind::Special("list of lists of axes", LISTS),
+        PlanValueKind::Special("list of lists of axes", LISTS),
         "none",
         "Axes that advance together instead of being combined; they need the same number of values.",
     ),
     key(
         "exclude",
-        Kind::Special("list of tables of axes and values", PARTS),
+        PlanValueKind::Special("list of tables of axes and values", PARTS),
         "none",
         "Points to exclude: all that match one of the tables.",
     ),
     key(
         "assert",
-        Kind::Special("list of assertions", ASSERTIONS),
+        PlanValueKind::Special("list of assertions", ASSERTIONS),
         "none",
         "Conditions that the results must meet: texts, or tables as described below.",
     ),
 ];
 
 /// Keys of `[host.NAME]` for its address.
-pub(crate) const HOST: &[Key] = &[
+pub(crate) const HOST: &[PlanKey] = &[
     key(
         "address",
-        Kind::Text,
+        PlanValueKind::Text,
         "taken from the lab",
         "Name or address of the host on which `linerate serve` \
                                                       runs.",
     ),
-    key("port", Kind::Whole(1, 65_535), "5201", "Port of `linerate serve` on that host."),
+    key("port", PlanValueKind::Whole(1, 65_535), "5201", "Port of `linerate serve` on that host."),
     key(
         "interface",
-        Kind::Text,
+        PlanValueKind::Text,
         "the interface of the route to the other hosts",
         "Interface to which the settings apply.",
     ),
 ];
 
 /// Keys of `[host.NAME]` that change the host, and so can be swept.
-pub(crate) const SETTINGS: &[Key] = &[
-    key("mtu", Kind::Whole(68, 65_535), "as found", "MTU of the interface, in bytes."),
-    key("tso", Kind::Flag, "as found", "Segmentation by the NIC (TCP segmentation offload)."),
+pub(crate) const SETTINGS: &[PlanKey] = &[
+    key("mtu", PlanValueKind::Whole(68, 65_535), "as found", "MTU of the interface, in bytes."),
+    key("tso", PlanValueKind::Flag, "as found", "Segmentation by the NIC (TCP segmentation offload)."),
     key(
         "gso",
-        Kind::Flag,
+        PlanValueKind::Flag,
         "as found",
         "Segmentation as late as possible in the kernel (generic \
                                         segmentation offload).",
     ),
     key(
         "gro",
-        Kind::Flag,
+        PlanValueKind::Flag,
         "as found",
         "Merging of received segments by the kernel (generic receive \
                                         offload).",
     ),
-    key("lro", Kind::Flag, "as found", "Merging of received segments by the NIC (large receive offload)."),
-    key("congestion", Kind::Name, "as found", "Default TCP congestion control."),
-    key("tcp_rmem", Kind::ThreeSizes, "as found", "TCP receive buffer sizes: `net.ipv4.tcp_rmem`."),
-    key("tcp_wmem", Kind::ThreeSizes, "as found", "TCP send buffer sizes: `net.ipv4.tcp_wmem`."),
+    key(
+        "lro",
+        PlanValueKind::Flag,
+        "as found",
+        "Merging of received segments by the NIC (large receive offload).",
+    ),
+    key("congestion", PlanValueKind::Name, "as found", "Default TCP congestion control."),
+    key("tcp_rmem", PlanValueKind::ThreeSizes, "as found", "TCP receive buffer sizes: `net.ipv4.tcp_rmem`."),
+    key("tcp_wmem", PlanValueKind::ThreeSizes, "as found", "TCP send buffer sizes: `net.ipv4.tcp_wmem`."),
     key(
         "qdisc",
-        Kind::Text,
+        PlanValueKind::Text,
         "as found",
         "Queueing discipline of the interface, for example `fq` or `fq_codel limit 1000`.",
     ),
-    key("netem_delay", Kind::Time, "none", "Delay that netem adds to packets sent by the interface."),
-    key("netem_loss", Kind::Share, "none", "Share of the packets sent by the interface that netem drops."),
+    key(
+        "netem_delay",
+        PlanValueKind::Time,
+        "none",
+        "Delay that netem adds to packets sent by the interface.",
+    ),
+    key(
+        "netem_loss",
+        PlanValueKind::Share,
+        "none",
+        "Share of the packets sent by the interface that netem drops.",
+    ),
 ];
 
 /// Keys of `[lab]`.
-pub(crate) const LAB: &[Key] = &[
+pub(crate) const LAB: &[PlanKey] = &[
     key(
         "topology",
-        Kind::Text,
+        PlanValueKind::Text,
         "must be given",
         "A bundled topology, or a topology file in the folder of the plan. Its hosts are hosts of the plan.",
     ),
     key(
         "set",
-        Kind::Special("table of keys and values", SCALARS),
+        PlanValueKind::Special("table of keys and values", SCALARS),
         "none",
         "Parameters and keys of the topology, as for `linerate lab up --set`.",
     ),
 ];
 
 /// Keys of `[flow.NAME]`.
-pub(crate) const FLOW: &[Key] = &[
-    key("from", Kind::Name, "must be given", "Host of the client, which opens the connection."),
-    key("to", Kind::Name, "must be given", "Host of the server."),
+pub(crate) const FLOW: &[PlanKey] = &[
+    key("from", PlanValueKind::Name, "must be given", "Host of the client, which opens the connection."),
+    key("to", PlanValueKind::Name, "must be given", "Host of the server."),
     key(
         "at",
-        Kind::Time,
+        PlanValueKind::Time,
         "\"0s\"",
         "Start time of the flow, from the start of the trial or from the end of `after`.",
     ),
-    key("after", Kind::Texts, "none", "Flows that must end before this one starts."),
+    key("after", PlanValueKind::Texts, "none", "Flows that must end before this one starts."),
     key(
         "cross_traffic",
-        Kind::Flag,
+        PlanValueKind::Flag,
         "false",
         "Run until the last other flow has ended. Assertions ignore the flow unless they name it.",
     ),
     key(
         "test",
-        Kind::Special("table of knobs", KNOBS),
+        PlanValueKind::Special("table of knobs", KNOBS),
         "none",
         "Knobs of this flow only. They override those of `[test]`, swept or not.",
     ),
     key(
         "series",
-        Kind::Special("table of the knobs of a series", SERIES),
+        PlanValueKind::Special("table of the knobs of a series", SERIES),
         "none",
         "Measure a series over message sizes, as `linerate sweep` does. Of the other knobs, those of \
          sockets and hosts apply. `{}` has the sizes of NetPIPE.",
@@ -206,78 +226,93 @@ pub(crate) const FLOW: &[Key] = &[
 ];
 
 /// Keys of `[axis.NAME]`.
-pub(crate) const AXIS: &[Key] = &[
+pub(crate) const AXIS: &[PlanKey] = &[
     key(
         "key",
-        Kind::Texts,
+        PlanValueKind::Texts,
         "`test.NAME`",
         "Key to sweep: `test.KNOB`, `flow.FLOW.KNOB`, `host.HOST.SETTING`, `host.*.SETTING` or `lab.KEY`. \
          Several keys all get the same value.",
     ),
-    key("values", Kind::Special("list of values", VALUES), "a range", "The values."),
+    key("values", PlanValueKind::Special("list of values", VALUES), "a range", "The values."),
     key(
         "from",
-        Kind::Special("value", VALUE),
+        PlanValueKind::Special("value", VALUE),
         "none",
         "First value of a range, or the lower limit of a search.",
     ),
     key(
         "to",
-        Kind::Special("value", VALUE),
+        PlanValueKind::Special("value", VALUE),
         "none",
         "Last value of a range, or the upper limit of a search.",
     ),
-    key("step", Kind::Special("value", VALUE), "none", "Difference between consecutive values."),
+    key("step", PlanValueKind::Special("value", VALUE), "none", "Difference between consecutive values."),
     key(
         "factor",
-        Kind::Special("number above 1", r#"{"type":"number","exclusiveMinimum":1}"#),
+        PlanValueKind::Special("number above 1", r#"{"type":"number","exclusiveMinimum":1}"#),
         "none",
         "Ratio of consecutive values.",
     ),
     key(
         "points",
-        Kind::Whole(2, 1000),
+        PlanValueKind::Whole(2, 1000),
         "none",
         "Number of values from the first to the last, in equal ratios; in equal steps if the first is 0.",
     ),
-    key("labels", Kind::Texts, "the values", "Names of the values, one for each value."),
+    key("labels", PlanValueKind::Texts, "the values", "Names of the values, one for each value."),
     key(
         "pass",
-        Kind::Special("assertion", r#"{"type":"string"}"#),
+        PlanValueKind::Special("assertion", r#"{"type":"string"}"#),
         "none",
         "Search for the largest value for which this assertion holds, instead of sweeping.",
     ),
     key(
         "resolution",
-        Kind::Share,
+        PlanValueKind::Share,
         "\"1%\"",
         "The search ends when the remaining range is no wider than this share of `to`.",
     ),
     key(
         "descend",
-        Kind::Share,
+        PlanValueKind::Share,
         "none",
         "Before searching, lower the value in steps of this share of `to` until two in a row pass: the \
          frame loss rate test of RFC 2544 section 26.3.",
     ),
-    key("confirm", Kind::Time, "none", "Duration of a final trial at the value that the search found."),
+    key(
+        "confirm",
+        PlanValueKind::Time,
+        "none",
+        "Duration of a final trial at the value that the search found.",
+    ),
 ];
 
 /// Keys of `[[assert]]`.
-pub(crate) const ASSERT: &[Key] = &[
-    key("that", Kind::Text, "must be given", "The assertion, for example `goodput >= 0.98 ceiling`."),
-    key("name", Kind::Text, "the assertion", "Name of the assertion in the report."),
+pub(crate) const ASSERT: &[PlanKey] = &[
+    key(
+        "that",
+        PlanValueKind::Text,
+        "must be given",
+        "The assertion, for example `goodput >= 0.98 ceiling`.",
+    ),
+    key("name", PlanValueKind::Text, "the assertion", "Name of the assertion in the report."),
     key(
         "at",
-        Kind::Special("table of axes and values", PART),
+        PlanValueKind::Special("table of axes and values", PART),
         "every point",
         "Points to which the \
                                                                                assertion applies.",
     ),
-    key("flow", Kind::Name, "every flow except cross traffic", "Flow to which the assertion applies."),
+    key(
+        "flow",
+        PlanValueKind::Name,
+        "every flow except cross traffic",
+        "Flow to which the assertion applies.",
+    ),
     key(
         "direction",
-        Kind::Choice(&["upload", "download"]),
+        PlanValueKind::Choice(&["upload", "download"]),
         "each measured direction",
         "Direction to which the assertion applies.",
     ),
@@ -299,7 +334,7 @@ impl<'t> Fields<'t> {
     pub(crate) fn read(
         table: &'t Table,
         path: &str,
-        tables: &[&[Key]],
+        tables: &[&[PlanKey]],
         also: &[&str],
         mistakes: &mut Mistakes,
     ) -> Self {
@@ -317,7 +352,7 @@ impl<'t> Fields<'t> {
                 continue;
             };
             let setting = match key.kind {
-                Kind::Special(..) | Kind::Texts => Ok(None),
+                PlanValueKind::Special(..) | PlanValueKind::Texts => Ok(None),
                 ref kind => kind.read(&entry.value).map(Some),
             };
             match setting {

@@ -109,7 +109,7 @@ pub(crate) const DEFAULT: &str = "default";
 
 /// The kind of a key's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PlanValueKind {
     /// Free text of one line.
     Text,
     /// Small letters, digits and hyphens.
@@ -138,7 +138,7 @@ pub(crate) enum Kind {
     Special(&'static str, &'static str),
 }
 
-impl Kind {
+impl PlanValueKind {
     /// Reads a value.
     ///
     /// # Errors
@@ -264,15 +264,20 @@ mod tests {
 
     #[test]
     fn values_obey_the_units_of_their_kind() {
-        assert_eq!(Kind::Memory.read(&typed("64K")), Ok(SettingValue::Memory(Bytes::new(65_536))));
-        assert_eq!(Kind::Rate.read(&typed("64K")).unwrap().number(), Some(64e3));
-        assert_eq!(Kind::Time.read(&typed("21ms")), Ok(SettingValue::Time(Span::from_ms(21))));
-        assert_eq!(Kind::Share.read(&typed("1%")).unwrap().number(), Some(0.01));
-        assert!(Kind::Whole(1, 4).read(&typed("5")).unwrap_err().contains("1 to 4"));
-        assert!(Kind::Choice(&["cross", "zip"]).read(&typed("cros")).unwrap_err().contains("'cross'"));
-        assert_eq!(Kind::Whole(1, 4).read_or_default(&typed("default")), Ok(SettingValue::Default));
-        assert!(Kind::ThreeSizes.read(&typed("4096 1 2")).is_err());
-        assert_eq!(Kind::ThreeSizes.read(&typed("1  2 3")), Ok(SettingValue::Text("1 2 3".to_owned())));
+        assert_eq!(PlanValueKind::Memory.read(&typed("64K")), Ok(SettingValue::Memory(Bytes::new(65_536))));
+        assert_eq!(PlanValueKind::Rate.read(&typed("64K")).unwrap().number(), Some(64e3));
+        assert_eq!(PlanValueKind::Time.read(&typed("21ms")), Ok(SettingValue::Time(Span::from_ms(21))));
+        assert_eq!(PlanValueKind::Share.read(&typed("1%")).unwrap().number(), Some(0.01));
+        assert!(PlanValueKind::Whole(1, 4).read(&typed("5")).unwrap_err().contains("1 to 4"));
+        assert!(
+            PlanValueKind::Choice(&["cross", "zip"]).read(&typed("cros")).unwrap_err().contains("'cross'")
+        );
+        assert_eq!(PlanValueKind::Whole(1, 4).read_or_default(&typed("default")), Ok(SettingValue::Default));
+        assert!(PlanValueKind::ThreeSizes.read(&typed("4096 1 2")).is_err());
+        assert_eq!(
+            PlanValueKind::ThreeSizes.read(&typed("1  2 3")),
+            Ok(SettingValue::Text("1 2 3".to_owned()))
+        );
     }
 
     #[test]
@@ -285,11 +290,11 @@ mod tests {
         #[test]
         fn what_is_printed_reads_back(number in 0_u64..1 << 50) {
             let bytes = SettingValue::Memory(Bytes::new(number));
-            prop_assert_eq!(Kind::Memory.read(&typed(&bytes.to_string())), Ok(bytes));
+            prop_assert_eq!(PlanValueKind::Memory.read(&typed(&bytes.to_string())), Ok(bytes));
             let span = SettingValue::Time(Span::from_ns(number));
-            prop_assert_eq!(Kind::Time.read(&typed(&span.to_string())), Ok(span));
+            prop_assert_eq!(PlanValueKind::Time.read(&typed(&span.to_string())), Ok(span));
             let rate = SettingValue::Rate(Bitrate::from_bps(number as f64).unwrap());
-            prop_assert_eq!(Kind::Rate.read(&typed(&rate.to_string())), Ok(rate));
+            prop_assert_eq!(PlanValueKind::Rate.read(&typed(&rate.to_string())), Ok(rate));
         }
     }
 }

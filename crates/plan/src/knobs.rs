@@ -8,7 +8,7 @@ use linerate_model::{SizeList, Sweep, TestSpec};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::kind::{Kind, SettingValue};
+use crate::kind::{PlanValueKind, SettingValue};
 
 /// One knob of a test.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,7 +20,7 @@ pub(crate) struct Knob {
     /// Its serialised name.
     key: String,
     /// Kind of its value.
-    pub(crate) kind: Kind,
+    pub(crate) kind: PlanValueKind,
     /// Its meaning.
     pub(crate) help: String,
 }
@@ -65,7 +65,7 @@ pub(crate) fn series<'s>(
     for (knob, setting) in settings {
         let value = match setting {
             // Sizes are written as on the command line and stored as a list.
-            SettingValue::Text(text) if knob.kind == Kind::Text => {
+            SettingValue::Text(text) if knob.kind == PlanValueKind::Text => {
                 serde_json::to_value(text.parse::<SizeList>().map_err(|error| error.to_string())?).ok()
             }
             other => other.json(),
@@ -144,17 +144,17 @@ fn resolve<'s>(schema: &'s Value, reference: &str) -> Option<&'s Value> {
 }
 
 /// The kind of a property, from the quantity that it refers to or from its type.
-fn kind(schema: &Value, property: &Value) -> Kind {
+fn kind(schema: &Value, property: &Value) -> PlanValueKind {
     let optional = property["anyOf"].as_array().and_then(|shapes| shapes.first());
     let property = optional.unwrap_or(property);
     if let Some(reference) = property["$ref"].as_str() {
         return match reference.rsplit('/').next() {
-            Some("Bytes") => Kind::Memory,
-            Some("Span") => Kind::Time,
-            Some("Bitrate") => Kind::Rate,
-            Some("Ratio") => Kind::Share,
-            Some("SizeList") => Kind::Text,
-            _ => Kind::Words(resolve(schema, reference).map(enum_values).unwrap_or_default()),
+            Some("Bytes") => PlanValueKind::Memory,
+            Some("Span") => PlanValueKind::Time,
+            Some("Bitrate") => PlanValueKind::Rate,
+            Some("Ratio") => PlanValueKind::Share,
+            Some("SizeList") => PlanValueKind::Text,
+            _ => PlanValueKind::Words(resolve(schema, reference).map(enum_values).unwrap_or_default()),
         };
     }
     let names = &property["type"];
@@ -162,7 +162,7 @@ fn kind(schema: &Value, property: &Value) -> Kind {
         names.as_str() == Some(name) || names.as_array().is_some_and(|all| all.iter().any(|one| one == name))
     };
     if is("boolean") {
-        Kind::Flag
+        PlanValueKind::Flag
     } else if is("integer") {
         let least = property["minimum"].as_u64().unwrap_or(0);
         let format = property["format"].as_str();
@@ -172,9 +172,9 @@ fn kind(schema: &Value, property: &Value) -> Kind {
             Some("uint32") => u64::from(u32::MAX),
             _ => u64::MAX,
         };
-        Kind::Whole(least, property["maximum"].as_u64().unwrap_or(most))
+        PlanValueKind::Whole(least, property["maximum"].as_u64().unwrap_or(most))
     } else {
-        Kind::Text
+        PlanValueKind::Text
     }
 }
 
@@ -199,7 +199,7 @@ pub(crate) fn spec<'s>(
             None => table.remove(&knob.key),
         };
         // Parsed at once, so that the message can name the knob.
-        if matches!(knob.kind, Kind::Text) {
+        if matches!(knob.kind, PlanValueKind::Text) {
             parse(&json).map_err(|text| (name.to_owned(), format!("{setting}: {text}")))?;
         }
     }
@@ -223,18 +223,21 @@ mod tests {
         assert_eq!(names, once);
         for knob in knobs() {
             assert!(!knob.help.is_empty(), "{}", knob.name);
-            assert_ne!(knob.kind, Kind::Words(Vec::new()), "{}", knob.name);
+            assert_ne!(knob.kind, PlanValueKind::Words(Vec::new()), "{}", knob.name);
         }
         let kind = |name: &str| knob(name).unwrap().kind.clone();
-        assert_eq!(kind("window"), Kind::Memory);
-        assert_eq!(kind("duration"), Kind::Time);
-        assert_eq!(kind("rate"), Kind::Rate);
-        assert_eq!(kind("until"), Kind::Share);
-        assert_eq!(kind("udp"), Kind::Flag);
-        assert_eq!(kind("streams"), Kind::Whole(0, u64::from(u32::MAX)));
-        assert_eq!(kind("tos"), Kind::Whole(0, 255));
-        assert_eq!(kind("congestion"), Kind::Text);
-        assert_eq!(kind("zerocopy"), Kind::Words(["splice", "sendfile", "msg"].map(str::to_owned).to_vec()));
+        assert_eq!(kind("window"), PlanValueKind::Memory);
+        assert_eq!(kind("duration"), PlanValueKind::Time);
+        assert_eq!(kind("rate"), PlanValueKind::Rate);
+        assert_eq!(kind("until"), PlanValueKind::Share);
+        assert_eq!(kind("udp"), PlanValueKind::Flag);
+        assert_eq!(kind("streams"), PlanValueKind::Whole(0, u64::from(u32::MAX)));
+        assert_eq!(kind("tos"), PlanValueKind::Whole(0, 255));
+        assert_eq!(kind("congestion"), PlanValueKind::Text);
+        assert_eq!(
+            kind("zerocopy"),
+            PlanValueKind::Words(["splice", "sendfile", "msg"].map(str::to_owned).to_vec())
+        );
     }
 
     /// Every knob of the specification can be set, and `default` resets it.
@@ -242,13 +245,13 @@ mod tests {
     fn what_is_set_arrives_and_the_default_takes_it_away() {
         for knob in knobs() {
             let setting = match &knob.kind {
-                Kind::Flag => SettingValue::Flag(true),
-                Kind::Whole(..) => SettingValue::Whole(7),
-                Kind::Time => SettingValue::Time(Span::from_ms(7)),
-                Kind::Rate => SettingValue::Rate(Bitrate::from_bps(7.0).unwrap()),
-                Kind::Memory => SettingValue::Memory(Bytes::new(7)),
-                Kind::Share => SettingValue::Share("7%".parse().unwrap()),
-                Kind::Words(words) => SettingValue::Text(words[0].clone()),
+                PlanValueKind::Flag => SettingValue::Flag(true),
+                PlanValueKind::Whole(..) => SettingValue::Whole(7),
+                PlanValueKind::Time => SettingValue::Time(Span::from_ms(7)),
+                PlanValueKind::Rate => SettingValue::Rate(Bitrate::from_bps(7.0).unwrap()),
+                PlanValueKind::Memory => SettingValue::Memory(Bytes::new(7)),
+                PlanValueKind::Share => SettingValue::Share("7%".parse().unwrap()),
+                PlanValueKind::Words(words) => SettingValue::Text(words[0].clone()),
                 _ => SettingValue::Text("192.0.2.1".to_owned()),
             };
             let set = spec([(knob.name.as_str(), &setting)]).unwrap();
@@ -264,13 +267,13 @@ mod tests {
     fn knobs_of_a_series_arrive_as_those_of_a_test() {
         for knob in series_knobs() {
             let setting = match &knob.kind {
-                Kind::Flag => SettingValue::Flag(true),
-                Kind::Whole(..) => SettingValue::Whole(5),
-                Kind::Time => SettingValue::Time(Span::from_ms(7)),
-                Kind::Memory => SettingValue::Memory(Bytes::new(7)),
-                Kind::Share => SettingValue::Share("7%".parse().unwrap()),
-                Kind::Words(words) => SettingValue::Text(words[1].clone()),
-                Kind::Text => SettingValue::Text("1..4".to_owned()),
+                PlanValueKind::Flag => SettingValue::Flag(true),
+                PlanValueKind::Whole(..) => SettingValue::Whole(5),
+                PlanValueKind::Time => SettingValue::Time(Span::from_ms(7)),
+                PlanValueKind::Memory => SettingValue::Memory(Bytes::new(7)),
+                PlanValueKind::Share => SettingValue::Share("7%".parse().unwrap()),
+                PlanValueKind::Words(words) => SettingValue::Text(words[1].clone()),
+                PlanValueKind::Text => SettingValue::Text("1..4".to_owned()),
                 other => panic!("{}: {other:?}", knob.name),
             };
             assert_ne!(series([(knob, &setting)]).unwrap(), Sweep::default(), "{}", knob.name);

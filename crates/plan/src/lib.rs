@@ -37,14 +37,14 @@ mod sweep;
 mod trial_results;
 
 pub use assertion::{
-    Assertion, Claim, Comparison, Dimension, Judgement, Measured, Outcome, QUANTITIES, Quantity, Results,
-    Scope, judge, judge_at,
+    Assertion, AssertionOutcome, AssertionQuantity, AssertionResult, ComparisonOperator, Dimension,
+    Measurements, QUANTITIES, QuantityScope, QuantityValue, Relation, judge, judge_at,
 };
-pub use axis::{Axis, AxisValue, Part, Target};
+pub use axis::{Axis, AxisTarget, AxisValue, PointSelection};
 pub use bundled::bundled;
 pub use compare::{
-    AxisError, Candidate, Difference, QuantityError, Row, Subject, Table, compare_with_base, quantities,
-    values_of_axis,
+    AxisError, Candidate, ComparisonRow, ComparisonTable, Difference, QuantityError, Subject,
+    compare_with_base, quantities, values_of_axis,
 };
 pub use error::{PlanError, PlanMistake, Source};
 pub use include::{Surroundings, SurroundingsError};
@@ -53,18 +53,18 @@ pub use linerate_config::Bundled;
 pub use linerate_theory::compare::Pairing;
 pub use method::{Method, tables};
 pub use order::{MAX_TRIALS, Trial};
-pub use plan::{Flow, Host, Lab, Order, Plan};
-pub use plan_header::Opening;
-pub use plan_scheduler::{PlanProgress, PlanScheduler, Task, counts, judgements};
-pub use point::{Point, PointError, PointId, Test};
-pub use progress::{Done, Progress};
+pub use plan::{Flow, Host, Plan, PlanLab, TrialOrder};
+pub use plan_header::PlanHeaderFacts;
+pub use plan_scheduler::{PlanProgress, PlanScheduler, TrialTask, counts, judgements};
+pub use point::{Point, PointError, PointFlow, PointId};
+pub use progress::{CompletedTrial, CompletedTrials};
 pub use read::read;
 pub use reference::reference;
 pub use schedule::{Estimate, FlowTiming, length};
 pub use schema::schema;
 pub use search::{Bisection, NextValue, Search};
 pub use sweep::{Grid, MAX_POINTS};
-pub use trial_results::{Figures, Summed, TrialFigures, TrialResults};
+pub use trial_results::{RunMeasurements, Summed, TrialFigures, TrialResults};
 
 #[cfg(test)]
 mod tests;

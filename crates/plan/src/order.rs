@@ -1,6 +1,6 @@
 //! The order of trials.
 
-use crate::plan::{Order, Plan};
+use crate::plan::{Plan, TrialOrder};
 
 /// Largest number of trials in a plan.
 pub const MAX_TRIALS: usize = 200_000;
@@ -23,14 +23,14 @@ impl Plan {
     }
 }
 
-fn order(order: Order, points: usize, repeats: u32, seed: u64) -> Vec<Trial> {
+fn order(order: TrialOrder, points: usize, repeats: u32, seed: u64) -> Vec<Trial> {
     match order {
-        Order::Sequential => {
+        TrialOrder::Sequential => {
             (0..points).flat_map(|point| (1..=repeats).map(move |repeat| Trial { point, repeat })).collect()
         }
         // Forward and backward: over two rounds each point has the same mean position, so a steady drift
         // cancels out.
-        Order::Interleaved => (1..=repeats)
+        TrialOrder::Interleaved => (1..=repeats)
             .flat_map(|repeat| {
                 (0..points).map(move |place| {
                     let point = if repeat % 2 == 1 { place } else { points - 1 - place };
@@ -38,7 +38,7 @@ fn order(order: Order, points: usize, repeats: u32, seed: u64) -> Vec<Trial> {
                 })
             })
             .collect(),
-        Order::Shuffled => {
+        TrialOrder::Shuffled => {
             let mut lots: Vec<usize> =
                 (0..points).flat_map(|point| std::iter::repeat_n(point, repeats as usize)).collect();
             let mut random = SplitMix(seed);
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ALL: [Order; 3] = [Order::Interleaved, Order::Sequential, Order::Shuffled];
+    const ALL: [TrialOrder; 3] = [TrialOrder::Interleaved, TrialOrder::Sequential, TrialOrder::Shuffled];
 
     fn points(trials: &[Trial]) -> Vec<usize> {
         trials.iter().map(|trial| trial.point).collect()
@@ -97,8 +97,8 @@ mod tests {
 
     #[test]
     fn rounds_go_there_and_back() {
-        assert_eq!(points(&order(Order::Interleaved, 3, 3, 1)), [0, 1, 2, 2, 1, 0, 0, 1, 2]);
-        assert_eq!(points(&order(Order::Sequential, 2, 3, 1)), [0, 0, 0, 1, 1, 1]);
+        assert_eq!(points(&order(TrialOrder::Interleaved, 3, 3, 1)), [0, 1, 2, 2, 1, 0, 0, 1, 2]);
+        assert_eq!(points(&order(TrialOrder::Sequential, 2, 3, 1)), [0, 0, 0, 1, 1, 1]);
     }
 
     /// The first numbers of the reference program for the seed 1234567.
@@ -110,16 +110,16 @@ mod tests {
 
     #[test]
     fn another_seed_is_another_order_and_the_same_seed_the_same() {
-        let shuffled = |seed| order(Order::Shuffled, 10, 3, seed);
+        let shuffled = |seed| order(TrialOrder::Shuffled, 10, 3, seed);
         assert_eq!(shuffled(1), shuffled(1));
         assert_ne!(shuffled(1), shuffled(2));
-        assert_ne!(shuffled(1), order(Order::Sequential, 10, 3, 1));
+        assert_ne!(shuffled(1), order(TrialOrder::Sequential, 10, 3, 1));
     }
 
     #[test]
     fn every_order_can_be_drawn() {
         let drawn: std::collections::BTreeSet<Vec<usize>> =
-            (0..100).map(|seed| points(&order(Order::Shuffled, 3, 1, seed))).collect();
+            (0..100).map(|seed| points(&order(TrialOrder::Shuffled, 3, 1, seed))).collect();
         assert_eq!(drawn.len(), 6, "three points have six orders: {drawn:?}");
     }
 
@@ -132,7 +132,7 @@ mod tests {
                 let trials = order(kind, count, repeats, seed);
                 let mut sorted = trials.clone();
                 sorted.sort();
-                prop_assert_eq!(sorted, order(Order::Sequential, count, repeats, seed));
+                prop_assert_eq!(sorted, order(TrialOrder::Sequential, count, repeats, seed));
                 for point in 0..count {
                     let own: Vec<u32> = trials.iter().filter(|t| t.point == point).map(|t| t.repeat).collect();
                     prop_assert!(own.is_sorted(), "{own:?}");
@@ -142,7 +142,7 @@ mod tests {
 
         #[test]
         fn interleaved_points_have_the_same_mean_place(count in 1_usize..40, pairs in 1_u32..5) {
-            let trials = order(Order::Interleaved, count, 2 * pairs, 0);
+            let trials = order(TrialOrder::Interleaved, count, 2 * pairs, 0);
             let sum = |point| trials.iter().enumerate().filter(|(_, t)| t.point == point).map(|(at, _)| at).sum::<usize>();
             for point in 0..count {
                 prop_assert_eq!(sum(point), sum(0));

@@ -29,7 +29,7 @@ pub struct Plan {
     /// Hosts, in the order of the file, then those of the lab's topology.
     pub hosts: Vec<Host>,
     /// The emulated network, if it has one.
-    pub lab: Option<Lab>,
+    pub lab: Option<PlanLab>,
     /// Flows of each trial, in the order of the file.
     pub flows: Vec<Flow>,
     /// Knobs of all flows.
@@ -47,8 +47,8 @@ pub struct Plan {
     /// Largest number of repeats with `until`.
     pub max_repeats: u32,
     /// Order of the trials.
-    pub order: Order,
-    /// Seed for [`Order::Shuffled`].
+    pub order: TrialOrder,
+    /// Seed for [`TrialOrder::Shuffled`].
     pub seed: u64,
     /// Pause between two trials.
     pub pause: Span,
@@ -81,7 +81,7 @@ pub struct Host {
 
 /// The emulated network of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lab {
+pub struct PlanLab {
     /// Name of a bundled topology, or a file.
     pub topology: String,
     /// Its settings, as for `--set`.
@@ -111,7 +111,7 @@ pub struct Flow {
 
 /// Order of the trials.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum TrialOrder {
     /// Each repeat visits all points, every second repeat in reverse order.
     #[default]
     Interleaved,
@@ -121,7 +121,7 @@ pub enum Order {
     Shuffled,
 }
 
-impl Order {
+impl TrialOrder {
     /// Name in a plan.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -11,7 +11,7 @@ use crate::point::PointError;
 
 /// Facts for the header that the caller knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opening {
+pub struct PlanHeaderFacts {
     /// Wall-clock time, RFC 3339.
     pub started_at: String,
     /// Where its runs take place.
@@ -27,7 +27,7 @@ impl Plan {
     ///
     /// # Errors
     /// A point that cannot be executed.
-    pub fn open(&self, opening: Opening) -> Result<PlanStart, PointError> {
+    pub fn open(&self, opening: PlanHeaderFacts) -> Result<PlanStart, PointError> {
         let point = |number| {
             let id = self.point(number)?.id.to_string();
             Ok(PlanPoint { id: id.into(), values: self.grid.choice(number).unwrap_or_default() })

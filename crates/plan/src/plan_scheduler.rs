@@ -15,13 +15,13 @@ use crate::assertion::{self, judge, judge_at};
 use crate::order::Trial;
 use crate::plan::Plan;
 use crate::point::{Point, PointError, PointId};
-use crate::progress::{Progress, content_of, is_complete};
+use crate::progress::{CompletedTrials, content_of, is_complete};
 use crate::search::{Bisection, NextValue};
 use crate::trial_results::{Summed, TrialFigures, TrialResults};
 
 /// A trial to run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Task {
+pub struct TrialTask {
     /// The resolved point.
     pub point: Point,
     /// Number of the repeat, from 1.
@@ -54,7 +54,7 @@ pub struct PlanScheduler<'p> {
     at: usize,
     behind: Span,
     left: Span,
-    progress: Progress,
+    progress: CompletedTrials,
     /// Steps of searches, in the order of time.
     steps: BTreeMap<(PointId, u32), Vec<TrialEnd>>,
     results: TrialResults,
@@ -79,7 +79,7 @@ impl<'p> PlanScheduler<'p> {
             at: 0,
             behind: Span::ZERO,
             left,
-            progress: Progress::new(plan),
+            progress: CompletedTrials::new(plan),
             steps: BTreeMap::new(),
             results: TrialResults::default(),
         })
@@ -96,7 +96,7 @@ impl<'p> PlanScheduler<'p> {
         figures: &mut dyn FnMut(&TrialEnd) -> TrialFigures,
     ) -> Result<Self, PointError> {
         let mut scheduler = Self::new(plan)?;
-        scheduler.progress = Progress::of(record);
+        scheduler.progress = CompletedTrials::of(record);
         let ids: BTreeMap<PointId, usize> = (0..plan.grid.len())
             .map(|number| Ok((plan.point(number)?.id, number)))
             .collect::<Result<_, _>>()?;
@@ -139,7 +139,7 @@ impl<'p> PlanScheduler<'p> {
     ///
     /// # Errors
     /// A point that cannot be executed.
-    pub fn next_task(&mut self) -> Result<Option<Task>, PointError> {
+    pub fn next_task(&mut self) -> Result<Option<TrialTask>, PointError> {
         while let Some(trial) = self.order.get(self.at).copied() {
             let task = match self.plan.search {
                 Some(_) => self.next_step(trial)?,
@@ -155,7 +155,7 @@ impl<'p> PlanScheduler<'p> {
 
     /// The trial after the next one, if it does not depend on results; `None` at the end or if it does.
     #[must_use]
-    pub fn following(&self) -> Option<Task> {
+    pub fn following(&self) -> Option<TrialTask> {
         if self.plan.search.is_some() || self.plan.until.is_some() {
             return None;
         }
@@ -163,7 +163,7 @@ impl<'p> PlanScheduler<'p> {
         rest.find_map(|trial| self.next_repeat(*trial).ok().flatten())
     }
 
-    fn next_repeat(&self, trial: Trial) -> Result<Option<Task>, PointError> {
+    fn next_repeat(&self, trial: Trial) -> Result<Option<TrialTask>, PointError> {
         let point = self.plan.point(trial.point)?;
         if self.progress.is_done(&point, trial.repeat) {
             return Ok(None);
@@ -171,10 +171,10 @@ impl<'p> PlanScheduler<'p> {
         let enough = self.plan.until.is_some_and(|share| {
             trial.repeat > self.plan.least_repeats() && self.results.is_narrow(self.plan, &point, share.get())
         });
-        Ok((!enough).then_some(Task { point, repeat: trial.repeat, step: None }))
+        Ok((!enough).then_some(TrialTask { point, repeat: trial.repeat, step: None }))
     }
 
-    fn next_step(&self, trial: Trial) -> Result<Option<Task>, PointError> {
+    fn next_step(&self, trial: Trial) -> Result<Option<TrialTask>, PointError> {
         let Some(step) = self.bisection(trial)?.and_then(|bisection| bisection.step()) else {
             return Ok(None);
         };
@@ -185,7 +185,7 @@ impl<'p> PlanScheduler<'p> {
                 test.spec.traffic.duration = Some(length);
             }
         }
-        Ok(Some(Task { point, repeat: trial.repeat, step: Some(step) }))
+        Ok(Some(TrialTask { point, repeat: trial.repeat, step: Some(step) }))
     }
 
     /// The search at a point so far, replayed from the steps of the log.
@@ -208,7 +208,7 @@ impl<'p> PlanScheduler<'p> {
 
     /// Processes the end of a trial: its runs and what they measured, in the order of the plan's flows. Returns
     /// the events for the plan's log.
-    pub fn done(&mut self, task: &Task, runs: Vec<TrialRun>, figures: TrialFigures) -> Vec<Body> {
+    pub fn done(&mut self, task: &TrialTask, runs: Vec<TrialRun>, figures: TrialFigures) -> Vec<Body> {
         let mut end = TrialEnd {
             point: task.point.id.to_string().into(),
             repeat: task.repeat.saturating_sub(1),
@@ -260,13 +260,13 @@ impl<'p> PlanScheduler<'p> {
     }
 
     /// Whether this trial alone meets the condition of the search.
-    fn trial_passes(&self, task: &Task, figures: TrialFigures) -> bool {
+    fn trial_passes(&self, task: &TrialTask, figures: TrialFigures) -> bool {
         let Some(search) = &self.plan.search else { return false };
         let mut results = TrialResults::default();
         results.take(self.plan, &task.point, task.repeat, figures);
         let (summaries, none) = (results.sum(self.plan, &task.point), BTreeMap::new());
         let outcomes = judge_at(self.plan, &search.pass, &task.point, &Summed::new(&summaries, &none));
-        !outcomes.is_empty() && outcomes.iter().all(assertion::Outcome::holds)
+        !outcomes.is_empty() && outcomes.iter().all(assertion::AssertionOutcome::holds)
     }
 
     /// Moves to the next position in the order.
@@ -326,16 +326,16 @@ pub fn judgements(
     summaries: &[PointSummary],
     others: &BTreeMap<String, PlanRecord>,
 ) -> Vec<PlanJudgement> {
-    let told = |judgement: crate::Judgement| PlanJudgement {
+    let told = |judgement: crate::AssertionResult| PlanJudgement {
         assertion: judgement.assertion.into(),
         point: judgement.point.to_string().into(),
         flow: judgement.flow.into(),
         direction: judgement.direction,
         holds: judgement.outcome.holds(),
         found: match judgement.outcome {
-            assertion::Outcome::Holds => None,
-            assertion::Outcome::Fails(found) => Some(found.into()),
-            assertion::Outcome::NotMeasured(what) => Some(format!("not measured: {what}").into()),
+            assertion::AssertionOutcome::Holds => None,
+            assertion::AssertionOutcome::Fails(found) => Some(found.into()),
+            assertion::AssertionOutcome::NotMeasured(what) => Some(format!("not measured: {what}").into()),
         },
     };
     judge(plan, &Summed::new(summaries, others)).into_iter().map(told).collect()

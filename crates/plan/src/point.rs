@@ -9,10 +9,10 @@ use linerate_units::Span;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use twox_hash::XxHash64;
 
-use crate::axis::Target;
+use crate::axis::AxisTarget;
 use crate::kind::SettingValue;
 use crate::knobs;
-use crate::plan::{Flow, Lab, Plan};
+use crate::plan::{Flow, Plan, PlanLab};
 
 /// Identifier of a point. It depends only on the names and values of the axes: reordering axes, values or
 /// points, and adding values, do not change it.
@@ -56,11 +56,11 @@ pub struct Point {
     /// Names of the axes and labels of their values.
     pub values: Vec<(String, String)>,
     /// The test of each flow, in the order of the plan.
-    pub tests: Vec<Test>,
+    pub tests: Vec<PointFlow>,
     /// Settings by host; hosts without settings are absent.
     pub hosts: BTreeMap<String, BTreeMap<String, SettingValue>>,
     /// The emulated network.
-    pub lab: Option<Lab>,
+    pub lab: Option<PlanLab>,
     /// Digest of everything that is measured and set. Results with another digest belong to another
     /// measurement.
     pub content: u64,
@@ -68,7 +68,7 @@ pub struct Point {
 
 /// One flow of a point.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Test {
+pub struct PointFlow {
     /// The flow.
     pub flow: String,
     /// Its client.
@@ -129,7 +129,7 @@ impl Plan {
                     },
                 }
             })?;
-            tests.push(Test {
+            tests.push(PointFlow {
                 flow: flow.name.clone(),
                 from: flow.from.clone(),
                 to: flow.to.clone(),
@@ -179,7 +179,7 @@ impl Plan {
         &'p self,
         choice: &'p [usize],
         searched: Option<&'p SettingValue>,
-    ) -> impl Iterator<Item = (&'p Target, &'p SettingValue)> {
+    ) -> impl Iterator<Item = (&'p AxisTarget, &'p SettingValue)> {
         let swept = self.axes.iter().zip(choice).flat_map(|(axis, value)| {
             let setting = axis.values.get(*value).map(|value| &value.setting);
             axis.targets.iter().filter_map(move |target| Some((target, setting?)))
@@ -200,11 +200,11 @@ impl Plan {
     ) -> Layers<'p> {
         let Some(flow) = self.flows.get(flow) else { return Vec::new() };
         let of_all = self.chosen(choice, searched).filter_map(|(target, setting)| match target {
-            Target::Test(knob) => Some((knob.as_str(), setting)),
+            AxisTarget::Test(knob) => Some((knob.as_str(), setting)),
             _ => None,
         });
         let of_one = self.chosen(choice, searched).filter_map(|(target, setting)| match target {
-            Target::Flow { flow: name, knob } if *name == flow.name => Some((knob.as_str(), setting)),
+            AxisTarget::Flow { flow: name, knob } if *name == flow.name => Some((knob.as_str(), setting)),
             _ => None,
         });
         let plan = self.test.iter().map(|(knob, setting)| (knob.as_str(), setting));
@@ -220,7 +220,7 @@ impl Plan {
         let mut hosts: BTreeMap<String, BTreeMap<String, SettingValue>> =
             self.hosts.iter().map(|host| (host.name.clone(), host.settings.clone())).collect();
         for (target, setting) in self.chosen(choice, searched) {
-            if let Target::Host { host, key } = target {
+            if let AxisTarget::Host { host, key } = target {
                 hosts.entry(host.clone()).or_default().insert(key.clone(), setting.clone());
             }
         }
@@ -232,12 +232,12 @@ impl Plan {
         hosts
     }
 
-    fn lab_at(&self, choice: &[usize], searched: Option<&SettingValue>) -> Option<Lab> {
+    fn lab_at(&self, choice: &[usize], searched: Option<&SettingValue>) -> Option<PlanLab> {
         let mut lab = self.lab.clone()?;
         for (target, setting) in self.chosen(choice, searched) {
             match (target, setting) {
-                (Target::Lab(key), SettingValue::Default) => drop(lab.set.remove(key)),
-                (Target::Lab(key), setting) => drop(lab.set.insert(key.clone(), setting.to_string())),
+                (AxisTarget::Lab(key), SettingValue::Default) => drop(lab.set.remove(key)),
+                (AxisTarget::Lab(key), setting) => drop(lab.set.insert(key.clone(), setting.to_string())),
                 _ => {}
             }
         }

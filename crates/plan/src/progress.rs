@@ -11,16 +11,16 @@ use crate::point::{Point, PointId};
 
 /// Completed trials of a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct CompletedTrials {
     /// Name of the plan.
     pub plan: String,
     /// Completed trials by point, in the order of completion.
-    pub done: BTreeMap<PointId, Vec<Done>>,
+    pub done: BTreeMap<PointId, Vec<CompletedTrial>>,
 }
 
 /// A completed trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Done {
+pub struct CompletedTrial {
     /// Number of the repeat.
     pub repeat: u32,
     /// [`Point::content`] at that time.
@@ -29,7 +29,7 @@ pub struct Done {
     pub runs: Vec<String>,
 }
 
-impl Progress {
+impl CompletedTrials {
     /// No trial is completed yet.
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
@@ -44,7 +44,7 @@ impl Progress {
         for trial in record.trials.iter().filter(|trial| trial.step.is_none() && is_complete(trial)) {
             let (Ok(point), Some(content)) = (trial.point.parse(), content_of(trial)) else { continue };
             let runs = trial.runs.iter().map(|run| run.run.to_string()).collect();
-            let done = Done { repeat: trial.repeat.saturating_add(1), content, runs };
+            let done = CompletedTrial { repeat: trial.repeat.saturating_add(1), content, runs };
             progress.done.entry(point).or_default().push(done);
         }
         progress
@@ -52,7 +52,7 @@ impl Progress {
 
     /// Adds a trial.
     pub fn note(&mut self, point: &Point, repeat: u32, runs: Vec<String>) {
-        let done = Done { repeat, content: point.content, runs };
+        let done = CompletedTrial { repeat, content: point.content, runs };
         self.done.entry(point.id).or_default().push(done);
     }
 

@@ -17,7 +17,7 @@ use crate::keys::{Fields, HEAD, HOST, LAB, SETTINGS, TABLES};
 use crate::kind::SettingValue;
 use crate::knobs::{is_knob, knob};
 use crate::method::Method;
-use crate::plan::{Host, Lab, Order, Plan};
+use crate::plan::{Host, Plan, PlanLab, TrialOrder};
 use crate::sweep::Grid;
 
 /// Largest number of hosts, flows or axes in a plan.
@@ -34,7 +34,7 @@ pub fn read(plan: Source, settings: &[String], around: &dyn Surroundings) -> Res
     let (document, sources) = include::load(plan, around, &mut mistakes);
     let read = document.map(|mut document| {
         let changed = include::apply(&mut document, settings, &mut mistakes);
-        Reader { document: &document, sources: &sources, around, changed, mistakes: &mut mistakes }.plan()
+        PlanReader { document: &document, sources: &sources, around, changed, mistakes: &mut mistakes }.plan()
     });
     match read {
         Some(plan) if mistakes.is_empty() => Ok(plan),
@@ -42,7 +42,7 @@ pub fn read(plan: Source, settings: &[String], around: &dyn Surroundings) -> Res
     }
 }
 
-struct Reader<'r> {
+struct PlanReader<'r> {
     document: &'r Table,
     pub(crate) sources: &'r [Source],
     around: &'r dyn Surroundings,
@@ -51,7 +51,7 @@ struct Reader<'r> {
     pub(crate) mistakes: &'r mut Mistakes,
 }
 
-impl<'r> Reader<'r> {
+impl<'r> PlanReader<'r> {
     fn plan(&mut self) -> Plan {
         let head = Fields::read(self.document, "", &[HEAD], TABLES, self.mistakes);
         let mut plan = Plan {
@@ -74,9 +74,9 @@ impl<'r> Reader<'r> {
             max_repeats: head.whole("max_repeats").unwrap_or(30) as u32,
             method: head.text("method").as_deref().and_then(Method::named),
             order: match head.text("order").as_deref() {
-                Some("sequential") => Order::Sequential,
-                Some("shuffled") => Order::Shuffled,
-                _ => Order::Interleaved,
+                Some("sequential") => TrialOrder::Sequential,
+                Some("shuffled") => TrialOrder::Shuffled,
+                _ => TrialOrder::Interleaved,
             },
             seed: head.whole("seed").unwrap_or(1),
             pause: head.span("pause").unwrap_or(Span::from_secs(1)),
@@ -165,7 +165,7 @@ impl<'r> Reader<'r> {
         notes
     }
 
-    fn lab(&mut self) -> Option<Lab> {
+    fn lab(&mut self) -> Option<PlanLab> {
         let (entry, table) = self.table("lab")?;
         let fields = Fields::read(table, "lab.", &[LAB], &[], self.mistakes);
         let Some(topology) = fields.text("topology") else {
@@ -190,7 +190,7 @@ impl<'r> Reader<'r> {
                 }
             }
         }
-        Some(Lab { topology, set })
+        Some(PlanLab { topology, set })
     }
 
     fn lab_settings(&mut self, table: &Table, prefix: &str, set: &mut BTreeMap<String, String>) {
@@ -210,7 +210,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    fn hosts(&mut self, lab: Option<&Lab>) -> Vec<Host> {
+    fn hosts(&mut self, lab: Option<&PlanLab>) -> Vec<Host> {
         let mut hosts = Vec::new();
         for (entry, table) in self.named("host") {
             let path = format!("host.{}.", entry.key);
@@ -255,7 +255,7 @@ impl<'r> Reader<'r> {
     }
 
     /// The hosts of the lab's topology.
-    fn lab_hosts(&mut self, lab: &Lab) -> Vec<String> {
+    fn lab_hosts(&mut self, lab: &PlanLab) -> Vec<String> {
         let set: Vec<(&str, &str)> =
             lab.set.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         let relative_to = self.sources.first().map_or("", |source| source.name.as_str());

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::assertion::{Dimension, QUANTITIES};
 use crate::bundled;
-use crate::keys::{ASSERT, AXIS, FLOW, HEAD, HOST, Key, LAB, SETTINGS};
+use crate::keys::{ASSERT, AXIS, FLOW, HEAD, HOST, LAB, PlanKey, SETTINGS};
 use crate::knobs::{knobs, series_knobs};
 
 const INTRODUCTION: &str = "# Plan files\n
@@ -98,7 +98,7 @@ pub fn reference() -> String {
     page
 }
 
-fn section(page: &mut String, title: &str, text: &str, tables: &[&[Key]]) {
+fn section(page: &mut String, title: &str, text: &str, tables: &[&[PlanKey]]) {
     let _ =
         write!(page, "\n## {title}\n\n{text}\n\n| key | value | default | meaning |\n|---|---|---|---|\n");
     for key in tables.iter().flat_map(|keys| keys.iter()) {

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::keys::{ASSERT, AXIS, FLOW, HEAD, HOST, Key, LAB, SETTINGS};
-use crate::kind::{DEFAULT, Kind};
+use crate::keys::{ASSERT, AXIS, FLOW, HEAD, HOST, LAB, PlanKey, SETTINGS};
+use crate::kind::{DEFAULT, PlanValueKind};
 use crate::knobs::{Knob, knobs, series_knobs};
 
 /// Pattern of a name.
@@ -61,7 +61,7 @@ fn object(properties: &Map<String, Value>) -> Value {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
-fn properties(tables: &[&[Key]]) -> Map<String, Value> {
+fn properties(tables: &[&[PlanKey]]) -> Map<String, Value> {
     let mut properties = Map::new();
     for key in tables.iter().flat_map(|keys| keys.iter()) {
         let mut property = shape(&key.kind);
@@ -86,24 +86,24 @@ fn test(knobs: &[Knob]) -> Map<String, Value> {
 }
 
 /// The schema of a kind's values.
-fn shape(kind: &Kind) -> Value {
+fn shape(kind: &PlanValueKind) -> Value {
     match kind {
-        Kind::Text | Kind::ThreeSizes => json!({ "type": "string" }),
-        Kind::Name => json!({ "type": "string", "pattern": NAME }),
-        Kind::Texts => {
+        PlanValueKind::Text | PlanValueKind::ThreeSizes => json!({ "type": "string" }),
+        PlanValueKind::Name => json!({ "type": "string", "pattern": NAME }),
+        PlanValueKind::Texts => {
             json!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] })
         }
-        Kind::Choice(words) => json!({ "enum": words }),
-        Kind::Words(words) => json!({ "enum": words }),
-        Kind::Flag => json!({ "type": "boolean" }),
-        Kind::Whole(from, u64::MAX) => json!({ "type": "integer", "minimum": from }),
-        Kind::Whole(from, to) => json!({ "type": "integer", "minimum": from, "maximum": to }),
-        Kind::Rate => quantity("([kKmMgGtT]?(b/s|bit/s|bits/s|bps|bit)?|([kKMG]B|[KMG]iB|B)/s)"),
-        Kind::Memory => quantity("([bB]|[kKmMgGtT]|[KMGT]i|[kKMGT]i?B)?"),
-        Kind::Time => quantity("(ns|us|µs|ms|s|sec|m|min|h)?"),
-        Kind::Share => quantity("%?"),
+        PlanValueKind::Choice(words) => json!({ "enum": words }),
+        PlanValueKind::Words(words) => json!({ "enum": words }),
+        PlanValueKind::Flag => json!({ "type": "boolean" }),
+        PlanValueKind::Whole(from, u64::MAX) => json!({ "type": "integer", "minimum": from }),
+        PlanValueKind::Whole(from, to) => json!({ "type": "integer", "minimum": from, "maximum": to }),
+        PlanValueKind::Rate => quantity("([kKmMgGtT]?(b/s|bit/s|bits/s|bps|bit)?|([kKMG]B|[KMG]iB|B)/s)"),
+        PlanValueKind::Memory => quantity("([bB]|[kKmMgGtT]|[KMGT]i|[kKMGT]i?B)?"),
+        PlanValueKind::Time => quantity("(ns|us|µs|ms|s|sec|m|min|h)?"),
+        PlanValueKind::Share => quantity("%?"),
         // The tables contain valid JSON, as a test checks.
-        Kind::Special(_, shape) => serde_json::from_str(shape).unwrap_or_default(),
+        PlanValueKind::Special(_, shape) => serde_json::from_str(shape).unwrap_or_default(),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use linerate_units::{Ratio, Span};
 
-use crate::assertion::Claim;
-use crate::axis::Target;
+use crate::assertion::Relation;
+use crate::axis::AxisTarget;
 use crate::kind::SettingValue;
 
 /// An axis that is searched instead of swept.
@@ -15,7 +15,7 @@ pub struct Search {
     /// Its name.
     pub name: String,
     /// Everything that it sets.
-    pub targets: Vec<Target>,
+    pub targets: Vec<AxisTarget>,
     /// The smallest value.
     pub low: SettingValue,
     /// The largest value, which is tried first.
@@ -30,7 +30,7 @@ pub struct Search {
     /// The assertion that a value must meet, as written.
     pub text: String,
     /// The same assertion, parsed.
-    pub pass: Claim,
+    pub pass: Relation,
 }
 
 /// The next value to try.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use linerate_config::{Content, Entry, Mistakes, SourcePosition, Value, hint};
 
-use crate::axis::{Axis, Part};
+use crate::axis::{Axis, PointSelection};
 use crate::kind::texts;
 
 /// Largest number of points in a plan, before exclusions.
@@ -91,7 +91,7 @@ impl Grid {
             // An exclusion about values that the command line removed is ignored.
             let void = table.0.iter().any(|entry| changed.contains(&entry.key));
             let mut found = Mistakes::default();
-            let part = Part::read(table, axes, &mut found);
+            let part = PointSelection::read(table, axes, &mut found);
             if !found.is_empty() {
                 if !void {
                     mistakes.append(found);

@@ -14,9 +14,9 @@ mod wrong_assertions;
 use crate::{Plan, PlanError, Source, Surroundings, SurroundingsError, read};
 
 /// Files that can be included, and a topology `two` with the hosts `a` and `b` and a parameter `buffer`.
-pub(crate) struct Around(pub(crate) &'static [(&'static str, &'static str)]);
+pub(crate) struct TestSurroundings(pub(crate) &'static [(&'static str, &'static str)]);
 
-impl Surroundings for Around {
+impl Surroundings for TestSurroundings {
     fn include(&self, name: &str, relative_to: &str) -> Result<Source, SurroundingsError> {
         let found = self.0.iter().find(|(known, _)| *known == name);
         let source = |text: &str| Source { name: name.to_owned(), text: text.to_owned() };
@@ -43,7 +43,7 @@ pub(crate) fn source(text: &str) -> Source {
 /// Reads a plan with this text and two hosts.
 pub(crate) fn try_plan(text: &str, settings: &[&str]) -> Result<Plan, PlanError> {
     let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
-    read(source(&format!("{text}\n[host.a]\n[host.b]\n")), &settings, &Around(&[]))
+    read(source(&format!("{text}\n[host.a]\n[host.b]\n")), &settings, &TestSurroundings(&[]))
 }
 
 pub(crate) fn plan(text: &str) -> Plan {

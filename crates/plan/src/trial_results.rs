@@ -6,7 +6,7 @@ use linerate_model::{Direction, FlowRecord, PlanRecord, PointSummary, RunRecord,
 use linerate_theory::stats::order::{median, median_interval};
 use linerate_units::Bitrate;
 
-use crate::assertion::{Measured, QUANTITIES, Quantity, Results, Scope};
+use crate::assertion::{AssertionQuantity, Measurements, QUANTITIES, QuantityScope, QuantityValue};
 use crate::cross_flow::{self, QueueObservation};
 use crate::plan::Plan;
 use crate::point::{Point, PointId};
@@ -17,9 +17,9 @@ const CONFIDENCE: f64 = 0.95;
 /// Measurements of one run: for each direction the quantities, in the order of [`QUANTITIES`], and the
 /// observation of its queue.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Figures(Vec<(Direction, Vec<Option<Measured>>, Option<QueueObservation>)>);
+pub struct RunMeasurements(Vec<(Direction, Vec<Option<QuantityValue>>, Option<QueueObservation>)>);
 
-impl Figures {
+impl RunMeasurements {
     /// The figures of a run.
     #[must_use]
     pub fn of(record: &RunRecord) -> Self {
@@ -34,17 +34,17 @@ impl Figures {
     pub fn goodputs(&self) -> impl Iterator<Item = (Direction, Bitrate)> {
         let at = QUANTITIES.iter().position(|quantity| quantity.name == "goodput");
         self.0.iter().filter_map(move |(direction, figures, _)| match figures.get(at?)?.as_ref()? {
-            Measured::Number(bps) => Some((*direction, Bitrate::from_bps(*bps)?)),
+            QuantityValue::Number(bps) => Some((*direction, Bitrate::from_bps(*bps)?)),
             _ => None,
         })
     }
 
-    pub(crate) fn get(&self, direction: Direction, quantity: usize) -> Option<&Measured> {
+    pub(crate) fn get(&self, direction: Direction, quantity: usize) -> Option<&QuantityValue> {
         let found = self.0.iter().find(|(known, ..)| *known == direction);
         found.and_then(|(_, figures, _)| figures.get(quantity)?.as_ref())
     }
 
-    pub(crate) fn set(&mut self, direction: Direction, quantity: usize, measured: &Measured) {
+    pub(crate) fn set(&mut self, direction: Direction, quantity: usize, measured: &QuantityValue) {
         for (_, figures, _) in self.0.iter_mut().filter(|(of, ..)| *of == direction) {
             if let Some(figure) = figures.get_mut(quantity) {
                 *figure = Some(measured.clone());
@@ -59,7 +59,7 @@ impl Figures {
 }
 
 /// A trial of a point: for each flow of the plan the measurements of its run; `None` if it was not completed.
-pub type TrialFigures = Vec<Option<Figures>>;
+pub type TrialFigures = Vec<Option<RunMeasurements>>;
 
 /// The figures of all trials.
 #[derive(Debug, Clone, Default)]
@@ -114,13 +114,13 @@ fn summary<'m>(
     point: PointId,
     flow: &str,
     direction: Direction,
-    quantity: &Quantity,
-    found: impl Iterator<Item = &'m Measured>,
+    quantity: &AssertionQuantity,
+    found: impl Iterator<Item = &'m QuantityValue>,
 ) -> Option<PointSummary> {
     let (mut values, mut words) = (Vec::new(), Vec::new());
     for measured in found {
         match measured {
-            Measured::Number(number) => values.push(*number),
+            QuantityValue::Number(number) => values.push(*number),
             other => words.extend(other.words().iter().cloned()),
         }
     }
@@ -173,8 +173,8 @@ fn index(summaries: &[PointSummary]) -> BTreeMap<SummaryKey<'_>, &PointSummary> 
     summaries.iter().filter_map(row).collect()
 }
 
-impl Results for Summed<'_> {
-    fn measured(&self, scope: Scope<'_>, quantity: &Quantity) -> Option<Measured> {
+impl Measurements for Summed<'_> {
+    fn measured(&self, scope: QuantityScope<'_>, quantity: &AssertionQuantity) -> Option<QuantityValue> {
         let summaries = match scope.run {
             None => &self.here,
             Some(run) => self.others.get(run)?,
@@ -182,15 +182,15 @@ impl Results for Summed<'_> {
         let place = (scope.point, scope.flow, scope.direction.name(), quantity.name);
         let found = summaries.get(&place)?;
         if let Some(median) = found.median {
-            return Some(Measured::Number(median));
+            return Some(QuantityValue::Number(median));
         }
         let mut words = found.words.clone();
         words.sort();
         words.dedup();
         match words.as_slice() {
             [] => None,
-            [one] => Some(Measured::Word(one.to_string())),
-            _ => Some(Measured::Words(words.into_iter().map(Into::into).collect())),
+            [one] => Some(QuantityValue::Word(one.to_string())),
+            _ => Some(QuantityValue::Words(words.into_iter().map(Into::into).collect())),
         }
     }
 }

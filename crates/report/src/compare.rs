@@ -3,7 +3,7 @@
 mod document;
 mod text;
 
-use linerate_plan::{Candidate, Table};
+use linerate_plan::{Candidate, ComparisonTable};
 
 pub use document::CompareDocument;
 #[cfg(feature = "schema")]
@@ -18,5 +18,5 @@ pub struct Compared {
     /// The others, which `table` numbers in this order.
     pub others: Vec<Candidate>,
     /// The comparisons.
-    pub table: Table,
+    pub table: ComparisonTable,
 }

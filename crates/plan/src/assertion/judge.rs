@@ -3,15 +3,15 @@
 use linerate_model::Direction;
 use serde::Serialize;
 
-use super::quantities::{Measured, QUANTITIES, Quantity};
-use super::syntax::Comparison;
-use super::{Claim, Dimension, Expression, Where};
+use super::quantities::{AssertionQuantity, QUANTITIES, QuantityValue};
+use super::syntax::ComparisonOperator;
+use super::{Dimension, Expression, QuantityOrigin, Relation};
 use crate::plan::Plan;
 use crate::point::{Point, PointId};
 
 /// Where a quantity is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Scope<'a> {
+pub struct QuantityScope<'a> {
     /// Name of another run; absent: this run.
     pub run: Option<&'a str>,
     /// The point.
@@ -23,14 +23,14 @@ pub struct Scope<'a> {
 }
 
 /// Measurements of a run. For several trials of a point, their summary.
-pub trait Results {
+pub trait Measurements {
     /// The quantity in this scope; `None` if it was not measured.
-    fn measured(&self, scope: Scope<'_>, quantity: &Quantity) -> Option<Measured>;
+    fn measured(&self, scope: QuantityScope<'_>, quantity: &AssertionQuantity) -> Option<QuantityValue>;
 }
 
 /// Result of an assertion at one point.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Judgement {
+pub struct AssertionResult {
     /// The assertion's name.
     pub assertion: String,
     /// The point.
@@ -40,13 +40,13 @@ pub struct Judgement {
     /// Its direction.
     pub direction: Direction,
     /// The result.
-    pub outcome: Outcome,
+    pub outcome: AssertionOutcome,
 }
 
 /// Result of an assertion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum AssertionOutcome {
     /// The assertion holds.
     Holds,
     /// The assertion fails; the text shows both sides.
@@ -55,7 +55,7 @@ pub enum Outcome {
     NotMeasured(String),
 }
 
-impl Outcome {
+impl AssertionOutcome {
     /// Whether the assertion holds.
     #[must_use]
     pub fn holds(&self) -> bool {
@@ -65,7 +65,7 @@ impl Outcome {
 
 /// Checks every assertion at every point, flow and direction that it applies to.
 #[must_use]
-pub fn judge(plan: &Plan, results: &dyn Results) -> Vec<Judgement> {
+pub fn judge(plan: &Plan, results: &dyn Measurements) -> Vec<AssertionResult> {
     let mut judgements = Vec::new();
     for assertion in &plan.assertions {
         for number in 0..plan.grid.len() {
@@ -84,8 +84,9 @@ pub fn judge(plan: &Plan, results: &dyn Results) -> Vec<Judgement> {
                     if assertion.direction.is_some_and(|only| only != direction) {
                         continue;
                     }
-                    let judge = Judge { plan, results, choice: &choice, flow: &test.flow, direction };
-                    judgements.push(Judgement {
+                    let judge =
+                        AssertionJudge { plan, results, choice: &choice, flow: &test.flow, direction };
+                    judgements.push(AssertionResult {
                         assertion: assertion.name.clone(),
                         point: point.id,
                         flow: test.flow.clone(),
@@ -101,7 +102,12 @@ pub fn judge(plan: &Plan, results: &dyn Results) -> Vec<Judgement> {
 
 /// Checks a claim at one point, for every flow that is not cross traffic and each of its directions.
 #[must_use]
-pub fn judge_at(plan: &Plan, claim: &Claim, point: &Point, results: &dyn Results) -> Vec<Outcome> {
+pub fn judge_at(
+    plan: &Plan,
+    claim: &Relation,
+    point: &Point,
+    results: &dyn Measurements,
+) -> Vec<AssertionOutcome> {
     let Some(choice) = plan.grid.choice(point.number) else { return Vec::new() };
     let flows = point.tests.iter().filter(|test| !test.cross_traffic);
     let ways = flows.flat_map(|test| {
@@ -109,43 +115,43 @@ pub fn judge_at(plan: &Plan, claim: &Claim, point: &Point, results: &dyn Results
         directions.map(move |direction| (test.flow.as_str(), direction))
     });
     let outcome =
-        |(flow, direction)| Judge { plan, results, choice: &choice, flow, direction }.outcome(claim);
+        |(flow, direction)| AssertionJudge { plan, results, choice: &choice, flow, direction }.outcome(claim);
     ways.map(outcome).collect()
 }
 
-struct Judge<'a> {
+struct AssertionJudge<'a> {
     plan: &'a Plan,
-    results: &'a dyn Results,
+    results: &'a dyn Measurements,
     choice: &'a [usize],
     flow: &'a str,
     direction: Direction,
 }
 
-impl Judge<'_> {
-    fn outcome(&self, claim: &Claim) -> Outcome {
+impl AssertionJudge<'_> {
+    fn outcome(&self, claim: &Relation) -> AssertionOutcome {
         let sides = self.side(&claim.left).and_then(|left| Ok((left, self.side(&claim.right)?)));
         match sides {
-            Err(missing) => Outcome::NotMeasured(missing),
-            Ok((left, right)) if compare(&left, claim.comparison, &right) => Outcome::Holds,
-            Ok((left, right)) => Outcome::Fails(claim.show(&left, &right)),
+            Err(missing) => AssertionOutcome::NotMeasured(missing),
+            Ok((left, right)) if compare(&left, claim.comparison, &right) => AssertionOutcome::Holds,
+            Ok((left, right)) => AssertionOutcome::Fails(claim.show(&left, &right)),
         }
     }
 
     /// The value of a side, or the missing quantity as an error.
-    fn side(&self, expression: &Expression) -> Result<Measured, String> {
+    fn side(&self, expression: &Expression) -> Result<QuantityValue, String> {
         match expression {
-            Expression::Number(number) => Ok(Measured::Number(*number)),
-            Expression::Word(word) => Ok(Measured::Word(word.clone())),
+            Expression::Number(number) => Ok(QuantityValue::Number(*number)),
+            Expression::Word(word) => Ok(QuantityValue::Word(word.clone())),
             Expression::Quantity(number, place) => self.look_up(&QUANTITIES[*number], place),
             Expression::Pair(sign, left, right) => match (self.side(left)?, self.side(right)?) {
-                (Measured::Number(left), Measured::Number(right)) => {
+                (QuantityValue::Number(left), QuantityValue::Number(right)) => {
                     let result = match sign {
                         '+' => left + right,
                         '-' => left - right,
                         '*' => left * right,
                         _ => left / right,
                     };
-                    let finite = result.is_finite().then_some(Measured::Number(result));
+                    let finite = result.is_finite().then_some(QuantityValue::Number(result));
                     finite.ok_or_else(|| "a quotient with divisor 0".to_owned())
                 }
                 _ => Err("a number".to_owned()),
@@ -153,13 +159,13 @@ impl Judge<'_> {
         }
     }
 
-    fn look_up(&self, quantity: &Quantity, place: &Where) -> Result<Measured, String> {
+    fn look_up(&self, quantity: &AssertionQuantity, place: &QuantityOrigin) -> Result<QuantityValue, String> {
         let mut choice = self.choice.to_vec();
         let mut run = None;
         match place {
-            Where::Here => {}
-            Where::Run(name) => run = Some(name.as_str()),
-            Where::Point(changed) => {
+            QuantityOrigin::Here => {}
+            QuantityOrigin::Run(name) => run = Some(name.as_str()),
+            QuantityOrigin::Point(changed) => {
                 for (axis, value) in changed {
                     if let Some(old) = choice.get_mut(*axis) {
                         *old = *value;
@@ -172,7 +178,7 @@ impl Judge<'_> {
             return Err(format!("the point {label}, which the plan excludes"));
         }
         let point = self.plan.id(&choice);
-        let scope = Scope { run, point, flow: self.flow, direction: self.direction };
+        let scope = QuantityScope { run, point, flow: self.flow, direction: self.direction };
         self.results.measured(scope, quantity).ok_or_else(|| {
             let run = run.map(|run| format!(" in the run '{run}'")).unwrap_or_default();
             format!("{} of {} {} at {label}{run}", quantity.name, self.flow, self.direction.name())
@@ -180,37 +186,37 @@ impl Judge<'_> {
     }
 }
 
-fn compare(left: &Measured, comparison: Comparison, right: &Measured) -> bool {
+fn compare(left: &QuantityValue, comparison: ComparisonOperator, right: &QuantityValue) -> bool {
     match (left, right) {
-        (Measured::Number(left), Measured::Number(right)) => match comparison {
-            Comparison::AtLeast => left >= right,
-            Comparison::AtMost => left <= right,
-            Comparison::Above => left > right,
-            Comparison::Below => left < right,
-            Comparison::Equal => left == right,
-            Comparison::Other => left != right,
+        (QuantityValue::Number(left), QuantityValue::Number(right)) => match comparison {
+            ComparisonOperator::AtLeast => left >= right,
+            ComparisonOperator::AtMost => left <= right,
+            ComparisonOperator::Above => left > right,
+            ComparisonOperator::Below => left < right,
+            ComparisonOperator::Equal => left == right,
+            ComparisonOperator::Other => left != right,
         },
-        (Measured::Number(_), _) | (_, Measured::Number(_)) => false,
+        (QuantityValue::Number(_), _) | (_, QuantityValue::Number(_)) => false,
         // Several words or values: equal means that all pairs are equal, not equal that no pair is.
         (left, right) => {
             let mut pairs =
                 left.words().iter().flat_map(|left| right.words().iter().map(move |right| left == right));
             match comparison {
-                Comparison::Equal => pairs.all(|same| same),
-                Comparison::Other => !pairs.any(|same| same),
+                ComparisonOperator::Equal => pairs.all(|same| same),
+                ComparisonOperator::Other => !pairs.any(|same| same),
                 _ => false,
             }
         }
     }
 }
 
-impl Claim {
+impl Relation {
     /// The other runs that the claim refers to.
     #[must_use]
     pub fn runs(&self) -> Vec<&str> {
         fn names<'e>(side: &'e Expression, found: &mut Vec<&'e str>) {
             match side {
-                Expression::Quantity(_, Where::Run(name)) => found.push(name),
+                Expression::Quantity(_, QuantityOrigin::Run(name)) => found.push(name),
                 Expression::Pair(_, left, right) => {
                     names(left, found);
                     names(right, found);
@@ -225,11 +231,11 @@ impl Claim {
     }
 
     /// Both sides as text.
-    fn show(&self, left: &Measured, right: &Measured) -> String {
-        let show = |side: &Measured| match side {
-            Measured::Number(number) => self.dimension.show(*number),
-            Measured::Word(word) => word.clone(),
-            Measured::Words(words) => words.join(" and "),
+    fn show(&self, left: &QuantityValue, right: &QuantityValue) -> String {
+        let show = |side: &QuantityValue| match side {
+            QuantityValue::Number(number) => self.dimension.show(*number),
+            QuantityValue::Word(word) => word.clone(),
+            QuantityValue::Words(words) => words.join(" and "),
         };
         format!("found {}, but required {} {}", show(left), self.comparison.sign(), show(right))
     }

@@ -72,7 +72,7 @@ fn short(number: f64) -> String {
 
 /// Value of a quantity.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Measured {
+pub enum QuantityValue {
     /// In the unit of its dimension.
     Number(f64),
     /// A word.
@@ -81,7 +81,7 @@ pub enum Measured {
     Words(Vec<String>),
 }
 
-impl Measured {
+impl QuantityValue {
     /// The words of the value; empty for a number.
     pub(crate) fn words(&self) -> &[String] {
         match self {
@@ -94,7 +94,7 @@ impl Measured {
 
 /// A quantity that assertions may use.
 #[derive(Debug)]
-pub struct Quantity {
+pub struct AssertionQuantity {
     /// Name.
     pub name: &'static str,
     /// Dimension.
@@ -102,16 +102,16 @@ pub struct Quantity {
     /// Meaning.
     pub help: &'static str,
     /// Gets the value from the record of a run; `None` if it was not measured.
-    pub of: fn(&RunRecord, &FlowRecord) -> Option<Measured>,
+    pub of: fn(&RunRecord, &FlowRecord) -> Option<QuantityValue>,
 }
 
 const fn quantity(
     name: &'static str,
     dimension: Dimension,
     help: &'static str,
-    of: fn(&RunRecord, &FlowRecord) -> Option<Measured>,
-) -> Quantity {
-    Quantity { name, dimension, help, of }
+    of: fn(&RunRecord, &FlowRecord) -> Option<QuantityValue>,
+) -> AssertionQuantity {
+    AssertionQuantity { name, dimension, help, of }
 }
 
 /// Quantities of a whole trial, not of one run.
@@ -124,7 +124,7 @@ pub(crate) const BUFFER_LOAD: &str = "buffer_load";
 const BUFFER_KINDS: [&str; 4] = ["estimate", "lower_bound", "out_of_reach", "other_loss"];
 
 /// All quantities.
-pub const QUANTITIES: &[Quantity] = &[
+pub const QUANTITIES: &[AssertionQuantity] = &[
     quantity("goodput", Dimension::Rate, "Bits per second that the receiver read.", |_, flow| {
         number(flow.bitrate()?.bps())
     }),
@@ -178,7 +178,7 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity("loss", Dimension::Plain, "Lost datagrams divided by sent datagrams (UDP).", |_, flow| {
         let udp = flow.receiver.as_ref()?.udp.as_ref()?;
         let sent = (udp.packets + udp.lost) as f64;
-        (sent > 0.0).then(|| Measured::Number(udp.lost as f64 / sent))
+        (sent > 0.0).then(|| QuantityValue::Number(udp.lost as f64 / sent))
     }),
     quantity(
         "jitter",
@@ -255,7 +255,7 @@ pub const QUANTITIES: &[Quantity] = &[
         |run, flow| {
             let base = run.idle.as_ref()?.rtt.min_ns as f64;
             let loaded = flow.loaded.as_ref()?.rtt.mean_ns as f64;
-            rfc6349::buffer_delay(loaded, base).map(Measured::Number)
+            rfc6349::buffer_delay(loaded, base).map(QuantityValue::Number)
         },
     ),
     quantity("cpu_sender", Dimension::Plain, "Busy share of the sending host's CPU time.", |_, flow| {
@@ -310,7 +310,7 @@ pub const QUANTITIES: &[Quantity] = &[
          section 4.1).",
         |_, flow| {
             let rate = flow.bitrate()?.bps();
-            (rate > 0.0).then_some(Measured::Number(flow.ceiling.as_ref()?.bitrate_bps / rate))
+            (rate > 0.0).then_some(QuantityValue::Number(flow.ceiling.as_ref()?.bitrate_bps / rate))
         },
     ),
     quantity(
@@ -325,7 +325,7 @@ pub const QUANTITIES: &[Quantity] = &[
                 (!read.is_empty()).then(|| read.iter().sum::<u64>() as f64)
             };
             let (sent, again) = (sum(tcp::BYTES_SENT)?, sum(tcp::BYTES_RETRANS)?);
-            rfc6349::efficiency(sent, again).map(Measured::Number)
+            rfc6349::efficiency(sent, again).map(QuantityValue::Number)
         },
     ),
     quantity(
@@ -379,11 +379,11 @@ pub const QUANTITIES: &[Quantity] = &[
         number((run.caveats.len() + flow.caveats.len()) as f64)
     }),
     quantity("verdict", Dimension::Word, "What limited the flow.", |_, flow| {
-        Some(Measured::Word(flow.verdict.as_ref()?.cause.name().to_owned()))
+        Some(QuantityValue::Word(flow.verdict.as_ref()?.cause.name().to_owned()))
     }),
     quantity("confidence", Dimension::Word, "How well the evidence supports the verdict.", |_, flow| {
         let confidence = serde_json::to_value(flow.verdict.as_ref()?.confidence).ok()?;
-        confidence.as_str().map(|word| Measured::Word(word.to_owned()))
+        confidence.as_str().map(|word| QuantityValue::Word(word.to_owned()))
     }),
 ];
 
@@ -413,17 +413,17 @@ fn interrupts(flow: &FlowRecord, side: metrics::Side) -> Option<f64> {
     (seconds > 0.0).then(|| count / seconds)
 }
 
-fn per_gb(tally: &Tally) -> Option<Measured> {
+fn per_gb(tally: &Tally) -> Option<QuantityValue> {
     let bytes = tally.total_bytes.get() as f64;
-    (bytes > 0.0 && tally.cpu_seconds > 0.0).then_some(Measured::Number(tally.cpu_seconds / bytes * 1e9))
+    (bytes > 0.0 && tally.cpu_seconds > 0.0).then_some(QuantityValue::Number(tally.cpu_seconds / bytes * 1e9))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the table's functions return an option")]
-fn number(number: f64) -> Option<Measured> {
-    Some(Measured::Number(number))
+fn number(number: f64) -> Option<QuantityValue> {
+    Some(QuantityValue::Number(number))
 }
 
-impl Quantity {
+impl AssertionQuantity {
     /// The possible words.
     #[must_use]
     pub fn words(&self) -> Vec<String> {

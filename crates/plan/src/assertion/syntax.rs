@@ -7,26 +7,26 @@ const MAX_CHARS: usize = 1000;
 
 /// A mistake in an assertion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct AssertionSyntaxError {
     /// Byte offset in the text.
     pub(crate) at: usize,
     /// What is wrong, and what would be right.
     pub(crate) text: String,
 }
 
-pub(crate) fn fault<T>(at: usize, text: impl Into<String>) -> Result<T, Fault> {
-    Err(Fault { at, text: text.into() })
+pub(crate) fn fault<T>(at: usize, text: impl Into<String>) -> Result<T, AssertionSyntaxError> {
+    Err(AssertionSyntaxError { at, text: text.into() })
 }
 
 /// A part of an assertion, with the byte offset of its start.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Node {
+pub(crate) struct AssertionNode {
     pub(crate) at: usize,
-    pub(crate) form: Form,
+    pub(crate) form: AssertionForm,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Form {
+pub(crate) enum AssertionForm {
     /// A number with or without a unit, as written.
     Literal(String),
     /// A name: a quantity, or a word.
@@ -36,12 +36,12 @@ pub(crate) enum Form {
     /// A quantity in another run.
     InRun(String, usize, String),
     /// A sum, difference, product or quotient.
-    Pair(char, Box<Node>, Box<Node>),
+    Pair(char, Box<AssertionNode>, Box<AssertionNode>),
 }
 
 /// How two sides are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
+pub enum ComparisonOperator {
     /// `>=`
     AtLeast,
     /// `<=`
@@ -56,7 +56,7 @@ pub enum Comparison {
     Other,
 }
 
-impl Comparison {
+impl ComparisonOperator {
     const ALL: [(&'static str, Self); 6] = [
         (">=", Self::AtLeast),
         ("<=", Self::AtMost),
@@ -74,26 +74,28 @@ impl Comparison {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Token {
+enum AssertionToken {
     Literal(String),
     Name(String),
     Quoted(String),
-    Compare(Comparison),
+    Compare(ComparisonOperator),
     Sign(char),
 }
 
 /// Parses a comparison: left side, operator, right side.
-pub(crate) fn parse(text: &str) -> Result<(Node, Comparison, Node), Fault> {
+pub(crate) fn parse(
+    text: &str,
+) -> Result<(AssertionNode, ComparisonOperator, AssertionNode), AssertionSyntaxError> {
     if text.len() > MAX_CHARS {
         return fault(0, format!("the assertion has {} characters; use at most {MAX_CHARS}", text.len()));
     }
-    let mut parser = Parser { tokens: tokens(text)?, next: 0, end: text.len() };
+    let mut parser = AssertionParser { tokens: tokens(text)?, next: 0, end: text.len() };
     let left = parser.sum(0)?;
     let at = parser.at();
     if parser.take_sign('=') {
         return fault(at, "use == to compare");
     }
-    let Some(Token::Compare(comparison)) = parser.take() else {
+    let Some(AssertionToken::Compare(comparison)) = parser.take() else {
         return fault(at, "this is not a comparison; write one such as goodput >= 0.98 ceiling");
     };
     let right = parser.sum(0)?;
@@ -103,7 +105,7 @@ pub(crate) fn parse(text: &str) -> Result<(Node, Comparison, Node), Fault> {
     }
 }
 
-fn tokens(text: &str) -> Result<Vec<(usize, Token)>, Fault> {
+fn tokens(text: &str) -> Result<Vec<(usize, AssertionToken)>, AssertionSyntaxError> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -113,21 +115,21 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, Fault> {
             continue;
         } else if first.is_ascii_digit() {
             let length = literal(rest);
-            (Token::Literal(rest[..length].to_owned()), length)
+            (AssertionToken::Literal(rest[..length].to_owned()), length)
         } else if first.is_alphabetic() || first == '_' {
             let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-            (Token::Name(rest[..length].to_owned()), length)
+            (AssertionToken::Name(rest[..length].to_owned()), length)
         } else if first == '"' || first == '\'' {
             let Some(length) = rest[1..].find(first) else {
                 return fault(at, format!("the quoted text that begins here has no end; add {first}"));
             };
-            (Token::Quoted(rest[1..=length].to_owned()), length + 2)
+            (AssertionToken::Quoted(rest[1..=length].to_owned()), length + 2)
         } else if let Some((sign, comparison)) =
-            Comparison::ALL.iter().find(|(sign, _)| rest.starts_with(sign))
+            ComparisonOperator::ALL.iter().find(|(sign, _)| rest.starts_with(sign))
         {
-            (Token::Compare(*comparison), sign.len())
+            (AssertionToken::Compare(*comparison), sign.len())
         } else if "()+-*/.,=".contains(first) {
-            (Token::Sign(first), 1)
+            (AssertionToken::Sign(first), 1)
         } else {
             return fault(
                 at,
@@ -169,14 +171,14 @@ fn literal(text: &str) -> usize {
     end
 }
 
-struct Parser {
-    tokens: Vec<(usize, Token)>,
+struct AssertionParser {
+    tokens: Vec<(usize, AssertionToken)>,
     next: usize,
     end: usize,
 }
 
-impl Parser {
-    fn peek(&self) -> Option<&Token> {
+impl AssertionParser {
+    fn peek(&self) -> Option<&AssertionToken> {
         self.tokens.get(self.next).map(|(_, token)| token)
     }
 
@@ -185,41 +187,44 @@ impl Parser {
         self.tokens.get(self.next).map_or(self.end, |(at, _)| *at)
     }
 
-    fn take(&mut self) -> Option<Token> {
+    fn take(&mut self) -> Option<AssertionToken> {
         let token = self.peek().cloned();
         self.next += usize::from(token.is_some());
         token
     }
 
     fn take_sign(&mut self, sign: char) -> bool {
-        let found = self.peek() == Some(&Token::Sign(sign));
+        let found = self.peek() == Some(&AssertionToken::Sign(sign));
         self.next += usize::from(found);
         found
     }
 
-    fn expect(&mut self, sign: char) -> Result<(), Fault> {
+    fn expect(&mut self, sign: char) -> Result<(), AssertionSyntaxError> {
         let at = self.at();
         if self.take_sign(sign) { Ok(()) } else { fault(at, format!("'{sign}' is missing here")) }
     }
 
-    fn sum(&mut self, depth: usize) -> Result<Node, Fault> {
+    fn sum(&mut self, depth: usize) -> Result<AssertionNode, AssertionSyntaxError> {
         let mut left = self.product(depth)?;
         while let Some(sign) = ['+', '-'].into_iter().find(|sign| self.take_sign(*sign)) {
             let right = self.product(depth)?;
-            left = Node { at: left.at, form: Form::Pair(sign, Box::new(left), Box::new(right)) };
+            left = AssertionNode {
+                at: left.at,
+                form: AssertionForm::Pair(sign, Box::new(left), Box::new(right)),
+            };
         }
         Ok(left)
     }
 
-    fn product(&mut self, depth: usize) -> Result<Node, Fault> {
+    fn product(&mut self, depth: usize) -> Result<AssertionNode, AssertionSyntaxError> {
         let mut left = self.single(depth)?;
         loop {
             let sign = if self.take_sign('*') {
                 '*'
             } else if self.take_sign('/') {
                 '/'
-            } else if matches!(left.form, Form::Literal(_))
-                && matches!(self.peek(), Some(Token::Name(_) | Token::Sign('(')))
+            } else if matches!(left.form, AssertionForm::Literal(_))
+                && matches!(self.peek(), Some(AssertionToken::Name(_) | AssertionToken::Sign('(')))
             {
                 // Implicit product, such as `0.98 ceiling`.
                 '*'
@@ -227,38 +232,43 @@ impl Parser {
                 return Ok(left);
             };
             let right = self.single(depth)?;
-            left = Node { at: left.at, form: Form::Pair(sign, Box::new(left), Box::new(right)) };
+            left = AssertionNode {
+                at: left.at,
+                form: AssertionForm::Pair(sign, Box::new(left), Box::new(right)),
+            };
         }
     }
 
-    fn single(&mut self, depth: usize) -> Result<Node, Fault> {
+    fn single(&mut self, depth: usize) -> Result<AssertionNode, AssertionSyntaxError> {
         let at = self.at();
         if depth > MAX_DEPTH {
             return fault(at, format!("parentheses nested deeper than {MAX_DEPTH}; simplify the assertion"));
         }
         let form = match self.take() {
-            Some(Token::Literal(text)) => Form::Literal(text),
-            Some(Token::Name(name)) if self.peek() == Some(&Token::Sign('(')) => self.elsewhere(at, &name)?,
-            Some(Token::Name(name)) => Form::Name(name),
-            Some(Token::Sign('(')) => {
+            Some(AssertionToken::Literal(text)) => AssertionForm::Literal(text),
+            Some(AssertionToken::Name(name)) if self.peek() == Some(&AssertionToken::Sign('(')) => {
+                self.elsewhere(at, &name)?
+            }
+            Some(AssertionToken::Name(name)) => AssertionForm::Name(name),
+            Some(AssertionToken::Sign('(')) => {
                 let inner = self.sum(depth + 1)?;
                 self.expect(')')?;
                 return Ok(inner);
             }
             _ => return fault(at, "a quantity or a number is missing here, as in goodput >= 0.98 ceiling"),
         };
-        Ok(Node { at, form })
+        Ok(AssertionNode { at, form })
     }
 
     /// `point(axis = value, …).quantity` or `run("name").quantity`.
-    fn elsewhere(&mut self, at: usize, name: &str) -> Result<Form, Fault> {
+    fn elsewhere(&mut self, at: usize, name: &str) -> Result<AssertionForm, AssertionSyntaxError> {
         self.expect('(')?;
         match name {
             "point" => {
                 let mut changed = Vec::new();
                 loop {
                     let axis_at = self.at();
-                    let Some(Token::Name(axis)) = self.take() else {
+                    let Some(AssertionToken::Name(axis)) = self.take() else {
                         return fault(
                             axis_at,
                             "the name of an axis is missing here, as in point(streams = 1)",
@@ -266,7 +276,11 @@ impl Parser {
                     };
                     self.expect('=')?;
                     let value_at = self.at();
-                    let Some(Token::Literal(value) | Token::Name(value) | Token::Quoted(value)) = self.take()
+                    let Some(
+                        AssertionToken::Literal(value)
+                        | AssertionToken::Name(value)
+                        | AssertionToken::Quoted(value),
+                    ) = self.take()
                     else {
                         return fault(value_at, "a value is missing here, as in point(streams = 1)");
                     };
@@ -277,16 +291,16 @@ impl Parser {
                 }
                 self.expect(')')?;
                 let (at, quantity) = self.quantity_behind()?;
-                Ok(Form::AtPoint(changed, at, quantity))
+                Ok(AssertionForm::AtPoint(changed, at, quantity))
             }
             "run" => {
                 let run_at = self.at();
-                let Some(Token::Quoted(run)) = self.take() else {
+                let Some(AssertionToken::Quoted(run)) = self.take() else {
                     return fault(run_at, "the name of a run is missing here, as in run(\"baseline\")");
                 };
                 self.expect(')')?;
                 let (at, quantity) = self.quantity_behind()?;
-                Ok(Form::InRun(run, at, quantity))
+                Ok(AssertionForm::InRun(run, at, quantity))
             }
             other => {
                 let hint = linerate_config::hint(other, ["point", "run"]);
@@ -295,11 +309,11 @@ impl Parser {
         }
     }
 
-    fn quantity_behind(&mut self) -> Result<(usize, String), Fault> {
+    fn quantity_behind(&mut self) -> Result<(usize, String), AssertionSyntaxError> {
         self.expect('.')?;
         let at = self.at();
         match self.take() {
-            Some(Token::Name(name)) => Ok((at, name)),
+            Some(AssertionToken::Name(name)) => Ok((at, name)),
             _ => fault(at, "a quantity is missing here, as in point(streams = 1).goodput"),
         }
     }

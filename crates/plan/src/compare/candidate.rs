@@ -7,8 +7,8 @@ use linerate_theory::compare::Pairing;
 use thiserror::Error;
 
 use super::{Subject, facts};
-use crate::assertion::{Measured, QUANTITIES};
-use crate::plan::Order;
+use crate::assertion::{QUANTITIES, QuantityValue};
+use crate::plan::TrialOrder;
 
 /// The repeats of everything that was measured with one configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -51,7 +51,7 @@ impl Candidate {
                 let (name, direction) = (flow.plan.name.clone(), flow.plan.direction);
                 let place = Subject { point: Vec::new(), flow: name.into(), direction };
                 for quantity in QUANTITIES {
-                    if let Some(Measured::Number(number)) = (quantity.of)(run, flow) {
+                    if let Some(QuantityValue::Number(number)) = (quantity.of)(run, flow) {
                         candidate.note(&place, quantity.name, number);
                     }
                 }
@@ -134,6 +134,6 @@ pub fn values_of_axis(plan: &PlanRecord, axis: &str) -> Result<(Vec<Candidate>, 
     if candidates.len() < 2 {
         return Err(AxisError::OneValue(axis.to_owned()));
     }
-    let in_turn = start.order == Order::Interleaved.name();
+    let in_turn = start.order == TrialOrder::Interleaved.name();
     Ok((candidates, if in_turn { Pairing::InTurn } else { Pairing::None }))
 }

@@ -65,7 +65,7 @@ fn plan(order: &str, rates: [&[f64]; 4]) -> PlanRecord {
 const SLOW: &[f64] = &[900.0, 901.0, 902.0, 903.0, 904.0, 905.0];
 const FAST: &[f64] = &[940.0, 941.0, 942.0, 943.0, 944.0, 945.0];
 
-fn goodput() -> Vec<&'static Quantity> {
+fn goodput() -> Vec<&'static AssertionQuantity> {
     quantities(&["goodput".to_owned()]).unwrap()
 }
 

@@ -13,7 +13,7 @@ use super::points::{FlowAtPoint, Points, numbers, text_column};
 const CONFIDENCE: f64 = 0.95;
 
 /// Rates of a size in every trial, and its one-way times in ns.
-type Measured = (Vec<f64>, Vec<f64>);
+type BlockSizeTrials = (Vec<f64>, Vec<f64>);
 
 /// The results of each series, then its curve.
 pub(super) fn tables(record: &PlanRecord, runs: &dyn Fn(&str) -> Option<RunRecord>) -> Vec<MethodTable> {
@@ -74,7 +74,7 @@ fn curve(
     way: &FlowAtPoint<'_>,
     runs: &dyn Fn(&str) -> Option<RunRecord>,
 ) -> Option<MethodTable> {
-    let mut sizes: BTreeMap<u64, Measured> = BTreeMap::new();
+    let mut sizes: BTreeMap<u64, BlockSizeTrials> = BTreeMap::new();
     for run in runs_of(record, way.point, way.flow).into_iter().filter_map(runs) {
         for point in run.flows.iter().flat_map(|flow| &flow.sizes) {
             let (rates, times) = sizes.entry(point.message_bytes.get()).or_default();

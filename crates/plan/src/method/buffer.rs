@@ -9,7 +9,7 @@ use linerate_model::{
 use linerate_theory::buffer::fits;
 use linerate_theory::queueing::udp_wire_rate_bps;
 
-use crate::cross_flow::{Known, QueueObservation};
+use crate::cross_flow::{BufferResult, QueueObservation};
 use crate::plan::{Flow, Plan};
 use crate::progress::is_complete;
 
@@ -30,7 +30,7 @@ pub(super) fn tables(
         for (at, flow) in plan.flows.iter().enumerate().filter(|(_, flow)| !flow.cross_traffic) {
             let Some(Some(run)) = trial.get(at) else { continue };
             for measured in &run.flows {
-                views.push(View::new(plan, record, point, flow, &trial, run, measured));
+                views.push(BufferFlow::new(plan, record, point, flow, &trial, run, measured));
             }
         }
     }
@@ -41,7 +41,7 @@ pub(super) fn tables(
 }
 
 /// A flow of a point in one direction, with a typical trial of it.
-struct View<'r> {
+struct BufferFlow<'r> {
     record: &'r PlanRecord,
     point: &'r PlanPoint,
     /// The point for headings, with flow and direction if there are several.
@@ -50,14 +50,14 @@ struct View<'r> {
     direction: Direction,
     measured: FlowRecord,
     passage: Option<QueueObservation>,
-    known: Option<Known>,
+    known: Option<BufferResult>,
     /// Goodput that other traffic leaves of the line; absent if the rate of the other traffic is not fixed.
     expected_bps: Option<f64>,
     /// Share of the line that other traffic uses.
     others: f64,
 }
 
-impl<'r> View<'r> {
+impl<'r> BufferFlow<'r> {
     fn new(
         plan: &Plan,
         record: &'r PlanRecord,
@@ -166,12 +166,12 @@ pub(super) fn column(name: &str, unit: Option<&str>) -> MethodColumn {
 }
 
 /// The buffer at each point, with rates.
-fn estimates(record: &PlanRecord, views: &[View<'_>]) -> Option<MethodTable> {
+fn estimates(record: &PlanRecord, views: &[BufferFlow<'_>]) -> Option<MethodTable> {
     if views.is_empty() {
         return None;
     }
     let searched = record.start.as_ref().is_some_and(|start| start.search.is_some());
-    let row = |view: &View<'_>| {
+    let row = |view: &BufferFlow<'_>| {
         let buffer = buffer_cell(view, searched);
         let drain = view.passage.as_ref().map(|passage| passage.line().drain_bps);
         let as_time = |bytes: Option<f64>| Some(bytes? * 8.0 / drain? * 1e9);
@@ -228,7 +228,7 @@ fn estimates(record: &PlanRecord, views: &[View<'_>]) -> Option<MethodTable> {
 
 /// The buffer over all trials; for a single trial, with the interval over its drops. Empty if less than half of
 /// the trials found one.
-fn buffer_cell(view: &View<'_>, searched: bool) -> MethodCell {
+fn buffer_cell(view: &BufferFlow<'_>, searched: bool) -> MethodCell {
     let mut cell = view.cell("buffer");
     let words = view.summary("buffer_kind").map(|one| one.words.as_slice()).unwrap_or_default();
     let found = view.summary("buffer").map_or(0, |one| one.values.len());
@@ -246,7 +246,7 @@ fn buffer_cell(view: &View<'_>, searched: bool) -> MethodCell {
 }
 
 /// The kind of result for the buffer in words. If trials differ, each kind with its count.
-fn kinds(view: &View<'_>, searched: bool) -> String {
+fn kinds(view: &BufferFlow<'_>, searched: bool) -> String {
     let words = view.summary("buffer_kind").map(|one| one.words.as_slice()).unwrap_or_default();
     let mut counted: Vec<(&str, usize)> = Vec::new();
     for word in words {
@@ -274,7 +274,7 @@ fn kinds(view: &View<'_>, searched: bool) -> String {
 /// If the slope of the delay deviates by more than this, the load was not as expected.
 const SLOPE_TOLERANCE: f64 = 0.25;
 
-fn notes(views: &[View<'_>], searched: bool) -> Vec<String> {
+fn notes(views: &[BufferFlow<'_>], searched: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if searched {
         notes
@@ -294,8 +294,8 @@ fn notes(views: &[View<'_>], searched: bool) -> Vec<String> {
 }
 
 /// Recommended sizes for the path.
-fn sizes(views: &[View<'_>]) -> Option<MethodTable> {
-    let path = |view: &View<'_>| {
+fn sizes(views: &[BufferFlow<'_>]) -> Option<MethodTable> {
+    let path = |view: &BufferFlow<'_>| {
         let path = view.passage.as_ref()?.path()?;
         Some((path.drain_bps, path.base_rtt_s, f64::from(view.measured.plan.streams)))
     };

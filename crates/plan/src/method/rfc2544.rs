@@ -12,7 +12,7 @@ use linerate_theory::rfc2544::{frame_loss_percent, implied_buffer_s};
 use linerate_theory::stats::order::median;
 
 use super::points::{FlowAtPoint, Points, numbers, text_column};
-use crate::axis::Target;
+use crate::axis::AxisTarget;
 use crate::plan::Plan;
 
 /// Header of IPv4 without options (RFC 791).
@@ -20,12 +20,12 @@ const IPV4_BYTES: f64 = 20.0;
 
 /// Frames of one size.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Frames {
+struct SizedFrames {
     /// Bytes of UDP payload in each.
     payload: f64,
 }
 
-impl Frames {
+impl SizedFrames {
     /// Bytes of a frame including its FCS, as the RFC counts.
     fn bytes(self) -> f64 {
         self.payload + UDP_HEADER_BYTES + IPV4_BYTES + ETHERNET_HEADER_BYTES + FCS_BYTES
@@ -51,7 +51,7 @@ pub(super) fn tables(
     let (Some(points), Some(search)) = (Points::of(record), &plan.search) else { return Vec::new() };
     let searches = |name: &str| {
         search.targets.iter().any(|target| match target {
-            Target::Test(knob) | Target::Flow { knob, .. } => knob == name,
+            AxisTarget::Test(knob) | AxisTarget::Flow { knob, .. } => knob == name,
             _ => false,
         })
     };
@@ -68,11 +68,11 @@ pub(super) fn tables(
 }
 
 /// The frames of a point: those of its first UDP test.
-fn frames_of(plan: &Plan, point: &PlanPoint) -> Option<Frames> {
+fn frames_of(plan: &Plan, point: &PlanPoint) -> Option<SizedFrames> {
     let mut all = (0..plan.grid.len()).filter_map(|number| plan.point(number).ok());
     let known = all.find(|known| known.id.to_string() == point.id)?;
     let payload = known.tests.iter().find(|test| test.spec.traffic.udp)?.spec.traffic.length?;
-    (payload.get() > 0).then_some(Frames { payload: payload.get() as f64 })
+    (payload.get() > 0).then_some(SizedFrames { payload: payload.get() as f64 })
 }
 
 /// The flow of a point for its figures: the first one that was measured.
@@ -108,7 +108,7 @@ fn throughput(
         let most = way.and_then(|way| points.number(&way, "ceiling")).map(|bps| frames.per_second(bps));
         let asked = found(record, point, |bps| frames.per_second(bps));
         let arrived = way.and_then(|way| points.number(&way, "goodput")).map(|bps| frames.per_second(bps));
-        let passed = Passed::of(record, point, frames, runs);
+        let passed = FoundRates::of(record, point, frames, runs);
         let rate = carried(&asked, &passed, arrived);
         let share = rate.value.zip(most).and_then(|(rate, most)| percent_of_maximum(rate, most));
         let cells = vec![
@@ -163,16 +163,16 @@ fn throughput(
 
 /// Frames per second sent and received in the trials at the loads that searches found.
 #[derive(Debug, Default)]
-struct Passed {
+struct FoundRates {
     sent: Vec<f64>,
     received: Vec<f64>,
 }
 
-impl Passed {
+impl FoundRates {
     fn of(
         record: &PlanRecord,
         point: &PlanPoint,
-        frames: Frames,
+        frames: SizedFrames,
         runs: &dyn Fn(&str) -> Option<RunRecord>,
     ) -> Self {
         let found = record.found.iter().filter(|found| found.point == point.id);
@@ -196,7 +196,7 @@ impl Passed {
 /// Received rate at the load that a search found, with minimum and maximum of several searches. If the host
 /// sent less than requested, the device may carry more. `arrived` is used if the trials themselves are not
 /// available.
-fn carried(asked: &MethodCell, passed: &Passed, arrived: Option<f64>) -> MethodCell {
+fn carried(asked: &MethodCell, passed: &FoundRates, arrived: Option<f64>) -> MethodCell {
     let Some(rate) = median(&passed.received).or(arrived) else { return MethodCell::default() };
     let sent = median(&passed.sent).unwrap_or(rate);
     let at_least = asked.value.is_some_and(|asked| sent < SENT * asked);
@@ -226,7 +226,7 @@ fn loss(
     for point in &points.start.points {
         let Some(frames) = frames_of(plan, point) else { continue };
         // Loads in whole bit/s, so that they can be sorted.
-        let mut loads: BTreeMap<u64, Vec<Load>> = BTreeMap::new();
+        let mut loads: BTreeMap<u64, Vec<TrialLoad>> = BTreeMap::new();
         for trial in record.trials.iter().filter(|trial| trial.point == point.id) {
             let Some(step) = &trial.step else { continue };
             loads.entry(step.number as u64).or_default().extend(counted(trial, frames, runs));
@@ -265,7 +265,7 @@ fn loss(
 }
 
 /// The load of a trial.
-struct Load {
+struct TrialLoad {
     sent: f64,
     lost: f64,
     /// Frames sent per second, by the sender's own time.
@@ -273,7 +273,11 @@ struct Load {
     received_per_second: Option<f64>,
 }
 
-fn counted(trial: &TrialEnd, frames: Frames, runs: &dyn Fn(&str) -> Option<RunRecord>) -> Vec<Load> {
+fn counted(
+    trial: &TrialEnd,
+    frames: SizedFrames,
+    runs: &dyn Fn(&str) -> Option<RunRecord>,
+) -> Vec<TrialLoad> {
     let completed = trial.runs.iter().filter(|run| run.outcome == Outcome::Completed);
     let flows = completed.filter_map(|run| runs(&run.run)).flat_map(|run| run.flows);
     let load = |flow: linerate_model::FlowRecord| {
@@ -286,7 +290,7 @@ fn counted(trial: &TrialEnd, frames: Frames, runs: &dyn Fn(&str) -> Option<RunRe
         let of_receiver = || Some(per_second(&receiver)? * sent / udp.packets.max(1) as f64);
         let offered = flow.sender.as_ref().and_then(per_second).or_else(of_receiver);
         let received_per_second = per_second(&receiver);
-        (sent > 0.0).then_some(Load { sent, lost, per_second: offered, received_per_second })
+        (sent > 0.0).then_some(TrialLoad { sent, lost, per_second: offered, received_per_second })
     };
     flows.filter(|flow| flow.plan.direction == Direction::Upload).filter_map(load).collect()
 }

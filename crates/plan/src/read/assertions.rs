@@ -6,9 +6,9 @@ use linerate_config::{Content, Entry, Mistakes, SourcePosition, Table, Value, hi
 use linerate_model::Direction;
 use linerate_units::Ratio;
 
-use super::Reader;
-use crate::assertion::{Assertion, Claim, Fault, read as read_claim};
-use crate::axis::{Axis, AxisTable, Part};
+use super::PlanReader;
+use crate::assertion::{Assertion, AssertionSyntaxError, Relation, read as read_claim};
+use crate::axis::{Axis, AxisTable, PointSelection};
 use crate::error::Source;
 use crate::keys::{ASSERT, Fields};
 use crate::kind::SettingValue;
@@ -17,7 +17,7 @@ use crate::range;
 use crate::search::Search;
 
 /// Reads the assertions of a plan whose axes and flows are known.
-pub(crate) fn read(reader: &mut Reader<'_>, entry: Option<&Entry>, plan: &mut Plan) {
+pub(crate) fn read(reader: &mut PlanReader<'_>, entry: Option<&Entry>, plan: &mut Plan) {
     let Some(entry) = entry else { return };
     let one = std::slice::from_ref(&entry.value);
     let values = if let Content::List(values) = &entry.value.content { values.as_slice() } else { one };
@@ -29,7 +29,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: Option<&Entry>, plan: &mut Pl
                 Assertion {
                     name: text.clone(),
                     text,
-                    points: Part::default(),
+                    points: PointSelection::default(),
                     flow: None,
                     direction: None,
                     claim,
@@ -61,7 +61,7 @@ fn about_a_changed_axis(changed: &BTreeSet<String>, value: &Value) -> Option<Str
     (at_one || behind.any(names)).then(|| text.to_owned())
 }
 
-fn from_table(reader: &mut Reader<'_>, table: &Table, value: &Value, plan: &Plan) -> Option<Assertion> {
+fn from_table(reader: &mut PlanReader<'_>, table: &Table, value: &Value, plan: &Plan) -> Option<Assertion> {
     let fields = Fields::read(table, "assert.", &[ASSERT], &[], reader.mistakes);
     let Some(that) = fields.value("that") else {
         if table.get("that").is_none() {
@@ -73,13 +73,13 @@ fn from_table(reader: &mut Reader<'_>, table: &Table, value: &Value, plan: &Plan
     };
     let before = reader.mistakes.len();
     let points = match fields.value("at").map(|value| (value, &value.content)) {
-        Some((_, Content::Table(table))) => Part::read(table, &plan.axes, reader.mistakes),
+        Some((_, Content::Table(table))) => PointSelection::read(table, &plan.axes, reader.mistakes),
         Some((value, other)) => {
             let text = format!("assert.at: {} is not a table such as {{ streams = 4 }}", other.describe());
             reader.mistakes.add(&value.at, text);
             return None;
         }
-        None => Part::default(),
+        None => PointSelection::default(),
     };
     let holds = |number: usize| plan.grid.choice(number).is_some_and(|choice| points.holds(&choice));
     if reader.mistakes.len() == before && !(0..plan.grid.len()).any(holds) {
@@ -110,7 +110,7 @@ fn claim(
     path: &str,
     axes: &[Axis],
     mistakes: &mut Mistakes,
-) -> Option<(String, Claim)> {
+) -> Option<(String, Relation)> {
     let (Content::Text(text) | Content::Typed(text)) = &value.content else {
         let what = value.content.describe();
         mistakes.add(
@@ -121,7 +121,7 @@ fn claim(
     };
     match read_claim(text, axes) {
         Ok(claim) => Some((text.clone(), claim)),
-        Err(Fault { at, text: wrong }) => {
+        Err(AssertionSyntaxError { at, text: wrong }) => {
             mistakes.add(&within(sources, value, text, at), format!("{path}: {wrong}"));
             None
         }
@@ -142,7 +142,7 @@ fn within(sources: &[Source], value: &Value, text: &str, at: usize) -> SourcePos
 }
 
 /// Reads an axis that is searched.
-pub(crate) fn search(reader: &mut Reader<'_>, draft: &AxisTable<'_>, axes: &[Axis]) -> Option<Search> {
+pub(crate) fn search(reader: &mut PlanReader<'_>, draft: &AxisTable<'_>, axes: &[Axis]) -> Option<Search> {
     let fields = draft.fields.as_ref()?;
     for key in ["values", "step", "factor", "points", "labels"] {
         if let Some(value) = fields.value(key) {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use linerate_config::SourcePosition;
 
-use super::Reader;
-use crate::axis::Target;
+use super::PlanReader;
+use crate::axis::AxisTarget;
 use crate::include::with_cause;
 use crate::order::MAX_TRIALS;
 use crate::plan::Plan;
@@ -13,7 +13,7 @@ use crate::plan::Plan;
 /// Largest number of tests (one per flow and point) in a plan.
 const MAX_TESTS: usize = 100_000;
 
-impl Reader<'_> {
+impl PlanReader<'_> {
     /// Checks every point.
     pub(super) fn check(&mut self, plan: &Plan) {
         let points = plan.grid.len();
@@ -51,7 +51,7 @@ impl Reader<'_> {
         let search = plan.search.iter().map(|search| (&search.name, &search.targets));
         for (name, targets) in plan.axes.iter().map(|axis| (&axis.name, &axis.targets)).chain(search) {
             let set = |knob: &String| plan.flows.iter().all(|flow| flow.test.contains_key(knob));
-            let idle = targets.iter().all(|target| matches!(target, Target::Test(knob) if set(knob)));
+            let idle = targets.iter().all(|target| matches!(target, AxisTarget::Test(knob) if set(knob)));
             if idle && let Some(entry) = self.document.find(&format!("axis.{name}")) {
                 let text = format!(
                     "axis.{name}: it has no effect, because every flow sets this knob itself; sweep \
@@ -67,10 +67,10 @@ impl Reader<'_> {
         let knob = knob.unwrap_or_default();
         let search = plan.search.iter().map(|search| (&search.name, &search.targets));
         let axes = plan.axes.iter().map(|axis| (&axis.name, &axis.targets)).chain(search);
-        let sweeps = |targets: &[Target]| {
+        let sweeps = |targets: &[AxisTarget]| {
             targets.iter().any(|target| match target {
-                Target::Test(name) => name == knob,
-                Target::Flow { flow: of, knob: name } => of == flow && name == knob,
+                AxisTarget::Test(name) => name == knob,
+                AxisTarget::Flow { flow: of, knob: name } => of == flow && name == knob,
                 _ => false,
             })
         };
@@ -94,7 +94,7 @@ impl Reader<'_> {
             let relative_to = self.sources.first().map_or("", |source| source.name.as_str());
             if let Err(error) = self.around.hosts(&lab.topology, &set, relative_to) {
                 let swept = |axis: &&crate::axis::Axis| {
-                    axis.targets.iter().any(|target| matches!(target, Target::Lab(_)))
+                    axis.targets.iter().any(|target| matches!(target, AxisTarget::Lab(_)))
                 };
                 let axis = plan.axes.iter().find(swept).map(|axis| format!("axis.{}", axis.name));
                 let entry = axis.and_then(|path| self.document.find(&path));

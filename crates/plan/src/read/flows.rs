@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_config::{Content, SourcePosition, hint};
 use linerate_units::Span;
 
-use super::Reader;
+use super::PlanReader;
 use crate::keys::{FLOW, Fields};
 use crate::kind::texts;
 use crate::plan::{Flow, Host};
 
-impl Reader<'_> {
+impl PlanReader<'_> {
     /// The flows; a plan with two hosts needs none.
     pub(super) fn flows(&mut self, hosts: &[Host]) -> Vec<Flow> {
         let mut flows = Vec::new();

@@ -3,12 +3,12 @@
 use linerate_config::{Content, hint};
 use linerate_model::{HostKnobs, SocketKnobs, Sweep, TestSpec};
 
-use super::Reader;
+use super::PlanReader;
 use crate::keys::Fields;
 use crate::kind::SettingValue;
 use crate::knobs::{Knob, knob, series, series_knobs};
 
-impl Reader<'_> {
+impl PlanReader<'_> {
     /// The series of a flow; `None` for a test, and if the series is wrong.
     pub(super) fn series(&mut self, fields: &Fields<'_>, path: &str) -> Option<Sweep> {
         let value = fields.value("series")?;

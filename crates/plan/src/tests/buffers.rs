@@ -10,7 +10,7 @@ use linerate_model::{
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
 use super::plan;
-use crate::{Figures, Opening, Plan, PlanScheduler, TrialFigures, tables};
+use crate::{Plan, PlanHeaderFacts, PlanScheduler, RunMeasurements, TrialFigures, tables};
 
 const MS: u64 = 1_000_000;
 
@@ -48,7 +48,7 @@ fn course(rtt_us: &[u64]) -> Vec<LatencyInterval> {
 }
 
 /// One run: specification, transport, samples, probes and received rate, bit/s.
-struct Run {
+struct BufferRun {
     spec: TestSpec,
     transport: Transport,
     samples: Vec<(Side, bool, Readings)>,
@@ -57,7 +57,7 @@ struct Run {
     receiver: Tally,
 }
 
-impl Run {
+impl BufferRun {
     fn udp(offered: f64, received: f64, lost: u64) -> Self {
         let mut spec = TestSpec::default();
         spec.traffic.udp = true;
@@ -139,7 +139,7 @@ impl Run {
 
 /// Two seconds of TCP at 7.92 Gb/s, half a second of them omitted. Segments are lost in the third tenth of a
 /// second, when the RTT of the probes is `full_us`.
-fn long_flow(full_us: u64, load: f64) -> Run {
+fn long_flow(full_us: u64, load: f64) -> BufferRun {
     let sample = |at: u64| {
         let mut readings = Readings::default();
         readings.put(tcp::BYTES_ACKED, Bytes::new(if at == 3 { 0 } else { 99_000_000 }));
@@ -152,7 +152,7 @@ fn long_flow(full_us: u64, load: f64) -> Run {
         readings.put(tcp::RETRANSMITS, if at == 3 { 700 } else { 0 });
         (Side::Sender, at < 5, readings)
     };
-    let mut run = Run::udp(7.92e9, 7.92e9, 0);
+    let mut run = BufferRun::udp(7.92e9, 7.92e9, 0);
     run.spec.traffic.udp = false;
     run.transport = Transport::Tcp;
     run.samples = (0..20).map(sample).collect();
@@ -163,8 +163,8 @@ fn long_flow(full_us: u64, load: f64) -> Run {
 
 /// The other load: 2 Gb/s of datagrams of 8192 bytes are offered, 1.98 Gb/s arrive, a fifth of the line's
 /// payload rate.
-fn noise() -> Run {
-    let mut run = Run::udp(2e9, 1.98e9, 0);
+fn noise() -> BufferRun {
+    let mut run = BufferRun::udp(2e9, 1.98e9, 0);
     run.spec.traffic.rate = Some(rate(1e9));
     run.spec.traffic.length = Some(Bytes::new(8192));
     run
@@ -174,9 +174,13 @@ const PLAN: &str = "method = \"switch-buffer\"\ntest.upload = true\npause = 0\n\
     [flow.large]\nfrom = \"a\"\nto = \"b\"\n[flow.noise]\nfrom = \"a\"\nto = \"b\"\ncross_traffic = true\ntest = { udp = true }\n";
 
 /// A plan with its trials: the summaries and the tables.
-fn carry_out(plan: &Plan, trials: &[[Run; 2]]) -> (PlanRecord, Vec<MethodTable>) {
-    let opening =
-        Opening { started_at: String::new(), world: World::Lab, linerate: String::new(), set: Vec::new() };
+fn carry_out(plan: &Plan, trials: &[[BufferRun; 2]]) -> (PlanRecord, Vec<MethodTable>) {
+    let opening = PlanHeaderFacts {
+        started_at: String::new(),
+        world: World::Lab,
+        linerate: String::new(),
+        set: Vec::new(),
+    };
     let mut record = PlanRecord::default();
     let mut note = |body| {
         record.apply(&Event { run: "p".into(), host: 0, seq: 0, at: Timestamp::START, body });
@@ -186,7 +190,7 @@ fn carry_out(plan: &Plan, trials: &[[Run; 2]]) -> (PlanRecord, Vec<MethodTable>)
     let mut kept: Vec<RunRecord> = Vec::new();
     for trial in trials {
         let task = scheduler.next_task().unwrap().unwrap();
-        let records: Vec<RunRecord> = trial.iter().map(Run::record).collect();
+        let records: Vec<RunRecord> = trial.iter().map(BufferRun::record).collect();
         let run = |(at, flow): (usize, &str)| TrialRun {
             flow: flow.into(),
             run: (kept.len() + at).to_string().into(),
@@ -197,7 +201,7 @@ fn carry_out(plan: &Plan, trials: &[[Run; 2]]) -> (PlanRecord, Vec<MethodTable>)
             clock_error: None,
         };
         let runs = ["large", "noise"].into_iter().enumerate().map(run).collect();
-        let figures: TrialFigures = records.iter().map(|record| Some(Figures::of(record))).collect();
+        let figures: TrialFigures = records.iter().map(|record| Some(RunMeasurements::of(record))).collect();
         kept.extend(records);
         scheduler.done(&task, runs, figures).into_iter().for_each(&mut note);
     }
@@ -239,7 +243,7 @@ fn a_drop_in_the_omitted_start_tells_the_buffer() {
 #[test]
 fn the_estimate_of_several_trials_has_the_interval_of_its_median() {
     let plan = plan(&format!("repeats = 6\n{PLAN}"));
-    let trials: Vec<[Run; 2]> =
+    let trials: Vec<[BufferRun; 2]> =
         [62_800, 62_400, 63_200, 62_000, 62_800, 63_600].map(|full| [long_flow(full, 0.8), noise()]).into();
     let (_, tables) = carry_out(&plan, &trials);
     let buffer = cell(&tables[0], 0, "buffer");
@@ -308,10 +312,10 @@ fn the_longest_burst_without_a_loss_leaves_the_buffer_waiting() {
     // As fast as the line; with another 0.2, a sixth of all waits. 49.5 MB of payload are 50 MB on the line: 10
     // MB.
     let burst = |lost| {
-        let mut run = Run::udp(12e9, 9.9e9, lost);
+        let mut run = BufferRun::udp(12e9, 9.9e9, lost);
         run.spec.traffic.bytes = Some(Bytes::new(49_500_000));
         run.sender.total_bytes = Bytes::new(49_500_000);
-        let mut noise = Run::udp(1.98e9, 1.98e9, 0);
+        let mut noise = BufferRun::udp(1.98e9, 1.98e9, 0);
         // No RTT is needed for that.
         (run.spec.traffic.no_latency, noise.spec.traffic.no_latency) = (true, true);
         [run, noise]
@@ -327,7 +331,7 @@ fn the_longest_burst_without_a_loss_leaves_the_buffer_waiting() {
 fn a_step_of_load_shows_the_buffer_as_a_plateau() {
     let plan = plan(&PLAN.replace("test.upload = true", "test.upload = true\ntest.udp = true"));
     // 1.1 times the line: the delay rises by 10 ms per 0.1 s, up to 40 ms, which are 50 MB.
-    let mut step = Run::udp(8.91e9, 7.92e9, 500);
+    let mut step = BufferRun::udp(8.91e9, 7.92e9, 500);
     let sample = |at: u64| {
         let mut readings = Readings::default();
         readings.put(loss::LOST, if at >= 4 { 50 } else { 0 });
@@ -335,7 +339,7 @@ fn a_step_of_load_shows_the_buffer_as_a_plateau() {
     };
     step.samples = (0..20).map(sample).collect();
     step.course = (0..20).map(|at: u64| 50_000 + (at * 10_000 + 5_000).min(40_000)).collect();
-    let (_, tables) = carry_out(&plan, &[[step, Run::udp(1.98e9, 1.98e9, 0)]]);
+    let (_, tables) = carry_out(&plan, &[[step, BufferRun::udp(1.98e9, 1.98e9, 0)]]);
     near(cell(&tables[0], 0, "buffer"), 50e6);
     assert_eq!(cell(&tables[0], 0, "method").text.as_deref(), Some("C: step of load"));
     near(cell(&tables[0], 0, "load at drop"), 1.1);

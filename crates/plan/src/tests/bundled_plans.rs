@@ -3,9 +3,9 @@
 use crate::{Source, Surroundings, SurroundingsError, bundled, read, schema};
 
 /// The topologies of the bundled plans have these hosts. Settings of topologies are tested elsewhere.
-struct Hosts;
+struct BundledTopologies;
 
-impl Surroundings for Hosts {
+impl Surroundings for BundledTopologies {
     fn include(&self, name: &str, _: &str) -> Result<Source, SurroundingsError> {
         panic!("no bundled plan includes {name}")
     }
@@ -19,7 +19,7 @@ impl Surroundings for Hosts {
 fn plans() -> impl Iterator<Item = crate::Plan> {
     bundled().iter().map(|known| {
         let source = Source { name: format!("{}.toml", known.name), text: known.text.to_owned() };
-        read(source, &[], &Hosts).unwrap_or_else(|error| panic!("{error}"))
+        read(source, &[], &BundledTopologies).unwrap_or_else(|error| panic!("{error}"))
     })
 }
 

@@ -11,12 +11,12 @@ use proptest::prelude::*;
 
 use super::plan;
 use crate::{
-    Figures, Opening, Plan, PlanScheduler, Summed, Task, TrialFigures, TrialResults, counts, judge_at,
-    judgements,
+    Plan, PlanHeaderFacts, PlanScheduler, RunMeasurements, Summed, TrialFigures, TrialResults, TrialTask,
+    counts, judge_at, judgements,
 };
 
 /// Measurements of a run with this upload goodput.
-fn figures(bps: f64) -> Figures {
+fn figures(bps: f64) -> RunMeasurements {
     let plan = FlowPlan {
         flow: 0,
         name: "upload".into(),
@@ -38,22 +38,22 @@ fn figures(bps: f64) -> Figures {
         .enumerate()
         .map(|(seq, body)| Event { run: "r".into(), host: 0, seq: seq as u64, at: Timestamp::START, body })
         .collect();
-    Figures::of(&RunRecord::fold(&log))
+    RunMeasurements::of(&RunRecord::fold(&log))
 }
 
 /// A simulated network: gives the goodput of each trial and flow, or `None` for a run that fails. Keeps what
 /// its runs measured, as an archive does.
-struct Network<'f> {
-    goodput: &'f dyn Fn(&Task, usize) -> Option<f64>,
-    kept: BTreeMap<String, Figures>,
+struct SimulatedNetwork<'f> {
+    goodput: &'f dyn Fn(&TrialTask, usize) -> Option<f64>,
+    kept: BTreeMap<String, RunMeasurements>,
     record: PlanRecord,
     seq: u64,
 }
 
-impl<'f> Network<'f> {
-    fn new(plan: &Plan, goodput: &'f dyn Fn(&Task, usize) -> Option<f64>) -> Self {
+impl<'f> SimulatedNetwork<'f> {
+    fn new(plan: &Plan, goodput: &'f dyn Fn(&TrialTask, usize) -> Option<f64>) -> Self {
         let mut network = Self { goodput, kept: BTreeMap::new(), record: PlanRecord::default(), seq: 0 };
-        let opening = Opening {
+        let opening = PlanHeaderFacts {
             started_at: String::new(),
             world: World::Lab,
             linerate: String::new(),
@@ -125,7 +125,7 @@ fn what_follows_is_known_unless_results_decide_and_up_to_the_last_trial() {
     assert!(scheduler.next_task().unwrap().is_some());
     let following = scheduler.following().unwrap();
     assert_eq!((following.point.label(), following.repeat), wanted(&plan)[1]);
-    let mut network = Network::new(&plan, &|_, _| Some(1e9));
+    let mut network = SimulatedNetwork::new(&plan, &|_, _| Some(1e9));
     network.carry_out(&mut scheduler, wanted(&plan).len() - 1);
     assert!(scheduler.next_task().unwrap().is_some() && scheduler.following().is_none());
     for decided in [SEARCH.to_owned(), format!("until = \"2%\"\nmax_repeats = 9\n{SMALL}")] {
@@ -139,7 +139,7 @@ fn what_follows_is_known_unless_results_decide_and_up_to_the_last_trial() {
 const SEARCH: &str = "repeats = 2\ntest = { udp = true, upload = true }\n[axis]\nlength = [100, 200]\n[axis.rate]\n\
                       from = 0\nto = \"1G\"\nresolution = 0.01\npass = \"goodput <= 690M\"\nconfirm = \"60s\"\n";
 
-fn asked_rate(task: &Task, _: usize) -> Option<f64> {
+fn asked_rate(task: &TrialTask, _: usize) -> Option<f64> {
     task.step.as_ref().and_then(|step| step.value.number())
 }
 
@@ -150,7 +150,7 @@ proptest! {
     #[test]
     fn an_interrupted_plan_measures_every_trial_once(cuts in prop::collection::vec(0_usize..5, 0..6)) {
         let plan = plan(SMALL);
-        let mut network = Network::new(&plan, &|task, _| Some(1e6 * f64::from(task.repeat)));
+        let mut network = SimulatedNetwork::new(&plan, &|task, _| Some(1e6 * f64::from(task.repeat)));
         let mut seen = Vec::new();
         for cut in cuts {
             let mut scheduler = network.resume(&plan);
@@ -161,7 +161,7 @@ proptest! {
         prop_assert_eq!(seen, wanted(&plan));
         prop_assert!(!scheduler.is_missing_any());
         let whole = {
-            let mut network = Network::new(&plan, &|task, _| Some(1e6 * f64::from(task.repeat)));
+            let mut network = SimulatedNetwork::new(&plan, &|task, _| Some(1e6 * f64::from(task.repeat)));
             let mut scheduler = PlanScheduler::new(&plan).unwrap();
             network.carry_out(&mut scheduler, usize::MAX);
             scheduler.sum().unwrap()
@@ -176,7 +176,7 @@ proptest! {
     ) {
         let plan = plan(if confirms { SEARCH } else { SEARCH.trim_end_matches("confirm = \"60s\"\n") });
         let found = |cuts: &[usize]| {
-            let mut network = Network::new(&plan, &asked_rate);
+            let mut network = SimulatedNetwork::new(&plan, &asked_rate);
             let mut trials = 0;
             for cut in cuts {
                 trials += network.carry_out(&mut network.resume(&plan), *cut).len();
@@ -212,8 +212,8 @@ proptest! {
 fn a_trial_that_failed_is_missing_and_comes_again_when_the_plan_goes_on() {
     let plan = plan(SMALL);
     let fails =
-        |task: &Task, _: usize| (task.point.label() != "window=2000" || task.repeat != 1).then_some(1e6);
-    let mut network = Network::new(&plan, &fails);
+        |task: &TrialTask, _: usize| (task.point.label() != "window=2000" || task.repeat != 1).then_some(1e6);
+    let mut network = SimulatedNetwork::new(&plan, &fails);
     let mut scheduler = PlanScheduler::new(&plan).unwrap();
     assert_eq!(network.carry_out(&mut scheduler, usize::MAX), wanted(&plan), "the others go on");
     assert!(scheduler.is_missing_any());
@@ -222,8 +222,8 @@ fn a_trial_that_failed_is_missing_and_comes_again_when_the_plan_goes_on() {
         sums.iter().filter(|one| one.quantity == "goodput").map(|one| one.values.len()).collect()
     };
     assert_eq!(goodput(&scheduler), [2, 1, 2]);
-    let works = |_: &Task, _: usize| Some(1e6);
-    let mut network = Network { goodput: &works, ..network };
+    let works = |_: &TrialTask, _: usize| Some(1e6);
+    let mut network = SimulatedNetwork { goodput: &works, ..network };
     let mut scheduler = network.resume(&plan);
     assert_eq!(network.carry_out(&mut scheduler, usize::MAX), [("window=2000".to_owned(), 1)]);
     assert!(!scheduler.is_missing_any());
@@ -233,14 +233,14 @@ fn a_trial_that_failed_is_missing_and_comes_again_when_the_plan_goes_on() {
 #[test]
 fn what_has_changed_since_is_measured_again() {
     let before = plan(SMALL);
-    let mut network = Network::new(&before, &|_, _| Some(1e6));
+    let mut network = SimulatedNetwork::new(&before, &|_, _| Some(1e6));
     network.carry_out(&mut PlanScheduler::new(&before).unwrap(), usize::MAX);
     let longer = plan(&SMALL.replace("upload = true", "upload = true, duration = 3"));
     let mut scheduler = network.resume(&longer);
     assert_eq!(network.carry_out(&mut scheduler, usize::MAX), wanted(&longer));
     let more = plan(&SMALL.replace("3000]", "3000, 4000]"));
     let mut scheduler =
-        Network { goodput: &|_, _| Some(1e6), kept: BTreeMap::new(), ..network }.resume(&more);
+        SimulatedNetwork { goodput: &|_, _| Some(1e6), kept: BTreeMap::new(), ..network }.resume(&more);
     let labels: Vec<String> = std::iter::from_fn(|| {
         let task = scheduler.next_task().unwrap()?;
         let runs = vec![TrialRun {
@@ -265,10 +265,10 @@ fn points_are_repeated_until_they_are_known_well_enough() {
     let text = "until = \"1%\"\nmax_repeats = 9\ntest = { upload = true }\naxis.window = [1000, 2000]\n";
     let plan = plan(text);
     assert_eq!((plan.least_repeats(), plan.largest_repeats()), (6, 9));
-    let noisy = |task: &Task, _: usize| {
+    let noisy = |task: &TrialTask, _: usize| {
         Some(if task.point.label() == "window=1000" { 1e6 } else { 1e6 + 4e3 * f64::from(task.repeat) })
     };
-    let mut network = Network::new(&plan, &noisy);
+    let mut network = SimulatedNetwork::new(&plan, &noisy);
     let mut scheduler = PlanScheduler::new(&plan).unwrap();
     let seen = network.carry_out(&mut scheduler, usize::MAX);
     let count = |label: &str| seen.iter().filter(|(of, _)| of == label).count();
@@ -287,7 +287,7 @@ fn points_are_repeated_until_they_are_known_well_enough() {
 fn five_trials_have_no_interval_and_flows_at_once_have_a_fairness() {
     let flows = "[flow.x]\nfrom = \"a\"\nto = \"b\"\n[flow.y]\nfrom = \"b\"\nto = \"a\"\n[flow.noise]\nfrom = \"a\"\nto = \"b\"\ncross_traffic = true\n";
     let plan = plan(&format!("repeats = 5\ntest = {{ upload = true }}\n{flows}"));
-    let mut network = Network::new(&plan, &|_, flow| Some([3e6, 1e6, 9e9][flow]));
+    let mut network = SimulatedNetwork::new(&plan, &|_, flow| Some([3e6, 1e6, 9e9][flow]));
     let mut scheduler = PlanScheduler::new(&plan).unwrap();
     network.carry_out(&mut scheduler, usize::MAX);
     let sums = scheduler.sum().unwrap();
@@ -305,11 +305,11 @@ fn assertions_see_the_median_of_the_trials_and_other_plans_by_name() {
     let text = "repeats = 3\ntest = { upload = true }\naxis.window = [1000, 2000]\nassert = [\n\"goodput >= 2M\",\n\
                 \"goodput >= 0.9 run(\\\"old\\\").goodput\",\n\"loss == 0\",\n]\n";
     let plan = plan(text);
-    let measured = |task: &Task, _: usize| {
+    let measured = |task: &TrialTask, _: usize| {
         let base = if task.point.label() == "window=1000" { 1e6 } else { 2e6 };
         Some(base * [0.5, 1.0, 100.0][task.repeat as usize - 1])
     };
-    let mut network = Network::new(&plan, &measured);
+    let mut network = SimulatedNetwork::new(&plan, &measured);
     let mut scheduler = PlanScheduler::new(&plan).unwrap();
     network.carry_out(&mut scheduler, usize::MAX);
     let sums = scheduler.sum().unwrap();
@@ -334,7 +334,7 @@ fn assertions_see_the_median_of_the_trials_and_other_plans_by_name() {
 #[test]
 fn the_standing_counts_down() {
     let plan = plan(SMALL);
-    let mut network = Network::new(&plan, &|_, _| Some(1e6));
+    let mut network = SimulatedNetwork::new(&plan, &|_, _| Some(1e6));
     let mut scheduler = PlanScheduler::new(&plan).unwrap();
     let all = scheduler.progress();
     assert_eq!((all.done, all.of, all.behind), (0, 6, Span::ZERO));

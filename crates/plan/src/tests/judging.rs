@@ -6,16 +6,18 @@ use linerate_model::{Direction, Event, RunRecord};
 use serde_json::{Value, json};
 
 use super::{plan, try_plan};
-use crate::{Measured, Outcome, Plan, QUANTITIES, Quantity, Results, Scope, judge};
+use crate::{
+    AssertionOutcome, AssertionQuantity, Measurements, Plan, QUANTITIES, QuantityScope, QuantityValue, judge,
+};
 
 /// Results by the label of the point and the name of the quantity; those of the run `old` start with `old `.
-struct Table<'p> {
+struct ResultsTable<'p> {
     plan: &'p Plan,
-    rows: BTreeMap<(String, &'static str), Measured>,
+    rows: BTreeMap<(String, &'static str), QuantityValue>,
 }
 
-impl Results for Table<'_> {
-    fn measured(&self, scope: Scope<'_>, quantity: &Quantity) -> Option<Measured> {
+impl Measurements for ResultsTable<'_> {
+    fn measured(&self, scope: QuantityScope<'_>, quantity: &AssertionQuantity) -> Option<QuantityValue> {
         let points = (0..self.plan.grid.len()).map(|number| self.plan.point(number).unwrap());
         let label = points.filter(|point| point.id == scope.point).map(|point| point.label()).next()?;
         let label = scope.run.map(|run| format!("{run} ")).unwrap_or_default() + &label;
@@ -24,11 +26,15 @@ impl Results for Table<'_> {
 }
 
 /// The outcomes of one assertion at the points of a sweep over 1 and 4 streams, for uploads.
-fn outcomes(assertion: &str, rows: &[(&str, &'static str, f64)]) -> Vec<Outcome> {
+fn outcomes(assertion: &str, rows: &[(&str, &'static str, f64)]) -> Vec<AssertionOutcome> {
     let plan = plan(&format!("assert = [{assertion}]\ntest.upload = true\naxis.streams = [1, 4]\n"));
-    let rows =
-        rows.iter().map(|(label, name, number)| (((*label).to_owned(), *name), Measured::Number(*number)));
-    judge(&plan, &Table { plan: &plan, rows: rows.collect() }).into_iter().map(|one| one.outcome).collect()
+    let rows = rows
+        .iter()
+        .map(|(label, name, number)| (((*label).to_owned(), *name), QuantityValue::Number(*number)));
+    judge(&plan, &ResultsTable { plan: &plan, rows: rows.collect() })
+        .into_iter()
+        .map(|one| one.outcome)
+        .collect()
 }
 
 const ONE: &str = "streams=1";
@@ -38,13 +44,16 @@ const FOUR: &str = "streams=4";
 fn a_claim_is_judged_at_every_point() {
     let rows =
         [(ONE, "goodput", 9.5e8), (ONE, "ceiling", 9.4e8), (FOUR, "goodput", 9e8), (FOUR, "ceiling", 9.4e8)];
-    let fails = Outcome::Fails("found 900.0 Mb/s, but required >= 921.2 Mb/s".to_owned());
-    assert_eq!(outcomes("\"goodput >= 0.98 ceiling\"", &rows), [Outcome::Holds, fails.clone()]);
-    assert_eq!(outcomes("\"goodput >= 0.98 * ceiling\"", &rows), [Outcome::Holds, fails.clone()]);
-    assert_eq!(outcomes("\"goodput / ceiling >= 98%\"", &rows)[0], Outcome::Holds);
+    let fails = AssertionOutcome::Fails("found 900.0 Mb/s, but required >= 921.2 Mb/s".to_owned());
+    assert_eq!(outcomes("\"goodput >= 0.98 ceiling\"", &rows), [AssertionOutcome::Holds, fails.clone()]);
+    assert_eq!(outcomes("\"goodput >= 0.98 * ceiling\"", &rows), [AssertionOutcome::Holds, fails.clone()]);
+    assert_eq!(outcomes("\"goodput / ceiling >= 98%\"", &rows)[0], AssertionOutcome::Holds);
     let at = "{ that = \"goodput >= 0.98 ceiling\", at = { streams = 4 } }";
     assert_eq!(outcomes(at, &rows), [fails]);
-    assert_eq!(outcomes("\"goodput - 5M < 2 (ceiling + 1G)\"", &rows), [Outcome::Holds, Outcome::Holds]);
+    assert_eq!(
+        outcomes("\"goodput - 5M < 2 (ceiling + 1G)\"", &rows),
+        [AssertionOutcome::Holds, AssertionOutcome::Holds]
+    );
 }
 
 #[test]
@@ -58,8 +67,10 @@ fn each_comparison_has_its_edge() {
         ("==", [true, false]),
         ("!=", [false, true]),
     ] {
-        let found: Vec<bool> =
-            outcomes(&format!("\"retransmits {sign} 3\""), &rows).iter().map(Outcome::holds).collect();
+        let found: Vec<bool> = outcomes(&format!("\"retransmits {sign} 3\""), &rows)
+            .iter()
+            .map(AssertionOutcome::holds)
+            .collect();
         assert_eq!(found, holds, "{sign}");
     }
 }
@@ -68,15 +79,18 @@ fn each_comparison_has_its_edge() {
 fn points_and_runs_are_compared_with_each_other() {
     let rows = [(ONE, "goodput", 9e8), (FOUR, "goodput", 8e8), ("old streams=1", "goodput", 9.3e8)];
     let across = outcomes("\"goodput >= 0.95 point(streams=1).goodput\"", &rows);
-    assert_eq!(across[0], Outcome::Holds);
-    assert_eq!(across[1], Outcome::Fails("found 800.0 Mb/s, but required >= 855.0 Mb/s".to_owned()));
+    assert_eq!(across[0], AssertionOutcome::Holds);
+    assert_eq!(across[1], AssertionOutcome::Fails("found 800.0 Mb/s, but required >= 855.0 Mb/s".to_owned()));
     let difference = outcomes("\"point(streams=1).goodput - point(streams=4).goodput <= 50M\"", &rows);
-    assert_eq!(difference[0], Outcome::Fails("found 100.0 Mb/s, but required <= 50.00 Mb/s".to_owned()));
+    assert_eq!(
+        difference[0],
+        AssertionOutcome::Fails("found 100.0 Mb/s, but required <= 50.00 Mb/s".to_owned())
+    );
     let regression = outcomes("\"goodput >= 0.95 run('old').goodput\"", &rows);
-    assert_eq!(regression[0], Outcome::Holds);
+    assert_eq!(regression[0], AssertionOutcome::Holds);
     assert_eq!(
         regression[1],
-        Outcome::NotMeasured("goodput of a-b upload at streams=4 in the run 'old'".to_owned())
+        AssertionOutcome::NotMeasured("goodput of a-b upload at streams=4 in the run 'old'".to_owned())
     );
 }
 
@@ -86,34 +100,37 @@ fn what_was_not_measured_never_passes() {
         for outcome in outcomes(&format!("\"{claim}\""), &[]) {
             let quantity = claim.split(' ').next().unwrap();
             assert!(
-                matches!(&outcome, Outcome::NotMeasured(what) if what.starts_with(quantity)),
+                matches!(&outcome, AssertionOutcome::NotMeasured(what) if what.starts_with(quantity)),
                 "{outcome:?}"
             );
         }
     }
     let nothing =
         outcomes("\"retransmits / (retransmits - retransmits) >= 0\"", &[(ONE, "retransmits", 1.0)]);
-    assert_eq!(nothing[0], Outcome::NotMeasured("a quotient with divisor 0".to_owned()));
+    assert_eq!(nothing[0], AssertionOutcome::NotMeasured("a quotient with divisor 0".to_owned()));
     let text = "assert = [\"goodput >= point(streams=1).goodput\"]\nexclude = [{ streams = 1, window = 2000 }]\n\
                 axis.streams = [1, 4]\naxis.window = [1000, 2000]\ntest.upload = true\n";
     let plan = plan(text);
-    let row = |label: &str| ((label.to_owned(), "goodput"), Measured::Number(1.0));
+    let row = |label: &str| ((label.to_owned(), "goodput"), QuantityValue::Number(1.0));
     let rows = ["streams=1 window=1000", "streams=4 window=1000", "streams=4 window=2000"].map(row);
-    let judged = judge(&plan, &Table { plan: &plan, rows: rows.into_iter().collect() });
+    let judged = judge(&plan, &ResultsTable { plan: &plan, rows: rows.into_iter().collect() });
     let last = &judged.last().unwrap().outcome;
     assert_eq!(
         *last,
-        Outcome::NotMeasured("the point streams=1 window=2000, which the plan excludes".to_owned())
+        AssertionOutcome::NotMeasured("the point streams=1 window=2000, which the plan excludes".to_owned())
     );
 }
 
 #[test]
 fn words_are_those_of_the_results() {
     let plan = plan("assert = [\"verdict != unknown\", \"verdict == link\"]\ntest.upload = true\n");
-    let rows = [(("the only point".to_owned(), "verdict"), Measured::Word("sender_window".to_owned()))];
-    let judged = judge(&plan, &Table { plan: &plan, rows: rows.into_iter().collect() });
-    assert_eq!(judged[0].outcome, Outcome::Holds);
-    assert_eq!(judged[1].outcome, Outcome::Fails("found sender_window, but required == link".to_owned()));
+    let rows = [(("the only point".to_owned(), "verdict"), QuantityValue::Word("sender_window".to_owned()))];
+    let judged = judge(&plan, &ResultsTable { plan: &plan, rows: rows.into_iter().collect() });
+    assert_eq!(judged[0].outcome, AssertionOutcome::Holds);
+    assert_eq!(
+        judged[1].outcome,
+        AssertionOutcome::Fails("found sender_window, but required == link".to_owned())
+    );
 }
 
 #[test]
@@ -123,7 +140,7 @@ fn flows_and_directions_are_judged_one_by_one() {
         "assert = [\"goodput > 0\", {{ that = \"loss < 1\", flow = \"noise\", direction = \"download\" }}]\n[flow.x]\n{ends}[flow.noise]\n{ends}cross_traffic = true\n"
     );
     let plan = plan(&text);
-    let judged = judge(&plan, &Table { plan: &plan, rows: BTreeMap::new() });
+    let judged = judge(&plan, &ResultsTable { plan: &plan, rows: BTreeMap::new() });
     let rows: Vec<(&str, Direction)> = judged.iter().map(|one| (one.flow.as_str(), one.direction)).collect();
     assert_eq!(rows, [("x", Direction::Download), ("x", Direction::Upload), ("noise", Direction::Download)]);
     assert!(try_plan(&text.replace("\"noise\", dir", "\"nose\", dir"), &[]).is_err());
@@ -166,7 +183,7 @@ fn quantities_stand_in_the_record() {
         let quantity = QUANTITIES.iter().find(|one| one.name == name).unwrap();
         (quantity.of)(&record, &record.flows[0])
     };
-    let number = |number: f64| Some(Measured::Number(number));
+    let number = |number: f64| Some(QuantityValue::Number(number));
     assert_eq!(find("goodput"), number(9.4e8));
     assert_eq!(find("ceiling"), number(9.5e8));
     assert_eq!(find("delivered"), number(4000.0));
@@ -178,8 +195,8 @@ fn quantities_stand_in_the_record() {
     // Mean 500 us under load, smallest 100 us before it.
     assert_eq!(find("buffer_delay"), number(4.0));
     assert_eq!(find("cpu_receiver"), number(0.5));
-    assert_eq!(find("verdict"), Some(Measured::Word("link".to_owned())));
-    assert_eq!(find("confidence"), Some(Measured::Word("confirmed".to_owned())));
+    assert_eq!(find("verdict"), Some(QuantityValue::Word("link".to_owned())));
+    assert_eq!(find("confidence"), Some(QuantityValue::Word("confirmed".to_owned())));
     assert_eq!(find("caveats"), number(1.0));
     for absent in ["retransmits", "cpu_sender", "steady", "unaccounted"] {
         assert_eq!(find(absent), None, "{absent}");

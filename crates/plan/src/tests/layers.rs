@@ -2,8 +2,8 @@
 
 use linerate_units::{Bytes, Span};
 
-use super::{Around, plan, source, try_plan};
-use crate::{Order, Plan, read};
+use super::{TestSurroundings, plan, source, try_plan};
+use crate::{Plan, TrialOrder, read};
 
 fn windows(plan: &Plan) -> Vec<Option<u64>> {
     (0..plan.grid.len())
@@ -43,7 +43,7 @@ fn settings_of_the_command_line_reach_every_kind_of_key() {
         "host.a.mtu=9000",
     ];
     let plan = try_plan(text, &set).unwrap();
-    assert_eq!((plan.repeats, plan.order, plan.seed), (4, Order::Shuffled, 9));
+    assert_eq!((plan.repeats, plan.order, plan.seed), (4, TrialOrder::Shuffled, 9));
     assert_eq!(windows(&plan), [Some(3072), Some(4096), Some(5120)]);
     let point = plan.point(0).unwrap();
     assert_eq!(point.lab.unwrap().set["buffer"], "1MB");
@@ -67,7 +67,7 @@ fn axes_reach_hosts_and_the_lab() {
 
 #[test]
 fn what_is_included_holds_where_the_plan_says_nothing() {
-    let around = Around(&[
+    let around = TestSurroundings(&[
         (
             "test-bed.toml",
             "pause = \"9s\"\nabout = \"bed\"\ninclude = \"hosts.toml\"\n[test]\nduration = \"3s\"\nwindow = 100\n",

@@ -10,18 +10,18 @@ use linerate_units::Timestamp;
 use serde_json::{Value, json};
 
 use super::plan;
-use crate::{Measured, Opening, Plan, QUANTITIES, tables};
+use crate::{Plan, PlanHeaderFacts, QUANTITIES, QuantityValue, tables};
 
 /// A plan's log, as far as the tables use it.
-struct PlanLog<'p> {
+struct MethodLog<'p> {
     plan: &'p Plan,
     record: PlanRecord,
     runs: BTreeMap<String, RunRecord>,
 }
 
-impl<'p> PlanLog<'p> {
+impl<'p> MethodLog<'p> {
     fn of(plan: &'p Plan) -> Self {
-        let opening = Opening {
+        let opening = PlanHeaderFacts {
             started_at: String::new(),
             world: World::Lab,
             linerate: String::new(),
@@ -114,14 +114,14 @@ fn flow(name: &str) -> Value {
 #[test]
 fn a_plan_without_a_method_has_no_tables_and_one_without_results_neither() {
     let none = plan("test.upload = true\naxis.streams = [1, 4]\n");
-    let mut told = PlanLog::of(&none);
+    let mut told = MethodLog::of(&none);
     told.sum(0, "a-b", &[("goodput", 1e9), ("window_rate", 1e9)]);
     assert!(told.tables().is_empty());
     for method in ["rfc6349", "rfc2544", "window", "block-size"] {
         let text = format!(
             "method = \"{method}\"\n[test]\nudp = true\n[axis.rate]\nto = \"1G\"\nfrom = 0\npass = \"loss == 0\""
         );
-        assert!(PlanLog::of(&plan(&text)).tables().is_empty(), "{method}");
+        assert!(MethodLog::of(&plan(&text)).tables().is_empty(), "{method}");
     }
 }
 
@@ -130,7 +130,7 @@ fn a_plan_without_a_method_has_no_tables_and_one_without_results_neither() {
 fn a_window_stands_beside_what_it_allows_and_what_the_path_needs() {
     let plan =
         plan("method = \"window\"\ndistance = 1000\ntest.upload = true\naxis.window = [\"64K\", \"4M\"]\n");
-    let mut told = PlanLog::of(&plan);
+    let mut told = MethodLog::of(&plan);
     let path = [("rtt_baseline", 21e6), ("ceiling", 941.482_445e6), ("bdp", 2_471_391.0)];
     told.sum(0, "a-b", &path);
     told.sum(1, "a-b", &path);
@@ -167,7 +167,7 @@ fn the_path_comes_before_the_tests_and_metrics_are_in_percent() {
         "method = \"rfc6349\"\ntest.upload = true\n[flow.capacity]\nfrom = \"a\"\nto = \"b\"\ntest = { udp = true }\n\
          [flow.tcp]\nfrom = \"a\"\nto = \"b\"",
     );
-    let mut told = PlanLog::of(&plan);
+    let mut told = MethodLog::of(&plan);
     told.sum(0, "capacity", &[("goodput", 500e6), ("loss", 0.0), ("transfer_time_ratio", 1.0)]);
     let tcp = [
         ("goodput", 330e6),
@@ -202,7 +202,7 @@ fn a_capacity_that_the_host_could_not_reach_is_a_lower_bound() {
          [flow.tcp]\nfrom = \"a\"\nto = \"b\"",
     );
     let path = |loss: f64, tcp: f64| {
-        let mut told = PlanLog::of(&plan);
+        let mut told = MethodLog::of(&plan);
         told.sum(0, "capacity", &[("goodput", 450e6), ("loss", loss), ("ceiling", 957e6)]);
         told.sum(0, "tcp", &[("goodput", tcp), ("rtt_baseline", 20e6), ("segment", 1448.0)]);
         let table = told.tables().remove(0);
@@ -231,7 +231,7 @@ fn frames_a_second_stand_beside_the_most_that_the_line_takes() {
         "method = \"rfc2544\"\ntest = { udp = true, upload = true }\naxis.length = [1472]\n\
          axis.rate = { from = 0, to = \"1G\", pass = \"loss == 0\" }\n",
     );
-    let mut told = PlanLog::of(&plan);
+    let mut told = MethodLog::of(&plan);
     told.trial(0, 0, step(1e9, false, false), "a-b", &datagrams(150_000, 12_550));
     told.trial(0, 0, step(0.5e9, false, true), "a-b", &datagrams(84_918, 0));
     let point = told.point(0);
@@ -263,7 +263,7 @@ fn a_load_that_the_host_could_not_send_is_not_claimed_of_the_device() {
         "method = \"rfc2544\"\ntest = { udp = true, upload = true }\naxis.length = [1472]\n\
          axis.rate = { from = 0, to = \"1G\", pass = \"loss == 0\" }\n",
     );
-    let mut told = PlanLog::of(&plan);
+    let mut told = MethodLog::of(&plan);
     let point = told.point(0);
     told.note(Body::SearchEnded(SearchEnd {
         point: point.into(),
@@ -286,7 +286,7 @@ fn frames_that_were_not_received_are_not_the_throughput() {
         "method = \"rfc2544\"\ntest = { udp = true, upload = true }\naxis.length = [1472]\n\
          axis.rate = { from = 0, to = \"1G\", pass = \"loss == 0\" }\n",
     );
-    let mut told = PlanLog::of(&plan);
+    let mut told = MethodLog::of(&plan);
     // 79,000 frames per second.
     told.trial(0, 0, step(1e9, false, true), "a-b", &datagrams(158_000, 0));
     let point = told.point(0);
@@ -310,7 +310,7 @@ fn a_burst_that_passed_at_the_end_of_the_range_is_at_least_that() {
         "method = \"rfc2544\"\ntest = { udp = true, upload = true, rate = 0 }\naxis.length = [1472, 82]\n\
          axis.blocks = { from = 1, to = 1000, pass = \"loss == 0\" }\n",
     );
-    let mut told = PlanLog::of(&plan);
+    let mut told = MethodLog::of(&plan);
     for (point, repeat, number) in [(0, 0, 1000.0), (1, 0, 500.0), (1, 1, 700.0)] {
         let point = told.point(point);
         told.note(Body::SearchEnded(SearchEnd {
@@ -340,7 +340,7 @@ fn a_series_is_its_figures_and_a_curve_of_medians() {
         "method = \"block-size\"\n[flow.loop]\nfrom = \"a\"\nto = \"a\"\nseries = { sizes = \"1,1K\" }\n\
          [flow.test]\nfrom = \"a\"\nto = \"b\"\nafter = \"loop\"",
     );
-    let mut told = PlanLog::of(&plan);
+    let mut told = MethodLog::of(&plan);
     let size = |bytes: u64, ns: u64| {
         let point = json!({ "message_bytes": bytes, "best_one_way_ns": ns, "median_one_way_ns": ns,
             "bitrate_bps": bytes as f64 * 8e9 / ns as f64 });
@@ -394,7 +394,7 @@ fn the_window_in_effect_is_what_was_in_flight_on_average() {
     let find = |name: &str| {
         let quantity = QUANTITIES.iter().find(|one| one.name == name).unwrap();
         match (quantity.of)(&record, &record.flows[0]) {
-            Some(Measured::Number(number)) => number,
+            Some(QuantityValue::Number(number)) => number,
             other => panic!("{name}: {other:?}"),
         }
     };
@@ -429,7 +429,7 @@ fn interrupts_are_those_of_a_second() {
         let quantity = QUANTITIES.iter().find(|one| one.name == name).unwrap();
         (quantity.of)(&record, &record.flows[0])
     };
-    assert_eq!(find("interrupts_receiver"), Some(Measured::Number(800.0)));
-    assert_eq!(find("softirq_receiver"), Some(Measured::Number(0.25)));
+    assert_eq!(find("interrupts_receiver"), Some(QuantityValue::Number(800.0)));
+    assert_eq!(find("softirq_receiver"), Some(QuantityValue::Number(0.25)));
     assert_eq!((find("interrupts_sender"), find("softirq_sender")), (None, None));
 }

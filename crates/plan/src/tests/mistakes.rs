@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 
-use super::{Around, source, try_plan};
+use super::{TestSurroundings, source, try_plan};
 use crate::read;
 
 #[expect(clippy::needless_pass_by_value, reason = "keeps the expected text next to the call")]
@@ -364,7 +364,7 @@ fn the_command_line() {
 
 #[test]
 fn included_files() {
-    let around = Around(&[
+    let around = TestSurroundings(&[
         ("wrong.toml", "pause = 1\n\n[test]\nwindw = 3\n"),
         ("broken.toml", "a = = 1\n"),
         ("circle.toml", "include = \"circle.toml\"\n"),

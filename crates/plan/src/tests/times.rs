@@ -3,7 +3,7 @@
 use linerate_units::Span;
 
 use super::plan;
-use crate::{Plan, Progress};
+use crate::{CompletedTrials, Plan};
 
 const TWO: &str = "from = \"a\"\nto = \"b\"\n";
 
@@ -59,12 +59,12 @@ fn a_search_is_estimated_with_all_its_trials() {
 fn what_is_done_need_not_be_done_again_unless_it_has_changed() {
     let text = "repeats = 2\norder = \"sequential\"\naxis.window = [1000, 2000]\n";
     let first = plan(text);
-    let mut progress = Progress::new(&first);
+    let mut progress = CompletedTrials::new(&first);
     assert_eq!(progress.remaining(&first), first.trials());
     progress.note(&first.point(0).unwrap(), 1, vec!["run-1".to_owned()]);
     progress.note(&first.point(1).unwrap(), 2, vec!["run-2".to_owned()]);
     let kept = serde_json::to_string(&progress).unwrap();
-    let progress: Progress = serde_json::from_str(&kept).unwrap();
+    let progress: CompletedTrials = serde_json::from_str(&kept).unwrap();
     let left = |text: &str| -> Vec<(String, u32)> {
         let plan = plan(text);
         let remaining = progress.remaining(&plan);

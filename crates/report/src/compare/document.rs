@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_plan::{Row, Subject};
+use linerate_plan::{ComparisonRow, Subject};
 use linerate_theory::compare::{Group, Outcome};
 use linerate_theory::stats::Interval;
 use serde::Serialize;
@@ -181,7 +181,7 @@ pub fn compare_schema() -> serde_json::Value {
 }
 
 impl ComparisonOf {
-    fn of(row: &Row, candidate: String) -> Self {
+    fn of(row: &ComparisonRow, candidate: String) -> Self {
         let comparison = &row.comparison;
         Self {
             candidate,

@@ -1,6 +1,6 @@
 //! The table for a terminal.
 
-use linerate_plan::{Row, Subject};
+use linerate_plan::{ComparisonRow, Subject};
 use linerate_theory::compare::{Comparison, Group, MIN_REPEATS_FOR_DEPENDENCE, Outcome};
 use linerate_theory::stats::Interval;
 
@@ -25,7 +25,7 @@ pub fn text(mut page: Page, compared: &Compared, all: bool) -> String {
             page.remark(2, Ink::Warning, &text);
         }
     }
-    let shown: Vec<&Row> =
+    let shown: Vec<&ComparisonRow> =
         table.rows.iter().filter(|row| all || row.quantity == PRIMARY_QUANTITY || is_shown(row)).collect();
     let widths = widths(&shown, &names);
     let mut place = None;
@@ -40,7 +40,7 @@ pub fn text(mut page: Page, compared: &Compared, all: bool) -> String {
     page.into_text()
 }
 
-fn is_shown(row: &Row) -> bool {
+fn is_shown(row: &ComparisonRow) -> bool {
     matches!(row.comparison.outcome, Outcome::Higher | Outcome::Lower)
 }
 
@@ -53,8 +53,9 @@ fn listed(names: &[&str]) -> String {
 }
 
 /// Columns of the candidate's name, the quantity and both medians.
-fn widths(rows: &[&Row], names: &[&str]) -> [usize; 5] {
-    let widest = |text: &dyn Fn(&Row) -> String| rows.iter().map(|row| text(row).chars().count()).max();
+fn widths(rows: &[&ComparisonRow], names: &[&str]) -> [usize; 5] {
+    let widest =
+        |text: &dyn Fn(&ComparisonRow) -> String| rows.iter().map(|row| text(row).chars().count()).max();
     let name = if names.len() > 1 { names.iter().map(|name| name.chars().count()).max() } else { None };
     [
         0,
@@ -65,7 +66,7 @@ fn widths(rows: &[&Row], names: &[&str]) -> [usize; 5] {
     ]
 }
 
-fn one_row(page: &mut Page, row: &Row, name: &str, widths: &[usize; 5]) {
+fn one_row(page: &mut Page, row: &ComparisonRow, name: &str, widths: &[usize; 5]) {
     let comparison = &row.comparison;
     let (ink, outcome) = outcome(row);
     let name = if widths[1] == 0 { "" } else { name };
@@ -87,7 +88,7 @@ fn one_row(page: &mut Page, row: &Row, name: &str, widths: &[usize; 5]) {
 }
 
 /// The median, with its interval or the range.
-fn group(row: &Row, group: &Group) -> String {
+fn group(row: &ComparisonRow, group: &Group) -> String {
     let show = |number: f64| row.dimension.show(number);
     match group.interval {
         Some(Interval { low, high, .. }) => format!("{} [{}, {}]", show(group.median), show(low), show(high)),
@@ -98,7 +99,7 @@ fn group(row: &Row, group: &Group) -> String {
     }
 }
 
-fn outcome(row: &Row) -> (Ink, String) {
+fn outcome(row: &ComparisonRow) -> (Ink, String) {
     let comparison = &row.comparison;
     let by = change(row, comparison);
     let p = match comparison.p {
@@ -139,7 +140,7 @@ fn dependent(comparison: &Comparison) -> String {
 }
 
 /// The change with its interval, as a share unless the base is 0.
-fn change(row: &Row, comparison: &Comparison) -> String {
+fn change(row: &ComparisonRow, comparison: &Comparison) -> String {
     let base = comparison.base.median.abs();
     let signed = |number: f64| {
         if base > 0.0 {

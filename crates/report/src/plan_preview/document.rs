@@ -170,7 +170,7 @@ impl<'p> PlanPreview<'p> {
 
 fn entry(plan: &Plan, point: Point) -> PointEntry {
     let slots = plan.schedule(&point);
-    let flow = |(test, slot): (linerate_plan::Test, linerate_plan::FlowTiming)| FlowEntry {
+    let flow = |(test, slot): (linerate_plan::PointFlow, linerate_plan::FlowTiming)| FlowEntry {
         flow: test.flow,
         from: test.from,
         to: test.to,

@@ -1,6 +1,6 @@
 //! A plan as text.
 
-use linerate_plan::{Assertion, Axis, Estimate, Order, Plan, Target};
+use linerate_plan::{Assertion, Axis, AxisTarget, Estimate, Plan, TrialOrder};
 use linerate_units::Span;
 
 use crate::page::{Ink, Page};
@@ -60,7 +60,7 @@ fn summary(page: &mut Page, plan: &Plan, estimate: &Estimate) {
     let repeats =
         if plan.repeats == 1 { "once each".to_owned() } else { format!("{} times each", plan.repeats) };
     let order = match plan.order {
-        Order::Shuffled => format!("shuffled with the seed {}", plan.seed),
+        TrialOrder::Shuffled => format!("shuffled with the seed {}", plan.seed),
         order => order.name().to_owned(),
     };
     let rows = [
@@ -142,12 +142,12 @@ fn axes(page: &mut Page, plan: &Plan) {
     }
 }
 
-fn targets(targets: &[Target]) -> String {
-    let name = |target: &Target| match target {
-        Target::Test(knob) => format!("test.{knob}"),
-        Target::Flow { flow, knob } => format!("flow.{flow}.{knob}"),
-        Target::Host { host, key } => format!("host.{host}.{key}"),
-        Target::Lab(key) => format!("lab.{key}"),
+fn targets(targets: &[AxisTarget]) -> String {
+    let name = |target: &AxisTarget| match target {
+        AxisTarget::Test(knob) => format!("test.{knob}"),
+        AxisTarget::Flow { flow, knob } => format!("flow.{flow}.{knob}"),
+        AxisTarget::Host { host, key } => format!("host.{host}.{key}"),
+        AxisTarget::Lab(key) => format!("lab.{key}"),
     };
     targets.iter().map(name).collect::<Vec<_>>().join(" and ")
 }

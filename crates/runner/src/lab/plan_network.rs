@@ -10,7 +10,7 @@ use std::time::Duration;
 use linerate_control::{HostRef, Token};
 use linerate_lab::control_protocol::{Ask, HostStatus, Status};
 use linerate_lab::{LabHandle, LabName};
-use linerate_plan::{Lab, Plan};
+use linerate_plan::{Plan, PlanLab};
 
 use super::agent::Agent;
 use super::{LabRunError, LabSetup, Tie, start, start_tied};
@@ -35,7 +35,7 @@ pub(crate) struct PlanNetwork<'a> {
 /// A running network.
 struct Up {
     agents: Vec<Agent>,
-    lab: Lab,
+    lab: PlanLab,
     handle: LabHandle,
     status: Status,
     /// The token of its agents, as text.
@@ -61,7 +61,7 @@ impl<'a> PlanNetwork<'a> {
     /// one. Returns the hosts for a coordinator if they are new; calls `leave` before it removes the old ones.
     pub(crate) fn reconfigure_for(
         &mut self,
-        lab: &Lab,
+        lab: &PlanLab,
         leave: &mut dyn FnMut(),
         observer: &mut dyn PlanObserver,
     ) -> Result<Option<Vec<HostRef>>, LabRunError> {
@@ -80,7 +80,7 @@ impl<'a> PlanNetwork<'a> {
         furnished.map(Some)
     }
 
-    fn bring_up(&self, lab: &Lab, observer: &mut dyn PlanObserver) -> Result<Up, LabRunError> {
+    fn bring_up(&self, lab: &PlanLab, observer: &mut dyn PlanObserver) -> Result<Up, LabRunError> {
         let source = topology_of_plan(&lab.topology, &self.relative_to).map_err(LabRunError::NotFound)?;
         let set: Vec<String> = lab.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let (state, programs) = (&self.setup.state, self.setup.programs);
@@ -150,7 +150,7 @@ impl Up {
     }
 
     /// Changes links while they run; false if a new network is necessary.
-    fn change_to(&mut self, lab: &Lab) -> bool {
+    fn change_to(&mut self, lab: &PlanLab) -> bool {
         let both = || lab.set.keys().chain(self.lab.set.keys());
         let plain = |key: &&String| self.lab.set.get(*key) == lab.set.get(*key);
         let changed: Vec<&String> = both().filter(|key| !plain(key)).collect();

@@ -7,7 +7,8 @@ use linerate_model::{
     Body, Caveat, CaveatKind, MethodTable, Outcome, PlanRecord, RunRecord, TrialEnd, World,
 };
 use linerate_plan::{
-    Figures, Opening, Plan, PlanScheduler, Point, Task, TrialFigures, counts, judgements, tables,
+    Plan, PlanHeaderFacts, PlanScheduler, Point, RunMeasurements, TrialFigures, TrialTask, counts,
+    judgements, tables,
 };
 use linerate_sock::clock;
 use linerate_units::Span;
@@ -117,7 +118,7 @@ impl PreparedPlan<'_> {
             let of_flow = |flow: &linerate_plan::Flow| {
                 let run = trial.runs.iter().find(|run| run.flow == flow.name).filter(|run| counts(run))?;
                 let events = archive.events(&run.run).ok()?;
-                Some(Figures::of(&RunRecord::fold(&events)))
+                Some(RunMeasurements::of(&RunRecord::fold(&events)))
             };
             self.plan.flows.iter().map(of_flow).collect()
         };
@@ -185,7 +186,7 @@ impl Drive<'_, '_> {
 
     fn open(&self, log: &mut PlanLog<'_>) -> Result<(), PlanRunError> {
         let resumes = log.record().start.clone();
-        let opening = Opening {
+        let opening = PlanHeaderFacts {
             started_at: resumes.as_ref().map_or_else(now, |start| start.started_at.to_string()),
             world: self.prepared.world,
             linerate: env!("CARGO_PKG_VERSION").to_owned(),
@@ -286,7 +287,7 @@ impl Drive<'_, '_> {
         let mut troubles: Vec<HostError> = Vec::new();
         for number in 0..self.prepared.plan.grid.len() {
             let point = self.prepared.plan.point(number)?;
-            let task = Task { point, repeat: 1, step: None };
+            let task = TrialTask { point, repeat: 1, step: None };
             for trouble in coordinator.check(&self.group(&task, "")) {
                 if !troubles.contains(&trouble) {
                     troubles.push(trouble);

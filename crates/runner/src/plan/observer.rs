@@ -3,7 +3,7 @@
 use linerate_control::{HostError, RunEvent};
 use linerate_lab::{GroundError, LabName};
 use linerate_model::{Caveat, PlanRecord};
-use linerate_plan::{Plan, PlanProgress, Task, TrialFigures};
+use linerate_plan::{Plan, PlanProgress, TrialFigures, TrialTask};
 use linerate_units::Span;
 
 /// Follows a plan, on the thread that carries it out. Sinks get every event; an observer also gets what is in no
@@ -30,7 +30,7 @@ impl PlanObserver for () {}
 #[derive(Debug, Clone, Copy)]
 pub struct TrialBegin<'a> {
     /// The trial.
-    pub task: &'a Task,
+    pub task: &'a TrialTask,
     /// Its plan.
     pub plan: &'a Plan,
     /// What is done and what is left.
@@ -43,7 +43,7 @@ pub struct TrialBegin<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct TrialResult<'a> {
     /// The trial.
-    pub task: &'a Task,
+    pub task: &'a TrialTask,
     /// The measurements of each flow of the plan.
     pub figures: &'a TrialFigures,
     /// The record of the plan so far, of which this trial is the last one.

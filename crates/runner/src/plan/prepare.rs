@@ -6,7 +6,7 @@ use std::path::Path;
 
 use linerate_archive::{ArchiveError, Filter, Store};
 use linerate_model::{Outcome, PlanFile, PlanRecord, World};
-use linerate_plan::{Plan, Source, Surroundings, SurroundingsError, Target, read};
+use linerate_plan::{AxisTarget, Plan, Source, Surroundings, SurroundingsError, read};
 use linerate_units::Span;
 
 use super::error::{PlanRunError, ResumeError, TooLong, WorldError};
@@ -292,7 +292,7 @@ fn check_world(plan: &Plan, world: World) -> Result<(), WorldError> {
 
 /// The name of an axis over a key of the lab, if there is one.
 fn lab_axis(plan: &Plan) -> Option<&str> {
-    let over_lab = |targets: &[Target]| targets.iter().any(|target| matches!(target, Target::Lab(_)));
+    let over_lab = |targets: &[AxisTarget]| targets.iter().any(|target| matches!(target, AxisTarget::Lab(_)));
     let axis = plan.axes.iter().find(|axis| over_lab(&axis.targets)).map(|axis| axis.name.as_str());
     axis.or_else(|| {
         plan.search.as_ref().filter(|search| over_lab(&search.targets)).map(|one| one.name.as_str())

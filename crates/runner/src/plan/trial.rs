@@ -2,7 +2,7 @@
 
 use linerate_control::{After, FlowEnd, FlowJob, Group, Log, PlanLog, RunEvent, Target};
 use linerate_model::{Body, EVENT_SCHEMA, GroupPlace, Outcome, PlanPlace, RunStart, TrialRun, World};
-use linerate_plan::{Figures, Task, TrialFigures, counts};
+use linerate_plan::{RunMeasurements, TrialFigures, TrialTask, counts};
 use linerate_units::Span;
 
 use super::drive::Drive;
@@ -14,7 +14,7 @@ use crate::{now, run_name};
 const BACKGROUND_MARGIN: Span = Span::from_secs(30);
 
 impl Drive<'_, '_> {
-    pub(super) fn group(&self, task: &Task, run: &str) -> Group {
+    pub(super) fn group(&self, task: &TrialTask, run: &str) -> Group {
         let plan = &self.prepared.plan;
         let at = |name: &str| self.names.iter().position(|known| known == name).unwrap_or(usize::MAX);
         let slots = plan.schedule(&task.point);
@@ -24,7 +24,7 @@ impl Drive<'_, '_> {
             pause: flow.at,
         };
         let flow = |((test, slot), own): (
-            (&linerate_plan::Test, &linerate_plan::FlowTiming),
+            (&linerate_plan::PointFlow, &linerate_plan::FlowTiming),
             &linerate_plan::Flow,
         )| {
             let mut spec = test.spec.clone();
@@ -57,7 +57,7 @@ impl Drive<'_, '_> {
     }
 
     /// The trial that directly follows this one, on the same network with the same settings.
-    fn following(&self, task: &Task) -> Option<Task> {
+    fn following(&self, task: &TrialTask) -> Option<TrialTask> {
         if self.sets_hosts || self.prepared.plan.pause > Span::ZERO {
             return None;
         }
@@ -65,7 +65,11 @@ impl Drive<'_, '_> {
     }
 
     /// Runs one trial; returns its runs and their results.
-    pub(super) fn trial(&mut self, task: &Task, plan_log: &PlanLog<'_>) -> (Vec<TrialRun>, TrialFigures) {
+    pub(super) fn trial(
+        &mut self,
+        task: &TrialTask,
+        plan_log: &PlanLog<'_>,
+    ) -> (Vec<TrialRun>, TrialFigures) {
         let group = self.group(task, plan_log.run());
         let next = self.following(task).map(|task| self.group(&task, plan_log.run()));
         self.observer.trial_begins(&TrialBegin {
@@ -103,7 +107,7 @@ impl Drive<'_, '_> {
                 start_error: end.start.map(|start| start.start_error),
                 clock_error: end.start.map(|start| start.clock_error),
             };
-            figures.push(counts(&trial_run).then(|| Figures::of(&log.into_record())));
+            figures.push(counts(&trial_run).then(|| RunMeasurements::of(&log.into_record())));
             runs.push(trial_run);
         }
         (runs, figures)

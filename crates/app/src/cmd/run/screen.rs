@@ -5,7 +5,7 @@ use std::time::Duration;
 use linerate_control::RunEvent;
 use linerate_model::foreign_text::one_line;
 use linerate_model::{Body, Direction, Outcome};
-use linerate_plan::{Figures, PlanProgress, TrialFigures};
+use linerate_plan::{PlanProgress, RunMeasurements, TrialFigures};
 use linerate_report::plan_preview::long_time;
 use linerate_runner::plan::{PlanNotice, PlanObserver, TrialBegin, TrialResult};
 use linerate_sock::{Mono, clock};
@@ -64,7 +64,7 @@ impl Screen {
 
     /// Results of the flows of a trial: the goodput of each flow over the trial.
     fn results(&self, figures: &TrialFigures) -> Vec<String> {
-        let of_flow = |(flow, figures): (&Flow, &Option<Figures>)| {
+        let of_flow = |(flow, figures): (&Flow, &Option<RunMeasurements>)| {
             let rates: Vec<(Direction, Bitrate)> = figures.as_ref()?.goodputs().collect();
             let told: Vec<String> = match &rates[..] {
                 [(_, rate)] => vec![rate.to_string()],
@@ -189,7 +189,7 @@ mod tests {
         let bodies = [Body::FlowPlanned(flow), Body::FlowEnded { flow: 0, side: Side::Receiver, tally }];
         let event = |(seq, body)| Event { run: "r".into(), host: 0, seq, at: Timestamp::START, body };
         let record = RunRecord::fold(&(0..).zip(bodies).map(event).collect::<Vec<_>>());
-        assert_eq!(screen.results(&vec![Some(Figures::of(&record))]), ["bulk 555.0 Mb/s"]);
+        assert_eq!(screen.results(&vec![Some(RunMeasurements::of(&record))]), ["bulk 555.0 Mb/s"]);
         assert!(screen.results(&vec![None]).is_empty());
     }
 

@@ -5,12 +5,12 @@ use linerate_model::{FlowRecord, MethodCell, MethodRow, MethodTable, Transport};
 use linerate_theory::buffer::{Path, Reading, rows};
 use linerate_units::Bitrate;
 
-use super::{View, column};
+use super::{BufferFlow, column};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// The table of a flow; `None` without samples, and for UDP, which has no window.
-pub(super) fn table(view: &View<'_>) -> Option<MethodTable> {
+pub(super) fn table(view: &BufferFlow<'_>) -> Option<MethodTable> {
     let passage = view.passage.as_ref()?;
     if view.measured.plan.transport == Transport::Udp {
         return None;
