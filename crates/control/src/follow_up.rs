@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use linerate_model::{
     Body, CaveatKind, Direction, Finding, FollowUp, Outcome, Rule, RunRecord, TestSpec, Variation,
 };
-use linerate_theory::follow_up::{Conclusion, Question, Reply, Topic, Trial, questions};
+use linerate_theory::follow_up::{Conclusion, FurtherRun, Question, Reply, Topic, questions};
 use linerate_theory::{Evidence, diagnose, follow_up};
 use linerate_units::{Bitrate, Bytes, Span};
 
@@ -112,7 +112,7 @@ impl Asked<'_> {
     }
 
     /// Makes one further run; returns its id and its result.
-    fn make(&self, trial: Trial, follow_up: FollowUpRun<'_>) -> (String, Reply) {
+    fn make(&self, trial: FurtherRun, follow_up: FollowUpRun<'_>) -> (String, Reply) {
         let FollowUpRun { mut log, started_at } = follow_up;
         let request = Request {
             host: self.request.host.clone(),
@@ -133,7 +133,7 @@ impl Asked<'_> {
     }
 }
 
-fn reply(trial: Trial, record: &RunRecord, completed: bool) -> Reply {
+fn reply(trial: FurtherRun, record: &RunRecord, completed: bool) -> Reply {
     let flow = record.flows.first();
     let evidence = flow.filter(|_| completed).and_then(|flow| judge::evidence(record, flow.plan.flow));
     let intervals_bps = flow.map(judge::intervals).unwrap_or_default();
@@ -141,7 +141,7 @@ fn reply(trial: Trial, record: &RunRecord, completed: bool) -> Reply {
 }
 
 /// The specification of a further run: that of the first run, with the variations of the trial.
-fn spec_of(first: &TestSpec, direction: Direction, trial: &Trial) -> TestSpec {
+fn spec_of(first: &TestSpec, direction: Direction, trial: &FurtherRun) -> TestSpec {
     first.varied(&Variation {
         udp: trial.udp,
         direction,
@@ -173,8 +173,8 @@ mod tests {
 
     use super::*;
 
-    fn trial(udp: bool) -> Trial {
-        Trial {
+    fn trial(udp: bool) -> FurtherRun {
+        FurtherRun {
             udp,
             offered_bps: udp.then_some(8e6),
             pace_bps: None,

@@ -1,7 +1,9 @@
 //! Results that follow from several runs of a trial together.
 
 use linerate_model::{Direction, FlowRecord, RunRecord, Transport};
-use linerate_theory::buffer::{self, Finding, Line, LoadStep, Look, Path, Reading};
+use linerate_theory::buffer::{
+    self, BufferFinding, BufferInterval, BufferPath, LineRates, LoadStep, StepInterval,
+};
 use linerate_theory::stats::Interval;
 use linerate_theory::stats::spread::jain;
 
@@ -14,9 +16,9 @@ use crate::trial_results::TrialFigures;
 pub(crate) struct QueueObservation {
     /// Observation of the queue; absent without RTTs.
     seen: Option<BufferObservation>,
-    line: Line,
+    line: LineRates,
     /// The path without other traffic; absent without RTTs.
-    path: Option<Path>,
+    path: Option<BufferPath>,
     /// Share of the line that it used.
     share: f64,
     /// Share of the line that it offered.
@@ -27,12 +29,12 @@ pub(crate) struct QueueObservation {
 #[derive(Debug, Clone, PartialEq)]
 enum BufferObservation {
     /// A: a long flow that fills the queue until packets are dropped.
-    Flow(Vec<Reading>),
+    Flow(Vec<BufferInterval>),
     /// B: a burst of this number of bytes, none of which was lost.
     Burst(f64),
     /// C: a steady load above the line's rate, the RTT of its probes without a queue, s, and the delay that the
     /// hosts add, s.
-    Step(Vec<Look>, f64, f64),
+    Step(Vec<StepInterval>, f64, f64),
 }
 
 /// Result for the buffer that a flow passed.
@@ -74,12 +76,12 @@ impl QueueObservation {
     }
 
     /// The line that it passed.
-    pub(crate) const fn line(&self) -> &Line {
+    pub(crate) const fn line(&self) -> &LineRates {
         &self.line
     }
 
     /// The path without other traffic.
-    pub(crate) const fn path(&self) -> Option<&Path> {
+    pub(crate) const fn path(&self) -> Option<&BufferPath> {
         self.path.as_ref()
     }
 
@@ -95,7 +97,7 @@ impl QueueObservation {
         let offered: f64 = others.iter().map(|other| other.offered).sum();
         match self.seen.as_ref()? {
             BufferObservation::Flow(series) => {
-                let path = Path { others_bps: taken * drain, ..self.path? };
+                let path = BufferPath { others_bps: taken * drain, ..self.path? };
                 Some(BufferResult::of("A: round trip at drops", &buffer::analyse(series, &path)?))
             }
             BufferObservation::Burst(bytes) => {
@@ -103,7 +105,7 @@ impl QueueObservation {
                 // Converted to bytes on the line, like the results of the other methods.
                 let bytes = bytes * drain / self.line.alone_bps;
                 let held = buffer::burst_buffer_bytes(bytes, own * drain, (own + offered) * drain, drain)?;
-                let finding = Finding::LowerBound { bytes: held, other_losses: 0 };
+                let finding = BufferFinding::LowerBound { bytes: held, other_losses: 0 };
                 Some(BufferResult::of("B: longest burst", &finding))
             }
             BufferObservation::Step(looks, base, hosts) => {
@@ -123,15 +125,17 @@ impl QueueObservation {
 }
 
 impl BufferResult {
-    fn of(method: &'static str, finding: &Finding) -> Self {
+    fn of(method: &'static str, finding: &BufferFinding) -> Self {
         let none = Self { method, kind: "other_loss", bytes: None, interval: None, load: None, slope: None };
         match finding {
-            Finding::Estimate { bytes, interval, load, .. } => {
+            BufferFinding::Estimate { bytes, interval, load, .. } => {
                 Self { kind: "estimate", bytes: Some(*bytes), interval: *interval, load: Some(*load), ..none }
             }
-            Finding::LowerBound { bytes, .. } => Self { kind: "lower_bound", bytes: Some(*bytes), ..none },
-            Finding::OutOfReach { .. } => Self { kind: "out_of_reach", ..none },
-            Finding::NotAFullQueue { load, .. } => Self { load: Some(*load), ..none },
+            BufferFinding::LowerBound { bytes, .. } => {
+                Self { kind: "lower_bound", bytes: Some(*bytes), ..none }
+            }
+            BufferFinding::OutOfReach { .. } => Self { kind: "out_of_reach", ..none },
+            BufferFinding::NotAFullQueue { load, .. } => Self { load: Some(*load), ..none },
         }
     }
 }

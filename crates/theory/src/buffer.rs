@@ -18,7 +18,7 @@ use crate::stats::{Interval, order};
 
 pub use burst::burst_buffer_bytes;
 pub use record::{hosts_delay_s, line, line_share, looks, path, series};
-pub use step::{LoadStep, Look, RttRange, Stepped, step};
+pub use step::{LoadStep, StepInterval, RttRange, Stepped, step};
 
 /// Lowest load of the link in the interval before a drop for which the drop may come from a full queue.
 const FULL_LOAD: f64 = 0.95;
@@ -28,7 +28,7 @@ const MIN_QUEUE_SHARE: f64 = 0.5;
 
 /// One interval of the sender's series.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Reading {
+pub struct BufferInterval {
     /// Length, s.
     pub span_s: f64,
     /// Goodput, bit/s.
@@ -51,7 +51,7 @@ pub struct Reading {
 
 /// Rates of a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Line {
+pub struct LineRates {
     /// Rate at which a queue before it drains, bit/s on the line.
     pub drain_bps: f64,
     /// Goodput of a flow that has the line for itself, bit/s.
@@ -60,7 +60,7 @@ pub struct Line {
 
 /// Known properties of the path.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Path {
+pub struct BufferPath {
     /// Drain rate of the queue, other traffic included, bit/s on the line.
     pub drain_bps: f64,
     /// Goodput of a flow that has the line for itself, bit/s.
@@ -75,9 +75,9 @@ pub struct Path {
 
 /// One row of the table: what the window and rate of an interval imply.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Row {
+pub struct BufferRow {
     /// The interval.
-    pub reading: Reading,
+    pub reading: BufferInterval,
     /// RTT, s: measured, or by Little's law from the mean window; absent if the window jumped.
     pub rtt_s: Option<f64>,
     /// Bytes queued at the bottleneck according to that RTT.
@@ -90,7 +90,7 @@ pub struct Row {
 
 /// What a series shows about the buffer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Finding {
+pub enum BufferFinding {
     /// Packets were dropped at a full queue.
     Estimate {
         /// Median over the drops, bytes.
@@ -135,20 +135,20 @@ const WINDOW_JUMP_FACTOR: f64 = 1.3;
 ///
 /// Units: as the fields say. Domain: positive rates, base RTT ≥ 0; otherwise no rows. Source: Little's law.
 #[must_use]
-pub fn rows(series: &[Reading], path: &Path) -> Vec<Row> {
+pub fn rows(series: &[BufferInterval], path: &BufferPath) -> Vec<BufferRow> {
     let (Some(alone), Some(drain), Some(others)) =
         (positive(path.alone_bps), positive(path.drain_bps), not_negative(path.others_bps))
     else {
         return Vec::new();
     };
     let mut before = None;
-    let row = |reading: &Reading| {
+    let row = |reading: &BufferInterval| {
         let mean = mean_window(before, reading.cwnd_bytes);
         before = reading.cwnd_bytes;
         let rtt_s = reading.rtt_s.or_else(|| implied_rtt_s(mean?, reading.goodput_bps));
         let queue = |rtt: f64, base: f64| queue_bytes(rtt, base, drain).map(|bytes| bytes.max(0.0));
         let probed = || queue(reading.probe_rtt_s?, path.probe_base_s?);
-        Row {
+        BufferRow {
             reading: *reading,
             rtt_s,
             queue_bytes: rtt_s.and_then(|rtt| queue(rtt, path.base_rtt_s)),
@@ -174,22 +174,22 @@ struct DelaySource {
 }
 
 impl DelaySource {
-    fn of(rows: &[Row]) -> Self {
+    fn of(rows: &[BufferRow]) -> Self {
         Self { probes: rows.iter().any(|row| row.probed_bytes.is_some()) }
     }
 
-    fn queue(self, row: &Row) -> Option<f64> {
+    fn queue(self, row: &BufferRow) -> Option<f64> {
         if self.probes { row.probed_bytes } else { row.queue_bytes }
     }
 
     /// The largest queue in these intervals.
-    fn largest<'r>(self, rows: impl IntoIterator<Item = &'r Row>) -> Option<f64> {
+    fn largest<'r>(self, rows: impl IntoIterator<Item = &'r BufferRow>) -> Option<f64> {
         rows.into_iter().filter_map(|row| self.queue(row)).max_by(f64::total_cmp)
     }
 }
 
 /// A loss, with the queue and the load just before it.
-struct Loss {
+struct LossEvent {
     queue: f64,
     load: f64,
     omitted: bool,
@@ -200,15 +200,15 @@ struct Loss {
 /// Source: the largest RTT before a drop minus the smallest, times the drain rate (RFC 8238 section 3 also has
 /// the burst method).
 #[must_use]
-pub fn analyse(series: &[Reading], path: &Path) -> Option<Finding> {
+pub fn analyse(series: &[BufferInterval], path: &BufferPath) -> Option<BufferFinding> {
     let rows = rows(series, path);
     let witness = DelaySource::of(&rows);
     let largest = witness.largest(&rows)?;
-    let losses: Vec<Loss> = losses(&rows, path, witness).collect();
+    let losses: Vec<LossEvent> = losses(&rows, path, witness).collect();
     let full = full(&rows, &losses, witness, largest);
     if !full.is_empty() {
         let queues: Vec<f64> = full.iter().map(|loss| loss.queue).collect();
-        return Some(Finding::Estimate {
+        return Some(BufferFinding::Estimate {
             bytes: order::median(&queues)?,
             interval: order::median_interval(&queues, 0.95),
             drops: queues.len(),
@@ -218,9 +218,9 @@ pub fn analyse(series: &[Reading], path: &Path) -> Option<Finding> {
     // A queue stood on a full line: the buffer holds at least this much.
     let stood = witness.largest(rows.iter().filter(|row| row.load >= FULL_LOAD));
     match (stood, losses.is_empty()) {
-        (Some(bytes), _) => Some(Finding::LowerBound { bytes, other_losses: losses.len() }),
-        (None, true) => Some(Finding::LowerBound { bytes: largest, other_losses: 0 }),
-        (None, false) => Some(Finding::NotAFullQueue {
+        (Some(bytes), _) => Some(BufferFinding::LowerBound { bytes, other_losses: losses.len() }),
+        (None, true) => Some(BufferFinding::LowerBound { bytes: largest, other_losses: 0 }),
+        (None, false) => Some(BufferFinding::NotAFullQueue {
             losses: losses.len(),
             load: losses.iter().map(|loss| loss.load).max_by(f64::total_cmp)?,
             queue_bytes: losses.iter().map(|loss| loss.queue).max_by(f64::total_cmp)?,
@@ -230,10 +230,16 @@ pub fn analyse(series: &[Reading], path: &Path) -> Option<Finding> {
 
 /// Drops of a full queue, preferably after the omitted start. In slow start a window doubles within an RTT, and
 /// the sending host's own line holds a queue that the RTT does not distinguish from the bottleneck's.
-fn full<'l>(rows: &[Row], losses: &'l [Loss], witness: DelaySource, largest: f64) -> Vec<&'l Loss> {
-    let among = |wanted: &dyn Fn(&Loss) -> bool, largest: f64| {
-        let stands =
-            |loss: &&Loss| loss.load >= FULL_LOAD && loss.queue > MIN_QUEUE_SHARE * largest && wanted(loss);
+fn full<'l>(
+    rows: &[BufferRow],
+    losses: &'l [LossEvent],
+    witness: DelaySource,
+    largest: f64,
+) -> Vec<&'l LossEvent> {
+    let among = |wanted: &dyn Fn(&LossEvent) -> bool, largest: f64| {
+        let stands = |loss: &&LossEvent| {
+            loss.load >= FULL_LOAD && loss.queue > MIN_QUEUE_SHARE * largest && wanted(loss)
+        };
         losses.iter().filter(stands).collect::<Vec<_>>()
     };
     let behind = witness.largest(rows.iter().filter(|row| !row.reading.omitted));
@@ -246,10 +252,14 @@ const REPAIR_ROUND_TRIPS: f64 = 4.0;
 
 /// Every interval in which a repair began. A repair begins one RTT after the drop of a packet that had passed
 /// the full queue. So that queue stood up to two such RTTs earlier.
-fn losses<'r>(rows: &'r [Row], path: &Path, witness: DelaySource) -> impl Iterator<Item = Loss> + 'r {
+fn losses<'r>(
+    rows: &'r [BufferRow],
+    path: &BufferPath,
+    witness: DelaySource,
+) -> impl Iterator<Item = LossEvent> + 'r {
     let repair_s = REPAIR_ROUND_TRIPS * path.base_rtt_s;
-    let is_short = move |row: &Row| row.reading.span_s < repair_s;
-    let repairs = move |row: &Row| row.reading.retransmits > 0 && is_short(row);
+    let is_short = move |row: &BufferRow| row.reading.span_s < repair_s;
+    let repairs = move |row: &BufferRow| row.reading.retransmits > 0 && is_short(row);
     let longest = rows.iter().filter_map(|row| row.reading.probe_rtt_s.or(row.rtt_s)).max_by(f64::total_cmp);
     let reach_s = 2.0 * longest.unwrap_or(path.base_rtt_s);
     let of = move |at: usize| {
@@ -262,13 +272,13 @@ fn losses<'r>(rows: &'r [Row], path: &Path, witness: DelaySource) -> impl Iterat
         let load = rows[from..=to].iter().map(|row| row.load).max_by(f64::total_cmp)?;
         // If the window jumped and no RTT was measured, no queue was seen.
         let queue = witness.largest(&rows[from..=at]).unwrap_or(0.0);
-        Some(Loss { queue, load, omitted: rows[at].reading.omitted })
+        Some(LossEvent { queue, load, omitted: rows[at].reading.omitted })
     };
     (0..rows.len()).filter_map(of)
 }
 
 /// Index of the first of the last intervals that together last `reach_s`.
-fn reach(before: &[Row], reach_s: f64) -> usize {
+fn reach(before: &[BufferRow], reach_s: f64) -> usize {
     let mut covered = 0.0;
     let far = before.iter().rposition(|row| {
         covered += row.reading.span_s;

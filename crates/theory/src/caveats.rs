@@ -2,7 +2,7 @@
 
 use linerate_model::{Cause, Confidence, EvidenceKey, Finding};
 
-use crate::evidence::{Evidence, Port};
+use crate::evidence::{Evidence, PortEvidence};
 
 /// Share of the losses that a port's drops must explain to be named as their location.
 const MIN_EXPLAINED_SHARE: f64 = 0.5;
@@ -71,7 +71,7 @@ pub(crate) const fn is_of_the_path(cause: Cause) -> bool {
         )
 }
 
-fn most_drops(evidence: &Evidence) -> Option<(&Port, f64)> {
+fn most_drops(evidence: &Evidence) -> Option<(&PortEvidence, f64)> {
     let drops = evidence.ports.iter().map(|port| (port, port.dropped));
     drops.filter(|(_, drops)| *drops > 0.0).max_by(|a, b| a.1.total_cmp(&b.1))
 }
@@ -99,7 +99,7 @@ mod tests {
     fn the_port_that_dropped_what_was_lost_is_named() {
         let mut evidence = lossy_path(1e-4);
         let lost = evidence.tcp.retransmits.unwrap();
-        let port = |name: &str, dropped: f64| Port { name: name.to_owned(), dropped };
+        let port = |name: &str, dropped: f64| PortEvidence { name: name.to_owned(), dropped };
         evidence.ports = vec![port("a>s", 1.0), port("s>b", lost)];
         let verdict = diagnose(&evidence).primary;
         assert!(verdict.text.contains("Port s>b"), "{}", verdict.text);

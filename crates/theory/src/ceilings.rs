@@ -5,7 +5,7 @@ use linerate_units::Bitrate;
 
 use crate::bdp::LinuxBuffer;
 use crate::domain::positive;
-use crate::evidence::{Evidence, Host, LinkSource, Transport};
+use crate::evidence::{Evidence, FlowTransport, HostEvidence, LinkSource};
 use crate::rules::own_queue_shaper;
 use crate::{bdp, ethernet, format, framing, host, tcp_rate};
 
@@ -94,7 +94,7 @@ pub(crate) fn link_packets_goodput_bps(evidence: &Evidence, link_bps: f64) -> Op
 
 /// Describes the frames of this flow.
 pub(crate) fn framing_text(evidence: &Evidence) -> String {
-    let udp = evidence.transport == Transport::Udp;
+    let udp = evidence.transport == FlowTransport::Udp;
     let bytes = evidence.packet_bytes();
     // The length of a datagram is set by the test, that of a segment by the MTU.
     let mut parts =
@@ -233,7 +233,7 @@ fn model_rtt_s(evidence: &Evidence) -> Option<f64> {
 /// Units: ratio in, bit/s of payload out, all connections. Domain: TCP other than BBR. Source: Mathis 1997, RFC
 /// 9438.
 pub(crate) fn backed_off_bps(evidence: &Evidence, signalled: f64) -> Option<f64> {
-    if evidence.transport == Transport::Udp || evidence.is_bbr() {
+    if evidence.transport == FlowTransport::Udp || evidence.is_bbr() {
         return None;
     }
     let (rtt, mss) = (model_rtt_s(evidence)?, evidence.link.mss_bytes?);
@@ -245,7 +245,7 @@ pub(crate) fn backed_off_bps(evidence: &Evidence, signalled: f64) -> Option<f64>
     Some(one * evidence.streams())
 }
 
-fn cpu(evidence: &Evidence, host: &Host, limit: Limit, what: &str) -> Option<Ceiling> {
+fn cpu(evidence: &Evidence, host: &HostEvidence, limit: Limit, what: &str) -> Option<Ceiling> {
     let share = host.thread_share.filter(|share| *share >= MIN_CORE_SHARE)?;
     let rate = host::rate_at_full_core_bps(evidence.outcome.goodput_bps?, share.min(1.0))?;
     Some(new_ceiling(limit, rate, format!("{what} thread took {} of a core", format::percent(share))))
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn datagrams_are_told_by_their_size() {
         let mut evidence = example();
-        evidence.transport = Transport::Udp;
+        evidence.transport = FlowTransport::Udp;
         evidence.link.mss_bytes = Some(100.0);
         let ceilings = all(&evidence);
         assert_eq!(

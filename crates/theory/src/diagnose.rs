@@ -127,7 +127,7 @@ mod tests {
     use linerate_model::{Cause, Confidence};
 
     use super::*;
-    use crate::evidence::Transport;
+    use crate::evidence::FlowTransport;
     use crate::rules::examples::{full_gigabit, long_path, loopback, shaped};
 
     #[test]
@@ -296,7 +296,7 @@ mod tests {
             evidence.link.mss_bytes = Some(value);
             evidence.tcp.retransmits = Some(value);
             evidence.windows.offered_median_bytes = Some(value);
-            for transport in [Transport::Tcp, Transport::Udp] {
+            for transport in [FlowTransport::Tcp, FlowTransport::Udp] {
                 evidence.transport = transport;
                 let _ = diagnose(&evidence);
             }

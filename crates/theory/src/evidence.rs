@@ -9,7 +9,7 @@ use crate::framing::IpVersion;
 
 /// Transport of the flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Transport {
+pub enum FlowTransport {
     /// TCP.
     #[default]
     Tcp,
@@ -37,7 +37,7 @@ pub enum CountedBy {
 
 /// The result and its byte accounting.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Outcome {
+pub struct ResultEvidence {
     /// Payload that arrived, divided by the time in which it arrived, bit/s.
     pub goodput_bps: Option<f64>,
     /// Half-width of the 95 % interval of the goodput, bit/s.
@@ -79,7 +79,7 @@ pub struct Outcome {
 
 /// The link and its frames.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Link {
+pub struct LinkEvidence {
     /// Rate of the sender's link, bit/s.
     pub link_bps: Option<f64>,
     /// Source of that rate.
@@ -188,7 +188,7 @@ pub struct Tcp {
     pub hystart_exits: Option<f64>,
     /// Mean congestion window at these exits, bytes.
     pub hystart_window_bytes: Option<f64>,
-    /// Largest segment at the start, bytes. [`Link::mss_bytes`] is the smallest.
+    /// Largest segment at the start, bytes. [`LinkEvidence::mss_bytes`] is the smallest.
     pub mss_first_bytes: Option<f64>,
     /// Path MTU probes of the sending host, including the omitted part.
     pub mtu_probes: Option<f64>,
@@ -198,7 +198,7 @@ pub struct Tcp {
 
 /// Windows and buffers, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Windows {
+pub struct WindowEvidence {
     /// Smallest window that the receiver offered in the steady part.
     pub offered_min_bytes: Option<f64>,
     /// Median offered window.
@@ -229,7 +229,7 @@ pub struct Windows {
 
 /// Rates that the test itself set, bit/s.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Asked {
+pub struct RequestedRates {
     /// Rate that the sender offers.
     pub offered_bps: Option<f64>,
     /// Rate at which the receiver reads.
@@ -244,7 +244,7 @@ pub struct Asked {
 
 /// One host during the test. Shares are of one core.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Host {
+pub struct HostEvidence {
     /// CPU share of the busiest pump thread, median over time.
     pub thread_share: Option<f64>,
     /// Share of the time in which a pump thread was ready but had no processor. It is a mean, because the
@@ -297,7 +297,7 @@ pub struct OwnQueue {
 
 /// Counts of datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Datagrams {
+pub struct DatagramEvidence {
     /// Datagrams that never arrived.
     pub lost: Option<f64>,
     /// Datagrams sent.
@@ -308,7 +308,7 @@ pub struct Datagrams {
 
 /// Counts of a port of an emulated network.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Port {
+pub struct PortEvidence {
     /// The port's node and the node that it sends to, as `a>s`.
     pub name: String,
     /// Packets dropped during the measured part.
@@ -335,29 +335,29 @@ pub struct Timing {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Evidence {
     /// Transport.
-    pub transport: Transport,
+    pub transport: FlowTransport,
     /// The result and its byte accounting.
-    pub outcome: Outcome,
+    pub outcome: ResultEvidence,
     /// The link and its frames.
-    pub link: Link,
+    pub link: LinkEvidence,
     /// Round-trip times.
     pub rtt: RoundTrip,
     /// The sender's TCP.
     pub tcp: Tcp,
     /// Windows and buffers.
-    pub windows: Windows,
+    pub windows: WindowEvidence,
     /// Rates that the test set.
-    pub asked: Asked,
+    pub asked: RequestedRates,
     /// The sending host.
-    pub sender: Host,
+    pub sender: HostEvidence,
     /// The receiving host.
-    pub receiver: Host,
+    pub receiver: HostEvidence,
     /// The sender's root qdisc; absent if it has none.
     pub own_queue: Option<OwnQueue>,
     /// Counts of datagrams.
-    pub udp: Datagrams,
+    pub udp: DatagramEvidence,
     /// Ports of the emulated network; empty on real hosts.
-    pub ports: Vec<Port>,
+    pub ports: Vec<PortEvidence>,
     /// Quality of the timing.
     pub timing: Timing,
 }

@@ -47,7 +47,7 @@ pub struct Question {
 
 /// A run to make. Everything else is as in the first run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trial {
+pub struct FurtherRun {
     /// UDP instead of TCP.
     pub udp: bool,
     /// Offered rate, all connections together, bit/s of payload.
@@ -68,7 +68,7 @@ pub struct Trial {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
     /// The trial.
-    pub trial: Trial,
+    pub trial: FurtherRun,
     /// The measured evidence; absent if the run failed.
     pub evidence: Option<Evidence>,
     /// Payload rate of each interval at the receiver, including the first, bit/s.
@@ -118,7 +118,7 @@ impl Topic {
 
     /// The next run to make; `None` if the replies suffice or no further run would help.
     #[must_use]
-    pub fn next(self, evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
+    pub fn next(self, evidence: &Evidence, replies: &[Reply]) -> Option<FurtherRun> {
         match self {
             Self::Policing => policing::next(evidence, replies),
             Self::Pacing => pacing::next(evidence, replies),

@@ -6,7 +6,9 @@ mod path;
 use linerate_model::metrics::{Metric, Quantity, host};
 use linerate_model::{CaveatKind, FlowRecord, HostInfo, RunRecord, Sample, Side, Tally, Transport};
 use linerate_proto::native::DATAGRAM_BYTES;
-use linerate_theory::evidence::{Asked, Datagrams, Evidence, Host, Outcome, Timing, Transport as Carrier};
+use linerate_theory::evidence::{
+    DatagramEvidence, Evidence, FlowTransport, HostEvidence, RequestedRates, ResultEvidence, Timing,
+};
 use linerate_theory::framing::Headers;
 use linerate_theory::stats::order::median;
 use linerate_theory::stats::series::mean;
@@ -28,7 +30,11 @@ pub fn evidence(record: &RunRecord, number: u16) -> Option<Evidence> {
     let (sender, receiver) = record.ends(flow);
     let view = View { record, flow, sender, receiver, streams: flow.plan.streams.clamp(1, SAMPLED_STREAMS) };
     Some(Evidence {
-        transport: if flow.plan.transport == Transport::Udp { Carrier::Udp } else { Carrier::Tcp },
+        transport: if flow.plan.transport == Transport::Udp {
+            FlowTransport::Udp
+        } else {
+            FlowTransport::Tcp
+        },
         outcome: view.outcome(),
         link: view.link(),
         rtt: view.rtt(),
@@ -143,7 +149,7 @@ impl View<'_> {
         self.inside(side).map(|sample| sample.span().as_secs_f64()).sum()
     }
 
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> ResultEvidence {
         let all = intervals(self.flow);
         let (ramp, steady) = steady_intervals(self.flow);
         let interval_s = self.inside(Side::Receiver).map(|s| s.span().as_secs_f64()).reduce(f64::max);
@@ -153,7 +159,7 @@ impl View<'_> {
         let mean =
             |rates: &[f64]| (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64);
         let steady_mean = mean(&steady).filter(|_| steady.len() >= super::MIN_STEADY_INTERVALS);
-        Outcome {
+        ResultEvidence {
             // The steady mean is comparable with a ceiling. Without a steady part, the mean of the whole flow
             // is used.
             goodput_bps: steady_mean.or_else(|| receiver.map(|tally| tally.bitrate.bps())),
@@ -221,12 +227,12 @@ impl View<'_> {
         self.record.caveats.iter().any(|caveat| caveat.kind == CaveatKind::ForeignPeer)
     }
 
-    fn asked(&self) -> Asked {
-        let Some(start) = &self.record.start else { return Asked::default() };
+    fn asked(&self) -> RequestedRates {
+        let Some(start) = &self.record.start else { return RequestedRates::default() };
         let traffic = &start.spec.traffic;
         let streams = f64::from(self.flow.plan.streams);
         let all = |rate: Option<Bitrate>| rate.map(|rate| rate.bps() * streams);
-        Asked {
+        RequestedRates {
             offered_bps: all(traffic.offered()),
             read_bps: all(traffic.read_rate),
             // The rules need this limit per connection, as the kernel applies it.
@@ -244,7 +250,7 @@ impl View<'_> {
         Some(sent * packet * 8.0 / elapsed).filter(|rate| rate.is_finite())
     }
 
-    fn host(&self, side: Side, info: Option<&HostInfo>) -> Host {
+    fn host(&self, side: Side, info: Option<&HostInfo>) -> HostEvidence {
         let thread = self.series(side, host::THREAD_CPU);
         let span = self.span_s(side);
         let per_second = |count: Option<f64>| count.filter(|_| span > 0.0).map(|count| count / span);
@@ -252,7 +258,7 @@ impl View<'_> {
         let counted = drops.into_iter().flatten().reduce(|a, b| a + b);
         // Drops of the root qdisc may be included, because the kernel reports them to the connection.
         let queue = (side == Side::Sender).then(|| self.own_queue(side)?.dropped).flatten();
-        Host {
+        HostEvidence {
             // Rounding of the two clocks may give slightly more than one core.
             thread_share: median(&thread).map(|share| share.min(1.0)),
             thread_wait_share: mean(&self.series(side, host::THREAD_WAIT)).map(|wait| wait.min(1.0)),
@@ -291,10 +297,10 @@ impl View<'_> {
         others.is_finite().then(|| others.clamp(0.0, 1.0))
     }
 
-    fn udp(&self) -> Datagrams {
+    fn udp(&self) -> DatagramEvidence {
         let sent = self.tally(Side::Sender).and_then(|tally| tally.udp.as_ref());
         let got = self.tally(Side::Receiver).and_then(|tally| tally.udp.as_ref());
-        Datagrams {
+        DatagramEvidence {
             lost: got.map(|udp| udp.lost as f64),
             packets: sent.map(|udp| udp.packets as f64),
             buffer_drops: got.and_then(|udp| udp.socket_drops).map(|drops| drops as f64),

@@ -6,7 +6,7 @@ use linerate_model::{
     Body, Event, FlowPlan, HostInfo, PlanAxis, PlanPoint, PlanRecord, PlanStart, PlanValue, PointSummary,
     RunRecord, SideSettings, Tally, Transport, World,
 };
-use linerate_theory::compare::Outcome;
+use linerate_theory::compare::ComparisonOutcome;
 use linerate_units::{Bitrate, Span, Timestamp};
 
 use super::*;
@@ -74,8 +74,11 @@ fn points_of_two_plans_stand_beside_each_other() {
     let before = Candidate::of_plan("before".to_owned(), &plan("shuffled", [SLOW; 4]), &[]);
     let after = Candidate::of_plan("after".to_owned(), &plan("shuffled", [SLOW, FAST, SLOW, &[]]), &[]);
     let table = compare_with_base(&before, std::slice::from_ref(&after), &goodput(), Pairing::None);
-    let outcomes: Vec<Outcome> = table.rows.iter().map(|row| row.comparison.outcome).collect();
-    assert_eq!(outcomes, [Outcome::NotShown, Outcome::Higher, Outcome::NotShown]);
+    let outcomes: Vec<ComparisonOutcome> = table.rows.iter().map(|row| row.comparison.outcome).collect();
+    assert_eq!(
+        outcomes,
+        [ComparisonOutcome::NotShown, ComparisonOutcome::Higher, ComparisonOutcome::NotShown]
+    );
     let label = |place: &Subject| {
         place.point.iter().map(|(axis, value)| format!("{axis}={value}")).collect::<Vec<_>>().join(" ")
     };
@@ -97,7 +100,10 @@ fn values_of_an_axis_are_compared_in_turn_where_they_were_measured_in_turn() {
         .map(|row| (row.place.point[0].1.as_str(), row.comparison.outcome, row.comparison.pairs))
         .collect();
     // Two comparisons with p = 0.03 and 1: the clearer one would need p below 0.025.
-    assert_eq!(found, [("1", Outcome::NotShown, Some(6)), ("5", Outcome::NotShown, Some(6))]);
+    assert_eq!(
+        found,
+        [("1", ComparisonOutcome::NotShown, Some(6)), ("5", ComparisonOutcome::NotShown, Some(6))]
+    );
     let (_, pairing) = values_of_axis(&plan("sequential", [SLOW; 4]), "window").unwrap();
     assert_eq!(pairing, Pairing::None);
 }
@@ -154,7 +160,7 @@ fn runs_are_repeats_and_what_else_differs_is_told() {
     let [row] = &table.rows[..] else { panic!("{:?}", table.rows) };
     assert_eq!(
         (row.quantity, row.better, row.comparison.outcome),
-        ("goodput", Better::Higher, Outcome::Higher)
+        ("goodput", Better::Higher, ComparisonOutcome::Higher)
     );
     assert!((row.comparison.shift - 40e6).abs() < 1.0);
     let difference = |what: &str, base: &str, other: &str| Difference {

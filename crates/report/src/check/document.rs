@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use linerate_model::import::{Claim, Figure, Scope, Unread};
 use linerate_model::metrics::Side;
 use linerate_model::{Ceiling, CeilingShare};
-use linerate_theory::claims::{Cause, Context, Judged, Judgement, Reason, Verdict, name_and_unit};
+use linerate_theory::claims::{Context, Judged, Judgement, PossibleCause, Reason, Verdict, name_and_unit};
 use serde::Serialize;
 
 use super::{Answer, Counts, JudgedReading, JudgedTest, Judgements};
@@ -351,7 +351,7 @@ impl ReasonOf {
 }
 
 impl CauseOf {
-    fn of(cause: &Cause) -> Self {
+    fn of(cause: &PossibleCause) -> Self {
         let (text, evidence) = (cause.text.clone(), cause.evidence.clone());
         Self { kind: json_name(cause.kind), text, remedy: cause.remedy, evidence }
     }

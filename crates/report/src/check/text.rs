@@ -1,7 +1,7 @@
 //! The answer for a terminal.
 
 use linerate_model::import::{Claim, Scope, Unread};
-use linerate_theory::claims::{Cause, Context, Judged, Judgement, Reason, Verdict, name_and_unit};
+use linerate_theory::claims::{Context, Judged, Judgement, PossibleCause, Reason, Verdict, name_and_unit};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
 use super::{Answer, JudgedReading, JudgedTest, Judgements};
@@ -154,7 +154,7 @@ fn one_reason(page: &mut Page, reason: &Reason) {
     }
 }
 
-fn one_cause(page: &mut Page, number: usize, cause: &Cause) {
+fn one_cause(page: &mut Page, number: usize, cause: &PossibleCause) {
     let label = if number == 0 { "likeliest" } else { "or" };
     let text = format!("{}; {}", cause.text, cause.remedy);
     page.row(&[(Ink::Plain, ""), (Ink::Faint, label), (Ink::Plain, &text)], &LABEL_WIDTHS);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_plan::{ComparisonRow, Subject};
-use linerate_theory::compare::{Group, Outcome};
+use linerate_theory::compare::{ComparisonOutcome, RepeatSummary};
 use linerate_theory::stats::Interval;
 use serde::Serialize;
 
@@ -204,12 +204,12 @@ impl ComparisonOf {
             }),
             independence_unknown: comparison.is_independence_unknown(),
             outcome: match comparison.outcome {
-                Outcome::Higher => "higher",
-                Outcome::Lower => "lower",
-                Outcome::NotShown => "not_shown",
-                Outcome::BelowNoise => "below_noise",
-                Outcome::Dependent => "dependent",
-                Outcome::TooFew => "too_few",
+                ComparisonOutcome::Higher => "higher",
+                ComparisonOutcome::Lower => "lower",
+                ComparisonOutcome::NotShown => "not_shown",
+                ComparisonOutcome::BelowNoise => "below_noise",
+                ComparisonOutcome::Dependent => "dependent",
+                ComparisonOutcome::TooFew => "too_few",
             },
             better: comparison.outcome.is_better(row.better),
         }
@@ -227,7 +227,7 @@ impl PlaceOf {
 }
 
 impl GroupOf {
-    fn of(group: &Group) -> Self {
+    fn of(group: &RepeatSummary) -> Self {
         Self {
             repeats: group.repeats,
             median: group.median,

@@ -1,7 +1,7 @@
 //! The table for a terminal.
 
 use linerate_plan::{ComparisonRow, Subject};
-use linerate_theory::compare::{Comparison, Group, MIN_REPEATS_FOR_DEPENDENCE, Outcome};
+use linerate_theory::compare::{Comparison, ComparisonOutcome, MIN_REPEATS_FOR_DEPENDENCE, RepeatSummary};
 use linerate_theory::stats::Interval;
 
 use super::Compared;
@@ -41,7 +41,7 @@ pub fn text(mut page: Page, compared: &Compared, all: bool) -> String {
 }
 
 fn is_shown(row: &ComparisonRow) -> bool {
-    matches!(row.comparison.outcome, Outcome::Higher | Outcome::Lower)
+    matches!(row.comparison.outcome, ComparisonOutcome::Higher | ComparisonOutcome::Lower)
 }
 
 fn listed(names: &[&str]) -> String {
@@ -88,7 +88,7 @@ fn one_row(page: &mut Page, row: &ComparisonRow, name: &str, widths: &[usize; 5]
 }
 
 /// The median, with its interval or the range.
-fn group(row: &ComparisonRow, group: &Group) -> String {
+fn group(row: &ComparisonRow, group: &RepeatSummary) -> String {
     let show = |number: f64| row.dimension.show(number);
     match group.interval {
         Some(Interval { low, high, .. }) => format!("{} [{}, {}]", show(group.median), show(low), show(high)),
@@ -107,16 +107,16 @@ fn outcome(row: &ComparisonRow) -> (Ink, String) {
         p => format!("p = {p:.3}"),
     };
     match comparison.outcome {
-        Outcome::TooFew => (Ink::Faint, too_few(comparison)),
-        Outcome::NotShown => (Ink::Faint, format!("no difference shown: {by}, {p}")),
-        Outcome::BelowNoise => {
+        ComparisonOutcome::TooFew => (Ink::Faint, too_few(comparison)),
+        ComparisonOutcome::NotShown => (Ink::Faint, format!("no difference shown: {by}, {p}")),
+        ComparisonOutcome::BelowNoise => {
             let least = row.dimension.show(comparison.resolution);
             (Ink::Faint, format!("no difference shown: {by}, and the figures cannot show one below {least}"))
         }
-        Outcome::Dependent => {
+        ComparisonOutcome::Dependent => {
             (Ink::Warning, format!("no difference shown: {by}, {p}{}", dependent(comparison)))
         }
-        Outcome::Higher | Outcome::Lower => {
+        ComparisonOutcome::Higher | ComparisonOutcome::Lower => {
             let doubt = dependent(comparison);
             match comparison.outcome.is_better(row.better) {
                 Some(true) => (Ink::Good, format!("better: {by}, {p}{doubt}")),
@@ -189,7 +189,7 @@ fn summary(page: &mut Page, compared: &Compared, shown: usize) {
         parts.push(format!("{} differ", count(None)));
     }
     page.heading(&format!("Of {} comparisons {}.", rows.len(), parts.join(", ")));
-    let few = rows.iter().filter(|row| row.comparison.outcome == Outcome::TooFew).count();
+    let few = rows.iter().filter(|row| row.comparison.outcome == ComparisonOutcome::TooFew).count();
     if few == rows.len() {
         page.remark(
             2,

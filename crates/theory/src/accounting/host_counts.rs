@@ -8,8 +8,8 @@ use linerate_model::{
 
 use linerate_units::Bytes;
 
-use super::load::{Load, Others, Part, Probes};
-use super::{Heading, Range};
+use super::load::{DirectionLoad, LoadPart, Others, Probes};
+use super::{CountRange, Heading};
 use crate::framing::{ETHERNET_HEADER_BYTES, FCS_BYTES, Headers, IpVersion};
 
 /// Payload of a probe. Source: docs/reference/native-protocol.md.
@@ -69,14 +69,14 @@ impl<'a> Station<'a> {
 
     /// Traffic that the phase and its control connection explain in one direction of the interface; `None` if a
     /// flow's counts are unknown.
-    pub(super) fn load(&self, heading: Heading, flow: &FlowRecord) -> Option<Load> {
+    pub(super) fn load(&self, heading: Heading, flow: &FlowRecord) -> Option<DirectionLoad> {
         let header = |headers: Headers| (ETHERNET_HEADER_BYTES + headers.total_bytes()) as u64;
-        let parts: Option<Vec<Part>> =
+        let parts: Option<Vec<LoadPart>> =
             self.flows.iter().map(|(flow, side)| self.part(flow, *side, heading)).collect();
         let mut parts = parts?;
         let control = self.last().and_then(|tally| tally.kernel.as_ref()?.control.as_ref());
         if let Some(counts) = control {
-            parts.push(Part::bare(counts, heading, header(Headers::tcp(self.ip(), true))));
+            parts.push(LoadPart::bare(counts, heading, header(Headers::tcp(self.ip(), true))));
         }
         let streams: u64 = self.flows.iter().map(|(flow, _)| u64::from(flow.plan.streams)).sum();
         let probes = flow.loaded.as_ref().map(|report| Probes {
@@ -84,10 +84,15 @@ impl<'a> Station<'a> {
             lost: report.lost,
             frame: PROBE_BYTES + header(probe_headers(report.transport, self.ip())),
         });
-        Some(Load { parts, probes, others: self.others(heading, header(Headers::udp(self.ip()))), streams })
+        Some(DirectionLoad {
+            parts,
+            probes,
+            others: self.others(heading, header(Headers::udp(self.ip()))),
+            streams,
+        })
     }
 
-    fn part(&self, flow: &FlowRecord, side: Side, heading: Heading) -> Option<Part> {
+    fn part(&self, flow: &FlowRecord, side: Side, heading: Heading) -> Option<LoadPart> {
         let (own, other) = (flow.tally(side)?, flow.tally(side.other()));
         let header = (ETHERNET_HEADER_BYTES + headers(flow, self.ip()).total_bytes()) as u64;
         if flow.plan.transport == Transport::Udp {
@@ -97,14 +102,14 @@ impl<'a> Station<'a> {
         let peer = other.and_then(|tally| tally.kernel.as_ref()?.socket.as_ref());
         let segment = segment(flow);
         Some(match heading {
-            Heading::Out => Part {
+            Heading::Out => LoadPart {
                 payload: sent(counts, own),
                 segments: sent_segments(counts, own, segment),
                 bare: counts.bare_segments_out(),
                 header,
                 segment,
             },
-            Heading::In => Part {
+            Heading::In => LoadPart {
                 payload: received(counts, peer, segment),
                 segments: came(counts, peer, segment),
                 bare: counts.bare_segments_in(),
@@ -164,41 +169,47 @@ pub(super) fn thrown(own: &Tally) -> u64 {
 /// Bytes sent. If the host dropped packets, only acknowledged bytes certainly passed. TCP counts a segment as
 /// sent before its own queue rejects it, and again when it leaves: as new data, not as a retransmission
 /// (net/ipv4/tcp_output.c, `__tcp_transmit_skb`).
-fn sent(counts: &SocketCounts, own: &Tally) -> Range {
+fn sent(counts: &SocketCounts, own: &Tally) -> CountRange {
     let most = counts.sent_bytes.get();
     let least = if thrown(own) > 0 { most.min(counts.acked_bytes.get()) } else { most };
-    Range { least, most }
+    CountRange { least, most }
 }
 
 /// Segments that left, like [`sent`].
-fn sent_segments(counts: &SocketCounts, own: &Tally, segment: u64) -> Range {
+fn sent_segments(counts: &SocketCounts, own: &Tally, segment: u64) -> CountRange {
     let most = counts.data_segments_out;
     let least = if thrown(own) > 0 { most.min(counts.acked_bytes.get() / segment.max(1)) } else { most };
-    Range { least, most }
+    CountRange { least, most }
 }
 
 /// Segments received. A super-packet that a program passed to the kernel (TAP) counts as one at the receiver.
 /// So the number is at least what the payload needs, and at most what was sent.
-fn came(counts: &SocketCounts, peer: Option<&SocketCounts>, segment: u64) -> Range {
+fn came(counts: &SocketCounts, peer: Option<&SocketCounts>, segment: u64) -> CountRange {
     let filled = counts.received_bytes.get() / segment.max(1);
     let least = counts.data_segments_in.max(filled);
-    Range { least, most: peer.map_or(least, |peer| peer.data_segments_out.max(least)) }
+    CountRange { least, most: peer.map_or(least, |peer| peer.data_segments_out.max(least)) }
 }
 
 /// Bytes received in order; at most also those that were retransmitted or duplicated on the path.
-fn received(counts: &SocketCounts, peer: Option<&SocketCounts>, segment: u64) -> Range {
+fn received(counts: &SocketCounts, peer: Option<&SocketCounts>, segment: u64) -> CountRange {
     let least = counts.received_bytes.get();
     let again = peer.map_or(0, |peer| {
         let doubled = counts.data_segments_in.saturating_sub(peer.data_segments_out);
         peer.retransmitted_bytes.get().saturating_add(doubled.saturating_mul(segment))
     });
-    Range { least, most: least.saturating_add(again) }
+    CountRange { least, most: least.saturating_add(again) }
 }
 
-fn datagrams(own: &Tally, other: Option<&Tally>, side: Side, heading: Heading, header: u64) -> Option<Part> {
+fn datagrams(
+    own: &Tally,
+    other: Option<&Tally>,
+    side: Side,
+    heading: Heading,
+    header: u64,
+) -> Option<LoadPart> {
     let passes = (side == Side::Sender) == (heading == Heading::Out);
     if !passes {
-        return Some(Part { header, ..Part::default() });
+        return Some(LoadPart { header, ..LoadPart::default() });
     }
     let udp = own.udp.as_ref()?;
     let bytes = own.total_bytes.get();
@@ -217,12 +228,12 @@ fn datagrams(own: &Tally, other: Option<&Tally>, side: Side, heading: Heading, h
         let packets = other.udp.as_ref().map_or(0, |udp| udp.packets.saturating_sub(udp.duplicates));
         (bytes.min(other.total_bytes.get()), segments.min(packets))
     });
-    let segments = Range { least: fewest, most: segments };
-    Some(Part { payload: Range { least, most }, segments, bare: 0, header, segment })
+    let segments = CountRange { least: fewest, most: segments };
+    Some(LoadPart { payload: CountRange { least, most }, segments, bare: 0, header, segment })
 }
 
 /// Counts of a port.
-pub(super) struct PortCounts {
+pub(super) struct PortByteCounts {
     /// Bytes sent.
     pub(super) bytes: u64,
     /// Packets dropped.
@@ -233,11 +244,11 @@ pub(super) struct PortCounts {
 }
 
 /// Sums over the port's intervals.
-pub(super) fn port_counts(port: &PortRecord) -> PortCounts {
+pub(super) fn port_counts(port: &PortRecord) -> PortByteCounts {
     let readings = || port.samples.iter().map(|sample| &sample.readings);
     let bytes = || readings().filter_map(|found| found.get(port::BYTES)).map(Bytes::get);
     let dropped = readings().filter_map(|found| found.get(port::DROPPED));
-    PortCounts {
+    PortByteCounts {
         bytes: bytes().fold(0, u64::saturating_add),
         dropped: dropped.fold(0, u64::saturating_add),
         interval: bytes().max().unwrap_or_default(),

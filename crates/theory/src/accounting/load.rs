@@ -3,7 +3,7 @@
 use linerate_model::SocketCounts;
 use linerate_units::Bytes;
 
-use super::{Heading, Range};
+use super::{CountRange, Heading};
 
 /// Largest size of additional options in acknowledgements: three SACK blocks and padding (RFC 2018).
 const SACK_BYTES: u64 = 28;
@@ -16,7 +16,7 @@ const EDGE_FRAME_BYTES: u64 = 100;
 
 /// How a count includes headers.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Frames {
+pub(super) enum HeaderCounting {
     /// Headers of the counted packets; a network card may count an FCS with each.
     Counted { packets: u64, check: u64 },
     /// Headers of every segment, with an FCS, in a frame of at least `least` bytes.
@@ -25,10 +25,10 @@ pub(super) enum Frames {
 
 /// One flow, or the control connection, in one direction.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Part {
-    pub(super) payload: Range,
+pub(super) struct LoadPart {
+    pub(super) payload: CountRange,
     /// Smallest and largest number of segments with payload.
-    pub(super) segments: Range,
+    pub(super) segments: CountRange,
     /// Number of segments without payload.
     pub(super) bare: u64,
     /// Bytes before the payload, including the Ethernet header.
@@ -37,14 +37,19 @@ pub(super) struct Part {
     pub(super) segment: u64,
 }
 
-impl Part {
+impl LoadPart {
     /// A connection whose segments are never merged.
     pub(super) fn bare(counts: &SocketCounts, heading: Heading, header: u64) -> Self {
         let (bytes, bare) = match heading {
             Heading::Out => (counts.sent_bytes, counts.segments_out),
             Heading::In => (counts.received_bytes, counts.segments_in),
         };
-        Self { payload: Range { least: bytes.get(), most: bytes.get() }, bare, header, ..Self::default() }
+        Self {
+            payload: CountRange { least: bytes.get(), most: bytes.get() },
+            bare,
+            header,
+            ..Self::default()
+        }
     }
 }
 
@@ -75,14 +80,14 @@ fn share(header: u64, packets: u64, own: u64, all: u64) -> u64 {
 
 /// Traffic in one direction.
 #[derive(Debug, Clone)]
-pub(super) struct Load {
-    pub(super) parts: Vec<Part>,
+pub(super) struct DirectionLoad {
+    pub(super) parts: Vec<LoadPart>,
     pub(super) probes: Option<Probes>,
     pub(super) others: Option<Others>,
     pub(super) streams: u64,
 }
 
-impl Load {
+impl DirectionLoad {
     /// Adds the traffic of `other`.
     pub(super) fn with(mut self, mut other: Self) -> Self {
         self.parts.append(&mut other.parts);
@@ -99,7 +104,7 @@ impl Load {
         self
     }
 
-    fn sum(&self, of: impl Fn(&Part) -> u64) -> u64 {
+    fn sum(&self, of: impl Fn(&LoadPart) -> u64) -> u64 {
         self.parts.iter().map(of).fold(0, u64::saturating_add)
     }
 
@@ -109,18 +114,18 @@ impl Load {
     }
 
     /// The smallest and largest number of bytes explained, and a description.
-    pub(super) fn explained(&self, frames: Frames) -> (Range, String) {
+    pub(super) fn explained(&self, frames: HeaderCounting) -> (CountRange, String) {
         let (segments, bare) = (self.sum(|part| part.segments.most), self.sum(|part| part.bare));
         let probes = self.probes.map_or(0, |probes| probes.sent);
         let headers = match frames {
-            Frames::Counted { packets, .. } => {
+            HeaderCounting::Counted { packets, .. } => {
                 packets.saturating_sub(bare.saturating_add(probes)).min(segments)
             }
-            Frames::Each { .. } => segments,
+            HeaderCounting::Each { .. } => segments,
         };
         let (check, least_frame) = match frames {
-            Frames::Counted { check, .. } => (check, 0),
-            Frames::Each { check, least } => (check, least),
+            HeaderCounting::Counted { check, .. } => (check, 0),
+            HeaderCounting::Each { check, least } => (check, least),
         };
         // If the FCS is certain, every frame has one. A network card may or may not count it.
         let with_check = if least_frame > 0 { check } else { 0 };
@@ -137,8 +142,8 @@ impl Load {
         let fixed = total([bytes_of_headers, bare_bytes, checks]);
         // For a port only the smallest and largest number of segments is known.
         let fewer = match frames {
-            Frames::Counted { .. } => 0,
-            Frames::Each { .. } => self.sum(|part| {
+            HeaderCounting::Counted { .. } => 0,
+            HeaderCounting::Each { .. } => self.sum(|part| {
                 let missing = part.segments.most.saturating_sub(part.segments.least);
                 missing.saturating_mul(part.header + with_check)
             }),
@@ -156,7 +161,7 @@ impl Load {
             edge.saturating_mul(2),
             EDGE_FRAMES * EDGE_FRAME_BYTES,
         ]);
-        (Range { least, most }, self.words(headers, bytes_of_headers, bare))
+        (CountRange { least, most }, self.words(headers, bytes_of_headers, bare))
     }
 
     fn words(&self, headers: u64, bytes_of_headers: u64, bare: u64) -> String {

@@ -16,14 +16,14 @@ use linerate_model::{
 use linerate_units::Bytes;
 
 use host_counts::Station;
-use load::Frames;
+use load::HeaderCounting;
 
 /// A residual above this share of the flow's bytes is reported, with its location.
 pub const MAX_RESIDUAL_SHARE: f64 = 0.001;
 
 /// The range of counts that can be explained, bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Range {
+struct CountRange {
     least: u64,
     most: u64,
 }
@@ -118,7 +118,7 @@ impl<'a> FlowAccounts<'a> {
         &self,
         at: (AccountingPoint, &str, ForeignText),
         counted: u64,
-        range: Range,
+        range: CountRange,
         because: String,
     ) -> AccountingStep {
         let above = counted.saturating_sub(range.most);
@@ -152,7 +152,7 @@ impl<'a> FlowAccounts<'a> {
         let thrown = host_counts::thrown(tally);
         let most =
             written.saturating_add(edge).saturating_add(thrown.saturating_mul(host_counts::MAX_BUNDLE));
-        let range = Range { least: written.saturating_sub(queued), most };
+        let range = CountRange { least: written.saturating_sub(queued), most };
         let first = socket.sent_bytes.get().saturating_sub(socket.retransmitted_bytes.get());
         let mut because = format!("the program wrote {}", tally.total_bytes);
         if thrown > 0 {
@@ -172,7 +172,7 @@ impl<'a> FlowAccounts<'a> {
             || self.flow.byte_accounting.is_some_and(|bytes| bytes.never_sent_bytes.get() > 0);
         let unread = if cut { socket.received_bytes.get().saturating_sub(read) } else { 0 };
         let edge = u64::from(self.flow.plan.streams);
-        let range = Range { least: read, most: read.saturating_add(unread).saturating_add(edge) };
+        let range = CountRange { least: read, most: read.saturating_add(unread).saturating_add(edge) };
         let because = format!("the program read {}", tally.total_bytes);
         let at =
             (AccountingPoint::ReceiverSocket, self.station(Side::Receiver).name(), "the connections".into());
@@ -184,7 +184,7 @@ impl<'a> FlowAccounts<'a> {
         let interface = station.interface()?;
         let qdisc = interface.qdisc.as_ref().filter(|qdisc| qdisc.bytes.get() > 0)?;
         let load = station.load(Heading::Out, self.flow)?;
-        let (range, because) = load.explained(Frames::Each { check: 0, least: 0 });
+        let (range, because) = load.explained(HeaderCounting::Each { check: 0, least: 0 });
         let counter = format!("{} on {}", qdisc.kind, interface.name);
         let thrown = thrown_away(qdisc.dropped, "by it");
         Some(self.step(
@@ -201,7 +201,7 @@ impl<'a> FlowAccounts<'a> {
         let load = station.load(heading, self.flow)?;
         let passed = if heading == Heading::Out { interface.sent } else { interface.received };
         let (range, because) =
-            load.explained(Frames::Counted { packets: passed.packets, check: station.check() });
+            load.explained(HeaderCounting::Counted { packets: passed.packets, check: station.check() });
         let because = because + &thrown_away(passed.dropped, "at it");
         let at = (point, station.name(), interface.name.clone());
         Some(self.step(at, passed.bytes.get(), range, because))
@@ -213,7 +213,7 @@ impl<'a> FlowAccounts<'a> {
         let interface = a.interface().or(b.interface())?;
         let load = a.load(Heading::Out, self.flow)?.with(b.load(Heading::Out, self.flow)?);
         let passed = interface.sent;
-        let (range, because) = load.explained(Frames::Counted { packets: passed.packets, check: 0 });
+        let (range, because) = load.explained(HeaderCounting::Counted { packets: passed.packets, check: 0 });
         let at =
             (AccountingPoint::SenderInterface, self.station(Side::Sender).name(), interface.name.clone());
         Some(self.step(at, passed.bytes.get(), range, because))
@@ -235,7 +235,7 @@ impl<'a> FlowAccounts<'a> {
         let ports = self.record.ports.iter().filter(|port| beside(&port.flows) && leads(&port.port));
         let step = |port| {
             let counts = host_counts::port_counts(port);
-            let (mut range, because) = load.explained(Frames::Each { check: 4, least: 64 });
+            let (mut range, because) = load.explained(HeaderCounting::Each { check: 4, least: 64 });
             let missing = counts.dropped.saturating_mul(load.full_frame()).saturating_add(counts.interval);
             range.least = range.least.saturating_sub(missing);
             let because = because + &thrown_away(counts.dropped, "at it");

@@ -16,7 +16,7 @@ const BUNDLES: u64 = 2_200;
 const ACKS: u64 = 1_000;
 const HEADER: u64 = 66;
 
-struct Run {
+struct AccountedRun {
     sender: Tally,
     receiver: Tally,
     kind: LinkKind,
@@ -51,7 +51,7 @@ fn interface(sent: PassedCounts, received: PassedCounts) -> InterfaceCounts {
 }
 
 /// An upload over a device that carries super-packets; all bytes belong to this test.
-fn balanced() -> Run {
+fn balanced() -> AccountedRun {
     let data = passed(PAYLOAD + (BUNDLES + ACKS) * HEADER - ACKS * HEADER, BUNDLES);
     let acks = passed(ACKS * HEADER, ACKS);
     let sent = SocketCounts {
@@ -71,7 +71,7 @@ fn balanced() -> Run {
     };
     let kernel =
         |socket, interface| KernelCounts { socket: Some(socket), control: None, interface: Some(interface) };
-    Run {
+    AccountedRun {
         sender: tally(kernel(sent, interface(data, acks))),
         receiver: tally(kernel(got, interface(acks, data))),
         kind: LinkKind::Veth,
@@ -88,7 +88,7 @@ fn eth0(tally: &mut Tally) -> &mut InterfaceCounts {
     kernel(tally).interface.as_mut().unwrap()
 }
 
-impl Run {
+impl AccountedRun {
     fn record(self) -> RunRecord {
         let link = LinkInfo {
             name: "eth0".into(),

@@ -4,7 +4,7 @@ use linerate_model::metrics::{Sample, Side, loss, tcp};
 use linerate_model::{Direction, FlowRecord, LatencyInterval, LatencyReport, Limit, RunRecord};
 use linerate_units::{Bitrate, Span};
 
-use super::{Line, Look, Path, Reading, RttRange};
+use super::{BufferInterval, BufferPath, LineRates, RttRange, StepInterval};
 
 /// Smallest number of probes of an interval whose RTTs have a range.
 const MIN_PROBES: u64 = 3;
@@ -12,7 +12,7 @@ const MIN_PROBES: u64 = 3;
 /// The sender's series, including the omitted start, since a queue may stand there too. Intervals after the
 /// measured part are left out.
 #[must_use]
-pub fn series(flow: &FlowRecord) -> Vec<Reading> {
+pub fn series(flow: &FlowRecord) -> Vec<BufferInterval> {
     let samples: Vec<&Sample> = flow.samples_of(Side::Sender).collect();
     let end = samples.iter().rposition(|sample| !sample.outside).map_or(0, |last| last + 1);
     let probes = flow.loaded.as_ref().map(|loaded| loaded.intervals.as_slice()).unwrap_or_default();
@@ -24,7 +24,7 @@ pub fn series(flow: &FlowRecord) -> Vec<Reading> {
             let rate = bytes * 8.0 / sample.span().as_secs_f64();
             rate.is_finite().then_some(rate)
         };
-        Some(Reading {
+        Some(BufferInterval {
             span_s: sample.span().as_secs_f64(),
             goodput_bps: Bitrate::of(acked, sample.span())?.bps(),
             arrived_bps: arrived(),
@@ -60,14 +60,14 @@ fn probed(flow: &FlowRecord, probes: &[LatencyInterval], sample: &Sample) -> Opt
 
 /// The series of the UDP receiver and of the probes at the same time.
 #[must_use]
-pub fn looks(flow: &FlowRecord) -> Vec<Look> {
+pub fn looks(flow: &FlowRecord) -> Vec<StepInterval> {
     let samples: Vec<&Sample> = flow.samples_of(Side::Receiver).collect();
     let end = samples.iter().rposition(|sample| !sample.outside).map_or(0, |last| last + 1);
     let probes = flow.loaded.as_ref().map(|loaded| loaded.intervals.as_slice()).unwrap_or_default();
     // Fewer probes do not show how much they differ.
     let probes: Vec<LatencyInterval> =
         probes.iter().filter(|probe| probe.count >= MIN_PROBES).copied().collect();
-    let look = |sample: &&Sample| Look {
+    let look = |sample: &&Sample| StepInterval {
         at_s: (sample.start_ns.as_ns().midpoint(sample.end_ns.as_ns())) as f64 / 1e9,
         rtt: probed(flow, &probes, sample),
         lost: sample.readings.get(loss::LOST).unwrap_or(0),
@@ -91,25 +91,25 @@ pub fn hosts_delay_s(run: &RunRecord, flow: &FlowRecord) -> f64 {
 
 /// Rates of a flow's line: the stated rate, or that of the slower interface. `None` if no rate is known.
 #[must_use]
-pub fn line(run: &RunRecord, flow: &FlowRecord) -> Option<Line> {
+pub fn line(run: &RunRecord, flow: &FlowRecord) -> Option<LineRates> {
     let stated = run.start.as_ref().and_then(|start| start.spec.host.link);
     let links = run.hosts.iter().filter_map(|host| host.link.as_ref()?.speed);
     let drain = stated.or_else(|| links.min_by(|one, other| one.bps().total_cmp(&other.bps())))?;
     let alone = flow.ceilings.iter().find(|ceiling| ceiling.limit == Limit::Link)?;
-    Some(Line { drain_bps: drain.bps(), alone_bps: alone.bitrate_bps })
+    Some(LineRates { drain_bps: drain.bps(), alone_bps: alone.bitrate_bps })
 }
 
 /// The path of a flow: its line, and the smallest RTT during or before the flow. `others_bps` is the rate of
 /// other traffic on the line. `None` if no rate or no RTT is known.
 #[must_use]
-pub fn path(run: &RunRecord, flow: &FlowRecord, others_bps: f64) -> Option<Path> {
-    let Line { drain_bps, alone_bps } = line(run, flow)?;
+pub fn path(run: &RunRecord, flow: &FlowRecord, others_bps: f64) -> Option<BufferPath> {
+    let LineRates { drain_bps, alone_bps } = line(run, flow)?;
     let smallest = flow.samples_of(Side::Sender).filter_map(|sample| sample.readings.get(tcp::MIN_RTT)).min();
     let idle = run.idle.as_ref().map(|idle| idle.rtt.min_ns as f64 / 1e9);
     // Half of the probes before the load met no queue. The smallest RTT may be an outlier.
     let probe_base_s = run.idle.as_ref().map(|idle| idle.rtt.p50_ns as f64 / 1e9);
     let base_rtt_s = smallest.map(Span::as_secs_f64).into_iter().chain(idle).min_by(f64::total_cmp)?;
-    Some(Path { drain_bps, alone_bps, others_bps, base_rtt_s, probe_base_s })
+    Some(BufferPath { drain_bps, alone_bps, others_bps, base_rtt_s, probe_base_s })
 }
 
 /// Goodput of a flow as a share of its line's ceiling.
@@ -238,7 +238,13 @@ mod tests {
         let path = path(&run, &run.flows[0], 2e9).unwrap();
         assert_eq!(
             path,
-            Path { drain_bps: 10e9, alone_bps: 9.9e9, others_bps: 2e9, base_rtt_s: 0.05, probe_base_s: None }
+            BufferPath {
+                drain_bps: 10e9,
+                alone_bps: 9.9e9,
+                others_bps: 2e9,
+                base_rtt_s: 0.05,
+                probe_base_s: None
+            }
         );
     }
 

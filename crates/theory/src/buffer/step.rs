@@ -1,7 +1,7 @@
 //! Estimates the buffer from a step of steady load: the delay rises until the buffer is full, then stays
 //! constant while packets are lost.
 
-use super::{FULL_LOAD, Finding};
+use super::{BufferFinding, FULL_LOAD};
 use crate::domain::{finite, not_negative, positive};
 use crate::queueing::queue_bytes;
 use crate::stats::{Interval, order};
@@ -40,7 +40,7 @@ impl RttRange {
 
 /// One interval of a flow that does not back off.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Look {
+pub struct StepInterval {
     /// Time of its middle, from any origin, s.
     pub at_s: f64,
     /// RTTs of the probes at the same time; absent if none returned.
@@ -67,7 +67,7 @@ pub struct LoadStep {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stepped {
     /// The buffer.
-    pub finding: Finding,
+    pub finding: BufferFinding,
     /// Gain of delay per second during the rise; absent if it rose within less than three intervals.
     pub slope: Option<f64>,
     /// Expected gain: offered rate over drain rate, less 1.
@@ -85,7 +85,7 @@ pub struct Stepped {
 /// Source: B = C · plateau / 8, with d(delay)/dt = (offered − C)/C as the check (RFC 8238 section 3 measures
 /// buffers with bursts in the same way).
 #[must_use]
-pub fn step(looks: &[Look], step: &LoadStep) -> Option<Stepped> {
+pub fn step(looks: &[StepInterval], step: &LoadStep) -> Option<Stepped> {
     let drain = positive(step.drain_bps)?;
     let load = not_negative(step.offered_bps)? / drain;
     let hosts = not_negative(step.hosts_s)?;
@@ -100,7 +100,7 @@ pub fn step(looks: &[Look], step: &LoadStep) -> Option<Stepped> {
     let (Some(first), Some(last)) = (lossy.first(), lossy.last()) else {
         // At least one probe of an interval may have met nothing but the queue.
         let bytes = largest_of(|rtt| rtt.min_s)?;
-        return told(Finding::LowerBound { bytes, other_losses: 0 }, slope(looks, largest, &queue));
+        return told(BufferFinding::LowerBound { bytes, other_losses: 0 }, slope(looks, largest, &queue));
     };
     // The first interval with losses began before the buffer was full.
     let full: Vec<RttRange> =
@@ -110,17 +110,17 @@ pub fn step(looks: &[Look], step: &LoadStep) -> Option<Stepped> {
     let flat = queues.iter().filter(|one| (*one - bytes).abs() <= RISE_SHARE * bytes).count();
     if load < FULL_LOAD || flat < MIN_PLATEAU_INTERVALS || bytes <= 0.5 * largest {
         let losses = lossy.len();
-        return told(Finding::NotAFullQueue { losses, load, queue_bytes: bytes }, None);
+        return told(BufferFinding::NotAFullQueue { losses, load, queue_bytes: bytes }, None);
     }
     let halves: Vec<f64> = full.iter().map(|rtt| rtt.half_s()).collect();
     let own_delay = order::median(&halves).unwrap_or(0.0).max(hosts);
     let noise_bytes = half_spread(&queues).max(own_delay * drain / 8.0);
     if bytes < MIN_PLATEAU_RATIO * noise_bytes {
-        return told(Finding::OutOfReach { bytes, noise_bytes }, None);
+        return told(BufferFinding::OutOfReach { bytes, noise_bytes }, None);
     }
     let interval: Option<Interval> = order::median_interval(&queues, 0.95);
     let slope = slope(&looks[..=*first], bytes, &queue);
-    told(Finding::Estimate { bytes, interval, drops: queues.len(), load }, slope)
+    told(BufferFinding::Estimate { bytes, interval, drops: queues.len(), load }, slope)
 }
 
 /// Half the interquartile range.
@@ -132,8 +132,8 @@ fn half_spread(values: &[f64]) -> f64 {
 }
 
 /// Gain of delay per second between the start and the end of the rise, by least squares.
-fn slope(looks: &[Look], full: f64, queue: &dyn Fn(f64) -> Option<f64>) -> Option<f64> {
-    let rising = |look: &&Look| {
+fn slope(looks: &[StepInterval], full: f64, queue: &dyn Fn(f64) -> Option<f64>) -> Option<f64> {
+    let rising = |look: &&StepInterval| {
         let bytes = look.rtt.and_then(|rtt| queue(rtt.middle_s()));
         bytes.is_some_and(|bytes| (RISE_SHARE * full..(1.0 - RISE_SHARE) * full).contains(&bytes))
     };
@@ -157,11 +157,15 @@ mod tests {
 
     /// 1 Gb/s with 1.25 Gb/s offered, and 2 ms without a queue: the delay grows by 0.25 s per second. So 1 MB
     /// (8 ms) is full after 32 ms, and then a fifth is lost.
-    fn looks(buffer_ms: f64, intervals: u32) -> Vec<Look> {
+    fn looks(buffer_ms: f64, intervals: u32) -> Vec<StepInterval> {
         let look = |number: u32| {
             let at_s = f64::from(number) * 0.004 + 0.002;
             let (rise, full) = (0.25 * at_s, buffer_ms / 1e3);
-            Look { at_s, rtt: steady(0.002 + rise.min(full)), lost: if rise > full { 400 } else { 0 } }
+            StepInterval {
+                at_s,
+                rtt: steady(0.002 + rise.min(full)),
+                lost: if rise > full { 400 } else { 0 },
+            }
         };
         (0..intervals).map(look).collect()
     }
@@ -171,7 +175,7 @@ mod tests {
     #[test]
     fn the_plateau_is_the_buffer_and_the_slope_is_that_of_the_surplus() {
         let stepped = step(&looks(8.0, 60), &STEP).unwrap();
-        let Finding::Estimate { bytes, load, drops, interval } = stepped.finding else {
+        let BufferFinding::Estimate { bytes, load, drops, interval } = stepped.finding else {
             panic!("{stepped:?}")
         };
         assert!((bytes - 1e6).abs() < 1.0, "{bytes}");
@@ -186,7 +190,9 @@ mod tests {
     fn without_a_loss_the_longest_delay_is_a_lower_bound() {
         // 0.25 · 78 ms = 19.5 ms of delay, which are 2.4375 MB.
         let stepped = step(&looks(100.0, 20), &STEP).unwrap();
-        let Finding::LowerBound { bytes, other_losses: 0 } = stepped.finding else { panic!("{stepped:?}") };
+        let BufferFinding::LowerBound { bytes, other_losses: 0 } = stepped.finding else {
+            panic!("{stepped:?}")
+        };
         assert!((bytes - 2.4375e6).abs() < 1.0, "{bytes}");
     }
 
@@ -194,12 +200,12 @@ mod tests {
     fn losses_beside_room_or_without_a_plateau_are_not_of_a_full_queue() {
         let idle = LoadStep { offered_bps: 0.9e9, ..STEP };
         let found = step(&looks(8.0, 60), &idle).unwrap().finding;
-        assert!(matches!(found, Finding::NotAFullQueue { losses: 52, .. }), "{found:?}");
+        assert!(matches!(found, BufferFinding::NotAFullQueue { losses: 52, .. }), "{found:?}");
         let mut flat = looks(8.0, 60);
         flat.iter_mut().for_each(|look| look.rtt = steady(0.002));
         flat[30].rtt = steady(0.010);
         let found = step(&flat, &STEP).unwrap().finding;
-        assert!(matches!(found, Finding::NotAFullQueue { queue_bytes: 0.0, .. }), "{found:?}");
+        assert!(matches!(found, BufferFinding::NotAFullQueue { queue_bytes: 0.0, .. }), "{found:?}");
         assert_eq!(step(&[], &STEP), None);
         assert_eq!(step(&looks(8.0, 60), &LoadStep { drain_bps: 0.0, ..STEP }), None);
     }
@@ -212,16 +218,20 @@ mod tests {
             shifted.iter_mut().for_each(|look| look.rtt = steady(look.rtt.unwrap().min_s + ms / 1e3));
             shifted
         };
-        let with = |looks: &[Look], hosts_s: f64| step(looks, &LoadStep { hosts_s, ..STEP }).unwrap().finding;
-        let Finding::Estimate { bytes, .. } = with(&late(0.0), 0.0) else { panic!("quiet hosts") };
+        let with = |looks: &[StepInterval], hosts_s: f64| {
+            step(looks, &LoadStep { hosts_s, ..STEP }).unwrap().finding
+        };
+        let BufferFinding::Estimate { bytes, .. } = with(&late(0.0), 0.0) else { panic!("quiet hosts") };
         assert!((bytes - 200e3).abs() < 1.0, "{bytes}");
         // 1.55 ms more, half of it on the return path: 200 kB remain, and 97 kB that cannot be distinguished
         // from them.
         let found = with(&late(1.55), 0.775e-3);
-        let Finding::OutOfReach { bytes, noise_bytes } = found else { panic!("{found:?}") };
+        let BufferFinding::OutOfReach { bytes, noise_bytes } = found else { panic!("{found:?}") };
         assert!((bytes - 296_875.0).abs() < 1.0 && (noise_bytes - 96_875.0).abs() < 1.0, "{found:?}");
         // A delay of 5 % on the return path is subtracted, and is within the 10 %.
-        let Finding::Estimate { bytes, .. } = with(&late(0.08), 0.08e-3) else { panic!("a little late") };
+        let BufferFinding::Estimate { bytes, .. } = with(&late(0.08), 0.08e-3) else {
+            panic!("a little late")
+        };
         assert!((bytes - 200e3).abs() < 1.0, "{bytes}");
         // Probes with random delays between 0 and 2 ms have no plateau.
         let mut uneven = late(0.0);
@@ -229,7 +239,10 @@ mod tests {
             look.rtt = steady(look.rtt.unwrap().min_s + 0.0005 * (at % 5) as f64);
         }
         let found = with(&uneven, 0.0);
-        assert!(!matches!(found, Finding::Estimate { .. } | Finding::LowerBound { .. }), "{found:?}");
+        assert!(
+            !matches!(found, BufferFinding::Estimate { .. } | BufferFinding::LowerBound { .. }),
+            "{found:?}"
+        );
     }
 
     /// Hosts that delay some of the probes of each interval, as on a machine whose processors are busy.

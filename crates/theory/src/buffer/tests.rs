@@ -7,18 +7,24 @@ const MIB: f64 = 1_048_576.0;
 /// Goodput of a single flow on 10 Gb/s with an MTU of 9000: 8948 of 9038 bytes.
 const ALONE: f64 = 10e9 * 8948.0 / 9038.0;
 
-fn path() -> Path {
-    Path { drain_bps: 10e9, alone_bps: ALONE, others_bps: 2.0161e9, base_rtt_s: 0.0508, probe_base_s: None }
+fn path() -> BufferPath {
+    BufferPath {
+        drain_bps: 10e9,
+        alone_bps: ALONE,
+        others_bps: 2.0161e9,
+        base_rtt_s: 0.0508,
+        probe_base_s: None,
+    }
 }
 
 /// MBytes of 2^20 per second, retransmissions, window in MiB, as published by a science network.
-fn printed(rows: &[(f64, u64, f64)]) -> Vec<Reading> {
-    let reading = |(megabytes, retransmits, window): &(f64, u64, f64)| Reading {
+fn printed(rows: &[(f64, u64, f64)]) -> Vec<BufferInterval> {
+    let reading = |(megabytes, retransmits, window): &(f64, u64, f64)| BufferInterval {
         span_s: 1.0,
         goodput_bps: megabytes * MIB * 8.0,
         cwnd_bytes: Some(window * MIB),
         retransmits: *retransmits,
-        ..Reading::default()
+        ..BufferInterval::default()
     };
     rows.iter().map(reading).collect()
 }
@@ -46,7 +52,7 @@ fn the_sample_with_64_mb_is_a_lower_bound() {
         (928.0, 0, 84.9),
         (924.0, 0, 85.0),
     ]);
-    let Some(Finding::LowerBound { bytes, other_losses }) = analyse(&series, &path()) else {
+    let Some(BufferFinding::LowerBound { bytes, other_losses }) = analyse(&series, &path()) else {
         panic!("{:?}", analyse(&series, &path()))
     };
     assert!((bytes - 51.4e6).abs() < 0.1e6, "{bytes}");
@@ -77,7 +83,7 @@ fn the_sample_with_36_mb_was_not_a_full_queue() {
         (416.0, 1, 22.0),
         (452.0, 0, 24.0),
     ]);
-    let Some(Finding::NotAFullQueue { losses, load, queue_bytes }) = analyse(&series, &path()) else {
+    let Some(BufferFinding::NotAFullQueue { losses, load, queue_bytes }) = analyse(&series, &path()) else {
         panic!("{:?}", analyse(&series, &path()))
     };
     assert_eq!(losses, 7, "seconds are longer than a repair takes");
@@ -87,7 +93,7 @@ fn the_sample_with_36_mb_was_not_a_full_queue() {
 
 /// A flow that fills a queue of `buffer` bytes, loses a packet and backs off to 0.7 of its window, `drops`
 /// times.
-fn sawtooth(buffer: f64, drops: usize) -> Vec<Reading> {
+fn sawtooth(buffer: f64, drops: usize) -> Vec<BufferInterval> {
     let path = path();
     let left = (path.drain_bps - path.others_bps) / path.drain_bps * ALONE;
     let full = left * (path.base_rtt_s + buffer * 8.0 / path.drain_bps) / 8.0;
@@ -96,22 +102,22 @@ fn sawtooth(buffer: f64, drops: usize) -> Vec<Reading> {
         for step in 0..40 {
             let window = full * (0.7 + 0.3 * f64::from(step) / 39.0);
             let rtt = (window * 8.0 / left).max(path.base_rtt_s);
-            series.push(Reading {
+            series.push(BufferInterval {
                 span_s: 0.1,
                 goodput_bps: window * 8.0 / rtt,
                 cwnd_bytes: Some(window),
                 rtt_s: Some(rtt),
-                ..Reading::default()
+                ..BufferInterval::default()
             });
         }
         let window = full * 0.7;
-        series.push(Reading {
+        series.push(BufferInterval {
             span_s: 0.1,
             goodput_bps: left,
             cwnd_bytes: Some(window),
             rtt_s: Some((window * 8.0 / left).max(path.base_rtt_s)),
             retransmits: 300,
-            ..Reading::default()
+            ..BufferInterval::default()
         });
     }
     series
@@ -120,7 +126,8 @@ fn sawtooth(buffer: f64, drops: usize) -> Vec<Reading> {
 #[test]
 fn a_full_queue_gives_its_size() {
     for buffer in [1e6, 4e6, 16e6, 36e6, 64e6] {
-        let Some(Finding::Estimate { bytes, interval, drops, load }) = analyse(&sawtooth(buffer, 8), &path())
+        let Some(BufferFinding::Estimate { bytes, interval, drops, load }) =
+            analyse(&sawtooth(buffer, 8), &path())
         else {
             panic!("{buffer}: {:?}", analyse(&sawtooth(buffer, 8), &path()))
         };
@@ -133,8 +140,10 @@ fn a_full_queue_gives_its_size() {
     let mut series = sawtooth(4e6, 8);
     // The repair continues in the next interval.
     (0..8).for_each(|drop| series[(drop * 41 + 41).min(327)].retransmits = 20);
-    assert!(matches!(analyse(&series, &path()), Some(Finding::Estimate { drops: 8, .. })));
-    let Some(Finding::Estimate { interval, .. }) = analyse(&sawtooth(4e6, 3), &path()) else { panic!() };
+    assert!(matches!(analyse(&series, &path()), Some(BufferFinding::Estimate { drops: 8, .. })));
+    let Some(BufferFinding::Estimate { interval, .. }) = analyse(&sawtooth(4e6, 3), &path()) else {
+        panic!()
+    };
     assert_eq!(interval, None, "three drops bound nothing");
 }
 
@@ -145,7 +154,7 @@ fn losses_beside_the_full_queue_do_not_pull_the_estimate_down() {
     for at in [45, 86, 127] {
         series[at].retransmits = 1;
     }
-    let Some(Finding::Estimate { bytes, .. }) = analyse(&series, &path()) else { panic!() };
+    let Some(BufferFinding::Estimate { bytes, .. }) = analyse(&series, &path()) else { panic!() };
     assert!((bytes / 16e6 - 1.0).abs() < 0.01, "{bytes}");
 }
 
@@ -153,17 +162,17 @@ fn losses_beside_the_full_queue_do_not_pull_the_estimate_down() {
 /// all of it.
 #[test]
 fn probes_are_believed_before_the_kernels_mean() {
-    let path = Path { probe_base_s: Some(0.0506), ..path() };
+    let path = BufferPath { probe_base_s: Some(0.0506), ..path() };
     let mut series = sawtooth(4e6, 8);
     for reading in &mut series {
         let rise = reading.rtt_s.unwrap() - path.base_rtt_s;
         reading.rtt_s = Some(path.base_rtt_s + rise / 2.0);
         reading.probe_rtt_s = Some(0.0506 + rise);
     }
-    let Some(Finding::Estimate { bytes, .. }) = analyse(&series, &path) else { panic!() };
+    let Some(BufferFinding::Estimate { bytes, .. }) = analyse(&series, &path) else { panic!() };
     assert!((bytes / 4e6 - 1.0).abs() < 0.01, "{bytes}");
     series.iter_mut().for_each(|reading| reading.probe_rtt_s = None);
-    let Some(Finding::Estimate { bytes, .. }) = analyse(&series, &path) else { panic!() };
+    let Some(BufferFinding::Estimate { bytes, .. }) = analyse(&series, &path) else { panic!() };
     assert!((bytes / 2e6 - 1.0).abs() < 0.01, "without probes the kernel is all there is: {bytes}");
 }
 
@@ -171,17 +180,17 @@ fn probes_are_believed_before_the_kernels_mean() {
 /// probes below the driver's queue does not. So an interval without probes is not used.
 #[test]
 fn the_hosts_own_queue_does_not_fill_the_gaps_of_probes() {
-    let path = Path { others_bps: 0.0, base_rtt_s: 0.05, probe_base_s: Some(0.05), ..path() };
-    let mut series = [Reading {
+    let path = BufferPath { others_bps: 0.0, base_rtt_s: 0.05, probe_base_s: Some(0.05), ..path() };
+    let mut series = [BufferInterval {
         span_s: 0.1,
         goodput_bps: ALONE,
         rtt_s: Some(0.110),
         probe_rtt_s: Some(0.051),
-        ..Reading::default()
+        ..BufferInterval::default()
     }; 20];
     series[7].probe_rtt_s = None;
     // 1 ms at 10 Gb/s, not 60 ms.
-    let Some(Finding::LowerBound { bytes, .. }) = analyse(&series, &path) else { panic!() };
+    let Some(BufferFinding::LowerBound { bytes, .. }) = analyse(&series, &path) else { panic!() };
     assert!((bytes - 1.25e6).abs() < 1.0, "{bytes}");
 }
 
@@ -189,15 +198,15 @@ fn the_hosts_own_queue_does_not_fill_the_gaps_of_probes() {
 /// line is full, and the probe that met the full queue was sent two round trips before the repair is visible.
 #[test]
 fn the_first_overflow_counts_by_what_arrives_and_by_probes_that_left_before() {
-    let path = Path { base_rtt_s: 0.05, probe_base_s: Some(0.05), ..path() };
+    let path = BufferPath { base_rtt_s: 0.05, probe_base_s: Some(0.05), ..path() };
     let left = 1.0 - path.others_bps / path.drain_bps;
-    let at = |share: f64, acked: f64, probe: f64, retransmits| Reading {
+    let at = |share: f64, acked: f64, probe: f64, retransmits| BufferInterval {
         span_s: 0.1,
         goodput_bps: acked * ALONE,
         arrived_bps: Some(share * ALONE),
         probe_rtt_s: Some(probe),
         retransmits,
-        ..Reading::default()
+        ..BufferInterval::default()
     };
     // 16 MB at 10 Gb/s are 12.8 ms.
     let series = [
@@ -208,16 +217,16 @@ fn the_first_overflow_counts_by_what_arrives_and_by_probes_that_left_before() {
         at(left, 0.0, 0.051, 2000),
         at(0.3, 1.4, 0.05, 0),
     ];
-    let Some(Finding::Estimate { bytes, drops: 1, load, .. }) = analyse(&series, &path) else {
+    let Some(BufferFinding::Estimate { bytes, drops: 1, load, .. }) = analyse(&series, &path) else {
         panic!("{:?}", analyse(&series, &path))
     };
     assert!((bytes - 16e6).abs() < 1.0, "{bytes}");
     assert!((load - 1.0).abs() < 1e-9, "{load}");
-    let idle: Vec<Reading> = series
+    let idle: Vec<BufferInterval> = series
         .iter()
-        .map(|one| Reading { arrived_bps: one.arrived_bps.map(|rate| rate * 0.5), ..*one })
+        .map(|one| BufferInterval { arrived_bps: one.arrived_bps.map(|rate| rate * 0.5), ..*one })
         .collect();
-    assert!(matches!(analyse(&idle, &path), Some(Finding::NotAFullQueue { losses: 1, .. })));
+    assert!(matches!(analyse(&idle, &path), Some(BufferFinding::NotAFullQueue { losses: 1, .. })));
 }
 
 /// In slow start the sending host's own line holds a queue too: 25 MB of the 41.
@@ -226,12 +235,12 @@ fn drops_of_the_omitted_start_count_only_where_there_are_no_others() {
     let mut series = sawtooth(41e6, 2);
     series.iter_mut().for_each(|reading| reading.omitted = true);
     series.extend(sawtooth(16e6, 3));
-    let Some(Finding::Estimate { bytes, drops: 3, .. }) = analyse(&series, &path()) else {
+    let Some(BufferFinding::Estimate { bytes, drops: 3, .. }) = analyse(&series, &path()) else {
         panic!("{:?}", analyse(&series, &path()))
     };
     assert!((bytes / 16e6 - 1.0).abs() < 0.01, "{bytes}");
     series.iter_mut().filter(|reading| !reading.omitted).for_each(|reading| reading.retransmits = 0);
-    let Some(Finding::Estimate { bytes, drops: 2, .. }) = analyse(&series, &path()) else {
+    let Some(BufferFinding::Estimate { bytes, drops: 2, .. }) = analyse(&series, &path()) else {
         panic!("{:?}", analyse(&series, &path()))
     };
     assert!((bytes / 41e6 - 1.0).abs() < 0.01, "{bytes}");
@@ -239,11 +248,11 @@ fn drops_of_the_omitted_start_count_only_where_there_are_no_others() {
 
 #[test]
 fn nothing_is_said_without_windows_and_round_trips() {
-    let blind = Reading { goodput_bps: 1e9, ..Reading::default() };
+    let blind = BufferInterval { goodput_bps: 1e9, ..BufferInterval::default() };
     assert_eq!(analyse(&[blind; 10], &path()), None);
     assert_eq!(analyse(&[], &path()), None);
-    assert_eq!(analyse(&sawtooth(1e6, 1), &Path { drain_bps: 0.0, ..path() }), None);
-    assert_eq!(analyse(&sawtooth(1e6, 1), &Path { others_bps: f64::NAN, ..path() }), None);
+    assert_eq!(analyse(&sawtooth(1e6, 1), &BufferPath { drain_bps: 0.0, ..path() }), None);
+    assert_eq!(analyse(&sawtooth(1e6, 1), &BufferPath { others_bps: f64::NAN, ..path() }), None);
 }
 
 /// 10 Gb/s and 50 ms: the product is 62.5 MB, CUBIC needs 26.79 MB, two flows 44.19 MB.

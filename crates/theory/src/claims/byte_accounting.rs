@@ -3,10 +3,10 @@
 use linerate_model::import::{Claim, Quantity, Scope};
 use linerate_model::metrics::Side;
 
-use super::case::{CLOCKS, Case};
+use super::case::{CLOCKS, CheckedTest};
 use super::judgement::{Check, Reason, Verdict};
-use super::range::Range;
-use super::{causes, judgement::Cause, judgement::CauseKind};
+use super::range::FigureRange;
+use super::{causes, judgement::CauseKind, judgement::PossibleCause};
 use crate::{conversion, format};
 
 /// Relative difference allowed between bytes over time and the rate on the same line: programs read their clock
@@ -20,7 +20,7 @@ pub(super) const MESSAGE_DIGITS: f64 = 0.005;
 const FIRST_READ_BYTES: f64 = 131_072.0;
 
 /// Checks every line on its own.
-pub(super) fn check(case: &mut Case<'_>) {
+pub(super) fn check(case: &mut CheckedTest<'_>) {
     for (index, claim) in case.claims.iter().enumerate() {
         let seconds = case.seconds(claim);
         let told = [
@@ -41,12 +41,12 @@ pub(super) fn check(case: &mut Case<'_>) {
 
 type Judgement = Option<(Quantity, Reason)>;
 
-fn bytes_over_time(case: &Case<'_>, claim: &Claim, seconds: Option<Range>) -> Judgement {
+fn bytes_over_time(case: &CheckedTest<'_>, claim: &Claim, seconds: Option<FigureRange>) -> Judgement {
     let (printed, counted) = (claim.figure(Quantity::Bitrate)?, claim.figure(Quantity::Bytes)?);
-    let (rate, bytes) = (Range::of(printed)?, Range::of(counted)?);
+    let (rate, bytes) = (FigureRange::of(printed)?, FigureRange::of(counted)?);
     let streams = case.context.streams_of(claim.stream);
     let left_out = if case.context.first_read_left_out { FIRST_READ_BYTES * streams } else { 0.0 };
-    let counted_bytes = Range { low: (bytes.low - left_out).max(0.0), ..bytes };
+    let counted_bytes = FigureRange { low: (bytes.low - left_out).max(0.0), ..bytes };
     let of_bytes = counted_bytes.scaled(8.0).over(seconds?)?;
     if rate.meets(of_bytes.widened(CLOCK_READ_TOLERANCE)) {
         return None;
@@ -66,7 +66,7 @@ fn bytes_over_time(case: &Case<'_>, claim: &Claim, seconds: Option<Range>) -> Ju
 }
 
 /// Unit mistakes that turn one rate into the other.
-fn units(rate: Range, of_bytes: Range) -> Vec<Cause> {
+fn units(rate: FigureRange, of_bytes: FigureRange) -> Vec<PossibleCause> {
     let mega = causes::prefix_factor(rate.middle()).0;
     let giga = conversion::GIB / 1e9;
     let binary = CauseKind::BinaryPrefix;
@@ -93,7 +93,7 @@ fn units(rate: Range, of_bytes: Range) -> Vec<Cause> {
     let fits = |factor: f64| rate.scaled(1.0 / factor).meets(of_bytes.widened(0.002));
     let fitting = table.into_iter().filter(|(factor, _, _)| fits(*factor));
     fitting
-        .map(|(factor, kind, text)| Cause {
+        .map(|(factor, kind, text)| PossibleCause {
             kind,
             text: text.to_owned(),
             remedy: "compute the rate as bytes x 8 / seconds",
@@ -105,8 +105,8 @@ fn units(rate: Range, of_bytes: Range) -> Vec<Cause> {
 /// NetPIPE's line: message size, one-way time and rate.
 fn message_time(claim: &Claim) -> Judgement {
     let printed = claim.figure(Quantity::Bitrate)?;
-    let (rate, size) = (Range::of(printed)?, Range::in_claim(claim, Quantity::MessageSize)?);
-    let time = Range::in_claim(claim, Quantity::OneWay)?;
+    let (rate, size) = (FigureRange::of(printed)?, FigureRange::in_claim(claim, Quantity::MessageSize)?);
+    let time = FigureRange::in_claim(claim, Quantity::OneWay)?;
     let implied = size.scaled(8.0).over(time)?;
     // For a message of one or two bytes only a few digits are printed; for both directions at once, the sum.
     let agrees = |factor: f64| rate.meets(implied.scaled(factor).widened(MESSAGE_DIGITS));
@@ -126,27 +126,27 @@ fn message_time(claim: &Claim) -> Judgement {
 }
 
 /// The packet count of the same stream's sender.
-fn sent_packets(case: &Case<'_>, claim: &Claim) -> Option<Range> {
+fn sent_packets(case: &CheckedTest<'_>, claim: &Claim) -> Option<FigureRange> {
     let same = |one: &&Claim| {
         (one.scope, one.stream, one.direction) == (claim.scope, claim.stream, claim.direction)
             && one.side == Some(Side::Sender)
     };
-    case.claims.iter().filter(same).find_map(|one| Range::in_claim(one, Quantity::Packets))
+    case.claims.iter().filter(same).find_map(|one| FigureRange::in_claim(one, Quantity::Packets))
 }
 
-fn lost(case: &Case<'_>, claim: &Claim) -> Judgement {
-    let lost = Range::in_claim(claim, Quantity::Lost)?;
-    let packets = Range::in_claim(claim, Quantity::Packets)?;
+fn lost(case: &CheckedTest<'_>, claim: &Claim) -> Judgement {
+    let lost = FigureRange::in_claim(claim, Quantity::Lost)?;
+    let packets = FigureRange::in_claim(claim, Quantity::Packets)?;
     if lost.low > packets.high {
         let text = "More packets were lost than were sent.".to_owned();
         return Some((Quantity::Lost, Reason::new(Check::LossAccounting, Verdict::Impossible, text)));
     }
     let printed = claim.figure(Quantity::LossRatio)?;
-    let ratio = Range::of(printed)?;
+    let ratio = FigureRange::of(printed)?;
     let implied = lost.over(packets)?;
     // Programs differ in whether the counted packets include the lost ones.
     let beside = lost.over(packets.plus(lost))?;
-    let fits = |range: Range| ratio.meets(range.widened(LATE_DATAGRAM_SHARE));
+    let fits = |range: FigureRange| ratio.meets(range.widened(LATE_DATAGRAM_SHARE));
     // iperf3 counts the packets that arrived, and divides by those sent.
     let of_sent = || sent_packets(case, claim).and_then(|sent| lost.over(sent));
     if fits(implied) || fits(beside) || (claim.scope == Scope::Total && of_sent().is_some_and(fits)) {
@@ -164,13 +164,13 @@ fn lost(case: &Case<'_>, claim: &Claim) -> Judgement {
     Some((Quantity::LossRatio, reason))
 }
 
-fn packets(claim: &Claim, seconds: Option<Range>) -> Judgement {
+fn packets(claim: &Claim, seconds: Option<FigureRange>) -> Judgement {
     let printed = claim.figure(Quantity::PacketRate)?;
-    let rate = Range::of(printed)?;
-    let packets = Range::in_claim(claim, Quantity::Packets)?;
-    let lost = Range::in_claim(claim, Quantity::Lost).unwrap_or(Range { low: 0.0, high: 0.0 });
+    let rate = FigureRange::of(printed)?;
+    let packets = FigureRange::in_claim(claim, Quantity::Packets)?;
+    let lost = FigureRange::in_claim(claim, Quantity::Lost).unwrap_or(FigureRange { low: 0.0, high: 0.0 });
     // Packets that were sent or that arrived; one more or less between two reads of a counter.
-    let all = Range { low: (packets.low - lost.high - 1.0).max(0.0), high: packets.high + 1.0 };
+    let all = FigureRange { low: (packets.low - lost.high - 1.0).max(0.0), high: packets.high + 1.0 };
     let implied = all.over(seconds?)?;
     if rate.meets(implied.widened(CLOCK_READ_TOLERANCE)) {
         return None;
@@ -184,8 +184,9 @@ fn packets(claim: &Claim, seconds: Option<Range>) -> Judgement {
 
 fn bytes_of_calls(claim: &Claim) -> Judgement {
     let printed = claim.figure(Quantity::Bytes)?;
-    let bytes = Range::of(printed)?;
-    let most = Range::in_claim(claim, Quantity::Calls)?.times(Range::in_claim(claim, Quantity::MessageSize)?);
+    let bytes = FigureRange::of(printed)?;
+    let most = FigureRange::in_claim(claim, Quantity::Calls)?
+        .times(FigureRange::in_claim(claim, Quantity::MessageSize)?);
     // Reads may return less than requested, and the last one returns nothing.
     if bytes.low <= most.high {
         return None;
@@ -200,9 +201,9 @@ fn bytes_of_calls(claim: &Claim) -> Judgement {
 
 fn call_rate(claim: &Claim) -> Judgement {
     let printed = claim.figure(Quantity::CallRate)?;
-    let rate = Range::of(printed)?;
-    let calls = Range::in_claim(claim, Quantity::Calls)?;
-    let implied = calls.over(Range::in_claim(claim, Quantity::Seconds)?)?;
+    let rate = FigureRange::of(printed)?;
+    let calls = FigureRange::in_claim(claim, Quantity::Calls)?;
+    let implied = calls.over(FigureRange::in_claim(claim, Quantity::Seconds)?)?;
     if rate.meets(implied.widened(CLOCKS)) {
         return None;
     }
@@ -214,10 +215,10 @@ fn call_rate(claim: &Claim) -> Judgement {
 }
 
 /// ttcp multiplies seconds by 1024 and prints them as milliseconds.
-fn call_time(claim: &Claim, seconds: Option<Range>) -> Judgement {
+fn call_time(claim: &Claim, seconds: Option<FigureRange>) -> Judgement {
     let printed = claim.figure(Quantity::CallTime)?;
-    let time = Range::of(printed)?;
-    let implied = seconds?.over(Range::in_claim(claim, Quantity::Calls)?)?;
+    let time = FigureRange::of(printed)?;
+    let implied = seconds?.over(FigureRange::in_claim(claim, Quantity::Calls)?)?;
     if time.meets(implied.widened(CLOCKS)) {
         return None;
     }

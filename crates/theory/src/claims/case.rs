@@ -8,9 +8,9 @@ use linerate_model::{Ceiling, CeilingShare, Direction};
 use linerate_units::Bitrate;
 
 use super::byte_accounting::MESSAGE_DIGITS;
-use super::context::{Context, Frame};
+use super::context::{Context, FullPacket};
 use super::judgement::{Check, Judged, Judgement, Reason, Verdict};
-use super::range::Range;
+use super::range::FigureRange;
 use crate::framing;
 
 /// Default socket buffers: 4 MiB at the sender, 6 MiB at the receiver, bytes. Source: Linux `tcp_wmem`,
@@ -27,42 +27,42 @@ const FIRST_READ_BYTES: f64 = 131_072.0;
 pub(super) const CLOCKS: f64 = framing::CLOCK_TOLERANCE_PPM * 1e-6;
 
 /// Stream, direction and side of consecutive lines.
-pub(super) type Row = (Option<u32>, Option<Direction>, Option<bool>);
+pub(super) type LineSequence = (Option<u32>, Option<Direction>, Option<bool>);
 
 /// The row of a line.
-pub(super) fn row(claim: &Claim) -> Row {
+pub(super) fn row(claim: &Claim) -> LineSequence {
     (claim.stream, claim.direction, claim.side.map(|side| side == Side::Sender))
 }
 
 /// One test that is checked.
-pub(super) struct Case<'a> {
+pub(super) struct CheckedTest<'a> {
     pub(super) claims: &'a [Claim],
     pub(super) context: Context,
-    pub(super) frames: Vec<Frame>,
+    pub(super) frames: Vec<FullPacket>,
     /// Whether data went both ways at once, so that a line without a direction may be about either.
     pub(super) both_ways: bool,
     /// Number of connections stated by the file or the user.
     pub(super) stated_streams: u32,
-    lines: Vec<Line>,
+    lines: Vec<CheckedLine>,
 }
 
 /// Results collected for a line.
 #[derive(Default)]
-struct Line {
+struct CheckedLine {
     remarks: Vec<(Quantity, Reason)>,
     ceilings: Vec<Ceiling>,
 }
 
 /// The rate of a line: printed, or computed from its bytes and time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rate {
+pub(super) struct LineRate {
     /// The figure to blame if the rate is wrong.
     pub(super) quantity: Quantity,
     /// Middle of the range, bit/s.
     pub(super) bps: f64,
-    pub(super) range: Range,
+    pub(super) range: FigureRange,
     /// The range that remains with rounding alone.
-    pub(super) rounded: Range,
+    pub(super) rounded: FigureRange,
 }
 
 /// Result of comparing a rate with a ceiling.
@@ -78,12 +78,12 @@ pub(super) enum CeilingComparison {
     Beyond(Option<f64>),
 }
 
-impl<'a> Case<'a> {
+impl<'a> CheckedTest<'a> {
     pub(super) fn new(test: &'a ForeignTest, context: &Context) -> Self {
         let stated_streams = context.streams.unwrap_or(test.spec.traffic.streams);
         let context = context.with_test(test);
         let frames = context.frames();
-        let lines = test.claims.iter().map(|_| Line::default()).collect();
+        let lines = test.claims.iter().map(|_| CheckedLine::default()).collect();
         let goes = |way| test.claims.iter().any(|claim| claim.direction == Some(way));
         let both_ways = test.spec.traffic.bidir || (goes(Direction::Upload) && goes(Direction::Download));
         Self { claims: &test.claims, context, frames, both_ways, stated_streams, lines }
@@ -109,36 +109,37 @@ impl<'a> Case<'a> {
 
     /// The time that a line covers, s: as printed, as calls and their rate give more exactly, or from start to
     /// end.
-    pub(super) fn seconds(&self, claim: &Claim) -> Option<Range> {
-        let printed = Range::in_claim(claim, Quantity::Seconds);
-        let calls = Range::in_claim(claim, Quantity::Calls);
-        let of_calls =
-            calls.zip(Range::in_claim(claim, Quantity::CallRate)).and_then(|(calls, rate)| calls.over(rate));
+    pub(super) fn seconds(&self, claim: &Claim) -> Option<FigureRange> {
+        let printed = FigureRange::in_claim(claim, Quantity::Seconds);
+        let calls = FigureRange::in_claim(claim, Quantity::Calls);
+        let of_calls = calls
+            .zip(FigureRange::in_claim(claim, Quantity::CallRate))
+            .and_then(|(calls, rate)| calls.over(rate));
         if let Some(printed) = printed {
             return Some(of_calls.map_or(printed, |exact| printed.narrowed(exact)));
         }
         if claim.scope == Scope::Size {
-            return Range::in_claim(claim, Quantity::OneWay);
+            return FigureRange::in_claim(claim, Quantity::OneWay);
         }
         let (start, end) = (claim.start?.as_secs_f64(), claim.end?.as_secs_f64());
         let length = (end >= start).then_some(end - start)?;
         // Both ends are rounded to an unknown digit; iperf3 prints hundredths.
-        Some(Range { low: (length - 0.01).max(0.0), high: length + 0.01 })
+        Some(FigureRange { low: (length - 0.01).max(0.0), high: length + 0.01 })
     }
 
     /// The rate of a line.
-    pub(super) fn rate(&self, claim: &Claim) -> Option<Rate> {
+    pub(super) fn rate(&self, claim: &Claim) -> Option<LineRate> {
         if let Some(figure) = claim.figure(Quantity::Bitrate) {
             let share = 1.0 / self.directions(claim);
-            let range = Range::of(figure)?.scaled(share);
+            let range = FigureRange::of(figure)?.scaled(share);
             let half = figure.step / 2.0;
-            let rounded = Range { low: figure.value - half, high: figure.value + half }.scaled(share);
-            return Some(Rate { quantity: Quantity::Bitrate, bps: figure.value * share, range, rounded });
+            let rounded = FigureRange { low: figure.value - half, high: figure.value + half }.scaled(share);
+            return Some(LineRate { quantity: Quantity::Bitrate, bps: figure.value * share, range, rounded });
         }
-        let bytes = Range::in_claim(claim, Quantity::Bytes)?;
+        let bytes = FigureRange::in_claim(claim, Quantity::Bytes)?;
         let range = bytes.scaled(8.0).over(self.seconds(claim)?)?;
         let bps = claim.figure(Quantity::Bytes)?.value * 8.0 / self.likely_seconds(claim)?;
-        Some(Rate { quantity: Quantity::Bytes, bps, range, rounded: range })
+        Some(LineRate { quantity: Quantity::Bytes, bps, range, rounded: range })
     }
 
     /// Number of directions that a rate adds up. It is two in iperf 2's sum of a bidirectional test, and for a
@@ -162,7 +163,7 @@ impl<'a> Case<'a> {
     pub(super) fn standing(
         &self,
         claim: &Claim,
-        rate: &Rate,
+        rate: &LineRate,
         ceiling_bps: f64,
         queue_bytes: f64,
     ) -> CeilingComparison {
@@ -173,7 +174,7 @@ impl<'a> Case<'a> {
         let seconds = self.seconds(claim).map(|range| range.high);
         let too_much = seconds.map(|seconds| (rate.range.low - most) * seconds / 8.0);
         // A duration with few digits can make the excess look larger than the total.
-        let all = Range::in_claim(claim, Quantity::Bytes).map_or(f64::INFINITY, |bytes| bytes.high);
+        let all = FigureRange::in_claim(claim, Quantity::Bytes).map_or(f64::INFINITY, |bytes| bytes.high);
         let too_much = too_much.map(|bytes| bytes.min(all).max(queue_bytes));
         match too_much {
             Some(bytes) if bytes <= self.buffered_bytes(claim) => CeilingComparison::InBuffers(bytes),
@@ -199,7 +200,7 @@ impl<'a> Case<'a> {
     /// For each interval line: the excess bytes over a ceiling of it and its predecessors that later intervals
     /// did not compensate.
     pub(super) fn queues_bytes(&self, ceiling_bps: f64) -> Vec<f64> {
-        let mut rows: BTreeMap<Row, f64> = BTreeMap::new();
+        let mut rows: BTreeMap<LineSequence, f64> = BTreeMap::new();
         let mut queues = Vec::with_capacity(self.claims.len());
         for claim in self.claims {
             let counted = (claim.scope == Scope::Interval).then(|| self.interval(claim)).flatten();
@@ -215,11 +216,11 @@ impl<'a> Case<'a> {
         queues
     }
 
-    fn interval(&self, claim: &Claim) -> Option<(Range, Range)> {
+    fn interval(&self, claim: &Claim) -> Option<(FigureRange, FigureRange)> {
         let seconds = self.seconds(claim)?;
-        let bytes = match Range::in_claim(claim, Quantity::Bytes) {
+        let bytes = match FigureRange::in_claim(claim, Quantity::Bytes) {
             Some(bytes) => bytes,
-            None => Range::in_claim(claim, Quantity::Bitrate)?.times(seconds).scaled(0.125),
+            None => FigureRange::in_claim(claim, Quantity::Bitrate)?.times(seconds).scaled(0.125),
         };
         Some((bytes, seconds))
     }
@@ -227,14 +228,14 @@ impl<'a> Case<'a> {
     /// All results, by line and figure.
     pub(super) fn judged(mut self) -> Vec<Judged> {
         let lines = std::mem::take(&mut self.lines);
-        let judged = |(claim, line): (&Claim, Line)| {
+        let judged = |(claim, line): (&Claim, CheckedLine)| {
             let figures = claim.figures.iter().map(|figure| self.judgement(claim, &line, figure.quantity));
             Judged { judgements: figures.collect() }
         };
         self.claims.iter().zip(lines).map(judged).collect()
     }
 
-    fn judgement(&self, claim: &Claim, line: &Line, quantity: Quantity) -> Judgement {
+    fn judgement(&self, claim: &Claim, line: &CheckedLine, quantity: Quantity) -> Judgement {
         let about = line.remarks.iter().filter(|(about, _)| *about == quantity);
         let mut reasons: Vec<Reason> = about.map(|(_, reason)| reason.clone()).collect();
         reasons.sort_by_key(|reason| std::cmp::Reverse(reason.verdict));
@@ -252,15 +253,15 @@ impl<'a> Case<'a> {
 
 /// Whether a rate adds up both directions: twice what its message and time give, as NetPIPE prints it.
 fn adds_both_ways(claim: &Claim) -> Option<bool> {
-    let size = Range::in_claim(claim, Quantity::MessageSize)?;
-    let one = size.scaled(8.0).over(Range::in_claim(claim, Quantity::OneWay)?)?;
-    let rate = Range::in_claim(claim, Quantity::Bitrate)?;
+    let size = FigureRange::in_claim(claim, Quantity::MessageSize)?;
+    let one = size.scaled(8.0).over(FigureRange::in_claim(claim, Quantity::OneWay)?)?;
+    let rate = FigureRange::in_claim(claim, Quantity::Bitrate)?;
     let meets = |factor: f64| rate.meets(one.scaled(factor).widened(MESSAGE_DIGITS));
     Some(!meets(1.0) && meets(2.0))
 }
 
 /// For each limit, the lowest ceiling that a rate does not exceed, or the highest. Of those, the lowest.
-fn nearest(ceilings: &[Ceiling], rate: &Rate) -> Option<Ceiling> {
+fn nearest(ceilings: &[Ceiling], rate: &LineRate) -> Option<Ceiling> {
     let mut all: Vec<&Ceiling> = ceilings.iter().collect();
     all.sort_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
     let holds = |ceiling: &Ceiling| rate.range.low <= ceiling.bitrate_bps * (1.0 + CLOCKS);
@@ -276,7 +277,7 @@ fn nearest(ceilings: &[Ceiling], rate: &Rate) -> Option<Ceiling> {
 }
 
 /// Values that no program can have measured on any path.
-pub(super) fn domain(case: &mut Case<'_>) {
+pub(super) fn domain(case: &mut CheckedTest<'_>) {
     for (index, claim) in case.claims.iter().enumerate() {
         for figure in &claim.figures {
             let text = if !figure.value.is_finite() {

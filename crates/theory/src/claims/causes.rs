@@ -3,8 +3,8 @@
 use linerate_model::import::Claim;
 use linerate_model::metrics::Side;
 
-use super::context::{Context, Frame};
-use super::judgement::{Cause, CauseKind, Numbers};
+use super::context::{Context, FullPacket};
+use super::judgement::{CauseKind, Numbers, PossibleCause};
 use crate::ethernet::STANDARD_RATES;
 use crate::framing::{self, ETHERNET_HEADER_BYTES, FCS_BYTES, Headers, IpVersion};
 use crate::{conversion, format, sender_error};
@@ -24,8 +24,8 @@ pub(super) struct Excess<'a> {
     pub(super) ceiling_bps: f64,
     pub(super) link_bps: f64,
     /// The packet on which the ceiling is based.
-    pub(super) frame: &'a Frame,
-    pub(super) frames: &'a [Frame],
+    pub(super) frame: &'a FullPacket,
+    pub(super) frames: &'a [FullPacket],
     pub(super) seconds: Option<f64>,
     pub(super) bytes: Option<f64>,
     pub(super) claim: &'a Claim,
@@ -33,10 +33,10 @@ pub(super) struct Excess<'a> {
 }
 
 /// A cause, with the relative distance to what it would explain.
-type Ranked = (f64, Cause);
+type Ranked = (f64, PossibleCause);
 
 /// The causes that fit, the most likely first.
-pub(super) fn of(excess: &Excess<'_>) -> Vec<Cause> {
+pub(super) fn of(excess: &Excess<'_>) -> Vec<PossibleCause> {
     let found = [
         binary_prefix(excess),
         headers_forgotten(excess),
@@ -53,15 +53,20 @@ pub(super) fn of(excess: &Excess<'_>) -> Vec<Cause> {
 }
 
 /// Sorted by fit; causes that fit badly are kept only if none fits well.
-pub(super) fn ranked(mut found: Vec<Ranked>) -> Vec<Cause> {
+pub(super) fn ranked(mut found: Vec<Ranked>) -> Vec<PossibleCause> {
     found.sort_by(|a, b| a.0.total_cmp(&b.0));
     let best = found.first().map_or(0.0, |(miss, _)| *miss);
     found.into_iter().filter(|(miss, _)| *miss <= MAX_MISS.max(best)).map(|(_, cause)| cause).collect()
 }
 
-fn cause(kind: CauseKind, text: String, remedy: &'static str, evidence: &[(&'static str, f64)]) -> Cause {
+fn cause(
+    kind: CauseKind,
+    text: String,
+    remedy: &'static str,
+    evidence: &[(&'static str, f64)],
+) -> PossibleCause {
     let evidence: Numbers = evidence.iter().copied().filter(|(_, value)| value.is_finite()).collect();
-    Cause { kind, text, remedy, evidence }
+    PossibleCause { kind, text, remedy, evidence }
 }
 
 impl Excess<'_> {
@@ -71,7 +76,8 @@ impl Excess<'_> {
 
     /// Relative distance of a rate from the nearest known ceiling.
     fn miss(&self, bps: f64) -> f64 {
-        let alike = |frame: &&Frame| !frame.assumed && frame.headers.ip_bytes == self.frame.headers.ip_bytes;
+        let alike =
+            |frame: &&FullPacket| !frame.assumed && frame.headers.ip_bytes == self.frame.headers.ip_bytes;
         let rates = self.frames.iter().filter(alike);
         let misses =
             rates.filter_map(|frame| frame.rate_bps(self.link_bps)).map(|one| (bps / one - 1.0).abs());

@@ -2,10 +2,10 @@
 
 use linerate_model::import::{Claim, Quantity, Scope};
 
-use super::case::Case;
+use super::case::CheckedTest;
 use super::judgement::{Check, Reason, Verdict};
-use super::range::Range;
-use crate::slow_start::{self, GROWTH_PER_SEGMENT, Start};
+use super::range::FigureRange;
+use crate::slow_start::{self, GROWTH_PER_SEGMENT, SlowStart};
 use crate::{bdp, format, sender_error};
 
 /// Relative uncertainty of a rate from the digits of a time, above which the rate is doubted.
@@ -18,7 +18,7 @@ const INITIAL_SEGMENTS: f64 = 10.0;
 const DETOUR_STRETCH: f64 = 3.0;
 
 /// Checks times.
-pub(super) fn check(case: &mut Case<'_>) {
+pub(super) fn check(case: &mut CheckedTest<'_>) {
     for (index, claim) in case.claims.iter().enumerate() {
         let told = [granularity(case, claim), ramp(case, claim), distance(case, claim)];
         for (quantity, reason) in told.into_iter().flatten() {
@@ -30,7 +30,7 @@ pub(super) fn check(case: &mut Case<'_>) {
 type Judgement = Option<(Quantity, Reason)>;
 
 /// A rate that was not printed but computed from a time with few digits.
-fn granularity(case: &Case<'_>, claim: &Claim) -> Judgement {
+fn granularity(case: &CheckedTest<'_>, claim: &Claim) -> Judgement {
     let printed = claim.figure(Quantity::Seconds)?;
     if claim.scope != Scope::Total || claim.figure(Quantity::Bytes).is_none() {
         return None;
@@ -54,7 +54,7 @@ fn granularity(case: &Case<'_>, claim: &Claim) -> Judgement {
 }
 
 /// A test that is mostly slow start.
-fn ramp(case: &Case<'_>, claim: &Claim) -> Judgement {
+fn ramp(case: &CheckedTest<'_>, claim: &Claim) -> Judgement {
     let (rtt, link) = (case.context.rtt_s?, case.context.link_bps?);
     if claim.scope != Scope::Total || case.context.udp {
         return None;
@@ -63,7 +63,7 @@ fn ramp(case: &Case<'_>, claim: &Claim) -> Judgement {
     let frame = case.frames.first()?;
     let full = frame.rate_bps(link)? / case.context.streams_of(claim.stream);
     let window = bdp::window_segments(full, rtt, frame.payload_bytes)?;
-    let start = Start {
+    let start = SlowStart {
         rate_bps: full,
         rtt_s: rtt,
         mss_bytes: frame.payload_bytes,
@@ -92,9 +92,9 @@ fn ramp(case: &Case<'_>, claim: &Claim) -> Judgement {
 }
 
 /// A round trip compared with the speed of light in fibre, and in vacuum for other media.
-fn distance(case: &Case<'_>, claim: &Claim) -> Judgement {
+fn distance(case: &CheckedTest<'_>, claim: &Claim) -> Judgement {
     let printed = claim.figure(Quantity::RoundTrip)?;
-    let range = Range::of(printed)?;
+    let range = FigureRange::of(printed)?;
     let distance = case.context.distance_m?;
     let fibre = sender_error::signal_speed_m_per_s(sender_error::FIBRE_INDEX)?;
     let floor = sender_error::round_trip_floor_s(distance, fibre)?;

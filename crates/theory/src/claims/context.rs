@@ -64,7 +64,7 @@ pub struct Context {
 
 /// A full packet that the path may carry.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Frame {
+pub(super) struct FullPacket {
     /// Payload of one packet or datagram, bytes.
     pub(super) payload_bytes: f64,
     /// Bytes on the wire.
@@ -123,7 +123,7 @@ impl Context {
     }
 
     /// The packets that fit what is stated, the most likely first.
-    pub(super) fn frames(&self) -> Vec<Frame> {
+    pub(super) fn frames(&self) -> Vec<FullPacket> {
         let mut frames = Vec::new();
         for (mtu, assumed) in self.mtus() {
             if self.udp {
@@ -133,7 +133,7 @@ impl Context {
             }
         }
         // A segment size that fills the packet with certain headers identifies the headers.
-        let fills = |frame: &Frame| {
+        let fills = |frame: &FullPacket| {
             let packet = frame.payload_bytes + frame.headers.total_bytes();
             self.mss_bytes.is_some() && (packet - frame.mtu_bytes).abs() < 0.5
         };
@@ -167,7 +167,7 @@ impl Context {
         self.ip_version.map_or_else(|| vec![IpVersion::V4, IpVersion::V6], |version| vec![version])
     }
 
-    fn segments(&self, mtu_bytes: f64, assumed: bool) -> Vec<Frame> {
+    fn segments(&self, mtu_bytes: f64, assumed: bool) -> Vec<FullPacket> {
         let stamped = self.timestamps.map_or_else(|| vec![true, false], |stated| vec![stated]);
         let mut frames = Vec::new();
         for version in self.versions() {
@@ -184,7 +184,7 @@ impl Context {
                 let packet = payload + headers.total_bytes();
                 let Some(wire) = framing::wire_bytes(packet, f64::from(self.tags)) else { continue };
                 let options = if *timestamps { "TCP timestamps" } else { "no TCP timestamps" };
-                frames.push(Frame {
+                frames.push(FullPacket {
                     payload_bytes: payload,
                     wire_bytes: wire,
                     packets: 1.0,
@@ -198,7 +198,7 @@ impl Context {
         frames
     }
 
-    fn datagram(&self, mtu_bytes: f64, assumed: bool) -> Vec<Frame> {
+    fn datagram(&self, mtu_bytes: f64, assumed: bool) -> Vec<FullPacket> {
         let of_version = |version: IpVersion| {
             let headers = self.tunnelled(Headers::udp(version));
             let payload = match self.datagram_bytes {
@@ -207,7 +207,7 @@ impl Context {
             };
             let (packets, wire_bytes) = self.cut(payload, mtu_bytes, version)?;
             let what = format!("datagrams of {payload:.0} bytes");
-            Some(Frame {
+            Some(FullPacket {
                 payload_bytes: payload,
                 wire_bytes,
                 packets,
@@ -253,7 +253,7 @@ impl Context {
     }
 }
 
-impl Frame {
+impl FullPacket {
     /// Highest payload rate of a link of this rate with such packets, bit/s.
     pub(super) fn rate_bps(&self, link_bps: f64) -> Option<f64> {
         framing::payload_rate_bps(link_bps, self.payload_bytes, self.wire_bytes)

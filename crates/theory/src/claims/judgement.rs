@@ -49,7 +49,7 @@ pub struct Reason {
     /// The compared numbers.
     pub evidence: Numbers,
     /// Possible causes of the figure, the most likely first; only if it exceeds something.
-    pub causes: Vec<Cause>,
+    pub causes: Vec<PossibleCause>,
 }
 
 impl Reason {
@@ -109,7 +109,7 @@ pub enum Check {
 
 /// A possible cause of an impossible figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Cause {
+pub struct PossibleCause {
     /// Kind of the cause.
     pub kind: CauseKind,
     /// The arithmetic that makes it fit, as a sentence.

@@ -4,11 +4,11 @@ use linerate_model::import::{Claim, Quantity, Scope};
 use linerate_model::metrics::Side;
 use linerate_model::{Ceiling, Limit};
 
-use super::case::{CLOCKS, Case, CeilingComparison, Rate};
+use super::case::{CLOCKS, CeilingComparison, CheckedTest, LineRate};
 use super::causes::{self, Excess};
-use super::context::{Context, Frame, USUAL_MTU_BYTES};
+use super::context::{Context, FullPacket, USUAL_MTU_BYTES};
 use super::judgement::{Check, Reason, Verdict};
-use super::range::Range;
+use super::range::FigureRange;
 use crate::ceilings::new_ceiling;
 use crate::ethernet::{self, STANDARD_RATES, StandardRate};
 use crate::format;
@@ -24,8 +24,8 @@ const SUSPECT_SHARE: f64 = 0.93;
 const MAX_RECOGNISED: f64 = 9000.0;
 
 /// Checks every rate against the link.
-pub(super) fn check(case: &mut Case<'_>) {
-    let limits = case.context.link_bps.and_then(|link| Limits::of(case, link));
+pub(super) fn check(case: &mut CheckedTest<'_>) {
+    let limits = case.context.link_bps.and_then(|link| LinkLimits::of(case, link));
     let mut found = Vec::new();
     for (index, claim) in case.claims.iter().enumerate() {
         // The offered rate of UDP may exceed the link's.
@@ -50,18 +50,18 @@ pub(super) fn check(case: &mut Case<'_>) {
 }
 
 /// Whether a line of a file about UDP may be the sender's: it states neither its side nor the loss.
-fn perhaps_offered(case: &Case<'_>, claim: &Claim) -> bool {
+fn perhaps_offered(case: &CheckedTest<'_>, claim: &Claim) -> bool {
     let fate = [Quantity::Lost, Quantity::LossRatio].into_iter().any(|one| claim.figure(one).is_some());
     case.context.from_file && claim.side.is_none() && !fate
 }
 
 /// The rate of datagrams that arrived, if the line does not state its side: the rate less the loss.
-fn arrived(case: &Case<'_>, claim: &Claim, rate: Rate) -> Rate {
-    let lost = Range::in_claim(claim, Quantity::LossRatio)
+fn arrived(case: &CheckedTest<'_>, claim: &Claim, rate: LineRate) -> LineRate {
+    let lost = FigureRange::in_claim(claim, Quantity::LossRatio)
         .filter(|lost| case.context.udp && claim.side.is_none() && lost.high <= 1.0);
     let Some(lost) = lost else { return rate };
-    let kept = Range { low: 1.0 - lost.high, high: 1.0 - lost.low };
-    Rate {
+    let kept = FigureRange { low: 1.0 - lost.high, high: 1.0 - lost.low };
+    LineRate {
         bps: rate.bps * (1.0 - lost.middle()),
         range: rate.range.times(kept),
         rounded: rate.rounded.times(kept),
@@ -70,7 +70,7 @@ fn arrived(case: &Case<'_>, claim: &Claim, rate: Rate) -> Rate {
 }
 
 /// Limits of a link with a stated rate.
-struct Limits<'a> {
+struct LinkLimits<'a> {
     link_bps: f64,
     /// With the stated or usual packets, bit/s.
     usual_bps: f64,
@@ -80,16 +80,16 @@ struct Limits<'a> {
     /// absent for a figure that was typed, which is about a wire.
     shaped_bps: Option<f64>,
     /// The packet of `usual_bps`.
-    best: &'a Frame,
-    frames: &'a [Frame],
+    best: &'a FullPacket,
+    frames: &'a [FullPacket],
     beside: Vec<Ceiling>,
     usual_queues: Vec<f64>,
     absolute_queues: Vec<f64>,
 }
 
-impl<'a> Limits<'a> {
-    fn of(case: &'a Case<'_>, link_bps: f64) -> Option<Self> {
-        let rate = |frame: &Frame| frame.rate_bps(link_bps).unwrap_or(0.0);
+impl<'a> LinkLimits<'a> {
+    fn of(case: &'a CheckedTest<'_>, link_bps: f64) -> Option<Self> {
+        let rate = |frame: &FullPacket| frame.rate_bps(link_bps).unwrap_or(0.0);
         let fastest = |assumed: bool| {
             let frames = case.frames.iter().filter(move |frame| assumed || !frame.assumed);
             frames.max_by(|a, b| rate(a).total_cmp(&rate(b)))
@@ -97,8 +97,8 @@ impl<'a> Limits<'a> {
         let (best, largest) = (fastest(false)?, fastest(true)?);
         // A figure is compared with the most likely IP version; the other one leaves less room for payload.
         let likeliest = case.frames.first().map(|frame| frame.headers.ip_bytes);
-        let alike = |frame: &&Frame| Some(frame.headers.ip_bytes) == likeliest && !frame.assumed;
-        let shaped = |frames: &mut dyn Iterator<Item = &Frame>| {
+        let alike = |frame: &&FullPacket| Some(frame.headers.ip_bytes) == likeliest && !frame.assumed;
+        let shaped = |frames: &mut dyn Iterator<Item = &FullPacket>| {
             let rates = frames.filter_map(|frame| frame.shaped_bps(link_bps, case.context.tags));
             rates.reduce(f64::max).filter(|_| case.context.from_file)
         };
@@ -116,7 +116,7 @@ impl<'a> Limits<'a> {
         })
     }
 
-    fn judge(&self, case: &Case<'_>, index: usize, claim: &Claim, rate: &Rate) -> Option<Reason> {
+    fn judge(&self, case: &CheckedTest<'_>, index: usize, claim: &Claim, rate: &LineRate) -> Option<Reason> {
         let queue = |queues: &[f64]| queues.get(index).copied().unwrap_or_default();
         let absolute = case.standing(claim, rate, self.absolute_bps, queue(&self.absolute_queues));
         let usual = case.standing(claim, rate, self.usual_bps, queue(&self.usual_queues));
@@ -140,7 +140,7 @@ impl<'a> Limits<'a> {
     }
 
     /// More than a wire of that rate carries, but not more than a shaper lets through.
-    fn shaped(&self, rate: &Rate) -> Option<Reason> {
+    fn shaped(&self, rate: &LineRate) -> Option<Reason> {
         let shaped_bps = self.shaped_bps.filter(|most| rate.range.low <= most * (1.0 + CLOCKS))?;
         let text = format!(
             "A wire of {} carries only {}, but a shaper of that rate that counts frames without preamble, \
@@ -156,7 +156,13 @@ impl<'a> Limits<'a> {
         Some(reason)
     }
 
-    fn impossible(&self, case: &Case<'_>, claim: &Claim, rate: &Rate, bytes: Option<f64>) -> Reason {
+    fn impossible(
+        &self,
+        case: &CheckedTest<'_>,
+        claim: &Claim,
+        rate: &LineRate,
+        bytes: Option<f64>,
+    ) -> Reason {
         let because = self.best.ceiling(self.link_bps).map(|ceiling| ceiling.because).unwrap_or_default();
         let mut reason = beyond(rate, self.usual_bps, &because).with("excess_bytes", bytes);
         reason.causes = causes::of(&Excess {
@@ -165,7 +171,7 @@ impl<'a> Limits<'a> {
             link_bps: self.link_bps,
             frame: self.best,
             frames: self.frames,
-            seconds: case.seconds(claim).map(Range::middle),
+            seconds: case.seconds(claim).map(FigureRange::middle),
             bytes: claim.figure(Quantity::Bytes).map(|figure| figure.value),
             claim,
             context: &case.context,
@@ -174,7 +180,7 @@ impl<'a> Limits<'a> {
     }
 }
 
-fn beyond(rate: &Rate, ceiling_bps: f64, because: &str) -> Reason {
+fn beyond(rate: &LineRate, ceiling_bps: f64, because: &str) -> Reason {
     let excess = rate.bps - ceiling_bps;
     let text = format!(
         "{} exceeds the {} that the link carries ({because}) by {}, {}.",
@@ -191,7 +197,7 @@ fn beyond(rate: &Rate, ceiling_bps: f64, because: &str) -> Reason {
 }
 
 /// The line does not state its duration: all of it may have come from buffers.
-fn untimed(rate: &Rate, ceiling_bps: f64) -> Reason {
+fn untimed(rate: &LineRate, ceiling_bps: f64) -> Reason {
     let text = format!(
         "{} exceeds the {} of the path, and the line does not state its duration: bytes may have waited in \
          buffers. Use the figure of the whole test.",
@@ -203,7 +209,7 @@ fn untimed(rate: &Rate, ceiling_bps: f64) -> Reason {
         .with("ceiling_bps", Some(ceiling_bps))
 }
 
-fn in_buffers(claim: &Claim, rate: &Rate, ceiling_bps: f64, bytes: f64) -> Reason {
+fn in_buffers(claim: &Claim, rate: &LineRate, ceiling_bps: f64, bytes: f64) -> Reason {
     let (what, remedy) = match (claim.side, claim.scope) {
         (Some(Side::Sender), Scope::Interval) => ("written into buffers", "use the receiver's figures"),
         (Some(Side::Sender), _) => {
@@ -230,7 +236,7 @@ fn in_buffers(claim: &Claim, rate: &Rate, ceiling_bps: f64, bytes: f64) -> Reaso
 }
 
 /// No MTU was stated, and the usual one is too small.
-fn larger_packets(case: &Case<'_>, rate: &Rate, link_bps: f64, usual: f64) -> Reason {
+fn larger_packets(case: &CheckedTest<'_>, rate: &LineRate, link_bps: f64, usual: f64) -> Reason {
     let needed = causes::mtu_needed_bytes(&case.context, rate.bps, link_bps);
     let mtu = needed.map_or_else(String::new, |(bare, stamped)| {
         format!(" (at least {:.0} bytes, or {:.0} with TCP timestamps)", bare.ceil(), stamped.ceil())
@@ -248,7 +254,12 @@ fn larger_packets(case: &Case<'_>, rate: &Rate, link_bps: f64, usual: f64) -> Re
 }
 
 /// A rate that equals the ceiling of this link or of a slower one, or is near one.
-fn recognised(case: &Case<'_>, claim: &Claim, rate: &Rate, link_bps: f64) -> Option<(Reason, Ceiling)> {
+fn recognised(
+    case: &CheckedTest<'_>,
+    claim: &Claim,
+    rate: &LineRate,
+    link_bps: f64,
+) -> Option<(Reason, Ceiling)> {
     let width = rate.rounded.relative_width();
     let near = width <= MAX_SUSPECT_DIGIT_STEP && rate.bps > 0.0;
     if !near {
@@ -276,8 +287,13 @@ fn recognised(case: &Case<'_>, claim: &Claim, rate: &Rate, link_bps: f64) -> Opt
     })
 }
 
-fn at_ceiling(case: &Case<'_>, rate: &Rate, name: &str, link_bps: f64) -> Option<(Reason, Ceiling)> {
-    let is = |ceiling: f64| rate.rounded.meets(Range::exact(ceiling).widened(CLOCKS));
+fn at_ceiling(
+    case: &CheckedTest<'_>,
+    rate: &LineRate,
+    name: &str,
+    link_bps: f64,
+) -> Option<(Reason, Ceiling)> {
+    let is = |ceiling: f64| rate.rounded.meets(FigureRange::exact(ceiling).widened(CLOCKS));
     let frames = || case.frames.iter().filter(|frame| frame.mtu_bytes <= MAX_RECOGNISED);
     let known = |text: String, ceiling: f64, because: String| {
         let reason = Reason::new(Check::KnownCeiling, Verdict::AtCeiling, text)
@@ -321,7 +337,7 @@ fn at_ceiling(case: &Case<'_>, rate: &Rate, name: &str, link_bps: f64) -> Option
 }
 
 /// Segments of the usual size, if larger ones are stated.
-fn smaller_packets(case: &Case<'_>) -> Vec<Frame> {
+fn smaller_packets(case: &CheckedTest<'_>) -> Vec<FullPacket> {
     if case.context.udp || case.context.mtu_bytes.is_none_or(|mtu| mtu <= USUAL_MTU_BYTES) {
         return Vec::new();
     }
@@ -329,7 +345,7 @@ fn smaller_packets(case: &Case<'_>) -> Vec<Frame> {
     usual.frames()
 }
 
-fn suspected(rate: &Rate, name: &str, ceiling: f64, share: f64, frame: &Frame) -> (Reason, Ceiling) {
+fn suspected(rate: &LineRate, name: &str, ceiling: f64, share: f64, frame: &FullPacket) -> (Reason, Ceiling) {
     let because = format!("{name}, {}", frame.because);
     let text = format!(
         "{} of the {} that {name} carries ({}): a link of that rate may be on the path, or a shaper set to it.",

@@ -18,9 +18,9 @@ mod tcp;
 
 use linerate_model::import::ForeignTest;
 
-use self::case::Case;
+use self::case::CheckedTest;
 pub use self::context::Context;
-pub use self::judgement::{Cause, CauseKind, Check, Judged, Judgement, Numbers, Reason, Verdict};
+pub use self::judgement::{CauseKind, Check, Judged, Judgement, Numbers, PossibleCause, Reason, Verdict};
 pub use self::quantity::name_and_unit;
 
 /// Checks every figure of a test against the link, windows, its own line and the other lines.
@@ -36,7 +36,7 @@ pub use self::quantity::name_and_unit;
 /// RFC 9438 (loss), RFC 5681 (slow start).
 #[must_use]
 pub fn judge(test: &ForeignTest, context: &Context) -> Vec<Judged> {
-    let mut case = Case::new(test, context);
+    let mut case = CheckedTest::new(test, context);
     case::domain(&mut case);
     link::check(&mut case);
     packets::check(&mut case);

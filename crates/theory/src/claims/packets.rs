@@ -3,10 +3,10 @@
 use linerate_model::import::{Claim, Quantity};
 use linerate_model::metrics::Side;
 
-use super::case::{CLOCKS, Case};
+use super::case::{CLOCKS, CheckedTest};
 use super::context::tag_bytes;
-use super::judgement::{Cause, CauseKind, Check, Reason, Verdict};
-use super::range::Range;
+use super::judgement::{CauseKind, Check, PossibleCause, Reason, Verdict};
+use super::range::FigureRange;
 use crate::framing::{self, ETHERNET_HEADER_BYTES, Headers, IpVersion, PREAMBLE_AND_GAP_BYTES};
 use crate::{format, sender_error};
 
@@ -18,7 +18,7 @@ const MIN_WIRE_BYTES: f64 = framing::MINIMUM_FRAME_BYTES + PREAMBLE_AND_GAP_BYTE
 const MIN_SHAPED_BYTES: f64 = ETHERNET_HEADER_BYTES + 28.0;
 
 /// Checks every packet rate.
-pub(super) fn check(case: &mut Case<'_>) {
+pub(super) fn check(case: &mut CheckedTest<'_>) {
     for (index, claim) in case.claims.iter().enumerate() {
         let Some(packets) = packet_rate(case, claim) else { continue };
         let told = case.context.link_bps.and_then(|link| alone(case, claim, &packets, link));
@@ -40,21 +40,21 @@ struct Packets {
     high: f64,
 }
 
-fn packet_rate(case: &Case<'_>, claim: &Claim) -> Option<Packets> {
+fn packet_rate(case: &CheckedTest<'_>, claim: &Claim) -> Option<Packets> {
     if let Some(printed) = claim.figure(Quantity::PacketRate) {
-        let Range { low, high } = Range::of(printed)?;
+        let FigureRange { low, high } = FigureRange::of(printed)?;
         return Some(Packets { quantity: Quantity::PacketRate, per_second: printed.value, low, high });
     }
-    let packets = Range::in_claim(claim, Quantity::Packets)?;
-    let lost = Range::in_claim(claim, Quantity::Lost).unwrap_or(Range { low: 0.0, high: 0.0 });
-    let arrived = Range { low: (packets.low - lost.high).max(0.0), high: packets.high };
-    let Range { low, high } = arrived.over(case.seconds(claim)?)?;
+    let packets = FigureRange::in_claim(claim, Quantity::Packets)?;
+    let lost = FigureRange::in_claim(claim, Quantity::Lost).unwrap_or(FigureRange { low: 0.0, high: 0.0 });
+    let arrived = FigureRange { low: (packets.low - lost.high).max(0.0), high: packets.high };
+    let FigureRange { low, high } = arrived.over(case.seconds(claim)?)?;
     let per_second = claim.figure(Quantity::Packets)?.value / case.likely_seconds(claim)?;
     Some(Packets { quantity: Quantity::Packets, per_second, low, high })
 }
 
 /// More packets than the link carries with the shortest frames.
-fn alone(case: &Case<'_>, claim: &Claim, packets: &Packets, link_bps: f64) -> Option<Reason> {
+fn alone(case: &CheckedTest<'_>, claim: &Claim, packets: &Packets, link_bps: f64) -> Option<Reason> {
     let tags = f64::from(case.context.tags);
     let smallest = MIN_WIRE_BYTES.max(framing::wire_bytes(0.0, tags)?);
     let most = framing::frames_per_second(link_bps, smallest)?;
@@ -89,9 +89,9 @@ fn alone(case: &Case<'_>, claim: &Claim, packets: &Packets, link_bps: f64) -> Op
 }
 
 /// The link rate divided by the MTU, as if frames had no headers and gaps.
-fn forgotten(packets: &Packets, link_bps: f64, mtu_bytes: f64) -> Option<Cause> {
+fn forgotten(packets: &Packets, link_bps: f64, mtu_bytes: f64) -> Option<PossibleCause> {
     let bare = link_bps / (8.0 * mtu_bytes);
-    ((packets.per_second / bare - 1.0).abs() <= 0.005).then(|| Cause {
+    ((packets.per_second / bare - 1.0).abs() <= 0.005).then(|| PossibleCause {
         kind: CauseKind::HeadersForgotten,
         text: format!(
             "the link rate divided by {mtu_bytes:.0} bytes gives {bare:.1}: headers, preamble and gap are \
@@ -103,7 +103,7 @@ fn forgotten(packets: &Packets, link_bps: f64, mtu_bytes: f64) -> Option<Cause> 
 }
 
 /// Rate and packet rate together require a link and a packet size.
-fn with_rate(case: &Case<'_>, claim: &Claim, packets: &Packets) -> Option<Reason> {
+fn with_rate(case: &CheckedTest<'_>, claim: &Claim, packets: &Packets) -> Option<Reason> {
     let rate = case.rate(claim)?;
     let context = &case.context;
     let version = context.ip_version.unwrap_or(IpVersion::V4);
@@ -162,7 +162,7 @@ fn with_rate(case: &Case<'_>, claim: &Claim, packets: &Packets) -> Option<Reason
 }
 
 /// Whether the excess of a line over the link may only have waited in buffers, or was offered and not carried.
-fn buffered(case: &Case<'_>, claim: &Claim, wire_bps: f64, link_bps: f64) -> bool {
+fn buffered(case: &CheckedTest<'_>, claim: &Claim, wire_bps: f64, link_bps: f64) -> bool {
     let offered = case.context.udp && claim.side == Some(Side::Sender);
     let waited = case
         .seconds(claim)
@@ -171,6 +171,6 @@ fn buffered(case: &Case<'_>, claim: &Claim, wire_bps: f64, link_bps: f64) -> boo
 }
 
 /// Whether datagrams are fragmented, so that their count says nothing about packets.
-fn cut(case: &Case<'_>) -> bool {
+fn cut(case: &CheckedTest<'_>) -> bool {
     case.context.udp && case.frames.iter().any(|frame| frame.packets > 1.5)
 }

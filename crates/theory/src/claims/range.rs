@@ -7,12 +7,12 @@ const ARITHMETIC_ERROR: f64 = 1e-9;
 
 /// All values from `low` to `high`, none below zero.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Range {
+pub(super) struct FigureRange {
     pub(super) low: f64,
     pub(super) high: f64,
 }
 
-impl Range {
+impl FigureRange {
     /// The values that a program may have printed as this figure: rounded (up to half a step less) or truncated
     /// (up to a step more). Times are often differences of two such figures: a step either way.
     pub(super) fn of(figure: &Figure) -> Option<Self> {
@@ -97,20 +97,20 @@ mod tests {
 
     #[test]
     fn rounding_and_cutting_off_are_both_allowed_for() {
-        let range = Range::of(&figure(Quantity::Bitrate, 941e6, 1e6)).unwrap();
+        let range = FigureRange::of(&figure(Quantity::Bitrate, 941e6, 1e6)).unwrap();
         assert!(range.low < 940.6e6 && range.low > 940.4e6);
         assert!(range.high > 941.99e6 && range.high < 942.1e6);
-        assert_eq!(Range::of(&figure(Quantity::Bitrate, f64::NAN, 0.0)), None);
-        assert_eq!(Range::of(&figure(Quantity::Bitrate, f64::INFINITY, 0.0)), None);
-        assert_eq!(Range::of(&figure(Quantity::Bitrate, 1.0, f64::NAN)), None);
-        assert!(Range::of(&figure(Quantity::Seconds, 0.0, 0.01)).unwrap().low.abs() < f64::EPSILON);
+        assert_eq!(FigureRange::of(&figure(Quantity::Bitrate, f64::NAN, 0.0)), None);
+        assert_eq!(FigureRange::of(&figure(Quantity::Bitrate, f64::INFINITY, 0.0)), None);
+        assert_eq!(FigureRange::of(&figure(Quantity::Bitrate, 1.0, f64::NAN)), None);
+        assert!(FigureRange::of(&figure(Quantity::Seconds, 0.0, 0.01)).unwrap().low.abs() < f64::EPSILON);
     }
 
     #[test]
     fn a_time_of_nothing_allows_any_rate() {
-        let seconds = Range { low: 0.0, high: 0.01 };
-        let rate = Range::exact(1000.0).over(seconds).unwrap();
+        let seconds = FigureRange { low: 0.0, high: 0.01 };
+        let rate = FigureRange::exact(1000.0).over(seconds).unwrap();
         assert!(rate.high.is_infinite() && rate.low > 99_999.0);
-        assert_eq!(Range::exact(1.0).over(Range::exact(0.0)), None);
+        assert_eq!(FigureRange::exact(1.0).over(FigureRange::exact(0.0)), None);
     }
 }

@@ -7,9 +7,9 @@ use linerate_model::import::{Claim, Quantity, Scope};
 use linerate_model::metrics::Side;
 use linerate_units::Span;
 
-use super::case::{Case, Row, row};
+use super::case::{CheckedTest, LineSequence, row};
 use super::judgement::{Check, Reason, Verdict};
-use super::range::Range;
+use super::range::FigureRange;
 use crate::format;
 
 /// Quantities that add up over streams and over intervals.
@@ -28,16 +28,16 @@ const OMIT_SLACK_BYTES: f64 = 10_485_760.0;
 const SAME_TIME_S: f64 = 0.1;
 
 /// Checks lines against each other.
-pub(super) fn check(case: &mut Case<'_>) {
+pub(super) fn check(case: &mut CheckedTest<'_>) {
     streams(case);
     intervals(case);
     both_ends(case);
 }
 
 /// Lines that add up: same part of the test, same direction, same side.
-type Group = (bool, Row, bool, Option<i64>);
+type SummedLines = (bool, LineSequence, bool, Option<i64>);
 
-fn group(claim: &Claim, shift_s: f64) -> Group {
+fn group(claim: &Claim, shift_s: f64) -> SummedLines {
     let interval = claim.scope == Scope::Interval;
     let (_, direction, sender) = row(claim);
     // Totals of streams start together, and end when each stream is done.
@@ -46,9 +46,9 @@ fn group(claim: &Claim, shift_s: f64) -> Group {
 }
 
 /// Checks each sum of streams against the streams.
-fn streams(case: &mut Case<'_>) {
+fn streams(case: &mut CheckedTest<'_>) {
     let claims = case.claims;
-    let mut groups: BTreeMap<Group, Vec<&Claim>> = BTreeMap::new();
+    let mut groups: BTreeMap<SummedLines, Vec<&Claim>> = BTreeMap::new();
     for claim in claims.iter().filter(|claim| claim.stream.is_some() && claim.scope != Scope::Size) {
         groups.entry(group(claim, 0.0)).or_default().push(claim);
     }
@@ -71,7 +71,7 @@ fn ends_together(part: &Claim, sum: &Claim) -> bool {
 }
 
 /// `all`: no other stream has a line about this time.
-fn add_up(case: &mut Case<'_>, index: usize, sum: &Claim, parts: &[&Claim], all: bool) {
+fn add_up(case: &mut CheckedTest<'_>, index: usize, sum: &Claim, parts: &[&Claim], all: bool) {
     let mut numbers: Vec<Option<u32>> = parts.iter().map(|part| part.stream).collect();
     numbers.sort_unstable();
     // If a stream number occurs twice, it is unclear which lines belong together.
@@ -83,7 +83,7 @@ fn add_up(case: &mut Case<'_>, index: usize, sum: &Claim, parts: &[&Claim], all:
     // A part of a file shows fewer streams than there were, unless their number is stated.
     let stated = !case.context.from_file || case.stated_streams > 1;
     for quantity in ADDITIVE {
-        let Some(printed) = Range::in_claim(sum, quantity) else { continue };
+        let Some(printed) = FigureRange::in_claim(sum, quantity) else { continue };
         let Some(added) = total(parts, quantity) else { continue };
         let loose = loose(quantity);
         let too_much = added.low > printed.high * (1.0 + loose);
@@ -118,9 +118,9 @@ fn loose(quantity: Quantity) -> f64 {
     }
 }
 
-fn total(parts: &[&Claim], quantity: Quantity) -> Option<Range> {
-    let nothing = Range { low: 0.0, high: 0.0 };
-    parts.iter().try_fold(nothing, |sum, part| Some(sum.plus(Range::in_claim(part, quantity)?)))
+fn total(parts: &[&Claim], quantity: Quantity) -> Option<FigureRange> {
+    let nothing = FigureRange { low: 0.0, high: 0.0 };
+    parts.iter().try_fold(nothing, |sum, part| Some(sum.plus(FigureRange::in_claim(part, quantity)?)))
 }
 
 /// Sums over the intervals of a row.
@@ -129,7 +129,7 @@ struct Added {
     begin_s: Option<f64>,
     end_s: Option<f64>,
     in_a_row: bool,
-    sums: [Option<Range>; ADDITIVE.len()],
+    sums: [Option<FigureRange>; ADDITIVE.len()],
 }
 
 impl Added {
@@ -156,17 +156,18 @@ impl Added {
 }
 
 /// Checks each total against its intervals.
-fn intervals(case: &mut Case<'_>) {
+fn intervals(case: &mut CheckedTest<'_>) {
     let claims = case.claims;
-    let mut rows: BTreeMap<Row, Vec<&Claim>> = BTreeMap::new();
+    let mut rows: BTreeMap<LineSequence, Vec<&Claim>> = BTreeMap::new();
     for claim in claims.iter().filter(|claim| claim.scope == Scope::Interval && !claim.omitted) {
         rows.entry(row(claim)).or_default().push(claim);
     }
-    let rows: BTreeMap<Row, Added> = rows.iter().map(|(key, parts)| (*key, Added::of(parts))).collect();
+    let rows: BTreeMap<LineSequence, Added> =
+        rows.iter().map(|(key, parts)| (*key, Added::of(parts))).collect();
     for (index, whole) in claims.iter().enumerate().filter(|(_, claim)| claim.scope == Scope::Total) {
         let Some(parts) = rows.get(&row(whole)).filter(|parts| parts.in_a_row) else { continue };
         for (quantity, added) in ADDITIVE.into_iter().zip(parts.sums) {
-            let Some((added, printed)) = added.zip(Range::in_claim(whole, quantity)) else { continue };
+            let Some((added, printed)) = added.zip(FigureRange::in_claim(whole, quantity)) else { continue };
             let verdict = if added.low > printed.high * (1.0 + loose(quantity)) {
                 Verdict::Impossible
             } else if parts.covers(whole) && printed.low > added.high * (1.0 + MAX_DRAINED_SHARE) {
@@ -189,7 +190,7 @@ fn intervals(case: &mut Case<'_>) {
 }
 
 /// Checks each receiver against its sender.
-fn both_ends(case: &mut Case<'_>) {
+fn both_ends(case: &mut CheckedTest<'_>) {
     let claims = case.claims;
     let totals =
         || claims.iter().enumerate().filter(|(_, claim)| claim.scope == Scope::Total && !claim.omitted);
@@ -200,7 +201,8 @@ fn both_ends(case: &mut Case<'_>) {
     let omits = claims.iter().any(|claim| claim.omitted);
     for (index, receiver) in totals().filter(|(_, claim)| claim.side == Some(Side::Receiver)) {
         let Some(sender) = senders.get(&(receiver.stream, receiver.direction)) else { continue };
-        let both = Range::in_claim(sender, Quantity::Bytes).zip(Range::in_claim(receiver, Quantity::Bytes));
+        let both = FigureRange::in_claim(sender, Quantity::Bytes)
+            .zip(FigureRange::in_claim(receiver, Quantity::Bytes));
         // An end that prints only zeros for the other end got no results from it.
         let Some((sent, got)) = both.filter(|(sent, got)| sent.high > 0.0 && got.low > sent.high) else {
             continue;

@@ -4,10 +4,10 @@ use linerate_model::Limit;
 use linerate_model::import::{Claim, Figure, Quantity, Scope};
 use linerate_model::metrics::Side;
 
-use super::case::{CLOCKS, Case, CeilingComparison, Rate};
+use super::case::{CLOCKS, CeilingComparison, CheckedTest, LineRate};
 use super::causes;
-use super::judgement::{Cause, CauseKind, Check, Reason, Verdict};
-use super::range::Range;
+use super::judgement::{CauseKind, Check, PossibleCause, Reason, Verdict};
+use super::range::FigureRange;
 use crate::ceilings::new_ceiling;
 use crate::envelope::Congestion;
 use crate::{bdp, format, framing, tcp_rate};
@@ -22,7 +22,7 @@ const MAX_LOOK_BACK_LINES: usize = 4096;
 const MAX_MSS_BYTES: f64 = 65_495.0;
 
 /// Checks figures of TCP.
-pub(super) fn check(case: &mut Case<'_>) {
+pub(super) fn check(case: &mut CheckedTest<'_>) {
     if case.context.udp {
         return;
     }
@@ -49,14 +49,14 @@ struct WindowCeiling {
     queues_bytes: Vec<f64>,
 }
 
-fn window_ceiling(case: &Case<'_>, streams: f64) -> Option<WindowCeiling> {
+fn window_ceiling(case: &CheckedTest<'_>, streams: f64) -> Option<WindowCeiling> {
     let (window, rtt_s) = (case.context.window_bytes?, case.context.rtt_s?);
     let ceiling_bps = bdp::window_rate_bps(window, rtt_s)? * streams;
     let because = format!("window of {}, RTT {}", format::size(window), format::time(rtt_s));
     Some(WindowCeiling { ceiling_bps, rtt_s, because, queues_bytes: case.queues_bytes(ceiling_bps) })
 }
 
-fn window(case: &mut Case<'_>, index: usize, claim: &Claim, limit: &WindowCeiling) {
+fn window(case: &mut CheckedTest<'_>, index: usize, claim: &Claim, limit: &WindowCeiling) {
     let Some(rate) = case.rate(claim) else { return };
     let (ceiling, rtt, because) = (limit.ceiling_bps, limit.rtt_s, &limit.because);
     let streams = case.context.streams_of(claim.stream);
@@ -72,7 +72,9 @@ fn window(case: &mut Case<'_>, index: usize, claim: &Claim, limit: &WindowCeilin
             .with("window_needed_bytes", needed)
     };
     let reason = match case.standing(claim, &rate, ceiling, queue) {
-        CeilingComparison::Within if !rate.rounded.meets(Range::exact(ceiling).widened(CLOCKS)) => return,
+        CeilingComparison::Within if !rate.rounded.meets(FigureRange::exact(ceiling).widened(CLOCKS)) => {
+            return;
+        }
         CeilingComparison::Within => {
             let text =
                 format!("Exactly one window per round trip: {} ({because}).", format::fine_rate(ceiling));
@@ -109,7 +111,7 @@ fn window(case: &mut Case<'_>, index: usize, claim: &Claim, limit: &WindowCeilin
     case.remark(index, rate.quantity, reason);
 }
 
-fn window_causes(rate: &Rate, ceiling: f64, rtt: f64, needed: Option<f64>) -> Vec<Cause> {
+fn window_causes(rate: &LineRate, ceiling: f64, rtt: f64, needed: Option<f64>) -> Vec<PossibleCause> {
     let mut found = Vec::new();
     let (factor, words) = causes::prefix_factor(rate.bps);
     let units = [
@@ -122,7 +124,7 @@ fn window_causes(rate: &Rate, ceiling: f64, rtt: f64, needed: Option<f64>) -> Ve
             let text = format!("{words}: without it {}", format::fine_rate(implied));
             let remedy = "compare with bytes x 8 / seconds of the same test";
             let evidence = [("implied_bps", implied)].into();
-            found.push(((1.0 - implied / ceiling).abs(), Cause { kind, text, remedy, evidence }));
+            found.push(((1.0 - implied / ceiling).abs(), PossibleCause { kind, text, remedy, evidence }));
         }
     }
     if let Some(needed) = needed {
@@ -133,19 +135,19 @@ fn window_causes(rate: &Rate, ceiling: f64, rtt: f64, needed: Option<f64>) -> Ve
         );
         let evidence = [("window_needed_bytes", needed), ("rtt_needed_s", rtt * ceiling / rate.bps)].into();
         let remedy = "check the granted buffer and the smallest round trip";
-        found.push((0.1, Cause { kind: CauseKind::LargerWindow, text, remedy, evidence }));
+        found.push((0.1, PossibleCause { kind: CauseKind::LargerWindow, text, remedy, evidence }));
     }
     causes::ranked(found)
 }
 
 /// A rate and the window on the same line give a round trip; with a stated round trip, a window.
-fn congestion_window(case: &Case<'_>, index: usize, claim: &Claim) -> Judgement {
+fn congestion_window(case: &CheckedTest<'_>, index: usize, claim: &Claim) -> Judgement {
     let figure = claim.figure(Quantity::CongestionWindow)?;
     let rate = case.rate(claim).filter(|rate| rate.bps > 0.0)?;
-    let cwnd = Range::of(figure).filter(|range| range.low > 0.0)?;
+    let cwnd = FigureRange::of(figure).filter(|range| range.low > 0.0)?;
     let before = earlier(case, index, claim).and_then(|one| one.figure(Quantity::CongestionWindow));
     let mean = before.map_or(figure.value, |before| f64::midpoint(before.value, figure.value));
-    let most = before.and_then(Range::of).map_or(cwnd.high, |before| before.high.max(cwnd.high));
+    let most = before.and_then(FigureRange::of).map_or(cwnd.high, |before| before.high.max(cwnd.high));
     let implied = mean * 8.0 / rate.bps;
     let Some(rtt) = case.context.rtt_s else {
         let text = format!("The window and the rate give a round trip of {}.", format::time(implied));
@@ -187,7 +189,7 @@ fn congestion_window(case: &Case<'_>, index: usize, claim: &Claim) -> Judgement 
 }
 
 /// The previous interval of the same stream, direction and side.
-fn earlier<'a>(case: &Case<'a>, index: usize, claim: &Claim) -> Option<&'a Claim> {
+fn earlier<'a>(case: &CheckedTest<'a>, index: usize, claim: &Claim) -> Option<&'a Claim> {
     let same = |one: &&Claim| {
         one.scope == Scope::Interval
             && (one.stream, one.direction, one.side) == (claim.stream, claim.direction, claim.side)
@@ -197,7 +199,7 @@ fn earlier<'a>(case: &Case<'a>, index: usize, claim: &Claim) -> Option<&'a Claim
 
 /// Compares with the rate that the stated loss leaves. Models are rough, so a rate is doubted but never called
 /// impossible.
-fn loss(case: &mut Case<'_>, index: usize, claim: &Claim) {
+fn loss(case: &mut CheckedTest<'_>, index: usize, claim: &Claim) {
     let context = &case.context;
     let (Some(loss), Some(rtt)) = (context.loss.filter(|loss| *loss > 0.0), context.rtt_s) else { return };
     if context.congestion == Some(Congestion::Bbr) {
@@ -230,7 +232,7 @@ fn loss(case: &mut Case<'_>, index: usize, claim: &Claim) {
     case.remark(index, rate.quantity, reason);
 }
 
-fn retransmits(case: &Case<'_>, claim: &Claim) -> Judgement {
+fn retransmits(case: &CheckedTest<'_>, claim: &Claim) -> Judgement {
     let figure = claim.figure(Quantity::Retransmits).filter(|figure| figure.value > 0.0)?;
     let bytes = sent_bytes(case, claim)?;
     let mss = case.frames.first()?.payload_bytes;
@@ -263,7 +265,7 @@ fn nothing(figure: &Figure) -> bool {
     figure.value <= 0.0 && figure.step <= 1e-6
 }
 
-fn sent_bytes(case: &Case<'_>, claim: &Claim) -> Option<f64> {
+fn sent_bytes(case: &CheckedTest<'_>, claim: &Claim) -> Option<f64> {
     let bytes = claim.figure(Quantity::Bytes).map(|figure| figure.value);
     let of_rate = || Some(case.rate(claim)?.bps * case.seconds(claim)?.middle() / 8.0);
     bytes.or_else(of_rate).filter(|bytes| *bytes > 0.0 && bytes.is_finite())

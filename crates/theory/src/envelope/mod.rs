@@ -49,7 +49,7 @@ pub use self::range::ValueRange;
 use crate::bdp::LinuxBuffer;
 use crate::framing::{self, Headers};
 use crate::sender_error::length_for_bias_s;
-use crate::slow_start::Start;
+use crate::slow_start::SlowStart;
 use crate::{bdp, conversion, slow_start};
 
 /// Room for bursts of acknowledgements beyond the bandwidth-delay product: two aggregated packets of 64 KiB,
@@ -270,7 +270,7 @@ fn needs(path: &Path, rates: &LayerRates) -> Option<Needs> {
 }
 
 fn startup(path: &Path, frames: &Frames, goodput_bps: f64) -> Option<Startup> {
-    let start = Start {
+    let start = SlowStart {
         rate_bps: goodput_bps / f64::from(path.streams),
         rtt_s: path.rtt_s,
         mss_bytes: frames.payload_bytes,

@@ -1,6 +1,6 @@
 //! Values derived from the evidence of a flow.
 
-use super::{Evidence, LinkSource, Transport};
+use super::{Evidence, FlowTransport, LinkSource};
 use crate::framing::{Headers, IpVersion};
 use crate::stats::{order, series, spread};
 
@@ -50,8 +50,8 @@ impl Evidence {
     pub fn headers(&self) -> Headers {
         let ip = self.link.ip_version.unwrap_or(IpVersion::V4);
         match self.transport {
-            Transport::Tcp => Headers::tcp(ip, self.link.timestamps.unwrap_or(true)),
-            Transport::Udp => Headers::udp(ip),
+            FlowTransport::Tcp => Headers::tcp(ip, self.link.timestamps.unwrap_or(true)),
+            FlowTransport::Udp => Headers::udp(ip),
         }
     }
 
@@ -107,11 +107,11 @@ impl Evidence {
     #[must_use]
     pub fn loss(&self) -> Option<f64> {
         let (lost, sent) = match self.transport {
-            Transport::Tcp => {
+            FlowTransport::Tcp => {
                 let needless = self.tcp.duplicate_acks.unwrap_or(0.0);
                 ((self.tcp.retransmits? - needless).max(0.0), self.tcp.segments_sent?)
             }
-            Transport::Udp => (self.udp.lost?, self.udp.packets?),
+            FlowTransport::Udp => (self.udp.lost?, self.udp.packets?),
         };
         (sent > 0.0).then(|| lost / sent)
     }

@@ -1,7 +1,7 @@
 //! First runs and replies for the tests of follow-up questions.
 
-use super::{Reply, Trial};
-use crate::evidence::{Evidence, Transport};
+use super::{FurtherRun, Reply};
+use crate::evidence::{Evidence, FlowTransport};
 use crate::rules::examples::lossy_path;
 
 /// 0.01 % loss at 21 ms, but three times the loss model's rate: no rule explains it.
@@ -23,8 +23,8 @@ pub(super) fn stalled() -> Evidence {
 }
 
 /// Datagrams of which the share `loss` is lost, while the RTT rises from 21 ms by `rise_s`.
-pub(super) fn datagrams(trial: Trial, loss: f64, rise_s: f64) -> Reply {
-    let mut evidence = Evidence { transport: Transport::Udp, ..Evidence::default() };
+pub(super) fn datagrams(trial: FurtherRun, loss: f64, rise_s: f64) -> Reply {
+    let mut evidence = Evidence { transport: FlowTransport::Udp, ..Evidence::default() };
     let offered = trial.offered_bps.unwrap_or(1e6);
     let arrived = offered * (1.0 - loss);
     evidence.outcome.goodput_bps = (arrived > 0.0).then_some(arrived);

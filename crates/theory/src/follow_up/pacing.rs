@@ -2,9 +2,9 @@
 
 use linerate_model::{Confidence, EvidenceKey, Rule};
 
-use super::{Conclusion, Question, Reply, Topic, Trial, verdict_is};
+use super::{Conclusion, FurtherRun, Question, Reply, Topic, verdict_is};
 use crate::diagnose::Diagnosis;
-use crate::evidence::{Evidence, Transport};
+use crate::evidence::{Evidence, FlowTransport};
 use crate::format;
 use crate::rules::FindingBuilder;
 
@@ -21,7 +21,7 @@ const SECONDS: f64 = 4.0;
 pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Question> {
     let flat = crate::rules::rtt_is_flat(evidence) == Some(true);
     let lossy = evidence.loss().is_some_and(|loss| loss > 0.0);
-    if evidence.transport != Transport::Tcp
+    if evidence.transport != FlowTransport::Tcp
         || !verdict_is(diagnosis, &[Rule::RandomLoss, Rule::Unexplained, Rule::TooShort])
         || !flat
         || !lossy
@@ -43,9 +43,9 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
 }
 
 /// One run, paced at slightly more than the mean rate of the first.
-pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
+pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<FurtherRun> {
     let rate = evidence.outcome.goodput_bps.filter(|rate| rate.is_finite() && *rate > 0.0)?;
-    replies.is_empty().then(|| Trial {
+    replies.is_empty().then(|| FurtherRun {
         udp: false,
         offered_bps: None,
         pace_bps: Some(PACE_FACTOR * rate / evidence.streams()),

@@ -2,9 +2,9 @@
 
 use linerate_model::{Confidence, EvidenceKey, Rule};
 
-use super::{Conclusion, Question, Reply, Topic, Trial, verdict_is};
+use super::{Conclusion, FurtherRun, Question, Reply, Topic, verdict_is};
 use crate::diagnose::Diagnosis;
-use crate::evidence::{Evidence, Transport};
+use crate::evidence::{Evidence, FlowTransport};
 use crate::rules::{FindingBuilder, any_core_is_full, rtt_is_flat, windows_are_open};
 use crate::{ceilings, ethernet, format};
 
@@ -43,7 +43,7 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
     let path = windows_are_open(evidence) && !any_core_is_full(evidence);
     let lossy = evidence.loss().is_some_and(|loss| loss > 0.0) || verdict_is(diagnosis, &[Rule::Shaper]);
     let rate = evidence.outcome.goodput_bps.filter(|rate| *rate > 0.0)?;
-    if evidence.transport != Transport::Tcp || !open || !path || !lossy {
+    if evidence.transport != FlowTransport::Tcp || !open || !path || !lossy {
         return None;
     }
     Some(Question {
@@ -65,7 +65,7 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
 
 /// Raises the rate until the path is exceeded and two consecutive trials receive the same rate. Then offers
 /// slightly less than was received.
-pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
+pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<FurtherRun> {
     let first = evidence.outcome.goodput_bps.filter(|rate| rate.is_finite() && *rate > 0.0)?;
     let Some(last) = replies.last() else { return Some(trial(evidence, RATE_STEP * first)) };
     last.evidence.as_ref()?;
@@ -89,10 +89,10 @@ fn is_a_limit(replies: &[Reply]) -> bool {
     exceeds(before) && rates.is_some_and(|(before, last)| (last / before - 1.0).abs() <= SAME_RATE_TOLERANCE)
 }
 
-fn trial(evidence: &Evidence, offered: f64) -> Trial {
+fn trial(evidence: &Evidence, offered: f64) -> FurtherRun {
     // Above its own line rate, the sending host would drop.
     let most = evidence.line_rate_bps().map_or(f64::INFINITY, |line| 0.93 * line);
-    Trial {
+    FurtherRun {
         udp: true,
         offered_bps: Some(offered.min(most)),
         pace_bps: None,

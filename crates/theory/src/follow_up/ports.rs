@@ -3,9 +3,9 @@
 
 use linerate_model::{Confidence, EvidenceKey, Rule};
 
-use super::{Conclusion, Question, Reply, Topic, Trial, verdict_is};
+use super::{Conclusion, FurtherRun, Question, Reply, Topic, verdict_is};
 use crate::diagnose::Diagnosis;
-use crate::evidence::{Evidence, Transport};
+use crate::evidence::{Evidence, FlowTransport};
 use crate::rules::{FindingBuilder, any_core_is_full};
 use crate::{ethernet, format, lag};
 
@@ -33,7 +33,7 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
     let link = named.or_else(|| near_link(evidence).filter(|_| unsure));
     let slower = link.is_some_and(|link| evidence.line_rate_bps().is_none_or(|own| link < own));
     let few = evidence.streams() <= 5.0;
-    if evidence.transport != Transport::Tcp
+    if evidence.transport != FlowTransport::Tcp
         || !few
         || !(slower || verdict_is(diagnosis, &[Rule::LagImbalance]))
     {
@@ -64,8 +64,8 @@ fn near_link(evidence: &Evidence) -> Option<f64> {
 }
 
 /// One run with many connections; the system chooses their ports.
-pub(super) fn next(_evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
-    replies.is_empty().then_some(Trial {
+pub(super) fn next(_evidence: &Evidence, replies: &[Reply]) -> Option<FurtherRun> {
+    replies.is_empty().then_some(FurtherRun {
         udp: false,
         offered_bps: None,
         pace_bps: None,

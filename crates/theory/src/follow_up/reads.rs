@@ -3,9 +3,9 @@
 
 use linerate_model::EvidenceKey;
 
-use super::{Conclusion, Question, Reply, Topic, Trial};
+use super::{Conclusion, FurtherRun, Question, Reply, Topic};
 use crate::diagnose::Diagnosis;
-use crate::evidence::{Evidence, Transport};
+use crate::evidence::{Evidence, FlowTransport};
 use crate::{format, framing};
 
 /// Sizes of a read, bytes: from 1 KiB to 1 MiB, each four times the one before.
@@ -26,7 +26,7 @@ pub(super) fn question(evidence: &Evidence, _: &Diagnosis) -> Option<Question> {
 
 /// The question as a user asks for it, without a finding that suggests it.
 pub(super) fn question_for(evidence: &Evidence) -> Option<Question> {
-    (evidence.transport == Transport::Tcp).then(|| Question {
+    (evidence.transport == FlowTransport::Tcp).then(|| Question {
         topic: Topic::Reads,
         because: "how many packets go back for reads of 1 KiB to 1 MiB?".to_owned(),
         meanings: [
@@ -41,8 +41,8 @@ pub(super) fn question_for(evidence: &Evidence) -> Option<Question> {
 }
 
 /// One size after the other.
-pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
-    Some(Trial {
+pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<FurtherRun> {
+    Some(FurtherRun {
         udp: false,
         offered_bps: None,
         pace_bps: None,
@@ -130,7 +130,7 @@ mod tests {
         unknown.tcp.return_pps = None;
         assert!(!asked(&unknown));
         let mut udp = acknowledged(500e6);
-        udp.transport = Transport::Udp;
+        udp.transport = FlowTransport::Udp;
         assert_eq!(question_for(&udp), None);
     }
 

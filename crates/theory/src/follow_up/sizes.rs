@@ -3,9 +3,9 @@
 
 use linerate_model::{Confidence, EvidenceKey, Rule};
 
-use super::{Conclusion, Question, Reply, Topic, Trial, verdict_is};
+use super::{Conclusion, FurtherRun, Question, Reply, Topic, verdict_is};
 use crate::diagnose::Diagnosis;
-use crate::evidence::{Evidence, Transport};
+use crate::evidence::{Evidence, FlowTransport};
 use crate::framing::Headers;
 use crate::rules::FindingBuilder;
 
@@ -26,7 +26,7 @@ const MAX_HALVINGS: usize = 20;
 /// Asked if nothing of full size arrived, or if segments shrank while the kernel probed.
 pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Question> {
     let probed = diagnosis.also.iter().any(|finding| finding.rule == Rule::MtuBlackHole);
-    if evidence.transport != Transport::Tcp || !(verdict_is(diagnosis, &[Rule::MtuBlackHole]) || probed) {
+    if evidence.transport != FlowTransport::Tcp || !(verdict_is(diagnosis, &[Rule::MtuBlackHole]) || probed) {
         return None;
     }
     Some(Question {
@@ -41,7 +41,7 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
 
 /// The smallest size, the largest, then the middle between those that passed and those that were lost. A failed
 /// probe is repeated.
-pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
+pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<FurtherRun> {
     let (least, most) = bounds(evidence)?;
     let known = known(replies);
     if replies.len() - known.len() > MAX_FAILURES {
@@ -56,7 +56,7 @@ pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
         }
         _ => return None,
     };
-    Some(Trial {
+    Some(FurtherRun {
         udp: true,
         offered_bps: Some(RATE),
         pace_bps: None,

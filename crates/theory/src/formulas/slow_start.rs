@@ -28,7 +28,7 @@ pub fn sent_segments(rounds: f64, initial_segments: f64, growth: f64) -> Option<
 
 /// Start of a flow, as input of [`lost_time_s`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Start {
+pub struct SlowStart {
     /// Steady rate of the flow, bit/s.
     pub rate_bps: f64,
     /// Round trip, s.
@@ -45,7 +45,7 @@ pub struct Start {
 ///
 /// Units: s. Domain: all > 0, growth > 1, rounds ≥ 0. Source: duration minus data sent over rate.
 #[must_use]
-pub fn lost_time_s(start: &Start, rounds: f64) -> Option<f64> {
+pub fn lost_time_s(start: &SlowStart, rounds: f64) -> Option<f64> {
     let sent = sent_segments(rounds, start.initial_segments, start.growth)?;
     let at_rate = sent * positive(start.mss_bytes)? * 8.0 / positive(start.rate_bps)?;
     finite(rounds * positive(start.rtt_s)? - at_rate)
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn eight_rounds_lose_137_ms() {
-        let start = Start {
+        let start = SlowStart {
             rate_bps: 941_482_444.733,
             rtt_s: 0.021,
             mss_bytes: 1448.0,
@@ -94,7 +94,7 @@ mod tests {
             growth: 2.0,
         };
         assert!((lost_time_s(&start, 8.0).unwrap() - 0.136_625).abs() < 1e-5);
-        assert_eq!(lost_time_s(&Start { growth: 1.0, ..start }, 8.0), None);
+        assert_eq!(lost_time_s(&SlowStart { growth: 1.0, ..start }, 8.0), None);
     }
 
     #[test]

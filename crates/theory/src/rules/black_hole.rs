@@ -3,7 +3,7 @@
 use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::FindingBuilder;
-use crate::evidence::{Evidence, Transport};
+use crate::evidence::{Evidence, FlowTransport};
 
 /// A connection with fewer acknowledged full-size segments than this counts as stalled.
 const MAX_ACKED_SEGMENTS: f64 = 3.0;
@@ -19,7 +19,7 @@ pub(super) fn stalled(evidence: &Evidence) -> Option<Finding> {
     let silent = acked < MAX_ACKED_SEGMENTS * segment * evidence.streams()
         && timeouts >= MIN_TIMEOUTS * evidence.streams()
         && tcp.retransmits.is_some_and(|count| count > 0.0);
-    if !silent || evidence.transport != Transport::Tcp {
+    if !silent || evidence.transport != FlowTransport::Tcp {
         return None;
     }
     let packet = evidence.packet_bytes();
@@ -47,7 +47,7 @@ pub(super) fn probed(evidence: &Evidence) -> Option<Finding> {
     let tcp = &evidence.tcp;
     let (first, smallest, probes) = (tcp.mss_first_bytes?, evidence.link.mss_bytes?, tcp.mtu_probes?);
     // ICMP messages from the path reduce the segment size too. The kernel probes only if none came.
-    if smallest >= first || probes <= 0.0 || evidence.transport != Transport::Tcp {
+    if smallest >= first || probes <= 0.0 || evidence.transport != FlowTransport::Tcp {
         return None;
     }
     let text = format!(

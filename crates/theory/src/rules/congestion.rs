@@ -6,7 +6,7 @@ use super::{
     FindingBuilder, confidence, link_full, local_drops, near, policer, rate_was_asked_for, reordering,
     shaper, windows_are_open,
 };
-use crate::evidence::{Evidence, Transport};
+use crate::evidence::{Evidence, FlowTransport};
 use crate::{ceilings, format};
 
 /// A loss model explains a rate if they differ by at most this factor.
@@ -35,7 +35,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 
 /// Whether the flow loses packets in the network and its rate fits the loss model.
 pub(super) fn loss_limits(evidence: &Evidence) -> bool {
-    evidence.transport == Transport::Tcp
+    evidence.transport == FlowTransport::Tcp
         && follows_the_law_for_its_count(evidence)
         && windows_are_open(evidence)
         && !local_drops::holds(evidence)

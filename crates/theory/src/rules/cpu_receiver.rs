@@ -4,7 +4,7 @@ use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::cpu_sender::{got_what_it_asked, is_near, is_nearly_full, load, ready, share};
 use super::{FindingBuilder, confidence, core_is_full, host_busy};
-use crate::evidence::{Evidence, Transport};
+use crate::evidence::{Evidence, FlowTransport};
 
 /// Loss from which drops in the host must be explained.
 const MIN_LOSS: f64 = 1e-4;
@@ -33,7 +33,7 @@ fn full_core(evidence: &Evidence) -> Option<Finding> {
 fn drops(evidence: &Evidence) -> Option<Finding> {
     let lossy = evidence.loss().is_some_and(|loss| loss > MIN_LOSS);
     let in_stack = evidence.receiver.softnet_dropped_per_s.is_some_and(|rate| rate > 0.0);
-    let in_socket = evidence.transport == Transport::Udp
+    let in_socket = evidence.transport == FlowTransport::Udp
         && evidence.udp.buffer_drops.zip(evidence.udp.lost).is_some_and(|(drops, lost)| drops >= 0.5 * lost);
     if !lossy || !(in_stack || in_socket) {
         return None;
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn datagrams_lost_in_the_socket_buffer_are_the_hosts() {
         let mut evidence = full_gigabit();
-        evidence.transport = Transport::Udp;
+        evidence.transport = FlowTransport::Udp;
         evidence.udp.packets = Some(1000.0);
         evidence.udp.lost = Some(100.0);
         evidence.udp.buffer_drops = Some(10.0);

@@ -6,7 +6,7 @@ use super::{
     FindingBuilder, STARVED_SHARE, confidence, core_is_full, granted, host_busy, is_crowded, is_starved,
     rate_was_asked_for,
 };
-use crate::evidence::{Evidence, Host};
+use crate::evidence::{Evidence, HostEvidence};
 use crate::format;
 
 /// From this share of a core, the rate is close to what the core can do. Used where no link rate is known.
@@ -39,39 +39,39 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 }
 
 /// Whether a thread that waits for a processor nevertheless achieved the rate that the test requested.
-pub(super) fn got_what_it_asked(evidence: &Evidence, host: &Host) -> bool {
+pub(super) fn got_what_it_asked(evidence: &Evidence, host: &HostEvidence) -> bool {
     is_starved(host) && rate_was_asked_for(evidence)
 }
 
 /// Whether the host's busiest thread nearly fills a core and no link rate is known.
-pub(super) fn is_nearly_full(evidence: &Evidence, host: &Host) -> bool {
+pub(super) fn is_nearly_full(evidence: &Evidence, host: &HostEvidence) -> bool {
     evidence.line_rate_bps().is_none() && wanted(host) >= NEARLY_FULL_CORE_SHARE * granted(host)
 }
 
 /// Whether the thread uses nearly all of the processor that it can get.
-pub(super) fn is_near(host: &Host) -> bool {
+pub(super) fn is_near(host: &HostEvidence) -> bool {
     core_is_full(host) || wanted(host) >= NEARLY_FULL_CORE_SHARE * granted(host)
 }
 
 /// The busiest thread's share of a core, 0 if unknown.
-pub(super) fn share(host: &Host) -> f64 {
+pub(super) fn share(host: &HostEvidence) -> f64 {
     host.thread_share.unwrap_or(0.0)
 }
 
 /// Share of the time in which the busiest thread was not idle: it ran or waited for a processor.
-pub(super) fn ready(host: &Host) -> f64 {
+pub(super) fn ready(host: &HostEvidence) -> f64 {
     share(host) + host.thread_wait_share.unwrap_or(0.0)
 }
 
 /// The share of a core that the busiest thread wanted: the share it had plus the time it was ready and waited.
 /// A long wait caused by other programs is left out, because it does not show what the thread wanted.
-fn wanted(host: &Host) -> f64 {
+fn wanted(host: &HostEvidence) -> f64 {
     let waits = host.thread_wait_share.filter(|waits| *waits < STARVED_SHARE || !host_busy::by_others(host));
     share(host) + waits.unwrap_or(0.0)
 }
 
 /// What fills the processor, as text.
-pub(super) fn load(host: &Host) -> String {
+pub(super) fn load(host: &HostEvidence) -> String {
     let thread = share(host);
     if let Some(waits) = host.thread_wait_share.filter(|_| is_starved(host)) {
         return format!(

@@ -3,7 +3,7 @@
 use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, confidence, link_full, local_drops, near, rate_was_asked_for};
-use crate::evidence::{Evidence, Host};
+use crate::evidence::{Evidence, HostEvidence};
 use crate::{ceilings, format};
 
 /// Smallest share of the losses that damaged frames must explain.
@@ -46,7 +46,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 }
 
 /// Whether the interface counted damaged frames or collisions that explain the loss.
-fn counted(host: &Host, lost: f64) -> bool {
+fn counted(host: &HostEvidence, lost: f64) -> bool {
     explains(host.damaged_frames, lost).or(explains(host.collisions, lost)).is_some()
 }
 
@@ -55,7 +55,7 @@ fn explains(count: Option<f64>, lost: f64) -> Option<f64> {
 }
 
 /// What the interface's counters show about the losses, as text.
-fn sign(host: &Host, lost: f64) -> Option<String> {
+fn sign(host: &HostEvidence, lost: f64) -> Option<String> {
     match (explains(host.damaged_frames, lost), explains(host.collisions, lost)) {
         (Some(frames), _) => Some(format!("{frames:.0} damaged frames were counted")),
         (None, Some(count)) => Some(format!("{count:.0} collisions were counted")),

@@ -3,7 +3,7 @@
 use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, rate_was_asked_for, windows_are_open};
-use crate::evidence::{Evidence, Transport};
+use crate::evidence::{Evidence, FlowTransport};
 use crate::format;
 
 /// Share of segments with an ECN echo from which marks limit the rate: about one back-off in 200 round trips.
@@ -21,7 +21,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let lossless = tcp.retransmits.is_some_and(|count| count <= MAX_LOST_PER_ECHO * echoed);
     let limits = share > MIN_ECHO_SHARE && lossless;
     let explained = !windows_are_open(evidence) || rate_was_asked_for(evidence);
-    if evidence.transport != Transport::Tcp || !limits || explained {
+    if evidence.transport != FlowTransport::Tcp || !limits || explained {
         return None;
     }
     let text = format!(

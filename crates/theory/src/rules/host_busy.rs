@@ -5,7 +5,7 @@ use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 use super::{
     FULL_CORE_SHARE, FindingBuilder, STARVED_SHARE, is_crowded, is_starved, link_full, rate_was_asked_for,
 };
-use crate::evidence::{Evidence, Host};
+use crate::evidence::{Evidence, HostEvidence};
 use crate::format;
 
 /// If other programs use at least this share of all cores, they are the reason why a thread waits.
@@ -22,7 +22,7 @@ pub(super) fn starved(evidence: &Evidence) -> Option<Finding> {
     if path || rate_was_asked_for(evidence) {
         return None;
     }
-    let waits = |host: &Host| by_others(host) && (is_starved(host) || is_crowded(host));
+    let waits = |host: &HostEvidence| by_others(host) && (is_starved(host) || is_crowded(host));
     finding(evidence, waits)
 }
 
@@ -32,7 +32,7 @@ pub(super) fn suspected(evidence: &Evidence) -> Option<Finding> {
     if rate_was_asked_for(evidence) {
         return None;
     }
-    let waits = |host: &Host| {
+    let waits = |host: &HostEvidence| {
         host.others_share.is_some_and(|others| others >= SUSPECT_SHARE)
             && host.thread_wait_share.is_some_and(|waits| waits >= STARVED_SHARE)
     };
@@ -41,17 +41,17 @@ pub(super) fn suspected(evidence: &Evidence) -> Option<Finding> {
 
 /// Whether other programs keep the host busy and its thread wants more of a processor than it gets. The rules
 /// for the host's own processor then also report, since the thread may be the limit on an idle machine too.
-pub(super) fn wants_more(evidence: &Evidence, host: &Host) -> bool {
+pub(super) fn wants_more(evidence: &Evidence, host: &HostEvidence) -> bool {
     (is_starved(host) || is_crowded(host)) && starved(evidence).is_some()
 }
 
 /// Whether other programs, and not the thread itself, use the host's processors.
-pub(super) fn by_others(host: &Host) -> bool {
+pub(super) fn by_others(host: &HostEvidence) -> bool {
     host.others_share.is_some_and(|others| others >= BUSY_SHARE)
         && host.thread_share.is_none_or(|share| share < FULL_CORE_SHARE)
 }
 
-fn finding(evidence: &Evidence, waits: impl Fn(&Host) -> bool) -> Option<Finding> {
+fn finding(evidence: &Evidence, waits: impl Fn(&HostEvidence) -> bool) -> Option<Finding> {
     let sides = [("sending", &evidence.sender), ("receiving", &evidence.receiver)];
     let (side, host) = sides.into_iter().find(|(_, host)| waits(host))?;
     let others = format::percent(host.others_share?);

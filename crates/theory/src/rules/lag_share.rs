@@ -4,7 +4,7 @@ use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, any_core_is_full, link_full, rate_was_asked_for, windows_are_open};
 use crate::ethernet::{self, StandardRate};
-use crate::evidence::{Evidence, Transport};
+use crate::evidence::{Evidence, FlowTransport};
 
 /// A member link that carries at least this share of its ceiling is full.
 const FULL_SHARE: f64 = 0.95;
@@ -30,7 +30,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         && !any_core_is_full(evidence)
         && !rate_was_asked_for(evidence)
         && !link_full::own_link_is_full(evidence);
-    if evidence.transport != Transport::Tcp || !steady {
+    if evidence.transport != FlowTransport::Tcp || !steady {
         return None;
     }
     let bundle = bundle(evidence)?;

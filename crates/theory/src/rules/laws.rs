@@ -10,7 +10,7 @@ use crate::ethernet::STANDARD_RATES;
 use crate::evidence::{Evidence, LinkSource};
 
 /// One change of a record: which field, the exponent of a factor of ten, and a share.
-type Change = (u8, f64, f64);
+type RecordChange = (u8, f64, f64);
 
 /// The record of a well-understood test in which up to eight fields change by orders of magnitude.
 fn record() -> impl Strategy<Value = Evidence> {
@@ -30,7 +30,7 @@ fn record() -> impl Strategy<Value = Evidence> {
     })
 }
 
-fn apply(evidence: &mut Evidence, (which, exponent, share): Change) {
+fn apply(evidence: &mut Evidence, (which, exponent, share): RecordChange) {
     let factor = 10_f64.powf(exponent);
     let goodput = evidence.outcome.goodput_bps.unwrap_or(1e6);
     let scale = |value: &mut Option<f64>, by: f64| *value = value.map(|value| value * by);

@@ -2,13 +2,13 @@
 
 use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
-use super::standard_rates::{self, Kind};
+use super::standard_rates::{self, StandardRateKind};
 use super::{
     FindingBuilder, any_core_is_full, confidence, congestion, hosts_have_room, impossible, own_queue,
     rate_was_asked_for, windows_are_open,
 };
 use crate::ethernet::StandardRate;
-use crate::evidence::{Evidence, Transport};
+use crate::evidence::{Evidence, FlowTransport};
 use crate::{ceilings, ethernet, format, framing};
 
 /// A link that carries at least this share of its ceiling is full.
@@ -134,7 +134,7 @@ fn slower_link(evidence: &Evidence) -> Option<Finding> {
 /// The standard link whose rate the flow has, and whether no other candidate fits.
 fn link_candidate(evidence: &Evidence) -> Option<(StandardRate, bool)> {
     let (found, alone) = standard_rates::best(evidence)?;
-    (found.kind == Kind::Link).then_some((found.rate, alone))
+    (found.kind == StandardRateKind::Link).then_some((found.rate, alone))
 }
 
 /// The standard link whose rate the flow has.
@@ -148,7 +148,7 @@ pub(super) fn queue_was_seen(evidence: &Evidence) -> bool {
         .rtt_rise_s()
         .zip(evidence.base_rtt_s())
         .is_some_and(|(rise, base)| rise >= (0.25 * base).max(0.001));
-    waited || (evidence.transport == Transport::Udp && evidence.loss().is_some_and(|loss| loss > 0.001))
+    waited || (evidence.transport == FlowTransport::Udp && evidence.loss().is_some_and(|loss| loss > 0.001))
 }
 
 fn numbers(draft: FindingBuilder, evidence: &Evidence, ceiling: f64, link: f64) -> FindingBuilder {

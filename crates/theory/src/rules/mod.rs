@@ -45,7 +45,7 @@ mod laws;
 use linerate_model::{Confidence, EvidenceKey, Finding, ForeignText, Rule};
 
 use crate::bdp;
-use crate::evidence::{Evidence, Host};
+use crate::evidence::{Evidence, HostEvidence};
 
 /// One row of the decision table.
 pub(crate) type RuleFn = fn(&Evidence) -> Option<Finding>;
@@ -163,12 +163,12 @@ const NEVER_IDLE_SHARE: f64 = 0.85;
 const CROWDED_THREAD_SHARE: f64 = 0.2;
 
 /// Share of a core that a hypervisor leaves to the host. Unknown steal time counts as none.
-pub(crate) fn granted(host: &Host) -> f64 {
+pub(crate) fn granted(host: &HostEvidence) -> f64 {
     1.0 - host.steal_share.unwrap_or(0.0).clamp(0.0, 0.5)
 }
 
 /// Whether a thread of the host had a whole core for most of the time, or interrupts used a whole core.
-pub(crate) fn core_is_full(host: &Host) -> bool {
+pub(crate) fn core_is_full(host: &HostEvidence) -> bool {
     let thread = host.thread_share.is_some_and(|share| share >= FULL_CORE_SHARE * granted(host))
         || host.thread_full_share.is_some_and(|share| share > 0.5);
     let waits = (is_starved(host) || is_crowded(host)) && !host_busy::by_others(host);
@@ -177,7 +177,7 @@ pub(crate) fn core_is_full(host: &Host) -> bool {
 
 /// Whether a thread was never idle although it did not have a whole core. Another program runs there, or a CPU
 /// quota limits it.
-pub(crate) fn is_starved(host: &Host) -> bool {
+pub(crate) fn is_starved(host: &HostEvidence) -> bool {
     let waits = host.thread_wait_share.filter(|wait| *wait >= STARVED_SHARE);
     host.thread_share.zip(waits).is_some_and(|(runs, waits)| runs + waits >= NEVER_IDLE_SHARE)
 }
@@ -192,7 +192,7 @@ pub(crate) fn any_core_is_full(evidence: &Evidence) -> bool {
 }
 
 /// Whether every core of the host is busy, so that its thread gets less CPU time than it needs.
-pub(crate) fn is_crowded(host: &Host) -> bool {
+pub(crate) fn is_crowded(host: &HostEvidence) -> bool {
     host.all_cores_share.is_some_and(|share| share >= FULL_CORE_SHARE)
         && host.thread_share.is_some_and(|share| share >= CROWDED_THREAD_SHARE)
 }

@@ -3,7 +3,7 @@
 use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, near};
-use crate::evidence::{Evidence, Transport};
+use crate::evidence::{Evidence, FlowTransport};
 use crate::{ceilings, format};
 
 /// Largest relative difference between the goodput and the offered rate.
@@ -31,7 +31,7 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
         return false;
     };
     // Datagrams that are lost although the rate arrives are a sign of a fault on the path.
-    if evidence.transport == Transport::Udp && evidence.loss().is_some_and(|loss| loss > MAX_LOSS) {
+    if evidence.transport == FlowTransport::Udp && evidence.loss().is_some_and(|loss| loss > MAX_LOSS) {
         return false;
     }
     let link = evidence.line_rate_bps().and_then(|rate| ceilings::link_goodput_bps(evidence, rate));
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn datagrams_that_vanish_below_the_offered_rate_are_the_paths() {
         let mut evidence = full_gigabit();
-        evidence.transport = Transport::Udp;
+        evidence.transport = FlowTransport::Udp;
         evidence.outcome.goodput_bps = Some(19.8e6);
         evidence.asked.offered_bps = Some(20e6);
         (evidence.udp.packets, evidence.udp.lost) = (Some(5000.0), Some(5.0));

@@ -3,7 +3,7 @@
 use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, congestion, link_full, local_drops, rate_was_asked_for, windows_are_open};
-use crate::evidence::{Evidence, Host, Transport};
+use crate::evidence::{Evidence, FlowTransport, HostEvidence};
 use crate::format;
 use crate::stats::{order, series};
 
@@ -97,7 +97,7 @@ fn after_a_burst(evidence: &Evidence) -> bool {
 /// Whether far more arrives than congestion control achieves with single losses. Losses at a policer come in
 /// bursts, whenever the bucket is empty. The bucket's rate is visible only over longer times.
 fn against_the_law(evidence: &Evidence) -> bool {
-    evidence.transport == Transport::Tcp
+    evidence.transport == FlowTransport::Tcp
         && !evidence.is_bbr()
         && evidence.loss().is_some_and(|loss| loss > HIGH_LOSS)
         && (beyond_any_law(evidence)
@@ -112,7 +112,7 @@ fn beyond_any_law(evidence: &Evidence) -> bool {
 
 /// Whether datagrams offered at a constant rate arrive at a lower, constant rate and do not wait.
 fn datagrams_beyond(evidence: &Evidence) -> bool {
-    evidence.transport == Transport::Udp
+    evidence.transport == FlowTransport::Udp
         && evidence.loss().is_some_and(|loss| loss > EXCESS_LOSS)
         && evidence.asked.offered_bps.is_none_or(|offered| {
             evidence.outcome.goodput_bps.is_some_and(|goodput| goodput < offered * (1.0 - 0.5 * EXCESS_LOSS))
@@ -135,7 +135,7 @@ pub(crate) fn rtt_is_flat(evidence: &Evidence) -> Option<bool> {
 
 /// Whether probes may have waited for something other than the network.
 fn is_disturbed(evidence: &Evidence) -> bool {
-    let crowded = |host: &Host| host.all_cores_share.is_some_and(|busy| busy >= CROWDED_SHARE);
+    let crowded = |host: &HostEvidence| host.all_cores_share.is_some_and(|busy| busy >= CROWDED_SHARE);
     evidence.timing.emulator_late == Some(true) || crowded(&evidence.sender) || crowded(&evidence.receiver)
 }
 
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn datagrams_of_which_a_third_vanishes_and_none_waits_are_policed() {
         let mut evidence = policed();
-        evidence.transport = Transport::Udp;
+        evidence.transport = FlowTransport::Udp;
         evidence.outcome.early_over_steady = Some(1.0);
         evidence.asked.offered_bps = Some(67e6);
         (evidence.udp.packets, evidence.udp.lost) = (Some(3e4), Some(1e4));

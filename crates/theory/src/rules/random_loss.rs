@@ -4,7 +4,7 @@ use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::congestion::{loss_limits, numbers};
 use super::{FindingBuilder, local_drops, near, policer};
-use crate::evidence::{Evidence, Transport};
+use crate::evidence::{Evidence, FlowTransport};
 use crate::format;
 
 /// Smallest share of lost datagrams that is reported.
@@ -15,7 +15,7 @@ const MAX_RANDOM_LOSS: f64 = 0.05;
 const ARRIVAL_TOLERANCE: f64 = 0.05;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
-    if evidence.transport == Transport::Udp {
+    if evidence.transport == FlowTransport::Udp {
         return datagrams(evidence);
     }
     let likely = evidence.loss().is_some_and(|loss| loss <= policer::MAX_MODEL_LOSS);
@@ -47,7 +47,7 @@ pub(super) fn datagrams_arrive(evidence: &Evidence) -> bool {
         loss <= MAX_RANDOM_LOSS
             && evidence.outcome.goodput_bps.is_some_and(|goodput| near(goodput, left, ARRIVAL_TOLERANCE))
     };
-    evidence.transport == Transport::Udp && evidence.loss().is_some_and(arrives)
+    evidence.transport == FlowTransport::Udp && evidence.loss().is_some_and(arrives)
 }
 
 /// Datagrams are lost although the offered rate arrives and none waits.
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn datagrams_that_vanish_below_a_rate_that_arrives_are_lost_at_random() {
         let mut evidence = lossy_path(1e-4);
-        evidence.transport = Transport::Udp;
+        evidence.transport = FlowTransport::Udp;
         evidence.outcome.goodput_bps = Some(19.8e6);
         evidence.asked.offered_bps = Some(20e6);
         (evidence.udp.packets, evidence.udp.lost) = (Some(5000.0), Some(50.0));

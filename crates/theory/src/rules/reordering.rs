@@ -5,7 +5,7 @@ use linerate_model::{EvidenceKey, Finding, Rule};
 use super::{
     FindingBuilder, confidence, link_full, local_drops, near, rate_was_asked_for, shaper, windows_are_open,
 };
-use crate::evidence::{Evidence, Transport};
+use crate::evidence::{Evidence, FlowTransport};
 use crate::{ceilings, format};
 
 /// Smallest share of the retransmissions that must be needless (the receiver already had the data).
@@ -72,7 +72,7 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
         .zip(model_bps(evidence))
         .is_some_and(|(goodput, model)| goodput <= MODEL_FACTOR * model);
     let held = held_share(evidence).is_some_and(|share| share >= HELD_SHARE);
-    evidence.transport == Transport::Tcp && needless && seen && !explained && (held || modelled)
+    evidence.transport == FlowTransport::Tcp && needless && seen && !explained && (held || modelled)
 }
 
 /// Whether packets came so late that they were retransmitted before. Then the kernel never detects reordering,

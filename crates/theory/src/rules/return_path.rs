@@ -3,7 +3,7 @@
 use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, any_core_is_full, link_full, rate_was_asked_for};
-use crate::evidence::{Evidence, Transport};
+use crate::evidence::{Evidence, FlowTransport};
 use crate::format;
 
 /// Smallest relevant queue on the return path, as a share of the base round trip. At least [`MIN_QUEUE_S`].
@@ -18,7 +18,7 @@ const MIN_ACK_LOSS: f64 = 0.5;
 const MAX_DATA_LOSS: f64 = 0.2;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
-    let unlimited = evidence.transport == Transport::Tcp
+    let unlimited = evidence.transport == FlowTransport::Tcp
         && !rate_was_asked_for(evidence)
         && !any_core_is_full(evidence)
         && !link_full::own_link_is_full(evidence);

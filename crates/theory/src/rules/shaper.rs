@@ -2,13 +2,13 @@
 
 use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
-use super::standard_rates::{self, Kind};
+use super::standard_rates::{self, StandardRateKind};
 use super::{
     FindingBuilder, any_core_is_full, congestion, hosts_have_room, link_full, own_queue, random_loss,
     rate_was_asked_for, windows_are_open,
 };
 use crate::ethernet::StandardRate;
-use crate::evidence::{Evidence, LinkSource, Transport};
+use crate::evidence::{Evidence, FlowTransport, LinkSource};
 use crate::format;
 
 /// Largest variation of a shaped rate.
@@ -107,7 +107,7 @@ fn of_the_path(evidence: &Evidence) -> bool {
 /// Whether datagrams are sent faster than they arrive, and those that arrive had to wait. Loss does not slow
 /// UDP down.
 fn is_overrun(evidence: &Evidence) -> bool {
-    evidence.transport == Transport::Udp
+    evidence.transport == FlowTransport::Udp
         && evidence.loss().is_some_and(|loss| loss > EXCESS_LOSS)
         && evidence.queue_stands()
 }
@@ -117,7 +117,7 @@ fn standard(evidence: &Evidence) -> Option<(StandardRate, bool)> {
     let (found, alone) = standard_rates::best(evidence)?;
     let rate = found.rate;
     let below = evidence.line_rate_bps().is_none_or(|link| rate.bps < link);
-    let possible = found.kind == Kind::Shaper && (below || stated(evidence) == Some(rate.bps));
+    let possible = found.kind == StandardRateKind::Shaper && (below || stated(evidence) == Some(rate.bps));
     possible.then_some((rate, alone))
 }
 
@@ -278,7 +278,7 @@ mod tests {
         // Offered twice what arrives for 3 s; in the last half second the sender got hardly any CPU time.
         for rate in [1e6, 48e6, 700e6, 4e9] {
             let mut evidence = shaped(rate);
-            evidence.transport = Transport::Udp;
+            evidence.transport = FlowTransport::Udp;
             evidence.tcp = crate::evidence::Tcp::default();
             evidence.asked.offered_bps = Some(2.0 * rate);
             (evidence.udp.packets, evidence.udp.lost) = (Some(26e3), Some(13e3));

@@ -26,7 +26,7 @@ const MAX_MEDIAN_ERROR: f64 = 2e-3;
 
 /// What a standard rate belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum StandardRateKind {
     /// A link or port.
     Link,
     /// A shaper, which counts less than the bytes on the wire.
@@ -35,11 +35,11 @@ pub(super) enum Kind {
 
 /// A standard rate that may limit the flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Candidate {
+pub(super) struct RateCandidate {
     /// Nominal rate.
     pub(super) rate: StandardRate,
     /// Link or shaper.
-    pub(super) kind: Kind,
+    pub(super) kind: StandardRateKind,
     /// Lowest and highest payload rate that it lets through, bit/s.
     pub(super) goodput_bps: (f64, f64),
 }
@@ -47,22 +47,22 @@ pub(super) struct Candidate {
 /// Candidates that fit the confidence interval of the rate, the one nearest to the sustained rate itself first.
 ///
 /// Empty if none fits the sustained rate itself: it is not enough that the interval touches a link's rate.
-pub(super) fn fitting(evidence: &Evidence) -> Vec<Candidate> {
+pub(super) fn fitting(evidence: &Evidence) -> Vec<RateCandidate> {
     let (Some(sustained), Some((low, high))) = (evidence.sustained_bps(), evidence.rate_range_bps()) else {
         return Vec::new();
     };
     let (least_other, most_other) = evidence.other_shares();
-    let within = |candidate: &Candidate, low: f64, high: f64| {
+    let within = |candidate: &RateCandidate, low: f64, high: f64| {
         let (least, most) = candidate.goodput_bps;
         low * (1.0 + least_other) <= most && high * (1.0 + most_other) >= least
     };
     // A median that hides frequent dips is not a rate that a link or shaper held.
     let mean = evidence.outcome.goodput_bps.unwrap_or(sustained);
-    let held = |candidate: &Candidate| mean >= MIN_MEAN_SHARE * candidate.goodput_bps.0;
+    let held = |candidate: &RateCandidate| mean >= MIN_MEAN_SHARE * candidate.goodput_bps.0;
     let all = STANDARD_RATES.into_iter().flat_map(|rate| of(evidence, rate)).flatten();
-    let mut found: Vec<Candidate> =
+    let mut found: Vec<RateCandidate> =
         all.filter(|candidate| within(candidate, low, high) && held(candidate)).collect();
-    let distance = |candidate: &Candidate| {
+    let distance = |candidate: &RateCandidate| {
         let (least, most) = candidate.goodput_bps;
         let above = sustained * (1.0 + least_other) / most - 1.0;
         let below = least / (sustained * (1.0 + most_other)) - 1.0;
@@ -76,7 +76,7 @@ pub(super) fn fitting(evidence: &Evidence) -> Vec<Candidate> {
 }
 
 /// The candidate that fits the sustained rate, and whether no other one fits the interval.
-pub(super) fn best(evidence: &Evidence) -> Option<(Candidate, bool)> {
+pub(super) fn best(evidence: &Evidence) -> Option<(RateCandidate, bool)> {
     let found = fitting(evidence);
     let best = *found.first()?;
     // With tolerances, both may fit the sustained rate: then the first in the order of [`STANDARD_RATES`] is
@@ -86,26 +86,26 @@ pub(super) fn best(evidence: &Evidence) -> Option<(Candidate, bool)> {
 }
 
 /// A link and a shaper of this rate.
-fn of(evidence: &Evidence, rate: StandardRate) -> [Option<Candidate>; 2] {
+fn of(evidence: &Evidence, rate: StandardRate) -> [Option<RateCandidate>; 2] {
     // A late emulated line catches up, and carries a little more than its rate for a while.
     let late = evidence.timing.emulator_late == Some(true);
     let over = if late { MAX_LATE_EXCESS } else { framing::CLOCK_TOLERANCE_PPM * 1e-6 };
-    let link = ceilings::link_goodput_bps(evidence, rate.bps).map(|ceiling| Candidate {
+    let link = ceilings::link_goodput_bps(evidence, rate.bps).map(|ceiling| RateCandidate {
         rate,
-        kind: Kind::Link,
+        kind: StandardRateKind::Link,
         goodput_bps: (FULL_SHARE * ceiling, ceiling * (1.0 + over)),
     });
     [link, shaper(evidence, rate)]
 }
 
 /// The range from a shaper that counts the FCS to one that counts IP packets.
-fn shaper(evidence: &Evidence, rate: StandardRate) -> Option<Candidate> {
+fn shaper(evidence: &Evidence, rate: StandardRate) -> Option<RateCandidate> {
     let packet = evidence.packet_bytes();
     let payload = framing::payload_bytes(packet, &evidence.headers())?;
     let frame = framing::frame_bytes(packet, evidence.tags())?;
     let least = framing::payload_rate_bps(rate.bps, payload, frame)? * (1.0 - MAX_SHAPER_SHORTFALL);
     let most = ceilings::link_packets_goodput_bps(evidence, rate.bps)? * (1.0 + MAX_SHAPER_EXCESS);
-    Some(Candidate { rate, kind: Kind::Shaper, goodput_bps: (least, most) })
+    Some(RateCandidate { rate, kind: StandardRateKind::Shaper, goodput_bps: (least, most) })
 }
 
 #[cfg(test)]
@@ -121,7 +121,7 @@ mod tests {
         evidence
     }
 
-    fn kinds(evidence: &Evidence) -> Vec<(Kind, f64)> {
+    fn kinds(evidence: &Evidence) -> Vec<(StandardRateKind, f64)> {
         fitting(evidence).iter().map(|found| (found.kind, found.rate.bps)).collect()
     }
 
@@ -130,21 +130,27 @@ mod tests {
         // 1448 of 1538 bytes on the wire; 1448 of 1514 in a bucket.
         for rate in [10e6, 100e6, 1e9, 10e9] {
             let link = at(rate * 1448.0 / 1538.0, 1e-4 * rate);
-            assert_eq!(kinds(&link), [(Kind::Link, rate)]);
+            assert_eq!(kinds(&link), [(StandardRateKind::Link, rate)]);
             let shaper = at(rate * 1448.0 / 1514.0, 1e-4 * rate);
-            assert_eq!(kinds(&shaper), [(Kind::Shaper, rate)]);
+            assert_eq!(kinds(&shaper), [(StandardRateKind::Shaper, rate)]);
         }
-        assert_eq!(kinds(&full_gigabit()), [(Kind::Link, 1e9)]);
+        assert_eq!(kinds(&full_gigabit()), [(StandardRateKind::Link, 1e9)]);
     }
 
     #[test]
     fn an_interval_that_covers_both_fits_both() {
         let unsure = at(933.7e6, 37e6);
-        assert_eq!(kinds(&unsure), [(Kind::Link, 1e9), (Kind::Shaper, 1e9)]);
-        assert_eq!(best(&unsure).map(|(found, alone)| (found.kind, alone)), Some((Kind::Link, false)));
+        assert_eq!(kinds(&unsure), [(StandardRateKind::Link, 1e9), (StandardRateKind::Shaper, 1e9)]);
+        assert_eq!(
+            best(&unsure).map(|(found, alone)| (found.kind, alone)),
+            Some((StandardRateKind::Link, false))
+        );
         let mut uneven = at(933.7e6, 0.0);
         uneven.outcome.intervals_bps = [880e6, 955e6, 957e6].repeat(30);
-        assert_eq!(best(&uneven).map(|(found, alone)| (found.kind, alone)), Some((Kind::Shaper, false)));
+        assert_eq!(
+            best(&uneven).map(|(found, alone)| (found.kind, alone)),
+            Some((StandardRateKind::Shaper, false))
+        );
     }
 
     #[test]
@@ -154,10 +160,10 @@ mod tests {
         evidence.asked.probe_bps = Some(73.6e3);
         evidence.tcp.segments_sent = Some(8000.0);
         evidence.tcp.retransmits = Some(40.0);
-        assert_eq!(kinds(&evidence), [(Kind::Shaper, 10e6)]);
+        assert_eq!(kinds(&evidence), [(StandardRateKind::Shaper, 10e6)]);
         evidence.outcome.goodput_bps = Some(9.3e6);
         evidence.outcome.intervals_bps = vec![9.3e6; 90];
-        assert_eq!(kinds(&evidence), [(Kind::Link, 10e6)]);
+        assert_eq!(kinds(&evidence), [(StandardRateKind::Link, 10e6)]);
     }
 
     #[test]
@@ -165,7 +171,7 @@ mod tests {
         // Three connections over 100BASE-TX (94.15 Mb/s): an interval has 811 or 814 segments.
         let mut evidence = at(94.08e6, 2e4);
         evidence.outcome.intervals_bps = [94.29e6, 93.94e6, 94.29e6].repeat(10);
-        assert_eq!(kinds(&evidence), [(Kind::Link, 100e6)]);
+        assert_eq!(kinds(&evidence), [(StandardRateKind::Link, 100e6)]);
         evidence.outcome.intervals_bps = [94.49e6, 93.94e6, 94.49e6].repeat(10);
         assert_eq!(kinds(&evidence), [], "most intervals are clearly above it");
     }
@@ -176,10 +182,10 @@ mod tests {
             let mut evidence = at(1.002 * rate * 1448.0 / 1538.0, 1e-4 * rate);
             assert_eq!(kinds(&evidence), []);
             evidence.timing.emulator_late = Some(true);
-            assert_eq!(kinds(&evidence), [(Kind::Link, rate)]);
+            assert_eq!(kinds(&evidence), [(StandardRateKind::Link, rate)]);
             let mut shaper = at(rate * 1448.0 / 1514.0, 1e-4 * rate);
             shaper.timing.emulator_late = Some(true);
-            assert_eq!(kinds(&shaper), [(Kind::Shaper, rate)]);
+            assert_eq!(kinds(&shaper), [(StandardRateKind::Shaper, rate)]);
         }
     }
 

@@ -39,7 +39,7 @@ pub(super) fn inexact(evidence: &Evidence) -> Option<Finding> {
 fn finding<const N: usize>(
     evidence: &Evidence,
     measured: f64,
-    reasons: [Reason; N],
+    reasons: [SteadyTimeNeeded; N],
     sure: Confidence,
 ) -> Option<Finding> {
     // The reason that requires the longest test.
@@ -56,13 +56,13 @@ fn finding<const N: usize>(
 }
 
 /// Steady time needed, s, and why. `None` if the test is long enough.
-type Reason = Option<(f64, String)>;
+type SteadyTimeNeeded = Option<(f64, String)>;
 
-fn too_few_samples(measured: f64) -> Reason {
+fn too_few_samples(measured: f64) -> SteadyTimeNeeded {
     (measured < MIN_MEASURED_S).then(|| (1.0, "fewer than five samples".to_owned()))
 }
 
-fn too_few_round_trips(evidence: &Evidence, measured: f64) -> Reason {
+fn too_few_round_trips(evidence: &Evidence, measured: f64) -> SteadyTimeNeeded {
     let rtt = evidence.rtt.mean_s.or_else(|| evidence.base_rtt_s())?;
     let needed = MIN_ROUND_TRIPS * rtt;
     (measured < needed).then(|| (needed, format!("fewer than ten round trips of {}", format::time(rtt))))
@@ -76,7 +76,7 @@ fn holds_a_rate(evidence: &Evidence) -> bool {
         && evidence.is_steady(MAX_VARIATION) == Some(true)
 }
 
-fn mostly_ramp(evidence: &Evidence, measured: f64) -> Reason {
+fn mostly_ramp(evidence: &Evidence, measured: f64) -> SteadyTimeNeeded {
     // If the processors limit the rate, a slow beginning comes from another program and not from slow start.
     let ramp = evidence.outcome.ramp_s.filter(|_| !any_core_is_full(evidence) && !holds_a_rate(evidence))?;
     (measured < ramp).then(|| (2.0 * ramp, format!("the ramp-up took {}", format::time(ramp))))
@@ -84,7 +84,7 @@ fn mostly_ramp(evidence: &Evidence, measured: f64) -> Reason {
 
 /// Epochs matter only for a flow with losses whose rate varies. A full link is steady after any number of
 /// epochs.
-fn too_few_epochs(evidence: &Evidence, measured: f64) -> Reason {
+fn too_few_epochs(evidence: &Evidence, measured: f64) -> SteadyTimeNeeded {
     let lossless = evidence.loss()? <= 0.0;
     // Variation between the reads of a slow flow is allowed between intervals, but not between sixths of the
     // test.
@@ -106,7 +106,7 @@ fn too_few_epochs(evidence: &Evidence, measured: f64) -> Reason {
         .then(|| (needed, format!("fewer than five congestion epochs of {}", format::time(epoch))))
 }
 
-fn sender_error(evidence: &Evidence, measured: f64) -> Reason {
+fn sender_error(evidence: &Evidence, measured: f64) -> SteadyTimeNeeded {
     if evidence.outcome.counted_by != Some(CountedBy::Sender) {
         return None;
     }

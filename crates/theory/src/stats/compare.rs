@@ -35,7 +35,7 @@ pub enum Pairing {
 
 /// The repeats of one configuration.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Group {
+pub struct RepeatSummary {
     /// Number of repeats.
     pub repeats: usize,
     /// Their median.
@@ -48,7 +48,7 @@ pub struct Group {
     pub largest: f64,
 }
 
-impl Group {
+impl RepeatSummary {
     fn of(samples: &[f64]) -> Option<Self> {
         Some(Self {
             repeats: samples.len(),
@@ -64,9 +64,9 @@ impl Group {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     /// The reference.
-    pub base: Group,
+    pub base: RepeatSummary,
     /// The configuration that is compared with it.
-    pub other: Group,
+    pub other: RepeatSummary,
     /// Difference of `other` from `base`: the Hodges-Lehmann estimate.
     pub shift: f64,
     /// Its interval; absent with too few repeats.
@@ -86,12 +86,12 @@ pub struct Comparison {
     /// detect it.
     pub dependence: Option<Dependence>,
     /// The result. [`decide`] sets it from all comparisons together.
-    pub outcome: Outcome,
+    pub outcome: ComparisonOutcome,
 }
 
 /// Result of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ComparisonOutcome {
     /// `other` is higher than `base`.
     Higher,
     /// `other` is lower than `base`.
@@ -106,7 +106,7 @@ pub enum Outcome {
     TooFew,
 }
 
-impl Outcome {
+impl ComparisonOutcome {
     /// Whether the result is better or worse; `None` if no difference is shown or neither direction is better.
     #[must_use]
     pub fn is_better(self, better: Better) -> Option<bool> {
@@ -143,7 +143,7 @@ impl Comparison {
 #[must_use]
 pub fn compare(base: &[f64], other: &[f64], pairing: Pairing, resolution: f64) -> Option<Comparison> {
     let resolution = not_negative(resolution)?;
-    let (base_group, other_group) = (Group::of(base)?, Group::of(other)?);
+    let (base_group, other_group) = (RepeatSummary::of(base)?, RepeatSummary::of(other)?);
     let differences: Vec<f64> = base.iter().zip(other).map(|(base, other)| other - base).collect();
     let mut spread = spread_of_equals(base, other)?;
     if pairing == Pairing::InTurn {
@@ -186,7 +186,7 @@ pub fn compare(base: &[f64], other: &[f64], pairing: Pairing, resolution: f64) -
         noise_floor,
         resolution,
         dependence,
-        outcome: Outcome::NotShown,
+        outcome: ComparisonOutcome::NotShown,
     };
     decide(std::slice::from_mut(&mut comparison));
     Some(comparison)
@@ -200,16 +200,16 @@ pub fn decide(comparisons: &mut [Comparison]) {
     let clear = rank::benjamini_hochberg(&p, SIGNIFICANCE);
     for (comparison, clear) in comparisons.iter_mut().zip(clear) {
         comparison.outcome = if comparison.least_p >= SIGNIFICANCE {
-            Outcome::TooFew
+            ComparisonOutcome::TooFew
         } else if !clear {
             let hidden = comparison.dependence.is_some_and(|found| found.p_if_independent < SIGNIFICANCE);
-            if hidden { Outcome::Dependent } else { Outcome::NotShown }
+            if hidden { ComparisonOutcome::Dependent } else { ComparisonOutcome::NotShown }
         } else if comparison.shift.abs() <= comparison.resolution {
-            Outcome::BelowNoise
+            ComparisonOutcome::BelowNoise
         } else if comparison.shift > 0.0 {
-            Outcome::Higher
+            ComparisonOutcome::Higher
         } else {
-            Outcome::Lower
+            ComparisonOutcome::Lower
         };
     }
 }
@@ -247,7 +247,7 @@ mod tests {
         (0..count).map(|_| draw()).collect()
     }
 
-    fn outcomes(change: f64, pairing: Pairing) -> Vec<Outcome> {
+    fn outcomes(change: f64, pairing: Pairing) -> Vec<ComparisonOutcome> {
         let mut random = StdRng::seed_from_u64(2544);
         let mut once = || {
             let base = runs(&mut random, 15, 941e6, 0.003);
@@ -260,8 +260,8 @@ mod tests {
     #[test]
     fn one_per_cent_is_found_in_fifteen_repeats() {
         for pairing in [Pairing::None, Pairing::InTurn] {
-            assert_eq!(outcomes(0.01, pairing), [Outcome::Higher; 20]);
-            assert_eq!(outcomes(-0.01, pairing), [Outcome::Lower; 20]);
+            assert_eq!(outcomes(0.01, pairing), [ComparisonOutcome::Higher; 20]);
+            assert_eq!(outcomes(-0.01, pairing), [ComparisonOutcome::Lower; 20]);
         }
     }
 
@@ -273,33 +273,36 @@ mod tests {
         let base: Vec<f64> = (0..15).map(drift).collect();
         let other: Vec<f64> =
             (0..15).map(|number| drift(number) + 6e6 + f64::from(number % 3) * 1e5).collect();
-        assert_eq!(compare(&base, &other, Pairing::None, 0.0).unwrap().outcome, Outcome::NotShown);
+        assert_eq!(compare(&base, &other, Pairing::None, 0.0).unwrap().outcome, ComparisonOutcome::NotShown);
         let pairs = compare(&base, &other, Pairing::InTurn, 0.0).unwrap();
         assert!((pairs.shift - 6.1e6).abs() < 1e5, "{pairs:?}");
-        assert_eq!((pairs.outcome, pairs.pairs), (Outcome::Higher, Some(15)));
+        assert_eq!((pairs.outcome, pairs.pairs), (ComparisonOutcome::Higher, Some(15)));
     }
 
     #[test]
     fn few_repeats_are_said_to_be_few() {
         let three = compare(&[1.0, 2.0, 3.0], &[11.0, 12.0, 13.0], Pairing::None, 0.0).unwrap();
-        assert_eq!((three.outcome, three.interval), (Outcome::TooFew, None));
+        assert_eq!((three.outcome, three.interval), (ComparisonOutcome::TooFew, None));
         let four = compare(&[1.0, 2.0, 3.0, 4.0], &[11.0, 12.0, 13.0, 14.0], Pairing::None, 0.0).unwrap();
-        assert_eq!(four.outcome, Outcome::Higher);
+        assert_eq!(four.outcome, ComparisonOutcome::Higher);
         assert!((four.least_p - 2.0 / 70.0).abs() < 1e-12);
         let pairs = |count: usize| {
             let base: Vec<f64> = (0..count).map(|number| number as f64).collect();
             let other: Vec<f64> = base.iter().map(|value| value + 100.0).collect();
             compare(&base, &other, Pairing::InTurn, 0.0).unwrap().outcome
         };
-        assert_eq!((pairs(5), pairs(6)), (Outcome::TooFew, Outcome::Higher));
+        assert_eq!((pairs(5), pairs(6)), (ComparisonOutcome::TooFew, ComparisonOutcome::Higher));
     }
 
     #[test]
     fn a_difference_below_the_resolution_is_none() {
         let base = [100.0, 100.1, 99.9, 100.0, 100.1, 99.9];
         let other = base.map(|value| value + 1.0);
-        assert_eq!(compare(&base, &other, Pairing::None, 0.0).unwrap().outcome, Outcome::Higher);
-        assert_eq!(compare(&base, &other, Pairing::None, 2.0).unwrap().outcome, Outcome::BelowNoise);
+        assert_eq!(compare(&base, &other, Pairing::None, 0.0).unwrap().outcome, ComparisonOutcome::Higher);
+        assert_eq!(
+            compare(&base, &other, Pairing::None, 2.0).unwrap().outcome,
+            ComparisonOutcome::BelowNoise
+        );
         assert!(
             (compare(&base, &other, Pairing::None, 0.0).unwrap().relative().unwrap() - 0.01).abs() < 1e-9
         );
@@ -312,17 +315,17 @@ mod tests {
         let dull = compare(&base, &base, Pairing::None, 0.0).unwrap();
         let mut all = vec![dull; 9];
         all.push(clear.clone());
-        assert_eq!(clear.outcome, Outcome::Higher);
+        assert_eq!(clear.outcome, ComparisonOutcome::Higher);
         decide(&mut all);
-        assert_eq!(all[9].outcome, Outcome::NotShown, "one of ten with p = 0.029");
+        assert_eq!(all[9].outcome, ComparisonOutcome::NotShown, "one of ten with p = 0.029");
     }
 
     #[test]
     fn better_depends_on_the_quantity() {
-        assert_eq!(Outcome::Higher.is_better(Better::Lower), Some(false));
-        assert_eq!(Outcome::Lower.is_better(Better::Lower), Some(true));
-        assert_eq!(Outcome::NotShown.is_better(Better::Higher), None);
-        assert_eq!(Outcome::Higher.is_better(Better::Neither), None);
+        assert_eq!(ComparisonOutcome::Higher.is_better(Better::Lower), Some(false));
+        assert_eq!(ComparisonOutcome::Lower.is_better(Better::Lower), Some(true));
+        assert_eq!(ComparisonOutcome::NotShown.is_better(Better::Higher), None);
+        assert_eq!(ComparisonOutcome::Higher.is_better(Better::Neither), None);
     }
 
     #[test]
@@ -330,6 +333,6 @@ mod tests {
         assert_eq!(compare(&[], &[1.0], Pairing::None, 0.0), None);
         assert_eq!(compare(&[1.0], &[f64::INFINITY], Pairing::None, 0.0), None);
         let zero = compare(&[0.0, 0.0], &[0.0, 0.0], Pairing::None, 0.0).unwrap();
-        assert_eq!((zero.relative(), zero.outcome), (None, Outcome::TooFew));
+        assert_eq!((zero.relative(), zero.outcome), (None, ComparisonOutcome::TooFew));
     }
 }

@@ -84,14 +84,15 @@ pub fn budget(observed: &Observed) -> Option<Uncertainty> {
         Some(clock(observed, rate, elapsed)),
         unaccounted(observed, elapsed),
     ];
-    let mut parts: Vec<Part> = parts.into_iter().flatten().filter(|part| part.standard_bps > 0.0).collect();
+    let mut parts: Vec<PendingContribution> =
+        parts.into_iter().flatten().filter(|part| part.standard_bps > 0.0).collect();
     parts.sort_by(|a, b| b.standard_bps.total_cmp(&a.standard_bps));
     let squares: f64 = parts.iter().map(|part| part.standard_bps.powi(2)).sum();
     let combined = positive(squares.sqrt())?;
     // Welch and Satterthwaite: only the spread has few degrees of freedom; bounds have infinitely many.
     let freedom = varied.freedom * (combined / varied.standard_error).powi(4);
     let factor = series::student_quantile(freedom.clamp(1.0, 1e6), COVERAGE)?;
-    let contributions = parts.into_iter().filter_map(Part::contribution).collect::<Vec<_>>();
+    let contributions = parts.into_iter().filter_map(PendingContribution::contribution).collect::<Vec<_>>();
     Some(Uncertainty {
         expanded_bps: Bitrate::from_bps(factor * combined)?,
         overhead_bps: observed.overhead_bps.and_then(positive).and_then(Bitrate::from_bps),
@@ -103,21 +104,21 @@ pub fn budget(observed: &Observed) -> Option<Uncertainty> {
 }
 
 /// A contribution under construction.
-struct Part {
+struct PendingContribution {
     source: Source,
     standard_bps: f64,
     because: String,
 }
 
-impl Part {
+impl PendingContribution {
     fn contribution(self) -> Option<Contribution> {
         let standard_bps = Bitrate::from_bps(self.standard_bps)?;
         Some(Contribution { source: self.source, standard_bps, because: self.because.into() })
     }
 }
 
-fn part(source: Source, standard_bps: f64, because: String) -> Part {
-    Part { source, standard_bps, because }
+fn part(source: Source, standard_bps: f64, because: String) -> PendingContribution {
+    PendingContribution { source, standard_bps, because }
 }
 
 /// Standard deviation of a value that is uniformly distributed within ± a (JCGM 100, 4.3.7).
@@ -131,7 +132,7 @@ fn difference(width: f64) -> f64 {
 }
 
 /// The standard error of the mean of the steady intervals.
-struct Spread {
+struct MeanError {
     standard_error: f64,
     /// The standard error before the effect of whole reads and late reads is removed.
     seen_error: f64,
@@ -146,7 +147,7 @@ struct Spread {
     late_bits: f64,
 }
 
-impl Spread {
+impl MeanError {
     fn because(&self, by_sender: bool) -> String {
         let how = match self.batches {
             Some(batches) => format!("in {batches} batches"),
@@ -163,20 +164,20 @@ impl Spread {
 }
 
 /// Uses batch means. If batches still correlate, uses the effective number of independent intervals.
-fn variation(observed: &Observed, elapsed: f64) -> Option<Spread> {
+fn variation(observed: &Observed, elapsed: f64) -> Option<MeanError> {
     let steady = &observed.steady_bps;
     let intervals = steady.len();
     let equal = vec![elapsed / intervals.max(1) as f64; intervals];
     let lengths = if observed.steady_s.len() == intervals { &observed.steady_s } else { &equal };
     let late_bits = late_bits(steady, lengths);
     let moved = moved_bits(observed, late_bits).max(late_bits * 2_f64.sqrt());
-    let received = batches(steady, lengths, moved).map(|found| Spread { late_bits, ..found });
+    let received = batches(steady, lengths, moved).map(|found| MeanError { late_bits, ..found });
     let delivered = delivered(observed, elapsed, received.as_ref());
     // Variation of the path's rate shows at both ends. What only one end shows is its own effect: a gap that is
     // filled, or a thread that reads the counters late.
     let both = [received, delivered].into_iter().flatten();
     if let Some(found) = both.min_by(|a, b| a.seen_error.total_cmp(&b.seen_error)) {
-        return Some(Spread { mean: weighted_mean(steady, lengths).unwrap_or(found.mean), ..found });
+        return Some(MeanError { mean: weighted_mean(steady, lengths).unwrap_or(found.mean), ..found });
     }
     let correlation = series::autocorrelation(steady, 1)?.max(0.0);
     let worth = series::effective_samples(intervals as f64, correlation)?;
@@ -187,7 +188,7 @@ fn variation(observed: &Observed, elapsed: f64) -> Option<Spread> {
     let mean = weighted_mean(steady, lengths)?;
     let freedom = worth - 1.0;
     let seen_error = standard_error;
-    Some(Spread {
+    Some(MeanError {
         standard_error,
         seen_error,
         freedom,
@@ -206,12 +207,12 @@ fn weighted_mean(rates: &[f64], lengths: &[f64]) -> Option<f64> {
 }
 
 /// Batch means of intervals, each of which may contain up to `moved_bits` too much or too little at its ends.
-fn batches(rates: &[f64], lengths: &[f64], moved_bits: f64) -> Option<Spread> {
+fn batches(rates: &[f64], lengths: &[f64], moved_bits: f64) -> Option<MeanError> {
     let found = series::weighted_batch_means(rates, lengths, COVERAGE)?;
     let batches = found.batches as f64;
     let batch_s = lengths.iter().sum::<f64>() / batches;
     let seen_error = found.standard_error()?;
-    Some(Spread {
+    Some(MeanError {
         standard_error: without_grain(seen_error, moved_bits / batch_s, batches),
         seen_error,
         freedom: batches - 1.0,
@@ -225,7 +226,7 @@ fn batches(rates: &[f64], lengths: &[f64], moved_bits: f64) -> Option<Spread> {
 
 /// The spread of the rates that the sender saw delivered, scaled to the receiver's mean: they count whole
 /// segments, not payload.
-fn delivered(observed: &Observed, elapsed: f64, received: Option<&Spread>) -> Option<Spread> {
+fn delivered(observed: &Observed, elapsed: f64, received: Option<&MeanError>) -> Option<MeanError> {
     let rates = &observed.delivered_bps;
     let lengths = vec![elapsed / rates.len().max(1) as f64; rates.len()];
     let late_bits = late_bits(rates, &lengths);
@@ -237,7 +238,7 @@ fn delivered(observed: &Observed, elapsed: f64, received: Option<&Spread>) -> Op
     let mean = received.map(|own| own.mean).or_else(|| series::mean(&observed.steady_bps))?;
     let scale = positive(mean)? / positive(found.mean)?;
     let (standard_error, seen_error) = (found.standard_error * scale, found.seen_error * scale);
-    Some(Spread { standard_error, seen_error, mean, late_bits, delivered: true, ..found })
+    Some(MeanError { standard_error, seen_error, mean, late_bits, delivered: true, ..found })
 }
 
 /// Bits that an interval may have too much or too little at its two ends together, as a standard deviation:
@@ -280,7 +281,7 @@ fn grain_bytes(observed: &Observed) -> f64 {
 }
 
 /// A start that was slower or faster than the rest shifts the mean by up to this difference.
-fn ramp_up(observed: &Observed, varied: &Spread, rate: f64) -> Option<Part> {
+fn ramp_up(observed: &Observed, varied: &MeanError, rate: f64) -> Option<PendingContribution> {
     let steady = Some(varied.mean).filter(|_| observed.ramped)?;
     let because = format!("the rate is {} without the start", format::rate(steady));
     Some(part(Source::RampUp, rectangular((steady - rate).abs()), because))
@@ -289,7 +290,7 @@ fn ramp_up(observed: &Observed, varied: &Spread, rate: f64) -> Option<Part> {
 /// At both ends of the measured time, a stream may hold up to one read or burst that had arrived; the
 /// difference of the two counts. If reads were late, the late bits count. The result is never less than the
 /// difference between the intervals and the rate.
-fn edges(observed: &Observed, varied: &Spread, rate: f64, elapsed: f64) -> Option<Part> {
+fn edges(observed: &Observed, varied: &MeanError, rate: f64, elapsed: f64) -> Option<PendingContribution> {
     let outside = if observed.ramped { 0.0 } else { rectangular((varied.mean - rate).abs()) };
     let grain = difference(grain_bytes(observed)) * 8.0;
     let moved = held_back_bits(observed, elapsed)
@@ -332,19 +333,19 @@ fn held_back_bits(observed: &Observed, elapsed: f64) -> Option<f64> {
     finite(rectangular(held).hypot(spread::robust_sigma(&behind)? * 2_f64.sqrt()))
 }
 
-fn wake_up(observed: &Observed, rate: f64, elapsed: f64) -> Option<Part> {
+fn wake_up(observed: &Observed, rate: f64, elapsed: f64) -> Option<PendingContribution> {
     let late = not_negative(observed.wake_up_s?)?;
     let because = format!("threads wake up to {} late", format::time(late));
     Some(part(Source::WakeUp, difference(late) / elapsed * rate, because))
 }
 
-fn clock(observed: &Observed, rate: f64, elapsed: f64) -> Part {
+fn clock(observed: &Observed, rate: f64, elapsed: f64) -> PendingContribution {
     let step = observed.clock_step_s.and_then(not_negative).unwrap_or(0.0);
     let relative = rectangular(CLOCK_RATE_ERROR).hypot(difference(step) / elapsed);
     part(Source::Clock, relative * rate, format!("a clock may be wrong by {:.0} ppm", CLOCK_RATE_ERROR * 1e6))
 }
 
-fn unaccounted(observed: &Observed, elapsed: f64) -> Option<Part> {
+fn unaccounted(observed: &Observed, elapsed: f64) -> Option<PendingContribution> {
     let bytes = positive(observed.unaccounted_bytes?)?;
     let because = format!("{} are missing from the counts", format::size(bytes));
     Some(part(Source::Unaccounted, rectangular(bytes) * 8.0 / elapsed, because))

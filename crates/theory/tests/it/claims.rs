@@ -13,12 +13,12 @@ mod arithmetic;
 
 /// A published claim.
 #[derive(Deserialize)]
-struct Row {
+struct PublishedClaim {
     /// Where it was published.
     source: String,
     claim: String,
-    context: Path,
-    lines: Vec<Line>,
+    context: ClaimPath,
+    lines: Vec<ClaimLine>,
     /// The verdict for figures of the last line.
     verdict: BTreeMap<String, String>,
     /// Its rate divided by the ceiling.
@@ -33,7 +33,7 @@ struct Row {
 
 #[derive(Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
-struct Path {
+struct ClaimPath {
     link_bps: Option<f64>,
     mtu_bytes: Option<f64>,
     rtt_s: Option<f64>,
@@ -47,7 +47,7 @@ struct Path {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct ClaimLine {
     scope: Option<String>,
     side: Option<String>,
     stream: Option<u32>,
@@ -80,7 +80,7 @@ fn quantity(name: &str) -> Quantity {
     QUANTITIES.into_iter().find(|one| name_and_unit(*one).0 == name).unwrap_or_else(|| panic!("{name}"))
 }
 
-fn claim(line: &Line) -> Claim {
+fn claim(line: &ClaimLine) -> Claim {
     let span = |seconds: f64| Span::from_secs_f64(seconds).unwrap();
     let figure = |(name, [value, step]): (&String, &[f64; 2])| Figure {
         quantity: quantity(name),
@@ -99,7 +99,7 @@ fn claim(line: &Line) -> Claim {
     }
 }
 
-fn context(path: &Path) -> Context {
+fn context(path: &ClaimPath) -> Context {
     Context {
         link_bps: path.link_bps,
         mtu_bytes: path.mtu_bytes,
@@ -137,7 +137,7 @@ fn close(found: Option<f64>, sum: &str, at: &str) {
 
 #[test]
 fn what_cannot_be_is_not_possible_in_a_file_either() {
-    let rows: Vec<Row> =
+    let rows: Vec<PublishedClaim> =
         serde_json::from_str(include_str!("../../../../fixtures/published-claims.json")).unwrap();
     let (mut caught, mut doubted) = (0, 0);
     for row in &rows {
@@ -157,7 +157,7 @@ fn what_cannot_be_is_not_possible_in_a_file_either() {
 
 #[test]
 fn published_claims_get_the_verdict_that_the_arithmetic_gives() {
-    let rows: Vec<Row> =
+    let rows: Vec<PublishedClaim> =
         serde_json::from_str(include_str!("../../../../fixtures/published-claims.json")).unwrap();
     assert!(rows.len() > 80);
     let mut wrong = Vec::new();

@@ -1,6 +1,6 @@
 //! Comparisons of simulated repeats: real differences are found, and equal configurations raise no alarm, also
 //! with correlated repeats.
-use linerate_theory::compare::{Comparison, Outcome, Pairing, compare};
+use linerate_theory::compare::{Comparison, ComparisonOutcome, Pairing, compare};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -63,7 +63,7 @@ fn margin() -> f64 {
 const PAIRINGS: [Pairing; 2] = [Pairing::None, Pairing::InTurn];
 
 fn shows(found: &Comparison) -> bool {
-    matches!(found.outcome, Outcome::Higher | Outcome::Lower)
+    matches!(found.outcome, ComparisonOutcome::Higher | ComparisonOutcome::Lower)
 }
 
 fn depends(found: &Comparison) -> bool {
@@ -73,9 +73,9 @@ fn depends(found: &Comparison) -> bool {
 #[test]
 fn one_per_cent_is_found_in_fifteen_repeats_of_half_a_per_cent_of_noise() {
     for pairing in PAIRINGS {
-        let [power] = shares(0.01, 0.0, pairing, [|found| found.outcome == Outcome::Higher]);
+        let [power] = shares(0.01, 0.0, pairing, [|found| found.outcome == ComparisonOutcome::Higher]);
         assert!(power >= 0.8, "{pairing:?}: {power}");
-        let [power] = shares(-0.01, 0.0, pairing, [|found| found.outcome == Outcome::Lower]);
+        let [power] = shares(-0.01, 0.0, pairing, [|found| found.outcome == ComparisonOutcome::Lower]);
         assert!(power >= 0.8, "{pairing:?}: {power}");
     }
 }
@@ -90,7 +90,7 @@ fn a_difference_smaller_than_single_runs_differ_by_is_found_with_more_repeats() 
     };
     let many = found(60);
     assert!(many.shift < many.noise_floor, "{many:?}");
-    assert_eq!(many.outcome, Outcome::Higher, "{many:?}");
+    assert_eq!(many.outcome, ComparisonOutcome::Higher, "{many:?}");
     assert!(many.interval.unwrap().low > 0.0);
 }
 
@@ -122,11 +122,11 @@ fn a_large_difference_is_seen_through_a_drift_and_its_interval_is_wider() {
     let other: Vec<f64> = base.iter().map(|value| value + 400e6).collect();
     let found = compare(&base, &other, Pairing::None, 0.0).unwrap();
     let dependence = found.dependence.unwrap();
-    assert_eq!(found.outcome, Outcome::Higher);
+    assert_eq!(found.outcome, ComparisonOutcome::Higher);
     assert!(dependence.counts_as < 10.0 && dependence.p_if_independent < found.p, "{found:?}");
     let near: Vec<f64> = base.iter().map(|value| value + 8e6).collect();
     let found = compare(&base, &near, Pairing::None, 0.0).unwrap();
-    assert_eq!(found.outcome, Outcome::Dependent, "{found:?}");
+    assert_eq!(found.outcome, ComparisonOutcome::Dependent, "{found:?}");
     assert!(found.interval.unwrap().low < 0.0 && found.p > 0.05);
 }
 

@@ -10,7 +10,7 @@ use rand::{Rng, SeedableRng};
 
 mod runs;
 
-use runs::Run;
+use runs::SimulatedRun;
 
 const RUNS: u64 = 1000;
 /// Two clocks of 100 ppm each.
@@ -21,7 +21,7 @@ fn one_line(claim: Claim) -> ForeignTest {
 }
 
 /// The receiver's total alone, with its bytes and therefore its rate multiplied by `factor`.
-fn total(run: &Run, factor: f64, side: Option<Side>) -> ForeignTest {
+fn total(run: &SimulatedRun, factor: f64, side: Option<Side>) -> ForeignTest {
     let bytes = run.rate_bps * run.seconds / 8.0 * factor;
     one_line(Claim { side, ..run.line(bytes, 0.0, run.seconds, Scope::Total) })
 }
@@ -40,7 +40,7 @@ fn rounding(test: &ForeignTest) -> f64 {
 fn no_honest_run_is_called_impossible() {
     let mut figures = 0;
     for seed in 0..RUNS {
-        let run = Run::of(seed);
+        let run = SimulatedRun::of(seed);
         let test = run.printed();
         let in_file = Context { from_file: true, ..run.stated() };
         for context in [&run.context, &run.stated(), &in_file] {
@@ -57,10 +57,12 @@ fn no_honest_run_is_called_impossible() {
 #[test]
 fn no_honest_file_of_a_shaped_link_is_called_impossible() {
     for seed in 0..RUNS {
-        let run = Run::of(seed);
+        let run = SimulatedRun::of(seed);
         // Linux counts 24 bytes less per frame than the wire carries.
-        let shaped =
-            Run { rate_bps: run.rate_bps * (run.mtu_bytes + 38.0) / (run.mtu_bytes + 14.0), ..run.clone() };
+        let shaped = SimulatedRun {
+            rate_bps: run.rate_bps * (run.mtu_bytes + 38.0) / (run.mtu_bytes + 14.0),
+            ..run.clone()
+        };
         // A stated window is a limit with a shaper, too.
         let context = Context { from_file: true, window_bytes: None, ..run.stated() };
         let test = shaped.printed();
@@ -74,7 +76,7 @@ fn no_honest_file_of_a_shaped_link_is_called_impossible() {
 #[test]
 fn an_honest_receiver_is_not_even_doubted() {
     for seed in 0..RUNS {
-        let run = Run::of(seed);
+        let run = SimulatedRun::of(seed);
         let test = total(&run, 1.0, Some(Side::Receiver));
         let judged = judge(&test, &run.stated());
         let rate = judged[0].of(Quantity::Bitrate).unwrap();
@@ -87,10 +89,10 @@ fn an_honest_receiver_is_not_even_doubted() {
 }
 
 /// Falsifies every run and checks that each detectable one is found. Returns their number.
-fn falsified(factor: impl Fn(&Run) -> f64, side: Option<Side>) -> usize {
+fn falsified(factor: impl Fn(&SimulatedRun) -> f64, side: Option<Side>) -> usize {
     let mut found = 0;
     for seed in 0..RUNS {
-        let run = Run::of(seed);
+        let run = SimulatedRun::of(seed);
         let factor = factor(&run);
         let test = total(&run, factor, side);
         let claimed = run.rate_bps * factor;
@@ -118,7 +120,7 @@ fn bits_for_bytes_are_found_where_they_exceed_what_can_be() {
 
 #[test]
 fn a_senders_clock_is_found_where_it_exceeds_what_can_be() {
-    let timing = |run: &Run| 1.0 + run.buffered_bytes * 8.0 / (run.rate_bps * run.seconds);
+    let timing = |run: &SimulatedRun| 1.0 + run.buffered_bytes * 8.0 / (run.rate_bps * run.seconds);
     assert!(falsified(timing, None) > 100);
 }
 
@@ -126,7 +128,7 @@ fn a_senders_clock_is_found_where_it_exceeds_what_can_be() {
 fn a_receiver_may_not_exceed_the_path_by_more_than_a_read() {
     let mut found = 0;
     for seed in 0..RUNS {
-        let run = Run::of(seed);
+        let run = SimulatedRun::of(seed);
         let test = total(&run, 1.03, Some(Side::Receiver));
         let least = run.rate_bps * 1.03 * (1.0 - rounding(&test));
         let excess = (least / (run.ceiling_bps * (1.0 + CLOCKS)) - 1.0) * run.ceiling_bps * run.seconds / 8.0;
@@ -141,7 +143,7 @@ fn a_receiver_may_not_exceed_the_path_by_more_than_a_read() {
 #[test]
 fn bytes_that_belong_to_another_rate_are_found_whatever_the_path() {
     for seed in 0..RUNS {
-        let run = Run::of(seed);
+        let run = SimulatedRun::of(seed);
         for factor in [0.9, 1.1, 1.048_576_f64.powi(3), 8.0, 0.125] {
             let mut test = total(&run, 1.0, Some(Side::Receiver));
             let digits =
@@ -207,7 +209,7 @@ fn figures_of_any_kind_are_judged_and_those_that_are_no_numbers_refused() {
         let mut random = StdRng::seed_from_u64(seed);
         let claims = (0..6).map(|_| any_claim(&mut random)).collect();
         let test = ForeignTest { claims, ..ForeignTest::default() };
-        let run = Run::of(seed);
+        let run = SimulatedRun::of(seed);
         for context in [Context::default(), run.context.clone(), run.stated()] {
             let judged = judge(&test, &Context { loss: Some(0.01), distance_m: Some(1e6), ..context });
             for (claim, line) in test.claims.iter().zip(&judged) {

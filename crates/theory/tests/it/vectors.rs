@@ -53,14 +53,14 @@ impl Inputs<'_> {
 type Compute = fn(&Inputs<'_>) -> Option<Value>;
 
 /// A formula text and the corresponding library call.
-type Row = (&'static str, Compute);
+type FormulaCall = (&'static str, Compute);
 
 fn number(result: Option<f64>) -> Option<Value> {
     result.map(Value::from)
 }
 
 fn table() -> BTreeMap<&'static str, Compute> {
-    let chapters: [&[Row]; 7] =
+    let chapters: [&[FormulaCall]; 7] =
         [framing::ROWS, bdp::ROWS, tcp::ROWS, queueing::ROWS, rfc::ROWS, hosts::ROWS, stats::ROWS];
     let rows = chapters.concat();
     let count = rows.len();

@@ -2,7 +2,7 @@
 
 use linerate_model::metrics::{Metric, host, queue, tcp};
 use linerate_model::{HostInfo, Sample, Side, Transport};
-use linerate_theory::evidence::{Tcp, Windows};
+use linerate_theory::evidence::{Tcp, WindowEvidence};
 use linerate_theory::stats::order::median;
 use linerate_units::Span;
 
@@ -92,15 +92,15 @@ impl View<'_> {
         Some(segments / exits.filter(|exits| *exits > 0.0)? * self.max(Side::Sender, tcp::SND_MSS)?)
     }
 
-    pub(super) fn windows(&self) -> Windows {
+    pub(super) fn windows(&self) -> WindowEvidence {
         if self.flow.plan.transport == Transport::Udp {
-            return Windows::default();
+            return WindowEvidence::default();
         }
         let asked = self.record.start.as_ref().and_then(|start| start.spec.socket.window).map(Plain::plain);
         let limit = |host: Option<&HostInfo>, name: &str| {
             host.and_then(|host| host.buffer_limit(name)).map(Plain::plain)
         };
-        Windows {
+        WindowEvidence {
             offered_min_bytes: self.each(self.min(Side::Sender, tcp::SND_WND)),
             offered_median_bytes: self.each(self.median(Side::Sender, tcp::SND_WND)),
             offered_max_bytes: self.each(self.max(Side::Sender, tcp::SND_WND)),

@@ -2,7 +2,7 @@
 
 use linerate_model::metrics::{port, tcp};
 use linerate_model::{Direction, LatencyReport, LinkInfo, LinkKind, PortRecord, Side, Transport};
-use linerate_theory::evidence::{Link, LinkSource, OwnQueue, Port, RoundTrip};
+use linerate_theory::evidence::{LinkEvidence, LinkSource, OwnQueue, PortEvidence, RoundTrip};
 use linerate_theory::framing::IpVersion;
 use linerate_theory::stats::order::percentile;
 use linerate_units::{Bitrate, Bytes, Span};
@@ -13,7 +13,7 @@ use super::{Plain, View};
 const MIN_RETURNED_SEGMENTS: f64 = 50.0;
 
 impl View<'_> {
-    pub(super) fn link(&self) -> Link {
+    pub(super) fn link(&self) -> LinkEvidence {
         let given = self.record.start.as_ref().and_then(|start| start.spec.host.link);
         let own = self.sender.and_then(|host| host.link.as_ref());
         let peer = self.receiver.and_then(|host| host.link.as_ref());
@@ -23,7 +23,7 @@ impl View<'_> {
         let known_options = settings.is_some_and(|s| !s.tcp_options.is_empty());
         let mtus = [own.map(|link| link.mtu), peer.map(|link| link.mtu), settings.and_then(|s| s.pmtu)];
         let udp = self.flow.plan.transport == Transport::Udp;
-        Link {
+        LinkEvidence {
             link_bps: given.map(Bitrate::bps).or_else(|| rate(own)),
             source: given.map(|_| LinkSource::User).or_else(|| rate(own).map(|_| LinkSource::Interface)),
             is_virtual: [own, peer]
@@ -116,12 +116,12 @@ impl View<'_> {
     }
 
     /// Packets dropped by the ports of an emulated network during the measured part.
-    pub(super) fn ports(&self) -> Vec<Port> {
+    pub(super) fn ports(&self) -> Vec<PortEvidence> {
         let passed = |port: &&PortRecord| port.flows.contains(&self.flow.plan.flow);
         let counted = |port: &PortRecord| {
             let inside = port.samples.iter().filter(|sample| !sample.outside);
             let dropped: u64 = inside.filter_map(|sample| sample.readings.get(port::DROPPED)).sum();
-            Port { name: port.port.to_string(), dropped: dropped as f64 }
+            PortEvidence { name: port.port.to_string(), dropped: dropped as f64 }
         };
         self.record.ports.iter().filter(passed).map(counted).collect()
     }

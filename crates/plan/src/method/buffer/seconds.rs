@@ -2,7 +2,7 @@
 
 use linerate_model::metrics::{Sample, Side, tcp};
 use linerate_model::{FlowRecord, MethodCell, MethodRow, MethodTable, Transport};
-use linerate_theory::buffer::{Path, Reading, rows};
+use linerate_theory::buffer::{BufferInterval, BufferPath, rows};
 use linerate_units::Bitrate;
 
 use super::{BufferFlow, column};
@@ -20,9 +20,9 @@ pub(super) fn table(view: &BufferFlow<'_>) -> Option<MethodTable> {
         return None;
     }
     let path = passage.path()?;
-    let path = Path { others_bps: view.others * path.drain_bps, ..*path };
-    let readings: Vec<Reading> = seconds.iter().map(|second| second.reading).collect();
-    let row = |(second, implied): (&Second, linerate_theory::buffer::Row)| MethodRow {
+    let path = BufferPath { others_bps: view.others * path.drain_bps, ..*path };
+    let readings: Vec<BufferInterval> = seconds.iter().map(|second| second.reading).collect();
+    let row = |(second, implied): (&Second, linerate_theory::buffer::BufferRow)| MethodRow {
         point: Some(view.point.id.clone()),
         cells: vec![
             MethodCell::text(second.label()),
@@ -68,7 +68,7 @@ fn notes(seconds: &[Second]) -> Vec<String> {
 struct Second {
     number: u64,
     omitted: bool,
-    reading: Reading,
+    reading: BufferInterval,
     retransmits: Option<u64>,
     probe_rtt_s: Option<f64>,
 }
@@ -108,12 +108,12 @@ fn second(samples: &[(&Sample, Option<f64>)]) -> Option<Second> {
     Some(Second {
         number: last.end_ns.as_ns().saturating_sub(1) / SECOND_NS,
         omitted: last.outside,
-        reading: Reading {
+        reading: BufferInterval {
             span_s: span.as_secs_f64(),
             goodput_bps: rate.bps(),
             cwnd_bytes: last.readings.get(tcp::CWND).map(|window| window.get() as f64),
             retransmits: retransmits.unwrap_or(0),
-            ..Reading::default()
+            ..BufferInterval::default()
         },
         retransmits,
         probe_rtt_s: samples.iter().filter_map(|(_, probe)| *probe).max_by(f64::total_cmp),

@@ -28,7 +28,7 @@ pub(crate) enum Print {
 
 /// A simulated run.
 #[derive(Debug, Clone)]
-pub(crate) struct Run {
+pub(crate) struct SimulatedRun {
     pub(crate) seed: u64,
     pub(crate) mtu_bytes: f64,
     pub(crate) v6: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Run {
     pub(crate) context: Context,
 }
 
-impl Run {
+impl SimulatedRun {
     pub(crate) fn of(seed: u64) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
         let link_bps = *LINKS.choose(&mut random).unwrap();

@@ -11,9 +11,9 @@ use linerate_theory::sender_error::{
 use linerate_theory::slow_start::rounds;
 
 use super::framing::{plain, stamped, stamped_ceiling};
-use super::{Row, number};
+use super::{FormulaCall, number};
 
-pub(crate) const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[FormulaCall] = &[
     ("R*rtt/8", |i| number(bdp_bytes(i.number("R")?, i.number("rtt")?))),
     ("R*rtt", |i| number(bdp_bits(i.number("R")?, i.number("rtt")?))),
     ("R*1448/1538*rtt/8", |i| number(bdp_bytes(stamped_ceiling(i.number("R")?)?, i.number("rtt")?))),

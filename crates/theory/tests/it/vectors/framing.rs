@@ -12,7 +12,7 @@ use linerate_theory::framing::{
 };
 use linerate_theory::host::utilisation;
 
-use super::{Inputs, Row, number};
+use super::{FormulaCall, Inputs, number};
 
 /// TCP over IPv4 with and without timestamps.
 pub(crate) fn stamped() -> Headers {
@@ -38,7 +38,7 @@ fn ceiling(i: &Inputs<'_>, transport: &str) -> Option<f64> {
     goodput_ceiling_bps(i.number("R")?, i.number("M")?, &headers, i.number("tags")?)
 }
 
-pub(crate) const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[FormulaCall] = &[
     ("max(64,14+4*tags+M+4)+8+12", |i| number(wire_bytes(i.number("M")?, i.number("tags")?))),
     ("R*(M-encap-hip-htcp-opts)/(max(64,14+4*tags+M+4)+20)", |i| number(ceiling(i, "htcp"))),
     ("R*(M-encap-hip-hudp-opts)/(max(64,14+4*tags+M+4)+20)", |i| number(ceiling(i, "hudp"))),

@@ -10,7 +10,7 @@ use linerate_theory::lag::{
 };
 use linerate_theory::queueing::policer_loss;
 
-use super::{Inputs, Row, number};
+use super::{FormulaCall, Inputs, number};
 
 fn cpu_model(i: &Inputs<'_>) -> Option<f64> {
     cpu_rate_bps(i.number("f")?, 1.0, i.number("cpp")?, i.number("cpb")?, i.number("mss")?)
@@ -31,7 +31,7 @@ fn lowest(i: &Inputs<'_>, limits: &[&str]) -> Option<f64> {
     binding(&ceilings).map(|ceiling| ceiling.bitrate_bps)
 }
 
-pub(crate) const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[FormulaCall] = &[
     ("k*(1-(1-1/k)**n)/k", |i| number(used_share(i.number("n")?, i.number("k")?))),
     ("factorial(k)/factorial(k-n)/k**n", |i| number(no_collision_probability(i.count("n")?, i.count("k")?))),
     ("k**(1-n)", |i| number(all_together_probability(i.number("n")?, i.number("k")?))),

@@ -9,9 +9,9 @@ use linerate_theory::queueing::{
 };
 use linerate_theory::slow_start::burst_queue_bytes;
 
-use super::{Row, number};
+use super::{FormulaCall, number};
 
-pub(crate) const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[FormulaCall] = &[
     ("C*rtt/8", |i| number(buffer_for_flows_bytes(i.number("C")?, i.number("rtt")?, 1.0))),
     ("C*rtt/8/sqrt(n)", |i| number(buffer_for_flows_bytes(i.number("C")?, i.number("rtt")?, i.number("n")?))),
     ("C*rtt/8*(1-beta)/beta", |i| {

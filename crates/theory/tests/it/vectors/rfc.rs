@@ -9,7 +9,7 @@ use linerate_theory::slow_start::burst_queue_bytes;
 use linerate_theory::{rfc2544, rfc6349, stats};
 use serde_json::{Value, json};
 
-use super::{Inputs, Row, number};
+use super::{FormulaCall, Inputs, number};
 
 fn rate_rows(i: &Inputs<'_>) -> Option<Value> {
     let mut adjustment = RateAdjustment::new(TypeB::default());
@@ -39,7 +39,7 @@ fn percentiles(i: &Inputs<'_>) -> Option<Value> {
     Some(json!(found.collect::<Option<Vec<f64>>>()?))
 }
 
-pub(crate) const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[FormulaCall] = &[
     ("floor(R/((1500+8)*8))", |i| number(frames_per_second(i.number("R")?, 1508.0).map(f64::floor))),
     ("floor(R/(1538*8))", |i| number(frames_per_second(i.number("R")?, 1538.0).map(f64::floor))),
     ("5*100e6*8/500e6", |_| number(transfer_time_s(5.0 * 100e6, 500e6))),

@@ -3,7 +3,7 @@
 use linerate_theory::stats::{change, order, rank, series, spread};
 use serde_json::{Value, json};
 
-use super::{Inputs, Row, number};
+use super::{FormulaCall, Inputs, number};
 
 fn median_ranks(i: &Inputs<'_>) -> Option<Value> {
     let ranks = order::median_ranks(i.count("n")? as usize, i.number("conf")?)?;
@@ -26,7 +26,7 @@ fn pettitt(i: &Inputs<'_>) -> Option<Value> {
     Some(json!({ "K": found.statistic, "first_index_after": found.first_after, "p": found.approximation }))
 }
 
-pub(crate) const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[FormulaCall] = &[
     ("largest l with P(l<=Bin(n,1/2)<=n-l) >= 0.95; CI=[x(l),x(n+1-l)]", median_ranks),
     ("exact permutation Mann-Whitney, two-sided, ties 1/2", mann_whitney),
     ("median of pairwise differences x-y", |i| number(rank::shift(&i.list("x")?, &i.list("y")?))),

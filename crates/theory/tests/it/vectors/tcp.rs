@@ -2,13 +2,13 @@
 
 use linerate_theory::bdp::window_segments;
 use linerate_theory::sender_error::length_for_bias_s;
-use linerate_theory::slow_start::{Start, burst_queue_bytes, lost_time_s, rounds};
+use linerate_theory::slow_start::{SlowStart, burst_queue_bytes, lost_time_s, rounds};
 use linerate_theory::tcp_rate::{
     CUBIC, Cubic, Pftk, bbr_loss_tolerance, cubic_recovery_s, mathis_bps, mathis_loss_for_rate,
     pftk_full_bps, reno_recovery_s,
 };
 
-use super::{Inputs, Row, number};
+use super::{FormulaCall, Inputs, number};
 
 fn cubic_constants(i: &Inputs<'_>) -> Option<Cubic> {
     Some(Cubic { c: i.number("C")?, beta: i.number("beta")? })
@@ -31,7 +31,7 @@ fn cubic_rate(i: &Inputs<'_>) -> Option<f64> {
 }
 
 fn lost(i: &Inputs<'_>) -> Option<f64> {
-    let start = Start {
+    let start = SlowStart {
         rate_bps: i.number("R")?,
         rtt_s: i.number("rtt")?,
         mss_bytes: i.number("mss")?,
@@ -46,7 +46,7 @@ fn path(i: &Inputs<'_>, formula: fn(f64, f64, f64) -> Option<f64>) -> Option<f64
     formula(i.number("R")?, i.number("rtt")?, i.number("mss")?)
 }
 
-pub(crate) const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[FormulaCall] = &[
     ("8*mss/rtt*sqrt(1.5/p)", |i| number(mathis_bps(i.number("mss")?, i.number("rtt")?, i.number("p")?))),
     ("pftk_full(mss,rtt,p,T0,b,Wm)", |i| number(pftk(i))),
     ("max((C*(3+beta)/(4*(1-beta)))**0.25*(rtt/p)**0.75,sqrt(1.5/p))*8*mss/rtt", |i| number(cubic_rate(i))),
