@@ -38,7 +38,7 @@ pub struct Assertion {
     /// The direction that it applies to; absent: each that is measured.
     pub direction: Option<Direction>,
     /// The comparison.
-    pub claim: Relation,
+    pub relation: Relation,
 }
 
 /// Two sides and how they are compared.
@@ -69,7 +69,7 @@ enum QuantityOrigin {
     Run(String),
 }
 
-/// Parses a claim. `point(…)` may name these axes.
+/// Parses a relation. `point(…)` may name these axes.
 pub(crate) fn read(text: &str, axes: &[Axis]) -> Result<Relation, AssertionSyntaxError> {
     let (left, comparison, right) = syntax::parse(text)?;
     let reader = AssertionReader { axes };

@@ -91,7 +91,7 @@ pub fn judge(plan: &Plan, results: &dyn Measurements) -> Vec<AssertionResult> {
                         point: point.id,
                         flow: test.flow.clone(),
                         direction,
-                        outcome: judge.outcome(&assertion.claim),
+                        outcome: judge.outcome(&assertion.relation),
                     });
                 }
             }
@@ -100,11 +100,11 @@ pub fn judge(plan: &Plan, results: &dyn Measurements) -> Vec<AssertionResult> {
     judgements
 }
 
-/// Checks a claim at one point, for every flow that is not cross traffic and each of its directions.
+/// Checks a relation at one point, for every flow that is not cross traffic and each of its directions.
 #[must_use]
 pub fn judge_at(
     plan: &Plan,
-    claim: &Relation,
+    relation: &Relation,
     point: &Point,
     results: &dyn Measurements,
 ) -> Vec<AssertionOutcome> {
@@ -114,8 +114,9 @@ pub fn judge_at(
         let directions = test.spec.traffic.phases().into_iter().flatten();
         directions.map(move |direction| (test.flow.as_str(), direction))
     });
-    let outcome =
-        |(flow, direction)| AssertionJudge { plan, results, choice: &choice, flow, direction }.outcome(claim);
+    let outcome = |(flow, direction)| {
+        AssertionJudge { plan, results, choice: &choice, flow, direction }.outcome(relation)
+    };
     ways.map(outcome).collect()
 }
 
@@ -128,12 +129,12 @@ struct AssertionJudge<'a> {
 }
 
 impl AssertionJudge<'_> {
-    fn outcome(&self, claim: &Relation) -> AssertionOutcome {
-        let sides = self.side(&claim.left).and_then(|left| Ok((left, self.side(&claim.right)?)));
+    fn outcome(&self, relation: &Relation) -> AssertionOutcome {
+        let sides = self.side(&relation.left).and_then(|left| Ok((left, self.side(&relation.right)?)));
         match sides {
             Err(missing) => AssertionOutcome::NotMeasured(missing),
-            Ok((left, right)) if compare(&left, claim.comparison, &right) => AssertionOutcome::Holds,
-            Ok((left, right)) => AssertionOutcome::Fails(claim.show(&left, &right)),
+            Ok((left, right)) if compare(&left, relation.comparison, &right) => AssertionOutcome::Holds,
+            Ok((left, right)) => AssertionOutcome::Fails(relation.show(&left, &right)),
         }
     }
 
@@ -211,7 +212,7 @@ fn compare(left: &QuantityValue, comparison: ComparisonOperator, right: &Quantit
 }
 
 impl Relation {
-    /// The other runs that the claim refers to.
+    /// The other runs that the relation refers to.
     #[must_use]
     pub fn runs(&self) -> Vec<&str> {
         fn names<'e>(side: &'e Expression, found: &mut Vec<&'e str>) {

@@ -7,7 +7,7 @@ use linerate_model::Direction;
 use linerate_units::Ratio;
 
 use super::PlanReader;
-use crate::assertion::{Assertion, AssertionSyntaxError, Relation, read as read_claim};
+use crate::assertion::{Assertion, AssertionSyntaxError, Relation, read as read_relation};
 use crate::axis::{Axis, AxisTable, PointSelection};
 use crate::error::Source;
 use crate::keys::{ASSERT, Fields};
@@ -25,16 +25,16 @@ pub(crate) fn read(reader: &mut PlanReader<'_>, entry: Option<&Entry>, plan: &mu
         let before = std::mem::take(reader.mistakes);
         let read = match &value.content {
             Content::Table(table) => from_table(reader, table, value, plan),
-            _ => claim(reader.sources, value, "assert", &plan.axes, reader.mistakes).map(|(text, claim)| {
-                Assertion {
+            _ => relation(reader.sources, value, "assert", &plan.axes, reader.mistakes).map(
+                |(text, relation)| Assertion {
                     name: text.clone(),
                     text,
                     points: PointSelection::default(),
                     flow: None,
                     direction: None,
-                    claim,
-                }
-            }),
+                    relation,
+                },
+            ),
         };
         let found = std::mem::replace(reader.mistakes, before);
         if found.is_empty() {
@@ -98,13 +98,13 @@ fn from_table(reader: &mut PlanReader<'_>, table: &Table, value: &Value, plan: &
         "upload" => Direction::Upload,
         _ => Direction::Download,
     });
-    let (text, claim) = claim(reader.sources, that, "assert.that", &plan.axes, reader.mistakes)?;
+    let (text, relation) = relation(reader.sources, that, "assert.that", &plan.axes, reader.mistakes)?;
     let name = fields.text("name").unwrap_or_else(|| text.clone());
-    Some(Assertion { name, text, points, flow, direction, claim })
+    Some(Assertion { name, text, points, flow, direction, relation })
 }
 
 /// Parses the text of an assertion. A mistake is reported at its column.
-fn claim(
+fn relation(
     sources: &[Source],
     value: &Value,
     path: &str,
@@ -119,8 +119,8 @@ fn claim(
         );
         return None;
     };
-    match read_claim(text, axes) {
-        Ok(claim) => Some((text.clone(), claim)),
+    match read_relation(text, axes) {
+        Ok(relation) => Some((text.clone(), relation)),
         Err(AssertionSyntaxError { at, text: wrong }) => {
             mistakes.add(&within(sources, value, text, at), format!("{path}: {wrong}"));
             None
@@ -174,7 +174,7 @@ pub(crate) fn search(reader: &mut PlanReader<'_>, draft: &AxisTable<'_>, axes: &
     }
     let pass = fields.value("pass")?;
     let path = format!("axis.{}.pass", draft.name);
-    let (text, pass) = claim(reader.sources, pass, &path, axes, reader.mistakes)?;
+    let (text, pass) = relation(reader.sources, pass, &path, axes, reader.mistakes)?;
     Some(Search {
         name: draft.name.clone(),
         targets: draft.targets.clone(),

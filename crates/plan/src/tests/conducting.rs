@@ -327,7 +327,7 @@ fn assertions_see_the_median_of_the_trials_and_other_plans_by_name() {
     let point = plan.point(0).unwrap();
     let nothing = results.sum(&plan, &point);
     let none = BTreeMap::new();
-    let outcomes = judge_at(&plan, &plan.assertions[0].claim, &point, &Summed::new(&nothing, &none));
+    let outcomes = judge_at(&plan, &plan.assertions[0].relation, &point, &Summed::new(&nothing, &none));
     assert!(outcomes.len() == 1 && !outcomes[0].holds());
 }
 

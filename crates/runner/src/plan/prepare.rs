@@ -201,7 +201,7 @@ impl<'a> PlanRequest<'a> {
     /// The plans that assertions refer to: by a prefix of their run id, or the newest completed one with that name.
     fn others(&self, plan: &Plan) -> Result<BTreeMap<String, PlanRecord>, PlanRunError> {
         let mut found = BTreeMap::new();
-        for name in plan.assertions.iter().flat_map(|assertion| assertion.claim.runs()) {
+        for name in plan.assertions.iter().flat_map(|assertion| assertion.relation.runs()) {
             if found.contains_key(name) {
                 continue;
             }
