@@ -2,15 +2,15 @@
 
 use std::io::IsTerminal;
 
-use linerate_report::View;
+use linerate_report::TextLayout;
 
 /// The view for stdout: colour and the terminal's width, or plain and of fixed width if it is not a terminal.
-pub(crate) fn stdout_view() -> View {
+pub(crate) fn stdout_view() -> TextLayout {
     let terminal = std::io::stdout().is_terminal();
     let width = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)).filter(|_| terminal);
     // `anstream` respects NO_COLOR, CLICOLOR and TERM=dumb.
     let colour = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
-    View { width: width.unwrap_or(100), colour: colour && terminal, kept: None, explain: false }
+    TextLayout { width: width.unwrap_or(100), colour: colour && terminal, kept: None, explain: false }
 }
 
 /// Whether stdout is a terminal.

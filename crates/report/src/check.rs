@@ -16,7 +16,7 @@ const OWN_PROGRAM: &str = "linerate";
 
 /// A file and what was read from it.
 #[derive(Debug)]
-pub struct Input {
+pub struct CheckInput {
     /// As typed; `standard input` for `-`.
     pub name: String,
     /// Why nothing could be read.
@@ -27,7 +27,7 @@ pub struct Input {
 
 /// All given figures, judged.
 #[derive(Debug)]
-pub struct Answer {
+pub struct CheckReport {
     /// The path as stated.
     pub context: Context,
     /// The typed figures, then each file.
@@ -69,7 +69,7 @@ pub struct JudgedTest {
 
 /// Number of figures per verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct VerdictCounts {
     /// Nothing known contradicts them.
     pub possible: u64,
     /// Equal to a known ceiling.
@@ -80,7 +80,7 @@ pub struct Counts {
     pub impossible: u64,
 }
 
-impl Counts {
+impl VerdictCounts {
     fn add(&mut self, verdict: Verdict) {
         *match verdict {
             Verdict::Possible => &mut self.possible,
@@ -97,16 +97,16 @@ impl Counts {
     }
 }
 
-impl Answer {
+impl CheckReport {
     /// Judges the typed figures, then each file.
     #[must_use]
-    pub fn to(typed: Option<ForeignTest>, inputs: Vec<Input>, context: &Context) -> Self {
+    pub fn to(typed: Option<ForeignTest>, inputs: Vec<CheckInput>, context: &Context) -> Self {
         let typed = typed.map(|test| Judgements {
             name: "command line".to_owned(),
             failure: None,
             readings: vec![judged(Reading { tests: vec![test], ..Reading::default() }, context)],
         });
-        let files = inputs.into_iter().map(|Input { name, failure, readings }| {
+        let files = inputs.into_iter().map(|CheckInput { name, failure, readings }| {
             let readings = readings.into_iter().map(|reading| judged(reading, context)).collect();
             Judgements { name, failure, readings }
         });
@@ -130,8 +130,8 @@ impl Answer {
 
     /// Number of figures per verdict.
     #[must_use]
-    pub fn counts(&self) -> Counts {
-        let mut counts = Counts::default();
+    pub fn counts(&self) -> VerdictCounts {
+        let mut counts = VerdictCounts::default();
         self.figures().for_each(|figure| counts.add(figure.verdict));
         counts
     }
@@ -207,32 +207,32 @@ mod tests {
     }
 
     /// The answer for that result and a file of unknown format.
-    pub(super) fn of_files(rate_bps: f64) -> Answer {
+    pub(super) fn of_files(rate_bps: f64) -> CheckReport {
         let inputs = vec![
-            Input { name: "run.txt".to_owned(), failure: None, readings: vec![reading(rate_bps)] },
-            Input {
+            CheckInput { name: "run.txt".to_owned(), failure: None, readings: vec![reading(rate_bps)] },
+            CheckInput {
                 name: "cat.jpg".to_owned(),
                 failure: Some("no result of a known program".to_owned()),
                 readings: Vec::new(),
             },
         ];
         let context = Context { link_bps: Some(1e9), mtu_bytes: Some(1500.0), ..Context::default() };
-        Answer::to(None, inputs, &context)
+        CheckReport::to(None, inputs, &context)
     }
 
     /// The answer for one typed rate.
-    pub(super) fn of_rate(rate_bps: f64, step: f64, printed: &str) -> Answer {
+    pub(super) fn of_rate(rate_bps: f64, step: f64, printed: &str) -> CheckReport {
         let figure = Figure { quantity: Quantity::Bitrate, value: rate_bps, step, printed: printed.into() };
         let claim = Claim { scope: Scope::Total, figures: vec![figure], ..Claim::default() };
         let test = ForeignTest { claims: vec![claim], ..ForeignTest::default() };
-        Answer::to(Some(test), Vec::new(), &Context::default())
+        CheckReport::to(Some(test), Vec::new(), &Context::default())
     }
 
     #[test]
     fn one_unknown_file_does_not_stop_the_others() {
         let answer = of_files(941e6);
         assert_eq!(answer.failures().collect::<Vec<_>>(), [("cat.jpg", "no result of a known program")]);
-        assert_eq!(answer.counts(), Counts { possible: 5, at_ceiling: 1, ..Counts::default() });
+        assert_eq!(answer.counts(), VerdictCounts { possible: 5, at_ceiling: 1, ..VerdictCounts::default() });
         assert_eq!(of_files(987e6).counts().impossible, 1);
     }
 }

@@ -11,7 +11,7 @@ use linerate_model::{
 use linerate_units::Timestamp;
 use thiserror::Error;
 
-use crate::figure::{Figure, datagrams};
+use crate::figure::{FlowFigure, datagrams};
 use crate::intervals;
 use crate::ports::during;
 
@@ -204,7 +204,7 @@ fn summary_row(record: &RunRecord, flow: &FlowRecord) -> [String; 23] {
     fn cell<T: ToString>(value: Option<T>) -> String {
         value.map(|value| value.to_string()).unwrap_or_default()
     }
-    let figure = Figure::of(flow);
+    let figure = FlowFigure::of(flow);
     let udp = flow.receiver.as_ref().and_then(|tally| tally.udp.as_ref());
     let (packets, loss_ratio) = datagrams(flow).unzip();
     let verdict = flow.verdict.as_ref();

@@ -27,7 +27,7 @@ use linerate_model::{Calibration, CheckStatus, HostCheck, HostCheckup, KernelFea
 use linerate_units::Bytes;
 use serde::Serialize;
 
-use crate::page::{Ink, Page};
+use crate::page::{Page, TextStyle};
 
 /// Version of the document.
 const SCHEMA: &str = "linerate.doctor/1";
@@ -89,7 +89,7 @@ pub fn text(mut page: Page, checkup: &HostCheckup, verbose: bool) -> String {
     let bdp = judged.bdp.map_or_else(String::new, |bdp| format!(", with a BDP of {bdp}"));
     page.remark(
         0,
-        Ink::Plain,
+        TextStyle::Plain,
         &format!(
             "{} good, {} to note, {} bad, for one flow of {} over {}{bdp}; change the path with --link and \
              --rtt.",
@@ -113,19 +113,19 @@ pub fn text(mut page: Page, checkup: &HostCheckup, verbose: bool) -> String {
 
 fn show(page: &mut Page, check: &HostCheck, width: usize, verbose: bool) {
     let ink = match check.status {
-        CheckStatus::Good => Ink::Good,
-        CheckStatus::Note => Ink::Warning,
-        CheckStatus::Bad => Ink::Bad,
+        CheckStatus::Good => TextStyle::Good,
+        CheckStatus::Note => TextStyle::Warning,
+        CheckStatus::Bad => TextStyle::Bad,
     };
     let cells = [
-        (Ink::Plain, ""),
+        (TextStyle::Plain, ""),
         (ink, check.status.name()),
-        (Ink::Plain, check.id.as_str()),
-        (Ink::Strong, &check.value),
+        (TextStyle::Plain, check.id.as_str()),
+        (TextStyle::Strong, &check.value),
     ];
     page.row(&cells, &[0, 4, width]);
     if verbose || check.status != CheckStatus::Good {
-        page.remark(8, Ink::Faint, &check.text);
+        page.remark(8, TextStyle::Faint, &check.text);
     }
     if let Some(remedy) = &check.remedy {
         page.verbatim(8, &format!("$ {remedy}"));
@@ -136,10 +136,15 @@ fn features(page: &mut Page, features: &[KernelFeature]) {
     page.heading("Kernel features");
     let width = features.iter().map(|feature| feature.name.chars().count()).max().unwrap_or_default();
     for feature in features {
-        let (ink, word) = if feature.available { (Ink::Good, "yes") } else { (Ink::Faint, "no") };
+        let (ink, word) = if feature.available { (TextStyle::Good, "yes") } else { (TextStyle::Faint, "no") };
         let detail = feature.detail.as_deref().unwrap_or_default();
         page.row(
-            &[(Ink::Plain, ""), (ink, word), (Ink::Plain, &feature.name), (Ink::Faint, detail)],
+            &[
+                (TextStyle::Plain, ""),
+                (ink, word),
+                (TextStyle::Plain, &feature.name),
+                (TextStyle::Faint, detail),
+            ],
             &[0, 4, width],
         );
     }

@@ -12,8 +12,8 @@ use proptest::prelude::*;
 
 use crate::samples_of_runs as runs;
 use crate::{
-    IntervalRows, Live, RunRow, View, csv, document, history_table, html, markdown, ndjson, picture, plot,
-    text,
+    IntervalRows, Live, RunRow, TextLayout, csv, document, history_table, html, markdown, ndjson, picture,
+    plot, text,
 };
 
 fn side() -> impl Strategy<Value = Side> {
@@ -244,7 +244,7 @@ proptest! {
     #[test]
     fn every_format_takes_every_log(log in log(), width in 40_usize..200, colour in any::<bool>()) {
         let record = RunRecord::fold(&log);
-        let view = View { width, colour, kept: None, explain: false };
+        let view = TextLayout { width, colour, kept: None, explain: false };
         let page = text(&record, &view);
         if !colour {
             check_page(&page, width)?;
@@ -257,7 +257,7 @@ proptest! {
         csv::sizes(&record, &mut out).unwrap();
         let _ = picture::Pictures::of_run(&record).svg(None);
         let assets = html::Assets { script: "", style: "" };
-        html::write(None, &[html::Run { record: &record, events: &log }], &assets, &mut out).unwrap();
+        html::write(None, &[html::ReportedRun { record: &record, events: &log }], &assets, &mut out).unwrap();
         let drawn = plot::terminal(&record, &view);
         if !colour {
             check_page(&drawn, width)?;
@@ -286,7 +286,7 @@ proptest! {
             cause: Some(names[4].clone().into()),
             outcome: None,
         };
-        let table = history_table(&[row.clone(), row], &View { width, colour: false, kept: None, explain: false });
+        let table = history_table(&[row.clone(), row], &TextLayout { width, colour: false, kept: None, explain: false });
         check_page(&table, width)?;
     }
 
@@ -333,7 +333,7 @@ proptest! {
         if factor > 1.0003 && ceiling.is_wall() && cause.is_none() {
             prop_assert!(flow.is_impossible());
         }
-        let view = View { width, colour: false, kept: None, explain: true };
+        let view = TextLayout { width, colour: false, kept: None, explain: true };
         let mut table = Vec::new();
         csv::summary(&record, &mut table).unwrap();
         let mut rows = ::csv::Reader::from_reader(&table[..]);
@@ -344,7 +344,7 @@ proptest! {
         let printed = json.pointer("/flows/0/ceiling/share").and_then(serde_json::Value::as_f64);
         prop_assert_eq!(printed, share);
         let (mut page, assets) = (Vec::new(), html::Assets { script: "", style: "" });
-        html::write(None, &[html::Run { record: &record, events: &log }], &assets, &mut page).unwrap();
+        html::write(None, &[html::ReportedRun { record: &record, events: &log }], &assets, &mut page).unwrap();
         let page = String::from_utf8_lossy(&page).into_owned();
         for text in [text(&record, &view), markdown::report(&record), page] {
             for (at, _) in text.match_indices(" %") {

@@ -5,7 +5,7 @@ use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
 /// The result of a flow, counted where the data arrived.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Figure {
+pub(crate) struct FlowFigure {
     /// Application bytes inside the window.
     pub(crate) bytes: Bytes,
     /// Time between the first and the last read.
@@ -18,7 +18,7 @@ pub(crate) struct Figure {
     pub(crate) impossible: bool,
 }
 
-impl Figure {
+impl FlowFigure {
     /// The receiver's tally, or its last progress if the flow ended before the tally.
     pub(crate) fn of(flow: &FlowRecord) -> Option<Self> {
         let ((bytes, elapsed), bitrate) = (flow.received()?, flow.bitrate());
@@ -47,7 +47,7 @@ pub(crate) fn caveats(flow: &FlowRecord) -> Vec<Caveat> {
 
 fn partial_text(flow: &FlowRecord) -> String {
     let error = flow.receiver.as_ref().and_then(|tally| tally.error.as_deref());
-    match (error, Figure::of(flow)) {
+    match (error, FlowFigure::of(flow)) {
         (Some(trouble), _) => format!("the flow ended early: {trouble}; the figures cover what was measured"),
         (None, Some(figure)) => format!(
             "the receiver's final count is missing; the figures are its last sample, {:.1} s after its \

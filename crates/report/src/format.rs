@@ -7,7 +7,7 @@ use linerate_model::{Event, PlanRecord, RunRecord};
 use crate::html::Assets;
 use crate::ndjson::NdjsonError;
 use crate::picture::Pictures;
-use crate::{View, csv, document, html, markdown, ndjson, plan, text};
+use crate::{TextLayout, csv, document, html, markdown, ndjson, plan, text};
 
 /// Width of a plan's text in a file.
 const PLAN_WIDTH: usize = 160;
@@ -42,7 +42,7 @@ pub struct RunSource<'a> {
     /// Its log, for the event log and for a page.
     pub events: &'a [Event],
     /// How text looks.
-    pub view: &'a View,
+    pub view: &'a TextLayout,
     /// The script and style of a page; without them no page can be written.
     pub assets: Option<&'a Assets<'a>>,
 }
@@ -117,7 +117,12 @@ pub const FORMATS: [FormatRow; 8] = [
         help: "One page with verdict, tables, charts and the raw data",
         run: |run, out| {
             let assets = run.assets.ok_or(FormatError::NoFrontEnd)?;
-            Ok(html::write(None, &[html::Run { record: run.record, events: run.events }], assets, out)?)
+            Ok(html::write(
+                None,
+                &[html::ReportedRun { record: run.record, events: run.events }],
+                assets,
+                out,
+            )?)
         },
         plan: |_, _| Err(FormatError::NotOfPlans),
     },
@@ -128,7 +133,7 @@ pub const FORMATS: [FormatRow; 8] = [
         help: "The same as on the terminal",
         run: |run, out| Ok(out.write_all(text(run.record, run.view).as_bytes())?),
         plan: |record, out| {
-            let view = View { width: PLAN_WIDTH, ..View::default() };
+            let view = TextLayout { width: PLAN_WIDTH, ..TextLayout::default() };
             Ok(out.write_all(plan::text(record, &view).as_bytes())?)
         },
     },

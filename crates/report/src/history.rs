@@ -21,7 +21,7 @@ use linerate_model::{FlowHead, ForeignText, Outcome, RunHead};
 use linerate_units::Bitrate;
 use serde::Serialize;
 
-use crate::layout::{Ink, View};
+use crate::layout::{TextLayout, TextRole};
 use crate::quantity::or_absent;
 use crate::table::{Cell, Column, Table};
 
@@ -140,7 +140,7 @@ impl<'r> RunEntry<'r> {
 ///
 /// Impossible results are marked, as in other formats.
 #[must_use]
-pub fn history_table(rows: &[RunRow], view: &View) -> String {
+pub fn history_table(rows: &[RunRow], view: &TextLayout) -> String {
     if rows.is_empty() {
         return "no runs are archived yet\n".to_owned();
     }
@@ -162,9 +162,9 @@ pub fn history_table(rows: &[RunRow], view: &View) -> String {
 fn bitrate(row: &RunRow) -> Cell {
     match row.bitrate {
         Some(rate) if row.cause.as_deref() == Some("impossible") => {
-            Cell::new(Ink::Struck, format!("impossible: {rate}"))
+            Cell::new(TextRole::Struck, format!("impossible: {rate}"))
         }
-        rate => Cell::new(Ink::Result, or_absent(rate)),
+        rate => Cell::new(TextRole::Result, or_absent(rate)),
     }
 }
 
@@ -193,8 +193,8 @@ mod tests {
             7f3a   2026-11-21T10:00:00Z   server   download   impossible: 1.200 Gb/s   impossible   completed
             90     2026-11-21T10:00:00Z   server   download                        -   -            unfinished
         "#]]
-        .assert_eq(&history_table(&[row, impossible, killed], &View::default()));
-        assert_eq!(history_table(&[], &View::default()), "no runs are archived yet\n");
+        .assert_eq(&history_table(&[row, impossible, killed], &TextLayout::default()));
+        assert_eq!(history_table(&[], &TextLayout::default()), "no runs are archived yet\n");
     }
 
     /// A plan without flows, and one of its runs with a flow.

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::picture::Pictures;
 use crate::{
-    IntervalRows, Live, RunRow, View, csv, history_table, html, markdown, plan, plot, samples_of_plans,
+    IntervalRows, Live, RunRow, TextLayout, csv, history_table, html, markdown, plan, plot, samples_of_plans,
     samples_of_runs as runs, text,
 };
 
@@ -81,9 +81,9 @@ fn all_hostile(log: &[Event]) -> Vec<Event> {
 
 /// Findings, all shown at once.
 #[derive(Default)]
-struct Found(Vec<String>);
+struct HostileFindings(Vec<String>);
 
-impl Found {
+impl HostileFindings {
     fn check(&mut self, what: &str, output: &[u8]) {
         self.check_letters(what, output);
         if output.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"forged")) {
@@ -141,10 +141,10 @@ fn sample_logs() -> Vec<Vec<Event>> {
 
 #[test]
 fn no_format_of_a_run_hands_on_what_a_terminal_obeys() {
-    let mut found = Found::default();
+    let mut found = HostileFindings::default();
     for log in sample_logs() {
         let record = RunRecord::fold(&log);
-        let view = View { explain: true, ..View::default() };
+        let view = TextLayout { explain: true, ..TextLayout::default() };
         found.check("text", text(&record, &view).as_bytes());
         found.check("markdown", markdown::report(&record).as_bytes());
         found.check("plot", plot::terminal(&record, &view).as_bytes());
@@ -162,7 +162,7 @@ fn no_format_of_a_run_hands_on_what_a_terminal_obeys() {
         found.check_table("csv of sizes", &out);
         out.clear();
         let assets = html::Assets { script: "", style: "" };
-        html::write(None, &[html::Run { record: &record, events: &log }], &assets, &mut out).unwrap();
+        html::write(None, &[html::ReportedRun { record: &record, events: &log }], &assets, &mut out).unwrap();
         found.check_letters("page", without_data(std::str::from_utf8(&out).unwrap()).as_bytes());
         let (mut live, mut rows) = (Live::new(), IntervalRows::default());
         for event in &log {
@@ -176,18 +176,18 @@ fn no_format_of_a_run_hands_on_what_a_terminal_obeys() {
 
 #[test]
 fn no_format_of_a_plan_hands_on_what_a_terminal_obeys() {
-    let mut found = Found::default();
+    let mut found = HostileFindings::default();
     for (log, _) in [samples_of_plans::two_axes(), samples_of_plans::all_pairs()] {
         let log = all_hostile(&log);
         let record = PlanRecord::fold(&log);
-        found.check("plan as text", plan::text(&record, &View::default()).as_bytes());
+        found.check("plan as text", plan::text(&record, &TextLayout::default()).as_bytes());
         found.check("plan as markdown", plan::markdown(&record).as_bytes());
         let mut out = Vec::new();
         plan::csv(&record, &mut out).unwrap();
         found.check_table("plan as csv", &out);
         out.clear();
         let assets = html::Assets { script: "", style: "" };
-        let plan = html::Plan { record: &record, events: &log, left_out: &[HOSTILE.into()] };
+        let plan = html::ReportedPlan { record: &record, events: &log, left_out: &[HOSTILE.into()] };
         html::write(Some(&plan), &[], &assets, &mut out).unwrap();
         // Only the files of the plan have tabs, as they were written.
         found.check_letters(
@@ -209,7 +209,7 @@ fn the_list_of_runs_hands_on_nothing_either() {
         cause: Some(HOSTILE.into()),
         outcome: Some(HOSTILE.into()),
     };
-    let mut found = Found::default();
-    found.check("history", history_table(&[row], &View::default()).as_bytes());
+    let mut found = HostileFindings::default();
+    found.check("history", history_table(&[row], &TextLayout::default()).as_bytes());
     found.report();
 }

@@ -29,9 +29,9 @@ use linerate_model::{Event, ForeignText, PlanRecord, RunRecord};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use chart::Charts;
-pub(crate) use chart::{Axis, Chart, Kind, Line, Panel, Style};
-pub(crate) use heat::Matrix;
-use parts::Figures;
+pub(crate) use chart::{Chart, ChartAxis, ChartKind, ChartLine, LineStyle, Panel};
+pub(crate) use heat::HeatMap;
+use parts::PageCharts;
 use summaries::Summaries;
 
 use crate::text_flow::plural;
@@ -53,7 +53,7 @@ pub struct Assets<'a> {
 
 /// A run in a report.
 #[derive(Debug, Clone, Copy)]
-pub struct Run<'a> {
+pub struct ReportedRun<'a> {
     /// Its folded log.
     pub record: &'a RunRecord,
     /// Its log, the raw data of the page; left out if empty.
@@ -62,7 +62,7 @@ pub struct Run<'a> {
 
 /// A plan in a report.
 #[derive(Debug, Clone, Copy)]
-pub struct Plan<'a> {
+pub struct ReportedPlan<'a> {
     /// Its folded log.
     pub record: &'a PlanRecord,
     /// Its own log.
@@ -77,12 +77,12 @@ pub struct Plan<'a> {
 /// # Errors
 /// If writing to `out` fails.
 pub fn write(
-    plan: Option<&Plan<'_>>,
-    runs: &[Run<'_>],
+    plan: Option<&ReportedPlan<'_>>,
+    runs: &[ReportedRun<'_>],
     assets: &Assets<'_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut figures = Figures::default();
+    let mut figures = PageCharts::default();
     let body = body(plan, runs, &mut figures);
     let head = html! {
         meta charset="utf-8";
@@ -117,7 +117,7 @@ pub(crate) fn charts_of_run(record: &RunRecord) -> Vec<Chart> {
 }
 
 /// The curves and the matrices of a plan.
-pub(crate) fn figures_of_plan(record: &PlanRecord) -> (Vec<Chart>, Vec<Matrix>) {
+pub(crate) fn figures_of_plan(record: &PlanRecord) -> (Vec<Chart>, Vec<HeatMap>) {
     let plan = Summaries::of(record);
     (sweep::charts(&plan), heat::matrices(&plan))
 }
@@ -133,7 +133,7 @@ fn charts(charts: Vec<Chart>) -> Charts<'static> {
     Charts { schema: DATA, catalogue, charts }
 }
 
-fn body(plan: Option<&Plan<'_>>, runs: &[Run<'_>], figures: &mut Figures) -> Markup {
+fn body(plan: Option<&ReportedPlan<'_>>, runs: &[ReportedRun<'_>], figures: &mut PageCharts) -> Markup {
     let place =
         |name: &str| runs.iter().position(|run| run.record.run == name).map(|number| format!("run-{number}"));
     let records: Vec<&RunRecord> = runs.iter().map(|run| run.record).collect();
@@ -217,7 +217,7 @@ fn file_name(run: &str) -> String {
     format!("linerate-{plain}.jsonl")
 }
 
-fn title(plan: Option<&Plan<'_>>, runs: &[Run<'_>]) -> String {
+fn title(plan: Option<&ReportedPlan<'_>>, runs: &[ReportedRun<'_>]) -> String {
     if let Some(start) = plan.and_then(|plan| plan.record.start.as_ref()) {
         return format!("linerate: plan {}", start.name);
     }

@@ -76,14 +76,14 @@ pub fn unread_line(file: &str, unread: &Unread) -> String {
 /// The imported runs, and the parts of files that could not be read. What is not known is null.
 #[derive(Debug, Serialize)]
 pub struct ImportDocument<'r> {
-    runs: Vec<RunEntry<'r>>,
+    runs: Vec<ImportedRunEntry<'r>>,
     schema: &'static str,
     unread: Vec<UnreadEntry<'r>>,
 }
 
 // Keys in alphabetical order, as in earlier versions.
 #[derive(Debug, Serialize)]
-struct RunEntry<'r> {
+struct ImportedRunEntry<'r> {
     file: &'r str,
     id: &'r str,
     new: bool,
@@ -103,7 +103,7 @@ impl<'r> ImportDocument<'r> {
     /// The runs, and the unread parts with their files, in the given order.
     #[must_use]
     pub fn new(runs: &[&'r ImportRow], unread: &'r [(String, Unread)]) -> Self {
-        let run = |row: &&'r ImportRow| RunEntry {
+        let run = |row: &&'r ImportRow| ImportedRunEntry {
             file: &row.file,
             id: &row.run,
             new: !row.known,

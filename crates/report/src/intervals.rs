@@ -7,7 +7,7 @@ use linerate_model::{PortSample, Readings, RunRecord, Sample, Side, Value};
 use linerate_units::{Bitrate, Ratio, Span, Timestamp};
 
 /// Readings of a flow or a port over an interval.
-trait Interval: Clone {
+trait IntervalReadings: Clone {
     fn bounds(&self) -> (Timestamp, Timestamp);
     fn outside(&self) -> bool;
     fn readings(&self) -> &Readings;
@@ -22,7 +22,7 @@ trait Interval: Clone {
 
 macro_rules! interval {
     ($type:ty) => {
-        impl Interval for $type {
+        impl IntervalReadings for $type {
             fn bounds(&self) -> (Timestamp, Timestamp) {
                 (self.start_ns, self.end_ns)
             }
@@ -74,7 +74,7 @@ pub(crate) fn whole_port<'a>(samples: impl Iterator<Item = &'a PortSample>) -> O
     merge(&samples.collect::<Vec<_>>())
 }
 
-fn adjacent<'a, S: Interval + 'a>(samples: impl Iterator<Item = &'a S>, interval: Span) -> Vec<S> {
+fn adjacent<'a, S: IntervalReadings + 'a>(samples: impl Iterator<Item = &'a S>, interval: Span) -> Vec<S> {
     let mut merged = Vec::new();
     let mut group: Vec<&S> = Vec::new();
     for sample in samples {
@@ -88,19 +88,19 @@ fn adjacent<'a, S: Interval + 'a>(samples: impl Iterator<Item = &'a S>, interval
     merged
 }
 
-fn belongs(last: &impl Interval, next: &impl Interval, interval: Span) -> bool {
+fn belongs(last: &impl IntervalReadings, next: &impl IntervalReadings, interval: Span) -> bool {
     last.outside() == next.outside()
         && last.bounds().1 == next.bounds().0
         && bucket(last, interval) == bucket(next, interval)
 }
 
 /// Index of the interval that contains the middle of a sample, so that slightly late ticks do not matter.
-fn bucket(sample: &impl Interval, interval: Span) -> u64 {
+fn bucket(sample: &impl IntervalReadings, interval: Span) -> u64 {
     let middle = sample.bounds().0 + Span::from_ns(sample.span().as_ns() / 2);
     middle.as_ns() / interval.as_ns().max(1)
 }
 
-fn merge<S: Interval>(group: &[&S]) -> Option<S> {
+fn merge<S: IntervalReadings>(group: &[&S]) -> Option<S> {
     let (first, last) = (group.first()?, group.last()?);
     if group.len() == 1 {
         return Some((*first).clone());
@@ -118,7 +118,7 @@ fn merge<S: Interval>(group: &[&S]) -> Option<S> {
     Some(first.with(end, readings))
 }
 
-fn merged_value(name: &str, group: &[&impl Interval]) -> Option<Value> {
+fn merged_value(name: &str, group: &[&impl IntervalReadings]) -> Option<Value> {
     let mut values = group.iter().filter_map(|s| Some((s.span().as_ns() as f64, s.readings().named(name)?)));
     match metrics::find(name) {
         Some(entry) if entry.kind == Kind::Counter => values.map(|(_, value)| value).reduce(add),

@@ -15,7 +15,7 @@ pub use self::sections::{
     PacingSetting, PortSection, ProbeSection, ReceiverSection, ResultDocument, RunSection, SenderSection,
     SettingsSection, UdpSection, WindowSetting,
 };
-use crate::figure::{Figure, caveats, datagrams, imported};
+use crate::figure::{FlowFigure, caveats, datagrams, imported};
 use crate::intervals;
 use crate::ports::PortTotals;
 
@@ -65,7 +65,7 @@ fn port_section(record: &RunRecord, ports: &PortRecord) -> Option<PortSection> {
 }
 
 fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
-    let figure = Figure::of(flow);
+    let figure = FlowFigure::of(flow);
     let plan = &flow.plan;
     FlowSection {
         flow: plan.flow,
@@ -107,7 +107,7 @@ fn accounting_section(flow: &FlowRecord) -> Option<ByteAccountingSection> {
     known.then(|| ByteAccountingSection { programs: flow.byte_accounting, steps: flow.steps.clone() })
 }
 
-fn receiver_section(figure: Figure, flow: &FlowRecord) -> ReceiverSection {
+fn receiver_section(figure: FlowFigure, flow: &FlowRecord) -> ReceiverSection {
     let tally = flow.receiver.as_ref();
     // For other programs it is unknown which bytes are inside the window.
     let placed = tally.filter(|_| !imported(flow));

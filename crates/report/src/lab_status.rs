@@ -26,7 +26,7 @@
 
 use linerate_units::{Bitrate, Bytes, Span};
 
-use crate::page::{Ink, Page};
+use crate::page::{Page, TextStyle};
 
 /// The status of a lab.
 #[derive(Debug, Clone, PartialEq)]
@@ -181,12 +181,12 @@ pub fn text(mut page: Page, status: &LabStatus<'_>) -> String {
         page.heading("Ports");
         page.remark(
             0,
-            Ink::Plain,
+            TextStyle::Plain,
             "this lab runs in the kernel; show its counters with: ip netns exec NAMESPACE tc -s qdisc",
         );
     }
     for note in status.notes {
-        page.remark(0, Ink::Warning, note);
+        page.remark(0, TextStyle::Warning, note);
     }
     page.into_text()
 }
@@ -195,9 +195,9 @@ fn hosts(page: &mut Page, hosts: &[LabHost<'_>]) {
     let rows: Vec<[&str; 4]> = hosts.iter().map(|h| [h.name, h.address, h.address6, h.netns]).collect();
     let head = ["host", "address", "", "network namespace"];
     let widths = widths(std::iter::once(&head).chain(&rows));
-    page.row(&head.map(|cell| (Ink::Faint, cell)), &widths);
+    page.row(&head.map(|cell| (TextStyle::Faint, cell)), &widths);
     for row in &rows {
-        page.row(&row.map(|cell| (Ink::Plain, cell)), &widths);
+        page.row(&row.map(|cell| (TextStyle::Plain, cell)), &widths);
     }
 }
 
@@ -222,18 +222,18 @@ fn ports(page: &mut Page, ports: &[LabPort<'_>]) {
             )
             .collect();
         let ink = |column: usize| match (number, column) {
-            (0, _) => Ink::Faint,
-            (_, 6) if row[6] != "0" => Ink::Warning,
-            _ => Ink::Plain,
+            (0, _) => TextStyle::Faint,
+            (_, 6) if row[6] != "0" => TextStyle::Warning,
+            _ => TextStyle::Plain,
         };
-        let mut row: Vec<(Ink, &str)> =
+        let mut row: Vec<(TextStyle, &str)> =
             padded.iter().enumerate().map(|(column, cell)| (ink(column), cell.as_str())).collect();
         // The last cell of a row is wrapped, which would lose the alignment.
-        row.push((Ink::Plain, ""));
+        row.push((TextStyle::Plain, ""));
         page.row(&row, &widths);
     }
     for port in ports.iter().filter(|port| port.drops.total > 0 || port.marked > 0) {
-        page.remark(2, Ink::Faint, &causes(port));
+        page.remark(2, TextStyle::Faint, &causes(port));
     }
 }
 
@@ -270,7 +270,7 @@ fn accounting(page: &mut Page, packets: &LabPackets) {
     page.heading("Switch");
     page.remark(
         0,
-        Ink::Plain,
+        TextStyle::Plain,
         &format!(
             "{} packets in, {} duplicated, {} out, {} dropped, {} filtered, {} in transit{}",
             packets.entered,
@@ -291,7 +291,7 @@ fn accounting(page: &mut Page, packets: &LabPackets) {
 fn timing(page: &mut Page, switch: &SwitchTiming) {
     page.remark(
         0,
-        Ink::Plain,
+        TextStyle::Plain,
         &format!(
             "{:.0} % of a core; frames delivered late by {} (median), {} (99th percentile), {} (maximum)",
             switch.cpu * 100.0,
@@ -306,7 +306,7 @@ fn timing(page: &mut Page, switch: &SwitchTiming) {
              core of its own, or reduce the load",
             switch.late, switch.frames, switch.bound
         );
-        page.remark(0, Ink::Warning, &text);
+        page.remark(0, TextStyle::Warning, &text);
     }
     for (count, what) in [
         (switch.overrun, "packets were dropped by the kernel before the switch could read them"),
@@ -314,7 +314,7 @@ fn timing(page: &mut Page, switch: &SwitchTiming) {
         (switch.refused, "packets reached a host whose interface is down"),
     ] {
         if count > 0 {
-            page.remark(0, Ink::Warning, &format!("{count} {what}"));
+            page.remark(0, TextStyle::Warning, &format!("{count} {what}"));
         }
     }
 }

@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style};
 
 /// How to lay out a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct View {
+pub struct TextLayout {
     /// Columns of the page.
     pub width: usize,
     /// Whether escape sequences for colour may be written.
@@ -15,7 +15,7 @@ pub struct View {
     pub explain: bool,
 }
 
-impl Default for View {
+impl Default for TextLayout {
     fn default() -> Self {
         Self { width: 100, colour: false, kept: None, explain: false }
     }
@@ -26,7 +26,7 @@ const MIN_WIDTH: usize = 40;
 
 /// The meaning of a piece of text, which determines its style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Ink {
+pub(crate) enum TextRole {
     /// Running text.
     #[default]
     Plain,
@@ -42,7 +42,7 @@ pub(crate) enum Ink {
     Struck,
 }
 
-impl Ink {
+impl TextRole {
     const fn style(self) -> Style {
         match self {
             Self::Plain => Style::new(),
@@ -55,15 +55,15 @@ impl Ink {
     }
 }
 
-impl View {
+impl TextLayout {
     /// Usable columns.
     pub(crate) fn columns(&self) -> usize {
         self.width.max(MIN_WIDTH)
     }
 
     /// `text` in the colour of its meaning, if colour is enabled.
-    pub(crate) fn ink(&self, ink: Ink, text: &str) -> String {
-        if !self.colour || ink == Ink::Plain || text.is_empty() {
+    pub(crate) fn ink(&self, ink: TextRole, text: &str) -> String {
+        if !self.colour || ink == TextRole::Plain || text.is_empty() {
             return text.to_owned();
         }
         let style = ink.style();

@@ -40,7 +40,7 @@ mod text_flow;
 pub use format::{FORMATS, Format, FormatError};
 pub use history::{HistoryDocument, RunRow, history_table};
 pub use json::{RESULT_SCHEMA, ResultDocument, document};
-pub use layout::View;
+pub use layout::TextLayout;
 pub use live::Live;
 pub use plan::{PLAN_RESULT_SCHEMA, PlanDocument};
 pub use rows::IntervalRows;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use linerate_model::{Body, Event, ProbePhase, Side};
 use linerate_units::{Bitrate, Bytes, Span};
 
-use crate::layout::{Ink, View, width};
+use crate::layout::{TextLayout, TextRole, width};
 
 /// Content of the line, folded from events.
 #[derive(Debug, Clone, Default)]
@@ -108,7 +108,7 @@ impl Live {
     /// Colour and block characters are for terminals: without colour the line is plain ASCII, except for names
     /// in it.
     #[must_use]
-    pub fn line(&self, view: &View) -> String {
+    pub fn line(&self, view: &TextLayout) -> String {
         let running: Vec<&Moving> = self.flows.values().filter(|flow| flow.running).collect();
         let stage = match (&self.stage, running.is_empty() || self.series) {
             (LiveState::Over, _) => return String::new(),
@@ -120,10 +120,10 @@ impl Live {
             (LiveState::Flows, true) => "preparing".to_owned(),
             (LiveState::Flows, false) => return self.moving_line(&running, view),
         };
-        fit(vec![Piece::plain(stage)], view)
+        fit(vec![StyledText::plain(stage)], view)
     }
 
-    fn moving_line(&self, running: &[&Moving], view: &View) -> String {
+    fn moving_line(&self, running: &[&Moving], view: &TextLayout) -> String {
         let elapsed =
             running.iter().filter_map(|flow| flow.counts.back()).map(|(at, _)| *at).max().unwrap_or_default();
         let seconds = elapsed.as_secs_f64();
@@ -133,18 +133,18 @@ impl Live {
         };
         let mut pieces = Vec::new();
         for flow in running {
-            pieces.push(Piece::plain(flow.name.clone()));
+            pieces.push(StyledText::plain(flow.name.clone()));
             let rate = flow.rate().map_or("starting".to_owned(), |rate| rate.to_string());
-            pieces.push(Piece { ink: Ink::Result, text: format!("{rate:>10}") });
+            pieces.push(StyledText { ink: TextRole::Result, text: format!("{rate:>10}") });
         }
-        pieces.insert(1, Piece::plain(clock));
+        pieces.insert(1, StyledText::plain(clock));
         if let [flow] = running {
-            pieces.extend(flow.retransmits.map(|n| Piece::plain(format!("retr {n}"))));
-            pieces.extend(flow.srtt.map(|srtt| Piece::plain(format!("rtt {srtt}"))));
+            pieces.extend(flow.retransmits.map(|n| StyledText::plain(format!("retr {n}"))));
+            pieces.extend(flow.srtt.map(|srtt| StyledText::plain(format!("rtt {srtt}"))));
             let used: usize = pieces.iter().map(|piece| width(&piece.text) + 2).sum();
             let room = view.width.saturating_sub(used).min(SPARKLINE_RATES);
             if view.colour && room >= MIN_SPARKLINE_WIDTH {
-                pieces.push(Piece { ink: Ink::Faint, text: flow.sparkline(room) });
+                pieces.push(StyledText { ink: TextRole::Faint, text: flow.sparkline(room) });
             }
         }
         fit(pieces, view)
@@ -189,19 +189,19 @@ impl Moving {
     }
 }
 
-struct Piece {
-    ink: Ink,
+struct StyledText {
+    ink: TextRole,
     text: String,
 }
 
-impl Piece {
+impl StyledText {
     const fn plain(text: String) -> Self {
-        Self { ink: Ink::Plain, text }
+        Self { ink: TextRole::Plain, text }
     }
 }
 
 /// Joins pieces with two spaces, as many as fit on the page. The first one is cut if it is too wide.
-fn fit(pieces: Vec<Piece>, view: &View) -> String {
+fn fit(pieces: Vec<StyledText>, view: &TextLayout) -> String {
     let mut line = String::new();
     let mut used = 0;
     for piece in pieces {
@@ -232,8 +232,8 @@ mod tests {
         live
     }
 
-    fn view(width: usize, colour: bool) -> View {
-        View { width, colour, kept: None, explain: false }
+    fn view(width: usize, colour: bool) -> TextLayout {
+        TextLayout { width, colour, kept: None, explain: false }
     }
 
     fn running() -> Vec<(u16, Body)> {

@@ -63,7 +63,7 @@ pub fn read(text: &str) -> Result<Vec<Event>, NdjsonError> {
 
 /// An event with an unparsed body.
 #[derive(Deserialize)]
-struct Envelope {
+struct RawEvent {
     run: String,
     host: u16,
     seq: u64,
@@ -72,7 +72,7 @@ struct Envelope {
 }
 
 fn event(line: &str) -> Result<Event, serde_json::Error> {
-    let Envelope { run, host, seq, at_ns: at, body } = serde_json::from_str(line)?;
+    let RawEvent { run, host, seq, at_ns: at, body } = serde_json::from_str(line)?;
     let body = Body::read(body).unwrap_or_else(|error| Body::unreadable(seq, &error));
     Ok(Event { run: run.into(), host, seq, at, body })
 }

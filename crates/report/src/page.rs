@@ -5,7 +5,7 @@ use linerate_model::foreign_text::one_line;
 
 /// Style of a text, if colour is enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ink {
+pub enum TextStyle {
     /// The terminal's own style.
     Plain,
     /// Bold.
@@ -20,7 +20,7 @@ pub enum Ink {
     Bad,
 }
 
-impl Ink {
+impl TextStyle {
     const fn style(self) -> Style {
         match self {
             Self::Plain => Style::new(),
@@ -56,12 +56,12 @@ impl Page {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
-        let title = self.ink(Ink::Strong, title);
+        let title = self.ink(TextStyle::Strong, title);
         self.line(&title);
     }
 
     /// A row: cells padded to `widths`; the last one is wrapped and indented.
-    pub fn row(&mut self, cells: &[(Ink, &str)], widths: &[usize]) {
+    pub fn row(&mut self, cells: &[(TextStyle, &str)], widths: &[usize]) {
         let Some(((last_ink, last), first)) = cells.split_last() else { return };
         let mut line = String::new();
         let mut column = 0;
@@ -86,7 +86,7 @@ impl Page {
     }
 
     /// A wrapped text with an indentation.
-    pub fn remark(&mut self, indent: usize, ink: Ink, text: &str) {
+    pub fn remark(&mut self, indent: usize, ink: TextStyle, text: &str) {
         for piece in wrap(text, self.columns.saturating_sub(indent)) {
             let piece = self.ink(ink, &piece);
             self.line(&format!("{}{piece}", " ".repeat(indent)));
@@ -105,9 +105,9 @@ impl Page {
     }
 
     /// All text of a page passes here and is sanitized, as some of it comes from other hosts and files.
-    fn ink(&self, ink: Ink, text: &str) -> String {
+    fn ink(&self, ink: TextStyle, text: &str) -> String {
         let text = one_line(text);
-        if !self.colour || ink == Ink::Plain || text.is_empty() {
+        if !self.colour || ink == TextStyle::Plain || text.is_empty() {
             return text;
         }
         let style = ink.style();
@@ -165,7 +165,10 @@ mod tests {
     #[test]
     fn the_last_cell_wraps_under_itself() {
         let mut page = Page::new(40, false);
-        page.row(&[(Ink::Plain, "name"), (Ink::Good, "one two three four five six seven eight")], &[6]);
+        page.row(
+            &[(TextStyle::Plain, "name"), (TextStyle::Good, "one two three four five six seven eight")],
+            &[6],
+        );
         assert_eq!(page.into_text(), "name    one two three four five six\n        seven eight\n");
     }
 
@@ -177,7 +180,10 @@ mod tests {
     #[test]
     fn a_crowded_row_continues_below() {
         let mut page = Page::new(40, false);
-        page.row(&[(Ink::Plain, "a long name that leaves no room"), (Ink::Plain, "what it says")], &[6]);
+        page.row(
+            &[(TextStyle::Plain, "a long name that leaves no room"), (TextStyle::Plain, "what it says")],
+            &[6],
+        );
         assert_eq!(page.into_text(), "a long name that leaves no room\n      what it says\n");
     }
 

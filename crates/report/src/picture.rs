@@ -11,7 +11,7 @@ use plotters::drawing::DrawingAreaErrorKind;
 use plotters::prelude::{BLACK, DrawingArea, IntoDrawingArea, SVGBackend, Text, WHITE};
 use plotters::style::IntoFont;
 
-use crate::html::{self, Chart, Matrix};
+use crate::html::{self, Chart, HeatMap};
 use crate::text::heading;
 
 /// Width of a picture, pixels.
@@ -29,16 +29,16 @@ type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 #[derive(Debug)]
 pub struct Pictures {
     heading: String,
-    figures: Vec<Figure>,
+    figures: Vec<Picture>,
 }
 
 #[derive(Debug)]
-enum Figure {
+enum Picture {
     Chart(Chart),
-    Matrix(Matrix),
+    Matrix(HeatMap),
 }
 
-impl Figure {
+impl Picture {
     fn title(&self) -> &str {
         match self {
             Self::Chart(chart) => &chart.title,
@@ -77,7 +77,7 @@ impl Pictures {
         let pieces = pieces.iter().filter(|piece| !piece.is_empty()).map(ToString::to_string);
         Self {
             heading: pieces.collect::<Vec<_>>().join("   "),
-            figures: html::charts_of_run(record).into_iter().map(Figure::Chart).collect(),
+            figures: html::charts_of_run(record).into_iter().map(Picture::Chart).collect(),
         }
     }
 
@@ -89,13 +89,13 @@ impl Pictures {
             .start
             .as_ref()
             .map_or_else(String::new, |start| format!("plan {}   {}", start.name, start.started_at));
-        let charts = charts.into_iter().map(Figure::Chart);
-        Self { heading: name, figures: charts.chain(matrices.into_iter().map(Figure::Matrix)).collect() }
+        let charts = charts.into_iter().map(Picture::Chart);
+        Self { heading: name, figures: charts.chain(matrices.into_iter().map(Picture::Matrix)).collect() }
     }
 
     /// The titles, in order; empty if there is nothing to draw.
     pub fn titles(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.figures.iter().map(Figure::title)
+        self.figures.iter().map(Picture::title)
     }
 
     /// One figure, or all of them in one picture; `None` if there is no such figure.
@@ -113,8 +113,8 @@ impl Pictures {
         Some(picture)
     }
 
-    fn draw(&self, figures: &[Figure], picture: &mut String) -> Drawn {
-        let height = HEAD + figures.iter().map(Figure::height).sum::<u32>();
+    fn draw(&self, figures: &[Picture], picture: &mut String) -> Drawn {
+        let height = HEAD + figures.iter().map(Picture::height).sum::<u32>();
         let whole = SVGBackend::with_string(picture, (WIDTH, height)).into_drawing_area();
         whole.fill(&WHITE)?;
         let (head, mut rest) = whole.split_vertically(HEAD);

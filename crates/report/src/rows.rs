@@ -22,15 +22,15 @@ pub struct IntervalRows {
 #[derive(Debug, Clone, Default)]
 struct FlowState {
     name: String,
-    printed: Count,
-    last: Count,
+    printed: RowCounts,
+    last: RowCounts,
     srtt: Option<Span>,
     cwnd: Option<Bytes>,
 }
 
 /// Counts at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Count {
+struct RowCounts {
     bytes: Bytes,
     elapsed: Span,
     retransmits: Option<u64>,
@@ -67,7 +67,7 @@ impl IntervalRows {
                 let interval = self.interval;
                 let Some(state) = self.flows.get_mut(flow) else { return Vec::new() };
                 state.srtt = srtt.or(state.srtt);
-                state.last = Count { bytes: *bytes, elapsed: *elapsed, retransmits: *retransmits };
+                state.last = RowCounts { bytes: *bytes, elapsed: *elapsed, retransmits: *retransmits };
                 if due(*elapsed, interval) > due(state.printed.elapsed, interval) {
                     return self.row(*flow);
                 }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::samples_of_plans::two_axes;
 use crate::samples_of_runs as runs;
-use crate::{View, csv, document, html, markdown, plan, text};
+use crate::{TextLayout, csv, document, html, markdown, plan, text};
 
 /// Checks that no number before a percent sign is above 100.
 fn check_text(text: &str) -> Result<(), TestCaseError> {
@@ -20,7 +20,7 @@ fn check_text(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn page(plan: Option<&html::Plan<'_>>, runs: &[html::Run<'_>]) -> String {
+fn page(plan: Option<&html::ReportedPlan<'_>>, runs: &[html::ReportedRun<'_>]) -> String {
     let mut page = Vec::new();
     html::write(plan, runs, &html::Assets { script: "", style: "" }, &mut page).unwrap();
     // The text of the page only: data of its charts and the log follow after it.
@@ -98,14 +98,14 @@ proptest! {
         let log = series(rate, buffered * rate, ceiling);
         let record = RunRecord::fold(&log);
         prop_assert_eq!(record.flows[0].bitrate(), Bitrate::from_bps(rate), "a buffer's rate is none of the path");
-        let view = View { width: 100, colour: false, kept: None, explain: true };
+        let view = TextLayout { width: 100, colour: false, kept: None, explain: true };
         let shown = text(&record, &view);
         if factor < 0.9999 || (factor > 1.0003 && factor < 1.0 + slack) {
             prop_assert!(shown.contains(" % of it"), "{}", shown);
         } else if factor > 1.0003 + slack * 1.0003 {
             prop_assert!(!shown.contains(" % of it"), "{}", shown);
         }
-        for text in [shown, markdown::report(&record), page(None, &[html::Run { record: &record, events: &log }])] {
+        for text in [shown, markdown::report(&record), page(None, &[html::ReportedRun { record: &record, events: &log }])] {
             // The head of a column and the name of an interval are not shares.
             check_text(&text)?;
         }
@@ -126,8 +126,8 @@ proptest! {
         width in 60_usize..200,
     ) {
         let (log, record) = plan_with(&shares);
-        let view = View { width, colour: false, kept: None, explain: true };
-        let whole = html::Plan { record: &record, events: &log, left_out: &[] };
+        let view = TextLayout { width, colour: false, kept: None, explain: true };
+        let whole = html::ReportedPlan { record: &record, events: &log, left_out: &[] };
         for text in [plan::text(&record, &view), plan::markdown(&record), page(Some(&whole), &[])] {
             check_text(&text)?;
         }

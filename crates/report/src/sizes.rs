@@ -5,7 +5,7 @@ use linerate_model::{
 };
 use linerate_units::Bitrate;
 
-use crate::layout::{Ink, View};
+use crate::layout::{TextLayout, TextRole};
 use crate::quantity::{ABSENT, or_absent, percent};
 use crate::table::{Cell, Column, Table};
 use crate::text::labelled;
@@ -34,16 +34,16 @@ pub(crate) fn time_words(record: &RunRecord) -> &'static str {
 }
 
 /// The series for a person: its summary, then a row per size.
-pub(crate) fn lines(record: &RunRecord, view: &View) -> Vec<String> {
+pub(crate) fn lines(record: &RunRecord, view: &TextLayout) -> Vec<String> {
     let mut lines = Vec::new();
     for flow in &record.flows {
         lines.push(String::new());
         let name = flow.plan.name.to_string();
         if flow.sizes.is_empty() {
-            lines.extend(labelled(&name, "no size was measured", Ink::Plain, view));
+            lines.extend(labelled(&name, "no size was measured", TextRole::Plain, view));
             continue;
         }
-        lines.extend(labelled(&name, &extent(record, flow), Ink::Plain, view));
+        lines.extend(labelled(&name, &extent(record, flow), TextRole::Plain, view));
         for (label, text) in facts(flow) {
             lines.extend(labelled(label, &text, ink_of(label), view));
         }
@@ -53,8 +53,8 @@ pub(crate) fn lines(record: &RunRecord, view: &View) -> Vec<String> {
     lines
 }
 
-fn ink_of(label: &str) -> Ink {
-    if matches!(label, "latency" | "highest") { Ink::Result } else { Ink::Plain }
+fn ink_of(label: &str) -> TextRole {
+    if matches!(label, "latency" | "highest") { TextRole::Result } else { TextRole::Plain }
 }
 
 /// The measured sizes, and the meaning of their times.
@@ -142,7 +142,7 @@ pub(crate) fn table(flow: &FlowRecord) -> Table {
     columns.extend(column("best", &|point| Some(point.best.to_string())));
     columns.extend(column("median", &|point| Some(point.median?.to_string())));
     columns.extend(column("95 % interval", &|point| Some(interval(&point.interval?))));
-    let rates = points.iter().map(|point| Cell::new(Ink::Result, or_absent(point.bitrate))).collect();
+    let rates = points.iter().map(|point| Cell::new(TextRole::Result, or_absent(point.bitrate))).collect();
     columns.push(Column::numbers("bitrate", rates));
     columns.extend(column("rate of", &|point| point.buffered.then(|| "a buffer".to_owned())));
     Table::new(columns)

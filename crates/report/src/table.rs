@@ -2,22 +2,22 @@
 
 use std::borrow::Cow;
 
-use crate::layout::{Ink, View, width, wrap};
+use crate::layout::{TextLayout, TextRole, width, wrap};
 
 /// One cell.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cell {
     text: String,
-    ink: Ink,
+    ink: TextRole,
 }
 
 impl Cell {
-    pub(crate) fn new(ink: Ink, text: impl Into<String>) -> Self {
+    pub(crate) fn new(ink: TextRole, text: impl Into<String>) -> Self {
         Self { text: text.into(), ink }
     }
 
     pub(crate) fn plain(text: impl Into<String>) -> Self {
-        Self::new(Ink::Plain, text)
+        Self::new(TextRole::Plain, text)
     }
 }
 
@@ -49,7 +49,7 @@ impl Column {
     }
 
     /// A cell of this column, padded.
-    fn padded(&self, cell: &Cell, wide: usize, view: &View) -> String {
+    fn padded(&self, cell: &Cell, wide: usize, view: &TextLayout) -> String {
         let space = " ".repeat(wide.saturating_sub(width(&cell.text)));
         let text = view.ink(cell.ink, &cell.text);
         if self.right { space + &text } else { text + &space }
@@ -69,7 +69,7 @@ impl Table {
     }
 
     /// Whether the columns fit side by side.
-    pub(crate) fn fits(&self, view: &View) -> bool {
+    pub(crate) fn fits(&self, view: &TextLayout) -> bool {
         let widths: usize = self.0.iter().map(Column::width).sum();
         widths + COLUMN_GAP * self.0.len().saturating_sub(1) <= view.columns()
     }
@@ -86,7 +86,7 @@ impl Table {
     }
 
     /// The lines of the table; columns are stacked if they do not fit side by side.
-    pub(crate) fn lines(&self, view: &View) -> Vec<String> {
+    pub(crate) fn lines(&self, view: &TextLayout) -> Vec<String> {
         let widths: Vec<usize> = self.0.iter().map(Column::width).collect();
         if widths.iter().sum::<usize>() + COLUMN_GAP * widths.len().saturating_sub(1) > view.columns() {
             return self.stacked(view);
@@ -109,7 +109,7 @@ impl Table {
     }
 
     /// Rows without the heads, with the meaning of each cell, for a page.
-    pub(crate) fn marked(&self) -> Vec<Vec<(Ink, String)>> {
+    pub(crate) fn marked(&self) -> Vec<Vec<(TextRole, String)>> {
         let marked = |row: Vec<Cell>| row.into_iter().map(|cell| (cell.ink, cell.text)).collect();
         self.rows().into_iter().skip(1).map(marked).collect()
     }
@@ -122,7 +122,7 @@ impl Table {
 
     /// The heads, then the cells, row by row.
     fn rows(&self) -> Vec<Vec<Cell>> {
-        let heads = self.0.iter().map(|column| Cell::new(Ink::Faint, column.head.clone())).collect();
+        let heads = self.0.iter().map(|column| Cell::new(TextRole::Faint, column.head.clone())).collect();
         let count = self.0.iter().map(|column| column.cells.len()).max().unwrap_or_default();
         let row = |at: usize| {
             self.0.iter().map(|column| column.cells.get(at).cloned().unwrap_or_default()).collect()
@@ -130,7 +130,7 @@ impl Table {
         std::iter::once(heads).chain((0..count).map(row)).collect()
     }
 
-    fn stacked(&self, view: &View) -> Vec<String> {
+    fn stacked(&self, view: &TextLayout) -> Vec<String> {
         let labels = self.0.iter().skip(1).map(|column| width(&column.head)).max().unwrap_or_default();
         let room = view.columns().saturating_sub(labels + 4);
         let mut lines = Vec::new();
@@ -140,7 +140,7 @@ impl Table {
             for (column, cell) in self.0.iter().zip(row).skip(1) {
                 for (number, part) in wrap(&cell.text, room).iter().enumerate() {
                     let label = if number == 0 { &*column.head } else { "" };
-                    let label = view.ink(Ink::Faint, &format!("{label:labels$}"));
+                    let label = view.ink(TextRole::Faint, &format!("{label:labels$}"));
                     lines.push(format!("  {label}  {}", view.ink(cell.ink, part)).trim_end().to_owned());
                 }
             }

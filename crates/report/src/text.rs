@@ -9,8 +9,8 @@ use linerate_model::{
 };
 use linerate_units::{Ratio, Span};
 
-use crate::figure::{Figure, caveats, datagrams, imported};
-use crate::layout::{Ink, View, flow_pieces, wrap};
+use crate::figure::{FlowFigure, caveats, datagrams, imported};
+use crate::layout::{TextLayout, TextRole, flow_pieces, wrap};
 use crate::ports;
 use crate::quantity::{ABSENT, known_to, nominal, or_absent, percent};
 use crate::sizes;
@@ -23,7 +23,7 @@ pub(crate) const LABEL_WIDTH: usize = 12;
 /// The whole run for a person: hosts, idle latency, a row per flow, verdicts, caveats, and its name in the
 /// archive.
 #[must_use]
-pub fn text(record: &RunRecord, view: &View) -> String {
+pub fn text(record: &RunRecord, view: &TextLayout) -> String {
     let mut lines = flow_pieces(&heading(record), view.columns());
     if let Some(idle) = &record.idle {
         lines.extend(flow_pieces(&idle_pieces(idle), view.columns()));
@@ -50,12 +50,12 @@ pub fn text(record: &RunRecord, view: &View) -> String {
     lines.join("\n") + "\n"
 }
 
-fn verdict_lines(record: &RunRecord, view: &View) -> Vec<String> {
+fn verdict_lines(record: &RunRecord, view: &TextLayout) -> Vec<String> {
     if sizes::is_series(record) || record.flows.is_empty() {
         return Vec::new();
     }
     let verdicts = record.flows.iter().flat_map(|flow| text_flow::verdict(flow, view));
-    [String::new(), view.ink(Ink::Faint, "Verdict")].into_iter().chain(verdicts).collect()
+    [String::new(), view.ink(TextRole::Faint, "Verdict")].into_iter().chain(verdicts).collect()
 }
 
 /// Whether any verdict is not confirmed.
@@ -125,7 +125,8 @@ pub(crate) fn results(record: &RunRecord) -> Table {
     let mut columns = vec![Column::words("", names)];
     columns.push(Column::numbers("bitrate", flows.iter().map(bitrate_cell).collect()));
     columns.extend(column("of ceiling", &share_cell));
-    columns.extend(column("received", &|flow| Figure::of(flow).map(|f| Cell::plain(f.bytes.to_string()))));
+    columns
+        .extend(column("received", &|flow| FlowFigure::of(flow).map(|f| Cell::plain(f.bytes.to_string()))));
     columns.extend(column("retr", &|flow| {
         flow.sender.as_ref()?.retransmits.map(|n| Cell::plain(n.to_string()))
     }));
@@ -139,23 +140,23 @@ pub(crate) fn results(record: &RunRecord) -> Table {
 }
 
 fn bitrate_cell(flow: &FlowRecord) -> Cell {
-    let Some(figure) = Figure::of(flow) else { return Cell::plain(ABSENT) };
+    let Some(figure) = FlowFigure::of(flow) else { return Cell::plain(ABSENT) };
     match figure.bitrate {
-        Some(rate) if figure.impossible => Cell::new(Ink::Struck, format!("impossible: {rate}")),
-        rate => Cell::new(Ink::Result, or_absent(rate.map(|rate| known_to(flow, rate)))),
+        Some(rate) if figure.impossible => Cell::new(TextRole::Struck, format!("impossible: {rate}")),
+        rate => Cell::new(TextRole::Result, or_absent(rate.map(|rate| known_to(flow, rate)))),
     }
 }
 
 fn share_cell(flow: &FlowRecord) -> Option<Cell> {
-    let figure = Figure::of(flow)?;
-    let ink = if figure.impossible { Ink::Struck } else { Ink::Plain };
+    let figure = FlowFigure::of(flow)?;
+    let ink = if figure.impossible { TextRole::Struck } else { TextRole::Plain };
     figure.share.map(|share| Cell::new(ink, share.to_string()))
 }
 
 fn lost_cell(flow: &FlowRecord) -> Option<Cell> {
     let lost = flow.receiver.as_ref()?.udp.as_ref()?.lost;
     let (packets, ratio) = datagrams(flow)?;
-    let ink = if lost > 0 { Ink::Warning } else { Ink::Plain };
+    let ink = if lost > 0 { TextRole::Warning } else { TextRole::Plain };
     let share = ratio.map(|ratio| format!(" ({ratio})")).unwrap_or_default();
     Some(Cell::new(ink, format!("{lost}/{packets}{share}")))
 }
@@ -178,7 +179,7 @@ fn busy_cell(flow: &FlowRecord) -> Option<Cell> {
     Some(Cell::plain(format!("{} / {}", show(here), show(there))))
 }
 
-fn caveat_lines(record: &RunRecord, view: &View) -> Vec<String> {
+fn caveat_lines(record: &RunRecord, view: &TextLayout) -> Vec<String> {
     let of_flows = record
         .flows
         .iter()
@@ -187,15 +188,15 @@ fn caveat_lines(record: &RunRecord, view: &View) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, caveat) in of_flows.chain(of_run) {
         if lines.is_empty() {
-            lines.extend([String::new(), view.ink(Ink::Faint, "Caveats")]);
+            lines.extend([String::new(), view.ink(TextRole::Faint, "Caveats")]);
         }
-        lines.extend(labelled(&name, &caveat.text, Ink::Warning, view));
+        lines.extend(labelled(&name, &caveat.text, TextRole::Warning, view));
     }
     lines
 }
 
 /// A label with its text, on as many lines as needed.
-pub(crate) fn labelled(name: &str, text: &str, ink: Ink, view: &View) -> Vec<String> {
+pub(crate) fn labelled(name: &str, text: &str, ink: TextRole, view: &TextLayout) -> Vec<String> {
     let wrapped = wrap(text, view.columns() - LABEL_WIDTH - 2);
     let lines = wrapped.iter().enumerate().map(|(number, line)| {
         let label = if number == 0 { name } else { "" };
@@ -205,7 +206,7 @@ pub(crate) fn labelled(name: &str, text: &str, ink: Ink, view: &View) -> Vec<Str
     lines.collect()
 }
 
-fn ending(record: &RunRecord, view: &View) -> Vec<String> {
+fn ending(record: &RunRecord, view: &TextLayout) -> Vec<String> {
     let mut lines = Vec::new();
     let reason = record.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
     let word = match record.outcome {
@@ -217,10 +218,10 @@ fn ending(record: &RunRecord, view: &View) -> Vec<String> {
         }
     };
     if let Some(word) = word {
-        lines.extend(wrap(&word, view.columns()).iter().map(|line| view.ink(Ink::Warning, line)));
+        lines.extend(wrap(&word, view.columns()).iter().map(|line| view.ink(TextRole::Warning, line)));
     }
     if let Some(kept) = &view.kept {
-        lines.push(view.ink(Ink::Faint, &format!("archived as {kept} (linerate show {kept})")));
+        lines.push(view.ink(TextRole::Faint, &format!("archived as {kept} (linerate show {kept})")));
     }
     lines
 }

@@ -6,8 +6,8 @@ use linerate_model::{
 };
 use linerate_units::{Bitrate, Bytes, Ratio};
 
-use crate::figure::{Figure, imported};
-use crate::layout::{Ink, View, wrap};
+use crate::figure::{FlowFigure, imported};
+use crate::layout::{TextLayout, TextRole, wrap};
 use crate::quantity::{ABSENT, named, or_absent, percent};
 use crate::text::{LABEL_WIDTH, labelled};
 
@@ -15,7 +15,7 @@ use crate::text::{LABEL_WIDTH, labelled};
 const INNER_LABEL_WIDTH: usize = 10;
 
 /// The verdict on a flow with its evidence.
-pub(crate) fn verdict(flow: &FlowRecord, view: &View) -> Vec<String> {
+pub(crate) fn verdict(flow: &FlowRecord, view: &TextLayout) -> Vec<String> {
     let said = match &flow.verdict {
         Some(verdict) => verdict.text.as_str(),
         None if imported(flow) => "not judged: it was not measured here.",
@@ -33,18 +33,18 @@ pub(crate) fn verdict(flow: &FlowRecord, view: &View) -> Vec<String> {
     lines
 }
 
-fn ink_of(flow: &FlowRecord) -> Ink {
+fn ink_of(flow: &FlowRecord) -> TextRole {
     match &flow.verdict {
-        Some(_) if Figure::of(flow).is_some_and(|figure| figure.impossible) => Ink::Warning,
-        Some(verdict) if verdict.confidence == Confidence::Confirmed => Ink::Good,
-        _ => Ink::Plain,
+        Some(_) if FlowFigure::of(flow).is_some_and(|figure| figure.impossible) => TextRole::Warning,
+        Some(verdict) if verdict.confidence == Confidence::Confirmed => TextRole::Good,
+        _ => TextRole::Plain,
     }
 }
 
 /// Everything below the verdict, as label and text, in reading order.
 pub(crate) fn details(flow: &FlowRecord) -> Vec<(&'static str, String)> {
     let mut details = Vec::new();
-    let impossible = Figure::of(flow).is_some_and(|figure| figure.impossible);
+    let impossible = FlowFigure::of(flow).is_some_and(|figure| figure.impossible);
     if impossible {
         details.push((
             "figure",
@@ -83,12 +83,12 @@ fn sent(flow: &FlowRecord) -> Option<String> {
     Some(format!("{} sent, {bytes} in {seconds:.2} s by the sender's count", sender.bitrate))
 }
 
-fn detail(label: &str, text: &str, view: &View) -> Vec<String> {
+fn detail(label: &str, text: &str, view: &TextLayout) -> Vec<String> {
     let columns = view.columns().saturating_sub(LABEL_WIDTH + 2 + INNER_LABEL_WIDTH);
     let indent = " ".repeat(LABEL_WIDTH + 2);
     let lines = wrap(text, columns).into_iter().enumerate().map(|(number, line)| {
-        let label =
-            view.ink(Ink::Faint, &format!("{:<INNER_LABEL_WIDTH$}", if number == 0 { label } else { "" }));
+        let label = view
+            .ink(TextRole::Faint, &format!("{:<INNER_LABEL_WIDTH$}", if number == 0 { label } else { "" }));
         format!("{indent}{label}{line}").trim_end().to_owned()
     });
     lines.collect()
@@ -132,7 +132,7 @@ pub(crate) fn ceilings(flow: &FlowRecord) -> Vec<(String, String)> {
         let words = "no ceiling is known, because no link rate, window, loss or CPU load was measured.";
         return vec![(ABSENT.to_owned(), words.to_owned())];
     }
-    let measured = Figure::of(flow).filter(|figure| !figure.impossible).and_then(|figure| figure.bitrate);
+    let measured = FlowFigure::of(flow).filter(|figure| !figure.impossible).and_then(|figure| figure.bitrate);
     if let Some(rate) = measured {
         let below = rows.iter().take_while(|(ceiling, _)| *ceiling < rate.bps()).count();
         rows.insert(below, (rate.bps(), "measured".to_owned()));
@@ -141,7 +141,7 @@ pub(crate) fn ceilings(flow: &FlowRecord) -> Vec<(String, String)> {
 }
 
 /// The ceilings below a verdict: rates in a column, text next to them.
-fn ceiling_lines(flow: &FlowRecord, view: &View) -> Vec<String> {
+fn ceiling_lines(flow: &FlowRecord, view: &TextLayout) -> Vec<String> {
     let rows = ceilings(flow);
     let widest = rows.iter().map(|(rate, _)| rate.len()).max().unwrap_or_default();
     let columns = view.columns().saturating_sub(LABEL_WIDTH + 2 + INNER_LABEL_WIDTH + widest + 2);
@@ -150,7 +150,7 @@ fn ceiling_lines(flow: &FlowRecord, view: &View) -> Vec<String> {
     for (number, (rate, words)) in rows.iter().enumerate() {
         for (part, line) in wrap(words, columns).into_iter().enumerate() {
             let label = if number + part == 0 { "ceilings" } else { "" };
-            let label = view.ink(Ink::Faint, &format!("{label:<INNER_LABEL_WIDTH$}"));
+            let label = view.ink(TextRole::Faint, &format!("{label:<INNER_LABEL_WIDTH$}"));
             let rate = if part == 0 { rate.as_str() } else { "" };
             lines.push(format!("{indent}{label}{rate:>widest$}  {line}").trim_end().to_owned());
         }
@@ -279,7 +279,7 @@ pub(crate) fn steps(flow: &FlowRecord) -> Vec<[String; 3]> {
 }
 
 /// Those rows as lines: counts and residuals in columns, text next to them.
-fn step_lines(flow: &FlowRecord, view: &View) -> Vec<String> {
+fn step_lines(flow: &FlowRecord, view: &TextLayout) -> Vec<String> {
     let rows = steps(flow);
     let widest = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
     let (counted, residual) = (widest(0), widest(1));
@@ -289,7 +289,7 @@ fn step_lines(flow: &FlowRecord, view: &View) -> Vec<String> {
     for (number, [bytes, off, words]) in rows.iter().enumerate() {
         for (part, line) in wrap(words, columns).into_iter().enumerate() {
             let label = if number + part == 0 { "counts" } else { "" };
-            let label = view.ink(Ink::Faint, &format!("{label:<INNER_LABEL_WIDTH$}"));
+            let label = view.ink(TextRole::Faint, &format!("{label:<INNER_LABEL_WIDTH$}"));
             let (bytes, off) = if part == 0 { (bytes.as_str(), off.as_str()) } else { ("", "") };
             lines.push(
                 format!("{indent}{label}{bytes:>counted$}  {off:>residual$}  {line}").trim_end().to_owned(),

@@ -3,7 +3,7 @@
 use linerate_archive::{ArchiveError, Filter, SqliteArchive, Store};
 use linerate_model::{Body, Event, PlanRecord, RunHead, RunRecord};
 use linerate_report::picture::Pictures;
-use linerate_report::{Format, FormatError, HistoryDocument, RunRow, View, history_table};
+use linerate_report::{Format, FormatError, HistoryDocument, RunRow, TextLayout, history_table};
 
 use super::{format, page};
 use crate::args::{ArchiveArgs, ExportArgs, HistoryArgs, ReportArgs, ShowArgs};
@@ -85,7 +85,7 @@ pub(crate) fn show(args: &ShowArgs) -> Exit {
         Err(error) => failed(&error),
         Ok((events, name)) => {
             if let Some(plan) = plan_of(&events) {
-                let view = View { kept: Some(name), ..super::run::outcome::view() };
+                let view = TextLayout { kept: Some(name), ..super::run::outcome::view() };
                 return show_plan(args, &plan, &view);
             }
             let mut view = terminal::stdout_view();
@@ -105,7 +105,7 @@ pub(crate) fn show(args: &ShowArgs) -> Exit {
     }
 }
 
-fn show_plan(args: &ShowArgs, plan: &PlanRecord, view: &View) -> Exit {
+fn show_plan(args: &ShowArgs, plan: &PlanRecord, view: &TextLayout) -> Exit {
     let Some(point) = &args.point else {
         return match args.json {
             true => page::print_json(&linerate_report::plan::document(plan)),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use linerate_model::metrics::Side;
-use linerate_report::check::{Answer, CheckDocument, Counts, text};
+use linerate_report::check::{CheckDocument, CheckReport, VerdictCounts, text};
 use linerate_theory::claims::Context;
 use linerate_theory::encapsulation::Encapsulation;
 use linerate_theory::envelope::Congestion;
@@ -187,7 +187,7 @@ pub(crate) fn run(args: &CheckArgs) -> Exit {
         return Exit::Usage;
     }
     let inputs = input::read_all(&args.files, args.tool.as_deref());
-    let answer = Answer::to(claim, inputs, &context);
+    let answer = CheckReport::to(claim, inputs, &context);
     for (name, why) in answer.failures() {
         print::error(format!("{name}: {why}"));
     }
@@ -205,7 +205,7 @@ pub(crate) fn run(args: &CheckArgs) -> Exit {
 }
 
 /// 4 if a figure is impossible, 1 if nothing was read, otherwise 0.
-fn exit(counts: Counts) -> Exit {
+fn exit(counts: VerdictCounts) -> Exit {
     if counts.impossible > 0 {
         Exit::Impossible
     } else if counts.all() == 0 {
@@ -219,7 +219,7 @@ fn exit(counts: Counts) -> Exit {
 mod tests {
     use super::*;
     use clap::Parser;
-    use linerate_report::check::Input;
+    use linerate_report::check::CheckInput;
 
     #[derive(Debug, Parser)]
     struct Alone {
@@ -233,9 +233,9 @@ mod tests {
     }
 
     /// The answer for typed figures.
-    pub(super) fn answer(line: &str) -> Answer {
+    pub(super) fn answer(line: &str) -> CheckReport {
         let args = args(line);
-        Answer::to(typed::claim(&args), Vec::new(), &args.path.context())
+        CheckReport::to(typed::claim(&args), Vec::new(), &args.path.context())
     }
 
     /// Rates from a tenth to sixty times that of gigabit Ethernet, printed with few and with many digits.
@@ -279,8 +279,8 @@ mod tests {
     #[test]
     fn nothing_read_is_a_failure() {
         for failure in [Some("no".to_owned()), None] {
-            let input = Input { name: "cat.jpg".to_owned(), failure, readings: Vec::new() };
-            assert_eq!(exit(Answer::to(None, vec![input], &Context::default()).counts()), Exit::Failed);
+            let input = CheckInput { name: "cat.jpg".to_owned(), failure, readings: Vec::new() };
+            assert_eq!(exit(CheckReport::to(None, vec![input], &Context::default()).counts()), Exit::Failed);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use linerate_model::{Event, RunRecord};
 use linerate_report::format::RunSource;
-use linerate_report::{FORMATS, Format, FormatError, View, plot};
+use linerate_report::{FORMATS, Format, FormatError, TextLayout, plot};
 
 use super::page;
 use crate::exit::Exit;
@@ -28,7 +28,7 @@ fn write(
     record: &RunRecord,
     events: &[Event],
     format: Format,
-    view: &View,
+    view: &TextLayout,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let assets = front_end::assets();
@@ -41,7 +41,7 @@ fn write(
 }
 
 /// Writes a run to stdout; a closed pipe is not an error.
-pub(super) fn to_stdout(record: &RunRecord, events: &[Event], format: Format, view: &View) -> Exit {
+pub(super) fn to_stdout(record: &RunRecord, events: &[Event], format: Format, view: &TextLayout) -> Exit {
     let mut out = Vec::new();
     match write(record, events, format, view, &mut out) {
         Ok(()) => page::print(&out),
@@ -54,7 +54,7 @@ pub(super) fn to_stdout(record: &RunRecord, events: &[Event], format: Format, vi
 
 /// Writes a run to a file; an existing file is replaced only when the new one is complete.
 pub(super) fn to_file(record: &RunRecord, events: &[Event], format: Format, path: &Path) -> io::Result<()> {
-    whole_file(path, |out| write(record, events, format, &View::default(), out))
+    whole_file(path, |out| write(record, events, format, &TextLayout::default(), out))
 }
 
 /// Writes a file; an existing file is replaced only when the new one is complete.
@@ -76,6 +76,6 @@ pub(super) fn whole_file(
 }
 
 /// Draws the curves of a sweep on stdout; nothing for other runs.
-pub(super) fn draw(record: &RunRecord, view: &View) -> Exit {
+pub(super) fn draw(record: &RunRecord, view: &TextLayout) -> Exit {
     page::print(plot::terminal(record, view).as_bytes())
 }

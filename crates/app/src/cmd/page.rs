@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, Write};
 
-pub(super) use linerate_report::page::{Ink, Page};
+pub(super) use linerate_report::page::{Page, TextStyle};
 
 use crate::exit::Exit;
 use crate::print;

@@ -9,7 +9,7 @@ use linerate_runner::find_plan;
 use linerate_runner::plan::{PlanFiles, TooLong};
 use linerate_units::Span;
 
-use super::page::{self, Ink, Page};
+use super::page::{self, Page, TextStyle};
 use crate::exit::Exit;
 use crate::print;
 use crate::terminal;
@@ -106,7 +106,7 @@ fn list(json: bool) -> Exit {
     page.heading("Bundled plans (linerate plan NAME describes one; --show prints the file)");
     let width = bundled().iter().map(|known| known.name.len()).max().unwrap_or(0);
     for known in bundled() {
-        page.row(&[(Ink::Strong, known.name), (Ink::Plain, known.about)], &[width]);
+        page.row(&[(TextStyle::Strong, known.name), (TextStyle::Plain, known.about)], &[width]);
     }
     page::print(page.into_text().as_bytes())
 }

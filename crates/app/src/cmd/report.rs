@@ -60,10 +60,11 @@ struct Page {
 
 impl Page {
     fn write(&self, assets: &html::Assets<'_>, out: &mut dyn io::Write) -> io::Result<()> {
-        let runs: Vec<html::Run<'_>> =
-            self.runs.iter().map(|(record, events)| html::Run { record, events }).collect();
+        let runs: Vec<html::ReportedRun<'_>> =
+            self.runs.iter().map(|(record, events)| html::ReportedRun { record, events }).collect();
         let plan = self.plan.as_ref();
-        let plan = plan.map(|(record, events)| html::Plan { record, events, left_out: &self.left_out });
+        let plan =
+            plan.map(|(record, events)| html::ReportedPlan { record, events, left_out: &self.left_out });
         html::write(plan.as_ref(), &runs, assets, out)
     }
 }

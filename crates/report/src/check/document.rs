@@ -8,7 +8,7 @@ use linerate_model::{Ceiling, CeilingShare};
 use linerate_theory::claims::{Context, Judged, Judgement, PossibleCause, Reason, Verdict, name_and_unit};
 use serde::Serialize;
 
-use super::{Answer, Counts, JudgedReading, JudgedTest, Judgements};
+use super::{CheckReport, JudgedReading, JudgedTest, Judgements, VerdictCounts};
 
 /// Version of the document.
 const SCHEMA: &str = "linerate.check/1";
@@ -213,8 +213,8 @@ struct CauseOf {
 impl CheckDocument {
     /// The answer as a document.
     #[must_use]
-    pub fn of(answer: &Answer) -> Self {
-        let Counts { possible, at_ceiling, doubtful, impossible } = answer.counts();
+    pub fn of(answer: &CheckReport) -> Self {
+        let VerdictCounts { possible, at_ceiling, doubtful, impossible } = answer.counts();
         Self {
             schema: SCHEMA,
             linerate: env!("CARGO_PKG_VERSION"),

@@ -4,8 +4,8 @@ use linerate_model::import::{Claim, Scope, Unread};
 use linerate_theory::claims::{Context, Judged, Judgement, PossibleCause, Reason, Verdict, name_and_unit};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
-use super::{Answer, JudgedReading, JudgedTest, Judgements};
-use crate::page::{Ink, Page};
+use super::{CheckReport, JudgedReading, JudgedTest, Judgements};
+use crate::page::{Page, TextStyle};
 
 /// Columns of the margin, the name of a figure, the figure as printed, and the verdict.
 const WIDTHS: [usize; 4] = [2, 13, 16, 12];
@@ -14,9 +14,9 @@ const LABEL_WIDTHS: [usize; 2] = [2, 13];
 
 /// The whole answer; `all` includes possible intervals.
 #[must_use]
-pub fn text(mut page: Page, answer: &Answer, all: bool) -> String {
+pub fn text(mut page: Page, answer: &CheckReport, all: bool) -> String {
     if let Some(path) = described(&answer.context) {
-        page.remark(0, Ink::Plain, &path);
+        page.remark(0, TextStyle::Plain, &path);
     }
     for input in answer.inputs.iter().filter(|input| input.failure.is_none()) {
         one_input(&mut page, input, all);
@@ -56,7 +56,7 @@ fn one_input(page: &mut Page, input: &Judgements, all: bool) {
     }
     if input.readings.is_empty() {
         page.heading(&plain(&input.name));
-        page.remark(2, Ink::Faint, "no results in the file");
+        page.remark(2, TextStyle::Faint, "no results in the file");
     }
 }
 
@@ -71,13 +71,13 @@ fn title(input: &Judgements, reading: &JudgedReading) -> String {
 fn unread(page: &mut Page, piece: &Unread) {
     let column = piece.column.map_or_else(String::new, |column| format!(", column {column}"));
     let text = plain(&format!("line {}{column} could not be read: {}", piece.line, piece.why));
-    page.remark(2, Ink::Warning, &text);
+    page.remark(2, TextStyle::Warning, &text);
 }
 
 fn one_test(page: &mut Page, judged: &JudgedTest, all: bool) {
     if let Some(target) = &judged.test.target {
         let begun = judged.test.started_at.as_ref().map_or_else(String::new, |at| format!(", {at}"));
-        page.remark(2, Ink::Plain, &plain(&format!("with {target}{begun}")));
+        page.remark(2, TextStyle::Plain, &plain(&format!("with {target}{begun}")));
     }
     let mut hidden = (0_usize, 0_usize);
     for (claim, line) in judged.lines() {
@@ -91,16 +91,16 @@ fn one_test(page: &mut Page, judged: &JudgedTest, all: bool) {
     if hidden.0 > 0 {
         let text =
             format!("{} more lines with {} figures, all possible; --all shows them", hidden.0, hidden.1);
-        page.remark(2, Ink::Faint, &text);
+        page.remark(2, TextStyle::Faint, &text);
     }
     if let Some(error) = &judged.test.error {
-        page.remark(2, Ink::Warning, &plain(&format!("the test ended with: {error}")));
+        page.remark(2, TextStyle::Warning, &plain(&format!("the test ended with: {error}")));
     }
 }
 
 fn one_line(page: &mut Page, claim: &Claim, line: &Judged) {
     let place = if claim.line > 0 { format!("line {}: ", claim.line) } else { String::new() };
-    page.remark(2, Ink::Strong, &plain(&format!("{place}{}", claim.quote)));
+    page.remark(2, TextStyle::Strong, &plain(&format!("{place}{}", claim.quote)));
     let mut dull = Vec::new();
     for (figure, judgement) in claim.figures.iter().zip(&line.judgements) {
         if judgement.verdict == Verdict::Possible
@@ -114,7 +114,7 @@ fn one_line(page: &mut Page, claim: &Claim, line: &Judged) {
     }
     if !dull.is_empty() {
         page.row(
-            &[(Ink::Plain, ""), (Ink::Plain, "possible"), (Ink::Faint, &dull.join(", "))],
+            &[(TextStyle::Plain, ""), (TextStyle::Plain, "possible"), (TextStyle::Faint, &dull.join(", "))],
             &LABEL_WIDTHS,
         );
     }
@@ -134,11 +134,11 @@ fn one_figure(page: &mut Page, printed: &str, judgement: &Judgement) {
     });
     let name = name(judgement);
     let cells = [
-        (Ink::Plain, ""),
-        (Ink::Plain, name.as_str()),
-        (Ink::Strong, printed),
+        (TextStyle::Plain, ""),
+        (TextStyle::Plain, name.as_str()),
+        (TextStyle::Strong, printed),
         (ink, judgement.verdict.name()),
-        (Ink::Faint, ceiling.as_str()),
+        (TextStyle::Faint, ceiling.as_str()),
     ];
     page.row(&cells, &WIDTHS);
     for reason in &judgement.reasons {
@@ -147,8 +147,8 @@ fn one_figure(page: &mut Page, printed: &str, judgement: &Judgement) {
 }
 
 fn one_reason(page: &mut Page, reason: &Reason) {
-    let ink = if reason.verdict > Verdict::AtCeiling { Ink::Plain } else { Ink::Faint };
-    page.row(&[(Ink::Plain, ""), (Ink::Plain, ""), (ink, &reason.text)], &LABEL_WIDTHS);
+    let ink = if reason.verdict > Verdict::AtCeiling { TextStyle::Plain } else { TextStyle::Faint };
+    page.row(&[(TextStyle::Plain, ""), (TextStyle::Plain, ""), (ink, &reason.text)], &LABEL_WIDTHS);
     for (number, cause) in reason.causes.iter().enumerate() {
         one_cause(page, number, cause);
     }
@@ -157,19 +157,19 @@ fn one_reason(page: &mut Page, reason: &Reason) {
 fn one_cause(page: &mut Page, number: usize, cause: &PossibleCause) {
     let label = if number == 0 { "likeliest" } else { "or" };
     let text = format!("{}; {}", cause.text, cause.remedy);
-    page.row(&[(Ink::Plain, ""), (Ink::Faint, label), (Ink::Plain, &text)], &LABEL_WIDTHS);
+    page.row(&[(TextStyle::Plain, ""), (TextStyle::Faint, label), (TextStyle::Plain, &text)], &LABEL_WIDTHS);
 }
 
-fn ink(verdict: Verdict) -> Ink {
+fn ink(verdict: Verdict) -> TextStyle {
     match verdict {
-        Verdict::Possible => Ink::Plain,
-        Verdict::AtCeiling => Ink::Good,
-        Verdict::Doubtful => Ink::Warning,
-        Verdict::Impossible => Ink::Bad,
+        Verdict::Possible => TextStyle::Plain,
+        Verdict::AtCeiling => TextStyle::Good,
+        Verdict::Doubtful => TextStyle::Warning,
+        Verdict::Impossible => TextStyle::Bad,
     }
 }
 
-fn summary(page: &mut Page, answer: &Answer) {
+fn summary(page: &mut Page, answer: &CheckReport) {
     let counts = answer.counts();
     let parts = [
         (counts.impossible, "impossible", Verdict::Impossible),
@@ -199,7 +199,7 @@ mod tests {
     use super::super::tests::{of_files, of_rate};
     use super::*;
 
-    fn shown(answer: &Answer, all: bool) -> String {
+    fn shown(answer: &CheckReport, all: bool) -> String {
         text(Page::new(100, false), answer, all)
     }
 

@@ -5,7 +5,7 @@ use linerate_theory::compare::{Comparison, ComparisonOutcome, MIN_REPEATS_FOR_DE
 use linerate_theory::stats::Interval;
 
 use super::Compared;
-use crate::page::{Ink, Page};
+use crate::page::{Page, TextStyle};
 
 /// The quantity that is always shown.
 const PRIMARY_QUANTITY: &str = "goodput";
@@ -15,14 +15,14 @@ const PRIMARY_QUANTITY: &str = "goodput";
 pub fn text(mut page: Page, compared: &Compared, all: bool) -> String {
     let Compared { base, others, table } = compared;
     let names: Vec<&str> = others.iter().map(|other| other.name.as_str()).collect();
-    page.remark(0, Ink::Plain, &format!("{} compared with {}.", listed(&names), base.name));
+    page.remark(0, TextStyle::Plain, &format!("{} compared with {}.", listed(&names), base.name));
     for (number, other) in others.iter().enumerate() {
         for difference in table.differences.iter().filter(|difference| difference.candidate == number) {
             let text = format!(
                 "{}, {}: {} instead of {}",
                 other.name, difference.what, difference.other, difference.base
             );
-            page.remark(2, Ink::Warning, &text);
+            page.remark(2, TextStyle::Warning, &text);
         }
     }
     let shown: Vec<&ComparisonRow> =
@@ -71,11 +71,11 @@ fn one_row(page: &mut Page, row: &ComparisonRow, name: &str, widths: &[usize; 5]
     let (ink, outcome) = outcome(row);
     let name = if widths[1] == 0 { "" } else { name };
     let cells = [
-        (Ink::Plain, ""),
-        (Ink::Strong, name),
-        (Ink::Plain, row.quantity),
-        (Ink::Faint, &group(row, &comparison.base)),
-        (Ink::Plain, &group(row, &comparison.other)),
+        (TextStyle::Plain, ""),
+        (TextStyle::Strong, name),
+        (TextStyle::Plain, row.quantity),
+        (TextStyle::Faint, &group(row, &comparison.base)),
+        (TextStyle::Plain, &group(row, &comparison.other)),
         (ink, &outcome),
     ];
     if name.is_empty() {
@@ -99,7 +99,7 @@ fn group(row: &ComparisonRow, group: &RepeatSummary) -> String {
     }
 }
 
-fn outcome(row: &ComparisonRow) -> (Ink, String) {
+fn outcome(row: &ComparisonRow) -> (TextStyle, String) {
     let comparison = &row.comparison;
     let by = change(row, comparison);
     let p = match comparison.p {
@@ -107,21 +107,24 @@ fn outcome(row: &ComparisonRow) -> (Ink, String) {
         p => format!("p = {p:.3}"),
     };
     match comparison.outcome {
-        ComparisonOutcome::TooFew => (Ink::Faint, too_few(comparison)),
-        ComparisonOutcome::NotShown => (Ink::Faint, format!("no difference shown: {by}, {p}")),
+        ComparisonOutcome::TooFew => (TextStyle::Faint, too_few(comparison)),
+        ComparisonOutcome::NotShown => (TextStyle::Faint, format!("no difference shown: {by}, {p}")),
         ComparisonOutcome::BelowNoise => {
             let least = row.dimension.show(comparison.resolution);
-            (Ink::Faint, format!("no difference shown: {by}, and the figures cannot show one below {least}"))
+            (
+                TextStyle::Faint,
+                format!("no difference shown: {by}, and the figures cannot show one below {least}"),
+            )
         }
         ComparisonOutcome::Dependent => {
-            (Ink::Warning, format!("no difference shown: {by}, {p}{}", dependent(comparison)))
+            (TextStyle::Warning, format!("no difference shown: {by}, {p}{}", dependent(comparison)))
         }
         ComparisonOutcome::Higher | ComparisonOutcome::Lower => {
             let doubt = dependent(comparison);
             match comparison.outcome.is_better(row.better) {
-                Some(true) => (Ink::Good, format!("better: {by}, {p}{doubt}")),
-                Some(false) => (Ink::Bad, format!("worse: {by}, {p}{doubt}")),
-                None => (Ink::Strong, format!("differs: {by}, {p}{doubt}")),
+                Some(true) => (TextStyle::Good, format!("better: {by}, {p}{doubt}")),
+                Some(false) => (TextStyle::Bad, format!("worse: {by}, {p}{doubt}")),
+                None => (TextStyle::Strong, format!("differs: {by}, {p}{doubt}")),
             }
         }
     }
@@ -193,19 +196,19 @@ fn summary(page: &mut Page, compared: &Compared, shown: usize) {
     if few == rows.len() {
         page.remark(
             2,
-            Ink::Plain,
+            TextStyle::Plain,
             "This number of repeats is too small to show a difference of any size: \
                                     repeat each configuration, preferably in turn.",
         );
     } else if rows.len() > 1 {
         let text = "A difference counts as shown if the probability of chance is below 5 %, over all \
                     comparisons together, and the difference exceeds the resolution of the figures.";
-        page.remark(2, Ink::Faint, text);
+        page.remark(2, TextStyle::Faint, text);
     }
     if rows.iter().any(|row| row.comparison.dependence.is_some()) {
         let text = "Repeats depend on the previous ones and are worth less than their number: measure both \
                     configurations in turn, with pauses, or for longer.";
-        page.remark(2, Ink::Warning, text);
+        page.remark(2, TextStyle::Warning, text);
     }
     if rows.iter().any(|row| is_shown(row) && row.comparison.is_independence_unknown()) {
         let text = format!(
@@ -213,13 +216,17 @@ fn summary(page: &mut Page, compared: &Compared, shown: usize) {
              tested. If repeats depend on the previous ones, a difference may be shown wrongly: measure \
              both configurations in turn, with pauses."
         );
-        page.remark(2, Ink::Warning, &text);
+        page.remark(2, TextStyle::Warning, &text);
     }
     if shown < rows.len() {
-        page.remark(2, Ink::Faint, "Quantities without a shown difference are left out; --all lists them.");
+        page.remark(
+            2,
+            TextStyle::Faint,
+            "Quantities without a shown difference are left out; --all lists them.",
+        );
     }
     for (candidate, place, quantity) in &compared.table.missing {
         let name = &compared.others[*candidate].name;
-        page.remark(2, Ink::Warning, &format!("{name} has no {quantity} at {}", place_name(place)));
+        page.remark(2, TextStyle::Warning, &format!("{name} has no {quantity} at {}", place_name(place)));
     }
 }

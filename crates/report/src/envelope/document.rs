@@ -11,7 +11,7 @@ const SCHEMA: &str = "linerate.envelope/2";
 
 /// The smallest and the largest value of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-struct Bounds {
+struct NumberRange {
     low: f64,
     high: f64,
     /// Whether the number is missing at one of the ends, such as the loss ceiling at a loss of zero.
@@ -74,18 +74,18 @@ fn leave_out_nulls(value: &mut Value) {
     }
 }
 
-fn bounds(documents: &[Value]) -> BTreeMap<String, Bounds> {
-    let mut found: BTreeMap<String, (Bounds, usize)> = BTreeMap::new();
+fn bounds(documents: &[Value]) -> BTreeMap<String, NumberRange> {
+    let mut found: BTreeMap<String, (NumberRange, usize)> = BTreeMap::new();
     for document in documents {
         numbers(document, "", &mut |path, value| {
-            let fresh = Bounds { low: value, high: value, absent: false };
+            let fresh = NumberRange { low: value, high: value, absent: false };
             let (bounds, seen) = found.entry(path.to_owned()).or_insert((fresh, 0));
             (bounds.low, bounds.high, *seen) = (bounds.low.min(value), bounds.high.max(value), *seen + 1);
         });
     }
-    let told = |(path, (bounds, seen)): (String, (Bounds, usize))| {
+    let told = |(path, (bounds, seen)): (String, (NumberRange, usize))| {
         let absent = seen < documents.len();
-        (bounds.low < bounds.high || absent).then_some((path, Bounds { absent, ..bounds }))
+        (bounds.low < bounds.high || absent).then_some((path, NumberRange { absent, ..bounds }))
     };
     found.into_iter().filter_map(told).collect()
 }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::page::{Ink, Page};
+use crate::page::{Page, TextStyle};
 
 /// Width of the name column, and the minimum width of the value column.
 const NAME: usize = 22;
@@ -47,33 +47,33 @@ impl fmt::Display for Shown {
 }
 
 #[derive(Debug, Clone)]
-enum Part {
+enum SheetItem {
     Heading(String),
     Remark(usize, String),
-    Row { ink: Ink, name: String, value: Shown, note: String },
+    Row { ink: TextStyle, name: String, value: Shown, note: String },
 }
 
 /// The content to print.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Sheet(Vec<Part>);
+pub(super) struct Sheet(Vec<SheetItem>);
 
 impl Sheet {
     pub(super) fn heading(&mut self, title: &str) {
-        self.0.push(Part::Heading(title.to_owned()));
+        self.0.push(SheetItem::Heading(title.to_owned()));
     }
 
     pub(super) fn remark(&mut self, indent: usize, text: &str) {
-        self.0.push(Part::Remark(indent, text.to_owned()));
+        self.0.push(SheetItem::Remark(indent, text.to_owned()));
     }
 
     /// A name, a value, and a note.
     pub(super) fn row(&mut self, name: &str, value: Shown, note: &str) {
-        self.marked(Ink::Plain, name, value, note);
+        self.marked(TextStyle::Plain, name, value, note);
     }
 
     /// The same with a coloured name.
-    pub(super) fn marked(&mut self, ink: Ink, name: &str, value: Shown, note: &str) {
-        self.0.push(Part::Row { ink, name: name.to_owned(), value, note: note.to_owned() });
+    pub(super) fn marked(&mut self, ink: TextStyle, name: &str, value: Shown, note: &str) {
+        self.0.push(SheetItem::Row { ink, name: name.to_owned(), value, note: note.to_owned() });
     }
 
     /// Merges several sheets: values that differ become ranges, and notes remain only if they are the same in
@@ -90,23 +90,23 @@ impl Sheet {
                 let mut all = sheet.sections();
                 all.find(|(known, _)| *known == title).map_or(Vec::new(), |(_, parts)| parts.to_vec())
             };
-            let all: Vec<Vec<Part>> = sheets.iter().map(parts).collect();
+            let all: Vec<Vec<SheetItem>> = sheets.iter().map(parts).collect();
             merged(&all.iter().map(Vec::as_slice).collect::<Vec<_>>())
         };
         let mut parts = Vec::new();
         for title in titles {
-            parts.extend((!title.is_empty()).then(|| Part::Heading(title.to_owned())));
+            parts.extend((!title.is_empty()).then(|| SheetItem::Heading(title.to_owned())));
             parts.extend(section(title));
         }
         Self(parts)
     }
 
     /// Headings with the parts below each; without a title for parts before the first heading.
-    fn sections(&self) -> impl Iterator<Item = (&str, &[Part])> {
-        let first = matches!(self.0.first(), Some(Part::Heading(_)));
-        let pieces = self.0.split(|part| matches!(part, Part::Heading(_)));
+    fn sections(&self) -> impl Iterator<Item = (&str, &[SheetItem])> {
+        let first = matches!(self.0.first(), Some(SheetItem::Heading(_)));
+        let pieces = self.0.split(|part| matches!(part, SheetItem::Heading(_)));
         let titles = self.0.iter().filter_map(|part| match part {
-            Part::Heading(title) => Some(title.as_str()),
+            SheetItem::Heading(title) => Some(title.as_str()),
             _ => None,
         });
         // The piece before the first heading has no title, and is empty if the sheet starts with a heading.
@@ -116,20 +116,20 @@ impl Sheet {
     /// Prints the sheet.
     pub(super) fn onto(&self, page: &mut Page) {
         let values = self.0.iter().filter_map(|part| match part {
-            Part::Row { value, .. } => Some(value.text.chars().count()),
+            SheetItem::Row { value, .. } => Some(value.text.chars().count()),
             _ => None,
         });
         let widths = [0, NAME, values.max().unwrap_or_default().max(VALUE)];
         for part in &self.0 {
             match part {
-                Part::Heading(title) => page.heading(title),
-                Part::Remark(indent, text) => page.remark(*indent, Ink::Plain, text),
-                Part::Row { ink, name, value, note } => {
+                SheetItem::Heading(title) => page.heading(title),
+                SheetItem::Remark(indent, text) => page.remark(*indent, TextStyle::Plain, text),
+                SheetItem::Row { ink, name, value, note } => {
                     let cells = [
-                        (Ink::Plain, ""),
+                        (TextStyle::Plain, ""),
                         (*ink, name.as_str()),
-                        (Ink::Strong, &value.text),
-                        (Ink::Faint, note),
+                        (TextStyle::Strong, &value.text),
+                        (TextStyle::Faint, note),
                     ];
                     page.row(&cells, &widths);
                 }
@@ -139,20 +139,20 @@ impl Sheet {
 }
 
 /// Merges the same section of several sheets.
-fn merged(sheets: &[&[Part]]) -> Vec<Part> {
-    let mut parts: Vec<Part> = Vec::new();
+fn merged(sheets: &[&[SheetItem]]) -> Vec<SheetItem> {
+    let mut parts: Vec<SheetItem> = Vec::new();
     for (number, sheet) in sheets.iter().enumerate() {
         let mut after = 0;
         for part in *sheet {
             let found = match part {
-                Part::Row { .. } => {
+                SheetItem::Row { .. } => {
                     parts.iter().position(|known| bare(known).is_some() && bare(known) == bare(part))
                 }
                 _ => parts.iter().position(|known| known.is_remark(part)),
             };
             let Some(at) = found else {
                 let one = match part {
-                    Part::Row { .. } => merge_rows(part, sheets),
+                    SheetItem::Row { .. } => merge_rows(part, sheets),
                     // Remarks remain only if all sheets contain them; take them from the first.
                     _ if number == 0
                         && sheets.iter().all(|other| other.iter().any(|one| one.is_remark(part))) =>
@@ -173,7 +173,7 @@ fn merged(sheets: &[&[Part]]) -> Vec<Part> {
     parts
 }
 
-impl Part {
+impl SheetItem {
     /// Whether both are the same remark.
     fn is_remark(&self, other: &Self) -> bool {
         matches!((self, other), (Self::Remark(_, one), Self::Remark(_, other)) if one == other)
@@ -181,21 +181,21 @@ impl Part {
 }
 
 /// The name of a row without the mark for a binding ceiling.
-fn bare(part: &Part) -> Option<&str> {
+fn bare(part: &SheetItem) -> Option<&str> {
     match part {
-        Part::Row { name, .. } => Some(name.strip_prefix(BINDS).unwrap_or(name).trim_start()),
+        SheetItem::Row { name, .. } => Some(name.strip_prefix(BINDS).unwrap_or(name).trim_start()),
         _ => None,
     }
 }
 
 /// Merges the rows with this name from all sheets.
-fn merge_rows(row: &Part, sheets: &[&[Part]]) -> Option<Part> {
-    let of_sheet = |sheet: &&'_ [Part]| sheet.iter().find(|part| bare(part) == bare(row)).cloned();
-    let rows: Vec<Part> = sheets.iter().filter_map(of_sheet).collect();
-    let parts: Vec<(Ink, &String, &Shown, &String)> = rows
+fn merge_rows(row: &SheetItem, sheets: &[&[SheetItem]]) -> Option<SheetItem> {
+    let of_sheet = |sheet: &&'_ [SheetItem]| sheet.iter().find(|part| bare(part) == bare(row)).cloned();
+    let rows: Vec<SheetItem> = sheets.iter().filter_map(of_sheet).collect();
+    let parts: Vec<(TextStyle, &String, &Shown, &String)> = rows
         .iter()
         .filter_map(|part| match part {
-            Part::Row { ink, name, value, note } => Some((*ink, name, value, note)),
+            SheetItem::Row { ink, name, value, note } => Some((*ink, name, value, note)),
             _ => None,
         })
         .collect();
@@ -211,7 +211,7 @@ fn merge_rows(row: &Part, sheets: &[&[Part]]) -> Option<Part> {
         (true, _) => note.trim_end_matches(BINDING).to_owned(),
         (false, _) => String::new(),
     };
-    Some(Part::Row { ink, name: name.clone(), value, note })
+    Some(SheetItem::Row { ink, name: name.clone(), value, note })
 }
 
 #[cfg(test)]

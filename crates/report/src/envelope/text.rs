@@ -9,7 +9,7 @@ use linerate_theory::envelope::{Acknowledgements, Congestion, Envelope, Envelope
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
 use super::sheet::{BINDING, BINDS, Sheet, Shown};
-use crate::page::{Ink, Page};
+use crate::page::{Page, TextStyle};
 
 /// The loss above which models without timeouts do not apply.
 const MAX_MODEL_LOSS: f64 = 0.02;
@@ -19,7 +19,7 @@ const MAX_MODEL_LOSS: f64 = 0.02;
 pub fn text(mut page: Page, answers: &[EnvelopeAnswer]) -> String {
     let sheets: Vec<Sheet> = answers.iter().map(sheet).collect();
     let Some(first) = answers.first() else { return page.into_text() };
-    page.remark(0, Ink::Plain, &described(first, answers));
+    page.remark(0, TextStyle::Plain, &described(first, answers));
     Sheet::merged(&sheets).onto(&mut page);
     if answers.len() > 1 {
         page.heading("Ranges");
@@ -27,7 +27,7 @@ pub fn text(mut page: Page, answers: &[EnvelopeAnswer]) -> String {
             "Ranges of values: computed from {} combinations of the ends of the given ranges.",
             answers.len()
         );
-        page.remark(2, Ink::Plain, &all);
+        page.remark(2, TextStyle::Plain, &all);
     }
     page.into_text()
 }
@@ -79,7 +79,7 @@ fn ceilings(page: &mut Sheet, envelope: &Envelope) {
         } else {
             ceiling.because.to_string()
         };
-        let ink = if binds { Ink::Good } else { Ink::Plain };
+        let ink = if binds { TextStyle::Good } else { TextStyle::Plain };
         page.marked(ink, &name, rate(ceiling.bitrate_bps), &because);
     }
     if let Some(next) = &envelope.after_remedy {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::tests::page;
-use super::{Assets, Plan};
+use super::{Assets, ReportedPlan};
 use crate::samples_of_plans as plans;
 use crate::samples_of_runs as runs;
 
@@ -41,9 +41,9 @@ fn every_page_draws_its_charts_loads_nothing_fits_a_telephone_and_prints() {
     let (script, style) = (read("report.js"), read("report.css"));
     let assets = Assets { script: &script, style: &style };
     let (events, record) = plans::two_axes();
-    let windows = Plan { record: &record, events: &events, left_out: &["gone".into()] };
+    let windows = ReportedPlan { record: &record, events: &events, left_out: &["gone".into()] };
     let (events, record) = plans::all_pairs();
-    let matrix = Plan { record: &record, events: &events, left_out: &[] };
+    let matrix = ReportedPlan { record: &record, events: &events, left_out: &[] };
     let pages = [
         ("run", page(None, &[runs::tcp_run()], &assets)),
         ("long", page(None, &[long_run()], &assets)),

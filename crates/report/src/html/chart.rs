@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Kind of a figure, which determines its axes and width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum ChartKind {
     /// Panels with a common time axis.
     Time,
     /// Shares of probes over their RTT.
@@ -18,10 +18,10 @@ pub(crate) enum Kind {
 /// A figure: panels below each other with a common axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Chart {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ChartKind,
     /// Description for screen readers.
     pub(crate) title: String,
-    pub(crate) x: Axis,
+    pub(crate) x: ChartAxis,
     pub(crate) panels: Vec<Panel>,
     /// Ranges of the axis with a remark, drawn in every panel.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -30,7 +30,7 @@ pub(crate) struct Chart {
 
 /// An axis with its quantity and unit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Axis {
+pub(crate) struct ChartAxis {
     pub(crate) label: String,
     /// As in the metric catalogue: `bit/s`, `bytes`, `ns`, `ratio`, `1`; and `s` for time axes.
     pub(crate) unit: String,
@@ -40,8 +40,8 @@ pub(crate) struct Axis {
 /// One diagram of a figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Panel {
-    pub(crate) y: Axis,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) y: ChartAxis,
+    pub(crate) lines: Vec<ChartLine>,
     /// Limits and other single values, drawn as horizontal lines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) levels: Vec<Level>,
@@ -50,7 +50,7 @@ pub(crate) struct Panel {
 /// How the points of a line are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Style {
+pub(crate) enum LineStyle {
     /// Straight from point to point.
     Line,
     /// Each value holds for the time since its predecessor.
@@ -65,12 +65,12 @@ pub(crate) enum Style {
 
 /// One line of a panel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Line {
+pub(crate) struct ChartLine {
     pub(crate) label: String,
     /// Name of its metric in the catalogue; absent if it is not a metric.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) metric: Option<&'static str>,
-    pub(crate) style: Style,
+    pub(crate) style: LineStyle,
     /// Ascending.
     pub(crate) x: Vec<Rounded>,
     /// Absent if not measured.
@@ -85,11 +85,11 @@ pub(crate) struct Line {
     pub(crate) thinned_from: Option<usize>,
 }
 
-impl Line {
+impl ChartLine {
     /// A line without intervals. Values that are not finite count as absent.
     pub(crate) fn of(
         label: impl Into<String>,
-        style: Style,
+        style: LineStyle,
         points: impl IntoIterator<Item = (f64, Option<f64>)>,
     ) -> Self {
         let mut points: Vec<(f64, Option<f64>)> = points.into_iter().filter(|(x, _)| x.is_finite()).collect();

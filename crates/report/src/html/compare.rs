@@ -3,17 +3,17 @@
 use linerate_model::{FlowRecord, RunRecord};
 use maud::{Markup, html};
 
-use super::chart::{Axis, Chart, Kind, Panel};
-use super::parts::{Figures, plain_table};
+use super::chart::{Chart, ChartAxis, ChartKind, Panel};
+use super::parts::{PageCharts, plain_table};
 use super::series;
-use crate::figure::{Figure, caveats};
+use crate::figure::{FlowFigure, caveats};
 use crate::quantity::or_absent;
 
 /// Largest number of runs in one diagram.
 const MAX_LINES: usize = 6;
 
 /// The runs with their results, in the requested order.
-pub(super) fn section(runs: &[&RunRecord], figures: &mut Figures) -> Markup {
+pub(super) fn section(runs: &[&RunRecord], figures: &mut PageCharts) -> Markup {
     html! {
         section #together {
             h2 { "Side by side" }
@@ -45,7 +45,7 @@ fn rows(runs: &[&RunRecord]) -> Vec<Vec<String>> {
 }
 
 fn row(record: &RunRecord, flow: &FlowRecord) -> Vec<String> {
-    let figure = Figure::of(flow);
+    let figure = FlowFigure::of(flow);
     let rate = flow.bitrate().map(|rate| {
         let impossible = figure.is_some_and(|figure| figure.impossible);
         if impossible { format!("impossible: {rate}") } else { rate.to_string() }
@@ -77,11 +77,14 @@ fn charts(runs: &[&RunRecord]) -> Vec<Chart> {
             series::received(flow, format!("run {}", self::name(record)))
         });
         let lines: Vec<_> = of_name.take(MAX_LINES).collect();
-        let axis =
-            |label: &str, unit: &str| Axis { label: label.to_owned(), unit: unit.to_owned(), log: false };
+        let axis = |label: &str, unit: &str| ChartAxis {
+            label: label.to_owned(),
+            unit: unit.to_owned(),
+            log: false,
+        };
         let y = axis("bit rate of payload", "bit/s");
         (lines.len() > 1).then(|| Chart {
-            kind: Kind::Time,
+            kind: ChartKind::Time,
             title: format!("{name}: received by each run"),
             x: axis("time since the receiver's first byte", "s"),
             panels: vec![Panel { y, lines, levels: Vec::new() }],

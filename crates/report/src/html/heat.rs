@@ -13,7 +13,7 @@ const QUANTITY: &str = "goodput";
 
 /// A matrix of bit rates with heads. Cells that were not measured are absent.
 #[derive(Debug)]
-pub(crate) struct Matrix {
+pub(crate) struct HeatMap {
     pub(crate) title: String,
     /// Meaning of the rows and the columns.
     pub(crate) corner: String,
@@ -24,7 +24,7 @@ pub(crate) struct Matrix {
 
 /// All matrices of a plan: over two axes, for each flow, direction and combination of the other axes; and from
 /// sender to receiver, if the plan has flows between several hosts.
-pub(super) fn matrices(plan: &Summaries<'_>) -> Vec<Matrix> {
+pub(super) fn matrices(plan: &Summaries<'_>) -> Vec<HeatMap> {
     over_axes(plan).into_iter().chain(between_hosts(plan)).collect()
 }
 
@@ -34,7 +34,7 @@ pub(super) fn markup(plan: &Summaries<'_>) -> Markup {
     }
 }
 
-fn one(matrix: &Matrix) -> Markup {
+fn one(matrix: &HeatMap) -> Markup {
     let values = || matrix.cells.values().copied().filter(|value| value.is_finite());
     let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
     let share = |value: f64| if high > 0.0 { (value / high * 100.0).clamp(0.0, 100.0) } else { 0.0 };
@@ -85,11 +85,11 @@ fn two_axes(start: &PlanStart) -> Option<(usize, usize)> {
     }
 }
 
-fn over_axes(plan: &Summaries<'_>) -> Vec<Matrix> {
+fn over_axes(plan: &Summaries<'_>) -> Vec<HeatMap> {
     let Some(start) = &plan.record.start else { return Vec::new() };
     let Some((rows, columns)) = two_axes(start) else { return Vec::new() };
     let heads = |axis: usize| start.axes[axis].values.iter().map(|value| value.label.to_string()).collect();
-    let mut matrices: BTreeMap<(usize, Vec<usize>), Matrix> = BTreeMap::new();
+    let mut matrices: BTreeMap<(usize, Vec<usize>), HeatMap> = BTreeMap::new();
     for (number, flow) in plan.flows.iter().copied().enumerate() {
         for point in &start.points {
             let Some(median) = median(plan, &point.id, flow) else {
@@ -102,7 +102,7 @@ fn over_axes(plan: &Summaries<'_>) -> Vec<Matrix> {
                 .filter(|axis| *axis != rows && *axis != columns)
                 .map(|axis| point.values[axis])
                 .collect();
-            let matrix = matrices.entry((number, others)).or_insert_with(|| Matrix {
+            let matrix = matrices.entry((number, others)).or_insert_with(|| HeatMap {
                 title: title(plan.record, &point.id, flow, &[rows, columns]),
                 corner: format!("{} / {}", start.axes[rows].name, start.axes[columns].name),
                 rows: heads(rows),
@@ -123,7 +123,7 @@ fn title(record: &PlanRecord, point: &str, flow: FlowWay<'_>, shown: &[usize]) -
 }
 
 /// Matrices from sender to receiver, one per point, if they have more than one row and column.
-fn between_hosts(plan: &Summaries<'_>) -> Vec<Matrix> {
+fn between_hosts(plan: &Summaries<'_>) -> Vec<HeatMap> {
     let Some(start) = &plan.record.start else { return Vec::new() };
     let names: Vec<String> = start.hosts.iter().map(|host| host.name.to_string()).collect();
     let place = |name: &str| start.hosts.iter().position(|host| host.name == name);
@@ -145,7 +145,7 @@ fn between_hosts(plan: &Summaries<'_>) -> Vec<Matrix> {
         if senders.len() >= 2 && names.len() >= 3 {
             let labels: Vec<String> =
                 plan.record.labels(&point.id).iter().map(|(a, v)| format!(", {a} {v}")).collect();
-            matrices.push(Matrix {
+            matrices.push(HeatMap {
                 title: format!(
                     "{QUANTITY} from host to host, summed over flows between the same two hosts{}",
                     labels.concat()

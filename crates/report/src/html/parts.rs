@@ -4,7 +4,7 @@ use linerate_model::Caveat;
 use maud::{Markup, html};
 
 use super::chart::Chart;
-use crate::layout::Ink;
+use crate::layout::TextRole;
 use crate::table::Table;
 
 /// A table with more columns is printed in landscape format.
@@ -12,9 +12,9 @@ const MAX_PORTRAIT_COLUMNS: usize = 9;
 
 /// The charts of a page in order. A figure refers to its chart by number.
 #[derive(Debug, Default)]
-pub(super) struct Figures(pub(super) Vec<Chart>);
+pub(super) struct PageCharts(pub(super) Vec<Chart>);
 
-impl Figures {
+impl PageCharts {
     /// A figure into which the script draws. Without the script it shows a description.
     pub(super) fn place(&mut self, chart: Option<Chart>) -> Markup {
         let Some(chart) = chart else { return html! {} };
@@ -62,14 +62,14 @@ pub(super) fn plain_table(rows: &[Vec<String>], caption: &str) -> Markup {
     }
 }
 
-fn inked(ink: Ink, text: &str) -> Markup {
+fn inked(ink: TextRole, text: &str) -> Markup {
     html! {
         @match ink {
-            Ink::Result => strong { (text) },
-            Ink::Struck => span.bad { s { (text) } },
-            Ink::Warning => span.warn { (text) },
-            Ink::Good => span.good { (text) },
-            Ink::Plain | Ink::Faint => (text),
+            TextRole::Result => strong { (text) },
+            TextRole::Struck => span.bad { s { (text) } },
+            TextRole::Warning => span.warn { (text) },
+            TextRole::Good => span.good { (text) },
+            TextRole::Plain | TextRole::Faint => (text),
         }
     }
 }

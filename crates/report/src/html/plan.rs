@@ -6,9 +6,9 @@ use linerate_model::{
 };
 use maud::{Markup, html};
 
-use super::chart::{Axis, Chart, Kind, Line, Panel, Rounded, Style};
+use super::chart::{Chart, ChartAxis, ChartKind, ChartLine, LineStyle, Panel, Rounded};
 use super::heat;
-use super::parts::{self, Figures, caveat_list, ending, pairs, plain_table};
+use super::parts::{self, PageCharts, caveat_list, ending, pairs, plain_table};
 use super::summaries::{FlowWay, Summaries};
 use super::sweep::{self, MAX_LINES};
 use crate::quantity::{ABSENT, in_unit};
@@ -18,7 +18,7 @@ use crate::text_flow::plural;
 pub(super) type SectionLink<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Everything about a plan except its raw log.
-pub(super) fn section(record: &PlanRecord, place: SectionLink<'_>, figures: &mut Figures) -> Markup {
+pub(super) fn section(record: &PlanRecord, place: SectionLink<'_>, figures: &mut PageCharts) -> Markup {
     let plan = Summaries::of(record);
     html! {
         (judgements(record))
@@ -162,18 +162,18 @@ fn curve(method: &MethodTable) -> Option<Chart> {
             method.rows.iter().map(|row| end(&cell(row)).filter(|value| *value > 0.0)).collect::<Vec<_>>()
         };
         let middles = sizes.iter().copied().zip(of(|cell| cell.value));
-        let mut line = Line::of(column.name.to_string(), Style::Points, middles);
+        let mut line = ChartLine::of(column.name.to_string(), LineStyle::Points, middles);
         if of(|cell| cell.low).iter().any(Option::is_some) {
             line.low = of(|cell| cell.low).into_iter().map(|end| end.map(Rounded)).collect();
             line.high = of(|cell| cell.high).into_iter().map(|end| end.map(Rounded)).collect();
         }
-        let y = Axis { label: column.name.to_string(), unit: column.unit.clone()?.into(), log: true };
+        let y = ChartAxis { label: column.name.to_string(), unit: column.unit.clone()?.into(), log: true };
         Some(Panel { y, lines: vec![line], levels: Vec::new() })
     });
     let panels: Vec<Panel> = panels.collect::<Option<_>>()?;
-    let x = Axis { label: first.name.to_string(), unit: "bytes".to_owned(), log: true };
+    let x = ChartAxis { label: first.name.to_string(), unit: "bytes".to_owned(), log: true };
     let title = method.title.to_string();
-    (!panels.is_empty()).then_some(Chart { kind: Kind::Sweep, title, x, panels, bands: Vec::new() })
+    (!panels.is_empty()).then_some(Chart { kind: ChartKind::Sweep, title, x, panels, bands: Vec::new() })
 }
 
 /// Fewest points of a curve.

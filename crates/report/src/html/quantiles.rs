@@ -3,7 +3,7 @@
 use linerate_model::{Digest, LatencyReport, RunRecord};
 use linerate_units::Span;
 
-use super::chart::{Axis, Chart, Kind, Line, Panel, Rounded, Style};
+use super::chart::{Chart, ChartAxis, ChartKind, ChartLine, LineStyle, Panel, Rounded};
 
 /// Every latency report of a run with replies: first without load, then under the load of each flow.
 pub(super) fn reports(record: &RunRecord) -> Vec<(String, &LatencyReport)> {
@@ -28,16 +28,17 @@ pub(super) fn kept(digest: &Digest) -> [(f64, u64); 5] {
 
 /// The distributions of a run in one diagram; `None` if there are none.
 pub(super) fn chart(record: &RunRecord) -> Option<Chart> {
-    let lines: Vec<Line> = reports(record).into_iter().map(|(label, report)| line(label, report)).collect();
-    let x = Axis { label: "round-trip time of probes".to_owned(), unit: "ns".to_owned(), log: true };
-    let y = Axis {
+    let lines: Vec<ChartLine> =
+        reports(record).into_iter().map(|(label, report)| line(label, report)).collect();
+    let x = ChartAxis { label: "round-trip time of probes".to_owned(), unit: "ns".to_owned(), log: true };
+    let y = ChartAxis {
         label: "share of probes that took at most this time".to_owned(),
         unit: "ratio".to_owned(),
         log: false,
     };
     let panel = Panel { y, lines, levels: Vec::new() };
     (!panel.lines.is_empty()).then(|| Chart {
-        kind: Kind::Cdf,
+        kind: ChartKind::Cdf,
         title: "latency: smallest, median, 95th and 99th percentile, largest".to_owned(),
         x,
         panels: vec![panel],
@@ -45,10 +46,10 @@ pub(super) fn chart(record: &RunRecord) -> Option<Chart> {
     })
 }
 
-fn line(label: String, report: &LatencyReport) -> Line {
+fn line(label: String, report: &LatencyReport) -> ChartLine {
     // The axis is logarithmic: values below a nanosecond are drawn at one.
     let points = kept(&report.rtt).map(|(share, ns)| (ns.max(1) as f64, Some(share)));
-    let mut line = Line::of(label, Style::Points, []);
+    let mut line = ChartLine::of(label, LineStyle::Points, []);
     line.x = points.iter().map(|(x, _)| Rounded(*x)).collect();
     line.y = points.iter().map(|(_, y)| y.map(Rounded)).collect();
     line

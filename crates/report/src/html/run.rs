@@ -5,9 +5,9 @@ use linerate_model::{Confidence, FlowRecord, RunRecord, Side};
 use linerate_units::{Bytes, Span, Timestamp};
 use maud::{Markup, html};
 
-use super::parts::{Figures, caveat_list, ending, pairs, plain_table, table};
+use super::parts::{PageCharts, caveat_list, ending, pairs, plain_table, table};
 use super::{provenance, quantiles, series, sizes as curves};
-use crate::figure::{Figure, caveats, imported};
+use crate::figure::{FlowFigure, caveats, imported};
 use crate::quantity::{ABSENT, in_unit, or_absent};
 use crate::text::{heading, results};
 use crate::text_flow::{cause, ceilings, details, steps};
@@ -19,7 +19,7 @@ const MAX_ROWS: u64 = 60;
 const MAX_SAMPLES: usize = 50_000;
 
 /// Everything about one run except its raw data.
-pub(super) fn section(record: &RunRecord, figures: &mut Figures) -> Markup {
+pub(super) fn section(record: &RunRecord, figures: &mut PageCharts) -> Markup {
     let series = sizes::is_series(record);
     html! {
         @for flow in &record.flows { (verdict(flow)) }
@@ -51,7 +51,7 @@ pub(super) fn title(record: &RunRecord) -> Vec<String> {
 
 /// The verdict on a flow with its result, at the top of the section.
 fn verdict(flow: &FlowRecord) -> Markup {
-    let figure = Figure::of(flow).filter(|_| flow.sizes.is_empty());
+    let figure = FlowFigure::of(flow).filter(|_| flow.sizes.is_empty());
     let impossible = figure.is_some_and(|figure| figure.impossible);
     let confirmed = flow.verdict.as_ref().is_some_and(|verdict| verdict.confidence == Confidence::Confirmed);
     html! {

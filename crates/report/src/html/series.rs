@@ -6,7 +6,7 @@ use linerate_model::metrics::{Metric, Quantity, flow, host, loss, port, queue, t
 use linerate_model::{FlowRecord, PortRecord, Readings, RunRecord, Sample, Side};
 use linerate_units::Timestamp;
 
-use super::chart::{Axis, Band, Chart, Kind, Level, Line, Panel, Rounded, Style};
+use super::chart::{Band, Chart, ChartAxis, ChartKind, ChartLine, Level, LineStyle, Panel, Rounded};
 use super::thin::thin;
 use crate::figure::caveats;
 
@@ -16,24 +16,24 @@ const SLIVER_DIVISOR: u64 = 10;
 const MAX_PORTS: usize = 4;
 
 /// One line of a panel, by side and metric.
-struct Wanted {
+struct PanelLine {
     side: Side,
     metric: &'static str,
     label: &'static str,
-    style: Style,
+    style: LineStyle,
 }
 
-const fn wanted<Q>(side: Side, metric: &Metric<Q>, label: &'static str, style: Style) -> Wanted
+const fn wanted<Q>(side: Side, metric: &Metric<Q>, label: &'static str, style: LineStyle) -> PanelLine
 where
     Q: Quantity,
 {
-    Wanted { side, metric: metric.name(), label, style }
+    PanelLine { side, metric: metric.name(), label, style }
 }
 
 /// The panels from top to bottom: quantity, unit, and lines, which are drawn if measured.
-fn layout() -> [(&'static str, &'static str, Vec<Wanted>); 6] {
+fn layout() -> [(&'static str, &'static str, Vec<PanelLine>); 6] {
+    use LineStyle::{Bars, Steps};
     use Side::{Receiver, Sender};
-    use Style::{Bars, Steps};
     let rate = vec![
         wanted(Receiver, &flow::BITRATE, "received", Steps),
         wanted(Sender, &flow::BITRATE, "written to the sender's socket", Steps),
@@ -43,17 +43,17 @@ fn layout() -> [(&'static str, &'static str, Vec<Wanted>); 6] {
         wanted(Receiver, &loss::LOST, "lost", Bars),
     ];
     let windows = vec![
-        wanted(Sender, &tcp::CWND, "cwnd, limit of bytes in flight", Style::Line),
-        wanted(Sender, &tcp::SND_WND, "rwnd, advertised by the receiver", Style::Line),
+        wanted(Sender, &tcp::CWND, "cwnd, limit of bytes in flight", LineStyle::Line),
+        wanted(Sender, &tcp::SND_WND, "rwnd, advertised by the receiver", LineStyle::Line),
     ];
     let times = vec![
-        wanted(Sender, &tcp::SRTT, "smoothed round-trip time", Style::Line),
-        wanted(Sender, &tcp::MIN_RTT, "minimum so far", Style::Line),
-        wanted(Receiver, &loss::JITTER, "jitter", Style::Line),
+        wanted(Sender, &tcp::SRTT, "smoothed round-trip time", LineStyle::Line),
+        wanted(Sender, &tcp::MIN_RTT, "minimum so far", LineStyle::Line),
+        wanted(Receiver, &loss::JITTER, "jitter", LineStyle::Line),
     ];
     let queues = vec![
-        wanted(Sender, &queue::SND, "send queue", Style::Line),
-        wanted(Receiver, &queue::RCV, "receive queue", Style::Line),
+        wanted(Sender, &queue::SND, "send queue", LineStyle::Line),
+        wanted(Receiver, &queue::RCV, "receive queue", LineStyle::Line),
     ];
     let processors = vec![
         wanted(Sender, &host::THREAD_CPU, "busiest thread, sender", Steps),
@@ -87,19 +87,19 @@ pub(super) fn chart(record: &RunRecord, flow: &FlowRecord) -> Option<Chart> {
     let known = known(flow);
     let panels = layout().into_iter().filter_map(|(label, unit, lines)| {
         let measured = lines.iter().filter(|wanted| known.contains(wanted.metric));
-        let mut lines: Vec<Line> = measured.filter_map(|wanted| line(flow, wanted)).collect();
+        let mut lines: Vec<ChartLine> = measured.filter_map(|wanted| line(flow, wanted)).collect();
         if unit == "bytes" && label == "waiting data" {
             lines.extend(port_lines(record, flow));
         }
         let levels = if unit == "bit/s" { levels(flow) } else { Vec::new() };
-        let y = Axis { label: label.to_owned(), unit: unit.to_owned(), log: false };
+        let y = ChartAxis { label: label.to_owned(), unit: unit.to_owned(), log: false };
         (!lines.is_empty()).then_some(Panel { y, lines, levels })
     });
     let panels: Vec<Panel> = panels.collect();
     let label = "time since each end's first byte".to_owned();
-    let x = Axis { label, unit: "s".to_owned(), log: false };
+    let x = ChartAxis { label, unit: "s".to_owned(), log: false };
     let title = format!("{} over time", flow.plan.name);
-    (!panels.is_empty()).then(|| Chart { kind: Kind::Time, title, x, panels, bands: bands(flow) })
+    (!panels.is_empty()).then(|| Chart { kind: ChartKind::Time, title, x, panels, bands: bands(flow) })
 }
 
 /// All metrics in the samples of a flow, so that a long log is not searched for metrics that it does not have.
@@ -117,29 +117,32 @@ fn known(flow: &FlowRecord) -> BTreeSet<&str> {
 }
 
 /// A line of the received rate only, for several runs in one panel.
-pub(super) fn received(flow: &FlowRecord, label: String) -> Option<Line> {
-    let wanted = wanted(Side::Receiver, &flow::BITRATE, "received", Style::Steps);
-    Some(Line { label, ..line(flow, &wanted)? })
+pub(super) fn received(flow: &FlowRecord, label: String) -> Option<ChartLine> {
+    let wanted = wanted(Side::Receiver, &flow::BITRATE, "received", LineStyle::Steps);
+    Some(ChartLine { label, ..line(flow, &wanted)? })
 }
 
-fn line(flow: &FlowRecord, wanted: &Wanted) -> Option<Line> {
+fn line(flow: &FlowRecord, wanted: &PanelLine) -> Option<ChartLine> {
     let longest = flow.samples_of(wanted.side).map(Sample::span).max().unwrap_or_default();
     // A rate over a very short interval, as after the end of a test, would be a meaningless spike.
     let whole = |sample: &&Sample| {
-        wanted.style != Style::Steps || sample.span().as_ns() >= longest.as_ns() / SLIVER_DIVISOR
+        wanted.style != LineStyle::Steps || sample.span().as_ns() >= longest.as_ns() / SLIVER_DIVISOR
     };
     let samples = || flow.samples_of(wanted.side).filter(whole);
     samples().find(|sample| sample.readings.named(wanted.metric).is_some())?;
     let points = samples().map(|sample| (sample.end_ns, value(&sample.readings, wanted.metric)));
     let mut points: Vec<(f64, Option<f64>)> = points.map(|(end, value)| (seconds(end), value)).collect();
     // A step holds for the time before its point, so the first one needs its start.
-    if let (Style::Steps, Some(first)) = (wanted.style, samples().next()) {
+    if let (LineStyle::Steps, Some(first)) = (wanted.style, samples().next()) {
         points.insert(0, (seconds(first.start_ns), value(&first.readings, wanted.metric)));
     }
-    let line = thin(Line::of(wanted.label, wanted.style, points));
-    let style =
-        if line.thinned_from.is_some() && wanted.style == Style::Steps { Style::Line } else { wanted.style };
-    Some(Line { metric: Some(wanted.metric), style, ..line })
+    let line = thin(ChartLine::of(wanted.label, wanted.style, points));
+    let style = if line.thinned_from.is_some() && wanted.style == LineStyle::Steps {
+        LineStyle::Line
+    } else {
+        wanted.style
+    };
+    Some(ChartLine { metric: Some(wanted.metric), style, ..line })
 }
 
 fn value(readings: &Readings, name: &str) -> Option<f64> {
@@ -152,7 +155,7 @@ fn seconds(at: Timestamp) -> f64 {
 
 /// The largest queue per interval at the ports that this flow passed, the port with the largest queue first.
 /// Times of a port count from the start of the run, so the time of the receiver's first read is subtracted.
-fn port_lines(record: &RunRecord, flow: &FlowRecord) -> Vec<Line> {
+fn port_lines(record: &RunRecord, flow: &FlowRecord) -> Vec<ChartLine> {
     let first = flow.first_read.map_or(0.0, seconds);
     let passed = record.ports.iter().filter(|ports| ports.flows.contains(&flow.plan.flow));
     let largest = |ports: &PortRecord| {
@@ -170,7 +173,7 @@ fn port_lines(record: &RunRecord, flow: &FlowRecord) -> Vec<Line> {
             .iter()
             .map(|sample| (seconds(sample.end_ns) - first, value(&sample.readings, metric)));
         let label = format!("largest queue at port {}", ports.port);
-        Line { metric: Some(metric), ..thin(Line::of(label, Style::Line, points)) }
+        ChartLine { metric: Some(metric), ..thin(ChartLine::of(label, LineStyle::Line, points)) }
     });
     lines.collect()
 }

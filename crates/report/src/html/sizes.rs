@@ -2,7 +2,7 @@
 
 use linerate_model::{FlowRecord, RunRecord, SizeFit, SizePoint};
 
-use super::chart::{Axis, Chart, Kind, Line, Panel, Rounded, Style};
+use super::chart::{Chart, ChartAxis, ChartKind, ChartLine, LineStyle, Panel, Rounded};
 use crate::sizes::time_words;
 
 /// The curves of a series; `None` with fewer than two sizes.
@@ -21,29 +21,33 @@ pub(super) fn chart(record: &RunRecord, flow: &FlowRecord) -> Option<Chart> {
     let rates = points
         .iter()
         .map(|point| (size(point), point.bitrate.map(linerate_units::Bitrate::bps).filter(|bps| *bps > 0.0)));
-    let mut rates = vec![Line::of("measured", Style::Points, rates)];
+    let mut rates = vec![ChartLine::of("measured", LineStyle::Points, rates)];
     let mut times = vec![timed(&points)];
     if let Some(fit) = fit {
         let computed = |value: &dyn Fn(f64) -> f64| {
-            Line::of("computed", Style::Computed, points.iter().map(|p| (size(p), Some(value(size(p))))))
+            ChartLine::of(
+                "computed",
+                LineStyle::Computed,
+                points.iter().map(|p| (size(p), Some(value(size(p))))),
+            )
         };
         rates.push(computed(&|bytes| bytes * 8e9 / one_way_ns(&fit, bytes)));
         times.push(computed(&|bytes| one_way_ns(&fit, bytes)));
     }
-    let x = Axis { label: "message size".to_owned(), unit: "bytes".to_owned(), log: true };
+    let x = ChartAxis { label: "message size".to_owned(), unit: "bytes".to_owned(), log: true };
     let panel = |label: &str, unit: &str, lines| Panel {
-        y: Axis { label: label.to_owned(), unit: unit.to_owned(), log: true },
+        y: ChartAxis { label: label.to_owned(), unit: unit.to_owned(), log: true },
         lines,
         levels: Vec::new(),
     };
     let panels = vec![panel("bit rate of payload", "bit/s", rates), panel(time_words(record), "ns", times)];
     let title = format!("{} over message size", flow.plan.name);
-    Some(Chart { kind: Kind::Sweep, title, x, panels, bands: Vec::new() })
+    Some(Chart { kind: ChartKind::Sweep, title, x, panels, bands: Vec::new() })
 }
 
-fn timed(points: &[&SizePoint]) -> Line {
+fn timed(points: &[&SizePoint]) -> ChartLine {
     let times = points.iter().map(|p| (p.message_bytes.get() as f64, Some(p.one_way().as_ns() as f64)));
-    let mut line = Line::of("measured", Style::Points, times);
+    let mut line = ChartLine::of("measured", LineStyle::Points, times);
     if points.iter().any(|point| point.interval.is_some()) {
         let end = |end: fn(&linerate_model::TimeInterval) -> u64| {
             let ends =

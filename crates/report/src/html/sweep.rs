@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::{PlanAxis, PlanStart, PointSummary};
 
-use super::chart::{Axis, Chart, Kind, Line, Panel, Rounded, Style};
+use super::chart::{Chart, ChartAxis, ChartKind, ChartLine, LineStyle, Panel, Rounded};
 use super::summaries::{FlowWay, Summaries};
 
 /// The panels, drawn if measured: the quantity, computed quantities for it, and a description.
@@ -39,19 +39,19 @@ pub(super) fn charts(plan: &Summaries<'_>) -> Vec<Chart> {
     let Some((number, axis)) = axis(start) else { return Vec::new() };
     let charts = plan.flows.iter().copied().filter_map(|flow| {
         let panels = PANELS.iter().filter_map(|(quantity, computed, words)| {
-            let mut lines = lines(plan, number, flow, quantity, Style::Points);
+            let mut lines = lines(plan, number, flow, quantity, LineStyle::Points);
             let unit = unit(plan, flow, quantity)?;
             if !lines.is_empty() {
                 lines.extend(computed.iter().flat_map(|name| lines_computed(plan, number, flow, name)));
             }
-            let y = Axis { label: (*words).to_owned(), unit, log: false };
+            let y = ChartAxis { label: (*words).to_owned(), unit, log: false };
             (!lines.is_empty()).then_some(Panel { y, lines, levels: Vec::new() })
         });
         let panels: Vec<Panel> = panels.collect();
         let unit = axis.unit.clone().unwrap_or_else(|| "1".into());
-        let x = Axis { label: axis.name.to_string(), unit: unit.into(), log: is_wide(axis) };
+        let x = ChartAxis { label: axis.name.to_string(), unit: unit.into(), log: is_wide(axis) };
         let title = format!("{}, {}, over {}", flow.0, flow.1.name(), axis.name);
-        let chart = Chart { kind: Kind::Sweep, title, x, panels, bands: Vec::new() };
+        let chart = Chart { kind: ChartKind::Sweep, title, x, panels, bands: Vec::new() };
         (!chart.panels.is_empty()).then_some(chart)
     });
     charts.collect()
@@ -70,8 +70,8 @@ fn unit(plan: &Summaries<'_>, flow: FlowWay<'_>, quantity: &str) -> Option<Strin
 }
 
 /// The computed curves; a single one if it is the same for all lines.
-fn lines_computed(plan: &Summaries<'_>, axis: usize, flow: FlowWay<'_>, quantity: &str) -> Vec<Line> {
-    let mut lines = lines(plan, axis, flow, quantity, Style::Computed);
+fn lines_computed(plan: &Summaries<'_>, axis: usize, flow: FlowWay<'_>, quantity: &str) -> Vec<ChartLine> {
+    let mut lines = lines(plan, axis, flow, quantity, LineStyle::Computed);
     for line in &mut lines {
         (line.low, line.high) = (Vec::new(), Vec::new());
         line.label = format!("{quantity}, {}", line.label);
@@ -85,7 +85,13 @@ fn lines_computed(plan: &Summaries<'_>, axis: usize, flow: FlowWay<'_>, quantity
 }
 
 /// A line for each combination of the other axes, up to [`MAX_LINES`].
-fn lines(plan: &Summaries<'_>, axis: usize, flow: FlowWay<'_>, quantity: &str, style: Style) -> Vec<Line> {
+fn lines(
+    plan: &Summaries<'_>,
+    axis: usize,
+    flow: FlowWay<'_>,
+    quantity: &str,
+    style: LineStyle,
+) -> Vec<ChartLine> {
     let Some(start) = &plan.record.start else { return Vec::new() };
     let mut groups: BTreeMap<Vec<usize>, Vec<(f64, &PointSummary)>> = BTreeMap::new();
     for point in &start.points {
@@ -102,7 +108,7 @@ fn lines(plan: &Summaries<'_>, axis: usize, flow: FlowWay<'_>, quantity: &str, s
     let lines = groups.into_iter().take(MAX_LINES).map(|(others, mut points)| {
         points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         let label = label(start, axis, &others).unwrap_or_else(|| quantity.replace('_', " "));
-        let mut line = Line::of(label, style, points.iter().map(|(x, summary)| (*x, summary.median)));
+        let mut line = ChartLine::of(label, style, points.iter().map(|(x, summary)| (*x, summary.median)));
         if points.iter().any(|(_, summary)| ends(summary).is_some()) {
             line.low = points.iter().map(|(_, s)| ends(s).map(|(low, _)| Rounded(low))).collect();
             line.high = points.iter().map(|(_, s)| ends(s).map(|(_, high)| Rounded(high))).collect();

@@ -10,10 +10,10 @@ use crate::samples_of_runs as runs;
 
 const ASSETS: Assets<'_> = Assets { script: "draw()", style: "p{}" };
 
-pub(super) fn page(plan: Option<&Plan<'_>>, logs: &[Vec<Event>], assets: &Assets<'_>) -> String {
+pub(super) fn page(plan: Option<&ReportedPlan<'_>>, logs: &[Vec<Event>], assets: &Assets<'_>) -> String {
     let records: Vec<RunRecord> = logs.iter().map(RunRecord::fold).collect();
-    let runs: Vec<Run<'_>> =
-        records.iter().zip(logs).map(|(record, events)| Run { record, events }).collect();
+    let runs: Vec<ReportedRun<'_>> =
+        records.iter().zip(logs).map(|(record, events)| ReportedRun { record, events }).collect();
     let mut out = Vec::new();
     write(plan, &runs, assets, &mut out).unwrap();
     String::from_utf8(out).unwrap()
@@ -177,7 +177,7 @@ fn several_runs_stand_side_by_side_before_each_of_them() {
 fn a_plan_says_first_what_does_not_hold_and_links_to_its_runs() {
     let (events, record) = plans::two_axes();
     let left_out = ["gone".to_owned()];
-    let plan = Plan { record: &record, events: &events, left_out: &left_out.map(Into::into) };
+    let plan = ReportedPlan { record: &record, events: &events, left_out: &left_out.map(Into::into) };
     let page = page(Some(&plan), &plans::runs(), &ASSETS);
     let order = [
         "1 of 8 judgements do not hold",
@@ -201,7 +201,7 @@ fn a_plan_says_first_what_does_not_hold_and_links_to_its_runs() {
 fn a_plan_has_the_tables_of_its_method_with_their_intervals_and_notes() {
     let (events, mut record) = plans::two_axes();
     record.tables.push(crate::plan::method::tests::frames());
-    let plan = Plan { record: &record, events: &events, left_out: &[] };
+    let plan = ReportedPlan { record: &record, events: &events, left_out: &[] };
     let page = page(Some(&plan), &[], &ASSETS);
     let order = [
         "Results: median over the trials",
@@ -235,7 +235,7 @@ fn a_table_of_sizes_that_ascend_is_drawn_as_a_curve_and_others_are_not() {
     let mut falls = curve.clone();
     falls.rows.reverse();
     record.tables = vec![falls, crate::plan::method::tests::frames(), curve];
-    let plan = Plan { record: &record, events: &events, left_out: &[] };
+    let plan = ReportedPlan { record: &record, events: &events, left_out: &[] };
     let charts = &data(&page(Some(&plan), &[], &ASSETS))["charts"];
     let drawn: Vec<&str> =
         charts.as_array().unwrap().iter().filter_map(|chart| chart["title"].as_str()).collect();
@@ -249,7 +249,7 @@ fn a_table_of_sizes_that_ascend_is_drawn_as_a_curve_and_others_are_not() {
 #[test]
 fn a_plan_has_a_line_for_each_value_of_the_other_axis_with_intervals_and_what_was_computed() {
     let (events, record) = plans::two_axes();
-    let plan = Plan { record: &record, events: &events, left_out: &[] };
+    let plan = ReportedPlan { record: &record, events: &events, left_out: &[] };
     let chart = &data(&page(Some(&plan), &[], &ASSETS))["charts"][0];
     assert_eq!(
         (&chart["x"]["label"], &chart["x"]["unit"], &chart["x"]["log"]),
@@ -268,7 +268,7 @@ fn a_plan_has_a_line_for_each_value_of_the_other_axis_with_intervals_and_what_wa
 #[test]
 fn a_matrix_shows_each_pair_of_hosts_and_the_share_of_its_largest() {
     let (events, record) = plans::all_pairs();
-    let plan = Plan { record: &record, events: &events, left_out: &[] };
+    let plan = ReportedPlan { record: &record, events: &events, left_out: &[] };
     let page = page(Some(&plan), &[], &ASSETS);
     let matrix = between(&page, "goodput from host to host", "</figure>");
     assert!(matrix.contains("--share:100.0%\">1.000 Gb/s") && matrix.contains("--share:50.0%\">500.0 Mb/s"));

@@ -1,13 +1,13 @@
 //! Thins long lines without losing peaks.
 
-use super::chart::{Line, Rounded};
+use super::chart::{ChartLine, Rounded};
 
 /// Number of parts of the axis: the horizontal resolution of a chart on a wide screen.
 const AXIS_PARTS: usize = 1000;
 
 /// Keeps the smallest and the largest value of each of 1000 parts of the axis, in their order. Lines with at
 /// most twice that number of points are left unchanged.
-pub(super) fn thin(line: Line) -> Line {
+pub(super) fn thin(line: ChartLine) -> ChartLine {
     let (Some(first), Some(last)) = (line.x.first(), line.x.last()) else { return line };
     let (from, wide) = (first.0, last.0 - first.0);
     if line.x.len() <= 2 * AXIS_PARTS || wide <= 0.0 {
@@ -22,7 +22,7 @@ pub(super) fn thin(line: Line) -> Line {
         kept.extend(extremes(&line.y, at, at + length));
         at += length;
     }
-    Line {
+    ChartLine {
         x: kept.iter().map(|at| line.x[*at]).collect(),
         y: kept.iter().map(|at| line.y[*at]).collect(),
         thinned_from: Some(line.x.len()),
@@ -44,12 +44,12 @@ fn extremes(y: &[Option<Rounded>], from: usize, to: usize) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::chart::Style;
+    use super::super::chart::LineStyle;
     use super::*;
     use proptest::prelude::*;
 
-    fn line(y: Vec<Option<f64>>) -> Line {
-        Line::of("a", Style::Line, y.into_iter().enumerate().map(|(at, y)| (at as f64, y)))
+    fn line(y: Vec<Option<f64>>) -> ChartLine {
+        ChartLine::of("a", LineStyle::Line, y.into_iter().enumerate().map(|(at, y)| (at as f64, y)))
     }
 
     #[test]

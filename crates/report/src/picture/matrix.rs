@@ -5,7 +5,7 @@ use plotters::style::IntoFont;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::{Area, Drawn, FONT_SIZES, WIDTH};
-use crate::html::Matrix;
+use crate::html::HeatMap;
 use crate::quantity::{ABSENT, in_unit};
 
 /// Height of a row, and width of the row heads, pixels.
@@ -17,11 +17,11 @@ const MARGIN: i32 = 12;
 const FULL_COLOUR: RGBColor = RGBColor(0, 114, 178);
 
 /// Height of a matrix without its title, pixels.
-pub(super) fn height(matrix: &Matrix) -> u32 {
+pub(super) fn height(matrix: &HeatMap) -> u32 {
     ROW.unsigned_abs() * (matrix.rows.len() as u32 + 1) + 2 * MARGIN.unsigned_abs()
 }
 
-pub(super) fn draw(area: &Area<'_>, matrix: &Matrix) -> Drawn {
+pub(super) fn draw(area: &Area<'_>, matrix: &HeatMap) -> Drawn {
     let columns = i32::try_from(matrix.columns.len().max(1)).unwrap_or(i32::MAX);
     let width = ((WIDTH.cast_signed() - HEADS - 2 * MARGIN) / columns).min(MAX_COLUMN_WIDTH);
     let left = |column: usize| MARGIN + HEADS + width * column as i32;

@@ -9,7 +9,7 @@ use plotters::style::IntoFont;
 
 use super::scale::Scale;
 use super::{Area, Drawn, FONT_SIZES, WIDTH};
-use crate::html::{Chart, Kind, Line, Panel, Style};
+use crate::html::{Chart, ChartKind, ChartLine, LineStyle, Panel};
 use crate::layout::wrap;
 
 /// Height of a panel, and additional height of the last one for its axis, pixels.
@@ -48,7 +48,7 @@ pub(super) fn height(chart: &Chart) -> u32 {
 pub(super) fn draw(area: &Area<'_>, chart: &Chart) -> Drawn {
     let lines = || chart.panels.iter().flat_map(|panel| &panel.lines);
     let ends = chart.bands.iter().flat_map(|band| [band.from, band.to]).flatten().map(|end| end.0);
-    let from = (chart.kind == Kind::Time).then_some(0.0);
+    let from = (chart.kind == ChartKind::Time).then_some(0.0);
     let x = Scale::of(&chart.x, lines().flat_map(|line| &line.x).map(|x| x.0).chain(ends), from);
     let mut rest = area.clone();
     for (number, panel) in chart.panels.iter().enumerate() {
@@ -67,7 +67,7 @@ fn draw_panel(
     x: &Scale,
     (first, last): (bool, bool),
 ) -> Drawn {
-    let ends = |line: &Line| {
+    let ends = |line: &ChartLine| {
         [&line.y, &line.low, &line.high].map(|ends| ends.iter().flatten().map(|y| y.0).collect())
     };
     let values = panel.lines.iter().flat_map(ends).flat_map(|ends: Vec<f64>| ends);
@@ -142,25 +142,31 @@ fn draw_bands(context: &mut Context<'_, '_>, chart: &Chart, x: &Scale, y: &Scale
     Ok(())
 }
 
-fn draw_line(context: &mut Context<'_, '_>, line: &Line, colour: RGBColor, x: &Scale, y: &Scale) -> Drawn {
+fn draw_line(
+    context: &mut Context<'_, '_>,
+    line: &ChartLine,
+    colour: RGBColor,
+    x: &Scale,
+    y: &Scale,
+) -> Drawn {
     let stroke = colour.stroke_width(2);
     let parts = parts(line, x, y);
     match line.style {
-        Style::Bars => {
+        LineStyle::Bars => {
             let bars = bars(&parts, y).map(|corners| Rectangle::new(corners, colour.mix(0.7).filled()));
             context.draw_series(bars)?;
         }
-        Style::Computed => {
+        LineStyle::Computed => {
             for part in parts {
                 context.draw_series(DashedLineSeries::new(part, 7, 5, stroke))?;
             }
         }
         style => {
             for part in &parts {
-                let path = if style == Style::Steps { steps(part) } else { part.clone() };
+                let path = if style == LineStyle::Steps { steps(part) } else { part.clone() };
                 context.draw_series(LineSeries::new(path, stroke))?;
             }
-            if style == Style::Points {
+            if style == LineStyle::Points {
                 context.draw_series(
                     whiskers(line, x, y).map(|ends| PathElement::new(ends, colour.stroke_width(1))),
                 )?;
@@ -172,7 +178,7 @@ fn draw_line(context: &mut Context<'_, '_>, line: &Line, colour: RGBColor, x: &S
 }
 
 /// The points of a line, split where nothing was measured.
-fn parts(line: &Line, x: &Scale, y: &Scale) -> Vec<Vec<(f64, f64)>> {
+fn parts(line: &ChartLine, x: &Scale, y: &Scale) -> Vec<Vec<(f64, f64)>> {
     let mut parts = vec![Vec::new()];
     for (at, value) in line.x.iter().zip(&line.y) {
         match value.filter(|value| x.holds(at.0) && y.holds(value.0)) {
@@ -201,7 +207,11 @@ fn bars<'p>(parts: &'p [Vec<(f64, f64)>], y: &'p Scale) -> impl Iterator<Item = 
     })
 }
 
-fn whiskers<'p>(line: &'p Line, x: &'p Scale, y: &'p Scale) -> impl Iterator<Item = Vec<(f64, f64)>> + 'p {
+fn whiskers<'p>(
+    line: &'p ChartLine,
+    x: &'p Scale,
+    y: &'p Scale,
+) -> impl Iterator<Item = Vec<(f64, f64)>> + 'p {
     let ends = line.low.iter().zip(&line.high);
     line.x.iter().zip(ends).filter_map(|(at, (low, high))| {
         let (low, high) = (low.as_ref()?.0, high.as_ref()?.0);

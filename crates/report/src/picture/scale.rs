@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 
-use crate::html::Axis;
+use crate::html::ChartAxis;
 use crate::quantity::in_unit;
 
 /// Largest number of ticks on an axis.
@@ -25,7 +25,7 @@ pub(super) struct Scale {
 impl Scale {
     /// The scale of an axis around these values. A linear scale starts at `from` if that is lower than all
     /// values.
-    pub(super) fn of(axis: &Axis, values: impl Iterator<Item = f64>, from: Option<f64>) -> Self {
+    pub(super) fn of(axis: &ChartAxis, values: impl Iterator<Item = f64>, from: Option<f64>) -> Self {
         let fits = |value: &f64| value.is_finite() && (!axis.log || *value > 0.0);
         let (low, high) = values
             .filter(fits)
@@ -39,7 +39,7 @@ impl Scale {
         }
     }
 
-    fn logarithmic(axis: &Axis, low: f64, high: f64) -> Self {
+    fn logarithmic(axis: &ChartAxis, low: f64, high: f64) -> Self {
         let base = if axis.unit == "bytes" { 2_f64 } else { 10.0 };
         let (first, last) = (low.log(base).floor(), high.log(base).ceil());
         let last = if last > first { last } else { first + 1.0 };
@@ -50,7 +50,7 @@ impl Scale {
     }
 
     /// `whole`: extend to the next tick, so that the largest value does not touch the edge.
-    fn linear(axis: &Axis, low: f64, high: f64, whole: bool) -> Self {
+    fn linear(axis: &ChartAxis, low: f64, high: f64, whole: bool) -> Self {
         let span = if high > low { high - low } else { high.abs().max(1.0) };
         let step = even_step(span / TARGET_TICKS, axis.unit == "bytes");
         let high = match whole {
@@ -115,8 +115,8 @@ impl Ranged for Scale {
 mod tests {
     use super::*;
 
-    fn axis(unit: &str, log: bool) -> Axis {
-        Axis { label: String::new(), unit: unit.to_owned(), log }
+    fn axis(unit: &str, log: bool) -> ChartAxis {
+        ChartAxis { label: String::new(), unit: unit.to_owned(), log }
     }
 
     #[test]

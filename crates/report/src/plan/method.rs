@@ -59,7 +59,7 @@ pub(crate) mod tests {
     use linerate_model::{MethodRow, PlanRecord};
 
     use super::*;
-    use crate::View;
+    use crate::TextLayout;
     use crate::plan::{markdown as report, text};
 
     /// A table with every kind of cell.
@@ -108,7 +108,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_table_stands_on_a_page_with_what_it_is_and_what_has_to_be_known() {
-        let page = text(&record(), &View { width: 120, ..View::default() });
+        let page = text(&record(), &TextLayout { width: 120, ..TextLayout::default() });
         expect![[r#"
             plan f00d
 

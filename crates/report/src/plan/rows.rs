@@ -6,7 +6,7 @@ use linerate_model::{Direction, PlanPoint, PlanRecord, PointSummary};
 
 use super::cells::{middle, spread};
 use super::missing;
-use crate::layout::{Ink, View};
+use crate::layout::{TextLayout, TextRole};
 use crate::quantity::ABSENT;
 use crate::table::{Cell, Column, Table};
 
@@ -35,7 +35,7 @@ pub(super) struct FlowDirection {
 }
 
 /// One row: a point, and the flows and directions that it shows.
-struct Row<'r> {
+struct PointRow<'r> {
     point: &'r PlanPoint,
     ways: Vec<&'r FlowDirection>,
 }
@@ -44,7 +44,7 @@ struct Row<'r> {
 const OPTIONAL_COLUMNS: &[&str] = &["fairness", "cpu in", "cpu out", "rtt"];
 
 /// The table of a plan, adapted to the page width, and whether columns were left out; `None` without summaries.
-pub(super) fn fitting(record: &PlanRecord, view: &View) -> Option<(Table, bool)> {
+pub(super) fn fitting(record: &PlanRecord, view: &TextLayout) -> Option<(Table, bool)> {
     let beside = flow_directions(record).len() <= MAX_FLOWS_PER_ROW;
     let mut narrowest = None;
     // Tries flows side by side, then one row per flow; each with fewer and fewer columns.
@@ -76,10 +76,10 @@ fn laid_out(record: &PlanRecord, beside: bool) -> Option<Table> {
     if record.summaries.is_empty() {
         return None;
     }
-    let rows: Vec<Row<'_>> = if beside {
-        start.points.iter().map(|point| Row { point, ways: ways.iter().collect() }).collect()
+    let rows: Vec<PointRow<'_>> = if beside {
+        start.points.iter().map(|point| PointRow { point, ways: ways.iter().collect() }).collect()
     } else {
-        let of_point = |point| ways.iter().map(move |way| Row { point, ways: vec![way] });
+        let of_point = |point| ways.iter().map(move |way| PointRow { point, ways: vec![way] });
         start.points.iter().flat_map(of_point).collect()
     };
     let mut columns: Vec<Column> =
@@ -98,7 +98,7 @@ fn laid_out(record: &PlanRecord, beside: bool) -> Option<Table> {
     if beside {
         columns.extend(ways.iter().map(|way| {
             let head = if ways.len() == 1 { "rate".to_owned() } else { way.name.to_string() };
-            let cell = |row: &Row<'_>| rate(&index, row.point, way);
+            let cell = |row: &PointRow<'_>| rate(&index, row.point, way);
             Column::named(head, rows.iter().map(cell).collect(), true)
         }));
     } else {
@@ -147,9 +147,9 @@ impl<'r> Index<'r> {
     }
 }
 
-fn axis_column(record: &PlanRecord, rows: &[Row<'_>], axis: usize) -> Column {
+fn axis_column(record: &PlanRecord, rows: &[PointRow<'_>], axis: usize) -> Column {
     let axes = record.start.as_ref().map(|start| start.axes.as_slice()).unwrap_or_default();
-    let label = |row: &Row<'_>| {
+    let label = |row: &PointRow<'_>| {
         let value = axes.get(axis)?.values.get(*row.point.values.get(axis)?)?;
         Some(value.label.to_string())
     };
@@ -159,7 +159,7 @@ fn axis_column(record: &PlanRecord, rows: &[Row<'_>], axis: usize) -> Column {
 }
 
 /// The effective segment size, if one was requested or if it differs.
-fn segment_column(record: &PlanRecord, index: &Index<'_>, rows: &[Row<'_>]) -> Option<Column> {
+fn segment_column(record: &PlanRecord, index: &Index<'_>, rows: &[PointRow<'_>]) -> Option<Column> {
     let of = |quantity| record.summaries.iter().filter(move |one| one.quantity == quantity);
     let mut all = of("segment").flat_map(|one| &one.values);
     let first = all.next()?;
@@ -169,12 +169,12 @@ fn segment_column(record: &PlanRecord, index: &Index<'_>, rows: &[Row<'_>]) -> O
 
 fn rate(index: &Index<'_>, point: &PlanPoint, way: &FlowDirection) -> Cell {
     let found = index.find(point, way, "goodput").map(spread);
-    found.map_or_else(|| Cell::new(Ink::Warning, "missing"), |text| Cell::new(Ink::Result, text))
+    found.map_or_else(|| Cell::new(TextRole::Warning, "missing"), |text| Cell::new(TextRole::Result, text))
 }
 
 /// A column with the values of all flows in one cell; equal values appear once.
-fn joined(index: &Index<'_>, rows: &[Row<'_>], quantity: &str, head: &'static str) -> Option<Column> {
-    let cell = |row: &Row<'_>| {
+fn joined(index: &Index<'_>, rows: &[PointRow<'_>], quantity: &str, head: &'static str) -> Option<Column> {
+    let cell = |row: &PointRow<'_>| {
         let shown: Vec<Option<String>> =
             row.ways.iter().map(|way| index.find(row.point, way, quantity).map(middle)).collect();
         if shown.iter().all(Option::is_none) {
@@ -197,32 +197,33 @@ fn joined(index: &Index<'_>, rows: &[Row<'_>], quantity: &str, head: &'static st
 }
 
 /// The result of a search at each point.
-fn found_column(record: &PlanRecord, rows: &[Row<'_>]) -> Option<Column> {
+fn found_column(record: &PlanRecord, rows: &[PointRow<'_>]) -> Option<Column> {
     record.start.as_ref()?.search.as_ref()?;
-    let cell = |row: &Row<'_>| {
+    let cell = |row: &PointRow<'_>| {
         let of_point = record.found.iter().filter(|found| found.point == row.point.id);
         let mut shown: Vec<String> = of_point
             .map(|found| found.found.as_deref().map_or_else(|| "none passed".to_owned(), str::to_owned))
             .collect();
         shown.dedup();
         if shown.is_empty() {
-            Cell::new(Ink::Warning, "missing")
+            Cell::new(TextRole::Warning, "missing")
         } else {
-            Cell::new(Ink::Result, shown.join(", "))
+            Cell::new(TextRole::Result, shown.join(", "))
         }
     };
     Some(Column::numbers("found", rows.iter().map(cell).collect()))
 }
 
 /// Number of failed trials per point, if there are any.
-fn trials_column(record: &PlanRecord, rows: &[Row<'_>]) -> Option<Column> {
+fn trials_column(record: &PlanRecord, rows: &[PointRow<'_>]) -> Option<Column> {
     let missing = missing(record);
     if missing.is_empty() {
         return None;
     }
-    let cell = |row: &Row<'_>| match missing.iter().filter(|(point, ..)| *point == row.point.id).count() {
+    let cell = |row: &PointRow<'_>| match missing.iter().filter(|(point, ..)| *point == row.point.id).count()
+    {
         0 => Cell::plain(""),
-        count => Cell::new(Ink::Warning, format!("{count} failed")),
+        count => Cell::new(TextRole::Warning, format!("{count} failed")),
     };
     Some(Column::words("trials", rows.iter().map(cell).collect()))
 }

@@ -10,7 +10,7 @@ use linerate_model::{
 use linerate_units::{Span, Timestamp};
 
 use super::*;
-use crate::View;
+use crate::TextLayout;
 
 fn axis(name: &str, values: &[f64]) -> PlanAxis {
     let value = |number: &f64| PlanValue { label: number.to_string().into(), number: Some(*number) };
@@ -138,7 +138,7 @@ fn record() -> PlanRecord {
 
 #[test]
 fn a_plan_on_a_page() {
-    let view = View { width: 120, kept: Some("f00d".to_owned()), ..View::default() };
+    let view = TextLayout { width: 120, kept: Some("f00d".to_owned()), ..TextLayout::default() };
     expect![[r#"
         matrix, linerate 0.1.0
         segment sizes
@@ -170,7 +170,7 @@ fn a_plan_on_a_page() {
 
 #[test]
 fn a_narrow_page_has_a_row_for_each_flow() {
-    let view = View { width: 100, ..View::default() };
+    let view = TextLayout { width: 100, ..TextLayout::default() };
     let page = text(&record(), &view);
     let rows: Vec<&str> =
         page.lines().filter(|line| line.contains("Mb/s") && !line.contains("found")).collect();
@@ -214,6 +214,6 @@ fn a_plan_for_other_programs() {
 #[test]
 fn a_plan_without_beginning_is_shown_too() {
     let record = PlanRecord { run: "f00d".into(), ..PlanRecord::default() };
-    assert!(text(&record, &View::default()).starts_with("plan f00d\n"));
+    assert!(text(&record, &TextLayout::default()).starts_with("plan f00d\n"));
     assert!(markdown(&record).starts_with("# plan f00d\n"));
 }

@@ -5,17 +5,17 @@ use linerate_model::{ForeignLines, MethodTable, Outcome, PlanRecord, PointSummar
 use super::cells::figure;
 use super::rows::fitting;
 use super::{label, method, missing};
-use crate::layout::{Ink, View, wrap};
+use crate::layout::{TextLayout, TextRole, wrap};
 
 /// Further lines of a kind are only counted.
 const MAX_LINES: usize = 12;
 
 /// A remark below the table: its style and its text.
-pub(super) type Remark = (Ink, String);
+pub(super) type Remark = (TextRole, String);
 
 /// The result of a plan: the heading, the table, the assertions, and what is missing.
 #[must_use]
-pub fn text(record: &PlanRecord, view: &View) -> String {
+pub fn text(record: &PlanRecord, view: &TextLayout) -> String {
     let mut out = String::new();
     let mut line = |ink, text: &str, indent: usize| {
         for piece in wrap(text, view.columns().saturating_sub(indent)) {
@@ -23,7 +23,7 @@ pub fn text(record: &PlanRecord, view: &View) -> String {
         }
     };
     for (number, piece) in heading(record).iter().enumerate() {
-        line(if number == 0 { Ink::Result } else { Ink::Plain }, piece, 0);
+        line(if number == 0 { TextRole::Result } else { TextRole::Plain }, piece, 0);
     }
     let table = fitting(record, view);
     let left_out = table.as_ref().is_some_and(|(_, left_out)| *left_out);
@@ -37,17 +37,17 @@ pub fn text(record: &PlanRecord, view: &View) -> String {
         }
     };
     for (title, remarks) in sections(record) {
-        line(Ink::Plain, "", 0);
+        line(TextRole::Plain, "", 0);
         if !title.is_empty() {
-            line(Ink::Result, title, 0);
+            line(TextRole::Result, title, 0);
         }
         for (ink, text) in remarks {
             line(ink, &text, if title.is_empty() { 0 } else { 2 });
         }
     }
     if left_out {
-        line(Ink::Plain, "", 0);
-        line(Ink::Faint, "Columns that did not fit are in the output of --json and in reports.", 0);
+        line(TextRole::Plain, "", 0);
+        line(TextRole::Faint, "Columns that did not fit are in the output of --json and in reports.", 0);
     }
     if let Some(kept) = &view.kept {
         let unfinished = record.outcome.is_none_or(|outcome| outcome != Outcome::Completed);
@@ -62,11 +62,11 @@ pub fn text(record: &PlanRecord, view: &View) -> String {
 }
 
 /// A table of the plan's method, with its introduction and notes.
-fn method_table(table: &MethodTable, view: &View) -> String {
-    let mut out = format!("\n{}\n", view.ink(Ink::Result, &table.title));
+fn method_table(table: &MethodTable, view: &TextLayout) -> String {
+    let mut out = format!("\n{}\n", view.ink(TextRole::Result, &table.title));
     let line = |text: &str, out: &mut String| {
         for piece in wrap(text, view.columns().saturating_sub(2)) {
-            *out += &format!("  {}\n", view.ink(Ink::Faint, &piece));
+            *out += &format!("  {}\n", view.ink(TextRole::Faint, &piece));
         }
     };
     if !table.about.is_empty() {
@@ -116,7 +116,7 @@ pub(super) fn sections(record: &PlanRecord) -> Vec<(&'static str, Vec<Remark>)> 
         ("", notes(record)),
         ("Assertions", assertions(record)),
         ("Missing", not_there(record)),
-        ("Caveats", record.caveats.iter().map(|one| (Ink::Warning, one.text.to_string())).collect()),
+        ("Caveats", record.caveats.iter().map(|one| (TextRole::Warning, one.text.to_string())).collect()),
         ("", ending(record)),
     ];
     all.into_iter().filter(|(_, remarks)| !remarks.is_empty()).collect()
@@ -133,10 +133,10 @@ fn notes(record: &PlanRecord) -> Vec<Remark> {
         } else {
             "the range of the trials"
         };
-        notes.push((Ink::Faint, format!("Rates are medians of the trials, with {what} in brackets.")));
+        notes.push((TextRole::Faint, format!("Rates are medians of the trials, with {what} in brackets.")));
     }
-    notes.extend(segments(record).map(|text| (Ink::Warning, text)));
-    notes.extend(start_error(record).map(|text| (Ink::Faint, text)));
+    notes.extend(segments(record).map(|text| (TextRole::Warning, text)));
+    notes.extend(start_error(record).map(|text| (TextRole::Faint, text)));
     notes
 }
 
@@ -192,19 +192,20 @@ fn assertions(record: &PlanRecord) -> Vec<Remark> {
         let all: Vec<_> = record.judgements.iter().filter(|one| one.assertion == name).collect();
         let failed: Vec<_> = all.iter().filter(|one| !one.holds).collect();
         if failed.is_empty() {
-            remarks.push((Ink::Good, format!("holds: {name} ({} of {})", all.len(), all.len())));
+            remarks.push((TextRole::Good, format!("holds: {name} ({} of {})", all.len(), all.len())));
             continue;
         }
         remarks.push((
-            Ink::Warning,
+            TextRole::Warning,
             format!("FAILS: {name} ({} of {} hold)", all.len() - failed.len(), all.len()),
         ));
         for one in failed.iter().take(MAX_LINES) {
             let place = format!("{}, {} {}", label(record, &one.point), one.flow, one.direction.name());
-            remarks.push((Ink::Plain, format!("at {place}: {}", one.found.as_deref().unwrap_or("fails"))));
+            remarks
+                .push((TextRole::Plain, format!("at {place}: {}", one.found.as_deref().unwrap_or("fails"))));
         }
         if failed.len() > MAX_LINES {
-            remarks.push((Ink::Faint, format!("and {} more", failed.len() - MAX_LINES)));
+            remarks.push((TextRole::Faint, format!("and {} more", failed.len() - MAX_LINES)));
         }
     }
     remarks
@@ -217,11 +218,11 @@ fn not_there(record: &PlanRecord) -> Vec<Remark> {
         .take(MAX_LINES)
         .map(|(point, repeat, reasons)| {
             let text = format!("{}, trial {}: {}", label(record, point), repeat + 1, reasons.join("; "));
-            (Ink::Warning, text)
+            (TextRole::Warning, text)
         })
         .collect();
     if all.len() > MAX_LINES {
-        remarks.push((Ink::Faint, format!("and {} more", all.len() - MAX_LINES)));
+        remarks.push((TextRole::Faint, format!("and {} more", all.len() - MAX_LINES)));
     }
     remarks
 }
@@ -234,5 +235,5 @@ fn ending(record: &PlanRecord) -> Vec<Remark> {
         (None, reason) => ("unfinished: it is still running, or was killed", reason),
     };
     let reason = text.1.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    vec![(Ink::Warning, format!("This plan is {}{reason}.", text.0))]
+    vec![(TextRole::Warning, format!("This plan is {}{reason}.", text.0))]
 }

@@ -28,11 +28,11 @@ impl<'p> PlanMistakes<'p> {
 #[derive(Debug, Serialize)]
 pub struct BundledPlans {
     schema: &'static str,
-    plans: Vec<Entry>,
+    plans: Vec<PreviewEntry>,
 }
 
 #[derive(Debug, Serialize)]
-struct Entry {
+struct PreviewEntry {
     name: &'static str,
     about: &'static str,
 }
@@ -42,7 +42,7 @@ impl BundledPlans {
     #[must_use]
     #[expect(clippy::new_without_default, reason = "not an empty document")]
     pub fn new() -> Self {
-        let plans = bundled().iter().map(|known| Entry { name: known.name, about: known.about });
+        let plans = bundled().iter().map(|known| PreviewEntry { name: known.name, about: known.about });
         Self { schema: SCHEMA, plans: plans.collect() }
     }
 }
@@ -84,7 +84,7 @@ struct HostEntry<'p> {
 struct PointEntry {
     id: PointId,
     values: BTreeMap<String, String>,
-    flows: Vec<FlowEntry>,
+    flows: Vec<PreviewFlowEntry>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     hosts: BTreeMap<String, BTreeMap<String, SettingValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,7 +98,7 @@ struct LabEntry {
 }
 
 #[derive(Debug, Serialize)]
-struct FlowEntry {
+struct PreviewFlowEntry {
     flow: String,
     from: String,
     to: String,
@@ -170,7 +170,7 @@ impl<'p> PlanPreview<'p> {
 
 fn entry(plan: &Plan, point: Point) -> PointEntry {
     let slots = plan.schedule(&point);
-    let flow = |(test, slot): (linerate_plan::PointFlow, linerate_plan::FlowTiming)| FlowEntry {
+    let flow = |(test, slot): (linerate_plan::PointFlow, linerate_plan::FlowTiming)| PreviewFlowEntry {
         flow: test.flow,
         from: test.from,
         to: test.to,

@@ -3,7 +3,7 @@
 use linerate_plan::{Assertion, Axis, AxisTarget, Estimate, Plan, TrialOrder};
 use linerate_units::Span;
 
-use crate::page::{Ink, Page};
+use crate::page::{Page, TextStyle};
 
 /// With more points than this, only their number is shown.
 const MAX_LISTED: usize = 100;
@@ -12,7 +12,7 @@ const MAX_LISTED: usize = 100;
 pub fn describe(page: &mut Page, plan: &Plan, estimate: &Estimate) {
     page.heading(&plan.name);
     if !plan.about.is_empty() {
-        page.remark(0, Ink::Plain, &plan.about);
+        page.remark(0, TextStyle::Plain, &plan.about);
     }
     summary(page, plan, estimate);
     hosts(page, plan);
@@ -23,7 +23,7 @@ pub fn describe(page: &mut Page, plan: &Plan, estimate: &Estimate) {
         plan.assertions.iter().for_each(|one| assertion(page, one));
     }
     for text in &plan.left_out {
-        page.remark(0, Ink::Warning, &format!("{text}: skipped, because --set removed its points"));
+        page.remark(0, TextStyle::Warning, &format!("{text}: skipped, because --set removed its points"));
     }
     points(page, plan);
 }
@@ -69,10 +69,10 @@ fn summary(page: &mut Page, plan: &Plan, estimate: &Estimate) {
         ("Time", estimated_time(estimate)),
     ];
     for (name, text) in &rows {
-        page.row(&[(Ink::Faint, name), (Ink::Plain, text)], &[6]);
+        page.row(&[(TextStyle::Faint, name), (TextStyle::Plain, text)], &[6]);
     }
     for (name, note) in &plan.notes {
-        page.row(&[(Ink::Faint, name), (Ink::Plain, note)], &[6]);
+        page.row(&[(TextStyle::Faint, name), (TextStyle::Plain, note)], &[6]);
     }
 }
 
@@ -87,13 +87,13 @@ fn hosts(page: &mut Page, plan: &Plan) {
             (None, false) => parts.push(format!("no address; give --set host.{}.address=…", host.name)),
         }
         parts.extend(host.settings.iter().map(|(key, setting)| format!("{key} {setting}")));
-        page.row(&[(Ink::Strong, &host.name), (Ink::Plain, &parts.join(", "))], &[width]);
+        page.row(&[(TextStyle::Strong, &host.name), (TextStyle::Plain, &parts.join(", "))], &[width]);
     }
     if let Some(lab) = &plan.lab {
         let set: Vec<String> = lab.set.iter().map(|(key, value)| format!(" --set {key}={value}")).collect();
         page.remark(
             0,
-            Ink::Faint,
+            TextStyle::Faint,
             &format!("The lab is started as with: linerate lab up {}{}", lab.topology, set.concat()),
         );
     }
@@ -108,10 +108,10 @@ fn flows(page: &mut Page, plan: &Plan) {
         let end = slot.end.map_or_else(|| "until everything is sent".to_owned(), |end| format!("to {end}"));
         let cross_traffic = if flow.cross_traffic { ", as cross traffic" } else { "" };
         let text = format!("{} to {}, from {} {end}{cross_traffic}", flow.from, flow.to, slot.start);
-        page.row(&[(Ink::Strong, &flow.name), (Ink::Plain, &text)], &[width]);
+        page.row(&[(TextStyle::Strong, &flow.name), (TextStyle::Plain, &text)], &[width]);
     }
     if plan.grid.len() > 1 {
-        page.remark(0, Ink::Faint, "Times are for the first point, from the start of a trial.");
+        page.remark(0, TextStyle::Faint, "Times are for the first point, from the start of a trial.");
     }
 }
 
@@ -123,7 +123,7 @@ fn axes(page: &mut Page, plan: &Plan) {
     let names = plan.axes.iter().map(|axis| axis.name.len());
     let width = names.chain(plan.search.iter().map(|search| search.name.len())).max().unwrap_or(0);
     let row = |page: &mut Page, name: &str, text: &str| {
-        page.row(&[(Ink::Strong, name), (Ink::Plain, text)], &[width]);
+        page.row(&[(TextStyle::Strong, name), (TextStyle::Plain, text)], &[width]);
     };
     for axis in &plan.axes {
         row(page, &axis.name, &format!("{}: {}", targets(&axis.targets), values(axis)));
@@ -160,7 +160,7 @@ fn assertion(page: &mut Page, assertion: &Assertion) {
     let of = assertion.flow.as_ref().map(|flow| format!(" of {flow}")).unwrap_or_default();
     let name =
         if assertion.name == assertion.text { String::new() } else { format!(" ({})", assertion.name) };
-    page.remark(0, Ink::Plain, &format!("{}{of}{name}", assertion.text));
+    page.remark(0, TextStyle::Plain, &format!("{}{of}{name}", assertion.text));
 }
 
 fn points(page: &mut Page, plan: &Plan) {
@@ -170,11 +170,11 @@ fn points(page: &mut Page, plan: &Plan) {
     page.heading("Points");
     for number in 0..plan.grid.len().min(MAX_LISTED) {
         let Ok(point) = plan.point(number) else { continue };
-        page.row(&[(Ink::Faint, &point.id.to_string()), (Ink::Plain, &point.label())], &[16]);
+        page.row(&[(TextStyle::Faint, &point.id.to_string()), (TextStyle::Plain, &point.label())], &[16]);
     }
     if plan.grid.len() > MAX_LISTED {
         let more = plan.grid.len() - MAX_LISTED;
-        page.remark(0, Ink::Faint, &format!("and {more} more; --json lists all of them"));
+        page.remark(0, TextStyle::Faint, &format!("and {more} more; --json lists all of them"));
     }
 }
 

@@ -8,7 +8,7 @@ use ratatui_core::widgets::Widget;
 use ratatui_widgets::chart::{Axis, Chart, Dataset, GraphType};
 
 use super::{Curve, curves, size_tick};
-use crate::layout::{Ink, View, wrap};
+use crate::layout::{TextLayout, TextRole, wrap};
 use crate::sizes::series;
 
 /// Lines of a curve including its axis.
@@ -23,12 +23,12 @@ const TICK_WIDTH: usize = 12;
 
 /// Rate and time over size, for a terminal of the view's width; empty if there is nothing to draw.
 #[must_use]
-pub fn terminal(record: &RunRecord, view: &View) -> String {
+pub fn terminal(record: &RunRecord, view: &TextLayout) -> String {
     let mut out = String::new();
     for curve in series(record).filter_map(|flow| curves(record, flow)).flatten() {
         out.push('\n');
         for line in wrap(&format!("{} over message size", curve.title), view.columns()) {
-            out.push_str(&view.ink(Ink::Faint, &line));
+            out.push_str(&view.ink(TextRole::Faint, &line));
             out.push('\n');
         }
         for line in drawn(&curve, view.columns().clamp(MIN_WIDTH, MAX_WIDTH)) {

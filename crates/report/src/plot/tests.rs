@@ -4,11 +4,11 @@ use expect_test::expect;
 use linerate_model::RunRecord;
 
 use super::*;
-use crate::View;
+use crate::TextLayout;
 use crate::samples_of_runs as runs;
 
-fn view(width: usize) -> View {
-    View { width, ..View::default() }
+fn view(width: usize) -> TextLayout {
+    TextLayout { width, ..TextLayout::default() }
 }
 
 #[test]

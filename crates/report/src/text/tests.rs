@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use linerate_model::{Event, Limit};
 
 fn check(log: &[Event], width: usize, expected: &Expect) {
-    let view = View { width, colour: false, kept: Some("7f3a".into()), explain: false };
+    let view = TextLayout { width, colour: false, kept: Some("7f3a".into()), explain: false };
     let text = text(&RunRecord::fold(log), &view);
     assert!(text.is_ascii(), "{text}");
     assert!(text.lines().all(|line| line.len() <= width && line.trim_end() == line), "{text}");
@@ -210,8 +210,8 @@ fn an_empty_log_is_a_text_all_the_same() {
 #[test]
 fn colour_only_adds_escape_sequences() {
     let record = RunRecord::fold(&runs::impossible_run());
-    let plain = text(&record, &View { width: 90, colour: false, kept: None, explain: false });
-    let coloured = text(&record, &View { width: 90, colour: true, kept: None, explain: false });
+    let plain = text(&record, &TextLayout { width: 90, colour: false, kept: None, explain: false });
+    let coloured = text(&record, &TextLayout { width: 90, colour: true, kept: None, explain: false });
     assert!(coloured.contains("\u{1b}["));
     let mut stripped = String::new();
     for (number, part) in coloured.split("\u{1b}[").enumerate() {
@@ -229,14 +229,14 @@ fn names_from_elsewhere_cannot_steer_the_terminal() {
             info.name = "\u{1b}]0;owned\u{7}\u{202e}\n".into();
         }
     }
-    let text = text(&RunRecord::fold(&log), &View::default());
+    let text = text(&RunRecord::fold(&log), &TextLayout::default());
     assert!(!text.chars().any(|c| c != '\n' && (c.is_control() || c == '\u{202e}')), "{text:?}");
     assert!(text.starts_with("linerate 0.1.0   ?]0;owned?? "), "{text}");
 }
 
 #[test]
 fn a_series_shows_what_it_comes_to_and_a_row_for_each_size() {
-    let page = text(&RunRecord::fold(&runs::sweep_run()), &View::default());
+    let page = text(&RunRecord::fold(&runs::sweep_run()), &TextLayout::default());
     expect![[r#"
         linerate 0.1.0   laptop (10.0.0.1) -> server (10.0.0.2)   eth0, 1 Gb/s, MTU 1500
         2026-11-21T10:00:00Z
@@ -281,7 +281,7 @@ fn the_ceilings_show_what_binds_what_is_next_and_where_the_rate_lies() {
         new(Limit::CpuSender, 1.6e9, "sending thread took 38 % of a core"),
     ];
     record.flows[0].ceilings.clear();
-    let view = View { width: 110, colour: false, kept: None, explain: true };
+    let view = TextLayout { width: 110, colour: false, kept: None, explain: true };
     let page = text(&record, &view);
     let shown = [
         "              ceilings  598.0 Mb/s  send buffer: 128 KiB, RTT 1.75 ms <- binds",
@@ -291,7 +291,7 @@ fn the_ceilings_show_what_binds_what_is_next_and_where_the_rate_lies() {
     ];
     assert!(page.contains(&shown.join("\n")), "{page}");
     assert!(page.contains("no ceiling is known"), "{page}");
-    let plain = text(&record, &View { explain: false, ..view });
+    let plain = text(&record, &TextLayout { explain: false, ..view });
     assert!(!plain.contains("<- binds"), "only when asked for");
 }
 
@@ -299,7 +299,7 @@ fn the_ceilings_show_what_binds_what_is_next_and_where_the_rate_lies() {
 fn what_was_received_stands_beside_the_interval_in_which_it_lies() {
     let mut record = RunRecord::fold(&runs::tcp_run());
     record.flows[0].uncertainty = Some(runs::uncertainty());
-    let view = View { width: 130, colour: false, kept: None, explain: true };
+    let view = TextLayout { width: 130, colour: false, kept: None, explain: true };
     let page = text(&record, &view);
     assert!(page.contains("download    941.4 Mb/s (941.0 to 941.8)"), "{page}");
     assert!(page.contains("600.0 Mb/s       63.7 %"), "nothing is stated of it: {page}");
@@ -307,11 +307,13 @@ fn what_was_received_stands_beside_the_interval_in_which_it_lies() {
         "known to  941.0 to 941.8 Mb/s (95 % interval), mainly variation: 99 steady intervals in 10 batches";
     assert!(page.contains(known), "{page}");
     assert!(page.contains("wake up 54.00 kb/s (threads"), "{page}");
-    let plain = text(&record, &View { explain: false, ..view });
+    let plain = text(&record, &TextLayout { explain: false, ..view });
     assert!(!plain.contains("budget") && plain.contains(known), "{plain}");
     record.flows[0].verdict.as_mut().unwrap().cause = linerate_model::Cause::Impossible;
-    let struck =
-        text(&record, &View { explain: false, kept: None, ..View { width: 110, ..View::default() } });
+    let struck = text(
+        &record,
+        &TextLayout { explain: false, kept: None, ..TextLayout { width: 110, ..TextLayout::default() } },
+    );
     assert!(!struck.contains("known to"), "an impossible figure is known to nothing: {struck}");
 }
 
@@ -319,7 +321,7 @@ fn what_was_received_stands_beside_the_interval_in_which_it_lies() {
 fn the_overhead_of_the_run_raises_the_upper_end_and_is_named() {
     let mut record = RunRecord::fold(&runs::tcp_run());
     let overhead = |bps| Some(linerate_units::Bitrate::from_bps(bps).unwrap());
-    let view = View { width: 160, ..View::default() };
+    let view = TextLayout { width: 160, ..TextLayout::default() };
     let mut page = |overhead_bps| {
         record.flows[0].uncertainty =
             Some(linerate_model::Uncertainty { overhead_bps, ..runs::uncertainty() });
@@ -342,7 +344,7 @@ fn a_question_that_further_runs_answered_stands_with_its_runs_below_the_verdict(
         answer: "packets of 1400 bytes pass, packets of 1401 bytes are lost".into(),
         evidence: std::collections::BTreeMap::new(),
     });
-    let view = View { width: 200, colour: false, kept: None, explain: false };
+    let view = TextLayout { width: 200, colour: false, kept: None, explain: false };
     let line = "              follow-up full-size segments are lost: from which size on? packets of 1400 \
                 bytes pass, packets of 1401 bytes are lost (runs 01234567, fedcba98)";
     let page = text(&record, &view);
@@ -374,16 +376,19 @@ fn steps() -> Vec<linerate_model::AccountingStep> {
 fn counts_on_the_way_to_the_wire_are_below_the_ceilings_when_asked_for() {
     let mut record = RunRecord::fold(&runs::tcp_run());
     record.flows[0].steps = steps();
-    let view = View { width: 110, colour: false, kept: None, explain: true };
+    let view = TextLayout { width: 110, colour: false, kept: None, explain: true };
     let page = text(&record, &view);
     let shown = [
         "              counts    5 MiB     +1 MiB  receiver interface, eth0 of server <- unaccounted: 4 MiB of payload",
         "                        4 MiB  explained  receiver socket, the connections of server: 4 MiB of payload",
     ];
     assert!(page.contains(&shown.join("\n")), "{page}");
-    assert!(!text(&record, &View { explain: false, ..view }).contains("counts"), "only when asked for");
+    assert!(!text(&record, &TextLayout { explain: false, ..view }).contains("counts"), "only when asked for");
     record.flows[0].steps[0].residual_bytes = -(1 << 20);
-    assert!(text(&record, &View { width: 110, explain: true, ..View::default() }).contains("  -1 MiB  "));
+    assert!(
+        text(&record, &TextLayout { width: 110, explain: true, ..TextLayout::default() })
+            .contains("  -1 MiB  ")
+    );
 }
 
 #[test]

@@ -5,17 +5,17 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use linerate_compat::import;
-use linerate_report::check::Input;
+use linerate_report::check::CheckInput;
 
 /// Largest file to read, bytes.
 const MAX_FILE_BYTES: u64 = 256 << 20;
 
 /// Reads all files in order; an unreadable file does not stop the others.
-pub(super) fn read_all(files: &[PathBuf], tool: Option<&str>) -> Vec<Input> {
+pub(super) fn read_all(files: &[PathBuf], tool: Option<&str>) -> Vec<CheckInput> {
     files.iter().map(|path| read(path, tool)).collect()
 }
 
-fn read(path: &Path, tool: Option<&str>) -> Input {
+fn read(path: &Path, tool: Option<&str>) -> CheckInput {
     let standard = path.as_os_str() == "-";
     let name = if standard { "standard input".to_owned() } else { path.display().to_string() };
     let bytes = if standard { limited(io::stdin().lock()) } else { File::open(path).and_then(limited) };
@@ -24,8 +24,8 @@ fn read(path: &Path, tool: Option<&str>) -> Input {
         Err(error) => Err(format!("it could not be read: {error}")),
     };
     match outcome {
-        Ok(readings) => Input { name, failure: None, readings },
-        Err(why) => Input { name, failure: Some(why), readings: Vec::new() },
+        Ok(readings) => CheckInput { name, failure: None, readings },
+        Err(why) => CheckInput { name, failure: Some(why), readings: Vec::new() },
     }
 }
 

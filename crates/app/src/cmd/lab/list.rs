@@ -4,7 +4,7 @@ use linerate_emu::topology;
 use linerate_lab::LabHandle;
 use serde::Serialize;
 
-use super::super::page::{self, Ink, Page};
+use super::super::page::{self, Page, TextStyle};
 use super::PlaceArgs;
 use super::topology::LabError;
 use crate::exit::Exit;
@@ -48,15 +48,15 @@ pub(super) fn run(json: bool, place: &PlaceArgs) -> Exit {
     );
     let width = topologies.iter().map(|known| known.name.len()).max().unwrap_or(0);
     for known in &topologies {
-        page.row(&[(Ink::Strong, known.name), (Ink::Plain, known.about)], &[width]);
+        page.row(&[(TextStyle::Strong, known.name), (TextStyle::Plain, known.about)], &[width]);
     }
     page.heading("Labs");
     if labs.is_empty() {
-        page.remark(0, Ink::Faint, "none is up");
+        page.remark(0, TextStyle::Faint, "none is up");
     }
     for lab in &labs {
         let how = if lab.up { "up" } else { "killed; `linerate lab down` removes what is left of it" };
-        page.row(&[(Ink::Strong, &lab.name), (Ink::Plain, how)], &[width]);
+        page.row(&[(TextStyle::Strong, &lab.name), (TextStyle::Plain, how)], &[width]);
     }
     page::print(page.into_text().as_bytes())
 }

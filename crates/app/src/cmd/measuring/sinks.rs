@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 
 use linerate_control::{Sink, SinkError};
 use linerate_model::{CaveatKind, Event};
-use linerate_report::{IntervalRows, Live, View, ndjson};
+use linerate_report::{IntervalRows, Live, TextLayout, ndjson};
 
 use crate::args::OutputArgs;
 use crate::{print, terminal};
@@ -61,7 +61,7 @@ impl Sink for Screen {
         }
         if let Some(live) = &mut self.live {
             live.on(event);
-            let view = View {
+            let view = TextLayout {
                 width: terminal::stderr_width().saturating_sub(1),
                 colour: true,
                 kept: None,

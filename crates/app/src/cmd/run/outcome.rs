@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use linerate_model::PlanRecord;
-use linerate_report::{Format, View, plan};
+use linerate_report::{Format, TextLayout, plan};
 
 use super::RunArgs;
 use crate::args::ReportArgs;
@@ -23,7 +23,7 @@ pub(super) fn print(args: &RunArgs, record: &PlanRecord, kept: Option<String>) -
     } else if args.json_stream {
         Exit::Done
     } else {
-        let view = View { kept, ..view() };
+        let view = TextLayout { kept, ..view() };
         page::print(plan::text(record, &view).as_bytes())
     };
     let Some(path) = &args.report else { return printed };
@@ -48,9 +48,9 @@ pub(super) fn print(args: &RunArgs, record: &PlanRecord, kept: Option<String>) -
 }
 
 /// The view of a plan: tables may be wide if they go to a file or another program.
-pub(in crate::cmd) fn view() -> View {
+pub(in crate::cmd) fn view() -> TextLayout {
     let view = terminal::stdout_view();
-    if terminal::printed() { view } else { View { width: UNWATCHED_WIDTH, ..view } }
+    if terminal::printed() { view } else { TextLayout { width: UNWATCHED_WIDTH, ..view } }
 }
 
 fn report(record: &PlanRecord, path: &Path) -> io::Result<()> {

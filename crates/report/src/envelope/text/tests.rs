@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// A path and what is asked about it.
-type Asked = (PathDescription, Questions);
+type PathQuestions = (PathDescription, Questions);
 
 fn bitrate(text: &str) -> Bitrate {
     text.parse().unwrap()
@@ -27,7 +27,7 @@ fn over(link: &str, rtt: Option<Span>, exact: Path) -> PathDescription {
     PathDescription { exact, rtt: rtt.map(Into::into), ..PathDescription::of_link(bitrate(link)) }
 }
 
-fn page_of((path, questions): &Asked) -> String {
+fn page_of((path, questions): &PathQuestions) -> String {
     text(Page::new(80, false), &answers(path, questions).unwrap())
 }
 
@@ -54,7 +54,7 @@ fn bbr_has_no_loss_ceiling_and_says_so() {
 }
 
 /// Paths and questions with long lines.
-fn wide() -> [Asked; 7] {
+fn wide() -> [PathQuestions; 7] {
     let transfer = |bytes: u64| Questions { transfer: Some(Bytes::new(bytes)), ..Questions::default() };
     let need = |seconds: u64, bytes: u64| {
         Some(TransferDeadline { bytes: Bytes::new(bytes), within: Span::from_secs(seconds) })
@@ -236,7 +236,7 @@ fn agrees(line: &dyn std::fmt::Debug, answer: &EnvelopeAnswer) {
 }
 
 /// A path and a question, over all orders of magnitude.
-fn description() -> impl Strategy<Value = Asked> {
+fn description() -> impl Strategy<Value = PathQuestions> {
     let bps = || (0.0..15.0_f64).prop_map(|power| Bitrate::from_bps(10f64.powf(power).floor()).unwrap());
     let rtt = (0.0..12.5_f64).prop_map(|power| Span::from_ns(10f64.powf(power) as u64));
     let lost = || (-9.0..-0.01_f64).prop_map(|power| ratio(10f64.powf(power)));
