@@ -50,7 +50,7 @@ pub(crate) fn remove_left_over(task: &str) -> Result<(), String> {
     let list = output("ip", &["netns", "list"])?;
     let left = list.lines().filter_map(|line| line.split_whitespace().next());
     for name in left.filter(|name| is_left_over(name, task)) {
-        if let Ok(netns::Named::Namespace(open)) = netns::open_named(name)
+        if let Ok(netns::NameState::Namespace(open)) = netns::open_named(name)
             && let Ok(id) = NetnsId::of(&open)
         {
             end_in_netns(&BTreeSet::from([id]), STOP_GRACE, |_, _| true)

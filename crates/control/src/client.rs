@@ -17,7 +17,7 @@ use linerate_model::{
 };
 use linerate_proto::native::{ClientSession, NATIVE};
 use linerate_proto::{Hello, Input, Output};
-use linerate_sock::open::{ConnectOptions, IpVersion, connect_tcp, resolve};
+use linerate_sock::open::{AllowedIpVersion, ConnectOptions, connect_tcp, resolve};
 use linerate_sock::poll::EventFd;
 use linerate_sock::{SocketOptions, clock, thread};
 use linerate_units::Span;
@@ -166,9 +166,9 @@ impl<'g> Client<'g> {
         let spec = request.spec.clone().checked();
         let spec = spec.map_err(|error| ControlError::Local(error.to_string()))?;
         let version = match (spec.socket.ipv4, spec.socket.ipv6) {
-            (true, _) => IpVersion::V4,
-            (_, true) => IpVersion::V6,
-            _ => IpVersion::Any,
+            (true, _) => AllowedIpVersion::V4,
+            (_, true) => AllowedIpVersion::V6,
+            _ => AllowedIpVersion::Any,
         };
         let port = request.port.unwrap_or(NATIVE.default_port);
         let addresses = resolve(&request.host, port, version)?;

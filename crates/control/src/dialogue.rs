@@ -405,7 +405,7 @@ impl<S: Session> Dialogue<S> {
         &mut self,
         flow: u16,
         side: Side,
-        progress: &linerate_engine::Progress,
+        progress: &linerate_engine::FlowProgress,
     ) -> Result<(), ControlError> {
         let progress = Progress {
             flow,

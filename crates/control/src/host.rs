@@ -96,13 +96,13 @@ fn copy_memory() {
     }
 }
 
-fn link_info(link: &iface::LinkInfo) -> LinkInfo {
+fn link_info(link: &iface::InterfaceInfo) -> LinkInfo {
     let kind = match link.kind {
-        iface::LinkKind::Loopback => LinkKind::Loopback,
-        iface::LinkKind::Veth => LinkKind::Veth,
-        iface::LinkKind::Tun => LinkKind::Tun,
-        iface::LinkKind::Bridge => LinkKind::Bridge,
-        iface::LinkKind::Physical => LinkKind::Physical,
+        iface::InterfaceKind::Loopback => LinkKind::Loopback,
+        iface::InterfaceKind::Veth => LinkKind::Veth,
+        iface::InterfaceKind::Tun => LinkKind::Tun,
+        iface::InterfaceKind::Bridge => LinkKind::Bridge,
+        iface::InterfaceKind::Physical => LinkKind::Physical,
         _ => LinkKind::Virtual,
     };
     let offloads = [

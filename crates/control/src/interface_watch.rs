@@ -7,7 +7,7 @@ use std::time::Duration;
 use linerate_engine::socket_counts;
 use linerate_model::{IdleCounts, InterfaceCounts, PassedCounts, QdiscCounts, SocketCounts};
 use linerate_sock::iface::{ClassCounts, QueueCounts, TokenBucket, of_local_address, root_queue};
-use linerate_sock::proc::net::{Device, Traffic, device};
+use linerate_sock::proc::net::{Device, InterfaceTraffic, device};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Bytes, Span};
 
@@ -63,7 +63,8 @@ impl InterfaceWatch {
         if over < MIN_IDLE_TIME {
             return;
         }
-        let grown = |now: Traffic, then: Traffic| Bytes::new(now.bytes.saturating_sub(then.bytes));
+        let grown =
+            |now: InterfaceTraffic, then: InterfaceTraffic| Bytes::new(now.bytes.saturating_sub(then.bytes));
         self.idle = Some(IdleCounts {
             duration: Span::from(over),
             sent_bytes: grown(now.device.sent, began.device.sent),
@@ -94,7 +95,7 @@ impl InterfaceWatch {
     }
 }
 
-fn passed(now: Traffic, then: Traffic) -> PassedCounts {
+fn passed(now: InterfaceTraffic, then: InterfaceTraffic) -> PassedCounts {
     PassedCounts {
         bytes: Bytes::new(now.bytes.saturating_sub(then.bytes)),
         packets: now.packets.saturating_sub(then.packets),

@@ -81,14 +81,14 @@ const fn bit(seq: u64) -> u64 {
 /// # Source
 /// RFC 3550 §6.4.1: `J += (|D| - J) / 16`.
 #[derive(Debug, Default)]
-pub(crate) struct Jitter {
+pub(crate) struct InterarrivalJitter {
     /// Sixteen times the jitter in ns, so that the division by 16 loses no precision.
     sixteenfold: u64,
     /// Arrival time minus send time of the previous datagram. It includes the clock offset, which cancels out.
     transit: Option<i64>,
 }
 
-impl Jitter {
+impl InterarrivalJitter {
     /// Notes an arrival.
     #[inline]
     pub(crate) fn arrive(&mut self, sent_ns: u64, arrived_ns: u64) {
@@ -107,18 +107,18 @@ impl Jitter {
 
 /// Arrival statistics of one stream.
 #[derive(Debug)]
-pub(crate) struct Arrivals {
+pub(crate) struct ArrivalStatistics {
     pub(crate) sequence: Sequence,
-    pub(crate) jitter: Jitter,
+    pub(crate) jitter: InterarrivalJitter,
     pub(crate) foreign: u64,
     socket_drops: u64,
     /// The kernel's cumulative count, which wraps at 2^32.
     dropped: u32,
 }
 
-impl Arrivals {
+impl ArrivalStatistics {
     pub(crate) fn new() -> Self {
-        let (sequence, jitter) = (Sequence::new(), Jitter::default());
+        let (sequence, jitter) = (Sequence::new(), InterarrivalJitter::default());
         Self { sequence, jitter, foreign: 0, socket_drops: 0, dropped: 0 }
     }
 
@@ -223,7 +223,7 @@ mod tests {
         // Transit times in µs. The expected values, in ns, add up (|D| - J)/16 by hand.
         let transits = [20_000, 20_400, 19_900, 21_300, 20_200, 20_200, 25_000, 20_100u64];
         let expected = [0.0, 25_000.0, 54_687.5, 138_769.5, 198_846.4, 186_418.5, 474_767.4, 751_344.4];
-        let mut jitter = Jitter::default();
+        let mut jitter = InterarrivalJitter::default();
         for (index, (transit, expected)) in transits.iter().zip(expected).enumerate() {
             let sent = index as u64 * 10_000_000;
             jitter.arrive(sent, sent + transit * 1000);
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn an_offset_between_the_clocks_cancels() {
         let with_offset = |offset: u64| {
-            let mut jitter = Jitter::default();
+            let mut jitter = InterarrivalJitter::default();
             for (sent, delay) in [(0u64, 5_000u64), (1_000_000, 9_000), (2_000_000, 7_000)] {
                 jitter.arrive(sent.wrapping_add(offset), sent + delay);
             }
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn the_kernels_count_of_drops_may_wrap() {
-        let mut arrivals = Arrivals::new();
+        let mut arrivals = ArrivalStatistics::new();
         for count in [0, 3, u32::MAX, 1] {
             arrivals.dropped(count, 1);
         }

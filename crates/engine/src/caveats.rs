@@ -3,7 +3,7 @@
 use linerate_model::{Caveat, CaveatKind, Effective, Side, SideSettings, Tally, Transport};
 use linerate_units::{Bitrate, Bytes, Span};
 
-use crate::flow::Flow;
+use crate::flow::FlowSide;
 use crate::pump::datagram_recv::BUFFER;
 use crate::sampler::Sampled;
 
@@ -25,7 +25,7 @@ pub(crate) fn zerocopy_refused(asked: &str, why: &str) -> Caveat {
 }
 
 /// The kernel granted a smaller buffer than requested, or than a datagram receiver needs.
-pub(crate) fn clamped_buffer(flow: &Flow, settings: &SideSettings) -> Option<Caveat> {
+pub(crate) fn clamped_buffer(flow: &FlowSide, settings: &SideSettings) -> Option<Caveat> {
     let own = (flow.sockets.udp(0).is_some() && !flow.writes()).then_some(Bytes::new(BUFFER));
     let asked = flow.setup.socket.window.or(own)?;
     clamped(asked, settings, flow.writes())
@@ -85,7 +85,7 @@ fn differs<T: Clone>(setting: &Effective<T>, wrong: impl Fn(&T, &T) -> bool) -> 
 }
 
 /// The sender exceeded SO_MAX_PACING_RATE: for UDP only the qdisc fq enforces it.
-fn unpaced(flow: &Flow, tally: &Tally, settings: &SideSettings) -> Option<Caveat> {
+fn unpaced(flow: &FlowSide, tally: &Tally, settings: &SideSettings) -> Option<Caveat> {
     let pace = flow.setup.fq_rate.filter(|_| flow.writes() && flow.sockets.udp(0).is_some())?;
     let streams = flow.plan.streams as f64;
     // What the socket buffers take at once has not been paced yet.
@@ -102,7 +102,7 @@ fn unpaced(flow: &Flow, tally: &Tally, settings: &SideSettings) -> Option<Caveat
 }
 
 /// Everything arrived within the omitted time, so nothing is left to measure.
-fn all_omitted(flow: &Flow, tally: &Tally) -> Option<Caveat> {
+fn all_omitted(flow: &FlowSide, tally: &Tally) -> Option<Caveat> {
     let omitted = tally.omitted_bytes;
     let nothing = !flow.writes() && flow.setup.omit > Span::ZERO && tally.bytes.get() == 0;
     (nothing && omitted.get() > 0).then(|| {
@@ -117,7 +117,7 @@ fn all_omitted(flow: &Flow, tally: &Tally) -> Option<Caveat> {
 
 /// Caveats that are known when every thread has ended.
 pub(crate) fn at_end(
-    flow: &Flow,
+    flow: &FlowSide,
     tally: &Tally,
     settings: &SideSettings,
     sampled: &Sampled,
@@ -160,7 +160,7 @@ pub(crate) fn at_end(
 }
 
 /// A datagram sender that offered less than 99 % of the requested rate.
-fn missed_pace(flow: &Flow, tally: &Tally) -> Option<Caveat> {
+fn missed_pace(flow: &FlowSide, tally: &Tally) -> Option<Caveat> {
     let udp = tally.udp.as_ref().filter(|_| flow.writes())?;
     let asked = flow.setup.offered?.bps() * flow.plan.streams as f64;
     let offered = tally.bitrate.bps();

@@ -15,7 +15,7 @@ pub(crate) const MAX_BORROWED_PUMP_WAIT: Duration = Duration::from_millis(20);
 
 /// Orders to the pumps, and notifications that they have ended.
 #[derive(Debug)]
-pub(crate) struct Control {
+pub(crate) struct PumpControl {
     stop_writing: AtomicBool,
     at_once: AtomicBool,
     abort: AtomicBool,
@@ -32,7 +32,7 @@ pub(crate) struct Control {
     pub(crate) sampler: EventFd,
 }
 
-impl Control {
+impl PumpControl {
     /// `pumps` is their number and `patience` their longest wait; `writing` says whether they write.
     pub(crate) fn new(pumps: usize, writing: bool, patience: Duration) -> Result<Self, SockError> {
         Ok(Self {
@@ -65,7 +65,7 @@ impl Control {
         self.stop_reading(Mono(0));
     }
 
-    /// Whether [`Control::stop_at_once`] was called.
+    /// Whether [`PumpControl::stop_at_once`] was called.
     pub(crate) fn stopped_at_once(&self) -> bool {
         self.at_once.load(Ordering::Acquire)
     }
@@ -99,7 +99,7 @@ impl Control {
         self.abort.load(Ordering::Acquire)
     }
 
-    /// Deadline for reading; [`Mono::FAR`] until [`Control::stop_reading`].
+    /// Deadline for reading; [`Mono::FAR`] until [`PumpControl::stop_reading`].
     #[inline]
     pub(crate) fn read_until(&self) -> Mono {
         Mono(self.read_until.load(Ordering::Acquire))

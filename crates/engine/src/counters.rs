@@ -112,12 +112,12 @@ fn add(counter: &AtomicU64, amount: u64) {
 
 /// Single-writer handle to one stream's counters, held by the pump that serves the stream.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Meter<'f> {
+pub(crate) struct CounterWriter<'f> {
     counters: &'f Counters,
     part: &'f MeasuredPart,
 }
 
-impl<'f> Meter<'f> {
+impl<'f> CounterWriter<'f> {
     pub(crate) const fn new(counters: &'f Counters, part: &'f MeasuredPart) -> Self {
         Self { counters, part }
     }
@@ -130,7 +130,7 @@ impl<'f> Meter<'f> {
         self.part.begin(now)
     }
 
-    /// Whether [`Meter::begin`] has not been called yet.
+    /// Whether [`CounterWriter::begin`] has not been called yet.
     #[inline]
     pub(crate) fn is_new(&self) -> bool {
         self.counters.first_at.load(Relaxed) == NEVER
@@ -277,7 +277,7 @@ mod tests {
         MeasuredPart::new(Span::from_ms(omit_ms), measured_ms.map(Span::from_ms))
     }
 
-    fn read(meter: &Meter<'_>, at_ms: u64, bytes: u64) {
+    fn read(meter: &CounterWriter<'_>, at_ms: u64, bytes: u64) {
         let now = Mono(at_ms * MS);
         if meter.is_new() {
             meter.begin(now, bytes);
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn a_part_without_omission_begins_with_the_first_read_and_has_a_tail() {
         let (counters, part) = (Counters::new(), part(0, Some(100)));
-        let meter = Meter::new(&counters, &part);
+        let meter = CounterWriter::new(&counters, &part);
         for (at, bytes) in [(1000, 7), (1050, 20), (1100, 30), (1101, 500)] {
             read(&meter, at, bytes);
         }
@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn what_is_omitted_is_counted_apart() {
         let (counters, part) = (Counters::new(), part(50, Some(100)));
-        let meter = Meter::new(&counters, &part);
+        let meter = CounterWriter::new(&counters, &part);
         for (at, bytes) in [(1000, 1), (1049, 10), (1050, 100), (1150, 1000), (1151, 10_000)] {
             read(&meter, at, bytes);
         }
@@ -315,8 +315,8 @@ mod tests {
     fn the_earliest_stream_begins_the_flow_whoever_tells_first() {
         let part = part(0, None);
         let pumps = [Counters::new(), Counters::new()];
-        assert!(Meter::new(&pumps[0], &part).begin(Mono(20), 5));
-        assert!(!Meter::new(&pumps[1], &part).begin(Mono(10), 6));
+        assert!(CounterWriter::new(&pumps[0], &part).begin(Mono(20), 5));
+        assert!(!CounterWriter::new(&pumps[1], &part).begin(Mono(10), 6));
         assert_eq!(part.begun(), Some(Mono(10)));
         assert_eq!(part.closes(), Mono::FAR);
         let sum = Counts::of(&pumps);
@@ -330,7 +330,7 @@ mod tests {
         let done = std::sync::atomic::AtomicBool::new(false);
         let torn = std::thread::scope(|scope| {
             scope.spawn(|| {
-                let meter = Meter::new(&counters, &part);
+                let meter = CounterWriter::new(&counters, &part);
                 let mut at = 0;
                 while !done.load(Relaxed) {
                     at += 1;

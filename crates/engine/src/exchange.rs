@@ -82,13 +82,13 @@ struct Times {
     last_turn: u32,
     /// Bytes waiting to be read after the first turn.
     waiting: u64,
-    arrivals: Arrivals,
+    arrivals: MessageRate,
 }
 
 /// Rate of messages that arrived in pieces, without each first piece, which may have waited in the socket
 /// buffer.
 #[derive(Debug, Default, Clone, Copy)]
-struct Arrivals {
+struct MessageRate {
     bytes: u64,
     time: Span,
 }
@@ -105,7 +105,7 @@ impl Times {
             timed,
             last_turn: task.repeats.saturating_sub(1),
             waiting: 0,
-            arrivals: Arrivals::default(),
+            arrivals: MessageRate::default(),
         }
     }
 
@@ -211,7 +211,7 @@ fn read(
     socket: &TcpStream,
     message: &mut [u8],
     give_up: Mono,
-    arrivals: &mut Arrivals,
+    arrivals: &mut MessageRate,
 ) -> Result<(), Reason> {
     let mut done = 0;
     // Size and time of the first piece, if the message arrives in more than one.

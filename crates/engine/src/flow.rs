@@ -9,23 +9,23 @@ use linerate_model::{Side, StopAfter};
 use linerate_sock::clock::ThreadClock;
 use linerate_sock::{Mono, affinity};
 
-use crate::control::{Control, MAX_BORROWED_PUMP_WAIT, MAX_PUMP_WAIT};
-use crate::counters::{Counters, Meter};
+use crate::control::{MAX_BORROWED_PUMP_WAIT, MAX_PUMP_WAIT, PumpControl};
+use crate::counters::{CounterWriter, Counters};
 use crate::error::EngineError;
 use crate::measured::MeasuredPart;
-use crate::plan::Plan;
+use crate::plan::ThreadPlan;
 use crate::setup::{FlowSetup, Sockets};
 use crate::transit::{BlockReader, TransitPen, Transits};
 
 /// State shared by all threads of one side of a flow.
 #[derive(Debug)]
-pub(crate) struct Flow {
+pub(crate) struct FlowSide {
     pub(crate) setup: FlowSetup,
     pub(crate) sockets: Sockets,
-    pub(crate) plan: Plan,
+    pub(crate) plan: ThreadPlan,
     /// Decides which bytes count in the result.
     pub(crate) part: MeasuredPart,
-    pub(crate) control: Control,
+    pub(crate) control: PumpControl,
     /// One for each stream.
     pub(crate) counters: Vec<Counters>,
     /// One for each stream of a receiver that measures transit times; otherwise empty.
@@ -36,15 +36,15 @@ pub(crate) struct Flow {
     pub(crate) trouble: OnceLock<Reason>,
 }
 
-impl Flow {
+impl FlowSide {
     pub(crate) fn new(setup: FlowSetup, sockets: Sockets) -> Result<Self, EngineError> {
-        let plan = Plan::new(sockets.len(), affinity::online_cpus(), &setup)?;
+        let plan = ThreadPlan::new(sockets.len(), affinity::online_cpus(), &setup)?;
         let writes = setup.side == Side::Sender;
         // A sender measures for as long as it writes; only a receiver has a measured duration of its own.
         let timed = !writes && setup.transit != Transit::Uncounted;
         let part = MeasuredPart::new(setup.omit, setup.measured.filter(|_| !writes));
         Ok(Self {
-            control: Control::new(
+            control: PumpControl::new(
                 plan.pumps,
                 writes,
                 if setup.lent { MAX_BORROWED_PUMP_WAIT } else { MAX_PUMP_WAIT },
@@ -65,8 +65,8 @@ impl Flow {
     }
 
     /// The counter handle of one stream.
-    pub(crate) fn meter(&self, stream: usize) -> Meter<'_> {
-        Meter::new(&self.counters[stream], &self.part)
+    pub(crate) fn meter(&self, stream: usize) -> CounterWriter<'_> {
+        CounterWriter::new(&self.counters[stream], &self.part)
     }
 
     /// The reader of a stream's stamped blocks; absent if blocks are not stamped.

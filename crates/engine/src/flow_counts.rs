@@ -5,13 +5,13 @@ use linerate_sock::{Mono, TcpInfo, clock, tcp_info};
 use linerate_units::{Span, Timestamp};
 
 use crate::counters::Counts;
-use crate::flow::Flow;
+use crate::flow::FlowSide;
 use crate::pump::StreamEnd;
 use crate::transit::Transits;
 
 /// Reads the counters of every stream and TCP_INFO of its connection. `retransmitted` holds each connection's
 /// count of retransmitted segments before the flow; it is empty where the kernel does not report it.
-pub(crate) fn read(flow: &Flow, retransmitted: &[u64], epoch: Mono) -> FlowCounts {
+pub(crate) fn read(flow: &FlowSide, retransmitted: &[u64], epoch: Mono) -> FlowCounts {
     let at = clock::now();
     let all = Counts::of(&flow.counters);
     let streams = flow.counters.iter().enumerate().map(|(stream, counters)| {
@@ -41,7 +41,7 @@ pub(crate) fn moment(at: Mono, epoch: Mono) -> Timestamp {
 }
 
 /// The datagram that ended each stream.
-pub(crate) fn marks(flow: &Flow, ends: &[StreamEnd]) -> Vec<Option<Vec<u8>>> {
+pub(crate) fn marks(flow: &FlowSide, ends: &[StreamEnd]) -> Vec<Option<Vec<u8>>> {
     let mut marks = vec![None; flow.plan.streams];
     for end in ends {
         if let Some(mark) = marks.get_mut(end.stream) {

@@ -29,7 +29,7 @@ pub use error::EngineError;
 pub use exchange::{exchange, exchange_both};
 pub use plan::{block_length, memory_needed};
 pub use pump::reason;
-pub use run::{FlowHandle, FlowReport, Progress, arm, start};
+pub use run::{FlowHandle, FlowProgress, FlowReport, arm, start};
 pub use settings::stream_settings;
 pub use setup::{FlowSetup, Sockets};
 pub use socket_counts::socket_counts;

@@ -14,7 +14,7 @@ const FRACTION: u32 = 32;
 
 /// Schedule of a stream: byte k is due at start + k * 8 / rate.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Schedule {
+pub(crate) struct PacingSchedule {
     start: Mono,
     /// Nanoseconds per byte in fixed point, so that the pump computes in integers.
     per_byte: u128,
@@ -22,7 +22,7 @@ pub(crate) struct Schedule {
     tick_ns: u64,
 }
 
-impl Schedule {
+impl PacingSchedule {
     /// A schedule from `start` on; absent for rate zero, at which nothing would ever be due.
     pub(crate) fn new(start: Mono, rate: Bitrate) -> Option<Self> {
         let per_byte = 8e9 / rate.bps() * (1u64 << FRACTION) as f64;
@@ -67,16 +67,16 @@ mod tests {
 
     #[test]
     fn a_megabyte_at_eight_megabits_takes_a_second() {
-        let schedule = Schedule::new(Mono(500), rate(8e6)).unwrap();
+        let schedule = PacingSchedule::new(Mono(500), rate(8e6)).unwrap();
         assert_eq!(schedule.due(0), Mono(500));
         assert_eq!(schedule.due(1_000_000), Mono(1_000_000_500));
-        assert!(Schedule::new(Mono(0), Bitrate::ZERO).is_none());
+        assert!(PacingSchedule::new(Mono(0), Bitrate::ZERO).is_none());
     }
 
     #[test]
     fn a_day_at_odd_rates_drifts_by_less_than_a_microsecond_per_second() {
         for bps in [3.0, 1e6 / 3.0, 941_482_444.733, 1e11] {
-            let schedule = Schedule::new(Mono(0), rate(bps)).unwrap();
+            let schedule = PacingSchedule::new(Mono(0), rate(bps)).unwrap();
             let bytes = (bps / 8.0 * 86_400.0) as u64;
             let exact = bytes as f64 * 8e9 / bps;
             let drift = (schedule.due(bytes).as_ns() as f64 - exact).abs();
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn what_is_due_within_a_tick_is_due_at_its_start() {
-        let schedule = Schedule::new(Mono(500), rate(8e6)).unwrap();
+        let schedule = PacingSchedule::new(Mono(500), rate(8e6)).unwrap();
         let ticking = schedule.in_ticks(Some(Span::from_ms(1)));
         let due = |sent| ticking.due(sent).as_ns();
         assert_eq!([0, 999, 1000, 1999, 2000].map(due), [500, 500, 1_000_500, 1_000_500, 2_000_500]);
@@ -99,10 +99,10 @@ mod tests {
     fn ticks_change_when_datagrams_leave_and_not_how_many() {
         // 1448 bytes at 100 Mb/s take 115.84 µs. Ten seconds contain as many datagrams with ticks of 1 ms as
         // without.
-        let exact = Schedule::new(Mono(0), rate(100e6)).unwrap();
+        let exact = PacingSchedule::new(Mono(0), rate(100e6)).unwrap();
         let ticking = exact.in_ticks(Some(Span::from_ms(1)));
         let end = Mono(10_000_000_000);
-        let until = |schedule: Schedule| (0u64..).take_while(|n| schedule.due(n * 1448) < end).count();
+        let until = |schedule: PacingSchedule| (0u64..).take_while(|n| schedule.due(n * 1448) < end).count();
         assert_eq!((until(exact), until(ticking)), (86_326, 86_326));
         let wakes: std::collections::BTreeSet<u64> =
             (0..86_326u64).map(|n| ticking.due(n * 1448).as_ns()).collect();
@@ -120,7 +120,7 @@ mod tests {
     proptest! {
         #[test]
         fn deadlines_never_go_back(bps in 8.0f64..1e12, sent in 0u64..1 << 50, more in 0u64..1 << 30) {
-            let schedule = Schedule::new(Mono(7), rate(bps)).unwrap();
+            let schedule = PacingSchedule::new(Mono(7), rate(bps)).unwrap();
             prop_assert!(schedule.due(sent) <= schedule.due(sent + more));
             let ticking = schedule.in_ticks(Some(Span::from_ms(1)));
             let early = schedule.due(sent).since(ticking.due(sent));

@@ -13,7 +13,7 @@ const STREAMS_PER_CORE: usize = 4;
 
 /// Assignment of streams to threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct ThreadPlan {
     /// Number of streams.
     pub(crate) streams: usize,
     /// Number of pump threads.
@@ -62,7 +62,7 @@ pub fn memory_needed(setup: &FlowSetup, streams: usize) -> Result<Bytes, EngineE
 }
 
 fn needed(setup: &FlowSetup, streams: usize, cores: usize) -> Result<Bytes, EngineError> {
-    let plan = Plan::new(streams, cores, setup)?;
+    let plan = ThreadPlan::new(streams, cores, setup)?;
     let first = payload::first_length(&setup.payload, plan.block, FlowSetup::MAX_BLOCK_BYTES).unwrap_or(0);
     let buffers = match (setup.transport, setup.side) {
         (Transport::Udp, _) => first,
@@ -79,7 +79,7 @@ fn needed(setup: &FlowSetup, streams: usize, cores: usize) -> Result<Bytes, Engi
     Ok(Bytes::new(pumps.saturating_add(streams).saturating_add(samples.saturating_mul(SAMPLE_BYTES))))
 }
 
-impl Plan {
+impl ThreadPlan {
     /// Bytes that a TCP receiver reads at once.
     pub(crate) fn read_length(&self, setup: &FlowSetup) -> usize {
         // Other tools count whole blocks.
@@ -144,15 +144,15 @@ mod tests {
     #[test]
     fn threads_up_to_four_streams_a_core_then_one_worker_a_core() {
         let mut setup = FlowSetup::new(0, Side::Sender, Span::ZERO);
-        let plan = |streams| Plan::new(streams, 2, &setup).unwrap();
+        let plan = |streams| ThreadPlan::new(streams, 2, &setup).unwrap();
         assert_eq!((plan(1).pumps, plan(1).block), (1, 512 << 10));
         assert_eq!((plan(8).pumps, plan(8).block), (8, 256 << 10));
         assert_eq!((plan(9).pumps, plan(9).block), (2, 64 << 10));
         assert!(plan(9).shared() && !plan(8).shared());
         setup.length = Some(Bytes::new(777));
-        assert_eq!(Plan::new(300, 2, &setup).unwrap().block, 777);
+        assert_eq!(ThreadPlan::new(300, 2, &setup).unwrap().block, 777);
         setup.one_pump_each = true;
-        let pumps = |streams| Plan::new(streams, 2, &setup).unwrap().pumps;
+        let pumps = |streams| ThreadPlan::new(streams, 2, &setup).unwrap().pumps;
         assert_eq!((pumps(128), pumps(129)), (128, 2));
     }
 
@@ -179,7 +179,7 @@ mod tests {
     fn there_is_no_plan_for_blocks_and_streams_beyond_the_bounds() {
         let plan = |streams: usize, length: u64| {
             let length = Some(Bytes::new(length));
-            Plan::new(streams, 2, &FlowSetup { length, ..FlowSetup::new(0, Side::Sender, Span::ZERO) })
+            ThreadPlan::new(streams, 2, &FlowSetup { length, ..FlowSetup::new(0, Side::Sender, Span::ZERO) })
         };
         assert!(plan(10_000, 64 << 20).is_ok());
         for length in [(64 << 20) + 1, 1 << 40, u64::MAX] {
@@ -193,7 +193,7 @@ mod tests {
         fn every_stream_has_one_pump_and_the_shares_add_up(streams in 1usize..300, cores in 1usize..9, bytes: u64) {
             let mut setup = FlowSetup::new(0, Side::Sender, Span::ZERO);
             setup.stop_after = StopAfter::Bytes(Bytes::new(bytes));
-            let plan = Plan::new(streams, cores, &setup).unwrap();
+            let plan = ThreadPlan::new(streams, cores, &setup).unwrap();
             let mut dealt: Vec<usize> = (0..plan.pumps).flat_map(|pump| plan.streams_of(pump)).collect();
             dealt.sort_unstable();
             prop_assert_eq!(dealt, (0..streams).collect::<Vec<_>>());
@@ -208,7 +208,7 @@ mod tests {
             let mut setup = FlowSetup::new(0, Side::Sender, Span::ZERO);
             (setup.stop_after, setup.length) = (StopAfter::Bytes(Bytes::new(bytes)), Some(Bytes::new(block)));
             setup.lent = true;
-            let plan = Plan::new(streams, 2, &setup).unwrap();
+            let plan = ThreadPlan::new(streams, 2, &setup).unwrap();
             let shares: Vec<u64> = (0..streams).map(|stream| plan.share(&setup, stream)).collect();
             let sum: u64 = shares.iter().sum();
             prop_assert!(shares.iter().all(|share| share % block == 0));

@@ -5,17 +5,17 @@ use linerate_sock::{SockError, sockopt};
 
 use crate::caveats;
 use crate::error::EngineError;
-use crate::flow::Flow;
+use crate::flow::FlowSide;
 use crate::pacer;
 use crate::pump::feed::Feed;
-use crate::pump::{Job, datagram_recv, datagram_send, epoll, stream};
+use crate::pump::{PumpJob, datagram_recv, datagram_send, epoll, stream};
 use crate::settings;
 use crate::setup::{FlowSetup, Sockets};
 
 /// Input of the pumps.
 pub(crate) struct Prepared {
     /// One for each pump.
-    pub(crate) jobs: Vec<Job>,
+    pub(crate) jobs: Vec<PumpJob>,
     pub(crate) settings: SideSettings,
     pub(crate) caveats: Vec<Caveat>,
 }
@@ -34,7 +34,7 @@ pub(crate) fn check(setup: &FlowSetup, sockets: &Sockets) -> Result<(), EngineEr
 
 /// Sets the required options on every socket before a pump uses it. Returns, for a receiver of datagrams,
 /// whether the kernel may merge them (GRO).
-pub(crate) fn sockets(flow: &Flow) -> Result<Option<bool>, SockError> {
+pub(crate) fn sockets(flow: &FlowSide) -> Result<Option<bool>, SockError> {
     let mut merging = None;
     match &flow.sockets {
         Sockets::Tcp(streams) => {
@@ -69,7 +69,7 @@ pub(crate) fn sockets(flow: &Flow) -> Result<Option<bool>, SockError> {
 }
 
 /// Allocates what the pumps need and reads the effective socket settings back.
-pub(crate) fn jobs(flow: &Flow) -> Result<Prepared, SockError> {
+pub(crate) fn jobs(flow: &FlowSide) -> Result<Prepared, SockError> {
     let mut settings = settings::read(flow);
     let mut caveats = Vec::from_iter(caveats::clamped_buffer(flow, &settings));
     if flow.writes() {
@@ -78,15 +78,15 @@ pub(crate) fn jobs(flow: &Flow) -> Result<Prepared, SockError> {
     let mut jobs = Vec::with_capacity(flow.plan.pumps);
     let mut refused = None;
     for _ in 0..flow.plan.pumps {
-        jobs.push(match Job::prepare(flow) {
+        jobs.push(match PumpJob::prepare(flow) {
             Err(error) if flow.writes() && flow.setup.socket.zerocopy.is_some() => {
                 refused = Some(format!("{error}: {}", error.source));
-                Job::write_one(flow, Feed::copying(flow)?)
+                PumpJob::write_one(flow, Feed::copying(flow)?)
             }
             other => other?,
         });
     }
-    if let Some(Job::Datagrams(parcel)) = jobs.first() {
+    if let Some(PumpJob::Datagrams(parcel)) = jobs.first() {
         settings.datagrams_per_call = Some(parcel.per_call());
     }
     if flow.plan.shared() {

@@ -13,7 +13,7 @@ use linerate_units::{Bytes, Span, Timestamp};
 use crate::caveats;
 use crate::counters::Counts;
 use crate::error::EngineError;
-use crate::flow::Flow;
+use crate::flow::FlowSide;
 use crate::flow_counts;
 use crate::prepare;
 use crate::pump::{self, PumpEnd, StreamEnd};
@@ -29,7 +29,7 @@ const LATE_DATAGRAM_TIMEOUT: Duration = Duration::from_secs(1);
 /// A running flow. Dropping it aborts the flow and waits for its threads, for at most about 200 ms.
 #[derive(Debug)]
 pub struct FlowHandle {
-    flow: Arc<Flow>,
+    flow: Arc<FlowSide>,
     log: Arc<SampleLog>,
     pumps: Vec<JoinHandle<PumpEnd>>,
     sampler: Option<JoinHandle<Sampled>>,
@@ -46,7 +46,7 @@ pub struct FlowHandle {
 
 /// Progress of a flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Progress {
+pub struct FlowProgress {
     /// Application bytes read or written so far.
     pub bytes: Bytes,
     /// Time from the first read or write to the latest one.
@@ -97,7 +97,7 @@ pub fn start(setup: FlowSetup, sockets: Sockets, epoch: Mono) -> Result<FlowHand
 /// As [`start`].
 pub fn arm(setup: FlowSetup, sockets: Sockets, epoch: Mono) -> Result<FlowHandle, EngineError> {
     prepare::check(&setup, &sockets)?;
-    let flow = Arc::new(Flow::new(setup, sockets)?);
+    let flow = Arc::new(FlowSide::new(setup, sockets)?);
     let merging = prepare::sockets(&flow)?;
     let prepared = prepare::jobs(&flow)?;
     let mut handle = FlowHandle {
@@ -137,7 +137,7 @@ fn retransmits(sockets: &Sockets) -> Vec<u64> {
 }
 
 /// Counts of the connections; absent for datagrams and for MPTCP.
-fn connections(flow: &Flow) -> Option<SocketCounts> {
+fn connections(flow: &FlowSide) -> Option<SocketCounts> {
     let Sockets::Tcp(streams) = &flow.sockets else { return None };
     if flow.setup.transport == Transport::Mptcp { None } else { socket_counts(streams) }
 }
@@ -162,11 +162,11 @@ impl FlowHandle {
 
     /// Progress of the flow.
     #[must_use]
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> FlowProgress {
         let counts = Counts::of(&self.flow.counters);
         let (srtt, retransmits) = self.log.latest();
         let elapsed = counts.begun().map_or(0, |begun| counts.last_at.saturating_sub(begun.as_ns()));
-        Progress {
+        FlowProgress {
             bytes: Bytes::new(counts.total),
             elapsed: Span::from_ns(elapsed),
             srtt,
@@ -205,7 +205,7 @@ impl FlowHandle {
         self.flow.control.stop_reading(deadline);
     }
 
-    /// Ends the flow as a stand-in requests. [`Progress::ended`] becomes true within about 20 ms, the longest
+    /// Ends the flow as a stand-in requests. [`FlowProgress::ended`] becomes true within about 20 ms, the longest
     /// time that a pump waits for its peer, or within 200 ms if the peer does not take the rest of a block.
     /// [`FlowHandle::finish`] then closes the writing side ([`Stop::Regularly`]) or prepares the reset
     /// ([`Stop::Abort`]), which is sent when the last duplicate of the socket is closed.

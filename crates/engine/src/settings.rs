@@ -8,10 +8,10 @@ use linerate_sock::sockopt::{self, congestion, max_pacing_rate, snd_mss, tos};
 use linerate_sock::{iface, tcp_info};
 use linerate_units::{Bitrate, Bytes};
 
-use crate::flow::Flow;
+use crate::flow::FlowSide;
 
 /// Reads the settings of the first stream. The caller adds those of the sending method.
-pub(crate) fn read(flow: &Flow) -> SideSettings {
+pub(crate) fn read(flow: &FlowSide) -> SideSettings {
     let (setup, knobs) = (&flow.setup, &flow.setup.socket);
     let mut settings = asked(knobs, setup.affinity);
     settings.pacing_bps.asked = setup.fq_rate;

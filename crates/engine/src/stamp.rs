@@ -74,7 +74,7 @@ pub(crate) fn write(datagram: &mut [u8], layout: &StampLayout, stream: u32, stam
 
 /// Meaning of a received datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum DatagramMeaning {
     /// Data.
     Data(Stamp),
     /// A negative number, which marks the sender's last datagram.
@@ -90,7 +90,7 @@ const BYTE_SWAPPED_ABOVE: u64 = 1 << 32;
 
 /// Reads the datagrams of one stream.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct DatagramReader {
     layout: StampLayout,
     tag: [u8; 8],
     /// Bytes of a datagram, to convert byte counts to numbers.
@@ -101,29 +101,29 @@ pub(crate) struct Reader {
     swapped: Option<bool>,
 }
 
-impl Reader {
+impl DatagramReader {
     pub(crate) fn new(layout: StampLayout, tag: [u8; 8], length: usize) -> Self {
         Self { layout, tag, length: length.max(1) as u64, next: 0, swapped: None }
     }
 
     /// Reads a datagram.
     #[inline]
-    pub(crate) fn read(&mut self, datagram: &[u8]) -> Said {
+    pub(crate) fn read(&mut self, datagram: &[u8]) -> DatagramMeaning {
         let layout = &self.layout;
         let foreign = layout.tag_at.is_some_and(|at| get(datagram, at) != Some(self.tag));
         if datagram.len() < layout.length || foreign {
-            return Said::Stray;
+            return DatagramMeaning::Stray;
         }
         if negative(datagram, layout.seq) {
-            return Said::Negative;
+            return DatagramMeaning::Negative;
         }
         let sent_ns = layout.time.map_or(Some(0), |time| sent_ns(datagram, time));
         match self.seq(datagram).zip(sent_ns) {
             Some((seq, sent_ns)) if seq < MAX_SEQUENCE => {
                 self.next = self.next.max(seq + 1);
-                Said::Data(Stamp { seq, sent_ns })
+                DatagramMeaning::Data(Stamp { seq, sent_ns })
             }
-            _ => Said::Stray,
+            _ => DatagramMeaning::Stray,
         }
     }
 
@@ -175,7 +175,7 @@ fn sent_ns(datagram: &[u8], time: TimeField) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrivals::Arrivals;
+    use crate::arrivals::ArrivalStatistics;
     use proptest::prelude::*;
 
     const LAYOUT: StampLayout = StampLayout {
@@ -195,10 +195,10 @@ mod tests {
         write(&mut datagram, &LAYOUT, 7, stamp);
         assert_eq!(datagram[..16], *b"thistest\0\0\0\0\0\0\x01\x02");
         assert_eq!(datagram[16..28], [3, 4, 5, 6, 7, 8, 9, 10, 0, 0, 0, 7]);
-        let read = |datagram, tag| Reader::new(LAYOUT, tag, 40).read(datagram);
-        assert_eq!(read(&datagram[..], TAG), Said::Data(stamp));
-        assert_eq!(read(&datagram[..], *b"another!"), Said::Stray);
-        assert_eq!(read(&datagram[..31], TAG), Said::Stray, "too short to be ours");
+        let read = |datagram, tag| DatagramReader::new(LAYOUT, tag, 40).read(datagram);
+        assert_eq!(read(&datagram[..], TAG), DatagramMeaning::Data(stamp));
+        assert_eq!(read(&datagram[..], *b"another!"), DatagramMeaning::Stray);
+        assert_eq!(read(&datagram[..31], TAG), DatagramMeaning::Stray, "too short to be ours");
     }
 
     fn layout(seq: SeqField) -> StampLayout {
@@ -207,9 +207,9 @@ mod tests {
 
     /// The numbers read from datagrams of 100 bytes; absent for strays.
     fn numbers(seq: SeqField, datagrams: &[[u8; 16]]) -> Vec<Option<u64>> {
-        let mut reader = Reader::new(layout(seq), [0; 8], 100);
+        let mut reader = DatagramReader::new(layout(seq), [0; 8], 100);
         let number = |datagram: &[u8; 16]| match reader.read(datagram) {
-            Said::Data(stamp) => Some(stamp.seq),
+            DatagramMeaning::Data(stamp) => Some(stamp.seq),
             _ => None,
         };
         datagrams.iter().map(number).collect()
@@ -240,10 +240,10 @@ mod tests {
         assert_eq!(numbers(halves, &[word_at(0, 1), wide]), [Some(0), Some((1 << 32) + 4)]);
         let mut last = word_at(0, 0xFFFF_FF4A);
         last[12..].copy_from_slice(&[0xFF; 4]);
-        let said = |seq, datagram: &[u8]| Reader::new(layout(seq), [0; 8], 100).read(datagram);
-        assert_eq!(said(halves, &last), Said::Negative);
+        let said = |seq, datagram: &[u8]| DatagramReader::new(layout(seq), [0; 8], 100).read(datagram);
+        assert_eq!(said(halves, &last), DatagramMeaning::Negative);
         let signed = SeqField::Signed { at: 0, first: 0 };
-        assert_eq!(said(signed, &last), Said::Negative);
+        assert_eq!(said(signed, &last), DatagramMeaning::Negative);
         assert_eq!(numbers(signed, &[word_at(0, 0), word_at(0, 7)]), [Some(0), Some(7)]);
     }
 
@@ -274,8 +274,8 @@ mod tests {
         let mut datagram = [0; 16];
         write(&mut datagram, &layout, 0, Stamp { seq: 1, sent_ns: 5_000_678_999 });
         assert_eq!(datagram[..12], [0, 0, 0, 2, 0, 0, 0, 5, 0, 0, 2, 0xA6]);
-        let said = Reader::new(layout, [0; 8], 16).read(&datagram);
-        assert_eq!(said, Said::Data(Stamp { seq: 1, sent_ns: 5_000_678_000 }));
+        let said = DatagramReader::new(layout, [0; 8], 16).read(&datagram);
+        assert_eq!(said, DatagramMeaning::Data(Stamp { seq: 1, sent_ns: 5_000_678_000 }));
     }
 
     proptest! {
@@ -294,7 +294,7 @@ mod tests {
             let time = Some(TimeField { at, form: [TimeForm::Nanoseconds, TimeForm::Wall][form % 2] });
             let layout = StampLayout { tag_at: Some(at), seq, time, stream_at: Some(at), length };
             write(&mut bytes, &layout, 1, Stamp { seq: 1, sent_ns: 1 });
-            let _ = Reader::new(layout, TAG, length).read(&bytes);
+            let _ = DatagramReader::new(layout, TAG, length).read(&bytes);
         }
 
         #[test]
@@ -310,10 +310,10 @@ mod tests {
                 SeqField::Absent,
             ][form];
             let time = Some(TimeField { at: 8, form: TimeForm::Wall });
-            let mut reader = Reader::new(StampLayout { time, ..layout(seq) }, TAG, 1);
-            let mut arrivals = Arrivals::new();
+            let mut reader = DatagramReader::new(StampLayout { time, ..layout(seq) }, TAG, 1);
+            let mut arrivals = ArrivalStatistics::new();
             for (arrived, datagram) in datagrams.iter().enumerate() {
-                if let Said::Data(stamp) = reader.read(datagram) {
+                if let DatagramMeaning::Data(stamp) = reader.read(datagram) {
                     arrivals.sequence.arrive(stamp.seq);
                     arrivals.jitter.arrive(stamp.sent_ns, arrived as u64);
                 }

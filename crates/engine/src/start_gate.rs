@@ -7,7 +7,7 @@ use std::time::Duration;
 use linerate_sock::priority::Urgent;
 use linerate_sock::{Mono, clock};
 
-use crate::control::Control;
+use crate::control::PumpControl;
 
 /// A sleeping thread wakes up late, so it wakes this long before the start and spins. This value applies with
 /// real-time priority, [`SPIN_TIME`] without it.
@@ -46,7 +46,7 @@ impl StartGate {
     }
 
     /// Waits for a start time; absent if the flow is aborted first.
-    fn wait_for_start(&self, control: &Control) -> Option<Mono> {
+    fn wait_for_start(&self, control: &PumpControl) -> Option<Mono> {
         let mut opens = self.opens.lock().unwrap_or_else(PoisonError::into_inner);
         while opens.is_none() && !control.aborted() {
             opens = self.changed.wait(opens).unwrap_or_else(PoisonError::into_inner);
@@ -60,7 +60,7 @@ impl StartGate {
     }
 }
 
-impl Control {
+impl PumpControl {
     /// Waits for the start. Returns early if the flow is aborted; the pump checks that itself.
     pub(crate) fn wait_at_gate(&self) {
         let Some(at) = self.gate.wait_for_start(self) else { return };
@@ -84,8 +84,8 @@ mod tests {
     use super::*;
     use crate::control::MAX_PUMP_WAIT;
 
-    fn control() -> Control {
-        Control::new(2, true, MAX_PUMP_WAIT).unwrap()
+    fn control() -> PumpControl {
+        PumpControl::new(2, true, MAX_PUMP_WAIT).unwrap()
     }
 
     #[test]

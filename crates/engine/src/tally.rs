@@ -4,14 +4,14 @@ use linerate_model::{StreamTally, Tally, UdpTally};
 use linerate_units::{Bitrate, Bytes, Span};
 
 use crate::counters::Counts;
-use crate::flow::Flow;
+use crate::flow::FlowSide;
 use crate::pump::{StreamEnd, StreamError};
 
 /// With more streams than this, the tally does not list them one by one.
 const MAX_LISTED_STREAMS: usize = 128;
 
 /// The counts of one side, without the probes' results. `retransmits` has one entry for each stream.
-pub(crate) fn assemble(flow: &Flow, mut ends: Vec<StreamEnd>, retransmits: Option<&[u64]>) -> Tally {
+pub(crate) fn assemble(flow: &FlowSide, mut ends: Vec<StreamEnd>, retransmits: Option<&[u64]>) -> Tally {
     ends.sort_by_key(|end| end.stream);
     let counts = Counts::of(&flow.counters);
     let opens = flow.part.opens();
@@ -71,7 +71,7 @@ fn outcome(ends: &[StreamEnd], streams: usize) -> (bool, Option<String>) {
     )
 }
 
-fn datagrams(flow: &Flow, counts: &Counts) -> UdpTally {
+fn datagrams(flow: &FlowSide, counts: &Counts) -> UdpTally {
     let sender = flow.writes();
     let jitter = Span::from_ns(counts.jitter / flow.plan.streams.max(1) as u64);
     UdpTally {

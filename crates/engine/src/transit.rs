@@ -6,7 +6,7 @@ use linerate_model::flow::StampLayout;
 use linerate_model::flow::{Blocks, TransitCounts};
 use linerate_sock::clock;
 
-use crate::stamp::{Reader, Said};
+use crate::stamp::{DatagramMeaning, DatagramReader};
 
 /// Most bytes of a block's stamp.
 const MAX_STAMP_BYTES: usize = 256;
@@ -124,7 +124,7 @@ impl<'f> TransitPen<'f> {
 #[derive(Debug)]
 pub(crate) struct BlockReader<'f> {
     writer: TransitPen<'f>,
-    stamps: Reader,
+    stamps: DatagramReader,
     stamp_length: usize,
     length_at: usize,
     /// The part of the stamp that has arrived.
@@ -143,7 +143,7 @@ impl<'f> BlockReader<'f> {
     pub(crate) fn new(writer: TransitPen<'f>, layout: StampLayout, blocks: &Blocks, stream: usize) -> Self {
         let mut reader = Self {
             writer,
-            stamps: Reader::new(layout, [0; 8], 0),
+            stamps: DatagramReader::new(layout, [0; 8], 0),
             stamp_length: layout.length,
             length_at: blocks.length_at,
             stamp: [0; MAX_STAMP_BYTES],
@@ -193,7 +193,7 @@ impl<'f> BlockReader<'f> {
         let length = said.map_or(0, |said| u64::from(u32::from_be_bytes(*said)));
         match (self.stamps.read(stamp), length.checked_sub(self.stamp_length as u64)) {
             // A block that consists of its stamp only is recorded when the next one begins.
-            (Said::Data(stamp), Some(left)) => {
+            (DatagramMeaning::Data(stamp), Some(left)) => {
                 (self.left, self.block) = (left, Some((length, stamp.sent_ns)));
             }
             _ => self.lost = true,

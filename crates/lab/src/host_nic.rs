@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use linerate_sock::SockError;
 use linerate_sock::netns::with_netns_fd;
-use linerate_sock::routing::{Discipline, LinkChange, RoutingSocket, index_of, set_speed};
+use linerate_sock::routing::{LinkChange, RootQdisc, RoutingSocket, index_of, set_speed};
 
 use crate::LabName;
 use linerate_emu::link_direction::LinkDirection;
@@ -37,7 +37,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 /// The kernel counts a packet with its Ethernet header only, the link also counts the rest of the frame: the
 /// rate is that of full-size packets. It is slightly below that of the link, so that no queue builds up after
 /// the NIC.
-pub(super) fn discipline(direction: &LinkDirection) -> Option<Discipline> {
+pub(super) fn discipline(direction: &LinkDirection) -> Option<RootQdisc> {
     const BELOW_THE_LINE: f64 = 200e-6;
     // Above the longest GSO frame with a header for each of its packets: a longer one would be segmented.
     const MIN_BURST: f64 = 81_920.0;
@@ -50,7 +50,7 @@ pub(super) fn discipline(direction: &LinkDirection) -> Option<Discipline> {
     let share = f64::from(counted) / direction.framing.wire(counted) as f64;
     let rate = direction.rate?.bps() / 8.0 * share * (1.0 - BELOW_THE_LINE);
     // Conversion from f64 saturates.
-    Some(Discipline::TokenBucket {
+    Some(RootQdisc::TokenBucket {
         rate: rate as u64,
         burst: (rate * BURST_SECONDS).max(MIN_BURST) as u32,
         limit: (rate * LIMIT_SECONDS).max(MIN_LIMIT) as u32,
@@ -79,7 +79,7 @@ impl HostNic {
     pub(super) fn follow(&self, direction: &LinkDirection) -> Result<(), SockError> {
         with_netns_fd(&self.netns, || {
             let index = index_of(&self.interface)?;
-            let endless = Discipline::Fifo { packets: QUEUE_PACKETS };
+            let endless = RootQdisc::Fifo { packets: QUEUE_PACKETS };
             let discipline = discipline(direction).unwrap_or(endless);
             let routing = RoutingSocket::open()?;
             let _ = routing.replace_root_discipline(index, &discipline);
@@ -138,13 +138,13 @@ mod tests {
     fn the_bucket_runs_just_below_the_line() {
         // 125 MB/s of link rate, of which 1514 in 1538 bytes are counted: 123 049 414.8 bytes/s; less 200 ppm:
         // 123 024 804.9.
-        let expected = Discipline::TokenBucket { rate: 123_024_804, burst: 492_099, limit: 12_302_480 };
+        let expected = RootQdisc::TokenBucket { rate: 123_024_804, burst: 492_099, limit: 12_302_480 };
         assert_eq!(discipline(&direction(1e9, 1500, 0)), Some(expected));
         // 12.5 MB/s with a tag, 1514 in 1542 bytes: 12 273 022.0 bytes/s; less 200 ppm: 12 270 567.4.
-        let expected = Discipline::TokenBucket { rate: 12_270_567, burst: 81_920, limit: 10_000_000 };
+        let expected = RootQdisc::TokenBucket { rate: 12_270_567, burst: 81_920, limit: 10_000_000 };
         assert_eq!(discipline(&direction(100e6, 1500, 1)), Some(expected));
         // At 125 GB/s the limit exceeds 32 bits.
-        let Some(Discipline::TokenBucket { limit, .. }) = discipline(&direction(1e12, 9000, 0)) else {
+        let Some(RootQdisc::TokenBucket { limit, .. }) = discipline(&direction(1e12, 9000, 0)) else {
             unreachable!()
         };
         assert_eq!(limit, u32::MAX);

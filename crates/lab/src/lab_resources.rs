@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use linerate_sock::netns::{self, Named, NetnsId, with_netns_fd};
+use linerate_sock::netns::{self, NameState, NetnsId, with_netns_fd};
 use linerate_sock::{clock, proc};
 
 use crate::folder::LabFolder;
@@ -154,7 +154,8 @@ pub(super) fn make_netns(
 ) -> Result<OwnedFd, GroundError> {
     let failed = |what| GroundError::host(node, what);
     if let Some(name) = name {
-        let Named::Free = netns::open_named(name).map_err(failed("checking the name of its namespace"))?
+        let NameState::Free =
+            netns::open_named(name).map_err(failed("checking the name of its namespace"))?
         else {
             return Err(GroundError::NameTaken { name: name.to_owned() });
         };

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
-use linerate_sock::netns::{self, Named, NetnsId, with_netns_fd};
+use linerate_sock::netns::{self, NameState, NetnsId, with_netns_fd};
 use linerate_sock::{SockError, iface, proc, process};
 
 use crate::folder::{LabFolder, folder_of, labs};
@@ -145,10 +145,10 @@ impl Clearing<'_> {
             Err(error) => return self.keep(format!("the namespace {name}"), Err(error)),
         };
         let free = match found {
-            Named::Free => return,
-            Named::Namespace(fd) => token_of(&fd).is_ok_and(|found| found.as_deref() == Some(token)),
+            NameState::Free => return,
+            NameState::Namespace(fd) => token_of(&fd).is_ok_and(|found| found.as_deref() == Some(token)),
             // The file was about to become the mount point. A file with contents is not one of those.
-            Named::Unmounted => netns::path_of(name)
+            NameState::Unmounted => netns::path_of(name)
                 .ok()
                 .and_then(|path| fs::symlink_metadata(path).ok())
                 .is_some_and(|about| about.is_file() && about.len() == 0),
@@ -167,7 +167,7 @@ impl Clearing<'_> {
 /// The namespace of that name, if it has the token.
 fn ours(name: &str, token: &str) -> Option<OwnedFd> {
     match netns::open_named(name).ok()? {
-        Named::Namespace(fd) if token_of(&fd).ok()?.as_deref() == Some(token) => Some(fd),
+        NameState::Namespace(fd) if token_of(&fd).ok()?.as_deref() == Some(token) => Some(fd),
         _ => None,
     }
 }

@@ -24,7 +24,7 @@ mod sysctls;
 use linerate_control::Leftovers;
 use linerate_model::{Calibration, CheckSection, HostCheckup, JudgedPath, KernelFeature};
 use linerate_sock::SockError;
-use linerate_sock::features::{self, Feature};
+use linerate_sock::features::{self, KernelCapability};
 use linerate_units::{Bitrate, Span};
 
 use facts::{Facts, Route};
@@ -88,7 +88,7 @@ pub fn check_host(request: CheckRequest<'_>) -> CheckedHost {
     CheckedHost { checkup, no_route }
 }
 
-fn feature(found: Feature) -> KernelFeature {
+fn feature(found: KernelCapability) -> KernelFeature {
     KernelFeature { name: found.name.to_owned(), available: found.available, detail: found.detail }
 }
 

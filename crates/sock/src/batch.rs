@@ -20,9 +20,9 @@ pub const MAX_DATAGRAM: usize = 65_507;
 /// Control messages of one datagram, aligned as the CMSG macros require.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
-struct Control([u8; Control::SIZE]);
+struct ControlBuffer([u8; ControlBuffer::SIZE]);
 
-impl Control {
+impl ControlBuffer {
     const SIZE: usize = 192;
     const EMPTY: Self = Self([0; Self::SIZE]);
 
@@ -48,7 +48,7 @@ fn empty_header() -> libc::mmsghdr {
 /// `EINVAL` above those limits or if a segment exceeds the MTU; `EIO` if the interface cannot compute
 /// checksums.
 pub fn send_segments(fd: &impl AsFd, bytes: &[u8], segment_size: u16) -> Result<Moved, SockError> {
-    let (mut control, control_length) = Control::segments_of(segment_size);
+    let (mut control, control_length) = ControlBuffer::segments_of(segment_size);
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let mut header = empty_header().msg_hdr;
     header.msg_iov = &raw mut part;
@@ -67,7 +67,7 @@ pub struct SendBatch {
     bytes: Vec<u8>,
     room: usize,
     lengths: Vec<usize>,
-    control: Control,
+    control: ControlBuffer,
     control_length: usize,
     parts: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
@@ -84,7 +84,7 @@ impl SendBatch {
             bytes: vec![0; messages * bytes_each],
             room: bytes_each,
             lengths: vec![bytes_each; messages],
-            control: Control::EMPTY,
+            control: ControlBuffer::EMPTY,
             control_length: 0,
             parts: vec![libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; messages],
             headers: vec![empty_header(); messages],
@@ -99,7 +99,8 @@ impl SendBatch {
 
     /// Makes each message be cut into datagrams of this size (GSO); `None` sends each message whole.
     pub fn set_segment_size(&mut self, size: Option<u16>) {
-        (self.control, self.control_length) = size.map_or((Control::EMPTY, 0), Control::segments_of);
+        (self.control, self.control_length) =
+            size.map_or((ControlBuffer::EMPTY, 0), ControlBuffer::segments_of);
     }
 
     /// Buffer of one message; empty beyond the capacity.
@@ -148,8 +149,8 @@ impl SendBatch {
 pub struct RecvBatch {
     bytes: Vec<u8>,
     room: usize,
-    names: Vec<Name>,
-    controls: Vec<Control>,
+    names: Vec<SockAddrBytes>,
+    controls: Vec<ControlBuffer>,
     parts: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
     filled: usize,
@@ -159,7 +160,7 @@ pub struct RecvBatch {
 unsafe impl Send for RecvBatch {}
 
 /// A socket address of either family, as bytes.
-type Name = [u8; size_of::<libc::sockaddr_in6>()];
+type SockAddrBytes = [u8; size_of::<libc::sockaddr_in6>()];
 
 /// One received datagram, or several merged by the kernel (GRO).
 #[derive(Clone, Copy, Debug)]
@@ -202,8 +203,8 @@ impl RecvBatch {
         Self {
             bytes: vec![0; messages * bytes_each],
             room: bytes_each,
-            names: vec![[0; size_of::<Name>()]; messages],
-            controls: vec![Control::EMPTY; messages],
+            names: vec![[0; size_of::<SockAddrBytes>()]; messages],
+            controls: vec![ControlBuffer::EMPTY; messages],
             parts: vec![libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; messages],
             headers: vec![empty_header(); messages],
             filled: 0,
@@ -222,11 +223,11 @@ impl RecvBatch {
             self.parts[index] = libc::iovec { iov_base: base.cast(), iov_len: self.room };
             *header = empty_header();
             header.msg_hdr.msg_name = self.names[index].as_mut_ptr().cast();
-            header.msg_hdr.msg_namelen = size_of::<Name>() as libc::socklen_t;
+            header.msg_hdr.msg_namelen = size_of::<SockAddrBytes>() as libc::socklen_t;
             header.msg_hdr.msg_iov = &raw mut self.parts[index];
             header.msg_hdr.msg_iovlen = 1;
             header.msg_hdr.msg_control = self.controls[index].0.as_mut_ptr().cast();
-            header.msg_hdr.msg_controllen = Control::SIZE as _;
+            header.msg_hdr.msg_controllen = ControlBuffer::SIZE as _;
         }
         let (raw, count) = (fd.as_fd().as_raw_fd(), self.headers.len() as u32);
         let headers = self.headers.as_mut_ptr();

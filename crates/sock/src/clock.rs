@@ -118,7 +118,7 @@ pub fn process_cpu() -> Duration {
 /// # Source
 /// getrusage(2)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct ProcessUsage {
     /// CPU time in user mode.
     pub user: Duration,
     /// CPU time in the kernel.
@@ -144,7 +144,7 @@ pub fn process_times() -> (Duration, Duration) {
 
 /// Resource usage of this process, all threads.
 #[must_use]
-pub fn process_usage() -> Usage {
+pub fn process_usage() -> ProcessUsage {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is valid for writing. RUSAGE_SELF cannot fail, and zeroes would be a valid value if it
     // did.
@@ -156,7 +156,7 @@ pub fn process_usage() -> Usage {
         Duration::from_secs(time.tv_sec.max(0) as u64) + Duration::from_micros(time.tv_usec.max(0) as u64)
     };
     let count = |count: libc::c_long| u64::try_from(count).unwrap_or(0);
-    Usage {
+    ProcessUsage {
         user: span(usage.ru_utime),
         system: span(usage.ru_stime),
         max_resident_kib: count(usage.ru_maxrss),

@@ -30,7 +30,7 @@ enum Layout {
 
 /// Type of the value after an option word.
 #[derive(Clone, Copy)]
-enum Value {
+enum OptionValueType {
     Count,
     /// Bytes; `k` and `m` are binary, as in tc.
     Size,
@@ -42,43 +42,47 @@ enum Value {
     Is(u32),
 }
 
-type Word = (&'static str, u16, Value);
+type Word = (&'static str, u16, OptionValueType);
 
 const FQ: &[Word] = &[
-    ("limit", 1, Value::Count),
-    ("flow_limit", 2, Value::Count),
-    ("quantum", 3, Value::Size),
-    ("initial_quantum", 4, Value::Size),
-    ("pacing", 5, Value::Is(1)),
-    ("nopacing", 5, Value::Is(0)),
-    ("maxrate", 7, Value::Rate),
-    ("refill_delay", 9, Value::Time),
-    ("low_rate_threshold", 11, Value::Rate),
-    ("ce_threshold", 12, Value::Time),
+    ("limit", 1, OptionValueType::Count),
+    ("flow_limit", 2, OptionValueType::Count),
+    ("quantum", 3, OptionValueType::Size),
+    ("initial_quantum", 4, OptionValueType::Size),
+    ("pacing", 5, OptionValueType::Is(1)),
+    ("nopacing", 5, OptionValueType::Is(0)),
+    ("maxrate", 7, OptionValueType::Rate),
+    ("refill_delay", 9, OptionValueType::Time),
+    ("low_rate_threshold", 11, OptionValueType::Rate),
+    ("ce_threshold", 12, OptionValueType::Time),
 ];
 const CODEL: &[Word] = &[
-    ("target", 1, Value::Time),
-    ("limit", 2, Value::Count),
-    ("interval", 3, Value::Time),
-    ("ecn", 4, Value::Is(1)),
-    ("noecn", 4, Value::Is(0)),
-    ("ce_threshold", 5, Value::Time),
+    ("target", 1, OptionValueType::Time),
+    ("limit", 2, OptionValueType::Count),
+    ("interval", 3, OptionValueType::Time),
+    ("ecn", 4, OptionValueType::Is(1)),
+    ("noecn", 4, OptionValueType::Is(0)),
+    ("ce_threshold", 5, OptionValueType::Time),
 ];
 const FQ_CODEL: &[Word] = &[
-    ("target", 1, Value::Time),
-    ("limit", 2, Value::Count),
-    ("interval", 3, Value::Time),
-    ("ecn", 4, Value::Is(1)),
-    ("noecn", 4, Value::Is(0)),
-    ("flows", 5, Value::Count),
-    ("quantum", 6, Value::Size),
-    ("ce_threshold", 7, Value::Time),
-    ("drop_batch", 8, Value::Count),
-    ("memory_limit", 9, Value::Size),
+    ("target", 1, OptionValueType::Time),
+    ("limit", 2, OptionValueType::Count),
+    ("interval", 3, OptionValueType::Time),
+    ("ecn", 4, OptionValueType::Is(1)),
+    ("noecn", 4, OptionValueType::Is(0)),
+    ("flows", 5, OptionValueType::Count),
+    ("quantum", 6, OptionValueType::Size),
+    ("ce_threshold", 7, OptionValueType::Time),
+    ("drop_batch", 8, OptionValueType::Count),
+    ("memory_limit", 9, OptionValueType::Size),
 ];
-const PFIFO: &[Word] = &[("limit", 0, Value::Count)];
-const BFIFO: &[Word] = &[("limit", 0, Value::Size)];
-const TBF: &[Word] = &[("rate", 0, Value::Rate), ("burst", 1, Value::Size), ("limit", 2, Value::Size)];
+const PFIFO: &[Word] = &[("limit", 0, OptionValueType::Count)];
+const BFIFO: &[Word] = &[("limit", 0, OptionValueType::Size)];
+const TBF: &[Word] = &[
+    ("rate", 0, OptionValueType::Rate),
+    ("burst", 1, OptionValueType::Size),
+    ("limit", 2, OptionValueType::Size),
+];
 
 /// The supported disciplines with their options and layouts.
 ///
@@ -159,7 +163,7 @@ impl RootDiscipline {
                 return Err(DisciplineError::Word { word: word.to_owned(), kind, takes });
             };
             let number = match value {
-                Value::Is(number) => Some(number),
+                OptionValueType::Is(number) => Some(number),
                 _ => words.next().and_then(|text| number(text, value)),
             };
             let missing = || DisciplineError::Value { word: word.to_owned(), kind, needs: needs(value) };
@@ -219,23 +223,27 @@ fn options(layout: Layout, given: &[(u16, u32)]) -> Result<Option<Vec<u8>>, Disc
     })
 }
 
-fn needs(value: Value) -> &'static str {
+fn needs(value: OptionValueType) -> &'static str {
     match value {
-        Value::Count | Value::Is(_) => "a whole number after it",
-        Value::Size => "a number of bytes after it, such as 1514 or 32k",
-        Value::Time => "a time after it, such as 5ms",
-        Value::Rate => "a rate after it, such as 100mbit, at most 34 Gb/s",
+        OptionValueType::Count | OptionValueType::Is(_) => "a whole number after it",
+        OptionValueType::Size => "a number of bytes after it, such as 1514 or 32k",
+        OptionValueType::Time => "a time after it, such as 5ms",
+        OptionValueType::Rate => "a rate after it, such as 100mbit, at most 34 Gb/s",
     }
 }
 
-fn number(text: &str, value: Value) -> Option<u32> {
+fn number(text: &str, value: OptionValueType) -> Option<u32> {
     let units: &[(&str, f64)] = match value {
-        Value::Count | Value::Is(_) => &[],
-        Value::Size => &[("kb", 1024.0), ("k", 1024.0), ("mb", 1_048_576.0), ("m", 1_048_576.0), ("b", 1.0)],
-        Value::Time => &[("us", 1.0), ("ms", 1e3), ("s", 1e6)],
-        Value::Rate => &[("gbit", 1e9 / 8.0), ("mbit", 1e6 / 8.0), ("kbit", 1e3 / 8.0), ("bit", 1.0 / 8.0)],
+        OptionValueType::Count | OptionValueType::Is(_) => &[],
+        OptionValueType::Size => {
+            &[("kb", 1024.0), ("k", 1024.0), ("mb", 1_048_576.0), ("m", 1_048_576.0), ("b", 1.0)]
+        }
+        OptionValueType::Time => &[("us", 1.0), ("ms", 1e3), ("s", 1e6)],
+        OptionValueType::Rate => {
+            &[("gbit", 1e9 / 8.0), ("mbit", 1e6 / 8.0), ("kbit", 1e3 / 8.0), ("bit", 1.0 / 8.0)]
+        }
     };
-    let bare = if matches!(value, Value::Rate) { 1.0 / 8.0 } else { 1.0 };
+    let bare = if matches!(value, OptionValueType::Rate) { 1.0 / 8.0 } else { 1.0 };
     let found = units.iter().find_map(|(unit, size)| Some((text.strip_suffix(unit)?, *size)));
     let (digits, size) = found.unwrap_or((text, bare));
     // Digits only: parsing as a float would also accept "inf" and "1e9".

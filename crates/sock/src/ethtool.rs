@@ -9,8 +9,8 @@ use std::os::fd::AsRawFd;
 use socket2::{Domain, Socket, Type};
 
 pub(crate) use command::Offload;
-use command::{Command, Structure};
-pub(crate) use features::Feature;
+use command::{EthtoolCommand, Structure};
+pub(crate) use features::InterfaceFeature;
 
 /// Offset of the duplex byte in the link settings, after the command and the speed.
 const DUPLEX_AT: usize = 4;
@@ -18,7 +18,7 @@ const DUPLEX_AT: usize = 4;
 const MODE_WORDS_AT: usize = 11;
 
 /// A socket for `ioctl` on one interface.
-pub(crate) struct Questions {
+pub(crate) struct EthtoolSocket {
     socket: Socket,
     request: libc::ifreq,
 }
@@ -30,7 +30,7 @@ pub(crate) struct LinkState {
     pub(crate) full_duplex: Option<bool>,
 }
 
-impl Questions {
+impl EthtoolSocket {
     /// `None` if the name is empty or too long for an interface.
     pub(crate) fn about(name: &str) -> Option<Self> {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).ok()?;
@@ -82,7 +82,7 @@ impl Questions {
     }
 
     /// Runs a query that needs no input besides its command.
-    fn ask(&mut self, command: Command) -> Option<Structure> {
+    fn ask(&mut self, command: EthtoolCommand) -> Option<Structure> {
         let mut structure = command.structure();
         self.call(&mut structure).ok()?;
         Some(structure)
@@ -90,32 +90,32 @@ impl Questions {
 
     /// The state of an offload.
     pub(crate) fn setting(&mut self, offload: Offload) -> Option<bool> {
-        self.ask(Command::Offload(offload)).map(|answer| answer[0] != 0)
+        self.ask(EthtoolCommand::Offload(offload)).map(|answer| answer[0] != 0)
     }
 
     /// Whether the NIC merges received segments (LRO).
     pub(crate) fn large_receive_offload(&mut self) -> Option<bool> {
         const LRO: u32 = 1 << 15;
-        self.ask(Command::Flags).map(|answer| answer[0] & LRO != 0)
+        self.ask(EthtoolCommand::Flags).map(|answer| answer[0] & LRO != 0)
     }
 
     /// The driver's name and the NIC's bus address.
     pub(crate) fn driver(&mut self) -> Option<(String, String)> {
-        self.ask(Command::Driver).map(|answer| (text(&answer[..8]), text(&answer[24..32])))
+        self.ask(EthtoolCommand::Driver).map(|answer| (text(&answer[..8]), text(&answer[24..32])))
     }
 
     /// Whether the NIC can timestamp sent and received packets.
     pub(crate) fn hardware_timestamps(&mut self) -> Option<bool> {
         const BOTH_WAYS: u32 = libc::SOF_TIMESTAMPING_TX_HARDWARE | libc::SOF_TIMESTAMPING_RX_HARDWARE;
-        self.ask(Command::Timestamping).map(|answer| answer[0] & BOTH_WAYS == BOTH_WAYS)
+        self.ask(EthtoolCommand::Timestamping).map(|answer| answer[0] & BOTH_WAYS == BOTH_WAYS)
     }
 
     /// The link settings: speed and duplex, then words of link modes. The first call returns only the number of
     /// words.
     fn link_settings(&mut self) -> Option<Structure> {
-        let first = self.ask(Command::LinkSettings)?;
+        let first = self.ask(EthtoolCommand::LinkSettings)?;
         let needed = -i32::from(byte(&first, MODE_WORDS_AT) as i8);
-        let mut settings = Command::LinkSettings.structure();
+        let mut settings = EthtoolCommand::LinkSettings.structure();
         set_byte(&mut settings, MODE_WORDS_AT, u8::try_from(needed).ok()?);
         self.call(&mut settings).ok()?;
         Some(settings)
@@ -183,8 +183,8 @@ mod tests {
 
     #[test]
     fn names_that_no_interface_can_have_are_not_asked_about() {
-        assert!(Questions::about("").is_none());
-        assert!(Questions::about("sixteen-bytes-xx").is_none());
-        assert_eq!(Questions::about("nosuch0").unwrap().mtu(), None);
+        assert!(EthtoolSocket::about("").is_none());
+        assert!(EthtoolSocket::about("sixteen-bytes-xx").is_none());
+        assert_eq!(EthtoolSocket::about("nosuch0").unwrap().mtu(), None);
     }
 }

@@ -11,7 +11,7 @@ use crate::sockopt::{self, Timestamping};
 /// A capability that a kernel may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Feature {
+pub struct KernelCapability {
     /// Name, in the kernel's terms.
     pub name: &'static str,
     /// Whether this process can use it now.
@@ -20,7 +20,7 @@ pub struct Feature {
     pub detail: Option<String>,
 }
 
-impl Feature {
+impl KernelCapability {
     fn new(name: &'static str, available: bool) -> Self {
         Self { name, available, detail: None }
     }
@@ -37,57 +37,63 @@ impl Feature {
 
 /// Tries everything that a measurement can use. Opens a few sockets and sends nothing.
 #[must_use]
-pub fn features() -> Vec<Feature> {
+pub fn features() -> Vec<KernelCapability> {
     let mut found = vec![congestion_controls(), mptcp(), io_uring(), huge_pages()];
     if let Ok(tcp) = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)) {
         found.push(tcp_info_length(&tcp));
-        found.push(Feature::tried("MSG_ZEROCOPY (TCP)", &sockopt::set_zerocopy(&tcp, true)));
-        found.push(Feature::tried("SO_MAX_PACING_RATE", &sockopt::set_max_pacing_rate(&tcp, u64::MAX)));
+        found.push(KernelCapability::tried("MSG_ZEROCOPY (TCP)", &sockopt::set_zerocopy(&tcp, true)));
+        found.push(KernelCapability::tried(
+            "SO_MAX_PACING_RATE",
+            &sockopt::set_max_pacing_rate(&tcp, u64::MAX),
+        ));
     }
     if let Ok(udp) = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)) {
         let stamps = Timestamping { receive: true, send: true, acknowledged: false };
-        found.push(Feature::tried("UDP_SEGMENT (GSO)", &udp_segment(&udp)));
-        found.push(Feature::tried("UDP_GRO", &sockopt::set_udp_gro(&udp, true)));
-        found.push(Feature::tried("MSG_ZEROCOPY (UDP)", &sockopt::set_zerocopy(&udp, true)));
-        found.push(Feature::tried("SO_RXQ_OVFL", &sockopt::set_drop_counter(&udp, true)));
-        found.push(Feature::tried("SO_TIMESTAMPING (software)", &sockopt::set_timestamping(&udp, stamps)));
-        found.push(Feature::tried("SO_TXTIME", &txtime(&udp)));
-        found.push(Feature::tried("CAP_NET_ADMIN", &sockopt::force_rcv_buf(&udp, 1 << 20)));
+        found.push(KernelCapability::tried("UDP_SEGMENT (GSO)", &udp_segment(&udp)));
+        found.push(KernelCapability::tried("UDP_GRO", &sockopt::set_udp_gro(&udp, true)));
+        found.push(KernelCapability::tried("MSG_ZEROCOPY (UDP)", &sockopt::set_zerocopy(&udp, true)));
+        found.push(KernelCapability::tried("SO_RXQ_OVFL", &sockopt::set_drop_counter(&udp, true)));
+        found.push(KernelCapability::tried(
+            "SO_TIMESTAMPING (software)",
+            &sockopt::set_timestamping(&udp, stamps),
+        ));
+        found.push(KernelCapability::tried("SO_TXTIME", &txtime(&udp)));
+        found.push(KernelCapability::tried("CAP_NET_ADMIN", &sockopt::force_rcv_buf(&udp, 1 << 20)));
     }
     found
 }
 
-fn congestion_controls() -> Feature {
+fn congestion_controls() -> KernelCapability {
     let list = crate::proc::sysctl("net.ipv4.tcp_available_congestion_control");
-    Feature { name: "TCP congestion control", available: list.is_some(), detail: list }
+    KernelCapability { name: "TCP congestion control", available: list.is_some(), detail: list }
 }
 
-fn mptcp() -> Feature {
-    Feature::tried("MPTCP", &Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)))
+fn mptcp() -> KernelCapability {
+    KernelCapability::tried("MPTCP", &Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)))
 }
 
 /// Every kernel refuses a ring without entries; one that supports io_uring does so with `EINVAL` or `EFAULT`.
-fn io_uring() -> Feature {
+fn io_uring() -> KernelCapability {
     // SAFETY: the kernel rejects the null parameters before it creates anything.
     unsafe { libc::syscall(libc::SYS_io_uring_setup, 0, std::ptr::null::<u8>()) };
     let error = std::io::Error::last_os_error();
     let available = matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EFAULT));
-    Feature { name: "io_uring", available, detail: (!available).then(|| error.to_string()) }
+    KernelCapability { name: "io_uring", available, detail: (!available).then(|| error.to_string()) }
 }
 
-fn huge_pages() -> Feature {
+fn huge_pages() -> KernelCapability {
     let setting = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     let chosen = setting.split('[').nth(1).and_then(|rest| rest.split(']').next()).map(str::to_owned);
     let available = matches!(chosen.as_deref(), Some("always" | "madvise"));
-    Feature { name: "transparent huge pages", available, detail: chosen }
+    KernelCapability { name: "transparent huge pages", available, detail: chosen }
 }
 
-fn tcp_info_length(tcp: &impl AsFd) -> Feature {
+fn tcp_info_length(tcp: &impl AsFd) -> KernelCapability {
     let mut buffer = [0; 512];
     let filled = get_bytes("read TCP_INFO", tcp, libc::IPPROTO_TCP, libc::TCP_INFO, &mut buffer);
     let length = filled.map_or(0, <[u8]>::len);
     let detail = Some(format!("{length} bytes"));
-    Feature { detail, ..Feature::new("TCP_INFO", length > 0) }
+    KernelCapability { detail, ..KernelCapability::new("TCP_INFO", length > 0) }
 }
 
 fn udp_segment(udp: &impl AsFd) -> Result<(), crate::SockError> {
@@ -134,7 +140,8 @@ mod tests {
 
     #[test]
     fn a_refusal_carries_the_kernels_reason() {
-        let refused = Feature::tried("x", &Err::<(), _>(crate::SockError::errno("try", libc::ENOPROTOOPT)));
+        let refused =
+            KernelCapability::tried("x", &Err::<(), _>(crate::SockError::errno("try", libc::ENOPROTOOPT)));
         assert!(!refused.available);
         assert!(refused.detail.unwrap().contains("Protocol not available"));
     }

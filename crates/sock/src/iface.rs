@@ -7,7 +7,7 @@ use std::ffi::CStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::call::check;
-use crate::ethtool::{Offload, Questions};
+use crate::ethtool::{EthtoolSocket, Offload};
 pub use crate::netlink::{ClassCounts, QueueCounts, TokenBucket};
 use crate::open::source_towards;
 use crate::{SockError, netlink};
@@ -18,7 +18,7 @@ pub const EMULATED_LINE: &str = "linerate-lab";
 
 /// Kind of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkKind {
+pub enum InterfaceKind {
     /// Loopback.
     Loopback,
     /// One end of a virtual cable between namespaces.
@@ -39,7 +39,7 @@ pub enum LinkKind {
     Virtual,
 }
 
-impl LinkKind {
+impl InterfaceKind {
     /// Whether the reported speed is a real line rate. Others are invented (veth reports 10 Gb/s).
     fn has_line_rate(self) -> bool {
         matches!(self, Self::Physical | Self::Lag | Self::Vlan | Self::Paravirtual)
@@ -87,14 +87,14 @@ pub struct Offloads {
 /// An interface and its link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LinkInfo {
+pub struct InterfaceInfo {
     /// Interface name.
     pub name: String,
     /// Interface index.
     pub index: u32,
     /// Kind of the interface.
-    pub kind: LinkKind,
-    /// Line rate, bits per second; absent if not [`LinkInfo::has_line_rate`] or unknown to the driver.
+    pub kind: InterfaceKind,
+    /// Line rate, bits per second; absent if not [`InterfaceInfo::has_line_rate`] or unknown to the driver.
     pub speed_bps: Option<u64>,
     /// Whether the link is full duplex; absent without a line rate.
     pub full_duplex: Option<bool>,
@@ -122,34 +122,35 @@ pub struct LinkInfo {
     pub offloads: Offloads,
 }
 
-impl LinkInfo {
-    /// Whether [`LinkInfo::speed_bps`] is a real or emulated line rate.
+impl InterfaceInfo {
+    /// Whether [`InterfaceInfo::speed_bps`] is a real or emulated line rate.
     #[must_use]
     pub fn has_line_rate(&self) -> bool {
         has_line_rate(self.kind, self.alias.as_deref())
     }
 }
 
-fn has_line_rate(kind: LinkKind, alias: Option<&str>) -> bool {
-    kind.has_line_rate() || (kind == LinkKind::Tun && alias == Some(EMULATED_LINE))
+fn has_line_rate(kind: InterfaceKind, alias: Option<&str>) -> bool {
+    kind.has_line_rate() || (kind == InterfaceKind::Tun && alias == Some(EMULATED_LINE))
 }
 
 /// Queries an interface by name.
 ///
 /// # Errors
 /// `ENODEV` if this namespace has no interface with that name.
-pub fn link(name: &str) -> Result<LinkInfo, SockError> {
+pub fn link(name: &str) -> Result<InterfaceInfo, SockError> {
     let absent = || SockError::errno("read the state of the interface", libc::ENODEV);
-    let mut ask = Questions::about(name).ok_or_else(absent)?;
+    let mut ask = EthtoolSocket::about(name).ok_or_else(absent)?;
     let (index, flags, mtu) = (ask.index(), ask.flags(), ask.mtu());
     let (Some(index), Some(flags), Some(mtu)) = (index, flags, mtu) else { return Err(absent()) };
     let (driver, bus) = ask.driver().unzip();
     let driver = driver.filter(|name| !name.is_empty());
-    let kind = LinkKind::of(flags & libc::IFF_LOOPBACK != 0, driver.as_deref(), &bus.unwrap_or_default());
+    let kind =
+        InterfaceKind::of(flags & libc::IFF_LOOPBACK != 0, driver.as_deref(), &bus.unwrap_or_default());
     let facts = netlink::link_facts(index)?;
     let wire =
         if has_line_rate(kind, facts.alias.as_deref()) { ask.wire() } else { None }.unwrap_or_default();
-    Ok(LinkInfo {
+    Ok(InterfaceInfo {
         name: name.to_owned(),
         index,
         kind,
@@ -256,7 +257,7 @@ unsafe fn ip_of(addr: *const libc::sockaddr) -> Option<IpAddr> {
 ///
 /// # Errors
 /// `EADDRNOTAVAIL` if no interface has it.
-pub fn of_local_address(address: IpAddr) -> Result<LinkInfo, SockError> {
+pub fn of_local_address(address: IpAddr) -> Result<InterfaceInfo, SockError> {
     let address = address.to_canonical();
     let owner = addresses()?.into_iter().find(|entry| entry.address == address);
     match owner {
@@ -271,7 +272,7 @@ pub fn of_local_address(address: IpAddr) -> Result<LinkInfo, SockError> {
 ///
 /// # Errors
 /// There is no route to the peer.
-pub fn towards(peer: SocketAddr) -> Result<LinkInfo, SockError> {
+pub fn towards(peer: SocketAddr) -> Result<InterfaceInfo, SockError> {
     of_local_address(source_towards(peer)?)
 }
 
@@ -282,7 +283,7 @@ mod tests {
     #[test]
     fn loopback_has_no_line_rate() {
         let lo = link("lo").unwrap();
-        assert_eq!((lo.kind, lo.speed_bps, lo.full_duplex), (LinkKind::Loopback, None, None));
+        assert_eq!((lo.kind, lo.speed_bps, lo.full_duplex), (InterfaceKind::Loopback, None, None));
         assert!(lo.mtu >= 1280 && lo.up && lo.index > 0);
         assert_eq!(lo.offloads.gso, Some(true));
         assert_eq!((lo.discipline.as_deref(), lo.hardware_timestamps), (Some("noqueue"), Some(false)));
@@ -303,12 +304,12 @@ mod tests {
 
     #[test]
     fn kinds_follow_the_driver() {
-        assert_eq!(LinkKind::of(false, Some("veth"), ""), LinkKind::Veth);
-        assert_eq!(LinkKind::of(false, Some("ixgbe"), "0000:01:00.0"), LinkKind::Physical);
-        assert_eq!(LinkKind::of(false, Some("virtio_net"), "virtio0"), LinkKind::Paravirtual);
-        assert_eq!(LinkKind::of(false, Some("tun"), "tap"), LinkKind::Tun);
-        assert_eq!(LinkKind::of(false, Some("dummy"), ""), LinkKind::Virtual);
-        assert_eq!(LinkKind::of(false, None, ""), LinkKind::Virtual);
-        assert!(!LinkKind::Veth.has_line_rate(), "its 10 Gb/s are invented");
+        assert_eq!(InterfaceKind::of(false, Some("veth"), ""), InterfaceKind::Veth);
+        assert_eq!(InterfaceKind::of(false, Some("ixgbe"), "0000:01:00.0"), InterfaceKind::Physical);
+        assert_eq!(InterfaceKind::of(false, Some("virtio_net"), "virtio0"), InterfaceKind::Paravirtual);
+        assert_eq!(InterfaceKind::of(false, Some("tun"), "tap"), InterfaceKind::Tun);
+        assert_eq!(InterfaceKind::of(false, Some("dummy"), ""), InterfaceKind::Virtual);
+        assert_eq!(InterfaceKind::of(false, None, ""), InterfaceKind::Virtual);
+        assert!(!InterfaceKind::Veth.has_line_rate(), "its 10 Gb/s are invented");
     }
 }

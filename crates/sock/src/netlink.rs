@@ -23,7 +23,7 @@ const HEADER: usize = 16;
 const ANSWER_BYTES: usize = 64 << 10;
 
 /// One message of the kernel's answer: its type and its body after the header.
-struct Message<'a> {
+struct NetlinkMessage<'a> {
     kind: u16,
     body: &'a [u8],
 }
@@ -32,13 +32,13 @@ fn padded(length: usize) -> Option<usize> {
     length.checked_next_multiple_of(4)
 }
 
-fn messages(mut rest: &[u8]) -> impl Iterator<Item = Message<'_>> {
+fn messages(mut rest: &[u8]) -> impl Iterator<Item = NetlinkMessage<'_>> {
     std::iter::from_fn(move || {
         let length = u32::from_ne_bytes(*rest.first_chunk()?) as usize;
         let kind = u16::from_ne_bytes(*rest.get(4..)?.first_chunk()?);
         let body = rest.get(HEADER..length)?;
         rest = rest.get(padded(length)?..).unwrap_or_default();
-        Some(Message { kind, body })
+        Some(NetlinkMessage { kind, body })
     })
 }
 
@@ -54,9 +54,9 @@ fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 }
 
 /// A message to the kernel: a fixed part, then attributes.
-pub(crate) struct Request(Vec<u8>);
+pub(crate) struct NetlinkRequest(Vec<u8>);
 
-impl Request {
+impl NetlinkRequest {
     pub(crate) fn new(kind: u16, flags: i32, body: &[u8]) -> Self {
         let mut bytes = vec![0; HEADER];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
@@ -98,7 +98,7 @@ pub(crate) fn open() -> Result<Socket, SockError> {
 fn ask(
     op: &'static str,
     socket: &Socket,
-    request: Request,
+    request: NetlinkRequest,
     mut each: impl FnMut(u16, &[u8]) -> bool,
 ) -> Result<(), SockError> {
     socket.send(&request.finish()).map_err(|source| SockError::new(op, source))?;
@@ -130,7 +130,7 @@ fn ask(
 /// Requests a listing. Uses its own socket, because the rest of a partly read answer would precede the next
 /// one.
 fn dump(kind: u16, body: &[u8], each: impl FnMut(u16, &[u8]) -> bool) -> Result<(), SockError> {
-    ask("query the routing socket", &open()?, Request::new(kind, libc::NLM_F_DUMP, body), each)
+    ask("query the routing socket", &open()?, NetlinkRequest::new(kind, libc::NLM_F_DUMP, body), each)
 }
 
 /// Requests a change and waits until the kernel acknowledges or refuses it.
@@ -139,10 +139,10 @@ pub(crate) fn act(
     socket: &Socket,
     kind: u16,
     flags: i32,
-    build: impl FnOnce(Request) -> Request,
+    build: impl FnOnce(NetlinkRequest) -> NetlinkRequest,
     body: &[u8],
 ) -> Result<(), SockError> {
-    let request = build(Request::new(kind, libc::NLM_F_ACK | flags, body));
+    let request = build(NetlinkRequest::new(kind, libc::NLM_F_ACK | flags, body));
     ask(op, socket, request, |_, _| false)
 }
 
@@ -175,12 +175,17 @@ pub(crate) fn send_drops(socket: &Socket, index: u32) -> Result<u64, SockError> 
     let mut body = [0; IFINFOMSG];
     body[4..8].copy_from_slice(&index.to_ne_bytes());
     let mut found = None;
-    ask("query an interface's counters", socket, Request::new(libc::RTM_GETLINK, 0, &body), |kind, body| {
-        if kind == libc::RTM_NEWLINK {
-            found = decode_send_drops(body.get(IFINFOMSG..).unwrap_or_default());
-        }
-        true
-    })?;
+    ask(
+        "query an interface's counters",
+        socket,
+        NetlinkRequest::new(libc::RTM_GETLINK, 0, &body),
+        |kind, body| {
+            if kind == libc::RTM_NEWLINK {
+                found = decode_send_drops(body.get(IFINFOMSG..).unwrap_or_default());
+            }
+            true
+        },
+    )?;
     found.ok_or_else(|| SockError::errno("query an interface's counters", libc::EPROTO))
 }
 
@@ -288,7 +293,7 @@ mod tests {
 
     #[test]
     fn a_request_is_as_long_as_it_says_and_reads_back() {
-        let bytes = Request::new(16, libc::NLM_F_ACK, &[7; 16]).attribute(20, b"abc").finish();
+        let bytes = NetlinkRequest::new(16, libc::NLM_F_ACK, &[7; 16]).attribute(20, b"abc").finish();
         assert_eq!(bytes.len(), 16 + 16 + 8, "header, body, and an attribute of 7 bytes padded to 8");
         assert_eq!(
             bytes[..8],

@@ -11,7 +11,7 @@ use std::path::Path;
 use crate::SockError;
 use crate::call::{check, get};
 
-pub use name::{Named, enter, open_named, path_of, pin, unpin, with_netns};
+pub use name::{NameState, enter, open_named, path_of, pin, unpin, with_netns};
 
 /// Identity of a namespace, unique among existing ones. The kernel reuses the numbers of deleted ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

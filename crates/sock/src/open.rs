@@ -14,7 +14,7 @@ use crate::{SockError, sockopt};
 
 /// Permitted versions of IP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum IpVersion {
+pub enum AllowedIpVersion {
     /// Any version that the name resolves to.
     #[default]
     Any,
@@ -24,7 +24,7 @@ pub enum IpVersion {
     V6,
 }
 
-impl IpVersion {
+impl AllowedIpVersion {
     fn admits(self, addr: SocketAddr) -> bool {
         match self {
             Self::Any => true,
@@ -38,7 +38,7 @@ impl IpVersion {
 ///
 /// # Errors
 /// The name is unknown, or has no address of the permitted version.
-pub fn resolve(host: &str, port: u16, version: IpVersion) -> Result<Vec<SocketAddr>, SockError> {
+pub fn resolve(host: &str, port: u16, version: AllowedIpVersion) -> Result<Vec<SocketAddr>, SockError> {
     const OP: &str = "resolve host name";
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
     let found = (bare, port).to_socket_addrs().map_err(|source| {
@@ -52,9 +52,9 @@ pub fn resolve(host: &str, port: u16, version: IpVersion) -> Result<Vec<SocketAd
     }
     if addresses.is_empty() {
         let wanted = match version {
-            IpVersion::Any => "no address",
-            IpVersion::V4 => "no IPv4 address",
-            IpVersion::V6 => "no IPv6 address",
+            AllowedIpVersion::Any => "no address",
+            AllowedIpVersion::V4 => "no IPv4 address",
+            AllowedIpVersion::V6 => "no IPv6 address",
         };
         let text = format!("\"{host}\" has {wanted}");
         return Err(SockError::new(OP, io::Error::new(io::ErrorKind::NotFound, text)));

@@ -31,9 +31,9 @@ impl Signal {
 
 /// A pidfd: unlike a process id, it never refers to another process.
 #[derive(Debug)]
-pub struct Process(OwnedFd);
+pub struct PidFd(OwnedFd);
 
-impl Process {
+impl PidFd {
     /// Opens a process.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ pub fn end_in_netns(
     for _ in 0..MAX_ROUNDS {
         let mut held = BTreeMap::new();
         for (pid, id) in in_netns(ids) {
-            let Ok(process) = Process::open(pid) else { continue };
+            let Ok(process) = PidFd::open(pid) else { continue };
             // Checked only after the open, as the process id could pass to another process before it.
             if NetnsId::of_process(pid) == Some(id) && chosen(pid, id) {
                 held.insert(pid, process);
@@ -115,7 +115,7 @@ pub fn end_in_netns(
     Err(SockError::errno("end the programs in a network namespace", libc::ETIMEDOUT))
 }
 
-fn signal_all(held: &BTreeMap<u32, Process>, signal: Signal) -> Result<(), SockError> {
+fn signal_all(held: &BTreeMap<u32, PidFd>, signal: Signal) -> Result<(), SockError> {
     for process in held.values() {
         match process.signal(signal) {
             Err(error) if error.raw_os_error() != Some(libc::ESRCH) => return Err(error),
@@ -125,7 +125,7 @@ fn signal_all(held: &BTreeMap<u32, Process>, signal: Signal) -> Result<(), SockE
     Ok(())
 }
 
-fn all_ended(held: &BTreeMap<u32, Process>, deadline: Mono) -> Result<bool, SockError> {
+fn all_ended(held: &BTreeMap<u32, PidFd>, deadline: Mono) -> Result<bool, SockError> {
     for process in held.values() {
         if !process.wait(deadline)? {
             return Ok(false);
@@ -194,7 +194,7 @@ mod tests {
     fn a_held_process_is_ended_and_seen_to_end() {
         for (signal, number) in [(Signal::Terminate, libc::SIGTERM), (Signal::Kill, libc::SIGKILL)] {
             let mut child = sleeper();
-            let process = Process::open(child.id()).unwrap();
+            let process = PidFd::open(child.id()).unwrap();
             assert!(!process.wait(Mono(0)).unwrap());
             process.signal(signal).unwrap();
             assert!(process.wait(Mono::FAR).unwrap());

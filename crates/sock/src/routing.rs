@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use socket2::Socket;
 
 use crate::SockError;
-use crate::ethtool::Questions;
-use crate::netlink::{Request, act, attribute, open, send_drops};
+use crate::ethtool::EthtoolSocket;
+use crate::netlink::{NetlinkRequest, act, attribute, open, send_drops};
 
 /// A socket to configure the network namespace of the thread that opened it.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct LinkChange<'a> {
 
 /// A queueing discipline for the root of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Discipline {
+pub enum RootQdisc {
     /// `tbf`: a token bucket that queues packets without tokens.
     TokenBucket {
         /// Bytes per second, counting frames without their check sequence.
@@ -69,7 +69,7 @@ impl RoutingSocket {
         put(&mut body, 4, index);
         put(&mut body, 8, flags);
         put(&mut body, 12, mask);
-        let build = |mut request: Request| {
+        let build = |mut request: NetlinkRequest| {
             if let Some(mac) = change.mac {
                 request = request.attribute(libc::IFLA_ADDRESS, &mac);
             }
@@ -117,7 +117,7 @@ impl RoutingSocket {
         let (family, bytes) = octets(address);
         let mut body = [family, prefix, 0, 0, 0, 0, 0, 0];
         put(&mut body, 4, index);
-        let build = |request: Request| {
+        let build = |request: NetlinkRequest| {
             request
                 .attribute(libc::IFA_LOCAL, &bytes)
                 .attribute(libc::IFA_ADDRESS, &bytes)
@@ -130,21 +130,22 @@ impl RoutingSocket {
     ///
     /// # Errors
     /// `ENOENT` if this kernel does not have the discipline.
-    pub fn replace_root_discipline(&self, index: u32, discipline: &Discipline) -> Result<(), SockError> {
+    pub fn replace_root_discipline(&self, index: u32, discipline: &RootQdisc) -> Result<(), SockError> {
         const ROOT: u32 = 0xffff_ffff;
         const TCA_KIND: u16 = 1;
         let (name, options): (&[u8], _) = match discipline {
-            Discipline::TokenBucket { rate, burst, limit } => {
+            RootQdisc::TokenBucket { rate, burst, limit } => {
                 (b"tbf\0", token_bucket_options(*rate, *burst, *limit))
             }
-            Discipline::Fifo { packets } => (b"pfifo\0", packets.to_ne_bytes().to_vec()),
+            RootQdisc::Fifo { packets } => (b"pfifo\0", packets.to_ne_bytes().to_vec()),
         };
         let mut body = [0; 20];
         put(&mut body, 4, index);
         // Without a handle (bytes 8 to 11) the kernel assigns one, and one kind may replace another.
         put(&mut body, 12, ROOT);
-        let build =
-            |request: Request| request.attribute(TCA_KIND, name).attribute(libc::TCA_OPTIONS, &options);
+        let build = |request: NetlinkRequest| {
+            request.attribute(TCA_KIND, name).attribute(libc::TCA_OPTIONS, &options)
+        };
         let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
         act("set the queueing discipline", &self.0, libc::RTM_NEWQDISC, flags, build, &body)
     }
@@ -156,7 +157,7 @@ impl RoutingSocket {
 /// `ENODEV` if there is no interface with that name.
 pub fn index_of(name: &str) -> Result<u32, SockError> {
     let absent = || SockError::errno("read the state of the interface", libc::ENODEV);
-    Questions::about(name).and_then(|mut ask| ask.index()).ok_or_else(absent)
+    EthtoolSocket::about(name).and_then(|mut ask| ask.index()).ok_or_else(absent)
 }
 
 /// Sets the speed that a TAP reports, full duplex, in the network namespace of the calling thread.
@@ -168,7 +169,7 @@ pub fn index_of(name: &str) -> Result<u32, SockError> {
 /// `ENODEV` if there is no such interface, `EOPNOTSUPP` if its driver or an old kernel does not accept a speed.
 pub fn set_speed(name: &str, mbps: u32) -> Result<(), SockError> {
     const OP: &str = "set the speed of the interface";
-    let mut ask = Questions::about(name).ok_or_else(|| SockError::errno(OP, libc::ENODEV))?;
+    let mut ask = EthtoolSocket::about(name).ok_or_else(|| SockError::errno(OP, libc::ENODEV))?;
     ask.set_wire(mbps).map_err(|source| SockError::new(OP, source))
 }
 

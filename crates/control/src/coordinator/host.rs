@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use linerate_proto::Ticket;
 use linerate_proto::agent::{AGENT, About, CoordinatorEnd, Input, Output};
-use linerate_sock::open::{ConnectOptions, IpVersion, connect_tcp, resolve};
+use linerate_sock::open::{AllowedIpVersion, ConnectOptions, connect_tcp, resolve};
 use linerate_sock::poll::{Interest, poll_few};
 use linerate_sock::{Mono, SocketOptions, clock, netns};
 use linerate_units::Timestamp;
@@ -188,7 +188,7 @@ fn connect(host: &HostRef) -> Result<TcpStream, ControlError> {
         netns::enter_fd(netns)?;
     }
     let port = host.port.unwrap_or(AGENT.default_port);
-    let addresses = resolve(&host.address, port, IpVersion::Any)?;
+    let addresses = resolve(&host.address, port, AllowedIpVersion::Any)?;
     let socket = SocketOptions::default();
     Ok(connect_tcp(&ConnectOptions { addresses, socket, deadline: clock::now() + CONNECT_TIMEOUT })?.stream)
 }

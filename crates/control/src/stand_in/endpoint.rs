@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 
 use linerate_compat::stand_in::{LinkOptions, Opened, Reason, Transport};
-use linerate_sock::open::{IpVersion, resolve};
+use linerate_sock::open::{AllowedIpVersion, resolve};
 use linerate_sock::{KeepAlive, SocketOptions, sockopt};
 use linerate_units::Span;
 
@@ -41,9 +41,9 @@ impl Host {
         // Only the resolver converts the device of a link-local address to its scope id.
         let scoped = name.parse::<std::net::Ipv6Addr>().is_ok_and(|v6| v6.is_unicast_link_local());
         let version = match (options.ipv4, options.ipv6, options.local) {
-            (true, ..) | (_, false, Some(IpAddr::V4(_))) => IpVersion::V4,
-            (_, true, _) | (.., Some(IpAddr::V6(_))) => IpVersion::V6,
-            _ => IpVersion::Any,
+            (true, ..) | (_, false, Some(IpAddr::V4(_))) => AllowedIpVersion::V4,
+            (_, true, _) | (.., Some(IpAddr::V6(_))) => AllowedIpVersion::V6,
+            _ => AllowedIpVersion::Any,
         };
         let mut found =
             resolve(if scoped { typed } else { name }, port, version).map_err(|error| reason_of(&error))?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_compat::stand_in::{FlowCounts, FlowId, FlowTask, Link, Reason, RunId, Stop};
-use linerate_engine::{EngineError, FlowHandle, FlowReport, FlowSetup, Progress, Sockets, start};
+use linerate_engine::{EngineError, FlowHandle, FlowProgress, FlowReport, FlowSetup, Sockets, start};
 use linerate_model::{Sample, Side, SideSettings};
 use linerate_sock::Mono;
 use linerate_sock::poll::{Interest, Poller};
@@ -60,7 +60,7 @@ pub(super) struct Interim {
     pub(super) flow: FlowId,
     pub(super) side: Side,
     pub(super) samples: Vec<Sample>,
-    pub(super) progress: Progress,
+    pub(super) progress: FlowProgress,
 }
 
 /// Starts a flow and registers its waker with the poller.

@@ -12,36 +12,36 @@ use linerate_sock::{Mono, Moved, SockError, clock};
 
 use super::feed::Feed;
 use super::gather::Gather;
-use super::notes::Writer as Notes;
+use super::notes::NoteWriter;
 use super::{PumpEnd, PumpGuard, StreamEnd, StreamError, queued};
-use crate::control::Control;
-use crate::counters::Meter;
-use crate::flow::Flow;
-use crate::pacer::Schedule;
+use crate::control::PumpControl;
+use crate::counters::CounterWriter;
+use crate::flow::FlowSide;
+use crate::pacer::PacingSchedule;
 
 /// After the end, a block that has begun is given up if the peer has not taken it within this time.
 const LAST_BLOCK_TIMEOUT: Duration = Duration::from_millis(200);
 
-struct Writer<'f> {
-    flow: &'f Flow,
-    meter: Meter<'f>,
+struct BlockWriter<'f> {
+    flow: &'f FlowSide,
+    meter: CounterWriter<'f>,
     socket: &'f TcpStream,
     feed: Feed,
-    notes: Option<Notes>,
+    notes: Option<NoteWriter>,
     /// Whether each block carries its send time.
     stamps: bool,
     gather: Gather,
 }
 
 /// Writes until the limit or an order to stop; the connection stays open.
-pub(crate) fn write(flow: &Flow, pump: usize, guard: &mut PumpGuard<'_>, feed: Feed) -> PumpEnd {
+pub(crate) fn write(flow: &FlowSide, pump: usize, guard: &mut PumpGuard<'_>, feed: Feed) -> PumpEnd {
     let Some(socket) = flow.sockets.tcp(pump) else { return PumpEnd::default() };
-    let notes = flow.setup.note.map(|note| Notes::new(note, socket));
+    let notes = flow.setup.note.map(|note| NoteWriter::new(note, socket));
     let stamps = matches!(flow.setup.transit, Transit::Blocks(_));
     // Blocks that differ, or that have deadlines of their own, are sent one per call.
     let alike = feed.repeats() && notes.is_none() && !stamps && flow.setup.offered.is_none();
     let gather = Gather::new(flow.plan.block, flow.setup.together && alike, clock::now());
-    let mut writer = Writer { flow, meter: flow.meter(pump), socket, feed, notes, stamps, gather };
+    let mut writer = BlockWriter { flow, meter: flow.meter(pump), socket, feed, notes, stamps, gather };
     let ended = writer.run(flow.plan.share(&flow.setup, pump) / flow.plan.block as u64);
     let aborted = flow.control.aborted().then_some(StreamError::Aborted);
     let end = StreamEnd {
@@ -56,7 +56,7 @@ pub(crate) fn write(flow: &Flow, pump: usize, guard: &mut PumpGuard<'_>, feed: F
     PumpEnd { streams: vec![end], copied: writer.feed.copied(socket), ..PumpEnd::default() }
 }
 
-impl Writer<'_> {
+impl BlockWriter<'_> {
     /// Writes at most `blocks` blocks.
     fn run(&mut self, blocks: u64) -> Result<(), SockError> {
         let control = &self.flow.control;
@@ -65,7 +65,7 @@ impl Writer<'_> {
             control.notify_begun();
         }
         let setup = &self.flow.setup;
-        let pace = setup.offered.and_then(|rate| Schedule::new(start, rate));
+        let pace = setup.offered.and_then(|rate| PacingSchedule::new(start, rate));
         let pace = pace.map(|pace| pace.in_ticks(setup.pacing_tick));
         let burst = u64::from(self.flow.setup.burst.unwrap_or(1).max(1));
         let mut written = 0;
@@ -75,8 +75,8 @@ impl Writer<'_> {
                 // A block leaves when the rate allows the blocks before it; after a delay several leave at
                 // once.
                 let due = pace.due((written - written % burst).saturating_mul(self.flow.plan.block as u64));
-                if due >= until || !control.sleep_until(due, Control::may_write) {
-                    control.sleep_until(until.min(due), Control::may_write);
+                if due >= until || !control.sleep_until(due, PumpControl::may_write) {
+                    control.sleep_until(until.min(due), PumpControl::may_write);
                     break;
                 }
             }

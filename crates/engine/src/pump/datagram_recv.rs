@@ -11,10 +11,10 @@ use linerate_sock::{Mono, SockError, clock, sockopt};
 
 use super::arrival_times::ArrivalTimes;
 use super::{PumpEnd, StreamEnd, StreamError};
-use crate::arrivals::Arrivals;
-use crate::counters::Meter;
-use crate::flow::Flow;
-use crate::stamp::{Reader, Said};
+use crate::arrivals::ArrivalStatistics;
+use crate::counters::CounterWriter;
+use crate::flow::FlowSide;
+use crate::stamp::{DatagramMeaning, DatagramReader};
 use crate::transit::TransitPen;
 
 /// After an order to stop, the stream ends when nothing has arrived for this long: what was on the way has
@@ -30,7 +30,7 @@ const EVENTS: usize = 256;
 pub(crate) const BUFFER: u64 = 4 << 20;
 
 /// Prepares one socket; returns whether the kernel may merge datagrams.
-pub(crate) fn prepare(flow: &Flow, socket: &UdpSocket) -> Result<bool, SockError> {
+pub(crate) fn prepare(flow: &FlowSide, socket: &UdpSocket) -> Result<bool, SockError> {
     set_nonblocking(socket, flow.plan.shared())?;
     set_recv_timeout(socket, Some(flow.control.max_wait()))?;
     if flow.setup.socket.window.is_none() {
@@ -54,26 +54,26 @@ pub(crate) fn new_batch() -> RecvBatch {
     RecvBatch::new(MESSAGES, MESSAGE_BYTES)
 }
 
-struct DatagramStream<'f> {
+struct DatagramReceiver<'f> {
     end: StreamEnd,
     socket: &'f UdpSocket,
-    meter: Meter<'f>,
+    meter: CounterWriter<'f>,
     times: ArrivalTimes,
-    reader: Reader,
-    arrivals: Arrivals,
+    reader: DatagramReader,
+    arrivals: ArrivalStatistics,
     transit: Option<TransitPen<'f>>,
     /// End marks received; see [`EndMark::Short`].
     marks: u32,
 }
 
-struct StreamSet<'f> {
-    flow: &'f Flow,
-    slots: Vec<DatagramStream<'f>>,
+struct DatagramReceivers<'f> {
+    flow: &'f FlowSide,
+    slots: Vec<DatagramReceiver<'f>>,
     batch: RecvBatch,
     last_arrival: Mono,
 }
 
-impl StreamSet<'_> {
+impl DatagramReceivers<'_> {
     /// Receives once from a socket; false when its stream has ended.
     fn receive(&mut self, index: usize) -> bool {
         let slot = &mut self.slots[index];
@@ -109,7 +109,7 @@ impl StreamSet<'_> {
                     continue;
                 }
                 match slot.reader.read(datagram) {
-                    Said::Data(stamp) => {
+                    DatagramMeaning::Data(stamp) => {
                         slot.arrivals.sequence.arrive(stamp.seq);
                         slot.arrivals.jitter.arrive(stamp.sent_ns, now.as_ns());
                         bytes += datagram.len() as u64;
@@ -122,11 +122,11 @@ impl StreamSet<'_> {
                             transit.arrive(stamp.sent_ns, wall_ns, datagram.len() as u64);
                         }
                     }
-                    Said::Negative if mark == EndMark::Negative => {
+                    DatagramMeaning::Negative if mark == EndMark::Negative => {
                         slot.end.mark = Some(datagram.to_vec());
                         break 'batch;
                     }
-                    Said::Negative | Said::Stray => slot.arrivals.foreign += 1,
+                    DatagramMeaning::Negative | DatagramMeaning::Stray => slot.arrivals.foreign += 1,
                 }
             }
         }
@@ -163,7 +163,7 @@ impl Origin {
     }
 }
 
-impl DatagramStream<'_> {
+impl DatagramReceiver<'_> {
     /// Counts the bytes of a batch that was received at `now`. True if they are the first of the flow.
     fn count(&mut self, now: Mono, bytes: u64, first: Option<Origin>, last_stamp_ns: Option<u64>) -> bool {
         self.end.bytes += bytes;
@@ -193,22 +193,23 @@ impl DatagramStream<'_> {
 }
 
 /// Receives until an order to stop, and then until nothing arrives any more.
-pub(crate) fn read(flow: &Flow, pump: usize, batch: RecvBatch) -> PumpEnd {
+pub(crate) fn read(flow: &FlowSide, pump: usize, batch: RecvBatch) -> PumpEnd {
     let setup = &flow.setup;
     let slots = flow.plan.streams_of(pump).filter_map(|stream| {
         let socket = flow.sockets.udp(stream)?;
-        Some(DatagramStream {
+        Some(DatagramReceiver {
             end: StreamEnd { stream, ..StreamEnd::default() },
             socket,
             meter: flow.meter(stream),
             times: ArrivalTimes::new(socket, true),
-            reader: Reader::new(setup.stamp, setup.tag, setup.datagram_length()),
-            arrivals: Arrivals::new(),
+            reader: DatagramReader::new(setup.stamp, setup.tag, setup.datagram_length()),
+            arrivals: ArrivalStatistics::new(),
             transit: flow.transits.get(stream).map(TransitPen::new),
             marks: 0,
         })
     });
-    let mut stream_set = StreamSet { flow, slots: slots.collect(), batch, last_arrival: Mono::default() };
+    let mut stream_set =
+        DatagramReceivers { flow, slots: slots.collect(), batch, last_arrival: Mono::default() };
     let ended = if flow.plan.shared() { read_many(&mut stream_set) } else { read_one(&mut stream_set) };
     if let Err(trouble) = ended {
         for slot in &mut stream_set.slots {
@@ -222,7 +223,7 @@ pub(crate) fn read(flow: &Flow, pump: usize, batch: RecvBatch) -> PumpEnd {
     PumpEnd { streams: stream_set.slots.into_iter().map(|slot| slot.end).collect(), ..PumpEnd::default() }
 }
 
-fn read_one(stream_set: &mut StreamSet<'_>) -> Result<(), StreamError> {
+fn read_one(stream_set: &mut DatagramReceivers<'_>) -> Result<(), StreamError> {
     let mut patience = Silence::default();
     while !patience.is_over(stream_set)? {
         if !stream_set.receive(0) {
@@ -232,7 +233,7 @@ fn read_one(stream_set: &mut StreamSet<'_>) -> Result<(), StreamError> {
     Ok(())
 }
 
-fn read_many(stream_set: &mut StreamSet<'_>) -> Result<(), StreamError> {
+fn read_many(stream_set: &mut DatagramReceivers<'_>) -> Result<(), StreamError> {
     let poller = Poller::new()?;
     for (index, slot) in stream_set.slots.iter().enumerate() {
         poller.add(slot.socket, index as u64, Interest::READ)?;
@@ -260,7 +261,7 @@ struct Silence {
 }
 
 impl Silence {
-    fn is_over(&mut self, stream_set: &StreamSet<'_>) -> Result<bool, StreamError> {
+    fn is_over(&mut self, stream_set: &DatagramReceivers<'_>) -> Result<bool, StreamError> {
         let control = &stream_set.flow.control;
         if control.aborted() {
             return Err(StreamError::Aborted);

@@ -12,10 +12,10 @@ use linerate_sock::{Moved, SockError, clock, sockopt};
 use linerate_units::{Bitrate, Bytes};
 
 use super::{PumpEnd, PumpGuard, StreamEnd, payload};
-use crate::control::Control;
-use crate::counters::Meter;
-use crate::flow::Flow;
-use crate::pacer::Schedule;
+use crate::control::PumpControl;
+use crate::counters::CounterWriter;
+use crate::flow::FlowSide;
+use crate::pacer::PacingSchedule;
 use crate::stamp::{self, Stamp};
 
 /// Shortest gap between datagrams that a thread sleeps; with shorter gaps several leave together.
@@ -64,7 +64,7 @@ fn burst(length: usize, offered: Option<Bitrate>, asked: Option<u32>) -> usize {
 }
 
 impl DatagramBatch {
-    pub(crate) fn new(flow: &Flow) -> Result<Self, SockError> {
+    pub(crate) fn new(flow: &FlowSide) -> Result<Self, SockError> {
         let (setup, length) = (&flow.setup, flow.setup.datagram_length());
         let burst = burst(length, setup.offered, setup.burst);
         let mut bytes = payload::datagrams(&setup.payload, length, burst)?;
@@ -138,28 +138,28 @@ impl DatagramBatch {
     }
 }
 
-struct DatagramStream<'f> {
+struct DatagramSender<'f> {
     end: StreamEnd,
     socket: &'f UdpSocket,
-    meter: Meter<'f>,
+    meter: CounterWriter<'f>,
     next_seq: u64,
     left: u64,
 }
 
 /// Sends the datagrams of every stream until the limit.
 pub(crate) fn write(
-    flow: &Flow,
+    flow: &FlowSide,
     pump: usize,
     guard: &mut PumpGuard<'_>,
     mut parcel: DatagramBatch,
 ) -> PumpEnd {
-    let mut slots: Vec<DatagramStream<'_>> = flow
+    let mut slots: Vec<DatagramSender<'_>> = flow
         .plan
         .streams_of(pump)
         .filter_map(|stream| {
             let (socket, left) = (flow.sockets.udp(stream)?, flow.plan.share(&flow.setup, stream));
             let end = StreamEnd { stream, ..StreamEnd::default() };
-            Some(DatagramStream { end, socket, meter: flow.meter(stream), next_seq: 0, left })
+            Some(DatagramSender { end, socket, meter: flow.meter(stream), next_seq: 0, left })
         })
         .collect();
     if flow.setup.offered.is_some() {
@@ -173,7 +173,7 @@ pub(crate) fn write(
         }
     }
     let setup = &flow.setup;
-    let pace = setup.offered.and_then(|rate| Schedule::new(start, rate));
+    let pace = setup.offered.and_then(|rate| PacingSchedule::new(start, rate));
     let pace = pace.map(|pace| pace.in_ticks(setup.pacing_tick));
     // A requested burst may be larger than a batch.
     let together = u64::from(setup.burst.unwrap_or(1).max(1)) * parcel.length as u64;
@@ -182,7 +182,7 @@ pub(crate) fn write(
         let until = flow.write_until();
         if let Some(pace) = &pace {
             let due = pace.due(offered - offered % together);
-            if !flow.control.sleep_until(due.min(until), Control::may_write) || due >= until {
+            if !flow.control.sleep_until(due.min(until), PumpControl::may_write) || due >= until {
                 break;
             }
         }
@@ -208,9 +208,9 @@ pub(crate) fn write(
     }
 }
 
-impl DatagramStream<'_> {
+impl DatagramSender<'_> {
     /// Sends the stream's next datagrams; returns the number sent.
-    fn burst(&mut self, flow: &Flow, parcel: &mut DatagramBatch) -> u64 {
+    fn burst(&mut self, flow: &FlowSide, parcel: &mut DatagramBatch) -> u64 {
         if self.left == 0 || self.end.trouble.is_some() {
             return 0;
         }
@@ -237,11 +237,11 @@ impl DatagramStream<'_> {
     }
 
     /// A refused datagram was not sent and uses no number.
-    fn refused(&mut self, flow: &Flow, error: SockError) {
+    fn refused(&mut self, flow: &FlowSide, error: SockError) {
         if error.is_out_of_buffers() || flow.tolerates(&error) {
             self.meter.sent(0, 1);
             if flow.setup.lent {
-                flow.control.sleep_until(clock::now() + NO_BUFFER_BACKOFF, Control::may_write);
+                flow.control.sleep_until(clock::now() + NO_BUFFER_BACKOFF, PumpControl::may_write);
             }
         } else {
             self.end.trouble = Some(error.into());

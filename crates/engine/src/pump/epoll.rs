@@ -13,9 +13,9 @@ use linerate_units::Bitrate;
 use super::arrival_times::ArrivalTimes;
 use super::feed::Drain;
 use super::{PumpEnd, PumpGuard, StreamEnd, StreamError, queued};
-use crate::counters::Meter;
-use crate::flow::Flow;
-use crate::pacer::{self, Schedule};
+use crate::counters::CounterWriter;
+use crate::flow::FlowSide;
+use crate::pacer::{self, PacingSchedule};
 
 /// Most streams served between two checks for orders.
 const EVENTS: usize = 256;
@@ -28,7 +28,7 @@ pub(crate) fn prepare(socket: &TcpStream) -> Result<(), SockError> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum EpollStreamPhase {
     /// Bytes may move.
     Open,
     /// Everything is written and half-closed; the peer's FIN has not arrived yet.
@@ -39,18 +39,18 @@ enum Phase {
 struct EpollStream<'f> {
     end: StreamEnd,
     socket: &'f TcpStream,
-    meter: Meter<'f>,
+    meter: CounterWriter<'f>,
     times: ArrivalTimes,
     left: u64,
-    phase: Phase,
+    phase: EpollStreamPhase,
 }
 
 /// The streams of one pump and the epoll instance that watches them.
-struct StreamSet<'f> {
-    flow: &'f Flow,
+struct EpollStreams<'f> {
+    flow: &'f FlowSide,
     slots: Vec<EpollStream<'f>>,
     poller: Poller,
-    pace: Option<Schedule>,
+    pace: Option<PacingSchedule>,
     chunk: usize,
     /// Readiness that an open stream waits for; [`Interest::ERROR`] for paced streams.
     interest: Interest,
@@ -58,10 +58,10 @@ struct StreamSet<'f> {
     closing: usize,
 }
 
-impl<'f> StreamSet<'f> {
+impl<'f> EpollStreams<'f> {
     /// `stamped`: whether the arrival of slow streams is timestamped.
     fn new(
-        flow: &'f Flow,
+        flow: &'f FlowSide,
         pump: usize,
         rate: Option<Bitrate>,
         ready: Interest,
@@ -76,7 +76,7 @@ impl<'f> StreamSet<'f> {
             let end = StreamEnd { stream, ..StreamEnd::default() };
             let (meter, left) = (flow.meter(stream), flow.plan.share(&flow.setup, stream));
             let times = ArrivalTimes::new(socket, stamped);
-            slots.push(EpollStream { end, socket, meter, times, left, phase: Phase::Open });
+            slots.push(EpollStream { end, socket, meter, times, left, phase: EpollStreamPhase::Open });
         }
         Ok(Self {
             open: slots.len(),
@@ -96,8 +96,8 @@ impl<'f> StreamSet<'f> {
     }
 
     fn is_due(&self, slot: &EpollStream<'_>, now: Mono) -> bool {
-        let due = |pace: Schedule| pace.due(slot.end.bytes) <= now;
-        slot.phase == Phase::Open && (self.flow.control.reads_out() || self.pace.is_none_or(due))
+        let due = |pace: PacingSchedule| pace.due(slot.end.bytes) <= now;
+        slot.phase == EpollStreamPhase::Open && (self.flow.control.reads_out() || self.pace.is_none_or(due))
     }
 
     /// When to serve the streams again even if no event wakes the pump.
@@ -110,7 +110,7 @@ impl<'f> StreamSet<'f> {
             return now + MIN_POLL_INTERVAL;
         }
         let Some(pace) = &self.pace else { return now + MIN_POLL_INTERVAL };
-        let open = self.slots.iter().filter(|slot| slot.phase == Phase::Open);
+        let open = self.slots.iter().filter(|slot| slot.phase == EpollStreamPhase::Open);
         let due = open.map(|slot| pace.due(slot.end.bytes)).min().unwrap_or(latest);
         due.clamp(now + MIN_POLL_INTERVAL, latest)
     }
@@ -118,11 +118,11 @@ impl<'f> StreamSet<'f> {
     fn end(&mut self, index: usize, trouble: Option<StreamError>) {
         let slot = &mut self.slots[index];
         match slot.phase {
-            Phase::Open => self.open -= 1,
-            Phase::Closing => self.closing -= 1,
-            Phase::Ended => return,
+            EpollStreamPhase::Open => self.open -= 1,
+            EpollStreamPhase::Closing => self.closing -= 1,
+            EpollStreamPhase::Ended => return,
         }
-        slot.phase = Phase::Ended;
+        slot.phase = EpollStreamPhase::Ended;
         slot.times.end(slot.socket);
         self.flow.stream_ended(&slot.meter, trouble.as_ref());
         slot.end.trouble = trouble;
@@ -141,7 +141,7 @@ impl<'f> StreamSet<'f> {
         if let Err(error) = closed {
             return self.end(index, Some(error.into()));
         }
-        slot.phase = Phase::Closing;
+        slot.phase = EpollStreamPhase::Closing;
         self.open -= 1;
         self.closing += 1;
     }
@@ -184,7 +184,7 @@ impl<'f> StreamSet<'f> {
                 slot.meter.count_read(now, arrived, bytes);
                 slot.times.after(slot.socket, now, bytes);
                 if self.pace.is_none() && self.paced() {
-                    self.pace = self.flow.setup.read_rate.and_then(|rate| Schedule::new(now, rate));
+                    self.pace = self.flow.setup.read_rate.and_then(|rate| PacingSchedule::new(now, rate));
                 }
             }
             Ok(Moved::Pending) => {}
@@ -211,7 +211,7 @@ impl<'f> StreamSet<'f> {
 
     fn finish(mut self, half_closes: bool) -> PumpEnd {
         for index in 0..self.slots.len() {
-            let half_closed = self.slots[index].phase != Phase::Open;
+            let half_closed = self.slots[index].phase != EpollStreamPhase::Open;
             self.end(index, self.flow.told_ending().err());
             if half_closes {
                 let end = &mut self.slots[index].end;
@@ -223,8 +223,8 @@ impl<'f> StreamSet<'f> {
 }
 
 /// Writes each stream up to its limit, half-closes it and waits until the peer closes it too.
-pub(crate) fn write(flow: &Flow, pump: usize, guard: &mut PumpGuard<'_>, block: &[u8]) -> PumpEnd {
-    let mut stream_set = match StreamSet::new(flow, pump, flow.setup.offered, Interest::WRITE, false) {
+pub(crate) fn write(flow: &FlowSide, pump: usize, guard: &mut PumpGuard<'_>, block: &[u8]) -> PumpEnd {
+    let mut stream_set = match EpollStreams::new(flow, pump, flow.setup.offered, Interest::WRITE, false) {
         Ok(stream_set) => stream_set,
         Err(error) => return failed(flow, pump, error),
     };
@@ -234,7 +234,7 @@ pub(crate) fn write(flow: &Flow, pump: usize, guard: &mut PumpGuard<'_>, block: 
             flow.control.notify_begun();
         }
     }
-    stream_set.pace = flow.setup.offered.and_then(|rate| Schedule::new(now, rate));
+    stream_set.pace = flow.setup.offered.and_then(|rate| PacingSchedule::new(now, rate));
     let mut events = Events::with_capacity(EVENTS);
     for index in 0..stream_set.slots.len() {
         if stream_set.slots[index].left == 0 {
@@ -244,8 +244,9 @@ pub(crate) fn write(flow: &Flow, pump: usize, guard: &mut PumpGuard<'_>, block: 
     loop {
         let until = flow.write_until();
         if stream_set.open > 0 && (now >= until || !flow.control.may_write()) && !flow.control.aborted() {
-            let open =
-                |stream_set: &StreamSet<'_>, index: usize| stream_set.slots[index].phase == Phase::Open;
+            let open = |stream_set: &EpollStreams<'_>, index: usize| {
+                stream_set.slots[index].phase == EpollStreamPhase::Open
+            };
             (0..stream_set.slots.len()).for_each(|index| {
                 if open(&stream_set, index) {
                     stream_set.half_close(index)
@@ -267,9 +268,9 @@ pub(crate) fn write(flow: &Flow, pump: usize, guard: &mut PumpGuard<'_>, block: 
         for ready in events.iter() {
             let index = ready.token as usize;
             match stream_set.slots[index].phase {
-                Phase::Open => stream_set.write_once(index, block),
-                Phase::Closing => stream_set.check_closed(index),
-                Phase::Ended => {}
+                EpollStreamPhase::Open => stream_set.write_once(index, block),
+                EpollStreamPhase::Closing => stream_set.check_closed(index),
+                EpollStreamPhase::Ended => {}
             }
         }
         if stream_set.paced() && now < until {
@@ -283,10 +284,10 @@ pub(crate) fn write(flow: &Flow, pump: usize, guard: &mut PumpGuard<'_>, block: 
 }
 
 /// Reads each stream until the peer has half-closed it, and closes it.
-pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
+pub(crate) fn read(flow: &FlowSide, pump: usize, mut drain: Drain) -> PumpEnd {
     // What waits for a reader with a limited rate arrived long before.
     let stamped = flow.setup.read_rate.is_none() && !drain.discards();
-    let mut stream_set = match StreamSet::new(flow, pump, flow.setup.read_rate, Interest::READ, stamped) {
+    let mut stream_set = match EpollStreams::new(flow, pump, flow.setup.read_rate, Interest::READ, stamped) {
         Ok(stream_set) => stream_set,
         Err(error) => return failed(flow, pump, error),
     };
@@ -312,7 +313,7 @@ pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
 }
 
 /// The result of a pump that could not start.
-fn failed(flow: &Flow, pump: usize, error: SockError) -> PumpEnd {
+fn failed(flow: &FlowSide, pump: usize, error: SockError) -> PumpEnd {
     let trouble = StreamError::from(error);
     let end = |stream| StreamEnd { stream, trouble: Some(trouble.clone()), ..StreamEnd::default() };
     PumpEnd { streams: flow.plan.streams_of(pump).map(end).collect(), ..PumpEnd::default() }

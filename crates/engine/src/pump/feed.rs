@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 
 use super::payload;
-use crate::flow::Flow;
+use crate::flow::FlowSide;
 use crate::setup::FlowSetup;
 use crate::stamp::{self, Stamp};
 
@@ -23,10 +23,10 @@ pub(crate) struct Feed {
     block: Vec<u8>,
     /// The first block, if it is longer.
     first: Option<Vec<u8>>,
-    method: Method,
+    method: FeedMethod,
 }
 
-enum Method {
+enum FeedMethod {
     Copy,
     Splice(Splicer),
     File(FileSender),
@@ -45,26 +45,28 @@ impl Feed {
     ///
     /// # Errors
     /// This host does not support it; [`Feed::copying`] works wherever there is enough memory.
-    pub(crate) fn prepare(flow: &Flow) -> Result<Self, SockError> {
+    pub(crate) fn prepare(flow: &FlowSide) -> Result<Self, SockError> {
         let mut feed = Self::copying(flow)?;
         let payload = &flow.setup.payload;
         // A reference cannot extend past the end of the pattern, so a pattern of one block keeps blocks whole.
         let references = if flow.setup.lent { flow.plan.block } else { ZEROCOPY_CALL_BYTES };
         feed.method = match flow.setup.socket.zerocopy {
-            None => Method::Copy,
+            None => FeedMethod::Copy,
             Some(ZeroCopy::Splice) => {
                 let mut buffer = HugeBuffer::new(references)?;
                 payload::fill(payload, &mut buffer);
-                Method::Splice(Splicer::new(buffer)?)
+                FeedMethod::Splice(Splicer::new(buffer)?)
             }
-            Some(ZeroCopy::Sendfile) => Method::File(FileSender::new(&payload::block(payload, references)?)?),
+            Some(ZeroCopy::Sendfile) => {
+                FeedMethod::File(FileSender::new(&payload::block(payload, references)?)?)
+            }
             Some(ZeroCopy::Msg) => {
                 for socket in flow.sockets.iter() {
                     sockopt::set_zerocopy(&socket, true)?;
                 }
                 let mut block = HugeBuffer::new(flow.plan.block)?;
                 payload::fill(payload, &mut block);
-                Method::Notify(Notified { sender: ZeroCopySender::new(block), sends: 0, copied: false })
+                FeedMethod::Notify(Notified { sender: ZeroCopySender::new(block), sends: 0, copied: false })
             }
         };
         Ok(feed)
@@ -74,16 +76,16 @@ impl Feed {
     ///
     /// # Errors
     /// There is not enough memory for a block.
-    pub(crate) fn copying(flow: &Flow) -> Result<Self, SockError> {
+    pub(crate) fn copying(flow: &FlowSide) -> Result<Self, SockError> {
         let (payload, block) = (&flow.setup.payload, flow.plan.block);
         let first = payload::first(payload, block, FlowSetup::MAX_BLOCK_BYTES)?;
-        Ok(Self { block: payload::block(payload, block)?, first, method: Method::Copy })
+        Ok(Self { block: payload::block(payload, block)?, first, method: FeedMethod::Copy })
     }
 
     /// Writes number and time into the next block if the kernel copies it. Blocks passed by reference stay
     /// unchanged, as the kernel may read them later.
     pub(crate) fn stamp(&mut self, layout: &StampLayout, seq: u64) {
-        if matches!(self.method, Method::Copy) {
+        if matches!(self.method, FeedMethod::Copy) {
             stamp::write(&mut self.block, layout, 0, Stamp { seq, sent_ns: stamp::now_ns(layout) });
         }
     }
@@ -112,16 +114,16 @@ impl Feed {
             return stream::send(fd, &block[taken..]);
         }
         match &mut self.method {
-            Method::Copy => stream::send(fd, &self.block[taken..]),
-            Method::Splice(splicer) => splicer.send(fd),
-            Method::File(file) => file.send(fd),
-            Method::Notify(notified) => notified.send(fd, taken..self.block.len()),
+            FeedMethod::Copy => stream::send(fd, &self.block[taken..]),
+            FeedMethod::Splice(splicer) => splicer.send(fd),
+            FeedMethod::File(file) => file.send(fd),
+            FeedMethod::Notify(notified) => notified.send(fd, taken..self.block.len()),
         }
     }
 
     /// Whether one call can pass the same block several times.
     pub(crate) fn repeats(&self) -> bool {
-        matches!(self.method, Method::Copy) && self.first.is_none()
+        matches!(self.method, FeedMethod::Copy) && self.first.is_none()
     }
 
     /// Passes `times` blocks; only allowed if they [repeat](Feed::repeats).
@@ -136,21 +138,21 @@ impl Feed {
         let length = self.block.len().min(usize::try_from(most).unwrap_or(usize::MAX));
         let block = &self.block[..length];
         match &mut self.method {
-            Method::Copy => stream::send(fd, block),
+            FeedMethod::Copy => stream::send(fd, block),
             // splice and sendfile pass a whole pattern; a shorter rest of a limit in bytes is copied.
-            Method::Splice(_) | Method::File(_) if most < ZEROCOPY_CALL_BYTES as u64 => {
+            FeedMethod::Splice(_) | FeedMethod::File(_) if most < ZEROCOPY_CALL_BYTES as u64 => {
                 stream::send(fd, block)
             }
-            Method::Splice(splicer) => splicer.send(fd),
-            Method::File(file) => file.send(fd),
-            Method::Notify(notified) => notified.send(fd, 0..length),
+            FeedMethod::Splice(splicer) => splicer.send(fd),
+            FeedMethod::File(file) => file.send(fd),
+            FeedMethod::Notify(notified) => notified.send(fd, 0..length),
         }
     }
 
     /// Whether the kernel copied despite MSG_ZEROCOPY. Reads the remaining completion notifications.
     pub(crate) fn copied(&mut self, fd: &impl AsFd) -> bool {
         match &mut self.method {
-            Method::Notify(notified) => {
+            FeedMethod::Notify(notified) => {
                 notified.collect(fd);
                 notified.copied
             }

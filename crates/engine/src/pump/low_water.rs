@@ -26,7 +26,7 @@ const MIN_MARK_BYTES: usize = 16 << 10;
 
 /// A change of the mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
+enum MarkChange {
     /// The flow is fast enough for a mark.
     Raise {
         /// Rate of the flow.
@@ -38,7 +38,7 @@ enum Change {
 
 /// Measures how fast the mark would fill.
 #[derive(Debug)]
-struct Watch {
+struct FillMeter {
     /// Desired mark, bytes; 0 for none.
     most: usize,
     /// Mark in force, bytes; 0 for none.
@@ -47,17 +47,17 @@ struct Watch {
     since: Mono,
 }
 
-impl Watch {
+impl FillMeter {
     fn new(most: usize) -> Self {
         Self { most, mark: 0, bytes: 0, since: Mono::FAR }
     }
 
     /// Records a read of `bytes` bytes that returned at `now`.
     #[inline]
-    fn note(&mut self, now: Mono, bytes: usize) -> Option<Change> {
+    fn note(&mut self, now: Mono, bytes: usize) -> Option<MarkChange> {
         if bytes < self.mark {
             self.restart(now);
-            return Some(Change::Remove);
+            return Some(MarkChange::Remove);
         }
         if self.mark == self.most {
             return None;
@@ -72,7 +72,7 @@ impl Watch {
         let bytes_per_second = u128::from(self.bytes) * 1_000_000_000 / elapsed;
         self.restart(now);
         let bytes_per_second = u64::try_from(bytes_per_second).unwrap_or(u64::MAX);
-        fast.then_some(Change::Raise { bytes_per_second })
+        fast.then_some(MarkChange::Raise { bytes_per_second })
     }
 
     fn restart(&mut self, now: Mono) {
@@ -91,7 +91,7 @@ fn mark_for(buffer: u64, per_round_trip: Option<u64>, most: usize) -> Option<usi
 /// The low-water mark of one connection.
 pub(super) struct LowWater<'s> {
     socket: &'s TcpStream,
-    watch: Watch,
+    watch: FillMeter,
     patience: Duration,
 }
 
@@ -100,7 +100,7 @@ impl<'s> LowWater<'s> {
     /// is never a mark.
     pub(super) fn new(socket: &'s TcpStream, most: usize, patience: Duration) -> Self {
         let most = if most < MIN_MARK_BYTES { 0 } else { most };
-        Self { socket, watch: Watch::new(most), patience }
+        Self { socket, watch: FillMeter::new(most), patience }
     }
 
     /// Called after a read of `bytes` bytes that returned at `now`.
@@ -120,14 +120,14 @@ impl<'s> LowWater<'s> {
     }
 
     #[cold]
-    fn apply(&mut self, change: Change) {
+    fn apply(&mut self, change: MarkChange) {
         match change {
-            Change::Raise { bytes_per_second } => {
+            MarkChange::Raise { bytes_per_second } => {
                 if let Some(mark) = self.best_mark(bytes_per_second).filter(|mark| *mark > self.watch.mark) {
                     self.set(mark);
                 }
             }
-            Change::Remove => self.remove(),
+            MarkChange::Remove => self.remove(),
         }
     }
 
@@ -168,7 +168,13 @@ mod tests {
 
     /// Feeds reads of `bytes` bytes every `gap_us` to the watch; returns its changes with the number of the
     /// read.
-    fn play(watch: &mut Watch, from_us: u64, reads: u64, gap_us: u64, bytes: usize) -> Vec<(u64, Change)> {
+    fn play(
+        watch: &mut FillMeter,
+        from_us: u64,
+        reads: u64,
+        gap_us: u64,
+        bytes: usize,
+    ) -> Vec<(u64, MarkChange)> {
         (0..reads)
             .filter_map(|read| {
                 let now = Mono((from_us + read * gap_us) * 1000);
@@ -179,29 +185,29 @@ mod tests {
 
     #[test]
     fn a_block_in_less_than_a_millisecond_raises_the_mark_and_a_slower_one_does_not() {
-        let raise = Change::Raise { bytes_per_second: 16 * BLOCK as u64 * 10_000 / 135 };
-        assert_eq!(play(&mut Watch::new(BLOCK), 0, 17, 900, BLOCK), [(15, raise)], "in 13.5 ms");
-        assert_eq!(play(&mut Watch::new(BLOCK), 0, 200, 1100, BLOCK), []);
+        let raise = MarkChange::Raise { bytes_per_second: 16 * BLOCK as u64 * 10_000 / 135 };
+        assert_eq!(play(&mut FillMeter::new(BLOCK), 0, 17, 900, BLOCK), [(15, raise)], "in 13.5 ms");
+        assert_eq!(play(&mut FillMeter::new(BLOCK), 0, 200, 1100, BLOCK), []);
         // At 1 Gb/s in packets of 1448 bytes, 128 KiB take 1.05 ms.
-        assert_eq!(play(&mut Watch::new(BLOCK), 0, 10_000, 12, 1448), []);
-        assert!(!play(&mut Watch::new(BLOCK), 0, 10_000, 10, 1448).is_empty());
+        assert_eq!(play(&mut FillMeter::new(BLOCK), 0, 10_000, 12, 1448), []);
+        assert!(!play(&mut FillMeter::new(BLOCK), 0, 10_000, 10, 1448).is_empty());
     }
 
     #[test]
     fn a_read_below_the_mark_removes_it_and_the_watch_begins_anew() {
-        let mut watch = Watch::new(BLOCK);
+        let mut watch = FillMeter::new(BLOCK);
         watch.mark = BLOCK;
         assert_eq!(play(&mut watch, 0, 100, 10, BLOCK), []);
-        assert_eq!(watch.note(Mono(2_000_000), BLOCK - 1), Some(Change::Remove));
+        assert_eq!(watch.note(Mono(2_000_000), BLOCK - 1), Some(MarkChange::Remove));
         watch.mark = 0;
         assert_eq!(play(&mut watch, 2000, 100, 2000, BLOCK), []);
         watch.mark = BLOCK;
-        assert_eq!(watch.note(Mono(500_000_000), 0), Some(Change::Remove), "nothing came in time");
+        assert_eq!(watch.note(Mono(500_000_000), 0), Some(MarkChange::Remove), "nothing came in time");
     }
 
     #[test]
     fn a_pause_is_no_speed() {
-        let mut watch = Watch::new(BLOCK);
+        let mut watch = FillMeter::new(BLOCK);
         assert_eq!(play(&mut watch, 0, 15, 1, BLOCK), []);
         assert_eq!(
             watch.note(Mono(1_000_000_000), BLOCK),
@@ -212,10 +218,10 @@ mod tests {
 
     #[test]
     fn a_mark_that_the_buffer_kept_small_is_raised_again_when_the_buffer_has_grown() {
-        let mut watch = Watch::new(BLOCK);
+        let mut watch = FillMeter::new(BLOCK);
         watch.mark = BLOCK / 2;
         let changes = play(&mut watch, 0, 16, 10, BLOCK);
-        assert!(matches!(changes[..], [(15, Change::Raise { .. })]), "{changes:?}");
+        assert!(matches!(changes[..], [(15, MarkChange::Raise { .. })]), "{changes:?}");
     }
 
     #[test]
@@ -258,6 +264,6 @@ mod tests {
 
     #[test]
     fn without_a_mark_to_aim_at_nothing_is_wished() {
-        assert_eq!(play(&mut Watch::new(0), 0, 100, 1, BLOCK), []);
+        assert_eq!(play(&mut FillMeter::new(0), 0, 100, 1, BLOCK), []);
     }
 }

@@ -24,14 +24,14 @@ use linerate_sock::{SockError, affinity, clock, queues};
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
 
-use crate::control::Control;
-use crate::counters::Meter;
-use crate::flow::Flow;
+use crate::control::PumpControl;
+use crate::counters::CounterWriter;
+use crate::flow::FlowSide;
 use datagram_send::DatagramBatch;
 use feed::{Drain, Feed};
 
 /// What a pump needs besides the sockets, allocated before it starts.
-pub(crate) enum Job {
+pub(crate) enum PumpJob {
     /// Write one TCP stream.
     Write(Feed),
     /// Write one TCP stream of whole blocks over a borrowed connection.
@@ -48,9 +48,9 @@ pub(crate) enum Job {
     Arrivals(RecvBatch),
 }
 
-impl Job {
+impl PumpJob {
     /// The job of each pump of the flow; all jobs are alike.
-    pub(crate) fn prepare(flow: &Flow) -> Result<Self, SockError> {
+    pub(crate) fn prepare(flow: &FlowSide) -> Result<Self, SockError> {
         let (setup, block, reads) = (&flow.setup, flow.plan.block, flow.plan.read_length(&flow.setup));
         if flow.sockets.udp(0).is_some() {
             return Ok(match setup.side {
@@ -67,9 +67,9 @@ impl Job {
     }
 }
 
-impl Job {
+impl PumpJob {
     /// The job of writing one TCP stream.
-    pub(crate) fn write_one(flow: &Flow, feed: Feed) -> Self {
+    pub(crate) fn write_one(flow: &FlowSide, feed: Feed) -> Self {
         if flow.setup.lent { Self::WriteBlocks(feed) } else { Self::Write(feed) }
     }
 }
@@ -135,12 +135,12 @@ pub(crate) struct PumpEnd {
 
 /// Held by a running pump; reports the pump's end when dropped, even after a panic.
 pub(crate) struct PumpGuard<'f> {
-    control: &'f Control,
+    control: &'f PumpControl,
     writing: bool,
 }
 
 impl<'f> PumpGuard<'f> {
-    fn new(flow: &'f Flow) -> Self {
+    fn new(flow: &'f FlowSide) -> Self {
         Self { control: &flow.control, writing: flow.writes() }
     }
 
@@ -159,9 +159,9 @@ impl Drop for PumpGuard<'_> {
     }
 }
 
-impl Flow {
+impl FlowSide {
     /// Publishes the end of a stream.
-    pub(crate) fn stream_ended(&self, meter: &Meter<'_>, trouble: Option<&StreamError>) {
+    pub(crate) fn stream_ended(&self, meter: &CounterWriter<'_>, trouble: Option<&StreamError>) {
         if let Some(StreamError::Failed { reason, .. }) = trouble {
             let _ = self.trouble.set(reason.clone());
             self.control.notify_failed();
@@ -198,7 +198,7 @@ impl Flow {
 }
 
 /// Body of a pump thread.
-pub(crate) fn run(flow: &Flow, pump: usize, job: Job) -> PumpEnd {
+pub(crate) fn run(flow: &FlowSide, pump: usize, job: PumpJob) -> PumpEnd {
     let mut guard = PumpGuard::new(flow);
     if let (Some(place), Some(clock)) = (flow.clocks.get(pump), ThreadClock::of_this_thread()) {
         let _ = place.set(clock);
@@ -207,20 +207,20 @@ pub(crate) fn run(flow: &Flow, pump: usize, job: Job) -> PumpEnd {
     let unpinned = cpu.is_some_and(|cpu| affinity::set_thread_affinity(&[cpu]).is_err());
     flow.control.wait_at_gate();
     let end = match job {
-        Job::Write(feed) => stream::write(flow, pump, &mut guard, feed),
-        Job::WriteBlocks(feed) => blocks::write(flow, pump, &mut guard, feed),
-        Job::Read(drain) => stream::read(flow, pump, drain),
-        Job::WriteMany(block) => epoll::write(flow, pump, &mut guard, &block),
-        Job::ReadMany(drain) => epoll::read(flow, pump, drain),
-        Job::Datagrams(parcel) => datagram_send::write(flow, pump, &mut guard, parcel),
-        Job::Arrivals(batch) => datagram_recv::read(flow, pump, batch),
+        PumpJob::Write(feed) => stream::write(flow, pump, &mut guard, feed),
+        PumpJob::WriteBlocks(feed) => blocks::write(flow, pump, &mut guard, feed),
+        PumpJob::Read(drain) => stream::read(flow, pump, drain),
+        PumpJob::WriteMany(block) => epoll::write(flow, pump, &mut guard, &block),
+        PumpJob::ReadMany(drain) => epoll::read(flow, pump, drain),
+        PumpJob::Datagrams(parcel) => datagram_send::write(flow, pump, &mut guard, parcel),
+        PumpJob::Arrivals(batch) => datagram_recv::read(flow, pump, batch),
     };
     PumpEnd { unpinned, ..end }
 }
 
 /// Bytes in the send queue of a stream. The kernel counts a FIN behind them as one byte, which is subtracted
 /// here.
-pub(crate) fn queued(flow: &Flow, stream: usize, half_closed: bool) -> Option<u64> {
+pub(crate) fn queued(flow: &FlowSide, stream: usize, half_closed: bool) -> Option<u64> {
     let bytes = queues::unacknowledged(flow.sockets.tcp(stream)?).ok()?;
     let fin = half_closed && flow.setup.transport == Transport::Tcp;
     Some(bytes.saturating_sub(u64::from(fin)))

@@ -7,7 +7,7 @@ use linerate_model::flow::BlockNote;
 use linerate_sock::{Mono, clock, tcp_info};
 
 use super::feed::Feed;
-use crate::counters::Meter;
+use crate::counters::CounterWriter;
 
 /// Bytes of a note.
 const NOTE_BYTES: usize = 8;
@@ -16,7 +16,7 @@ const NOTE_BYTES: usize = 8;
 const QUERY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Writes the notes of one stream.
-pub(crate) struct Writer {
+pub(crate) struct NoteWriter {
     note: BlockNote,
     /// The kernel's count of retransmits before the flow; absent where it does not count them, and then no
     /// notes are written.
@@ -25,7 +25,7 @@ pub(crate) struct Writer {
     due: Mono,
 }
 
-impl Writer {
+impl NoteWriter {
     pub(crate) fn new(note: BlockNote, socket: &TcpStream) -> Self {
         let before = tcp_info(socket).ok().and_then(|info| info.total_retrans);
         Self { note, before, written: 0, due: Mono::default() }
@@ -51,7 +51,7 @@ impl Writer {
 }
 
 /// Reads the notes of one stream, regardless of how reads split its blocks.
-pub(crate) struct Reader {
+pub(crate) struct NoteReader {
     at: usize,
     block: usize,
     /// Offset of the next byte in its block.
@@ -60,14 +60,14 @@ pub(crate) struct Reader {
     first: Option<[u8; NOTE_BYTES]>,
 }
 
-impl Reader {
+impl NoteReader {
     /// For blocks of `block` bytes.
     pub(crate) fn new(note: BlockNote, block: usize) -> Self {
         Self { at: note.at, block: block.max(1), place: 0, note: [0; NOTE_BYTES], first: None }
     }
 
     /// Examines the next bytes of the stream.
-    pub(crate) fn see(&mut self, bytes: &[u8], meter: &Meter<'_>) {
+    pub(crate) fn see(&mut self, bytes: &[u8], meter: &CounterWriter<'_>) {
         let mut rest = bytes;
         while !rest.is_empty() {
             let (here, behind) = rest.split_at(rest.len().min(self.block - self.place));
@@ -107,8 +107,8 @@ mod tests {
     /// First and last note of a stream that arrives in pieces of these lengths, repeated.
     fn read(stream: &[u8], block: usize, pieces: &[usize]) -> ([u8; 8], [u8; 8]) {
         let (counters, part) = (Counters::new(), MeasuredPart::new(Span::ZERO, None));
-        let meter = Meter::new(&counters, &part);
-        let mut reader = Reader::new(NOTE, block);
+        let meter = CounterWriter::new(&counters, &part);
+        let mut reader = NoteReader::new(NOTE, block);
         let (mut rest, mut lengths) = (stream, pieces.iter().cycle());
         while !rest.is_empty() {
             let (piece, behind) = rest.split_at(rest.len().min(*lengths.next().unwrap()));

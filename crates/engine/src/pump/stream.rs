@@ -11,12 +11,12 @@ use linerate_sock::{Mono, Moved, SockError, clock, queues};
 use super::arrival_times::ArrivalTimes;
 use super::feed::{Drain, Feed};
 use super::low_water::LowWater;
-use super::notes::Reader;
+use super::notes::NoteReader;
 use super::{PumpEnd, PumpGuard, StreamEnd, StreamError, queued};
-use crate::control::{Control, MAX_PUMP_WAIT};
-use crate::counters::Meter;
-use crate::flow::Flow;
-use crate::pacer::{self, Schedule};
+use crate::control::{MAX_PUMP_WAIT, PumpControl};
+use crate::counters::CounterWriter;
+use crate::flow::FlowSide;
+use crate::pacer::{self, PacingSchedule};
 
 /// Makes every call on this socket return within `patience`.
 pub(crate) fn prepare(fd: &impl AsFd, patience: Duration) -> Result<(), SockError> {
@@ -26,7 +26,7 @@ pub(crate) fn prepare(fd: &impl AsFd, patience: Duration) -> Result<(), SockErro
 }
 
 /// Writes up to the limit, half-closes, and waits until the peer closes too.
-pub(crate) fn write(flow: &Flow, pump: usize, guard: &mut PumpGuard<'_>, mut feed: Feed) -> PumpEnd {
+pub(crate) fn write(flow: &FlowSide, pump: usize, guard: &mut PumpGuard<'_>, mut feed: Feed) -> PumpEnd {
     let Some(socket) = flow.sockets.tcp(pump) else { return PumpEnd::default() };
     let meter = flow.meter(pump);
     let filled = fill(flow, pump, &meter, socket, &mut feed);
@@ -48,9 +48,9 @@ pub(crate) fn write(flow: &Flow, pump: usize, guard: &mut PumpGuard<'_>, mut fee
 
 /// The sender's loop.
 fn fill(
-    flow: &Flow,
+    flow: &FlowSide,
     stream: usize,
-    meter: &Meter<'_>,
+    meter: &CounterWriter<'_>,
     socket: &TcpStream,
     feed: &mut Feed,
 ) -> Result<(), SockError> {
@@ -58,7 +58,7 @@ fn fill(
     if meter.begin(start, 0) {
         flow.control.notify_begun();
     }
-    let pace = flow.setup.offered.and_then(|rate| Schedule::new(start, rate));
+    let pace = flow.setup.offered.and_then(|rate| PacingSchedule::new(start, rate));
     let chunk = flow.setup.offered.map_or(u64::MAX, |rate| pacer::chunk(rate, flow.plan.block) as u64);
     let mut left = flow.plan.share(&flow.setup, stream);
     let (mut sent, mut hurried) = (0, false);
@@ -66,8 +66,8 @@ fn fill(
         let until = flow.write_until();
         if let Some(pace) = &pace {
             let due = pace.due(sent);
-            if due >= until || !flow.control.sleep_until(due, Control::may_write) {
-                flow.control.sleep_until(until.min(due), Control::may_write);
+            if due >= until || !flow.control.sleep_until(due, PumpControl::may_write) {
+                flow.control.sleep_until(until.min(due), PumpControl::may_write);
                 break;
             }
         }
@@ -91,7 +91,7 @@ fn fill(
 }
 
 /// Waits for the peer's FIN, which shows that it has read everything.
-fn await_close(control: &Control, socket: &TcpStream) -> Result<(), StreamError> {
+fn await_close(control: &PumpControl, socket: &TcpStream) -> Result<(), StreamError> {
     let mut ignored = [0; 4096];
     while !control.aborted() {
         if recv(socket, &mut ignored)? == Moved::Closed {
@@ -102,7 +102,7 @@ fn await_close(control: &Control, socket: &TcpStream) -> Result<(), StreamError>
 }
 
 /// Reads until the peer has half-closed, and closes.
-pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
+pub(crate) fn read(flow: &FlowSide, pump: usize, mut drain: Drain) -> PumpEnd {
     let Some(socket) = flow.sockets.tcp(pump) else { return PumpEnd::default() };
     let meter = flow.meter(pump);
     let ended = empty(flow, pump, &meter, socket, &mut drain);
@@ -118,9 +118,9 @@ pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
 
 /// The receiver's loop.
 fn empty(
-    flow: &Flow,
+    flow: &FlowSide,
     stream: usize,
-    meter: &Meter<'_>,
+    meter: &CounterWriter<'_>,
     socket: &TcpStream,
     drain: &mut Drain,
 ) -> Result<(), StreamError> {
@@ -132,11 +132,11 @@ fn empty(
     // What waits for a reader with a limited rate arrived long before.
     let mut times = ArrivalTimes::new(socket, flow.setup.read_rate.is_none() && !drain.discards());
     let (mut taken, mut now) = (0, Mono::default());
-    let mut notes = flow.setup.note.map(|note| Reader::new(note, flow.plan.block));
+    let mut notes = flow.setup.note.map(|note| NoteReader::new(note, flow.plan.block));
     let mut blocks = flow.block_reader(stream);
     while flow.control.may_read(now) {
         if let Some(pace) = &pace {
-            let due = Schedule::due(pace, taken);
+            let due = PacingSchedule::due(pace, taken);
             flow.control.sleep_until(due, |control| !control.reads_out() && !control.aborted());
         }
         let (moved, stamp_ns) = if times.are_on() {
@@ -149,7 +149,7 @@ fn empty(
             Moved::Bytes(bytes) => {
                 let arrived = times.of_read(now, stamp_ns);
                 if meter.is_new() {
-                    pace = flow.setup.read_rate.and_then(|rate| Schedule::new(now, rate));
+                    pace = flow.setup.read_rate.and_then(|rate| PacingSchedule::new(now, rate));
                     if meter.begin(arrived.unwrap_or(now), bytes as u64) {
                         flow.control.notify_begun();
                     }

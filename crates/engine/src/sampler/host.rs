@@ -8,7 +8,7 @@ use linerate_units::Ratio;
 
 /// The host's counters at one moment. Reading them takes about 100 µs, so they are not read on every tick.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct HostState {
+pub(crate) struct HostCounters {
     cpu: Option<CpuStat>,
     softnet_dropped: Option<u64>,
     softnet_squeezed: Option<u64>,
@@ -25,7 +25,7 @@ pub(crate) struct HostState {
     udp_rcvbuf_errors: Option<u64>,
 }
 
-impl HostState {
+impl HostCounters {
     pub(crate) fn read(interface: Option<&str>) -> Self {
         let softnet = net::softnet();
         let counters = net::counters().unwrap_or_default();
@@ -96,15 +96,15 @@ mod tests {
 
     #[test]
     fn shares_and_counters_are_differences_and_the_busiest_core_is_named() {
-        let then = HostState {
+        let then = HostCounters {
             cpu: Some(CpuStat::parse("cpu 0 0 0 100\ncpu0 0 0 0 50\ncpu1 0 0 0 50\nintr 1000 1 2\n")),
             zero_windows: Some(3),
-            ..HostState::default()
+            ..HostCounters::default()
         };
-        let now = HostState {
+        let now = HostCounters {
             cpu: Some(CpuStat::parse("cpu 30 0 0 170\ncpu0 25 0 0 75\ncpu1 5 0 0 95\nintr 1700 1 2\n")),
             zero_windows: Some(10),
-            ..HostState::default()
+            ..HostCounters::default()
         };
         let mut out = Readings::default();
         now.put(&then, &mut out);

@@ -7,10 +7,10 @@ use linerate_units::Span;
 
 /// Samples taken so far. Only the sampler and the driver lock it, never a pump.
 #[derive(Debug, Default)]
-pub(crate) struct SampleLog(Mutex<Content>);
+pub(crate) struct SampleLog(Mutex<SampleLogContent>);
 
 #[derive(Debug, Default)]
-struct Content {
+struct SampleLogContent {
     samples: Vec<Sample>,
     handed_out: usize,
     srtt: Option<Span>,
@@ -18,7 +18,7 @@ struct Content {
 }
 
 impl SampleLog {
-    fn content(&self) -> MutexGuard<'_, Content> {
+    fn content(&self) -> MutexGuard<'_, SampleLogContent> {
         // No code panics while it holds the lock, and the content would be consistent even then.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -16,8 +16,8 @@ use linerate_sock::{Mono, SockError};
 use linerate_units::{Ratio, Span, Timestamp};
 use std::time::Duration;
 
-use crate::flow::Flow;
-use host::HostState;
+use crate::flow::FlowSide;
+use host::HostCounters;
 pub(crate) use log::SampleLog;
 use snapshot::Snapshot;
 
@@ -46,7 +46,7 @@ pub(crate) struct Sampled {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum SamplerPhase {
     Omitted,
     Inside,
     After,
@@ -54,28 +54,28 @@ enum Phase {
 
 /// All readings of one moment.
 #[derive(Clone)]
-struct Mark {
+struct SamplerSnapshot {
     snapshot: Snapshot,
-    host: HostState,
+    host: HostCounters,
 }
 
 /// Body of the sampler thread.
-pub(crate) fn run(flow: &Flow, log: &SampleLog) -> Sampled {
+pub(crate) fn run(flow: &FlowSide, log: &SampleLog) -> Sampled {
     // No current kernel refuses. If it did, ticks would be 50 µs (the default timer slack) late instead of 10.
     let _ = clock::set_timer_slack_ns(TIMER_SLACK_NS);
     let before = Snapshot::read(flow);
     let Ok(Some(origin)) = await_begin(flow) else { return Sampled::default() };
     let begin = before.at_begin(origin);
-    let host = HostState::read(flow.setup.interface.as_deref());
+    let host = HostCounters::read(flow.setup.interface.as_deref());
     let mut sampler = Sampler {
         flow,
         log,
         origin,
-        phase: if flow.part.omits() { Phase::Omitted } else { Phase::Inside },
+        phase: if flow.part.omits() { SamplerPhase::Omitted } else { SamplerPhase::Inside },
         last: begin.clone(),
         last_host: host.clone(),
         host_due: origin + HOST_PERIOD,
-        opened: Mark { snapshot: begin, host },
+        opened: SamplerSnapshot { snapshot: begin, host },
         closed: None,
         steps: StepDetector::new(MIN_CLOCK_STEP),
         sampled: Sampled::default(),
@@ -86,7 +86,7 @@ pub(crate) fn run(flow: &Flow, log: &SampleLog) -> Sampled {
 }
 
 /// Waits for the first byte; absent if the flow ends without one.
-fn await_begin(flow: &Flow) -> Result<Option<Mono>, SockError> {
+fn await_begin(flow: &FlowSide) -> Result<Option<Mono>, SockError> {
     loop {
         if let Some(origin) = flow.part.begun() {
             return Ok(Some(origin));
@@ -100,15 +100,15 @@ fn await_begin(flow: &Flow) -> Result<Option<Mono>, SockError> {
 }
 
 struct Sampler<'f> {
-    flow: &'f Flow,
+    flow: &'f FlowSide,
     log: &'f SampleLog,
     origin: Mono,
-    phase: Phase,
+    phase: SamplerPhase,
     last: Snapshot,
-    last_host: HostState,
+    last_host: HostCounters,
     host_due: Mono,
-    opened: Mark,
-    closed: Option<Mark>,
+    opened: SamplerSnapshot,
+    closed: Option<SamplerSnapshot>,
     steps: StepDetector,
     sampled: Sampled,
 }
@@ -137,9 +137,9 @@ impl Sampler<'_> {
     /// The end of this phase, if its time is known in advance.
     fn boundary(&self) -> Mono {
         match self.phase {
-            Phase::Omitted => self.flow.part.opens(),
-            Phase::Inside => self.flow.part.closes(),
-            Phase::After => Mono::FAR,
+            SamplerPhase::Omitted => self.flow.part.opens(),
+            SamplerPhase::Inside => self.flow.part.closes(),
+            SamplerPhase::After => Mono::FAR,
         }
     }
 
@@ -148,7 +148,7 @@ impl Sampler<'_> {
         let control = &self.flow.control;
         loop {
             let news = control.all_ended()
-                || (self.flow.writes() && self.phase != Phase::After && control.all_written());
+                || (self.flow.writes() && self.phase != SamplerPhase::After && control.all_written());
             if news || clock::now() >= due {
                 return Ok(news);
             }
@@ -166,7 +166,7 @@ impl Sampler<'_> {
         readings.put(host_metrics::TICK_LATENESS, lateness);
         let next = self.next_phase(now, ended);
         let host = (now >= self.host_due || next != self.phase)
-            .then(|| HostState::read(self.flow.setup.interface.as_deref()));
+            .then(|| HostCounters::read(self.flow.setup.interface.as_deref()));
         if let Some(host) = &host {
             host.put(&self.last_host, &mut readings);
             self.last_host = host.clone();
@@ -179,29 +179,29 @@ impl Sampler<'_> {
             side: self.flow.setup.side,
             start_ns: moment(self.last.at),
             end_ns: moment(now),
-            outside: self.phase != Phase::Inside,
+            outside: self.phase != SamplerPhase::Inside,
             readings,
         };
         self.log.add(sample, snapshot.srtt(self.flow.setup.side), snapshot.retransmits(self.flow.setup.side));
         if next != self.phase {
-            let mark = Mark { snapshot: snapshot.clone(), host: self.last_host.clone() };
+            let mark = SamplerSnapshot { snapshot: snapshot.clone(), host: self.last_host.clone() };
             match next {
-                Phase::Inside => self.opened = mark,
-                Phase::After if self.phase == Phase::Inside => self.closed = Some(mark),
-                Phase::After | Phase::Omitted => {}
+                SamplerPhase::Inside => self.opened = mark,
+                SamplerPhase::After if self.phase == SamplerPhase::Inside => self.closed = Some(mark),
+                SamplerPhase::After | SamplerPhase::Omitted => {}
             }
             self.phase = next;
         }
         self.last = snapshot;
     }
 
-    fn next_phase(&self, now: Mono, ended: bool) -> Phase {
+    fn next_phase(&self, now: Mono, ended: bool) -> SamplerPhase {
         let written = self.flow.writes() && self.flow.control.all_written();
         match self.phase {
-            Phase::After => Phase::After,
-            _ if ended || written => Phase::After,
-            Phase::Omitted if now >= self.flow.part.opens() => Phase::Inside,
-            Phase::Inside if now >= self.flow.part.closes() => Phase::After,
+            SamplerPhase::After => SamplerPhase::After,
+            _ if ended || written => SamplerPhase::After,
+            SamplerPhase::Omitted if now >= self.flow.part.opens() => SamplerPhase::Inside,
+            SamplerPhase::Inside if now >= self.flow.part.closes() => SamplerPhase::After,
             phase => phase,
         }
     }

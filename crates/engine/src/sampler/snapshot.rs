@@ -11,7 +11,7 @@ use linerate_units::{Bitrate, Bytes, Ratio, Span};
 use super::tcp::TcpState;
 use super::writes;
 use crate::counters::Counts;
-use crate::flow::Flow;
+use crate::flow::FlowSide;
 use crate::setup::Sockets;
 
 /// All readings of a tick.
@@ -29,7 +29,7 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    pub(crate) fn read(flow: &Flow) -> Self {
+    pub(crate) fn read(flow: &FlowSide) -> Self {
         Self {
             at: clock::now(),
             counts: Counts::of(&flow.counters),

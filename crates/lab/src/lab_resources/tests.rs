@@ -372,8 +372,8 @@ fn a_namespace_without_our_token_is_left_alone_and_told() {
         assert_eq!(left.len(), 1, "{left:?}");
         assert!(left[0].contains(&name));
         assert!(inhabitant.try_wait().unwrap().is_none());
-        assert!(matches!(netns::open_named(&name).unwrap(), Named::Namespace(_)));
-        assert!(matches!(netns::open_named(&bench.lab.netns("b")).unwrap(), Named::Free));
+        assert!(matches!(netns::open_named(&name).unwrap(), NameState::Namespace(_)));
+        assert!(matches!(netns::open_named(&bench.lab.netns("b")).unwrap(), NameState::Free));
         netns::unpin(&name).unwrap();
         inhabitant.kill().unwrap();
         inhabitant.wait().unwrap();

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use linerate_sock::iface::{self, LinkInfo};
+use linerate_sock::iface::{self, InterfaceInfo};
 use linerate_sock::limits::{self, OpenFiles};
-use linerate_sock::open::IpVersion;
+use linerate_sock::open::AllowedIpVersion;
 use linerate_sock::proc::net::{Device, Softnet};
 use linerate_sock::proc::nic::{self, Nic};
 use linerate_sock::proc::{cpu, host, net};
@@ -31,7 +31,7 @@ pub(super) struct Facts {
 #[derive(Debug, Clone)]
 pub(super) struct Interface {
     /// Link and offloads.
-    pub(super) link: LinkInfo,
+    pub(super) link: InterfaceInfo,
     /// Counters since the interface was created.
     pub(super) counters: Option<Device>,
     /// PCI Express slot and queues.
@@ -77,7 +77,7 @@ impl Facts {
 }
 
 impl Interface {
-    fn gather(link: LinkInfo, counters: &BTreeMap<String, Device>) -> Self {
+    fn gather(link: InterfaceInfo, counters: &BTreeMap<String, Device>) -> Self {
         Self {
             counters: counters.get(&link.name).copied(),
             card: nic::read_nic(&link.name, link.index),
@@ -116,7 +116,7 @@ pub(super) struct Route {
     /// Source address of packets to it.
     pub(super) source: IpAddr,
     /// Outgoing interface.
-    pub(super) link: LinkInfo,
+    pub(super) link: InterfaceInfo,
     /// Current path MTU according to the kernel, bytes.
     pub(super) path_mtu: Option<u32>,
 }
@@ -127,7 +127,7 @@ impl Route {
         // Any port works: connecting a UDP socket sends nothing.
         const PORT: u16 = 5201;
         let mut refused = None;
-        for peer in open::resolve(host, PORT, IpVersion::Any)? {
+        for peer in open::resolve(host, PORT, AllowedIpVersion::Any)? {
             match Self::to(host, peer) {
                 Ok(route) => return Ok(route),
                 Err(error) => refused = refused.or(Some(error)),

@@ -1,7 +1,7 @@
 //! Interfaces: link, MTU, offloads, queueing, errors, and the NIC's slot.
 
 use linerate_model::{CheckSection, CheckStatus, HostCheck};
-use linerate_sock::iface::{LinkInfo, LinkKind};
+use linerate_sock::iface::{InterfaceInfo, InterfaceKind};
 use linerate_units::Bitrate;
 
 use super::facts::{Interface, Route};
@@ -61,7 +61,7 @@ pub(super) fn route(route: &Route) -> CheckSection {
     CheckSection { title: format!("Way to {}", route.host), checks }
 }
 
-fn id(link: &LinkInfo, what: &str) -> String {
+fn id(link: &InterfaceInfo, what: &str) -> String {
     format!("{}.{what}", link.name)
 }
 
@@ -69,17 +69,17 @@ fn bitrate(bps: u64) -> Option<Bitrate> {
     Bitrate::from_bps(bps as f64)
 }
 
-fn kind(link: &LinkInfo) -> String {
+fn kind(link: &InterfaceInfo) -> String {
     let kind = match link.kind {
-        LinkKind::Loopback => "loopback",
-        LinkKind::Veth => "virtual cable",
-        LinkKind::Tun => "a program's interface",
-        LinkKind::Bridge => "bridge",
-        LinkKind::Lag => "LAG",
-        LinkKind::Vlan => "VLAN",
-        LinkKind::Paravirtual => "hypervisor's NIC",
-        LinkKind::Physical => "NIC",
-        LinkKind::Virtual => "virtual",
+        InterfaceKind::Loopback => "loopback",
+        InterfaceKind::Veth => "virtual cable",
+        InterfaceKind::Tun => "a program's interface",
+        InterfaceKind::Bridge => "bridge",
+        InterfaceKind::Lag => "LAG",
+        InterfaceKind::Vlan => "VLAN",
+        InterfaceKind::Paravirtual => "hypervisor's NIC",
+        InterfaceKind::Physical => "NIC",
+        InterfaceKind::Virtual => "virtual",
     };
     match &link.driver {
         Some(driver) if driver != kind => format!("{kind}, {driver}"),
@@ -87,7 +87,7 @@ fn kind(link: &LinkInfo) -> String {
     }
 }
 
-fn carrier(link: &LinkInfo) -> HostCheck {
+fn carrier(link: &InterfaceInfo) -> HostCheck {
     let check = HostCheck::good(id(link, "carrier"), "yes", "the link has a carrier");
     if link.running {
         return check;
@@ -96,7 +96,7 @@ fn carrier(link: &LinkInfo) -> HostCheck {
     HostCheck { value: "no".to_owned(), ..check.judged(CheckStatus::Note, text) }
 }
 
-fn speed(link: &LinkInfo) -> HostCheck {
+fn speed(link: &InterfaceInfo) -> HostCheck {
     const TWO_PAIRS_BPS: u64 = 100_000_000;
     let value =
         link.speed_bps.and_then(bitrate).map_or_else(|| "unknown".to_owned(), |rate| rate.to_string());
@@ -114,7 +114,7 @@ fn speed(link: &LinkInfo) -> HostCheck {
     }
 }
 
-fn duplex(link: &LinkInfo) -> Option<HostCheck> {
+fn duplex(link: &InterfaceInfo) -> Option<HostCheck> {
     let check = HostCheck::good(id(link, "duplex"), "full", "both directions at the same time");
     if link.full_duplex? {
         return Some(check);
@@ -124,7 +124,7 @@ fn duplex(link: &LinkInfo) -> Option<HostCheck> {
     Some(check.with_remedy(format!("ethtool -s {} autoneg on", link.name)))
 }
 
-fn mtu(link: &LinkInfo) -> HostCheck {
+fn mtu(link: &InterfaceInfo) -> HostCheck {
     let check = HostCheck::good(id(link, "mtu"), format!("{} B", link.mtu), "largest packet");
     let remedy = format!("ip link set {} mtu {ETHERNET_MTU}", link.name);
     if link.mtu < IPV6_MTU {
@@ -140,10 +140,10 @@ fn mtu(link: &LinkInfo) -> HostCheck {
 }
 
 /// Without offloads, every packet of a fast flow costs the CPU as much as a GSO or GRO packet of many segments.
-fn offloads(link: &LinkInfo) -> Vec<HostCheck> {
+fn offloads(link: &InterfaceInfo) -> Vec<HostCheck> {
     let found = &link.offloads;
     // Only a NIC can do these; a virtual interface passes GSO packets on.
-    let card = matches!(link.kind, LinkKind::Physical | LinkKind::Paravirtual);
+    let card = matches!(link.kind, InterfaceKind::Physical | InterfaceKind::Paravirtual);
     let settings = [
         ("tso", found.tso.filter(|_| card), "the NIC segments TCP data"),
         ("gso", found.gso, "the kernel segments data as late as possible"),
@@ -163,7 +163,7 @@ fn offloads(link: &LinkInfo) -> Vec<HostCheck> {
     settings.into_iter().filter_map(judge).collect()
 }
 
-fn discipline(link: &LinkInfo) -> Option<HostCheck> {
+fn discipline(link: &InterfaceInfo) -> Option<HostCheck> {
     let name = link.discipline.as_deref()?;
     let check =
         HostCheck::good(id(link, "qdisc"), name, "this qdisc does not delay or drop packets deliberately");
@@ -207,7 +207,7 @@ fn errors(interface: &Interface) -> Option<HostCheck> {
 
 fn receive_queues(interface: &Interface, cores: usize) -> Option<HostCheck> {
     let link = &interface.link;
-    if !matches!(link.kind, LinkKind::Physical | LinkKind::Paravirtual) {
+    if !matches!(link.kind, InterfaceKind::Physical | InterfaceKind::Paravirtual) {
         return None;
     }
     let queues = interface.card.receive_queues?;
@@ -235,7 +235,7 @@ mod tests {
     fn card() -> Interface {
         let mut link = iface::link("lo").unwrap();
         link.name = "eth7".to_owned();
-        link.kind = LinkKind::Physical;
+        link.kind = InterfaceKind::Physical;
         link.driver = Some("ixgbe".to_owned());
         (link.up, link.running) = (true, true);
         (link.speed_bps, link.full_duplex, link.mtu) = (Some(FAST_BPS), Some(true), 1500);

@@ -1,7 +1,7 @@
 //! The PCI Express slot of a NIC.
 
 use linerate_model::{CheckStatus, HostCheck};
-use linerate_sock::iface::LinkInfo;
+use linerate_sock::iface::InterfaceInfo;
 use linerate_sock::proc::nic::PcieLink;
 use linerate_theory::host;
 use linerate_units::Bitrate;
@@ -10,7 +10,7 @@ use linerate_units::Bitrate;
 const SLOT_HEADROOM: f64 = 1.2;
 
 /// Compares the slot with the line rate of its NIC.
-pub(super) fn check(slot: PcieLink, link: &LinkInfo) -> Option<HostCheck> {
+pub(super) fn check(slot: PcieLink, link: &InterfaceInfo) -> Option<HostCheck> {
     let usable = host::pcie_rate_bps(slot.transfers_per_second, f64::from(slot.lanes))?;
     let usable = Bitrate::from_bps(usable)?;
     let value = format!("{} lanes of {} GT/s", slot.lanes, slot.transfers_per_second / 1e9);

@@ -19,7 +19,7 @@ pub(crate) enum Offload {
 /// # Source
 /// `linux/ethtool.h`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Command {
+pub(super) enum EthtoolCommand {
     Offload(Offload),
     /// The legacy flags of the interface.
     Flags,
@@ -48,7 +48,7 @@ pub(super) const ORDER_WORDS: usize = 2;
 /// The string set with the names of features (`ETH_SS_FEATURES`).
 const FEATURE_SET: u32 = 4;
 
-impl Command {
+impl EthtoolCommand {
     const fn number(self) -> u32 {
         match self {
             Self::Offload(Offload::RxChecksum) => 0x14,
@@ -110,7 +110,7 @@ impl Command {
     }
 }
 
-/// The structure of a command in the size that the kernel assumes; only a [`Command`] creates one. Its head
+/// The structure of a command in the size that the kernel assumes; only an [`EthtoolCommand`] creates one. Its head
 /// cannot be changed, and its body is accessed as a slice.
 pub(super) struct Structure {
     words: Vec<u32>,
@@ -125,7 +125,7 @@ impl Structure {
 
     /// Converts the queried link settings to a command that sets them.
     pub(super) fn into_link_order(mut self) -> Self {
-        let mut order = Command::SetLinkSettings.structure();
+        let mut order = EthtoolCommand::SetLinkSettings.structure();
         order.swap_with_slice(&mut self);
         order
     }
@@ -154,16 +154,16 @@ mod tests {
     #[test]
     fn every_structure_has_the_room_that_the_kernel_takes() {
         let sizes = [
-            (Command::Offload(Offload::Gso), 8),
-            (Command::Flags, 8),
-            (Command::Driver, 196),
-            (Command::Timestamping, 44),
-            (Command::LinkSettings, 48 + 3 * 127 * 4),
-            (Command::SetLinkSettings, 48 + 3 * 127 * 4),
-            (Command::FeatureCount, 16 + 4),
-            (Command::FeatureNames(65), 12 + 65 * 32),
-            (Command::Features(65), 8 + 3 * 16),
-            (Command::SetFeatures(64), 8 + 2 * 8),
+            (EthtoolCommand::Offload(Offload::Gso), 8),
+            (EthtoolCommand::Flags, 8),
+            (EthtoolCommand::Driver, 196),
+            (EthtoolCommand::Timestamping, 44),
+            (EthtoolCommand::LinkSettings, 48 + 3 * 127 * 4),
+            (EthtoolCommand::SetLinkSettings, 48 + 3 * 127 * 4),
+            (EthtoolCommand::FeatureCount, 16 + 4),
+            (EthtoolCommand::FeatureNames(65), 12 + 65 * 32),
+            (EthtoolCommand::Features(65), 8 + 3 * 16),
+            (EthtoolCommand::SetFeatures(64), 8 + 2 * 8),
         ];
         for (command, bytes) in sizes {
             assert_eq!(command.structure().words.len() * 4, bytes, "{command:?}");
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn an_answer_becomes_an_order_with_all_it_says() {
-        let mut answer = Command::LinkSettings.structure();
+        let mut answer = EthtoolCommand::LinkSettings.structure();
         answer[0] = 10_000;
         let order = answer.into_link_order();
         assert_eq!((order.words[0], order[0]), (0x4d, 10_000));

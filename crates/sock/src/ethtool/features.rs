@@ -2,8 +2,8 @@
 
 use std::io;
 
-use super::command::{BLOCK_BITS, Command, NAME_WORDS, ORDER_WORDS, STATE_WORDS};
-use super::{Questions, text};
+use super::command::{BLOCK_BITS, EthtoolCommand, NAME_WORDS, ORDER_WORDS, STATE_WORDS};
+use super::{EthtoolSocket, text};
 
 /// The kernel has fewer than 100 features; a larger count than this is invalid.
 const MAX_FEATURES: u32 = 1024;
@@ -11,7 +11,7 @@ const BITS: usize = BLOCK_BITS as usize;
 
 /// A feature of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Feature {
+pub(crate) struct InterfaceFeature {
     /// Name as in `ethtool -k`, without its legacy names of groups.
     pub(crate) name: String,
     /// Number of its bit.
@@ -24,10 +24,10 @@ pub(crate) struct Feature {
     pub(crate) active: bool,
 }
 
-impl Questions {
+impl EthtoolSocket {
     /// Number of features that the kernel has.
     fn feature_count(&mut self) -> io::Result<u32> {
-        let mut count = Command::FeatureCount.structure();
+        let mut count = EthtoolCommand::FeatureCount.structure();
         self.call(&mut count)?;
         if count[0] > MAX_FEATURES {
             return Err(io::Error::from_raw_os_error(libc::EPROTO));
@@ -36,17 +36,17 @@ impl Questions {
     }
 
     /// Every feature of the interface.
-    pub(crate) fn features(&mut self) -> io::Result<Vec<Feature>> {
+    pub(crate) fn features(&mut self) -> io::Result<Vec<InterfaceFeature>> {
         let count = self.feature_count()?;
-        let mut names = Command::FeatureNames(count).structure();
+        let mut names = EthtoolCommand::FeatureNames(count).structure();
         self.call(&mut names)?;
-        let mut states = Command::Features(count).structure();
+        let mut states = EthtoolCommand::Features(count).structure();
         self.call(&mut states)?;
         let names = names.chunks(NAME_WORDS).map(text);
         let feature = |(bit, name): (usize, String)| {
             let block = &states[bit / BITS * STATE_WORDS..];
             let has = |word: usize| block[word] & (1 << (bit % BITS)) != 0;
-            Feature { name, bit, changeable: has(0) && !has(3), wanted: has(1), active: has(2) }
+            InterfaceFeature { name, bit, changeable: has(0) && !has(3), wanted: has(1), active: has(2) }
         };
         Ok(names.enumerate().map(feature).collect())
     }
@@ -54,7 +54,7 @@ impl Questions {
     /// Requests states of some features, by number; the others stay unchanged. The kernel applies all blocks or
     /// none.
     pub(crate) fn set_features(&mut self, wanted: &[(usize, bool)]) -> io::Result<()> {
-        let mut order = Command::SetFeatures(self.feature_count()?).structure();
+        let mut order = EthtoolCommand::SetFeatures(self.feature_count()?).structure();
         for (bit, on) in wanted {
             let (at, mask) = (bit / BITS * ORDER_WORDS, 1 << (bit % BITS));
             let Some([which, values]) = order.get_mut(at..at + ORDER_WORDS) else {
@@ -74,12 +74,12 @@ mod tests {
 
     #[test]
     fn loopback_tells_its_features_by_name_and_agrees_with_the_old_questions() {
-        let mut ask = Questions::about("lo").unwrap();
+        let mut ask = EthtoolSocket::about("lo").unwrap();
         let all = ask.features().unwrap();
         let find = |name: &str| all.iter().find(|feature| feature.name == name).unwrap();
         assert_eq!(Some(find("tx-generic-segmentation").active), ask.setting(Offload::Gso));
         assert!(!find("loopback").changeable, "a loopback cannot cease to be one");
         assert!(all.len() > 40, "{all:?}");
-        assert!(Questions::about("nosuch0").unwrap().features().is_err());
+        assert!(EthtoolSocket::about("nosuch0").unwrap().features().is_err());
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 
 use super::{HostSetting, Obstacle, no_state};
 use crate::SockError;
-use crate::ethtool::{Feature, Questions};
+use crate::ethtool::{EthtoolSocket, InterfaceFeature};
 
 /// Lets the NIC choose IP identifications of segments freely. It is part of TSO, but requesting TSO does not
 /// request it.
@@ -29,26 +29,26 @@ fn failed(source: io::Error) -> SockError {
     SockError::new("change offloads of the interface", source)
 }
 
-fn ask(interface: &str) -> Result<(Questions, Vec<Feature>), SockError> {
+fn ask(interface: &str) -> Result<(EthtoolSocket, Vec<InterfaceFeature>), SockError> {
     let mut ask =
-        Questions::about(interface).ok_or_else(|| failed(io::Error::from_raw_os_error(libc::ENODEV)))?;
+        EthtoolSocket::about(interface).ok_or_else(|| failed(io::Error::from_raw_os_error(libc::ENODEV)))?;
     let features = ask.features().map_err(failed)?;
     Ok((ask, features))
 }
 
 /// The features that a setting covers.
-fn group(interface: &str, setting: HostSetting) -> Result<Vec<Feature>, SockError> {
+fn group(interface: &str, setting: HostSetting) -> Result<Vec<InterfaceFeature>, SockError> {
     let (_, mut features) = ask(interface)?;
     features.retain(|feature| belongs(setting, &feature.name));
     Ok(features)
 }
 
-fn word(feature: &Feature, on: bool) -> String {
+fn word(feature: &InterfaceFeature, on: bool) -> String {
     format!("{}={}", feature.name, if on { "on" } else { "off" })
 }
 
 /// The requested state of a feature when the setting is switched; absent if it stays unchanged.
-fn asked(feature: &Feature, on: bool) -> Option<bool> {
+fn asked(feature: &InterfaceFeature, on: bool) -> Option<bool> {
     (feature.changeable && !(on && feature.name == MANGLE_ID)).then_some(on)
 }
 
@@ -69,8 +69,8 @@ pub(super) fn set(interface: &str, setting: HostSetting, on: bool) -> Result<(),
     let wanted: Vec<(usize, bool)> =
         ours().filter_map(|feature| Some((feature.bit, asked(feature, on)?))).collect();
     ask.set_features(&wanted).map_err(failed)?;
-    let left: Vec<Feature> = ask.features().map_err(failed)?;
-    let refused = |feature: &Feature| wanted.contains(&(feature.bit, on)) && feature.active != on;
+    let left: Vec<InterfaceFeature> = ask.features().map_err(failed)?;
+    let refused = |feature: &InterfaceFeature| wanted.contains(&(feature.bit, on)) && feature.active != on;
     if left.iter().any(refused) {
         return Err(failed(io::Error::from_raw_os_error(libc::EOPNOTSUPP)));
     }
@@ -94,7 +94,8 @@ pub(super) fn put_back(interface: &str, found: &str) -> Result<(), SockError> {
 pub(super) fn obstacles(interface: &str, setting: HostSetting, on: bool) -> Result<Vec<Obstacle>, SockError> {
     let (_, features) = ask(interface)?;
     let name = setting.name();
-    let ours: Vec<&Feature> = features.iter().filter(|feature| belongs(setting, &feature.name)).collect();
+    let ours: Vec<&InterfaceFeature> =
+        features.iter().filter(|feature| belongs(setting, &feature.name)).collect();
     let mut found = Vec::new();
     let mut say = |what: String| found.push(Obstacle(format!("{name} of {interface}: {what}")));
     let can = ours.iter().any(|feature| asked(feature, on).is_some());

@@ -15,7 +15,7 @@ const FOLDER: &str = "/run/netns";
 
 /// State of a name.
 #[derive(Debug)]
-pub enum Named {
+pub enum NameState {
     /// Not in use.
     Free,
     /// A file on which no namespace is mounted.
@@ -41,13 +41,13 @@ pub fn path_of(name: &str) -> Result<PathBuf, SockError> {
 ///
 /// # Errors
 /// The name is invalid, or the file cannot be opened.
-pub fn open_named(name: &str) -> Result<Named, SockError> {
+pub fn open_named(name: &str) -> Result<NameState, SockError> {
     let path = path_of(name)?;
     let fail = |source| SockError::new("open a network namespace", source);
     match File::open(&path) {
-        Ok(file) if is_namespace(&file).map_err(fail)? => Ok(Named::Namespace(file.into())),
-        Ok(_) => Ok(Named::Unmounted),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Named::Free),
+        Ok(file) if is_namespace(&file).map_err(fail)? => Ok(NameState::Namespace(file.into())),
+        Ok(_) => Ok(NameState::Unmounted),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(NameState::Free),
         Err(error) => Err(fail(error)),
     }
 }
@@ -87,7 +87,7 @@ pub fn pin(fd: &impl AsFd, name: &str) -> Result<(), SockError> {
 /// `EPERM` without `CAP_SYS_ADMIN`.
 pub fn unpin(name: &str) -> Result<(), SockError> {
     let path = path_of(name)?;
-    while matches!(open_named(name)?, Named::Namespace(_)) {
+    while matches!(open_named(name)?, NameState::Namespace(_)) {
         unmount(&path)?;
     }
     match fs::remove_file(&path) {
@@ -146,7 +146,7 @@ mod tests {
     fn a_missing_namespace_is_named_and_a_path_is_no_name() {
         let error = with_netns("linerate-nosuch", || ()).unwrap_err();
         assert!(error.source.to_string().contains("ip netns list"), "{}", error.source);
-        assert!(matches!(open_named("linerate-nosuch").unwrap(), Named::Free));
+        assert!(matches!(open_named("linerate-nosuch").unwrap(), NameState::Free));
         for name in ["", ".", "..", "../x", "a/b", "/proc/self/ns/net"] {
             let error = with_netns(name, || ()).unwrap_err();
             assert_eq!(error.source.kind(), io::ErrorKind::InvalidInput, "{name}");

@@ -94,7 +94,7 @@ pub fn counters() -> Option<BTreeMap<String, u64>> {
 /// Counters of one direction of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Traffic {
+pub struct InterfaceTraffic {
     /// Bytes including the link-layer header, without preamble, frame check sequence and gap.
     pub bytes: u64,
     /// Packets as the stack counts them: a GSO or GRO packet counts once.
@@ -114,9 +114,9 @@ pub struct Traffic {
 #[non_exhaustive]
 pub struct Device {
     /// Received.
-    pub received: Traffic,
+    pub received: InterfaceTraffic,
     /// Sent.
-    pub sent: Traffic,
+    pub sent: InterfaceTraffic,
 }
 
 /// Parses `/proc/net/dev`: counters by interface name.
@@ -129,7 +129,7 @@ pub fn parse_devices(text: &str) -> BTreeMap<String, Device> {
                 columns.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
             let traffic = |first: usize| {
                 let column = |number: usize| columns.get(first + number).copied();
-                Some(Traffic {
+                Some(InterfaceTraffic {
                     bytes: column(0)?,
                     packets: column(1)?,
                     errors: column(2)?,

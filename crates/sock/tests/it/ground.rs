@@ -8,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use linerate_sock::netns::{self, Named, NetnsId, with_netns_fd};
+use linerate_sock::netns::{self, NameState, NetnsId, with_netns_fd};
 use linerate_sock::poll::{Interest, wait_for};
-use linerate_sock::routing::{Discipline, LinkChange, RoutingSocket, index_of, set_speed};
+use linerate_sock::routing::{LinkChange, RootQdisc, RoutingSocket, index_of, set_speed};
 use linerate_sock::tap::{HEADER_BYTES, Tap, TapError};
 use linerate_sock::{clock, iface, mount, proc, process};
 
@@ -59,13 +59,16 @@ fn a_new_namespace_is_another_one_and_a_name_comes_and_goes() {
     assert_ne!(Some(id), NetnsId::of_process(std::process::id()));
     let name = format!("lr-name-{}", std::process::id());
     netns::pin(&netns, &name).unwrap();
-    let Named::Namespace(found) = netns::open_named(&name).unwrap() else { unreachable!() };
+    let NameState::Namespace(found) = netns::open_named(&name).unwrap() else { unreachable!() };
     assert_eq!(NetnsId::of(&found).unwrap(), id);
     assert!(output("ip", "netns list").contains(&name));
     assert_eq!(netns::pin(&netns, &name).unwrap_err().source.kind(), std::io::ErrorKind::AlreadyExists);
-    assert!(matches!(netns::open_named(&name).unwrap(), Named::Namespace(_)), "the refusal changed nothing");
+    assert!(
+        matches!(netns::open_named(&name).unwrap(), NameState::Namespace(_)),
+        "the refusal changed nothing"
+    );
     netns::unpin(&name).unwrap();
-    assert!(matches!(netns::open_named(&name).unwrap(), Named::Free));
+    assert!(matches!(netns::open_named(&name).unwrap(), NameState::Free));
     netns::unpin(&name).unwrap();
 }
 
@@ -75,7 +78,7 @@ fn an_unmounted_name_is_told_from_a_namespace() {
     let name = format!("lr-file-{}", std::process::id());
     netns::pin(&netns::create().unwrap(), &format!("{name}-first")).unwrap();
     fs::write(netns::path_of(&name).unwrap(), "").unwrap();
-    assert!(matches!(netns::open_named(&name).unwrap(), Named::Unmounted));
+    assert!(matches!(netns::open_named(&name).unwrap(), NameState::Unmounted));
     for name in [name.clone(), format!("{name}-first")] {
         netns::unpin(&name).unwrap();
     }
@@ -126,17 +129,17 @@ fn the_root_discipline_is_replaced() {
     let (netns, _tap, index) = with_tap("eth0");
     inside(&netns, || {
         let routing = RoutingSocket::open().unwrap();
-        let bucket = Discipline::TokenBucket { rate: 12_500_000, burst: 125_000, limit: 3_000_000 };
+        let bucket = RootQdisc::TokenBucket { rate: 12_500_000, burst: 125_000, limit: 3_000_000 };
         routing.replace_root_discipline(index, &bucket).unwrap();
         let shown = output("tc", "-r qdisc show dev eth0");
         assert!(shown.contains("tbf") && shown.contains("root"), "{shown}");
         assert!(shown.contains("rate 100Mbit burst 125000b"), "{shown}");
         assert!(shown.contains("limit 3000000b") || shown.contains("limit 3Mb"), "{shown}");
-        let fast = Discipline::TokenBucket { rate: 12_500_000_000, burst: 12_500_000, limit: 1_000_000_000 };
+        let fast = RootQdisc::TokenBucket { rate: 12_500_000_000, burst: 12_500_000, limit: 1_000_000_000 };
         routing.replace_root_discipline(index, &fast).unwrap();
         let shown = output("tc", "-r qdisc show dev eth0");
         assert!(shown.contains("rate 100Gbit"), "{shown}");
-        routing.replace_root_discipline(index, &Discipline::Fifo { packets: 33 }).unwrap();
+        routing.replace_root_discipline(index, &RootQdisc::Fifo { packets: 33 }).unwrap();
         let shown = output("tc", "qdisc show dev eth0");
         assert!(shown.contains("pfifo") && shown.contains("limit 33p"), "{shown}");
     });

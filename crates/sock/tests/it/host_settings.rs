@@ -7,12 +7,12 @@ use linerate_sock::host_setting::{HostSetting, HostSettingRequest};
 use linerate_sock::netns;
 
 /// A namespace with the veth pair `v0`-`v1`, removed when dropped.
-struct Host {
+struct VethNamespace {
     name: String,
     inside: OwnedFd,
 }
 
-impl Host {
+impl VethNamespace {
     fn new(test: &str) -> Self {
         let name = format!("lr-{}-{test}", std::process::id());
         ip(&["netns", "add", &name]);
@@ -70,7 +70,7 @@ impl Host {
     }
 }
 
-impl Drop for Host {
+impl Drop for VethNamespace {
     fn drop(&mut self) {
         let _ = Command::new("ip").args(["netns", "del", &self.name]).status();
     }
@@ -85,7 +85,7 @@ fn ip(args: &[&str]) -> String {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn the_mtu_is_set_and_put_back_and_one_that_the_card_refuses_is_found_before() {
-    let host = Host::new("mtu");
+    let host = VethNamespace::new("mtu");
     let found = host.set(&HostSettingRequest::Mtu(9000));
     assert!(host.ip(&["link", "show", "v0"]).contains("mtu 9000"));
     host.put_back(HostSetting::Mtu, &found);
@@ -103,7 +103,7 @@ fn the_mtu_is_set_and_put_back_and_one_that_the_card_refuses_is_found_before() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn an_mtu_without_ipv6_is_put_back_with_the_address_that_the_kernel_makes() {
-    let host = Host::new("mtu-v6");
+    let host = VethNamespace::new("mtu-v6");
     let addresses = || host.ip(&["-6", "address", "show", "dev", "v0"]).matches("inet6").count();
     assert_eq!(addresses(), 1, "the kernel gives every cable one");
     let found = host.set(&HostSettingRequest::Mtu(576));
@@ -115,7 +115,7 @@ fn an_mtu_without_ipv6_is_put_back_with_the_address_that_the_kernel_makes() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn offloads_are_switched_and_put_back_feature_by_feature() {
-    let host = Host::new("offloads");
+    let host = VethNamespace::new("offloads");
     // A mixture that a single switch for all features would not restore.
     host.ask("ethtool -K v0 tx-tcp6-segmentation off");
     let before = host.ask("ethtool -k v0");
@@ -146,7 +146,7 @@ fn offloads_are_switched_and_put_back_feature_by_feature() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn settings_of_tcp_are_those_of_the_namespace() {
-    let host = Host::new("tcp");
+    let host = VethNamespace::new("tcp");
     let ours = HostSetting::TcpRmem.read("").unwrap();
     let available = host.ask("sysctl -n net.ipv4.tcp_available_congestion_control");
     let current = HostSetting::Congestion;
@@ -171,7 +171,7 @@ fn settings_of_tcp_are_those_of_the_namespace() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_congestion_control_that_a_namespace_may_not_have_is_found_before() {
-    let host = Host::new("allowed");
+    let host = VethNamespace::new("allowed");
     let words = |name| linerate_sock::proc::sysctl(name).unwrap();
     let allowed = words("net.ipv4.tcp_allowed_congestion_control");
     let available = words("net.ipv4.tcp_available_congestion_control");
@@ -185,7 +185,7 @@ fn a_congestion_control_that_a_namespace_may_not_have_is_found_before() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn the_discipline_of_the_kernel_comes_back_and_so_does_a_configured_one() {
-    let host = Host::new("qdisc");
+    let host = VethNamespace::new("qdisc");
     let parse = |text| HostSettingRequest::Discipline(RootDiscipline::parse(text).unwrap());
     let found = host.set(&parse("pfifo limit 77"));
     assert_eq!(found, "default noqueue");
@@ -217,7 +217,7 @@ fn the_discipline_of_the_kernel_comes_back_and_so_does_a_configured_one() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_discipline_that_the_kernel_does_not_have_is_found_before() {
-    let host = Host::new("netem");
+    let host = VethNamespace::new("netem");
     let wish =
         HostSettingRequest::Discipline(RootDiscipline::netem(std::time::Duration::from_millis(25), 0.01));
     let tc = Command::new("ip")

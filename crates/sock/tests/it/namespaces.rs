@@ -1,7 +1,7 @@
 //! Tests that create network namespaces.
 use std::process::Command;
 
-use linerate_sock::iface::{EMULATED_LINE, LinkKind, addresses, link, towards};
+use linerate_sock::iface::{EMULATED_LINE, InterfaceKind, addresses, link, towards};
 use linerate_sock::netns::with_netns;
 use linerate_sock::open::connect_udp;
 use linerate_sock::{Moved, SocketOptions, proc, stream};
@@ -12,12 +12,12 @@ fn ip(arguments: &str) {
 }
 
 /// Two namespaces joined by a veth pair; removed when dropped.
-struct Cable {
+struct VethPair {
     left: String,
     right: String,
 }
 
-impl Cable {
+impl VethPair {
     fn new(name: &str) -> Self {
         let id = std::process::id();
         let cable = Self { left: format!("lr-{name}-{id}-l"), right: format!("lr-{name}-{id}-r") };
@@ -34,7 +34,7 @@ impl Cable {
     }
 }
 
-impl Drop for Cable {
+impl Drop for VethPair {
     fn drop(&mut self) {
         for end in [&self.left, &self.right] {
             let _ = Command::new("ip").args(["netns", "del", end]).status();
@@ -45,14 +45,14 @@ impl Drop for Cable {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_thread_in_a_namespace_sees_its_interfaces_and_counters_only() {
-    let cable = Cable::new("see");
+    let cable = VethPair::new("see");
     let outside = addresses().unwrap();
     let (info, names, devices) = with_netns(&cable.left, || {
         let info = towards("10.99.0.2:9".parse().unwrap()).unwrap();
         (info, addresses().unwrap(), proc::net::devices().unwrap())
     })
     .unwrap();
-    assert_eq!((info.name.as_str(), info.kind, info.mtu), ("end0", LinkKind::Veth, 9000));
+    assert_eq!((info.name.as_str(), info.kind, info.mtu), ("end0", InterfaceKind::Veth, 9000));
     assert_eq!(info.speed_bps, None, "a veth's speed is invented");
     assert_eq!(info.offloads.tso, Some(true));
     assert!(names.iter().any(|entry| entry.address.to_string() == "10.99.0.1"));
@@ -64,11 +64,14 @@ fn a_thread_in_a_namespace_sees_its_interfaces_and_counters_only() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_programs_interface_has_a_line_rate_only_if_its_alias_says_that_it_is_an_emulated_line() {
-    let cable = Cable::new("tap");
+    let cable = VethPair::new("tap");
     ip(&format!("-n {} tuntap add tap0 mode tap", cable.left));
     with_netns(&cable.left, || {
         let strange = link("tap0").unwrap();
-        assert_eq!((strange.kind, strange.speed_bps, strange.has_line_rate()), (LinkKind::Tun, None, false));
+        assert_eq!(
+            (strange.kind, strange.speed_bps, strange.has_line_rate()),
+            (InterfaceKind::Tun, None, false)
+        );
         ip(&format!("link set tap0 alias {EMULATED_LINE}"));
         // A rate that no driver reports by default.
         let set = Command::new("ethtool").args(["-s", "tap0", "speed", "2345", "duplex", "full"]).status();
@@ -85,7 +88,7 @@ fn a_programs_interface_has_a_line_rate_only_if_its_alias_says_that_it_is_an_emu
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn an_offload_that_was_switched_off_is_seen() {
-    let cable = Cable::new("off");
+    let cable = VethPair::new("off");
     with_netns(&cable.left, || {
         let status =
             Command::new("ethtool").args(["-K", "end0", "tso", "off", "gro", "on"]).status().unwrap();
@@ -99,7 +102,7 @@ fn an_offload_that_was_switched_off_is_seen() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn large_bundles_and_the_queueing_discipline_are_seen() {
-    let cable = Cable::new("big");
+    let cable = VethPair::new("big");
     let left = &cable.left;
     ip(&format!("-n {left} link set end0 gso_max_size 196608 gro_max_size 131072 txqueuelen 77"));
     let status =
@@ -113,7 +116,7 @@ fn large_bundles_and_the_queueing_discipline_are_seen() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_datagram_above_the_mtu_is_refused_only_where_fragments_are_forbidden() {
-    let cable = Cable::new("df");
+    let cable = VethPair::new("df");
     with_netns(&cable.left, || {
         for (dont_fragment, expected) in [(false, None), (true, Some(libc::EMSGSIZE))] {
             let wishes = SocketOptions { dont_fragment, ..SocketOptions::default() };

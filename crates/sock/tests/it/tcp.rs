@@ -3,7 +3,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_sock::open::{
-    ConnectOptions, Connected, IpVersion, Listening, begin_connect, connect_tcp, listen_tcp, resolve,
+    AllowedIpVersion, ConnectOptions, Connected, Listening, begin_connect, connect_tcp, listen_tcp, resolve,
 };
 use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::{
@@ -241,10 +241,10 @@ fn multipath_is_used_where_both_ends_want_it_and_tcp_info_still_answers() {
 
 #[test]
 fn names_resolve_in_the_version_asked_for() {
-    let all = resolve("localhost", 80, IpVersion::Any).unwrap();
+    let all = resolve("localhost", 80, AllowedIpVersion::Any).unwrap();
     assert!(!all.is_empty());
-    assert_eq!(resolve("[::1]", 5201, IpVersion::Any).unwrap(), ["[::1]:5201".parse().unwrap()]);
-    let error = resolve("127.0.0.1", 80, IpVersion::V6).unwrap_err();
+    assert_eq!(resolve("[::1]", 5201, AllowedIpVersion::Any).unwrap(), ["[::1]:5201".parse().unwrap()]);
+    let error = resolve("127.0.0.1", 80, AllowedIpVersion::V6).unwrap_err();
     assert_eq!(error.source.to_string(), "\"127.0.0.1\" has no IPv6 address");
 }
 

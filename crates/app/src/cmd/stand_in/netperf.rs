@@ -6,7 +6,7 @@ use std::io::Read;
 
 use linerate_compat::netperf::{ClientCommand, NetperfClient, NetperfServer, ServerCommand, Surroundings};
 use linerate_sock::clock::wall_ns;
-use linerate_sock::open::{IpVersion, resolve};
+use linerate_sock::open::{AllowedIpVersion, resolve};
 use linerate_units::Span;
 
 use super::{Prepared, Refusal, argument_texts};
@@ -31,7 +31,7 @@ pub(super) fn prepare_client(_: &str, arguments: &[OsString]) -> Result<Prepared
     match ClientCommand::parse(&argument_texts(arguments), &surroundings) {
         ClientCommand::Test(mut options) => {
             if let Some(host) = options.other_data_host() {
-                let found = resolve(host, 0, IpVersion::Any)
+                let found = resolve(host, 0, AllowedIpVersion::Any)
                     .map_err(|error| Refusal::error(format!("netperf: {error}\n"), 255))?;
                 if let Some(address) = found.first() {
                     options.set_data_address(address.ip());

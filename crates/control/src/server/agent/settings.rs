@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use linerate_proto::agent::{SettingInForce, SettingsAnswer, SettingsOrder, SettingsRequest};
 use linerate_sock::iface;
-use linerate_sock::open::{IpVersion, resolve};
+use linerate_sock::open::{AllowedIpVersion, resolve};
 use linerate_sock::thread::locked;
 
 use crate::host_settings::{self, Changes, Restored};
@@ -112,7 +112,7 @@ fn interface(order: &SettingsOrder, local: Option<IpAddr>) -> Result<String, Str
     let remedy = "name the interface: interface = \"…\"";
     let mut found: Vec<(String, String)> = Vec::new();
     for host in &order.towards {
-        let way = resolve(host, ANY_PORT, IpVersion::Any)
+        let way = resolve(host, ANY_PORT, AllowedIpVersion::Any)
             .and_then(|addresses| addresses.first().map(|address| iface::towards(*address)).transpose());
         match way {
             Ok(Some(link)) => found.push((link.name, host.to_string())),
