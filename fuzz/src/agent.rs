@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 use linerate_model::{Body, Outcome, TestSpec};
 use linerate_proto::Ticket;
 use linerate_proto::agent::{
-    About, AgentEnd, CoordinatorEnd, Dialogue, Input, Job, JobEnd, JobEvent, MAGIC, Output, SettingsOrder,
-    SettingsRequest, Token,
+    About, AgentDialogue, AgentEnd, AgentInput, AgentOutput, CoordinatorEnd, Job, JobEnd, JobEvent, MAGIC,
+    SettingsOrder, SettingsRequest, Token,
 };
 use linerate_proto::native::{FRAME_LIMIT, Framer};
 use linerate_units::{Span, Timestamp};
@@ -41,21 +41,21 @@ fn ends(known: bool) -> (AgentEnd, CoordinatorEnd) {
     for _ in 0..if known { 5 } else { 0 } {
         let (there, _) = said(&mut coordinator);
         let (back, proved) = said(&mut agent);
-        let _ = agent.input(now, Input::Bytes(&there));
-        let _ = coordinator.input(now, Input::Bytes(&back));
+        let _ = agent.input(now, AgentInput::Bytes(&there));
+        let _ = coordinator.input(now, AgentInput::Bytes(&back));
         if proved {
-            let _ = agent.input(now, Input::About(Box::default()));
+            let _ = agent.input(now, AgentInput::About(Box::default()));
         }
     }
     (agent, coordinator)
 }
 
 /// What an end sends, and whether it also reports anything else.
-fn said(end: &mut impl Dialogue) -> (Vec<u8>, bool) {
+fn said(end: &mut impl AgentDialogue) -> (Vec<u8>, bool) {
     let (mut bytes, mut news) = (Vec::new(), false);
     while let Some(output) = end.output() {
         match output {
-            Output::Send(some) => bytes.extend(some),
+            AgentOutput::Send(some) => bytes.extend(some),
             _ => news = true,
         }
     }
@@ -68,7 +68,7 @@ struct AgentHost<D> {
     over: bool,
 }
 
-impl<D: Dialogue> AgentHost<D> {
+impl<D: AgentDialogue> AgentHost<D> {
     fn play(&mut self, mut script: &[u8]) {
         while let Some((&step, rest)) = script.split_first() {
             let argument = rest.first().copied().unwrap_or_default();
@@ -82,34 +82,34 @@ impl<D: Dialogue> AgentHost<D> {
     fn step(&mut self, step: u8, argument: u8, script: &mut &[u8]) -> Option<()> {
         let job = u32::from(argument % 4);
         match step % 16 {
-            0 => self.feed(Input::Bytes(&MAGIC)),
+            0 => self.feed(AgentInput::Bytes(&MAGIC)),
             1 => {
                 let all = messages();
-                self.feed(Input::Bytes(&frame(&all[usize::from(argument) % all.len()])))
+                self.feed(AgentInput::Bytes(&frame(&all[usize::from(argument) % all.len()])))
             }
             2 => {
                 let (some, rest) = script.split_at(usize::from(argument).min(script.len()));
                 *script = rest;
-                self.feed(Input::Bytes(some))
+                self.feed(AgentInput::Bytes(some))
             }
             3 => self.pass(Span::from_ms(u64::from(argument) * 250)),
-            4 => self.feed(Input::Held(Ticket([argument; 16]))),
-            5 => self.feed(Input::NotHeld("no".to_owned())),
-            6 => self.feed(Input::Accepted { job, epoch: self.now }),
-            7 => self.feed(Input::Ready { job }),
+            4 => self.feed(AgentInput::Held(Ticket([argument; 16]))),
+            5 => self.feed(AgentInput::NotHeld("no".to_owned())),
+            6 => self.feed(AgentInput::Accepted { job, epoch: self.now }),
+            7 => self.feed(AgentInput::Ready { job }),
             8 => {
                 let body = Body::Queued { position: 1, wait: Span::ZERO };
-                self.feed(Input::Event(Box::new(JobEvent { job, host: 0, at: self.now, body })))
+                self.feed(AgentInput::Event(Box::new(JobEvent { job, host: 0, at: self.now, body })))
             }
-            9 => self.feed(Input::Ended(JobEnd { job, outcome: Outcome::Failed, reason: None })),
-            10 => self.feed(Input::Hold { expected: Span::from_secs(1) }),
-            11 => self.feed(Input::Prepare(Box::new(order(job)))),
-            12 => self.feed(Input::Stop { job }),
-            13 => self.feed(Input::Ping),
-            14 if argument.is_multiple_of(2) => self.feed(Input::Release),
-            14 => self.feed(Input::Finish),
+            9 => self.feed(AgentInput::Ended(JobEnd { job, outcome: Outcome::Failed, reason: None })),
+            10 => self.feed(AgentInput::Hold { expected: Span::from_secs(1) }),
+            11 => self.feed(AgentInput::Prepare(Box::new(order(job)))),
+            12 => self.feed(AgentInput::Stop { job }),
+            13 => self.feed(AgentInput::Ping),
+            14 if argument.is_multiple_of(2) => self.feed(AgentInput::Release),
+            14 => self.feed(AgentInput::Finish),
             15 if argument.is_multiple_of(2) => self.feed(settings(argument)),
-            _ => self.feed(Input::Closed),
+            _ => self.feed(AgentInput::Closed),
         }
     }
 
@@ -118,7 +118,7 @@ impl<D: Dialogue> AgentHost<D> {
         let until = self.now + span;
         while let Some(deadline) = self.end.deadline().filter(|deadline| *deadline <= until) {
             self.now = self.now.max(deadline);
-            self.feed(Input::Tick)?;
+            self.feed(AgentInput::Tick)?;
             let next = self.end.deadline();
             assert!(next.is_none_or(|next| next > self.now), "a tick at its deadline must move the deadline");
         }
@@ -127,18 +127,20 @@ impl<D: Dialogue> AgentHost<D> {
     }
 
     /// `None` when the dialogue has failed, which ends it.
-    fn feed(&mut self, input: Input<'_>) -> Option<()> {
+    fn feed(&mut self, input: AgentInput<'_>) -> Option<()> {
         let result = self.end.input(self.now, input);
         while let Some(output) = self.end.output() {
             match output {
-                Output::Send(bytes) => assert!(is_well_formed(&bytes), "what we send must be readable"),
-                Output::Done => self.over = true,
+                AgentOutput::Send(bytes) => assert!(is_well_formed(&bytes), "what we send must be readable"),
+                AgentOutput::Done => self.over = true,
                 // Whatever an agent is asked to run can be prepared.
-                Output::Prepare(job) => match job.spec.checked() {
+                AgentOutput::Prepare(job) => match job.spec.checked() {
                     Ok(spec) => engine::take_all(&spec),
                     Err(error) => unreachable!("a job that cannot be reached the agent's program: {error}"),
                 },
-                Output::Hold { expected } => assert!(expected <= Span::from_secs(7 * 86_400), "{expected}"),
+                AgentOutput::Hold { expected } => {
+                    assert!(expected <= Span::from_secs(7 * 86_400), "{expected}")
+                }
                 _ => {}
             }
         }
@@ -158,14 +160,14 @@ fn is_well_formed(bytes: &[u8]) -> bool {
 }
 
 /// A request about settings, or the answer to one.
-fn settings(argument: u8) -> Input<'static> {
+fn settings(argument: u8) -> AgentInput<'static> {
     let order =
         || Box::new(SettingsOrder { towards: vec!["b".to_owned().into()], ..SettingsOrder::default() });
     match argument % 8 {
-        0 => Input::SettingsDone(Box::default()),
-        2 => Input::Settings(SettingsRequest::Check(order())),
-        4 => Input::Settings(SettingsRequest::Apply(order())),
-        _ => Input::Settings(SettingsRequest::Restore),
+        0 => AgentInput::SettingsDone(Box::default()),
+        2 => AgentInput::Settings(SettingsRequest::Check(order())),
+        4 => AgentInput::Settings(SettingsRequest::Apply(order())),
+        _ => AgentInput::Settings(SettingsRequest::Restore),
     }
 }
 
@@ -308,8 +310,8 @@ mod tests {
             );
             let hold = frame(&messages()[7]);
             let at_work = [
-                stages.0.feed(Input::Bytes(&hold)).is_some(),
-                stages.1.feed(Input::Hold { expected: Span::ZERO }).is_some(),
+                stages.0.feed(AgentInput::Bytes(&hold)).is_some(),
+                stages.1.feed(AgentInput::Hold { expected: Span::ZERO }).is_some(),
             ];
             assert_eq!(at_work.iter().filter(|at_work| **at_work).count(), expected, "known: {known}");
         }

@@ -9,7 +9,8 @@ use linerate_model::{
 };
 use linerate_proto::native::{ClientSession, FRAME_LIMIT, Framer, PREFACE_BYTES, Preface, ServerSession};
 use linerate_proto::{
-    Admission, Ended, FlowOrder, Input, Output, Progress, QueuePosition, Session, Trial, TrialCount,
+    Admission, Ended, FlowOrder, Progress, QueuePosition, Session, SessionInput, SessionOutput, SweepTrial,
+    TrialCount,
 };
 use linerate_units::{Bytes, Span, Timestamp};
 
@@ -43,7 +44,7 @@ struct DialogueHost<S> {
     /// This end initiates trials.
     client: bool,
     /// The trial in progress at this end.
-    trial: Option<Trial>,
+    trial: Option<SweepTrial>,
     /// The test that the client requested.
     spec: CheckedSpec,
 }
@@ -77,20 +78,20 @@ impl<S: Session> DialogueHost<S> {
     /// One step; `None` when the session or the script has ended.
     fn step(&mut self, step: u8, script: &mut Script<'_>) -> Option<()> {
         match step % 10 {
-            0 => self.feed(Input::Bytes(&Preface::CONTROL.encode())),
-            1 => self.feed(Input::Bytes(&frame(messages().get(usize::from(script.byte()?))?))),
-            2 => self.feed(Input::Bytes(&frame(script.some()?))),
-            3 => self.feed(Input::Bytes(script.some()?)),
+            0 => self.feed(SessionInput::Bytes(&Preface::CONTROL.encode())),
+            1 => self.feed(SessionInput::Bytes(&frame(messages().get(usize::from(script.byte()?))?))),
+            2 => self.feed(SessionInput::Bytes(&frame(script.some()?))),
+            3 => self.feed(SessionInput::Bytes(script.some()?)),
             4 => self.pass(Span::from_ms(u64::from(script.byte()?) * 50)),
             5 if self.opening.is_empty() => Some(()),
             5 => {
                 self.running = std::mem::take(&mut self.opening);
-                self.feed(Input::FlowsOpen)
+                self.feed(SessionInput::FlowsOpen)
             }
             6 => {
                 let flows =
                     script.some()?.iter().zip(0..).filter_map(|(byte, flow)| order(flow, *byte)).collect();
-                self.feed(Input::Measure(flows))
+                self.feed(SessionInput::Measure(flows))
             }
             7 => self.move_data(script.byte()?, script.byte()?),
             8 => self.decide(script.byte()?),
@@ -105,21 +106,21 @@ impl<S: Session> DialogueHost<S> {
             return Some(());
         };
         match what % 5 {
-            0 => self.feed(Input::SenderDone { flow }),
+            0 => self.feed(SessionInput::SenderDone { flow }),
             3 => match self.trial.take() {
-                Some(Trial { trial, .. }) => {
-                    self.feed(Input::TrialCounted(TrialCount { trial, ..TrialCount::default() }))
+                Some(SweepTrial { trial, .. }) => {
+                    self.feed(SessionInput::TrialCounted(TrialCount { trial, ..TrialCount::default() }))
                 }
                 None => Some(()),
             },
-            4 if self.client => self.feed(Input::Trial(Trial {
+            4 if self.client => self.feed(SessionInput::Trial(SweepTrial {
                 trial: 0,
                 message_bytes: Bytes::new(u64::from(which) + 1),
                 repeats: 1,
                 patience_ns: Span::from_secs(1),
             })),
             4 => Some(()),
-            1 => self.feed(Input::Progress(Progress {
+            1 => self.feed(SessionInput::Progress(Progress {
                 flow,
                 side: Side::Sender,
                 bytes: Bytes::new(u64::MAX),
@@ -129,7 +130,7 @@ impl<S: Session> DialogueHost<S> {
             })),
             _ => {
                 self.running.retain(|order| order.flow() != flow);
-                self.feed(Input::FlowEnded(Box::new(ended(flow, which))))
+                self.feed(SessionInput::FlowEnded(Box::new(ended(flow, which))))
             }
         }
     }
@@ -141,11 +142,11 @@ impl<S: Session> DialogueHost<S> {
         }
         self.asked = which.is_multiple_of(3);
         match which % 3 {
-            0 => self.feed(Input::Wait(QueuePosition { position: 1, wait_ns: Span::from_secs(1) })),
-            1 => self.feed(Input::Refuse("no".to_owned())),
+            0 => self.feed(SessionInput::Wait(QueuePosition { position: 1, wait_ns: Span::from_secs(1) })),
+            1 => self.feed(SessionInput::Refuse("no".to_owned())),
             _ => {
                 let admission = Admission { host: HostInfo::default(), cookie: [7; 16], concurrent_runs: 1 };
-                self.feed(Input::Admit(Box::new(admission)))
+                self.feed(SessionInput::Admit(Box::new(admission)))
             }
         }
     }
@@ -153,11 +154,11 @@ impl<S: Session> DialogueHost<S> {
     /// Events that can occur at any time.
     fn interrupt(&mut self, which: u8) -> Option<()> {
         match which % 5 {
-            0 => self.feed(Input::Finish),
-            1 => self.feed(Input::Stop),
-            2 => self.feed(Input::Alive),
-            3 => self.feed(Input::FlowsFailed("no sockets".to_owned())),
-            _ => self.feed(Input::Closed),
+            0 => self.feed(SessionInput::Finish),
+            1 => self.feed(SessionInput::Stop),
+            2 => self.feed(SessionInput::Alive),
+            3 => self.feed(SessionInput::FlowsFailed("no sockets".to_owned())),
+            _ => self.feed(SessionInput::Closed),
         }
     }
 
@@ -166,7 +167,7 @@ impl<S: Session> DialogueHost<S> {
         let until = self.now + span;
         while let Some(deadline) = self.session.deadline().filter(|deadline| *deadline <= until) {
             self.now = self.now.max(deadline);
-            self.feed(Input::Tick)?;
+            self.feed(SessionInput::Tick)?;
             let next = self.session.deadline();
             assert!(next.is_none_or(|next| next > self.now), "a tick at its deadline must move the deadline");
         }
@@ -175,7 +176,7 @@ impl<S: Session> DialogueHost<S> {
     }
 
     /// `None` when the session has failed, which ends it.
-    fn feed(&mut self, input: Input<'_>) -> Option<()> {
+    fn feed(&mut self, input: SessionInput<'_>) -> Option<()> {
         let result = self.session.input(self.now, input);
         self.drain();
         if let Err(error) = result {
@@ -192,16 +193,18 @@ impl<S: Session> DialogueHost<S> {
     fn drain(&mut self) {
         while let Some(output) = self.session.output() {
             match output {
-                Output::Send(bytes) => assert!(is_well_formed(&bytes), "what we send must be readable"),
-                Output::Done => self.over = true,
-                Output::Asked(hello) => (self.asked, self.spec) = (true, hello.spec),
-                Output::Open(flows) => {
+                SessionOutput::Send(bytes) => {
+                    assert!(is_well_formed(&bytes), "what we send must be readable")
+                }
+                SessionOutput::Done => self.over = true,
+                SessionOutput::Asked(hello) => (self.asked, self.spec) = (true, hello.spec),
+                SessionOutput::Open(flows) => {
                     if !self.client {
                         engine::take(&self.spec, &flows, false);
                     }
                     self.opening = flows;
                 }
-                Output::Trial(trial) => {
+                SessionOutput::Trial(trial) => {
                     assert!(trial.is_sound(&longest()), "a server is never asked for what cannot be");
                     self.trial = Some(trial);
                 }

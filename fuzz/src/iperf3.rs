@@ -16,7 +16,7 @@ use linerate_compat::iperf3::server::{Server, ServerConfig};
 use linerate_compat::iperf3::settings::{EndCondition, Settings};
 use linerate_compat::iperf3::wire::{self, Cookie, take_message};
 use linerate_compat::stand_in::{
-    Cpu, FlowCounts, FlowId, FlowTask, Input, Link, Opened, Output, Reason, RunId, StandIn, StreamCounts,
+    Cpu, FlowCounts, FlowId, FlowTask, Input, Link, Opened, Output, RunId, StandIn, StreamCounts, SystemError,
 };
 use linerate_units::{Span, Timestamp};
 
@@ -353,9 +353,9 @@ fn pick<T>(from: &mut Vec<T>, which: u8) -> Option<T> {
     Some(from.remove(at))
 }
 
-fn reason(which: u8) -> Reason {
+fn reason(which: u8) -> SystemError {
     let errno = [0, 2, 32, 104, 110, 111].get(usize::from(which) % 6).copied().unwrap_or(0);
-    Reason { errno, text: "trouble".to_owned() }
+    SystemError { errno, text: "trouble".to_owned() }
 }
 
 fn address(which: u8) -> SocketAddr {

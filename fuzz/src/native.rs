@@ -1,6 +1,6 @@
 //! The stateless decoders of the native protocol, and the framer.
 
-use linerate_proto::native::{Datagram, Framer, HELLO_LIMIT, PREFACE_BYTES, Preface, looks_like};
+use linerate_proto::native::{Framer, HELLO_LIMIT, PREFACE_BYTES, Preface, ProbeDatagram, looks_like};
 
 /// A preface that decodes encodes to the same bytes again; an incomplete one is not an error.
 pub fn native_preface(bytes: &[u8]) {
@@ -14,7 +14,7 @@ pub fn native_preface(bytes: &[u8]) {
 
 /// A datagram that decodes encodes to the same bytes again.
 pub fn native_datagram(bytes: &[u8]) {
-    if let Some(datagram) = Datagram::decode(bytes) {
+    if let Some(datagram) = ProbeDatagram::decode(bytes) {
         assert_eq!(datagram.encode(), bytes);
     }
 }

@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use linerate_model::SideSettings;
 use linerate_compat::stand_in::{
-    Cpu, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, Reason,
-    RunId, StandIn, StreamCounts,
+    Cpu, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, RunId,
+    StandIn, StreamCounts, SystemError,
 };
+use linerate_model::SideSettings;
 use linerate_units::{Span, Timestamp};
 
 /// Most requests to the host: a stand-in that makes more is in an endless loop.
@@ -291,9 +291,9 @@ fn pick<T>(from: &mut Vec<T>, which: u8) -> Option<T> {
     Some(from.remove(at))
 }
 
-fn reason(which: u8) -> Reason {
+fn reason(which: u8) -> SystemError {
     let errno = [0, 32, 104, 110, 111].get(usize::from(which) % 5).copied().unwrap_or(0);
-    Reason { errno, text: "trouble".to_owned() }
+    SystemError { errno, text: "trouble".to_owned() }
 }
 
 fn opened() -> Opened {

@@ -6,13 +6,13 @@
 
 use std::net::SocketAddr;
 
-use linerate_model::SideSettings;
 use linerate_compat::nuttcp::{
     Invocation, Lines, NuttcpClient, NuttcpServer, Request, Results, ServerOptions, Version, invocation,
 };
 use linerate_compat::stand_in::{
-    Cpu, FlowCounts, FlowId, Input, Link, Opened, Output, Reason, RunId, StandIn, StreamCounts,
+    Cpu, FlowCounts, FlowId, Input, Link, Opened, Output, RunId, StandIn, StreamCounts, SystemError,
 };
+use linerate_model::SideSettings;
 use linerate_units::{Span, Timestamp};
 
 /// More outputs than this after one input, or ticks at one time, are an endless loop.
@@ -277,7 +277,7 @@ impl Host {
             self.give(Input::Opened { link, opened: opened() });
         } else {
             let reason =
-                Reason { errno: i32::from(which.is_multiple_of(2)) * 111, text: "refused".to_owned() };
+                SystemError { errno: i32::from(which.is_multiple_of(2)) * 111, text: "refused".to_owned() };
             self.give(Input::NotOpened { link, reason });
         }
     }
@@ -294,7 +294,7 @@ impl Host {
             (false, 0) => self.give(Input::Started { flow, settings: &SideSettings::default() }),
             (false, 1) => {
                 self.flows.retain(|held| *held != flow);
-                let reason = Reason { errno: 12, text: "no memory".to_owned() };
+                let reason = SystemError { errno: 12, text: "no memory".to_owned() };
                 self.give(Input::NotStarted { flow, reason });
             }
             _ => self.give(Input::Written { flow }),

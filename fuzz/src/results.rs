@@ -1,7 +1,7 @@
 //! Result files of other programs.
 
-use linerate_model::import::{Reading, Scope};
 use linerate_compat::import::{Imported, read, runs, text};
+use linerate_model::import::{ClaimScope, ForeignResult};
 
 /// Reads any file; every reading refers to a place in the file, and every run has a log with an id of ours.
 pub fn foreign_results(bytes: &[u8]) {
@@ -19,14 +19,14 @@ pub fn foreign_results(bytes: &[u8]) {
     }
 }
 
-fn check(reading: &Reading, lines: u32) {
+fn check(reading: &ForeignResult, lines: u32) {
     for unread in &reading.unread {
         assert!((1..=lines).contains(&unread.line), "{unread:?} of {lines} lines");
     }
     for test in &reading.tests {
         for claim in &test.claims {
             assert!((1..=lines).contains(&claim.line), "{claim:?} of {lines} lines");
-            assert!(claim.scope != Scope::Interval || !claim.figures.is_empty());
+            assert!(claim.scope != ClaimScope::Interval || !claim.figures.is_empty());
             for figure in claim.figures.iter().chain(&test.effective) {
                 assert!(figure.value.is_finite() && figure.step >= 0.0, "{figure:?}");
             }

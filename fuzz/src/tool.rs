@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use linerate_compat::stand_in::{
-    Cpu, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, Reason, StandIn,
-    StreamCounts, Transport,
+    Cpu, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, StandIn, StreamCounts,
+    SystemError, Transport,
 };
 use linerate_compat::{iperf2, ttcp};
 use linerate_model::SideSettings;
@@ -462,8 +462,8 @@ fn peer(which: u8) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, which)), 40_000)
 }
 
-fn refusal() -> Reason {
-    Reason { errno: 111, text: "Connection refused".to_owned() }
+fn refusal() -> SystemError {
+    SystemError { errno: 111, text: "Connection refused".to_owned() }
 }
 
 fn opened(remote: Option<SocketAddr>) -> Opened {

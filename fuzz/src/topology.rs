@@ -1,6 +1,6 @@
 //! A topology file, and the network that it describes, with arbitrary packets in it.
 
-use linerate_emu::fabric::{Fabric, AttachmentPoint, Router};
+use linerate_emu::fabric::{AttachmentPoint, Fabric, Router};
 use linerate_emu::frame::Frame;
 use linerate_emu::topology::{self, bundled};
 use linerate_units::Timestamp;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::metrics::{self, Kind};
+use linerate_model::metrics::{self, MetricKind};
 use linerate_model::{FlowHead, Readings, RunRecord, Side};
 use linerate_units::Span;
 
@@ -100,9 +100,9 @@ fn statistics(metric: &str, series: &[(f64, f64)]) -> Vec<(&'static str, f64)> {
     let mut statistics =
         vec![("min", values().fold(f64::MAX, f64::min)), ("max", values().fold(f64::MIN, f64::max))];
     match metrics::find(metric).map(|entry| entry.kind) {
-        Some(Kind::Counter) => statistics.push(("sum", values().sum())),
-        Some(Kind::Peak) => {}
-        Some(Kind::Gauge | Kind::Mean) | None => {
+        Some(MetricKind::Counter) => statistics.push(("sum", values().sum())),
+        Some(MetricKind::Peak) => {}
+        Some(MetricKind::Gauge | MetricKind::Mean) | None => {
             let time: f64 = series.iter().map(|(seconds, _)| seconds).sum();
             let weighted: f64 = series.iter().map(|(seconds, value)| seconds * value).sum();
             // Not finite, and therefore left out, if no time passed.

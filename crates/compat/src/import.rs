@@ -22,7 +22,7 @@ mod tests;
 use std::borrow::Cow;
 use std::fmt;
 
-use linerate_model::import::Reading;
+use linerate_model::import::ForeignResult;
 
 pub use log::Imported;
 pub use runs::{ImportedRun, ImportedRuns, runs};
@@ -58,7 +58,7 @@ pub const TOOLS: &[&str] =
 ///
 /// # Errors
 /// No parser recognizes anything in the text.
-pub fn read(text: &str, tool: Option<&str>) -> Result<Vec<Reading>, ReadError> {
+pub fn read(text: &str, tool: Option<&str>) -> Result<Vec<ForeignResult>, ReadError> {
     let only = match tool {
         None => None,
         Some(name) => Some(known(name).ok_or_else(|| ReadError {

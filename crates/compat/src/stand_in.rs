@@ -20,7 +20,7 @@ pub use host::HostCounts;
 pub use linerate_model::Transport;
 pub use linerate_model::flow::{
     BlockNote, Blocks, EndMark, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, Link, Noted, Pattern,
-    Payload, Reason, RunId, Stop, StreamCounts, Transit, TransitCounts,
+    Payload, RunId, Stop, StreamCounts, SystemError, Transit, TransitCounts,
 };
 pub use link::{LinkOptions, Opened};
 pub use run::Planned;
@@ -60,7 +60,7 @@ pub enum Input<'a> {
         /// The link.
         link: Link,
         /// The error of the operating system.
-        reason: Reason,
+        reason: SystemError,
     },
     /// A listener accepted a connection; the driver has chosen its number, from [`Link::FIRST_ACCEPTED`] up.
     Accepted {
@@ -92,7 +92,7 @@ pub enum Input<'a> {
         /// The link.
         link: Link,
         /// The error; absent after a normal close.
-        reason: Option<Reason>,
+        reason: Option<SystemError>,
     },
     /// All bytes queued on a connection have been passed to the kernel.
     Sent {
@@ -123,7 +123,7 @@ pub enum Input<'a> {
         /// The flow.
         flow: FlowId,
         /// The error of the operating system.
-        reason: Reason,
+        reason: SystemError,
     },
     /// The answer to [`Output::Look`].
     Counts {
@@ -147,7 +147,7 @@ pub enum Input<'a> {
         /// The link.
         link: Link,
         /// The result of the exchange.
-        result: Result<Exchanged, Reason>,
+        result: Result<Exchanged, SystemError>,
     },
     /// The answer to [`Output::LookHost`].
     Host(&'a HostCounts),
@@ -156,7 +156,7 @@ pub enum Input<'a> {
         /// Its name, as in [`Output::WriteFile`].
         name: String,
         /// The error of the operating system.
-        reason: Reason,
+        reason: SystemError,
     },
     /// The deadline has passed.
     Tick,

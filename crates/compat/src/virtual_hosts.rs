@@ -12,8 +12,8 @@ use linerate_model::{Side, SideSettings};
 use linerate_units::{Span, Timestamp};
 
 use crate::stand_in::{
-    Cpu, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, LinkOptions, Opened, Output, Reason, StandIn,
-    Transport,
+    Cpu, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, LinkOptions, Opened, Output, StandIn,
+    SystemError, Transport,
 };
 use engine::Flow;
 use virtual_link::{VirtualLink, address, opened};
@@ -68,7 +68,7 @@ pub(crate) struct Host {
 
 enum HostEvent {
     Opened(Link, Opened),
-    NotOpened(Link, Reason),
+    NotOpened(Link, SystemError),
     Accepted { listener: Link, link: Link, opened: Opened },
     Bytes(Link, Vec<u8>),
     Datagram { from: SocketAddr, to: SocketAddr, bytes: Vec<u8> },
@@ -280,7 +280,7 @@ impl VirtualHosts {
             .find(|(_, wire)| wire.listens && !wire.udp && wire.local.port() == peer.port())
             .map(|(link, _)| *link);
         let Some(listener) = listener.filter(|_| self.hosts[peer_host].exit.is_none()) else {
-            let reason = Reason { errno: 111, text: "Connection refused".to_owned() };
+            let reason = SystemError { errno: 111, text: "Connection refused".to_owned() };
             return self.later(DELAY, host, HostEvent::NotOpened(link, reason));
         };
         let accepted = self.hosts[peer_host]

@@ -1,6 +1,6 @@
 //! Files that people write: TOML as a tree in which every key and value knows its position.
 //!
-//! [`parse`] turns a text into a [`Table`]. A reader collects every error in [`Mistakes`], each with its
+//! [`parse`] turns a text into a [`ConfigTable`]. A reader collects every error in [`Mistakes`], each with its
 //! [`SourcePosition`], and continues. [`hint`] suggests the most similar known name. Topologies and plans are
 //! read this way.
 //!
@@ -21,7 +21,7 @@ mod suggest;
 mod tree;
 
 pub use bundled::Bundled;
-pub use mistake::{Lines, Mistake, Mistakes, SourcePosition};
+pub use mistake::{LineIndex, Mistake, Mistakes, SourcePosition};
 pub use name::{NameError, check_name};
 pub use suggest::hint;
-pub use tree::{Content, Entry, MAX_FILE_BYTES, Table, Value, parse};
+pub use tree::{ConfigContent, ConfigEntry, ConfigTable, ConfigValue, MAX_FILE_BYTES, parse};

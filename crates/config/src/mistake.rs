@@ -112,7 +112,7 @@ fn grouped(number: usize) -> String {
 
 /// Finds line and column of a byte offset in a text.
 #[derive(Debug)]
-pub struct Lines<'t> {
+pub struct LineIndex<'t> {
     text: &'t str,
     file: usize,
     /// Byte offset of the start of each line.
@@ -124,7 +124,7 @@ pub struct Lines<'t> {
 /// Bytes between two entries of `counts`.
 const STRIDE: usize = 256;
 
-impl<'t> Lines<'t> {
+impl<'t> LineIndex<'t> {
     /// The lines of the text of the file with index `file`.
     #[must_use]
     pub fn new(text: &'t str, file: usize) -> Self {
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn lines_and_columns_are_counted_from_one_and_in_characters() {
-        let lines = Lines::new("ab\nü = 1\n", 0);
+        let lines = LineIndex::new("ab\nü = 1\n", 0);
         assert_eq!(lines.place(0), place(1, 1));
         assert_eq!(lines.place(2), place(1, 3), "the end of a line");
         assert_eq!(lines.place(3), place(2, 1));
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn a_column_of_a_long_line_is_the_same_as_when_it_is_counted_from_its_start() {
         let text = format!("first\n{}end", "aü€🙂".repeat(400));
-        let lines = Lines::new(&text, 0);
+        let lines = LineIndex::new(&text, 0);
         for (offset, _) in text.char_indices().chain([(text.len(), ' ')]) {
             let before = &text[..offset];
             let start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -195,7 +195,7 @@ mod tests {
             assert_eq!(lines.place(offset), expected, "byte {offset}");
         }
         let full = "x".repeat(2 * STRIDE);
-        assert_eq!(Lines::new(&full, 0).place(full.len()), place(1, 2 * STRIDE + 1));
+        assert_eq!(LineIndex::new(&full, 0).place(full.len()), place(1, 2 * STRIDE + 1));
     }
 
     #[test]

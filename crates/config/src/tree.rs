@@ -2,35 +2,35 @@
 
 use toml::de::{DeTable, DeValue};
 
-use crate::mistake::{Lines, Mistakes, SourcePosition};
+use crate::mistake::{LineIndex, Mistakes, SourcePosition};
 
 /// A table, in the order of the file.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Table(pub Vec<Entry>);
+pub struct ConfigTable(pub Vec<ConfigEntry>);
 
 /// A key and its value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct ConfigEntry {
     /// The key; for a dotted key, one part of it.
     pub key: String,
     /// Position of the key.
     pub at: SourcePosition,
     /// Its value.
-    pub value: Value,
+    pub value: ConfigValue,
 }
 
 /// A value and its position.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Value {
+pub struct ConfigValue {
     /// Position of the value.
     pub at: SourcePosition,
     /// The value.
-    pub content: Content,
+    pub content: ConfigContent,
 }
 
 /// Content of a value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Content {
+pub enum ConfigContent {
     /// A string.
     Text(String),
     /// A number as written, because conversion to binary floating point would round it.
@@ -38,16 +38,16 @@ pub enum Content {
     /// True or false.
     Flag(bool),
     /// A list.
-    List(Vec<Value>),
+    List(Vec<ConfigValue>),
     /// A table.
-    Table(Table),
+    Table(ConfigTable),
     /// A date or time, which no key accepts.
     Date,
     /// A value from the command line, which has no quotes.
     Typed(String),
 }
 
-impl Content {
+impl ConfigContent {
     /// Description for messages.
     #[must_use]
     pub fn describe(&self) -> String {
@@ -62,25 +62,27 @@ impl Content {
     }
 }
 
-impl Value {
+impl ConfigValue {
     /// The text of a string, a number or a command-line value.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         match &self.content {
-            Content::Text(text) | Content::Number(text) | Content::Typed(text) => Some(text),
+            ConfigContent::Text(text) | ConfigContent::Number(text) | ConfigContent::Typed(text) => {
+                Some(text)
+            }
             _ => None,
         }
     }
 }
 
-impl Table {
+impl ConfigTable {
     /// The entry with this key.
     #[must_use]
-    pub fn get(&self, key: &str) -> Option<&Entry> {
+    pub fn get(&self, key: &str) -> Option<&ConfigEntry> {
         self.0.iter().find(|entry| entry.key == key)
     }
 
-    fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
+    fn get_mut(&mut self, key: &str) -> Option<&mut ConfigEntry> {
         self.0.iter_mut().find(|entry| entry.key == key)
     }
 
@@ -88,22 +90,22 @@ impl Table {
     #[must_use]
     pub fn table(&self, key: &str) -> Option<&Self> {
         match &self.get(key)?.value.content {
-            Content::Table(table) => Some(table),
+            ConfigContent::Table(table) => Some(table),
             _ => None,
         }
     }
 
-    /// Like [`Table::table`], but mutable.
+    /// Like [`ConfigTable::table`], but mutable.
     pub fn table_mut(&mut self, key: &str) -> Option<&mut Self> {
         match &mut self.get_mut(key)?.value.content {
-            Content::Table(table) => Some(table),
+            ConfigContent::Table(table) => Some(table),
             _ => None,
         }
     }
 
     /// The entry at a dotted key.
     #[must_use]
-    pub fn find(&self, path: &str) -> Option<&Entry> {
+    pub fn find(&self, path: &str) -> Option<&ConfigEntry> {
         match path.split_once('.') {
             None => self.get(path),
             Some((first, rest)) => self.table(first)?.find(rest),
@@ -123,20 +125,20 @@ impl Table {
     }
 
     /// Sets the value at a path of keys. Replaces an existing value, and creates missing tables on the path.
-    pub fn set(&mut self, path: &[&str], value: Value) {
+    pub fn set(&mut self, path: &[&str], value: ConfigValue) {
         let Some((first, rest)) = path.split_first() else { return };
         let at = value.at.clone();
         if rest.is_empty() {
             self.remove(first);
-            self.0.push(Entry { key: (*first).to_owned(), at, value });
+            self.0.push(ConfigEntry { key: (*first).to_owned(), at, value });
         } else if let Some(table) = self.table_mut(first) {
             table.set(rest, value);
         } else {
             let mut table = Self::default();
             table.set(rest, value);
-            let value = Value { at: at.clone(), content: Content::Table(table) };
+            let value = ConfigValue { at: at.clone(), content: ConfigContent::Table(table) };
             self.remove(first);
-            self.0.push(Entry { key: (*first).to_owned(), at, value });
+            self.0.push(ConfigEntry { key: (*first).to_owned(), at, value });
         }
     }
 }
@@ -147,7 +149,7 @@ pub const MAX_FILE_BYTES: usize = 1 << 20;
 /// Parses TOML. If it is not valid, returns `None` and adds every error to the mistakes.
 ///
 /// `file` is the index of the file for positions.
-pub fn parse(text: &str, file: usize, mistakes: &mut Mistakes) -> Option<Table> {
+pub fn parse(text: &str, file: usize, mistakes: &mut Mistakes) -> Option<ConfigTable> {
     if text.len() > MAX_FILE_BYTES {
         let text = format!(
             "{} bytes; a plan or topology has at most {MAX_FILE_BYTES}. Check that this is the right file, \
@@ -157,7 +159,7 @@ pub fn parse(text: &str, file: usize, mistakes: &mut Mistakes) -> Option<Table> 
         mistakes.add(&SourcePosition::File { file, line: 1, column: 1 }, text);
         return None;
     }
-    let lines = Lines::new(text, file);
+    let lines = LineIndex::new(text, file);
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let span = error.span().unwrap_or_default();
@@ -172,7 +174,7 @@ pub fn parse(text: &str, file: usize, mistakes: &mut Mistakes) -> Option<Table> 
     errors.is_empty().then(|| table(document.into_inner(), &lines))
 }
 
-fn table(from: DeTable<'_>, lines: &Lines<'_>) -> Table {
+fn table(from: DeTable<'_>, lines: &LineIndex<'_>) -> ConfigTable {
     let mut entries: Vec<_> = from.into_iter().collect();
     // The parser sorts by name.
     entries.sort_by_key(|(key, _)| key.span().start);
@@ -180,31 +182,31 @@ fn table(from: DeTable<'_>, lines: &Lines<'_>) -> Table {
         let at = lines.place(key.span().start);
         let place = lines.place(value.span().start);
         let key: std::borrow::Cow<'_, str> = key.into_inner();
-        Entry {
+        ConfigEntry {
             key: key.into_owned(),
             at,
-            value: Value { at: place, content: content(value.into_inner(), lines) },
+            value: ConfigValue { at: place, content: content(value.into_inner(), lines) },
         }
     };
-    Table(entries.into_iter().map(entry).collect())
+    ConfigTable(entries.into_iter().map(entry).collect())
 }
 
-fn content(from: DeValue<'_>, lines: &Lines<'_>) -> Content {
+fn content(from: DeValue<'_>, lines: &LineIndex<'_>) -> ConfigContent {
     match from {
-        DeValue::String(text) => Content::Text(text.into_owned()),
-        DeValue::Integer(number) => Content::Number(decimal(number.as_str(), number.radix())),
-        DeValue::Float(number) => Content::Number(number.as_str().to_owned()),
-        DeValue::Boolean(flag) => Content::Flag(flag),
-        DeValue::Datetime(_) => Content::Date,
-        DeValue::Array(list) => Content::List(
+        DeValue::String(text) => ConfigContent::Text(text.into_owned()),
+        DeValue::Integer(number) => ConfigContent::Number(decimal(number.as_str(), number.radix())),
+        DeValue::Float(number) => ConfigContent::Number(number.as_str().to_owned()),
+        DeValue::Boolean(flag) => ConfigContent::Flag(flag),
+        DeValue::Datetime(_) => ConfigContent::Date,
+        DeValue::Array(list) => ConfigContent::List(
             list.into_iter()
-                .map(|value| Value {
+                .map(|value| ConfigValue {
                     at: lines.place(value.span().start),
                     content: content(value.into_inner(), lines),
                 })
                 .collect(),
         ),
-        DeValue::Table(inner) => Content::Table(table(inner, lines)),
+        DeValue::Table(inner) => ConfigContent::Table(table(inner, lines)),
     }
 }
 
@@ -220,7 +222,7 @@ fn decimal(digits: &str, radix: u32) -> String {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Table {
+    fn parsed(text: &str) -> ConfigTable {
         parse(text, 0, &mut Mistakes::default()).unwrap()
     }
 
@@ -258,9 +260,9 @@ mod tests {
 
     #[test]
     fn what_is_set_replaces_what_was_there() {
-        let typed = |text: &str| Value {
+        let typed = |text: &str| ConfigValue {
             at: SourcePosition::Override(text.to_owned()),
-            content: Content::Typed(text.to_owned()),
+            content: ConfigContent::Typed(text.to_owned()),
         };
         let mut table = parsed("[a]\nb = 1\n");
         table.set(&["a", "b"], typed("2"));

@@ -16,7 +16,7 @@ use linerate_model::{
     RunStart, TestSpec, World,
 };
 use linerate_proto::native::{ClientSession, NATIVE};
-use linerate_proto::{Hello, Input, Output};
+use linerate_proto::{Hello, SessionInput, SessionOutput};
 use linerate_sock::open::{AllowedIpVersion, ConnectOptions, connect_tcp, resolve};
 use linerate_sock::poll::EventFd;
 use linerate_sock::{SocketOptions, clock, thread};
@@ -216,7 +216,7 @@ impl<'g> Client<'g> {
     }
 
     fn finish(&mut self, request: &Request<'_>) -> Result<Outcome, ControlError> {
-        self.dialogue.input(Input::Finish)?;
+        self.dialogue.input(SessionInput::Finish)?;
         self.dialogue.flush_at_end();
         Ok(if request.stop.load(Ordering::Relaxed) { Outcome::Interrupted } else { Outcome::Completed })
     }
@@ -225,10 +225,10 @@ impl<'g> Client<'g> {
         loop {
             for happening in self.dialogue.turn(clock::now() + POLL_INTERVAL.as_duration(), &[])? {
                 match happening {
-                    DialogueEvent::Session(Output::Queued(place)) => {
+                    DialogueEvent::Session(SessionOutput::Queued(place)) => {
                         log.note(Body::Queued { position: place.position, wait: place.wait_ns });
                     }
-                    DialogueEvent::Session(Output::Welcomed(welcome)) => {
+                    DialogueEvent::Session(SessionOutput::Welcomed(welcome)) => {
                         self.cookie = welcome.cookie;
                         let can =
                             |name: &str| welcome.capabilities.iter().any(|capability| capability == name);

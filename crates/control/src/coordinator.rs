@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-use linerate_proto::agent::{About, Input};
+use linerate_proto::agent::{About, AgentInput};
 use linerate_sock::{Mono, SockError, clock, thread};
 
 use crate::error::ControlError;
@@ -160,7 +160,7 @@ impl Coordinator {
         self.abandon();
         for host in self.hosts.iter_mut().filter(|host| host.ticket().is_some()) {
             // If the message cannot be sent, the host has released the place with the connection.
-            let _ = host.ask(Input::Release);
+            let _ = host.ask(AgentInput::Release);
             host.keep_ticket(None);
         }
         self.held_since = None;

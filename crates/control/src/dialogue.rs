@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_engine::{FlowHandle, FlowReport, FlowSetup, Sockets, arm};
 use linerate_model::{Caveat, Sample, Side, SideSettings, Tally, Transport};
-use linerate_proto::{Ended, Input, Output, PeerError, Progress, Session};
+use linerate_proto::{Ended, PeerError, Progress, Session, SessionInput, SessionOutput};
 use linerate_sock::poll::{Interest, poll_few};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
@@ -89,7 +89,7 @@ struct Start {
 #[derive(Debug)]
 pub(crate) enum DialogueEvent {
     /// A session output that the owner has to handle.
-    Session(Output),
+    Session(SessionOutput),
     /// A local flow has started, with these settings.
     Started { flow: u16, side: Side, settings: Box<SideSettings> },
     /// The drain was cut off.
@@ -151,7 +151,7 @@ impl<S: Session> Dialogue<S> {
     }
 
     /// Feeds the session and immediately executes its outputs.
-    pub(crate) fn input(&mut self, input: Input<'_>) -> Result<(), ControlError> {
+    pub(crate) fn input(&mut self, input: SessionInput<'_>) -> Result<(), ControlError> {
         let now = self.now();
         let result = self.session.input(now, input);
         self.execute();
@@ -183,7 +183,7 @@ impl<S: Session> Dialogue<S> {
     /// later or absent.
     pub(crate) fn begin(&mut self, planned: Option<Mono>) -> Result<(), ControlError> {
         self.start.planned = planned;
-        self.input(Input::FlowsOpen)
+        self.input(SessionInput::FlowsOpen)
     }
 
     /// Whether the session has started the flows; they may still wait for their planned start.
@@ -214,14 +214,14 @@ impl<S: Session> Dialogue<S> {
     fn execute(&mut self) {
         while let Some(output) = self.session.output() {
             match output {
-                Output::Send(bytes) => self.unsent.extend_from_slice(&bytes),
-                Output::Start => {
+                SessionOutput::Send(bytes) => self.unsent.extend_from_slice(&bytes),
+                SessionOutput::Start => {
                     self.start();
-                    self.events.push(DialogueEvent::Session(Output::Start));
+                    self.events.push(DialogueEvent::Session(SessionOutput::Start));
                 }
-                Output::StopWriting => self.flows.values().for_each(|flow| flow.handle.stop_writing()),
-                Output::Cut => self.cut(),
-                Output::PeerSenderDone { flow } => self.peer_sender_done(flow),
+                SessionOutput::StopWriting => self.flows.values().for_each(|flow| flow.handle.stop_writing()),
+                SessionOutput::Cut => self.cut(),
+                SessionOutput::PeerSenderDone { flow } => self.peer_sender_done(flow),
                 other => self.events.push(DialogueEvent::Session(other)),
             }
         }
@@ -275,7 +275,7 @@ impl<S: Session> Dialogue<S> {
         }
         self.read()?;
         if self.session.deadline().is_some_and(|deadline| self.now() >= deadline) {
-            self.input(Input::Tick)?;
+            self.input(SessionInput::Tick)?;
         }
         self.check_flows()?;
         self.execute();
@@ -313,17 +313,17 @@ impl<S: Session> Dialogue<S> {
             match self.stream.read(&mut bytes) {
                 Ok(0) => {
                     self.closed = true;
-                    self.input(Input::Closed)?;
+                    self.input(SessionInput::Closed)?;
                 }
                 Ok(count) => {
                     left = left.saturating_sub(count);
-                    self.input(Input::Bytes(&bytes[..count]))?;
+                    self.input(SessionInput::Bytes(&bytes[..count]))?;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => {
                     self.closed = true;
-                    self.input(Input::Closed)?;
+                    self.input(SessionInput::Closed)?;
                 }
             }
         }
@@ -384,10 +384,10 @@ impl<S: Session> Dialogue<S> {
             progress.finished_writing && !std::mem::replace(&mut flow.told_done, progress.finished_writing);
         let samples = if tell { flow.handle.new_samples() } else { Vec::new() };
         if moved && side == Side::Receiver {
-            self.input(Input::Alive)?;
+            self.input(SessionInput::Alive)?;
         }
         if done {
-            self.input(Input::SenderDone { flow: number })?;
+            self.input(SessionInput::SenderDone { flow: number })?;
         }
         if tell {
             self.tell(number, side, &progress)?;
@@ -417,7 +417,7 @@ impl<S: Session> Dialogue<S> {
         };
         // Only the client displays progress; the server does not need the client's.
         if !self.client {
-            self.input(Input::Progress(progress))?;
+            self.input(SessionInput::Progress(progress))?;
         }
         self.events.push(DialogueEvent::Progress(progress));
         Ok(())
@@ -441,10 +441,10 @@ impl<S: Session> Dialogue<S> {
         self.events.push(DialogueEvent::Ended(ended.clone()));
         if !self.client {
             for samples in samples.chunks(SAMPLES_PER_MESSAGE) {
-                self.input(Input::Samples { flow: number, samples: samples.to_vec() })?;
+                self.input(SessionInput::Samples { flow: number, samples: samples.to_vec() })?;
             }
         }
-        self.input(Input::FlowEnded(ended))
+        self.input(SessionInput::FlowEnded(ended))
     }
 
     /// Begins the interface counters of the phase.

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use linerate_proto::agent::{Dialogue, Input, Output};
+use linerate_proto::agent::{AgentDialogue, AgentInput, AgentOutput};
 use linerate_sock::poll::{Interest, poll_few};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
@@ -26,11 +26,11 @@ pub(crate) struct Talk<D> {
     stream: TcpStream,
     epoch: Mono,
     unsent: Vec<u8>,
-    events: Vec<Output>,
+    events: Vec<AgentOutput>,
     closed: bool,
 }
 
-impl<D: Dialogue> Talk<D> {
+impl<D: AgentDialogue> Talk<D> {
     /// Times of the control connection count from `epoch`.
     pub(crate) fn new(end: D, stream: TcpStream, epoch: Mono) -> Result<Self, ControlError> {
         let local = |error: std::io::Error| ControlError::Local(format!("the connection: {error}"));
@@ -54,14 +54,14 @@ impl<D: Dialogue> Talk<D> {
     }
 
     /// Feeds the end and sends its output.
-    pub(crate) fn input(&mut self, input: Input<'_>) -> Result<(), ControlError> {
+    pub(crate) fn input(&mut self, input: AgentInput<'_>) -> Result<(), ControlError> {
         let result = self.feed(input);
         self.flush();
         result
     }
 
     /// Like [`Talk::input`], but the output is sent with the next send or poll.
-    pub(crate) fn feed(&mut self, input: Input<'_>) -> Result<(), ControlError> {
+    pub(crate) fn feed(&mut self, input: AgentInput<'_>) -> Result<(), ControlError> {
         let now = self.time_of(clock::now());
         let result = self.end.input(now, input);
         self.gather();
@@ -80,7 +80,7 @@ impl<D: Dialogue> Talk<D> {
     fn gather(&mut self) {
         while let Some(output) = self.end.output() {
             match output {
-                Output::Send(bytes) => self.unsent.extend_from_slice(&bytes),
+                AgentOutput::Send(bytes) => self.unsent.extend_from_slice(&bytes),
                 other => self.events.push(other),
             }
         }
@@ -114,17 +114,17 @@ impl<D: Dialogue> Talk<D> {
     }
 
     /// Handles what has arrived and returns the outputs for the owner. Never waits.
-    pub(crate) fn poll(&mut self) -> Result<Vec<Output>, ControlError> {
+    pub(crate) fn poll(&mut self) -> Result<Vec<AgentOutput>, ControlError> {
         self.execute();
         self.read()?;
         if self.end.deadline().is_some_and(|deadline| clock::now() >= self.instant_of(deadline)) {
-            self.input(Input::Tick)?;
+            self.input(AgentInput::Tick)?;
         }
         Ok(std::mem::take(&mut self.events))
     }
 
     /// The outputs that had not been returned when the dialogue failed.
-    pub(crate) fn drain_outputs(&mut self) -> Vec<Output> {
+    pub(crate) fn drain_outputs(&mut self) -> Vec<AgentOutput> {
         std::mem::take(&mut self.events)
     }
 
@@ -134,7 +134,7 @@ impl<D: Dialogue> Talk<D> {
         &mut self,
         until: Mono,
         others: &[BorrowedFd<'_>],
-    ) -> Result<Vec<Output>, ControlError> {
+    ) -> Result<Vec<AgentOutput>, ControlError> {
         self.execute();
         if self.events.is_empty() {
             let mut fds: Vec<_> = self.interest().into_iter().collect();
@@ -152,13 +152,13 @@ impl<D: Dialogue> Talk<D> {
             match self.stream.read(&mut bytes) {
                 Ok(count @ 1..) => {
                     left = left.saturating_sub(count);
-                    self.input(Input::Bytes(&bytes[..count]))?;
+                    self.input(AgentInput::Bytes(&bytes[..count]))?;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 _ => {
                     self.closed = true;
-                    self.input(Input::Closed)?;
+                    self.input(AgentInput::Closed)?;
                 }
             }
         }

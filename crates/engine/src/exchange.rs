@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use linerate_model::flow::{Exchange, Exchanged, Reason};
+use linerate_model::flow::{Exchange, Exchanged, SystemError};
 use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::stream::{recv, send, set_nonblocking, set_recv_timeout, set_send_timeout};
 use linerate_sock::{Mono, Moved, SockError, clock, queues};
@@ -24,7 +24,7 @@ const MESSAGE_POOL_BYTES: usize = 10_000_000;
 ///
 /// # Errors
 /// A call fails, the peer closes, the exchange exceeds its time limit, or a message is longer than 64 MiB.
-pub fn exchange(socket: &TcpStream, task: &Exchange) -> Result<Exchanged, Reason> {
+pub fn exchange(socket: &TcpStream, task: &Exchange) -> Result<Exchanged, SystemError> {
     let mut outgoing = MessageBuffer::new(task.send, task)?;
     let mut incoming = MessageBuffer::new(task.receive, &Exchange { head: Vec::new(), ..task.clone() })?;
     let mut times = Times::new(task);
@@ -53,7 +53,7 @@ pub fn exchange(socket: &TcpStream, task: &Exchange) -> Result<Exchanged, Reason
 ///
 /// # Errors
 /// As [`exchange`].
-pub fn exchange_both(socket: &TcpStream, task: &Exchange) -> Result<Exchanged, Reason> {
+pub fn exchange_both(socket: &TcpStream, task: &Exchange) -> Result<Exchanged, SystemError> {
     let mut outgoing = MessageBuffer::new(task.send, task)?;
     let mut incoming = MessageBuffer::new(task.receive, &Exchange { head: Vec::new(), ..task.clone() })?;
     let mut times = Times::new(task);
@@ -155,7 +155,7 @@ struct MessageBuffer {
 }
 
 impl MessageBuffer {
-    fn new(length: Bytes, task: &Exchange) -> Result<Self, Reason> {
+    fn new(length: Bytes, task: &Exchange) -> Result<Self, SystemError> {
         let length = usize::try_from(length.get())
             .ok()
             .filter(|&length| length <= FlowSetup::MAX_BLOCK_BYTES)
@@ -194,7 +194,7 @@ fn evict() {
 }
 
 #[inline]
-fn write(socket: &TcpStream, message: &[u8], give_up: Mono) -> Result<(), Reason> {
+fn write(socket: &TcpStream, message: &[u8], give_up: Mono) -> Result<(), SystemError> {
     let mut done = 0;
     while done < message.len() {
         let moved = send(socket, &message[done..]).map_err(|error| reason(&error))?;
@@ -212,7 +212,7 @@ fn read(
     message: &mut [u8],
     give_up: Mono,
     arrivals: &mut MessageRate,
-) -> Result<(), Reason> {
+) -> Result<(), SystemError> {
     let mut done = 0;
     // Size and time of the first piece, if the message arrives in more than one.
     let mut first: Option<(usize, Mono)> = None;
@@ -238,7 +238,7 @@ fn read(
 
 /// Sends one message and receives one at the same time.
 #[inline]
-fn cross(socket: &TcpStream, out: &[u8], into: &mut [u8], give_up: Mono) -> Result<(), Reason> {
+fn cross(socket: &TcpStream, out: &[u8], into: &mut [u8], give_up: Mono) -> Result<(), SystemError> {
     let (mut sent, mut got) = (0, 0);
     while sent < out.len() || got < into.len() {
         let mut moved = 0;
@@ -267,7 +267,7 @@ fn cross(socket: &TcpStream, out: &[u8], into: &mut [u8], give_up: Mono) -> Resu
 }
 
 /// After a partial transfer: fails past the deadline, and waits when nothing moved.
-fn check(socket: &TcpStream, interest: Interest, moved: Moved, give_up: Mono) -> Result<(), Reason> {
+fn check(socket: &TcpStream, interest: Interest, moved: Moved, give_up: Mono) -> Result<(), SystemError> {
     let now = clock::now();
     if now >= give_up {
         return Err(own("the peer did not receive or answer the messages in time".to_owned()));
@@ -279,8 +279,8 @@ fn check(socket: &TcpStream, interest: Interest, moved: Moved, give_up: Mono) ->
 }
 
 /// A reason that does not come from a system call.
-const fn own(text: String) -> Reason {
-    Reason { errno: 0, text }
+const fn own(text: String) -> SystemError {
+    SystemError { errno: 0, text }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
-use linerate_model::flow::{Reason, Transit};
+use linerate_model::flow::{SystemError, Transit};
 use linerate_model::{Side, StopAfter};
 use linerate_sock::clock::ThreadClock;
 use linerate_sock::{Mono, affinity};
@@ -33,7 +33,7 @@ pub(crate) struct FlowSide {
     /// CPU clock of each pump, once it runs.
     pub(crate) clocks: Vec<OnceLock<ThreadClock>>,
     /// The first error.
-    pub(crate) trouble: OnceLock<Reason>,
+    pub(crate) trouble: OnceLock<SystemError>,
 }
 
 impl FlowSide {

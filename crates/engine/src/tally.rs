@@ -97,7 +97,7 @@ pub fn complete_udp(sender: &Tally, receiver: &mut Tally) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_model::flow::Reason;
+    use linerate_model::flow::SystemError;
 
     fn end(stream: usize, trouble: Option<StreamError>) -> StreamEnd {
         StreamEnd { stream, trouble, ..StreamEnd::default() }
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_named_before_an_order_to_stop() {
-        let reason = Reason { errno: 104, text: "reset by peer".to_owned() };
+        let reason = SystemError { errno: 104, text: "reset by peer".to_owned() };
         let failed = StreamError::Failed { reason, text: "reset".to_owned() };
         let ends = [end(0, Some(StreamError::Aborted)), end(1, Some(failed)), end(2, None)];
         assert_eq!(outcome(&ends, 3), (false, Some("2 of 3 streams: reset".to_owned())));

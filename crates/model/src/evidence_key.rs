@@ -46,7 +46,7 @@ macro_rules! evidence_keys {
                     $($text => return Self::$Key,)+
                     _ => {}
                 }
-                $(if let Some(part) = <$Part as Part>::read(&name, $before, $after) {
+                $(if let Some(part) = <$Part as KeyPart>::read(&name, $before, $after) {
                     return Self::$Family(part);
                 })+
                 Self::Other(UnknownName::new(name))
@@ -67,7 +67,7 @@ macro_rules! evidence_keys {
                     $(schemars::json_schema!({
                         "description": concat!($($family_doc),+).trim(),
                         "type": "string",
-                        "pattern": format!(concat!("^", $before, "{}", $after, "$"), <$Part as Part>::PATTERN)
+                        "pattern": format!(concat!("^", $before, "{}", $after, "$"), <$Part as KeyPart>::PATTERN)
                     })),+
                 ];
                 schemars::json_schema!({ "anyOf": keys })
@@ -77,7 +77,7 @@ macro_rules! evidence_keys {
 }
 
 /// What tells the keys of a family apart.
-trait Part: Sized + std::fmt::Display {
+trait KeyPart: Sized + std::fmt::Display {
     /// What it is as a regular expression.
     #[cfg(feature = "schema")]
     const PATTERN: &str;
@@ -91,7 +91,7 @@ trait Part: Sized + std::fmt::Display {
     }
 }
 
-impl Part for Limit {
+impl KeyPart for Limit {
     #[cfg(feature = "schema")]
     const PATTERN: &str = "[a-z_]+";
 
@@ -100,7 +100,7 @@ impl Part for Limit {
     }
 }
 
-impl Part for u64 {
+impl KeyPart for u64 {
     #[cfg(feature = "schema")]
     const PATTERN: &str = "[0-9]+";
 

@@ -1,6 +1,6 @@
 //! The result of another program, figure by figure, as reported by that program.
 //!
-//! A reader (in `proto`, next to the protocol of its program) turns a file or a text into a [`Reading`] without
+//! A reader (in `proto`, next to the protocol of its program) turns a file or a text into a [`ForeignResult`] without
 //! judging it. `linerate check` compares its figures with what is possible; `linerate import` makes an event
 //! log from it.
 
@@ -12,7 +12,7 @@ use crate::spec::{Direction, TestSpec};
 
 /// A result of another program, as read.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Reading {
+pub struct ForeignResult {
     /// The program, by the name of its protocol folder: `iperf3`.
     pub tool: ForeignText,
     /// Its version, as far as reported: `3.12`.
@@ -42,7 +42,7 @@ pub struct ForeignTest {
     /// The other end, by its name in the file.
     pub target: Option<ForeignText>,
     /// The end that wrote the file.
-    pub written_by: Option<End>,
+    pub written_by: Option<ControlEnd>,
     /// The requested settings, as far as the file reports them and a [`TestSpec`] can express them.
     pub spec: TestSpec,
     /// What the kernel granted or the connection used, as far as the file reports it.
@@ -55,7 +55,7 @@ pub struct ForeignTest {
 
 /// An end of the control connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum ControlEnd {
     /// The end that opened it.
     Client,
     /// The end that accepted it.
@@ -70,7 +70,7 @@ pub struct Claim {
     /// The line itself, or the path of the JSON value.
     pub quote: ForeignText,
     /// What it covers.
-    pub scope: Scope,
+    pub scope: ClaimScope,
     /// The stream, by its number in the file; absent for the sum of all.
     pub stream: Option<u32>,
     /// Direction of the data as seen from the client; absent if the file does not report it.
@@ -89,7 +89,7 @@ pub struct Claim {
 
 /// What a line of a result covers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Scope {
+pub enum ClaimScope {
     /// A part of a test.
     Interval,
     /// A whole test.

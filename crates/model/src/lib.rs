@@ -53,7 +53,7 @@ pub use host::{HostInfo, LinkInfo, LinkKind};
 pub use host_check::{CheckSection, CheckStatus, HostCheck, HostCheckup, JudgedPath, KernelFeature};
 pub use kernel_counts::{IdleCounts, InterfaceCounts, KernelCounts, PassedCounts, QdiscCounts, SocketCounts};
 pub use method::{MethodCell, MethodColumn, MethodRow, MethodTable};
-pub use metrics::{CATALOGUE, Readings, Sample, Side, Value};
+pub use metrics::{CATALOGUE, MetricValue, Readings, Sample, Side};
 pub use names::UnknownName;
 pub use plan_run::{
     PlanAxis, PlanFile, PlanFlow, PlanHost, PlanJudgement, PlanPlace, PlanPoint, PlanRecord, PlanStart,

@@ -10,11 +10,11 @@ use serde_json::Value;
 pub struct Rename {
     /// Leads to the object: keys separated by dots, `*` for each item of a list; empty for the value itself.
     path: &'static str,
-    change: Change,
+    change: FormatChange,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Change {
+enum FormatChange {
     Key { from: &'static str, to: &'static str },
     Text { key: &'static str, from: &'static str, to: &'static str },
 }
@@ -22,13 +22,13 @@ enum Change {
 /// The key `from` of the objects at `path` is now called `to`.
 #[must_use]
 pub const fn key(path: &'static str, from: &'static str, to: &'static str) -> Rename {
-    Rename { path, change: Change::Key { from, to } }
+    Rename { path, change: FormatChange::Key { from, to } }
 }
 
 /// The text `from` under `key`, alone or in a list, is now `to`.
 #[must_use]
 pub const fn text(path: &'static str, key: &'static str, from: &'static str, to: &'static str) -> Rename {
-    Rename { path, change: Change::Text { key, from, to } }
+    Rename { path, change: FormatChange::Text { key, from, to } }
 }
 
 /// Applies `renames` in their order. What is not there, or of another shape, stays as it is.
@@ -54,7 +54,7 @@ impl Rename {
     }
 }
 
-impl Change {
+impl FormatChange {
     fn apply(self, fields: &mut serde_json::Map<String, Value>) {
         match self {
             Self::Key { from, to } => {

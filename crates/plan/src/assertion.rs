@@ -242,9 +242,9 @@ impl AssertionReader<'_> {
             let hint = hint(axis, self.axes.iter().map(|axis| axis.name.as_str()));
             return fault(at, format!("there is no axis '{axis}'{hint}"));
         };
-        let meant = linerate_config::Value {
+        let meant = linerate_config::ConfigValue {
             at: linerate_config::SourcePosition::START,
-            content: linerate_config::Content::Typed(value.to_owned()),
+            content: linerate_config::ConfigContent::Typed(value.to_owned()),
         };
         match self.axes[number].find(&meant) {
             Ok(value) => Ok((number, value)),

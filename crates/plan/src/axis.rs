@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use linerate_config::{Content, Entry, Mistakes, SourcePosition, Table, Value, check_name, hint};
+use linerate_config::{
+    ConfigContent, ConfigEntry, ConfigTable, ConfigValue, Mistakes, SourcePosition, check_name, hint,
+};
 
 use crate::keys::{AXIS, Fields, SETTINGS};
 use crate::kind::{PlanValueKind, SettingValue, texts};
@@ -71,12 +73,12 @@ pub(crate) struct AxisTable<'t> {
     pub(crate) kind: PlanValueKind,
     /// Absent in the short form.
     pub(crate) fields: Option<Fields<'t>>,
-    values: Option<&'t Value>,
+    values: Option<&'t ConfigValue>,
 }
 
 impl<'t> AxisTable<'t> {
     /// Reads the head of an axis; `None` if it is wrong.
-    pub(crate) fn read(entry: &'t Entry, names: &Names, mistakes: &mut Mistakes) -> Option<Self> {
+    pub(crate) fn read(entry: &'t ConfigEntry, names: &Names, mistakes: &mut Mistakes) -> Option<Self> {
         let name = entry.key.clone();
         // A hyphen would be a minus in an assertion.
         if name.contains('-') || check_name(&name.replace('_', "-")).is_err() {
@@ -88,7 +90,7 @@ impl<'t> AxisTable<'t> {
         }
         let path = format!("axis.{name}.");
         let (fields, values) = match &entry.value.content {
-            Content::Table(table) => {
+            ConfigContent::Table(table) => {
                 let fields = Fields::read(table, &path, &[AXIS], &[], mistakes);
                 let values = fields.value("values");
                 (Some(fields), values)
@@ -164,10 +166,10 @@ impl<'t> AxisTable<'t> {
         (mistakes.len() == before).then_some(Axis { name: self.name, targets: self.targets, values })
     }
 
-    fn list(&self, list: &Value, mistakes: &mut Mistakes) -> Vec<AxisValue> {
+    fn list(&self, list: &ConfigValue, mistakes: &mut Mistakes) -> Vec<AxisValue> {
         let count = match &list.content {
-            Content::List(items) => items.len(),
-            Content::Typed(typed) => typed.split(',').count(),
+            ConfigContent::List(items) => items.len(),
+            ConfigContent::Typed(typed) => typed.split(',').count(),
             _ => 0,
         };
         if count > MAX_POINTS {
@@ -176,7 +178,7 @@ impl<'t> AxisTable<'t> {
             return Vec::new();
         }
         let mut values = Vec::new();
-        let mut take = |item: &Value| match self.kind.read_or_default(item) {
+        let mut take = |item: &ConfigValue| match self.kind.read_or_default(item) {
             Ok(setting) => {
                 let label = item.text().map_or_else(|| setting.to_string(), str::to_owned);
                 values.push(AxisValue { label, setting });
@@ -184,12 +186,15 @@ impl<'t> AxisTable<'t> {
             Err(text) => mistakes.add(&item.at, format!("axis.{}: {text}", self.name)),
         };
         match &list.content {
-            Content::List(items) => {
+            ConfigContent::List(items) => {
                 items.iter().for_each(|item| take(&as_text(item, &self.kind)));
             }
-            Content::Typed(typed) => {
+            ConfigContent::Typed(typed) => {
                 for item in typed.split(',') {
-                    take(&Value { at: list.at.clone(), content: Content::Typed(item.trim().to_owned()) });
+                    take(&ConfigValue {
+                        at: list.at.clone(),
+                        content: ConfigContent::Typed(item.trim().to_owned()),
+                    });
                 }
             }
             other => {
@@ -200,7 +205,7 @@ impl<'t> AxisTable<'t> {
         values
     }
 
-    fn label(&self, values: &mut [AxisValue], labels: &Value, mistakes: &mut Mistakes) {
+    fn label(&self, values: &mut [AxisValue], labels: &ConfigValue, mistakes: &mut Mistakes) {
         match texts(labels) {
             Ok(texts) if texts.len() == values.len() => {
                 for (value, label) in values.iter_mut().zip(texts) {
@@ -235,13 +240,13 @@ impl<'t> AxisTable<'t> {
 }
 
 /// Topologies take all values as text.
-fn as_text(item: &Value, kind: &PlanValueKind) -> Value {
+fn as_text(item: &ConfigValue, kind: &PlanValueKind) -> ConfigValue {
     let content = match (&item.content, kind) {
-        (Content::Number(number), PlanValueKind::Text) => Content::Text(number.clone()),
-        (Content::Flag(flag), PlanValueKind::Text) => Content::Text(flag.to_string()),
+        (ConfigContent::Number(number), PlanValueKind::Text) => ConfigContent::Text(number.clone()),
+        (ConfigContent::Flag(flag), PlanValueKind::Text) => ConfigContent::Text(flag.to_string()),
         (other, _) => other.clone(),
     };
-    Value { at: item.at.clone(), content }
+    ConfigValue { at: item.at.clone(), content }
 }
 
 /// The targets of a key, with the kind of their values.
@@ -294,9 +299,9 @@ impl Axis {
     ///
     /// # Errors
     /// A text that lists the values.
-    pub(crate) fn find(&self, meant: &Value) -> Result<usize, String> {
+    pub(crate) fn find(&self, meant: &ConfigValue) -> Result<usize, String> {
         let text = match &meant.content {
-            Content::Flag(flag) => flag.to_string(),
+            ConfigContent::Flag(flag) => flag.to_string(),
             _ => meant.text().map(str::to_owned).unwrap_or_default(),
         };
         let by_label = self.values.iter().position(|value| value.label == text);
@@ -321,7 +326,7 @@ pub struct PointSelection(pub(crate) BTreeMap<usize, Vec<usize>>);
 
 impl PointSelection {
     /// Reads a table of axes and values. A value may be a list of values.
-    pub(crate) fn read(table: &Table, axes: &[Axis], mistakes: &mut Mistakes) -> Self {
+    pub(crate) fn read(table: &ConfigTable, axes: &[Axis], mistakes: &mut Mistakes) -> Self {
         let mut part = Self::default();
         for entry in &table.0 {
             let Some(number) = axes.iter().position(|axis| axis.name == entry.key) else {
@@ -332,7 +337,8 @@ impl PointSelection {
                 continue;
             };
             let one = std::slice::from_ref(&entry.value);
-            let meant = if let Content::List(items) = &entry.value.content { items.as_slice() } else { one };
+            let meant =
+                if let ConfigContent::List(items) = &entry.value.content { items.as_slice() } else { one };
             let mut values = Vec::new();
             for value in meant {
                 match axes[number].find(value) {

@@ -4,7 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::error::Error;
 use std::io;
 
-use linerate_config::{Content, Entry, Mistakes, SourcePosition, Table, Value, hint, parse};
+use linerate_config::{
+    ConfigContent, ConfigEntry, ConfigTable, ConfigValue, Mistakes, SourcePosition, hint, parse,
+};
 
 use crate::error::Source;
 use crate::keys::{HEAD, TABLES};
@@ -77,7 +79,7 @@ pub(crate) fn load(
     plan: Source,
     around: &dyn Surroundings,
     mistakes: &mut Mistakes,
-) -> (Option<Table>, Vec<Source>) {
+) -> (Option<ConfigTable>, Vec<Source>) {
     let mut sources = Vec::new();
     let document = add(plan, around, &mut sources, 0, mistakes);
     (document, sources)
@@ -89,7 +91,7 @@ fn add(
     sources: &mut Vec<Source>,
     depth: usize,
     mistakes: &mut Mistakes,
-) -> Option<Table> {
+) -> Option<ConfigTable> {
     let number = sources.len();
     let name = source.name.clone();
     let parsed = parse(&source.text, number, mistakes);
@@ -132,14 +134,14 @@ fn add(
 }
 
 /// Adds the entries of `lower` that `upper` does not have.
-fn underlay(upper: &mut Table, lower: Table) {
+fn underlay(upper: &mut ConfigTable, lower: ConfigTable) {
     let places: HashMap<String, usize> =
         upper.0.iter().enumerate().map(|(at, own)| (own.key.clone(), at)).collect();
     for entry in lower.0 {
         match places.get(&entry.key).and_then(|at| upper.0.get_mut(*at)) {
             None => upper.0.push(entry),
             Some(own) => {
-                if let (Content::Table(own), Content::Table(below)) =
+                if let (ConfigContent::Table(own), ConfigContent::Table(below)) =
                     (&mut own.value.content, entry.value.content)
                 {
                     underlay(own, below);
@@ -152,7 +154,11 @@ fn underlay(upper: &mut Table, lower: Table) {
 /// Applies settings of the command line to a plan: `test.duration=5s`, `repeats=3`, `host.a.address=192.0.2.1`,
 /// `axis.window=64K,1M`, `lab.set.buffer=1MB`. A setting of a knob of `test` replaces an axis over that knob,
 /// and the settings of single flows. Returns the axes that lost values.
-pub(crate) fn apply(document: &mut Table, settings: &[String], mistakes: &mut Mistakes) -> BTreeSet<String> {
+pub(crate) fn apply(
+    document: &mut ConfigTable,
+    settings: &[String],
+    mistakes: &mut Mistakes,
+) -> BTreeSet<String> {
     let mut changed = BTreeSet::new();
     for typed in settings {
         let place = SourcePosition::Override(typed.clone());
@@ -160,7 +166,7 @@ pub(crate) fn apply(document: &mut Table, settings: &[String], mistakes: &mut Mi
             mistakes.add(&place, "it does not have the form key=value, as in test.duration=5s");
             continue;
         };
-        let value = Value { at: place.clone(), content: Content::Typed(value.trim().to_owned()) };
+        let value = ConfigValue { at: place.clone(), content: ConfigContent::Typed(value.trim().to_owned()) };
         let path: Vec<&str> = path.trim().split('.').collect();
         if let ["axis", name, ..] = path[..] {
             changed.insert(name.to_owned());
@@ -174,8 +180,8 @@ pub(crate) fn apply(document: &mut Table, settings: &[String], mistakes: &mut Mi
 }
 
 /// Applies one setting. Returns the axes that it replaces.
-fn put(document: &mut Table, path: &[&str], value: Value) -> Result<Vec<String>, String> {
-    let names = |document: &Table, kind: &str| -> Vec<String> {
+fn put(document: &mut ConfigTable, path: &[&str], value: ConfigValue) -> Result<Vec<String>, String> {
+    let names = |document: &ConfigTable, kind: &str| -> Vec<String> {
         let table = document.table(kind);
         table.into_iter().flat_map(|table| table.0.iter().map(|entry| entry.key.clone())).collect()
     };
@@ -183,7 +189,7 @@ fn put(document: &mut Table, path: &[&str], value: Value) -> Result<Vec<String>,
         [name] if HEAD.iter().any(|key| key.name == *name) => document.set(path, value),
         ["test", knob] => {
             for entry in document.table_mut("flow").into_iter().flat_map(|flows| &mut flows.0) {
-                if let Content::Table(flow) = &mut entry.value.content {
+                if let ConfigContent::Table(flow) = &mut entry.value.content {
                     flow.remove(&format!("test.{knob}"));
                 }
             }
@@ -224,10 +230,12 @@ fn put(document: &mut Table, path: &[&str], value: Value) -> Result<Vec<String>,
 }
 
 /// Removes an axis that sweeps only this knob of all flows.
-fn remove_axis(document: &mut Table, knob: &str) -> Vec<String> {
-    let over = |entry: &Entry| {
+fn remove_axis(document: &mut ConfigTable, knob: &str) -> Vec<String> {
+    let over = |entry: &ConfigEntry| {
         let key = match &entry.value.content {
-            Content::Table(table) => table.get("key").map(|entry| texts(&entry.value).unwrap_or_default()),
+            ConfigContent::Table(table) => {
+                table.get("key").map(|entry| texts(&entry.value).unwrap_or_default())
+            }
             _ => None,
         };
         match key {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_config::{Content, Mistakes, SourcePosition, Table, Value, hint};
+use linerate_config::{ConfigContent, ConfigTable, ConfigValue, Mistakes, SourcePosition, hint};
 
 use crate::kind::{PlanValueKind, SettingValue};
 use crate::method::METHODS;
@@ -324,7 +324,7 @@ pub(crate) const TABLES: &[&str] = &["notes", "host", "lab", "flow", "test", "ax
 /// The values in a table.
 #[derive(Debug)]
 pub(crate) struct Fields<'t> {
-    given: BTreeMap<&'static str, (&'t Value, Option<SettingValue>)>,
+    given: BTreeMap<&'static str, (&'t ConfigValue, Option<SettingValue>)>,
     /// False if one of them is wrong.
     pub(crate) sound: bool,
 }
@@ -332,7 +332,7 @@ pub(crate) struct Fields<'t> {
 impl<'t> Fields<'t> {
     /// Reads the keys of a table. Wrong values are noted and left out.
     pub(crate) fn read(
-        table: &'t Table,
+        table: &'t ConfigTable,
         path: &str,
         tables: &[&[PlanKey]],
         also: &[&str],
@@ -369,7 +369,7 @@ impl<'t> Fields<'t> {
     }
 
     /// The value with its position.
-    pub(crate) fn value(&self, key: &str) -> Option<&'t Value> {
+    pub(crate) fn value(&self, key: &str) -> Option<&'t ConfigValue> {
         self.given.get(key).map(|(value, _)| *value)
     }
 
@@ -404,6 +404,6 @@ impl<'t> Fields<'t> {
 }
 
 /// Position of a mistake in an entry's value: for a table, that of its key.
-pub(crate) fn place(entry: &linerate_config::Entry) -> &SourcePosition {
-    if matches!(entry.value.content, Content::Table(_)) { &entry.at } else { &entry.value.at }
+pub(crate) fn place(entry: &linerate_config::ConfigEntry) -> &SourcePosition {
+    if matches!(entry.value.content, ConfigContent::Table(_)) { &entry.at } else { &entry.value.at }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use linerate_config::{Content, Value, check_name};
+use linerate_config::{ConfigContent, ConfigValue, check_name};
 use linerate_units::{Bitrate, Bytes, ParseError, Ratio, Span};
 use serde::{Serialize, Serializer};
 use serde_json::json;
@@ -143,7 +143,7 @@ impl PlanValueKind {
     ///
     /// # Errors
     /// A text to append to the key's name, with the mistake and the correct form.
-    pub(crate) fn read(&self, value: &Value) -> Result<SettingValue, String> {
+    pub(crate) fn read(&self, value: &ConfigValue) -> Result<SettingValue, String> {
         let wrong = |what: &str| format!("{} is not {what}", value.content.describe());
         match self {
             Self::Text | Self::Texts | Self::Special(..) => text(value).map(SettingValue::Text),
@@ -155,9 +155,9 @@ impl PlanValueKind {
             Self::Choice(words) => word(value, words.iter().copied()),
             Self::Words(words) => word(value, words.iter().map(String::as_str)),
             Self::Flag => match &value.content {
-                Content::Flag(flag) => Ok(SettingValue::Flag(*flag)),
-                Content::Typed(typed) if typed == "true" => Ok(SettingValue::Flag(true)),
-                Content::Typed(typed) if typed == "false" => Ok(SettingValue::Flag(false)),
+                ConfigContent::Flag(flag) => Ok(SettingValue::Flag(*flag)),
+                ConfigContent::Typed(typed) if typed == "true" => Ok(SettingValue::Flag(true)),
+                ConfigContent::Typed(typed) if typed == "false" => Ok(SettingValue::Flag(false)),
                 _ => Err(wrong("true or false")),
             },
             Self::Whole(from, to) => {
@@ -186,7 +186,7 @@ impl PlanValueKind {
     }
 
     /// Reads a value that may also be `"default"`.
-    pub(crate) fn read_or_default(&self, value: &Value) -> Result<SettingValue, String> {
+    pub(crate) fn read_or_default(&self, value: &ConfigValue) -> Result<SettingValue, String> {
         if value.text() == Some(DEFAULT) { Ok(SettingValue::Default) } else { self.read(value) }
     }
 
@@ -220,17 +220,22 @@ impl PlanValueKind {
 }
 
 /// Text of one line.
-fn text(value: &Value) -> Result<String, String> {
+fn text(value: &ConfigValue) -> Result<String, String> {
     match &value.content {
-        Content::Text(text) | Content::Typed(text) if !text.contains(char::is_control) => Ok(text.clone()),
-        Content::Text(_) | Content::Typed(_) => {
+        ConfigContent::Text(text) | ConfigContent::Typed(text) if !text.contains(char::is_control) => {
+            Ok(text.clone())
+        }
+        ConfigContent::Text(_) | ConfigContent::Typed(_) => {
             Err("contains a control character; write one line".to_owned())
         }
         _ => Err(format!("{} is not a text in quotes", value.content.describe())),
     }
 }
 
-fn word<'w>(value: &Value, words: impl Iterator<Item = &'w str> + Clone) -> Result<SettingValue, String> {
+fn word<'w>(
+    value: &ConfigValue,
+    words: impl Iterator<Item = &'w str> + Clone,
+) -> Result<SettingValue, String> {
     let typed = text(value)?;
     if words.clone().any(|word| word == typed) {
         return Ok(SettingValue::Text(typed));
@@ -238,16 +243,16 @@ fn word<'w>(value: &Value, words: impl Iterator<Item = &'w str> + Clone) -> Resu
     Err(format!("'{typed}' is unknown{}", linerate_config::hint(&typed, words)))
 }
 
-fn quantity<V: std::str::FromStr<Err = ParseError>>(value: &Value, what: &str) -> Result<V, String> {
+fn quantity<V: std::str::FromStr<Err = ParseError>>(value: &ConfigValue, what: &str) -> Result<V, String> {
     let text = value.text().ok_or_else(|| format!("{} is not {what}", value.content.describe()))?;
     text.parse().map_err(|error: ParseError| error.to_string())
 }
 
 /// One text or a list of texts, separated by commas on the command line.
-pub(crate) fn texts(value: &Value) -> Result<Vec<String>, String> {
+pub(crate) fn texts(value: &ConfigValue) -> Result<Vec<String>, String> {
     match &value.content {
-        Content::List(items) => items.iter().map(text).collect(),
-        Content::Typed(typed) => Ok(typed.split(',').map(|item| item.trim().to_owned()).collect()),
+        ConfigContent::List(items) => items.iter().map(text).collect(),
+        ConfigContent::Typed(typed) => Ok(typed.split(',').map(|item| item.trim().to_owned()).collect()),
         _ => text(value).map(|text| vec![text]),
     }
 }
@@ -258,8 +263,8 @@ mod tests {
     use linerate_config::SourcePosition;
     use proptest::prelude::*;
 
-    fn typed(text: &str) -> Value {
-        Value { at: SourcePosition::START, content: Content::Typed(text.to_owned()) }
+    fn typed(text: &str) -> ConfigValue {
+        ConfigValue { at: SourcePosition::START, content: ConfigContent::Typed(text.to_owned()) }
     }
 
     #[test]

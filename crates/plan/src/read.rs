@@ -7,7 +7,7 @@ mod series;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_config::{Content, Entry, Mistakes, SourcePosition, Table, check_name};
+use linerate_config::{ConfigContent, ConfigEntry, ConfigTable, Mistakes, SourcePosition, check_name};
 use linerate_units::Span;
 
 use crate::axis::{AxisTable, Names};
@@ -43,7 +43,7 @@ pub fn read(plan: Source, settings: &[String], around: &dyn Surroundings) -> Res
 }
 
 struct PlanReader<'r> {
-    document: &'r Table,
+    document: &'r ConfigTable,
     pub(crate) sources: &'r [Source],
     around: &'r dyn Surroundings,
     /// Axes that settings of the command line changed: references to their values in the file may be void.
@@ -115,9 +115,9 @@ impl<'r> PlanReader<'r> {
     }
 
     /// The table at a key. Notes a mistake if it is not a table.
-    fn table(&mut self, key: &str) -> Option<(&'r Entry, &'r Table)> {
+    fn table(&mut self, key: &str) -> Option<(&'r ConfigEntry, &'r ConfigTable)> {
         let entry = self.document.get(key)?;
-        if let Content::Table(table) = &entry.value.content {
+        if let ConfigContent::Table(table) = &entry.value.content {
             return Some((entry, table));
         }
         let what = entry.value.content.describe();
@@ -126,7 +126,7 @@ impl<'r> PlanReader<'r> {
     }
 
     /// The tables `[kind.NAME]`.
-    fn named(&mut self, kind: &str) -> Vec<(&'r Entry, &'r Table)> {
+    fn named(&mut self, kind: &str) -> Vec<(&'r ConfigEntry, &'r ConfigTable)> {
         let Some((entry, tables)) = self.table(kind) else { return Vec::new() };
         if tables.0.len() > MAX_PER_KIND {
             let text = format!("{} entries; a plan has at most {MAX_PER_KIND}", tables.0.len());
@@ -139,7 +139,7 @@ impl<'r> PlanReader<'r> {
                 self.mistakes.add(&entry.at, error.to_string());
             }
             match &entry.value.content {
-                Content::Table(table) => found.push((entry, table)),
+                ConfigContent::Table(table) => found.push((entry, table)),
                 other => {
                     let what = other.describe();
                     self.mistakes
@@ -180,7 +180,7 @@ impl<'r> PlanReader<'r> {
         let mut set = BTreeMap::new();
         if let Some(value) = fields.value("set") {
             match &value.content {
-                Content::Table(table) => self.lab_settings(table, "", &mut set),
+                ConfigContent::Table(table) => self.lab_settings(table, "", &mut set),
                 other => {
                     let text = format!(
                         "lab.set: {} is not a table such as {{ buffer = \"1MB\" }}",
@@ -193,12 +193,12 @@ impl<'r> PlanReader<'r> {
         Some(PlanLab { topology, set })
     }
 
-    fn lab_settings(&mut self, table: &Table, prefix: &str, set: &mut BTreeMap<String, String>) {
+    fn lab_settings(&mut self, table: &ConfigTable, prefix: &str, set: &mut BTreeMap<String, String>) {
         for entry in &table.0 {
             let key = format!("{prefix}{}", entry.key);
             match &entry.value.content {
-                Content::Table(inner) => self.lab_settings(inner, &format!("{key}."), set),
-                Content::Flag(flag) => drop(set.insert(key, flag.to_string())),
+                ConfigContent::Table(inner) => self.lab_settings(inner, &format!("{key}."), set),
+                ConfigContent::Flag(flag) => drop(set.insert(key, flag.to_string())),
                 other => match entry.value.text() {
                     Some(text) => drop(set.insert(key, text.to_owned())),
                     None => {
@@ -277,7 +277,7 @@ impl<'r> PlanReader<'r> {
         table.map(|(_, table)| self.knobs(table, "test.")).unwrap_or_default()
     }
 
-    fn knobs(&mut self, table: &Table, path: &str) -> BTreeMap<String, SettingValue> {
+    fn knobs(&mut self, table: &ConfigTable, path: &str) -> BTreeMap<String, SettingValue> {
         let mut settings = BTreeMap::new();
         for entry in &table.0 {
             if self.mistakes.is_full() && !is_knob(&entry.key) {

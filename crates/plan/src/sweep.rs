@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_config::{Content, Entry, Mistakes, SourcePosition, Value, hint};
+use linerate_config::{ConfigContent, ConfigEntry, ConfigValue, Mistakes, SourcePosition, hint};
 
 use crate::axis::{Axis, PointSelection};
 use crate::kind::texts;
@@ -27,8 +27,8 @@ impl Grid {
     pub(crate) fn read(
         axes: &[Axis],
         changed: &BTreeSet<String>,
-        zip: Option<&Entry>,
-        exclude: Option<&Entry>,
+        zip: Option<&ConfigEntry>,
+        exclude: Option<&ConfigEntry>,
         mistakes: &mut Mistakes,
     ) -> Self {
         let groups = zip.map(|entry| read_zip(axes, changed, entry, mistakes)).unwrap_or_default();
@@ -65,10 +65,10 @@ impl Grid {
         &mut self,
         axes: &[Axis],
         changed: &BTreeSet<String>,
-        entry: &Entry,
+        entry: &ConfigEntry,
         mistakes: &mut Mistakes,
     ) {
-        let Content::List(tables) = &entry.value.content else {
+        let ConfigContent::List(tables) = &entry.value.content else {
             mistakes.add(
                 &entry.value.at,
                 "exclude: write a list of tables such as [{ length = \"64K\", streams = 16 }]",
@@ -82,7 +82,7 @@ impl Grid {
         }
         let before = mistakes.len();
         for value in tables {
-            let Content::Table(table) = &value.content else {
+            let ConfigContent::Table(table) = &value.content else {
                 let what = value.content.describe();
                 mistakes
                     .add(&value.at, format!("exclude: {what} is not a table such as {{ length = \"64K\" }}"));
@@ -159,14 +159,14 @@ impl Grid {
 fn read_zip(
     axes: &[Axis],
     changed: &BTreeSet<String>,
-    entry: &Entry,
+    entry: &ConfigEntry,
     mistakes: &mut Mistakes,
 ) -> Vec<Vec<usize>> {
-    let groups: Vec<&Value> = match &entry.value.content {
+    let groups: Vec<&ConfigValue> = match &entry.value.content {
         // A single group may be written without the outer list.
-        Content::List(items) if items.iter().all(|item| item.text().is_some()) => vec![&entry.value],
-        Content::List(items) => items.iter().collect(),
-        Content::Typed(_) => vec![&entry.value],
+        ConfigContent::List(items) if items.iter().all(|item| item.text().is_some()) => vec![&entry.value],
+        ConfigContent::List(items) => items.iter().collect(),
+        ConfigContent::Typed(_) => vec![&entry.value],
         other => {
             let what = other.describe();
             mistakes.add(

@@ -5,12 +5,12 @@ use linerate_units::{Span, Timestamp};
 use crate::PeerError;
 
 /// Messages and bytes that may arrive at any moment, and their rates.
-const MESSAGES: Share = Share { at_once: 4_000, per_second: 500 };
-const BYTES: Share = Share { at_once: 8 << 20, per_second: 1 << 20 };
+const MESSAGES: AllowanceLimit = AllowanceLimit { at_once: 4_000, per_second: 500 };
+const BYTES: AllowanceLimit = AllowanceLimit { at_once: 8 << 20, per_second: 1 << 20 };
 
 /// Size and fill rate of a token bucket.
 #[derive(Debug, Clone, Copy)]
-struct Share {
+struct AllowanceLimit {
     at_once: u64,
     per_second: u64,
 }
@@ -21,21 +21,21 @@ struct Share {
 /// its end, so during a measurement the buckets may exceed their size.
 #[derive(Debug)]
 pub(crate) struct Allowance {
-    messages: Bucket,
-    bytes: Bucket,
+    messages: AllowanceBucket,
+    bytes: AllowanceBucket,
     filled: Timestamp,
     /// Number of running measurements.
     measuring: u64,
 }
 
 #[derive(Debug)]
-struct Bucket {
-    share: Share,
+struct AllowanceBucket {
+    share: AllowanceLimit,
     left: u64,
 }
 
-impl Bucket {
-    fn new(share: Share) -> Self {
+impl AllowanceBucket {
+    fn new(share: AllowanceLimit) -> Self {
         Self { share, left: share.at_once }
     }
 
@@ -53,7 +53,12 @@ impl Bucket {
 impl Allowance {
     /// The allowance of a connection that begins at `now`.
     pub(crate) fn new(now: Timestamp) -> Self {
-        Self { messages: Bucket::new(MESSAGES), bytes: Bucket::new(BYTES), filled: now, measuring: 0 }
+        Self {
+            messages: AllowanceBucket::new(MESSAGES),
+            bytes: AllowanceBucket::new(BYTES),
+            filled: now,
+            measuring: 0,
+        }
     }
 
     /// Sets the number of running measurements.
@@ -98,7 +103,7 @@ impl Allowance {
     }
 }
 
-fn take(bucket: &mut Bucket, count: u64) -> Result<(), PeerError> {
+fn take(bucket: &mut AllowanceBucket, count: u64) -> Result<(), PeerError> {
     let left = bucket.left.checked_sub(count);
     let too_much = || PeerError::Misbehaved { what: "it sends more than a measurement can contain".into() };
     bucket.left = left.ok_or_else(too_much)?;

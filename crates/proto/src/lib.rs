@@ -28,7 +28,7 @@ mod watch;
 pub use error::PeerError;
 pub use protocol::Protocol;
 pub use session::{
-    Admission, Ended, FlowOrder, Hello, Input, Output, Progress, QueuePosition, Session, Trial, TrialCount,
-    Welcome,
+    Admission, Ended, FlowOrder, Hello, Progress, QueuePosition, Session, SessionInput, SessionOutput,
+    SweepTrial, TrialCount, Welcome,
 };
 pub use ticket::Ticket;

@@ -1,7 +1,7 @@
 //! The contract of every protocol dialogue.
 //!
 //! A session does no I/O and reads no clock. *After every input, drain `output` until `None`; then wait for the
-//! next input, or for `deadline`, at which the input is [`Input::Tick`].* The driver runs a session over
+//! next input, or for `deadline`, at which the input is [`SessionInput::Tick`].* The driver runs a session over
 //! sockets, tests run two ends against each other in virtual time, and a fuzzer runs it with noise.
 
 use linerate_model::{
@@ -19,19 +19,19 @@ pub trait Session: Send {
     ///
     /// # Errors
     /// The peer broke the protocol or gave up; the session is over.
-    fn input(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError>;
+    fn input(&mut self, now: Timestamp, input: SessionInput<'_>) -> Result<(), PeerError>;
 
     /// The next action; absent if there is nothing to do before the next input.
-    fn output(&mut self) -> Option<Output>;
+    fn output(&mut self) -> Option<SessionOutput>;
 
-    /// When the session needs an [`Input::Tick`] if nothing else happens.
+    /// When the session needs a [`SessionInput::Tick`] if nothing else happens.
     fn deadline(&self) -> Option<Timestamp>;
 }
 
 /// What happens to a session.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Input<'a> {
+pub enum SessionInput<'a> {
     /// Bytes arrived on the control connection.
     Bytes(&'a [u8]),
     /// The peer closed the control connection.
@@ -55,7 +55,7 @@ pub enum Input<'a> {
     /// Progress of the local receiver.
     Progress(Progress),
     /// Client: this trial of a sweep begins now.
-    Trial(Trial),
+    Trial(SweepTrial),
     /// Server: a trial is over.
     TrialCounted(TrialCount),
     /// Data of the running flows arrived: the peer is alive even if its control messages are late.
@@ -81,7 +81,7 @@ pub enum Input<'a> {
 /// A request of a session to its driver.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Output {
+pub enum SessionOutput {
     /// Send these bytes on the control connection.
     Send(Vec<u8>),
     /// Server: a client requests a measurement; answer with `Admit`, `Wait` or `Refuse`.
@@ -106,7 +106,7 @@ pub enum Output {
     /// Progress of the peer's receiver.
     PeerProgress(Progress),
     /// Server: exchange these messages; the client begins immediately.
-    Trial(Trial),
+    Trial(SweepTrial),
     /// Client: the server's counts of the running trial.
     PeerTrial(TrialCount),
     /// Samples of the peer's side.
@@ -246,7 +246,7 @@ pub struct Progress {
 /// First one byte goes to the server and one comes back, so that both ends are ready. Then the messages are
 /// exchanged in the mode of the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Trial {
+pub struct SweepTrial {
     /// Number of the trial in its run, from 0.
     pub trial: u32,
     /// Bytes of each message, 1 to 64 MiB.
@@ -257,7 +257,7 @@ pub struct Trial {
     pub patience_ns: Span,
 }
 
-impl Trial {
+impl SweepTrial {
     /// Most messages of a trial.
     pub const MAX_REPEATS: u32 = 100_000;
     /// Longest timeout of a trial.

@@ -3,7 +3,7 @@
 mod document;
 mod text;
 
-use linerate_model::import::{Claim, ForeignTest, Reading, Unread};
+use linerate_model::import::{Claim, ForeignResult, ForeignTest, Unread};
 use linerate_theory::claims::{Context, Judged, Judgement, Verdict, judge};
 
 pub use document::CheckDocument;
@@ -22,7 +22,7 @@ pub struct CheckInput {
     /// Why nothing could be read.
     pub failure: Option<String>,
     /// Its results.
-    pub readings: Vec<Reading>,
+    pub readings: Vec<ForeignResult>,
 }
 
 /// All given figures, judged.
@@ -104,7 +104,7 @@ impl CheckReport {
         let typed = typed.map(|test| Judgements {
             name: "command line".to_owned(),
             failure: None,
-            readings: vec![judged(Reading { tests: vec![test], ..Reading::default() }, context)],
+            readings: vec![judged(ForeignResult { tests: vec![test], ..ForeignResult::default() }, context)],
         });
         let files = inputs.into_iter().map(|CheckInput { name, failure, readings }| {
             let readings = readings.into_iter().map(|reading| judged(reading, context)).collect();
@@ -144,7 +144,7 @@ impl JudgedTest {
     }
 }
 
-fn judged(reading: Reading, context: &Context) -> JudgedReading {
+fn judged(reading: ForeignResult, context: &Context) -> JudgedReading {
     let context = Context {
         // Only our rates exclude the bytes that arrived before the clock started.
         first_read_left_out: reading.tool == OWN_PROGRAM,
@@ -166,12 +166,12 @@ fn judged(reading: Reading, context: &Context) -> JudgedReading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_model::import::{Figure, Quantity, Scope};
+    use linerate_model::import::{ClaimScope, Figure, Quantity};
     use linerate_model::metrics::Side;
 
     /// A result of iperf3 as its importer returns it: two intervals and a total above the rate of gigabit
     /// Ethernet.
-    pub(super) fn reading(rate_bps: f64) -> Reading {
+    pub(super) fn reading(rate_bps: f64) -> ForeignResult {
         let figure = |quantity, value: f64, step: f64, printed: &str| Figure {
             quantity,
             value,
@@ -193,12 +193,12 @@ mod tests {
             ..Claim::default()
         };
         let claims = vec![
-            line(4, Scope::Interval, 0, 1, 930e6),
-            line(5, Scope::Interval, 1, 2, 931e6),
-            line(7, Scope::Total, 0, 10, rate_bps),
+            line(4, ClaimScope::Interval, 0, 1, 930e6),
+            line(5, ClaimScope::Interval, 1, 2, 931e6),
+            line(7, ClaimScope::Total, 0, 10, rate_bps),
         ];
         let unread = Unread { line: 6, column: Some(12), why: "a number was expected, not '9,41'".into() };
-        Reading {
+        ForeignResult {
             tool: "iperf3".into(),
             version: Some("3.12".into()),
             tests: vec![ForeignTest { claims, ..ForeignTest::default() }],
@@ -223,7 +223,7 @@ mod tests {
     /// The answer for one typed rate.
     pub(super) fn of_rate(rate_bps: f64, step: f64, printed: &str) -> CheckReport {
         let figure = Figure { quantity: Quantity::Bitrate, value: rate_bps, step, printed: printed.into() };
-        let claim = Claim { scope: Scope::Total, figures: vec![figure], ..Claim::default() };
+        let claim = Claim { scope: ClaimScope::Total, figures: vec![figure], ..Claim::default() };
         let test = ForeignTest { claims: vec![claim], ..ForeignTest::default() };
         CheckReport::to(Some(test), Vec::new(), &Context::default())
     }

@@ -4,9 +4,9 @@
 
 use std::io::Write;
 
-use linerate_model::metrics::{CATALOGUE, Entry};
+use linerate_model::metrics::{CATALOGUE, MetricEntry};
 use linerate_model::{
-    CeilingShare, FlowRecord, PortRecord, PortSample, Readings, RunRecord, Sample, Side, Value,
+    CeilingShare, FlowRecord, MetricValue, PortRecord, PortSample, Readings, RunRecord, Sample, Side,
 };
 use linerate_units::Timestamp;
 use thiserror::Error;
@@ -112,11 +112,11 @@ pub fn sizes(record: &RunRecord, out: impl Write) -> Result<(), CsvError> {
     Ok(table.flush()?)
 }
 
-fn entries() -> impl Iterator<Item = &'static Entry> {
+fn entries() -> impl Iterator<Item = &'static MetricEntry> {
     CATALOGUE.iter().flat_map(|entries| entries.iter())
 }
 
-fn head(entry: &Entry) -> String {
+fn head(entry: &MetricEntry) -> String {
     if entry.unit == "1" { entry.name.to_owned() } else { format!("{} [{}]", entry.name, entry.unit) }
 }
 
@@ -151,8 +151,8 @@ fn bounds(start: Timestamp, end: Timestamp, outside: bool) -> [String; 3] {
 /// The cells of every metric of the catalogue.
 fn values(readings: &Readings) -> impl Iterator<Item = String> {
     entries().map(|entry| match readings.named(entry.name) {
-        Some(Value::Count(count)) => count.to_string(),
-        Some(Value::Real(real)) => real.to_string(),
+        Some(MetricValue::Count(count)) => count.to_string(),
+        Some(MetricValue::Real(real)) => real.to_string(),
         None => String::new(),
     })
 }

@@ -24,7 +24,7 @@ mod thin;
 
 use std::io::{self, Write};
 
-use linerate_model::metrics::{Entry, find};
+use linerate_model::metrics::{MetricEntry, find};
 use linerate_model::{Event, ForeignText, PlanRecord, RunRecord};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -123,7 +123,7 @@ pub(crate) fn figures_of_plan(record: &PlanRecord) -> (Vec<Chart>, Vec<HeatMap>)
 }
 
 fn charts(charts: Vec<Chart>) -> Charts<'static> {
-    let mut catalogue: Vec<&'static Entry> = Vec::new();
+    let mut catalogue: Vec<&'static MetricEntry> = Vec::new();
     let lines = charts.iter().flat_map(|chart| &chart.panels).flat_map(|panel| &panel.lines);
     for entry in lines.filter_map(|line| find(line.metric?)) {
         if catalogue.iter().all(|known| known.name != entry.name) {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::metrics::{self, Kind, Quantity, flow, loss};
-use linerate_model::{PortSample, Readings, RunRecord, Sample, Side, Value};
+use linerate_model::metrics::{self, MetricKind, MetricType, flow, loss};
+use linerate_model::{MetricValue, PortSample, Readings, RunRecord, Sample, Side};
 use linerate_units::{Bitrate, Ratio, Span, Timestamp};
 
 /// Readings of a flow or a port over an interval.
@@ -118,31 +118,31 @@ fn merge<S: IntervalReadings>(group: &[&S]) -> Option<S> {
     Some(first.with(end, readings))
 }
 
-fn merged_value(name: &str, group: &[&impl IntervalReadings]) -> Option<Value> {
+fn merged_value(name: &str, group: &[&impl IntervalReadings]) -> Option<MetricValue> {
     let mut values = group.iter().filter_map(|s| Some((s.span().as_ns() as f64, s.readings().named(name)?)));
     match metrics::find(name) {
-        Some(entry) if entry.kind == Kind::Counter => values.map(|(_, value)| value).reduce(add),
-        Some(entry) if entry.kind == Kind::Peak => values.map(|(_, value)| value).reduce(larger),
-        Some(entry) if entry.kind == Kind::Mean || entry.unit == Ratio::UNIT => mean_over_time(values),
+        Some(entry) if entry.kind == MetricKind::Counter => values.map(|(_, value)| value).reduce(add),
+        Some(entry) if entry.kind == MetricKind::Peak => values.map(|(_, value)| value).reduce(larger),
+        Some(entry) if entry.kind == MetricKind::Mean || entry.unit == Ratio::UNIT => mean_over_time(values),
         // Also used for metrics of a newer peer: the last state is at least a valid reading.
         _ => values.next_back().map(|(_, value)| value),
     }
 }
 
-fn add(a: Value, b: Value) -> Value {
+fn add(a: MetricValue, b: MetricValue) -> MetricValue {
     match (a, b) {
-        (Value::Count(a), Value::Count(b)) => Value::Count(a.saturating_add(b)),
-        (a, b) => Value::Real(a.real() + b.real()),
+        (MetricValue::Count(a), MetricValue::Count(b)) => MetricValue::Count(a.saturating_add(b)),
+        (a, b) => MetricValue::Real(a.real() + b.real()),
     }
 }
 
-fn larger(a: Value, b: Value) -> Value {
+fn larger(a: MetricValue, b: MetricValue) -> MetricValue {
     if b.real() > a.real() { b } else { a }
 }
 
-fn mean_over_time(values: impl Iterator<Item = (f64, Value)>) -> Option<Value> {
+fn mean_over_time(values: impl Iterator<Item = (f64, MetricValue)>) -> Option<MetricValue> {
     let (weighted, time) = values.fold((0.0, 0.0), |(sum, time), (ns, v)| (sum + v.real() * ns, time + ns));
-    (time > 0.0).then_some(Value::Real(weighted / time))
+    (time > 0.0).then_some(MetricValue::Real(weighted / time))
 }
 
 fn loss_ratio(readings: &Readings) -> Option<Ratio> {
@@ -153,7 +153,7 @@ fn loss_ratio(readings: &Readings) -> Option<Ratio> {
 }
 
 /// Readings by name, through their serialised form, because names from a log have no typed metrics.
-fn readings(values: impl Iterator<Item = (String, Value)>) -> Readings {
+fn readings(values: impl Iterator<Item = (String, MetricValue)>) -> Readings {
     let finite = values.filter(|(_, value)| value.real().is_finite());
     let map = finite.filter_map(|(name, value)| Some((name, serde_json::to_value(value).ok()?)));
     serde_json::from_value(map.collect()).unwrap_or_default()
@@ -239,6 +239,6 @@ mod tests {
         }
         let merged = merged(&fine, Span::from_secs(1));
         assert_eq!(merged[0].readings.get(loss::LOSS_RATIO).unwrap().get(), 0.025);
-        assert_eq!(merged[0].readings.named("new.metric"), Some(Value::Count(300)));
+        assert_eq!(merged[0].readings.named("new.metric"), Some(MetricValue::Count(300)));
     }
 }

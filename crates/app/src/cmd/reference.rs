@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
-use linerate_model::metrics::{Better, Entry, Kind};
+use linerate_model::metrics::{Better, MetricEntry, MetricKind};
 use linerate_model::{CATALOGUE, Event, TestSpec};
 
 use super::page;
@@ -98,12 +98,12 @@ fn metrics_page() -> String {
     text
 }
 
-fn describe(text: &mut String, entry: &Entry) {
+fn describe(text: &mut String, entry: &MetricEntry) {
     let kind = match entry.kind {
-        Kind::Counter => "counter",
-        Kind::Gauge => "gauge",
-        Kind::Mean => "mean over the interval",
-        Kind::Peak => "largest in the interval",
+        MetricKind::Counter => "counter",
+        MetricKind::Gauge => "gauge",
+        MetricKind::Mean => "mean over the interval",
+        MetricKind::Peak => "largest in the interval",
     };
     let better = match entry.better {
         Better::Higher => "higher is better",

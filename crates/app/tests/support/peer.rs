@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
-use linerate_proto::native::{Connection, PREFACE_BYTES, Preface};
+use linerate_proto::native::{ConnectionPurpose, PREFACE_BYTES, Preface};
 use linerate_sock::clock;
 use serde_json::{Value, json};
 
@@ -109,7 +109,12 @@ impl Peer {
     }
 
     /// A connection for data or probes of the run.
-    pub(crate) fn side(&self, connection: Connection, flow: u16, stream: u32) -> std::io::Result<TcpStream> {
+    pub(crate) fn side(
+        &self,
+        connection: ConnectionPurpose,
+        flow: u16,
+        stream: u32,
+    ) -> std::io::Result<TcpStream> {
         let mut side = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?;
         side.set_write_timeout(Some(Duration::from_secs(2)))?;
         side.write_all(&Preface { connection, flow, stream, cookie: self.cookie }.encode())?;

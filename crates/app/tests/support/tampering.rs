@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_proto::agent;
-use linerate_proto::native::{Connection, PREFACE_BYTES, Preface};
+use linerate_proto::native::{ConnectionPurpose, PREFACE_BYTES, Preface};
 use serde_json::Value;
 
 use super::absurd::{twist, word};
@@ -206,7 +206,7 @@ fn serve(mut near: TcpStream, shared: &Arc<Shared>) {
         }
     }
     let is_dialogue = known
-        || matches!(Preface::decode(&start), Ok(Some(preface)) if preface.connection == Connection::Control);
+        || matches!(Preface::decode(&start), Ok(Some(preface)) if preface.connection == ConnectionPurpose::Control);
     if !is_dialogue && shared.plan.side != Side::Honest {
         misuse(near, shared);
         return;

@@ -11,7 +11,7 @@ use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use proptest::prelude::*;
 use rusqlite::Connection;
 
-use crate::folder::Folder;
+use crate::folder::ArchiveTestFolder;
 
 fn event(run: &str, seq: u64, at_ms: u64, body: Body) -> Event {
     Event { run: run.into(), host: 0, seq, at: Timestamp::START + Span::from_ms(at_ms), body }
@@ -124,7 +124,7 @@ fn number(path: &Path, sql: &str) -> f64 {
 
 #[test]
 fn a_run_comes_back_as_it_was_written() {
-    let folder = Folder::new();
+    let folder = ArchiveTestFolder::new();
     let path = folder.file("new/folder/archive.sqlite");
     let log = whole_run("7f3a01", "server");
     record_all(&path, &log);
@@ -145,7 +145,7 @@ fn a_run_comes_back_as_it_was_written() {
 
 #[test]
 fn derived_tables_are_rebuilt_from_the_log_by_the_kind_of_each_metric() {
-    let folder = Folder::new();
+    let folder = ArchiveTestFolder::new();
     let path = folder.file("archive.sqlite");
     record_all(&path, &whole_run("r", "server"));
     let wipe = "DELETE FROM flow; DELETE FROM summary; UPDATE run SET derived_at = 0;";
@@ -173,7 +173,7 @@ fn derived_tables_are_rebuilt_from_the_log_by_the_kind_of_each_metric() {
 
 #[test]
 fn what_the_ports_of_an_emulated_network_counted_comes_back_and_can_be_queried() {
-    let folder = Folder::new();
+    let folder = ArchiveTestFolder::new();
     let path = folder.file("archive.sqlite");
     let mut log = whole_run("r", "server");
     let end = log.len() - 1;
@@ -196,7 +196,7 @@ fn what_the_ports_of_an_emulated_network_counted_comes_back_and_can_be_queried()
 
 #[test]
 fn a_killed_run_can_be_read_up_to_its_last_commit() {
-    let folder = Folder::new();
+    let folder = ArchiveTestFolder::new();
     let path = folder.file("archive.sqlite");
     let mut recorder = Recorder::new(SqliteArchive::open(&path).unwrap());
     recorder.on(&started("r", "server")).unwrap();
@@ -221,7 +221,7 @@ fn a_killed_run_can_be_read_up_to_its_last_commit() {
 
 #[test]
 fn a_recorder_that_is_dropped_commits_what_waits() {
-    let folder = Folder::new();
+    let folder = ArchiveTestFolder::new();
     let path = folder.file("archive.sqlite");
     record_all(&path, &[started("r", "server"), planned("r", 1), progress("r", 2, 10, 7)]);
     assert_eq!(SqliteArchive::open(&path).unwrap().events("r").unwrap().len(), 3);
@@ -229,7 +229,7 @@ fn a_recorder_that_is_dropped_commits_what_waits() {
 
 #[test]
 fn runs_are_found_by_a_unique_beginning() {
-    let folder = Folder::new();
+    let folder = ArchiveTestFolder::new();
     let path = folder.file("archive.sqlite");
     for (run, target) in [("7f3a01", "a"), ("7f3a02", "b"), ("901234", "a"), ("7f3a", "c")] {
         record_all(&path, &whole_run(run, target));
@@ -260,7 +260,7 @@ fn runs_are_found_by_a_unique_beginning() {
 
 #[test]
 fn importing_a_log_twice_does_no_harm() {
-    let folder = Folder::new();
+    let folder = ArchiveTestFolder::new();
     let mut archive = SqliteArchive::open(&folder.file("archive.sqlite")).unwrap();
     let log = whole_run("r", "server");
     archive.append(&log).unwrap();
@@ -271,7 +271,7 @@ fn importing_a_log_twice_does_no_harm() {
 
 #[test]
 fn an_event_of_a_later_version_does_not_hide_the_others() {
-    let folder = Folder::new();
+    let folder = ArchiveTestFolder::new();
     let path = folder.file("archive.sqlite");
     record_all(&path, &whole_run("r", "server"));
     let change = r#"UPDATE event SET body = '{"kind":"teleported"}' WHERE seq = 3"#;
@@ -285,7 +285,7 @@ fn an_event_of_a_later_version_does_not_hide_the_others() {
 
 #[test]
 fn two_writers_share_one_file() {
-    let folder = Folder::new();
+    let folder = ArchiveTestFolder::new();
     let path = folder.file("archive.sqlite");
     std::thread::scope(|scope| {
         for run in ["left", "right"] {
@@ -309,7 +309,7 @@ fn two_writers_share_one_file() {
 
 #[test]
 fn a_locked_archive_does_not_lose_the_run() {
-    let folder = Folder::new();
+    let folder = ArchiveTestFolder::new();
     let path = folder.file("archive.sqlite");
     let mut recorder = Recorder::new(SqliteArchive::open(&path).unwrap());
     let blocker = Connection::open(&path).unwrap();
@@ -326,7 +326,7 @@ fn a_locked_archive_does_not_lose_the_run() {
 
 #[test]
 fn a_failed_append_leaves_nothing_behind() {
-    let folder = Folder::new();
+    let folder = ArchiveTestFolder::new();
     let path = folder.file("archive.sqlite");
     let mut archive = SqliteArchive::open(&path).unwrap();
     // A trigger simulates a failure in the middle of a batch.
@@ -340,7 +340,7 @@ fn a_failed_append_leaves_nothing_behind() {
 
 #[test]
 fn what_cannot_be_opened_says_why_and_what_to_do() {
-    let folder = Folder::new();
+    let folder = ArchiveTestFolder::new();
     let fail = |path: &Path| SqliteArchive::open(path).unwrap_err();
 
     let text = folder.file("notes.txt");
@@ -366,7 +366,7 @@ fn what_cannot_be_opened_says_why_and_what_to_do() {
 
 #[test]
 fn a_damaged_page_is_named_as_damage() {
-    let folder = Folder::new();
+    let folder = ArchiveTestFolder::new();
     let path = folder.file("archive.sqlite");
     record_all(&path, &whole_run("r", "server"));
     Connection::open(&path).unwrap().execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
@@ -393,7 +393,7 @@ fn a_server_is_refused_without_showing_its_password() {
 #[test]
 #[ignore = "needs root to mount a small tmpfs"]
 fn a_full_disk_is_named_and_what_was_written_stays() {
-    let folder = Folder::new();
+    let folder = ArchiveTestFolder::new();
     let disk = folder.file("disk");
     std::fs::create_dir(&disk).unwrap();
     let mount = |program: &str, arguments: &[&str]| {
@@ -459,7 +459,7 @@ proptest! {
     fn a_log_read_back_folds_into_the_same_record(bodies in proptest::collection::vec(any_event(), 0..40)) {
         let mut log = vec![started("r", "server"), planned("r", 1)];
         log.extend(bodies.into_iter().zip(2..).map(|(body, seq)| event("r", seq, seq * 50, body)));
-        let folder = Folder::new();
+        let folder = ArchiveTestFolder::new();
         let path = folder.file("archive.sqlite");
         record_all(&path, &log);
         let back = SqliteArchive::open(&path).unwrap().events("r").unwrap();
@@ -471,7 +471,7 @@ proptest! {
 #[test]
 fn of_hundreds_of_runs_that_write_at_one_moment_each_gets_its_turn() {
     const RUNS: usize = 300;
-    let folder = Folder::new();
+    let folder = ArchiveTestFolder::new();
     let path = folder.file("archive.sqlite");
     let together = std::sync::Barrier::new(RUNS);
     std::thread::scope(|scope| {

@@ -2,12 +2,12 @@
 use linerate_archive::{Filter, SqliteArchive, Store};
 use linerate_model::{Cause, CaveatKind, PlanRecord, RunRecord};
 
-use crate::folder::Folder;
+use crate::folder::ArchiveTestFolder;
 
 const PLAN: &str = "c6f4d01d38064767";
 
 /// The archive of format 3 in `fixtures/v1`: a plan, and the two runs of its first trial.
-fn version_1(folder: &Folder) -> SqliteArchive {
+fn version_1(folder: &ArchiveTestFolder) -> SqliteArchive {
     let path = folder.file("archive.sqlite");
     let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/v1/archive.sqlite");
     std::fs::copy(fixture, &path).unwrap();
@@ -16,7 +16,7 @@ fn version_1(folder: &Folder) -> SqliteArchive {
 
 #[test]
 fn runs_are_listed_with_the_names_of_today() {
-    let folder = Folder::new();
+    let folder = ArchiveTestFolder::new();
     let archive = version_1(&folder);
     let parts = archive.runs(&Filter { part_of: Some(PLAN.to_owned()), ..Filter::default() }).unwrap();
     let flows = parts.iter().flat_map(|run| &run.flows);
@@ -27,7 +27,7 @@ fn runs_are_listed_with_the_names_of_today() {
 
 #[test]
 fn logs_are_read_as_if_this_version_had_written_them() {
-    let folder = Folder::new();
+    let folder = ArchiveTestFolder::new();
     let mut archive = version_1(&folder);
     let run = RunRecord::fold(&archive.events("ba87a43f2672d01e").unwrap());
     let flow = &run.flows[0];

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// An empty directory, removed on drop.
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct ArchiveTestFolder(PathBuf);
 
-impl Folder {
+impl ArchiveTestFolder {
     /// Creates one that is unique among all tests and processes.
     pub(crate) fn new() -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
@@ -23,7 +23,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for ArchiveTestFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }

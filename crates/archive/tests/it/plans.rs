@@ -6,7 +6,7 @@ use linerate_model::{Body, Event, GroupPlace, Outcome, PlanPlace, PlanStart, Run
 use linerate_units::{Span, Timestamp};
 use rusqlite::Connection;
 
-use crate::folder::Folder;
+use crate::folder::ArchiveTestFolder;
 
 fn event(run: &str, seq: u64, at_ms: u64, body: Body) -> Event {
     Event { run: run.into(), host: 0, seq, at: Timestamp::START + Span::from_ms(at_ms), body }
@@ -83,7 +83,7 @@ fn a_plan_is_listed_and_its_parts_only_when_asked_for() {
 
 #[test]
 fn an_archive_of_the_first_format_is_brought_to_this_one() {
-    let folder = Folder::new();
+    let folder = ArchiveTestFolder::new();
     let path = folder.file("old.sqlite");
     let old = Connection::open(&path).unwrap();
     old.execute_batch(include_str!("../../schema/0001_runs.sql")).unwrap();

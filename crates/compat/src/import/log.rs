@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use linerate_model::import::{Claim, End, ForeignTest, Quantity, Reading, Scope};
+use linerate_model::import::{Claim, ClaimScope, ControlEnd, ForeignResult, ForeignTest, Quantity};
 use linerate_model::metrics::{flow, loss, tcp};
 use linerate_model::{
     Body, Caveat, CaveatKind, Direction, EVENT_SCHEMA, FlowPlan, Outcome, Readings, RunStart, Sample, Side,
@@ -31,7 +31,7 @@ pub struct Imported {
 ///
 /// # Source
 /// SHA-1 (RFC 3174), cut to 64 bits
-pub(super) fn name(reading: &Reading, test: &ForeignTest, twin: u32) -> String {
+pub(super) fn name(reading: &ForeignResult, test: &ForeignTest, twin: u32) -> String {
     let mut said = format!(
         "{}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{twin}\n",
         reading.tool, reading.version, test.started_at, test.target, test.written_by, test.error
@@ -63,7 +63,7 @@ fn digits_of(said: &str) -> String {
 }
 
 /// The events for a test, in order, each with its time from the start of the test.
-pub(super) fn bodies(reading: &Reading, test: &ForeignTest, from: &Imported) -> Vec<(Timestamp, Body)> {
+pub(super) fn bodies(reading: &ForeignResult, test: &ForeignTest, from: &Imported) -> Vec<(Timestamp, Body)> {
     let mut log = vec![(Timestamp::START, Body::RunStarted(start(test, from)))];
     let caveat = Caveat { kind: CaveatKind::Imported, text: origin(reading, test, from).into() };
     let ways = directions(test);
@@ -97,7 +97,7 @@ pub(super) fn bodies(reading: &Reading, test: &ForeignTest, from: &Imported) -> 
 fn start(test: &ForeignTest, from: &Imported) -> RunStart {
     let mut spec = test.spec.clone();
     // The table of intervals shows those of the file.
-    let interval = test.claims.iter().find(|claim| claim.scope == Scope::Interval).and_then(length);
+    let interval = test.claims.iter().find(|claim| claim.scope == ClaimScope::Interval).and_then(length);
     if let Some(interval) = interval.filter(|interval| *interval > Span::ZERO) {
         spec.traffic.interval = interval;
     }
@@ -111,12 +111,12 @@ fn start(test: &ForeignTest, from: &Imported) -> RunStart {
     }
 }
 
-fn origin(reading: &Reading, test: &ForeignTest, from: &Imported) -> String {
+fn origin(reading: &ForeignResult, test: &ForeignTest, from: &Imported) -> String {
     let version = reading.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
     let line = test.claims.first().map(|claim| format!(", line {}", claim.line)).unwrap_or_default();
     let end = match test.written_by {
-        Some(End::Client) => " written by its client",
-        Some(End::Server) => " written by its server",
+        Some(ControlEnd::Client) => " written by its client",
+        Some(ControlEnd::Server) => " written by its server",
         None => "",
     };
     let time =
@@ -132,7 +132,7 @@ fn ending(test: &ForeignTest) -> (Outcome, Option<String>) {
     if let Some(error) = &test.error {
         return (Outcome::Failed, Some(error.to_string()));
     }
-    if test.claims.iter().any(|claim| claim.scope != Scope::Interval) {
+    if test.claims.iter().any(|claim| claim.scope != ClaimScope::Interval) {
         return (Outcome::Completed, None);
     }
     (Outcome::Interrupted, Some("the file has no summary of this test".to_owned()))
@@ -177,7 +177,7 @@ impl<'a> Flow<'a> {
         let test = self.test;
         let other = test.target.clone();
         let (client, server) = match test.written_by {
-            Some(End::Server) => (other.unwrap_or_else(|| "client".into()), "server".into()),
+            Some(ControlEnd::Server) => (other.unwrap_or_else(|| "client".into()), "server".into()),
             _ => ("client".into(), other.unwrap_or_else(|| "server".into())),
         };
         let direction = self.direction();
@@ -200,11 +200,11 @@ impl<'a> Flow<'a> {
     /// Number of streams that a summary names.
     fn streams(&self) -> u32 {
         let ids: std::collections::BTreeSet<u32> =
-            self.claims(Scope::Total).filter_map(|claim| claim.stream).collect();
+            self.claims(ClaimScope::Total).filter_map(|claim| claim.stream).collect();
         (ids.len() as u32).max(1)
     }
 
-    fn claims(&self, scope: Scope) -> impl Iterator<Item = &'a Claim> {
+    fn claims(&self, scope: ClaimScope) -> impl Iterator<Item = &'a Claim> {
         let way = self.way;
         self.test.claims.iter().filter(move |claim| claim.direction == way && claim.scope == scope)
     }
@@ -217,7 +217,7 @@ impl<'a> Flow<'a> {
     /// The socket settings of the end that wrote the file.
     fn opened(&self) -> Option<Body> {
         let length = self.test.spec.traffic.length?;
-        let client = self.test.written_by? == End::Client;
+        let client = self.test.written_by? == ControlEnd::Client;
         let side =
             if client == (self.direction() == Direction::Upload) { Side::Sender } else { Side::Receiver };
         let settings = SideSettings::told(&self.test.spec.socket, length, &self.test.effective);
@@ -226,11 +226,11 @@ impl<'a> Flow<'a> {
 
     /// The intervals; those of the sum if the file has one.
     fn samples(&mut self) -> Vec<(Timestamp, Body)> {
-        let summed = self.claims(Scope::Interval).any(|claim| claim.stream.is_none());
+        let summed = self.claims(ClaimScope::Interval).any(|claim| claim.stream.is_none());
         let mut log = Vec::new();
         let (mut reached, mut received) = (Timestamp::START, 0_u64);
         let number = self.number;
-        let intervals: Vec<&Claim> = self.claims(Scope::Interval).collect();
+        let intervals: Vec<&Claim> = self.claims(ClaimScope::Interval).collect();
         let several = !summed && intervals.iter().any(|claim| claim.stream != intervals[0].stream);
         for claim in intervals {
             // Several streams without a sum cannot be reported as intervals of a flow.
@@ -260,7 +260,7 @@ impl<'a> Flow<'a> {
     /// The claims of one side about the whole test: the sum, or all streams.
     fn whole(&self, side: Side) -> Vec<&'a Claim> {
         let mine = |claim: &&Claim| Self::side(claim) == side;
-        let all: Vec<&Claim> = self.claims(Scope::Total).filter(mine).collect();
+        let all: Vec<&Claim> = self.claims(ClaimScope::Total).filter(mine).collect();
         let summed =
             all.iter().any(|claim| claim.stream.is_none() && claim.figure(Quantity::Bytes).is_some());
         all.into_iter().filter(|claim| !summed || claim.stream.is_none()).collect()
@@ -324,7 +324,7 @@ impl<'a> Flow<'a> {
     }
 
     fn busy(&self, side: Side) -> Option<Ratio> {
-        let client = self.test.written_by.map(|end| end == End::Client);
+        let client = self.test.written_by.map(|end| end == ControlEnd::Client);
         let local = client.map(|client| client == (self.direction() == Direction::Upload))
             == Some(side == Side::Sender);
         let by_side = if side == Side::Sender { Quantity::CpuSender } else { Quantity::CpuReceiver };
@@ -337,7 +337,7 @@ impl<'a> Flow<'a> {
 
     /// The points of a sweep over message sizes. Each has only its best time, because NetPIPE reports no other.
     fn sizes(&self) -> impl Iterator<Item = SizePoint> {
-        self.claims(Scope::Size).filter_map(|claim| {
+        self.claims(ClaimScope::Size).filter_map(|claim| {
             let value = |quantity| claim.figure(quantity).map(|figure| figure.value);
             Some(SizePoint {
                 message_bytes: Bytes::new(value(Quantity::MessageSize)? as u64),

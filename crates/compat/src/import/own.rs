@@ -2,7 +2,7 @@
 
 mod v1;
 
-use linerate_model::import::{Claim, End, Figure, ForeignTest, Quantity, Scope};
+use linerate_model::import::{Claim, ClaimScope, ControlEnd, Figure, ForeignTest, Quantity};
 use linerate_model::{Event, ForeignText, RunRecord, Side, Tally};
 
 use linerate_units::Span;
@@ -24,7 +24,7 @@ pub(super) fn is_event(root: &Node) -> bool {
 
 /// Reads a result document; `text` is its complete text.
 pub(super) fn read(root: &Node, text: &str, parsed: &mut ParsedTest) {
-    let mut test = ForeignTest { written_by: Some(End::Client), ..ForeignTest::default() };
+    let mut test = ForeignTest { written_by: Some(ControlEnd::Client), ..ForeignTest::default() };
     if let Some(run) = root.get("run") {
         let of = |key| run.get(key).and_then(Node::text).map(ForeignText::from);
         (test.started_at, test.target) = (of("started_at"), of("target"));
@@ -135,7 +135,7 @@ impl Log {
         if run.is_none() {
             return;
         }
-        let mut test = ForeignTest { written_by: Some(End::Client), ..ForeignTest::default() };
+        let mut test = ForeignTest { written_by: Some(ControlEnd::Client), ..ForeignTest::default() };
         if let Some(start) = &record.start {
             parsed.version(&start.linerate);
             (test.started_at, test.target) = (Some(start.started_at.clone()), Some(start.target.clone()));
@@ -148,7 +148,7 @@ impl Log {
                 test.claims.push(Claim {
                     line: first_line,
                     quote: format!("flow {} {:?}", flow.plan.flow, side).to_lowercase().into(),
-                    scope: Scope::Total,
+                    scope: ClaimScope::Total,
                     direction: Some(flow.plan.direction),
                     side: Some(side),
                     figures: of_tally(tally),

@@ -1,7 +1,7 @@
 //! The result of a parser while it is built, test by test.
 
 use linerate_model::ForeignText;
-use linerate_model::import::{Claim, Figure, ForeignTest, Quantity, Reading, Scope, Unread};
+use linerate_model::import::{Claim, ClaimScope, Figure, ForeignResult, ForeignTest, Quantity, Unread};
 
 use super::line::Line;
 use super::number::Printed;
@@ -18,7 +18,7 @@ pub(crate) const MAX_TESTS: usize = 10_000;
 /// What a parser has understood so far.
 #[derive(Debug, Default)]
 pub(crate) struct ParsedTest {
-    reading: Reading,
+    reading: ForeignResult,
     open: Option<ForeignTest>,
     /// Number of interval claims so far.
     intervals: usize,
@@ -27,7 +27,7 @@ pub(crate) struct ParsedTest {
 
 impl ParsedTest {
     pub(crate) fn new(tool: &str) -> Self {
-        Self { reading: Reading { tool: tool.into(), ..Reading::default() }, ..Self::default() }
+        Self { reading: ForeignResult { tool: tool.into(), ..ForeignResult::default() }, ..Self::default() }
     }
 
     /// The current test. The first figure of a file may come without a header, so a test is created if there is
@@ -81,7 +81,7 @@ impl ParsedTest {
         if claim.figures.is_empty() {
             return;
         }
-        if claim.scope == Scope::Interval {
+        if claim.scope == ClaimScope::Interval {
             self.intervals += 1;
             if self.intervals > MAX_INTERVALS {
                 if self.intervals == MAX_INTERVALS + 1 {
@@ -118,7 +118,7 @@ impl ParsedTest {
     }
 
     /// Returns the result; absent if nothing was parsed.
-    pub(crate) fn finish(&mut self) -> Option<Reading> {
+    pub(crate) fn finish(&mut self) -> Option<ForeignResult> {
         self.close();
         let fresh = Self::new(&self.reading.tool);
         let reading = std::mem::replace(self, fresh).reading;
@@ -140,7 +140,7 @@ pub(crate) fn of_line(line: Line<'_>) -> Claim {
 mod tests {
     use super::*;
 
-    fn claim(line: u32, scope: Scope) -> Claim {
+    fn claim(line: u32, scope: ClaimScope) -> Claim {
         let figures = vec![Figure { quantity: Quantity::Bytes, value: 1.0, step: 0.0, printed: "1".into() }];
         Claim { line, scope, figures, ..Claim::default() }
     }
@@ -149,12 +149,12 @@ mod tests {
     fn of_too_many_intervals_the_first_are_kept_and_every_total() {
         let mut parsed = ParsedTest::new("iperf3");
         for line in 0..MAX_INTERVALS as u32 + 3 {
-            parsed.claim(claim(line, Scope::Interval));
+            parsed.claim(claim(line, ClaimScope::Interval));
         }
-        parsed.claim(claim(7, Scope::Total));
+        parsed.claim(claim(7, ClaimScope::Total));
         let reading = parsed.finish().unwrap();
         assert_eq!(reading.tests[0].claims.len(), MAX_INTERVALS + 1);
-        assert_eq!(reading.tests[0].claims.last().unwrap().scope, Scope::Total);
+        assert_eq!(reading.tests[0].claims.last().unwrap().scope, ClaimScope::Total);
         assert_eq!(reading.unread.len(), 1);
         assert!(reading.unread[0].why.contains("only the first 100000 intervals"), "{:?}", reading.unread[0]);
     }
@@ -163,7 +163,8 @@ mod tests {
     fn of_too_many_tests_the_first_are_kept() {
         let mut parsed = ParsedTest::new("linerate");
         for line in 0..MAX_TESTS as u32 + 3 {
-            parsed.add(ForeignTest { claims: vec![claim(line, Scope::Total)], ..ForeignTest::default() });
+            parsed
+                .add(ForeignTest { claims: vec![claim(line, ClaimScope::Total)], ..ForeignTest::default() });
         }
         let reading = parsed.finish().unwrap();
         assert_eq!((reading.tests.len(), reading.unread.len()), (MAX_TESTS, 1));

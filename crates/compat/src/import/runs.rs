@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use linerate_model::import::{Reading, Unread};
+use linerate_model::import::{ForeignResult, Unread};
 use linerate_model::{Body, Event, ForeignText};
 
 use super::log::{Imported, bodies, name, run_name};
@@ -74,7 +74,11 @@ pub fn runs(text: &str, tool: Option<&str>, from: &Imported) -> Result<ImportedR
     Ok(ImportedRuns { runs, unread: readings.into_iter().flat_map(|reading| reading.unread).collect() })
 }
 
-fn of_reading(reading: &Reading, from: &Imported, twins: &mut BTreeMap<String, u32>) -> Vec<ImportedRun> {
+fn of_reading(
+    reading: &ForeignResult,
+    from: &Imported,
+    twins: &mut BTreeMap<String, u32>,
+) -> Vec<ImportedRun> {
     let runs = reading.tests.iter().map(|test| {
         let twin = twins.entry(name(reading, test, 0)).or_default();
         let run = ForeignText::from(name(reading, test, *twin));

@@ -1,6 +1,6 @@
 //! One pass over a text: passes documents and lines to the parsers.
 
-use linerate_model::import::Reading;
+use linerate_model::import::ForeignResult;
 
 use super::json::{self, Node};
 use super::line::{Line, plain};
@@ -78,7 +78,7 @@ impl Reader {
         }
     }
 
-    fn finish(&mut self) -> Option<Reading> {
+    fn finish(&mut self) -> Option<ForeignResult> {
         each!(self, inner => inner.finish())
     }
 
@@ -109,7 +109,7 @@ impl Documents {
         }
     }
 
-    fn finish(&mut self) -> Option<Reading> {
+    fn finish(&mut self) -> Option<ForeignResult> {
         self.stream.close(&mut self.parsed);
         self.log.close(&mut self.parsed);
         self.parsed.finish()
@@ -123,11 +123,11 @@ struct Scan {
     documents: Option<Documents>,
     /// Remarks about unknown lines, added to the reading that is found.
     strange: ParsedTest,
-    readings: Vec<Reading>,
+    readings: Vec<ForeignResult>,
 }
 
 /// Reads a whole text; `only` restricts it to the parser that the user names.
-pub(super) fn scan(text: &str, only: Option<&'static str>) -> Vec<Reading> {
+pub(super) fn scan(text: &str, only: Option<&'static str>) -> Vec<ForeignResult> {
     let mut readers = Reader::all();
     readers.retain(|reader| only.is_none_or(|tool| reader.tool() == tool));
     let mut scan =
@@ -249,7 +249,7 @@ impl Scan {
         }
     }
 
-    fn finish(mut self) -> Vec<Reading> {
+    fn finish(mut self) -> Vec<ForeignResult> {
         self.leave(None);
         let last = self.documents.take().and_then(|mut documents| documents.finish());
         self.readings.extend(last);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use linerate_model::import::{Claim, ForeignTest, Quantity, Scope};
+use linerate_model::import::{Claim, ClaimScope, ForeignTest, Quantity};
 use linerate_model::metrics::Side;
 
 use super::log::name;
@@ -17,7 +17,7 @@ fn fixture(name: &str) -> String {
     std::fs::read_to_string(folder().join(name)).unwrap()
 }
 
-fn one(text: &str) -> Reading {
+fn one(text: &str) -> ForeignResult {
     let mut readings = read(text, None).unwrap();
     assert_eq!(readings.len(), 1, "{readings:?}");
     readings.remove(0)
@@ -31,16 +31,16 @@ fn product(text: &str) -> f64 {
 fn told(claim: &Claim) -> [String; 3] {
     let scope = match claim.scope {
         _ if claim.omitted => "omitted",
-        Scope::Interval => "interval",
-        Scope::Total => "total",
-        Scope::Size => "size",
+        ClaimScope::Interval => "interval",
+        ClaimScope::Total => "total",
+        ClaimScope::Size => "size",
     };
     let side = claim.side.map_or("-", |side| if side == Side::Sender { "sender" } else { "receiver" });
     [scope.to_owned(), claim.direction.map_or("-", |way| way.name()).to_owned(), side.to_owned()]
 }
 
 /// Checks one row of the table against what was parsed from its file.
-fn check(file: &str, readings: &[Reading], row: &str) {
+fn check(file: &str, readings: &[ForeignResult], row: &str) {
     let words: Vec<&str> = row.split_whitespace().collect();
     let [line, scope, direction, side, quantity, value, step, printed @ ..] = words.as_slice() else {
         panic!("{file}: {row}")
@@ -97,7 +97,7 @@ fn files_of_the_real_programs_are_read_as_the_table_says() {
     assert_eq!(there, listed, "every file has its rows");
 }
 
-fn first(reading: &Reading) -> &ForeignTest {
+fn first(reading: &ForeignResult) -> &ForeignTest {
     &reading.tests[0]
 }
 
@@ -121,7 +121,7 @@ fn what_was_asked_and_when_is_told() {
 
 #[test]
 fn what_the_writer_cannot_know_is_not_read_as_0() {
-    let at = |reading: &Reading, line: u32, quantity| {
+    let at = |reading: &ForeignResult, line: u32, quantity| {
         let claims = reading.tests.iter().flat_map(|test| &test.claims).filter(|claim| claim.line == line);
         claims.filter_map(|claim| claim.figure(quantity)).count()
     };
@@ -207,7 +207,7 @@ fn carriage_returns_colours_and_log_prefixes_change_nothing() {
             .map(|line| format!("\u{1b}[32mNov 22 06:00:01 host tool[4711]: {line}\u{1b}[0m\r\n"))
             .collect();
         let told = one(&decorated);
-        let figures = |reading: &Reading| -> Vec<_> {
+        let figures = |reading: &ForeignResult| -> Vec<_> {
             let claims = reading.tests.iter().flat_map(|test| &test.claims);
             claims.map(|claim| (claim.line, claim.stream, claim.scope, claim.figures.clone())).collect()
         };
@@ -282,7 +282,7 @@ fn names_depend_on_what_is_said_and_on_nothing_else() {
     let text = fixture("iperf3/v312-two-runs.log");
     let reading = one(&text);
     let moved = one(&format!("\n\nwords\n{text}"));
-    let names = |reading: &Reading| -> Vec<String> {
+    let names = |reading: &ForeignResult| -> Vec<String> {
         reading.tests.iter().map(|test| name(reading, test, 0)).collect()
     };
     assert_eq!(names(&reading), names(&moved));

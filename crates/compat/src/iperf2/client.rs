@@ -17,7 +17,7 @@ use super::report::{ConnectionDetails, Ends};
 use super::settings::{Amount, Mode, Settings};
 use super::track::Stream;
 use super::wire::{Ack, Extension, TestHeader};
-use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn};
+use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, RunId, StandIn, SystemError};
 
 /// The listener for reverse connections from the server.
 const REVERSE_LISTENER: Link = Link(60_000);
@@ -143,7 +143,7 @@ impl Client {
         self.queue.print(text);
     }
 
-    fn not_opened(&mut self, link: Link, reason: &Reason) {
+    fn not_opened(&mut self, link: Link, reason: &SystemError) {
         if link == REVERSE_LISTENER {
             self.queue.print_error(format!("listener bind failed: {}\n", reason.text));
         } else {
@@ -290,7 +290,7 @@ impl Client {
         }
     }
 
-    fn closed(&mut self, now: Timestamp, link: Link, reason: Option<&Reason>) {
+    fn closed(&mut self, now: Timestamp, link: Link, reason: Option<&SystemError>) {
         if self.stage == ClientState::Detecting {
             self.queue.print_error("the server closed the connection before it answered\n".to_owned());
             self.end(Some("the server closed the connection".to_owned()));

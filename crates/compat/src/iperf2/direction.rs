@@ -9,7 +9,7 @@ use super::load::{Load, rest_of, task};
 use super::output_queue::OutputQueue;
 use super::settings::Amount;
 use super::track::{Stream, Track};
-use crate::stand_in::{FlowCounts, Link, Output, Reason, Stop};
+use crate::stand_in::{FlowCounts, Link, Output, Stop, SystemError};
 
 /// Interval between attempts to end a UDP test (2.1.8).
 const RETRY_INTERVAL: Span = Span::from_ms(10);
@@ -221,7 +221,7 @@ impl Half {
         }
     }
 
-    pub(super) fn not_started(&mut self, reason: &Reason) {
+    pub(super) fn not_started(&mut self, reason: &SystemError) {
         self.trouble = Some(reason.text.clone());
         self.phase = Phase::Over;
         self.due = None;
@@ -264,7 +264,7 @@ impl Half {
         queue: &mut OutputQueue,
         now: Timestamp,
         link: Link,
-        reason: Option<&Reason>,
+        reason: Option<&SystemError>,
     ) {
         let Some(at) = self.stream_of(link) else { return };
         if let Some(reason) = reason.filter(|_| matches!(self.phase, Phase::Closing | Phase::Asking)) {

@@ -9,7 +9,7 @@ pub(crate) use text::Text;
 
 use std::collections::BTreeMap;
 
-use linerate_model::import::{ForeignTest, Scope};
+use linerate_model::import::{ClaimScope, ForeignTest};
 
 /// Detects the line that covers the whole test, because the program does not mark it.
 ///
@@ -21,14 +21,14 @@ struct Totals<K> {
 
 impl<K: Ord> Totals<K> {
     /// The scope of a line that begins at `from`; its claim will be number `at` of the test.
-    fn scope(&mut self, test: &mut ForeignTest, key: K, from: f64, at: usize) -> Scope {
+    fn scope(&mut self, test: &mut ForeignTest, key: K, from: f64, at: usize) -> ClaimScope {
         if let Some(earlier) = self.last.remove(&key).and_then(|earlier| test.claims.get_mut(earlier)) {
-            earlier.scope = Scope::Interval;
+            earlier.scope = ClaimScope::Interval;
         }
         if from > 0.0 {
-            return Scope::Interval;
+            return ClaimScope::Interval;
         }
         self.last.insert(key, at);
-        Scope::Total
+        ClaimScope::Total
     }
 }

@@ -17,7 +17,7 @@ use super::report::{ConnectionDetails, Ends};
 use super::settings::{Amount, Mode};
 use super::track::Stream;
 use super::wire::{Ack, TestHeader};
-use crate::stand_in::{FlowCounts, FlowId, Link, LinkOptions, Opened, Output, Planned, Reason, RunId};
+use crate::stand_in::{FlowCounts, FlowId, Link, LinkOptions, Opened, Output, Planned, RunId, SystemError};
 
 /// Link numbers of reverse connections.
 pub(super) const REVERSE_LINKS: Range<u32> = 16..60_000;
@@ -281,7 +281,7 @@ impl Run {
         }
     }
 
-    pub(super) fn cannot_connect_back(&mut self, queue: &mut OutputQueue, link: Link, reason: &Reason) {
+    pub(super) fn cannot_connect_back(&mut self, queue: &mut OutputQueue, link: Link, reason: &SystemError) {
         self.asked_back.retain(|asked| *asked != link);
         self.trouble = Some(reason.text.clone());
         for stream in self.back.drain(..) {
@@ -332,7 +332,7 @@ impl Run {
         queue: &mut OutputQueue,
         now: Timestamp,
         link: Link,
-        reason: Option<&Reason>,
+        reason: Option<&SystemError>,
     ) {
         self.closed.push(link);
         for half in &mut self.halves {
@@ -346,7 +346,7 @@ impl Run {
         }
     }
 
-    pub(super) fn not_started(&mut self, flow: FlowId, reason: &Reason) {
+    pub(super) fn not_started(&mut self, flow: FlowId, reason: &SystemError) {
         if let Some(half) = self.halves.iter_mut().find(|half| half.load.flow == flow) {
             half.not_started(reason);
         }

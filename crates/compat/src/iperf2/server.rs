@@ -15,7 +15,7 @@ use super::run::{REVERSE_LINKS, Run};
 use super::settings::{Mode, Settings};
 use super::track::Stream;
 use crate::EmbeddedServerConfig;
-use crate::stand_in::{Input, Link, Opened, Output, Reason, RunId, StandIn};
+use crate::stand_in::{Input, Link, Opened, Output, RunId, StandIn, SystemError};
 
 /// The listeners.
 const TCP: Link = Link(0);
@@ -96,7 +96,7 @@ impl Server {
         run.connected_back(&mut self.queue, now, link, opened, id);
     }
 
-    fn not_opened(&mut self, link: Link, reason: &Reason) {
+    fn not_opened(&mut self, link: Link, reason: &SystemError) {
         if link != TCP && link != UDP {
             self.queue.print_error(format!("tcp connect failed: {}\n", reason.text));
             if let Some(run) = self.runs.values_mut().find(|run| run.asked_for(link)) {
@@ -258,7 +258,7 @@ impl Server {
         self.runs.insert(run, made);
     }
 
-    fn closed(&mut self, now: Timestamp, link: Link, reason: Option<&Reason>) {
+    fn closed(&mut self, now: Timestamp, link: Link, reason: Option<&SystemError>) {
         if let Some(bounce) = self.bounces.remove(&link) {
             bounce.finish(&mut self.queue, now);
             self.queue.put(Output::Close { link });

@@ -18,7 +18,7 @@ use super::plan;
 use super::report::{Host, Report, Words};
 use super::settings::Settings;
 use crate::EmbeddedServerConfig;
-use crate::stand_in::{FlowId, Input, Link, Opened, Output, Reason, RunId, StandIn, Transport};
+use crate::stand_in::{FlowId, Input, Link, Opened, Output, RunId, StandIn, SystemError, Transport};
 use admission::Door;
 use test::Test;
 use visitors::Visitor;
@@ -148,7 +148,7 @@ impl Server {
         }
     }
 
-    fn not_opened(&mut self, now: Timestamp, link: Link, reason: &Reason) {
+    fn not_opened(&mut self, now: Timestamp, link: Link, reason: &SystemError) {
         if link == self.listener {
             let trouble = Iperf3Error::because(Number::LISTEN, reason.errno, reason.text.clone());
             let words = self.report().failed(&trouble);

@@ -16,8 +16,8 @@ use super::options::{ClientOptions, Family, Length, Unit};
 use super::report::{self, Interim};
 use super::wire::{MESSAGE_BYTES, Message, Response, Results, kind};
 use crate::stand_in::{
-    FlowCounts, FlowId, HostCounts, Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn, Stop,
-    StreamCounts,
+    FlowCounts, FlowId, HostCounts, Input, Link, LinkOptions, Opened, Output, RunId, StandIn, Stop,
+    StreamCounts, SystemError,
 };
 use transactions::Requests;
 
@@ -190,7 +190,7 @@ impl NetperfClient {
         self.begin_iteration(now);
     }
 
-    fn not_connected(&mut self, reason: &Reason) {
+    fn not_connected(&mut self, reason: &SystemError) {
         let host = self.options.host();
         let text = if reason.errno == 0 {
             format!("Netperf could not resolve {host} as a host name\n")
@@ -372,7 +372,7 @@ impl NetperfClient {
         }
     }
 
-    fn data_not_opened(&mut self, reason: &Reason) {
+    fn data_not_opened(&mut self, reason: &SystemError) {
         // The server does not need another connection to know that the time is over.
         if self.phase == Phase::Ending {
             return;
@@ -467,7 +467,7 @@ impl NetperfClient {
         if self.options.unit == Unit::Transactions { complete } else { complete.saturating_mul(each) }
     }
 
-    fn data_closed(&mut self, now: Timestamp, reason: Option<&Reason>) {
+    fn data_closed(&mut self, now: Timestamp, reason: Option<&SystemError>) {
         match (self.phase, reason) {
             // The empty datagrams at the end may meet a port that is closed already.
             (Phase::Transacting | Phase::Ending, Some(reason))

@@ -1,7 +1,7 @@
 //! Parser for output of netperf: the tables, the interim results (`-D`), and names with values (`-k`).
 
 use linerate_model::Direction;
-use linerate_model::import::{Claim, End, Figure, Quantity, Reading, Scope};
+use linerate_model::import::{Claim, ClaimScope, ControlEnd, Figure, ForeignResult, Quantity};
 use linerate_model::metrics::Side;
 use linerate_units::{Bytes, Span};
 
@@ -110,7 +110,7 @@ impl Text {
     }
 
     /// Returns everything that was parsed since the last call.
-    pub(crate) fn finish(&mut self) -> Option<Reading> {
+    pub(crate) fn finish(&mut self) -> Option<ForeignResult> {
         self.flush();
         let reading = self.parsed.finish();
         *self = Self::default();
@@ -140,7 +140,7 @@ impl Text {
         let receives = title.ends_with("MAERTS") || title.ends_with("Receive");
         self.named.receives = Some(receives);
         let test = self.parsed.test();
-        test.written_by = Some(End::Client);
+        test.written_by = Some(ControlEnd::Client);
         test.spec.traffic.udp = title.contains("UDP");
         (test.spec.traffic.upload, test.spec.traffic.download) = (!receives, receives);
         test.target =
@@ -273,7 +273,7 @@ impl Text {
             figure(Quantity::Bitrate, rate.times(unit), word),
         ];
         self.parsed.claim(Claim {
-            scope: Scope::Interval,
+            scope: ClaimScope::Interval,
             side: self.named.receives.map(own_side),
             direction: self.direction(),
             start: Some(start),
@@ -339,12 +339,12 @@ impl Text {
             None => self.parsed.unread(claim.line, None, "THROUGHPUT needs THROUGHPUT_UNITS"),
         }
         let test = self.parsed.test();
-        test.written_by = Some(End::Client);
+        test.written_by = Some(ControlEnd::Client);
         let mut sender = Claim { side: Some(Side::Sender), ..claim.clone() };
         let mut receiver = Claim { side: Some(Side::Receiver), figures, ..claim };
         if let Some(receives) = named.receives {
             (test.spec.traffic.upload, test.spec.traffic.download) = (!receives, receives);
-            for interval in test.claims.iter_mut().filter(|claim| claim.scope == Scope::Interval) {
+            for interval in test.claims.iter_mut().filter(|claim| claim.scope == ClaimScope::Interval) {
                 (interval.side, interval.direction) = (Some(own_side(receives)), Some(direction(receives)));
             }
             (sender.direction, receiver.direction) = (Some(direction(receives)), Some(direction(receives)));

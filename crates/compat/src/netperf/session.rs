@@ -12,7 +12,7 @@ use super::transactions::Responder;
 use super::wire::{MESSAGE_BYTES, Message, Protocol, Request, Results, flag, kind};
 use crate::sessions::Session;
 use crate::stand_in::{
-    FlowCounts, FlowId, HostCounts, Input, Link, Opened, Output, Reason, RunId, Stop, StreamCounts,
+    FlowCounts, FlowId, HostCounts, Input, Link, Opened, Output, RunId, Stop, StreamCounts, SystemError,
 };
 
 /// Timeout for a client that requests nothing, and for data of tests without a duration.
@@ -190,7 +190,7 @@ impl NetperfSession {
     }
 
     /// The system refuses what a test needs.
-    fn cannot(&mut self, now: Timestamp, reason: &Reason) {
+    fn cannot(&mut self, now: Timestamp, reason: &SystemError) {
         if matches!(self.phase, Phase::Waiting | Phase::Deciding | Phase::Draining | Phase::Over) {
             return;
         }
@@ -275,7 +275,7 @@ impl NetperfSession {
         // A port that is shared with other protocols cannot carry the data of a test.
         if opened.descriptor < 0 {
             let text = "Address already in use".to_owned();
-            return self.cannot(now, &Reason { errno: EADDRINUSE, text });
+            return self.cannot(now, &SystemError { errno: EADDRINUSE, text });
         }
         test.opened = Some(opened.clone());
         if test.request.has(flag::MEASURE_CPU) {

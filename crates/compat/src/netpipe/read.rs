@@ -1,6 +1,6 @@
 //! Parser for output of NetPIPE: the lines of the transmitter, and the three columns of its file.
 
-use linerate_model::import::{Claim, End, Quantity, Reading, Scope};
+use linerate_model::import::{Claim, ClaimScope, ControlEnd, ForeignResult, Quantity};
 
 use crate::import::line::Line;
 use crate::import::number::{Printed, number};
@@ -54,7 +54,7 @@ impl Text {
     }
 
     /// Returns everything that was parsed since the last call.
-    pub(crate) fn finish(&mut self) -> Option<Reading> {
+    pub(crate) fn finish(&mut self) -> Option<ForeignResult> {
         let reading = self.parsed.finish();
         *self = Self::default();
         reading
@@ -89,7 +89,7 @@ impl Text {
         let size = size.split_whitespace().next_back().unwrap_or_default();
         let Some(printed) = self.parsed.number(line, size, false) else { return true };
         self.next(printed.value, false);
-        let mut claim = Claim { scope: Scope::Size, ..of_line(line) };
+        let mut claim = Claim { scope: ClaimScope::Size, ..of_line(line) };
         claim.figures.push(figure(Quantity::MessageSize, printed.exact(), format!("{size} bytes")));
         for (word, quantity, factor) in
             [(" Mbps in ", Quantity::Bitrate, MEGA), (" usec", Quantity::OneWay, 1e-6)]
@@ -106,7 +106,7 @@ impl Text {
                 ));
             }
         }
-        self.parsed.test().written_by = Some(End::Client);
+        self.parsed.test().written_by = Some(ControlEnd::Client);
         self.parsed.claim(claim);
         true
     }
@@ -128,14 +128,14 @@ impl Text {
             return false;
         }
         self.next(bytes.value, true);
-        let mut claim = Claim { scope: Scope::Size, ..of_line(line) };
+        let mut claim = Claim { scope: ClaimScope::Size, ..of_line(line) };
         let put = |quantity, printed: Printed, text: &str| figure(quantity, printed, text);
         claim.figures = vec![
             put(Quantity::MessageSize, bytes.exact(), size),
             put(Quantity::Bitrate, megabits.times(MEGA), rate),
             put(Quantity::OneWay, seconds, time),
         ];
-        self.parsed.test().written_by = Some(End::Client);
+        self.parsed.test().written_by = Some(ControlEnd::Client);
         self.parsed.claim(claim);
         true
     }

@@ -9,7 +9,7 @@ use super::argv::Options;
 use super::report;
 use super::series::{Progress, Series};
 use super::transmitter::planned;
-use crate::stand_in::{Input, Link, Opened, Output, Reason, RunId, StandIn};
+use crate::stand_in::{Input, Link, Opened, Output, RunId, StandIn, SystemError};
 
 const LISTENER: Link = Link(0);
 
@@ -112,7 +112,7 @@ impl Receiver {
         }
     }
 
-    fn closed(&mut self, link: Link, reason: Option<Reason>) {
+    fn closed(&mut self, link: Link, reason: Option<SystemError>) {
         let Some(running) = self.runs.iter_mut().find(|running| running.is_on(link)) else {
             return;
         };

@@ -11,7 +11,7 @@ use super::argv::{Mode, Options};
 use super::report::{self, Measured};
 use super::sizes::{Sizes, repeats};
 use super::wire::{self, QUIT, SYNC};
-use crate::stand_in::{Exchange, Exchanged, FlowId, Link, Output, Reason, RunId};
+use crate::stand_in::{Exchange, Exchanged, FlowId, Link, Output, RunId, SystemError};
 
 /// Number of trials of each size.
 pub(super) const TRIALS: u32 = 3;
@@ -172,7 +172,7 @@ impl Series {
     }
 
     /// Handles the result of an exchange.
-    pub(super) fn exchanged(&mut self, now: Timestamp, result: Result<Exchanged, Reason>) {
+    pub(super) fn exchanged(&mut self, now: Timestamp, result: Result<Exchanged, SystemError>) {
         if self.progress != Progress::Going || self.exchange.is_none() {
             return;
         }
@@ -193,12 +193,12 @@ impl Series {
 
     /// The original closes its listener only after the answer that makes us reconnect. It immediately resets a
     /// connection that it accepts meanwhile.
-    fn may_reconnect(&self, reason: &Reason) -> bool {
+    fn may_reconnect(&self, reason: &SystemError) -> bool {
         let may = self.transmits && self.last > 0.0 && self.wasted < MAX_FAILED_CONNECTIONS;
         may && [RESET, BROKEN_PIPE].contains(&reason.errno)
     }
 
-    fn failed(&mut self, now: Timestamp, reason: &Reason) {
+    fn failed(&mut self, now: Timestamp, reason: &SystemError) {
         let patience = self.exchange.as_ref().map_or(Span::ZERO, |exchange| exchange.patience);
         if now.since(self.asked_at) >= patience {
             let text = format!(

@@ -326,7 +326,7 @@ fn nobody_listens() {
             _ => {}
         }
     };
-    let reason = crate::stand_in::Reason { errno: 111, text: "Connection refused".to_owned() };
+    let reason = crate::stand_in::SystemError { errno: 111, text: "Connection refused".to_owned() };
     end.input(now, Input::NotOpened { link, reason });
     assert!(
         matches!(end.output(), Some(Output::Print(text)) if text == "Client: Cannot Connect! errno=111\n")

@@ -9,7 +9,7 @@ use linerate_units::{Span, Timestamp};
 use super::argv::Options;
 use super::report;
 use super::series::{FLOW, OTHER_MODE, Progress, Series};
-use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Planned, Reason, RunId, StandIn};
+use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Planned, RunId, StandIn, SystemError};
 
 /// A listener that is closed immediately: it shows the initial buffer sizes of a connection.
 const PROBE: Link = Link(0);
@@ -98,7 +98,7 @@ impl Transmitter {
         self.series.connected(now, link, Vec::new());
     }
 
-    fn not_connected(&mut self, now: Timestamp, reason: &Reason) {
+    fn not_connected(&mut self, now: Timestamp, reason: &SystemError) {
         if reason.errno == REFUSED && self.connect_until.is_some_and(|until| now < until) {
             self.connect_at = Some(now + RECONNECT_PAUSE);
             return;

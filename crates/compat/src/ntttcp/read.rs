@@ -11,12 +11,12 @@ pub(crate) use document::{is_document, read};
 pub(crate) use text::Text;
 
 use linerate_model::Direction;
-use linerate_model::import::{Claim, End, ForeignTest};
+use linerate_model::import::{Claim, ControlEnd, ForeignTest};
 use linerate_model::metrics::Side;
 
 /// Sets what the role of the writer implies for a test: the sender connects.
 fn describe(test: &mut ForeignTest, side: Side) {
-    test.written_by = Some(if side == Side::Sender { End::Client } else { End::Server });
+    test.written_by = Some(if side == Side::Sender { ControlEnd::Client } else { ControlEnd::Server });
     test.spec.traffic.upload = true;
     for claim in &mut test.claims {
         claim.side = Some(side);

@@ -13,7 +13,7 @@ use super::options::Options;
 use super::run::{self, Due, Run};
 use super::sender::EXIT_FAILED;
 use super::wire::{END, FINISHED, READY};
-use crate::stand_in::{FlowId, Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn};
+use crate::stand_in::{FlowId, Input, Link, LinkOptions, Opened, Output, RunId, StandIn, SystemError};
 
 const SYNC: Link = Link(0);
 
@@ -118,7 +118,7 @@ impl Receiver {
         }
     }
 
-    fn not_listening(&mut self, now: Timestamp, link: Link, reason: &Reason) {
+    fn not_listening(&mut self, now: Timestamp, link: Link, reason: &SystemError) {
         let port = u32::from(self.options.base) + link.0 - 1;
         let text = format!("failed to listen on port {port}: {}. errno = {}", reason.text, reason.errno);
         self.console.error(now, &text);

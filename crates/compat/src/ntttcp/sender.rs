@@ -7,7 +7,7 @@ use super::meter::Schedule;
 use super::options::Options;
 use super::run::{self, Due, Run};
 use super::wire::{self, END, LAST, Numbers, QUERY, READY, RUNNING, WAIT};
-use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn};
+use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, RunId, StandIn, SystemError};
 
 const SYNC: Link = Link(0);
 
@@ -106,7 +106,7 @@ impl Sender {
         }
     }
 
-    fn not_opened(&mut self, now: Timestamp, link: Link, reason: &Reason) {
+    fn not_opened(&mut self, now: Timestamp, link: Link, reason: &SystemError) {
         let host = self.options.address.clone().unwrap_or_default();
         let (port, what) = if link == SYNC {
             (self.options.base - 1, "sender: failed to create sync socket")

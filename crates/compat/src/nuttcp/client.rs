@@ -14,7 +14,7 @@ use super::results::Results;
 use super::transfer::{Failure, Transfer, TransferEvent};
 use super::wire::{Format, Lines, Request, Version};
 use super::{plan, summary};
-use crate::stand_in::{FlowId, Input, Link, Output, Reason, RunId, StandIn};
+use crate::stand_in::{FlowId, Input, Link, Output, RunId, StandIn, SystemError};
 
 /// The link of the control connection.
 const CONTROL: Link = Link(0);
@@ -156,7 +156,7 @@ impl NuttcpClient {
         self.exit(1, Some(text.to_owned()));
     }
 
-    fn system_error(&mut self, call: &str, reason: &Reason) {
+    fn system_error(&mut self, call: &str, reason: &SystemError) {
         let before = self.error_prefix();
         let number = if reason.errno == 0 { String::new() } else { format!("\nerrno={}", reason.errno) };
         self.fail(&format!("{before}Error: {call}: {}{number}", reason.text));

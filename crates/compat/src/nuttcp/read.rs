@@ -1,7 +1,7 @@
 //! Parser for output of nuttcp: the summary line, intervals, `-fparse` and the blocks of `-v`, 6.1.2 to 8.2.2.
 
 use linerate_model::Direction;
-use linerate_model::import::{Claim, End, Figure, Quantity, Reading, Scope};
+use linerate_model::import::{Claim, ClaimScope, ControlEnd, Figure, ForeignResult, Quantity};
 use linerate_model::metrics::Side;
 use linerate_units::Bytes;
 
@@ -65,7 +65,7 @@ impl Text {
     }
 
     /// Returns everything that was parsed since the last call.
-    pub(crate) fn finish(&mut self) -> Option<Reading> {
+    pub(crate) fn finish(&mut self) -> Option<ForeignResult> {
         self.close();
         let reading = self.parsed.finish();
         *self = Self::default();
@@ -78,7 +78,7 @@ impl Text {
             let upload = self.blocks.first().map(|side| *side == Side::Sender);
             let upload = upload.or(self.classic.then_some(true));
             let test = self.parsed.test();
-            test.written_by = Some(End::Client);
+            test.written_by = Some(ControlEnd::Client);
             if let Some(upload) = upload {
                 let direction = if upload { Direction::Upload } else { Direction::Download };
                 (test.spec.traffic.upload, test.spec.traffic.download) = (upload, !upload);
@@ -236,8 +236,8 @@ impl Text {
     }
 }
 
-const fn scope(total: bool) -> Scope {
-    if total { Scope::Total } else { Scope::Interval }
+const fn scope(total: bool) -> ClaimScope {
+    if total { ClaimScope::Total } else { ClaimScope::Interval }
 }
 
 const fn cpu_of(side: Side) -> Quantity {

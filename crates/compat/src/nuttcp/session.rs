@@ -13,7 +13,7 @@ use super::summary;
 use super::transfer::{Failure, Transfer, TransferEvent};
 use super::wire::{Format, LINE_LIMIT, Lines, Request, Version};
 use crate::sessions::Session;
-use crate::stand_in::{FlowId, Input, Link, Output, Reason, RunId};
+use crate::stand_in::{FlowId, Input, Link, Output, RunId, SystemError};
 
 /// Timeout for the greeting and for the request of a client.
 const REQUEST_TIMEOUT: Span = Span::from_secs(10);
@@ -105,7 +105,7 @@ impl NuttcpSession {
     }
 
     /// Reports an error of the operating system with the text of the tool.
-    fn system_error(&mut self, call: &str, reason: &Reason) {
+    fn system_error(&mut self, call: &str, reason: &SystemError) {
         let role = prefix(!self.request.trans, None);
         let words =
             format!("{role}v{}: Error: {call}: {}\nerrno={}", Version::REPORTED, reason.text, reason.errno);

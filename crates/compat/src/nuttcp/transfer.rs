@@ -14,7 +14,7 @@ use super::marks::KernelCounts;
 use super::plan::Terms;
 use super::report::Counted;
 use super::summary::Amount;
-use crate::stand_in::{Cpu, FlowCounts, FlowId, Link, Opened, Output, Reason, RunId, Stop};
+use crate::stand_in::{Cpu, FlowCounts, FlowId, Link, Opened, Output, RunId, Stop, SystemError};
 
 /// How long a refused data connection is retried: a peer before 6.2.8 sends OK before it listens.
 const RETRY_TIMEOUT: Span = Span::from_secs(1);
@@ -74,13 +74,13 @@ pub(super) enum TransferEvent {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Failure {
     /// A port is not available.
-    Listen(Reason),
+    Listen(SystemError),
     /// A data connection cannot be opened.
-    Connect(Reason),
+    Connect(SystemError),
     /// The peer has opened no data connection.
     Nobody,
     /// The engine could not start.
-    Start(Reason),
+    Start(SystemError),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,7 +167,7 @@ pub(super) struct Transfer {
     has_flow: bool,
     pub(super) counted: Counted,
     /// The error of the flow.
-    pub(super) trouble: Option<Reason>,
+    pub(super) trouble: Option<SystemError>,
     events: VecDeque<TransferEvent>,
 }
 

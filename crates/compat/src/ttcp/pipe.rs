@@ -5,7 +5,7 @@ use linerate_units::{Span, Timestamp};
 use super::report::{self, Outcome};
 use super::tool::Ttcp;
 use super::{EXTRA_END_MARKS, MARK_BYTES};
-use crate::stand_in::{Link, Output, Reason};
+use crate::stand_in::{Link, Output, SystemError};
 
 /// A pipe over UDP has no end except marks, which could be data, and silence.
 const IDLE: Span = Span::from_secs(5);
@@ -133,7 +133,7 @@ impl Ttcp {
         self.put(Output::Write(bytes.to_vec()));
     }
 
-    pub(super) fn pipe_closed(&mut self, now: Timestamp, reason: Option<&Reason>) {
+    pub(super) fn pipe_closed(&mut self, now: Timestamp, reason: Option<&SystemError>) {
         // A receiver that ends before its transmitter is like a broken connection.
         let early = self.settings.transmit.then_some("the receiver closed the connection");
         self.pipe_ended(now, reason.map(|reason| reason.text.as_str()).or(early));

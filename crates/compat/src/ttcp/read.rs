@@ -1,7 +1,7 @@
 //! Parser for output of ttcp: the BRL program of 1987, the SGI and Ohio variants, and PCATTCP 1 and 2.
 
 use linerate_model::Direction;
-use linerate_model::import::{Claim, End, Quantity, Reading};
+use linerate_model::import::{Claim, ControlEnd, ForeignResult, Quantity};
 use linerate_model::metrics::Side;
 use linerate_units::Bytes;
 
@@ -76,7 +76,7 @@ impl Text {
     }
 
     /// Returns everything that was parsed since the last call.
-    pub(crate) fn finish(&mut self) -> Option<Reading> {
+    pub(crate) fn finish(&mut self) -> Option<ForeignResult> {
         self.describe();
         let reading = self.parsed.finish();
         *self = Self::default();
@@ -96,7 +96,7 @@ impl Text {
         let turned = self.turned;
         let test = self.parsed.test();
         let client = (side == Side::Sender) != turned;
-        test.written_by = Some(if client { End::Client } else { End::Server });
+        test.written_by = Some(if client { ControlEnd::Client } else { ControlEnd::Server });
         let direction = if turned { Direction::Download } else { Direction::Upload };
         (test.spec.traffic.upload, test.spec.traffic.download) = (!turned, turned);
         for claim in &mut test.claims {

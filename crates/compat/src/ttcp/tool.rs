@@ -14,7 +14,7 @@ use super::transfer::{Transfer, TransferState};
 use super::{EXTRA_END_MARKS, MARK_BYTES, PCATTCP_PREAMBLE, UNIX_START};
 use crate::EmbeddedServerConfig;
 use crate::stand_in::{
-    Cpu, FlowCounts, FlowId, Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn, Stop,
+    Cpu, FlowCounts, FlowId, Input, Link, LinkOptions, Opened, Output, RunId, StandIn, Stop, SystemError,
     Transport,
 };
 
@@ -334,7 +334,7 @@ impl Ttcp {
         }
     }
 
-    fn not_opened(&mut self, link: Link, reason: &Reason) {
+    fn not_opened(&mut self, link: Link, reason: &SystemError) {
         let step = if self.settings.connects() { "connect" } else { "bind" };
         self.print_error(Some(report::failed(&self.settings, step, reason.errno, &reason.text)));
         let before = self.transfers.len();
@@ -347,7 +347,7 @@ impl Ttcp {
         }
     }
 
-    fn closed(&mut self, now: Timestamp, link: Link, reason: Option<&Reason>) {
+    fn closed(&mut self, now: Timestamp, link: Link, reason: Option<&SystemError>) {
         if self.pipe.as_ref().is_some_and(|pipe| pipe.link == link) {
             self.pipe_closed(now, reason);
             return;
@@ -365,7 +365,7 @@ impl Ttcp {
         }
     }
 
-    fn not_started(&mut self, flow: FlowId, reason: &Reason) {
+    fn not_started(&mut self, flow: FlowId, reason: &SystemError) {
         let found = self.transfers.iter_mut().find(|(_, transfer)| transfer.flow == flow);
         let Some((run, transfer)) = found else { return };
         if transfer.stage == TransferState::Running {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_engine::complete_udp;
 use linerate_model::{Body, ByteAccounting, CaveatKind, Direction, LatencyReport, Sample, Side, TestSpec};
-use linerate_proto::{Ended, FlowOrder, Output, PeerError, Progress};
+use linerate_proto::{Ended, FlowOrder, PeerError, Progress, SessionOutput};
 use linerate_sock::{Mono, clock};
 use linerate_units::Span;
 
@@ -77,13 +77,13 @@ impl Merge {
         let elapsed = Span::from(now.since(self.began)).as_ns();
         let can_be = |every: Span, spare: u64| spare + 2 * (elapsed / every.as_ns().max(1));
         let within = match happening {
-            DialogueEvent::Session(Output::PeerSamples { flow, samples }) => {
+            DialogueEvent::Session(SessionOutput::PeerSamples { flow, samples }) => {
                 let Some(flow) = self.flows.get_mut(flow) else { return Ok(()) };
                 flow.told_samples += samples.len() as u64;
                 flow.told_samples <= can_be(self.tick, EXTRA_SAMPLES)
                     && samples.iter().all(|sample| sample.readings.iter().count() <= MAX_READINGS)
             }
-            DialogueEvent::Session(Output::PeerProgress(progress)) => {
+            DialogueEvent::Session(SessionOutput::PeerProgress(progress)) => {
                 let Some(flow) = self.flows.get_mut(&progress.flow) else { return Ok(()) };
                 flow.told_progress += 1;
                 flow.told_progress <= can_be(PROGRESS_INTERVAL, EXTRA_PROGRESS)
@@ -205,7 +205,7 @@ mod tests {
     fn samples(readings: Readings) -> DialogueEvent {
         let (start_ns, end_ns) = (Timestamp::START, Timestamp::from_ns(1));
         let each = Sample { side: Side::Sender, start_ns, end_ns, outside: false, readings };
-        DialogueEvent::Session(Output::PeerSamples { flow: 0, samples: vec![each; 10] })
+        DialogueEvent::Session(SessionOutput::PeerSamples { flow: 0, samples: vec![each; 10] })
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
             srtt_ns: None,
             retransmits: None,
         };
-        let progress = DialogueEvent::Session(Output::PeerProgress(progress));
+        let progress = DialogueEvent::Session(SessionOutput::PeerProgress(progress));
         assert_eq!((passed(minute, &progress), passed(at_once, &progress)), (1_300, 100));
     }
 

@@ -7,7 +7,7 @@ use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use linerate_engine::Sockets;
-use linerate_proto::native::{Connection, DATAGRAM_BYTES, Datagram, DatagramKind, Preface};
+use linerate_proto::native::{ConnectionPurpose, DATAGRAM_BYTES, DatagramKind, Preface, ProbeDatagram};
 use linerate_sock::open::{ConnectOptions, connect_tcp, connect_udp};
 use linerate_sock::{Mono, SocketOptions, clock, limits, thread};
 
@@ -126,7 +126,7 @@ fn tcp(
     let socket = SocketOptions { local_port: port_of(first_port, stream), ..task.options.clone() };
     let mut connection =
         connect_tcp(&ConnectOptions { addresses: vec![task.server], socket, deadline })?.stream;
-    let preface = Preface { connection: Connection::Data, flow, stream, cookie: task.cookie };
+    let preface = Preface { connection: ConnectionPurpose::Data, flow, stream, cookie: task.cookie };
     connection
         .write_all(&preface.encode())
         .map_err(|error| ControlError::Local(format!("data connection {stream}: {error}")))?;
@@ -144,14 +144,20 @@ fn udp(
     let socket = connect_udp(task.server, &options)?.socket;
     let local = |error: std::io::Error| ControlError::Local(format!("UDP flow {stream}: {error}"));
     socket.set_read_timeout(Some(RETRY_INTERVAL)).map_err(local)?;
-    let mut say =
-        Datagram { kind: DatagramKind::Open, flow, stream, cookie: task.cookie, number: 0, times: [0; 3] };
+    let mut say = ProbeDatagram {
+        kind: DatagramKind::Open,
+        flow,
+        stream,
+        cookie: task.cookie,
+        number: 0,
+        times: [0; 3],
+    };
     // Half of the timeout: the caller needs the rest if a filter blocks UDP.
     let until = deadline.min(clock::now() + Duration::from_secs(5));
     while !until.has_passed() {
         match ask(&socket, &say) {
             Some(answer) if answer.kind == DatagramKind::Challenge => {
-                say = Datagram { kind: DatagramKind::Echo, number: answer.number, ..say };
+                say = ProbeDatagram { kind: DatagramKind::Echo, number: answer.number, ..say };
             }
             Some(answer) if answer.kind == DatagramKind::Ready => {
                 socket.set_read_timeout(None).map_err(local)?;
@@ -167,7 +173,7 @@ fn udp(
 }
 
 /// Sends one datagram and receives the first answer that matches it.
-fn ask(socket: &UdpSocket, say: &Datagram) -> Option<Datagram> {
+fn ask(socket: &UdpSocket, say: &ProbeDatagram) -> Option<ProbeDatagram> {
     // An ICMP error is reported by the next call; the next attempt decides.
     if socket.send(&say.encode()).is_err() {
         clock::sleep_until(clock::now() + RETRY_INTERVAL);
@@ -175,6 +181,6 @@ fn ask(socket: &UdpSocket, say: &Datagram) -> Option<Datagram> {
     }
     let mut bytes = [0; 2 * DATAGRAM_BYTES];
     let count = socket.recv(&mut bytes).ok()?;
-    Datagram::decode(&bytes[..count])
+    ProbeDatagram::decode(&bytes[..count])
         .filter(|d| d.cookie == say.cookie && d.flow == say.flow && d.stream == say.stream)
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_model::{Body, CheckedSpec, Direction, ProbePhase, Side};
-use linerate_proto::{FlowOrder, Input, Output, Progress};
+use linerate_proto::{FlowOrder, Progress, SessionInput, SessionOutput};
 use linerate_sock::{Mono, clock};
 
 use super::merge::Merge;
@@ -21,7 +21,7 @@ use crate::setup::{flow_setup, length, sample_tick, side};
 
 /// Records the progress that the receiver of either end reports.
 fn note_course(happening: &DialogueEvent, told: &mut BTreeMap<u16, Course>) {
-    if let DialogueEvent::Progress(progress) | DialogueEvent::Session(Output::PeerProgress(progress)) =
+    if let DialogueEvent::Progress(progress) | DialogueEvent::Session(SessionOutput::PeerProgress(progress)) =
         happening
         && progress.side == Side::Receiver
     {
@@ -86,7 +86,7 @@ impl Client<'_> {
         merge: &mut Merge,
     ) -> Result<(), ControlError> {
         self.dialogue.idle_ends();
-        self.dialogue.input(Input::Measure(orders.to_vec()))?;
+        self.dialogue.input(SessionInput::Measure(orders.to_vec()))?;
         let mut prober = None;
         let mut planned = None;
         let mut begun = None;
@@ -107,8 +107,10 @@ impl Client<'_> {
                 merge.admit(&happening, clock::now())?;
                 note_course(&happening, &mut told);
                 match happening {
-                    DialogueEvent::Session(Output::Open(_)) => planned = self.open(orders, stop, log)?,
-                    DialogueEvent::Session(Output::PhaseDone) => {
+                    DialogueEvent::Session(SessionOutput::Open(_)) => {
+                        planned = self.open(orders, stop, log)?
+                    }
+                    DialogueEvent::Session(SessionOutput::PhaseDone) => {
                         let probed = prober.take().and_then(crate::probe::Prober::report);
                         let (report, clocks) = probed.unzip();
                         self.clocks = clocks.unwrap_or_else(|| std::mem::take(&mut self.clocks));
@@ -134,7 +136,7 @@ impl Client<'_> {
             let enough = judge::known_well_enough(log.record(), &flows, &told, &self.spec);
             if !stopped && (enough || stop.load(Ordering::Relaxed)) {
                 stopped = true;
-                self.dialogue.input(Input::Stop)?;
+                self.dialogue.input(SessionInput::Stop)?;
             }
         }
     }
@@ -177,7 +179,7 @@ impl Client<'_> {
             }
             Err(error) => {
                 // The server learns the reason before we give up.
-                let _ = self.dialogue.input(Input::FlowsFailed(error.to_string()));
+                let _ = self.dialogue.input(SessionInput::FlowsFailed(error.to_string()));
                 self.dialogue.flush_at_end();
                 Err(error)
             }
@@ -189,17 +191,18 @@ impl Client<'_> {
             DialogueEvent::Started { flow, side, settings } => {
                 log.note(Body::FlowOpened { flow, side, settings: *settings });
             }
-            DialogueEvent::Progress(progress) | DialogueEvent::Session(Output::PeerProgress(progress)) => {
+            DialogueEvent::Progress(progress)
+            | DialogueEvent::Session(SessionOutput::PeerProgress(progress)) => {
                 merge.progress(&progress);
                 self.note_progress(&progress, log, merge);
             }
             DialogueEvent::Cut => merge.cut(),
             DialogueEvent::Samples { flow, samples } => merge.samples(0, flow, samples, log),
-            DialogueEvent::Session(Output::PeerSamples { flow, samples }) => {
+            DialogueEvent::Session(SessionOutput::PeerSamples { flow, samples }) => {
                 merge.samples(1, flow, samples, log)
             }
             DialogueEvent::Ended(ended) => merge.ended(0, *ended),
-            DialogueEvent::Session(Output::PeerEnded(ended)) => merge.ended(1, *ended),
+            DialogueEvent::Session(SessionOutput::PeerEnded(ended)) => merge.ended(1, *ended),
             _ => {}
         }
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use linerate_engine::Sockets;
 use linerate_model::{Body, ByteAccounting, CaveatKind, Direction, Side, Sweep};
-use linerate_proto::{Ended, FlowOrder, Input, Output, PeerError, Trial, TrialCount};
+use linerate_proto::{Ended, FlowOrder, PeerError, SessionInput, SessionOutput, SweepTrial, TrialCount};
 use linerate_sock::{Mono, clock};
 use linerate_units::Span;
 
@@ -96,8 +96,9 @@ impl Client<'_> {
         stop: &AtomicBool,
     ) -> Result<(Runner, Option<Mono>), ControlError> {
         let orders = [order];
-        self.dialogue.input(Input::Measure(orders.to_vec()))?;
-        let open = |happening: &DialogueEvent| matches!(happening, DialogueEvent::Session(Output::Open(_)));
+        self.dialogue.input(SessionInput::Measure(orders.to_vec()))?;
+        let open =
+            |happening: &DialogueEvent| matches!(happening, DialogueEvent::Session(SessionOutput::Open(_)));
         self.wait_for(stop, |happening| open(&happening).then_some(()))?;
         let opened = self.open_flows(&orders, stop).and_then(|mut sockets| match sockets.pop() {
             Some(Sockets::Tcp(mut streams)) if streams.len() == 1 => {
@@ -109,14 +110,15 @@ impl Client<'_> {
             Ok(runner) => runner,
             Err(error) => {
                 // The server learns the reason before we give up.
-                let _ = self.dialogue.input(Input::FlowsFailed(error.to_string()));
+                let _ = self.dialogue.input(SessionInput::FlowsFailed(error.to_string()));
                 self.dialogue.flush_at_end();
                 return Err(error);
             }
         };
         let planned = self.wait_at_gate(true, stop)?;
-        self.dialogue.input(Input::FlowsOpen)?;
-        let start = |happening: &DialogueEvent| matches!(happening, DialogueEvent::Session(Output::Start));
+        self.dialogue.input(SessionInput::FlowsOpen)?;
+        let start =
+            |happening: &DialogueEvent| matches!(happening, DialogueEvent::Session(SessionOutput::Start));
         self.wait_for(stop, |happening| start(&happening).then_some(()))?;
         Ok((runner, planned))
     }
@@ -144,11 +146,11 @@ impl Client<'_> {
     /// Makes one trial; returns the counts of both ends.
     fn trial(
         &mut self,
-        trial: Trial,
+        trial: SweepTrial,
         runner: &mut Runner,
         stop: &AtomicBool,
     ) -> Result<Answer<(TrialCount, TrialCount)>, ControlError> {
-        self.dialogue.input(Input::Trial(trial))?;
+        self.dialogue.input(SessionInput::Trial(trial))?;
         runner.begin(trial)?;
         let (mut own, mut peer) = (None, None);
         loop {
@@ -159,12 +161,12 @@ impl Client<'_> {
             for happening in
                 self.dialogue.turn(clock::now() + POLL_INTERVAL.as_duration(), &[runner.waker()])?
             {
-                if let DialogueEvent::Session(Output::PeerTrial(count)) = happening {
+                if let DialogueEvent::Session(SessionOutput::PeerTrial(count)) = happening {
                     peer = Some(count);
                 }
             }
             if runner.alive() {
-                self.dialogue.input(Input::Alive)?;
+                self.dialogue.input(SessionInput::Alive)?;
             }
             own = own.or_else(|| runner.take());
             let failed = |whose: &str, count: &Option<TrialCount>| {
@@ -185,15 +187,15 @@ impl Client<'_> {
     /// Ends the sweep at both ends.
     fn part(&mut self, runner: &mut Runner, words: &mut LastWords) -> Result<(), ControlError> {
         let Some(own) = words.own.clone() else { return Ok(()) };
-        self.dialogue.input(Input::FlowEnded(Box::new(own)))?;
+        self.dialogue.input(SessionInput::FlowEnded(Box::new(own)))?;
         // A signal no longer applies; the server has a few seconds.
         let never = AtomicBool::new(false);
         self.wait_for(&never, |happening| match happening {
-            DialogueEvent::Session(Output::PeerEnded(ended)) => {
+            DialogueEvent::Session(SessionOutput::PeerEnded(ended)) => {
                 words.peer = Some(*ended);
                 None
             }
-            DialogueEvent::Session(Output::PhaseDone) => Some(()),
+            DialogueEvent::Session(SessionOutput::PhaseDone) => Some(()),
             _ => None,
         })?;
         runner.stop();

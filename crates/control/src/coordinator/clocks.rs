@@ -1,6 +1,6 @@
 //! The offset of an agent's clock, estimated from timestamped exchanges.
 
-use linerate_proto::agent::Exchange;
+use linerate_proto::agent::ClockExchange;
 use linerate_units::{Span, Timestamp};
 
 use crate::DRIFT_PPM;
@@ -22,7 +22,7 @@ pub(super) struct Offset {
 
 impl Offset {
     /// Estimates the offset from exchanges; absent without any.
-    pub(super) fn of(exchanges: &[Exchange]) -> Option<Self> {
+    pub(super) fn of(exchanges: &[ClockExchange]) -> Option<Self> {
         let taken = exchanges.iter().map(|exchange| exchange.back).max()?;
         let times =
             exchanges.iter().map(|e| [e.sent.as_ns(), e.received.as_ns(), e.replied.as_ns(), e.back.as_ns()]);
@@ -50,7 +50,7 @@ impl Offset {
     }
 
     /// Adopts one more exchange if its error is not larger than the present error of the estimate.
-    pub(super) fn refine(&mut self, exchange: Exchange) {
+    pub(super) fn refine(&mut self, exchange: ClockExchange) {
         let now = exchange.back;
         if let Some(fresh) = Self::of(&[exchange])
             && fresh.error <= self.error_at(now)
@@ -81,8 +81,8 @@ mod tests {
     #[test]
     fn the_quickest_answer_says_the_offset_and_bounds_its_error() {
         // The agent's clock is 1000 ahead. The second exchange took 40 there and 60 back.
-        let slow = Exchange { sent: at(0), received: at(1900), replied: at(1900), back: at(1000) };
-        let quick = Exchange { sent: at(2000), received: at(3040), replied: at(3050), back: at(2110) };
+        let slow = ClockExchange { sent: at(0), received: at(1900), replied: at(1900), back: at(1000) };
+        let quick = ClockExchange { sent: at(2000), received: at(3040), replied: at(3050), back: at(2110) };
         let offset = Offset::of(&[slow, quick]).unwrap();
         assert_eq!((offset.ns, offset.error_at(at(2110))), (990, Span::from_ns(50)));
         assert_eq!(offset.agent_time(at(5000)), at(5990));
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn what_is_known_of_a_clock_ages_until_a_worse_answer_says_more() {
-        let exchange = |sent: u64, rtt: u64| Exchange {
+        let exchange = |sent: u64, rtt: u64| ClockExchange {
             sent: at(sent),
             received: at(sent + rtt / 2 + 7),
             replied: at(sent + rtt / 2 + 7),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use linerate_model::{Body, EVENT_SCHEMA, GroupPlace, GroupStart, Outcome, RunStart, World};
-use linerate_proto::agent::{Input, Job, JobEnd, JobEvent, Output};
+use linerate_proto::agent::{AgentInput, AgentOutput, Job, JobEnd, JobEvent};
 use linerate_proto::native::NATIVE;
 use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
@@ -229,31 +229,33 @@ impl Run<'_, '_> {
     }
 
     /// Sends a request to a host. If that fails, the host is lost.
-    pub(super) fn ask(&mut self, at: usize, input: Input<'_>) {
+    pub(super) fn ask(&mut self, at: usize, input: AgentInput<'_>) {
         if let Err(error) = self.hosts[at].ask(input) {
             self.host_lost(at, &error.to_string());
         }
     }
 
-    pub(super) fn handle(&mut self, at: usize, word: Output) {
+    pub(super) fn handle(&mut self, at: usize, word: AgentOutput) {
         let word = match self.prepared.as_mut() {
             Some(prepared) => prepared.take_prepared(at, word),
             None => Some(word),
         };
         let Some(word) = word else { return };
         match word {
-            Output::Waiting(place) => {
+            AgentOutput::Waiting(place) => {
                 for flow in self.flows_at(at) {
                     self.note(flow, Body::Queued { position: place.position, wait: place.wait_ns });
                 }
             }
-            Output::Held(ticket) => self.hosts[at].keep_ticket(Some(ticket)),
-            Output::Pong(exchange) => {
+            AgentOutput::Held(ticket) => self.hosts[at].keep_ticket(Some(ticket)),
+            AgentOutput::Pong(exchange) => {
                 self.start_lead.trip(exchange.back.since(exchange.sent));
                 self.hosts[at].offset.refine(exchange);
             }
-            Output::NotHeld(why) => self.host_lost(at, &format!("it refuses a place in its queue: {why}")),
-            Output::Accepted { job, epoch } => {
+            AgentOutput::NotHeld(why) => {
+                self.host_lost(at, &format!("it refuses a place in its queue: {why}"))
+            }
+            AgentOutput::Accepted { job, epoch } => {
                 if let Some(flow) = self.flow_of(at, job) {
                     let epoch = self.hosts[at].offset.ours(epoch);
                     self.flows[flow].epoch = Some(epoch);
@@ -261,14 +263,14 @@ impl Run<'_, '_> {
                     self.logs[flow].count_from(instant);
                 }
             }
-            Output::Ready { job } => {
+            AgentOutput::Ready { job } => {
                 if let Some(flow) = self.flow_of(at, job) {
                     self.flows[flow].is_ready();
                     self.patience.get_or_insert(self.now() + PREPARE_LEAD);
                 }
             }
-            Output::Event(event) => self.take_event(at, *event),
-            Output::Ended(end) => {
+            AgentOutput::Event(event) => self.take_event(at, *event),
+            AgentOutput::Ended(end) => {
                 if let Some(flow) = self.flow_of(at, end.job) {
                     self.job_ended(flow, end);
                 }
@@ -404,11 +406,11 @@ impl Run<'_, '_> {
             let port = port.or(Some(NATIVE.default_port));
             self.ask(
                 plan.from,
-                Input::Prepare(Box::new(Job { job, host: host.into(), port, ticket, spec: plan.spec })),
+                AgentInput::Prepare(Box::new(Job { job, host: host.into(), port, ticket, spec: plan.spec })),
             );
             // Nothing is measured during the preparation, and an exchange keeps the clock offset current.
             if self.hosts[plan.from].connected() {
-                self.ask(plan.from, Input::Ping);
+                self.ask(plan.from, AgentInput::Ping);
             }
         }
     }
@@ -441,7 +443,7 @@ impl Run<'_, '_> {
                 let at = if behind { due.max(soonest) } else { due };
                 self.flows[flow].told_start = Some(at);
                 let at = self.hosts[from].offset.agent_time(at);
-                self.ask(from, Input::Start { job, at });
+                self.ask(from, AgentInput::Start { job, at });
             }
         }
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_proto::Ticket;
-use linerate_proto::agent::{AGENT, About, CoordinatorEnd, Input, Output};
+use linerate_proto::agent::{AGENT, About, AgentInput, AgentOutput, CoordinatorEnd};
 use linerate_sock::open::{AllowedIpVersion, ConnectOptions, connect_tcp, resolve};
 use linerate_sock::poll::{Interest, poll_few};
 use linerate_sock::{Mono, SocketOptions, clock, netns};
@@ -39,7 +39,7 @@ pub(super) struct Host {
     /// Number of the last job.
     last_job: u32,
     /// Outputs that arrived while no call was reading them.
-    early: Vec<Output>,
+    early: Vec<AgentOutput>,
 }
 
 impl Host {
@@ -58,14 +58,14 @@ impl Host {
         let end = CoordinatorEnd::new(now, host.token.clone(), nonce, name.to_owned());
         let mut dialogue = Talk::new(end, stream, epoch)?;
         let about = wait(&mut dialogue, stop, |output| match output {
-            Output::Welcomed(about) => Some(about),
+            AgentOutput::Welcomed(about) => Some(about),
             _ => None,
         })?;
         let mut exchanges = Vec::with_capacity(PINGS);
         for _ in 0..PINGS {
-            dialogue.input(Input::Ping)?;
+            dialogue.input(AgentInput::Ping)?;
             exchanges.push(wait(&mut dialogue, stop, |output| match output {
-                Output::Pong(exchange) => Some(exchange),
+                AgentOutput::Pong(exchange) => Some(exchange),
                 _ => None,
             })?);
         }
@@ -117,7 +117,7 @@ impl Host {
 
     /// The outputs that have arrived. An error means that the connection has ended; earlier outputs are then
     /// available from [`Host::drain_outputs`].
-    pub(super) fn poll(&mut self) -> Result<Vec<Output>, ControlError> {
+    pub(super) fn poll(&mut self) -> Result<Vec<AgentOutput>, ControlError> {
         let mut all = std::mem::take(&mut self.early);
         if let Some(dialogue) = &mut self.dialogue {
             match dialogue.poll() {
@@ -134,11 +134,11 @@ impl Host {
     }
 
     /// The outputs that arrived before the connection ended.
-    pub(super) fn drain_outputs(&mut self) -> Vec<Output> {
+    pub(super) fn drain_outputs(&mut self) -> Vec<AgentOutput> {
         std::mem::take(&mut self.early)
     }
 
-    pub(super) fn ask(&mut self, input: Input<'_>) -> Result<(), ControlError> {
+    pub(super) fn ask(&mut self, input: AgentInput<'_>) -> Result<(), ControlError> {
         let Some(dialogue) = &mut self.dialogue else {
             return Err(ControlError::Local("the host is not connected".to_owned()));
         };
@@ -152,7 +152,7 @@ impl Host {
 
     pub(super) fn finish(&mut self) {
         if let Some(mut dialogue) = self.dialogue.take() {
-            let _ = dialogue.input(Input::Finish);
+            let _ = dialogue.input(AgentInput::Finish);
             dialogue.flush_at_end();
         }
     }
@@ -160,7 +160,7 @@ impl Host {
 
 /// What happened at a host.
 pub(super) enum Heard {
-    Word(Output),
+    Word(AgentOutput),
     Gone(String),
 }
 
@@ -197,7 +197,7 @@ fn connect(host: &HostRef) -> Result<TcpStream, ControlError> {
 fn wait<T>(
     dialogue: &mut Talk<CoordinatorEnd>,
     stop: &AtomicBool,
-    wanted: impl Fn(Output) -> Option<T>,
+    wanted: impl Fn(AgentOutput) -> Option<T>,
 ) -> Result<T, ControlError> {
     loop {
         if stop.load(Ordering::Relaxed) {

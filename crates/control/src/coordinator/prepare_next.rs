@@ -1,6 +1,6 @@
 //! Prepares the next group while the previous one is judged and logged.
 
-use linerate_proto::agent::{Input, Job, Output};
+use linerate_proto::agent::{AgentInput, AgentOutput, Job};
 use linerate_proto::native::NATIVE;
 
 use super::group::{PREPARE_LEAD, Run};
@@ -13,7 +13,7 @@ pub(super) struct Ahead {
     /// Host and job number of each run; absent if its host is lost.
     jobs: Vec<Option<(usize, u32)>>,
     /// What agents have already sent about these runs.
-    early: Vec<(usize, Output)>,
+    early: Vec<(usize, AgentOutput)>,
 }
 
 impl Ahead {
@@ -34,11 +34,11 @@ impl Ahead {
     }
 
     /// Keeps a message about one of these runs; returns any other message.
-    pub(super) fn take_prepared(&mut self, host: usize, word: Output) -> Option<Output> {
+    pub(super) fn take_prepared(&mut self, host: usize, word: AgentOutput) -> Option<AgentOutput> {
         let job = match &word {
-            Output::Accepted { job, .. } | Output::Ready { job } => *job,
-            Output::Event(event) => event.job,
-            Output::Ended(end) => end.job,
+            AgentOutput::Accepted { job, .. } | AgentOutput::Ready { job } => *job,
+            AgentOutput::Event(event) => event.job,
+            AgentOutput::Ended(end) => end.job,
             _ => return Some(word),
         };
         if !self.jobs.contains(&Some((host, job))) {
@@ -84,7 +84,7 @@ impl Run<'_, '_> {
         }
         *self.prepared = Some(Ahead { flows: next.flows.clone(), jobs, early: Vec::new() });
         for (from, job) in asked {
-            self.ask(from, Input::Prepare(job));
+            self.ask(from, AgentInput::Prepare(job));
         }
     }
 

@@ -1,7 +1,7 @@
 //! The progress of one run of a group.
 
 use linerate_model::Outcome;
-use linerate_proto::agent::{Input, JobEnd};
+use linerate_proto::agent::{AgentInput, JobEnd};
 use linerate_units::Timestamp;
 
 use super::group::{FlowEnd, FlowStart, Run};
@@ -105,7 +105,7 @@ impl Run<'_, '_> {
             }
             (_, Some(job)) => {
                 let from = self.job(flow).from;
-                self.ask(from, Input::Stop { job });
+                self.ask(from, AgentInput::Stop { job });
             }
         }
     }

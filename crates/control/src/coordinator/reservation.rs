@@ -1,6 +1,6 @@
 //! Before the preparation: reserves places in the queues and compares the clocks.
 
-use linerate_proto::agent::{Exchange, Input, Output};
+use linerate_proto::agent::{AgentInput, AgentOutput, ClockExchange};
 use linerate_units::Span;
 
 use super::clocks::Offset;
@@ -30,7 +30,7 @@ impl Run<'_, '_> {
             if self.hosts[at].ticket().is_some() {
                 continue;
             }
-            self.ask(at, Input::Hold { expected });
+            self.ask(at, AgentInput::Hold { expected });
             while self.hosts[at].ticket().is_none()
                 && self.hosts[at].connected()
                 && !self.flows_at(at).is_empty()
@@ -45,10 +45,10 @@ impl Run<'_, '_> {
         let now = self.now();
         let mut hosts = self.group.hosts();
         hosts.retain(|at| self.hosts[*at].offset.is_stale(now));
-        let mut seen: Vec<Vec<Exchange>> = vec![Vec::new(); self.hosts.len()];
+        let mut seen: Vec<Vec<ClockExchange>> = vec![Vec::new(); self.hosts.len()];
         for round in 1..=PINGS {
             let asked: Vec<usize> = hosts.iter().copied().filter(|at| self.hosts[*at].connected()).collect();
-            asked.iter().for_each(|at| self.ask(*at, Input::Ping));
+            asked.iter().for_each(|at| self.ask(*at, AgentInput::Ping));
             let until = self.now() + PONG;
             while self.now() < until && !self.is_over() {
                 if asked.iter().all(|at| seen[*at].len() >= round || !self.hosts[*at].connected()) {
@@ -56,7 +56,7 @@ impl Run<'_, '_> {
                 }
                 for (at, heard) in self.listen(until) {
                     match heard {
-                        Heard::Word(Output::Pong(exchange)) => {
+                        Heard::Word(AgentOutput::Pong(exchange)) => {
                             self.start_lead.trip(exchange.back.since(exchange.sent));
                             seen[at].push(exchange);
                         }

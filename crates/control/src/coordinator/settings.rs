@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use linerate_model::ForeignText;
-use linerate_proto::agent::{Input, Output, SettingInForce, SettingsAnswer, SettingsOrder, SettingsRequest};
+use linerate_proto::agent::{
+    AgentInput, AgentOutput, SettingInForce, SettingsAnswer, SettingsOrder, SettingsRequest,
+};
 use linerate_sock::clock;
 use linerate_units::Span;
 
@@ -221,13 +223,13 @@ impl Coordinator {
         order.sort_by_key(|at| self.hosts[*at].about().map(|about| about.identity.clone()));
         let mut troubles = Vec::new();
         for at in order {
-            let asked = self.hosts[at].ask(Input::Hold { expected: EXPECTED });
+            let asked = self.hosts[at].ask(AgentInput::Hold { expected: EXPECTED });
             let mut refused = asked.err().map(|error| error.to_string());
             while refused.is_none() && self.hosts[at].ticket().is_none() {
                 for (from, heard) in self.receive() {
                     match heard {
-                        Heard::Word(Output::Held(ticket)) => self.hosts[from].keep_ticket(Some(ticket)),
-                        Heard::Word(Output::NotHeld(why)) if from == at => {
+                        Heard::Word(AgentOutput::Held(ticket)) => self.hosts[from].keep_ticket(Some(ticket)),
+                        Heard::Word(AgentOutput::NotHeld(why)) if from == at => {
                             refused = Some(format!("it refuses a place in its queue: {why}"));
                         }
                         Heard::Gone(why) if from == at => refused = Some(why),
@@ -258,7 +260,7 @@ impl Coordinator {
         for (at, request) in requests {
             // Until the host answers, its settings may already be changed.
             self.hosts[at].in_force |= matches!(request, SettingsRequest::Apply(_));
-            match self.hosts[at].ask(Input::Settings(request)) {
+            match self.hosts[at].ask(AgentInput::Settings(request)) {
                 Ok(()) => awaited.push(at),
                 Err(error) => troubles.push(trouble(&self.test_bed, at, error.to_string())),
             }
@@ -269,7 +271,7 @@ impl Coordinator {
             for (at, heard) in self.receive() {
                 let asked = awaited.contains(&at);
                 match heard {
-                    Heard::Word(Output::SettingsDone(answer)) if asked => {
+                    Heard::Word(AgentOutput::SettingsDone(answer)) if asked => {
                         awaited.retain(|other| *other != at);
                         self.hosts[at].in_force = !answer.in_force.is_empty();
                         let told = answer.troubles.iter().cloned();

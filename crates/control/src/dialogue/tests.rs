@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_proto::{Input, Output, PeerError, Session};
+use linerate_proto::{PeerError, Session, SessionInput, SessionOutput};
 use linerate_sock::clock;
 use linerate_sock::poll::{Interest, poll_few};
 use linerate_units::{Span, Timestamp};
@@ -20,16 +20,16 @@ struct Listener {
 }
 
 impl Session for Listener {
-    fn input(&mut self, _: Timestamp, input: Input<'_>) -> Result<(), PeerError> {
+    fn input(&mut self, _: Timestamp, input: SessionInput<'_>) -> Result<(), PeerError> {
         match input {
-            Input::Bytes(bytes) => self.heard += bytes.len(),
-            Input::Tick => self.ticks += 1,
+            SessionInput::Bytes(bytes) => self.heard += bytes.len(),
+            SessionInput::Tick => self.ticks += 1,
             _ => {}
         }
         Ok(())
     }
 
-    fn output(&mut self) -> Option<Output> {
+    fn output(&mut self) -> Option<SessionOutput> {
         None
     }
 

@@ -3,7 +3,7 @@
 mod connection;
 mod path;
 
-use linerate_model::metrics::{Metric, Quantity, host};
+use linerate_model::metrics::{Metric, MetricType, host};
 use linerate_model::{CaveatKind, FlowRecord, HostInfo, RunRecord, Sample, Side, Tally, Transport};
 use linerate_proto::native::DATAGRAM_BYTES;
 use linerate_theory::evidence::{
@@ -69,7 +69,7 @@ struct View<'a> {
 }
 
 /// A value as a plain number in SI units.
-trait Plain: Quantity {
+trait Plain: MetricType {
     fn plain(self) -> f64;
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use linerate_model::{LatencyReport, ProbePhase, ProbeTransport};
-use linerate_proto::native::{Connection, DATAGRAM_BYTES, Datagram, DatagramKind, Preface};
+use linerate_proto::native::{ConnectionPurpose, DATAGRAM_BYTES, DatagramKind, Preface, ProbeDatagram};
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::errqueue::{self, Notice, TimestampPoint};
 use linerate_sock::open::{ConnectOptions, connect_tcp, connect_udp};
@@ -128,13 +128,14 @@ impl Line {
         let deadline = clock::now() + std::time::Duration::from_secs(3);
         let mut stream =
             connect_tcp(&ConnectOptions { addresses: vec![task.server], socket, deadline }).ok()?.stream;
-        let preface = Preface { connection: Connection::Probe, flow: 0, stream: 0, cookie: task.cookie };
+        let preface =
+            Preface { connection: ConnectionPurpose::Probe, flow: 0, stream: 0, cookie: task.cookie };
         stream.write_all(&preface.encode()).ok()?;
         stream.set_nonblocking(true).ok()?;
         Some(Self::Tcp(stream))
     }
 
-    fn send(&mut self, probe: &Datagram) {
+    fn send(&mut self, probe: &ProbeDatagram) {
         // A probe that cannot be sent counts as lost: a full queue is a finding.
         let _ = match self {
             Self::Udp(socket, _) => socket.send(&probe.encode()),
@@ -213,7 +214,7 @@ impl Series {
     }
 
     fn send(&mut self, now: Mono) {
-        let probe = Datagram {
+        let probe = ProbeDatagram {
             kind: DatagramKind::Probe,
             flow: 0,
             stream: 0,
@@ -243,7 +244,7 @@ impl Series {
                 for datagram in batch.iter() {
                     let (at, stamped) = arrival(datagram.ancillary.arrived_at_ns);
                     self.stamped &= stamped;
-                    replies.extend(Datagram::decode(datagram.bytes).map(|reply| (reply, at)));
+                    replies.extend(ProbeDatagram::decode(datagram.bytes).map(|reply| (reply, at)));
                 }
             }
             Line::Tcp(stream) => {
@@ -256,7 +257,7 @@ impl Series {
                 let at = clock::now();
                 while self.partial.len() >= DATAGRAM_BYTES {
                     let rest = self.partial.split_off(DATAGRAM_BYTES);
-                    replies.extend(Datagram::decode(&self.partial).map(|reply| (reply, at)));
+                    replies.extend(ProbeDatagram::decode(&self.partial).map(|reply| (reply, at)));
                     self.partial = rest;
                 }
             }
@@ -266,7 +267,7 @@ impl Series {
         }
     }
 
-    fn take(&mut self, reply: &Datagram, at: Mono) {
+    fn take(&mut self, reply: &ProbeDatagram, at: Mono) {
         if reply.kind != DatagramKind::Reply || reply.cookie != self.cookie {
             return;
         }

@@ -15,7 +15,9 @@ use std::thread::Scope;
 use std::time::Duration;
 
 use linerate_model::Outcome;
-use linerate_proto::agent::{AgentEnd, Input, Job, JobEnd, Output, SettingsAnswer, SettingsRequest};
+use linerate_proto::agent::{
+    AgentEnd, AgentInput, AgentOutput, Job, JobEnd, SettingsAnswer, SettingsRequest,
+};
 use linerate_proto::{QueuePosition, Ticket};
 use linerate_sock::{Mono, clock, thread};
 use linerate_units::{Span, Timestamp};
@@ -157,7 +159,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
 
     /// Passes the bytes that the front has read to the dialogue.
     fn start(&mut self, said: &[u8]) -> Result<(), ControlError> {
-        self.dialogue.input(Input::Bytes(said))
+        self.dialogue.input(AgentInput::Bytes(said))
     }
 
     /// Serves until the end. Returns why the coordinator was rejected; absent if it ended the dialogue itself.
@@ -165,7 +167,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
         loop {
             let letters = Arc::clone(&self.letters);
             for output in self.dialogue.turn(clock::now() + POLL_INTERVAL, &[letters.waker.as_fd()])? {
-                if matches!(output, Output::Done) {
+                if matches!(output, AgentOutput::Done) {
                     self.dialogue.flush_at_end();
                     return Ok(self.turned_away.take());
                 }
@@ -177,42 +179,42 @@ impl<'scope, 'env> Service<'scope, 'env> {
             let expired = |held: &Held| held.ticket.is_some() && over(&held.until);
             if self.place.borrow().as_ref().is_some_and(expired) {
                 let why = "the place was held for longer than this server allows (--limit-time)".to_owned();
-                self.dialogue.input(Input::GiveUp(why.clone()))?;
+                self.dialogue.input(AgentInput::GiveUp(why.clone()))?;
                 self.turned_away = Some(why);
             } else if self.shared.stopping() && !self.jobs.is_empty() {
                 // The jobs end first, so that what was measured until now reaches the coordinator.
                 self.stop_jobs();
             } else if self.shared.stopping() {
-                self.dialogue.input(Input::GiveUp("the agent was stopped".to_owned()))?;
+                self.dialogue.input(AgentInput::GiveUp("the agent was stopped".to_owned()))?;
             }
             self.jobs.values().filter(|job| job.until.as_ref().is_some_and(over)).for_each(Running::stop);
         }
     }
 
-    fn execute(&mut self, output: Output) -> Result<(), ControlError> {
+    fn execute(&mut self, output: AgentOutput) -> Result<(), ControlError> {
         match output {
-            Output::TurnedAway(why) => self.turned_away = Some(format!("turned away: {why}")),
-            Output::Known { name } => {
+            AgentOutput::TurnedAway(why) => self.turned_away = Some(format!("turned away: {why}")),
+            AgentOutput::Known { name } => {
                 self.name = name.into();
                 let local = self.dialogue.stream().local_addr().ok().map(|address| address.ip());
                 let about = about::about(local, self.shared);
-                self.dialogue.input(Input::About(Box::new(about)))?;
+                self.dialogue.input(AgentInput::About(Box::new(about)))?;
             }
-            Output::Hold { expected } => self.reserve(expected)?,
-            Output::Release => {
+            AgentOutput::Hold { expected } => self.reserve(expected)?,
+            AgentOutput::Release => {
                 report_restored(self.settings.restore(), self.peer, self.shared);
                 if let Some(held) = self.place.take() {
                     held.release(self.shared);
                 }
             }
-            Output::Settings(request) => self.change_settings(request)?,
-            Output::Prepare(job) => self.prepare(*job)?,
-            Output::Start { job, at } => {
+            AgentOutput::Settings(request) => self.change_settings(request)?,
+            AgentOutput::Prepare(job) => self.prepare(*job)?,
+            AgentOutput::Start { job, at } => {
                 if let Some(running) = self.jobs.get(&job) {
                     running.gate.open_at(self.dialogue.instant_of(at));
                 }
             }
-            Output::Stop { job } => {
+            AgentOutput::Stop { job } => {
                 if let Some(running) = self.jobs.get(&job) {
                     running.stop();
                 }
@@ -226,7 +228,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
     fn reserve(&mut self, expected: Span) -> Result<(), ControlError> {
         let place = match self.shared.queue.join(self.peer.ip(), expected) {
             Ok(place) => place,
-            Err(full) => return self.dialogue.input(Input::NotHeld(format!("{full}; try again later"))),
+            Err(full) => return self.dialogue.input(AgentInput::NotHeld(format!("{full}; try again later"))),
         };
         let held = Held { place, ticket: None, told: None, until: Mono::FAR };
         if let Some(former) = self.place.replace(Some(held)) {
@@ -250,7 +252,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
                 self.shared.passes.give(ticket, held.place);
                 self.begun = true;
                 (self.shared.event)(ServerEvent::Held { client: self.peer, name: self.name.as_str().into() });
-                self.dialogue.input(Input::Held(ticket))
+                self.dialogue.input(AgentInput::Held(ticket))
             }
             Turn::Displaced => {
                 drop(place);
@@ -258,7 +260,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
                     held.release(self.shared);
                 }
                 let why = "the queue is full and a new host has priority; try again later";
-                self.dialogue.input(Input::NotHeld(why.to_owned()))
+                self.dialogue.input(AgentInput::NotHeld(why.to_owned()))
             }
             Turn::Later { position, wait } => {
                 let place = QueuePosition { position, wait_ns: wait };
@@ -267,7 +269,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
                 }
                 held.told = Some(place);
                 (self.shared.event)(ServerEvent::Waiting { client: self.peer, position: place.position });
-                self.dialogue.input(Input::Waiting(place))
+                self.dialogue.input(AgentInput::Waiting(place))
             }
         }
     }
@@ -295,7 +297,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
                     in_force: Vec::new(),
                     troubles: troubles.into_iter().map(Into::into).collect(),
                 };
-                self.dialogue.input(Input::SettingsDone(Box::new(answer)))
+                self.dialogue.input(AgentInput::SettingsDone(Box::new(answer)))
             }
         }
     }
@@ -309,11 +311,11 @@ impl<'scope, 'env> Service<'scope, 'env> {
                 "the run would take {length}, but the agent allows {longest}; give a shorter \
                                -t"
             );
-            return self.dialogue.input(Input::Ended(failed(number, why)));
+            return self.dialogue.input(AgentInput::Ended(failed(number, why)));
         }
         let loan = match reserve_memory(&job, self.shared) {
             Ok(loan) => loan,
-            Err(why) => return self.dialogue.input(Input::Ended(failed(number, why))),
+            Err(why) => return self.dialogue.input(AgentInput::Ended(failed(number, why))),
         };
         let letters = Arc::clone(&self.letters);
         let ready = move || letters.put(Letter::Ready { job: number });
@@ -336,7 +338,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
             }
             Err(error) => {
                 let why = format!("the agent could not start a thread: {}", error.source);
-                self.dialogue.input(Input::Ended(failed(number, why)))
+                self.dialogue.input(AgentInput::Ended(failed(number, why)))
             }
         }
     }
@@ -345,14 +347,14 @@ impl<'scope, 'env> Service<'scope, 'env> {
         for letter in self.letters.take() {
             let input = match letter {
                 Letter::Accepted { job, epoch } => {
-                    Input::Accepted { job, epoch: self.dialogue.time_of(epoch) }
+                    AgentInput::Accepted { job, epoch: self.dialogue.time_of(epoch) }
                 }
-                Letter::Ready { job } => Input::Ready { job },
-                Letter::Event(event) => Input::Event(event),
-                Letter::Settings(answer) => Input::SettingsDone(answer),
+                Letter::Ready { job } => AgentInput::Ready { job },
+                Letter::Event(event) => AgentInput::Event(event),
+                Letter::Settings(answer) => AgentInput::SettingsDone(answer),
                 Letter::Ended(end) => {
                     self.jobs.remove(&end.job);
-                    Input::Ended(end)
+                    AgentInput::Ended(end)
                 }
             };
             // Many events arrive at once, so they are sent together at the next poll.

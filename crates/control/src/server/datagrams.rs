@@ -7,7 +7,7 @@ use std::hash::BuildHasher;
 use std::net::SocketAddr;
 
 use linerate_model::sniff::Match;
-use linerate_proto::native::{DATAGRAM_BYTES, Datagram, DatagramKind};
+use linerate_proto::native::{DATAGRAM_BYTES, DatagramKind, ProbeDatagram};
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::open::udp_connected_on_same_port;
 use linerate_sock::sockopt::{Timestamping, set_timestamping};
@@ -46,7 +46,7 @@ pub(super) fn receive(door: &Door, batch: &mut RecvBatch, shared: &Shared) {
     let _ = batch.recv(&*door.socket);
     for datagram in batch.iter() {
         let Some(from) = datagram.source else { continue };
-        match Datagram::decode(datagram.bytes).filter(|_| door.native) {
+        match ProbeDatagram::decode(datagram.bytes).filter(|_| door.native) {
             Some(said) => {
                 let (at, _) = arrival(datagram.ancillary.arrived_at_ns);
                 answer(door, from, &said, at, shared);
@@ -71,7 +71,7 @@ fn forward(door: &Door, from: SocketAddr, bytes: &[u8], shared: &Shared) {
     }
 }
 
-fn answer(door: &Door, from: SocketAddr, said: &Datagram, at: Mono, shared: &Shared) {
+fn answer(door: &Door, from: SocketAddr, said: &ProbeDatagram, at: Mono, shared: &Shared) {
     // The source address of a datagram is easily forged. We only answer the address that the client of the run
     // has proved to own with its control connection.
     let Some(inbox) = shared.registry.find(&said.cookie).filter(|inbox| inbox.is_client(from.ip())) else {
@@ -84,13 +84,13 @@ fn answer(door: &Door, from: SocketAddr, said: &Datagram, at: Mono, shared: &Sha
             let _ = socket.send_to(&reply(said, at).encode(), from);
         }
         DatagramKind::Open => {
-            let challenge = Datagram { kind: DatagramKind::Challenge, number: challenge, ..*said };
+            let challenge = ProbeDatagram { kind: DatagramKind::Challenge, number: challenge, ..*said };
             let _ = socket.send_to(&challenge.encode(), from);
         }
         DatagramKind::Echo if said.number == challenge => {
             let requested = SocketOptions { rcv_buf: Some(UDP_RCV_BUF), ..SocketOptions::default() };
             let Ok(bound) = udp_connected_on_same_port(door.address, from, &requested) else { return };
-            let ready = Datagram { kind: DatagramKind::Ready, ..*said };
+            let ready = ProbeDatagram { kind: DatagramKind::Ready, ..*said };
             // The client's next echo would no longer reach this socket, so the answer is sent three times
             // against loss.
             for _ in 0..3 {

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_proto::agent::AGENT;
-use linerate_proto::native::{Connection, NATIVE, Preface};
+use linerate_proto::native::{ConnectionPurpose, NATIVE, Preface};
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::poll::{Events, Interest};
 use linerate_sock::{Mono, SockError, clock, limits, stream, thread};
@@ -447,7 +447,7 @@ impl Front {
     /// Hands a data or probe connection to its run. A connection of an unknown run is closed.
     fn direct(&mut self, connection: TcpStream, preface: Preface) {
         let Some(inbox) = self.shared.registry.find(&preface.cookie) else { return };
-        if preface.connection == Connection::Probe {
+        if preface.connection == ConnectionPurpose::Probe {
             self.shared.reflector.put(connection, inbox);
         } else if connection.set_nonblocking(false).is_ok() {
             inbox.put(Arrival::Tcp { flow: preface.flow, stream: preface.stream, connection });

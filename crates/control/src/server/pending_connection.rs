@@ -7,7 +7,7 @@ use std::sync::Arc;
 use linerate_model::sniff::Match;
 use linerate_proto::PeerError;
 use linerate_proto::agent::AGENT;
-use linerate_proto::native::{Connection, Framer, NATIVE, PREFACE_BYTES, Preface};
+use linerate_proto::native::{ConnectionPurpose, Framer, NATIVE, PREFACE_BYTES, Preface};
 use linerate_sock::Mono;
 
 use super::inbox::{Detected, Inbox, detect};
@@ -101,7 +101,7 @@ impl PendingConnection {
     fn detect(&mut self, native: bool, inboxes: &[Arc<Inbox>]) -> Result<Greeting, String> {
         let ours = match Preface::decode(&self.said) {
             _ if !native => false,
-            Ok(Some(preface)) if preface.connection == Connection::Control => {
+            Ok(Some(preface)) if preface.connection == ConnectionPurpose::Control => {
                 self.send(&Preface::CONTROL.encode());
                 self.said.clear();
                 self.greets = Some(Greets::Client);

@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use linerate_proto::native::{DATAGRAM_BYTES, Datagram, DatagramKind};
+use linerate_proto::native::{DATAGRAM_BYTES, DatagramKind, ProbeDatagram};
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::poll::{EventFd, Events, Interest, Poller};
 use linerate_sock::thread::{self, locked};
@@ -250,7 +250,8 @@ impl Line {
             }
             if self.partial.len() == DATAGRAM_BYTES {
                 let arrived = clock::now();
-                let probe = Datagram::decode(&self.partial).filter(|said| said.kind == DatagramKind::Probe);
+                let probe =
+                    ProbeDatagram::decode(&self.partial).filter(|said| said.kind == DatagramKind::Probe);
                 let probe = probe.ok_or(ErrorKind::InvalidData)?;
                 self.partial.clear();
                 self.unsent.extend_from_slice(&reply(&probe, arrived).encode());

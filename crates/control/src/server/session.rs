@@ -12,7 +12,7 @@ use std::time::Duration;
 use linerate_engine::Sockets;
 use linerate_model::{Caveat, CaveatKind, CheckedSpec, TestSpec};
 use linerate_proto::native::ServerSession;
-use linerate_proto::{Admission, FlowOrder, Hello, Input, Output, QueuePosition, Ticket};
+use linerate_proto::{Admission, FlowOrder, Hello, QueuePosition, SessionInput, SessionOutput, Ticket};
 use linerate_sock::{Mono, clock, limits};
 use linerate_units::Bytes;
 
@@ -144,13 +144,13 @@ impl<'a> Run<'a> {
 
     /// Passes the bytes that the front has read to the session.
     fn start(&mut self, said: &[u8]) -> Result<(), ControlError> {
-        self.dialogue.input(Input::Bytes(said))
+        self.dialogue.input(SessionInput::Bytes(said))
     }
 
     /// Tells the client why its run is over, unless the client itself caused it.
     fn send_reason(&mut self, error: &ControlError) {
         if !matches!(error, ControlError::Peer(_)) {
-            let _ = self.dialogue.input(Input::FlowsFailed(format!("the server: {error}")));
+            let _ = self.dialogue.input(SessionInput::FlowsFailed(format!("the server: {error}")));
             self.dialogue.flush_at_end();
         }
     }
@@ -160,16 +160,16 @@ impl<'a> Run<'a> {
             let happenings = self.turn()?;
             for happening in happenings {
                 match happening {
-                    DialogueEvent::Session(Output::Asked(hello)) => self.asked(*hello)?,
-                    DialogueEvent::Session(Output::Open(flows)) => {
+                    DialogueEvent::Session(SessionOutput::Asked(hello)) => self.asked(*hello)?,
+                    DialogueEvent::Session(SessionOutput::Open(flows)) => {
                         self.dialogue.idle_ends();
                         self.awaited = flows;
                     }
-                    DialogueEvent::Session(Output::Start) => self.idle_since = None,
-                    DialogueEvent::Session(Output::PhaseDone) => self.idle_since = Some(clock::now()),
-                    DialogueEvent::Session(Output::Trial(trial)) => self.begin_trial(trial)?,
-                    DialogueEvent::Session(Output::PeerEnded(ended)) => self.end_series(&ended)?,
-                    DialogueEvent::Session(Output::Done) => {
+                    DialogueEvent::Session(SessionOutput::Start) => self.idle_since = None,
+                    DialogueEvent::Session(SessionOutput::PhaseDone) => self.idle_since = Some(clock::now()),
+                    DialogueEvent::Session(SessionOutput::Trial(trial)) => self.begin_trial(trial)?,
+                    DialogueEvent::Session(SessionOutput::PeerEnded(ended)) => self.end_series(&ended)?,
+                    DialogueEvent::Session(SessionOutput::Done) => {
                         self.dialogue.flush_at_end();
                         return Ok(self.refused.take().map_or(Served::Measured, Served::Refused));
                     }
@@ -182,14 +182,14 @@ impl<'a> Run<'a> {
             self.notice_concurrent_runs();
             self.leave_with_coordinator()?;
             if self.shared.stopping() {
-                let stopped = self.dialogue.input(Input::Stop);
+                let stopped = self.dialogue.input(SessionInput::Stop);
                 self.dialogue.flush_at_end();
                 stopped?;
             }
             let late = self.deadline.is_some_and(Mono::has_passed);
             if late || self.overstays() {
                 let why = if late { RUN_TOO_LONG } else { RUN_OVERSTAYED }.to_owned();
-                let _ = self.dialogue.input(Input::FlowsFailed(why.clone()));
+                let _ = self.dialogue.input(SessionInput::FlowsFailed(why.clone()));
                 self.dialogue.flush_at_end();
                 return Ok(Served::Refused(why));
             }
@@ -279,7 +279,7 @@ impl<'a> Run<'a> {
     }
 
     fn refuse(&mut self, why: String) -> Result<(), ControlError> {
-        self.dialogue.input(Input::Refuse(why.clone()))?;
+        self.dialogue.input(SessionInput::Refuse(why.clone()))?;
         self.refused = Some(why);
         Ok(())
     }
@@ -308,7 +308,7 @@ impl<'a> Run<'a> {
                     client: self.peer,
                     name: client.name.as_str().into(),
                 });
-                self.dialogue.input(Input::Admit(Box::new(admission)))?;
+                self.dialogue.input(SessionInput::Admit(Box::new(admission)))?;
                 // After the answer, which the client waits for. Until then the front answers datagrams.
                 Reflector::start(self.shared)?;
                 self.dialogue.idle_begins();
@@ -320,7 +320,7 @@ impl<'a> Run<'a> {
                 if self.told.is_none_or(|told| told.position != place.position) {
                     self.told = Some(place);
                     (self.shared.event)(ServerEvent::Waiting { client: self.peer, position: place.position });
-                    self.dialogue.input(Input::Wait(place))?;
+                    self.dialogue.input(SessionInput::Wait(place))?;
                 }
                 Ok(())
             }
@@ -382,7 +382,7 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         let why = "the coordinator of this run has disconnected".to_owned();
-        let ended = self.dialogue.input(Input::FlowsFailed(why));
+        let ended = self.dialogue.input(SessionInput::FlowsFailed(why));
         self.dialogue.flush_at_end();
         ended
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use linerate_compat::stand_in::{
-    Cpu, Exchanged, FlowCounts, FlowId, HostCounts, Input, Link, Opened, Reason, RunId, StandIn,
+    Cpu, Exchanged, FlowCounts, FlowId, HostCounts, Input, Link, Opened, RunId, StandIn, SystemError,
 };
 use linerate_model::SideSettings;
 use linerate_sock::SockError;
@@ -15,22 +15,22 @@ use linerate_units::Timestamp;
 pub(super) enum DriverEvent {
     Begin,
     Opened { link: Link, opened: Opened },
-    NotOpened { link: Link, reason: Reason },
+    NotOpened { link: Link, reason: SystemError },
     Accepted { listener: Link, link: Link, opened: Opened },
     Bytes { link: Link, bytes: Vec<u8> },
     Datagram { link: Link, from: SocketAddr, bytes: Vec<u8> },
-    Closed { link: Link, reason: Option<Reason> },
+    Closed { link: Link, reason: Option<SystemError> },
     Sent { link: Link },
     Admitted { run: RunId },
     Refused { run: RunId, why: String },
     Started { flow: FlowId, settings: Box<SideSettings> },
-    NotStarted { flow: FlowId, reason: Reason },
+    NotStarted { flow: FlowId, reason: SystemError },
     Counts { cpu: Cpu, flows: Vec<FlowCounts> },
     Written { flow: FlowId },
     Ended { counts: Box<FlowCounts> },
-    Exchanged { link: Link, result: Result<Exchanged, Reason> },
+    Exchanged { link: Link, result: Result<Exchanged, SystemError> },
     Host(Box<HostCounts>),
-    NotWritten { name: String, reason: Reason },
+    NotWritten { name: String, reason: SystemError },
     Tick,
     Signal(i32),
     Text(Option<Vec<u8>>),
@@ -71,17 +71,17 @@ impl DriverEvent {
 }
 
 /// An error of the operating system, with the text of strerror(3).
-pub(super) fn reason(error: &io::Error) -> Reason {
+pub(super) fn reason(error: &io::Error) -> SystemError {
     let text = error.to_string();
     let errno = error.raw_os_error().unwrap_or(0);
     // The standard library appends the number, and adds a prefix to errors of the resolver.
     let bare = text.strip_suffix(&format!(" (os error {errno})")).unwrap_or(&text);
     let bare = bare.rsplit_once("address information: ").map_or(bare, |(_, said)| said);
-    Reason { errno, text: bare.to_owned() }
+    SystemError { errno, text: bare.to_owned() }
 }
 
 /// Like [`reason`], for an error of a socket.
-pub(super) fn reason_of(error: &SockError) -> Reason {
+pub(super) fn reason_of(error: &SockError) -> SystemError {
     const ENOENT: i32 = 2;
     let mut reason = reason(&error.source);
     // The error text then lists the available algorithms and has no number. No other socket call does that.
@@ -92,8 +92,8 @@ pub(super) fn reason_of(error: &SockError) -> Reason {
 }
 
 /// A reason of our own, without an errno.
-pub(super) fn own_reason(text: impl Into<String>) -> Reason {
-    Reason { errno: 0, text: text.into() }
+pub(super) fn own_reason(text: impl Into<String>) -> SystemError {
+    SystemError { errno: 0, text: text.into() }
 }
 
 #[cfg(test)]
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn reasons_are_said_as_strerror_says_them() {
         let refused = reason(&io::Error::from_raw_os_error(111));
-        assert_eq!(refused, Reason { errno: 111, text: "Connection refused".to_owned() });
+        assert_eq!(refused, SystemError { errno: 111, text: "Connection refused".to_owned() });
         let unknown =
             io::Error::other("\"nosuch\": failed to lookup address information: Name or service not known");
         assert_eq!(reason(&unknown), own_reason("Name or service not known"));

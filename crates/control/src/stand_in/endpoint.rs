@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 
-use linerate_compat::stand_in::{LinkOptions, Opened, Reason, Transport};
+use linerate_compat::stand_in::{LinkOptions, Opened, SystemError, Transport};
 use linerate_sock::open::{AllowedIpVersion, resolve};
 use linerate_sock::{KeepAlive, SocketOptions, sockopt};
 use linerate_units::Span;
@@ -29,7 +29,11 @@ impl Host {
     }
 
     /// The addresses to connect to, in the order of preference.
-    pub(super) fn addresses(&self, port: u16, options: &mut LinkOptions) -> Result<Vec<SocketAddr>, Reason> {
+    pub(super) fn addresses(
+        &self,
+        port: u16,
+        options: &mut LinkOptions,
+    ) -> Result<Vec<SocketAddr>, SystemError> {
         let typed = self.typed.as_deref().ok_or_else(|| own_reason("no host was given"))?;
         let (name, device) = match typed.split_once('%') {
             Some((name, device)) => (name, Some(device)),

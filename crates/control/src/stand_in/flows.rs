@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_compat::stand_in::{FlowCounts, FlowId, FlowTask, Link, Reason, RunId, Stop};
+use linerate_compat::stand_in::{FlowCounts, FlowId, FlowTask, Link, RunId, Stop, SystemError};
 use linerate_engine::{EngineError, FlowHandle, FlowProgress, FlowReport, FlowSetup, Sockets, start};
 use linerate_model::{Sample, Side, SideSettings};
 use linerate_sock::Mono;
@@ -64,7 +64,12 @@ pub(super) struct Interim {
 }
 
 /// Starts a flow and registers its waker with the poller.
-fn watched(setup: FlowSetup, sockets: Sockets, epoch: Mono, poller: &Poller) -> Result<FlowHandle, Reason> {
+fn watched(
+    setup: FlowSetup,
+    sockets: Sockets,
+    epoch: Mono,
+    poller: &Poller,
+) -> Result<FlowHandle, SystemError> {
     let token = FIRST_FLOW_TOKEN + u64::from(setup.flow);
     let handle = start(setup, sockets, epoch).map_err(|error| match &error {
         EngineError::Sock(source) | EngineError::Thread(source) => reason_of(source),
@@ -88,7 +93,7 @@ impl Flows {
         loan: Option<Loan>,
         links: &mut Links,
         epoch: Mono,
-    ) -> Result<SideSettings, Reason> {
+    ) -> Result<SideSettings, SystemError> {
         if self.running.contains_key(&task.flow) {
             return Err(own_reason("there is a flow of this number"));
         }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use linerate_compat::stand_in::{Exchange, Exchanged, Link, Reason};
+use linerate_compat::stand_in::{Exchange, Exchanged, Link, SystemError};
 use linerate_engine::{clamped_buffers, exchange, exchange_both, stream_settings};
 use linerate_model::{MessageMode, Side, SideSettings, Tally, TestSpec};
-use linerate_proto::{Ended, Trial, TrialCount};
+use linerate_proto::{Ended, SweepTrial, TrialCount};
 use linerate_sock::poll::EventFd;
 use linerate_sock::{affinity, clock, tcp_info};
 use linerate_units::{Bytes, Span};
@@ -66,7 +66,7 @@ impl Runner {
     }
 
     /// Begins a trial after the previous one is over.
-    pub(crate) fn begin(&mut self, trial: Trial) -> Result<(), ControlError> {
+    pub(crate) fn begin(&mut self, trial: SweepTrial) -> Result<(), ControlError> {
         self.join();
         let (stream, waker, sender) =
             (Arc::clone(&self.stream), Arc::clone(&self.waker), self.sender.clone());
@@ -136,7 +136,7 @@ impl Drop for Runner {
 }
 
 /// The exchange of one trial, as seen by this end.
-fn carry_out(stream: &TcpStream, trial: Trial, mode: MessageMode, client: bool) -> TrialCount {
+fn carry_out(stream: &TcpStream, trial: SweepTrial, mode: MessageMode, client: bool) -> TrialCount {
     let message = trial.message_bytes;
     let moves = |moves: bool| if moves { message } else { Bytes::new(0) };
     let task = Exchange {
@@ -169,7 +169,7 @@ fn carry_out(stream: &TcpStream, trial: Trial, mode: MessageMode, client: bool) 
 }
 
 /// Exchanges one byte in each direction, so that both ends are ready. Returns the task with the remaining time.
-fn handshake(stream: &TcpStream, task: &Exchange) -> Result<Exchange, Reason> {
+fn handshake(stream: &TcpStream, task: &Exchange) -> Result<Exchange, SystemError> {
     let began = clock::now();
     let one = Bytes::new(1);
     exchange(stream, &Exchange { send: one, receive: one, repeats: 1, ..task.clone() })?;
@@ -177,6 +177,6 @@ fn handshake(stream: &TcpStream, task: &Exchange) -> Result<Exchange, Reason> {
     Ok(Exchange { patience: task.patience.saturating_sub(spent), ..task.clone() })
 }
 
-fn in_mode(stream: &TcpStream, task: &Exchange, mode: MessageMode) -> Result<Exchanged, Reason> {
+fn in_mode(stream: &TcpStream, task: &Exchange, mode: MessageMode) -> Result<Exchanged, SystemError> {
     if mode == MessageMode::Both { exchange_both(stream, task) } else { exchange(stream, task) }
 }

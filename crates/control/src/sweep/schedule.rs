@@ -1,7 +1,7 @@
 //! Decides the next trial and evaluates the trials of a size. Pure code: the time is an argument.
 
 use linerate_model::{MessageMode, SizePoint, Sweep, TimeInterval, TrialSequence};
-use linerate_proto::{Trial, TrialCount};
+use linerate_proto::{SweepTrial, TrialCount};
 use linerate_theory::stats::order::{median, median_interval};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
@@ -48,7 +48,7 @@ const TRIAL_TIMEOUT_FACTOR: f64 = 8.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NextTrial {
     /// Make this trial.
-    Trial(Trial),
+    Trial(SweepTrial),
     /// Nothing: every size is measured, or the time is over.
     Over,
 }
@@ -135,12 +135,13 @@ impl Schedule {
             Some(_) => TRIAL_TIMEOUT_FACTOR * turn * f64::from(count),
             None => SLOWEST_PATH_S_PER_BYTE * self.messages_per_turn() * bytes as f64 * f64::from(count),
         };
-        let patience = MIN_TRIAL_TIMEOUT + Span::from_secs_f64(expected).unwrap_or(Trial::MAX_TRIAL_WAIT);
-        let trial = Trial {
+        let patience =
+            MIN_TRIAL_TIMEOUT + Span::from_secs_f64(expected).unwrap_or(SweepTrial::MAX_TRIAL_WAIT);
+        let trial = SweepTrial {
             trial: self.number,
             message_bytes: Bytes::new(bytes),
             repeats: count,
-            patience_ns: patience.min(Trial::MAX_TRIAL_WAIT),
+            patience_ns: patience.min(SweepTrial::MAX_TRIAL_WAIT),
         };
         self.number = self.number.wrapping_add(1);
         NextTrial::Trial(trial)
@@ -204,7 +205,7 @@ impl Schedule {
         if rehearsal {
             size.rehearsals += 1;
             let lasted = seconds * ways * f64::from(count);
-            let capped = count >= Trial::MAX_REPEATS;
+            let capped = count >= SweepTrial::MAX_REPEATS;
             size.rehearsed = capped
                 || lasted >= MIN_REHEARSAL_SHARE * REHEARSAL_SHARE * share
                 || size.rehearsals >= MAX_REHEARSALS;
@@ -301,7 +302,7 @@ fn between_messages(count: u32, counted: &TrialCount) -> f64 {
 /// Number of turns that fit into a time.
 fn repeats(seconds: f64, turn: f64, fewest: u32) -> u32 {
     // A cast from a float saturates at the bounds of the integer.
-    ((seconds / turn) as u32).clamp(fewest, Trial::MAX_REPEATS)
+    ((seconds / turn) as u32).clamp(fewest, SweepTrial::MAX_REPEATS)
 }
 
 fn known_well_enough(times: &[f64], until: Option<f64>) -> bool {

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use linerate_config::{Content, Table, Value, check_name};
+use linerate_config::{ConfigContent, ConfigTable, ConfigValue, check_name};
 use linerate_units::{Bitrate, Bytes, ParseError, Ratio, Span, Timestamp};
 
 use super::address;
@@ -97,7 +97,7 @@ impl<T> TopologyValueKind<T> {
     ///
     /// # Errors
     /// A text to print after the key's name: what is wrong and what would be right.
-    pub(super) fn apply(&self, target: &mut T, value: &Value) -> Result<(), RejectedValue> {
+    pub(super) fn apply(&self, target: &mut T, value: &ConfigValue) -> Result<(), RejectedValue> {
         let done = match self {
             Self::Text(set) => set(target, text(value)?),
             Self::Name(set) => set(target, name(value)?),
@@ -148,44 +148,46 @@ const ADDRESS4: &str = "an address such as \"10.77.0.1/24\"";
 const ADDRESS6: &str = "an address such as \"fd77::1/64\"";
 
 /// The text of a value, where text is required.
-fn required_text<'v>(value: &'v Value, what: &str) -> Result<&'v str, String> {
+fn required_text<'v>(value: &'v ConfigValue, what: &str) -> Result<&'v str, String> {
     value.text().ok_or_else(|| expected(what, value))
 }
 
-fn expected(what: &str, value: &Value) -> String {
+fn expected(what: &str, value: &ConfigValue) -> String {
     format!("{} is not {what}", value.content.describe())
 }
 
-fn quantity<V: FromStr<Err = ParseError>>(value: &Value, what: &str) -> Result<V, String> {
+fn quantity<V: FromStr<Err = ParseError>>(value: &ConfigValue, what: &str) -> Result<V, String> {
     required_text(value, what)?.parse().map_err(|error: ParseError| error.to_string())
 }
 
-fn text(value: &Value) -> Result<String, String> {
+fn text(value: &ConfigValue) -> Result<String, String> {
     match &value.content {
-        Content::Text(text) | Content::Typed(text) if !text.contains(char::is_control) => Ok(text.clone()),
-        Content::Text(_) | Content::Typed(_) => {
+        ConfigContent::Text(text) | ConfigContent::Typed(text) if !text.contains(char::is_control) => {
+            Ok(text.clone())
+        }
+        ConfigContent::Text(_) | ConfigContent::Typed(_) => {
             Err("contains a control character; write one line".to_owned())
         }
         _ => Err(expected("a text in quotes", value)),
     }
 }
 
-fn name(value: &Value) -> Result<String, String> {
+fn name(value: &ConfigValue) -> Result<String, String> {
     let name = text(value)?;
     check_name(&name).map_err(|error| error.to_string())?;
     Ok(name)
 }
 
 /// The items of a list; separated by commas on the command line.
-fn items<'v>(value: &'v Value, what: &str) -> Result<Vec<&'v str>, String> {
+fn items<'v>(value: &'v ConfigValue, what: &str) -> Result<Vec<&'v str>, String> {
     match &value.content {
-        Content::List(items) => items.iter().map(|item| required_text(item, what)).collect(),
-        Content::Typed(typed) => Ok(typed.split(',').map(str::trim).collect()),
+        ConfigContent::List(items) => items.iter().map(|item| required_text(item, what)).collect(),
+        ConfigContent::Typed(typed) => Ok(typed.split(',').map(str::trim).collect()),
         _ => Err(expected(what, value)),
     }
 }
 
-fn ends(value: &Value) -> Result<[String; 2], String> {
+fn ends(value: &ConfigValue) -> Result<[String; 2], String> {
     const EXPECTED: &str = "a list of two nodes such as [\"a\", \"s\"]";
     let ends = items(value, EXPECTED)?;
     let count = ends.len();
@@ -193,7 +195,7 @@ fn ends(value: &Value) -> Result<[String; 2], String> {
     Ok(ends.map(str::to_owned))
 }
 
-fn several(value: &Value, words: &'static [&'static str]) -> Result<Vec<&'static str>, String> {
+fn several(value: &ConfigValue, words: &'static [&'static str]) -> Result<Vec<&'static str>, String> {
     let what = format!("a list of some of {}", words.join(", "));
     let chosen = items(value, &what)?;
     if chosen.is_empty() {
@@ -202,7 +204,7 @@ fn several(value: &Value, words: &'static [&'static str]) -> Result<Vec<&'static
     chosen.into_iter().map(|item| keyword(item, words)).collect()
 }
 
-fn choice(value: &Value, words: &'static [&'static str]) -> Result<&'static str, String> {
+fn choice(value: &ConfigValue, words: &'static [&'static str]) -> Result<&'static str, String> {
     keyword(required_text(value, &format!("one of {}", words.join(", ")))?, words)
 }
 
@@ -211,16 +213,16 @@ fn keyword(typed: &str, words: &'static [&'static str]) -> Result<&'static str, 
     known.copied().ok_or_else(|| format!("'{typed}' is unknown; choose from {}", words.join(", ")))
 }
 
-fn flag(value: &Value) -> Result<bool, String> {
+fn flag(value: &ConfigValue) -> Result<bool, String> {
     match &value.content {
-        Content::Flag(flag) => Ok(*flag),
-        Content::Typed(typed) if typed == "true" => Ok(true),
-        Content::Typed(typed) if typed == "false" => Ok(false),
+        ConfigContent::Flag(flag) => Ok(*flag),
+        ConfigContent::Typed(typed) if typed == "true" => Ok(true),
+        ConfigContent::Typed(typed) if typed == "false" => Ok(false),
         _ => Err(expected("true or false", value)),
     }
 }
 
-fn whole(value: &Value, from: u64, to: u64) -> Result<u64, String> {
+fn whole(value: &ConfigValue, from: u64, to: u64) -> Result<u64, String> {
     let outside = || match to {
         u64::MAX => format!("{} is not a whole number from {from}", value.content.describe()),
         _ => format!("{} is not a whole number from {from} to {to}", value.content.describe()),
@@ -229,14 +231,14 @@ fn whole(value: &Value, from: u64, to: u64) -> Result<u64, String> {
     if (from..=to).contains(&number) { Ok(number) } else { Err(outside()) }
 }
 
-fn factor(value: &Value) -> Result<f64, String> {
+fn factor(value: &ConfigValue) -> Result<f64, String> {
     let number: Option<f64> = value.text().and_then(|text| text.parse().ok());
     number
         .filter(|number| number.is_finite() && *number > 0.0)
         .ok_or_else(|| format!("{} is not a number above 0", value.content.describe()))
 }
 
-fn rate(value: &Value) -> Result<Option<Bitrate>, String> {
+fn rate(value: &ConfigValue) -> Result<Option<Bitrate>, String> {
     if value.text() == Some("none") {
         return Ok(None);
     }
@@ -247,17 +249,17 @@ fn rate(value: &Value) -> Result<Option<Bitrate>, String> {
     Err(format!("{rate} is outside 1 kb/s to 1 Tb/s; write \"none\" for no limit"))
 }
 
-fn memory(value: &Value) -> Result<Bytes, String> {
+fn memory(value: &ConfigValue) -> Result<Bytes, String> {
     let bytes: Bytes = quantity(value, "an amount of memory such as \"64MB\"")?;
     if bytes <= MAX_MEMORY { Ok(bytes) } else { Err(format!("{bytes} is above {MAX_MEMORY}; use less")) }
 }
 
-fn span(value: &Value) -> Result<Span, String> {
+fn span(value: &ConfigValue) -> Result<Span, String> {
     let span: Span = quantity(value, "a time such as \"25ms\"")?;
     if span <= MAX_SPAN { Ok(span) } else { Err(format!("{span} is above {MAX_SPAN}; use less")) }
 }
 
-fn instants(value: &Value) -> Result<Vec<Timestamp>, String> {
+fn instants(value: &ConfigValue) -> Result<Vec<Timestamp>, String> {
     const EXPECTED: &str = "a list of times such as [\"1s\", \"2.5s\"]";
     let instant = |text: &str| text.parse::<Span>().map_err(|error| error.to_string());
     let mut instants = items(value, EXPECTED)?
@@ -268,7 +270,7 @@ fn instants(value: &Value) -> Result<Vec<Timestamp>, String> {
     Ok(instants)
 }
 
-fn probability(value: &Value) -> Result<Ratio, String> {
+fn probability(value: &ConfigValue) -> Result<Ratio, String> {
     let ratio: Ratio = quantity(value, "a probability such as 1e-4 or \"0.01%\"")?;
     if ratio.get() <= 1.0 {
         return Ok(ratio);
@@ -277,8 +279,8 @@ fn probability(value: &Value) -> Result<Ratio, String> {
 }
 
 /// Kernel settings: `a.b = 1` as `"a.b" = 1`.
-fn settings(value: &Value) -> Result<BTreeMap<String, String>, String> {
-    let Content::Table(table) = &value.content else {
+fn settings(value: &ConfigValue) -> Result<BTreeMap<String, String>, String> {
+    let ConfigContent::Table(table) = &value.content else {
         return Err(expected("a table such as { \"ipv4.tcp_rmem\" = \"4096 131072 33554432\" }", value));
     };
     let mut settings = BTreeMap::new();
@@ -286,10 +288,10 @@ fn settings(value: &Value) -> Result<BTreeMap<String, String>, String> {
     Ok(settings)
 }
 
-fn flatten(table: &Table, prefix: &str, into: &mut BTreeMap<String, String>) -> Result<(), String> {
+fn flatten(table: &ConfigTable, prefix: &str, into: &mut BTreeMap<String, String>) -> Result<(), String> {
     for entry in &table.0 {
         let key = format!("{prefix}{}", entry.key);
-        if let Content::Table(inner) = &entry.value.content {
+        if let ConfigContent::Table(inner) = &entry.value.content {
             flatten(inner, &format!("{key}."), into)?;
             continue;
         }

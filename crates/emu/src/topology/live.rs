@@ -1,6 +1,6 @@
 //! Changes while a lab runs.
 
-use linerate_config::{Content, SourcePosition, Value, hint};
+use linerate_config::{ConfigContent, ConfigValue, SourcePosition, hint};
 
 use super::direction_keys::WAY;
 use super::keys::{LINK, TopologyKey};
@@ -80,8 +80,10 @@ fn apply(direction: &mut LinkDirection, key: &str, value: &str) -> Result<(), Se
     if !live {
         return Err(SetError::Fixed { key });
     }
-    let typed =
-        Value { at: SourcePosition::Override(value.to_owned()), content: Content::Typed(value.to_owned()) };
+    let typed = ConfigValue {
+        at: SourcePosition::Override(value.to_owned()),
+        content: ConfigContent::Typed(value.to_owned()),
+    };
     kind.apply(direction, &typed).map_err(|refusal| SetError::Wrong { key, text: refusal.to_string() })
 }
 

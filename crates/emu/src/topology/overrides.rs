@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use linerate_config::{Content, Mistakes, SourcePosition, Table, Value, hint};
+use linerate_config::{ConfigContent, ConfigTable, ConfigValue, Mistakes, SourcePosition, hint};
 
 use super::direction_keys::LOSS_MODELS;
 use super::keys::HEAD;
@@ -39,10 +39,10 @@ impl FromStr for Override {
 }
 
 /// Applies settings to a document.
-pub(super) fn apply(document: &mut Table, overrides: &[Override], mistakes: &mut Mistakes) {
+pub(super) fn apply(document: &mut ConfigTable, overrides: &[Override], mistakes: &mut Mistakes) {
     for setting in overrides {
         let place = SourcePosition::Override(setting.typed.clone());
-        let value = Value { at: place.clone(), content: Content::Typed(setting.value.clone()) };
+        let value = ConfigValue { at: place.clone(), content: ConfigContent::Typed(setting.value.clone()) };
         let path: Vec<&str> = setting.path.iter().map(String::as_str).collect();
         if let Err(text) = put(document, &path, value) {
             mistakes.add(&place, text);
@@ -50,7 +50,7 @@ pub(super) fn apply(document: &mut Table, overrides: &[Override], mistakes: &mut
     }
 }
 
-fn put(document: &mut Table, path: &[&str], value: Value) -> Result<(), String> {
+fn put(document: &mut ConfigTable, path: &[&str], value: ConfigValue) -> Result<(), String> {
     match path {
         [name] if document.table("parameters").is_some_and(|declared| declared.get(name).is_some()) => {
             document.set(&["parameters", name], value);
@@ -81,12 +81,12 @@ fn put(document: &mut Table, path: &[&str], value: Value) -> Result<(), String> 
     Ok(())
 }
 
-fn names<'d>(document: &'d Table, kind: &str) -> impl Iterator<Item = &'d str> {
+fn names<'d>(document: &'d ConfigTable, kind: &str) -> impl Iterator<Item = &'d str> {
     document.table(kind).into_iter().flat_map(|table| table.0.iter().map(|entry| entry.key.as_str()))
 }
 
 /// Applies a setting to a link, and removes settings that contradict it.
-fn put_link(link: &mut Table, rest: &[&str], value: Value) {
+fn put_link(link: &mut ConfigTable, rest: &[&str], value: ConfigValue) {
     if let ["from", node, key, ..] = rest
         && let Some(direction) = link.table_mut("from").and_then(|from| from.table_mut(node))
     {
@@ -96,7 +96,7 @@ fn put_link(link: &mut Table, rest: &[&str], value: Value) {
         remove_other_models(link, rest[0]);
         let path = rest.join(".");
         for entry in link.table_mut("from").into_iter().flat_map(|from| &mut from.0) {
-            if let Content::Table(direction) = &mut entry.value.content {
+            if let ConfigContent::Table(direction) = &mut entry.value.content {
                 remove_other_models(direction, rest[0]);
                 if LOSS_MODELS.contains(&rest[0]) {
                     direction.remove(rest[0]);
@@ -109,7 +109,7 @@ fn put_link(link: &mut Table, rest: &[&str], value: Value) {
 }
 
 /// A loss model replaces the others.
-fn remove_other_models(table: &mut Table, key: &str) {
+fn remove_other_models(table: &mut ConfigTable, key: &str) {
     if LOSS_MODELS.contains(&key) {
         for other in LOSS_MODELS.into_iter().filter(|model| *model != key) {
             table.remove(other);

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_config::{Content, Entry, Mistakes, SourcePosition, Table, check_name, hint, parse};
+use linerate_config::{
+    ConfigContent, ConfigEntry, ConfigTable, Mistakes, SourcePosition, check_name, hint, parse,
+};
 
 use super::direction_keys::{LOSS_MODELS, WAY};
 use super::keys::{HEAD, HOST, LINK, SWITCH, TopologyKey};
@@ -78,7 +80,7 @@ impl LinkPlaces {
     }
 }
 
-fn parse_topology(document: &Table, file_name: &str, mistakes: &mut Mistakes) -> ParsedTopology {
+fn parse_topology(document: &ConfigTable, file_name: &str, mistakes: &mut Mistakes) -> ParsedTopology {
     let top = SourcePosition::START;
     let mut draft = ParsedTopology {
         topology: Topology {
@@ -128,9 +130,13 @@ fn name_of_file(file_name: &str, top: &SourcePosition, mistakes: &mut Mistakes) 
 }
 
 /// The tables `[kind.NAME]`.
-fn described<'d>(document: &'d Table, kind: &str, mistakes: &mut Mistakes) -> Vec<(&'d Entry, &'d Table)> {
+fn described<'d>(
+    document: &'d ConfigTable,
+    kind: &str,
+    mistakes: &mut Mistakes,
+) -> Vec<(&'d ConfigEntry, &'d ConfigTable)> {
     let Some(entry) = document.get(kind) else { return Vec::new() };
-    let Content::Table(tables) = &entry.value.content else {
+    let ConfigContent::Table(tables) = &entry.value.content else {
         let what = entry.value.content.describe();
         mistakes.add(&entry.at, format!("{kind} is {what}; write [{kind}.NAME] for each {kind}"));
         return Vec::new();
@@ -141,7 +147,7 @@ fn described<'d>(document: &'d Table, kind: &str, mistakes: &mut Mistakes) -> Ve
             mistakes.add(&entry.at, error.to_string());
         }
         match &entry.value.content {
-            Content::Table(table) => found.push((entry, table)),
+            ConfigContent::Table(table) => found.push((entry, table)),
             other => {
                 let text = format!("{kind}.{} is {}; write [{kind}.NAME]", entry.key, other.describe());
                 mistakes.add(&entry.at, text);
@@ -151,7 +157,7 @@ fn described<'d>(document: &'d Table, kind: &str, mistakes: &mut Mistakes) -> Ve
     found
 }
 
-fn read_host(draft: &mut ParsedTopology, entry: &Entry, table: &Table, mistakes: &mut Mistakes) {
+fn read_host(draft: &mut ParsedTopology, entry: &ConfigEntry, table: &ConfigTable, mistakes: &mut Mistakes) {
     let number = draft.topology.hosts.len() + 1;
     let mut host = TopologyHost {
         name: entry.key.clone(),
@@ -166,7 +172,12 @@ fn read_host(draft: &mut ParsedTopology, entry: &Entry, table: &Table, mistakes:
     draft.topology.hosts.push(host);
 }
 
-fn read_switch(draft: &mut ParsedTopology, entry: &Entry, table: &Table, mistakes: &mut Mistakes) {
+fn read_switch(
+    draft: &mut ParsedTopology,
+    entry: &ConfigEntry,
+    table: &ConfigTable,
+    mistakes: &mut Mistakes,
+) {
     let mut switch = TopologySwitch { name: entry.key.clone(), shared: None };
     let path = format!("switch.{}.", entry.key);
     draft.switches.push(apply(SWITCH, &[(&path, table)], &mut switch, &entry.at, mistakes));
@@ -174,7 +185,7 @@ fn read_switch(draft: &mut ParsedTopology, entry: &Entry, table: &Table, mistake
     draft.topology.switches.push(switch);
 }
 
-fn read_link(draft: &mut ParsedTopology, entry: &Entry, table: &Table, mistakes: &mut Mistakes) {
+fn read_link(draft: &mut ParsedTopology, entry: &ConfigEntry, table: &ConfigTable, mistakes: &mut Mistakes) {
     let path = format!("link.{}.", entry.key);
     let mut link = TopologyLink {
         name: entry.key.clone(),
@@ -217,19 +228,24 @@ fn read_link(draft: &mut ParsedTopology, entry: &Entry, table: &Table, mistakes:
 }
 
 /// Positions of the two names in `ends`.
-fn ends_places(table: &Table, at: &SourcePosition) -> [SourcePosition; 2] {
+fn ends_places(table: &ConfigTable, at: &SourcePosition) -> [SourcePosition; 2] {
     let value = table.get("ends").map(|entry| &entry.value);
     let whole = value.map_or(at, |value| &value.at);
     [0, 1].map(|side| match value.map(|value| &value.content) {
-        Some(Content::List(items)) => items.get(side).map_or(whole, |item| &item.at).clone(),
+        Some(ConfigContent::List(items)) => items.get(side).map_or(whole, |item| &item.at).clone(),
         _ => whole.clone(),
     })
 }
 
 /// Reports directions that the link does not have, and keys that no direction has.
-fn refuse_unknown_directions(link: &Table, path: &str, ends: Option<&[String; 2]>, mistakes: &mut Mistakes) {
+fn refuse_unknown_directions(
+    link: &ConfigTable,
+    path: &str,
+    ends: Option<&[String; 2]>,
+    mistakes: &mut Mistakes,
+) {
     let Some(entry) = link.get("from") else { return };
-    let Content::Table(directions) = &entry.value.content else {
+    let ConfigContent::Table(directions) = &entry.value.content else {
         let text = format!("{path}from is {}; write [{path}from.NODE]", entry.value.content.describe());
         mistakes.add(&entry.at, text);
         return;
@@ -241,9 +257,9 @@ fn refuse_unknown_directions(link: &Table, path: &str, ends: Option<&[String; 2]
             mistakes.add(&entry.at, text);
         }
         match &entry.value.content {
-            Content::Table(direction) => {
-                let whole = |entry: &&Entry| LINK.iter().any(|key| key.name == entry.key);
-                for Entry { key, at, .. } in direction.0.iter().filter(whole) {
+            ConfigContent::Table(direction) => {
+                let whole = |entry: &&ConfigEntry| LINK.iter().any(|key| key.name == entry.key);
+                for ConfigEntry { key, at, .. } in direction.0.iter().filter(whole) {
                     let link = path.trim_end_matches('.');
                     mistakes.add(at, format!("{key} applies to the whole link; write it in [{link}]"));
                 }
@@ -262,8 +278,8 @@ fn refuse_unknown_directions(link: &Table, path: &str, ends: Option<&[String; 2]
 /// Reads one direction: its own settings take precedence over those of the link.
 fn read_direction(
     direction: &mut LinkDirection,
-    link: (&str, &Table),
-    one_way: Option<(&str, &Table)>,
+    link: (&str, &ConfigTable),
+    one_way: Option<(&str, &ConfigTable)>,
     at: &SourcePosition,
     mistakes: &mut Mistakes,
 ) -> Places {
@@ -271,9 +287,9 @@ fn read_direction(
     if one_way.is_some_and(|(_, table)| LOSS_MODELS.iter().any(|model| table.get(model).is_some())) {
         LOSS_MODELS.iter().for_each(|model| whole.remove(model));
     }
-    let layers: Vec<(&str, &Table)> = one_way.into_iter().chain([(link.0, &whole)]).collect();
+    let layers: Vec<(&str, &ConfigTable)> = one_way.into_iter().chain([(link.0, &whole)]).collect();
     for (path, table) in &layers {
-        let given: Vec<&Entry> = LOSS_MODELS.iter().filter_map(|model| table.get(model)).collect();
+        let given: Vec<&ConfigEntry> = LOSS_MODELS.iter().filter_map(|model| table.get(model)).collect();
         if let [_, _, ..] = given[..] {
             let keys: Vec<String> = given.iter().map(|entry| format!("'{}'", entry.key)).collect();
             let last = given.iter().map(|entry| &entry.at).max().unwrap_or(at);
@@ -288,7 +304,7 @@ fn read_direction(
 /// Reads the keys of a table, each from the first layer that has it.
 fn apply<T>(
     keys: &[TopologyKey<T>],
-    layers: &[(&str, &Table)],
+    layers: &[(&str, &ConfigTable)],
     target: &mut T,
     at: &SourcePosition,
     mistakes: &mut Mistakes,
@@ -296,7 +312,7 @@ fn apply<T>(
     let mut places = Places::new(at);
     for key in keys {
         let Some((layer, entry)) = winner(layers, key.name) else { continue };
-        let is_table = matches!(entry.value.content, Content::Table(_));
+        let is_table = matches!(entry.value.content, ConfigContent::Table(_));
         let place = if is_table { &entry.at } else { &entry.value.at };
         match key.kind.apply(target, &entry.value) {
             Ok(()) => {
@@ -319,11 +335,11 @@ fn apply<T>(
 }
 
 /// The first layer that has a key, and the entry there.
-fn winner<'t>(layers: &[(&str, &'t Table)], key: &str) -> Option<(usize, &'t Entry)> {
+fn winner<'t>(layers: &[(&str, &'t ConfigTable)], key: &str) -> Option<(usize, &'t ConfigEntry)> {
     layers.iter().enumerate().find_map(|(layer, (_, table))| Some((layer, table.find(key)?)))
 }
 
-fn is_typed(entry: &Entry) -> bool {
+fn is_typed(entry: &ConfigEntry) -> bool {
     matches!(entry.value.at, SourcePosition::Override(_))
 }
 
@@ -332,7 +348,7 @@ fn names<T>(keys: &'static [TopologyKey<T>]) -> Vec<&'static str> {
 }
 
 /// Reports unknown keys. A name with a dot denotes a nested table.
-fn refuse_unknown(table: &Table, path: &str, known: &[&str], mistakes: &mut Mistakes) {
+fn refuse_unknown(table: &ConfigTable, path: &str, known: &[&str], mistakes: &mut Mistakes) {
     for entry in &table.0 {
         if known.contains(&entry.key.as_str()) {
             continue;
@@ -345,7 +361,7 @@ fn refuse_unknown(table: &Table, path: &str, known: &[&str], mistakes: &mut Mist
                 let firsts: BTreeSet<&str> = known.iter().filter_map(|name| name.split('.').next()).collect();
                 format!("unknown key {path_here}{}", hint(&entry.key, firsts))
             });
-        } else if let Content::Table(table) = &entry.value.content {
+        } else if let ConfigContent::Table(table) = &entry.value.content {
             refuse_unknown(table, &format!("{path_here}."), &inner, mistakes);
         } else {
             let what = entry.value.content.describe();

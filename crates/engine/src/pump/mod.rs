@@ -15,7 +15,7 @@ mod notes;
 pub(crate) mod payload;
 pub(crate) mod stream;
 
-use linerate_model::flow::Reason;
+use linerate_model::flow::SystemError;
 use linerate_model::{Side, Transport};
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::clock::ThreadClock;
@@ -97,7 +97,7 @@ pub(crate) enum StreamError {
     /// A call failed.
     Failed {
         /// The system's error message.
-        reason: Reason,
+        reason: SystemError,
         /// Which call failed, why, and a remedy if there is one.
         text: String,
     },
@@ -105,10 +105,10 @@ pub(crate) enum StreamError {
 
 /// The system's error number and message, without context.
 #[must_use]
-pub fn reason(error: &SockError) -> Reason {
+pub fn reason(error: &SockError) -> SystemError {
     let text = error.source.to_string();
     let words = text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words);
-    Reason { errno: error.raw_os_error().unwrap_or(0), text: words.to_owned() }
+    SystemError { errno: error.raw_os_error().unwrap_or(0), text: words.to_owned() }
 }
 
 impl From<SockError> for StreamError {

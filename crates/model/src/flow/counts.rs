@@ -2,7 +2,7 @@
 
 use linerate_units::{Span, Timestamp};
 
-use super::{FlowId, Reason};
+use super::{FlowId, SystemError};
 use crate::Tally;
 
 /// The counts of a flow, so far or at its end.
@@ -23,7 +23,7 @@ pub struct FlowCounts {
     pub marks: Vec<Option<Vec<u8>>>,
     /// The first error (peer gone, write failed), in the system's words. Over TCP it ended a stream. Datagrams
     /// refused by the peer's host (ECONNREFUSED) end no stream.
-    pub trouble: Option<Reason>,
+    pub trouble: Option<SystemError>,
     /// The engine's own tally, once the flow has ended.
     pub tally: Option<Box<Tally>>,
 }

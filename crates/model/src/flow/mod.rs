@@ -22,7 +22,7 @@ impl Link {
 
 /// A system error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reason {
+pub struct SystemError {
     /// Error number of the system; 0 if there is none.
     pub errno: i32,
     /// The error as text, as strerror(3) returns it for an error number.

@@ -6,11 +6,11 @@ use linerate_units::{Bitrate, Bytes, Ratio, Span};
 use serde::Serialize;
 
 use super::CATALOGUE;
-use super::readings::Value;
+use super::readings::MetricValue;
 
 /// One metric as a row: the properties that tables, charts and schemas need.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Entry {
+pub struct MetricEntry {
     /// The name in results, such as `tcp.srtt`.
     pub name: &'static str,
     /// Definition, discussion and issues: the documentation of the constant.
@@ -18,7 +18,7 @@ pub struct Entry {
     /// Unit of the serialised number.
     pub unit: &'static str,
     /// Counter or gauge.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// Which direction is better.
     pub better: Better,
     /// Standard or source.
@@ -28,7 +28,7 @@ pub struct Entry {
 /// How values of a metric aggregate over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum MetricKind {
     /// An amount per interval: values of intervals are added.
     Counter,
     /// A state at the end of the interval: values of intervals are not added.
@@ -58,7 +58,7 @@ pub struct Metric<Q> {
     quantity: PhantomData<Q>,
 }
 
-impl<Q: Quantity> Metric<Q> {
+impl<Q: MetricType> Metric<Q> {
     /// Used by the catalogue only.
     #[doc(hidden)]
     #[must_use]
@@ -74,78 +74,78 @@ impl<Q: Quantity> Metric<Q> {
 }
 
 /// A type that can be the value of a metric.
-pub trait Quantity: Copy {
+pub trait MetricType: Copy {
     /// Unit of the serialised number.
     const UNIT: &'static str;
     /// The value as a number.
-    fn to_value(self) -> Value;
+    fn to_value(self) -> MetricValue;
     /// The number as a value; absent if it is outside the range of the type.
-    fn from_value(value: Value) -> Option<Self>;
+    fn from_value(value: MetricValue) -> Option<Self>;
 }
 
-impl Quantity for u64 {
+impl MetricType for u64 {
     const UNIT: &'static str = "1";
 
-    fn to_value(self) -> Value {
-        Value::Count(self)
+    fn to_value(self) -> MetricValue {
+        MetricValue::Count(self)
     }
 
-    fn from_value(value: Value) -> Option<Self> {
+    fn from_value(value: MetricValue) -> Option<Self> {
         value.count()
     }
 }
 
-impl Quantity for Bytes {
+impl MetricType for Bytes {
     const UNIT: &'static str = "bytes";
 
-    fn to_value(self) -> Value {
-        Value::Count(self.get())
+    fn to_value(self) -> MetricValue {
+        MetricValue::Count(self.get())
     }
 
-    fn from_value(value: Value) -> Option<Self> {
+    fn from_value(value: MetricValue) -> Option<Self> {
         value.count().map(Self::new)
     }
 }
 
-impl Quantity for Span {
+impl MetricType for Span {
     const UNIT: &'static str = "ns";
 
-    fn to_value(self) -> Value {
-        Value::Count(self.as_ns())
+    fn to_value(self) -> MetricValue {
+        MetricValue::Count(self.as_ns())
     }
 
-    fn from_value(value: Value) -> Option<Self> {
+    fn from_value(value: MetricValue) -> Option<Self> {
         value.count().map(Self::from_ns)
     }
 }
 
-impl Quantity for Bitrate {
+impl MetricType for Bitrate {
     const UNIT: &'static str = "bit/s";
 
-    fn to_value(self) -> Value {
-        Value::Real(self.bps())
+    fn to_value(self) -> MetricValue {
+        MetricValue::Real(self.bps())
     }
 
-    fn from_value(value: Value) -> Option<Self> {
+    fn from_value(value: MetricValue) -> Option<Self> {
         Self::from_bps(value.real())
     }
 }
 
-impl Quantity for Ratio {
+impl MetricType for Ratio {
     const UNIT: &'static str = "ratio";
 
-    fn to_value(self) -> Value {
-        Value::Real(self.get())
+    fn to_value(self) -> MetricValue {
+        MetricValue::Real(self.get())
     }
 
-    fn from_value(value: Value) -> Option<Self> {
+    fn from_value(value: MetricValue) -> Option<Self> {
         Self::new(value.real())
     }
 }
 
 /// The entry named `name`.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static Entry> {
+pub fn find(name: &str) -> Option<&'static MetricEntry> {
     CATALOGUE.iter().flat_map(|entries| entries.iter()).find(|entry| entry.name == name)
 }
 
@@ -155,11 +155,11 @@ macro_rules! metrics {
         $($(#[doc = $doc])+ pub const $name: $crate::metrics::Metric<$type> = $crate::metrics::Metric::new($text);)+
 
         /// The entries of this module.
-        pub static ENTRIES: &[$crate::metrics::Entry] = &[$($crate::metrics::Entry {
+        pub static ENTRIES: &[$crate::metrics::MetricEntry] = &[$($crate::metrics::MetricEntry {
             name: $text,
             doc: concat!($($doc, "\n"),+),
-            unit: <$type as $crate::metrics::Quantity>::UNIT,
-            kind: $crate::metrics::Kind::$kind,
+            unit: <$type as $crate::metrics::MetricType>::UNIT,
+            kind: $crate::metrics::MetricKind::$kind,
             better: $crate::metrics::Better::$better,
             source: $source,
         }),+];

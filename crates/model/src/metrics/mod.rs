@@ -13,11 +13,11 @@ pub mod queue;
 mod readings;
 pub mod tcp;
 
-pub use catalogue::{Better, Entry, Kind, Metric, Quantity, find};
-pub use readings::{Readings, Sample, Side, Value};
+pub use catalogue::{Better, Metric, MetricEntry, MetricKind, MetricType, find};
+pub use readings::{MetricValue, Readings, Sample, Side};
 
 use catalogue::metrics;
 
 /// Every metric, in display order.
-pub static CATALOGUE: &[&[Entry]] =
+pub static CATALOGUE: &[&[MetricEntry]] =
     &[flow::ENTRIES, tcp::ENTRIES, queue::ENTRIES, loss::ENTRIES, host::ENTRIES, port::ENTRIES];

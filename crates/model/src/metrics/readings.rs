@@ -8,20 +8,20 @@ use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::catalogue::{Metric, Quantity};
+use super::catalogue::{Metric, MetricType};
 use super::{CATALOGUE, flow};
 use crate::foreign_text::ForeignText;
 
 /// A number: an exact count, or a real number.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Value {
+pub enum MetricValue {
     /// An exact count.
     Count(u64),
     /// A real number, finite.
     Real(f64),
 }
 
-impl Value {
+impl MetricValue {
     /// As a real number.
     #[must_use]
     pub const fn real(self) -> f64 {
@@ -47,19 +47,19 @@ impl Value {
 ///
 /// Copies share their values: a record contains every sample of its log again, and a log can have a million.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Readings(Arc<Vec<(Name, Value)>>);
+pub struct Readings(Arc<Vec<(MetricName, MetricValue)>>);
 
 /// A name from the catalogue, or one from a newer version.
-type Name = Cow<'static, str>;
+type MetricName = Cow<'static, str>;
 
 impl Readings {
     /// Stores a value.
-    pub fn put<Q: Quantity>(&mut self, metric: Metric<Q>, value: Q) {
+    pub fn put<Q: MetricType>(&mut self, metric: Metric<Q>, value: Q) {
         insert(Arc::make_mut(&mut self.0), Cow::Borrowed(metric.name()), value.to_value());
     }
 
     /// Stores a value that may not have been measured.
-    pub fn put_some<Q: Quantity>(&mut self, metric: Metric<Q>, value: Option<Q>) {
+    pub fn put_some<Q: MetricType>(&mut self, metric: Metric<Q>, value: Option<Q>) {
         if let Some(value) = value {
             self.put(metric, value);
         }
@@ -67,18 +67,18 @@ impl Readings {
 
     /// The value of a metric; absent if it was not measured.
     #[must_use]
-    pub fn get<Q: Quantity>(&self, metric: Metric<Q>) -> Option<Q> {
+    pub fn get<Q: MetricType>(&self, metric: Metric<Q>) -> Option<Q> {
         self.named(metric.name()).and_then(Q::from_value)
     }
 
     /// The value by name, as a number.
     #[must_use]
-    pub fn named(&self, name: &str) -> Option<Value> {
+    pub fn named(&self, name: &str) -> Option<MetricValue> {
         self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
     /// Every value, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, Value)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, MetricValue)> {
         self.0.iter().map(|(name, value)| (name.as_ref(), *value))
     }
 
@@ -90,7 +90,7 @@ impl Readings {
 }
 
 /// Inserts a value at its place in name order, or replaces the existing value.
-fn insert(values: &mut Vec<(Name, Value)>, name: Name, value: Value) {
+fn insert(values: &mut Vec<(MetricName, MetricValue)>, name: MetricName, value: MetricValue) {
     // Writers usually insert the names in order.
     if values.last().is_none_or(|(last, _)| *last < name) {
         return values.push((name, value));
@@ -192,7 +192,7 @@ impl<'de> Deserialize<'de> for Readings {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Readings, A::Error> {
                 let mut values = Vec::new();
-                while let Some((Key(name), value)) = map.next_entry()? {
+                while let Some((MetricNameKey(name), value)) = map.next_entry()? {
                     insert(&mut values, name, value);
                 }
                 values.shrink_to_fit();
@@ -205,30 +205,32 @@ impl<'de> Deserialize<'de> for Readings {
 }
 
 /// A name, as read.
-struct Key(Name);
+struct MetricNameKey(MetricName);
 
-impl<'de> Deserialize<'de> for Key {
+impl<'de> Deserialize<'de> for MetricNameKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
+        struct MetricNameVisitor;
 
-        impl Visitor<'_> for Text {
-            type Value = Key;
+        impl Visitor<'_> for MetricNameVisitor {
+            type Value = MetricNameKey;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("the name of a metric")
             }
 
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<Key, E> {
-                Ok(Key(known(name)
-                    .map_or_else(|| Cow::Owned(ForeignText::new(name).into_string()), Cow::Borrowed)))
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<MetricNameKey, E> {
+                Ok(MetricNameKey(
+                    known(name)
+                        .map_or_else(|| Cow::Owned(ForeignText::new(name).into_string()), Cow::Borrowed),
+                ))
             }
         }
 
-        deserializer.deserialize_str(Text)
+        deserializer.deserialize_str(MetricNameVisitor)
     }
 }
 
-impl Serialize for Value {
+impl Serialize for MetricValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {
             Self::Count(count) => serializer.serialize_u64(count),
@@ -237,31 +239,35 @@ impl Serialize for Value {
     }
 }
 
-impl<'de> Deserialize<'de> for Value {
+impl<'de> Deserialize<'de> for MetricValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Number;
+        struct MetricValueVisitor;
 
-        impl Visitor<'_> for Number {
-            type Value = Value;
+        impl Visitor<'_> for MetricValueVisitor {
+            type Value = MetricValue;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a finite number")
             }
 
-            fn visit_u64<E: de::Error>(self, count: u64) -> Result<Value, E> {
-                Ok(Value::Count(count))
+            fn visit_u64<E: de::Error>(self, count: u64) -> Result<MetricValue, E> {
+                Ok(MetricValue::Count(count))
             }
 
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Value, E> {
-                Ok(u64::try_from(number).map_or(Value::Real(number as f64), Value::Count))
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<MetricValue, E> {
+                Ok(u64::try_from(number).map_or(MetricValue::Real(number as f64), MetricValue::Count))
             }
 
-            fn visit_f64<E: de::Error>(self, real: f64) -> Result<Value, E> {
-                if real.is_finite() { Ok(Value::Real(real)) } else { Err(E::custom("not a finite number")) }
+            fn visit_f64<E: de::Error>(self, real: f64) -> Result<MetricValue, E> {
+                if real.is_finite() {
+                    Ok(MetricValue::Real(real))
+                } else {
+                    Err(E::custom("not a finite number"))
+                }
             }
         }
 
-        deserializer.deserialize_any(Number)
+        deserializer.deserialize_any(MetricValueVisitor)
     }
 }
 
@@ -307,7 +313,7 @@ mod tests {
         let readings: Readings = serde_json::from_str(json).unwrap();
         let back = serde_json::to_string(&readings).unwrap();
         assert_eq!(back, r#"{"aa.new":2,"flow.bytes":6,"tcp.srtt":7,"zz.new":-1.5}"#);
-        assert_eq!(readings.named("zz.new"), Some(Value::Real(-1.5)));
+        assert_eq!(readings.named("zz.new"), Some(MetricValue::Real(-1.5)));
         assert_eq!(readings.get(tcp::SRTT), Some(Span::from_ns(7)));
         for wrong in [r#"{"flow.bytes":null}"#, r#"{"flow.bytes":"5"}"#, "[]", r#"{"flow.bytes":1e999}"#] {
             assert!(serde_json::from_str::<Readings>(wrong).is_err(), "{wrong}");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_config::{Content, Entry, Mistakes, SourcePosition, Table, Value, hint};
+use linerate_config::{ConfigContent, ConfigEntry, ConfigTable, ConfigValue, Mistakes, SourcePosition, hint};
 use linerate_model::Direction;
 use linerate_units::Ratio;
 
@@ -17,14 +17,14 @@ use crate::range;
 use crate::search::Search;
 
 /// Reads the assertions of a plan whose axes and flows are known.
-pub(crate) fn read(reader: &mut PlanReader<'_>, entry: Option<&Entry>, plan: &mut Plan) {
+pub(crate) fn read(reader: &mut PlanReader<'_>, entry: Option<&ConfigEntry>, plan: &mut Plan) {
     let Some(entry) = entry else { return };
     let one = std::slice::from_ref(&entry.value);
-    let values = if let Content::List(values) = &entry.value.content { values.as_slice() } else { one };
+    let values = if let ConfigContent::List(values) = &entry.value.content { values.as_slice() } else { one };
     for value in values {
         let before = std::mem::take(reader.mistakes);
         let read = match &value.content {
-            Content::Table(table) => from_table(reader, table, value, plan),
+            ConfigContent::Table(table) => from_table(reader, table, value, plan),
             _ => relation(reader.sources, value, "assert", &plan.axes, reader.mistakes).map(
                 |(text, relation)| Assertion {
                     name: text.clone(),
@@ -48,9 +48,9 @@ pub(crate) fn read(reader: &mut PlanReader<'_>, entry: Option<&Entry>, plan: &mu
 }
 
 /// The text of an assertion about values of an axis that the command line changed.
-fn about_a_changed_axis(changed: &BTreeSet<String>, value: &Value) -> Option<String> {
+fn about_a_changed_axis(changed: &BTreeSet<String>, value: &ConfigValue) -> Option<String> {
     let (text, at) = match &value.content {
-        Content::Table(table) => (table.get("that")?.value.text()?, table.table("at")),
+        ConfigContent::Table(table) => (table.get("that")?.value.text()?, table.table("at")),
         _ => (value.text()?, None),
     };
     let at_one = at.is_some_and(|at| at.0.iter().any(|entry| changed.contains(&entry.key)));
@@ -61,7 +61,12 @@ fn about_a_changed_axis(changed: &BTreeSet<String>, value: &Value) -> Option<Str
     (at_one || behind.any(names)).then(|| text.to_owned())
 }
 
-fn from_table(reader: &mut PlanReader<'_>, table: &Table, value: &Value, plan: &Plan) -> Option<Assertion> {
+fn from_table(
+    reader: &mut PlanReader<'_>,
+    table: &ConfigTable,
+    value: &ConfigValue,
+    plan: &Plan,
+) -> Option<Assertion> {
     let fields = Fields::read(table, "assert.", &[ASSERT], &[], reader.mistakes);
     let Some(that) = fields.value("that") else {
         if table.get("that").is_none() {
@@ -73,7 +78,7 @@ fn from_table(reader: &mut PlanReader<'_>, table: &Table, value: &Value, plan: &
     };
     let before = reader.mistakes.len();
     let points = match fields.value("at").map(|value| (value, &value.content)) {
-        Some((_, Content::Table(table))) => PointSelection::read(table, &plan.axes, reader.mistakes),
+        Some((_, ConfigContent::Table(table))) => PointSelection::read(table, &plan.axes, reader.mistakes),
         Some((value, other)) => {
             let text = format!("assert.at: {} is not a table such as {{ streams = 4 }}", other.describe());
             reader.mistakes.add(&value.at, text);
@@ -106,12 +111,12 @@ fn from_table(reader: &mut PlanReader<'_>, table: &Table, value: &Value, plan: &
 /// Parses the text of an assertion. A mistake is reported at its column.
 fn relation(
     sources: &[Source],
-    value: &Value,
+    value: &ConfigValue,
     path: &str,
     axes: &[Axis],
     mistakes: &mut Mistakes,
 ) -> Option<(String, Relation)> {
-    let (Content::Text(text) | Content::Typed(text)) = &value.content else {
+    let (ConfigContent::Text(text) | ConfigContent::Typed(text)) = &value.content else {
         let what = value.content.describe();
         mistakes.add(
             &value.at,
@@ -129,7 +134,7 @@ fn relation(
 }
 
 /// Position of a byte of a text in a file; if the text contains escapes, the position of the whole text.
-fn within(sources: &[Source], value: &Value, text: &str, at: usize) -> SourcePosition {
+fn within(sources: &[Source], value: &ConfigValue, text: &str, at: usize) -> SourcePosition {
     let SourcePosition::File { file, line, column } = value.at else { return value.at.clone() };
     let written = sources.get(file).and_then(|source| source.text.lines().nth(line.saturating_sub(1)));
     let rest: String = written.unwrap_or_default().chars().skip(column.saturating_sub(1)).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_config::{Content, SourcePosition, hint};
+use linerate_config::{ConfigContent, SourcePosition, hint};
 use linerate_units::Span;
 
 use super::PlanReader;
@@ -43,7 +43,7 @@ impl PlanReader<'_> {
                 None => Vec::new(),
             };
             let test = match fields.value("test").map(|value| (value, &value.content)) {
-                Some((_, Content::Table(table))) => self.knobs(table, &format!("{path}test.")),
+                Some((_, ConfigContent::Table(table))) => self.knobs(table, &format!("{path}test.")),
                 Some((value, other)) => {
                     self.mistakes
                         .add(&value.at, format!("{path}test: {} is not a table of knobs", other.describe()));
@@ -107,7 +107,7 @@ impl PlanReader<'_> {
         let place = |name: &str, key: &str| {
             let table = self.document.table("flow").and_then(|flows| flows.get(name));
             let own = table.and_then(|entry| match &entry.value.content {
-                Content::Table(table) => table.get(key).map(|entry| entry.value.at.clone()),
+                ConfigContent::Table(table) => table.get(key).map(|entry| entry.value.at.clone()),
                 _ => None,
             });
             own.or_else(|| table.map(|entry| entry.at.clone())).unwrap_or(SourcePosition::START)

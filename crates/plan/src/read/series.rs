@@ -1,6 +1,6 @@
 //! Reads flows that are series over message sizes.
 
-use linerate_config::{Content, hint};
+use linerate_config::{ConfigContent, hint};
 use linerate_model::{HostKnobs, SocketKnobs, Sweep, TestSpec};
 
 use super::PlanReader;
@@ -12,7 +12,7 @@ impl PlanReader<'_> {
     /// The series of a flow; `None` for a test, and if the series is wrong.
     pub(super) fn series(&mut self, fields: &Fields<'_>, path: &str) -> Option<Sweep> {
         let value = fields.value("series")?;
-        let Content::Table(table) = &value.content else {
+        let ConfigContent::Table(table) = &value.content else {
             let text = format!(
                 "{path}series: {} is not a table such as {{ sizes = \"1..1M\", time = \"10s\" }}",
                 value.content.describe()
@@ -65,7 +65,9 @@ impl PlanReader<'_> {
             );
             self.mistakes.add(&value.at, text);
         }
-        let Some(Content::Table(table)) = fields.value("test").map(|value| &value.content) else { return };
+        let Some(ConfigContent::Table(table)) = fields.value("test").map(|value| &value.content) else {
+            return;
+        };
         for entry in &table.0 {
             if knob(&entry.key).is_ok_and(Knob::is_traffic) {
                 let name = &entry.key;

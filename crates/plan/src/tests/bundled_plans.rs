@@ -67,10 +67,10 @@ fn every_key_of_a_bundled_plan_is_in_the_schema() {
                 _ => continue,
             };
             let known_keys = schema.pointer(&below).unwrap();
-            let linerate_config::Content::Table(table) = &entry.value.content else { continue };
+            let linerate_config::ConfigContent::Table(table) = &entry.value.content else { continue };
             for inner in &table.0 {
                 let keys: Vec<&str> = match &inner.value.content {
-                    linerate_config::Content::Table(keys) if entry.key != "lab" => {
+                    linerate_config::ConfigContent::Table(keys) if entry.key != "lab" => {
                         keys.0.iter().map(|key| key.key.as_str()).collect()
                     }
                     _ if entry.key == "axis" => Vec::new(),

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use linerate_units::{Span, Timestamp};
 
 use super::VERSION;
-use super::dialogue::{Dialogue, Input, Job, JobEnd, MAX_JOBS, Output};
-use super::link::{Link, misbehaved};
-use super::message::Message;
+use super::dialogue::{AgentDialogue, AgentInput, AgentOutput, Job, JobEnd, MAX_JOBS};
+use super::link::{AgentConnection, misbehaved};
+use super::message::AgentMessage;
 use super::proof::{Nonce, Nonces, Token};
 use super::settings::{MAX_SETTINGS, SettingsAnswer, SettingsRequest};
 use crate::PeerError;
@@ -42,21 +42,21 @@ const MAX_NAME: usize = 64;
 /// The agent's end of the dialogue.
 #[derive(Debug)]
 pub struct AgentEnd {
-    link: Link,
+    link: AgentConnection,
     /// Absent on a server that is not an agent.
     token: Option<Token>,
     nonces: Nonces,
     name: String,
-    state: State,
+    state: AgentState,
     place: Reservation,
-    jobs: BTreeMap<u32, JobState>,
+    jobs: BTreeMap<u32, AgentJobState>,
     last_job: Option<u32>,
     /// Deadline of the program's answer to a settings request.
     settings: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum AgentState {
     /// Nothing received yet.
     New,
     /// Waiting for the proof.
@@ -79,14 +79,14 @@ enum Reservation {
 
 /// The state of a job, with its deadline.
 #[derive(Debug, Clone, Copy)]
-enum JobState {
+enum AgentJobState {
     Preparing(Timestamp),
     Ready(Timestamp),
     Measuring,
     Ending(Timestamp),
 }
 
-impl JobState {
+impl AgentJobState {
     fn until(self) -> Option<Timestamp> {
         match self {
             Self::Preparing(until) | Self::Ready(until) | Self::Ending(until) => Some(until),
@@ -100,11 +100,11 @@ impl AgentEnd {
     #[must_use]
     pub fn new(now: Timestamp, token: Option<Token>, nonce: Nonce) -> Self {
         Self {
-            link: Link::new(now, "waiting for the coordinator's greeting", HELLO_TIMEOUT),
+            link: AgentConnection::new(now, "waiting for the coordinator's greeting", HELLO_TIMEOUT),
             token,
             nonces: Nonces { agent: nonce, ..Nonces::default() },
             name: String::new(),
-            state: State::New,
+            state: AgentState::New,
             place: Reservation::Free,
             jobs: BTreeMap::new(),
             last_job: None,
@@ -113,15 +113,15 @@ impl AgentEnd {
     }
 
     fn reject(&mut self, now: Timestamp, why: &str) -> Result<(), PeerError> {
-        self.link.send(now, &Message::Refused { why: why.into() })?;
-        self.link.put(Output::TurnedAway(why.into()));
+        self.link.send(now, &AgentMessage::Refused { why: why.into() })?;
+        self.link.put(AgentOutput::TurnedAway(why.into()));
         self.over();
         Ok(())
     }
 
     fn over(&mut self) {
-        self.state = State::Over;
-        self.link.put(Output::Done);
+        self.state = AgentState::Over;
+        self.link.put(AgentOutput::Done);
     }
 
     fn hello(&mut self, now: Timestamp, versions: [u8; 2], name: &str, nonce: &str) -> Result<(), PeerError> {
@@ -141,10 +141,12 @@ impl AgentEnd {
             from_hex(nonce).ok_or_else(|| misbehaved("its number is unreadable".to_owned()))?;
         // It is shown in the server's log.
         self.name = name.chars().take(MAX_NAME).collect();
-        self.link
-            .send(now, &Message::Challenge { version: VERSION, nonce: to_hex(&self.nonces.agent).into() })?;
+        self.link.send(
+            now,
+            &AgentMessage::Challenge { version: VERSION, nonce: to_hex(&self.nonces.agent).into() },
+        )?;
         self.link.begin_step(now, "waiting for the coordinator's proof", HELLO_TIMEOUT);
-        self.state = State::Challenged;
+        self.state = AgentState::Challenged;
         Ok(())
     }
 
@@ -155,61 +157,61 @@ impl AgentEnd {
         }
         self.link.trust(now);
         self.link.begin_step(now, "collecting facts about this host", ABOUT);
-        self.state = State::Known;
-        self.link.put(Output::Known { name: self.name.clone().into() });
+        self.state = AgentState::Known;
+        self.link.put(AgentOutput::Known { name: self.name.clone().into() });
         Ok(())
     }
 
-    fn message(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
+    fn message(&mut self, now: Timestamp, message: AgentMessage) -> Result<(), PeerError> {
         match (message, self.state) {
-            (_, State::Over) | (Message::Heartbeat, _) => {}
-            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
-            (Message::Bye, _) => self.over(),
-            (Message::Hello { versions, name, nonce }, State::New) => {
+            (_, AgentState::Over) | (AgentMessage::Heartbeat, _) => {}
+            (AgentMessage::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
+            (AgentMessage::Bye, _) => self.over(),
+            (AgentMessage::Hello { versions, name, nonce }, AgentState::New) => {
                 self.hello(now, versions, &name, &nonce)?
             }
-            (Message::Proof { proof }, State::Challenged) => self.proof(now, &proof)?,
-            (message, State::Serving) => self.serve(now, message)?,
+            (AgentMessage::Proof { proof }, AgentState::Challenged) => self.proof(now, &proof)?,
+            (message, AgentState::Serving) => self.serve(now, message)?,
             (other, _) => return Err(misbehaved(format!("'{}' at the wrong time", other.name()))),
         }
         Ok(())
     }
 
-    fn serve(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
+    fn serve(&mut self, now: Timestamp, message: AgentMessage) -> Result<(), PeerError> {
         match message {
-            Message::Ping { number, sent_ns } => {
-                let pong = Message::Pong { number, sent_ns, received_ns: now, replied_ns: now };
+            AgentMessage::Ping { number, sent_ns } => {
+                let pong = AgentMessage::Pong { number, sent_ns, received_ns: now, replied_ns: now };
                 self.link.send(now, &pong)?;
             }
-            Message::Hold { expected_ns } if expected_ns > MAX_HOLD => {
+            AgentMessage::Hold { expected_ns } if expected_ns > MAX_HOLD => {
                 return Err(misbehaved(format!(
                     "it requested a place for {expected_ns}; the maximum is {MAX_HOLD}"
                 )));
             }
-            Message::Hold { expected_ns } if self.place == Reservation::Free => {
+            AgentMessage::Hold { expected_ns } if self.place == Reservation::Free => {
                 self.place = Reservation::Asked;
-                self.link.put(Output::Hold { expected: expected_ns });
+                self.link.put(AgentOutput::Hold { expected: expected_ns });
             }
-            Message::Release if self.jobs.is_empty() && self.settings.is_none() => {
+            AgentMessage::Release if self.jobs.is_empty() && self.settings.is_none() => {
                 if self.place != Reservation::Free {
                     self.place = Reservation::Free;
-                    self.link.put(Output::Release);
+                    self.link.put(AgentOutput::Release);
                 }
             }
-            Message::CheckSettings(order) => self.ask_settings(now, SettingsRequest::Check(order))?,
-            Message::ApplySettings(order) => self.ask_settings(now, SettingsRequest::Apply(order))?,
-            Message::RestoreSettings => self.ask_settings(now, SettingsRequest::Restore)?,
-            Message::Prepare(job) => self.prepare(now, job)?,
-            Message::Start { job, at_ns } => match self.jobs.get_mut(&job) {
-                Some(step @ JobState::Ready(_)) => {
-                    *step = JobState::Measuring;
-                    self.link.put(Output::Start { job, at: at_ns });
+            AgentMessage::CheckSettings(order) => self.ask_settings(now, SettingsRequest::Check(order))?,
+            AgentMessage::ApplySettings(order) => self.ask_settings(now, SettingsRequest::Apply(order))?,
+            AgentMessage::RestoreSettings => self.ask_settings(now, SettingsRequest::Restore)?,
+            AgentMessage::Prepare(job) => self.prepare(now, job)?,
+            AgentMessage::Start { job, at_ns } => match self.jobs.get_mut(&job) {
+                Some(step @ AgentJobState::Ready(_)) => {
+                    *step = AgentJobState::Measuring;
+                    self.link.put(AgentOutput::Start { job, at: at_ns });
                 }
                 // It ended, or was stopped, while the start message was in transit.
-                None | Some(JobState::Ending(_)) => {}
+                None | Some(AgentJobState::Ending(_)) => {}
                 Some(_) => return Err(misbehaved(format!("it started job {job}, which is not ready"))),
             },
-            Message::Stop { job } => self.stop(now, job),
+            AgentMessage::Stop { job } => self.stop(now, job),
             other => return Err(misbehaved(format!("'{}' at the wrong time", other.name()))),
         }
         Ok(())
@@ -240,7 +242,7 @@ impl AgentEnd {
             return Err(misbehaved(format!("it requested more than {MAX_SETTINGS} settings")));
         }
         self.settings = Some(now + SETTING);
-        self.link.put(Output::Settings(request));
+        self.link.put(AgentOutput::Settings(request));
         Ok(())
     }
 
@@ -249,7 +251,7 @@ impl AgentEnd {
         if self.settings.take().is_none() {
             return Ok(());
         }
-        self.link.send(now, &Message::Settings(answer))
+        self.link.send(now, &AgentMessage::Settings(answer))
     }
 
     fn prepare(&mut self, now: Timestamp, job: Box<Job>) -> Result<(), PeerError> {
@@ -268,20 +270,20 @@ impl AgentEnd {
         self.last_job = Some(job.job);
         if let Err(error) = job.spec.check() {
             let outcome = linerate_model::Outcome::Failed;
-            let ended = Message::Ended { job: job.job, outcome, reason: Some(error.to_string().into()) };
+            let ended = AgentMessage::Ended { job: job.job, outcome, reason: Some(error.to_string().into()) };
             return self.link.send(now, &ended);
         }
-        self.jobs.insert(job.job, JobState::Preparing(now + PREPARE_TIMEOUT));
-        self.link.put(Output::Prepare(job));
+        self.jobs.insert(job.job, AgentJobState::Preparing(now + PREPARE_TIMEOUT));
+        self.link.put(AgentOutput::Prepare(job));
         Ok(())
     }
 
     fn stop(&mut self, now: Timestamp, job: u32) {
         if let Some(step) = self.jobs.get_mut(&job)
-            && !matches!(step, JobState::Ending(_))
+            && !matches!(step, AgentJobState::Ending(_))
         {
-            *step = JobState::Ending(now + END_TIMEOUT);
-            self.link.put(Output::Stop { job });
+            *step = AgentJobState::Ending(now + END_TIMEOUT);
+            self.link.put(AgentOutput::Stop { job });
         }
     }
 
@@ -290,16 +292,16 @@ impl AgentEnd {
             return Ok(());
         }
         let JobEnd { job, outcome, reason } = end;
-        self.link.send(now, &Message::Ended { job, outcome, reason })
+        self.link.send(now, &AgentMessage::Ended { job, outcome, reason })
     }
 
     /// Stops jobs that have exceeded their deadline. A job that does not stop ends the dialogue.
     fn check_jobs(&mut self, now: Timestamp) -> Result<(), PeerError> {
-        let late = |step: &JobState| step.until().is_some_and(|until| now >= until);
-        let all: Vec<(u32, JobState)> =
+        let late = |step: &AgentJobState| step.until().is_some_and(|until| now >= until);
+        let all: Vec<(u32, AgentJobState)> =
             self.jobs.iter().filter(|(_, step)| late(step)).map(|(job, step)| (*job, *step)).collect();
         for (job, step) in all {
-            if matches!(step, JobState::Ending(_)) {
+            if matches!(step, AgentJobState::Ending(_)) {
                 return Err(PeerError::Local { why: format!("job {job} did not end") });
             }
             self.stop(now, job);
@@ -308,72 +310,76 @@ impl AgentEnd {
     }
 
     /// Handles an input from this end's program while it serves.
-    fn program_input(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError> {
+    fn program_input(&mut self, now: Timestamp, input: AgentInput<'_>) -> Result<(), PeerError> {
         match (input, self.place) {
-            (Input::Waiting(place), Reservation::Asked) => self.link.send(now, &Message::Waiting(place)),
-            (Input::Held(ticket), Reservation::Asked) => {
+            (AgentInput::Waiting(place), Reservation::Asked) => {
+                self.link.send(now, &AgentMessage::Waiting(place))
+            }
+            (AgentInput::Held(ticket), Reservation::Asked) => {
                 self.place = Reservation::Held;
-                self.link.send(now, &Message::Held { ticket })
+                self.link.send(now, &AgentMessage::Held { ticket })
             }
-            (Input::NotHeld(why), Reservation::Asked) => {
+            (AgentInput::NotHeld(why), Reservation::Asked) => {
                 self.place = Reservation::Free;
-                self.link.send(now, &Message::NotHeld { why: why.into() })
+                self.link.send(now, &AgentMessage::NotHeld { why: why.into() })
             }
-            (Input::Accepted { job, epoch }, _) if self.jobs.contains_key(&job) => {
-                self.link.send(now, &Message::Accepted { job, epoch_ns: epoch })
+            (AgentInput::Accepted { job, epoch }, _) if self.jobs.contains_key(&job) => {
+                self.link.send(now, &AgentMessage::Accepted { job, epoch_ns: epoch })
             }
-            (Input::Ready { job }, _) => match self.jobs.get_mut(&job) {
-                Some(step @ JobState::Preparing(_)) => {
-                    *step = JobState::Ready(now + START_TIMEOUT);
-                    self.link.send(now, &Message::Ready { job })
+            (AgentInput::Ready { job }, _) => match self.jobs.get_mut(&job) {
+                Some(step @ AgentJobState::Preparing(_)) => {
+                    *step = AgentJobState::Ready(now + START_TIMEOUT);
+                    self.link.send(now, &AgentMessage::Ready { job })
                 }
                 _ => Ok(()),
             },
-            (Input::Event(event), _) if self.jobs.contains_key(&event.job) => {
+            (AgentInput::Event(event), _) if self.jobs.contains_key(&event.job) => {
                 let body = serde_json::to_value(&event.body);
                 let body = body.map_err(|error| PeerError::Local { why: format!("an event: {error}") })?;
-                self.link
-                    .send(now, &Message::Event { job: event.job, host: event.host, at_ns: event.at, body })
+                self.link.send(
+                    now,
+                    &AgentMessage::Event { job: event.job, host: event.host, at_ns: event.at, body },
+                )
             }
-            (Input::Ended(end), _) => self.ended(now, end),
-            (Input::SettingsDone(answer), _) => self.settings_done(now, answer),
+            (AgentInput::Ended(end), _) => self.ended(now, end),
+            (AgentInput::SettingsDone(answer), _) => self.settings_done(now, answer),
             // Late inputs about what has already ended.
             _ => Ok(()),
         }
     }
 }
 
-impl Dialogue for AgentEnd {
-    fn input(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError> {
+impl AgentDialogue for AgentEnd {
+    fn input(&mut self, now: Timestamp, input: AgentInput<'_>) -> Result<(), PeerError> {
         match input {
-            _ if self.state == State::Over => {}
-            Input::Bytes(bytes) => {
+            _ if self.state == AgentState::Over => {}
+            AgentInput::Bytes(bytes) => {
                 self.link.bytes(now, bytes)?;
                 while let Some(message) = self.link.pull()? {
                     self.message(now, message)?;
                 }
             }
-            Input::Closed => return Err(self.link.closed()),
-            Input::Tick => {
+            AgentInput::Closed => return Err(self.link.closed()),
+            AgentInput::Tick => {
                 if self.settings.is_some_and(|until| now >= until) {
                     return Err(silent("changing settings of this host", SETTING));
                 }
                 self.check_jobs(now)?;
                 self.link.tick(now)?;
             }
-            Input::GiveUp(why) => {
-                self.link.send(now, &Message::Failed { why: why.into() })?;
+            AgentInput::GiveUp(why) => {
+                self.link.send(now, &AgentMessage::Failed { why: why.into() })?;
                 self.over();
             }
-            Input::About(about) if self.state == State::Known => {
+            AgentInput::About(about) if self.state == AgentState::Known => {
                 let proof = self.token.as_ref().and_then(|token| token.proof_of_agent(&self.nonces));
                 let proof =
                     proof.ok_or_else(|| PeerError::Local { why: "no proof could be made".to_owned() })?;
-                self.link.send(now, &Message::Welcome { proof: proof.into(), about })?;
+                self.link.send(now, &AgentMessage::Welcome { proof: proof.into(), about })?;
                 self.link.begin_untimed_step("serving the coordinator");
-                self.state = State::Serving;
+                self.state = AgentState::Serving;
             }
-            told if self.state == State::Serving => self.program_input(now, told)?,
+            told if self.state == AgentState::Serving => self.program_input(now, told)?,
             _ => {
                 return Err(PeerError::Local {
                     why: "a message reached the agent at the wrong time".to_owned(),
@@ -383,12 +389,12 @@ impl Dialogue for AgentEnd {
         Ok(())
     }
 
-    fn output(&mut self) -> Option<Output> {
+    fn output(&mut self) -> Option<AgentOutput> {
         self.link.pop()
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        if self.state == State::Over {
+        if self.state == AgentState::Over {
             return None;
         }
         let jobs = self.jobs.values().filter_map(|step| step.until()).min();

@@ -6,9 +6,9 @@ use linerate_model::Body;
 use linerate_units::{Span, Timestamp};
 
 use super::VERSION;
-use super::dialogue::{Dialogue, Exchange, Input, Job, JobEnd, JobEvent, Output};
-use super::link::{Link, misbehaved};
-use super::message::Message;
+use super::dialogue::{AgentDialogue, AgentInput, AgentOutput, ClockExchange, Job, JobEnd, JobEvent};
+use super::link::{AgentConnection, misbehaved};
+use super::message::AgentMessage;
 use super::proof::{Nonce, Nonces, Token};
 use super::settings::SettingsRequest;
 use crate::PeerError;
@@ -37,10 +37,10 @@ const GREETING_WAIT: &str =
 /// The coordinator's end of the dialogue.
 #[derive(Debug)]
 pub struct CoordinatorEnd {
-    link: Link,
+    link: AgentConnection,
     token: Token,
     nonces: Nonces,
-    state: State,
+    state: CoordinatorState,
     pings: u64,
     /// The ping that is not answered yet, with its deadline.
     asked: Option<(u64, Timestamp)>,
@@ -49,12 +49,12 @@ pub struct CoordinatorEnd {
     holding: bool,
     /// Deadline for an answer about settings.
     settings: Option<Timestamp>,
-    jobs: BTreeMap<u32, JobState>,
+    jobs: BTreeMap<u32, CoordinatorJobState>,
     events: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum CoordinatorState {
     /// Waiting for the challenge.
     Greeted,
     /// Waiting for the welcome.
@@ -67,7 +67,7 @@ enum State {
 
 /// The state of a job, with its deadline.
 #[derive(Debug, Clone, Copy)]
-enum JobState {
+enum CoordinatorJobState {
     Asked(Timestamp),
     Preparing(Timestamp),
     Ready,
@@ -75,7 +75,7 @@ enum JobState {
     Ending(Timestamp),
 }
 
-impl JobState {
+impl CoordinatorJobState {
     fn until(self) -> Option<(Timestamp, &'static str, Span)> {
         match self {
             Self::Asked(until) => Some((until, "asking for a job", ANSWER_TIMEOUT)),
@@ -91,10 +91,10 @@ impl CoordinatorEnd {
     #[must_use]
     pub fn new(now: Timestamp, token: Token, nonce: Nonce, name: String) -> Self {
         let mut end = Self {
-            link: Link::new(now, GREETING_WAIT, ANSWER_TIMEOUT),
+            link: AgentConnection::new(now, GREETING_WAIT, ANSWER_TIMEOUT),
             token,
             nonces: Nonces { coordinator: nonce, ..Nonces::default() },
-            state: State::Greeted,
+            state: CoordinatorState::Greeted,
             pings: 0,
             asked: None,
             hold: None,
@@ -104,8 +104,11 @@ impl CoordinatorEnd {
             events: 0,
         };
         // A greeting is far below the limit. If it were not, the agent would report that.
-        let hello =
-            Message::Hello { versions: [VERSION, VERSION], name: name.into(), nonce: to_hex(&nonce).into() };
+        let hello = AgentMessage::Hello {
+            versions: [VERSION, VERSION],
+            name: name.into(),
+            nonce: to_hex(&nonce).into(),
+        };
         let _ = end.link.send(now, &hello);
         end
     }
@@ -121,97 +124,105 @@ impl CoordinatorEnd {
         }
         let proof = self.token.proof_of_coordinator(&self.nonces);
         let proof = proof.ok_or_else(|| PeerError::Local { why: "no proof could be made".to_owned() })?;
-        self.link.send(now, &Message::Proof { proof: proof.into() })?;
+        self.link.send(now, &AgentMessage::Proof { proof: proof.into() })?;
         self.link.begin_step(now, "waiting for the agent's welcome", WELCOME);
-        self.state = State::Proved;
+        self.state = CoordinatorState::Proved;
         Ok(())
     }
 
-    fn message(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
+    fn message(&mut self, now: Timestamp, message: AgentMessage) -> Result<(), PeerError> {
         match (message, self.state) {
-            (Message::Heartbeat, _) => {}
-            (Message::Refused { why }, State::Greeted | State::Proved) => {
+            (AgentMessage::Heartbeat, _) => {}
+            (AgentMessage::Refused { why }, CoordinatorState::Greeted | CoordinatorState::Proved) => {
                 return Err(PeerError::Refused { why });
             }
-            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
-            (Message::Challenge { version, nonce }, State::Greeted) => {
+            (AgentMessage::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
+            (AgentMessage::Challenge { version, nonce }, CoordinatorState::Greeted) => {
                 self.challenge(now, version, &nonce)?
             }
-            (Message::Welcome { proof, about }, State::Proved) => {
+            (AgentMessage::Welcome { proof, about }, CoordinatorState::Proved) => {
                 if !self.token.is_agents(&proof, &self.nonces) {
                     return Err(misbehaved("it has not proved that it has the token".to_owned()));
                 }
                 self.link.trust(now);
                 self.link.begin_untimed_step("serving");
-                self.state = State::Served;
-                self.link.put(Output::Welcomed(about));
+                self.state = CoordinatorState::Served;
+                self.link.put(AgentOutput::Welcomed(about));
             }
-            (message, State::Served) => self.served(now, message)?,
+            (message, CoordinatorState::Served) => self.served(now, message)?,
             (other, _) => return Err(misbehaved(format!("'{}' at the wrong time", other.name()))),
         }
         Ok(())
     }
 
-    fn served(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
+    fn served(&mut self, now: Timestamp, message: AgentMessage) -> Result<(), PeerError> {
         match message {
-            Message::Pong { number, sent_ns, received_ns, replied_ns } => {
+            AgentMessage::Pong { number, sent_ns, received_ns, replied_ns } => {
                 // A late answer to an abandoned ping is ignored.
                 if self.asked.is_some_and(|(asked, _)| asked == number) {
                     self.asked = None;
-                    let pong =
-                        Exchange { sent: sent_ns, received: received_ns, replied: replied_ns, back: now };
-                    self.link.put(Output::Pong(pong));
+                    let pong = ClockExchange {
+                        sent: sent_ns,
+                        received: received_ns,
+                        replied: replied_ns,
+                        back: now,
+                    };
+                    self.link.put(AgentOutput::Pong(pong));
                 }
             }
-            Message::Waiting(place) if self.holding => {
+            AgentMessage::Waiting(place) if self.holding => {
                 self.hold = None;
-                self.link.put(Output::Waiting(place));
+                self.link.put(AgentOutput::Waiting(place));
             }
-            Message::Held { ticket } if self.holding => {
+            AgentMessage::Held { ticket } if self.holding => {
                 self.hold = None;
-                self.link.put(Output::Held(ticket));
+                self.link.put(AgentOutput::Held(ticket));
             }
-            Message::NotHeld { why } if self.holding => {
+            AgentMessage::NotHeld { why } if self.holding => {
                 (self.hold, self.holding) = (None, false);
-                self.link.put(Output::NotHeld(why));
+                self.link.put(AgentOutput::NotHeld(why));
             }
             // Sent before the release arrived.
-            Message::Waiting(_) | Message::Held { .. } | Message::NotHeld { .. } => {}
-            Message::Settings(answer) => {
+            AgentMessage::Waiting(_) | AgentMessage::Held { .. } | AgentMessage::NotHeld { .. } => {}
+            AgentMessage::Settings(answer) => {
                 if self.settings.take().is_none() {
                     return Err(misbehaved(
                         "it answered a request for settings that was not made".to_owned(),
                     ));
                 }
-                self.link.put(Output::SettingsDone(answer));
+                self.link.put(AgentOutput::SettingsDone(answer));
             }
-            Message::Accepted { job, epoch_ns } => {
+            AgentMessage::Accepted { job, epoch_ns } => {
                 self.advance(
                     job,
-                    |step| matches!(step, JobState::Asked(_)),
-                    JobState::Preparing(now + PREPARE_TIMEOUT),
+                    |step| matches!(step, CoordinatorJobState::Asked(_)),
+                    CoordinatorJobState::Preparing(now + PREPARE_TIMEOUT),
                 )?;
-                self.link.put(Output::Accepted { job, epoch: epoch_ns });
+                self.link.put(AgentOutput::Accepted { job, epoch: epoch_ns });
             }
-            Message::Ready { job } => {
-                self.advance(job, |step| matches!(step, JobState::Preparing(_)), JobState::Ready)?;
-                self.link.put(Output::Ready { job });
+            AgentMessage::Ready { job } => {
+                self.advance(
+                    job,
+                    |step| matches!(step, CoordinatorJobState::Preparing(_)),
+                    CoordinatorJobState::Ready,
+                )?;
+                self.link.put(AgentOutput::Ready { job });
             }
-            Message::Event { job, host, at_ns, body } => {
+            AgentMessage::Event { job, host, at_ns, body } => {
                 if !self.jobs.contains_key(&job) {
                     return Err(misbehaved(format!("an event of job {job}, which does not exist")));
                 }
                 let body = serde_json::from_value(body)
                     .unwrap_or_else(|error| Body::unreadable(self.events, &error));
                 self.events += 1;
-                self.link.put(Output::Event(Box::new(JobEvent { job, host, at: at_ns, body })));
+                self.link.put(AgentOutput::Event(Box::new(JobEvent { job, host, at: at_ns, body })));
             }
-            Message::Ended { job, outcome, reason } => {
+            AgentMessage::Ended { job, outcome, reason } => {
                 if self.jobs.remove(&job).is_none() {
                     return Err(misbehaved(format!("it ended job {job}, which does not exist")));
                 }
                 self.link.measuring(now, self.jobs.len());
-                self.link.put(Output::Ended(JobEnd { job, outcome, reason }));
+                self.link.put(AgentOutput::Ended(JobEnd { job, outcome, reason }));
             }
             other => return Err(misbehaved(format!("'{}' at the wrong time", other.name()))),
         }
@@ -219,9 +230,14 @@ impl CoordinatorEnd {
     }
 
     /// Advances a job, unless it was stopped.
-    fn advance(&mut self, job: u32, from: fn(&JobState) -> bool, to: JobState) -> Result<(), PeerError> {
+    fn advance(
+        &mut self,
+        job: u32,
+        from: fn(&CoordinatorJobState) -> bool,
+        to: CoordinatorJobState,
+    ) -> Result<(), PeerError> {
         match self.jobs.get_mut(&job) {
-            Some(JobState::Ending(_)) => Ok(()),
+            Some(CoordinatorJobState::Ending(_)) => Ok(()),
             Some(step) if from(step) => {
                 *step = to;
                 Ok(())
@@ -254,51 +270,51 @@ impl CoordinatorEnd {
         }
         self.settings = Some(now + SETTING);
         let message = match request {
-            SettingsRequest::Check(order) => Message::CheckSettings(order),
-            SettingsRequest::Apply(order) => Message::ApplySettings(order),
-            SettingsRequest::Restore => Message::RestoreSettings,
+            SettingsRequest::Check(order) => AgentMessage::CheckSettings(order),
+            SettingsRequest::Apply(order) => AgentMessage::ApplySettings(order),
+            SettingsRequest::Restore => AgentMessage::RestoreSettings,
         };
         self.link.send(now, &message)
     }
 
     fn prepare(&mut self, now: Timestamp, job: Box<Job>) -> Result<(), PeerError> {
-        self.jobs.insert(job.job, JobState::Asked(now + ANSWER_TIMEOUT));
+        self.jobs.insert(job.job, CoordinatorJobState::Asked(now + ANSWER_TIMEOUT));
         self.link.measuring(now, self.jobs.len());
-        self.link.send(now, &Message::Prepare(job))
+        self.link.send(now, &AgentMessage::Prepare(job))
     }
 
     /// Sends a request of the coordinator's program.
-    fn ask(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError> {
+    fn ask(&mut self, now: Timestamp, input: AgentInput<'_>) -> Result<(), PeerError> {
         let message = match input {
-            Input::Ping => {
+            AgentInput::Ping => {
                 self.pings += 1;
                 self.asked = Some((self.pings, now + ANSWER_TIMEOUT));
-                Message::Ping { number: self.pings, sent_ns: now }
+                AgentMessage::Ping { number: self.pings, sent_ns: now }
             }
-            Input::Hold { expected } => {
+            AgentInput::Hold { expected } => {
                 (self.hold, self.holding) = (Some(now + ANSWER_TIMEOUT), true);
-                Message::Hold { expected_ns: expected }
+                AgentMessage::Hold { expected_ns: expected }
             }
-            Input::Release => {
+            AgentInput::Release => {
                 (self.hold, self.holding) = (None, false);
-                Message::Release
+                AgentMessage::Release
             }
-            Input::Settings(request) => return self.ask_settings(now, request),
-            Input::Prepare(job) => return self.prepare(now, job),
-            Input::Start { job, at } => {
-                let Some(step @ JobState::Ready) = self.jobs.get_mut(&job) else {
+            AgentInput::Settings(request) => return self.ask_settings(now, request),
+            AgentInput::Prepare(job) => return self.prepare(now, job),
+            AgentInput::Start { job, at } => {
+                let Some(step @ CoordinatorJobState::Ready) = self.jobs.get_mut(&job) else {
                     return Err(PeerError::Local { why: format!("job {job} is not ready to start") });
                 };
-                *step = JobState::Measuring;
-                Message::Start { job, at_ns: at }
+                *step = CoordinatorJobState::Measuring;
+                AgentMessage::Start { job, at_ns: at }
             }
-            Input::Stop { job } => {
+            AgentInput::Stop { job } => {
                 let Some(step) = self.jobs.get_mut(&job) else { return Ok(()) };
-                if matches!(step, JobState::Ending(_)) {
+                if matches!(step, CoordinatorJobState::Ending(_)) {
                     return Ok(());
                 }
-                *step = JobState::Ending(now + END_TIMEOUT);
-                Message::Stop { job }
+                *step = CoordinatorJobState::Ending(now + END_TIMEOUT);
+                AgentMessage::Stop { job }
             }
             _ => {
                 return Err(PeerError::Local {
@@ -310,40 +326,40 @@ impl CoordinatorEnd {
     }
 }
 
-impl Dialogue for CoordinatorEnd {
-    fn input(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError> {
+impl AgentDialogue for CoordinatorEnd {
+    fn input(&mut self, now: Timestamp, input: AgentInput<'_>) -> Result<(), PeerError> {
         match input {
-            _ if self.state == State::Over => {}
-            Input::Bytes(bytes) => {
+            _ if self.state == CoordinatorState::Over => {}
+            AgentInput::Bytes(bytes) => {
                 self.link.bytes(now, bytes)?;
                 while let Some(message) = self.link.pull()? {
                     self.message(now, message)?;
                 }
             }
-            Input::Closed => return Err(self.link.closed()),
-            Input::Tick => self.tick(now)?,
-            Input::GiveUp(why) => {
-                self.link.send(now, &Message::Failed { why: why.into() })?;
-                self.state = State::Over;
-                self.link.put(Output::Done);
+            AgentInput::Closed => return Err(self.link.closed()),
+            AgentInput::Tick => self.tick(now)?,
+            AgentInput::GiveUp(why) => {
+                self.link.send(now, &AgentMessage::Failed { why: why.into() })?;
+                self.state = CoordinatorState::Over;
+                self.link.put(AgentOutput::Done);
             }
-            Input::Finish => {
-                self.link.send(now, &Message::Bye)?;
-                self.state = State::Over;
-                self.link.put(Output::Done);
+            AgentInput::Finish => {
+                self.link.send(now, &AgentMessage::Bye)?;
+                self.state = CoordinatorState::Over;
+                self.link.put(AgentOutput::Done);
             }
-            asked if self.state == State::Served => self.ask(now, asked)?,
+            asked if self.state == CoordinatorState::Served => self.ask(now, asked)?,
             _ => return Err(PeerError::Local { why: "the agent was asked before it answered".to_owned() }),
         }
         Ok(())
     }
 
-    fn output(&mut self) -> Option<Output> {
+    fn output(&mut self) -> Option<AgentOutput> {
         self.link.pop()
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        if self.state == State::Over {
+        if self.state == CoordinatorState::Over {
             return None;
         }
         let jobs = self.jobs.values().filter_map(|step| step.until()).map(|(until, ..)| until).min();

@@ -1,7 +1,7 @@
 //! The contract of both ends, and their inputs and outputs.
 //!
 //! As for every protocol here: *after every input, drain `output` until `None`; then wait for the next input,
-//! or for `deadline`, at which the input is [`Input::Tick`].*
+//! or for `deadline`, at which the input is [`AgentInput::Tick`].*
 
 use linerate_model::{Body, ForeignText, HostInfo, Outcome, TestSpec, World};
 use linerate_units::{Span, Timestamp};
@@ -16,24 +16,24 @@ use crate::ticket::Ticket;
 pub const MAX_JOBS: usize = 64;
 
 /// One end of the dialogue.
-pub trait Dialogue: Send {
+pub trait AgentDialogue: Send {
     /// Handles what happened at `now`.
     ///
     /// # Errors
     /// The other end broke the protocol or gave up; the dialogue is over.
-    fn input(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError>;
+    fn input(&mut self, now: Timestamp, input: AgentInput<'_>) -> Result<(), PeerError>;
 
     /// The next action; absent if there is nothing to do before the next input.
-    fn output(&mut self) -> Option<Output>;
+    fn output(&mut self) -> Option<AgentOutput>;
 
-    /// When it needs an [`Input::Tick`] if nothing else happens; absent only if the dialogue is over.
+    /// When it needs an [`AgentInput::Tick`] if nothing else happens; absent only if the dialogue is over.
     fn deadline(&self) -> Option<Timestamp>;
 }
 
 /// What happens to an end.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Input<'a> {
+pub enum AgentInput<'a> {
     /// Bytes arrived.
     Bytes(&'a [u8]),
     /// The other end closed the connection.
@@ -42,7 +42,7 @@ pub enum Input<'a> {
     Tick,
     /// This end cannot continue, for this reason.
     GiveUp(String),
-    /// Agent: its description; the answer to [`Output::Known`].
+    /// Agent: its description; the answer to [`AgentOutput::Known`].
     About(Box<About>),
     /// Agent: the place is not free yet.
     Waiting(QueuePosition),
@@ -100,12 +100,12 @@ pub enum Input<'a> {
 /// A request of an end to its driver.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Output {
+pub enum AgentOutput {
     /// Send these bytes on the connection.
     Send(Vec<u8>),
     /// The dialogue has ended, normally or with a refusal.
     Done,
-    /// Agent: the coordinator has the token; answer with [`Input::About`].
+    /// Agent: the coordinator has the token; answer with [`AgentInput::About`].
     Known {
         /// Name of the coordinator.
         name: ForeignText,
@@ -119,7 +119,7 @@ pub enum Output {
     },
     /// Agent: the coordinator has released the place; its settings are restored first.
     Release,
-    /// Agent: execute this request about settings of this host; answer with [`Input::SettingsDone`].
+    /// Agent: execute this request about settings of this host; answer with [`AgentInput::SettingsDone`].
     Settings(SettingsRequest),
     /// Agent: begin this job.
     Prepare(Box<Job>),
@@ -138,7 +138,7 @@ pub enum Output {
     /// Coordinator: the agent has the token; its description.
     Welcomed(Box<About>),
     /// Coordinator: the result of a clock exchange.
-    Pong(Exchange),
+    Pong(ClockExchange),
     /// Coordinator: the place is not free yet.
     Waiting(QueuePosition),
     /// Coordinator: the place is held.
@@ -251,7 +251,7 @@ pub struct JobEnd {
 
 /// A clock exchange: T1 to T4 of RFC 5357, with T2 and T3 on the agent's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exchange {
+pub struct ClockExchange {
     /// T1: the request was sent.
     pub sent: Timestamp,
     /// T2: the request arrived.

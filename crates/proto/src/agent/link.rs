@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use linerate_units::{Span, Timestamp};
 
 use super::MAGIC;
-use super::dialogue::Output;
-use super::message::Message;
+use super::dialogue::AgentOutput;
+use super::message::AgentMessage;
 use crate::PeerError;
 use crate::allowance::Allowance;
 use crate::native::{FRAME_LIMIT, Framer, HELLO_LIMIT, looks_like};
@@ -14,17 +14,17 @@ use crate::watch::Watch;
 
 /// A connection without its socket.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct AgentConnection {
     framer: Framer,
     /// The first bytes of the other end, until they are complete.
     start: Option<Vec<u8>>,
-    outputs: VecDeque<Output>,
+    outputs: VecDeque<AgentOutput>,
     watch: Watch,
     allowance: Allowance,
     greeted: bool,
 }
 
-impl Link {
+impl AgentConnection {
     pub(super) fn new(now: Timestamp, during: &'static str, allowed: Span) -> Self {
         let mut watch = Watch::new(now, during);
         watch.begin_step(now, during, allowed);
@@ -54,21 +54,21 @@ impl Link {
         self.watch.begin_untimed_step(during);
     }
 
-    pub(super) fn send(&mut self, now: Timestamp, message: &Message) -> Result<(), PeerError> {
+    pub(super) fn send(&mut self, now: Timestamp, message: &AgentMessage) -> Result<(), PeerError> {
         let bytes = Framer::encode(message)?;
         self.watch.note_sent(now);
         if !std::mem::replace(&mut self.greeted, true) {
-            self.outputs.push_back(Output::Send(MAGIC.to_vec()));
+            self.outputs.push_back(AgentOutput::Send(MAGIC.to_vec()));
         }
-        self.outputs.push_back(Output::Send(bytes));
+        self.outputs.push_back(AgentOutput::Send(bytes));
         Ok(())
     }
 
-    pub(super) fn put(&mut self, output: Output) {
+    pub(super) fn put(&mut self, output: AgentOutput) {
         self.outputs.push_back(output);
     }
 
-    pub(super) fn pop(&mut self) -> Option<Output> {
+    pub(super) fn pop(&mut self) -> Option<AgentOutput> {
         self.outputs.pop_front()
     }
 
@@ -99,7 +99,7 @@ impl Link {
         Ok(())
     }
 
-    pub(super) fn pull(&mut self) -> Result<Option<Message>, PeerError> {
+    pub(super) fn pull(&mut self) -> Result<Option<AgentMessage>, PeerError> {
         if self.start.is_some() {
             return Ok(None);
         }
@@ -126,7 +126,7 @@ impl Link {
     /// Handles passed deadlines: silence and late steps are errors, a due heartbeat is sent.
     pub(super) fn tick(&mut self, now: Timestamp) -> Result<(), PeerError> {
         if self.watch.check(now)? {
-            self.send(now, &Message::Heartbeat)?;
+            self.send(now, &AgentMessage::Heartbeat)?;
         }
         Ok(())
     }

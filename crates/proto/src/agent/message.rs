@@ -14,7 +14,7 @@ use crate::ticket::Ticket;
 /// One message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Message {
+pub(super) enum AgentMessage {
     /// Coordinator: its name and its nonce for this connection.
     Hello { versions: [u8; 2], name: ForeignText, nonce: ForeignText },
     /// Agent: the version to use and its nonce; requests the proof.
@@ -75,7 +75,7 @@ pub(super) enum Message {
     Bye,
 }
 
-impl Message {
+impl AgentMessage {
     /// The name on the wire, for errors.
     pub(super) fn name(&self) -> String {
         let value = serde_json::to_value(self).ok();

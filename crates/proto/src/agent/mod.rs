@@ -21,7 +21,9 @@ mod tests;
 
 pub use agent_end::AgentEnd;
 pub use coordinator_end::CoordinatorEnd;
-pub use dialogue::{About, Dialogue, Exchange, Input, Interface, Job, JobEnd, JobEvent, MAX_JOBS, Output};
+pub use dialogue::{
+    About, AgentDialogue, AgentInput, AgentOutput, ClockExchange, Interface, Job, JobEnd, JobEvent, MAX_JOBS,
+};
 pub use proof::{Nonce, Token, TokenError};
 pub use settings::{MAX_SETTINGS, SettingInForce, SettingsAnswer, SettingsOrder, SettingsRequest};
 
@@ -40,7 +42,7 @@ pub static AGENT: Protocol = Protocol { default_port: 5201, sniff, refusal };
 
 /// The refusal of an agent before any other message.
 fn refusal(why: &str) -> Vec<u8> {
-    let message = message::Message::Refused { why: why.into() };
+    let message = message::AgentMessage::Refused { why: why.into() };
     [MAGIC.to_vec(), Framer::encode(&message).unwrap_or_default()].concat()
 }
 

@@ -3,7 +3,9 @@
 use linerate_model::{Body, HostInfo, Outcome, TestSpec};
 use linerate_units::{Span, Timestamp};
 
-use super::{About, AgentEnd, CoordinatorEnd, Dialogue, Input, Job, JobEnd, JobEvent, Output, Token};
+use super::{
+    About, AgentDialogue, AgentEnd, AgentInput, AgentOutput, CoordinatorEnd, Job, JobEnd, JobEvent, Token,
+};
 use crate::session::QueuePosition;
 use crate::{PeerError, Ticket};
 
@@ -31,22 +33,22 @@ pub(super) fn job(number: u32) -> Box<Job> {
     Box::new(Job { job: number, host: host.into(), port: None, ticket: Some(TICKET), spec })
 }
 
-fn ended(job: u32) -> Input<'static> {
-    Input::Ended(JobEnd { job, outcome: Outcome::Interrupted, reason: None })
+fn ended(job: u32) -> AgentInput<'static> {
+    AgentInput::Ended(JobEnd { job, outcome: Outcome::Interrupted, reason: None })
 }
 
 /// Both ends, each with its own clock, and their outputs.
-pub(super) struct Pair {
+pub(super) struct AgentEnds {
     pub(super) now: Timestamp,
     pub(super) coordinator: CoordinatorEnd,
     pub(super) agent: AgentEnd,
-    pub(super) heard: Vec<Output>,
-    pub(super) asked: Vec<Output>,
+    pub(super) heard: Vec<AgentOutput>,
+    pub(super) asked: Vec<AgentOutput>,
     /// Everything that the coordinator has sent.
     said: Vec<u8>,
 }
 
-impl Pair {
+impl AgentEnds {
     pub(super) fn new(agents: Option<Token>, coordinators: Token) -> Self {
         let now = Timestamp::from_ns(5_000_000_000);
         Self {
@@ -63,9 +65,9 @@ impl Pair {
     pub(super) fn at_work() -> Self {
         let mut pair = Self::new(Some(secret()), secret());
         pair.settle().unwrap();
-        pair.tell(Input::About(Box::default()));
-        pair.ask(Input::Hold { expected: Span::from_secs(60) });
-        pair.tell(Input::Held(TICKET));
+        pair.tell(AgentInput::About(Box::default()));
+        pair.ask(AgentInput::Hold { expected: Span::from_secs(60) });
+        pair.tell(AgentInput::Held(TICKET));
         pair.forget();
         pair
     }
@@ -75,12 +77,12 @@ impl Pair {
         self.asked.clear();
     }
 
-    pub(super) fn ask(&mut self, input: Input<'_>) {
+    pub(super) fn ask(&mut self, input: AgentInput<'_>) {
         self.coordinator.input(self.now, input).unwrap();
         self.settle().unwrap();
     }
 
-    pub(super) fn tell(&mut self, input: Input<'_>) {
+    pub(super) fn tell(&mut self, input: AgentInput<'_>) {
         self.agent.input(self.now + AHEAD, input).unwrap();
         self.settle().unwrap();
     }
@@ -98,10 +100,13 @@ impl Pair {
             let arrived = if there.is_empty() {
                 Ok(())
             } else {
-                self.agent.input(self.now + AHEAD, Input::Bytes(&there))
+                self.agent.input(self.now + AHEAD, AgentInput::Bytes(&there))
             };
-            let answered =
-                if back.is_empty() { Ok(()) } else { self.coordinator.input(self.now, Input::Bytes(&back)) };
+            let answered = if back.is_empty() {
+                Ok(())
+            } else {
+                self.coordinator.input(self.now, AgentInput::Bytes(&back))
+            };
             answered.and(arrived)?;
         }
     }
@@ -115,8 +120,8 @@ impl Pair {
             let next = [self.coordinator.deadline(), agents].into_iter().flatten().min();
             let Some(next) = next.filter(|next| *next <= until) else { break };
             self.now = self.now.max(next);
-            self.coordinator.input(self.now, Input::Tick)?;
-            self.agent.input(self.now + AHEAD, Input::Tick)?;
+            self.coordinator.input(self.now, AgentInput::Tick)?;
+            self.agent.input(self.now + AHEAD, AgentInput::Tick)?;
             self.settle()?;
         }
         self.now = self.now.max(until);
@@ -124,11 +129,11 @@ impl Pair {
     }
 }
 
-fn drain(end: &mut impl Dialogue, news: &mut Vec<Output>) -> Vec<u8> {
+fn drain(end: &mut impl AgentDialogue, news: &mut Vec<AgentOutput>) -> Vec<u8> {
     let mut bytes = Vec::new();
     while let Some(output) = end.output() {
         match output {
-            Output::Send(some) => bytes.extend_from_slice(&some),
+            AgentOutput::Send(some) => bytes.extend_from_slice(&some),
             other => news.push(other),
         }
     }
@@ -136,10 +141,10 @@ fn drain(end: &mut impl Dialogue, news: &mut Vec<Output>) -> Vec<u8> {
 }
 
 /// Runs one end alone until it gives up; returns the error and the elapsed time.
-pub(super) fn alone(end: &mut impl Dialogue, from: Timestamp) -> (PeerError, Span) {
+pub(super) fn alone(end: &mut impl AgentDialogue, from: Timestamp) -> (PeerError, Span) {
     for _ in 0..MOST_TICKS {
         let at = end.deadline().unwrap();
-        if let Err(error) = end.input(at, Input::Tick) {
+        if let Err(error) = end.input(at, AgentInput::Tick) {
             return (error, at.since(from));
         }
     }
@@ -148,74 +153,80 @@ pub(super) fn alone(end: &mut impl Dialogue, from: Timestamp) -> (PeerError, Spa
 
 #[test]
 fn a_job_from_the_greeting_to_the_farewell() {
-    let mut pair = Pair::new(Some(secret()), secret());
+    let mut pair = AgentEnds::new(Some(secret()), secret());
     pair.settle().unwrap();
-    let [Output::Known { name }] = &pair.asked[..] else { panic!("{:?}", pair.asked) };
+    let [AgentOutput::Known { name }] = &pair.asked[..] else { panic!("{:?}", pair.asked) };
     assert_eq!(name, "c?[2Jd", "what a terminal would obey is replaced");
     assert!(pair.heard.is_empty(), "nothing is told before both have proved themselves");
     let host = HostInfo { name: "agent's host".into(), ..HostInfo::default() };
     let about = About { host, congestion: vec!["bbr".into()], ..About::default() };
-    pair.tell(Input::About(Box::new(about.clone())));
-    assert!(matches!(&pair.heard[..], [Output::Welcomed(welcome)] if **welcome == about));
+    pair.tell(AgentInput::About(Box::new(about.clone())));
+    assert!(matches!(&pair.heard[..], [AgentOutput::Welcomed(welcome)] if **welcome == about));
     pair.forget();
 
-    pair.ask(Input::Hold { expected: Span::from_secs(60) });
-    pair.tell(Input::Waiting(QueuePosition { position: 2, wait_ns: Span::from_secs(9) }));
-    pair.tell(Input::Held(TICKET));
-    assert!(matches!(pair.asked[..], [Output::Hold { expected }] if expected == Span::from_secs(60)));
-    assert!(matches!(pair.heard[..], [Output::Waiting(_), Output::Held(ticket)] if ticket == TICKET));
+    pair.ask(AgentInput::Hold { expected: Span::from_secs(60) });
+    pair.tell(AgentInput::Waiting(QueuePosition { position: 2, wait_ns: Span::from_secs(9) }));
+    pair.tell(AgentInput::Held(TICKET));
+    assert!(matches!(pair.asked[..], [AgentOutput::Hold { expected }] if expected == Span::from_secs(60)));
+    assert!(
+        matches!(pair.heard[..], [AgentOutput::Waiting(_), AgentOutput::Held(ticket)] if ticket == TICKET)
+    );
     pair.forget();
 
-    pair.ask(Input::Prepare(job(1)));
-    assert!(matches!(&pair.asked[..], [Output::Prepare(asked)] if *asked == job(1)));
-    pair.tell(Input::Accepted { job: 1, epoch: Timestamp::from_ns(77) });
-    pair.tell(Input::Ready { job: 1 });
-    pair.ask(Input::Start { job: 1, at: Timestamp::from_ns(99) });
-    assert!(matches!(pair.asked[1..], [Output::Start { job: 1, at }] if at == Timestamp::from_ns(99)));
+    pair.ask(AgentInput::Prepare(job(1)));
+    assert!(matches!(&pair.asked[..], [AgentOutput::Prepare(asked)] if *asked == job(1)));
+    pair.tell(AgentInput::Accepted { job: 1, epoch: Timestamp::from_ns(77) });
+    pair.tell(AgentInput::Ready { job: 1 });
+    pair.ask(AgentInput::Start { job: 1, at: Timestamp::from_ns(99) });
+    assert!(matches!(pair.asked[1..], [AgentOutput::Start { job: 1, at }] if at == Timestamp::from_ns(99)));
     let body = Body::Queued { position: 3, wait: Span::ZERO };
     let event = JobEvent { job: 1, host: 1, at: Timestamp::from_ns(5), body };
-    pair.tell(Input::Event(Box::new(event.clone())));
+    pair.tell(AgentInput::Event(Box::new(event.clone())));
     pair.tell(ended(1));
-    let [Output::Accepted { job: 1, .. }, Output::Ready { job: 1 }, Output::Event(told), Output::Ended(end)] =
-        &pair.heard[..]
+    let [
+        AgentOutput::Accepted { job: 1, .. },
+        AgentOutput::Ready { job: 1 },
+        AgentOutput::Event(told),
+        AgentOutput::Ended(end),
+    ] = &pair.heard[..]
     else {
         panic!("{:?}", pair.heard)
     };
     assert_eq!((&**told, end.outcome), (&event, Outcome::Interrupted));
-    pair.ask(Input::Release);
-    pair.ask(Input::Finish);
-    assert!(matches!(pair.asked[2..], [Output::Release, Output::Done]), "{:?}", pair.asked);
+    pair.ask(AgentInput::Release);
+    pair.ask(AgentInput::Finish);
+    assert!(matches!(pair.asked[2..], [AgentOutput::Release, AgentOutput::Done]), "{:?}", pair.asked);
     assert_eq!((pair.agent.deadline(), pair.coordinator.deadline()), (None, None));
 }
 
 #[test]
 fn a_wrong_token_gets_nothing_but_the_reason() {
-    let mut pair = Pair::new(Some(secret()), token("another secret of the tests"));
+    let mut pair = AgentEnds::new(Some(secret()), token("another secret of the tests"));
     let error = pair.settle().unwrap_err();
     assert!(matches!(&error, PeerError::Refused { why } if why.contains("token")), "{error}");
-    assert!(matches!(&pair.asked[..], [Output::TurnedAway(_), Output::Done]), "{:?}", pair.asked);
+    assert!(matches!(&pair.asked[..], [AgentOutput::TurnedAway(_), AgentOutput::Done]), "{:?}", pair.asked);
     assert!(pair.heard.is_empty());
 }
 
 #[test]
 fn a_server_that_is_no_agent_says_how_to_make_it_one() {
-    let mut pair = Pair::new(None, secret());
+    let mut pair = AgentEnds::new(None, secret());
     let error = pair.settle().unwrap_err();
     assert!(matches!(&error, PeerError::Refused { why } if why.contains("--agent-token-file")), "{error}");
-    assert!(matches!(pair.asked[..], [Output::TurnedAway(_), Output::Done]), "{:?}", pair.asked);
+    assert!(matches!(pair.asked[..], [AgentOutput::TurnedAway(_), AgentOutput::Done]), "{:?}", pair.asked);
 }
 
 #[test]
 fn what_one_connection_proved_proves_nothing_on_the_next() {
-    let mut pair = Pair::new(Some(secret()), secret());
+    let mut pair = AgentEnds::new(Some(secret()), secret());
     pair.settle().unwrap();
-    assert!(matches!(pair.asked[..], [Output::Known { .. }]));
+    assert!(matches!(pair.asked[..], [AgentOutput::Known { .. }]));
     // A replay of everything that the coordinator sent, to an agent with another nonce.
     let mut agent = AgentEnd::new(Timestamp::START, Some(secret()), [3; 16]);
-    agent.input(Timestamp::START, Input::Bytes(&pair.said)).unwrap();
+    agent.input(Timestamp::START, AgentInput::Bytes(&pair.said)).unwrap();
     let mut asked = Vec::new();
     drain(&mut agent, &mut asked);
-    assert!(matches!(asked[..], [Output::TurnedAway(_), Output::Done]), "{asked:?}");
+    assert!(matches!(asked[..], [AgentOutput::TurnedAway(_), AgentOutput::Done]), "{asked:?}");
 }
 
 #[test]
@@ -225,7 +236,7 @@ fn an_agent_that_does_not_have_the_token_is_not_believed() {
     let say = |json: &str| [&u32::try_from(json.len()).unwrap().to_be_bytes()[..], json.as_bytes()].concat();
     let challenge = format!(r#"{{"type":"challenge","version":2,"nonce":"{}"}}"#, "02".repeat(16));
     let bytes = [&super::MAGIC[..], &say(&challenge)].concat();
-    coordinator.input(now, Input::Bytes(&bytes)).unwrap();
+    coordinator.input(now, AgentInput::Bytes(&bytes)).unwrap();
     // The coordinator's own proof, sent back to it.
     let mut news = Vec::new();
     let said = String::from_utf8_lossy(&drain(&mut coordinator, &mut news)).into_owned();
@@ -233,12 +244,13 @@ fn an_agent_that_does_not_have_the_token_is_not_believed() {
     assert_eq!(proof.len(), 64);
     let about = serde_json::to_string(&About::default()).unwrap();
     let welcome = say(&format!(r#"{{"type":"welcome","proof":"{proof}","about":{about}}}"#));
-    let error = coordinator.input(now, Input::Bytes(&welcome)).unwrap_err();
+    let error = coordinator.input(now, AgentInput::Bytes(&welcome)).unwrap_err();
     assert!(error.to_string().contains("has not proved"), "{error}");
     // The coordinator's own nonce, sent back so that its proof would be valid as the agent's.
     let mut coordinator = CoordinatorEnd::new(now, secret(), [1; 16], String::new());
     let mirrored = say(&challenge.replace("02", "01"));
-    let error = coordinator.input(now, Input::Bytes(&[&super::MAGIC[..], &mirrored].concat())).unwrap_err();
+    let error =
+        coordinator.input(now, AgentInput::Bytes(&[&super::MAGIC[..], &mirrored].concat())).unwrap_err();
     assert!(error.to_string().contains("our own number"), "{error}");
 }
 
@@ -254,7 +266,7 @@ fn nobody_is_asked_anything_before_the_proof() {
         let mut agent = AgentEnd::new(Timestamp::START, Some(secret()), [3; 16]);
         let length = u32::try_from(early.len()).unwrap().to_be_bytes();
         let bytes = [&super::MAGIC[..], &length, early.as_bytes()].concat();
-        let error = agent.input(Timestamp::START, Input::Bytes(&bytes)).unwrap_err();
+        let error = agent.input(Timestamp::START, AgentInput::Bytes(&bytes)).unwrap_err();
         assert!(matches!(error, PeerError::Misbehaved { .. }), "{early}: {error}");
         assert!(agent.output().is_none(), "{early}");
     }
@@ -262,10 +274,10 @@ fn nobody_is_asked_anything_before_the_proof() {
 
 #[test]
 fn both_clocks_are_read_for_the_offset() {
-    let mut pair = Pair::at_work();
+    let mut pair = AgentEnds::at_work();
     let asked = pair.now;
-    pair.ask(Input::Ping);
-    let [Output::Pong(pong)] = pair.heard[..] else { panic!("{:?}", pair.heard) };
+    pair.ask(AgentInput::Ping);
+    let [AgentOutput::Pong(pong)] = pair.heard[..] else { panic!("{:?}", pair.heard) };
     assert_eq!((pong.sent, pong.back), (asked, asked + DELAY + DELAY));
     assert_eq!((pong.received, pong.replied), (asked + DELAY + AHEAD, asked + DELAY + AHEAD));
 }
@@ -276,11 +288,11 @@ fn a_stranger_who_says_nothing_or_stops_half_way_is_not_waited_for() {
     let mut agent = AgentEnd::new(from, Some(secret()), [2; 16]);
     let (error, waited) = alone(&mut agent, from);
     assert!(matches!(error, PeerError::Silent { .. }) && waited == Span::from_secs(5), "{error} {waited}");
-    let mut pair = Pair::new(Some(secret()), secret());
+    let mut pair = AgentEnds::new(Some(secret()), secret());
     // The greeting arrives, but the proof does not.
     let mut news = Vec::new();
     let hello = drain(&mut pair.coordinator, &mut news);
-    pair.agent.input(from + AHEAD + AHEAD, Input::Bytes(&hello)).unwrap();
+    pair.agent.input(from + AHEAD + AHEAD, AgentInput::Bytes(&hello)).unwrap();
     let (error, waited) = alone(&mut pair.agent, from + AHEAD + AHEAD);
     assert!(matches!(error, PeerError::Silent { .. }) && waited == Span::from_secs(5), "{error} {waited}");
     // The coordinator gives up waiting for the challenge too.
@@ -290,23 +302,23 @@ fn a_stranger_who_says_nothing_or_stops_half_way_is_not_waited_for() {
 
 #[test]
 fn an_end_that_vanishes_is_missed_within_seconds_whatever_was_going_on() {
-    let steps: [fn(&mut Pair); 4] = [
+    let steps: [fn(&mut AgentEnds); 4] = [
         |_| {},
-        |pair| pair.ask(Input::Prepare(job(1))),
+        |pair| pair.ask(AgentInput::Prepare(job(1))),
         |pair| {
-            pair.ask(Input::Prepare(job(1)));
-            pair.tell(Input::Accepted { job: 1, epoch: Timestamp::START });
-            pair.tell(Input::Ready { job: 1 });
+            pair.ask(AgentInput::Prepare(job(1)));
+            pair.tell(AgentInput::Accepted { job: 1, epoch: Timestamp::START });
+            pair.tell(AgentInput::Ready { job: 1 });
         },
         |pair| {
-            pair.ask(Input::Prepare(job(1)));
-            pair.tell(Input::Accepted { job: 1, epoch: Timestamp::START });
-            pair.tell(Input::Ready { job: 1 });
-            pair.ask(Input::Start { job: 1, at: Timestamp::START });
+            pair.ask(AgentInput::Prepare(job(1)));
+            pair.tell(AgentInput::Accepted { job: 1, epoch: Timestamp::START });
+            pair.tell(AgentInput::Ready { job: 1 });
+            pair.ask(AgentInput::Start { job: 1, at: Timestamp::START });
         },
     ];
     for step in steps {
-        let mut pair = Pair::at_work();
+        let mut pair = AgentEnds::at_work();
         step(&mut pair);
         let (error, waited) = alone(&mut pair.agent, pair.now + AHEAD);
         assert!(
@@ -318,35 +330,35 @@ fn an_end_that_vanishes_is_missed_within_seconds_whatever_was_going_on() {
             matches!(error, PeerError::Silent { .. }) && waited <= Span::from_secs(6),
             "{error} {waited}"
         );
-        assert!(pair.agent.input(pair.now + AHEAD, Input::Closed).is_err());
+        assert!(pair.agent.input(pair.now + AHEAD, AgentInput::Closed).is_err());
     }
 }
 
 #[test]
 fn heartbeats_keep_a_quiet_dialogue_for_an_hour() {
-    let mut pair = Pair::at_work();
+    let mut pair = AgentEnds::at_work();
     pair.pass(Span::from_secs(3600)).unwrap();
     assert!(pair.heard.is_empty() && pair.asked.is_empty());
 }
 
 #[test]
 fn a_job_that_is_never_ready_or_never_started_is_ended() {
-    let mut pair = Pair::at_work();
-    pair.ask(Input::Prepare(job(1)));
-    pair.tell(Input::Accepted { job: 1, epoch: Timestamp::START });
+    let mut pair = AgentEnds::at_work();
+    pair.ask(AgentInput::Prepare(job(1)));
+    pair.tell(AgentInput::Accepted { job: 1, epoch: Timestamp::START });
     pair.forget();
     pair.pass(Span::from_secs(59)).unwrap();
     assert!(pair.asked.is_empty());
     pair.pass(Span::from_secs(2)).unwrap();
-    assert!(matches!(pair.asked[..], [Output::Stop { job: 1 }]), "{:?}", pair.asked);
+    assert!(matches!(pair.asked[..], [AgentOutput::Stop { job: 1 }]), "{:?}", pair.asked);
     pair.tell(ended(1));
     pair.forget();
-    pair.ask(Input::Prepare(job(2)));
-    pair.tell(Input::Accepted { job: 2, epoch: Timestamp::START });
-    pair.tell(Input::Ready { job: 2 });
+    pair.ask(AgentInput::Prepare(job(2)));
+    pair.tell(AgentInput::Accepted { job: 2, epoch: Timestamp::START });
+    pair.tell(AgentInput::Ready { job: 2 });
     pair.forget();
     pair.pass(Span::from_secs(26)).unwrap();
-    assert!(matches!(pair.asked[..], [Output::Stop { job: 2 }]), "{:?}", pair.asked);
+    assert!(matches!(pair.asked[..], [AgentOutput::Stop { job: 2 }]), "{:?}", pair.asked);
     // If the program does not end it, the dialogue fails.
     let error = pair.pass(Span::from_secs(31)).unwrap_err();
     assert!(error.to_string().contains("job 2"), "{error}");
@@ -354,34 +366,34 @@ fn a_job_that_is_never_ready_or_never_started_is_ended() {
 
 #[test]
 fn a_job_needs_a_place_and_a_new_number_and_a_specification_that_can_be() {
-    let mut pair = Pair::new(Some(secret()), secret());
+    let mut pair = AgentEnds::new(Some(secret()), secret());
     pair.settle().unwrap();
-    pair.tell(Input::About(Box::default()));
-    pair.coordinator.input(pair.now, Input::Prepare(job(1))).unwrap();
+    pair.tell(AgentInput::About(Box::default()));
+    pair.coordinator.input(pair.now, AgentInput::Prepare(job(1))).unwrap();
     let error = pair.settle().unwrap_err();
     assert!(error.to_string().contains("without a place"), "{error}");
 
-    let mut pair = Pair::at_work();
+    let mut pair = AgentEnds::at_work();
     let mut wrong = job(1);
     wrong.spec.socket.mss = Some(1);
-    pair.ask(Input::Prepare(wrong));
-    let [Output::Ended(end)] = &pair.heard[..] else { panic!("{:?}", pair.heard) };
+    pair.ask(AgentInput::Prepare(wrong));
+    let [AgentOutput::Ended(end)] = &pair.heard[..] else { panic!("{:?}", pair.heard) };
     assert!(end.outcome == Outcome::Failed && end.reason.as_ref().unwrap().contains("--set-mss"), "{end:?}");
     assert!(pair.asked.is_empty(), "the agent's program never heard of it");
-    pair.coordinator.input(pair.now, Input::Prepare(job(1))).unwrap();
+    pair.coordinator.input(pair.now, AgentInput::Prepare(job(1))).unwrap();
     assert!(pair.settle().unwrap_err().to_string().contains("its number was used before"));
 }
 
 #[test]
 fn an_event_of_a_kind_that_is_not_known_here_is_a_caveat_and_not_the_end() {
-    let mut pair = Pair::at_work();
-    pair.ask(Input::Prepare(job(1)));
+    let mut pair = AgentEnds::at_work();
+    pair.ask(AgentInput::Prepare(job(1)));
     pair.forget();
     let event = r#"{"type":"event","job":1,"host":0,"at_ns":5,"body":{"kind":"of_tomorrow","x":1}}"#;
     let bytes = [&u32::try_from(event.len()).unwrap().to_be_bytes()[..], event.as_bytes()].concat();
-    pair.coordinator.input(pair.now, Input::Bytes(&bytes)).unwrap();
+    pair.coordinator.input(pair.now, AgentInput::Bytes(&bytes)).unwrap();
     pair.settle().unwrap();
-    let [Output::Event(told)] = &pair.heard[..] else { panic!("{:?}", pair.heard) };
+    let [AgentOutput::Event(told)] = &pair.heard[..] else { panic!("{:?}", pair.heard) };
     assert!(matches!(&told.body, Body::Caveat { caveat, .. } if caveat.text.contains("of_tomorrow")));
 }
 
@@ -391,11 +403,11 @@ fn a_place_is_asked_for_no_longer_than_tests_can_take() {
     for (expected, taken) in
         [(week, true), (week + Span::from_ns(1), false), (Span::from_ns(u64::MAX), false)]
     {
-        let mut pair = Pair::new(Some(secret()), secret());
+        let mut pair = AgentEnds::new(Some(secret()), secret());
         pair.settle().unwrap();
-        pair.tell(Input::About(Box::default()));
+        pair.tell(AgentInput::About(Box::default()));
         pair.forget();
-        pair.coordinator.input(pair.now, Input::Hold { expected }).unwrap();
+        pair.coordinator.input(pair.now, AgentInput::Hold { expected }).unwrap();
         let settled = pair.settle();
         assert_eq!(settled.is_ok(), taken, "{expected}: {settled:?}");
         assert_eq!(pair.asked.len(), usize::from(taken), "{:?}", pair.asked);

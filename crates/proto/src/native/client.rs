@@ -4,11 +4,11 @@ use linerate_model::{CheckedSpec, HostInfo, StopAfter};
 use linerate_units::{Bytes, Span, Timestamp};
 
 use super::VERSION;
-use super::link::Link;
-use super::message::{AskedFlow, Message, SWEEP, both_can, capabilities, cookie_from_text};
+use super::link::NativeConnection;
+use super::message::{AskedFlow, NativeMessage, SWEEP, both_can, capabilities, cookie_from_text};
 use super::phase::Phase;
 use crate::PeerError;
-use crate::session::{FlowOrder, Hello, Input, Output, Session, Trial, Welcome};
+use crate::session::{FlowOrder, Hello, Session, SessionInput, SessionOutput, SweepTrial, Welcome};
 
 /// Timeout for an answer of the server.
 const ANSWER_TIMEOUT: Span = Span::from_secs(5);
@@ -20,9 +20,9 @@ const GREETING_WAIT: &str = "waiting for the server's greeting; check that it is
 /// The client's end of the dialogue.
 #[derive(Debug)]
 pub struct ClientSession {
-    link: Link,
+    link: NativeConnection,
     hello: Hello,
-    state: State,
+    state: NativeClientState,
     phase: Phase,
     drain: Span,
     drain_until: Option<Timestamp>,
@@ -33,7 +33,7 @@ pub struct ClientSession {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum NativeClientState {
     /// Nothing sent yet, or waiting for admission.
     Asking,
     /// Admitted, between phases.
@@ -62,9 +62,9 @@ impl ClientSession {
     #[must_use]
     pub fn with_ticket(now: Timestamp, hello: Hello, drain: Span) -> Self {
         let mut session = Self {
-            link: Link::new(now, GREETING_WAIT),
+            link: NativeConnection::new(now, GREETING_WAIT),
             hello,
-            state: State::Asking,
+            state: NativeClientState::Asking,
             phase: Phase::default(),
             drain,
             drain_until: None,
@@ -83,7 +83,7 @@ impl ClientSession {
 
     fn begin(&mut self, now: Timestamp) {
         self.link.send_preface(now);
-        let hello = Message::Hello {
+        let hello = NativeMessage::Hello {
             versions: [VERSION, VERSION],
             capabilities: capabilities().into_iter().collect(),
             host: self.hello.host.clone(),
@@ -96,38 +96,39 @@ impl ClientSession {
     }
 
     fn measure(&mut self, now: Timestamp, flows: Vec<FlowOrder>) -> Result<(), PeerError> {
-        if self.state != State::Ready || flows.is_empty() {
+        if self.state != NativeClientState::Ready || flows.is_empty() {
             return Err(PeerError::Local {
                 why: "a phase can begin only between phases, with flows".to_owned(),
             });
         }
-        self.link.send(now, &Message::Prepare { flows: flows.iter().map(AskedFlow::from).collect() })?;
+        self.link
+            .send(now, &NativeMessage::Prepare { flows: flows.iter().map(AskedFlow::from).collect() })?;
         self.link.begin_step(now, "waiting for the server to prepare", ANSWER_TIMEOUT);
         self.phase = Phase::new(flows);
         self.trial = None;
         self.drain_until = None;
         self.stop = false;
-        self.state = State::Preparing;
+        self.state = NativeClientState::Preparing;
         Ok(())
     }
 
     fn start_when_open(&mut self, now: Timestamp) -> Result<(), PeerError> {
-        if self.state == State::Opening && self.phase.all_open() {
-            self.link.send(now, &Message::Start)?;
+        if self.state == NativeClientState::Opening && self.phase.all_open() {
+            self.link.send(now, &NativeMessage::Start)?;
             self.link.measuring(now, true);
             measure(&mut self.link, now, &self.hello.spec);
-            self.link.put(Output::Start);
-            self.state = State::Running;
+            self.link.put(SessionOutput::Start);
+            self.state = NativeClientState::Running;
             self.stop_when_running(now)?;
         }
         Ok(())
     }
 
     fn stop_when_running(&mut self, now: Timestamp) -> Result<(), PeerError> {
-        if self.stop && self.state == State::Running {
-            self.link.send(now, &Message::Stop)?;
+        if self.stop && self.state == NativeClientState::Running {
+            self.link.send(now, &NativeMessage::Stop)?;
             self.link.begin_step(now, "waiting for the stopped flows to end", STOP_TIMEOUT + self.drain);
-            self.link.put(Output::StopWriting);
+            self.link.put(SessionOutput::StopWriting);
         }
         Ok(())
     }
@@ -135,40 +136,40 @@ impl ClientSession {
     fn sender_done(&mut self, now: Timestamp, flow: u16) {
         if self.phase.sender_done(flow) {
             self.drain_until = Some(now + self.drain);
-            if self.state == State::Running {
+            if self.state == NativeClientState::Running {
                 self.link.begin_step(now, "waiting for the last bytes", PHASE_GRACE + self.drain);
             }
         }
     }
 
     fn finish_phase(&mut self, now: Timestamp) {
-        if matches!(self.state, State::Running | State::Closing) {
+        if matches!(self.state, NativeClientState::Running | NativeClientState::Closing) {
             if self.phase.over() {
-                self.state = State::Ready;
+                self.state = NativeClientState::Ready;
                 self.drain_until = None;
                 self.link.measuring(now, false);
                 self.link.begin_untimed_step("between two phases");
-                self.link.put(Output::PhaseDone);
-            } else if self.phase.local_over() && self.state == State::Running {
-                self.state = State::Closing;
+                self.link.put(SessionOutput::PhaseDone);
+            } else if self.phase.local_over() && self.state == NativeClientState::Running {
+                self.state = NativeClientState::Closing;
                 self.link.begin_step(now, "waiting for the server's counts", ANSWER_TIMEOUT + self.drain);
             }
         }
     }
 
-    fn message(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
+    fn message(&mut self, now: Timestamp, message: NativeMessage) -> Result<(), PeerError> {
         match (message, self.state) {
-            (Message::Heartbeat, _) | (Message::Progress(_), State::Ready) => {}
-            (Message::Refused { why }, State::Asking) => return Err(refusal(why.into())),
-            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
-            (Message::Busy(place), State::Asking) => {
+            (NativeMessage::Heartbeat, _) | (NativeMessage::Progress(_), NativeClientState::Ready) => {}
+            (NativeMessage::Refused { why }, NativeClientState::Asking) => return Err(refusal(why.into())),
+            (NativeMessage::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
+            (NativeMessage::Busy(place), NativeClientState::Asking) => {
                 self.link.trust(now);
                 self.link.begin_untimed_step("waiting in the server's queue");
-                self.link.put(Output::Queued(place));
+                self.link.put(SessionOutput::Queued(place));
             }
             (
-                Message::Welcome { version, host, cookie, concurrent_runs, capabilities: theirs },
-                State::Asking,
+                NativeMessage::Welcome { version, host, cookie, concurrent_runs, capabilities: theirs },
+                NativeClientState::Asking,
             ) => {
                 if version != VERSION {
                     return Err(PeerError::Version {
@@ -188,69 +189,73 @@ impl ClientSession {
                 }
                 self.link.trust(now);
                 self.link.begin_untimed_step("between two phases");
-                self.state = State::Ready;
+                self.state = NativeClientState::Ready;
                 let welcome = Welcome {
                     host,
                     cookie,
                     concurrent_runs,
                     capabilities: capabilities.into_iter().collect(),
                 };
-                self.link.put(Output::Welcomed(Box::new(welcome)));
+                self.link.put(SessionOutput::Welcomed(Box::new(welcome)));
             }
-            (Message::Prepared, State::Preparing) => {
-                self.state = State::Opening;
+            (NativeMessage::Prepared, NativeClientState::Preparing) => {
+                self.state = NativeClientState::Opening;
                 self.link.begin_step(now, "opening the data connections", OPEN_TIMEOUT);
                 let flows = self.phase.flows().to_vec();
-                self.link.put(Output::Open(flows));
+                self.link.put(SessionOutput::Open(flows));
             }
-            (Message::FlowsReady, State::Opening) => {
+            (NativeMessage::FlowsReady, NativeClientState::Opening) => {
                 self.phase.peer_opened();
                 self.start_when_open(now)?;
             }
-            (message, State::Running | State::Closing) => self.running(now, message)?,
+            (message, NativeClientState::Running | NativeClientState::Closing) => {
+                self.running(now, message)?
+            }
             (other, _) => return Err(misbehaved(&format!("'{}' at the wrong time", name(&other)))),
         }
         Ok(())
     }
 
-    fn running(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
+    fn running(&mut self, now: Timestamp, message: NativeMessage) -> Result<(), PeerError> {
         match message {
-            Message::Progress(progress) => self.link.put(self.phase.peer_progress(progress)?),
-            Message::Samples { flow, samples } => self.link.put(self.phase.peer_samples(flow, samples)?),
-            Message::SenderDone { flow } => {
+            NativeMessage::Progress(progress) => self.link.put(self.phase.peer_progress(progress)?),
+            NativeMessage::Samples { flow, samples } => {
+                self.link.put(self.phase.peer_samples(flow, samples)?)
+            }
+            NativeMessage::SenderDone { flow } => {
                 self.phase.check(flow)?;
                 if self.phase.sends(flow) {
                     self.sender_done(now, flow);
-                    self.link.put(Output::PeerSenderDone { flow });
+                    self.link.put(SessionOutput::PeerSenderDone { flow });
                 }
             }
-            Message::Ended(ended) => {
+            NativeMessage::Ended(ended) => {
                 self.phase.peer_ended(ended.flow)?;
                 if self.phase.side(ended.flow, true) != Some(ended.side.other()) {
                     return Err(misbehaved("it ended the wrong side of a flow"));
                 }
-                self.link.put(Output::PeerEnded(ended));
+                self.link.put(SessionOutput::PeerEnded(ended));
                 self.finish_phase(now);
             }
-            Message::TrialCounted(count) if self.trial == Some(count.trial) => {
+            NativeMessage::TrialCounted(count) if self.trial == Some(count.trial) => {
                 self.trial = None;
-                if self.state == State::Running {
+                if self.state == NativeClientState::Running {
                     self.link.begin_untimed_step("between two trials");
                 }
-                self.link.put(Output::PeerTrial(count));
+                self.link.put(SessionOutput::PeerTrial(count));
             }
             other => return Err(misbehaved(&format!("'{}' while data is transferred", name(&other)))),
         }
         Ok(())
     }
 
-    fn trial(&mut self, now: Timestamp, trial: Trial) -> Result<(), PeerError> {
+    fn trial(&mut self, now: Timestamp, trial: SweepTrial) -> Result<(), PeerError> {
         let sound = self.hello.spec.sweep.as_ref().is_some_and(|series| trial.is_sound(series));
-        if self.state != State::Running || self.trial.is_some() || !sound {
+        if self.state != NativeClientState::Running || self.trial.is_some() || !sound {
             return Err(PeerError::Local { why: "a trial can begin only between two trials".to_owned() });
         }
         self.trial = Some(trial.trial);
-        self.link.send(now, &Message::Trial(trial))?;
+        self.link.send(now, &NativeMessage::Trial(trial))?;
         self.link.begin_step(
             now,
             "waiting for the server's count of a trial",
@@ -268,7 +273,7 @@ const PHASE_GRACE: Span = Span::from_secs(30);
 const STOP_TIMEOUT: Span = Span::from_secs(10);
 
 /// Begins the transfer. A phase with a known duration has a deadline, whatever the peer sends meanwhile.
-pub(super) fn measure(link: &mut Link, now: Timestamp, spec: &CheckedSpec) {
+pub(super) fn measure(link: &mut NativeConnection, now: Timestamp, spec: &CheckedSpec) {
     match spec.traffic.stop_after(Bytes::new(1)) {
         StopAfter::TimeNs(time) if spec.sweep.is_none() => {
             link.begin_step(now, "measuring", time + PHASE_GRACE)
@@ -292,7 +297,7 @@ fn refusal(why: String) -> PeerError {
 }
 
 /// The name of a message type, for errors.
-pub(super) fn name(message: &Message) -> String {
+pub(super) fn name(message: &NativeMessage) -> String {
     serde_json::to_value(message)
         .ok()
         .and_then(|value| value.get("type")?.as_str().map(str::to_owned))
@@ -300,62 +305,67 @@ pub(super) fn name(message: &Message) -> String {
 }
 
 impl Session for ClientSession {
-    fn input(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError> {
+    fn input(&mut self, now: Timestamp, input: SessionInput<'_>) -> Result<(), PeerError> {
         match input {
-            Input::Bytes(bytes) => {
+            SessionInput::Bytes(bytes) => {
                 self.link.bytes(now, bytes)?;
                 while let Some(message) = self.link.pull()? {
                     self.message(now, message)?;
                 }
             }
-            Input::Closed => {
-                return if self.state == State::Over { Ok(()) } else { Err(self.link.closed()) };
+            SessionInput::Closed => {
+                return if self.state == NativeClientState::Over { Ok(()) } else { Err(self.link.closed()) };
             }
-            Input::Tick => self.tick(now)?,
-            Input::Measure(flows) => self.measure(now, flows)?,
-            Input::Finish => {
-                self.link.send(now, &Message::Bye)?;
-                self.state = State::Over;
-                self.link.put(Output::Done);
+            SessionInput::Tick => self.tick(now)?,
+            SessionInput::Measure(flows) => self.measure(now, flows)?,
+            SessionInput::Finish => {
+                self.link.send(now, &NativeMessage::Bye)?;
+                self.state = NativeClientState::Over;
+                self.link.put(SessionOutput::Done);
             }
-            Input::FlowsOpen => {
+            SessionInput::FlowsOpen => {
                 self.phase.local_opened();
                 self.start_when_open(now)?;
             }
-            Input::FlowsFailed(why) => {
-                self.link.send(now, &Message::Failed { why: why.clone().into() })?;
+            SessionInput::FlowsFailed(why) => {
+                self.link.send(now, &NativeMessage::Failed { why: why.clone().into() })?;
                 return Err(PeerError::Local { why });
             }
-            Input::Progress(progress) => self.link.send(now, &Message::Progress(progress))?,
-            Input::Trial(trial) => self.trial(now, trial)?,
-            Input::Alive => self.link.alive(now),
-            Input::SenderDone { flow } => {
-                self.link.send(now, &Message::SenderDone { flow })?;
+            SessionInput::Progress(progress) => self.link.send(now, &NativeMessage::Progress(progress))?,
+            SessionInput::Trial(trial) => self.trial(now, trial)?,
+            SessionInput::Alive => self.link.alive(now),
+            SessionInput::SenderDone { flow } => {
+                self.link.send(now, &NativeMessage::SenderDone { flow })?;
                 self.sender_done(now, flow);
             }
-            Input::Samples { flow, samples } => self.link.send(now, &Message::Samples { flow, samples })?,
-            Input::FlowEnded(ended) => {
+            SessionInput::Samples { flow, samples } => {
+                self.link.send(now, &NativeMessage::Samples { flow, samples })?
+            }
+            SessionInput::FlowEnded(ended) => {
                 self.phase.local_ended(ended.flow);
-                self.link.send(now, &Message::Ended(ended))?;
+                self.link.send(now, &NativeMessage::Ended(ended))?;
                 self.finish_phase(now);
             }
-            Input::Stop => {
+            SessionInput::Stop => {
                 self.stop = true;
                 self.stop_when_running(now)?;
             }
-            Input::Admit(_) | Input::Wait(_) | Input::Refuse(_) | Input::TrialCounted(_) => {
+            SessionInput::Admit(_)
+            | SessionInput::Wait(_)
+            | SessionInput::Refuse(_)
+            | SessionInput::TrialCounted(_) => {
                 return Err(PeerError::Local { why: "a server's decision reached a client".to_owned() });
             }
         }
         Ok(())
     }
 
-    fn output(&mut self) -> Option<Output> {
+    fn output(&mut self) -> Option<SessionOutput> {
         self.link.pop()
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        if self.state == State::Over {
+        if self.state == NativeClientState::Over {
             return None;
         }
         match (self.link.deadline(), self.drain_until) {
@@ -367,13 +377,13 @@ impl Session for ClientSession {
 
 impl ClientSession {
     fn tick(&mut self, now: Timestamp) -> Result<(), PeerError> {
-        if self.state == State::Over {
+        if self.state == NativeClientState::Over {
             return Ok(());
         }
         if self.drain_until.is_some_and(|until| now >= until) {
             self.drain_until = None;
-            self.link.send(now, &Message::Cut)?;
-            self.link.put(Output::Cut);
+            self.link.send(now, &NativeMessage::Cut)?;
+            self.link.put(SessionOutput::Cut);
         }
         self.link.tick(now)
     }

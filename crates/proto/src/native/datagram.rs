@@ -27,7 +27,7 @@ pub enum DatagramKind {
 /// # Shape
 /// magic 8, version 1, kind 1, flow 2, stream 4, cookie 16, number 8, three times of 8; big-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Datagram {
+pub struct ProbeDatagram {
     /// Kind of the datagram.
     pub kind: DatagramKind,
     /// Number of the flow; 0 for probes.
@@ -43,7 +43,7 @@ pub struct Datagram {
     pub times: [u64; 3],
 }
 
-impl Datagram {
+impl ProbeDatagram {
     /// Encodes the datagram.
     #[must_use]
     pub fn encode(&self) -> [u8; DATAGRAM_BYTES] {

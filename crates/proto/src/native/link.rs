@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use linerate_units::{Span, Timestamp};
 
 use super::frame::{FRAME_LIMIT, Framer, HELLO_LIMIT};
-use super::message::Message;
-use super::preface::{Connection, PREFACE_BYTES, Preface, looks_like};
+use super::message::NativeMessage;
+use super::preface::{ConnectionPurpose, PREFACE_BYTES, Preface, looks_like};
 use crate::PeerError;
 use crate::allowance::Allowance;
-use crate::session::Output;
+use crate::session::SessionOutput;
 use crate::watch::Watch;
 
 /// Most bytes of a trial message that are free; a longer one counts like any other message.
@@ -17,16 +17,16 @@ const MAX_TRIAL_MESSAGE_BYTES: usize = 512;
 
 /// A control connection without its socket.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct NativeConnection {
     framer: Framer,
     preface: Option<Vec<u8>>,
-    outputs: VecDeque<Output>,
+    outputs: VecDeque<SessionOutput>,
     watch: Watch,
     allowance: Allowance,
     greeted: bool,
 }
 
-impl Link {
+impl NativeConnection {
     pub(super) fn new(now: Timestamp, during: &'static str) -> Self {
         Self {
             framer: Framer::new(HELLO_LIMIT),
@@ -60,10 +60,10 @@ impl Link {
         self.watch.begin_untimed_step(during);
     }
 
-    pub(super) fn send(&mut self, now: Timestamp, message: &Message) -> Result<(), PeerError> {
+    pub(super) fn send(&mut self, now: Timestamp, message: &NativeMessage) -> Result<(), PeerError> {
         let bytes = Framer::encode(message)?;
         self.watch.note_sent(now);
-        self.outputs.push_back(Output::Send(bytes));
+        self.outputs.push_back(SessionOutput::Send(bytes));
         Ok(())
     }
 
@@ -73,14 +73,14 @@ impl Link {
             return;
         }
         self.watch.note_sent(now);
-        self.outputs.push_back(Output::Send(Preface::CONTROL.encode().to_vec()));
+        self.outputs.push_back(SessionOutput::Send(Preface::CONTROL.encode().to_vec()));
     }
 
-    pub(super) fn put(&mut self, output: Output) {
+    pub(super) fn put(&mut self, output: SessionOutput) {
         self.outputs.push_back(output);
     }
 
-    pub(super) fn pop(&mut self) -> Option<Output> {
+    pub(super) fn pop(&mut self) -> Option<SessionOutput> {
         self.outputs.pop_front()
     }
 
@@ -104,7 +104,7 @@ impl Link {
         };
         held.extend_from_slice(bytes);
         let Some(preface) = Preface::decode(held)? else { return Ok(()) };
-        if preface.connection != Connection::Control {
+        if preface.connection != ConnectionPurpose::Control {
             return Err(PeerError::Misbehaved {
                 what: "the control connection began as another kind".into(),
             });
@@ -120,13 +120,13 @@ impl Link {
         self.preface.is_none()
     }
 
-    pub(super) fn pull(&mut self) -> Result<Option<Message>, PeerError> {
+    pub(super) fn pull(&mut self) -> Result<Option<NativeMessage>, PeerError> {
         if self.preface.is_some() {
             return Ok(None);
         }
         let message = self.framer.pull()?;
         // At most one of each is outstanding, so this end limits their rate.
-        if let Some(Message::Trial(_) | Message::TrialCounted(_)) = &message {
+        if let Some(NativeMessage::Trial(_) | NativeMessage::TrialCounted(_)) = &message {
             self.allowance.give_back(MAX_TRIAL_MESSAGE_BYTES);
         }
         if message.is_some() {
@@ -150,7 +150,7 @@ impl Link {
     /// Handles passed deadlines: silence and late steps are errors, a due heartbeat is sent.
     pub(super) fn tick(&mut self, now: Timestamp) -> Result<(), PeerError> {
         if self.watch.check(now)? {
-            self.send(now, &Message::Heartbeat)?;
+            self.send(now, &NativeMessage::Heartbeat)?;
         }
         Ok(())
     }

@@ -6,13 +6,13 @@ use linerate_model::{Direction, ForeignText, HostInfo, Sample, TestSpec};
 use linerate_units::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::session::{Ended, FlowOrder, Progress, QueuePosition, Trial, TrialCount};
+use crate::session::{Ended, FlowOrder, Progress, QueuePosition, SweepTrial, TrialCount};
 use crate::ticket::Ticket;
 
 /// One control message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Message {
+pub(super) enum NativeMessage {
     /// Client: identifies itself and requests a measurement.
     Hello {
         versions: [u8; 2],
@@ -43,7 +43,7 @@ pub(super) enum Message {
     /// Client: starts the flows.
     Start,
     /// Client: starts an exchange of messages of one size.
-    Trial(Trial),
+    Trial(SweepTrial),
     /// Server: its counts of that trial.
     TrialCounted(TrialCount),
     /// Client: stops the senders early.

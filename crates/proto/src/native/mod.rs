@@ -2,7 +2,7 @@
 //!
 //! A TCP connection starts with a 32-byte [`Preface`] that states its purpose: control, data, or probes if UDP
 //! does not get through. The control connection then carries frames (32-bit length, JSON); a data connection
-//! carries payload until its half-close. Datagrams that open a UDP flow, and probes, are 64-byte [`Datagram`]s.
+//! carries payload until its half-close. Datagrams that open a UDP flow, and probes, are 64-byte [`ProbeDatagram`]s.
 //! A UDP flow starts only after the challenge of its receiver was echoed. The normative text is
 //! `docs/reference/native-protocol.md`.
 
@@ -18,9 +18,9 @@ mod server;
 mod tests;
 
 pub use client::ClientSession;
-pub use datagram::{DATAGRAM_BYTES, Datagram, DatagramKind};
+pub use datagram::{DATAGRAM_BYTES, DatagramKind, ProbeDatagram};
 pub use frame::{FRAME_LIMIT, Framer, HELLO_LIMIT};
-pub use preface::{Connection, PREFACE_BYTES, Preface, looks_like};
+pub use preface::{ConnectionPurpose, PREFACE_BYTES, Preface, looks_like};
 pub use server::ServerSession;
 
 use crate::Protocol;
@@ -57,7 +57,7 @@ pub fn data_tag(cookie: &[u8; 16]) -> [u8; 8] {
 
 /// The refusal of a server, sent after its preface.
 fn refusal(why: &str) -> Vec<u8> {
-    Framer::encode(&message::Message::Refused { why: why.into() }).unwrap_or_default()
+    Framer::encode(&message::NativeMessage::Refused { why: why.into() }).unwrap_or_default()
 }
 
 fn sniff(start: &[u8]) -> Match {

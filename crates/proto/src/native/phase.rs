@@ -6,7 +6,7 @@ use linerate_model::{CheckedSpec, Direction, Sample, Side};
 
 use super::message::AskedFlow;
 use crate::PeerError;
-use crate::session::{FlowOrder, Output, Progress};
+use crate::session::{FlowOrder, Progress, SessionOutput};
 
 /// The phases of a run by its specification, and which of them comes next.
 #[derive(Debug, Default)]
@@ -92,15 +92,15 @@ impl Phase {
     }
 
     /// Checks and returns the progress of the peer's receiver.
-    pub(super) fn peer_progress(&self, progress: Progress) -> Result<Output, PeerError> {
+    pub(super) fn peer_progress(&self, progress: Progress) -> Result<SessionOutput, PeerError> {
         self.check(progress.flow)?;
-        Ok(Output::PeerProgress(progress))
+        Ok(SessionOutput::PeerProgress(progress))
     }
 
     /// Checks and returns samples of the peer's side.
-    pub(super) fn peer_samples(&self, flow: u16, samples: Vec<Sample>) -> Result<Output, PeerError> {
+    pub(super) fn peer_samples(&self, flow: u16, samples: Vec<Sample>) -> Result<SessionOutput, PeerError> {
         self.check(flow)?;
-        Ok(Output::PeerSamples { flow, samples })
+        Ok(SessionOutput::PeerSamples { flow, samples })
     }
 
     /// Checks that the flow in a message of the peer exists.

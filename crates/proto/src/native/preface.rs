@@ -8,7 +8,7 @@ pub const PREFACE_BYTES: usize = 32;
 
 /// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Connection {
+pub enum ConnectionPurpose {
     /// Control messages.
     Control,
     /// Payload of one stream.
@@ -24,7 +24,7 @@ pub enum Connection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preface {
     /// Purpose of the connection.
-    pub connection: Connection,
+    pub connection: ConnectionPurpose,
     /// Number of the flow, on data connections.
     pub flow: u16,
     /// Number of the stream in its flow, on data connections.
@@ -35,7 +35,8 @@ pub struct Preface {
 
 impl Preface {
     /// The preface of a control connection.
-    pub const CONTROL: Self = Self { connection: Connection::Control, flow: 0, stream: 0, cookie: [0; 16] };
+    pub const CONTROL: Self =
+        Self { connection: ConnectionPurpose::Control, flow: 0, stream: 0, cookie: [0; 16] };
 
     /// Encodes the preface.
     #[must_use]
@@ -44,9 +45,9 @@ impl Preface {
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8] = VERSION;
         bytes[9] = match self.connection {
-            Connection::Control => 1,
-            Connection::Data => 2,
-            Connection::Probe => 3,
+            ConnectionPurpose::Control => 1,
+            ConnectionPurpose::Data => 2,
+            ConnectionPurpose::Probe => 3,
         };
         bytes[10..12].copy_from_slice(&self.flow.to_be_bytes());
         bytes[12..16].copy_from_slice(&self.stream.to_be_bytes());
@@ -71,9 +72,9 @@ impl Preface {
             });
         }
         let connection = match bytes[9] {
-            1 => Connection::Control,
-            2 => Connection::Data,
-            3 => Connection::Probe,
+            1 => ConnectionPurpose::Control,
+            2 => ConnectionPurpose::Data,
+            3 => ConnectionPurpose::Probe,
             other => {
                 return Err(PeerError::Misbehaved {
                     what: format!("unknown kind of connection {other}").into(),

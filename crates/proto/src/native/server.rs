@@ -4,11 +4,11 @@ use linerate_units::{Span, Timestamp};
 
 use super::VERSION;
 use super::client::{measure, misbehaved, name};
-use super::link::Link;
-use super::message::{AskedFlow, Message, capabilities, cookie_to_text};
+use super::link::NativeConnection;
+use super::message::{AskedFlow, NativeMessage, capabilities, cookie_to_text};
 use super::phase::{Phase, Phases};
 use crate::PeerError;
-use crate::session::{Admission, Hello, Input, Output, Session, Trial};
+use crate::session::{Admission, Hello, Session, SessionInput, SessionOutput, SweepTrial};
 
 /// Timeout for the greeting of a new client.
 const HELLO_TIMEOUT: Span = Span::from_secs(5);
@@ -25,8 +25,8 @@ const BETWEEN_TRIALS_TIMEOUT: Span = Span::from_secs(60);
 /// The server's end of the dialogue.
 #[derive(Debug)]
 pub struct ServerSession {
-    link: Link,
-    state: State,
+    link: NativeConnection,
+    state: NativeServerState,
     phase: Phase,
     /// The phases that the client has requested.
     phases: Phases,
@@ -35,7 +35,7 @@ pub struct ServerSession {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum NativeServerState {
     /// The client has not sent its greeting.
     New,
     /// The driver has to decide.
@@ -56,9 +56,15 @@ impl ServerSession {
     /// A session that begins at `now`.
     #[must_use]
     pub fn new(now: Timestamp) -> Self {
-        let mut link = Link::new(now, "waiting for the client's greeting");
+        let mut link = NativeConnection::new(now, "waiting for the client's greeting");
         link.begin_step(now, "waiting for the client's greeting", HELLO_TIMEOUT);
-        Self { link, state: State::New, phase: Phase::default(), phases: Phases::default(), trial: None }
+        Self {
+            link,
+            state: NativeServerState::New,
+            phase: Phase::default(),
+            phases: Phases::default(),
+            trial: None,
+        }
     }
 
     /// Like [`ServerSession::new`], after the prefaces were already exchanged.
@@ -72,16 +78,16 @@ impl ServerSession {
     /// Whether the client was admitted.
     #[must_use]
     pub fn admitted(&self) -> bool {
-        !matches!(self.state, State::New | State::Asked)
+        !matches!(self.state, NativeServerState::New | NativeServerState::Asked)
     }
 
     fn admit(&mut self, now: Timestamp, admission: &Admission) -> Result<(), PeerError> {
-        if self.state != State::Asked {
+        if self.state != NativeServerState::Asked {
             return Err(PeerError::Local { why: "a client was let in that had not asked".to_owned() });
         }
         self.link.send(
             now,
-            &Message::Welcome {
+            &NativeMessage::Welcome {
                 version: VERSION,
                 capabilities: capabilities().into_iter().collect(),
                 host: admission.host.clone(),
@@ -90,31 +96,31 @@ impl ServerSession {
             },
         )?;
         self.link.begin_step(now, "waiting for the client's next phase", BETWEEN_PHASES_TIMEOUT);
-        self.state = State::Ready;
+        self.state = NativeServerState::Ready;
         Ok(())
     }
 
-    fn hello(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
-        let Message::Hello { versions, host, spec, ticket, .. } = message else {
+    fn hello(&mut self, now: Timestamp, message: NativeMessage) -> Result<(), PeerError> {
+        let NativeMessage::Hello { versions, host, spec, ticket, .. } = message else {
             return Err(misbehaved("its first message was not hello"));
         };
         if !(versions[0]..=versions[1]).contains(&VERSION) {
-            self.link.send(now, &Message::Refused { why: format!("version {VERSION}").into() })?;
+            self.link.send(now, &NativeMessage::Refused { why: format!("version {VERSION}").into() })?;
             let theirs = format!("{} to {}", versions[0], versions[1]);
             return Err(PeerError::Version { theirs: theirs.into(), ours: VERSION.to_string() });
         }
         let spec = match spec.checked() {
             Ok(spec) => spec,
             Err(error) => {
-                self.link.send(now, &Message::Refused { why: error.to_string().into() })?;
+                self.link.send(now, &NativeMessage::Refused { why: error.to_string().into() })?;
                 return Err(misbehaved(&format!("invalid request: {error}")));
             }
         };
         self.phases = Phases::of(spec.clone());
         self.link.trust(now);
         self.link.begin_untimed_step("deciding");
-        self.state = State::Asked;
-        self.link.put(Output::Asked(Box::new(Hello { host, spec, ticket })));
+        self.state = NativeServerState::Asked;
+        self.link.put(SessionOutput::Asked(Box::new(Hello { host, spec, ticket })));
         Ok(())
     }
 
@@ -122,63 +128,68 @@ impl ServerSession {
         let flows = match self.phases.next(asked) {
             Ok(flows) => flows,
             Err(error) => {
-                self.link.send(now, &Message::Failed { why: error.to_string().into() })?;
+                self.link.send(now, &NativeMessage::Failed { why: error.to_string().into() })?;
                 return Err(error);
             }
         };
         self.phase = Phase::new(flows.clone());
         self.trial = None;
-        self.link.send(now, &Message::Prepared)?;
+        self.link.send(now, &NativeMessage::Prepared)?;
         self.link.begin_step(now, "waiting for the data connections", OPEN_TIMEOUT);
-        self.link.put(Output::Open(flows));
-        self.state = State::Opening;
+        self.link.put(SessionOutput::Open(flows));
+        self.state = NativeServerState::Opening;
         Ok(())
     }
 
-    fn message(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
+    fn message(&mut self, now: Timestamp, message: NativeMessage) -> Result<(), PeerError> {
         match (message, self.state) {
-            (message, State::New) => self.hello(now, message)?,
-            (Message::Heartbeat, _) => {}
-            (Message::Bye, _) => {
-                self.state = State::Over;
-                self.link.put(Output::Done);
+            (message, NativeServerState::New) => self.hello(now, message)?,
+            (NativeMessage::Heartbeat, _) => {}
+            (NativeMessage::Bye, _) => {
+                self.state = NativeServerState::Over;
+                self.link.put(SessionOutput::Done);
             }
-            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
-            (Message::Prepare { flows }, State::Ready) => self.prepare(now, &flows)?,
-            (Message::Start, State::Opened) => {
+            (NativeMessage::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
+            (NativeMessage::Prepare { flows }, NativeServerState::Ready) => self.prepare(now, &flows)?,
+            (NativeMessage::Start, NativeServerState::Opened) => {
                 self.link.measuring(now, true);
                 measure(&mut self.link, now, self.phases.spec());
                 self.await_trial(now);
-                self.link.put(Output::Start);
-                self.state = State::Running;
+                self.link.put(SessionOutput::Start);
+                self.state = NativeServerState::Running;
             }
-            (message, State::Running) => self.running(now, message)?,
+            (message, NativeServerState::Running) => self.running(now, message)?,
             // Sent by the client before it knew that the phase was over here.
-            (Message::Stop | Message::Cut | Message::Progress(_), State::Ready) => {}
+            (
+                NativeMessage::Stop | NativeMessage::Cut | NativeMessage::Progress(_),
+                NativeServerState::Ready,
+            ) => {}
             (other, _) => return Err(misbehaved(&format!("'{}' at the wrong time", name(&other)))),
         }
         Ok(())
     }
 
-    fn running(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
+    fn running(&mut self, now: Timestamp, message: NativeMessage) -> Result<(), PeerError> {
         match message {
-            Message::Trial(trial) => self.begin_trial(trial)?,
-            Message::Stop if self.phase.stop() => self.link.put(Output::StopWriting),
-            Message::Cut if self.phase.cut() => self.link.put(Output::Cut),
+            NativeMessage::Trial(trial) => self.begin_trial(trial)?,
+            NativeMessage::Stop if self.phase.stop() => self.link.put(SessionOutput::StopWriting),
+            NativeMessage::Cut if self.phase.cut() => self.link.put(SessionOutput::Cut),
             // A repeated message.
-            Message::Stop | Message::Cut => {}
-            Message::Progress(progress) => self.link.put(self.phase.peer_progress(progress)?),
-            Message::Samples { flow, samples } => self.link.put(self.phase.peer_samples(flow, samples)?),
-            Message::SenderDone { flow } => {
+            NativeMessage::Stop | NativeMessage::Cut => {}
+            NativeMessage::Progress(progress) => self.link.put(self.phase.peer_progress(progress)?),
+            NativeMessage::Samples { flow, samples } => {
+                self.link.put(self.phase.peer_samples(flow, samples)?)
+            }
+            NativeMessage::SenderDone { flow } => {
                 self.phase.check(flow)?;
                 if self.phase.sends(flow) {
                     self.phase.sender_done(flow);
-                    self.link.put(Output::PeerSenderDone { flow });
+                    self.link.put(SessionOutput::PeerSenderDone { flow });
                 }
             }
-            Message::Ended(ended) => {
+            NativeMessage::Ended(ended) => {
                 self.phase.peer_ended(ended.flow)?;
-                self.link.put(Output::PeerEnded(ended));
+                self.link.put(SessionOutput::PeerEnded(ended));
                 self.finish_phase(now);
             }
             other => return Err(misbehaved(&format!("'{}' while data is transferred", name(&other)))),
@@ -193,31 +204,31 @@ impl ServerSession {
         }
     }
 
-    fn begin_trial(&mut self, trial: Trial) -> Result<(), PeerError> {
+    fn begin_trial(&mut self, trial: SweepTrial) -> Result<(), PeerError> {
         let sound = self.phases.spec().sweep.as_ref().is_some_and(|series| trial.is_sound(series));
         if !sound || self.trial.is_some() {
             return Err(misbehaved("an invalid trial"));
         }
         self.trial = Some(trial.trial);
         self.link.begin_untimed_step("exchanging messages");
-        self.link.put(Output::Trial(trial));
+        self.link.put(SessionOutput::Trial(trial));
         Ok(())
     }
 
     fn finish_phase(&mut self, now: Timestamp) {
-        if self.state == State::Running && self.phase.over() {
-            self.state = State::Ready;
+        if self.state == NativeServerState::Running && self.phase.over() {
+            self.state = NativeServerState::Ready;
             self.link.measuring(now, false);
             self.link.begin_step(now, "waiting for the client's next phase", BETWEEN_PHASES_TIMEOUT);
-            self.link.put(Output::PhaseDone);
+            self.link.put(SessionOutput::PhaseDone);
         }
     }
 }
 
 impl Session for ServerSession {
-    fn input(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError> {
+    fn input(&mut self, now: Timestamp, input: SessionInput<'_>) -> Result<(), PeerError> {
         match input {
-            Input::Bytes(bytes) => {
+            SessionInput::Bytes(bytes) => {
                 self.link.bytes(now, bytes)?;
                 if self.link.known() {
                     // Our preface tells the client that this is a linerate server.
@@ -227,60 +238,62 @@ impl Session for ServerSession {
                     self.message(now, message)?;
                 }
             }
-            Input::Closed => {
-                return if self.state == State::Over { Ok(()) } else { Err(self.link.closed()) };
+            SessionInput::Closed => {
+                return if self.state == NativeServerState::Over { Ok(()) } else { Err(self.link.closed()) };
             }
-            Input::Tick if self.state == State::Over => {}
-            Input::Tick => self.link.tick(now)?,
-            Input::Admit(admission) => self.admit(now, &admission)?,
-            Input::Wait(place) => self.link.send(now, &Message::Busy(place))?,
-            Input::Refuse(why) => {
-                self.link.send(now, &Message::Refused { why: why.into() })?;
-                self.state = State::Over;
-                self.link.put(Output::Done);
+            SessionInput::Tick if self.state == NativeServerState::Over => {}
+            SessionInput::Tick => self.link.tick(now)?,
+            SessionInput::Admit(admission) => self.admit(now, &admission)?,
+            SessionInput::Wait(place) => self.link.send(now, &NativeMessage::Busy(place))?,
+            SessionInput::Refuse(why) => {
+                self.link.send(now, &NativeMessage::Refused { why: why.into() })?;
+                self.state = NativeServerState::Over;
+                self.link.put(SessionOutput::Done);
             }
-            Input::FlowsOpen if self.state != State::Opening => {
+            SessionInput::FlowsOpen if self.state != NativeServerState::Opening => {
                 return Err(PeerError::Local { why: "unexpected data sockets were opened".to_owned() });
             }
-            Input::FlowsOpen => {
+            SessionInput::FlowsOpen => {
                 self.phase.local_opened();
-                self.link.send(now, &Message::FlowsReady)?;
+                self.link.send(now, &NativeMessage::FlowsReady)?;
                 self.link.begin_step(now, "waiting for the client's start", OPEN_TIMEOUT);
-                self.state = State::Opened;
+                self.state = NativeServerState::Opened;
             }
-            Input::FlowsFailed(why) => {
-                self.link.send(now, &Message::Failed { why: why.clone().into() })?;
+            SessionInput::FlowsFailed(why) => {
+                self.link.send(now, &NativeMessage::Failed { why: why.clone().into() })?;
                 return Err(PeerError::Local { why });
             }
             // Receivers read before the client's start message, which may wait for the starts of other runs.
-            Input::Progress(_) if self.state != State::Running => {}
-            Input::Progress(progress) => self.link.send(now, &Message::Progress(progress))?,
-            Input::TrialCounted(count) if self.trial == Some(count.trial) => {
+            SessionInput::Progress(_) if self.state != NativeServerState::Running => {}
+            SessionInput::Progress(progress) => self.link.send(now, &NativeMessage::Progress(progress))?,
+            SessionInput::TrialCounted(count) if self.trial == Some(count.trial) => {
                 self.trial = None;
                 self.await_trial(now);
-                self.link.send(now, &Message::TrialCounted(count))?;
+                self.link.send(now, &NativeMessage::TrialCounted(count))?;
             }
-            Input::TrialCounted(_) => {
+            SessionInput::TrialCounted(_) => {
                 return Err(PeerError::Local {
                     why: "counts arrived for a trial that is not running".to_owned(),
                 });
             }
-            Input::Alive => self.link.alive(now),
-            Input::SenderDone { flow } => {
+            SessionInput::Alive => self.link.alive(now),
+            SessionInput::SenderDone { flow } => {
                 self.phase.sender_done(flow);
-                self.link.send(now, &Message::SenderDone { flow })?;
+                self.link.send(now, &NativeMessage::SenderDone { flow })?;
             }
-            Input::Samples { flow, samples } => self.link.send(now, &Message::Samples { flow, samples })?,
-            Input::FlowEnded(ended) => {
+            SessionInput::Samples { flow, samples } => {
+                self.link.send(now, &NativeMessage::Samples { flow, samples })?
+            }
+            SessionInput::FlowEnded(ended) => {
                 self.phase.local_ended(ended.flow);
-                self.link.send(now, &Message::Ended(ended))?;
+                self.link.send(now, &NativeMessage::Ended(ended))?;
                 self.finish_phase(now);
             }
-            Input::Stop => {
-                self.link.send(now, &Message::Failed { why: "the server was stopped".into() })?;
+            SessionInput::Stop => {
+                self.link.send(now, &NativeMessage::Failed { why: "the server was stopped".into() })?;
                 return Err(PeerError::Local { why: "the server was stopped".to_owned() });
             }
-            Input::Measure(_) | Input::Finish | Input::Trial(_) => {
+            SessionInput::Measure(_) | SessionInput::Finish | SessionInput::Trial(_) => {
                 return Err(PeerError::Local {
                     why: "a message of a client's role reached a server".to_owned(),
                 });
@@ -289,11 +302,11 @@ impl Session for ServerSession {
         Ok(())
     }
 
-    fn output(&mut self) -> Option<Output> {
+    fn output(&mut self) -> Option<SessionOutput> {
         self.link.pop()
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        if self.state == State::Over { None } else { self.link.deadline() }
+        if self.state == NativeServerState::Over { None } else { self.link.deadline() }
     }
 }

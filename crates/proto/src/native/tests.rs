@@ -11,14 +11,14 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::PeerError;
-use crate::session::{Admission, Ended, FlowOrder, Input, Output, QueuePosition, Session};
+use crate::session::{Admission, Ended, FlowOrder, QueuePosition, Session, SessionInput, SessionOutput};
 
 const COOKIE: [u8; 16] = *b"0123456789abcdef";
 const DRAIN: Span = Span::from_secs(1);
 const TRANSFER: Span = Span::from_secs(2);
 
 /// Two sessions, a path with a delay between them, and hosts that open, transfer and close immediately.
-struct World {
+struct NativeWorld {
     now: Timestamp,
     delay: Span,
     client: ClientSession,
@@ -37,7 +37,7 @@ struct World {
     failure: Option<(bool, Timestamp, PeerError)>,
 }
 
-impl World {
+impl NativeWorld {
     /// One phase with these directions.
     fn new(delay: Span, directions: &[Direction]) -> Self {
         let mut spec = TestSpec::default();
@@ -66,7 +66,7 @@ impl World {
         }
     }
 
-    fn feed(&mut self, client: bool, input: Input<'_>) {
+    fn feed(&mut self, client: bool, input: SessionInput<'_>) {
         let result =
             if client { self.client.input(self.now, input) } else { self.server.input(self.now, input) };
         if let Err(error) = result {
@@ -79,29 +79,29 @@ impl World {
         while let Some(output) = if client { self.client.output() } else { self.server.output() } {
             let who = if client { "client" } else { "server" };
             match output {
-                Output::Send(bytes) => {
+                SessionOutput::Send(bytes) => {
                     self.carried += 1;
                     if self.carried <= self.cut_after {
                         self.wire.push_back((self.now + self.delay, !client, bytes));
                     }
                 }
-                Output::Asked(hello) => {
+                SessionOutput::Asked(hello) => {
                     self.log.push(format!("server: asked for {} streams", hello.spec.traffic.streams));
                     let host = HostInfo { name: "b".into(), ..HostInfo::default() };
                     self.feed(
                         false,
-                        Input::Admit(Box::new(Admission { host, cookie: COOKIE, concurrent_runs: 1 })),
+                        SessionInput::Admit(Box::new(Admission { host, cookie: COOKIE, concurrent_runs: 1 })),
                     );
                 }
-                Output::Welcomed(welcome) => {
+                SessionOutput::Welcomed(welcome) => {
                     assert_eq!((welcome.cookie, welcome.host.name.as_str()), (COOKIE, "b"));
                     self.log.push("client: welcomed".into());
                 }
-                Output::Open(flows) => {
+                SessionOutput::Open(flows) => {
                     self.orders.insert(client, flows);
-                    self.feed(client, Input::FlowsOpen);
+                    self.feed(client, SessionInput::FlowsOpen);
                 }
-                Output::Start => {
+                SessionOutput::Start => {
                     self.log.push(format!("{who}: start"));
                     for order in self.orders.get(&client).cloned().unwrap_or_default() {
                         let span = if side(&order, client) == Side::Sender {
@@ -112,25 +112,27 @@ impl World {
                         self.later.push_back((self.now + span, client, order.flow(), order.direction()));
                     }
                 }
-                Output::Cut => {
+                SessionOutput::Cut => {
                     self.log.push(format!("{who}: cut"));
                     for order in self.orders.get(&client).cloned().unwrap_or_default() {
                         self.end(client, &order);
                     }
                 }
-                Output::PhaseDone => self.log.push(format!("{who}: phase done")),
-                Output::PeerEnded(ended) => {
+                SessionOutput::PhaseDone => self.log.push(format!("{who}: phase done")),
+                SessionOutput::PeerEnded(ended) => {
                     self.log.push(format!(
                         "{who}: peer ended {} with {}",
                         ended.flow,
                         ended.tally.total_bytes.get()
                     ));
                 }
-                Output::Queued(place) => self.log.push(format!("{who}: place {}", place.position)),
-                Output::Done => self.log.push(format!("{who}: done")),
-                Output::StopWriting => self.log.push(format!("{who}: stop")),
-                Output::PeerSenderDone { .. } | Output::PeerProgress(_) | Output::PeerSamples { .. } => {}
-                Output::Trial(_) | Output::PeerTrial(_) => panic!("nobody asked for a series"),
+                SessionOutput::Queued(place) => self.log.push(format!("{who}: place {}", place.position)),
+                SessionOutput::Done => self.log.push(format!("{who}: done")),
+                SessionOutput::StopWriting => self.log.push(format!("{who}: stop")),
+                SessionOutput::PeerSenderDone { .. }
+                | SessionOutput::PeerProgress(_)
+                | SessionOutput::PeerSamples { .. } => {}
+                SessionOutput::Trial(_) | SessionOutput::PeerTrial(_) => panic!("nobody asked for a series"),
             }
         }
     }
@@ -140,7 +142,7 @@ impl World {
         let settings = SideSettings::default();
         let ended =
             Ended { flow: order.flow(), side: side(order, client), settings, tally, caveats: Vec::new() };
-        self.feed(client, Input::FlowEnded(Box::new(ended)));
+        self.feed(client, SessionInput::FlowEnded(Box::new(ended)));
     }
 
     /// Advances to the next event; false if there is none.
@@ -152,20 +154,20 @@ impl World {
         self.now = self.now.max(next);
         if arrival == Some(next) {
             if let Some((_, client, bytes)) = self.wire.pop_front() {
-                self.feed(client, Input::Bytes(&bytes));
+                self.feed(client, SessionInput::Bytes(&bytes));
             }
         } else if host == Some(next) {
             if let Some((_, client, flow, direction)) = self.later.pop_front() {
                 let order = FlowOrder::new(&CheckedSpec::default(), flow, direction, Bytes::new(1)).unwrap();
                 if side(&order, client) == Side::Sender {
-                    self.feed(client, Input::SenderDone { flow });
+                    self.feed(client, SessionInput::SenderDone { flow });
                 }
                 if self.drains {
                     self.end(client, &order);
                 }
             }
         } else {
-            self.feed(timers[0] == Some(next), Input::Tick);
+            self.feed(timers[0] == Some(next), SessionInput::Tick);
         }
         true
     }
@@ -181,7 +183,7 @@ impl World {
         let numbered = directions.iter().zip(self.next_flow..);
         let orders = numbered.map(|(direction, flow)| order(flow, *direction)).collect();
         self.next_flow += directions.len() as u16;
-        self.feed(true, Input::Measure(orders));
+        self.feed(true, SessionInput::Measure(orders));
     }
 }
 
@@ -193,13 +195,13 @@ fn side(order: &FlowOrder, client: bool) -> Side {
     if (order.direction() == Direction::Upload) == client { Side::Sender } else { Side::Receiver }
 }
 
-fn whole_run(delay: Span, directions: &[Direction]) -> World {
-    let mut world = World::new(delay, directions);
+fn whole_run(delay: Span, directions: &[Direction]) -> NativeWorld {
+    let mut world = NativeWorld::new(delay, directions);
     world.drain(true);
     world.run_until("client: welcomed", Span::from_secs(3));
     world.measure(directions);
     world.run_until("client: phase done", Span::from_secs(20));
-    world.feed(true, Input::Finish);
+    world.feed(true, SessionInput::Finish);
     world.run_until("server: done", Span::from_secs(25));
     world
 }
@@ -224,7 +226,7 @@ fn both_ends_come_to_a_regular_end_in_every_direction() {
 
 #[test]
 fn a_drain_that_does_not_end_is_cut_at_both_ends() {
-    let mut world = World::new(Span::from_ms(10), &[Direction::Upload]);
+    let mut world = NativeWorld::new(Span::from_ms(10), &[Direction::Upload]);
     world.drains = false;
     world.drain(true);
     world.run_until("client: welcomed", Span::from_secs(1));
@@ -240,11 +242,11 @@ fn a_drain_that_does_not_end_is_cut_at_both_ends() {
 
 #[test]
 fn a_stop_before_the_start_holds_from_the_start() {
-    let mut world = World::asking(Span::from_ms(10), TestSpec::default());
+    let mut world = NativeWorld::asking(Span::from_ms(10), TestSpec::default());
     world.drain(true);
     world.run_until("client: welcomed", Span::from_secs(1));
     world.measure(&[Direction::Download]);
-    world.feed(true, Input::Stop);
+    world.feed(true, SessionInput::Stop);
     world.run_until("server: stop", Span::from_secs(1));
     assert!(world.failure.is_none(), "{:?}", world.failure);
     let at = |log: &[String], what: &str| log.iter().position(|line| line == what);
@@ -263,7 +265,7 @@ fn a_path_cut_at_any_message_ends_both_sides_in_time() {
     let carried = whole_run(Span::from_ms(5), &[Direction::Upload, Direction::Download]).carried;
     assert!(carried > 15);
     for cut_after in 0..carried - 1 {
-        let mut world = World::new(Span::from_ms(5), &[Direction::Upload, Direction::Download]);
+        let mut world = NativeWorld::new(Span::from_ms(5), &[Direction::Upload, Direction::Download]);
         world.cut_after = cut_after;
         world.drain(true);
         let mut asked = false;
@@ -277,7 +279,7 @@ fn a_path_cut_at_any_message_ends_both_sides_in_time() {
                 world.measure(&[Direction::Upload, Direction::Download]);
             }
             if world.log.contains(&"client: phase done".to_owned()) {
-                world.feed(true, Input::Finish);
+                world.feed(true, SessionInput::Finish);
             }
             if !world.step() {
                 break;
@@ -302,14 +304,14 @@ fn a_waiting_client_hears_its_place_and_then_begins() {
             while let Some(output) = client.output() {
                 moved = true;
                 match output {
-                    Output::Send(bytes) => server.input(now, Input::Bytes(&bytes)).unwrap(),
+                    SessionOutput::Send(bytes) => server.input(now, SessionInput::Bytes(&bytes)).unwrap(),
                     other => seen.push(format!("{other:?}")),
                 }
             }
             while let Some(output) = server.output() {
                 moved = true;
                 match output {
-                    Output::Send(bytes) => client.input(now, Input::Bytes(&bytes)).unwrap(),
+                    SessionOutput::Send(bytes) => client.input(now, SessionInput::Bytes(&bytes)).unwrap(),
                     other => seen.push(format!("{other:?}")),
                 }
             }
@@ -319,17 +321,19 @@ fn a_waiting_client_hears_its_place_and_then_begins() {
         }
     };
     assert!(carry(&mut client, &mut server, now).contains("Asked"));
-    server.input(now, Input::Wait(QueuePosition { position: 2, wait_ns: Span::from_secs(30) })).unwrap();
+    server
+        .input(now, SessionInput::Wait(QueuePosition { position: 2, wait_ns: Span::from_secs(30) }))
+        .unwrap();
     assert!(carry(&mut client, &mut server, now).contains("Queued(QueuePosition { position: 2"));
     // One minute in the queue, kept alive only by heartbeats.
     for _ in 0..600 {
         now = now + Span::from_ms(100);
-        client.input(now, Input::Tick).unwrap();
-        server.input(now, Input::Tick).unwrap();
+        client.input(now, SessionInput::Tick).unwrap();
+        server.input(now, SessionInput::Tick).unwrap();
         carry(&mut client, &mut server, now);
     }
     let admission = Admission { host: HostInfo::default(), cookie: COOKIE, concurrent_runs: 0 };
-    server.input(now, Input::Admit(Box::new(admission))).unwrap();
+    server.input(now, SessionInput::Admit(Box::new(admission))).unwrap();
     assert!(carry(&mut client, &mut server, now).contains("Welcomed"));
 }
 
@@ -338,7 +342,7 @@ fn other_services_are_named() {
     let greet = |bytes: &[u8]| {
         let mut client =
             ClientSession::new(Timestamp::START, HostInfo::default(), CheckedSpec::default(), DRAIN);
-        client.input(Timestamp::START, Input::Bytes(bytes)).unwrap_err().to_string()
+        client.input(Timestamp::START, SessionInput::Bytes(bytes)).unwrap_err().to_string()
     };
     assert!(greet(b"HTTP/1.1 400 Bad Request\r\n").contains("HTTP server"));
     assert!(greet(b"SSH-2.0-OpenSSH_9.2\r\n").contains("SSH server"));
@@ -346,7 +350,7 @@ fn other_services_are_named() {
     assert!(greet(b"what?").contains("unknown service"));
     let mut client = ClientSession::new(Timestamp::START, HostInfo::default(), CheckedSpec::default(), DRAIN);
     let later = Timestamp::START + Span::from_secs(5);
-    let silent = client.input(later, Input::Tick).unwrap_err().to_string();
+    let silent = client.input(later, SessionInput::Tick).unwrap_err().to_string();
     assert!(silent.contains("no answer"), "{silent}");
 }
 
@@ -361,14 +365,14 @@ fn other_versions_are_told_apart_from_garbage() {
     let mut bytes = Preface::CONTROL.encode().to_vec();
     bytes.extend_from_slice(&u32::try_from(hello.len()).unwrap().to_be_bytes());
     bytes.extend_from_slice(hello);
-    let error = server.input(Timestamp::START, Input::Bytes(&bytes)).unwrap_err();
+    let error = server.input(Timestamp::START, SessionInput::Bytes(&bytes)).unwrap_err();
     assert!(matches!(error, PeerError::Version { .. }), "{error}");
     let mut sent = Vec::new();
-    while let Some(Output::Send(bytes)) = server.output() {
+    while let Some(SessionOutput::Send(bytes)) = server.output() {
         sent.extend(bytes);
     }
     let mut client = ClientSession::new(Timestamp::START, HostInfo::default(), CheckedSpec::default(), DRAIN);
-    let error = client.input(Timestamp::START, Input::Bytes(&sent)).unwrap_err();
+    let error = client.input(Timestamp::START, SessionInput::Bytes(&sent)).unwrap_err();
     assert!(error.to_string().contains("same version"), "{error}");
 }
 
@@ -386,10 +390,10 @@ fn a_server_that_cannot_do_what_is_asked_is_told_apart_from_a_broken_one() {
         let mut bytes = Preface::CONTROL.encode().to_vec();
         bytes.extend_from_slice(&u32::try_from(message.len()).unwrap().to_be_bytes());
         bytes.extend_from_slice(message.as_bytes());
-        client.input(Timestamp::START, Input::Bytes(&bytes)).map(|()| {
+        client.input(Timestamp::START, SessionInput::Bytes(&bytes)).map(|()| {
             let mut outputs = std::iter::from_fn(|| client.output());
             outputs.find_map(|output| match output {
-                Output::Welcomed(welcome) => Some(welcome.capabilities),
+                SessionOutput::Welcomed(welcome) => Some(welcome.capabilities),
                 _ => None,
             })
         })
@@ -405,13 +409,13 @@ fn a_stranger_cannot_make_us_hold_much() {
     let mut server = ServerSession::new(Timestamp::START);
     let mut bytes = Preface::CONTROL.encode().to_vec();
     bytes.extend_from_slice(&u32::try_from(HELLO_LIMIT + 1).unwrap().to_be_bytes());
-    let error = server.input(Timestamp::START, Input::Bytes(&bytes)).unwrap_err();
+    let error = server.input(Timestamp::START, SessionInput::Bytes(&bytes)).unwrap_err();
     assert!(matches!(error, PeerError::Misbehaved { .. }), "{error}");
     // An incomplete greeting is given up at its deadline.
     let mut server = ServerSession::new(Timestamp::START);
-    server.input(Timestamp::START, Input::Bytes(&bytes[..20])).unwrap();
+    server.input(Timestamp::START, SessionInput::Bytes(&bytes[..20])).unwrap();
     let deadline = server.deadline().unwrap();
-    assert!(server.input(deadline, Input::Tick).is_err());
+    assert!(server.input(deadline, SessionInput::Tick).is_err());
 }
 
 #[test]
@@ -423,7 +427,7 @@ fn the_table_tells_ours_from_others() {
     assert_ne!(data_tag(&COOKIE), COOKIE[..8]);
 }
 
-fn any_datagram() -> impl Strategy<Value = Datagram> {
+fn any_datagram() -> impl Strategy<Value = ProbeDatagram> {
     let kind = prop_oneof![
         Just(DatagramKind::Open),
         Just(DatagramKind::Challenge),
@@ -433,19 +437,26 @@ fn any_datagram() -> impl Strategy<Value = Datagram> {
         Just(DatagramKind::Reply),
     ];
     (kind, any::<u16>(), any::<u32>(), any::<[u8; 16]>(), any::<u64>(), any::<[u64; 3]>()).prop_map(
-        |(kind, flow, stream, cookie, number, times)| Datagram { kind, flow, stream, cookie, number, times },
+        |(kind, flow, stream, cookie, number, times)| ProbeDatagram {
+            kind,
+            flow,
+            stream,
+            cookie,
+            number,
+            times,
+        },
     )
 }
 
 proptest! {
     #[test]
     fn datagrams_round_trip(datagram in any_datagram()) {
-        prop_assert_eq!(Datagram::decode(&datagram.encode()), Some(datagram));
+        prop_assert_eq!(ProbeDatagram::decode(&datagram.encode()), Some(datagram));
     }
 
     #[test]
     fn prefaces_round_trip(flow in any::<u16>(), stream in any::<u32>(), cookie in any::<[u8; 16]>()) {
-        let preface = Preface { connection: Connection::Data, flow, stream, cookie };
+        let preface = Preface { connection: ConnectionPurpose::Data, flow, stream, cookie };
         prop_assert_eq!(Preface::decode(&preface.encode()), Ok(Some(preface)));
     }
 
@@ -455,13 +466,13 @@ proptest! {
         let mut server = ServerSession::new(Timestamp::START);
         if preface {
             let start = Preface::CONTROL.encode();
-            client.input(Timestamp::START, Input::Bytes(&start)).unwrap();
-            server.input(Timestamp::START, Input::Bytes(&start)).unwrap();
+            client.input(Timestamp::START, SessionInput::Bytes(&start)).unwrap();
+            server.input(Timestamp::START, SessionInput::Bytes(&start)).unwrap();
         }
         for chunk in &chunks {
-            let _ = Datagram::decode(chunk);
-            let _ = client.input(Timestamp::START, Input::Bytes(chunk));
-            let _ = server.input(Timestamp::START, Input::Bytes(chunk));
+            let _ = ProbeDatagram::decode(chunk);
+            let _ = client.input(Timestamp::START, SessionInput::Bytes(chunk));
+            let _ = server.input(Timestamp::START, SessionInput::Bytes(chunk));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::import::{Claim, Figure, Scope, Unread};
+use linerate_model::import::{Claim, ClaimScope, Figure, Unread};
 use linerate_model::metrics::Side;
 use linerate_model::{Ceiling, CeilingShare};
 use linerate_theory::claims::{Context, Judged, Judgement, PossibleCause, Reason, Verdict, name_and_unit};
@@ -302,9 +302,9 @@ impl LineOf {
             line: Some(claim.line).filter(|line| *line > 0),
             quote: claim.quote.to_string(),
             scope: match claim.scope {
-                Scope::Interval => "interval",
-                Scope::Total => "total",
-                Scope::Size => "size",
+                ClaimScope::Interval => "interval",
+                ClaimScope::Total => "total",
+                ClaimScope::Size => "size",
             },
             stream: claim.stream,
             direction: claim.direction.map(linerate_model::Direction::name),

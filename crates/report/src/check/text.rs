@@ -1,6 +1,6 @@
 //! The answer for a terminal.
 
-use linerate_model::import::{Claim, Scope, Unread};
+use linerate_model::import::{Claim, ClaimScope, Unread};
 use linerate_theory::claims::{Context, Judged, Judgement, PossibleCause, Reason, Verdict, name_and_unit};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
@@ -81,7 +81,7 @@ fn one_test(page: &mut Page, judged: &JudgedTest, all: bool) {
     }
     let mut hidden = (0_usize, 0_usize);
     for (claim, line) in judged.lines() {
-        let dull = claim.scope != Scope::Total && line.verdict() == Verdict::Possible;
+        let dull = claim.scope != ClaimScope::Total && line.verdict() == Verdict::Possible;
         if dull && !all {
             hidden = (hidden.0 + 1, hidden.1 + line.judgements.len());
         } else {

@@ -1,6 +1,6 @@
 //! A chart as data for the page's script, which knows no metric.
 
-use linerate_model::metrics::Entry;
+use linerate_model::metrics::MetricEntry;
 use serde::Serialize;
 
 /// Kind of a figure, which determines its axes and width.
@@ -146,6 +146,6 @@ impl Serialize for Rounded {
 #[derive(Debug, Serialize)]
 pub(crate) struct Charts<'a> {
     pub(crate) schema: &'static str,
-    pub(crate) catalogue: Vec<&'a Entry>,
+    pub(crate) catalogue: Vec<&'a MetricEntry>,
     pub(crate) charts: Vec<Chart>,
 }

@@ -180,7 +180,7 @@ fn interval_rows(record: &RunRecord, flow: &FlowRecord) -> Vec<Vec<String>> {
         let side = if sample.side == Side::Sender { "sender" } else { "receiver" };
         let extent = format!("{:.2}-{:.2}", seconds(sample.start_ns), seconds(sample.end_ns));
         let values = metrics.iter().map(|name| {
-            let value = sample.readings.named(name).map(linerate_model::Value::real);
+            let value = sample.readings.named(name).map(linerate_model::MetricValue::real);
             let unit = find(name).map(|entry| entry.unit);
             value.map_or_else(|| ABSENT.to_owned(), |value| in_unit(unit, value))
         });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::metrics::{Metric, Quantity, flow, host, loss, port, queue, tcp};
+use linerate_model::metrics::{Metric, MetricType, flow, host, loss, port, queue, tcp};
 use linerate_model::{FlowRecord, PortRecord, Readings, RunRecord, Sample, Side};
 use linerate_units::Timestamp;
 
@@ -25,7 +25,7 @@ struct PanelLine {
 
 const fn wanted<Q>(side: Side, metric: &Metric<Q>, label: &'static str, style: LineStyle) -> PanelLine
 where
-    Q: Quantity,
+    Q: MetricType,
 {
     PanelLine { side, metric: metric.name(), label, style }
 }
@@ -146,7 +146,7 @@ fn line(flow: &FlowRecord, wanted: &PanelLine) -> Option<ChartLine> {
 }
 
 fn value(readings: &Readings, name: &str) -> Option<f64> {
-    readings.named(name).map(linerate_model::Value::real)
+    readings.named(name).map(linerate_model::MetricValue::real)
 }
 
 fn seconds(at: Timestamp) -> f64 {

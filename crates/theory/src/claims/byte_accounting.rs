@@ -1,6 +1,6 @@
 //! Whether the figures of one line agree with each other, within their printed digits.
 
-use linerate_model::import::{Claim, Quantity, Scope};
+use linerate_model::import::{Claim, ClaimScope, Quantity};
 use linerate_model::metrics::Side;
 
 use super::case::{CLOCKS, CheckedTest};
@@ -149,7 +149,7 @@ fn lost(case: &CheckedTest<'_>, claim: &Claim) -> Judgement {
     let fits = |range: FigureRange| ratio.meets(range.widened(LATE_DATAGRAM_SHARE));
     // iperf3 counts the packets that arrived, and divides by those sent.
     let of_sent = || sent_packets(case, claim).and_then(|sent| lost.over(sent));
-    if fits(implied) || fits(beside) || (claim.scope == Scope::Total && of_sent().is_some_and(fits)) {
+    if fits(implied) || fits(beside) || (claim.scope == ClaimScope::Total && of_sent().is_some_and(fits)) {
         return None;
     }
     let makes = claim.figure(Quantity::Lost)?.value / claim.figure(Quantity::Packets)?.value;

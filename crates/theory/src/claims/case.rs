@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::import::{Claim, ForeignTest, Quantity, Scope};
+use linerate_model::import::{Claim, ClaimScope, ForeignTest, Quantity};
 use linerate_model::metrics::Side;
 use linerate_model::{Ceiling, CeilingShare, Direction};
 use linerate_units::Bitrate;
@@ -118,7 +118,7 @@ impl<'a> CheckedTest<'a> {
         if let Some(printed) = printed {
             return Some(of_calls.map_or(printed, |exact| printed.narrowed(exact)));
         }
-        if claim.scope == Scope::Size {
+        if claim.scope == ClaimScope::Size {
             return FigureRange::in_claim(claim, Quantity::OneWay);
         }
         let (start, end) = (claim.start?.as_secs_f64(), claim.end?.as_secs_f64());
@@ -178,7 +178,9 @@ impl<'a> CheckedTest<'a> {
         let too_much = too_much.map(|bytes| bytes.min(all).max(queue_bytes));
         match too_much {
             Some(bytes) if bytes <= self.buffered_bytes(claim) => CeilingComparison::InBuffers(bytes),
-            None if self.context.from_file && claim.scope == Scope::Interval => CeilingComparison::Untimed,
+            None if self.context.from_file && claim.scope == ClaimScope::Interval => {
+                CeilingComparison::Untimed
+            }
             other => CeilingComparison::Beyond(other),
         }
     }
@@ -191,7 +193,7 @@ impl<'a> CheckedTest<'a> {
         let buffers = self.context.buffers_bytes.unwrap_or(default) * streams;
         match (claim.side, claim.scope) {
             (None, _) if file => buffers.min(MAX_BUFFERS_BYTES),
-            (Some(Side::Sender), _) | (_, Scope::Interval) => buffers.min(MAX_BUFFERS_BYTES),
+            (Some(Side::Sender), _) | (_, ClaimScope::Interval) => buffers.min(MAX_BUFFERS_BYTES),
             (Some(Side::Receiver), _) => (FIRST_READ_BYTES * streams).min(MAX_BUFFERS_BYTES),
             (None, _) => 0.0,
         }
@@ -203,7 +205,7 @@ impl<'a> CheckedTest<'a> {
         let mut rows: BTreeMap<LineSequence, f64> = BTreeMap::new();
         let mut queues = Vec::with_capacity(self.claims.len());
         for claim in self.claims {
-            let counted = (claim.scope == Scope::Interval).then(|| self.interval(claim)).flatten();
+            let counted = (claim.scope == ClaimScope::Interval).then(|| self.interval(claim)).flatten();
             let Some((bytes, seconds)) = counted else {
                 queues.push(0.0);
                 continue;

@@ -1,6 +1,6 @@
 //! Clocks and lengths: tests that are too short, and round trips that are too short for their distance.
 
-use linerate_model::import::{Claim, Quantity, Scope};
+use linerate_model::import::{Claim, ClaimScope, Quantity};
 
 use super::case::CheckedTest;
 use super::judgement::{Check, Reason, Verdict};
@@ -32,7 +32,7 @@ type Judgement = Option<(Quantity, Reason)>;
 /// A rate that was not printed but computed from a time with few digits.
 fn granularity(case: &CheckedTest<'_>, claim: &Claim) -> Judgement {
     let printed = claim.figure(Quantity::Seconds)?;
-    if claim.scope != Scope::Total || claim.figure(Quantity::Bytes).is_none() {
+    if claim.scope != ClaimScope::Total || claim.figure(Quantity::Bytes).is_none() {
         return None;
     }
     let seconds = case.seconds(claim)?;
@@ -56,7 +56,7 @@ fn granularity(case: &CheckedTest<'_>, claim: &Claim) -> Judgement {
 /// A test that is mostly slow start.
 fn ramp(case: &CheckedTest<'_>, claim: &Claim) -> Judgement {
     let (rtt, link) = (case.context.rtt_s?, case.context.link_bps?);
-    if claim.scope != Scope::Total || case.context.udp {
+    if claim.scope != ClaimScope::Total || case.context.udp {
         return None;
     }
     let rate = case.rate(claim).filter(|rate| rate.bps > 0.0)?;

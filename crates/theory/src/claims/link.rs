@@ -1,6 +1,6 @@
 //! Rates against the link, stated or recognised.
 
-use linerate_model::import::{Claim, Quantity, Scope};
+use linerate_model::import::{Claim, ClaimScope, Quantity};
 use linerate_model::metrics::Side;
 use linerate_model::{Ceiling, Limit};
 
@@ -211,11 +211,11 @@ fn untimed(rate: &LineRate, ceiling_bps: f64) -> Reason {
 
 fn in_buffers(claim: &Claim, rate: &LineRate, ceiling_bps: f64, bytes: f64) -> Reason {
     let (what, remedy) = match (claim.side, claim.scope) {
-        (Some(Side::Sender), Scope::Interval) => ("written into buffers", "use the receiver's figures"),
+        (Some(Side::Sender), ClaimScope::Interval) => ("written into buffers", "use the receiver's figures"),
         (Some(Side::Sender), _) => {
             ("in buffers when the sender's clock stopped", "use the receiver's figure, or test longer")
         }
-        (_, Scope::Interval) => (
+        (_, ClaimScope::Interval) => (
             "sent in an earlier interval and read late",
             "use the figure of the whole \
                                                                                test",
@@ -275,7 +275,7 @@ fn recognised(
             return Some(found);
         }
     }
-    if claim.scope == Scope::Interval {
+    if claim.scope == ClaimScope::Interval {
         return None;
     }
     let likeliest = case.frames.first()?;

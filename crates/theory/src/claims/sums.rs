@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::import::{Claim, Quantity, Scope};
+use linerate_model::import::{Claim, ClaimScope, Quantity};
 use linerate_model::metrics::Side;
 use linerate_units::Span;
 
@@ -38,7 +38,7 @@ pub(super) fn check(case: &mut CheckedTest<'_>) {
 type SummedLines = (bool, LineSequence, bool, Option<i64>);
 
 fn group(claim: &Claim, shift_s: f64) -> SummedLines {
-    let interval = claim.scope == Scope::Interval;
+    let interval = claim.scope == ClaimScope::Interval;
     let (_, direction, sender) = row(claim);
     // Totals of streams start together, and end when each stream is done.
     let begin = claim.start.map(|start| ((start.as_secs_f64() + shift_s) / SAME_TIME_S).floor() as i64);
@@ -49,7 +49,7 @@ fn group(claim: &Claim, shift_s: f64) -> SummedLines {
 fn streams(case: &mut CheckedTest<'_>) {
     let claims = case.claims;
     let mut groups: BTreeMap<SummedLines, Vec<&Claim>> = BTreeMap::new();
-    for claim in claims.iter().filter(|claim| claim.stream.is_some() && claim.scope != Scope::Size) {
+    for claim in claims.iter().filter(|claim| claim.stream.is_some() && claim.scope != ClaimScope::Size) {
         groups.entry(group(claim, 0.0)).or_default().push(claim);
     }
     let certain = |claim: &Claim| claim.stream.is_none() && (claim.direction.is_some() || !case.both_ways);
@@ -159,12 +159,12 @@ impl Added {
 fn intervals(case: &mut CheckedTest<'_>) {
     let claims = case.claims;
     let mut rows: BTreeMap<LineSequence, Vec<&Claim>> = BTreeMap::new();
-    for claim in claims.iter().filter(|claim| claim.scope == Scope::Interval && !claim.omitted) {
+    for claim in claims.iter().filter(|claim| claim.scope == ClaimScope::Interval && !claim.omitted) {
         rows.entry(row(claim)).or_default().push(claim);
     }
     let rows: BTreeMap<LineSequence, Added> =
         rows.iter().map(|(key, parts)| (*key, Added::of(parts))).collect();
-    for (index, whole) in claims.iter().enumerate().filter(|(_, claim)| claim.scope == Scope::Total) {
+    for (index, whole) in claims.iter().enumerate().filter(|(_, claim)| claim.scope == ClaimScope::Total) {
         let Some(parts) = rows.get(&row(whole)).filter(|parts| parts.in_a_row) else { continue };
         for (quantity, added) in ADDITIVE.into_iter().zip(parts.sums) {
             let Some((added, printed)) = added.zip(FigureRange::in_claim(whole, quantity)) else { continue };
@@ -193,7 +193,7 @@ fn intervals(case: &mut CheckedTest<'_>) {
 fn both_ends(case: &mut CheckedTest<'_>) {
     let claims = case.claims;
     let totals =
-        || claims.iter().enumerate().filter(|(_, claim)| claim.scope == Scope::Total && !claim.omitted);
+        || claims.iter().enumerate().filter(|(_, claim)| claim.scope == ClaimScope::Total && !claim.omitted);
     let mut senders = BTreeMap::new();
     for (_, claim) in totals().filter(|(_, claim)| claim.side == Some(Side::Sender)) {
         senders.entry((claim.stream, claim.direction)).or_insert(claim);

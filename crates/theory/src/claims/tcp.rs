@@ -1,7 +1,7 @@
 //! Windows, loss and retransmissions: what TCP can achieve over a round trip.
 
 use linerate_model::Limit;
-use linerate_model::import::{Claim, Figure, Quantity, Scope};
+use linerate_model::import::{Claim, ClaimScope, Figure, Quantity};
 use linerate_model::metrics::Side;
 
 use super::case::{CLOCKS, CeilingComparison, CheckedTest, LineRate};
@@ -191,7 +191,7 @@ fn congestion_window(case: &CheckedTest<'_>, index: usize, claim: &Claim) -> Jud
 /// The previous interval of the same stream, direction and side.
 fn earlier<'a>(case: &CheckedTest<'a>, index: usize, claim: &Claim) -> Option<&'a Claim> {
     let same = |one: &&Claim| {
-        one.scope == Scope::Interval
+        one.scope == ClaimScope::Interval
             && (one.stream, one.direction, one.side) == (claim.stream, claim.direction, claim.side)
     };
     case.claims.get(..index)?.iter().rev().take(MAX_LOOK_BACK_LINES).find(same)
@@ -216,7 +216,7 @@ fn loss(case: &mut CheckedTest<'_>, index: usize, claim: &Claim) {
     let because = format!("{name} at a loss of {}, RTT {}", format::percent(loss), format::time(rtt));
     // Only if no link has a lower ceiling: a loss model says nothing about links.
     case.beside(index, Some(new_ceiling(Limit::Loss, model, because.clone())));
-    if claim.scope == Scope::Interval || rate.range.low <= model * LOSS_MODEL_FACTOR {
+    if claim.scope == ClaimScope::Interval || rate.range.low <= model * LOSS_MODEL_FACTOR {
         return;
     }
     let text = format!(

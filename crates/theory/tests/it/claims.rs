@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::CeilingShare;
-use linerate_model::import::{Claim, Figure, ForeignTest, Quantity, Scope};
+use linerate_model::import::{Claim, ClaimScope, Figure, ForeignTest, Quantity};
 use linerate_model::metrics::Side;
 use linerate_theory::claims::{Context, Judgement, Verdict, judge, name_and_unit};
 use linerate_units::Span;
@@ -89,7 +89,11 @@ fn claim(line: &ClaimLine) -> Claim {
         printed: name.clone().into(),
     };
     Claim {
-        scope: if line.scope.as_deref() == Some("interval") { Scope::Interval } else { Scope::Total },
+        scope: if line.scope.as_deref() == Some("interval") {
+            ClaimScope::Interval
+        } else {
+            ClaimScope::Total
+        },
         side: line.side.as_deref().map(|side| if side == "sender" { Side::Sender } else { Side::Receiver }),
         stream: line.stream,
         start: line.start.map(span),

@@ -1,6 +1,6 @@
 //! Comparisons between lines, and what a side, a buffer or a congestion control excuses.
 use linerate_model::Direction;
-use linerate_model::import::{Claim, Figure, ForeignTest, Quantity, Scope};
+use linerate_model::import::{Claim, ClaimScope, Figure, ForeignTest, Quantity};
 use linerate_model::metrics::Side;
 use linerate_theory::claims::{CauseKind, Check, Context, Judged, Verdict, judge};
 use linerate_theory::envelope::Congestion;
@@ -17,7 +17,7 @@ fn line(figures: &[(Quantity, f64)]) -> Claim {
 }
 
 fn during(begin: u64, end: u64, claim: Claim) -> Claim {
-    let scope = if end - begin > 1 { Scope::Total } else { Scope::Interval };
+    let scope = if end - begin > 1 { ClaimScope::Total } else { ClaimScope::Interval };
     Claim { scope, start: Some(Span::from_secs(begin)), end: Some(Span::from_secs(end)), ..claim }
 }
 
@@ -294,7 +294,7 @@ fn a_message_both_ways_at_once_has_twice_the_rate() {
     let judged = |rate: f64| {
         let figures =
             [(Quantity::MessageSize, 125_000.0), (Quantity::OneWay, 1.1e-3), (Quantity::Bitrate, rate)];
-        judge(&test_of(vec![Claim { scope: Scope::Size, ..line(&figures) }]), &gigabit())
+        judge(&test_of(vec![Claim { scope: ClaimScope::Size, ..line(&figures) }]), &gigabit())
     };
     // 1 Mbit in 1.1 ms.
     assert_eq!(worst(&judged(1e6 / 1.1e-3)), Verdict::Possible);
@@ -405,7 +405,7 @@ fn a_piece_of_a_file_may_show_fewer_streams_than_its_sum_has() {
 #[test]
 fn an_interval_of_no_length_has_any_rate_and_one_without_a_time_may_be_a_burst() {
     let rate = |claim: Claim| {
-        let claims = vec![Claim { scope: Scope::Interval, ..claim }];
+        let claims = vec![Claim { scope: ClaimScope::Interval, ..claim }];
         worst(&judge(&test_of(claims), &file()))
     };
     let figures = [(Quantity::Bytes, 16e3), (Quantity::Bitrate, 78e9)];

@@ -1,6 +1,6 @@
 //! A thousand honest runs, none of which is called impossible; and the same runs falsified, each of which is if
 //! it exceeds a limit.
-use linerate_model::import::{Claim, Figure, ForeignTest, Quantity, Scope};
+use linerate_model::import::{Claim, ClaimScope, Figure, ForeignTest, Quantity};
 use linerate_model::metrics::Side;
 use linerate_theory::claims::{Context, Judged, Verdict, judge};
 use linerate_units::Span;
@@ -23,7 +23,7 @@ fn one_line(claim: Claim) -> ForeignTest {
 /// The receiver's total alone, with its bytes and therefore its rate multiplied by `factor`.
 fn total(run: &SimulatedRun, factor: f64, side: Option<Side>) -> ForeignTest {
     let bytes = run.rate_bps * run.seconds / 8.0 * factor;
-    one_line(Claim { side, ..run.line(bytes, 0.0, run.seconds, Scope::Total) })
+    one_line(Claim { side, ..run.line(bytes, 0.0, run.seconds, ClaimScope::Total) })
 }
 
 fn verdict(judged: &[Judged]) -> Verdict {
@@ -192,7 +192,7 @@ fn any_claim(random: &mut StdRng) -> Claim {
         }
     }
     Claim {
-        scope: *[Scope::Interval, Scope::Total, Scope::Size].choose(random).unwrap(),
+        scope: *[ClaimScope::Interval, ClaimScope::Total, ClaimScope::Size].choose(random).unwrap(),
         side: *[None, Some(Side::Sender), Some(Side::Receiver)].choose(random).unwrap(),
         stream: *[None, Some(1), Some(2)].choose(random).unwrap(),
         start: Span::from_secs_f64(random.random_range(0.0..3.0)),

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use linerate_model::import::{Claim, Figure, ForeignTest, Quantity, Scope};
+use linerate_model::import::{Claim, ClaimScope, Figure, ForeignTest, Quantity};
 use linerate_units::{Bitrate, Bytes, ParseError, Ratio, Span};
 
 use super::CheckArgs;
@@ -136,7 +136,7 @@ pub(super) fn claim(args: &CheckArgs) -> Option<ForeignTest> {
     figures.extend(mtu(args));
     let claim = Claim {
         quote: quote.join(" ").into(),
-        scope: Scope::Total,
+        scope: ClaimScope::Total,
         side: args.side(),
         figures,
         ..Claim::default()

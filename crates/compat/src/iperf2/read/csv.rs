@@ -1,6 +1,6 @@
 //! `-y C`: one line of comma-separated values per interval.
 
-use linerate_model::import::{Claim, Quantity, Reading};
+use linerate_model::import::{Claim, ForeignResult, Quantity};
 use linerate_model::metrics::Side;
 use linerate_units::Span;
 
@@ -47,7 +47,7 @@ impl Csv {
     }
 
     /// Returns everything that was parsed since the last call.
-    pub(crate) fn finish(&mut self) -> Option<Reading> {
+    pub(crate) fn finish(&mut self) -> Option<ForeignResult> {
         let reading = self.parsed.finish();
         *self = Self::default();
         reading

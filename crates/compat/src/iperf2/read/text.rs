@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::Direction;
-use linerate_model::import::{Claim, End, Quantity, Reading, Scope};
+use linerate_model::import::{Claim, ClaimScope, ControlEnd, ForeignResult, Quantity};
 use linerate_model::metrics::Side;
 use linerate_units::Bytes;
 
@@ -65,7 +65,7 @@ impl Text {
     }
 
     /// Returns everything that was parsed since the last call.
-    pub(crate) fn finish(&mut self) -> Option<Reading> {
+    pub(crate) fn finish(&mut self) -> Option<ForeignResult> {
         let reading = self.parsed.finish();
         *self = Self::default();
         reading
@@ -78,7 +78,7 @@ impl Text {
         self.ways.clear();
         self.totals = Totals::default();
         (self.report, self.complete) = (None, false);
-        if end == Some(End::Server) {
+        if end == Some(ControlEnd::Server) {
             self.parsed.test().written_by = end;
         } else {
             (self.connects, self.listens) = (false, None);
@@ -102,7 +102,7 @@ impl Text {
             if self.server() != Some(true) {
                 self.connects = true;
                 let test = self.parsed.test();
-                test.written_by = Some(End::Client);
+                test.written_by = Some(ControlEnd::Client);
                 test.target = Some(host.trim().into());
                 test.spec.traffic.udp = rest.starts_with("UDP");
             }
@@ -119,7 +119,7 @@ impl Text {
 
     /// Whether a server wrote this; absent before the first connection.
     fn server(&self) -> Option<bool> {
-        self.parsed.current()?.written_by.map(|end| end == End::Server)
+        self.parsed.current()?.written_by.map(|end| end == ControlEnd::Server)
     }
 
     fn size(&mut self, line: Line<'_>) -> bool {
@@ -163,14 +163,14 @@ impl Text {
         let incoming = port.is_some() && port == self.listens;
         if !self.connects && !incoming && !star && self.server().is_none() && self.listens.is_some() {
             // A client that also listens prints its own connection before the incoming one.
-            self.parsed.test().written_by = Some(End::Client);
+            self.parsed.test().written_by = Some(ControlEnd::Client);
         }
         if !self.connects && incoming && self.server() != Some(false) {
             if self.complete {
                 self.close();
             }
             let test = self.parsed.test();
-            test.written_by = Some(End::Server);
+            test.written_by = Some(ControlEnd::Server);
             test.target.get_or_insert_with(|| remote.split(' ').next().unwrap_or_default().into());
         }
         let server = self.server() == Some(true);
@@ -266,7 +266,7 @@ impl Text {
             claim.side = Some(Side::Receiver);
             // It follows the line of its interval.
             let test = self.parsed.test();
-            claim.scope = test.claims.last().map_or(Scope::Total, |last| last.scope);
+            claim.scope = test.claims.last().map_or(ClaimScope::Total, |last| last.scope);
             if let Some(count) = self.parsed.number(line, count.trim(), false) {
                 claim.figures.push(figure(Quantity::OutOfOrder, count.exact(), bracket.rest.trim()));
             }
@@ -279,7 +279,7 @@ impl Text {
         let at = test.claims.len();
         let key = (bracket.id, bracket.star, reported);
         claim.scope = self.totals.scope(test, key, bracket.from.value, at);
-        self.complete |= claim.scope == Scope::Total;
+        self.complete |= claim.scope == ClaimScope::Total;
         if self.enhanced_sender && tail.contains('/') && !tail.contains(" ms ") {
             claim.figures.extend(notes::tcp_sender(tail));
         } else if tail.contains("%)") {

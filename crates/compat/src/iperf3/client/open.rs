@@ -9,7 +9,7 @@ use crate::iperf3::plan;
 use crate::iperf3::report::{Control, Stream, Test};
 use crate::iperf3::test_state::Course;
 use crate::iperf3::wire::{HELLO, frame, is_hello_reply};
-use crate::stand_in::{Link, Opened, Output, Reason};
+use crate::stand_in::{Link, Opened, Output, SystemError};
 
 /// Default block length over TCP, bytes.
 const TCP_BLOCK: u64 = 128 << 10;
@@ -39,7 +39,7 @@ impl Client {
         }
     }
 
-    pub(super) fn not_opened(&mut self, link: Link, reason: &Reason) {
+    pub(super) fn not_opened(&mut self, link: Link, reason: &SystemError) {
         let congested = self.config.settings.client.congestion.is_some() && reason.errno == ENOENT;
         let number = match link {
             CONTROL => Number::CONNECT,

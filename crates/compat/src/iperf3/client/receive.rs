@@ -6,7 +6,7 @@ use super::{CLOSE_TIMEOUT, CONTROL, Client, Phase};
 use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::state::State;
 use crate::iperf3::wire::{RESULTS_LIMIT, read_server_error, take_message};
-use crate::stand_in::{Link, Reason};
+use crate::stand_in::{Link, SystemError};
 
 impl Client {
     /// Handles what the server has sent, if it is complete and expected.
@@ -62,7 +62,7 @@ impl Client {
         self.leave_with(words, &trouble);
     }
 
-    fn control_closed(&mut self, now: Timestamp, reason: Option<Reason>) {
+    fn control_closed(&mut self, now: Timestamp, reason: Option<SystemError>) {
         self.listen(now);
         match self.phase {
             Phase::Over => {}
@@ -82,7 +82,7 @@ impl Client {
         }
     }
 
-    pub(super) fn link_closed(&mut self, now: Timestamp, link: Link, reason: Option<Reason>) {
+    pub(super) fn link_closed(&mut self, now: Timestamp, link: Link, reason: Option<SystemError>) {
         if link == CONTROL {
             self.control_closed(now, reason);
         } else if matches!(self.phase, Phase::Opening) && self.is_udp() {

@@ -7,7 +7,7 @@ use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::params::natural;
 use crate::iperf3::plan;
 use crate::iperf3::state::State;
-use crate::stand_in::{Cpu, FlowCounts, FlowId, Output, Reason, Stop};
+use crate::stand_in::{Cpu, FlowCounts, FlowId, Output, Stop, SystemError};
 
 impl Client {
     /// The server has sent TEST_START.
@@ -133,7 +133,7 @@ impl Client {
             Phase::Running | Phase::Ready => {
                 // The server may report the reason.
                 let number = if sends { Number::STREAM_WRITE } else { Number::STREAM_READ };
-                let reason = counts.trouble.clone().unwrap_or(Reason { errno: 0, text: String::new() });
+                let reason = counts.trouble.clone().unwrap_or(SystemError { errno: 0, text: String::new() });
                 self.broken.get_or_insert(Iperf3Error::because(number, reason.errno, reason.text));
                 self.patience = Some(now + ERROR_REPORT_TIMEOUT);
             }
@@ -147,7 +147,7 @@ impl Client {
         params.goal().is_some_and(|goal| course.meter.bytes(true) >= goal)
     }
 
-    pub(super) fn not_started(&mut self, flow: FlowId, reason: &Reason) {
+    pub(super) fn not_started(&mut self, flow: FlowId, reason: &SystemError) {
         if let Some(course) = &mut self.course {
             course.ended(flow);
         }

@@ -1,7 +1,7 @@
 //! The JSON object of a test (`-J`).
 
 use linerate_model::Direction;
-use linerate_model::import::{Claim, End, ForeignTest, Quantity, Scope};
+use linerate_model::import::{Claim, ClaimScope, ControlEnd, ForeignTest, Quantity};
 use linerate_model::metrics::Side;
 use linerate_units::{Bitrate, Bytes, Span};
 
@@ -21,7 +21,7 @@ pub(crate) fn is_document(root: &Node) -> bool {
 /// The roles of the ends, from the start of the object.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Roles {
-    end: Option<End>,
+    end: Option<ControlEnd>,
     reverse: bool,
     bidir: bool,
     udp: bool,
@@ -31,11 +31,11 @@ impl Roles {
     /// Whether the local end sends: by the record, or else by the requested direction.
     fn local_sends(self, record: &Node) -> Option<bool> {
         let said = record.get("sender").and_then(Node::flag);
-        said.or_else(|| self.end.map(|end| (end == End::Client) != self.reverse))
+        said.or_else(|| self.end.map(|end| (end == ControlEnd::Client) != self.reverse))
     }
 
     fn direction(self, local_sends: Option<bool>) -> Option<Direction> {
-        let client_sends = (self.end? == End::Client) == local_sends?;
+        let client_sends = (self.end? == ControlEnd::Client) == local_sends?;
         Some(if client_sends { Direction::Upload } else { Direction::Download })
     }
 }
@@ -73,7 +73,7 @@ pub(super) fn begin(start: &Node, test: &mut ForeignTest, parsed: &mut ParsedTes
         parsed.version(version.strip_prefix("iperf ").unwrap_or(version));
     }
     let mut roles = Roles::default();
-    for (key, end) in [("connecting_to", End::Client), ("accepted_connection", End::Server)] {
+    for (key, end) in [("connecting_to", ControlEnd::Client), ("accepted_connection", ControlEnd::Server)] {
         if let Some(other) = start.get(key) {
             roles.end = Some(end);
             test.target = other.get("host").and_then(Node::text).map(Into::into);
@@ -133,7 +133,7 @@ pub(super) fn interval_claims(
         let direction = roles.direction(sends);
         claims.push(claim(
             node,
-            RecordContext { path, scope: Scope::Interval, direction, side, only: None },
+            RecordContext { path, scope: ClaimScope::Interval, direction, side, only: None },
             parsed,
         ));
     };
@@ -165,7 +165,7 @@ pub(super) fn end_claims(end: &Node, roles: Roles, parsed: &mut ParsedTest) -> V
         let direction = roles.direction(roles.local_sends(node));
         let mut found = claim(
             node,
-            RecordContext { path, scope: Scope::Total, direction, side: Some(side), only },
+            RecordContext { path, scope: ClaimScope::Total, direction, side: Some(side), only },
             parsed,
         );
         // Before a server knows what was sent, it prints a loss ratio of 0.
@@ -176,7 +176,7 @@ pub(super) fn end_claims(end: &Node, roles: Roles, parsed: &mut ParsedTest) -> V
         // A server prints its report before it knows the other half, and writes 0 for it.
         let remote = roles.local_sends(node).is_some_and(|sends| sends != (side == Side::Sender));
         let bytes = found.figure(Quantity::Bytes).map(|bytes| bytes.value);
-        if !(roles.end == Some(End::Server) && remote && bytes == Some(0.0)) {
+        if !(roles.end == Some(ControlEnd::Server) && remote && bytes == Some(0.0)) {
             claims.push(found);
         }
     };
@@ -201,7 +201,7 @@ pub(super) fn end_claims(end: &Node, roles: Roles, parsed: &mut ParsedTest) -> V
             if roles.udp {
                 let mut found = udp_sum(sum, key, side, only, roles, !reverse.is_empty(), parsed);
                 if !(found.figure(Quantity::Bytes).is_some_and(|bytes| bytes.value == 0.0)
-                    && roles.end == Some(End::Server))
+                    && roles.end == Some(ControlEnd::Server))
                 {
                     found.figures.retain(|figure| figure.value >= 0.0);
                     claims.push(found);
@@ -218,7 +218,7 @@ pub(super) fn end_claims(end: &Node, roles: Roles, parsed: &mut ParsedTest) -> V
         for (side, only) in [(Side::Sender, SENT_WITHOUT_TIME), (Side::Receiver, FATE)] {
             let place = RecordContext {
                 path: "end.sum",
-                scope: Scope::Total,
+                scope: ClaimScope::Total,
                 direction,
                 side: Some(side),
                 only: Some(only),
@@ -243,7 +243,7 @@ fn note_sum(
     let path = format!("end.{key}");
     let place = RecordContext {
         path: &path,
-        scope: Scope::Total,
+        scope: ClaimScope::Total,
         direction: roles.direction(sends),
         side: Some(side),
         only: None,
@@ -251,7 +251,7 @@ fn note_sum(
     let found = claim(sum, place, parsed);
     let remote = sends.is_some_and(|sends| sends != (side == Side::Sender));
     let nothing = found.figure(Quantity::Bytes).is_some_and(|bytes| bytes.value == 0.0);
-    if !(roles.end == Some(End::Server) && remote && nothing) {
+    if !(roles.end == Some(ControlEnd::Server) && remote && nothing) {
         claims.push(found);
     }
 }
@@ -268,7 +268,11 @@ fn udp_sum(
     let download = if roles.bidir { backwards } else { roles.reverse };
     let direction = Some(if download { Direction::Download } else { Direction::Upload });
     let path = format!("end.{key}");
-    claim(sum, RecordContext { path: &path, scope: Scope::Total, direction, side: Some(side), only }, parsed)
+    claim(
+        sum,
+        RecordContext { path: &path, scope: ClaimScope::Total, direction, side: Some(side), only },
+        parsed,
+    )
 }
 
 /// Shares of CPU time. A server prints 0 for the client, because it does not know the client's yet.
@@ -278,7 +282,7 @@ fn cpu(end: &Node, roles: Roles, parsed: &mut ParsedTest) -> Option<Claim> {
         Claim { line: shares.line, quote: "end.cpu_utilization_percent".into(), ..Claim::default() };
     for (key, quantity) in [("host_total", Quantity::CpuLocal), ("remote_total", Quantity::CpuRemote)] {
         let figure = shares.get(key).and_then(|node| read_figure(node, key, quantity, 0.01, parsed));
-        let unheard = quantity == Quantity::CpuRemote && roles.end == Some(End::Server);
+        let unheard = quantity == Quantity::CpuRemote && roles.end == Some(ControlEnd::Server);
         found.figures.extend(figure.filter(|figure| !(unheard && figure.value == 0.0)));
     }
     (!found.figures.is_empty()).then_some(found)

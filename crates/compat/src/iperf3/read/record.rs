@@ -1,7 +1,7 @@
 //! One record of the JSON: a stream or a sum, for an interval or the whole test.
 
 use linerate_model::Direction;
-use linerate_model::import::{Claim, Figure, Quantity, Scope};
+use linerate_model::import::{Claim, ClaimScope, Figure, Quantity};
 use linerate_model::metrics::Side;
 use linerate_units::Span;
 
@@ -13,7 +13,7 @@ use crate::import::parsed_test::{ParsedTest, figure};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RecordContext<'a> {
     pub(super) path: &'a str,
-    pub(super) scope: Scope,
+    pub(super) scope: ClaimScope,
     pub(super) direction: Option<Direction>,
     pub(super) side: Option<Side>,
     /// The quantities that are valid in this record; others are zeros because only the other end knows them.

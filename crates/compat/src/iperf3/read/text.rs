@@ -1,7 +1,7 @@
 //! The text output of iperf3, of a client and of a server, one test after another.
 
 use linerate_model::Direction;
-use linerate_model::import::{Claim, End, Figure, Quantity, Reading, Scope};
+use linerate_model::import::{Claim, ClaimScope, ControlEnd, Figure, ForeignResult, Quantity};
 use linerate_model::metrics::Side;
 use linerate_units::{Bytes, Span};
 
@@ -58,7 +58,7 @@ impl Text {
     }
 
     /// Returns everything that was parsed since the last call.
-    pub(crate) fn finish(&mut self) -> Option<Reading> {
+    pub(crate) fn finish(&mut self) -> Option<ForeignResult> {
         let reading = self.parsed.finish();
         *self = Self::default();
         reading
@@ -70,7 +70,7 @@ impl Text {
         (self.reverse, self.bidir, self.udp, self.sends, self.summary) = (false, false, false, None, false);
     }
 
-    fn begin(&mut self, end: End, rest: &str) {
+    fn begin(&mut self, end: ControlEnd, rest: &str) {
         // With -V the time is printed before.
         let unbegun = self.parsed.current().filter(|test| test.claims.is_empty() && test.error.is_none());
         let started_at = unbegun.and_then(|test| test.started_at.clone());
@@ -84,9 +84,9 @@ impl Text {
 
     fn banner(&mut self, line: Line<'_>) -> bool {
         if let Some(rest) = line.after("Connecting to host ") {
-            self.begin(End::Client, rest);
+            self.begin(ControlEnd::Client, rest);
         } else if let Some(rest) = line.after("Accepted connection from ") {
-            self.begin(End::Server, rest);
+            self.begin(ControlEnd::Server, rest);
         } else if line.text.contains("Reverse mode, remote host ") {
             self.reverse = true;
         } else if let Some(version) = line.word_after("iperf 3.") {
@@ -189,12 +189,12 @@ impl Text {
             return (Some(way), Some(role.starts_with("TX")));
         }
         let sends = match end {
-            Some(End::Client) => Some(!self.reverse),
+            Some(ControlEnd::Client) => Some(!self.reverse),
             // A server only prints its own half.
-            Some(End::Server) => tag.map(|tag| tag == Side::Sender).or(self.sends),
+            Some(ControlEnd::Server) => tag.map(|tag| tag == Side::Sender).or(self.sends),
             None => self.sends.filter(|_| tag.is_none()),
         };
-        let upload = end.zip(sends).map(|(end, sends)| (end == End::Client) == sends);
+        let upload = end.zip(sends).map(|(end, sends)| (end == ControlEnd::Client) == sends);
         (upload.map(|upload| if upload { Direction::Upload } else { Direction::Download }), sends)
     }
 
@@ -221,7 +221,7 @@ impl Text {
             // The old summary of datagrams has one line for both ends.
             claim.side = tag;
         } else {
-            claim.scope = Scope::Interval;
+            claim.scope = ClaimScope::Interval;
             claim.side = sends.map(|sends| if sends { Side::Sender } else { Side::Receiver });
         }
         claim.omitted = rest.contains("(omitted)");

@@ -10,7 +10,7 @@ use crate::iperf3::params::{Limits, Params};
 use crate::iperf3::plan;
 use crate::iperf3::server::test::{Phase, Test};
 use crate::iperf3::wire::HELLO_REPLY;
-use crate::stand_in::{Link, LinkOptions, Opened, Output, Reason, RunId, Transport};
+use crate::stand_in::{Link, LinkOptions, Opened, Output, RunId, SystemError, Transport};
 
 /// The socket on which datagram streams arrive: open while a test waits for some.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ impl Server {
         }
     }
 
-    pub(super) fn door_failed(&mut self, now: Timestamp, link: Link, reason: &Reason) {
+    pub(super) fn door_failed(&mut self, now: Timestamp, link: Link, reason: &SystemError) {
         if self.door.as_ref().is_none_or(|door| door.link != link) {
             return;
         }

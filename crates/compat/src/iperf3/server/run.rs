@@ -13,7 +13,7 @@ use crate::iperf3::settings::Settings;
 use crate::iperf3::state::State;
 use crate::iperf3::test_state::Course;
 use crate::iperf3::wire::{RESULTS_LIMIT, frame, take_message};
-use crate::stand_in::{Cpu, FlowCounts, FlowId, Opened, Output, Reason, Stop};
+use crate::stand_in::{Cpu, FlowCounts, FlowId, Opened, Output, Stop, SystemError};
 
 /// How much longer than requested a client may take to end its test (as in iperf3 since 3.7).
 const END_GRACE: Span = Span::from_secs(40);
@@ -261,7 +261,7 @@ impl Test {
         }
     }
 
-    pub(super) fn not_started(&mut self, flow: FlowId, reason: &Reason, server_state: &mut ServerState) {
+    pub(super) fn not_started(&mut self, flow: FlowId, reason: &SystemError, server_state: &mut ServerState) {
         if self.course.as_mut().is_some_and(|course| course.ended(flow)) {
             let trouble = Iperf3Error::because(Number::INIT_STREAM, reason.errno, reason.text.clone());
             self.fail(&trouble, server_state);

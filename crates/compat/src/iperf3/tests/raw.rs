@@ -277,7 +277,7 @@ mod clients {
 
     use super::{client, message};
     use crate::iperf3::settings::{EndCondition, Settings};
-    use crate::stand_in::{Cpu, FlowCounts, Input, Link, Opened, Output, Reason, StandIn, StreamCounts};
+    use crate::stand_in::{Cpu, FlowCounts, Input, Link, Opened, Output, StandIn, StreamCounts, SystemError};
 
     /// A client and its actions.
     struct Played {
@@ -410,7 +410,7 @@ mod clients {
     #[test]
     fn a_busy_server_whose_word_was_lost_resets_the_connection() {
         let mut played = Played::new(|_| {});
-        let reason = Reason { errno: 104, text: "Connection reset by peer".to_owned() };
+        let reason = SystemError { errno: 104, text: "Connection reset by peer".to_owned() };
         played.feed(Input::Closed { link: Link(1), reason: Some(reason) });
         assert_eq!(played.exit, Some(1));
         assert!(played.err.contains("unable to receive control message"), "{}", played.err);

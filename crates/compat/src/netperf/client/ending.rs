@@ -8,7 +8,7 @@ use crate::netperf::confidence::Widths;
 use crate::netperf::figures::Report;
 use crate::netperf::report;
 use crate::netperf::wire::Results;
-use crate::stand_in::{FlowCounts, LinkOptions, Output, Reason};
+use crate::stand_in::{FlowCounts, LinkOptions, Output, SystemError};
 
 impl NetperfClient {
     /// The flow of a stream has ended, and its link is ours again.
@@ -122,7 +122,7 @@ impl NetperfClient {
         self.finish_if_complete(now);
     }
 
-    pub(super) fn control_closed(&mut self, reason: Option<&Reason>) {
+    pub(super) fn control_closed(&mut self, reason: Option<&SystemError>) {
         let count = self.buffer.len();
         let text = match reason {
             Some(reason) => format!("recv_response: {}\n", reason.text),

@@ -9,7 +9,8 @@ use super::{messages, options, options_at, transcript};
 use crate::netperf::wire::kind;
 use crate::netperf::{ClientOptions, HostCpu, Message, NetperfClient, Request, Response, Results};
 use crate::stand_in::{
-    Cpu, FlowCounts, FlowTask, HostCounts, Input, Link, Opened, Output, Reason, StandIn, Stop, StreamCounts,
+    Cpu, FlowCounts, FlowTask, HostCounts, Input, Link, Opened, Output, StandIn, Stop, StreamCounts,
+    SystemError,
 };
 
 const CONTROL: Link = Link(0);
@@ -342,11 +343,14 @@ fn selected_values_print_what_netperf_prints() {
 fn a_server_that_is_not_there_is_named_as_netperf_names_it() {
     let (command, text) = result!("v270-refused");
     let mut host = Host::new(options(command), TCP_BUFFERS);
-    let reason = Reason { errno: 111, text: "Connection refused".to_owned() };
+    let reason = SystemError { errno: 111, text: "Connection refused".to_owned() };
     host.give(Input::NotOpened { link: CONTROL, reason });
     assert_eq!((host.out.as_str(), host.exit), (text, Some(255)));
     let mut host = Host::new(options("-H nowhere"), TCP_BUFFERS);
-    host.give(Input::NotOpened { link: CONTROL, reason: Reason { errno: 0, text: "unknown".to_owned() } });
+    host.give(Input::NotOpened {
+        link: CONTROL,
+        reason: SystemError { errno: 0, text: "unknown".to_owned() },
+    });
     assert_eq!(
         (host.out.as_str(), host.exit),
         ("Netperf could not resolve nowhere as a host name\n", Some(255))

@@ -12,8 +12,8 @@ use crate::netperf::{
     MESSAGE_BYTES, Message, NetperfServer, Request, Response, Results, Roles, ServerCommand, ServerOptions,
 };
 use crate::stand_in::{
-    Cpu, EndMark, FlowCounts, FlowTask, HostCounts, Input, Link, Opened, Output, Reason, StandIn, Stop,
-    StreamCounts, Transport,
+    Cpu, EndMark, FlowCounts, FlowTask, HostCounts, Input, Link, Opened, Output, StandIn, Stop, StreamCounts,
+    SystemError, Transport,
 };
 
 const LISTENER: Link = Link(0);
@@ -353,7 +353,7 @@ fn a_busy_server_and_a_port_in_use_are_reported() {
     let Output::Ask(planned) = host.next() else { panic!() };
     host.give(Input::Admitted { run: planned.run });
     host.next();
-    let reason = Reason { errno: 13, text: "Permission denied".to_owned() };
+    let reason = SystemError { errno: 13, text: "Permission denied".to_owned() };
     host.give(Input::NotOpened { link: DATA, reason });
     let rest = host.rest();
     assert_eq!(over(&rest), 1);

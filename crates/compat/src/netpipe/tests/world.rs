@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use linerate_model::SizePoint;
 use linerate_units::{Span, Timestamp};
 
-use crate::stand_in::{Exchange, Exchanged, Input, Link, Opened, Output, Reason, StandIn};
+use crate::stand_in::{Exchange, Exchanged, Input, Link, Opened, Output, StandIn, SystemError};
 
 /// What a user sees of one end.
 #[derive(Debug, Default)]
@@ -147,7 +147,7 @@ impl World {
     fn connect(&mut self, link: Link) {
         let count = self.ends[TRANSMITTER].seen.connections + 1;
         if !self.listening || self.ends[RECEIVER].seen.exit.is_some() {
-            let reason = Reason { errno: 111, text: "Connection refused".to_owned() };
+            let reason = SystemError { errno: 111, text: "Connection refused".to_owned() };
             return self.feed(TRANSMITTER, Input::NotOpened { link, reason });
         }
         self.ends[TRANSMITTER].seen.connections = count;
@@ -232,7 +232,7 @@ impl World {
             return true;
         }
         if dead {
-            let reason = Reason { errno: 104, text: "Connection reset by peer".to_owned() };
+            let reason = SystemError { errno: 104, text: "Connection reset by peer".to_owned() };
             self.feed(at, Input::Exchanged { link: doing.exchange.link, result: Err(reason) });
             return true;
         }
@@ -263,7 +263,7 @@ impl World {
         if self.ends[at].stand_in.deadline().is_some_and(|deadline| deadline <= due) {
             self.feed(at, Input::Tick);
         } else if let Some(doing) = self.ends[at].doing.take() {
-            let reason = Reason { errno: 110, text: "Connection timed out".to_owned() };
+            let reason = SystemError { errno: 110, text: "Connection timed out".to_owned() };
             self.feed(at, Input::Exchanged { link: doing.exchange.link, result: Err(reason) });
         }
         true

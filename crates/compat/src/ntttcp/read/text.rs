@@ -1,6 +1,6 @@
 //! The console output of the programs; XML documents are parsed line by line by `Xml`.
 
-use linerate_model::import::{Claim, Quantity, Reading, Scope};
+use linerate_model::import::{Claim, ClaimScope, ForeignResult, Quantity};
 use linerate_model::metrics::Side;
 
 use super::xml::Xml;
@@ -71,7 +71,7 @@ impl Text {
             return true;
         }
         if let Some(rate) = line.after("Real-time throughput: ") {
-            let mut claim = Claim { scope: Scope::Interval, ..of_line(line) };
+            let mut claim = Claim { scope: ClaimScope::Interval, ..of_line(line) };
             self.rate(line, rate.trim(), &mut claim);
             self.parsed.claim(claim);
             return true;
@@ -80,7 +80,7 @@ impl Text {
     }
 
     /// Returns everything that was parsed since the last call.
-    pub(crate) fn finish(&mut self) -> Option<Reading> {
+    pub(crate) fn finish(&mut self) -> Option<ForeignResult> {
         self.end_xml(false);
         self.close();
         let reading = self.parsed.finish();

@@ -7,8 +7,8 @@ use linerate_model::{Side, SideSettings};
 use linerate_units::{Span, Timestamp};
 
 use crate::stand_in::{
-    Cpu, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, Reason, StandIn, Stop,
-    StreamCounts, Transport,
+    Cpu, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, StandIn, Stop, StreamCounts,
+    SystemError, Transport,
 };
 
 /// What a user or the peer sees of one end.
@@ -164,7 +164,7 @@ impl World {
         match news {
             Completion::Opened(link, opened) => self.feed(at, Input::Opened { link, opened }),
             Completion::NotOpened(link) => {
-                let reason = Reason { errno: 111, text: "Connection refused".to_owned() };
+                let reason = SystemError { errno: 111, text: "Connection refused".to_owned() };
                 self.feed(at, Input::NotOpened { link, reason });
             }
             Completion::Accepted(listener, link, opened) => {
@@ -187,7 +187,7 @@ impl World {
                 };
                 ended.ended = true;
                 let ended = &self.ends[at].flows[&flow];
-                let reason = || Reason { errno: 104, text: "Connection reset by peer".to_owned() };
+                let reason = || SystemError { errno: 104, text: "Connection reset by peer".to_owned() };
                 let counts = FlowCounts { trouble: trouble.then(reason), ..self.counts(at, ended) };
                 self.feed(at, Input::Ended { counts: &counts });
             }

@@ -8,7 +8,7 @@ use crate::ntttcp::options::Options;
 use crate::ntttcp::run::{self, Due, Run};
 use crate::ntttcp::sender::EXIT_FAILED;
 use crate::stand_in::{
-    FlowCounts, Input, Link, LinkOptions, Output, Reason, RunId, StandIn, Stop, Transport,
+    FlowCounts, Input, Link, LinkOptions, Output, RunId, StandIn, Stop, SystemError, Transport,
 };
 
 /// The listener on which threads request their port.
@@ -95,7 +95,7 @@ impl WindowsReceiver {
         }
     }
 
-    fn not_listening(&mut self, now: Timestamp, reason: &Reason) {
+    fn not_listening(&mut self, now: Timestamp, reason: &SystemError) {
         let text = format!("cannot listen: {}. errno = {}", reason.text, reason.errno);
         self.console.error(now, &text);
         self.code = EXIT_FAILED;

@@ -8,7 +8,7 @@ use crate::ntttcp::console::Console;
 use crate::ntttcp::options::Options;
 use crate::ntttcp::run::{self, Due, Run};
 use crate::ntttcp::sender::EXIT_FAILED;
-use crate::stand_in::{Input, Link, LinkOptions, Output, Reason, RunId, StandIn, Stop, Transport};
+use crate::stand_in::{Input, Link, LinkOptions, Output, RunId, StandIn, Stop, SystemError, Transport};
 
 const RUN: RunId = 0;
 
@@ -106,7 +106,7 @@ impl WindowsSender {
         self.connect(now);
     }
 
-    fn not_opened(&mut self, now: Timestamp, link: Link, reason: &Reason) {
+    fn not_opened(&mut self, now: Timestamp, link: Link, reason: &SystemError) {
         if self.dialer.not_opened(now, link) {
             return self.connect(now);
         }

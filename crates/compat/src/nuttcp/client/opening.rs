@@ -10,7 +10,7 @@ use super::{
 use crate::nuttcp::plan::Terms;
 use crate::nuttcp::transfer::Transfer;
 use crate::nuttcp::wire::Version;
-use crate::stand_in::{Link, LinkOptions, Opened, Output, Reason};
+use crate::stand_in::{Link, LinkOptions, Opened, Output, SystemError};
 
 impl NuttcpClient {
     pub(super) fn connect(&mut self) {
@@ -37,7 +37,7 @@ impl NuttcpClient {
     }
 
     /// There is no server; some tests work with a plain ttcp.
-    pub(super) fn not_connected(&mut self, now: Timestamp, reason: &Reason) {
+    pub(super) fn not_connected(&mut self, now: Timestamp, reason: &SystemError) {
         self.tries += 1;
         if self.options.again && self.tries < MAX_TRIES {
             self.due = Some(now + RETRY_DELAY);

@@ -7,8 +7,8 @@ use linerate_model::{Side, SideSettings, Tally};
 use linerate_units::{Bitrate, Span, Timestamp};
 
 use crate::stand_in::{
-    Cpu, EndMark, FlowCounts, FlowId, FlowTask, Input, Link, Opened, Output, Planned, Reason, StandIn, Stop,
-    StreamCounts, Transport,
+    Cpu, EndMark, FlowCounts, FlowId, FlowTask, Input, Link, Opened, Output, Planned, StandIn, Stop,
+    StreamCounts, SystemError, Transport,
 };
 
 /// Rate of a stream without pacing, bit/s.
@@ -158,7 +158,7 @@ impl World {
                 system: self.now.since(Timestamp::START),
                 usage: None,
             };
-            let reason = Reason { errno: 111, text: "Connection refused".to_owned() };
+            let reason = SystemError { errno: 111, text: "Connection refused".to_owned() };
             match &events {
                 Completion::Opened(link) => self.give(side, Input::Opened { link: *link, opened }),
                 Completion::Refused(link) => self.give(side, Input::NotOpened { link: *link, reason }),

@@ -10,7 +10,7 @@ use super::{
     Transfer, TransferEvent, TransferState,
 };
 use crate::nuttcp::marks::Marked;
-use crate::stand_in::{Cpu, FlowCounts, Input, Link, Opened, Output, Reason, Stop};
+use crate::stand_in::{Cpu, FlowCounts, Input, Link, Opened, Output, Stop, SystemError};
 
 /// The errno of a refused connection (Linux).
 const ECONNREFUSED: i32 = 111;
@@ -156,7 +156,7 @@ impl Transfer {
         if listens && self.terms.udp && opened.descriptor < 0 {
             if self.terms.streams > 1 {
                 let text = "Address already in use".to_owned();
-                return self.fail(Failure::Listen(Reason { errno: EADDRINUSE, text }), out);
+                return self.fail(Failure::Listen(SystemError { errno: EADDRINUSE, text }), out);
             }
             self.shared = Shared::Waiting;
         }
@@ -182,7 +182,7 @@ impl Transfer {
         self.events.push_back(TransferEvent::Ready);
     }
 
-    fn not_opened(&mut self, now: Timestamp, link: Link, reason: &Reason, out: &mut VecDeque<Output>) {
+    fn not_opened(&mut self, now: Timestamp, link: Link, reason: &SystemError, out: &mut VecDeque<Output>) {
         match self.stage {
             TransferState::Listening => self.fail(Failure::Listen(reason.clone()), out),
             TransferState::Connecting => {
@@ -367,7 +367,7 @@ impl Transfer {
     }
 
     /// The peer has closed a data connection without a flow.
-    fn closed(&mut self, now: Timestamp, reason: Option<&Reason>, out: &mut VecDeque<Output>) {
+    fn closed(&mut self, now: Timestamp, reason: Option<&SystemError>, out: &mut VecDeque<Output>) {
         if self.stage == TransferState::Running && !self.has_flow {
             self.trouble = reason.cloned();
             self.piped_end(now, out);

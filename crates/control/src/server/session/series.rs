@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 use linerate_engine::Sockets;
-use linerate_proto::{Ended, Input, Trial};
+use linerate_proto::{Ended, SessionInput, SweepTrial};
 
 use super::Run;
 use crate::error::ControlError;
@@ -36,10 +36,10 @@ impl Run<'_> {
             streams.pop().ok_or_else(|| ControlError::Local("a series without a stream".to_owned()))?;
         self.series.runner = Some(Runner::new(stream, &client.spec, false)?);
         self.dialogue.begin_counting();
-        self.dialogue.input(Input::FlowsOpen)
+        self.dialogue.input(SessionInput::FlowsOpen)
     }
 
-    pub(super) fn begin_trial(&mut self, trial: Trial) -> Result<(), ControlError> {
+    pub(super) fn begin_trial(&mut self, trial: SweepTrial) -> Result<(), ControlError> {
         match &mut self.series.runner {
             Some(runner) => runner.begin(trial),
             None => Err(ControlError::Local("a trial without a stream".to_owned())),
@@ -51,9 +51,9 @@ impl Run<'_> {
         let Some(runner) = &mut self.series.runner else { return Ok(()) };
         let (alive, count) = (runner.alive(), runner.take());
         if alive {
-            self.dialogue.input(Input::Alive)?;
+            self.dialogue.input(SessionInput::Alive)?;
         }
-        count.map_or(Ok(()), |count| self.dialogue.input(Input::TrialCounted(count)))
+        count.map_or(Ok(()), |count| self.dialogue.input(SessionInput::TrialCounted(count)))
     }
 
     /// Sends the final report of this end in reply to the client's.
@@ -64,6 +64,6 @@ impl Run<'_> {
         let mut own = runner.final_report(ended.flow);
         self.dialogue.note_counts(&mut own.tally);
         own.caveats.extend(self.dialogue.extra_caveats().iter().cloned());
-        self.dialogue.input(Input::FlowEnded(Box::new(own)))
+        self.dialogue.input(SessionInput::FlowEnded(Box::new(own)))
     }
 }

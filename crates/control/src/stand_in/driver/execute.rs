@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use linerate_compat::stand_in::{
-    Cpu, Exchange, FlowTask, Link, LinkOptions, Output, Planned, Reason, RunId, Transport, Usage,
+    Cpu, Exchange, FlowTask, Link, LinkOptions, Output, Planned, RunId, SystemError, Transport, Usage,
 };
 use linerate_engine::{FlowSetup, Sockets, memory_needed};
 use linerate_sock::{Mono, clock};
@@ -138,14 +138,14 @@ impl Driver<'_> {
     }
 
     /// Reserves the memory of a flow from the budget of the server, for an embedded server.
-    fn reserve_memory(&mut self, task: &FlowTask, setup: &FlowSetup) -> Result<Option<Loan>, Reason> {
+    fn reserve_memory(&mut self, task: &FlowTask, setup: &FlowSetup) -> Result<Option<Loan>, SystemError> {
         let Some(ports) = &mut self.ports else { return Ok(None) };
         let needed = memory_needed(setup, task.links.len());
         let loan = needed.map_err(|error| error.to_string()).and_then(|needed| ports.reserve_memory(needed));
         loan.map(Some).map_err(own_reason)
     }
 
-    fn not_started(&mut self, task: &FlowTask, reason: Reason) {
+    fn not_started(&mut self, task: &FlowTask, reason: SystemError) {
         task.links.iter().for_each(|link| self.links.close(*link));
         self.events.push_back(DriverEvent::NotStarted { flow: task.flow, reason });
     }

@@ -2,7 +2,7 @@
 
 use std::net::TcpStream;
 
-use linerate_compat::stand_in::{Link, Reason};
+use linerate_compat::stand_in::{Link, SystemError};
 use linerate_engine::Sockets;
 use linerate_sock::stream;
 
@@ -23,7 +23,7 @@ impl Links {
     }
 
     /// Duplicates the sockets of these links. The links cause no events until they are restored.
-    pub(in super::super) fn lend(&mut self, links: &[Link]) -> Result<Sockets, Reason> {
+    pub(in super::super) fn lend(&mut self, links: &[Link]) -> Result<Sockets, SystemError> {
         let (mut tcp, mut udp) = (Vec::new(), Vec::new());
         for link in links {
             match self.table.get(link).map(|entry| &entry.kind) {

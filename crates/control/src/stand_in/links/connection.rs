@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
-use linerate_compat::stand_in::Reason;
+use linerate_compat::stand_in::SystemError;
 use linerate_sock::poll::Interest;
 use linerate_sock::{Mono, Moved, SockError, stream};
 
@@ -24,7 +24,7 @@ pub(super) struct Connection {
     owes_sent: bool,
     finish: bool,
     finished: bool,
-    broken: Option<Reason>,
+    broken: Option<SystemError>,
     read_over: bool,
     /// Whether everything that arrives is discarded, including the end of the stream.
     pub(super) discards: bool,
@@ -46,7 +46,7 @@ pub(super) enum Read {
     /// Nothing has arrived.
     Pending,
     /// The end of the stream, and the error if there is one.
-    Closed(Option<Reason>),
+    Closed(Option<SystemError>),
 }
 
 /// The result of sending the unsent bytes.
@@ -57,7 +57,7 @@ pub(super) enum Flushed {
     /// Some are still unsent, or there were none.
     Nothing,
     /// The connection is broken, and no read will report that.
-    Broken(Reason),
+    Broken(SystemError),
 }
 
 impl Connection {
@@ -161,7 +161,7 @@ impl Connection {
         }
     }
 
-    fn abort(&mut self, reason: Reason) -> Flushed {
+    fn abort(&mut self, reason: SystemError) -> Flushed {
         self.unsent.clear();
         self.urgent = None;
         self.owes_sent = false;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use linerate_compat::stand_in::{Link, LinkOptions, Opened, Reason, Transport};
+use linerate_compat::stand_in::{Link, LinkOptions, Opened, SystemError, Transport};
 use linerate_sock::open::{
     Bound, Connecting, begin_connect, bind_udp, connect_udp, listen_tcp, udp_connected_on_same_port,
 };
@@ -47,7 +47,7 @@ struct Next {
 }
 
 /// The error of a connect that takes too long.
-pub(super) fn timed_out() -> Reason {
+pub(super) fn timed_out() -> SystemError {
     const ETIMEDOUT: i32 = 110;
     reason(&std::io::Error::from_raw_os_error(ETIMEDOUT))
 }
@@ -79,7 +79,14 @@ impl Links {
     }
 
     /// Tries the next address. `last` is the error of the previous one.
-    fn try_next(&mut self, link: Link, mut next: Next, until: Mono, mut last: Reason, events: &mut Queue) {
+    fn try_next(
+        &mut self,
+        link: Link,
+        mut next: Next,
+        until: Mono,
+        mut last: SystemError,
+        events: &mut Queue,
+    ) {
         while let Some(address) = next.addresses.pop_front() {
             match begin_connect(address, &next.requested) {
                 Ok(under_way) => {
@@ -259,7 +266,7 @@ impl Links {
         stream: TcpStream,
         peer: SocketAddr,
         handshake: Option<Span>,
-    ) -> Result<Opened, Reason> {
+    ) -> Result<Opened, SystemError> {
         stream.set_nonblocking(true).map_err(|error| reason(&error))?;
         let local = stream.local_addr().map_err(|error| reason(&error))?;
         let told = opened(&stream, local, Some(peer), handshake);
@@ -272,7 +279,7 @@ impl Links {
         link: Link,
         bound: Bound,
         peer: Option<SocketAddr>,
-    ) -> Result<Opened, Reason> {
+    ) -> Result<Opened, SystemError> {
         stream::set_nonblocking(&bound.socket, true).map_err(|error| reason_of(&error))?;
         let told = opened(&bound.socket, bound.local, peer, None);
         self.insert(link, Kind::Datagrams(Datagrams::new(bound, peer)));
@@ -301,7 +308,7 @@ pub(super) fn door_towards(doors: &[Door], peer: SocketAddr) -> Option<&Door> {
         .or(doors.first())
 }
 
-fn opening(link: Link, opened: Result<Opened, Reason>) -> DriverEvent {
+fn opening(link: Link, opened: Result<Opened, SystemError>) -> DriverEvent {
     match opened {
         Ok(opened) => DriverEvent::Opened { link, opened },
         Err(reason) => DriverEvent::NotOpened { link, reason },

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-use linerate_compat::stand_in::{Input, Link, LinkOptions, Output, Reason, Transport};
+use linerate_compat::stand_in::{Input, Link, LinkOptions, Output, SystemError, Transport};
 use linerate_sock::SocketOptions;
 use linerate_sock::open::listen_tcp;
 use linerate_units::Span;
@@ -21,7 +21,7 @@ fn connect(desires: &mut Desires, port: u16, connect_timeout: Option<Span>) {
 }
 
 /// Exits with the errno of the reason, or 0 without one.
-fn exit_as(desires: &mut Desires, reason: Option<Reason>) {
+fn exit_as(desires: &mut Desires, reason: Option<SystemError>) {
     desires.want(Output::Exit(reason.map_or(0, |reason| reason.errno)));
 }
 

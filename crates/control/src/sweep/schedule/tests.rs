@@ -36,7 +36,7 @@ impl Path {
         (told, schedule)
     }
 
-    fn carry(&self, trial: &Trial, mode: MessageMode) -> (TrialCount, TrialCount) {
+    fn carry(&self, trial: &SweepTrial, mode: MessageMode) -> (TrialCount, TrialCount) {
         let one = self.startup_s + trial.message_bytes.get() as f64 * 8.0 / self.bps;
         let payload = Bytes::new(trial.message_bytes.get() * u64::from(trial.repeats));
         let count = |turn: f64, first: f64, sends: bool, reads: bool| TrialCount {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use linerate_control::{Coordinator, Log, ServerEvent};
 use linerate_model::{HostInfo, Outcome};
 use linerate_proto::Ticket;
-use linerate_proto::agent::{CoordinatorEnd, Dialogue, Input, Output};
+use linerate_proto::agent::{AgentDialogue, AgentInput, AgentOutput, CoordinatorEnd};
 use linerate_proto::native::{Framer, Preface};
 use linerate_sock::clock;
 use linerate_units::{Span, Timestamp};
@@ -78,14 +78,16 @@ fn hold(agent: &Agent) -> (TcpStream, Ticket) {
     loop {
         while let Some(output) = end.output() {
             match output {
-                Output::Send(bytes) => stream.write_all(&bytes).unwrap(),
-                Output::Welcomed(_) => end.input(now, Input::Hold { expected: Span::ZERO }).unwrap(),
-                Output::Held(ticket) => return (stream, ticket),
+                AgentOutput::Send(bytes) => stream.write_all(&bytes).unwrap(),
+                AgentOutput::Welcomed(_) => {
+                    end.input(now, AgentInput::Hold { expected: Span::ZERO }).unwrap()
+                }
+                AgentOutput::Held(ticket) => return (stream, ticket),
                 _ => {}
             }
         }
         let count = stream.read(&mut bytes).unwrap();
-        end.input(now, Input::Bytes(&bytes[..count])).unwrap();
+        end.input(now, AgentInput::Bytes(&bytes[..count])).unwrap();
     }
 }
 

@@ -7,34 +7,34 @@ use serde_json::{Value, json};
 use super::super::{ClientSession, Framer, Preface, ServerSession};
 use super::{COOKIE, DRAIN};
 use crate::PeerError;
-use crate::session::{Admission, FlowOrder, Input, Output, Session};
+use crate::session::{Admission, FlowOrder, Session, SessionInput, SessionOutput};
 
 const NOW: Timestamp = Timestamp::START;
 
 /// A server that has admitted a client.
-struct Server(ServerSession);
+struct AdmittedServer(ServerSession);
 
-impl Server {
+impl AdmittedServer {
     fn of(spec: &TestSpec) -> Self {
         let mut server = Self(ServerSession::new(NOW));
-        server.0.input(NOW, Input::Bytes(&Preface::CONTROL.encode())).unwrap();
+        server.0.input(NOW, SessionInput::Bytes(&Preface::CONTROL.encode())).unwrap();
         let hello =
             json!({"type": "hello", "versions": [2, 2], "capabilities": [], "host": {}, "spec": spec});
         server.hear(&hello).unwrap();
         let admission = Admission { host: HostInfo::default(), cookie: COOKIE, concurrent_runs: 0 };
-        server.0.input(NOW, Input::Admit(Box::new(admission))).unwrap();
+        server.0.input(NOW, SessionInput::Admit(Box::new(admission))).unwrap();
         server
     }
 
     fn hear(&mut self, message: &Value) -> Result<(), PeerError> {
-        self.0.input(NOW, Input::Bytes(&Framer::encode(message).unwrap()))
+        self.0.input(NOW, SessionInput::Bytes(&Framer::encode(message).unwrap()))
     }
 
     /// A server during an upload.
     fn running() -> Self {
         let mut server = Self::of(&spec(|spec| spec.traffic.upload = true));
         server.prepare(&[(0, "upload", 1)]).unwrap();
-        server.0.input(NOW, Input::FlowsOpen).unwrap();
+        server.0.input(NOW, SessionInput::FlowsOpen).unwrap();
         server.hear(&json!({"type": "start"})).unwrap();
         while server.0.output().is_some() {}
         server
@@ -46,7 +46,7 @@ impl Server {
         let flows: Vec<Value> = flows.iter().map(flow).collect();
         self.hear(&json!({"type": "prepare", "flows": flows}))?;
         let opened = std::iter::from_fn(|| self.0.output()).find_map(|output| match output {
-            Output::Open(flows) => Some(flows),
+            SessionOutput::Open(flows) => Some(flows),
             _ => None,
         });
         Ok(opened.unwrap_or_default())
@@ -84,11 +84,11 @@ fn a_flow_that_the_greeting_did_not_ask_for_is_refused() {
         (&bidir, &[(0, up, 1), (1, down, u64::MAX)], "does not match the request"),
     ];
     for (spec, flows, why) in cases {
-        let mut server = Server::of(spec);
+        let mut server = AdmittedServer::of(spec);
         let error = server.prepare(flows).unwrap_err();
         assert!(matches!(&error, PeerError::Misbehaved { what } if what.contains(why)), "{flows:?}: {error}");
         let told: Vec<u8> = std::iter::from_fn(|| server.0.output())
-            .filter_map(|output| if let Output::Send(bytes) = output { Some(bytes) } else { None })
+            .filter_map(|output| if let SessionOutput::Send(bytes) = output { Some(bytes) } else { None })
             .flatten()
             .collect();
         let told = String::from_utf8_lossy(&told).into_owned();
@@ -99,7 +99,7 @@ fn a_flow_that_the_greeting_did_not_ask_for_is_refused() {
 #[test]
 fn a_flow_that_was_asked_for_is_opened_once() {
     let bidir = spec(|spec| spec.traffic.bidir = true);
-    let mut server = Server::of(&bidir);
+    let mut server = AdmittedServer::of(&bidir);
     let opened = server.prepare(&[(3, "upload", 65_536), (4, "download", 65_536)]).unwrap();
     assert_eq!(opened.iter().map(FlowOrder::flow).collect::<Vec<_>>(), [3, 4]);
     assert_eq!(opened[0].length(), Bytes::new(65_536));
@@ -116,12 +116,12 @@ fn a_trial_beyond_its_series_is_refused() {
         }),
         ..TestSpec::default()
     };
-    assert!(Server::of(&series(&[64])).prepare(&[(0, "upload", 64)]).is_ok());
-    assert!(Server::of(&series(&[64])).prepare(&[(0, "upload", 65)]).is_err());
+    assert!(AdmittedServer::of(&series(&[64])).prepare(&[(0, "upload", 64)]).is_ok());
+    assert!(AdmittedServer::of(&series(&[64])).prepare(&[(0, "upload", 65)]).is_err());
     for (bytes, sound) in [(64, true), (65, false), (64 << 20, false)] {
-        let mut server = Server::of(&series(&[1, 64]));
+        let mut server = AdmittedServer::of(&series(&[1, 64]));
         server.prepare(&[(0, "upload", 64)]).unwrap();
-        server.0.input(NOW, Input::FlowsOpen).unwrap();
+        server.0.input(NOW, SessionInput::FlowsOpen).unwrap();
         server.hear(&json!({"type": "start"})).unwrap();
         let trial =
             json!({"type": "trial", "trial": 0, "message_bytes": bytes, "repeats": 1, "patience_ns": 1});
@@ -141,7 +141,7 @@ fn a_flood_of_any_word_ends_the_dialogue_and_asks_for_little() {
         json!({"type": "sender_done", "flow": 0}),
     ];
     for word in words {
-        let (mut server, mut asked, mut heard) = (Server::running(), 0, 0);
+        let (mut server, mut asked, mut heard) = (AdmittedServer::running(), 0, 0);
         let error = loop {
             heard += 1;
             let result = server.hear(&word);
@@ -157,8 +157,11 @@ fn a_flood_of_any_word_ends_the_dialogue_and_asks_for_little() {
 }
 
 /// Outputs without an effect on the flows.
-fn is_count(output: &Output) -> bool {
-    matches!(output, Output::PeerProgress(_) | Output::PeerSamples { .. } | Output::Send(_))
+fn is_count(output: &SessionOutput) -> bool {
+    matches!(
+        output,
+        SessionOutput::PeerProgress(_) | SessionOutput::PeerSamples { .. } | SessionOutput::Send(_)
+    )
 }
 
 #[test]
@@ -168,7 +171,7 @@ fn a_word_about_a_flow_that_there_is_not_is_refused() {
         json!({"type": "samples", "flow": 9, "samples": []}),
         json!({"type": "sender_done", "flow": 65_535}),
     ] {
-        let error = Server::running().hear(&word).unwrap_err();
+        let error = AdmittedServer::running().hear(&word).unwrap_err();
         assert!(error.to_string().contains("which does not exist"), "{error}");
     }
 }
@@ -181,20 +184,20 @@ fn a_server_that_talks_on_does_not_keep_its_client_beyond_the_time_of_the_test()
     let order = FlowOrder::new(&spec, 0, Direction::Download, Bytes::new(1)).unwrap();
     let mut client = ClientSession::new(NOW, HostInfo::default(), spec, DRAIN);
     let hear = |client: &mut ClientSession, now: Timestamp, word: Value| {
-        client.input(now, Input::Bytes(&Framer::encode(&word).unwrap()))
+        client.input(now, SessionInput::Bytes(&Framer::encode(&word).unwrap()))
     };
-    client.input(NOW, Input::Bytes(&Preface::CONTROL.encode())).unwrap();
+    client.input(NOW, SessionInput::Bytes(&Preface::CONTROL.encode())).unwrap();
     let welcome = json!({"type": "welcome", "version": 2, "capabilities": ["tcp"], "host": {}, "cookie": "0".repeat(32), "concurrent_runs": 0});
     hear(&mut client, NOW, welcome).unwrap();
-    client.input(NOW, Input::Measure(vec![order])).unwrap();
+    client.input(NOW, SessionInput::Measure(vec![order])).unwrap();
     hear(&mut client, NOW, json!({"type": "prepared"})).unwrap();
-    client.input(NOW, Input::FlowsOpen).unwrap();
+    client.input(NOW, SessionInput::FlowsOpen).unwrap();
     hear(&mut client, NOW, json!({"type": "flows_ready"})).unwrap();
     let mut now = NOW;
     let error = loop {
         now = now + Span::from_ms(500);
         let heard = hear(&mut client, now, json!({"type": "heartbeat"}));
-        if let Err(error) = heard.and_then(|()| client.input(now, Input::Tick)) {
+        if let Err(error) = heard.and_then(|()| client.input(now, SessionInput::Tick)) {
             break error;
         }
         assert!(now < NOW + Span::from_secs(3_600), "it never ends");

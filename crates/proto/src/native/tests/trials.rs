@@ -3,11 +3,13 @@
 use linerate_model::{CheckedSpec, Direction, HostInfo, Side, SideSettings, Sweep, Tally, TestSpec};
 use linerate_units::{Bytes, Span, Timestamp};
 
-use super::super::message::Message;
+use super::super::message::NativeMessage;
 use super::super::{ClientSession, Framer, Preface, ServerSession};
 use super::{COOKIE, DRAIN};
 use crate::PeerError;
-use crate::session::{Admission, Ended, FlowOrder, Input, Output, Session, Trial, TrialCount};
+use crate::session::{
+    Admission, Ended, FlowOrder, Session, SessionInput, SessionOutput, SweepTrial, TrialCount,
+};
 
 fn spec() -> CheckedSpec {
     TestSpec { sweep: Some(Sweep::default()), ..TestSpec::default() }.checked().unwrap()
@@ -20,8 +22,8 @@ fn uploads() -> CheckedSpec {
     spec.checked().unwrap()
 }
 
-fn trial(trial: u32) -> Trial {
-    Trial { trial, message_bytes: Bytes::new(64), repeats: 10, patience_ns: Span::from_secs(20) }
+fn trial(trial: u32) -> SweepTrial {
+    SweepTrial { trial, message_bytes: Bytes::new(64), repeats: 10, patience_ns: Span::from_secs(20) }
 }
 
 fn counted(trial: u32) -> TrialCount {
@@ -29,8 +31,8 @@ fn counted(trial: u32) -> TrialCount {
     TrialCount { trial, read_bytes, written_bytes, elapsed_ns: Span::from_ns(5000), ..TrialCount::default() }
 }
 
-fn last_word(side: Side) -> Input<'static> {
-    Input::FlowEnded(Box::new(Ended {
+fn last_word(side: Side) -> SessionInput<'static> {
+    SessionInput::FlowEnded(Box::new(Ended {
         flow: 0,
         side,
         settings: SideSettings::default(),
@@ -40,15 +42,15 @@ fn last_word(side: Side) -> Input<'static> {
 }
 
 /// Both ends; what one sends reaches the other immediately.
-struct Pair {
+struct SweepEnds {
     now: Timestamp,
     client: ClientSession,
     server: ServerSession,
     /// The outputs of each end: true is the client.
-    told: Vec<(bool, Output)>,
+    told: Vec<(bool, SessionOutput)>,
 }
 
-impl Pair {
+impl SweepEnds {
     /// Both ends after the client's start message.
     fn started(spec: &CheckedSpec) -> Result<Self, PeerError> {
         let now = Timestamp::START;
@@ -56,16 +58,16 @@ impl Pair {
         let mut pair = Self { now, client, server: ServerSession::new(now), told: Vec::new() };
         pair.settle()?;
         let admission = Admission { host: HostInfo::default(), cookie: COOKIE, concurrent_runs: 0 };
-        pair.feed(false, Input::Admit(Box::new(admission)))?;
+        pair.feed(false, SessionInput::Admit(Box::new(admission)))?;
         let order = FlowOrder::new(spec, 0, Direction::Upload, Bytes::new(64)).unwrap();
-        pair.feed(true, Input::Measure(vec![order]))?;
-        pair.feed(true, Input::FlowsOpen)?;
-        pair.feed(false, Input::FlowsOpen)?;
+        pair.feed(true, SessionInput::Measure(vec![order]))?;
+        pair.feed(true, SessionInput::FlowsOpen)?;
+        pair.feed(false, SessionInput::FlowsOpen)?;
         pair.told.clear();
         Ok(pair)
     }
 
-    fn feed(&mut self, client: bool, input: Input<'_>) -> Result<(), PeerError> {
+    fn feed(&mut self, client: bool, input: SessionInput<'_>) -> Result<(), PeerError> {
         if client { self.client.input(self.now, input) } else { self.server.input(self.now, input) }?;
         self.settle()
     }
@@ -80,8 +82,10 @@ impl Pair {
                 },
             };
             match output {
-                Output::Send(bytes) if of_client => self.server.input(self.now, Input::Bytes(&bytes))?,
-                Output::Send(bytes) => self.client.input(self.now, Input::Bytes(&bytes))?,
+                SessionOutput::Send(bytes) if of_client => {
+                    self.server.input(self.now, SessionInput::Bytes(&bytes))?
+                }
+                SessionOutput::Send(bytes) => self.client.input(self.now, SessionInput::Bytes(&bytes))?,
                 other => self.told.push((of_client, other)),
             }
         }
@@ -93,8 +97,8 @@ impl Pair {
         while self.now < until {
             let next = [self.client.deadline(), self.server.deadline()].into_iter().flatten().min();
             self.now = next.unwrap_or(until).max(self.now).min(until);
-            self.feed(true, Input::Tick)?;
-            self.feed(false, Input::Tick)?;
+            self.feed(true, SessionInput::Tick)?;
+            self.feed(false, SessionInput::Tick)?;
         }
         Ok(())
     }
@@ -102,39 +106,41 @@ impl Pair {
 
 #[test]
 fn trials_run_one_after_another_and_the_series_ends_in_the_regular_way() {
-    let mut pair = Pair::started(&spec()).unwrap();
+    let mut pair = SweepEnds::started(&spec()).unwrap();
     for number in 0..3 {
-        pair.feed(true, Input::Trial(trial(number))).unwrap();
-        assert!(matches!(pair.told.pop(), Some((false, Output::Trial(got))) if got == trial(number)));
-        pair.feed(false, Input::TrialCounted(counted(number))).unwrap();
-        assert!(matches!(pair.told.pop(), Some((true, Output::PeerTrial(got))) if got == counted(number)));
+        pair.feed(true, SessionInput::Trial(trial(number))).unwrap();
+        assert!(matches!(pair.told.pop(), Some((false, SessionOutput::Trial(got))) if got == trial(number)));
+        pair.feed(false, SessionInput::TrialCounted(counted(number))).unwrap();
+        assert!(
+            matches!(pair.told.pop(), Some((true, SessionOutput::PeerTrial(got))) if got == counted(number))
+        );
     }
     pair.feed(true, last_word(Side::Sender)).unwrap();
-    assert!(matches!(pair.told.pop(), Some((false, Output::PeerEnded(_)))));
+    assert!(matches!(pair.told.pop(), Some((false, SessionOutput::PeerEnded(_)))));
     pair.feed(false, last_word(Side::Receiver)).unwrap();
-    let over = pair.told.drain(..).filter(|(_, output)| matches!(output, Output::PhaseDone)).count();
+    let over = pair.told.drain(..).filter(|(_, output)| matches!(output, SessionOutput::PhaseDone)).count();
     assert_eq!(over, 2);
-    pair.feed(true, Input::Finish).unwrap();
-    assert!(pair.told.iter().any(|told| matches!(told, (false, Output::Done))));
+    pair.feed(true, SessionInput::Finish).unwrap();
+    assert!(pair.told.iter().any(|told| matches!(told, (false, SessionOutput::Done))));
 }
 
 #[test]
 fn a_count_that_crosses_the_last_word_does_no_harm() {
-    let mut pair = Pair::started(&spec()).unwrap();
-    pair.feed(true, Input::Trial(trial(0))).unwrap();
+    let mut pair = SweepEnds::started(&spec()).unwrap();
+    pair.feed(true, SessionInput::Trial(trial(0))).unwrap();
     // The client gives up while the server's counts are in transit.
-    pair.server.input(pair.now, Input::TrialCounted(counted(0))).unwrap();
+    pair.server.input(pair.now, SessionInput::TrialCounted(counted(0))).unwrap();
     pair.client.input(pair.now, last_word(Side::Sender)).unwrap();
     pair.settle().unwrap();
     pair.feed(false, last_word(Side::Receiver)).unwrap();
-    assert!(pair.told.iter().any(|told| matches!(told, (true, Output::PhaseDone))));
+    assert!(pair.told.iter().any(|told| matches!(told, (true, SessionOutput::PhaseDone))));
 }
 
 #[test]
 fn a_count_that_crosses_the_last_word_leaves_its_deadline_as_it_is() {
-    let mut pair = Pair::started(&spec()).unwrap();
-    pair.feed(true, Input::Trial(trial(0))).unwrap();
-    pair.server.input(pair.now, Input::TrialCounted(counted(0))).unwrap();
+    let mut pair = SweepEnds::started(&spec()).unwrap();
+    pair.feed(true, SessionInput::Trial(trial(0))).unwrap();
+    pair.server.input(pair.now, SessionInput::TrialCounted(counted(0))).unwrap();
     pair.client.input(pair.now, last_word(Side::Sender)).unwrap();
     pair.settle().unwrap();
     // The server is alive but never sends its final report: the timeout is 5 s plus the drain of 1 s.
@@ -146,33 +152,36 @@ fn a_count_that_crosses_the_last_word_leaves_its_deadline_as_it_is() {
 #[test]
 fn what_cannot_be_is_refused_at_either_end() {
     for wrong in [
-        Trial { message_bytes: Bytes::new(0), ..trial(0) },
-        Trial { message_bytes: Bytes::new((64 << 20) + 1), ..trial(0) },
-        Trial { repeats: 0, ..trial(0) },
-        Trial { repeats: 100_001, ..trial(0) },
-        Trial { patience_ns: Span::from_secs(601), ..trial(0) },
+        SweepTrial { message_bytes: Bytes::new(0), ..trial(0) },
+        SweepTrial { message_bytes: Bytes::new((64 << 20) + 1), ..trial(0) },
+        SweepTrial { repeats: 0, ..trial(0) },
+        SweepTrial { repeats: 100_001, ..trial(0) },
+        SweepTrial { patience_ns: Span::from_secs(601), ..trial(0) },
     ] {
-        let mut pair = Pair::started(&spec()).unwrap();
-        assert!(matches!(pair.feed(true, Input::Trial(wrong)), Err(PeerError::Local { .. })), "{wrong:?}");
-        let bytes = Framer::encode(&Message::Trial(wrong)).unwrap();
-        let error = pair.server.input(pair.now, Input::Bytes(&bytes)).unwrap_err();
+        let mut pair = SweepEnds::started(&spec()).unwrap();
+        assert!(
+            matches!(pair.feed(true, SessionInput::Trial(wrong)), Err(PeerError::Local { .. })),
+            "{wrong:?}"
+        );
+        let bytes = Framer::encode(&NativeMessage::Trial(wrong)).unwrap();
+        let error = pair.server.input(pair.now, SessionInput::Bytes(&bytes)).unwrap_err();
         assert!(matches!(error, PeerError::Misbehaved { .. }), "{error:?}");
     }
     // One trial at a time.
-    let mut pair = Pair::started(&spec()).unwrap();
-    pair.feed(true, Input::Trial(trial(0))).unwrap();
-    assert!(pair.feed(true, Input::Trial(trial(1))).is_err());
+    let mut pair = SweepEnds::started(&spec()).unwrap();
+    pair.feed(true, SessionInput::Trial(trial(0))).unwrap();
+    assert!(pair.feed(true, SessionInput::Trial(trial(1))).is_err());
     // The counts of another trial.
-    assert!(pair.feed(false, Input::TrialCounted(counted(1))).is_err());
+    assert!(pair.feed(false, SessionInput::TrialCounted(counted(1))).is_err());
     // A test that is not a sweep has no trials.
-    let mut pair = Pair::started(&uploads()).unwrap();
-    assert!(pair.feed(true, Input::Trial(trial(0))).is_err());
+    let mut pair = SweepEnds::started(&uploads()).unwrap();
+    assert!(pair.feed(true, SessionInput::Trial(trial(0))).is_err());
 }
 
 #[test]
 fn a_server_that_lives_and_never_counts_is_given_up() {
-    let mut pair = Pair::started(&spec()).unwrap();
-    pair.feed(true, Input::Trial(trial(0))).unwrap();
+    let mut pair = SweepEnds::started(&spec()).unwrap();
+    pair.feed(true, SessionInput::Trial(trial(0))).unwrap();
     assert_eq!(pair.wait(Span::from_secs(24)), Ok(()));
     let error = pair.wait(Span::from_secs(2)).unwrap_err();
     assert_eq!(
@@ -183,9 +192,9 @@ fn a_server_that_lives_and_never_counts_is_given_up() {
 
 #[test]
 fn a_client_that_lives_and_asks_for_nothing_is_given_up() {
-    let mut pair = Pair::started(&spec()).unwrap();
-    pair.feed(true, Input::Trial(trial(0))).unwrap();
-    pair.feed(false, Input::TrialCounted(counted(0))).unwrap();
+    let mut pair = SweepEnds::started(&spec()).unwrap();
+    pair.feed(true, SessionInput::Trial(trial(0))).unwrap();
+    pair.feed(false, SessionInput::TrialCounted(counted(0))).unwrap();
     assert_eq!(pair.wait(Span::from_secs(59)), Ok(()));
     let error = pair.wait(Span::from_secs(2)).unwrap_err();
     assert_eq!(error, PeerError::Silent { during: "waiting for the client's next trial", waited_s: 60 });
@@ -195,15 +204,15 @@ fn a_client_that_lives_and_asks_for_nothing_is_given_up() {
 fn a_server_of_an_older_version_is_named() {
     let now = Timestamp::START;
     let mut client = ClientSession::new(now, HostInfo::default(), spec(), DRAIN);
-    client.input(now, Input::Bytes(&Preface::CONTROL.encode())).unwrap();
-    let welcome = Message::Welcome {
+    client.input(now, SessionInput::Bytes(&Preface::CONTROL.encode())).unwrap();
+    let welcome = NativeMessage::Welcome {
         version: super::VERSION,
         capabilities: ["tcp", "udp"].map(str::to_owned).to_vec().into_iter().map(Into::into).collect(),
         host: HostInfo::default(),
         cookie: "00".repeat(16).into(),
         concurrent_runs: 0,
     };
-    let error = client.input(now, Input::Bytes(&Framer::encode(&welcome).unwrap())).unwrap_err();
+    let error = client.input(now, SessionInput::Bytes(&Framer::encode(&welcome).unwrap())).unwrap_err();
     assert_eq!(error, PeerError::Lacks { what: "sweep", can: "tcp, udp".into() });
     assert!(error.to_string().contains("'sweep'"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! Honest runs, computed: a path, what it carries, and what programs would print.
 
 use linerate_model::Direction;
-use linerate_model::import::{Claim, Figure, ForeignTest, Quantity, Scope};
+use linerate_model::import::{Claim, ClaimScope, Figure, ForeignTest, Quantity};
 use linerate_model::metrics::Side;
 use linerate_theory::claims::Context;
 use linerate_theory::framing::IpVersion;
@@ -124,7 +124,7 @@ impl SimulatedRun {
             let ahead = (arrived + random.random_range(0.0..1.0) * self.buffered_bytes).max(written);
             for (side, bytes) in [(Side::Receiver, now - read), (Side::Sender, ahead - written)] {
                 let (begin, end) = (f64::from(second), f64::from(second + 1));
-                claims.push(Claim { side: Some(side), ..self.line(bytes, begin, end, Scope::Interval) });
+                claims.push(Claim { side: Some(side), ..self.line(bytes, begin, end, ClaimScope::Interval) });
             }
             (read, written) = (now, ahead);
         }
@@ -134,7 +134,7 @@ impl SimulatedRun {
             for (side, more) in
                 [(Side::Sender, self.buffered_bytes / f64::from(self.streams)), (Side::Receiver, 0.0)]
             {
-                let line = self.line((each + more).floor(), 0.0, self.seconds, Scope::Total);
+                let line = self.line((each + more).floor(), 0.0, self.seconds, ClaimScope::Total);
                 claims.push(Claim { side: Some(side), stream: Some(stream + 5), ..line });
             }
         }
@@ -142,7 +142,7 @@ impl SimulatedRun {
             [(Side::Sender, (self.buffered_bytes / f64::from(self.streams)).floor()), (Side::Receiver, 0.0)]
         {
             let sum = (each + more).floor() * f64::from(self.streams);
-            let line = self.line(sum, 0.0, self.seconds, Scope::Total);
+            let line = self.line(sum, 0.0, self.seconds, ClaimScope::Total);
             claims.push(Claim { side: Some(side), ..line });
         }
         ForeignTest { claims, ..ForeignTest::default() }
@@ -159,7 +159,7 @@ impl SimulatedRun {
     }
 
     /// One line, as this program prints it.
-    pub(crate) fn line(&self, bytes: f64, begin: f64, end: f64, scope: Scope) -> Claim {
+    pub(crate) fn line(&self, bytes: f64, begin: f64, end: f64, scope: ClaimScope) -> Claim {
         let seconds = end - begin;
         let payload = self.datagram_bytes();
         let bytes = self.whole(bytes);
