@@ -257,15 +257,15 @@ mod tests {
         };
         // 200 kB are 1.6 ms. With up to 0.8 ms more, they are 200 to 300 kB.
         let found = uneven(1.6, 0.8);
-        let Finding::OutOfReach { bytes, noise_bytes } = found else { panic!("{found:?}") };
+        let BufferFinding::OutOfReach { bytes, noise_bytes } = found else { panic!("{found:?}") };
         assert!((bytes - 250e3).abs() < 1.0 && (noise_bytes - 50e3).abs() < 1.0, "{found:?}");
         // The same delay is 5 % of 1 MB.
         let found = uneven(8.0, 0.8);
-        let Finding::Estimate { bytes, .. } = found else { panic!("{found:?}") };
+        let BufferFinding::Estimate { bytes, .. } = found else { panic!("{found:?}") };
         assert!((bytes - 1.05e6).abs() < 1.0, "{bytes}");
         // Without a loss, only what every probe met is certain: 0.25 of 238 ms, the middle of the last interval.
         let found = uneven(100.0, 0.8);
-        let Finding::LowerBound { bytes, .. } = found else { panic!("{found:?}") };
+        let BufferFinding::LowerBound { bytes, .. } = found else { panic!("{found:?}") };
         assert!((bytes - 7.4375e6).abs() < 1.0, "{bytes}");
     }
 }
