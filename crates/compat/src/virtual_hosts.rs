@@ -1,22 +1,23 @@
-//! Two hosts with one tool each, a network between them, and simulated flows, all in virtual time: used by the
-//! tests of tools.
+//! Hosts with one tool each, a network between them, and simulated flows, all in virtual time: used by the tests
+//! of tools.
 
 mod engine;
 mod flows;
+mod host;
 mod virtual_link;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use linerate_model::{Side, SideSettings};
+use linerate_model::SideSettings;
 use linerate_units::{Span, Timestamp};
 
 use crate::stand_in::{
-    Cpu, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, LinkOptions, Opened, Output, StandIn,
-    SystemError, Transport,
+    Cpu, FlowCounts, FlowId, HostCounts, Input, Link, LinkOptions, Opened, Output, SystemError, StandIn,
+    StreamCounts, Transport,
 };
-use engine::Flow;
-use virtual_link::{VirtualLink, address, opened};
+pub(crate) use host::Host;
+use virtual_link::{VirtualLink, address, host_of};
 
 /// One-way delay.
 const DELAY: Span = Span::from_ms(1);
@@ -30,40 +31,38 @@ pub(crate) const WALL_SECONDS: u64 = 1_800_000_000;
 /// Decides for each datagram of a host whether it is lost.
 type Loss = Box<dyn FnMut(usize, &[u8]) -> bool>;
 
-/// The two hosts.
+/// The hosts.
 pub(crate) struct VirtualHosts {
     pub(crate) now: Timestamp,
-    pub(crate) hosts: [Host; 2],
+    pub(crate) hosts: Vec<Host>,
+    /// The host that the others connect to.
+    server: usize,
     /// Which datagrams are lost.
     pub(crate) loss: Loss,
+    /// Which ports accept no connections at this time, although a tool listens.
+    pub(crate) closed: fn(u16, Timestamp) -> bool,
+    path: Path,
     queue: BTreeMap<(Timestamp, u64), (usize, HostEvent)>,
     order: u64,
 }
 
-/// A host with one tool.
-pub(crate) struct Host {
-    tool: Box<dyn StandIn>,
-    /// Standard output, standard error, and bytes written with [`Output::Write`].
-    pub(crate) out: String,
-    pub(crate) err: String,
-    pub(crate) written: Vec<u8>,
-    pub(crate) exit: Option<i32>,
-    /// Bytes that the tool sent itself, with their link.
-    pub(crate) sent: Vec<(Link, Vec<u8>)>,
-    /// The flows that the tool requested.
-    pub(crate) tasks: Vec<FlowTask>,
-    /// The errors of the finished runs.
-    pub(crate) runs: Vec<Option<String>>,
-    /// Number of runs that were planned or requested.
-    pub(crate) planned: usize,
-    /// Remaining blocks of standard input.
-    pub(crate) input: VecDeque<Vec<u8>>,
-    /// Whether the server admits runs.
-    pub(crate) admits: bool,
-    links: BTreeMap<Link, VirtualLink>,
-    flows: BTreeMap<FlowId, Flow>,
-    next_accepted: u32,
-    next_port: u16,
+/// The network between the hosts, and what a kernel and an engine do there.
+#[derive(Clone)]
+pub(crate) struct Path {
+    /// One-way delay.
+    pub(crate) delay: Span,
+    /// Rate of a stream without a requested rate, bits per second.
+    pub(crate) rate: f64,
+    /// How long a sender and a receiver need to stop.
+    pub(crate) stops: [Span; 2],
+    /// What a kernel reports of a sender's TCP connection.
+    pub(crate) tcp: StreamCounts,
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        Self { delay: DELAY, rate: RATE, stops: [Span::ZERO; 2], tcp: StreamCounts::default() }
+    }
 }
 
 enum HostEvent {
@@ -78,21 +77,50 @@ enum HostEvent {
     Refused(u32),
     Started(FlowId),
     Step(FlowId),
+    Stopped(FlowId),
     Text,
 }
 
 impl VirtualHosts {
+    /// A client on host 0 and its server on host 1.
     pub(crate) fn new(client: Box<dyn StandIn>, server: Box<dyn StandIn>) -> Self {
+        Self::on(Path::default(), 1, vec![Some(client), Some(server)])
+    }
+
+    /// Tools on the hosts 0 and up, of which the server begins first. The test itself acts for a host without
+    /// a tool.
+    pub(crate) fn on(path: Path, server: usize, tools: Vec<Option<Box<dyn StandIn>>>) -> Self {
         let mut hosts = Self {
             now: Timestamp::START,
-            hosts: [Host::new(client), Host::new(server)],
+            hosts: tools.into_iter().map(Host::new).collect(),
+            server,
             loss: Box::new(|_, _| false),
+            closed: |_, _| false,
+            path,
             queue: BTreeMap::new(),
             order: 0,
         };
-        hosts.feed(1, Input::Begin);
-        hosts.feed(0, Input::Begin);
+        hosts.feed(server, Input::Begin);
+        for host in (0..hosts.hosts.len()).filter(|host| *host != server) {
+            hosts.feed(host, Input::Begin);
+        }
         hosts
+    }
+
+    /// Adds a host without a tool.
+    pub(crate) fn add_host(&mut self) -> usize {
+        self.hosts.push(Host::new(None));
+        self.hosts.len() - 1
+    }
+
+    /// The first two hosts.
+    pub(crate) fn pair(&self) -> [&Host; 2] {
+        [&self.hosts[0], &self.hosts[1]]
+    }
+
+    /// The host that a tool means that names no address.
+    fn peer(&self, host: usize) -> usize {
+        if host == self.server { usize::from(self.server == 0) } else { self.server }
     }
 
     /// Advances the virtual time until both tools have exited, or by at most `seconds`.
@@ -105,8 +133,8 @@ impl VirtualHosts {
     }
 
     fn step(&mut self, until: Timestamp) -> bool {
-        let deadline = |host: &Host| host.tool.deadline().filter(|_| host.exit.is_none());
-        let tick = (0..2).filter_map(|at| Some((deadline(&self.hosts[at])?, at))).min();
+        let due = |(at, host): (usize, &Host)| Some((host.deadline()?, at));
+        let tick = self.hosts.iter().enumerate().filter_map(due).min();
         let event = self.queue.first_key_value().map(|(key, _)| key.0);
         match (tick, event) {
             (Some((due, host)), event) if event.is_none_or(|event| due < event) => {
@@ -115,7 +143,7 @@ impl VirtualHosts {
                 }
                 self.now = self.now.max(due);
                 self.feed(host, Input::Tick);
-                let next = self.hosts[host].tool.deadline();
+                let next = self.hosts[host].deadline();
                 assert!(next.is_none_or(|next| next > self.now), "a tick must move the deadline");
             }
             (_, Some(event)) if event <= until => {
@@ -134,8 +162,8 @@ impl VirtualHosts {
         if self.hosts[host].exit.is_some() {
             return;
         }
-        self.hosts[host].tool.input(self.now, input);
-        while let Some(output) = self.hosts[host].tool.output() {
+        self.hosts[host].input(self.now, input);
+        while let Some(output) = self.hosts[host].tool.as_mut().and_then(|tool| tool.output()) {
             self.carry_out(host, output);
         }
     }
@@ -149,9 +177,11 @@ impl VirtualHosts {
 
     /// Adds a connection that the test made itself, as accepted by a listener.
     pub(crate) fn inject_connection(&mut self, host: usize, link: Link, listener: Link) {
-        let (local, peer) = (address(host, 5001), address(1 - host, 45_000));
-        self.hosts[host].links.insert(link, VirtualLink::new(false, local, Some(peer)));
-        self.feed(host, Input::Accepted { listener, link, opened: opened(local, Some(peer)) });
+        let (local, peer) = (address(host, 5001), address(self.peer(host), 45_000));
+        let wire = VirtualLink::new(false, local, Some(peer));
+        let opened = wire.opened();
+        self.hosts[host].links.insert(link, wire);
+        self.feed(host, Input::Accepted { listener, link, opened });
     }
 
     /// The host vanishes without closing its connections.
@@ -163,8 +193,8 @@ impl VirtualHosts {
 
     /// Sends a datagram that the test made itself, from a port of a host.
     pub(crate) fn inject(&mut self, from: usize, port: u16, to_port: u16, bytes: &[u8]) {
-        let (from, to) = (address(from, port), address(1 - from, to_port));
-        let host = usize::from(to.ip() == address(1, 0).ip());
+        let host = self.peer(from);
+        let (from, to) = (address(from, port), address(host, to_port));
         self.later(Span::ZERO, host, HostEvent::Datagram { from, to, bytes: bytes.to_vec() });
     }
 
@@ -173,39 +203,52 @@ impl VirtualHosts {
         self.queue.insert((self.now + wait, self.order), (host, event));
     }
 
-    fn carry_out(&mut self, host: usize, output: Output) {
+    /// Executes an output of a host's tool.
+    pub(crate) fn carry_out(&mut self, host: usize, output: Output) {
+        let here = &mut self.hosts[host];
         match output {
             Output::Connect { link, port, to, options } => self.connect(host, link, port, to, &options),
             Output::Listen { link, port, options } => {
                 let udp = options.transport == Transport::Udp;
-                let port = if port == 0 { self.hosts[host].free_port() } else { port };
+                let port = if port == 0 { here.free_port() } else { port };
                 let local = address(host, port);
                 let taken =
-                    self.hosts[host].links.values().any(|wire| wire.udp == udp && wire.local == local);
+                    here.links.values().any(|wire| wire.listens && wire.udp == udp && wire.local == local);
                 assert!(!taken, "port {port} is in use");
-                self.hosts[host]
-                    .links
-                    .insert(link, VirtualLink { listens: true, ..VirtualLink::new(udp, local, None) });
-                self.later(Span::ZERO, host, HostEvent::Opened(link, opened(local, None)));
+                let mut wire = VirtualLink { listens: true, ..VirtualLink::new(udp, local, None) };
+                wire.tune(&options);
+                let opened = wire.opened();
+                here.links.insert(link, wire);
+                self.later(Span::ZERO, host, HostEvent::Opened(link, opened));
             }
             Output::Adopt { listener, peer, .. } => {
-                let local = self.hosts[host].links[&listener].local;
-                let link = self.hosts[host].accept(VirtualLink::new(true, local, Some(peer)));
-                self.later(
-                    Span::ZERO,
-                    host,
-                    HostEvent::Accepted { listener, link, opened: opened(local, Some(peer)) },
-                );
+                let local = here.links[&listener].local;
+                let wire = VirtualLink::new(true, local, Some(peer));
+                let opened = wire.opened();
+                let link = here.accept(wire);
+                self.later(Span::ZERO, host, HostEvent::Accepted { listener, link, opened });
             }
             Output::Send { link, bytes } => {
-                self.hosts[host].sent.push((link, bytes.clone()));
+                here.note_sent(self.now, link, &bytes);
                 self.transmit(host, link, bytes);
                 self.later(Span::ZERO, host, HostEvent::Sent(link));
             }
             Output::SendTo { link, to, bytes } => {
-                self.hosts[host].sent.push((link, bytes.clone()));
-                let from = self.hosts[host].links[&link].local;
+                here.note_sent(self.now, link, &bytes);
+                let from = here.links[&link].local;
                 self.datagram(host, from, to, bytes);
+            }
+            Output::Urgent { byte, .. } => here.urgent.push(byte),
+            Output::Tune { link, options } => {
+                let wire = here.links.get_mut(&link).expect("a link that is open");
+                wire.tune(&options);
+                here.tuned.push(options);
+                let opened = wire.opened();
+                self.later(Span::ZERO, host, HostEvent::Opened(link, opened));
+            }
+            Output::Hold { link } => {
+                here.held_back.push(link);
+                here.links.get_mut(&link).expect("a link that is open").holds = true;
             }
             Output::FinishWriting { link } => self.fin(host, link),
             Output::Close { link } | Output::Reset { link } => {
@@ -213,28 +256,29 @@ impl VirtualHosts {
                 self.hosts[host].links.remove(&link);
             }
             Output::Ask(planned) => {
-                self.hosts[host].planned += 1;
-                let admits = self.hosts[host].admits;
-                let event = if admits { HostEvent::Admitted } else { HostEvent::Refused };
-                self.later(Span::ZERO, host, event(planned.run));
+                let event = if here.admits { HostEvent::Admitted } else { HostEvent::Refused };
+                let run = planned.run;
+                here.plans.push(*planned);
+                self.later(Span::ZERO, host, event(run));
             }
-            Output::Plan(_) => self.hosts[host].planned += 1,
+            Output::Plan(planned) => here.plans.push(*planned),
             Output::Start(task) => self.start(host, *task),
             Output::Stop { flow, how } => self.stop(host, flow, how),
-            Output::Forget { flow } => drop(self.hosts[host].flows.remove(&flow)),
+            Output::Forget { flow } => drop(here.flows.remove(&flow)),
             Output::Look => self.look(host),
             Output::LookHost { .. } => {
                 // Half of the time of four cores is used.
                 let used = self.now.as_ns() / 1_000_000;
                 let cpu = Some([used, 0, used, 2 * used, 0, 0, 0, 0]);
                 let counts = HostCounts { cpu, cores: Some(4), ..HostCounts::default() };
-                self.hosts[host].tool.input(self.now, Input::Host(&counts));
+                here.input(self.now, Input::Host(&counts));
             }
-            Output::RunOver { trouble, .. } => self.hosts[host].runs.push(trouble),
-            Output::Print(text) => self.hosts[host].out.push_str(&text),
-            Output::Complain(text) => self.hosts[host].err.push_str(&text),
+            Output::PeerCounted { tally, .. } => here.peer_counted.push(*tally),
+            Output::RunOver { trouble, .. } => here.runs.push(trouble),
+            Output::Print(text) => here.out.push_str(&text),
+            Output::Complain(text) => here.err.push_str(&text),
             Output::Read => self.later(Span::ZERO, host, HostEvent::Text),
-            Output::Write(bytes) => self.hosts[host].written.extend(bytes),
+            Output::Write(bytes) => here.written.extend(bytes),
             Output::Exit(code) => self.exit(host, code),
             _ => {}
         }
@@ -262,58 +306,63 @@ impl VirtualHosts {
                 flow.counts.clone()
             })
             .collect();
-        self.hosts[host].tool.input(now, Input::Counts { cpu, flows: &flows });
+        self.hosts[host].input(now, Input::Counts { cpu, flows: &flows });
     }
 
     fn connect(&mut self, host: usize, link: Link, port: u16, to: Option<SocketAddr>, options: &LinkOptions) {
         let udp = options.transport == Transport::Udp;
-        let peer = to.unwrap_or_else(|| address(1 - host, port));
-        let peer_host = usize::from(peer.ip() == address(1, 0).ip());
+        let peer = to.unwrap_or_else(|| address(self.peer(host), port));
+        let peer_host = host_of(peer);
         let local = address(host, options.local_port.unwrap_or_else(|| self.hosts[host].free_port()));
-        self.hosts[host].links.insert(link, VirtualLink::new(udp, local, Some(peer)));
+        let mut wire = VirtualLink::new(udp, local, Some(peer));
+        wire.tune(options);
+        let here = wire.opened();
+        self.hosts[host].links.insert(link, wire);
         if udp {
-            return self.later(Span::ZERO, host, HostEvent::Opened(link, opened(local, Some(peer))));
+            return self.later(Span::ZERO, host, HostEvent::Opened(link, here));
         }
         let listener = self.hosts[peer_host]
             .links
             .iter()
             .find(|(_, wire)| wire.listens && !wire.udp && wire.local.port() == peer.port())
             .map(|(link, _)| *link);
-        let Some(listener) = listener.filter(|_| self.hosts[peer_host].exit.is_none()) else {
+        let open = self.hosts[peer_host].exit.is_none() && !(self.closed)(peer.port(), self.now);
+        let delay = self.path.delay;
+        let Some(listener) = listener.filter(|_| open) else {
             let reason = SystemError { errno: 111, text: "Connection refused".to_owned() };
-            return self.later(DELAY, host, HostEvent::NotOpened(link, reason));
+            return self.later(delay, host, HostEvent::NotOpened(link, reason));
         };
-        let accepted = self.hosts[peer_host]
-            .accept(VirtualLink { peer_link: Some(link), ..VirtualLink::new(false, peer, Some(local)) });
+        let wire = VirtualLink { peer_link: Some(link), ..VirtualLink::new(false, peer, Some(local)) };
+        let there = wire.opened();
+        let accepted = self.hosts[peer_host].accept(wire);
         if let Some(wire) = self.hosts[host].links.get_mut(&link) {
             wire.peer_link = Some(accepted);
         }
-        let there = opened(peer, Some(local));
-        self.later(DELAY, peer_host, HostEvent::Accepted { listener, link: accepted, opened: there });
-        self.later(DELAY + DELAY, host, HostEvent::Opened(link, opened(local, Some(peer))));
+        self.later(delay, peer_host, HostEvent::Accepted { listener, link: accepted, opened: there });
+        self.later(delay + delay, host, HostEvent::Opened(link, here));
     }
 
     fn transmit(&mut self, host: usize, link: Link, bytes: Vec<u8>) {
         let wire = self.hosts[host].links.get(&link).expect("a link that is open");
-        if let (true, Some(to)) = (wire.udp, wire.peer) {
-            let from = wire.local;
+        let Some(to) = wire.peer else { return };
+        let from = wire.local;
+        if wire.udp {
             self.datagram(host, from, to, bytes);
         } else if let Some(peer_link) = wire.peer_link {
-            self.later(DELAY, 1 - host, HostEvent::Bytes(peer_link, bytes));
+            self.later(self.path.delay, host_of(to), HostEvent::Bytes(peer_link, bytes));
         }
     }
 
     fn datagram(&mut self, host: usize, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
         if !(self.loss)(host, &bytes) {
-            self.later(DELAY, 1 - host, HostEvent::Datagram { from, to, bytes });
+            self.later(self.path.delay, host_of(to), HostEvent::Datagram { from, to, bytes });
         }
     }
 
     fn fin(&mut self, host: usize, link: Link) {
-        let peer =
-            self.hosts[host].links.get_mut(&link).and_then(|wire| wire.peer_link.filter(|_| !wire.udp));
-        if let Some(peer_link) = peer {
-            self.later(DELAY, 1 - host, HostEvent::Fin(peer_link));
+        let wire = self.hosts[host].links.get(&link).filter(|wire| !wire.udp);
+        if let Some((peer_link, to)) = wire.and_then(|wire| wire.peer_link.zip(wire.peer)) {
+            self.later(self.path.delay, host_of(to), HostEvent::Fin(peer_link));
         }
     }
 
@@ -329,7 +378,8 @@ impl VirtualHosts {
                 if let Some((running, at)) = self.hosts[host].receiver_of(link) {
                     running.read(now, at, &bytes);
                 } else if let Some(wire) = self.hosts[host].links.get_mut(&link) {
-                    if wire.flows.is_empty() {
+                    if !wire.is_held() {
+                        self.hosts[host].heard.entry(link).or_default().extend(&bytes);
                         self.feed(host, Input::Bytes { link, bytes: &bytes });
                     } else {
                         let from = wire.local;
@@ -359,6 +409,7 @@ impl VirtualHosts {
                 self.feed(host, Input::Started { flow, settings: &settings });
             }
             HostEvent::Step(flow) => self.send_blocks(host, flow),
+            HostEvent::Stopped(flow) => self.end(host, flow),
             HostEvent::Text => {
                 let block = self.hosts[host].input.pop_front();
                 self.feed(host, Input::Text(block.as_deref()));
@@ -378,55 +429,10 @@ impl VirtualHosts {
                 let flow = running.task.flow;
                 self.end(host, flow);
             }
-        } else if let Some(wire) = self.hosts[host].links.get_mut(&link).filter(|wire| !wire.flows.is_empty())
-        {
+        } else if let Some(wire) = self.hosts[host].links.get_mut(&link).filter(|wire| wire.is_held()) {
             wire.held.push((from, bytes.to_vec()));
         } else {
             self.feed(host, Input::Datagram { link, from, bytes });
         }
-    }
-}
-
-impl Host {
-    fn new(tool: Box<dyn StandIn>) -> Self {
-        Self {
-            tool,
-            out: String::new(),
-            err: String::new(),
-            written: Vec::new(),
-            exit: None,
-            sent: Vec::new(),
-            tasks: Vec::new(),
-            runs: Vec::new(),
-            planned: 0,
-            input: VecDeque::new(),
-            admits: true,
-            links: BTreeMap::new(),
-            flows: BTreeMap::new(),
-            next_accepted: Link::FIRST_ACCEPTED.0,
-            next_port: 40_000,
-        }
-    }
-
-    fn free_port(&mut self) -> u16 {
-        let port = self.next_port;
-        self.next_port += 1;
-        port
-    }
-
-    fn accept(&mut self, wire: VirtualLink) -> Link {
-        let link = Link(self.next_accepted);
-        self.next_accepted += 1;
-        self.links.insert(link, wire);
-        link
-    }
-
-    /// The running flow that reads from a link, and the index of the stream.
-    fn receiver_of(&mut self, link: Link) -> Option<(&mut Flow, usize)> {
-        let receives = |flow: &&FlowId| self.flows[flow].task.side == Side::Receiver;
-        let flow = self.links.get(&link)?.flows.iter().find(receives).copied()?;
-        let running = self.flows.get_mut(&flow)?;
-        let at = running.task.links.iter().position(|own| *own == link)?;
-        Some((running, at))
     }
 }

@@ -30,7 +30,7 @@ fn line<'a>(text: &'a str, part: &str) -> &'a str {
 fn a_tcp_test_with_defaults_counts_alike_at_both_ends() {
     let mut hosts = hosts("-t -s 10.0.0.2", "-r -s");
     hosts.run(60);
-    let [client, server] = &hosts.hosts;
+    let [client, server] = hosts.pair();
     assert_eq!((client.exit, server.exit), (Some(0), Some(0)));
     for (who, host) in [("ttcp-t", client), ("ttcp-r", server)] {
         assert!(line(&host.out, "bytes in").starts_with(&format!("{who}: 16777216 bytes in ")));
@@ -54,7 +54,7 @@ fn lengths_of_both_ends_need_not_agree() {
 fn udp_sends_one_start_and_five_end_marks() {
     let mut hosts = hosts("-t -u -s -l 1400 -n 500 10.0.0.2", "-r -s -u -f m");
     hosts.run(60);
-    let [client, server] = &hosts.hosts;
+    let [client, server] = hosts.pair();
     // In the same test the real transmitter counted 506 calls and the real receiver 502.
     assert!(line(&client.out, "I/O").starts_with("ttcp-t: 506 I/O calls, "));
     assert!(line(&server.out, "I/O").starts_with("ttcp-r: 502 I/O calls, "));
@@ -96,7 +96,7 @@ fn without_any_end_mark_the_receiver_ends_and_says_so() {
 fn tiny_datagrams_are_made_longer_than_marks() {
     let mut hosts = hosts("-t -u -s -l 3 -n 10 10.0.0.2", "-r -s -u -l 3");
     hosts.run(5);
-    let [client, server] = &hosts.hosts;
+    let [client, server] = hosts.pair();
     // As in the capture of the real pair: 16 and 12 calls, 50 bytes.
     assert_eq!(
         line(&client.out, "buflen"),
@@ -112,13 +112,13 @@ fn a_server_of_both_takes_one_test_after_another_and_ignores_spare_marks() {
     let client = Box::new(Ttcp::new(settings("-t -u -s -l 100 -n 20 10.0.0.2")));
     let mut hosts = VirtualHosts::new(client, Box::new(Ttcp::new(Settings::server(5001))));
     hosts.run(2);
-    assert_eq!((hosts.hosts[1].planned, hosts.hosts[1].runs.len(), hosts.hosts[1].exit), (1, 1, None));
+    assert_eq!((hosts.hosts[1].plans.len(), hosts.hosts[1].runs.len(), hosts.hosts[1].exit), (1, 1, None));
     // The same peer again within a second, and then its extra marks.
     for bytes in [&b" !\"#"[..], &[0x20; 100], b" !\"#", b" !\"#", b" !\"#", b" !\"#", b" !\"#"] {
         hosts.inject(0, 40_500, 5001, bytes);
     }
     hosts.run(2);
-    assert_eq!((hosts.hosts[1].planned, hosts.hosts[1].runs.len(), hosts.hosts[1].exit), (2, 2, None));
+    assert_eq!((hosts.hosts[1].plans.len(), hosts.hosts[1].runs.len(), hosts.hosts[1].exit), (2, 2, None));
     hosts.feed(1, Input::Signal(2));
     assert_eq!(hosts.hosts[1].exit, Some(130));
 }
@@ -136,7 +136,7 @@ fn a_server_that_is_busy_turns_a_connection_away() {
 fn the_receiver_can_connect_and_the_transmitter_listen() {
     let mut hosts = hosts("-r -C -s -f G 10.0.0.2", "-t -S -s -f g -n 500");
     hosts.run(60);
-    let [receiver, transmitter] = &hosts.hosts;
+    let [receiver, transmitter] = hosts.pair();
     assert!(line(&transmitter.out, "bytes in").starts_with("ttcp-t: 4096000 bytes in "));
     assert!(line(&receiver.out, "bytes in").starts_with("ttcp-r: 4096000 bytes in "));
     assert_eq!(
@@ -255,7 +255,7 @@ fn pcattcp_has_its_own_words_and_begins_with_its_own_name() {
     let server = Settings { port: 5001, ..settings("--like pcattcp -r") };
     let mut hosts = VirtualHosts::new(Box::new(Ttcp::new(client)), Box::new(Ttcp::new(server)));
     hosts.run(20);
-    let [client, server] = &hosts.hosts;
+    let [client, server] = hosts.pair();
     assert_eq!(client.out, "");
     for text in [
         "TCP Transmit Test\n",

@@ -3,7 +3,7 @@
 use linerate_model::Side;
 use linerate_units::{Bitrate, Span, Timestamp};
 
-use super::{RATE, WALL_SECONDS};
+use super::{Path, WALL_SECONDS};
 use crate::stand_in::{EndMark, FlowCounts, FlowTask, Pattern, StreamCounts, Transport};
 use linerate_model::flow::{SeqField, TimeForm};
 
@@ -17,10 +17,13 @@ pub(super) struct Flow {
     marks: u32,
     pub(super) over: bool,
     pub(super) full: bool,
+    /// Whether it was stopped and ends soon.
+    pub(super) stopping: bool,
+    rate: f64,
 }
 
 impl Flow {
-    pub(super) fn new(task: FlowTask, now: Timestamp) -> Self {
+    pub(super) fn new(task: FlowTask, now: Timestamp, path: &Path) -> Self {
         let first = match task.stamp.seq {
             SeqField::Wide { first, .. }
             | SeqField::Narrow { first, .. }
@@ -28,28 +31,31 @@ impl Flow {
             | SeqField::Signed { first, .. } => first,
             SeqField::Bytes { .. } | SeqField::Absent => 0,
         };
-        let streams = vec![StreamCounts::default(); task.links.len()];
+        let reported = task.side == Side::Sender && task.transport == Transport::Tcp;
+        let stream = if reported { path.tcp.clone() } else { StreamCounts::default() };
+        let streams = vec![stream; task.links.len()];
         let marks = vec![None; task.links.len()];
         Self {
             counts: FlowCounts { flow: task.flow, at: now, streams, marks, ..FlowCounts::default() },
             numbers: vec![first; task.links.len()],
+            rate: task.offered.map_or(path.rate, Bitrate::bps),
             task,
             started: now,
             sent: 0,
             marks: 0,
             over: false,
             full: false,
+            stopping: false,
         }
     }
 
     pub(super) fn is_full(&self, now: Timestamp) -> bool {
         self.task.bytes.is_some_and(|limit| self.sent >= limit.get())
-            || self.task.time.is_some_and(|time| now.since(self.started) >= time)
+            || self.task.time.is_some_and(|time| now.since(self.started) >= self.task.omit + time)
     }
 
     pub(super) fn gap(&self) -> Span {
-        let rate = self.task.offered.map_or(RATE, Bitrate::bps);
-        Span::from_secs_f64(self.task.length.get() as f64 * 8.0 / rate).unwrap_or(Span::from_ms(1))
+        Span::from_secs_f64(self.task.length.get() as f64 * 8.0 / self.rate).unwrap_or(Span::from_ms(1))
     }
 
     /// Makes and counts the next block of a stream.
@@ -65,10 +71,10 @@ impl Flow {
         for (byte, head) in block.iter_mut().zip(&self.task.payload.head) {
             *byte = *head;
         }
+        self.sent += length;
         if udp {
             self.stamp(&mut block, number, now);
         }
-        self.sent += length;
         self.counts.first_at.get_or_insert(now);
         self.counts.last_at = Some(now);
         let stream = &mut self.counts.streams[at];
@@ -91,11 +97,21 @@ impl Flow {
                 put(high_at, (number >> 32) as u32);
             }
             SeqField::Signed { at, .. } | SeqField::Narrow { at, .. } => put(at, number as u32),
-            _ => {}
+            SeqField::Wide { at, .. } => {
+                put(at, (number >> 32) as u32);
+                put(at + 4, number as u32);
+            }
+            // Of one stream: the streams have the same length, and take turns.
+            SeqField::Bytes { at } => {
+                let bytes = self.sent.div_ceil(self.task.links.len() as u64);
+                put(at, (bytes as u32).swap_bytes());
+                put(at + 4, ((bytes >> 32) as u32).swap_bytes());
+            }
+            SeqField::Absent => {}
         }
         if let Some(time) = self.task.stamp.time {
-            assert_eq!(time.form, TimeForm::Wall);
-            put(time.at, (WALL_SECONDS + now.as_ns() / 1_000_000_000) as u32);
+            let epoch = if time.form == TimeForm::Wall { WALL_SECONDS } else { 0 };
+            put(time.at, (epoch + now.as_ns() / 1_000_000_000) as u32);
             put(time.at + 4, (now.as_ns() % 1_000_000_000 / 1000) as u32);
         }
     }
@@ -121,7 +137,12 @@ impl Flow {
                 Some((high << 32) | low)
             }
             SeqField::Signed { at, .. } => word(at).map(|number| i64::from(number as i32)),
-            _ => None,
+            SeqField::Narrow { at, .. } => word(at),
+            SeqField::Wide { at, .. } => word(at).zip(word(at + 4)).map(|(high, low)| (high << 32) | low),
+            SeqField::Bytes { at } => {
+                word(at).map(|low| i64::from((low as u32).swap_bytes()) / bytes.len() as i64 - 1)
+            }
+            SeqField::Absent => None,
         };
         match self.task.end_mark {
             EndMark::Short { bytes: most, nth } if bytes.len() <= most => {

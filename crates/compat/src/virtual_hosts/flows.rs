@@ -15,25 +15,55 @@ impl VirtualHosts {
         let flow = task.flow;
         let sends = task.side == Side::Sender;
         self.hosts[host].tasks.push(task.clone());
-        let running = Flow::new(task, self.now);
+        let running = Flow::new(task, self.now, &self.path);
         assert!(self.hosts[host].flows.insert(flow, running).is_none(), "flow {flow} is in use");
         self.later(Span::ZERO, host, HostEvent::Started(flow));
         if sends {
             self.later(Span::ZERO, host, HostEvent::Step(flow));
         } else {
+            self.read_held(host, flow);
             self.end_if_closed(host, flow);
         }
     }
 
+    /// Reads what waited in the links of a receiver.
+    fn read_held(&mut self, host: usize, flow: FlowId) {
+        let now = self.now;
+        let mut marked = false;
+        for (at, link) in self.hosts[host].flows[&flow].task.links.clone().into_iter().enumerate() {
+            let wire = self.hosts[host].links.get_mut(&link).expect("a link that is open");
+            let (udp, held) = (wire.udp, std::mem::take(&mut wire.held));
+            wire.holds = false;
+            let Some(running) = self.hosts[host].flows.get_mut(&flow) else { return };
+            for (_, bytes) in held {
+                if udp {
+                    marked |= running.read_datagram(now, at, &bytes);
+                } else {
+                    running.read(now, at, &bytes);
+                }
+            }
+        }
+        if marked {
+            self.end(host, flow);
+        }
+    }
+
     pub(super) fn stop(&mut self, host: usize, flow: FlowId, how: Stop) {
-        let Some(running) = self.hosts[host].flows.get(&flow).filter(|running| !running.over) else { return };
+        let waits = self.path.stops;
+        let Some(running) = self.hosts[host].flows.get_mut(&flow).filter(|running| !running.over) else {
+            return;
+        };
         let (sends, links) = (running.task.side == Side::Sender, running.task.links.clone());
+        let wait = waits[usize::from(!sends)];
+        running.stopping |= wait > Span::ZERO;
         if how != Stop::AtOnce && sends {
             for link in &links {
                 self.fin(host, *link);
             }
         }
-        if how != Stop::Regularly || sends {
+        if wait > Span::ZERO {
+            self.later(wait, host, HostEvent::Stopped(flow));
+        } else if how != Stop::Regularly || sends {
             self.end(host, flow);
         }
     }
@@ -83,7 +113,8 @@ impl VirtualHosts {
     /// Writes one block on each stream of a sender.
     pub(super) fn send_blocks(&mut self, host: usize, flow: FlowId) {
         let now = self.now;
-        let Some(running) = self.hosts[host].flows.get_mut(&flow).filter(|running| !running.over) else {
+        let runs = |running: &&mut Flow| !running.over && !running.stopping;
+        let Some(running) = self.hosts[host].flows.get_mut(&flow).filter(runs) else {
             return;
         };
         if running.is_full(now) {
@@ -95,6 +126,9 @@ impl VirtualHosts {
         let links = running.task.links.clone();
         for (at, link) in links.into_iter().enumerate() {
             let Some(running) = self.hosts[host].flows.get_mut(&flow) else { return };
+            if running.is_full(now) {
+                break;
+            }
             let block = running.block(at, now);
             self.transmit(host, link, block);
         }

@@ -32,7 +32,7 @@ fn csv_bytes(text: &str) -> Vec<u64> {
 fn a_plain_test_counts_alike_and_sends_the_header_first() {
     let mut hosts = hosts("-t 3 -i 1", "-P 1 -i 1");
     hosts.run(30);
-    let [client, server] = &hosts.hosts;
+    let [client, server] = hosts.pair();
     assert_eq!((client.exit, server.exit), (Some(0), Some(0)));
     let (_, header) = &client.sent[0];
     // The flags of 2.1.8 in a plain test, in 60 bytes altogether.
@@ -76,8 +76,8 @@ fn an_amount_in_bytes_is_exact_and_counts_the_header() {
 fn parallel_connections_become_one_run_with_a_sum() {
     let mut hosts = hosts("-P 4 -t 2 -i 1 -f m", "-P 4 -f m");
     hosts.run(30);
-    let [client, server] = &hosts.hosts;
-    assert_eq!((client.exit, server.exit, server.planned, server.tasks.len()), (Some(0), Some(0), 1, 1));
+    let [client, server] = hosts.pair();
+    assert_eq!((client.exit, server.exit, server.plans.len(), server.tasks.len()), (Some(0), Some(0), 1, 1));
     assert_eq!(server.tasks[0].links.len(), 4);
     for host in [client, server] {
         let whole = |label: &str| {
@@ -94,7 +94,7 @@ fn parallel_connections_become_one_run_with_a_sum() {
 fn udp_numbers_from_one_and_prints_the_servers_report() {
     let mut hosts = hosts("-u -t 2 -i 1", "-u -i 1");
     hosts.run(10);
-    let [client, server] = &hosts.hosts;
+    let [client, server] = hosts.pair();
     assert_eq!((client.exit, server.exit), (Some(0), None));
     // As in the capture of 2.1.8: IPG 11215.21 us. Here there are 179 datagrams in 2 s, and the last one.
     assert!(client.out.contains("Sending 1470 byte datagrams, IPG target: 11215.21 us (kalman adjust)\n"));
@@ -138,12 +138,12 @@ fn a_lost_answer_is_asked_for_again_and_opens_no_second_test() {
         host == 1 && answers <= 3
     });
     hosts.run(10);
-    let [client, server] = &hosts.hosts;
+    let [client, server] = hosts.pair();
     assert_eq!(client.exit, Some(0));
     let numbers: Vec<i64> =
         client.sent.iter().map(|(_, bytes)| number_of(bytes, Generation::New).unwrap()).collect();
     assert_eq!(numbers, [-91, -92, -93, -94], "each try counts on");
-    assert_eq!((server.planned, server.sent.len()), (1, 4));
+    assert_eq!((server.plans.len(), server.sent.len()), (1, 4));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn reverse_lets_the_server_send_for_the_time() {
     for (line, server) in [("-t 2 -R", "-P 1"), ("-u -t 2 -R -b 5m", "-u -P 1")] {
         let mut hosts = hosts(line, server);
         hosts.run(20);
-        let [client, server] = &hosts.hosts;
+        let [client, server] = hosts.pair();
         assert_eq!((client.exit, server.exit), (Some(0), Some(0)), "{line}\n{}\n{}", client.err, server.err);
         let row = lines(&client.out, "[ *1]").pop().unwrap();
         assert!(row.starts_with("[ *1] 0.0000-"), "{}", client.out);
@@ -228,7 +228,7 @@ fn dual_and_tradeoff_let_the_server_connect_back() {
         let udp = if line.contains("-u") { "-u" } else { "" };
         let mut hosts = hosts(line, udp);
         hosts.run(30);
-        let [client, server] = &hosts.hosts;
+        let [client, server] = hosts.pair();
         assert_eq!(client.exit, Some(0), "{line}\n{}\n{}\n{}", client.out, client.err, server.out);
         assert_eq!((client.runs.clone(), server.runs.clone()), (vec![None], vec![None]), "{line}");
         assert_eq!(server.tasks.len(), 2, "{line}");
@@ -289,7 +289,7 @@ fn a_client_that_sends_no_header_is_just_counted() {
     assert!(tcp.hosts[1].sent.is_empty());
     let mut udp = hosts("-u -t 1 -C", "-u");
     udp.run(10);
-    let [client, server] = &udp.hosts;
+    let [client, server] = udp.pair();
     assert_eq!(client.exit, Some(0));
     assert!(client.tasks[0].payload.head.is_empty());
     assert!(!server.out.contains("trip-times"), "the pattern is no flags");
@@ -331,7 +331,7 @@ fn what_is_left_of_an_earlier_test_begins_none() {
     hosts.inject(0, 41_000, 5001, &bytes);
     hosts.inject(0, 41_001, 5001, b"x");
     hosts.run(2);
-    assert_eq!((hosts.hosts[1].planned, hosts.hosts[1].sent.len()), (0, 0));
+    assert_eq!((hosts.hosts[1].plans.len(), hosts.hosts[1].sent.len()), (0, 0));
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn a_server_that_must_not_serves_nobody_and_lives_on() {
     hosts.hosts[1].admits = false;
     hosts.run(20);
     let server = &hosts.hosts[1];
-    assert_eq!((server.exit, server.tasks.len(), server.planned), (None, 0, 1));
+    assert_eq!((server.exit, server.tasks.len(), server.plans.len()), (None, 0, 1));
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 fn over_tcp_each_buffer_says_number_time_and_length() {
     let mut hosts = hosts("-t 1 -l 10000 --trip-times", "-P 1");
     hosts.run(10);
-    let [client, server] = &hosts.hosts;
+    let [client, server] = hosts.pair();
     assert_eq!((client.exit, server.exit), (Some(0), Some(0)));
     let (_, header) = &client.sent[0];
     assert_eq!((header.len(), word(header, 0)), (80, 0x4001_00a0), "as captured of 2.1.8");
@@ -62,7 +62,7 @@ fn what_comes_back_on_the_clients_link_begins_with_a_header() {
     for (mode, flags, skipped) in [("-R", 0x4001_00a0_u32, 80), ("--full-duplex", 0x4401_00a0, 80)] {
         let mut hosts = hosts(&format!("-t 1 -l 10000 --trip-times {mode}"), "-P 1");
         hosts.run(10);
-        let [client, server] = &hosts.hosts;
+        let [client, server] = hosts.pair();
         assert_eq!(client.exit, Some(0), "{mode}");
         let (_, echo) = &server.sent[0];
         assert_eq!((echo.len(), word(echo, 0)), (80, flags), "{mode}: as captured of 2.1.8");

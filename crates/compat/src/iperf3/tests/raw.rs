@@ -2,20 +2,21 @@
 
 use linerate_units::Span;
 
-use super::world::{SERVER, World, client, message, server};
+use super::world::{SERVER, client, message, new_world, server};
 use crate::iperf3::settings::{EndCondition, Settings};
+use crate::virtual_hosts::VirtualHosts;
 
 const COOKIE: [u8; 37] = *b"abcdefghijklmnopqrstuvwxyz2345672345\0";
 
 /// The server's answer to a client that sends its cookie and then these bytes; the server must keep running.
 fn answer(settings: Settings, after_cookie: &[u8]) -> Vec<u8> {
-    let mut world = World::new(server(settings), vec![]);
-    let end = world.raw_peer();
-    world.connect(end, 1);
+    let mut world = new_world(server(settings), vec![]);
+    let end = world.add_host();
+    world.dial(end, 1);
     world.send_as(end, 1, &COOKIE);
     world.send_as(end, 1, after_cookie);
     world.pass(Span::from_secs(35));
-    assert_eq!(world.ends[SERVER].exit, None);
+    assert_eq!(world.hosts[SERVER].exit, None);
     world.received(end, 1).to_vec()
 }
 
@@ -92,36 +93,36 @@ fn the_smallest_parameters_make_a_test() {
 
 #[test]
 fn silence_is_bounded_and_the_server_stays_up() {
-    let mut world = World::new(server(one_off()), vec![]);
-    let (dumb, half) = (world.raw_peer(), world.raw_peer());
-    world.connect(dumb, 1);
+    let mut world = new_world(server(one_off()), vec![]);
+    let (dumb, half) = (world.add_host(), world.add_host());
+    world.dial(dumb, 1);
     world.send_as(dumb, 1, b"abcd");
-    world.connect(half, 1);
+    world.dial(half, 1);
     world.send_as(half, 1, &COOKIE);
     world.pass(Span::from_secs(12));
     assert_eq!(&world.received(dumb, 1)[..5], [0xfe, 0, 0, 0, 106]);
     assert_eq!(&world.received(half, 1)[..6], [9, 0xfe, 0, 0, 0, 114]);
     world.pass(Span::from_secs(3));
-    assert_eq!(world.ends[SERVER].exit, None);
+    assert_eq!(world.hosts[SERVER].exit, None);
     // None of them was the one client of this server.
     let mut settings = Settings::client("server");
     settings.client.end = EndCondition::Time(1);
-    assert_eq!(world.ends[SERVER].over.len(), 0);
+    assert_eq!(world.hosts[SERVER].runs.len(), 0);
 }
 
 /// A scripted peer with a running test: returns the world and the peer's end. Link 1 is the control connection,
 /// link 2 the stream.
-fn running(json: &str, one_off: bool) -> (World, usize) {
+fn running(json: &str, one_off: bool) -> (VirtualHosts, usize) {
     let mut settings = Settings::default();
     settings.server.one_off = one_off;
-    let mut world = World::new(server(settings), vec![]);
-    let end = world.raw_peer();
-    world.connect(end, 1);
+    let mut world = new_world(server(settings), vec![]);
+    let end = world.add_host();
+    world.dial(end, 1);
     world.send_as(end, 1, &COOKIE);
     world.send_as(end, 1, &message(json));
     world.pass(Span::from_ms(100));
     assert_eq!(world.received(end, 1), [9, 10]);
-    world.connect(end, 2);
+    world.dial(end, 2);
     world.send_as(end, 2, &COOKIE);
     world.pass(Span::from_ms(100));
     assert_eq!(world.received(end, 1), [9, 10, 1, 2]);
@@ -135,7 +136,7 @@ const RESULTS: &str = "{\"cpu_util_total\":1,\"cpu_util_user\":1,\"cpu_util_syst
 #[test]
 fn a_busy_server_says_so_without_waiting_for_a_cookie() {
     let (mut world, end) = running(ONE_SECOND, false);
-    world.connect(end, 9);
+    world.dial(end, 9);
     world.pass(Span::from_ms(100));
     assert_eq!(world.received(end, 9), [0xff]);
 }
@@ -146,8 +147,8 @@ fn an_unknown_state_ends_the_test_and_not_the_server() {
     world.send_as(end, 1, &[0x63]);
     world.pass(Span::from_secs(3));
     assert_eq!(world.received(end, 1)[4..9], [0xfe, 0, 0, 0, 110]);
-    assert_eq!(world.ends[SERVER].exit, None);
-    assert_eq!(world.ends[SERVER].over.len(), 1);
+    assert_eq!(world.hosts[SERVER].exit, None);
+    assert_eq!(world.hosts[SERVER].runs.len(), 1);
 }
 
 #[test]
@@ -161,11 +162,11 @@ fn results_of_old_clients_are_taken() {
     world.pass(Span::from_ms(100));
     assert_eq!(world.received(end, 1).last(), Some(&14));
     world.send_as(end, 1, &[16]);
-    world.close(end, 1);
+    world.hang_up(end, 1);
     world.pass(Span::from_ms(100));
-    assert_eq!(world.ends[SERVER].exit, Some(0));
-    assert_eq!(world.ends[SERVER].over, [None]);
-    assert_eq!(world.ends[SERVER].peer_bytes, [4096]);
+    assert_eq!(world.hosts[SERVER].exit, Some(0));
+    assert_eq!(world.hosts[SERVER].runs, [None]);
+    assert_eq!(world.hosts[SERVER].peer_bytes(), [4096]);
 }
 
 #[test]
@@ -173,7 +174,7 @@ fn a_tick_of_the_pacing_that_is_not_said_is_a_millisecond_and_none_is_longer_tha
     let said = ONE_SECOND.replace('}', ",\"pacing_timer\":9000000000}");
     for (json, tick) in [(ONE_SECOND, Span::from_ms(1)), (&said, Span::from_secs(1))] {
         let (world, _) = running(json, false);
-        assert_eq!(world.ends[SERVER].tasks[0].pacing_tick, Some(tick), "{json}");
+        assert_eq!(world.hosts[SERVER].tasks[0].pacing_tick, Some(tick), "{json}");
     }
 }
 
@@ -191,21 +192,21 @@ fn results_of_streams_that_do_not_exist_fail_the_test() {
 
 #[test]
 fn a_stream_with_another_cookie_or_too_many_is_turned_away() {
-    let mut world = World::new(server(Settings::default()), vec![]);
-    let end = world.raw_peer();
-    world.connect(end, 1);
+    let mut world = new_world(server(Settings::default()), vec![]);
+    let end = world.add_host();
+    world.dial(end, 1);
     world.send_as(end, 1, &COOKIE);
     world.send_as(end, 1, &message(ONE_SECOND));
     world.pass(Span::from_ms(100));
-    world.connect(end, 2);
+    world.dial(end, 2);
     world.send_as(end, 2, &[b'x'; 37]);
     world.pass(Span::from_ms(100));
     assert_eq!((world.received(end, 2), world.received(end, 1)), (&[0xff][..], &[9, 10][..]));
-    world.connect(end, 3);
+    world.dial(end, 3);
     world.send_as(end, 3, &COOKIE);
     world.pass(Span::from_ms(100));
     assert_eq!(world.received(end, 1), [9, 10, 1, 2]);
-    world.connect(end, 4);
+    world.dial(end, 4);
     world.send_as(end, 4, &COOKIE);
     world.pass(Span::from_ms(100));
     assert_eq!(world.received(end, 4), [0xff]);
@@ -214,23 +215,23 @@ fn a_stream_with_another_cookie_or_too_many_is_turned_away() {
 #[test]
 fn a_client_may_vanish_in_every_state() {
     for until in 0..6 {
-        let mut world = World::new(server(Settings::default()), vec![]);
-        let end = world.raw_peer();
-        world.connect(end, 1);
+        let mut world = new_world(server(Settings::default()), vec![]);
+        let end = world.add_host();
+        world.dial(end, 1);
         let params = message(ONE_SECOND);
         let steps: [(u32, &[u8]); 5] = [(1, &COOKIE), (1, &params), (2, &COOKIE), (1, &[4]), (1, &params)];
         for (link, bytes) in steps.iter().take(until) {
             if *link == 2 {
-                world.connect(end, 2);
+                world.dial(end, 2);
             }
             world.send_as(end, *link, bytes);
             world.pass(Span::from_ms(100));
         }
-        world.close(end, 1);
+        world.hang_up(end, 1);
         world.pass(Span::from_secs(3));
         // The next client is served.
-        let next = world.raw_peer();
-        world.connect(next, 1);
+        let next = world.add_host();
+        world.dial(next, 1);
         world.send_as(next, 1, &COOKIE);
         world.send_as(next, 1, &message(ONE_SECOND));
         world.pass(Span::from_ms(100));
@@ -253,7 +254,7 @@ fn a_client_that_is_told_to_end_gets_the_number_back() {
     world.send_as(end, 1, &[12]);
     world.pass(Span::from_ms(100));
     assert_eq!(world.received(end, 1)[4..9], [0xfe, 0, 0, 0, 119]);
-    assert!(world.ends[SERVER].printed.contains("receiver"));
+    assert!(world.hosts[SERVER].out.contains("receiver"));
 }
 
 #[test]
@@ -261,9 +262,9 @@ fn an_idle_server_ends_or_listens_anew() {
     let idle = |one_off| {
         let mut settings = Settings::default();
         (settings.server.one_off, settings.server.idle_timeout) = (one_off, Some(Span::from_secs(2)));
-        let mut world = World::new(server(settings), vec![]);
+        let mut world = new_world(server(settings), vec![]);
         world.pass(Span::from_secs(3));
-        world.ends[SERVER].exit
+        world.hosts[SERVER].exit
     };
     assert_eq!((idle(true), idle(false)), (Some(0), None));
 }

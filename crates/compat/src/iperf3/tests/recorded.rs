@@ -2,7 +2,7 @@
 
 use linerate_units::Span;
 
-use super::world::{SERVER, World, client, server};
+use super::world::{SERVER, client, new_world, server};
 use crate::iperf3::argv::{Command, parse};
 use crate::iperf3::json::Node;
 use crate::iperf3::params::Params;
@@ -88,9 +88,9 @@ fn the_server_says_what_the_real_one_says() {
         let record = read(text);
         let (cookie, params, results) = client_words(&record);
         let asked = Params::read(&params).unwrap();
-        let mut world = World::new(server(Settings::default()), vec![]);
-        let end = world.raw_peer();
-        world.connect(end, 1);
+        let mut world = new_world(server(Settings::default()), vec![]);
+        let end = world.add_host();
+        world.dial(end, 1);
         world.send_as(end, 1, &cookie);
         world.send_as(end, 1, &super::world::message(std::str::from_utf8(&params).unwrap()));
         world.pass(Span::from_ms(100));
@@ -98,7 +98,7 @@ fn the_server_says_what_the_real_one_says() {
             if asked.udp {
                 world.hello(end, link);
             } else {
-                world.connect(end, link);
+                world.dial(end, link);
                 world.send_as(end, link, &cookie);
             }
             world.pass(Span::from_ms(100));
@@ -109,9 +109,9 @@ fn the_server_says_what_the_real_one_says() {
         world.send_as(end, 1, &super::world::message(std::str::from_utf8(&results).unwrap()));
         world.pass(Span::from_ms(100));
         world.send_as(end, 1, &[16]);
-        world.close(end, 1);
+        world.hang_up(end, 1);
         world.pass(Span::from_ms(100));
-        assert_eq!(world.ends[SERVER].over, [None], "{}", world.ends[SERVER].complained);
+        assert_eq!(world.hosts[SERVER].runs, [None], "{}", world.hosts[SERVER].err);
         compare_servers(world.received(end, 1), &of(&record, false));
     }
 }
@@ -152,9 +152,9 @@ fn the_real_results_are_read_at_both_ends() {
 #[test]
 fn the_real_command_lines_run_between_our_two_ends() {
     for text in RECORDS {
-        let mut world = World::new(server(Settings::default()), vec![client(settings(&read(text)))]);
+        let mut world = new_world(server(Settings::default()), vec![client(settings(&read(text)))]);
         world.pass(Span::from_secs(10));
-        assert_eq!(world.ends[1].exit, Some(0), "{}", world.ends[1].complained);
-        assert!(world.ends[1].printed.ends_with("iperf Done.\n"));
+        assert_eq!(world.hosts[1].exit, Some(0), "{}", world.hosts[1].err);
+        assert!(world.hosts[1].out.ends_with("iperf Done.\n"));
     }
 }

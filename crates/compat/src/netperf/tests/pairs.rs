@@ -21,7 +21,7 @@ fn run(line: &str) -> VirtualHosts {
     assert_eq!(hosts.hosts[0].err, "", "{line}");
     for host in &hosts.hosts {
         assert!(host.runs.iter().all(Option::is_none), "{line}: {:?}", host.runs);
-        assert_eq!(host.runs.len(), host.planned, "{line}: every run has ended");
+        assert_eq!(host.runs.len(), host.plans.len(), "{line}: every run has ended");
     }
     hosts
 }
@@ -128,7 +128,7 @@ fn interim_results_follow_the_clock_and_add_up() {
 #[test]
 fn iterations_are_runs_over_one_control_connection() {
     let hosts = run("-H 10.0.0.2 -l 1 -i 4,3 -I 95,5 -t TCP_STREAM");
-    assert_eq!(hosts.hosts.each_ref().map(|host| host.planned), [3, 3]);
+    assert_eq!(hosts.pair().map(|host| host.plans.len()), [3, 3]);
     let out = &hosts.hosts[0].out;
     assert!(
         out.starts_with(

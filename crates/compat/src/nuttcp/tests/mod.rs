@@ -3,4 +3,3 @@ mod dialogues;
 mod lines;
 mod transcripts;
 mod wire;
-mod world;
