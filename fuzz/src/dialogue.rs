@@ -15,6 +15,7 @@ use linerate_proto::{
 use linerate_units::{Bytes, Span, Timestamp};
 
 use crate::engine;
+use crate::script::Script;
 use crate::seeds::messages;
 
 /// The client's session.
@@ -252,27 +253,6 @@ fn series() -> CheckedSpec {
 fn ended(flow: u16, byte: u8) -> Ended {
     let side = if byte.is_multiple_of(2) { Side::Sender } else { Side::Receiver };
     Ended { flow, side, settings: SideSettings::default(), tally: Tally::default(), caveats: Vec::new() }
-}
-
-/// The bytes not yet played.
-struct Script<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Script<'a> {
-    fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.rest.split_first()?;
-        self.rest = rest;
-        Some(*first)
-    }
-
-    /// A length in one byte, and at most that many bytes.
-    fn some(&mut self) -> Option<&'a [u8]> {
-        let length = usize::from(self.byte()?).min(self.rest.len());
-        let (some, rest) = self.rest.split_at(length);
-        self.rest = rest;
-        Some(some)
-    }
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use linerate_compat::stand_in::{
 use linerate_units::{Span, Timestamp};
 
 use crate::dialogue::frame;
+use crate::script::Script;
 
 /// Most outputs of a stand-in after one input: more is an endless loop.
 const MAX_OUTPUTS: usize = 5_000;
@@ -372,27 +373,6 @@ fn opened(peer: SocketAddr) -> Opened {
         rcv_buf: 1 << 20,
         congestion: None,
         descriptor: 3,
-    }
-}
-
-/// The bytes not yet played.
-struct Script<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Script<'a> {
-    fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.rest.split_first()?;
-        self.rest = rest;
-        Some(*first)
-    }
-
-    /// A length in one byte, and at most that many bytes.
-    fn some(&mut self) -> Option<&'a [u8]> {
-        let length = usize::from(self.byte()?).min(self.rest.len());
-        let (some, rest) = self.rest.split_at(length);
-        self.rest = rest;
-        Some(some)
     }
 }
 

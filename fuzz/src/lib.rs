@@ -20,6 +20,7 @@ mod nuttcp;
 mod plan;
 mod quantities;
 mod results;
+mod script;
 mod seeds;
 mod tool;
 mod topology;

@@ -7,7 +7,7 @@ use linerate_compat::netperf::{
 use linerate_compat::stand_in::{Input, Output, StandIn};
 use linerate_units::{Span, Timestamp};
 
-use crate::noisy_host::{self, Boxed};
+use crate::noisy_host;
 use crate::tool;
 
 /// The first byte selects the role and the host, the rest is the script.
@@ -27,7 +27,7 @@ fn run(first: u8, script: &[u8]) -> bool {
     };
     let stand_in: Box<dyn StandIn> = Box::new(WholeMessages { inner: Box::new(NetperfServer::new(options)) });
     if first & 0x80 == 0 {
-        return noisy_host::play(Boxed(stand_in), script);
+        return noisy_host::play(stand_in, script);
     }
     // The host with datagrams.
     tool::play(stand_in, script);
@@ -72,7 +72,7 @@ fn play_client(first: u8, script: &[u8]) -> bool {
     let ClientCommand::Test(options) = parse(COMMANDS[command]) else { return false };
     let client: Box<dyn StandIn> = Box::new(WholeMessages { inner: Box::new(NetperfClient::new(*options)) });
     if command < 8 {
-        return noisy_host::play(Boxed(client), script);
+        return noisy_host::play(client, script);
     }
     // The host with datagrams.
     tool::play(client, script);

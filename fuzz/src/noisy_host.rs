@@ -13,6 +13,8 @@ use linerate_compat::stand_in::{
 use linerate_model::SideSettings;
 use linerate_units::{Span, Timestamp};
 
+use crate::script::Script;
+
 /// Most requests to the host: a stand-in that makes more is in an endless loop.
 const MAX_REQUESTS: usize = 20_000;
 
@@ -40,23 +42,6 @@ pub(crate) fn play(stand_in: impl StandIn, script: &[u8]) -> bool {
         }
     }
     host.over || host.finished > 0
-}
-
-/// A stand-in of a type chosen at run time.
-pub(crate) struct Boxed(pub(crate) Box<dyn StandIn>);
-
-impl StandIn for Boxed {
-    fn input(&mut self, now: Timestamp, input: Input<'_>) {
-        self.0.input(now, input);
-    }
-
-    fn output(&mut self) -> Option<Output> {
-        self.0.output()
-    }
-
-    fn deadline(&self) -> Option<Timestamp> {
-        self.0.deadline()
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -307,26 +292,5 @@ fn opened() -> Opened {
         rcv_buf: 200,
         congestion: None,
         descriptor: 3,
-    }
-}
-
-/// The bytes not yet played.
-struct Script<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Script<'a> {
-    fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.rest.split_first()?;
-        self.rest = rest;
-        Some(*first)
-    }
-
-    /// A length in one byte, and at most that many bytes.
-    fn some(&mut self) -> Option<&'a [u8]> {
-        let length = usize::from(self.byte()?).min(self.rest.len());
-        let (some, rest) = self.rest.split_at(length);
-        self.rest = rest;
-        Some(some)
     }
 }

@@ -3,7 +3,7 @@
 use linerate_compat::ntttcp::{Numbers, Options, Receiver, Role, Windows, parse, stand_in};
 use linerate_units::Span;
 
-use crate::noisy_host::{Boxed, play};
+use crate::noisy_host::play;
 
 /// The first byte selects role and options, the rest is the script.
 pub fn ntttcp(bytes: &[u8]) {
@@ -46,7 +46,7 @@ fn run(first: u8, script: &[u8]) -> bool {
     if first & 0x83 == 0x80 {
         play(Receiver::new(options, true, Span::ZERO), script)
     } else {
-        play(Boxed(stand_in(options, Span::ZERO)), script)
+        play(stand_in(options, Span::ZERO), script)
     }
 }
 

@@ -12,6 +12,8 @@ use linerate_compat::{iperf2, ttcp};
 use linerate_model::SideSettings;
 use linerate_units::{Span, Timestamp};
 
+use crate::script::Script;
+
 /// Most outputs after one input; more is an endless loop.
 const MAX_OUTPUTS: usize = 10_000;
 
@@ -476,26 +478,5 @@ fn opened(remote: Option<SocketAddr>) -> Opened {
         rcv_buf: u64::MAX,
         congestion: None,
         descriptor: -1,
-    }
-}
-
-/// The bytes not yet played.
-struct Script<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Script<'a> {
-    fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.rest.split_first()?;
-        self.rest = rest;
-        Some(*first)
-    }
-
-    /// A length in one byte, and at most that many bytes.
-    fn some(&mut self) -> Option<&'a [u8]> {
-        let length = usize::from(self.byte()?).min(self.rest.len());
-        let (some, rest) = self.rest.split_at(length);
-        self.rest = rest;
-        Some(some)
     }
 }

@@ -19,6 +19,7 @@
 //! ```
 
 mod c_format;
+mod errno;
 pub mod import;
 pub mod iperf2;
 pub mod iperf3;

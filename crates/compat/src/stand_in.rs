@@ -42,6 +42,20 @@ pub trait StandIn: Send {
     fn deadline(&self) -> Option<Timestamp>;
 }
 
+impl<S: StandIn + ?Sized> StandIn for Box<S> {
+    fn input(&mut self, now: Timestamp, input: Input<'_>) {
+        (**self).input(now, input);
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        (**self).output()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        (**self).deadline()
+    }
+}
+
 /// What happens to a stand-in.
 #[derive(Debug)]
 #[non_exhaustive]

@@ -1,6 +1,7 @@
 //! The client: agrees on a test with the server, moves or answers its data, and prints the result.
 
 mod ending;
+mod iteration;
 mod request;
 mod transactions;
 
@@ -11,14 +12,15 @@ use linerate_units::{Span, Timestamp};
 
 use super::confidence::Confidence;
 use super::cpu;
-use super::figures::{Buffer, Figures};
-use super::options::{ClientOptions, Family, Length, Unit};
+use super::figures::Buffer;
+use super::options::{ClientOptions, Family, Length};
 use super::report::{self, Interim};
 use super::wire::{MESSAGE_BYTES, Message, Response, Results, kind};
+use crate::errno::ECONNREFUSED;
 use crate::stand_in::{
-    FlowCounts, FlowId, HostCounts, Input, Link, LinkOptions, Opened, Output, RunId, StandIn, Stop,
-    StreamCounts, SystemError,
+    FlowCounts, FlowId, HostCounts, Input, Link, LinkOptions, Opened, Output, SystemError, RunId, StandIn, Stop,
 };
+use iteration::Iteration;
 use transactions::Requests;
 
 /// The control connection.
@@ -44,9 +46,6 @@ const END_DATAGRAMS: usize = 3;
 /// netperf's exit codes: of most errors, and of those that it reports as -1.
 const FAILED: i32 = 1;
 const REFUSED: i32 = 255;
-
-/// The error number of datagrams that the peer's host refuses (Linux).
-const ECONNREFUSED: i32 = 111;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -77,26 +76,6 @@ enum Reading {
     After,
 }
 
-/// One iteration of the test.
-#[derive(Debug)]
-struct Iteration {
-    /// When the data began, and how long they took.
-    began: Timestamp,
-    elapsed: Option<Span>,
-    /// When the time of the test is over.
-    until: Option<Timestamp>,
-    figures: Figures,
-    requests: Option<Requests>,
-    results: Option<Results>,
-    before: Option<HostCounts>,
-    /// When the data link was requested, and whether it is open.
-    opening_at: Timestamp,
-    open: bool,
-    /// Interim results: the end of the last one, and what was moved until then.
-    interim_end: Timestamp,
-    interim_units: u64,
-}
-
 /// netperf.
 #[derive(Debug)]
 pub struct NetperfClient {
@@ -116,24 +95,6 @@ pub struct NetperfClient {
     /// The data link of now.
     data: Link,
     interims: u32,
-}
-
-impl Iteration {
-    fn new(now: Timestamp) -> Self {
-        Self {
-            began: now,
-            elapsed: None,
-            until: None,
-            figures: Figures::default(),
-            requests: None,
-            results: None,
-            before: None,
-            opening_at: now,
-            open: false,
-            interim_end: now,
-            interim_units: 0,
-        }
-    }
 }
 
 impl NetperfClient {
@@ -157,23 +118,6 @@ impl NetperfClient {
             data: DATA,
             interims: 0,
         }
-    }
-
-    fn connect(&mut self) {
-        let control = &self.options.control;
-        let family = control.family.or(control.local_family);
-        self.out.push_back(Output::Connect {
-            link: CONTROL,
-            port: control.port,
-            to: None,
-            options: LinkOptions {
-                local: control.local,
-                local_port: Some(control.local_port).filter(|port| *port > 0),
-                ipv4: family == Family::V4,
-                ipv6: family == Family::V6,
-                ..LinkOptions::default()
-            },
-        });
     }
 
     fn connected(&mut self, now: Timestamp, opened: &Opened) {
@@ -408,7 +352,7 @@ impl NetperfClient {
     fn counted(&mut self, flows: &[FlowCounts]) {
         let Some(counts) = flows.iter().find(|counts| counts.flow == FLOW) else { return };
         if self.phase == Phase::Streaming {
-            self.interim(counts.at, sum(counts, |stream| stream.bytes));
+            self.interim(counts.at, counts.total(|stream| stream.bytes));
         }
     }
 
@@ -424,47 +368,6 @@ impl NetperfClient {
         let interim = Interim { units, length, end: now, number: self.interims };
         self.interims = self.interims.saturating_add(1);
         self.out.push_back(Output::Print(report::interim(&self.options, interim)));
-    }
-
-    /// Sends requests over the data link.
-    fn ask(&mut self, now: Timestamp) {
-        let begun = if self.options.connects_each_time { self.iteration.opening_at } else { now };
-        if let Some(requests) = &mut self.iteration.requests {
-            requests.fill(now, begun, self.data, &mut self.out);
-        }
-    }
-
-    /// Handles bytes of responses or a datagram.
-    fn response_bytes(&mut self, now: Timestamp, count: usize) {
-        let Some(requests) = &mut self.iteration.requests else { return };
-        let done = requests.received(now, count);
-        let complete = requests.complete;
-        if done > 0 {
-            self.transactions_done(now, complete);
-        }
-    }
-
-    fn transactions_done(&mut self, now: Timestamp, complete: u64) {
-        if let Some(interval) = self.options.interim
-            && now.since(self.iteration.interim_end) >= interval
-        {
-            self.interim(now, self.transaction_units(complete));
-        }
-        let enough = matches!(self.options.length, Length::Units(units) if complete >= u64::from(units));
-        if self.options.connects_each_time {
-            // The server closes each connection; the transaction ends with that.
-        } else if enough || self.iteration.until.is_some_and(|until| now >= until) {
-            self.end_transactions(now);
-        } else {
-            self.ask(now);
-        }
-    }
-
-    /// Transactions, or the bytes that they have moved.
-    fn transaction_units(&self, complete: u64) -> u64 {
-        let bytes = |size: Option<u32>| u64::from(size.unwrap_or(0));
-        let each = bytes(self.options.request_size) + bytes(self.options.response_size);
-        if self.options.unit == Unit::Transactions { complete } else { complete.saturating_mul(each) }
     }
 
     fn data_closed(&mut self, now: Timestamp, reason: Option<&SystemError>) {
@@ -483,38 +386,6 @@ impl NetperfClient {
             (Phase::Ending, _) => self.data_over(now),
             _ => {}
         }
-    }
-
-    /// A connection with one transaction was closed by the server.
-    fn connection_over(&mut self, now: Timestamp) {
-        self.out.push_back(Output::Close { link: self.data });
-        let Some(requests) = &mut self.iteration.requests else { return };
-        if requests.is_waiting() {
-            return self.fail("netperf: send_omni: recv_data failed: the server closed the connection\n");
-        }
-        let complete = requests.complete;
-        let enough = matches!(self.options.length, Length::Units(units) if complete >= u64::from(units));
-        if enough || self.iteration.until.is_some_and(|until| now >= until) {
-            self.iteration.open = false;
-            self.end_transactions(now);
-            if self.phase == Phase::Ending {
-                // A connection without a request tells the server that the time is over.
-                self.reopen_data(now);
-            }
-            return;
-        }
-        self.reopen_data(now);
-    }
-
-    /// Opens the data link again.
-    fn reopen_data(&mut self, now: Timestamp) {
-        self.next_data_link();
-        self.open_data(now);
-    }
-
-    /// Another number for the data link: one that was closed may still be sending.
-    fn next_data_link(&mut self) {
-        self.data = Link(if self.data.0 + 1 < Link::FIRST_ACCEPTED.0 { self.data.0 + 1 } else { DATA.0 });
     }
 
     fn tick(&mut self, now: Timestamp) {
@@ -545,21 +416,6 @@ impl NetperfClient {
                 self.fail("netperf: no response received from the server\n");
             }
             Phase::Connecting | Phase::Done => {}
-        }
-    }
-
-    /// Responses that are late are lost, and requests are sent instead.
-    fn expire_responses(&mut self, now: Timestamp) {
-        let Some(requests) = self.iteration.requests.as_mut().filter(|_| self.phase == Phase::Transacting)
-        else {
-            return;
-        };
-        if requests.lost_at.is_some_and(|at| now >= at) {
-            requests.forget();
-            // The interval starts again, as the time without a response says nothing about a rate.
-            self.iteration.interim_units = self.transaction_units(self.iteration.complete());
-            self.iteration.interim_end = now;
-            self.ask(now);
         }
     }
 
@@ -594,17 +450,6 @@ impl NetperfClient {
     }
 }
 
-impl Iteration {
-    fn complete(&self) -> u64 {
-        self.requests.as_ref().map_or(0, |requests| requests.complete)
-    }
-}
-
-/// The sum over all streams.
-fn sum(counts: &FlowCounts, of: fn(&StreamCounts) -> u64) -> u64 {
-    counts.streams.iter().fold(0, |sum, stream| sum.saturating_add(of(stream)))
-}
-
 impl StandIn for NetperfClient {
     fn input(&mut self, now: Timestamp, input: Input<'_>) {
         if self.phase == Phase::Done {
@@ -612,7 +457,7 @@ impl StandIn for NetperfClient {
         }
         let data = self.data;
         match &input {
-            Input::Begin => self.connect(),
+            Input::Begin => self.out.push_back(request::control_link(&self.options, CONTROL)),
             Input::Opened { link: CONTROL, opened } => self.connected(now, opened),
             Input::NotOpened { link: CONTROL, reason } => self.not_connected(reason),
             Input::Opened { link: SIZES, opened } => self.sized(now, opened),

@@ -5,6 +5,7 @@ use linerate_model::{Direction, Side, SocketKnobs, TestSpec};
 use linerate_units::{Bytes, Span};
 
 use super::wire::{Protocol, Request, Response, flag};
+use crate::errno::EINVAL;
 use crate::stand_in::{
     EndMark, FlowId, FlowTask, Link, LinkOptions, Opened, Payload, Planned, RunId, Transit, Transport,
 };
@@ -24,8 +25,6 @@ const DEFAULT_READ: u32 = 4096;
 /// How much longer than the test the server waits for its end if the client sends.
 const END_TIMEOUT: Span = Span::from_secs(4);
 
-/// Error numbers of Linux, which the client prints with their text.
-const EINVAL: i32 = 22;
 const EMSGSIZE: i32 = 90;
 const EPROTONOSUPPORT: i32 = 93;
 const EOPNOTSUPP: i32 = 95;

@@ -330,19 +330,7 @@ fn an_interrupted_sender_tells_the_receiver() {
 fn a_server_takes_one_sender_after_the_other() {
     let mut world = World::new();
     let config = EmbeddedServerConfig { port: 5000, shared: false, seed: 0, wall: Span::ZERO };
-    struct Boxed(Box<dyn StandIn>);
-    impl StandIn for Boxed {
-        fn input(&mut self, now: Timestamp, input: crate::stand_in::Input<'_>) {
-            self.0.input(now, input);
-        }
-        fn output(&mut self) -> Option<crate::stand_in::Output> {
-            self.0.output()
-        }
-        fn deadline(&self) -> Option<Timestamp> {
-            self.0.deadline()
-        }
-    }
-    world.add(Boxed(embedded_server(&config)), Timestamp::START);
+    world.add(embedded_server(&config), Timestamp::START);
     for at in [1, 10] {
         let sender = Sender::new(options("-s 127.0.0.1 -t 3"), Span::ZERO);
         world.add(sender, Timestamp::START + Span::from_secs(at));

@@ -14,7 +14,8 @@ use super::results::Results;
 use super::transfer::{Failure, Transfer, TransferEvent};
 use super::wire::{Format, Lines, Request, Version};
 use super::{plan, summary};
-use crate::stand_in::{FlowId, Input, Link, Output, RunId, StandIn, SystemError};
+use crate::errno::ECONNREFUSED;
+use crate::stand_in::{FlowId, Input, Link, Output, SystemError, RunId, StandIn};
 
 /// The link of the control connection.
 const CONTROL: Link = Link(0);
@@ -37,9 +38,6 @@ const CONNECT_DELAY: Span = Span::from_ms(30);
 
 /// Most lines of a server's report that are kept.
 const MAX_LINES: usize = 1_000;
-
-/// The errno of a refused connection (Linux).
-const ECONNREFUSED: i32 = 111;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {

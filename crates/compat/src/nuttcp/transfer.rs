@@ -378,9 +378,6 @@ impl Transfer {
 
     /// Takes the present counts of the flow.
     fn take(&mut self, now: Timestamp, counts: &FlowCounts) {
-        let sum = |of: fn(&crate::stand_in::StreamCounts) -> u64| {
-            counts.streams.iter().fold(0_u64, |sum, stream| sum.saturating_add(of(stream)))
-        };
         let known = |of: fn(&crate::stand_in::StreamCounts) -> Option<u64>| {
             counts.streams.iter().filter_map(of).reduce(u64::saturating_add)
         };
@@ -391,8 +388,8 @@ impl Transfer {
         };
         let last = counts.last_at.unwrap_or(if self.terms.transmit { now } else { self.began });
         let span = last.since(self.began);
-        self.counted.bytes = sum(|stream| stream.bytes).saturating_add(self.early.0);
-        self.counted.calls = sum(|stream| stream.calls).saturating_add(marks + self.early.1);
+        self.counted.bytes = counts.total(|stream| stream.bytes).saturating_add(self.early.0);
+        self.counted.calls = counts.total(|stream| stream.calls).saturating_add(marks + self.early.1);
         self.counted.span = self.terms.with_last_turn(self.counted.bytes, span);
         self.counted.retrans = known(|stream| stream.retransmits).filter(|_| !self.terms.udp);
         self.counted.one_way = delays(counts);

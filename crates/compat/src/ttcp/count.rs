@@ -39,7 +39,7 @@ impl Early {
 
 /// Bytes that a flow has moved.
 pub(super) fn moved(counts: &FlowCounts) -> u64 {
-    counts.streams.iter().map(|stream| stream.bytes).fold(0, u64::saturating_add)
+    counts.total(|stream| stream.bytes)
 }
 
 /// System calls of a flow as ttcp would have made them: one per datagram.

@@ -28,6 +28,14 @@ pub struct FlowCounts {
     pub tally: Option<Box<Tally>>,
 }
 
+impl FlowCounts {
+    /// The sum over all streams, at most the largest number.
+    #[must_use]
+    pub fn total(&self, of: fn(&StreamCounts) -> u64) -> u64 {
+        self.streams.iter().fold(0, |sum, stream| sum.saturating_add(of(stream)))
+    }
+}
+
 /// The counts of one stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct StreamCounts {

@@ -3,7 +3,8 @@
 use linerate_model::Tally;
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
-use super::{ECONNREFUSED, END_DATAGRAMS, FAILED, FLOW, NetperfClient, Phase, Reading, SERVER_TIMEOUT, sum};
+use super::{END_DATAGRAMS, FAILED, FLOW, NetperfClient, Phase, Reading, SERVER_TIMEOUT};
+use crate::errno::ECONNREFUSED;
 use crate::netperf::confidence::Widths;
 use crate::netperf::figures::Report;
 use crate::netperf::report;
@@ -18,10 +19,10 @@ impl NetperfClient {
         }
         self.next_interim = None;
         let (udp, sends) = (self.options.udp(), self.options.roles.sends);
-        let (bytes, calls) = (sum(counts, |stream| stream.bytes), sum(counts, |stream| stream.calls));
+        let (bytes, calls) = (counts.total(|stream| stream.bytes), counts.total(|stream| stream.calls));
         let figures = &mut self.iteration.figures;
         if sends {
-            let calls = if udp { sum(counts, |stream| stream.packets) } else { calls };
+            let calls = if udp { counts.total(|stream| stream.packets) } else { calls };
             (figures.sent, figures.send_calls) = (bytes, calls);
         } else {
             (figures.received, figures.receive_calls) = (bytes, calls);

@@ -25,6 +25,20 @@ fn transport(options: &ClientOptions) -> Transport {
     if options.udp() { Transport::Udp } else { Transport::Tcp }
 }
 
+/// The control connection.
+pub(super) fn control_link(options: &ClientOptions, link: Link) -> Output {
+    let control = &options.control;
+    let family = control.family.or(control.local_family);
+    let options = LinkOptions {
+        local: control.local,
+        local_port: Some(control.local_port).filter(|port| *port > 0),
+        ipv4: family == Family::V4,
+        ipv6: family == Family::V6,
+        ..LinkOptions::default()
+    };
+    Output::Connect { link, port: control.port, to: None, options }
+}
+
 /// The options of a socket on which its buffers depend.
 pub(super) fn buffer_options(options: &ClientOptions) -> LinkOptions {
     let bytes = |asked: Option<u32>| asked.filter(|bytes| *bytes > 0).map(u64::from);

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use linerate_units::{Span, Timestamp};
 
+use super::{DATA, NetperfClient, Phase};
 use crate::netperf::latencies::Latencies;
+use crate::netperf::options::{Length, Unit};
 use crate::stand_in::{Link, Output};
 
 /// The requests of a client over one link at a time.
@@ -101,5 +103,95 @@ impl Requests {
     pub(super) fn forget(&mut self) {
         self.sent_at.clear();
         (self.partial, self.lost_at) = (0, None);
+    }
+}
+
+impl NetperfClient {
+    /// Sends requests over the data link.
+    pub(super) fn ask(&mut self, now: Timestamp) {
+        let begun = if self.options.connects_each_time { self.iteration.opening_at } else { now };
+        if let Some(requests) = &mut self.iteration.requests {
+            requests.fill(now, begun, self.data, &mut self.out);
+        }
+    }
+
+    /// Handles bytes of responses or a datagram.
+    pub(super) fn response_bytes(&mut self, now: Timestamp, count: usize) {
+        let Some(requests) = &mut self.iteration.requests else { return };
+        let done = requests.received(now, count);
+        let complete = requests.complete;
+        if done > 0 {
+            self.transactions_done(now, complete);
+        }
+    }
+
+    pub(super) fn transactions_done(&mut self, now: Timestamp, complete: u64) {
+        if let Some(interval) = self.options.interim
+            && now.since(self.iteration.interim_end) >= interval
+        {
+            self.interim(now, self.transaction_units(complete));
+        }
+        let enough = matches!(self.options.length, Length::Units(units) if complete >= u64::from(units));
+        if self.options.connects_each_time {
+            // The server closes each connection; the transaction ends with that.
+        } else if enough || self.iteration.until.is_some_and(|until| now >= until) {
+            self.end_transactions(now);
+        } else {
+            self.ask(now);
+        }
+    }
+
+    /// Transactions, or the bytes that they have moved.
+    pub(super) fn transaction_units(&self, complete: u64) -> u64 {
+        let bytes = |size: Option<u32>| u64::from(size.unwrap_or(0));
+        let each = bytes(self.options.request_size) + bytes(self.options.response_size);
+        if self.options.unit == Unit::Transactions { complete } else { complete.saturating_mul(each) }
+    }
+
+    /// A connection with one transaction was closed by the server.
+    pub(super) fn connection_over(&mut self, now: Timestamp) {
+        self.out.push_back(Output::Close { link: self.data });
+        let Some(requests) = &mut self.iteration.requests else { return };
+        if requests.is_waiting() {
+            return self.fail("netperf: send_omni: recv_data failed: the server closed the connection\n");
+        }
+        let complete = requests.complete;
+        let enough = matches!(self.options.length, Length::Units(units) if complete >= u64::from(units));
+        if enough || self.iteration.until.is_some_and(|until| now >= until) {
+            self.iteration.open = false;
+            self.end_transactions(now);
+            if self.phase == Phase::Ending {
+                // A connection without a request tells the server that the time is over.
+                self.reopen_data(now);
+            }
+            return;
+        }
+        self.reopen_data(now);
+    }
+
+    /// Opens the data link again.
+    pub(super) fn reopen_data(&mut self, now: Timestamp) {
+        self.next_data_link();
+        self.open_data(now);
+    }
+
+    /// Another number for the data link: one that was closed may still be sending.
+    pub(super) fn next_data_link(&mut self) {
+        self.data = Link(if self.data.0 + 1 < Link::FIRST_ACCEPTED.0 { self.data.0 + 1 } else { DATA.0 });
+    }
+
+    /// Responses that are late are lost, and requests are sent instead.
+    pub(super) fn expire_responses(&mut self, now: Timestamp) {
+        let Some(requests) = self.iteration.requests.as_mut().filter(|_| self.phase == Phase::Transacting)
+        else {
+            return;
+        };
+        if requests.lost_at.is_some_and(|at| now >= at) {
+            requests.forget();
+            // The interval starts again, as the time without a response says nothing about a rate.
+            self.iteration.interim_units = self.transaction_units(self.iteration.complete());
+            self.iteration.interim_end = now;
+            self.ask(now);
+        }
     }
 }

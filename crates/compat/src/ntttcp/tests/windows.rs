@@ -6,21 +6,7 @@ use linerate_units::{Span, Timestamp};
 
 use super::{Seen, World, options, refused};
 use crate::ntttcp::{Role, parse, stand_in};
-use crate::stand_in::{Input, Output, StandIn, Stop};
-
-struct Boxed(Box<dyn StandIn>);
-
-impl StandIn for Boxed {
-    fn input(&mut self, now: Timestamp, input: Input<'_>) {
-        self.0.input(now, input);
-    }
-    fn output(&mut self) -> Option<Output> {
-        self.0.output()
-    }
-    fn deadline(&self) -> Option<Timestamp> {
-        self.0.deadline()
-    }
-}
+use crate::stand_in::Stop;
 
 /// Both ends with the same options. The receiver starts `late` milliseconds after the sender.
 fn pair(line: &str, late: u64) -> World {
@@ -29,7 +15,7 @@ fn pair(line: &str, late: u64) -> World {
         let arguments: Vec<OsString> =
             format!("--windows {role} {line}").split_whitespace().map(OsString::from).collect();
         let options = parse(&arguments).unwrap_or_else(|usage| panic!("{line}: {usage:?}"));
-        world.add(Boxed(stand_in(options, Span::ZERO)), Timestamp::START + Span::from_ms(begins));
+        world.add(stand_in(options, Span::ZERO), Timestamp::START + Span::from_ms(begins));
     }
     world
 }
@@ -111,7 +97,7 @@ fn tokens_at_one_end_only_are_told() {
     let mut world = World::new();
     for (line, begins) in [("-r -m 1,*,127.0.0.1 -t 1 -ns", 0), ("-s -m 1,*,127.0.0.1 -t 1", 1)] {
         let options = options(&format!("--windows {line}"));
-        world.add(Boxed(stand_in(options, Span::ZERO)), Timestamp::START + Span::from_ms(begins));
+        world.add(stand_in(options, Span::ZERO), Timestamp::START + Span::from_ms(begins));
     }
     let seen = world.run(Span::from_secs(60));
     assert_eq!(seen[1].exit, Some(24));

@@ -9,14 +9,9 @@ use super::{
     END_DATAGRAM_GAP, END_DATAGRAMS, Failure, Look, POLL_INTERVAL, RETRY_DELAY, START_DATAGRAM_GAP, Shared,
     Transfer, TransferEvent, TransferState,
 };
+use crate::errno::{EADDRINUSE, ECONNREFUSED};
 use crate::nuttcp::marks::Marked;
 use crate::stand_in::{Cpu, FlowCounts, Input, Link, Opened, Output, Stop, SystemError};
-
-/// The errno of a refused connection (Linux).
-const ECONNREFUSED: i32 = 111;
-
-/// The errno of a port that is in use (Linux).
-const EADDRINUSE: i32 = 98;
 
 /// Longest datagram that begins or ends a test, bytes.
 const MARK_LENGTH: usize = 4;
