@@ -54,12 +54,8 @@ const MAX_STEPS_PER_LINK: usize = 16;
 
 /// A stand-in with its links, flows and runs.
 pub(crate) struct Driver<'a> {
-    stand_in: Box<dyn StandIn>,
-    epoch: Mono,
-    cpu_before: (Duration, Duration),
-    host: Host,
-    links: Links,
-    flows: Flows,
+    /// What remains of it when it is idle.
+    core: IdleDriver,
     /// Flows that start when their links have no more unsent bytes.
     waiting: Vec<FlowTask>,
     runs: Runs<'a>,
@@ -67,7 +63,6 @@ pub(crate) struct Driver<'a> {
     admitted: BTreeMap<RunId, Admitted>,
     next_courtesy: Mono,
     console: Console<'a>,
-    helpers: Helpers,
     interrupts: &'a Interrupts,
     interrupted: bool,
     ports: Option<&'a mut dyn ServerPorts>,
@@ -129,9 +124,9 @@ impl<'a> Driver<'a> {
             links.poller().add(&ports.waker(), PORTS_TOKEN, Interest::READ)?;
         }
         let (epoch, cpu_before, flows) = (clock::now(), clock::process_times(), Flows::default());
-        let idle = IdleDriver { stand_in, epoch, cpu_before, host, links, flows, helpers };
+        let core = IdleDriver { stand_in, epoch, cpu_before, host, links, flows, helpers };
         // Clients that have arrived already are reported again, so a new embedded server may return at once.
-        Ok(Self { events: VecDeque::from([DriverEvent::Begin]), ..Self::of(idle, context, Mono(0)) })
+        Ok(Self { events: VecDeque::from([DriverEvent::Begin]), ..Self::of(core, context, Mono(0)) })
     }
 
     /// The driver of a stand-in that was idle.
@@ -139,22 +134,15 @@ impl<'a> Driver<'a> {
         Self::of(idle, context, clock::now() + IDLE_TIMEOUT)
     }
 
-    fn of(idle: IdleDriver, context: DriverContext<'a>, idle_until: Mono) -> Self {
-        let IdleDriver { stand_in, epoch, cpu_before, host, links, flows, helpers } = idle;
+    fn of(core: IdleDriver, context: DriverContext<'a>, idle_until: Mono) -> Self {
         let DriverContext { runs, console, interrupts, ports } = context;
         Self {
-            stand_in,
-            epoch,
-            cpu_before,
-            host,
-            links,
-            flows,
+            core,
             waiting: Vec::new(),
             runs,
             admitted: BTreeMap::new(),
             next_courtesy: Mono::FAR,
             console,
-            helpers,
             interrupts,
             interrupted: false,
             ports,
@@ -177,9 +165,9 @@ impl<'a> Driver<'a> {
                 return Ok(Returned::Exited(code));
             }
             if self.is_idle() && self.idle_until.has_passed() {
-                return Ok(Returned::Idle(Box::new(self.into_idle())));
+                return Ok(Returned::Idle(Box::new(self.core)));
             }
-            self.links.poller().wait_ns(&mut events, self.deadline())?;
+            self.core.links.poller().wait_ns(&mut events, self.deadline())?;
             let tokens: Vec<u64> = events.iter().map(|ready| ready.token).collect();
             if !tokens.is_empty() {
                 self.idle_until = clock::now() + IDLE_TIMEOUT;
@@ -191,45 +179,41 @@ impl<'a> Driver<'a> {
     /// Whether this is an embedded server that waits for nothing but its next client.
     fn is_idle(&self) -> bool {
         let busy =
-            self.flows.any() || self.runs.any() || !self.admitted.is_empty() || !self.waiting.is_empty();
+            self.core.flows.any() || self.runs.any() || !self.admitted.is_empty() || !self.waiting.is_empty();
         self.ports.is_some()
             && !busy
             && self.events.is_empty()
-            && self.links.are_listeners()
-            && self.stand_in.deadline().is_none()
-    }
-
-    fn into_idle(self) -> IdleDriver {
-        let Self { stand_in, epoch, cpu_before, host, links, flows, helpers, .. } = self;
-        IdleDriver { stand_in, epoch, cpu_before, host, links, flows, helpers }
+            && self.core.links.are_listeners()
+            && self.core.stand_in.deadline().is_none()
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp::from_ns(clock::now().since(self.epoch).as_nanos().try_into().unwrap_or(u64::MAX))
+        Timestamp::from_ns(clock::now().since(self.core.epoch).as_nanos().try_into().unwrap_or(u64::MAX))
     }
 
     fn deadline(&self) -> Mono {
         if !self.events.is_empty() {
             return Mono(0);
         }
-        let tick = self.stand_in.deadline().map_or(Mono::FAR, |at| self.moment(at).max(self.no_tick_before));
-        let interim = if self.flows.any() { self.next_interim } else { Mono::FAR };
+        let tick =
+            self.core.stand_in.deadline().map_or(Mono::FAR, |at| self.moment(at).max(self.no_tick_before));
+        let interim = if self.core.flows.any() { self.next_interim } else { Mono::FAR };
         let runs =
             self.admitted.values().map(|run| run.until).min().unwrap_or(Mono::FAR).min(self.next_courtesy);
         let ports = self.ports.as_ref().map_or(Mono::FAR, |ports| ports.end_by());
         let idle = if self.is_idle() { self.idle_until } else { Mono::FAR };
-        tick.min(interim).min(runs).min(ports).min(idle).min(self.links.deadline())
+        tick.min(interim).min(runs).min(ports).min(idle).min(self.core.links.deadline())
     }
 
     fn moment(&self, at: Timestamp) -> Mono {
-        self.epoch + Span::from_ns(at.as_ns()).as_duration()
+        self.core.epoch + Span::from_ns(at.as_ns()).as_duration()
     }
 
     /// Delivers events and executes outputs until there are none.
     fn run_until_idle(&mut self) {
         for _ in 0..MAX_EVENTS_PER_TURN {
             while self.exit.is_none()
-                && let Some(output) = self.stand_in.output()
+                && let Some(output) = self.core.stand_in.output()
             {
                 self.execute(output);
             }
@@ -240,9 +224,9 @@ impl<'a> Driver<'a> {
             self.interrupted |= matches!(events, DriverEvent::Signal(_));
             self.note_activity(&events);
             if let DriverEvent::Opened { opened, .. } = &events {
-                self.host.answered(opened.remote);
+                self.core.host.answered(opened.remote);
             }
-            events.deliver(self.now(), self.stand_in.as_mut());
+            events.deliver(self.now(), self.core.stand_in.as_mut());
         }
     }
 
@@ -250,7 +234,7 @@ impl<'a> Driver<'a> {
     fn turn(&mut self, tokens: &[u64]) {
         let link = |token: &u64| u32::try_from(*token).ok().map(Link);
         let (listeners, mut others): (Vec<Link>, Vec<Link>) =
-            tokens.iter().filter_map(link).partition(|link| self.links.is_listener(*link));
+            tokens.iter().filter_map(link).partition(|link| self.core.links.is_listener(*link));
         // Older links first: a tool's control connection before the links that it opens later.
         others.sort_unstable();
         for link in others.into_iter().chain(listeners) {
@@ -264,9 +248,9 @@ impl<'a> Driver<'a> {
             self.check_flow(flow);
         }
         if tokens.contains(&HELPERS_TOKEN) {
-            for events in self.helpers.take() {
+            for events in self.core.helpers.take() {
                 if let DriverEvent::Exchanged { link, .. } = &events {
-                    self.links.restore(&[*link]);
+                    self.core.links.restore(&[*link]);
                 }
                 self.events.push_back(events);
                 self.run_until_idle();
@@ -276,7 +260,7 @@ impl<'a> Driver<'a> {
             self.events.push_back(DriverEvent::Signal(signal));
             self.run_until_idle();
         }
-        self.links.expire(&mut self.events);
+        self.core.links.expire(&mut self.events);
         self.end_late_runs();
         self.end_overstaying_runs();
         self.update_logs();
@@ -288,7 +272,7 @@ impl<'a> Driver<'a> {
     /// the link to a flow.
     fn step(&mut self, link: Link) {
         for _ in 0..MAX_STEPS_PER_LINK {
-            let more = self.links.step(link, &mut self.events);
+            let more = self.core.links.step(link, &mut self.events);
             self.run_until_idle();
             if more == More::No || !self.events.is_empty() || self.exit.is_some() {
                 return;
@@ -300,15 +284,16 @@ impl<'a> Driver<'a> {
         for _ in 0..MAX_EVENTS_PER_TURN {
             match self.ports.as_mut().and_then(|ports| ports.take()) {
                 Some(Incoming::Connection { port, stream, peer, said, permit }) => {
-                    let Some(listener) = self.links.door(Transport::Tcp, port) else { continue };
-                    let link = self.links.take_in(listener, stream, peer, Some(permit), &mut self.events);
+                    let Some(listener) = self.core.links.door(Transport::Tcp, port) else { continue };
+                    let link =
+                        self.core.links.take_in(listener, stream, peer, Some(permit), &mut self.events);
                     self.run_until_idle();
                     if let Some(link) = link.filter(|_| !said.is_empty()) {
                         self.events.push_back(DriverEvent::Bytes { link, bytes: said });
                     }
                 }
                 Some(Incoming::Datagram { port, from, bytes }) => {
-                    let Some(link) = self.links.door(Transport::Udp, port) else { continue };
+                    let Some(link) = self.core.links.door(Transport::Udp, port) else { continue };
                     let from = super::endpoint::plain(from);
                     self.events.push_back(DriverEvent::Datagram { link, from, bytes });
                 }
@@ -327,11 +312,11 @@ impl<'a> Driver<'a> {
 
     fn check_flow(&mut self, flow: FlowId) {
         loop {
-            match self.flows.poll_flow(flow, self.links.poller()) {
+            match self.core.flows.poll_flow(flow, self.core.links.poller()) {
                 Turn::Nothing => return,
                 Turn::Written => self.events.push_back(DriverEvent::Written { flow }),
                 Turn::Ended(over) => {
-                    self.links.restore(&over.links);
+                    self.core.links.restore(&over.links);
                     self.events
                         .push_back(DriverEvent::Ended { counts: Box::new(over.report.counts.clone()) });
                     self.runs.ended(flow, *over);
@@ -342,28 +327,28 @@ impl<'a> Driver<'a> {
     }
 
     fn update_logs(&mut self) {
-        if self.flows.any() && self.next_interim.has_passed() {
+        if self.core.flows.any() && self.next_interim.has_passed() {
             self.next_interim = clock::now() + INTERIM_INTERVAL;
-            self.flows.interim().into_iter().for_each(|interim| self.runs.interim(interim));
+            self.core.flows.interim().into_iter().for_each(|interim| self.runs.interim(interim));
         }
     }
 
     fn tick(&mut self) {
         let now = self.now();
         let due = |stand_in: &dyn StandIn| stand_in.deadline().is_some_and(|at| at <= now);
-        if self.exit.is_some() || !due(self.stand_in.as_ref()) || !self.no_tick_before.has_passed() {
+        if self.exit.is_some() || !due(self.core.stand_in.as_ref()) || !self.no_tick_before.has_passed() {
             return;
         }
         self.events.push_back(DriverEvent::Tick);
         self.run_until_idle();
-        if due(self.stand_in.as_ref()) {
+        if due(self.core.stand_in.as_ref()) {
             self.no_tick_before = clock::now() + MIN_TICK_INTERVAL;
         }
     }
 
     /// Sends the last bytes, ends the logs and releases the server's places. Running flows are aborted.
     fn end(&mut self) {
-        self.links.flush_at_end(clock::now() + FLUSH_TIMEOUT);
+        self.core.links.flush_at_end(clock::now() + FLUSH_TIMEOUT);
         self.runs.end(self.interrupted);
         for run in std::mem::take(&mut self.admitted).into_keys() {
             if let Some(ports) = &mut self.ports {

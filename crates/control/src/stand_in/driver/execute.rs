@@ -21,21 +21,23 @@ impl Driver<'_> {
         match output {
             Output::Connect { link, port, to, options } => self.connect(link, port, to, options),
             Output::Listen { link, port, options } => self.listen(link, port, &options),
-            Output::Adopt { listener, peer, options } => self.links.adopt(listener, peer, &options, events),
-            Output::Send { link, bytes } => self.links.send(link, &bytes, events),
-            Output::Urgent { link, byte } => self.links.send_urgent(link, byte, events),
-            Output::SendTo { link, to, bytes } => self.links.send_to(link, to, &bytes),
-            Output::FinishWriting { link } => self.links.finish_writing(link, events),
-            Output::Close { link } => self.links.close(link),
-            Output::Reset { link } => self.links.reset(link),
-            Output::Discard { link } => self.links.discard(link),
-            Output::Hold { link } => self.links.hold_back(link),
-            Output::Tune { link, options } => self.links.tune(link, &options, events),
+            Output::Adopt { listener, peer, options } => {
+                self.core.links.adopt(listener, peer, &options, events)
+            }
+            Output::Send { link, bytes } => self.core.links.send(link, &bytes, events),
+            Output::Urgent { link, byte } => self.core.links.send_urgent(link, byte, events),
+            Output::SendTo { link, to, bytes } => self.core.links.send_to(link, to, &bytes),
+            Output::FinishWriting { link } => self.core.links.finish_writing(link, events),
+            Output::Close { link } => self.core.links.close(link),
+            Output::Reset { link } => self.core.links.reset(link),
+            Output::Discard { link } => self.core.links.discard(link),
+            Output::Hold { link } => self.core.links.hold_back(link),
+            Output::Tune { link, options } => self.core.links.tune(link, &options, events),
             Output::Ask(planned) => self.ask(*planned),
-            Output::Plan(planned) => self.runs.begin(*planned, 0, &self.links),
+            Output::Plan(planned) => self.runs.begin(*planned, 0, &self.core.links),
             Output::Start(task) => self.start_flow(*task),
-            Output::Stop { flow, how } => self.flows.stop(flow, how),
-            Output::Forget { flow } => self.flows.remove(flow),
+            Output::Stop { flow, how } => self.core.flows.stop(flow, how),
+            Output::Forget { flow } => self.core.flows.remove(flow),
             Output::Exchange(exchange) => self.exchange(*exchange),
             Output::Look => self.look(),
             Output::LookHost { interrupts, interface } => {
@@ -47,7 +49,7 @@ impl Driver<'_> {
             Output::RunOver { run, trouble } => self.run_over(run, trouble),
             Output::Print(text) => self.console.print(text.as_bytes()),
             Output::Complain(text) => self.console.print_error(&text),
-            Output::Read => self.events.extend(self.console.ask(&self.helpers)),
+            Output::Read => self.events.extend(self.console.ask(&self.core.helpers)),
             Output::Write(bytes) => self.console.print(&bytes),
             Output::WriteFile { name, text, append } => {
                 events.extend(self.console.write_file(name, &text, append));
@@ -62,10 +64,10 @@ impl Driver<'_> {
     fn connect(&mut self, link: Link, port: u16, to: Option<SocketAddr>, mut options: LinkOptions) {
         let addresses = match to {
             Some(to) => Ok(vec![SocketAddr::new(to.ip(), port)]),
-            None => self.host.addresses(port, &mut options),
+            None => self.core.host.addresses(port, &mut options),
         };
         match addresses {
-            Ok(addresses) => self.links.connect(link, addresses, &options, &mut self.events),
+            Ok(addresses) => self.core.links.connect(link, addresses, &options, &mut self.events),
             Err(reason) => self.events.push_back(DriverEvent::NotOpened { link, reason }),
         }
     }
@@ -75,15 +77,15 @@ impl Driver<'_> {
         let transport = if options.transport == Transport::Udp { Transport::Udp } else { Transport::Tcp };
         match self.ports.as_ref().map(|ports| ports.doors(transport, port)) {
             Some(doors) if !doors.is_empty() => {
-                self.links.listen_at_doors(link, doors, options, &mut self.events);
+                self.core.links.listen_at_doors(link, doors, options, &mut self.events);
             }
-            _ => self.links.listen(link, port, options, &mut self.events),
+            _ => self.core.links.listen(link, port, options, &mut self.events),
         }
     }
 
     fn ask(&mut self, planned: Planned) {
         let run = planned.run;
-        let peer = self.links.ends(planned.link).and_then(|(_, remote)| remote);
+        let peer = self.core.links.ends(planned.link).and_then(|(_, remote)| remote);
         let leave = match &mut self.ports {
             Some(ports) => ports.ask(&planned, peer),
             None => Ok(MeasurementPermit { concurrent_runs: 0, until: Mono::FAR }),
@@ -91,7 +93,7 @@ impl Driver<'_> {
         match leave {
             Ok(leave) => {
                 self.admit(&planned, peer, leave);
-                self.runs.begin(planned, leave.concurrent_runs, &self.links);
+                self.runs.begin(planned, leave.concurrent_runs, &self.core.links);
                 self.events.push_back(DriverEvent::Admitted { run });
             }
             Err(why) => self.events.push_back(DriverEvent::Refused { run, why }),
@@ -111,7 +113,7 @@ impl Driver<'_> {
     }
 
     pub(super) fn start_flow(&mut self, task: FlowTask) {
-        if task.links.iter().any(|link| self.links.has_unsent(*link)) {
+        if task.links.iter().any(|link| self.core.links.has_unsent(*link)) {
             self.waiting.push(task);
             return;
         }
@@ -120,7 +122,7 @@ impl Driver<'_> {
         if let Some(planned) = self.runs.planned(task.run) {
             setup.tick = sample_tick(&planned.spec);
         }
-        if !self.flows.any() {
+        if !self.core.flows.any() {
             self.next_interim = clock::now() + INTERIM_INTERVAL;
         }
         let flow = task.flow;
@@ -128,7 +130,7 @@ impl Driver<'_> {
             Ok(loan) => loan,
             Err(reason) => return self.not_started(&task, reason),
         };
-        match self.flows.start(&task, setup, loan, &mut self.links, self.epoch) {
+        match self.core.flows.start(&task, setup, loan, &mut self.core.links, self.core.epoch) {
             Ok(settings) => {
                 self.runs.started(task.run, flow, task.side, settings.clone());
                 self.events.push_back(DriverEvent::Started { flow, settings: Box::new(settings) });
@@ -146,16 +148,16 @@ impl Driver<'_> {
     }
 
     fn not_started(&mut self, task: &FlowTask, reason: SystemError) {
-        task.links.iter().for_each(|link| self.links.close(*link));
+        task.links.iter().for_each(|link| self.core.links.close(*link));
         self.events.push_back(DriverEvent::NotStarted { flow: task.flow, reason });
     }
 
     /// The counts are delivered before all queued events.
     fn look(&mut self) {
         let used = clock::process_usage();
-        let (user_before, system_before) = self.cpu_before;
+        let (user_before, system_before) = self.core.cpu_before;
         let cpu = Cpu {
-            elapsed: clock::now().since(self.epoch).into(),
+            elapsed: clock::now().since(self.core.epoch).into(),
             user: used.user.saturating_sub(user_before).into(),
             system: used.system.saturating_sub(system_before).into(),
             usage: Some(Usage {
@@ -166,13 +168,13 @@ impl Driver<'_> {
                 involuntary_switches: used.involuntary_switches,
             }),
         };
-        self.events.push_front(DriverEvent::Counts { cpu, flows: self.flows.counts() });
+        self.events.push_front(DriverEvent::Counts { cpu, flows: self.core.flows.counts() });
     }
 
     fn exchange(&mut self, exchange: Exchange) {
         let link = exchange.link;
         let fail = |reason| DriverEvent::Exchanged { link, result: Err(reason) };
-        let stream = match self.links.lend(&[link]) {
+        let stream = match self.core.links.lend(&[link]) {
             Ok(Sockets::Tcp(streams)) => streams.into_iter().next(),
             Ok(Sockets::Udp(_)) | Err(_) => None,
         };
@@ -180,13 +182,13 @@ impl Driver<'_> {
             return self.events.push_back(fail(own_reason("messages are exchanged over an open connection")));
         };
         self.exchange_begins(link);
-        let post = self.helpers.post();
+        let post = self.core.helpers.post();
         let work = move || {
             let result = linerate_engine::exchange(&stream, &exchange);
             post.send(DriverEvent::Exchanged { link, result });
         };
         if let Err(error) = linerate_sock::thread::spawn("exchange", work) {
-            self.links.restore(&[link]);
+            self.core.links.restore(&[link]);
             self.events.push_back(fail(reason_of(&error)));
         }
     }

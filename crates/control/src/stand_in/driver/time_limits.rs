@@ -85,8 +85,9 @@ impl Driver<'_> {
         if self.admitted.is_empty() {
             return;
         }
-        let host =
-            |link: &Link| self.links.ends(*link).and_then(|(_, remote)| remote).map(|remote| remote.ip());
+        let host = |link: &Link| {
+            self.core.links.ends(*link).and_then(|(_, remote)| remote).map(|remote| remote.ip())
+        };
         let (from, exchanged) = match events {
             DriverEvent::Bytes { link, .. } => (host(link), false),
             DriverEvent::Exchanged { link, .. } => (host(link), true),
@@ -102,8 +103,12 @@ impl Driver<'_> {
 
     /// Notes that another thread exchanges messages over a link.
     pub(super) fn exchange_begins(&mut self, link: Link) {
-        let peer =
-            self.links.ends(link).and_then(|(_, remote)| remote).map(|remote| remote.ip().to_canonical());
+        let peer = self
+            .core
+            .links
+            .ends(link)
+            .and_then(|(_, remote)| remote)
+            .map(|remote| remote.ip().to_canonical());
         for run in self.admitted.values_mut().filter(|run| run.peer == peer) {
             run.exchanging = true;
         }
@@ -128,7 +133,7 @@ impl Driver<'_> {
         let now = clock::now();
         let mut overstaying = Vec::new();
         for (number, run) in &mut self.admitted {
-            let moved = self.flows.moved(*number);
+            let moved = self.core.flows.moved(*number);
             if moved != run.moved {
                 (run.moved, run.active) = (moved, now);
             }
@@ -148,8 +153,8 @@ impl Driver<'_> {
         // Set before the end, so that a run is ended only once.
         run.ended_for = Some(why);
         let link = run.link;
-        self.flows.abort(number);
-        self.links.reset(link);
+        self.core.flows.abort(number);
+        self.core.links.reset(link);
         self.events.push_back(DriverEvent::Closed { link, reason: Some(own_reason(why)) });
     }
 }
