@@ -7,7 +7,7 @@ use linerate_emu::packet_batch::{Framing, HashFields, PacketBatch};
 /// valid frame.
 pub fn frame(bytes: &[u8]) {
     let Ok(frame) = Frame::parse(bytes.to_vec()) else { return };
-    let _ = (frame.source(), frame.is_group());
+    let _ = frame.source();
     let _ = frame.flow_hash(HashFields { mac: true, ip: true, ports: true }, 1);
     let mut marked = frame.duplicate();
     let capable = marked.mark();

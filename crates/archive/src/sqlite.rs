@@ -57,12 +57,6 @@ impl SqliteArchive {
         Ok(Self { path: path.to_owned(), connection })
     }
 
-    /// The file.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// The shortest prefix of the name `run` that no other run shares, at least four letters.
     ///
     /// # Errors

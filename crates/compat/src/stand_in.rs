@@ -27,7 +27,7 @@ pub use run::Planned;
 
 use std::net::SocketAddr;
 
-use linerate_model::{Caveat, SideSettings, SizePoint, Tally};
+use linerate_model::{SideSettings, SizePoint, Tally};
 use linerate_units::Timestamp;
 
 /// A foreign tool in one role.
@@ -316,13 +316,6 @@ pub enum Output {
         flow: FlowId,
         /// Its counts, as far as the protocol transfers them.
         tally: Box<Tally>,
-    },
-    /// A caveat of a run.
-    Doubt {
-        /// The run.
-        run: RunId,
-        /// The caveat.
-        caveat: Caveat,
     },
     /// A run is over.
     RunOver {

@@ -163,7 +163,7 @@ impl VirtualHosts {
             return;
         }
         self.hosts[host].input(self.now, input);
-        while let Some(output) = self.hosts[host].tool.as_mut().and_then(|tool| tool.output()) {
+        while let Some(output) = self.hosts[host].tool.as_mut().and_then(StandIn::output) {
             self.carry_out(host, output);
         }
     }
@@ -208,19 +208,7 @@ impl VirtualHosts {
         let here = &mut self.hosts[host];
         match output {
             Output::Connect { link, port, to, options } => self.connect(host, link, port, to, &options),
-            Output::Listen { link, port, options } => {
-                let udp = options.transport == Transport::Udp;
-                let port = if port == 0 { here.free_port() } else { port };
-                let local = address(host, port);
-                let taken =
-                    here.links.values().any(|wire| wire.listens && wire.udp == udp && wire.local == local);
-                assert!(!taken, "port {port} is in use");
-                let mut wire = VirtualLink { listens: true, ..VirtualLink::new(udp, local, None) };
-                wire.tune(&options);
-                let opened = wire.opened();
-                here.links.insert(link, wire);
-                self.later(Span::ZERO, host, HostEvent::Opened(link, opened));
-            }
+            Output::Listen { link, port, options } => self.listen(host, link, port, &options),
             Output::Adopt { listener, peer, .. } => {
                 let local = here.links[&listener].local;
                 let wire = VirtualLink::new(true, local, Some(peer));
@@ -282,6 +270,20 @@ impl VirtualHosts {
             Output::Exit(code) => self.exit(host, code),
             _ => {}
         }
+    }
+
+    fn listen(&mut self, host: usize, link: Link, port: u16, options: &LinkOptions) {
+        let here = &mut self.hosts[host];
+        let udp = options.transport == Transport::Udp;
+        let port = if port == 0 { here.free_port() } else { port };
+        let local = address(host, port);
+        let taken = here.links.values().any(|wire| wire.listens && wire.udp == udp && wire.local == local);
+        assert!(!taken, "port {port} is in use");
+        let mut wire = VirtualLink { listens: true, ..VirtualLink::new(udp, local, None) };
+        wire.tune(options);
+        let opened = wire.opened();
+        here.links.insert(link, wire);
+        self.later(Span::ZERO, host, HostEvent::Opened(link, opened));
     }
 
     /// Closes the connections of a program that exits, as the kernel does.

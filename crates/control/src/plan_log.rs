@@ -15,12 +15,6 @@ pub struct PlanLog<'a> {
 }
 
 impl<'a> PlanLog<'a> {
-    /// Creates a log that begins now.
-    #[must_use]
-    pub fn new(run: String, sinks: Vec<&'a mut dyn Sink>) -> Self {
-        Self::resume(PlanRecord { run: run.into(), ..PlanRecord::default() }, sinks)
-    }
-
     /// Continues the log of a record: sequence numbers and time follow those of its last event.
     #[must_use]
     pub fn resume(record: PlanRecord, sinks: Vec<&'a mut dyn Sink>) -> Self {

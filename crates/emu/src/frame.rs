@@ -161,12 +161,6 @@ impl Frame {
         self.address(6)
     }
 
-    /// True if the destination is a multicast or broadcast address (the I/G bit of IEEE 802).
-    #[must_use]
-    pub fn is_group(&self) -> bool {
-        self.destination()[0] & 1 == 1
-    }
-
     /// Length of the largest IP packet in it, for comparison with an MTU; 0 if there is none.
     ///
     /// # Units

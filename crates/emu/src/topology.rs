@@ -2,7 +2,7 @@
 //!
 //! [`read`] converts a file to a checked [`Topology`], or reports every mistake in it. The keys of such a file
 //! are declared once, in `keys`: parsing, overrides on the command line ([`Override`]), changes while a lab
-//! runs ([`set_direction`]), the [`schema`] and the [`reference`](fn@reference) are derived from that table.
+//! runs ([`change_direction`]), the [`schema`] and the [`reference`](fn@reference) are derived from that table.
 //! [`bundled`] topologies are part of the program; [`kernel`] lists the commands that build a described network
 //! with the kernel alone.
 
@@ -32,7 +32,7 @@ use crate::packet_batch::HashFields;
 
 pub use bundled::bundled;
 pub use linerate_config::Bundled;
-pub use live::{ChangeTarget, SetError, TargetError, change_direction, parse_target, set_direction};
+pub use live::{SetError, ChangeTarget, TargetError, change_direction, parse_target};
 pub use mistake::{Mistake, SourcePosition, TopologyError};
 pub use overrides::{Override, OverrideError};
 pub use read::read;
@@ -127,12 +127,6 @@ impl Topology {
     #[must_use]
     pub fn host(&self, name: &str) -> Option<&TopologyHost> {
         self.hosts.iter().find(|host| host.name == name)
-    }
-
-    /// The link of that name.
-    #[must_use]
-    pub fn link(&self, name: &str) -> Option<&TopologyLink> {
-        self.links.iter().find(|link| link.name == name)
     }
 }
 

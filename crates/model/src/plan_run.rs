@@ -401,15 +401,6 @@ impl PlanRecord {
         };
         start.axes.iter().zip(&point.values).filter_map(label).collect()
     }
-
-    /// The summary of a point in a quantity of a flow; for a flow measured in both directions, the first
-    /// summary.
-    #[must_use]
-    pub fn summary(&self, point: &str, flow: &str, quantity: &str) -> Option<&PointSummary> {
-        let is =
-            |known: &&PointSummary| known.point == point && known.flow == flow && known.quantity == quantity;
-        self.summaries.iter().find(is)
-    }
 }
 
 #[cfg(test)]

@@ -215,15 +215,6 @@ impl FlowRecord {
         }
         CeilingShare::of(rate, ceiling)
     }
-
-    /// The socket settings of one side.
-    #[must_use]
-    pub fn settings(&self, side: Side) -> Option<&SideSettings> {
-        match side {
-            Side::Sender => self.sender_settings.as_ref(),
-            Side::Receiver => self.receiver_settings.as_ref(),
-        }
-    }
 }
 
 impl RunRecord {

@@ -156,10 +156,4 @@ impl Plan {
     pub fn flow(&self, name: &str) -> Option<&Flow> {
         self.flows.iter().find(|flow| flow.name == name)
     }
-
-    /// The axis with this name, and its index.
-    #[must_use]
-    pub fn axis(&self, name: &str) -> Option<(usize, &Axis)> {
-        self.axes.iter().enumerate().find(|(_, axis)| axis.name == name)
-    }
 }

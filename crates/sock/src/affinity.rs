@@ -43,13 +43,6 @@ fn cpus_in(mask: &[u64; WORDS]) -> Vec<usize> {
     (0..WORDS * 64).filter(|cpu| mask[cpu / 64] >> (cpu % 64) & 1 == 1).collect()
 }
 
-/// The CPU on which the calling thread runs at this moment.
-#[must_use]
-pub fn current_cpu() -> Option<usize> {
-    // SAFETY: takes no arguments and accesses none of our memory.
-    usize::try_from(unsafe { libc::sched_getcpu() }).ok()
-}
-
 /// Number of online CPUs, at least 1.
 #[must_use]
 pub fn online_cpus() -> usize {
@@ -76,7 +69,6 @@ mod tests {
             let last = thread_affinity().unwrap().pop().unwrap();
             set_thread_affinity(&[last]).unwrap();
             assert_eq!(thread_affinity().unwrap(), [last]);
-            assert_eq!(current_cpu(), Some(last));
         })
         .join()
         .unwrap();

@@ -62,89 +62,6 @@ pub fn send_segments(fd: &impl AsFd, bytes: &[u8], segment_size: u16) -> Result<
     }))
 }
 
-/// Datagrams to send together through a connected socket.
-pub struct SendBatch {
-    bytes: Vec<u8>,
-    room: usize,
-    lengths: Vec<usize>,
-    control: ControlBuffer,
-    control_length: usize,
-    parts: Vec<libc::iovec>,
-    headers: Vec<libc::mmsghdr>,
-}
-
-// SAFETY: the pointers in `parts` and `headers` are rewritten before every use from buffers that the batch owns.
-unsafe impl Send for SendBatch {}
-
-impl SendBatch {
-    /// Allocates `messages` zeroed datagrams of `bytes_each` bytes.
-    #[must_use]
-    pub fn new(messages: usize, bytes_each: usize) -> Self {
-        Self {
-            bytes: vec![0; messages * bytes_each],
-            room: bytes_each,
-            lengths: vec![bytes_each; messages],
-            control: ControlBuffer::EMPTY,
-            control_length: 0,
-            parts: vec![libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; messages],
-            headers: vec![empty_header(); messages],
-        }
-    }
-
-    /// Number of datagrams.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.lengths.len()
-    }
-
-    /// Makes each message be cut into datagrams of this size (GSO); `None` sends each message whole.
-    pub fn set_segment_size(&mut self, size: Option<u16>) {
-        (self.control, self.control_length) =
-            size.map_or((ControlBuffer::EMPTY, 0), ControlBuffer::segments_of);
-    }
-
-    /// Buffer of one message; empty beyond the capacity.
-    pub fn message_mut(&mut self, index: usize) -> &mut [u8] {
-        let start = index.saturating_mul(self.room).min(self.bytes.len());
-        let end = (start + self.room).min(self.bytes.len());
-        &mut self.bytes[start..end]
-    }
-
-    /// Sets the length of a message, at most the size of its buffer.
-    pub fn set_length(&mut self, index: usize, length: usize) {
-        if let Some(slot) = self.lengths.get_mut(index) {
-            *slot = length.min(self.room);
-        }
-    }
-
-    /// Sends messages `first..end`; returns the number sent, 0 if the socket would block.
-    ///
-    /// # Errors
-    /// The kernel refuses the first of them.
-    pub fn send(&mut self, fd: &impl AsFd, first: usize, end: usize) -> Result<usize, SockError> {
-        let end = end.min(self.capacity());
-        let first = first.min(end);
-        let control = self.control.0.as_mut_ptr();
-        for index in first..end {
-            let start = index * self.room;
-            let base = self.bytes[start..].as_mut_ptr();
-            self.parts[index] = libc::iovec { iov_base: base.cast(), iov_len: self.lengths[index] };
-            let header = &mut self.headers[index].msg_hdr;
-            header.msg_iov = &raw mut self.parts[index];
-            header.msg_iovlen = 1;
-            header.msg_control = if self.control_length > 0 { control.cast() } else { std::ptr::null_mut() };
-            header.msg_controllen = self.control_length as _;
-        }
-        let (raw, count) = (fd.as_fd().as_raw_fd(), (end - first) as u32);
-        let headers = self.headers[first..end].as_mut_ptr();
-        let result = retry("send a batch of datagrams", || {
-            // SAFETY: `count` headers, each pointing to bytes and control data that this batch owns and does not move.
-            unsafe { libc::sendmmsg(raw, headers, count, libc::MSG_NOSIGNAL) as isize }
-        });
-        outcome(result).map(Moved::bytes)
-    }
-}
-
 /// Datagrams received together.
 pub struct RecvBatch {
     bytes: Vec<u8>,
@@ -317,14 +234,6 @@ mod tests {
         assert_eq!(decode_address(&v6), Some("[::1]:5201".parse().unwrap()));
         assert_eq!(decode_address(&v6[..20]), None);
         assert_eq!(decode_address(&[]), None);
-    }
-
-    #[test]
-    fn a_message_beyond_the_capacity_is_empty() {
-        let mut batch = SendBatch::new(2, 10);
-        assert_eq!(batch.message_mut(1).len(), 10);
-        assert!(batch.message_mut(2).is_empty());
-        assert!(batch.message_mut(usize::MAX).is_empty());
     }
 
     proptest! {

@@ -197,12 +197,6 @@ impl RootDiscipline {
         options.extend(attribute(LATENCY_IN_NS, &ns.to_ne_bytes()));
         Self { kind: "netem", options: Some(options) }
     }
-
-    /// The kernel's name of the discipline.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
-        self.kind
-    }
 }
 
 fn options(layout: Layout, given: &[(u16, u32)]) -> Result<Option<Vec<u8>>, DisciplineError> {
@@ -279,7 +273,7 @@ mod tests {
         ] {
             let read = RootDiscipline::parse(words).unwrap();
             assert_eq!(read.options, Some(bytes(hex)), "{words}");
-            assert_eq!(read.kind(), words.split(' ').next().unwrap());
+            assert_eq!(read.kind, words.split(' ').next().unwrap());
         }
         for plain in ["noqueue", "pfifo_fast", "fq"] {
             assert_eq!(RootDiscipline::parse(plain).unwrap().options, None, "{plain}");

@@ -38,7 +38,7 @@ pub enum Notice {
         /// Where it was timestamped.
         stage: TimestampPoint,
     },
-    /// An ICMP message from a router or the peer; only with [`crate::sockopt::set_receive_errors`].
+    /// An ICMP message from a router or the peer; only with `IP_RECVERR`.
     Icmp {
         /// The corresponding error of a socket call.
         errno: i32,

@@ -8,14 +8,12 @@ use crate::{SockError, sockopt};
 
 /// Bytes in the send queue: unsent, or sent and not acknowledged.
 const SIOCOUTQ: libc::Ioctl = 0x5411;
-/// Unsent bytes in the send queue.
-const SIOCOUTQNSD: libc::Ioctl = 0x894B;
 /// Bytes in the receive queue.
 const SIOCINQ: libc::Ioctl = 0x541B;
 
 fn count(op: &'static str, fd: &impl AsFd, request: libc::Ioctl) -> Result<u64, SockError> {
     let mut bytes: libc::c_int = 0;
-    // SAFETY: each of the three requests writes one C int, and `bytes` is one.
+    // SAFETY: both requests writes one C int, and `bytes` is one.
     let ret = unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), request, &raw mut bytes) };
     check(op, ret)?;
     Ok(u64::try_from(bytes).unwrap_or(0))
@@ -27,14 +25,6 @@ fn count(op: &'static str, fd: &impl AsFd, request: libc::Ioctl) -> Result<u64, 
 /// The descriptor is not a socket with a queue.
 pub fn unacknowledged(fd: &impl AsFd) -> Result<u64, SockError> {
     count("read the send queue (SIOCOUTQ)", fd, SIOCOUTQ)
-}
-
-/// Unsent bytes in the send queue.
-///
-/// # Errors
-/// The descriptor is not a TCP socket.
-pub fn unsent(fd: &impl AsFd) -> Result<u64, SockError> {
-    count("read the unsent queue (SIOCOUTQNSD)", fd, SIOCOUTQNSD)
 }
 
 /// Bytes that can be read at once (for UDP the size of the next datagram).

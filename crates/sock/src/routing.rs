@@ -99,16 +99,6 @@ impl RoutingSocket {
         send_drops(&self.0, index)
     }
 
-    /// Removes an interface.
-    ///
-    /// # Errors
-    /// `ENODEV` for an unknown index, `EOPNOTSUPP` for one that cannot be removed.
-    pub fn delete(&self, index: u32) -> Result<(), SockError> {
-        let mut body = [0; 16];
-        put(&mut body, 4, index);
-        act("delete the interface", &self.0, libc::RTM_DELLINK, 0, |request| request, &body)
-    }
-
     /// Adds an address that is usable at once, without duplicate address detection.
     ///
     /// # Errors
@@ -234,7 +224,6 @@ mod tests {
         let refusals = [Some(libc::ENODEV), Some(libc::EPERM)];
         let error = routing.change(nowhere, &LinkChange { up: Some(true), ..LinkChange::default() });
         assert!(refusals.contains(&error.unwrap_err().raw_os_error()));
-        assert!(refusals.contains(&routing.delete(nowhere).unwrap_err().raw_os_error()));
         assert_eq!(routing.send_drops(nowhere).unwrap_err().raw_os_error(), Some(libc::ENODEV));
         assert_eq!(routing.send_drops(index_of("lo").unwrap()).unwrap(), 0);
         assert_eq!(index_of("nosuch0").unwrap_err().raw_os_error(), Some(libc::ENODEV));

@@ -38,8 +38,6 @@ switches! {
     set_dont_route: SOL_SOCKET, libc::SO_DONTROUTE, "set SO_DONTROUTE";
     /// Sends small segments at once (disables Nagle's algorithm, RFC 896).
     set_no_delay: IPPROTO_TCP, libc::TCP_NODELAY, "set TCP_NODELAY";
-    /// Disables delayed acknowledgements for a while; the kernel may enable them again.
-    set_quick_ack: IPPROTO_TCP, libc::TCP_QUICKACK, "set TCP_QUICKACK";
     /// Restricts a socket bound to `::` to IPv6.
     set_only_v6: IPPROTO_IPV6, libc::IPV6_V6ONLY, "set IPV6_V6ONLY";
     /// Allows the kernel to merge datagrams of one flow (GRO); their size is in a control message.
@@ -48,14 +46,10 @@ switches! {
     set_drop_counter: SOL_SOCKET, libc::SO_RXQ_OVFL, "set SO_RXQ_OVFL";
     /// Enables [`crate::splice::ZeroCopySender`].
     set_zerocopy: SOL_SOCKET, SO_ZEROCOPY, "set SO_ZEROCOPY";
-    /// Adds the traffic-class byte to every datagram received over IPv4.
-    set_receive_tos: IPPROTO_IP, libc::IP_RECVTOS, "set IP_RECVTOS";
     /// Adds the traffic-class byte to every datagram received over IPv6.
     set_receive_tclass: IPPROTO_IPV6, libc::IPV6_RECVTCLASS, "set IPV6_RECVTCLASS";
     /// Leaves urgent data in line (RFC 6093 §6).
     set_inline_urgent: SOL_SOCKET, libc::SO_OOBINLINE, "set SO_OOBINLINE";
-    /// Queues ICMP errors for IPv4 packets in [`crate::errqueue`].
-    set_receive_errors: IPPROTO_IP, libc::IP_RECVERR, "set IP_RECVERR";
 }
 
 /// Requested send buffer, bytes. The kernel doubles it for its own bookkeeping and clamps it to
@@ -331,15 +325,6 @@ pub fn set_timestamping(fd: &impl AsFd, wanted: Timestamping) -> Result<()> {
         flags |= libc::SOF_TIMESTAMPING_SOFTWARE | OPT_ID | OPT_TSONLY | TX_ACK;
     }
     set("set SO_TIMESTAMPING", fd, SOL_SOCKET, libc::SO_TIMESTAMPING, flags)
-}
-
-/// Datagrams that this socket has dropped so far for lack of buffer space or for a bad checksum; wraps at 2^32.
-///
-/// # Errors
-/// The descriptor is not a socket, or the kernel is older than 4.12.
-pub fn dropped(fd: &impl AsFd) -> Result<u32> {
-    const SK_MEMINFO_DROPS: usize = 8;
-    memory_info(fd, SK_MEMINFO_DROPS)
 }
 
 /// Memory of everything that this socket has received and the program has not read, bytes: with the kernel's own

@@ -59,9 +59,9 @@ macro_rules! tcp_info_fields {
 }
 
 tcp_info_fields! {
-    /// Connection state as a number; see [`TcpInfo::is_established`].
+    /// Connection state as a number.
     state: u8 @ 0,
-    /// State of the congestion machine as a number; see [`TcpInfo::congestion_state`].
+    /// State of the congestion machine as a number.
     ca_state: u8 @ 1,
     /// Retransmission timeouts in a row without an acknowledgement.
     retransmits: u8 @ 2,
@@ -213,29 +213,7 @@ pub struct TcpOptions {
     pub syn_data: bool,
 }
 
-/// State of the sender's congestion machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CongestionState {
-    /// Nothing unusual.
-    Open,
-    /// Duplicate acknowledgements or SACKs: reordering or the start of a loss.
-    Disorder,
-    /// Reducing the window after an ECN mark or a local drop.
-    Cwr,
-    /// Fast recovery of lost segments.
-    Recovery,
-    /// Recovery after a retransmission timeout.
-    Loss,
-}
-
 impl TcpInfo {
-    /// Whether data may flow in both directions.
-    #[must_use]
-    pub fn is_established(&self) -> bool {
-        const TCP_ESTABLISHED: u8 = 1;
-        self.state == Some(TCP_ESTABLISHED)
-    }
-
     /// The options negotiated in the handshake.
     #[must_use]
     pub fn options(&self) -> Option<TcpOptions> {
@@ -268,13 +246,6 @@ impl TcpInfo {
         self.delivery_rate?;
         self.flag_bits
             .map(|bits| if cfg!(target_endian = "little") { bits & 1 != 0 } else { bits & 0x80 != 0 })
-    }
-
-    /// State of the congestion machine; `None` also for unknown numbers.
-    #[must_use]
-    pub fn congestion_state(&self) -> Option<CongestionState> {
-        use CongestionState::{Cwr, Disorder, Loss, Open, Recovery};
-        [Open, Disorder, Cwr, Recovery, Loss].get(usize::from(self.ca_state?)).copied()
     }
 
     /// Slow-start threshold in segments; `None` while it is infinite, i.e. in the first slow start.
@@ -369,7 +340,6 @@ mod tests {
         bytes[80..84].copy_from_slice(&10u32.to_ne_bytes());
         bytes[104..112].copy_from_slice(&u64::MAX.to_ne_bytes());
         let info = TcpInfo::decode(&bytes);
-        assert_eq!(info.congestion_state(), Some(CongestionState::Recovery));
         let options = info.options().unwrap();
         assert!(options.timestamps && options.sack && options.wscale && !options.ecn);
         assert_eq!((info.snd_wscale(), info.rcv_wscale()), (Some(7), Some(9)));

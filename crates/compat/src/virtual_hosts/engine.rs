@@ -32,7 +32,7 @@ impl Flow {
             SeqField::Bytes { .. } | SeqField::Absent => 0,
         };
         let reported = task.side == Side::Sender && task.transport == Transport::Tcp;
-        let stream = if reported { path.tcp.clone() } else { StreamCounts::default() };
+        let stream = if reported { path.tcp } else { StreamCounts::default() };
         let streams = vec![stream; task.links.len()];
         let marks = vec![None; task.links.len()];
         Self {

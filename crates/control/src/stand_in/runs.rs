@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_compat::stand_in::{FlowId, Planned, RunId};
 use linerate_model::{
-    Body, ByteAccounting, Calibration, Caveat, CaveatKind, EVENT_SCHEMA, HostInfo, Outcome, RunStart, Side,
+    Body, ByteAccounting, Calibration, CaveatKind, EVENT_SCHEMA, HostInfo, Outcome, RunStart, Side,
     SideSettings, SizePoint, Tally, World,
 };
 use linerate_proto::Ended;
@@ -186,12 +186,6 @@ impl<'a> Runs<'a> {
     pub(super) fn measured(&mut self, run: RunId, flow: FlowId, point: SizePoint) {
         if let Some(run) = self.open.get_mut(&run) {
             run.log.note_from(run.here(), Body::Size { flow, point });
-        }
-    }
-
-    pub(super) fn doubt(&mut self, run: RunId, caveat: Caveat) {
-        if let Some(run) = self.open.get_mut(&run) {
-            run.log.note(Body::Caveat { flow: None, caveat });
         }
     }
 

@@ -39,15 +39,6 @@ pub enum SetError {
     },
 }
 
-/// Sets one key of one direction, for example `delay` to `25ms`; for a whole link it is called for both. A loss
-/// model replaces the previous one, and the rate `none` removes line rate, policer or shaper.
-///
-/// # Errors
-/// [`SetError`]; `direction` is then unchanged.
-pub fn set_direction(direction: &mut LinkDirection, key: &str, value: &str) -> Result<(), SetError> {
-    change_direction(direction, [(key, value)])
-}
-
 /// Sets several keys of one direction. They are checked together, so that keys which bound each other can be
 /// given in any order.
 ///

@@ -81,12 +81,6 @@ impl Readings {
     pub fn iter(&self) -> impl Iterator<Item = (&str, MetricValue)> {
         self.0.iter().map(|(name, value)| (name.as_ref(), *value))
     }
-
-    /// Whether nothing was read.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 /// Inserts a value at its place in name order, or replaces the existing value.

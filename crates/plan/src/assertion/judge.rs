@@ -3,9 +3,9 @@
 use linerate_model::Direction;
 use serde::Serialize;
 
-use super::quantities::{AssertionQuantity, QUANTITIES, QuantityValue};
+use super::quantities::{QuantityValue, QUANTITIES, AssertionQuantity};
 use super::syntax::ComparisonOperator;
-use super::{Dimension, Expression, QuantityOrigin, Relation};
+use super::{Relation, Expression, QuantityOrigin};
 use crate::plan::Plan;
 use crate::point::{Point, PointId};
 
@@ -239,11 +239,5 @@ impl Relation {
             QuantityValue::Words(words) => words.join(" and "),
         };
         format!("found {}, but required {} {}", show(left), self.comparison.sign(), show(right))
-    }
-
-    /// The dimension of both sides.
-    #[must_use]
-    pub fn dimension(&self) -> Dimension {
-        self.dimension
     }
 }

@@ -75,12 +75,6 @@ impl ServerSession {
         session
     }
 
-    /// Whether the client was admitted.
-    #[must_use]
-    pub fn admitted(&self) -> bool {
-        !matches!(self.state, NativeServerState::New | NativeServerState::Asked)
-    }
-
     fn admit(&mut self, now: Timestamp, admission: &Admission) -> Result<(), PeerError> {
         if self.state != NativeServerState::Asked {
             return Err(PeerError::Local { why: "a client was let in that had not asked".to_owned() });

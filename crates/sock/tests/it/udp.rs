@@ -2,7 +2,7 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use linerate_sock::batch::{RecvBatch, SendBatch, send_segments};
+use linerate_sock::batch::{RecvBatch, send_segments};
 use linerate_sock::errqueue::{self, Notice, TimestampPoint};
 use linerate_sock::open::{bind_udp, connect_udp, source_towards, udp_connected_on_same_port};
 use linerate_sock::poll::{Interest, wait_for};
@@ -50,10 +50,7 @@ fn segments_that_the_kernel_cut_arrive_joined_with_their_size() {
 fn without_joining_each_segment_is_a_datagram_of_its_own() {
     let (client, server) = pair();
     let sent = pattern(2500);
-    let mut batch = SendBatch::new(1, sent.len());
-    batch.message_mut(0).copy_from_slice(&sent);
-    batch.set_segment_size(Some(1000));
-    assert_eq!(batch.send(&client, 0, 1).unwrap(), 1);
+    send_segments(&client, &sent, 1000).unwrap();
     let mut received = RecvBatch::new(1, 2048);
     let mut lengths = Vec::new();
     for start in [0, 1000, 2000] {
@@ -69,13 +66,9 @@ fn without_joining_each_segment_is_a_datagram_of_its_own() {
 #[test]
 fn a_batch_keeps_order_contents_and_lengths() {
     let (client, server) = pair();
-    let mut batch = SendBatch::new(8, 100);
-    for index in 0..8 {
-        batch.message_mut(index).fill(index as u8);
-        batch.set_length(index, 10 + index);
+    for index in 2..8 {
+        stream::send(&client, &vec![index as u8; 10 + index]).unwrap();
     }
-    assert_eq!(batch.send(&client, 2, 5).unwrap(), 3);
-    assert_eq!(batch.send(&client, 5, 99).unwrap(), 3);
     let mut received = RecvBatch::new(8, 12);
     let mut seen = Vec::new();
     while seen.len() < 6 {
@@ -143,7 +136,6 @@ fn dropped_datagrams_are_counted() {
     assert_eq!(batch.recv(&server).unwrap(), 1);
     let dropped = (100 - queued) as u32;
     assert_eq!(batch.get(0).unwrap().ancillary.dropped, Some(dropped));
-    assert_eq!(sockopt::dropped(&server).unwrap(), dropped);
 }
 
 #[test]

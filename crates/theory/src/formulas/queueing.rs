@@ -64,20 +64,6 @@ pub fn udp_wire_rate_bps(payload_bps: f64, datagram_bytes: f64) -> Option<f64> {
     finite(not_negative(payload_bps)? * wire / positive(datagram_bytes)?)
 }
 
-/// TCP goodput that unresponsive traffic leaves on a link.
-///
-/// Units: bit/s. Domain: competing ≤ capacity. Source: remaining rate times payload over wire bytes.
-#[must_use]
-pub fn goodput_beside_bps(
-    capacity_bps: f64,
-    competing_wire_bps: f64,
-    mss_bytes: f64,
-    wire_bytes: f64,
-) -> Option<f64> {
-    let left = not_negative(positive(capacity_bps)? - not_negative(competing_wire_bps)?)?;
-    finite(left * positive(mss_bytes)? / positive(wire_bytes)?)
-}
-
 /// RTT that a window and a rate imply together.
 ///
 /// Units: s. Domain: window ≥ 0 bytes in flight, rate > 0. Source: Little's law.

@@ -3,11 +3,8 @@
 use super::series::{BatchMeans, batch_means};
 use crate::domain::{finite, positive};
 
-/// Coverage of the checks before the last. It is higher, because frequent checks would otherwise stop at chance
-/// results.
-const EARLY_COVERAGE: f64 = 0.99;
-/// Coverage of the reported interval.
-const FINAL_COVERAGE: f64 = 0.95;
+/// Coverage of the checks. It is high, because frequent checks would otherwise stop at chance results.
+const COVERAGE: f64 = 0.99;
 /// Number of intervals before the first check, and between two checks.
 const FIRST_CHECK: usize = 20;
 const CHECK_INTERVAL: usize = 10;
@@ -28,26 +25,14 @@ pub struct Precision {
 ///
 /// `target` is the wanted relative half-width (0.01 for 1 %). Pass only the intervals after ramp-up and
 /// omission. Units: any rate. Domain: target > 0, a mean above 0. Source: batch means (Law and Kelton), 99 %
-/// before the last check.
+/// coverage.
 #[must_use]
 pub fn look(steady: &[f64], target: f64) -> Option<Precision> {
     if steady.len() < FIRST_CHECK || !steady.len().is_multiple_of(CHECK_INTERVAL) {
         return None;
     }
-    precision(steady, target, EARLY_COVERAGE)
-}
-
-/// The precision at the end of a test, whether or not the target was reached.
-///
-/// Units and domain as [`look`]; 95 % coverage. Source: batch means.
-#[must_use]
-pub fn achieved(steady: &[f64], target: f64) -> Option<Precision> {
-    precision(steady, target, FINAL_COVERAGE)
-}
-
-fn precision(steady: &[f64], target: f64, coverage: f64) -> Option<Precision> {
     let target = positive(target)?;
-    let estimate = batch_means(steady, coverage)?;
+    let estimate = batch_means(steady, COVERAGE)?;
     let relative_half_width = finite(estimate.half_width() / positive(estimate.mean)?)?;
     Some(Precision { relative_half_width, reached: relative_half_width <= target, estimate })
 }
@@ -62,7 +47,6 @@ mod tests {
         let found = look(&[5.0; 20], 0.01).unwrap();
         assert!(found.reached && found.relative_half_width == 0.0);
         assert_eq!(look(&[5.0; 21], 0.01), None, "no look between two looks");
-        assert!(achieved(&[5.0; 21], 0.01).unwrap().reached);
     }
 
     #[test]
@@ -71,13 +55,11 @@ mod tests {
         let noisy: Vec<f64> = (0..20).map(|i| if (i / 2) % 2 == 0 { 0.8 } else { 1.2 }).collect();
         let found = look(&noisy, 0.01).unwrap();
         assert!(!found.reached && found.relative_half_width > 0.1);
-        let late = achieved(&noisy, 0.01).unwrap();
-        assert!(late.relative_half_width < found.relative_half_width, "95 % is narrower than 99 %");
     }
 
     #[test]
     fn silence_has_no_precision() {
-        assert_eq!(achieved(&[0.0; 40], 0.01), None);
-        assert_eq!(achieved(&[1.0; 40], 0.0), None);
+        assert_eq!(look(&[0.0; 40], 0.01), None);
+        assert_eq!(look(&[1.0; 40], 0.0), None);
     }
 }

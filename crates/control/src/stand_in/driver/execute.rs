@@ -45,7 +45,6 @@ impl Driver<'_> {
                 self.events.push_front(DriverEvent::Host(Box::new(counts)));
             }
             Output::PeerCounted { flow, tally } => self.runs.peer_counted(flow, *tally),
-            Output::Doubt { run, caveat } => self.runs.doubt(run, caveat),
             Output::RunOver { run, trouble } => self.run_over(run, trouble),
             Output::Print(text) => self.console.print(text.as_bytes()),
             Output::Complain(text) => self.console.print_error(&text),

@@ -16,7 +16,7 @@ fn what_is_no_ip_is_one_packet() {
         let buffer = frame(ethertype, &rest);
         let mut parsed = Frame::parse(buffer.clone()).unwrap();
         assert_eq!(parsed.sizes(), PacketSizes::single(14 + rest.len() as u32));
-        assert!(parsed.is_group() && !parsed.mark());
+        assert!(!parsed.mark());
         assert_eq!(parsed.ip_packet_len(), 0);
         assert_eq!(parsed.too_big(1, [2; 6], ([10, 0, 0, 1].into(), 1.into())), None);
         assert_eq!(parsed.into_buffer(), buffer);

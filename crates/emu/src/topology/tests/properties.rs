@@ -102,7 +102,7 @@ proptest! {
         let mut direction = LinkDirection::default();
         for (key, value) in changes {
             let before = direction.clone();
-            if set_direction(&mut direction, key, value).is_err() {
+            if change_direction(&mut direction, [(key, value)]).is_err() {
                 prop_assert_eq!(&direction, &before);
             }
             prop_assert!(check::direction_faults(&direction).is_empty());

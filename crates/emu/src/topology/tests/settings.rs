@@ -26,7 +26,7 @@ fn every_key_of_a_direction_goes_to_its_place() {
     );
     let text = text.replace("red_min = 1\n", "");
     let topology = parse(&text, &[]);
-    let link = topology.link("c").unwrap();
+    let link = topology.links.iter().find(|link| link.name == "c").unwrap();
     let ratio = |value| Ratio::new(value).unwrap();
     let rate = |bps| Bitrate::from_bps(bps).unwrap();
     assert_eq!((link.members, link.nic), (3, false));
@@ -198,25 +198,23 @@ fn keys_that_bound_each_other_change_together_in_any_order() {
 #[test]
 fn a_running_direction_takes_live_keys_only() {
     let mut direction = LinkDirection { rate: Bitrate::from_bps(1e9), ..LinkDirection::default() };
-    set_direction(&mut direction, "delay", "25ms").unwrap();
-    set_direction(&mut direction, "rate", "none").unwrap();
-    set_direction(&mut direction, "loss", "1e-4").unwrap();
-    set_direction(&mut direction, "loss_every", "5").unwrap();
+    change_direction(&mut direction, [("delay", "25ms")]).unwrap();
+    change_direction(&mut direction, [("rate", "none")]).unwrap();
+    change_direction(&mut direction, [("loss", "1e-4")]).unwrap();
+    change_direction(&mut direction, [("loss_every", "5")]).unwrap();
     assert_eq!(
         (direction.delay, direction.rate, direction.loss.clone()),
         (Span::from_ms(25), None, Loss::EveryNth(5))
     );
-    set_direction(&mut direction, "loss", "0").unwrap();
-    set_direction(&mut direction, "police_rate", "1M").unwrap();
-    set_direction(&mut direction, "police_burst", "5000").unwrap();
-    set_direction(&mut direction, "police_rate", "2M").unwrap();
+    change_direction(&mut direction, [("loss", "0")]).unwrap();
+    change_direction(&mut direction, [("police_rate", "1M")]).unwrap();
+    change_direction(&mut direction, [("police_burst", "5000")]).unwrap();
+    change_direction(&mut direction, [("police_rate", "2M")]).unwrap();
     assert_eq!(direction.police.unwrap().burst, Bytes::new(5000), "the depth stays when the rate changes");
-    set_direction(&mut direction, "discipline", "codel").unwrap();
-    set_direction(&mut direction, "codel_target", "7ms").unwrap();
-    set_direction(&mut direction, "discipline", "codel").unwrap();
-    assert!(
-        matches!(direction.discipline, QueueDiscipline::CoDel(codel) if codel.target == Span::from_ms(7))
-    );
+    change_direction(&mut direction, [("discipline", "codel")]).unwrap();
+    change_direction(&mut direction, [("codel_target", "7ms")]).unwrap();
+    change_direction(&mut direction, [("discipline", "codel")]).unwrap();
+    assert!(matches!(direction.discipline, QueueDiscipline::CoDel(codel) if codel.target == Span::from_ms(7)));
 
     let before = direction.clone();
     let cases = [
@@ -242,7 +240,7 @@ fn a_running_direction_takes_live_keys_only() {
         ),
     ];
     for (key, value, expected) in cases {
-        assert_eq!(set_direction(&mut direction, key, value).unwrap_err().to_string(), expected);
+        assert_eq!(change_direction(&mut direction, [(key, value)]).unwrap_err().to_string(), expected);
         assert_eq!(direction, before);
     }
 }
