@@ -18,6 +18,7 @@ pub mod host_limit;
 mod rate_after_remedy;
 mod rules;
 pub mod stats;
+pub mod typed;
 
 use formulas::domain;
 pub use formulas::{

@@ -7,6 +7,7 @@
 //! Every type prints in two ways: `Display` is short and for people, `exact` can be parsed back to the same
 //! value. This crate reads no clock, knows no protocol, and rounds only in `Display`.
 
+mod above_zero;
 mod bitrate;
 mod bytes;
 mod decimal;
@@ -16,6 +17,7 @@ mod ratio;
 mod serial;
 mod time;
 
+pub use above_zero::{AboveZeroError, above_zero};
 pub use bitrate::{Bitrate, RateInterval};
 pub use bytes::Bytes;
 pub use parse::{ParseError, ParseErrorKind};
