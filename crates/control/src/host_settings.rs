@@ -19,6 +19,7 @@ use std::sync::Arc;
 use linerate_model::ForeignText;
 use linerate_sock::host_setting::{HostSetting, HostSettingRequest};
 use linerate_sock::{SockError, iface, routing};
+use serde::Serialize;
 
 use crate::error::ControlError;
 pub use asked::SETTINGS;
@@ -27,7 +28,7 @@ pub(crate) use journal::Interface;
 use journal::{Entry, Found, Journal, JournalError, PendingSetting};
 
 /// The result of restoring the settings that an agent left changed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Restored {
     /// The restored settings with their values.

@@ -8,6 +8,7 @@ mod agent;
 mod datagrams;
 mod door;
 mod embedded_server;
+mod event;
 mod front;
 mod inbox;
 mod pending_connection;
@@ -26,21 +27,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use linerate_compat::Tool;
-use linerate_model::{Calibration, ForeignText, HostInfo};
-use linerate_proto::agent::{SettingInForce, Token};
+use linerate_model::{Calibration, HostInfo};
+use linerate_proto::agent::Token;
 use linerate_sock::limits;
 use linerate_sock::poll::{EventFd, Poller};
 use linerate_units::{Bytes, Span};
 
 use crate::error::ControlError;
 use crate::host::{get_ready, host_info};
-use crate::host_settings::{Guardians, Restored};
+use crate::host_settings::Guardians;
 use crate::memory::Budget;
 use crate::port_observer::PortObserver;
 use crate::shares::Shares;
 use crate::stand_in::LogStore;
 use door::{Door, Doors};
 use embedded_server::EmbeddedServer;
+pub use event::ServerEvent;
 use inbox::Inbox;
 use queue::Queue;
 use reflector::Reflector;
@@ -105,6 +107,22 @@ impl ServerConfig {
         let at_home = |tool: &&Tool| tool.default_port == linerate_proto::native::NATIVE.default_port;
         linerate_compat::ALL.iter().copied().filter(at_home).collect()
     }
+
+    /// The ports that all other foreign tools expect, in the order of their numbers.
+    #[must_use]
+    pub fn classic_ports() -> Vec<ClassicPort> {
+        let mut ports: Vec<ClassicPort> = Vec::new();
+        let at_home = Self::others_at_home();
+        for tool in linerate_compat::ALL.iter().filter(|tool| at_home.iter().all(|own| own.name != tool.name))
+        {
+            match ports.iter_mut().find(|classic| classic.port == tool.default_port) {
+                Some(classic) => classic.tools.push(tool),
+                None => ports.push(ClassicPort { port: tool.default_port, tools: vec![tool] }),
+            }
+        }
+        ports.sort_by_key(|classic| classic.port);
+        ports
+    }
 }
 
 /// A port that foreign tools expect, on every address of the server.
@@ -114,78 +132,6 @@ pub struct ClassicPort {
     pub port: u16,
     /// The tools served there. If there are several, their first bytes distinguish them.
     pub tools: Vec<&'static Tool>,
-}
-
-/// An event of a server, for its log.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum ServerEvent {
-    /// It listens on this address.
-    Listening(SocketAddr),
-    /// A client was admitted.
-    Begun {
-        /// Address of the client.
-        client: SocketAddr,
-        /// Name of the client's host.
-        name: ForeignText,
-    },
-    /// A client is waiting in the queue.
-    Waiting {
-        /// Address of the client.
-        client: SocketAddr,
-        /// Position in the queue; 1 is next.
-        position: u32,
-    },
-    /// A coordinator holds the server: there are no other tests until it releases it.
-    Held {
-        /// Address of the coordinator.
-        client: SocketAddr,
-        /// Name that the coordinator gave.
-        name: ForeignText,
-    },
-    /// A coordinator started a run from this host.
-    Asked {
-        /// Address of the coordinator.
-        client: SocketAddr,
-        /// The server to measure to.
-        target: ForeignText,
-    },
-    /// Settings of this host were changed for a coordinator.
-    SettingsChanged {
-        /// Address of the coordinator.
-        client: SocketAddr,
-        /// All settings that are changed now; empty if none could be changed.
-        in_force: Vec<SettingInForce>,
-    },
-    /// Settings of this host were restored.
-    SettingsRestored {
-        /// Address of the coordinator for which they had been changed.
-        client: SocketAddr,
-        /// What was restored, and what was not.
-        restored: Restored,
-    },
-    /// A run ended.
-    Ended {
-        /// Address of the client.
-        client: SocketAddr,
-        /// Why it failed; absent if it completed.
-        trouble: Option<ForeignText>,
-    },
-    /// A connection that no served protocol recognized was closed.
-    Foreign {
-        /// Address of the peer.
-        client: SocketAddr,
-        /// Why it was closed.
-        why: ForeignText,
-    },
-    /// This process is out of file descriptors, or the kernel is out of memory for sockets. New connections
-    /// wait in the kernel until some are free. Reported every 10 s at most.
-    OutOfFiles {
-        /// The error text of the kernel.
-        why: String,
-        /// Number of open files that this process may have.
-        allowed: u64,
-    },
 }
 
 /// Stops a server from another thread. An idle server sleeps until something arrives or it is stopped.

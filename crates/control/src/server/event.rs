@@ -1,0 +1,141 @@
+//! What a server reports while it runs.
+
+use std::net::SocketAddr;
+
+use linerate_model::ForeignText;
+use linerate_proto::agent::SettingInForce;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+use crate::host_settings::Restored;
+
+/// An event of a server, for its log. As JSON it is an object with its name under `event`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ServerEvent {
+    /// It listens on this address.
+    Listening(#[serde(serialize_with = "listening")] SocketAddr),
+    /// A client was admitted.
+    Begun {
+        /// Address of the client.
+        #[serde(serialize_with = "plain")]
+        client: SocketAddr,
+        /// Name of the client's host.
+        name: ForeignText,
+    },
+    /// A client is waiting in the queue.
+    Waiting {
+        /// Address of the client.
+        #[serde(serialize_with = "plain")]
+        client: SocketAddr,
+        /// Position in the queue; 1 is next.
+        position: u32,
+    },
+    /// A coordinator holds the server: there are no other tests until it releases it.
+    Held {
+        /// Address of the coordinator.
+        #[serde(serialize_with = "plain")]
+        client: SocketAddr,
+        /// Name that the coordinator gave.
+        name: ForeignText,
+    },
+    /// A coordinator started a run from this host.
+    Asked {
+        /// Address of the coordinator.
+        #[serde(serialize_with = "plain")]
+        client: SocketAddr,
+        /// The server to measure to.
+        target: ForeignText,
+    },
+    /// Settings of this host were changed for a coordinator.
+    SettingsChanged {
+        /// Address of the coordinator.
+        #[serde(serialize_with = "plain")]
+        client: SocketAddr,
+        /// All settings that are changed now; empty if none could be changed.
+        in_force: Vec<SettingInForce>,
+    },
+    /// Settings of this host were restored.
+    SettingsRestored {
+        /// Address of the coordinator for which they had been changed.
+        #[serde(serialize_with = "plain")]
+        client: SocketAddr,
+        /// What was restored, and what was not.
+        #[serde(flatten)]
+        restored: Restored,
+    },
+    /// A run ended.
+    Ended {
+        /// Address of the client.
+        #[serde(serialize_with = "plain")]
+        client: SocketAddr,
+        /// Why it failed; absent if it completed.
+        #[serde(rename = "error")]
+        trouble: Option<ForeignText>,
+    },
+    /// A connection that no served protocol recognized was closed.
+    Foreign {
+        /// Address of the peer.
+        #[serde(serialize_with = "plain")]
+        client: SocketAddr,
+        /// Why it was closed.
+        why: ForeignText,
+    },
+    /// This process is out of file descriptors, or the kernel is out of memory for sockets. New connections
+    /// wait in the kernel until some are free. Reported every 10 s at most.
+    OutOfFiles {
+        /// The error text of the kernel.
+        why: String,
+        /// Number of open files that this process may have.
+        allowed: u64,
+    },
+}
+
+fn listening<S: Serializer>(address: &SocketAddr, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut object = serializer.serialize_struct("Listening", 2)?;
+    object.serialize_field("address", &address.ip())?;
+    object.serialize_field("port", &address.port())?;
+    object.end()
+}
+
+/// The address of an IPv4 client of a dual-stack socket, in IPv4 form.
+fn plain<S: Serializer>(client: &SocketAddr, serializer: S) -> Result<S::Ok, S::Error> {
+    SocketAddr::new(client.ip().to_canonical(), client.port()).serialize(serializer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{json, to_value};
+
+    /// The form that programs read from `linerate serve --json`.
+    #[test]
+    fn events_are_objects_with_a_name() {
+        let json = |event: ServerEvent| to_value(event).unwrap();
+        let client: SocketAddr = "[::ffff:192.0.2.7]:40000".parse().unwrap();
+        assert_eq!(
+            json(ServerEvent::Listening("[::]:5201".parse().unwrap())),
+            json!({ "event": "listening", "address": "::", "port": 5201 })
+        );
+        assert_eq!(
+            json(ServerEvent::Begun { client, name: "a".into() }),
+            json!({ "event": "begun", "client": "192.0.2.7:40000", "name": "a" })
+        );
+        assert_eq!(
+            json(ServerEvent::Ended { client, trouble: None }),
+            json!({ "event": "ended", "client": "192.0.2.7:40000", "error": null })
+        );
+        let restored = Restored { put_back: vec!["MTU 1500".to_owned()], left: Vec::new() };
+        assert_eq!(
+            json(ServerEvent::SettingsRestored { client, restored }),
+            json!({
+                "event": "settings_restored", "client": "192.0.2.7:40000", "put_back": ["MTU 1500"], "left": []
+            })
+        );
+        assert_eq!(
+            json(ServerEvent::OutOfFiles { why: "too many".to_owned(), allowed: 1024 }),
+            json!({ "event": "out_of_files", "why": "too many", "allowed": 1024 })
+        );
+    }
+}
