@@ -1,0 +1,189 @@
+//! The progress of a running plan: one line that follows it on a terminal, and one line per trial elsewhere.
+
+use linerate_model::foreign_text::one_line;
+use linerate_model::{Direction, Outcome, PlanRecord};
+use linerate_plan::{Figures, Plan, PlanProgress, Task, TrialFigures};
+use linerate_units::{Bitrate, Bytes, Span};
+
+use crate::plan_preview::long_time;
+
+/// Width of the progress bar, characters.
+const BAR_WIDTH: usize = 20;
+
+/// The displayed rate is a mean over at least this time.
+const SMOOTHING_TIME: Span = Span::from_ms(200);
+
+/// Content of the lines, for the trial that runs.
+#[derive(Debug, Clone, Default)]
+pub struct PlanLive {
+    progress: PlanProgress,
+    elapsed: Span,
+    trial: String,
+    flows: Vec<FlowRate>,
+}
+
+/// A flow of the trial, and its rate now.
+#[derive(Debug, Clone, Default)]
+struct FlowRate {
+    name: String,
+    last: (Bytes, Span),
+    rate: Option<Bitrate>,
+}
+
+impl PlanLive {
+    /// A trial begins; `elapsed` is the time since the plan began.
+    pub fn begin(&mut self, task: &Task, plan: &Plan, progress: PlanProgress, elapsed: Span) {
+        let step = task.step.as_ref().map(|step| format!(" {}", step.value)).unwrap_or_default();
+        let repeat =
+            if plan.largest_repeats() > 1 { format!(" trial {}", task.repeat) } else { String::new() };
+        self.trial = format!("{}{step}{repeat}", task.point.label());
+        let flows = plan.flows.iter();
+        self.flows = flows.map(|flow| FlowRate { name: flow.name.clone(), ..FlowRate::default() }).collect();
+        (self.progress, self.elapsed) = (progress, elapsed);
+    }
+
+    /// The receiver of a flow has counted `bytes` in the time since the flow began.
+    pub fn count(&mut self, flow: usize, bytes: Bytes, elapsed: Span) {
+        let Some(flow) = self.flows.get_mut(flow) else { return };
+        let (before, then) = flow.last;
+        if elapsed < then {
+            // Another direction has started.
+            flow.last = (Bytes::new(0), Span::ZERO);
+        } else if elapsed.saturating_sub(then) >= SMOOTHING_TIME {
+            let more = Bytes::new(bytes.get().saturating_sub(before.get()));
+            flow.rate = Bitrate::of(more, elapsed.saturating_sub(then));
+            flow.last = (bytes, elapsed);
+        }
+    }
+
+    /// The line for a terminal: a bar, the time left, the trial, and the rates of its flows now.
+    #[must_use]
+    pub fn line(&self, columns: usize) -> String {
+        let full = BAR_WIDTH * self.progress.done / self.progress.of.max(1);
+        let bar = format!("{}{}", "#".repeat(full), "-".repeat(BAR_WIDTH.saturating_sub(full)));
+        let rates: Vec<String> =
+            self.flows.iter().filter_map(|flow| Some(format!("{} {}", flow.name, flow.rate?))).collect();
+        let left = long_time(left(self.progress, self.elapsed));
+        let line =
+            format!("[{bar}] {}, {left} left  {}  {}", self.count_text(), self.trial, rates.join(", "));
+        one_line(&line).chars().take(columns).collect()
+    }
+
+    /// The line for a trial that has ended, which is the last one in `record`: its results, or why it has none.
+    #[must_use]
+    pub fn trial_line(&self, task: &Task, figures: &TrialFigures, record: &PlanRecord) -> Option<String> {
+        let trial = record.trials.last()?;
+        let failed: Vec<String> = trial
+            .runs
+            .iter()
+            .filter(|run| run.outcome != Outcome::Completed)
+            .map(|run| format!("{}: {}", run.flow, run.reason.as_deref().unwrap_or("not completed")))
+            .collect();
+        let results = self.results(figures);
+        let how = match (&task.step, failed.as_slice()) {
+            (_, [_, ..]) => failed.join("; "),
+            (Some(_), _) if trial.step.as_ref().is_some_and(|step| step.passed) => "passed".to_owned(),
+            (Some(_), _) => "did not pass".to_owned(),
+            (None, _) if results.is_empty() => "done".to_owned(),
+            (None, _) => results.join(", "),
+        };
+        Some(one_line(&format!("{}  {}: {how}", self.count_text(), self.trial)))
+    }
+
+    fn count_text(&self) -> String {
+        format!("{}/{}", self.progress.done + 1, self.progress.of)
+    }
+
+    /// Results of the flows of a trial: the goodput of each flow over the trial.
+    fn results(&self, figures: &TrialFigures) -> Vec<String> {
+        let of_flow = |(flow, figures): (&FlowRate, &Option<Figures>)| {
+            let rates: Vec<(Direction, Bitrate)> = figures.as_ref()?.goodputs().collect();
+            let told: Vec<String> = match &rates[..] {
+                [(_, rate)] => vec![rate.to_string()],
+                all => all.iter().map(|(direction, rate)| format!("{} {rate}", direction.name())).collect(),
+            };
+            (!told.is_empty()).then(|| format!("{} {}", flow.name, told.join(" ")))
+        };
+        self.flows.iter().zip(figures).filter_map(of_flow).collect()
+    }
+}
+
+/// The remaining time: the estimate, scaled by the ratio of real and estimated time so far.
+fn left(progress: PlanProgress, elapsed: Span) -> Span {
+    if progress.behind == Span::ZERO {
+        return progress.left;
+    }
+    let pace = elapsed.as_secs_f64() / progress.behind.as_secs_f64();
+    Span::from_secs_f64(progress.left.as_secs_f64() * pace).unwrap_or(progress.left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::{Body, Event, FlowPlan, RunRecord, Side, Tally, Transport};
+    use linerate_units::Timestamp;
+
+    fn rate(bps: f64) -> Bitrate {
+        Bitrate::from_bps(bps).unwrap()
+    }
+
+    fn bulk() -> PlanLive {
+        let flows = vec![FlowRate { name: "bulk".to_owned(), ..FlowRate::default() }];
+        let progress = PlanProgress { done: 5, of: 20, behind: Span::ZERO, left: Span::from_secs(90) };
+        PlanLive { flows, progress, trial: "window=64K".to_owned(), elapsed: Span::ZERO }
+    }
+
+    #[test]
+    fn a_trial_is_told_by_its_result_and_not_by_its_last_interval() {
+        let mut live = bulk();
+        live.flows[0].rate = Some(rate(940e6));
+        let flow = FlowPlan {
+            flow: 0,
+            name: "upload".into(),
+            from: "".into(),
+            to: "".into(),
+            transport: Transport::Tcp,
+            direction: Direction::Upload,
+            streams: 1,
+        };
+        let tally = Tally { elapsed: Span::from_secs(2), bitrate: rate(555e6), ..Tally::default() };
+        let bodies = [Body::FlowPlanned(flow), Body::FlowEnded { flow: 0, side: Side::Receiver, tally }];
+        let event = |(seq, body)| Event { run: "r".into(), host: 0, seq, at: Timestamp::START, body };
+        let record = RunRecord::fold(&(0..).zip(bodies).map(event).collect::<Vec<_>>());
+        assert_eq!(live.results(&vec![Some(Figures::of(&record))]), ["bulk 555.0 Mb/s"]);
+        assert!(live.results(&vec![None]).is_empty());
+    }
+
+    #[test]
+    fn the_time_left_follows_the_pace_so_far() {
+        let progress = |behind, left| PlanProgress {
+            done: 1,
+            of: 2,
+            behind: Span::from_secs(behind),
+            left: Span::from_secs(left),
+        };
+        assert_eq!(left(progress(0, 90), Span::from_secs(3)), Span::from_secs(90), "nothing is known yet");
+        assert_eq!(
+            left(progress(30, 90), Span::from_secs(15)),
+            Span::from_secs(45),
+            "twice as fast as reckoned"
+        );
+    }
+
+    #[test]
+    fn the_line_has_the_rate_of_the_last_interval_and_fits() {
+        let mut live = bulk();
+        let start = "[#####---------------] 6/20, 90 s left  window=64K  ";
+        assert_eq!(live.line(100), start);
+        // 2.5 MB in 200 ms are 100 Mb/s; a further count after 100 ms is too early for a rate.
+        live.count(0, Bytes::new(2_500_000), Span::from_ms(200));
+        live.count(0, Bytes::new(9_000_000), Span::from_ms(300));
+        assert_eq!(live.line(100), format!("{start}bulk 100.0 Mb/s"));
+        assert_eq!(live.line(10), "[#####----");
+        // The other direction begins at zero.
+        live.count(0, Bytes::new(0), Span::ZERO);
+        live.count(0, Bytes::new(5_000_000), Span::from_ms(200));
+        assert_eq!(live.line(100), format!("{start}bulk 200.0 Mb/s"));
+        live.count(7, Bytes::new(1), Span::from_secs(1));
+    }
+}
