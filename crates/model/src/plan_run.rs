@@ -352,6 +352,18 @@ pub struct PlanRecord {
 }
 
 impl PlanRecord {
+    /// Whether a log is that of a plan, and not that of a run.
+    #[must_use]
+    pub fn is_plan(log: &[Event]) -> bool {
+        log.iter().any(|event| matches!(event.body, Body::PlanStarted(_)))
+    }
+
+    /// The record of the log of a plan; absent for the log of a run.
+    #[must_use]
+    pub fn of_log(log: &[Event]) -> Option<Self> {
+        Self::is_plan(log).then(|| Self::fold(log))
+    }
+
     /// The record of a log.
     #[must_use]
     pub fn fold(log: &[Event]) -> Self {

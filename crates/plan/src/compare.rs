@@ -68,6 +68,17 @@ pub struct ComparisonTable {
     pub differences: Vec<Difference>,
 }
 
+/// Configurations, and the result of their comparison.
+#[derive(Debug)]
+pub struct Compared {
+    /// The configuration that the others are compared with.
+    pub base: Candidate,
+    /// The others, which `table` numbers in this order.
+    pub others: Vec<Candidate>,
+    /// The comparisons.
+    pub table: Table,
+}
+
 /// A name that stands for no quantity that can be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use linerate_plan::{ComparisonRow, Subject};
-use linerate_theory::compare::{ComparisonOutcome, RepeatSummary};
+use linerate_plan::{Compared, ComparisonRow, Subject};
+use linerate_theory::compare::{RepeatSummary, ComparisonOutcome};
 use linerate_theory::stats::Interval;
 use serde::Serialize;
-
-use super::Compared;
 
 /// Version of the document.
 const SCHEMA: &str = "linerate.compare/1";

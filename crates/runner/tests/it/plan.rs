@@ -8,7 +8,10 @@ use linerate_model::{Body, Event, Outcome, PlanRecord, World};
 use linerate_runner::plan::{
     PlanObserver, PlanRequest, PlanRunError, PlanWorld, Resume, TrialBegin, TrialResult, WorldError,
 };
-use linerate_runner::{ArchiveSink, CancelToken, Loopback, archive_at};
+use linerate_runner::{
+    ArchiveSink, CancelToken, CompareError, CompareRequest, Loopback, ReportSource, ReportSourceError,
+    archive_at,
+};
 use tempfile::TempDir;
 
 /// Two agents, and a plan of two points between them.
@@ -139,4 +142,46 @@ fn a_plan_does_not_begin_in_another_world_than_it_was_prepared_for_or_without_it
     let refused = ran.unwrap_err();
     assert!(matches!(&refused, PlanRunError::Hosts(hosts) if hosts.len() == 2), "{refused}");
     assert!(refused.needs_correction());
+}
+
+#[test]
+fn a_plan_is_a_page_with_its_runs_and_configurations_to_compare() {
+    let bed = TestBed::start();
+    let mut sink = ArchiveSink::open(bed.archive().to_str()).unwrap();
+    let plan = PlanRequest { plan: Some(&bed.plan), ..PlanRequest::default() }.prepare().unwrap();
+    let record = plan.run(bed.world(), &CancelToken::new(), vec![&mut sink], &mut ()).unwrap();
+    assert!(sink.close().unwrap());
+    let runs: Vec<String> =
+        record.trials.iter().flat_map(|trial| &trial.runs).map(|run| run.run.to_string()).collect();
+    let plan = record.run.to_string();
+
+    let open = || bed.open();
+    let compare = |runs: &[String], axis| {
+        let read_file = &|_: &std::path::Path| Err("no file is read".into());
+        CompareRequest { runs, axis, quantities: &[], archive: &open, read_file }.compare()
+    };
+    let compared = compare(std::slice::from_ref(&plan), Some("streams")).unwrap();
+    let mut names = vec![compared.base.name];
+    names.extend(compared.others.into_iter().map(|other| other.name));
+    names.sort();
+    assert_eq!(names, ["streams=1", "streams=2"]);
+    assert_eq!(compare(&runs, None).unwrap().base.name, runs[0]);
+    let mixed = format!("mixed={plan},{}", runs[0]);
+    assert!(matches!(compare(&[mixed, plan.clone()], None), Err(CompareError::PlanAmongRepeats(_))));
+
+    let mut archive = bed.open().unwrap();
+    let names = |page: &ReportSource| -> Vec<String> {
+        page.runs.iter().map(|(record, _)| record.run.to_string()).collect()
+    };
+    let page = ReportSource::load(&*archive, std::slice::from_ref(&plan)).unwrap();
+    assert_eq!((names(&page), page.left_out.len()), (runs.clone(), 0));
+    assert_eq!(page.plan.as_ref().map(|(found, _)| found), Some(&record));
+    archive.delete(&runs[0]).unwrap();
+    let page = ReportSource::load(&*archive, std::slice::from_ref(&plan)).unwrap();
+    assert_eq!((names(&page), page.left_out.len()), (vec![runs[1].clone()], 1));
+    assert_eq!(page.left_out[0], *runs[0]);
+    let page = ReportSource::load(&*archive, &runs[1..]).unwrap();
+    assert_eq!((names(&page), page.plan.is_none()), (vec![runs[1].clone()], true));
+    let mixed = ReportSource::load(&*archive, &[plan, runs[1].clone()]);
+    assert!(matches!(mixed, Err(ReportSourceError::PlanAmongRuns)));
 }

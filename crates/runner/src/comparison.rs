@@ -1,0 +1,205 @@
+//! Compares configurations that are in the archive or in result files.
+
+use std::error::Error;
+use std::path::Path;
+
+use linerate_archive::{ArchiveError, Store};
+use linerate_model::{Event, PlanRecord, RunRecord};
+use linerate_plan::{
+    AxisError, Candidate, Compared, Pairing, QuantityError, compare_with_base, quantities, values_of_axis,
+};
+
+use crate::plan::OpenArchive;
+
+/// The event logs of the runs in a result file.
+pub type ResultFileLogs = Result<Vec<Vec<Event>>, Box<dyn Error + Send + Sync>>;
+
+/// Which configurations to compare, and by which quantities.
+pub struct CompareRequest<'a> {
+    /// Runs in the archive, or result files. The first one is the base. Repeats of one configuration are
+    /// separated by commas and may have a name, such as `new=3f2a,77b1`.
+    pub runs: &'a [String],
+    /// The axis whose values are compared instead, within the only run of `runs`.
+    pub axis: Option<&'a str>,
+    /// Names of quantities; empty for the default ones.
+    pub quantities: &'a [String],
+    /// Opens the archive. It is called only if a run is needed, as results in files need none.
+    pub archive: OpenArchive<'a>,
+    /// Reads a file with results.
+    pub read_file: &'a dyn Fn(&Path) -> ResultFileLogs,
+}
+
+/// Why nothing is compared.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompareError {
+    /// A name that stands for no quantity that can be compared.
+    #[error("--quantity: {0}")]
+    Quantity(#[from] QuantityError),
+    /// The plan has no such axis.
+    #[error("--axis: {0}")]
+    Axis(#[from] AxisError),
+    /// An axis is given with several runs.
+    #[error("--axis compares the values of an axis within one run of a plan; name one run")]
+    AxisOfSeveralRuns,
+    /// There is nothing to compare the base with.
+    #[error("a comparison needs at least two configurations; name two, or give --axis of a plan")]
+    OnlyOne,
+    /// A plan is given as a repeat of something else.
+    #[error("{0}: a run of a plan already contains its repeats; name it alone")]
+    PlanAmongRepeats(String),
+    /// A file cannot be read.
+    #[error("{name}: {error}")]
+    File {
+        /// Its name.
+        name: String,
+        /// Why.
+        error: Box<dyn Error + Send + Sync>,
+    },
+    /// Nothing was measured with a configuration.
+    #[error("{0}: the run has no results")]
+    NoResults(String),
+    /// The configurations measured different things.
+    #[error("{0} and the other configuration have no quantity in common: their flows or points differ")]
+    NothingInCommon(String),
+    /// The archive cannot be read, or has no such run.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+}
+
+impl CompareError {
+    /// Whether the request has to be corrected; otherwise its input is not usable.
+    #[must_use]
+    pub fn needs_correction(&self) -> bool {
+        match self {
+            Self::Quantity(_)
+            | Self::Axis(_)
+            | Self::AxisOfSeveralRuns
+            | Self::OnlyOne
+            | Self::PlanAmongRepeats(_) => true,
+            Self::File { .. } | Self::NoResults(_) | Self::NothingInCommon(_) | Self::Archive(_) => false,
+        }
+    }
+}
+
+impl CompareRequest<'_> {
+    /// Loads the configurations and compares them.
+    ///
+    /// # Errors
+    /// The request is wrong, or a configuration cannot be loaded or has no results.
+    pub fn compare(&self) -> Result<Compared, CompareError> {
+        let wanted = quantities(self.quantities)?;
+        let mut loader = Loader { request: self, archive: None };
+        let (mut all, pairing) = match self.axis {
+            Some(axis) => {
+                let [plan] = self.runs else { return Err(CompareError::AxisOfSeveralRuns) };
+                let record = PlanRecord::fold(&loader.archive()?.events(plan)?);
+                values_of_axis(&record, axis)?
+            }
+            None => {
+                let all =
+                    self.runs.iter().map(|typed| loader.candidate(typed)).collect::<Result<Vec<_>, _>>()?;
+                (all, Pairing::None)
+            }
+        };
+        if all.len() < 2 {
+            return Err(CompareError::OnlyOne);
+        }
+        if let Some(empty) = all.iter().find(|one| one.is_empty()) {
+            return Err(CompareError::NoResults(empty.name.clone()));
+        }
+        let base = all.remove(0);
+        let table = compare_with_base(&base, &all, &wanted, pairing);
+        if table.rows.is_empty() {
+            return Err(CompareError::NothingInCommon(base.name));
+        }
+        Ok(Compared { base, others: all, table })
+    }
+}
+
+struct Loader<'a> {
+    request: &'a CompareRequest<'a>,
+    archive: Option<Box<dyn Store>>,
+}
+
+impl Loader<'_> {
+    fn archive(&mut self) -> Result<&dyn Store, ArchiveError> {
+        let archive = match self.archive.take() {
+            Some(archive) => archive,
+            None => (self.request.archive)()?,
+        };
+        Ok(&**self.archive.insert(archive))
+    }
+
+    fn candidate(&mut self, typed: &str) -> Result<Candidate, CompareError> {
+        let (name, list) = match typed.split_once('=') {
+            Some((name, list)) if !name.contains(['/', ',']) => (name, list),
+            _ => (typed, typed),
+        };
+        let mut logs: Vec<Vec<Event>> = Vec::new();
+        for one in list.split(',').map(str::trim).filter(|one| !one.is_empty()) {
+            if Path::new(one).is_file() {
+                let read = (self.request.read_file)(Path::new(one));
+                logs.extend(read.map_err(|error| CompareError::File { name: one.to_owned(), error })?);
+            } else {
+                logs.push(self.archive()?.events(one)?);
+            }
+        }
+        let plans: Vec<PlanRecord> = logs.iter().filter_map(|log| PlanRecord::of_log(log)).collect();
+        match &plans[..] {
+            [] => {
+                let runs: Vec<RunRecord> = logs.iter().map(Vec::as_slice).map(RunRecord::fold).collect();
+                Ok(Candidate::of_runs(name.to_owned(), &runs))
+            }
+            [plan] if logs.len() == 1 => {
+                let runs = self.samples(plan)?;
+                Ok(Candidate::of_plan(name.to_owned(), plan, &runs))
+            }
+            _ => Err(CompareError::PlanAmongRepeats(typed.to_owned())),
+        }
+    }
+
+    /// One run for each flow, for the properties of hosts and settings.
+    fn samples(&mut self, plan: &PlanRecord) -> Result<Vec<RunRecord>, ArchiveError> {
+        let Some(trial) = plan.trials.last() else { return Ok(Vec::new()) };
+        let archive = self.archive()?;
+        // A run that was deleted from the archive is skipped; the figures are in the plan's own log.
+        let logs = trial.runs.iter().filter_map(|run| archive.events(&run.run).ok());
+        Ok(logs.map(|log| RunRecord::fold(&log)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compare(runs: &[&str], axis: Option<&str>, quantities: &[&str]) -> CompareError {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let request = CompareRequest {
+            runs: &owned(runs),
+            axis,
+            quantities: &owned(quantities),
+            archive: &|| crate::archive_at(Some(":memory:")).map(|found| Box::new(found) as Box<dyn Store>),
+            read_file: &|_| Err("not a result".into()),
+        };
+        request.compare().unwrap_err()
+    }
+
+    #[test]
+    fn a_wrong_request_is_told_from_unusable_input() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        let wrong = [
+            compare(&["a", "b"], None, &["nonsense"]),
+            compare(&["a", "b"], Some("window"), &[]),
+            compare(&[], None, &[]),
+        ];
+        assert!(matches!(
+            wrong,
+            [CompareError::Quantity(_), CompareError::AxisOfSeveralRuns, CompareError::OnlyOne]
+        ));
+        assert!(wrong.iter().all(CompareError::needs_correction));
+        let unusable = [compare(&["a", "b"], None, &[]), compare(&[file, file], None, &[])];
+        assert!(matches!(unusable, [CompareError::Archive(_), CompareError::File { .. }]));
+        assert!(!unusable.iter().any(CompareError::needs_correction));
+    }
+}
