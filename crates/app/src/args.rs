@@ -4,11 +4,14 @@ use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_archive::ForeignRunLimits;
 use linerate_model::{HostKnobs, SocketKnobs, Sweep, TestSpec};
 use linerate_report::Format;
-use linerate_units::{Bytes, Span};
+use linerate_theory::encapsulation::Encapsulation;
+use linerate_theory::envelope::Congestion;
+use linerate_units::{Bytes, Span, above_zero};
 
 /// How fast a network really is, how fast it could be, and what holds it back
 #[derive(Debug, Parser)]
@@ -119,6 +122,18 @@ pub(crate) enum SchemaName {
     PlanResult,
 }
 
+/// A tunnel by its name.
+pub(crate) fn tunnel() -> impl TypedValueParser<Value = Encapsulation> {
+    PossibleValuesParser::new(Encapsulation::ALL.map(Encapsulation::name))
+        .try_map(|name| Encapsulation::from_name(&name).ok_or("unknown tunnel"))
+}
+
+/// A congestion control by its name.
+pub(crate) fn congestion() -> impl TypedValueParser<Value = Congestion> {
+    PossibleValuesParser::new([Congestion::Reno, Congestion::Cubic, Congestion::Bbr].map(Congestion::name))
+        .try_map(|name| Congestion::from_name(&name).ok_or("unknown congestion control"))
+}
+
 /// When clients are measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PolicyName {
@@ -147,14 +162,14 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) classic: bool,
     /// Refuse runs that take longer
-    #[arg(long, value_name = "SECONDS", value_parser = crate::cmd::above_zero::<Span>)]
+    #[arg(long, value_name = "SECONDS", value_parser = above_zero::<Span>)]
     pub(crate) limit_time: Option<Span>,
     /// Refuse further clients when this number is running or waiting
     #[arg(long, value_name = "CLIENTS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit_clients: Option<u32>,
     /// Refuse runs that need more memory in total (K, M, G are binary) [default: a quarter of this host's, at
     /// least 128M]
-    #[arg(long, value_name = "SIZE", value_parser = crate::cmd::above_zero::<Bytes>)]
+    #[arg(long, value_name = "SIZE", value_parser = above_zero::<Bytes>)]
     pub(crate) limit_memory: Option<Bytes>,
     #[command(flatten)]
     pub(crate) archive_limits: ArchiveLimits,
@@ -182,7 +197,7 @@ pub(crate) struct ArchiveLimits {
     #[arg(long, value_name = "RUNS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     limit_archive_runs: u32,
     /// Keep at most this number of bytes of their logs
-    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = crate::cmd::above_zero::<Bytes>)]
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = above_zero::<Bytes>)]
     limit_archive_bytes: Bytes,
     /// Delete them after this number of days
     #[arg(long, value_name = "DAYS", default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=36_500))]

@@ -1,7 +1,7 @@
 //! `linerate history`, `show` and `export`.
 
 use linerate_archive::{ArchiveError, Filter, SqliteArchive, Store};
-use linerate_model::{Body, Event, PlanRecord, RunHead, RunRecord};
+use linerate_model::{Event, PlanRecord, RunHead, RunRecord};
 use linerate_report::picture::Pictures;
 use linerate_report::{Format, FormatError, HistoryDocument, RunRow, TextLayout, history_table};
 
@@ -74,17 +74,11 @@ fn load(args: &ArchiveArgs, run: &str) -> Result<(Vec<Event>, String), ArchiveEr
     Ok((events, name))
 }
 
-/// The plan of a log; absent for the log of a run.
-fn plan_of(events: &[Event]) -> Option<PlanRecord> {
-    let is_plan = events.iter().any(|event| matches!(event.body, Body::PlanStarted(_)));
-    is_plan.then(|| PlanRecord::fold(events))
-}
-
 pub(crate) fn show(args: &ShowArgs) -> Exit {
     match load(&args.archive, &args.run) {
         Err(error) => failed(&error),
         Ok((events, name)) => {
-            if let Some(plan) = plan_of(&events) {
+            if let Some(plan) = PlanRecord::of_log(&events) {
                 let view = TextLayout { kept: Some(name), ..super::run::outcome::view() };
                 return show_plan(args, &plan, &view);
             }
@@ -200,7 +194,7 @@ pub(crate) fn export(args: &ExportArgs) -> Exit {
         Ok((events, _)) => events,
         Err(error) => return failed(&error),
     };
-    if let Some(plan) = plan_of(&events)
+    if let Some(plan) = PlanRecord::of_log(&events)
         && args.format != Format::Jsonl
     {
         return match args.format {

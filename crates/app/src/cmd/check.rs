@@ -1,26 +1,24 @@
 //! `linerate check`: whether published results are physically possible.
 
 mod input;
-mod typed;
 
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
+use linerate_model::import::{ForeignTest, Quantity};
 use linerate_model::metrics::Side;
 use linerate_report::check::{CheckDocument, CheckReport, VerdictCounts, text};
 use linerate_theory::claims::Context;
 use linerate_theory::encapsulation::Encapsulation;
 use linerate_theory::envelope::Congestion;
 use linerate_theory::framing::IpVersion;
-use linerate_units::{Bitrate, Bytes, Ratio, Span};
+use linerate_theory::typed::{TypedFigure, describes_path_only, link_rate, probability, typed_test};
+use linerate_units::{Bitrate, Bytes, Ratio, above_zero};
 
 use super::page::{self, Page};
-use super::path_values::{
-    above_zero, congestion, link_rate, probability, round_trip, tunnel, with_rate_unit,
-};
+use crate::args::{congestion, tunnel};
 use crate::exit::Exit;
 use crate::{print, terminal};
-use typed::{Typed, bytes, count, share, typed};
 
 // `allow_hyphen_values`: a negative number is then an option's value, so that the error message names the
 // option.
@@ -35,35 +33,35 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "TOOL", value_parser = PossibleValuesParser::new(linerate_compat::import::TOOLS))]
     tool: Option<String>,
     /// A rate to check, payload per second, such as 966.5M
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = rate, help_heading = "Figures")]
-    rate: Option<Typed>,
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = TypedFigure::rate, help_heading = "Figures")]
+    rate: Option<TypedFigure>,
     /// Packets per second
-    #[arg(long, value_name = "PACKETS", allow_hyphen_values = true, value_parser = count, help_heading = "Figures")]
-    pps: Option<Typed>,
+    #[arg(long, value_name = "PACKETS", allow_hyphen_values = true, value_parser = TypedFigure::count, help_heading = "Figures")]
+    pps: Option<TypedFigure>,
     /// Payload bytes of the whole test
-    #[arg(short = 'n', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = bytes, help_heading = "Figures")]
-    bytes: Option<Typed>,
+    #[arg(short = 'n', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = TypedFigure::bytes, help_heading = "Figures")]
+    bytes: Option<TypedFigure>,
     /// Duration of the whole test, such as 10s
-    #[arg(short = 't', long, value_name = "TIME", allow_hyphen_values = true, value_parser = typed::<Span>, help_heading = "Figures")]
-    duration: Option<Typed>,
+    #[arg(short = 't', long, value_name = "TIME", allow_hyphen_values = true, value_parser = TypedFigure::time, help_heading = "Figures")]
+    duration: Option<TypedFigure>,
     /// Packets of the whole test
-    #[arg(long, value_name = "PACKETS", allow_hyphen_values = true, value_parser = count, help_heading = "Figures")]
-    packets: Option<Typed>,
+    #[arg(long, value_name = "PACKETS", allow_hyphen_values = true, value_parser = TypedFigure::count, help_heading = "Figures")]
+    packets: Option<TypedFigure>,
     /// Lost packets
-    #[arg(long, value_name = "PACKETS", allow_hyphen_values = true, value_parser = count, help_heading = "Figures")]
-    lost: Option<Typed>,
+    #[arg(long, value_name = "PACKETS", allow_hyphen_values = true, value_parser = TypedFigure::count, help_heading = "Figures")]
+    lost: Option<TypedFigure>,
     /// Retransmitted segments
-    #[arg(long, value_name = "SEGMENTS", allow_hyphen_values = true, value_parser = count, help_heading = "Figures")]
-    retransmits: Option<Typed>,
+    #[arg(long, value_name = "SEGMENTS", allow_hyphen_values = true, value_parser = TypedFigure::count, help_heading = "Figures")]
+    retransmits: Option<TypedFigure>,
     /// Congestion window
-    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = bytes, help_heading = "Figures")]
-    cwnd: Option<Typed>,
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = TypedFigure::bytes, help_heading = "Figures")]
+    cwnd: Option<TypedFigure>,
     /// Number of read or write calls
-    #[arg(long, value_name = "CALLS", allow_hyphen_values = true, value_parser = count, help_heading = "Figures")]
-    calls: Option<Typed>,
+    #[arg(long, value_name = "CALLS", allow_hyphen_values = true, value_parser = TypedFigure::count, help_heading = "Figures")]
+    calls: Option<TypedFigure>,
     /// Busy share of the CPUs, such as 23%
-    #[arg(long, value_name = "RATIO", allow_hyphen_values = true, value_parser = share, help_heading = "Figures")]
-    cpu: Option<Typed>,
+    #[arg(long, value_name = "RATIO", allow_hyphen_values = true, value_parser = TypedFigure::share, help_heading = "Figures")]
+    cpu: Option<TypedFigure>,
     /// The end that counted the typed figures
     #[arg(long, value_name = "END", value_parser = PossibleValuesParser::new(["sender", "receiver"]), help_heading = "Figures")]
     counted_by: Option<String>,
@@ -89,14 +87,14 @@ struct PathArgs {
           value_parser = clap::value_parser!(u32).range(68..=65_535), help_heading = "Path")]
     mtu: Option<u32>,
     /// Payload of a full segment (MSS), after options
-    #[arg(short = 'M', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = bytes, help_heading = "Path")]
-    mss: Option<Typed>,
+    #[arg(short = 'M', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = TypedFigure::bytes, help_heading = "Path")]
+    mss: Option<TypedFigure>,
     /// Round-trip time without queueing, such as 21ms
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = rtt, help_heading = "Path")]
-    rtt: Option<Typed>,
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = TypedFigure::round_trip, help_heading = "Path")]
+    rtt: Option<TypedFigure>,
     /// Distance between the ends in kilometres, one way
-    #[arg(long, value_name = "KM", allow_hyphen_values = true, value_parser = count, requires = "rtt", help_heading = "Path")]
-    distance: Option<Typed>,
+    #[arg(long, value_name = "KM", allow_hyphen_values = true, value_parser = TypedFigure::count, requires = "rtt", help_heading = "Path")]
+    distance: Option<TypedFigure>,
     /// Loss probability per packet, such as 0.0001 or 0.01%
     #[arg(long, value_name = "RATIO", allow_hyphen_values = true, value_parser = probability, help_heading = "Path")]
     loss: Option<Ratio>,
@@ -128,18 +126,8 @@ struct PathArgs {
     #[arg(short, long, conflicts_with_all = ["congestion", "no_timestamps", "window", "mss"], help_heading = "Flow")]
     udp: bool,
     /// Bytes per call, or payload of a datagram
-    #[arg(short, long, value_name = "BYTES", allow_hyphen_values = true, value_parser = bytes, help_heading = "Flow")]
-    length: Option<Typed>,
-}
-
-fn rate(text: &str) -> Result<Typed, String> {
-    with_rate_unit(text)?;
-    typed::<Bitrate>(text)
-}
-
-fn rtt(text: &str) -> Result<Typed, String> {
-    round_trip(text)?;
-    typed::<Span>(text)
+    #[arg(short, long, value_name = "BYTES", allow_hyphen_values = true, value_parser = TypedFigure::bytes, help_heading = "Flow")]
+    length: Option<TypedFigure>,
 }
 
 impl PathArgs {
@@ -172,11 +160,37 @@ impl CheckArgs {
     fn side(&self) -> Option<Side> {
         self.counted_by.as_deref().map(|end| if end == "sender" { Side::Sender } else { Side::Receiver })
     }
+
+    /// The typed figures as a test with one line; absent if none is typed, or if they only describe the path of
+    /// the files.
+    fn claim(&self) -> Option<ForeignTest> {
+        let path = &self.path;
+        // The round-trip time is a figure to check only if there is a distance to compare it with.
+        let rtt = path.rtt.as_ref().filter(|_| path.distance.is_some());
+        let length = path.length.as_ref().filter(|_| !path.udp);
+        let figures = [
+            ("--rate", Quantity::Bitrate, self.rate.as_ref()),
+            ("--pps", Quantity::PacketRate, self.pps.as_ref()),
+            ("--bytes", Quantity::Bytes, self.bytes.as_ref()),
+            ("--duration", Quantity::Seconds, self.duration.as_ref()),
+            ("--packets", Quantity::Packets, self.packets.as_ref()),
+            ("--lost", Quantity::Lost, self.lost.as_ref()),
+            ("--retransmits", Quantity::Retransmits, self.retransmits.as_ref()),
+            ("--cwnd", Quantity::CongestionWindow, self.cwnd.as_ref()),
+            ("--calls", Quantity::Calls, self.calls.as_ref()),
+            ("--length", Quantity::MessageSize, length),
+            ("--cpu", Quantity::CpuLocal, self.cpu.as_ref()),
+            ("--mss", Quantity::Mss, path.mss.as_ref()),
+            ("--rtt", Quantity::RoundTrip, rtt),
+        ];
+        let test = typed_test(&figures, path.mtu, self.side());
+        test.filter(|test| self.files.is_empty() || !describes_path_only(test))
+    }
 }
 
 /// Judges the typed figures and those in the files.
 pub(crate) fn run(args: &CheckArgs) -> Exit {
-    let claim = typed::claim(args);
+    let claim = args.claim();
     if claim.is_none() && args.files.is_empty() {
         print::error("nothing to check: give a FILE, - for standard input, or a figure such as --rate 941M");
         return Exit::Usage;
@@ -228,14 +242,14 @@ mod tests {
     }
 
     /// The arguments as typed, without the program's name.
-    pub(super) fn args(line: &str) -> CheckArgs {
+    fn args(line: &str) -> CheckArgs {
         Alone::try_parse_from(std::iter::once("check").chain(line.split_whitespace())).unwrap().args
     }
 
     /// The answer for typed figures.
-    pub(super) fn answer(line: &str) -> CheckReport {
+    fn answer(line: &str) -> CheckReport {
         let args = args(line);
-        CheckReport::to(typed::claim(&args), Vec::new(), &args.path.context())
+        CheckReport::to(args.claim(), Vec::new(), &args.path.context())
     }
 
     /// Rates from a tenth to sixty times that of gigabit Ethernet, printed with few and with many digits.
@@ -266,6 +280,14 @@ mod tests {
             }
         }
         assert!(above > 100 && below > 100, "{above} above, {below} below");
+    }
+
+    #[test]
+    fn flags_that_describe_the_path_make_no_claim_beside_files() {
+        assert_eq!(args("--mss 1448 file.txt").claim(), None);
+        assert_eq!(args("--link 1G file.txt").claim(), None);
+        let claims = args("--rate 941M --mss 1448 file.txt").claim().unwrap().claims;
+        assert_eq!(claims[0].quote, "--rate 941M --mss 1448");
     }
 
     #[test]

@@ -1,16 +1,15 @@
 //! `linerate compare`: whether one configuration is better than another.
 
-mod load;
-
-use linerate_plan::{Pairing, compare_with_base, quantities, values_of_axis};
-use linerate_report::compare::{CompareDocument, Compared, text};
+use linerate_archive::Store;
+use linerate_report::compare::{CompareDocument, text};
+use linerate_runner::{CompareError, CompareRequest};
 
 use super::archived::{archive, failed};
+use super::import;
 use super::page::{self, Page};
 use crate::args::ArchiveArgs;
 use crate::exit::Exit;
 use crate::{print, terminal};
-use load::LoadError;
 
 /// Compare configurations
 #[derive(Debug, clap::Args)]
@@ -38,17 +37,20 @@ pub(crate) struct CompareArgs {
 
 /// Executes the command.
 pub(crate) fn run(args: &CompareArgs) -> Exit {
-    let compared = match compared(args) {
+    let request = CompareRequest {
+        runs: &args.runs,
+        axis: args.axis.as_deref(),
+        quantities: &args.quantities,
+        archive: &|| archive(&args.archive).map(|found| Box::new(found) as Box<dyn Store>),
+        read_file: &|path| import::logs(path).map_err(Into::into),
+    };
+    let compared = match request.compare() {
         Ok(compared) => compared,
-        Err(LoadError::Usage(why)) => {
-            print::error(why);
-            return Exit::Usage;
+        Err(CompareError::Archive(error)) => return failed(&error),
+        Err(error) => {
+            print::error(&error);
+            return if error.needs_correction() { Exit::Usage } else { Exit::Failed };
         }
-        Err(LoadError::Input(why)) => {
-            print::error(why);
-            return Exit::Failed;
-        }
-        Err(LoadError::Archive(error)) => return failed(&error),
     };
     if args.json {
         return page::print_json(&CompareDocument::new(&compared));
@@ -56,45 +58,4 @@ pub(crate) fn run(args: &CompareArgs) -> Exit {
     let view = terminal::stdout_view();
     let page = Page::new(view.width, view.colour);
     page::print(text(page, &compared, args.all || !args.quantities.is_empty()).as_bytes())
-}
-
-fn compared(args: &CompareArgs) -> Result<Compared, LoadError> {
-    let wanted =
-        quantities(&args.quantities).map_err(|why| LoadError::Usage(format!("--quantity: {why}")))?;
-    let mut loader = load::Loader::new(|| archive(&args.archive));
-    let (base, others, pairing) = match &args.axis {
-        Some(axis) => {
-            let [plan] = &args.runs[..] else {
-                let why = "--axis compares the values of an axis within one run of a plan; name one run";
-                return Err(LoadError::Usage(why.to_owned()));
-            };
-            let record = loader.plan(plan)?;
-            let (mut values, pairing) = values_of_axis(&record, axis)
-                .map_err(|error| LoadError::Usage(format!("--axis: {error}")))?;
-            let base = values.remove(0);
-            (base, values, pairing)
-        }
-        None => {
-            let mut all =
-                args.runs.iter().map(|typed| loader.candidate(typed)).collect::<Result<Vec<_>, _>>()?;
-            if all.len() < 2 {
-                let why =
-                    "a comparison needs at least two configurations; name two, or give --axis of a plan";
-                return Err(LoadError::Usage(why.to_owned()));
-            }
-            let base = all.remove(0);
-            (base, all, Pairing::None)
-        }
-    };
-    if let Some(empty) = std::iter::once(&base).chain(&others).find(|one| one.is_empty()) {
-        return Err(LoadError::Input(format!("{}: the run has no results", empty.name)));
-    }
-    let table = compare_with_base(&base, &others, &wanted, pairing);
-    if table.rows.is_empty() {
-        return Err(LoadError::Input(format!(
-            "{} and the other configuration have no quantity in common: their flows or points differ",
-            base.name
-        )));
-    }
-    Ok(Compared { base, others, table })
 }

@@ -7,10 +7,10 @@ use linerate_model::Calibration;
 use linerate_report::doctor::{DoctorDocument, text};
 use linerate_runner::calibration;
 use linerate_runner::doctor::{CheckRequest, check_host};
+use linerate_theory::typed::{link_rate, round_trip};
 use linerate_units::{Bitrate, Span};
 
 use super::page::{self, Page};
-use super::path_values::{link_rate, round_trip};
 use super::settings_folder::RunFolder;
 use crate::exit::Exit;
 use crate::signals::Signals;

@@ -7,13 +7,13 @@ use linerate_theory::envelope::{
     ValueRange, answers,
 };
 use linerate_theory::framing::IpVersion;
-use linerate_units::{Bitrate, Bytes, Ratio, Span};
+use linerate_theory::typed::{
+    amount, between, deadline, kilometres, link_rate, positive_rate, probability, processor, round_trip, slot,
+};
+use linerate_units::{Bitrate, Bytes, Ratio, Span, above_zero};
 
 use super::page::{self, Page};
-use super::path_values::{
-    above_zero, amount, between, congestion, deadline, kilometres, link_rate, probability, processor,
-    round_trip, slot, tunnel,
-};
+use crate::args::{congestion, tunnel};
 use crate::exit::Exit;
 use crate::{print, terminal};
 
@@ -89,7 +89,7 @@ pub(crate) struct EnvelopeArgs {
     #[arg(long, value_name = "TRANSFERS:LANES", allow_hyphen_values = true, value_parser = slot, help_heading = "Hosts")]
     pcie: Option<f64>,
     /// Rate of the slower disk, such as 500MB/s or 400MB/s..600MB/s, working in parallel with the network
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = between(above_zero::<Bitrate>), help_heading = "Hosts")]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = between(positive_rate), help_heading = "Hosts")]
     disk: Option<ValueRange<Bitrate>>,
     /// Check whether an amount of data can be transferred in a time, such as 8h:2TB
     #[arg(long, value_name = "TIME:BYTES", allow_hyphen_values = true, value_parser = deadline, help_heading = "Questions")]

@@ -16,7 +16,7 @@ mod up;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use linerate_units::Span;
+use linerate_units::{Span, above_zero};
 
 use crate::exit::Exit;
 pub(super) use programs::OwnPrograms;
@@ -135,7 +135,7 @@ struct StatusArgs {
     json: bool,
     /// Repeat every second, or at the given interval, until Ctrl-C
     #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
-        value_parser = super::above_zero::<Span>)]
+        value_parser = above_zero::<Span>)]
     watch: Option<Span>,
     #[command(flatten)]
     place: PlaceArgs,

@@ -7,7 +7,7 @@ use linerate_report::plan_preview::{
 };
 use linerate_runner::find_plan;
 use linerate_runner::plan::{PlanFiles, TooLong};
-use linerate_units::Span;
+use linerate_units::{Span, above_zero};
 
 use super::page::{self, Page, TextStyle};
 use crate::exit::Exit;
@@ -23,7 +23,7 @@ pub(crate) struct PlanArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Refuse the plan if it would take longer [default: max_time of the plan]
-    #[arg(long, value_name = "SECONDS", value_parser = super::above_zero::<Span>)]
+    #[arg(long, value_name = "SECONDS", value_parser = above_zero::<Span>)]
     max_time: Option<Span>,
     /// Print the file itself, to read it or to start one's own from it
     #[arg(long, conflicts_with_all = ["set", "max_time", "json"], requires = "plan")]

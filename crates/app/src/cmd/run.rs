@@ -11,7 +11,7 @@ use linerate_control::Sink;
 use linerate_model::{Outcome, World};
 use linerate_runner::lab::LabSetup;
 use linerate_runner::plan::{PlanRequest, PlanRunError, PlanWorld, PreparedPlan, Resume};
-use linerate_units::Span;
+use linerate_units::{Span, above_zero};
 
 use super::archived;
 use super::lab::{LabError, OwnPrograms, PlaceArgs};
@@ -42,7 +42,7 @@ pub(crate) struct RunArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Refuse the plan if it would take longer [default: max_time of the plan]
-    #[arg(long, value_name = "SECONDS", value_parser = super::above_zero::<Span>)]
+    #[arg(long, value_name = "SECONDS", value_parser = above_zero::<Span>)]
     max_time: Option<Span>,
     /// Continue an interrupted plan: the run with this name, or the newest unfinished one of the plan
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]

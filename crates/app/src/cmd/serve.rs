@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use linerate_control::{
-    ClassicPort, Policy, Restored, Server, ServerConfig, ServerEvent, ServerHandle, restore_leftovers,
+    Policy, Restored, Server, ServerConfig, ServerEvent, ServerHandle, restore_leftovers,
 };
 use linerate_proto::agent::SettingInForce;
 use linerate_runner::LabPortObserver;
@@ -95,27 +95,13 @@ fn config(args: &ServeArgs) -> ServerConfig {
         settings: None,
         guardians: None,
         foreign: ServerConfig::others_at_home(),
-        classic: if args.classic { classic_ports() } else { Vec::new() },
+        classic: if args.classic { ServerConfig::classic_ports() } else { Vec::new() },
         keeper: Some(Arc::new(ArchiveKeeper::for_foreign_clients(
             args.archive.archive.clone(),
             &args.archive_limits,
         ))),
         observer: LabPortObserver::from_environment().map(|lab| Arc::new(lab) as _),
     }
-}
-
-/// The ports of older tools, and the tools that are distinguished there.
-fn classic_ports() -> Vec<ClassicPort> {
-    let mut ports: Vec<ClassicPort> = Vec::new();
-    let at_home = ServerConfig::others_at_home();
-    for tool in linerate_compat::ALL.iter().filter(|tool| at_home.iter().all(|own| own.name != tool.name)) {
-        match ports.iter_mut().find(|classic| classic.port == tool.default_port) {
-            Some(classic) => classic.tools.push(tool),
-            None => ports.push(ClassicPort { port: tool.default_port, tools: vec![tool] }),
-        }
-    }
-    ports.sort_by_key(|classic| classic.port);
-    ports
 }
 
 /// Prints an event of a server on port `own`.
@@ -171,7 +157,7 @@ pub(super) fn print_restored(restored: &Restored, head: &str) {
 
 /// The tools of a port; absent for the server's own port.
 fn older_tools(port: u16, own: u16) -> Option<String> {
-    let classic = classic_ports().into_iter().find(|classic| classic.port == port && port != own)?;
+    let classic = ServerConfig::classic_ports().into_iter().find(|classic| classic.port == port && port != own)?;
     Some(classic.tools.iter().map(|tool| tool.name).collect::<Vec<_>>().join(" and "))
 }
 
@@ -187,45 +173,13 @@ fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
+/// Prints an event as one line of JSON; where a server listens also as text.
 fn print_event_json(event: &ServerEvent, own: u16) {
     if let ServerEvent::Listening(_) = event {
         print_event(event, own);
     }
-    let line = match event {
-        ServerEvent::Listening(address) => serde_json::json!({
-            "event": "listening", "address": address.ip().to_string(), "port": address.port()
-        }),
-        ServerEvent::Begun { client, name } => {
-            serde_json::json!({ "event": "begun", "client": plain(*client).to_string(), "name": name })
-        }
-        ServerEvent::Waiting { client, position } => {
-            serde_json::json!({ "event": "waiting", "client": plain(*client).to_string(), "position": position })
-        }
-        ServerEvent::Held { client, name } => {
-            serde_json::json!({ "event": "held", "client": plain(*client).to_string(), "name": name })
-        }
-        ServerEvent::Asked { client, target } => {
-            serde_json::json!({ "event": "asked", "client": plain(*client).to_string(), "target": target })
-        }
-        ServerEvent::SettingsChanged { client, in_force } => serde_json::json!({
-            "event": "settings_changed", "client": plain(*client).to_string(), "in_force": in_force
-        }),
-        ServerEvent::SettingsRestored { client, restored } => serde_json::json!({
-            "event": "settings_restored", "client": plain(*client).to_string(),
-            "put_back": restored.put_back, "left": restored.left
-        }),
-        ServerEvent::Ended { client, trouble } => {
-            serde_json::json!({ "event": "ended", "client": plain(*client).to_string(), "error": trouble })
-        }
-        ServerEvent::Foreign { client, why } => {
-            serde_json::json!({ "event": "foreign", "client": plain(*client).to_string(), "why": why })
-        }
-        ServerEvent::OutOfFiles { why, allowed } => {
-            serde_json::json!({ "event": "out_of_files", "why": why, "allowed": allowed })
-        }
-        _ => return,
-    };
+    let Ok(event) = serde_json::to_value(event) else { return };
     // The reader may be gone; the server continues.
     let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    let _ = writeln!(out, "{event}").and_then(|()| out.flush());
 }
