@@ -1,4 +1,4 @@
-//! `cargo xtask gen`: the reference pages, printed by the program itself, so that they always match it.
+//! `cargo xtask gen`: the reference pages, made by an example of the program's crate, so that they always match it.
 
 use std::fs;
 use std::path::Path;
@@ -6,66 +6,60 @@ use std::process::Command;
 
 use crate::tree;
 
-/// A file below `docs/reference/` and the hidden command that prints it.
-const PAGES: &[(&str, &[&str])] = &[
-    ("result.schema.json", &["schema", "result"]),
-    ("event.schema.json", &["schema", "event"]),
-    ("spec.schema.json", &["schema", "spec"]),
-    ("check.schema.json", &["schema", "check"]),
-    ("compare.schema.json", &["schema", "compare"]),
-    ("topology.schema.json", &["schema", "topology"]),
-    ("topology.md", &["topology-reference"]),
-    ("plan.schema.json", &["schema", "plan"]),
-    ("plan-result.schema.json", &["schema", "plan-result"]),
-    ("plan.md", &["plan-reference"]),
-    ("metrics.md", &["metrics-reference"]),
-    ("cli.md", &["cli-reference"]),
-];
-
 const FOLDER: &str = "docs/reference";
+
+/// The name of a page, and its text.
+type Page = (String, String);
 
 /// Writes all pages, or with `--check` compares them and fails on a difference.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let check = match arguments {
-        [] => false,
-        [flag] if flag == "--check" => true,
-        _ => return Err("takes nothing or --check".to_owned()),
-    };
     let folder = tree::root()?.join(FOLDER);
-    let mut pages = Vec::new();
-    for (name, command) in PAGES {
-        pages.push((*name, print_page(command)?));
+    match arguments {
+        [] => {
+            let names = write_pages(&folder)?;
+            names.iter().for_each(|name| println!("gen: {FOLDER}/{name}"));
+            Ok(())
+        }
+        [flag] if flag == "--check" => compare(&folder, &fresh_pages()?),
+        _ => Err("takes nothing or --check".to_owned()),
     }
-    if check { compare(&folder, &pages) } else { write(&folder, &pages) }
 }
 
-fn print_page(command: &[&str]) -> Result<String, String> {
+/// The pages as they should be.
+fn fresh_pages() -> Result<Vec<Page>, String> {
+    let folder = std::env::temp_dir().join(format!("linerate-reference-{}", std::process::id()));
+    let pages = write_pages(&folder).and_then(|names| {
+        let read = |name: String| {
+            let path = folder.join(&name);
+            let text =
+                fs::read_to_string(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+            Ok((name, text))
+        };
+        names.into_iter().map(read).collect()
+    });
+    let removed = fs::remove_dir_all(&folder);
+    let pages = pages?;
+    removed.map_err(|e| format!("cannot remove {}: {e}", folder.display()))?;
+    Ok(pages)
+}
+
+/// Runs the example, which writes the pages into a folder; returns their names.
+fn write_pages(folder: &Path) -> Result<Vec<String>, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let call = format!("linerate {}", command.join(" "));
+    let call = "cargo run --package linerate --example reference";
     let output = Command::new(cargo)
-        .args(["run", "--quiet", "--package", "linerate", "--"])
-        .args(command)
+        .args(["run", "--quiet", "--package", "linerate", "--example", "reference", "--"])
+        .arg(folder)
         .output()
         .map_err(|e| format!("cannot run `{call}`: {e}"))?;
     if !output.status.success() {
         return Err(format!("`{call}` failed:\n{}", String::from_utf8_lossy(&output.stderr)));
     }
-    let text =
-        String::from_utf8(output.stdout).map_err(|_| format!("`{call}` printed bytes that are not UTF-8"))?;
-    Ok(format!("{}\n", text.trim_end()))
+    Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
 }
 
-fn write(folder: &Path, pages: &[(&str, String)]) -> Result<(), String> {
-    fs::create_dir_all(folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
-    for (name, text) in pages {
-        let path = folder.join(name);
-        fs::write(&path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
-        println!("gen: {FOLDER}/{name}");
-    }
-    Ok(())
-}
-
-fn compare(folder: &Path, pages: &[(&str, String)]) -> Result<(), String> {
+/// Compares the pages in a folder with what they should be.
+fn compare(folder: &Path, pages: &[Page]) -> Result<(), String> {
     let mut stale = Vec::new();
     for (name, fresh) in pages {
         let kept = fs::read_to_string(folder.join(name)).unwrap_or_default();
@@ -104,11 +98,12 @@ mod tests {
     #[test]
     fn a_stale_or_missing_page_fails_and_a_fresh_one_passes() {
         let folder = std::env::temp_dir().join(format!("linerate-gen-{}", std::process::id()));
-        let pages = [("a.md", "one\n".to_owned())];
+        let pages = [("a.md".to_owned(), "one\n".to_owned())];
         assert!(compare(&folder, &pages).is_err());
-        write(&folder, &pages).unwrap();
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("a.md"), "one\n").unwrap();
         assert!(compare(&folder, &pages).is_ok());
-        let changed = [("a.md", "two\n".to_owned())];
+        let changed = [("a.md".to_owned(), "two\n".to_owned())];
         assert!(compare(&folder, &changed).unwrap_err().contains("docs/reference/a.md:1"));
         fs::remove_dir_all(&folder).unwrap();
     }

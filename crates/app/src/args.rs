@@ -86,40 +86,8 @@ pub(crate) enum Command {
         /// Which command, as `test` or `lab up`; without it linerate itself
         command: Vec<String>,
     },
-    /// Print generated references (for the build)
-    #[command(hide = true)]
-    Schema {
-        /// Which schema
-        #[arg(value_enum)]
-        which: SchemaName,
-    },
-    /// Print the metric reference (for the build)
-    #[command(hide = true)]
-    MetricsReference,
-    /// Print the reference of topology files (for the build)
-    #[command(hide = true)]
-    TopologyReference,
-    /// Print the reference of plan files (for the build)
-    #[command(hide = true)]
-    PlanReference,
-    /// Wait until an agent ends and restore the settings of this host (started by the agent)
-    #[command(hide = true)]
+    /// Internal: wait until an agent ends and restore the settings of this host; started by `serve`
     GuardSettings(crate::cmd::GuardArgs),
-    /// Print the command line reference (for the build)
-    #[command(hide = true)]
-    CliReference,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum SchemaName {
-    Result,
-    Event,
-    Spec,
-    Topology,
-    Check,
-    Compare,
-    Plan,
-    PlanResult,
 }
 
 /// A tunnel by its name.

@@ -66,11 +66,6 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Report(args) => report::run(&args),
         Command::Completions { shell } => reference::completions(shell),
         Command::Man { command } => reference::man(&command),
-        Command::Schema { which } => reference::schema(which),
-        Command::MetricsReference => reference::metrics(),
-        Command::TopologyReference => reference::topology(),
         Command::GuardSettings(args) => guardian::run(&args),
-        Command::PlanReference => reference::plan(),
-        Command::CliReference => reference::cli(),
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use crate::{args, cmd, exit, print};
 
@@ -40,4 +40,10 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> ExitCode {
             }
         }
     }
+}
+
+/// The command line, for the pages that describe it.
+#[must_use]
+pub fn command() -> clap::Command {
+    args::Cli::command()
 }

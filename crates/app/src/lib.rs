@@ -37,7 +37,7 @@ mod signals;
 mod terminal;
 
 #[doc(hidden)]
-pub use entry::main;
+pub use entry::{command, main};
 pub use linerate_archive::{SqliteArchive as Archive, Store as _};
 pub use linerate_model::{CATALOGUE, Caveat, Event, Finding, RunRecord, Sample, TestSpec, metrics::Metric};
 pub use linerate_runner::{CancelToken, RunnerError as Error, run, serve};

@@ -59,15 +59,8 @@ enum LabCommand {
         #[command(flatten)]
         place: PlaceArgs,
     },
-    /// Run the switch of a lab (started by `up`)
-    #[command(hide = true)]
+    /// Internal: run the switch of a lab; started by `up`
     Switch(SwitchArgs),
-    /// Print the JSON Schema of topology files (for the build)
-    #[command(hide = true)]
-    Schema,
-    /// Print the reference of topology files (for the build)
-    #[command(hide = true)]
-    Reference,
 }
 
 #[derive(Debug, Args)]
@@ -194,7 +187,5 @@ pub(crate) fn run(args: &LabArgs) -> Exit {
         LabCommand::Show { topology } => show::run(topology),
         LabCommand::Demo { place } => demo::run(place),
         LabCommand::Switch(args) => switch::run(args),
-        LabCommand::Schema => show::schema(),
-        LabCommand::Reference => show::reference(),
     }
 }

@@ -353,7 +353,7 @@ const PRINTING: [&[&str]; 7] = [
     &["--version"],
     &["man", "serve"],
     &["completions", "bash"],
-    &["schema", "spec"],
+    &["plan", "--json"],
 ];
 
 #[test]

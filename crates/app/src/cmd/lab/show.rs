@@ -1,6 +1,4 @@
-//! `linerate lab show`, and the generated reference of topology files.
-
-use linerate_emu::topology;
+//! `linerate lab show`.
 
 use super::super::page;
 use super::topology::find;
@@ -11,12 +9,4 @@ pub(super) fn run(name: &str) -> Exit {
         Ok(source) => page::print(source.text.as_bytes()),
         Err(trouble) => trouble.report(),
     }
-}
-
-pub(super) fn schema() -> Exit {
-    page::print_json(&topology::schema())
-}
-
-pub(super) fn reference() -> Exit {
-    page::print(topology::reference().as_bytes())
 }

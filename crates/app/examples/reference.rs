@@ -1,0 +1,116 @@
+//! Writes the generated pages of `docs/reference` into a folder. `cargo xtask gen` runs it:
+//!
+//! ```sh
+//! cargo run --package linerate --example reference -- docs/reference
+//! ```
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::{env, fs, io};
+
+use clap::Command;
+use linerate_model::{Event, TestSpec};
+use serde_json::to_string_pretty;
+
+/// A page, and what makes it.
+type Page = (&'static str, fn() -> serde_json::Result<String>);
+
+/// All generated pages.
+const PAGES: &[Page] = &[
+    ("result.schema.json", || to_string_pretty(&linerate_report::result_schema())),
+    ("event.schema.json", || to_string_pretty(&schemars::schema_for!(Event))),
+    ("spec.schema.json", || to_string_pretty(&schemars::schema_for!(TestSpec))),
+    ("check.schema.json", || to_string_pretty(&linerate_report::check::check_schema())),
+    ("compare.schema.json", || to_string_pretty(&linerate_report::compare::compare_schema())),
+    ("topology.schema.json", || to_string_pretty(&linerate_emu::topology::schema())),
+    ("topology.md", || Ok(linerate_emu::topology::reference())),
+    ("plan.schema.json", || to_string_pretty(&linerate_plan::schema())),
+    ("plan-result.schema.json", || to_string_pretty(&linerate_report::plan::plan_result_schema())),
+    ("plan.md", || Ok(linerate_plan::reference())),
+    ("metrics.md", || Ok(linerate_report::metrics_reference())),
+    ("cli.md", || Ok(command_lines(linerate::command()))),
+];
+
+fn main() -> ExitCode {
+    let Some(folder) = env::args_os().nth(1) else {
+        eprintln!("usage: reference FOLDER");
+        return ExitCode::from(2);
+    };
+    match write(Path::new(&folder)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}: {error}", folder.display());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes all pages into a folder, and prints their names.
+fn write(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    for (name, page) in PAGES {
+        fs::write(folder.join(name), format!("{}\n", page()?.trim_end()))?;
+        println!("{name}");
+    }
+    Ok(())
+}
+
+/// Width of help texts in the reference.
+const COLUMNS: usize = 100;
+
+/// The help of every command, independent of the terminal.
+fn command_lines(program: Command) -> String {
+    let mut program = plain(program);
+    program.build();
+    let mut text = String::from(
+        "# Command line\n\nThe `--help` text of every command. This page is written by `cargo xtask gen`.\n",
+    );
+    describe(&mut text, &mut program);
+    text
+}
+
+/// The help of a command, followed by that of its subcommands.
+fn describe(text: &mut String, command: &mut Command) {
+    let name = command.get_bin_name().unwrap_or("linerate").to_owned();
+    let help = command.render_long_help().to_string();
+    // Trailing spaces of wrapped lines would only disturb diffs.
+    let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
+    // Writing to a String cannot fail.
+    let _ = write!(text, "\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n"));
+    for below in command.get_subcommands_mut().filter(|command| command.get_name() != "help") {
+        describe(text, below);
+    }
+}
+
+/// The same commands with a fixed width and no colour.
+fn plain(command: Command) -> Command {
+    let command =
+        command.term_width(COLUMNS).color(clap::ColorChoice::Never).mut_args(|arg| arg.hide_env_values(true));
+    command.mut_subcommands(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_schema_says_which_one_it_is() {
+        for (name, page) in PAGES.iter().filter(|(name, _)| name.ends_with(".json")) {
+            let schema: serde_json::Value = serde_json::from_str(&page().unwrap()).unwrap();
+            assert!(schema["$schema"].is_string(), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_command_stands_in_the_reference() {
+        let page = command_lines(linerate::command());
+        for command in linerate::command().get_subcommands() {
+            let heading = format!("## `linerate {}`\n", command.get_name());
+            assert!(page.contains(&heading), "{heading}");
+        }
+        assert!(page.contains("## `linerate lab up`\n"));
+        assert!(page.lines().all(|line| line.chars().count() <= COLUMNS || line.starts_with("What")));
+        assert!(!page.contains('\u{1b}'));
+    }
+}
