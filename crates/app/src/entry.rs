@@ -6,35 +6,38 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::{args, cmd, exit, print};
+use crate::cli::Cli;
+use crate::cmd::stand_in::Tool;
+use crate::exit::Exit;
+use crate::print;
 
 /// Runs a command line. Under the name of a tool with a stand-in, it runs the stand-in.
 pub fn main(argv: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut argv: Vec<OsString> = argv.into_iter().collect();
     if let Some((name, arguments)) = argv.split_first()
-        && let Some(tool) = cmd::Tool::called(name)
+        && let Some(tool) = Tool::called(name)
     {
         return tool.run(&name.to_string_lossy(), arguments).into();
     }
     // The parser would take a tool's own `--` if nothing comes before it.
     if let [_, name, first, ..] = &argv[..]
         && first == "--"
-        && cmd::Tool::called(name).is_some()
+        && Tool::called(name).is_some()
     {
         argv.insert(2, "--".into());
     }
-    match args::Cli::try_parse_from(argv) {
-        Ok(cli) => cmd::run(cli).into(),
+    match Cli::try_parse_from(argv) {
+        Ok(cli) => cli.execute().into(),
         Err(error) => {
             // Help and version are not errors and go to stdout; clap knows the difference.
             let printed = error.print();
             if error.use_stderr() {
-                return exit::Exit::Usage.into();
+                return Exit::Usage.into();
             }
             match printed {
                 Err(error) if error.kind() != ErrorKind::BrokenPipe => {
                     print::error(format!("the output could not be printed: {error}"));
-                    exit::Exit::Failed.into()
+                    Exit::Failed.into()
                 }
                 _ => ExitCode::SUCCESS,
             }
@@ -45,5 +48,5 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// The command line, for the pages that describe it.
 #[must_use]
 pub fn command() -> clap::Command {
-    args::Cli::command()
+    Cli::command()
 }

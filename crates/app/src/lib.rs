@@ -25,15 +25,22 @@
 //! # }
 //! ```
 
-mod archive_sink;
+mod agent_token;
+mod archive;
+mod archive_keeper;
 mod args;
 mod calibration;
+mod cli;
 mod cmd;
+mod command_error;
 mod entry;
 mod exit;
 mod front_end;
+mod output_format;
 mod print;
+mod result_file;
 mod signals;
+mod stdout;
 mod terminal;
 
 #[doc(hidden)]

@@ -9,6 +9,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals as Coming;
 
+use crate::command_error::CommandError;
+
 /// Signals that end a measurement: closed terminal, Ctrl-C, stopped service.
 const STOP_SIGNALS: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
 
@@ -29,16 +31,22 @@ impl Signals {
     ///
     /// # Errors
     /// The host refuses handlers.
-    pub(crate) fn catch() -> std::io::Result<Self> {
+    pub(crate) fn catch() -> Result<Self, CommandError> {
         let signals = Self::default();
+        let caught = signals.register();
+        caught.map_err(|error| CommandError::failed(format!("cannot catch signals: {error}")))?;
+        Ok(signals)
+    }
+
+    fn register(&self) -> std::io::Result<()> {
         for signal in ending() {
             // The order matters: this handler must run before the flag is set, so that only the second signal
             // ends the process.
-            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&signals.stop))?;
-            flag::register_usize(signal, Arc::clone(&signals.which), signal as usize)?;
-            flag::register(signal, Arc::clone(&signals.stop))?;
+            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&self.stop))?;
+            flag::register_usize(signal, Arc::clone(&self.which), signal as usize)?;
+            flag::register(signal, Arc::clone(&self.stop))?;
         }
-        Ok(signals)
+        Ok(())
     }
 
     /// Calls `act` for each signal, in a new thread.

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 
 use linerate_report::TextLayout;
+use linerate_report::page::Page;
 
 /// The view for stdout: colour and the terminal's width, or plain and of fixed width if it is not a terminal.
 pub(crate) fn stdout_view() -> TextLayout {
@@ -11,6 +12,21 @@ pub(crate) fn stdout_view() -> TextLayout {
     // `anstream` respects NO_COLOR, CLICOLOR and TERM=dumb.
     let colour = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
     TextLayout { width: width.unwrap_or(100), colour: colour && terminal, kept: None, explain: false }
+}
+
+/// Width of plans that do not go to a terminal: tables may be wide in a file or another program.
+const UNWATCHED_PLAN_WIDTH: usize = 160;
+
+/// The view of a plan for stdout.
+pub(crate) fn plan_view() -> View {
+    let view = stdout_view();
+    if printed() { view } else { View { width: UNWATCHED_PLAN_WIDTH, ..view } }
+}
+
+/// An empty page for stdout.
+pub(crate) fn stdout_page() -> Page {
+    let view = stdout_view();
+    Page::new(view.width, view.colour)
 }
 
 /// Whether stdout is a terminal.

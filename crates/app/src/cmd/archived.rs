@@ -1,56 +1,105 @@
 //! `linerate history`, `show` and `export`.
 
+use std::path::PathBuf;
+
+use clap::Args;
 use linerate_archive::{ArchiveError, Filter, SqliteArchive, Store};
 use linerate_model::{Event, PlanRecord, RunHead, RunRecord};
 use linerate_report::picture::Pictures;
 use linerate_report::{Format, FormatError, HistoryDocument, RunRow, TextLayout, history_table};
 
-use super::{format, page};
-use crate::args::{ArchiveArgs, ExportArgs, HistoryArgs, ReportArgs, ShowArgs};
+use super::report::write_page;
+use crate::args::{ArchiveArgs, format_name};
+use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::{print, terminal};
+use crate::{archive, output_format, stdout, terminal};
 
-pub(in crate::cmd) fn archive(args: &ArchiveArgs) -> Result<SqliteArchive, ArchiveError> {
-    linerate_runner::archive_at(args.archive.as_deref())
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    /// Only runs against this server, as it was typed
+    target: Option<String>,
+    /// Maximum number of runs, newest first
+    #[arg(short = 'n', long, default_value_t = 20)]
+    limit: u32,
+    /// Only runs since this day or time, such as 2026-05-01 or 2026-05-01T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Include runs that are parts of plans
+    #[arg(long, conflicts_with = "plan")]
+    all: bool,
+    /// Only the runs of the plan with this name
+    #[arg(long, value_name = "RUN")]
+    plan: Option<String>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    archive: ArchiveArgs,
 }
 
-pub(super) fn failed(error: &ArchiveError) -> Exit {
-    match std::error::Error::source(error) {
-        Some(source) => print::error(format!("{error} ({source})")),
-        None => print::error(error),
-    }
-    Exit::Failed
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// Name of the run, or a unique prefix
+    #[arg(default_value = "latest")]
+    run: String,
+    /// Print the result as one JSON document
+    #[arg(short = 'J', long)]
+    json: bool,
+    /// Below each verdict, list all ceilings: the one that binds, and the next ones
+    #[arg(long, conflicts_with = "json")]
+    explain: bool,
+    /// For a plan: list the runs of one point, given by its name or by its values such as streams=5,length=64K
+    #[arg(long, value_name = "POINT")]
+    point: Option<String>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
 }
 
-pub(crate) fn history(args: &HistoryArgs) -> Exit {
-    let mut filter = Filter {
-        target: args.target.clone(),
-        since: args.since.clone(),
-        whole: !args.all && args.plan.is_none(),
-        limit: Some(args.limit),
-        ..Filter::default()
-    };
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// Name of the run, or a unique prefix
+    #[arg(default_value = "latest")]
+    run: String,
+    /// The format
+    #[arg(short, long, default_value = "jsonl", value_parser = format_name())]
+    format: Format,
+    /// With --format svg: only this chart, counted from 1, instead of all below each other
+    #[arg(long, value_name = "N")]
+    chart: Option<usize>,
+    /// Write to this file instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+}
+
+/// Lists runs.
+pub(crate) fn history(args: &HistoryArgs) -> Result<Exit, CommandError> {
     if let Some(since) = &args.since
         && since.parse::<jiff::Timestamp>().is_err()
         && since.parse::<jiff::civil::Date>().is_err()
     {
-        print::error(format!(
-            "--since {since}: give a day such as 2026-05-01 or a time such as \
-                              2026-05-01T12:00:00Z"
-        ));
-        return Exit::Usage;
+        let remedy = "give a day such as 2026-05-01 or a time such as 2026-05-01T12:00:00Z";
+        return Err(CommandError::usage(format!("--since {since}: {remedy}")));
     }
-    let listed = archive(&args.archive).and_then(|archive| {
-        filter.part_of = args.plan.as_deref().map(|plan| archive.find(plan)).transpose()?;
-        let runs = archive.runs(&filter)?;
-        let rows = runs.iter().map(|run| rows(run, &archive)).collect::<Result<Vec<_>, _>>()?;
-        Ok((runs, rows.concat()))
-    });
-    match listed {
-        Err(error) => failed(&error),
-        Ok((runs, _)) if args.json => page::print_json_line(&HistoryDocument::new(&runs)),
-        Ok((_, rows)) => page::print(history_table(&rows, &terminal::stdout_view()).as_bytes()),
-    }
+    let archive = archive::open(&args.archive)?;
+    let runs = archive.runs(&Filter {
+        target: args.target.clone(),
+        since: args.since.clone(),
+        whole: !args.all && args.plan.is_none(),
+        part_of: args.plan.as_deref().map(|plan| archive.find(plan)).transpose()?,
+        limit: Some(args.limit),
+        ..Filter::default()
+    })?;
+    print_runs(&runs, &archive, args.json)
+}
+
+fn print_runs(runs: &[RunHead], archive: &SqliteArchive, json: bool) -> Result<Exit, CommandError> {
+    let rows = runs.iter().map(|run| rows(run, archive)).collect::<Result<Vec<_>, _>>()?.concat();
+    Ok(match json {
+        true => stdout::print_json_line(&HistoryDocument::new(runs)),
+        false => stdout::print(history_table(&rows, &terminal::stdout_view()).as_bytes()),
+    })
 }
 
 fn rows(run: &RunHead, archive: &SqliteArchive) -> Result<Vec<RunRow>, ArchiveError> {
@@ -68,152 +117,101 @@ fn short_time(text: &str) -> String {
 
 /// A run's log and its short name.
 fn load(args: &ArchiveArgs, run: &str) -> Result<(Vec<Event>, String), ArchiveError> {
-    let archive = archive(args)?;
+    let archive = archive::open(args)?;
     let events = archive.events(run)?;
     let name = archive.short_name(&archive.find(run)?)?;
     Ok((events, name))
 }
 
-pub(crate) fn show(args: &ShowArgs) -> Exit {
-    match load(&args.archive, &args.run) {
-        Err(error) => failed(&error),
-        Ok((events, name)) => {
-            if let Some(plan) = PlanRecord::of_log(&events) {
-                let view = TextLayout { kept: Some(name), ..super::run::outcome::view() };
-                return show_plan(args, &plan, &view);
-            }
-            let mut view = terminal::stdout_view();
-            view.kept = Some(name);
-            view.explain = args.explain;
-            if args.point.is_some() {
-                print::error(format!("run {} is not a plan, so it has no points; remove --point", args.run));
-                return Exit::Usage;
-            }
-            let record = RunRecord::fold(&events);
-            let format = if args.json { Format::Json } else { Format::Text };
-            match format::to_stdout(&record, &[], format, &view) {
-                Exit::Done if !args.json && terminal::printed() => format::draw(&record, &view),
-                shown => shown,
-            }
-        }
+/// Shows a run or a plan.
+pub(crate) fn show(args: &ShowArgs) -> Result<Exit, CommandError> {
+    let (events, name) = load(&args.archive, &args.run)?;
+    if let Some(plan) = PlanRecord::of_log(&events) {
+        return show_plan(args, &plan, &TextLayout { kept: Some(name), ..terminal::plan_view() });
     }
+    if args.point.is_some() {
+        let why = format!("run {} is not a plan, so it has no points; remove --point", args.run);
+        return Err(CommandError::usage(why));
+    }
+    let view = View { kept: Some(name), explain: args.explain, ..terminal::stdout_view() };
+    let record = RunRecord::fold(&events);
+    let format = if args.json { Format::Json } else { Format::Text };
+    Ok(match output_format::to_stdout(&record, &[], format, &view) {
+        Exit::Done if !args.json && terminal::printed() => output_format::draw(&record, &view),
+        shown => shown,
+    })
 }
 
-fn show_plan(args: &ShowArgs, plan: &PlanRecord, view: &TextLayout) -> Exit {
+fn show_plan(args: &ShowArgs, plan: &PlanRecord, view: &TextLayout) -> Result<Exit, CommandError> {
     let Some(point) = &args.point else {
-        return match args.json {
-            true => page::print_json(&linerate_report::plan::document(plan)),
-            false => page::print(linerate_report::plan::text(plan, view).as_bytes()),
-        };
+        return Ok(match args.json {
+            true => stdout::print_json(&linerate_report::plan::document(plan)),
+            false => stdout::print(linerate_report::plan::text(plan, view).as_bytes()),
+        });
     };
-    let points = match plan.select_points(point) {
-        Ok(points) => points,
-        Err(error) => {
-            print::error(format!("--point {point}: {error}"));
-            return Exit::Usage;
-        }
-    };
-    match runs_of(&args.archive, plan, &points) {
-        Err(error) => failed(&error),
-        Ok((runs, _)) if args.json => page::print_json(&HistoryDocument::new(&runs)),
-        Ok((_, rows)) => page::print(history_table(&rows, &terminal::stdout_view()).as_bytes()),
-    }
-}
-
-/// The runs of these points, in the order of the trials.
-fn runs_of(
-    args: &ArchiveArgs,
-    plan: &PlanRecord,
-    points: &[&str],
-) -> Result<(Vec<RunHead>, Vec<RunRow>), ArchiveError> {
-    let archive = archive(args)?;
-    let filter = Filter { part_of: Some(plan.run.to_string()), ..Filter::default() };
-    let all = archive.runs(&filter)?;
+    let points = plan.select_points(point);
+    let points = points.map_err(|error| CommandError::usage(format!("--point {point}: {error}")))?;
+    let archive = archive::open(&args.archive)?;
+    let all = archive.runs(&Filter { part_of: Some(plan.run.to_string()), ..Filter::default() })?;
+    // In the order of the trials.
     let trials = plan.trials.iter().filter(|trial| points.contains(&trial.point.as_str()));
-    let names: Vec<&str> = trials.flat_map(|trial| &trial.runs).map(|run| run.run.as_str()).collect();
+    let names = trials.flat_map(|trial| &trial.runs).map(|run| run.run.as_str());
     let runs: Vec<RunHead> =
-        names.iter().filter_map(|name| all.iter().find(|run| run.id == *name)).cloned().collect();
-    let rows = runs.iter().map(|run| rows(run, &archive)).collect::<Result<Vec<_>, _>>()?.concat();
-    Ok((runs, rows))
+        names.filter_map(|name| all.iter().find(|run| run.id == *name)).cloned().collect();
+    print_runs(&runs, &archive, args.json)
 }
 
-/// Writes a plan in a format.
-fn export_plan(args: &ExportArgs, plan: &PlanRecord) -> Exit {
-    let mut text = Vec::new();
-    if let Err(error) = args.format.write_plan(plan, &mut text) {
-        print::error(error);
-        return Exit::Usage;
+/// Writes a run or a plan in a format.
+pub(crate) fn export(args: &ExportArgs) -> Result<Exit, CommandError> {
+    if args.chart.is_some() && args.format != Format::Svg {
+        return Err(CommandError::usage("--chart requires --format svg; other formats have no charts"));
     }
-    write_out(args, &text)
+    if args.format == Format::Html {
+        let output = args.output.clone().unwrap_or_else(|| "-".into());
+        return write_page(&args.archive, std::slice::from_ref(&args.run), Some(&output));
+    }
+    let (events, _) = load(&args.archive, &args.run)?;
+    let plan = PlanRecord::of_log(&events).filter(|_| args.format != Format::Jsonl);
+    match (plan, args.format) {
+        (Some(plan), Format::Svg) => export_pictures(args, &Pictures::of_plan(&plan)),
+        (Some(plan), format) => {
+            let mut text = Vec::new();
+            format.write_plan(&plan, &mut text).map_err(CommandError::usage)?;
+            write_out(args, &text)
+        }
+        (None, Format::Svg) => export_pictures(args, &Pictures::of_run(&RunRecord::fold(&events))),
+        (None, format) => {
+            let record = RunRecord::fold(&events);
+            let Some(path) = &args.output else {
+                return Ok(output_format::to_stdout(&record, &events, format, &terminal::stdout_view()));
+            };
+            let written = output_format::to_file(&record, &events, format, path);
+            written.map_err(|error| output_format::not_written(path, &error))?;
+            Ok(Exit::Done)
+        }
+    }
 }
 
 /// Writes the charts of a run or plan as a picture, all or one of them.
-fn export_pictures(args: &ExportArgs, pictures: &Pictures) -> Exit {
+fn export_pictures(args: &ExportArgs, pictures: &Pictures) -> Result<Exit, CommandError> {
     let titles: Vec<String> =
         pictures.titles().enumerate().map(|(number, title)| format!("{} is {title}", number + 1)).collect();
     if let Some(chart) = args.chart.filter(|chart| *chart == 0 || *chart > titles.len()) {
-        print::error(match titles.is_empty() {
+        return Err(CommandError::usage(match titles.is_empty() {
             true => FormatError::NothingToDraw.to_string(),
             false => format!("--chart {chart}: the page has {}: {}", titles.len(), titles.join("; ")),
-        });
-        return Exit::Usage;
+        }));
     }
     let mut picture = Vec::new();
-    if let Err(error) =
-        linerate_report::format::picture(pictures, args.chart.map(|chart| chart - 1), &mut picture)
-    {
-        print::error(error);
-        return Exit::Failed;
-    }
+    linerate_report::format::picture(pictures, args.chart.map(|chart| chart - 1), &mut picture)
+        .map_err(CommandError::failed)?;
     write_out(args, &picture)
 }
 
 /// Writes the complete output to the requested file, or to stdout.
-fn write_out(args: &ExportArgs, bytes: &[u8]) -> Exit {
-    let Some(path) = &args.output else { return page::print(bytes) };
-    match format::whole_file(path, |out| out.write_all(bytes)) {
-        Ok(()) => Exit::Done,
-        Err(error) => {
-            print::error(format!("{} could not be written: {error}", path.display()));
-            Exit::Failed
-        }
-    }
-}
-
-pub(crate) fn export(args: &ExportArgs) -> Exit {
-    if args.chart.is_some() && args.format != Format::Svg {
-        print::error("--chart requires --format svg; other formats have no charts");
-        return Exit::Usage;
-    }
-    if args.format == Format::Html {
-        let output = args.output.clone().or_else(|| Some("-".into()));
-        let runs = vec![args.run.clone()];
-        return super::report::run(&ReportArgs { runs, output, archive: args.archive.clone() });
-    }
-    let events = match load(&args.archive, &args.run) {
-        Ok((events, _)) => events,
-        Err(error) => return failed(&error),
-    };
-    if let Some(plan) = PlanRecord::of_log(&events)
-        && args.format != Format::Jsonl
-    {
-        return match args.format {
-            Format::Svg => export_pictures(args, &Pictures::of_plan(&plan)),
-            _ => export_plan(args, &plan),
-        };
-    }
-    let record = RunRecord::fold(&events);
-    if args.format == Format::Svg {
-        return export_pictures(args, &Pictures::of_run(&record));
-    }
-    let Some(path) = &args.output else {
-        return format::to_stdout(&record, &events, args.format, &terminal::stdout_view());
-    };
-    match format::to_file(&record, &events, args.format, path) {
-        Ok(()) => Exit::Done,
-        Err(error) => {
-            print::error(format!("{} could not be written: {error}", path.display()));
-            Exit::Failed
-        }
-    }
+fn write_out(args: &ExportArgs, bytes: &[u8]) -> Result<Exit, CommandError> {
+    let Some(path) = &args.output else { return Ok(stdout::print(bytes)) };
+    output_format::whole_file(path, |out| out.write_all(bytes))
+        .map_err(|error| output_format::not_written(path, &error))?;
+    Ok(Exit::Done)
 }

@@ -15,10 +15,10 @@ use linerate_theory::framing::IpVersion;
 use linerate_theory::typed::{TypedFigure, describes_path_only, link_rate, probability, typed_test};
 use linerate_units::{Bitrate, Bytes, Ratio, above_zero};
 
-use super::page::{self, Page};
 use crate::args::{congestion, tunnel};
+use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::{print, terminal};
+use crate::{print, stdout, terminal};
 
 // `allow_hyphen_values`: a negative number is then an option's value, so that the error message names the
 // option.
@@ -189,16 +189,16 @@ impl CheckArgs {
 }
 
 /// Judges the typed figures and those in the files.
-pub(crate) fn run(args: &CheckArgs) -> Exit {
+pub(crate) fn run(args: &CheckArgs) -> Result<Exit, CommandError> {
     let claim = args.claim();
     if claim.is_none() && args.files.is_empty() {
-        print::error("nothing to check: give a FILE, - for standard input, or a figure such as --rate 941M");
-        return Exit::Usage;
+        let why = "nothing to check: give a FILE, - for standard input, or a figure such as --rate 941M";
+        return Err(CommandError::usage(why));
     }
     let context = args.path.context();
     if !context.leaves_payload() {
-        print::error("--mtu: it leaves no payload after the headers; give a larger one");
-        return Exit::Usage;
+        let why = "--mtu: it leaves no payload after the headers; give a larger one";
+        return Err(CommandError::usage(why));
     }
     let inputs = input::read_all(&args.files, args.tool.as_deref());
     let answer = CheckReport::to(claim, inputs, &context);
@@ -206,16 +206,14 @@ pub(crate) fn run(args: &CheckArgs) -> Exit {
         print::error(format!("{name}: {why}"));
     }
     let printed = if args.json {
-        page::print_json(&CheckDocument::of(&answer))
+        stdout::print_json(&CheckDocument::of(&answer))
     } else {
-        let view = terminal::stdout_view();
-        let page = Page::new(view.width, view.colour);
-        page::print(text(page, &answer, args.all).as_bytes())
+        stdout::print(text(terminal::stdout_page(), &answer, args.all).as_bytes())
     };
-    match printed {
+    Ok(match printed {
         Exit::Done => exit(answer.counts()),
         failed => failed,
-    }
+    })
 }
 
 /// 4 if a figure is impossible, 1 if nothing was read, otherwise 0.
@@ -234,6 +232,7 @@ mod tests {
     use super::*;
     use clap::Parser;
     use linerate_report::check::CheckInput;
+    use linerate_report::page::Page;
 
     #[derive(Debug, Parser)]
     struct Alone {

@@ -1,15 +1,13 @@
 //! `linerate compare`: whether one configuration is better than another.
 
-use linerate_archive::Store;
 use linerate_report::compare::{CompareDocument, text};
 use linerate_runner::{CompareError, CompareRequest};
 
-use super::archived::{archive, failed};
 use super::import;
-use super::page::{self, Page};
 use crate::args::ArchiveArgs;
+use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::{print, terminal};
+use crate::{archive, stdout, terminal};
 
 /// Compare configurations
 #[derive(Debug, clap::Args)]
@@ -35,27 +33,23 @@ pub(crate) struct CompareArgs {
     archive: ArchiveArgs,
 }
 
-/// Executes the command.
-pub(crate) fn run(args: &CompareArgs) -> Exit {
+/// Compares, and prints the table.
+pub(crate) fn run(args: &CompareArgs) -> Result<Exit, CommandError> {
     let request = CompareRequest {
         runs: &args.runs,
         axis: args.axis.as_deref(),
         quantities: &args.quantities,
-        archive: &|| archive(&args.archive).map(|found| Box::new(found) as Box<dyn Store>),
+        archive: &|| archive::store(&args.archive),
         read_file: &|path| import::logs(path).map_err(Into::into),
     };
-    let compared = match request.compare() {
-        Ok(compared) => compared,
-        Err(CompareError::Archive(error)) => return failed(&error),
-        Err(error) => {
-            print::error(&error);
-            return if error.needs_correction() { Exit::Usage } else { Exit::Failed };
-        }
-    };
+    let compared = request.compare().map_err(|error| match error {
+        CompareError::Archive(error) => error.into(),
+        error if error.needs_correction() => CommandError::usage(error),
+        error => CommandError::failed(error),
+    })?;
     if args.json {
-        return page::print_json(&CompareDocument::new(&compared));
+        return Ok(stdout::print_json(&CompareDocument::new(&compared)));
     }
-    let view = terminal::stdout_view();
-    let page = Page::new(view.width, view.colour);
-    page::print(text(page, &compared, args.all || !args.quantities.is_empty()).as_bytes())
+    let all = args.all || !args.quantities.is_empty();
+    Ok(stdout::print(text(terminal::stdout_page(), &compared, all).as_bytes()))
 }

@@ -10,11 +10,11 @@ use linerate_runner::doctor::{CheckRequest, check_host};
 use linerate_theory::typed::{link_rate, round_trip};
 use linerate_units::{Bitrate, Span};
 
-use super::page::{self, Page};
-use super::settings_folder::RunFolder;
+use crate::args::RunFolder;
+use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::signals::Signals;
-use crate::{print, terminal};
+use crate::{print, stdout, terminal};
 
 /// Show what this host can do, and which of its settings limit results
 #[derive(Debug, clap::Args)]
@@ -44,7 +44,7 @@ pub(crate) struct DoctorArgs {
 }
 
 /// Checks this host and prints the results.
-pub(crate) fn run(args: &DoctorArgs) -> Exit {
+pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CommandError> {
     let folder = args.run.settings();
     if args.restore_settings {
         return restore(folder.as_deref());
@@ -57,53 +57,38 @@ pub(crate) fn run(args: &DoctorArgs) -> Exit {
             None
         }
     };
-    let calibration = match calibration(args) {
-        Ok(calibration) => calibration,
-        Err(exit) => return exit,
-    };
+    let calibration = if args.calibrate { Some(calibrate()?) } else { crate::calibration::stored() };
     let (host, rate, rtt) = (args.host.as_deref(), args.link, args.rtt);
     let found = check_host(CheckRequest { host, rate, rtt, leftovers: left.as_ref(), calibration });
     let printed = if args.json {
-        page::print_json(&DoctorDocument::of(&found.checkup))
+        stdout::print_json(&DoctorDocument::of(&found.checkup))
     } else {
-        let view = terminal::stdout_view();
-        page::print(text(Page::new(view.width, view.colour), &found.checkup, args.verbose).as_bytes())
+        stdout::print(text(terminal::stdout_page(), &found.checkup, args.verbose).as_bytes())
     };
     match found.no_route {
-        None => printed,
+        None => Ok(printed),
         Some(error) => {
-            print::error(format!("no route to {}: {}", host.unwrap_or_default(), error.source));
-            Exit::Failed
+            let host = host.unwrap_or_default();
+            Err(CommandError::failed(format!("no route to {host}: {}", error.source)))
         }
     }
 }
 
 /// Restores what a killed agent has left changed.
-fn restore(folder: Option<&Path>) -> Exit {
-    let restored = match folder.map_or_else(|| Ok(Restored::default()), restore_leftovers) {
-        Ok(restored) => restored,
-        Err(error) => {
-            print::error(error);
-            return Exit::Failed;
-        }
-    };
+fn restore(folder: Option<&Path>) -> Result<Exit, CommandError> {
+    let restored = folder.map_or_else(|| Ok(Restored::default()), restore_leftovers);
+    let restored = restored.map_err(CommandError::failed)?;
     if restored == Restored::default() {
         print::note("no agent has left changed settings on this host");
     }
     restored.put_back.iter().for_each(|setting| print::note(format!("restored {setting}")));
     restored.left.iter().for_each(print::error);
-    if restored.left.is_empty() { Exit::Done } else { Exit::Failed }
+    Ok(if restored.left.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// The calibration of this host; measured now if requested.
-fn calibration(args: &DoctorArgs) -> Result<Option<Box<Calibration>>, Exit> {
-    if !args.calibrate {
-        return Ok(crate::calibration::stored());
-    }
-    let signals = Signals::catch().map_err(|error| {
-        print::error(format!("cannot catch signals: {error}"));
-        Exit::Failed
-    })?;
+/// Measures the limits of this host.
+fn calibrate() -> Result<Box<Calibration>, CommandError> {
+    let signals = Signals::catch()?;
     let mut tell = |what: &str| match terminal::watched() {
         true => print::live(&format!("calibrating: {what}")),
         false => print::note(format!("calibrating: {what}")),
@@ -112,15 +97,10 @@ fn calibration(args: &DoctorArgs) -> Result<Option<Box<Calibration>>, Exit> {
     if terminal::watched() {
         print::live("");
     }
-    match measured {
-        Ok((found, file)) => {
-            print::note(format!("kept in {}", file.display()));
-            Ok(Some(Box::new(found)))
-        }
-        Err(ControlError::Stopped) => Err(Exit::Interrupted(signals.which().unwrap_or(2))),
-        Err(error) => {
-            print::error(error);
-            Err(Exit::Failed)
-        }
-    }
+    let (found, file) = measured.map_err(|error| match error {
+        ControlError::Stopped => Exit::Interrupted(signals.which().unwrap_or(2)).into(),
+        error => CommandError::failed(error),
+    })?;
+    print::note(format!("kept in {}", file.display()));
+    Ok(Box::new(found))
 }

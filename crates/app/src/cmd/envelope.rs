@@ -12,10 +12,10 @@ use linerate_theory::typed::{
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, above_zero};
 
-use super::page::{self, Page};
 use crate::args::{congestion, tunnel};
+use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::{print, terminal};
+use crate::{stdout, terminal};
 
 // `allow_hyphen_values`: a negative number is then an option's value, so that the error message names the
 // option.
@@ -117,25 +117,16 @@ pub(crate) struct EnvelopeArgs {
 }
 
 /// Computes and prints the envelope.
-pub(crate) fn run(args: &EnvelopeArgs) -> Exit {
-    let answers = match answers(&args.path(), &args.questions()) {
-        Ok(answers) => answers,
-        Err(error) => {
-            print::error(format!("{}: {error}", argument(&error)));
-            return Exit::Usage;
-        }
-    };
+pub(crate) fn run(args: &EnvelopeArgs) -> Result<Exit, CommandError> {
+    let answers = answers(&args.path(), &args.questions())
+        .map_err(|error| CommandError::usage(format!("{}: {error}", argument(&error))))?;
     if args.json {
-        return match EnvelopeDocument::of(&answers) {
-            Ok(document) => page::print_json(&document),
-            Err(error) => {
-                print::error(format!("the document could not be written as JSON: {error}"));
-                Exit::Failed
-            }
-        };
+        let document = EnvelopeDocument::of(&answers);
+        let why = "the document could not be written as JSON";
+        let document = document.map_err(|error| CommandError::failed(format!("{why}: {error}")))?;
+        return Ok(stdout::print_json(&document));
     }
-    let view = terminal::stdout_view();
-    page::print(text(Page::new(view.width, view.colour), &answers).as_bytes())
+    Ok(stdout::print(text(terminal::stdout_page(), &answers).as_bytes()))
 }
 
 /// The argument that causes an error.

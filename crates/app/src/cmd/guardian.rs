@@ -9,14 +9,15 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use clap::Args;
-use linerate_control::{Guardian, Guardians, restore_leftovers};
+use linerate_control::{Guardian, Guardians, Restored, restore_leftovers};
 use linerate_sock::process::new_session;
 
+use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::print;
 use crate::signals::Signals;
 
-/// The hidden command that runs it.
+/// The command that runs it.
 const NAME: &str = "guard-settings";
 
 /// Arguments of a guardian.
@@ -29,7 +30,7 @@ pub(crate) struct GuardArgs {
 
 /// Waits until the agent at the other end of standard input ends, and restores the settings that it has left
 /// changed.
-pub(crate) fn run(args: &GuardArgs) -> Exit {
+pub(crate) fn run(args: &GuardArgs) -> Result<Exit, CommandError> {
     // A signal that ends the agent may reach this process too, which must survive to restore the settings.
     if let Err(error) = Signals::ignore() {
         print::warning(format!("the guardian of an agent's settings cannot ignore signals: {error}"));
@@ -38,16 +39,15 @@ pub(crate) fn run(args: &GuardArgs) -> Exit {
     let _ = new_session();
     // Nothing is ever written to the pipe; it closes when the agent ends. A read error means an end too.
     let _ = io::stdin().lock().read_to_end(&mut Vec::new());
-    match restore_leftovers(&args.folder) {
-        Ok(restored) => {
-            super::serve::print_restored(&restored, "the agent was killed: ");
-            Exit::Done
-        }
-        Err(error) => {
-            print::error(error);
-            Exit::Failed
-        }
-    }
+    let restored = restore_leftovers(&args.folder).map_err(CommandError::failed)?;
+    print_restored(&restored, "the agent was killed: ");
+    Ok(Exit::Done)
+}
+
+/// Prints which settings of this host were restored, and which were not.
+pub(super) fn print_restored(restored: &Restored, head: &str) {
+    restored.put_back.iter().for_each(|setting| print::note(format!("{head}restored {setting}")));
+    restored.left.iter().for_each(|why| print::warning(format!("{head}{why}")));
 }
 
 /// Starts guardians by executing this program.

@@ -1,21 +1,36 @@
 //! `linerate import`: archives results of other programs.
 
-use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
+use clap::builder::PossibleValuesParser;
 use linerate_archive::{ArchiveError, SqliteArchive, Store};
-use linerate_compat::import::{Imported, ImportedRun, ImportedRuns, runs, text};
+use linerate_compat::import::{Imported, ImportedRun, ImportedRuns, TOOLS, runs, text};
 use linerate_model::{Event, RunRecord};
 use linerate_report::import::{ImportDocument, ImportRow, unread_line};
 
-use super::archived::{archive, failed};
-use super::page;
-use crate::args::ImportArgs;
+use crate::args::ArchiveArgs;
+use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::print;
+use crate::{archive, print, result_file, stdout};
 
 /// Largest file to read.
 const MAX_FILE_BYTES: u64 = 64 << 20;
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// Files with results as JSON, XML, CSV or text, several results per file allowed; - is stdin
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Read only results of this program
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(TOOLS))]
+    tool: Option<String>,
+    /// Print the imported results as JSON
+    #[arg(short = 'J', long)]
+    json: bool,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+}
 
 /// A run from a file.
 struct Found {
@@ -30,11 +45,9 @@ impl Found {
     }
 }
 
-pub(crate) fn run(args: &ImportArgs) -> Exit {
-    let mut archive = match archive(&args.archive) {
-        Ok(archive) => archive,
-        Err(error) => return failed(&error),
-    };
+/// Archives the runs of all files; an unreadable file does not stop the others.
+pub(crate) fn run(args: &ImportArgs) -> Result<Exit, CommandError> {
+    let mut archive = archive::open(&args.archive)?;
     let (mut runs, mut remarks, mut silent) = (Vec::new(), Vec::new(), false);
     for path in &args.files {
         let file = path.display().to_string();
@@ -52,23 +65,16 @@ pub(crate) fn run(args: &ImportArgs) -> Exit {
     for (file, unread) in &remarks {
         print::warning(unread_line(file, unread));
     }
-    for found in &mut runs {
-        if let Err(error) = store(found, &mut archive) {
-            return failed(&error);
-        }
-    }
+    runs.iter_mut().try_for_each(|found| store(found, &mut archive))?;
     let printed = if args.json {
         let rows: Vec<&ImportRow> = runs.iter().map(|found| &found.row).collect();
-        page::print_json_line(&ImportDocument::new(&rows, &remarks))
+        stdout::print_json_line(&ImportDocument::new(&rows, &remarks))
     } else {
-        match lines(&runs, &archive) {
-            Ok(text) => page::print(text.as_bytes()),
-            Err(error) => failed(&error),
-        }
+        stdout::print(lines(&runs, &archive)?.as_bytes())
     };
     match printed {
-        Exit::Done if silent => Exit::Failed,
-        printed => printed,
+        Exit::Done if silent => Ok(Exit::Failed),
+        printed => Ok(printed),
     }
 }
 
@@ -80,34 +86,14 @@ pub(super) fn logs(path: &Path) -> Result<Vec<Vec<Event>>, String> {
 
 /// The runs of a file, and its unreadable parts.
 fn of_file(path: &Path, file: &str, tool: Option<&str>) -> Result<ImportedRuns, String> {
-    let (bytes, time) = contents(path).map_err(|error| format!("it cannot be read: {error}"))?;
-    let from =
-        Imported { file: file.to_owned(), file_time: time, linerate: env!("CARGO_PKG_VERSION").to_owned() };
+    let bytes =
+        result_file::read(path, MAX_FILE_BYTES).map_err(|error| format!("it cannot be read: {error}"))?;
+    let from = Imported {
+        file: file.to_owned(),
+        file_time: result_file::time(path),
+        linerate: env!("CARGO_PKG_VERSION").to_owned(),
+    };
     runs(&text(&bytes), tool, &from).map_err(|error| error.to_string())
-}
-
-/// Content and time of a file.
-fn contents(path: &Path) -> io::Result<(Vec<u8>, String)> {
-    let mut bytes = Vec::new();
-    if path.as_os_str() == "-" {
-        read_bounded(io::stdin().lock(), &mut bytes)?;
-        return Ok((bytes, linerate_runner::now()));
-    }
-    let file = std::fs::File::open(path)?;
-    let changed = file.metadata()?.modified().ok().and_then(|time| jiff::Timestamp::try_from(time).ok());
-    let time = changed.and_then(|time| time.round(jiff::Unit::Second).ok()).map(|time| time.to_string());
-    read_bounded(file, &mut bytes)?;
-    Ok((bytes, time.unwrap_or_else(linerate_runner::now)))
-}
-
-/// Reads up to [`MAX_FILE_BYTES`]; more is an error.
-fn read_bounded(from: impl Read, bytes: &mut Vec<u8>) -> io::Result<()> {
-    from.take(MAX_FILE_BYTES + 1).read_to_end(bytes)?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        let why = format!("it is larger than {} MiB; split it", MAX_FILE_BYTES >> 20);
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
-    }
-    Ok(())
 }
 
 /// Stores a run unless the archive contains it.

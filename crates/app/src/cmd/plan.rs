@@ -1,7 +1,8 @@
 //! `linerate plan`: checks a plan and shows what it would do.
 
 use clap::Args;
-use linerate_plan::{PlanError, bundled, read};
+use linerate_plan::{bundled, read};
+use linerate_report::page::Ink;
 use linerate_report::plan_preview::{
     BundledPlans, PlanMistakes, PlanPreview, describe, estimated_time, long_time,
 };
@@ -9,10 +10,9 @@ use linerate_runner::find_plan;
 use linerate_runner::plan::{PlanFiles, TooLong};
 use linerate_units::{Span, above_zero};
 
-use super::page::{self, Page, TextStyle};
+use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::print;
-use crate::terminal;
+use crate::{stdout, terminal};
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
@@ -33,80 +33,51 @@ pub(crate) struct PlanArgs {
     json: bool,
 }
 
-/// Executes the command.
-pub(crate) fn run(args: &PlanArgs) -> Exit {
-    let Some(name) = &args.plan else { return list(args.json) };
-    let source = match find_plan(name) {
-        Ok(source) => source,
-        Err(trouble) => {
-            print::error(trouble);
-            return Exit::Usage;
-        }
-    };
+/// Checks the plan and describes it.
+pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CommandError> {
+    let Some(name) = &args.plan else { return Ok(list(args.json)) };
+    let source = find_plan(name).map_err(CommandError::usage)?;
     if args.show {
-        return page::print(source.text.as_bytes());
+        return Ok(stdout::print(source.text.as_bytes()));
     }
-    let plan = match read(source, &args.set, &PlanFiles) {
-        Ok(plan) => plan,
-        Err(error) => {
-            if args.json {
-                // With --json, the errors are printed as JSON too; the exit code reports the failure.
-                let _ = page::print_json(&PlanMistakes::new(&error));
-            } else {
-                print_mistakes(&error);
-            }
-            return Exit::Usage;
+    let plan = read(source, &args.set, &PlanFiles).map_err(|error| {
+        if args.json {
+            // With --json, the errors are printed as JSON too; the exit code reports the failure.
+            let _ = stdout::print_json(&PlanMistakes::new(&error));
+            return Exit::Usage.into();
         }
-    };
-    let estimate = match plan.estimate() {
-        Ok(estimate) => estimate,
-        Err(error) => {
-            print::error(error);
-            return Exit::Usage;
-        }
-    };
-    if let Err(error) = TooLong::check(&plan, &estimate, args.max_time) {
-        print::error(too_long(&error));
-        return Exit::Usage;
-    }
+        CommandError::usage(error)
+    })?;
+    let estimate = plan.estimate().map_err(CommandError::usage)?;
+    TooLong::check(&plan, &estimate, args.max_time).map_err(|error| too_long(&error))?;
     if args.json {
-        return page::print_json(&PlanPreview::new(&plan, &estimate));
+        return Ok(stdout::print_json(&PlanPreview::new(&plan, &estimate)));
     }
-    let view = terminal::stdout_view();
-    let mut page = Page::new(view.width, view.colour);
+    let mut page = terminal::stdout_page();
     describe(&mut page, &plan, &estimate);
-    page::print(page.into_text().as_bytes())
-}
-
-/// Prints all errors in a plan.
-pub(super) fn print_mistakes(error: &PlanError) {
-    for line in error.to_string().lines() {
-        // Lines quoted from the file follow their message.
-        if line.starts_with("    ") { print::note(line) } else { print::error(line) }
-    }
+    Ok(stdout::print(page.into_text().as_bytes()))
 }
 
 /// The error for a plan that takes longer than allowed.
-pub(super) fn too_long(found: &TooLong) -> String {
+pub(super) fn too_long(found: &TooLong) -> CommandError {
     let whose = if found.by_plan { "max_time of the plan" } else { "--max-time" };
-    format!(
+    CommandError::usage(format!(
         "plan {} would take {}, but {whose} is {}; raise that limit, or remove points or repeats",
         found.plan,
         estimated_time(&found.estimate),
         long_time(found.limit)
-    )
+    ))
 }
 
 fn list(json: bool) -> Exit {
     if json {
-        return page::print_json(&BundledPlans::new());
+        return stdout::print_json(&BundledPlans::new());
     }
-    let view = terminal::stdout_view();
-    let mut page = Page::new(view.width, view.colour);
+    let mut page = terminal::stdout_page();
     page.heading("Bundled plans (linerate plan NAME describes one; --show prints the file)");
     let width = bundled().iter().map(|known| known.name.len()).max().unwrap_or(0);
     for known in bundled() {
         page.row(&[(TextStyle::Strong, known.name), (TextStyle::Plain, known.about)], &[width]);
     }
-    page::print(page.into_text().as_bytes())
+    stdout::print(page.into_text().as_bytes())
 }

@@ -1,41 +1,67 @@
 //! `linerate report`: archived runs, or a plan with its runs, as one page.
 
 use std::io;
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use linerate_archive::Store;
 use linerate_report::html;
 use linerate_runner::{ReportSource, ReportSourceError};
 
-use super::archived::{archive, failed};
-use super::format::whole_file;
-use super::page;
-use crate::args::ReportArgs;
+use crate::args::ArchiveArgs;
+use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::{front_end, print};
+use crate::output_format::{not_written, whole_file};
+use crate::{archive, front_end, stdout};
 
-pub(crate) fn run(args: &ReportArgs) -> Exit {
-    let Some(assets) = front_end::assets() else {
-        print::error(front_end::MISSING);
-        return Exit::Failed;
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Names of runs, or unique prefixes; several are shown side by side, and a plan includes its runs
+    #[arg(value_name = "RUN", default_value = "latest")]
+    runs: Vec<String>,
+    /// Write to this file, - is stdout [default: linerate-RUN.html]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+}
+
+/// Writes the page, and prints its path if the user did not choose it.
+pub(crate) fn run(args: &ReportArgs) -> Result<Exit, CommandError> {
+    write_page(&args.archive, &args.runs, args.output.as_deref())
+}
+
+/// Writes a page of runs to a file, or to stdout for `-`; without a path to a file named after the first run,
+/// whose name it prints.
+pub(super) fn write_page(
+    archive: &ArchiveArgs,
+    runs: &[String],
+    path: Option<&Path>,
+) -> Result<Exit, CommandError> {
+    let assets = front_end::assets().ok_or_else(|| CommandError::failed(front_end::MISSING))?;
+    let archive = archive::open(archive)?;
+    let page = match ReportSource::load(&archive, runs) {
+        // Freeing a million samples takes a while, and the program ends here.
+        Ok(page) => ManuallyDrop::new(page),
+        Err(ReportSourceError::Archive(error)) => return Err(error.into()),
+        Err(error) => return Err(CommandError::usage(error)),
     };
-    let loaded = archive(&args.archive).map_err(Into::into).and_then(|archive| {
-        let page = ReportSource::load(&archive, &args.runs)?;
-        let short = archive.short_name(&archive.find(&args.runs[0])?)?;
-        Ok((short, page))
-    });
-    let (short, page) = match loaded {
-        Ok(loaded) => loaded,
-        Err(ReportSourceError::Archive(error)) => return failed(&error),
-        Err(error) => {
-            print::error(error);
-            return Exit::Usage;
-        }
+    if path.is_some_and(|path| path.as_os_str() == "-") {
+        let mut out = Vec::new();
+        write(&page, &assets, &mut out)
+            .map_err(|error| CommandError::failed(format!("the page could not be printed: {error}")))?;
+        return Ok(stdout::print(&out));
+    }
+    let file = match path {
+        Some(path) => path.to_owned(),
+        None => PathBuf::from(format!("linerate-{}.html", archive.short_name(&archive.find(&runs[0])?)?)),
     };
-    let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("linerate-{short}.html")));
-    // Freeing a million samples takes a while, and the program ends here.
-    let page = std::mem::ManuallyDrop::new(page);
-    finish(&path, args.output.is_none(), |out| write(&page, &assets, out))
+    whole_file(&file, |out| write(&page, &assets, out)).map_err(|error| not_written(&file, &error))?;
+    Ok(match path {
+        Some(_) => Exit::Done,
+        None => stdout::print(format!("written: {}\n", file.display()).as_bytes()),
+    })
 }
 
 fn write(page: &ReportSource, assets: &html::Assets<'_>, out: &mut dyn io::Write) -> io::Result<()> {
@@ -44,31 +70,4 @@ fn write(page: &ReportSource, assets: &html::Assets<'_>, out: &mut dyn io::Write
     let plan = page.plan.as_ref();
     let plan = plan.map(|(record, events)| html::ReportedPlan { record, events, left_out: &page.left_out });
     html::write(plan.as_ref(), &runs, assets, out)
-}
-
-/// Writes to a file, or to stdout for `-`; prints the path if the user did not choose it.
-fn finish(path: &Path, say_where: bool, write: impl Fn(&mut dyn io::Write) -> io::Result<()>) -> Exit {
-    if path.as_os_str() == "-" {
-        let mut out = Vec::new();
-        return match write(&mut out) {
-            Ok(()) => page::print(&out),
-            Err(error) => {
-                print::error(format!("the page could not be printed: {error}"));
-                Exit::Failed
-            }
-        };
-    }
-    match whole_file(path, write) {
-        Ok(()) => {
-            if say_where {
-                page::print(format!("written: {}\n", path.display()).as_bytes())
-            } else {
-                Exit::Done
-            }
-        }
-        Err(error) => {
-            print::error(format!("{} could not be written: {error}", path.display()));
-            Exit::Failed
-        }
-    }
 }

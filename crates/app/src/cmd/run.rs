@@ -1,28 +1,29 @@
 //! `linerate run`: runs a plan, on real hosts or in an emulated network.
 
-pub(super) mod outcome;
 mod screen;
 
+use std::io;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use linerate_archive::Store;
 use linerate_control::Sink;
-use linerate_model::{Outcome, World};
+use linerate_model::{Outcome, PlanRecord, World};
+use linerate_report::{Format, View, plan};
 use linerate_runner::lab::LabSetup;
 use linerate_runner::plan::{PlanRequest, PlanRunError, PlanWorld, PreparedPlan, Resume};
 use linerate_units::{Span, above_zero};
 
-use super::archived;
-use super::lab::{LabError, OwnPrograms, PlaceArgs};
-use super::measuring::file_error;
+use super::lab::OwnPrograms;
 use super::measuring::sinks::Stream;
-use super::plan::{print_mistakes, too_long};
-use super::token::read_token;
-use crate::args::ArchiveArgs;
+use super::plan::too_long;
+use super::report::write_page;
+use crate::agent_token::read_token;
+use crate::args::{ArchiveArgs, PlaceArgs};
+use crate::command_error::CommandError;
 use crate::exit::Exit;
+use crate::output_format::{REPORT_EXTENSIONS, check_file, format_of, whole_file};
 use crate::signals::Signals;
-use crate::{archive_sink, print};
+use crate::{archive, stdout, terminal};
 use screen::Screen;
 
 #[derive(Debug, Args)]
@@ -90,20 +91,15 @@ impl From<WorldName> for World {
     }
 }
 
-/// Extensions of report files. A new format needs an extension here.
-const REPORTS: &str = ".html, .json, .csv, .md, .txt or .svg";
-
-/// Executes the command.
-pub(crate) fn run(args: &RunArgs) -> Exit {
-    if let Some(trouble) = args.report.as_deref().and_then(|file| file_error("--report", file, REPORTS)) {
-        print::error(trouble);
-        return Exit::Usage;
+/// Carries out the plan, and prints the result.
+pub(crate) fn run(args: &RunArgs) -> Result<Exit, CommandError> {
+    if let Some(path) = &args.report {
+        check_file("--report", path, REPORT_EXTENSIONS)?;
     }
     if args.plan.as_deref().or(args.resume.as_deref()) == Some("") {
-        print::error("--resume: name the plan, or the run to resume");
-        return Exit::Usage;
+        return Err(CommandError::usage("--resume: name the plan, or the run to resume"));
     }
-    let archive = || archived::archive(&args.archive).map(|found| Box::new(found) as Box<dyn Store>);
+    let archive = || archive::store(&args.archive);
     let request = PlanRequest {
         plan: args.plan.as_deref(),
         resume: args.resume.as_deref().map(|named| match (&args.plan, named) {
@@ -117,58 +113,51 @@ pub(crate) fn run(args: &RunArgs) -> Exit {
         max_time: args.max_time,
         archive: Some(&archive),
     };
-    let prepared = match request.prepare() {
-        Ok(prepared) => prepared,
-        Err(error) => return report(&error),
-    };
-    let Ok(signals) = Signals::catch() else {
-        print::error("cannot catch signals");
-        return Exit::Failed;
-    };
-    let world = match world(args, prepared.world()) {
-        Ok(world) => world,
-        Err(exit) => return exit,
-    };
+    let prepared = request.prepare().map_err(|error| not_run(&error))?;
+    let signals = Signals::catch()?;
+    let world = world(args, prepared.world())?;
     carry_out(args, &prepared, world, &signals)
 }
 
-/// The hosts or the lab to carry out the plan in; prints an error if they are not available.
-fn world(args: &RunArgs, world: World) -> Result<PlanWorld<'static>, Exit> {
+/// The hosts or the lab to carry out the plan in.
+fn world(args: &RunArgs, world: World) -> Result<PlanWorld<'static>, CommandError> {
     if world == World::Lab {
-        let state = args.place.open().map_err(LabError::report)?;
+        let state = args.place.open().map_err(CommandError::failed)?;
         return Ok(PlanWorld::Lab(LabSetup { state, programs: &OwnPrograms, keep: args.keep_lab }));
     }
-    let without = || {
-        "the hosts require a token; start `linerate serve --agent-token-file FILE` on each of them and give the \
-         same file here"
-            .to_owned()
+    let Some(token) = &args.agent_token_file else {
+        return Err(CommandError::usage(
+            "the hosts require a token; start `linerate serve --agent-token-file FILE` on each of them and give \
+             the same file here",
+        ));
     };
-    let token = args.agent_token_file.as_deref().ok_or_else(without).and_then(read_token);
-    token.map(PlanWorld::Hosts).map_err(|trouble| {
-        print::error(trouble);
-        Exit::Usage
-    })
+    Ok(PlanWorld::Hosts(read_token(token)?))
 }
 
 /// Carries out the plan, prints the result, and returns the exit code.
-fn carry_out(args: &RunArgs, prepared: &PreparedPlan<'_>, world: PlanWorld<'_>, signals: &Signals) -> Exit {
-    let mut archive = archive_sink::open(args.archive.archive.as_deref());
+fn carry_out(
+    args: &RunArgs,
+    prepared: &PreparedPlan<'_>,
+    world: PlanWorld<'_>,
+    signals: &Signals,
+) -> Result<Exit, CommandError> {
+    let mut archived = archive::sink(args.archive.archive.as_deref());
     let mut stream = args.json_stream.then(Stream::default);
     let mut sinks: Vec<&mut dyn Sink> = Vec::new();
-    sinks.extend(archive.as_mut().map(|sink| sink as &mut dyn Sink));
+    sinks.extend(archived.as_mut().map(|sink| sink as &mut dyn Sink));
     sinks.extend(stream.as_mut().map(|sink| sink as &mut dyn Sink));
     let mut screen = Screen::new(args.quiet || args.json || args.json_stream);
     let ran = prepared.run(world, &signals.cancel(), sinks, &mut screen);
     screen.end();
-    let record = match ran {
-        Ok(record) => record,
-        Err(error) => return signals.which().map_or_else(|| report(&error), Exit::Interrupted),
-    };
-    let kept = archive.as_mut().is_some_and(archive_sink::close);
+    let record = ran.map_err(|error| match signals.which() {
+        Some(signal) => Exit::Interrupted(signal).into(),
+        None => not_run(&error),
+    })?;
+    let kept = archived.as_mut().is_some_and(archive::close);
     let kept = kept.then(|| record.run.chars().take(8).collect());
-    let printed = outcome::print(args, &record, kept);
+    let printed = print_result(args, &record, kept).unwrap_or_else(CommandError::report);
     let streamed = stream.is_none_or(|stream| stream.end());
-    match (record.outcome, printed) {
+    Ok(match (record.outcome, printed) {
         (Some(Outcome::Interrupted), _) => Exit::Interrupted(signals.which().unwrap_or(2)),
         (Some(Outcome::Completed), Exit::Done) if !streamed => Exit::Failed,
         (Some(Outcome::Completed), Exit::Done) if record.judgements.iter().any(|one| !one.holds) => {
@@ -176,16 +165,38 @@ fn carry_out(args: &RunArgs, prepared: &PreparedPlan<'_>, world: PlanWorld<'_>, 
         }
         (Some(Outcome::Completed), exit) => exit,
         _ => Exit::Failed,
+    })
+}
+
+/// Why a plan was not carried out.
+fn not_run(error: &PlanRunError) -> CommandError {
+    match error {
+        PlanRunError::TooLong(error) => too_long(error),
+        error if error.needs_correction() => CommandError::usage(error),
+        error => CommandError::failed(error),
     }
 }
 
-/// Prints why a plan was not carried out, and returns the exit code.
-fn report(error: &PlanRunError) -> Exit {
-    match error {
-        PlanRunError::Hosts(troubles) if !troubles.is_empty() => troubles.iter().for_each(print::error),
-        PlanRunError::Plan(error) => print_mistakes(error),
-        PlanRunError::TooLong(error) => print::error(too_long(error)),
-        error => error.to_string().lines().for_each(print::error),
+/// Prints the result and writes the report file.
+fn print_result(args: &RunArgs, record: &PlanRecord, kept: Option<String>) -> Result<Exit, CommandError> {
+    let printed = if args.json {
+        stdout::print_json(&plan::document(record))
+    } else if args.json_stream {
+        Exit::Done
+    } else {
+        let view = View { kept, ..terminal::plan_view() };
+        stdout::print(plan::text(record, &view).as_bytes())
+    };
+    let Some(path) = &args.report else { return Ok(printed) };
+    let format = format_of(path).unwrap_or_default();
+    if format == Format::Html {
+        // The page contains the runs, which it loads from the archive.
+        write_page(&args.archive, &[record.run.to_string()], Some(path))?;
+        return Ok(printed);
     }
-    if error.needs_correction() { Exit::Usage } else { Exit::Failed }
+    let written = whole_file(path, |out| format.write_plan(record, out).map_err(io::Error::other));
+    written.map_err(|error| {
+        CommandError::failed(format!("the report {} could not be written: {error}", path.display()))
+    })?;
+    Ok(printed)
 }

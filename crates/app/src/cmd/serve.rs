@@ -2,37 +2,83 @@
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use linerate_control::{
-    Policy, Restored, Server, ServerConfig, ServerEvent, ServerHandle, restore_leftovers,
-};
+use clap::{Args, ValueEnum};
+use linerate_control::{Policy, Server, ServerConfig, ServerEvent, ServerHandle, restore_leftovers};
 use linerate_proto::agent::SettingInForce;
 use linerate_runner::LabPortObserver;
+use linerate_units::{Bytes, Span, above_zero};
 
-use super::guardian::OwnGuardians;
-use super::stand_in::ArchiveKeeper;
-use super::token::read_token;
-use crate::args::{PolicyName, ServeArgs};
+use super::guardian::{OwnGuardians, print_restored};
+use crate::agent_token::read_token;
+use crate::archive_keeper::ArchiveKeeper;
+use crate::args::{ArchiveArgs, ArchiveLimits, RunFolder};
+use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::signals::Signals;
 use crate::{calibration, print};
 
-pub(crate) fn run(args: &ServeArgs) -> Exit {
-    let signals = match Signals::catch() {
-        Ok(signals) => signals,
-        Err(error) => {
-            print::error(format!("cannot catch signals: {error}"));
-            return Exit::Failed;
-        }
-    };
-    let agent_token = match args.agent_token_file.as_deref().map(read_token).transpose() {
-        Ok(token) => token,
-        Err(trouble) => {
-            print::error(trouble);
-            return Exit::Usage;
-        }
-    };
+/// When clients are measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum PolicyName {
+    /// One run at a time; the others wait in a queue and see their position
+    #[default]
+    Exclusive,
+    /// All at once; each result mentions the runs at the same time
+    Shared,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Port for TCP and UDP; 0 lets the system choose
+    #[arg(short, long, default_value_t = 5201)]
+    port: u16,
+    /// Listen only on this address; may be given more than once [default: all]
+    #[arg(short = 'B', long = "bind", value_name = "ADDRESS")]
+    bind: Vec<IpAddr>,
+    /// When clients are measured
+    #[arg(long, value_enum, default_value_t)]
+    policy: PolicyName,
+    /// Stop after one run
+    #[arg(short = '1', long)]
+    one_off: bool,
+    /// Also answer older tools at their own ports
+    #[arg(long)]
+    classic: bool,
+    /// Refuse runs that take longer
+    #[arg(long, value_name = "SECONDS", value_parser = above_zero::<Span>)]
+    limit_time: Option<Span>,
+    /// Refuse further clients when this number is running or waiting
+    #[arg(long, value_name = "CLIENTS", value_parser = clap::value_parser!(u32).range(1..))]
+    limit_clients: Option<u32>,
+    /// Refuse runs that need more memory in total (K, M, G are binary) [default: a quarter of this host's, at
+    /// least 128M]
+    #[arg(long, value_name = "SIZE", value_parser = above_zero::<Bytes>)]
+    limit_memory: Option<Bytes>,
+    #[command(flatten)]
+    archive_limits: ArchiveLimits,
+    /// Also be an agent: anyone with the token in this file may run tests from this host
+    #[arg(long, value_name = "FILE")]
+    agent_token_file: Option<PathBuf>,
+    /// As an agent, refuse changes of this host's settings for a measurement (MTU, offloads, buffers, queueing
+    /// disciplines)
+    #[arg(long, requires = "agent_token_file")]
+    no_settings: bool,
+    #[command(flatten)]
+    run: RunFolder,
+    /// Print events as JSON, one object per line, on stdout
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+}
+
+/// Serves until a signal arrives, or until one run has ended with `--one-off`.
+pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CommandError> {
+    let signals = Signals::catch()?;
+    let agent_token = args.agent_token_file.as_deref().map(read_token).transpose()?;
     let settings = agent_token.as_ref().and_then(|_| args.run.settings());
     if let Some(folder) = &settings {
         match restore_leftovers(folder) {
@@ -42,39 +88,16 @@ pub(crate) fn run(args: &ServeArgs) -> Exit {
     }
     let settings = settings.filter(|_| !args.no_settings);
     let guardians = settings.clone().map(|folder| Arc::new(OwnGuardians { folder }) as _);
-    let server = match Server::bind(ServerConfig { agent_token, settings, guardians, ..config(args) }) {
-        Ok(server) => server,
-        Err(error) => {
-            print::error(error);
-            return Exit::Failed;
-        }
-    };
-    let switch = match ServerHandle::new() {
-        Ok(switch) => Arc::new(switch),
-        Err(error) => {
-            print::error(error);
-            return Exit::Failed;
-        }
-    };
+    let server = Server::bind(ServerConfig { agent_token, settings, guardians, ..config(args) })
+        .map_err(CommandError::failed)?;
+    let switch = Arc::new(ServerHandle::new().map_err(CommandError::failed)?);
     let handle = Arc::clone(&switch);
-    if let Err(error) = Signals::on_each(move || handle.turn_off()) {
-        print::error(format!("cannot wait for signals: {error}"));
-        return Exit::Failed;
-    }
-    let (json, own) = (args.json, args.port);
-    let result =
-        server.run(
-            switch,
-            move |event| if json { print_event_json(&event, own) } else { print_event(&event, own) },
-        );
-    match (result, signals.which()) {
-        (Err(error), _) => {
-            print::error(error);
-            Exit::Failed
-        }
-        (Ok(()), Some(signal)) => Exit::Interrupted(signal),
-        (Ok(()), None) => Exit::Done,
-    }
+    Signals::on_each(move || handle.turn_off())
+        .map_err(|error| CommandError::failed(format!("cannot wait for signals: {error}")))?;
+    let show = if args.json { print_event_json } else { print_event };
+    let own = args.port;
+    server.run(switch, move |event| show(&event, own)).map_err(CommandError::failed)?;
+    Ok(signals.which().map_or(Exit::Done, Exit::Interrupted))
 }
 
 fn config(args: &ServeArgs) -> ServerConfig {
@@ -150,14 +173,10 @@ fn print_event(event: &ServerEvent, own: u16) {
     }
 }
 
-pub(super) fn print_restored(restored: &Restored, head: &str) {
-    restored.put_back.iter().for_each(|setting| print::note(format!("{head}restored {setting}")));
-    restored.left.iter().for_each(|why| print::warning(format!("{head}{why}")));
-}
-
 /// The tools of a port; absent for the server's own port.
 fn older_tools(port: u16, own: u16) -> Option<String> {
-    let classic = ServerConfig::classic_ports().into_iter().find(|classic| classic.port == port && port != own)?;
+    let classic =
+        ServerConfig::classic_ports().into_iter().find(|classic| classic.port == port && port != own)?;
     Some(classic.tools.iter().map(|tool| tool.name).collect::<Vec<_>>().join(" and "))
 }
 

@@ -6,7 +6,6 @@
 mod iperf2;
 mod iperf3;
 mod links;
-mod log_store;
 mod netperf;
 mod netpipe;
 mod ntttcp;
@@ -19,18 +18,19 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use clap::Args;
 use linerate_compat::stand_in::StandIn;
 use linerate_control::{Interrupts, Invocation, LogStore, PortObserver, drive};
 use linerate_model::World;
 use linerate_runner::LabPortObserver;
 
-use crate::args::ToolArgs;
+use crate::archive_keeper::ArchiveKeeper;
+use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::print;
 use crate::signals::Signals;
 
 pub(crate) use links::{InstallLinksArgs, install};
-pub(super) use log_store::ArchiveKeeper;
 
 /// Signals that tools handle, each in its own way: SIGHUP, SIGINT, SIGTERM.
 const STOP_SIGNALS: [i32; 3] = [1, 2, 15];
@@ -105,7 +105,7 @@ impl Tool {
     /// Runs a command line of the tool.
     pub(crate) fn run(&self, name: &str, arguments: &[OsString]) -> Exit {
         match (self.prepare)(name, arguments) {
-            Ok(prepared) => perform(prepared),
+            Ok(prepared) => perform(prepared).unwrap_or_else(CommandError::report),
             Err(refusal) => {
                 report_unwritten(std::io::stdout().write_all(refusal.out.as_bytes()));
                 let _ = std::io::stderr().write_all(refusal.err.as_bytes());
@@ -115,32 +115,29 @@ impl Tool {
     }
 }
 
-/// Runs the tool with this name and the arguments after it.
-pub(super) fn run(name: &str, given: &ToolArgs) -> Exit {
-    match Tool::called(OsStr::new(name)) {
-        Some(tool) => tool.run(name, &given.arguments),
-        None => Exit::Usage,
-    }
+/// A tool's own command line.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct ToolArgs {
+    /// The tool's own options; with --help it lists them
+    #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
 }
 
-fn perform(prepared: Prepared) -> Exit {
-    let Prepared { stand_in, host, output, complaints } = prepared;
-    let interrupts = match Interrupts::new() {
-        Ok(interrupts) => Arc::new(interrupts),
-        Err(error) => {
-            print::error(error);
-            return Exit::Failed;
-        }
-    };
+/// Runs the tool with this name and the arguments after it.
+pub(crate) fn run(name: &str, args: &ToolArgs) -> Result<Exit, CommandError> {
+    Ok(Tool::called(OsStr::new(name)).map_or(Exit::Usage, |tool| tool.run(name, &args.arguments)))
+}
+
+fn perform(prepared: Prepared) -> Result<Exit, CommandError> {
+    let Prepared { stand_in, host, mut output, mut complaints } = prepared;
+    let interrupts = Arc::new(Interrupts::new().map_err(CommandError::failed)?);
     let raised = Arc::clone(&interrupts);
-    if let Err(error) = Signals::hand_over(&STOP_SIGNALS, move |signal| raised.raise(signal)) {
-        print::error(format!("cannot catch signals: {error}"));
-        return Exit::Failed;
-    }
+    Signals::hand_over(&STOP_SIGNALS, move |signal| raised.raise(signal))
+        .map_err(|error| CommandError::failed(format!("cannot catch signals: {error}")))?;
     let lab = LabPortObserver::from_environment();
     let keeper = ArchiveKeeper::from_environment();
     let (mut stdout, mut stderr) = (std::io::stdout(), std::io::stderr());
-    let (mut output, mut complaints) = (output, complaints);
     let invocation = Invocation {
         host,
         world: if lab.is_some() { World::Lab } else { World::Hosts },
@@ -151,13 +148,8 @@ fn perform(prepared: Prepared) -> Exit {
         complaints: complaints.as_deref_mut().unwrap_or(&mut stderr),
         input: Some(Box::new(std::io::stdin())),
     };
-    match drive(stand_in, invocation) {
-        Ok(code) => Exit::Code(u8::try_from(code).unwrap_or(1)),
-        Err(error) => {
-            print::error(error);
-            Exit::Failed
-        }
-    }
+    let code = drive(stand_in, invocation).map_err(CommandError::failed)?;
+    Ok(Exit::Code(u8::try_from(code).unwrap_or(1)))
 }
 
 /// Reports text that could not be written, except to a closed pipe. The tool's exit code stays the same.

@@ -1,49 +1,93 @@
 //! `linerate sweep`.
 
-use linerate_model::{Event, RunRecord, TestSpec};
+use std::path::PathBuf;
+
+use clap::Args;
+use linerate_model::{Event, HostKnobs, RunRecord, SocketKnobs, Sweep, TestSpec};
 use linerate_report::Format;
+use linerate_runner::FollowUps;
 
-use super::format;
-use super::format::format_of;
-use super::measuring::{self, MeasureRequest, file_error, write_report};
-use crate::args::{OutputArgs, SweepArgs};
+use super::measuring::sinks::LiveOutput;
+use super::measuring::{self, MeasureRequest};
+use crate::args::ArchiveArgs;
+use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::{print, terminal};
+use crate::output_format::{self, REPORT_EXTENSIONS, check_file, format_of, write_report};
+use crate::terminal;
 
-/// Extensions of report files.
-const REPORTS: &str = ".html, .json, .csv, .md, .txt or .svg";
+#[derive(Debug, Args)]
+pub(crate) struct SweepArgs {
+    /// The server: a name or an address, with or without :PORT
+    #[arg(value_name = "HOST")]
+    host: String,
+    /// Port of the server [default: 5201]
+    #[arg(short, long, value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    #[command(flatten)]
+    sweep: Sweep,
+    #[command(flatten)]
+    socket: SocketKnobs,
+    #[command(flatten)]
+    hosts: HostKnobs,
+    #[command(flatten)]
+    output: SweepOutputArgs,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+}
 
-pub(crate) fn run(args: &SweepArgs) -> Exit {
+#[derive(Debug, Args)]
+struct SweepOutputArgs {
+    /// Print the result as one JSON document
+    #[arg(short = 'J', long, conflicts_with_all = ["json_stream", "quiet", "csv", "plot"], help_heading = "Output")]
+    json: bool,
+    /// Print the event log while running, one JSON object per line
+    #[arg(long, conflicts_with_all = ["quiet", "csv", "plot"], help_heading = "Output")]
+    json_stream: bool,
+    /// Print the sizes as a table for other programs
+    #[arg(long, conflicts_with = "plot", help_heading = "Output")]
+    csv: bool,
+    /// Show no progress
+    #[arg(short, long, help_heading = "Output")]
+    quiet: bool,
+    /// Draw the curves even if stdout is not a terminal
+    #[arg(long, help_heading = "Output")]
+    plot: bool,
+    /// Also draw the curves into this file, as an SVG picture
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    svg: Option<PathBuf>,
+    /// Also write a report to this file; its extension selects the format: .html, .json, .csv, .md, .txt or
+    /// .svg
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    report: Option<PathBuf>,
+}
+
+/// Measures, and prints and draws the curve.
+pub(crate) fn run(args: &SweepArgs) -> Result<Exit, CommandError> {
     let spec = TestSpec::of_sweep(args.sweep.clone(), args.socket.clone(), args.hosts.clone());
-    if let Err(error) = spec.check() {
-        print::error(error);
-        return Exit::Usage;
+    spec.check().map_err(CommandError::usage)?;
+    let output = &args.output;
+    if let Some(path) = &output.report {
+        check_file("--report", path, REPORT_EXTENSIONS)?;
     }
-    let (report, svg) = (args.output.report.as_deref(), args.output.svg.as_deref());
-    let trouble = report.and_then(|path| file_error("--report", path, REPORTS));
-    if let Some(trouble) = trouble.or_else(|| file_error("--svg", svg?, ".svg")) {
-        print::error(trouble);
-        return Exit::Usage;
+    if let Some(path) = &output.svg {
+        check_file("--svg", path, ".svg")?;
     }
-    let output = OutputArgs {
-        json: args.output.json,
-        json_stream: args.output.json_stream,
-        quiet: args.output.quiet,
-        rows: false,
-        explain: false,
-        report: None,
-    };
-    let wish = MeasureRequest {
+    let request = MeasureRequest {
         host: &args.host,
         port: args.port,
         spec,
         agent: None,
-        investigate: None,
-        output: &output,
+        follow_ups: FollowUps::None,
+        output: LiveOutput {
+            json: output.json,
+            json_stream: output.json_stream,
+            quiet: output.quiet,
+            rows: false,
+        },
         archive: &args.archive,
-        keep_log: report.and_then(format_of) == Some(Format::Html),
+        keep_log: output.report.as_deref().and_then(format_of) == Some(Format::Html),
     };
-    measuring::run(wish, |record, events, kept| print(args, record, events, kept))
+    measuring::run(request, |record, events, kept| print(args, record, events, kept))
 }
 
 /// Prints the result and writes the files, even if the archive failed.
@@ -53,13 +97,13 @@ fn print(args: &SweepArgs, record: &RunRecord, events: &[Event], kept: Option<St
     let measured = linerate_report::format::is_sweep(record);
     let mut printed = Exit::Done;
     if args.output.json {
-        printed = format::to_stdout(record, &[], Format::Json, &view);
+        printed = output_format::to_stdout(record, &[], Format::Json, &view);
     } else if measured && args.output.csv {
-        printed = format::to_stdout(record, &[], Format::Csv, &view);
+        printed = output_format::to_stdout(record, &[], Format::Csv, &view);
     } else if measured && !args.output.json_stream {
-        printed = format::to_stdout(record, &[], Format::Text, &view);
+        printed = output_format::to_stdout(record, &[], Format::Text, &view);
         if printed == Exit::Done && (args.output.plot || terminal::printed()) {
-            printed = format::draw(record, &view);
+            printed = output_format::draw(record, &view);
         }
     }
     let report = args.output.report.iter().map(|path| (format_of(path).unwrap_or_default(), path));

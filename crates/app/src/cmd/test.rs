@@ -1,48 +1,120 @@
 //! `linerate test`.
 
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
 use linerate_control::HostRef;
 use linerate_model::{Event, RunRecord, TestSpec};
 use linerate_report::Format;
+use linerate_runner::{FollowUps, target};
 use linerate_units::Bitrate;
 
-use super::format;
-use super::format::format_of;
-use super::measuring::{self, MeasureRequest, file_error, write_report};
-use crate::args::TestArgs;
+use super::measuring::sinks::LiveOutput;
+use super::measuring::{self, MeasureRequest};
+use crate::agent_token::read_token;
+use crate::args::ArchiveArgs;
+use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::{print, terminal};
+use crate::output_format::{self, REPORT_EXTENSIONS, check_file, format_of, write_report};
+use crate::terminal;
 
-/// Extensions of report files.
-const REPORTS: &str = ".html, .json, .csv, .md, .txt or .svg";
+#[derive(Debug, Args)]
+pub(crate) struct TestArgs {
+    /// The server: a name or an address, with or without :PORT
+    #[arg(value_name = "HOST")]
+    host: String,
+    /// Port of the server [default: 5201]
+    #[arg(short, long, value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    /// Measure from this agent instead of from here: a name or an address, with or without :PORT
+    #[arg(long, value_name = "AGENT", requires = "agent_token_file", help_heading = "Other hosts")]
+    from: Option<String>,
+    /// File with the token of the agent
+    #[arg(long, value_name = "FILE", requires = "from", help_heading = "Other hosts")]
+    agent_token_file: Option<PathBuf>,
+    /// When the verdict leaves a question open, make further short runs to answer it: UDP above and below the
+    /// rate, a paced run, many connections, packets of different sizes, reads of different sizes; =reads makes
+    /// only the last of them, whatever the verdict
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "open", conflicts_with = "from", help_heading = "Other runs")]
+    investigate: Option<Investigation>,
+    #[command(flatten)]
+    spec: TestSpec,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+}
 
-pub(crate) fn run(args: &TestArgs) -> Exit {
-    let agent = match understood(args) {
-        Ok(agent) => agent,
-        Err(trouble) => {
-            print::error(trouble);
-            return Exit::Usage;
-        }
-    };
-    let wish = MeasureRequest {
+/// Purpose of further runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Investigation {
+    /// Find what the verdict leaves open
+    Open,
+    /// Count reverse-direction packets for reads of 1 KiB to 1 MiB
+    Reads,
+}
+
+#[derive(Debug, Args)]
+struct OutputArgs {
+    /// Print the result as one JSON document
+    #[arg(short = 'J', long, conflicts_with_all = ["json_stream", "quiet"], help_heading = "Output")]
+    json: bool,
+    /// Print the event log while running, one JSON object per line
+    #[arg(long, conflicts_with = "quiet", help_heading = "Output")]
+    json_stream: bool,
+    /// Print only the final lines, no progress
+    #[arg(short, long, help_heading = "Output")]
+    quiet: bool,
+    /// Print one row per interval, on a terminal too
+    #[arg(long, conflicts_with_all = ["json", "json_stream", "quiet"], help_heading = "Output")]
+    rows: bool,
+    /// Below each verdict, list all ceilings: the one that binds, and the next ones
+    #[arg(long, conflicts_with_all = ["json", "json_stream"], help_heading = "Output")]
+    explain: bool,
+    /// Also write a report to this file; its extension selects the format: .html, .json, .csv, .md or .txt
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    report: Option<PathBuf>,
+}
+
+/// Measures, and prints the result.
+pub(crate) fn run(args: &TestArgs) -> Result<Exit, CommandError> {
+    args.spec.check().map_err(CommandError::usage)?;
+    check_source(&args.spec)?;
+    if let Some(path) = &args.output.report {
+        check_file("--report", path, REPORT_EXTENSIONS)?;
+    }
+    let output = &args.output;
+    let request = MeasureRequest {
         host: &args.host,
         port: args.port,
         spec: args.spec.clone(),
-        agent,
-        investigate: args.investigate,
-        output: &args.output,
+        agent: args.agent()?,
+        follow_ups: match args.investigate {
+            None => FollowUps::None,
+            Some(Investigation::Open) => FollowUps::Open,
+            Some(Investigation::Reads) => FollowUps::Reads,
+        },
+        output: LiveOutput {
+            json: output.json,
+            json_stream: output.json_stream,
+            quiet: output.quiet,
+            rows: output.rows,
+        },
         archive: &args.archive,
-        keep_log: args.output.report.as_deref().and_then(format_of) == Some(Format::Html),
+        keep_log: output.report.as_deref().and_then(format_of) == Some(Format::Html),
     };
-    measuring::run(wish, |record, events, kept| print(args, record, events, kept))
+    measuring::run(request, |record, events, kept| print(args, record, events, kept))
 }
 
-/// Checks the arguments; returns the agent that measures, if one is given.
-fn understood(args: &TestArgs) -> Result<Option<HostRef>, String> {
-    args.spec.check().map_err(|error| error.to_string())?;
-    let report = args.output.report.as_deref();
-    let trouble = local_error(&args.spec).or_else(|| file_error("--report", report?, REPORTS));
-    trouble.map_or(Ok(()), Err)?;
-    measuring::agent(args)
+impl TestArgs {
+    /// The agent of `--from`, if given.
+    fn agent(&self) -> Result<Option<HostRef>, CommandError> {
+        let (Some(from), Some(file)) = (&self.from, &self.agent_token_file) else { return Ok(None) };
+        let found = target(from, None).map_err(|error| CommandError::usage(format!("--from: {error}")));
+        let (address, port) = found?;
+        let token = read_token(file)?;
+        Ok(Some(HostRef { name: from.clone(), address, port, test_address: None, token, netns: None }))
+    }
 }
 
 /// Prints the result and writes the report file, even if the archive failed.
@@ -52,11 +124,11 @@ fn print(args: &TestArgs, record: &RunRecord, events: &[Event], kept: Option<Str
     view.explain = args.output.explain;
     let mut printed = Exit::Done;
     if args.output.json {
-        printed = format::to_stdout(record, &[], Format::Json, &view);
+        printed = output_format::to_stdout(record, &[], Format::Json, &view);
     } else if !args.output.json_stream
         && (record.flows.iter().any(|f| f.receiver.is_some() || f.progress.is_some()))
     {
-        printed = format::to_stdout(record, &[], Format::Text, &view);
+        printed = output_format::to_stdout(record, &[], Format::Text, &view);
     }
     if let Some(path) = &args.output.report {
         let written = write_report(record, events, format_of(path).unwrap_or_default(), path);
@@ -65,15 +137,17 @@ fn print(args: &TestArgs, record: &RunRecord, events: &[Event], kept: Option<Str
     printed
 }
 
-/// Errors in values that only concern this end, which a server does not check.
-fn local_error(spec: &TestSpec) -> Option<String> {
+/// Checks values that only concern this end, which a server does not check.
+fn check_source(spec: &TestSpec) -> Result<(), CommandError> {
     if spec.host.link == Some(Bitrate::ZERO) {
-        return Some("--link: the rate must be above zero; give it like 1G".to_owned());
+        return Err(CommandError::usage("--link: the rate must be above zero; give it like 1G"));
     }
-    let first = u32::from(spec.socket.source_port?);
+    let Some(first) = spec.socket.source_port.map(u32::from) else { return Ok(()) };
     let at_once = spec.traffic.phases().iter().map(Vec::len).max().unwrap_or(1) as u32;
     let last = first + spec.traffic.streams * at_once - 1;
-    (first == 0 || last > u32::from(u16::MAX)).then(|| {
-        format!("--cport: the streams would need the ports {first} to {last}, but ports end at 65535")
-    })
+    if first > 0 && last <= u32::from(u16::MAX) {
+        return Ok(());
+    }
+    let why = format!("--cport: the streams would need the ports {first} to {last}, but ports end at 65535");
+    Err(CommandError::usage(why))
 }

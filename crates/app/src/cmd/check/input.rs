@@ -1,11 +1,11 @@
-//! Files and standard input, as text.
+//! Files and standard input, as results of programs.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use linerate_compat::import;
 use linerate_report::check::CheckInput;
+
+use crate::result_file;
 
 /// Largest file to read, bytes.
 const MAX_FILE_BYTES: u64 = 256 << 20;
@@ -16,10 +16,9 @@ pub(super) fn read_all(files: &[PathBuf], tool: Option<&str>) -> Vec<CheckInput>
 }
 
 fn read(path: &Path, tool: Option<&str>) -> CheckInput {
-    let standard = path.as_os_str() == "-";
+    let standard = result_file::is_stdin(path);
     let name = if standard { "standard input".to_owned() } else { path.display().to_string() };
-    let bytes = if standard { limited(io::stdin().lock()) } else { File::open(path).and_then(limited) };
-    let outcome = match bytes {
+    let outcome = match result_file::read(path, MAX_FILE_BYTES) {
         Ok(bytes) => import::read(&import::text(&bytes), tool).map_err(|error| error.to_string()),
         Err(error) => Err(format!("it could not be read: {error}")),
     };
@@ -27,15 +26,6 @@ fn read(path: &Path, tool: Option<&str>) -> CheckInput {
         Ok(readings) => CheckInput { name, failure: None, readings },
         Err(why) => CheckInput { name, failure: Some(why), readings: Vec::new() },
     }
-}
-
-fn limited(from: impl Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    from.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(io::Error::other("it is larger than 256 MiB; split it"));
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]

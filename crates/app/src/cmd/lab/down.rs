@@ -1,25 +1,28 @@
 //! `linerate lab down`.
 
-use super::DownArgs;
-use super::topology::LabError;
+use clap::Args;
+
+use super::which_lab::{all, running_or_killed};
+use crate::args::PlaceArgs;
+use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::print;
 
-pub(super) fn run(args: &DownArgs) -> Exit {
-    let place = match args.place.open() {
-        Ok(place) => place,
-        Err(trouble) => return trouble.report(),
-    };
-    let labs = if args.all {
-        match place.labs() {
-            Ok(labs) => labs,
-            Err(error) => return LabError::failed(error).report(),
-        }
-    } else {
-        match args.place.lab_or_leftover(args.name.as_deref()) {
-            Ok(lab) => vec![lab],
-            Err(trouble) => return trouble.report(),
-        }
+#[derive(Debug, Args)]
+pub(crate) struct DownArgs {
+    /// The lab [default: the only one that is running]
+    name: Option<String>,
+    /// All labs of this user
+    #[arg(long, conflicts_with = "name")]
+    all: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+pub(super) fn run(args: &DownArgs) -> Result<Exit, CommandError> {
+    let labs = match args.all {
+        true => all(&args.place)?,
+        false => vec![running_or_killed(&args.place, args.name.as_deref())?],
     };
     let mut exit = Exit::Done;
     for lab in labs {
@@ -30,13 +33,11 @@ pub(super) fn run(args: &DownArgs) -> Exit {
                 }
                 print::note(format!("{} is down", lab.name()));
             }
-            Err(error) => exit = LabError::failed(error).report(),
+            Err(error) => exit = CommandError::failed(error).report(),
         }
     }
-    if args.all
-        && let Err(error) = place.remove_dead_logs()
-    {
-        exit = LabError::failed(error).report();
+    if args.all {
+        args.place.open().and_then(|state| state.remove_dead_logs()).map_err(CommandError::failed)?;
     }
-    exit
+    Ok(exit)
 }

@@ -1,14 +1,14 @@
 //! `linerate lab list`.
 
 use linerate_emu::topology;
-use linerate_lab::LabHandle;
+use linerate_report::page::Ink;
 use serde::Serialize;
 
-use super::super::page::{self, Page, TextStyle};
-use super::PlaceArgs;
-use super::topology::LabError;
+use super::which_lab::all;
+use crate::args::PlaceArgs;
+use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::terminal;
+use crate::{stdout, terminal};
 
 #[derive(Serialize)]
 struct Document {
@@ -28,20 +28,15 @@ struct Running {
     up: bool,
 }
 
-pub(super) fn run(json: bool, place: &PlaceArgs) -> Exit {
+pub(super) fn run(json: bool, place: &PlaceArgs) -> Result<Exit, CommandError> {
     let topologies: Vec<Entry> =
         topology::bundled().iter().map(|known| Entry { name: known.name, about: known.about }).collect();
-    let labs: Vec<LabHandle> = match place.open().and_then(|place| place.labs().map_err(LabError::failed)) {
-        Ok(labs) => labs,
-        Err(trouble) => return trouble.report(),
-    };
     let labs: Vec<Running> =
-        labs.iter().map(|lab| Running { name: lab.name().to_owned(), up: lab.is_up() }).collect();
+        all(place)?.iter().map(|lab| Running { name: lab.name().to_owned(), up: lab.is_up() }).collect();
     if json {
-        return page::print_json(&Document { topologies, labs });
+        return Ok(stdout::print_json(&Document { topologies, labs }));
     }
-    let view = terminal::stdout_view();
-    let mut page = Page::new(view.width, view.colour);
+    let mut page = terminal::stdout_page();
     page.heading(
         "Bundled topologies (linerate lab up NAME starts one; linerate lab show NAME prints the \
                   file)",
@@ -58,5 +53,5 @@ pub(super) fn run(json: bool, place: &PlaceArgs) -> Exit {
         let how = if lab.up { "up" } else { "killed; `linerate lab down` removes what is left of it" };
         page.row(&[(TextStyle::Strong, &lab.name), (TextStyle::Plain, how)], &[width]);
     }
-    page::print(page.into_text().as_bytes())
+    Ok(stdout::print(page.into_text().as_bytes()))
 }

@@ -2,38 +2,45 @@
 
 use std::time::Duration;
 
+use clap::Args;
+use linerate_lab::AskError;
 use linerate_lab::control_protocol::Ask;
 
-use super::SetArgs;
-use super::topology::LabError;
+use super::which_lab::WhichLab;
+use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::print;
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(super) fn run(args: &SetArgs) -> Exit {
+#[derive(Debug, Args)]
+pub(crate) struct SetArgs {
+    /// The link to change: link.NAME, or link.NAME.from.NODE for one direction
+    target: String,
+    /// Keys and values as in a topology file: delay=25ms loss=1e-4
+    #[arg(required = true, value_name = "KEY=VALUE")]
+    changes: Vec<String>,
+    #[command(flatten)]
+    lab: WhichLab,
+}
+
+pub(super) fn run(args: &SetArgs) -> Result<Exit, CommandError> {
     let mut changes = Vec::new();
     for change in &args.changes {
         let Some((key, value)) = change.split_once('=') else {
-            return LabError::usage(format!("{change:?}: write KEY=VALUE, for example delay=25ms")).report();
+            let why = format!("{change:?}: write KEY=VALUE, for example delay=25ms");
+            return Err(CommandError::usage(why));
         };
         changes.push((key.trim().to_owned(), value.trim().to_owned()));
     }
-    let lab = match args.lab.find() {
-        Ok(lab) => lab,
-        Err(trouble) => return trouble.report(),
-    };
+    let lab = args.lab.find()?;
     if lab.status(ANSWER_TIMEOUT).is_ok_and(|status| status.pid.is_none()) {
-        let text = "this lab runs in the kernel and cannot be changed while it is up; start it again with \
-                    --set";
-        return LabError::failed(text).report();
+        let why =
+            "this lab runs in the kernel and cannot be changed while it is up; start it again with --set";
+        return Err(CommandError::failed(why));
     }
     match lab.ask(&Ask::Set { target: args.target.clone(), changes }, ANSWER_TIMEOUT) {
-        Ok(_) => Exit::Done,
-        Err(linerate_lab::AskError::Refused(why)) => {
-            print::error(why);
-            Exit::Usage
-        }
-        Err(error) => LabError::failed(error).report(),
+        Ok(_) => Ok(Exit::Done),
+        Err(AskError::Refused(why)) => Err(CommandError::usage(why)),
+        Err(error) => Err(CommandError::failed(error)),
     }
 }

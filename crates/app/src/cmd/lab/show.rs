@@ -1,12 +1,10 @@
 //! `linerate lab show`.
 
-use super::super::page;
-use super::topology::find;
+use super::which_lab::topology;
+use crate::command_error::CommandError;
 use crate::exit::Exit;
+use crate::stdout;
 
-pub(super) fn run(name: &str) -> Exit {
-    match find(name) {
-        Ok(source) => page::print(source.text.as_bytes()),
-        Err(trouble) => trouble.report(),
-    }
+pub(super) fn run(name: &str) -> Result<Exit, CommandError> {
+    Ok(stdout::print(topology(name)?.text.as_bytes()))
 }

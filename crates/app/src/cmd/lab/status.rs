@@ -2,77 +2,69 @@
 
 use std::time::Duration;
 
+use clap::Args;
 use linerate_lab::control_protocol::{HostStatus, PortStatus, Status};
 use linerate_report::lab_status::{
     self, LabHost, LabPackets, LabPort, LabStatus, PortDrops, SwitchCounts, SwitchTiming,
 };
 use linerate_sock::clock;
-use linerate_units::Span;
+use linerate_units::{Span, above_zero};
 
-use super::super::page::{self, Page};
-use super::StatusArgs;
+use super::which_lab::running;
+use crate::args::PlaceArgs;
+use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::signals::Signals;
-use crate::{print, terminal};
+use crate::{stdout, terminal};
 
 /// Timeout for an answer of the switch.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(super) fn run(args: &StatusArgs) -> Exit {
-    let lab = match args.place.lab(args.name.as_deref()) {
-        Ok(lab) => lab,
-        Err(trouble) => return trouble.report(),
-    };
-    let Some(every) = args.watch else {
-        return match lab.status(ANSWER_TIMEOUT) {
-            Ok(status) => print(&status, args.json),
-            Err(error) => {
-                print::error(error);
-                Exit::Failed
-            }
-        };
-    };
-    let Ok(signals) = Signals::catch() else {
-        print::error("cannot catch signals");
-        return Exit::Failed;
-    };
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// The lab [default: the only one that is running]
+    name: Option<String>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+    /// Repeat every second, or at the given interval, until Ctrl-C
+    #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
+        value_parser = above_zero::<Span>)]
+    watch: Option<Span>,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+pub(super) fn run(args: &StatusArgs) -> Result<Exit, CommandError> {
+    let lab = running(&args.place, args.name.as_deref())?;
+    let ask = || lab.status(ANSWER_TIMEOUT).map_err(CommandError::failed);
+    let Some(every) = args.watch else { return Ok(print(&ask()?, args.json)) };
+    let signals = Signals::catch()?;
     let mut next = clock::now();
     loop {
-        match lab.status(ANSWER_TIMEOUT) {
-            Ok(status) => {
-                if !args.json {
-                    page::clear();
-                }
-                if print(&status, args.json) != Exit::Done {
-                    return Exit::Failed;
-                }
-            }
-            Err(error) => {
-                print::error(error);
-                return Exit::Failed;
-            }
+        let status = ask()?;
+        if !args.json {
+            stdout::clear();
+        }
+        if print(&status, args.json) != Exit::Done {
+            return Ok(Exit::Failed);
         }
         next += every.as_duration();
         while !next.has_passed() {
             if signals.which().is_some() {
-                return Exit::Done;
+                return Ok(Exit::Done);
             }
             clock::sleep_until(next.min(clock::now() + Duration::from_millis(50)));
         }
     }
 }
 
-fn print(status: &Status, json: bool) -> Exit {
-    if json {
-        return page::print_json(status);
+/// Prints a status, as JSON or as text.
+pub(super) fn print(status: &Status, json: bool) -> Exit {
+    match json {
+        true => stdout::print_json(status),
+        false => stdout::print(lab_status::text(terminal::stdout_page(), &shown(status)).as_bytes()),
     }
-    let view = terminal::stdout_view();
-    page::print(text(status, view.width, view.colour).as_bytes())
-}
-
-/// The status as text.
-pub(super) fn text(status: &Status, columns: usize, colour: bool) -> String {
-    lab_status::text(Page::new(columns, colour), &shown(status))
 }
 
 /// The status as the report shows it.

@@ -1,33 +1,51 @@
 //! The switch process of a lab.
 
+use clap::Args;
+use linerate_lab::{LabName, StateDir};
 use linerate_runner::lab::{Switch, refuse};
 
-use super::SwitchArgs;
-use super::topology::{LabError, lab_name};
+use super::which_lab::lab_name;
+use crate::args::PlaceArgs;
+use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::signals::Signals;
 
-pub(super) fn run(args: &SwitchArgs) -> Exit {
-    let place = args.place.open().and_then(|place| Ok((place, lab_name(&args.name)?)));
-    let (place, name) = match place.map_err(LabError::into_text) {
-        Ok(found) => found,
-        Err(why) => {
-            refuse(&why);
-            return Exit::Failed;
-        }
-    };
-    // What prevents the network is told to the process that started this one, which prints it.
-    let Ok(switch) = Switch::create(&name, &place) else { return Exit::Failed };
-    let stopper = switch.stopper();
-    if let Err(error) = Signals::on_each(move || stopper.stop()) {
-        refuse(&format!("cannot wait for signals: {error}"));
-        return Exit::Failed;
+#[derive(Debug, Args)]
+pub(crate) struct SwitchArgs {
+    /// Name of the lab
+    #[arg(long)]
+    name: String,
+    /// End when the reader of stdout is gone
+    #[arg(long)]
+    tied: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+impl SwitchArgs {
+    fn lab(&self) -> Result<(StateDir, LabName), CommandError> {
+        Ok((self.place.open().map_err(CommandError::failed)?, lab_name(&self.name)?))
     }
+}
+
+/// Runs until the lab is removed. What prevents the network is told to the process that started this one, which
+/// prints it.
+pub(super) fn run(args: &SwitchArgs) -> Result<Exit, CommandError> {
+    let (state, name) = args.lab().map_err(|error| {
+        refuse(&error.into_text());
+        Exit::Failed
+    })?;
+    let Ok(switch) = Switch::create(&name, &state) else { return Ok(Exit::Failed) };
+    let stopper = switch.stopper();
+    Signals::on_each(move || stopper.stop()).map_err(|error| {
+        refuse(&format!("cannot wait for signals: {error}"));
+        Exit::Failed
+    })?;
     match switch.run(args.tied) {
-        Ok(()) => Exit::Done,
+        Ok(()) => Ok(Exit::Done),
         Err(error) => {
             tracing::error!(%error, "the switch ended");
-            Exit::Failed
+            Ok(Exit::Failed)
         }
     }
 }

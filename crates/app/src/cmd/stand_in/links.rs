@@ -8,8 +8,9 @@ use clap::Args;
 use linerate_model::foreign_text;
 
 use super::TOOLS;
+use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::print;
+use crate::{print, stdout};
 
 /// Create symbolic links to this program with the names of the tools that it replaces
 #[derive(Debug, Args)]
@@ -22,19 +23,16 @@ pub(crate) struct InstallLinksArgs {
     only: Vec<String>,
 }
 
-pub(crate) fn install(args: &InstallLinksArgs) -> Exit {
+/// Creates the links, and prints what was done.
+pub(crate) fn install(args: &InstallLinksArgs) -> Result<Exit, CommandError> {
     let known: Vec<&str> = TOOLS.iter().flat_map(|tool| tool.names).copied().collect();
     if let Some(unknown) = args.only.iter().find(|name| !known.contains(&name.as_str())) {
-        print::error(format!("unknown tool '{unknown}'; the tools are {}", known.join(", ")));
-        return Exit::Usage;
+        let why = format!("unknown tool '{unknown}'; the tools are {}", known.join(", "));
+        return Err(CommandError::usage(why));
     }
-    let program = match std::env::current_exe() {
-        Ok(program) => program,
-        Err(error) => {
-            print::error(format!("this program cannot find its own executable: {error}"));
-            return Exit::Failed;
-        }
-    };
+    let program = std::env::current_exe().map_err(|error| {
+        CommandError::failed(format!("this program cannot find its own executable: {error}"))
+    })?;
     let (mut exit, mut lines) = (Exit::Done, String::new());
     for name in known.into_iter().filter(|name| args.only.is_empty() || args.only.iter().any(|o| o == name)) {
         let link = args.folder.join(name);
@@ -47,10 +45,10 @@ pub(crate) fn install(args: &InstallLinksArgs) -> Exit {
             }
         }
     }
-    match crate::cmd::page::print(foreign_text::lines(&lines).as_bytes()) {
+    Ok(match stdout::print(foreign_text::lines(&lines).as_bytes()) {
         Exit::Done => exit,
         failed => failed,
-    }
+    })
 }
 
 /// Creates one link; false if it already exists. Never replaces another file.

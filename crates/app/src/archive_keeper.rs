@@ -3,10 +3,10 @@
 use linerate_compat::stand_in::Planned;
 use linerate_control::{LogStore, Sink, StoredRun};
 use linerate_model::Calibration;
+use linerate_runner::{ArchiveSink, now, run_name};
 
 use crate::args::ArchiveLimits;
-use crate::{archive_sink, calibration, print};
-use linerate_runner::{ArchiveSink, now, run_name};
+use crate::{archive, calibration, print};
 
 /// The environment variable with the location of the archive.
 const ARCHIVE: &str = "LINERATE_ARCHIVE";
@@ -27,7 +27,7 @@ impl ArchiveKeeper {
     }
 
     /// The archive at a location, for runs that unknown clients request from a server.
-    pub(in crate::cmd) fn for_foreign_clients(location: Option<String>, limits: &ArchiveLimits) -> Self {
+    pub(crate) fn for_foreign_clients(location: Option<String>, limits: &ArchiveLimits) -> Self {
         Self { foreign_clients: Some(limits.clone()), ..Self::at(location) }
     }
 
@@ -42,7 +42,7 @@ impl LogStore for ArchiveKeeper {
     fn open(&self, _: &Planned) -> Option<StoredRun> {
         let name = run_name().map_err(print::warning).ok()?;
         let location = self.location.as_deref();
-        let sink = archive_sink::or_warning(match &self.foreign_clients {
+        let sink = archive::or_warning(match &self.foreign_clients {
             Some(limits) => {
                 ArchiveSink::open_for_unknown_client(location, &name, limits.now(), print::warning)
             }

@@ -1,14 +1,12 @@
-//! Output of documents on stdout.
+//! Documents on stdout.
 
 use std::io::{self, ErrorKind, Write};
-
-pub(super) use linerate_report::page::{Page, TextStyle};
 
 use crate::exit::Exit;
 use crate::print;
 
 /// Clears the terminal before the next page; elsewhere pages follow one another.
-pub(super) fn clear() {
+pub(crate) fn clear() {
     use std::io::IsTerminal;
     if io::stdout().is_terminal() {
         let _ = io::stdout().write_all(b"\x1b[H\x1b[2J");
@@ -16,7 +14,7 @@ pub(super) fn clear() {
 }
 
 /// Writes to stdout; a closed pipe is not an error.
-pub(super) fn print(text: &[u8]) -> Exit {
+pub(crate) fn print(text: &[u8]) -> Exit {
     let mut out = io::stdout().lock();
     match out.write_all(text).and_then(|()| out.flush()) {
         Ok(()) => Exit::Done,
@@ -29,12 +27,12 @@ pub(super) fn print(text: &[u8]) -> Exit {
 }
 
 /// Writes a JSON document to stdout, as [`print`] does.
-pub(super) fn print_json(document: &impl serde::Serialize) -> Exit {
+pub(crate) fn print_json(document: &impl serde::Serialize) -> Exit {
     print_json_text(serde_json::to_string_pretty(document))
 }
 
 /// The same on one line.
-pub(super) fn print_json_line(document: &impl serde::Serialize) -> Exit {
+pub(crate) fn print_json_line(document: &impl serde::Serialize) -> Exit {
     print_json_text(serde_json::to_string(document))
 }
 

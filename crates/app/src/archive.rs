@@ -1,0 +1,32 @@
+//! The archive: opened to read it, and as a sink with warnings, because a run takes place without it too.
+
+use linerate_archive::{ArchiveError, SqliteArchive, Store};
+use linerate_runner::{ArchiveSink, ArchiveWarning, archive_at};
+
+use crate::args::ArchiveArgs;
+use crate::print;
+
+/// Opens the archive to read it.
+pub(crate) fn open(args: &ArchiveArgs) -> Result<SqliteArchive, ArchiveError> {
+    archive_at(args.archive.as_deref())
+}
+
+/// As [`open`], for callers that need no more than the common methods of archives.
+pub(crate) fn store(args: &ArchiveArgs) -> Result<Box<dyn Store>, ArchiveError> {
+    open(args).map(|found| Box::new(found) as Box<dyn Store>)
+}
+
+/// Opens the archive for a run; absent, with a warning, if that fails.
+pub(crate) fn sink(location: Option<&str>) -> Option<ArchiveSink> {
+    or_warning(ArchiveSink::open(location))
+}
+
+/// Writes the pending events; whether the run is in the archive. Prints a warning if the last events are not.
+pub(crate) fn close(sink: &mut ArchiveSink) -> bool {
+    or_warning(sink.close()).unwrap_or(false)
+}
+
+/// Prints the warning of an archive that failed.
+pub(crate) fn or_warning<T>(done: Result<T, ArchiveWarning>) -> Option<T> {
+    done.map_err(print::warning).ok()
+}

@@ -1,0 +1,128 @@
+//! The commands: what `linerate` and each of its commands is called, and which module of `cmd` executes it.
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::cmd::{
+    archived, check, compare, doctor, envelope, guardian, import, lab, manual, plan, report, run, serve,
+    stand_in, sweep, test,
+};
+use crate::command_error::CommandError;
+use crate::exit::Exit;
+
+/// How fast a network really is, how fast it could be, and what holds it back
+#[derive(Debug, Parser)]
+#[command(name = "linerate", version, about, max_term_width = 100, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 measured, whatever the result; 1 could not measure; 2 bad command line or plan;\n\
+     3 an assertion of the plan failed; 4 a checked figure is impossible; 130, 143 interrupted: the partial\n\
+     result is printed and archived.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the server
+    Serve(serve::ServeArgs),
+    /// Measure the path to a server and report what limits it
+    Test(Box<test::TestArgs>),
+    /// Measure latency and throughput over message sizes and draw the curve
+    Sweep(Box<sweep::SweepArgs>),
+    /// Show what a described path can carry, and what it needs for that
+    Envelope(Box<envelope::EnvelopeArgs>),
+    /// Check whether published results are physically possible: results of other programs, or typed figures
+    Check(Box<check::CheckArgs>),
+    /// Show what this host can do, and which of its settings limit results
+    Doctor(doctor::DoctorArgs),
+    /// Emulate a network on this machine, for linerate and other programs
+    Lab(Box<lab::LabArgs>),
+    /// Check a plan of many measurements and show what it would do
+    Plan(plan::PlanArgs),
+    /// Compare configurations: archived runs, result files, or plans that were run
+    Compare(compare::CompareArgs),
+    /// Run a plan, on real hosts or in an emulated network, and judge the results
+    Run(Box<run::RunArgs>),
+    /// Replace iperf3: same options, output and exit codes
+    Iperf3(stand_in::ToolArgs),
+    /// Replace iperf 2
+    Iperf(stand_in::ToolArgs),
+    /// Replace ttcp and PCATTCP
+    Ttcp(stand_in::ToolArgs),
+    /// Replace NetPIPE (NPtcp)
+    Netpipe(stand_in::ToolArgs),
+    /// Replace netperf, the client
+    Netperf(stand_in::ToolArgs),
+    /// Replace the server of netperf (netserver)
+    Netserver(stand_in::ToolArgs),
+    /// Replace NTttcp
+    Ntttcp(stand_in::ToolArgs),
+    /// Replace nuttcp
+    Nuttcp(stand_in::ToolArgs),
+    /// Create links to this program with the names of the tools that it replaces
+    InstallLinks(stand_in::InstallLinksArgs),
+    /// Archive results of other programs as runs: iperf3, iperf 2, ttcp, nuttcp, NTttcp, NetPIPE, netperf, and our own
+    Import(import::ImportArgs),
+    /// List archived runs
+    History(archived::HistoryArgs),
+    /// Show an archived run again
+    Show(archived::ShowArgs),
+    /// Write an archived run in another format
+    Export(archived::ExportArgs),
+    /// Create one page from archived runs or a plan: verdicts, tables, charts and the raw data in one HTML file
+    Report(report::ReportArgs),
+    /// Print shell completions
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page of linerate or of one of its commands
+    Man {
+        /// Which command, as `test` or `lab up`; without it linerate itself
+        command: Vec<String>,
+    },
+    /// Internal: wait until an agent ends and restore the settings of this host; started by `serve`
+    GuardSettings(guardian::GuardArgs),
+}
+
+impl Cli {
+    /// Executes the command, and prints why if it cannot.
+    pub(crate) fn execute(self) -> Exit {
+        self.command.execute().unwrap_or_else(CommandError::report)
+    }
+}
+
+impl Command {
+    fn execute(self) -> Result<Exit, CommandError> {
+        match self {
+            Self::Serve(args) => serve::run(&args),
+            Self::Test(args) => test::run(&args),
+            Self::Sweep(args) => sweep::run(&args),
+            Self::Envelope(args) => envelope::run(&args),
+            Self::Check(args) => check::run(&args),
+            Self::Doctor(args) => doctor::run(&args),
+            Self::Lab(args) => lab::run(&args),
+            Self::Plan(args) => plan::run(&args),
+            Self::Compare(args) => compare::run(&args),
+            Self::Run(args) => run::run(&args),
+            Self::Iperf3(args) => stand_in::run("iperf3", &args),
+            Self::Iperf(args) => stand_in::run("iperf", &args),
+            Self::Ttcp(args) => stand_in::run("ttcp", &args),
+            Self::Netpipe(args) => stand_in::run("NPtcp", &args),
+            Self::Netperf(args) => stand_in::run("netperf", &args),
+            Self::Netserver(args) => stand_in::run("netserver", &args),
+            Self::Ntttcp(args) => stand_in::run("ntttcp", &args),
+            Self::Nuttcp(args) => stand_in::run("nuttcp", &args),
+            Self::InstallLinks(args) => stand_in::install(&args),
+            Self::Import(args) => import::run(&args),
+            Self::History(args) => archived::history(&args),
+            Self::Show(args) => archived::show(&args),
+            Self::Export(args) => archived::export(&args),
+            Self::Report(args) => report::run(&args),
+            Self::Completions { shell } => manual::completions(Cli::command(), shell),
+            Self::Man { command } => manual::man(Cli::command(), &command),
+            Self::GuardSettings(args) => guardian::run(&args),
+        }
+    }
+}
