@@ -6,6 +6,16 @@ use crate::tree::Tree;
 
 /// The lower module (the beginning of its files' paths), and the upper one as its code would name it.
 const TABLE: &[(&str, &str)] = &[
+    // Commands join shared arguments with what they do, and the command line joins the commands.
+    ("crates/app/src/args", "crate::cmd"),
+    ("crates/app/src/args", "crate::cli"),
+    ("crates/app/src/cmd", "crate::cli"),
+    // What prints, reads and fails for all commands.
+    ("crates/app/src/archive", "crate::cmd"),
+    ("crates/app/src/command_error", "crate::cmd"),
+    ("crates/app/src/output_format", "crate::cmd"),
+    ("crates/app/src/print", "crate::cmd"),
+    ("crates/app/src/stdout", "crate::cmd"),
     // A server uses stand-ins.
     ("crates/control/src/stand_in", "crate::server"),
 ];
