@@ -1,11 +1,13 @@
 //! Limits the length of files.
 
 use super::Problem;
-use crate::rust_text::numbered;
+use crate::rust_text::{RustText, numbered};
 use crate::tree::{SourceFile, Tree};
 
 const WARN_ABOVE: usize = 500;
 const FAIL_ABOVE: usize = 800;
+/// Folders with a limit on their lines of code. The program is a thin caller of the other crates.
+const FOLDERS: &[(&str, usize)] = &[("crates/app/src/", 4_000)];
 const LANGUAGES: &[&str] = &[".rs", ".ts", ".tsx", ".sh"];
 
 /// Flat tables, which may be long. Each with the reason why it is not split.
@@ -29,7 +31,22 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
             problems.push(problem.warning());
         }
     }
+    for (folder, most) in FOLDERS {
+        let files = tree.rust_files().filter(|(file, _)| file.path.starts_with(folder));
+        let lines: usize = files.map(|(_, rust)| code_lines(rust)).sum();
+        if lines > *most {
+            let what = format!("{lines} lines of code in a folder that may have {most}");
+            let remedy = "move to the crates below it what another caller would need too";
+            problems.push(Problem::new(folder, 1, what, remedy));
+        }
+    }
     problems
+}
+
+/// Lines that are neither empty, nor a comment, nor part of a test module.
+fn code_lines(rust: &RustText) -> usize {
+    let code = numbered(&rust.code_and_literals);
+    code.filter(|(line, text)| !text.trim().is_empty() && !rust.is_test_line(*line)).count()
 }
 
 /// Lines that are neither empty nor part of a test module; comments count.
@@ -64,5 +81,17 @@ mod tests {
     #[test]
     fn every_exception_has_a_reason() {
         assert!(EXCEPTIONS.iter().all(|(_, reason)| !reason.is_empty()));
+    }
+
+    #[test]
+    fn the_program_may_not_grow_into_a_library() {
+        let of = |lines: usize| {
+            let text = format!("//! A page.\n/// A comment.\n\n{}", "x();\n".repeat(lines));
+            let paths: Vec<String> = (0..10).map(|file| format!("crates/app/src/cmd/{file}.rs")).collect();
+            let samples: Vec<(&str, &str)> =
+                paths.iter().map(|path| (path.as_str(), text.as_str())).collect();
+            check(&Tree::of(&samples)).iter().filter(|problem| problem.fatal).count()
+        };
+        assert_eq!((of(400), of(401)), (0, 1));
     }
 }
