@@ -5,7 +5,7 @@ use std::path::Path;
 
 use linerate_model::{Event, RunRecord};
 use linerate_report::format::RunSource;
-use linerate_report::{Format, FormatError, View, plot};
+use linerate_report::{Format, FormatError, TextLayout, plot};
 
 use crate::command_error::CommandError;
 use crate::exit::Exit;
@@ -21,7 +21,7 @@ fn write(
     record: &RunRecord,
     events: &[Event],
     format: Format,
-    view: &View,
+    view: &TextLayout,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let assets = front_end::assets();
@@ -34,7 +34,7 @@ fn write(
 }
 
 /// Writes a run to stdout; a closed pipe is not an error.
-pub(crate) fn to_stdout(record: &RunRecord, events: &[Event], format: Format, view: &View) -> Exit {
+pub(crate) fn to_stdout(record: &RunRecord, events: &[Event], format: Format, view: &TextLayout) -> Exit {
     let mut out = Vec::new();
     match write(record, events, format, view, &mut out) {
         Ok(()) => stdout::print(&out),
@@ -47,7 +47,7 @@ pub(crate) fn to_stdout(record: &RunRecord, events: &[Event], format: Format, vi
 
 /// Writes a run to a file; an existing file is replaced only when the new one is complete.
 pub(crate) fn to_file(record: &RunRecord, events: &[Event], format: Format, path: &Path) -> io::Result<()> {
-    whole_file(path, |out| write(record, events, format, &View::default(), out))
+    whole_file(path, |out| write(record, events, format, &TextLayout::default(), out))
 }
 
 /// Writes a file; an existing file is replaced only when the new one is complete.
@@ -74,7 +74,7 @@ pub(crate) fn not_written(path: &Path, error: &io::Error) -> CommandError {
 }
 
 /// Draws the curves of a sweep on stdout; nothing for other runs.
-pub(crate) fn draw(record: &RunRecord, view: &View) -> Exit {
+pub(crate) fn draw(record: &RunRecord, view: &TextLayout) -> Exit {
     stdout::print(plot::terminal(record, view).as_bytes())
 }
 

@@ -18,9 +18,9 @@ pub(crate) fn stdout_view() -> TextLayout {
 const UNWATCHED_PLAN_WIDTH: usize = 160;
 
 /// The view of a plan for stdout.
-pub(crate) fn plan_view() -> View {
+pub(crate) fn plan_view() -> TextLayout {
     let view = stdout_view();
-    if printed() { view } else { View { width: UNWATCHED_PLAN_WIDTH, ..view } }
+    if printed() { view } else { TextLayout { width: UNWATCHED_PLAN_WIDTH, ..view } }
 }
 
 /// An empty page for stdout.

@@ -13,8 +13,8 @@ use linerate_model::SideSettings;
 use linerate_units::{Span, Timestamp};
 
 use crate::stand_in::{
-    Cpu, FlowCounts, FlowId, HostCounts, Input, Link, LinkOptions, Opened, Output, SystemError, StandIn,
-    StreamCounts, Transport,
+    Cpu, FlowCounts, FlowId, HostCounts, Input, Link, LinkOptions, Opened, Output, StandIn, StreamCounts,
+    SystemError, Transport,
 };
 pub(crate) use host::Host;
 use virtual_link::{VirtualLink, address, host_of};

@@ -32,7 +32,7 @@ use crate::packet_batch::HashFields;
 
 pub use bundled::bundled;
 pub use linerate_config::Bundled;
-pub use live::{SetError, ChangeTarget, TargetError, change_direction, parse_target};
+pub use live::{ChangeTarget, SetError, TargetError, change_direction, parse_target};
 pub use mistake::{Mistake, SourcePosition, TopologyError};
 pub use overrides::{Override, OverrideError};
 pub use read::read;

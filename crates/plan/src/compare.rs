@@ -76,7 +76,7 @@ pub struct Compared {
     /// The others, which `table` numbers in this order.
     pub others: Vec<Candidate>,
     /// The comparisons.
-    pub table: Table,
+    pub table: ComparisonTable,
 }
 
 /// A name that stands for no quantity that can be compared.

@@ -43,8 +43,8 @@ pub use assertion::{
 pub use axis::{Axis, AxisTarget, AxisValue, PointSelection};
 pub use bundled::bundled;
 pub use compare::{
-    AxisError, Candidate, Compared, Difference, QuantityError, ComparisonRow, Subject, ComparisonTable, compare_with_base,
-    quantities, values_of_axis,
+    AxisError, Candidate, Compared, ComparisonRow, ComparisonTable, Difference, QuantityError, Subject,
+    compare_with_base, quantities, values_of_axis,
 };
 pub use error::{PlanError, PlanMistake, Source};
 pub use include::{Surroundings, SurroundingsError};

@@ -1,7 +1,7 @@
 //! The reference page of all metrics.
 
 use linerate_model::CATALOGUE;
-use linerate_model::metrics::{Better, Entry, Kind};
+use linerate_model::metrics::{Better, MetricEntry, MetricKind};
 
 /// The definition, unit and source of every metric, as a page in Markdown.
 #[must_use]
@@ -15,12 +15,12 @@ pub fn metrics_reference() -> String {
     text
 }
 
-fn describe(text: &mut String, entry: &Entry) {
+fn describe(text: &mut String, entry: &MetricEntry) {
     let kind = match entry.kind {
-        Kind::Counter => "counter",
-        Kind::Gauge => "gauge",
-        Kind::Mean => "mean over the interval",
-        Kind::Peak => "largest in the interval",
+        MetricKind::Counter => "counter",
+        MetricKind::Gauge => "gauge",
+        MetricKind::Mean => "mean over the interval",
+        MetricKind::Peak => "largest in the interval",
     };
     let better = match entry.better {
         Better::Higher => "higher is better",

@@ -2,7 +2,7 @@
 
 use linerate_model::foreign_text::one_line;
 use linerate_model::{Direction, Outcome, PlanRecord};
-use linerate_plan::{Figures, Plan, PlanProgress, Task, TrialFigures};
+use linerate_plan::{Plan, PlanProgress, RunMeasurements, TrialFigures, TrialTask};
 use linerate_units::{Bitrate, Bytes, Span};
 
 use crate::plan_preview::long_time;
@@ -32,7 +32,7 @@ struct FlowRate {
 
 impl PlanLive {
     /// A trial begins; `elapsed` is the time since the plan began.
-    pub fn begin(&mut self, task: &Task, plan: &Plan, progress: PlanProgress, elapsed: Span) {
+    pub fn begin(&mut self, task: &TrialTask, plan: &Plan, progress: PlanProgress, elapsed: Span) {
         let step = task.step.as_ref().map(|step| format!(" {}", step.value)).unwrap_or_default();
         let repeat =
             if plan.largest_repeats() > 1 { format!(" trial {}", task.repeat) } else { String::new() };
@@ -71,7 +71,12 @@ impl PlanLive {
 
     /// The line for a trial that has ended, which is the last one in `record`: its results, or why it has none.
     #[must_use]
-    pub fn trial_line(&self, task: &Task, figures: &TrialFigures, record: &PlanRecord) -> Option<String> {
+    pub fn trial_line(
+        &self,
+        task: &TrialTask,
+        figures: &TrialFigures,
+        record: &PlanRecord,
+    ) -> Option<String> {
         let trial = record.trials.last()?;
         let failed: Vec<String> = trial
             .runs
@@ -96,7 +101,7 @@ impl PlanLive {
 
     /// Results of the flows of a trial: the goodput of each flow over the trial.
     fn results(&self, figures: &TrialFigures) -> Vec<String> {
-        let of_flow = |(flow, figures): (&FlowRate, &Option<Figures>)| {
+        let of_flow = |(flow, figures): (&FlowRate, &Option<RunMeasurements>)| {
             let rates: Vec<(Direction, Bitrate)> = figures.as_ref()?.goodputs().collect();
             let told: Vec<String> = match &rates[..] {
                 [(_, rate)] => vec![rate.to_string()],
@@ -150,7 +155,7 @@ mod tests {
         let bodies = [Body::FlowPlanned(flow), Body::FlowEnded { flow: 0, side: Side::Receiver, tally }];
         let event = |(seq, body)| Event { run: "r".into(), host: 0, seq, at: Timestamp::START, body };
         let record = RunRecord::fold(&(0..).zip(bodies).map(event).collect::<Vec<_>>());
-        assert_eq!(live.results(&vec![Some(Figures::of(&record))]), ["bulk 555.0 Mb/s"]);
+        assert_eq!(live.results(&vec![Some(RunMeasurements::of(&record))]), ["bulk 555.0 Mb/s"]);
         assert!(live.results(&vec![None]).is_empty());
     }
 

@@ -18,7 +18,7 @@ use crate::stats::{Interval, order};
 
 pub use burst::burst_buffer_bytes;
 pub use record::{hosts_delay_s, line, line_share, looks, path, series};
-pub use step::{LoadStep, StepInterval, RttRange, Stepped, step};
+pub use step::{LoadStep, RttRange, StepInterval, Stepped, step};
 
 /// Lowest load of the link in the interval before a drop for which the drop may come from a full queue.
 const FULL_LOAD: f64 = 0.95;

@@ -133,7 +133,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Exit, CommandError> {
         let why = format!("run {} is not a plan, so it has no points; remove --point", args.run);
         return Err(CommandError::usage(why));
     }
-    let view = View { kept: Some(name), explain: args.explain, ..terminal::stdout_view() };
+    let view = TextLayout { kept: Some(name), explain: args.explain, ..terminal::stdout_view() };
     let record = RunRecord::fold(&events);
     let format = if args.json { Format::Json } else { Format::Text };
     Ok(match output_format::to_stdout(&record, &[], format, &view) {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use linerate_plan::{bundled, read};
-use linerate_report::page::Ink;
+use linerate_report::page::TextStyle;
 use linerate_report::plan_preview::{
     BundledPlans, PlanMistakes, PlanPreview, describe, estimated_time, long_time,
 };

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use linerate_control::Sink;
 use linerate_model::{Outcome, PlanRecord, World};
-use linerate_report::{Format, View, plan};
+use linerate_report::{Format, TextLayout, plan};
 use linerate_runner::lab::LabSetup;
 use linerate_runner::plan::{PlanRequest, PlanRunError, PlanWorld, PreparedPlan, Resume};
 use linerate_units::{Span, above_zero};
@@ -184,7 +184,7 @@ fn print_result(args: &RunArgs, record: &PlanRecord, kept: Option<String>) -> Re
     } else if args.json_stream {
         Exit::Done
     } else {
-        let view = View { kept, ..terminal::plan_view() };
+        let view = TextLayout { kept, ..terminal::plan_view() };
         stdout::print(plan::text(record, &view).as_bytes())
     };
     let Some(path) = &args.report else { return Ok(printed) };

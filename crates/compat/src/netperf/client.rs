@@ -18,7 +18,8 @@ use super::report::{self, Interim};
 use super::wire::{MESSAGE_BYTES, Message, Response, Results, kind};
 use crate::errno::ECONNREFUSED;
 use crate::stand_in::{
-    FlowCounts, FlowId, HostCounts, Input, Link, LinkOptions, Opened, Output, SystemError, RunId, StandIn, Stop,
+    FlowCounts, FlowId, HostCounts, Input, Link, LinkOptions, Opened, Output, RunId, StandIn, Stop,
+    SystemError,
 };
 use iteration::Iteration;
 use transactions::Requests;

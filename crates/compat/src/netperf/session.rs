@@ -14,7 +14,7 @@ use super::transactions::Responder;
 use super::wire::{MESSAGE_BYTES, Message, Protocol, Request, Results, flag, kind};
 use crate::errno::{EADDRINUSE, EBUSY, EINVAL};
 use crate::sessions::Session;
-use crate::stand_in::{FlowId, HostCounts, Input, Link, Opened, Output, SystemError, RunId, Stop};
+use crate::stand_in::{FlowId, HostCounts, Input, Link, Opened, Output, RunId, Stop, SystemError};
 
 /// Timeout for a client that requests nothing, and for data of tests without a duration.
 const IDLE_TIMEOUT: Span = Span::from_secs(60);

@@ -15,7 +15,7 @@ use super::transfer::{Failure, Transfer, TransferEvent};
 use super::wire::{Format, Lines, Request, Version};
 use super::{plan, summary};
 use crate::errno::ECONNREFUSED;
-use crate::stand_in::{FlowId, Input, Link, Output, SystemError, RunId, StandIn};
+use crate::stand_in::{FlowId, Input, Link, Output, RunId, StandIn, SystemError};
 
 /// The link of the control connection.
 const CONTROL: Link = Link(0);

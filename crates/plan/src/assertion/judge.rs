@@ -3,9 +3,9 @@
 use linerate_model::Direction;
 use serde::Serialize;
 
-use super::quantities::{QuantityValue, QUANTITIES, AssertionQuantity};
+use super::quantities::{AssertionQuantity, QUANTITIES, QuantityValue};
 use super::syntax::ComparisonOperator;
-use super::{Relation, Expression, QuantityOrigin};
+use super::{Expression, QuantityOrigin, Relation};
 use crate::plan::Plan;
 use crate::point::{Point, PointId};
 

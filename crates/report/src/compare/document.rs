@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_plan::{Compared, ComparisonRow, Subject};
-use linerate_theory::compare::{RepeatSummary, ComparisonOutcome};
+use linerate_theory::compare::{ComparisonOutcome, RepeatSummary};
 use linerate_theory::stats::Interval;
 use serde::Serialize;
 

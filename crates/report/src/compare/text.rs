@@ -1,10 +1,10 @@
 //! The table for a terminal.
 
 use linerate_plan::{Compared, ComparisonRow, Subject};
-use linerate_theory::compare::{Comparison, RepeatSummary, MIN_REPEATS_FOR_DEPENDENCE, ComparisonOutcome};
+use linerate_theory::compare::{Comparison, ComparisonOutcome, MIN_REPEATS_FOR_DEPENDENCE, RepeatSummary};
 use linerate_theory::stats::Interval;
 
-use crate::page::{TextStyle, Page};
+use crate::page::{Page, TextStyle};
 
 /// The quantity that is always shown.
 const PRIMARY_QUANTITY: &str = "goodput";

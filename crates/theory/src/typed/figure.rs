@@ -1,6 +1,6 @@
 //! Published figures as people type them, with their precision.
 
-use linerate_model::import::{Claim, Figure, ForeignTest, Quantity, Scope};
+use linerate_model::import::{Claim, ClaimScope, Figure, ForeignTest, Quantity};
 use linerate_model::metrics::Side;
 use linerate_units::{Bitrate, Ratio, Span, above_zero};
 
@@ -131,7 +131,7 @@ pub fn typed_test(
         printed: mtu.to_string().into(),
     }));
     let claim =
-        Claim { quote: quote.join(" ").into(), scope: Scope::Total, side, figures, ..Claim::default() };
+        Claim { quote: quote.join(" ").into(), scope: ClaimScope::Total, side, figures, ..Claim::default() };
     Some(ForeignTest { claims: vec![claim], ..ForeignTest::default() })
 }
 

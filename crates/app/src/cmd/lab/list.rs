@@ -1,7 +1,7 @@
 //! `linerate lab list`.
 
 use linerate_emu::topology;
-use linerate_report::page::Ink;
+use linerate_report::page::TextStyle;
 use serde::Serialize;
 
 use super::which_lab::all;

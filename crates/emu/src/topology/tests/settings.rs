@@ -214,7 +214,9 @@ fn a_running_direction_takes_live_keys_only() {
     change_direction(&mut direction, [("discipline", "codel")]).unwrap();
     change_direction(&mut direction, [("codel_target", "7ms")]).unwrap();
     change_direction(&mut direction, [("discipline", "codel")]).unwrap();
-    assert!(matches!(direction.discipline, QueueDiscipline::CoDel(codel) if codel.target == Span::from_ms(7)));
+    assert!(
+        matches!(direction.discipline, QueueDiscipline::CoDel(codel) if codel.target == Span::from_ms(7))
+    );
 
     let before = direction.clone();
     let cases = [
