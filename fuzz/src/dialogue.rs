@@ -4,6 +4,7 @@
 //! The bytes are a script: each step is one byte that selects what happens, followed by its arguments. Random
 //! bytes alone would end at the first frame; a script also contains whole messages in any order.
 
+use linerate_model::flow::FlowId;
 use linerate_model::{
     CheckedSpec, Direction, HostInfo, Side, SideSettings, SocketKnobs, Sweep, Tally, TestSpec,
 };
@@ -90,8 +91,12 @@ impl<S: Session> DialogueHost<S> {
                 self.feed(SessionInput::FlowsOpen)
             }
             6 => {
-                let flows =
-                    script.some()?.iter().zip(0..).filter_map(|(byte, flow)| order(flow, *byte)).collect();
+                let flows = script
+                    .some()?
+                    .iter()
+                    .zip(0..)
+                    .filter_map(|(byte, flow)| order(FlowId(flow), *byte))
+                    .collect();
                 self.feed(SessionInput::Measure(flows))
             }
             7 => self.move_data(script.byte()?, script.byte()?),
@@ -234,7 +239,7 @@ pub(crate) fn frame(body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn order(flow: u16, byte: u8) -> Option<FlowOrder> {
+fn order(flow: FlowId, byte: u8) -> Option<FlowOrder> {
     let direction = if byte.is_multiple_of(2) { Direction::Upload } else { Direction::Download };
     FlowOrder::new(&CheckedSpec::default(), flow, direction, Bytes::new(1)).ok()
 }
@@ -250,7 +255,7 @@ fn series() -> CheckedSpec {
     spec.checked().unwrap_or_default()
 }
 
-fn ended(flow: u16, byte: u8) -> Ended {
+fn ended(flow: FlowId, byte: u8) -> Ended {
     let side = if byte.is_multiple_of(2) { Side::Sender } else { Side::Receiver };
     Ended { flow, side, settings: SideSettings::default(), tally: Tally::default(), caveats: Vec::new() }
 }

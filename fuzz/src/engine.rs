@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 
 use linerate_engine::{FlowSetup, Sockets, arm, block_length, memory_needed};
+use linerate_model::flow::FlowId;
 use linerate_model::{CheckedSpec, Direction, Side};
 use linerate_proto::FlowOrder;
 use linerate_sock::clock;
@@ -25,7 +26,7 @@ pub(crate) fn take_all(spec: &CheckedSpec) {
     };
     let directions = traffic.phases().into_iter().flatten();
     let order = |(flow, direction)| FlowOrder::new(spec, flow, direction, length);
-    let orders: Result<Vec<_>, _> = (0..).zip(directions).map(order).collect();
+    let orders: Result<Vec<_>, _> = (0..).map(FlowId).zip(directions).map(order).collect();
     match orders {
         Ok(orders) => take(spec, &orders, true),
         Err(error) => unreachable!("what was checked can be ordered: {error}"),

@@ -1,7 +1,7 @@
 //! Result files of other programs.
 
 use linerate_compat::import::{Imported, read, runs, text};
-use linerate_model::import::{ForeignResult, ClaimScope};
+use linerate_model::import::{ClaimScope, ForeignResult};
 
 /// Reads any file; every reading refers to a place in the file, and every run has a log with an id of ours.
 pub fn foreign_results(bytes: &[u8]) {

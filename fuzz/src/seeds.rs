@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use linerate_model::flow::FlowId;
 use linerate_model::{HostInfo, Sweep, TestSpec};
 use linerate_proto::native::{ConnectionPurpose, DatagramKind, Preface, ProbeDatagram};
 use serde_json::json;
@@ -9,7 +10,7 @@ use serde_json::json;
 use crate::dialogue::frame;
 
 pub(crate) fn prefaces() -> Vec<Vec<u8>> {
-    let data = Preface { connection: ConnectionPurpose::Data, flow: 1, stream: 3, cookie: [9; 16] };
+    let data = Preface { connection: ConnectionPurpose::Data, flow: FlowId(1), stream: 3, cookie: [9; 16] };
     let foreign: [&[u8]; 3] = [b"HTTP/1.1 400", b"SSH-2.0-x", b"\x09"];
     let ours = [Preface::CONTROL, data].map(|preface| preface.encode().to_vec());
     ours.into_iter().chain(foreign.map(<[u8]>::to_vec)).collect()
@@ -17,7 +18,14 @@ pub(crate) fn prefaces() -> Vec<Vec<u8>> {
 
 pub(crate) fn datagrams() -> Vec<Vec<u8>> {
     let kinds = [DatagramKind::Open, DatagramKind::Echo, DatagramKind::Probe];
-    let of = |kind| ProbeDatagram { kind, flow: 1, stream: 2, cookie: [9; 16], number: 3, times: [4, 5, 6] };
+    let of = |kind| ProbeDatagram {
+        kind,
+        flow: FlowId(1),
+        stream: 2,
+        cookie: [9; 16],
+        number: 3,
+        times: [4, 5, 6],
+    };
     kinds.map(|kind| of(kind).encode().to_vec()).to_vec()
 }
 

@@ -10,6 +10,7 @@ use linerate_compat::stand_in::{
 };
 use linerate_compat::{iperf2, ttcp};
 use linerate_model::SideSettings;
+use linerate_model::flow::RunId;
 use linerate_units::{Span, Timestamp};
 
 use crate::script::Script;
@@ -224,7 +225,7 @@ struct ToolHost {
     /// Open links, and whether they carry datagrams; used by a flow or not.
     links: BTreeMap<Link, bool>,
     adopting: Vec<(Link, SocketAddr)>,
-    asked: Vec<u32>,
+    asked: Vec<RunId>,
     flows: BTreeMap<FlowId, FlowTask>,
     ended: BTreeSet<FlowId>,
     reading: usize,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::flow::FlowId;
 use linerate_model::metrics::{self, MetricKind};
 use linerate_model::{FlowHead, Readings, RunRecord, Side};
 use linerate_units::Span;
@@ -10,7 +11,7 @@ use linerate_units::Span;
 /// One number about one flow.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SummaryRow {
-    pub(crate) flow: u16,
+    pub(crate) flow: FlowId,
     /// `sender` or `receiver`, or the port of an emulated network that saw the flow.
     pub(crate) side: String,
     pub(crate) metric: String,
@@ -67,7 +68,7 @@ pub(crate) fn summary(record: &RunRecord) -> Vec<SummaryRow> {
 
 /// Rows of metric, statistic and value; values that are not finite are left out.
 fn of_side<'a>(
-    flow: u16,
+    flow: FlowId,
     side: &str,
     numbers: impl Iterator<Item = (&'a str, &'static str, f64)>,
 ) -> impl Iterator<Item = SummaryRow> {

@@ -132,6 +132,7 @@ impl<S: Store> Drop for Recorder<S> {
 mod tests {
     use super::*;
     use crate::Filter;
+    use linerate_model::flow::FlowId;
     use linerate_model::{Outcome, PlanPlace, RunHead, RunStart, TestSpec, TrialEnd, World};
     use linerate_units::Bytes;
     use std::path::PathBuf;
@@ -179,7 +180,7 @@ mod tests {
 
     fn progress(at_ms: u64) -> Event {
         let body = Body::Progress {
-            flow: 0,
+            flow: FlowId(0),
             bytes: Bytes::new(1),
             elapsed: Span::from_ms(at_ms),
             srtt: None,

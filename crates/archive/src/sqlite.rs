@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use linerate_model::flow::FlowId;
 use linerate_model::{Body, Event, FlowHead, ForeignText, GroupPlace, RunHead, RunRecord, Sample};
 use linerate_units::{Bitrate, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, named_params, params};
@@ -182,7 +183,7 @@ impl SqliteArchive {
                 let bitrate = head.bitrate.map(Bitrate::bps);
                 insert.execute(params![
                     number,
-                    head.flow,
+                    head.flow.0,
                     head.name.as_str(),
                     head.direction.as_str(),
                     head.transport.as_str(),
@@ -193,7 +194,14 @@ impl SqliteArchive {
             let mut insert = transaction
                 .prepare_cached("INSERT OR IGNORE INTO summary VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
             for row in summary {
-                insert.execute(params![number, row.flow, row.side, row.metric, row.statistic, row.value])?;
+                insert.execute(params![
+                    number,
+                    row.flow.0,
+                    row.side,
+                    row.metric,
+                    row.statistic,
+                    row.value
+                ])?;
             }
             let derived_at = log.len() as i64;
             transaction
@@ -365,7 +373,7 @@ fn sample(text: &str) -> Option<Body> {
     #[derive(Deserialize)]
     struct Told<'t> {
         kind: &'t str,
-        flow: u16,
+        flow: FlowId,
         sample: Sample,
     }
 
@@ -399,7 +407,7 @@ fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<ForeignText>> {
 
 fn read_flow(row: &Row<'_>) -> rusqlite::Result<FlowHead> {
     Ok(FlowHead {
-        flow: row.get(0)?,
+        flow: FlowId(row.get(0)?),
         name: row.get::<_, String>(1)?.into(),
         direction: row.get::<_, String>(2)?.into(),
         transport: row.get::<_, String>(3)?.into(),

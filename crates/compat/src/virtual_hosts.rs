@@ -13,8 +13,8 @@ use linerate_model::SideSettings;
 use linerate_units::{Span, Timestamp};
 
 use crate::stand_in::{
-    Cpu, FlowCounts, FlowId, HostCounts, Input, Link, LinkOptions, Opened, Output, StandIn, StreamCounts,
-    SystemError, Transport,
+    Cpu, FlowCounts, FlowId, HostCounts, Input, Link, LinkOptions, Opened, Output, RunId, StandIn,
+    StreamCounts, SystemError, Transport,
 };
 pub(crate) use host::Host;
 use virtual_link::{VirtualLink, address, host_of};
@@ -73,8 +73,8 @@ enum HostEvent {
     Datagram { from: SocketAddr, to: SocketAddr, bytes: Vec<u8> },
     Fin(Link),
     Sent(Link),
-    Admitted(u32),
-    Refused(u32),
+    Admitted(RunId),
+    Refused(RunId),
     Started(FlowId),
     Step(FlowId),
     Stopped(FlowId),

@@ -22,6 +22,7 @@ use linerate_sock::poll::EventFd;
 use linerate_sock::{SocketOptions, clock, thread};
 use linerate_units::Span;
 
+use crate::CANCELLED;
 use crate::dialogue::{Dialogue, DialogueEvent};
 use crate::error::ControlError;
 use crate::host::host_info;
@@ -59,7 +60,7 @@ pub struct Request<'a> {
     pub calibration: Option<Box<Calibration>>,
     /// Reads the port counters in an emulated network; absent on real hosts.
     pub observer: Option<&'a dyn PortObserver>,
-    /// Set by a signal: ends the run early and keeps what was measured.
+    /// Set by the caller, for example in a signal handler: ends the run early and keeps what was measured.
     pub stop: &'a AtomicBool,
 }
 
@@ -126,12 +127,12 @@ fn end(
     log: &mut Log<'_>,
 ) -> Result<Outcome, ControlError> {
     let (outcome, reason) = match &result {
-        Ok(Outcome::Interrupted) => (Outcome::Interrupted, Some("stopped by a signal".to_owned())),
+        Ok(Outcome::Interrupted) => (Outcome::Interrupted, Some(CANCELLED.to_owned())),
         Ok(outcome) => (*outcome, None),
-        Err(ControlError::Stopped) => (Outcome::Interrupted, Some("stopped by a signal".to_owned())),
+        Err(ControlError::Stopped) => (Outcome::Interrupted, Some(CANCELLED.to_owned())),
         // The user gave up waiting, for example for a server that does not respond.
         Err(error) if request.stop.load(Ordering::Relaxed) => {
-            (Outcome::Interrupted, Some(format!("stopped by a signal; then: {error}")))
+            (Outcome::Interrupted, Some(format!("{CANCELLED}; then: {error}")))
         }
         Err(error) => (Outcome::Failed, Some(error.to_string())),
     };

@@ -9,6 +9,7 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_engine::{FlowHandle, FlowReport, FlowSetup, Sockets, arm};
+use linerate_model::flow::FlowId;
 use linerate_model::{Caveat, Sample, Side, SideSettings, Tally, Transport};
 use linerate_proto::{Ended, PeerError, Progress, Session, SessionInput, SessionOutput};
 use linerate_sock::poll::{Interest, poll_few};
@@ -55,7 +56,7 @@ pub(crate) struct Dialogue<S> {
     epoch: Mono,
     client: bool,
     unsent: Vec<u8>,
-    flows: BTreeMap<u16, Flow>,
+    flows: BTreeMap<FlowId, Flow>,
     start: Start,
     next_progress: Timestamp,
     extra_caveats: Vec<Caveat>,
@@ -91,13 +92,13 @@ pub(crate) enum DialogueEvent {
     /// A session output that the owner has to handle.
     Session(SessionOutput),
     /// A local flow has started, with these settings.
-    Started { flow: u16, side: Side, settings: Box<SideSettings> },
+    Started { flow: FlowId, side: Side, settings: Box<SideSettings> },
     /// The drain was cut off.
     Cut,
     /// Progress of a local flow.
     Progress(Progress),
     /// New samples of a local flow.
-    Samples { flow: u16, samples: Vec<Sample> },
+    Samples { flow: FlowId, samples: Vec<Sample> },
     /// A local flow has ended.
     Ended(Box<Ended>),
 }
@@ -256,7 +257,7 @@ impl<S: Session> Dialogue<S> {
 
     /// A datagram receiver cannot detect the end of the stream, so it is stopped when the peer's sender is
     /// done.
-    fn peer_sender_done(&mut self, number: u16) {
+    fn peer_sender_done(&mut self, number: FlowId) {
         if let Some(flow) = self.flows.get(&number).filter(|flow| flow.transport == Transport::Udp) {
             flow.handle.stop_reading(clock::now() + LATE_DATAGRAM_TIMEOUT.as_duration());
         }
@@ -366,14 +367,14 @@ impl<S: Session> Dialogue<S> {
         if tell {
             self.next_progress = self.now() + self.progress_gap();
         }
-        let numbers: Vec<u16> = self.flows.keys().copied().collect();
+        let numbers: Vec<FlowId> = self.flows.keys().copied().collect();
         for number in numbers {
             self.check_flow(number, tell)?;
         }
         Ok(())
     }
 
-    fn check_flow(&mut self, number: u16, tell: bool) -> Result<(), ControlError> {
+    fn check_flow(&mut self, number: FlowId, tell: bool) -> Result<(), ControlError> {
         let Some(flow) = self.flows.get_mut(&number) else { return Ok(()) };
         let _ = flow.handle.waker().clear();
         let progress = flow.handle.progress();
@@ -390,9 +391,9 @@ impl<S: Session> Dialogue<S> {
             self.input(SessionInput::SenderDone { flow: number })?;
         }
         if tell {
-            self.tell(number, side, &progress)?;
+            self.tell(FlowId(number.0), side, &progress)?;
             if !samples.is_empty() {
-                self.events.push(DialogueEvent::Samples { flow: number, samples });
+                self.events.push(DialogueEvent::Samples { flow: FlowId(number.0), samples });
             }
         }
         if progress.ended {
@@ -403,7 +404,7 @@ impl<S: Session> Dialogue<S> {
 
     fn tell(
         &mut self,
-        flow: u16,
+        flow: FlowId,
         side: Side,
         progress: &linerate_engine::FlowProgress,
     ) -> Result<(), ControlError> {
@@ -423,7 +424,7 @@ impl<S: Session> Dialogue<S> {
         Ok(())
     }
 
-    fn end(&mut self, number: u16) -> Result<(), ControlError> {
+    fn end(&mut self, number: FlowId) -> Result<(), ControlError> {
         let Some(flow) = self.flows.remove(&number) else { return Ok(()) };
         let side = flow.side;
         if side == Side::Sender {
@@ -434,9 +435,9 @@ impl<S: Session> Dialogue<S> {
         let samples = std::mem::take(&mut report.samples);
         report.caveats.extend(self.extra_caveats.iter().cloned());
         self.note_counts(&mut report.tally);
-        let ended = Box::new(final_report(number, side, report));
+        let ended = Box::new(final_report(FlowId(number.0), side, report));
         if !rest.is_empty() {
-            self.events.push(DialogueEvent::Samples { flow: number, samples: rest });
+            self.events.push(DialogueEvent::Samples { flow: FlowId(number.0), samples: rest });
         }
         self.events.push(DialogueEvent::Ended(ended.clone()));
         if !self.client {
@@ -487,7 +488,7 @@ impl<S: Session> Dialogue<S> {
     }
 }
 
-fn final_report(flow: u16, side: Side, report: FlowReport) -> Ended {
+fn final_report(flow: FlowId, side: Side, report: FlowReport) -> Ended {
     Ended { flow, side, settings: report.settings, tally: report.tally, caveats: report.caveats }
 }
 

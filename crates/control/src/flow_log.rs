@@ -1,12 +1,13 @@
 //! Entries that the log of every run has, with any kind of peer.
 
+use linerate_model::flow::FlowId;
 use linerate_model::{Body, Caveat, CaveatKind, Direction, FlowPlan, TestSpec};
 use linerate_proto::Ended;
 
 use crate::log::Log;
 
 /// Describes a planned flow.
-pub(crate) fn plan(flow: u16, direction: Direction, spec: &TestSpec, log: &Log<'_>) -> FlowPlan {
+pub(crate) fn plan(flow: FlowId, direction: Direction, spec: &TestSpec, log: &Log<'_>) -> FlowPlan {
     let hosts = &log.record().hosts;
     let name = |at: usize| hosts.get(at).map(|host| host.name.clone()).unwrap_or_default();
     let (from, to) = if direction == Direction::Upload { (name(0), name(1)) } else { (name(1), name(0)) };
@@ -22,7 +23,7 @@ pub(crate) fn plan(flow: u16, direction: Direction, spec: &TestSpec, log: &Log<'
 }
 
 /// Records the final report of one side of a flow.
-pub(crate) fn note_end(flow: u16, host: u16, mut ended: Ended, log: &mut Log<'_>) {
+pub(crate) fn note_end(flow: FlowId, host: u16, mut ended: Ended, log: &mut Log<'_>) {
     if ended.settings.mptcp == Some(false) {
         let text =
             "plain TCP was used instead of the requested MPTCP: a kernel or a middlebox does not support it";
@@ -40,7 +41,7 @@ pub(crate) fn note_end(flow: u16, host: u16, mut ended: Ended, log: &mut Log<'_>
 }
 
 /// Adds a caveat that the run ended early.
-pub(crate) fn warn_partial(flow: u16, log: &mut Log<'_>) {
+pub(crate) fn warn_partial(flow: FlowId, log: &mut Log<'_>) {
     let text = "the run was cut short; the figures cover what was measured".to_owned();
     log.warn(Some(flow), CaveatKind::Partial, text);
 }

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
+use linerate_model::flow::FlowId;
 use linerate_model::{
     Body, CaveatKind, Direction, Finding, FollowUp, Outcome, Rule, RunRecord, TestSpec, Variation,
 };
@@ -38,7 +39,7 @@ pub fn investigate<'f>(
     open: &mut dyn FnMut(&Question) -> Option<FollowUpRun<'f>>,
 ) -> Result<Outcome, ControlError> {
     measure_then(request, log, &mut |log| {
-        let flows: Vec<u16> = log.record().flows.iter().map(|flow| flow.plan.flow).collect();
+        let flows: Vec<FlowId> = log.record().flows.iter().map(|flow| flow.plan.flow).collect();
         for flow in flows {
             ask_all(request, flow, log, wanted, open);
         }
@@ -48,12 +49,12 @@ pub fn investigate<'f>(
 /// Works through the questions that the verdict on a flow leaves open, until an answer gives a verdict.
 fn ask_all<'f>(
     request: &Request<'_>,
-    flow: u16,
+    flow: FlowId,
     log: &mut Log<'_>,
     wanted: Option<Topic>,
     open: &mut dyn FnMut(&Question) -> Option<FollowUpRun<'f>>,
 ) {
-    let Some(evidence) = judge::evidence(log.record(), flow) else { return };
+    let Some(evidence) = judge::evidence(log.record(), FlowId(flow.0)) else { return };
     let Some(direction) = log.record().flow(flow).map(|flow| flow.plan.direction) else { return };
     let diagnosis = diagnose(&evidence);
     let asked = match wanted {
@@ -135,7 +136,8 @@ impl Asked<'_> {
 
 fn reply(trial: FurtherRun, record: &RunRecord, completed: bool) -> Reply {
     let flow = record.flows.first();
-    let evidence = flow.filter(|_| completed).and_then(|flow| judge::evidence(record, flow.plan.flow));
+    let evidence =
+        flow.filter(|_| completed).and_then(|flow| judge::evidence(record, FlowId(flow.plan.flow.0)));
     let intervals_bps = flow.map(judge::intervals).unwrap_or_default();
     Reply { trial, evidence, intervals_bps }
 }
@@ -156,7 +158,7 @@ fn spec_of(first: &TestSpec, direction: Direction, trial: &FurtherRun) -> TestSp
 
 /// Records the verdict after the further runs. Its text states their number, and the first verdict is kept in
 /// `also`.
-fn conclude(flow: u16, mut finding: Finding, runs: usize, log: &mut Log<'_>) {
+fn conclude(flow: FlowId, mut finding: Finding, runs: usize, log: &mut Log<'_>) {
     let Some(record) = log.record().flow(flow) else { return };
     finding.text.push_str(&format!(" Based on {runs} further run(s)."));
     let before = record.verdict.iter().chain(&record.also);
@@ -220,7 +222,7 @@ mod tests {
         };
         let mut log = Log::owning("r".to_owned(), Vec::new());
         log.note(Body::FlowPlanned(FlowPlan {
-            flow: 0,
+            flow: FlowId(0),
             name: "upload".into(),
             from: "a".into(),
             to: "b".into(),
@@ -229,12 +231,12 @@ mod tests {
             streams: 1,
         }));
         log.note(Body::Verdict {
-            flow: 0,
+            flow: FlowId(0),
             verdict: finding(Rule::Unexplained),
             also: vec![finding(Rule::Bufferbloat), finding(Rule::Policer)],
         });
-        conclude(0, finding(Rule::Policer), 2, &mut log);
-        let flow = log.record().flow(0).unwrap();
+        conclude(FlowId(0), finding(Rule::Policer), 2, &mut log);
+        let flow = log.record().flow(FlowId(0)).unwrap();
         assert_eq!(flow.verdict.as_ref().unwrap().text, "So. Based on 2 further run(s).");
         let beside: Vec<&Rule> = flow.also.iter().map(|finding| &finding.rule).collect();
         assert_eq!(beside, [&Rule::Bufferbloat]);

@@ -15,6 +15,7 @@ mod uncertainty;
 
 use std::collections::BTreeMap;
 
+use linerate_model::flow::FlowId;
 use linerate_model::metrics::flow::{BYTES, LAST_DATA};
 use linerate_model::metrics::queue::RCV_HELD;
 use linerate_model::{Body, Caveat, CaveatKind, FlowRecord, RunRecord, Sample, Side, Steady, TestSpec};
@@ -36,7 +37,7 @@ const MAX_MERGED: usize = 5;
 const COVERAGE: f64 = 0.95;
 
 /// Adds the results of theory for a flow that has ended to the log.
-pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
+pub(crate) fn judge(flow: FlowId, log: &mut Log<'_>) {
     if log.record().start.as_ref().is_some_and(|start| start.spec.sweep.is_some()) {
         // A sweep has no single rate that a rule could explain.
         let ceiling = curve::ceiling(log.record(), flow);
@@ -64,7 +65,7 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
     if let Some(uncertainty) = uncertainty {
         log.note(Body::Uncertainty { flow, uncertainty });
     }
-    let Some(evidence) = evidence(log.record(), flow) else { return };
+    let Some(evidence) = evidence(log.record(), FlowId(flow.0)) else { return };
     let diagnosis = diagnose(&evidence);
     let doubts =
         log.record().flow(flow).map(|record| caveats::doubts(log.record(), record, &evidence, &diagnosis));
@@ -82,7 +83,7 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
 }
 
 /// Reconciles the byte accounting down to the wire. A count that is not explained adds a caveat.
-fn reconcile_counts(flow: u16, log: &mut Log<'_>) {
+fn reconcile_counts(flow: FlowId, log: &mut Log<'_>) {
     let steps =
         log.record().flow(flow).map(|found| accounting::steps(log.record(), found)).unwrap_or_default();
     if steps.is_empty() {
@@ -189,8 +190,8 @@ fn steady(flow: &FlowRecord) -> Option<Steady> {
 /// that the peer receives arrive only after the flow, so its progress reports are used instead.
 pub(crate) fn known_well_enough(
     record: &RunRecord,
-    flows: &[u16],
-    told: &BTreeMap<u16, Course>,
+    flows: &[FlowId],
+    told: &BTreeMap<FlowId, Course>,
     spec: &TestSpec,
 ) -> bool {
     let Some(target) = spec.traffic.until else { return false };

@@ -33,6 +33,9 @@ mod sweep;
 /// Largest drift between two clocks, parts per million: typical crystals are specified for half of it each.
 const DRIFT_PPM: u64 = 100;
 
+/// Reason of a run that its caller cancelled, for example in a signal handler.
+pub const CANCELLED: &str = "cancelled";
+
 pub use calibrate::calibrate;
 pub use client::{Request, measure};
 pub use coordinator::{

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use linerate_model::flow::FlowId;
 use linerate_model::{Body, Caveat, CaveatKind, Event, RunRecord};
 use linerate_sock::{Mono, clock};
 use linerate_units::Timestamp;
@@ -133,7 +134,7 @@ impl<'a> Log<'a> {
     }
 
     /// Adds a caveat.
-    pub fn warn(&mut self, flow: Option<u16>, kind: CaveatKind, text: String) {
+    pub fn warn(&mut self, flow: Option<FlowId>, kind: CaveatKind, text: String) {
         self.note(Body::Caveat { flow, caveat: Caveat { kind, text: text.into() } });
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use linerate_engine::{EngineError, memory_needed};
+use linerate_model::flow::FlowId;
 use linerate_model::{CheckedSpec, Direction};
 use linerate_proto::FlowOrder;
 use linerate_sock::proc;
@@ -99,7 +100,7 @@ pub(crate) fn needed(spec: &CheckedSpec, client: bool) -> Result<Bytes, EngineEr
     let flow = |direction: &Direction| {
         let length = spec.traffic.longest_block();
         // Blocks as long as the specification allows are accepted.
-        let Ok(order) = FlowOrder::new(spec, 0, *direction, length) else { return Ok(0) };
+        let Ok(order) = FlowOrder::new(spec, FlowId(0), *direction, length) else { return Ok(0) };
         let setup = flow_setup(spec, &order, client, &[0; 16]);
         memory_needed(&setup, spec.traffic.streams as usize).map(Bytes::get)
     };

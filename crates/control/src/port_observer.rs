@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use linerate_model::flow::FlowId;
 use linerate_model::{Body, CaveatKind, FlowRecord, PortSample, Readings, RunRecord};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
@@ -95,7 +96,7 @@ pub struct PacketRate {
 pub(crate) fn record_observations(
     observer: &dyn PortObserver,
     since: Mono,
-    flows: &[u16],
+    flows: &[FlowId],
     log: &mut Log<'_>,
 ) {
     let observations = match observer.observe(since, clock::now()) {
@@ -114,7 +115,12 @@ pub(crate) fn record_observations(
 
 /// Converts the intervals to events with times relative to `epoch`, without those that are already in the
 /// record.
-fn on_run_clock(intervals: Vec<PortInterval>, epoch: Mono, flows: &[u16], record: &RunRecord) -> Vec<Body> {
+fn on_run_clock(
+    intervals: Vec<PortInterval>,
+    epoch: Mono,
+    flows: &[FlowId],
+    record: &RunRecord,
+) -> Vec<Body> {
     let run_time = |at: Mono| Timestamp::from_ns(at.0.saturating_sub(epoch.0));
     let windows = measured_parts(record, flows);
     let heard = last_heard(record);
@@ -181,7 +187,7 @@ fn near_its_limit(rate: PacketRate) -> Option<(CaveatKind, String)> {
 }
 
 /// The measured parts of these flows, by the receivers' times.
-fn measured_parts(record: &RunRecord, flows: &[u16]) -> Vec<(Timestamp, Timestamp)> {
+fn measured_parts(record: &RunRecord, flows: &[FlowId]) -> Vec<(Timestamp, Timestamp)> {
     let omit = record.start.as_ref().and_then(|start| start.spec.traffic.omit).unwrap_or_default();
     let part = |flow: &FlowRecord| {
         let opens = flow.first_read? + omit;
@@ -227,7 +233,7 @@ mod tests {
 
     fn planned(number: u16) -> Body {
         Body::FlowPlanned(FlowPlan {
-            flow: number,
+            flow: FlowId(number),
             name: "upload".into(),
             from: "a".into(),
             to: "b".into(),
@@ -243,8 +249,8 @@ mod tests {
         let tally = Tally { elapsed: Span::from_secs(1), ..Tally::default() };
         let bodies = [
             (0, planned(number)),
-            (700, Body::Progress { flow: number, bytes, elapsed, srtt: None, retransmits: None }),
-            (1400, Body::FlowEnded { flow: number, side: Side::Receiver, tally }),
+            (700, Body::Progress { flow: FlowId(number), bytes, elapsed, srtt: None, retransmits: None }),
+            (1400, Body::FlowEnded { flow: FlowId(number), side: Side::Receiver, tally }),
         ];
         let event = |(at_ms, body)| {
             let at = Timestamp::START + Span::from_ms(at_ms);
@@ -279,7 +285,7 @@ mod tests {
         // The first interval began before the run.
         let early = PortInterval { start: Mono(EPOCH.0 - 1), ..intervals(&[(0, 100)]).remove(0) };
         let later = intervals(&[(200, 301), (300, 400), (1200, 1300), (1250, 1350)]);
-        let bodies = on_run_clock([vec![early], later].concat(), EPOCH, &[0], &record);
+        let bodies = on_run_clock([vec![early], later].concat(), EPOCH, &[FlowId(0)], &record);
         let expected = [
             (0, 100, true, Some(100)),
             (200, 301, true, Some(301)),
@@ -288,7 +294,9 @@ mod tests {
             (1250, 1350, true, Some(1350)),
         ];
         assert_eq!(seen(&bodies), expected);
-        assert!(matches!(&bodies[0], Body::Port { flows, port, .. } if flows == &[0] && port == "a>s"));
+        assert!(
+            matches!(&bodies[0], Body::Port { flows, port, .. } if flows == &[FlowId(0)] && port == "a>s")
+        );
     }
 
     #[test]
@@ -304,17 +312,17 @@ mod tests {
             target: "".into(),
             spec,
         });
-        let bodies = on_run_clock(intervals(&[(300, 400), (400, 500)]), EPOCH, &[0], &record);
+        let bodies = on_run_clock(intervals(&[(300, 400), (400, 500)]), EPOCH, &[FlowId(0)], &record);
         assert_eq!(seen(&bodies), [(300, 400, true, Some(400)), (400, 500, false, Some(500))]);
     }
 
     #[test]
     fn an_interval_between_two_phases_is_told_once() {
         let mut record = RunRecord::fold(&flow(0));
-        for body in on_run_clock(intervals(&[(300, 400), (400, 500)]), EPOCH, &[0], &record) {
+        for body in on_run_clock(intervals(&[(300, 400), (400, 500)]), EPOCH, &[FlowId(0)], &record) {
             record.apply(&Event { run: "r".into(), host: 0, seq: 0, at: Timestamp::START, body });
         }
-        let second = on_run_clock(intervals(&[(400, 500), (500, 600)]), EPOCH, &[1], &record);
+        let second = on_run_clock(intervals(&[(400, 500), (500, 600)]), EPOCH, &[FlowId(1)], &record);
         assert_eq!(
             seen(&second),
             [(500, 600, false, Some(600))],
@@ -337,9 +345,9 @@ mod tests {
                 ..PortObservations::default()
             };
             let epoch = log.epoch();
-            record_observations(&FixedAnswer(observations), epoch, &[0, 1], &mut log);
+            record_observations(&FixedAnswer(observations), epoch, &[FlowId(0), FlowId(1)], &mut log);
             let of_flow = |number: u16| {
-                let caveats = &log.record().flow(number).unwrap().caveats;
+                let caveats = &log.record().flow(FlowId(number)).unwrap().caveats;
                 caveats.iter().map(|caveat| (caveat.kind, caveat.text.clone())).collect::<Vec<_>>()
             };
             assert_eq!(of_flow(0), of_flow(1));
@@ -363,8 +371,8 @@ mod tests {
     fn a_witness_that_says_nothing_is_one_caveat_however_often_it_is_asked() {
         let mut log = Log::new("r".into(), Vec::new());
         let epoch = log.epoch();
-        record_observations(&Mute, epoch, &[0], &mut log);
-        record_observations(&Mute, epoch, &[1], &mut log);
+        record_observations(&Mute, epoch, &[FlowId(0)], &mut log);
+        record_observations(&Mute, epoch, &[FlowId(1)], &mut log);
         check_network(&Mute, &mut log);
         let caveats = &log.record().caveats;
         assert_eq!(caveats.len(), 1);

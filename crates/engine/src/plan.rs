@@ -138,12 +138,13 @@ impl ThreadPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_model::flow::FlowId;
     use linerate_units::Span;
     use proptest::prelude::*;
 
     #[test]
     fn threads_up_to_four_streams_a_core_then_one_worker_a_core() {
-        let mut setup = FlowSetup::new(0, Side::Sender, Span::ZERO);
+        let mut setup = FlowSetup::new(FlowId(0), Side::Sender, Span::ZERO);
         let plan = |streams| ThreadPlan::new(streams, 2, &setup).unwrap();
         assert_eq!((plan(1).pumps, plan(1).block), (1, 512 << 10));
         assert_eq!((plan(8).pumps, plan(8).block), (8, 256 << 10));
@@ -159,7 +160,7 @@ mod tests {
     #[test]
     fn memory_is_that_of_the_buffers_of_all_pumps_and_of_what_is_noted() {
         let of = |side, streams, length: u64| {
-            let mut setup = FlowSetup::new(0, side, Span::from_secs(10));
+            let mut setup = FlowSetup::new(FlowId(0), side, Span::from_secs(10));
             setup.length = Some(Bytes::new(length));
             needed(&setup, streams, 2).unwrap().get()
         };
@@ -169,7 +170,7 @@ mod tests {
         // A receiver needs no more than a kernel returns at once, and a thousand streams share two pumps.
         assert_eq!(of(Side::Receiver, 8, block), 8 * (4 * mib + mib) + 8 * 4096 + 100 * 2048);
         assert_eq!(of(Side::Sender, 1000, mib), 2 * 2 * mib + 1000 * 4096 + 100 * 2048);
-        let mut forever = FlowSetup::new(0, Side::Sender, Span::from_secs(86_400));
+        let mut forever = FlowSetup::new(FlowId(0), Side::Sender, Span::from_secs(86_400));
         (forever.tick, forever.stop_after) = (Span::from_ms(10), StopAfter::TimeNs(Span::from_secs(86_400)));
         assert!(needed(&forever, 1, 2).unwrap().get() > 8_640_000 * 2048, "a day of samples");
         assert!(needed(&FlowSetup { no_sampling: true, ..forever }, 1, 2).unwrap().get() < 4 * mib);
@@ -179,7 +180,11 @@ mod tests {
     fn there_is_no_plan_for_blocks_and_streams_beyond_the_bounds() {
         let plan = |streams: usize, length: u64| {
             let length = Some(Bytes::new(length));
-            ThreadPlan::new(streams, 2, &FlowSetup { length, ..FlowSetup::new(0, Side::Sender, Span::ZERO) })
+            ThreadPlan::new(
+                streams,
+                2,
+                &FlowSetup { length, ..FlowSetup::new(FlowId(0), Side::Sender, Span::ZERO) },
+            )
         };
         assert!(plan(10_000, 64 << 20).is_ok());
         for length in [(64 << 20) + 1, 1 << 40, u64::MAX] {
@@ -191,7 +196,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_stream_has_one_pump_and_the_shares_add_up(streams in 1usize..300, cores in 1usize..9, bytes: u64) {
-            let mut setup = FlowSetup::new(0, Side::Sender, Span::ZERO);
+            let mut setup = FlowSetup::new(FlowId(0), Side::Sender, Span::ZERO);
             setup.stop_after = StopAfter::Bytes(Bytes::new(bytes));
             let plan = ThreadPlan::new(streams, cores, &setup).unwrap();
             let mut dealt: Vec<usize> = (0..plan.pumps).flat_map(|pump| plan.streams_of(pump)).collect();
@@ -205,7 +210,7 @@ mod tests {
         fn shares_in_whole_blocks_reach_the_limit_and_exceed_it_by_less_than_a_block(
             streams in 1usize..130, block in 1u64..100_000, bytes in 1u64..1 << 40,
         ) {
-            let mut setup = FlowSetup::new(0, Side::Sender, Span::ZERO);
+            let mut setup = FlowSetup::new(FlowId(0), Side::Sender, Span::ZERO);
             (setup.stop_after, setup.length) = (StopAfter::Bytes(Bytes::new(bytes)), Some(Bytes::new(block)));
             setup.lent = true;
             let plan = ThreadPlan::new(streams, 2, &setup).unwrap();

@@ -3,7 +3,7 @@
 use std::net::{TcpStream, UdpSocket};
 
 use linerate_model::flow::StampLayout;
-use linerate_model::flow::{BlockNote, EndMark, FlowTask, Payload, Transit};
+use linerate_model::flow::{BlockNote, EndMark, FlowId, FlowTask, Payload, Transit};
 use linerate_model::{Side, SocketKnobs, StopAfter, Transport};
 use linerate_units::{Bitrate, Bytes, Span};
 
@@ -11,7 +11,7 @@ use linerate_units::{Bitrate, Bytes, Span};
 #[derive(Debug, Clone)]
 pub struct FlowSetup {
     /// Number of the flow in its run.
-    pub flow: u16,
+    pub flow: FlowId,
     /// Whether this end writes or reads.
     pub side: Side,
     /// Transport protocol of the data.
@@ -87,7 +87,7 @@ impl FlowSetup {
     /// A saturating TCP flow of `measured` time with a sample every 100 ms; callers change the fields that
     /// differ.
     #[must_use]
-    pub fn new(flow: u16, side: Side, measured: Span) -> Self {
+    pub fn new(flow: FlowId, side: Side, measured: Span) -> Self {
         Self {
             flow,
             side,

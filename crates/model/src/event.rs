@@ -2,6 +2,7 @@
 
 mod v1;
 
+use crate::flow::FlowId;
 use linerate_units::{Bytes, Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -82,7 +83,7 @@ pub enum Body {
     /// The sockets of one side are open.
     FlowOpened {
         /// The flow.
-        flow: u16,
+        flow: FlowId,
         /// Which end.
         side: Side,
         /// The settings as the kernel applied them.
@@ -91,7 +92,7 @@ pub enum Body {
     /// The receiver's count while the flow runs.
     Progress {
         /// The flow.
-        flow: u16,
+        flow: FlowId,
         /// Bytes read since the start of the flow.
         bytes: Bytes,
         /// Time since the receiver's first read.
@@ -107,14 +108,14 @@ pub enum Body {
     /// One interval of one side.
     Sample {
         /// The flow.
-        flow: u16,
+        flow: FlowId,
         /// What was read.
         sample: Sample,
     },
     /// One interval of one port of an emulated network.
     Port {
         /// The flows that ran at that time.
-        flows: Vec<u16>,
+        flows: Vec<FlowId>,
         /// The port: its own node and the node it sends to, as `a>s`.
         port: ForeignText,
         /// What was counted.
@@ -123,14 +124,14 @@ pub enum Body {
     /// One size of a sweep over message sizes is measured.
     Size {
         /// The flow.
-        flow: u16,
+        flow: FlowId,
         /// What was measured.
         point: SizePoint,
     },
     /// The sweep over message sizes is over.
     Curve {
         /// The flow.
-        flow: u16,
+        flow: FlowId,
         /// The summary of its points.
         curve: SizeCurve,
     },
@@ -138,14 +139,14 @@ pub enum Body {
     Latency {
         /// The flow during which they ran; absent for idle latency.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        flow: Option<u16>,
+        flow: Option<FlowId>,
         /// Their results.
         report: LatencyReport,
     },
     /// One side has closed its sockets.
     FlowEnded {
         /// The flow.
-        flow: u16,
+        flow: FlowId,
         /// Which end.
         side: Side,
         /// What it counted.
@@ -154,35 +155,35 @@ pub enum Body {
     /// Both sides' counts are compared.
     BytesAccounted {
         /// The flow.
-        flow: u16,
+        flow: FlowId,
         /// Where the bytes went.
         byte_accounting: ByteAccounting,
     },
     /// Counts on the way to the wire and back are compared; a later event replaces an earlier one.
     Reconciled {
         /// The flow.
-        flow: u16,
+        flow: FlowId,
         /// From the sender's socket to the receiver's, then the way back.
         steps: Vec<AccountingStep>,
     },
     /// The steady part was found.
     Steady {
         /// The flow.
-        flow: u16,
+        flow: FlowId,
         /// The steady part.
         steady: Steady,
     },
     /// How well the rate is known.
     Uncertainty {
         /// The flow.
-        flow: u16,
+        flow: FlowId,
         /// The uncertainty and its contributions.
         uncertainty: Uncertainty,
     },
     /// All ceilings, smallest first.
     Ceilings {
         /// The flow.
-        flow: u16,
+        flow: FlowId,
         /// Every known limit.
         ceilings: Vec<Ceiling>,
         /// The limit to compare the result with.
@@ -192,14 +193,14 @@ pub enum Body {
     /// A follow-up answered a question about a flow.
     FollowUp {
         /// The flow.
-        flow: u16,
+        flow: FlowId,
         /// The question and the answer.
         follow_up: FollowUp,
     },
     /// What limited the flow. A later event replaces an earlier one.
     Verdict {
         /// The flow.
-        flow: u16,
+        flow: FlowId,
         /// The first rule whose conditions all hold.
         verdict: Finding,
         /// The others.
@@ -227,7 +228,7 @@ pub enum Body {
     Caveat {
         /// The flow; absent when it concerns the whole run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        flow: Option<u16>,
+        flow: Option<FlowId>,
         /// The caveat.
         caveat: Caveat,
     },
@@ -339,7 +340,7 @@ impl World {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowPlan {
     /// Number of the flow in its run.
-    pub flow: u16,
+    pub flow: FlowId,
     /// Name for display: the direction.
     pub name: ForeignText,
     /// The sending host.

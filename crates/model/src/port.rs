@@ -1,5 +1,6 @@
 //! The counts of an emulated network's ports.
 
+use crate::flow::FlowId;
 use linerate_units::{Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +36,7 @@ pub struct PortRecord {
     /// The port: its own node and the node it sends to, as `a>s`.
     pub port: ForeignText,
     /// Numbers of the flows that ran at that time; more than one if they ran simultaneously.
-    pub flows: Vec<u16>,
+    pub flows: Vec<FlowId>,
     /// Its intervals, in order.
     pub samples: Vec<PortSample>,
 }

@@ -1,5 +1,6 @@
 //! A run folded from its events: the input of reports and rules.
 
+use crate::flow::FlowId;
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
 use crate::accounting_step::AccountingStep;
@@ -229,11 +230,11 @@ impl RunRecord {
 
     /// The flow numbered `flow`.
     #[must_use]
-    pub fn flow(&self, flow: u16) -> Option<&FlowRecord> {
+    pub fn flow(&self, flow: FlowId) -> Option<&FlowRecord> {
         self.flows.iter().find(|f| f.plan.flow == flow)
     }
 
-    fn flow_mut(&mut self, flow: u16) -> Option<&mut FlowRecord> {
+    fn flow_mut(&mut self, flow: FlowId) -> Option<&mut FlowRecord> {
         self.flows.iter_mut().find(|f| f.plan.flow == flow)
     }
 
@@ -276,7 +277,7 @@ impl RunRecord {
         }
     }
 
-    fn apply_to_port(&mut self, flows: &[u16], port: &str, sample: &PortSample) {
+    fn apply_to_port(&mut self, flows: &[FlowId], port: &str, sample: &PortSample) {
         // Search from the end: the intervals of a port are consecutive in a log.
         let mut known = self.ports.iter_mut().rev();
         match known.find(|record| record.port == port && record.flows == flows) {
@@ -327,7 +328,7 @@ impl RunRecord {
     }
 }
 
-fn flow_of(body: &Body) -> Option<u16> {
+fn flow_of(body: &Body) -> Option<FlowId> {
     match body {
         Body::FlowOpened { flow, .. }
         | Body::Progress { flow, .. }
@@ -359,7 +360,7 @@ mod tests {
 
     fn plan() -> FlowPlan {
         FlowPlan {
-            flow: 3,
+            flow: FlowId(3),
             name: "download".into(),
             from: "b".into(),
             to: "a".into(),
@@ -379,15 +380,15 @@ mod tests {
                 2,
                 0,
                 Body::Progress {
-                    flow: 3,
+                    flow: FlowId(3),
                     bytes: Bytes::new(5),
                     elapsed: Span::from_secs(1),
                     srtt: None,
                     retransmits: None,
                 },
             ),
-            event(3, 0, Body::FlowEnded { flow: 3, side: Side::Receiver, tally: tally.clone() }),
-            event(4, 0, Body::FlowEnded { flow: 99, side: Side::Receiver, tally }),
+            event(3, 0, Body::FlowEnded { flow: FlowId(3), side: Side::Receiver, tally: tally.clone() }),
+            event(4, 0, Body::FlowEnded { flow: FlowId(99), side: Side::Receiver, tally }),
             event(5, 0, Body::RunEnded { outcome: Outcome::Completed, reason: None }),
         ];
         let text: Vec<String> = log.iter().map(|e| serde_json::to_string(e).unwrap()).collect();
@@ -395,7 +396,7 @@ mod tests {
         assert_eq!(back, log);
         let record = RunRecord::fold(&back);
         assert_eq!(record.hosts.len(), 2);
-        let flow = record.flow(3).unwrap();
+        let flow = record.flow(FlowId(3)).unwrap();
         assert_eq!(flow.progress, Some((Bytes::new(5), Span::from_secs(1))));
         assert_eq!(flow.receiver.as_ref().unwrap().total_bytes.get(), 9);
         assert_eq!(record.ends(flow).0.unwrap().name, "b");
@@ -419,7 +420,7 @@ mod tests {
 
     #[test]
     fn the_intervals_of_a_port_are_folded_by_phase_even_after_a_round_trip_through_json() {
-        let body = |flows: &[u16], port: &str, start_ns: u64| {
+        let body = |flows: &[FlowId], port: &str, start_ns: u64| {
             let mut readings = Readings::default();
             readings.put(crate::metrics::port::QUEUE_MAX, Bytes::new(u64::MAX));
             let (start_ns, end_ns) = (Timestamp::from_ns(start_ns), Timestamp::from_ns(start_ns + 5));
@@ -427,11 +428,11 @@ mod tests {
             Body::Port { flows: flows.to_vec(), port: port.into(), sample }
         };
         let bodies = [
-            body(&[0], "a>s", 0),
-            body(&[0], "s>b", 0),
-            body(&[0], "a>s", 5),
-            body(&[1], "a>s", 10),
-            body(&[1], "a>s", 15),
+            body(&[FlowId(0)], "a>s", 0),
+            body(&[FlowId(0)], "s>b", 0),
+            body(&[FlowId(0)], "a>s", 5),
+            body(&[FlowId(1)], "a>s", 10),
+            body(&[FlowId(1)], "a>s", 15),
         ];
         let log: Vec<Event> = (0..).zip(bodies).map(|(seq, body)| event(seq, 0, body)).collect();
         let text: Vec<String> = log.iter().map(|e| serde_json::to_string(e).unwrap()).collect();
@@ -440,7 +441,11 @@ mod tests {
         assert_eq!(back, log);
         let ports = RunRecord::fold(&back).ports;
         let seen = |p: &PortRecord| (p.port.clone(), p.flows.clone(), p.samples.len());
-        let expected = [("a>s".into(), vec![0], 2), ("s>b".into(), vec![0], 1), ("a>s".into(), vec![1], 2)];
+        let expected = [
+            ("a>s".into(), vec![FlowId(0)], 2),
+            ("s>b".into(), vec![FlowId(0)], 1),
+            ("a>s".into(), vec![FlowId(1)], 2),
+        ];
         assert_eq!(ports.iter().map(seen).collect::<Vec<_>>(), expected);
         assert_eq!(ports[0].samples[1].span(), Span::from_ns(5));
         assert!(ports[0].samples[0].outside && !ports[0].samples[1].outside);
@@ -449,7 +454,7 @@ mod tests {
     #[test]
     fn sizes_are_folded_in_order_even_after_a_round_trip_through_json() {
         let size = |bytes: u64, best_ns: u64, bps: f64| Body::Size {
-            flow: 3,
+            flow: FlowId(3),
             point: SizePoint {
                 message_bytes: Bytes::new(bytes),
                 trials: Some(3),
@@ -475,7 +480,7 @@ mod tests {
         let back: Vec<Event> = text.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(back, log);
         let record = RunRecord::fold(&back);
-        let flow = record.flow(3).unwrap();
+        let flow = record.flow(FlowId(3)).unwrap();
         let seen: Vec<_> = flow.sizes.iter().map(|p| (p.message_bytes.get(), p.best.as_ns())).collect();
         assert_eq!(seen, [(1, 500), (64, 800), (128, 1200)]);
         assert_eq!(flow.bitrate(), Bitrate::from_bps(3e6));

@@ -1,5 +1,6 @@
 //! What a list of archived runs shows of each.
 
+use crate::flow::FlowId;
 use linerate_units::Bitrate;
 
 use crate::event::Outcome;
@@ -34,7 +35,7 @@ pub struct RunHead {
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowHead {
     /// Number of the flow in its run.
-    pub flow: u16,
+    pub flow: FlowId,
     /// Its name for users.
     pub name: ForeignText,
     /// Direction, seen from the client, by its name in results.

@@ -4,6 +4,7 @@
 //! next input, or for `deadline`, at which the input is [`SessionInput::Tick`].* The driver runs a session over
 //! sockets, tests run two ends against each other in virtual time, and a fuzzer runs it with noise.
 
+use linerate_model::flow::FlowId;
 use linerate_model::{
     Caveat, CheckedSpec, Direction, ForeignText, HostInfo, Sample, Side, SideSettings, SpecError, Sweep,
     Tally,
@@ -63,12 +64,12 @@ pub enum SessionInput<'a> {
     /// The local sender has written everything.
     SenderDone {
         /// Number of the flow.
-        flow: u16,
+        flow: FlowId,
     },
     /// Samples of the local side.
     Samples {
         /// Number of the flow.
-        flow: u16,
+        flow: FlowId,
         /// Intervals, in order.
         samples: Vec<Sample>,
     },
@@ -99,7 +100,7 @@ pub enum SessionOutput {
     /// The peer's sender of this flow has written everything.
     PeerSenderDone {
         /// Number of the flow.
-        flow: u16,
+        flow: FlowId,
     },
     /// The drain is over: close the flows with what has arrived.
     Cut,
@@ -112,7 +113,7 @@ pub enum SessionOutput {
     /// Samples of the peer's side.
     PeerSamples {
         /// Number of the flow.
-        flow: u16,
+        flow: FlowId,
         /// Intervals, in order.
         samples: Vec<Sample>,
     },
@@ -129,7 +130,7 @@ pub enum SessionOutput {
 /// It always conforms to its test: it is not decoded from the wire, but created by [`FlowOrder::new`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct FlowOrder {
-    flow: u16,
+    flow: FlowId,
     direction: Direction,
     length_bytes: Bytes,
 }
@@ -142,7 +143,7 @@ impl FlowOrder {
     /// The test does not allow blocks of this length.
     pub fn new(
         spec: &CheckedSpec,
-        flow: u16,
+        flow: FlowId,
         direction: Direction,
         length: Bytes,
     ) -> Result<Self, SpecError> {
@@ -160,7 +161,7 @@ impl FlowOrder {
 
     /// Number of the flow in its run.
     #[must_use]
-    pub const fn flow(&self) -> u16 {
+    pub const fn flow(&self) -> FlowId {
         self.flow
     }
 
@@ -226,7 +227,7 @@ pub struct QueuePosition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Progress {
     /// Number of the flow.
-    pub flow: u16,
+    pub flow: FlowId,
     /// The side that counted.
     pub side: Side,
     /// Bytes read (written) since the start of the flow.
@@ -308,7 +309,7 @@ pub struct TrialCount {
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Ended {
     /// Number of the flow.
-    pub flow: u16,
+    pub flow: FlowId,
     /// The side.
     pub side: Side,
     /// The settings of its sockets.

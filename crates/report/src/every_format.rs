@@ -1,5 +1,6 @@
 //! Every format accepts every log: arbitrary events, in any order, with any numbers.
 
+use linerate_model::flow::FlowId;
 use linerate_model::metrics::Metric;
 use linerate_model::{
     Body, Cause, Caveat, CaveatKind, Ceiling, Confidence, Digest, Direction, Event, Finding, FlowPlan,
@@ -20,8 +21,8 @@ fn side() -> impl Strategy<Value = Side> {
     prop_oneof![Just(Side::Sender), Just(Side::Receiver)]
 }
 
-fn flow() -> impl Strategy<Value = u16> {
-    0_u16..3
+fn flow() -> impl Strategy<Value = FlowId> {
+    (0..3_u16).prop_map(FlowId)
 }
 
 /// Small, ordinary and extreme counts.
@@ -303,10 +304,10 @@ proptest! {
     ) {
         let mut bodies = runs::opening(TestSpec::default());
         bodies.push(runs::planned(0, Direction::Download, Transport::Tcp));
-        bodies.push(runs::ended(0, Side::Receiver, Tally { complete: true, ..runs::tally(rate) }));
+        bodies.push(runs::ended(FlowId(0), Side::Receiver, Tally { complete: true, ..runs::tally(rate) }));
         let ceiling = Ceiling { limit, bitrate_bps: rate / factor, because: "told".into(), slack_bps: 0.0 };
         let ceilings = vec![ceiling.clone()];
-        bodies.push((0, Body::Ceilings { flow: 0, ceilings, ceiling: Some(ceiling.clone()) }));
+        bodies.push((0, Body::Ceilings { flow: FlowId(0), ceilings, ceiling: Some(ceiling.clone()) }));
         if let Some(cause) = cause {
             let verdict = Finding {
                 cause,
@@ -317,7 +318,7 @@ proptest! {
                 evidence: std::collections::BTreeMap::new(),
                 remedy: None,
             };
-            bodies.push((0, Body::Verdict { flow: 0, verdict, also: Vec::new() }));
+            bodies.push((0, Body::Verdict { flow: FlowId(0), verdict, also: Vec::new() }));
         }
         let log = runs::log(bodies);
         let record = RunRecord::fold(&log);

@@ -172,6 +172,7 @@ fn bitrate(row: &RunRow) -> Cell {
 mod tests {
     use super::*;
     use expect_test::expect;
+    use linerate_model::flow::FlowId;
 
     #[test]
     fn runs_stand_one_below_the_other() {
@@ -207,7 +208,7 @@ mod tests {
             ..RunHead::default()
         };
         let flow = FlowHead {
-            flow: 0,
+            flow: FlowId(0),
             name: "ab".into(),
             direction: "upload".into(),
             transport: "tcp".into(),

@@ -126,6 +126,7 @@ impl<'r> ImportDocument<'r> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::flow::FlowId;
     use linerate_model::{Body, Direction, Outcome, Side, TestSpec, Transport};
 
     use super::*;
@@ -159,7 +160,7 @@ mod tests {
     #[test]
     fn a_line_shows_the_count_of_each_flow_as_what_it_is_and_cannot_control_the_terminal() {
         let upload = planned(0, Direction::Upload, Transport::Tcp);
-        let sent = record(vec![upload.clone(), ended(0, Side::Sender, tally(780.3e6))]);
+        let sent = record(vec![upload.clone(), ended(FlowId(0), Side::Sender, tally(780.3e6))]);
         let line = row().line("bb", &sent);
         assert_eq!(line, "a?[2J.json: iperf3 3.12 imported as bb: upload 780.3 Mb/s sent\n");
         let known = ImportRow { known: true, version: None, file: "b".to_owned(), ..row() };

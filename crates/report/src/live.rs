@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use linerate_model::flow::FlowId;
 use linerate_model::{Body, Event, ProbePhase, Side};
 use linerate_units::{Bitrate, Bytes, Span};
 
@@ -14,7 +15,7 @@ pub struct Live {
     total: Option<Span>,
     /// Whether this is a series over message sizes.
     series: bool,
-    flows: BTreeMap<u16, Moving>,
+    flows: BTreeMap<FlowId, Moving>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -94,7 +95,7 @@ impl Live {
         }
     }
 
-    fn start(&mut self, flow: u16) {
+    fn start(&mut self, flow: FlowId) {
         if let Some(moving) = self.flows.get_mut(&flow) {
             moving.running = true;
             if !self.series {
@@ -244,7 +245,7 @@ mod tests {
         let mut bytes = 0;
         for tenth in 0..=8 {
             bytes += tenth * 125_000;
-            bodies.push(runs::progress(0, 100 + tenth * 100, bytes, tenth));
+            bodies.push(runs::progress(FlowId(0), 100 + tenth * 100, bytes, tenth));
         }
         bodies
     }
@@ -262,7 +263,7 @@ mod tests {
         bodies.push(runs::probes(None, 210));
         check(bodies.clone(), &expect!["preparing"]);
         bodies.push(runs::planned(0, Direction::Upload, Transport::Tcp));
-        bodies.push(runs::settings(0, Side::Sender));
+        bodies.push(runs::settings(FlowId(0), Side::Sender));
         check(bodies.clone(), &expect!["upload  0.0/10 s    starting"]);
         bodies.push((0, Body::RunEnded { outcome: Outcome::Completed, reason: None }));
         check(bodies, &expect![""]);
@@ -298,8 +299,8 @@ mod tests {
     fn both_directions_at_once_stand_in_one_line() {
         let mut bodies = running();
         bodies.push(runs::planned(1, Direction::Upload, Transport::Tcp));
-        bodies.push(runs::progress(1, 100, 0, 0));
-        bodies.push(runs::progress(1, 200, 1_250_000, 0));
+        bodies.push(runs::progress(FlowId(1), 100, 0, 0));
+        bodies.push(runs::progress(FlowId(1), 200, 1_250_000, 0));
         expect!["download  0.9/10 s  45.00 Mb/s  upload  100.0 Mb/s"]
             .assert_eq(&fold(bodies).line(&view(80, false)));
     }

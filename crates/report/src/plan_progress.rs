@@ -125,6 +125,7 @@ fn left(progress: PlanProgress, elapsed: Span) -> Span {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_model::flow::FlowId;
     use linerate_model::{Body, Event, FlowPlan, RunRecord, Side, Tally, Transport};
     use linerate_units::Timestamp;
 
@@ -143,7 +144,7 @@ mod tests {
         let mut live = bulk();
         live.flows[0].rate = Some(rate(940e6));
         let flow = FlowPlan {
-            flow: 0,
+            flow: FlowId(0),
             name: "upload".into(),
             from: "".into(),
             to: "".into(),
@@ -152,7 +153,8 @@ mod tests {
             streams: 1,
         };
         let tally = Tally { elapsed: Span::from_secs(2), bitrate: rate(555e6), ..Tally::default() };
-        let bodies = [Body::FlowPlanned(flow), Body::FlowEnded { flow: 0, side: Side::Receiver, tally }];
+        let bodies =
+            [Body::FlowPlanned(flow), Body::FlowEnded { flow: FlowId(0), side: Side::Receiver, tally }];
         let event = |(seq, body)| Event { run: "r".into(), host: 0, seq, at: Timestamp::START, body };
         let record = RunRecord::fold(&(0..).zip(bodies).map(event).collect::<Vec<_>>());
         assert_eq!(live.results(&vec![Some(RunMeasurements::of(&record))]), ["bulk 555.0 Mb/s"]);

@@ -1,5 +1,6 @@
 //! Traffic of the ports of an emulated network, for all formats.
 
+use linerate_model::flow::FlowId;
 use linerate_model::metrics::port;
 use linerate_model::{PortRecord, PortSample, Readings, RunRecord};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
@@ -47,7 +48,7 @@ impl PortTotals {
 }
 
 /// Names of the flows with these numbers.
-pub(crate) fn during(record: &RunRecord, flows: &[u16]) -> String {
+pub(crate) fn during(record: &RunRecord, flows: &[FlowId]) -> String {
     let names = flows.iter().map(|number| {
         record.flow(*number).map_or_else(|| format!("flow {number}"), |flow| flow.plan.name.to_string())
     });

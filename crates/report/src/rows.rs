@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::flow::FlowId;
 use linerate_model::metrics::tcp;
 use linerate_model::{Body, Event, Side};
 use linerate_units::{Bitrate, Bytes, Span};
@@ -15,7 +16,7 @@ use crate::quantity::or_absent;
 #[derive(Debug, Clone)]
 pub struct IntervalRows {
     interval: Span,
-    flows: BTreeMap<u16, FlowState>,
+    flows: BTreeMap<FlowId, FlowState>,
     headed: bool,
 }
 
@@ -79,7 +80,7 @@ impl IntervalRows {
     }
 
     /// The row from the last printed count until now; empty if no time has passed.
-    fn row(&mut self, flow: u16) -> Vec<String> {
+    fn row(&mut self, flow: FlowId) -> Vec<String> {
         let Some(state) = self.flows.get_mut(&flow) else { return Vec::new() };
         let (from, to) = (state.printed, state.last);
         let span = to.elapsed.saturating_sub(from.elapsed);
@@ -136,9 +137,9 @@ mod tests {
         bodies.push(runs::sample(0, Side::Sender, 0, 500, 1));
         // 12.5 kB/ms are 100 Mb/s. One count is 10 ms early, one 200 ms late, and one occurs twice.
         for (ms, retr) in [(500, 0), (990, 2), (1500, 2), (2200, 5), (2200, 5), (2500, 6)] {
-            bodies.push(runs::progress(0, ms, ms * 12_500, retr));
+            bodies.push(runs::progress(FlowId(0), ms, ms * 12_500, retr));
         }
-        bodies.push(runs::ended(0, Side::Receiver, runs::tally(1e8)));
+        bodies.push(runs::ended(FlowId(0), Side::Receiver, runs::tally(1e8)));
         check(
             bodies,
             &expect![[r#"
@@ -154,9 +155,9 @@ mod tests {
         let mut bodies = runs::opening(TestSpec::default());
         bodies.push(runs::planned(0, Direction::Upload, Transport::Tcp));
         bodies.push(runs::planned(1, Direction::Download, Transport::Tcp));
-        bodies.push(runs::progress(0, 1000, 1_000_000, 0));
-        bodies.push(runs::progress(1, 1000, 2_000_000, 0));
-        bodies.push(runs::progress(9, 1000, 2_000_000, 0));
+        bodies.push(runs::progress(FlowId(0), 1000, 1_000_000, 0));
+        bodies.push(runs::progress(FlowId(1), 1000, 2_000_000, 0));
+        bodies.push(runs::progress(FlowId(9), 1000, 2_000_000, 0));
         check(
             bodies,
             &expect![[r#"

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::flow::FlowId;
 use linerate_model::metrics::{flow, host, port, tcp};
 use linerate_model::{
     Body, ByteAccounting, Caveat, CaveatKind, Ceiling, Confidence, Contribution, Digest, Direction,
@@ -66,7 +67,7 @@ pub(crate) fn planned(number: u16, direction: Direction, transport: Transport) -
         Direction::Download => ("server", "laptop"),
     };
     let plan = FlowPlan {
-        flow: number,
+        flow: FlowId(number),
         name: direction.name().into(),
         from: from.into(),
         to: to.into(),
@@ -77,7 +78,7 @@ pub(crate) fn planned(number: u16, direction: Direction, transport: Transport) -
     (0, Body::FlowPlanned(plan))
 }
 
-pub(crate) fn probes(flow: Option<u16>, p50_us: u64) -> (u16, Body) {
+pub(crate) fn probes(flow: Option<FlowId>, p50_us: u64) -> (u16, Body) {
     let phase = if flow.is_some() { ProbePhase::Loaded } else { ProbePhase::Idle };
     let us = |n: u64| n * 1000;
     let rtt = Digest {
@@ -105,7 +106,7 @@ pub(crate) fn probes(flow: Option<u16>, p50_us: u64) -> (u16, Body) {
     (0, Body::Latency { flow, report })
 }
 
-pub(crate) fn settings(flow: u16, side: Side) -> (u16, Body) {
+pub(crate) fn settings(flow: FlowId, side: Side) -> (u16, Body) {
     let settings = SideSettings {
         window: Some(Bytes::new(4 << 20)),
         snd_buf: Some(Bytes::new(8 << 20)),
@@ -131,10 +132,16 @@ pub(crate) fn sample(number: u16, side: Side, from_ms: u64, to_ms: u64, bytes: u
     }
     let instant = |ms| Timestamp::START + Span::from_ms(ms);
     let (start_ns, end_ns) = (instant(from_ms), instant(to_ms));
-    (0, Body::Sample { flow: number, sample: Sample { side, start_ns, end_ns, outside: false, readings } })
+    (
+        0,
+        Body::Sample {
+            flow: FlowId(number),
+            sample: Sample { side, start_ns, end_ns, outside: false, readings },
+        },
+    )
 }
 
-pub(crate) fn progress(flow: u16, elapsed_ms: u64, bytes: u64, retransmits: u64) -> (u16, Body) {
+pub(crate) fn progress(flow: FlowId, elapsed_ms: u64, bytes: u64, retransmits: u64) -> (u16, Body) {
     let body = Body::Progress {
         flow,
         bytes: Bytes::new(bytes),
@@ -161,11 +168,11 @@ pub(crate) fn tally(bps: f64) -> Tally {
     }
 }
 
-pub(crate) fn ended(flow: u16, side: Side, tally: Tally) -> (u16, Body) {
+pub(crate) fn ended(flow: FlowId, side: Side, tally: Tally) -> (u16, Body) {
     (0, Body::FlowEnded { flow, side, tally })
 }
 
-pub(crate) fn ceilings(flow: u16) -> (u16, Body) {
+pub(crate) fn ceilings(flow: FlowId) -> (u16, Body) {
     let new = |limit: Limit, bitrate_bps, because: &str| Ceiling {
         limit,
         bitrate_bps,
@@ -221,44 +228,44 @@ pub(crate) fn tcp_run() -> Vec<Event> {
     bodies.push(probes(None, 210));
     for (number, direction, bps) in [(0, Direction::Download, 941.4e6), (1, Direction::Upload, 600e6)] {
         bodies.push(planned(number, direction, Transport::Tcp));
-        bodies.extend([Side::Sender, Side::Receiver].map(|side| settings(number, side)));
+        bodies.extend([Side::Sender, Side::Receiver].map(|side| settings(FlowId(number), side)));
         bodies.extend(
             [(0, 500), (500, 1000), (1000, 1500)]
                 .map(|(a, b)| sample(number, Side::Receiver, a, b, 58_837_500)),
         );
-        bodies.push(probes(Some(number), 900));
+        bodies.push(probes(Some(FlowId(number)), 900));
         let sender = Tally { retransmits: Some(17), host_busy: Ratio::new(0.081), ..tally(bps) };
-        bodies.push(ended(number, Side::Sender, sender));
-        bodies.push(ended(number, Side::Receiver, tally(bps)));
-        bodies.push(ceilings(number));
+        bodies.push(ended(FlowId(number), Side::Sender, sender));
+        bodies.push(ended(FlowId(number), Side::Receiver, tally(bps)));
+        bodies.push(ceilings(FlowId(number)));
     }
     let link = finding(Rule::LinkFull, "The link is full: this is the maximum of 1000BASE-T at MTU 1500.");
-    bodies.push((0, Body::Verdict { flow: 0, verdict: link, also: Vec::new() }));
+    bodies.push((0, Body::Verdict { flow: FlowId(0), verdict: link, also: Vec::new() }));
     let window = Finding {
         remedy: Some("Raise net.ipv4.tcp_wmem or leave -w out.".into()),
         confidence: Confidence::Probable,
         ..finding(Rule::SendBuffer, "The send buffer holds less than the path.")
     };
     let also = vec![finding(Rule::Bufferbloat, "Latency rises under load.")];
-    bodies.push((0, Body::Verdict { flow: 1, verdict: window, also }));
+    bodies.push((0, Body::Verdict { flow: FlowId(1), verdict: window, also }));
     let steady = Steady {
         ramp_ns: Span::from_ms(120),
         bitrate: Bitrate::from_bps(941.45e6).unwrap(),
         half_width: Ratio::new(0.003),
     };
-    bodies.push((0, Body::Steady { flow: 0, steady }));
+    bodies.push((0, Body::Steady { flow: FlowId(0), steady }));
     let byte_accounting = ByteAccounting {
         written_bytes: Bytes::new(1_179_897_176),
         delivered_bytes: Bytes::new(1_176_751_448),
         never_sent_bytes: Bytes::new(3_145_728),
         unaccounted_bytes: Bytes::new(0),
     };
-    bodies.push((0, Body::BytesAccounted { flow: 0, byte_accounting }));
+    bodies.push((0, Body::BytesAccounted { flow: FlowId(0), byte_accounting }));
     let caveat = Caveat {
         kind: CaveatKind::SettingIneffective,
         text: "bbr was asked for and the kernel has only cubic; load the module tcp_bbr".into(),
     };
-    bodies.push((0, Body::Caveat { flow: Some(1), caveat }));
+    bodies.push((0, Body::Caveat { flow: Some(FlowId(1)), caveat }));
     bodies.push((0, Body::RunEnded { outcome: Outcome::Completed, reason: None }));
     log(bodies)
 }
@@ -269,7 +276,7 @@ pub(crate) fn udp_run() -> Vec<Event> {
     spec.traffic.udp = true;
     let mut bodies = opening(spec);
     bodies.push(planned(0, Direction::Upload, Transport::Udp));
-    let (_, mut opened) = settings(0, Side::Sender);
+    let (_, mut opened) = settings(FlowId(0), Side::Sender);
     if let Body::FlowOpened { settings, .. } = &mut opened {
         settings.length = Bytes::new(1448);
         settings.datagrams_per_call = Some(44);
@@ -286,8 +293,8 @@ pub(crate) fn udp_run() -> Vec<Event> {
         ..UdpTally::default()
     };
     let receiver = Tally { udp: Some(udp(9_990, 25, 15)), ..tally(1e6) };
-    bodies.push(ended(0, Side::Sender, Tally { udp: Some(udp(10_000, 0, 0)), ..tally(1e6) }));
-    bodies.push(ended(0, Side::Receiver, receiver));
+    bodies.push(ended(FlowId(0), Side::Sender, Tally { udp: Some(udp(10_000, 0, 0)), ..tally(1e6) }));
+    bodies.push(ended(FlowId(0), Side::Receiver, receiver));
     bodies.push((0, Body::RunEnded { outcome: Outcome::Completed, reason: None }));
     log(bodies)
 }
@@ -315,9 +322,9 @@ pub(crate) fn lab_run() -> Vec<Event> {
         start.world = World::Lab;
     }
     bodies.push(planned(0, Direction::Upload, Transport::Tcp));
-    bodies.push(ended(0, Side::Receiver, tally(941e6)));
+    bodies.push(ended(FlowId(0), Side::Receiver, tally(941e6)));
     let mut seen = |port: &str, sample| {
-        bodies.push((0, Body::Port { flows: vec![0], port: port.into(), sample }));
+        bodies.push((0, Body::Port { flows: vec![FlowId(0)], port: port.into(), sample }));
     };
     for (name, bps) in [("s>b", 1e9), ("s>a", 2e7), ("s>c", 0.0)] {
         seen(name, PortSample { outside: true, ..port_sample(1800, 2000, bps / 100.0) });
@@ -325,9 +332,9 @@ pub(crate) fn lab_run() -> Vec<Event> {
             seen(name, port_sample(from_ms, from_ms + 100, bps));
         }
     }
-    bodies.push(ceilings(0));
+    bodies.push(ceilings(FlowId(0)));
     let caveat = Caveat { kind: CaveatKind::LabLate, text: "3 packets left late".into() };
-    bodies.push((0, Body::Caveat { flow: Some(0), caveat }));
+    bodies.push((0, Body::Caveat { flow: Some(FlowId(0)), caveat }));
     bodies.push((0, Body::RunEnded { outcome: Outcome::Completed, reason: None }));
     log(bodies)
 }
@@ -338,7 +345,8 @@ pub(crate) fn killed_run() -> Vec<Event> {
     bodies.push(planned(0, Direction::Download, Transport::Tcp));
     bodies.push(planned(1, Direction::Upload, Transport::Tcp));
     bodies.extend(
-        [(100, 1), (1000, 2), (2100, 2), (2500, 7)].map(|(ms, retr)| progress(0, ms, ms * 100_000, retr)),
+        [(100, 1), (1000, 2), (2100, 2), (2500, 7)]
+            .map(|(ms, retr)| progress(FlowId(0), ms, ms * 100_000, retr)),
     );
     log(bodies)
 }
@@ -347,10 +355,10 @@ pub(crate) fn killed_run() -> Vec<Event> {
 pub(crate) fn impossible_run() -> Vec<Event> {
     let mut bodies = opening(TestSpec::default());
     bodies.push(planned(0, Direction::Download, Transport::Tcp));
-    bodies.push(ended(0, Side::Receiver, tally(1.2e9)));
+    bodies.push(ended(FlowId(0), Side::Receiver, tally(1.2e9)));
     let steady = Steady { ramp_ns: Span::ZERO, bitrate: Bitrate::from_bps(1.2e9).unwrap(), half_width: None };
-    bodies.push((0, Body::Steady { flow: 0, steady }));
-    bodies.push(ceilings(0));
+    bodies.push((0, Body::Steady { flow: FlowId(0), steady }));
+    bodies.push(ceilings(FlowId(0)));
     bodies.push((0, Body::RunEnded { outcome: Outcome::Completed, reason: None }));
     log(bodies)
 }
@@ -373,7 +381,7 @@ pub(crate) fn size(bytes: u64, trials: u32) -> (u16, Body) {
         bitrate: Bitrate::of(Bytes::new(bytes), median),
         buffered: false,
     };
-    (0, Body::Size { flow: 0, point })
+    (0, Body::Size { flow: FlowId(0), point })
 }
 
 /// A series over message sizes; the test ended before the largest size was finished.
@@ -391,7 +399,7 @@ pub(crate) fn sweep_run() -> Vec<Event> {
     bodies.push((host, plan));
     bodies.extend((0..8).map(|power| size(1 << (2 * power), 7)));
     bodies.push(size(1 << 16, 2));
-    bodies.push(settings(0, Side::Sender));
+    bodies.push(settings(FlowId(0), Side::Sender));
     let fit = SizeFit {
         startup: Span::from_ns(20_000),
         asymptotic: Bitrate::from_bps(8e9).unwrap(),
@@ -407,7 +415,7 @@ pub(crate) fn sweep_run() -> Vec<Event> {
         sustained: Bitrate::from_bps(8e9),
         fit: Some(fit),
     };
-    bodies.push((0, Body::Curve { flow: 0, curve }));
+    bodies.push((0, Body::Curve { flow: FlowId(0), curve }));
     bodies.push((0, Body::RunEnded { outcome: Outcome::Completed, reason: None }));
     log(bodies)
 }

@@ -1,5 +1,6 @@
 //! No format prints more than 100 % of a ceiling, for series and plans, whatever a log contains.
 
+use linerate_model::flow::FlowId;
 use linerate_model::{
     Body, Ceiling, Direction, Event, Limit, PlanRecord, PointSummary, RunRecord, Side, SizeCurve, SizePoint,
     SummaryInterval, Tally, TestSpec, Transport,
@@ -44,9 +45,9 @@ fn series(rate: f64, buffered: f64, ceiling: Ceiling) -> Vec<Event> {
             bitrate,
             buffered: false,
         };
-        bodies.push((0, Body::Size { flow: 0, point }));
+        bodies.push((0, Body::Size { flow: FlowId(0), point }));
     }
-    bodies.push(runs::ended(0, Side::Receiver, Tally { complete: true, ..runs::tally(rate) }));
+    bodies.push(runs::ended(FlowId(0), Side::Receiver, Tally { complete: true, ..runs::tally(rate) }));
     let curve = SizeCurve {
         smallest_bytes: Bytes::new(1 << 10),
         smallest_one_way: Span::from_ms(1),
@@ -56,8 +57,11 @@ fn series(rate: f64, buffered: f64, ceiling: Ceiling) -> Vec<Event> {
         sustained: Bitrate::from_bps(rate),
         fit: None,
     };
-    bodies.push((0, Body::Curve { flow: 0, curve }));
-    bodies.push((0, Body::Ceilings { flow: 0, ceilings: vec![ceiling.clone()], ceiling: Some(ceiling) }));
+    bodies.push((0, Body::Curve { flow: FlowId(0), curve }));
+    bodies.push((
+        0,
+        Body::Ceilings { flow: FlowId(0), ceilings: vec![ceiling.clone()], ceiling: Some(ceiling) },
+    ));
     runs::log(bodies)
 }
 

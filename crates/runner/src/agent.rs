@@ -2,7 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use linerate_control::{ControlError, FlowJob, Group, HostRef, Log, Request, Target, TestBed, run_group};
+use linerate_control::{
+    CANCELLED, ControlError, FlowJob, Group, HostRef, Log, Request, Target, TestBed, run_group,
+};
 use linerate_model::{Body, Outcome};
 use linerate_units::Span;
 
@@ -33,7 +35,7 @@ pub(super) fn measure(
             }
         },
         Err(_) if request.stop.load(Ordering::Relaxed) => {
-            not_begun(request, Outcome::Interrupted, "stopped by a signal".to_owned(), log);
+            not_begun(request, Outcome::Interrupted, CANCELLED.to_owned(), log);
             Ok(Outcome::Interrupted)
         }
         Err(troubles) => {

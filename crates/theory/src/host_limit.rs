@@ -81,6 +81,7 @@ fn limit(host: &HostInfo, flow: &FlowRecord, settings: &SideSettings) -> Option<
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::flow::FlowId;
     use linerate_model::{
         Body, Calibration, Direction, Event, FlowPlan, LoopbackRate, Side, Tally, Transport,
     };
@@ -107,7 +108,7 @@ mod tests {
     /// An upload of 10 Gb/s between two hosts.
     fn run(hosts: [HostInfo; 2]) -> RunRecord {
         let plan = FlowPlan {
-            flow: 0,
+            flow: FlowId(0),
             name: "upload".into(),
             from: "a".into(),
             to: "b".into(),
@@ -122,8 +123,8 @@ mod tests {
             (0, Body::Host { info: a }),
             (1, Body::Host { info: b }),
             (0, Body::FlowPlanned(plan)),
-            (0, Body::FlowOpened { flow: 0, side: Side::Sender, settings }),
-            (1, Body::FlowEnded { flow: 0, side: Side::Receiver, tally }),
+            (0, Body::FlowOpened { flow: FlowId(0), side: Side::Sender, settings }),
+            (1, Body::FlowEnded { flow: FlowId(0), side: Side::Receiver, tally }),
         ];
         let events: Vec<Event> = (0..)
             .zip(bodies)
@@ -134,7 +135,7 @@ mod tests {
 
     fn found(hosts: [HostInfo; 2]) -> Option<RigLimit> {
         let record = run(hosts);
-        limited(&record, record.flow(0).unwrap())
+        limited(&record, record.flow(FlowId(0)).unwrap())
     }
 
     #[test]
@@ -150,7 +151,7 @@ mod tests {
     fn a_limit_that_was_exceeded_is_none_and_has_no_share() {
         // The flow had 10 Gb/s, which disproves the calibration of b, made while b was busy.
         let record = run([host("a", 10.5e9), host("b", 4e9)]);
-        let flow = record.flow(0).unwrap();
+        let flow = record.flow(FlowId(0)).unwrap();
         assert_eq!(disproved(&record, flow), [Disproved { host: "b".into(), limit: rate(4e9) }]);
         let near = limited(&record, flow).unwrap();
         assert_eq!((near.host.as_str(), near.unknown.as_deref()), ("a", Some("b")));

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, TcpStream, UdpSocket};
 use std::process::Command;
 use std::time::Duration;
 
+use linerate_model::flow::FlowId;
 use linerate_proto::native::{ConnectionPurpose, DATAGRAM_BYTES, DatagramKind, Preface, ProbeDatagram};
 use linerate_sock::limits;
 use serde_json::Value;
@@ -173,7 +174,7 @@ fn open_run(server: &Server) -> (TcpStream, [u8; 16]) {
 
 fn probe(cookie: [u8; 16], number: u64) -> [u8; DATAGRAM_BYTES] {
     let kind = DatagramKind::Probe;
-    ProbeDatagram { kind, flow: 0, stream: 0, cookie, number, times: [1, 0, 0] }.encode()
+    ProbeDatagram { kind, flow: FlowId(0), stream: 0, cookie, number, times: [1, 0, 0] }.encode()
 }
 
 #[test]
@@ -182,7 +183,7 @@ fn probe_connections_cost_no_thread_are_limited_and_end_with_their_run() {
     let (control, cookie) = open_run(&server);
     eventually("probes are answered", || threads(&server).contains(&"reflector".to_owned()).then_some(()));
     let before = threads(&server);
-    let preface = Preface { connection: ConnectionPurpose::Probe, flow: 0, stream: 0, cookie };
+    let preface = Preface { connection: ConnectionPurpose::Probe, flow: FlowId(0), stream: 0, cookie };
     let mut lines: Vec<_> = (0..100)
         .map(|_| {
             let mut line = connect(server.port);
@@ -220,8 +221,14 @@ fn probes_and_openings_from_an_address_that_is_not_the_clients_get_nothing() {
         socket
     };
     let (forged, own) = (from(OTHER), from(Ipv4Addr::LOCALHOST.into()));
-    let open =
-        ProbeDatagram { kind: DatagramKind::Open, flow: 0, stream: 0, cookie, number: 0, times: [0; 3] };
+    let open = ProbeDatagram {
+        kind: DatagramKind::Open,
+        flow: FlowId(0),
+        stream: 0,
+        cookie,
+        number: 0,
+        times: [0; 3],
+    };
     for question in [probe(cookie, 1), open.encode()] {
         forged.send(&question).unwrap();
         own.send(&question).unwrap();

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
+use linerate_model::flow::FlowId;
 use linerate_proto::native::{ConnectionPurpose, PREFACE_BYTES, Preface};
 use linerate_sock::clock;
 use serde_json::{Value, json};
@@ -32,7 +33,7 @@ pub(crate) fn hello(spec: &Value) -> Value {
 }
 
 /// A message that requests one flow.
-pub(crate) fn prepare(flow: u16, direction: &str, length_bytes: u64) -> Value {
+pub(crate) fn prepare(flow: FlowId, direction: &str, length_bytes: u64) -> Value {
     json!({"type": "prepare", "flows": [{"flow": flow, "direction": direction, "length_bytes": length_bytes}]})
 }
 
@@ -112,7 +113,7 @@ impl Peer {
     pub(crate) fn side(
         &self,
         connection: ConnectionPurpose,
-        flow: u16,
+        flow: FlowId,
         stream: u32,
     ) -> std::io::Result<TcpStream> {
         let mut side = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?;

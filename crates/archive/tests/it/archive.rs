@@ -2,6 +2,7 @@
 use std::path::Path;
 
 use linerate_archive::{ArchiveError, Filter, Recorder, SqliteArchive, Store, open};
+use linerate_model::flow::FlowId;
 use linerate_model::metrics::{flow, host, port};
 use linerate_model::{
     Body, Cause, Confidence, Direction, Event, EvidenceKey, Finding, FlowPlan, Outcome, PortSample, Readings,
@@ -31,7 +32,7 @@ fn started(run: &str, target: &str) -> Event {
 
 fn planned(run: &str, seq: u64) -> Event {
     let plan = FlowPlan {
-        flow: 0,
+        flow: FlowId(0),
         name: "download".into(),
         from: "server".into(),
         to: "laptop".into(),
@@ -44,7 +45,7 @@ fn planned(run: &str, seq: u64) -> Event {
 
 fn progress(run: &str, seq: u64, at_ms: u64, bytes: u64) -> Event {
     let body = Body::Progress {
-        flow: 0,
+        flow: FlowId(0),
         bytes: Bytes::new(bytes),
         elapsed: Span::from_ms(at_ms),
         srtt: None,
@@ -65,7 +66,7 @@ fn sample(run: &str, seq: u64, from_ms: u64, to_ms: u64, bytes: u64, busy: f64) 
         outside: false,
         readings,
     };
-    event(run, seq, to_ms, Body::Sample { flow: 0, sample })
+    event(run, seq, to_ms, Body::Sample { flow: FlowId(0), sample })
 }
 
 /// Counts of the port `a>s` of an emulated network during the flow.
@@ -77,7 +78,7 @@ fn port(run: &str, seq: u64, from_ms: u64, to_ms: u64, dropped: u64, queue_max: 
     let instant = |ms| Timestamp::START + Span::from_ms(ms);
     let (start_ns, end_ns) = (instant(from_ms), instant(to_ms));
     let sample = PortSample { start_ns, end_ns, outside: false, readings };
-    event(run, seq, to_ms, Body::Port { flows: vec![0], port: "a>s".into(), sample })
+    event(run, seq, to_ms, Body::Port { flows: vec![FlowId(0)], port: "a>s".into(), sample })
 }
 
 /// A run from its start to its end: 3000 bytes in 2 s.
@@ -104,8 +105,8 @@ fn whole_run(run: &str, target: &str) -> Vec<Event> {
         planned(run, 1),
         sample(run, 2, 0, 500, 1000, 0.2),
         sample(run, 3, 500, 2000, 2000, 0.6),
-        event(run, 4, 2000, Body::FlowEnded { flow: 0, side: Side::Receiver, tally }),
-        event(run, 5, 2000, Body::Verdict { flow: 0, verdict, also: Vec::new() }),
+        event(run, 4, 2000, Body::FlowEnded { flow: FlowId(0), side: Side::Receiver, tally }),
+        event(run, 5, 2000, Body::Verdict { flow: FlowId(0), verdict, also: Vec::new() }),
         event(run, 6, 2000, Body::RunEnded { outcome: Outcome::Completed, reason: None }),
     ]
 }
@@ -422,7 +423,7 @@ fn any_event() -> impl Strategy<Value = Body> {
     prop_oneof![
         (any::<u64>(), span.clone(), proptest::option::of(span), proptest::option::of(any::<u64>()))
             .prop_map(|(bytes, elapsed, srtt, retransmits)| Body::Progress {
-                flow: 0,
+                flow: FlowId(0),
                 bytes: Bytes::new(bytes),
                 elapsed,
                 srtt,
@@ -448,7 +449,7 @@ fn any_event() -> impl Strategy<Value = Body> {
                 evidence: [(EvidenceKey::GoodputBps, value)].into(),
                 remedy: None,
             };
-            Body::Verdict { flow: 0, verdict: finding, also: Vec::new() }
+            Body::Verdict { flow: FlowId(0), verdict: finding, also: Vec::new() }
         }),
     ]
 }

@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use crate::stand_in::FlowId;
 use linerate_model::import::{Claim, ClaimScope, ControlEnd, ForeignResult, ForeignTest, Quantity};
 use linerate_model::metrics::{flow, loss, tcp};
 use linerate_model::{
@@ -73,17 +74,17 @@ pub(super) fn bodies(reading: &ForeignResult, test: &ForeignTest, from: &Importe
         log.push((Timestamp::START, Body::FlowPlanned(flow.plan())));
         log.extend(flow.opened().map(|body| (Timestamp::START, body)));
         log.extend(flow.samples());
-        log.extend(flow.sizes().map(|point| (Timestamp::START, Body::Size { flow: number, point })));
+        log.extend(flow.sizes().map(|point| (Timestamp::START, Body::Size { flow: FlowId(number), point })));
         for side in [Side::Sender, Side::Receiver] {
             if let Some(tally) = flow.tally(side) {
                 flow.end = flow.end.max(Timestamp::START + tally.elapsed);
-                log.push((flow.end, Body::FlowEnded { flow: number, side, tally }));
+                log.push((flow.end, Body::FlowEnded { flow: FlowId(number), side, tally }));
             }
         }
         end = end.max(flow.end);
         let caveats = [Some(caveat.clone()), flow.weakness()];
         for caveat in caveats.into_iter().flatten() {
-            log.push((flow.end, Body::Caveat { flow: Some(number), caveat }));
+            log.push((flow.end, Body::Caveat { flow: Some(FlowId(number)), caveat }));
         }
     }
     if ways.is_empty() {
@@ -187,7 +188,7 @@ impl<'a> Flow<'a> {
         };
         let name = self.way.map_or("not told", Direction::name).to_owned();
         FlowPlan {
-            flow: self.number,
+            flow: FlowId(self.number),
             name: name.into(),
             from,
             to,
@@ -221,7 +222,7 @@ impl<'a> Flow<'a> {
         let side =
             if client == (self.direction() == Direction::Upload) { Side::Sender } else { Side::Receiver };
         let settings = SideSettings::told(&self.test.spec.socket, length, &self.test.effective);
-        Some(Body::FlowOpened { flow: self.number, side, settings })
+        Some(Body::FlowOpened { flow: FlowId(self.number), side, settings })
     }
 
     /// The intervals; those of the sum if the file has one.
@@ -244,13 +245,13 @@ impl<'a> Flow<'a> {
             self.end = self.end.max(end_ns);
             let side = Self::side(claim);
             let sample = Sample { side, start_ns, end_ns, outside: claim.omitted, readings: readings(claim) };
-            log.push((end_ns, Body::Sample { flow: number, sample }));
+            log.push((end_ns, Body::Sample { flow: FlowId(number), sample }));
             if side == Side::Receiver && !claim.omitted {
                 received = received.saturating_add(bytes.value as u64);
                 let (bytes, elapsed) = (Bytes::new(received), end_ns.since(Timestamp::START));
                 log.push((
                     end_ns,
-                    Body::Progress { flow: number, bytes, elapsed, srtt: None, retransmits: None },
+                    Body::Progress { flow: FlowId(number), bytes, elapsed, srtt: None, retransmits: None },
                 ));
             }
         }

@@ -17,13 +17,13 @@ use super::report::{ConnectionDetails, Ends};
 use super::settings::{Amount, Mode, Settings};
 use super::track::Stream;
 use super::wire::{Ack, Extension, TestHeader};
-use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, RunId, StandIn, SystemError};
+use crate::stand_in::{FlowId, Input, Link, LinkOptions, Opened, Output, RunId, StandIn, SystemError};
 
 /// The listener for reverse connections from the server.
 const REVERSE_LISTENER: Link = Link(60_000);
 
 /// The only run of a client.
-const RUN: RunId = 0;
+const RUN: RunId = RunId(0);
 
 /// How long to wait for the server's answer with -X: an old server never answers.
 const DETECT_TIMEOUT: Span = Span::from_secs(2);
@@ -336,7 +336,7 @@ impl Client {
             return;
         }
         let trouble = self.halves.iter().find_map(|half| half.trouble.clone());
-        let back_missing = self.goes_back() && !self.halves.iter().any(|half| half.load.flow == 1);
+        let back_missing = self.goes_back() && !self.halves.iter().any(|half| half.load.flow == FlowId(1));
         if back_missing && trouble.is_none() && !self.cut {
             let wait = match self.queue.settings.amount {
                 Amount::Time(time) => time,

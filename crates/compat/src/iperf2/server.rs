@@ -15,7 +15,7 @@ use super::run::{REVERSE_LINKS, Run};
 use super::settings::{Mode, Settings};
 use super::track::Stream;
 use crate::EmbeddedServerConfig;
-use crate::stand_in::{Input, Link, Opened, Output, RunId, StandIn, SystemError};
+use crate::stand_in::{FlowId, Input, Link, Opened, Output, RunId, StandIn, SystemError};
 
 /// The listeners.
 const TCP: Link = Link(0);
@@ -50,7 +50,7 @@ impl Server {
             arrivals: Vec::new(),
             runs: BTreeMap::new(),
             bounces: BTreeMap::new(),
-            next_run: 0,
+            next_run: RunId(0),
             next_id: 1,
             served: 0,
             ends_at: None,
@@ -247,13 +247,13 @@ impl Server {
             return;
         }
         while self.runs.contains_key(&self.next_run) {
-            self.next_run = self.next_run.wrapping_add(1);
+            self.next_run = self.next_run.next();
         }
-        let used = |flow: u16| self.runs.values().any(|run| run.flows.contains(&flow));
-        let mut free = (0..u16::MAX).filter(|flow| !used(*flow));
+        let used = |flow: FlowId| self.runs.values().any(|run| run.flows.contains(&flow));
+        let mut free = (0..u16::MAX).map(FlowId).filter(|flow| !used(*flow));
         let (Some(receive), Some(send)) = (free.next(), free.next()) else { return };
         let run = self.next_run;
-        self.next_run = run.wrapping_add(1);
+        self.next_run = run.next();
         let made = Run::new(&mut self.queue, now, run, [receive, send], arrival);
         self.runs.insert(run, made);
     }
@@ -317,7 +317,7 @@ impl Server {
         self.remove_finished();
     }
 
-    fn run_of(&self, flow: u16) -> Option<RunId> {
+    fn run_of(&self, flow: FlowId) -> Option<RunId> {
         self.runs.iter().find(|(_, run)| run.flows.contains(&flow)).map(|(number, _)| *number)
     }
 
@@ -469,7 +469,7 @@ mod tests {
         server.input(now(0), Input::Datagram { link: UDP, from: remote, bytes: &first });
         server.input(now(1), Input::Accepted { listener: UDP, link: from, opened });
         server.input(now(600), Input::Tick);
-        server.input(now(600), Input::Admitted { run: 0 });
+        server.input(now(600), Input::Admitted { run: RunId(0) });
         let started = std::iter::from_fn(|| server.output());
         let flow = started.filter_map(|output| match output {
             Output::Start(task) => Some(task.flow),

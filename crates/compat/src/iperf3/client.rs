@@ -27,7 +27,7 @@ const CONTROL: Link = Link(1);
 /// The link of the first stream; the others follow.
 const FIRST_STREAM: u32 = 2;
 /// The only run.
-const RUN: RunId = 0;
+const RUN: RunId = RunId(0);
 
 /// Timeout for a message of the server during the setup.
 const SETUP_TIMEOUT: Span = Span::from_secs(30);

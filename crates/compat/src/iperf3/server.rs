@@ -83,7 +83,7 @@ impl Server {
     pub fn new(config: ServerConfig) -> Self {
         let ServerConfig { settings, host, unix_ms, seed, gate, shared } = config;
         let server_state =
-            ServerState { settings, host, unix_ms, out: VecDeque::new(), next_flow: 0, next_link: 1 };
+            ServerState { settings, host, unix_ms, out: VecDeque::new(), next_flow: FlowId(0), next_link: 1 };
         Self {
             server_state,
             random: StdRng::from_seed(seed),
@@ -93,7 +93,7 @@ impl Server {
             door: None,
             visitors: BTreeMap::new(),
             tests: BTreeMap::new(),
-            next_run: 0,
+            next_run: RunId(0),
             lobby: None,
             number: 1,
             idle_since: None,
@@ -234,7 +234,7 @@ impl ServerState {
 
     fn flow(&mut self) -> FlowId {
         let flow = self.next_flow;
-        self.next_flow = self.next_flow.wrapping_add(1);
+        self.next_flow = self.next_flow.next();
         flow
     }
 }

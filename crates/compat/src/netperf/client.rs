@@ -33,7 +33,7 @@ const SIZES: Link = Link(1);
 /// The first data link. Transactions with their own connections use the numbers from here on.
 const DATA: Link = Link(2);
 
-const FLOW: FlowId = 0;
+const FLOW: FlowId = FlowId(0);
 
 /// Timeout for answers of the server, as in netperf.
 const SERVER_TIMEOUT: Span = Span::from_secs(120);
@@ -113,7 +113,7 @@ impl NetperfClient {
             server: None,
             iteration: Iteration::new(Timestamp::START),
             confidence: Confidence::default(),
-            run: 0,
+            run: RunId(0),
             planned: false,
             control_open: false,
             data: DATA,

@@ -85,7 +85,7 @@ pub(super) struct NetperfSession {
     own: Link,
     flow: FlowId,
     run: RunId,
-    run_step: RunId,
+    run_step: u32,
     /// The passphrase that the client has to send first.
     passphrase: Option<ForeignText>,
     phase: Phase,
@@ -111,9 +111,9 @@ impl NetperfSession {
             control,
             peer,
             own: Link(1 + u32::from(number)),
-            flow: number,
-            run: RunId::from(number),
-            run_step: RunId::from(sessions),
+            flow: FlowId(number),
+            run: RunId(u32::from(number)),
+            run_step: u32::from(sessions),
             passphrase,
             phase: Phase::Waiting,
             buffer: Vec::new(),
@@ -172,7 +172,7 @@ impl NetperfSession {
         }
         let trouble = trouble.map(str::to_owned).or(test.trouble);
         self.out.push_back(Output::RunOver { run: self.run, trouble });
-        self.run = self.run.wrapping_add(self.run_step);
+        self.run = RunId(self.run.0.wrapping_add(self.run_step));
     }
 
     /// Answers a request with an error, and waits for the next one.

@@ -58,7 +58,7 @@ impl Receiver {
             outputs: VecDeque::new(),
             buffers: u64::MAX,
             runs: Vec::new(),
-            next_run: 0,
+            next_run: RunId(0),
             over: false,
         }
     }
@@ -81,7 +81,7 @@ impl Receiver {
             return;
         }
         let run = self.next_run;
-        self.next_run = self.next_run.wrapping_add(1);
+        self.next_run = self.next_run.next();
         let mut series = Series::new(false, run, self.options.clone());
         series.hold(self.buffers);
         self.outputs.push_back(Output::Ask(Box::new(planned(run, link, false, &self.options))));

@@ -17,7 +17,7 @@ use crate::stand_in::{Exchange, Exchanged, FlowId, Link, Output, RunId, SystemEr
 pub(super) const TRIALS: u32 = 3;
 
 /// The only flow of a run: the messages of its series.
-pub(super) const FLOW: FlowId = 0;
+pub(super) const FLOW: FlowId = FlowId(0);
 
 /// Number of messages of the calibration.
 const CALIBRATION: u32 = 100;

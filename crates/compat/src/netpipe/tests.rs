@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use self::world::{Seen, World};
 use super::*;
-use crate::stand_in::{Exchanged, Input, Opened, Output, StandIn};
+use crate::stand_in::{Exchanged, Input, Opened, Output, RunId, StandIn};
 
 const PINGPONG: &str = include_str!("../../../../fixtures/transcripts/netpipe/np-pingpong.out");
 const PINGPONG_TEXT: &str = include_str!("../../../../fixtures/transcripts/netpipe/pingpong-default.txt");
@@ -347,13 +347,13 @@ fn a_server_goes_on_after_a_series_and_refuses_silently() {
         server.input(now, Input::Accepted { listener, link, opened: opened() });
         server.input(now, Input::Bytes { link, bytes: b"Sync" });
         let asked = drain(&mut server);
-        assert!(matches!(&asked[0], Output::Ask(planned) if planned.run == number), "{asked:?}");
+        assert!(matches!(&asked[0], Output::Ask(planned) if planned.run == RunId(number)), "{asked:?}");
         if number == 1 {
-            server.input(now, Input::Refused { run: number, why: "busy".to_owned() });
+            server.input(now, Input::Refused { run: RunId(number), why: "busy".to_owned() });
             assert!(drain(&mut server).iter().any(|output| matches!(output, Output::Close { .. })));
             continue;
         }
-        server.input(now, Input::Admitted { run: number });
+        server.input(now, Input::Admitted { run: RunId(number) });
         let outputs = drain(&mut server);
         let Output::Exchange(exchange) = &outputs[0] else { panic!("{outputs:?}") };
         assert_eq!(exchange.receive.get(), 2, "four bytes of the synchronization have come already");

@@ -15,7 +15,7 @@ use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Planned, RunId, 
 const PROBE: Link = Link(0);
 
 /// The only run.
-const RUN: RunId = 0;
+const RUN: RunId = RunId(0);
 
 /// Links of connections are numbered from 1 to this, cyclically.
 const LAST_LINK: u32 = 60_000;

@@ -77,8 +77,8 @@ impl Receiver {
             listening: 0,
             deadline: None,
             run: None,
-            next_run: 0,
-            next_flow: 0,
+            next_run: RunId(0),
+            next_flow: FlowId(0),
             code: 0,
         }
     }
@@ -174,7 +174,7 @@ impl Receiver {
         if self.state != State::Asked || run != self.next_run {
             return;
         }
-        self.next_run = self.next_run.wrapping_add(1);
+        self.next_run = self.next_run.next();
         self.state = State::Running;
         for link in self.clients.ready() {
             self.reply(link, READY);

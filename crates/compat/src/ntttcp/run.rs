@@ -72,7 +72,7 @@ impl Run {
             thread_of: BTreeMap::new(),
             threads,
             flows: Vec::new(),
-            next_flow: 0,
+            next_flow: FlowId(0),
             over: Vec::new(),
             broken: false,
             settles: None,
@@ -90,7 +90,7 @@ impl Run {
             return;
         }
         let flow = self.next_flow;
-        self.next_flow = self.next_flow.wrapping_add(1);
+        self.next_flow = self.next_flow.next();
         self.flows.push(flow);
         self.thread_of.extend(links.iter().enumerate().map(|(at, (_, thread))| ((flow, at), *thread)));
         let sends = options.role == Role::Sender;
@@ -309,7 +309,7 @@ pub(super) fn planned(
         link,
         client: options.role == Role::Sender,
         spec: options.spec(measured, streams),
-        flows: vec![(0, Direction::Upload)],
+        flows: vec![(FlowId(0), Direction::Upload)],
         expected: measured.map(|measured| schedule.warmup + measured + schedule.cooldown),
     }
 }

@@ -7,14 +7,14 @@ use super::meter::Schedule;
 use super::options::Options;
 use super::run::{self, Due, Run};
 use super::wire::{self, END, LAST, Numbers, QUERY, READY, RUNNING, WAIT};
-use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, RunId, StandIn, SystemError};
+use crate::stand_in::{FlowId, Input, Link, LinkOptions, Opened, Output, RunId, StandIn, SystemError};
 
 const SYNC: Link = Link(0);
 
 /// Link number of the first data connection.
 const FIRST_CONNECTION: u32 = 1;
 
-const RUN: RunId = 0;
+const RUN: RunId = RunId(0);
 
 /// Timeout for an answer of the receiver.
 const RECEIVER_TIMEOUT: Span = Span::from_secs(30);
@@ -248,7 +248,7 @@ impl Sender {
     }
 
     /// A flow has ended; too early if the receiver has disconnected.
-    fn ended(&mut self, now: Timestamp, flow: u16) {
+    fn ended(&mut self, now: Timestamp, flow: FlowId) {
         let Some(run) = self.run.as_mut().filter(|run| run.has_flow(flow)) else {
             return;
         };

@@ -6,6 +6,7 @@ mod world;
 
 use std::ffi::OsString;
 
+use crate::stand_in::RunId;
 use linerate_units::{Span, Timestamp};
 
 pub(super) use self::world::{Seen, World};
@@ -187,7 +188,7 @@ fn who_asks_after_the_test_hears_that_it_is_over() {
     use crate::stand_in::{Input, Link, Output, StandIn};
     let mut receiver = Receiver::new(options("-r -P 1 -t 1"), false, Span::ZERO);
     assert_eq!(ask(&mut receiver, &[b'X'.into(), 1, b'R'.into()]), [11, 1]);
-    receiver.input(Timestamp::START, Input::Admitted { run: 0 });
+    receiver.input(Timestamp::START, Input::Admitted { run: RunId(0) });
     let mut now = Timestamp::START;
     let mut said = Vec::new();
     while let Some(deadline) = receiver.deadline() {

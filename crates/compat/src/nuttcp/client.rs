@@ -23,8 +23,8 @@ const CONTROL: Link = Link(0);
 /// Number of the first data link.
 const DATA: u32 = 1;
 
-const RUN: RunId = 0;
-const FLOW: FlowId = 0;
+const RUN: RunId = RunId(0);
+const FLOW: FlowId = FlowId(0);
 
 /// Timeout for an answer or the results of the server.
 const SERVER_TIMEOUT: Span = Span::from_secs(60);

@@ -10,7 +10,7 @@ use super::session::NuttcpSession;
 use super::wire::Version;
 use crate::EmbeddedServerConfig;
 use crate::sessions::Sessions;
-use crate::stand_in::{Input, Link, LinkOptions, Output, RunId, StandIn};
+use crate::stand_in::{FlowId, Input, Link, LinkOptions, Output, RunId, StandIn};
 
 /// The listener on the control port.
 const LISTENER: Link = Link(0);
@@ -32,7 +32,7 @@ impl NuttcpServer {
     /// Creates a server for a command line.
     #[must_use]
     pub fn new(options: ServerOptions) -> Self {
-        Self { options, sessions: Sessions::default(), next_run: 0, out: VecDeque::new(), over: false }
+        Self { options, sessions: Sessions::default(), next_run: RunId(0), out: VecDeque::new(), over: false }
     }
 
     /// Creates the server for a port that is shared with other protocols.
@@ -62,8 +62,8 @@ impl NuttcpServer {
         };
         let base = 1 + u32::from(number) * u32::from(MAX_STREAMS);
         let run = self.next_run;
-        self.next_run = self.next_run.wrapping_add(1);
-        let session = NuttcpSession::new(now, self.options.clone(), link, peer, base, number, run);
+        self.next_run = self.next_run.next();
+        let session = NuttcpSession::new(now, self.options.clone(), link, peer, base, FlowId(number), run);
         self.sessions.insert(number, session);
     }
 

@@ -71,7 +71,7 @@ impl Ttcp {
             outputs: VecDeque::new(),
             pipe: None,
             transfers: BTreeMap::new(),
-            next_run: 0,
+            next_run: RunId(0),
             looks: VecDeque::new(),
             gone: VecDeque::new(),
             signal: None,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_engine::complete_udp;
+use linerate_model::flow::FlowId;
 use linerate_model::{Body, ByteAccounting, CaveatKind, Direction, LatencyReport, Sample, Side, TestSpec};
 use linerate_proto::{Ended, FlowOrder, PeerError, Progress, SessionOutput};
 use linerate_sock::{Mono, clock};
@@ -29,7 +30,7 @@ const MAX_READINGS: usize = 256;
 /// The flows of one phase, from both ends.
 #[derive(Debug)]
 pub(super) struct Merge {
-    flows: BTreeMap<u16, Flow>,
+    flows: BTreeMap<FlowId, Flow>,
     udp: bool,
     latency: Option<LatencyReport>,
     cut: bool,
@@ -94,7 +95,7 @@ impl Merge {
         if within { Ok(()) } else { Err(PeerError::Misbehaved { what: what.into() }.into()) }
     }
 
-    pub(super) fn direction(&self, flow: u16) -> Option<Direction> {
+    pub(super) fn direction(&self, flow: FlowId) -> Option<Direction> {
         self.flows.get(&flow).map(|flow| flow.direction)
     }
 
@@ -106,12 +107,12 @@ impl Merge {
         }
     }
 
-    pub(super) fn sender_progress(&self, flow: u16) -> Option<&Progress> {
+    pub(super) fn sender_progress(&self, flow: FlowId) -> Option<&Progress> {
         self.flows.get(&flow)?.sender_progress.as_ref()
     }
 
     /// Logs samples of host number `host`. A peer's samples are accepted only for its own side.
-    pub(super) fn samples(&self, host: u16, flow: u16, samples: Vec<Sample>, log: &mut Log<'_>) {
+    pub(super) fn samples(&self, host: u16, flow: FlowId, samples: Vec<Sample>, log: &mut Log<'_>) {
         let Some(direction) = self.direction(flow) else { return };
         let own = side(direction, host == 0);
         for sample in samples.into_iter().filter(|sample| sample.side == own) {
@@ -196,7 +197,8 @@ mod tests {
     /// The number of messages that are admitted after a time, each with some samples or one progress report.
     /// The limit of one million means unlimited.
     fn passed(after: Duration, happening: &DialogueEvent) -> u32 {
-        let order = FlowOrder::new(&CheckedSpec::default(), 0, Direction::Download, Bytes::new(1)).unwrap();
+        let order =
+            FlowOrder::new(&CheckedSpec::default(), FlowId(0), Direction::Download, Bytes::new(1)).unwrap();
         let mut merge = Merge::new(&[order], &TestSpec::default());
         let now = merge.began + after;
         (0..1_000_000).take_while(|_| merge.admit(happening, now).is_ok()).count() as u32
@@ -205,7 +207,7 @@ mod tests {
     fn samples(readings: Readings) -> DialogueEvent {
         let (start_ns, end_ns) = (Timestamp::START, Timestamp::from_ns(1));
         let each = Sample { side: Side::Sender, start_ns, end_ns, outside: false, readings };
-        DialogueEvent::Session(SessionOutput::PeerSamples { flow: 0, samples: vec![each; 10] })
+        DialogueEvent::Session(SessionOutput::PeerSamples { flow: FlowId(0), samples: vec![each; 10] })
     }
 
     #[test]
@@ -215,7 +217,7 @@ mod tests {
         assert_eq!(passed(minute, &samples(Readings::default())), 130);
         assert_eq!(passed(at_once, &samples(Readings::default())), 10);
         let progress = Progress {
-            flow: 0,
+            flow: FlowId(0),
             side: Side::Sender,
             bytes: Bytes::default(),
             elapsed_ns: Span::ZERO,

@@ -7,6 +7,7 @@ use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use linerate_engine::Sockets;
+use linerate_model::flow::FlowId;
 use linerate_proto::native::{ConnectionPurpose, DATAGRAM_BYTES, DatagramKind, Preface, ProbeDatagram};
 use linerate_sock::open::{ConnectOptions, connect_tcp, connect_udp};
 use linerate_sock::{Mono, SocketOptions, clock, limits, thread};
@@ -33,7 +34,7 @@ pub(super) struct Task {
     pub(super) cookie: [u8; 16],
     pub(super) streams: u32,
     pub(super) udp: bool,
-    pub(super) flows: Vec<u16>,
+    pub(super) flows: Vec<FlowId>,
     /// Set when the sockets are no longer needed.
     pub(super) give_up: AtomicBool,
 }
@@ -118,7 +119,7 @@ fn port_of(first: Option<u16>, stream: u32) -> Option<u16> {
 
 fn tcp(
     task: &Task,
-    flow: u16,
+    flow: FlowId,
     stream: u32,
     first_port: Option<u16>,
     deadline: Mono,
@@ -135,7 +136,7 @@ fn tcp(
 
 fn udp(
     task: &Task,
-    flow: u16,
+    flow: FlowId,
     stream: u32,
     first_port: Option<u16>,
     deadline: Mono,

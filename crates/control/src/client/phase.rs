@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use linerate_model::flow::FlowId;
 use linerate_model::{Body, CheckedSpec, Direction, ProbePhase, Side};
 use linerate_proto::{FlowOrder, Progress, SessionInput, SessionOutput};
 use linerate_sock::{Mono, clock};
@@ -20,12 +21,12 @@ use crate::probe::Rule;
 use crate::setup::{flow_setup, length, sample_tick, side};
 
 /// Records the progress that the receiver of either end reports.
-fn note_course(happening: &DialogueEvent, told: &mut BTreeMap<u16, Course>) {
+fn note_course(happening: &DialogueEvent, told: &mut BTreeMap<FlowId, Course>) {
     if let DialogueEvent::Progress(progress) | DialogueEvent::Session(SessionOutput::PeerProgress(progress)) =
         happening
         && progress.side == Side::Receiver
     {
-        told.entry(progress.flow).or_default().note(progress.bytes, progress.elapsed_ns);
+        told.entry(FlowId(FlowId(progress.flow.0).0)).or_default().note(progress.bytes, progress.elapsed_ns);
     }
 }
 
@@ -39,7 +40,7 @@ pub(super) fn orders(
     first: u16,
 ) -> Result<Vec<FlowOrder>, ControlError> {
     let length = length(spec);
-    let order = |(direction, flow): (&Direction, u16)| FlowOrder::new(spec, flow, *direction, length);
+    let order = |(direction, flow): (&Direction, u16)| FlowOrder::new(spec, FlowId(flow), *direction, length);
     let orders: Result<_, _> = directions.iter().zip(first..).map(order).collect();
     orders.map_err(|error| ControlError::Local(error.to_string()))
 }
@@ -69,7 +70,7 @@ impl Client<'_> {
         }
         merge.finish(log);
         if let Some(observer) = request.observer {
-            let flows: Vec<u16> = orders.iter().map(FlowOrder::flow).collect();
+            let flows: Vec<FlowId> = orders.iter().map(FlowOrder::flow).collect();
             port_observer::record_observations(observer, began, &flows, log);
         }
         for order in orders {
@@ -91,8 +92,8 @@ impl Client<'_> {
         let mut planned = None;
         let mut begun = None;
         let mut stopped = false;
-        let flows: Vec<u16> = orders.iter().map(FlowOrder::flow).collect();
-        let mut told = BTreeMap::<u16, Course>::new();
+        let flows: Vec<FlowId> = orders.iter().map(FlowOrder::flow).collect();
+        let mut told = BTreeMap::<FlowId, Course>::new();
         loop {
             let happenings = self.dialogue.turn(self.next_look(planned, begun), &[])?;
             if begun.is_none() {

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use linerate_engine::Sockets;
+use linerate_model::flow::FlowId;
 use linerate_model::{Body, ByteAccounting, CaveatKind, Direction, Side, Sweep};
 use linerate_proto::{Ended, FlowOrder, PeerError, SessionInput, SessionOutput, SweepTrial, TrialCount};
 use linerate_sock::{Mono, clock};
@@ -16,12 +17,12 @@ use crate::sweep::{NextTrial, Runner, Schedule};
 use crate::{flow_log, judge, port_observer};
 
 /// Number of the only flow.
-const FLOW: u16 = 0;
+const FLOW: FlowId = FlowId(0);
 
 /// The result of a wait.
 enum Answer<T> {
     Here(T),
-    /// Stopped by a signal.
+    /// Cancelled by the caller.
     Stopped,
 }
 

@@ -17,6 +17,7 @@ use super::prepare_next::Ahead;
 use super::progress::{Flow, RunState};
 use super::start_lead::Lead;
 use super::test_bed::{FlowJob, Group, Target, TestBed};
+use crate::CANCELLED;
 use crate::log::Log;
 
 /// How often the stop flag is checked.
@@ -218,7 +219,7 @@ impl Run<'_, '_> {
         }
         if self.stop.load(Ordering::Relaxed) && !std::mem::replace(&mut self.stopping, true) {
             for flow in 0..self.flows.len() {
-                self.stop_flow(flow, Outcome::Interrupted, "stopped by a signal");
+                self.stop_flow(flow, Outcome::Interrupted, CANCELLED);
             }
         }
     }

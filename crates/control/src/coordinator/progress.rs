@@ -1,6 +1,7 @@
 //! The progress of one run of a group.
 
 use linerate_model::Outcome;
+use linerate_model::flow::FlowId;
 use linerate_proto::agent::{AgentInput, JobEnd};
 use linerate_units::Timestamp;
 
@@ -117,7 +118,7 @@ impl Run<'_, '_> {
         }
         let Some(log) = self.logs.get_mut(flow) else { return };
         let open = |flow: &&linerate_model::FlowRecord| flow.verdict.is_none();
-        let open: Vec<u16> = log.record().flows.iter().filter(open).map(|flow| flow.plan.flow).collect();
+        let open: Vec<FlowId> = log.record().flows.iter().filter(open).map(|flow| flow.plan.flow).collect();
         for number in open {
             flow_log::warn_partial(number, log);
             judge::judge(number, log);

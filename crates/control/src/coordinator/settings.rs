@@ -19,6 +19,7 @@ use super::check::name;
 use super::group::POLL_INTERVAL;
 use super::host::{Heard, Host, listen};
 use super::test_bed::{HostError, TestBed};
+use crate::CANCELLED;
 
 /// The key for the interface to which the other settings of a host apply.
 const INTERFACE: &str = "interface";
@@ -92,7 +93,7 @@ impl Coordinator {
         let mut troubles = self.reach_all(stop);
         let mut senseless = self.cannot(wanted);
         if stop.load(Ordering::Relaxed) {
-            senseless.push(HostError { host: String::new(), what: "stopped by a signal".to_owned() });
+            senseless.push(HostError { host: String::new(), what: CANCELLED.to_owned() });
         }
         if !senseless.is_empty() {
             troubles.extend(senseless);

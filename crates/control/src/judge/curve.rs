@@ -1,5 +1,6 @@
 //! Evaluates the sizes of a sweep.
 
+use linerate_model::flow::FlowId;
 use linerate_model::{Ceiling, Limit, MessageMode, RunRecord, SizeCurve, SizeFit, SizePoint, Sweep};
 use linerate_theory::block_size::{fit_line, half_performance_bytes, saturation};
 use linerate_theory::evidence::Evidence;
@@ -18,10 +19,11 @@ const LARGE_SIZE_DIVISOR: u64 = 4;
 /// was read. Absent if neither is known.
 ///
 /// The slack of the ceiling is what the token bucket of such a qdisc adds to the largest messages.
-pub(super) fn ceiling(record: &RunRecord, flow: u16) -> Option<Ceiling> {
+pub(super) fn ceiling(record: &RunRecord, flow: FlowId) -> Option<Ceiling> {
     let largest = record.flow(flow)?.sizes.last()?.message_bytes.get() as f64;
-    let there = super::evidence(record, flow).and_then(|evidence| wall(&evidence, largest));
-    let back = || super::gather::evidence_back(record, flow).and_then(|evidence| wall(&evidence, largest));
+    let there = super::evidence(record, FlowId(flow.0)).and_then(|evidence| wall(&evidence, largest));
+    let back =
+        || super::gather::evidence_back(record, FlowId(flow.0)).and_then(|evidence| wall(&evidence, largest));
     match mode(record)? {
         MessageMode::Stream => there,
         // The slower direction determines the rate.
@@ -55,7 +57,7 @@ fn mode(record: &RunRecord) -> Option<MessageMode> {
 }
 
 /// The curve of a sweep over message sizes; absent for other flows, and if no size has a rate.
-pub(super) fn of(record: &RunRecord, flow: u16, ceiling: Option<&Ceiling>) -> Option<SizeCurve> {
+pub(super) fn of(record: &RunRecord, flow: FlowId, ceiling: Option<&Ceiling>) -> Option<SizeCurve> {
     curve(
         &record.flow(flow)?.sizes,
         mode(record) == Some(MessageMode::Both),

@@ -3,6 +3,7 @@
 mod connection;
 mod path;
 
+use linerate_model::flow::FlowId;
 use linerate_model::metrics::{Metric, MetricType, host};
 use linerate_model::{CaveatKind, FlowRecord, HostInfo, RunRecord, Sample, Side, Tally, Transport};
 use linerate_proto::native::DATAGRAM_BYTES;
@@ -24,8 +25,8 @@ const FULL_CORE_SHARE: f64 = 0.95;
 
 /// The evidence of a flow; absent if the receiver reported nothing.
 #[must_use]
-pub fn evidence(record: &RunRecord, number: u16) -> Option<Evidence> {
-    let flow = record.flow(number)?;
+pub fn evidence(record: &RunRecord, number: FlowId) -> Option<Evidence> {
+    let flow = record.flow(FlowId(number.0))?;
     flow.receiver.as_ref()?;
     let (sender, receiver) = record.ends(flow);
     let view = View { record, flow, sender, receiver, streams: flow.plan.streams.clamp(1, SAMPLED_STREAMS) };
@@ -52,9 +53,9 @@ pub fn evidence(record: &RunRecord, number: u16) -> Option<Evidence> {
 
 /// The evidence of the reverse direction: that of the flow, but with the receiver's own queue instead of the
 /// sender's.
-pub(super) fn evidence_back(record: &RunRecord, number: u16) -> Option<Evidence> {
+pub(super) fn evidence_back(record: &RunRecord, number: FlowId) -> Option<Evidence> {
     let there = evidence(record, number)?;
-    let flow = record.flow(number)?;
+    let flow = record.flow(FlowId(number.0))?;
     let (sender, receiver) = record.ends(flow);
     let view = View { record, flow, sender, receiver, streams: 1 };
     Some(Evidence { own_queue: view.own_queue(Side::Receiver), ..there })

@@ -1,3 +1,4 @@
+use linerate_model::flow::FlowId;
 use linerate_model::metrics::flow::{BITRATE, BYTES, CALLS, LAST_DATA};
 use linerate_model::metrics::queue::RCV_HELD;
 use linerate_model::{
@@ -34,7 +35,7 @@ fn received(spec: &TestSpec, rates: &[f64], last_ms: u64) -> RunRecord {
 /// The record of an upload with these samples and counts of the receiver.
 fn record(spec: &TestSpec, samples: Vec<Sample>, tally: Tally) -> RunRecord {
     let plan = FlowPlan {
-        flow: 0,
+        flow: FlowId(0),
         name: "upload".into(),
         from: "a".into(),
         to: "b".into(),
@@ -51,8 +52,8 @@ fn record(spec: &TestSpec, samples: Vec<Sample>, tally: Tally) -> RunRecord {
         spec: spec.clone(),
     };
     let mut bodies = vec![Body::RunStarted(start), Body::FlowPlanned(plan)];
-    bodies.extend(samples.into_iter().map(|sample| Body::Sample { flow: 0, sample }));
-    bodies.push(Body::FlowEnded { flow: 0, side: Side::Receiver, tally });
+    bodies.extend(samples.into_iter().map(|sample| Body::Sample { flow: FlowId(0), sample }));
+    bodies.push(Body::FlowEnded { flow: FlowId(0), side: Side::Receiver, tally });
     let event = |(seq, body)| Event { run: "r".into(), host: 1, seq, at: Timestamp::START, body };
     let events: Vec<Event> = (0..).zip(bodies).map(event).collect();
     RunRecord::fold(&events)
@@ -107,7 +108,7 @@ fn rates(count: usize, slow: &[f64]) -> Vec<f64> {
 }
 
 fn half_width(record: &RunRecord) -> f64 {
-    uncertainty::uncertainty(record, record.flow(0).unwrap()).unwrap().expanded_bps.bps()
+    uncertainty::uncertainty(record, record.flow(FlowId(0)).unwrap()).unwrap().expanded_bps.bps()
 }
 
 #[test]
@@ -116,7 +117,8 @@ fn the_interval_holds_the_path_and_does_not_hang_on_the_number_of_samples() {
     for count in 95..106 {
         for last_ms in [100, 60, 3] {
             let record = of(count, last_ms);
-            let (printed, half) = (record.flow(0).unwrap().bitrate().unwrap().bps(), half_width(&record));
+            let (printed, half) =
+                (record.flow(FlowId(0)).unwrap().bitrate().unwrap().bps(), half_width(&record));
             assert!((printed - 941.6e6).abs() <= half, "{count}: {printed} +- {half}");
             assert!(half < 4e6, "{count}: one interval of a hundred is 136 Mb/s slower, not +- {half}");
         }
@@ -126,7 +128,7 @@ fn the_interval_holds_the_path_and_does_not_hang_on_the_number_of_samples() {
 #[test]
 fn a_start_of_one_slow_interval_is_no_part_of_the_steady_rate() {
     let record = received(&TestSpec::default(), &rates(50, &[805e6]), 40);
-    let steady = steady(record.flow(0).unwrap()).unwrap();
+    let steady = steady(record.flow(FlowId(0)).unwrap()).unwrap();
     assert_eq!(steady.ramp_ns, Span::from_ms(TICK_MS));
     assert!((steady.bitrate.bps() - 941.6e6).abs() < 1e5, "{steady:?}");
 }
@@ -143,14 +145,14 @@ proptest! {
         let ticks: Vec<u64> = (1..).zip(late_ns).map(|(number, late)| number * 100_000_000 + late).collect();
         let steady_bps = read_bytes as f64 * 8e9 / gap_ns as f64;
         let found = read_in_steps(read_bytes, gap_ns, 0..0, &ticks);
-        let (rates, lengths) = received_from(found.flow(0).unwrap(), 0);
+        let (rates, lengths) = received_from(found.flow(FlowId(0)).unwrap(), 0);
         prop_assert!(rates.iter().all(|rate| (rate / steady_bps - 1.0).abs() < 1e-9), "{rates:?} {steady_bps}");
-        let elapsed_s = found.flow(0).unwrap().receiver.as_ref().unwrap().elapsed.as_secs_f64();
+        let elapsed_s = found.flow(FlowId(0)).unwrap().receiver.as_ref().unwrap().elapsed.as_secs_f64();
         prop_assert!((lengths.iter().sum::<f64>() - elapsed_s).abs() < 1e-9);
 
         // A silence of some intervals moves bytes, and loses none: the mean stays the receiver's rate.
         let found = read_in_steps(read_bytes, gap_ns, silence_ns..silence_ns + 300_000_000, &ticks);
-        let flow = found.flow(0).unwrap();
+        let flow = found.flow(FlowId(0)).unwrap();
         let (rates, lengths) = received_from(flow, 0);
         let bits: f64 = rates.iter().zip(&lengths).map(|(rate, length)| rate * length).sum();
         let mean = bits / lengths.iter().sum::<f64>();
@@ -177,13 +179,13 @@ fn what_waits_for_a_retransmission_belongs_to_the_interval_in_which_it_is_read()
         }
     }
     let spread = |record: &RunRecord| {
-        let (rates, _) = received_from(record.flow(0).unwrap(), 0);
+        let (rates, _) = received_from(record.flow(FlowId(0)).unwrap(), 0);
         rates.iter().map(|rate| (rate / 11.584e6 - 1.0).abs()).fold(0.0, f64::max)
     };
     assert!(spread(&record) > 0.3, "{}", spread(&record));
     record.flows[0].receiver.as_mut().unwrap().arrival_times = true;
     assert!(spread(&record) < 1e-9, "{}", spread(&record));
-    assert_eq!(received_from(record.flow(0).unwrap(), 0).0.len(), 29);
+    assert_eq!(received_from(record.flow(FlowId(0)).unwrap(), 0).0.len(), 29);
 }
 
 #[test]
@@ -191,10 +193,10 @@ fn a_hole_at_the_end_is_no_slow_interval() {
     // 2 Mb/s for three seconds; what arrives in the last 60 ms waits for a retransmission.
     let ticks: Vec<u64> = (1..=30).map(|number| number * 100_000_000).collect();
     let whole = read_in_steps(1448, 1_000_000, 0..0, &ticks);
-    let (_, rates) = steady_intervals(whole.flow(0).unwrap());
+    let (_, rates) = steady_intervals(whole.flow(FlowId(0)).unwrap());
     assert_eq!(rates.len(), 30);
     let holed = read_in_steps(1448, 1_000_000, 2_940_000_000..3_001_000_000, &ticks);
-    let (_, rates) = steady_intervals(holed.flow(0).unwrap());
+    let (_, rates) = steady_intervals(holed.flow(FlowId(0)).unwrap());
     assert_eq!(rates.len(), 29);
     assert!(rates[1..].iter().all(|rate| (rate / 11.584e6 - 1.0).abs() < 0.011), "{rates:?}");
 }
@@ -221,7 +223,7 @@ fn an_aim_that_was_not_reached_is_said() {
     let swinging: Vec<f64> = (0..60).map(|i| 1e8 + 1.5e6 * f64::from(i * 7919 % 41 - 20)).collect();
     let missed_by = |spec: &TestSpec, rates: &[f64]| {
         let record = received(spec, rates, TICK_MS);
-        let mut flow = record.flow(0).unwrap().clone();
+        let mut flow = record.flow(FlowId(0)).unwrap().clone();
         flow.steady = steady(&flow);
         missed(&record, &flow)
     };
@@ -252,19 +254,20 @@ fn an_aim_that_was_not_reached_is_said() {
 #[test]
 fn an_upload_is_known_by_what_its_receiver_tells() {
     let spec = until("1%");
-    let mut told = BTreeMap::from([(0, Course::default())]);
+    let mut told = BTreeMap::from([(FlowId(0), Course::default())]);
     let record = received(&spec, &[], TICK_MS);
-    let known = |told: &BTreeMap<u16, Course>, flows: &[u16]| known_well_enough(&record, flows, told, &spec);
+    let known =
+        |told: &BTreeMap<FlowId, Course>, flows: &[FlowId]| known_well_enough(&record, flows, told, &spec);
     let mut looked = Vec::new();
     // 250 ms apart with 1 MB each, after two slower ones.
     for tick in 1..=40_u64 {
         let bytes = 1_000_000 * tick - if tick > 2 { 700_000 } else { 350_000 * tick };
-        told.get_mut(&0).unwrap().note(Bytes::new(bytes), Span::from_ms(250 * tick));
-        looked.push(known(&told, &[0]));
+        told.get_mut(&FlowId(0)).unwrap().note(Bytes::new(bytes), Span::from_ms(250 * tick));
+        looked.push(known(&told, &[FlowId(0)]));
     }
     assert!(looked[..20].iter().all(|known| !known), "too early: {looked:?}");
     assert!(looked.contains(&true), "never: {looked:?}");
-    assert!(!known(&told, &[0, 1]), "the other direction is not known");
+    assert!(!known(&told, &[FlowId(0), FlowId(1)]), "the other direction is not known");
 }
 
 /// Traffic to one's own address uses loopback, although another interface has the address.
@@ -283,7 +286,7 @@ fn a_queue_that_the_flow_did_not_pass_is_none_of_its_own() {
         let interface = Some(InterfaceCounts { name: "eth0".into(), qdisc, ..InterfaceCounts::default() });
         let kernel = Some(Box::new(KernelCounts { interface, ..KernelCounts::default() }));
         record.flows[0].sender = Some(Tally { kernel, ..Tally::default() });
-        evidence(&record, 0).unwrap().own_queue
+        evidence(&record, FlowId(0)).unwrap().own_queue
     };
     let passed = own_queue(105).unwrap();
     assert_eq!((passed.rate_bps, passed.burst_bytes), (Some(50e6), Some(32_768.0)));
@@ -306,7 +309,7 @@ fn a_window_that_held_only_the_start_holds_nothing_of_the_steady_part() {
                 Sample { side: Side::Sender, start_ns: at(0), end_ns: at(1), outside: false, readings };
             record.flows[0].samples.push(sample);
         }
-        evidence(&record, 0).unwrap().tcp.receiver_window_share.unwrap()
+        evidence(&record, FlowId(0)).unwrap().tcp.receiver_window_share.unwrap()
     };
     assert!(share(0..5) < 0.01, "{}", share(0..5));
     assert!(share(0..31) > 0.99 && share(5..31) > 0.99);
@@ -362,18 +365,18 @@ proptest! {
         tallies in (absurd_tally(), absurd_tally()),
     ) {
         let honest = received(&TestSpec::default(), &rates(20, &[]), TICK_MS);
-        let mut plan = honest.flow(0).unwrap().plan.clone();
+        let mut plan = honest.flow(FlowId(0)).unwrap().plan.clone();
         plan.transport = if datagrams { Transport::Udp } else { Transport::Tcp };
         let mut log = Log::new("r".into(), Vec::new());
         log.note(Body::RunStarted(honest.start.clone().unwrap()));
         log.note(Body::FlowPlanned(plan));
-        for sample in honest.flow(0).unwrap().samples.iter().cloned().chain(samples) {
-            log.note(Body::Sample { flow: 0, sample });
+        for sample in honest.flow(FlowId(0)).unwrap().samples.iter().cloned().chain(samples) {
+            log.note(Body::Sample { flow: FlowId(0), sample });
         }
         for (side, tally) in [(Side::Sender, tallies.0), (Side::Receiver, tallies.1)] {
-            log.note(Body::FlowEnded { flow: 0, side, tally });
+            log.note(Body::FlowEnded { flow: FlowId(0), side, tally });
         }
-        judge(0, &mut log);
-        prop_assert!(log.record().flow(0).unwrap().verdict.is_some());
+        judge(FlowId(0), &mut log);
+        prop_assert!(log.record().flow(FlowId(0)).unwrap().verdict.is_some());
     }
 }

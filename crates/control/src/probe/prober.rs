@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+use linerate_model::flow::FlowId;
 use linerate_model::{LatencyReport, ProbePhase, ProbeTransport};
 use linerate_proto::native::{ConnectionPurpose, DATAGRAM_BYTES, DatagramKind, Preface, ProbeDatagram};
 use linerate_sock::batch::RecvBatch;
@@ -129,7 +130,7 @@ impl Line {
         let mut stream =
             connect_tcp(&ConnectOptions { addresses: vec![task.server], socket, deadline }).ok()?.stream;
         let preface =
-            Preface { connection: ConnectionPurpose::Probe, flow: 0, stream: 0, cookie: task.cookie };
+            Preface { connection: ConnectionPurpose::Probe, flow: FlowId(0), stream: 0, cookie: task.cookie };
         stream.write_all(&preface.encode()).ok()?;
         stream.set_nonblocking(true).ok()?;
         Some(Self::Tcp(stream))
@@ -216,7 +217,7 @@ impl Series {
     fn send(&mut self, now: Mono) {
         let probe = ProbeDatagram {
             kind: DatagramKind::Probe,
-            flow: 0,
+            flow: FlowId(0),
             stream: 0,
             cookie: self.cookie,
             number: self.number,

@@ -5,6 +5,7 @@ use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use linerate_model::flow::FlowId;
 use linerate_sock::SockError;
 use linerate_sock::poll::EventFd;
 use linerate_sock::thread::locked;
@@ -13,9 +14,9 @@ use linerate_sock::thread::locked;
 #[derive(Debug)]
 pub(super) enum Arrival {
     /// An accepted connection.
-    Tcp { flow: u16, stream: u32, connection: TcpStream },
+    Tcp { flow: FlowId, stream: u32, connection: TcpStream },
     /// A UDP flow whose client has echoed the challenge.
-    Udp { flow: u16, stream: u32, socket: UdpSocket },
+    Udp { flow: FlowId, stream: u32, socket: UdpSocket },
 }
 
 /// Receives the data sockets of a run.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_engine::Sockets;
+use linerate_model::flow::FlowId;
 use linerate_model::{Caveat, CaveatKind, CheckedSpec, TestSpec};
 use linerate_proto::native::ServerSession;
 use linerate_proto::{Admission, FlowOrder, Hello, QueuePosition, SessionInput, SessionOutput, Ticket};
@@ -89,7 +90,7 @@ struct Run<'a> {
     client: Option<Client>,
     begun: bool,
     told: Option<QueuePosition>,
-    arrived: BTreeMap<(u16, u32), Arrival>,
+    arrived: BTreeMap<(FlowId, u32), Arrival>,
     awaited: Vec<FlowOrder>,
     /// When data sockets of unannounced phases are closed.
     strays_until: Option<Mono>,
@@ -219,7 +220,7 @@ impl<'a> Run<'a> {
         let awaited = self.awaited.is_empty() || self.awaited.iter().any(|order| order.flow() == flow);
         if awaited && stream < streams && self.arrived.len() < 2 * streams as usize {
             // A second socket for the same stream is an error or an attack. The first is kept.
-            self.arrived.entry((flow, stream)).or_insert(arrival);
+            self.arrived.entry((FlowId(flow.0), stream)).or_insert(arrival);
         }
     }
 
@@ -330,7 +331,7 @@ impl<'a> Run<'a> {
     fn open_when_complete(&mut self) -> Result<(), ControlError> {
         let Some(client) = self.client.as_ref().filter(|_| !self.awaited.is_empty()) else { return Ok(()) };
         let streams = client.spec.traffic.streams;
-        let here = |flow: u16| self.arrived.range((flow, 0)..(flow, streams)).count() as u32;
+        let here = |flow: FlowId| self.arrived.range((flow, 0)..(flow, streams)).count() as u32;
         if self.awaited.iter().any(|order| here(order.flow()) < streams) {
             return Ok(());
         }
@@ -422,12 +423,12 @@ impl<'a> Run<'a> {
 
 /// The sockets of a flow in the order of their streams, with the options that the client requests.
 fn take_sockets(
-    arrived: &mut BTreeMap<(u16, u32), Arrival>,
-    flow: u16,
+    arrived: &mut BTreeMap<(FlowId, u32), Arrival>,
+    flow: FlowId,
     udp: bool,
     options: &linerate_sock::SocketOptions,
 ) -> Result<Sockets, ControlError> {
-    let rest = arrived.split_off(&(flow, 0));
+    let rest = arrived.split_off(&(FlowId(flow.0), 0));
     let mut connections: Vec<TcpStream> = Vec::new();
     let mut sockets: Vec<UdpSocket> = Vec::new();
     for (key, arrival) in rest {

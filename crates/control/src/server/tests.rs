@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use linerate_compat::stand_in::{Input, Link, LinkOptions, Output, Planned, StandIn, Transport};
 use linerate_compat::{EmbeddedServerConfig, Tool};
+use linerate_model::flow::RunId;
 use linerate_model::sniff::Match;
 use linerate_model::{CaveatKind, Outcome, RunRecord, TestSpec, World};
 use linerate_units::Span;
@@ -61,23 +62,31 @@ fn echo(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
         Input::Bytes { link, bytes: b"echo:run" } => {
             let (run, spec, flows) = (link.0, TestSpec::default(), Vec::new());
             let expected = Some(Span::from_secs(1));
-            let planned =
-                Planned { run, tool: "echo", peer: None, link, client: false, spec, flows, expected };
+            let planned = Planned {
+                run: RunId(run),
+                tool: "echo",
+                peer: None,
+                link,
+                client: false,
+                spec,
+                flows,
+                expected,
+            };
             desires.want(Output::Ask(Box::new(planned)));
         }
         Input::Admitted { run } => {
             runs.insert(run);
-            desires.want(Output::Send { link: Link(run), bytes: b"yes".to_vec() });
+            desires.want(Output::Send { link: Link(run.0), bytes: b"yes".to_vec() });
         }
         Input::Refused { run, why } => {
-            desires.want(Output::Send { link: Link(run), bytes: why.into_bytes() });
-            desires.want(Output::Close { link: Link(run) });
+            desires.want(Output::Send { link: Link(run.0), bytes: why.into_bytes() });
+            desires.want(Output::Close { link: Link(run.0) });
         }
         Input::Bytes { link, bytes } => desires.want(Output::Send { link, bytes: bytes.to_vec() }),
         Input::Closed { link, .. } => {
             desires.want(Output::Close { link });
-            if runs.remove(&link.0) {
-                desires.want(Output::RunOver { run: link.0, trouble: None });
+            if runs.remove(&RunId(link.0)) {
+                desires.want(Output::RunOver { run: RunId(link.0), trouble: None });
             }
         }
         Input::Datagram { link: UDP, from, bytes } => {

@@ -70,7 +70,7 @@ fn watched(
     epoch: Mono,
     poller: &Poller,
 ) -> Result<FlowHandle, SystemError> {
-    let token = FIRST_FLOW_TOKEN + u64::from(setup.flow);
+    let token = FIRST_FLOW_TOKEN + u64::from(setup.flow.0);
     let handle = start(setup, sockets, epoch).map_err(|error| match &error {
         EngineError::Sock(source) | EngineError::Thread(source) => reason_of(source),
         other => own_reason(other.to_string()),
@@ -81,7 +81,7 @@ fn watched(
 
 /// The flow whose waker has this token.
 pub(super) fn flow_of(token: u64) -> Option<FlowId> {
-    token.checked_sub(FIRST_FLOW_TOKEN).and_then(|flow| FlowId::try_from(flow).ok())
+    token.checked_sub(FIRST_FLOW_TOKEN).and_then(|flow| u16::try_from(flow).ok()).map(FlowId)
 }
 
 impl Flows {

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 
 use linerate_compat::stand_in::{Exchange, Exchanged, Link, SystemError};
 use linerate_engine::{clamped_buffers, exchange, exchange_both, stream_settings};
+use linerate_model::flow::FlowId;
 use linerate_model::{MessageMode, Side, SideSettings, Tally, TestSpec};
 use linerate_proto::{Ended, SweepTrial, TrialCount};
 use linerate_sock::poll::EventFd;
@@ -113,7 +114,7 @@ impl Runner {
     }
 
     /// The final report of this end: the settings, and the payload in the direction of the server.
-    pub(crate) fn final_report(&mut self, flow: u16) -> Ended {
+    pub(crate) fn final_report(&mut self, flow: FlowId) -> Ended {
         let (read, written) = self.payload;
         let bytes = Bytes::new(if self.client { written } else { read });
         let retransmits = tcp_info(&*self.stream).ok().and_then(|info| info.total_retrans).map(u64::from);

@@ -1,6 +1,7 @@
 //! The evidence about the path that is gathered from a constructed record.
 
 use linerate_control::evidence;
+use linerate_model::flow::FlowId;
 use linerate_model::metrics::{flow, host, port, tcp};
 use linerate_model::{
     Body, Direction, Event, FlowPlan, PortRecord, PortSample, Readings, RunRecord, Sample, Side, StreamTally,
@@ -12,7 +13,7 @@ use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 fn sample(side: Side, number: u64, outside: bool, readings: Readings) -> Body {
     let at = |ticks: u64| Timestamp::START + Span::from_ms(100 * ticks);
     Body::Sample {
-        flow: 1,
+        flow: FlowId(1),
         sample: Sample { side, start_ns: at(number), end_ns: at(number + 1), outside, readings },
     }
 }
@@ -36,7 +37,7 @@ fn sending(segment: u64) -> Readings {
 /// A flow of two connections, with one omitted and two measured intervals.
 fn record() -> RunRecord {
     let plan = FlowPlan {
-        flow: 1,
+        flow: FlowId(1),
         name: "upload".into(),
         from: "a".into(),
         to: "b".into(),
@@ -54,7 +55,7 @@ fn record() -> RunRecord {
         sample(Side::Sender, 1, false, sending(1448)),
         sample(Side::Sender, 2, false, sending(1000)),
         sample(Side::Receiver, 1, false, receiving),
-        Body::FlowEnded { flow: 1, side: Side::Receiver, tally: counted },
+        Body::FlowEnded { flow: FlowId(1), side: Side::Receiver, tally: counted },
     ];
     let events: Vec<Event> = bodies
         .into_iter()
@@ -66,7 +67,7 @@ fn record() -> RunRecord {
 
 #[test]
 fn what_happens_once_counts_with_the_omitted_part_and_what_has_a_rate_does_not() {
-    let told = evidence(&record(), 1).unwrap();
+    let told = evidence(&record(), FlowId(1)).unwrap();
     assert_eq!(told.tcp.hystart_exits, Some(3.0), "slow start ends in what is omitted");
     assert_eq!(told.tcp.hystart_window_bytes, Some(30.0 * 1448.0), "the mean of three");
     assert_eq!(told.tcp.mtu_probes, Some(6.0));
@@ -91,8 +92,8 @@ fn drops_at_ports_count_while_the_flow_is_measured_and_its_interval_comes_with_i
         PortSample { start_ns: Timestamp::START, end_ns: Timestamp::START, outside, readings }
     };
     let samples = vec![sample(100, true), sample(3, false), sample(4, false)];
-    let own = PortRecord { port: "s>b".into(), flows: vec![1], samples };
-    let other = PortRecord { flows: vec![2], ..own.clone() };
+    let own = PortRecord { port: "s>b".into(), flows: vec![FlowId(1)], samples };
+    let other = PortRecord { flows: vec![FlowId(2)], ..own.clone() };
     record.ports = vec![own, other];
     record.flows[0].uncertainty = Some(Uncertainty {
         expanded_bps: Bitrate::from_bps(5e5).unwrap(),
@@ -102,7 +103,7 @@ fn drops_at_ports_count_while_the_flow_is_measured_and_its_interval_comes_with_i
         main: UncertaintySource::Variation,
         contributions: Vec::new(),
     });
-    let told = evidence(&record, 1).unwrap();
+    let told = evidence(&record, FlowId(1)).unwrap();
     let ports: Vec<(&str, f64)> = told.ports.iter().map(|port| (port.name.as_str(), port.dropped)).collect();
     assert_eq!(ports, [("s>b", 7.0)]);
     assert_eq!(told.outcome.uncertainty_bps, Some(5e5));
@@ -128,7 +129,7 @@ fn burst(apart: Span) -> RunRecord {
 
 #[test]
 fn a_figure_is_never_of_more_time_than_passed_between_its_first_and_last_read() {
-    let measured = |apart| evidence(&burst(apart), 1).unwrap().outcome.measured_s.unwrap();
+    let measured = |apart| evidence(&burst(apart), FlowId(1)).unwrap().outcome.measured_s.unwrap();
     let close = |got: f64, want: f64| assert!((got - want).abs() < 1e-9, "{got} instead of {want}");
     close(measured(Span::from_ns(3000)), 3e-6);
     // If the reads are further apart, the steady intervals count.

@@ -14,7 +14,7 @@ struct Log(Sender<Event>);
 
 impl LogStore for Log {
     fn open(&self, planned: &Planned) -> Option<StoredRun> {
-        let (name, started_at) = (planned.run.to_string(), String::new());
+        let (name, started_at) = (planned.run.0.to_string(), String::new());
         Some(StoredRun { name, started_at, sinks: vec![Box::new(self.clone())], calibration: None })
     }
 }

@@ -4,7 +4,9 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use linerate_engine::{FlowHandle, FlowReport, FlowSetup, Sockets, complete_udp, start};
-use linerate_model::flow::{EndMark, FlowTask, Payload, SeqField, StampLayout, TimeField, TimeForm};
+use linerate_model::flow::{
+    EndMark, FlowId, FlowTask, Payload, RunId, SeqField, StampLayout, TimeField, TimeForm,
+};
 use linerate_model::{Direction, Side, SocketKnobs, StopAfter, Transport};
 use linerate_sock::{Mono, clock, limits};
 use linerate_units::{Bitrate, Bytes, Span};
@@ -24,7 +26,8 @@ pub(crate) fn tcp_pairs(count: usize) -> (Vec<TcpStream>, Vec<TcpStream>) {
 
 /// Setups of both ends of a flow limited by time.
 pub(crate) fn timed(ms: u64) -> (FlowSetup, FlowSetup) {
-    let of = |side| FlowSetup { tick: Span::from_ms(20), ..FlowSetup::new(0, side, Span::from_ms(ms)) };
+    let of =
+        |side| FlowSetup { tick: Span::from_ms(20), ..FlowSetup::new(FlowId(0), side, Span::from_ms(ms)) };
     (of(Side::Sender), of(Side::Receiver))
 }
 
@@ -103,8 +106,8 @@ pub(crate) fn in_ms(ms: u64) -> Mono {
 /// A stand-in's task: an endless, saturating TCP flow in blocks of `length` bytes.
 pub(crate) fn task(side: Side, length: u64) -> FlowTask {
     FlowTask {
-        flow: 7,
-        run: 1,
+        flow: FlowId(7),
+        run: RunId(1),
         side,
         direction: Direction::Upload,
         transport: Transport::Tcp,

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 
-use linerate_model::flow::{FlowTask, Pattern, Payload, Stop};
+use linerate_model::flow::{FlowId, FlowTask, Pattern, Payload, Stop};
 use linerate_model::{Side, ZeroCopy};
 use linerate_sock::clock;
 use linerate_sock::poll::{Interest, wait_for};
@@ -40,7 +40,7 @@ fn a_limit_in_bytes_is_whole_blocks_at_both_ends_and_every_stream_is_counted() {
         for report in [&sent, &read] {
             assert!(report.tally.complete, "{:?}", report.tally.error);
             let counts = &report.counts;
-            assert_eq!(counts.flow, 7);
+            assert_eq!(counts.flow, FlowId(7));
             let bytes: u64 = counts.streams.iter().map(|stream| stream.bytes).sum();
             assert_eq!(bytes, 50_000);
             assert_eq!(counts.tally.as_ref().unwrap().total_bytes, Bytes::new(bytes));

@@ -9,7 +9,7 @@ mod task;
 pub use counts::{FlowCounts, Noted, StreamCounts, TransitCounts};
 pub use exchange::{Exchange, Exchanged};
 pub use stamp::{SeqField, StampLayout, TimeField, TimeForm};
-pub use task::{BlockNote, Blocks, EndMark, FlowId, FlowTask, Pattern, Payload, Stop, Transit};
+pub use task::{BlockNote, Blocks, EndMark, FlowTask, Pattern, Payload, Stop, Transit};
 
 /// A connection, a datagram socket or a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,5 +29,36 @@ pub struct SystemError {
     pub text: String,
 }
 
-/// Number of a run within its stand-in. The stand-in chooses it; it must not be in use.
-pub type RunId = u32;
+/// Number of a flow within its run.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+#[serde(transparent)]
+pub struct FlowId(pub u16);
+
+impl FlowId {
+    /// The number after this one; 0 after the last.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.wrapping_add(1))
+    }
+}
+
+impl std::fmt::Display for FlowId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Number of a run within its stand-in, which chooses one that is not in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId(pub u32);
+
+impl RunId {
+    /// The number after this one; 0 after the last.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.wrapping_add(1))
+    }
+}

@@ -1,12 +1,10 @@
 //! What one side of a flow has to move.
 
+use super::FlowId;
 use linerate_units::{Bitrate, Bytes, Span};
 
 use super::{Link, RunId, StampLayout};
 use crate::{Direction, Side, SocketKnobs, Transport};
-
-/// Number of a flow. The stand-in chooses it; it must not be in use.
-pub type FlowId = u16;
 
 /// What the engine has to move.
 #[derive(Debug, Clone, PartialEq)]

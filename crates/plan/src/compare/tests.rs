@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::flow::FlowId;
 use linerate_model::{
     Body, Event, FlowPlan, HostInfo, PlanAxis, PlanPoint, PlanRecord, PlanStart, PlanValue, PointSummary,
     RunRecord, SideSettings, Tally, Transport, World,
@@ -126,7 +127,7 @@ const OLD: &str = "Linux 6.1";
 fn run(rate: f64, kernel: &str) -> RunRecord {
     let host = HostInfo { kernel: kernel.into(), ..HostInfo::default() };
     let flow = FlowPlan {
-        flow: 0,
+        flow: FlowId(0),
         name: "upload".into(),
         from: "".into(),
         to: "".into(),
@@ -143,8 +144,8 @@ fn run(rate: f64, kernel: &str) -> RunRecord {
     let bodies = [
         Body::Host { info: host },
         Body::FlowPlanned(flow),
-        Body::FlowOpened { flow: 0, side: sender, settings },
-        Body::FlowEnded { flow: 0, side: linerate_model::Side::Receiver, tally },
+        Body::FlowOpened { flow: FlowId(0), side: sender, settings },
+        Body::FlowEnded { flow: FlowId(0), side: linerate_model::Side::Receiver, tally },
     ];
     let event = |(seq, body)| Event { run: "r".into(), host: 0, seq, at: Timestamp::START, body };
     RunRecord::fold(&(0..).zip(bodies).map(event).collect::<Vec<_>>())

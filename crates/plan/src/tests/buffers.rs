@@ -1,6 +1,7 @@
 //! The buffer of a bottleneck by each of its methods, with figures calculated by hand: a line of 10 Gb/s, of
 //! which payload gets 9.9 Gb/s, and an RTT of 50 ms.
 
+use linerate_model::flow::FlowId;
 use linerate_model::metrics::{Sample, loss, tcp};
 use linerate_model::{
     Body, Ceiling, Digest, Direction, EVENT_SCHEMA, Event, FlowPlan, LatencyInterval, LatencyReport, Limit,
@@ -86,7 +87,7 @@ impl BufferRun {
             spec,
         };
         let flow = FlowPlan {
-            flow: 0,
+            flow: FlowId(0),
             name: "upload".into(),
             from: "a".into(),
             to: "b".into(),
@@ -95,7 +96,7 @@ impl BufferRun {
             streams: 2,
         };
         let first = Body::Progress {
-            flow: 0,
+            flow: FlowId(0),
             bytes: Bytes::new(1),
             elapsed: Span::ZERO,
             srtt: None,
@@ -111,7 +112,7 @@ impl BufferRun {
             first,
         ];
         let sample = |(at, (side, outside, readings)): (u64, &(Side, bool, Readings))| Body::Sample {
-            flow: 0,
+            flow: FlowId(0),
             sample: Sample {
                 side: *side,
                 start_ns: Timestamp::from_ns(at * 100 * MS),
@@ -121,15 +122,15 @@ impl BufferRun {
             },
         };
         bodies.extend((0..).zip(&self.samples).map(sample));
-        bodies.push(Body::Latency { flow: Some(0), report: loaded });
+        bodies.push(Body::Latency { flow: Some(FlowId(0)), report: loaded });
         if self.spec.traffic.no_latency {
             bodies.retain(|body| !matches!(body, Body::Latency { .. }));
         }
         bodies.extend([
-            Body::FlowEnded { flow: 0, side: Side::Sender, tally: self.sender.clone() },
-            Body::FlowEnded { flow: 0, side: Side::Receiver, tally: self.receiver.clone() },
-            Body::Steady { flow: 0, steady },
-            Body::Ceilings { flow: 0, ceilings: vec![ceiling], ceiling: None },
+            Body::FlowEnded { flow: FlowId(0), side: Side::Sender, tally: self.sender.clone() },
+            Body::FlowEnded { flow: FlowId(0), side: Side::Receiver, tally: self.receiver.clone() },
+            Body::Steady { flow: FlowId(0), steady },
+            Body::Ceilings { flow: FlowId(0), ceilings: vec![ceiling], ceiling: None },
         ]);
         let event =
             |(seq, body): (u64, Body)| Event { run: "r".into(), host: 0, seq, at: Timestamp::START, body };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::flow::FlowId;
 use linerate_model::{
     Body, Direction, Event, FlowPlan, Outcome, PlanRecord, RunRecord, Side, Tally, Transport, TrialEnd,
     TrialRun, World,
@@ -18,7 +19,7 @@ use crate::{
 /// Measurements of a run with this upload goodput.
 fn figures(bps: f64) -> RunMeasurements {
     let plan = FlowPlan {
-        flow: 0,
+        flow: FlowId(0),
         name: "upload".into(),
         from: "a".into(),
         to: "b".into(),
@@ -32,7 +33,7 @@ fn figures(bps: f64) -> RunMeasurements {
         elapsed: Span::from_secs(1),
         ..Tally::default()
     };
-    let bodies = [Body::FlowPlanned(plan), Body::FlowEnded { flow: 0, side: Side::Receiver, tally }];
+    let bodies = [Body::FlowPlanned(plan), Body::FlowEnded { flow: FlowId(0), side: Side::Receiver, tally }];
     let log: Vec<Event> = bodies
         .into_iter()
         .enumerate()

@@ -1,5 +1,6 @@
 //! The client's end of the dialogue.
 
+use linerate_model::flow::FlowId;
 use linerate_model::{CheckedSpec, HostInfo, StopAfter};
 use linerate_units::{Bytes, Span, Timestamp};
 
@@ -133,7 +134,7 @@ impl ClientSession {
         Ok(())
     }
 
-    fn sender_done(&mut self, now: Timestamp, flow: u16) {
+    fn sender_done(&mut self, now: Timestamp, flow: FlowId) {
         if self.phase.sender_done(flow) {
             self.drain_until = Some(now + self.drain);
             if self.state == NativeClientState::Running {

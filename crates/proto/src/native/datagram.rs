@@ -1,6 +1,7 @@
 //! Datagrams other than data: they open UDP flows and carry latency probes.
 
 use super::{MAGIC, VERSION};
+use linerate_model::flow::FlowId;
 
 /// Size of every such datagram in both directions, so that an answer is never larger than its request.
 pub const DATAGRAM_BYTES: usize = 64;
@@ -31,7 +32,7 @@ pub struct ProbeDatagram {
     /// Kind of the datagram.
     pub kind: DatagramKind,
     /// Number of the flow; 0 for probes.
-    pub flow: u16,
+    pub flow: FlowId,
     /// Number of the stream in its flow.
     pub stream: u32,
     /// Cookie of the run.
@@ -58,7 +59,7 @@ impl ProbeDatagram {
             DatagramKind::Probe => 5,
             DatagramKind::Reply => 6,
         };
-        bytes[10..12].copy_from_slice(&self.flow.to_be_bytes());
+        bytes[10..12].copy_from_slice(&self.flow.0.to_be_bytes());
         bytes[12..16].copy_from_slice(&self.stream.to_be_bytes());
         bytes[16..32].copy_from_slice(&self.cookie);
         bytes[32..40].copy_from_slice(&self.number.to_be_bytes());
@@ -87,7 +88,7 @@ impl ProbeDatagram {
         let number = |at: usize| bytes[at..at + 8].try_into().map(u64::from_be_bytes).ok();
         Some(Self {
             kind,
-            flow: u16::from_be_bytes([bytes[10], bytes[11]]),
+            flow: FlowId(u16::from_be_bytes([bytes[10], bytes[11]])),
             stream: u32::from_be_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]),
             cookie: bytes[16..32].try_into().ok()?,
             number: number(32)?,

@@ -2,6 +2,7 @@
 //!
 //! Unknown fields are ignored, so that a newer peer may send more.
 
+use linerate_model::flow::FlowId;
 use linerate_model::{Direction, ForeignText, HostInfo, Sample, TestSpec};
 use linerate_units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -49,13 +50,13 @@ pub(super) enum NativeMessage {
     /// Client: stops the senders early.
     Stop,
     /// Either end: its sender has written everything.
-    SenderDone { flow: u16 },
+    SenderDone { flow: FlowId },
     /// Client: ends the drain.
     Cut,
     /// Either end: progress of its receiver.
     Progress(Progress),
     /// Either end: samples of its side.
-    Samples { flow: u16, samples: Vec<Sample> },
+    Samples { flow: FlowId, samples: Vec<Sample> },
     /// Either end: its final report of a flow.
     Ended(Box<Ended>),
     /// Either end: it is alive.
@@ -69,7 +70,7 @@ pub(super) enum NativeMessage {
 /// A flow as requested by a client. The phase decides whether it is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct AskedFlow {
-    pub(super) flow: u16,
+    pub(super) flow: FlowId,
     pub(super) direction: Direction,
     pub(super) length_bytes: Bytes,
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use linerate_model::flow::FlowId;
 use linerate_model::{CheckedSpec, Direction, Sample, Side};
 
 use super::message::AskedFlow;
@@ -13,7 +14,7 @@ use crate::session::{FlowOrder, Progress, SessionOutput};
 pub(super) struct Phases {
     spec: CheckedSpec,
     begun: usize,
-    numbers: BTreeSet<u16>,
+    numbers: BTreeSet<FlowId>,
 }
 
 impl Phases {
@@ -57,18 +58,18 @@ impl Phases {
 #[derive(Debug, Default)]
 pub(super) struct Phase {
     flows: Vec<FlowOrder>,
-    local_open: BTreeSet<u16>,
+    local_open: BTreeSet<FlowId>,
     peer_ready: bool,
-    senders: BTreeSet<u16>,
-    local_running: BTreeSet<u16>,
-    peer_running: BTreeSet<u16>,
+    senders: BTreeSet<FlowId>,
+    local_running: BTreeSet<FlowId>,
+    peer_running: BTreeSet<FlowId>,
     stopped: bool,
     cut: bool,
 }
 
 impl Phase {
     pub(super) fn new(flows: Vec<FlowOrder>) -> Self {
-        let numbers: BTreeSet<u16> = flows.iter().map(FlowOrder::flow).collect();
+        let numbers: BTreeSet<FlowId> = flows.iter().map(FlowOrder::flow).collect();
         Self {
             local_open: BTreeSet::new(),
             peer_ready: false,
@@ -98,13 +99,17 @@ impl Phase {
     }
 
     /// Checks and returns samples of the peer's side.
-    pub(super) fn peer_samples(&self, flow: u16, samples: Vec<Sample>) -> Result<SessionOutput, PeerError> {
+    pub(super) fn peer_samples(
+        &self,
+        flow: FlowId,
+        samples: Vec<Sample>,
+    ) -> Result<SessionOutput, PeerError> {
         self.check(flow)?;
         Ok(SessionOutput::PeerSamples { flow, samples })
     }
 
     /// Checks that the flow in a message of the peer exists.
-    pub(super) fn check(&self, flow: u16) -> Result<(), PeerError> {
+    pub(super) fn check(&self, flow: FlowId) -> Result<(), PeerError> {
         if self.flows.iter().any(|order| order.flow() == flow) {
             return Ok(());
         }
@@ -112,7 +117,7 @@ impl Phase {
     }
 
     /// Whether the sender of this flow has not reported its end yet.
-    pub(super) fn sends(&self, flow: u16) -> bool {
+    pub(super) fn sends(&self, flow: FlowId) -> bool {
         self.senders.contains(&flow)
     }
 
@@ -121,7 +126,7 @@ impl Phase {
     }
 
     /// The side of this end in a flow.
-    pub(super) fn side(&self, flow: u16, client: bool) -> Option<Side> {
+    pub(super) fn side(&self, flow: FlowId, client: bool) -> Option<Side> {
         let order = self.flows.iter().find(|order| order.flow() == flow)?;
         let sends = (order.direction() == Direction::Upload) == client;
         Some(if sends { Side::Sender } else { Side::Receiver })
@@ -144,17 +149,17 @@ impl Phase {
     }
 
     /// Notes that a sender has written everything; true if it was the last one.
-    pub(super) fn sender_done(&mut self, flow: u16) -> bool {
+    pub(super) fn sender_done(&mut self, flow: FlowId) -> bool {
         self.senders.remove(&flow) && self.senders.is_empty()
     }
 
-    pub(super) fn local_ended(&mut self, flow: u16) {
+    pub(super) fn local_ended(&mut self, flow: FlowId) {
         self.senders.remove(&flow);
         self.local_running.remove(&flow);
     }
 
     /// Notes the peer's final report of a flow.
-    pub(super) fn peer_ended(&mut self, flow: u16) -> Result<(), PeerError> {
+    pub(super) fn peer_ended(&mut self, flow: FlowId) -> Result<(), PeerError> {
         self.senders.remove(&flow);
         if self.peer_running.remove(&flow) {
             Ok(())

@@ -2,6 +2,7 @@
 
 use super::{MAGIC, VERSION};
 use crate::PeerError;
+use linerate_model::flow::FlowId;
 
 /// Size of a preface.
 pub const PREFACE_BYTES: usize = 32;
@@ -26,7 +27,7 @@ pub struct Preface {
     /// Purpose of the connection.
     pub connection: ConnectionPurpose,
     /// Number of the flow, on data connections.
-    pub flow: u16,
+    pub flow: FlowId,
     /// Number of the stream in its flow, on data connections.
     pub stream: u32,
     /// Cookie of the run; zero on control connections.
@@ -36,7 +37,7 @@ pub struct Preface {
 impl Preface {
     /// The preface of a control connection.
     pub const CONTROL: Self =
-        Self { connection: ConnectionPurpose::Control, flow: 0, stream: 0, cookie: [0; 16] };
+        Self { connection: ConnectionPurpose::Control, flow: FlowId(0), stream: 0, cookie: [0; 16] };
 
     /// Encodes the preface.
     #[must_use]
@@ -49,7 +50,7 @@ impl Preface {
             ConnectionPurpose::Data => 2,
             ConnectionPurpose::Probe => 3,
         };
-        bytes[10..12].copy_from_slice(&self.flow.to_be_bytes());
+        bytes[10..12].copy_from_slice(&self.flow.0.to_be_bytes());
         bytes[12..16].copy_from_slice(&self.stream.to_be_bytes());
         bytes[16..].copy_from_slice(&self.cookie);
         bytes
@@ -85,7 +86,7 @@ impl Preface {
         cookie.copy_from_slice(&bytes[16..]);
         Ok(Some(Self {
             connection,
-            flow: u16::from_be_bytes([bytes[10], bytes[11]]),
+            flow: FlowId(u16::from_be_bytes([bytes[10], bytes[11]])),
             stream: u32::from_be_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]),
             cookie,
         }))

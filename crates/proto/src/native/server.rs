@@ -217,6 +217,13 @@ impl ServerSession {
             self.link.put(SessionOutput::PhaseDone);
         }
     }
+
+    fn refuse(&mut self, now: Timestamp, why: String) -> Result<(), PeerError> {
+        self.link.send(now, &NativeMessage::Refused { why: why.into() })?;
+        self.state = NativeServerState::Over;
+        self.link.put(SessionOutput::Done);
+        Ok(())
+    }
 }
 
 impl Session for ServerSession {
@@ -239,11 +246,7 @@ impl Session for ServerSession {
             SessionInput::Tick => self.link.tick(now)?,
             SessionInput::Admit(admission) => self.admit(now, &admission)?,
             SessionInput::Wait(place) => self.link.send(now, &NativeMessage::Busy(place))?,
-            SessionInput::Refuse(why) => {
-                self.link.send(now, &NativeMessage::Refused { why: why.into() })?;
-                self.state = NativeServerState::Over;
-                self.link.put(SessionOutput::Done);
-            }
+            SessionInput::Refuse(why) => self.refuse(now, why)?,
             SessionInput::FlowsOpen if self.state != NativeServerState::Opening => {
                 return Err(PeerError::Local { why: "unexpected data sockets were opened".to_owned() });
             }

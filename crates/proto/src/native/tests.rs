@@ -5,6 +5,7 @@ mod trials;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use linerate_model::flow::FlowId;
 use linerate_model::{CheckedSpec, Direction, HostInfo, Side, SideSettings, Tally, TestSpec};
 use linerate_units::{Bytes, Span, Timestamp};
 use proptest::prelude::*;
@@ -25,9 +26,9 @@ struct NativeWorld {
     server: ServerSession,
     wire: VecDeque<(Timestamp, bool, Vec<u8>)>,
     /// Later actions of the hosts: the end of a flow at one end (true is the client).
-    later: VecDeque<(Timestamp, bool, u16, Direction)>,
+    later: VecDeque<(Timestamp, bool, FlowId, Direction)>,
     orders: BTreeMap<bool, Vec<FlowOrder>>,
-    next_flow: u16,
+    next_flow: FlowId,
     log: Vec<String>,
     /// Number of messages after which the path is cut.
     cut_after: usize,
@@ -57,7 +58,7 @@ impl NativeWorld {
             wire: VecDeque::new(),
             later: VecDeque::new(),
             orders: BTreeMap::new(),
-            next_flow: 1,
+            next_flow: FlowId(1),
             log: Vec::new(),
             cut_after: usize::MAX,
             carried: 0,
@@ -109,7 +110,12 @@ impl NativeWorld {
                         } else {
                             TRANSFER + self.delay
                         };
-                        self.later.push_back((self.now + span, client, order.flow(), order.direction()));
+                        self.later.push_back((
+                            self.now + span,
+                            client,
+                            FlowId(order.flow().0),
+                            order.direction(),
+                        ));
                     }
                 }
                 SessionOutput::Cut => {
@@ -180,14 +186,14 @@ impl NativeWorld {
     }
 
     fn measure(&mut self, directions: &[Direction]) {
-        let numbered = directions.iter().zip(self.next_flow..);
+        let numbered = directions.iter().zip((self.next_flow.0..).map(FlowId));
         let orders = numbered.map(|(direction, flow)| order(flow, *direction)).collect();
-        self.next_flow += directions.len() as u16;
+        self.next_flow.0 += directions.len() as u16;
         self.feed(true, SessionInput::Measure(orders));
     }
 }
 
-fn order(flow: u16, direction: Direction) -> FlowOrder {
+fn order(flow: FlowId, direction: Direction) -> FlowOrder {
     FlowOrder::new(&CheckedSpec::default(), flow, direction, Bytes::new(1)).unwrap()
 }
 
@@ -439,7 +445,7 @@ fn any_datagram() -> impl Strategy<Value = ProbeDatagram> {
     (kind, any::<u16>(), any::<u32>(), any::<[u8; 16]>(), any::<u64>(), any::<[u64; 3]>()).prop_map(
         |(kind, flow, stream, cookie, number, times)| ProbeDatagram {
             kind,
-            flow,
+            flow: FlowId(flow),
             stream,
             cookie,
             number,
@@ -456,7 +462,7 @@ proptest! {
 
     #[test]
     fn prefaces_round_trip(flow in any::<u16>(), stream in any::<u32>(), cookie in any::<[u8; 16]>()) {
-        let preface = Preface { connection: ConnectionPurpose::Data, flow, stream, cookie };
+        let preface = Preface { connection: ConnectionPurpose::Data, flow: FlowId(flow), stream, cookie };
         prop_assert_eq!(Preface::decode(&preface.encode()), Ok(Some(preface)));
     }
 

@@ -7,6 +7,7 @@ use super::tests::page;
 use super::{Assets, ReportedPlan};
 use crate::samples_of_plans as plans;
 use crate::samples_of_runs as runs;
+use linerate_model::flow::FlowId;
 
 /// Long enough that lines are thinned, with a caveat and everything that charts can show.
 fn long_run() -> Vec<linerate_model::Event> {
@@ -19,13 +20,14 @@ fn long_run() -> Vec<linerate_model::Event> {
         bodies.push(runs::sample(0, Side::Receiver, from, to, 11_000_000 + number % 7 * 100_000));
         bodies.push(runs::sample(0, Side::Sender, from, to, 11_000_000));
     }
-    bodies.push(runs::probes(Some(0), 900));
-    bodies.extend([Side::Sender, Side::Receiver].map(|side| runs::ended(0, side, runs::tally(900e6))));
-    bodies.push(runs::ceilings(0));
+    bodies.push(runs::probes(Some(FlowId(0)), 900));
+    bodies
+        .extend([Side::Sender, Side::Receiver].map(|side| runs::ended(FlowId(0), side, runs::tally(900e6))));
+    bodies.push(runs::ceilings(FlowId(0)));
     let text = "Another test ran on the same host at the same time: </script><b>Ä</b>".to_owned();
     let caveat =
         linerate_model::Caveat { kind: linerate_model::CaveatKind::ConcurrentRun, text: text.into() };
-    bodies.push((0, linerate_model::Body::Caveat { flow: Some(0), caveat }));
+    bodies.push((0, linerate_model::Body::Caveat { flow: Some(FlowId(0)), caveat }));
     runs::log(bodies)
 }
 

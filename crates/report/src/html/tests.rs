@@ -1,5 +1,6 @@
 //! The page as users see it: its structure, its data, and resistance to foreign text.
 
+use linerate_model::flow::FlowId;
 use linerate_model::{Caveat, CaveatKind};
 use proptest::prelude::*;
 
@@ -289,7 +290,10 @@ fn what_others_wrote_stays_text() {
         }
     }
     let caveat = Caveat { kind: CaveatKind::ConcurrentRun, text: evil.into() };
-    log.push(Event { body: linerate_model::Body::Caveat { flow: Some(0), caveat }, ..log[0].clone() });
+    log.push(Event {
+        body: linerate_model::Body::Caveat { flow: Some(FlowId(0)), caveat },
+        ..log[0].clone()
+    });
     let page = of(log);
     assert!(!page.contains("alert(1)</script>") && !page.contains("<script>alert"), "{page}");
     // Our own scripts: data, program, log.

@@ -1,5 +1,6 @@
 //! The parts of the result document. Field names are public: they carry their units and keep their meaning.
 
+use linerate_model::flow::FlowId;
 use linerate_model::{
     AccountingStep, ByteAccounting, Caveat, Ceiling, CeilingShare, Digest, Direction, Effective, Finding,
     FollowUp, ForeignText, GroupPlace, GroupStart, HostInfo, Limit, Outcome, PortSample, ProbeTransport,
@@ -76,7 +77,7 @@ section! {
     /// One group of streams from host to host.
     FlowSection {
         /// Its number in the run.
-        flow: u16,
+        flow: FlowId,
         /// Its name for users.
         name: ForeignText,
         /// The sending host.
@@ -163,7 +164,7 @@ section! {
         /// Its name: the node that it belongs to and the node that it sends to.
         port: ForeignText,
         /// Numbers of the flows that ran in the phase.
-        flows: Vec<u16>,
+        flows: Vec<FlowId>,
         /// Length of the measured part.
         seconds: f64,
         /// Mean rate on the wire, with preamble and gap between frames.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::samples_of_runs as runs;
+use linerate_model::flow::FlowId;
 use linerate_model::{Body, Event, Limit, Side};
 use serde_json::{Value, json};
 
@@ -116,7 +117,7 @@ fn a_flow_that_ended_early_says_why() {
     let mut bodies = runs::opening(linerate_model::TestSpec::default());
     bodies.push(runs::planned(0, linerate_model::Direction::Upload, linerate_model::Transport::Tcp));
     let broken = Tally { complete: false, error: Some("connection reset".into()), ..runs::tally(1e6) };
-    bodies.push(runs::ended(0, Side::Receiver, broken));
+    bodies.push(runs::ended(FlowId(0), Side::Receiver, broken));
     let json = json_of(&runs::log(bodies));
     assert_eq!(json["flows"][0]["receiver"]["bitrate_bps"], 1e6);
     assert!(json["flows"][0]["caveats"][0]["text"].as_str().unwrap().contains("connection reset"));
@@ -128,8 +129,8 @@ fn more_than_the_ceiling_is_marked_beyond_the_error_of_clocks() {
     let marked = |bps: f64, limit: Limit| {
         let mut bodies = runs::opening(linerate_model::TestSpec::default());
         bodies.push(runs::planned(0, linerate_model::Direction::Upload, linerate_model::Transport::Tcp));
-        bodies.push(runs::ended(0, Side::Receiver, runs::tally(bps)));
-        bodies.push(runs::ceilings(0));
+        bodies.push(runs::ended(FlowId(0), Side::Receiver, runs::tally(bps)));
+        bodies.push(runs::ceilings(FlowId(0)));
         if let Some((_, Body::Ceilings { ceiling: Some(ceiling), .. })) = bodies.last_mut() {
             ceiling.limit = limit;
         }
@@ -219,7 +220,7 @@ fn resolve<'a>(root: &'a Value, schema: &'a Value, value: &Value) -> &'a Value {
 #[test]
 fn a_series_has_its_sizes_and_no_rate_of_the_whole() {
     let mut log = runs::sweep_run();
-    let (host, body) = runs::ended(0, Side::Receiver, runs::tally(1e6));
+    let (host, body) = runs::ended(FlowId(0), Side::Receiver, runs::tally(1e6));
     log.push(Event { host, seq: 99, body, ..log[0].clone() });
     let json = serde_json::to_value(document(&RunRecord::fold(&log))).unwrap();
     let flow = &json["flows"][0];

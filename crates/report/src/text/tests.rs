@@ -3,6 +3,7 @@
 use super::*;
 use crate::samples_of_runs as runs;
 use expect_test::{Expect, expect};
+use linerate_model::flow::FlowId;
 use linerate_model::{Event, Limit};
 
 fn check(log: &[Event], width: usize, expected: &Expect) {
@@ -394,7 +395,7 @@ fn counts_on_the_way_to_the_wire_are_below_the_ceilings_when_asked_for() {
 #[test]
 fn a_document_has_the_counts_with_the_byte_accounting_and_for_datagrams_too() {
     for mut log in [runs::tcp_run(), runs::udp_run()] {
-        let reconciled = linerate_model::Body::Reconciled { flow: 0, steps: steps() };
+        let reconciled = linerate_model::Body::Reconciled { flow: FlowId(0), steps: steps() };
         log.push(Event { body: reconciled, ..log[0].clone() });
         let record = RunRecord::fold(&log);
         let accounting =

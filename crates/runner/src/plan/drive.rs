@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_control::{Coordinator, HostError, HostRef, PlanLog, Sink, TestBed, Token};
+use linerate_control::{CANCELLED, Coordinator, HostError, HostRef, PlanLog, Sink, TestBed, Token};
 use linerate_model::{
     Body, Caveat, CaveatKind, MethodTable, Outcome, PlanRecord, RunRecord, TrialEnd, World,
 };
@@ -218,7 +218,7 @@ impl Drive<'_, '_> {
         }
         judged.into_iter().for_each(|judgement| log.note(Body::Judged(judgement)));
         let (outcome, reason) = match (stopped, trouble, missing) {
-            (true, ..) => (Outcome::Interrupted, Some("stopped by a signal".to_owned())),
+            (true, ..) => (Outcome::Interrupted, Some(CANCELLED.to_owned())),
             (_, Some(trouble), _) => (Outcome::Failed, Some(trouble)),
             (_, None, true) => (Outcome::Failed, Some("some trials failed".to_owned())),
             (_, None, false) => (Outcome::Completed, None),

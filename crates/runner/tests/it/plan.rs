@@ -117,6 +117,8 @@ fn a_cancelled_plan_is_resumed_from_the_archive_and_measures_only_what_is_missin
     let plan = PlanRequest { plan: Some(&bed.plan), ..PlanRequest::default() }.prepare().unwrap();
     let first = plan.run(bed.world(), &cancel, vec![&mut archive], &mut follow).unwrap();
     assert_eq!((first.outcome, first.trials.len()), (Some(Outcome::Interrupted), 1));
+    // No signal came: the token was cancelled.
+    assert_eq!(first.reason.as_deref(), Some("cancelled"));
     assert!(archive.close().unwrap());
 
     // The plan is in the log, so its file is not needed any more.

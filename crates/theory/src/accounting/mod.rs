@@ -10,6 +10,7 @@ mod load;
 #[cfg(test)]
 mod tests;
 
+use linerate_model::flow::FlowId;
 use linerate_model::{
     AccountingPoint, AccountingStep, FlowRecord, ForeignText, LinkKind, RunRecord, Side, Tally, Transport,
 };
@@ -227,7 +228,7 @@ impl<'a> FlowAccounts<'a> {
         };
         let upload = self.flow.plan.direction == linerate_model::Direction::Upload;
         let heading = if upload { Heading::In } else { Heading::Out };
-        let (station, beside) = (&self.stations[1], |flows: &[u16]| flows.contains(&self.flow.plan.flow));
+        let (station, beside) = (&self.stations[1], |flows: &[FlowId]| flows.contains(&self.flow.plan.flow));
         let Some(load) = station.load(heading, self.flow) else { return Vec::new() };
         let leads = |port: &str| {
             port.split_once('>').is_some_and(|(from, to)| if upload { to == node } else { from == node })

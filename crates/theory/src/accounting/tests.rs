@@ -1,3 +1,4 @@
+use linerate_model::flow::FlowId;
 use linerate_model::metrics::port;
 use linerate_model::{
     Body, Direction, Event, FlowPlan, HostInfo, IdleCounts, InterfaceCounts, KernelCounts, LinkInfo,
@@ -106,7 +107,7 @@ impl AccountedRun {
             ..HostInfo::default()
         };
         let plan = FlowPlan {
-            flow: 0,
+            flow: FlowId(0),
             name: "upload".into(),
             from: "a".into(),
             to: "b".into(),
@@ -127,7 +128,7 @@ impl AccountedRun {
             readings.put(port::BYTES, Bytes::new(*bytes));
             let (start_ns, end_ns) = (Timestamp::START, Timestamp::from_ns(1));
             let sample = PortSample { start_ns, end_ns, outside: false, readings };
-            (0, Body::Port { flows: vec![0], port: (*name).into(), sample })
+            (0, Body::Port { flows: vec![FlowId(0)], port: (*name).into(), sample })
         };
         // A hundred intervals; the last one may be missing.
         let hundredths = |(name, bytes): &(&'static str, u64)| {
@@ -140,8 +141,8 @@ impl AccountedRun {
             (0, Body::Host { info: host("a", "10.0.0.1") }),
             (1, Body::Host { info: host("b", "10.0.0.2") }),
             (0, Body::FlowPlanned(plan)),
-            (0, Body::FlowEnded { flow: 0, side: Side::Sender, tally: self.sender }),
-            (1, Body::FlowEnded { flow: 0, side: Side::Receiver, tally: self.receiver }),
+            (0, Body::FlowEnded { flow: FlowId(0), side: Side::Sender, tally: self.sender }),
+            (1, Body::FlowEnded { flow: FlowId(0), side: Side::Receiver, tally: self.receiver }),
         ];
         bodies.extend(self.ports.iter().flat_map(hundredths).map(|part| port(&part)));
         let event = |(seq, (host, body))| Event { run: "r".into(), host, seq, at: Timestamp::START, body };
@@ -150,7 +151,7 @@ impl AccountedRun {
 
     fn steps(self) -> Vec<AccountingStep> {
         let record = self.record();
-        steps(&record, record.flow(0).unwrap())
+        steps(&record, record.flow(FlowId(0)).unwrap())
     }
 
     /// Open steps, with their residuals.

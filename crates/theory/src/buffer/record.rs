@@ -123,6 +123,7 @@ pub fn line_share(flow: &FlowRecord) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_model::flow::FlowId;
     use linerate_model::{
         Body, Ceiling, Digest, Event, FlowPlan, HostInfo, LinkInfo, LinkKind, ProbePhase, ProbeTransport,
         Readings, Transport,
@@ -158,7 +159,7 @@ mod tests {
 
     fn record() -> RunRecord {
         let plan = FlowPlan {
-            flow: 0,
+            flow: FlowId(0),
             name: "upload".into(),
             from: "".into(),
             to: "".into(),
@@ -192,7 +193,7 @@ mod tests {
                 Timestamp::from_ns((number + 1) * 1_000_000_000),
             );
             Body::Sample {
-                flow: 0,
+                flow: FlowId(0),
                 sample: Sample { side: Side::Sender, start_ns, end_ns, outside, readings },
             }
         };
@@ -206,14 +207,14 @@ mod tests {
             sample(2, false),
             sample(3, true),
             Body::Progress {
-                flow: 0,
+                flow: FlowId(0),
                 bytes: Bytes::new(1),
                 elapsed: Span::from_ms(1),
                 srtt: None,
                 retransmits: None,
             },
-            Body::Latency { flow: Some(0), report: probes() },
-            Body::Ceilings { flow: 0, ceilings: vec![ceiling], ceiling: None },
+            Body::Latency { flow: Some(FlowId(0)), report: probes() },
+            Body::Ceilings { flow: FlowId(0), ceilings: vec![ceiling], ceiling: None },
         ];
         let event = |(number, body): (u64, Body)| {
             let host = u16::from(number == 1);

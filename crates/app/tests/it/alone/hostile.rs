@@ -8,6 +8,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use linerate_model::flow::FlowId;
 use linerate_proto::native::{ConnectionPurpose, DatagramKind, Preface, ProbeDatagram};
 use linerate_sock::clock;
 use serde_json::{Value, json};
@@ -35,9 +36,9 @@ fn upload() -> Value {
 /// An upload up to the start of data transfer.
 fn running(port: u16) -> Option<(Peer, TcpStream)> {
     let mut peer = Peer::welcomed(port, &upload())?;
-    peer.send(&prepare(0, "upload", 1)).ok()?;
+    peer.send(&prepare(FlowId(0), "upload", 1)).ok()?;
     peer.receive("prepared")?;
-    let data = peer.side(ConnectionPurpose::Data, 0, 0).ok()?;
+    let data = peer.side(ConnectionPurpose::Data, FlowId(0), 0).ok()?;
     peer.receive("flows_ready")?;
     peer.send(&json!({"type": "start"})).ok()?;
     Some((peer, data))
@@ -65,7 +66,7 @@ fn mutated_greeting(port: u16, rng: &mut Rng) -> Option<()> {
     let mut peer = Peer::welcomed(port, &spec(rng))?;
     peer.send(&orders(rng)).ok()?;
     peer.receive("prepared")?;
-    let _data = peer.side(ConnectionPurpose::Data, 0, 0).ok()?;
+    let _data = peer.side(ConnectionPurpose::Data, FlowId(0), 0).ok()?;
     peer.send(&json!({"type": "start"})).ok()
 }
 
@@ -74,7 +75,7 @@ fn mutated_orders(port: u16, rng: &mut Rng) -> Option<()> {
     let spec = json!({"traffic": {"upload": true, "no_latency": true, "length_bytes": asked, "udp": rng.percent(20)}});
     let mut peer = Peer::welcomed(port, &spec)?;
     peer.send(&orders(rng)).ok()?;
-    let _data = peer.side(ConnectionPurpose::Data, 0, 0).ok()?;
+    let _data = peer.side(ConnectionPurpose::Data, FlowId(0), 0).ok()?;
     peer.receive("flows_ready")?;
     peer.send(&json!({"type": "start"})).ok()
 }
@@ -85,7 +86,7 @@ fn flood(port: u16, rng: &mut Rng) -> Option<()> {
         running(port)?
     } else {
         let peer = Peer::welcomed(port, &upload())?;
-        let data = peer.side(ConnectionPurpose::Probe, 0, 0).ok()?;
+        let data = peer.side(ConnectionPurpose::Probe, FlowId(0), 0).ok()?;
         (peer, data)
     };
     let word = framed(word(rng).to_string().as_bytes());
@@ -120,9 +121,12 @@ fn stray_connections(port: u16, rng: &mut Rng) -> Option<()> {
     let mut held = Vec::new();
     for _ in 0..rng.below(60) {
         let stream = u32::try_from(rng.below(1 << 31)).unwrap();
-        held.push(peer.side(ConnectionPurpose::Data, rng.of(&[0, 1, 65_535]), stream).ok()?);
+        held.push(
+            peer.side(ConnectionPurpose::Data, rng.of(&[FlowId(0), FlowId(1), FlowId(65_535)]), stream)
+                .ok()?,
+        );
     }
-    peer.send(&prepare(0, "upload", 1)).ok()
+    peer.send(&prepare(FlowId(0), "upload", 1)).ok()
 }
 
 /// Sends a greeting a few bytes at a time, and not completely.
@@ -148,12 +152,18 @@ fn many_connections(port: u16, rng: &mut Rng) -> Option<()> {
 fn many_probes(port: u16, rng: &mut Rng) -> Option<()> {
     let peer = Peer::welcomed(port, &upload())?;
     let cookie = peer.cookie;
-    let probe =
-        ProbeDatagram { kind: DatagramKind::Probe, flow: 0, stream: 0, cookie, number: 1, times: [0; 3] };
+    let probe = ProbeDatagram {
+        kind: DatagramKind::Probe,
+        flow: FlowId(0),
+        stream: 0,
+        cookie,
+        number: 1,
+        times: [0; 3],
+    };
     let many = probe.encode().repeat(1 + rng.below(2_000));
     let mut held = Vec::new();
     for _ in 0..rng.below(30) {
-        held.push(peer.side(ConnectionPurpose::Probe, 0, 0).ok()?);
+        held.push(peer.side(ConnectionPurpose::Probe, FlowId(0), 0).ok()?);
     }
     // The server closes excess connections.
     let _ = held.iter_mut().map(|line| line.write(&many)).filter(Result::is_ok).count();
@@ -250,8 +260,8 @@ fn blocks_longer_than_the_greeting_asked_for_do_not_take_the_server_down() {
     for length in [1 << 40, 8 << 30] {
         let spec = json!({"traffic": {"upload": true, "no_latency": true, "length_bytes": 1}});
         let mut peer = Peer::welcomed(server.port, &spec).unwrap();
-        peer.send(&prepare(0, "upload", length)).unwrap();
-        let _data = peer.side(ConnectionPurpose::Data, 0, 0);
+        peer.send(&prepare(FlowId(0), "upload", length)).unwrap();
+        let _data = peer.side(ConnectionPurpose::Data, FlowId(0), 0);
         let failed = peer.receive("failed").unwrap();
         assert!(failed["why"].as_str().unwrap().contains("does not match the request"), "{failed}");
         assert!(server.running(), "{}", server.stderr());
@@ -335,7 +345,7 @@ fn data_connections_that_nobody_awaits_are_closed() {
     let mut held = Vec::new();
     for k in 0..300 {
         for (flow, stream) in [(0, k + 1), (60_000, k), (9, 0), (0, u32::MAX - k)] {
-            held.push(peer.side(ConnectionPurpose::Data, flow, stream).unwrap());
+            held.push(peer.side(ConnectionPurpose::Data, FlowId(flow), stream).unwrap());
         }
         // On a busy machine the connections take longer than the server waits for a silent client.
         peer.send(&json!({"type": "heartbeat"})).unwrap();

@@ -10,7 +10,7 @@ use crate::iperf2::direction::Half;
 use crate::iperf2::report::{ConnectionDetails, Ends};
 use crate::iperf2::settings::Mode;
 use crate::iperf2::track::Stream;
-use crate::stand_in::{Link, Opened, Output};
+use crate::stand_in::{FlowId, Link, Opened, Output};
 
 impl Client {
     /// Handles a reverse connection, or the socket of a reverse datagram flow.
@@ -49,7 +49,7 @@ impl Client {
     }
 
     pub(super) fn start_back(&mut self, now: Timestamp) {
-        let started = self.halves.iter().any(|half| half.load.flow == 1);
+        let started = self.halves.iter().any(|half| half.load.flow == FlowId(1));
         let all = self.back.len() == self.wanted() as usize
             && self.back.iter().all(|stream| stream.link != REVERSE_LISTENER);
         if started || !all || !matches!(self.stage, ClientState::Testing | ClientState::Waiting) {

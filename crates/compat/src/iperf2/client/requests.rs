@@ -9,7 +9,7 @@ use crate::iperf2::datagram::Generation;
 use crate::iperf2::load::Load;
 use crate::iperf2::settings::{Amount, Mode, Rate, Settings};
 use crate::iperf2::wire::{Extension, TestHeader, burst_head};
-use crate::stand_in::{Link, Output, Planned};
+use crate::stand_in::{FlowId, Link, Output, Planned};
 
 impl Client {
     pub(super) fn plan(&mut self) {
@@ -22,7 +22,7 @@ impl Client {
                 spec.traffic.bytes = Some(linerate_units::Bytes::new(all));
             }
         }
-        let (up, down) = ((0, Direction::Upload), (1, Direction::Download));
+        let (up, down) = ((FlowId(0), Direction::Upload), (FlowId(1), Direction::Download));
         let flows = match settings.mode {
             Mode::Plain => vec![up],
             Mode::Reverse => vec![down],
@@ -53,7 +53,7 @@ impl Client {
         // A server that sends on the client's connection begins with its own header.
         let echoed = settings.trip_times && !settings.udp && !sends && star;
         Load {
-            flow: u16::from(!sends),
+            flow: FlowId(u16::from(!sends)),
             run: RUN,
             udp: settings.udp,
             sends,

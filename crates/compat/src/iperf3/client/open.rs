@@ -9,7 +9,7 @@ use crate::iperf3::plan;
 use crate::iperf3::report::{Control, Stream, Test};
 use crate::iperf3::test_state::Course;
 use crate::iperf3::wire::{HELLO, frame, is_hello_reply};
-use crate::stand_in::{Link, Opened, Output, SystemError};
+use crate::stand_in::{FlowId, Link, Opened, Output, SystemError};
 
 /// Default block length over TCP, bytes.
 const TCP_BLOCK: u64 = 128 << 10;
@@ -82,8 +82,8 @@ impl Client {
     pub(super) fn open_streams(&mut self, now: Timestamp) {
         let Some(params) = &self.params else { return };
         let links: Vec<Link> = (FIRST_STREAM..).map(Link).take(params.streams()).collect();
-        let mut next = 0..;
-        let groups = plan::groups(params, true, &links, || next.next().unwrap_or_default());
+        let mut numbers = (0..).map(FlowId);
+        let groups = plan::groups(params, true, &links, || numbers.next().unwrap_or_default());
         let flows = groups.iter().map(|group| (group.flow, group.direction)).collect();
         let interval = self.config.settings.common.interval;
         let planned = plan::planned(params, flows, RUN, CONTROL, true, interval);
@@ -143,8 +143,8 @@ impl Client {
     fn streams_open(&mut self, now: Timestamp) {
         let Some(params) = self.params.clone() else { return };
         let links: Vec<Link> = (0..self.streams.len()).map(link_of).collect();
-        let mut next = 0..;
-        let groups = plan::groups(&params, true, &links, || next.next().unwrap_or_default());
+        let mut numbers = (0..).map(FlowId);
+        let groups = plan::groups(&params, true, &links, || numbers.next().unwrap_or_default());
         for (at, opened) in self.streams.iter().enumerate() {
             let stream = Stream {
                 socket: opened.descriptor,

@@ -93,7 +93,7 @@ impl Server {
             None if busy => self.reject(now, link),
             None => {
                 let run = self.next_run;
-                self.next_run = self.next_run.wrapping_add(1);
+                self.next_run = self.next_run.next();
                 let report = self.report();
                 self.idle_since = None;
                 self.visitors.insert(link, Visitor::Control(run));

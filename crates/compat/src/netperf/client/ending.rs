@@ -143,7 +143,7 @@ impl NetperfClient {
         self.report_to_archive(&results);
         self.out.push_back(Output::RunOver { run: self.run, trouble: None });
         self.planned = false;
-        self.run = self.run.wrapping_add(1);
+        self.run = self.run.next();
         let figures = &mut self.iteration.figures;
         figures.elapsed = elapsed.as_secs_f64();
         figures.cpu.remote = results.cpu;

@@ -9,7 +9,7 @@ use super::{messages, options, options_at, transcript};
 use crate::netperf::wire::kind;
 use crate::netperf::{ClientOptions, HostCpu, Message, NetperfClient, Request, Response, Results};
 use crate::stand_in::{
-    Cpu, FlowCounts, FlowTask, HostCounts, Input, Link, Opened, Output, StandIn, Stop, StreamCounts,
+    Cpu, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, StandIn, Stop, StreamCounts,
     SystemError,
 };
 
@@ -56,7 +56,7 @@ struct Host {
 fn flow_counts(at: Timestamp, bytes: u64, calls: u64) -> FlowCounts {
     let stream =
         StreamCounts { bytes, calls, packets: calls, retransmits: Some(3), ..StreamCounts::default() };
-    FlowCounts { flow: 0, at, last_at: Some(at), streams: vec![stream], ..FlowCounts::default() }
+    FlowCounts { flow: FlowId(0), at, last_at: Some(at), streams: vec![stream], ..FlowCounts::default() }
 }
 
 impl Host {
@@ -238,10 +238,10 @@ fn a_stream_with_interim_results_prints_what_netperf_prints() {
             host.tick_at(seconds(time));
         }
     }
-    host.give(Input::Written { flow: 0 });
-    assert!(matches!(host.next(), Output::Stop { flow: 0, how: Stop::Regularly }));
+    host.give(Input::Written { flow: FlowId(0) });
+    assert!(matches!(host.next(), Output::Stop { flow: FlowId(0), how: Stop::Regularly }));
     host.end(seconds(time), bytes as u64, 100);
-    assert!(matches!(host.next(), Output::Forget { flow: 0 }));
+    assert!(matches!(host.next(), Output::Forget { flow: FlowId(0) }));
     assert!(matches!(host.next(), Output::Tune { link: DATA, .. }));
     let total = 8598.32e6 / 8.0 * 2.004;
     host.answer(Results { received: total as u64, elapsed: 2.0, ..Results::default() }.encode());
@@ -257,7 +257,7 @@ fn a_stream_from_the_server_prints_what_netperf_prints() {
     let task = host.stream(&agreement((16_384, 131_072)));
     assert_eq!((task.time, task.length.get()), (Some(Span::from_secs(1)), 131_072));
     host.tick_at(Span::from_secs(1));
-    assert!(matches!(host.next(), Output::Stop { flow: 0, how: Stop::AtOnce }));
+    assert!(matches!(host.next(), Output::Stop { flow: FlowId(0), how: Stop::AtOnce }));
     // The pump notices 15 ms later; its last bytes came 1 ms after the end.
     host.now = Timestamp::START + seconds(1.015);
     let last = Timestamp::START + seconds(1.001);
@@ -273,11 +273,11 @@ fn datagrams_print_what_netperf_prints() {
     let mut host = Host::connected(command, Span::ZERO, UDP_BUFFERS);
     let task = host.stream(&agreement((212_992, 212_992)));
     assert_eq!(task.length.get(), 1000);
-    host.give(Input::Written { flow: 0 });
+    host.give(Input::Written { flow: FlowId(0) });
     let elapsed = 110_429.0 * 8000.0 / 883.37e6;
     host.outputs.clear();
     host.end(seconds(elapsed), 110_429_000, 110_429);
-    assert!(matches!(host.next(), Output::Forget { flow: 0 }));
+    assert!(matches!(host.next(), Output::Forget { flow: FlowId(0) }));
     for _ in 0..3 {
         assert!(matches!(host.next(), Output::Send { link: DATA, bytes } if bytes.is_empty()));
     }
@@ -314,7 +314,7 @@ fn processor_time_is_printed_as_netperf_prints_it() {
     host.stream(&agreement((16_384, 131_072)));
     let bytes = (666.46 * 1_048_576.0) as u64;
     host.host.cpu = Some([100, 0, 100, 0, 0, 0, 0, 0]);
-    host.give(Input::Written { flow: 0 });
+    host.give(Input::Written { flow: FlowId(0) });
     host.outputs.clear();
     host.end(Span::from_secs(1), bytes, 9);
     let cpu = HostCpu { busy: 100.0, ..HostCpu::default() };
@@ -421,7 +421,7 @@ fn an_endless_test_ends_with_an_interrupt() {
     assert_eq!((task.time, task.bytes), (None, None));
     host.now = Timestamp::START + Span::from_secs(500);
     host.give(Input::Signal(2));
-    assert!(matches!(host.next(), Output::Stop { flow: 0, how: Stop::Regularly }));
+    assert!(matches!(host.next(), Output::Stop { flow: FlowId(0), how: Stop::Regularly }));
     let mut host = Host::connected("-H 127.0.0.1 -P 0", Span::ZERO, TCP_BUFFERS);
     host.stream(&agreement((16_384, 131_072)));
     host.give(Input::Signal(2));

@@ -12,8 +12,8 @@ use crate::netperf::{
     MESSAGE_BYTES, Message, NetperfServer, Request, Response, Results, Roles, ServerCommand, ServerOptions,
 };
 use crate::stand_in::{
-    Cpu, EndMark, FlowCounts, FlowTask, HostCounts, Input, Link, Opened, Output, StandIn, Stop, StreamCounts,
-    SystemError, Transport,
+    Cpu, EndMark, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, StandIn, Stop,
+    StreamCounts, SystemError, Transport,
 };
 
 const LISTENER: Link = Link(0);
@@ -143,7 +143,7 @@ impl Host {
 fn counts(bytes: u64, calls: u64) -> FlowCounts {
     let stream =
         StreamCounts { bytes, calls, packets: calls, retransmits: Some(5), ..StreamCounts::default() };
-    FlowCounts { flow: 0, streams: vec![stream], ..FlowCounts::default() }
+    FlowCounts { flow: FlowId(0), streams: vec![stream], ..FlowCounts::default() }
 }
 
 fn over(outputs: &[Output]) -> usize {
@@ -168,7 +168,7 @@ fn a_real_client_that_sends_gets_the_answers_of_the_real_server() {
     assert_eq!((task.side, task.length, task.end_mark), (Side::Receiver, Bytes::new(131_072), EndMark::None));
     host.pass(Span::from_ms(2_010));
     host.give(Input::Ended { counts: &counts(5_000_000_000, 70_000) });
-    assert!(matches!(host.next(), Output::Forget { flow: 0 }));
+    assert!(matches!(host.next(), Output::Forget { flow: FlowId(0) }));
     let results = host.results();
     assert_eq!((results.received, results.receive_calls), (5_000_000_000, 70_000));
     assert_eq!((results.sent, results.elapsed), (0, 2.01));
@@ -196,8 +196,8 @@ fn a_real_client_that_receives_gets_data_for_its_time() {
     assert_eq!((task.side, task.length), (Side::Sender, Bytes::new(16_384)));
     assert_eq!(task.time, Some(Span::from_ms(1_900)), "the time counts from the response");
     host.pass(Span::from_ms(1_900));
-    host.give(Input::Written { flow: 0 });
-    assert!(matches!(host.next(), Output::Stop { flow: 0, how: Stop::Regularly }));
+    host.give(Input::Written { flow: FlowId(0) });
+    assert!(matches!(host.next(), Output::Stop { flow: FlowId(0), how: Stop::Regularly }));
     host.give(Input::Ended { counts: &counts(1 << 33, 9) });
     host.next();
     let results = host.results();
@@ -218,7 +218,7 @@ fn datagrams_end_with_an_empty_one_or_with_the_timer() {
     host.pass(Span::from_ms(5_900));
     assert!(host.rest().is_empty());
     host.pass(Span::from_ms(100));
-    assert!(matches!(host.next(), Output::Stop { flow: 0, how: Stop::AtOnce }));
+    assert!(matches!(host.next(), Output::Stop { flow: FlowId(0), how: Stop::AtOnce }));
     host.give(Input::Ended { counts: &counts(1000, 1) });
     host.next();
     assert_eq!(host.results().elapsed, 2.0, "without the four seconds of waiting");
@@ -426,14 +426,14 @@ fn hostile_clients_cost_neither_memory_nor_time() {
     host.rest();
     host.close(CONTROL);
     let rest = host.rest();
-    assert!(matches!(rest[0], Output::Stop { flow: 0, how: Stop::Abort }));
+    assert!(matches!(rest[0], Output::Stop { flow: FlowId(0), how: Stop::Abort }));
     assert_eq!(over(&rest), 1);
     host.accept(LISTENER, Link(CONTROL.0 + 2));
     host.hear(Link(CONTROL.0 + 2), &Request::default().encode().into_bytes());
     let Output::Ask(planned) = host.next() else { panic!() };
-    assert_eq!(planned.flows[0].0, 1);
+    assert_eq!(planned.flows[0].0, FlowId(1));
     host.give(Input::Ended { counts: &counts(1, 1) });
-    assert!(matches!(host.rest()[..], [Output::Forget { flow: 0 }]));
+    assert!(matches!(host.rest()[..], [Output::Forget { flow: FlowId(0) }]));
     // Connects again and again instead of sending.
     let mut host = Host::new();
     let (request, _) = recorded(transcript!("tcp-crr"));

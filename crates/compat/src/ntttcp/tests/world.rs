@@ -7,8 +7,8 @@ use linerate_model::{Side, SideSettings};
 use linerate_units::{Span, Timestamp};
 
 use crate::stand_in::{
-    Cpu, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, StandIn, Stop, StreamCounts,
-    SystemError, Transport,
+    Cpu, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, RunId, StandIn, Stop,
+    StreamCounts, SystemError, Transport,
 };
 
 /// What a user or the peer sees of one end.
@@ -53,7 +53,7 @@ enum Completion {
     Accepted(Link, Link, Opened),
     Bytes(Link, Vec<u8>),
     Closed(Link),
-    Admitted(u32),
+    Admitted(RunId),
     Started(FlowId),
     Ended(FlowId, bool),
     Written(FlowId),

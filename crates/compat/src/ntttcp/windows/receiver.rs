@@ -14,7 +14,7 @@ use crate::stand_in::{
 /// The listener on which threads request their port.
 const PORT_LISTENER: Link = Link(0);
 
-const RUN: RunId = 0;
+const RUN: RunId = RunId(0);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {

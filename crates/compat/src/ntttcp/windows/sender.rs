@@ -8,9 +8,11 @@ use crate::ntttcp::console::Console;
 use crate::ntttcp::options::Options;
 use crate::ntttcp::run::{self, Due, Run};
 use crate::ntttcp::sender::EXIT_FAILED;
-use crate::stand_in::{Input, Link, LinkOptions, Output, RunId, StandIn, Stop, SystemError, Transport};
+use crate::stand_in::{
+    FlowId, Input, Link, LinkOptions, Output, RunId, StandIn, Stop, SystemError, Transport,
+};
 
-const RUN: RunId = 0;
+const RUN: RunId = RunId(0);
 
 /// Timeout for a token or port of the receiver.
 const RECEIVER_TIMEOUT: Span = Span::from_secs(30);
@@ -202,7 +204,7 @@ impl WindowsSender {
         }
     }
 
-    fn ended(&mut self, now: Timestamp, flow: u16) {
+    fn ended(&mut self, now: Timestamp, flow: FlowId) {
         let Some(run) = self.run.as_mut().filter(|run| run.has_flow(flow)) else {
             return;
         };

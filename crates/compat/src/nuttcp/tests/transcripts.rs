@@ -3,7 +3,9 @@
 use linerate_units::{Span, Timestamp};
 
 use crate::nuttcp::{ClientOptions, Invocation, NuttcpClient, NuttcpServer, ServerOptions, invocation};
-use crate::stand_in::{Cpu, FlowCounts, FlowTask, Input, Link, Opened, Output, StandIn, StreamCounts};
+use crate::stand_in::{
+    Cpu, FlowCounts, FlowId, FlowTask, Input, Link, Opened, Output, StandIn, StreamCounts,
+};
 
 const DEFAULT: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v612-tx-default.txt");
 const INTERVALS: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v822-tx-interval.txt");
@@ -121,7 +123,7 @@ fn play(arguments: &str, transcript: &str, sent: u64) -> Seen {
     for line in &rest[..live] {
         script.say(line);
     }
-    script.give(Input::Written { flow: 0 });
+    script.give(Input::Written { flow: FlowId(0) });
     let counts = script.counts();
     script.give(Input::Ended { counts: &counts });
     for line in &rest[live..] {

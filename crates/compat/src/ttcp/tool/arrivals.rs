@@ -120,12 +120,12 @@ impl Ttcp {
             return None;
         }
         let used = |flow: FlowId| self.transfers.values().any(|transfer| transfer.flow == flow);
-        let flow = (0..FlowId::MAX).find(|flow| !used(*flow))?;
+        let flow = (0..u16::MAX).map(FlowId).find(|flow| !used(*flow))?;
         while self.transfers.contains_key(&self.next_run) {
-            self.next_run = self.next_run.wrapping_add(1);
+            self.next_run = self.next_run.next();
         }
         let run = self.next_run;
-        self.next_run = run.wrapping_add(1);
+        self.next_run = run.next();
         self.transfers.insert(run, Transfer::new(now, flow, udp, link, peer));
         Some(run)
     }

@@ -7,7 +7,7 @@ use linerate_compat::stand_in::{
     EndMark, Exchange, FlowCounts, FlowTask, Input, Link, LinkOptions, Output, Payload, Planned, Stop,
     Transport,
 };
-use linerate_model::flow::{SeqField, StampLayout};
+use linerate_model::flow::{FlowId, RunId, SeqField, StampLayout};
 use linerate_model::{Body, CaveatKind, Direction, Outcome, RunRecord, Side, Tally, TestSpec};
 use linerate_units::{Bytes, Span};
 
@@ -22,16 +22,16 @@ const DATAGRAMS: Link = Link(11);
 const BLOCK: u64 = 10_000;
 const SENT: [u64; 3] = [64 * BLOCK, 7 * BLOCK, 20 * 500];
 
-fn direction(flow: u16) -> Direction {
-    if flow == 1 { Direction::Download } else { Direction::Upload }
+fn direction(flow: FlowId) -> Direction {
+    if flow == FlowId(1) { Direction::Download } else { Direction::Upload }
 }
 
-fn task(flow: u16, link: Link, client: bool) -> FlowTask {
+fn task(flow: FlowId, link: Link, client: bool) -> FlowTask {
     let direction = direction(flow);
-    let udp = flow == 2;
+    let udp = flow == FlowId(2);
     FlowTask {
         flow,
-        run: 5,
+        run: RunId(5),
         side: if (direction == Direction::Upload) == client { Side::Sender } else { Side::Receiver },
         direction,
         transport: if udp { Transport::Udp } else { Transport::Tcp },
@@ -45,7 +45,7 @@ fn task(flow: u16, link: Link, client: bool) -> FlowTask {
             stream_at: None,
             length: 8,
         },
-        bytes: Some(Bytes::new(SENT[usize::from(flow)])),
+        bytes: Some(Bytes::new(SENT[usize::from(flow.0)])),
         time: None,
         together: false,
         omit: Span::ZERO,
@@ -62,10 +62,10 @@ fn task(flow: u16, link: Link, client: bool) -> FlowTask {
 }
 
 fn planned(client: bool, link: Link) -> Box<Planned> {
-    let flows = (0..3).map(|flow| (flow, direction(flow))).collect();
+    let flows = (0..3).map(FlowId).map(|flow| (flow, direction(flow))).collect();
     let peer = Some("nothing 1.0".to_owned());
     let spec = TestSpec::default();
-    Box::new(Planned { run: 5, tool: "nothing", peer, link, client, spec, flows, expected: None })
+    Box::new(Planned { run: RunId(5), tool: "nothing", peer, link, client, spec, flows, expected: None })
 }
 
 fn moved(counts: &FlowCounts) -> u64 {
@@ -73,7 +73,7 @@ fn moved(counts: &FlowCounts) -> u64 {
 }
 
 /// The report of a peer: the byte counts of its three flows.
-fn report(counted: &BTreeMap<u16, u64>) -> Vec<u8> {
+fn report(counted: &BTreeMap<FlowId, u64>) -> Vec<u8> {
     counted.values().flat_map(|bytes| bytes.to_be_bytes()).collect()
 }
 
@@ -81,7 +81,7 @@ fn hear_report(bytes: &[u8], desires: &mut Desires) {
     let numbers = bytes.chunks_exact(8).map(|eight| u64::from_be_bytes(eight.try_into().unwrap()));
     for (flow, bytes) in (0..).zip(numbers) {
         let tally = Box::new(Tally { total_bytes: Bytes::new(bytes), complete: true, ..Tally::default() });
-        desires.want(Output::PeerCounted { flow, tally });
+        desires.want(Output::PeerCounted { flow: FlowId(flow), tally });
     }
 }
 
@@ -103,7 +103,7 @@ fn server(say: std::sync::mpsc::Sender<u16>) -> Box<dyn linerate_compat::stand_i
             }
         }
         Input::Accepted { listener: DATAGRAMS, link, .. } => {
-            open.insert(2, link);
+            open.insert(FlowId(2), link);
             desires.want(Output::Send { link, bytes: b"hello".to_vec() });
             ask_when_complete(control, &open, desires);
         }
@@ -113,10 +113,10 @@ fn server(say: std::sync::mpsc::Sender<u16>) -> Box<dyn linerate_compat::stand_i
         }
         Input::Bytes { link, bytes: b"c" } => control = Some(link),
         Input::Bytes { link, bytes: [number @ (b'0' | b'1')] } => {
-            open.insert(u16::from(number - b'0'), link);
+            open.insert(FlowId(u16::from(number - b'0')), link);
             ask_when_complete(control, &open, desires);
         }
-        Input::Admitted { run: 5 } => {
+        Input::Admitted { run: RunId(5) } => {
             for (flow, link) in &open {
                 desires.want(Output::Start(Box::new(task(*flow, *link, false))));
             }
@@ -124,7 +124,9 @@ fn server(say: std::sync::mpsc::Sender<u16>) -> Box<dyn linerate_compat::stand_i
         }
         Input::Written { flow } => desires.want(Output::Stop { flow, how: Stop::Regularly }),
         // The sender of datagrams is done.
-        Input::Bytes { bytes: b"u", .. } => desires.want(Output::Stop { flow: 2, how: Stop::Regularly }),
+        Input::Bytes { bytes: b"u", .. } => {
+            desires.want(Output::Stop { flow: FlowId(2), how: Stop::Regularly })
+        }
         Input::Ended { counts } => {
             assert!(counts.tally.is_some() && counts.trouble.is_none(), "{counts:?}");
             counted.insert(counts.flow, moved(counts));
@@ -135,7 +137,7 @@ fn server(say: std::sync::mpsc::Sender<u16>) -> Box<dyn linerate_compat::stand_i
         Input::Bytes { link, bytes } => {
             assert_eq!((Some(link), bytes.len()), (control, 24));
             hear_report(bytes, desires);
-            desires.want(Output::RunOver { run: 5, trouble: None });
+            desires.want(Output::RunOver { run: RunId(5), trouble: None });
             desires.want(Output::Exit(0));
         }
         _ => {}
@@ -143,7 +145,7 @@ fn server(say: std::sync::mpsc::Sender<u16>) -> Box<dyn linerate_compat::stand_i
 }
 
 /// The links of the flows arrive in any order.
-fn ask_when_complete(control: Option<Link>, open: &BTreeMap<u16, Link>, desires: &mut Desires) {
+fn ask_when_complete(control: Option<Link>, open: &BTreeMap<FlowId, Link>, desires: &mut Desires) {
     if let Some(control) = control.filter(|_| open.len() == 3) {
         desires.want(Output::Ask(planned(false, control)));
     }
@@ -152,7 +154,7 @@ fn ask_when_complete(control: Option<Link>, open: &BTreeMap<u16, Link>, desires:
 fn client(port: u16) -> Box<dyn linerate_compat::stand_in::StandIn> {
     let (mut counted, mut heard) = (BTreeMap::new(), Vec::new());
     let (mut open, mut greeted, mut go) = (0, false, false);
-    let link = |flow: u16| Link(u32::from(flow) + 1);
+    let link = |flow: FlowId| Link(u32::from(flow.0) + 1);
     let connect = move |link: Link, transport| Output::Connect {
         link,
         port,
@@ -164,13 +166,13 @@ fn client(port: u16) -> Box<dyn linerate_compat::stand_in::StandIn> {
         Input::Opened { link: opened, .. } => {
             let says = [&b"c"[..], b"0", b"1", b"hello"][opened.0 as usize];
             desires.want(Output::Send { link: opened, bytes: says.to_vec() });
-            if opened == link(1) {
+            if opened == link(FlowId(1)) {
                 desires.want(Output::Hold { link: opened });
             }
         }
         Input::Sent { .. } if open < 3 => {
             let transport = if open == 2 { Transport::Udp } else { Transport::Tcp };
-            desires.want(connect(link(open), transport));
+            desires.want(connect(link(FlowId(open)), transport));
             open += 1;
         }
         // The greeting and the start message come on different connections, so in any order.
@@ -179,13 +181,13 @@ fn client(port: u16) -> Box<dyn linerate_compat::stand_in::StandIn> {
             if greeted && go {
                 desires.want(Output::Plan(planned(true, CONTROL)));
                 for flow in 0..3 {
-                    desires.want(Output::Start(Box::new(task(flow, link(flow), true))));
+                    desires.want(Output::Start(Box::new(task(FlowId(flow), link(FlowId(flow)), true))));
                 }
             }
         }
         Input::Written { flow } => {
             desires.want(Output::Stop { flow, how: Stop::Regularly });
-            if flow == 2 {
+            if flow == FlowId(2) {
                 desires.want(Output::Send { link: CONTROL, bytes: b"u".to_vec() });
             }
         }
@@ -204,11 +206,11 @@ fn client(port: u16) -> Box<dyn linerate_compat::stand_in::StandIn> {
     })
 }
 
-fn say_goodbye(counted: &BTreeMap<u16, u64>, heard: &[u8], desires: &mut Desires) {
+fn say_goodbye(counted: &BTreeMap<FlowId, u64>, heard: &[u8], desires: &mut Desires) {
     if counted.len() == 3 && !heard.is_empty() {
         hear_report(heard, desires);
         desires.want(Output::Send { link: CONTROL, bytes: report(counted) });
-        desires.want(Output::RunOver { run: 5, trouble: None });
+        desires.want(Output::RunOver { run: RunId(5), trouble: None });
         desires.want(Output::Exit(0));
     }
 }
@@ -244,20 +246,20 @@ fn both_ends_count_the_same_and_write_it_to_their_logs() {
                 .any(|c| c.kind == CaveatKind::ForeignPeer && c.text.contains("nothing 1.0"))
         );
         for flow in &record.flows {
-            let sent = Bytes::new(SENT[usize::from(flow.plan.flow)]);
+            let sent = Bytes::new(SENT[usize::from(flow.plan.flow.0)]);
             assert_eq!(flow.sender.as_ref().unwrap().total_bytes, sent);
             assert_eq!(flow.receiver.as_ref().unwrap().total_bytes, sent);
             assert!(flow.verdict.is_some(), "flow {} was not judged", flow.plan.flow);
         }
-        assert_eq!(record.flow(0).unwrap().byte_accounting.unwrap().unaccounted_bytes, Bytes::new(0));
-        assert!(record.flow(2).unwrap().byte_accounting.is_none());
+        assert_eq!(record.flow(FlowId(0)).unwrap().byte_accounting.unwrap().unaccounted_bytes, Bytes::new(0));
+        assert!(record.flow(FlowId(2)).unwrap().byte_accounting.is_none());
     }
     // Each end describes its own host; of the other it only knows the address.
     let (server, client) = (record(&at_server), record(&at_client));
     assert!(client.hosts[0].cores > 0 && client.hosts[1].cores == 0);
     assert!(server.hosts[0].cores == 0 && server.hosts[1].cores > 0);
-    assert!(client.flow(0).unwrap().sender_settings.is_some());
-    assert!(client.flow(0).unwrap().receiver_settings.is_none());
+    assert!(client.flow(FlowId(0)).unwrap().sender_settings.is_some());
+    assert!(client.flow(FlowId(0)).unwrap().receiver_settings.is_none());
 }
 
 #[test]
@@ -268,24 +270,24 @@ fn what_was_on_the_way_when_a_strangers_test_ended_is_no_contradiction() {
             desires.want(Output::Plan(planned(true, CONTROL)));
             // The peer sent twice the bytes that we received before the end. Our own side never counted.
             let tally = Tally { total_bytes: Bytes::new(2_000_000), complete: true, ..Tally::default() };
-            desires.want(Output::PeerCounted { flow: 1, tally: Box::new(tally) });
-            desires.want(Output::RunOver { run: 5, trouble: None });
+            desires.want(Output::PeerCounted { flow: FlowId(1), tally: Box::new(tally) });
+            desires.want(Output::RunOver { run: RunId(5), trouble: None });
             desires.want(Output::Exit(0));
         }
     });
     let interrupts = Interrupts::new().unwrap();
     run_with(Some("nowhere"), program, &interrupts, Some(&memory));
     let mut record = record(&memory);
-    let flow = record.flows.iter_mut().find(|flow| flow.plan.flow == 1).unwrap();
+    let flow = record.flows.iter_mut().find(|flow| flow.plan.flow == FlowId(1)).unwrap();
     assert!(flow.sender.is_some() && flow.receiver.is_none() && flow.byte_accounting.is_none());
     let received = Tally { total_bytes: Bytes::new(1_000_000), ..Tally::default() };
     flow.byte_accounting =
         flow.sender.as_ref().map(|sent| linerate_model::ByteAccounting::close(sent, &received));
     flow.receiver = Some(received);
-    let outcome = crate::evidence(&record, 1).unwrap().outcome;
+    let outcome = crate::evidence(&record, FlowId(1)).unwrap().outcome;
     assert_eq!((outcome.written_bytes, outcome.unaccounted_bytes), (Some(2e6), None));
     record.caveats.clear();
-    assert_eq!(crate::evidence(&record, 1).unwrap().outcome.unaccounted_bytes, Some(1e6));
+    assert_eq!(crate::evidence(&record, FlowId(1)).unwrap().outcome.unaccounted_bytes, Some(1e6));
 }
 
 #[test]
@@ -343,14 +345,14 @@ fn a_run_that_a_signal_ends_is_kept_as_interrupted() {
     assert_eq!(run_with(Some("nowhere"), program, &interrupts, Some(&memory)).0, 1);
     let record = record(&memory);
     assert_eq!(record.outcome, Some(Outcome::Interrupted));
-    assert!(record.flow(0).unwrap().caveats.iter().any(|caveat| caveat.kind == CaveatKind::Partial));
+    assert!(record.flow(FlowId(0)).unwrap().caveats.iter().any(|caveat| caveat.kind == CaveatKind::Partial));
 }
 
 #[test]
 fn a_flow_without_open_links_is_not_started() {
     let program = script(|input, desires| match input {
-        Input::Begin => desires.want(Output::Start(Box::new(task(0, Link(7), true)))),
-        Input::NotStarted { flow: 0, reason } => {
+        Input::Begin => desires.want(Output::Start(Box::new(task(FlowId(0), Link(7), true)))),
+        Input::NotStarted { flow: FlowId(0), reason } => {
             assert!(reason.text.contains("not open"));
             desires.want(Output::Exit(0));
         }

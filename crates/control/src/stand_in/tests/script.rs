@@ -115,7 +115,7 @@ pub(crate) struct Memory(pub(crate) Arc<Mutex<Vec<Event>>>);
 impl LogStore for Memory {
     fn open(&self, planned: &Planned) -> Option<StoredRun> {
         Some(StoredRun {
-            name: format!("{}-{}", planned.tool, planned.run),
+            name: format!("{}-{}", planned.tool, planned.run.0),
             started_at: "2026-01-01T00:00:00Z".to_owned(),
             sinks: vec![Box::new(self.clone())],
             calibration: None,

@@ -1,5 +1,6 @@
 //! What a client may request, and what a server refuses.
 
+use linerate_model::flow::FlowId;
 use linerate_model::{CheckedSpec, Direction, HostInfo, SizeList, Sweep, TestSpec};
 use linerate_units::{Bytes, Span, Timestamp};
 use serde_json::{Value, json};
@@ -101,7 +102,7 @@ fn a_flow_that_was_asked_for_is_opened_once() {
     let bidir = spec(|spec| spec.traffic.bidir = true);
     let mut server = AdmittedServer::of(&bidir);
     let opened = server.prepare(&[(3, "upload", 65_536), (4, "download", 65_536)]).unwrap();
-    assert_eq!(opened.iter().map(FlowOrder::flow).collect::<Vec<_>>(), [3, 4]);
+    assert_eq!(opened.iter().map(FlowOrder::flow).collect::<Vec<_>>(), [FlowId(3), FlowId(4)]);
     assert_eq!(opened[0].length(), Bytes::new(65_536));
     // A second phase was not requested, and must not begin before the first is over.
     assert!(server.prepare(&[(5, "upload", 65_536), (6, "download", 65_536)]).is_err());
@@ -181,7 +182,7 @@ fn a_server_that_talks_on_does_not_keep_its_client_beyond_the_time_of_the_test()
     let mut wanted = TestSpec::default();
     (wanted.traffic.download, wanted.traffic.duration) = (true, Some(Span::from_secs(1)));
     let spec: CheckedSpec = wanted.checked().unwrap();
-    let order = FlowOrder::new(&spec, 0, Direction::Download, Bytes::new(1)).unwrap();
+    let order = FlowOrder::new(&spec, FlowId(0), Direction::Download, Bytes::new(1)).unwrap();
     let mut client = ClientSession::new(NOW, HostInfo::default(), spec, DRAIN);
     let hear = |client: &mut ClientSession, now: Timestamp, word: Value| {
         client.input(now, SessionInput::Bytes(&Framer::encode(&word).unwrap()))

@@ -1,5 +1,6 @@
 //! The dialogue of a sweep over message sizes, between two ends without a path.
 
+use linerate_model::flow::FlowId;
 use linerate_model::{CheckedSpec, Direction, HostInfo, Side, SideSettings, Sweep, Tally, TestSpec};
 use linerate_units::{Bytes, Span, Timestamp};
 
@@ -33,7 +34,7 @@ fn counted(trial: u32) -> TrialCount {
 
 fn last_word(side: Side) -> SessionInput<'static> {
     SessionInput::FlowEnded(Box::new(Ended {
-        flow: 0,
+        flow: FlowId(0),
         side,
         settings: SideSettings::default(),
         tally: Tally::default(),
@@ -59,7 +60,7 @@ impl SweepEnds {
         pair.settle()?;
         let admission = Admission { host: HostInfo::default(), cookie: COOKIE, concurrent_runs: 0 };
         pair.feed(false, SessionInput::Admit(Box::new(admission)))?;
-        let order = FlowOrder::new(spec, 0, Direction::Upload, Bytes::new(64)).unwrap();
+        let order = FlowOrder::new(spec, FlowId(0), Direction::Upload, Bytes::new(64)).unwrap();
         pair.feed(true, SessionInput::Measure(vec![order]))?;
         pair.feed(true, SessionInput::FlowsOpen)?;
         pair.feed(false, SessionInput::FlowsOpen)?;
