@@ -20,7 +20,7 @@ use linerate_model::metrics::flow::{BYTES, LAST_DATA};
 use linerate_model::metrics::queue::RCV_HELD;
 use linerate_model::{Body, Caveat, CaveatKind, FlowRecord, RunRecord, Sample, Side, Steady, TestSpec};
 use linerate_theory::stats::series::weighted_batch_means;
-use linerate_theory::stats::until;
+use linerate_theory::stats::until::StoppingRule;
 use linerate_theory::{accounting, diagnose, ramp};
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 
@@ -186,26 +186,36 @@ fn steady(flow: &FlowRecord) -> Option<Steady> {
     Some(Steady { ramp_ns, bitrate, half_width })
 }
 
-/// Whether the mean of every flow of the phase has the precision that `--until` requests. The samples of a flow
-/// that the peer receives arrive only after the flow, so its progress reports are used instead.
-pub(crate) fn known_well_enough(
-    record: &RunRecord,
-    flows: &[FlowId],
-    told: &BTreeMap<FlowId, Course>,
-    spec: &TestSpec,
-) -> bool {
-    let Some(target) = spec.traffic.until else { return false };
-    let precise = |rates: &[f64]| until::look(rates, target.get()).is_some_and(|precision| precision.reached);
-    flows.iter().all(|number| {
-        let Some(flow) = record.flow(*number) else { return false };
-        let (_, rates) = steady_intervals(flow);
-        if !rates.is_empty() {
-            return precise(&rates);
+/// Decides when a phase with `--until` is over.
+pub(crate) struct Until(BTreeMap<FlowId, StoppingRule>);
+
+impl Until {
+    /// Rules for the flows of a phase; none without `--until`.
+    pub(crate) fn new(flows: impl IntoIterator<Item = FlowId>, spec: &TestSpec) -> Self {
+        let rule = |target: Ratio| StoppingRule::new(target.get());
+        let target = spec.traffic.until;
+        Self(flows.into_iter().filter_map(|flow| Some((flow, rule(target?)))).collect())
+    }
+
+    /// Whether the mean of every flow of the phase has the requested precision. The samples of a flow that the
+    /// peer receives arrive only after the flow, so its progress reports are used instead.
+    pub(crate) fn is_reached(&mut self, record: &RunRecord, told: &BTreeMap<FlowId, Course>) -> bool {
+        let mut reached = !self.0.is_empty();
+        // Each flow is checked, also after one that is not known yet.
+        for (number, rule) in &mut self.0 {
+            let steady = record.flow(*number).map(|flow| {
+                let (_, rates) = steady_intervals(flow);
+                if !rates.is_empty() {
+                    return rates;
+                }
+                let mut rates = told.get(number).map(Course::rates).unwrap_or_default();
+                let ramp = ramp::find(&rates).unwrap_or(0);
+                rates.split_off(ramp.min(rates.len()))
+            });
+            reached &= steady.is_some_and(|steady| rule.is_reached(&steady));
         }
-        let mut rates = told.get(number).map(Course::rates).unwrap_or_default();
-        let ramp = ramp::find(&rates).unwrap_or(0);
-        precise(&rates.split_off(ramp.min(rates.len())))
-    })
+        reached
+    }
 }
 
 /// The caveat of a flow that did not reach the precision of `--until` in its time.

@@ -92,7 +92,7 @@ impl Client<'_> {
         let mut planned = None;
         let mut begun = None;
         let mut stopped = false;
-        let flows: Vec<FlowId> = orders.iter().map(FlowOrder::flow).collect();
+        let mut until = judge::Until::new(orders.iter().map(FlowOrder::flow), &self.spec);
         let mut told = BTreeMap::<FlowId, Course>::new();
         loop {
             let happenings = self.dialogue.turn(self.next_look(planned, begun), &[])?;
@@ -134,7 +134,7 @@ impl Client<'_> {
             if stop.load(Ordering::Relaxed) && !self.dialogue.is_started() {
                 return Err(ControlError::Stopped);
             }
-            let enough = judge::known_well_enough(log.record(), &flows, &told, &self.spec);
+            let enough = until.is_reached(log.record(), &told);
             if !stopped && (enough || stop.load(Ordering::Relaxed)) {
                 stopped = true;
                 self.dialogue.input(SessionInput::Stop)?;

@@ -256,18 +256,36 @@ fn an_upload_is_known_by_what_its_receiver_tells() {
     let spec = until("1%");
     let mut told = BTreeMap::from([(FlowId(0), Course::default())]);
     let record = received(&spec, &[], TICK_MS);
-    let known =
-        |told: &BTreeMap<FlowId, Course>, flows: &[FlowId]| known_well_enough(&record, flows, told, &spec);
+    let (mut upload, mut both) = (Until::new([FlowId(0)], &spec), Until::new([FlowId(0), FlowId(1)], &spec));
     let mut looked = Vec::new();
     // 250 ms apart with 1 MB each, after two slower ones.
     for tick in 1..=40_u64 {
         let bytes = 1_000_000 * tick - if tick > 2 { 700_000 } else { 350_000 * tick };
         told.get_mut(&FlowId(0)).unwrap().note(Bytes::new(bytes), Span::from_ms(250 * tick));
-        looked.push(known(&told, &[FlowId(0)]));
+        looked.push(upload.is_reached(&record, &told));
+        assert!(!both.is_reached(&record, &told), "the other direction is not known");
     }
     assert!(looked[..20].iter().all(|known| !known), "too early: {looked:?}");
     assert!(looked.contains(&true), "never: {looked:?}");
-    assert!(!known(&told, &[FlowId(0), FlowId(1)]), "the other direction is not known");
+}
+
+/// The intervals of two flows do not end together: one has three more than the other.
+#[test]
+fn both_directions_are_known_although_their_intervals_never_have_the_same_number() {
+    let spec = until("1%");
+    let mut told = BTreeMap::from([(FlowId(0), Course::default()), (FlowId(1), Course::default())]);
+    let mut record = received(&spec, &[], TICK_MS);
+    record.flows.push(record.flows[0].clone());
+    record.flows[1].plan.flow = FlowId(1);
+    let mut until = Until::new([FlowId(0), FlowId(1)], &spec);
+    let mut reached = false;
+    for tick in 1..=60_u64 {
+        for (flow, tick) in [(FlowId(0), tick), (FlowId(1), tick.saturating_sub(3))] {
+            told.get_mut(&flow).unwrap().note(Bytes::new(1_000_000 * tick), Span::from_ms(250 * tick));
+        }
+        reached |= until.is_reached(&record, &told);
+    }
+    assert!(reached);
 }
 
 /// Traffic to one's own address uses loopback, although another interface has the address.
