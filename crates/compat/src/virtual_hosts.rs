@@ -17,6 +17,7 @@ use crate::stand_in::{
     StreamCounts, SystemError, Transport,
 };
 pub(crate) use host::Host;
+pub(crate) use virtual_link::opened;
 use virtual_link::{VirtualLink, address, host_of};
 
 /// One-way delay.

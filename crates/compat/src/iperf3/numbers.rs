@@ -1,5 +1,7 @@
 //! Parsing and printing of numbers as in iperf3.
 
+use crate::c_format;
+
 /// Unit of rates (`-f`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Format {
@@ -135,23 +137,8 @@ fn scaled(mut value: f64, bytes: bool, power: Option<u8>) -> String {
 /// Formats a number with `digits` significant digits, like printf's `%g`.
 #[must_use]
 pub fn general(value: f64, digits: usize) -> String {
-    let digits = digits.max(1);
-    if value == 0.0 {
-        return "0".to_owned();
-    }
-    let scientific = format!("{value:.*e}", digits - 1);
-    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if exponent < -4 || exponent >= digits as i32 {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{}e{sign}{:02}", without_zeros(mantissa), exponent.abs());
-    }
-    let decimals = (digits as i32 - 1 - exponent).max(0) as usize;
-    without_zeros(&format!("{value:.decimals$}")).to_owned()
-}
-
-fn without_zeros(number: &str) -> &str {
-    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
+    // A zero has no sign here.
+    c_format::general(if value == 0.0 { 0.0 } else { value }, digits)
 }
 
 /// Formats a number like iperf3's JSON: integers without a point, others with 15 significant digits, or with 17

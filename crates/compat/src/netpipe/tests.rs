@@ -276,17 +276,7 @@ fn the_best_of_three_trials_is_the_result() {
 }
 
 fn opened() -> Opened {
-    let address = |port| std::net::SocketAddr::from(([127, 0, 0, 1], port));
-    Opened {
-        local: address(5002),
-        remote: Some(address(40_000)),
-        mss: None,
-        handshake: None,
-        snd_buf: 16_384,
-        rcv_buf: 131_072,
-        congestion: None,
-        descriptor: 3,
-    }
+    crate::virtual_hosts::opened(([127, 0, 0, 1], 5002), ([127, 0, 0, 1], 40_000))
 }
 
 #[test]

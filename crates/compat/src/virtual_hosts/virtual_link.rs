@@ -77,3 +77,8 @@ pub(super) fn host_of(address: SocketAddr) -> usize {
         IpAddr::V6(_) => panic!("no virtual host has the address {address}"),
     }
 }
+
+/// A link of a host as tests make it that have no virtual hosts.
+pub(crate) fn opened(local: impl Into<SocketAddr>, remote: impl Into<SocketAddr>) -> Opened {
+    VirtualLink::new(false, local.into(), Some(remote.into())).opened()
+}

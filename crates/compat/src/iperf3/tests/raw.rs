@@ -272,13 +272,12 @@ fn an_idle_server_ends_or_listens_anew() {
 mod clients {
     //! Our client against scripted servers.
 
-    use std::net::SocketAddr;
-
     use linerate_units::{Span, Timestamp};
 
     use super::{client, message};
     use crate::iperf3::settings::{EndCondition, Settings};
-    use crate::stand_in::{Cpu, FlowCounts, Input, Link, Opened, Output, StandIn, StreamCounts, SystemError};
+    use crate::stand_in::{Cpu, FlowCounts, Input, Link, Output, SystemError, StandIn, StreamCounts};
+    use crate::virtual_hosts::opened;
 
     /// A client and its actions.
     struct Played {
@@ -307,7 +306,7 @@ mod clients {
             while let Some(output) = self.client.output() {
                 match output {
                     Output::Connect { link, .. } => {
-                        let opened = opened();
+                        let opened = opened(([10, 0, 0, 1], 5201), ([10, 0, 0, 1], 5201));
                         self.feed(Input::Opened { link, opened });
                     }
                     Output::Send { link: Link(1), bytes } => self.sent.extend(bytes),
@@ -339,21 +338,6 @@ mod clients {
                 self.feed(Input::Tick);
             }
             self.now = until;
-        }
-    }
-
-    fn opened() -> Opened {
-        let at: SocketAddr = "10.0.0.1:5201".parse().unwrap();
-        let congestion = Some("cubic".to_owned());
-        Opened {
-            local: at,
-            remote: Some(at),
-            mss: Some(1448),
-            handshake: None,
-            snd_buf: 1 << 20,
-            rcv_buf: 1 << 20,
-            congestion,
-            descriptor: 5,
         }
     }
 

@@ -12,6 +12,7 @@ use crate::stand_in::{
     Cpu, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, StandIn, Stop, StreamCounts,
     SystemError,
 };
+use crate::virtual_hosts;
 
 const CONTROL: Link = Link(0);
 const SIZES: Link = Link(1);
@@ -21,17 +22,9 @@ fn address(host: u8, port: u16) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, host], port))
 }
 
-fn opened(buffers: (u64, u64)) -> Opened {
-    Opened {
-        local: address(1, 40_000),
-        remote: Some(address(1, 12_865)),
-        mss: Some(32_741),
-        handshake: None,
-        snd_buf: buffers.0,
-        rcv_buf: buffers.1,
-        congestion: Some("cubic".to_owned()),
-        descriptor: 3,
-    }
+fn opened((snd_buf, rcv_buf): (u64, u64)) -> Opened {
+    let link = virtual_hosts::opened(address(1, 40_000), address(1, 12_865));
+    Opened { mss: Some(32_741), snd_buf, rcv_buf, ..link }
 }
 
 /// The buffers of Linux before a connection, and of datagrams.

@@ -15,6 +15,7 @@ use crate::stand_in::{
     Cpu, EndMark, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, StandIn, Stop,
     StreamCounts, SystemError, Transport,
 };
+use crate::virtual_hosts;
 
 const LISTENER: Link = Link(0);
 /// The port for data of the first client.
@@ -28,17 +29,7 @@ struct Host {
 }
 
 fn opened(port: u16) -> Opened {
-    let end = |host: u8, port: u16| SocketAddr::from(([10, 0, 0, host], port));
-    Opened {
-        local: end(2, port),
-        remote: Some(end(1, 40_000)),
-        mss: Some(1448),
-        handshake: None,
-        snd_buf: 16_384,
-        rcv_buf: 131_072,
-        congestion: Some("cubic".to_owned()),
-        descriptor: 3,
-    }
+    virtual_hosts::opened(([10, 0, 0, 2], port), ([10, 0, 0, 1], 40_000))
 }
 
 impl Host {

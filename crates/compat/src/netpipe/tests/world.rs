@@ -1,12 +1,11 @@
 //! Two stand-ins, their exchanges and the path between them, in virtual time.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
 
 use linerate_model::SizePoint;
 use linerate_units::{Span, Timestamp};
 
-use crate::stand_in::{Exchange, Exchanged, Input, Link, Opened, Output, StandIn, SystemError};
+use crate::stand_in::{Exchange, Exchanged, Input, Link, Output, SystemError, StandIn};
 
 /// What a user sees of one end.
 #[derive(Debug, Default)]
@@ -124,7 +123,7 @@ impl World {
             Output::Exit(code) => seen.exit = Some(code),
             Output::Listen { link, .. } => {
                 self.listening |= at == RECEIVER;
-                self.feed(at, Input::Opened { link, opened: opened(None) });
+                self.feed(at, Input::Opened { link, opened: super::opened() });
             }
             Output::Connect { link, .. } => self.connect(link),
             Output::Ask(planned) => self.feed(at, Input::Admitted { run: planned.run }),
@@ -159,10 +158,10 @@ impl World {
         } else {
             self.connections.push(([link, theirs], pipes));
             self.ends[RECEIVER].now = self.ends[RECEIVER].now.max(self.ends[TRANSMITTER].now);
-            let opened = opened(Some("127.0.0.1:40000"));
+            let opened = super::opened();
             self.feed(RECEIVER, Input::Accepted { listener: Link(0), link: theirs, opened });
         }
-        self.feed(TRANSMITTER, Input::Opened { link, opened: opened(Some("127.0.0.1:5002")) });
+        self.feed(TRANSMITTER, Input::Opened { link, opened: super::opened() });
     }
 
     fn close(&mut self, at: usize, link: Link) {
@@ -267,21 +266,5 @@ impl World {
             self.feed(at, Input::Exchanged { link: doing.exchange.link, result: Err(reason) });
         }
         true
-    }
-}
-
-/// A link with the default buffers of a Linux machine.
-fn opened(remote: Option<&str>) -> Opened {
-    let local = SocketAddr::from(([127, 0, 0, 1], 5002));
-    let remote = remote.map(|remote| remote.parse().unwrap());
-    Opened {
-        local,
-        remote,
-        mss: None,
-        handshake: None,
-        snd_buf: 16_384,
-        rcv_buf: 131_072,
-        congestion: None,
-        descriptor: 3,
     }
 }

@@ -3,9 +3,8 @@
 use linerate_units::{Span, Timestamp};
 
 use crate::nuttcp::{ClientOptions, Invocation, NuttcpClient, NuttcpServer, ServerOptions, invocation};
-use crate::stand_in::{
-    Cpu, FlowCounts, FlowId, FlowTask, Input, Link, Opened, Output, StandIn, StreamCounts,
-};
+use crate::stand_in::{Cpu, FlowCounts, FlowTask, Input, Link, Opened, Output, StandIn, StreamCounts};
+use crate::virtual_hosts;
 
 const DEFAULT: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v612-tx-default.txt");
 const INTERVALS: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v822-tx-interval.txt");
@@ -91,16 +90,8 @@ impl Script {
 }
 
 fn opened() -> Opened {
-    Opened {
-        local: ([127, 0, 0, 1], 40_000).into(),
-        remote: Some(([127, 0, 0, 1], 5000).into()),
-        mss: Some(1448),
-        handshake: Some(Span::from_ns(80_000)),
-        snd_buf: 69_120,
-        rcv_buf: 131_072,
-        congestion: None,
-        descriptor: 3,
-    }
+    let link = virtual_hosts::opened(([127, 0, 0, 1], 40_000), ([127, 0, 0, 1], 5000));
+    Opened { handshake: Some(Span::from_ns(80_000)), snd_buf: 69_120, ..link }
 }
 
 /// Plays the server of a transcript: greeting and OK, the test, the report.
