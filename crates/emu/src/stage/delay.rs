@@ -6,8 +6,8 @@ use rand::{Rng, SeedableRng};
 
 use crate::link_direction::DelayJitter;
 use crate::packet_batch::{Framing, PacketBatch};
-use crate::stage::departures::Departures;
-use crate::stage::{Stage, Stats};
+use crate::stage::Stage;
+use crate::stage::departures::{Departures, departures};
 
 /// A propagation delay. A batch keeps its shape: all its packets are delayed equally.
 ///
@@ -51,17 +51,7 @@ impl<T: PacketBatch> Stage<T> for Delay<T> {
         self.departures.leave(last.map_or(at, |last| last.max(at)), batch);
     }
 
-    fn pop(&mut self, now: Timestamp) -> Option<T> {
-        self.departures.pop(now)
-    }
-
-    fn deadline(&self) -> Option<Timestamp> {
-        self.departures.deadline()
-    }
-
-    fn stats(&self) -> Stats {
-        self.departures.stats()
-    }
+    departures!(T);
 }
 
 #[cfg(test)]

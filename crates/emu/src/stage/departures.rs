@@ -7,6 +7,24 @@ use linerate_units::Timestamp;
 use crate::packet_batch::{Framing, PacketBatch};
 use crate::stage::{Count, Stats};
 
+/// Everything of a [`Stage`](crate::stage::Stage) that only concerns the batches in its field `departures`.
+macro_rules! departures {
+    ($T:ident) => {
+        fn pop(&mut self, now: linerate_units::Timestamp) -> Option<$T> {
+            self.departures.pop(now)
+        }
+
+        fn deadline(&self) -> Option<linerate_units::Timestamp> {
+            self.departures.deadline()
+        }
+
+        fn stats(&self) -> crate::stage::Stats {
+            self.departures.stats()
+        }
+    };
+}
+pub(super) use departures;
+
 /// Time of departure; among equals, the order of arrival.
 type DepartureOrder = (Timestamp, u64);
 

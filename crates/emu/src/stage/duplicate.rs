@@ -5,10 +5,10 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 use crate::packet_batch::{Framing, PacketBatch};
+use crate::stage::Stage;
 use crate::stage::cut::{runs, split};
-use crate::stage::departures::Departures;
+use crate::stage::departures::{Departures, departures};
 use crate::stage::trials::Trials;
-use crate::stage::{Stage, Stats};
 
 /// A network that duplicates packets, each with the same probability; the copy immediately follows its packet.
 #[derive(Debug)]
@@ -49,17 +49,7 @@ impl<T: PacketBatch> Stage<T> for Duplicate<T> {
         );
     }
 
-    fn pop(&mut self, now: Timestamp) -> Option<T> {
-        self.departures.pop(now)
-    }
-
-    fn deadline(&self) -> Option<Timestamp> {
-        self.departures.deadline()
-    }
-
-    fn stats(&self) -> Stats {
-        self.departures.stats()
-    }
+    departures!(T);
 }
 
 /// Sends each packet of a run, followed by its copy.

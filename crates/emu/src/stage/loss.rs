@@ -8,10 +8,10 @@ use rand::rngs::StdRng;
 
 use crate::link_direction::{GilbertElliott, Loss};
 use crate::packet_batch::{Framing, PacketBatch};
+use crate::stage::Stage;
 use crate::stage::cut::{PacketArrivals, runs};
-use crate::stage::departures::Departures;
+use crate::stage::departures::{Departures, departures};
 use crate::stage::trials::{Trials, failures};
-use crate::stage::{Stage, Stats};
 
 /// A wire that loses packets and passes the others immediately.
 #[derive(Debug)]
@@ -57,17 +57,7 @@ impl<T: PacketBatch> Stage<T> for Losses<T> {
         );
     }
 
-    fn pop(&mut self, now: Timestamp) -> Option<T> {
-        self.departures.pop(now)
-    }
-
-    fn deadline(&self) -> Option<Timestamp> {
-        self.departures.deadline()
-    }
-
-    fn stats(&self) -> Stats {
-        self.departures.stats()
-    }
+    departures!(T);
 }
 
 /// The process that decides which packets are lost.

@@ -4,9 +4,9 @@ use linerate_units::Timestamp;
 
 use crate::link_direction::Bucket;
 use crate::packet_batch::{Framing, PacketBatch};
+use crate::stage::Stage;
 use crate::stage::cut::{PacketArrivals, runs};
-use crate::stage::departures::Departures;
-use crate::stage::{Stage, Stats};
+use crate::stage::departures::{Departures, departures};
 
 /// A policer. It decides for each packet of a batch at that packet's own arrival time.
 ///
@@ -56,17 +56,7 @@ impl<T: PacketBatch> Stage<T> for Policer<T> {
         );
     }
 
-    fn pop(&mut self, now: Timestamp) -> Option<T> {
-        self.departures.pop(now)
-    }
-
-    fn deadline(&self) -> Option<Timestamp> {
-        self.departures.deadline()
-    }
-
-    fn stats(&self) -> Stats {
-        self.departures.stats()
-    }
+    departures!(T);
 }
 
 /// Tokens per byte: a token is 10^-12 bit, a nanosecond at 1/1000 bit/s, so that filling and spending are exact

@@ -6,10 +6,10 @@ use rand::rngs::StdRng;
 
 use crate::link_direction::Reorder;
 use crate::packet_batch::{Framing, PacketBatch};
+use crate::stage::Stage;
 use crate::stage::cut::runs;
-use crate::stage::departures::Departures;
+use crate::stage::departures::{Departures, departures};
 use crate::stage::trials::Trials;
-use crate::stage::{Stage, Stats};
 
 /// A network in which later packets overtake some: those are delayed by a fixed time, all others pass
 /// immediately.
@@ -58,17 +58,7 @@ impl<T: PacketBatch> Stage<T> for Overtake<T> {
         );
     }
 
-    fn pop(&mut self, now: Timestamp) -> Option<T> {
-        self.departures.pop(now)
-    }
-
-    fn deadline(&self) -> Option<Timestamp> {
-        self.departures.deadline()
-    }
-
-    fn stats(&self) -> Stats {
-        self.departures.stats()
-    }
+    departures!(T);
 }
 
 #[cfg(test)]
