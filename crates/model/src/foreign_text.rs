@@ -115,57 +115,23 @@ impl fmt::Display for ForeignText {
     }
 }
 
-impl PartialEq<str> for ForeignText {
-    fn eq(&self, other: &str) -> bool {
-        self.0 == other
-    }
+macro_rules! compared_with {
+    ($($Text:ty),+) => {$(
+        impl PartialEq<$Text> for ForeignText {
+            fn eq(&self, other: &$Text) -> bool {
+                self.0 == *other
+            }
+        }
+
+        impl PartialEq<ForeignText> for $Text {
+            fn eq(&self, other: &ForeignText) -> bool {
+                *self == other.0
+            }
+        }
+    )+};
 }
 
-impl PartialEq<&str> for ForeignText {
-    fn eq(&self, other: &&str) -> bool {
-        self.0 == *other
-    }
-}
-
-impl PartialEq<String> for ForeignText {
-    fn eq(&self, other: &String) -> bool {
-        self.0 == *other
-    }
-}
-
-impl PartialEq<ForeignText> for String {
-    fn eq(&self, other: &ForeignText) -> bool {
-        *self == other.0
-    }
-}
-
-impl PartialEq<ForeignText> for str {
-    fn eq(&self, other: &ForeignText) -> bool {
-        *self == other.0
-    }
-}
-
-impl PartialEq<ForeignText> for &str {
-    fn eq(&self, other: &ForeignText) -> bool {
-        *self == other.0
-    }
-}
-
-/// In the schema it is an ordinary string.
-#[cfg(feature = "schema")]
-impl schemars::JsonSchema for ForeignText {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        String::schema_name()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        String::json_schema(generator)
-    }
-}
+compared_with!(str, &str, String);
 
 /// Foreign text of several lines and any length, such as a file stored in a log: without forbidden characters
 /// except line ends and tabs.
@@ -208,20 +174,28 @@ impl<'de> Deserialize<'de> for ForeignLines {
     }
 }
 
+/// In the schema they are ordinary strings.
 #[cfg(feature = "schema")]
-impl schemars::JsonSchema for ForeignLines {
-    fn inline_schema() -> bool {
-        true
-    }
+macro_rules! string_schema {
+    ($($Text:ident),+) => {$(
+        impl schemars::JsonSchema for $Text {
+            fn inline_schema() -> bool {
+                true
+            }
 
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        String::schema_name()
-    }
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                String::schema_name()
+            }
 
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        String::json_schema(generator)
-    }
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                String::json_schema(generator)
+            }
+        }
+    )+};
 }
+
+#[cfg(feature = "schema")]
+string_schema!(ForeignText, ForeignLines);
 
 /// Whether a terminal, a log or a document may do something other than display `c`: control characters (C0,
 /// DEL, C1), line and paragraph separators, direction marks and overrides (UAX 9), invisible tag characters,
