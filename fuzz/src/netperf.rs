@@ -7,8 +7,7 @@ use linerate_compat::netperf::{
 use linerate_compat::stand_in::{Input, Output, StandIn};
 use linerate_units::{Span, Timestamp};
 
-use crate::noisy_host;
-use crate::tool;
+use crate::noisy_host::play;
 
 /// The first byte selects the role and the host, the rest is the script.
 pub fn netperf(bytes: &[u8]) {
@@ -26,12 +25,7 @@ fn run(first: u8, script: &[u8]) -> bool {
         ..ServerOptions::default()
     };
     let stand_in: Box<dyn StandIn> = Box::new(WholeMessages { inner: Box::new(NetperfServer::new(options)) });
-    if first & 0x80 == 0 {
-        return noisy_host::play(stand_in, script);
-    }
-    // The host with datagrams.
-    tool::play(stand_in, script);
-    false
+    play(stand_in, script)
 }
 
 /// Command lines of clients.
@@ -71,12 +65,7 @@ fn play_client(first: u8, script: &[u8]) -> bool {
     let command = usize::from(first) % COMMANDS.len();
     let ClientCommand::Test(options) = parse(COMMANDS[command]) else { return false };
     let client: Box<dyn StandIn> = Box::new(WholeMessages { inner: Box::new(NetperfClient::new(*options)) });
-    if command < 8 {
-        return noisy_host::play(client, script);
-    }
-    // The host with datagrams.
-    tool::play(client, script);
-    false
+    play(client, script)
 }
 
 /// Whole tests: the control connection and the sizes of buffers, the agreement, data, and the counts.
@@ -124,8 +113,7 @@ fn whole(bytes: &[u8]) -> Message {
     Message::take(&mut bytes).unwrap_or_else(|| Message::new(0))
 }
 
-/// Extends what arrives and begins like a message to a whole one, so that a short script has several. Ports are
-/// never shared.
+/// Extends what arrives and begins like a message to a whole one, so that a short script has several.
 struct WholeMessages {
     inner: Box<dyn StandIn>,
 }
@@ -136,10 +124,6 @@ impl StandIn for WholeMessages {
             Input::Bytes { link, bytes } if bytes.len() >= 4 && bytes.starts_with(&[0, 0]) => {
                 let bytes = whole(bytes).into_bytes();
                 self.inner.input(now, Input::Bytes { link, bytes: &bytes });
-            }
-            Input::Opened { link, mut opened } => {
-                opened.descriptor = 3;
-                self.inner.input(now, Input::Opened { link, opened });
             }
             input => self.inner.input(now, input),
         }
@@ -187,9 +171,8 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
             [7, 0, 0, 0, 2, 1, 8, 1, 0, 3, 1, 20, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9];
         let end = [10, 2, 8, 3, 0, 8, 4, 9, 4, 1, 10, 9, 8, 4, 9];
         seeds.push([&begin[..], &ask, &data, &end].concat());
-        // On the host with datagrams: opened, accepted, asked, admitted, opened, a datagram, time, an empty one.
-        let begin = [0x80, 0, 0, 3, 1, 2, 0];
-        let data = [5, 1, 0, 0, 4, 1, 3, 7, 7, 7, 6, 2, 8, 40, 4, 1, 0, 7, 9, 8, 200];
+        // With datagrams: admitted, opened, a datagram, a flow, time, an empty datagram.
+        let data = [7, 1, 0, 0, 12, 0, 3, 7, 7, 7, 8, 1, 0, 9, 120, 12, 0, 0, 8, 1, 0, 10, 12];
         seeds.push([&begin[..], &ask, &data].concat());
         seeds.extend(said(transcript, "S ").into_iter().map(|message| [vec![0], message].concat()));
     }

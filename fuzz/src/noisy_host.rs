@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use linerate_compat::stand_in::{
-    Cpu, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, RunId,
-    StandIn, StreamCounts, SystemError,
+    Cpu, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, SystemError,
+    RunId, StandIn, StreamCounts, Transport,
 };
 use linerate_model::SideSettings;
 use linerate_units::{Span, Timestamp};
@@ -21,17 +21,31 @@ const MAX_REQUESTS: usize = 20_000;
 /// Runs a stand-in through a script until one of them ends; returns whether the stand-in or one of its runs was
 /// completed.
 pub(crate) fn play(stand_in: impl StandIn, script: &[u8]) -> bool {
+    let host = run(stand_in, script);
+    host.over || host.finished > 0
+}
+
+/// The same; returns the number of runs that were completed without an error.
+pub(crate) fn completed(stand_in: impl StandIn, script: &[u8]) -> u32 {
+    run(stand_in, script).untroubled
+}
+
+fn run<S: StandIn>(stand_in: S, script: &[u8]) -> Host<S> {
     let mut host = Host {
         stand_in,
         now: Timestamp::START,
         opening: Vec::new(),
         open: BTreeMap::new(),
+        adopting: Vec::new(),
         accepted: Link::FIRST_ACCEPTED.0,
         exchanges: Vec::new(),
         asked: Vec::new(),
         starting: Vec::new(),
         running: BTreeMap::new(),
+        reading: 0,
+        moved: 0,
         finished: 0,
+        untroubled: 0,
         over: false,
     };
     host.feed(Input::Begin);
@@ -41,34 +55,42 @@ pub(crate) fn play(stand_in: impl StandIn, script: &[u8]) -> bool {
             break;
         }
     }
-    host.over || host.finished > 0
+    host
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Listener,
-    Connection,
+struct Kind {
+    listens: bool,
+    udp: bool,
 }
+
+const CONNECTION: Kind = Kind { listens: false, udp: false };
 
 struct Host<S> {
     stand_in: S,
     now: Timestamp,
     opening: Vec<(Link, Kind)>,
     open: BTreeMap<Link, Kind>,
+    adopting: Vec<(Link, SocketAddr)>,
     accepted: u32,
     exchanges: Vec<Exchange>,
     asked: Vec<RunId>,
     starting: Vec<FlowTask>,
     running: BTreeMap<FlowId, FlowTask>,
-    /// Completed runs.
+    /// Number of requested blocks of standard input.
+    reading: usize,
+    /// Added to the counts of all flows.
+    moved: u64,
+    /// Ended runs, and those of them without an error.
     finished: u32,
+    untroubled: u32,
     over: bool,
 }
 
 impl<S: StandIn> Host<S> {
     /// One step; `None` when the script has ended.
     fn step(&mut self, step: u8, script: &mut Script<'_>) -> Option<()> {
-        match step % 12 {
+        match step % 16 {
             0 | 1 => self.opened(script.byte()?),
             2 => self.accept(script.byte()?),
             3 => self.bytes(script.byte()?, script.some()?),
@@ -78,30 +100,41 @@ impl<S: StandIn> Host<S> {
             8 => self.flow(script.byte()?, script.byte()?),
             9 => self.pass(Span::from_ms(u64::from(script.byte()?) * 20)),
             10 => self.pass(Span::from_secs(u64::from(script.byte()?))),
-            _ => self.interrupt(script.byte()?),
+            11 => self.interrupt(script.byte()?),
+            12 => self.datagram(script.byte()?, script.some()?),
+            13 => self.text(script.some()?),
+            14 => self.sent(script.byte()?),
+            _ => self.moved = self.moved.wrapping_add(1 << (script.byte()? % 64)),
         }
         Some(())
     }
 
     fn opened(&mut self, which: u8) {
+        if let Some((listener, peer)) = pick(&mut self.adopting, which) {
+            return self.accepted(listener, peer, true);
+        }
         let Some((link, kind)) = pick(&mut self.opening, which) else {
             return;
         };
         if which >= 240 {
+            self.open.remove(&link);
             return self.feed(Input::NotOpened { link, reason: reason(which) });
         }
         self.open.insert(link, kind);
-        self.feed(Input::Opened { link, opened: opened() });
+        self.feed(Input::Opened { link, opened: opened(address(0), which) });
     }
 
     fn accept(&mut self, which: u8) {
-        let listener = self.nth(which, Kind::Listener);
-        if let Some(listener) = listener {
-            let link = Link(self.accepted);
-            self.accepted += 1;
-            self.open.insert(link, Kind::Connection);
-            self.feed(Input::Accepted { listener, link, opened: opened() });
+        if let Some(listener) = self.nth(which, Kind { listens: true, udp: false }) {
+            self.accepted(listener, address(which), false);
         }
+    }
+
+    fn accepted(&mut self, listener: Link, peer: SocketAddr, udp: bool) {
+        let link = Link(self.accepted);
+        self.accepted += 1;
+        self.open.insert(link, Kind { listens: false, udp });
+        self.feed(Input::Accepted { listener, link, opened: opened(peer, 0) });
     }
 
     fn nth(&self, which: u8, wanted: Kind) -> Option<Link> {
@@ -110,23 +143,44 @@ impl<S: StandIn> Host<S> {
         links.get(usize::from(which).checked_rem(links.len())?).copied()
     }
 
-    /// A connection that neither a flow nor an exchange uses.
-    fn idle(&self, which: u8) -> Option<Link> {
-        let link = self.nth(which, Kind::Connection)?;
+    /// A link that neither a flow nor an exchange uses.
+    fn idle(&self, which: u8, kind: Kind) -> Option<Link> {
+        let link = self.nth(which, kind)?;
         let flows = self.starting.iter().chain(self.running.values());
         let taken = flows.flat_map(|task| &task.links).any(|taken| *taken == link);
         (!taken && self.exchanges.iter().all(|exchange| exchange.link != link)).then_some(link)
     }
 
     fn bytes(&mut self, which: u8, bytes: &[u8]) {
-        if let Some(link) = self.idle(which) {
+        if let Some(link) = self.idle(which, CONNECTION) {
             self.feed(Input::Bytes { link, bytes });
         }
     }
 
+    /// A datagram at a listener, or at a socket with a peer.
+    fn datagram(&mut self, which: u8, bytes: &[u8]) {
+        let kind = Kind { listens: which.is_multiple_of(2), udp: true };
+        if let Some(link) = self.idle(which / 2, kind) {
+            self.feed(Input::Datagram { link, from: address(which % 8), bytes });
+        }
+    }
+
+    fn text(&mut self, block: &[u8]) {
+        if self.reading > 0 {
+            self.reading -= 1;
+            self.feed(Input::Text((!block.is_empty()).then_some(block)));
+        }
+    }
+
+    fn sent(&mut self, which: u8) {
+        if let Some(link) = self.idle(which, CONNECTION) {
+            self.feed(Input::Sent { link });
+        }
+    }
+
     fn close(&mut self, which: u8) {
-        if let Some(link) = self.idle(which) {
-            self.feed(Input::Closed { link, reason: which.is_multiple_of(2).then(|| reason(which)) });
+        if let Some(link) = self.idle(which, CONNECTION) {
+            self.feed(Input::Closed { link, reason: which.is_multiple_of(4).then(|| reason(which)) });
         }
     }
 
@@ -176,7 +230,7 @@ impl<S: StandIn> Host<S> {
             self.feed(Input::Written { flow });
         } else if let Some(task) = self.running.remove(&flow) {
             let trouble = what.is_multiple_of(2).then(|| reason(what));
-            let counts = FlowCounts { trouble, ..self.counts(&task, u64::from(which) << 20) };
+            let counts = FlowCounts { trouble, ..self.counts(&task, u64::from(which) << 20, which) };
             self.feed(Input::Ended { counts: &counts });
         }
     }
@@ -187,15 +241,36 @@ impl<S: StandIn> Host<S> {
         }
     }
 
-    fn counts(&self, task: &FlowTask, bytes: u64) -> FlowCounts {
-        let stream = StreamCounts { bytes, calls: 1, packets: 1, ..StreamCounts::default() };
-        let streams = vec![stream; task.links.len()];
-        FlowCounts { flow: task.flow, at: self.now, streams, ..FlowCounts::default() }
+    fn counts(&self, task: &FlowTask, bytes: u64, which: u8) -> FlowCounts {
+        let bytes = self.moved.wrapping_add(bytes);
+        let packets = (bytes / 7).max(1);
+        let stream = StreamCounts {
+            bytes,
+            calls: packets,
+            packets,
+            highest: packets,
+            lost: bytes % 5,
+            jitter: Span::from_ns(bytes),
+            retransmits: Some(bytes),
+            snd_cwnd: Some(bytes),
+            ended: which % 5 == 4,
+            ..StreamCounts::default()
+        };
+        FlowCounts {
+            flow: task.flow,
+            at: self.now,
+            first_at: (which % 8 != 3).then_some(Timestamp::START),
+            last_at: (which % 8 != 5).then_some(self.now),
+            streams: vec![stream; task.links.len()],
+            marks: vec![Some(vec![0xff; usize::from(which % 40)]); task.links.len()],
+            ..FlowCounts::default()
+        }
     }
 
     fn interrupt(&mut self, which: u8) {
         match which {
             0 => self.feed(Input::Signal(2)),
+            30..60 => self.feed(Input::Signal(i32::from(which % 16))),
             1..30 => self.feed(Input::NotWritten { name: "a file".to_owned(), reason: reason(which) }),
             _ => self.feed(Input::Tick),
         }
@@ -231,16 +306,19 @@ impl<S: StandIn> Host<S> {
 
     fn carry_out(&mut self, output: Output) {
         match output {
-            Output::Connect { link, .. } => self.open_link(link, Kind::Connection),
-            Output::Listen { link, .. } => self.open_link(link, Kind::Listener),
+            Output::Connect { link, options, .. } => self.open_link(link, false, options.transport),
+            Output::Listen { link, options, .. } => self.open_link(link, true, options.transport),
+            Output::Adopt { listener, peer, .. } => self.adopting.push((listener, peer)),
+            Output::Tune { link, .. } => self.opening.extend(self.open.get(&link).map(|kind| (link, *kind))),
             Output::Close { link } | Output::Reset { link } | Output::Discard { link } => {
                 self.opening.retain(|(other, _)| *other != link);
+                self.adopting.retain(|(listener, _)| *listener != link);
                 self.exchanges.retain(|exchange| exchange.link != link);
                 self.open.remove(&link);
             }
             Output::Ask(planned) => self.asked.push(planned.run),
             Output::Exchange(exchange) => {
-                assert_eq!(self.open.get(&exchange.link), Some(&Kind::Connection), "it must be open");
+                assert_eq!(self.open.get(&exchange.link), Some(&CONNECTION), "it must be open");
                 let busy = self.exchanges.iter().any(|other| other.link == exchange.link);
                 assert!(!busy, "one exchange at a time");
                 self.exchanges.push(*exchange);
@@ -252,22 +330,26 @@ impl<S: StandIn> Host<S> {
             }
             Output::Look => {
                 let running = self.running.values();
-                let flows: Vec<FlowCounts> = running.map(|task| self.counts(task, 1 << 30)).collect();
+                let flows: Vec<FlowCounts> = running.map(|task| self.counts(task, 1 << 30, 0)).collect();
                 self.stand_in.input(self.now, Input::Counts { cpu: Cpu::default(), flows: &flows });
             }
             Output::LookHost { .. } => self.stand_in.input(self.now, Input::Host(&HostCounts::default())),
-            Output::RunOver { .. } => self.finished += 1,
+            Output::Read => self.reading += 1,
+            Output::RunOver { trouble, .. } => {
+                self.finished += 1;
+                self.untroubled += u32::from(trouble.is_none());
+            }
             Output::Exit(_) => self.over = true,
             _ => {}
         }
     }
 
-    fn open_link(&mut self, link: Link, kind: Kind) {
+    fn open_link(&mut self, link: Link, listens: bool, transport: Transport) {
         assert!(
             link < Link::FIRST_ACCEPTED && !self.open.contains_key(&link),
             "a link's number must be free"
         );
-        self.opening.push((link, kind));
+        self.opening.push((link, Kind { listens, udp: transport == Transport::Udp }));
     }
 }
 
@@ -277,20 +359,30 @@ fn pick<T>(from: &mut Vec<T>, which: u8) -> Option<T> {
 }
 
 fn reason(which: u8) -> SystemError {
-    let errno = [0, 32, 104, 110, 111].get(usize::from(which) % 5).copied().unwrap_or(0);
+    let errno = [0, 2, 32, 104, 110, 111].get(usize::from(which) % 6).copied().unwrap_or(0);
     SystemError { errno, text: "trouble".to_owned() }
 }
 
-fn opened() -> Opened {
-    let address = SocketAddr::from(([127, 0, 0, 1], 4_000));
+fn address(which: u8) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, which / 128], 4_000 + u16::from(which)))
+}
+
+fn opened(peer: SocketAddr, which: u8) -> Opened {
+    let (snd_buf, rcv_buf) =
+        [(100, 200), (0, u64::MAX), (u64::MAX, 1), (1 << 20, 1 << 20)][usize::from(which % 4)];
     Opened {
-        local: address,
-        remote: Some(address),
-        mss: None,
+        local: address(0),
+        remote: Some(peer),
+        mss: Some(1448),
         handshake: None,
-        snd_buf: 100,
-        rcv_buf: 200,
+        snd_buf,
+        rcv_buf,
         congestion: None,
         descriptor: 3,
     }
+}
+
+/// Steps in which a connection receives these bytes, in pieces of the longest length that a step has.
+pub(crate) fn received(which: u8, bytes: &[u8]) -> Vec<u8> {
+    bytes.chunks(255).flat_map(|piece| [&[3, which, piece.len() as u8], piece].concat()).collect()
 }
