@@ -1,6 +1,7 @@
 //! The client's event log: numbers the events, folds them into the record, and passes them to the sinks.
 
 use std::error::Error;
+use std::ops::DerefMut;
 
 use linerate_model::flow::FlowId;
 use linerate_model::{Body, Caveat, CaveatKind, Event, RunRecord};
@@ -36,6 +37,22 @@ impl SinkError {
         let cause = self.source.source().map(|cause| format!(" ({cause})")).unwrap_or_default();
         Caveat { kind: self.kind, text: format!("{}: {}{cause}", self.what, self.source).into() }
     }
+}
+
+/// Passes an event to the sinks. Those that fail get no further events; returns their caveats.
+pub(crate) fn pass_to<S>(sinks: &mut [Option<S>], event: &Event) -> Vec<Caveat>
+where
+    S: DerefMut<Target: Sink>,
+{
+    let mut failures = Vec::new();
+    for slot in sinks {
+        let Some(sink) = slot else { continue };
+        if let Err(error) = sink.on(event) {
+            failures.push(error.caveat());
+            *slot = None;
+        }
+    }
+    failures
 }
 
 impl<S: Sink + ?Sized> Sink for &mut S {
@@ -120,15 +137,7 @@ impl<'a> Log<'a> {
         let event = Event { run: self.run.clone().into(), host, seq: self.seq, at: self.last, body };
         self.seq += 1;
         self.record.apply(&event);
-        let mut failures = Vec::new();
-        for slot in &mut self.sinks {
-            let Some(sink) = slot else { continue };
-            if let Err(error) = sink.on(&event) {
-                failures.push(error.caveat());
-                *slot = None;
-            }
-        }
-        for caveat in failures {
+        for caveat in pass_to(&mut self.sinks, &event) {
             self.note(Body::Caveat { flow: None, caveat });
         }
     }

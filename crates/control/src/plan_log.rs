@@ -4,7 +4,7 @@ use linerate_model::{Body, Event, PlanRecord};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
 
-use crate::log::Sink;
+use crate::log::{Sink, pass_to};
 
 /// The log of a plan: numbers its events, folds them into the record, and passes them to the sinks.
 pub struct PlanLog<'a> {
@@ -68,15 +68,7 @@ impl<'a> PlanLog<'a> {
             body,
         };
         self.record.apply(&event);
-        let mut failures = Vec::new();
-        for slot in &mut self.sinks {
-            let Some(sink) = slot else { continue };
-            if let Err(error) = sink.on(&event) {
-                failures.push(error.caveat());
-                *slot = None;
-            }
-        }
-        for caveat in failures {
+        for caveat in pass_to(&mut self.sinks, &event) {
             self.note(Body::Caveat { flow: None, caveat });
         }
     }
