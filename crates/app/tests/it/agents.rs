@@ -89,14 +89,20 @@ fn what_is_wrong_with_the_token_is_said_before_anything_is_done() {
     }
 }
 
-#[test]
-fn a_coordinator_that_is_killed_frees_its_agent_and_the_target_at_once() {
+/// An agent, a target, and a coordinator whose test began a second ago.
+fn measuring(output: &str) -> (Server, Server, Process) {
     let (_folder, token) = token_file();
     let (from, to) = (agent(&token), Server::start(&[]));
-    let args = ["-t", "600", "--upload", "-b", "5M", "--no-latency", "-q"];
+    let args = ["-t", "600", "--upload", "-b", "5M", "--no-latency", output];
     let coordinator = Process::start(test_from(&from, to.port, &token, &args));
     to.await_events("begun", 1);
     support::pause(Duration::from_secs(1));
+    (from, to, coordinator)
+}
+
+#[test]
+fn a_coordinator_that_is_killed_frees_its_agent_and_the_target_at_once() {
+    let (from, to, coordinator) = measuring("-q");
     signal(coordinator.pid(), "KILL");
     from.await_events("ended", 1);
     to.await_events("ended", 1);
@@ -108,12 +114,7 @@ fn a_coordinator_that_is_killed_frees_its_agent_and_the_target_at_once() {
 
 #[test]
 fn an_agent_that_is_killed_fails_the_test_and_what_was_told_is_kept() {
-    let (_folder, token) = token_file();
-    let (from, to) = (agent(&token), Server::start(&[]));
-    let args = ["-t", "60", "--upload", "-b", "5M", "--no-latency", "--json"];
-    let coordinator = Process::start(test_from(&from, to.port, &token, &args));
-    to.await_events("begun", 1);
-    support::pause(Duration::from_secs(1));
+    let (from, to, coordinator) = measuring("--json");
     from.signal("KILL");
     let done = coordinator.finish(NOTICE);
     assert_eq!(done.code, Some(1), "{done:?}");
@@ -128,12 +129,7 @@ fn an_agent_that_is_killed_fails_the_test_and_what_was_told_is_kept() {
 
 #[test]
 fn an_interrupted_coordinator_prints_what_was_measured() {
-    let (_folder, token) = token_file();
-    let (from, to) = (agent(&token), Server::start(&[]));
-    let args = ["-t", "60", "--upload", "-b", "5M", "--no-latency", "--json"];
-    let coordinator = Process::start(test_from(&from, to.port, &token, &args));
-    to.await_events("begun", 1);
-    support::pause(Duration::from_secs(1));
+    let (_from, _to, coordinator) = measuring("--json");
     signal(coordinator.pid(), "INT");
     let done = coordinator.finish(NOTICE);
     assert_eq!(done.code, Some(130), "{done:?}");
