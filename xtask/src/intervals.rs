@@ -15,6 +15,7 @@ use linerate_sock::clock;
 
 use crate::netns;
 use crate::process::{ChildProcess, Processes};
+use crate::temp_folder::TempFolder;
 use path::Bottleneck;
 use run::{IntervalsContext, IntervalsResult};
 
@@ -94,16 +95,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         return Err(format!("{} is not built: cargo build --release -p linerate", linerate.display()));
     }
     netns::remove_left_over(path::TASK)?;
-    let folder = std::env::temp_dir().join(format!("{}-{}", path::TASK, std::process::id()));
-    fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+    let folder = TempFolder::create(path::TASK)?;
     if let Some(keep) = &wish.keep {
         fs::create_dir_all(keep).map_err(|e| format!("cannot make {}: {e}", keep.display()))?;
     }
-    let keeper = Processes::new(&folder.join("programs.log"))?;
-    let bed = IntervalsContext { linerate, folder: folder.clone(), keeper, keep: wish.keep.clone() };
-    let result = measure(&bed, &wish);
-    let _ = fs::remove_dir_all(&folder);
-    judge(&result?)
+    let keeper = Processes::new(&folder.file("programs.log"))?;
+    let bed =
+        IntervalsContext { linerate, folder: folder.path().to_owned(), keeper, keep: wish.keep.clone() };
+    judge(&measure(&bed, &wish)?)
 }
 
 fn measure(bed: &IntervalsContext, wish: &IntervalsOptions) -> Result<Vec<IntervalsResult>, String> {

@@ -9,6 +9,7 @@ mod netns;
 mod process;
 mod rust_text;
 mod skips;
+mod temp_folder;
 mod tidy;
 mod tree;
 mod verdicts;

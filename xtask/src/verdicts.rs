@@ -21,6 +21,7 @@ use linerate_model::Rule;
 use linerate_sock::{clock, thread};
 
 use crate::process::Processes;
+use crate::temp_folder::TempFolder;
 use case::PlantedCase;
 use matrix::{Bars, MatrixRow, MatrixTrial, VerdictMatrix};
 use trial::LabTrialContext;
@@ -132,11 +133,11 @@ type Rows = Mutex<Vec<(MatrixRow, usize)>>;
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let wish = VerdictsOptions::parse(arguments)?;
     let linerate = program(wish.program.as_deref())?;
-    let folder = VerdictsFolder::make()?;
+    let folder = TempFolder::create("verdicts")?;
     let start = clock::now();
     let matrix = match wish.world {
-        VerdictWorld::Lab => LabTrialContext::new(linerate, &folder.0)?.matrix(&wish)?,
-        VerdictWorld::Kernel => kernel::matrix(&wish, linerate, &folder.0)?,
+        VerdictWorld::Lab => LabTrialContext::new(linerate, folder.path())?.matrix(&wish)?,
+        VerdictWorld::Kernel => kernel::matrix(&wish, linerate, folder.path())?,
     };
     print!("{}", matrix.text());
     println!("{:.0} s", clock::now().since(start).as_secs_f64());
@@ -253,23 +254,6 @@ fn program(wanted: Option<&Path>) -> Result<PathBuf, String> {
         return Ok(linerate);
     }
     Err(format!("{} is missing; type cargo build --release, or name one with --program", linerate.display()))
-}
-
-/// A folder for logs and archives, removed with the task. It contains sockets, whose paths have a length limit.
-struct VerdictsFolder(PathBuf);
-
-impl VerdictsFolder {
-    fn make() -> Result<Self, String> {
-        let folder = std::env::temp_dir().join(format!("linerate-verdicts-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for VerdictsFolder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 /// One-minute load average; 0 if unknown.

@@ -1,6 +1,6 @@
 //! An artificial change of the rate, and none: the results of `linerate compare`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -10,26 +10,16 @@ use super::super::tools::TIMEOUT;
 use super::length;
 use super::network::{LabNetwork, Upload};
 use crate::process::ChildProcess;
+use crate::temp_folder::TempFolder;
 
 /// Rate of the port in each configuration: the base, one per cent more, and the base again.
 const RATES: [(&str, &str); 3] = [("base", "100M"), ("more", "101M"), ("same", "100M")];
-
-/// A folder for results, removed on drop.
-struct ResultsFolder(PathBuf);
-
-impl Drop for ResultsFolder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Fifteen repeats of each configuration in turn; 1 if the change is found, and 1 if a change is found where
 /// there is none.
 pub(super) fn planted(bed: &BenchContext) -> Result<Vec<FigureReadings>, String> {
     let network = LabNetwork::up(bed, "pair", &["link.b.rate=100M"])?;
-    let folder =
-        ResultsFolder(std::env::temp_dir().join(format!("linerate-bench-ab-{}", std::process::id())));
-    std::fs::create_dir_all(&folder.0).map_err(|error| format!("{}: {error}", folder.0.display()))?;
+    let folder = TempFolder::create("bench-ab")?;
     let repeats = if bed.quick { 6 } else { 15 };
     let upload =
         Upload { from: "a", to: "b", length: length(bed, 2, 1), options: &["-C", "cubic", "-O", "1"] };
@@ -37,12 +27,12 @@ pub(super) fn planted(bed: &BenchContext) -> Result<Vec<FigureReadings>, String>
         for (name, rate) in RATES {
             network.set("link.b", &format!("rate={rate}"))?;
             let run = network.upload(&upload, || ())?;
-            let file = folder.0.join(format!("{name}-{repeat}"));
+            let file = folder.file(&format!("{name}-{repeat}"));
             std::fs::write(&file, run.text()).map_err(|error| format!("{}: {error}", file.display()))?;
         }
     }
-    let found = compared(bed, &folder.0, repeats, "more")?;
-    let none = compared(bed, &folder.0, repeats, "same")?;
+    let found = compared(bed, folder.path(), repeats, "more")?;
+    let none = compared(bed, folder.path(), repeats, "same")?;
     Ok(vec![found.reading("higher", repeats), none.reading("not_shown", repeats).turned()])
 }
 

@@ -1,6 +1,5 @@
 //! Overhead of a plan in addition to its measuring time, and how precisely its flows start.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_sock::clock;
@@ -10,30 +9,10 @@ use super::super::BenchContext;
 use super::super::figure::FigureReadings;
 use super::super::tools::TIMEOUT;
 use crate::process::ChildProcess;
+use crate::temp_folder::TempFolder;
 
 /// Duration of each trial of the plan with many points, seconds.
 const TRIAL_S: f64 = 0.01;
-
-/// A folder with plans and archives, removed on drop.
-struct PlansFolder(PathBuf);
-
-impl PlansFolder {
-    fn make() -> Result<Self, String> {
-        let folder = Self(std::env::temp_dir().join(format!("linerate-bench-plan-{}", std::process::id())));
-        std::fs::create_dir_all(&folder.0).map_err(|error| format!("{}: {error}", folder.0.display()))?;
-        Ok(folder)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-}
-
-impl Drop for PlansFolder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Runs a plan in the lab; returns its result, and the duration of the whole command.
 fn carried_out(bed: &BenchContext, words: &[&str], longest: Duration) -> Result<(Value, Duration), String> {
@@ -60,7 +39,7 @@ fn runs(document: &Value) -> impl Iterator<Item = &Value> {
 /// and measured after the time.
 pub(super) fn overhead(bed: &BenchContext) -> Result<Vec<FigureReadings>, String> {
     let points: u32 = if bed.quick { 100 } else { 1000 };
-    let folder = PlansFolder::make()?;
+    let folder = TempFolder::create("bench-plan")?;
     // The points differ by a length that makes no difference.
     let lengths: Vec<String> = (0..points).map(|point| (65_536 + 64 * point).to_string()).collect();
     let plan = format!(
@@ -68,9 +47,9 @@ pub(super) fn overhead(bed: &BenchContext) -> Result<Vec<FigureReadings>, String
          no_latency = true\nwindow = \"64K\"\n[axis]\nlength = [{}]\n",
         lengths.join(", ")
     );
-    let file = folder.file("short.toml");
+    let file = folder.file("short.toml").display().to_string();
     std::fs::write(&file, plan).map_err(|error| format!("{file}: {error}"))?;
-    let archive = folder.file("archive.sqlite");
+    let archive = folder.file("archive.sqlite").display().to_string();
     let longest = Duration::from_millis(200) * points;
     let (document, whole) = carried_out(bed, &[&file, "--archive", &archive], longest)?;
     let note = format!("{points} points of 10 ms; the whole command {:.1} s", whole.as_secs_f64());
@@ -91,8 +70,8 @@ fn period(document: &Value, points: u32) -> Result<f64, String> {
 
 /// Start error of the flows of two pairs that should start together.
 pub(super) fn start_error(bed: &BenchContext) -> Result<Vec<FigureReadings>, String> {
-    let folder = PlansFolder::make()?;
-    let archive = folder.file("archive.sqlite");
+    let folder = TempFolder::create("bench-plan")?;
+    let archive = folder.file("archive.sqlite").display().to_string();
     let repeats = if bed.quick { 10 } else { 40 };
     // Two pairs at once, and no assertions: their rates are another figure.
     let plan = format!(
@@ -100,7 +79,7 @@ pub(super) fn start_error(bed: &BenchContext) -> Result<Vec<FigureReadings>, Str
          [flow.ab]\nfrom = \"a\"\nto = \"b\"\n[flow.cd]\nfrom = \"c\"\nto = \"d\"\n\
          [test]\nduration = 1\nupload = true\n"
     );
-    let file = folder.file("starts.toml");
+    let file = folder.file("starts.toml").display().to_string();
     std::fs::write(&file, plan).map_err(|error| format!("{file}: {error}"))?;
     let (document, _) = carried_out(bed, &[&file, "--archive", &archive], Duration::from_secs(300))?;
     let late = |run: &Value| Some(run["late_ns"].as_f64()? / 1e6);
