@@ -14,7 +14,7 @@ use linerate_model::{
 use linerate_sock::{clock, cost, memcopy};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
-use crate::client::{Request, measure};
+use crate::client::{TestRequest, measure};
 use crate::error::ControlError;
 use crate::host::host_info;
 use crate::log::Log;
@@ -35,21 +35,24 @@ const COPY_BLOCK_BYTES: [usize; 4] = [16 << 10, 256 << 10, 4 << 20, 64 << 20];
 const COPY_TIME: Duration = Duration::from_millis(30);
 
 /// A flow of the calibration.
-struct Mode {
+struct CalibrationFlow {
     name: &'static str,
     change: fn(&mut TestSpec),
 }
 
 /// The send modes whose limits are measured.
-const MODES: [Mode; 5] = [
-    Mode { name: "TCP, one stream", change: |_| {} },
-    Mode { name: "TCP, four streams", change: |spec| spec.traffic.streams = 4 },
-    Mode {
+const MODES: [CalibrationFlow; 5] = [
+    CalibrationFlow { name: "TCP, one stream", change: |_| {} },
+    CalibrationFlow { name: "TCP, four streams", change: |spec| spec.traffic.streams = 4 },
+    CalibrationFlow {
         name: "TCP, one stream without copying",
         change: |spec| spec.socket = std::mem::take(&mut spec.socket).spliced(),
     },
-    Mode { name: "UDP, one stream", change: saturating_udp },
-    Mode { name: "UDP, four streams", change: |spec| (saturating_udp(spec), spec.traffic.streams = 4).1 },
+    CalibrationFlow { name: "UDP, one stream", change: saturating_udp },
+    CalibrationFlow {
+        name: "UDP, four streams",
+        change: |spec| (saturating_udp(spec), spec.traffic.streams = 4).1,
+    },
 ];
 
 fn saturating_udp(spec: &mut TestSpec) {
@@ -85,7 +88,7 @@ pub fn calibrate(
         memory_copy: COPY_BLOCK_BYTES.into_iter().filter_map(copy).collect(),
         ..Calibration::default()
     };
-    let server = Loopback::start()?;
+    let server = LoopbackServer::start()?;
     for mode in &MODES {
         tell(mode.name);
         let mut spec = plain();
@@ -149,13 +152,13 @@ fn pacing_error(flow: &FlowRecord) -> Option<PacingError> {
 }
 
 /// A server on the loopback interface, which stops when this is dropped.
-struct Loopback {
+struct LoopbackServer {
     address: SocketAddr,
     switch: Arc<ServerHandle>,
     thread: Option<JoinHandle<Result<(), ControlError>>>,
 }
 
-impl Loopback {
+impl LoopbackServer {
     fn start() -> Result<Self, ControlError> {
         let addresses = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))];
         let server = Server::bind(ServerConfig { addresses, ..ServerConfig::default() })?;
@@ -170,7 +173,7 @@ impl Loopback {
     /// Makes one run and returns the record of its only flow.
     fn measure(&self, spec: &TestSpec, stop: &AtomicBool) -> Result<FlowRecord, ControlError> {
         let mut log = Log::new("calibration".to_owned(), Vec::new());
-        let request = Request {
+        let request = TestRequest {
             host: self.address.ip().to_string(),
             port: Some(self.address.port()),
             spec: spec.clone(),
@@ -191,7 +194,7 @@ impl Loopback {
     }
 }
 
-impl Drop for Loopback {
+impl Drop for LoopbackServer {
     fn drop(&mut self) {
         self.switch.turn_off();
         if let Some(thread) = self.thread.take() {

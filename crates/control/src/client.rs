@@ -28,7 +28,7 @@ use crate::error::ControlError;
 use crate::host::host_info;
 use crate::log::Log;
 use crate::port_observer::{self, PortObserver};
-use crate::probe::{Known, Prober, Rule, Task};
+use crate::probe::{IntervalGrid, OffsetHistory, Prober, ProberConfig};
 use crate::setup::{drain, idle_time, socket_options};
 
 pub(crate) use phase_gate::PhaseGate;
@@ -45,7 +45,7 @@ const POLL_INTERVAL: Span = Span::from_ms(100);
 
 /// What to measure, and to which server.
 #[derive(Debug)]
-pub struct Request<'a> {
+pub struct TestRequest<'a> {
     /// Host name or address of the server.
     pub host: String,
     /// Port of the server; absent for the default port of the protocol.
@@ -64,7 +64,7 @@ pub struct Request<'a> {
     pub stop: &'a AtomicBool,
 }
 
-impl Request<'_> {
+impl TestRequest<'_> {
     /// The first event of the run's log.
     #[must_use]
     pub fn run_started(&self) -> Body {
@@ -83,14 +83,14 @@ impl Request<'_> {
 ///
 /// # Errors
 /// The run could not be made or finished. What was measured is in the log.
-pub fn measure(request: &Request<'_>, log: &mut Log<'_>) -> Result<Outcome, ControlError> {
+pub fn measure(request: &TestRequest<'_>, log: &mut Log<'_>) -> Result<Outcome, ControlError> {
     measure_then(request, log, &mut |_| ())
 }
 
 /// Like [`measure`], but calls `then` with the log of a completed run after the server is free again and before
 /// the log ends.
 pub(crate) fn measure_then(
-    request: &Request<'_>,
+    request: &TestRequest<'_>,
     log: &mut Log<'_>,
     then: &mut dyn FnMut(&mut Log<'_>),
 ) -> Result<Outcome, ControlError> {
@@ -104,7 +104,7 @@ pub(crate) fn measure_then(
 
 /// Like [`measure`]. With a gate, the first phase begins when the gate is opened.
 pub(crate) fn measure_with(
-    request: &Request<'_>,
+    request: &TestRequest<'_>,
     gate: Option<&PhaseGate>,
     log: &mut Log<'_>,
 ) -> Result<Outcome, ControlError> {
@@ -114,15 +114,15 @@ pub(crate) fn measure_with(
 }
 
 fn carry_out(
-    request: &Request<'_>,
+    request: &TestRequest<'_>,
     gate: Option<&PhaseGate>,
     log: &mut Log<'_>,
 ) -> Result<Outcome, ControlError> {
-    Client::connect(request, gate, log).and_then(|mut client| client.run(request, log))
+    ClientRun::connect(request, gate, log).and_then(|mut client| client.run(request, log))
 }
 
 fn end(
-    request: &Request<'_>,
+    request: &TestRequest<'_>,
     result: Result<Outcome, ControlError>,
     log: &mut Log<'_>,
 ) -> Result<Outcome, ControlError> {
@@ -147,7 +147,7 @@ fn end(
 }
 
 /// A run under way.
-struct Client<'g> {
+struct ClientRun<'g> {
     gate: Option<&'g PhaseGate>,
     dialogue: Dialogue<ClientSession>,
     server: SocketAddr,
@@ -155,12 +155,12 @@ struct Client<'g> {
     cookie: [u8; 16],
     probes_over: Option<ProbeTransport>,
     /// The estimate of the server's clock offset from the probes so far.
-    clocks: Known,
+    clocks: OffsetHistory,
 }
 
-impl<'g> Client<'g> {
+impl<'g> ClientRun<'g> {
     fn connect(
-        request: &Request<'_>,
+        request: &TestRequest<'_>,
         gate: Option<&'g PhaseGate>,
         log: &mut Log<'_>,
     ) -> Result<Self, ControlError> {
@@ -193,11 +193,11 @@ impl<'g> Client<'g> {
             spec,
             cookie: [0; 16],
             probes_over: None,
-            clocks: Known::default(),
+            clocks: OffsetHistory::default(),
         })
     }
 
-    fn run(&mut self, request: &Request<'_>, log: &mut Log<'_>) -> Result<Outcome, ControlError> {
+    fn run(&mut self, request: &TestRequest<'_>, log: &mut Log<'_>) -> Result<Outcome, ControlError> {
         self.wait_for_welcome(request.stop, log)?;
         self.idle_latency(request.stop, log)?;
         if let Some(sweep) = self.spec.sweep.clone() {
@@ -216,7 +216,7 @@ impl<'g> Client<'g> {
         self.finish(request)
     }
 
-    fn finish(&mut self, request: &Request<'_>) -> Result<Outcome, ControlError> {
+    fn finish(&mut self, request: &TestRequest<'_>) -> Result<Outcome, ControlError> {
         self.dialogue.input(SessionInput::Finish)?;
         self.dialogue.flush_at_end();
         Ok(if request.stop.load(Ordering::Relaxed) { Outcome::Interrupted } else { Outcome::Completed })
@@ -259,7 +259,12 @@ impl<'g> Client<'g> {
         }
     }
 
-    fn prober(&self, phase: ProbePhase, length: Option<Span>, course: Option<Rule>) -> Option<Prober> {
+    fn prober(
+        &self,
+        phase: ProbePhase,
+        length: Option<Span>,
+        course: Option<IntervalGrid>,
+    ) -> Option<Prober> {
         if self.spec.traffic.no_latency || self.spec.host.no_sampling {
             return None;
         }
@@ -271,7 +276,7 @@ impl<'g> Client<'g> {
         };
         let (over, known) = (self.probes_over, self.clocks.clone());
         let (server, cookie) = (self.server, self.cookie);
-        Prober::start(Task { server, options, cookie, phase, length, over, known, course })
+        Prober::start(ProberConfig { server, options, cookie, phase, length, over, known, course })
     }
 
     fn idle_latency(&mut self, stop: &AtomicBool, log: &mut Log<'_>) -> Result<(), ControlError> {
@@ -303,7 +308,7 @@ impl<'g> Client<'g> {
         orders: &[linerate_proto::FlowOrder],
         stop: &AtomicBool,
     ) -> Result<Vec<linerate_engine::Sockets>, ControlError> {
-        let task = open::Task {
+        let task = open::OpenTask {
             server: self.server,
             options: socket_options(&self.spec, true),
             cookie: self.cookie,

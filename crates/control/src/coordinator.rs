@@ -18,7 +18,7 @@ mod test_bed;
 
 pub use group::{FlowEnd, FlowStart, RunEvent};
 pub use settings::HostSettings;
-pub use test_bed::{After, FlowJob, Group, HostError, HostRef, HostState, Target, TestBed};
+pub use test_bed::{After, FlowJob, HostError, HostRef, HostState, RunGroup, RunServer, TestBed};
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -30,7 +30,7 @@ use linerate_sock::{Mono, SockError, clock, thread};
 
 use crate::error::ControlError;
 use crate::log::Log;
-use host::Host;
+use host::CoordinatorHost;
 use prepare_next::Ahead;
 use start_lead::Lead;
 
@@ -43,7 +43,7 @@ const RESERVATION_GRACE: Duration = Duration::from_secs(1);
 /// An agent closes a connection that was idle for some seconds. The next group then reconnects.
 pub struct Coordinator {
     test_bed: TestBed,
-    hosts: Vec<Host>,
+    hosts: Vec<CoordinatorHost>,
     epoch: Mono,
     start_lead: Lead,
     /// When the places were taken; absent while none are held.
@@ -64,7 +64,7 @@ impl Coordinator {
     /// All errors of all hosts. Nothing stays connected then.
     pub fn connect(test_bed: TestBed, stop: &AtomicBool) -> Result<Self, Vec<HostError>> {
         let epoch = clock::now();
-        let hosts: Vec<Host> = test_bed.hosts.iter().map(|_| Host::default()).collect();
+        let hosts: Vec<CoordinatorHost> = test_bed.hosts.iter().map(|_| CoordinatorHost::default()).collect();
         let mut coordinator = Self {
             test_bed,
             hosts,
@@ -84,13 +84,13 @@ impl Coordinator {
     /// connected.
     #[must_use]
     pub fn standings(&self) -> Vec<Option<HostState>> {
-        self.hosts.iter().map(Host::standing).collect()
+        self.hosts.iter().map(CoordinatorHost::standing).collect()
     }
 
     /// Everything that the hosts cannot do for a group. Sends no measurement traffic.
     #[must_use]
-    pub fn check(&self, group: &Group) -> Vec<HostError> {
-        let abouts: Vec<Option<&About>> = self.hosts.iter().map(Host::about).collect();
+    pub fn check(&self, group: &RunGroup) -> Vec<HostError> {
+        let abouts: Vec<Option<&About>> = self.hosts.iter().map(CoordinatorHost::about).collect();
         check::group(&self.test_bed, group, &abouts)
     }
 
@@ -103,7 +103,7 @@ impl Coordinator {
     /// What [`Coordinator::check`] finds. Nothing was measured and no log was written then.
     pub fn run_group(
         &mut self,
-        group: &Group,
+        group: &RunGroup,
         logs: &mut [Log<'_>],
         stop: &AtomicBool,
         on: &mut dyn FnMut(&RunEvent<'_>),
@@ -119,8 +119,8 @@ impl Coordinator {
     /// As for [`Coordinator::run_group`].
     pub fn run_before(
         &mut self,
-        group: &Group,
-        next: Option<&Group>,
+        group: &RunGroup,
+        next: Option<&RunGroup>,
         logs: &mut [Log<'_>],
         stop: &AtomicBool,
         on: &mut dyn FnMut(&RunEvent<'_>),
@@ -183,7 +183,7 @@ impl Coordinator {
     /// Releases places that were held long enough, and an incomplete set of places. All coordinators request
     /// places in the same order, so a coordinator that waits must not hold a place that comes later in that
     /// order (deadlock).
-    fn yield_places(&mut self, group: &Group) {
+    fn yield_places(&mut self, group: &RunGroup) {
         if self.prepared.is_some() {
             return;
         }
@@ -198,20 +198,20 @@ impl Coordinator {
     pub fn finish(mut self) {
         self.abandon();
         drop(self.restore_settings());
-        self.hosts.iter_mut().for_each(Host::finish);
+        self.hosts.iter_mut().for_each(CoordinatorHost::finish);
     }
 
     fn is_there(&mut self, at: usize) -> bool {
-        self.hosts.get_mut(at).is_some_and(Host::is_there)
+        self.hosts.get_mut(at).is_some_and(CoordinatorHost::is_there)
     }
 
     /// Connects to the given hosts in parallel.
     fn reach(&mut self, which: &[usize], stop: &AtomicBool) -> Vec<HostError> {
         let (test_bed, epoch) = (&self.test_bed, self.epoch);
-        let reached: Vec<(usize, Result<Host, ControlError>)> = std::thread::scope(|scope| {
+        let reached: Vec<(usize, Result<CoordinatorHost, ControlError>)> = std::thread::scope(|scope| {
             let reach = |at: &usize| {
                 let host = test_bed.hosts.get(*at)?;
-                let work = move || Host::reach(host, &test_bed.name, epoch, stop);
+                let work = move || CoordinatorHost::reach(host, &test_bed.name, epoch, stop);
                 Some((*at, thread::spawn_scoped(scope, "reach", work)))
             };
             let threads: Vec<_> = which.iter().filter_map(reach).collect();
@@ -246,7 +246,7 @@ impl std::fmt::Debug for Coordinator {
 /// All errors of all hosts, before the first packet of a measurement. No log was written then.
 pub fn run_group(
     test_bed: TestBed,
-    group: &Group,
+    group: &RunGroup,
     logs: &mut [Log<'_>],
     stop: &AtomicBool,
     on: &mut dyn FnMut(&RunEvent<'_>),

@@ -65,7 +65,7 @@ pub(crate) struct Dialogue<S> {
     closed: bool,
 }
 
-struct Flow {
+struct DialogueFlow {
     handle: FlowHandle,
     side: Side,
     transport: Transport,
@@ -75,7 +75,7 @@ struct Flow {
 
 /// When the flows of a phase start.
 #[derive(Debug, Default)]
-struct Start {
+struct PhaseStart {
     /// When senders of this end start; absent for as soon as the session starts the flows.
     planned: Option<Mono>,
     /// When the session started the flows and sent the start message to the peer.
@@ -121,7 +121,7 @@ impl<S: Session> Dialogue<S> {
             client,
             unsent: Vec::new(),
             flows: BTreeMap::new(),
-            start: Start::default(),
+            start: PhaseStart::default(),
             next_progress: Timestamp::START,
             extra_caveats: Vec::new(),
             events: Vec::new(),
@@ -168,14 +168,15 @@ impl<S: Session> Dialogue<S> {
         }
         let (receivers, senders): (Vec<_>, Vec<_>) =
             flows.into_iter().partition(|(setup, _)| setup.side == Side::Receiver);
-        self.start = Start { peer_sends: !receivers.is_empty(), ..Start::default() };
+        self.start = PhaseStart { peer_sends: !receivers.is_empty(), ..PhaseStart::default() };
         for (setup, sockets) in receivers.into_iter().chain(senders) {
             let (number, side, transport) = (setup.flow, setup.side, setup.transport);
             let handle = arm(setup, sockets, self.epoch)?;
             if side == Side::Receiver {
                 handle.begin_at(Mono::default());
             }
-            self.flows.insert(number, Flow { handle, side, transport, told_done: false, bytes_seen: 0 });
+            self.flows
+                .insert(number, DialogueFlow { handle, side, transport, told_done: false, bytes_seen: 0 });
         }
         Ok(())
     }
@@ -235,7 +236,7 @@ impl<S: Session> Dialogue<S> {
         let at = self.start.planned.unwrap_or_default();
         self.flows.values().for_each(|flow| flow.handle.begin_at(at));
         self.start.said = Some(clock::now());
-        for (number, Flow { handle, side, .. }) in &self.flows {
+        for (number, DialogueFlow { handle, side, .. }) in &self.flows {
             let settings = Box::new(handle.settings().clone());
             self.events.push(DialogueEvent::Started { flow: *number, side: *side, settings });
         }

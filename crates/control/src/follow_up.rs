@@ -11,7 +11,7 @@ use linerate_theory::follow_up::{Conclusion, FurtherRun, Question, Reply, Topic,
 use linerate_theory::{Evidence, diagnose, follow_up};
 use linerate_units::{Bitrate, Bytes, Span};
 
-use crate::client::{Request, measure_then};
+use crate::client::{TestRequest, measure_then};
 use crate::error::ControlError;
 use crate::judge;
 use crate::log::Log;
@@ -33,7 +33,7 @@ pub struct FollowUpRun<'a> {
 /// # Errors
 /// As for [`crate::measure`]. A further run that fails leaves its question open.
 pub fn investigate<'f>(
-    request: &Request<'_>,
+    request: &TestRequest<'_>,
     log: &mut Log<'_>,
     wanted: Option<Topic>,
     open: &mut dyn FnMut(&Question) -> Option<FollowUpRun<'f>>,
@@ -65,8 +65,13 @@ fn ask_all<'f>(
         if request.stop.load(Ordering::Relaxed) {
             return;
         }
-        let asked =
-            Asked { request, question: &question, evidence: &evidence, direction, run: &log.record().run };
+        let asked = FlowQuestion {
+            request,
+            question: &question,
+            evidence: &evidence,
+            direction,
+            run: &log.record().run,
+        };
         let (runs, conclusion) = asked.answer(open);
         let found = conclusion.finding.clone();
         let count = runs.len();
@@ -86,8 +91,8 @@ fn ask_all<'f>(
 }
 
 /// A question about one flow.
-struct Asked<'a> {
-    request: &'a Request<'a>,
+struct FlowQuestion<'a> {
+    request: &'a TestRequest<'a>,
     question: &'a Question,
     evidence: &'a Evidence,
     direction: Direction,
@@ -95,7 +100,7 @@ struct Asked<'a> {
     run: &'a str,
 }
 
-impl Asked<'_> {
+impl FlowQuestion<'_> {
     /// Makes runs until they suffice; returns their ids and the conclusion.
     fn answer<'f>(
         &self,
@@ -115,7 +120,7 @@ impl Asked<'_> {
     /// Makes one further run; returns its id and its result.
     fn make(&self, trial: FurtherRun, follow_up: FollowUpRun<'_>) -> (String, Reply) {
         let FollowUpRun { mut log, started_at } = follow_up;
-        let request = Request {
+        let request = TestRequest {
             host: self.request.host.clone(),
             port: self.request.port,
             spec: spec_of(&self.request.spec, self.direction, &trial),

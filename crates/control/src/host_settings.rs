@@ -24,8 +24,8 @@ use serde::Serialize;
 use crate::error::ControlError;
 pub use asked::SETTINGS;
 use held_journal::{HeldJournal, JournalDir, boot_id};
-pub(crate) use journal::Interface;
-use journal::{Entry, Found, Journal, JournalError, PendingSetting};
+pub(crate) use journal::JournaledInterface;
+use journal::{JournalError, PendingSetting, SettingsJournal, SettingsJournalContent, SettingsJournalEntry};
 
 /// The result of restoring the settings that an agent left changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -98,10 +98,10 @@ pub trait Guardian: Send + std::fmt::Debug {}
 pub(crate) struct Changes {
     held_journal: HeldJournal,
     /// Absent before the first change.
-    journal: Option<Journal>,
+    journal: Option<SettingsJournal>,
     slots: Vec<PendingSetting>,
     /// The value last requested for each setting. Settings that already have it are left alone.
-    told: Vec<(HostSettingRequest, Option<Interface>)>,
+    told: Vec<(HostSettingRequest, Option<JournaledInterface>)>,
     guardians: Option<Arc<dyn Guardians>>,
     /// Exists from the first change on. It is dropped last, when the namespace is released and nothing is left
     /// to restore.
@@ -129,8 +129,8 @@ impl Changes {
         let path = &held_journal.place.journal;
         let found = journal::read(path)?;
         let (journal, slots) = match found {
-            Some(Found { boot_id: Some(id), slots, .. }) if id == boot_id() => {
-                (Some(Journal::reopen(path)?), slots)
+            Some(SettingsJournalContent { boot_id: Some(id), slots, .. }) if id == boot_id() => {
+                (Some(SettingsJournal::reopen(path)?), slots)
             }
             // The system has been rebooted since, which reset every setting; or the journal has no entries.
             Some(_) => {
@@ -154,7 +154,7 @@ impl Changes {
     /// What failed. No setting is changed then.
     pub(crate) fn apply(
         &mut self,
-        requested: &[(HostSettingRequest, Option<Interface>)],
+        requested: &[(HostSettingRequest, Option<JournaledInterface>)],
     ) -> Result<(), Vec<String>> {
         let wanted = |slot: &PendingSetting| {
             requested.iter().any(|(request, iface)| slot.is_about(request.setting(), iface.as_ref()))
@@ -200,7 +200,11 @@ impl Changes {
     }
 
     /// Applies one setting after recording it in the journal.
-    fn make(&mut self, request: &HostSettingRequest, iface: Option<&Interface>) -> Result<(), String> {
+    fn make(
+        &mut self,
+        request: &HostSettingRequest,
+        iface: Option<&JournaledInterface>,
+    ) -> Result<(), String> {
         let setting = request.setting();
         let what = name_of(setting, iface);
         let name = interface_of(iface).ok_or_else(|| format!("{what}: the interface is gone"))?;
@@ -220,7 +224,12 @@ impl Changes {
         }
         self.ensure_guardian().map_err(|why| format!("{what}: {why}"))?;
         let (interface, found, ours) = (iface.cloned(), now.clone(), becoming.clone());
-        self.note(&Entry::Change { setting: setting.name().to_owned(), interface, found, ours })?;
+        self.note(&SettingsJournalEntry::Change {
+            setting: setting.name().to_owned(),
+            interface,
+            found,
+            ours,
+        })?;
         match self.slots.iter_mut().find(|slot| slot.is_about(setting, iface)) {
             Some(slot) => slot.ours.push(becoming.clone()),
             None => {
@@ -249,17 +258,17 @@ impl Changes {
         Ok(())
     }
 
-    fn report(&mut self, told: (HostSettingRequest, Option<Interface>)) {
+    fn report(&mut self, told: (HostSettingRequest, Option<JournaledInterface>)) {
         self.told.retain(|(request, iface)| request.setting() != told.0.setting() || *iface != told.1);
         self.told.push(told);
     }
 
     /// Appends an entry; creates the journal with the first change.
-    fn note(&mut self, entry: &Entry) -> Result<(), String> {
+    fn note(&mut self, entry: &SettingsJournalEntry) -> Result<(), String> {
         let place = &self.held_journal.place;
         let journal = match &mut self.journal {
             Some(journal) => Ok(journal),
-            none => Journal::create(&place.journal, &boot_id()).map(|journal| none.insert(journal)),
+            none => SettingsJournal::create(&place.journal, &boot_id()).map(|journal| none.insert(journal)),
         };
         journal.and_then(|journal| journal.note(entry)).map_err(|error| error.to_string())
     }
@@ -291,7 +300,8 @@ impl Changes {
         }
         self.slots.remove(at);
         self.told.retain(|(request, iface)| !slot.is_about(request.setting(), iface.as_ref()));
-        let undone = Entry::Undone { setting: slot.setting.name().to_owned(), interface: slot.iface };
+        let undone =
+            SettingsJournalEntry::Undone { setting: slot.setting.name().to_owned(), interface: slot.iface };
         // The setting is restored even if this entry cannot be written; a second restore would find nothing to
         // do.
         restored.left.extend(self.note(&undone).err());
@@ -342,7 +352,7 @@ fn put_back(slot: &PendingSetting) -> Result<Undoing, String> {
 }
 
 /// Requested settings, each with its interface, in the order in which they are applied.
-pub(crate) type Wishes = Vec<(HostSettingRequest, Option<Interface>)>;
+pub(crate) type Wishes = Vec<(HostSettingRequest, Option<JournaledInterface>)>;
 
 /// Parses requested settings of a plan, finds the interface of each, and checks them.
 ///
@@ -358,7 +368,7 @@ pub(crate) fn check(
         let name = interface().map_err(|why| vec![why])?;
         let index = routing::index_of(&name)
             .map_err(|error| vec![format!("interface {name}: {}", ControlError::from(error))])?;
-        iface = Some(Interface { name, index });
+        iface = Some(JournaledInterface { name, index });
     }
     let name = iface.as_ref().map(|iface| iface.name.clone()).unwrap_or_default();
     let troubles: Vec<String> =
@@ -379,14 +389,14 @@ fn taken(pid: Option<u32>) -> String {
 }
 
 /// The current name of the interface; absent if it is gone, empty for a setting that has no interface.
-fn interface_of(iface: Option<&Interface>) -> Option<String> {
+fn interface_of(iface: Option<&JournaledInterface>) -> Option<String> {
     match iface {
         None => Some(String::new()),
         Some(iface) => iface::name_of(iface.index),
     }
 }
 
-fn name_of(setting: HostSetting, iface: Option<&Interface>) -> String {
+fn name_of(setting: HostSetting, iface: Option<&JournaledInterface>) -> String {
     let of = iface.map_or_else(String::new, |iface| format!(" of {}", iface.name));
     format!("{}{of}", setting.name())
 }

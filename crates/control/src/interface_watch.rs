@@ -18,14 +18,14 @@ const MIN_IDLE_TIME: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(crate) struct InterfaceWatch {
     interface: Option<(String, u32)>,
-    idle_began: Option<Mark>,
+    idle_began: Option<InterfaceSnapshot>,
     idle: Option<IdleCounts>,
-    phase_began: Option<Mark>,
+    phase_began: Option<InterfaceSnapshot>,
 }
 
 /// All counters at one moment.
 #[derive(Debug, Clone)]
-struct Mark {
+struct InterfaceSnapshot {
     at: Mono,
     device: Device,
     queue: Option<QueueCounts>,
@@ -40,9 +40,9 @@ impl InterfaceWatch {
         Self { interface: link.map(|link| (link.name, link.index)), ..Self::default() }
     }
 
-    fn mark(&self, stream: &TcpStream) -> Option<Mark> {
+    fn mark(&self, stream: &TcpStream) -> Option<InterfaceSnapshot> {
         let (name, index) = self.interface.as_ref()?;
-        Some(Mark {
+        Some(InterfaceSnapshot {
             at: clock::now(),
             device: device(name)?,
             queue: root_queue(*index).ok().flatten(),

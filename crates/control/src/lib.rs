@@ -37,10 +37,10 @@ const DRIFT_PPM: u64 = 100;
 pub const CANCELLED: &str = "cancelled";
 
 pub use calibrate::calibrate;
-pub use client::{Request, measure};
+pub use client::{TestRequest, measure};
 pub use coordinator::{
-    After, Coordinator, FlowEnd, FlowJob, FlowStart, Group, HostError, HostRef, HostSettings, HostState,
-    RunEvent, Target, TestBed, run_group,
+    After, Coordinator, FlowEnd, FlowJob, FlowStart, HostError, HostRef, HostSettings, HostState, RunEvent,
+    RunGroup, RunServer, TestBed, run_group,
 };
 pub use error::ControlError;
 pub use follow_up::{FollowUpRun, investigate};
@@ -50,6 +50,8 @@ pub use judge::evidence;
 pub use linerate_proto::agent::{Token, TokenError};
 pub use log::{Log, Sink, SinkError};
 pub use plan_log::PlanLog;
-pub use port_observer::{Lateness, PacketRate, PortInterval, PortObservations, PortObserver, WitnessError};
+pub use port_observer::{
+    ObservedLateness, ObservedPacketRate, PortInterval, PortObservations, PortObserver, WitnessError,
+};
 pub use server::{ClassicPort, Policy, Server, ServerConfig, ServerEvent, ServerHandle};
 pub use stand_in::{Interrupts, Invocation, LogStore, StoredRun, drive};

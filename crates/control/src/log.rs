@@ -154,9 +154,9 @@ mod tests {
 
     /// A sink on a full disk: it takes one event.
     #[derive(Default)]
-    struct Full(Vec<u64>);
+    struct FullDisk(Vec<u64>);
 
-    impl Sink for Full {
+    impl Sink for FullDisk {
         fn on(&mut self, event: &Event) -> Result<(), SinkError> {
             self.0.push(event.seq);
             let full = std::io::Error::new(std::io::ErrorKind::StorageFull, "the disk is full");
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_sink_that_fails_is_left_out_and_the_run_says_what_it_lacks() {
-        let mut full = Full::default();
+        let mut full = FullDisk::default();
         let mut log = Log::new("r".to_owned(), vec![&mut full]);
         (0..4).for_each(|_| log.note(Body::PlanResumed));
         let record = log.into_record();

@@ -50,9 +50,9 @@ pub struct PortObservations {
     /// Intervals of all ports; those of one port are in order.
     pub intervals: Vec<PortInterval>,
     /// Packets that left too late; absent if the observer does not measure lateness.
-    pub late: Option<Lateness>,
+    pub late: Option<ObservedLateness>,
     /// The packet rate; absent if the observer does not know the limit of its machine.
-    pub packet_rate: Option<PacketRate>,
+    pub packet_rate: Option<ObservedPacketRate>,
 }
 
 /// What one port counted in one interval.
@@ -70,7 +70,7 @@ pub struct PortInterval {
 
 /// Packets that left an emulated network later than its description requires.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Lateness {
+pub struct ObservedLateness {
     /// Number of packets that were later than the bound.
     pub count: u64,
     /// Total number of packets; absent if unknown.
@@ -83,7 +83,7 @@ pub struct Lateness {
 
 /// Frames per second of all ports together; one frame may represent many packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct PacketRate {
+pub struct ObservedPacketRate {
     /// The highest rate that occurred.
     pub max_pps: f64,
     /// The approximate rate that this machine can carry.
@@ -157,7 +157,7 @@ fn gone(error: &WitnessError, log: &mut Log<'_>) {
     log.warn(None, CaveatKind::LabGone, text);
 }
 
-fn late(late: Lateness) -> Option<(CaveatKind, String)> {
+fn late(late: ObservedLateness) -> Option<(CaveatKind, String)> {
     // On any machine a frame in a thousand may be late, which does not weaken a result.
     let many = late.of.map_or(late.count > 0, |of| late.count.saturating_mul(FRAMES_PER_TOLERATED_LATE) > of);
     let text = format!(
@@ -168,7 +168,7 @@ fn late(late: Lateness) -> Option<(CaveatKind, String)> {
     many.then_some((CaveatKind::LabLate, text))
 }
 
-fn near_its_limit(rate: PacketRate) -> Option<(CaveatKind, String)> {
+fn near_its_limit(rate: ObservedPacketRate) -> Option<(CaveatKind, String)> {
     if rate.overrun > 0 {
         let text = format!(
             "{} packets were lost before they entered the emulated network, and no port counts them: this \
@@ -336,9 +336,14 @@ mod tests {
             let mut log = Log::new("r".into(), Vec::new());
             log.note(planned(0));
             log.note(planned(1));
-            let late =
-                Lateness { count, of: Some(16_000), worst: Span::from_ms(3), bound: Span::from_ns(100_000) };
-            let packet_rate = PacketRate { max_pps, limit_pps: 400_000.0, overrun: u64::from(max_pps < 0.0) };
+            let late = ObservedLateness {
+                count,
+                of: Some(16_000),
+                worst: Span::from_ms(3),
+                bound: Span::from_ns(100_000),
+            };
+            let packet_rate =
+                ObservedPacketRate { max_pps, limit_pps: 400_000.0, overrun: u64::from(max_pps < 0.0) };
             let observations = PortObservations {
                 late: Some(late),
                 packet_rate: Some(packet_rate),

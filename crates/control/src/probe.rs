@@ -8,10 +8,10 @@ mod pace;
 mod prober;
 mod reflect;
 
-pub(crate) use clock_offset::Known;
-pub(crate) use course::Rule;
+pub(crate) use clock_offset::OffsetHistory;
+pub(crate) use course::IntervalGrid;
 pub(crate) use digest::offset_of;
-pub(crate) use prober::{Prober, Task};
+pub(crate) use prober::{Prober, ProberConfig};
 pub(crate) use reflect::reply;
 
 use linerate_sock::{Mono, clock};

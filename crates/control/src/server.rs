@@ -44,7 +44,7 @@ use door::{Door, Doors};
 use embedded_server::EmbeddedServer;
 pub use event::ServerEvent;
 use inbox::Inbox;
-use queue::Queue;
+use queue::ClientQueue;
 use reflector::Reflector;
 use registry::Registry;
 use tickets::Tickets;
@@ -174,7 +174,7 @@ pub struct Server {
 /// What the threads of a server share.
 struct Shared {
     registry: Registry,
-    queue: Queue,
+    queue: ClientQueue,
     passes: Tickets,
     memory: Arc<Budget>,
     doors: Vec<Door>,
@@ -258,7 +258,7 @@ impl Server {
         let Doors { doors, inboxes } = self.doors;
         let shared = Arc::new(Shared {
             registry: Registry::new()?,
-            queue: Queue::new(self.config.policy, self.config.most_clients),
+            queue: ClientQueue::new(self.config.policy, self.config.most_clients),
             passes: Tickets::default(),
             memory: Budget::new(self.config.memory),
             doors,

@@ -20,12 +20,12 @@ const REGION: usize = 3;
 /// Addresses that count together, because one party may own many of them. They share the first `bits` bits,
 /// with IPv4 as mapped addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Group {
+pub(crate) struct AddressGroup {
     bits: u8,
     prefix: u128,
 }
 
-impl Group {
+impl AddressGroup {
     fn new(address: IpAddr, bits: u8) -> Self {
         let number = match address.to_canonical() {
             IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
@@ -56,7 +56,7 @@ impl Group {
     }
 }
 
-impl fmt::Display for Group {
+impl fmt::Display for AddressGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = Ipv6Addr::from_bits(self.prefix);
         match (address.to_ipv4_mapped(), self.bits) {
@@ -72,19 +72,19 @@ impl fmt::Display for Group {
 #[derive(Debug)]
 pub(crate) struct Shares {
     total: usize,
-    state: Mutex<State>,
+    state: Mutex<TakenPlaces>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct TakenPlaces {
     all: usize,
-    taken: BTreeMap<Group, usize>,
+    taken: BTreeMap<AddressGroup, usize>,
 }
 
 /// The group that has reached its share, and the number of its places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exhausted {
-    pub(crate) group: Group,
+    pub(crate) group: AddressGroup,
     pub(crate) taken: usize,
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct Exhausted {
 #[derive(Debug)]
 pub(crate) struct Permit {
     shares: Arc<Shares>,
-    groups: [Group; 3],
+    groups: [AddressGroup; 3],
 }
 
 impl Shares {
@@ -104,7 +104,7 @@ impl Shares {
     pub(crate) fn take(self: &Arc<Self>, address: IpAddr) -> Result<Permit, Exhausted> {
         let mut state = locked(&self.state);
         let free = self.total.saturating_sub(state.all);
-        let groups = Group::all_of(address);
+        let groups = AddressGroup::all_of(address);
         for (group, times) in groups {
             let taken = state.taken.get(&group).copied().unwrap_or(0);
             if taken >= free.saturating_mul(times) {
@@ -192,14 +192,14 @@ mod tests {
 
     #[test]
     fn a_host_is_one_address_or_one_network_of_ipv6_and_mapped_addresses_are_ipv4() {
-        let host = |text| Group::host(address(text));
+        let host = |text| AddressGroup::host(address(text));
         assert_eq!(host("::ffff:192.0.2.1"), host("192.0.2.1"));
         assert_ne!(host("192.0.2.1"), host("192.0.2.2"));
         assert_eq!(host("2001:db8::1"), host("2001:db8::ffff:2"));
         assert_ne!(host("2001:db8::1"), host("2001:db8:0:1::1"));
         assert_ne!(host("fe80::1"), host("fe80::2"), "on one link everybody has the same /64");
         assert_eq!(host("2001:db8::1").to_string(), "2001:db8::/64");
-        let [_, (network, _), (region, _)] = Group::all_of(address("192.0.2.1"));
+        let [_, (network, _), (region, _)] = AddressGroup::all_of(address("192.0.2.1"));
         assert_eq!(
             (network.to_string(), region.to_string()),
             ("192.0.2.0/24".to_owned(), "192.0.0.0/16".to_owned())

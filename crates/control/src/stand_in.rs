@@ -27,12 +27,12 @@ use crate::error::ControlError;
 use crate::port_observer::PortObserver;
 use console::Console;
 use driver::{Driver, DriverContext};
-use endpoint::Host;
+use endpoint::HostArgument;
 use runs::Runs;
 
 pub(crate) use driver::{IdleDriver, Returned};
 pub use interrupts::Interrupts;
-pub(crate) use links::Door;
+pub(crate) use links::SharedDoor;
 pub use runs::{LogStore, StoredRun};
 pub(crate) use server_ports::{Incoming, MeasurementPermit, ServerPorts};
 
@@ -65,7 +65,7 @@ pub fn drive(stand_in: Box<dyn StandIn>, invocation: Invocation<'_>) -> Result<i
     let runs = Runs::new(keeper, world, observer, host.clone());
     let console = Console::new(output, complaints, input);
     let context = DriverContext { runs, console, interrupts, ports: None };
-    match Driver::new(stand_in, Host::new(host), context)?.run()? {
+    match Driver::new(stand_in, HostArgument::new(host), context)?.run()? {
         Returned::Exited(code) => Ok(code),
         // Only an embedded server returns before its end.
         Returned::Idle(_) => Ok(0),
@@ -92,7 +92,7 @@ pub(crate) fn serve_at(
     let runs = Runs::new(keeper, world, observer, None);
     let context = DriverContext { runs, console: Console::default(), interrupts, ports: Some(ports) };
     match stand_in {
-        EmbeddedStandIn::New(stand_in) => Driver::new(stand_in, Host::default(), context)?.run(),
+        EmbeddedStandIn::New(stand_in) => Driver::new(stand_in, HostArgument::default(), context)?.run(),
         EmbeddedStandIn::Idle(idle) => Driver::resume(*idle, context).run(),
     }
 }

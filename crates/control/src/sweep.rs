@@ -6,4 +6,4 @@ mod schedule;
 mod sizes;
 
 pub(crate) use runner::Runner;
-pub(crate) use schedule::{NextTrial, Schedule};
+pub(crate) use schedule::{NextTrial, SweepSchedule};

@@ -10,7 +10,7 @@ use linerate_lab::{LabHandle, StateDir};
 use linerate_model::World;
 use linerate_plan::{Source, read};
 use linerate_runner::CancelToken;
-use linerate_runner::lab::{LabPrograms, LabSetup, Switch, serve_on_host};
+use linerate_runner::lab::{LabPrograms, LabSetup, LabSwitch, serve_on_host};
 use linerate_runner::plan::{PlanFiles, PlanWorld, PreparedPlan};
 use linerate_units::Bitrate;
 
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["switch", folder, lab] => {
             let state = StateDir::open(Some(Path::new(folder)))?;
             // This network is not kept after the plan, so the switch is always tied to it.
-            Switch::create(&lab.parse()?, &state)?.run(true)?;
+            LabSwitch::create(&lab.parse()?, &state)?.run(true)?;
         }
         ["agent", folder, lab, host, port] => {
             let lab = StateDir::open(Some(Path::new(folder)))?.lab(lab.parse()?);

@@ -11,20 +11,20 @@ use linerate_units::Span;
 /// Has the agent run the test; its events become the log.
 pub(super) fn measure(
     agent: HostRef,
-    request: &Request<'_>,
+    request: &TestRequest<'_>,
     log: &mut Log<'_>,
 ) -> Result<Outcome, ControlError> {
     let bed = TestBed { name: linerate_sock::proc::host::kernel().host, hosts: vec![agent] };
     let flow = FlowJob {
         from: 0,
-        to: Target::Server { host: request.host.clone(), port: request.port },
+        to: RunServer::Server { host: request.host.clone(), port: request.port },
         spec: request.spec.clone(),
         start_after: Span::ZERO,
         after: None,
         cross_traffic: false,
         plan: None,
     };
-    let group = Group { name: None, started_at: request.started_at.clone(), flows: vec![flow] };
+    let group = RunGroup { name: None, started_at: request.started_at.clone(), flows: vec![flow] };
     let ends = run_group(bed, &group, std::slice::from_mut(log), request.stop, &mut |_| ());
     match ends {
         Ok(mut ends) => match ends.pop() {
@@ -46,7 +46,7 @@ pub(super) fn measure(
 }
 
 /// A test that could not start is still logged as a run, with the reason.
-fn not_begun(request: &Request<'_>, outcome: Outcome, reason: String, log: &mut Log<'_>) -> ControlError {
+fn not_begun(request: &TestRequest<'_>, outcome: Outcome, reason: String, log: &mut Log<'_>) -> ControlError {
     log.note(request.run_started());
     log.note(Body::RunEnded { outcome, reason: Some(reason.clone().into()) });
     ControlError::Local(reason)

@@ -28,7 +28,7 @@ use linerate_sock::features::{self, KernelCapability};
 use linerate_units::{Bitrate, Span};
 
 use facts::{Facts, Route};
-use sysctls::Target;
+use sysctls::TargetPath;
 
 /// The rate to judge for if no interface reports its own.
 const USUAL_RATE_BPS: u64 = 1_000_000_000;
@@ -74,7 +74,7 @@ pub fn check_host(request: CheckRequest<'_>) -> CheckedHost {
         Err(error) => (None, Some(error)),
     };
     let facts = Facts::gather();
-    let target = Target { rate: request.rate.unwrap_or_else(|| usual_rate(&facts)), rtt: request.rtt };
+    let target = TargetPath { rate: request.rate.unwrap_or_else(|| usual_rate(&facts)), rtt: request.rtt };
     let mut sections = vec![leftovers::section(request.leftovers)];
     sections.extend(judge(&facts, route.as_ref(), target));
     sections.retain(|section| !section.checks.is_empty());
@@ -98,7 +98,7 @@ fn usual_rate(facts: &Facts) -> Bitrate {
     Bitrate::from_bps(fastest.unwrap_or(USUAL_RATE_BPS) as f64).unwrap_or_default()
 }
 
-fn judge(facts: &Facts, route: Option<&Route>, target: Target) -> Vec<CheckSection> {
+fn judge(facts: &Facts, route: Option<&Route>, target: TargetPath) -> Vec<CheckSection> {
     let mut sections: Vec<CheckSection> = route.map(interface::route).into_iter().collect();
     sections.push(sysctls::windows(facts, target));
     sections.push(sysctls::tcp(facts));

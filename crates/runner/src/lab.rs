@@ -1,8 +1,8 @@
 //! Emulated networks on this machine, in which plans and other programs run.
 //!
 //! A lab needs processes besides that of the caller: one switch, and for a plan an agent on every host. They are
-//! roles of the caller's program, which [`LabPrograms`] starts: the switch calls [`Switch::create`] and
-//! [`Switch::run`], an agent [`serve_on_host`]. [`start()`] brings up a network that outlives its caller,
+//! roles of the caller's program, which [`LabPrograms`] starts: the switch calls [`LabSwitch::create`] and
+//! [`LabSwitch::run`], an agent [`serve_on_host`]. [`start()`] brings up a network that outlives its caller,
 //! [`start_tied`] one that ends with it in any case.
 
 mod agent;
@@ -21,11 +21,11 @@ pub use agent::serve_on_host;
 pub use error::{LabRunError, TopologyMistakes};
 pub(crate) use plan_network::PlanNetwork;
 pub use start::{Tie, read_topology, start, start_tied};
-pub use switch::{Switch, refuse};
+pub use switch::{LabSwitch, refuse};
 
 /// The programs of a lab. The commands get their standard input and output from the caller of these functions.
 pub trait LabPrograms: Debug {
-    /// The command of a process that is the switch of this lab: see [`Switch`]. A tied one has to end when the
+    /// The command of a process that is the switch of this lab: see [`LabSwitch`]. A tied one has to end when the
     /// reader of its standard output is gone.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! One test or sweep with all choices.
 
 use linerate_control::{
-    ControlError, FollowUpRun, HostRef, Log, PortObserver, Request, Sink, investigate, measure,
+    ControlError, FollowUpRun, HostRef, Log, PortObserver, Sink, TestRequest, investigate, measure,
 };
 use linerate_model::{Calibration, Outcome, RunRecord, TestSpec, World};
 use linerate_theory::follow_up::{Question, Topic};
@@ -96,7 +96,7 @@ impl Measurement {
         follow_up: &mut dyn FnMut(&Question) -> Option<Sinks>,
     ) -> Measured {
         let mut log = Log::new(self.run, sinks);
-        let request = Request {
+        let request = TestRequest {
             host: self.host,
             port: self.port,
             spec: self.spec,

@@ -23,7 +23,7 @@ pub fn run(
     on: &mut dyn FnMut(&Event),
 ) -> Result<RunRecord, RunnerError> {
     let measurement = Measurement::new(host, spec.clone())?;
-    let mut listener = Listener(on);
+    let mut listener = CallbackSink(on);
     let measured = measurement.run(cancel, vec![&mut listener], &mut |_| None);
     measured.outcome.map_err(RunnerError::from)?;
     Ok(measured.record)
@@ -39,9 +39,9 @@ pub fn serve(addresses: Vec<SocketAddr>) -> Result<(), ControlError> {
     Server::bind(config)?.run(Arc::new(ServerHandle::new()?), |_| ())
 }
 
-struct Listener<'a>(&'a mut dyn FnMut(&Event));
+struct CallbackSink<'a>(&'a mut dyn FnMut(&Event));
 
-impl Sink for Listener<'_> {
+impl Sink for CallbackSink<'_> {
     fn on(&mut self, event: &Event) -> Result<(), SinkError> {
         (self.0)(event);
         Ok(())

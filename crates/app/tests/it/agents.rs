@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use linerate_control::{FlowJob, Group, HostRef, Log, RunEvent, Target, TestBed, run_group};
+use linerate_control::{FlowJob, HostRef, Log, RunEvent, RunGroup, RunServer, TestBed, run_group};
 use linerate_model::{Body, CaveatKind, Outcome, TestSpec};
 use linerate_proto::agent::Token;
 use linerate_units::{Bitrate, Span};
@@ -159,7 +159,7 @@ fn of_three_pairs_one_loses_its_client_one_its_server_and_the_third_goes_on() {
         spec.traffic.rate = Bitrate::from_bps(5e6);
         FlowJob {
             from,
-            to: Target::Host(to),
+            to: RunServer::Host(to),
             spec,
             start_after: Span::ZERO,
             after: None,
@@ -168,7 +168,7 @@ fn of_three_pairs_one_loses_its_client_one_its_server_and_the_third_goes_on() {
         }
     };
     let flows = vec![flow(0, 1, 600), flow(2, 3, 600), flow(4, 5, 3)];
-    let group = Group { name: Some("three pairs".to_owned()), started_at: String::new(), flows };
+    let group = RunGroup { name: Some("three pairs".to_owned()), started_at: String::new(), flows };
     let mut logs = ["1", "2", "3"].map(|name| Log::new(name.to_owned(), Vec::new()));
     let mut killed = [false; 2];
     let mut on = |told: &RunEvent<'_>| {

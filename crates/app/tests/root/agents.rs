@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use linerate_control::{FlowJob, Group, HostRef, Log, Target, TestBed, run_group};
+use linerate_control::{FlowJob, HostRef, Log, RunGroup, RunServer, TestBed, run_group};
 use linerate_model::{Outcome, TestSpec};
 use linerate_proto::agent::Token;
 use linerate_sock::netns;
@@ -47,7 +47,7 @@ fn two_pairs_of_four_hosts_start_together() {
     spec.traffic.rate = Bitrate::from_bps(50e6);
     let flow = |from, to| FlowJob {
         from,
-        to: Target::Host(to),
+        to: RunServer::Host(to),
         spec: spec.clone(),
         start_after: Span::ZERO,
         after: None,
@@ -55,7 +55,7 @@ fn two_pairs_of_four_hosts_start_together() {
         plan: None,
     };
     let flows = vec![flow(0, 1), flow(2, 3)];
-    let group = Group { name: Some("both pairs".to_owned()), started_at: String::new(), flows };
+    let group = RunGroup { name: Some("both pairs".to_owned()), started_at: String::new(), flows };
     let stop = AtomicBool::new(false);
     let inside = namespace(&lab, "a");
     let (ends, records) = netns::with_netns_fd(&inside, || {

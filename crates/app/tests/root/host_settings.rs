@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use linerate_control::{
-    Coordinator, FlowEnd, FlowJob, Group, HostError, HostRef, Log, SETTINGS, Target, TestBed,
+    Coordinator, FlowEnd, FlowJob, HostError, HostRef, Log, RunGroup, RunServer, SETTINGS, TestBed,
 };
 use linerate_model::{Outcome, TestSpec};
 use linerate_proto::agent::Token;
@@ -72,14 +72,14 @@ fn measured(coordinator: &mut Coordinator) -> Result<FlowEnd, Vec<HostError>> {
     spec.traffic.rate = Bitrate::from_bps(10e6);
     let flow = FlowJob {
         from: 0,
-        to: Target::Host(1),
+        to: RunServer::Host(1),
         spec,
         start_after: Span::ZERO,
         after: None,
         cross_traffic: false,
         plan: None,
     };
-    let group = Group { name: Some("point".to_owned()), started_at: String::new(), flows: vec![flow] };
+    let group = RunGroup { name: Some("point".to_owned()), started_at: String::new(), flows: vec![flow] };
     let mut logs = [Log::new("run".to_owned(), Vec::new())];
     Ok(coordinator.run_group(&group, &mut logs, &NO_STOP, &mut |_| ())?.remove(0))
 }

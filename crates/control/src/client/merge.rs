@@ -40,7 +40,7 @@ pub(super) struct Merge {
 }
 
 #[derive(Debug)]
-struct Flow {
+struct MergedFlow {
     direction: Direction,
     sender_progress: Option<Progress>,
     sender: Option<(u16, Ended)>,
@@ -52,7 +52,7 @@ struct Flow {
 
 impl Merge {
     pub(super) fn new(orders: &[FlowOrder], spec: &TestSpec) -> Self {
-        let flow = |order: &FlowOrder| Flow {
+        let flow = |order: &FlowOrder| MergedFlow {
             direction: order.direction(),
             sender_progress: None,
             sender: None,

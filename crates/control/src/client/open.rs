@@ -28,7 +28,7 @@ const EXTRA_FILES: u64 = 16;
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What to open.
-pub(super) struct Task {
+pub(super) struct OpenTask {
     pub(super) server: SocketAddr,
     pub(super) options: SocketOptions,
     pub(super) cookie: [u8; 16],
@@ -40,7 +40,7 @@ pub(super) struct Task {
 }
 
 /// Opens all streams of all flows, in the order of `task.flows`.
-pub(super) fn open(task: &Task) -> Result<Vec<Sockets>, ControlError> {
+pub(super) fn open(task: &OpenTask) -> Result<Vec<Sockets>, ControlError> {
     let in_use = limits::files_in_use().unwrap_or(EXTRA_FILES);
     let files = u64::from(task.streams) * task.flows.len() as u64 + in_use + EXTRA_FILES;
     limits::raise_open_files(files)?;
@@ -63,7 +63,7 @@ pub(super) fn open(task: &Task) -> Result<Vec<Sockets>, ControlError> {
 
 /// Opens the streams of one flow, several at a time, and returns them in the order of their numbers.
 fn open_each<T: Send>(
-    task: &Task,
+    task: &OpenTask,
     open_one: impl Fn(u32) -> Result<T, ControlError> + Sync,
 ) -> Result<Vec<T>, ControlError> {
     let numbers: Vec<u32> = (0..task.streams).collect();
@@ -85,8 +85,8 @@ fn open_each<T: Send>(
         let parts = numbers.chunks(each).map(|some| {
             // If the host refuses threads, this thread opens the streams itself.
             match thread::spawn_scoped(scope, "open", move || open_some(some)) {
-                Ok(thread) => Part::Thread(thread),
-                Err(_) => Part::Opened(open_some(some)),
+                Ok(thread) => OpeningPart::Thread(thread),
+                Err(_) => OpeningPart::Opened(open_some(some)),
             }
         });
         let mut all = Vec::with_capacity(numbers.len());
@@ -98,12 +98,12 @@ fn open_each<T: Send>(
 }
 
 /// A part of the streams: opened by its own thread, or already opened by this one.
-enum Part<'scope, T> {
+enum OpeningPart<'scope, T> {
     Thread(ScopedJoinHandle<'scope, Result<Vec<T>, ControlError>>),
     Opened(Result<Vec<T>, ControlError>),
 }
 
-impl<T> Part<'_, T> {
+impl<T> OpeningPart<'_, T> {
     fn finish(self) -> Result<Vec<T>, ControlError> {
         let lost = |_| Err(ControlError::Local("a connecting thread failed".to_owned()));
         match self {

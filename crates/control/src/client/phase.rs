@@ -10,14 +10,14 @@ use linerate_proto::{FlowOrder, Progress, SessionInput, SessionOutput};
 use linerate_sock::{Mono, clock};
 
 use super::merge::Merge;
-use super::{Client, POLL_INTERVAL, Request, phase_gate};
+use super::{ClientRun, POLL_INTERVAL, TestRequest, phase_gate};
 use crate::dialogue::DialogueEvent;
 use crate::error::ControlError;
 use crate::flow_log;
 use crate::judge::{self, Course};
 use crate::log::Log;
 use crate::port_observer;
-use crate::probe::Rule;
+use crate::probe::IntervalGrid;
 use crate::setup::{flow_setup, length, sample_tick, side};
 
 /// Records the progress that the receiver of either end reports.
@@ -45,12 +45,12 @@ pub(super) fn orders(
     orders.map_err(|error| ControlError::Local(error.to_string()))
 }
 
-impl Client<'_> {
+impl ClientRun<'_> {
     /// Measures one phase. If it fails midway, what was measured is logged before the error is returned.
     pub(super) fn measure_phase(
         &mut self,
         orders: &[FlowOrder],
-        request: &Request<'_>,
+        request: &TestRequest<'_>,
         log: &mut Log<'_>,
     ) -> Result<(), ControlError> {
         let began = clock::now();
@@ -100,7 +100,7 @@ impl Client<'_> {
                 begun = self.dialogue.began();
                 if let Some(begun) = begun {
                     phase_gate::note_start(planned, begun, log);
-                    let course = Rule { epoch: log.epoch(), tick: sample_tick(&self.spec) };
+                    let course = IntervalGrid { epoch: log.epoch(), tick: sample_tick(&self.spec) };
                     prober = self.prober(ProbePhase::Loaded, None, Some(course));
                 }
             }

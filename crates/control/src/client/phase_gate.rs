@@ -11,7 +11,7 @@ use linerate_sock::poll::EventFd;
 use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
 
-use super::{Client, POLL_INTERVAL};
+use super::{ClientRun, POLL_INTERVAL};
 use crate::error::ControlError;
 use crate::log::Log;
 
@@ -77,7 +77,7 @@ impl PhaseGate {
     }
 }
 
-impl Client<'_> {
+impl ClientRun<'_> {
     /// Reports that both ends are open and waits until the start message to the server is due. Returns the
     /// start time; absent without a gate and after the first phase. With `peer_sends` the message is due at the
     /// start, otherwise [`SERVER_LEAD`] before it. The dialogue continues meanwhile.

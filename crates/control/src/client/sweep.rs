@@ -9,18 +9,18 @@ use linerate_proto::{Ended, FlowOrder, PeerError, SessionInput, SessionOutput, S
 use linerate_sock::{Mono, clock};
 use linerate_units::Span;
 
-use super::{Client, POLL_INTERVAL, Request, phase_gate};
+use super::{ClientRun, POLL_INTERVAL, TestRequest, phase_gate};
 use crate::dialogue::DialogueEvent;
 use crate::error::ControlError;
 use crate::log::Log;
-use crate::sweep::{NextTrial, Runner, Schedule};
+use crate::sweep::{NextTrial, Runner, SweepSchedule};
 use crate::{flow_log, judge, port_observer};
 
 /// Number of the only flow.
 const FLOW: FlowId = FlowId(0);
 
 /// The result of a wait.
-enum Answer<T> {
+enum WaitResult<T> {
     Here(T),
     /// Cancelled by the caller.
     Stopped,
@@ -33,17 +33,17 @@ struct LastWords {
     peer: Option<Ended>,
 }
 
-impl Client<'_> {
+impl ClientRun<'_> {
     /// Measures the sweep. What was measured is logged even after a failure.
     pub(super) fn sweep(
         &mut self,
         sweep: &Sweep,
-        request: &Request<'_>,
+        request: &TestRequest<'_>,
         log: &mut Log<'_>,
     ) -> Result<(), ControlError> {
         let began = clock::now();
         log.note(Body::FlowPlanned(flow_log::plan(FLOW, Direction::Upload, &self.spec, log)));
-        let mut schedule = Schedule::new(sweep);
+        let mut schedule = SweepSchedule::new(sweep);
         let mut words = LastWords::default();
         let result = self.sweep_steps(&mut schedule, &mut words, request.stop, log);
         for point in schedule.take_remaining() {
@@ -71,7 +71,7 @@ impl Client<'_> {
 
     fn sweep_steps(
         &mut self,
-        schedule: &mut Schedule,
+        schedule: &mut SweepSchedule,
         words: &mut LastWords,
         stop: &AtomicBool,
         log: &mut Log<'_>,
@@ -126,7 +126,7 @@ impl Client<'_> {
 
     fn trials(
         &mut self,
-        schedule: &mut Schedule,
+        schedule: &mut SweepSchedule,
         runner: &mut Runner,
         stop: &AtomicBool,
         log: &mut Log<'_>,
@@ -134,7 +134,7 @@ impl Client<'_> {
         let began = clock::now();
         let spent = || Span::from(clock::now().since(began));
         while let NextTrial::Trial(trial) = schedule.next(spent()) {
-            let Answer::Here((own, peer)) = self.trial(trial, runner, stop)? else { return Ok(()) };
+            let WaitResult::Here((own, peer)) = self.trial(trial, runner, stop)? else { return Ok(()) };
             let counted = schedule.counted(spent(), &own, &peer);
             let point = counted.map_err(|what| PeerError::Misbehaved { what: what.into() })?;
             if let Some(point) = point {
@@ -150,14 +150,14 @@ impl Client<'_> {
         trial: SweepTrial,
         runner: &mut Runner,
         stop: &AtomicBool,
-    ) -> Result<Answer<(TrialCount, TrialCount)>, ControlError> {
+    ) -> Result<WaitResult<(TrialCount, TrialCount)>, ControlError> {
         self.dialogue.input(SessionInput::Trial(trial))?;
         runner.begin(trial)?;
         let (mut own, mut peer) = (None, None);
         loop {
             if stop.load(Ordering::Relaxed) {
                 runner.stop();
-                return Ok(Answer::Stopped);
+                return Ok(WaitResult::Stopped);
             }
             for happening in
                 self.dialogue.turn(clock::now() + POLL_INTERVAL.as_duration(), &[runner.waker()])?
@@ -180,7 +180,7 @@ impl Client<'_> {
                 return Err(error);
             }
             if let (Some(own), Some(peer)) = (&own, &peer) {
-                return Ok(Answer::Here((own.clone(), peer.clone())));
+                return Ok(WaitResult::Here((own.clone(), peer.clone())));
             }
         }
     }
@@ -225,7 +225,7 @@ impl Client<'_> {
 }
 
 /// Adds a caveat that names the unmeasured sizes and the reason.
-fn warn_unmeasured(schedule: &Schedule, regular: bool, log: &mut Log<'_>) {
+fn warn_unmeasured(schedule: &SweepSchedule, regular: bool, log: &mut Log<'_>) {
     let missing = schedule.unmeasured();
     let Some(first) = missing.first() else { return };
     let why = match (regular, schedule.too_slow()) {

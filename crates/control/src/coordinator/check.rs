@@ -2,7 +2,7 @@
 
 use linerate_proto::agent::About;
 
-use super::test_bed::{Group, HostError, HostState, TestBed};
+use super::test_bed::{HostError, HostState, RunGroup, TestBed};
 use crate::setup::expected_time;
 
 /// Reports servers that appear under two names: such a server would wait for itself.
@@ -25,7 +25,7 @@ pub(super) fn one_server_one_name(test_bed: &TestBed, standings: &[Option<HostSt
 
 /// Whether these runs end before the run that waits for them: each exists, none is cross traffic, and there is no
 /// cycle.
-fn can_end(flows: &[usize], group: &Group) -> bool {
+fn can_end(flows: &[usize], group: &RunGroup) -> bool {
     let mut reached = flows.to_vec();
     // A chain that is longer than the number of runs contains a cycle.
     for _ in 0..=group.flows.len() {
@@ -42,7 +42,7 @@ fn can_end(flows: &[usize], group: &Group) -> bool {
 }
 
 /// Checks every flow against the descriptions of its two ends.
-pub(super) fn group(test_bed: &TestBed, group: &Group, abouts: &[Option<&About>]) -> Vec<HostError> {
+pub(super) fn group(test_bed: &TestBed, group: &RunGroup, abouts: &[Option<&About>]) -> Vec<HostError> {
     let mut troubles = Vec::new();
     for (number, flow) in (1_u32..).zip(&group.flows) {
         let mut say = |host: String, what: String| {

@@ -11,7 +11,7 @@ const MAX_DRIFT: Span = Span::from_ns(50_000);
 
 /// The offset between an agent's clock and the coordinator's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Offset {
+pub(super) struct AgentClockOffset {
     /// Agent's clock minus ours, nanoseconds.
     pub(super) ns: i64,
     /// Largest error at `taken`.
@@ -20,7 +20,7 @@ pub(super) struct Offset {
     taken: Timestamp,
 }
 
-impl Offset {
+impl AgentClockOffset {
     /// Estimates the offset from exchanges; absent without any.
     pub(super) fn of(exchanges: &[ClockExchange]) -> Option<Self> {
         let taken = exchanges.iter().map(|exchange| exchange.back).max()?;
@@ -83,13 +83,13 @@ mod tests {
         // The agent's clock is 1000 ahead. The second exchange took 40 there and 60 back.
         let slow = ClockExchange { sent: at(0), received: at(1900), replied: at(1900), back: at(1000) };
         let quick = ClockExchange { sent: at(2000), received: at(3040), replied: at(3050), back: at(2110) };
-        let offset = Offset::of(&[slow, quick]).unwrap();
+        let offset = AgentClockOffset::of(&[slow, quick]).unwrap();
         assert_eq!((offset.ns, offset.error_at(at(2110))), (990, Span::from_ns(50)));
         assert_eq!(offset.agent_time(at(5000)), at(5990));
         assert_eq!(offset.ours(at(5990)), at(5000));
-        assert_eq!(Offset::of(&[]), None);
+        assert_eq!(AgentClockOffset::of(&[]), None);
         // A clock that started later than ours.
-        let behind = Offset { ns: -700, ..offset };
+        let behind = AgentClockOffset { ns: -700, ..offset };
         assert_eq!((behind.agent_time(at(1000)), behind.ours(at(300))), (at(300), at(1000)));
     }
 
@@ -101,7 +101,7 @@ mod tests {
             replied: at(sent + rtt / 2 + 7),
             back: at(sent + rtt),
         };
-        let mut offset = Offset::of(&[exchange(0, 20_000)]).unwrap();
+        let mut offset = AgentClockOffset::of(&[exchange(0, 20_000)]).unwrap();
         let second = 1_000_000_000;
         assert_eq!(offset.error_at(at(20_000)), Span::from_ns(10_000));
         assert_eq!(offset.error_at(at(20_000 + second)), Span::from_ns(110_000), "100 us in a second");

@@ -12,9 +12,9 @@ use linerate_units::{Span, Timestamp};
 
 use super::Coordinator;
 use super::check::name;
-use super::host::{Heard, Host, listen};
+use super::host::{CoordinatorHost, CoordinatorHostEvent, listen};
 use super::prepare_next::Ahead;
-use super::progress::{Flow, RunState};
+use super::progress::{GroupRun, RunState};
 use super::start_lead::Lead;
 use super::test_bed::{FlowJob, Group, Target, TestBed};
 use crate::CANCELLED;
@@ -67,19 +67,19 @@ pub struct RunEvent<'a> {
 }
 
 /// A group in progress.
-pub(super) struct Run<'a, 'l> {
+pub(super) struct RunningGroup<'a, 'l> {
     test_bed: &'a TestBed,
-    pub(super) hosts: &'a mut [Host],
+    pub(super) hosts: &'a mut [CoordinatorHost],
     epoch: Mono,
-    pub(super) group: &'a Group,
+    pub(super) group: &'a RunGroup,
     pub(super) logs: &'a mut [Log<'l>],
     stop: &'a AtomicBool,
     on: &'a mut dyn FnMut(&RunEvent<'_>),
-    pub(super) flows: Vec<Flow>,
+    pub(super) flows: Vec<GroupRun>,
     pub(super) start_lead: &'a mut Lead,
     unfit: &'a BTreeMap<usize, String>,
     /// The next group, if it can be prepared before this one is over.
-    pub(super) next: Option<&'a Group>,
+    pub(super) next: Option<&'a RunGroup>,
     pub(super) prepared: &'a mut Option<Ahead>,
     /// The common start.
     start: Option<Timestamp>,
@@ -91,14 +91,14 @@ pub(super) struct Run<'a, 'l> {
 /// Executes a group.
 pub(super) fn carry_out(
     coordinator: &mut Coordinator,
-    group: &Group,
-    next: Option<&Group>,
+    group: &RunGroup,
+    next: Option<&RunGroup>,
     logs: &mut [Log<'_>],
     stop: &AtomicBool,
     on: &mut dyn FnMut(&RunEvent<'_>),
 ) -> Vec<FlowEnd> {
-    let flows = group.flows.iter().map(|_| Flow::default()).collect();
-    let mut run = Run {
+    let flows = group.flows.iter().map(|_| GroupRun::default()).collect();
+    let mut run = RunningGroup {
         test_bed: &coordinator.test_bed,
         hosts: &mut coordinator.hosts,
         epoch: coordinator.epoch,
@@ -120,10 +120,10 @@ pub(super) fn carry_out(
     run.reserve_places();
     run.compare_clocks();
     run.follow();
-    run.flows.iter_mut().map(Flow::take_end).collect()
+    run.flows.iter_mut().map(GroupRun::take_end).collect()
 }
 
-impl Run<'_, '_> {
+impl RunningGroup<'_, '_> {
     pub(super) fn now(&self) -> Timestamp {
         Timestamp::from_ns(clock::now().as_ns().saturating_sub(self.epoch.as_ns()))
     }
@@ -141,10 +141,10 @@ impl Run<'_, '_> {
     }
 
     /// The address and port to measure to.
-    pub(super) fn target(&self, to: &Target) -> (String, Option<u16>) {
+    pub(super) fn target(&self, to: &RunServer) -> (String, Option<u16>) {
         match to {
-            Target::Server { host, port } => (host.clone(), *port),
-            Target::Host(at) => {
+            RunServer::Server { host, port } => (host.clone(), *port),
+            RunServer::Host(at) => {
                 let host = &self.test_bed.hosts[*at];
                 (host.test_address.clone().unwrap_or_else(|| host.address.clone()), host.port)
             }
@@ -213,8 +213,8 @@ impl Run<'_, '_> {
     pub(super) fn turn(&mut self, until: Timestamp) {
         for (at, heard) in self.listen(until) {
             match heard {
-                Heard::Word(word) => self.handle(at, word),
-                Heard::Gone(why) => self.host_lost(at, &why),
+                CoordinatorHostEvent::Word(word) => self.handle(at, word),
+                CoordinatorHostEvent::Gone(why) => self.host_lost(at, &why),
             }
         }
         if self.stop.load(Ordering::Relaxed) && !std::mem::replace(&mut self.stopping, true) {
@@ -224,7 +224,7 @@ impl Run<'_, '_> {
         }
     }
 
-    pub(super) fn listen(&mut self, until: Timestamp) -> Vec<(usize, Heard)> {
+    pub(super) fn listen(&mut self, until: Timestamp) -> Vec<(usize, CoordinatorHostEvent)> {
         let latest = self.instant_of(until.min(self.now() + POLL_INTERVAL));
         listen(self.hosts, latest)
     }
@@ -347,12 +347,12 @@ impl Run<'_, '_> {
     }
 
     fn flow_of(&self, at: usize, job: u32) -> Option<usize> {
-        let is_it = |flow: &Flow| flow.job == Some(job) && !flow.is_over();
+        let is_it = |flow: &GroupRun| flow.job == Some(job) && !flow.is_over();
         (0..self.flows.len()).find(|flow| self.job(*flow).from == at && is_it(&self.flows[*flow]))
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.flows.iter().all(Flow::is_over)
+        self.flows.iter().all(GroupRun::is_over)
     }
 
     /// Follows the group from the first preparation to the end of the last run.

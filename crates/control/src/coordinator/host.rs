@@ -12,7 +12,7 @@ use linerate_sock::poll::{Interest, poll_few};
 use linerate_sock::{Mono, SocketOptions, clock, netns};
 use linerate_units::Timestamp;
 
-use super::clocks::Offset;
+use super::clocks::AgentClockOffset;
 use super::test_bed::{HostRef, HostState};
 use crate::dialogue_loop::Talk;
 use crate::error::ControlError;
@@ -28,10 +28,10 @@ pub(super) const PINGS: usize = 16;
 
 /// A host of the test bed. Without a dialogue it is not connected.
 #[derive(Default)]
-pub(super) struct Host {
+pub(super) struct CoordinatorHost {
     dialogue: Option<Talk<CoordinatorEnd>>,
     about: Option<Box<About>>,
-    pub(super) offset: Offset,
+    pub(super) offset: AgentClockOffset,
     /// The held place in its queue.
     pub(super) kept: Option<Ticket>,
     /// Whether settings of the host were changed and not restored.
@@ -42,7 +42,7 @@ pub(super) struct Host {
     early: Vec<AgentOutput>,
 }
 
-impl Host {
+impl CoordinatorHost {
     /// Connects, and requests the description of the host and its clock offset.
     pub(super) fn reach(
         host: &HostRef,
@@ -69,7 +69,7 @@ impl Host {
                 _ => None,
             })?);
         }
-        let offset = Offset::of(&exchanges).unwrap_or_default();
+        let offset = AgentClockOffset::of(&exchanges).unwrap_or_default();
         Ok(Self { dialogue: Some(dialogue), about: Some(about), offset, ..Self::default() })
     }
 
@@ -116,7 +116,7 @@ impl Host {
     }
 
     /// The outputs that have arrived. An error means that the connection has ended; earlier outputs are then
-    /// available from [`Host::drain_outputs`].
+    /// available from [`CoordinatorHost::drain_outputs`].
     pub(super) fn poll(&mut self) -> Result<Vec<AgentOutput>, ControlError> {
         let mut all = std::mem::take(&mut self.early);
         if let Some(dialogue) = &mut self.dialogue {
@@ -159,15 +159,15 @@ impl Host {
 }
 
 /// What happened at a host.
-pub(super) enum Heard {
+pub(super) enum CoordinatorHostEvent {
     Word(AgentOutput),
     Gone(String),
 }
 
 /// Waits at most until `until`; returns what has arrived from any of these hosts.
-pub(super) fn listen(hosts: &mut [Host], until: Mono) -> Vec<(usize, Heard)> {
-    let deadline = hosts.iter().map(Host::deadline).fold(until, Mono::min);
-    let fds: Vec<_> = hosts.iter().filter_map(Host::interest).collect();
+pub(super) fn listen(hosts: &mut [CoordinatorHost], until: Mono) -> Vec<(usize, CoordinatorHostEvent)> {
+    let deadline = hosts.iter().map(CoordinatorHost::deadline).fold(until, Mono::min);
+    let fds: Vec<_> = hosts.iter().filter_map(CoordinatorHost::interest).collect();
     // An error of the poll will show up on the connections themselves.
     let _ = poll_few(&fds, deadline);
     let mut heard = Vec::new();
@@ -176,8 +176,8 @@ pub(super) fn listen(hosts: &mut [Host], until: Mono) -> Vec<(usize, Heard)> {
         let words = looked.as_ref().map_or_else(|_| host.drain_outputs(), |_| Vec::new());
         let gone = looked.as_ref().err().map(ToString::to_string);
         let words = words.into_iter().chain(looked.into_iter().flatten());
-        heard.extend(words.map(|word| (at, Heard::Word(word))));
-        heard.extend(gone.map(|why| (at, Heard::Gone(why))));
+        heard.extend(words.map(|word| (at, CoordinatorHostEvent::Word(word))));
+        heard.extend(gone.map(|why| (at, CoordinatorHostEvent::Gone(why))));
     }
     heard
 }

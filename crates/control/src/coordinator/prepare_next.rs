@@ -3,8 +3,8 @@
 use linerate_proto::agent::{AgentInput, AgentOutput, Job};
 use linerate_proto::native::NATIVE;
 
-use super::group::{PREPARE_LEAD, Run};
-use super::test_bed::{FlowJob, Group};
+use super::group::{PREPARE_LEAD, RunningGroup};
+use super::test_bed::{FlowJob, RunGroup};
 
 /// Runs that agents are already preparing.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) struct Ahead {
 
 impl Ahead {
     /// Whether these are the runs of `group`.
-    pub(super) fn is_of(&self, group: &Group) -> bool {
+    pub(super) fn is_of(&self, group: &RunGroup) -> bool {
         self.flows == group.flows
     }
 
@@ -49,7 +49,7 @@ impl Ahead {
     }
 }
 
-impl Run<'_, '_> {
+impl RunningGroup<'_, '_> {
     /// Adopts what was prepared for this group.
     pub(super) fn adopt(&mut self) {
         let Some(prepared) = self.prepared.take() else { return };

@@ -5,7 +5,7 @@ use linerate_model::flow::FlowId;
 use linerate_proto::agent::{AgentInput, JobEnd};
 use linerate_units::Timestamp;
 
-use super::group::{FlowEnd, FlowStart, Run};
+use super::group::{FlowEnd, FlowStart, RunningGroup};
 use crate::{flow_log, judge};
 
 /// The state of a run.
@@ -26,7 +26,7 @@ pub(super) enum RunState {
 
 /// A run of a group.
 #[derive(Debug, Default)]
-pub(super) struct Flow {
+pub(super) struct GroupRun {
     pub(super) stage: RunState,
     /// Its job number at its agent.
     pub(super) job: Option<u32>,
@@ -42,7 +42,7 @@ pub(super) struct Flow {
     end: Option<(Outcome, Option<String>)>,
 }
 
-impl Flow {
+impl GroupRun {
     pub(super) fn is_over(&self) -> bool {
         self.stage == RunState::Over
     }
@@ -90,7 +90,7 @@ impl Flow {
     }
 }
 
-impl Run<'_, '_> {
+impl RunningGroup<'_, '_> {
     /// Ends a run early, once, with this outcome.
     pub(super) fn stop_flow(&mut self, flow: usize, outcome: Outcome, why: &'static str) {
         let state = &mut self.flows[flow];

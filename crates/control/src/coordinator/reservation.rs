@@ -3,9 +3,9 @@
 use linerate_proto::agent::{AgentInput, AgentOutput, ClockExchange};
 use linerate_units::Span;
 
-use super::clocks::Offset;
-use super::group::{POLL_INTERVAL, Run};
-use super::host::Heard;
+use super::clocks::AgentClockOffset;
+use super::group::{POLL_INTERVAL, RunningGroup};
+use super::host::CoordinatorHostEvent;
 use super::test_bed::FlowJob;
 use crate::setup::{expected_time, idle_time};
 
@@ -15,7 +15,7 @@ const PINGS: usize = 8;
 /// Timeout of an exchange. An unanswered request is not repeated.
 const PONG: Span = Span::from_secs(2);
 
-impl Run<'_, '_> {
+impl RunningGroup<'_, '_> {
     /// Reserves a place in the queue of every host that the group needs, one after another. All coordinators
     /// use the same order, so no two of them wait for each other.
     pub(super) fn reserve_places(&mut self) {
@@ -56,18 +56,18 @@ impl Run<'_, '_> {
                 }
                 for (at, heard) in self.listen(until) {
                     match heard {
-                        Heard::Word(AgentOutput::Pong(exchange)) => {
+                        CoordinatorHostEvent::Word(AgentOutput::Pong(exchange)) => {
                             self.start_lead.trip(exchange.back.since(exchange.sent));
                             seen[at].push(exchange);
                         }
-                        Heard::Word(word) => self.handle(at, word),
-                        Heard::Gone(why) => self.host_lost(at, &why),
+                        CoordinatorHostEvent::Word(word) => self.handle(at, word),
+                        CoordinatorHostEvent::Gone(why) => self.host_lost(at, &why),
                     }
                 }
             }
         }
         for (host, seen) in self.hosts.iter_mut().zip(&seen) {
-            host.offset = Offset::of(seen).unwrap_or(host.offset);
+            host.offset = AgentClockOffset::of(seen).unwrap_or(host.offset);
         }
     }
 }

@@ -17,7 +17,7 @@ use linerate_units::Span;
 use super::Coordinator;
 use super::check::name;
 use super::group::POLL_INTERVAL;
-use super::host::{Heard, Host, listen};
+use super::host::{CoordinatorHost, CoordinatorHostEvent, listen};
 use super::test_bed::{HostError, TestBed};
 use crate::CANCELLED;
 
@@ -38,20 +38,22 @@ pub struct HostSettings {
 }
 
 /// Requested settings of one host: index, and names and values as in plans. `interface` selects the interface.
-type Wanted = (usize, BTreeMap<String, String>);
+type RequestedSettings = (usize, BTreeMap<String, String>);
 
 impl Coordinator {
     /// Checks requested settings on all hosts at once without changing anything; returns all errors. Each host
     /// is given by its index in the test bed, with names and values as in plans. `interface` names the
     /// interface to which they apply; by default it is the one on the route to the other hosts.
     #[must_use]
-    pub fn check_settings(&mut self, wanted: &[Wanted], stop: &AtomicBool) -> Vec<HostError> {
+    pub fn check_settings(&mut self, wanted: &[RequestedSettings], stop: &AtomicBool) -> Vec<HostError> {
         let mut troubles = self.reach_all(stop);
         troubles.extend(self.cannot(wanted));
         if !troubles.is_empty() {
             return troubles;
         }
-        let ask = |(at, values): &Wanted| (*at, SettingsRequest::Check(Box::new(self.order(*at, values))));
+        let ask = |(at, values): &RequestedSettings| {
+            (*at, SettingsRequest::Check(Box::new(self.order(*at, values))))
+        };
         let requests: Vec<_> = wanted.iter().filter(|(_, values)| !values.is_empty()).map(ask).collect();
         self.ask_hosts(requests).1
     }
@@ -63,7 +65,7 @@ impl Coordinator {
     /// All errors of all hosts. No setting is in force then.
     pub fn apply_settings(
         &mut self,
-        wanted: &[Wanted],
+        wanted: &[RequestedSettings],
         stop: &AtomicBool,
     ) -> Result<Vec<HostSettings>, Vec<HostError>> {
         let (told, mut troubles) = self.apply_where_possible(wanted, stop)?;
@@ -82,7 +84,7 @@ impl Coordinator {
     /// The settings do not fit this test bed, or the stop flag was set. No setting is in force then.
     pub fn apply_where_possible(
         &mut self,
-        wanted: &[Wanted],
+        wanted: &[RequestedSettings],
         stop: &AtomicBool,
     ) -> Result<(Vec<HostSettings>, Vec<HostError>), Vec<HostError>> {
         self.abandon();
@@ -101,7 +103,7 @@ impl Coordinator {
             return Err(troubles);
         }
         self.unfit.extend(self.index(&troubles));
-        let lacks = |host: &Host| host.connected() && host.ticket().is_none();
+        let lacks = |host: &CoordinatorHost| host.connected() && host.ticket().is_none();
         if !self.settings_hold || self.hosts.iter().any(lacks) {
             let lost = std::mem::take(&mut self.unfit);
             troubles.extend(self.restore_settings());
@@ -177,7 +179,7 @@ impl Coordinator {
     }
 
     /// The errors that can be found without asking any host.
-    fn cannot(&self, wanted: &[Wanted]) -> Vec<HostError> {
+    fn cannot(&self, wanted: &[RequestedSettings]) -> Vec<HostError> {
         let mut troubles = Vec::new();
         for (at, values) in wanted.iter().filter(|(_, values)| !values.is_empty()) {
             let Some(host) = self.hosts.get(*at) else {
@@ -199,7 +201,7 @@ impl Coordinator {
     }
 
     /// The request that brings a host to the wanted settings; absent if it has none and needs none.
-    fn change(&self, at: usize, wanted: &[Wanted]) -> Option<SettingsRequest> {
+    fn change(&self, at: usize, wanted: &[RequestedSettings]) -> Option<SettingsRequest> {
         let values = wanted.iter().find(|(host, values)| *host == at && !values.is_empty());
         match values {
             Some((_, values)) => Some(SettingsRequest::Apply(Box::new(self.order(at, values)))),
@@ -229,11 +231,13 @@ impl Coordinator {
             while refused.is_none() && self.hosts[at].ticket().is_none() {
                 for (from, heard) in self.receive() {
                     match heard {
-                        Heard::Word(AgentOutput::Held(ticket)) => self.hosts[from].keep_ticket(Some(ticket)),
-                        Heard::Word(AgentOutput::NotHeld(why)) if from == at => {
+                        CoordinatorHostEvent::Word(AgentOutput::Held(ticket)) => {
+                            self.hosts[from].keep_ticket(Some(ticket))
+                        }
+                        CoordinatorHostEvent::Word(AgentOutput::NotHeld(why)) if from == at => {
                             refused = Some(format!("it refuses a place in its queue: {why}"));
                         }
-                        Heard::Gone(why) if from == at => refused = Some(why),
+                        CoordinatorHostEvent::Gone(why) if from == at => refused = Some(why),
                         _ => {}
                     }
                 }
@@ -272,14 +276,14 @@ impl Coordinator {
             for (at, heard) in self.receive() {
                 let asked = awaited.contains(&at);
                 match heard {
-                    Heard::Word(AgentOutput::SettingsDone(answer)) if asked => {
+                    CoordinatorHostEvent::Word(AgentOutput::SettingsDone(answer)) if asked => {
                         awaited.retain(|other| *other != at);
                         self.hosts[at].in_force = !answer.in_force.is_empty();
                         let told = answer.troubles.iter().cloned();
                         troubles.extend(told.map(|what| trouble(&self.test_bed, at, what.into())));
                         answers.push((at, *answer));
                     }
-                    Heard::Gone(why) if asked => {
+                    CoordinatorHostEvent::Gone(why) if asked => {
                         awaited.retain(|other| *other != at);
                         troubles.push(trouble(&self.test_bed, at, why));
                     }
@@ -291,12 +295,12 @@ impl Coordinator {
     }
 
     /// Polls all hosts once, so that no message of another host is missed while waiting for one.
-    fn receive(&mut self) -> Vec<(usize, Heard)> {
+    fn receive(&mut self) -> Vec<(usize, CoordinatorHostEvent)> {
         listen(&mut self.hosts, clock::now() + POLL_INTERVAL.as_duration())
     }
 }
 
-impl Host {
+impl CoordinatorHost {
     /// The place that is held while settings are in force; absent if the connection was lost.
     pub(super) fn ticket(&self) -> Option<linerate_proto::Ticket> {
         self.kept.filter(|_| self.connected())

@@ -38,7 +38,7 @@ pub struct HostRef {
 
 /// Runs that are started together.
 #[derive(Debug, Clone, Default)]
-pub struct Group {
+pub struct RunGroup {
     /// Name, the same in the log of each run; absent for a single run.
     pub name: Option<String>,
     /// Wall-clock start, RFC 3339.
@@ -47,7 +47,7 @@ pub struct Group {
     pub flows: Vec<FlowJob>,
 }
 
-impl Group {
+impl RunGroup {
     /// The hosts that the group needs, each once, in the order of the test bed.
     pub(super) fn hosts(&self) -> Vec<usize> {
         let ends =
@@ -65,7 +65,7 @@ pub struct FlowJob {
     /// Index of the host that is the client.
     pub from: usize,
     /// The server.
-    pub to: Target,
+    pub to: RunServer,
     /// What to measure. A run that starts with others should have one phase: in a run with several, each later
     /// phase follows the end of the previous one, unsynchronized with other runs.
     pub spec: TestSpec,
@@ -91,7 +91,7 @@ pub struct After {
 
 /// The server of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum RunServer {
     /// Index of another host of the test bed.
     Host(usize),
     /// Any server of the native protocol; the run waits in its queue like any client.
@@ -103,7 +103,7 @@ pub enum Target {
     },
 }
 
-impl Target {
+impl RunServer {
     pub(super) fn host(&self) -> Option<usize> {
         match self {
             Self::Host(at) => Some(*at),

@@ -14,12 +14,12 @@ use super::{Dialogue, MAX_BYTES_PER_TURN, gap_for};
 
 /// Counts its bytes and ticks; requests its first tick one millisecond after the start.
 #[derive(Default)]
-struct Listener {
+struct CountingSession {
     heard: usize,
     ticks: u32,
 }
 
-impl Session for Listener {
+impl Session for CountingSession {
     fn input(&mut self, _: Timestamp, input: SessionInput<'_>) -> Result<(), PeerError> {
         match input {
             SessionInput::Bytes(bytes) => self.heard += bytes.len(),
@@ -50,12 +50,12 @@ fn flooded() -> (TcpStream, std::thread::JoinHandle<()>) {
 #[test]
 fn whoever_owns_a_dialogue_and_its_deadlines_get_their_turn_however_much_the_peer_says() {
     let (near, flood) = flooded();
-    let mut dialogue = Dialogue::new(Listener::default(), near, clock::now(), true).unwrap();
+    let mut dialogue = Dialogue::new(CountingSession::default(), near, clock::now(), true).unwrap();
     for turn in 1..=20 {
         let readable = [(dialogue.stream().as_fd(), Interest::READ)];
         poll_few(&readable, clock::now() + Duration::from_secs(20)).unwrap();
         dialogue.turn(clock::now(), &[]).unwrap();
-        let Listener { heard, ticks } = dialogue.session;
+        let CountingSession { heard, ticks } = dialogue.session;
         // A turn may exceed the bound by one read.
         assert!(heard <= turn * (MAX_BYTES_PER_TURN + (16 << 10)), "{heard} bytes in {turn} turns");
         assert!(heard >= turn && ticks as usize >= turn, "{heard} bytes and {ticks} ticks in {turn} turns");

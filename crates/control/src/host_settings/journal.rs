@@ -17,7 +17,7 @@ const FORMAT: u32 = 1;
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "entry", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Entry {
+pub(super) enum SettingsJournalEntry {
     /// The first line.
     Opening {
         /// See [`FORMAT`].
@@ -33,7 +33,7 @@ pub(super) enum Entry {
         setting: String,
         /// Its interface; absent for a setting of the whole namespace.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        interface: Option<Interface>,
+        interface: Option<JournaledInterface>,
         /// The state before.
         found: String,
         /// The state after the change.
@@ -45,13 +45,13 @@ pub(super) enum Entry {
         setting: String,
         /// See `Change`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        interface: Option<Interface>,
+        interface: Option<JournaledInterface>,
     },
 }
 
 /// An interface with its name and index at the time of the change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Interface {
+pub(crate) struct JournaledInterface {
     pub(crate) name: String,
     /// Its index, which stays the same when it is renamed.
     pub(crate) index: u32,
@@ -61,7 +61,7 @@ pub(crate) struct Interface {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PendingSetting {
     pub(super) setting: HostSetting,
-    pub(super) iface: Option<Interface>,
+    pub(super) iface: Option<JournaledInterface>,
     /// The state before the first change.
     pub(super) found: String,
     /// Every state that was journaled since, in order.
@@ -69,7 +69,7 @@ pub(super) struct PendingSetting {
 }
 
 impl PendingSetting {
-    pub(super) fn is_about(&self, setting: HostSetting, iface: Option<&Interface>) -> bool {
+    pub(super) fn is_about(&self, setting: HostSetting, iface: Option<&JournaledInterface>) -> bool {
         self.setting == setting
             && self.iface.as_ref().map(|iface| iface.index) == iface.map(|iface| iface.index)
     }
@@ -106,17 +106,21 @@ pub(super) fn failed(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
 
 /// A journal that is open for writing.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct SettingsJournal {
     lines: journal::Journal,
     path: PathBuf,
 }
 
-impl Journal {
+impl SettingsJournal {
     /// Creates a new journal.
     pub(super) fn create(path: &Path, boot_id: &str) -> Result<Self, JournalError> {
         let lines = journal::Journal::create(path).map_err(failed(path))?;
         let mut journal = Self { lines, path: path.to_owned() };
-        let opening = Entry::Opening { format: FORMAT, boot_id: boot_id.to_owned(), pid: std::process::id() };
+        let opening = SettingsJournalEntry::Opening {
+            format: FORMAT,
+            boot_id: boot_id.to_owned(),
+            pid: std::process::id(),
+        };
         journal.note(&opening)?;
         Ok(journal)
     }
@@ -128,7 +132,7 @@ impl Journal {
     }
 
     /// Writes an entry and waits until it is on disk.
-    pub(super) fn note(&mut self, entry: &Entry) -> Result<(), JournalError> {
+    pub(super) fn note(&mut self, entry: &SettingsJournalEntry) -> Result<(), JournalError> {
         let line = serde_json::to_string(entry).map_err(io::Error::from);
         line.and_then(|line| self.lines.note(&line)).map_err(failed(&self.path))
     }
@@ -136,7 +140,7 @@ impl Journal {
 
 /// The content of a journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct SettingsJournalContent {
     /// The boot in which it was written; absent for an empty journal.
     pub(super) boot_id: Option<String>,
     /// The process that wrote it.
@@ -147,9 +151,9 @@ pub(super) struct Found {
 
 /// Reads a journal; absent if there is none. An incomplete last line is ignored, because its change was not
 /// made.
-pub(super) fn read(path: &Path) -> Result<Option<Found>, JournalError> {
+pub(super) fn read(path: &Path) -> Result<Option<SettingsJournalContent>, JournalError> {
     let Some(lines) = journal::lines(path).map_err(failed(path))? else { return Ok(None) };
-    let mut found = Found::default();
+    let mut found = SettingsJournalContent::default();
     for (line, text) in (1..).zip(&lines) {
         let taken = serde_json::from_str(text).map_err(|error| error.to_string());
         let taken = taken.and_then(|entry| found.take(entry));
@@ -158,15 +162,17 @@ pub(super) fn read(path: &Path) -> Result<Option<Found>, JournalError> {
     Ok(Some(found))
 }
 
-impl Found {
-    fn take(&mut self, entry: Entry) -> Result<(), String> {
+impl SettingsJournalContent {
+    fn take(&mut self, entry: SettingsJournalEntry) -> Result<(), String> {
         let known = |name: &str| HostSetting::named(name).ok_or_else(|| format!("unknown setting '{name}'"));
         match entry {
-            Entry::Opening { format, .. } if format != FORMAT => {
+            SettingsJournalEntry::Opening { format, .. } if format != FORMAT => {
                 return Err(format!("format {format} is not {FORMAT}"));
             }
-            Entry::Opening { boot_id, pid, .. } => (self.boot_id, self.pid) = (Some(boot_id), Some(pid)),
-            Entry::Change { setting, interface, found, ours } => {
+            SettingsJournalEntry::Opening { boot_id, pid, .. } => {
+                (self.boot_id, self.pid) = (Some(boot_id), Some(pid))
+            }
+            SettingsJournalEntry::Change { setting, interface, found, ours } => {
                 let setting = known(&setting)?;
                 match self.slots.iter_mut().find(|slot| slot.is_about(setting, interface.as_ref())) {
                     Some(slot) => slot.ours.push(ours),
@@ -175,7 +181,7 @@ impl Found {
                     }
                 }
             }
-            Entry::Undone { setting, interface } => {
+            SettingsJournalEntry::Undone { setting, interface } => {
                 let setting = known(&setting)?;
                 self.slots.retain(|slot| !slot.is_about(setting, interface.as_ref()));
             }
@@ -190,16 +196,16 @@ mod tests {
     use expect_test::expect;
     use std::fs;
 
-    fn change(setting: &str, found: &str, ours: &str) -> Entry {
-        let interface = Some(Interface { name: "eth0".to_owned(), index: 4 });
+    fn change(setting: &str, found: &str, ours: &str) -> SettingsJournalEntry {
+        let interface = Some(JournaledInterface { name: "eth0".to_owned(), index: 4 });
         let (setting, found, ours) = (setting.to_owned(), found.to_owned(), ours.to_owned());
-        Entry::Change { setting, interface, found, ours }
+        SettingsJournalEntry::Change { setting, interface, found, ours }
     }
 
-    fn undone(setting: &str) -> Entry {
+    fn undone(setting: &str) -> SettingsJournalEntry {
         // The interface has been renamed meanwhile.
-        let interface = Some(Interface { name: "wan".to_owned(), index: 4 });
-        Entry::Undone { setting: setting.to_owned(), interface }
+        let interface = Some(JournaledInterface { name: "wan".to_owned(), index: 4 });
+        SettingsJournalEntry::Undone { setting: setting.to_owned(), interface }
     }
 
     fn place() -> (tempfile::TempDir, PathBuf) {
@@ -212,7 +218,7 @@ mod tests {
     fn what_is_not_undone_is_found_with_the_first_state_and_every_later_one() {
         let (_folder, path) = place();
         assert_eq!(read(&path).unwrap(), None);
-        let mut journal = Journal::create(&path, "b").unwrap();
+        let mut journal = SettingsJournal::create(&path, "b").unwrap();
         for entry in [
             change("mtu", "1500", "9000"),
             change("gro", "rx-gro=off", "rx-gro=on"),
@@ -234,7 +240,7 @@ mod tests {
             {"entry":"undone","setting":"gro","interface":{"name":"wan","index":4}}
         "#]]
         .assert_eq(text.split_once('\n').unwrap().1);
-        assert!(Journal::create(&path, "b").is_err(), "an old journal is never written over");
+        assert!(SettingsJournal::create(&path, "b").is_err(), "an old journal is never written over");
     }
 
     #[test]
@@ -245,7 +251,7 @@ mod tests {
         for cut in 0..=last.len() {
             fs::write(&path, format!("{line}\n{}", &last[..cut])).unwrap();
             assert_eq!(read(&path).unwrap().unwrap().slots.len(), 1, "{cut}");
-            let mut journal = Journal::reopen(&path).unwrap();
+            let mut journal = SettingsJournal::reopen(&path).unwrap();
             journal.note(&undone("mtu")).unwrap();
             assert_eq!(read(&path).unwrap().unwrap().slots, [], "{cut}");
         }

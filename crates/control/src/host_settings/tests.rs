@@ -20,7 +20,7 @@ fn inside(test: impl FnOnce(&Path) + Send) {
     assert!(left.is_empty(), "{left:?}");
 }
 
-fn requested(values: &[(&str, &str)]) -> Vec<(HostSettingRequest, Option<Interface>)> {
+fn requested(values: &[(&str, &str)]) -> Vec<(HostSettingRequest, Option<JournaledInterface>)> {
     let values = values.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     check(&values, || Ok("lo".to_owned())).unwrap()
 }
@@ -154,7 +154,7 @@ fn a_change_that_was_announced_and_not_made_is_not_undone() {
         let before = state();
         let mut changes = begin(folder);
         let iface = requested(&[("mtu", "9000")])[0].1.clone();
-        let change = |found: &str, ours: &str| Entry::Change {
+        let change = |found: &str, ours: &str| SettingsJournalEntry::Change {
             setting: "mtu".to_owned(),
             interface: iface.clone(),
             found: found.to_owned(),

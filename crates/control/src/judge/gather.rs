@@ -29,7 +29,8 @@ pub fn evidence(record: &RunRecord, number: FlowId) -> Option<Evidence> {
     let flow = record.flow(FlowId(number.0))?;
     flow.receiver.as_ref()?;
     let (sender, receiver) = record.ends(flow);
-    let view = View { record, flow, sender, receiver, streams: flow.plan.streams.clamp(1, SAMPLED_STREAMS) };
+    let view =
+        FlowView { record, flow, sender, receiver, streams: flow.plan.streams.clamp(1, SAMPLED_STREAMS) };
     Some(Evidence {
         transport: if flow.plan.transport == Transport::Udp {
             FlowTransport::Udp
@@ -57,11 +58,11 @@ pub(super) fn evidence_back(record: &RunRecord, number: FlowId) -> Option<Eviden
     let there = evidence(record, number)?;
     let flow = record.flow(FlowId(number.0))?;
     let (sender, receiver) = record.ends(flow);
-    let view = View { record, flow, sender, receiver, streams: 1 };
+    let view = FlowView { record, flow, sender, receiver, streams: 1 };
     Some(Evidence { own_queue: view.own_queue(Side::Receiver), ..there })
 }
 
-struct View<'a> {
+struct FlowView<'a> {
     record: &'a RunRecord,
     flow: &'a FlowRecord,
     sender: Option<&'a HostInfo>,
@@ -104,7 +105,7 @@ impl Plain for linerate_units::Ratio {
     }
 }
 
-impl View<'_> {
+impl FlowView<'_> {
     /// Samples of a side in the measured part.
     fn inside(&self, side: Side) -> impl Iterator<Item = &Sample> {
         self.flow.measured_samples_of(side)

@@ -4,7 +4,7 @@
 //! bounds it closely. During a load there may be none for seconds, so probes from before the load are kept, and
 //! their bounds widen by the possible drift since then.
 
-use super::digest::Exchange;
+use super::digest::ProbeExchange;
 use crate::DRIFT_PPM;
 
 /// Of about this number of probes, the one with the closest bounds is kept.
@@ -12,15 +12,15 @@ const BEST_OF: usize = 32;
 
 /// The bounds of one probe for the reflector's clock minus ours, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Bounds {
+pub(super) struct OffsetBounds {
     /// When it was sent, on our clock.
     at: u64,
     least: i64,
     most: i64,
 }
 
-impl Bounds {
-    fn of(exchange: &Exchange) -> Self {
+impl OffsetBounds {
+    fn of(exchange: &ProbeExchange) -> Self {
         let between = |later: u64, earlier: u64| (i128::from(later) - i128::from(earlier)) as i64;
         Self {
             at: exchange.left,
@@ -51,31 +51,31 @@ fn drift(ns: u64) -> i64 {
 
 /// The offset at one moment, and its largest error, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Offset {
+pub(super) struct ReflectorOffset {
     pub(super) ns: i64,
     pub(super) error: u64,
 }
 
 /// The bounds from the probes of a run so far.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Known {
+pub(crate) struct OffsetHistory {
     /// Sorted by time.
-    bounds: Vec<Bounds>,
+    bounds: Vec<OffsetBounds>,
 }
 
 /// The bounds at one moment from the probes before it, or from those after it.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct OffsetEstimate {
     /// The intersection of all bounds.
-    within: Bounds,
+    within: OffsetBounds,
     /// The probe with the closest bounds.
-    best: Bounds,
+    best: OffsetBounds,
 }
 
-impl Seen {
+impl OffsetEstimate {
     fn and(self, other: Self) -> Self {
         let other = Self { within: other.within.at(self.within.at), best: other.best.at(self.best.at) };
-        let within = Bounds {
+        let within = OffsetBounds {
             least: self.within.least.max(other.within.least),
             most: self.within.most.min(other.within.most),
             ..self.within
@@ -84,20 +84,20 @@ impl Seen {
     }
 
     /// The offset by the best probe, moved into the bounds if these exclude it.
-    fn offset(self) -> Offset {
-        let Bounds { least, most, .. } = self.within;
+    fn offset(self) -> ReflectorOffset {
+        let OffsetBounds { least, most, .. } = self.within;
         // Clocks that drift faster than assumed give contradicting bounds. The best probe alone counts then.
         let (least, most) = if least <= most { (least, most) } else { (self.best.least, self.best.most) };
         let ns = self.best.middle().max(least).min(most.max(least));
         let error = most.saturating_sub(ns).max(ns.saturating_sub(least)).max(0).unsigned_abs();
-        Offset { ns, error }
+        ReflectorOffset { ns, error }
     }
 }
 
-impl Known {
+impl OffsetHistory {
     /// Adds the probes of a finished phase.
-    pub(super) fn learn(&mut self, exchanges: &[Exchange]) {
-        let mut all: Vec<Bounds> = exchanges.iter().map(Bounds::of).collect();
+    pub(super) fn learn(&mut self, exchanges: &[ProbeExchange]) {
+        let mut all: Vec<OffsetBounds> = exchanges.iter().map(OffsetBounds::of).collect();
         all.sort_unstable_by_key(|bounds| bounds.at);
         for some in all.chunks(BEST_OF) {
             let kept = [
@@ -112,20 +112,21 @@ impl Known {
     }
 
     /// The offset at the time of each exchange, in their order, from these and all earlier exchanges.
-    pub(super) fn offsets(&self, exchanges: &[Exchange]) -> Vec<Offset> {
-        let own = exchanges.iter().enumerate().map(|(at, exchange)| (Bounds::of(exchange), Some(at)));
-        let mut all: Vec<(Bounds, Option<usize>)> =
+    pub(super) fn offsets(&self, exchanges: &[ProbeExchange]) -> Vec<ReflectorOffset> {
+        let own = exchanges.iter().enumerate().map(|(at, exchange)| (OffsetBounds::of(exchange), Some(at)));
+        let mut all: Vec<(OffsetBounds, Option<usize>)> =
             self.bounds.iter().map(|bounds| (*bounds, None)).chain(own).collect();
         all.sort_by_key(|(bounds, _)| bounds.at);
-        let seen = |(bounds, _): &(Bounds, Option<usize>)| Seen { within: *bounds, best: *bounds };
-        let step = |known: &mut Option<Seen>, next: Seen| {
+        let seen =
+            |(bounds, _): &(OffsetBounds, Option<usize>)| OffsetEstimate { within: *bounds, best: *bounds };
+        let step = |known: &mut Option<OffsetEstimate>, next: OffsetEstimate| {
             *known = Some(known.map_or(next, |known| next.and(known)));
             *known
         };
-        let before: Vec<Seen> = all.iter().map(seen).scan(None, step).collect();
-        let mut after: Vec<Seen> = all.iter().rev().map(seen).scan(None, step).collect();
+        let before: Vec<OffsetEstimate> = all.iter().map(seen).scan(None, step).collect();
+        let mut after: Vec<OffsetEstimate> = all.iter().rev().map(seen).scan(None, step).collect();
         after.reverse();
-        let mut offsets = vec![Offset { ns: 0, error: u64::MAX }; exchanges.len()];
+        let mut offsets = vec![ReflectorOffset { ns: 0, error: u64::MAX }; exchanges.len()];
         for (((_, own), before), after) in all.iter().zip(before).zip(after) {
             if let Some(place) = own.and_then(|at| offsets.get_mut(at)) {
                 *place = before.and(after).offset();
@@ -141,14 +142,14 @@ mod tests {
 
     /// A probe sent at a time with its two delays; the reflector's clock is `offset` ahead and drifts. All in
     /// ns.
-    fn exchange(at: u64, up: u64, down: u64, offset: i64, ppm: i64) -> Exchange {
+    fn exchange(at: u64, up: u64, down: u64, offset: i64, ppm: i64) -> ProbeExchange {
         let ahead = |at: u64| {
             let drifted = i128::from(at) * i128::from(ppm) / 1_000_000;
             u64::try_from(i128::from(at) + i128::from(offset) + drifted).unwrap()
         };
         let arrived = at + up;
         let replied = arrived + 5_000;
-        Exchange {
+        ProbeExchange {
             sent: at,
             left: at,
             reflector_in: ahead(arrived),
@@ -160,7 +161,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// 20 us in each direction, plus a queue of 2 ms in one of them.
-    fn loaded(from_ms: u64, count: u64) -> Vec<Exchange> {
+    fn loaded(from_ms: u64, count: u64) -> Vec<ProbeExchange> {
         (0..count)
             .map(|i| exchange((from_ms + 10 * i) * MS, 2 * MS + i % 7 * 1000, 20_000, 4_000_000, 0))
             .collect()
@@ -168,9 +169,9 @@ mod tests {
 
     #[test]
     fn a_load_in_one_direction_does_not_move_the_clock() {
-        let idle: Vec<Exchange> =
+        let idle: Vec<ProbeExchange> =
             (0..50).map(|i| exchange((1 + 10 * i) * MS, 20_000, 20_000, 4_000_000, 0)).collect();
-        let mut known = Known::default();
+        let mut known = OffsetHistory::default();
         known.learn(&idle);
         let load = loaded(600, 100);
         for (exchange, offset) in load.iter().zip(known.offsets(&load)) {
@@ -179,18 +180,23 @@ mod tests {
             assert!((20_000..=175_000).contains(&offset.error), "{offset:?}");
         }
         // Without the earlier probes, half of the queueing delay would be mistaken for clock offset.
-        let blind = Known::default().offsets(&load);
+        let blind = OffsetHistory::default().offsets(&load);
         assert!(blind.iter().all(|offset| offset.ns.abs_diff(4_000_000) > 900_000), "{blind:?}");
         assert!(blind.iter().all(|offset| offset.error >= offset.ns.abs_diff(4_000_000)));
     }
 
     #[test]
     fn nothing_known_is_no_offset_and_absurd_times_make_no_panic() {
-        assert!(Known::default().offsets(&[]).is_empty());
-        let absurd =
-            Exchange { sent: u64::MAX, left: 0, reflector_in: u64::MAX, reflector_out: 0, back: u64::MAX };
-        let mut known = Known::default();
-        known.learn(&[absurd, Exchange { left: u64::MAX, ..absurd }]);
+        assert!(OffsetHistory::default().offsets(&[]).is_empty());
+        let absurd = ProbeExchange {
+            sent: u64::MAX,
+            left: 0,
+            reflector_in: u64::MAX,
+            reflector_out: 0,
+            back: u64::MAX,
+        };
+        let mut known = OffsetHistory::default();
+        known.learn(&[absurd, ProbeExchange { left: u64::MAX, ..absurd }]);
         assert_eq!(known.offsets(&[absurd]).len(), 1);
     }
 
@@ -217,9 +223,9 @@ mod tests {
                 let (up, down) = (10_000 + seeded.below(deep_up), 10_000 + seeded.below(deep_down));
                 exchange(i * 10 * MS, up, down, offset, ppm)
             };
-            let all: Vec<Exchange> = (1..150).map(&mut probe).collect();
+            let all: Vec<ProbeExchange> = (1..150).map(&mut probe).collect();
             let (before, load) = all.split_at(usize::try_from(seeded.below(100)).unwrap());
-            let mut known = Known::default();
+            let mut known = OffsetHistory::default();
             known.learn(before);
             for (exchange, found) in load.iter().zip(known.offsets(load)) {
                 let truth = offset + (i128::from(exchange.left) * i128::from(ppm) / 1_000_000) as i64;

@@ -4,11 +4,11 @@ use linerate_model::LatencyInterval;
 use linerate_sock::Mono;
 use linerate_units::{Span, Timestamp};
 
-use super::digest::Exchange;
+use super::digest::ProbeExchange;
 
 /// The position of the intervals.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Rule {
+pub(crate) struct IntervalGrid {
     /// The start of the run.
     pub(crate) epoch: Mono,
     /// Length of an interval.
@@ -16,9 +16,9 @@ pub(crate) struct Rule {
 }
 
 /// The intervals in which answered probes were sent, sorted by time.
-pub(super) fn course(rule: Rule, exchanges: &[Exchange]) -> Vec<LatencyInterval> {
+pub(super) fn course(rule: IntervalGrid, exchanges: &[ProbeExchange]) -> Vec<LatencyInterval> {
     let tick = rule.tick.as_ns().max(1);
-    let place = |exchange: &Exchange| exchange.sent.saturating_sub(rule.epoch.0) / tick;
+    let place = |exchange: &ProbeExchange| exchange.sent.saturating_sub(rule.epoch.0) / tick;
     let mut sorted: Vec<(u64, u64)> = exchanges.iter().map(|one| (place(one), one.on_the_path())).collect();
     // Within an interval the largest round trip is last.
     sorted.sort_unstable();
@@ -41,9 +41,9 @@ pub(super) fn course(rule: Rule, exchanges: &[Exchange]) -> Vec<LatencyInterval>
 mod tests {
     use super::*;
 
-    fn exchange(sent_ms: u64, waited_ms: u64, rtt_ms: u64) -> Exchange {
+    fn exchange(sent_ms: u64, waited_ms: u64, rtt_ms: u64) -> ProbeExchange {
         let ns = |ms: u64| ms * 1_000_000;
-        Exchange {
+        ProbeExchange {
             sent: ns(sent_ms),
             left: ns(sent_ms + waited_ms),
             reflector_in: ns(7),
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn probes_fall_into_the_interval_in_which_they_were_sent() {
-        let rule = Rule { epoch: Mono(1_000_000_000), tick: Span::from_ms(100) };
+        let rule = IntervalGrid { epoch: Mono(1_000_000_000), tick: Span::from_ms(100) };
         // Four probes, unsorted, in the interval from 200 ms on, and one in that from 400 ms on. The queue of
         // the host itself is excluded.
         let series = [

@@ -3,12 +3,12 @@
 use hdrhistogram::Histogram;
 use linerate_model::{Digest, LatencyReport, ProbePhase, ProbeTransport};
 
-use super::clock_offset::Known;
-use super::course::{Rule, course};
+use super::clock_offset::OffsetHistory;
+use super::course::{IntervalGrid, course};
 
 /// One answered probe: T1 to T4 of RFC 5357, with T2 and T3 on the reflector's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Exchange {
+pub(super) struct ProbeExchange {
     pub(super) sent: u64,
     /// When the driver took it; T1 if the kernel did not report it.
     pub(super) left: u64,
@@ -17,7 +17,7 @@ pub(super) struct Exchange {
     pub(super) back: u64,
 }
 
-impl Exchange {
+impl ProbeExchange {
     /// Round-trip time without the reflector's processing time: (T4-T1)-(T3-T2).
     fn rtt(&self) -> u64 {
         self.since(self.sent)
@@ -44,14 +44,14 @@ impl Exchange {
 /// Offset of the peer's clock and its largest error, nanoseconds, from T1 to T4 of some exchanges; absent
 /// without any.
 pub(crate) fn offset_of(times: impl Iterator<Item = [u64; 4]>) -> Option<(i64, u64)> {
-    let exchange = |[sent, reflector_in, reflector_out, back]: [u64; 4]| Exchange {
+    let exchange = |[sent, reflector_in, reflector_out, back]: [u64; 4]| ProbeExchange {
         sent,
         left: sent,
         reflector_in,
         reflector_out,
         back,
     };
-    let best = times.map(exchange).min_by_key(Exchange::rtt)?;
+    let best = times.map(exchange).min_by_key(ProbeExchange::rtt)?;
     Some((best.offset(), best.rtt().div_ceil(2)))
 }
 
@@ -60,12 +60,12 @@ pub(super) fn evaluate(
     phase: ProbePhase,
     transport: ProbeTransport,
     sent: u64,
-    exchanges: &[Exchange],
+    exchanges: &[ProbeExchange],
     kernel_timestamps: bool,
-    known: &Known,
-    rule: Option<Rule>,
+    known: &OffsetHistory,
+    rule: Option<IntervalGrid>,
 ) -> Option<LatencyReport> {
-    let rtt = digest(exchanges.iter().map(Exchange::rtt))?;
+    let rtt = digest(exchanges.iter().map(ProbeExchange::rtt))?;
     let offsets = known.offsets(exchanges);
     let best = offsets.iter().min_by_key(|offset| offset.error)?;
     let error = offsets.iter().map(|offset| offset.error).max()?;
@@ -120,9 +120,9 @@ mod tests {
     use super::*;
 
     /// An exchange with a reflector whose clock is 100 s ahead and which takes 150 us; delays in microseconds.
-    fn exchange(at_us: u64, there_us: u64, back_us: u64) -> Exchange {
+    fn exchange(at_us: u64, there_us: u64, back_us: u64) -> ProbeExchange {
         let offset_us = 100_000_000;
-        Exchange {
+        ProbeExchange {
             sent: at_us * 1000,
             left: at_us * 1000,
             reflector_in: (at_us + there_us + offset_us) * 1000,
@@ -138,11 +138,18 @@ mod tests {
 
     #[test]
     fn one_way_delays_hold_within_their_error() {
-        let series: Vec<Exchange> =
+        let series: Vec<ProbeExchange> =
             (0..200).map(|i| exchange(i * 10_000, 1_000 + (i % 20) * 500, 1_000)).collect();
-        let report =
-            evaluate(ProbePhase::Loaded, ProbeTransport::Udp, 210, &series, true, &Known::default(), None)
-                .unwrap();
+        let report = evaluate(
+            ProbePhase::Loaded,
+            ProbeTransport::Udp,
+            210,
+            &series,
+            true,
+            &OffsetHistory::default(),
+            None,
+        )
+        .unwrap();
         assert_eq!((report.sent, report.lost, report.rtt.count), (210, 10, 200));
         assert_eq!(report.rtt.min_ns, 2_000_000);
         assert_eq!(report.offset_ns, Some(100_000_000_000));
@@ -159,7 +166,7 @@ mod tests {
     #[test]
     fn nothing_back_is_no_report() {
         assert_eq!(
-            evaluate(ProbePhase::Idle, ProbeTransport::Udp, 9, &[], true, &Known::default(), None),
+            evaluate(ProbePhase::Idle, ProbeTransport::Udp, 9, &[], true, &OffsetHistory::default(), None),
             None
         );
     }

@@ -21,9 +21,9 @@ const SLOW_PATH_PROBES_PER_S: f64 = 5.0;
 
 /// The interval between probes, shared with the thread that sends them.
 #[derive(Debug)]
-pub(crate) struct Pace(AtomicU64);
+pub(crate) struct ProbePace(AtomicU64);
 
-impl Pace {
+impl ProbePace {
     /// For an idle path.
     pub(super) const fn idle() -> Self {
         Self(AtomicU64::new(GAP.as_ns()))
@@ -79,8 +79,8 @@ mod tests {
 
     #[test]
     fn the_thread_hears_of_the_load() {
-        let pace = Pace::under_load();
-        assert_eq!((pace.gap(), Pace::idle().gap()), (INITIAL_GAP, GAP));
+        let pace = ProbePace::under_load();
+        assert_eq!((pace.gap(), ProbePace::idle().gap()), (INITIAL_GAP, GAP));
         pace.follow(1e9);
         assert_eq!(pace.gap(), GAP);
     }

@@ -18,9 +18,9 @@ use linerate_sock::sockopt::{Timestamping, set_timestamping};
 use linerate_sock::{Mono, SocketOptions, clock, stream, thread};
 use linerate_units::Span;
 
-use super::digest::{Exchange, evaluate};
-use super::pace::Pace;
-use super::{Known, Rule, arrival};
+use super::digest::{ProbeExchange, evaluate};
+use super::pace::ProbePace;
+use super::{IntervalGrid, OffsetHistory, arrival};
 
 /// Longest time between two checks of the interval and the stop flag.
 const POLL_INTERVAL: Span = Span::from_ms(10);
@@ -35,16 +35,16 @@ const UDP_BLOCKED_TIMEOUT: Span = Span::from_ms(700);
 #[derive(Debug)]
 pub(crate) struct Prober {
     stop: Arc<AtomicBool>,
-    pace: Arc<Pace>,
+    pace: Arc<ProbePace>,
     thread: JoinHandle<Option<Probed>>,
 }
 
 /// The report of a phase, and the clock bounds that include its probes.
-pub(crate) type Probed = (LatencyReport, Known);
+pub(crate) type Probed = (LatencyReport, OffsetHistory);
 
 /// The configuration of a prober.
 #[derive(Debug, Clone)]
-pub(crate) struct Task {
+pub(crate) struct ProberConfig {
     pub(crate) server: SocketAddr,
     pub(crate) options: SocketOptions,
     pub(crate) cookie: [u8; 16],
@@ -54,19 +54,19 @@ pub(crate) struct Task {
     /// The transport that is known to get through; absent before the first probes.
     pub(crate) over: Option<ProbeTransport>,
     /// The clock bounds from the probes of earlier phases.
-    pub(crate) known: Known,
+    pub(crate) known: OffsetHistory,
     /// Intervals by which round trips are reported as well; absent for none.
-    pub(crate) course: Option<Rule>,
+    pub(crate) course: Option<IntervalGrid>,
 }
 
 impl Prober {
     /// Starts probing; absent if this host refuses a thread.
-    pub(crate) fn start(task: Task) -> Option<Self> {
+    pub(crate) fn start(task: ProberConfig) -> Option<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
         let pace = Arc::new(match task.phase {
-            ProbePhase::Idle => Pace::idle(),
-            ProbePhase::Loaded => Pace::under_load(),
+            ProbePhase::Idle => ProbePace::idle(),
+            ProbePhase::Loaded => ProbePace::under_load(),
         });
         let told = Arc::clone(&pace);
         let thread = thread::spawn("probe", move || run(&task, &flag, &told)).ok()?;
@@ -94,27 +94,27 @@ impl Prober {
     }
 }
 
-fn run(task: &Task, stop: &AtomicBool, pace: &Pace) -> Option<Probed> {
+fn run(task: &ProberConfig, stop: &AtomicBool, pace: &ProbePace) -> Option<Probed> {
     let _ = clock::set_timer_slack_ns(1);
     if task.over != Some(ProbeTransport::Tcp) {
-        let mut series = Series::new(task, Line::udp(task)?);
+        let mut series = ProbeSeries::new(task, ProbeSocket::udp(task)?);
         if series.run(stop, pace, task.over.is_none()) {
             return series.report(task);
         }
     }
-    let mut series = Series::new(task, Line::tcp(task)?);
+    let mut series = ProbeSeries::new(task, ProbeSocket::tcp(task)?);
     series.run(stop, pace, false);
     series.report(task)
 }
 
 /// The transport of the probes.
-enum Line {
+enum ProbeSocket {
     Udp(UdpSocket, Box<RecvBatch>),
     Tcp(TcpStream),
 }
 
-impl Line {
-    fn udp(task: &Task) -> Option<Self> {
+impl ProbeSocket {
+    fn udp(task: &ProberConfig) -> Option<Self> {
         let options = SocketOptions { local_port: None, ..task.options.clone() };
         let socket = connect_udp(task.server, &options).ok()?.socket;
         // Without kernel timestamps the program takes its own. The report states which were used.
@@ -124,7 +124,7 @@ impl Line {
         Some(Self::Udp(socket, Box::new(RecvBatch::new(8, 2 * DATAGRAM_BYTES))))
     }
 
-    fn tcp(task: &Task) -> Option<Self> {
+    fn tcp(task: &ProberConfig) -> Option<Self> {
         let socket = SocketOptions { no_delay: true, local_port: None, mptcp: false, ..task.options.clone() };
         let deadline = clock::now() + std::time::Duration::from_secs(3);
         let mut stream =
@@ -155,21 +155,21 @@ struct Departure {
 }
 
 /// The probes of one phase over one transport.
-struct Series {
-    line: Line,
+struct ProbeSeries {
+    line: ProbeSocket,
     cookie: [u8; 16],
     length: Option<Span>,
     number: u64,
     under_way: BTreeMap<u64, Departure>,
-    course: Option<Rule>,
-    back: Vec<Exchange>,
+    course: Option<IntervalGrid>,
+    back: Vec<ProbeExchange>,
     partial: Vec<u8>,
     stamped: bool,
 }
 
-impl Series {
-    fn new(task: &Task, line: Line) -> Self {
-        let stamped = matches!(line, Line::Udp(..));
+impl ProbeSeries {
+    fn new(task: &ProberConfig, line: ProbeSocket) -> Self {
+        let stamped = matches!(line, ProbeSocket::Udp(..));
         Self {
             line,
             cookie: task.cookie,
@@ -184,7 +184,7 @@ impl Series {
     }
 
     /// Sends probes until stopped. Returns false if nothing was answered and another transport should be tried.
-    fn run(&mut self, stop: &AtomicBool, pace: &Pace, may_give_up: bool) -> bool {
+    fn run(&mut self, stop: &AtomicBool, pace: &ProbePace, may_give_up: bool) -> bool {
         let start = clock::now();
         let end = self.length.map(|length| start + length.as_duration());
         let mut last = start;
@@ -230,8 +230,8 @@ impl Series {
 
     fn receive_until(&mut self, deadline: Mono) {
         let ready = match &self.line {
-            Line::Udp(socket, _) => wait_for(socket, Interest::READ, deadline),
-            Line::Tcp(stream) => wait_for(stream, Interest::READ, deadline),
+            ProbeSocket::Udp(socket, _) => wait_for(socket, Interest::READ, deadline),
+            ProbeSocket::Tcp(stream) => wait_for(stream, Interest::READ, deadline),
         };
         if !ready.unwrap_or(false) {
             return;
@@ -239,7 +239,7 @@ impl Series {
         self.take_departures();
         let mut replies = Vec::new();
         match &mut self.line {
-            Line::Udp(socket, batch) => {
+            ProbeSocket::Udp(socket, batch) => {
                 // An error here is an ICMP answer to an earlier probe, which counts as lost.
                 let _ = batch.recv(socket);
                 for datagram in batch.iter() {
@@ -248,7 +248,7 @@ impl Series {
                     replies.extend(ProbeDatagram::decode(datagram.bytes).map(|reply| (reply, at)));
                 }
             }
-            Line::Tcp(stream) => {
+            ProbeSocket::Tcp(stream) => {
                 let mut bytes = [0; 1024];
                 match stream.read(&mut bytes) {
                     Ok(count) if count > 0 => self.partial.extend_from_slice(&bytes[..count]),
@@ -276,13 +276,13 @@ impl Series {
         if let Some(Departure { sent, left }) = self.under_way.remove(&reply.number) {
             let [_, reflector_in, reflector_out] = reply.times;
             let left = left.filter(|left| (sent..=at.0).contains(left)).unwrap_or(sent);
-            self.back.push(Exchange { sent, left, reflector_in, reflector_out, back: at.0 });
+            self.back.push(ProbeExchange { sent, left, reflector_in, reflector_out, back: at.0 });
         }
     }
 
     /// Reads the kernel's transmit timestamps, which show how long probes waited in this host's own queue.
     fn take_departures(&mut self) {
-        let Line::Udp(socket, _) = &self.line else { return };
+        let ProbeSocket::Udp(socket, _) = &self.line else { return };
         // One notification per probe; a notification of another kind does not end the loop.
         for _ in 0..=self.under_way.len() {
             match errqueue::take(socket) {
@@ -298,10 +298,10 @@ impl Series {
         }
     }
 
-    fn report(&self, task: &Task) -> Option<Probed> {
+    fn report(&self, task: &ProberConfig) -> Option<Probed> {
         let over = match self.line {
-            Line::Udp(..) => ProbeTransport::Udp,
-            Line::Tcp(_) => ProbeTransport::Tcp,
+            ProbeSocket::Udp(..) => ProbeTransport::Udp,
+            ProbeSocket::Tcp(_) => ProbeTransport::Tcp,
         };
         let (sent, known) = (self.number, &task.known);
         let report = evaluate(task.phase, over, sent, &self.back, self.stamped, known, self.course)?;

@@ -22,7 +22,7 @@ use linerate_proto::{QueuePosition, Ticket};
 use linerate_sock::{Mono, clock, thread};
 use linerate_units::{Span, Timestamp};
 
-use super::queue::Turn;
+use super::queue::QueueDecision;
 use super::{ServerEvent, Shared};
 use crate::client::PhaseGate;
 use crate::dialogue_loop::Talk;
@@ -50,7 +50,8 @@ pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared
     // is released, even if this thread has panicked.
     let work = AssertUnwindSafe(|| {
         std::thread::scope(|scope| {
-            let mut service = Service::begin(connection, peer, shared, scope, Arc::clone(&settings), &held)?;
+            let mut service =
+                AgentService::begin(connection, peer, shared, scope, Arc::clone(&settings), &held)?;
             let life = AssertUnwindSafe(|| service.start(said).and_then(|()| service.run()));
             let result = catch_unwind(life).unwrap_or_else(|_| Err(failed_in_the_middle()));
             service.stop_jobs();
@@ -84,14 +85,14 @@ fn report_restored(restored: Restored, client: SocketAddr, shared: &Shared) {
 }
 
 /// A place in the queue.
-struct Held {
+struct HeldPlace {
     place: u64,
     ticket: Option<Ticket>,
     told: Option<QueuePosition>,
     until: Mono,
 }
 
-impl Held {
+impl HeldPlace {
     fn release(self, shared: &Shared) {
         if let Some(ticket) = &self.ticket {
             shared.passes.withdraw(ticket);
@@ -101,43 +102,43 @@ impl Held {
 }
 
 /// A job under way.
-struct Running {
+struct RunningJob {
     gate: Arc<PhaseGate>,
     stop: Arc<AtomicBool>,
     /// When it has to end; absent for no limit.
     until: Option<Mono>,
 }
 
-impl Running {
+impl RunningJob {
     fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.gate.wake();
     }
 }
 
-struct Service<'scope, 'env> {
+struct AgentService<'scope, 'env> {
     dialogue: Talk<AgentEnd>,
     peer: SocketAddr,
     shared: &'env Shared,
     scope: &'scope Scope<'scope, 'env>,
     name: String,
     /// The queue place of this coordinator. It outlives this struct, so that it is released last.
-    place: &'scope RefCell<Option<Held>>,
+    place: &'scope RefCell<Option<HeldPlace>>,
     begun: bool,
-    jobs: BTreeMap<u32, Running>,
+    jobs: BTreeMap<u32, RunningJob>,
     letters: Arc<Letters>,
     turned_away: Option<String>,
     settings: Arc<CoordinatorSettings>,
 }
 
-impl<'scope, 'env> Service<'scope, 'env> {
+impl<'scope, 'env> AgentService<'scope, 'env> {
     fn begin(
         connection: TcpStream,
         peer: SocketAddr,
         shared: &'env Shared,
         scope: &'scope Scope<'scope, 'env>,
         settings: Arc<CoordinatorSettings>,
-        place: &'scope RefCell<Option<Held>>,
+        place: &'scope RefCell<Option<HeldPlace>>,
     ) -> Result<Self, ControlError> {
         let mut nonce = [0; 16];
         fill(&mut nonce)?;
@@ -176,7 +177,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
             self.read_letters()?;
             self.reserve_in_turn()?;
             let over = |until: &Mono| until.has_passed();
-            let expired = |held: &Held| held.ticket.is_some() && over(&held.until);
+            let expired = |held: &HeldPlace| held.ticket.is_some() && over(&held.until);
             if self.place.borrow().as_ref().is_some_and(expired) {
                 let why = "the place was held for longer than this server allows (--limit-time)".to_owned();
                 self.dialogue.input(AgentInput::GiveUp(why.clone()))?;
@@ -187,7 +188,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
             } else if self.shared.stopping() {
                 self.dialogue.input(AgentInput::GiveUp("the agent was stopped".to_owned()))?;
             }
-            self.jobs.values().filter(|job| job.until.as_ref().is_some_and(over)).for_each(Running::stop);
+            self.jobs.values().filter(|job| job.until.as_ref().is_some_and(over)).for_each(RunningJob::stop);
         }
     }
 
@@ -230,7 +231,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
             Ok(place) => place,
             Err(full) => return self.dialogue.input(AgentInput::NotHeld(format!("{full}; try again later"))),
         };
-        let held = Held { place, ticket: None, told: None, until: Mono::FAR };
+        let held = HeldPlace { place, ticket: None, told: None, until: Mono::FAR };
         if let Some(former) = self.place.replace(Some(held)) {
             former.release(self.shared);
         }
@@ -241,7 +242,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
         let mut place = self.place.borrow_mut();
         let Some(held) = place.as_mut().filter(|held| held.ticket.is_none()) else { return Ok(()) };
         match self.shared.queue.turn(held.place) {
-            Turn::Now { .. } => {
+            QueueDecision::Now { .. } => {
                 let mut number = [0; 16];
                 fill(&mut number)?;
                 let ticket = Ticket(number);
@@ -254,7 +255,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
                 (self.shared.event)(ServerEvent::Held { client: self.peer, name: self.name.as_str().into() });
                 self.dialogue.input(AgentInput::Held(ticket))
             }
-            Turn::Displaced => {
+            QueueDecision::Displaced => {
                 drop(place);
                 if let Some(held) = self.place.take() {
                     held.release(self.shared);
@@ -262,7 +263,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
                 let why = "the queue is full and a new host has priority; try again later";
                 self.dialogue.input(AgentInput::NotHeld(why.to_owned()))
             }
-            Turn::Later { position, wait } => {
+            QueueDecision::Later { position, wait } => {
                 let place = QueuePosition { position, wait_ns: wait };
                 if held.told.is_some_and(|told| told.position == place.position) {
                     return Ok(());
@@ -319,7 +320,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
         };
         let letters = Arc::clone(&self.letters);
         let ready = move || letters.put(Letter::Ready { job: number });
-        let running = Running {
+        let running = RunningJob {
             gate: Arc::new(PhaseGate::new(job.ticket, ready)?),
             stop: Arc::new(AtomicBool::new(false)),
             until: longest.map(|longest| clock::now() + longest.as_duration() + RESERVATION_GRACE),
@@ -364,7 +365,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
     }
 
     fn stop_jobs(&self) {
-        self.jobs.values().for_each(Running::stop);
+        self.jobs.values().for_each(RunningJob::stop);
     }
 }
 

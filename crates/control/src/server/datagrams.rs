@@ -16,7 +16,7 @@ use linerate_sock::{Mono, SockError, SocketOptions, stream};
 use super::Shared;
 use super::door::Door;
 use super::inbox::{Detected, detect};
-use super::registry::Arrival;
+use super::registry::DataSocket;
 use crate::probe::{arrival, reply};
 use crate::setup::UDP_RCV_BUF;
 
@@ -96,7 +96,7 @@ fn answer(door: &Door, from: SocketAddr, said: &ProbeDatagram, at: Mono, shared:
             for _ in 0..3 {
                 let _ = bound.socket.send(&ready.encode());
             }
-            inbox.put(Arrival::Udp { flow: said.flow, stream: said.stream, socket: bound.socket });
+            inbox.put(DataSocket::Udp { flow: said.flow, stream: said.stream, socket: bound.socket });
         }
         _ => {}
     }

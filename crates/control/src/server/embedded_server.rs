@@ -18,9 +18,9 @@ use linerate_sock::{Mono, SockError, clock};
 use linerate_units::{Bytes, Span};
 
 use super::door::Door;
-use super::front::Source;
+use super::front::PollSource;
 use super::inbox::Inbox;
-use super::queue::Turn;
+use super::queue::QueueDecision;
 use super::{Policy, ServerConfig, ServerEvent, Shared};
 use crate::error::ControlError;
 use crate::memory::Loan;
@@ -90,7 +90,7 @@ pub(super) fn serve(at: usize, mut idle: Option<Box<IdleDriver>>, shared: &Share
         ports.release_all();
         let ended = match life {
             Ok(Ok(Returned::Idle(driver))) => {
-                match server.rest(driver, &shared.poller, Source::Embedded(at).token()) {
+                match server.rest(driver, &shared.poller, PollSource::Embedded(at).token()) {
                     Ok(()) => return,
                     Err((error, driver)) => {
                         tracing::warn!(tool = inbox.tool.name, %error, "an embedded server keeps its thread");
@@ -144,11 +144,11 @@ fn seed() -> u64 {
 struct InboxPorts<'a> {
     inbox: &'a Inbox,
     shared: &'a Shared,
-    clients: BTreeMap<RunId, Client>,
+    clients: BTreeMap<RunId, AdmittedRun>,
 }
 
 /// An admitted run.
-struct Client {
+struct AdmittedRun {
     ticket: u64,
     address: SocketAddr,
 }
@@ -170,7 +170,7 @@ impl InboxPorts<'_> {
         }
         let length = planned.expected.or(config.longest).unwrap_or(DEFAULT_RUN_TIME);
         let ticket = self.shared.queue.join(address.ip(), length).map_err(|full| full.to_string())?;
-        let Turn::Now { concurrent_runs } = self.shared.queue.turn(ticket) else {
+        let QueueDecision::Now { concurrent_runs } = self.shared.queue.turn(ticket) else {
             self.shared.queue.leave_for_retry(ticket);
             return Err("another run is in progress".to_owned());
         };
@@ -180,7 +180,7 @@ impl InboxPorts<'_> {
         };
         (self.shared.event)(ServerEvent::Begun { client: address, name: name.into() });
         self.inbox.guest_came(address.ip());
-        self.clients.insert(planned.run, Client { ticket, address });
+        self.clients.insert(planned.run, AdmittedRun { ticket, address });
         let until =
             config.longest.map_or(Mono::FAR, |longest| clock::now() + longest.as_duration() + RUN_GRACE);
         Ok(MeasurementPermit { concurrent_runs, until })
@@ -196,8 +196,8 @@ impl ServerPorts for InboxPorts<'_> {
         self.inbox.take()
     }
 
-    fn doors(&self, transport: Transport, port: u16) -> Vec<stand_in::Door> {
-        let as_seen = |door: &Door| stand_in::Door {
+    fn doors(&self, transport: Transport, port: u16) -> Vec<stand_in::SharedDoor> {
+        let as_seen = |door: &Door| stand_in::SharedDoor {
             transport,
             port,
             address: door.address,
@@ -226,8 +226,8 @@ impl ServerPorts for InboxPorts<'_> {
         let Some(client) = self.clients.remove(&run) else { return 0 };
         self.inbox.guest_left(client.address.ip());
         let concurrent_runs = match self.shared.queue.turn(client.ticket) {
-            Turn::Now { concurrent_runs } => concurrent_runs,
-            Turn::Later { .. } | Turn::Displaced => 0,
+            QueueDecision::Now { concurrent_runs } => concurrent_runs,
+            QueueDecision::Later { .. } | QueueDecision::Displaced => 0,
         };
         self.shared.queue.leave(client.ticket);
         (self.shared.event)(ServerEvent::Ended { client: client.address, trouble: trouble.map(Into::into) });

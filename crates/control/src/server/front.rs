@@ -21,8 +21,8 @@ use linerate_sock::poll::{Events, Interest};
 use linerate_sock::{Mono, SockError, clock, limits, stream, thread};
 
 use super::inbox::Inbox;
-use super::pending_connection::{Action, Greets, Heard, PendingConnection, send_refusal};
-use super::registry::Arrival;
+use super::pending_connection::{Action, GreetingState, Greets, PendingConnection, send_refusal};
+use super::registry::DataSocket;
 use super::{ServerEvent, Shared, agent, datagrams, embedded_server, session};
 use crate::error::ControlError;
 use crate::shares::{Exhausted, Shares};
@@ -48,7 +48,7 @@ const NOTICE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What a token of the server's poller stands for. The fixed ones come after those of all connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum PollSource {
     /// A connection whose greeting is incomplete; they count up from 0.
     Connection(u64),
     /// The TCP port of a door, by its index.
@@ -61,7 +61,7 @@ pub(super) enum Source {
     Stop,
 }
 
-impl Source {
+impl PollSource {
     const FIRST_FIXED: u64 = 1 << 62;
     const KIND_BITS: u32 = 32;
 
@@ -148,11 +148,11 @@ impl Front {
     fn new(shared: Arc<Shared>) -> Result<Self, ControlError> {
         for (at, door) in shared.doors.iter().enumerate() {
             stream::set_nonblocking(&door.listener, true)?;
-            shared.poller.add(&door.listener, Source::Listener(at).token(), Interest::READ)?;
+            shared.poller.add(&door.listener, PollSource::Listener(at).token(), Interest::READ)?;
             datagrams::prepare(door)?;
-            shared.poller.add(&*door.socket, Source::Datagrams(at).token(), Interest::READ)?;
+            shared.poller.add(&*door.socket, PollSource::Datagrams(at).token(), Interest::READ)?;
         }
-        shared.poller.add(&shared.switch.waker, Source::Stop.token(), Interest::READ)?;
+        shared.poller.add(&shared.switch.waker, PollSource::Stop.token(), Interest::READ)?;
         Ok(Self {
             pending: BTreeMap::new(),
             places: Shares::new(MAX_PENDING_CONNECTIONS),
@@ -184,12 +184,12 @@ impl Front {
                 self.oldest_deadline().min(self.paused.unwrap_or(Mono::FAR)).min(self.threadless_until);
             self.shared.poller.wait(&mut events, deadline)?;
             for ready in events.iter() {
-                match Source::of_token(ready.token) {
-                    Source::Connection(token) => self.listen_to(token),
-                    Source::Listener(at) => self.accept(at),
-                    Source::Datagrams(at) => self.receive(at),
-                    Source::Embedded(at) => self.wake_embedded(at),
-                    Source::Stop => {}
+                match PollSource::of_token(ready.token) {
+                    PollSource::Connection(token) => self.listen_to(token),
+                    PollSource::Listener(at) => self.accept(at),
+                    PollSource::Datagrams(at) => self.receive(at),
+                    PollSource::Embedded(at) => self.wake_embedded(at),
+                    PollSource::Stop => {}
                 }
             }
             self.close_silent();
@@ -224,7 +224,7 @@ impl Front {
 
     fn watch_listeners(&self, interest: Interest) {
         for (at, door) in self.shared.doors.iter().enumerate() {
-            let _ = self.shared.poller.modify(&door.listener, Source::Listener(at).token(), interest);
+            let _ = self.shared.poller.modify(&door.listener, PollSource::Listener(at).token(), interest);
         }
     }
 
@@ -281,7 +281,7 @@ impl Front {
 
     fn rest_embedded(&mut self, at: usize, idle: Box<IdleDriver>) {
         let Some(server) = self.shared.embedded.get(at) else { return };
-        if let Err((_, idle)) = server.rest(idle, &self.shared.poller, Source::Embedded(at).token()) {
+        if let Err((_, idle)) = server.rest(idle, &self.shared.poller, PollSource::Embedded(at).token()) {
             self.threadless_until = clock::now() + BACKOFF;
             self.threadless.push((at, idle));
         }
@@ -370,9 +370,9 @@ impl Front {
         let Some(door) = self.shared.doors.get(pending.door) else { return };
         let port = door.port;
         let heard = match pending.read(door.native, &door.inboxes) {
-            Ok(Heard::More) => return self.hold_within_bounds(token),
-            Ok(Heard::Greets) => return self.await_greeting(token),
-            Ok(Heard::Wish(request)) => Ok(request),
+            Ok(GreetingState::More) => return self.hold_within_bounds(token),
+            Ok(GreetingState::Greets) => return self.await_greeting(token),
+            Ok(GreetingState::Wish(request)) => Ok(request),
             Err(why) => Err(why),
         };
         let Some(pending) = self.pending.remove(&token) else { return };
@@ -450,7 +450,7 @@ impl Front {
         if preface.connection == ConnectionPurpose::Probe {
             self.shared.reflector.put(connection, inbox);
         } else if connection.set_nonblocking(false).is_ok() {
-            inbox.put(Arrival::Tcp { flow: preface.flow, stream: preface.stream, connection });
+            inbox.put(DataSocket::Tcp { flow: preface.flow, stream: preface.stream, connection });
         }
     }
 
@@ -478,18 +478,18 @@ mod tests {
     #[test]
     fn every_source_has_its_own_token() {
         let sources = [
-            Source::Connection(0),
-            Source::Connection(Source::FIRST_FIXED - 1),
-            Source::Listener(0),
-            Source::Listener(7),
-            Source::Datagrams(0),
-            Source::Datagrams(7),
-            Source::Embedded(0),
-            Source::Embedded(7),
-            Source::Stop,
+            PollSource::Connection(0),
+            PollSource::Connection(PollSource::FIRST_FIXED - 1),
+            PollSource::Listener(0),
+            PollSource::Listener(7),
+            PollSource::Datagrams(0),
+            PollSource::Datagrams(7),
+            PollSource::Embedded(0),
+            PollSource::Embedded(7),
+            PollSource::Stop,
         ];
         for source in sources {
-            assert_eq!(Source::of_token(source.token()), source);
+            assert_eq!(PollSource::of_token(source.token()), source);
         }
     }
 }

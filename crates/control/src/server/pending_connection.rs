@@ -56,7 +56,7 @@ pub(super) enum Action {
 }
 
 /// The state after a read.
-pub(super) enum Heard {
+pub(super) enum GreetingState {
     /// More bytes are needed.
     More,
     /// The kind of peer is known; the timeout for its greeting starts now.
@@ -68,17 +68,17 @@ pub(super) enum Heard {
 impl PendingConnection {
     /// Reads until the connection is identified. In our own protocols this reads no byte beyond the preface or
     /// the first message after it: what follows is read by the thread that gets the connection.
-    pub(super) fn read(&mut self, native: bool, inboxes: &[Arc<Inbox>]) -> Result<Heard, String> {
+    pub(super) fn read(&mut self, native: bool, inboxes: &[Arc<Inbox>]) -> Result<GreetingState, String> {
         let mut buffer = [0; READ_BYTES];
         loop {
             let most = match self.greets {
                 Some(Greets::Client) => match missing(&self.said)? {
-                    0 => return Ok(Heard::Wish(Action::Run)),
+                    0 => return Ok(GreetingState::Wish(Action::Run)),
                     missing => missing,
                 },
                 Some(Greets::Coordinator) => match missing(self.said.get(AGENT_MAGIC..).unwrap_or_default())?
                 {
-                    0 => return Ok(Heard::Wish(Action::Coordinator)),
+                    0 => return Ok(GreetingState::Wish(Action::Coordinator)),
                     missing => missing,
                 },
                 None => match self.detect(native, inboxes)? {
@@ -90,7 +90,7 @@ impl PendingConnection {
             match self.connection.read(room) {
                 Ok(0) => return Err("connection closed before the greeting was complete".to_owned()),
                 Ok(count) => self.said.extend_from_slice(room.get(..count).unwrap_or_default()),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Heard::More),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(GreetingState::More),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.to_string()),
             }
@@ -105,9 +105,9 @@ impl PendingConnection {
                 self.send(&Preface::CONTROL.encode());
                 self.said.clear();
                 self.greets = Some(Greets::Client);
-                return Ok(Greeting::Is(Heard::Greets));
+                return Ok(Greeting::Is(GreetingState::Greets));
             }
-            Ok(Some(preface)) => return Ok(Greeting::Is(Heard::Wish(Action::Part(preface)))),
+            Ok(Some(preface)) => return Ok(Greeting::Is(GreetingState::Wish(Action::Part(preface)))),
             Ok(None) => true,
             Err(PeerError::Version { theirs, ours }) => {
                 // Our preface contains our version, so the other end can report the mismatch.
@@ -119,12 +119,12 @@ impl PendingConnection {
         let to_agent = if native { (AGENT.sniff)(&self.said) } else { Match::No };
         if to_agent == Match::Yes {
             self.greets = Some(Greets::Coordinator);
-            return Ok(Greeting::Is(Heard::Greets));
+            return Ok(Greeting::Is(GreetingState::Greets));
         }
         if !ours && to_agent == Match::No {
             match detect(inboxes, &self.said, !native) {
                 Detected::Its(inbox) => {
-                    return Ok(Greeting::Is(Heard::Wish(Action::Foreign(Arc::clone(inbox)))));
+                    return Ok(Greeting::Is(GreetingState::Wish(Action::Foreign(Arc::clone(inbox)))));
                 }
                 Detected::More if self.said.len() < MAX_SNIFF_BYTES => {}
                 _ => return Err("not a protocol that is served here".to_owned()),
@@ -167,7 +167,7 @@ pub(super) fn send_refusal(connection: &mut TcpStream, refusal: fn(&str) -> Vec<
 
 /// What the first bytes tell.
 enum Greeting {
-    Is(Heard),
+    Is(GreetingState),
     /// Nothing yet; at most this number of further bytes may be read.
     AtMost(usize),
 }

@@ -13,7 +13,7 @@ use linerate_sock::{Mono, clock};
 use linerate_units::Span;
 
 use super::Policy;
-use crate::shares::Group;
+use crate::shares::AddressGroup;
 
 /// Clients that cannot wait, such as those of foreign tools, are refused and will retry. For this time after
 /// the refusal they count as waiting.
@@ -24,28 +24,28 @@ const MAX_REMEMBERED_HOSTS: usize = 64;
 
 /// The running and waiting clients.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct ClientQueue {
     policy: Policy,
     /// Most running and waiting clients; absent for no limit.
     most: Option<u32>,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     next: u64,
     /// By ticket, in the order of arrival.
-    clients: BTreeMap<u64, Client>,
+    clients: BTreeMap<u64, QueuedClient>,
     /// For each host with clients here: value of `let_in` before its last admission.
-    served: BTreeMap<Group, u64>,
+    served: BTreeMap<AddressGroup, u64>,
     let_in: u64,
     /// Hosts whose clients were refused because another one was running, and until when they count as waiting.
-    sent_away: BTreeMap<Group, Mono>,
+    sent_away: BTreeMap<AddressGroup, Mono>,
 }
 
 #[derive(Debug)]
-struct Client {
-    host: Group,
+struct QueuedClient {
+    host: AddressGroup,
     length: Span,
     began: Option<Mono>,
     /// Largest number of other clients that ran at the same time.
@@ -56,7 +56,7 @@ struct Client {
 
 /// What a client may do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum QueueDecision {
     /// It may run; the number of other running clients is `concurrent_runs`.
     Now { concurrent_runs: u32 },
     /// It waits at position `position`.
@@ -67,32 +67,32 @@ pub(super) enum Turn {
 
 /// The queue is full, with this number of clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Full(pub(super) usize);
+pub(super) struct QueueFull(pub(super) usize);
 
-impl std::fmt::Display for Full {
+impl std::fmt::Display for QueueFull {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} clients are already connected, the limit of this server", self.0)
     }
 }
 
-impl Queue {
+impl ClientQueue {
     pub(super) fn new(policy: Policy, most: Option<u32>) -> Self {
-        Self { policy, most, state: Mutex::new(State::default()) }
+        Self { policy, most, state: Mutex::new(QueueState::default()) }
     }
 
     /// Adds a client from `address` with an expected duration of `length`; returns its ticket. If the queue is
     /// full, the last waiting client of the host with the most places is displaced in favour of a host that has
     /// none.
-    pub(super) fn join(&self, address: IpAddr, length: Span) -> Result<u64, Full> {
+    pub(super) fn join(&self, address: IpAddr, length: Span) -> Result<u64, QueueFull> {
         let mut state = locked(&self.state);
-        let host = Group::host(address);
+        let host = AddressGroup::host(address);
         let here = state.clients.values().filter(|client| !client.displaced).count();
         if self.most.is_some_and(|most| here >= most as usize) && !state.make_room_for(host) {
-            return Err(Full(here));
+            return Err(QueueFull(here));
         }
         let ticket = state.next;
         state.next += 1;
-        let client = Client { host, length, began: None, concurrent_runs: 0, displaced: false };
+        let client = QueuedClient { host, length, began: None, concurrent_runs: 0, displaced: false };
         state.clients.insert(ticket, client);
         Ok(ticket)
     }
@@ -106,7 +106,7 @@ impl Queue {
         }
     }
 
-    /// Like [`Queue::leave`], for a client that cannot wait and will retry.
+    /// Like [`ClientQueue::leave`], for a client that cannot wait and will retry.
     pub(super) fn leave_for_retry(&self, ticket: u64) {
         {
             let mut state = locked(&self.state);
@@ -125,20 +125,21 @@ impl Queue {
     pub(super) fn others_wait(&self, ticket: u64) -> bool {
         let state = locked(&self.state);
         let host = state.clients.get(&ticket).map(|client| client.host);
-        let waits = |other: &Client| other.began.is_none() && !other.displaced && Some(other.host) != host;
-        let will_come = |(other, until): (&Group, &Mono)| Some(*other) != host && !until.has_passed();
+        let waits =
+            |other: &QueuedClient| other.began.is_none() && !other.displaced && Some(other.host) != host;
+        let will_come = |(other, until): (&AddressGroup, &Mono)| Some(*other) != host && !until.has_passed();
         self.policy == Policy::Exclusive
             && host.is_some()
             && (state.clients.values().any(waits) || state.sent_away.iter().any(will_come))
     }
 
     /// Whether the client may run now. Once admitted, it stays so until it leaves.
-    pub(super) fn turn(&self, ticket: u64) -> Turn {
+    pub(super) fn turn(&self, ticket: u64) -> QueueDecision {
         let now = clock::now();
         let mut state = locked(&self.state);
         let at_work = state.clients.values().filter(|client| client.began.is_some()).count() as u32;
         let begun = match state.clients.get(&ticket) {
-            Some(client) if client.displaced => return Turn::Displaced,
+            Some(client) if client.displaced => return QueueDecision::Displaced,
             client => client.is_some_and(|client| client.began.is_some()),
         };
         let line = if begun { Vec::new() } else { state.line() };
@@ -147,7 +148,7 @@ impl Queue {
             state.admit_client(ticket, now, at_work);
         }
         if begun || free {
-            return Turn::Now {
+            return QueueDecision::Now {
                 concurrent_runs: state.clients.get(&ticket).map_or(0, |client| client.concurrent_runs),
             };
         }
@@ -160,15 +161,15 @@ impl Queue {
             wait = wait + state.clients.get(ahead).map_or(Span::ZERO, |client| client.length);
             position += 1;
         }
-        Turn::Later { position, wait }
+        QueueDecision::Later { position, wait }
     }
 }
 
-impl State {
+impl QueueState {
     /// The waiting clients, the next one first. They are served in rounds with one client per host; within a
     /// round, the hosts that were served longest ago come first.
     fn line(&self) -> Vec<u64> {
-        let mut rounds: BTreeMap<Group, u32> = BTreeMap::new();
+        let mut rounds: BTreeMap<AddressGroup, u32> = BTreeMap::new();
         let waiting = self.clients.iter().filter(|(_, client)| client.began.is_none() && !client.displaced);
         let mut line: Vec<(u32, u64, u64)> = waiting
             .map(|(ticket, client)| {
@@ -195,16 +196,16 @@ impl State {
 
     /// Displaces the last waiting client of the host with the most places, if that has several and `host` has
     /// none.
-    fn make_room_for(&mut self, host: Group) -> bool {
-        let mut places: BTreeMap<Group, u32> = BTreeMap::new();
+    fn make_room_for(&mut self, host: AddressGroup) -> bool {
+        let mut places: BTreeMap<AddressGroup, u32> = BTreeMap::new();
         for client in self.clients.values().filter(|client| !client.displaced) {
             *places.entry(client.host).or_default() += 1;
         }
         if places.contains_key(&host) {
             return false;
         }
-        let waits = |client: &Client| client.began.is_none() && !client.displaced;
-        let several = |client: &Client| places.get(&client.host).copied().filter(|places| *places > 1);
+        let waits = |client: &QueuedClient| client.began.is_none() && !client.displaced;
+        let several = |client: &QueuedClient| places.get(&client.host).copied().filter(|places| *places > 1);
         let waiting = self.clients.iter_mut().filter(|(_, client)| waits(client));
         let last = waiting.filter_map(|(ticket, client)| Some((several(client)?, *ticket, client)));
         match last.max_by_key(|(places, ticket, _)| (*places, *ticket)) {
@@ -217,7 +218,7 @@ impl State {
     }
 }
 
-impl Client {
+impl QueuedClient {
     fn left(&self, now: Mono) -> Span {
         match self.began {
             Some(began) => self.length.saturating_sub(Span::from(now.since(began))),
@@ -232,19 +233,19 @@ mod tests {
 
     const MINUTE: Span = Span::from_secs(60);
 
-    fn exclusive(most: Option<u32>) -> Queue {
-        Queue::new(Policy::Exclusive, most)
+    fn exclusive(most: Option<u32>) -> ClientQueue {
+        ClientQueue::new(Policy::Exclusive, most)
     }
 
-    fn join(queue: &Queue, host: u8) -> u64 {
+    fn join(queue: &ClientQueue, host: u8) -> u64 {
         queue.join(IpAddr::from([192, 0, 2, host]), MINUTE).unwrap()
     }
 
-    fn position(queue: &Queue, ticket: u64) -> u32 {
+    fn position(queue: &ClientQueue, ticket: u64) -> u32 {
         match queue.turn(ticket) {
-            Turn::Now { .. } => 0,
-            Turn::Later { position, .. } => position,
-            Turn::Displaced => panic!("displaced"),
+            QueueDecision::Now { .. } => 0,
+            QueueDecision::Later { position, .. } => position,
+            QueueDecision::Displaced => panic!("displaced"),
         }
     }
 
@@ -253,15 +254,15 @@ mod tests {
         let queue = exclusive(None);
         let (a, b, c) = (join(&queue, 1), join(&queue, 1), join(&queue, 1));
         // Polling out of order does not change the position.
-        let Turn::Later { position, wait } = queue.turn(c) else { panic!("c came last") };
+        let QueueDecision::Later { position, wait } = queue.turn(c) else { panic!("c came last") };
         assert_eq!((position, wait), (3, Span::from_secs(120)));
-        assert_eq!(queue.turn(a), Turn::Now { concurrent_runs: 0 });
-        let Turn::Later { position, wait } = queue.turn(b) else { panic!("a is at work") };
+        assert_eq!(queue.turn(a), QueueDecision::Now { concurrent_runs: 0 });
+        let QueueDecision::Later { position, wait } = queue.turn(b) else { panic!("a is at work") };
         assert!(position == 1 && wait <= MINUTE && wait > Span::from_secs(50));
         queue.leave(a);
-        assert_eq!(queue.turn(b), Turn::Now { concurrent_runs: 0 });
+        assert_eq!(queue.turn(b), QueueDecision::Now { concurrent_runs: 0 });
         queue.leave(b);
-        assert_eq!(queue.turn(c), Turn::Now { concurrent_runs: 0 });
+        assert_eq!(queue.turn(c), QueueDecision::Now { concurrent_runs: 0 });
     }
 
     #[test]
@@ -299,15 +300,15 @@ mod tests {
         let queue = exclusive(Some(3));
         let (a, b, c) = (join(&queue, 1), join(&queue, 1), join(&queue, 1));
         assert_eq!(position(&queue, a), 0);
-        assert_eq!(queue.join(IpAddr::from([192, 0, 2, 1]), MINUTE), Err(Full(3)));
+        assert_eq!(queue.join(IpAddr::from([192, 0, 2, 1]), MINUTE), Err(QueueFull(3)));
         let other = join(&queue, 2);
-        assert_eq!(queue.turn(c), Turn::Displaced);
+        assert_eq!(queue.turn(c), QueueDecision::Displaced);
         assert_eq!((position(&queue, other), position(&queue, b)), (1, 2));
         // The next arrival takes the position of the second. Then every host has one position, and the queue is full
         // for everyone.
         let third = join(&queue, 3);
-        assert_eq!(queue.turn(b), Turn::Displaced);
-        assert_eq!(queue.join(IpAddr::from([192, 0, 2, 4]), MINUTE), Err(Full(3)));
+        assert_eq!(queue.turn(b), QueueDecision::Displaced);
+        assert_eq!(queue.join(IpAddr::from([192, 0, 2, 4]), MINUTE), Err(QueueFull(3)));
         queue.leave(c);
         queue.leave(b);
         queue.leave(a);
@@ -316,10 +317,10 @@ mod tests {
 
     #[test]
     fn who_is_at_work_is_never_displaced() {
-        let queue = Queue::new(Policy::Shared, Some(2));
+        let queue = ClientQueue::new(Policy::Shared, Some(2));
         let (a, b) = (join(&queue, 1), join(&queue, 1));
         assert_eq!((position(&queue, a), position(&queue, b)), (0, 0));
-        assert_eq!(queue.join(IpAddr::from([192, 0, 2, 2]), MINUTE), Err(Full(2)));
+        assert_eq!(queue.join(IpAddr::from([192, 0, 2, 2]), MINUTE), Err(QueueFull(2)));
     }
 
     #[test]
@@ -356,18 +357,18 @@ mod tests {
         let queue = exclusive(None);
         let (a, b) = (join(&queue, 1), join(&queue, 2));
         queue.leave(a);
-        assert_eq!(queue.turn(b), Turn::Now { concurrent_runs: 0 });
+        assert_eq!(queue.turn(b), QueueDecision::Now { concurrent_runs: 0 });
     }
 
     #[test]
     fn shared_runs_know_of_each_other() {
-        let queue = Queue::new(Policy::Shared, None);
+        let queue = ClientQueue::new(Policy::Shared, None);
         let (a, b) = (join(&queue, 1), join(&queue, 1));
-        assert_eq!(queue.turn(a), Turn::Now { concurrent_runs: 0 });
-        assert_eq!(queue.turn(b), Turn::Now { concurrent_runs: 1 });
+        assert_eq!(queue.turn(a), QueueDecision::Now { concurrent_runs: 0 });
+        assert_eq!(queue.turn(b), QueueDecision::Now { concurrent_runs: 1 });
         // The first learns of the second and keeps that information after the second has ended.
-        assert_eq!(queue.turn(a), Turn::Now { concurrent_runs: 1 });
+        assert_eq!(queue.turn(a), QueueDecision::Now { concurrent_runs: 1 });
         queue.leave(b);
-        assert_eq!(queue.turn(a), Turn::Now { concurrent_runs: 1 });
+        assert_eq!(queue.turn(a), QueueDecision::Now { concurrent_runs: 1 });
     }
 }

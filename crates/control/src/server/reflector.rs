@@ -17,8 +17,8 @@ use linerate_sock::thread::{self, locked};
 use linerate_sock::{Mono, SockError, clock};
 
 use super::door::Door;
-use super::front::Source;
-use super::registry::Inbox;
+use super::front::PollSource;
+use super::registry::RunInbox;
 use super::{Shared, datagrams};
 use crate::error::ControlError;
 use crate::probe::reply;
@@ -42,14 +42,14 @@ const FIRST_PORT_TOKEN: u64 = 1 << 62;
 /// Receives new probe connections, and starts the thread that answers probes.
 #[derive(Debug)]
 pub(super) struct Reflector {
-    state: Mutex<State>,
+    state: Mutex<ReflectorState>,
     waker: EventFd,
     places: Arc<Shares>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    arrivals: Vec<(TcpStream, Arc<Inbox>, Permit)>,
+struct ReflectorState {
+    arrivals: Vec<(TcpStream, Arc<RunInbox>, Permit)>,
     /// Whether there is a thread that answers probes.
     serving: bool,
     /// The current or the last thread.
@@ -63,7 +63,7 @@ impl Reflector {
     }
 
     /// Adds a connection of a run; closes it if there is no place.
-    pub(super) fn put(&self, connection: TcpStream, run: Arc<Inbox>) {
+    pub(super) fn put(&self, connection: TcpStream, run: Arc<RunInbox>) {
         let Ok(peer) = connection.peer_addr() else { return };
         let Ok(permit) = self.places.take(peer.ip()) else { return };
         if connection.set_nonblocking(true).is_ok() && connection.set_nodelay(true).is_ok() {
@@ -123,7 +123,7 @@ impl Duty<'_> {
 
     fn reflect(&mut self) -> Result<(), SockError> {
         let shared = self.shared;
-        let mut lines = Lines { poller: Poller::new()?, lines: BTreeMap::new(), next: 0 };
+        let mut lines = ProbeConnections { poller: Poller::new()?, lines: BTreeMap::new(), next: 0 };
         lines.poller.add(&shared.switch.waker, WAKER_TOKEN, Interest::READ)?;
         lines.poller.add(&shared.registry.waker, ENDED_TOKEN, Interest::READ)?;
         lines.poller.add(&shared.reflector.waker, ARRIVED_TOKEN, Interest::READ)?;
@@ -175,7 +175,7 @@ impl Duty<'_> {
 
     fn return_ports(&self) {
         for (at, door) in self.ports() {
-            let _ = self.shared.poller.add(&*door.socket, Source::Datagrams(at).token(), Interest::READ);
+            let _ = self.shared.poller.add(&*door.socket, PollSource::Datagrams(at).token(), Interest::READ);
         }
     }
 }
@@ -190,28 +190,29 @@ impl Drop for Duty<'_> {
     }
 }
 
-struct Lines {
+struct ProbeConnections {
     poller: Poller,
-    lines: BTreeMap<u64, Line>,
+    lines: BTreeMap<u64, ProbeConnection>,
     next: u64,
 }
 
 /// One connection. Closing it removes it from the poller.
-struct Line {
+struct ProbeConnection {
     stream: TcpStream,
-    run: Arc<Inbox>,
+    run: Arc<RunInbox>,
     partial: Vec<u8>,
     unsent: Vec<u8>,
     _permit: Permit,
 }
 
-impl Lines {
-    fn add(&mut self, stream: TcpStream, run: Arc<Inbox>, permit: Permit) {
+impl ProbeConnections {
+    fn add(&mut self, stream: TcpStream, run: Arc<RunInbox>, permit: Permit) {
         let of_run = self.lines.values().filter(|line| Arc::ptr_eq(&line.run, &run)).count();
         let token = self.next;
         if of_run < MAX_PER_RUN && self.poller.add(&stream, token, Interest::READ).is_ok() {
             self.next += 1;
-            let line = Line { stream, run, partial: Vec::new(), unsent: Vec::new(), _permit: permit };
+            let line =
+                ProbeConnection { stream, run, partial: Vec::new(), unsent: Vec::new(), _permit: permit };
             self.lines.insert(token, line);
         }
     }
@@ -231,7 +232,7 @@ impl Lines {
     }
 }
 
-impl Line {
+impl ProbeConnection {
     /// Answers the probes that have arrived. An error ends the connection.
     fn turn(&mut self) -> std::io::Result<()> {
         self.flush()?;

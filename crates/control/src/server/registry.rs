@@ -12,7 +12,7 @@ use linerate_sock::thread::locked;
 
 /// A data socket that has arrived for a run.
 #[derive(Debug)]
-pub(super) enum Arrival {
+pub(super) enum DataSocket {
     /// An accepted connection.
     Tcp { flow: FlowId, stream: u32, connection: TcpStream },
     /// A UDP flow whose client has echoed the challenge.
@@ -21,8 +21,8 @@ pub(super) enum Arrival {
 
 /// Receives the data sockets of a run.
 #[derive(Debug)]
-pub(super) struct Inbox {
-    arrivals: Mutex<Vec<Arrival>>,
+pub(super) struct RunInbox {
+    arrivals: Mutex<Vec<DataSocket>>,
     /// Most sockets that may wait: one per stream and direction.
     most: usize,
     over: AtomicBool,
@@ -33,7 +33,7 @@ pub(super) struct Inbox {
     pub(super) waker: EventFd,
 }
 
-impl Inbox {
+impl RunInbox {
     /// Whether the run has ended.
     pub(super) fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
@@ -44,7 +44,7 @@ impl Inbox {
         self.client == host.to_canonical()
     }
 
-    pub(super) fn put(&self, arrival: Arrival) {
+    pub(super) fn put(&self, arrival: DataSocket) {
         let mut arrivals = locked(&self.arrivals);
         if arrivals.len() < self.most {
             arrivals.push(arrival);
@@ -52,7 +52,7 @@ impl Inbox {
         }
     }
 
-    pub(super) fn take(&self) -> Vec<Arrival> {
+    pub(super) fn take(&self) -> Vec<DataSocket> {
         let _ = self.waker.clear();
         std::mem::take(&mut *locked(&self.arrivals))
     }
@@ -61,7 +61,7 @@ impl Inbox {
 /// The admitted runs.
 #[derive(Debug)]
 pub(super) struct Registry {
-    runs: Mutex<BTreeMap<[u8; 16], Arc<Inbox>>>,
+    runs: Mutex<BTreeMap<[u8; 16], Arc<RunInbox>>>,
     /// Wakes its waiter when a run has ended.
     pub(super) waker: EventFd,
 }
@@ -77,8 +77,8 @@ impl Registry {
         cookie: [u8; 16],
         client: IpAddr,
         streams: u32,
-    ) -> Result<Arc<Inbox>, SockError> {
-        let inbox = Arc::new(Inbox {
+    ) -> Result<Arc<RunInbox>, SockError> {
+        let inbox = Arc::new(RunInbox {
             arrivals: Mutex::new(Vec::new()),
             most: 2 * streams as usize,
             over: AtomicBool::new(false),
@@ -89,7 +89,7 @@ impl Registry {
         Ok(inbox)
     }
 
-    pub(super) fn find(&self, cookie: &[u8; 16]) -> Option<Arc<Inbox>> {
+    pub(super) fn find(&self, cookie: &[u8; 16]) -> Option<Arc<RunInbox>> {
         locked(&self.runs).get(cookie).cloned()
     }
 

@@ -17,9 +17,9 @@ use linerate_proto::{Admission, FlowOrder, Hello, QueuePosition, SessionInput, S
 use linerate_sock::{Mono, clock, limits};
 use linerate_units::Bytes;
 
-use super::queue::Turn;
+use super::queue::QueueDecision;
 use super::reflector::Reflector;
-use super::registry::{Arrival, Inbox};
+use super::registry::{DataSocket, RunInbox};
 use super::{ServerEvent, Shared};
 use crate::dialogue::{Dialogue, DialogueEvent, is_gone};
 use crate::error::ControlError;
@@ -38,7 +38,7 @@ const EXTRA_FILES: u64 = 16;
 
 /// Serves one client until its run is over. `said` is its greeting, which the front has read after the preface.
 pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared: &Arc<Shared>) {
-    let result = Run::begin(connection, peer, shared).and_then(|mut run| {
+    let result = ServerRun::begin(connection, peer, shared).and_then(|mut run| {
         // Even if a run panics, its place is released and its client is informed.
         let life = catch_unwind(AssertUnwindSafe(|| run.start(said).and_then(|()| run.serve())));
         let failed = || ControlError::Local("it failed during the run".to_owned());
@@ -83,11 +83,11 @@ enum Served {
     Refused(String),
 }
 
-struct Run<'a> {
+struct ServerRun<'a> {
     dialogue: Dialogue<ServerSession>,
     peer: SocketAddr,
     shared: &'a Arc<Shared>,
-    client: Option<Client>,
+    client: Option<GreetedClient>,
     begun: bool,
     told: Option<QueuePosition>,
     arrived: BTreeMap<(FlowId, u32), Arrival>,
@@ -101,11 +101,11 @@ struct Run<'a> {
     /// Since when it is idle: admitted, or between two phases.
     idle_since: Option<Mono>,
     warned: bool,
-    series: series::Series,
+    series: series::ServerSweep,
 }
 
 /// A client that has sent its greeting.
-struct Client {
+struct GreetedClient {
     name: String,
     spec: CheckedSpec,
     /// Its ticket in the queue.
@@ -113,13 +113,13 @@ struct Client {
     /// The ticket of its coordinator, if it uses the coordinator's place.
     guest: Option<Ticket>,
     cookie: [u8; 16],
-    inbox: Arc<Inbox>,
+    inbox: Arc<RunInbox>,
     /// Memory that its run needs.
     needed: Bytes,
     loan: Option<Loan>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> ServerRun<'a> {
     fn begin(connection: TcpStream, peer: SocketAddr, shared: &'a Arc<Shared>) -> Result<Self, ControlError> {
         let epoch = clock::now();
         let session = ServerSession::after_prefaces(linerate_units::Timestamp::START);
@@ -139,7 +139,7 @@ impl<'a> Run<'a> {
             expected_end: None,
             idle_since: None,
             warned: false,
-            series: series::Series::default(),
+            series: series::ServerSweep::default(),
         })
     }
 
@@ -211,9 +211,9 @@ impl<'a> Run<'a> {
     }
 
     /// Keeps a data socket that may belong to a phase; closes others.
-    fn keep_socket(&mut self, arrival: Arrival) {
+    fn keep_socket(&mut self, arrival: DataSocket) {
         let (flow, stream) = match &arrival {
-            Arrival::Tcp { flow, stream, .. } | Arrival::Udp { flow, stream, .. } => (*flow, *stream),
+            DataSocket::Tcp { flow, stream, .. } | DataSocket::Udp { flow, stream, .. } => (*flow, *stream),
         };
         let streams = self.client.as_ref().map_or(0, |client| client.spec.traffic.streams);
         // Sockets that arrive before their phase are kept for a moment.
@@ -275,7 +275,7 @@ impl<'a> Run<'a> {
         };
         let (name, spec, guest) = (hello.host.name, hello.spec, hello.ticket);
         self.client =
-            Some(Client { name: name.into(), spec, ticket, guest, cookie, inbox, needed, loan: None });
+            Some(GreetedClient { name: name.into(), spec, ticket, guest, cookie, inbox, needed, loan: None });
         Ok(())
     }
 
@@ -289,7 +289,7 @@ impl<'a> Run<'a> {
         let waits = !self.begun && self.refused.is_none();
         let Some(client) = self.client.as_mut().filter(|_| waits) else { return Ok(()) };
         match self.shared.queue.turn(client.ticket) {
-            Turn::Now { concurrent_runs } => {
+            QueueDecision::Now { concurrent_runs } => {
                 match self.shared.memory.reserve(client.needed) {
                     Ok(loan) => client.loan = Some(loan),
                     Err(why) => return self.refuse(why),
@@ -315,8 +315,8 @@ impl<'a> Run<'a> {
                 self.dialogue.idle_begins();
                 Ok(())
             }
-            Turn::Displaced => self.refuse(DISPLACED.to_owned()),
-            Turn::Later { position, wait } => {
+            QueueDecision::Displaced => self.refuse(DISPLACED.to_owned()),
+            QueueDecision::Later { position, wait } => {
                 let place = QueuePosition { position, wait_ns: wait };
                 if self.told.is_none_or(|told| told.position != place.position) {
                     self.told = Some(place);
@@ -391,7 +391,7 @@ impl<'a> Run<'a> {
     /// Adds a caveat when other runs have started during this one.
     fn notice_concurrent_runs(&mut self) {
         let Some(client) = self.client.as_ref().filter(|_| self.begun && !self.warned) else { return };
-        if let Turn::Now { concurrent_runs } = self.shared.queue.turn(client.ticket)
+        if let QueueDecision::Now { concurrent_runs } = self.shared.queue.turn(client.ticket)
             && concurrent_runs > 0
         {
             self.warned = true;
@@ -434,11 +434,11 @@ fn take_sockets(
     for (key, arrival) in rest {
         match arrival {
             _ if key.0 != flow => drop(arrived.insert(key, arrival)),
-            Arrival::Tcp { connection, .. } if !udp => {
+            DataSocket::Tcp { connection, .. } if !udp => {
                 options.apply_tcp(&connection)?;
                 connections.push(connection);
             }
-            Arrival::Udp { socket, .. } if udp => {
+            DataSocket::Udp { socket, .. } if udp => {
                 options.apply_any(&socket)?;
                 sockets.push(socket);
             }

@@ -17,8 +17,8 @@ use linerate_model::{CaveatKind, Outcome, RunRecord, TestSpec, World};
 use linerate_units::Span;
 
 use super::{ClassicPort, Policy, Server, ServerConfig, ServerEvent, ServerHandle};
-use crate::stand_in::tests::script::{Memory, options, script};
-use crate::{Log, Request, measure};
+use crate::stand_in::tests::script::{MemorySink, options, script};
+use crate::{Log, TestRequest, measure};
 
 /// Timeout of every wait.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -170,14 +170,14 @@ impl Serving {
     }
 
     fn try_to_measure(&self) -> Result<RunRecord, String> {
-        let memory = Memory::default();
+        let memory = MemorySink::default();
         let mut sink = memory.clone();
         let mut log = Log::new("native".to_owned(), vec![&mut sink]);
         let mut spec = TestSpec::default();
         spec.traffic.duration = Some(Span::from_ms(100));
         spec.traffic.upload = true;
         spec.traffic.no_latency = true;
-        let request = Request {
+        let request = TestRequest {
             host: "127.0.0.1".to_owned(),
             port: Some(self.addresses[0].port()),
             spec,
@@ -209,7 +209,7 @@ fn answer(stream: &mut TcpStream) -> String {
 
 #[test]
 fn one_port_serves_natives_and_others_one_at_a_time() {
-    let memory = Memory::default();
+    let memory = MemorySink::default();
     let keeper = Some(Arc::new(memory.clone()) as Arc<dyn crate::LogStore>);
     let server = Serving::echo(ServerConfig { keeper, ..ServerConfig::default() });
     let mut first = server.send(b"echo:run");
@@ -239,7 +239,7 @@ fn one_port_serves_natives_and_others_one_at_a_time() {
 
 #[test]
 fn a_shared_server_lets_them_in_together_and_says_so() {
-    let memory = Memory::default();
+    let memory = MemorySink::default();
     let keeper = Some(Arc::new(memory.clone()) as Arc<dyn crate::LogStore>);
     let server = Serving::echo(ServerConfig { policy: Policy::Shared, keeper, ..ServerConfig::default() });
     let (mut first, mut second) = (server.send(b"echo:run"), server.send(b"echo:run"));

@@ -107,9 +107,9 @@ mod tests {
     use super::*;
 
     /// A full device or a closed pipe.
-    struct Broken(io::ErrorKind);
+    struct BrokenOutput(io::ErrorKind);
 
-    impl Write for Broken {
+    impl Write for BrokenOutput {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
             Err(self.0.into())
         }
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_once_and_a_closed_pipe_is_not() {
         for (kind, told) in [(io::ErrorKind::StorageFull, 1), (io::ErrorKind::BrokenPipe, 0)] {
-            let (mut out, mut complaints) = (Broken(kind), Vec::new());
+            let (mut out, mut complaints) = (BrokenOutput(kind), Vec::new());
             let mut console = Console::new(&mut out, &mut complaints, None);
             console.print(b"one\n");
             console.print(b"two\n");

@@ -17,11 +17,11 @@ use linerate_units::{Span, Timestamp};
 
 use super::console::Console;
 use super::driver_event::DriverEvent;
-use super::endpoint::Host;
-use super::flows::{Flows, Turn, flow_of};
+use super::endpoint::HostArgument;
+use super::flows::{FlowPoll, Flows, flow_of};
 use super::helper_threads::Helpers;
 use super::interrupts::Interrupts;
-use super::links::{Links, More, Queue};
+use super::links::{DriverEvents, Links, More};
 use super::runs::Runs;
 use super::server_ports::{Incoming, ServerPorts};
 use crate::error::ControlError;
@@ -66,7 +66,7 @@ pub(crate) struct Driver<'a> {
     interrupts: &'a Interrupts,
     interrupted: bool,
     ports: Option<&'a mut dyn ServerPorts>,
-    events: Queue,
+    events: DriverEvents,
     next_interim: Mono,
     no_tick_before: Mono,
     /// When it returns if it is idle.
@@ -91,7 +91,7 @@ pub(crate) struct IdleDriver {
     stand_in: Box<dyn StandIn>,
     epoch: Mono,
     cpu_before: (Duration, Duration),
-    host: Host,
+    host: HostArgument,
     links: Links,
     flows: Flows,
     helpers: Helpers,
@@ -114,7 +114,7 @@ pub(crate) enum Returned {
 impl<'a> Driver<'a> {
     pub(crate) fn new(
         stand_in: Box<dyn StandIn>,
-        host: Host,
+        host: HostArgument,
         context: DriverContext<'a>,
     ) -> Result<Self, ControlError> {
         let (links, helpers) = (Links::new()?, Helpers::new()?);
@@ -313,9 +313,9 @@ impl<'a> Driver<'a> {
     fn check_flow(&mut self, flow: FlowId) {
         loop {
             match self.core.flows.poll_flow(flow, self.core.links.poller()) {
-                Turn::Nothing => return,
-                Turn::Written => self.events.push_back(DriverEvent::Written { flow }),
-                Turn::Ended(over) => {
+                FlowPoll::Nothing => return,
+                FlowPoll::Written => self.events.push_back(DriverEvent::Written { flow }),
+                FlowPoll::Ended(over) => {
                     self.core.links.restore(&over.links);
                     self.events
                         .push_back(DriverEvent::Ended { counts: Box::new(over.report.counts.clone()) });

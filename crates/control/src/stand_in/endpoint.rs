@@ -12,13 +12,13 @@ use super::driver_event::{own_reason, reason_of};
 
 /// The host from the command line: NAME or ADDRESS, either with `%DEVICE`.
 #[derive(Debug, Default)]
-pub(super) struct Host {
+pub(super) struct HostArgument {
     typed: Option<String>,
     /// The first address that answered; all further links use it.
     answered: Option<IpAddr>,
 }
 
-impl Host {
+impl HostArgument {
     pub(super) fn new(typed: Option<String>) -> Self {
         Self { typed, answered: None }
     }
@@ -139,22 +139,22 @@ mod tests {
     #[test]
     fn a_device_behind_the_host_is_bound_to_and_is_no_part_of_the_name() {
         let mut options = LinkOptions::default();
-        let host = Host::new(Some("127.0.0.1%lo".to_owned()));
+        let host = HostArgument::new(Some("127.0.0.1%lo".to_owned()));
         assert_eq!(host.addresses(9, &mut options).unwrap(), ["127.0.0.1:9".parse().unwrap()]);
         assert_eq!(options.device.as_deref(), Some("lo"));
-        let scoped = Host::new(Some("fe80::1%lo".to_owned()));
+        let scoped = HostArgument::new(Some("fe80::1%lo".to_owned()));
         let SocketAddr::V6(found) = scoped.addresses(9, &mut options).unwrap()[0] else { panic!("IPv6") };
         assert_ne!(found.scope_id(), 0);
     }
 
     #[test]
     fn the_version_of_ip_follows_the_options_and_the_local_address() {
-        let host = Host::new(Some("::1".to_owned()));
+        let host = HostArgument::new(Some("::1".to_owned()));
         let mut v4 = LinkOptions { ipv4: true, ..LinkOptions::default() };
         assert!(host.addresses(9, &mut v4).unwrap_err().text.contains("no IPv4 address"));
         let mut bound = LinkOptions { local: Some(IpAddr::from([127, 0, 0, 1])), ..LinkOptions::default() };
         assert!(host.addresses(9, &mut bound).is_err());
-        assert!(Host::default().addresses(9, &mut bound).unwrap_err().text.contains("no host"));
+        assert!(HostArgument::default().addresses(9, &mut bound).unwrap_err().text.contains("no host"));
     }
 
     #[test]

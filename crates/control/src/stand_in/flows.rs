@@ -18,13 +18,13 @@ const FIRST_FLOW_TOKEN: u64 = 1 << 40;
 /// The flows of a stand-in.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
-    running: BTreeMap<FlowId, Running>,
+    running: BTreeMap<FlowId, RunningFlow>,
     /// Flows that have ended and were not removed.
     over: BTreeMap<FlowId, FlowCounts>,
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningFlow {
     handle: FlowHandle,
     run: RunId,
     side: Side,
@@ -36,7 +36,7 @@ struct Running {
 
 /// The state of a running flow after a poll.
 #[derive(Debug)]
-pub(super) enum Turn {
+pub(super) enum FlowPoll {
     Nothing,
     Written,
     Ended(Box<Over>),
@@ -55,7 +55,7 @@ pub(super) struct Over {
 
 /// Samples and progress of a running flow for its log.
 #[derive(Debug)]
-pub(super) struct Interim {
+pub(super) struct FlowInterim {
     pub(super) run: RunId,
     pub(super) flow: FlowId,
     pub(super) side: Side,
@@ -109,7 +109,7 @@ impl Flows {
         let (run, side, links) = (task.run, task.side, task.links.clone());
         self.over.remove(&task.flow);
         self.running
-            .insert(task.flow, Running { handle, run, side, links, told_written: false, _loan: loan });
+            .insert(task.flow, RunningFlow { handle, run, side, links, told_written: false, _loan: loan });
         Ok(settings)
     }
 
@@ -147,30 +147,30 @@ impl Flows {
     }
 
     /// Checks a flow whose waker has fired.
-    pub(super) fn poll_flow(&mut self, flow: FlowId, poller: &Poller) -> Turn {
-        let Some(running) = self.running.get_mut(&flow) else { return Turn::Nothing };
+    pub(super) fn poll_flow(&mut self, flow: FlowId, poller: &Poller) -> FlowPoll {
+        let Some(running) = self.running.get_mut(&flow) else { return FlowPoll::Nothing };
         let _ = running.handle.waker().clear();
         let progress = running.handle.progress();
         if progress.finished_writing && !running.told_written {
             running.told_written = true;
-            return Turn::Written;
+            return FlowPoll::Written;
         }
         if !progress.ended {
-            return Turn::Nothing;
+            return FlowPoll::Nothing;
         }
-        let Some(Running { handle, run, side, links, .. }) = self.running.remove(&flow) else {
-            return Turn::Nothing;
+        let Some(RunningFlow { handle, run, side, links, .. }) = self.running.remove(&flow) else {
+            return FlowPoll::Nothing;
         };
         let _ = poller.remove(handle.waker());
         let samples = handle.new_samples();
         let report = handle.finish();
         self.over.insert(flow, report.counts.clone());
-        Turn::Ended(Box::new(Over { run, side, links, samples, report }))
+        FlowPoll::Ended(Box::new(Over { run, side, links, samples, report }))
     }
 
     /// New samples and the progress of all running flows.
-    pub(super) fn interim(&self) -> Vec<Interim> {
-        let of = |(flow, running): (&FlowId, &Running)| Interim {
+    pub(super) fn interim(&self) -> Vec<FlowInterim> {
+        let of = |(flow, running): (&FlowId, &RunningFlow)| FlowInterim {
             run: running.run,
             flow: *flow,
             side: running.side,

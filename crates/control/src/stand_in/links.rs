@@ -19,7 +19,7 @@ use linerate_sock::{Mono, SocketOptions, clock};
 
 use super::driver_event::{DriverEvent, reason, reason_of};
 use super::endpoint::{mapped_address, opened, plain};
-use connection::{Connection, Read};
+use connection::{Read, StandInConnection};
 use opening::Attempt;
 
 /// How long a closed connection may take to send its remaining bytes.
@@ -32,36 +32,36 @@ const MAX_LINKS: usize = 4_096;
 const BUFFER_BYTES: usize = 65_536;
 
 /// Events that wait for delivery.
-pub(super) type Queue = VecDeque<DriverEvent>;
+pub(super) type DriverEvents = VecDeque<DriverEvent>;
 
 /// The links of a stand-in.
 #[derive(Debug)]
 pub(super) struct Links {
     poller: Poller,
-    table: BTreeMap<Link, Entry>,
+    table: BTreeMap<Link, LinkEntry>,
     next: Link,
     buffer: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Entry {
-    kind: Kind,
+struct LinkEntry {
+    kind: LinkSocket,
     /// What the poller currently waits for.
     watched: Option<Interest>,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum LinkSocket {
     Connecting(Box<Attempt>),
-    Connection(Connection),
-    Datagrams(Datagrams),
+    Connection(StandInConnection),
+    Datagrams(DatagramLink),
     Listener(TcpListener),
     /// A port of the server on each of its addresses, and the socket options of connections accepted there.
-    Doors(Vec<Door>, SocketOptions),
+    Doors(Vec<SharedDoor>, SocketOptions),
 }
 
 #[derive(Debug)]
-struct Datagrams {
+struct DatagramLink {
     socket: UdpSocket,
     local: SocketAddr,
     peer: Option<SocketAddr>,
@@ -73,7 +73,7 @@ struct Datagrams {
 
 /// A port of the server, which passes on what arrives for this stand-in.
 #[derive(Debug, Clone)]
-pub(crate) struct Door {
+pub(crate) struct SharedDoor {
     /// The transport of the port.
     pub(crate) transport: Transport,
     /// The port number as the stand-in knows it.
@@ -91,7 +91,7 @@ pub(super) enum More {
     No,
 }
 
-impl Kind {
+impl LinkSocket {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::Connecting(attempt) => Some(attempt.under_way.as_fd()),
@@ -130,58 +130,60 @@ impl Links {
     /// The local and the remote address of a link, without IPv4 mapping.
     pub(super) fn ends(&self, link: Link) -> Option<(SocketAddr, Option<SocketAddr>)> {
         match &self.table.get(&link)?.kind {
-            Kind::Connecting(_) => None,
-            Kind::Connection(connection) => Some((plain(connection.local), Some(plain(connection.peer)))),
-            Kind::Datagrams(datagrams) => Some((plain(datagrams.local), datagrams.peer.map(plain))),
-            Kind::Listener(listener) => listener.local_addr().ok().map(|local| (plain(local), None)),
-            Kind::Doors(doors, _) => doors.first().map(|door| (plain(door.address), None)),
+            LinkSocket::Connecting(_) => None,
+            LinkSocket::Connection(connection) => {
+                Some((plain(connection.local), Some(plain(connection.peer))))
+            }
+            LinkSocket::Datagrams(datagrams) => Some((plain(datagrams.local), datagrams.peer.map(plain))),
+            LinkSocket::Listener(listener) => listener.local_addr().ok().map(|local| (plain(local), None)),
+            LinkSocket::Doors(doors, _) => doors.first().map(|door| (plain(door.address), None)),
         }
     }
 
     pub(super) fn is_listener(&self, link: Link) -> bool {
-        matches!(self.table.get(&link).map(|entry| &entry.kind), Some(Kind::Listener(_)))
+        matches!(self.table.get(&link).map(|entry| &entry.kind), Some(LinkSocket::Listener(_)))
     }
 
     /// Whether all links are listeners, so that only a new client can cause an event.
     pub(super) fn are_listeners(&self) -> bool {
-        self.table.values().all(|entry| matches!(entry.kind, Kind::Listener(_) | Kind::Doors(..)))
+        self.table.values().all(|entry| matches!(entry.kind, LinkSocket::Listener(_) | LinkSocket::Doors(..)))
     }
 
     /// The earliest timeout of a link.
     pub(super) fn deadline(&self) -> Mono {
-        let of = |entry: &Entry| match &entry.kind {
-            Kind::Connecting(attempt) => Some(attempt.until),
-            Kind::Connection(connection) => connection.closing,
+        let of = |entry: &LinkEntry| match &entry.kind {
+            LinkSocket::Connecting(attempt) => Some(attempt.until),
+            LinkSocket::Connection(connection) => connection.closing,
             _ => None,
         };
         self.table.values().filter_map(of).min().unwrap_or(Mono::FAR)
     }
 
     /// Closes the links whose timeout has passed.
-    pub(super) fn expire(&mut self, events: &mut Queue) {
-        let late = |entry: &Entry| match &entry.kind {
-            Kind::Connecting(attempt) => attempt.until.has_passed(),
-            Kind::Connection(connection) => connection.closing.is_some_and(Mono::has_passed),
+    pub(super) fn expire(&mut self, events: &mut DriverEvents) {
+        let late = |entry: &LinkEntry| match &entry.kind {
+            LinkSocket::Connecting(attempt) => attempt.until.has_passed(),
+            LinkSocket::Connection(connection) => connection.closing.is_some_and(Mono::has_passed),
             _ => false,
         };
         let gone: Vec<Link> =
             self.table.iter().filter(|(_, entry)| late(entry)).map(|(link, _)| *link).collect();
         for link in gone {
-            if let Some(Kind::Connecting(_)) = self.remove(link) {
+            if let Some(LinkSocket::Connecting(_)) = self.remove(link) {
                 events.push_back(DriverEvent::NotOpened { link, reason: opening::timed_out() });
             }
         }
     }
 
     /// Executes one step of what is ready on a link.
-    pub(super) fn step(&mut self, link: Link, events: &mut Queue) -> More {
+    pub(super) fn step(&mut self, link: Link, events: &mut DriverEvents) -> More {
         let Some(entry) = self.table.get_mut(&link) else { return More::No };
         let more = match &mut entry.kind {
-            Kind::Connecting(_) => return self.connected(link, events),
-            Kind::Listener(_) => return self.accept(link, events),
-            Kind::Doors(..) => return More::No,
-            Kind::Datagrams(datagrams) => datagrams.read(link, &mut self.buffer, events),
-            Kind::Connection(connection) => {
+            LinkSocket::Connecting(_) => return self.connected(link, events),
+            LinkSocket::Listener(_) => return self.accept(link, events),
+            LinkSocket::Doors(..) => return More::No,
+            LinkSocket::Datagrams(datagrams) => datagrams.read(link, &mut self.buffer, events),
+            LinkSocket::Connection(connection) => {
                 acting::note_flushed(link, connection.flush(), events);
                 if connection.interest().is_some_and(|wants| wants.read) {
                     read(connection, link, &mut self.buffer, events)
@@ -197,8 +199,10 @@ impl Links {
     /// Updates the poller's interest in a link, and removes a link that has ended.
     fn update_interest(&mut self, link: Link) {
         let over = self.table.get(&link).is_some_and(|entry| match &entry.kind {
-            Kind::Connection(c) => c.closing.is_some() && !c.has_unsent() && c.lent == 0 || c.discarded(),
-            Kind::Datagrams(datagrams) => datagrams.closed && datagrams.lent == 0,
+            LinkSocket::Connection(c) => {
+                c.closing.is_some() && !c.has_unsent() && c.lent == 0 || c.discarded()
+            }
+            LinkSocket::Datagrams(datagrams) => datagrams.closed && datagrams.lent == 0,
             _ => false,
         });
         if over {
@@ -220,15 +224,15 @@ impl Links {
         }
     }
 
-    fn insert(&mut self, link: Link, kind: Kind) {
+    fn insert(&mut self, link: Link, kind: LinkSocket) {
         self.remove(link);
-        self.table.insert(link, Entry { kind, watched: None });
+        self.table.insert(link, LinkEntry { kind, watched: None });
         self.update_interest(link);
     }
 
     /// Removes a link. The poller must forget it first, because a duplicate of its descriptor would keep it
     /// registered.
-    fn remove(&mut self, link: Link) -> Option<Kind> {
+    fn remove(&mut self, link: Link) -> Option<LinkSocket> {
         let entry = self.table.remove(&link)?;
         if let (Some(_), Some(fd)) = (entry.watched, entry.kind.fd()) {
             let _ = self.poller.remove(&fd);
@@ -236,8 +240,8 @@ impl Links {
         Some(entry.kind)
     }
 
-    fn accept(&mut self, listener: Link, events: &mut Queue) -> More {
-        let Some(Kind::Listener(socket)) = self.table.get(&listener).map(|entry| &entry.kind) else {
+    fn accept(&mut self, listener: Link, events: &mut DriverEvents) -> More {
+        let Some(LinkSocket::Listener(socket)) = self.table.get(&listener).map(|entry| &entry.kind) else {
             return More::No;
         };
         match socket.accept() {
@@ -259,8 +263,8 @@ impl Links {
     }
 }
 
-impl Datagrams {
-    fn read(&mut self, link: Link, buffer: &mut [u8], events: &mut Queue) -> More {
+impl DatagramLink {
+    fn read(&mut self, link: Link, buffer: &mut [u8], events: &mut DriverEvents) -> More {
         if self.lent > 0 || self.held {
             return More::No;
         }
@@ -284,7 +288,12 @@ impl Datagrams {
     }
 }
 
-fn read(connection: &mut Connection, link: Link, buffer: &mut [u8], events: &mut Queue) -> More {
+fn read(
+    connection: &mut StandInConnection,
+    link: Link,
+    buffer: &mut [u8],
+    events: &mut DriverEvents,
+) -> More {
     match connection.read(buffer) {
         Read::Bytes(_) if connection.discards => More::Maybe,
         Read::Bytes(count) => {

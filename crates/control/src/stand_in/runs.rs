@@ -10,7 +10,7 @@ use linerate_model::{
 use linerate_proto::Ended;
 use linerate_sock::{Mono, clock};
 
-use super::flows::{Interim, Over};
+use super::flows::{FlowInterim, Over};
 use super::links::Links;
 use crate::host;
 use crate::log::{Log, Sink};
@@ -43,17 +43,17 @@ pub(super) struct Runs<'a> {
     observer: Option<&'a dyn PortObserver>,
     /// The host from the command line of a client.
     typed: Option<String>,
-    open: BTreeMap<RunId, Run>,
+    open: BTreeMap<RunId, StandInRun>,
 }
 
-struct Run {
+struct StandInRun {
     log: Log<'static>,
     planned: Planned,
     began: Mono,
-    flows: BTreeMap<FlowId, Flow>,
+    flows: BTreeMap<FlowId, FlowReports>,
 }
 
-struct Flow {
+struct FlowReports {
     own_side: Side,
     own: Option<Ended>,
     peer: Option<Tally>,
@@ -100,13 +100,13 @@ impl<'a> Runs<'a> {
         for (flow, direction) in &planned.flows {
             log.note(Body::FlowPlanned(flow_log::plan(*flow, *direction, &planned.spec, &log)));
             let own_side = side(*direction, planned.client);
-            flows.insert(*flow, Flow { own_side, own: None, peer: None });
+            flows.insert(*flow, FlowReports { own_side, own: None, peer: None });
         }
         let who = planned.peer.as_deref().unwrap_or(planned.tool);
         let text = format!("the other end is {who}: its counters were not read, only what it says of itself");
         log.warn(None, CaveatKind::ForeignPeer, text);
         let run = planned.run;
-        self.open.insert(run, Run { log, planned, began: clock::now(), flows });
+        self.open.insert(run, StandInRun { log, planned, began: clock::now(), flows });
         self.concurrent_runs(run, concurrent_runs);
     }
 
@@ -142,7 +142,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Logs samples and progress of a running flow.
-    pub(super) fn interim(&mut self, interim: Interim) {
+    pub(super) fn interim(&mut self, interim: FlowInterim) {
         let Some(run) = self.open.get_mut(&interim.run) else { return };
         let (flow, here) = (interim.flow, run.here());
         for sample in interim.samples {
@@ -209,7 +209,7 @@ impl<'a> Runs<'a> {
     }
 }
 
-impl Run {
+impl StandInRun {
     /// Number of this host in the log: 0 is the client.
     fn here(&self) -> u16 {
         u16::from(!self.planned.client)

@@ -7,7 +7,7 @@ use linerate_compat::stand_in::{Planned, RunId, Transport};
 use linerate_sock::Mono;
 use linerate_units::Bytes;
 
-use super::links::Door;
+use super::links::SharedDoor;
 use crate::memory::Loan;
 use crate::shares::Permit;
 
@@ -18,7 +18,7 @@ pub(crate) trait ServerPorts {
     /// The next connection or datagram.
     fn take(&mut self) -> Option<Incoming>;
     /// The server's ports for a listener; empty if the stand-in has to open its own.
-    fn doors(&self, transport: Transport, port: u16) -> Vec<Door>;
+    fn doors(&self, transport: Transport, port: u16) -> Vec<SharedDoor>;
     /// Whether a run may begin now; otherwise why not.
     fn ask(&mut self, planned: &Planned, peer: Option<SocketAddr>) -> Result<MeasurementPermit, String>;
     /// Notes the end of a run; returns the number of other runs at the same time.

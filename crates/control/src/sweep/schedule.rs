@@ -55,7 +55,7 @@ pub(crate) enum NextTrial {
 
 /// The schedule of a sweep's trials.
 #[derive(Debug)]
-pub(crate) struct Schedule {
+pub(crate) struct SweepSchedule {
     mode: MessageMode,
     sequence: TrialSequence,
     trials: usize,
@@ -89,7 +89,7 @@ struct Size {
     told: bool,
 }
 
-impl Schedule {
+impl SweepSchedule {
     pub(crate) fn new(sweep: &Sweep) -> Self {
         let size = |bytes| Size { bytes, ..Size::default() };
         Self {

@@ -10,16 +10,16 @@ use linerate_model::{CaveatKind, Event, Outcome, RunRecord, Side};
 
 /// Forwards the events of all runs, one run after another.
 #[derive(Debug, Clone)]
-struct Log(Sender<Event>);
+struct ForwardingSink(Sender<Event>);
 
-impl LogStore for Log {
+impl LogStore for ForwardingSink {
     fn open(&self, planned: &Planned) -> Option<StoredRun> {
         let (name, started_at) = (planned.run.0.to_string(), String::new());
         Some(StoredRun { name, started_at, sinks: vec![Box::new(self.clone())], calibration: None })
     }
 }
 
-impl Sink for Log {
+impl Sink for ForwardingSink {
     fn on(&mut self, event: &Event) -> Result<(), SinkError> {
         self.0.send(event.clone()).map_err(|error| SinkError {
             kind: CaveatKind::EventsDropped,
@@ -45,7 +45,7 @@ fn the_real_client_is_measured_in_both_directions_and_its_runs_are_kept() {
     let server = Server::bind(ServerConfig {
         addresses: vec!["127.0.0.1:0".parse().unwrap()],
         foreign: ServerConfig::others_at_home(),
-        keeper: Some(Arc::new(Log(log))),
+        keeper: Some(Arc::new(ForwardingSink(log))),
         ..ServerConfig::default()
     })
     .unwrap();

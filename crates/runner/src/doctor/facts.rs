@@ -20,16 +20,16 @@ pub(super) struct Facts {
     /// Sysctls by their dotted names, with fields separated by one space.
     pub(super) sysctls: BTreeMap<&'static str, String>,
     /// Interfaces that are up, by name.
-    pub(super) interfaces: Vec<Interface>,
+    pub(super) interfaces: Vec<InterfaceFacts>,
     /// Backlog counters since boot, one row per CPU.
     pub(super) softnet: Vec<Softnet>,
     /// CPUs, clock and memory.
-    pub(super) machine: Machine,
+    pub(super) machine: MachineFacts,
 }
 
 /// An interface with the facts from its driver and bus.
 #[derive(Debug, Clone)]
-pub(super) struct Interface {
+pub(super) struct InterfaceFacts {
     /// Link and offloads.
     pub(super) link: InterfaceInfo,
     /// Counters since the interface was created.
@@ -40,7 +40,7 @@ pub(super) struct Interface {
 
 /// CPUs, clock and memory.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Machine {
+pub(super) struct MachineFacts {
     pub(super) clock_source: Option<String>,
     pub(super) clock_resolution: Duration,
     pub(super) timer_slack: Option<Duration>,
@@ -69,14 +69,14 @@ impl Facts {
         let links = counters.keys().filter_map(|name| iface::link(name).ok()).filter(|link| link.up);
         Self {
             sysctls: sysctls::NAMES.iter().filter_map(|name| read(name)).collect(),
-            interfaces: links.map(|link| Interface::gather(link, &counters)).collect(),
+            interfaces: links.map(|link| InterfaceFacts::gather(link, &counters)).collect(),
             softnet: net::softnet().unwrap_or_default(),
-            machine: Machine::gather(),
+            machine: MachineFacts::gather(),
         }
     }
 }
 
-impl Interface {
+impl InterfaceFacts {
     fn gather(link: InterfaceInfo, counters: &BTreeMap<String, Device>) -> Self {
         Self {
             counters: counters.get(&link.name).copied(),
@@ -86,7 +86,7 @@ impl Interface {
     }
 }
 
-impl Machine {
+impl MachineFacts {
     fn gather() -> Self {
         let cores = affinity::online_cpus();
         Self {

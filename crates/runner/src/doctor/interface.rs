@@ -4,7 +4,7 @@ use linerate_model::{CheckSection, CheckStatus, HostCheck};
 use linerate_sock::iface::{InterfaceInfo, InterfaceKind};
 use linerate_units::Bitrate;
 
-use super::facts::{Interface, Route};
+use super::facts::{InterfaceFacts, Route};
 use super::slot;
 
 /// Minimum MTU for IPv6. Source: RFC 8200 §5.
@@ -15,7 +15,7 @@ const ETHERNET_MTU: u32 = 1500;
 const FAST_BPS: u64 = 10_000_000_000;
 
 /// All checks of one interface.
-pub(super) fn section(interface: &Interface, cores: usize) -> CheckSection {
+pub(super) fn section(interface: &InterfaceFacts, cores: usize) -> CheckSection {
     let link = &interface.link;
     let mut checks = vec![carrier(link)];
     if link.has_line_rate() && link.running {
@@ -185,7 +185,7 @@ fn discipline(link: &InterfaceInfo) -> Option<HostCheck> {
     })
 }
 
-fn errors(interface: &Interface) -> Option<HostCheck> {
+fn errors(interface: &InterfaceFacts) -> Option<HostCheck> {
     let (received, sent) = (interface.counters?.received, interface.counters?.sent);
     let link = &interface.link;
     let (errors, dropped) = (received.errors + sent.errors, received.dropped + sent.dropped);
@@ -205,7 +205,7 @@ fn errors(interface: &Interface) -> Option<HostCheck> {
     Some(check)
 }
 
-fn receive_queues(interface: &Interface, cores: usize) -> Option<HostCheck> {
+fn receive_queues(interface: &InterfaceFacts, cores: usize) -> Option<HostCheck> {
     let link = &interface.link;
     if !matches!(link.kind, InterfaceKind::Physical | InterfaceKind::Paravirtual) {
         return None;
@@ -232,7 +232,7 @@ mod tests {
     use linerate_sock::proc::nic::{Nic, PcieLink};
 
     /// A well configured 10 Gb/s NIC.
-    fn card() -> Interface {
+    fn card() -> InterfaceFacts {
         let mut link = iface::link("lo").unwrap();
         link.name = "eth7".to_owned();
         link.kind = InterfaceKind::Physical;
@@ -247,11 +247,11 @@ mod tests {
         let mut card = Nic::default();
         card.slot = Some(PcieLink { transfers_per_second: 5e9, lanes: 8 });
         card.receive_queues = Some(8);
-        Interface { link, counters: None, card }
+        InterfaceFacts { link, counters: None, card }
     }
 
     /// The checks that are not good, as `name status`.
-    fn complaints(interface: &Interface) -> Vec<String> {
+    fn complaints(interface: &InterfaceFacts) -> Vec<String> {
         let section = section(interface, 8);
         let wrong = section.checks.iter().filter(|check| check.status != CheckStatus::Good);
         wrong.map(|check| format!("{} {}", check.id, check.status.name())).collect()
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(section(&card(), 8).title, "Interface eth7 (NIC, ixgbe)");
     }
 
-    type Damage = fn(&mut Interface);
+    type Damage = fn(&mut InterfaceFacts);
 
     #[test]
     fn each_fault_is_found_alone() {
@@ -293,7 +293,7 @@ mod tests {
         let with = |errors: u32, drops: u32| {
             let line = format!("eth7: 1 1000000 {errors} {drops} 0 0 0 0 1 1000 0 0 0 0 0 0");
             let counters = parse_devices(&format!("head\nhead\n{line}\n")).get("eth7").copied();
-            complaints(&Interface { counters, ..card() })
+            complaints(&InterfaceFacts { counters, ..card() })
         };
         assert_eq!(with(0, 1000), [""; 0]);
         assert_eq!(with(0, 1002), ["eth7.errors note"]);
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn loopback_needs_no_wire() {
         let link = iface::link("lo").unwrap();
-        let lo = section(&Interface { link, counters: None, card: Nic::default() }, 8);
+        let lo = section(&InterfaceFacts { link, counters: None, card: Nic::default() }, 8);
         assert!(lo.checks.iter().all(|check| !check.id.ends_with("speed") && !check.id.ends_with("tso")));
     }
 

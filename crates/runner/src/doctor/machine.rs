@@ -5,7 +5,7 @@ use std::time::Duration;
 use linerate_model::{CheckSection, CheckStatus, HostCheck};
 use linerate_units::{Bytes, Ratio, Span};
 
-use super::facts::Machine;
+use super::facts::MachineFacts;
 
 /// Stolen share of the time above which results suffer.
 const MAX_STEAL_SHARE: f64 = 0.01;
@@ -17,7 +17,7 @@ const MIN_OPEN_FILES: u64 = 2048;
 const MIN_FREE_MEMORY: Bytes = Bytes::new(256 << 20);
 
 /// All checks of the machine.
-pub(super) fn section(machine: &Machine) -> CheckSection {
+pub(super) fn section(machine: &MachineFacts) -> CheckSection {
     let checks = [
         Some(cores(machine)),
         load(machine),
@@ -32,7 +32,7 @@ pub(super) fn section(machine: &Machine) -> CheckSection {
     CheckSection { title: "Machine".to_owned(), checks: checks.into_iter().flatten().collect() }
 }
 
-fn cores(machine: &Machine) -> HostCheck {
+fn cores(machine: &MachineFacts) -> HostCheck {
     let check = HostCheck::good(
         "cpu.cores",
         machine.cores.to_string(),
@@ -50,7 +50,7 @@ fn cores(machine: &Machine) -> HostCheck {
     check
 }
 
-fn load(machine: &Machine) -> Option<HostCheck> {
+fn load(machine: &MachineFacts) -> Option<HostCheck> {
     let load = machine.load?;
     let value = format!("{load:.2} on {} CPUs", machine.cores);
     let check = HostCheck::good("cpu.load", value, "other programs leave the CPUs to the test");
@@ -61,7 +61,7 @@ fn load(machine: &Machine) -> Option<HostCheck> {
     Some(check)
 }
 
-fn governor(machine: &Machine) -> Option<HostCheck> {
+fn governor(machine: &MachineFacts) -> Option<HostCheck> {
     let names: Vec<&str> = machine.governors.iter().map(String::as_str).collect();
     let check = HostCheck::good("cpu.governor", names.join(", "), "the CPU clock follows the load");
     if names.is_empty() {
@@ -74,7 +74,7 @@ fn governor(machine: &Machine) -> Option<HostCheck> {
     Some(check.judged(CheckStatus::Note, text).with_remedy("cpupower frequency-set -g performance"))
 }
 
-fn hypervisor(machine: &Machine) -> Option<HostCheck> {
+fn hypervisor(machine: &MachineFacts) -> Option<HostCheck> {
     let taken = machine.steal_share.and_then(Ratio::new);
     if !machine.is_virtual? {
         return Some(HostCheck::good("cpu.hypervisor", "none", "no other virtual machine takes CPU time"));
@@ -88,7 +88,7 @@ fn hypervisor(machine: &Machine) -> Option<HostCheck> {
     Some(check)
 }
 
-fn clock_source(machine: &Machine) -> Option<HostCheck> {
+fn clock_source(machine: &MachineFacts) -> Option<HostCheck> {
     let source = machine.clock_source.as_deref()?;
     let check = HostCheck::good("clock.source", source, "reading the clock costs about ten nanoseconds");
     if matches!(source, "hpet" | "acpi_pm" | "pit" | "jiffies" | "refined-jiffies") {
@@ -104,7 +104,7 @@ fn clock_source(machine: &Machine) -> Option<HostCheck> {
     Some(check)
 }
 
-fn resolution(machine: &Machine) -> HostCheck {
+fn resolution(machine: &MachineFacts) -> HostCheck {
     let found = machine.clock_resolution;
     let check = HostCheck::good(
         "clock.resolution",
@@ -121,7 +121,7 @@ fn resolution(machine: &Machine) -> HostCheck {
     check
 }
 
-fn slack(machine: &Machine) -> Option<HostCheck> {
+fn slack(machine: &MachineFacts) -> Option<HostCheck> {
     let found = machine.timer_slack?;
     let check =
         HostCheck::good("clock.timer_slack", Span::from(found).to_string(), "sleeping threads wake in time");
@@ -133,7 +133,7 @@ fn slack(machine: &Machine) -> Option<HostCheck> {
     Some(check)
 }
 
-fn memory(machine: &Machine) -> Option<HostCheck> {
+fn memory(machine: &MachineFacts) -> Option<HostCheck> {
     let total = Bytes::new(machine.memory_bytes?);
     let available = Bytes::new(machine.memory_available_bytes?);
     let value = format!("{available} free of {total}");
@@ -146,7 +146,7 @@ fn memory(machine: &Machine) -> Option<HostCheck> {
     Some(check)
 }
 
-fn files(machine: &Machine) -> Option<HostCheck> {
+fn files(machine: &MachineFacts) -> Option<HostCheck> {
     let limit = machine.open_files?;
     let check = HostCheck::good(
         "limits.open_files",
@@ -168,8 +168,8 @@ mod tests {
     use linerate_sock::limits::OpenFiles;
 
     /// Eight CPUs under a hypervisor that steals no time.
-    fn good() -> Machine {
-        Machine {
+    fn good() -> MachineFacts {
+        MachineFacts {
             clock_source: Some("tsc".to_owned()),
             clock_resolution: Duration::from_nanos(1),
             timer_slack: Some(Duration::from_micros(50)),
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    fn complaints(machine: &Machine) -> Vec<String> {
+    fn complaints(machine: &MachineFacts) -> Vec<String> {
         let section = section(machine);
         let wrong = section.checks.iter().filter(|check| check.status != CheckStatus::Good);
         wrong.map(|check| format!("{} {}", check.id, check.status.name())).collect()
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(section(&good()).checks.len(), 9);
     }
 
-    type Damage = fn(&mut Machine);
+    type Damage = fn(&mut MachineFacts);
 
     #[test]
     fn each_fault_is_found_alone() {
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn what_the_host_does_not_say_is_left_out() {
-        let section = section(&Machine { cores: 2, ..Machine::default() });
+        let section = section(&MachineFacts { cores: 2, ..MachineFacts::default() });
         let names: Vec<&str> = section.checks.iter().map(|check| check.id.as_str()).collect();
         assert_eq!(names, ["cpu.cores", "clock.resolution"]);
     }

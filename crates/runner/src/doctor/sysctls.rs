@@ -29,14 +29,14 @@ pub(super) const NAMES: [&str; 15] = [
 
 /// The path that one flow of this host should fill.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Target {
+pub(super) struct TargetPath {
     /// Rate wanted.
     pub(super) rate: Bitrate,
     /// Round trip.
     pub(super) rtt: Span,
 }
 
-impl Target {
+impl TargetPath {
     /// Bandwidth-delay product of the path; absent on overflow.
     pub(super) fn bdp(self) -> Option<Bytes> {
         let bytes = bdp::bdp_bytes(self.rate.bps(), self.rtt.as_secs_f64())?;
@@ -50,7 +50,7 @@ impl Target {
 }
 
 /// The largest buffers that the kernel grants, compared with the path.
-pub(super) fn windows(facts: &Facts, target: Target) -> CheckSection {
+pub(super) fn windows(facts: &Facts, target: TargetPath) -> CheckSection {
     let autotuned = [
         ("net.ipv4.tcp_rmem", LinuxBuffer::Receive, "window of a receiving flow"),
         ("net.ipv4.tcp_wmem", LinuxBuffer::Send, "window of a sending flow"),
@@ -68,7 +68,7 @@ pub(super) fn windows(facts: &Facts, target: Target) -> CheckSection {
 /// Autotuning grows buffers up to the last of three numbers.
 fn autotuned_buffer(
     facts: &Facts,
-    target: Target,
+    target: TargetPath,
     (name, buffer, what): (&'static str, LinuxBuffer, &str),
 ) -> Option<HostCheck> {
     let setting = facts.sysctls.get(name)?;
@@ -90,7 +90,7 @@ fn autotuned_buffer(
     Some(check.judged(CheckStatus::Bad, text).with_remedy(command))
 }
 
-fn askable_buffer(facts: &Facts, target: Target, name: &'static str, what: &str) -> Option<HostCheck> {
+fn askable_buffer(facts: &Facts, target: TargetPath, name: &'static str, what: &str) -> Option<HostCheck> {
     let limit = Bytes::new(facts.sysctls.get(name)?.parse().ok()?);
     let bdp = target.bdp()?;
     let check = HostCheck::good(name, limit.to_string(), format!("largest {what}"));
@@ -217,8 +217,8 @@ mod tests {
         Facts { sysctls, ..Facts::default() }
     }
 
-    fn gigabit() -> Target {
-        Target { rate: "1G".parse().unwrap(), rtt: Span::from_ms(100) }
+    fn gigabit() -> TargetPath {
+        TargetPath { rate: "1G".parse().unwrap(), rtt: Span::from_ms(100) }
     }
 
     #[test]

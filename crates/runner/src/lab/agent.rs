@@ -19,12 +19,12 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_TOKEN_BYTES: u64 = 64 << 10;
 
 /// A process that is an agent on a host of the lab, terminated on drop.
-pub(super) struct Agent {
+pub(super) struct LabAgent {
     host: String,
     child: Child,
 }
 
-impl Agent {
+impl LabAgent {
     pub(super) fn start(
         programs: &dyn LabPrograms,
         lab: &LabHandle,
@@ -62,7 +62,7 @@ impl Agent {
     }
 }
 
-impl Drop for Agent {
+impl Drop for LabAgent {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -12,7 +12,7 @@ use linerate_lab::control_protocol::{Ask, HostStatus, Status};
 use linerate_lab::{LabHandle, LabName};
 use linerate_plan::{Plan, PlanLab};
 
-use super::agent::Agent;
+use super::agent::LabAgent;
 use super::{LabRunError, LabSetup, Tie, start, start_tied};
 use crate::plan::{PlanNotice, PlanObserver, topology_of_plan};
 
@@ -34,7 +34,7 @@ pub(crate) struct PlanNetwork<'a> {
 
 /// A running network.
 struct Up {
-    agents: Vec<Agent>,
+    agents: Vec<LabAgent>,
     lab: PlanLab,
     handle: LabHandle,
     status: Status,
@@ -141,7 +141,7 @@ impl Up {
             return Err(LabRunError::Rootless);
         }
         for host in names {
-            self.agents.push(Agent::start(setup.programs, &self.handle, host, PORT, &self.secret)?);
+            self.agents.push(LabAgent::start(setup.programs, &self.handle, host, PORT, &self.secret)?);
         }
         for agent in &mut self.agents {
             agent.listens()?;

@@ -29,12 +29,12 @@ pub(super) enum SwitchStatus {
 
 /// The switch of a lab, in the process that [`super::LabPrograms::switch`] started.
 #[derive(Debug)]
-pub struct Switch {
+pub struct LabSwitch {
     lab: Lab,
     handle: LabHandle,
 }
 
-impl Switch {
+impl LabSwitch {
     /// Reads the assignment from standard input and creates the network. The process must have a single thread.
     ///
     /// # Errors

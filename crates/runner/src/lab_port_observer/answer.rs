@@ -1,6 +1,6 @@
 //! Converts the answer of a switch to the terms of a run.
 
-use linerate_control::{Lateness, PacketRate, PortInterval, PortObservations, WitnessError};
+use linerate_control::{ObservedLateness, ObservedPacketRate, PortInterval, PortObservations, WitnessError};
 use linerate_lab::control_protocol::{HistoryInterval, PortHistory, PortSeries};
 use linerate_model::Readings;
 use linerate_model::metrics::port;
@@ -29,13 +29,13 @@ pub(super) fn observations(seen: PortHistory) -> Result<PortObservations, Witnes
             });
         }
     }
-    let late = seen.late.map(|late| Lateness {
+    let late = seen.late.map(|late| ObservedLateness {
         count: late.count,
         of: late.frames,
         worst: Span::from_ns(late.worst_ns),
         bound: Span::from_ns(late.bound_ns),
     });
-    let packet_rate = seen.packet_rate.map(|rate| PacketRate {
+    let packet_rate = seen.packet_rate.map(|rate| ObservedPacketRate {
         max_pps: rate.max_pps,
         limit_pps: rate.limit_pps,
         overrun: rate.overrun,
@@ -104,12 +104,16 @@ mod tests {
         assert_eq!(readings.get(port::QUEUE_MAX), Some(Bytes::new(500)));
         assert_eq!(readings.get(port::BUSY), Ratio::new(0.9999));
         assert_eq!(told.intervals[1].readings.get(port::BUSY), None, "not measured is absent");
-        let late =
-            Lateness { count: 4, of: None, worst: Span::from_ns(250_000), bound: Span::from_ns(100_000) };
+        let late = ObservedLateness {
+            count: 4,
+            of: None,
+            worst: Span::from_ns(250_000),
+            bound: Span::from_ns(100_000),
+        };
         assert_eq!(told.late, Some(late));
         assert_eq!(
             told.packet_rate,
-            Some(PacketRate { max_pps: 81_270.0, limit_pps: 400_000.0, overrun: 0 })
+            Some(ObservedPacketRate { max_pps: 81_270.0, limit_pps: 400_000.0, overrun: 0 })
         );
     }
 

@@ -8,9 +8,9 @@ use super::error::PlanRunError;
 
 /// The exclusive right to continue a run. It ends with this process, in any case.
 #[derive(Debug)]
-pub(super) struct Claim(#[expect(dead_code, reason = "held, not used")] Option<UnixListener>);
+pub(super) struct ResumeLock(#[expect(dead_code, reason = "held, not used")] Option<UnixListener>);
 
-impl Claim {
+impl ResumeLock {
     /// Claims a run by binding an abstract socket, which is exclusive on this machine and leaves no file.
     pub(super) fn acquire(run: &str) -> Result<Self, PlanRunError> {
         let name = SocketAddr::from_abstract_name(format!("linerate-plan-{run}"));
@@ -32,10 +32,10 @@ mod tests {
     #[test]
     fn a_run_is_claimed_once_at_a_time() {
         let run = format!("{:016x}", std::process::id());
-        let held = Claim::acquire(&run).unwrap();
-        let refused = Claim::acquire(&run).unwrap_err();
+        let held = ResumeLock::acquire(&run).unwrap();
+        let refused = ResumeLock::acquire(&run).unwrap_err();
         assert!(refused.to_string().contains("another process"), "{refused:?}");
         drop(held);
-        assert!(Claim::acquire(&run).is_ok());
+        assert!(ResumeLock::acquire(&run).is_ok());
     }
 }

@@ -13,7 +13,7 @@ use linerate_plan::{
 use linerate_sock::clock;
 use linerate_units::Span;
 
-use super::claim::Claim;
+use super::claim::ResumeLock;
 use super::error::{PlanRunError, WorldError};
 use super::observer::{PlanNotice, PlanObserver, TrialResult};
 use super::prepare::PreparedPlan;
@@ -81,7 +81,7 @@ impl PreparedPlan<'_> {
             Some(record) => record.clone(),
             None => PlanRecord { run: run_name()?.into(), ..PlanRecord::default() },
         };
-        let _claim = Claim::acquire(&record.run)?;
+        let _claim = ResumeLock::acquire(&record.run)?;
         let sinks = SharedSinks::new(sinks);
         let mut drive = Drive {
             prepared: self,

@@ -126,7 +126,7 @@ impl<'a> PlanRequest<'a> {
             (None, Some(record)) => from_log(record)?,
             (None, None) => return Err(PlanRunError::NoPlan),
         };
-        let around = Around { kept };
+        let around = PlanSurroundings { kept };
         let mut plan = read(source.clone(), &set, &around)?;
         let before = match (before, self.resume) {
             (None, Some(_)) => {
@@ -255,11 +255,11 @@ fn from_log(record: &PlanRecord) -> Result<(Source, Vec<Source>), ResumeError> {
 }
 
 /// Files next to a plan; preferably the copies in the log.
-struct Around {
+struct PlanSurroundings {
     kept: Vec<Source>,
 }
 
-impl Surroundings for Around {
+impl Surroundings for PlanSurroundings {
     fn include(&self, name: &str, relative_to: &str) -> Result<Source, SurroundingsError> {
         let shown = resolve(name, relative_to);
         let kept = self.kept.iter().find(|file| Path::new(&file.name) == shown);

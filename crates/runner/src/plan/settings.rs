@@ -9,11 +9,11 @@ use super::error::PlanRunError;
 use super::observer::PlanNotice;
 
 /// Settings that the hosts should have, by their index in the test bed.
-type Wanted = Vec<(usize, BTreeMap<String, String>)>;
+type SettingsByHost = Vec<(usize, BTreeMap<String, String>)>;
 
 impl Drive<'_, '_> {
     /// The settings of a point for each host. Settings that it does not mention are restored.
-    fn wanted_settings(&self, point: &Point) -> Result<Wanted, PlanRunError> {
+    fn wanted_settings(&self, point: &Point) -> Result<SettingsByHost, PlanRunError> {
         let of_host = |(host, settings): (&String, &BTreeMap<String, linerate_plan::SettingValue>)| {
             let at = self.names.iter().position(|name| name == host);
             let at = at.ok_or_else(|| PlanRunError::UnusedHost(host.clone()))?;
@@ -31,7 +31,7 @@ impl Drive<'_, '_> {
     /// Checks before any change that all hosts can apply the settings of all points; true if the plan changes
     /// any.
     pub(super) fn check_settings(&mut self) -> Result<bool, PlanRunError> {
-        let mut asked: Vec<Wanted> = Vec::new();
+        let mut asked: Vec<SettingsByHost> = Vec::new();
         for number in 0..self.prepared.plan.grid.len() {
             let point = self.prepared.plan.point(number)?;
             let wanted = self.wanted_settings(&point)?;

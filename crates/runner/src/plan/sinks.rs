@@ -6,9 +6,9 @@ use linerate_control::{Sink, SinkError};
 use linerate_model::Event;
 
 /// A sink shared by several logs.
-struct Shared<'s, 'a>(&'s RefCell<&'a mut dyn Sink>);
+struct SharedSink<'s, 'a>(&'s RefCell<&'a mut dyn Sink>);
 
-impl Sink for Shared<'_, '_> {
+impl Sink for SharedSink<'_, '_> {
     fn on(&mut self, event: &Event) -> Result<(), SinkError> {
         self.0.borrow_mut().on(event)
     }
@@ -24,6 +24,6 @@ impl<'a> SharedSinks<'a> {
 
     /// The sinks for one log.
     pub(super) fn for_a_log(&self) -> Vec<Box<dyn Sink + '_>> {
-        self.0.iter().map(|sink| Box::new(Shared(sink)) as Box<dyn Sink + '_>).collect()
+        self.0.iter().map(|sink| Box::new(SharedSink(sink)) as Box<dyn Sink + '_>).collect()
     }
 }

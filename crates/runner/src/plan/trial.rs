@@ -1,6 +1,6 @@
 //! One trial of a plan: the request to the hosts, and its results.
 
-use linerate_control::{After, FlowEnd, FlowJob, Group, Log, PlanLog, RunEvent, Target};
+use linerate_control::{After, FlowEnd, FlowJob, Log, PlanLog, RunEvent, RunGroup, RunServer};
 use linerate_model::{Body, EVENT_SCHEMA, GroupPlace, Outcome, PlanPlace, RunStart, TrialRun, World};
 use linerate_plan::{RunMeasurements, TrialFigures, TrialTask, counts};
 use linerate_units::Span;
@@ -14,7 +14,7 @@ use crate::{now, run_name};
 const BACKGROUND_MARGIN: Span = Span::from_secs(30);
 
 impl Drive<'_, '_> {
-    pub(super) fn group(&self, task: &TrialTask, run: &str) -> Group {
+    pub(super) fn group(&self, task: &TrialTask, run: &str) -> RunGroup {
         let plan = &self.prepared.plan;
         let at = |name: &str| self.names.iter().position(|known| known == name).unwrap_or(usize::MAX);
         let slots = plan.schedule(&task.point);
@@ -41,7 +41,7 @@ impl Drive<'_, '_> {
             };
             FlowJob {
                 from: at(&test.from),
-                to: Target::Host(at(&test.to)),
+                to: RunServer::Host(at(&test.to)),
                 spec,
                 start_after: slot.start,
                 after: (!own.after.is_empty()).then(|| after(own)),
@@ -49,7 +49,7 @@ impl Drive<'_, '_> {
                 plan: Some(place),
             }
         };
-        Group {
+        RunGroup {
             name: Some(format!("{} {} trial {}", plan.name, task.point.id, task.repeat)),
             started_at: now(),
             flows: task.point.tests.iter().zip(&slots).zip(&plan.flows).map(flow).collect(),
@@ -115,7 +115,7 @@ impl Drive<'_, '_> {
 }
 
 /// A run that could not start is still logged, with the reason.
-fn not_begun(log: &mut Log<'_>, job: &FlowJob, group: &Group, why: &str) -> FlowEnd {
+fn not_begun(log: &mut Log<'_>, job: &FlowJob, group: &RunGroup, why: &str) -> FlowEnd {
     log.note(Body::Grouped(GroupPlace {
         group: group.name.clone().unwrap_or_default().into(),
         start_after: job.start_after,

@@ -15,14 +15,14 @@ use linerate_runner::{
 use tempfile::TempDir;
 
 /// Two agents, and a plan of two points between them.
-struct TestBed {
+struct RunnerTestBed {
     folder: TempDir,
     token: Token,
     plan: String,
     _agents: [Loopback; 2],
 }
 
-impl TestBed {
+impl RunnerTestBed {
     fn start() -> Self {
         let token = Token::new("known to the agents and to this test").unwrap();
         let agents = [(); 2].map(|()| Loopback::agent(token.clone()).unwrap());
@@ -81,9 +81,9 @@ impl PlanObserver for Follow {
 }
 
 #[derive(Default)]
-struct Whole(Vec<Event>);
+struct CollectingSink(Vec<Event>);
 
-impl Sink for Whole {
+impl Sink for CollectingSink {
     fn on(&mut self, event: &Event) -> Result<(), SinkError> {
         self.0.push(event.clone());
         Ok(())
@@ -92,10 +92,10 @@ impl Sink for Whole {
 
 #[test]
 fn every_trial_is_reported_and_every_event_of_the_plan_and_its_runs_goes_to_the_sink() {
-    let bed = TestBed::start();
+    let bed = RunnerTestBed::start();
     let plan = PlanRequest { plan: Some(&bed.plan), ..PlanRequest::default() }.prepare().unwrap();
     assert_eq!(plan.world(), World::Hosts);
-    let (mut whole, mut follow) = (Whole::default(), Follow::default());
+    let (mut whole, mut follow) = (CollectingSink::default(), Follow::default());
     let record = plan.run(bed.world(), &CancelToken::new(), vec![&mut whole], &mut follow).unwrap();
     assert_eq!(record.outcome, Some(Outcome::Completed), "{record:?}");
     assert_eq!((follow.begun, follow.ended, follow.measured), (2, 2, 2));
@@ -110,7 +110,7 @@ fn every_trial_is_reported_and_every_event_of_the_plan_and_its_runs_goes_to_the_
 
 #[test]
 fn a_cancelled_plan_is_resumed_from_the_archive_and_measures_only_what_is_missing() {
-    let bed = TestBed::start();
+    let bed = RunnerTestBed::start();
     let cancel = CancelToken::new();
     let mut follow = Follow { cancel: Some(cancel.clone()), ..Follow::default() };
     let mut archive = ArchiveSink::open(bed.archive().to_str()).unwrap();
@@ -134,7 +134,7 @@ fn a_cancelled_plan_is_resumed_from_the_archive_and_measures_only_what_is_missin
 
 #[test]
 fn a_plan_does_not_begin_in_another_world_than_it_was_prepared_for_or_without_its_hosts() {
-    let bed = TestBed::start();
+    let bed = RunnerTestBed::start();
     let plan = PlanRequest { plan: Some(&bed.plan), ..PlanRequest::default() };
     let refused = PlanRequest { world: Some(World::Lab), ..plan }.prepare().unwrap_err();
     assert!(matches!(refused, PlanRunError::World(WorldError::NoLab)), "{refused}");
@@ -148,7 +148,7 @@ fn a_plan_does_not_begin_in_another_world_than_it_was_prepared_for_or_without_it
 
 #[test]
 fn a_plan_is_a_page_with_its_runs_and_configurations_to_compare() {
-    let bed = TestBed::start();
+    let bed = RunnerTestBed::start();
     let mut sink = ArchiveSink::open(bed.archive().to_str()).unwrap();
     let plan = PlanRequest { plan: Some(&bed.plan), ..PlanRequest::default() }.prepare().unwrap();
     let record = plan.run(bed.world(), &CancelToken::new(), vec![&mut sink], &mut ()).unwrap();

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use linerate_lab::{LabName, StateDir};
-use linerate_runner::lab::{Switch, refuse};
+use linerate_runner::lab::{LabSwitch, refuse};
 
 use super::which_lab::lab_name;
 use crate::args::PlaceArgs;
@@ -35,7 +35,7 @@ pub(super) fn run(args: &SwitchArgs) -> Result<Exit, CommandError> {
         refuse(&error.into_text());
         Exit::Failed
     })?;
-    let Ok(switch) = Switch::create(&name, &state) else { return Ok(Exit::Failed) };
+    let Ok(switch) = LabSwitch::create(&name, &state) else { return Ok(Exit::Failed) };
     let stopper = switch.stopper();
     Signals::on_each(move || stopper.stop()).map_err(|error| {
         refuse(&format!("cannot wait for signals: {error}"));

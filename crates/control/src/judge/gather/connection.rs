@@ -6,10 +6,10 @@ use linerate_theory::evidence::{Tcp, WindowEvidence};
 use linerate_theory::stats::order::median;
 use linerate_units::Span;
 
-use super::{Plain, View, growth_per_s};
+use super::{FlowView, Plain, growth_per_s};
 use crate::judge::{MIN_STEADY_INTERVALS, steady_intervals};
 
-impl View<'_> {
+impl FlowView<'_> {
     pub(super) fn tcp(&self) -> Tcp {
         if self.flow.plan.transport == Transport::Udp {
             return Tcp::default();

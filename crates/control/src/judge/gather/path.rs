@@ -7,12 +7,12 @@ use linerate_theory::framing::IpVersion;
 use linerate_theory::stats::order::percentile;
 use linerate_units::{Bitrate, Bytes, Span};
 
-use super::{Plain, View};
+use super::{FlowView, Plain};
 
 /// Fewest returned segments from which a loss ratio is computed.
 const MIN_RETURNED_SEGMENTS: f64 = 50.0;
 
-impl View<'_> {
+impl FlowView<'_> {
     pub(super) fn link(&self) -> LinkEvidence {
         let given = self.record.start.as_ref().and_then(|start| start.spec.host.link);
         let own = self.sender.and_then(|host| host.link.as_ref());

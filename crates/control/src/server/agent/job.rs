@@ -11,7 +11,7 @@ use linerate_sock::poll::EventFd;
 use linerate_sock::thread::locked;
 
 use super::failed;
-use crate::Request;
+use crate::TestRequest;
 use crate::client::{PhaseGate, measure_with};
 use crate::error::ControlError;
 use crate::log::{Log, Sink, SinkError};
@@ -70,7 +70,7 @@ pub(super) fn carry_out(
     let mut post = JobReporter { job: number, letters };
     let mut log = Log::new(String::new(), vec![&mut post]);
     letters.put(Letter::Accepted { job: number, epoch: log.epoch() });
-    let request = Request {
+    let request = TestRequest {
         host: job.host.into(),
         port: job.port,
         spec: job.spec,

@@ -5,17 +5,17 @@ use std::os::fd::BorrowedFd;
 use linerate_engine::Sockets;
 use linerate_proto::{Ended, SessionInput, SweepTrial};
 
-use super::Run;
+use super::ServerRun;
 use crate::error::ControlError;
 use crate::sweep::Runner;
 
 /// The server's end of the sweep's stream, while there is one.
 #[derive(Debug, Default)]
-pub(super) struct Series {
+pub(super) struct ServerSweep {
     runner: Option<Runner>,
 }
 
-impl Series {
+impl ServerSweep {
     /// Wakes the dialogue when a trial is over.
     pub(super) fn waker(&self) -> Option<BorrowedFd<'_>> {
         self.runner.as_ref().map(Runner::waker)
@@ -27,7 +27,7 @@ impl Series {
     }
 }
 
-impl Run<'_> {
+impl ServerRun<'_> {
     /// Begins the sweep when its stream has arrived.
     pub(super) fn begin_series(&mut self, sockets: Sockets) -> Result<(), ControlError> {
         let Some(client) = self.client.as_ref() else { return Ok(()) };

@@ -7,7 +7,7 @@ use linerate_engine::Sockets;
 use linerate_sock::stream;
 
 use super::super::driver_event::own_reason;
-use super::{Kind, Links, reason};
+use super::{LinkSocket, Links, reason};
 
 /// A link may be in two flows: one reads it and the other writes to it.
 const MAX_FLOWS_PER_LINK: u8 = 2;
@@ -19,7 +19,7 @@ fn counted(before: u8, lent: bool) -> u8 {
 impl Links {
     /// Whether a link still has unsent bytes, so that nobody else may write to it yet.
     pub(in super::super) fn has_unsent(&self, link: Link) -> bool {
-        matches!(self.table.get(&link).map(|entry| &entry.kind), Some(Kind::Connection(c)) if c.has_unsent())
+        matches!(self.table.get(&link).map(|entry| &entry.kind), Some(LinkSocket::Connection(c)) if c.has_unsent())
     }
 
     /// Duplicates the sockets of these links. The links cause no events until they are restored.
@@ -27,10 +27,12 @@ impl Links {
         let (mut tcp, mut udp) = (Vec::new(), Vec::new());
         for link in links {
             match self.table.get(link).map(|entry| &entry.kind) {
-                Some(Kind::Connection(c)) if c.lent < MAX_FLOWS_PER_LINK && c.closing.is_none() => {
+                Some(LinkSocket::Connection(c)) if c.lent < MAX_FLOWS_PER_LINK && c.closing.is_none() => {
                     tcp.push(c.stream.try_clone())
                 }
-                Some(Kind::Datagrams(d)) if d.lent < MAX_FLOWS_PER_LINK => udp.push(d.socket.try_clone()),
+                Some(LinkSocket::Datagrams(d)) if d.lent < MAX_FLOWS_PER_LINK => {
+                    udp.push(d.socket.try_clone())
+                }
                 _ => return Err(own_reason("a link of the flow is not open")),
             }
         }
@@ -59,13 +61,13 @@ impl Links {
     /// mode is shared by all duplicates of a socket.
     fn mark(&mut self, link: Link, lent: bool) {
         match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
-            Some(Kind::Connection(connection)) => {
+            Some(LinkSocket::Connection(connection)) => {
                 connection.lent = counted(connection.lent, lent);
                 let lent = connection.lent > 0;
                 connection.held = false;
                 let _ = stream::set_nonblocking(&connection.stream, !lent);
             }
-            Some(Kind::Datagrams(datagrams)) => {
+            Some(LinkSocket::Datagrams(datagrams)) => {
                 datagrams.lent = counted(datagrams.lent, lent);
                 let lent = datagrams.lent > 0;
                 datagrams.held = false;

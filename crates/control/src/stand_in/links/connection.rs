@@ -14,7 +14,7 @@ use crate::shares::Permit;
 const MAX_UNSENT: usize = 16 << 20;
 
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct StandInConnection {
     pub(super) stream: TcpStream,
     pub(super) local: SocketAddr,
     pub(super) peer: SocketAddr,
@@ -60,7 +60,7 @@ pub(super) enum Flushed {
     Broken(SystemError),
 }
 
-impl Connection {
+impl StandInConnection {
     pub(super) fn new(stream: TcpStream, local: SocketAddr, peer: SocketAddr) -> Self {
         Self {
             stream,

@@ -14,8 +14,8 @@ use linerate_units::Span;
 use super::super::driver_event::own_reason;
 use super::super::endpoint::{listening_at, socket_options};
 use super::{
-    Connection, Datagrams, Door, DriverEvent, Kind, Links, MAX_LINKS, More, Queue, mapped_address, opened,
-    reason, reason_of,
+    DatagramLink, DriverEvent, DriverEvents, LinkSocket, Links, MAX_LINKS, More, SharedDoor,
+    StandInConnection, mapped_address, opened, reason, reason_of,
 };
 
 use crate::shares::Permit;
@@ -59,7 +59,7 @@ impl Links {
         link: Link,
         addresses: Vec<SocketAddr>,
         options: &LinkOptions,
-        events: &mut Queue,
+        events: &mut DriverEvents,
     ) {
         if options.transport == Transport::Udp {
             let bound = addresses
@@ -85,13 +85,13 @@ impl Links {
         mut next: Next,
         until: Mono,
         mut last: SystemError,
-        events: &mut Queue,
+        events: &mut DriverEvents,
     ) {
         while let Some(address) = next.addresses.pop_front() {
             match begin_connect(address, &next.requested) {
                 Ok(under_way) => {
                     let attempt = Attempt { under_way, until, next };
-                    return self.insert(link, Kind::Connecting(Box::new(attempt)));
+                    return self.insert(link, LinkSocket::Connecting(Box::new(attempt)));
                 }
                 Err(error) => last = reason_of(&error),
             }
@@ -100,8 +100,8 @@ impl Links {
     }
 
     /// Handles the end of a handshake, successful or not.
-    pub(super) fn connected(&mut self, link: Link, events: &mut Queue) -> More {
-        let Some(Kind::Connecting(attempt)) = self.remove(link) else { return More::No };
+    pub(super) fn connected(&mut self, link: Link, events: &mut DriverEvents) -> More {
+        let Some(LinkSocket::Connecting(attempt)) = self.remove(link) else { return More::No };
         let Attempt { under_way, until, next } = *attempt;
         match under_way.finish() {
             Ok(connected) => {
@@ -120,7 +120,7 @@ impl Links {
         link: Link,
         port: u16,
         options: &LinkOptions,
-        events: &mut Queue,
+        events: &mut DriverEvents,
     ) {
         let opened = match self.listen_at(link, listening_at(port, options), options) {
             // On a host without IPv6, use IPv4.
@@ -145,14 +145,14 @@ impl Links {
             let bound = bind_udp(address, &requested)?;
             stream::set_nonblocking(&bound.socket, true)?;
             let told = opened(&bound.socket, bound.local, None, None);
-            self.insert(link, Kind::Datagrams(Datagrams::new(bound, None)));
+            self.insert(link, LinkSocket::Datagrams(DatagramLink::new(bound, None)));
             return Ok(told);
         }
         let backlog = options.backlog.map_or(BACKLOG, |most| i32::try_from(most).unwrap_or(i32::MAX));
         let listening = listen_tcp(address, backlog, &requested)?;
         stream::set_nonblocking(&listening.listener, true)?;
         let told = opened(&listening.listener, listening.local, None, None);
-        self.insert(link, Kind::Listener(listening.listener));
+        self.insert(link, LinkSocket::Listener(listening.listener));
         Ok(told)
     }
 
@@ -160,9 +160,9 @@ impl Links {
     pub(in super::super) fn listen_at_doors(
         &mut self,
         link: Link,
-        doors: Vec<Door>,
+        doors: Vec<SharedDoor>,
         options: &LinkOptions,
-        events: &mut Queue,
+        events: &mut DriverEvents,
     ) {
         let Some(first) = doors.first() else { return };
         let told = Opened {
@@ -175,14 +175,14 @@ impl Links {
             congestion: None,
             descriptor: -1,
         };
-        self.insert(link, Kind::Doors(doors, socket_options(options)));
+        self.insert(link, LinkSocket::Doors(doors, socket_options(options)));
         events.push_back(DriverEvent::Opened { link, opened: told });
     }
 
     /// The listener link for a port of the server.
     pub(in super::super) fn door(&self, transport: Transport, port: u16) -> Option<Link> {
         self.table.iter().find_map(|(link, entry)| match &entry.kind {
-            Kind::Doors(doors, _) => {
+            LinkSocket::Doors(doors, _) => {
                 doors.iter().any(|door| door.transport == transport && door.port == port).then_some(*link)
             }
             _ => None,
@@ -196,14 +196,14 @@ impl Links {
         stream: TcpStream,
         peer: SocketAddr,
         permit: Option<Permit>,
-        events: &mut Queue,
+        events: &mut DriverEvents,
     ) -> Option<Link> {
         if self.table.len() >= MAX_LINKS {
             return None;
         }
         // Detects a vanished peer within seconds; the kernel's defaults take hours.
         let _ = sockopt::set_keep_alive(&stream, KEEP_ALIVE);
-        if let Some(Kind::Doors(_, requested)) = self.table.get(&listener).map(|entry| &entry.kind) {
+        if let Some(LinkSocket::Doors(_, requested)) = self.table.get(&listener).map(|entry| &entry.kind) {
             // The server accepted it with its own options.
             let _ = sockopt::set_user_timeout(&stream, UNANSWERED_TIMEOUT);
             let _ = requested.apply_tcp(&stream);
@@ -211,7 +211,9 @@ impl Links {
         let link = self.fresh();
         match self.hold(link, stream, peer, None) {
             Ok(opened) => {
-                if let Some(Kind::Connection(connection)) = self.table.get_mut(&link).map(|e| &mut e.kind) {
+                if let Some(LinkSocket::Connection(connection)) =
+                    self.table.get_mut(&link).map(|e| &mut e.kind)
+                {
                     connection.permit = permit;
                 }
                 events.push_back(DriverEvent::Accepted { listener, link, opened });
@@ -228,11 +230,11 @@ impl Links {
         listener: Link,
         peer: SocketAddr,
         options: &LinkOptions,
-        events: &mut Queue,
+        events: &mut DriverEvents,
     ) {
         let local = match self.table.get(&listener).map(|entry| &entry.kind) {
-            Some(Kind::Datagrams(datagrams)) => Ok(datagrams.local),
-            Some(Kind::Doors(doors, _)) => {
+            Some(LinkSocket::Datagrams(datagrams)) => Ok(datagrams.local),
+            Some(LinkSocket::Doors(doors, _)) => {
                 door_towards(doors, peer).map(|door| door.address).ok_or_else(|| own_reason("no port"))
             }
             _ => Err(own_reason("there is no such listener for datagrams")),
@@ -270,7 +272,7 @@ impl Links {
         stream.set_nonblocking(true).map_err(|error| reason(&error))?;
         let local = stream.local_addr().map_err(|error| reason(&error))?;
         let told = opened(&stream, local, Some(peer), handshake);
-        self.insert(link, Kind::Connection(Connection::new(stream, local, peer)));
+        self.insert(link, LinkSocket::Connection(StandInConnection::new(stream, local, peer)));
         Ok(told)
     }
 
@@ -282,12 +284,12 @@ impl Links {
     ) -> Result<Opened, SystemError> {
         stream::set_nonblocking(&bound.socket, true).map_err(|error| reason_of(&error))?;
         let told = opened(&bound.socket, bound.local, peer, None);
-        self.insert(link, Kind::Datagrams(Datagrams::new(bound, peer)));
+        self.insert(link, LinkSocket::Datagrams(DatagramLink::new(bound, peer)));
         Ok(told)
     }
 }
 
-impl Datagrams {
+impl DatagramLink {
     fn new(bound: Bound, peer: Option<SocketAddr>) -> Self {
         let Bound { socket, local, .. } = bound;
         Self { socket, local, peer, discards: false, held: false, lent: 0, closed: false }
@@ -295,8 +297,8 @@ impl Datagrams {
 }
 
 /// The port from which a peer can be answered: one of its IP version, or a dual-stack one.
-pub(super) fn door_towards(doors: &[Door], peer: SocketAddr) -> Option<&Door> {
-    let own = |door: &&Door| {
+pub(super) fn door_towards(doors: &[SharedDoor], peer: SocketAddr) -> Option<&SharedDoor> {
+    let own = |door: &&SharedDoor| {
         let (here, there) = (door.address.ip(), super::plain(peer).ip());
         here.is_ipv4() == there.is_ipv4()
             && (here.is_unspecified() || here.is_loopback() == there.is_loopback())

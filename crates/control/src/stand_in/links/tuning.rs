@@ -5,12 +5,12 @@ use linerate_sock::{SockError, SocketOptions, sockopt};
 
 use super::super::driver_event::DriverEvent;
 use super::super::endpoint::{opened, socket_options};
-use super::{Kind, Links, Queue};
+use super::{DriverEvents, LinkSocket, Links};
 
 impl Links {
     /// Sets the options of a connection as far as the kernel permits, and reports the resulting settings.
-    pub(in crate::stand_in) fn tune(&mut self, link: Link, options: &LinkOptions, events: &mut Queue) {
-        let Some(Kind::Connection(connection)) = self.table.get(&link).map(|entry| &entry.kind) else {
+    pub(in crate::stand_in) fn tune(&mut self, link: Link, options: &LinkOptions, events: &mut DriverEvents) {
+        let Some(LinkSocket::Connection(connection)) = self.table.get(&link).map(|entry| &entry.kind) else {
             return;
         };
         // The options are a request of the client. It is served even if the kernel refuses them.

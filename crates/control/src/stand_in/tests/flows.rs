@@ -11,7 +11,7 @@ use linerate_model::flow::{FlowId, RunId, SeqField, StampLayout};
 use linerate_model::{Body, CaveatKind, Direction, Outcome, RunRecord, Side, Tally, TestSpec};
 use linerate_units::{Bytes, Span};
 
-use super::script::{Desires, Memory, loopback, options, port, run_with, script};
+use super::script::{Desires, MemorySink, loopback, options, port, run_with, script};
 use crate::stand_in::Interrupts;
 
 const CONTROL: Link = Link(0);
@@ -215,7 +215,7 @@ fn say_goodbye(counted: &BTreeMap<FlowId, u64>, heard: &[u8], desires: &mut Desi
     }
 }
 
-fn record(memory: &Memory) -> RunRecord {
+fn record(memory: &MemorySink) -> RunRecord {
     let events = memory.0.lock().unwrap();
     assert!(events.iter().enumerate().all(|(at, event)| event.seq == at as u64));
     assert!(matches!(events.first().map(|event| &event.body), Some(Body::RunStarted(_))));
@@ -225,7 +225,7 @@ fn record(memory: &Memory) -> RunRecord {
 #[test]
 fn both_ends_count_the_same_and_write_it_to_their_logs() {
     let (say, port) = port();
-    let (at_server, at_client) = (Memory::default(), Memory::default());
+    let (at_server, at_client) = (MemorySink::default(), MemorySink::default());
     let keeper = at_server.clone();
     let serving = thread::spawn(move || {
         let interrupts = Interrupts::new().unwrap();
@@ -264,7 +264,7 @@ fn both_ends_count_the_same_and_write_it_to_their_logs() {
 
 #[test]
 fn what_was_on_the_way_when_a_strangers_test_ended_is_no_contradiction() {
-    let memory = Memory::default();
+    let memory = MemorySink::default();
     let program = script(|input, desires| {
         if matches!(input, Input::Begin) {
             desires.want(Output::Plan(planned(true, CONTROL)));
@@ -334,7 +334,7 @@ fn messages_in_turn_go_over_a_connection_that_is_a_link_before_and_after() {
 
 #[test]
 fn a_run_that_a_signal_ends_is_kept_as_interrupted() {
-    let memory = Memory::default();
+    let memory = MemorySink::default();
     let program = script(|input, desires| match input {
         Input::Begin => desires.want(Output::Plan(planned(true, CONTROL))),
         Input::Signal(_) => desires.want(Output::Exit(1)),

@@ -31,12 +31,12 @@ impl Desires {
     }
 }
 
-struct Script<F> {
+struct ScriptedStandIn<F> {
     act: F,
     desires: Desires,
 }
 
-impl<F: FnMut(Input<'_>, &mut Desires) + Send> StandIn for Script<F> {
+impl<F: FnMut(Input<'_>, &mut Desires) + Send> StandIn for ScriptedStandIn<F> {
     fn input(&mut self, now: Timestamp, input: Input<'_>) {
         assert!(!matches!(input, Input::Signal(NOTHING_HAPPENS)), "a script waits for what never comes");
         self.desires.now = now;
@@ -54,7 +54,7 @@ impl<F: FnMut(Input<'_>, &mut Desires) + Send> StandIn for Script<F> {
 
 /// A stand-in that calls `act` for every input.
 pub(crate) fn script(act: impl FnMut(Input<'_>, &mut Desires) + Send + 'static) -> Box<dyn StandIn> {
-    Box::new(Script { act, desires: Desires::default() })
+    Box::new(ScriptedStandIn { act, desires: Desires::default() })
 }
 
 /// Runs a stand-in as a program; returns its exit code and its output.
@@ -110,9 +110,9 @@ pub(crate) fn loopback(port: u16) -> Option<SocketAddr> {
 
 /// Keeps all events in memory.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Memory(pub(crate) Arc<Mutex<Vec<Event>>>);
+pub(crate) struct MemorySink(pub(crate) Arc<Mutex<Vec<Event>>>);
 
-impl LogStore for Memory {
+impl LogStore for MemorySink {
     fn open(&self, planned: &Planned) -> Option<StoredRun> {
         Some(StoredRun {
             name: format!("{}-{}", planned.tool, planned.run.0),
@@ -123,7 +123,7 @@ impl LogStore for Memory {
     }
 }
 
-impl Sink for Memory {
+impl Sink for MemorySink {
     fn on(&mut self, event: &Event) -> Result<(), SinkError> {
         self.0.lock().unwrap().push(event.clone());
         Ok(())

@@ -4,7 +4,7 @@ use super::*;
 use linerate_model::SizeList;
 
 /// A path with a start-up time and a rate; every trial has an overhead at both ends.
-struct Path {
+struct SimulatedPath {
     startup_s: f64,
     bps: f64,
     overhead_s: f64,
@@ -13,14 +13,14 @@ struct Path {
     now: f64,
 }
 
-impl Path {
+impl SimulatedPath {
     fn new(startup_s: f64, bps: f64) -> Self {
         Self { startup_s, bps, overhead_s: 2.0 * startup_s, seen: Vec::new(), now: 0.0 }
     }
 
     /// Runs the whole sweep; returns its points in order.
-    fn run(&mut self, sweep: &Sweep) -> (Vec<SizePoint>, Schedule) {
-        let mut schedule = Schedule::new(sweep);
+    fn run(&mut self, sweep: &Sweep) -> (Vec<SizePoint>, SweepSchedule) {
+        let mut schedule = SweepSchedule::new(sweep);
         let mut told = Vec::new();
         while let NextTrial::Trial(trial) = schedule.next(span(self.now)) {
             assert!(trial.is_sound(sweep), "{trial:?}");
@@ -70,7 +70,7 @@ fn list(sizes: &[u64]) -> Option<SizeList> {
 fn every_size_gets_its_trials_within_the_time_and_the_path_comes_back() {
     for (stream, bidir) in [(false, false), (true, false), (false, true)] {
         let sweep = Sweep { stream, bidir, time: Some(Span::from_secs(30)), ..Sweep::default() };
-        let mut path = Path::new(20e-6, 1e10);
+        let mut path = SimulatedPath::new(20e-6, 1e10);
         let (points, schedule) = path.run(&sweep);
         assert_eq!((points.len(), schedule.unmeasured()), (schedule.sizes.len(), Vec::new()));
         // Rehearsals and gaps between trials come on top of the planned time.
@@ -95,7 +95,7 @@ fn every_size_gets_its_trials_within_the_time_and_the_path_comes_back() {
 #[test]
 fn five_trials_have_a_median_and_no_interval() {
     let sweep = Sweep { trials: 5, sizes: list(&[100]), ..Sweep::default() };
-    let (points, _) = Path::new(1e-3, 1e9).run(&sweep);
+    let (points, _) = SimulatedPath::new(1e-3, 1e9).run(&sweep);
     assert_eq!((points[0].trials, points[0].interval), (Some(5), None));
     assert!(points[0].median.is_some());
 }
@@ -103,11 +103,11 @@ fn five_trials_have_a_median_and_no_interval() {
 #[test]
 fn a_path_that_is_slower_than_its_rehearsal_has_all_its_trials() {
     let sweep = Sweep { sizes: list(&[1, 2, 4]), time: Some(Span::from_secs(3)), ..Sweep::default() };
-    let mut schedule = Schedule::new(&sweep);
+    let mut schedule = SweepSchedule::new(&sweep);
     let (mut now, mut told) = (0.0, Vec::new());
     while let NextTrial::Trial(trial) = schedule.next(span(now)) {
         // The first trials see a path of 5 us, all others one of 20 us.
-        let path = Path::new(if trial.trial < 3 { 5e-6 } else { 20e-6 }, 1e9);
+        let path = SimulatedPath::new(if trial.trial < 3 { 5e-6 } else { 20e-6 }, 1e9);
         let (own, peer) = path.carry(&trial, MessageMode::PingPong);
         now += own.elapsed_ns.as_secs_f64() + 1e-4;
         told.extend(schedule.counted(span(now), &own, &peer).unwrap());
@@ -120,7 +120,7 @@ fn a_path_that_is_slower_than_its_rehearsal_has_all_its_trials() {
 fn large_messages_on_a_slow_path_get_fewer_trials_and_small_ones_all() {
     // 8 MiB take 0.67 s one way at 100 Mb/s, far above their share of 20 s.
     let sweep = Sweep { time: Some(Span::from_secs(20)), ..Sweep::default() };
-    let mut path = Path::new(1e-3, 1e8);
+    let mut path = SimulatedPath::new(1e-3, 1e8);
     let (points, schedule) = path.run(&sweep);
     assert!(path.now < 42.0, "{}", path.now);
     assert!(
@@ -138,7 +138,7 @@ fn a_message_of_a_second_is_the_last_and_the_larger_ones_are_named() {
     for order in [TrialSequence::Ascending, TrialSequence::Interleaved] {
         let sweep =
             Sweep { sizes: sizes.clone(), order, time: Some(Span::from_secs(60)), ..Sweep::default() };
-        let (points, schedule) = Path::new(1e-3, 1e6).run(&sweep);
+        let (points, schedule) = SimulatedPath::new(1e-3, 1e6).run(&sweep);
         let measured: Vec<u64> = points.iter().map(|point| point.message_bytes.get()).collect();
         assert_eq!(measured, [1, 1 << 10, 1 << 17], "{order:?}");
         assert_eq!(schedule.unmeasured(), [1 << 18, 1 << 20].map(Bytes::new));
@@ -151,7 +151,7 @@ fn when_the_time_is_over_the_rest_is_named() {
     let sweep = Sweep { sizes: list(&[1 << 20, 2 << 20, 4 << 20]), ..Sweep::default() };
     let sweep = Sweep { time: Some(Span::from_ms(100)), ..sweep };
     // 1 MiB takes 84 ms one way: two round trips take more than twice the time.
-    let (points, schedule) = Path::new(0.0, 1e8).run(&sweep);
+    let (points, schedule) = SimulatedPath::new(0.0, 1e8).run(&sweep);
     assert_eq!(points.len() + schedule.unmeasured().len(), 3);
     assert_eq!(schedule.unmeasured().last(), Some(&Bytes::new(4 << 20)));
     assert!(!schedule.too_slow());
@@ -165,7 +165,7 @@ fn interleaved_trials_go_round() {
         order: TrialSequence::Interleaved,
         ..Sweep::default()
     };
-    let mut path = Path::new(1e-4, 1e9);
+    let mut path = SimulatedPath::new(1e-4, 1e9);
     let (points, schedule) = path.run(&sweep);
     assert_eq!(points.iter().map(|point| point.trials).collect::<Vec<_>>(), [Some(3); 3]);
     let mut sizes: Vec<u64> = path.seen.iter().map(|(size, _)| *size).collect();
@@ -177,7 +177,7 @@ fn interleaved_trials_go_round() {
 #[test]
 fn a_size_that_is_known_well_enough_gets_no_further_trial() {
     let sweep = Sweep { trials: 1000, until: Ratio::new(0.01), sizes: list(&[1, 10]), ..Sweep::default() };
-    let (points, _) = Path::new(1e-4, 1e9).run(&sweep);
+    let (points, _) = SimulatedPath::new(1e-4, 1e9).run(&sweep);
     // An interval needs at least six trials, and all are alike.
     assert_eq!(points.iter().map(|point| point.trials).collect::<Vec<_>>(), [Some(6); 2]);
 }
@@ -185,9 +185,9 @@ fn a_size_that_is_known_well_enough_gets_no_further_trial() {
 #[test]
 fn ends_that_do_not_agree_end_the_series() {
     let sweep = Sweep { sizes: list(&[100]), ..Sweep::default() };
-    let mut schedule = Schedule::new(&sweep);
+    let mut schedule = SweepSchedule::new(&sweep);
     let NextTrial::Trial(trial) = schedule.next(Span::ZERO) else { panic!("no trial") };
-    let (own, peer) = Path::new(1e-4, 1e9).carry(&trial, MessageMode::PingPong);
+    let (own, peer) = SimulatedPath::new(1e-4, 1e9).carry(&trial, MessageMode::PingPong);
     let peer = TrialCount { read_bytes: Bytes::new(1), ..peer };
     let error = schedule.counted(Span::from_ms(1), &own, &peer).unwrap_err();
     assert!(error.contains("1B read"), "{error}");
@@ -199,7 +199,7 @@ fn ends_that_do_not_agree_end_the_series() {
 fn a_clock_that_stands_still_and_a_peer_that_says_nonsense_do_no_harm() {
     for mode in [(false, false), (true, false), (false, true)] {
         let sweep = Sweep { stream: mode.0, bidir: mode.1, sizes: list(&[1, 2, 4]), ..Sweep::default() };
-        let mut schedule = Schedule::new(&sweep);
+        let mut schedule = SweepSchedule::new(&sweep);
         let mut steps = 0;
         while let NextTrial::Trial(trial) = schedule.next(Span::from_ms(steps)) {
             assert!(trial.is_sound(&sweep));
@@ -247,7 +247,7 @@ fn a_late_first_read_makes_no_message_faster() {
 fn the_slower_of_two_unequal_ways_has_the_rate() {
     let sweep = Sweep { sizes: list(&[1_000_000]), trials: 1, ..Sweep::default() };
     let rate = |up_bps: f64, down_bps: f64, whole: bool| {
-        let mut schedule = Schedule::new(&sweep);
+        let mut schedule = SweepSchedule::new(&sweep);
         let mut now = 0.0;
         let mut told = None;
         while let NextTrial::Trial(trial) = schedule.next(span(now)) {

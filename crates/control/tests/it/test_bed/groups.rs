@@ -3,16 +3,17 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use linerate_control::{
-    After, Coordinator, FlowJob, Group, Log, RunEvent, ServerConfig, ServerEvent, Sink, SinkError, run_group,
+    After, Coordinator, FlowJob, Log, RunEvent, RunGroup, ServerConfig, ServerEvent, Sink, SinkError,
+    run_group,
 };
 use linerate_model::{Body, CaveatKind, Event, Outcome};
 use linerate_units::{Span, Timestamp};
 
-use super::hosts::{Agent, carry_out, flow, group, test_bed, token, unknown_client};
+use super::hosts::{LoopbackAgent, carry_out, flow, group, test_bed, token, unknown_client};
 
 #[test]
 fn two_runs_to_one_exclusive_server_go_together_and_a_stranger_waits() {
-    let (a, b, c) = (Agent::start(), Agent::start(), Agent::start());
+    let (a, b, c) = (LoopbackAgent::start(), LoopbackAgent::start(), LoopbackAgent::start());
     let group = group(vec![flow(0, 1, 1500), flow(2, 1, 1500)]);
     let test_bed = test_bed([&a, &b, &c]);
     let runs = std::thread::scope(|scope| {
@@ -47,14 +48,14 @@ fn two_runs_to_one_exclusive_server_go_together_and_a_stranger_waits() {
 
 #[test]
 fn an_agent_measures_its_own_loopback() {
-    let a = Agent::start();
+    let a = LoopbackAgent::start();
     let ends = carry_out(test_bed([&a]), &group(vec![flow(0, 0, 300)])).unwrap();
     assert_eq!(ends[0].0.outcome, Outcome::Completed, "{:?}", ends[0].0);
 }
 
 #[test]
 fn the_stop_flag_ends_everything_and_keeps_what_was_measured() {
-    let (a, b) = (Agent::start(), Agent::start());
+    let (a, b) = (LoopbackAgent::start(), LoopbackAgent::start());
     let stop = AtomicBool::new(false);
     let mut logs = [Log::new("1".to_owned(), Vec::new())];
     let mut on = |told: &RunEvent<'_>| {
@@ -70,7 +71,8 @@ fn the_stop_flag_ends_everything_and_keeps_what_was_measured() {
 
 #[test]
 fn cross_traffic_ends_with_the_others_and_who_starts_later_starts_later() {
-    let (a, b, c, d) = (Agent::start(), Agent::start(), Agent::start(), Agent::start());
+    let (a, b, c, d) =
+        (LoopbackAgent::start(), LoopbackAgent::start(), LoopbackAgent::start(), LoopbackAgent::start());
     let cross_traffic = FlowJob { cross_traffic: true, ..flow(0, 1, 60_000) };
     let later = FlowJob { start_after: Span::from_ms(700), ..flow(2, 3, 500) };
     let runs = carry_out(test_bed([&a, &b, &c, &d]), &group(vec![cross_traffic, later])).unwrap();
@@ -84,7 +86,8 @@ fn cross_traffic_ends_with_the_others_and_who_starts_later_starts_later() {
 
 #[test]
 fn who_waits_for_others_begins_behind_their_real_end_and_its_lateness_is_its_own() {
-    let (a, b, c, d) = (Agent::start(), Agent::start(), Agent::start(), Agent::start());
+    let (a, b, c, d) =
+        (LoopbackAgent::start(), LoopbackAgent::start(), LoopbackAgent::start(), LoopbackAgent::start());
     let after = |flows: Vec<usize>, ms| Some(After { flows, pause: Span::from_ms(ms) });
     // By the estimate alone it would begin in ten minutes.
     let second = FlowJob { start_after: Span::from_secs(600), after: after(vec![0], 0), ..flow(2, 3, 600) };
@@ -119,12 +122,12 @@ fn who_waits_for_others_begins_behind_their_real_end_and_its_lateness_is_its_own
 
 #[test]
 fn the_next_group_is_prepared_while_this_one_is_judged_and_another_one_may_follow() {
-    let (a, b) = (Agent::start(), Agent::start());
+    let (a, b) = (LoopbackAgent::start(), LoopbackAgent::start());
     let (first, second) = (group(vec![flow(0, 1, 200)]), group(vec![flow(0, 1, 150)]));
     let stop = AtomicBool::new(false);
     let mut coordinator = Coordinator::connect(test_bed([&a, &b]), &stop).unwrap();
     let mut begun = Vec::new();
-    let mut run = |group: &Group, next: Option<&Group>| {
+    let mut run = |group: &RunGroup, next: Option<&RunGroup>| {
         let mut logs = [Log::new("run".to_owned(), Vec::new())];
         let mut on =
             |told: &RunEvent<'_>| begun.extend(matches!(told.body, Body::Started(_)).then_some(told.at));
@@ -158,7 +161,8 @@ fn the_next_group_is_prepared_while_this_one_is_judged_and_another_one_may_follo
 
 #[test]
 fn events_of_all_runs_come_with_the_time_of_the_coordinator() {
-    let (mut a, b, c, d) = (Agent::start(), Agent::start(), Agent::start(), Agent::start());
+    let (mut a, b, c, d) =
+        (LoopbackAgent::start(), LoopbackAgent::start(), LoopbackAgent::start(), LoopbackAgent::start());
     // Two groups, so that the runs of the second begin long after the coordinator's time origin. In between one
     // agent is restarted, so its clock begins anew.
     let groups = [group(vec![flow(0, 1, 1500)]), group(vec![flow(0, 1, 300), flow(2, 3, 300)])];
@@ -176,7 +180,7 @@ fn events_of_all_runs_come_with_the_time_of_the_coordinator() {
     coordinator.run_group(&groups[0], &mut first, &stop, &mut |_| ()).unwrap();
     let address = a.address;
     drop(a);
-    a = Agent::at(address, ServerConfig { agent_token: Some(token()), ..ServerConfig::default() });
+    a = LoopbackAgent::at(address, ServerConfig { agent_token: Some(token()), ..ServerConfig::default() });
     let ends = coordinator.run_group(&groups[1], &mut logs, &stop, &mut on).unwrap();
     coordinator.finish();
     assert!(ends.iter().all(|end| end.outcome == Outcome::Completed) && began.len() == 2, "{ends:?}");
@@ -193,9 +197,9 @@ fn events_of_all_runs_come_with_the_time_of_the_coordinator() {
 
 /// A sink that records sequence numbers and times.
 #[derive(Default)]
-struct Order(Vec<(u64, Timestamp)>);
+struct OrderSink(Vec<(u64, Timestamp)>);
 
-impl Sink for Order {
+impl Sink for OrderSink {
     fn on(&mut self, event: &Event) -> Result<(), SinkError> {
         self.0.push((event.seq, event.at));
         Ok(())
@@ -204,8 +208,8 @@ impl Sink for Order {
 
 #[test]
 fn the_log_of_a_run_is_one_without_gaps_and_in_order() {
-    let (a, b) = (Agent::start(), Agent::start());
-    let mut order = Order::default();
+    let (a, b) = (LoopbackAgent::start(), LoopbackAgent::start());
+    let mut order = OrderSink::default();
     let mut logs = [Log::new("1".to_owned(), vec![&mut order])];
     let group = group(vec![flow(0, 1, 300)]);
     run_group(test_bed([&a, &b]), &group, &mut logs, &AtomicBool::new(false), &mut |_| ()).unwrap();

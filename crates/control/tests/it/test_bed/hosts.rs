@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_control::{
-    FlowEnd, FlowJob, Group, HostError, HostRef, Log, Request, Server, ServerConfig, ServerEvent,
-    ServerHandle, Target, TestBed, measure, run_group,
+    FlowEnd, FlowJob, HostError, HostRef, Log, RunGroup, RunServer, Server, ServerConfig, ServerEvent,
+    ServerHandle, TestBed, TestRequest, measure, run_group,
 };
 use linerate_model::{RunRecord, TestSpec, World};
 use linerate_proto::agent::Token;
@@ -23,14 +23,14 @@ pub(crate) fn token() -> Token {
 }
 
 /// An agent on loopback.
-pub(crate) struct Agent {
+pub(crate) struct LoopbackAgent {
     pub(crate) address: SocketAddr,
     pub(crate) switch: Arc<ServerHandle>,
     event: Mutex<Receiver<ServerEvent>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Agent {
+impl LoopbackAgent {
     pub(crate) fn start() -> Self {
         Self::with(ServerConfig { agent_token: Some(token()), ..ServerConfig::default() })
     }
@@ -62,7 +62,7 @@ impl Agent {
     }
 }
 
-impl Drop for Agent {
+impl Drop for LoopbackAgent {
     fn drop(&mut self) {
         self.switch.turn_off();
         if let Some(thread) = self.thread.take() {
@@ -71,7 +71,7 @@ impl Drop for Agent {
     }
 }
 
-pub(crate) fn test_bed<const N: usize>(agents: [&Agent; N]) -> TestBed {
+pub(crate) fn test_bed<const N: usize>(agents: [&LoopbackAgent; N]) -> TestBed {
     let names = ["a", "b", "c", "d"];
     let hosts = agents.iter().zip(names).map(|(agent, name)| agent.named(name)).collect();
     TestBed { name: "the tests".to_owned(), hosts }
@@ -88,7 +88,7 @@ pub(crate) fn spec(ms: u64) -> TestSpec {
 }
 
 pub(crate) fn flow(from: usize, to: usize, ms: u64) -> FlowJob {
-    let to = Target::Host(to);
+    let to = RunServer::Host(to);
     FlowJob {
         from,
         to,
@@ -100,14 +100,14 @@ pub(crate) fn flow(from: usize, to: usize, ms: u64) -> FlowJob {
     }
 }
 
-pub(crate) fn group(flows: Vec<FlowJob>) -> Group {
-    Group { name: Some("together".to_owned()), started_at: String::new(), flows }
+pub(crate) fn group(flows: Vec<FlowJob>) -> RunGroup {
+    RunGroup { name: Some("together".to_owned()), started_at: String::new(), flows }
 }
 
 /// Executes a group; returns how each run ended, and its record.
 pub(crate) fn carry_out(
     test_bed: TestBed,
-    group: &Group,
+    group: &RunGroup,
 ) -> Result<Vec<(FlowEnd, RunRecord)>, Vec<HostError>> {
     let mut logs: Vec<Log<'_>> = group.flows.iter().map(|_| Log::new("run".to_owned(), Vec::new())).collect();
     let ends = run_group(test_bed, group, &mut logs, &AtomicBool::new(false), &mut |_| ())?;
@@ -115,9 +115,9 @@ pub(crate) fn carry_out(
 }
 
 /// Makes a run as a client of no coordinator; returns its record.
-pub(crate) fn unknown_client(to: &Agent) -> RunRecord {
+pub(crate) fn unknown_client(to: &LoopbackAgent) -> RunRecord {
     let mut log = Log::new("stranger".to_owned(), Vec::new());
-    let request = Request {
+    let request = TestRequest {
         host: "127.0.0.1".to_owned(),
         port: Some(to.address.port()),
         spec: spec(100),

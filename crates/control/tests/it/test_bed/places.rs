@@ -13,11 +13,11 @@ use linerate_proto::native::{Framer, Preface};
 use linerate_sock::clock;
 use linerate_units::{Span, Timestamp};
 
-use super::hosts::{Agent, TIMEOUT, flow, group, spec, test_bed, token, unknown_client};
+use super::hosts::{LoopbackAgent, TIMEOUT, flow, group, spec, test_bed, token, unknown_client};
 
 #[test]
 fn places_are_kept_from_group_to_group_and_who_waits_gets_its_turn() {
-    let (a, b) = (Agent::start(), Agent::start());
+    let (a, b) = (LoopbackAgent::start(), LoopbackAgent::start());
     let (group, stop) = (group(vec![flow(0, 1, 100)]), AtomicBool::new(false));
     let mut coordinator = Coordinator::connect(test_bed([&a, &b]), &stop).unwrap();
     let run = |coordinator: &mut Coordinator| {
@@ -53,7 +53,7 @@ fn places_are_kept_from_group_to_group_and_who_waits_gets_its_turn() {
 
 #[test]
 fn a_ticket_that_nobody_gave_out_is_refused() {
-    let server = Agent::start();
+    let server = LoopbackAgent::start();
     let mut client = TcpStream::connect(server.address).unwrap();
     client.set_read_timeout(Some(TIMEOUT)).unwrap();
     let hello = serde_json::json!({
@@ -69,7 +69,7 @@ fn a_ticket_that_nobody_gave_out_is_refused() {
 }
 
 /// A coordinator that only holds a place and whose connection can be dropped.
-fn hold(agent: &Agent) -> (TcpStream, Ticket) {
+fn hold(agent: &LoopbackAgent) -> (TcpStream, Ticket) {
     let mut stream = TcpStream::connect(agent.address).unwrap();
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let now = Timestamp::START;
@@ -93,7 +93,7 @@ fn hold(agent: &Agent) -> (TcpStream, Ticket) {
 
 #[test]
 fn who_is_measured_in_a_coordinators_place_leaves_with_it() {
-    let server = Agent::start();
+    let server = LoopbackAgent::start();
     let (coordinator, ticket) = hold(&server);
     let mut guest = TcpStream::connect(server.address).unwrap();
     guest.set_read_timeout(Some(TIMEOUT)).unwrap();

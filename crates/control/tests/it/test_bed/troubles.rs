@@ -4,16 +4,16 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::atomic::AtomicBool;
 
-use linerate_control::{FlowJob, Log, RunEvent, ServerConfig, Target, run_group};
+use linerate_control::{FlowJob, Log, RunEvent, RunServer, ServerConfig, run_group};
 use linerate_model::{Body, Outcome};
 use linerate_proto::agent::Token;
 use linerate_units::Span;
 
-use super::hosts::{Agent, carry_out, flow, group, test_bed, token};
+use super::hosts::{LoopbackAgent, carry_out, flow, group, test_bed, token};
 
 #[test]
 fn every_trouble_of_every_host_is_told_before_anything_is_measured() {
-    let (good, plain) = (Agent::start(), Agent::with(ServerConfig::default()));
+    let (good, plain) = (LoopbackAgent::start(), LoopbackAgent::with(ServerConfig::default()));
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut test_bed = test_bed([&good, &good, &plain, &good]);
     test_bed.hosts[1].token = Token::new("some other secret of theirs").unwrap();
@@ -33,7 +33,7 @@ fn what_a_host_cannot_do_and_one_server_under_two_names_are_told_too() {
         longest: Some(Span::from_secs(4)),
         ..ServerConfig::default()
     };
-    let (a, b) = (Agent::start(), Agent::with(limited));
+    let (a, b) = (LoopbackAgent::start(), LoopbackAgent::with(limited));
     let mut long = flow(0, 1, 5000);
     long.spec.socket.congestion = Some("of_tomorrow".into());
     let troubles = carry_out(test_bed([&a, &b]), &group(vec![long, flow(0, 9, 100)])).unwrap_err();
@@ -52,7 +52,8 @@ fn what_a_host_cannot_do_and_one_server_under_two_names_are_told_too() {
 
 #[test]
 fn an_agent_that_ends_fails_its_own_run_and_the_other_goes_on() {
-    let (a, b, c, d) = (Agent::start(), Agent::start(), Agent::start(), Agent::start());
+    let (a, b, c, d) =
+        (LoopbackAgent::start(), LoopbackAgent::start(), LoopbackAgent::start(), LoopbackAgent::start());
     let group = group(vec![flow(0, 1, 60_000), flow(2, 3, 2500)]);
     let mut logs = [Log::new("1".to_owned(), Vec::new()), Log::new("2".to_owned(), Vec::new())];
     let mut on = |told: &RunEvent<'_>| {
@@ -70,14 +71,14 @@ fn an_agent_that_ends_fails_its_own_run_and_the_other_goes_on() {
 
 #[test]
 fn a_target_that_is_no_server_is_named() {
-    let (a, listener) = (Agent::start(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let (a, listener) = (LoopbackAgent::start(), TcpListener::bind("127.0.0.1:0").unwrap());
     let port = Some(listener.local_addr().unwrap().port());
     let ssh = std::thread::spawn(move || {
         let (mut client, _) = listener.accept().unwrap();
         client.write_all(b"SSH-2.0-OpenSSH_9.2p1\r\n").unwrap();
         let _ = client.read(&mut [0; 4096]);
     });
-    let to = Target::Server { host: "127.0.0.1".to_owned(), port };
+    let to = RunServer::Server { host: "127.0.0.1".to_owned(), port };
     let runs = carry_out(test_bed([&a]), &group(vec![FlowJob { to, ..flow(0, 0, 100) }])).unwrap();
     ssh.join().unwrap();
     let (end, record) = &runs[0];
