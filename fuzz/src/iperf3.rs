@@ -1,11 +1,11 @@
 //! iperf3: its messages, and both roles against a peer, a host and a clock that misbehave.
 
-use linerate_compat::iperf3::client::{Client, ClientConfig};
-use linerate_compat::iperf3::params::{Limits, Params};
-use linerate_compat::iperf3::report::Host as HostFacts;
-use linerate_compat::iperf3::results::Results;
-use linerate_compat::iperf3::server::{Server, ServerConfig};
-use linerate_compat::iperf3::settings::{EndCondition, Settings};
+use linerate_compat::iperf3::client::{Iperf3Client, Iperf3ClientConfig};
+use linerate_compat::iperf3::params::{Iperf3Limits, Params};
+use linerate_compat::iperf3::report::Iperf3SystemInfo;
+use linerate_compat::iperf3::results::Iperf3Results;
+use linerate_compat::iperf3::server::{Iperf3Server, Iperf3ServerConfig};
+use linerate_compat::iperf3::settings::{EndCondition, Iperf3Settings};
 use linerate_compat::iperf3::wire::{self, Cookie, take_message};
 use linerate_compat::stand_in::StandIn;
 use linerate_units::Span;
@@ -29,7 +29,7 @@ const COOKIE: &[u8] = b"abcdefghijklmnopqrstuvwxyz2345672345\0";
 pub fn iperf3_params(bytes: &[u8]) {
     let Some(params) = Params::read(bytes) else { return };
     assert_eq!(Params::read(&params.write()).as_ref(), Some(&params));
-    let limits = Limits { bitrate: Some(1_000_000_000), seconds: Some(100), file: false };
+    let limits = Iperf3Limits { bitrate: Some(1_000_000_000), seconds: Some(100), file: false };
     if params.check(&limits).is_ok() {
         assert!((1..=256).contains(&params.streams()));
         assert!(params.goal().is_none_or(|goal| goal % params.len as u64 == 0 || goal == u64::MAX));
@@ -39,8 +39,8 @@ pub fn iperf3_params(bytes: &[u8]) {
 /// Results that decode encode to the same results again.
 pub fn iperf3_results(bytes: &[u8]) {
     let own = Span::from_secs(1);
-    if let Some(results) = Results::read(bytes, own) {
-        let again = Results::read(&results.write(), own).expect("what we write can be read");
+    if let Some(results) = Iperf3Results::read(bytes, own) {
+        let again = Iperf3Results::read(&results.write(), own).expect("what we write can be read");
         assert_eq!(again.streams.len(), results.streams.len());
         assert_eq!(again.knows_retransmits, results.knows_retransmits);
         for stream in &results.streams {
@@ -73,7 +73,7 @@ pub fn iperf3_server(script: &[u8]) {
 }
 
 fn client(options: u8) -> Box<dyn StandIn> {
-    let mut settings = Settings::client("server");
+    let mut settings = Iperf3Settings::client("server");
     let has = |bit: u8| options & bit != 0;
     settings.client.udp = has(1);
     settings.client.reverse = has(2);
@@ -83,19 +83,26 @@ fn client(options: u8) -> Box<dyn StandIn> {
     settings.client.end = if has(32) { EndCondition::Bytes(100_000) } else { EndCondition::Time(2) };
     settings.common.json = has(64);
     settings.common.interval = if has(128) { Span::ZERO } else { Span::from_secs(1) };
-    let host = HostFacts::default();
-    Box::new(Client::new(ClientConfig { settings, host, unix_ms: 0, seed: [1; 32], login: None }))
+    let host = Iperf3SystemInfo::default();
+    Box::new(Iperf3Client::new(Iperf3ClientConfig { settings, host, unix_ms: 0, seed: [1; 32], login: None }))
 }
 
 fn server(options: u8) -> Box<dyn StandIn> {
-    let mut settings = Settings::default();
+    let mut settings = Iperf3Settings::default();
     let has = |bit: u8| options & bit != 0;
     settings.server.one_off = has(1);
     settings.server.idle_timeout = has(2).then(|| Span::from_secs(3));
     settings.server.bitrate_limit = has(4).then_some(1_000_000_000);
     settings.common.json = has(8);
-    let (host, shared) = (HostFacts::default(), has(16));
-    Box::new(Server::new(ServerConfig { settings, host, unix_ms: 0, seed: [1; 32], gate: None, shared }))
+    let (host, shared) = (Iperf3SystemInfo::default(), has(16));
+    Box::new(Iperf3Server::new(Iperf3ServerConfig {
+        settings,
+        host,
+        unix_ms: 0,
+        seed: [1; 32],
+        gate: None,
+        shared,
+    }))
 }
 
 /// The messages.

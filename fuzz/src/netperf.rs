@@ -1,8 +1,8 @@
 //! netperf: its messages, its command lines, and the stand-ins with a peer that sends messages of the right size.
 
 use linerate_compat::netperf::{
-    ClientCommand, MESSAGE_BYTES, Message, NetperfClient, NetperfServer, Request, Response, Results,
-    ServerCommand, ServerOptions, Surroundings,
+    ClientCommand, MESSAGE_BYTES, NetperfClient, NetperfMessage, NetperfRequest, NetperfServer,
+    NetperfServerOptions, NetperfSurroundings, Response, Results, ServerCommand,
 };
 use linerate_compat::stand_in::{Input, Output, StandIn};
 use linerate_units::{Span, Timestamp};
@@ -20,9 +20,9 @@ pub fn netperf(bytes: &[u8]) {
 
 /// Whether a run was completed, as far as the host knows.
 fn run(first: u8, script: &[u8]) -> bool {
-    let options = ServerOptions {
+    let options = NetperfServerOptions {
         passphrase: (first & 1 != 0).then(|| "secret".to_owned()),
-        ..ServerOptions::default()
+        ..NetperfServerOptions::default()
     };
     let stand_in: Box<dyn StandIn> = Box::new(WholeMessages { inner: Box::new(NetperfServer::new(options)) });
     play(stand_in, script)
@@ -48,7 +48,10 @@ fn parse(line: &str) -> ClientCommand {
         0..5 => Ok(name.bytes().cycle().take(most.min(100)).collect()),
         _ => Err(std::io::ErrorKind::NotFound.into()),
     };
-    ClientCommand::parse(&words, &Surroundings { wall: Span::from_secs(1 << 30), seed: 1, read: &read })
+    ClientCommand::parse(
+        &words,
+        &NetperfSurroundings { wall: Span::from_secs(1 << 30), seed: 1, read: &read },
+    )
 }
 
 /// The client: the first byte selects the command line, the rest is the script, and a command line too.
@@ -92,13 +95,13 @@ pub(crate) fn client_seeds() -> Vec<Vec<u8>> {
 fn messages(bytes: &[u8]) {
     let message = whole(bytes);
     // Only a text can be too long: bytes that are no text become longer when they are decoded.
-    let request = Request::decode(&message);
-    let again = Request::decode(&request.encode());
+    let request = NetperfRequest::decode(&message);
+    let again = NetperfRequest::decode(&request.encode());
     assert!(request.congestion.starts_with(again.congestion.as_str()), "a text may only be cut");
     assert!(request.fill_file.starts_with(again.fill_file.as_str()), "a text may only be cut");
-    assert_eq!(Request::decode(&again.encode()), again, "a text is cut once");
+    assert_eq!(NetperfRequest::decode(&again.encode()), again, "a text is cut once");
     let (congestion, fill_file) = (request.congestion.clone(), request.fill_file.clone());
-    assert_eq!(Request { congestion, fill_file, ..again }, request, "a request must survive");
+    assert_eq!(NetperfRequest { congestion, fill_file, ..again }, request, "a request must survive");
     let response = Response::decode(&message);
     assert_eq!(Response::decode(&response.encode()), response, "a response must survive");
     let results = Results::decode(&message);
@@ -107,10 +110,10 @@ fn messages(bytes: &[u8]) {
     assert_eq!(Results { congestion: results.congestion.clone(), ..again }, results, "results must survive");
 }
 
-fn whole(bytes: &[u8]) -> Message {
+fn whole(bytes: &[u8]) -> NetperfMessage {
     let mut bytes = bytes.to_vec();
     bytes.resize(bytes.len().max(MESSAGE_BYTES), 0);
-    Message::take(&mut bytes).unwrap_or_else(|| Message::new(0))
+    NetperfMessage::take(&mut bytes).unwrap_or_else(|| NetperfMessage::new(0))
 }
 
 /// Extends what arrives and begins like a message to a whole one, so that a short script has several.

@@ -1,7 +1,8 @@
 //! NetPIPE: the stand-ins of both roles, and its short messages.
 
 use linerate_compat::netpipe::{
-    Command, Mode, Options, Receiver, Transmitter, check_integrity, decode_time, encode_time, integrity,
+    NetpipeCommand, NetpipeMode, NetpipeOptions, NetpipeReceiver, NetpipeTransmitter, check_integrity,
+    decode_time, encode_time, integrity,
 };
 
 use crate::noisy_host::play;
@@ -15,19 +16,20 @@ pub fn netpipe(bytes: &[u8]) {
 
 /// Whether a run was completed.
 fn run(first: u8, script: &[u8]) -> bool {
-    let options = Options {
-        mode: [Mode::PingPong, Mode::Stream, Mode::Both, Mode::PingPong][usize::from(first % 4)],
+    let options = NetpipeOptions {
+        mode: [NetpipeMode::PingPong, NetpipeMode::Stream, NetpipeMode::Both, NetpipeMode::PingPong]
+            [usize::from(first % 4)],
         upper: 300,
         repeats: (first & 16 != 0).then_some(2),
         reset: first & 4 != 0,
         integrity: first & 8 != 0,
-        ..Options::default()
+        ..NetpipeOptions::default()
     };
     messages(script);
     match first & 0xc0 {
-        0 => play(Transmitter::new("here", options), script),
-        0x40 => play(Receiver::new(options, false), script),
-        _ => play(Receiver::new(options, true), script),
+        0 => play(NetpipeTransmitter::new("here", options), script),
+        0x40 => play(NetpipeReceiver::new(options, false), script),
+        _ => play(NetpipeReceiver::new(options, true), script),
     }
 }
 
@@ -41,7 +43,7 @@ fn messages(bytes: &[u8]) {
     }
     let words = String::from_utf8_lossy(bytes);
     let words: Vec<_> = words.split(' ').map(Into::into).collect();
-    let _ = Command::parse(&words);
+    let _ = NetpipeCommand::parse(&words);
 }
 
 /// Every role up to the middle of its sweep.

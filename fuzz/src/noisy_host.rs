@@ -87,7 +87,7 @@ struct Host<S> {
     over: bool,
 }
 
-impl<S: StandIn> Host<S> {
+impl<S: StandIn> NoisyHost<S> {
     /// One step; `None` when the script has ended.
     fn step(&mut self, step: u8, script: &mut Script<'_>) -> Option<()> {
         match step % 16 {

@@ -1,7 +1,8 @@
 //! nuttcp: its lines, its command lines, and both roles.
 
 use linerate_compat::nuttcp::{
-    Invocation, Lines, NuttcpClient, NuttcpServer, Request, Results, ServerOptions, Version, invocation,
+    LineSplitter, NuttcpClient, NuttcpInvocation, NuttcpRequest, NuttcpResults, NuttcpServer,
+    NuttcpServerOptions, NuttcpVersion, invocation,
 };
 use linerate_compat::stand_in::StandIn;
 use linerate_units::Span;
@@ -39,7 +40,7 @@ fn real_lines() -> impl Iterator<Item = &'static str> {
 /// again, and every report can be read.
 pub fn nuttcp_lines(bytes: &[u8]) {
     let cut = |piece: usize| {
-        let mut lines = Lines::default();
+        let mut lines = LineSplitter::default();
         let mut all = Vec::new();
         for piece in bytes.chunks(piece) {
             lines.push(piece);
@@ -49,20 +50,20 @@ pub fn nuttcp_lines(bytes: &[u8]) {
     };
     let whole = cut(bytes.len().max(1));
     assert_eq!(cut(1), whole);
-    let mut results = Results::default();
+    let mut results = NuttcpResults::default();
     for line in &whole.0 {
         results.line(line);
         let _ = results.bytes();
-        if let Some(version) = Version::parse_greeting(line) {
+        if let Some(version) = NuttcpVersion::parse_greeting(line) {
             assert!(!version.greeting().is_empty());
         }
-        if let Some(mut request) = Request::decode(line) {
+        if let Some(mut request) = NuttcpRequest::decode(line) {
             // Times are encoded with six decimals.
             request.timeout = Span::from_secs(request.timeout.as_ns() % 1_000);
             request.interval = Span::from_secs(request.interval.as_ns() % 1_000);
             request.third_party = false;
-            let written = request.encode(Version::REPORTED);
-            let read = Request::decode(String::from_utf8_lossy(&written).trim_end());
+            let written = request.encode(NuttcpVersion::REPORTED);
+            let read = NuttcpRequest::decode(String::from_utf8_lossy(&written).trim_end());
             assert_eq!(read, Some(request));
         }
     }
@@ -73,7 +74,7 @@ pub fn nuttcp_argv(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let arguments: Vec<String> = text.split(' ').map(str::to_owned).collect();
     let (_, said) = invocation(&arguments);
-    if let Invocation::Client(options) = said {
+    if let NuttcpInvocation::Client(options) = said {
         assert!(options.request(None).buflen > 0);
     }
 }
@@ -94,9 +95,9 @@ fn run(script: &[u8], commands: &[&str]) -> Option<u32> {
     let command = commands[usize::from(*choice) % commands.len()];
     let arguments: Vec<String> = command.split(' ').map(str::to_owned).collect();
     let stand_in: Box<dyn StandIn> = match invocation(&arguments).1 {
-        Invocation::Client(options) => Box::new(NuttcpClient::new(*options)),
-        Invocation::Server(options) => Box::new(NuttcpServer::new(options)),
-        _ => Box::new(NuttcpServer::new(ServerOptions::default())),
+        NuttcpInvocation::Client(options) => Box::new(NuttcpClient::new(*options)),
+        NuttcpInvocation::Server(options) => Box::new(NuttcpServer::new(options)),
+        _ => Box::new(NuttcpServer::new(NuttcpServerOptions::default())),
     };
     Some(completed(stand_in, script))
 }

@@ -7,9 +7,9 @@ use linerate_plan::{
 };
 
 /// No other file, and the bundled topologies.
-struct Around;
+struct BundledSurroundings;
 
-impl Surroundings for Around {
+impl Surroundings for BundledSurroundings {
     fn include(&self, name: &str, _: &str) -> Result<Source, SurroundingsError> {
         let source = std::io::ErrorKind::NotFound.into();
         Err(SurroundingsError::File { file: name.to_owned(), source })
@@ -42,7 +42,7 @@ impl Measurements for Every {
 pub fn plan(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let source = Source { name: "fuzz.toml".to_owned(), text };
-    let plan = match read(source, &[], &Around) {
+    let plan = match read(source, &[], &BundledSurroundings) {
         Ok(plan) => plan,
         Err(error) => {
             assert!(!error.to_string().is_empty());

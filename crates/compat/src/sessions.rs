@@ -7,7 +7,7 @@ use linerate_units::Timestamp;
 use crate::stand_in::{Input, Output};
 
 /// One client of a server.
-pub(crate) trait Session {
+pub(crate) trait ToolSession {
     /// Handles an input that may concern this session; true if it concerns no other.
     fn input(&mut self, now: Timestamp, input: &Input<'_>) -> bool;
 
@@ -33,7 +33,7 @@ impl<S> Default for Sessions<S> {
     }
 }
 
-impl<S: Session> Sessions<S> {
+impl<S: ToolSession> Sessions<S> {
     /// The lowest free number below `most`.
     pub(crate) fn free_number(&self, most: u16) -> Option<u16> {
         (0..most).find(|number| !self.table.contains_key(number))
@@ -72,6 +72,6 @@ impl<S: Session> Sessions<S> {
 
     /// When the first of them needs a tick.
     pub(crate) fn deadline(&self) -> Option<Timestamp> {
-        self.table.values().filter_map(Session::deadline).min()
+        self.table.values().filter_map(ToolSession::deadline).min()
     }
 }

@@ -15,7 +15,7 @@ mod host;
 mod link;
 mod run;
 
-pub use cpu::{Cpu, Usage};
+pub use cpu::{CpuTime, ResourceUsage};
 pub use host::HostCounts;
 pub use linerate_model::Transport;
 pub use linerate_model::flow::{
@@ -142,7 +142,7 @@ pub enum Input<'a> {
     /// The answer to [`Output::Look`].
     Counts {
         /// CPU time of this process and of the host since the driver began.
-        cpu: Cpu,
+        cpu: CpuTime,
         /// Flows that are running, or have ended and were not forgotten, by number.
         flows: &'a [FlowCounts],
     },

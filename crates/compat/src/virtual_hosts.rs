@@ -30,26 +30,26 @@ const RATE: f64 = 100e6;
 pub(crate) const WALL_SECONDS: u64 = 1_800_000_000;
 
 /// Decides for each datagram of a host whether it is lost.
-type Loss = Box<dyn FnMut(usize, &[u8]) -> bool>;
+type DatagramLoss = Box<dyn FnMut(usize, &[u8]) -> bool>;
 
 /// The hosts.
 pub(crate) struct VirtualHosts {
     pub(crate) now: Timestamp,
-    pub(crate) hosts: Vec<Host>,
+    pub(crate) hosts: Vec<VirtualHost>,
     /// The host that the others connect to.
     server: usize,
     /// Which datagrams are lost.
-    pub(crate) loss: Loss,
+    pub(crate) loss: DatagramLoss,
     /// Which ports accept no connections at this time, although a tool listens.
     pub(crate) closed: fn(u16, Timestamp) -> bool,
-    path: Path,
+    path: VirtualPath,
     queue: BTreeMap<(Timestamp, u64), (usize, HostEvent)>,
     order: u64,
 }
 
 /// The network between the hosts, and what a kernel and an engine do there.
 #[derive(Clone)]
-pub(crate) struct Path {
+pub(crate) struct VirtualPath {
     /// One-way delay.
     pub(crate) delay: Span,
     /// Rate of a stream without a requested rate, bits per second.
@@ -60,7 +60,7 @@ pub(crate) struct Path {
     pub(crate) tcp: StreamCounts,
 }
 
-impl Default for Path {
+impl Default for VirtualPath {
     fn default() -> Self {
         Self { delay: DELAY, rate: RATE, stops: [Span::ZERO; 2], tcp: StreamCounts::default() }
     }
@@ -85,15 +85,15 @@ enum HostEvent {
 impl VirtualHosts {
     /// A client on host 0 and its server on host 1.
     pub(crate) fn new(client: Box<dyn StandIn>, server: Box<dyn StandIn>) -> Self {
-        Self::on(Path::default(), 1, vec![Some(client), Some(server)])
+        Self::on(VirtualPath::default(), 1, vec![Some(client), Some(server)])
     }
 
     /// Tools on the hosts 0 and up, of which the server begins first. The test itself acts for a host without
     /// a tool.
-    pub(crate) fn on(path: Path, server: usize, tools: Vec<Option<Box<dyn StandIn>>>) -> Self {
+    pub(crate) fn on(path: VirtualPath, server: usize, tools: Vec<Option<Box<dyn StandIn>>>) -> Self {
         let mut hosts = Self {
             now: Timestamp::START,
-            hosts: tools.into_iter().map(Host::new).collect(),
+            hosts: tools.into_iter().map(VirtualHost::new).collect(),
             server,
             loss: Box::new(|_, _| false),
             closed: |_, _| false,
@@ -110,12 +110,12 @@ impl VirtualHosts {
 
     /// Adds a host without a tool.
     pub(crate) fn add_host(&mut self) -> usize {
-        self.hosts.push(Host::new(None));
+        self.hosts.push(VirtualHost::new(None));
         self.hosts.len() - 1
     }
 
     /// The first two hosts.
-    pub(crate) fn pair(&self) -> [&Host; 2] {
+    pub(crate) fn pair(&self) -> [&VirtualHost; 2] {
         [&self.hosts[0], &self.hosts[1]]
     }
 
@@ -134,7 +134,7 @@ impl VirtualHosts {
     }
 
     fn step(&mut self, until: Timestamp) -> bool {
-        let due = |(at, host): (usize, &Host)| Some((host.deadline()?, at));
+        let due = |(at, host): (usize, &VirtualHost)| Some((host.deadline()?, at));
         let tick = self.hosts.iter().enumerate().filter_map(due).min();
         let event = self.queue.first_key_value().map(|(key, _)| key.0);
         match (tick, event) {
@@ -299,7 +299,7 @@ impl VirtualHosts {
     fn look(&mut self, host: usize) {
         let elapsed = self.now.since(Timestamp::START);
         let cpu =
-            Cpu { elapsed, user: Span::from_ns(elapsed.as_ns() / 100), system: Span::ZERO, usage: None };
+            CpuTime { elapsed, user: Span::from_ns(elapsed.as_ns() / 100), system: Span::ZERO, usage: None };
         let now = self.now;
         let flows: Vec<FlowCounts> = self.hosts[host]
             .flows

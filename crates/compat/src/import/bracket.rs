@@ -3,7 +3,7 @@
 use linerate_model::import::{Claim, Figure, Quantity};
 use linerate_units::Span;
 
-use super::line::Line;
+use super::line::NumberedLine;
 use super::number::{Printed, is_no_number, number};
 use super::parsed_test::{ParsedTest, figure};
 
@@ -45,7 +45,7 @@ pub(crate) fn id(text: &str) -> Option<(Option<u32>, bool, &str)> {
 ///
 /// A logger may have put other brackets before it: `host iperf3[4711]: [ 5] ...`.
 pub(crate) fn find<'a, T>(
-    line: Line<'a>,
+    line: NumberedLine<'a>,
     fits: impl Fn(Option<u32>, bool, &'a str) -> Option<T>,
 ) -> Option<T> {
     let places = line.text.match_indices('[').take(16);
@@ -54,7 +54,7 @@ pub(crate) fn find<'a, T>(
 
 impl<'a> Bracket<'a> {
     /// Parses the front of a line with figures; absent for every other line.
-    pub(crate) fn of(line: Line<'a>) -> Option<Self> {
+    pub(crate) fn of(line: NumberedLine<'a>) -> Option<Self> {
         if !line.text.contains("sec") {
             return None;
         }
@@ -90,7 +90,7 @@ impl<'a> Bracket<'a> {
     ///
     /// Unreadable figures become remarks. Absent for lines without bytes, such as those about datagrams out of
     /// order.
-    pub(crate) fn claim(&self, line: Line<'a>, parsed: &mut ParsedTest) -> Option<(Claim, &'a str)> {
+    pub(crate) fn claim(&self, line: NumberedLine<'a>, parsed: &mut ParsedTest) -> Option<(Claim, &'a str)> {
         let mut words = self.rest.split_whitespace();
         let (amount, unit) = (words.next()?, words.next()?);
         let factor = byte_unit(unit)?;
@@ -128,7 +128,7 @@ impl<'a> Bracket<'a> {
 }
 
 /// The interval as printed in the line.
-fn between(line: Line<'_>, rest: &str) -> String {
+fn between(line: NumberedLine<'_>, rest: &str) -> String {
     let front = line.text.strip_suffix(rest).unwrap_or_default();
     let interval = front.rsplit(']').next().unwrap_or_default();
     interval.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -157,7 +157,7 @@ fn power(prefix: &str) -> Option<i32> {
 }
 
 /// Jitter, lost and total datagrams: `0.012 ms 0/ 851 (0.12%)`; the sum of iperf 2 has no jitter.
-pub(crate) fn datagrams(line: Line<'_>, tail: &str, parsed: &mut ParsedTest) -> Vec<Figure> {
+pub(crate) fn datagrams(line: NumberedLine<'_>, tail: &str, parsed: &mut ParsedTest) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut counts = tail;
     if let Some((jitter, rest)) = tail.split_once(" ms ") {
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     fn front(text: &str) -> Option<(Option<u32>, f64, f64, Option<u8>)> {
-        let bracket = Bracket::of(Line { number: 1, text })?;
+        let bracket = Bracket::of(NumberedLine { number: 1, text })?;
         Some((bracket.id, bracket.from.value, bracket.to.value, bracket.version()))
     }
 
@@ -222,8 +222,10 @@ mod tests {
 
     #[test]
     fn figures_carry_their_units_and_their_last_digit() {
-        let line =
-            Line { number: 4, text: "[  5]   0.00-2.00   sec   978 KBytes  4.00 MBytes/sec  rest of it" };
+        let line = NumberedLine {
+            number: 4,
+            text: "[  5]   0.00-2.00   sec   978 KBytes  4.00 MBytes/sec  rest of it",
+        };
         let mut parsed = ParsedTest::new("x");
         let (claim, tail) = Bracket::of(line).unwrap().claim(line, &mut parsed).unwrap();
         assert_eq!(tail.trim(), "rest of it");
@@ -236,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_figure_that_cannot_be_read_is_named_and_the_others_are_kept() {
-        let line = Line { number: 9, text: "[  5] 0.0-1.0 sec  1,234 MBytes  4.00 Mbits/sec" };
+        let line = NumberedLine { number: 9, text: "[  5] 0.0-1.0 sec  1,234 MBytes  4.00 Mbits/sec" };
         let mut parsed = ParsedTest::new("x");
         let (claim, _) = Bracket::of(line).unwrap().claim(line, &mut parsed).unwrap();
         assert_eq!(claim.figure(Quantity::Bytes), None);
@@ -249,7 +251,7 @@ mod tests {
     #[test]
     fn datagrams_are_counted_as_printed() {
         let mut parsed = ParsedTest::new("x");
-        let line = Line { number: 1, text: "" };
+        let line = NumberedLine { number: 1, text: "" };
         let figures = datagrams(line, "  0.012 ms    0/  851 (1e+02%)", &mut parsed);
         let values: Vec<_> = figures.iter().map(|f| (f.quantity, f.value)).collect();
         let expected = [

@@ -2,7 +2,7 @@
 
 use linerate_model::import::{Figure, Quantity};
 
-use super::line::Line;
+use super::line::NumberedLine;
 use super::number::Printed;
 use super::parsed_test::{ParsedTest, figure};
 
@@ -22,7 +22,7 @@ pub(crate) fn rate_unit(unit: &str) -> Option<f64> {
 
 /// A figure from the word before a text.
 pub(crate) fn before(
-    line: Line<'_>,
+    line: NumberedLine<'_>,
     text: &str,
     word: &str,
     quantity: Quantity,
@@ -38,7 +38,7 @@ pub(crate) fn before(
 
 /// A figure from the word after a text.
 pub(crate) fn after(
-    line: Line<'_>,
+    line: NumberedLine<'_>,
     text: &str,
     word: &str,
     quantity: Quantity,
@@ -54,7 +54,7 @@ pub(crate) fn after(
 }
 
 fn scaled(
-    line: Line<'_>,
+    line: NumberedLine<'_>,
     amount: &str,
     quantity: Quantity,
     factor: f64,
@@ -74,7 +74,7 @@ fn scaled(
 }
 
 /// `2048 I/O calls, msec/call = 0.33, calls/sec = 3110.66`, and the forms of PCATTCP and `-fparse`.
-pub(crate) fn calls(line: Line<'_>, text: &str, parsed: &mut ParsedTest) -> Vec<Figure> {
+pub(crate) fn calls(line: NumberedLine<'_>, text: &str, parsed: &mut ParsedTest) -> Vec<Figure> {
     let mut found = Vec::new();
     let each = CALLS_FLAW;
     if text.contains(" I/O calls") {
@@ -94,7 +94,7 @@ pub(crate) fn calls(line: Line<'_>, text: &str, parsed: &mut ParsedTest) -> Vec<
 }
 
 /// `0.0user 0.0sys 0:00real 4% …`: the share of a CPU that the program used.
-pub(crate) fn usage(line: Line<'_>, text: &str, parsed: &mut ParsedTest) -> Option<Figure> {
+pub(crate) fn usage(line: NumberedLine<'_>, text: &str, parsed: &mut ParsedTest) -> Option<Figure> {
     if !(text.contains("user ") && text.contains("sys ") && text.contains("real ")) {
         return None;
     }

@@ -4,27 +4,27 @@
 
 /// A value with the line in which it begins.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Node {
+pub(crate) struct JsonNode {
     pub(crate) line: u32,
-    pub(crate) value: Value,
+    pub(crate) value: JsonContent,
 }
 
 /// The content of a value.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum JsonContent {
     Null,
     Flag(bool),
     /// The digits as written; may be `nan`.
     Number(String),
     Text(String),
-    List(Vec<Node>),
+    List(Vec<JsonNode>),
     /// In the order of the file; keys may repeat.
-    Object(Vec<(String, Node)>),
+    Object(Vec<(String, JsonNode)>),
 }
 
 /// The position and reason of a syntax error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Broken {
+pub(crate) struct JsonSyntaxError {
     pub(crate) line: u32,
     pub(crate) column: u32,
     pub(crate) why: String,
@@ -32,35 +32,35 @@ pub(crate) struct Broken {
 
 /// A document found in a text.
 #[derive(Debug)]
-pub(crate) struct Document {
-    pub(crate) root: Node,
+pub(crate) struct JsonDocument {
+    pub(crate) root: JsonNode,
     /// Absent if the document is complete.
-    pub(crate) broken: Option<Broken>,
+    pub(crate) broken: Option<JsonSyntaxError>,
     /// Number of bytes of the text that belong to it.
     pub(crate) length: usize,
     /// Number of lines after its first.
     pub(crate) lines: u32,
 }
 
-impl Node {
+impl JsonNode {
     /// The value of a key; the last one if the key repeats.
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
-        let Value::Object(members) = &self.value else { return None };
+        let JsonContent::Object(members) = &self.value else { return None };
         members.iter().rev().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
     /// The elements of a list; empty for other values.
     pub(crate) fn items(&self) -> &[Self] {
-        if let Value::List(items) = &self.value { items } else { &[] }
+        if let JsonContent::List(items) = &self.value { items } else { &[] }
     }
 
     pub(crate) fn text(&self) -> Option<&str> {
-        if let Value::Text(text) = &self.value { Some(text) } else { None }
+        if let JsonContent::Text(text) = &self.value { Some(text) } else { None }
     }
 
     /// A number as written, or a text: some programs write numbers as texts.
     pub(crate) fn written(&self) -> Option<&str> {
-        if let Value::Number(text) | Value::Text(text) = &self.value { Some(text) } else { None }
+        if let JsonContent::Number(text) | JsonContent::Text(text) = &self.value { Some(text) } else { None }
     }
 
     /// A non-negative integer.
@@ -71,8 +71,8 @@ impl Node {
     /// The truth of a value: `true`, or a number other than 0.
     pub(crate) fn flag(&self) -> Option<bool> {
         match &self.value {
-            Value::Flag(flag) => Some(*flag),
-            Value::Number(text) => Some(text != "0"),
+            JsonContent::Flag(flag) => Some(*flag),
+            JsonContent::Number(text) => Some(text != "0"),
             _ => None,
         }
     }
@@ -85,14 +85,14 @@ const MAX_DEPTH: usize = 48;
 const MAX_VALUES: usize = 1_000_000;
 
 /// Parses the document at the start of a text; `first` is the number of its first line.
-pub(crate) fn parse(text: &str, first: u32) -> Document {
-    let mut parser = Parser { values: 0, text, at: 0, line: first, line_start: 0, depth: 0 };
-    let mut root = Node { line: first, value: Value::Null };
+pub(crate) fn parse(text: &str, first: u32) -> JsonDocument {
+    let mut parser = JsonParser { values: 0, text, at: 0, line: first, line_start: 0, depth: 0 };
+    let mut root = JsonNode { line: first, value: JsonContent::Null };
     let broken = parser.value(&mut root).err();
-    Document { root, broken, length: parser.at, lines: parser.line - first }
+    JsonDocument { root, broken, length: parser.at, lines: parser.line - first }
 }
 
-struct Parser<'a> {
+struct JsonParser<'a> {
     values: usize,
     text: &'a str,
     at: usize,
@@ -101,19 +101,19 @@ struct Parser<'a> {
     depth: usize,
 }
 
-impl Parser<'_> {
+impl JsonParser<'_> {
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    fn broken<T>(&self, why: &str) -> Result<T, Broken> {
+    fn broken<T>(&self, why: &str) -> Result<T, JsonSyntaxError> {
         let why = match self.peek() {
             None => format!("the document is incomplete: {why}"),
             Some(_) => why.to_owned(),
         };
         // Columns count characters.
         let before = self.text.get(self.line_start..self.at).unwrap_or_default();
-        Err(Broken { line: self.line, column: before.chars().count() as u32 + 1, why })
+        Err(JsonSyntaxError { line: self.line, column: before.chars().count() as u32 + 1, why })
     }
 
     fn space(&mut self) {
@@ -131,7 +131,7 @@ impl Parser<'_> {
     }
 
     /// Parses into `node`, so that the complete parts are kept if an error follows.
-    fn value(&mut self, node: &mut Node) -> Result<(), Broken> {
+    fn value(&mut self, node: &mut JsonNode) -> Result<(), JsonSyntaxError> {
         self.space();
         node.line = self.line;
         self.values += 1;
@@ -146,7 +146,7 @@ impl Parser<'_> {
             Some(b'{') => self.object(node),
             Some(b'[') => self.list(node),
             Some(b'"') => {
-                node.value = Value::Text(linerate_model::foreign_text::lines(&self.string()?));
+                node.value = JsonContent::Text(linerate_model::foreign_text::lines(&self.string()?));
                 Ok(())
             }
             _ => {
@@ -156,7 +156,7 @@ impl Parser<'_> {
         }
     }
 
-    fn enter(&mut self) -> Result<(), Broken> {
+    fn enter(&mut self) -> Result<(), JsonSyntaxError> {
         if self.depth >= MAX_DEPTH {
             return self.broken("it is nested too deeply for a result");
         }
@@ -166,10 +166,10 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn object(&mut self, node: &mut Node) -> Result<(), Broken> {
+    fn object(&mut self, node: &mut JsonNode) -> Result<(), JsonSyntaxError> {
         self.enter()?;
-        node.value = Value::Object(Vec::new());
-        let Value::Object(members) = &mut node.value else { return Ok(()) };
+        node.value = JsonContent::Object(Vec::new());
+        let JsonContent::Object(members) = &mut node.value else { return Ok(()) };
         if self.closes(b'}') {
             return Ok(());
         }
@@ -183,9 +183,9 @@ impl Parser<'_> {
                 return self.broken("a colon was expected");
             }
             self.at += 1;
-            let mut inner = Node { line: self.line, value: Value::Null };
+            let mut inner = JsonNode { line: self.line, value: JsonContent::Null };
             let outcome = self.value(&mut inner);
-            if outcome.is_ok() || matches!(inner.value, Value::List(_) | Value::Object(_)) {
+            if outcome.is_ok() || matches!(inner.value, JsonContent::List(_) | JsonContent::Object(_)) {
                 members.push((key, inner));
             }
             outcome?;
@@ -195,17 +195,17 @@ impl Parser<'_> {
         }
     }
 
-    fn list(&mut self, node: &mut Node) -> Result<(), Broken> {
+    fn list(&mut self, node: &mut JsonNode) -> Result<(), JsonSyntaxError> {
         self.enter()?;
-        node.value = Value::List(Vec::new());
-        let Value::List(items) = &mut node.value else { return Ok(()) };
+        node.value = JsonContent::List(Vec::new());
+        let JsonContent::List(items) = &mut node.value else { return Ok(()) };
         if self.closes(b']') {
             return Ok(());
         }
         loop {
-            let mut inner = Node { line: self.line, value: Value::Null };
+            let mut inner = JsonNode { line: self.line, value: JsonContent::Null };
             let outcome = self.value(&mut inner);
-            if outcome.is_ok() || matches!(inner.value, Value::List(_) | Value::Object(_)) {
+            if outcome.is_ok() || matches!(inner.value, JsonContent::List(_) | JsonContent::Object(_)) {
                 items.push(inner);
             }
             outcome?;
@@ -225,7 +225,7 @@ impl Parser<'_> {
     }
 
     /// Whether another element follows.
-    fn has_next(&mut self, end: u8) -> Result<bool, Broken> {
+    fn has_next(&mut self, end: u8) -> Result<bool, JsonSyntaxError> {
         self.space();
         if self.closes(end) {
             return Ok(false);
@@ -242,7 +242,7 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    fn string(&mut self) -> Result<String, Broken> {
+    fn string(&mut self) -> Result<String, JsonSyntaxError> {
         let start = self.at + 1;
         let bytes = self.text.as_bytes();
         let mut end = start;
@@ -267,7 +267,7 @@ impl Parser<'_> {
         Ok(told)
     }
 
-    fn literal(&mut self) -> Result<Value, Broken> {
+    fn literal(&mut self) -> Result<JsonContent, JsonSyntaxError> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let part = |c: char| c.is_ascii_alphanumeric() || "+-.#()".contains(c);
         let length = rest.find(|c| !part(c)).unwrap_or(rest.len());
@@ -281,13 +281,13 @@ impl Parser<'_> {
             return self.broken("a value has no end");
         }
         let value = match word {
-            "true" => Value::Flag(true),
-            "false" => Value::Flag(false),
-            "null" => Value::Null,
+            "true" => JsonContent::Flag(true),
+            "false" => JsonContent::Flag(false),
+            "null" => JsonContent::Null,
             number if number.starts_with(|c: char| c == '-' || c.is_ascii_digit()) => {
-                Value::Number(number.to_owned())
+                JsonContent::Number(number.to_owned())
             }
-            other if super::number::is_no_number(other) => Value::Number(other.to_owned()),
+            other if super::number::is_no_number(other) => JsonContent::Number(other.to_owned()),
             _ => return self.broken("this is not a value"),
         };
         self.at += length;

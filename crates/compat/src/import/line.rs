@@ -6,14 +6,14 @@ use linerate_model::ForeignText;
 
 /// A line with its number.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Line<'a> {
+pub(crate) struct NumberedLine<'a> {
     /// Line number, from 1.
     pub(crate) number: u32,
     /// Text without colour sequences and carriage returns.
     pub(crate) text: &'a str,
 }
 
-impl<'a> Line<'a> {
+impl<'a> NumberedLine<'a> {
     /// The line as quoted in a claim.
     pub(crate) fn quote(self) -> ForeignText {
         ForeignText::new(self.text.trim())
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn columns_count_characters() {
-        let line = Line { number: 1, text: "ä 12" };
+        let line = NumberedLine { number: 1, text: "ä 12" };
         assert_eq!(line.column(line.text.split(' ').nth(1).unwrap()), Some(3));
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn bodies(reading: &ForeignResult, test: &ForeignTest, from: &Importe
     let ways = directions(test);
     let mut end = Timestamp::START;
     for (number, way) in (0..).zip(&ways) {
-        let mut flow = Flow { number, test, way: *way, end: Timestamp::START };
+        let mut flow = ImportedFlow { number, test, way: *way, end: Timestamp::START };
         log.push((Timestamp::START, Body::FlowPlanned(flow.plan())));
         log.extend(flow.opened().map(|body| (Timestamp::START, body)));
         log.extend(flow.samples());
@@ -162,14 +162,14 @@ fn length(claim: &Claim) -> Option<Span> {
 }
 
 /// One direction of a test.
-struct Flow<'a> {
+struct ImportedFlow<'a> {
     number: u16,
     test: &'a ForeignTest,
     way: Option<Direction>,
     end: Timestamp,
 }
 
-impl<'a> Flow<'a> {
+impl<'a> ImportedFlow<'a> {
     fn direction(&self) -> Direction {
         self.way.unwrap_or(Direction::Upload)
     }

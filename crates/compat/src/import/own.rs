@@ -7,26 +7,26 @@ use linerate_model::{Event, ForeignText, RunRecord, Side, Tally};
 
 use linerate_units::Span;
 
-use super::json::Node;
+use super::json::JsonNode;
 use super::number::{Printed, number};
 use super::parsed_test::{ParsedTest, figure};
 use linerate_model::{Direction, TestSpec};
 
 /// Whether a JSON object is a result document.
-pub(super) fn is_document(root: &Node) -> bool {
-    root.get("schema").and_then(Node::text).is_some_and(|schema| schema.starts_with("linerate.result/"))
+pub(super) fn is_document(root: &JsonNode) -> bool {
+    root.get("schema").and_then(JsonNode::text).is_some_and(|schema| schema.starts_with("linerate.result/"))
 }
 
 /// Whether a JSON object is an event of a log.
-pub(super) fn is_event(root: &Node) -> bool {
+pub(super) fn is_event(root: &JsonNode) -> bool {
     root.get("run").is_some() && root.get("seq").is_some() && root.get("body").is_some()
 }
 
 /// Reads a result document; `text` is its complete text.
-pub(super) fn read(root: &Node, text: &str, parsed: &mut ParsedTest) {
+pub(super) fn read(root: &JsonNode, text: &str, parsed: &mut ParsedTest) {
     let mut test = ForeignTest { written_by: Some(ControlEnd::Client), ..ForeignTest::default() };
     if let Some(run) = root.get("run") {
-        let of = |key| run.get(key).and_then(Node::text).map(ForeignText::from);
+        let of = |key| run.get(key).and_then(JsonNode::text).map(ForeignText::from);
         (test.started_at, test.target) = (of("started_at"), of("target"));
         if let Some(version) = of("linerate") {
             parsed.version(&version);
@@ -34,8 +34,8 @@ pub(super) fn read(root: &Node, text: &str, parsed: &mut ParsedTest) {
         test.error = of("reason");
         test.spec = spec(text).unwrap_or_default();
     }
-    for (at, flow) in root.get("flows").map_or(&[][..], Node::items).iter().enumerate() {
-        let direction = match flow.get("direction").and_then(Node::text) {
+    for (at, flow) in root.get("flows").map_or(&[][..], JsonNode::items).iter().enumerate() {
+        let direction = match flow.get("direction").and_then(JsonNode::text) {
             Some("download") => Some(Direction::Download),
             Some("upload") => Some(Direction::Upload),
             _ => None,
@@ -85,7 +85,7 @@ const UDP: &[(&str, Quantity, f64)] = &[
     ("jitter_ns", Quantity::Jitter, 1e-9),
 ];
 
-fn figures(node: &Node, keys: &[(&str, Quantity, f64)], parsed: &mut ParsedTest) -> Vec<Figure> {
+fn figures(node: &JsonNode, keys: &[(&str, Quantity, f64)], parsed: &mut ParsedTest) -> Vec<Figure> {
     let mut found = Vec::new();
     for (key, quantity, factor) in keys {
         let Some(value) = node.get(key) else { continue };
@@ -102,13 +102,13 @@ fn figures(node: &Node, keys: &[(&str, Quantity, f64)], parsed: &mut ParsedTest)
 
 /// An event log that is read line by line.
 #[derive(Debug, Default)]
-pub(super) struct Log {
+pub(super) struct EventLogReader {
     record: RunRecord,
     first_line: u32,
     run: Option<ForeignText>,
 }
 
-impl Log {
+impl EventLogReader {
     /// Reads one line of the log.
     pub(super) fn take(&mut self, text: &str, line: u32, parsed: &mut ParsedTest) {
         let event = match Event::read(text) {

@@ -3,7 +3,7 @@
 use linerate_model::ForeignText;
 use linerate_model::import::{Claim, ClaimScope, Figure, ForeignResult, ForeignTest, Quantity, Unread};
 
-use super::line::Line;
+use super::line::NumberedLine;
 use super::number::Printed;
 
 /// Most remarks about unreadable parts. The last one states that there are more.
@@ -107,7 +107,7 @@ impl ParsedTest {
     }
 
     /// Parses a number in a part of a line; adds a remark if that fails.
-    pub(crate) fn number(&mut self, line: Line<'_>, part: &str, three: bool) -> Option<Printed> {
+    pub(crate) fn number(&mut self, line: NumberedLine<'_>, part: &str, three: bool) -> Option<Printed> {
         match super::number::number(part, three) {
             Ok(printed) => Some(printed),
             Err(why) => {
@@ -132,7 +132,7 @@ pub(crate) fn figure(quantity: Quantity, printed: Printed, words: impl Into<Fore
 }
 
 /// Makes a claim that quotes a line.
-pub(crate) fn of_line(line: Line<'_>) -> Claim {
+pub(crate) fn of_line(line: NumberedLine<'_>) -> Claim {
     Claim { line: line.number, quote: line.quote(), ..Claim::default() }
 }
 

@@ -2,8 +2,8 @@
 
 use linerate_model::import::ForeignResult;
 
-use super::json::{self, Node};
-use super::line::{Line, plain};
+use super::json::{self, JsonNode};
+use super::line::{NumberedLine, plain};
 use super::own;
 use super::parsed_test::ParsedTest;
 use crate::{iperf2, iperf3, netperf, netpipe, ntttcp, nuttcp, ttcp};
@@ -12,43 +12,43 @@ use crate::{iperf2, iperf3, netperf, netpipe, ntttcp, nuttcp, ttcp};
 const MAX_LINE: usize = 64 << 10;
 
 /// A parser of text lines.
-enum Reader {
-    Iperf3(iperf3::read::Text),
-    Iperf2(iperf2::read::Text),
+enum TextReader {
+    Iperf3(iperf3::read::Iperf3TextReader),
+    Iperf2(iperf2::read::Iperf2TextReader),
     Csv(iperf2::read::Csv),
-    Ttcp(ttcp::read::Text),
-    Nuttcp(nuttcp::read::Text),
+    Ttcp(ttcp::read::TtcpTextReader),
+    Nuttcp(nuttcp::read::NuttcpTextReader),
     Ntttcp(ntttcp::read::Text),
-    Netpipe(netpipe::read::Text),
-    Netperf(Box<netperf::read::Text>),
+    Netpipe(netpipe::read::NetpipeTextReader),
+    Netperf(Box<netperf::read::NetperfTextReader>),
 }
 
 /// Makes the same call on every parser.
 macro_rules! each {
     ($reader:expr, $inner:ident => $call:expr) => {
         match $reader {
-            Reader::Iperf3($inner) => $call,
-            Reader::Iperf2($inner) => $call,
-            Reader::Csv($inner) => $call,
-            Reader::Ttcp($inner) => $call,
-            Reader::Nuttcp($inner) => $call,
-            Reader::Ntttcp($inner) => $call,
-            Reader::Netpipe($inner) => $call,
-            Reader::Netperf($inner) => $call,
+            TextReader::Iperf3($inner) => $call,
+            TextReader::Iperf2($inner) => $call,
+            TextReader::Csv($inner) => $call,
+            TextReader::Ttcp($inner) => $call,
+            TextReader::Nuttcp($inner) => $call,
+            TextReader::Ntttcp($inner) => $call,
+            TextReader::Netpipe($inner) => $call,
+            TextReader::Netperf($inner) => $call,
         }
     };
 }
 
-impl Reader {
+impl TextReader {
     fn all() -> Vec<Self> {
         vec![
-            Self::Iperf3(iperf3::read::Text::default()),
-            Self::Iperf2(iperf2::read::Text::default()),
+            Self::Iperf3(iperf3::read::Iperf3TextReader::default()),
+            Self::Iperf2(iperf2::read::Iperf2TextReader::default()),
             Self::Csv(iperf2::read::Csv::default()),
-            Self::Nuttcp(nuttcp::read::Text::default()),
-            Self::Ttcp(ttcp::read::Text::default()),
+            Self::Nuttcp(nuttcp::read::NuttcpTextReader::default()),
+            Self::Ttcp(ttcp::read::TtcpTextReader::default()),
             Self::Ntttcp(ntttcp::read::Text::default()),
-            Self::Netpipe(netpipe::read::Text::default()),
+            Self::Netpipe(netpipe::read::NetpipeTextReader::default()),
             Self::Netperf(Box::default()),
         ]
     }
@@ -65,7 +65,7 @@ impl Reader {
         }
     }
 
-    fn take(&mut self, line: Line<'_>, mine: bool) -> bool {
+    fn take(&mut self, line: NumberedLine<'_>, mine: bool) -> bool {
         match self {
             Self::Csv(csv) => csv.take(line),
             Self::Iperf3(text) => text.take(line, mine),
@@ -95,8 +95,8 @@ impl Reader {
 struct Documents {
     tool: &'static str,
     parsed: ParsedTest,
-    stream: iperf3::read::Stream,
-    log: own::Log,
+    stream: iperf3::read::Iperf3StreamReader,
+    log: own::EventLogReader,
 }
 
 impl Documents {
@@ -104,8 +104,8 @@ impl Documents {
         Self {
             tool,
             parsed: ParsedTest::new(tool),
-            stream: iperf3::read::Stream::default(),
-            log: own::Log::default(),
+            stream: iperf3::read::Iperf3StreamReader::default(),
+            log: own::EventLogReader::default(),
         }
     }
 
@@ -117,7 +117,7 @@ impl Documents {
 }
 
 struct Scan {
-    readers: Vec<Reader>,
+    readers: Vec<TextReader>,
     /// The parser of the previous line.
     current: Option<usize>,
     documents: Option<Documents>,
@@ -128,7 +128,7 @@ struct Scan {
 
 /// Reads a whole text; `only` restricts it to the parser that the user names.
 pub(super) fn scan(text: &str, only: Option<&'static str>) -> Vec<ForeignResult> {
-    let mut readers = Reader::all();
+    let mut readers = TextReader::all();
     readers.retain(|reader| only.is_none_or(|tool| reader.tool() == tool));
     let mut scan =
         Scan { readers, current: None, documents: None, strange: ParsedTest::new(""), readings: Vec::new() };
@@ -175,14 +175,14 @@ impl Scan {
         let clean = plain(raw.trim_end_matches(['\n', '\r']));
         // A line that was overwritten with carriage returns consists of several.
         for part in clean.split('\r') {
-            self.part(Line { number, text: part });
+            self.part(NumberedLine { number, text: part });
         }
     }
 
-    fn part(&mut self, line: Line<'_>) {
+    fn part(&mut self, line: NumberedLine<'_>) {
         if line.text.starts_with("$ ") {
             // A shell session with its commands: each command is a separate run of a program.
-            self.readers.iter_mut().for_each(Reader::close);
+            self.readers.iter_mut().for_each(TextReader::close);
             return;
         }
         if let Some(current) = self.current
@@ -215,7 +215,7 @@ impl Scan {
         }
     }
 
-    fn document(&mut self, document: &json::Document, text: &str, only: Option<&'static str>) {
+    fn document(&mut self, document: &json::JsonDocument, text: &str, only: Option<&'static str>) {
         let root = &document.root;
         let tool = tool_of(root).filter(|tool| only.is_none_or(|only| only == *tool));
         let Some(tool) = tool else {
@@ -267,7 +267,7 @@ impl Scan {
 }
 
 /// The program that writes objects like this.
-fn tool_of(root: &Node) -> Option<&'static str> {
+fn tool_of(root: &JsonNode) -> Option<&'static str> {
     if own::is_document(root) || own::is_event(root) {
         Some("linerate")
     } else if root.get("event").is_some() && root.get("data").is_some() || iperf3::read::is_document(root) {

@@ -5,12 +5,12 @@ use std::net::IpAddr;
 use linerate_units::Span;
 
 use super::numbers::quantity;
-use super::settings::{Amount, Format, Mode, Rate, Settings};
+use super::settings::{Iperf2Amount, Iperf2Format, Iperf2Mode, Iperf2Rate, Iperf2Settings};
 use super::wire::BURST_BYTES;
 
 /// A command line that starts no test: what to print, where, and the exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct Iperf2EarlyExit {
     /// The complete text.
     pub text: String,
     /// Whether it is printed on standard output.
@@ -74,8 +74,8 @@ const OPTIONS: &[(char, &str, bool)] = &[
 ///
 /// # Errors
 /// What the tool prints instead of starting a test.
-pub fn parse(arguments: &[String]) -> Result<Settings, Refusal> {
-    let mut settings = Settings::default();
+pub fn parse(arguments: &[String]) -> Result<Iperf2Settings, Iperf2EarlyExit> {
+    let mut settings = Iperf2Settings::default();
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         if let Some(long) = argument.strip_prefix("--").filter(|long| !long.is_empty()) {
@@ -106,10 +106,10 @@ fn long_option(name: &str) -> Option<(&'static str, bool)> {
 }
 
 fn short_options<'a>(
-    settings: &mut Settings,
+    settings: &mut Iperf2Settings,
     letters: &str,
     arguments: &mut impl Iterator<Item = &'a String>,
-) -> Result<(), Refusal> {
+) -> Result<(), Iperf2EarlyExit> {
     let mut rest = letters.chars();
     while let Some(letter) = rest.next() {
         let found = OPTIONS.iter().find(|(short, ..)| *short == letter && letter != ' ');
@@ -127,16 +127,16 @@ fn short_options<'a>(
 }
 
 /// Applies one option.
-fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refusal> {
+fn apply(settings: &mut Iperf2Settings, name: &str, value: &str) -> Result<(), Iperf2EarlyExit> {
     match name {
         "server" => settings.server = true,
         "client" => settings.host = Some(value.to_owned()),
         "udp" | "single_udp" => settings.udp = true,
         "compatibility" => settings.compatible = true,
-        "dualtest" => one_direction(settings, Mode::Dual)?,
-        "tradeoff" => one_direction(settings, Mode::Tradeoff)?,
-        "reverse" => one_direction(settings, Mode::Reverse)?,
-        "full-duplex" => one_direction(settings, Mode::FullDuplex)?,
+        "dualtest" => one_direction(settings, Iperf2Mode::Dual)?,
+        "tradeoff" => one_direction(settings, Iperf2Mode::Tradeoff)?,
+        "reverse" => one_direction(settings, Iperf2Mode::Reverse)?,
+        "full-duplex" => one_direction(settings, Iperf2Mode::FullDuplex)?,
         "enhanced" => settings.enhanced = true,
         "ipv6_domain" => settings.ipv6 = true,
         "no-udp-fin" => settings.no_udp_fin = true,
@@ -155,7 +155,7 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refusal
         "bind" => bind(settings, value)?,
         "tos" => settings.tos = Some(tos(value)?),
         "version" => return Err(version()),
-        "help" => return Err(Refusal { text: help(), to_stdout: false, code: 1 }),
+        "help" => return Err(Iperf2EarlyExit { text: help(), to_stdout: false, code: 1 }),
         // The process stays in the foreground; shells and service managers can run it in the background.
         "daemon" | "realtime" | "ttl" => {}
         _ => return numeric(settings, name, value),
@@ -164,8 +164,8 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refusal
 }
 
 /// Sets a mode of two-way tests; only one is allowed.
-fn one_direction(settings: &mut Settings, mode: Mode) -> Result<(), Refusal> {
-    if settings.mode != Mode::Plain && settings.mode != mode {
+fn one_direction(settings: &mut Iperf2Settings, mode: Iperf2Mode) -> Result<(), Iperf2EarlyExit> {
+    if settings.mode != Iperf2Mode::Plain && settings.mode != mode {
         return Err(error("ERROR: options of --full-duplex, --reverse, -d and -r are mutually exclusive"));
     }
     settings.mode = mode;
@@ -173,7 +173,7 @@ fn one_direction(settings: &mut Settings, mode: Mode) -> Result<(), Refusal> {
 }
 
 /// Applies an option with a numeric value.
-fn numeric(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refusal> {
+fn numeric(settings: &mut Iperf2Settings, name: &str, value: &str) -> Result<(), Iperf2EarlyExit> {
     let number = |range: std::ops::RangeInclusive<u64>| {
         quantity(value).filter(|number| range.contains(number)).ok_or_else(|| {
             usage_error(&format!(
@@ -192,7 +192,7 @@ fn numeric(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refus
         "num" => {
             let bytes = number(1..=1 << 60)
                 .map_err(|_| error(&format!("Invalid value for -n amount of '{value}'")))?;
-            settings.amount = Amount::Bytes(bytes);
+            settings.amount = Iperf2Amount::Bytes(bytes);
         }
         "parallel" => settings.parallel = Some(number(1..=MAX_CONNECTIONS)? as u32),
         "fq-rate" => settings.fq_rate = Some(number(8..=1 << 55)?),
@@ -200,14 +200,14 @@ fn numeric(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refus
         _ => {
             let time = seconds(name, value)?.filter(|time| *time > Span::ZERO);
             settings.listen_for = time;
-            settings.amount = Amount::Time(time.unwrap_or(Span::from_secs(86_400)));
+            settings.amount = Iperf2Amount::Time(time.unwrap_or(Span::from_secs(86_400)));
         }
     }
     Ok(())
 }
 
 /// Parses seconds with a fraction, up to one day.
-fn seconds(name: &str, value: &str) -> Result<Option<Span>, Refusal> {
+fn seconds(name: &str, value: &str) -> Result<Option<Span>, Iperf2EarlyExit> {
     let span = value.parse::<f64>().ok().filter(|seconds| *seconds <= 86_400.0).and_then(Span::from_secs_f64);
     let short = span.is_some_and(|span| span > Span::ZERO && span < Span::from_ms(5));
     if value.parse::<f64>().is_err() {
@@ -222,38 +222,38 @@ fn seconds(name: &str, value: &str) -> Result<Option<Span>, Refusal> {
     }
 }
 
-fn format(value: &str) -> Result<Format, Refusal> {
+fn format(value: &str) -> Result<Iperf2Format, Iperf2EarlyExit> {
     Ok(match value {
-        "a" => Format::AdaptiveBits,
-        "A" => Format::AdaptiveBytes,
-        "b" => Format::Bits(0),
-        "k" => Format::Bits(1),
-        "m" => Format::Bits(2),
-        "g" => Format::Bits(3),
-        "B" => Format::Bytes(0),
-        "K" => Format::Bytes(1),
-        "M" => Format::Bytes(2),
-        "G" => Format::Bytes(3),
+        "a" => Iperf2Format::AdaptiveBits,
+        "A" => Iperf2Format::AdaptiveBytes,
+        "b" => Iperf2Format::Bits(0),
+        "k" => Iperf2Format::Bits(1),
+        "m" => Iperf2Format::Bits(2),
+        "g" => Iperf2Format::Bits(3),
+        "B" => Iperf2Format::Bytes(0),
+        "K" => Iperf2Format::Bytes(1),
+        "M" => Iperf2Format::Bytes(2),
+        "G" => Iperf2Format::Bytes(3),
         _ => return Err(usage_error(&format!("invalid format {value}; give k, m, g, a, K, M, G or A"))),
     })
 }
 
-fn rate(value: &str) -> Result<Rate, Refusal> {
+fn rate(value: &str) -> Result<Iperf2Rate, Iperf2EarlyExit> {
     let wrong = || usage_error(&format!("invalid rate {value}; give bits per second as 10m, or 500pps"));
     // A standard deviation after a comma is for variable rates, which this client does not support.
     let value = value.split(',').next().unwrap_or(value);
     let rate = match value.strip_suffix("pps") {
-        Some(packets) => Rate::Packets(quantity(packets).ok_or_else(wrong)?),
-        None => Rate::Bits(quantity(value).ok_or_else(wrong)?),
+        Some(packets) => Iperf2Rate::Packets(quantity(packets).ok_or_else(wrong)?),
+        None => Iperf2Rate::Bits(quantity(value).ok_or_else(wrong)?),
     };
     match rate {
-        Rate::Bits(0) | Rate::Packets(0) => Err(wrong()),
+        Iperf2Rate::Bits(0) | Iperf2Rate::Packets(0) => Err(wrong()),
         rate => Ok(rate),
     }
 }
 
 /// Parses address, address:port or [address]:port, each with an optional %device, or %device alone.
-fn bind(settings: &mut Settings, value: &str) -> Result<(), Refusal> {
+fn bind(settings: &mut Iperf2Settings, value: &str) -> Result<(), Iperf2EarlyExit> {
     let (value, device) = match value.split_once('%') {
         Some((address, device)) => (address, Some(device.to_owned())),
         None => (value, None),
@@ -274,15 +274,15 @@ fn bind(settings: &mut Settings, value: &str) -> Result<(), Refusal> {
 }
 
 /// Parses a decimal, octal or hexadecimal number, or a name.
-fn tos(value: &str) -> Result<u8, Refusal> {
+fn tos(value: &str) -> Result<u8, Iperf2EarlyExit> {
     crate::tos::byte(value)
         .ok_or_else(|| usage_error(&format!("invalid --tos {value}; give 0 to 255 or a name as af41")))
 }
 
 /// Checks the combination of the options.
-fn checked(mut settings: Settings) -> Result<Settings, Refusal> {
+fn checked(mut settings: Iperf2Settings) -> Result<Iperf2Settings, Iperf2EarlyExit> {
     if settings.server == settings.host.is_some() {
-        return Err(Refusal { text: usage().to_owned(), to_stdout: false, code: 0 });
+        return Err(Iperf2EarlyExit { text: usage().to_owned(), to_stdout: false, code: 0 });
     }
     let length = settings.length_for(settings.udp);
     if settings.udp && !settings.server && !(18..=65_507).contains(&length) {
@@ -292,7 +292,7 @@ fn checked(mut settings: Settings) -> Result<Settings, Refusal> {
     if settings.server {
         return Ok(settings);
     }
-    if let Some(Rate::Bits(bits)) = settings.rate.filter(|_| !settings.udp) {
+    if let Some(Iperf2Rate::Bits(bits)) = settings.rate.filter(|_| !settings.udp) {
         let most = bits / 8;
         if most < u64::from(length) {
             return Err(error(&format!(
@@ -313,21 +313,21 @@ fn checked(mut settings: Settings) -> Result<Settings, Refusal> {
 }
 
 /// Checks the modes of two-way tests, and applies their consequences.
-fn checked_ways(settings: &mut Settings) -> Result<(), Refusal> {
-    let two_way = matches!(settings.mode, Mode::Reverse | Mode::FullDuplex);
+fn checked_ways(settings: &mut Iperf2Settings) -> Result<(), Iperf2EarlyExit> {
+    let two_way = matches!(settings.mode, Iperf2Mode::Reverse | Iperf2Mode::FullDuplex);
     if settings.compatible && (two_way || settings.peer_detect || settings.trip_times) {
         return Err(error("ERROR: compatibility mode not supported with the requested with options"));
     }
     if settings.server {
         let warning = match settings.mode {
-            Mode::Plain => "",
-            Mode::Dual => "WARNING: option -d is not valid for server mode\n",
-            Mode::Tradeoff => "WARNING: option -r is not valid for server mode\n",
-            Mode::Reverse => "WARN: option of --reverse is not supported on the server\n",
-            Mode::FullDuplex => "WARN: option of --full-duplex is not supported on the server\n",
+            Iperf2Mode::Plain => "",
+            Iperf2Mode::Dual => "WARNING: option -d is not valid for server mode\n",
+            Iperf2Mode::Tradeoff => "WARNING: option -r is not valid for server mode\n",
+            Iperf2Mode::Reverse => "WARN: option of --reverse is not supported on the server\n",
+            Iperf2Mode::FullDuplex => "WARN: option of --full-duplex is not supported on the server\n",
         };
         settings.warnings.push_str(warning);
-        settings.mode = Mode::Plain;
+        settings.mode = Iperf2Mode::Plain;
     } else if settings.trip_times && two_way {
         // The receiver prints delays.
         settings.enhanced = true;
@@ -335,37 +335,37 @@ fn checked_ways(settings: &mut Settings) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn unknown(option: &str) -> Refusal {
+fn unknown(option: &str) -> Iperf2EarlyExit {
     let what = if option.starts_with("--") {
         format!("unrecognized option `{option}'")
     } else {
         format!("invalid option -- {}", option.trim_start_matches('-'))
     };
-    Refusal { text: format!("iperf: {what}\n{}", usage()), to_stdout: false, code: 0 }
+    Iperf2EarlyExit { text: format!("iperf: {what}\n{}", usage()), to_stdout: false, code: 0 }
 }
 
-fn missing(letter: char) -> Refusal {
+fn missing(letter: char) -> Iperf2EarlyExit {
     let text = format!("iperf: option requires an argument -- {letter}\n{}", usage());
-    Refusal { text, to_stdout: false, code: 0 }
+    Iperf2EarlyExit { text, to_stdout: false, code: 0 }
 }
 
-fn missing_long(name: &str) -> Refusal {
+fn missing_long(name: &str) -> Iperf2EarlyExit {
     let text = format!("iperf: option `--{name}' requires an argument\n{}", usage());
-    Refusal { text, to_stdout: false, code: 0 }
+    Iperf2EarlyExit { text, to_stdout: false, code: 0 }
 }
 
 /// A refusal with the text of 2.1.8.
-fn error(text: &str) -> Refusal {
-    Refusal { text: format!("{text}\n"), to_stdout: false, code: 1 }
+fn error(text: &str) -> Iperf2EarlyExit {
+    Iperf2EarlyExit { text: format!("{text}\n"), to_stdout: false, code: 1 }
 }
 
-fn usage_error(what: &str) -> Refusal {
-    Refusal { text: format!("iperf: {what}\n"), to_stdout: false, code: 1 }
+fn usage_error(what: &str) -> Iperf2EarlyExit {
+    Iperf2EarlyExit { text: format!("iperf: {what}\n"), to_stdout: false, code: 1 }
 }
 
-fn version() -> Refusal {
+fn version() -> Iperf2EarlyExit {
     let text = format!("iperf version 2.1.8 (linerate {})\n", env!("CARGO_PKG_VERSION"));
-    Refusal { text, to_stdout: false, code: 1 }
+    Iperf2EarlyExit { text, to_stdout: false, code: 1 }
 }
 
 const fn usage() -> &'static str {

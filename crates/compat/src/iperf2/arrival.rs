@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use linerate_units::{Span, Timestamp};
 
 use super::datagram::{Generation, number_of};
-use super::report::Ends;
-use super::track::Stream;
+use super::report::Iperf2Addresses;
+use super::track::Iperf2Stream;
 use super::wire::{BASE_BYTES, TestHeader, is_bounce_back};
 use crate::stand_in::{Link, Opened};
 
@@ -15,11 +15,11 @@ const HEADER_TIMEOUT: Span = Span::from_secs(5);
 
 /// A connection or datagram sender before it belongs to a run.
 #[derive(Debug)]
-pub(super) struct Arrival {
+pub(super) struct Iperf2Arrival {
     pub(super) udp: bool,
     /// Absent while its own socket is being opened.
     pub(super) link: Option<Link>,
-    pub(super) stream: Stream,
+    pub(super) stream: Iperf2Stream,
     pub(super) header: Option<TestHeader>,
     pub(super) generation: Generation,
     pub(super) descriptor: i32,
@@ -34,7 +34,7 @@ pub(super) struct Arrival {
 
 /// What the received bytes show.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum Iperf2FirstBytes {
     /// More bytes are needed.
     More,
     /// The header is invalid.
@@ -45,12 +45,12 @@ pub(super) enum Heard {
     Bounce(Vec<u8>),
 }
 
-impl Arrival {
-    pub(super) fn connection(now: Timestamp, link: Link, ends: Ends, opened: &Opened) -> Self {
+impl Iperf2Arrival {
+    pub(super) fn connection(now: Timestamp, link: Link, ends: Iperf2Addresses, opened: &Opened) -> Self {
         Self {
             udp: false,
             link: Some(link),
-            stream: Stream::new(0, link, ends),
+            stream: Iperf2Stream::new(0, link, ends),
             header: None,
             generation: super::server::DEFAULT_GENERATION,
             descriptor: opened.descriptor,
@@ -70,7 +70,7 @@ impl Arrival {
         number: i64,
         bytes: usize,
     ) -> Self {
-        let mut stream = Stream::new(0, Link(u32::MAX), Ends { local: from, remote: from });
+        let mut stream = Iperf2Stream::new(0, Link(u32::MAX), Iperf2Addresses { local: from, remote: from });
         stream.add_datagram(bytes, number, generation);
         Self {
             udp: true,
@@ -98,29 +98,29 @@ impl Arrival {
     }
 
     /// Handles further bytes of a connection.
-    pub(super) fn receive(&mut self, bytes: &[u8]) -> Heard {
+    pub(super) fn receive(&mut self, bytes: &[u8]) -> Iperf2FirstBytes {
         self.heard.extend_from_slice(bytes);
         self.stream.own_bytes = self.heard.len() as u64;
         if is_bounce_back(&self.heard) {
-            return Heard::Bounce(std::mem::take(&mut self.heard));
+            return Iperf2FirstBytes::Bounce(std::mem::take(&mut self.heard));
         }
         match TestHeader::read_tcp(&self.heard) {
-            Err(_) => Heard::Wrong,
-            Ok(None) => Heard::More,
+            Err(_) => Iperf2FirstBytes::Wrong,
+            Ok(None) => Iperf2FirstBytes::More,
             Ok(Some((Some(header), length))) => {
                 if header.extension.is_some_and(|extension| extension.trip_times) {
                     self.stream.early = self.heard.split_off(length.min(self.heard.len()));
                 }
                 self.header = Some(header);
-                Heard::Header
+                Iperf2FirstBytes::Header
             }
             // There are no flags, but versions before 2.0.10 still send the number of connections.
             Ok(Some((None, _))) if self.heard.len() < BASE_BYTES && self.heard.starts_with(&[0; 4]) => {
-                Heard::More
+                Iperf2FirstBytes::More
             }
             Ok(Some((None, _))) => {
                 self.header = TestHeader::read_old(&self.heard, 0);
-                Heard::Header
+                Iperf2FirstBytes::Header
             }
         }
     }

@@ -3,8 +3,8 @@
 use linerate_units::Timestamp;
 
 use super::output_queue::OutputQueue;
-use super::report::Row;
-use super::track::Stream;
+use super::report::Iperf2ReportLine;
+use super::track::Iperf2Stream;
 use super::wire::{put, read_u32};
 use crate::stand_in::{Link, Output};
 
@@ -17,13 +17,13 @@ const MIN_MESSAGE_BYTES: usize = 48;
 /// One bounce-back connection.
 #[derive(Debug)]
 pub(super) struct Bounce {
-    stream: Stream,
+    stream: Iperf2Stream,
     started_at: Timestamp,
     heard: Vec<u8>,
 }
 
 impl Bounce {
-    pub(super) const fn new(now: Timestamp, stream: Stream) -> Self {
+    pub(super) const fn new(now: Timestamp, stream: Iperf2Stream) -> Self {
         Self { stream, started_at: now, heard: Vec::new() }
     }
 
@@ -53,13 +53,13 @@ impl Bounce {
     }
 
     pub(super) fn finish(&self, queue: &mut OutputQueue, now: Timestamp) {
-        let row = Row {
+        let row = Iperf2ReportLine {
             id: Some(self.stream.id),
             to: now.since(self.started_at).as_secs_f64(),
             bytes: self.stream.own_bytes,
-            ..Row::default()
+            ..Iperf2ReportLine::default()
         };
-        let text = queue.report.rows(now, super::report::Kind::Plain, &[row], &[self.stream.ends]);
+        let text = queue.report.rows(now, super::report::Iperf2LineKind::Plain, &[row], &[self.stream.ends]);
         queue.print(text);
     }
 }

@@ -11,11 +11,11 @@ use std::net::SocketAddr;
 use linerate_units::{Span, Timestamp};
 
 use super::datagram::{Generation, number_of};
-use super::direction::Half;
+use super::direction::Iperf2Direction;
 use super::output_queue::OutputQueue;
-use super::report::{ConnectionDetails, Ends};
-use super::settings::{Amount, Mode, Settings};
-use super::track::Stream;
+use super::report::{ConnectionDetails, Iperf2Addresses};
+use super::settings::{Iperf2Amount, Iperf2Mode, Iperf2Settings};
+use super::track::Iperf2Stream;
 use super::wire::{Ack, Extension, TestHeader};
 use crate::stand_in::{FlowId, Input, Link, LinkOptions, Opened, Output, RunId, StandIn, SystemError};
 
@@ -34,7 +34,7 @@ const MAX_CALLS: u32 = 12;
 
 /// The state of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ClientState {
+enum Iperf2ClientState {
     /// Opening the listener for reverse connections, then the connections.
     Connecting,
     /// With -X: waiting for the server's answer.
@@ -49,15 +49,15 @@ enum ClientState {
 
 /// The client.
 #[derive(Debug)]
-pub struct Client {
+pub struct Iperf2Client {
     queue: OutputQueue,
-    stage: ClientState,
+    stage: Iperf2ClientState,
     opened: BTreeMap<u32, Opened>,
-    streams: Vec<Stream>,
+    streams: Vec<Iperf2Stream>,
     header: TestHeader,
-    halves: Vec<Half>,
+    halves: Vec<Iperf2Direction>,
     /// Accepted reverse connections, and peers of received datagrams.
-    back: Vec<Stream>,
+    back: Vec<Iperf2Stream>,
     back_generation: Generation,
     answers: BTreeMap<Link, Vec<u8>>,
     /// The version in the answers on the connections.
@@ -67,14 +67,14 @@ pub struct Client {
     cut: bool,
 }
 
-impl Client {
+impl Iperf2Client {
     /// Creates a client with these settings.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: Iperf2Settings) -> Self {
         let header = header_of(&settings);
         Self {
             queue: OutputQueue::new(settings),
-            stage: ClientState::Connecting,
+            stage: Iperf2ClientState::Connecting,
             opened: BTreeMap::new(),
             streams: Vec::new(),
             header,
@@ -94,7 +94,7 @@ impl Client {
     }
 
     fn goes_back(&self) -> bool {
-        matches!(self.queue.settings.mode, Mode::Dual | Mode::Tradeoff)
+        matches!(self.queue.settings.mode, Iperf2Mode::Dual | Iperf2Mode::Tradeoff)
     }
 
     fn begin(&mut self) {
@@ -130,7 +130,7 @@ impl Client {
             self.banner(Some(opened.snd_buf));
         }
         self.opened.insert(link.0, opened);
-        if self.opened.len() == self.wanted() as usize && self.stage == ClientState::Connecting {
+        if self.opened.len() == self.wanted() as usize && self.stage == Iperf2ClientState::Connecting {
             self.go(now);
         }
     }
@@ -153,7 +153,7 @@ impl Client {
             let transport = if self.queue.settings.udp { "udp" } else { "tcp" };
             self.queue.print_error(format!("{transport} connect failed: {}\n", reason.text));
         }
-        self.stage = ClientState::Over;
+        self.stage = Iperf2ClientState::Over;
         self.queue.exit(0);
     }
 
@@ -171,8 +171,8 @@ impl Client {
         let mut lines = Vec::new();
         for (number, opened) in &self.opened {
             let remote = opened.remote.unwrap_or(opened.local);
-            let ends = Ends { local: opened.local, remote };
-            self.streams.push(Stream::new(number + 1, Link(*number), ends));
+            let ends = Iperf2Addresses { local: opened.local, remote };
+            self.streams.push(Iperf2Stream::new(number + 1, Link(*number), ends));
             lines.push((number + 1, ends, self.queue.report.notes(mode, &told(opened))));
         }
         for (id, ends, notes) in lines {
@@ -187,11 +187,11 @@ impl Client {
                 self.send_own(at, bytes.clone());
             }
         }
-        if udp && mode == Mode::Reverse {
-            self.stage = ClientState::Calling;
+        if udp && mode == Iperf2Mode::Reverse {
+            self.stage = Iperf2ClientState::Calling;
             self.call(now);
         } else if !udp && self.queue.settings.peer_detect {
-            self.stage = ClientState::Detecting;
+            self.stage = Iperf2ClientState::Detecting;
             self.due = Some(now + DETECT_TIMEOUT);
         } else {
             self.start(now);
@@ -200,7 +200,7 @@ impl Client {
 
     /// Sends bytes that count as data but are not sent by the engine.
     fn send_own(&mut self, at: usize, bytes: Vec<u8>) {
-        let receives = self.queue.settings.mode == Mode::Reverse;
+        let receives = self.queue.settings.mode == Iperf2Mode::Reverse;
         if let Some(stream) = self.streams.get_mut(at) {
             if !receives {
                 stream.own_bytes += bytes.len() as u64;
@@ -222,24 +222,24 @@ impl Client {
     }
 
     fn start(&mut self, now: Timestamp) {
-        self.stage = ClientState::Testing;
+        self.stage = Iperf2ClientState::Testing;
         self.due = None;
         let mode = self.queue.settings.mode;
-        if mode != Mode::Reverse {
+        if mode != Iperf2Mode::Reverse {
             let load = self.load(true, false);
-            let half = Half::start(&mut self.queue, now, load, self.streams.clone());
+            let half = Iperf2Direction::start(&mut self.queue, now, load, self.streams.clone());
             self.halves.push(half);
         }
-        if matches!(mode, Mode::Reverse | Mode::FullDuplex) {
+        if matches!(mode, Iperf2Mode::Reverse | Iperf2Mode::FullDuplex) {
             let load = self.load(false, true);
             let mut streams = self.streams.clone();
-            if mode == Mode::FullDuplex {
+            if mode == Iperf2Mode::FullDuplex {
                 streams.iter_mut().for_each(|stream| stream.own_bytes = 0);
             }
-            let half = Half::start(&mut self.queue, now, load, streams);
+            let half = Iperf2Direction::start(&mut self.queue, now, load, streams);
             self.halves.push(half);
         }
-        if mode == Mode::Dual {
+        if mode == Iperf2Mode::Dual {
             self.start_back(now);
         }
     }
@@ -249,7 +249,7 @@ impl Client {
             self.back_datagram(from, bytes);
             return;
         }
-        if self.stage == ClientState::Calling {
+        if self.stage == Iperf2ClientState::Calling {
             let number = number_of(bytes, Generation::New).filter(|number| *number >= 0);
             if let (Some(stream), Some(number)) =
                 (self.streams.iter_mut().find(|stream| stream.link == link), number)
@@ -270,7 +270,7 @@ impl Client {
             stream.own_bytes = stream.own_bytes.saturating_add(bytes.len() as u64);
             return;
         }
-        if self.stage != ClientState::Detecting {
+        if self.stage != Iperf2ClientState::Detecting {
             // A plain client does not wait for this answer.
             return;
         }
@@ -291,7 +291,7 @@ impl Client {
     }
 
     fn closed(&mut self, now: Timestamp, link: Link, reason: Option<&SystemError>) {
-        if self.stage == ClientState::Detecting {
+        if self.stage == Iperf2ClientState::Detecting {
             self.queue.print_error("the server closed the connection before it answered\n".to_owned());
             self.end(Some("the server closed the connection".to_owned()));
             return;
@@ -306,22 +306,22 @@ impl Client {
         if self.due.is_some_and(|due| due <= now) {
             self.due = None;
             match self.stage {
-                ClientState::Detecting => {
+                Iperf2ClientState::Detecting => {
                     self.queue.print_error(
                         "the server does not answer the peer detection; continuing\n".to_owned(),
                     );
                     self.start(now);
                 }
-                ClientState::Calling if self.calls < MAX_CALLS => self.call(now),
-                ClientState::Calling => {
+                Iperf2ClientState::Calling if self.calls < MAX_CALLS => self.call(now),
+                Iperf2ClientState::Calling => {
                     self.queue.print_error("the server does not send: it may be too old for -R\n".to_owned());
                     self.end(Some("no datagram came".to_owned()));
                 }
-                ClientState::Waiting => {
+                Iperf2ClientState::Waiting => {
                     self.queue.print_error("ERROR: expected reverse connect did not occur\n".to_owned());
                     self.end(Some("the server did not connect back".to_owned()));
                 }
-                ClientState::Connecting | ClientState::Testing | ClientState::Over => {}
+                Iperf2ClientState::Connecting | Iperf2ClientState::Testing | Iperf2ClientState::Over => {}
             }
         }
         for half in &mut self.halves {
@@ -332,17 +332,17 @@ impl Client {
 
     /// Ends the test if everything is over, or waits for its second half.
     fn check_finished(&mut self, now: Timestamp) {
-        if self.stage != ClientState::Testing || !self.halves.iter().all(Half::is_over) {
+        if self.stage != Iperf2ClientState::Testing || !self.halves.iter().all(Iperf2Direction::is_over) {
             return;
         }
         let trouble = self.halves.iter().find_map(|half| half.trouble.clone());
         let back_missing = self.goes_back() && !self.halves.iter().any(|half| half.load.flow == FlowId(1));
         if back_missing && trouble.is_none() && !self.cut {
             let wait = match self.queue.settings.amount {
-                Amount::Time(time) => time,
-                Amount::Bytes(_) => Span::from_secs(10),
+                Iperf2Amount::Time(time) => time,
+                Iperf2Amount::Bytes(_) => Span::from_secs(10),
             };
-            self.stage = ClientState::Waiting;
+            self.stage = Iperf2ClientState::Waiting;
             self.due = Some(now + wait + Span::from_secs(2));
             self.start_back(now);
             return;
@@ -351,10 +351,10 @@ impl Client {
     }
 
     fn end(&mut self, trouble: Option<String>) {
-        if self.stage == ClientState::Over {
+        if self.stage == Iperf2ClientState::Over {
             return;
         }
-        self.stage = ClientState::Over;
+        self.stage = Iperf2ClientState::Over;
         for stream in
             self.streams.iter().chain(self.back.iter().filter(|stream| stream.link != REVERSE_LISTENER))
         {
@@ -377,7 +377,7 @@ impl Client {
     }
 }
 
-impl StandIn for Client {
+impl StandIn for Iperf2Client {
     fn input(&mut self, now: Timestamp, input: Input<'_>) {
         if self.queue.over {
             return;

@@ -4,10 +4,10 @@ use linerate_model::{Tally, UdpTally};
 use linerate_units::{Bitrate, Bytes, Span};
 
 use super::datagram::ServerReport;
-use super::report::Row;
+use super::report::Iperf2ReportLine;
 
 /// The report of a datagram receiver for the sender.
-pub(super) fn server_report(row: &Row) -> ServerReport {
+pub(super) fn server_report(row: &Iperf2ReportLine) -> ServerReport {
     let parts = |seconds: f64| {
         let micros = (seconds.max(0.0) * 1e6).round() as u64;
         ((micros / 1_000_000) as u32, (micros % 1_000_000) as u32)

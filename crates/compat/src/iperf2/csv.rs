@@ -2,11 +2,17 @@
 
 use linerate_units::Timestamp;
 
-use super::report::{Ends, Kind, Row, per_second};
-use super::settings::Settings;
+use super::report::{Iperf2Addresses, Iperf2LineKind, Iperf2ReportLine, per_second};
+use super::settings::Iperf2Settings;
 
 /// A line as 2.1.8 writes it, except for the time of a server, which is 1970 there.
-pub(super) fn line(settings: &Settings, now: Timestamp, kind: Kind, row: &Row, ends: &Ends) -> String {
+pub(super) fn line(
+    settings: &Iperf2Settings,
+    now: Timestamp,
+    kind: Iperf2LineKind,
+    row: &Iperf2ReportLine,
+    ends: &Iperf2Addresses,
+) -> String {
     let (seconds, _) = settings.wall(now);
     let id = row.id.map_or_else(|| "-1".to_owned(), |id| id.to_string());
     // The server prints its peer first.
@@ -23,12 +29,12 @@ pub(super) fn line(settings: &Settings, now: Timestamp, kind: Kind, row: &Row, e
         row.bytes,
         (per_second(row.bytes, row) * 8.0).floor()
     );
-    if matches!(kind, Kind::Datagrams | Kind::UdpReceiver) {
+    if matches!(kind, Iperf2LineKind::Datagrams | Iperf2LineKind::UdpReceiver) {
         let share = if row.total == 0 { 0.0 } else { 100.0 * row.lost as f64 / row.total as f64 };
         let (lost, total, late) = (row.lost, row.total, row.out_of_order);
         text.push_str(&format!(",{:.3},{lost},{total},{share:.3},{late}", row.jitter * 1e3));
     }
-    if matches!(kind, Kind::UdpSender) || kind == Kind::Plain && row.udp {
+    if matches!(kind, Iperf2LineKind::UdpSender) || kind == Iperf2LineKind::Plain && row.udp {
         // A sender knows none of these values, and prints them like this.
         text.push_str(",0.000,0,-1,-0.000,0");
     }

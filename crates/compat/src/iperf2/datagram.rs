@@ -96,12 +96,12 @@ pub struct ServerReport {
     /// Jitter: seconds and microseconds.
     pub jitter: (u32, u32),
     /// Transit times, if the server reports them.
-    pub transit: Option<Transit>,
+    pub transit: Option<TransitReport>,
 }
 
 /// Transit times in a server's report, microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Transit {
+pub struct TransitReport {
     /// Smallest.
     pub min_us: u64,
     /// Largest.
@@ -116,7 +116,7 @@ pub struct Transit {
     pub packets_per_second: u32,
 }
 
-impl Transit {
+impl TransitReport {
     /// Writes 15 words after the counts.
     fn put(&self, bytes: &mut [u8]) {
         let count = u64::from(self.packets);
@@ -210,14 +210,14 @@ impl ServerReport {
         })
     }
 
-    fn transit(bytes: &[u8]) -> Option<Transit> {
+    fn transit(bytes: &[u8]) -> Option<TransitReport> {
         let micros =
             |at| Some(u64::from(read_u32(bytes, at)?) * 1_000_000 + u64::from(read_u32(bytes, at + 4)?));
         // The sum of squared deviations, in 10^-12 s². The variance field itself overflows (2.1.8).
         let squares = micros(88)? as f64 / 1e6;
         let packets = read_u32(bytes, 104)?;
         let others = packets.saturating_sub(1).max(1);
-        Some(Transit {
+        Some(TransitReport {
             packets,
             min_us: micros(56)?,
             max_us: micros(64)?,

@@ -5,10 +5,10 @@ use linerate_units::{Span, Timestamp};
 
 use super::counted::{server_report, tally};
 use super::datagram::{self, Generation, ServerReport, number_of};
-use super::load::{Load, rest_of, task};
+use super::load::{Iperf2Load, rest_of, task};
 use super::output_queue::OutputQueue;
-use super::settings::Amount;
-use super::track::{Stream, Track};
+use super::settings::Iperf2Amount;
+use super::track::{DirectionCounts, Iperf2Stream};
 use crate::stand_in::{FlowCounts, Link, Output, Stop, SystemError};
 
 /// Interval between attempts to end a UDP test (2.1.8).
@@ -37,7 +37,7 @@ const QUEUED: Span = Span::from_ms(500);
 
 /// The state of a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum Iperf2DirectionState {
     /// The engine transfers data.
     Moving,
     /// Everything is written, but the other end has not closed yet.
@@ -51,11 +51,11 @@ enum Phase {
 
 /// One direction of a test.
 #[derive(Debug)]
-pub(super) struct Half {
-    pub(super) load: Load,
-    pub(super) track: Track,
+pub(super) struct Iperf2Direction {
+    pub(super) load: Iperf2Load,
+    pub(super) track: DirectionCounts,
     pub(super) trouble: Option<String>,
-    phase: Phase,
+    phase: Iperf2DirectionState,
     pub(super) due: Option<Timestamp>,
     until: Timestamp,
     /// Whether counts were requested.
@@ -70,9 +70,14 @@ pub(super) struct Half {
     unanswered: Vec<u64>,
 }
 
-impl Half {
+impl Iperf2Direction {
     /// Starts a flow on the links.
-    pub(super) fn start(queue: &mut OutputQueue, now: Timestamp, load: Load, streams: Vec<Stream>) -> Self {
+    pub(super) fn start(
+        queue: &mut OutputQueue,
+        now: Timestamp,
+        load: Iperf2Load,
+        streams: Vec<Iperf2Stream>,
+    ) -> Self {
         let task = task(queue, &load, &streams);
         queue.put(Output::Start(Box::new(task)));
         let mut half = Self::new(now, load, streams);
@@ -80,8 +85,8 @@ impl Half {
         half
     }
 
-    fn new(now: Timestamp, load: Load, streams: Vec<Stream>) -> Self {
-        let track = Track {
+    fn new(now: Timestamp, load: Iperf2Load, streams: Vec<Iperf2Stream>) -> Self {
+        let track = DirectionCounts {
             sends: load.sends,
             star: load.star,
             started_at: now,
@@ -98,7 +103,7 @@ impl Half {
             until: now,
             alive: (now, 0),
             trouble: None,
-            phase: Phase::Moving,
+            phase: Iperf2DirectionState::Moving,
             looking: false,
             cut: false,
             tries: 0,
@@ -112,8 +117,8 @@ impl Half {
         queue: &mut OutputQueue,
         now: Timestamp,
         began: Timestamp,
-        load: Load,
-        streams: Vec<Stream>,
+        load: Iperf2Load,
+        streams: Vec<Iperf2Stream>,
     ) -> Self {
         let mut half = Self::new(now, load, streams);
         half.has_begun(queue, began);
@@ -131,12 +136,12 @@ impl Half {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.phase == Phase::Over
+        self.phase == Iperf2DirectionState::Over
     }
 
     /// Whether nothing is left except repeating the answer to the last datagram.
     pub(super) fn is_measured(&self) -> bool {
-        matches!(self.phase, Phase::Answering | Phase::Over)
+        matches!(self.phase, Iperf2DirectionState::Answering | Iperf2DirectionState::Over)
     }
 
     fn stream_of(&self, link: Link) -> Option<usize> {
@@ -153,18 +158,20 @@ impl Half {
     pub(super) fn stop(&mut self, queue: &mut OutputQueue) {
         self.cut = true;
         match self.phase {
-            Phase::Moving => queue.put(Output::Stop { flow: self.load.flow, how: Stop::AtOnce }),
-            _ => self.phase = Phase::Over,
+            Iperf2DirectionState::Moving => {
+                queue.put(Output::Stop { flow: self.load.flow, how: Stop::AtOnce })
+            }
+            _ => self.phase = Iperf2DirectionState::Over,
         }
     }
 
     /// Handles the counts that were requested at a tick.
     pub(super) fn counts(&mut self, queue: &mut OutputQueue, now: Timestamp, flows: &[FlowCounts]) {
         let own = flows.iter().find(|counts| counts.flow == self.load.flow);
-        if let Some(counts) = own.filter(|_| self.phase == Phase::Moving) {
+        if let Some(counts) = own.filter(|_| self.phase == Iperf2DirectionState::Moving) {
             self.track.note_transit(counts);
         }
-        if !std::mem::replace(&mut self.looking, false) || self.phase != Phase::Moving {
+        if !std::mem::replace(&mut self.looking, false) || self.phase != Iperf2DirectionState::Moving {
             return;
         }
         let Some(counts) = own else { return };
@@ -197,7 +204,7 @@ impl Half {
 
     /// Handles the end of the flow; the links belong to the stand-in again.
     pub(super) fn ended(&mut self, queue: &mut OutputQueue, now: Timestamp, counts: &FlowCounts) {
-        if self.phase != Phase::Moving {
+        if self.phase != Iperf2DirectionState::Moving {
             return;
         }
         self.track.note_transit(counts);
@@ -223,7 +230,7 @@ impl Half {
 
     pub(super) fn not_started(&mut self, reason: &SystemError) {
         self.trouble = Some(reason.text.clone());
-        self.phase = Phase::Over;
+        self.phase = Iperf2DirectionState::Over;
         self.due = None;
     }
 
@@ -246,10 +253,10 @@ impl Half {
             }
         }
         let wait = match self.load.amount {
-            Some(Amount::Time(time)) => time.max(CLOSE_WAIT),
+            Some(Iperf2Amount::Time(time)) => time.max(CLOSE_WAIT),
             _ => CLOSE_WAIT.saturating_mul(5),
         };
-        self.phase = Phase::Closing;
+        self.phase = Iperf2DirectionState::Closing;
         self.due = Some(now + wait);
         if self.load.shared {
             // The other direction handles the close.
@@ -267,7 +274,9 @@ impl Half {
         reason: Option<&SystemError>,
     ) {
         let Some(at) = self.stream_of(link) else { return };
-        if let Some(reason) = reason.filter(|_| matches!(self.phase, Phase::Closing | Phase::Asking)) {
+        if let Some(reason) = reason
+            .filter(|_| matches!(self.phase, Iperf2DirectionState::Closing | Iperf2DirectionState::Asking))
+        {
             queue.print_error(format!("read failed: {}\n", reason.text));
         }
         if self.load.udp {
@@ -276,7 +285,7 @@ impl Half {
         if let Some(done) = self.done.get_mut(at) {
             *done = true;
         }
-        if self.phase == Phase::Closing && self.done.iter().all(|done| *done) {
+        if self.phase == Iperf2DirectionState::Closing && self.done.iter().all(|done| *done) {
             self.finish(queue, now, now);
         }
     }
@@ -303,10 +312,10 @@ impl Half {
             let text = queue.report.sent(None, rows.len(), all);
             queue.print(text);
         }
-        self.phase = Phase::Asking;
+        self.phase = Iperf2DirectionState::Asking;
         self.ask_again(queue, now);
         if !self.load.answers || self.cut {
-            self.phase = Phase::Over;
+            self.phase = Iperf2DirectionState::Over;
             self.due = None;
         }
     }
@@ -355,7 +364,7 @@ impl Half {
         let text = queue.report.rows(now, kind, &rows, &self.track.ends());
         queue.print(text);
         if !self.load.answers || self.cut {
-            self.phase = Phase::Over;
+            self.phase = Iperf2DirectionState::Over;
             self.due = None;
             return;
         }
@@ -369,7 +378,7 @@ impl Half {
                 self.answer(queue, at, link);
             }
         }
-        self.phase = Phase::Answering;
+        self.phase = Iperf2DirectionState::Answering;
         self.until = now + ANSWER_TIME;
         self.due = Some(now + ANSWER_IDLE_TIMEOUT);
     }
@@ -390,7 +399,7 @@ impl Half {
     pub(super) fn late_datagram(&mut self, link: Link, bytes: &[u8]) {
         let generation = self.load.generation;
         let number = number_of(bytes, generation).filter(|number| *number >= 0);
-        let receiving = self.phase == Phase::Moving && !self.load.sends;
+        let receiving = self.phase == Iperf2DirectionState::Moving && !self.load.sends;
         let stream = self.track.streams.iter_mut().find(|stream| stream.link == link);
         if let (true, Some(number), Some(stream)) = (receiving, number, stream) {
             stream.add_datagram(bytes.len(), number, generation);
@@ -401,8 +410,8 @@ impl Half {
     pub(super) fn datagram(&mut self, queue: &mut OutputQueue, now: Timestamp, link: Link, bytes: &[u8]) {
         let Some(at) = self.stream_of(link) else { return };
         match self.phase {
-            Phase::Asking => self.answered(queue, at, bytes),
-            Phase::Answering => {
+            Iperf2DirectionState::Asking => self.answered(queue, at, bytes),
+            Iperf2DirectionState::Answering => {
                 if self.answers.get(at).is_some_and(|answer| !answer.is_empty()) {
                     if let Some(room) = self.unanswered.get_mut(at) {
                         *room = room.saturating_add(bytes.len() as u64);
@@ -411,7 +420,7 @@ impl Half {
                     self.due = Some((now + ANSWER_IDLE_TIMEOUT).min(self.until));
                 }
             }
-            Phase::Moving | Phase::Closing | Phase::Over => {}
+            Iperf2DirectionState::Moving | Iperf2DirectionState::Closing | Iperf2DirectionState::Over => {}
         }
     }
 
@@ -428,7 +437,7 @@ impl Half {
             }
         }
         if self.done.iter().all(|done| *done) {
-            self.phase = Phase::Over;
+            self.phase = Iperf2DirectionState::Over;
             self.due = None;
         }
     }
@@ -438,7 +447,7 @@ impl Half {
             return;
         }
         match self.phase {
-            Phase::Moving => {
+            Iperf2DirectionState::Moving => {
                 let step = queue.settings.interval.unwrap_or(POLL_INTERVAL);
                 let mut due = self.due.unwrap_or(now);
                 while due <= now {
@@ -448,9 +457,9 @@ impl Half {
                 self.looking = true;
                 queue.put(Output::Look);
             }
-            Phase::Closing => self.finish(queue, now, now),
-            Phase::Asking if self.tries < MAX_TRIES => self.ask_again(queue, now),
-            Phase::Asking => {
+            Iperf2DirectionState::Closing => self.finish(queue, now, now),
+            Iperf2DirectionState::Asking if self.tries < MAX_TRIES => self.ask_again(queue, now),
+            Iperf2DirectionState::Asking => {
                 let text = "did not receive ack of last datagram after 10 tries.";
                 for (stream, done) in self.track.streams.iter().zip(&self.done) {
                     if !done {
@@ -460,11 +469,11 @@ impl Half {
                     }
                 }
                 self.trouble = Some(text.to_owned());
-                self.phase = Phase::Over;
+                self.phase = Iperf2DirectionState::Over;
                 self.due = None;
             }
-            Phase::Answering | Phase::Over => {
-                self.phase = Phase::Over;
+            Iperf2DirectionState::Answering | Iperf2DirectionState::Over => {
+                self.phase = Iperf2DirectionState::Over;
                 self.due = None;
             }
         }
@@ -472,7 +481,7 @@ impl Half {
 
     /// Prints the last lines.
     fn finish(&mut self, queue: &mut OutputQueue, now: Timestamp, end: Timestamp) {
-        self.phase = Phase::Over;
+        self.phase = Iperf2DirectionState::Over;
         self.due = None;
         if let Some(trouble) = &self.trouble {
             let what = if self.load.sends { "write" } else { "read" };
@@ -487,6 +496,6 @@ impl Half {
 }
 
 /// Bytes of headers that were sent before the engine started.
-fn own_head(track: &Track) -> u64 {
+fn own_head(track: &DirectionCounts) -> u64 {
     track.streams.iter().map(|stream| stream.own_bytes).sum()
 }

@@ -5,15 +5,15 @@ use linerate_units::{Bitrate, Bytes, Span};
 
 use super::datagram::Generation;
 use super::output_queue::OutputQueue;
-use super::settings::Amount;
-use super::track::Stream;
+use super::settings::Iperf2Amount;
+use super::track::Iperf2Stream;
 use super::wire::{BURST_BYTES, BURST_LENGTH_AT, BURST_NUMBER_AT, BURST_TIME_AT};
 use crate::stand_in::{Blocks, EndMark, FlowId, FlowTask, Pattern, Payload, RunId, Transit, Transport};
 use linerate_model::flow::{SeqField, StampLayout, TimeField, TimeForm};
 
 /// The configuration of one direction.
 #[derive(Debug, Clone)]
-pub(super) struct Load {
+pub(super) struct Iperf2Load {
     pub(super) flow: FlowId,
     pub(super) run: RunId,
     pub(super) udp: bool,
@@ -24,7 +24,7 @@ pub(super) struct Load {
     /// The start of every buffer.
     pub(super) head: Vec<u8>,
     /// The amount of a sender; absent to send until stopped.
-    pub(super) amount: Option<Amount>,
+    pub(super) amount: Option<Iperf2Amount>,
     /// Rate of each connection, bit/s.
     pub(super) offered: Option<u64>,
     pub(super) generation: Generation,
@@ -39,7 +39,7 @@ pub(super) struct Load {
     pub(super) skipped: u64,
 }
 
-impl Load {
+impl Iperf2Load {
     /// Whether TCP buffers are stamped; stamped ones are always sent in full.
     fn is_stamped(&self) -> bool {
         self.trip_times && !self.udp
@@ -47,7 +47,7 @@ impl Load {
 }
 
 /// Bytes for the engine on all connections, when the amount also includes the headers already sent.
-fn whole_of(load: &Load, streams: usize, headers: u64) -> Option<u64> {
+fn whole_of(load: &Iperf2Load, streams: usize, headers: u64) -> Option<u64> {
     let (each, length) = share(load, streams, headers)?;
     // Datagrams and stamped buffers are not divided. Over TCP the part that is not a whole buffer is sent at
     // the end.
@@ -57,7 +57,7 @@ fn whole_of(load: &Load, streams: usize, headers: u64) -> Option<u64> {
 }
 
 /// The remaining bytes of each connection after the engine has sent whole buffers.
-pub(super) fn rest_of(load: &Load, streams: usize, headers: u64) -> u64 {
+pub(super) fn rest_of(load: &Iperf2Load, streams: usize, headers: u64) -> u64 {
     match share(load, streams, headers) {
         Some((each, length)) if !load.udp && !load.is_stamped() => each % length,
         _ => 0,
@@ -65,14 +65,14 @@ pub(super) fn rest_of(load: &Load, streams: usize, headers: u64) -> u64 {
 }
 
 /// Bytes that each connection still has to send, and the length of a buffer.
-fn share(load: &Load, streams: usize, headers: u64) -> Option<(u64, u64)> {
-    let Some(Amount::Bytes(each)) = load.amount else { return None };
+fn share(load: &Iperf2Load, streams: usize, headers: u64) -> Option<(u64, u64)> {
+    let Some(Iperf2Amount::Bytes(each)) = load.amount else { return None };
     let header = headers / (streams as u64).max(1);
     Some((each.saturating_sub(header), u64::from(load.length).max(1)))
 }
 
 /// The flow to request from the engine.
-pub(super) fn task(queue: &OutputQueue, load: &Load, streams: &[Stream]) -> FlowTask {
+pub(super) fn task(queue: &OutputQueue, load: &Iperf2Load, streams: &[Iperf2Stream]) -> FlowTask {
     let headers = streams.iter().map(|stream| stream.own_bytes).sum();
     let seq = match load.generation {
         Generation::New => SeqField::Halves { low_at: 0, high_at: 12, first: 1 },
@@ -87,7 +87,7 @@ pub(super) fn task(queue: &OutputQueue, load: &Load, streams: &[Stream]) -> Flow
     let stamp = StampLayout { tag_at: None, seq, time, stream_at: None, length };
     let first_length = (load.udp && load.head.len() > load.length as usize).then_some(load.head.len() as u64);
     let time = match load.amount {
-        Some(Amount::Time(time)) => Some(time),
+        Some(Iperf2Amount::Time(time)) => Some(time),
         _ => None,
     };
     FlowTask {
@@ -121,7 +121,7 @@ pub(super) fn task(queue: &OutputQueue, load: &Load, streams: &[Stream]) -> Flow
 }
 
 /// Which transit times to measure. Datagrams always carry a timestamp, so -e suffices for them.
-fn transit(queue: &OutputQueue, load: &Load, streams: &[Stream]) -> Transit {
+fn transit(queue: &OutputQueue, load: &Iperf2Load, streams: &[Iperf2Stream]) -> Transit {
     if load.is_stamped() {
         let early = streams.iter().map(|stream| stream.early.clone()).collect();
         Transit::Blocks(Blocks { length_at: BURST_LENGTH_AT, skipped: load.skipped, early })

@@ -31,11 +31,11 @@ mod track;
 mod transit;
 mod wire;
 
-pub use argv::{Refusal, parse};
-pub use client::Client;
+pub use argv::{Iperf2EarlyExit, parse};
+pub use client::Iperf2Client;
 pub use datagram::{Generation, REPORT_BYTES, ServerReport, number_of, opening_header};
-pub use server::Server;
-pub use settings::{Amount, Format, Mode, Rate, Settings};
+pub use server::Iperf2Server;
+pub use settings::{Iperf2Amount, Iperf2Format, Iperf2Mode, Iperf2Rate, Iperf2Settings};
 pub use wire::{Ack, Extension, HeaderError, TestHeader};
 
 use crate::Tool;
@@ -46,7 +46,7 @@ pub static IPERF2: Tool = Tool {
     name: "iperf2",
     default_port: 5001,
     sniff,
-    embedded_server: Server::embedded_server,
+    embedded_server: Iperf2Server::embedded_server,
     refusal: crate::no_refusal,
 };
 

@@ -1,6 +1,6 @@
 //! Parsing and printing of quantities as in iperf 2.
 
-use super::settings::Format;
+use super::settings::Iperf2Format;
 
 /// Four significant digits, four characters wide.
 pub(super) fn four(value: f64) -> String {
@@ -16,21 +16,21 @@ pub(super) fn four(value: f64) -> String {
 }
 
 /// Bytes with a binary prefix, without the plural.
-pub(super) fn bytes(value: f64, format: Format) -> String {
+pub(super) fn bytes(value: f64, format: Iperf2Format) -> String {
     let fixed = match format {
-        Format::Bits(power) | Format::Bytes(power) => Some(power),
-        Format::AdaptiveBits | Format::AdaptiveBytes => None,
+        Iperf2Format::Bits(power) | Iperf2Format::Bytes(power) => Some(power),
+        Iperf2Format::AdaptiveBits | Iperf2Format::AdaptiveBytes => None,
     };
     scaled(value, 1024.0, fixed, "Byte")
 }
 
 /// A rate of bytes per second, without the plural and the second.
-pub(super) fn rate(bytes_per_second: f64, format: Format) -> String {
+pub(super) fn rate(bytes_per_second: f64, format: Iperf2Format) -> String {
     match format {
-        Format::AdaptiveBits => scaled(bytes_per_second * 8.0, 1000.0, None, "bit"),
-        Format::Bits(power) => scaled(bytes_per_second * 8.0, 1000.0, Some(power), "bit"),
-        Format::AdaptiveBytes => scaled(bytes_per_second, 1024.0, None, "Byte"),
-        Format::Bytes(power) => scaled(bytes_per_second, 1024.0, Some(power), "Byte"),
+        Iperf2Format::AdaptiveBits => scaled(bytes_per_second * 8.0, 1000.0, None, "bit"),
+        Iperf2Format::Bits(power) => scaled(bytes_per_second * 8.0, 1000.0, Some(power), "bit"),
+        Iperf2Format::AdaptiveBytes => scaled(bytes_per_second, 1024.0, None, "Byte"),
+        Iperf2Format::Bytes(power) => scaled(bytes_per_second, 1024.0, Some(power), "Byte"),
     }
 }
 
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn quantities_are_printed_as_in_the_real_reports() {
         // From outputs of 2.1.8: 5242880 bytes, 267540 bytes, 1116 bytes, one byte below 1 MiB, and 1 MiB.
-        let auto = Format::default();
+        let auto = Iperf2Format::default();
         for (value, text) in [
             (5_242_880.0, "5.00 MByte"),
             (267_540.0, " 261 KByte"),
@@ -86,10 +86,10 @@ mod tests {
         ] {
             assert_eq!(bytes(value, auto), text);
         }
-        assert_eq!(bytes(131_072.0, Format::Bits(2)), "0.125 MByte");
+        assert_eq!(bytes(131_072.0, Iperf2Format::Bits(2)), "0.125 MByte");
         assert_eq!(rate(1_048_576.0 / 8.0, auto), "1.05 Mbit");
         assert_eq!(rate(802_000.0 / 8.0, auto), " 802 Kbit");
-        assert_eq!(rate(1_048_576.0, Format::Bytes(2)), "1.00 MByte");
+        assert_eq!(rate(1_048_576.0, Iperf2Format::Bytes(2)), "1.00 MByte");
     }
 
     #[test]

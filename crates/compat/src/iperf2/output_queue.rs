@@ -5,23 +5,23 @@ use std::collections::VecDeque;
 use linerate_model::{SocketKnobs, TestSpec};
 use linerate_units::{Bitrate, Bytes};
 
-use super::report::Report;
-use super::settings::Settings;
+use super::report::Iperf2Report;
+use super::settings::Iperf2Settings;
 use super::wire::TestHeader;
 use crate::stand_in::{LinkOptions, Output, Transport};
 
 /// The settings, the printer, and the pending outputs.
 #[derive(Debug)]
 pub(super) struct OutputQueue {
-    pub(super) settings: Settings,
-    pub(super) report: Report,
+    pub(super) settings: Iperf2Settings,
+    pub(super) report: Iperf2Report,
     pub(super) outputs: VecDeque<Output>,
     pub(super) over: bool,
 }
 
 impl OutputQueue {
-    pub(super) fn new(settings: Settings) -> Self {
-        Self { report: Report::new(settings.clone()), settings, outputs: VecDeque::new(), over: false }
+    pub(super) fn new(settings: Iperf2Settings) -> Self {
+        Self { report: Iperf2Report::new(settings.clone()), settings, outputs: VecDeque::new(), over: false }
     }
 
     pub(super) fn put(&mut self, output: Output) {
@@ -97,13 +97,13 @@ impl OutputQueue {
 }
 
 /// The amount that a header requests: bytes per connection, or a time in hundredths of a second.
-pub(super) fn amount_of(header: &TestHeader) -> super::settings::Amount {
-    use super::settings::Amount;
+pub(super) fn amount_of(header: &TestHeader) -> super::settings::Iperf2Amount {
+    use super::settings::Iperf2Amount;
     if header.amount < 0 {
         let hundredths = u64::from(header.amount.unsigned_abs()).min(8_640_000);
-        Amount::Time(linerate_units::Span::from_ms(hundredths * 10))
+        Iperf2Amount::Time(linerate_units::Span::from_ms(hundredths * 10))
     } else {
         // The top bit is cleared on the wire, so larger amounts cannot be requested.
-        Amount::Bytes(u64::from(header.amount.unsigned_abs()))
+        Iperf2Amount::Bytes(u64::from(header.amount.unsigned_abs()))
     }
 }

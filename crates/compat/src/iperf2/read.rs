@@ -5,7 +5,7 @@ mod notes;
 mod text;
 
 pub(crate) use csv::Csv;
-pub(crate) use text::Text;
+pub(crate) use text::Iperf2TextReader;
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use linerate_model::import::{ClaimScope, ForeignTest};
 ///
 /// A line that begins at 0 is the total, unless another line of the same connection follows.
 #[derive(Debug, Default)]
-struct Totals<K> {
+struct TotalLineFinder<K> {
     last: BTreeMap<K, usize>,
 }
 
-impl<K: Ord> Totals<K> {
+impl<K: Ord> TotalLineFinder<K> {
     /// The scope of a line that begins at `from`; its claim will be number `at` of the test.
     fn scope(&mut self, test: &mut ForeignTest, key: K, from: f64, at: usize) -> ClaimScope {
         if let Some(earlier) = self.last.remove(&key).and_then(|earlier| test.claims.get_mut(earlier)) {

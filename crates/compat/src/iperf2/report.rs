@@ -7,7 +7,7 @@ use linerate_units::{Span, Timestamp};
 use super::csv;
 use super::datagram::ServerReport;
 use super::numbers::{bytes, rate};
-use super::settings::{Mode, Settings};
+use super::settings::{Iperf2Mode, Iperf2Settings};
 use super::transit::{TransitRow, buffers, datagrams};
 use crate::c_format::general;
 
@@ -15,7 +15,7 @@ const LINE: &str = "------------------------------------------------------------
 
 /// The kind of a report line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Iperf2LineKind {
     /// A TCP sender or receiver, or a datagram sender.
     Plain,
     /// A datagram receiver.
@@ -34,7 +34,7 @@ pub(super) enum Kind {
 
 /// One line of a report.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Row {
+pub(super) struct Iperf2ReportLine {
     /// Number of the connection; absent for the sum.
     pub(super) id: Option<u32>,
     /// Whether the data flow in the reverse direction.
@@ -62,13 +62,13 @@ pub(super) struct Row {
 
 /// The printer of one tool. It remembers which column heads it printed last.
 #[derive(Debug)]
-pub(super) struct Report {
-    settings: Settings,
-    heads: Option<Kind>,
+pub(super) struct Iperf2Report {
+    settings: Iperf2Settings,
+    heads: Option<Iperf2LineKind>,
 }
 
-impl Report {
-    pub(super) const fn new(settings: Settings) -> Self {
+impl Iperf2Report {
+    pub(super) const fn new(settings: Iperf2Settings) -> Self {
         Self { settings, heads: None }
     }
 
@@ -178,26 +178,28 @@ impl Report {
     }
 
     /// Column heads, if the last ones were of another kind.
-    fn heads(&mut self, kind: Kind) -> &'static str {
+    fn heads(&mut self, kind: Iperf2LineKind) -> &'static str {
         if self.heads == Some(kind) {
             return "";
         }
         self.heads = Some(kind);
         match kind {
-            Kind::Plain => "[ ID] Interval       Transfer     Bandwidth\n",
-            Kind::Datagrams => {
+            Iperf2LineKind::Plain => "[ ID] Interval       Transfer     Bandwidth\n",
+            Iperf2LineKind::Datagrams => {
                 "[ ID] Interval       Transfer     Bandwidth        Jitter   Lost/Total Datagrams\n"
             }
-            Kind::TcpSender => {
+            Iperf2LineKind::TcpSender => {
                 "[ ID] Interval            Transfer    Bandwidth       Write/Err  Rtry     Cwnd/RTT(var)        NetPwr\n"
             }
-            Kind::TcpReceiver => "[ ID] Interval            Transfer    Bandwidth       Reads\n",
-            Kind::TcpReceiverTimes => {
+            Iperf2LineKind::TcpReceiver => "[ ID] Interval            Transfer    Bandwidth       Reads\n",
+            Iperf2LineKind::TcpReceiverTimes => {
                 "[ ID] Interval            Transfer    Bandwidth    Burst Latency avg/min/max/stdev (cnt/size) \
                  inP NetPwr  Reads\n"
             }
-            Kind::UdpSender => "[ ID] Interval            Transfer     Bandwidth      Write/Err  PPS\n",
-            Kind::UdpReceiver => {
+            Iperf2LineKind::UdpSender => {
+                "[ ID] Interval            Transfer     Bandwidth      Write/Err  PPS\n"
+            }
+            Iperf2LineKind::UdpReceiver => {
                 "[ ID] Interval            Transfer     Bandwidth        Jitter   Lost/Total  \
                  Latency avg/min/max/stdev PPS  Rx/inP  NetPwr\n"
             }
@@ -205,21 +207,27 @@ impl Report {
     }
 
     /// The kind of lines for a direction. A server prints more for a client that requests trip times.
-    pub(super) const fn kind(&self, udp: bool, sends: bool, trip_times: bool) -> Kind {
+    pub(super) const fn kind(&self, udp: bool, sends: bool, trip_times: bool) -> Iperf2LineKind {
         let enhanced = self.settings.enhanced || trip_times && self.settings.server;
         match (enhanced, udp, sends) {
-            (false, true, false) => Kind::Datagrams,
-            (false, ..) => Kind::Plain,
-            (true, false, false) if trip_times => Kind::TcpReceiverTimes,
-            (true, false, true) => Kind::TcpSender,
-            (true, false, false) => Kind::TcpReceiver,
-            (true, true, true) => Kind::UdpSender,
-            (true, true, false) => Kind::UdpReceiver,
+            (false, true, false) => Iperf2LineKind::Datagrams,
+            (false, ..) => Iperf2LineKind::Plain,
+            (true, false, false) if trip_times => Iperf2LineKind::TcpReceiverTimes,
+            (true, false, true) => Iperf2LineKind::TcpSender,
+            (true, false, false) => Iperf2LineKind::TcpReceiver,
+            (true, true, true) => Iperf2LineKind::UdpSender,
+            (true, true, false) => Iperf2LineKind::UdpReceiver,
         }
     }
 
     /// The lines of an interval or of the whole test, with their sum.
-    pub(super) fn rows(&mut self, now: Timestamp, kind: Kind, rows: &[Row], ends: &[Ends]) -> String {
+    pub(super) fn rows(
+        &mut self,
+        now: Timestamp,
+        kind: Iperf2LineKind,
+        rows: &[Iperf2ReportLine],
+        ends: &[Iperf2Addresses],
+    ) -> String {
         if self.settings.exclude.contains('D') {
             return String::new();
         }
@@ -247,7 +255,7 @@ impl Report {
         text
     }
 
-    fn front(&self, row: &Row) -> String {
+    fn front(&self, row: &Iperf2ReportLine) -> String {
         let per_second = per_second(row.bytes, row);
         let format = self.settings.format;
         format!(
@@ -260,9 +268,11 @@ impl Report {
         )
     }
 
-    fn row(&self, kind: Kind, row: &Row) -> String {
+    fn row(&self, kind: Iperf2LineKind, row: &Iperf2ReportLine) -> String {
         let front = self.front(row);
-        let late = if row.out_of_order > 0 && matches!(kind, Kind::Datagrams | Kind::UdpReceiver) {
+        let late = if row.out_of_order > 0
+            && matches!(kind, Iperf2LineKind::Datagrams | Iperf2LineKind::UdpReceiver)
+        {
             format!(
                 "{} {:.4}-{:.4} sec  {} datagrams received out-of-order\n",
                 label(row.id, row.star),
@@ -274,15 +284,15 @@ impl Report {
             String::new()
         };
         let rest = match kind {
-            Kind::Plain => String::new(),
-            Kind::Datagrams => format!("  {}", losses(row)),
-            Kind::TcpSender => tcp_sender(row),
-            Kind::TcpReceiver => format!("  {}", row.calls),
-            Kind::UdpSender => format!("  {}/0 {:>8.0} pps", row.calls, per_second(row.total, row)),
-            Kind::TcpReceiverTimes => {
+            Iperf2LineKind::Plain => String::new(),
+            Iperf2LineKind::Datagrams => format!("  {}", losses(row)),
+            Iperf2LineKind::TcpSender => tcp_sender(row),
+            Iperf2LineKind::TcpReceiver => format!("  {}", row.calls),
+            Iperf2LineKind::UdpSender => format!("  {}/0 {:>8.0} pps", row.calls, per_second(row.total, row)),
+            Iperf2LineKind::TcpReceiverTimes => {
                 format!("  {}  {}", buffers(row.transit.as_ref(), per_second(row.bytes, row)), row.calls)
             }
-            Kind::UdpReceiver => {
+            Iperf2LineKind::UdpReceiver => {
                 let received = row.total.saturating_sub(row.lost);
                 let (pace, rate) = (per_second(received, row), per_second(row.bytes, row));
                 format!("  {} {}", losses(row), datagrams(row.transit.as_ref(), received, pace, rate))
@@ -291,14 +301,14 @@ impl Report {
         format!("{front}{rest}\n{late}")
     }
 
-    fn sum_row(&self, kind: Kind, row: &Row) -> String {
+    fn sum_row(&self, kind: Iperf2LineKind, row: &Iperf2ReportLine) -> String {
         let front = self.front(row);
         match kind {
-            Kind::Datagrams | Kind::UdpReceiver => {
+            Iperf2LineKind::Datagrams | Iperf2LineKind::UdpReceiver => {
                 format!("{front}   {}/{} ({}%)\n", row.lost, row.total, percent(row))
             }
-            Kind::TcpSender => format!("{front}  {}/0 {:>10}\n", row.calls, row.retransmits),
-            Kind::UdpSender => {
+            Iperf2LineKind::TcpSender => format!("{front}  {}/0 {:>10}\n", row.calls, row.retransmits),
+            Iperf2LineKind::UdpSender => {
                 format!("{front}  {}/0 {:>8.0} pps\n", row.calls, per_second(row.total, row))
             }
             _ => format!("{front}\n"),
@@ -321,7 +331,7 @@ impl Report {
             return String::new();
         }
         let seconds = |(seconds, micros): (u32, u32)| f64::from(seconds) + f64::from(micros) / 1e6;
-        let row = Row {
+        let row = Iperf2ReportLine {
             id: Some(id),
             to: seconds(report.duration),
             bytes: report.bytes,
@@ -330,18 +340,19 @@ impl Report {
             out_of_order: report.out_of_order,
             jitter: seconds(report.jitter),
             transit: report.transit.as_ref().map(TransitRow::from_report),
-            ..Row::default()
+            ..Iperf2ReportLine::default()
         };
-        let kind = if row.transit.is_some() { Kind::UdpReceiver } else { Kind::Datagrams };
+        let kind =
+            if row.transit.is_some() { Iperf2LineKind::UdpReceiver } else { Iperf2LineKind::Datagrams };
         format!("[{id:>3}] Server Report:\n{}{}", self.heads(kind), self.row(kind, &row))
     }
 
     /// The parts in parentheses after a connection.
-    pub(super) fn notes(&self, mode: Mode, told: &ConnectionDetails) -> Vec<String> {
+    pub(super) fn notes(&self, mode: Iperf2Mode, told: &ConnectionDetails) -> Vec<String> {
         let mut notes = Vec::new();
         match mode {
-            Mode::Reverse => notes.push("reverse".to_owned()),
-            Mode::FullDuplex => notes.push("full-duplex".to_owned()),
+            Iperf2Mode::Reverse => notes.push("reverse".to_owned()),
+            Iperf2Mode::FullDuplex => notes.push("full-duplex".to_owned()),
             _ => {}
         }
         if told.no_udp_fin {
@@ -371,7 +382,7 @@ impl Report {
 
 /// The two addresses of a connection.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ends {
+pub(super) struct Iperf2Addresses {
     pub(super) local: SocketAddr,
     pub(super) remote: SocketAddr,
 }
@@ -396,8 +407,8 @@ fn label(id: Option<u32>, star: bool) -> String {
 }
 
 /// The sum of rows over the longest time.
-fn sum(rows: &[Row]) -> Row {
-    let mut sum = Row { from: f64::INFINITY, ..Row::default() };
+fn sum(rows: &[Iperf2ReportLine]) -> Iperf2ReportLine {
+    let mut sum = Iperf2ReportLine { from: f64::INFINITY, ..Iperf2ReportLine::default() };
     for row in rows {
         sum.udp |= row.udp;
         sum.from = sum.from.min(row.from);
@@ -413,20 +424,20 @@ fn sum(rows: &[Row]) -> Row {
     sum
 }
 
-pub(super) fn per_second(count: u64, row: &Row) -> f64 {
+pub(super) fn per_second(count: u64, row: &Iperf2ReportLine) -> f64 {
     let time = row.to - row.from;
     if time > 0.0 { count as f64 / time } else { 0.0 }
 }
 
-fn percent(row: &Row) -> String {
+fn percent(row: &Iperf2ReportLine) -> String {
     if row.total == 0 { "0".to_owned() } else { general(100.0 * row.lost as f64 / row.total as f64, 2) }
 }
 
-fn losses(row: &Row) -> String {
+fn losses(row: &Iperf2ReportLine) -> String {
     format!("{:6.3} ms {}/{} ({}%)", row.jitter * 1e3, row.lost, row.total, percent(row))
 }
 
-fn tcp_sender(row: &Row) -> String {
+fn tcp_sender(row: &Iperf2ReportLine) -> String {
     let counts = format!("  {}/0 {:>10}", row.calls, row.retransmits);
     let (Some(cwnd), Some(rtt)) = (row.cwnd, row.rtt) else { return counts };
     let micros = |span: Span| span.as_ns() / 1000;

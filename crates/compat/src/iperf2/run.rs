@@ -9,13 +9,13 @@ use linerate_model::Direction;
 use linerate_units::{Bytes, Span, Timestamp};
 
 use super::VERSION;
-use super::arrival::Arrival;
+use super::arrival::Iperf2Arrival;
 use super::datagram::{Generation, number_of};
-use super::direction::Half;
+use super::direction::Iperf2Direction;
 use super::output_queue::{OutputQueue, amount_of};
-use super::report::{ConnectionDetails, Ends};
-use super::settings::{Amount, Mode};
-use super::track::Stream;
+use super::report::{ConnectionDetails, Iperf2Addresses};
+use super::settings::{Iperf2Amount, Iperf2Mode};
+use super::track::Iperf2Stream;
 use super::wire::{Ack, TestHeader};
 use crate::stand_in::{FlowCounts, FlowId, Link, LinkOptions, Opened, Output, Planned, RunId, SystemError};
 
@@ -27,7 +27,7 @@ const GATHER_TIMEOUT: Span = Span::from_ms(500);
 
 /// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RunState {
+enum Iperf2RunState {
     /// Waiting for connections.
     Gathering,
     /// Waiting for permission.
@@ -38,7 +38,7 @@ enum RunState {
 
 /// A test at the server.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct Iperf2Run {
     number: RunId,
     /// The receiving flow, and the sending one.
     pub(super) flows: [FlowId; 2],
@@ -48,15 +48,15 @@ pub(super) struct Run {
     generation: Generation,
     threads: usize,
     accepted_at: Timestamp,
-    stage: RunState,
-    streams: Vec<Stream>,
+    stage: Iperf2RunState,
+    streams: Vec<Iperf2Stream>,
     /// Number of connections so far.
     connections: usize,
     closed: Vec<Link>,
-    halves: Vec<Half>,
+    halves: Vec<Iperf2Direction>,
     /// Requested reverse connections, and open ones.
     asked_back: Vec<Link>,
-    back: Vec<Stream>,
+    back: Vec<Iperf2Stream>,
     /// Whether the reverse connections were requested, or cannot be opened.
     went_back: bool,
     due: Option<Timestamp>,
@@ -64,13 +64,13 @@ pub(super) struct Run {
     told_over: bool,
 }
 
-impl Run {
+impl Iperf2Run {
     pub(super) fn new(
         queue: &mut OutputQueue,
         now: Timestamp,
         number: RunId,
         flows: [FlowId; 2],
-        first: Arrival,
+        first: Iperf2Arrival,
     ) -> Self {
         let mut run = Self {
             number,
@@ -81,7 +81,7 @@ impl Run {
             generation: first.generation,
             threads: first.threads(),
             accepted_at: first.at,
-            stage: RunState::Gathering,
+            stage: Iperf2RunState::Gathering,
             streams: Vec::new(),
             connections: 0,
             closed: Vec::new(),
@@ -98,15 +98,15 @@ impl Run {
     }
 
     /// Whether a connection belongs to this run: same host and header, and the run is not complete yet.
-    pub(super) fn takes(&self, arrival: &Arrival) -> bool {
-        self.stage == RunState::Gathering
+    pub(super) fn takes(&self, arrival: &Iperf2Arrival) -> bool {
+        self.stage == Iperf2RunState::Gathering
             && self.udp == arrival.udp
             && self.host == arrival.stream.ends.remote.ip()
             && self.generation == arrival.generation
             && self.header.map(TestHeader::without_start) == arrival.header.map(TestHeader::without_start)
     }
 
-    pub(super) fn join(&mut self, queue: &mut OutputQueue, arrival: Arrival) {
+    pub(super) fn join(&mut self, queue: &mut OutputQueue, arrival: Iperf2Arrival) {
         if arrival.closed {
             self.closed.push(arrival.stream.link);
         }
@@ -118,14 +118,14 @@ impl Run {
     }
 
     fn ask(&mut self, queue: &mut OutputQueue) {
-        self.stage = RunState::Asking;
+        self.stage = Iperf2RunState::Asking;
         self.due = None;
         let amount = self.header.filter(|header| header.amount != 0).map(|header| amount_of(&header));
         let mut spec = queue.spec(self.udp, self.streams.len(), self.offered(queue).filter(|_| self.udp));
         spec.traffic.length = Some(Bytes::new(u64::from(self.length(queue))));
         match amount {
-            Some(Amount::Time(time)) => spec.traffic.duration = Some(time),
-            Some(Amount::Bytes(each)) => {
+            Some(Iperf2Amount::Time(time)) => spec.traffic.duration = Some(time),
+            Some(Iperf2Amount::Bytes(each)) => {
                 spec.traffic.bytes = Some(Bytes::new(each.saturating_mul(self.streams.len() as u64)));
             }
             None => {}
@@ -133,9 +133,9 @@ impl Run {
         let [receive, send] = self.flows;
         let (up, down) = ((receive, Direction::Upload), (send, Direction::Download));
         let mode = self.mode();
-        spec.traffic.upload = mode == Mode::Plain;
-        spec.traffic.download = mode == Mode::Reverse;
-        spec.traffic.bidir = matches!(mode, Mode::Dual | Mode::FullDuplex);
+        spec.traffic.upload = mode == Iperf2Mode::Plain;
+        spec.traffic.download = mode == Iperf2Mode::Reverse;
+        spec.traffic.bidir = matches!(mode, Iperf2Mode::Dual | Iperf2Mode::FullDuplex);
         let version = self.header.and_then(|header| header.extension?.version_text());
         let planned = Planned {
             run: self.number,
@@ -145,13 +145,13 @@ impl Run {
             client: false,
             spec,
             flows: match mode {
-                Mode::Plain => vec![up],
-                Mode::Reverse => vec![down],
+                Iperf2Mode::Plain => vec![up],
+                Iperf2Mode::Reverse => vec![down],
                 _ => vec![up, down],
             },
             expected: match amount {
-                Some(Amount::Time(time)) if mode == Mode::Tradeoff => Some(time + time),
-                Some(Amount::Time(time)) => Some(time),
+                Some(Iperf2Amount::Time(time)) if mode == Iperf2Mode::Tradeoff => Some(time + time),
+                Some(Iperf2Amount::Time(time)) => Some(time),
                 _ => None,
             },
         };
@@ -159,40 +159,40 @@ impl Run {
     }
 
     pub(super) fn admitted(&mut self, queue: &mut OutputQueue, now: Timestamp, links: &mut Vec<Link>) {
-        if self.stage != RunState::Asking {
+        if self.stage != Iperf2RunState::Asking {
             return;
         }
-        self.stage = RunState::Running;
+        self.stage = Iperf2RunState::Running;
         self.acknowledge(queue, now);
         let mode = self.mode();
-        let shared = mode == Mode::FullDuplex;
+        let shared = mode == Iperf2Mode::FullDuplex;
         let streams = self.streams.clone();
         let gone = !self.udp && streams.iter().all(|stream| self.closed.contains(&stream.link));
-        if mode != Mode::Reverse {
+        if mode != Iperf2Mode::Reverse {
             let load = self.load(queue, false, false, shared);
             self.halves.push(if gone {
-                Half::completed_before_engine(queue, now, self.accepted_at, load, streams.clone())
+                Iperf2Direction::completed_before_engine(queue, now, self.accepted_at, load, streams.clone())
             } else {
-                let mut half = Half::start(queue, now, load, streams.clone());
+                let mut half = Iperf2Direction::start(queue, now, load, streams.clone());
                 half.has_begun(queue, self.accepted_at);
                 half
             });
         }
-        if matches!(mode, Mode::Reverse | Mode::FullDuplex) && !gone {
+        if matches!(mode, Iperf2Mode::Reverse | Iperf2Mode::FullDuplex) && !gone {
             let load = self.load(queue, true, shared, shared);
             let mut own = streams;
             // The received bytes belong to the other direction.
             for stream in &mut own {
-                *stream = Stream::new(stream.id, stream.link, stream.ends);
+                *stream = Iperf2Stream::new(stream.id, stream.link, stream.ends);
                 if let Some(header) = self.echo().filter(|_| !self.udp) {
                     let bytes = header.write_tcp();
                     stream.own_bytes = bytes.len() as u64;
                     queue.put(Output::Send { link: stream.link, bytes });
                 }
             }
-            self.halves.push(Half::start(queue, now, load, own));
+            self.halves.push(Iperf2Direction::start(queue, now, load, own));
         }
-        if mode == Mode::Dual || mode == Mode::Tradeoff && gone {
+        if mode == Iperf2Mode::Dual || mode == Iperf2Mode::Tradeoff && gone {
             self.connect_back(queue, links);
         }
     }
@@ -215,7 +215,7 @@ impl Run {
 
     pub(super) fn refused(&mut self, queue: &mut OutputQueue, why: &str) {
         self.trouble = Some(why.to_owned());
-        self.stage = RunState::Over;
+        self.stage = Iperf2RunState::Over;
         if !self.udp {
             for stream in self.streams.drain(..) {
                 queue.put(Output::Reset { link: stream.link });
@@ -254,7 +254,7 @@ impl Run {
     ) {
         self.asked_back.retain(|asked| *asked != link);
         let remote = opened.remote.unwrap_or(opened.local);
-        let ends = Ends { local: opened.local, remote };
+        let ends = Iperf2Addresses { local: opened.local, remote };
         if self.back.is_empty() {
             let host = self.host.to_string();
             let pace = self.offered(queue).filter(|_| self.udp).map(|rate| (self.length(queue), rate));
@@ -267,17 +267,17 @@ impl Run {
             handshake: opened.handshake.filter(|_| !self.udp),
             ..ConnectionDetails::default()
         };
-        let notes = queue.report.notes(Mode::Reverse, &told);
+        let notes = queue.report.notes(Iperf2Mode::Reverse, &told);
         let text = queue.report.connected(id, true, ends.local, ends.remote, &notes);
         queue.print(text);
-        self.back.push(Stream::new(id, link, ends));
+        self.back.push(Iperf2Stream::new(id, link, ends));
         self.start_back(queue, now);
     }
 
     fn start_back(&mut self, queue: &mut OutputQueue, now: Timestamp) {
-        if self.asked_back.is_empty() && !self.back.is_empty() && self.stage == RunState::Running {
+        if self.asked_back.is_empty() && !self.back.is_empty() && self.stage == Iperf2RunState::Running {
             let load = self.load(queue, true, true, false);
-            self.halves.push(Half::start(queue, now, load, self.back.clone()));
+            self.halves.push(Iperf2Direction::start(queue, now, load, self.back.clone()));
         }
     }
 
@@ -304,7 +304,7 @@ impl Run {
 
     /// Counts bytes that arrive before the engine uses the connection.
     pub(super) fn early_bytes(&mut self, link: Link, bytes: usize) {
-        if !matches!(self.stage, RunState::Gathering | RunState::Asking) {
+        if !matches!(self.stage, Iperf2RunState::Gathering | Iperf2RunState::Asking) {
             return;
         }
         if let Some(stream) = self.streams.iter_mut().find(|stream| stream.link == link) {
@@ -313,7 +313,7 @@ impl Run {
     }
 
     pub(super) fn datagram(&mut self, queue: &mut OutputQueue, now: Timestamp, link: Link, bytes: &[u8]) {
-        if self.stage == RunState::Running {
+        if self.stage == Iperf2RunState::Running {
             for half in &mut self.halves {
                 half.late_datagram(link, bytes);
                 half.datagram(queue, now, link, bytes);
@@ -379,8 +379,8 @@ impl Run {
 
     /// With -r the reverse test begins after the client's test.
     fn go_back_when_due(&mut self, queue: &mut OutputQueue, links: &mut Vec<Link>) {
-        let received = self.halves.iter().any(Half::is_over);
-        if self.mode() == Mode::Tradeoff && received && !self.went_back && self.error().is_none() {
+        let received = self.halves.iter().any(Iperf2Direction::is_over);
+        if self.mode() == Iperf2Mode::Tradeoff && received && !self.went_back && self.error().is_none() {
             self.connect_back(queue, links);
         }
     }
@@ -388,7 +388,7 @@ impl Run {
     pub(super) fn tick(&mut self, queue: &mut OutputQueue, now: Timestamp, links: &mut Vec<Link>) {
         if self.due.is_some_and(|due| due <= now) {
             self.due = None;
-            if self.stage == RunState::Gathering {
+            if self.stage == Iperf2RunState::Gathering {
                 // The remaining connections do not arrive; the test uses the present ones.
                 self.ask(queue);
             }
@@ -404,8 +404,8 @@ impl Run {
         for half in &mut self.halves {
             half.stop(queue);
         }
-        if self.stage != RunState::Running {
-            self.stage = RunState::Over;
+        if self.stage != Iperf2RunState::Running {
+            self.stage = Iperf2RunState::Over;
         }
     }
 
@@ -419,22 +419,24 @@ impl Run {
 
     pub(super) fn is_over(&self) -> bool {
         let back_missing = match self.mode() {
-            Mode::Tradeoff => !self.went_back && self.error().is_none(),
+            Iperf2Mode::Tradeoff => !self.went_back && self.error().is_none(),
             _ => false,
         };
         let opening = !self.asked_back.is_empty();
         match self.stage {
-            RunState::Gathering | RunState::Asking => false,
-            RunState::Running => !opening && !back_missing && self.halves.iter().all(Half::is_over),
-            RunState::Over => true,
+            Iperf2RunState::Gathering | Iperf2RunState::Asking => false,
+            Iperf2RunState::Running => {
+                !opening && !back_missing && self.halves.iter().all(Iperf2Direction::is_over)
+            }
+            Iperf2RunState::Over => true,
         }
     }
 
     /// Releases the place: others may be measured while the last datagram is still being answered.
     pub(super) fn report_measured(&mut self, queue: &mut OutputQueue) {
-        let waits = self.mode() == Mode::Tradeoff && !self.went_back || !self.asked_back.is_empty();
-        let measured = !self.halves.is_empty() && self.halves.iter().all(Half::is_measured);
-        if self.stage == RunState::Running && measured && !waits {
+        let waits = self.mode() == Iperf2Mode::Tradeoff && !self.went_back || !self.asked_back.is_empty();
+        let measured = !self.halves.is_empty() && self.halves.iter().all(Iperf2Direction::is_measured);
+        if self.stage == Iperf2RunState::Running && measured && !waits {
             self.report_over(queue);
         }
     }

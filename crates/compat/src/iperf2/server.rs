@@ -6,14 +6,14 @@ use std::net::SocketAddr;
 
 use linerate_units::Timestamp;
 
-use super::arrival::{Arrival, Heard};
+use super::arrival::{Iperf2Arrival, Iperf2FirstBytes};
 use super::bounce::Bounce;
 use super::datagram::{Generation, number_of, opening_header};
 use super::output_queue::OutputQueue;
-use super::report::{ConnectionDetails, Ends};
-use super::run::{REVERSE_LINKS, Run};
-use super::settings::{Mode, Settings};
-use super::track::Stream;
+use super::report::{ConnectionDetails, Iperf2Addresses};
+use super::run::{Iperf2Run, REVERSE_LINKS};
+use super::settings::{Iperf2Mode, Iperf2Settings};
+use super::track::Iperf2Stream;
 use crate::EmbeddedServerConfig;
 use crate::stand_in::{FlowId, Input, Link, Opened, Output, RunId, StandIn, SystemError};
 
@@ -27,11 +27,11 @@ const MAX_RUNS: usize = 256;
 
 /// The server.
 #[derive(Debug)]
-pub struct Server {
+pub struct Iperf2Server {
     queue: OutputQueue,
     /// Connections whose header is missing, and senders of datagrams without their own socket.
-    arrivals: Vec<Arrival>,
-    runs: BTreeMap<RunId, Run>,
+    arrivals: Vec<Iperf2Arrival>,
+    runs: BTreeMap<RunId, Iperf2Run>,
     bounces: BTreeMap<Link, Bounce>,
     next_run: RunId,
     next_id: u32,
@@ -41,10 +41,10 @@ pub struct Server {
     ends_at: Option<Timestamp>,
 }
 
-impl Server {
+impl Iperf2Server {
     /// Creates a server with these settings.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: Iperf2Settings) -> Self {
         Self {
             queue: OutputQueue::new(settings),
             arrivals: Vec::new(),
@@ -60,10 +60,10 @@ impl Server {
     /// Creates the server for a port that is shared with other protocols.
     #[must_use]
     pub fn embedded_server(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
-        Box::new(Self::new(Settings {
+        Box::new(Self::new(Iperf2Settings {
             epoch: config.wall,
             among_strangers: true,
-            ..Settings::server(config.port)
+            ..Iperf2Settings::server(config.port)
         }))
     }
 
@@ -125,7 +125,7 @@ impl Server {
 
     fn accepted(&mut self, now: Timestamp, listener: Link, link: Link, opened: &Opened) {
         let remote = opened.remote.unwrap_or(opened.local);
-        let ends = Ends { local: opened.local, remote };
+        let ends = Iperf2Addresses { local: opened.local, remote };
         if listener == UDP {
             let found = self.arrivals.iter_mut().position(|arrival| arrival.is_from(remote));
             let Some(at) = found else { return self.queue.put(Output::Close { link }) };
@@ -138,7 +138,7 @@ impl Server {
         } else if self.is_full() {
             self.queue.put(Output::Reset { link });
         } else {
-            self.arrivals.push(Arrival::connection(now, link, ends, opened));
+            self.arrivals.push(Iperf2Arrival::connection(now, link, ends, opened));
         }
     }
 
@@ -153,14 +153,15 @@ impl Server {
             }
             return;
         };
-        let heard = self.arrivals.get_mut(at).map_or(Heard::More, |arrival| arrival.receive(bytes));
+        let heard =
+            self.arrivals.get_mut(at).map_or(Iperf2FirstBytes::More, |arrival| arrival.receive(bytes));
         match heard {
-            Heard::More => {}
-            Heard::Wrong => {
+            Iperf2FirstBytes::More => {}
+            Iperf2FirstBytes::Wrong => {
                 self.arrivals.remove(at);
                 self.queue.put(Output::Reset { link });
             }
-            Heard::Header => {
+            Iperf2FirstBytes::Header => {
                 let arrival = self.arrivals.remove(at);
                 let extension = arrival.header.and_then(|header| header.extension);
                 if extension.is_some_and(|extension| extension.trip_times) {
@@ -169,14 +170,14 @@ impl Server {
                 }
                 self.join(now, arrival);
             }
-            Heard::Bounce(start) => {
+            Iperf2FirstBytes::Bounce(start) => {
                 let arrival = self.arrivals.remove(at);
                 let id = self.take_id();
                 let ends = arrival.stream.ends;
                 let text =
                     self.queue.report.connected(id, false, ends.local, ends.remote, &["bb".to_owned()]);
                 self.queue.print(text);
-                let mut bounce = Bounce::new(now, Stream::new(id, link, ends));
+                let mut bounce = Bounce::new(now, Iperf2Stream::new(id, link, ends));
                 bounce.bytes(&mut self.queue, now, link, &start);
                 self.bounces.insert(link, bounce);
             }
@@ -194,7 +195,7 @@ impl Server {
 
     /// Handles a datagram on a socket without a flow.
     fn datagram(&mut self, now: Timestamp, link: Link, from: SocketAddr, bytes: &[u8]) {
-        let own = |run: &Run| {
+        let own = |run: &Iperf2Run| {
             if link == UDP { run.link_of(from) } else { Some(link).filter(|link| run.has(*link)) }
         };
         if let Some((run, link)) = self.runs.values_mut().find_map(|run| own(run).map(|link| (run, link))) {
@@ -214,21 +215,21 @@ impl Server {
         if self.queue.settings.among_strangers && header.is_some_and(|header| header.wants_data()) {
             return;
         }
-        self.arrivals.push(Arrival::datagram(now, from, generation, header, number, bytes.len()));
+        self.arrivals.push(Iperf2Arrival::datagram(now, from, generation, header, number, bytes.len()));
         let options = self.queue.options(true);
         self.queue.put(Output::Adopt { listener: UDP, peer: from, options });
     }
 
     /// Adds a connection with a known header to a run.
-    fn join(&mut self, now: Timestamp, mut arrival: Arrival) {
+    fn join(&mut self, now: Timestamp, mut arrival: Iperf2Arrival) {
         arrival.stream.id = self.take_id();
         let id = arrival.stream.id;
         self.served += 1;
         let extension = arrival.header.and_then(|header| header.extension);
         let mode = match extension {
-            Some(extension) if extension.full_duplex => Mode::FullDuplex,
-            Some(extension) if extension.reverse => Mode::Reverse,
-            _ => Mode::Plain,
+            Some(extension) if extension.full_duplex => Iperf2Mode::FullDuplex,
+            Some(extension) if extension.reverse => Iperf2Mode::Reverse,
+            _ => Iperf2Mode::Plain,
         };
         let told = ConnectionDetails {
             no_udp_fin: arrival.udp && extension.is_some_and(|e| e.no_udp_fin || e.reverse || e.full_duplex),
@@ -309,7 +310,7 @@ impl Server {
     }
 
     /// Passes an input to a run, which may then open reverse connections.
-    fn with_run(&mut self, run: RunId, act: impl FnOnce(&mut Run, &mut OutputQueue, &mut Vec<Link>)) {
+    fn with_run(&mut self, run: RunId, act: impl FnOnce(&mut Iperf2Run, &mut OutputQueue, &mut Vec<Link>)) {
         let mut links = self.free_back_links();
         if let Some(run) = self.runs.get_mut(&run) {
             act(run, &mut self.queue, &mut links);
@@ -363,7 +364,7 @@ impl Server {
     }
 }
 
-impl StandIn for Server {
+impl StandIn for Iperf2Server {
     fn input(&mut self, now: Timestamp, input: Input<'_>) {
         if self.queue.over {
             return;
@@ -412,7 +413,7 @@ impl StandIn for Server {
 
     fn deadline(&self) -> Option<Timestamp> {
         let arrivals = self.arrivals.iter().map(|arrival| arrival.due);
-        let runs = self.runs.values().filter_map(Run::due);
+        let runs = self.runs.values().filter_map(Iperf2Run::due);
         arrivals.chain(runs).chain(self.ends_at).min().filter(|_| !self.queue.over)
     }
 }
@@ -448,7 +449,7 @@ mod tests {
     /// bytes, when that arrives three times.
     fn bytes_answered(received: u64) -> usize {
         let config = EmbeddedServerConfig { port: 5001, shared: false, seed: 0, wall: Span::ZERO };
-        let mut server = Server::embedded_server(&config);
+        let mut server = Iperf2Server::embedded_server(&config);
         let (from, own) = (Link(100_000), SocketAddr::from(([192, 0, 2, 2], 5001)));
         let remote = SocketAddr::from(([192, 0, 2, 1], 40_000));
         let now = |ms| Timestamp::START + Span::from_ms(ms);
@@ -506,10 +507,10 @@ mod tests {
         let plain = datagram(0x4801_0098, 0);
         let two_ways =
             [datagram(0x6c01_0098, 0x0400), datagram(0x6c01_0098, 0x0808), datagram(0xc801_0099, 0)];
-        assert!(opens(Server::embedded_server(&config), &plain));
+        assert!(opens(Iperf2Server::embedded_server(&config), &plain));
         for bytes in two_ways {
-            assert!(!opens(Server::embedded_server(&config), &bytes));
-            let own = Server::new(Settings { udp: true, ..Settings::server(5001) });
+            assert!(!opens(Iperf2Server::embedded_server(&config), &bytes));
+            let own = Iperf2Server::new(Iperf2Settings { udp: true, ..Iperf2Settings::server(5001) });
             assert!(opens(Box::new(own), &bytes), "whoever starts a server of his own knows his clients");
         }
     }

@@ -6,7 +6,7 @@ use linerate_units::{Span, Timestamp};
 
 /// The amount that a client sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Amount {
+pub enum Iperf2Amount {
     /// For this time (-t).
     Time(Span),
     /// This number of bytes on each connection (-n).
@@ -15,7 +15,7 @@ pub enum Amount {
 
 /// A rate as given with -b.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rate {
+pub enum Iperf2Rate {
     /// Bits per second.
     Bits(u64),
     /// Datagrams or buffers per second.
@@ -24,7 +24,7 @@ pub enum Rate {
 
 /// The directions of the data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum Iperf2Mode {
     /// From the client to the server.
     #[default]
     Plain,
@@ -40,7 +40,7 @@ pub enum Mode {
 
 /// Units of printed rates. Transferred amounts are always binary, bit rates decimal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum Iperf2Format {
     /// Bits with an adaptive prefix.
     #[default]
     AdaptiveBits,
@@ -54,7 +54,7 @@ pub enum Format {
 
 /// The settings of a command line of iperf 2.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct Iperf2Settings {
     /// Server instead of client (-s).
     pub server: bool,
     /// Host of the server (-c).
@@ -76,19 +76,19 @@ pub struct Settings {
     /// Disable Nagle's algorithm (-N).
     pub no_delay: bool,
     /// The amount to send (-t, -n).
-    pub amount: Amount,
+    pub amount: Iperf2Amount,
     /// How long a server listens (its -t).
     pub listen_for: Option<Span>,
     /// Interval of reports (-i).
     pub interval: Option<Span>,
     /// Units of printed rates (-f).
-    pub format: Format,
+    pub format: Iperf2Format,
     /// Rate of the sender (-b).
-    pub rate: Option<Rate>,
+    pub rate: Option<Iperf2Rate>,
     /// Number of connections of a client; number of connections after which a server ends (-P).
     pub parallel: Option<u32>,
     /// The directions of the data.
-    pub mode: Mode,
+    pub mode: Iperf2Mode,
     /// Port on which a client waits for reverse connections (-L).
     pub listen_port: Option<u16>,
     /// No header: data only (-C).
@@ -135,7 +135,7 @@ pub struct Settings {
     pub among_strangers: bool,
 }
 
-impl Default for Settings {
+impl Default for Iperf2Settings {
     fn default() -> Self {
         Self {
             server: false,
@@ -148,13 +148,13 @@ impl Default for Settings {
             mss: None,
             print_mss: false,
             no_delay: false,
-            amount: Amount::Time(Span::from_secs(10)),
+            amount: Iperf2Amount::Time(Span::from_secs(10)),
             listen_for: None,
             interval: None,
-            format: Format::default(),
+            format: Iperf2Format::default(),
             rate: None,
             parallel: None,
-            mode: Mode::Plain,
+            mode: Iperf2Mode::Plain,
             listen_port: None,
             compatible: false,
             peer_detect: false,
@@ -190,7 +190,7 @@ const UDP_LENGTH: [u32; 2] = [1470, 1450];
 /// Default rate of a UDP client, bit/s: 2^20.
 const UDP_RATE: u64 = 1 << 20;
 
-impl Settings {
+impl Iperf2Settings {
     /// A server for TCP and UDP without a time limit.
     #[must_use]
     pub fn server(port: u16) -> Self {
@@ -207,8 +207,8 @@ impl Settings {
     #[must_use]
     pub fn offered(&self) -> Option<u64> {
         match self.rate {
-            Some(Rate::Bits(bits)) => Some(bits),
-            Some(Rate::Packets(packets)) => {
+            Some(Iperf2Rate::Bits(bits)) => Some(bits),
+            Some(Iperf2Rate::Packets(packets)) => {
                 Some(packets.saturating_mul(u64::from(self.length_for(self.udp)) * 8))
             }
             None => self.udp.then_some(UDP_RATE),

@@ -4,16 +4,16 @@
 use linerate_units::{Span, Timestamp};
 
 use super::datagram::Generation;
-use super::report::{Ends, Row};
+use super::report::{Iperf2Addresses, Iperf2ReportLine};
 use super::transit::TransitRow;
 use crate::stand_in::{FlowCounts, Link, StreamCounts, TransitCounts};
 
 /// One connection.
 #[derive(Debug, Clone)]
-pub(super) struct Stream {
+pub(super) struct Iperf2Stream {
     pub(super) id: u32,
     pub(super) link: Link,
-    pub(super) ends: Ends,
+    pub(super) ends: Iperf2Addresses,
     /// Bytes that the stand-in moved itself: headers, what arrived before the engine used the link, the last
     /// datagram.
     pub(super) own_bytes: u64,
@@ -26,7 +26,7 @@ pub(super) struct Stream {
     /// Absolute value of the number in the last datagram.
     pub(super) last_number: Option<u64>,
     /// The totals at the end of the last interval.
-    shown: Totals,
+    shown: StreamTotals,
     /// The shortest and the longest transit time since then, nanoseconds.
     fresh: Option<(i64, i64)>,
     /// Number of transit times when the counts were last read.
@@ -35,7 +35,7 @@ pub(super) struct Stream {
 
 /// What a connection has moved since the start.
 #[derive(Debug, Clone, Copy, Default)]
-struct Totals {
+struct StreamTotals {
     bytes: u64,
     calls: u64,
     lost: u64,
@@ -45,8 +45,8 @@ struct Totals {
     transit: Option<TransitCounts>,
 }
 
-impl Stream {
-    pub(super) fn new(id: u32, link: Link, ends: Ends) -> Self {
+impl Iperf2Stream {
+    pub(super) fn new(id: u32, link: Link, ends: Iperf2Addresses) -> Self {
         Self {
             id,
             link,
@@ -56,7 +56,7 @@ impl Stream {
             own_highest: 0,
             early: Vec::new(),
             last_number: None,
-            shown: Totals::default(),
+            shown: StreamTotals::default(),
             fresh: None,
             seen: None,
         }
@@ -73,18 +73,18 @@ impl Stream {
 
 /// One direction of a test at this end.
 #[derive(Debug)]
-pub(super) struct Track {
+pub(super) struct DirectionCounts {
     pub(super) sends: bool,
     pub(super) star: bool,
     pub(super) udp: bool,
-    pub(super) streams: Vec<Stream>,
+    pub(super) streams: Vec<Iperf2Stream>,
     pub(super) started_at: Timestamp,
     /// The end of the last printed interval.
     pub(super) shown_until: Span,
     pub(super) counts: FlowCounts,
 }
 
-impl Track {
+impl DirectionCounts {
     /// When the first byte moved, or the start if none has.
     pub(super) fn first_at(&self) -> Timestamp {
         let own = self.streams.iter().any(|stream| stream.own_bytes > 0);
@@ -101,8 +101,8 @@ impl Track {
         own.chain(self.counts.streams.iter().map(|stream| stream.bytes)).fold(0, u64::saturating_add)
     }
 
-    fn totals(&self, at: usize) -> Totals {
-        let Some(stream) = self.streams.get(at) else { return Totals::default() };
+    fn totals(&self, at: usize) -> StreamTotals {
+        let Some(stream) = self.streams.get(at) else { return StreamTotals::default() };
         let counts = self.counts.streams.get(at).copied().unwrap_or_default();
         let bytes = counts.bytes.saturating_add(stream.own_bytes);
         let datagrams = counts.packets.saturating_add(stream.own_datagrams);
@@ -115,7 +115,7 @@ impl Track {
             let total = stream.last_number.filter(|last| *last >= seen).unwrap_or(seen).max(received);
             (total - received, total)
         };
-        Totals {
+        StreamTotals {
             bytes,
             calls: counts.calls,
             lost,
@@ -140,7 +140,7 @@ impl Track {
     }
 
     /// The rows of the interval that ends here.
-    pub(super) fn interval(&mut self, until: Span) -> Vec<Row> {
+    pub(super) fn interval(&mut self, until: Span) -> Vec<Iperf2ReportLine> {
         let (from, to) = (self.shown_until.as_secs_f64(), until.as_secs_f64());
         self.shown_until = until;
         let mut rows = Vec::new();
@@ -154,29 +154,36 @@ impl Track {
                 let transit = totals.transit.zip(range);
                 let transit =
                     transit.and_then(|(now, range)| TransitRow::between(before.transit, &now, range));
-                rows.push(Row { transit, ..row });
+                rows.push(Iperf2ReportLine { transit, ..row });
             }
         }
         rows
     }
 
     /// The rows of the whole test.
-    pub(super) fn whole(&self, end: Timestamp) -> Vec<Row> {
+    pub(super) fn whole(&self, end: Timestamp) -> Vec<Iperf2ReportLine> {
         let time = (0.0, end.since(self.first_at()).as_secs_f64());
-        let none = Totals::default();
+        let none = StreamTotals::default();
         (0..self.streams.len())
             .map(|at| {
                 let counts = self.counts.streams.get(at).copied().unwrap_or_default();
                 let totals = self.totals(at);
                 let row = self.row(at, &none, &totals, &counts, time);
                 let transit = totals.transit.and_then(|now| TransitRow::between(None, &now, now.range_ns));
-                Row { transit, ..row }
+                Iperf2ReportLine { transit, ..row }
             })
             .collect()
     }
 
-    fn row(&self, at: usize, before: &Totals, now: &Totals, counts: &StreamCounts, time: (f64, f64)) -> Row {
-        Row {
+    fn row(
+        &self,
+        at: usize,
+        before: &StreamTotals,
+        now: &StreamTotals,
+        counts: &StreamCounts,
+        time: (f64, f64),
+    ) -> Iperf2ReportLine {
+        Iperf2ReportLine {
             id: self.streams.get(at).map(|stream| stream.id),
             star: self.star,
             udp: self.udp,
@@ -196,7 +203,7 @@ impl Track {
         }
     }
 
-    pub(super) fn ends(&self) -> Vec<Ends> {
+    pub(super) fn ends(&self) -> Vec<Iperf2Addresses> {
         self.streams.iter().map(|stream| stream.ends).collect()
     }
 }

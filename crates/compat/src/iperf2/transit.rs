@@ -1,6 +1,6 @@
 //! Columns of one-way delay: the transit times of datagrams and buffers.
 
-use super::datagram::Transit;
+use super::datagram::TransitReport;
 use super::numbers::bytes;
 use crate::stand_in::TransitCounts;
 
@@ -44,9 +44,9 @@ impl TransitRow {
     }
 
     /// The delays for a server report; negative ones are reported as 0.
-    pub(super) fn reported(&self, seconds: f64) -> Transit {
+    pub(super) fn reported(&self, seconds: f64) -> TransitReport {
         let micros = |seconds: f64| (seconds.max(0.0) * 1e6).round() as u64;
-        Transit {
+        TransitReport {
             min_us: micros(self.least),
             max_us: micros(self.most),
             mean_us: micros(self.mean),
@@ -57,7 +57,7 @@ impl TransitRow {
     }
 
     /// The delays from a server report.
-    pub(super) fn from_report(transit: &Transit) -> Self {
+    pub(super) fn from_report(transit: &TransitReport) -> Self {
         let seconds = |us: u64| us as f64 / 1e6;
         Self {
             count: u64::from(transit.packets),

@@ -15,20 +15,20 @@ mod tests;
 mod values;
 
 use self::table::ParsedSettings;
-use super::errors::{Iperf3Error, Number};
+use super::errors::{Iperf3Error, Iperf3ErrorNumber};
 use super::report::VERSION;
-use super::settings::{EndCondition, Settings};
+use super::settings::{EndCondition, Iperf3Settings};
 
 /// Default rate of a UDP stream, bit/s: 1024², as in iperf3.
 pub const UDP_BITRATE: u64 = 1 << 20;
 
 /// The action that a command line requests.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Command {
+pub enum Iperf3Command {
     /// Run as a client.
-    Client(Box<Settings>),
+    Client(Box<Iperf3Settings>),
     /// Run as a server.
-    Server(Box<Settings>),
+    Server(Box<Iperf3Settings>),
     /// Print [`help`] and exit with 0.
     Help,
     /// Print [`version`] and exit with 0.
@@ -37,7 +37,7 @@ pub enum Command {
 
 /// Why a command line is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct Iperf3UsageError {
     /// Complete text for standard error.
     pub text: String,
     /// Exit code.
@@ -48,16 +48,16 @@ pub struct Refusal {
 ///
 /// # Errors
 /// The text and the exit code of iperf3.
-pub fn parse<S: AsRef<str>>(args: &[S]) -> Result<Command, Refusal> {
+pub fn parse<S: AsRef<str>>(args: &[S]) -> Result<Iperf3Command, Iperf3UsageError> {
     let mut draft = ParsedSettings::default();
     for given in getopt::Given::all(args, table::options()) {
-        let (option, value) =
-            given.map_err(|text| Refusal { text: format!("iperf3: {text}\n{}", usage()), code: 1 })?;
+        let (option, value) = given
+            .map_err(|text| Iperf3UsageError { text: format!("iperf3: {text}\n{}", usage()), code: 1 })?;
         if option.long == "help" {
-            return Ok(Command::Help);
+            return Ok(Iperf3Command::Help);
         }
         if option.long == "version" {
-            return Ok(Command::Version);
+            return Ok(Iperf3Command::Version);
         }
         draft.note(option);
         (option.set)(&mut draft, value).map_err(parameter_error)?;
@@ -66,8 +66,8 @@ pub fn parse<S: AsRef<str>>(args: &[S]) -> Result<Command, Refusal> {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature is that of map_err")]
-fn parameter_error(trouble: Iperf3Error) -> Refusal {
-    Refusal { text: format!("iperf3: parameter error - {trouble}\n\n{}", usage()), code: 1 }
+fn parameter_error(trouble: Iperf3Error) -> Iperf3UsageError {
+    Iperf3UsageError { text: format!("iperf3: parameter error - {trouble}\n\n{}", usage()), code: 1 }
 }
 
 fn usage() -> &'static str {
@@ -75,33 +75,33 @@ fn usage() -> &'static str {
 }
 
 /// Checks combinations of options in iperf3's order, and sets defaults.
-fn complete(draft: ParsedSettings) -> Result<Command, Iperf3Error> {
+fn complete(draft: ParsedSettings) -> Result<Iperf3Command, Iperf3Error> {
     let refuse = |number| Err(Iperf3Error::new(number));
     let ParsedSettings {
         mut settings, server, client_only, server_only, time, bytes, blocks, bitrate, ..
     } = draft;
     let is_client = settings.is_client();
     if server && client_only {
-        return refuse(Number::CLIENT_ONLY);
+        return refuse(Iperf3ErrorNumber::CLIENT_ONLY);
     }
     if is_client && server_only {
-        return refuse(Number::SERVER_ONLY);
+        return refuse(Iperf3ErrorNumber::SERVER_ONLY);
     }
     let client = &mut settings.client;
     if is_client && draft.rcv_timeout && !client.reverse && !client.bidir {
-        return refuse(Number::RCV_TIMEOUT_SENDING);
+        return refuse(Iperf3ErrorNumber::RCV_TIMEOUT_SENDING);
     }
     if client.username.is_some() != client.rsa_public_key.is_some() {
-        return refuse(Number::CLIENT_AUTH);
+        return refuse(Iperf3ErrorNumber::CLIENT_AUTH);
     }
     if settings.server.rsa_private_key.is_some() != settings.server.authorized_users.is_some() {
-        return refuse(Number::SERVER_AUTH);
+        return refuse(Iperf3ErrorNumber::SERVER_AUTH);
     }
     match client.length {
         Some(bytes) if client.udp && !(16..=65_507).contains(&bytes) => {
-            return refuse(Number::UDP_BLOCK_SIZE);
+            return refuse(Iperf3ErrorNumber::UDP_BLOCK_SIZE);
         }
-        Some(bytes) if !client.udp && bytes > 1 << 20 => return refuse(Number::BLOCK_SIZE),
+        Some(bytes) if !client.udp && bytes > 1 << 20 => return refuse(Iperf3ErrorNumber::BLOCK_SIZE),
         _ => {}
     }
     client.bitrate = bitrate.unwrap_or(if client.udp { UDP_BITRATE } else { 0 });
@@ -110,24 +110,28 @@ fn complete(draft: ParsedSettings) -> Result<Command, Iperf3Error> {
         (Some(seconds), None, None) => EndCondition::Time(seconds),
         (None, Some(bytes), None) => EndCondition::Bytes(bytes),
         (None, None, Some(blocks)) => EndCondition::Blocks(blocks),
-        _ => return refuse(Number::END_CONDITIONS),
+        _ => return refuse(Iperf3ErrorNumber::END_CONDITIONS),
     };
     if client.udp && is_client && settings.common.file.is_some() {
-        return refuse(Number::UDP_FILE);
+        return refuse(Iperf3ErrorNumber::UDP_FILE);
     }
     if settings.common.file.is_some() {
         // Silently not sending the file would be worse than an error.
-        return Err(Iperf3Error::because(Number::FILE, 0, "linerate moves no files; leave -F out"));
+        return Err(Iperf3Error::because(
+            Iperf3ErrorNumber::FILE,
+            0,
+            "linerate moves no files; leave -F out",
+        ));
     }
     if !is_client && !server {
-        return refuse(Number::NO_ROLE);
+        return refuse(Iperf3ErrorNumber::NO_ROLE);
     }
     warn(&mut settings);
     let settings = Box::new(settings);
-    Ok(if is_client { Command::Client(settings) } else { Command::Server(settings) })
+    Ok(if is_client { Iperf3Command::Client(settings) } else { Iperf3Command::Server(settings) })
 }
 
-fn warn(settings: &mut Settings) {
+fn warn(settings: &mut Iperf3Settings) {
     let common = &mut settings.common;
     if !common.json {
         return;
@@ -155,7 +159,7 @@ pub fn help() -> String {
         [("Both roles", both::OPTIONS), ("Server", server::OPTIONS), ("Client", client::OPTIONS)]
     {
         text += &format!("\n{title}:\n");
-        text += &options.iter().map(table::Opt::help).collect::<String>();
+        text += &options.iter().map(table::Iperf3Option::help).collect::<String>();
     }
     text + "\nSizes take K, M, G or T for powers of 1024, rates for powers of 1000.\n"
 }

@@ -12,13 +12,13 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 use super::auth::Login;
-use super::errors::{Iperf3Error, Number};
+use super::errors::{Iperf3Error, Iperf3ErrorNumber};
 use super::params::Params;
-use super::report::{Host, Report, Words};
-use super::results::Results;
-use super::settings::Settings;
-use super::state::State;
-use super::test_state::Course;
+use super::report::{Iperf3Report, Iperf3SystemInfo, Words};
+use super::results::Iperf3Results;
+use super::settings::Iperf3Settings;
+use super::state::Iperf3State;
+use super::test_state::Iperf3OpenTest;
 use super::wire::Cookie;
 use crate::stand_in::{Input, Link, Opened, Output, RunId, StandIn, Stop};
 
@@ -44,11 +44,11 @@ const GOAL_TICK: Span = Span::from_ms(5);
 
 /// The configuration of a client in addition to its command line.
 #[derive(Debug)]
-pub struct ClientConfig {
+pub struct Iperf3ClientConfig {
     /// The settings from the command line.
-    pub settings: Settings,
+    pub settings: Iperf3Settings,
     /// The description of this host.
-    pub host: Host,
+    pub host: Iperf3SystemInfo,
     /// Milliseconds since the Unix epoch at [`Timestamp::START`].
     pub unix_ms: u64,
     /// Random seed for the cookie and the login; must be unguessable.
@@ -59,11 +59,11 @@ pub struct ClientConfig {
 
 /// The client of iperf3: one test, from the connection to the exit.
 #[derive(Debug)]
-pub struct Client {
-    config: ClientConfig,
+pub struct Iperf3Client {
+    config: Iperf3ClientConfig,
     random: StdRng,
     out: VecDeque<Output>,
-    phase: Phase,
+    phase: Iperf3ClientPhase,
     /// When this phase times out.
     patience: Option<Timestamp>,
     /// Unprocessed bytes of the control connection.
@@ -71,11 +71,11 @@ pub struct Client {
     /// Whether the server has sent anything.
     heard: bool,
     cookie: Cookie,
-    report: Report,
+    report: Iperf3Report,
     control: Option<Opened>,
     params: Option<Params>,
     streams: Vec<Opened>,
-    course: Option<Course>,
+    course: Option<Iperf3OpenTest>,
     /// When the duration of the test ends.
     end: Option<Timestamp>,
     /// When the goal is checked next.
@@ -85,18 +85,18 @@ pub struct Client {
     /// When the last counts were read.
     ended_at: Timestamp,
     /// The server's results.
-    peer: Option<Results>,
+    peer: Option<Iperf3Results>,
     /// Whether the server has closed the connection at the end.
     parted: bool,
     /// Why counts were requested.
-    looking: Looking,
+    looking: Iperf3ClientCountsReason,
     /// The signal that ended the test.
     signal: Option<i32>,
 }
 
 /// The phase of the dialogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum Iperf3ClientPhase {
     /// Opening the control connection.
     Connecting,
     /// The cookie was sent; waiting for the requests of the parameters and then of the streams.
@@ -125,7 +125,7 @@ enum Phase {
 
 /// Why counts were requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Looking {
+enum Iperf3ClientCountsReason {
     /// They were not requested.
     No,
     /// The timers start.
@@ -138,18 +138,18 @@ enum Looking {
     BreakOff,
 }
 
-impl Client {
+impl Iperf3Client {
     /// Creates a client that has not started.
     #[must_use]
-    pub fn new(config: ClientConfig) -> Self {
+    pub fn new(config: Iperf3ClientConfig) -> Self {
         let mut random = StdRng::from_seed(config.seed);
         let cookie = Cookie::generate(&mut random);
-        let report = Report::new(&config.settings, &config.host);
+        let report = Iperf3Report::new(&config.settings, &config.host);
         Self {
             config,
             random,
             out: VecDeque::new(),
-            phase: Phase::Connecting,
+            phase: Iperf3ClientPhase::Connecting,
             patience: None,
             held: Vec::new(),
             heard: false,
@@ -165,12 +165,12 @@ impl Client {
             ended_at: Timestamp::START,
             peer: None,
             parted: false,
-            looking: Looking::No,
+            looking: Iperf3ClientCountsReason::No,
             signal: None,
         }
     }
 
-    fn enter(&mut self, phase: Phase, patience: Option<Timestamp>) {
+    fn enter(&mut self, phase: Iperf3ClientPhase, patience: Option<Timestamp>) {
         self.phase = phase;
         self.patience = patience;
     }
@@ -179,7 +179,7 @@ impl Client {
         self.out.push_back(Output::Send { link: CONTROL, bytes });
     }
 
-    fn send_state(&mut self, state: State) {
+    fn send_state(&mut self, state: Iperf3State) {
         self.send(vec![state.byte()]);
     }
 
@@ -196,7 +196,7 @@ impl Client {
         }
     }
 
-    fn request_counts(&mut self, why: Looking) {
+    fn request_counts(&mut self, why: Iperf3ClientCountsReason) {
         self.looking = why;
         self.out.push_back(Output::Look);
     }
@@ -209,9 +209,9 @@ impl Client {
     fn interrupt(&mut self, signal: i32) {
         self.signal = Some(signal);
         match self.phase {
-            Phase::Running => self.request_counts(Looking::BreakOff),
-            Phase::Over => {}
-            Phase::Leaving => self.exit(0),
+            Iperf3ClientPhase::Running => self.request_counts(Iperf3ClientCountsReason::BreakOff),
+            Iperf3ClientPhase::Over => {}
+            Iperf3ClientPhase::Leaving => self.exit(0),
             _ => self.show_interrupted(),
         }
     }
@@ -220,8 +220,8 @@ impl Client {
         if self.patience.is_some_and(|patience| patience <= now) {
             self.patience = None;
             self.timed_out(now);
-        } else if self.phase == Phase::Running && self.looking == Looking::No {
-            self.request_counts(Looking::Timer);
+        } else if self.phase == Iperf3ClientPhase::Running && self.looking == Iperf3ClientCountsReason::No {
+            self.request_counts(Iperf3ClientCountsReason::Timer);
         }
     }
 
@@ -230,26 +230,28 @@ impl Client {
         const ETIMEDOUT: i32 = 110;
         let late = |number| Iperf3Error::because(number, ETIMEDOUT, "Connection timed out");
         match self.phase {
-            Phase::Opening => {
-                self.fail(&late(if self.is_udp() { Number::STREAM_READ } else { Number::STREAM_CONNECT }))
-            }
-            Phase::Running => {
-                let trouble = self.broken.take().unwrap_or_else(|| late(Number::STREAM_READ));
+            Iperf3ClientPhase::Opening => self.fail(&late(if self.is_udp() {
+                Iperf3ErrorNumber::STREAM_READ
+            } else {
+                Iperf3ErrorNumber::STREAM_CONNECT
+            })),
+            Iperf3ClientPhase::Running => {
+                let trouble = self.broken.take().unwrap_or_else(|| late(Iperf3ErrorNumber::STREAM_READ));
                 self.fail(&trouble);
             }
-            Phase::Stopping => self.finish(now),
-            Phase::Exchanging => self.fail(&late(Number::RECV_RESULTS)),
-            Phase::Failing => self.server_failed(),
-            Phase::Leaving => self.exit(0),
-            Phase::Over => {}
-            _ => self.fail(&late(Number::RECV_MESSAGE)),
+            Iperf3ClientPhase::Stopping => self.finish(now),
+            Iperf3ClientPhase::Exchanging => self.fail(&late(Iperf3ErrorNumber::RECV_RESULTS)),
+            Iperf3ClientPhase::Failing => self.server_failed(),
+            Iperf3ClientPhase::Leaving => self.exit(0),
+            Iperf3ClientPhase::Over => {}
+            _ => self.fail(&late(Iperf3ErrorNumber::RECV_MESSAGE)),
         }
     }
 }
 
-impl StandIn for Client {
+impl StandIn for Iperf3Client {
     fn input(&mut self, now: Timestamp, input: Input<'_>) {
-        if self.phase == Phase::Over {
+        if self.phase == Iperf3ClientPhase::Over {
             return;
         }
         match input {
@@ -279,12 +281,12 @@ impl StandIn for Client {
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        let timers = if self.phase == Phase::Running { self.timer() } else { None };
+        let timers = if self.phase == Iperf3ClientPhase::Running { self.timer() } else { None };
         [self.patience, timers].into_iter().flatten().min()
     }
 }
 
 /// Aborts all running flows.
-fn abort(course: &Course, out: &mut VecDeque<Output>) {
+fn abort(course: &Iperf3OpenTest, out: &mut VecDeque<Output>) {
     out.extend(course.running().iter().map(|flow| Output::Stop { flow: *flow, how: Stop::Abort }));
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Number of an error, unchanged since iperf3 3.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Number(pub i32);
+pub struct Iperf3ErrorNumber(pub i32);
 
 /// Whether the text is followed by that of the operating system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,10 +19,10 @@ use Tail::{Alone, System};
 /// Defines the constants and their texts in one place.
 macro_rules! errors {
     ($($name:ident = $number:literal, $tail:ident, $text:literal;)*) => {
-        impl Number {
+        impl Iperf3ErrorNumber {
             $(#[doc = concat!("`", $text, "`")] pub const $name: Self = Self($number);)*
         }
-        const TEXTS: &[(Number, Tail, &str)] = &[$((Number::$name, $tail, $text),)*];
+        const TEXTS: &[(Iperf3ErrorNumber, Tail, &str)] = &[$((Iperf3ErrorNumber::$name, $tail, $text),)*];
     };
 }
 
@@ -103,7 +103,7 @@ errors! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Iperf3Error {
     /// The kind of error.
-    pub number: Number,
+    pub number: Iperf3ErrorNumber,
     /// The errno of the operating system; 0 if there is none.
     pub errno: i32,
     /// The text of the operating system (strerror, gai_strerror), or the invalid argument; may be empty.
@@ -113,13 +113,13 @@ pub struct Iperf3Error {
 impl Iperf3Error {
     /// An error without a text of the operating system.
     #[must_use]
-    pub fn new(number: Number) -> Self {
+    pub fn new(number: Iperf3ErrorNumber) -> Self {
         Self { number, errno: 0, detail: String::new() }
     }
 
     /// An error with errno and text of the operating system.
     #[must_use]
-    pub fn because(number: Number, errno: i32, detail: impl Into<String>) -> Self {
+    pub fn because(number: Iperf3ErrorNumber, errno: i32, detail: impl Into<String>) -> Self {
         Self { number, errno, detail: detail.into() }
     }
 }
@@ -130,7 +130,7 @@ impl fmt::Display for Iperf3Error {
             return write!(f, "int_errno={}", self.number.0);
         };
         match tail {
-            _ if self.number == Number::BAD_UNIT => write!(f, "{text}: '{}'", self.detail),
+            _ if self.number == Iperf3ErrorNumber::BAD_UNIT => write!(f, "{text}: '{}'", self.detail),
             Alone => f.write_str(text),
             System => write!(f, "{text}: {}", self.detail),
         }
@@ -145,23 +145,23 @@ mod tests {
 
     #[test]
     fn words_of_the_system_follow_where_iperf3_has_them() {
-        let refused = Iperf3Error::because(Number::CONNECT, 111, "Connection refused");
+        let refused = Iperf3Error::because(Iperf3ErrorNumber::CONNECT, 111, "Connection refused");
         assert_eq!(
             refused.to_string(),
             "unable to connect to server - server may have stopped running or use a different port, \
              firewall issue, etc.: Connection refused"
         );
-        let silent = Iperf3Error::new(Number::RECV_RESULTS);
+        let silent = Iperf3Error::new(Iperf3ErrorNumber::RECV_RESULTS);
         assert_eq!(silent.to_string(), "unable to receive results: ", "the colon stays");
-        let busy = Iperf3Error::because(Number::ACCESS_DENIED, 11, "Try again");
+        let busy = Iperf3Error::because(Iperf3ErrorNumber::ACCESS_DENIED, 11, "Try again");
         assert_eq!(busy.to_string(), "the server is busy running a test. try again later");
     }
 
     #[test]
     fn a_bad_unit_is_named_and_an_unknown_number_is_told() {
-        let unit = Iperf3Error::because(Number::BAD_UNIT, 0, "12x");
+        let unit = Iperf3Error::because(Iperf3ErrorNumber::BAD_UNIT, 0, "12x");
         assert_eq!(unit.to_string(), "invalid unit value or suffix: '12x'");
-        assert_eq!(Iperf3Error::new(Number(999)).to_string(), "int_errno=999");
+        assert_eq!(Iperf3Error::new(Iperf3ErrorNumber(999)).to_string(), "int_errno=999");
     }
 
     #[test]

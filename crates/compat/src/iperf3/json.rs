@@ -8,17 +8,17 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// A value of a message.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Node {
+pub(super) enum Iperf3Json {
     Null,
     Bool(bool),
     Integer(i64),
     Float(f64),
     Text(String),
-    List(Vec<Node>),
-    Object(Vec<(String, Node)>),
+    List(Vec<Iperf3Json>),
+    Object(Vec<(String, Iperf3Json)>),
 }
 
-impl Node {
+impl Iperf3Json {
     /// Parses a complete message.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
@@ -91,7 +91,7 @@ impl Node {
 
 const TWO_POW_63: f64 = 9_223_372_036_854_775_808.0;
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for Iperf3Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NodeVisitor)
     }
@@ -100,50 +100,50 @@ impl<'de> Deserialize<'de> for Node {
 struct NodeVisitor;
 
 impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Node;
+    type Value = Iperf3Json;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Null)
+    fn visit_unit<E>(self) -> Result<Iperf3Json, E> {
+        Ok(Iperf3Json::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-        Ok(Node::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<Iperf3Json, E> {
+        Ok(Iperf3Json::Bool(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-        Ok(Node::Integer(value))
+    fn visit_i64<E>(self, value: i64) -> Result<Iperf3Json, E> {
+        Ok(Iperf3Json::Integer(value))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-        Ok(Node::Integer(value as i64))
+    fn visit_u64<E>(self, value: u64) -> Result<Iperf3Json, E> {
+        Ok(Iperf3Json::Integer(value as i64))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-        Ok(Node::Float(value))
+    fn visit_f64<E>(self, value: f64) -> Result<Iperf3Json, E> {
+        Ok(Iperf3Json::Float(value))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Node, E> {
-        Ok(Node::Text(lines(text)))
+    fn visit_str<E>(self, text: &str) -> Result<Iperf3Json, E> {
+        Ok(Iperf3Json::Text(lines(text)))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Iperf3Json, A::Error> {
         let mut list = Vec::new();
         while let Some(item) = items.next_element()? {
             list.push(item);
         }
-        Ok(Node::List(list))
+        Ok(Iperf3Json::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Iperf3Json, A::Error> {
         let mut entries = Vec::new();
         while let Some(entry) = map.next_entry()? {
             entries.push(entry);
         }
-        Ok(Node::Object(entries))
+        Ok(Iperf3Json::Object(entries))
     }
 }
 
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     fn integer(json: &str) -> Option<i64> {
-        Node::parse(format!("{{\"k\":{json}}}").as_bytes()).unwrap().integer("k")
+        Iperf3Json::parse(format!("{{\"k\":{json}}}").as_bytes()).unwrap().integer("k")
     }
 
     #[test]
@@ -171,18 +171,18 @@ mod tests {
 
     #[test]
     fn keys_have_no_case_and_the_first_counts() {
-        let node = Node::parse(br#"{"Len":1,"LEN":2,"flag":false}"#).unwrap();
+        let node = Iperf3Json::parse(br#"{"Len":1,"LEN":2,"flag":false}"#).unwrap();
         assert_eq!(node.integer("len"), Some(1));
         assert!(node.has("FLAG"));
         assert!(!node.has("other"));
-        assert!(Node::parse(b"[1]").unwrap().get("len").is_none());
+        assert!(Iperf3Json::parse(b"[1]").unwrap().get("len").is_none());
     }
 
     #[test]
     fn what_is_no_json_is_refused() {
         for wrong in ["", "{", "{\"jitter\":-nan}", "{} {}", "{\"a\":1,}"] {
-            assert_eq!(Node::parse(wrong.as_bytes()), None, "{wrong}");
+            assert_eq!(Iperf3Json::parse(wrong.as_bytes()), None, "{wrong}");
         }
-        assert_eq!(Node::parse("[".repeat(100_000).as_bytes()), None);
+        assert_eq!(Iperf3Json::parse("[".repeat(100_000).as_bytes()), None);
     }
 }

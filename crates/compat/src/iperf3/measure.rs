@@ -2,27 +2,27 @@
 
 use linerate_units::{Span, Timestamp};
 
-use super::report::{CpuShare, Half, StreamInterval};
-use super::results::{Omitted, Results, StreamResult};
+use super::report::{CpuShare, StreamEndCounts, StreamInterval};
+use super::results::{Iperf3Results, Omitted, StreamResult};
 use super::wire::stream_id;
-use crate::stand_in::{Cpu, FlowCounts, FlowId, StreamCounts};
+use crate::stand_in::{CpuTime, FlowCounts, FlowId, StreamCounts};
 
 /// The streams of one test at this end, in the order in which they were opened.
 #[derive(Debug)]
-pub(super) struct Meter {
+pub(super) struct Iperf3Meter {
     udp: bool,
-    streams: Vec<Track>,
+    streams: Vec<StreamMeter>,
     /// Start of the test, or end of its omitted part.
     start: Timestamp,
     /// Start of the current interval.
     interval_start: Timestamp,
     omitting: bool,
-    cpu_at_start: Option<Cpu>,
-    cpu: Cpu,
+    cpu_at_start: Option<CpuTime>,
+    cpu: CpuTime,
 }
 
 #[derive(Debug)]
-struct Track {
+struct StreamMeter {
     id: i64,
     sends: bool,
     /// Its flow, and its index there.
@@ -37,15 +37,15 @@ struct Track {
     omitted: StreamCounts,
 }
 
-impl Meter {
+impl Iperf3Meter {
     /// `flows` has the flow of each stream and whether this end sends, in the order of opening.
     pub(super) fn new(udp: bool, omits: bool, flows: impl IntoIterator<Item = (FlowId, bool)>) -> Self {
-        let mut streams: Vec<Track> = Vec::new();
+        let mut streams: Vec<StreamMeter> = Vec::new();
         for (flow, sends) in flows {
             let at = streams.iter().filter(|stream| stream.flow == flow).count();
             let zero = StreamCounts::default();
             let id = stream_id(streams.len());
-            streams.push(Track {
+            streams.push(StreamMeter {
                 id,
                 sends,
                 flow,
@@ -64,7 +64,7 @@ impl Meter {
             interval_start: start,
             omitting: omits,
             cpu_at_start: None,
-            cpu: Cpu::default(),
+            cpu: CpuTime::default(),
         }
     }
 
@@ -75,7 +75,7 @@ impl Meter {
     }
 
     /// Updates the counts of all streams.
-    pub(super) fn take(&mut self, cpu: Cpu, flows: &[FlowCounts]) {
+    pub(super) fn take(&mut self, cpu: CpuTime, flows: &[FlowCounts]) {
         self.cpu_at_start.get_or_insert(cpu);
         self.cpu = cpu;
         for counts in flows {
@@ -147,11 +147,11 @@ impl Meter {
     }
 
     /// The counts after the omitted part by stream, and whether this end sent.
-    pub(super) fn halves(&self, now: Timestamp) -> Vec<(bool, Half)> {
+    pub(super) fn halves(&self, now: Timestamp) -> Vec<(bool, StreamEndCounts)> {
         let duration = self.elapsed(now);
-        let half = |stream: &Track| {
+        let half = |stream: &StreamMeter| {
             let counts = stream.since(&stream.omitted, self.udp);
-            Half {
+            StreamEndCounts {
                 bytes: counts.bytes,
                 duration,
                 retransmits: counts.retransmits,
@@ -177,17 +177,17 @@ impl Meter {
     }
 
     /// The results to send to the peer.
-    pub(super) fn results(&self, now: Timestamp) -> Results {
+    pub(super) fn results(&self, now: Timestamp) -> Iperf3Results {
         let end_time = self.elapsed(now).as_secs_f64();
         let streams = self.streams.iter().map(|stream| stream.result(self.udp, end_time));
         let sends = self.streams.iter().any(|stream| stream.sends);
-        let knows = |stream: &Track| stream.now.retransmits.is_some();
+        let knows = |stream: &StreamMeter| stream.now.retransmits.is_some();
         let all_know = self.streams.iter().filter(|stream| stream.sends).all(knows);
-        Results {
+        Iperf3Results {
             cpu: self.cpu_share(),
             knows_retransmits: sends.then_some(!self.udp && all_know),
             streams: streams.collect(),
-            ..Results::default()
+            ..Iperf3Results::default()
         }
     }
 
@@ -209,7 +209,7 @@ impl Meter {
     }
 }
 
-impl Track {
+impl StreamMeter {
     /// The counts since `then`, and the present state.
     fn since(&self, then: &StreamCounts, udp: bool) -> StreamInterval {
         let now = &self.now;
@@ -269,8 +269,13 @@ mod tests {
         Timestamp::START + Span::from_secs(secs)
     }
 
-    fn cpu(secs: u64, user_ms: u64) -> Cpu {
-        Cpu { elapsed: Span::from_secs(secs), user: Span::from_ms(user_ms), system: Span::ZERO, usage: None }
+    fn cpu(secs: u64, user_ms: u64) -> CpuTime {
+        CpuTime {
+            elapsed: Span::from_secs(secs),
+            user: Span::from_ms(user_ms),
+            system: Span::ZERO,
+            usage: None,
+        }
     }
 
     fn received(bytes: u64, highest: u64, lost: u64) -> Vec<FlowCounts> {

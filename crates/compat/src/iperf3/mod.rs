@@ -1,6 +1,6 @@
 //! iperf3, versions 3.1 to 3.21, in both roles.
 //!
-//! One TCP connection carries the dialogue: single [`State`](state::State) bytes, and three JSON messages with
+//! One TCP connection carries the dialogue: single [`Iperf3State`](state::State) bytes, and three JSON messages with
 //! a length before each. The data streams are further connections to the same port that begin with the cookie
 //! of the test, or datagrams to it. Only the client decides when a test ends.
 //!
@@ -35,13 +35,13 @@ pub static IPERF3: Tool = Tool {
     name: "iperf3",
     default_port: settings::PORT,
     sniff,
-    embedded_server: server::Server::embedded_server,
+    embedded_server: server::Iperf3Server::embedded_server,
     refusal,
 };
 
 /// The answer of a busy server, which has no room for a reason.
 fn refusal(_why: &str) -> Vec<u8> {
-    vec![state::State::AccessDenied.byte()]
+    vec![state::Iperf3State::AccessDenied.byte()]
 }
 
 /// A connection begins with a cookie: 36 bytes of text and a NUL.

@@ -4,14 +4,14 @@ use crate::c_format;
 
 /// Unit of rates (`-f`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Format {
+pub struct Iperf3Format {
     /// Bytes with factors of 1024 instead of bits with factors of 1000.
     pub bytes: bool,
     /// Number of factors: 1 for kilo, 4 for tera.
     pub power: u8,
 }
 
-impl Format {
+impl Iperf3Format {
     /// The unit for one of the letters `kmgtKMGT`.
     #[must_use]
     pub fn from_letter(letter: char) -> Option<Self> {
@@ -104,10 +104,10 @@ pub fn transfer(bytes: u64) -> String {
 
 /// Formats bits per second with an adaptive or the requested unit: `4.00 Mbit` (`s/sec` may follow).
 #[must_use]
-pub fn bitrate(bits_per_second: f64, format: Option<Format>) -> String {
+pub fn bitrate(bits_per_second: f64, format: Option<Iperf3Format>) -> String {
     match format {
-        Some(Format { bytes: true, power }) => scaled(bits_per_second / 8.0, true, Some(power)),
-        Some(Format { bytes: false, power }) => scaled(bits_per_second, false, Some(power)),
+        Some(Iperf3Format { bytes: true, power }) => scaled(bits_per_second / 8.0, true, Some(power)),
+        Some(Iperf3Format { bytes: false, power }) => scaled(bits_per_second, false, Some(power)),
         None => scaled(bits_per_second, false, None),
     }
 }
@@ -208,9 +208,9 @@ mod tests {
         assert_eq!(bitrate(9_994_000.0, None), "9.99 Mbit");
         assert_eq!(bitrate(9_996_000.0, None), "10.0 Mbit", "not 10.00");
         assert_eq!(bitrate(99_960_000.0, None), " 100 Mbit", "not 100.0");
-        assert_eq!(bitrate(20_942_000_000.0, Format::from_letter('m')), "20942 Mbit");
-        assert_eq!(bitrate(4_194_304.0, Format::from_letter('K')), " 512 KByte");
-        assert_eq!(Format::from_letter('x'), None);
+        assert_eq!(bitrate(20_942_000_000.0, Iperf3Format::from_letter('m')), "20942 Mbit");
+        assert_eq!(bitrate(4_194_304.0, Iperf3Format::from_letter('K')), " 512 KByte");
+        assert_eq!(Iperf3Format::from_letter('x'), None);
     }
 
     #[test]

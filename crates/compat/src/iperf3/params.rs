@@ -2,9 +2,9 @@
 
 use serde::{Serialize, Serializer};
 
-use super::errors::Number;
-use super::json::Node;
-use super::settings::{EndCondition, Settings};
+use super::errors::Iperf3ErrorNumber;
+use super::json::Iperf3Json;
+use super::settings::{EndCondition, Iperf3Settings};
 
 /// Default block length of a byte stream.
 const DEFAULT_BLOCK: i64 = 128 << 10;
@@ -139,7 +139,7 @@ pub struct Bundles {
 
 /// The limits of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Limits {
+pub struct Iperf3Limits {
     /// Rate over all streams, bit/s.
     pub bitrate: Option<u64>,
     /// Seconds of a test, including the omitted ones.
@@ -151,7 +151,7 @@ pub struct Limits {
 impl Params {
     /// The parameters for a client's settings. `block` is the actual block length.
     #[must_use]
-    pub fn of(settings: &Settings, block: u64, token: Option<String>) -> Self {
+    pub fn of(settings: &Iperf3Settings, block: u64, token: Option<String>) -> Self {
         let client = &settings.client;
         let (time, num, blockcount) = match client.end {
             EndCondition::Time(seconds) => (u64::from(seconds), 0, 0),
@@ -206,8 +206,8 @@ impl Params {
     /// missing.
     #[must_use]
     pub fn read(json: &[u8]) -> Option<Self> {
-        let node = Node::parse(json)?;
-        if !matches!(node, Node::Object(_)) {
+        let node = Iperf3Json::parse(json)?;
+        if !matches!(node, Iperf3Json::Object(_)) {
             return None;
         }
         let number = |key, default| node.integer(key).unwrap_or(default);
@@ -257,26 +257,26 @@ impl Params {
     ///
     /// # Errors
     /// The last error found, because iperf3 reports only that one.
-    pub fn check(&self, limits: &Limits) -> Result<(), Number> {
+    pub fn check(&self, limits: &Iperf3Limits) -> Result<(), Iperf3ErrorNumber> {
         let within = |value: Option<i64>, range: std::ops::RangeInclusive<i64>| {
             value.is_none_or(|value| range.contains(&value))
         };
         let checks = [
-            (within(Some(self.omit), 0..=600), Number::OMIT),
-            (within(self.server_affinity, 0..=1024), Number::AFFINITY),
-            (within(Some(self.time), 0..=86_400), Number::DURATION),
-            (!self.has_negative(), Number::RECV_PARAMS),
-            (within(self.mss, 0..=32_767), Number::MSS),
-            (within(Some(self.parallel), 1..=128), Number::PARALLEL),
-            (within(self.window, 0..=512 << 20), Number::BUF_SIZE),
-            (self.udp || within(Some(self.len), 1..=1 << 20), Number::BLOCK_SIZE),
-            (!self.udp || within(Some(self.len), 16..=MAX_DATAGRAM_BYTES), Number::UDP_BLOCK_SIZE),
-            (within(self.burst, 1..=1000), Number::BURST),
-            (within(Some(self.tos), 0..=255), Number::BAD_TOS),
-            (within(self.flowlabel, 1..=0xf_ffff), Number::FLOW_LABEL),
-            (!(self.udp && limits.file), Number::UDP_FILE),
-            (!self.is_too_long(limits), Number::MAX_DURATION),
-            (!self.is_too_fast(limits), Number::TOTAL_RATE),
+            (within(Some(self.omit), 0..=600), Iperf3ErrorNumber::OMIT),
+            (within(self.server_affinity, 0..=1024), Iperf3ErrorNumber::AFFINITY),
+            (within(Some(self.time), 0..=86_400), Iperf3ErrorNumber::DURATION),
+            (!self.has_negative(), Iperf3ErrorNumber::RECV_PARAMS),
+            (within(self.mss, 0..=32_767), Iperf3ErrorNumber::MSS),
+            (within(Some(self.parallel), 1..=128), Iperf3ErrorNumber::PARALLEL),
+            (within(self.window, 0..=512 << 20), Iperf3ErrorNumber::BUF_SIZE),
+            (self.udp || within(Some(self.len), 1..=1 << 20), Iperf3ErrorNumber::BLOCK_SIZE),
+            (!self.udp || within(Some(self.len), 16..=MAX_DATAGRAM_BYTES), Iperf3ErrorNumber::UDP_BLOCK_SIZE),
+            (within(self.burst, 1..=1000), Iperf3ErrorNumber::BURST),
+            (within(Some(self.tos), 0..=255), Iperf3ErrorNumber::BAD_TOS),
+            (within(self.flowlabel, 1..=0xf_ffff), Iperf3ErrorNumber::FLOW_LABEL),
+            (!(self.udp && limits.file), Iperf3ErrorNumber::UDP_FILE),
+            (!self.is_too_long(limits), Iperf3ErrorNumber::MAX_DURATION),
+            (!self.is_too_fast(limits), Iperf3ErrorNumber::TOTAL_RATE),
         ];
         checks.iter().rev().find(|(passes, _)| !passes).map_or(Ok(()), |(_, number)| Err(*number))
     }
@@ -314,13 +314,13 @@ impl Params {
         own.iter().chain(&bundles).any(|value| *value < 0)
     }
 
-    fn is_too_long(&self, limits: &Limits) -> bool {
+    fn is_too_long(&self, limits: &Iperf3Limits) -> bool {
         limits.seconds.is_some_and(|most| {
             self.time == 0 || natural(self.time).saturating_add(natural(self.omit)) > most
         })
     }
 
-    fn is_too_fast(&self, limits: &Limits) -> bool {
+    fn is_too_fast(&self, limits: &Iperf3Limits) -> bool {
         let streams = self.streams() as u64;
         let total = |rate: i64| natural(rate).saturating_mul(streams);
         limits.bitrate.is_some_and(|most| total(self.bandwidth) > most || total(self.fqrate) > most)
@@ -339,7 +339,7 @@ impl Bundles {
         }
     }
 
-    fn read(node: &Node) -> Self {
+    fn read(node: &Iperf3Json) -> Self {
         let number = |key, default| node.integer(key).unwrap_or(default);
         Self {
             gso: number("gso", 0),

@@ -4,8 +4,8 @@ use linerate_model::{Direction, Side, SocketKnobs, TestSpec, ZeroCopy};
 use linerate_units::{Bitrate, Bytes, Span};
 
 use super::params::{Params, natural};
-use super::report::Test;
-use super::settings::{Common, Family};
+use super::report::Iperf3TestParameters;
+use super::settings::{Common, Iperf3Family};
 use super::wire::stamp;
 use crate::stand_in::{
     EndMark, FlowId, FlowTask, Link, LinkOptions, Pattern, Payload, Planned, RunId, Transport,
@@ -13,7 +13,7 @@ use crate::stand_in::{
 
 /// Streams with the same direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Group {
+pub(super) struct StreamGroup {
     /// Its flow.
     pub(super) flow: FlowId,
     /// Direction as seen from the client.
@@ -30,14 +30,14 @@ pub(super) fn groups(
     client: bool,
     links: &[Link],
     mut number: impl FnMut() -> FlowId,
-) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
+) -> Vec<StreamGroup> {
+    let mut groups: Vec<StreamGroup> = Vec::new();
     for (at, link) in links.iter().enumerate() {
         let server_sends = params.server_sends(at);
         let direction = if server_sends { Direction::Download } else { Direction::Upload };
         match groups.iter_mut().find(|group| group.direction == direction) {
             Some(group) => group.links.push(*link),
-            None => groups.push(Group {
+            None => groups.push(StreamGroup {
                 flow: number(),
                 direction,
                 sends: server_sends != client,
@@ -49,7 +49,13 @@ pub(super) fn groups(
 }
 
 /// The flow to request from the engine.
-pub(super) fn task(params: &Params, group: &Group, run: RunId, client: bool, cpu: Option<u32>) -> FlowTask {
+pub(super) fn task(
+    params: &Params,
+    group: &StreamGroup,
+    run: RunId,
+    client: bool,
+    cpu: Option<u32>,
+) -> FlowTask {
     let seconds = |value| Span::from_secs(natural(value));
     // Only the client ends a test; a server sends until it is stopped. Data of the omitted part do not count
     // for a goal. The engine cannot know that, so the client ends such a test by its own count.
@@ -111,8 +117,8 @@ pub(super) fn located(options: LinkOptions, common: &Common) -> LinkOptions {
     LinkOptions {
         local: common.bind.as_deref().and_then(|address| address.parse().ok()),
         device: common.bind_dev.clone(),
-        ipv4: common.family == Some(Family::V4),
-        ipv6: common.family == Some(Family::V6),
+        ipv4: common.family == Some(Iperf3Family::V4),
+        ipv6: common.family == Some(Iperf3Family::V6),
         user_timeout: common.snd_timeout.filter(|_| options.transport != Transport::Udp),
         ..options
     }
@@ -152,10 +158,10 @@ pub(super) fn planned(
 }
 
 /// The test for the report of a server.
-pub(super) fn test(params: &Params) -> Test {
+pub(super) fn test(params: &Params) -> Iperf3TestParameters {
     let small = |value: i64| u32::try_from(value).unwrap_or(0);
     let bundles = params.bundles;
-    Test {
+    Iperf3TestParameters {
         udp: params.udp,
         streams: small(params.parallel),
         block_bytes: natural(params.len),

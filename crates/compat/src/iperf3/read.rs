@@ -6,5 +6,5 @@ mod stream;
 mod text;
 
 pub(crate) use document::{is_document, read};
-pub(crate) use stream::Stream;
-pub(crate) use text::Text;
+pub(crate) use stream::Iperf3StreamReader;
+pub(crate) use text::Iperf3TextReader;

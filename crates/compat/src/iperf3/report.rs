@@ -1,6 +1,6 @@
 //! The output of iperf3: text, JSON (`-J`) or JSON line by line (`--json-stream`).
 //!
-//! One [`Report`] covers one test, in either role. Each method takes what has happened and returns what is
+//! One [`Iperf3Report`] covers one test, in either role. Each method takes what has happened and returns what is
 //! printed on standard output at that moment (nothing, for example, while a JSON object is incomplete). The
 //! order of the calls is: `opening`, `listening` (server), `connected`, `stream` for each stream, `started`,
 //! `interval`…, `summary`, `server_output` (client), then one of the ends: `done`, `failed`, `interrupted`,
@@ -20,27 +20,28 @@ mod text;
 
 pub use document::VERSION;
 pub use facts::{
-    Control, CpuShare, End, Half, Host, ServerOutput, Stream, StreamEnd, StreamInterval, Test, Words,
+    CpuShare, Iperf3Control, Iperf3EndResults, Iperf3Stream, Iperf3StreamEnd, Iperf3SystemInfo,
+    Iperf3TestParameters, ServerOutput, StreamEndCounts, StreamInterval, Words,
 };
 pub use text::prefixed;
 
 use serde::Serialize;
 
-use self::document::{Document, Start};
-use self::ending::Direction;
+use self::document::{Iperf3Document, Iperf3Start};
+use self::ending::DirectionResults;
 use self::records::Extremes;
-use self::text::{SEPARATOR, Style};
+use self::text::{Iperf3TextStyle, SEPARATOR};
 use super::calendar::gmt;
-use super::errors::{Iperf3Error, Number};
-use super::settings::Settings;
+use super::errors::{Iperf3Error, Iperf3ErrorNumber};
+use super::settings::Iperf3Settings;
 
 /// The report of one test.
 #[derive(Debug)]
-pub struct Report {
-    settings: Settings,
-    test: Test,
-    streams: Vec<(Stream, Extremes)>,
-    document: Document,
+pub struct Iperf3Report {
+    settings: Iperf3Settings,
+    test: Iperf3TestParameters,
+    streams: Vec<(Iperf3Stream, Extremes)>,
+    document: Iperf3Document,
     /// The text for a client that requests the server's output.
     for_client: String,
     /// Whether the header of the intervals has been printed.
@@ -51,20 +52,20 @@ pub struct Report {
 
 /// A line of `--json-stream`.
 #[derive(Serialize)]
-struct Event<'a, T> {
+struct JsonStreamLine<'a, T> {
     event: &'a str,
     data: T,
 }
 
-impl Report {
+impl Iperf3Report {
     /// Creates a report in the role of the settings.
     #[must_use]
-    pub fn new(settings: &Settings, host: &Host) -> Self {
+    pub fn new(settings: &Iperf3Settings, host: &Iperf3SystemInfo) -> Self {
         Self {
             settings: settings.clone(),
-            test: Test::default(),
+            test: Iperf3TestParameters::default(),
             streams: Vec::new(),
-            document: Document { start: Start::new(host), ..Document::default() },
+            document: Iperf3Document { start: Iperf3Start::new(host), ..Iperf3Document::default() },
             for_client: String::new(),
             under_header: false,
             separated: false,
@@ -88,7 +89,7 @@ impl Report {
     }
 
     /// The parameters were exchanged.
-    pub fn connected(&mut self, control: &Control, test: Test) -> String {
+    pub fn connected(&mut self, control: &Iperf3Control, test: Iperf3TestParameters) -> String {
         self.document.start.agree(&self.settings, control, &test);
         self.document.title.clone_from(&test.title);
         self.document.extra_data.clone_from(&test.extra_data);
@@ -97,9 +98,9 @@ impl Report {
         self.line_for_both(&text)
     }
 
-    fn greeting(&self, control: &Control) -> String {
+    fn greeting(&self, control: &Iperf3Control) -> String {
         let (client, verbose) = (self.settings.is_client(), self.settings.common.verbose);
-        let Control { host, port, cookie, mss, unix_ms } = control;
+        let Iperf3Control { host, port, cookie, mss, unix_ms } = control;
         let mut text = String::new();
         if verbose {
             if client {
@@ -130,7 +131,7 @@ impl Report {
     }
 
     /// A stream is open.
-    pub fn stream(&mut self, stream: Stream) -> String {
+    pub fn stream(&mut self, stream: Iperf3Stream) -> String {
         self.document.start.connect(&stream, &self.test);
         self.streams.push((stream, Extremes::default()));
         let (local, remote) = (stream.local, stream.remote);
@@ -201,9 +202,9 @@ impl Report {
     }
 
     /// The test has ended, or was interrupted; prints what is known.
-    pub fn summary(&mut self, end: &End) -> String {
+    pub fn summary(&mut self, end: &Iperf3EndResults) -> String {
         let groups = self.groups();
-        let directions: Vec<Direction> = groups
+        let directions: Vec<DirectionResults> = groups
             .iter()
             .filter_map(|&sends| ending::direction(sends, &self.streams, end, self.test.udp))
             .collect();
@@ -253,7 +254,7 @@ impl Report {
     /// The test has failed. A server that cannot listen also prints that it exits.
     pub fn failed(&mut self, trouble: &Iperf3Error) -> Words {
         let line = format!("error - {trouble}");
-        if trouble.number != Number::LISTEN {
+        if trouble.number != Iperf3ErrorNumber::LISTEN {
             return self.end_with(&line, trouble.to_string());
         }
         let Words { out, err } = self.end_with(&line, line.clone());
@@ -332,8 +333,8 @@ impl Report {
         if self.test.bidir { vec![client, !client] } else { vec![client != self.test.reverse] }
     }
 
-    fn style(&self) -> Style {
-        Style {
+    fn style(&self) -> Iperf3TextStyle {
+        Iperf3TextStyle {
             format: self.settings.common.format,
             verbose: self.settings.common.verbose,
             client: self.settings.is_client(),
@@ -364,5 +365,5 @@ impl Report {
 }
 
 fn event(event: &str, data: impl Serialize) -> String {
-    json::compact(&Event { event, data }) + "\n"
+    json::compact(&JsonStreamLine { event, data }) + "\n"
 }

@@ -3,12 +3,12 @@
 use linerate_units::Span;
 use serde::{Serialize, Serializer};
 
-use super::json::Node;
-use super::report::{CpuShare, Half, ServerOutput};
+use super::json::Iperf3Json;
+use super::report::{CpuShare, ServerOutput, StreamEndCounts};
 
 /// The results of one end.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Results {
+pub struct Iperf3Results {
     /// CPU share of its process.
     pub cpu: CpuShare,
     /// Whether the retransmitted segments of its streams are known; absent if it only receives.
@@ -58,7 +58,7 @@ pub struct Omitted {
 
 /// The layout of the message.
 #[derive(Serialize)]
-struct Message<'a> {
+struct ResultsMessage<'a> {
     #[serde(serialize_with = "finite")]
     cpu_util_total: f64,
     #[serde(serialize_with = "finite")]
@@ -92,7 +92,7 @@ struct StreamMessage {
     end_time: f64,
 }
 
-impl Results {
+impl Iperf3Results {
     /// Encodes the message.
     #[must_use]
     pub fn write(&self) -> Vec<u8> {
@@ -101,7 +101,7 @@ impl Results {
             Some(ServerOutput::Text(text)) => (Some(text.as_str()), None),
             Some(ServerOutput::Json(json)) => (None, Some(json)),
         };
-        let message = Message {
+        let message = ResultsMessage {
             cpu_util_total: self.cpu.total,
             cpu_util_user: self.cpu.user,
             cpu_util_system: self.cpu.system,
@@ -118,7 +118,7 @@ impl Results {
     /// used if the peer does not send its own (iperf3 3.1).
     #[must_use]
     pub fn read(json: &[u8], own: Span) -> Option<Self> {
-        let node = Node::parse(json)?;
+        let node = Iperf3Json::parse(json)?;
         let cpu = CpuShare {
             total: node.float("cpu_util_total")?,
             user: node.float("cpu_util_user")?,
@@ -148,7 +148,7 @@ impl Results {
 }
 
 impl StreamResult {
-    fn read(node: &Node, own: Span) -> Option<Self> {
+    fn read(node: &Iperf3Json, own: Span) -> Option<Self> {
         let omitted = match (node.integer("omitted_errors"), node.integer("omitted_packets")) {
             (Some(errors), Some(packets)) => Some(Omitted { errors, packets }),
             (None, None) => None,
@@ -159,7 +159,7 @@ impl StreamResult {
             bytes: node.integer("bytes")?,
             retransmits: node.integer("retransmits")?,
             // A value that is not finite is written as null.
-            jitter: if node.get("jitter")? == &Node::Null { 0.0 } else { node.float("jitter")? },
+            jitter: if node.get("jitter")? == &Iperf3Json::Null { 0.0 } else { node.float("jitter")? },
             errors: node.integer("errors")?,
             packets: node.integer("packets")?,
             omitted,
@@ -171,11 +171,11 @@ impl StreamResult {
     /// Converts the results for a report. `sent` says whether that end sent the stream; `own` is used for the
     /// omitted part if the peer does not report it.
     #[must_use]
-    pub fn half(&self, sent: bool, knows_retransmits: Option<bool>, own: Omitted) -> Half {
+    pub fn half(&self, sent: bool, knows_retransmits: Option<bool>, own: Omitted) -> StreamEndCounts {
         let count = |value: i64| u64::try_from(value).unwrap_or(0);
         let knows = sent && knows_retransmits == Some(true) && self.retransmits >= 0;
         let omitted = self.omitted.unwrap_or(own);
-        Half {
+        StreamEndCounts {
             bytes: count(self.bytes),
             duration: Span::from_secs_f64(self.end_time - self.start_time).unwrap_or_default(),
             retransmits: knows.then(|| count(self.retransmits)),
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_real_message_is_read_and_written_byte_for_byte() {
-        let results = Results::read(REAL.as_bytes(), OWN).unwrap();
+        let results = Iperf3Results::read(REAL.as_bytes(), OWN).unwrap();
         assert_eq!(results.knows_retransmits, Some(true));
         assert_eq!(results.congestion.as_deref(), Some("bbr"));
         let half = results.stream(1).unwrap().half(true, results.knows_retransmits, Omitted::default());
@@ -239,7 +239,7 @@ mod tests {
         let wrapped = REAL
             .replace("\"sender_has_retransmits\":1", "\"sender_has_retransmits\":18446744073709551615")
             .replace("\"retransmits\":0", "\"retransmits\":18446744073709551615");
-        let results = Results::read(wrapped.as_bytes(), OWN).unwrap();
+        let results = Iperf3Results::read(wrapped.as_bytes(), OWN).unwrap();
         assert_eq!(results.knows_retransmits, None);
         assert_eq!(results.stream(1).unwrap().half(true, None, Omitted::default()).retransmits, None);
     }
@@ -250,13 +250,13 @@ mod tests {
             .replace("\"omitted_errors\":0,", "")
             .replace("\"omitted_packets\":0,", "")
             .replace(",\"start_time\":0,\"end_time\":2.001337", "");
-        let results = Results::read(old.as_bytes(), OWN).unwrap();
+        let results = Iperf3Results::read(old.as_bytes(), OWN).unwrap();
         let own = Omitted { errors: 0, packets: 9 };
         let stream = StreamResult { packets: 30, ..*results.stream(1).unwrap() };
         let half = stream.half(true, None, own);
         assert_eq!((half.duration, half.packets), (OWN, 21));
         let half_said = REAL.replace("\"omitted_errors\":0,", "");
-        assert_eq!(Results::read(half_said.as_bytes(), OWN), None);
+        assert_eq!(Iperf3Results::read(half_said.as_bytes(), OWN), None);
     }
 
     #[test]
@@ -264,15 +264,15 @@ mod tests {
         for key in ["cpu_util_user", "sender_has_retransmits", "streams", "id", "bytes", "jitter", "packets"]
         {
             let without = REAL.replace(&format!("\"{key}\":"), "\"other\":");
-            assert_eq!(Results::read(without.as_bytes(), OWN), None, "{key}");
+            assert_eq!(Iperf3Results::read(without.as_bytes(), OWN), None, "{key}");
         }
-        assert_eq!(Results::read(b"null", OWN), None);
+        assert_eq!(Iperf3Results::read(b"null", OWN), None);
     }
 
     #[test]
     fn numbers_that_are_none_are_not_written_as_null() {
         let cpu = CpuShare { total: f64::NAN, user: f64::INFINITY, system: 0.5 };
-        let text = String::from_utf8(Results { cpu, ..Results::default() }.write()).unwrap();
+        let text = String::from_utf8(Iperf3Results { cpu, ..Iperf3Results::default() }.write()).unwrap();
         assert!(text.starts_with(
             r#"{"cpu_util_total":0,"cpu_util_user":0,"cpu_util_system":0.5,"sender_has_retransmits":-1,"#
         ));
@@ -280,12 +280,12 @@ mod tests {
 
     #[test]
     fn a_report_of_the_server_comes_as_text_or_as_json() {
-        let with = |output| Results { output: Some(output), ..Results::default() };
+        let with = |output| Iperf3Results { output: Some(output), ..Iperf3Results::default() };
         for output in
             [ServerOutput::Text("[ ID]\n".into()), ServerOutput::Json(serde_json::json!({"end": {"a": 1}}))]
         {
             let sent = with(output);
-            assert_eq!(Results::read(&sent.write(), OWN).unwrap().output, sent.output);
+            assert_eq!(Iperf3Results::read(&sent.write(), OWN).unwrap().output, sent.output);
         }
     }
 }

@@ -13,14 +13,14 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::auth::Authenticator;
-use super::errors::{Iperf3Error, Number};
+use super::errors::{Iperf3Error, Iperf3ErrorNumber};
 use super::plan;
-use super::report::{Host, Report, Words};
-use super::settings::Settings;
+use super::report::{Iperf3Report, Iperf3SystemInfo, Words};
+use super::settings::Iperf3Settings;
 use crate::EmbeddedServerConfig;
 use crate::stand_in::{FlowId, Input, Link, Opened, Output, RunId, StandIn, SystemError, Transport};
-use admission::Door;
-use test::Test;
+use admission::DatagramListener;
+use test::Iperf3ServerTest;
 use visitors::Visitor;
 
 /// Timeout for a cookie, and between the parts of a message (as in iperf3 since 3.15).
@@ -28,11 +28,11 @@ const READ_TIMEOUT: Span = Span::from_secs(10);
 
 /// The configuration of a server in addition to its command line.
 #[derive(Debug)]
-pub struct ServerConfig {
+pub struct Iperf3ServerConfig {
     /// The settings from the command line.
-    pub settings: Settings,
+    pub settings: Iperf3Settings,
     /// The description of this host.
-    pub host: Host,
+    pub host: Iperf3SystemInfo,
     /// Milliseconds since the Unix epoch at [`Timestamp::START`].
     pub unix_ms: u64,
     /// Random seed for logins; must be unguessable.
@@ -45,18 +45,18 @@ pub struct ServerConfig {
 
 /// The server of iperf3: tests in sequence or in parallel.
 #[derive(Debug)]
-pub struct Server {
+pub struct Iperf3Server {
     server_state: ServerState,
     random: StdRng,
     gate: Option<Authenticator>,
     shared: bool,
     listener: Link,
-    door: Option<Door>,
+    door: Option<DatagramListener>,
     visitors: BTreeMap<Link, Visitor>,
-    tests: BTreeMap<RunId, Test>,
+    tests: BTreeMap<RunId, Iperf3ServerTest>,
     next_run: RunId,
     /// The report of the next test.
-    lobby: Option<Report>,
+    lobby: Option<Iperf3Report>,
     /// The printed number of the next test.
     number: u64,
     /// Since when the server is idle; absent during a test.
@@ -69,19 +69,19 @@ pub struct Server {
 /// What the server and its tests share.
 #[derive(Debug)]
 struct ServerState {
-    settings: Settings,
-    host: Host,
+    settings: Iperf3Settings,
+    host: Iperf3SystemInfo,
     unix_ms: u64,
     out: VecDeque<Output>,
     next_flow: FlowId,
     next_link: u32,
 }
 
-impl Server {
+impl Iperf3Server {
     /// Creates a server that has not started.
     #[must_use]
-    pub fn new(config: ServerConfig) -> Self {
-        let ServerConfig { settings, host, unix_ms, seed, gate, shared } = config;
+    pub fn new(config: Iperf3ServerConfig) -> Self {
+        let Iperf3ServerConfig { settings, host, unix_ms, seed, gate, shared } = config;
         let server_state =
             ServerState { settings, host, unix_ms, out: VecDeque::new(), next_flow: FlowId(0), next_link: 1 };
         Self {
@@ -105,19 +105,19 @@ impl Server {
     /// Creates the server for a port that is shared with other protocols; it has no output and no logins.
     #[must_use]
     pub fn embedded_server(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
-        let mut settings = Settings::default();
+        let mut settings = Iperf3Settings::default();
         settings.common.port = config.port;
         // Other clients may be waiting; the two minutes of the tool are for a dedicated server.
         settings.common.rcv_timeout = READ_TIMEOUT;
         let seed = StdRng::seed_from_u64(config.seed).random();
         let shared = config.shared;
-        let host = Host::default();
+        let host = Iperf3SystemInfo::default();
         let unix_ms = config.wall.as_ns() / 1_000_000;
-        Box::new(Self::new(ServerConfig { settings, host, unix_ms, seed, gate: None, shared }))
+        Box::new(Self::new(Iperf3ServerConfig { settings, host, unix_ms, seed, gate: None, shared }))
     }
 
     fn begin(&mut self) {
-        let mut report = Report::new(&self.server_state.settings, &self.server_state.host);
+        let mut report = Iperf3Report::new(&self.server_state.settings, &self.server_state.host);
         let opening = report.opening();
         self.server_state.print(opening);
         self.lobby = Some(report);
@@ -150,7 +150,7 @@ impl Server {
 
     fn not_opened(&mut self, now: Timestamp, link: Link, reason: &SystemError) {
         if link == self.listener {
-            let trouble = Iperf3Error::because(Number::LISTEN, reason.errno, reason.text.clone());
+            let trouble = Iperf3Error::because(Iperf3ErrorNumber::LISTEN, reason.errno, reason.text.clone());
             let words = self.report().failed(&trouble);
             self.server_state.speak(words);
             self.exit(1);
@@ -168,8 +168,10 @@ impl Server {
     }
 
     /// The report that was prepared for the next test, or a new one.
-    fn report(&mut self) -> Report {
-        self.lobby.take().unwrap_or_else(|| Report::new(&self.server_state.settings, &self.server_state.host))
+    fn report(&mut self) -> Iperf3Report {
+        self.lobby
+            .take()
+            .unwrap_or_else(|| Iperf3Report::new(&self.server_state.settings, &self.server_state.host))
     }
 
     fn tick(&mut self, now: Timestamp) {
@@ -185,7 +187,8 @@ impl Server {
 
     /// Requests counts, once for all tests that need them.
     fn request_counts(&mut self) {
-        let asking = self.tests.values_mut().map(Test::starts_looking).filter(|starts| *starts).count();
+        let asking =
+            self.tests.values_mut().map(Iperf3ServerTest::starts_looking).filter(|starts| *starts).count();
         if asking > 0 {
             self.server_state.out.push_back(Output::Look);
         }
@@ -239,7 +242,7 @@ impl ServerState {
     }
 }
 
-impl StandIn for Server {
+impl StandIn for Iperf3Server {
     fn input(&mut self, now: Timestamp, input: Input<'_>) {
         if self.over {
             return;

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use linerate_units::Span;
 
-use super::numbers::Format;
+use super::numbers::Iperf3Format;
 
 /// Default port of iperf3.
 pub const PORT: u16 = 5201;
 
-/// The settings of a command line. [`Settings::default`] is a server without options; a client has a `host`.
+/// The settings of a command line. [`Iperf3Settings::default`] is a server without options; a client has a `host`.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Settings {
+pub struct Iperf3Settings {
     /// `-c`: the server to connect to; absent for a server (`-s`).
     pub host: Option<String>,
     /// Options of both roles.
@@ -28,7 +28,7 @@ pub struct Common {
     /// `-p`: control port, and port of every stream.
     pub port: u16,
     /// `-f`: unit of printed rates; absent for an adaptive one.
-    pub format: Option<Format>,
+    pub format: Option<Iperf3Format>,
     /// `-i`: time between periodic reports; zero for none.
     pub interval: Span,
     /// `-I`: file for the process id.
@@ -60,9 +60,9 @@ pub struct Common {
     /// `--snd-timeout`: timeout for unacknowledged data; absent for the kernel's.
     pub snd_timeout: Option<Span>,
     /// `--cntl-ka`: keep-alive on the control connection.
-    pub control_keep_alive: Option<KeepAlive>,
+    pub control_keep_alive: Option<ControlKeepAlive>,
     /// `-4`, `-6`: only this family.
-    pub family: Option<Family>,
+    pub family: Option<Iperf3Family>,
     /// `-d`: level from 1 to 4.
     pub debug: Option<u8>,
     /// `--use-pkcs1-padding`: encrypt passwords like iperf3 before 3.17.
@@ -178,7 +178,7 @@ pub enum EndCondition {
 
 /// Address family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
+pub enum Iperf3Family {
     /// IPv4.
     V4,
     /// IPv6.
@@ -187,7 +187,7 @@ pub enum Family {
 
 /// Keep-alive of the control connection; absent values are the kernel's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct KeepAlive {
+pub struct ControlKeepAlive {
     /// Idle time before the first probe.
     pub idle: Option<Span>,
     /// Time between probes.
@@ -196,7 +196,7 @@ pub struct KeepAlive {
     pub count: Option<u32>,
 }
 
-impl Settings {
+impl Iperf3Settings {
     /// A client without options.
     #[must_use]
     pub fn client(host: &str) -> Self {

@@ -5,7 +5,7 @@
 /// # Source
 /// iperf3 3.1 to 3.21; the numbers have never changed. 3 and 5 to 8 are reserved and unused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum Iperf3State {
     /// Server: start the timers.
     TestStart,
     /// Server: data may be sent.
@@ -32,7 +32,7 @@ pub enum State {
     ServerError,
 }
 
-impl State {
+impl Iperf3State {
     /// The byte on the wire.
     #[must_use]
     pub const fn byte(self) -> u8 {
@@ -79,10 +79,10 @@ mod tests {
 
     #[test]
     fn every_byte_means_what_it_is_written_as() {
-        let known: Vec<u8> = (0..=255).filter(|byte| State::of(*byte).is_some()).collect();
+        let known: Vec<u8> = (0..=255).filter(|byte| Iperf3State::of(*byte).is_some()).collect();
         assert_eq!(known, [1, 2, 4, 9, 10, 11, 12, 13, 14, 16, 0xfe, 0xff]);
         for byte in known {
-            assert_eq!(State::of(byte).map(State::byte), Some(byte));
+            assert_eq!(Iperf3State::of(byte).map(Iperf3State::byte), Some(byte));
         }
     }
 }

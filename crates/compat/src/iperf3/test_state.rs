@@ -3,18 +3,18 @@
 use linerate_model::{StreamTally, Tally, UdpTally};
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
-use super::measure::Meter;
+use super::measure::Iperf3Meter;
 use super::params::{Params, natural};
-use super::plan::Group;
-use super::report::{End, Half, Report, StreamEnd};
-use super::results::{Omitted, Results};
-use crate::stand_in::{Cpu, FlowCounts, FlowId, Opened};
+use super::plan::StreamGroup;
+use super::report::{Iperf3EndResults, Iperf3Report, Iperf3StreamEnd, StreamEndCounts};
+use super::results::{Iperf3Results, Omitted};
+use crate::stand_in::{CpuTime, FlowCounts, FlowId, Opened};
 
 /// A test whose streams are open.
 #[derive(Debug)]
-pub(super) struct Course {
-    pub(super) meter: Meter,
-    pub(super) groups: Vec<Group>,
+pub(super) struct Iperf3OpenTest {
+    pub(super) meter: Iperf3Meter,
+    pub(super) groups: Vec<StreamGroup>,
     /// The running flows.
     running: Vec<FlowId>,
     /// Congestion control algorithm of the first stream.
@@ -27,14 +27,14 @@ pub(super) struct Course {
     heard: Timestamp,
 }
 
-impl Course {
+impl Iperf3OpenTest {
     /// `opened` has the streams in the order of opening; `interval` is the time between reports, zero for none.
-    pub(super) fn new(params: &Params, groups: Vec<Group>, opened: &[Opened], interval: Span) -> Self {
+    pub(super) fn new(params: &Params, groups: Vec<StreamGroup>, opened: &[Opened], interval: Span) -> Self {
         let flows: Vec<_> =
             groups.iter().flat_map(|group| group.links.iter().map(|_| (group.flow, group.sends))).collect();
         let congestion = opened.first().and_then(|opened| opened.congestion.clone());
         Self {
-            meter: Meter::new(params.udp, params.omit > 0, flows),
+            meter: Iperf3Meter::new(params.udp, params.omit > 0, flows),
             groups,
             running: Vec::new(),
             congestion: (!params.udp).then(|| congestion.unwrap_or_else(|| "unknown".to_owned())),
@@ -77,7 +77,7 @@ impl Course {
     }
 
     /// The group of a flow.
-    pub(super) fn group(&self, flow: FlowId) -> Option<&Group> {
+    pub(super) fn group(&self, flow: FlowId) -> Option<&StreamGroup> {
         self.groups.iter().find(|group| group.flow == flow)
     }
 
@@ -87,13 +87,13 @@ impl Course {
     }
 
     /// Takes the counts, and returns the text of a finished interval or of the end of the omitted part. With
-    /// `ending` the current interval is left to [`Course::close`].
+    /// `ending` the current interval is left to [`Iperf3OpenTest::close`].
     pub(super) fn count(
         &mut self,
         now: Timestamp,
-        cpu: Cpu,
+        cpu: CpuTime,
         flows: &[FlowCounts],
-        report: &mut Report,
+        report: &mut Iperf3Report,
         ending: bool,
     ) -> String {
         self.meter.take(cpu, flows);
@@ -117,7 +117,7 @@ impl Course {
     }
 
     /// Ends the last interval.
-    pub(super) fn close(&mut self, now: Timestamp, report: &mut Report) -> String {
+    pub(super) fn close(&mut self, now: Timestamp, report: &mut Iperf3Report) -> String {
         (self.next_interval, self.omit_end) = (None, None);
         self.interval(now, report)
     }
@@ -129,25 +129,25 @@ impl Course {
     }
 
     /// The results for the peer.
-    pub(super) fn results(&self, now: Timestamp) -> Results {
-        Results { congestion: self.congestion.clone(), ..self.meter.results(now) }
+    pub(super) fn results(&self, now: Timestamp) -> Iperf3Results {
+        Iperf3Results { congestion: self.congestion.clone(), ..self.meter.results(now) }
     }
 
     /// The results of both ends, for the report.
-    pub(super) fn end(&self, now: Timestamp, peer: Option<&Results>) -> End {
+    pub(super) fn end(&self, now: Timestamp, peer: Option<&Iperf3Results>) -> Iperf3EndResults {
         let duration = self.meter.elapsed(now);
-        let remote = |id: i64, sent: bool| -> Option<Half> {
+        let remote = |id: i64, sent: bool| -> Option<StreamEndCounts> {
             let peer = peer?;
             Some(peer.stream(id)?.half(sent, peer.knows_retransmits, self.omitted(id)))
         };
         let streams = self.meter.ids().zip(self.meter.halves(now)).map(|((id, sends), (_, half))| {
             if sends {
-                StreamEnd { sent: Some(half), received: remote(id, false) }
+                Iperf3StreamEnd { sent: Some(half), received: remote(id, false) }
             } else {
-                StreamEnd { sent: remote(id, true), received: Some(half) }
+                Iperf3StreamEnd { sent: remote(id, true), received: Some(half) }
             }
         });
-        End {
+        Iperf3EndResults {
             duration,
             streams: streams.collect(),
             local_cpu: self.meter.cpu_share(),
@@ -158,15 +158,15 @@ impl Course {
     }
 
     /// Whether the peer reports only existing streams.
-    pub(super) fn knows(&self, peer: &Results) -> bool {
+    pub(super) fn knows(&self, peer: &Iperf3Results) -> bool {
         peer.streams.iter().all(|stream| self.meter.ids().any(|(id, _)| id == stream.id))
     }
 
     /// The peer's counts of each flow, for the archive.
-    pub(super) fn peer_tallies(&self, peer: &Results, udp: bool) -> Vec<(FlowId, Tally)> {
-        let tally = |group: &Group| {
+    pub(super) fn peer_tallies(&self, peer: &Iperf3Results, udp: bool) -> Vec<(FlowId, Tally)> {
+        let tally = |group: &StreamGroup| {
             let ids = self.meter.ids_of(group.flow);
-            let halves: Vec<Half> = ids
+            let halves: Vec<StreamEndCounts> = ids
                 .iter()
                 .filter_map(|id| peer.stream(*id))
                 .map(|stream| stream.half(!group.sends, peer.knows_retransmits, self.omitted(stream.id)))
@@ -182,19 +182,19 @@ impl Course {
         Omitted { errors: 0, packets }
     }
 
-    fn interval(&mut self, now: Timestamp, report: &mut Report) -> String {
+    fn interval(&mut self, now: Timestamp, report: &mut Iperf3Report) -> String {
         self.meter.interval(now).map_or_else(String::new, |records| report.interval(&records))
     }
 }
 
-fn tally(halves: &[Half], udp: bool) -> Tally {
+fn tally(halves: &[StreamEndCounts], udp: bool) -> Tally {
     let bytes = Bytes::new(halves.iter().map(|half| half.bytes).fold(0, u64::saturating_add));
     let elapsed = halves.iter().map(|half| half.duration).max().unwrap_or_default();
     let retransmits: Option<u64> = halves
         .iter()
         .map(|half| half.retransmits)
         .try_fold(0, |sum: u64, each| Some(sum.saturating_add(each?)));
-    let sum = |of: fn(&Half) -> u64| halves.iter().map(of).fold(0, u64::saturating_add);
+    let sum = |of: fn(&StreamEndCounts) -> u64| halves.iter().map(of).fold(0, u64::saturating_add);
     let datagrams = UdpTally {
         packets: sum(|half| half.packets),
         lost: sum(|half| u64::try_from(half.lost).unwrap_or(0)),

@@ -109,7 +109,7 @@ pub fn is_hello_reply(datagram: &[u8]) -> bool {
 /// Encodes a server's error: the state byte, the error number and the errno.
 #[must_use]
 pub fn server_error(number: i32, errno: i32) -> Vec<u8> {
-    let mut bytes = vec![super::state::State::ServerError.byte()];
+    let mut bytes = vec![super::state::Iperf3State::ServerError.byte()];
     bytes.extend_from_slice(&number.to_be_bytes());
     bytes.extend_from_slice(&errno.to_be_bytes());
     bytes

@@ -6,5 +6,5 @@ mod server;
 mod test_options;
 mod values;
 
-pub use client::{ClientCommand, ReadFile, Surroundings};
-pub use server::{ServerCommand, ServerOptions};
+pub use client::{ClientCommand, NetperfSurroundings, ReadFile};
+pub use server::{NetperfServerOptions, ServerCommand};

@@ -10,12 +10,12 @@ use std::net::IpAddr;
 
 use linerate_units::{Span, Timestamp};
 
-use super::confidence::Confidence;
+use super::confidence::IterationStatistics;
 use super::cpu;
 use super::figures::Buffer;
-use super::options::{ClientOptions, Family, Length};
-use super::report::{self, Interim};
-use super::wire::{MESSAGE_BYTES, Message, Response, Results, kind};
+use super::options::{Length, NetperfClientOptions, NetperfFamily};
+use super::report::{self, InterimResult};
+use super::wire::{MESSAGE_BYTES, NetperfMessage, Response, Results, kind};
 use crate::errno::ECONNREFUSED;
 use crate::stand_in::{
     FlowCounts, FlowId, HostCounts, Input, Link, LinkOptions, Opened, Output, RunId, StandIn, Stop,
@@ -49,7 +49,7 @@ const FAILED: i32 = 1;
 const REFUSED: i32 = 255;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum NetperfClientPhase {
     Connecting,
     /// Reading the sizes of socket buffers.
     Sizing,
@@ -72,7 +72,7 @@ enum Phase {
 
 /// Why a reading of this host's counters was requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reading {
+enum NetperfClientCountsReason {
     Before,
     After,
 }
@@ -80,16 +80,16 @@ enum Reading {
 /// netperf.
 #[derive(Debug)]
 pub struct NetperfClient {
-    options: ClientOptions,
-    phase: Phase,
+    options: NetperfClientOptions,
+    phase: NetperfClientPhase,
     buffer: Vec<u8>,
     out: VecDeque<Output>,
     due: Option<Timestamp>,
     next_interim: Option<Timestamp>,
-    reading: Option<Reading>,
+    reading: Option<NetperfClientCountsReason>,
     server: Option<IpAddr>,
     iteration: Iteration,
-    confidence: Confidence,
+    confidence: IterationStatistics,
     run: RunId,
     planned: bool,
     control_open: bool,
@@ -101,10 +101,10 @@ pub struct NetperfClient {
 impl NetperfClient {
     /// Creates a client for a command line.
     #[must_use]
-    pub fn new(options: ClientOptions) -> Self {
+    pub fn new(options: NetperfClientOptions) -> Self {
         Self {
             options,
-            phase: Phase::Connecting,
+            phase: NetperfClientPhase::Connecting,
             buffer: Vec::new(),
             out: VecDeque::new(),
             due: None,
@@ -125,7 +125,7 @@ impl NetperfClient {
         self.control_open = true;
         self.server = opened.remote.map(|remote| remote.ip());
         if let Some(passphrase) = &self.options.passphrase {
-            let message = Message::request(kind::PASSPHRASE).with_text(passphrase);
+            let message = NetperfMessage::request(kind::PASSPHRASE).with_text(passphrase);
             self.out.push_back(Output::Send { link: CONTROL, bytes: message.into_bytes() });
         }
         if self.options.headings {
@@ -142,7 +142,7 @@ impl NetperfClient {
         } else {
             let control = &self.options.control;
             // netperf knows the version of IP of a name after it has resolved it.
-            let family = control.family.or(host.parse().map_or(Family::V4, Family::of));
+            let family = control.family.or(host.parse().map_or(NetperfFamily::V4, NetperfFamily::of));
             let local = control.local_family.or(family).any_address();
             let local = control.local.map_or_else(|| local.to_owned(), |local| local.to_string());
             let (port, from) = (control.port, control.local_port);
@@ -160,7 +160,7 @@ impl NetperfClient {
     /// Reads the sizes of socket buffers first, from which the sizes of messages follow.
     fn begin_iteration(&mut self, now: Timestamp) {
         self.iteration = Iteration::new(now);
-        (self.phase, self.due) = (Phase::Sizing, Some(now + SERVER_TIMEOUT));
+        (self.phase, self.due) = (NetperfClientPhase::Sizing, Some(now + SERVER_TIMEOUT));
         let options = LinkOptions {
             local: Some(IpAddr::from([127, 0, 0, 1])),
             backlog: Some(1),
@@ -170,7 +170,7 @@ impl NetperfClient {
     }
 
     fn sized(&mut self, now: Timestamp, opened: &Opened) {
-        if self.phase != Phase::Sizing {
+        if self.phase != NetperfClientPhase::Sizing {
             return;
         }
         self.out.push_back(Output::Close { link: SIZES });
@@ -179,10 +179,10 @@ impl NetperfClient {
         figures.receive_buffer = Buffer { initial: opened.rcv_buf, last: opened.rcv_buf };
         figures.sizes = request::sizes(&self.options, opened);
         let host = self.options.data_address.or(self.server);
-        let family = self.options.data.family.or(host.map_or(Family::Any, Family::of));
+        let family = self.options.data.family.or(host.map_or(NetperfFamily::Any, NetperfFamily::of));
         figures.family = family;
         let request = request::request(&self.options, &figures.sizes, family);
-        (self.phase, self.due) = (Phase::Agreeing, Some(now + SERVER_TIMEOUT));
+        (self.phase, self.due) = (NetperfClientPhase::Agreeing, Some(now + SERVER_TIMEOUT));
         self.out.push_back(Output::Send { link: CONTROL, bytes: request.encode().into_bytes() });
     }
 
@@ -192,21 +192,21 @@ impl NetperfClient {
             return self.fail("netperf: the server sends more than it was asked for\n");
         }
         self.buffer.extend_from_slice(bytes);
-        while let Some(message) = Message::take(&mut self.buffer) {
-            if self.phase == Phase::Done {
+        while let Some(message) = NetperfMessage::take(&mut self.buffer) {
+            if self.phase == NetperfClientPhase::Done {
                 return;
             }
             self.answered(now, &message);
         }
     }
 
-    fn answered(&mut self, now: Timestamp, message: &Message) {
+    fn answered(&mut self, now: Timestamp, message: &NetperfMessage) {
         if message.errno() != 0 {
             return self.refused(message.errno());
         }
         match self.phase {
-            Phase::Agreeing => self.agreed(now, Response::decode(message)),
-            Phase::Connecting | Phase::Sizing | Phase::Done => {}
+            NetperfClientPhase::Agreeing => self.agreed(now, Response::decode(message)),
+            NetperfClientPhase::Connecting | NetperfClientPhase::Sizing | NetperfClientPhase::Done => {}
             _ if self.iteration.results.is_none() => {
                 self.iteration.results = Some(Results::decode(message));
                 self.finish_if_complete(now);
@@ -235,7 +235,7 @@ impl NetperfClient {
         self.out.push_back(Output::Plan(Box::new(planned)));
         self.planned = true;
         if self.options.wait > Span::ZERO {
-            (self.phase, self.due) = (Phase::Pausing, Some(now + self.options.wait));
+            (self.phase, self.due) = (NetperfClientPhase::Pausing, Some(now + self.options.wait));
         } else {
             self.begin_data(now);
         }
@@ -256,22 +256,22 @@ impl NetperfClient {
             let requests = Requests::new(ask, answer, most, self.options.udp());
             iteration.requests = Some(requests.with(self.options.timeout, self.options.statistics));
         }
-        (self.phase, self.due) = (Phase::Opening, iteration.until);
+        (self.phase, self.due) = (NetperfClientPhase::Opening, iteration.until);
         if self.options.cpu.local {
-            self.read_host(Reading::Before);
+            self.read_host(NetperfClientCountsReason::Before);
         }
         self.open_data(now);
     }
 
-    fn read_host(&mut self, why: Reading) {
+    fn read_host(&mut self, why: NetperfClientCountsReason) {
         self.reading = Some(why);
         self.out.push_back(Output::LookHost { interrupts: None, interface: None });
     }
 
     fn host_read(&mut self, now: Timestamp, counts: &HostCounts) {
         match self.reading.take() {
-            Some(Reading::Before) => self.iteration.before = Some(counts.clone()),
-            Some(Reading::After) => {
+            Some(NetperfClientCountsReason::Before) => self.iteration.before = Some(counts.clone()),
+            Some(NetperfClientCountsReason::After) => {
                 let spent = self.iteration.before.as_ref().and_then(|before| cpu::between(before, counts));
                 if let Some((cpu, cores)) = spent {
                     (self.iteration.figures.cpu.local, self.iteration.figures.cores) = (Some(cpu), cores);
@@ -307,10 +307,10 @@ impl NetperfClient {
         if std::mem::replace(&mut self.iteration.open, true) {
             return;
         }
-        if self.phase == Phase::Ending {
+        if self.phase == NetperfClientPhase::Ending {
             self.out.push_back(Output::FinishWriting { link: self.data });
         } else if self.options.transactions() {
-            self.phase = Phase::Transacting;
+            self.phase = NetperfClientPhase::Transacting;
             self.ask(now);
         } else {
             self.start_flow(now);
@@ -319,7 +319,7 @@ impl NetperfClient {
 
     fn data_not_opened(&mut self, reason: &SystemError) {
         // The server does not need another connection to know that the time is over.
-        if self.phase == Phase::Ending {
+        if self.phase == NetperfClientPhase::Ending {
             return;
         }
         let text = &reason.text;
@@ -332,7 +332,7 @@ impl NetperfClient {
         let left = self.iteration.until.map(|until| until.since(now).max(Span::from_ms(1)));
         let task =
             request::task(&self.options, FLOW, self.run, self.data, &self.iteration.figures.sizes, left);
-        self.phase = Phase::Streaming;
+        self.phase = NetperfClientPhase::Streaming;
         // A sender stops by itself and says so.
         self.due = match (self.options.roles.sends, self.iteration.until) {
             (true, Some(until)) => Some(until + FLOW_END_TIMEOUT),
@@ -343,8 +343,9 @@ impl NetperfClient {
     }
 
     fn stop(&mut self, now: Timestamp, how: Stop) {
-        if self.phase == Phase::Streaming {
-            (self.phase, self.due, self.next_interim) = (Phase::Stopping, Some(now + FLOW_END_TIMEOUT), None);
+        if self.phase == NetperfClientPhase::Streaming {
+            (self.phase, self.due, self.next_interim) =
+                (NetperfClientPhase::Stopping, Some(now + FLOW_END_TIMEOUT), None);
             self.out.push_back(Output::Stop { flow: FLOW, how });
         }
     }
@@ -352,7 +353,7 @@ impl NetperfClient {
     /// Interim results of a stream.
     fn counted(&mut self, flows: &[FlowCounts]) {
         let Some(counts) = flows.iter().find(|counts| counts.flow == FLOW) else { return };
-        if self.phase == Phase::Streaming {
+        if self.phase == NetperfClientPhase::Streaming {
             self.interim(counts.at, counts.total(|stream| stream.bytes));
         }
     }
@@ -366,7 +367,7 @@ impl NetperfClient {
             return;
         }
         (iteration.interim_units, iteration.interim_end) = (total, now);
-        let interim = Interim { units, length, end: now, number: self.interims };
+        let interim = InterimResult { units, length, end: now, number: self.interims };
         self.interims = self.interims.saturating_add(1);
         self.out.push_back(Output::Print(report::interim(&self.options, interim)));
     }
@@ -374,17 +375,19 @@ impl NetperfClient {
     fn data_closed(&mut self, now: Timestamp, reason: Option<&SystemError>) {
         match (self.phase, reason) {
             // The empty datagrams at the end may meet a port that is closed already.
-            (Phase::Transacting | Phase::Ending, Some(reason))
+            (NetperfClientPhase::Transacting | NetperfClientPhase::Ending, Some(reason))
                 if self.options.udp() && reason.errno == ECONNREFUSED => {}
-            (Phase::Transacting, Some(reason)) => {
+            (NetperfClientPhase::Transacting, Some(reason)) => {
                 let text = reason.text.clone();
                 self.out
                     .push_back(Output::Complain(format!("netperf: send_omni: recv_data failed: {text}\n")));
                 self.exit(FAILED, Some(&text));
             }
-            (Phase::Transacting, None) if self.options.connects_each_time => self.connection_over(now),
-            (Phase::Transacting, None) => self.end_transactions(now),
-            (Phase::Ending, _) => self.data_over(now),
+            (NetperfClientPhase::Transacting, None) if self.options.connects_each_time => {
+                self.connection_over(now)
+            }
+            (NetperfClientPhase::Transacting, None) => self.end_transactions(now),
+            (NetperfClientPhase::Ending, _) => self.data_over(now),
             _ => {}
         }
     }
@@ -407,16 +410,16 @@ impl NetperfClient {
 
     fn time_out(&mut self, now: Timestamp) {
         match self.phase {
-            Phase::Pausing => self.begin_data(now),
-            Phase::Opening => self.end_transactions(now),
-            Phase::Streaming if self.options.roles.sends => self.stop(now, Stop::Abort),
-            Phase::Streaming => self.stop(now, Stop::AtOnce),
-            Phase::Stopping => self.out.push_back(Output::Stop { flow: FLOW, how: Stop::Abort }),
-            Phase::Transacting => self.end_transactions(now),
-            Phase::Sizing | Phase::Agreeing | Phase::Ending => {
+            NetperfClientPhase::Pausing => self.begin_data(now),
+            NetperfClientPhase::Opening => self.end_transactions(now),
+            NetperfClientPhase::Streaming if self.options.roles.sends => self.stop(now, Stop::Abort),
+            NetperfClientPhase::Streaming => self.stop(now, Stop::AtOnce),
+            NetperfClientPhase::Stopping => self.out.push_back(Output::Stop { flow: FLOW, how: Stop::Abort }),
+            NetperfClientPhase::Transacting => self.end_transactions(now),
+            NetperfClientPhase::Sizing | NetperfClientPhase::Agreeing | NetperfClientPhase::Ending => {
                 self.fail("netperf: no response received from the server\n");
             }
-            Phase::Connecting | Phase::Done => {}
+            NetperfClientPhase::Connecting | NetperfClientPhase::Done => {}
         }
     }
 
@@ -424,9 +427,11 @@ impl NetperfClient {
         // A test without an end is ended by the first interrupt, and its result is printed.
         let endless = number == 2 && self.options.length == Length::Endless;
         match self.phase {
-            Phase::Streaming if endless && self.options.roles.sends => self.stop(now, Stop::Regularly),
-            Phase::Streaming if endless => self.stop(now, Stop::AtOnce),
-            Phase::Transacting if endless => self.end_transactions(now),
+            NetperfClientPhase::Streaming if endless && self.options.roles.sends => {
+                self.stop(now, Stop::Regularly)
+            }
+            NetperfClientPhase::Streaming if endless => self.stop(now, Stop::AtOnce),
+            NetperfClientPhase::Transacting if endless => self.end_transactions(now),
             _ => self.exit(128 + number, Some("interrupted")),
         }
     }
@@ -437,7 +442,7 @@ impl NetperfClient {
     }
 
     fn exit(&mut self, code: i32, trouble: Option<&str>) {
-        if matches!(self.phase, Phase::Streaming | Phase::Stopping) {
+        if matches!(self.phase, NetperfClientPhase::Streaming | NetperfClientPhase::Stopping) {
             self.out.push_back(Output::Stop { flow: FLOW, how: Stop::Abort });
         }
         if std::mem::take(&mut self.planned) {
@@ -447,13 +452,13 @@ impl NetperfClient {
             self.out.push_back(Output::Close { link: CONTROL });
         }
         self.out.push_back(Output::Exit(code));
-        (self.phase, self.due, self.next_interim) = (Phase::Done, None, None);
+        (self.phase, self.due, self.next_interim) = (NetperfClientPhase::Done, None, None);
     }
 }
 
 impl StandIn for NetperfClient {
     fn input(&mut self, now: Timestamp, input: Input<'_>) {
-        if self.phase == Phase::Done {
+        if self.phase == NetperfClientPhase::Done {
             return;
         }
         let data = self.data;
@@ -491,7 +496,7 @@ impl StandIn for NetperfClient {
 
     fn deadline(&self) -> Option<Timestamp> {
         let lost = self.iteration.requests.as_ref().and_then(|requests| requests.lost_at);
-        let lost = lost.filter(|_| self.phase == Phase::Transacting);
+        let lost = lost.filter(|_| self.phase == NetperfClientPhase::Transacting);
         [self.due, self.next_interim, lost].into_iter().flatten().min()
     }
 }

@@ -17,13 +17,13 @@ const T99: [f64; 30] = [
 
 /// The mean and the spread of a quantity.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Sample {
+struct QuantityStatistics {
     count: f64,
     sum: f64,
     squares: f64,
 }
 
-impl Sample {
+impl QuantityStatistics {
     fn add(&mut self, value: f64) {
         self.count += 1.0;
         self.sum += value;
@@ -44,7 +44,7 @@ impl Sample {
 
 /// What one iteration measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Measured {
+pub(super) struct NetperfIteration {
     /// Seconds.
     pub(super) elapsed: f64,
     pub(super) throughput: f64,
@@ -56,11 +56,11 @@ pub(super) struct Measured {
 
 /// What is known after all iterations so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Confidence {
-    elapsed: Sample,
-    throughput: Sample,
-    utilization: Pair<Sample>,
-    demand: Pair<Sample>,
+pub(super) struct IterationStatistics {
+    elapsed: QuantityStatistics,
+    throughput: QuantityStatistics,
+    utilization: Pair<QuantityStatistics>,
+    demand: Pair<QuantityStatistics>,
 }
 
 /// Widths of confidence intervals, percent of the mean; -1 for none.
@@ -78,8 +78,8 @@ impl Default for Widths {
     }
 }
 
-impl Confidence {
-    pub(super) fn add(&mut self, measured: &Measured) {
+impl IterationStatistics {
+    pub(super) fn add(&mut self, measured: &NetperfIteration) {
         self.elapsed.add(measured.elapsed);
         self.throughput.add(measured.throughput);
         self.utilization.local.add(measured.utilization.local);
@@ -93,8 +93,8 @@ impl Confidence {
     }
 
     /// The means of all iterations.
-    pub(super) fn means(&self) -> Measured {
-        Measured {
+    pub(super) fn means(&self) -> NetperfIteration {
+        NetperfIteration {
             elapsed: self.elapsed.mean(),
             throughput: self.throughput.mean(),
             utilization: Pair {
@@ -142,11 +142,11 @@ impl Confidence {
 mod tests {
     use super::*;
 
-    fn after(rates: &[f64]) -> Confidence {
-        let mut confidence = Confidence::default();
+    fn after(rates: &[f64]) -> IterationStatistics {
+        let mut confidence = IterationStatistics::default();
         for throughput in rates {
             let none = Pair { local: -1.0, remote: -1.0 };
-            confidence.add(&Measured {
+            confidence.add(&NetperfIteration {
                 elapsed: 2.0,
                 throughput: *throughput,
                 utilization: none,

@@ -1,8 +1,8 @@
 //! What a test has measured, as far as the client prints it.
 
-use super::confidence::{Measured, Widths};
+use super::confidence::{NetperfIteration, Widths};
 use super::latencies::Latencies;
-use super::options::{ClientOptions, Family, Pair, Unit};
+use super::options::{NetperfClientOptions, NetperfFamily, Pair, Unit};
 use super::wire::{HostCpu, Response, Results};
 
 /// A socket buffer before and after a test, bytes.
@@ -14,7 +14,7 @@ pub(super) struct Buffer {
 
 /// Bytes and buffers of this host's calls; 0 for what it does not do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Sizes {
+pub(super) struct CallSizes {
     /// Bytes of a write and of a read.
     pub(super) send: u32,
     pub(super) receive: u32,
@@ -25,7 +25,7 @@ pub(super) struct Sizes {
 
 /// The figures of a test. Those that iterations average are means.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Figures {
+pub(super) struct NetperfFigures {
     /// Seconds.
     pub(super) elapsed: f64,
     pub(super) throughput: f64,
@@ -37,11 +37,11 @@ pub(super) struct Figures {
     pub(super) cpu: Pair<Option<HostCpu>>,
     /// Number of this host's cores; 0 if it was not read.
     pub(super) cores: u32,
-    pub(super) sizes: Sizes,
+    pub(super) sizes: CallSizes,
     pub(super) send_buffer: Buffer,
     pub(super) receive_buffer: Buffer,
     /// The version of IP of the data.
-    pub(super) family: Family,
+    pub(super) family: NetperfFamily,
     pub(super) sent: u64,
     pub(super) received: u64,
     pub(super) send_calls: u64,
@@ -61,7 +61,7 @@ pub(super) struct Figures {
     pub(super) results: Results,
 }
 
-impl Default for Figures {
+impl Default for NetperfFigures {
     fn default() -> Self {
         let none = Pair { local: -1.0, remote: -1.0 };
         Self {
@@ -72,10 +72,10 @@ impl Default for Figures {
             confidence: Widths::default(),
             cpu: Pair::default(),
             cores: 0,
-            sizes: Sizes::default(),
+            sizes: CallSizes::default(),
             send_buffer: Buffer::default(),
             receive_buffer: Buffer::default(),
-            family: Family::Any,
+            family: NetperfFamily::Any,
             sent: 0,
             received: 0,
             send_calls: 0,
@@ -98,9 +98,9 @@ pub(super) fn per_call(bytes: u64, calls: u64) -> f64 {
     if calls == 0 { 0.0 } else { bytes as f64 / calls as f64 }
 }
 
-impl Figures {
+impl NetperfFigures {
     /// Derives rates, CPU time and times of transactions from the counts of one iteration.
-    pub(super) fn derive(&mut self, options: &ClientOptions) -> Measured {
+    pub(super) fn derive(&mut self, options: &NetperfClientOptions) -> NetperfIteration {
         let (elapsed, unit) = (self.elapsed, options.unit);
         let transactions = self.transactions as f64;
         let moved = self.sent.saturating_add(self.received) as f64;
@@ -130,11 +130,16 @@ impl Figures {
             self.utilization.remote = f64::from(cpu.busy);
             self.demand.remote = demand(f64::from(cpu.busy), self.results.cores);
         }
-        Measured { elapsed, throughput: self.throughput, utilization: self.utilization, demand: self.demand }
+        NetperfIteration {
+            elapsed,
+            throughput: self.throughput,
+            utilization: self.utilization,
+            demand: self.demand,
+        }
     }
 
     /// Replaces what iterations average by their means.
-    pub(super) fn average(&mut self, means: &Measured, widths: Widths) {
+    pub(super) fn average(&mut self, means: &NetperfIteration, widths: Widths) {
         self.elapsed = means.elapsed;
         self.throughput = means.throughput;
         (self.utilization, self.demand) = (means.utilization, means.demand);
@@ -144,12 +149,12 @@ impl Figures {
 
 /// Figures with the options that they are printed for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Report<'a> {
-    pub(super) options: &'a ClientOptions,
-    pub(super) figures: &'a Figures,
+pub(super) struct NetperfReport<'a> {
+    pub(super) options: &'a NetperfClientOptions,
+    pub(super) figures: &'a NetperfFigures,
 }
 
-impl Report<'_> {
+impl NetperfReport<'_> {
     /// The rate of these bytes. In transactions it is in 10^6 bit/s.
     pub(super) fn rate(&self, bytes: u64) -> f64 {
         let unit = match self.options.unit {

@@ -1,7 +1,7 @@
 //! netperf 2.7: bulk transfers and transactions, in the "omni" form that its tests have had since 2.5.
 //!
 //! The client sends messages of a fixed size ([`wire`]) over the control connection. For each test it sends a
-//! [`Request`] with everything that the server needs; the server opens a port for data and answers with its
+//! [`NetperfRequest`] with everything that the server needs; the server opens a port for data and answers with its
 //! number ([`Response`]). The client opens the data connection in every test, also if the server sends. The end
 //! of the data connection, three empty datagrams, or the server's timer end the test. Then the server sends
 //! its counts ([`Results`]) and waits for the next request.
@@ -31,11 +31,13 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use argv::{ClientCommand, ReadFile, ServerCommand, ServerOptions, Surroundings};
+pub use argv::{ClientCommand, NetperfServerOptions, NetperfSurroundings, ReadFile, ServerCommand};
 pub use client::NetperfClient;
-pub use options::ClientOptions;
+pub use options::NetperfClientOptions;
 pub use server::NetperfServer;
-pub use wire::{HostCpu, MESSAGE_BYTES, Message, Protocol, Request, Response, Results, Roles};
+pub use wire::{
+    DataRoles, HostCpu, MESSAGE_BYTES, NetperfMessage, NetperfProtocol, NetperfRequest, Response, Results,
+};
 
 use crate::Tool;
 
@@ -59,5 +61,5 @@ const EBUSY: i32 = 16;
 
 /// netperf prints the error number and its text. There is no room for a reason.
 fn refusal(_why: &str) -> Vec<u8> {
-    Message::error(wire::kind::TEST_RESPONSE, EBUSY).into_bytes()
+    NetperfMessage::error(wire::kind::TEST_RESPONSE, EBUSY).into_bytes()
 }

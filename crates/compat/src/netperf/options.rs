@@ -5,15 +5,15 @@ use std::net::IpAddr;
 use linerate_units::Span;
 
 use super::PORT;
-use super::selectors::{Needs, Selector};
-use super::wire::{Protocol, Roles};
+use super::selectors::{Selector, SelectorNeeds};
+use super::wire::{DataRoles, NetperfProtocol};
 
 /// The text in the buffers of a client without a fill file; a zero follows each word.
 const DEFAULT_FILL: &[u8] = b"netperf\0";
 
 /// The family of an end's addresses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Family {
+pub(super) enum NetperfFamily {
     /// IPv4 or IPv6.
     #[default]
     Any,
@@ -23,7 +23,7 @@ pub(super) enum Family {
     V6,
 }
 
-impl Family {
+impl NetperfFamily {
     /// The constant of the system's headers, as netperf prints it.
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -60,15 +60,15 @@ impl Family {
 
 /// The ends of a connection, as typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Ends {
+pub(super) struct NetperfEnds {
     /// The remote host; absent if it was not typed.
     pub(super) host: Option<String>,
     /// The version of IP.
-    pub(super) family: Family,
+    pub(super) family: NetperfFamily,
     /// The local address.
     pub(super) local: Option<IpAddr>,
     /// The version of IP of the local address, if it was typed.
-    pub(super) local_family: Family,
+    pub(super) local_family: NetperfFamily,
     /// The remote and the local port; 0 if they are left open.
     pub(super) port: u16,
     /// The local port.
@@ -86,7 +86,7 @@ pub(super) struct Pair<T> {
 
 /// The names of tests that exist apart from OMNI.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Test {
+pub(super) enum NetperfTestName {
     /// TCP, this host sends.
     #[default]
     TcpStream,
@@ -178,7 +178,7 @@ impl Default for Iterations {
 
 /// The form of the output.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) enum Form {
+pub(super) enum OutputForm {
     /// The table of the test's name.
     #[default]
     Classic,
@@ -195,7 +195,7 @@ pub(super) type Selection = Vec<Vec<&'static Selector>>;
 
 /// A paced sender: so many messages at once, in each interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pace {
+pub(super) struct BurstPace {
     /// Messages.
     pub(super) burst: u32,
     /// Time between the starts of two bursts.
@@ -204,21 +204,21 @@ pub(super) struct Pace {
 
 /// The options of a client.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ClientOptions {
+pub struct NetperfClientOptions {
     /// The whole command line.
     pub(super) command_line: String,
     /// The ends of the control connection (`-H`, `-L`, `-p`, `-4`, `-6`).
-    pub(super) control: Ends,
+    pub(super) control: NetperfEnds,
     /// The ends of the data connection (`-H`, `-L`, `-P`, `-4`, `-6` after `--`).
-    pub(super) data: Ends,
+    pub(super) data: NetperfEnds,
     /// The address of the data connection's host, if it was typed and is not that of the control connection.
     pub(super) data_address: Option<IpAddr>,
     /// The test (`-t`).
-    pub(super) test: Test,
+    pub(super) test: NetperfTestName,
     /// The transport (`-T` after `--`).
-    pub(super) protocol: Protocol,
+    pub(super) protocol: NetperfProtocol,
     /// What this host does with data.
-    pub(super) roles: Roles,
+    pub(super) roles: DataRoles,
     /// Whether each transaction has its own connection.
     pub(super) connects_each_time: bool,
     /// What ends the test (`-l`).
@@ -232,7 +232,7 @@ pub struct ClientOptions {
     /// How much is printed: 0, 1 or 2 (`-v`).
     pub(super) verbosity: u8,
     /// The form of the output (`-o`, `-O`, `-k` after `--`).
-    pub(super) form: Form,
+    pub(super) form: OutputForm,
     /// Whose CPU time is measured (`-c`, `-C`).
     pub(super) cpu: Pair<bool>,
     /// Figures for the CPU that the user gives.
@@ -250,7 +250,7 @@ pub struct ClientOptions {
     /// What the server wants to hear first (`-Z`).
     pub(super) passphrase: Option<String>,
     /// Bursts (`-b`, `-w`).
-    pub(super) pace: Option<Pace>,
+    pub(super) pace: Option<BurstPace>,
     /// Bytes of a write (`-m`).
     pub(super) send_size: Pair<Option<u32>>,
     /// Bytes of a read (`-M`).
@@ -287,23 +287,23 @@ pub struct ClientOptions {
     pub(super) wall: Span,
 }
 
-impl Default for ClientOptions {
+impl Default for NetperfClientOptions {
     fn default() -> Self {
         Self {
             command_line: "netperf".to_owned(),
-            control: Ends { port: PORT, ..Ends::default() },
-            data: Ends::default(),
+            control: NetperfEnds { port: PORT, ..NetperfEnds::default() },
+            data: NetperfEnds::default(),
             data_address: None,
-            test: Test::default(),
-            protocol: Protocol::Tcp,
-            roles: Roles { sends: true, receives: false },
+            test: NetperfTestName::default(),
+            protocol: NetperfProtocol::Tcp,
+            roles: DataRoles { sends: true, receives: false },
             connects_each_time: false,
             length: Length::Seconds(10),
             interim: None,
             unit: Unit::Bits(6),
             headings: true,
             verbosity: 1,
-            form: Form::Classic,
+            form: OutputForm::Classic,
             cpu: Pair::default(),
             cpu_rate: Pair::default(),
             iterations: Iterations::default(),
@@ -334,12 +334,12 @@ impl Default for ClientOptions {
     }
 }
 
-impl ClientOptions {
+impl NetperfClientOptions {
     /// The host of the control connection.
     #[must_use]
     pub fn host(&self) -> &str {
         let family = self.control.family.or(self.control.local_family);
-        let own = if family == Family::V6 { "::1" } else { "localhost" };
+        let own = if family == NetperfFamily::V6 { "::1" } else { "localhost" };
         self.control.host.as_deref().unwrap_or(own)
     }
 
@@ -360,17 +360,19 @@ impl ClientOptions {
     }
 
     pub(super) fn udp(&self) -> bool {
-        self.protocol == Protocol::Udp
+        self.protocol == NetperfProtocol::Udp
     }
 
     /// Whether the output is the table of the test's name.
     pub(super) fn is_classic(&self) -> bool {
-        self.form == Form::Classic
+        self.form == OutputForm::Classic
     }
 
     /// Whether a selected value has this need.
-    pub(super) fn needs(&self, need: Needs) -> bool {
-        let (Form::Human(selection) | Form::Csv(selection) | Form::Keyval(selection)) = &self.form else {
+    pub(super) fn needs(&self, need: SelectorNeeds) -> bool {
+        let (OutputForm::Human(selection) | OutputForm::Csv(selection) | OutputForm::Keyval(selection)) =
+            &self.form
+        else {
             return false;
         };
         selection.iter().flatten().any(|selector| selector.needs == need)

@@ -5,7 +5,7 @@ use linerate_model::import::{Claim, ClaimScope, ControlEnd, Figure, ForeignResul
 use linerate_model::metrics::Side;
 use linerate_units::{Bytes, Span};
 
-use crate::import::line::Line;
+use crate::import::line::NumberedLine;
 use crate::import::number::Printed;
 use crate::import::parsed_test::{ParsedTest, figure, of_line};
 
@@ -34,7 +34,7 @@ fn own_side(receives: bool) -> Side {
 
 /// The table of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Table {
+enum NetperfTable {
     Stream,
     Datagrams,
     Transactions,
@@ -42,7 +42,7 @@ enum Table {
 
 /// The figures of `-k`, in any order, until the test ends.
 #[derive(Debug, Default)]
-struct Named {
+struct KeyvalFigures {
     /// The rate without its unit.
     rate: Option<(Claim, Printed, String)>,
     unit: Option<f64>,
@@ -57,9 +57,9 @@ struct Named {
 
 /// Parses text line by line.
 #[derive(Debug)]
-pub(crate) struct Text {
+pub(crate) struct NetperfTextReader {
     parsed: ParsedTest,
-    table: Option<Table>,
+    table: Option<NetperfTable>,
     unit: Option<f64>,
     /// Results of the table so far.
     rows: usize,
@@ -67,10 +67,10 @@ pub(crate) struct Text {
     interim_end: Span,
     /// An interim result before its unit and its length.
     interim: Option<(Claim, Printed, String)>,
-    named: Named,
+    named: KeyvalFigures,
 }
 
-impl Default for Text {
+impl Default for NetperfTextReader {
     fn default() -> Self {
         Self {
             parsed: ParsedTest::new("netperf"),
@@ -79,14 +79,14 @@ impl Default for Text {
             rows: 0,
             interim_end: Span::ZERO,
             interim: None,
-            named: Named::default(),
+            named: KeyvalFigures::default(),
         }
     }
 }
 
-impl Text {
+impl NetperfTextReader {
     /// Parses a line; false if this program did not write it. `mine` states that it wrote the previous line.
-    pub(crate) fn take(&mut self, line: Line<'_>, mine: bool) -> bool {
+    pub(crate) fn take(&mut self, line: NumberedLine<'_>, mine: bool) -> bool {
         if let Some((title, rest)) =
             line.text.split_once(" TEST from ").filter(|(_, rest)| rest.contains(" to "))
         {
@@ -128,10 +128,10 @@ impl Text {
     /// `MIGRATED TCP STREAM TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET to 192.0.2.2 () port 0 AF_INET : demo`.
     fn header(&mut self, title: &str, rest: &str) -> bool {
         let table = match title.trim_start_matches("MIGRATED ") {
-            "TCP STREAM" | "TCP MAERTS" | "OMNI Send" | "OMNI Receive" => Table::Stream,
-            "UDP STREAM" => Table::Datagrams,
+            "TCP STREAM" | "TCP MAERTS" | "OMNI Send" | "OMNI Receive" => NetperfTable::Stream,
+            "UDP STREAM" => NetperfTable::Datagrams,
             "TCP REQUEST/RESPONSE" | "UDP REQUEST/RESPONSE" | "TCP Connect/Request/Response" => {
-                Table::Transactions
+                NetperfTable::Transactions
             }
             _ => return false,
         };
@@ -163,7 +163,7 @@ impl Text {
     }
 
     /// A line of figures.
-    fn row(&mut self, line: Line<'_>) -> bool {
+    fn row(&mut self, line: NumberedLine<'_>) -> bool {
         let words: Vec<&str> = line.text.split_whitespace().collect();
         let numeric = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit() || c == '-');
         if words.is_empty() || !words.iter().all(numeric) {
@@ -172,7 +172,7 @@ impl Text {
         let row = self.rows;
         self.rows += 1;
         match (self.table, row, &words[..]) {
-            (Some(Table::Stream), 0, [receive, send, size, time, rate, more @ ..]) => {
+            (Some(NetperfTable::Stream), 0, [receive, send, size, time, rate, more @ ..]) => {
                 self.buffers(line, &[(Quantity::ReceiveBuffer, receive), (Quantity::SendBuffer, send)]);
                 self.message_size(line, size);
                 let more = [(Quantity::CpuLocal, more.first()), (Quantity::CpuRemote, more.get(1))];
@@ -184,27 +184,27 @@ impl Text {
                     &more.map(|(of, word)| (of, word.copied())),
                 );
             }
-            (Some(Table::Datagrams), 0, [send, size, time, okay, _, rate, ..]) => {
+            (Some(NetperfTable::Datagrams), 0, [send, size, time, okay, _, rate, ..]) => {
                 self.buffers(line, &[(Quantity::SendBuffer, send)]);
                 self.message_size(line, size);
                 self.total(line, Side::Sender, time, Some(rate), &[(Quantity::Packets, Some(okay))]);
             }
-            (Some(Table::Datagrams), 1, [receive, time, okay, rate, ..]) => {
+            (Some(NetperfTable::Datagrams), 1, [receive, time, okay, rate, ..]) => {
                 self.buffers(line, &[(Quantity::ReceiveBuffer, receive)]);
                 self.total(line, Side::Receiver, time, Some(rate), &[(Quantity::Packets, Some(okay))]);
             }
             // There is no figure for transactions per second.
-            (Some(Table::Transactions), 0, [send, receive, _, _, time, ..]) => {
+            (Some(NetperfTable::Transactions), 0, [send, receive, _, _, time, ..]) => {
                 self.buffers(line, &[(Quantity::SendBuffer, send), (Quantity::ReceiveBuffer, receive)]);
                 self.total(line, Side::Sender, time, None, &[]);
             }
-            (Some(Table::Transactions), 1, [_, _]) => {}
+            (Some(NetperfTable::Transactions), 1, [_, _]) => {}
             _ => return false,
         }
         true
     }
 
-    fn buffers(&mut self, line: Line<'_>, words: &[(Quantity, &str)]) {
+    fn buffers(&mut self, line: NumberedLine<'_>, words: &[(Quantity, &str)]) {
         for (quantity, word) in words {
             if let Some(printed) = self.parsed.number(line, word, false) {
                 self.parsed.test().effective.push(figure(*quantity, printed.exact(), *word));
@@ -212,7 +212,7 @@ impl Text {
         }
     }
 
-    fn message_size(&mut self, line: Line<'_>, word: &str) {
+    fn message_size(&mut self, line: NumberedLine<'_>, word: &str) {
         if let Some(bytes) = self.parsed.number(line, word, false).filter(|size| size.value >= 1.0) {
             self.parsed.test().spec.traffic.length = Some(Bytes::new(bytes.value as u64));
         }
@@ -220,7 +220,7 @@ impl Text {
 
     fn total(
         &mut self,
-        line: Line<'_>,
+        line: NumberedLine<'_>,
         side: Side,
         time: &str,
         rate: Option<&str>,
@@ -250,7 +250,7 @@ impl Text {
     }
 
     /// `Interim result: 9649.95 10^6bits/s over 0.504 seconds ending at 1795469364.152`.
-    fn interim_line(&mut self, line: Line<'_>, rest: &str) -> bool {
+    fn interim_line(&mut self, line: NumberedLine<'_>, rest: &str) -> bool {
         let words: Vec<&str> = rest.split_whitespace().collect();
         let [rate, units, "over", length, "seconds", ..] = &words[..] else { return false };
         if let Some(printed) = self.parsed.number(line, rate, false) {
@@ -262,7 +262,7 @@ impl Text {
     }
 
     /// An interim result is complete with its length.
-    fn interim_ended(&mut self, line: Line<'_>, length: &str) {
+    fn interim_ended(&mut self, line: NumberedLine<'_>, length: &str) {
         let Some((claim, rate, word)) = self.interim.take() else { return };
         let Some(seconds) = self.parsed.number(line, length, false) else { return };
         let (Some(unit), Some(span)) = (self.unit, Span::from_secs_f64(seconds.value)) else { return };
@@ -292,7 +292,7 @@ impl Text {
     }
 
     /// A name with its value.
-    fn value(&mut self, line: Line<'_>, name: &str, value: &str) {
+    fn value(&mut self, line: NumberedLine<'_>, name: &str, value: &str) {
         let name = name.split_once('[').map_or(name, |(name, _)| name);
         let count = |text: &mut Self, quantity| {
             let printed = text.parsed.number(line, value, false).filter(|printed| printed.value >= 0.0);

@@ -6,16 +6,16 @@ use std::net::IpAddr;
 use linerate_units::{Span, Timestamp};
 
 use super::confidence::Widths;
-use super::figures::Report;
-use super::options::{ClientOptions, Family, Form, Test, Unit};
+use super::figures::NetperfReport;
+use super::options::{NetperfClientOptions, NetperfFamily, NetperfTestName, OutputForm, Unit};
 use super::selectors;
 
 /// Longest text of an address that netperf prints: it leaves room for 8 bytes with a zero at the end.
 const LONGEST_ADDRESS: usize = 7;
 
-impl ClientOptions {
+impl NetperfClientOptions {
     /// The local address of the data, as typed or assumed.
-    pub(super) fn source_address(&self, family: Family) -> String {
+    pub(super) fn source_address(&self, family: NetperfFamily) -> String {
         let typed = self.data.local.or_else(|| self.control.local.filter(|_| self.data.host.is_none()));
         typed.map_or_else(|| family.any_address().to_owned(), |local| local.to_string())
     }
@@ -26,18 +26,18 @@ fn short(address: IpAddr) -> String {
 }
 
 /// The line that names the test and its ends.
-pub(super) fn banner(options: &ClientOptions, to: IpAddr) -> String {
-    let family = Family::of(to);
+pub(super) fn banner(options: &NetperfClientOptions, to: IpAddr) -> String {
+    let family = NetperfFamily::of(to);
     let source = options.source_address(family);
     let own: Option<IpAddr> = if source == "::0" { "::".parse().ok() } else { source.parse().ok() };
     let title = match options.test {
-        Test::TcpStream => "MIGRATED TCP STREAM TEST".to_owned(),
-        Test::TcpMaerts => "MIGRATED TCP MAERTS TEST".to_owned(),
-        Test::TcpRr => "MIGRATED TCP REQUEST/RESPONSE TEST".to_owned(),
-        Test::TcpCrr => "MIGRATED TCP Connect/Request/Response TEST".to_owned(),
-        Test::UdpStream => "MIGRATED UDP STREAM TEST".to_owned(),
-        Test::UdpRr => "MIGRATED UDP REQUEST/RESPONSE TEST".to_owned(),
-        Test::Omni => format!("OMNI {} TEST", options.direction_name()),
+        NetperfTestName::TcpStream => "MIGRATED TCP STREAM TEST".to_owned(),
+        NetperfTestName::TcpMaerts => "MIGRATED TCP MAERTS TEST".to_owned(),
+        NetperfTestName::TcpRr => "MIGRATED TCP REQUEST/RESPONSE TEST".to_owned(),
+        NetperfTestName::TcpCrr => "MIGRATED TCP Connect/Request/Response TEST".to_owned(),
+        NetperfTestName::UdpStream => "MIGRATED UDP STREAM TEST".to_owned(),
+        NetperfTestName::UdpRr => "MIGRATED UDP REQUEST/RESPONSE TEST".to_owned(),
+        NetperfTestName::Omni => format!("OMNI {} TEST", options.direction_name()),
     };
     let (host, name) = (options.data.host.as_deref().unwrap_or(options.host()), family.name());
     let mut line = format!(
@@ -68,7 +68,7 @@ pub(super) fn banner(options: &ClientOptions, to: IpAddr) -> String {
 
 /// An interim result: what was moved from `since` to `now`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Interim {
+pub(super) struct InterimResult {
     /// Bytes or transactions.
     pub(super) units: u64,
     pub(super) length: Span,
@@ -77,7 +77,7 @@ pub(super) struct Interim {
     pub(super) number: u32,
 }
 
-pub(super) fn interim(options: &ClientOptions, interim: Interim) -> String {
+pub(super) fn interim(options: &NetperfClientOptions, interim: InterimResult) -> String {
     let seconds = interim.length.as_secs_f64();
     let rate = options.unit.per_second(interim.units as f64, seconds);
     let unit = options.unit.name();
@@ -85,11 +85,11 @@ pub(super) fn interim(options: &ClientOptions, interim: Interim) -> String {
     let end = format!("{}.{:03}", wall_ms / 1000, wall_ms % 1000);
     let n = interim.number;
     match &options.form {
-        Form::Classic | Form::Human(_) => {
+        OutputForm::Classic | OutputForm::Human(_) => {
             format!("Interim result: {rate:7.2} {unit}/s over {seconds:.3} seconds ending at {end}\n")
         }
-        Form::Csv(_) => format!("{rate:7.2},{unit}/s,{seconds:.3},{end}\n"),
-        Form::Keyval(_) => format!(
+        OutputForm::Csv(_) => format!("{rate:7.2},{unit}/s,{seconds:.3},{end}\n"),
+        OutputForm::Keyval(_) => format!(
             "NETPERF_INTERIM_RESULT[{n}]={rate:.2}\nNETPERF_UNITS[{n}]={unit}/s\n\
              NETPERF_INTERVAL[{n}]={seconds:.3}\nNETPERF_ENDING[{n}]={end}\n"
         ),
@@ -108,33 +108,37 @@ pub(super) fn unconfident(widths: &Widths) -> String {
 }
 
 /// The result of a test.
-pub(super) fn result(report: &Report<'_>) -> String {
+pub(super) fn result(report: &NetperfReport<'_>) -> String {
     match &report.options.form {
-        Form::Keyval(selection) => selectors::keyval(selection, report),
-        Form::Csv(selection) => selectors::csv(selection, report),
-        Form::Human(selection) => selectors::human(selection, report),
-        Form::Classic => classic(report),
+        OutputForm::Keyval(selection) => selectors::keyval(selection, report),
+        OutputForm::Csv(selection) => selectors::csv(selection, report),
+        OutputForm::Human(selection) => selectors::human(selection, report),
+        OutputForm::Classic => classic(report),
     }
 }
 
 /// The table of a test by its name.
-fn classic(report: &Report<'_>) -> String {
+fn classic(report: &NetperfReport<'_>) -> String {
     let options = report.options;
     let measured = options.cpu.local || options.cpu.remote;
     let mut text = match (options.test, options.verbosity, measured) {
         (_, 0, true) => brief_demand(report),
-        (Test::UdpStream, 0, false) => format!("{:7.2}\n", report.rate(report.figures.sent)),
-        (Test::TcpCrr, 0, false) => format!("{:7.2}\n", report.figures.throughput),
+        (NetperfTestName::UdpStream, 0, false) => format!("{:7.2}\n", report.rate(report.figures.sent)),
+        (NetperfTestName::TcpCrr, 0, false) => format!("{:7.2}\n", report.figures.throughput),
         (_, 0, false) => format!("{:7.2} {}\n", report.figures.throughput, brand(options)),
-        (Test::TcpStream | Test::TcpMaerts | Test::Omni, ..) => stream_table(report, measured),
-        (Test::UdpStream, ..) => datagram_table(report, measured),
-        (Test::TcpRr | Test::TcpCrr | Test::UdpRr, ..) => transaction_table(report, measured),
+        (NetperfTestName::TcpStream | NetperfTestName::TcpMaerts | NetperfTestName::Omni, ..) => {
+            stream_table(report, measured)
+        }
+        (NetperfTestName::UdpStream, ..) => datagram_table(report, measured),
+        (NetperfTestName::TcpRr | NetperfTestName::TcpCrr | NetperfTestName::UdpRr, ..) => {
+            transaction_table(report, measured)
+        }
     };
     if options.verbosity > 1 {
         text += &match options.test {
-            Test::TcpStream | Test::TcpMaerts => stream_details(report),
-            Test::TcpRr => transaction_details(report),
-            Test::TcpCrr => {
+            NetperfTestName::TcpStream | NetperfTestName::TcpMaerts => stream_details(report),
+            NetperfTestName::TcpRr => transaction_details(report),
+            NetperfTestName::TcpCrr => {
                 "\nAlignment      Offset\nLocal  Remote  Local  Remote\nSend   Recv    Send   Recv\n    \
                              8      8       0      0\n"
                     .to_owned()
@@ -146,28 +150,28 @@ fn classic(report: &Report<'_>) -> String {
 }
 
 /// The brand of a result that no heading describes.
-fn brand(options: &ClientOptions) -> &str {
+fn brand(options: &NetperfClientOptions) -> &str {
     options.brand.as_deref().filter(|_| !options.headings).unwrap_or_default()
 }
 
 /// CPU time for each unit of data alone.
-fn brief_demand(report: &Report<'_>) -> String {
+fn brief_demand(report: &NetperfReport<'_>) -> String {
     let (options, figures) = (report.options, report.figures);
     let local = options.cpu.local;
     let demand = if local { figures.demand.local } else { figures.demand.remote };
     let method = report.method(if local { figures.cpu.local } else { figures.cpu.remote });
     match options.test {
-        Test::TcpCrr => format!("{demand:6.3}\n"),
+        NetperfTestName::TcpCrr => format!("{demand:6.3}\n"),
         // netperf names its own method in both cases.
-        Test::UdpStream => format!("{demand:6.2} {}\n", report.method(figures.cpu.local)),
+        NetperfTestName::UdpStream => format!("{demand:6.2} {}\n", report.method(figures.cpu.local)),
         _ => format!("{demand:6.3} {method} {}\n", brand(options)),
     }
 }
 
-fn stream_table(report: &Report<'_>, measured: bool) -> String {
+fn stream_table(report: &NetperfReport<'_>, measured: bool) -> String {
     let (options, f) = (report.options, report.figures);
     let unit = options.unit.name();
-    let receives = options.test == Test::TcpMaerts;
+    let receives = options.test == NetperfTestName::TcpMaerts;
     // With CPU time, netperf prints the buffers of a sender also where it receives.
     let (receiver, sender) = if receives && !measured {
         (f.receive_buffer.initial, u64::from(f.response.send_buffer))
@@ -210,7 +214,7 @@ fn stream_table(report: &Report<'_>, measured: bool) -> String {
     text
 }
 
-fn datagram_table(report: &Report<'_>, measured: bool) -> String {
+fn datagram_table(report: &NetperfReport<'_>, measured: bool) -> String {
     let (options, f) = (report.options, report.figures);
     let unit = options.unit.name();
     let rates = [f.sent, f.results.received].map(|bytes| report.rate(bytes));
@@ -255,11 +259,11 @@ fn size(value: Option<u32>) -> i64 {
     value.map_or(-1, i64::from)
 }
 
-fn transaction_headings(report: &Report<'_>, measured: bool) -> String {
+fn transaction_headings(report: &NetperfReport<'_>, measured: bool) -> String {
     let (options, f) = (report.options, report.figures);
     let unit = options.unit.name();
     // Connections for each transaction have no other headings.
-    let transactions = options.unit == Unit::Transactions || options.test == Test::TcpCrr;
+    let transactions = options.unit == Unit::Transactions || options.test == NetperfTestName::TcpCrr;
     if !measured {
         return if transactions {
             "Local /Remote\nSocket Size   Request  Resp.   Elapsed  Trans.\n\
@@ -274,7 +278,7 @@ fn transaction_headings(report: &Report<'_>, measured: bool) -> String {
             )
         };
     }
-    let methods = if options.test == Test::TcpCrr {
+    let methods = if options.test == NetperfTestName::TcpCrr {
         "%      %   ".to_owned()
     } else {
         format!("% {}    % {} ", report.method(f.cpu.local), report.method(f.cpu.remote))
@@ -294,17 +298,18 @@ fn transaction_headings(report: &Report<'_>, measured: bool) -> String {
     }
 }
 
-fn transaction_table(report: &Report<'_>, measured: bool) -> String {
+fn transaction_table(report: &NetperfReport<'_>, measured: bool) -> String {
     let (options, f) = (report.options, report.figures);
     let mut text = if options.headings { transaction_headings(report, measured) } else { String::new() };
     let (send, receive) = (f.send_buffer.initial, f.receive_buffer.initial);
     let (ask, answer) = (size(options.request_size), size(options.response_size));
     // Connections for each transaction have no brand.
-    let brand = if options.test == Test::TcpCrr { String::new() } else { brand(options).to_owned() };
+    let brand =
+        if options.test == NetperfTestName::TcpCrr { String::new() } else { brand(options).to_owned() };
     text += &if measured {
         let (gap, brand) = match options.test {
-            Test::TcpRr => (" ", format!(" {brand}")),
-            Test::TcpCrr => ("  ", String::new()),
+            NetperfTestName::TcpRr => (" ", format!(" {brand}")),
+            NetperfTestName::TcpCrr => ("  ", String::new()),
             _ => ("  ", format!(" {brand}")),
         };
         format!(
@@ -326,15 +331,15 @@ fn transaction_table(report: &Report<'_>, measured: bool) -> String {
 }
 
 /// Calls and segment size of a stream (`-v 2`).
-fn stream_details(report: &Report<'_>) -> String {
+fn stream_details(report: &NetperfReport<'_>) -> String {
     let f = report.figures;
     let each = |bytes: u64, calls: u64| bytes as f64 / calls as f64;
-    let (own, their): ([&str; 2], [&str; 2]) = if report.options.test == Test::TcpMaerts {
+    let (own, their): ([&str; 2], [&str; 2]) = if report.options.test == NetperfTestName::TcpMaerts {
         (["Recvs", "Sends"], ["Recv", "Send"])
     } else {
         (["Sends", "Recvs"], ["Send", "Recv"])
     };
-    let (bytes, calls, theirs, their_calls) = if report.options.test == Test::TcpMaerts {
+    let (bytes, calls, theirs, their_calls) = if report.options.test == NetperfTestName::TcpMaerts {
         (f.received, f.receive_calls, f.results.sent, u64::from(f.results.send_calls))
     } else {
         (f.sent, f.send_calls, f.sent, u64::from(f.results.receive_calls))
@@ -358,7 +363,7 @@ fn stream_details(report: &Report<'_>) -> String {
 }
 
 /// Round-trip time and rates of transactions (`-v 2`).
-fn transaction_details(report: &Report<'_>) -> String {
+fn transaction_details(report: &NetperfReport<'_>) -> String {
     let (options, f) = (report.options, report.figures);
     let unit = if options.unit == Unit::Transactions { Unit::Bits(6) } else { options.unit };
     let rate = |bytes: Option<u32>| unit.per_second(f.transaction_rate * size(bytes) as f64, 1.0);

@@ -2,7 +2,7 @@
 
 mod table;
 
-use super::figures::Report;
+use super::figures::NetperfReport;
 use super::options::Selection;
 
 pub(super) use table::ALL;
@@ -15,7 +15,7 @@ const MAX_SELECTED: usize = 1000;
 
 /// What a selector needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Needs {
+pub(super) enum SelectorNeeds {
     /// Nothing special.
     Nothing,
     /// The times of single transactions.
@@ -32,8 +32,8 @@ pub(super) struct Selector {
     /// The lines of its heading.
     pub(super) heading: &'static [&'static str],
     /// Its value as text; absent if there is none.
-    pub(super) value: fn(&Report<'_>) -> Option<String>,
-    pub(super) needs: Needs,
+    pub(super) value: fn(&NetperfReport<'_>) -> Option<String>,
+    pub(super) needs: SelectorNeeds,
 }
 
 impl PartialEq for Selector {
@@ -154,7 +154,7 @@ pub(super) fn names(separator: char) -> String {
 }
 
 /// One value a line.
-pub(super) fn keyval(selection: &Selection, report: &Report<'_>) -> String {
+pub(super) fn keyval(selection: &Selection, report: &NetperfReport<'_>) -> String {
     let line = |selector: &&'static Selector| {
         (selector.value)(report).map(|value| format!("{}={value}\n", selector.name))
     };
@@ -162,7 +162,7 @@ pub(super) fn keyval(selection: &Selection, report: &Report<'_>) -> String {
 }
 
 /// One line of headings and one of values.
-pub(super) fn csv(selection: &Selection, report: &Report<'_>) -> String {
+pub(super) fn csv(selection: &Selection, report: &NetperfReport<'_>) -> String {
     if selection.first().is_none_or(Vec::is_empty) {
         return String::new();
     }
@@ -182,7 +182,7 @@ pub(super) fn csv(selection: &Selection, report: &Report<'_>) -> String {
 }
 
 /// Values in columns under four lines of headings, in blocks.
-pub(super) fn human(selection: &Selection, report: &Report<'_>) -> String {
+pub(super) fn human(selection: &Selection, report: &NetperfReport<'_>) -> String {
     let mut text = String::new();
     for (number, block) in selection.iter().enumerate().filter(|(_, block)| !block.is_empty()) {
         if number > 0 {

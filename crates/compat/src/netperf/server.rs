@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use linerate_model::ForeignText;
 use linerate_units::Timestamp;
 
-use super::argv::ServerOptions;
+use super::argv::NetperfServerOptions;
 use super::session::NetperfSession;
 use crate::EmbeddedServerConfig;
 use crate::sessions::Sessions;
@@ -21,7 +21,7 @@ const MAX_SESSIONS: u16 = 400;
 /// netserver.
 #[derive(Debug)]
 pub struct NetperfServer {
-    options: ServerOptions,
+    options: NetperfServerOptions,
     sessions: Sessions<NetperfSession>,
     out: VecDeque<Output>,
     over: bool,
@@ -30,14 +30,14 @@ pub struct NetperfServer {
 impl NetperfServer {
     /// Creates a server for a command line.
     #[must_use]
-    pub fn new(options: ServerOptions) -> Self {
+    pub fn new(options: NetperfServerOptions) -> Self {
         Self { options, sessions: Sessions::default(), out: VecDeque::new(), over: false }
     }
 
     /// Creates the server for a port that is shared with other protocols.
     #[must_use]
     pub fn embedded_server(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
-        Box::new(Self::new(ServerOptions { port: config.port, ..ServerOptions::default() }))
+        Box::new(Self::new(NetperfServerOptions { port: config.port, ..NetperfServerOptions::default() }))
     }
 
     fn listen(&mut self) {

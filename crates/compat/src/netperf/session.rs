@@ -11,9 +11,9 @@ use linerate_units::{Span, Timestamp};
 use super::cpu;
 use super::terms::{check, grace, link_options, planned, response};
 use super::transactions::Responder;
-use super::wire::{MESSAGE_BYTES, Message, Protocol, Request, Results, flag, kind};
+use super::wire::{MESSAGE_BYTES, NetperfMessage, NetperfProtocol, NetperfRequest, Results, flag, kind};
 use crate::errno::{EADDRINUSE, EBUSY, EINVAL};
-use crate::sessions::Session;
+use crate::sessions::ToolSession;
 use crate::stand_in::{FlowId, HostCounts, Input, Link, Opened, Output, RunId, Stop, SystemError};
 
 /// Timeout for a client that requests nothing, and for data of tests without a duration.
@@ -29,7 +29,7 @@ const FLOW_END_TIMEOUT: Span = Span::from_secs(60);
 const UNKNOWN_REQUEST: i32 = 998;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum NetperfServerPhase {
     /// Waiting for a request.
     Waiting,
     /// Waiting for the driver's decision.
@@ -52,15 +52,15 @@ enum Phase {
 
 /// Why a reading of this host's counters was requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reading {
+enum NetperfServerCountsReason {
     Before,
     After,
 }
 
 /// A test.
 #[derive(Debug)]
-struct Test {
-    request: Request,
+struct NetperfTest {
+    request: NetperfRequest,
     /// When the response was sent.
     began: Timestamp,
     /// The port for data.
@@ -88,12 +88,12 @@ pub(super) struct NetperfSession {
     run_step: u32,
     /// The passphrase that the client has to send first.
     passphrase: Option<ForeignText>,
-    phase: Phase,
+    phase: NetperfServerPhase,
     buffer: Vec<u8>,
-    test: Option<Test>,
+    test: Option<NetperfTest>,
     due: Option<Timestamp>,
     next_look: Option<Timestamp>,
-    reading: Option<Reading>,
+    reading: Option<NetperfServerCountsReason>,
     out: VecDeque<Output>,
 }
 
@@ -115,7 +115,7 @@ impl NetperfSession {
             run: RunId(u32::from(number)),
             run_step: u32::from(sessions),
             passphrase,
-            phase: Phase::Waiting,
+            phase: NetperfServerPhase::Waiting,
             buffer: Vec::new(),
             test: None,
             due: Some(now + IDLE_TIMEOUT),
@@ -126,7 +126,7 @@ impl NetperfSession {
     }
 
     fn is_streaming(&self) -> bool {
-        matches!(self.phase, Phase::Streaming | Phase::Stopping)
+        matches!(self.phase, NetperfServerPhase::Streaming | NetperfServerPhase::Stopping)
     }
 
     /// Whether this is a connection with transactions of the test.
@@ -134,13 +134,13 @@ impl NetperfSession {
         self.test.as_ref().is_some_and(|test| test.responder.has(link))
     }
 
-    fn send(&mut self, message: Message) {
+    fn send(&mut self, message: NetperfMessage) {
         self.out.push_back(Output::Send { link: self.control, bytes: message.into_bytes() });
     }
 
     /// Ends the session.
     pub(super) fn end(&mut self, trouble: Option<&str>) {
-        if matches!(self.phase, Phase::Draining | Phase::Over) {
+        if matches!(self.phase, NetperfServerPhase::Draining | NetperfServerPhase::Over) {
             return;
         }
         let streams = self.is_streaming();
@@ -150,13 +150,13 @@ impl NetperfSession {
         self.end_test(trouble);
         self.out.push_back(Output::Close { link: self.control });
         // The number of a flow is free again when it has ended.
-        self.phase = if streams { Phase::Draining } else { Phase::Over };
+        self.phase = if streams { NetperfServerPhase::Draining } else { NetperfServerPhase::Over };
         (self.due, self.next_look) = (None, None);
     }
 
     fn drained(&mut self) {
         self.out.push_back(Output::Forget { flow: self.flow });
-        self.phase = Phase::Over;
+        self.phase = NetperfServerPhase::Over;
     }
 
     /// Ends the test, if there is one.
@@ -167,7 +167,7 @@ impl NetperfSession {
             self.out.push_back(Output::Close { link });
         }
         // A port that carries data is closed only once.
-        if self.phase != Phase::Deciding {
+        if self.phase != NetperfServerPhase::Deciding {
             self.out.push_back(Output::Close { link: self.own });
         }
         let trouble = trouble.map(str::to_owned).or(test.trouble);
@@ -177,17 +177,24 @@ impl NetperfSession {
 
     /// Answers a request with an error, and waits for the next one.
     fn fail(&mut self, now: Timestamp, errno: i32) {
-        self.send(Message::error(kind::TEST_RESPONSE, errno));
+        self.send(NetperfMessage::error(kind::TEST_RESPONSE, errno));
         self.wait(now);
     }
 
     fn wait(&mut self, now: Timestamp) {
-        (self.phase, self.due, self.next_look) = (Phase::Waiting, Some(now + IDLE_TIMEOUT), None);
+        (self.phase, self.due, self.next_look) =
+            (NetperfServerPhase::Waiting, Some(now + IDLE_TIMEOUT), None);
     }
 
     /// The system refuses what a test needs.
     fn cannot(&mut self, now: Timestamp, reason: &SystemError) {
-        if matches!(self.phase, Phase::Waiting | Phase::Deciding | Phase::Draining | Phase::Over) {
+        if matches!(
+            self.phase,
+            NetperfServerPhase::Waiting
+                | NetperfServerPhase::Deciding
+                | NetperfServerPhase::Draining
+                | NetperfServerPhase::Over
+        ) {
             return;
         }
         self.end_test(Some(&reason.text));
@@ -204,14 +211,14 @@ impl NetperfSession {
     }
 
     fn next_request(&mut self, now: Timestamp) {
-        while self.phase == Phase::Waiting
-            && let Some(message) = Message::take(&mut self.buffer)
+        while self.phase == NetperfServerPhase::Waiting
+            && let Some(message) = NetperfMessage::take(&mut self.buffer)
         {
             self.requested(now, &message);
         }
     }
 
-    fn requested(&mut self, now: Timestamp, message: &Message) {
+    fn requested(&mut self, now: Timestamp, message: &NetperfMessage) {
         self.due = Some(now + IDLE_TIMEOUT);
         if let Some(passphrase) = self.passphrase.take() {
             if message.kind() != kind::PASSPHRASE || message.data_text() != passphrase {
@@ -221,18 +228,18 @@ impl NetperfSession {
         }
         match message.kind() {
             kind::TEST => {
-                let request = Request::decode(message);
+                let request = NetperfRequest::decode(message);
                 match check(&request) {
                     Ok(()) => self.ask(now, request),
                     Err(errno) => self.fail(now, errno),
                 }
             }
-            kind::DEBUG_ON | kind::DEBUG_OFF => self.send(Message::new(kind::DEBUG_OK)),
-            kind::CPU_CALIBRATE => self.send(Message::new(kind::CPU_CALIBRATE)),
+            kind::DEBUG_ON | kind::DEBUG_OFF => self.send(NetperfMessage::new(kind::DEBUG_OK)),
+            kind::CPU_CALIBRATE => self.send(NetperfMessage::new(kind::CPU_CALIBRATE)),
             // 2.7 no longer tells what the system is.
             kind::SYSTEM => {
                 let text = ",Deprecated,Deprecated,Deprecated,Deprecated";
-                self.send(Message::new(kind::SYSTEM_RESPONSE).with_text(text));
+                self.send(NetperfMessage::new(kind::SYSTEM_RESPONSE).with_text(text));
             }
             // netserver ignores a passphrase that it did not ask for.
             kind::PASSPHRASE => {}
@@ -240,10 +247,10 @@ impl NetperfSession {
         }
     }
 
-    fn ask(&mut self, now: Timestamp, request: Request) {
+    fn ask(&mut self, now: Timestamp, request: NetperfRequest) {
         let planned = planned(&request, self.run, self.flow, self.control, false);
         let (ask, answer) = (request.request_size.unwrap_or(0), request.response_size.unwrap_or(0));
-        self.test = Some(Test {
+        self.test = Some(NetperfTest {
             responder: Responder::new(ask, answer, request.connects_each_time()),
             request,
             began: now,
@@ -255,19 +262,23 @@ impl NetperfSession {
             moved: 0,
             trouble: None,
         });
-        (self.phase, self.due) = (Phase::Deciding, None);
+        (self.phase, self.due) = (NetperfServerPhase::Deciding, None);
         self.out.push_back(Output::Ask(Box::new(planned)));
     }
 
     fn admitted(&mut self) {
-        let Some(test) = self.test.as_ref().filter(|_| self.phase == Phase::Deciding) else { return };
-        self.phase = Phase::Opening;
+        let Some(test) = self.test.as_ref().filter(|_| self.phase == NetperfServerPhase::Deciding) else {
+            return;
+        };
+        self.phase = NetperfServerPhase::Opening;
         let (port, options) = (test.request.port, link_options(&test.request));
         self.out.push_back(Output::Listen { link: self.own, port, options });
     }
 
     fn opened(&mut self, now: Timestamp, opened: &Opened) {
-        let Some(test) = self.test.as_mut().filter(|_| self.phase == Phase::Opening) else { return };
+        let Some(test) = self.test.as_mut().filter(|_| self.phase == NetperfServerPhase::Opening) else {
+            return;
+        };
         // A port that is shared with other protocols cannot carry the data of a test.
         if opened.descriptor < 0 {
             let text = "Address already in use".to_owned();
@@ -275,13 +286,13 @@ impl NetperfSession {
         }
         test.opened = Some(opened.clone());
         if test.request.has(flag::MEASURE_CPU) {
-            self.read_host(Reading::Before);
+            self.read_host(NetperfServerCountsReason::Before);
         } else {
             self.respond(now);
         }
     }
 
-    fn read_host(&mut self, why: Reading) {
+    fn read_host(&mut self, why: NetperfServerCountsReason) {
         self.reading = Some(why);
         self.out.push_back(Output::LookHost { interrupts: None, interface: None });
     }
@@ -290,11 +301,11 @@ impl NetperfSession {
         let Some(why) = self.reading.take() else { return };
         let Some(test) = &mut self.test else { return };
         match why {
-            Reading::Before => {
+            NetperfServerCountsReason::Before => {
                 test.cpu = Some(counts.clone());
                 self.respond(now);
             }
-            Reading::After => {
+            NetperfServerCountsReason::After => {
                 let spent = test.cpu.as_ref().and_then(|before| cpu::between(before, counts));
                 if let Some((cpu, cores)) = spent {
                     (test.results.cpu, test.results.cores) = (Some(cpu), cores);
@@ -311,7 +322,7 @@ impl NetperfSession {
         let response = response(&test.request, opened);
         test.began = now;
         test.active = now;
-        let (udp, length) = (test.request.protocol == Protocol::Udp, test.request.length);
+        let (udp, length) = (test.request.protocol == NetperfProtocol::Udp, test.request.length);
         let transactions = test.request.roles.transactions();
         let grace = grace(&test.request);
         self.due = u64::try_from(length)
@@ -324,8 +335,8 @@ impl NetperfSession {
         self.send(response.encode());
         match (udp, transactions) {
             (true, false) => self.start(now, self.own),
-            (true, true) => self.phase = Phase::Transacting,
-            (false, _) => self.phase = Phase::Accepting,
+            (true, true) => self.phase = NetperfServerPhase::Transacting,
+            (false, _) => self.phase = NetperfServerPhase::Accepting,
         }
     }
 
@@ -349,7 +360,7 @@ impl NetperfSession {
         }
         (self.due, self.next_look) = (None, None);
         if test.request.has(flag::MEASURE_CPU) && self.reading.is_none() {
-            self.read_host(Reading::After);
+            self.read_host(NetperfServerCountsReason::After);
         } else if self.reading.is_none() {
             self.report(now);
         }
@@ -367,8 +378,8 @@ impl NetperfSession {
         if self.next_look.is_some_and(|at| now >= at) {
             self.next_look = Some(now + POLL_INTERVAL);
             match self.phase {
-                Phase::Streaming => self.out.push_back(Output::Look),
-                Phase::Accepting | Phase::Transacting => {
+                NetperfServerPhase::Streaming => self.out.push_back(Output::Look),
+                NetperfServerPhase::Accepting | NetperfServerPhase::Transacting => {
                     let active = self.test.as_ref().map_or(now, |test| test.active);
                     if now.since(active) >= IDLE_TIMEOUT {
                         self.time_out(now, Span::ZERO);
@@ -380,10 +391,12 @@ impl NetperfSession {
         if self.due.is_some_and(|at| now >= at) {
             self.due = None;
             match self.phase {
-                Phase::Waiting => self.end(None),
-                Phase::Streaming => self.stop(now, Stop::AtOnce),
-                Phase::Stopping => self.out.push_back(Output::Stop { flow: self.flow, how: Stop::Abort }),
-                Phase::Accepting | Phase::Transacting => {
+                NetperfServerPhase::Waiting => self.end(None),
+                NetperfServerPhase::Streaming => self.stop(now, Stop::AtOnce),
+                NetperfServerPhase::Stopping => {
+                    self.out.push_back(Output::Stop { flow: self.flow, how: Stop::Abort })
+                }
+                NetperfServerPhase::Accepting | NetperfServerPhase::Transacting => {
                     let beyond = self.test.as_ref().map_or(Span::ZERO, |test| grace(&test.request));
                     self.time_out(now, beyond);
                 }
@@ -394,20 +407,20 @@ impl NetperfSession {
 
     /// A test whose end was not announced.
     fn time_out(&mut self, now: Timestamp, beyond: Span) {
-        if let (Phase::Accepting, Some(test)) = (self.phase, &mut self.test) {
+        if let (NetperfServerPhase::Accepting, Some(test)) = (self.phase, &mut self.test) {
             test.trouble = Some("the client did not open the data connection".to_owned());
         }
         self.finish(now, beyond);
     }
 }
 
-impl Session for NetperfSession {
+impl ToolSession for NetperfSession {
     fn output(&mut self) -> Option<Output> {
         self.out.pop_front()
     }
 
     fn is_over(&self) -> bool {
-        self.phase == Phase::Over
+        self.phase == NetperfServerPhase::Over
     }
 
     fn deadline(&self) -> Option<Timestamp> {
@@ -437,10 +450,14 @@ impl Session for NetperfSession {
             }
             Input::Closed { link, .. } if self.answers(*link) => self.data_closed(now, *link),
             Input::Datagram { link, from, bytes } if *link == self.own => self.datagram(now, *from, bytes),
-            Input::NotStarted { flow, .. } if *flow == self.flow && self.phase == Phase::Draining => {
+            Input::NotStarted { flow, .. }
+                if *flow == self.flow && self.phase == NetperfServerPhase::Draining =>
+            {
                 self.drained();
             }
-            Input::Ended { counts } if counts.flow == self.flow && self.phase == Phase::Draining => {
+            Input::Ended { counts }
+                if counts.flow == self.flow && self.phase == NetperfServerPhase::Draining =>
+            {
                 self.drained();
             }
             Input::NotStarted { flow, reason } if *flow == self.flow && self.is_streaming() => {

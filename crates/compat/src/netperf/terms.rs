@@ -4,7 +4,7 @@ use linerate_model::flow::StampLayout;
 use linerate_model::{Direction, Side, SocketKnobs, TestSpec};
 use linerate_units::{Bytes, Span};
 
-use super::wire::{Protocol, Request, Response, flag};
+use super::wire::{NetperfProtocol, NetperfRequest, Response, flag};
 use crate::errno::EINVAL;
 use crate::stand_in::{
     EndMark, FlowId, FlowTask, Link, LinkOptions, Opened, Payload, Planned, RunId, Transit, Transport,
@@ -33,14 +33,14 @@ const EOPNOTSUPP: i32 = 95;
 ///
 /// # Errors
 /// The error number for the client.
-pub(super) fn check(request: &Request) -> Result<(), i32> {
+pub(super) fn check(request: &NetperfRequest) -> Result<(), i32> {
     let roles = request.roles;
-    let udp = request.protocol == Protocol::Udp;
+    let udp = request.protocol == NetperfProtocol::Udp;
     let transactions = roles.transactions();
     match request.protocol {
-        Protocol::Other(_) => return Err(EPROTONOSUPPORT),
+        NetperfProtocol::Other(_) => return Err(EPROTONOSUPPORT),
         // Datagrams to an address that nothing has confirmed are not sent.
-        Protocol::Udp if !roles.receives => return Err(EOPNOTSUPP),
+        NetperfProtocol::Udp if !roles.receives => return Err(EOPNOTSUPP),
         _ => {}
     }
     if transactions && !roles.receives && !request.connects_each_time() {
@@ -66,14 +66,14 @@ pub(super) fn check(request: &Request) -> Result<(), i32> {
 }
 
 /// How long a test may take beyond its time. A server that only sends knows its end.
-pub(super) fn grace(request: &Request) -> Span {
+pub(super) fn grace(request: &NetperfRequest) -> Span {
     if request.roles.sends && !request.roles.receives { Span::ZERO } else { END_TIMEOUT }
 }
 
 /// The options of the port for data.
-pub(super) fn link_options(request: &Request) -> LinkOptions {
+pub(super) fn link_options(request: &NetperfRequest) -> LinkOptions {
     LinkOptions {
-        transport: if request.protocol == Protocol::Udp { Transport::Udp } else { Transport::Tcp },
+        transport: if request.protocol == NetperfProtocol::Udp { Transport::Udp } else { Transport::Tcp },
         ipv4: request.family == 4,
         ipv6: request.family == 6,
         snd_buf: request.send_buffer.filter(|size| *size > 0).map(u64::from),
@@ -86,7 +86,7 @@ pub(super) fn link_options(request: &Request) -> LinkOptions {
 }
 
 /// Bytes of the server's reads and writes, from what is requested or from its buffers.
-fn sizes(request: &Request, opened: Option<&Opened>) -> (u32, u32) {
+fn sizes(request: &NetperfRequest, opened: Option<&Opened>) -> (u32, u32) {
     let buffer = |of: fn(&Opened) -> u64| {
         let bytes = opened.map_or(0, of).min(u64::from(MAX_MESSAGE));
         u32::try_from(bytes).unwrap_or(MAX_MESSAGE)
@@ -106,7 +106,7 @@ fn sizes(request: &Request, opened: Option<&Opened>) -> (u32, u32) {
 }
 
 /// The answer to a request.
-pub(super) fn response(request: &Request, opened: &Opened) -> Response {
+pub(super) fn response(request: &NetperfRequest, opened: &Opened) -> Response {
     let roles = request.roles;
     let (receive_size, send_size) = sizes(request, Some(opened));
     let buffer = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -145,14 +145,14 @@ pub(super) fn response(request: &Request, opened: &Opened) -> Response {
 
 /// The flow of the server's side of a stream.
 pub(super) fn task(
-    request: &Request,
+    request: &NetperfRequest,
     opened: Option<&Opened>,
     flow: FlowId,
     run: RunId,
     link: Link,
     time: Option<Span>,
 ) -> FlowTask {
-    let udp = request.protocol == Protocol::Udp;
+    let udp = request.protocol == NetperfProtocol::Udp;
     let sends = request.roles.sends;
     let (receive_size, send_size) = sizes(request, opened);
     let bytes = u64::from(request.length.unsigned_abs());
@@ -182,11 +182,11 @@ pub(super) fn task(
     }
 }
 
-fn direction(request: &Request) -> Direction {
+fn direction(request: &NetperfRequest) -> Direction {
     if request.roles.sends { Direction::Download } else { Direction::Upload }
 }
 
-fn knobs(request: &Request) -> SocketKnobs {
+fn knobs(request: &NetperfRequest) -> SocketKnobs {
     SocketKnobs {
         window: request.receive_buffer.filter(|size| *size > 0).map(|size| Bytes::new(u64::from(size))),
         tos: request.tos.and_then(|tos| u8::try_from(tos).ok()).filter(|tos| *tos > 0),
@@ -196,12 +196,18 @@ fn knobs(request: &Request) -> SocketKnobs {
 }
 
 /// The planned run, for the archive. Transactions have no flow.
-pub(super) fn planned(request: &Request, run: RunId, flow: FlowId, link: Link, client: bool) -> Planned {
+pub(super) fn planned(
+    request: &NetperfRequest,
+    run: RunId,
+    flow: FlowId,
+    link: Link,
+    client: bool,
+) -> Planned {
     let mut spec = TestSpec::default();
     let time = u64::try_from(request.length).ok().filter(|seconds| *seconds > 0).map(Span::from_secs);
     let direction = direction(request);
     let traffic = &mut spec.traffic;
-    traffic.udp = request.protocol == Protocol::Udp;
+    traffic.udp = request.protocol == NetperfProtocol::Udp;
     traffic.upload = direction == Direction::Upload;
     traffic.download = direction == Direction::Download;
     traffic.duration = time;

@@ -17,7 +17,7 @@ pub(super) struct Responder {
     response: u64,
     /// Whether every transaction has its own connection.
     each_time: bool,
-    connections: BTreeMap<Link, Progress>,
+    connections: BTreeMap<Link, TransactionProgress>,
     /// Transactions that were answered.
     pub(super) transactions: u64,
     /// Bytes of all connections.
@@ -26,7 +26,7 @@ pub(super) struct Responder {
 }
 
 #[derive(Debug, Default)]
-struct Progress {
+struct TransactionProgress {
     /// Bytes of a request that is not complete yet.
     partial: u64,
     /// Responses that were not sent yet.
@@ -54,7 +54,7 @@ impl Responder {
         let most = if self.each_time { MAX_CONNECTIONS } else { 1 };
         let room = self.connections.len() < most;
         if room {
-            self.connections.insert(link, Progress::default());
+            self.connections.insert(link, TransactionProgress::default());
         }
         room
     }

@@ -78,11 +78,11 @@ pub(super) fn sniff(start: &[u8]) -> Match {
 
 /// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
+pub struct NetperfMessage {
     bytes: Vec<u8>,
 }
 
-impl Message {
+impl NetperfMessage {
     /// A message of this type without data.
     #[must_use]
     pub fn new(kind: u32) -> Self {
@@ -206,14 +206,14 @@ impl Message {
 
 /// What the server does with data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Roles {
+pub struct DataRoles {
     /// It sends.
     pub sends: bool,
     /// It receives.
     pub receives: bool,
 }
 
-impl Roles {
+impl DataRoles {
     /// Whether this is a test of transactions: both, or neither if only connections are opened and closed.
     #[must_use]
     pub fn transactions(self) -> bool {
@@ -232,7 +232,7 @@ pub(super) mod flag {
 
 /// The transport of a test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Protocol {
+pub enum NetperfProtocol {
     /// TCP.
     #[default]
     Tcp,
@@ -244,7 +244,7 @@ pub enum Protocol {
 
 /// A test that a client requests. Sizes are bytes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Request {
+pub struct NetperfRequest {
     /// The server's send buffer.
     pub send_buffer: Option<u32>,
     /// Bytes of each of the server's writes.
@@ -272,9 +272,9 @@ pub struct Request {
     /// 4 or 6 for the version of IP; other values let the server choose.
     pub family: u32,
     /// The transport.
-    pub protocol: Protocol,
+    pub protocol: NetperfProtocol,
     /// What the server does.
-    pub roles: Roles,
+    pub roles: DataRoles,
     /// The client's port for data, if its socket was already bound.
     pub client_port: u16,
     /// Type of service.
@@ -285,7 +285,7 @@ pub struct Request {
     pub fill_file: ForeignText,
 }
 
-impl Default for Request {
+impl Default for NetperfRequest {
     fn default() -> Self {
         Self {
             send_buffer: None,
@@ -301,8 +301,8 @@ impl Default for Request {
             length: 10,
             port: 0,
             family: 4,
-            protocol: Protocol::Tcp,
-            roles: Roles { sends: false, receives: true },
+            protocol: NetperfProtocol::Tcp,
+            roles: DataRoles { sends: false, receives: true },
             client_port: 0,
             tos: None,
             congestion: ForeignText::default(),
@@ -319,15 +319,15 @@ const UDP: u32 = 17;
 const SERVER_SENDS: u32 = 2;
 const SERVER_RECEIVES: u32 = 4;
 
-impl Request {
+impl NetperfRequest {
     /// Decodes a message of type 97.
     #[must_use]
-    pub fn decode(message: &Message) -> Self {
+    pub fn decode(message: &NetperfMessage) -> Self {
         // The socket type belongs to the protocol: 1 for streams, 2 for datagrams.
         let protocol = match (message.word(23), message.word(22)) {
-            (TCP, 1) => Protocol::Tcp,
-            (UDP, 2) => Protocol::Udp,
-            (other, _) => Protocol::Other(other),
+            (TCP, 1) => NetperfProtocol::Tcp,
+            (UDP, 2) => NetperfProtocol::Udp,
+            (other, _) => NetperfProtocol::Other(other),
         };
         let direction = message.word(24);
         Self {
@@ -345,7 +345,10 @@ impl Request {
             port: u16::try_from(message.word(20)).unwrap_or(0),
             family: message.word(21),
             protocol,
-            roles: Roles { sends: direction & SERVER_SENDS != 0, receives: direction & SERVER_RECEIVES != 0 },
+            roles: DataRoles {
+                sends: direction & SERVER_SENDS != 0,
+                receives: direction & SERVER_RECEIVES != 0,
+            },
             client_port: u16::try_from(message.word(25)).unwrap_or(0),
             tos: message.asked(37),
             congestion: message.text(REQUEST_TEXTS_AT, CONGESTION_BYTES),
@@ -355,14 +358,14 @@ impl Request {
 
     /// Encodes the request.
     #[must_use]
-    pub fn encode(&self) -> Message {
-        let mut message = Message::request(kind::TEST);
+    pub fn encode(&self) -> NetperfMessage {
+        let mut message = NetperfMessage::request(kind::TEST);
         let (protocol, socket_type) = match self.protocol {
-            Protocol::Tcp => (TCP, 1),
-            Protocol::Udp => (UDP, 2),
-            Protocol::Other(other) => (other, 0),
+            NetperfProtocol::Tcp => (TCP, 1),
+            NetperfProtocol::Udp => (UDP, 2),
+            NetperfProtocol::Other(other) => (other, 0),
         };
-        let Roles { sends, receives } = self.roles;
+        let DataRoles { sends, receives } = self.roles;
         let direction = if sends { SERVER_SENDS } else { 0 } | if receives { SERVER_RECEIVES } else { 0 };
         message.set_asked(0, self.send_buffer);
         message.set_asked(1, self.send_size);
@@ -434,7 +437,7 @@ pub struct Response {
 impl Response {
     /// Decodes a message.
     #[must_use]
-    pub fn decode(message: &Message) -> Self {
+    pub fn decode(message: &NetperfMessage) -> Self {
         Self {
             receive_buffer: message.word(0),
             receive_size: message.asked(1),
@@ -451,8 +454,8 @@ impl Response {
 
     /// Encodes the answer.
     #[must_use]
-    pub fn encode(&self) -> Message {
-        let mut message = Message::new(kind::TEST_RESPONSE);
+    pub fn encode(&self) -> NetperfMessage {
+        let mut message = NetperfMessage::new(kind::TEST_RESPONSE);
         message.set(0, self.receive_buffer);
         message.set_asked(1, self.receive_size);
         message.set(2, self.receive_width);

@@ -11,7 +11,7 @@ use crate::stand_in::LinkOptions;
 
 /// The direction and order of the messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum NetpipeMode {
     /// Alternately (ping-pong).
     #[default]
     PingPong,
@@ -23,9 +23,9 @@ pub enum Mode {
 
 /// The options, which must be the same at both ends, and the name of the result file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct NetpipeOptions {
     /// The direction and order of the messages.
-    pub mode: Mode,
+    pub mode: NetpipeMode,
     /// First size, bytes (`-l`).
     pub start: u64,
     /// Last base of the sizes, bytes (`-u`).
@@ -48,10 +48,10 @@ pub struct Options {
     pub output: String,
 }
 
-impl Default for Options {
+impl Default for NetpipeOptions {
     fn default() -> Self {
         Self {
-            mode: Mode::PingPong,
+            mode: NetpipeMode::PingPong,
             start: 1,
             upper: 10_000_000,
             perturbation: 3,
@@ -66,11 +66,11 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl NetpipeOptions {
     /// Whether every trial has its own connection.
     #[must_use]
     pub fn resets(&self) -> bool {
-        self.reset || self.mode == Mode::Stream
+        self.reset || self.mode == NetpipeMode::Stream
     }
 
     pub(super) fn link(&self) -> LinkOptions {
@@ -79,8 +79,8 @@ impl Options {
 
     pub(super) fn spec(&self) -> TestSpec {
         let sweep = Sweep {
-            stream: self.mode == Mode::Stream,
-            bidir: self.mode == Mode::Both,
+            stream: self.mode == NetpipeMode::Stream,
+            bidir: self.mode == NetpipeMode::Both,
             from: Bytes::new(self.start),
             to: Bytes::new(self.upper),
             perturb: self.perturbation,
@@ -95,18 +95,18 @@ impl Options {
 
 /// A parsed command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct NetpipeCommand {
     /// The receiver's host; absent for the receiver itself.
     pub host: Option<String>,
     /// The options.
-    pub options: Options,
+    pub options: NetpipeOptions,
     /// Text to print first, on standard output.
     pub banner: String,
 }
 
 /// A command line that ends the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Usage {
+pub struct NetpipeEarlyExit {
     /// Text for standard output.
     pub output: String,
     /// Text for standard error.
@@ -143,14 +143,14 @@ const USAGE: &str = "
 
 ";
 
-impl Command {
+impl NetpipeCommand {
     /// Parses the arguments after the program's name.
     ///
     /// # Errors
     /// The output and exit code of the tool if it does not start.
-    pub fn parse(arguments: &[OsString]) -> Result<Self, Usage> {
-        let mut reader = Reader {
-            command: Self { host: None, options: Options::default(), banner: String::new() },
+    pub fn parse(arguments: &[OsString]) -> Result<Self, NetpipeEarlyExit> {
+        let mut reader = NetpipeArgvReader {
+            command: Self { host: None, options: NetpipeOptions::default(), banner: String::new() },
             both: 0,
         };
         let mut parser = Parser::from_args(arguments);
@@ -167,17 +167,17 @@ impl Command {
     }
 }
 
-struct Reader {
-    command: Command,
+struct NetpipeArgvReader {
+    command: NetpipeCommand,
     /// Number of `-s` and `-2` options.
     both: u8,
 }
 
-impl Reader {
-    fn option(&mut self, option: char, parser: &mut Parser) -> Result<(), Usage> {
+impl NetpipeArgvReader {
+    fn option(&mut self, option: char, parser: &mut Parser) -> Result<(), NetpipeEarlyExit> {
         match option {
-            's' => self.mode(Mode::Stream, STREAM),
-            '2' => self.mode(Mode::Both, BOTH),
+            's' => self.mode(NetpipeMode::Stream, STREAM),
+            '2' => self.mode(NetpipeMode::Both, BOTH),
             'I' => {
                 self.command.options.cold = true;
                 self.say("Performance measured without cache effects\n\n");
@@ -210,7 +210,7 @@ impl Reader {
         Ok(())
     }
 
-    fn value(&mut self, option: char, text: String) -> Result<(), Usage> {
+    fn value(&mut self, option: char, text: String) -> Result<(), NetpipeEarlyExit> {
         let number = whole(&text);
         let positive = u64::try_from(number).unwrap_or(0);
         let options = &mut self.command.options;
@@ -243,7 +243,7 @@ impl Reader {
         Ok(())
     }
 
-    fn mode(&mut self, mode: Mode, text: &str) {
+    fn mode(&mut self, mode: NetpipeMode, text: &str) {
         if self.command.options.mode != mode {
             self.both += 1;
         }
@@ -255,7 +255,7 @@ impl Reader {
         self.command.banner.push_str(text);
     }
 
-    fn finish(mut self) -> Result<Command, Usage> {
+    fn finish(mut self) -> Result<NetpipeCommand, NetpipeEarlyExit> {
         let options = &self.command.options;
         if options.start > options.upper {
             return Err(self.end("Start MUST be LESS than end\n".to_owned(), 36));
@@ -267,13 +267,13 @@ impl Reader {
         Ok(self.command)
     }
 
-    fn usage(&mut self, error: &str) -> Usage {
+    fn usage(&mut self, error: &str) -> NetpipeEarlyExit {
         self.say(USAGE);
         self.end(format!("NPtcp: {error}\n"), 244)
     }
 
-    fn end(&mut self, error: String, code: i32) -> Usage {
-        Usage { output: std::mem::take(&mut self.command.banner), error, code }
+    fn end(&mut self, error: String, code: i32) -> NetpipeEarlyExit {
+        NetpipeEarlyExit { output: std::mem::take(&mut self.command.banner), error, code }
     }
 }
 

@@ -21,10 +21,10 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use argv::{Command, Mode, Options, Usage};
-pub use receiver::Receiver;
-pub use sizes::{Sizes, repeats};
-pub use transmitter::Transmitter;
+pub use argv::{NetpipeCommand, NetpipeEarlyExit, NetpipeMode, NetpipeOptions};
+pub use receiver::NetpipeReceiver;
+pub use sizes::{NetpipeSizes, repeats};
+pub use transmitter::NetpipeTransmitter;
 pub use wire::{check_integrity, decode_time, encode_time, integrity};
 
 use crate::stand_in::StandIn;
@@ -40,7 +40,7 @@ pub static NETPIPE: Tool =
 
 /// A receiver of series with the default options, for any number of transmitters.
 fn embedded_server(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
-    Box::new(Receiver::new(Options { port: config.port, ..Options::default() }, true))
+    Box::new(NetpipeReceiver::new(NetpipeOptions { port: config.port, ..NetpipeOptions::default() }, true))
 }
 
 fn sniff(bytes: &[u8]) -> Match {

@@ -2,7 +2,7 @@
 
 use linerate_model::import::{Claim, ClaimScope, ControlEnd, ForeignResult, Quantity};
 
-use crate::import::line::Line;
+use crate::import::line::NumberedLine;
 use crate::import::number::{Printed, number};
 use crate::import::parsed_test::{ParsedTest, figure, of_line};
 
@@ -11,7 +11,7 @@ const MEGA: f64 = 1_048_576.0;
 
 /// Parses text line by line.
 #[derive(Debug)]
-pub(crate) struct Text {
+pub(crate) struct NetpipeTextReader {
     parsed: ParsedTest,
     /// The size of the previous line.
     size: f64,
@@ -19,15 +19,15 @@ pub(crate) struct Text {
     columns: bool,
 }
 
-impl Default for Text {
+impl Default for NetpipeTextReader {
     fn default() -> Self {
         Self { parsed: ParsedTest::new("netpipe"), size: 0.0, columns: false }
     }
 }
 
-impl Text {
+impl NetpipeTextReader {
     /// Parses a line; false if this program did not write it. `mine` states that it wrote the previous line.
-    pub(crate) fn take(&mut self, line: Line<'_>, mine: bool) -> bool {
+    pub(crate) fn take(&mut self, line: NumberedLine<'_>, mine: bool) -> bool {
         if line.text.contains(" times --> ") {
             return self.console(line);
         }
@@ -66,7 +66,7 @@ impl Text {
         (self.size, self.columns) = (0.0, false);
     }
 
-    fn buffers(&mut self, line: Line<'_>, text: &str) {
+    fn buffers(&mut self, line: NumberedLine<'_>, text: &str) {
         if self.parsed.has_claims() {
             self.close();
         }
@@ -83,7 +83,7 @@ impl Text {
     }
 
     /// `  0:       1 bytes  16737 times -->      1.35 Mbps in       5.66 usec`.
-    fn console(&mut self, line: Line<'_>) -> bool {
+    fn console(&mut self, line: NumberedLine<'_>) -> bool {
         let Some((front, rest)) = line.text.split_once(" times --> ") else { return false };
         let Some((size, _)) = front.split_once(" bytes ") else { return false };
         let size = size.split_whitespace().next_back().unwrap_or_default();
@@ -112,7 +112,7 @@ impl Text {
     }
 
     /// `       1 1.348141   0.00000566`: size, "Mbps" and seconds, with six and eight decimals.
-    fn row(&mut self, line: Line<'_>) -> bool {
+    fn row(&mut self, line: NumberedLine<'_>) -> bool {
         let mut words = line.text.split_whitespace();
         let (Some(size), Some(rate), Some(time), None) =
             (words.next(), words.next(), words.next(), words.next())

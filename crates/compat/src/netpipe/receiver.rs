@@ -5,9 +5,9 @@ use std::net::IpAddr;
 
 use linerate_units::{Span, Timestamp};
 
-use super::argv::Options;
+use super::argv::NetpipeOptions;
 use super::report;
-use super::series::{Progress, Series};
+use super::series::{NetpipeSeries, SeriesProgress};
 use super::transmitter::planned;
 use crate::stand_in::{Input, Link, Opened, Output, RunId, StandIn, SystemError};
 
@@ -22,22 +22,22 @@ const MAX_EARLY_BYTES: usize = 64;
 /// NPtcp without `-h`: one series, or, as a server, any number in sequence and in parallel.
 ///
 /// The listener stays open, so a transmitter that reconnects never finds one that is about to close.
-pub struct Receiver {
-    options: Options,
+pub struct NetpipeReceiver {
+    options: NetpipeOptions,
     serves: bool,
     outputs: VecDeque<Output>,
     /// Sum of the listener's send and receive buffers, bytes.
     buffers: u64,
-    runs: Vec<Running>,
+    runs: Vec<NetpipeRun>,
     next_run: RunId,
     over: bool,
 }
 
-struct Running {
+struct NetpipeRun {
     run: RunId,
     peer: Option<IpAddr>,
     admitted: bool,
-    series: Series,
+    series: NetpipeSeries,
     /// The connection of the series, while it has one.
     link: Option<Link>,
     /// Bytes that were read before they were requested, from this connection or the next.
@@ -47,11 +47,11 @@ struct Running {
     connect_until: Option<Timestamp>,
 }
 
-impl Receiver {
+impl NetpipeReceiver {
     /// A receiver for one series, or for any number if it `serves`. In that case its output is irrelevant, and
     /// it ends only on a signal.
     #[must_use]
-    pub fn new(options: Options, serves: bool) -> Self {
+    pub fn new(options: NetpipeOptions, serves: bool) -> Self {
         Self {
             options,
             serves,
@@ -86,7 +86,7 @@ impl Receiver {
         series.hold(self.buffers);
         self.outputs.push_back(Output::Ask(Box::new(planned(run, link, false, &self.options))));
         let (link, early) = (Some(link), Vec::new());
-        self.runs.push(Running {
+        self.runs.push(NetpipeRun {
             run,
             peer,
             admitted: false,
@@ -100,7 +100,7 @@ impl Receiver {
 
     /// Keeps bytes that were read before the series requested them.
     fn early(&mut self, link: Link, bytes: &[u8]) {
-        let waits = |running: &&mut Running| {
+        let waits = |running: &&mut NetpipeRun| {
             running.next == Some(link) || (running.link == Some(link) && !running.admitted)
         };
         let Some(running) = self.runs.iter_mut().find(waits) else {
@@ -143,7 +143,7 @@ impl Receiver {
         self.over = true;
     }
 
-    fn remove_run(&mut self, running: &Running, trouble: Option<String>) {
+    fn remove_run(&mut self, running: &NetpipeRun, trouble: Option<String>) {
         for link in running.link.iter().chain(&running.next) {
             self.outputs.push_back(Output::Close { link: *link });
         }
@@ -155,11 +155,11 @@ impl Receiver {
     /// Executes the outputs of each series and follows its progress.
     fn follow(&mut self, now: Timestamp) {
         for mut running in std::mem::take(&mut self.runs) {
-            if running.series.progress == Progress::Reconnect {
+            if running.series.progress == SeriesProgress::Reconnect {
                 running.reconnect(now, &mut self.outputs);
             }
             self.outputs.append(&mut running.series.outputs);
-            let Progress::Over(code) = running.series.progress else {
+            let SeriesProgress::Over(code) = running.series.progress else {
                 self.runs.push(running);
                 continue;
             };
@@ -172,7 +172,7 @@ impl Receiver {
     }
 }
 
-impl Running {
+impl NetpipeRun {
     fn is_on(&self, link: Link) -> bool {
         self.link == Some(link) || self.next == Some(link)
     }
@@ -198,7 +198,7 @@ impl Running {
     }
 }
 
-impl StandIn for Receiver {
+impl StandIn for NetpipeReceiver {
     fn input(&mut self, now: Timestamp, input: Input<'_>) {
         if self.over {
             return;

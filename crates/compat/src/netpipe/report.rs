@@ -1,12 +1,12 @@
 //! The output of the transmitter and the content of its file. Its "Mega" is 1024 x 1024.
 
-use super::argv::Mode;
+use super::argv::NetpipeMode;
 
 const MEGA: f64 = 1024.0 * 1024.0;
 
 /// The result of one size.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Measured {
+pub(super) struct NetpipeSizeResult {
     pub(super) size: u64,
     pub(super) repeats: u32,
     /// Time of one message, one way, in seconds.
@@ -25,27 +25,27 @@ pub(super) fn begins(point: u32, size: u64, repeats: u32) -> String {
     format!("{point:3}: {size:7} bytes {repeats:6} times --> ")
 }
 
-impl Measured {
+impl NetpipeSizeResult {
     /// Payload bits that were transferred in the time of one message.
-    pub(super) fn bits(&self, mode: Mode) -> f64 {
+    pub(super) fn bits(&self, mode: NetpipeMode) -> f64 {
         self.bytes(mode) as f64 * 8.0
     }
 
-    fn bytes(&self, mode: Mode) -> u64 {
-        if mode == Mode::Both { self.size.saturating_mul(2) } else { self.size }
+    fn bytes(&self, mode: NetpipeMode) -> u64 {
+        if mode == NetpipeMode::Both { self.size.saturating_mul(2) } else { self.size }
     }
 
-    fn megabits(&self, mode: Mode) -> f64 {
+    fn megabits(&self, mode: NetpipeMode) -> f64 {
         self.bits(mode) / self.seconds / MEGA
     }
 
     /// The rest of the line of a size.
-    pub(super) fn line(&self, mode: Mode) -> String {
+    pub(super) fn line(&self, mode: NetpipeMode) -> String {
         format!(" {:8.2} Mbps in {:10.2} usec\n", self.megabits(mode), self.seconds * 1e6)
     }
 
     /// The line of the file.
-    pub(super) fn row(&self, mode: Mode) -> String {
+    pub(super) fn row(&self, mode: NetpipeMode) -> String {
         format!("{:8} {:.6} {:12.8}\n", self.bytes(mode), self.megabits(mode), self.seconds)
     }
 

@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 use linerate_model::SizePoint;
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
-use super::argv::{Mode, Options};
-use super::report::{self, Measured};
-use super::sizes::{Sizes, repeats};
+use super::argv::{NetpipeMode, NetpipeOptions};
+use super::report::{self, NetpipeSizeResult};
+use super::sizes::{NetpipeSizes, repeats};
 use super::wire::{self, QUIT, SYNC};
 use crate::stand_in::{Exchange, Exchanged, FlowId, Link, Output, RunId, SystemError};
 
@@ -38,7 +38,7 @@ const BROKEN_PIPE: i32 = 32;
 
 /// The state of the series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum SeriesProgress {
     /// Waiting for a requested exchange.
     Going,
     /// Needs a new connection.
@@ -75,13 +75,13 @@ enum SyncPoint {
 }
 
 /// One series at one end.
-pub(super) struct Series {
+pub(super) struct NetpipeSeries {
     transmits: bool,
     run: RunId,
-    options: Options,
+    options: NetpipeOptions,
     /// The pending outputs, in order.
     pub(super) outputs: VecDeque<Output>,
-    pub(super) progress: Progress,
+    pub(super) progress: SeriesProgress,
     link: Link,
     /// Bytes that were read from the connection before the series requested them.
     early: Vec<u8>,
@@ -96,7 +96,7 @@ pub(super) struct Series {
     /// Number of consecutive connections without an exchange.
     wasted: u32,
     resume: Option<SyncPoint>,
-    sizes: Sizes,
+    sizes: NetpipeSizes,
     point: u32,
     size: u64,
     /// The receiver has no further size.
@@ -112,14 +112,14 @@ pub(super) struct Series {
     last: f64,
 }
 
-impl Series {
-    pub(super) fn new(transmits: bool, run: RunId, options: Options) -> Self {
-        let sizes = Sizes::new(options.start, options.upper, options.perturbation);
+impl NetpipeSeries {
+    pub(super) fn new(transmits: bool, run: RunId, options: NetpipeOptions) -> Self {
+        let sizes = NetpipeSizes::new(options.start, options.upper, options.perturbation);
         Self {
             transmits,
             run,
             outputs: VecDeque::new(),
-            progress: Progress::Going,
+            progress: SeriesProgress::Going,
             link: Link(0),
             early: Vec::new(),
             got: Vec::new(),
@@ -146,7 +146,7 @@ impl Series {
 
     /// Limits the sizes to the buffers: both ends write before they read, so larger messages would block.
     pub(super) fn hold(&mut self, buffers: u64) {
-        if self.options.mode != Mode::Both || buffers >= self.options.upper {
+        if self.options.mode != NetpipeMode::Both || buffers >= self.options.upper {
             return;
         }
         self.sizes.limit(buffers);
@@ -160,7 +160,7 @@ impl Series {
     /// Continues over a connection from which `early` was already read.
     pub(super) fn connected(&mut self, now: Timestamp, link: Link, early: Vec<u8>) {
         (self.link, self.early, self.fresh) = (link, early, true);
-        self.progress = Progress::Going;
+        self.progress = SeriesProgress::Going;
         if let Some(exchange) = self.exchange.take() {
             return self.ask(now, Exchange { link, ..exchange });
         }
@@ -173,7 +173,7 @@ impl Series {
 
     /// Handles the result of an exchange.
     pub(super) fn exchanged(&mut self, now: Timestamp, result: Result<Exchanged, SystemError>) {
-        if self.progress != Progress::Going || self.exchange.is_none() {
+        if self.progress != SeriesProgress::Going || self.exchange.is_none() {
             return;
         }
         match result {
@@ -185,7 +185,7 @@ impl Series {
             }
             Err(reason) if self.fresh && self.may_reconnect(&reason) => {
                 self.wasted += 1;
-                self.progress = Progress::Reconnect;
+                self.progress = SeriesProgress::Reconnect;
             }
             Err(reason) => self.failed(now, &reason),
         }
@@ -269,7 +269,7 @@ impl Series {
         match place {
             SyncPoint::Connected => {
                 let size = self.options.start;
-                self.turns(now, ExchangeStep::Calibrate, Mode::PingPong, size, CALIBRATION);
+                self.turns(now, ExchangeStep::Calibrate, NetpipeMode::PingPong, size, CALIBRATION);
             }
             SyncPoint::Calibrated => {
                 self.begin_file();
@@ -352,7 +352,7 @@ impl Series {
     }
 
     fn trial_over(&mut self, now: Timestamp, seconds: f64) {
-        let halves = if self.options.mode == Mode::PingPong { 2 } else { 1 };
+        let halves = if self.options.mode == NetpipeMode::PingPong { 2 } else { 1 };
         let each = per_message(seconds, self.repeats.saturating_mul(halves));
         self.best = self.best.min(each);
         self.trial += 1;
@@ -366,7 +366,7 @@ impl Series {
         if self.trial < self.trials() {
             return self.sync(now, SyncPoint::Trial);
         }
-        if self.options.mode != Mode::Stream {
+        if self.options.mode != NetpipeMode::Stream {
             return self.size_over(now);
         }
         if self.transmits {
@@ -389,7 +389,7 @@ impl Series {
     }
 
     fn report_progress(&mut self) {
-        let measured = Measured { size: self.size, repeats: self.repeats, seconds: self.last };
+        let measured = NetpipeSizeResult { size: self.size, repeats: self.repeats, seconds: self.last };
         let mode = self.options.mode;
         let (line, text) = if self.options.integrity {
             (" Integrity check passed\n".to_owned(), measured.integrity_row())
@@ -406,7 +406,7 @@ impl Series {
         if self.options.integrity {
             return;
         }
-        let measured = Measured { size: self.size, repeats: self.repeats, seconds: self.last };
+        let measured = NetpipeSizeResult { size: self.size, repeats: self.repeats, seconds: self.last };
         let point = Box::new(SizePoint {
             message_bytes: Bytes::new(self.size),
             trials: Some(TRIALS),
@@ -443,7 +443,7 @@ impl Series {
             return self.over(0);
         }
         self.resume = Some(place);
-        self.progress = Progress::Reconnect;
+        self.progress = SeriesProgress::Reconnect;
     }
 
     pub(super) fn fail(&mut self, text: &str, code: i32) {
@@ -452,7 +452,7 @@ impl Series {
     }
 
     fn over(&mut self, code: i32) {
-        self.progress = Progress::Over(code);
+        self.progress = SeriesProgress::Over(code);
     }
 }
 

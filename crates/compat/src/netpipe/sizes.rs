@@ -14,7 +14,7 @@ const MAX_SECONDS: f64 = 1.0;
 
 /// The sequence of sizes: a base that grows by a step, which doubles every other time, and its neighbours.
 #[derive(Debug, Clone)]
-pub struct Sizes {
+pub struct NetpipeSizes {
     upper: u64,
     perturbation: u64,
     base: u64,
@@ -25,7 +25,7 @@ pub struct Sizes {
     points: u32,
 }
 
-impl Sizes {
+impl NetpipeSizes {
     /// The series from `start` bytes until the base exceeds `upper`. Each base has neighbours at the distance
     /// `perturbation`, unless that is 0 or the step is too small for it.
     #[must_use]

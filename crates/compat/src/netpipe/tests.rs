@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 use proptest::prelude::*;
 
-use self::world::{Seen, World};
+use self::world::{NetpipeObserved, NetpipeWorld};
 use super::*;
 use crate::stand_in::{Exchanged, Input, Opened, Output, RunId, StandIn};
 
@@ -28,22 +28,25 @@ fn sizes_of(text: &str) -> Vec<u64> {
 }
 
 fn series(start: u64, upper: u64, perturbation: u64) -> Vec<u64> {
-    let mut sizes = Sizes::new(start, upper, perturbation);
+    let mut sizes = NetpipeSizes::new(start, upper, perturbation);
     std::iter::from_fn(|| sizes.next(0.0)).collect()
 }
 
-fn parse(line: &str) -> Result<Command, Usage> {
+fn parse(line: &str) -> Result<NetpipeCommand, NetpipeEarlyExit> {
     let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-    Command::parse(&arguments)
+    NetpipeCommand::parse(&arguments)
 }
 
-fn pair(options: &str) -> World {
+fn pair(options: &str) -> NetpipeWorld {
     pair_of(options, options)
 }
 
-fn pair_of(transmitter: &str, receiver: &str) -> World {
+fn pair_of(transmitter: &str, receiver: &str) -> NetpipeWorld {
     let options = |line| parse(line).unwrap().options;
-    World::new(Transmitter::new("127.0.0.1", options(transmitter)), Receiver::new(options(receiver), false))
+    NetpipeWorld::new(
+        NetpipeTransmitter::new("127.0.0.1", options(transmitter)),
+        NetpipeReceiver::new(options(receiver), false),
+    )
 }
 
 #[test]
@@ -72,7 +75,7 @@ fn repeats_are_those_of_the_real_program() {
             .filter(|line| line.contains(" times -->") && line.contains("usec"))
             .map(|line| line.split_whitespace().nth(3).unwrap().parse().unwrap())
             .collect();
-        let mut sizes = Sizes::new(start, upper, perturbation);
+        let mut sizes = NetpipeSizes::new(start, upper, perturbation);
         let mut previous = sizes.next(0.0).unwrap();
         for (count, last) in counts.iter().skip(1).zip(times) {
             let size = sizes.next(0.0).unwrap();
@@ -228,7 +231,8 @@ fn options_that_differ_are_told() {
         let bound = |line: &str| if line.contains("-u") { line.to_owned() } else { format!("{line} -u 100") };
         let both = |line: &str| format!("{} -n 20", bound(line));
         let (one, other) = pair_of(&both(transmitter), &both(receiver)).run();
-        let told = |seen: &Seen| seen.exit.is_some_and(|code| code != 0) && !seen.complained.is_empty();
+        let told =
+            |seen: &NetpipeObserved| seen.exit.is_some_and(|code| code != 0) && !seen.complained.is_empty();
         assert!(one.exit.is_some() && other.exit.is_some(), "{transmitter} and {receiver}");
         assert!(told(&one) || told(&other), "{transmitter} and {receiver}: {one:?} {other:?}");
         let text = format!("{}{}", one.complained, other.complained);
@@ -245,7 +249,7 @@ fn a_receiver_sees_that_the_transmitter_wants_resets() {
 
 #[test]
 fn the_best_of_three_trials_is_the_result() {
-    let mut end = Transmitter::new("there", parse("-n 5 -p 0 -l 1000 -u 1000").unwrap().options);
+    let mut end = NetpipeTransmitter::new("there", parse("-n 5 -p 0 -l 1000 -u 1000").unwrap().options);
     let now = linerate_units::Timestamp::START;
     end.input(now, Input::Begin);
     let mut trials = [300_000, 100_000, 200_000].into_iter();
@@ -304,7 +308,7 @@ fn a_second_for_a_message_ends_the_series() {
 
 #[test]
 fn nobody_listens() {
-    let mut end = Transmitter::new("127.0.0.1", Options::default());
+    let mut end = NetpipeTransmitter::new("127.0.0.1", NetpipeOptions::default());
     let now = linerate_units::Timestamp::START;
     end.input(now, Input::Begin);
     let Some(Output::Listen { link, .. }) = end.output() else { panic!("no look at the buffers") };
@@ -326,9 +330,10 @@ fn nobody_listens() {
 
 #[test]
 fn a_server_goes_on_after_a_series_and_refuses_silently() {
-    let mut server = Receiver::new(Options::default(), true);
+    let mut server = NetpipeReceiver::new(NetpipeOptions::default(), true);
     let now = linerate_units::Timestamp::START;
-    let drain = |server: &mut Receiver| -> Vec<Output> { std::iter::from_fn(|| server.output()).collect() };
+    let drain =
+        |server: &mut NetpipeReceiver| -> Vec<Output> { std::iter::from_fn(|| server.output()).collect() };
     server.input(now, Input::Begin);
     let listener = crate::stand_in::Link(0);
     for number in 0..3_u32 {

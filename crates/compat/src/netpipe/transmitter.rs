@@ -6,9 +6,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use linerate_model::Direction;
 use linerate_units::{Span, Timestamp};
 
-use super::argv::Options;
+use super::argv::NetpipeOptions;
 use super::report;
-use super::series::{FLOW, OTHER_MODE, Progress, Series};
+use super::series::{FLOW, NetpipeSeries, OTHER_MODE, SeriesProgress};
 use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Planned, RunId, StandIn, SystemError};
 
 /// A listener that is closed immediately: it shows the initial buffer sizes of a connection.
@@ -30,11 +30,11 @@ const RECONNECT_TIMEOUT: Span = Span::from_secs(5);
 const REFUSED: i32 = 111;
 
 /// NPtcp with `-h`.
-pub struct Transmitter {
+pub struct NetpipeTransmitter {
     host: String,
-    options: Options,
+    options: NetpipeOptions,
     outputs: VecDeque<Output>,
-    series: Series,
+    series: NetpipeSeries,
     link: u32,
     begun: bool,
     /// Sum of a connection's send and receive buffers, bytes.
@@ -46,13 +46,13 @@ pub struct Transmitter {
     over: bool,
 }
 
-impl Transmitter {
+impl NetpipeTransmitter {
     /// A transmitter to the receiver on `host`, whose address the driver knows.
     #[must_use]
-    pub fn new(host: &str, options: Options) -> Self {
+    pub fn new(host: &str, options: NetpipeOptions) -> Self {
         Self {
             host: host.to_owned(),
-            series: Series::new(true, RUN, options.clone()),
+            series: NetpipeSeries::new(true, RUN, options.clone()),
             options,
             outputs: VecDeque::new(),
             link: 1,
@@ -129,22 +129,22 @@ impl Transmitter {
     fn follow(&mut self, now: Timestamp) {
         self.outputs.append(&mut self.series.outputs);
         match self.series.progress {
-            Progress::Over(code) => {
+            SeriesProgress::Over(code) => {
                 let trouble = (code != 0).then(|| "the series was not finished".to_owned());
                 self.end(code, trouble);
             }
-            Progress::Reconnect if self.connect_until.is_none() => {
+            SeriesProgress::Reconnect if self.connect_until.is_none() => {
                 self.outputs.push_back(Output::Close { link: Link(self.link) });
                 self.link = self.link % LAST_LINK + 1;
                 self.connect_at = Some(now + RECONNECT_PAUSE);
                 self.connect_until = Some(now + RECONNECT_TIMEOUT);
             }
-            Progress::Reconnect | Progress::Going => {}
+            SeriesProgress::Reconnect | SeriesProgress::Going => {}
         }
     }
 }
 
-impl StandIn for Transmitter {
+impl StandIn for NetpipeTransmitter {
     fn input(&mut self, now: Timestamp, input: Input<'_>) {
         if self.over {
             return;
@@ -184,7 +184,7 @@ impl StandIn for Transmitter {
     }
 }
 
-pub(super) fn planned(run: RunId, link: Link, client: bool, options: &Options) -> Planned {
+pub(super) fn planned(run: RunId, link: Link, client: bool, options: &NetpipeOptions) -> Planned {
     Planned {
         run,
         tool: "netpipe",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_units::{Span, Timestamp};
 
-use crate::stand_in::{Cpu, FlowCounts, FlowId, HostCounts};
+use crate::stand_in::{CpuTime, FlowCounts, FlowId, HostCounts};
 
 /// Interval between two progress lines.
 const PROGRESS: Span = Span::from_ms(500);
@@ -200,7 +200,7 @@ impl Meter {
     }
 
     /// Takes the counts of the flows. Returns the bit rate since the last line if they were requested for one.
-    pub(super) fn counts(&mut self, cpu: Cpu, flows: &[FlowCounts]) -> Option<f64> {
+    pub(super) fn counts(&mut self, cpu: CpuTime, flows: &[FlowCounts]) -> Option<f64> {
         if self.looks.is_empty() {
             return None;
         }

@@ -2,13 +2,13 @@
 
 use linerate_units::Span;
 
-use super::options::{ClientOptions, Rate, ServerOptions, Verbosity};
-use super::wire::{Format, Version};
+use super::options::{NuttcpClientOptions, NuttcpServerOptions, RateLimit, Verbosity};
+use super::wire::{NuttcpFormat, NuttcpVersion};
 use super::{CONTROL_PORT, DATA_PORT, MAX_STREAMS};
 
 /// The action that a command line requests.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Invocation {
+pub enum NuttcpInvocation {
     /// Only print a text on standard output (help, version, an error), and exit with this code.
     Print {
         /// The text.
@@ -19,9 +19,9 @@ pub enum Invocation {
     /// An error: a text for standard error; the exit code is 1.
     Mistake(String),
     /// A client.
-    Client(Box<ClientOptions>),
+    Client(Box<NuttcpClientOptions>),
     /// A server.
-    Server(ServerOptions),
+    Server(NuttcpServerOptions),
 }
 
 const USAGE: &str = "\
@@ -50,8 +50,8 @@ Options (values follow without a blank):
 
 /// Parses the arguments after the program's name. The first list has warnings for standard error.
 #[must_use]
-pub fn invocation(arguments: &[String]) -> (Vec<String>, Invocation) {
-    let mut read = Reading::default();
+pub fn invocation(arguments: &[String]) -> (Vec<String>, NuttcpInvocation) {
+    let mut read = NuttcpArgvReader::default();
     let result = read.all(arguments);
     (read.warnings, result.unwrap_or_else(|end| end))
 }
@@ -66,10 +66,10 @@ fn takes(option: &str, next: &str) -> bool {
     }
 }
 
-struct Reading {
+struct NuttcpArgvReader {
     warnings: Vec<String>,
-    client: ClientOptions,
-    server: ServerOptions,
+    client: NuttcpClientOptions,
+    server: NuttcpServerOptions,
     serves: bool,
     said_transmit: bool,
     port_given: u64,
@@ -78,12 +78,12 @@ struct Reading {
     hosts: Vec<String>,
 }
 
-impl Default for Reading {
+impl Default for NuttcpArgvReader {
     fn default() -> Self {
         Self {
             warnings: Vec::new(),
-            client: ClientOptions::to(""),
-            server: ServerOptions::default(),
+            client: NuttcpClientOptions::to(""),
+            server: NuttcpServerOptions::default(),
             serves: false,
             said_transmit: false,
             port_given: u64::from(DATA_PORT),
@@ -94,12 +94,12 @@ impl Default for Reading {
     }
 }
 
-fn usage() -> Invocation {
-    Invocation::Print { text: USAGE.to_owned(), code: 1 }
+fn usage() -> NuttcpInvocation {
+    NuttcpInvocation::Print { text: USAGE.to_owned(), code: 1 }
 }
 
-impl Reading {
-    fn all(&mut self, arguments: &[String]) -> Result<Invocation, Invocation> {
+impl NuttcpArgvReader {
+    fn all(&mut self, arguments: &[String]) -> Result<NuttcpInvocation, NuttcpInvocation> {
         if arguments.is_empty() {
             return Err(usage());
         }
@@ -123,7 +123,7 @@ impl Reading {
     }
 
     /// Handles long options, of which several are accepted without effect.
-    fn long(&mut self, name: &str) -> Result<(), Invocation> {
+    fn long(&mut self, name: &str) -> Result<(), NuttcpInvocation> {
         let known = [
             "no3rdparty",
             "nofork",
@@ -135,7 +135,7 @@ impl Reading {
         if known.contains(&name) { Ok(()) } else { Err(usage()) }
     }
 
-    fn option(&mut self, option: &str) -> Result<(), Invocation> {
+    fn option(&mut self, option: &str) -> Result<(), NuttcpInvocation> {
         let mut letters = option.chars();
         let letter = letters.next().unwrap_or_default();
         let value = letters.as_str();
@@ -143,8 +143,8 @@ impl Reading {
         match letter {
             'h' => return Err(usage()),
             'V' => {
-                let text = format!("nuttcp-{}\n", Version::REPORTED);
-                return Err(Invocation::Print { text, code: 0 });
+                let text = format!("nuttcp-{}\n", NuttcpVersion::REPORTED);
+                return Err(NuttcpInvocation::Print { text, code: 0 });
             }
             'S' => self.serves = true,
             '1' => (self.serves, self.server.one_shot) = (true, true),
@@ -153,7 +153,7 @@ impl Reading {
             'u' => {
                 client.udp = true;
                 if value == "u" {
-                    client.rate = Some(Rate::Unlimited);
+                    client.rate = Some(RateLimit::Unlimited);
                 }
             }
             's' => client.stdio = true,
@@ -173,11 +173,11 @@ impl Reading {
             'x' if value.starts_with('P') => {}
             'x' => {
                 let text = "nuttcp: traceroute requests are not supported; use traceroute(8)\n".to_owned();
-                return Err(Invocation::Mistake(text));
+                return Err(NuttcpInvocation::Mistake(text));
             }
             'm' => {
                 let text = "nuttcp: multicast is not supported; remove -m\n".to_owned();
-                return Err(Invocation::Mistake(text));
+                return Err(NuttcpInvocation::Mistake(text));
             }
             'j' => client.jitter = 4,
             'o' => client.one_way_delay = 2,
@@ -185,7 +185,7 @@ impl Reading {
             'p' => self.port_given = whole(value),
             'P' => self.control_port = whole(value),
             'N' if value.starts_with('-') => {
-                return Err(Invocation::Mistake(format!("invalid nstream = {value}\n")));
+                return Err(NuttcpInvocation::Mistake(format!("invalid nstream = {value}\n")));
             }
             'N' => self.streams = whole(value),
             'f' => self.format(value)?,
@@ -195,11 +195,11 @@ impl Reading {
     }
 
     /// Handles options with a quantity.
-    fn quantity(&mut self, letter: char, value: &str) -> Result<(), Invocation> {
+    fn quantity(&mut self, letter: char, value: &str) -> Result<(), NuttcpInvocation> {
         let client = &mut self.client;
         let limit = [('l', "buflen"), ('T', "timeout")].into_iter().find(|(option, _)| *option == letter);
         if let Some((_, name)) = limit.filter(|_| value.starts_with('-')) {
-            return Err(Invocation::Mistake(format!("invalid {name} = {value}\n")));
+            return Err(NuttcpInvocation::Mistake(format!("invalid {name} = {value}\n")));
         }
         match letter {
             'l' => client.length = Some(binary(value, 1)),
@@ -237,7 +237,7 @@ impl Reading {
                 let class = number.filter(|number| whole_byte || *number < 64);
                 let Some(class) = class else {
                     let name = if whole_byte { "tos" } else { "dscp" };
-                    return Err(Invocation::Mistake(format!("invalid {name} = {digits}\n")));
+                    return Err(NuttcpInvocation::Mistake(format!("invalid {name} = {digits}\n")));
                 };
                 client.tos = if whole_byte { class } else { class << 2 };
             }
@@ -246,28 +246,28 @@ impl Reading {
         Ok(())
     }
 
-    fn format(&mut self, name: &str) -> Result<(), Invocation> {
+    fn format(&mut self, name: &str) -> Result<(), NuttcpInvocation> {
         let format = &mut self.client.format.0;
         match name {
-            "xmitstats" => *format |= Format::XMIT_STATS,
-            "runningtotal" => *format |= Format::RUNNING_TOTAL,
-            "-drops" => *format |= Format::NO_DROPS,
-            "-percentloss" => *format |= Format::NO_PERCENT_LOSS,
-            "parse" => *format |= Format::PARSE,
-            "-retrans" => *format |= Format::NO_RETRANS,
-            "debugretrans" => *format |= Format::DEBUG_RETRANS,
-            "-beta" => *format |= Format::NO_BETA,
-            "rtt" => *format |= Format::WANT_RTT,
-            "-rtt" => *format &= !Format::WANT_RTT,
-            "-cwnd" => *format |= Format::NO_CWND,
-            _ => return Err(Invocation::Mistake(format!("invalid format option \"{name}\"\n"))),
+            "xmitstats" => *format |= NuttcpFormat::XMIT_STATS,
+            "runningtotal" => *format |= NuttcpFormat::RUNNING_TOTAL,
+            "-drops" => *format |= NuttcpFormat::NO_DROPS,
+            "-percentloss" => *format |= NuttcpFormat::NO_PERCENT_LOSS,
+            "parse" => *format |= NuttcpFormat::PARSE,
+            "-retrans" => *format |= NuttcpFormat::NO_RETRANS,
+            "debugretrans" => *format |= NuttcpFormat::DEBUG_RETRANS,
+            "-beta" => *format |= NuttcpFormat::NO_BETA,
+            "rtt" => *format |= NuttcpFormat::WANT_RTT,
+            "-rtt" => *format &= !NuttcpFormat::WANT_RTT,
+            "-cwnd" => *format |= NuttcpFormat::NO_CWND,
+            _ => return Err(NuttcpInvocation::Mistake(format!("invalid format option \"{name}\"\n"))),
         }
         Ok(())
     }
 
     /// Checks what depends on several options.
-    fn finish(&mut self) -> Result<Invocation, Invocation> {
-        let mistake = |text: String| Err(Invocation::Mistake(text + "\n"));
+    fn finish(&mut self) -> Result<NuttcpInvocation, NuttcpInvocation> {
+        let mistake = |text: String| Err(NuttcpInvocation::Mistake(text + "\n"));
         let Some(control_port) = u16::try_from(self.control_port).ok().filter(|port| *port > 0) else {
             return mistake(format!("invalid ctlport = {}", self.control_port));
         };
@@ -282,7 +282,7 @@ impl Reading {
             let (client, server) = (&self.client, &mut self.server);
             (server.control_port, server.stdio) = (control_port, client.stdio && server.one_shot);
             (server.ipv4, server.ipv6) = (client.ipv4, client.ipv6);
-            return Ok(Invocation::Server(server.clone()));
+            return Ok(NuttcpInvocation::Server(server.clone()));
         }
         let [host] = self.hosts.as_slice() else {
             if let [_, third] = self.hosts.as_slice() {
@@ -304,11 +304,11 @@ impl Reading {
         }
         self.client.control_port = control_port;
         self.client_limits(control_port)?;
-        Ok(Invocation::Client(Box::new(self.client.clone())))
+        Ok(NuttcpInvocation::Client(Box::new(self.client.clone())))
     }
 
-    fn client_limits(&mut self, control_port: u16) -> Result<(), Invocation> {
-        let mistake = |text: String| Err(Invocation::Mistake(text + "\n"));
+    fn client_limits(&mut self, control_port: u16) -> Result<(), NuttcpInvocation> {
+        let mistake = |text: String| Err(NuttcpInvocation::Mistake(text + "\n"));
         let client = &mut self.client;
         if self.streams == 0 {
             return mistake("invalid nstream = 0".to_owned());
@@ -376,16 +376,16 @@ fn binary(text: &str, unit: u64) -> u64 {
 }
 
 /// Parses a rate: kbit/s, decimal m and g, or packets.
-fn rate_of(text: &str) -> Rate {
+fn rate_of(text: &str) -> RateLimit {
     let number = leading_number(text);
-    let scaled = |scale: f64| Rate::Kbps((number * scale).round() as u64);
+    let scaled = |scale: f64| RateLimit::Kbps((number * scale).round() as u64);
     let rate = match text.chars().last() {
-        Some('p' | 'P') => Rate::Pps(number as u64),
+        Some('p' | 'P') => RateLimit::Pps(number as u64),
         Some('m' | 'M') => scaled(1e3),
         Some('g' | 'G') => scaled(1e6),
         _ => scaled(1.0),
     };
-    if matches!(rate, Rate::Kbps(0) | Rate::Pps(0)) { Rate::Unlimited } else { rate }
+    if matches!(rate, RateLimit::Kbps(0) | RateLimit::Pps(0)) { RateLimit::Unlimited } else { rate }
 }
 
 /// Parses a time in seconds, or in minutes or hours with a letter.

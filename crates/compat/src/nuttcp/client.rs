@@ -8,11 +8,11 @@ use std::net::SocketAddr;
 
 use linerate_units::{Span, Timestamp};
 
-use super::options::{ClientOptions, Verbosity};
+use super::options::{NuttcpClientOptions, Verbosity};
 use super::report::{prefix, setup_lines};
-use super::results::Results;
-use super::transfer::{Failure, Transfer, TransferEvent};
-use super::wire::{Format, Lines, Request, Version};
+use super::results::NuttcpResults;
+use super::transfer::{Failure, NuttcpTransfer, TransferEvent};
+use super::wire::{LineSplitter, NuttcpFormat, NuttcpRequest, NuttcpVersion};
 use super::{plan, summary};
 use crate::errno::ECONNREFUSED;
 use crate::stand_in::{FlowId, Input, Link, Output, RunId, StandIn, SystemError};
@@ -40,7 +40,7 @@ const CONNECT_DELAY: Span = Span::from_ms(30);
 const MAX_LINES: usize = 1_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum NuttcpClientPhase {
     Connecting,
     Greeting,
     Preparing,
@@ -55,19 +55,19 @@ enum Phase {
 /// A nuttcp client.
 #[derive(Debug)]
 pub struct NuttcpClient {
-    options: ClientOptions,
-    phase: Phase,
-    lines: Lines,
+    options: NuttcpClientOptions,
+    phase: NuttcpClientPhase,
+    lines: LineSplitter,
     out: VecDeque<Output>,
     due: Option<Timestamp>,
     tries: u32,
-    server: Version,
+    server: NuttcpVersion,
     server_address: Option<SocketAddr>,
-    request: Request,
-    transfer: Option<Transfer>,
+    request: NuttcpRequest,
+    transfer: Option<NuttcpTransfer>,
     /// Lines of the server that are printed at the end, or of its error block.
     told: Vec<String>,
-    results: Results,
+    results: NuttcpResults,
     /// Interval lines of the server that wait for the counts of our own kernel.
     waiting: VecDeque<String>,
     /// Whether interval lines were printed.
@@ -82,20 +82,20 @@ pub struct NuttcpClient {
 impl NuttcpClient {
     /// Creates a client for a command line.
     #[must_use]
-    pub fn new(options: ClientOptions) -> Self {
+    pub fn new(options: NuttcpClientOptions) -> Self {
         Self {
             request: options.request(None),
             options,
-            phase: Phase::Connecting,
-            lines: Lines::default(),
+            phase: NuttcpClientPhase::Connecting,
+            lines: LineSplitter::default(),
             out: VecDeque::new(),
             due: None,
             tries: 0,
-            server: Version::new(0),
+            server: NuttcpVersion::new(0),
             server_address: None,
             transfer: None,
             told: Vec::new(),
-            results: Results::default(),
+            results: NuttcpResults::default(),
             waiting: VecDeque::new(),
             intervals: false,
             done: false,
@@ -106,7 +106,7 @@ impl NuttcpClient {
     }
 
     fn parse(&self) -> bool {
-        self.options.format.has(Format::PARSE)
+        self.options.format.has(NuttcpFormat::PARSE)
     }
 
     /// The prefix of the lines of one role.
@@ -116,7 +116,7 @@ impl NuttcpClient {
 
     /// Our own prefix with the version, for errors.
     fn error_prefix(&self) -> String {
-        format!("{}v{}: ", self.prefix(self.options.transmit), Version::REPORTED)
+        format!("{}v{}: ", self.prefix(self.options.transmit), NuttcpVersion::REPORTED)
     }
 
     fn print_error(&mut self, text: &str) {
@@ -146,7 +146,7 @@ impl NuttcpClient {
             self.out.push_back(Output::Close { link: CONTROL });
         }
         self.out.push_back(Output::Exit(code));
-        (self.phase, self.due) = (Phase::Done, None);
+        (self.phase, self.due) = (NuttcpClientPhase::Done, None);
     }
 
     fn fail(&mut self, text: &str) {
@@ -162,33 +162,33 @@ impl NuttcpClient {
 
     fn line(&mut self, now: Timestamp, line: &str) {
         match self.phase {
-            Phase::Greeting => match Version::parse_greeting(line) {
+            NuttcpClientPhase::Greeting => match NuttcpVersion::parse_greeting(line) {
                 Some(version) => {
                     self.server = version;
                     self.say_what_is_missing();
                     self.prepare(now);
                 }
-                None if line == "KO" => self.phase = Phase::Refused,
+                None if line == "KO" => self.phase = NuttcpClientPhase::Refused,
                 None => {
                     let line: String = line.chars().take(80).collect();
                     self.refused(&format!("server is no nuttcp server: it said \"{line}\""));
                 }
             },
-            Phase::Asking if line.starts_with("OK") => {
-                self.phase = Phase::Testing;
+            NuttcpClientPhase::Asking if line.starts_with("OK") => {
+                self.phase = NuttcpClientPhase::Testing;
                 self.due = None;
                 if let Some(transfer) = &mut self.transfer {
                     transfer.connect_or_wait(now, CONNECT_DELAY);
                 }
             }
-            Phase::Asking if line == "KO" => self.phase = Phase::Refused,
-            Phase::Asking => self.refused(&format!("server {line}")),
-            Phase::Refused if line == "KO" => {
+            NuttcpClientPhase::Asking if line == "KO" => self.phase = NuttcpClientPhase::Refused,
+            NuttcpClientPhase::Asking => self.refused(&format!("server {line}")),
+            NuttcpClientPhase::Refused if line == "KO" => {
                 let words = self.told.join("\n");
                 self.refused(&format!("server {words}"));
             }
-            Phase::Refused if self.told.len() < MAX_LINES => self.told.push(line.to_owned()),
-            Phase::Testing => self.report_line(line),
+            NuttcpClientPhase::Refused if self.told.len() < MAX_LINES => self.told.push(line.to_owned()),
+            NuttcpClientPhase::Testing => self.report_line(line),
             _ => {}
         }
     }
@@ -241,7 +241,7 @@ impl NuttcpClient {
     }
 
     fn handle_events(&mut self, now: Timestamp) {
-        while let Some(events) = self.transfer.as_mut().and_then(Transfer::next_event) {
+        while let Some(events) = self.transfer.as_mut().and_then(NuttcpTransfer::next_event) {
             match events {
                 TransferEvent::Ready => self.ready(now),
                 TransferEvent::Begun => self.begun(),
@@ -303,18 +303,18 @@ impl NuttcpClient {
         self.control_open = false;
         self.out.push_back(Output::Close { link: CONTROL });
         match self.phase {
-            Phase::Testing => {
+            NuttcpClientPhase::Testing => {
                 if let Some(transfer) = self.transfer.as_mut().filter(|transfer| !transfer.is_over()) {
                     transfer.peer_gone(now, &mut self.out);
                 }
                 self.handle_events(now);
                 self.finish_if_complete();
             }
-            Phase::Refused => {
+            NuttcpClientPhase::Refused => {
                 let words = self.told.join("\n");
                 self.refused(&format!("server {words}"));
             }
-            Phase::Done => {}
+            NuttcpClientPhase::Done => {}
             _ => self.refused("server aborted connection"),
         }
     }
@@ -323,8 +323,8 @@ impl NuttcpClient {
         if self.due.is_some_and(|due| now >= due) {
             self.due = None;
             match self.phase {
-                Phase::Connecting => self.connect(),
-                Phase::Testing => self.fail("Error: not receiving server info"),
+                NuttcpClientPhase::Connecting => self.connect(),
+                NuttcpClientPhase::Testing => self.fail("Error: not receiving server info"),
                 _ => self.refused("server does not answer"),
             }
         }
@@ -347,7 +347,7 @@ impl NuttcpClient {
 
 impl StandIn for NuttcpClient {
     fn input(&mut self, now: Timestamp, input: Input<'_>) {
-        if self.phase == Phase::Done {
+        if self.phase == NuttcpClientPhase::Done {
             return;
         }
         match &input {
@@ -377,7 +377,7 @@ impl StandIn for NuttcpClient {
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        let transfer = self.transfer.as_ref().and_then(Transfer::deadline);
+        let transfer = self.transfer.as_ref().and_then(NuttcpTransfer::deadline);
         [self.due, transfer].into_iter().flatten().min()
     }
 }

@@ -15,7 +15,7 @@ pub(super) const OF_CONNECTION: u32 = 0x5254_524E;
 const OF_HOST: u32 = 0x4852_5452;
 
 /// First version in which the second word of further blocks is the congestion window.
-const WITH_CWND: super::Version = super::Version::new(80_000);
+const WITH_CWND: super::NuttcpVersion = super::NuttcpVersion::new(80_000);
 
 /// The counts of the transmitter's kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,20 +30,23 @@ pub(super) struct Marked {
 
 /// The counts of a transmitter's kernel in an interval and since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct KernelCounts {
+pub(super) struct TransmitterCounts {
     pub(super) interval: Marked,
     pub(super) total: Marked,
 }
 
 impl Marked {
     /// Splits off what was added since `shown`, and updates `shown`.
-    pub(super) fn take_new(self, shown: &mut u64) -> KernelCounts {
+    pub(super) fn take_new(self, shown: &mut u64) -> TransmitterCounts {
         let before = std::mem::replace(shown, self.retrans);
-        KernelCounts { interval: Self { retrans: self.retrans.saturating_sub(before), ..self }, total: self }
+        TransmitterCounts {
+            interval: Self { retrans: self.retrans.saturating_sub(before), ..self },
+            total: self,
+        }
     }
 
     /// Reads the marks of a stream; absent if its blocks have none. The first mark shows the byte order.
-    pub(super) fn read(noted: &Noted, peer: super::Version) -> Option<Self> {
+    pub(super) fn read(noted: &Noted, peer: super::NuttcpVersion) -> Option<Self> {
         let word = |note: &[u8; 8], at: usize, swapped: bool| {
             let bytes = [note[at], note[at + 1], note[at + 2], note[at + 3]];
             if swapped { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
@@ -65,12 +68,12 @@ impl Marked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nuttcp::Version;
+    use crate::nuttcp::NuttcpVersion;
 
-    const OLD: Version = Version::new(60_102);
-    const NEW: Version = Version::new(80_202);
+    const OLD: NuttcpVersion = NuttcpVersion::new(60_102);
+    const NEW: NuttcpVersion = NuttcpVersion::new(80_202);
 
-    fn read(first: &[u8; 8], last: &[u8; 8], peer: Version) -> Option<Marked> {
+    fn read(first: &[u8; 8], last: &[u8; 8], peer: NuttcpVersion) -> Option<Marked> {
         Marked::read(&Noted { first: *first, last: *last }, peer)
     }
 

@@ -1,6 +1,6 @@
 //! nuttcp, versions 6 to 8: a text control connection, and separate data connections.
 //!
-//! The client sends a greeting (`HELO nuttcp v8.2.2`) and one line with all parameters ([`Request`]). The
+//! The client sends a greeting (`HELO nuttcp v8.2.2`) and one line with all parameters ([`NuttcpRequest`]). The
 //! server answers `OK`, or an error between two lines `KO`. Over TCP the transmitter connects, and its FIN ends
 //! the test. Over UDP short datagrams begin (`BOD`) and end (`EOD`) it. The server then writes its report as
 //! text to the control connection, and the client computes its own lines from it. The facts come from captures
@@ -35,12 +35,12 @@ mod tests;
 mod transfer;
 mod wire;
 
-pub use argv::{Invocation, invocation};
+pub use argv::{NuttcpInvocation, invocation};
 pub use client::NuttcpClient;
-pub use options::{ClientOptions, Rate, ServerOptions, Verbosity};
-pub use results::Results;
+pub use options::{NuttcpClientOptions, NuttcpServerOptions, RateLimit, Verbosity};
+pub use results::NuttcpResults;
 pub use server::NuttcpServer;
-pub use wire::{Format, LINE_LIMIT, Lines, Request, Version};
+pub use wire::{LINE_LIMIT, LineSplitter, NuttcpFormat, NuttcpRequest, NuttcpVersion};
 
 use crate::Tool;
 use linerate_model::sniff::Match;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use linerate_units::Span;
 
-use super::wire::{Format, Request, Version};
+use super::wire::{NuttcpFormat, NuttcpRequest, NuttcpVersion};
 use super::{CONTROL_PORT, DATA_PORT};
 
 /// The amount of output.
@@ -21,7 +21,7 @@ pub enum Verbosity {
 
 /// A limit for the rate of all streams together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rate {
+pub enum RateLimit {
     /// None.
     Unlimited,
     /// Payload, kbit/s.
@@ -32,7 +32,7 @@ pub enum Rate {
 
 /// The options of a client.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ClientOptions {
+pub struct NuttcpClientOptions {
     /// The host as the user typed it.
     pub host: String,
     /// Destination of data connections if it differs from the control connection's (`control/data`).
@@ -56,7 +56,7 @@ pub struct ClientOptions {
     /// Number of streams.
     pub streams: u16,
     /// Rate limit; absent for the default.
-    pub rate: Option<Rate>,
+    pub rate: Option<RateLimit>,
     /// Whether the sender must not catch up after a delay.
     pub instantaneous: bool,
     /// Number of blocks per burst.
@@ -84,7 +84,7 @@ pub struct ClientOptions {
     /// Prefix of the lines.
     pub identifier: Option<String>,
     /// The contents of the output.
-    pub format: Format,
+    pub format: NuttcpFormat,
     /// The amount of output.
     pub verbosity: Verbosity,
     /// Only IPv4.
@@ -97,7 +97,7 @@ pub struct ClientOptions {
     pub one_way_delay: u64,
 }
 
-impl ClientOptions {
+impl NuttcpClientOptions {
     /// The default options of a client for this host.
     #[must_use]
     pub fn to(host: &str) -> Self {
@@ -127,7 +127,7 @@ impl ClientOptions {
             again: false,
             stdio: false,
             identifier: None,
-            format: Format::default(),
+            format: NuttcpFormat::default(),
             verbosity: Verbosity::default(),
             ipv4: false,
             ipv6: false,
@@ -156,21 +156,21 @@ impl ClientOptions {
 
     /// The request for these options.
     #[must_use]
-    pub fn request(&self, control_mss: Option<u32>) -> Request {
+    pub fn request(&self, control_mss: Option<u32>) -> NuttcpRequest {
         let buflen = self.length_for(control_mss);
         let nbuf = self.bytes.map(|bytes| (bytes / buflen.max(1)).max(1)).or(self.blocks);
-        let default = if self.udp { Rate::Kbps(1000) } else { Rate::Unlimited };
+        let default = if self.udp { RateLimit::Kbps(1000) } else { RateLimit::Unlimited };
         let rate_kbps = match self.rate.unwrap_or(default) {
-            Rate::Unlimited => None,
-            Rate::Kbps(rate) => Some(rate),
-            Rate::Pps(rate) => Some((rate.saturating_mul(buflen).saturating_mul(8) / 1000).max(1)),
+            RateLimit::Unlimited => None,
+            RateLimit::Kbps(rate) => Some(rate),
+            RateLimit::Pps(rate) => Some((rate.saturating_mul(buflen).saturating_mul(8) / 1000).max(1)),
         };
         let timeout = match (self.time, nbuf) {
             (Some(time), _) => time,
             (None, Some(_)) => Span::ZERO,
             (None, None) => Span::from_secs(10),
         };
-        Request {
+        NuttcpRequest {
             buflen,
             nbuf,
             win: self.server_window.or(self.window).unwrap_or(0),
@@ -181,7 +181,7 @@ impl ClientOptions {
             braindead: self.both_windows,
             timeout,
             udp: self.udp,
-            vers: Version::REPORTED,
+            vers: NuttcpVersion::REPORTED,
             interval: self.interval,
             flip: self.flip,
             format: self.format,
@@ -189,19 +189,19 @@ impl ClientOptions {
             datamss: self.mss.map_or(0, u64::from),
             tos: self.tos,
             nbuf_bytes: self.bytes.is_some(),
-            rate_pps: matches!(self.rate, Some(Rate::Pps(_))),
+            rate_pps: matches!(self.rate, Some(RateLimit::Pps(_))),
             nodelay: self.no_delay,
             maxburst: self.burst,
             do_jitter: self.jitter,
             do_owd: self.one_way_delay,
-            ..Request::default()
+            ..NuttcpRequest::default()
         }
     }
 }
 
 /// The options of a server.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ServerOptions {
+pub struct NuttcpServerOptions {
     /// Port of the control connection.
     pub control_port: u16,
     /// Whether to end after one client.
@@ -216,7 +216,7 @@ pub struct ServerOptions {
     pub idle: [Span; 3],
 }
 
-impl Default for ServerOptions {
+impl Default for NuttcpServerOptions {
     fn default() -> Self {
         let idle = [15, 30, 60].map(Span::from_secs);
         Self { control_port: CONTROL_PORT, one_shot: false, stdio: false, ipv4: false, ipv6: false, idle }

@@ -9,7 +9,7 @@ use linerate_units::{Bitrate, Bytes, Span};
 use super::MAX_STREAMS;
 use super::marks::{MARK_AT, MARKED_LENGTH, OF_CONNECTION};
 use super::report::Setup;
-use super::wire::{Request, Version};
+use super::wire::{NuttcpRequest, NuttcpVersion};
 use crate::stand_in::{
     BlockNote, EndMark, FlowId, FlowTask, Link, LinkOptions, Opened, Pattern, Payload, Planned, RunId,
     Transit, Transport,
@@ -33,10 +33,10 @@ const MAX_TIME: Span = Span::from_secs(86_400);
 
 /// First version with a second datagram at the start of a UDP test, and with a message of a receiver that gives
 /// up.
-const SECOND_BEGIN: Version = Version::new(50_401);
+const SECOND_BEGIN: NuttcpVersion = NuttcpVersion::new(50_401);
 
 /// First version whose datagrams may be timestamped.
-const SEND_TIMES_SINCE: Version = Version::new(70_001);
+const SEND_TIMES_SINCE: NuttcpVersion = NuttcpVersion::new(70_001);
 
 /// A test from the view of one end.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,7 +60,7 @@ pub(super) struct Terms {
     pub(super) tos: u8,
     pub(super) no_delay: bool,
     pub(super) one_way_delay: bool,
-    pub(super) peer: Version,
+    pub(super) peer: NuttcpVersion,
     pub(super) stdio: bool,
     /// Destination of data connections; their port depends on the stream.
     pub(super) to: Option<SocketAddr>,
@@ -74,7 +74,7 @@ pub(super) struct Terms {
 
 impl Terms {
     /// Checks a request like a server does. The error is the text of its answer after the version.
-    pub(super) fn of_request(request: &Request, control_port: u16) -> Result<Self, String> {
+    pub(super) fn of_request(request: &NuttcpRequest, control_port: u16) -> Result<Self, String> {
         let streams = u16::try_from(request.nstream).ok().filter(|count| (1..=MAX_STREAMS).contains(count));
         let Some(streams) = streams else {
             return Err(format!("invalid nstream\nnstream = {}", request.nstream));
@@ -101,7 +101,7 @@ impl Terms {
     }
 
     /// The parameters of a client's own request, which the command line has already checked.
-    pub(super) fn of(request: &Request, streams: u16, port: u16) -> Self {
+    pub(super) fn of(request: &NuttcpRequest, streams: u16, port: u16) -> Self {
         let some = |value: u64| Some(value).filter(|value| *value > 0);
         Self {
             client: true,
@@ -303,7 +303,13 @@ impl Terms {
     }
 
     /// The planned run, for the archive.
-    pub(super) fn planned(&self, run: RunId, flow: FlowId, link: Link, peer: Option<Version>) -> Planned {
+    pub(super) fn planned(
+        &self,
+        run: RunId,
+        flow: FlowId,
+        link: Link,
+        peer: Option<NuttcpVersion>,
+    ) -> Planned {
         let mut spec = TestSpec::default();
         let traffic = &mut spec.traffic;
         traffic.udp = self.udp;

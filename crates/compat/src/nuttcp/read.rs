@@ -6,14 +6,14 @@ use linerate_model::metrics::Side;
 use linerate_units::Bytes;
 
 use crate::import::classic::{after, before, calls, usage};
-use crate::import::line::Line;
+use crate::import::line::NumberedLine;
 use crate::import::parsed_test::{ParsedTest, figure, of_line};
 
 const MEGA: f64 = 1_048_576.0;
 
 /// Parses text line by line.
 #[derive(Debug)]
-pub(crate) struct Text {
+pub(crate) struct NuttcpTextReader {
     parsed: ParsedTest,
     /// Roles of the ends with reports in blocks, the client's first.
     blocks: Vec<Side>,
@@ -21,7 +21,7 @@ pub(crate) struct Text {
     classic: bool,
 }
 
-impl Default for Text {
+impl Default for NuttcpTextReader {
     fn default() -> Self {
         Self { parsed: ParsedTest::new("nuttcp"), blocks: Vec::new(), classic: false }
     }
@@ -38,9 +38,9 @@ fn named(text: &str) -> Option<(Side, &str)> {
     (name.len() < 64).then_some((side, rest))
 }
 
-impl Text {
+impl NuttcpTextReader {
     /// Parses a line; false if this program did not write it. `mine` states that it wrote the previous line.
-    pub(crate) fn take(&mut self, line: Line<'_>, mine: bool) -> bool {
+    pub(crate) fn take(&mut self, line: NumberedLine<'_>, mine: bool) -> bool {
         if let Some((side, text)) = named(line.text) {
             self.block(line, side, text);
             return true;
@@ -91,7 +91,7 @@ impl Text {
     }
 
     /// Parses a line of `-v`, or an error.
-    fn block(&mut self, line: Line<'_>, side: Side, text: &str) {
+    fn block(&mut self, line: NumberedLine<'_>, side: Side, text: &str) {
         if text.ends_with(": socket") && self.blocks.contains(&side) {
             self.close();
         }
@@ -136,7 +136,7 @@ impl Text {
         }
     }
 
-    fn setup(&mut self, line: Line<'_>, text: &str) {
+    fn setup(&mut self, line: NumberedLine<'_>, text: &str) {
         let parsed = &mut self.parsed;
         let length = after(line, text, "buflen=", Quantity::MessageSize, 1.0, parsed);
         let streams = after(line, text, "nstream=", Quantity::MessageSize, 1.0, parsed);
@@ -165,7 +165,7 @@ impl Text {
     }
 
     /// `68.8905 MB / 3.06 sec = 188.9408 Mbps 0 %TX 8 %RX …`; an interval has no CPU shares.
-    fn brief(&mut self, line: Line<'_>) {
+    fn brief(&mut self, line: NumberedLine<'_>) {
         // The running total and the additions of the transmitter are separate figures.
         let cut = line.text.find(" Tot:").or_else(|| line.text.find(" Trans:")).unwrap_or(line.text.len());
         let (text, more) = line.text.split_at(cut);
@@ -220,7 +220,7 @@ impl Text {
     }
 
     /// `megabytes=46.4048 real_seconds=2.06 rate_Mbps=188.8920 …`.
-    fn parsed(&mut self, line: Line<'_>) {
+    fn parsed(&mut self, line: NumberedLine<'_>) {
         let total = line.text.contains("real_seconds=");
         let figures = parsed_words(line, line.text, &mut self.parsed);
         self.parsed.test().spec.traffic.udp |= line.text.contains("data_loss=");
@@ -248,7 +248,7 @@ const fn cpu_of(side: Side) -> Quantity {
 }
 
 /// Parses the words of `-fparse`.
-fn parsed_words(line: Line<'_>, text: &str, parsed: &mut ParsedTest) -> Vec<Figure> {
+fn parsed_words(line: NumberedLine<'_>, text: &str, parsed: &mut ParsedTest) -> Vec<Figure> {
     let names = [
         ("megabytes=", Quantity::Bytes, MEGA),
         ("real_sec=", Quantity::Seconds, 1.0),

@@ -9,8 +9,8 @@ use std::net::SocketAddr;
 use linerate_units::Span;
 
 use super::delays::OneWay;
-use super::wire::Version;
-use crate::stand_in::Usage;
+use super::wire::NuttcpVersion;
+use crate::stand_in::ResourceUsage;
 
 /// What one end knows when its data connections are open.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -48,7 +48,7 @@ pub(super) struct Counted {
     pub(super) user: Span,
     pub(super) system: Span,
     /// Other resources used; absent if they are not counted.
-    pub(super) usage: Option<Usage>,
+    pub(super) usage: Option<ResourceUsage>,
     /// Delays of the datagrams, if they are timestamped.
     pub(super) one_way: Option<OneWay>,
 }
@@ -90,7 +90,7 @@ fn plural(span: Span) -> &'static str {
 
 /// The lines before the test, each with its prefix and line feed.
 pub(super) fn setup_lines(setup: &Setup, before: &str, parse: bool) -> String {
-    let mut lines = vec![format!("v{}: socket", Version::REPORTED)];
+    let mut lines = vec![format!("v{}: socket", NuttcpVersion::REPORTED)];
     let family = match setup.peer.map(|peer| peer.ip().to_canonical().is_ipv6()) {
         Some(true) => "inet6",
         _ => "inet",
@@ -172,7 +172,7 @@ fn limits(setup: &Setup, parse: bool, lines: &mut Vec<String>) {
         });
     }
     if setup.transmit && setup.no_delay && !setup.udp {
-        lines.push(format!("v{}: nodelay", Version::REPORTED));
+        lines.push(format!("v{}: nodelay", NuttcpVersion::REPORTED));
     }
 }
 

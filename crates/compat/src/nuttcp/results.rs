@@ -2,7 +2,7 @@
 
 /// The figures of a server's report; absent if it does not contain them.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Results {
+pub struct NuttcpResults {
     /// Data, MB of 1048576 bytes.
     pub megabytes: Option<f64>,
     /// Real time, seconds.
@@ -25,7 +25,7 @@ pub struct Results {
     pub avg_owd_ms: Option<f64>,
 }
 
-impl Results {
+impl NuttcpResults {
     /// Parses one line of the report.
     pub fn line(&mut self, line: &str) {
         if let (Some(seconds), true) = (before(line, " real seconds"), line.contains(" MB in ")) {

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use linerate_units::Timestamp;
 
 use super::MAX_STREAMS;
-use super::options::ServerOptions;
+use super::options::NuttcpServerOptions;
 use super::session::NuttcpSession;
-use super::wire::Version;
+use super::wire::NuttcpVersion;
 use crate::EmbeddedServerConfig;
 use crate::sessions::Sessions;
 use crate::stand_in::{FlowId, Input, Link, LinkOptions, Output, RunId, StandIn};
@@ -21,7 +21,7 @@ const MAX_SESSIONS: u16 = 400;
 /// A nuttcp server.
 #[derive(Debug)]
 pub struct NuttcpServer {
-    options: ServerOptions,
+    options: NuttcpServerOptions,
     sessions: Sessions<NuttcpSession>,
     next_run: RunId,
     out: VecDeque<Output>,
@@ -38,7 +38,10 @@ impl NuttcpServer {
     /// Creates the server for a port that is shared with other protocols.
     #[must_use]
     pub fn embedded_server(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
-        Box::new(Self::new(ServerOptions { control_port: config.port, ..ServerOptions::default() }))
+        Box::new(Self::new(NuttcpServerOptions {
+            control_port: config.port,
+            ..NuttcpServerOptions::default()
+        }))
     }
 
     fn listen(&mut self) {
@@ -92,7 +95,7 @@ impl StandIn for NuttcpServer {
             Input::Begin => self.listen(),
             Input::Opened { link: LISTENER, .. } => {}
             Input::NotOpened { link: LISTENER, reason } => {
-                let (version, text, number) = (Version::REPORTED, &reason.text, reason.errno);
+                let (version, text, number) = (NuttcpVersion::REPORTED, &reason.text, reason.errno);
                 self.out.push_back(Output::Complain(format!(
                     "nuttcp: v{version}: Error: bind: {text}\nerrno={number}\n"
                 )));

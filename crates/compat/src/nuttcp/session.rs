@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 
 use linerate_units::{Span, Timestamp};
 
-use super::marks::KernelCounts;
-use super::options::ServerOptions;
+use super::marks::TransmitterCounts;
+use super::options::NuttcpServerOptions;
 use super::plan::{ABORT_BYTE, Terms};
 use super::report::{count_lines, prefix, setup_lines};
 use super::summary;
-use super::transfer::{Failure, Transfer, TransferEvent};
-use super::wire::{Format, LINE_LIMIT, Lines, Request, Version};
-use crate::sessions::Session;
+use super::transfer::{Failure, NuttcpTransfer, TransferEvent};
+use super::wire::{LINE_LIMIT, LineSplitter, NuttcpFormat, NuttcpRequest, NuttcpVersion};
+use crate::sessions::ToolSession;
 use crate::stand_in::{FlowId, Input, Link, Output, RunId, SystemError};
 
 /// Timeout for the greeting and for the request of a client.
@@ -25,7 +25,7 @@ const CONNECT_DELAY: Span = Span::from_ms(70);
 const DECISION_TIMEOUT: Span = Span::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum NuttcpServerPhase {
     Greeting,
     Request,
     /// Waiting for the driver's decision.
@@ -39,15 +39,15 @@ enum Phase {
 /// One client of a server.
 #[derive(Debug)]
 pub(super) struct NuttcpSession {
-    options: ServerOptions,
+    options: NuttcpServerOptions,
     control: Link,
     peer: Option<SocketAddr>,
-    phase: Phase,
-    lines: Lines,
+    phase: NuttcpServerPhase,
+    lines: LineSplitter,
     due: Option<Timestamp>,
-    client: Version,
-    request: Request,
-    transfer: Option<Transfer>,
+    client: NuttcpVersion,
+    request: NuttcpRequest,
+    transfer: Option<NuttcpTransfer>,
     base: u32,
     flow: FlowId,
     pub(super) run: RunId,
@@ -65,7 +65,7 @@ impl NuttcpSession {
     /// A session whose own links have numbers from `base` on.
     pub(super) fn new(
         now: Timestamp,
-        options: ServerOptions,
+        options: NuttcpServerOptions,
         control: Link,
         peer: Option<SocketAddr>,
         base: u32,
@@ -76,11 +76,11 @@ impl NuttcpSession {
             options,
             control,
             peer,
-            phase: Phase::Greeting,
-            lines: Lines::default(),
+            phase: NuttcpServerPhase::Greeting,
+            lines: LineSplitter::default(),
             due: Some(now + REQUEST_TIMEOUT),
-            client: Version::new(0),
-            request: Request::default(),
+            client: NuttcpVersion::new(0),
+            request: NuttcpRequest::default(),
             transfer: None,
             base,
             flow,
@@ -107,9 +107,13 @@ impl NuttcpSession {
     /// Reports an error of the operating system with the text of the tool.
     fn system_error(&mut self, call: &str, reason: &SystemError) {
         let role = prefix(!self.request.trans, None);
-        let words =
-            format!("{role}v{}: Error: {call}: {}\nerrno={}", Version::REPORTED, reason.text, reason.errno);
-        if self.phase == Phase::Testing {
+        let words = format!(
+            "{role}v{}: Error: {call}: {}\nerrno={}",
+            NuttcpVersion::REPORTED,
+            reason.text,
+            reason.errno
+        );
+        if self.phase == NuttcpServerPhase::Testing {
             let text = format!("{words}\n");
             self.send_line(&text);
             self.end(Some(words));
@@ -119,7 +123,7 @@ impl NuttcpSession {
     }
 
     pub(super) fn end(&mut self, trouble: Option<String>) {
-        if self.phase == Phase::Over {
+        if self.phase == NuttcpServerPhase::Over {
             return;
         }
         if let Some(mut transfer) = self.transfer.take() {
@@ -129,11 +133,11 @@ impl NuttcpSession {
             self.out.push_back(Output::RunOver { run: self.run, trouble });
         }
         self.out.push_back(Output::Close { link: self.control });
-        (self.phase, self.due) = (Phase::Over, None);
+        (self.phase, self.due) = (NuttcpServerPhase::Over, None);
     }
 
     fn bytes(&mut self, now: Timestamp, bytes: &[u8]) {
-        if matches!(self.phase, Phase::Testing | Phase::Over) {
+        if matches!(self.phase, NuttcpServerPhase::Testing | NuttcpServerPhase::Over) {
             // Any further input of a client means that it wants to end the test.
             self.client_leaves(now);
             return;
@@ -141,13 +145,13 @@ impl NuttcpSession {
         self.lines.push(bytes);
         while let Some(line) = self.lines.pull() {
             match self.phase {
-                Phase::Greeting => self.greeting_received(now, &line),
-                Phase::Request => self.requested(now, &line),
+                NuttcpServerPhase::Greeting => self.greeting_received(now, &line),
+                NuttcpServerPhase::Request => self.requested(now, &line),
                 _ => return,
             }
         }
         // A client must wait for the answer to its request.
-        if matches!(self.phase, Phase::Deciding | Phase::Preparing)
+        if matches!(self.phase, NuttcpServerPhase::Deciding | NuttcpServerPhase::Preparing)
             && self.lines.rest().len() > LINE_LIMIT / 2
         {
             self.end(Some("the client sent more than a request".to_owned()));
@@ -155,18 +159,18 @@ impl NuttcpSession {
     }
 
     fn greeting_received(&mut self, now: Timestamp, line: &str) {
-        let Some(version) = Version::parse_greeting(line) else {
+        let Some(version) = NuttcpVersion::parse_greeting(line) else {
             return self.refuse("no nuttcp HELO message");
         };
         self.client = version;
-        self.out.push_back(Output::Send { link: self.control, bytes: Version::REPORTED.greeting() });
-        self.phase = Phase::Request;
+        self.out.push_back(Output::Send { link: self.control, bytes: NuttcpVersion::REPORTED.greeting() });
+        self.phase = NuttcpServerPhase::Request;
         self.due = Some(now + REQUEST_TIMEOUT);
     }
 
     fn requested(&mut self, now: Timestamp, line: &str) {
-        let ours = Version::REPORTED;
-        let Some(request) = Request::decode(line) else {
+        let ours = NuttcpVersion::REPORTED;
+        let Some(request) = NuttcpRequest::decode(line) else {
             let words = format!(
                 "nuttcp-t: v{ours}: error scanning parameters\nmay be using older client version than server\n{line}"
             );
@@ -190,8 +194,8 @@ impl NuttcpSession {
         let terms =
             Terms { peer: self.client, to: self.peer, idle: options.idle, stdio, ipv4, ipv6, ..terms };
         let planned = terms.planned(self.run, self.flow, self.control, Some(self.client));
-        self.transfer = Some(Transfer::new(terms, self.base, self.flow, self.run));
-        self.phase = Phase::Deciding;
+        self.transfer = Some(NuttcpTransfer::new(terms, self.base, self.flow, self.run));
+        self.phase = NuttcpServerPhase::Deciding;
         self.due = Some(now + DECISION_TIMEOUT);
         if stdio {
             // No flow is measured, so nothing is archived.
@@ -203,10 +207,10 @@ impl NuttcpSession {
     }
 
     fn admitted(&mut self) {
-        if self.phase != Phase::Deciding {
+        if self.phase != NuttcpServerPhase::Deciding {
             return;
         }
-        self.phase = Phase::Preparing;
+        self.phase = NuttcpServerPhase::Preparing;
         self.due = None;
         if let Some(transfer) = &mut self.transfer {
             transfer.prepare(&mut self.out);
@@ -214,11 +218,11 @@ impl NuttcpSession {
     }
 
     fn handle_events(&mut self, now: Timestamp) {
-        while let Some(events) = self.transfer.as_mut().and_then(Transfer::next_event) {
+        while let Some(events) = self.transfer.as_mut().and_then(NuttcpTransfer::next_event) {
             match events {
                 TransferEvent::Ready => {
-                    self.phase = Phase::Testing;
-                    self.send_line(&format!("OK v{}\n", Version::REPORTED));
+                    self.phase = NuttcpServerPhase::Testing;
+                    self.send_line(&format!("OK v{}\n", NuttcpVersion::REPORTED));
                     if let Some(transfer) = &mut self.transfer {
                         transfer.connect_or_wait(now, CONNECT_DELAY);
                     }
@@ -238,7 +242,7 @@ impl NuttcpSession {
         }
     }
 
-    fn format(&self) -> Format {
+    fn format(&self) -> NuttcpFormat {
         self.request.format
     }
 
@@ -254,14 +258,19 @@ impl NuttcpSession {
     fn begun(&mut self) {
         let Some(transfer) = &self.transfer else { return };
         let setup = transfer.terms.setup(transfer.opened.as_ref(), self.peer);
-        self.text = setup_lines(&setup, &self.role(), self.format().has(Format::PARSE));
+        self.text = setup_lines(&setup, &self.role(), self.format().has(NuttcpFormat::PARSE));
         if self.live() {
             let text = std::mem::take(&mut self.text);
             self.send_line(&text);
         }
     }
 
-    fn interval(&mut self, interval: summary::Amount, total: summary::Amount, told: Option<KernelCounts>) {
+    fn interval(
+        &mut self,
+        interval: summary::ReceiverCounts,
+        total: summary::ReceiverCounts,
+        told: Option<TransmitterCounts>,
+    ) {
         let Some(terms) = self.transfer.as_ref().map(|transfer| &transfer.terms) else { return };
         if !self.live() {
             return;
@@ -277,7 +286,7 @@ impl NuttcpSession {
         let counted = transfer.counted.clone();
         let trouble = transfer.trouble.as_ref().map(|reason| reason.text.clone());
         let transmit = !self.request.trans;
-        let parse = self.format().has(Format::PARSE);
+        let parse = self.format().has(NuttcpFormat::PARSE);
         let mut text = std::mem::take(&mut self.text);
         if self.live() {
             text += "DONE\n";
@@ -295,7 +304,7 @@ impl NuttcpSession {
             Failure::Connect(reason) => self.system_error("connect", reason),
             Failure::Start(reason) => self.system_error("socket", reason),
             Failure::Nobody => {
-                let words = format!("{}v{}: Error: no data connection", self.role(), Version::REPORTED);
+                let words = format!("{}v{}: Error: no data connection", self.role(), NuttcpVersion::REPORTED);
                 let text = format!("{words}\n");
                 self.send_line(&text);
                 self.end(Some(words));
@@ -311,7 +320,7 @@ impl NuttcpSession {
 
     /// The client has closed its side. A datagram transmitter still reads the report.
     fn closed(&mut self, now: Timestamp) {
-        if self.phase == Phase::Testing {
+        if self.phase == NuttcpServerPhase::Testing {
             self.deaf = !(self.request.udp && self.request.trans);
             self.client_leaves(now);
         } else {
@@ -324,7 +333,7 @@ impl NuttcpSession {
         if self.due.is_some_and(|due| now >= due) {
             self.due = None;
             match self.phase {
-                Phase::Greeting => self.refuse("no nuttcp HELO message"),
+                NuttcpServerPhase::Greeting => self.refuse("no nuttcp HELO message"),
                 _ => self.end(Some("the client is silent".to_owned())),
             }
         }
@@ -334,17 +343,17 @@ impl NuttcpSession {
     }
 }
 
-impl Session for NuttcpSession {
+impl ToolSession for NuttcpSession {
     fn output(&mut self) -> Option<Output> {
         self.out.pop_front()
     }
 
     fn is_over(&self) -> bool {
-        self.phase == Phase::Over
+        self.phase == NuttcpServerPhase::Over
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        [self.due, self.transfer.as_ref().and_then(Transfer::deadline)].into_iter().flatten().min()
+        [self.due, self.transfer.as_ref().and_then(NuttcpTransfer::deadline)].into_iter().flatten().min()
     }
 
     fn input(&mut self, now: Timestamp, input: &Input<'_>) -> bool {
@@ -364,7 +373,7 @@ impl Session for NuttcpSession {
             Input::Refused { run, why } if *run == self.run => {
                 self.asked = false;
                 let role = prefix(!self.request.trans, None);
-                self.refuse(&format!("{role}v{}: {why}", Version::REPORTED));
+                self.refuse(&format!("{role}v{}: {why}", NuttcpVersion::REPORTED));
                 true
             }
             Input::Tick => {

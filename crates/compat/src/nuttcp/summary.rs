@@ -6,13 +6,13 @@ use linerate_units::Span;
 
 use super::delays::OneWay;
 
-use super::marks::{KernelCounts, Marked};
+use super::marks::{Marked, TransmitterCounts};
 use super::report::{mbps, megabytes};
-use super::wire::Format;
+use super::wire::NuttcpFormat;
 
 /// The counts of a receiver in an interval or since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Amount {
+pub(super) struct ReceiverCounts {
     pub(super) bytes: u64,
     pub(super) span: Span,
     /// Datagrams sent, by the sender's count.
@@ -23,7 +23,7 @@ pub(super) struct Amount {
     pub(super) delays: Option<OneWay>,
 }
 
-impl Amount {
+impl ReceiverCounts {
     /// The difference to `earlier`.
     pub(super) fn since(self, earlier: Self) -> Self {
         Self {
@@ -50,18 +50,23 @@ fn percent(lost: u64, sent: u64) -> String {
 }
 
 /// An interval line without its line feed. `lossy` is the length of a datagram if losses are known.
-pub(super) fn interval_line(interval: Amount, total: Amount, lossy: Option<u64>, format: Format) -> String {
-    if format.has(Format::PARSE) {
+pub(super) fn interval_line(
+    interval: ReceiverCounts,
+    total: ReceiverCounts,
+    lossy: Option<u64>,
+    format: NuttcpFormat,
+) -> String {
+    if format.has(NuttcpFormat::PARSE) {
         return interval_parse(interval, total, lossy, format);
     }
-    let amount = |amount: Amount| {
+    let amount = |amount: ReceiverCounts| {
         let megabytes = megabytes(amount.bytes);
         let (seconds, rate) = (amount.span.as_secs_f64(), mbps(amount.bytes, amount.span));
         let mut text = format!("{megabytes:10.4} MB / {seconds:6.2} sec = {rate:9.4} Mbps");
-        if lossy.is_some() && !format.has(Format::NO_DROPS) {
+        if lossy.is_some() && !format.has(NuttcpFormat::NO_DROPS) {
             let _ = write!(text, " {:5} / {:5} ~drop/pkt", amount.lost, amount.sent);
         }
-        if lossy.is_some() && !format.has(Format::NO_PERCENT_LOSS) {
+        if lossy.is_some() && !format.has(NuttcpFormat::NO_PERCENT_LOSS) {
             let _ = write!(text, " {:>5} ~%loss", percent(amount.lost, amount.sent));
         }
         if let Some(mean) = amount.delays.and_then(|delays| delays.mean_ms()) {
@@ -70,20 +75,25 @@ pub(super) fn interval_line(interval: Amount, total: Amount, lossy: Option<u64>,
         text
     };
     let mut line = amount(interval);
-    if format.has(Format::RUNNING_TOTAL) {
+    if format.has(NuttcpFormat::RUNNING_TOTAL) {
         line = line + " Tot: " + &amount(total);
     }
-    if let Some(length) = lossy.filter(|_| format.has(Format::XMIT_STATS)) {
+    if let Some(length) = lossy.filter(|_| format.has(NuttcpFormat::XMIT_STATS)) {
         let _ = write!(line, " Trans: {:10.4} MB", megabytes(interval.sent.saturating_mul(length)));
-        if format.has(Format::RUNNING_TOTAL) {
+        if format.has(NuttcpFormat::RUNNING_TOTAL) {
             let _ = write!(line, " Tot: {:10.4} MB", megabytes(total.sent.saturating_mul(length)));
         }
     }
     line
 }
 
-fn interval_parse(interval: Amount, total: Amount, lossy: Option<u64>, format: Format) -> String {
-    let amount = |amount: Amount, before: &str| {
+fn interval_parse(
+    interval: ReceiverCounts,
+    total: ReceiverCounts,
+    lossy: Option<u64>,
+    format: NuttcpFormat,
+) -> String {
+    let amount = |amount: ReceiverCounts, before: &str| {
         let megabytes = megabytes(amount.bytes);
         let (seconds, rate) = (amount.span.as_secs_f64(), mbps(amount.bytes, amount.span));
         let mut text = format!(
@@ -98,12 +108,12 @@ fn interval_parse(interval: Amount, total: Amount, lossy: Option<u64>, format: F
         text
     };
     let mut line = amount(interval, "");
-    if format.has(Format::RUNNING_TOTAL) {
+    if format.has(NuttcpFormat::RUNNING_TOTAL) {
         line = line + " " + &amount(total, "total_");
     }
-    if let Some(length) = lossy.filter(|_| format.has(Format::XMIT_STATS)) {
+    if let Some(length) = lossy.filter(|_| format.has(NuttcpFormat::XMIT_STATS)) {
         let _ = write!(line, " tx_megabytes={:.4}", megabytes(interval.sent.saturating_mul(length)));
-        if format.has(Format::RUNNING_TOTAL) {
+        if format.has(NuttcpFormat::RUNNING_TOTAL) {
             let _ = write!(line, " tx_total_megabytes={:.4}", megabytes(total.sent.saturating_mul(length)));
         }
     }
@@ -118,8 +128,8 @@ pub(super) fn loss_parse(lost: u64, sent: u64) -> String {
 
 /// An interval line with the counts of the transmitter's kernel in the interval and since the start, if they
 /// are known.
-pub(super) fn with_marks(line: &str, told: Option<KernelCounts>, format: Format) -> String {
-    let Some(told) = told.filter(|_| !format.has(Format::NO_RETRANS)) else { return line.to_owned() };
+pub(super) fn with_marks(line: &str, told: Option<TransmitterCounts>, format: NuttcpFormat) -> String {
+    let Some(told) = told.filter(|_| !format.has(NuttcpFormat::NO_RETRANS)) else { return line.to_owned() };
     let sums = [" Tot: ", " total_megabytes="].into_iter().find_map(|word| line.find(word));
     let interval = retrans_text(told.interval, format);
     match sums {
@@ -131,11 +141,11 @@ pub(super) fn with_marks(line: &str, told: Option<KernelCounts>, format: Format)
     }
 }
 
-fn retrans_text(marked: Marked, format: Format) -> String {
+fn retrans_text(marked: Marked, format: NuttcpFormat) -> String {
     let retrans = marked.retrans;
-    let cwnd = marked.cwnd.filter(|_| !format.has(Format::NO_CWND));
+    let cwnd = marked.cwnd.filter(|_| !format.has(NuttcpFormat::NO_CWND));
     let host = if marked.of_host { "host-" } else { "" };
-    if format.has(Format::PARSE) {
+    if format.has(NuttcpFormat::PARSE) {
         let cwnd = cwnd.map_or_else(String::new, |cwnd| format!(" cwnd={cwnd}"));
         return format!(" {host}retrans={retrans}{cwnd}");
     }
@@ -173,18 +183,24 @@ pub(super) fn loss_line(lost: u64, sent: u64, parse: bool) -> String {
 
 impl Brief {
     /// The summary line without its line feed.
-    pub(super) fn line(&self, format: Format) -> String {
-        let retrans = self.retrans.filter(|_| !format.has(Format::NO_RETRANS));
-        let cwnd = self.cwnd.filter(|_| retrans.is_some() && !format.has(Format::NO_CWND));
-        let rtt = self.rtt_ms.filter(|_| format.has(Format::WANT_RTT));
-        if format.has(Format::PARSE) {
+    pub(super) fn line(&self, format: NuttcpFormat) -> String {
+        let retrans = self.retrans.filter(|_| !format.has(NuttcpFormat::NO_RETRANS));
+        let cwnd = self.cwnd.filter(|_| retrans.is_some() && !format.has(NuttcpFormat::NO_CWND));
+        let rtt = self.rtt_ms.filter(|_| format.has(NuttcpFormat::WANT_RTT));
+        if format.has(NuttcpFormat::PARSE) {
             self.parse(retrans, cwnd, rtt)
         } else {
             self.text(retrans, cwnd, rtt, format)
         }
     }
 
-    fn text(&self, retrans: Option<u64>, cwnd: Option<u64>, rtt: Option<f64>, format: Format) -> String {
+    fn text(
+        &self,
+        retrans: Option<u64>,
+        cwnd: Option<u64>,
+        rtt: Option<f64>,
+        format: NuttcpFormat,
+    ) -> String {
         let mut line =
             format!("{:10.4} MB / {:6.2} sec = {:9.4} Mbps", self.megabytes, self.seconds, self.mbps);
         let host = if self.host_retrans { "host-" } else { "" };
@@ -196,12 +212,12 @@ impl Brief {
         add(cwnd.map(|cwnd| format!("{cwnd} KB-cwnd")));
         let drops = self.drops;
         add(drops
-            .filter(|_| !format.has(Format::NO_DROPS))
+            .filter(|_| !format.has(NuttcpFormat::NO_DROPS))
             .map(|(lost, sent)| format!("{lost} / {sent} drop/pkt")));
         add(drops
-            .filter(|_| !format.has(Format::NO_PERCENT_LOSS))
+            .filter(|_| !format.has(NuttcpFormat::NO_PERCENT_LOSS))
             .map(|(lost, sent)| format!("{} %loss", percent(lost, sent))));
-        let sent = self.sent_megabytes.filter(|_| drops.is_some() && format.has(Format::XMIT_STATS));
+        let sent = self.sent_megabytes.filter(|_| drops.is_some() && format.has(NuttcpFormat::XMIT_STATS));
         add(sent.map(|sent| format!("Trans: {sent:.4} MB")));
         add(rtt.map(|rtt| format!("{rtt:.2} msRTT")));
         add(self.max_jitter_ms.map(|jitter| format!("{jitter:.4} msMaxJitter")));

@@ -1,6 +1,6 @@
 //! The data phase of one end: links, datagrams that begin and end it, the flow and its counts.
 //!
-//! Both roles use it: they state when the peer is ready ([`Transfer::connect_or_wait`]) and handle each
+//! Both roles use it: they state when the peer is ready ([`NuttcpTransfer::connect_or_wait`]) and handle each
 //! [`TransferEvent`].
 
 mod input;
@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 use linerate_units::{Span, Timestamp};
 
 use super::delays::OneWay;
-use super::marks::KernelCounts;
+use super::marks::TransmitterCounts;
 use super::plan::Terms;
 use super::report::Counted;
-use super::summary::Amount;
-use crate::stand_in::{Cpu, FlowCounts, FlowId, Link, Opened, Output, RunId, Stop, SystemError};
+use super::summary::ReceiverCounts;
+use crate::stand_in::{CpuTime, FlowCounts, FlowId, Link, Opened, Output, RunId, Stop, SystemError};
 
 /// How long a refused data connection is retried: a peer before 6.2.8 sends OK before it listens.
 const RETRY_TIMEOUT: Span = Span::from_secs(1);
@@ -53,15 +53,15 @@ pub(super) enum TransferEvent {
     /// An interval of a receiver has ended.
     Interval {
         /// The counts of the interval.
-        interval: Amount,
+        interval: ReceiverCounts,
         /// The counts since the start.
-        total: Amount,
+        total: ReceiverCounts,
         /// The retransmissions that the transmitter marked; absent if it writes no marks.
-        told: Option<KernelCounts>,
+        told: Option<TransmitterCounts>,
     },
-    /// The answer to [`Transfer::request_counts`]: what the kernel has counted since the last one; absent if
+    /// The answer to [`NuttcpTransfer::request_counts`]: what the kernel has counted since the last one; absent if
     /// unknown.
-    Looked(Option<KernelCounts>),
+    Looked(Option<TransmitterCounts>),
     /// The idle timeout has passed.
     Idle,
     /// The counts are final.
@@ -84,12 +84,12 @@ pub(super) enum Failure {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TransferState {
+enum NuttcpTransferState {
     /// Not started.
     Idle,
     /// Opening the listeners.
     Listening,
-    /// Waiting for [`Transfer::connect_or_wait`].
+    /// Waiting for [`NuttcpTransfer::connect_or_wait`].
     Ready,
     /// Waiting until the peer listens, or for connections to open.
     Connecting,
@@ -113,7 +113,7 @@ enum TransferState {
 
 /// The purpose of requested counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Look {
+enum NuttcpCountsReason {
     Begin,
     Interval,
     Idle,
@@ -123,7 +123,7 @@ enum Look {
 
 /// The state of a datagram port that is shared with others: the peer gets its own socket on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shared {
+enum SharedPort {
     /// The port is not shared.
     Not,
     /// Nothing has arrived yet.
@@ -136,14 +136,14 @@ enum Shared {
 
 /// The data phase of one end.
 #[derive(Debug)]
-pub(super) struct Transfer {
+pub(super) struct NuttcpTransfer {
     pub(super) terms: Terms,
     flow: FlowId,
     run: RunId,
     /// Number of the first stream's own link; the others follow.
     base: u32,
     links: Vec<Option<Link>>,
-    stage: TransferState,
+    stage: NuttcpTransferState,
     /// The properties of the first stream, for the report.
     pub(super) opened: Option<Opened>,
     due: Option<Timestamp>,
@@ -152,16 +152,16 @@ pub(super) struct Transfer {
     missing: Vec<u16>,
     next_look: Option<Timestamp>,
     next_interval: Option<Timestamp>,
-    shown: Amount,
-    looks: VecDeque<Look>,
+    shown: ReceiverCounts,
+    looks: VecDeque<NuttcpCountsReason>,
     began: Timestamp,
-    cpu: Cpu,
+    cpu: CpuTime,
     shown_retrans: u64,
     /// What arrived before the flow: bytes and datagrams.
     early: (u64, u64),
     /// Number of marks that arrived before the flow.
     marks: u64,
-    shared: Shared,
+    shared: SharedPort,
     /// Whether the peer has left; nothing more is sent to it.
     cut: bool,
     has_flow: bool,
@@ -171,7 +171,7 @@ pub(super) struct Transfer {
     events: VecDeque<TransferEvent>,
 }
 
-impl Transfer {
+impl NuttcpTransfer {
     /// A transfer whose own links have numbers from `base` on.
     pub(super) fn new(terms: Terms, base: u32, flow: FlowId, run: RunId) -> Self {
         let links = vec![None; usize::from(terms.streams)];
@@ -181,21 +181,21 @@ impl Transfer {
             run,
             base,
             links,
-            stage: TransferState::Idle,
+            stage: NuttcpTransferState::Idle,
             opened: None,
             due: None,
             give_up_connecting: Timestamp::START,
             missing: Vec::new(),
             next_look: None,
             next_interval: None,
-            shown: Amount::default(),
+            shown: ReceiverCounts::default(),
             looks: VecDeque::new(),
             began: Timestamp::START,
-            cpu: Cpu::default(),
+            cpu: CpuTime::default(),
             shown_retrans: 0,
             early: (0, 0),
             marks: 0,
-            shared: Shared::Not,
+            shared: SharedPort::Not,
             cut: false,
             has_flow: false,
             counted: Counted::default(),
@@ -209,34 +209,34 @@ impl Transfer {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.stage == TransferState::Over
+        self.stage == NuttcpTransferState::Over
     }
 
     /// Whether the transfer of data has begun.
     pub(super) fn has_begun(&self) -> bool {
         matches!(
             self.stage,
-            TransferState::Running
-                | TransferState::Stopping
-                | TransferState::Ending(_)
-                | TransferState::Counting
-                | TransferState::Over
+            NuttcpTransferState::Running
+                | NuttcpTransferState::Stopping
+                | NuttcpTransferState::Ending(_)
+                | NuttcpTransferState::Counting
+                | NuttcpTransferState::Over
         )
     }
 
     /// Whether data are being transferred.
     pub(super) fn is_running(&self) -> bool {
-        self.stage == TransferState::Running
+        self.stage == NuttcpTransferState::Running
     }
 
     /// Opens the listeners, if this end has any.
     pub(super) fn prepare(&mut self, out: &mut VecDeque<Output>) {
         if self.terms.connects() {
-            self.stage = TransferState::Ready;
+            self.stage = NuttcpTransferState::Ready;
             self.events.push_back(TransferEvent::Ready);
             return;
         }
-        self.stage = TransferState::Listening;
+        self.stage = NuttcpTransferState::Listening;
         for number in 0..self.terms.streams {
             out.push_back(Output::Listen {
                 link: self.own(number),
@@ -248,37 +248,37 @@ impl Transfer {
 
     /// The peer is ready: connects after `delay`, or waits for connections.
     pub(super) fn connect_or_wait(&mut self, now: Timestamp, delay: Span) {
-        if self.stage != TransferState::Ready {
+        if self.stage != NuttcpTransferState::Ready {
             return;
         }
         if self.terms.connects() {
-            self.stage = TransferState::Connecting;
+            self.stage = NuttcpTransferState::Connecting;
             self.give_up_connecting = now + delay + RETRY_TIMEOUT;
             self.missing = (0..self.terms.streams).collect();
             self.due = Some(now + delay);
         } else if self.terms.udp {
-            self.stage = TransferState::Awaiting;
+            self.stage = NuttcpTransferState::Awaiting;
             self.due = Some(now + self.terms.data_timeout());
         } else {
-            self.stage = TransferState::Accepting;
+            self.stage = NuttcpTransferState::Accepting;
             self.due = Some(now + ACCEPT_TIMEOUT);
         }
     }
 
     /// Requests the kernel's present counts.
     pub(super) fn request_counts(&mut self, out: &mut VecDeque<Output>) {
-        self.ask(Look::Owner, out);
+        self.ask(NuttcpCountsReason::Owner, out);
     }
 
     /// The peer has closed the control connection. A sender stops; a receiver waits for the end of the data.
     pub(super) fn peer_gone(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
         self.cut = true;
         match self.stage {
-            TransferState::Running if self.terms.transmit => self.stop(now, out),
-            TransferState::Running => self.due = Some(now + RECEIVER_GRACE),
-            TransferState::Stopping | TransferState::Counting | TransferState::Over => {}
+            NuttcpTransferState::Running if self.terms.transmit => self.stop(now, out),
+            NuttcpTransferState::Running => self.due = Some(now + RECEIVER_GRACE),
+            NuttcpTransferState::Stopping | NuttcpTransferState::Counting | NuttcpTransferState::Over => {}
             // A receiver that has reported does not need further end marks.
-            TransferState::Ending(_) => self.finish(out),
+            NuttcpTransferState::Ending(_) => self.finish(out),
             _ => {
                 self.abort(out);
                 self.events.push_back(TransferEvent::Failed(Failure::Nobody));
@@ -288,7 +288,7 @@ impl Transfer {
 
     /// Ends the test early, in the normal way.
     pub(super) fn stop(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
-        if self.stage != TransferState::Running {
+        if self.stage != NuttcpTransferState::Running {
             return;
         }
         if !self.has_flow {
@@ -298,16 +298,17 @@ impl Transfer {
         let regularly = self.terms.transmit && !self.terms.udp;
         let how = if regularly { Stop::Regularly } else { Stop::AtOnce };
         out.push_back(Output::Stop { flow: self.flow, how });
-        self.stage = TransferState::Stopping;
+        self.stage = NuttcpTransferState::Stopping;
         self.due = Some(now + FLOW_END_TIMEOUT);
     }
 
     /// Aborts everything.
     pub(super) fn abort(&mut self, out: &mut VecDeque<Output>) {
-        if self.stage == TransferState::Over {
+        if self.stage == NuttcpTransferState::Over {
             return;
         }
-        if self.has_flow && matches!(self.stage, TransferState::Running | TransferState::Stopping) {
+        if self.has_flow && matches!(self.stage, NuttcpTransferState::Running | NuttcpTransferState::Stopping)
+        {
             out.push_back(Output::Stop { flow: self.flow, how: Stop::Abort });
         }
         self.close(out);
@@ -327,7 +328,7 @@ impl Transfer {
         own.or_else(|| self.links.iter().position(|held| *held == Some(link)))
     }
 
-    fn ask(&mut self, why: Look, out: &mut VecDeque<Output>) {
+    fn ask(&mut self, why: NuttcpCountsReason, out: &mut VecDeque<Output>) {
         self.looks.push_back(why);
         out.push_back(Output::Look);
     }
@@ -337,7 +338,7 @@ impl Transfer {
         self.events.push_back(TransferEvent::Begun);
         self.began = now;
         if self.terms.udp && self.terms.transmit {
-            self.stage = TransferState::Beginning(0);
+            self.stage = NuttcpTransferState::Beginning(0);
             self.due = Some(now);
             return;
         }
@@ -347,9 +348,9 @@ impl Transfer {
     /// Starts the flow.
     fn run(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
         self.began = now;
-        self.stage = TransferState::Running;
+        self.stage = NuttcpTransferState::Running;
         self.due = None;
-        self.ask(Look::Begin, out);
+        self.ask(NuttcpCountsReason::Begin, out);
         if !self.terms.transmit {
             self.next_look = Some(now + POLL_INTERVAL);
             if self.terms.interval > Span::ZERO {
@@ -371,9 +372,9 @@ impl Transfer {
 
     /// The flow has ended; requests the CPU time.
     fn count(&mut self, out: &mut VecDeque<Output>) {
-        self.stage = TransferState::Counting;
+        self.stage = NuttcpTransferState::Counting;
         (self.due, self.next_look, self.next_interval) = (None, None, None);
-        self.ask(Look::End, out);
+        self.ask(NuttcpCountsReason::End, out);
     }
 
     /// Takes the present counts of the flow.
@@ -398,12 +399,12 @@ impl Transfer {
     }
 
     /// The bytes since the start, and the losses by the datagrams' own counts.
-    fn amount(&self, counts: &FlowCounts) -> Amount {
-        let mut amount = Amount {
+    fn amount(&self, counts: &FlowCounts) -> ReceiverCounts {
+        let mut amount = ReceiverCounts {
             bytes: self.early.0,
             span: counts.at.since(self.began),
             delays: delays(counts),
-            ..Amount::default()
+            ..ReceiverCounts::default()
         };
         let mut received = self.early.1;
         for stream in &counts.streams {
@@ -420,12 +421,12 @@ impl Transfer {
             let own = self.own(number);
             if let Some(link) = self.links.get_mut(usize::from(number)).and_then(Option::take) {
                 out.push_back(Output::Close { link });
-            } else if self.stage != TransferState::Idle && !self.has_flow {
+            } else if self.stage != NuttcpTransferState::Idle && !self.has_flow {
                 out.push_back(Output::Close { link: own });
             }
         }
         (self.due, self.next_look, self.next_interval) = (None, None, None);
-        self.stage = TransferState::Over;
+        self.stage = NuttcpTransferState::Over;
     }
 
     fn fail(&mut self, failure: Failure, out: &mut VecDeque<Output>) {

@@ -16,9 +16,9 @@ const NO_COUNT: u64 = 2_147_483_647;
 
 /// Version of nuttcp: `major * 10000 + minor * 100 + delta`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version(u32);
+pub struct NuttcpVersion(u32);
 
-impl Version {
+impl NuttcpVersion {
     /// The version that these stand-ins announce.
     pub const REPORTED: Self = Self(80_202);
 
@@ -52,7 +52,7 @@ impl Version {
     }
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for NuttcpVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.0 / 10_000, self.0 / 100 % 100, self.0 % 100)
     }
@@ -60,9 +60,9 @@ impl fmt::Display for Version {
 
 /// The output that the client requests: a bit mask that both ends use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Format(pub u32);
+pub struct NuttcpFormat(pub u32);
 
-impl Format {
+impl NuttcpFormat {
     /// Show the transmitter's counts in the lines of a datagram receiver.
     pub const XMIT_STATS: u32 = 0x1;
     /// Show running totals in interval lines.
@@ -91,7 +91,7 @@ impl Format {
     }
 }
 
-impl Default for Format {
+impl Default for NuttcpFormat {
     fn default() -> Self {
         Self(Self::WANT_RTT)
     }
@@ -99,7 +99,7 @@ impl Default for Format {
 
 /// The request of a client, in one line.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Request {
+pub struct NuttcpRequest {
     /// Length of a block, or payload of a datagram, bytes.
     pub buflen: u64,
     /// Number of blocks to send; absent for no limit.
@@ -121,13 +121,13 @@ pub struct Request {
     /// Whether the transport is UDP.
     pub udp: bool,
     /// Version of the client.
-    pub vers: Version,
+    pub vers: NuttcpVersion,
     /// Interval of the receiver's lines; 0 for none.
     pub interval: Span,
     /// Whether the data connection is opened in the other direction.
     pub flip: bool,
     /// The requested output.
-    pub format: Format,
+    pub format: NuttcpFormat,
     /// Whether the server should trace the route instead.
     pub traceroute: bool,
     /// Whether the rate is instantaneous: no datagram may be sent early to catch up.
@@ -154,7 +154,7 @@ pub struct Request {
     pub do_owd: u64,
 }
 
-impl Default for Request {
+impl Default for NuttcpRequest {
     fn default() -> Self {
         Self {
             buflen: 65_536,
@@ -167,10 +167,10 @@ impl Default for Request {
             braindead: false,
             timeout: Span::from_secs(10),
             udp: false,
-            vers: Version::REPORTED,
+            vers: NuttcpVersion::REPORTED,
             interval: Span::ZERO,
             flip: false,
-            format: Format::default(),
+            format: NuttcpFormat::default(),
             traceroute: false,
             irate: false,
             third_party: false,
@@ -191,11 +191,11 @@ impl Default for Request {
 const BASE: [&str; 11] =
     ["buflen", "nbuf", "win", "nstream", "rate", "port", "trans", "braindead", "timeout", "udp", "vers"];
 
-impl Request {
+impl NuttcpRequest {
     /// Encodes the line for a server of this version, with its line feed. For an older server, items that it
     /// does not know are omitted. Those servers expect the blanks before some commas.
     #[must_use]
-    pub fn encode(&self, server: Version) -> Vec<u8> {
+    pub fn encode(&self, server: NuttcpVersion) -> Vec<u8> {
         let seconds = self.timeout.as_secs_f64();
         let bit = u8::from;
         let timeout = if server.0 < 30_200 { format!("{seconds:.0}") } else { format!("{seconds:.6}") };
@@ -260,7 +260,7 @@ impl Request {
         if items.len() < BASE.len() || items.iter().zip(BASE).any(|((name, _), base)| *name != base) {
             return None;
         }
-        let mut request = Self { format: Format(0), ..Self::default() };
+        let mut request = Self { format: NuttcpFormat(0), ..Self::default() };
         for (name, value) in items {
             request.set(name, value)?;
         }
@@ -283,10 +283,10 @@ impl Request {
             "braindead" => self.braindead = flag()?,
             "timeout" => self.timeout = span()?,
             "udp" => self.udp = flag()?,
-            "vers" => self.vers = Version::parse(value)?,
+            "vers" => self.vers = NuttcpVersion::parse(value)?,
             "interval" => self.interval = span()?,
             "reverse" => self.flip = flag()?,
-            "format" => self.format = Format(value.parse().ok()?),
+            "format" => self.format = NuttcpFormat(value.parse().ok()?),
             "traceroute" => self.traceroute = flag()?,
             "irate" => self.irate = flag()?,
             "thirdparty" => self.third_party = value != "_NULL_",
@@ -307,13 +307,13 @@ impl Request {
 
 /// Splits a byte stream into lines.
 #[derive(Debug, Default)]
-pub struct Lines {
+pub struct LineSplitter {
     held: Vec<u8>,
     /// Where to search for the next line feed, so that a long line in small pieces is scanned only once.
     seen: usize,
 }
 
-impl Lines {
+impl LineSplitter {
     /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.held.extend_from_slice(bytes);

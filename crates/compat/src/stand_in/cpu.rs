@@ -4,7 +4,7 @@ use linerate_units::Span;
 
 /// CPU time since the driver's start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cpu {
+pub struct CpuTime {
     /// Time of the reading, from the driver's start.
     pub elapsed: Span,
     /// CPU time of this process in user mode.
@@ -12,7 +12,7 @@ pub struct Cpu {
     /// CPU time of this process in the kernel.
     pub system: Span,
     /// Other resources that this process has used; absent if they are not counted.
-    pub usage: Option<Usage>,
+    pub usage: Option<ResourceUsage>,
 }
 
 /// Resources other than CPU time that this process has used since its start.
@@ -20,7 +20,7 @@ pub struct Cpu {
 /// # Source
 /// getrusage(2)
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct ResourceUsage {
     /// Largest resident set, KiB.
     pub max_resident_kib: u64,
     /// Page faults without I/O.
@@ -33,12 +33,12 @@ pub struct Usage {
     pub involuntary_switches: u64,
 }
 
-impl Cpu {
+impl CpuTime {
     /// The resources used since `before`; for memory, the maximum so far. Absent if they are not counted.
     #[must_use]
-    pub fn usage_since(&self, before: &Self) -> Option<Usage> {
+    pub fn usage_since(&self, before: &Self) -> Option<ResourceUsage> {
         let (now, then) = self.usage.zip(before.usage)?;
-        Some(Usage {
+        Some(ResourceUsage {
             max_resident_kib: now.max_resident_kib,
             minor_faults: now.minor_faults.saturating_sub(then.minor_faults),
             major_faults: now.major_faults.saturating_sub(then.major_faults),
@@ -48,7 +48,7 @@ impl Cpu {
     }
 }
 
-impl Usage {
+impl ResourceUsage {
     /// The end of the line that ttcp and its descendants print from getrusage(2) on Linux. Shared text and
     /// unshared data (`0i+0d`) are always 0 there, and the memory is halved as if pages had 512 bytes.
     #[must_use]

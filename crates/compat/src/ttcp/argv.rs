@@ -4,11 +4,11 @@ use std::str::FromStr;
 
 use linerate_units::Span;
 
-use super::settings::{Line, RateUnit, Settings};
+use super::settings::{RateUnit, TtcpSettings, TtcpVariant};
 
 /// A command line that starts no test: what to print on standard error, and the exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct TtcpEarlyExit {
     /// The complete text.
     pub text: String,
     /// The exit code.
@@ -30,10 +30,10 @@ const MIN_DATAGRAM: u32 = 5;
 ///
 /// # Errors
 /// What the tool prints instead of starting a test.
-pub fn parse(name: &str, arguments: &[String]) -> Result<Settings, Refusal> {
+pub fn parse(name: &str, arguments: &[String]) -> Result<TtcpSettings, TtcpEarlyExit> {
     let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
     let (line, rest) = line_of(name, arguments)?;
-    let mut settings = Settings::of(line);
+    let mut settings = TtcpSettings::of(line);
     if rest.is_empty() {
         return Err(usage(line));
     }
@@ -46,13 +46,13 @@ pub fn parse(name: &str, arguments: &[String]) -> Result<Settings, Refusal> {
             _ => hosts.push(argument),
         }
     }
-    settings.host = if line == Line::Pcattcp { hosts.pop() } else { hosts.into_iter().next() };
+    settings.host = if line == TtcpVariant::Pcattcp { hosts.pop() } else { hosts.into_iter().next() };
     checked(settings)
 }
 
 /// The variant to imitate, and the arguments without `--like`.
-fn line_of(name: &str, arguments: &[String]) -> Result<(Line, Vec<String>), Refusal> {
-    let mut line = if name.starts_with("pcattcp") { Line::Pcattcp } else { Line::Sgi };
+fn line_of(name: &str, arguments: &[String]) -> Result<(TtcpVariant, Vec<String>), TtcpEarlyExit> {
+    let mut line = if name.starts_with("pcattcp") { TtcpVariant::Pcattcp } else { TtcpVariant::Sgi };
     let mut rest = Vec::new();
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
@@ -65,10 +65,10 @@ fn line_of(name: &str, arguments: &[String]) -> Result<(Line, Vec<String>), Refu
             }
         };
         line = match wanted {
-            Some("brl") => Line::Brl,
-            Some("sgi") => Line::Sgi,
-            Some("ohio") => Line::Ohio,
-            Some("pcattcp") => Line::Pcattcp,
+            Some("brl") => TtcpVariant::Brl,
+            Some("sgi") => TtcpVariant::Sgi,
+            Some("ohio") => TtcpVariant::Ohio,
+            Some("pcattcp") => TtcpVariant::Pcattcp,
             _ => return Err(wrong("--like: give brl, sgi, ohio or pcattcp")),
         };
     }
@@ -77,16 +77,17 @@ fn line_of(name: &str, arguments: &[String]) -> Result<(Line, Vec<String>), Refu
 
 /// Parses one argument of bundled letters; the value of the last may be the next argument.
 fn letters_of(
-    settings: &mut Settings,
+    settings: &mut TtcpSettings,
     letters: &str,
     arguments: &mut impl Iterator<Item = String>,
-) -> Result<(), Refusal> {
+) -> Result<(), TtcpEarlyExit> {
     let mut letters = letters.chars();
     while let Some(letter) = letters.next() {
         if switch(settings, letter) {
             continue;
         }
-        let known = "lnpfbAO".contains(letter) || (settings.line == Line::Pcattcp && "wL".contains(letter));
+        let known =
+            "lnpfbAO".contains(letter) || (settings.line == TtcpVariant::Pcattcp && "wL".contains(letter));
         if !known {
             return Err(usage(settings.line));
         }
@@ -98,35 +99,35 @@ fn letters_of(
 }
 
 /// Handles a letter without a value; false if it is not one.
-fn switch(settings: &mut Settings, letter: char) -> bool {
+fn switch(settings: &mut TtcpSettings, letter: char) -> bool {
     match (letter, settings.line) {
         ('t', _) => settings.transmit = true,
         ('r', _) => settings.transmit = false,
         ('u', _) => settings.udp = true,
-        ('s', Line::Brl) => settings.stdio = false,
+        ('s', TtcpVariant::Brl) => settings.stdio = false,
         ('s', _) => settings.stdio = !settings.stdio,
         ('D', _) => settings.no_delay = true,
         ('B', _) => settings.whole_blocks = true,
         ('v', _) => settings.verbose = true,
         // SO_DEBUG has no effect on current kernels, and the copy touches every byte anyway.
         ('d' | 'T', _) => {}
-        ('P', Line::Ohio) => settings.progress = true,
-        ('S', Line::Ohio) => settings.running_rate = true,
-        ('S' | 'C', Line::Sgi) => settings.reversed = true,
-        ('c', Line::Pcattcp) => settings.forever = true,
-        ('R', Line::Pcattcp) => {
+        ('P', TtcpVariant::Ohio) => settings.progress = true,
+        ('S', TtcpVariant::Ohio) => settings.running_rate = true,
+        ('S' | 'C', TtcpVariant::Sgi) => settings.reversed = true,
+        ('c', TtcpVariant::Pcattcp) => settings.forever = true,
+        ('R', TtcpVariant::Pcattcp) => {
             settings.both = true;
             settings.forever = true;
             settings.transmit = false;
         }
-        ('4', Line::Sgi) => settings.ipv4 = true,
-        ('6', Line::Sgi) => settings.ipv6 = true,
+        ('4', TtcpVariant::Sgi) => settings.ipv4 = true,
+        ('6', TtcpVariant::Sgi) => settings.ipv6 = true,
         _ => return false,
     }
     true
 }
 
-fn valued(settings: &mut Settings, letter: char, value: &str) -> Result<(), Refusal> {
+fn valued(settings: &mut TtcpSettings, letter: char, value: &str) -> Result<(), TtcpEarlyExit> {
     match letter {
         'l' => settings.length = number(letter, value)?,
         'n' => settings.count = number(letter, value)?,
@@ -151,12 +152,12 @@ fn valued(settings: &mut Settings, letter: char, value: &str) -> Result<(), Refu
 }
 
 /// Parses an integer. The tools accept any text as a number, which would start an unintended test.
-fn number<T: FromStr>(letter: char, text: &str) -> Result<T, Refusal> {
+fn number<T: FromStr>(letter: char, text: &str) -> Result<T, TtcpEarlyExit> {
     text.trim().parse().map_err(|_| wrong(&format!("-{letter} {text}: give a number in its range")))
 }
 
 /// Checks the combination of the options.
-fn checked(mut settings: Settings) -> Result<Settings, Refusal> {
+fn checked(mut settings: TtcpSettings) -> Result<TtcpSettings, TtcpEarlyExit> {
     if settings.udp || settings.both {
         settings.length = settings.length.max(MIN_DATAGRAM);
     }
@@ -182,29 +183,29 @@ fn checked(mut settings: Settings) -> Result<Settings, Refusal> {
     Ok(settings)
 }
 
-fn wrong(what: &str) -> Refusal {
-    Refusal { text: format!("ttcp: {what}\n"), code: 1 }
+fn wrong(what: &str) -> TtcpEarlyExit {
+    TtcpEarlyExit { text: format!("ttcp: {what}\n"), code: 1 }
 }
 
-fn usage(line: Line) -> Refusal {
+fn usage(line: TtcpVariant) -> TtcpEarlyExit {
     let own = match line {
-        Line::Brl => "  -s       transmit a pattern, receive to nowhere\n",
-        Line::Sgi => {
+        TtcpVariant::Brl => "  -s       transmit a pattern, receive to nowhere\n",
+        TtcpVariant::Sgi => {
             "  -s       toggle: pattern to nowhere instead of standard input to standard output\n  \
              -S, -C   the transmitter listens (-t -S), the receiver connects (-r -C host)\n  \
              -4, -6   use only IPv4, only IPv6\n"
         }
-        Line::Ohio => {
+        TtcpVariant::Ohio => {
             "  -s       toggle: pattern to nowhere instead of standard input to standard output\n  \
              -P, -S   show progress, show the running rate\n"
         }
-        Line::Pcattcp => {
+        TtcpVariant::Pcattcp => {
             "  -s       toggle: standard input to standard output instead of pattern to nowhere\n  -c       \
              send forever, or receive repeatedly\n  -R       receive TCP and UDP, any number at once\n  -w \
              MS    pause before each write\n  -L RATE  send at most RATE bytes per second\n"
         }
     };
-    let defaults = Settings::of(line);
+    let defaults = TtcpSettings::of(line);
     let text = format!(
         "Usage: ttcp -t [options] host [< in]\n       ttcp -r [options] [> out]\nOptions:\n  \
          -l N     bytes of a buffer (default {})\n  -n N     buffers to send (default {})\n  \
@@ -215,5 +216,5 @@ fn usage(line: Line) -> Refusal {
          --like   brl, sgi, ohio or pcattcp\n",
         defaults.length, defaults.count, defaults.port
     );
-    Refusal { text, code: i32::from(line != Line::Pcattcp) }
+    TtcpEarlyExit { text, code: i32::from(line != TtcpVariant::Pcattcp) }
 }

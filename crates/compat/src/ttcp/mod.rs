@@ -3,7 +3,7 @@
 //! Only payload crosses the network: there is no handshake, no control connection and no version. A TCP test
 //! ends with the connection, a UDP test with the second datagram of at most four bytes. Therefore both ends
 //! must be started with the same options, and a receiver knows nothing about loss. The variants differ in their
-//! defaults and output: see [`Line`].
+//! defaults and output: see [`TtcpVariant`].
 //!
 //! # Source
 //! Outputs and captures of the 1987 BRL program, of the SGI variant (revision 1.12) and of the Ohio University
@@ -20,8 +20,8 @@ mod tests;
 mod tool;
 mod transfer;
 
-pub use argv::{Refusal, parse};
-pub use settings::{Line, RateUnit, Settings};
+pub use argv::{TtcpEarlyExit, parse};
+pub use settings::{RateUnit, TtcpSettings, TtcpVariant};
 pub use tool::Ttcp;
 
 use crate::Tool;

@@ -2,7 +2,7 @@
 
 use linerate_units::{Span, Timestamp};
 
-use super::report::{self, Outcome};
+use super::report::{self, TtcpResult};
 use super::tool::Ttcp;
 use super::{EXTRA_END_MARKS, MARK_BYTES};
 use crate::stand_in::{Link, Output, SystemError};
@@ -12,7 +12,7 @@ const IDLE: Span = Span::from_secs(5);
 
 /// A copy between standard input or output and the network.
 #[derive(Debug)]
-pub(super) struct Pipe {
+pub(super) struct TtcpPipe {
     pub(super) link: Link,
     pub(super) due: Option<Timestamp>,
     bytes: u64,
@@ -28,7 +28,7 @@ pub(super) struct Pipe {
     doubtful: Option<Vec<u8>>,
 }
 
-impl Pipe {
+impl TtcpPipe {
     pub(super) const fn new(link: Link) -> Self {
         Self {
             link,
@@ -50,9 +50,9 @@ impl Pipe {
         self.last_at = Some(now);
     }
 
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> TtcpResult {
         let elapsed = self.first_at.zip(self.last_at).map_or(Span::ZERO, |(first, last)| last.since(first));
-        Outcome { bytes: self.bytes, calls: self.calls, elapsed, ..Outcome::default() }
+        TtcpResult { bytes: self.bytes, calls: self.calls, elapsed, ..TtcpResult::default() }
     }
 }
 

@@ -6,12 +6,12 @@ use linerate_model::metrics::Side;
 use linerate_units::Bytes;
 
 use crate::import::classic::{after, before, calls, rate_unit, usage};
-use crate::import::line::Line;
+use crate::import::line::NumberedLine;
 use crate::import::parsed_test::{ParsedTest, figure, of_line};
 
 /// Parses text line by line.
 #[derive(Debug)]
-pub(crate) struct Text {
+pub(crate) struct TtcpTextReader {
     parsed: ParsedTest,
     side: Option<Side>,
     /// The transmitter accepts the connection, or the receiver opens it (`-S`, `-C`).
@@ -20,7 +20,7 @@ pub(crate) struct Text {
     complete: bool,
 }
 
-impl Default for Text {
+impl Default for TtcpTextReader {
     fn default() -> Self {
         Self { parsed: ParsedTest::new("ttcp"), side: None, turned: false, complete: false }
     }
@@ -38,9 +38,9 @@ fn named(text: &str) -> Option<(Side, &str)> {
     Some((side, &text[at + 8..]))
 }
 
-impl Text {
+impl TtcpTextReader {
     /// Parses a line; false if this program did not write it. `mine` states that it wrote the previous line.
-    pub(crate) fn take(&mut self, line: Line<'_>, mine: bool) -> bool {
+    pub(crate) fn take(&mut self, line: NumberedLine<'_>, mine: bool) -> bool {
         if let Some((side, text)) = named(line.text) {
             self.role(side, text);
             if !self.figures(line, text) {
@@ -112,7 +112,7 @@ impl Text {
         self.side = Some(side);
     }
 
-    fn setup(&mut self, line: Line<'_>, text: &str) {
+    fn setup(&mut self, line: NumberedLine<'_>, text: &str) {
         self.turned |= match self.side {
             Some(Side::Sender) => text.starts_with("listen") || text.starts_with("accept"),
             _ => text.trim() == "connect" || text.contains(" -> "),
@@ -136,7 +136,7 @@ impl Text {
         test.spec.socket.window = buffer.map(|bytes| Bytes::new(bytes.value as u64));
     }
 
-    fn pcattcp(&mut self, line: Line<'_>) -> bool {
+    fn pcattcp(&mut self, line: NumberedLine<'_>) -> bool {
         let Some((word, rest)) = line.text.split_once(':') else {
             return line.text.trim_start().starts_with("***");
         };
@@ -159,7 +159,7 @@ impl Text {
     }
 
     /// Parses a line with figures; false for every other.
-    fn figures(&mut self, line: Line<'_>, text: &str) -> bool {
+    fn figures(&mut self, line: NumberedLine<'_>, text: &str) -> bool {
         let parsed = &mut self.parsed;
         let mut found = Vec::new();
         if text.contains(" real seconds = ") {
@@ -191,7 +191,11 @@ impl Text {
 }
 
 /// `0.175787 real sec = 23300.9 KB/real sec, 186407 Kbits/sec`: six significant digits each.
-fn brl(line: Line<'_>, text: &str, parsed: &mut ParsedTest) -> Vec<Option<linerate_model::import::Figure>> {
+fn brl(
+    line: NumberedLine<'_>,
+    text: &str,
+    parsed: &mut ParsedTest,
+) -> Vec<Option<linerate_model::import::Figure>> {
     let mut found = Vec::new();
     for (word, quantity, factor) in
         [(" real sec ", Quantity::Seconds, 1.0), (" Kbits/sec", Quantity::Bitrate, 1024.0)]

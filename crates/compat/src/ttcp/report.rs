@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 
 use linerate_units::Span;
 
-use super::settings::{Line, RateUnit, Settings};
+use super::settings::{RateUnit, TtcpSettings, TtcpVariant};
 use crate::c_format::general;
-use crate::stand_in::Usage;
+use crate::stand_in::ResourceUsage;
 
 /// The result of a test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct TtcpResult {
     /// Payload bytes.
     pub(super) bytes: u64,
     /// Number of system calls.
@@ -22,31 +22,31 @@ pub(super) struct Outcome {
     /// CPU time in the kernel.
     pub(super) system: Span,
     /// Other resources that this process used; absent if they were not counted.
-    pub(super) usage: Option<Usage>,
+    pub(super) usage: Option<ResourceUsage>,
 }
 
 /// `ttcp-t` or `ttcp-r`.
-pub(super) const fn prefix(settings: &Settings) -> &'static str {
+pub(super) const fn prefix(settings: &TtcpSettings) -> &'static str {
     if settings.transmit { "ttcp-t" } else { "ttcp-r" }
 }
 
 /// The first lines, printed before the test.
-pub(super) fn header(settings: &Settings) -> String {
+pub(super) fn header(settings: &TtcpSettings) -> String {
     let (length, count, port) = (settings.length, settings.count, settings.port);
     let who = prefix(settings);
     match settings.line {
-        Line::Brl => format!("{who}: nbuf={count}, buflen={length}, port={port}\n"),
-        Line::Pcattcp => {
+        TtcpVariant::Brl => format!("{who}: nbuf={count}, buflen={length}, port={port}\n"),
+        TtcpVariant::Pcattcp => {
             let transport = if settings.udp { "UDP" } else { "TCP" };
             let role = if settings.transmit { "Transmit" } else { "Receive" };
             format!("PCAUSA Test TCP Utility V2.01.01.08 (spoken by linerate)\n{transport} {role} Test\n")
         }
-        Line::Sgi | Line::Ohio => {
+        TtcpVariant::Sgi | TtcpVariant::Ohio => {
             let buffer = settings.buffer.map_or_else(String::new, |bytes| format!(", sockbufsize={bytes}"));
             let transport = if settings.udp { "  udp" } else { "  tcp" };
             let rest = match &settings.host {
                 Some(host) if settings.connects() => format!("{transport}  -> {host}"),
-                _ if settings.line == Line::Ohio => transport.to_owned(),
+                _ if settings.line == TtcpVariant::Ohio => transport.to_owned(),
                 _ => String::new(),
             };
             let (align, offset) = (settings.align, settings.offset);
@@ -58,29 +58,31 @@ pub(super) fn header(settings: &Settings) -> String {
 }
 
 /// The line of a completed step; absent if the variant does not print it.
-pub(super) fn note(settings: &Settings, what: &str) -> Option<String> {
+pub(super) fn note(settings: &TtcpSettings, what: &str) -> Option<String> {
     let told = match settings.line {
-        Line::Brl => what != "listen",
-        Line::Sgi => true,
-        Line::Ohio => settings.verbose && what != "listen",
-        Line::Pcattcp => false,
+        TtcpVariant::Brl => what != "listen",
+        TtcpVariant::Sgi => true,
+        TtcpVariant::Ohio => settings.verbose && what != "listen",
+        TtcpVariant::Pcattcp => false,
     };
     told.then(|| format!("{}: {what}\n", prefix(settings)))
 }
 
 /// The line for an accepted connection or a first datagram.
-pub(super) fn accepted(settings: &Settings, peer: SocketAddr) -> Option<String> {
+pub(super) fn accepted(settings: &TtcpSettings, peer: SocketAddr) -> Option<String> {
     match settings.line {
-        Line::Brl => note(settings, "accept"),
-        Line::Pcattcp if settings.udp => Some(format!("  recvfrom    : UDP <- {peer}\n")),
-        Line::Pcattcp => Some(format!("\n  Accept      : TCP <- {peer}\n{}", pcattcp_setup(settings))),
-        Line::Sgi | Line::Ohio => Some(format!("{}: accept from {}\n", prefix(settings), peer.ip())),
+        TtcpVariant::Brl => note(settings, "accept"),
+        TtcpVariant::Pcattcp if settings.udp => Some(format!("  recvfrom    : UDP <- {peer}\n")),
+        TtcpVariant::Pcattcp => Some(format!("\n  Accept      : TCP <- {peer}\n{}", pcattcp_setup(settings))),
+        TtcpVariant::Sgi | TtcpVariant::Ohio => {
+            Some(format!("{}: accept from {}\n", prefix(settings), peer.ip()))
+        }
     }
 }
 
 /// Only PCATTCP prints a line while it waits for a transmitter.
-pub(super) fn listening(settings: &Settings, local: SocketAddr) -> Option<String> {
-    if settings.line != Line::Pcattcp {
+pub(super) fn listening(settings: &TtcpSettings, local: SocketAddr) -> Option<String> {
+    if settings.line != TtcpVariant::Pcattcp {
         return (!settings.udp).then(|| note(settings, "listen")).flatten();
     }
     let port = settings.port;
@@ -93,8 +95,8 @@ pub(super) fn listening(settings: &Settings, local: SocketAddr) -> Option<String
 }
 
 /// PCATTCP prints its destination before it begins; the others print that they are connected.
-pub(super) fn connected(settings: &Settings, peer: SocketAddr) -> Option<String> {
-    if settings.line != Line::Pcattcp {
+pub(super) fn connected(settings: &TtcpSettings, peer: SocketAddr) -> Option<String> {
+    if settings.line != TtcpVariant::Pcattcp {
         return (!settings.udp).then(|| note(settings, "connect")).flatten();
     }
     let transport = if settings.udp { "UDP" } else { "TCP" };
@@ -110,7 +112,7 @@ pub(super) fn connected(settings: &Settings, peer: SocketAddr) -> Option<String>
     Some(format!("  Transmit    : {transport} -> {peer}\n{setup}{connect}  Send Mode   : {mode}\n"))
 }
 
-fn pcattcp_setup(settings: &Settings) -> String {
+fn pcattcp_setup(settings: &TtcpSettings) -> String {
     let (length, align, offset) = (settings.length, settings.align, settings.offset);
     let mut text = format!("  Buffer Size : {length}; Alignment: {align}/{offset}\n");
     if settings.transmit {
@@ -138,8 +140,8 @@ fn pcattcp_setup(settings: &Settings) -> String {
 }
 
 /// The line of a failed step, in the form of perror(3) and of the tool.
-pub(super) fn failed(settings: &Settings, step: &str, errno: i32, text: &str) -> String {
-    if settings.line == Line::Pcattcp {
+pub(super) fn failed(settings: &TtcpSettings, step: &str, errno: i32, text: &str) -> String {
+    if settings.line == TtcpVariant::Pcattcp {
         return format!("*** Winsock Error: {step} Failed; Error: {errno} (0x{errno:08X}): {text}\n");
     }
     let number = if errno == 0 { String::new() } else { format!("errno={errno}\n") };
@@ -147,19 +149,19 @@ pub(super) fn failed(settings: &Settings, step: &str, errno: i32, text: &str) ->
 }
 
 /// The result.
-pub(super) fn result(settings: &Settings, outcome: &Outcome, peer: Option<SocketAddr>) -> String {
+pub(super) fn result(settings: &TtcpSettings, outcome: &TtcpResult, peer: Option<SocketAddr>) -> String {
     match settings.line {
-        Line::Brl => brl(settings, outcome),
-        Line::Pcattcp => pcattcp(settings, outcome, peer),
-        Line::Sgi | Line::Ohio => sgi(settings, outcome),
+        TtcpVariant::Brl => brl(settings, outcome),
+        TtcpVariant::Pcattcp => pcattcp(settings, outcome, peer),
+        TtcpVariant::Sgi | TtcpVariant::Ohio => sgi(settings, outcome),
     }
 }
 
 /// The same rate in correctly named units.
-pub(super) fn honest(settings: &Settings, outcome: &Outcome) -> String {
+pub(super) fn honest(settings: &TtcpSettings, outcome: &TtcpResult) -> String {
     let megabits = outcome.bytes as f64 * 8.0 / seconds(outcome.elapsed) / 1e6;
     let (label, power, thing) = match (settings.line, settings.unit) {
-        (Line::Brl, _) => ("Kbits", 10, "bit"),
+        (TtcpVariant::Brl, _) => ("Kbits", 10, "bit"),
         (_, RateUnit::Kilobytes) => ("KB", 10, "bytes"),
         (_, RateUnit::Megabytes) => ("MB", 20, "bytes"),
         (_, RateUnit::Gigabytes) => ("GB", 30, "bytes"),
@@ -170,7 +172,7 @@ pub(super) fn honest(settings: &Settings, outcome: &Outcome) -> String {
     format!("linerate: {megabits:.2} Mb/s (10^6 bit/s); ttcp's {label} is 2^{power} {thing}\n")
 }
 
-fn sgi(settings: &Settings, outcome: &Outcome) -> String {
+fn sgi(settings: &TtcpSettings, outcome: &TtcpResult) -> String {
     let who = prefix(settings);
     let (bytes, calls) = (outcome.bytes, outcome.calls);
     let elapsed = seconds(outcome.elapsed);
@@ -192,7 +194,7 @@ fn sgi(settings: &Settings, outcome: &Outcome) -> String {
     text
 }
 
-fn brl(settings: &Settings, outcome: &Outcome) -> String {
+fn brl(settings: &TtcpSettings, outcome: &TtcpResult) -> String {
     let who = prefix(settings);
     let kilobytes = outcome.bytes as f64 / 1024.0;
     let (cpu, real) = (seconds(outcome.user + outcome.system), seconds(outcome.elapsed));
@@ -212,7 +214,7 @@ fn brl(settings: &Settings, outcome: &Outcome) -> String {
     )
 }
 
-fn pcattcp(settings: &Settings, outcome: &Outcome, peer: Option<SocketAddr>) -> String {
+fn pcattcp(settings: &TtcpSettings, outcome: &TtcpResult, peer: Option<SocketAddr>) -> String {
     if settings.udp && !settings.transmit && outcome.bytes == 0 {
         return String::new();
     }
@@ -255,7 +257,7 @@ pub(super) fn rate(unit: RateUnit, bytes: u64, seconds: f64) -> String {
 
 /// The resource usage of the process; it ends after the percentage, as on System V, if the rest was not
 /// counted.
-fn usage(outcome: &Outcome) -> String {
+fn usage(outcome: &TtcpResult) -> String {
     let tenths = |span: Span| format!("{}.{}", span.as_ns() / 1_000_000_000, span.as_ns() / 100_000_000 % 10);
     let ticks = |span: Span| span.as_ns() / 10_000_000;
     let busy = ticks(outcome.user) + ticks(outcome.system);

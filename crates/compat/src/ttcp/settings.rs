@@ -4,7 +4,7 @@ use linerate_units::Span;
 
 /// The variant that is imitated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Line {
+pub enum TtcpVariant {
     /// The program of the Ballistic Research Laboratory, 1987.
     Brl,
     /// Silicon Graphics' revision 1.12 and its descendants: the usual one on Unix systems.
@@ -36,9 +36,9 @@ pub enum RateUnit {
 
 /// The settings of a command line of ttcp.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct TtcpSettings {
     /// The variant that determines defaults and output.
-    pub line: Line,
+    pub line: TtcpVariant,
     /// Whether this end transmits.
     pub transmit: bool,
     /// The peer, if this end connects.
@@ -87,11 +87,11 @@ pub struct Settings {
     pub ipv6: bool,
 }
 
-impl Settings {
+impl TtcpSettings {
     /// The defaults of a variant, as a receiver in its mode without -s.
     #[must_use]
-    pub fn of(line: Line) -> Self {
-        let brl = line == Line::Brl;
+    pub fn of(line: TtcpVariant) -> Self {
+        let brl = line == TtcpVariant::Brl;
         Self {
             line,
             transmit: false,
@@ -100,8 +100,8 @@ impl Settings {
             count: if brl { 1024 } else { 2048 },
             port: if brl { 2000 } else { 5001 },
             udp: false,
-            stdio: line != Line::Pcattcp,
-            unit: if line == Line::Ohio { RateUnit::Megabits } else { RateUnit::Kilobytes },
+            stdio: line != TtcpVariant::Pcattcp,
+            unit: if line == TtcpVariant::Ohio { RateUnit::Megabits } else { RateUnit::Kilobytes },
             buffer: None,
             no_delay: false,
             whole_blocks: false,
@@ -123,7 +123,7 @@ impl Settings {
     /// A receiver that serves any number of transmitters over TCP and UDP, forever.
     #[must_use]
     pub fn server(port: u16) -> Self {
-        Self { port, stdio: false, forever: true, both: true, ..Self::of(Line::Sgi) }
+        Self { port, stdio: false, forever: true, both: true, ..Self::of(TtcpVariant::Sgi) }
     }
 
     /// Whether this end connects.

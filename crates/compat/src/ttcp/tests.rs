@@ -2,13 +2,13 @@
 
 use linerate_units::Span;
 
-use super::report::{Outcome, header, honest, result};
+use super::report::{TtcpResult, header, honest, result};
 use super::*;
 use crate::stand_in::Input;
-use crate::stand_in::Usage;
+use crate::stand_in::ResourceUsage;
 use crate::virtual_hosts::VirtualHosts;
 
-fn settings(line: &str) -> Settings {
+fn settings(line: &str) -> TtcpSettings {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     parse("ttcp", &words).unwrap()
 }
@@ -110,7 +110,7 @@ fn tiny_datagrams_are_made_longer_than_marks() {
 #[test]
 fn a_server_of_both_takes_one_test_after_another_and_ignores_spare_marks() {
     let client = Box::new(Ttcp::new(settings("-t -u -s -l 100 -n 20 10.0.0.2")));
-    let mut hosts = VirtualHosts::new(client, Box::new(Ttcp::new(Settings::server(5001))));
+    let mut hosts = VirtualHosts::new(client, Box::new(Ttcp::new(TtcpSettings::server(5001))));
     hosts.run(2);
     assert_eq!((hosts.hosts[1].plans.len(), hosts.hosts[1].runs.len(), hosts.hosts[1].exit), (1, 1, None));
     // The same peer again within a second, and then its extra marks.
@@ -126,7 +126,7 @@ fn a_server_of_both_takes_one_test_after_another_and_ignores_spare_marks() {
 #[test]
 fn a_server_that_is_busy_turns_a_connection_away() {
     let client = Box::new(Ttcp::new(settings("-t -s 10.0.0.2")));
-    let mut hosts = VirtualHosts::new(client, Box::new(Ttcp::new(Settings::server(5001))));
+    let mut hosts = VirtualHosts::new(client, Box::new(Ttcp::new(TtcpSettings::server(5001))));
     hosts.hosts[1].admits = false;
     hosts.run(2);
     assert_eq!((hosts.hosts[1].tasks.len(), hosts.hosts[1].exit), (0, None));
@@ -195,17 +195,17 @@ fn a_dead_transmitter_ends_the_test_with_what_came() {
 /// Two lines of the captures, computed from their numbers.
 #[test]
 fn the_arithmetic_is_that_of_the_real_lines() {
-    let outcome = |bytes, calls, ns| Outcome {
+    let outcome = |bytes, calls, ns| TtcpResult {
         bytes,
         calls,
         elapsed: Span::from_ns(ns),
         user: Span::ZERO,
         system: Span::from_ns(11_190_000),
-        usage: Some(Usage {
+        usage: Some(ResourceUsage {
             max_resident_kib: 14_168,
             minor_faults: 2,
             voluntary_switches: 2229,
-            ..Usage::default()
+            ..ResourceUsage::default()
         }),
     };
     // sgi-tcp-verbose-mbit: 4096000 bytes take 0.17220 s at 181.47 Mbit/s, and 0.01119 s at 2793.17 Mbit per
@@ -230,7 +230,7 @@ fn the_arithmetic_is_that_of_the_real_lines() {
 fn the_oldest_line_prints_its_numbers_as_printf_g() {
     let settings = settings("--like brl -r -s");
     assert_eq!(header(&settings), "ttcp-r: nbuf=1024, buflen=1024, port=2000\n");
-    let outcome = Outcome {
+    let outcome = TtcpResult {
         bytes: 4_194_304,
         calls: 1,
         elapsed: Span::from_ns(175_787_000),
@@ -252,7 +252,7 @@ fn pcattcp_has_its_own_words_and_begins_with_its_own_name() {
     let words: Vec<String> = ["-t", "-n", "100", "10.0.0.2"].map(str::to_owned).to_vec();
     let client = parse("C:\\tools\\pcattcp.exe", &words).unwrap();
     assert!(!client.stdio, "-s is on at the start");
-    let server = Settings { port: 5001, ..settings("--like pcattcp -r") };
+    let server = TtcpSettings { port: 5001, ..settings("--like pcattcp -r") };
     let mut hosts = VirtualHosts::new(Box::new(Ttcp::new(client)), Box::new(Ttcp::new(server)));
     hosts.run(20);
     let [client, server] = hosts.pair();

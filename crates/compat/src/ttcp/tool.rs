@@ -7,14 +7,14 @@ use std::net::SocketAddr;
 
 use linerate_units::{Span, Timestamp};
 
-use super::pipe::Pipe;
+use super::pipe::TtcpPipe;
 use super::report;
-use super::settings::{Line, Settings};
-use super::transfer::{Transfer, TransferState};
+use super::settings::{TtcpSettings, TtcpVariant};
+use super::transfer::{TtcpTransfer, TtcpTransferState};
 use super::{EXTRA_END_MARKS, MARK_BYTES, PCATTCP_PREAMBLE, UNIX_START};
 use crate::EmbeddedServerConfig;
 use crate::stand_in::{
-    Cpu, FlowCounts, FlowId, Input, Link, LinkOptions, Opened, Output, RunId, StandIn, Stop, SystemError,
+    CpuTime, FlowCounts, FlowId, Input, Link, LinkOptions, Opened, Output, RunId, StandIn, Stop, SystemError,
     Transport,
 };
 
@@ -38,7 +38,7 @@ const PROGRESS_INTERVAL: Span = Span::from_ms(250);
 
 /// The purpose of the next counts.
 #[derive(Debug, Clone, Copy)]
-enum Wanted {
+enum TtcpCountsReason {
     /// CPU time at the start.
     Start(RunId),
     /// To see whether data move.
@@ -50,12 +50,12 @@ enum Wanted {
 /// ttcp in either role.
 #[derive(Debug)]
 pub struct Ttcp {
-    pub(super) settings: Settings,
+    pub(super) settings: TtcpSettings,
     pub(super) outputs: VecDeque<Output>,
-    pub(super) pipe: Option<Pipe>,
-    transfers: BTreeMap<RunId, Transfer>,
+    pub(super) pipe: Option<TtcpPipe>,
+    transfers: BTreeMap<RunId, TtcpTransfer>,
     next_run: RunId,
-    looks: VecDeque<Wanted>,
+    looks: VecDeque<TtcpCountsReason>,
     /// Peers whose test is over.
     gone: VecDeque<(SocketAddr, Timestamp)>,
     signal: Option<i32>,
@@ -65,7 +65,7 @@ pub struct Ttcp {
 impl Ttcp {
     /// Creates the tool with these settings.
     #[must_use]
-    pub const fn new(settings: Settings) -> Self {
+    pub const fn new(settings: TtcpSettings) -> Self {
         Self {
             settings,
             outputs: VecDeque::new(),
@@ -82,7 +82,7 @@ impl Ttcp {
     /// Creates the receiver for a port that is shared with other protocols.
     #[must_use]
     pub fn embedded_server(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
-        Box::new(Self::new(Settings::server(config.port)))
+        Box::new(Self::new(TtcpSettings::server(config.port)))
     }
 
     pub(super) fn put(&mut self, output: Output) {
@@ -99,7 +99,7 @@ impl Ttcp {
     pub(super) fn print_result(&mut self, text: String) {
         let mixed = self.settings.stdio && !self.settings.transmit;
         match self.settings.line {
-            Line::Sgi | Line::Ohio if !mixed => self.put(Output::Print(text)),
+            TtcpVariant::Sgi | TtcpVariant::Ohio if !mixed => self.put(Output::Print(text)),
             _ => self.print_error(Some(text)),
         }
     }
@@ -154,7 +154,7 @@ impl Ttcp {
         if !self.settings.connects() {
             self.print_error(report::listening(&self.settings, opened.local));
             if self.settings.stdio && self.settings.udp {
-                self.pipe = Some(Pipe::new(link));
+                self.pipe = Some(TtcpPipe::new(link));
             }
             return;
         }
@@ -172,14 +172,14 @@ impl Ttcp {
     }
 
     fn start_pipe(&mut self, link: Link) {
-        self.pipe = Some(Pipe::new(link));
+        self.pipe = Some(TtcpPipe::new(link));
         if self.settings.transmit {
             self.put(Output::Read);
         }
     }
 
     fn admitted(&mut self, now: Timestamp, run: RunId) {
-        if self.transfers.get(&run).is_some_and(|transfer| transfer.stage == TransferState::Asking) {
+        if self.transfers.get(&run).is_some_and(|transfer| transfer.stage == TtcpTransferState::Asking) {
             self.start(now, run);
         }
     }
@@ -192,7 +192,7 @@ impl Ttcp {
             self.measured(run);
             return;
         }
-        transfer.stage = TransferState::Running;
+        transfer.stage = TtcpTransferState::Running;
         transfer.alive = (now, 0);
         transfer.due = Some(now + every);
         let (task, udp, link) = (transfer.task(&self.settings, run), transfer.udp, transfer.link);
@@ -200,7 +200,7 @@ impl Ttcp {
             self.put(Output::Send { link, bytes: self.mark() });
         }
         self.put(Output::Start(Box::new(task)));
-        self.request_counts(Wanted::Start(run));
+        self.request_counts(TtcpCountsReason::Start(run));
     }
 
     fn poll_interval(&self) -> Span {
@@ -209,24 +209,24 @@ impl Ttcp {
 
     /// A mark consists of the start of the buffer.
     fn mark(&self) -> Vec<u8> {
-        let buffer = if self.settings.line == Line::Pcattcp { PCATTCP_PREAMBLE } else { UNIX_START };
+        let buffer = if self.settings.line == TtcpVariant::Pcattcp { PCATTCP_PREAMBLE } else { UNIX_START };
         buffer.iter().copied().take(MARK_BYTES).collect()
     }
 
-    fn request_counts(&mut self, wanted: Wanted) {
+    fn request_counts(&mut self, wanted: TtcpCountsReason) {
         self.looks.push_back(wanted);
         self.put(Output::Look);
     }
 
-    fn counts(&mut self, now: Timestamp, cpu: Cpu, flows: &[FlowCounts]) {
+    fn counts(&mut self, now: Timestamp, cpu: CpuTime, flows: &[FlowCounts]) {
         match self.looks.pop_front() {
-            Some(Wanted::Start(run)) => {
+            Some(TtcpCountsReason::Start(run)) => {
                 if let Some(transfer) = self.transfers.get_mut(&run) {
                     transfer.cpu = Some(cpu);
                 }
             }
-            Some(Wanted::Progress(run)) => self.progress(now, run, flows),
-            Some(Wanted::End(run)) => self.finish(now, run, cpu),
+            Some(TtcpCountsReason::Progress(run)) => self.progress(now, run, flows),
+            Some(TtcpCountsReason::End(run)) => self.finish(now, run, cpu),
             None => {}
         }
     }
@@ -235,7 +235,7 @@ impl Ttcp {
         let Some(transfer) = self.transfers.get_mut(&run) else { return };
         let before = super::count::moved(&transfer.counts);
         let Some(counts) = flows.iter().find(|counts| counts.flow == transfer.flow) else { return };
-        if transfer.stage != TransferState::Running {
+        if transfer.stage != TtcpTransferState::Running {
             return;
         }
         transfer.counts = counts.clone();
@@ -264,19 +264,19 @@ impl Ttcp {
         let found = self.transfers.iter_mut().find(|(_, transfer)| transfer.flow == counts.flow);
         let Some((run, transfer)) = found else { return };
         let run = *run;
-        if transfer.stage != TransferState::Running {
+        if transfer.stage != TtcpTransferState::Running {
             return;
         }
         transfer.counts = counts.clone();
         if let (None, Some(reason)) = (&transfer.trouble, &counts.trouble) {
             transfer.trouble = Some(reason.text.clone());
         }
-        let delivering = !transfer.udp && self.settings.transmit && self.settings.line == Line::Ohio;
+        let delivering = !transfer.udp && self.settings.transmit && self.settings.line == TtcpVariant::Ohio;
         if let (true, true, Some(link)) = (transfer.udp, self.settings.transmit, transfer.link) {
             self.put(Output::Send { link, bytes: self.mark() });
         } else if delivering && transfer.trouble.is_none() {
             // The clock of this variant stops when everything is delivered, not when it is written.
-            transfer.stage = TransferState::Delivering;
+            transfer.stage = TtcpTransferState::Delivering;
             transfer.due = Some(now + Span::from_secs(5));
             return;
         }
@@ -285,19 +285,19 @@ impl Ttcp {
 
     fn measured(&mut self, run: RunId) {
         let Some(transfer) = self.transfers.get_mut(&run) else { return };
-        transfer.stage = TransferState::Measured;
+        transfer.stage = TtcpTransferState::Measured;
         transfer.due = None;
-        self.request_counts(Wanted::End(run));
+        self.request_counts(TtcpCountsReason::End(run));
     }
 
     /// Prints the result.
-    fn finish(&mut self, now: Timestamp, run: RunId, cpu: Cpu) {
+    fn finish(&mut self, now: Timestamp, run: RunId, cpu: CpuTime) {
         let Some(transfer) = self.transfers.get_mut(&run) else { return };
-        let settings = Settings { udp: transfer.udp, ..self.settings.clone() };
+        let settings = TtcpSettings { udp: transfer.udp, ..self.settings.clone() };
         let outcome = transfer.outcome(&settings, cpu);
         let (peer, flow, trouble) = (transfer.peer, transfer.flow, transfer.trouble.clone());
-        transfer.stage = TransferState::Sparing;
-        let pause = settings.udp && settings.transmit && settings.line == Line::Pcattcp;
+        transfer.stage = TtcpTransferState::Sparing;
+        let pause = settings.udp && settings.transmit && settings.line == TtcpVariant::Pcattcp;
         transfer.due = pause.then(|| now + POLL_INTERVAL);
         if let Some(trouble) = &trouble {
             self.print_error(Some(report::failed(&settings, "IO", 0, trouble)));
@@ -338,7 +338,7 @@ impl Ttcp {
         let step = if self.settings.connects() { "connect" } else { "bind" };
         self.print_error(Some(report::failed(&self.settings, step, reason.errno, &reason.text)));
         let before = self.transfers.len();
-        self.transfers.retain(|_, transfer| transfer.stage != TransferState::Adopting);
+        self.transfers.retain(|_, transfer| transfer.stage != TtcpTransferState::Adopting);
         // A failed peer does not affect others, and without its datagram socket a receiver still serves
         // connections.
         let serves = self.settings.forever && (before > self.transfers.len() || link == SECOND);
@@ -359,7 +359,7 @@ impl Ttcp {
         if let Some(reason) = reason {
             transfer.trouble = Some(reason.text.clone());
         }
-        if transfer.stage == TransferState::Delivering {
+        if transfer.stage == TtcpTransferState::Delivering {
             transfer.counts.last_at = Some(now);
             self.measured(run);
         }
@@ -368,7 +368,7 @@ impl Ttcp {
     fn not_started(&mut self, flow: FlowId, reason: &SystemError) {
         let found = self.transfers.iter_mut().find(|(_, transfer)| transfer.flow == flow);
         let Some((run, transfer)) = found else { return };
-        if transfer.stage == TransferState::Running {
+        if transfer.stage == TtcpTransferState::Running {
             let run = *run;
             transfer.trouble = Some(reason.text.clone());
             // Its links are already closed.
@@ -388,13 +388,13 @@ impl Ttcp {
         for run in due {
             let Some(transfer) = self.transfers.get_mut(&run) else { continue };
             match transfer.stage {
-                TransferState::Running => {
+                TtcpTransferState::Running => {
                     transfer.due = Some(now + every);
-                    self.request_counts(Wanted::Progress(run));
+                    self.request_counts(TtcpCountsReason::Progress(run));
                 }
-                TransferState::Delivering => self.measured(run),
-                TransferState::Sparing => self.leave(now, run),
-                TransferState::Adopting | TransferState::Asking | TransferState::Measured => {
+                TtcpTransferState::Delivering => self.measured(run),
+                TtcpTransferState::Sparing => self.leave(now, run),
+                TtcpTransferState::Adopting | TtcpTransferState::Asking | TtcpTransferState::Measured => {
                     transfer.due = None
                 }
             }
@@ -413,13 +413,13 @@ impl Ttcp {
             let Some(transfer) = self.transfers.get_mut(&run) else { continue };
             transfer.cut = true;
             match transfer.stage {
-                TransferState::Running => {
+                TtcpTransferState::Running => {
                     let flow = transfer.flow;
                     self.put(Output::Stop { flow, how: Stop::AtOnce });
                 }
-                TransferState::Measured => {}
-                TransferState::Sparing => self.leave(now, run),
-                TransferState::Adopting | TransferState::Asking | TransferState::Delivering => {
+                TtcpTransferState::Measured => {}
+                TtcpTransferState::Sparing => self.leave(now, run),
+                TtcpTransferState::Adopting | TtcpTransferState::Asking | TtcpTransferState::Delivering => {
                     self.measured(run)
                 }
             }

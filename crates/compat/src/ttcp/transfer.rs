@@ -6,11 +6,11 @@ use linerate_model::{Direction, Side, SocketKnobs, TestSpec};
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
 use super::count::{self, Early};
-use super::report::Outcome;
-use super::settings::{Line, Settings};
+use super::report::TtcpResult;
+use super::settings::{TtcpSettings, TtcpVariant};
 use super::{MARK_BYTES, PCATTCP_PREAMBLE};
 use crate::stand_in::{
-    Cpu, EndMark, FlowCounts, FlowId, FlowTask, Link, Pattern, Payload, Planned, RunId, Transport,
+    CpuTime, EndMark, FlowCounts, FlowId, FlowTask, Link, Pattern, Payload, Planned, RunId, Transport,
 };
 use linerate_model::flow::StampLayout;
 
@@ -22,7 +22,7 @@ const TCP_IDLE: Span = Span::from_secs(60);
 
 /// The state of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TransferState {
+pub(super) enum TtcpTransferState {
     /// A first datagram has arrived; waiting for a separate socket.
     Adopting,
     /// Waiting for permission.
@@ -39,16 +39,16 @@ pub(super) enum TransferState {
 
 /// One test in sink mode.
 #[derive(Debug)]
-pub(super) struct Transfer {
+pub(super) struct TtcpTransfer {
     pub(super) flow: FlowId,
     pub(super) udp: bool,
     pub(super) link: Option<Link>,
     pub(super) peer: SocketAddr,
-    pub(super) stage: TransferState,
+    pub(super) stage: TtcpTransferState,
     pub(super) early: Early,
     pub(super) counts: FlowCounts,
     /// CPU time at the start.
-    pub(super) cpu: Option<Cpu>,
+    pub(super) cpu: Option<CpuTime>,
     /// The peer closed the connection before the engine used it.
     pub(super) closed: bool,
     /// This end ended the flow, not the peer.
@@ -61,14 +61,14 @@ pub(super) struct Transfer {
     pub(super) shown: usize,
 }
 
-impl Transfer {
+impl TtcpTransfer {
     pub(super) fn new(now: Timestamp, flow: FlowId, udp: bool, link: Option<Link>, peer: SocketAddr) -> Self {
         Self {
             flow,
             udp,
             link,
             peer,
-            stage: if link.is_some() { TransferState::Asking } else { TransferState::Adopting },
+            stage: if link.is_some() { TtcpTransferState::Asking } else { TtcpTransferState::Adopting },
             early: Early::default(),
             counts: FlowCounts::default(),
             cpu: None,
@@ -82,7 +82,7 @@ impl Transfer {
     }
 
     /// The planned run, for the archive.
-    pub(super) fn plan(&self, settings: &Settings, run: RunId) -> Planned {
+    pub(super) fn plan(&self, settings: &TtcpSettings, run: RunId) -> Planned {
         let mut spec = TestSpec::default();
         spec.traffic.udp = self.udp;
         spec.traffic.no_latency = true;
@@ -107,18 +107,19 @@ impl Transfer {
     }
 
     /// The end that connects is the client, whatever the direction of the data.
-    fn direction(&self, settings: &Settings) -> Direction {
+    fn direction(&self, settings: &TtcpSettings) -> Direction {
         if settings.reversed { Direction::Download } else { Direction::Upload }
     }
 
-    fn limit(&self, settings: &Settings) -> Option<Bytes> {
+    fn limit(&self, settings: &TtcpSettings) -> Option<Bytes> {
         let whole = settings.count.saturating_mul(u64::from(settings.length));
         (settings.transmit && !settings.forever).then(|| Bytes::new(whole))
     }
 
     /// The flow to request from the engine.
-    pub(super) fn task(&self, settings: &Settings, run: RunId) -> FlowTask {
-        let preamble = settings.line == Line::Pcattcp && PCATTCP_PREAMBLE.len() < settings.length as usize;
+    pub(super) fn task(&self, settings: &TtcpSettings, run: RunId) -> FlowTask {
+        let preamble =
+            settings.line == TtcpVariant::Pcattcp && PCATTCP_PREAMBLE.len() < settings.length as usize;
         FlowTask {
             flow: self.flow,
             run,
@@ -163,11 +164,11 @@ impl Transfer {
     }
 
     /// The result, with the CPU time at the end.
-    pub(super) fn outcome(&self, settings: &Settings, cpu: Cpu) -> Outcome {
+    pub(super) fn outcome(&self, settings: &TtcpSettings, cpu: CpuTime) -> TtcpResult {
         let before = self.cpu.unwrap_or(cpu);
         let first = self.early.first_at.or(self.counts.first_at);
         let last = self.counts.last_at.max(self.early.last_at);
-        Outcome {
+        TtcpResult {
             bytes: count::moved(&self.counts).saturating_add(self.early.bytes),
             calls: count::calls(&self.counts, self.udp)
                 .saturating_add(self.early.calls)
@@ -181,7 +182,7 @@ impl Transfer {
 
     /// Calls for marks that are not counted elsewhere: those of the transmitter for its start, end and extra
     /// marks, and at a receiver those that the engine received.
-    fn marks(&self, settings: &Settings) -> u64 {
+    fn marks(&self, settings: &TtcpSettings) -> u64 {
         match (self.udp, settings.transmit) {
             (false, _) => 0,
             (true, true) => 2 + super::EXTRA_END_MARKS as u64,
@@ -191,7 +192,7 @@ impl Transfer {
     }
 }
 
-fn sockets(settings: &Settings) -> SocketKnobs {
+fn sockets(settings: &TtcpSettings) -> SocketKnobs {
     SocketKnobs {
         window: settings.buffer.filter(|bytes| *bytes > 0).map(Bytes::new),
         no_delay: settings.no_delay,
@@ -202,7 +203,7 @@ fn sockets(settings: &Settings) -> SocketKnobs {
 }
 
 /// The engine implements pauses and limits as a rate.
-fn offered(settings: &Settings) -> Option<Bitrate> {
+fn offered(settings: &TtcpSettings) -> Option<Bitrate> {
     if !settings.transmit {
         return None;
     }

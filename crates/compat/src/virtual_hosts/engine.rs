@@ -3,12 +3,12 @@
 use linerate_model::Side;
 use linerate_units::{Bitrate, Span, Timestamp};
 
-use super::{Path, WALL_SECONDS};
+use super::{VirtualPath, WALL_SECONDS};
 use crate::stand_in::{EndMark, FlowCounts, FlowTask, Pattern, StreamCounts, Transport};
 use linerate_model::flow::{SeqField, TimeForm};
 
 /// A flow that is running, or has ended and was not forgotten.
-pub(super) struct Flow {
+pub(super) struct VirtualFlow {
     pub(super) task: FlowTask,
     pub(super) counts: FlowCounts,
     started: Timestamp,
@@ -22,8 +22,8 @@ pub(super) struct Flow {
     rate: f64,
 }
 
-impl Flow {
-    pub(super) fn new(task: FlowTask, now: Timestamp, path: &Path) -> Self {
+impl VirtualFlow {
+    pub(super) fn new(task: FlowTask, now: Timestamp, path: &VirtualPath) -> Self {
         let first = match task.stamp.seq {
             SeqField::Wide { first, .. }
             | SeqField::Narrow { first, .. }

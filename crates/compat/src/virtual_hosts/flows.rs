@@ -3,7 +3,7 @@
 use linerate_model::Side;
 use linerate_units::Span;
 
-use super::engine::Flow;
+use super::engine::VirtualFlow;
 use super::{HostEvent, VirtualHosts};
 use crate::stand_in::{FlowId, FlowTask, Input, Stop};
 
@@ -15,7 +15,7 @@ impl VirtualHosts {
         let flow = task.flow;
         let sends = task.side == Side::Sender;
         self.hosts[host].tasks.push(task.clone());
-        let running = Flow::new(task, self.now, &self.path);
+        let running = VirtualFlow::new(task, self.now, &self.path);
         assert!(self.hosts[host].flows.insert(flow, running).is_none(), "flow {flow} is in use");
         self.later(Span::ZERO, host, HostEvent::Started(flow));
         if sends {
@@ -113,7 +113,7 @@ impl VirtualHosts {
     /// Writes one block on each stream of a sender.
     pub(super) fn send_blocks(&mut self, host: usize, flow: FlowId) {
         let now = self.now;
-        let runs = |running: &&mut Flow| !running.over && !running.stopping;
+        let runs = |running: &&mut VirtualFlow| !running.over && !running.stopping;
         let Some(running) = self.hosts[host].flows.get_mut(&flow).filter(runs) else {
             return;
         };
@@ -132,7 +132,7 @@ impl VirtualHosts {
             let block = running.block(at, now);
             self.transmit(host, link, block);
         }
-        let gap = self.hosts[host].flows.get(&flow).map_or(Span::ZERO, Flow::gap);
+        let gap = self.hosts[host].flows.get(&flow).map_or(Span::ZERO, VirtualFlow::gap);
         self.later(gap, host, HostEvent::Step(flow));
     }
 }

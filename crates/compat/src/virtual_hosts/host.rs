@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, VecDeque};
 use linerate_model::{Side, Tally};
 use linerate_units::Timestamp;
 
-use super::engine::Flow;
+use super::engine::VirtualFlow;
 use super::virtual_link::VirtualLink;
 use crate::stand_in::{FlowId, FlowTask, Input, Link, LinkOptions, Planned, StandIn};
 
 /// A host with one tool.
 #[derive(Default)]
-pub(crate) struct Host {
+pub(crate) struct VirtualHost {
     pub(super) tool: Option<Box<dyn StandIn>>,
     /// Standard output, standard error, and bytes written to standard output.
     pub(crate) out: String,
@@ -42,12 +42,12 @@ pub(crate) struct Host {
     /// Whether the server admits runs.
     pub(crate) admits: bool,
     pub(super) links: BTreeMap<Link, VirtualLink>,
-    pub(super) flows: BTreeMap<FlowId, Flow>,
+    pub(super) flows: BTreeMap<FlowId, VirtualFlow>,
     next_accepted: u32,
     next_port: u16,
 }
 
-impl Host {
+impl VirtualHost {
     pub(super) fn new(tool: Option<Box<dyn StandIn>>) -> Self {
         let next_accepted = Link::FIRST_ACCEPTED.0;
         Self { tool, admits: true, next_accepted, next_port: 40_000, ..Self::default() }
@@ -87,7 +87,7 @@ impl Host {
     }
 
     /// The running flow that reads from a link, and the index of the stream.
-    pub(super) fn receiver_of(&mut self, link: Link) -> Option<(&mut Flow, usize)> {
+    pub(super) fn receiver_of(&mut self, link: Link) -> Option<(&mut VirtualFlow, usize)> {
         let receives = |flow: &&FlowId| self.flows[flow].task.side == Side::Receiver;
         let flow = self.links.get(&link)?.flows.iter().find(receives).copied()?;
         let running = self.flows.get_mut(&flow)?;

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use linerate_compat::stand_in::{
-    Cpu, Exchanged, FlowCounts, FlowId, HostCounts, Input, Link, Opened, RunId, StandIn, SystemError,
+    CpuTime, Exchanged, FlowCounts, FlowId, HostCounts, Input, Link, Opened, RunId, StandIn, SystemError,
 };
 use linerate_model::SideSettings;
 use linerate_sock::SockError;
@@ -25,7 +25,7 @@ pub(super) enum DriverEvent {
     Refused { run: RunId, why: String },
     Started { flow: FlowId, settings: Box<SideSettings> },
     NotStarted { flow: FlowId, reason: SystemError },
-    Counts { cpu: Cpu, flows: Vec<FlowCounts> },
+    Counts { cpu: CpuTime, flows: Vec<FlowCounts> },
     Written { flow: FlowId },
     Ended { counts: Box<FlowCounts> },
     Exchanged { link: Link, result: Result<Exchanged, SystemError> },

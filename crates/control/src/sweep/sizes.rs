@@ -1,6 +1,6 @@
 //! The sizes of a sweep.
 
-use linerate_compat::netpipe::Sizes;
+use linerate_compat::netpipe::NetpipeSizes;
 use linerate_model::Sweep;
 
 /// The sizes in ascending order, without duplicates and none above the largest message.
@@ -10,7 +10,7 @@ pub(super) fn sizes(sweep: &Sweep) -> Vec<u64> {
         (Some(list), _) => list.0.iter().map(|size| size.get()).collect(),
         (None, Some(points)) => even(from, to, points),
         (None, None) => {
-            let mut sizes = Sizes::new(from, to, sweep.perturb);
+            let mut sizes = NetpipeSizes::new(from, to, sweep.perturb);
             // The sizes must not depend on how fast the messages are.
             std::iter::from_fn(|| sizes.next(0.0)).collect()
         }

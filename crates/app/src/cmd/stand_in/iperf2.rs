@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use linerate_compat::iperf2::{Client, Server, parse};
+use linerate_compat::iperf2::{Iperf2Client, Iperf2Server, parse};
 use linerate_compat::stand_in::StandIn;
 use linerate_sock::clock::wall_ns;
 use linerate_units::Span;
@@ -24,8 +24,8 @@ pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refus
     let host = settings.host.clone();
     let path = settings.output.clone();
     let stand_in: Box<dyn StandIn> = match &host {
-        Some(_) => Box::new(Client::new(settings)),
-        None => Box::new(Server::new(settings)),
+        Some(_) => Box::new(Iperf2Client::new(settings)),
+        None => Box::new(Iperf2Server::new(settings)),
     };
     let output = match &path {
         None => None,

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 
-use linerate_compat::netperf::{ClientCommand, NetperfClient, NetperfServer, ServerCommand, Surroundings};
+use linerate_compat::netperf::{
+    ClientCommand, NetperfClient, NetperfServer, NetperfSurroundings, ServerCommand,
+};
 use linerate_sock::clock::wall_ns;
 use linerate_sock::open::{AllowedIpVersion, resolve};
 use linerate_units::Span;
@@ -23,7 +25,7 @@ pub(super) fn prepare_client(_: &str, arguments: &[OsString]) -> Result<Prepared
     let mut seed = [0; 16];
     getrandom::fill(&mut seed)
         .map_err(|error| Refusal::error(format!("netperf: no random numbers: {error}\n"), 1))?;
-    let surroundings = Surroundings {
+    let surroundings = NetperfSurroundings {
         wall: Span::from_ns(wall_ns()),
         seed: u128::from_ne_bytes(seed),
         read: &start_of_file,

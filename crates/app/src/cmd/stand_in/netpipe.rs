@@ -3,19 +3,19 @@
 use std::ffi::OsString;
 use std::io::Write;
 
-use linerate_compat::netpipe::{Command, Receiver, Transmitter};
+use linerate_compat::netpipe::{NetpipeCommand, NetpipeReceiver, NetpipeTransmitter};
 use linerate_compat::stand_in::StandIn;
 
 use super::{Prepared, Refusal};
 
 pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refusal> {
-    let command =
-        Command::parse(arguments).map_err(|usage| Refusal::both(usage.output, usage.error, usage.code))?;
-    let Command { host, options, banner } = command;
+    let command = NetpipeCommand::parse(arguments)
+        .map_err(|usage| Refusal::both(usage.output, usage.error, usage.code))?;
+    let NetpipeCommand { host, options, banner } = command;
     super::report_unwritten(std::io::stdout().write_all(banner.as_bytes()));
     let stand_in: Box<dyn StandIn> = match &host {
-        Some(host) => Box::new(Transmitter::new(host, options)),
-        None => Box::new(Receiver::new(options, false)),
+        Some(host) => Box::new(NetpipeTransmitter::new(host, options)),
+        None => Box::new(NetpipeReceiver::new(options, false)),
     };
     Ok(Prepared::new(stand_in, host))
 }

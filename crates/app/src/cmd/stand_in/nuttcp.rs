@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use linerate_compat::nuttcp::{Invocation, NuttcpClient, NuttcpServer, invocation};
+use linerate_compat::nuttcp::{NuttcpClient, NuttcpInvocation, NuttcpServer, invocation};
 
 use super::{Prepared, Refusal, argument_texts};
 
@@ -12,12 +12,12 @@ pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refus
         eprintln!("{warning}");
     }
     match invocation {
-        Invocation::Print { text, code } => Err(Refusal::both(text, String::new(), code)),
-        Invocation::Mistake(text) => Err(Refusal::error(text, 1)),
-        Invocation::Client(options) => {
+        NuttcpInvocation::Print { text, code } => Err(Refusal::both(text, String::new(), code)),
+        NuttcpInvocation::Mistake(text) => Err(Refusal::error(text, 1)),
+        NuttcpInvocation::Client(options) => {
             let host = options.host.clone();
             Ok(Prepared::new(Box::new(NuttcpClient::new(*options)), Some(host)))
         }
-        Invocation::Server(options) => Ok(Prepared::new(Box::new(NuttcpServer::new(options)), None)),
+        NuttcpInvocation::Server(options) => Ok(Prepared::new(Box::new(NuttcpServer::new(options)), None)),
     }
 }

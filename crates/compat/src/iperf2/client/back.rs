@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use linerate_units::Timestamp;
 
-use super::{Client, ClientState, REVERSE_LISTENER};
+use super::{Iperf2Client, Iperf2ClientState, REVERSE_LISTENER};
 use crate::iperf2::datagram::{number_of, opening_header};
 use crate::iperf2::direction::Half;
 use crate::iperf2::report::{ConnectionDetails, Ends};
@@ -12,7 +12,7 @@ use crate::iperf2::settings::Mode;
 use crate::iperf2::track::Stream;
 use crate::stand_in::{FlowId, Link, Opened, Output};
 
-impl Client {
+impl Iperf2Client {
     /// Handles a reverse connection, or the socket of a reverse datagram flow.
     pub(super) fn accepted(&mut self, now: Timestamp, link: Link, opened: &Opened) {
         let remote = opened.remote.unwrap_or(opened.local);
@@ -26,9 +26,9 @@ impl Client {
             && self.back.len() < self.wanted() as usize
             && !self.queue.settings.udp
         {
-            let ends = Ends { local: opened.local, remote };
+            let ends = Iperf2Addresses { local: opened.local, remote };
             let id = self.wanted() + self.back.len() as u32 + 1;
-            self.back.push(Stream::new(id, link, ends));
+            self.back.push(Iperf2Stream::new(id, link, ends));
         } else {
             // Only the server of this test may send here.
             self.queue.put(Output::Reset { link });
@@ -36,7 +36,7 @@ impl Client {
         }
         let told = ConnectionDetails { descriptor: opened.descriptor, ..ConnectionDetails::default() };
         if let Some(stream) = self.back.iter().find(|stream| stream.link == link) {
-            let notes = self.queue.report.notes(Mode::Plain, &told);
+            let notes = self.queue.report.notes(Iperf2Mode::Plain, &told);
             let (id, ends) = (stream.id, stream.ends);
             let text = self.queue.report.connected(id, false, ends.local, ends.remote, &notes);
             self.queue.print(text);
@@ -52,15 +52,15 @@ impl Client {
         let started = self.halves.iter().any(|half| half.load.flow == FlowId(1));
         let all = self.back.len() == self.wanted() as usize
             && self.back.iter().all(|stream| stream.link != REVERSE_LISTENER);
-        if started || !all || !matches!(self.stage, ClientState::Testing | ClientState::Waiting) {
+        if started || !all || !matches!(self.stage, Iperf2ClientState::Testing | Iperf2ClientState::Waiting) {
             return;
         }
         let mut load = self.load(false, false);
         (load.answers, load.shared) = (true, false);
         load.generation = self.back_generation;
-        let half = Half::start(&mut self.queue, now, load, self.back.clone());
+        let half = Iperf2Direction::start(&mut self.queue, now, load, self.back.clone());
         self.halves.push(half);
-        self.stage = ClientState::Testing;
+        self.stage = Iperf2ClientState::Testing;
         self.due = None;
     }
 
@@ -75,8 +75,9 @@ impl Client {
         } else if self.back.len() < self.wanted() as usize {
             let port = self.queue.settings.listen_port.unwrap_or(self.queue.settings.port);
             let local = self.opened.values().next().map_or(from, |opened| opened.local);
-            let ends = Ends { local: SocketAddr::new(local.ip(), port), remote: from };
-            let mut stream = Stream::new(self.wanted() + self.back.len() as u32 + 1, REVERSE_LISTENER, ends);
+            let ends = Iperf2Addresses { local: SocketAddr::new(local.ip(), port), remote: from };
+            let mut stream =
+                Iperf2Stream::new(self.wanted() + self.back.len() as u32 + 1, REVERSE_LISTENER, ends);
             stream.add_datagram(bytes.len(), number, generation);
             self.back.push(stream);
             let options = self.queue.options(true);

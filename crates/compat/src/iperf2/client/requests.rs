@@ -3,47 +3,47 @@
 use linerate_model::Direction;
 use linerate_units::Timestamp;
 
-use super::{Client, RUN};
+use super::{Iperf2Client, RUN};
 use crate::iperf2::VERSION;
 use crate::iperf2::datagram::Generation;
-use crate::iperf2::load::Load;
-use crate::iperf2::settings::{Amount, Mode, Rate, Settings};
+use crate::iperf2::load::Iperf2Load;
+use crate::iperf2::settings::{Iperf2Amount, Iperf2Mode, Iperf2Rate, Iperf2Settings};
 use crate::iperf2::wire::{Extension, TestHeader, burst_head};
 use crate::stand_in::{FlowId, Link, Output, Planned};
 
-impl Client {
+impl Iperf2Client {
     pub(super) fn plan(&mut self) {
         let settings = &self.queue.settings;
         let mut spec = self.queue.spec(settings.udp, self.streams.len(), settings.offered());
         match settings.amount {
-            Amount::Time(time) => spec.traffic.duration = Some(time),
-            Amount::Bytes(each) => {
+            Iperf2Amount::Time(time) => spec.traffic.duration = Some(time),
+            Iperf2Amount::Bytes(each) => {
                 let all = each.saturating_mul(self.streams.len() as u64);
                 spec.traffic.bytes = Some(linerate_units::Bytes::new(all));
             }
         }
         let (up, down) = ((FlowId(0), Direction::Upload), (FlowId(1), Direction::Download));
         let flows = match settings.mode {
-            Mode::Plain => vec![up],
-            Mode::Reverse => vec![down],
-            Mode::Dual | Mode::Tradeoff | Mode::FullDuplex => vec![up, down],
+            Iperf2Mode::Plain => vec![up],
+            Iperf2Mode::Reverse => vec![down],
+            Iperf2Mode::Dual | Iperf2Mode::Tradeoff | Iperf2Mode::FullDuplex => vec![up, down],
         };
-        spec.traffic.upload = settings.mode == Mode::Plain;
-        spec.traffic.download = settings.mode == Mode::Reverse;
-        spec.traffic.bidir = matches!(settings.mode, Mode::Dual | Mode::FullDuplex);
+        spec.traffic.upload = settings.mode == Iperf2Mode::Plain;
+        spec.traffic.download = settings.mode == Iperf2Mode::Reverse;
+        spec.traffic.bidir = matches!(settings.mode, Iperf2Mode::Dual | Iperf2Mode::FullDuplex);
         let expected = match settings.amount {
-            Amount::Time(time) if settings.mode == Mode::Tradeoff => Some(time + time),
-            Amount::Time(time) => Some(time),
-            Amount::Bytes(_) => None,
+            Iperf2Amount::Time(time) if settings.mode == Iperf2Mode::Tradeoff => Some(time + time),
+            Iperf2Amount::Time(time) => Some(time),
+            Iperf2Amount::Bytes(_) => None,
         };
         let (tool, peer) = ("iperf2", self.peer.clone());
         let planned = Planned { run: RUN, tool, peer, link: Link(0), client: true, spec, flows, expected };
         self.queue.put(Output::Plan(Box::new(planned)));
     }
 
-    pub(super) fn load(&self, sends: bool, star: bool) -> Load {
+    pub(super) fn load(&self, sends: bool, star: bool) -> Iperf2Load {
         let settings = &self.queue.settings;
-        let shared = settings.mode == Mode::FullDuplex;
+        let shared = settings.mode == Iperf2Mode::FullDuplex;
         let head = match (settings.compatible, settings.udp) {
             (true, _) => Vec::new(),
             (false, true) => self.header.write_udp(),
@@ -64,7 +64,7 @@ impl Client {
             amount: Some(settings.amount).filter(|_| sends),
             offered: settings.offered(),
             generation: Generation::New,
-            answers: settings.mode != Mode::Reverse && !shared && !settings.no_udp_fin,
+            answers: settings.mode != Iperf2Mode::Reverse && !shared && !settings.no_udp_fin,
             shared,
             fq_rate: settings.fq_rate,
             trip_times: settings.trip_times && (sends || star),
@@ -74,26 +74,26 @@ impl Client {
 }
 
 /// The header of a client.
-pub(super) fn header_of(settings: &Settings) -> TestHeader {
+pub(super) fn header_of(settings: &Iperf2Settings) -> TestHeader {
     let amount = match settings.amount {
-        Amount::Time(time) => -i32::try_from(time.as_ns() / 10_000_000).unwrap_or(i32::MAX),
-        Amount::Bytes(bytes) => (bytes & 0x7fff_ffff) as i32,
+        Iperf2Amount::Time(time) => -i32::try_from(time.as_ns() / 10_000_000).unwrap_or(i32::MAX),
+        Iperf2Amount::Bytes(bytes) => (bytes & 0x7fff_ffff) as i32,
     };
-    let back = matches!(settings.mode, Mode::Dual | Mode::Tradeoff);
+    let back = matches!(settings.mode, Iperf2Mode::Dual | Iperf2Mode::Tradeoff);
     let port = if back { settings.listen_port.unwrap_or(settings.port) } else { settings.port };
     let rate = match settings.rate {
-        Some(Rate::Bits(rate) | Rate::Packets(rate)) => rate,
+        Some(Iperf2Rate::Bits(rate) | Iperf2Rate::Packets(rate)) => rate,
         None if settings.udp => settings.offered().unwrap_or(0),
         None => 0,
     };
-    let full_duplex = settings.mode == Mode::FullDuplex;
+    let full_duplex = settings.mode == Iperf2Mode::FullDuplex;
     let extension = Extension {
         peer_detect: settings.peer_detect && !settings.udp,
-        reverse: settings.mode == Mode::Reverse,
+        reverse: settings.mode == Iperf2Mode::Reverse,
         full_duplex,
         trip_times: settings.trip_times,
         no_udp_fin: settings.udp && (settings.no_udp_fin || full_duplex),
-        in_packets: matches!(settings.rate, Some(Rate::Packets(_))),
+        in_packets: matches!(settings.rate, Some(Iperf2Rate::Packets(_))),
         // 2.1.8 sends a rate without this flag.
         rate_set: false,
         version: VERSION,
@@ -110,7 +110,7 @@ pub(super) fn header_of(settings: &Settings) -> TestHeader {
         window_or_rate: 0,
         amount,
         back,
-        at_once: settings.mode == Mode::Dual,
+        at_once: settings.mode == Iperf2Mode::Dual,
         extension: Some(extension).filter(|_| !settings.compatible),
     }
 }

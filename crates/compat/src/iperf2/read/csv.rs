@@ -4,8 +4,8 @@ use linerate_model::import::{Claim, ForeignResult, Quantity};
 use linerate_model::metrics::Side;
 use linerate_units::Span;
 
-use super::Totals;
-use crate::import::line::Line;
+use super::TotalLineFinder;
+use crate::import::line::NumberedLine;
 use crate::import::number::{is_no_number, number};
 use crate::import::parsed_test::{ParsedTest, figure, of_line};
 
@@ -13,14 +13,14 @@ use crate::import::parsed_test::{ParsedTest, figure, of_line};
 #[derive(Debug)]
 pub(crate) struct Csv {
     parsed: ParsedTest,
-    totals: Totals<String>,
+    totals: TotalLineFinder<String>,
     /// The addresses of the previous line's connection.
     ends: Option<String>,
 }
 
 impl Default for Csv {
     fn default() -> Self {
-        Self { parsed: ParsedTest::new("iperf2"), totals: Totals::default(), ends: None }
+        Self { parsed: ParsedTest::new("iperf2"), totals: TotalLineFinder::default(), ends: None }
     }
 }
 
@@ -30,7 +30,7 @@ const DATAGRAMS: usize = 14;
 
 impl Csv {
     /// Parses a line; false if it is not one of these.
-    pub(crate) fn take(&mut self, line: Line<'_>) -> bool {
+    pub(crate) fn take(&mut self, line: NumberedLine<'_>) -> bool {
         let text = line.text.rsplit(char::is_whitespace).next().unwrap_or_default();
         let fields: Vec<&str> = text.split(',').take(DATAGRAMS + 8).collect();
         let stamp = fields[0].split('.').next().unwrap_or_default();
@@ -56,11 +56,11 @@ impl Csv {
     /// Ends the test.
     pub(crate) fn close(&mut self) {
         self.parsed.close();
-        self.totals = Totals::default();
+        self.totals = TotalLineFinder::default();
         self.ends = None;
     }
 
-    fn row(&mut self, line: Line<'_>, fields: &[&str]) {
+    fn row(&mut self, line: NumberedLine<'_>, fields: &[&str]) {
         let interval = fields[6].split_once('-').map(|(from, to)| (number(from, false), number(to, false)));
         let Some((Ok(from), Ok(to))) = interval else {
             self.parsed.unread(

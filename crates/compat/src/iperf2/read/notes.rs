@@ -4,7 +4,7 @@ use linerate_model::import::{Figure, Quantity};
 
 use crate::import::bracket::byte_unit;
 use crate::import::date::checked;
-use crate::import::line::Line;
+use crate::import::line::NumberedLine;
 use crate::import::number::number;
 use crate::import::parsed_test::figure;
 
@@ -17,7 +17,7 @@ pub(super) fn window(rest: &str, quantity: Quantity) -> Option<Figure> {
 }
 
 /// `(icwnd/mss/irtt=14/1448/20)`: kilobytes, bytes, microseconds.
-pub(super) fn first_window(line: Line<'_>) -> Vec<Figure> {
+pub(super) fn first_window(line: NumberedLine<'_>) -> Vec<Figure> {
     let Some(values) = line.after("(icwnd/mss/irtt=").and_then(|rest| rest.split(')').next()) else {
         return Vec::new();
     };
@@ -31,7 +31,7 @@ pub(super) fn first_window(line: Line<'_>) -> Vec<Figure> {
 }
 
 /// `on 2026-11-21 19:17:33 (UTC)`, with milliseconds in later versions; absent for any other time zone.
-pub(super) fn started(line: Line<'_>) -> Option<String> {
+pub(super) fn started(line: NumberedLine<'_>) -> Option<String> {
     let rest = line.text.rsplit_once(" on ")?.1;
     let mut words = rest.split_whitespace();
     let (date, time, zone) = (words.next()?, words.next()?, words.next()?);

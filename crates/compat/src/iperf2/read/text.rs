@@ -7,18 +7,18 @@ use linerate_model::import::{Claim, ClaimScope, ControlEnd, ForeignResult, Quant
 use linerate_model::metrics::Side;
 use linerate_units::Bytes;
 
-use super::{Totals, notes};
+use super::{TotalLineFinder, notes};
 use crate::import::bracket::{Bracket, datagrams, find};
-use crate::import::line::Line;
+use crate::import::line::NumberedLine;
 use crate::import::number::is_no_number;
 use crate::import::parsed_test::{ParsedTest, figure, of_line};
 
 /// Identifies a line of a stream: its number, whether it is reverse, and whether it is the other end's report.
-type Key = (Option<u32>, bool, bool);
+type Iperf2LineKey = (Option<u32>, bool, bool);
 
 /// Parses text line by line.
 #[derive(Debug)]
-pub(crate) struct Text {
+pub(crate) struct Iperf2TextReader {
     parsed: ParsedTest,
     /// The port on which the last banner listens.
     listens: Option<String>,
@@ -28,13 +28,13 @@ pub(crate) struct Text {
     ways: BTreeMap<(u32, bool), Option<Direction>>,
     /// The next line of this stream has the counts of the other end.
     report: Option<u32>,
-    totals: Totals<Key>,
+    totals: TotalLineFinder<Iperf2LineKey>,
     /// Whether the claims of a complete test were made.
     complete: bool,
     enhanced_sender: bool,
 }
 
-impl Default for Text {
+impl Default for Iperf2TextReader {
     fn default() -> Self {
         Self {
             parsed: ParsedTest::new("iperf2"),
@@ -42,16 +42,16 @@ impl Default for Text {
             connects: false,
             ways: BTreeMap::new(),
             report: None,
-            totals: Totals::default(),
+            totals: TotalLineFinder::default(),
             complete: false,
             enhanced_sender: false,
         }
     }
 }
 
-impl Text {
+impl Iperf2TextReader {
     /// Parses a line; false if this program did not write it. `mine` states that it wrote the previous line.
-    pub(crate) fn take(&mut self, line: Line<'_>, mine: bool) -> bool {
+    pub(crate) fn take(&mut self, line: NumberedLine<'_>, mine: bool) -> bool {
         if self.banner(line) || self.connection(line) || self.header(line) {
             return true;
         }
@@ -76,7 +76,7 @@ impl Text {
         let end = self.parsed.current().and_then(|test| test.written_by);
         self.parsed.close();
         self.ways.clear();
-        self.totals = Totals::default();
+        self.totals = TotalLineFinder::default();
         (self.report, self.complete) = (None, false);
         if end == Some(ControlEnd::Server) {
             self.parsed.test().written_by = end;
@@ -92,7 +92,7 @@ impl Text {
         *self = Self { parsed: std::mem::take(&mut self.parsed), ..Self::default() };
     }
 
-    fn banner(&mut self, line: Line<'_>) -> bool {
+    fn banner(&mut self, line: NumberedLine<'_>) -> bool {
         if let Some(rest) = line.after("Client connecting to ") {
             if self.connects || (self.parsed.has_claims() && self.server() != Some(true)) {
                 self.restart();
@@ -122,7 +122,7 @@ impl Text {
         self.parsed.current()?.written_by.map(|end| end == ControlEnd::Server)
     }
 
-    fn size(&mut self, line: Line<'_>) -> bool {
+    fn size(&mut self, line: NumberedLine<'_>) -> bool {
         let quantity = if self.connects { Quantity::SendBuffer } else { Quantity::ReceiveBuffer };
         if let Some(rest) = line.after("window size:").or_else(|| line.after("buffer size:")) {
             if let Some(found) = notes::window(rest, quantity).filter(|_| !line.text.contains("ead buffer")) {
@@ -143,7 +143,7 @@ impl Text {
         line.text.trim_start().starts_with("tcp connect failed: ") && self.failed(line)
     }
 
-    fn failed(&mut self, line: Line<'_>) -> bool {
+    fn failed(&mut self, line: NumberedLine<'_>) -> bool {
         let steps = ["connect failed: ", "write failed: ", "read failed: ", "bind failed: "];
         let Some(step) = steps.iter().find(|step| line.text.contains(**step)) else { return false };
         let reason = line.after(step).unwrap_or_default().trim();
@@ -152,7 +152,7 @@ impl Text {
     }
 
     /// `[  1] local A port P connected with B port Q (notes)`.
-    fn connection(&mut self, line: Line<'_>) -> bool {
+    fn connection(&mut self, line: NumberedLine<'_>) -> bool {
         let found = find(line, |id, star, rest| {
             let rest = rest.trim_start().strip_prefix("local ")?;
             let (local, remote) = rest.split_once(" connected with ")?;
@@ -194,7 +194,7 @@ impl Text {
         true
     }
 
-    fn header(&mut self, line: Line<'_>) -> bool {
+    fn header(&mut self, line: NumberedLine<'_>) -> bool {
         let Some(head) = line.after("[ ID] Interval  ") else { return false };
         if head.starts_with("         Transfer") || !head.contains("andwidth") {
             return false;
@@ -205,7 +205,7 @@ impl Text {
     }
 
     /// Parses lines about a stream that have no interval.
-    fn remark(&mut self, line: Line<'_>) -> bool {
+    fn remark(&mut self, line: NumberedLine<'_>) -> bool {
         let found = find(line, |id, _, rest| {
             let rest = rest.trim();
             (rest == "Server Report:" || rest.ends_with(" datagrams")).then_some((id, rest))
@@ -226,7 +226,7 @@ impl Text {
         true
     }
 
-    fn boilerplate(&self, line: Line<'_>) -> bool {
+    fn boilerplate(&self, line: NumberedLine<'_>) -> bool {
         let words =
             ["Write buffer size", "TOS ", "Bursting", "ounce-back", "ounceback", "Isochronous", "MSS req"];
         let more = ["Waiting for server", "WARNING", "TCP congestion control", "-PDF:"];
@@ -257,7 +257,7 @@ impl Text {
         ways.all(|way| *way == first).then_some(first).flatten()
     }
 
-    fn figures(&mut self, line: Line<'_>, bracket: &Bracket<'_>) {
+    fn figures(&mut self, line: NumberedLine<'_>, bracket: &Bracket<'_>) {
         let reported = bracket.id.is_some() && self.report == bracket.id;
         let (direction, side) = self.direction(bracket.id, bracket.star);
         let side = if reported { Some(Side::Receiver) } else { side };

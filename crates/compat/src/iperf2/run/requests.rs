@@ -2,23 +2,25 @@
 
 use linerate_model::Direction;
 
-use super::Run;
-use crate::iperf2::load::Load;
+use super::Iperf2Run;
+use crate::iperf2::load::Iperf2Load;
 use crate::iperf2::output_queue::{OutputQueue, amount_of};
-use crate::iperf2::settings::Mode;
+use crate::iperf2::settings::Iperf2Mode;
 use crate::iperf2::wire::{BURST_BYTES, TestHeader, burst_head};
 
 /// Longest buffer that a client may request the server to send.
 const MAX_BUFFER_BYTES: u32 = 1 << 20;
 
-impl Run {
-    pub(super) fn mode(&self) -> Mode {
+impl Iperf2Run {
+    pub(super) fn mode(&self) -> Iperf2Mode {
         match self.header {
-            Some(TestHeader { extension: Some(extension), .. }) if extension.full_duplex => Mode::FullDuplex,
-            Some(TestHeader { extension: Some(extension), .. }) if extension.reverse => Mode::Reverse,
-            Some(TestHeader { back: true, at_once: true, .. }) => Mode::Dual,
-            Some(TestHeader { back: true, .. }) => Mode::Tradeoff,
-            _ => Mode::Plain,
+            Some(TestHeader { extension: Some(extension), .. }) if extension.full_duplex => {
+                Iperf2Mode::FullDuplex
+            }
+            Some(TestHeader { extension: Some(extension), .. }) if extension.reverse => Iperf2Mode::Reverse,
+            Some(TestHeader { back: true, at_once: true, .. }) => Iperf2Mode::Dual,
+            Some(TestHeader { back: true, .. }) => Iperf2Mode::Tradeoff,
+            _ => Iperf2Mode::Plain,
         }
     }
 
@@ -53,13 +55,13 @@ impl Run {
         if self.udp { length.clamp(18, 65_507) } else { length.clamp(shortest, MAX_BUFFER_BYTES) }
     }
 
-    pub(super) fn load(&self, queue: &OutputQueue, sends: bool, star: bool, shared: bool) -> Load {
+    pub(super) fn load(&self, queue: &OutputQueue, sends: bool, star: bool, shared: bool) -> Iperf2Load {
         let extension = self.header.and_then(|header| header.extension);
         let two_way = extension.is_some_and(|e| e.reverse || e.full_duplex || e.no_udp_fin);
         let amount = self.header.map(|header| amount_of(&header));
         // Reverse connections carry no timestamps.
         let trip_times = self.trip_times() && self.back.is_empty();
-        Load {
+        Iperf2Load {
             flow: self.flows[usize::from(sends)],
             run: self.number,
             udp: self.udp,

@@ -1,8 +1,8 @@
 //! Command lines that start no test, and unusual ones that do.
 
-use crate::iperf2::{Refusal, Settings, parse};
+use crate::iperf2::{Iperf2EarlyExit, Iperf2Settings, parse};
 
-fn parsed(line: &str) -> Result<Settings, Refusal> {
+fn parsed(line: &str) -> Result<Iperf2Settings, Iperf2EarlyExit> {
     parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
 }
 

@@ -1,12 +1,12 @@
 //! Client and server against each other, and against scripted peers.
 
 use crate::iperf2::datagram::{Generation, ServerReport, last, number_of};
-use crate::iperf2::{Client, Server, Settings, parse};
+use crate::iperf2::{Iperf2Client, Iperf2Server, Iperf2Settings, parse};
 use crate::stand_in::{Input, Link, Pattern};
 use crate::virtual_hosts::{VirtualHosts, WALL_SECONDS};
 use linerate_units::{Bytes, Span};
 
-fn settings(line: &str) -> Settings {
+fn settings(line: &str) -> Iperf2Settings {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     let mut settings = parse(&words).unwrap_or_else(|refusal| panic!("{line}: {}", refusal.text));
     settings.epoch = Span::from_secs(WALL_SECONDS);
@@ -14,8 +14,8 @@ fn settings(line: &str) -> Settings {
 }
 
 fn hosts(client: &str, server: &str) -> VirtualHosts {
-    let client = Client::new(settings(&format!("-c 10.0.0.2 {client}")));
-    VirtualHosts::new(Box::new(client), Box::new(Server::new(settings(&format!("-s {server}")))))
+    let client = Iperf2Client::new(settings(&format!("-c 10.0.0.2 {client}")));
+    VirtualHosts::new(Box::new(client), Box::new(Iperf2Server::new(settings(&format!("-s {server}")))))
 }
 
 /// The lines about a connection, or those of `[SUM]`.
@@ -244,8 +244,8 @@ fn peer_detection_waits_for_the_answer_and_not_for_ever() {
     detected.run(10);
     assert_eq!((detected.hosts[0].exit, detected.hosts[0].err.as_str()), (Some(0), ""));
     // A server that reads but never answers.
-    let client = Client::new(settings("-c 10.0.0.2 -t 1 -X -y C"));
-    let sink = crate::ttcp::Settings::server(5001);
+    let client = Iperf2Client::new(settings("-c 10.0.0.2 -t 1 -X -y C"));
+    let sink = crate::ttcp::TtcpSettings::server(5001);
     let mut hosts = VirtualHosts::new(Box::new(client), Box::new(crate::ttcp::Ttcp::new(sink)));
     hosts.run(20);
     assert_eq!(hosts.hosts[0].exit, Some(0));
@@ -256,8 +256,8 @@ fn peer_detection_waits_for_the_answer_and_not_for_ever() {
 fn trip_times_over_tcp_are_acknowledged_with_52_bytes() {
     // Our client does not stamp every write, so the header is a real one, with the start at the test's own
     // clock.
-    let client = Client::new(settings("-c 10.0.0.2 -t 1 -C"));
-    let mut hosts = VirtualHosts::new(Box::new(client), Box::new(Server::new(settings("-s"))));
+    let client = Iperf2Client::new(settings("-c 10.0.0.2 -t 1 -C"));
+    let mut hosts = VirtualHosts::new(Box::new(client), Box::new(Iperf2Server::new(settings("-s"))));
     hosts.run(5);
     let header = [
         &[0x40, 1, 0, 0xa0, 0, 0, 0, 1, 0, 0, 0x13, 0x89][..],
@@ -309,8 +309,8 @@ fn old_datagram(number: i32) -> Vec<u8> {
 
 #[test]
 fn an_old_client_gets_its_own_layout_back() {
-    let client = Client::new(settings("-c 10.0.0.2 -t 1 -p 5999"));
-    let mut hosts = VirtualHosts::new(Box::new(client), Box::new(Server::new(settings("-s -u"))));
+    let client = Iperf2Client::new(settings("-c 10.0.0.2 -t 1 -p 5999"));
+    let mut hosts = VirtualHosts::new(Box::new(client), Box::new(Iperf2Server::new(settings("-s -u"))));
     for number in (0..100).chain([-100]) {
         hosts.inject(0, 41_000, 5001, &old_datagram(number));
         hosts.pass(Span::from_ms(2));
@@ -325,8 +325,8 @@ fn an_old_client_gets_its_own_layout_back() {
 
 #[test]
 fn what_is_left_of_an_earlier_test_begins_none() {
-    let client = Client::new(settings("-c 10.0.0.2 -t 1 -p 5999"));
-    let mut hosts = VirtualHosts::new(Box::new(client), Box::new(Server::new(settings("-s -u"))));
+    let client = Iperf2Client::new(settings("-c 10.0.0.2 -t 1 -p 5999"));
+    let mut hosts = VirtualHosts::new(Box::new(client), Box::new(Iperf2Server::new(settings("-s -u"))));
     let bytes = last(&[0; 16], 1470, -183, (1, 1));
     hosts.inject(0, 41_000, 5001, &bytes);
     hosts.inject(0, 41_001, 5001, b"x");
@@ -345,8 +345,8 @@ fn a_server_that_must_not_serves_nobody_and_lives_on() {
 
 #[test]
 fn messages_in_turn_come_back_with_the_servers_times() {
-    let client = Client::new(settings("-c 10.0.0.2 -t 1 -p 5999"));
-    let mut hosts = VirtualHosts::new(Box::new(client), Box::new(Server::new(settings("-s"))));
+    let client = Iperf2Client::new(settings("-c 10.0.0.2 -t 1 -p 5999"));
+    let mut hosts = VirtualHosts::new(Box::new(client), Box::new(Iperf2Server::new(settings("-s"))));
     let link = Link(Link::FIRST_ACCEPTED.0 + 5);
     hosts.inject_connection(1, link, Link(0));
     let mut message = [0x5a; 100];

@@ -1,13 +1,13 @@
 //! Trip times: stamps, echoed headers and reports.
 
-use crate::iperf2::datagram::{Generation, ServerReport, Transit as Told};
-use crate::iperf2::{Client, Server, Settings, parse};
+use crate::iperf2::datagram::{Generation, ServerReport, TransitReport};
+use crate::iperf2::{Iperf2Client, Iperf2Server, Iperf2Settings, parse};
 use crate::stand_in::Transit;
 use crate::virtual_hosts::{VirtualHosts, WALL_SECONDS};
 use linerate_model::flow::{SeqField, TimeField, TimeForm};
 use linerate_units::{Bytes, Span};
 
-fn settings(line: &str) -> Settings {
+fn settings(line: &str) -> Iperf2Settings {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     let mut settings = parse(&words).unwrap_or_else(|refusal| panic!("{line}: {}", refusal.text));
     settings.epoch = Span::from_secs(WALL_SECONDS);
@@ -15,8 +15,8 @@ fn settings(line: &str) -> Settings {
 }
 
 fn hosts(client: &str, server: &str) -> VirtualHosts {
-    let client = Client::new(settings(&format!("-c 10.0.0.2 {client}")));
-    VirtualHosts::new(Box::new(client), Box::new(Server::new(settings(&format!("-s {server}")))))
+    let client = Iperf2Client::new(settings(&format!("-c 10.0.0.2 {client}")));
+    VirtualHosts::new(Box::new(client), Box::new(Iperf2Server::new(settings(&format!("-s {server}")))))
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {
@@ -105,8 +105,14 @@ fn a_rate_of_tcp_is_told_without_its_bit_and_obeyed() {
 
 #[test]
 fn a_servers_report_of_delays_reads_as_it_was_written() {
-    let transit =
-        Told { min_us: 2, max_us: 67, mean_us: 9, stdev_us: 6, packets: 854, packets_per_second: 426 };
+    let transit = TransitReport {
+        min_us: 2,
+        max_us: 67,
+        mean_us: 9,
+        stdev_us: 6,
+        packets: 854,
+        packets_per_second: 426,
+    };
     let report = ServerReport { transit: Some(transit), ..ServerReport::default() };
     let bytes = report.encode(Generation::New, &[]);
     assert_eq!((bytes.len(), word(&bytes, 16)), (128, 0xc800_0000));

@@ -1,6 +1,6 @@
 //! Splits arguments like GNU getopt_long(3), with the messages of glibc.
 
-use super::table::{Opt, Takes};
+use super::table::{Iperf3Option, OptionArgument};
 
 /// An iterator over the options of a command line with their values (empty if there is none).
 #[derive(Debug)]
@@ -11,9 +11,9 @@ pub(super) struct Given<'a, S, O> {
     options: O,
 }
 
-type Found<'a> = (&'static Opt, &'a str);
+type Found<'a> = (&'static Iperf3Option, &'a str);
 
-impl<'a, S: AsRef<str>, O: Iterator<Item = &'static Opt> + Clone> Given<'a, S, O> {
+impl<'a, S: AsRef<str>, O: Iterator<Item = &'static Iperf3Option> + Clone> Given<'a, S, O> {
     pub(super) fn all(args: &'a [S], options: O) -> Self {
         Self { args: args.iter(), bundle: "", options }
     }
@@ -31,8 +31,8 @@ impl<'a, S: AsRef<str>, O: Iterator<Item = &'static Opt> + Clone> Given<'a, S, O
         // The full name from the table, of which the user may have given a prefix.
         let name = option.names().find(|known| known.starts_with(name)).unwrap_or(option.long);
         match (option.takes, value) {
-            (Takes::Nothing, Some(_)) => Err(format!("option '--{name}' doesn't allow an argument")),
-            (Takes::Value, None) => match self.next_argument() {
+            (OptionArgument::Nothing, Some(_)) => Err(format!("option '--{name}' doesn't allow an argument")),
+            (OptionArgument::Value, None) => match self.next_argument() {
                 Some(value) => Ok((option, value)),
                 None => Err(format!("option '--{name}' requires an argument")),
             },
@@ -40,7 +40,7 @@ impl<'a, S: AsRef<str>, O: Iterator<Item = &'static Opt> + Clone> Given<'a, S, O
         }
     }
 
-    fn named(&self, name: &str, argument: &str) -> Result<&'static Opt, String> {
+    fn named(&self, name: &str, argument: &str) -> Result<&'static Iperf3Option, String> {
         if let Some(exact) = self.options.clone().find(|option| option.names().any(|known| known == name)) {
             return Ok(exact);
         }
@@ -64,7 +64,7 @@ impl<'a, S: AsRef<str>, O: Iterator<Item = &'static Opt> + Clone> Given<'a, S, O
         let Some(option) = self.options.clone().find(|option| option.short == Some(letter)) else {
             return Some(Err(format!("invalid option -- '{letter}'")));
         };
-        if option.takes != Takes::Value {
+        if option.takes != OptionArgument::Value {
             return Some(Ok((option, "")));
         }
         self.bundle = "";
@@ -73,7 +73,7 @@ impl<'a, S: AsRef<str>, O: Iterator<Item = &'static Opt> + Clone> Given<'a, S, O
     }
 }
 
-impl<'a, S: AsRef<str>, O: Iterator<Item = &'static Opt> + Clone> Iterator for Given<'a, S, O> {
+impl<'a, S: AsRef<str>, O: Iterator<Item = &'static Iperf3Option> + Clone> Iterator for Given<'a, S, O> {
     type Item = Result<Found<'a>, String>;
 
     fn next(&mut self) -> Option<Self::Item> {

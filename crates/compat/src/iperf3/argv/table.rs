@@ -2,29 +2,29 @@
 
 use super::{both, client, server};
 use crate::iperf3::errors::Iperf3Error;
-use crate::iperf3::settings::Settings;
+use crate::iperf3::settings::Iperf3Settings;
 
 /// One option.
 #[derive(Debug)]
-pub(super) struct Opt {
+pub(super) struct Iperf3Option {
     pub(super) long: &'static str,
     pub(super) aliases: &'static [&'static str],
     pub(super) short: Option<char>,
-    pub(super) takes: Takes,
-    side: Side,
+    pub(super) takes: OptionArgument,
+    side: OptionSide,
     /// Name of its value in the help text.
     value: &'static str,
     /// Its description in the help text.
     help: &'static str,
-    pub(super) set: Set,
+    pub(super) set: OptionSetter,
 }
 
 /// Stores the value, which is empty if there is none.
-pub(super) type Set = fn(&mut ParsedSettings, &str) -> Result<(), Iperf3Error>;
+pub(super) type OptionSetter = fn(&mut ParsedSettings, &str) -> Result<(), Iperf3Error>;
 
 /// Whether an option has a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Takes {
+pub(super) enum OptionArgument {
     Nothing,
     Value,
     /// Only as `--option=value`, and never in its short form.
@@ -32,7 +32,7 @@ pub(super) enum Takes {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum OptionSide {
     Both,
     Client,
     Server,
@@ -41,7 +41,7 @@ enum Side {
 /// The settings while the command line is being parsed.
 #[derive(Debug, Default)]
 pub(super) struct ParsedSettings {
-    pub(super) settings: Settings,
+    pub(super) settings: Iperf3Settings,
     /// Whether `-s` was given.
     pub(super) server: bool,
     /// Whether an option for clients only was given.
@@ -58,32 +58,32 @@ pub(super) struct ParsedSettings {
 
 impl ParsedSettings {
     /// Notes the role of an option.
-    pub(super) fn note(&mut self, option: &Opt) {
-        self.client_only |= option.side == Side::Client;
-        self.server_only |= option.side == Side::Server;
+    pub(super) fn note(&mut self, option: &Iperf3Option) {
+        self.client_only |= option.side == OptionSide::Client;
+        self.server_only |= option.side == OptionSide::Server;
     }
 }
 
 /// Every option of both roles.
-pub(super) fn options() -> impl Iterator<Item = &'static Opt> + Clone {
+pub(super) fn options() -> impl Iterator<Item = &'static Iperf3Option> + Clone {
     both::OPTIONS.iter().chain(server::OPTIONS).chain(client::OPTIONS)
 }
 
-impl Opt {
-    const fn new(long: &'static str, side: Side, help: &'static str, set: Set) -> Self {
-        Self { long, aliases: &[], short: None, takes: Takes::Nothing, side, value: "", help, set }
+impl Iperf3Option {
+    const fn new(long: &'static str, side: OptionSide, help: &'static str, set: OptionSetter) -> Self {
+        Self { long, aliases: &[], short: None, takes: OptionArgument::Nothing, side, value: "", help, set }
     }
 
-    pub(super) const fn both(long: &'static str, help: &'static str, set: Set) -> Self {
-        Self::new(long, Side::Both, help, set)
+    pub(super) const fn both(long: &'static str, help: &'static str, set: OptionSetter) -> Self {
+        Self::new(long, OptionSide::Both, help, set)
     }
 
-    pub(super) const fn client(long: &'static str, help: &'static str, set: Set) -> Self {
-        Self::new(long, Side::Client, help, set)
+    pub(super) const fn client(long: &'static str, help: &'static str, set: OptionSetter) -> Self {
+        Self::new(long, OptionSide::Client, help, set)
     }
 
-    pub(super) const fn server(long: &'static str, help: &'static str, set: Set) -> Self {
-        Self::new(long, Side::Server, help, set)
+    pub(super) const fn server(long: &'static str, help: &'static str, set: OptionSetter) -> Self {
+        Self::new(long, OptionSide::Server, help, set)
     }
 
     pub(super) const fn short(self, short: char) -> Self {
@@ -95,11 +95,11 @@ impl Opt {
     }
 
     pub(super) const fn value(self, value: &'static str) -> Self {
-        Self { takes: Takes::Value, value, ..self }
+        Self { takes: OptionArgument::Value, value, ..self }
     }
 
     pub(super) const fn perhaps(self, value: &'static str) -> Self {
-        Self { takes: Takes::Perhaps, value, ..self }
+        Self { takes: OptionArgument::Perhaps, value, ..self }
     }
 
     /// Whether its long name or an alias begins with `start`.
@@ -116,9 +116,9 @@ impl Opt {
     pub(super) fn help(&self) -> String {
         let short = self.short.map_or_else(|| "    ".to_owned(), |short| format!("-{short}, "));
         let value = match self.takes {
-            Takes::Nothing => String::new(),
-            Takes::Value => format!(" {}", self.value),
-            Takes::Perhaps => format!("[={}]", self.value),
+            OptionArgument::Nothing => String::new(),
+            OptionArgument::Value => format!(" {}", self.value),
+            OptionArgument::Perhaps => format!("[={}]", self.value),
         };
         format!("  {short}{:<28} {}\n", format!("--{}{value}", self.long), self.help)
     }

@@ -1,24 +1,24 @@
 use linerate_units::Span;
 
 use super::*;
-use crate::iperf3::numbers::Format;
-use crate::iperf3::settings::{Family, KeepAlive};
+use crate::iperf3::numbers::Iperf3Format;
+use crate::iperf3::settings::{ControlKeepAlive, Iperf3Family};
 
 fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
 /// The settings of `-c h` and these options.
-fn client(line: &str) -> Settings {
+fn client(line: &str) -> Iperf3Settings {
     match parse(&words(&format!("-c h {line}"))) {
-        Ok(Command::Client(settings)) => *settings,
+        Ok(Iperf3Command::Client(settings)) => *settings,
         other => panic!("{line}: {other:?}"),
     }
 }
 
-fn server(line: &str) -> Settings {
+fn server(line: &str) -> Iperf3Settings {
     match parse(&words(&format!("-s {line}"))) {
-        Ok(Command::Server(settings)) => *settings,
+        Ok(Iperf3Command::Server(settings)) => *settings,
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -37,7 +37,7 @@ fn parameter_error(line: &str) -> String {
 
 #[test]
 fn defaults_are_those_of_3_21() {
-    let mut expected = Settings::client("h");
+    let mut expected = Iperf3Settings::client("h");
     assert_eq!(client(""), expected);
     assert_eq!(expected.client.end, EndCondition::Time(10));
     assert_eq!((expected.common.port, expected.client.parallel, expected.client.bitrate), (5201, 1, 0));
@@ -45,7 +45,7 @@ fn defaults_are_those_of_3_21() {
     expected.client.udp = true;
     expected.client.bitrate = 1_048_576;
     assert_eq!(client("-u"), expected);
-    assert_eq!(server(""), Settings::default());
+    assert_eq!(server(""), Iperf3Settings::default());
     assert_eq!(client("-u -b 0").client.bitrate, 0, "no limit was asked for");
 }
 
@@ -97,14 +97,17 @@ fn what_getopt_long_refuses() {
 fn values_reach_their_settings() {
     let s =
         client("-p 5202 -f M -i 0.5 -A 1,2 -B 10.0.0.1%eth1 -V -J --rcv-timeout 500 -R -4 --cntl-ka=10/2/3");
-    assert_eq!((s.common.port, s.common.family), (5202, Some(Family::V4)));
-    assert_eq!(s.common.format, Some(Format { bytes: true, power: 2 }));
+    assert_eq!((s.common.port, s.common.family), (5202, Some(Iperf3Family::V4)));
+    assert_eq!(s.common.format, Some(Iperf3Format { bytes: true, power: 2 }));
     assert_eq!(s.common.interval, Span::from_ms(500));
     assert_eq!((s.common.affinity, s.client.server_affinity), (Some(1), Some(2)));
     assert_eq!((s.common.bind.as_deref(), s.common.bind_dev.as_deref()), (Some("10.0.0.1"), Some("eth1")));
     assert_eq!(s.common.rcv_timeout, Span::from_ms(500));
-    let keep_alive =
-        KeepAlive { idle: Some(Span::from_secs(10)), interval: Some(Span::from_secs(2)), count: Some(3) };
+    let keep_alive = ControlKeepAlive {
+        idle: Some(Span::from_secs(10)),
+        interval: Some(Span::from_secs(2)),
+        count: Some(3),
+    };
     assert_eq!(s.common.control_keep_alive, Some(keep_alive));
     assert_eq!(s.common.warnings.len(), 2, "{:?}", s.common.warnings);
 
@@ -147,7 +150,7 @@ fn names_of_code_points() {
 fn hosts_and_interfaces() {
     let s = client("-B fe80::1%eth0");
     assert_eq!((s.common.bind.as_deref(), s.common.bind_dev), (Some("fe80::1%eth0"), None));
-    let Ok(Command::Client(s)) = parse(&["-c", "example.net%eth3"]) else { panic!() };
+    let Ok(Iperf3Command::Client(s)) = parse(&["-c", "example.net%eth3"]) else { panic!() };
     assert_eq!((s.host.as_deref(), s.common.bind_dev.as_deref()), (Some("example.net"), Some("eth3")));
 }
 
@@ -219,8 +222,8 @@ fn servers_have_their_limits() {
 
 #[test]
 fn help_and_version_end_the_reading() {
-    assert_eq!(parse(&["-c", "h", "-h", "--bogus"]), Ok(Command::Help));
-    assert_eq!(parse(&["-v"]), Ok(Command::Version));
+    assert_eq!(parse(&["-c", "h", "-h", "--bogus"]), Ok(Iperf3Command::Help));
+    assert_eq!(parse(&["-v"]), Ok(Iperf3Command::Version));
     let version = version("Linux host 6.18 x86_64");
     assert!(version.starts_with("iperf 3.21 (linerate "), "{version}");
     assert_eq!(version.lines().count(), 3);
@@ -232,7 +235,8 @@ fn help_and_version_end_the_reading() {
 
 #[test]
 fn no_name_is_given_twice() {
-    let mut names: Vec<_> = table::options().flat_map(table::Opt::names).map(str::to_owned).collect();
+    let mut names: Vec<_> =
+        table::options().flat_map(table::Iperf3Option::names).map(str::to_owned).collect();
     names.extend(table::options().filter_map(|option| option.short).map(String::from));
     let all = names.len();
     names.sort();

@@ -2,12 +2,17 @@
 
 use linerate_units::Span;
 
-use crate::iperf3::errors::{Iperf3Error, Number};
+use crate::iperf3::errors::{Iperf3Error, Iperf3ErrorNumber};
 use crate::iperf3::numbers::{leading_float, leading_int, rate, size};
-use crate::iperf3::settings::KeepAlive;
+use crate::iperf3::settings::ControlKeepAlive;
 
 /// An integer within bounds.
-pub(super) fn within(text: &str, least: u32, most: u32, otherwise: Number) -> Result<u32, Iperf3Error> {
+pub(super) fn within(
+    text: &str,
+    least: u32,
+    most: u32,
+    otherwise: Iperf3ErrorNumber,
+) -> Result<u32, Iperf3Error> {
     let value = u32::try_from(leading_int(text)).ok();
     value.filter(|value| (least..=most).contains(value)).ok_or(Iperf3Error::new(otherwise))
 }
@@ -15,26 +20,30 @@ pub(super) fn within(text: &str, least: u32, most: u32, otherwise: Number) -> Re
 /// A port number.
 pub(super) fn port(text: &str) -> Result<u16, Iperf3Error> {
     let value = u16::try_from(leading_int(text)).ok();
-    value.filter(|port| *port > 0).ok_or(Iperf3Error::new(Number::BAD_PORT))
+    value.filter(|port| *port > 0).ok_or(Iperf3Error::new(Iperf3ErrorNumber::BAD_PORT))
 }
 
 /// A size, with a letter for powers of 1024.
 pub(super) fn sized(text: &str) -> Result<u64, Iperf3Error> {
-    size(text).ok_or(Iperf3Error::because(Number::BAD_UNIT, 0, text))
+    size(text).ok_or(Iperf3Error::because(Iperf3ErrorNumber::BAD_UNIT, 0, text))
 }
 
 /// A rate in bit/s, with a letter for powers of 1000.
 pub(super) fn rated(text: &str) -> Result<u64, Iperf3Error> {
-    rate(text).ok_or(Iperf3Error::because(Number::BAD_UNIT, 0, text))
+    rate(text).ok_or(Iperf3Error::because(Iperf3ErrorNumber::BAD_UNIT, 0, text))
 }
 
 /// Milliseconds within bounds.
-pub(super) fn milliseconds(text: &str, least: u32, otherwise: Number) -> Result<Span, Iperf3Error> {
+pub(super) fn milliseconds(
+    text: &str,
+    least: u32,
+    otherwise: Iperf3ErrorNumber,
+) -> Result<Span, Iperf3Error> {
     Ok(Span::from_ms(within(text, least, 86_400_000, otherwise)?.into()))
 }
 
 /// Seconds with a fraction: zero or within bounds.
-pub(super) fn seconds(text: &str, otherwise: Number) -> Result<Span, Iperf3Error> {
+pub(super) fn seconds(text: &str, otherwise: Iperf3ErrorNumber) -> Result<Span, Iperf3Error> {
     let value = leading_float(text).map_or(0.0, |(value, _)| value);
     if value == 0.0 {
         return Ok(Span::default());
@@ -63,7 +72,7 @@ pub(super) fn host_and_device(text: &str) -> (String, Option<String>) {
 pub(super) fn affinity(text: &str) -> Result<(u32, Option<u32>), Iperf3Error> {
     let one = |text: &str| {
         let cpu = text.trim().parse::<u32>().ok().filter(|cpu| *cpu <= 1024);
-        cpu.ok_or(Iperf3Error::new(Number::AFFINITY))
+        cpu.ok_or(Iperf3Error::new(Iperf3ErrorNumber::AFFINITY))
     };
     match text.split_once(',') {
         Some((ours, theirs)) => Ok((one(ours)?, Some(one(theirs)?))),
@@ -72,7 +81,7 @@ pub(super) fn affinity(text: &str) -> Result<(u32, Option<u32>), Iperf3Error> {
 }
 
 /// `IDLE/INTERVAL/COUNT`; each part may be missing.
-pub(super) fn keep_alive(text: &str) -> Result<KeepAlive, Iperf3Error> {
+pub(super) fn keep_alive(text: &str) -> Result<ControlKeepAlive, Iperf3Error> {
     let mut parts =
         text.split('/').map(|part| u32::try_from(leading_int(part)).ok().filter(|value| *value > 0));
     let mut next = || parts.next().flatten();
@@ -80,10 +89,10 @@ pub(super) fn keep_alive(text: &str) -> Result<KeepAlive, Iperf3Error> {
     if let (Some(idle), Some(interval), Some(count)) = (idle, interval, count)
         && u64::from(idle) <= u64::from(interval) * u64::from(count)
     {
-        return Err(Iperf3Error::new(Number::KEEP_ALIVE));
+        return Err(Iperf3Error::new(Iperf3ErrorNumber::KEEP_ALIVE));
     }
     let seconds = |value: Option<u32>| value.map(|value| Span::from_secs(value.into()));
-    Ok(KeepAlive { idle: seconds(idle), interval: seconds(interval), count })
+    Ok(ControlKeepAlive { idle: seconds(idle), interval: seconds(interval), count })
 }
 
 /// A number in C's notation: decimal, `0` for octal, `0x` for hexadecimal.
@@ -99,7 +108,9 @@ fn c_number(text: &str) -> Option<u32> {
 
 /// The type-of-service byte.
 pub(super) fn tos(text: &str) -> Result<u8, Iperf3Error> {
-    c_number(text).and_then(|value| u8::try_from(value).ok()).ok_or(Iperf3Error::new(Number::BAD_TOS))
+    c_number(text)
+        .and_then(|value| u8::try_from(value).ok())
+        .ok_or(Iperf3Error::new(Iperf3ErrorNumber::BAD_TOS))
 }
 
 /// The type-of-service byte of a DSCP, by number or name (RFC 2474, RFC 2597, RFC 3246, RFC 5865; RFC 1349 for
@@ -107,7 +118,7 @@ pub(super) fn tos(text: &str) -> Result<u8, Iperf3Error> {
 pub(super) fn dscp(text: &str) -> Result<u8, Iperf3Error> {
     let name = text.to_ascii_lowercase();
     let number = c_number(&name).filter(|value| *value < 64).and_then(|value| u8::try_from(value << 2).ok());
-    number.or_else(|| named_tos(&name)).ok_or(Iperf3Error::new(Number::BAD_DSCP))
+    number.or_else(|| named_tos(&name)).ok_or(Iperf3Error::new(Iperf3ErrorNumber::BAD_DSCP))
 }
 
 fn named_tos(name: &str) -> Option<u8> {
@@ -127,5 +138,7 @@ fn named_tos(name: &str) -> Option<u8> {
 
 /// An IPv6 flow label.
 pub(super) fn flow_label(text: &str) -> Result<u32, Iperf3Error> {
-    c_number(text).filter(|label| (1..=0xf_ffff).contains(label)).ok_or(Iperf3Error::new(Number::FLOW_LABEL))
+    c_number(text)
+        .filter(|label| (1..=0xf_ffff).contains(label))
+        .ok_or(Iperf3Error::new(Iperf3ErrorNumber::FLOW_LABEL))
 }

@@ -2,37 +2,40 @@
 
 use linerate_units::Timestamp;
 
-use super::{CLOSE_TIMEOUT, CONTROL, Client, FIRST_STREAM, Looking, Phase, RESULTS_TIMEOUT, RUN, abort};
-use crate::iperf3::errors::{Iperf3Error, Number};
+use super::{
+    CLOSE_TIMEOUT, CONTROL, FIRST_STREAM, Iperf3Client, Iperf3ClientCountsReason, Iperf3ClientPhase,
+    RESULTS_TIMEOUT, RUN, abort,
+};
+use crate::iperf3::errors::{Iperf3Error, Iperf3ErrorNumber};
 use crate::iperf3::report::Words;
-use crate::iperf3::results::Results;
-use crate::iperf3::state::State;
+use crate::iperf3::results::Iperf3Results;
+use crate::iperf3::state::Iperf3State;
 use crate::iperf3::wire::frame;
 use crate::stand_in::{Link, Output};
 
-impl Client {
+impl Iperf3Client {
     /// The server requests the results.
     pub(super) fn send_results(&mut self, now: Timestamp) {
         let Some(course) = &self.course else { return };
         let results = course.results(self.ended_at);
         self.send(frame(&results.write()));
-        self.enter(Phase::Exchanging, Some(now + RESULTS_TIMEOUT));
+        self.enter(Iperf3ClientPhase::Exchanging, Some(now + RESULTS_TIMEOUT));
     }
 
     /// Takes the server's results.
     pub(super) fn take_results(&mut self, now: Timestamp, message: &[u8]) {
         let Some(course) = &self.course else { return };
-        let Some(results) = Results::read(message, course.meter.elapsed(self.ended_at)) else {
-            return self.fail(&Iperf3Error::new(Number::RECV_RESULTS));
+        let Some(results) = Iperf3Results::read(message, course.meter.elapsed(self.ended_at)) else {
+            return self.fail(&Iperf3Error::new(Iperf3ErrorNumber::RECV_RESULTS));
         };
         if !course.knows(&results) {
-            return self.fail(&Iperf3Error::new(Number::STREAM_ID));
+            return self.fail(&Iperf3Error::new(Iperf3ErrorNumber::STREAM_ID));
         }
         for (flow, tally) in course.peer_tallies(&results, self.is_udp()) {
             self.out.push_back(Output::PeerCounted { flow, tally: Box::new(tally) });
         }
         self.peer = Some(results);
-        self.enter(Phase::Showing, Some(now + RESULTS_TIMEOUT));
+        self.enter(Iperf3ClientPhase::Showing, Some(now + RESULTS_TIMEOUT));
     }
 
     /// The results were exchanged: prints them and ends the dialogue.
@@ -47,14 +50,14 @@ impl Client {
         self.print(text);
         let words = self.report.done();
         self.speak(words);
-        self.send_state(State::IperfDone);
+        self.send_state(Iperf3State::IperfDone);
         self.out.push_back(Output::FinishWriting { link: CONTROL });
-        self.enter(Phase::Leaving, Some(now + CLOSE_TIMEOUT));
+        self.enter(Iperf3ClientPhase::Leaving, Some(now + CLOSE_TIMEOUT));
     }
 
     /// The test has failed.
     pub(super) fn fail(&mut self, trouble: &Iperf3Error) {
-        if self.phase == Phase::Over {
+        if self.phase == Iperf3ClientPhase::Over {
             return;
         }
         let words = self.report.failed(trouble);
@@ -69,9 +72,9 @@ impl Client {
 
     /// The server ends the test early: prints what was measured, if there is anything.
     pub(super) fn stop_early(&mut self, trouble: &Iperf3Error) {
-        if self.phase == Phase::Running {
+        if self.phase == Iperf3ClientPhase::Running {
             self.broken = Some(trouble.clone());
-            self.request_counts(Looking::BreakOff);
+            self.request_counts(Iperf3ClientCountsReason::BreakOff);
         } else {
             self.fail(trouble);
         }
@@ -86,7 +89,7 @@ impl Client {
         }
         match self.broken.take() {
             Some(trouble) if self.signal.is_none() => {
-                self.send_state(State::IperfDone);
+                self.send_state(Iperf3State::IperfDone);
                 self.fail(&trouble);
             }
             _ => self.show_interrupted(),
@@ -95,9 +98,9 @@ impl Client {
 
     /// Ends a test after a signal.
     pub(super) fn show_interrupted(&mut self) {
-        let trouble = Iperf3Error::new(Number::CLIENT_TERM);
+        let trouble = Iperf3Error::new(Iperf3ErrorNumber::CLIENT_TERM);
         if self.control.is_some() {
-            self.send_state(State::ClientTerminate);
+            self.send_state(Iperf3State::ClientTerminate);
         }
         let words = self.report.interrupted(&trouble, self.signal.unwrap_or_default());
         self.speak(words);
@@ -111,7 +114,7 @@ impl Client {
             abort(course, &mut self.out);
         }
         self.close_streams();
-        let planned = self.course.is_some() || self.phase == Phase::Opening;
+        let planned = self.course.is_some() || self.phase == Iperf3ClientPhase::Opening;
         if planned {
             self.out.push_back(Output::RunOver { run: RUN, trouble: Some(trouble.to_string()) });
         }
@@ -125,14 +128,14 @@ impl Client {
     }
 
     pub(super) fn exit(&mut self, code: i32) {
-        if self.phase == Phase::Leaving {
+        if self.phase == Iperf3ClientPhase::Leaving {
             self.out.push_back(Output::RunOver { run: RUN, trouble: None });
         }
         if self.control.is_some() {
             self.out.push_back(Output::Close { link: CONTROL });
         }
         self.out.push_back(Output::Exit(code));
-        self.enter(Phase::Over, None);
+        self.enter(Iperf3ClientPhase::Over, None);
     }
 
     fn close_streams(&mut self) {

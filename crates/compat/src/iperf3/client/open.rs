@@ -2,12 +2,12 @@
 
 use linerate_units::Timestamp;
 
-use super::{CONTROL, Client, FIRST_STREAM, Phase, RUN, SETUP_TIMEOUT};
-use crate::iperf3::errors::{Iperf3Error, Number};
+use super::{CONTROL, FIRST_STREAM, Iperf3Client, Iperf3ClientPhase, RUN, SETUP_TIMEOUT};
+use crate::iperf3::errors::{Iperf3Error, Iperf3ErrorNumber};
 use crate::iperf3::params::Params;
 use crate::iperf3::plan;
-use crate::iperf3::report::{Control, Stream, Test};
-use crate::iperf3::test_state::Course;
+use crate::iperf3::report::{Iperf3Control, Iperf3Stream, Iperf3TestParameters};
+use crate::iperf3::test_state::Iperf3OpenTest;
 use crate::iperf3::wire::{HELLO, frame, is_hello_reply};
 use crate::stand_in::{FlowId, Link, Opened, Output, SystemError};
 
@@ -20,7 +20,7 @@ const MAX_DATAGRAM_BYTES: u32 = 65_507;
 /// The errno of an unknown congestion control algorithm.
 const ENOENT: i32 = 2;
 
-impl Client {
+impl Iperf3Client {
     pub(super) fn connect(&mut self) {
         let opening = self.report.opening();
         self.print(opening);
@@ -32,19 +32,19 @@ impl Client {
     }
 
     pub(super) fn control_opened(&mut self, now: Timestamp, opened: Opened) {
-        if self.phase == Phase::Connecting {
+        if self.phase == Iperf3ClientPhase::Connecting {
             self.control = Some(opened);
             self.send(self.cookie.bytes());
-            self.enter(Phase::Agreeing, Some(now + SETUP_TIMEOUT));
+            self.enter(Iperf3ClientPhase::Agreeing, Some(now + SETUP_TIMEOUT));
         }
     }
 
     pub(super) fn not_opened(&mut self, link: Link, reason: &SystemError) {
         let congested = self.config.settings.client.congestion.is_some() && reason.errno == ENOENT;
         let number = match link {
-            CONTROL => Number::CONNECT,
-            _ if congested => Number::CONGESTION,
-            _ => Number::STREAM_CONNECT,
+            CONTROL => Iperf3ErrorNumber::CONNECT,
+            _ if congested => Iperf3ErrorNumber::CONGESTION,
+            _ => Iperf3ErrorNumber::STREAM_CONNECT,
         };
         self.fail(&Iperf3Error::because(number, reason.errno, reason.text.clone()));
     }
@@ -57,24 +57,24 @@ impl Client {
             None => None,
             Some(login) => match login.token(unix_ms / 1000, &mut self.random) {
                 Some(token) => Some(token),
-                None => return self.fail(&Iperf3Error::new(Number::AUTH)),
+                None => return self.fail(&Iperf3Error::new(Iperf3ErrorNumber::AUTH)),
             },
         };
         let settings = &self.config.settings;
         let params = Params::of(settings, block, token);
         let control = self.control.as_ref();
-        let told = Control {
+        let told = Iperf3Control {
             host: settings.host.clone().unwrap_or_default(),
             port: settings.common.port,
             cookie: self.cookie.text(),
             mss: control.and_then(|opened| opened.mss).unwrap_or(0),
             unix_ms,
         };
-        let text = self.report.connected(&told, Test::asked(settings, block));
+        let text = self.report.connected(&told, Iperf3TestParameters::asked(settings, block));
         self.send(frame(&params.write()));
         self.params = Some(params);
         self.print(text);
-        self.enter(Phase::Agreeing, Some(now + SETUP_TIMEOUT));
+        self.enter(Iperf3ClientPhase::Agreeing, Some(now + SETUP_TIMEOUT));
     }
 
     /// The server has accepted the parameters. The streams are opened one after another, because their order
@@ -104,21 +104,21 @@ impl Client {
         let (link, port) = (link_of(at), common.port);
         let to = self.control.as_ref().and_then(|control| control.remote);
         self.out.push_back(Output::Connect { link, port, to, options });
-        self.enter(Phase::Opening, Some(now + SETUP_TIMEOUT));
+        self.enter(Iperf3ClientPhase::Opening, Some(now + SETUP_TIMEOUT));
     }
 
     pub(super) fn stream_opened(&mut self, now: Timestamp, link: Link, opened: Opened) {
-        if self.phase != Phase::Opening || link != link_of(self.streams.len()) {
+        if self.phase != Iperf3ClientPhase::Opening || link != link_of(self.streams.len()) {
             return;
         }
         let window = self.config.settings.client.window.unwrap_or(0);
         if opened.snd_buf < window || opened.rcv_buf < window {
-            return self.fail(&Iperf3Error::new(Number::SET_BUF_SIZE));
+            return self.fail(&Iperf3Error::new(Iperf3ErrorNumber::SET_BUF_SIZE));
         }
         self.streams.push(opened);
         if self.is_udp() {
             self.out.push_back(Output::Send { link, bytes: HELLO.to_vec() });
-            self.enter(Phase::Opening, Some(now + SETUP_TIMEOUT));
+            self.enter(Iperf3ClientPhase::Opening, Some(now + SETUP_TIMEOUT));
         } else {
             let bytes = self.cookie.bytes();
             self.out.push_back(Output::Send { link, bytes });
@@ -129,7 +129,11 @@ impl Client {
     /// Handles a datagram on a socket without a flow: the answer to the first datagram, or early data.
     pub(super) fn datagram(&mut self, now: Timestamp, link: Link, bytes: &[u8]) {
         let Some(at) = self.streams.len().checked_sub(1) else { return };
-        if self.phase == Phase::Opening && self.is_udp() && link == link_of(at) && is_hello_reply(bytes) {
+        if self.phase == Iperf3ClientPhase::Opening
+            && self.is_udp()
+            && link == link_of(at)
+            && is_hello_reply(bytes)
+        {
             if self.params.as_ref().is_some_and(|params| params.server_sends(at)) {
                 // Its data may arrive before the answer on a later stream.
                 self.out.push_back(Output::Hold { link });
@@ -146,7 +150,7 @@ impl Client {
         let mut numbers = (0..).map(FlowId);
         let groups = plan::groups(&params, true, &links, || numbers.next().unwrap_or_default());
         for (at, opened) in self.streams.iter().enumerate() {
-            let stream = Stream {
+            let stream = Iperf3Stream {
                 socket: opened.descriptor,
                 local: opened.local,
                 remote: opened.remote.unwrap_or(opened.local),
@@ -160,9 +164,9 @@ impl Client {
             }
         }
         let interval = self.config.settings.common.interval;
-        self.course = Some(Course::new(&params, groups, &self.streams, interval));
+        self.course = Some(Iperf3OpenTest::new(&params, groups, &self.streams, interval));
         self.start_flows(false);
-        self.enter(Phase::Ready, Some(now + SETUP_TIMEOUT));
+        self.enter(Iperf3ClientPhase::Ready, Some(now + SETUP_TIMEOUT));
         self.listen(now);
     }
 

@@ -2,14 +2,17 @@
 
 use linerate_units::{Span, Timestamp};
 
-use super::{Client, ERROR_REPORT_TIMEOUT, GOAL_TICK, Looking, Phase, RESULTS_TIMEOUT, RUN, STOP_TIMEOUT};
-use crate::iperf3::errors::{Iperf3Error, Number};
+use super::{
+    ERROR_REPORT_TIMEOUT, GOAL_TICK, Iperf3Client, Iperf3ClientCountsReason, Iperf3ClientPhase,
+    RESULTS_TIMEOUT, RUN, STOP_TIMEOUT,
+};
+use crate::iperf3::errors::{Iperf3Error, Iperf3ErrorNumber};
 use crate::iperf3::params::natural;
 use crate::iperf3::plan;
-use crate::iperf3::state::State;
-use crate::stand_in::{Cpu, FlowCounts, FlowId, Output, Stop, SystemError};
+use crate::iperf3::state::Iperf3State;
+use crate::stand_in::{CpuTime, FlowCounts, FlowId, Output, Stop, SystemError};
 
-impl Client {
+impl Iperf3Client {
     /// The server has sent TEST_START.
     pub(super) fn start(&mut self, now: Timestamp) {
         let Some(params) = &self.params else { return };
@@ -22,8 +25,8 @@ impl Client {
         }
         let text = self.report.started();
         self.print(text);
-        self.enter(Phase::Running, None);
-        self.request_counts(Looking::Begin);
+        self.enter(Iperf3ClientPhase::Running, None);
+        self.request_counts(Iperf3ClientCountsReason::Begin);
     }
 
     /// The server has sent TEST_RUNNING.
@@ -53,17 +56,17 @@ impl Client {
         [course.deadline(), self.end, self.goal_tick, silent].into_iter().flatten().min()
     }
 
-    pub(super) fn counts(&mut self, now: Timestamp, cpu: Cpu, flows: &[FlowCounts]) {
-        let why = std::mem::replace(&mut self.looking, Looking::No);
-        let ending = why != Looking::Timer || self.is_due(now);
+    pub(super) fn counts(&mut self, now: Timestamp, cpu: CpuTime, flows: &[FlowCounts]) {
+        let why = std::mem::replace(&mut self.looking, Iperf3ClientCountsReason::No);
+        let ending = why != Iperf3ClientCountsReason::Timer || self.is_due(now);
         let Some(course) = &mut self.course else { return };
         let text = course.count(now, cpu, flows, &mut self.report, ending);
         self.print(text);
         match why {
-            Looking::No | Looking::Begin => {}
-            Looking::Timer => self.judge(now),
-            Looking::Last => self.freeze(now),
-            Looking::BreakOff => self.show_broken_off(now),
+            Iperf3ClientCountsReason::No | Iperf3ClientCountsReason::Begin => {}
+            Iperf3ClientCountsReason::Timer => self.judge(now),
+            Iperf3ClientCountsReason::Last => self.freeze(now),
+            Iperf3ClientCountsReason::BreakOff => self.show_broken_off(now),
         }
     }
 
@@ -76,7 +79,7 @@ impl Client {
             .silent_at(self.config.settings.common.rcv_timeout)
             .is_some_and(|silent| silent <= now)
         {
-            self.fail(&Iperf3Error::new(Number::IDLE_TIMEOUT));
+            self.fail(&Iperf3Error::new(Iperf3ErrorNumber::IDLE_TIMEOUT));
         } else if self.goal_tick.is_some_and(|tick| tick <= now) {
             self.goal_tick = Some(now + GOAL_TICK);
         }
@@ -97,9 +100,9 @@ impl Client {
 
     /// Ends the test.
     pub(super) fn stop(&mut self, now: Timestamp) {
-        if self.phase == Phase::Running {
-            self.enter(Phase::Stopping, Some(now + STOP_TIMEOUT));
-            self.request_counts(Looking::Last);
+        if self.phase == Iperf3ClientPhase::Running {
+            self.enter(Iperf3ClientPhase::Stopping, Some(now + STOP_TIMEOUT));
+            self.request_counts(Iperf3ClientCountsReason::Last);
         }
     }
 
@@ -125,19 +128,22 @@ impl Client {
         let last = sends && !course.sends();
         match self.phase {
             // The last counts of receivers may not have arrived yet.
-            Phase::Stopping if last && self.looking == Looking::No => {
+            Iperf3ClientPhase::Stopping if last && self.looking == Iperf3ClientCountsReason::No => {
                 self.ended_at = now;
                 self.finish(now);
             }
-            Phase::Running if self.is_due(now) || sends && self.has_written_all() => self.stop(now),
-            Phase::Running | Phase::Ready => {
+            Iperf3ClientPhase::Running if self.is_due(now) || sends && self.has_written_all() => {
+                self.stop(now)
+            }
+            Iperf3ClientPhase::Running | Iperf3ClientPhase::Ready => {
                 // The server may report the reason.
-                let number = if sends { Number::STREAM_WRITE } else { Number::STREAM_READ };
+                let number =
+                    if sends { Iperf3ErrorNumber::STREAM_WRITE } else { Iperf3ErrorNumber::STREAM_READ };
                 let reason = counts.trouble.clone().unwrap_or(SystemError { errno: 0, text: String::new() });
                 self.broken.get_or_insert(Iperf3Error::because(number, reason.errno, reason.text));
                 self.patience = Some(now + ERROR_REPORT_TIMEOUT);
             }
-            Phase::Leaving => self.exit_when_done(),
+            Iperf3ClientPhase::Leaving => self.exit_when_done(),
             _ => {}
         }
     }
@@ -151,7 +157,7 @@ impl Client {
         if let Some(course) = &mut self.course {
             course.ended(flow);
         }
-        self.fail(&Iperf3Error::because(Number::INIT_STREAM, reason.errno, reason.text.clone()));
+        self.fail(&Iperf3Error::because(Iperf3ErrorNumber::INIT_STREAM, reason.errno, reason.text.clone()));
     }
 
     /// The senders have ended, and the receivers were stopped.
@@ -163,8 +169,8 @@ impl Client {
         let links = receivers.flat_map(|group| group.links.clone());
         self.out.extend(links.map(|link| Output::Discard { link }));
         self.print(text);
-        self.send_state(State::TestEnd);
-        self.enter(Phase::Ended, Some(now + RESULTS_TIMEOUT));
+        self.send_state(Iperf3State::TestEnd);
+        self.enter(Iperf3ClientPhase::Ended, Some(now + RESULTS_TIMEOUT));
         self.listen(now);
     }
 }

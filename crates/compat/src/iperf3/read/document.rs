@@ -7,12 +7,12 @@ use linerate_units::{Bitrate, Bytes, Span};
 
 use super::record::{RecordContext, claim, read as read_figure};
 use crate::import::date::rfc3339;
-use crate::import::json::Node;
+use crate::import::json::JsonNode;
 use crate::import::number::number;
 use crate::import::parsed_test::ParsedTest;
 
 /// Whether a JSON object is a result of iperf3.
-pub(crate) fn is_document(root: &Node) -> bool {
+pub(crate) fn is_document(root: &JsonNode) -> bool {
     let has = |key| root.get(key).is_some();
     has("start") && (has("intervals") || has("end") || has("error"))
         || root.get("start").is_some_and(|start| start.get("version").is_some())
@@ -20,17 +20,17 @@ pub(crate) fn is_document(root: &Node) -> bool {
 
 /// The roles of the ends, from the start of the object.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Roles {
+pub(super) struct EndRoles {
     end: Option<ControlEnd>,
     reverse: bool,
     bidir: bool,
     udp: bool,
 }
 
-impl Roles {
+impl EndRoles {
     /// Whether the local end sends: by the record, or else by the requested direction.
-    fn local_sends(self, record: &Node) -> Option<bool> {
-        let said = record.get("sender").and_then(Node::flag);
+    fn local_sends(self, record: &JsonNode) -> Option<bool> {
+        let said = record.get("sender").and_then(JsonNode::flag);
         said.or_else(|| self.end.map(|end| (end == ControlEnd::Client) != self.reverse))
     }
 
@@ -41,19 +41,19 @@ impl Roles {
 }
 
 /// Parses one object as a separate test.
-pub(crate) fn read(root: &Node, parsed: &mut ParsedTest) {
+pub(crate) fn read(root: &JsonNode, parsed: &mut ParsedTest) {
     let mut test = ForeignTest::default();
-    let mut roles = Roles::default();
+    let mut roles = EndRoles::default();
     if let Some(start) = root.get("start") {
         roles = begin(start, &mut test, parsed);
     }
-    for (number, interval) in root.get("intervals").map_or(&[][..], Node::items).iter().enumerate() {
+    for (number, interval) in root.get("intervals").map_or(&[][..], JsonNode::items).iter().enumerate() {
         test.claims.extend(interval_claims(interval, &format!("intervals[{number}]"), roles, parsed));
     }
     if let Some(end) = root.get("end") {
         test.claims.extend(end_claims(end, roles, parsed));
     }
-    test.error = root.get("error").and_then(Node::text).map(Into::into);
+    test.error = root.get("error").and_then(JsonNode::text).map(Into::into);
     parsed.add(test);
     if let Some(inner) = root.get("server_output_json").filter(|inner| is_document(inner)) {
         read_inner(inner, parsed);
@@ -61,32 +61,33 @@ pub(crate) fn read(root: &Node, parsed: &mut ParsedTest) {
 }
 
 /// Parses the server's object inside the client's; it cannot contain a further one.
-fn read_inner(root: &Node, parsed: &mut ParsedTest) {
+fn read_inner(root: &JsonNode, parsed: &mut ParsedTest) {
     if root.get("server_output_json").is_none() {
         read(root, parsed);
     }
 }
 
 /// The `start` object.
-pub(super) fn begin(start: &Node, test: &mut ForeignTest, parsed: &mut ParsedTest) -> Roles {
-    if let Some(version) = start.get("version").and_then(Node::text) {
+pub(super) fn begin(start: &JsonNode, test: &mut ForeignTest, parsed: &mut ParsedTest) -> EndRoles {
+    if let Some(version) = start.get("version").and_then(JsonNode::text) {
         parsed.version(version.strip_prefix("iperf ").unwrap_or(version));
     }
-    let mut roles = Roles::default();
+    let mut roles = EndRoles::default();
     for (key, end) in [("connecting_to", ControlEnd::Client), ("accepted_connection", ControlEnd::Server)] {
         if let Some(other) = start.get(key) {
             roles.end = Some(end);
-            test.target = other.get("host").and_then(Node::text).map(Into::into);
+            test.target = other.get("host").and_then(JsonNode::text).map(Into::into);
         }
     }
     test.written_by = roles.end;
     let stamp = start.get("timestamp").and_then(|stamp| stamp.get("timesecs"));
-    test.started_at = stamp.and_then(Node::count).and_then(rfc3339).map(Into::into);
-    let positive = |node: &Node, key: &str| node.get(key).and_then(Node::count).filter(|count| *count > 0);
+    test.started_at = stamp.and_then(JsonNode::count).and_then(rfc3339).map(Into::into);
+    let positive =
+        |node: &JsonNode, key: &str| node.get(key).and_then(JsonNode::count).filter(|count| *count > 0);
     if let Some(asked) = start.get("test_start") {
-        let flag = |key| asked.get(key).and_then(Node::flag).unwrap_or(false);
+        let flag = |key| asked.get(key).and_then(JsonNode::flag).unwrap_or(false);
         let traffic = &mut test.spec.traffic;
-        roles.udp = asked.get("protocol").and_then(Node::text) == Some("UDP");
+        roles.udp = asked.get("protocol").and_then(JsonNode::text) == Some("UDP");
         (roles.reverse, roles.bidir) = (flag("reverse"), flag("bidir"));
         (traffic.udp, traffic.bidir) = (roles.udp, roles.bidir);
         traffic.download = roles.reverse && !roles.bidir;
@@ -101,7 +102,8 @@ pub(super) fn begin(start: &Node, test: &mut ForeignTest, parsed: &mut ParsedTes
         let rate = positive(asked, "target_bitrate").or_else(|| positive(start, "target_bitrate"));
         traffic.rate = rate.and_then(|rate| Bitrate::from_bps(rate as f64));
         traffic.fq_rate = positive(asked, "fqrate").and_then(|rate| Bitrate::from_bps(rate as f64));
-        let interval = asked.get("interval").and_then(Node::written).and_then(|text| number(text, true).ok());
+        let interval =
+            asked.get("interval").and_then(JsonNode::written).and_then(|text| number(text, true).ok());
         let interval = interval.and_then(|seconds| Span::from_secs_f64(seconds.value));
         traffic.interval = interval.filter(|span| *span > Span::ZERO).unwrap_or(traffic.interval);
         test.spec.socket.tos = positive(asked, "tos").and_then(|tos| u8::try_from(tos).ok());
@@ -121,13 +123,13 @@ pub(super) fn begin(start: &Node, test: &mut ForeignTest, parsed: &mut ParsedTes
 
 /// One element of `intervals`.
 pub(super) fn interval_claims(
-    interval: &Node,
+    interval: &JsonNode,
     path: &str,
-    roles: Roles,
+    roles: EndRoles,
     parsed: &mut ParsedTest,
 ) -> Vec<Claim> {
     let mut claims = Vec::new();
-    let mut note = |node: &Node, path: &str, parsed: &mut ParsedTest| {
+    let mut note = |node: &JsonNode, path: &str, parsed: &mut ParsedTest| {
         let sends = roles.local_sends(node);
         let side = sends.map(|sends| if sends { Side::Sender } else { Side::Receiver });
         let direction = roles.direction(sends);
@@ -137,7 +139,7 @@ pub(super) fn interval_claims(
             parsed,
         ));
     };
-    for (number, stream) in interval.get("streams").map_or(&[][..], Node::items).iter().enumerate() {
+    for (number, stream) in interval.get("streams").map_or(&[][..], JsonNode::items).iter().enumerate() {
         note(stream, &format!("{path}.streams[{number}]"), parsed);
     }
     for key in ["sum", "sum_bidir_reverse"] {
@@ -159,9 +161,9 @@ const FATE: &[Quantity] =
     &[Quantity::Jitter, Quantity::Lost, Quantity::Packets, Quantity::LossRatio, Quantity::OutOfOrder];
 
 /// The `end` object.
-pub(super) fn end_claims(end: &Node, roles: Roles, parsed: &mut ParsedTest) -> Vec<Claim> {
+pub(super) fn end_claims(end: &JsonNode, roles: EndRoles, parsed: &mut ParsedTest) -> Vec<Claim> {
     let mut claims = Vec::new();
-    let mut note = |node: &Node, path: &str, side, only, parsed: &mut ParsedTest| {
+    let mut note = |node: &JsonNode, path: &str, side, only, parsed: &mut ParsedTest| {
         let direction = roles.direction(roles.local_sends(node));
         let mut found = claim(
             node,
@@ -180,7 +182,7 @@ pub(super) fn end_claims(end: &Node, roles: Roles, parsed: &mut ParsedTest) -> V
             claims.push(found);
         }
     };
-    for (number, stream) in end.get("streams").map_or(&[][..], Node::items).iter().enumerate() {
+    for (number, stream) in end.get("streams").map_or(&[][..], JsonNode::items).iter().enumerate() {
         for (key, side) in [("sender", Side::Sender), ("receiver", Side::Receiver)] {
             if let Some(half) = stream.get(key) {
                 note(half, &format!("end.streams[{number}].{key}"), side, None, parsed);
@@ -232,10 +234,10 @@ pub(super) fn end_claims(end: &Node, roles: Roles, parsed: &mut ParsedTest) -> V
 }
 
 fn note_sum(
-    sum: &Node,
+    sum: &JsonNode,
     key: &str,
     side: Side,
-    roles: Roles,
+    roles: EndRoles,
     claims: &mut Vec<Claim>,
     parsed: &mut ParsedTest,
 ) {
@@ -257,11 +259,11 @@ fn note_sum(
 }
 
 fn udp_sum(
-    sum: &Node,
+    sum: &JsonNode,
     key: &str,
     side: Side,
     only: Option<&[Quantity]>,
-    roles: Roles,
+    roles: EndRoles,
     backwards: bool,
     parsed: &mut ParsedTest,
 ) -> Claim {
@@ -276,7 +278,7 @@ fn udp_sum(
 }
 
 /// Shares of CPU time. A server prints 0 for the client, because it does not know the client's yet.
-fn cpu(end: &Node, roles: Roles, parsed: &mut ParsedTest) -> Option<Claim> {
+fn cpu(end: &JsonNode, roles: EndRoles, parsed: &mut ParsedTest) -> Option<Claim> {
     let shares = end.get("cpu_utilization_percent")?;
     let mut found =
         Claim { line: shares.line, quote: "end.cpu_utilization_percent".into(), ..Claim::default() };

@@ -5,7 +5,7 @@ use linerate_model::import::{Claim, ClaimScope, Figure, Quantity};
 use linerate_model::metrics::Side;
 use linerate_units::Span;
 
-use crate::import::json::{Node, Value};
+use crate::import::json::{JsonContent, JsonNode};
 use crate::import::number::number;
 use crate::import::parsed_test::{ParsedTest, figure};
 
@@ -43,17 +43,17 @@ const UNKNOWN_AS_ZERO: &[Quantity] =
     &[Quantity::RoundTrip, Quantity::RoundTripVariation, Quantity::CongestionWindow, Quantity::Mtu];
 
 /// The claim of a record; without figures if none could be parsed.
-pub(super) fn claim(node: &Node, place: RecordContext<'_>, parsed: &mut ParsedTest) -> Claim {
+pub(super) fn claim(node: &JsonNode, place: RecordContext<'_>, parsed: &mut ParsedTest) -> Claim {
     let mut claim = Claim {
         line: node.line,
         quote: place.path.into(),
         scope: place.scope,
-        stream: node.get("socket").and_then(Node::count).and_then(|socket| u32::try_from(socket).ok()),
+        stream: node.get("socket").and_then(JsonNode::count).and_then(|socket| u32::try_from(socket).ok()),
         direction: place.direction,
         side: place.side,
         start: span(node, "start"),
         end: span(node, "end"),
-        omitted: node.get("omitted").and_then(Node::flag).unwrap_or(false),
+        omitted: node.get("omitted").and_then(JsonNode::flag).unwrap_or(false),
         figures: Vec::new(),
     };
     for (key, quantity, factor) in KEYS {
@@ -88,20 +88,20 @@ fn own_seconds(claim: &mut Claim) {
     }
 }
 
-fn span(node: &Node, key: &str) -> Option<Span> {
+fn span(node: &JsonNode, key: &str) -> Option<Span> {
     let printed = number(node.get(key)?.written()?, true).ok()?;
     Span::from_secs_f64(printed.value)
 }
 
 /// Parses one figure; adds a remark if its value is not a number.
 pub(super) fn read(
-    node: &Node,
+    node: &JsonNode,
     key: &str,
     quantity: Quantity,
     factor: f64,
     parsed: &mut ParsedTest,
 ) -> Option<Figure> {
-    let Value::Number(written) = &node.value else {
+    let JsonContent::Number(written) = &node.value else {
         parsed.unread(node.line, None, format!("{key} is not a number"));
         return None;
     };

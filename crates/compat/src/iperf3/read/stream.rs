@@ -2,21 +2,22 @@
 
 use linerate_model::import::ForeignTest;
 
-use super::document::{Roles, begin, end_claims, interval_claims};
-use crate::import::json::Node;
+use super::document::{EndRoles, begin, end_claims, interval_claims};
+use crate::import::json::JsonNode;
 use crate::import::parsed_test::ParsedTest;
 
 /// A test whose lines are being read.
 #[derive(Debug, Default)]
-pub(crate) struct Stream {
-    open: Option<(ForeignTest, Roles)>,
+pub(crate) struct Iperf3StreamReader {
+    open: Option<(ForeignTest, EndRoles)>,
     intervals: u32,
 }
 
-impl Stream {
+impl Iperf3StreamReader {
     /// Parses one object, which is in line `line`.
-    pub(crate) fn take(&mut self, event: &Node, parsed: &mut ParsedTest) {
-        let (Some(name), Some(data)) = (event.get("event").and_then(Node::text), event.get("data")) else {
+    pub(crate) fn take(&mut self, event: &JsonNode, parsed: &mut ParsedTest) {
+        let (Some(name), Some(data)) = (event.get("event").and_then(JsonNode::text), event.get("data"))
+        else {
             return;
         };
         if name == "start" {

@@ -7,13 +7,13 @@ use linerate_units::{Bytes, Span};
 
 use crate::import::bracket::{Bracket, byte_unit, datagrams};
 use crate::import::date::from_rfc1123;
-use crate::import::line::Line;
+use crate::import::line::NumberedLine;
 use crate::import::number::number;
 use crate::import::parsed_test::{ParsedTest, figure, of_line};
 
 /// Parses text line by line.
 #[derive(Debug)]
-pub(crate) struct Text {
+pub(crate) struct Iperf3TextReader {
     parsed: ParsedTest,
     reverse: bool,
     bidir: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Text {
     summary: bool,
 }
 
-impl Default for Text {
+impl Default for Iperf3TextReader {
     fn default() -> Self {
         Self {
             parsed: ParsedTest::new("iperf3"),
@@ -40,9 +40,9 @@ impl Default for Text {
     }
 }
 
-impl Text {
+impl Iperf3TextReader {
     /// Parses a line; false if this program did not write it. `mine` states that it wrote the previous line.
-    pub(crate) fn take(&mut self, line: Line<'_>, mine: bool) -> bool {
+    pub(crate) fn take(&mut self, line: NumberedLine<'_>, mine: bool) -> bool {
         let separator = line.text.trim_end().ends_with("- - - - - - - - - -");
         let separated = std::mem::replace(&mut self.separated, separator);
         if separator || self.banner(line) || self.header(line, separated) {
@@ -82,7 +82,7 @@ impl Text {
         test.target = (!host.is_empty()).then(|| host.into());
     }
 
-    fn banner(&mut self, line: Line<'_>) -> bool {
+    fn banner(&mut self, line: NumberedLine<'_>) -> bool {
         if let Some(rest) = line.after("Connecting to host ") {
             self.begin(ControlEnd::Client, rest);
         } else if let Some(rest) = line.after("Accepted connection from ") {
@@ -105,7 +105,7 @@ impl Text {
     }
 
     /// Parses a table header: the columns, and whether the summary begins.
-    fn header(&mut self, line: Line<'_>, separated: bool) -> bool {
+    fn header(&mut self, line: NumberedLine<'_>, separated: bool) -> bool {
         let Some(head) = line.after("[ ID]") else { return false };
         let role = head.starts_with("[Role]");
         if !role && !head.starts_with(" Interval           ") {
@@ -127,7 +127,7 @@ impl Text {
         true
     }
 
-    fn detail(&mut self, line: Line<'_>) -> bool {
+    fn detail(&mut self, line: NumberedLine<'_>) -> bool {
         let effective = |quantity, text: &str, words: &str| {
             let value = number(text, false).ok()?.exact();
             Some(figure(quantity, value, format!("{words} {text}")))
@@ -167,7 +167,7 @@ impl Text {
     }
 
     /// `sender 0.4% (0.0%u/0.4%s), remote/receiver 0.2% (…)`.
-    fn cpu(&mut self, line: Line<'_>, shares: &str) {
+    fn cpu(&mut self, line: NumberedLine<'_>, shares: &str) {
         let mut claim = of_line(line);
         for (part, quantity) in shares.split("remote/").zip([Quantity::CpuLocal, Quantity::CpuRemote]) {
             let share = part.split_whitespace().nth(1).and_then(|word| word.strip_suffix('%'));
@@ -198,7 +198,7 @@ impl Text {
         (upload.map(|upload| if upload { Direction::Upload } else { Direction::Download }), sends)
     }
 
-    fn figures(&mut self, line: Line<'_>, bracket: &Bracket<'_>) {
+    fn figures(&mut self, line: NumberedLine<'_>, bracket: &Bracket<'_>) {
         let tail = bracket.rest.trim_end();
         let tag = match tail {
             tail if tail.ends_with("sender") => Some(Side::Sender),
@@ -230,7 +230,7 @@ impl Text {
     }
 
     /// Parses the columns after the rate.
-    fn tail(&mut self, line: Line<'_>, rest: &str, tag: Option<Side>) -> Vec<Figure> {
+    fn tail(&mut self, line: NumberedLine<'_>, rest: &str, tag: Option<Side>) -> Vec<Figure> {
         if rest.contains(" ms ") {
             self.udp = true;
             self.parsed.test().spec.traffic.udp = true;

@@ -2,18 +2,20 @@
 
 use serde::Serialize;
 
-use super::facts::{Control, CpuShare, Host, ServerOutput, Stream, Test};
-use super::records::Record;
+use super::facts::{
+    CpuShare, Iperf3Control, Iperf3Stream, Iperf3SystemInfo, Iperf3TestParameters, ServerOutput,
+};
+use super::records::Iperf3Record;
 use crate::iperf3::calendar::gmt;
-use crate::iperf3::settings::Settings;
+use crate::iperf3::settings::Iperf3Settings;
 
 /// Name and version in reports. The imitated version of iperf3 comes first, as parsers expect it.
 pub const VERSION: &str = concat!("iperf 3.21 (linerate ", env!("CARGO_PKG_VERSION"), ")");
 
 /// The complete object.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Document {
-    pub(super) start: Start,
+pub(super) struct Iperf3Document {
+    pub(super) start: Iperf3Start,
     pub(super) intervals: Vec<IntervalObject>,
     pub(super) end: EndObject,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,7 +30,7 @@ pub(super) struct Document {
     pub(super) server_output_text: Option<String>,
 }
 
-impl Document {
+impl Iperf3Document {
     pub(super) fn take_server_output(&mut self, output: ServerOutput) {
         match output {
             ServerOutput::Text(text) => self.server_output_text = Some(text),
@@ -38,8 +40,8 @@ impl Document {
 }
 
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Start {
-    connected: Vec<Connected>,
+pub(super) struct Iperf3Start {
+    connected: Vec<ConnectedStream>,
     version: &'static str,
     pub(super) system_info: String,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -51,7 +53,7 @@ pub(super) struct Start {
 }
 
 #[derive(Debug, Serialize)]
-struct Connected {
+struct ConnectedStream {
     socket: i32,
     local_host: String,
     local_port: u16,
@@ -64,9 +66,9 @@ struct Connected {
 struct Agreed {
     timestamp: Time,
     #[serde(skip_serializing_if = "Option::is_none")]
-    connecting_to: Option<Peer>,
+    connecting_to: Option<Iperf3Peer>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    accepted_connection: Option<Peer>,
+    accepted_connection: Option<Iperf3Peer>,
     cookie: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     tcp_mss: Option<u32>,
@@ -84,7 +86,7 @@ struct Time {
 }
 
 #[derive(Debug, Serialize)]
-struct Peer {
+struct Iperf3Peer {
     host: String,
     port: u16,
 }
@@ -115,13 +117,18 @@ struct TestStart {
     gro: u8,
 }
 
-impl Start {
-    pub(super) fn new(host: &Host) -> Self {
+impl Iperf3Start {
+    pub(super) fn new(host: &Iperf3SystemInfo) -> Self {
         Self { version: VERSION, system_info: host.system.clone(), ..Self::default() }
     }
 
-    pub(super) fn agree(&mut self, settings: &Settings, control: &Control, test: &Test) {
-        let peer = || Some(Peer { host: control.host.clone(), port: control.port });
+    pub(super) fn agree(
+        &mut self,
+        settings: &Iperf3Settings,
+        control: &Iperf3Control,
+        test: &Iperf3TestParameters,
+    ) {
+        let peer = || Some(Iperf3Peer { host: control.host.clone(), port: control.port });
         let client = settings.is_client();
         self.agreed = Some(Agreed {
             timestamp: Time {
@@ -139,7 +146,7 @@ impl Start {
         });
     }
 
-    pub(super) fn connect(&mut self, stream: &Stream, test: &Test) {
+    pub(super) fn connect(&mut self, stream: &Iperf3Stream, test: &Iperf3TestParameters) {
         if self.connected.is_empty() {
             self.buffers = Some(Buffers {
                 sock_bufsize: test.window.unwrap_or_default(),
@@ -147,7 +154,7 @@ impl Start {
                 rcvbuf_actual: stream.rcv_buf,
             });
         }
-        self.connected.push(Connected {
+        self.connected.push(ConnectedStream {
             socket: stream.socket,
             local_host: stream.local.ip().to_canonical().to_string(),
             local_port: stream.local.port(),
@@ -156,7 +163,7 @@ impl Start {
         });
     }
 
-    pub(super) fn begin(&mut self, settings: &Settings, test: &Test) {
+    pub(super) fn begin(&mut self, settings: &Iperf3Settings, test: &Iperf3TestParameters) {
         self.test_start = Some(TestStart {
             protocol: if test.udp { "UDP" } else { "TCP" },
             num_streams: test.streams,
@@ -180,10 +187,10 @@ impl Start {
 /// One element of `intervals`.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct IntervalObject {
-    pub(super) streams: Vec<Record>,
-    pub(super) sum: Record,
+    pub(super) streams: Vec<Iperf3Record>,
+    pub(super) sum: Iperf3Record,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) sum_bidir_reverse: Option<Record>,
+    pub(super) sum_bidir_reverse: Option<Iperf3Record>,
 }
 
 /// The `end` object; empty until the results are known.
@@ -192,19 +199,19 @@ pub(super) struct EndObject {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) streams: Vec<EndStream>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) sum: Option<Record>,
+    pub(super) sum: Option<Iperf3Record>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) sum_sent: Option<Record>,
+    pub(super) sum_sent: Option<Iperf3Record>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) sum_received: Option<Record>,
+    pub(super) sum_received: Option<Iperf3Record>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) sum_bidir_reverse: Option<Record>,
+    pub(super) sum_bidir_reverse: Option<Iperf3Record>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) sum_sent_bidir_reverse: Option<Record>,
+    pub(super) sum_sent_bidir_reverse: Option<Iperf3Record>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) sum_received_bidir_reverse: Option<Record>,
+    pub(super) sum_received_bidir_reverse: Option<Iperf3Record>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) cpu_utilization_percent: Option<Cpu>,
+    pub(super) cpu_utilization_percent: Option<Iperf3Cpu>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sender_tcp_congestion: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -215,12 +222,12 @@ pub(super) struct EndObject {
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub(super) enum EndStream {
-    Tcp { sender: Box<Record>, receiver: Box<Record> },
-    Udp { udp: Box<Record> },
+    Tcp { sender: Box<Iperf3Record>, receiver: Box<Iperf3Record> },
+    Udp { udp: Box<Iperf3Record> },
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Cpu {
+pub(super) struct Iperf3Cpu {
     host_total: f64,
     host_user: f64,
     host_system: f64,
@@ -229,7 +236,7 @@ pub(super) struct Cpu {
     remote_system: f64,
 }
 
-impl Cpu {
+impl Iperf3Cpu {
     pub(super) fn new(local: CpuShare, remote: CpuShare) -> Self {
         Self {
             host_total: local.total,

@@ -1,22 +1,22 @@
 //! Computes the results at the end of a test.
 
-use super::document::{Cpu, EndObject, EndStream};
-use super::facts::{End, Stream, StreamEnd};
-use super::records::{Extremes, Record, half, percent, sum};
+use super::document::{EndObject, EndStream, Iperf3Cpu};
+use super::facts::{Iperf3EndResults, Iperf3Stream, Iperf3StreamEnd};
+use super::records::{Extremes, Iperf3Record, half, percent, sum};
 
 /// The results of one direction.
 #[derive(Debug)]
-pub(super) struct Direction {
+pub(super) struct DirectionResults {
     /// Whether this host sends.
     pub(super) sends: bool,
     /// One entry per stream.
-    pub(super) streams: Vec<Ended>,
+    pub(super) streams: Vec<StreamResults>,
     /// The sum over all streams by the sender's counts.
-    pub(super) sent: Record,
+    pub(super) sent: Iperf3Record,
     /// The sum over all streams by the receiver's counts.
-    pub(super) received: Record,
+    pub(super) received: Iperf3Record,
     /// The sum over all UDP streams: datagrams sent and lost.
-    total: Option<Record>,
+    total: Option<Iperf3Record>,
     /// Congestion control algorithm of the sender.
     pub(super) sender_congestion: Option<String>,
     /// Congestion control algorithm of the receiver.
@@ -25,11 +25,11 @@ pub(super) struct Direction {
 
 /// The results of one stream.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct StreamResults {
     /// The sender's counts; jitter and loss of a UDP sender are zeros.
-    pub(super) sent: Record,
+    pub(super) sent: Iperf3Record,
     /// The receiver's counts.
-    pub(super) received: Record,
+    pub(super) received: Iperf3Record,
     /// Datagrams that arrived after a later one.
     pub(super) out_of_order: u64,
     object: EndStream,
@@ -38,17 +38,17 @@ pub(super) struct Ended {
 /// The results of one direction; absent without streams.
 pub(super) fn direction(
     sends: bool,
-    streams: &[(Stream, Extremes)],
-    end: &End,
+    streams: &[(Iperf3Stream, Extremes)],
+    end: &Iperf3EndResults,
     udp: bool,
-) -> Option<Direction> {
+) -> Option<DirectionResults> {
     let streams: Vec<_> = streams
         .iter()
         .zip(&end.streams)
         .filter(|((stream, _), _)| stream.sends == sends)
         .map(|((stream, extremes), counts)| stream_end(stream, extremes, counts, end, udp))
         .collect();
-    let over_all = |records: Vec<Record>| sum(&records, records.first()?);
+    let over_all = |records: Vec<Iperf3Record>| sum(&records, records.first()?);
     let sent = over_all(streams.iter().map(|stream| stream.sent).collect())?;
     let received = over_all(streams.iter().map(|stream| stream.received).collect())?;
     let totals = streams
@@ -64,7 +64,7 @@ pub(super) fn direction(
     } else {
         (&end.remote_congestion, &end.local_congestion)
     };
-    Some(Direction {
+    Some(DirectionResults {
         sends,
         streams,
         sent,
@@ -75,17 +75,23 @@ pub(super) fn direction(
     })
 }
 
-fn stream_end(stream: &Stream, extremes: &Extremes, counts: &StreamEnd, end: &End, udp: bool) -> Ended {
+fn stream_end(
+    stream: &Iperf3Stream,
+    extremes: &Extremes,
+    counts: &Iperf3StreamEnd,
+    end: &Iperf3EndResults,
+    udp: bool,
+) -> StreamResults {
     let socket = Some(stream.socket);
-    let mut sent = Record { socket, ..half(counts.sent, end.duration, udp, stream.sends) };
-    let received = Record { socket, ..half(counts.received, end.duration, udp, stream.sends) };
+    let mut sent = Iperf3Record { socket, ..half(counts.sent, end.duration, udp, stream.sends) };
+    let received = Iperf3Record { socket, ..half(counts.received, end.duration, udp, stream.sends) };
     let out_of_order = counts.received.map(|half| half.out_of_order).unwrap_or_default();
     let object = if udp {
-        sent = Record { jitter_ms: Some(0.0), lost_packets: Some(0), lost_percent: Some(0.0), ..sent };
+        sent = Iperf3Record { jitter_ms: Some(0.0), lost_packets: Some(0), lost_percent: Some(0.0), ..sent };
         let known = sent.packets.filter(|packets| *packets > 0);
         let packets = known.or(received.packets).unwrap_or_default();
         let lost = received.lost_packets.unwrap_or_default();
-        let udp = Record {
+        let udp = Iperf3Record {
             jitter_ms: received.jitter_ms,
             lost_packets: Some(lost),
             packets: Some(packets),
@@ -95,19 +101,19 @@ fn stream_end(stream: &Stream, extremes: &Extremes, counts: &StreamEnd, end: &En
         };
         EndStream::Udp { udp: Box::new(udp) }
     } else {
-        let sender = Record { extremes: sent.retransmits.map(|_| extremes.get()), ..sent };
+        let sender = Iperf3Record { extremes: sent.retransmits.map(|_| extremes.get()), ..sent };
         // As in iperf3: the end time is the receiver's, the duration this host's.
-        let receiver = Record { seconds: end.duration.as_secs_f64(), retransmits: None, ..received };
+        let receiver = Iperf3Record { seconds: end.duration.as_secs_f64(), retransmits: None, ..received };
         EndStream::Tcp { sender: Box::new(sender), receiver: Box::new(receiver) }
     };
-    Ended { sent, received: Record { retransmits: None, ..received }, out_of_order, object }
+    StreamResults { sent, received: Iperf3Record { retransmits: None, ..received }, out_of_order, object }
 }
 
 /// The `end` object for one or two directions.
-pub(super) fn object(directions: &[Direction], end: &End) -> EndObject {
+pub(super) fn object(directions: &[DirectionResults], end: &Iperf3EndResults) -> EndObject {
     let mut object = EndObject {
         streams: directions.iter().flat_map(|d| &d.streams).map(|stream| stream.object.clone()).collect(),
-        cpu_utilization_percent: Some(Cpu::new(end.local_cpu, end.remote_cpu.unwrap_or_default())),
+        cpu_utilization_percent: Some(Iperf3Cpu::new(end.local_cpu, end.remote_cpu.unwrap_or_default())),
         ..EndObject::default()
     };
     if let Some(first) = directions.first() {
@@ -130,10 +136,10 @@ pub(super) fn object(directions: &[Direction], end: &End) -> EndObject {
 
 /// Total (UDP), sent and received sums of a direction, with the peculiarities of iperf3's UDP object: the total
 /// has the receiver's time and the sender's rate, and the flags tell which end counted.
-fn sums(direction: &Direction) -> (Option<Record>, Record, Record) {
+fn sums(direction: &DirectionResults) -> (Option<Iperf3Record>, Iperf3Record, Iperf3Record) {
     let (sent, received) = (direction.sent, direction.received);
     let Some(total) = direction.total else { return (None, sent, received) };
-    let spread = Record { end: received.end, seconds: received.seconds, ..total };
-    let received = Record { lost_percent: total.lost_percent, sender: false, ..received };
-    (Some(spread), Record { sender: true, ..sent }, received)
+    let spread = Iperf3Record { end: received.end, seconds: received.seconds, ..total };
+    let received = Iperf3Record { lost_percent: total.lost_percent, sender: false, ..received };
+    (Some(spread), Iperf3Record { sender: true, ..sent }, received)
 }

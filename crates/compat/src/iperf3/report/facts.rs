@@ -4,18 +4,18 @@ use std::net::SocketAddr;
 
 use linerate_units::Span;
 
-use crate::iperf3::settings::{EndCondition, Settings};
+use crate::iperf3::settings::{EndCondition, Iperf3Settings};
 
 /// The description of this host for the header of a report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Host {
+pub struct Iperf3SystemInfo {
     /// System name, node name, release, version and machine, as in uname(1).
     pub system: String,
 }
 
 /// The properties of the control connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Control {
+pub struct Iperf3Control {
     /// Host of the server as the user typed it (client), or address of the client (server).
     pub host: String,
     /// Port of the peer.
@@ -30,7 +30,7 @@ pub struct Control {
 
 /// The parameters of the test, as both ends know them.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Test {
+pub struct Iperf3TestParameters {
     /// UDP instead of TCP.
     pub udp: bool,
     /// Number of streams in each direction.
@@ -71,10 +71,10 @@ pub struct Test {
     pub get_server_output: bool,
 }
 
-impl Test {
+impl Iperf3TestParameters {
     /// The test as a client requests it. The length of a block may depend on the control connection.
     #[must_use]
-    pub fn asked(settings: &Settings, block_bytes: u64) -> Self {
+    pub fn asked(settings: &Iperf3Settings, block_bytes: u64) -> Self {
         let client = &settings.client;
         let (seconds, bytes, blocks) = match client.end {
             EndCondition::Time(seconds) => (seconds, 0, 0),
@@ -107,7 +107,7 @@ impl Test {
 
 /// An open stream; streams are reported in the order of their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stream {
+pub struct Iperf3Stream {
     /// The printed number: the file descriptor of its socket.
     pub socket: i32,
     /// Local address.
@@ -157,7 +157,7 @@ pub struct StreamInterval {
 
 /// The counts of one end of a stream over the whole test without the omitted part.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Half {
+pub struct StreamEndCounts {
     /// Bytes sent or received.
     pub bytes: u64,
     /// Duration of this end's measurement.
@@ -176,11 +176,11 @@ pub struct Half {
 
 /// The counts of both ends of a stream; absent if they were not exchanged.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct StreamEnd {
+pub struct Iperf3StreamEnd {
     /// The sender's counts.
-    pub sent: Option<Half>,
+    pub sent: Option<StreamEndCounts>,
     /// The receiver's counts.
-    pub received: Option<Half>,
+    pub received: Option<StreamEndCounts>,
 }
 
 /// Share of one CPU that a process used, percent.
@@ -196,11 +196,11 @@ pub struct CpuShare {
 
 /// The results at the end of a test.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct End {
+pub struct Iperf3EndResults {
     /// Duration of this host's measurement without the omitted part.
     pub duration: Span,
     /// One entry per stream, in the order in which they were opened.
-    pub streams: Vec<StreamEnd>,
+    pub streams: Vec<Iperf3StreamEnd>,
     /// CPU share of this process.
     pub local_cpu: CpuShare,
     /// CPU share of the peer; absent before the exchange.

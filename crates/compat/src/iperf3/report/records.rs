@@ -4,11 +4,11 @@ use linerate_units::Span;
 use serde::Serialize;
 
 use super::document::IntervalObject;
-use super::facts::{Half, Stream, StreamInterval};
+use super::facts::{Iperf3Stream, StreamEndCounts, StreamInterval};
 
 /// One record. Its optional fields differ between TCP and UDP and between sender and receiver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub(super) struct Record {
+pub(super) struct Iperf3Record {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) socket: Option<i32>,
     pub(super) start: f64,
@@ -90,7 +90,7 @@ impl Extremes {
 
 /// The records of one interval; absent without streams.
 pub(super) fn interval(
-    streams: &[Stream],
+    streams: &[Iperf3Stream],
     intervals: &[StreamInterval],
     udp: bool,
     groups: &[bool],
@@ -106,7 +106,7 @@ pub(super) fn interval(
     Some(IntervalObject { streams: records, sum, sum_bidir_reverse })
 }
 
-fn of_interval(stream: &Stream, interval: &StreamInterval, udp: bool) -> Record {
+fn of_interval(stream: &Iperf3Stream, interval: &StreamInterval, udp: bool) -> Iperf3Record {
     let received = udp && !stream.sends;
     let tcp = TcpNow {
         snd_cwnd: interval.snd_cwnd.unwrap_or_default(),
@@ -117,7 +117,7 @@ fn of_interval(stream: &Stream, interval: &StreamInterval, udp: bool) -> Record 
         reorder: interval.reorder.unwrap_or_default(),
     };
     let retransmits = interval.retransmits.filter(|_| !udp && stream.sends);
-    Record {
+    Iperf3Record {
         socket: Some(stream.socket),
         start: interval.start.as_secs_f64(),
         end: interval.end.as_secs_f64(),
@@ -134,13 +134,13 @@ fn of_interval(stream: &Stream, interval: &StreamInterval, udp: bool) -> Record 
 }
 
 /// The sum of records of one direction, with the time of `time`; absent without records. Jitter is the mean.
-pub(super) fn sum(records: &[Record], time: &Record) -> Option<Record> {
+pub(super) fn sum(records: &[Iperf3Record], time: &Iperf3Record) -> Option<Iperf3Record> {
     let first = records.first()?;
     let bytes = records.iter().map(|record| record.bytes).fold(0, u64::saturating_add);
     let lost = total(records, |record| record.lost_packets, i64::saturating_add);
     let packets = total(records, |record| record.packets, u64::saturating_add);
     let jitters = total(records, |record| record.jitter_ms, |a, b| a + b);
-    Some(Record {
+    Some(Iperf3Record {
         socket: None,
         start: time.start,
         end: time.end,
@@ -159,14 +159,18 @@ pub(super) fn sum(records: &[Record], time: &Record) -> Option<Record> {
     })
 }
 
-fn total<T>(records: &[Record], field: impl Fn(&Record) -> Option<T>, add: impl Fn(T, T) -> T) -> Option<T> {
+fn total<T>(
+    records: &[Iperf3Record],
+    field: impl Fn(&Iperf3Record) -> Option<T>,
+    add: impl Fn(T, T) -> T,
+) -> Option<T> {
     records.iter().filter_map(field).reduce(add)
 }
 
 /// The counts of one end over the whole test; unknown ones are zeros.
-pub(super) fn half(half: Option<Half>, otherwise: Span, udp: bool, sends: bool) -> Record {
-    let counted = half.unwrap_or(Half { duration: otherwise, ..Half::default() });
-    Record {
+pub(super) fn half(half: Option<StreamEndCounts>, otherwise: Span, udp: bool, sends: bool) -> Iperf3Record {
+    let counted = half.unwrap_or(StreamEndCounts { duration: otherwise, ..StreamEndCounts::default() });
+    Iperf3Record {
         end: counted.duration.as_secs_f64(),
         retransmits: counted.retransmits.filter(|_| !udp),
         jitter_ms: udp.then(|| milliseconds(counted.jitter)),
@@ -178,9 +182,9 @@ pub(super) fn half(half: Option<Half>, otherwise: Span, udp: bool, sends: bool) 
     }
 }
 
-fn rated(bytes: u64, duration: Span) -> Record {
+fn rated(bytes: u64, duration: Span) -> Iperf3Record {
     let seconds = duration.as_secs_f64();
-    Record { seconds, bytes, bits_per_second: per_second(bytes, seconds), ..Record::default() }
+    Iperf3Record { seconds, bytes, bits_per_second: per_second(bytes, seconds), ..Iperf3Record::default() }
 }
 
 fn per_second(bytes: u64, seconds: f64) -> f64 {

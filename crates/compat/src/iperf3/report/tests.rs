@@ -8,7 +8,7 @@ use linerate_units::Span;
 use serde_json::Value;
 
 use super::*;
-use crate::iperf3::settings::Settings;
+use crate::iperf3::settings::Iperf3Settings;
 
 /// Keys that 3.21 has in addition to those of 3.12.
 const NEWER: &[&str] = &["timemillisecs", "fq_rate", "reorder", "interval", "gso", "gro", "bidir", "fqrate"];
@@ -29,8 +29,8 @@ fn text(value: &Value, key: &str) -> String {
     value[key].as_str().unwrap_or_default().to_owned()
 }
 
-fn settings_of(start: &Value) -> Settings {
-    let mut settings = Settings::default();
+fn settings_of(start: &Value) -> Iperf3Settings {
+    let mut settings = Iperf3Settings::default();
     if start.get("accepted_connection").is_none() {
         settings.host = Some(text(&start["connecting_to"], "host"));
     }
@@ -38,9 +38,9 @@ fn settings_of(start: &Value) -> Settings {
     settings
 }
 
-fn control_of(start: &Value) -> Control {
+fn control_of(start: &Value) -> Iperf3Control {
     let peer = start.get("connecting_to").unwrap_or(&start["accepted_connection"]);
-    Control {
+    Iperf3Control {
         host: text(peer, "host"),
         port: number(peer, "port") as u16,
         cookie: text(start, "cookie"),
@@ -52,9 +52,9 @@ fn control_of(start: &Value) -> Control {
     }
 }
 
-fn test_of(start: &Value, bidir: bool) -> Test {
+fn test_of(start: &Value, bidir: bool) -> Iperf3TestParameters {
     let test = &start["test_start"];
-    Test {
+    Iperf3TestParameters {
         udp: test["protocol"] == "UDP",
         streams: number(test, "num_streams") as u32,
         block_bytes: number(test, "blksize"),
@@ -64,7 +64,7 @@ fn test_of(start: &Value, bidir: bool) -> Test {
         reverse: number(test, "reverse") == 1,
         bidir,
         bitrate: number(test, "target_bitrate"),
-        ..Test::default()
+        ..Iperf3TestParameters::default()
     }
 }
 
@@ -101,29 +101,29 @@ fn with_extremes_of_receivers(mut interval: StreamInterval, sender: &Value) -> S
 
 /// The counts of a stream. The received data of UDP streams at one end are known only as a sum, so the first
 /// stream of a direction gets all of it.
-fn end_of(stream: &Value, received_sum: Option<&Value>, server: bool) -> StreamEnd {
+fn end_of(stream: &Value, received_sum: Option<&Value>, server: bool) -> Iperf3StreamEnd {
     let Some(udp) = stream.get("udp") else {
-        let half = |record: &Value| Half {
+        let half = |record: &Value| StreamEndCounts {
             bytes: number(record, "bytes"),
             duration: span(record, "end"),
             retransmits: record["retransmits"].as_u64(),
-            ..Half::default()
+            ..StreamEndCounts::default()
         };
         let (sent, received) = (half(&stream["sender"]), half(&stream["receiver"]));
         let sends = stream["sender"]["sender"] == true;
-        return StreamEnd {
+        return Iperf3StreamEnd {
             sent: (!server || sends).then_some(sent),
             received: (!server || !sends).then_some(received),
         };
     };
     let sends = udp["sender"] == true;
-    let sent = Half {
+    let sent = StreamEndCounts {
         bytes: number(udp, "bytes"),
         duration: span(udp, "end"),
         packets: number(udp, "packets"),
-        ..Half::default()
+        ..StreamEndCounts::default()
     };
-    let received = Half {
+    let received = StreamEndCounts {
         bytes: received_sum.map(|sum| number(sum, "bytes")).unwrap_or_default(),
         duration: received_sum.map_or(sent.duration, |sum| span(sum, "end")),
         packets: if server && !sends {
@@ -134,12 +134,15 @@ fn end_of(stream: &Value, received_sum: Option<&Value>, server: bool) -> StreamE
         lost: udp["lost_packets"].as_i64().unwrap_or_default(),
         out_of_order: number(udp, "out_of_order"),
         jitter: milliseconds(udp, "jitter_ms"),
-        ..Half::default()
+        ..StreamEndCounts::default()
     };
-    StreamEnd { sent: (!server || sends).then_some(sent), received: (!server || !sends).then_some(received) }
+    Iperf3StreamEnd {
+        sent: (!server || sends).then_some(sent),
+        received: (!server || !sends).then_some(received),
+    }
 }
 
-fn ends_of(object: &Value, server: bool) -> End {
+fn ends_of(object: &Value, server: bool) -> Iperf3EndResults {
     let end = &object["end"];
     let cpu = |end: &Value, host: &str| {
         let share = |kind: &str| end["cpu_utilization_percent"][format!("{host}_{kind}")].as_f64().unwrap();
@@ -161,7 +164,7 @@ fn ends_of(object: &Value, server: bool) -> End {
     let (sender, receiver) = (name("sender_tcp_congestion"), name("receiver_tcp_congestion"));
     let (local_congestion, remote_congestion) =
         if local_sends { (sender, receiver) } else { (receiver, sender) };
-    End {
+    Iperf3EndResults {
         duration: span(end["streams"][0].get("receiver").unwrap_or(&end["streams"][0]["udp"]), "seconds"),
         streams,
         local_cpu: cpu(end, "host"),
@@ -177,7 +180,7 @@ fn replay(sample: &str, stream_json: bool) -> String {
     let start = &object["start"];
     let mut settings = settings_of(start);
     settings.common.json_stream = stream_json;
-    let mut report = Report::new(&settings, &Host { system: text(start, "system_info") });
+    let mut report = Iperf3Report::new(&settings, &Iperf3SystemInfo { system: text(start, "system_info") });
     let bidir = object["end"].get("sum_sent_bidir_reverse").is_some();
     let mut said = report.opening();
     said += &report.connected(&control_of(start), test_of(start, bidir));
@@ -186,7 +189,7 @@ fn replay(sample: &str, stream_json: bool) -> String {
         let at = |host: &str, port: &str| -> SocketAddr {
             SocketAddr::new(text(connected, host).parse().unwrap(), number(connected, port) as u16)
         };
-        said += &report.stream(Stream {
+        said += &report.stream(Iperf3Stream {
             socket: number(connected, "socket") as i32,
             local: at("local_host", "local_port"),
             remote: at("remote_host", "remote_port"),
@@ -330,27 +333,27 @@ fn lines_of_a_stream_are_those_of_3_21() {
     assert_same(ours.lines(), theirs.lines(), 1e-6);
 }
 
-fn client() -> Settings {
-    Settings::client("127.0.0.1")
+fn client() -> Iperf3Settings {
+    Iperf3Settings::client("127.0.0.1")
 }
 
-fn host() -> Host {
-    Host { system: "Linux host 6.18.44 #1 SMP PREEMPT_DYNAMIC x86_64".to_owned() }
+fn host() -> Iperf3SystemInfo {
+    Iperf3SystemInfo { system: "Linux host 6.18.44 #1 SMP PREEMPT_DYNAMIC x86_64".to_owned() }
 }
 
 #[test]
 fn an_early_failure_is_an_object_or_a_line() {
-    let trouble = Iperf3Error::because(Number::CONNECT, 111, "Connection refused");
+    let trouble = Iperf3Error::because(Iperf3ErrorNumber::CONNECT, 111, "Connection refused");
     let mut settings = client();
-    let words = Report::new(&settings, &host()).failed(&trouble);
+    let words = Iperf3Report::new(&settings, &host()).failed(&trouble);
     assert_eq!(words.err, format!("iperf3: error - {trouble}\n"));
     assert_eq!(words.out, "");
     settings.common.json = true;
-    let words = Report::new(&settings, &host()).failed(&trouble);
+    let words = Iperf3Report::new(&settings, &host()).failed(&trouble);
     assert_eq!(words.err, "");
     assert_same(words.out.lines(), fixture!("refused-3.21.json").lines(), 0.0);
     settings.common.json_stream = true;
-    let words = Report::new(&settings, &host()).failed(&trouble);
+    let words = Iperf3Report::new(&settings, &host()).failed(&trouble);
     assert_eq!(
         words.out,
         format!("{{\"event\":\"error\",\"data\":\"{trouble}\"}}\n{{\"event\":\"end\",\"data\":{{}}}}\n")

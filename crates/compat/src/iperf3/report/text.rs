@@ -2,19 +2,19 @@
 
 use std::fmt::Write as _;
 
-use super::ending::{Direction, Ended};
-use super::facts::{CpuShare, End, Test};
-use super::records::Record;
-use crate::iperf3::numbers::{Format, bitrate, general, transfer};
+use super::ending::{DirectionResults, StreamResults};
+use super::facts::{CpuShare, Iperf3EndResults, Iperf3TestParameters};
+use super::records::Iperf3Record;
+use crate::iperf3::numbers::{Iperf3Format, bitrate, general, transfer};
 
 /// Separates the parts of a report.
 pub(super) const SEPARATOR: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -\n";
 
 /// What the lines depend on besides their figures.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Style {
+pub(super) struct Iperf3TextStyle {
     /// Unit of rates.
-    pub(super) format: Option<Format>,
+    pub(super) format: Option<Iperf3Format>,
     /// Whether to print more detail.
     pub(super) verbose: bool,
     /// Whether this host is the client.
@@ -27,12 +27,12 @@ pub(super) struct Style {
 
 /// The kind of line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
+enum Iperf3LineKind {
     Interval,
     Summary,
 }
 
-impl Style {
+impl Iperf3TextStyle {
     /// The header above the intervals.
     pub(super) fn interval_header(self, sends: bool) -> String {
         self.header(match (self.udp, self.bidir, sends) {
@@ -58,12 +58,12 @@ impl Style {
     }
 
     /// The line of an interval, for a stream or the sum.
-    pub(super) fn interval(self, record: &Record) -> String {
+    pub(super) fn interval(self, record: &Iperf3Record) -> String {
         let tag = if record.omitted == Some(true) { "(omitted)" } else { "" };
-        self.line(record, record.sender, Line::Interval, tag)
+        self.line(record, record.sender, Iperf3LineKind::Interval, tag)
     }
 
-    fn line(self, record: &Record, sends: bool, line: Line, tag: &str) -> String {
+    fn line(self, record: &Iperf3Record, sends: bool, line: Iperf3LineKind, tag: &str) -> String {
         let id = record.socket.map_or_else(|| "SUM".to_owned(), |socket| format!("{socket:3}"));
         let role = match (self.bidir, sends, self.client) {
             (false, ..) => "",
@@ -78,7 +78,7 @@ impl Style {
         format!("[{id}]{role} {start:6.2}-{end:<6.2} sec  {bytes}s  {rate}s/sec{tail}{tag}\n")
     }
 
-    fn tail(self, record: &Record, line: Line) -> String {
+    fn tail(self, record: &Iperf3Record, line: Iperf3LineKind) -> String {
         if let (Some(jitter), Some(lost), Some(packets), Some(percent)) =
             (record.jitter_ms, record.lost_packets, record.packets, record.lost_percent)
         {
@@ -90,16 +90,18 @@ impl Style {
         }
         let Some(retransmits) = record.retransmits else { return " ".repeat(18) };
         match (line, record.tcp) {
-            (Line::Interval, Some(tcp)) => {
+            (Iperf3LineKind::Interval, Some(tcp)) => {
                 format!("  {retransmits:3}   {}s       ", transfer(tcp.snd_cwnd))
             }
-            (Line::Summary, _) if record.socket.is_some() => format!("  {retransmits:3}            "),
+            (Iperf3LineKind::Summary, _) if record.socket.is_some() => {
+                format!("  {retransmits:3}            ")
+            }
             _ => format!("  {retransmits:3}             "),
         }
     }
 
     /// The lines of the summary of one direction.
-    pub(super) fn summary(self, direction: &Direction, end: &End) -> String {
+    pub(super) fn summary(self, direction: &DirectionResults, end: &Iperf3EndResults) -> String {
         let mut text = String::new();
         for stream in &direction.streams {
             text += &self.both_ends(&stream.sent, &stream.received, direction, Some(stream));
@@ -125,10 +127,10 @@ impl Style {
     /// A client prints both halves, a server its own.
     fn both_ends(
         self,
-        sent: &Record,
-        received: &Record,
-        direction: &Direction,
-        stream: Option<&Ended>,
+        sent: &Iperf3Record,
+        received: &Iperf3Record,
+        direction: &DirectionResults,
+        stream: Option<&StreamResults>,
     ) -> String {
         let mut text = String::new();
         let id = sent.socket.map_or_else(|| "SUM".to_owned(), |socket| format!("{socket:3}"));
@@ -136,7 +138,7 @@ impl Style {
             if self.verbose { format!("[{id}] ({end} statistics not available)\n") } else { String::new() }
         };
         if self.client || direction.sends {
-            text += &self.line(sent, direction.sends, Line::Summary, "sender");
+            text += &self.line(sent, direction.sends, Iperf3LineKind::Summary, "sender");
         } else {
             text += &unknown("sender");
         }
@@ -145,14 +147,14 @@ impl Style {
             let _ = writeln!(text, "[SUM] {start:4.1}-{end:4.1} sec  {late} datagrams received out-of-order");
         }
         if self.client || !direction.sends {
-            text += &self.line(received, direction.sends, Line::Summary, "receiver");
+            text += &self.line(received, direction.sends, Iperf3LineKind::Summary, "receiver");
         } else {
             text += &unknown("receiver");
         }
         text
     }
 
-    fn cpu(self, end: &End) -> String {
+    fn cpu(self, end: &Iperf3EndResults) -> String {
         let line = |here: &str, there: &str| {
             let (local, remote) = (end.local_cpu, end.remote_cpu.unwrap_or_default());
             let share = |cpu: CpuShare| format!("{:.1}% ({:.1}%u/{:.1}%s)", cpu.total, cpu.user, cpu.system);
@@ -167,7 +169,7 @@ impl Style {
 }
 
 /// The line of `-V` before the test starts.
-pub(super) fn starting(test: &Test) -> String {
+pub(super) fn starting(test: &Iperf3TestParameters) -> String {
     let protocol = if test.udp { "UDP" } else { "TCP" };
     let goal = if test.bytes > 0 {
         format!("{} bytes to send", test.bytes)

@@ -4,27 +4,27 @@ use std::net::SocketAddr;
 
 use linerate_units::Timestamp;
 
-use super::{Server, Visitor};
-use crate::iperf3::errors::{Iperf3Error, Number};
-use crate::iperf3::params::{Limits, Params};
+use super::{Iperf3Server, Visitor};
+use crate::iperf3::errors::{Iperf3Error, Iperf3ErrorNumber};
+use crate::iperf3::params::{Iperf3Limits, Params};
 use crate::iperf3::plan;
-use crate::iperf3::server::test::{Phase, Test};
+use crate::iperf3::server::test::{Iperf3ServerPhase, Iperf3ServerTest};
 use crate::iperf3::wire::HELLO_REPLY;
 use crate::stand_in::{Link, LinkOptions, Opened, Output, RunId, SystemError, Transport};
 
 /// The socket on which datagram streams arrive: open while a test waits for some.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct DatagramListener {
     link: Link,
     open: bool,
 }
 
-impl Server {
+impl Iperf3Server {
     /// The parameters are complete: decides whether the test is permitted.
     pub(super) fn consider(&mut self, now: Timestamp, run: RunId, params: Params) {
         let seconds = self.unix_seconds(now);
         let server = &self.server_state.settings.server;
-        let limits = Limits {
+        let limits = Iperf3Limits {
             bitrate: server.bitrate_limit.filter(|limit| *limit > 0),
             seconds: server.max_duration.map(|most| most.as_ns() / 1_000_000_000),
             file: self.server_state.settings.common.file.is_some(),
@@ -34,12 +34,16 @@ impl Server {
         if let Some(gate) = &mut self.gate {
             let token = params.authtoken.as_deref().unwrap_or_default();
             if gate.admits(token, seconds, &mut self.random).is_none() {
-                return test.fail(&Iperf3Error::new(Number::AUTH), &mut self.server_state);
+                return test.fail(&Iperf3Error::new(Iperf3ErrorNumber::AUTH), &mut self.server_state);
             }
         }
         if params.sctp {
             const EPROTONOSUPPORT: i32 = 93;
-            let why = Iperf3Error::because(Number::STREAM_LISTEN, EPROTONOSUPPORT, "Protocol not supported");
+            let why = Iperf3Error::because(
+                Iperf3ErrorNumber::STREAM_LISTEN,
+                EPROTONOSUPPORT,
+                "Protocol not supported",
+            );
             return test.fail(&why, &mut self.server_state);
         }
         if let Err(number) = params.check(&limits) {
@@ -53,13 +57,16 @@ impl Server {
 
     pub(super) fn admitted(&mut self, now: Timestamp, run: RunId) {
         let unix_ms = self.server_state.unix_ms.saturating_add(now.as_ns() / 1_000_000);
-        let Some(test) = self.tests.get_mut(&run).filter(|test| test.phase == Phase::Asking) else { return };
+        let Some(test) = self.tests.get_mut(&run).filter(|test| test.phase == Iperf3ServerPhase::Asking)
+        else {
+            return;
+        };
         test.accept(now, unix_ms, &mut self.server_state);
         self.open_door(now);
     }
 
     pub(super) fn refused(&mut self, run: RunId) {
-        if let Some(test) = self.tests.get_mut(&run).filter(|test| test.phase == Phase::Asking) {
+        if let Some(test) = self.tests.get_mut(&run).filter(|test| test.phase == Iperf3ServerPhase::Asking) {
             test.reject(&mut self.server_state);
         }
     }
@@ -67,7 +74,7 @@ impl Server {
     /// Admits tests that wait for the datagram socket. Datagrams carry no cookie, so tests of the same host
     /// open their streams one after another.
     pub(super) fn open_door(&mut self, now: Timestamp) {
-        if !self.tests.values().any(|test| test.phase == Phase::AtDoor) {
+        if !self.tests.values().any(|test| test.phase == Iperf3ServerPhase::AtDoor) {
             return;
         }
         match &self.door {
@@ -77,13 +84,13 @@ impl Server {
                 let (options, port) = (plan::located(options, common), common.port);
                 let link = self.server_state.link();
                 self.server_state.out.push_back(Output::Listen { link, port, options });
-                self.door = Some(Door { link, open: false });
+                self.door = Some(DatagramListener { link, open: false });
             }
             Some(door) if door.open => {
-                let awaited = |test: &&Test| test.is_udp() && test.awaits_streams();
+                let awaited = |test: &&Iperf3ServerTest| test.is_udp() && test.awaits_streams();
                 let mut hosts: Vec<_> =
                     self.tests.values().filter(awaited).map(|test| test.peer.ip()).collect();
-                for test in self.tests.values_mut().filter(|test| test.phase == Phase::AtDoor) {
+                for test in self.tests.values_mut().filter(|test| test.phase == Iperf3ServerPhase::AtDoor) {
                     if !hosts.contains(&test.peer.ip()) {
                         hosts.push(test.peer.ip());
                         test.create_streams(now, &mut self.server_state);
@@ -96,7 +103,9 @@ impl Server {
 
     /// Closes the datagram socket when no streams are expected.
     pub(super) fn close_door(&mut self) {
-        let awaited = |test: &Test| test.phase == Phase::AtDoor || test.is_udp() && test.awaits_streams();
+        let awaited = |test: &Iperf3ServerTest| {
+            test.phase == Iperf3ServerPhase::AtDoor || test.is_udp() && test.awaits_streams()
+        };
         if let Some(door) = self.door.take_if(|_| !self.tests.values().any(awaited)) {
             self.server_state.out.push_back(Output::Close { link: door.link });
         }
@@ -114,10 +123,10 @@ impl Server {
             return;
         }
         let opened = self.door.take().is_some_and(|door| door.open);
-        let number = if opened { Number::STREAM_ACCEPT } else { Number::STREAM_LISTEN };
+        let number = if opened { Iperf3ErrorNumber::STREAM_ACCEPT } else { Iperf3ErrorNumber::STREAM_LISTEN };
         let trouble = Iperf3Error::because(number, reason.errno, reason.text.clone());
         for test in self.tests.values_mut().filter(|test| test.is_udp()) {
-            if test.phase == Phase::AtDoor || test.awaits_streams() {
+            if test.phase == Iperf3ServerPhase::AtDoor || test.awaits_streams() {
                 test.fail(&trouble, &mut self.server_state);
             }
         }
@@ -129,12 +138,12 @@ impl Server {
         if self.door.as_ref().is_none_or(|door| door.link != link) {
             return;
         }
-        let expects = |test: &&mut Test| test.is_udp() && test.awaits_streams();
+        let expects = |test: &&mut Iperf3ServerTest| test.is_udp() && test.awaits_streams();
         let many = self.tests.values_mut().filter(expects).count() > 1;
         // A host with several addresses may send from another one than that of its control connection. But no
         // data are sent to an address that has not proved to receive: the source address of a datagram is
         // easily forged.
-        let its = |test: &&mut Test| test.peer.ip() == from.ip() || !many && !test.sends();
+        let its = |test: &&mut Iperf3ServerTest| test.peer.ip() == from.ip() || !many && !test.sends();
         let Some(test) = self.tests.values_mut().filter(expects).find(its) else { return };
         if let Some(options) = test.adopt(from) {
             self.server_state.out.push_back(Output::Adopt { listener: link, peer: from, options });

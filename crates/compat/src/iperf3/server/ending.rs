@@ -2,15 +2,15 @@
 
 use linerate_units::Timestamp;
 
-use super::test::{Break, Ending, Looking, Phase, Test};
-use super::{Server, ServerState, Visitor};
-use crate::iperf3::errors::{Iperf3Error, Number};
-use crate::iperf3::report::Report;
-use crate::iperf3::state::State;
+use super::test::{Break, Ending, Iperf3ServerCountsReason, Iperf3ServerPhase, Iperf3ServerTest};
+use super::{Iperf3Server, ServerState, Visitor};
+use crate::iperf3::errors::{Iperf3Error, Iperf3ErrorNumber};
+use crate::iperf3::report::Iperf3Report;
+use crate::iperf3::state::Iperf3State;
 use crate::iperf3::wire::server_error;
 use crate::stand_in::{Output, RunId, Stop};
 
-impl Test {
+impl Iperf3ServerTest {
     /// The client has sent its last state.
     pub(super) fn done(&mut self, server_state: &mut ServerState) {
         let words = self.report.done();
@@ -20,7 +20,7 @@ impl Test {
 
     /// The test has failed: reports the error to the client and prints it.
     pub(super) fn fail(&mut self, trouble: &Iperf3Error, server_state: &mut ServerState) {
-        if matches!(self.phase, Phase::Over(_)) {
+        if matches!(self.phase, Iperf3ServerPhase::Over(_)) {
             return;
         }
         let bytes = server_error(trouble.number.0, trouble.errno);
@@ -28,28 +28,30 @@ impl Test {
         let words = self.report.failed(trouble);
         server_state.speak(words);
         // A peer that does not use this protocol does not count as the one client of a server with `--one-off`.
-        let counts = trouble.number != Number::MESSAGE;
+        let counts = trouble.number != Iperf3ErrorNumber::MESSAGE;
         self.over_counting(Some(&trouble.to_string()), true, counts, server_state);
     }
 
     /// Refuses the test. Nothing is printed, because the running test is not affected.
     pub(super) fn reject(&mut self, server_state: &mut ServerState) {
-        self.send_state(State::AccessDenied, server_state);
-        self.enter(Phase::Over(Ending { counts: false, last_word: true }), None);
+        self.send_state(Iperf3State::AccessDenied, server_state);
+        self.enter(Iperf3ServerPhase::Over(Ending { counts: false, last_word: true }), None);
     }
 
     /// The control connection was closed.
     pub(super) fn control_closed(&mut self, now: Timestamp, server_state: &mut ServerState) {
         self.listen(now, server_state);
         match self.phase {
-            Phase::Over(_) => {}
-            Phase::Showing => self.done(server_state),
-            Phase::Negotiating => {
-                let words = self.report.failed(&Iperf3Error::new(Number::RECV_PARAMS));
+            Iperf3ServerPhase::Over(_) => {}
+            Iperf3ServerPhase::Showing => self.done(server_state),
+            Iperf3ServerPhase::Negotiating => {
+                let words = self.report.failed(&Iperf3Error::new(Iperf3ErrorNumber::RECV_PARAMS));
                 server_state.speak(words);
                 self.over(None, false, server_state);
             }
-            Phase::Running => self.request_counts(Looking::BreakOff(Break::Vanished)),
+            Iperf3ServerPhase::Running => {
+                self.request_counts(Iperf3ServerCountsReason::BreakOff(Break::Vanished))
+            }
             _ => self.vanished(server_state),
         }
     }
@@ -63,7 +65,7 @@ impl Test {
 
     /// The client has reported that it was interrupted.
     pub(super) fn terminated(&mut self, server_state: &mut ServerState) {
-        let bytes = server_error(Number::CLIENT_TERM.0, 0);
+        let bytes = server_error(Iperf3ErrorNumber::CLIENT_TERM.0, 0);
         server_state.out.push_back(Output::Send { link: self.control, bytes });
         let words = self.report.client_gone(true);
         server_state.speak(words);
@@ -86,8 +88,8 @@ impl Test {
 
     /// A signal ends the program.
     fn interrupted(&mut self, signal: i32, server_state: &mut ServerState) {
-        self.send_state(State::ServerTerminate, server_state);
-        let trouble = Iperf3Error::new(Number::SERVER_TERM);
+        self.send_state(Iperf3State::ServerTerminate, server_state);
+        let trouble = Iperf3Error::new(Iperf3ErrorNumber::SERVER_TERM);
         let words = self.report.interrupted(&trouble, signal);
         server_state.speak(words);
         self.over(Some(&trouble.to_string()), true, server_state);
@@ -112,13 +114,13 @@ impl Test {
             let trouble = trouble.map(ToOwned::to_owned);
             server_state.out.push_back(Output::RunOver { run: self.run, trouble });
         }
-        self.looking = (Looking::No, false);
+        self.looking = (Iperf3ServerCountsReason::No, false);
         self.draining = None;
-        self.enter(Phase::Over(Ending { counts: admitted && counts, last_word }), None);
+        self.enter(Iperf3ServerPhase::Over(Ending { counts: admitted && counts, last_word }), None);
     }
 }
 
-impl Server {
+impl Iperf3Server {
     /// Handles a signal: informs every client and prints what was measured.
     pub(super) fn interrupt(&mut self, signal: i32) {
         if self.leaving {
@@ -126,12 +128,12 @@ impl Server {
         }
         self.leaving = true;
         if self.tests.is_empty() {
-            let words = self.report().interrupted(&Iperf3Error::new(Number::SERVER_TERM), signal);
+            let words = self.report().interrupted(&Iperf3Error::new(Iperf3ErrorNumber::SERVER_TERM), signal);
             self.server_state.speak(words);
         }
         for test in self.tests.values_mut() {
-            if test.phase == Phase::Running {
-                test.request_counts(Looking::BreakOff(Break::Signal(signal)));
+            if test.phase == Iperf3ServerPhase::Running {
+                test.request_counts(Iperf3ServerCountsReason::BreakOff(Break::Signal(signal)));
             } else {
                 test.interrupted(signal, &mut self.server_state);
             }
@@ -141,14 +143,16 @@ impl Server {
     /// Ends the program when no client has to read a last message any more.
     pub(super) fn leave(&mut self) {
         let parting = self.visitors.values().any(|visitor| matches!(visitor, Visitor::Parting { .. }));
-        if self.leaving && !self.over && !parting && !self.tests.values().any(Test::is_admitted) {
+        if self.leaving && !self.over && !parting && !self.tests.values().any(Iperf3ServerTest::is_admitted) {
             self.exit(0);
         }
     }
 
     /// Removes finished tests, and waits for the next client.
     pub(super) fn sweep(&mut self, now: Timestamp) {
-        let over = |test: &Test| if let Phase::Over(ending) = test.phase { Some(ending) } else { None };
+        let over = |test: &Iperf3ServerTest| {
+            if let Iperf3ServerPhase::Over(ending) = test.phase { Some(ending) } else { None }
+        };
         let done: Vec<(RunId, Ending)> =
             self.tests.iter().filter_map(|(run, test)| Some((*run, over(test)?))).collect();
         if done.is_empty() {
@@ -171,7 +175,7 @@ impl Server {
         if self.tests.is_empty() && !self.leaving {
             self.idle_since = Some(now);
             if self.lobby.is_none() {
-                self.lobby = Some(Report::new(&self.server_state.settings, &self.server_state.host));
+                self.lobby = Some(Iperf3Report::new(&self.server_state.settings, &self.server_state.host));
                 self.announce();
             }
         }

@@ -2,18 +2,20 @@
 
 use linerate_units::{Span, Timestamp};
 
-use super::test::{Break, Drain, Looking, MESSAGE_TIMEOUT, Phase, Test};
+use super::test::{
+    Break, Iperf3ServerCountsReason, Iperf3ServerPhase, Iperf3ServerTest, MESSAGE_TIMEOUT, StreamDrain,
+};
 use super::{READ_TIMEOUT, ServerState};
-use crate::iperf3::errors::{Iperf3Error, Number};
+use crate::iperf3::errors::{Iperf3Error, Iperf3ErrorNumber};
 use crate::iperf3::params::{Params, natural};
 use crate::iperf3::plan;
-use crate::iperf3::report::Stream;
-use crate::iperf3::results::Results;
-use crate::iperf3::settings::Settings;
-use crate::iperf3::state::State;
-use crate::iperf3::test_state::Course;
+use crate::iperf3::report::Iperf3Stream;
+use crate::iperf3::results::Iperf3Results;
+use crate::iperf3::settings::Iperf3Settings;
+use crate::iperf3::state::Iperf3State;
+use crate::iperf3::test_state::Iperf3OpenTest;
 use crate::iperf3::wire::{RESULTS_LIMIT, frame, take_message};
-use crate::stand_in::{Cpu, FlowCounts, FlowId, Opened, Output, Stop, SystemError};
+use crate::stand_in::{CpuTime, FlowCounts, FlowId, Opened, Output, Stop, SystemError};
 
 /// How much longer than requested a client may take to end its test (as in iperf3 since 3.7).
 const END_GRACE: Span = Span::from_secs(40);
@@ -22,50 +24,53 @@ const STOP_TIMEOUT: Span = Span::from_secs(2);
 /// The drain after a goal: longest duration, longest pause, and poll interval.
 const DRAIN: (Span, Span, Span) = (Span::from_secs(1), Span::from_ms(50), Span::from_ms(5));
 
-impl Test {
+impl Iperf3ServerTest {
     /// Handles what the client has sent.
     pub(super) fn listen(&mut self, now: Timestamp, server_state: &mut ServerState) {
         loop {
             match self.phase {
                 // The parameters are handled by the server, and the client sends nothing more before the
                 // streams are open.
-                Phase::Negotiating | Phase::Asking | Phase::AtDoor | Phase::Over(_) => return,
-                Phase::Draining | Phase::Stopping => return,
-                Phase::Exchanging => match take_message(&mut self.held, RESULTS_LIMIT) {
+                Iperf3ServerPhase::Negotiating
+                | Iperf3ServerPhase::Asking
+                | Iperf3ServerPhase::AtDoor
+                | Iperf3ServerPhase::Over(_) => return,
+                Iperf3ServerPhase::Draining | Iperf3ServerPhase::Stopping => return,
+                Iperf3ServerPhase::Exchanging => match take_message(&mut self.held, RESULTS_LIMIT) {
                     Ok(Some(message)) => self.take_results(now, &message, server_state),
                     Ok(None) => return,
-                    Err(_) => self.fail(&Iperf3Error::new(Number::RECV_RESULTS), server_state),
+                    Err(_) => self.fail(&Iperf3Error::new(Iperf3ErrorNumber::RECV_RESULTS), server_state),
                 },
-                Phase::Creating | Phase::Running | Phase::Showing => {
+                Iperf3ServerPhase::Creating | Iperf3ServerPhase::Running | Iperf3ServerPhase::Showing => {
                     let Some(byte) = self.held.first().copied() else { return };
                     self.held.remove(0);
-                    self.handle_state(now, State::of(byte), server_state);
+                    self.handle_state(now, Iperf3State::of(byte), server_state);
                 }
             }
         }
     }
 
-    fn handle_state(&mut self, now: Timestamp, state: Option<State>, server_state: &mut ServerState) {
+    fn handle_state(&mut self, now: Timestamp, state: Option<Iperf3State>, server_state: &mut ServerState) {
         match (state, self.phase) {
-            (Some(State::TestStart), _) => {}
-            (Some(State::TestEnd), Phase::Running) => self.test_end(now),
-            (Some(State::IperfDone), Phase::Showing) => self.done(server_state),
-            (Some(State::ClientTerminate), Phase::Running) => {
-                self.request_counts(Looking::BreakOff(Break::Client))
+            (Some(Iperf3State::TestStart), _) => {}
+            (Some(Iperf3State::TestEnd), Iperf3ServerPhase::Running) => self.test_end(now),
+            (Some(Iperf3State::IperfDone), Iperf3ServerPhase::Showing) => self.done(server_state),
+            (Some(Iperf3State::ClientTerminate), Iperf3ServerPhase::Running) => {
+                self.request_counts(Iperf3ServerCountsReason::BreakOff(Break::Client))
             }
-            (Some(State::ClientTerminate), _) => self.terminated(server_state),
-            (Some(State::IperfDone), _) => self.vanished(server_state),
-            _ => self.fail(&Iperf3Error::new(Number::MESSAGE), server_state),
+            (Some(Iperf3State::ClientTerminate), _) => self.terminated(server_state),
+            (Some(Iperf3State::IperfDone), _) => self.vanished(server_state),
+            _ => self.fail(&Iperf3Error::new(Iperf3ErrorNumber::MESSAGE), server_state),
         }
     }
 
-    pub(super) fn request_counts(&mut self, why: Looking) {
+    pub(super) fn request_counts(&mut self, why: Iperf3ServerCountsReason) {
         self.looking = (why, false);
     }
 
     /// Whether counts are needed and were not requested yet; marks them as requested.
     pub(super) fn starts_looking(&mut self) -> bool {
-        let starts = self.looking.0 != Looking::No && !self.looking.1;
+        let starts = self.looking.0 != Iperf3ServerCountsReason::No && !self.looking.1;
         self.looking.1 = true;
         starts
     }
@@ -75,7 +80,7 @@ impl Test {
         let Some(params) = &self.params else { return };
         let opened: Vec<Opened> = self.streams.iter().map(|(_, opened)| opened.clone()).collect();
         for (at, opened) in opened.iter().enumerate() {
-            let text = self.report.stream(Stream {
+            let text = self.report.stream(Iperf3Stream {
                 socket: opened.descriptor,
                 local: opened.local,
                 remote: opened.remote.unwrap_or(opened.local),
@@ -88,7 +93,7 @@ impl Test {
         let cpu = params.server_affinity.and_then(|cpu| u32::try_from(cpu).ok());
         let cpu = cpu.or(server_state.settings.common.affinity);
         let mut course =
-            Course::new(params, self.linked_groups(), &opened, server_state.settings.common.interval);
+            Iperf3OpenTest::new(params, self.linked_groups(), &opened, server_state.settings.common.interval);
         course.begin(now);
         // Receivers must read before the client may send.
         let (senders, receivers): (Vec<_>, Vec<_>) = course.groups.clone().into_iter().partition(|g| g.sends);
@@ -99,7 +104,7 @@ impl Test {
         }
         let text = self.report.started();
         server_state.print(text);
-        let states = vec![State::TestStart.byte(), State::TestRunning.byte()];
+        let states = vec![Iperf3State::TestStart.byte(), Iperf3State::TestRunning.byte()];
         server_state.out.push_back(Output::Send { link: self.control, bytes: states });
         for group in senders {
             course.started(group.flow);
@@ -108,11 +113,11 @@ impl Test {
         }
         self.course = Some(course);
         self.set_limits(now, &server_state.settings);
-        self.enter(Phase::Running, None);
-        self.request_counts(Looking::Begin);
+        self.enter(Iperf3ServerPhase::Running, None);
+        self.request_counts(Iperf3ServerCountsReason::Begin);
     }
 
-    fn set_limits(&mut self, now: Timestamp, settings: &Settings) {
+    fn set_limits(&mut self, now: Timestamp, settings: &Iperf3Settings) {
         let Some(params) = &self.params else { return };
         let length = Span::from_secs(natural(params.time).saturating_add(natural(params.omit)));
         self.safety_end = (params.time > 0).then(|| now + length + END_GRACE);
@@ -121,13 +126,13 @@ impl Test {
         self.rate_check = limited.then(|| (now + averaged, 0));
     }
 
-    pub(super) fn deadline(&self, settings: &Settings) -> Option<Timestamp> {
-        let timers = if self.phase == Phase::Running { self.timer(settings) } else { None };
+    pub(super) fn deadline(&self, settings: &Iperf3Settings) -> Option<Timestamp> {
+        let timers = if self.phase == Iperf3ServerPhase::Running { self.timer(settings) } else { None };
         let drain = self.draining.map(|drain| drain.next);
         [self.patience, timers, drain].into_iter().flatten().min()
     }
 
-    fn timer(&self, settings: &Settings) -> Option<Timestamp> {
+    fn timer(&self, settings: &Iperf3Settings) -> Option<Timestamp> {
         let course = self.course.as_ref()?;
         let silent = course.silent_at(settings.common.rcv_timeout);
         let rate = self.rate_check.map(|(at, _)| at);
@@ -140,9 +145,11 @@ impl Test {
             return self.timed_out(now, server_state);
         }
         let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
-        let timer = self.phase == Phase::Running && due(self.timer(&server_state.settings));
-        if self.looking.0 == Looking::No && (timer || due(self.draining.map(|drain| drain.next))) {
-            self.request_counts(Looking::Timer);
+        let timer = self.phase == Iperf3ServerPhase::Running && due(self.timer(&server_state.settings));
+        if self.looking.0 == Iperf3ServerCountsReason::No
+            && (timer || due(self.draining.map(|drain| drain.next)))
+        {
+            self.request_counts(Iperf3ServerCountsReason::Timer);
         }
     }
 
@@ -151,47 +158,57 @@ impl Test {
         const ETIMEDOUT: i32 = 110;
         let late = |number| Iperf3Error::because(number, ETIMEDOUT, "Connection timed out");
         match self.phase {
-            Phase::Negotiating => self.fail(&late(Number::RECV_PARAMS), server_state),
-            Phase::AtDoor | Phase::Creating => {
-                self.fail(&Iperf3Error::new(Number::IDLE_TIMEOUT), server_state)
+            Iperf3ServerPhase::Negotiating => self.fail(&late(Iperf3ErrorNumber::RECV_PARAMS), server_state),
+            Iperf3ServerPhase::AtDoor | Iperf3ServerPhase::Creating => {
+                self.fail(&Iperf3Error::new(Iperf3ErrorNumber::IDLE_TIMEOUT), server_state)
             }
-            Phase::Stopping => self.finish(now, server_state),
-            Phase::Exchanging => self.fail(&late(Number::RECV_RESULTS), server_state),
-            Phase::Showing => self.done(server_state),
-            Phase::Asking | Phase::Running | Phase::Draining | Phase::Over(_) => {}
+            Iperf3ServerPhase::Stopping => self.finish(now, server_state),
+            Iperf3ServerPhase::Exchanging => self.fail(&late(Iperf3ErrorNumber::RECV_RESULTS), server_state),
+            Iperf3ServerPhase::Showing => self.done(server_state),
+            Iperf3ServerPhase::Asking
+            | Iperf3ServerPhase::Running
+            | Iperf3ServerPhase::Draining
+            | Iperf3ServerPhase::Over(_) => {}
         }
     }
 
     pub(super) fn counts(
         &mut self,
         now: Timestamp,
-        cpu: Cpu,
+        cpu: CpuTime,
         flows: &[FlowCounts],
         server_state: &mut ServerState,
     ) {
-        let (why, asked) = std::mem::replace(&mut self.looking, (Looking::No, false));
-        let Some(course) = self.course.as_mut().filter(|_| asked && why != Looking::No) else { return };
-        let ending = why != Looking::Timer || self.phase != Phase::Running;
+        let (why, asked) = std::mem::replace(&mut self.looking, (Iperf3ServerCountsReason::No, false));
+        let Some(course) = self.course.as_mut().filter(|_| asked && why != Iperf3ServerCountsReason::No)
+        else {
+            return;
+        };
+        let ending = why != Iperf3ServerCountsReason::Timer || self.phase != Iperf3ServerPhase::Running;
         let text = course.count(now, cpu, flows, &mut self.report, ending);
         server_state.print(text);
         match why {
-            Looking::No | Looking::Begin => {}
-            Looking::Timer if self.phase == Phase::Draining => self.drain(now, server_state),
-            Looking::Timer => self.judge(now, server_state),
-            Looking::Last => self.stop(now, server_state),
-            Looking::BreakOff(by) => self.show_broken_off(now, by, server_state),
+            Iperf3ServerCountsReason::No | Iperf3ServerCountsReason::Begin => {}
+            Iperf3ServerCountsReason::Timer if self.phase == Iperf3ServerPhase::Draining => {
+                self.drain(now, server_state)
+            }
+            Iperf3ServerCountsReason::Timer => self.judge(now, server_state),
+            Iperf3ServerCountsReason::Last => self.stop(now, server_state),
+            Iperf3ServerCountsReason::BreakOff(by) => self.show_broken_off(now, by, server_state),
         }
     }
 
     /// Checks whether the test may continue.
     fn judge(&mut self, now: Timestamp, server_state: &mut ServerState) {
-        let Some(course) = self.course.as_ref().filter(|_| self.phase == Phase::Running) else { return };
+        let Some(course) = self.course.as_ref().filter(|_| self.phase == Iperf3ServerPhase::Running) else {
+            return;
+        };
         let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
         if due(course.silent_at(server_state.settings.common.rcv_timeout)) {
-            return self.fail(&Iperf3Error::new(Number::IDLE_TIMEOUT), server_state);
+            return self.fail(&Iperf3Error::new(Iperf3ErrorNumber::IDLE_TIMEOUT), server_state);
         }
         if due(self.safety_end) {
-            return self.fail(&Iperf3Error::new(Number::DURATION_EXPIRED), server_state);
+            return self.fail(&Iperf3Error::new(Iperf3ErrorNumber::DURATION_EXPIRED), server_state);
         }
         if let Some((_, before)) = self.rate_check.filter(|(at, _)| *at <= now) {
             let averaged = server_state.settings.server.bitrate_limit_interval;
@@ -199,7 +216,7 @@ impl Test {
             let bps = bytes.saturating_sub(before) as f64 * 8.0 / averaged.as_secs_f64();
             self.rate_check = Some((now + averaged, bytes));
             if server_state.settings.server.bitrate_limit.is_some_and(|limit| bps > limit as f64) {
-                self.fail(&Iperf3Error::new(Number::TOTAL_RATE), server_state);
+                self.fail(&Iperf3Error::new(Iperf3ErrorNumber::TOTAL_RATE), server_state);
             }
         }
     }
@@ -209,13 +226,14 @@ impl Test {
     fn test_end(&mut self, now: Timestamp) {
         let receives = self.course.as_ref().is_some_and(|course| course.groups.iter().any(|g| !g.sends));
         let goal = self.params.as_ref().is_some_and(|params| params.goal().is_some());
-        self.enter(Phase::Draining, None);
+        self.enter(Iperf3ServerPhase::Draining, None);
         if receives && goal {
             let (longest, _, step) = DRAIN;
-            self.draining = Some(Drain { bytes: 0, grew_at: now, next: now + step, until: now + longest });
-            self.request_counts(Looking::Timer);
+            self.draining =
+                Some(StreamDrain { bytes: 0, grew_at: now, next: now + step, until: now + longest });
+            self.request_counts(Iperf3ServerCountsReason::Timer);
         } else {
-            self.request_counts(Looking::Last);
+            self.request_counts(Iperf3ServerCountsReason::Last);
         }
     }
 
@@ -239,7 +257,7 @@ impl Test {
     fn stop(&mut self, now: Timestamp, server_state: &mut ServerState) {
         self.draining = None;
         self.ended_at = now;
-        self.enter(Phase::Stopping, Some(now + STOP_TIMEOUT));
+        self.enter(Iperf3ServerPhase::Stopping, Some(now + STOP_TIMEOUT));
         let Some(course) = &mut self.course else { return };
         course.meter.freeze();
         let stops = course.running().iter().map(|flow| Output::Stop { flow: *flow, how: Stop::AtOnce });
@@ -256,14 +274,15 @@ impl Test {
             return;
         }
         course.meter.take_flow(counts);
-        if self.phase == Phase::Stopping && course.running().is_empty() {
+        if self.phase == Iperf3ServerPhase::Stopping && course.running().is_empty() {
             self.finish(now, server_state);
         }
     }
 
     pub(super) fn not_started(&mut self, flow: FlowId, reason: &SystemError, server_state: &mut ServerState) {
         if self.course.as_mut().is_some_and(|course| course.ended(flow)) {
-            let trouble = Iperf3Error::because(Number::INIT_STREAM, reason.errno, reason.text.clone());
+            let trouble =
+                Iperf3Error::because(Iperf3ErrorNumber::INIT_STREAM, reason.errno, reason.text.clone());
             self.fail(&trouble, server_state);
         }
     }
@@ -275,20 +294,20 @@ impl Test {
         let summary = self.report.summary(&course.end(self.ended_at, None));
         server_state.print(interval + &summary);
         self.close_streams(server_state);
-        self.send_state(State::ExchangeResults, server_state);
+        self.send_state(Iperf3State::ExchangeResults, server_state);
         self.message_end = now + MESSAGE_TIMEOUT;
-        self.enter(Phase::Exchanging, Some(self.message_end));
+        self.enter(Iperf3ServerPhase::Exchanging, Some(self.message_end));
         self.listen(now, server_state);
     }
 
     /// Takes the client's results and sends ours.
     fn take_results(&mut self, now: Timestamp, message: &[u8], server_state: &mut ServerState) {
         let (Some(course), Some(params)) = (&self.course, &self.params) else { return };
-        let Some(peer) = Results::read(message, course.meter.elapsed(self.ended_at)) else {
-            return self.fail(&Iperf3Error::new(Number::RECV_RESULTS), server_state);
+        let Some(peer) = Iperf3Results::read(message, course.meter.elapsed(self.ended_at)) else {
+            return self.fail(&Iperf3Error::new(Iperf3ErrorNumber::RECV_RESULTS), server_state);
         };
         if !course.knows(&peer) {
-            return self.fail(&Iperf3Error::new(Number::STREAM_ID), server_state);
+            return self.fail(&Iperf3Error::new(Iperf3ErrorNumber::STREAM_ID), server_state);
         }
         for (flow, tally) in course.peer_tallies(&peer, params.udp) {
             server_state.out.push_back(Output::PeerCounted { flow, tally: Box::new(tally) });
@@ -302,8 +321,8 @@ impl Test {
         }
         own.output = params.get_server_output.then(|| self.report.for_client());
         server_state.out.push_back(Output::Send { link: self.control, bytes: frame(&own.write()) });
-        self.send_state(State::DisplayResults, server_state);
-        self.enter(Phase::Showing, Some(now + READ_TIMEOUT));
+        self.send_state(Iperf3State::DisplayResults, server_state);
+        self.enter(Iperf3ServerPhase::Showing, Some(now + READ_TIMEOUT));
     }
 
     pub(super) fn close_streams(&mut self, server_state: &mut ServerState) {

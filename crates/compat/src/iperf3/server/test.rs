@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use linerate_units::{Span, Timestamp};
 
 use super::{READ_TIMEOUT, ServerState};
-use crate::iperf3::errors::{Iperf3Error, Number};
+use crate::iperf3::errors::{Iperf3Error, Iperf3ErrorNumber};
 use crate::iperf3::params::Params;
-use crate::iperf3::plan::{self, Group};
-use crate::iperf3::report::{Control, Report};
-use crate::iperf3::state::State;
-use crate::iperf3::test_state::Course;
+use crate::iperf3::plan::{self, StreamGroup};
+use crate::iperf3::report::{Iperf3Control, Iperf3Report};
+use crate::iperf3::state::Iperf3State;
+use crate::iperf3::test_state::Iperf3OpenTest;
 use crate::iperf3::wire::{BadLength, Cookie, PARAMS_LIMIT, take_message};
 use crate::stand_in::{Link, LinkOptions, Opened, Output, RunId};
 
@@ -21,13 +21,13 @@ const MAX_UNREAD_BYTES: usize = 4096;
 
 /// One test.
 #[derive(Debug)]
-pub(super) struct Test {
+pub(super) struct Iperf3ServerTest {
     pub(super) run: RunId,
     pub(super) control: Link,
     pub(super) peer: SocketAddr,
     pub(super) cookie: Cookie,
-    pub(super) report: Report,
-    pub(super) phase: Phase,
+    pub(super) report: Iperf3Report,
+    pub(super) phase: Iperf3ServerPhase,
     /// When this phase times out.
     pub(super) patience: Option<Timestamp>,
     /// When the message must be complete.
@@ -39,22 +39,22 @@ pub(super) struct Test {
     /// The peer whose socket is being opened.
     pub(super) adopting: Option<SocketAddr>,
     /// The groups of streams. Until these are open, a group's links are the indices of its streams.
-    pub(super) groups: Vec<Group>,
-    pub(super) course: Option<Course>,
+    pub(super) groups: Vec<StreamGroup>,
+    pub(super) course: Option<Iperf3OpenTest>,
     /// Why counts are needed, and whether they were requested.
-    pub(super) looking: (Looking, bool),
+    pub(super) looking: (Iperf3ServerCountsReason, bool),
     /// When the client must have ended the test.
     pub(super) safety_end: Option<Timestamp>,
     /// End of the period over which the bit rate is averaged, and the bytes at its start.
     pub(super) rate_check: Option<(Timestamp, u64)>,
     /// Present while data that were sent before the end still arrive.
-    pub(super) draining: Option<Drain>,
+    pub(super) draining: Option<StreamDrain>,
     pub(super) ended_at: Timestamp,
 }
 
 /// The phase of the dialogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum Iperf3ServerPhase {
     /// Waiting for the parameters.
     Negotiating,
     /// Waiting for the driver's permission.
@@ -79,7 +79,7 @@ pub(super) enum Phase {
 
 /// The state of the drain.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Drain {
+pub(super) struct StreamDrain {
     /// Bytes received so far.
     pub(super) bytes: u64,
     /// When their number last grew.
@@ -101,7 +101,7 @@ pub(super) struct Ending {
 
 /// Why counts are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Looking {
+pub(super) enum Iperf3ServerCountsReason {
     /// They are not needed.
     No,
     /// The timers start.
@@ -125,24 +125,26 @@ pub(super) enum Break {
     Signal(i32),
 }
 
-impl Test {
+impl Iperf3ServerTest {
     pub(super) fn new(
         now: Timestamp,
         run: RunId,
         control: Link,
         opened: &Opened,
         cookie: Cookie,
-        report: Report,
+        report: Iperf3Report,
         server_state: &mut ServerState,
     ) -> Self {
-        server_state.out.push_back(Output::Send { link: control, bytes: vec![State::ParamExchange.byte()] });
+        server_state
+            .out
+            .push_back(Output::Send { link: control, bytes: vec![Iperf3State::ParamExchange.byte()] });
         Self {
             run,
             control,
             peer: opened.remote.unwrap_or(opened.local),
             cookie,
             report,
-            phase: Phase::Negotiating,
+            phase: Iperf3ServerPhase::Negotiating,
             patience: Some(now + READ_TIMEOUT),
             message_end: now + MESSAGE_TIMEOUT,
             held: Vec::new(),
@@ -151,7 +153,7 @@ impl Test {
             adopting: None,
             groups: Vec::new(),
             course: None,
-            looking: (Looking::No, false),
+            looking: (Iperf3ServerCountsReason::No, false),
             safety_end: None,
             rate_check: None,
             draining: None,
@@ -161,11 +163,11 @@ impl Test {
 
     /// Whether this test keeps others from the server.
     pub(super) fn is_admitted(&self) -> bool {
-        !matches!(self.phase, Phase::Negotiating | Phase::Over(_))
+        !matches!(self.phase, Iperf3ServerPhase::Negotiating | Iperf3ServerPhase::Over(_))
     }
 
     pub(super) fn awaits_streams(&self) -> bool {
-        self.phase == Phase::Creating
+        self.phase == Iperf3ServerPhase::Creating
     }
 
     pub(super) fn is_udp(&self) -> bool {
@@ -177,11 +179,11 @@ impl Test {
         self.params.as_ref().is_some_and(|params| params.reverse || params.bidirectional)
     }
 
-    pub(super) fn send_state(&self, state: State, server_state: &mut ServerState) {
+    pub(super) fn send_state(&self, state: Iperf3State, server_state: &mut ServerState) {
         server_state.out.push_back(Output::Send { link: self.control, bytes: vec![state.byte()] });
     }
 
-    pub(super) fn enter(&mut self, phase: Phase, patience: Option<Timestamp>) {
+    pub(super) fn enter(&mut self, phase: Iperf3ServerPhase, patience: Option<Timestamp>) {
         self.phase = phase;
         self.patience = patience;
     }
@@ -189,13 +191,19 @@ impl Test {
     /// Handles bytes of the control connection.
     pub(super) fn receive(&mut self, now: Timestamp, bytes: &[u8], server_state: &mut ServerState) {
         self.held.extend_from_slice(bytes);
-        if matches!(self.phase, Phase::Negotiating | Phase::Exchanging) {
+        if matches!(self.phase, Iperf3ServerPhase::Negotiating | Iperf3ServerPhase::Exchanging) {
             self.patience = Some(self.message_end.min(now + READ_TIMEOUT));
         }
         self.listen(now, server_state);
-        let waits = matches!(self.phase, Phase::Asking | Phase::AtDoor | Phase::Draining | Phase::Stopping);
+        let waits = matches!(
+            self.phase,
+            Iperf3ServerPhase::Asking
+                | Iperf3ServerPhase::AtDoor
+                | Iperf3ServerPhase::Draining
+                | Iperf3ServerPhase::Stopping
+        );
         if waits && self.held.len() > MAX_UNREAD_BYTES {
-            self.fail(&Iperf3Error::new(Number::MESSAGE), server_state);
+            self.fail(&Iperf3Error::new(Iperf3ErrorNumber::MESSAGE), server_state);
         }
     }
 
@@ -207,7 +215,7 @@ impl Test {
             Err(BadLength(_)) => None,
         };
         if params.is_none() {
-            self.fail(&Iperf3Error::new(Number::RECV_PARAMS), server_state);
+            self.fail(&Iperf3Error::new(Iperf3ErrorNumber::RECV_PARAMS), server_state);
         }
         params
     }
@@ -222,13 +230,13 @@ impl Test {
         server_state.out.push_back(Output::Ask(Box::new(planned)));
         self.groups = groups;
         self.params = Some(params);
-        self.enter(Phase::Asking, None);
+        self.enter(Iperf3ServerPhase::Asking, None);
     }
 
     /// The driver has permitted the test.
     pub(super) fn accept(&mut self, now: Timestamp, unix_ms: u64, server_state: &mut ServerState) {
         let Some(params) = &self.params else { return };
-        let control = Control {
+        let control = Iperf3Control {
             host: self.peer.ip().to_string(),
             port: self.peer.port(),
             cookie: self.cookie.text(),
@@ -238,7 +246,7 @@ impl Test {
         let text = self.report.connected(&control, plan::test(params));
         server_state.print(text);
         if params.udp {
-            self.enter(Phase::AtDoor, Some(now + server_state.settings.common.rcv_timeout));
+            self.enter(Iperf3ServerPhase::AtDoor, Some(now + server_state.settings.common.rcv_timeout));
         } else {
             self.create_streams(now, server_state);
         }
@@ -246,8 +254,8 @@ impl Test {
 
     /// Requests the streams from the client.
     pub(super) fn create_streams(&mut self, now: Timestamp, server_state: &mut ServerState) {
-        self.send_state(State::CreateStreams, server_state);
-        self.enter(Phase::Creating, Some(now + server_state.settings.common.rcv_timeout));
+        self.send_state(Iperf3State::CreateStreams, server_state);
+        self.enter(Iperf3ServerPhase::Creating, Some(now + server_state.settings.common.rcv_timeout));
     }
 
     /// Options for the socket of a datagram stream; absent if this peer already has one.
@@ -275,7 +283,9 @@ impl Test {
         opened: Opened,
         server_state: &mut ServerState,
     ) {
-        let Some(params) = self.params.as_ref().filter(|_| self.phase == Phase::Creating) else { return };
+        let Some(params) = self.params.as_ref().filter(|_| self.phase == Iperf3ServerPhase::Creating) else {
+            return;
+        };
         self.streams.push((link, opened));
         if self.streams.len() >= params.streams() {
             self.start(now, server_state);
@@ -283,7 +293,7 @@ impl Test {
     }
 
     /// The groups of the flows with their actual links.
-    pub(super) fn linked_groups(&self) -> Vec<Group> {
+    pub(super) fn linked_groups(&self) -> Vec<StreamGroup> {
         let mut groups = self.groups.clone();
         for group in &mut groups {
             for link in &mut group.links {

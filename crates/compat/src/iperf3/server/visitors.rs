@@ -2,10 +2,10 @@
 
 use linerate_units::{Span, Timestamp};
 
-use super::test::{Phase, Test};
-use super::{READ_TIMEOUT, Server};
-use crate::iperf3::errors::{Iperf3Error, Number};
-use crate::iperf3::state::State;
+use super::test::{Iperf3ServerPhase, Iperf3ServerTest};
+use super::{Iperf3Server, READ_TIMEOUT};
+use crate::iperf3::errors::{Iperf3Error, Iperf3ErrorNumber};
+use crate::iperf3::state::Iperf3State;
 use crate::iperf3::wire::{Cookie, server_error};
 use crate::stand_in::{Link, Opened, Output, RunId};
 
@@ -27,10 +27,10 @@ pub(super) enum Visitor {
     Parting { until: Timestamp },
 }
 
-impl Server {
+impl Iperf3Server {
     /// Whether another test keeps the server from accepting one.
     pub(super) fn is_busy(&self) -> bool {
-        !self.shared && self.tests.values().any(Test::is_admitted)
+        !self.shared && self.tests.values().any(Iperf3ServerTest::is_admitted)
     }
 
     pub(super) fn accepted(&mut self, now: Timestamp, listener: Link, link: Link, opened: Opened) {
@@ -40,7 +40,7 @@ impl Server {
         let arriving = |visitor: &&Visitor| matches!(visitor, Visitor::Arriving { .. });
         if self.leaving || self.visitors.values().filter(arriving).count() >= MAX_PENDING {
             self.server_state.out.push_back(Output::Reset { link });
-        } else if self.is_busy() && !self.tests.values().any(Test::awaits_streams) {
+        } else if self.is_busy() && !self.tests.values().any(Iperf3ServerTest::awaits_streams) {
             self.reject(now, link);
         } else {
             let arriving = Visitor::Arriving { bytes: Vec::new(), until: now + READ_TIMEOUT, opened };
@@ -51,7 +51,7 @@ impl Server {
     /// Reports that the server is busy. The connection stays open for a moment: closing it with unread bytes
     /// would reset it, and the message could be lost.
     fn reject(&mut self, now: Timestamp, link: Link) {
-        self.server_state.out.push_back(Output::Send { link, bytes: vec![State::AccessDenied.byte()] });
+        self.server_state.out.push_back(Output::Send { link, bytes: vec![Iperf3State::AccessDenied.byte()] });
         self.part(now, link);
     }
 
@@ -97,7 +97,8 @@ impl Server {
                 let report = self.report();
                 self.idle_since = None;
                 self.visitors.insert(link, Visitor::Control(run));
-                let test = Test::new(now, run, link, &opened, cookie, report, &mut self.server_state);
+                let test =
+                    Iperf3ServerTest::new(now, run, link, &opened, cookie, report, &mut self.server_state);
                 self.tests.insert(run, test);
                 self.control_bytes(now, run, rest);
             }
@@ -107,7 +108,7 @@ impl Server {
     fn control_bytes(&mut self, now: Timestamp, run: RunId, bytes: &[u8]) {
         let Some(test) = self.tests.get_mut(&run) else { return };
         test.receive(now, bytes, &mut self.server_state);
-        if test.phase == Phase::Negotiating
+        if test.phase == Iperf3ServerPhase::Negotiating
             && let Some(params) = test.take_params(&mut self.server_state)
         {
             self.consider(now, run, params);
@@ -145,7 +146,7 @@ impl Server {
         for link in late {
             if let Some(Visitor::Arriving { .. }) = self.visitors.remove(&link) {
                 const ETIMEDOUT: i32 = 110;
-                let bytes = server_error(Number::RECV_COOKIE.0, ETIMEDOUT);
+                let bytes = server_error(Iperf3ErrorNumber::RECV_COOKIE.0, ETIMEDOUT);
                 self.server_state.out.push_back(Output::Send { link, bytes });
                 self.part(now, link);
                 self.report_bad_cookie(ETIMEDOUT, "Connection timed out");
@@ -158,7 +159,8 @@ impl Server {
     /// A connection without a cookie is only reported if nobody else is being served.
     fn report_bad_cookie(&mut self, errno: i32, text: &str) {
         if self.tests.is_empty() {
-            let words = self.report().failed(&Iperf3Error::because(Number::RECV_COOKIE, errno, text));
+            let words =
+                self.report().failed(&Iperf3Error::because(Iperf3ErrorNumber::RECV_COOKIE, errno, text));
             self.server_state.speak(words);
         }
     }

@@ -5,13 +5,13 @@ use linerate_units::{Bytes, Span, Timestamp};
 use serde_json::Value;
 
 use super::world::{DELAY, SERVER, client, new_world, server};
-use crate::iperf3::settings::{EndCondition, Settings};
+use crate::iperf3::settings::{EndCondition, Iperf3Settings};
 use crate::stand_in::{Input, Pattern, Transport};
 use crate::virtual_hosts::VirtualHosts;
 
 /// Settings of a client: one second, 4,096-byte blocks at 1,024,000 bit/s: 31.25 blocks per second and stream.
-fn settings(change: impl FnOnce(&mut Settings)) -> Settings {
-    let mut settings = Settings::client("server");
+fn settings(change: impl FnOnce(&mut Iperf3Settings)) -> Iperf3Settings {
+    let mut settings = Iperf3Settings::client("server");
     settings.common.json = true;
     settings.client.end = EndCondition::Time(1);
     settings.client.length = Some(4096);
@@ -20,14 +20,14 @@ fn settings(change: impl FnOnce(&mut Settings)) -> Settings {
     settings
 }
 
-fn one_off() -> Settings {
-    let mut settings = Settings::default();
+fn one_off() -> Iperf3Settings {
+    let mut settings = Iperf3Settings::default();
     settings.server.one_off = true;
     settings
 }
 
 /// Runs a complete test; returns the final world and the client's JSON.
-fn run(settings: Settings) -> (VirtualHosts, Value) {
+fn run(settings: Iperf3Settings) -> (VirtualHosts, Value) {
     let mut world = new_world(server(one_off()), vec![client(settings)]);
     world.pass(Span::from_secs(20));
     let json = check_end(&world);
@@ -224,14 +224,15 @@ fn a_second_client_is_turned_away_and_the_first_is_not_disturbed() {
 
 #[test]
 fn a_shared_server_tells_clients_apart() {
-    let mut config = server(Settings::default());
+    let mut config = server(Iperf3Settings::default());
     config.shared = true;
     let each = |udp| {
-        let host = crate::iperf3::report::Host::default();
+        let host = crate::iperf3::report::Iperf3SystemInfo::default();
         let seed = [u8::from(udp); 32];
         let settings = settings(|s| (s.client.udp, s.client.parallel) = (udp, 2));
-        let config = crate::iperf3::client::ClientConfig { settings, host, unix_ms: 0, seed, login: None };
-        Box::new(crate::iperf3::client::Client::new(config)) as Box<dyn crate::stand_in::StandIn>
+        let config =
+            crate::iperf3::client::Iperf3ClientConfig { settings, host, unix_ms: 0, seed, login: None };
+        Box::new(crate::iperf3::client::Iperf3Client::new(config)) as Box<dyn crate::stand_in::StandIn>
     };
     let mut world = new_world(config, vec![each(true), each(false)]);
     world.pass(Span::from_secs(20));
@@ -246,7 +247,7 @@ fn a_shared_server_tells_clients_apart() {
 
 #[test]
 fn a_server_that_may_not_begin_says_that_it_is_busy() {
-    let mut world = new_world(server(Settings::default()), vec![]);
+    let mut world = new_world(server(Iperf3Settings::default()), vec![]);
     world.hosts[SERVER].admits = false;
     assert_eq!(world.add_host(), 1);
     world.dial(1, 1);
@@ -261,7 +262,7 @@ fn a_server_that_may_not_begin_says_that_it_is_busy() {
 fn a_signal_at_the_client_shows_what_there_is_and_the_server_goes_on() {
     let mut settings = settings(|s| s.client.end = EndCondition::Time(10));
     settings.common.json = false;
-    let mut world = new_world(server(Settings::default()), vec![client(settings)]);
+    let mut world = new_world(server(Iperf3Settings::default()), vec![client(settings)]);
     world.pass(Span::from_ms(1600));
     world.feed(1, Input::Signal(2));
     world.pass(Span::from_secs(1));
@@ -278,7 +279,7 @@ fn a_signal_at_the_client_shows_what_there_is_and_the_server_goes_on() {
 fn a_signal_at_the_server_ends_both() {
     let mut settings = settings(|s| s.client.end = EndCondition::Time(10));
     settings.common.json = false;
-    let mut world = new_world(server(Settings::default()), vec![client(settings)]);
+    let mut world = new_world(server(Iperf3Settings::default()), vec![client(settings)]);
     world.pass(Span::from_ms(1600));
     world.feed(SERVER, Input::Signal(15));
     world.pass(Span::from_secs(3));
@@ -313,7 +314,7 @@ fn no_deadline_is_left_when_all_is_over() {
 
 #[test]
 fn datagrams_of_a_stream_wait_until_the_others_are_open() {
-    let held = |change: fn(&mut Settings)| {
+    let held = |change: fn(&mut Iperf3Settings)| {
         let (world, _) = run(settings(|s| {
             (s.client.udp, s.client.parallel) = (true, 2);
             change(s);

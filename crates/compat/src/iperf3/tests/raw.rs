@@ -3,13 +3,13 @@
 use linerate_units::Span;
 
 use super::world::{SERVER, client, message, new_world, server};
-use crate::iperf3::settings::{EndCondition, Settings};
+use crate::iperf3::settings::{EndCondition, Iperf3Settings};
 use crate::virtual_hosts::VirtualHosts;
 
 const COOKIE: [u8; 37] = *b"abcdefghijklmnopqrstuvwxyz2345672345\0";
 
 /// The server's answer to a client that sends its cookie and then these bytes; the server must keep running.
-fn answer(settings: Settings, after_cookie: &[u8]) -> Vec<u8> {
+fn answer(settings: Iperf3Settings, after_cookie: &[u8]) -> Vec<u8> {
     let mut world = new_world(server(settings), vec![]);
     let end = world.add_host();
     world.dial(end, 1);
@@ -24,8 +24,8 @@ fn refusal(number: u8) -> Vec<u8> {
     vec![9, 0xfe, 0, 0, 0, number, 0, 0, 0, 0]
 }
 
-fn one_off() -> Settings {
-    let mut settings = Settings::default();
+fn one_off() -> Iperf3Settings {
+    let mut settings = Iperf3Settings::default();
     settings.server.one_off = true;
     settings
 }
@@ -68,15 +68,15 @@ fn lengths_beyond_reason_are_refused_at_once() {
 
 #[test]
 fn a_server_has_limits_of_its_own() {
-    let limited = |change: fn(&mut Settings)| {
-        let mut settings = Settings::default();
+    let limited = |change: fn(&mut Iperf3Settings)| {
+        let mut settings = Iperf3Settings::default();
         change(&mut settings);
         settings
     };
-    let rate = |s: &mut Settings| s.server.bitrate_limit = Some(1_000_000);
+    let rate = |s: &mut Iperf3Settings| s.server.bitrate_limit = Some(1_000_000);
     let asked = message("{\"tcp\":true,\"parallel\":2,\"bandwidth\":600000}");
     assert_eq!(answer(limited(rate), &asked), refusal(27));
-    let duration = |s: &mut Settings| s.server.max_duration = Some(Span::from_secs(3));
+    let duration = |s: &mut Iperf3Settings| s.server.max_duration = Some(Span::from_secs(3));
     assert_eq!(answer(limited(duration), &message("{\"time\":2,\"omit\":2}")), refusal(37));
     assert_eq!(answer(limited(duration), &message("{\"time\":0,\"num\":1000}")), refusal(37));
 }
@@ -84,8 +84,8 @@ fn a_server_has_limits_of_its_own() {
 #[test]
 fn the_smallest_parameters_make_a_test() {
     // The client never opens its streams, and the server gives up after two minutes.
-    assert_eq!(answer(Settings::default(), &message("{}")), [9, 10]);
-    let mut patient = Settings::default();
+    assert_eq!(answer(Iperf3Settings::default(), &message("{}")), [9, 10]);
+    let mut patient = Iperf3Settings::default();
     patient.common.rcv_timeout = Span::from_secs(20);
     let heard = answer(patient, &message("{\"TCP\":1,\"reverse\":false}"));
     assert_eq!(heard, [9, 10, 0xfe, 0, 0, 0, 144, 0, 0, 0, 0]);
@@ -105,7 +105,7 @@ fn silence_is_bounded_and_the_server_stays_up() {
     world.pass(Span::from_secs(3));
     assert_eq!(world.hosts[SERVER].exit, None);
     // None of them was the one client of this server.
-    let mut settings = Settings::client("server");
+    let mut settings = Iperf3Settings::client("server");
     settings.client.end = EndCondition::Time(1);
     assert_eq!(world.hosts[SERVER].runs.len(), 0);
 }
@@ -113,7 +113,7 @@ fn silence_is_bounded_and_the_server_stays_up() {
 /// A scripted peer with a running test: returns the world and the peer's end. Link 1 is the control connection,
 /// link 2 the stream.
 fn running(json: &str, one_off: bool) -> (VirtualHosts, usize) {
-    let mut settings = Settings::default();
+    let mut settings = Iperf3Settings::default();
     settings.server.one_off = one_off;
     let mut world = new_world(server(settings), vec![]);
     let end = world.add_host();
@@ -192,7 +192,7 @@ fn results_of_streams_that_do_not_exist_fail_the_test() {
 
 #[test]
 fn a_stream_with_another_cookie_or_too_many_is_turned_away() {
-    let mut world = new_world(server(Settings::default()), vec![]);
+    let mut world = new_world(server(Iperf3Settings::default()), vec![]);
     let end = world.add_host();
     world.dial(end, 1);
     world.send_as(end, 1, &COOKIE);
@@ -215,7 +215,7 @@ fn a_stream_with_another_cookie_or_too_many_is_turned_away() {
 #[test]
 fn a_client_may_vanish_in_every_state() {
     for until in 0..6 {
-        let mut world = new_world(server(Settings::default()), vec![]);
+        let mut world = new_world(server(Iperf3Settings::default()), vec![]);
         let end = world.add_host();
         world.dial(end, 1);
         let params = message(ONE_SECOND);
@@ -260,7 +260,7 @@ fn a_client_that_is_told_to_end_gets_the_number_back() {
 #[test]
 fn an_idle_server_ends_or_listens_anew() {
     let idle = |one_off| {
-        let mut settings = Settings::default();
+        let mut settings = Iperf3Settings::default();
         (settings.server.one_off, settings.server.idle_timeout) = (one_off, Some(Span::from_secs(2)));
         let mut world = new_world(server(settings), vec![]);
         world.pass(Span::from_secs(3));
@@ -290,8 +290,8 @@ mod clients {
     }
 
     impl Played {
-        fn new(change: impl FnOnce(&mut Settings)) -> Self {
-            let mut settings = Settings::client("server");
+        fn new(change: impl FnOnce(&mut Iperf3Settings)) -> Self {
+            let mut settings = Iperf3Settings::client("server");
             settings.client.end = EndCondition::Time(1);
             change(&mut settings);
             let now = Timestamp::START;
@@ -313,7 +313,7 @@ mod clients {
                     Output::Look => {
                         let streams = vec![StreamCounts { bytes: 4096, ..StreamCounts::default() }];
                         let counts = FlowCounts { streams, ..FlowCounts::default() };
-                        self.feed(Input::Counts { cpu: Cpu::default(), flows: &[counts] });
+                        self.feed(Input::Counts { cpu: CpuTime::default(), flows: &[counts] });
                     }
                     Output::Stop { flow, .. } => {
                         let counts = FlowCounts { flow, ..FlowCounts::default() };

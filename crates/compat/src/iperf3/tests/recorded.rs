@@ -3,11 +3,11 @@
 use linerate_units::Span;
 
 use super::world::{SERVER, client, new_world, server};
-use crate::iperf3::argv::{Command, parse};
-use crate::iperf3::json::Node;
+use crate::iperf3::argv::{Iperf3Command, parse};
+use crate::iperf3::json::Iperf3Json;
 use crate::iperf3::params::Params;
-use crate::iperf3::results::Results;
-use crate::iperf3::settings::Settings;
+use crate::iperf3::results::Iperf3Results;
+use crate::iperf3::settings::Iperf3Settings;
 use crate::iperf3::wire::{COOKIE_BYTES, take_message};
 
 const RECORDS: [&str; 4] = [
@@ -18,12 +18,12 @@ const RECORDS: [&str; 4] = [
 ];
 
 /// A recording: the arguments of the client, and the bytes of both ends in the order of sending.
-struct Record {
+struct RecordedSession {
     args: Vec<String>,
     said: Vec<(bool, Vec<u8>)>,
 }
 
-fn read(text: &str) -> Record {
+fn read(text: &str) -> RecordedSession {
     let (head, lines) = text.split_once('\n').unwrap();
     let (_, args) = head.split_once("127.0.0.1 ").unwrap();
     let said = lines.lines().map(|line| {
@@ -31,15 +31,15 @@ fn read(text: &str) -> Record {
         let pairs = (0..hex.len()).step_by(2);
         (who == ">", pairs.map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect())
     });
-    Record { args: args.split(' ').map(str::to_owned).collect(), said: said.collect() }
+    RecordedSession { args: args.split(' ').map(str::to_owned).collect(), said: said.collect() }
 }
 
-fn of(record: &Record, client: bool) -> Vec<u8> {
+fn of(record: &RecordedSession, client: bool) -> Vec<u8> {
     record.said.iter().filter(|(who, _)| *who == client).flat_map(|(_, bytes)| bytes.clone()).collect()
 }
 
 /// The client's messages: cookie, parameters, TEST_END, results, IPERF_DONE.
-fn client_words(record: &Record) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
+fn client_words(record: &RecordedSession) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     let mut bytes = of(record, true);
     let cookie = bytes.drain(..COOKIE_BYTES).collect();
     let params = take_message(&mut bytes, 8192).unwrap().unwrap();
@@ -49,17 +49,17 @@ fn client_words(record: &Record) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     (cookie, params, results)
 }
 
-fn settings(record: &Record) -> Settings {
+fn settings(record: &RecordedSession) -> Iperf3Settings {
     let args: Vec<String> =
         ["-c", "server"].map(str::to_owned).into_iter().chain(record.args.clone()).collect();
     match parse(&args) {
-        Ok(Command::Client(settings)) => *settings,
+        Ok(Iperf3Command::Client(settings)) => *settings,
         other => panic!("{other:?}"),
     }
 }
 
 fn keys(message: &[u8]) -> Vec<String> {
-    let Some(Node::Object(entries)) = Node::parse(message) else { panic!("no object") };
+    let Some(Iperf3Json::Object(entries)) = Iperf3Json::parse(message) else { panic!("no object") };
     entries.into_iter().map(|(key, _)| key).collect()
 }
 
@@ -88,7 +88,7 @@ fn the_server_says_what_the_real_one_says() {
         let record = read(text);
         let (cookie, params, results) = client_words(&record);
         let asked = Params::read(&params).unwrap();
-        let mut world = new_world(server(Settings::default()), vec![]);
+        let mut world = new_world(server(Iperf3Settings::default()), vec![]);
         let end = world.add_host();
         world.dial(end, 1);
         world.send_as(end, 1, &cookie);
@@ -127,9 +127,9 @@ fn compare_servers(ours: &[u8], real: &[u8]) {
     let ((ours, our_results, our_end), (real, real_results, real_end)) = (parts(ours), parts(real));
     assert_eq!((ours, our_end), (real, real_end));
     assert_eq!(keys(&our_results), keys(&real_results));
-    let read = |message: &[u8]| Results::read(message, Span::ZERO).unwrap();
+    let read = |message: &[u8]| Iperf3Results::read(message, Span::ZERO).unwrap();
     let (ours, real) = (read(&our_results), read(&real_results));
-    let ids = |results: &Results| results.streams.iter().map(|stream| stream.id).collect::<Vec<_>>();
+    let ids = |results: &Iperf3Results| results.streams.iter().map(|stream| stream.id).collect::<Vec<_>>();
     assert_eq!(ids(&ours), ids(&real));
     assert_eq!(ours.knows_retransmits, real.knows_retransmits);
     assert!(ours.streams.iter().all(|stream| stream.omitted.is_some()));
@@ -139,11 +139,11 @@ fn compare_servers(ours: &[u8], real: &[u8]) {
 fn the_real_results_are_read_at_both_ends() {
     let blocks = read(RECORDS[3]);
     let (_, _, results) = client_words(&blocks);
-    let results = Results::read(&results, Span::ZERO).unwrap();
+    let results = Iperf3Results::read(&results, Span::ZERO).unwrap();
     assert_eq!((results.streams[0].bytes, results.knows_retransmits), (10_000, Some(true)));
     let udp = read(RECORDS[2]);
     let mut bytes = of(&udp, false).split_off(5);
-    let theirs = Results::read(&take_message(&mut bytes, 8192).unwrap().unwrap(), Span::ZERO).unwrap();
+    let theirs = Iperf3Results::read(&take_message(&mut bytes, 8192).unwrap().unwrap(), Span::ZERO).unwrap();
     assert_eq!(theirs.stream(3).unwrap().packets, 126);
     assert_eq!(theirs.knows_retransmits, Some(false), "a sender that does not know says 0");
     assert!(theirs.output.is_some());
@@ -152,7 +152,7 @@ fn the_real_results_are_read_at_both_ends() {
 #[test]
 fn the_real_command_lines_run_between_our_two_ends() {
     for text in RECORDS {
-        let mut world = new_world(server(Settings::default()), vec![client(settings(&read(text)))]);
+        let mut world = new_world(server(Iperf3Settings::default()), vec![client(settings(&read(text)))]);
         world.pass(Span::from_secs(10));
         assert_eq!(world.hosts[1].exit, Some(0), "{}", world.hosts[1].err);
         assert!(world.hosts[1].out.ends_with("iperf Done.\n"));

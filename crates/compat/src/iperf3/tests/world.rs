@@ -2,12 +2,12 @@
 
 use linerate_units::Span;
 
-use crate::iperf3::client::{Client, ClientConfig};
-use crate::iperf3::report::Host;
-use crate::iperf3::server::{Server, ServerConfig};
-use crate::iperf3::settings::Settings;
+use crate::iperf3::client::{Iperf3Client, Iperf3ClientConfig};
+use crate::iperf3::report::Iperf3SystemInfo;
+use crate::iperf3::server::{Iperf3Server, Iperf3ServerConfig};
+use crate::iperf3::settings::Iperf3Settings;
 use crate::stand_in::{Link, LinkOptions, Output, StandIn, StreamCounts, Transport};
-use crate::virtual_hosts::{Path, VirtualHosts};
+use crate::virtual_hosts::{VirtualHosts, VirtualPath};
 
 /// One-way delay.
 pub(super) const DELAY: Span = Span::from_ms(10);
@@ -16,24 +16,31 @@ pub(super) const SERVER: usize = 0;
 /// The server's port.
 const PORT: u16 = 5201;
 
-pub(super) fn client(settings: Settings) -> Box<dyn StandIn> {
-    let host = Host::default();
-    Box::new(Client::new(ClientConfig { settings, host, unix_ms: 0, seed: [7; 32], login: None }))
+pub(super) fn client(settings: Iperf3Settings) -> Box<dyn StandIn> {
+    let host = Iperf3SystemInfo::default();
+    Box::new(Iperf3Client::new(Iperf3ClientConfig { settings, host, unix_ms: 0, seed: [7; 32], login: None }))
 }
 
-pub(super) fn server(settings: Settings) -> ServerConfig {
-    ServerConfig { settings, host: Host::default(), unix_ms: 0, seed: [9; 32], gate: None, shared: false }
+pub(super) fn server(settings: Iperf3Settings) -> Iperf3ServerConfig {
+    Iperf3ServerConfig {
+        settings,
+        host: Iperf3SystemInfo::default(),
+        unix_ms: 0,
+        seed: [9; 32],
+        gate: None,
+        shared: false,
+    }
 }
 
 /// A server, and clients that start immediately. Receivers take 30 ms to stop.
-pub(super) fn new_world(server: ServerConfig, clients: Vec<Box<dyn StandIn>>) -> VirtualHosts {
-    let path = Path {
+pub(super) fn new_world(server: Iperf3ServerConfig, clients: Vec<Box<dyn StandIn>>) -> VirtualHosts {
+    let path = VirtualPath {
         delay: DELAY,
         rate: 8e6,
         stops: [Span::from_ms(1), Span::from_ms(30)],
         tcp: StreamCounts { retransmits: Some(3), ..StreamCounts::default() },
     };
-    let server: Box<dyn StandIn> = Box::new(Server::new(server));
+    let server: Box<dyn StandIn> = Box::new(Iperf3Server::new(server));
     VirtualHosts::on(path, SERVER, std::iter::once(server).chain(clients).map(Some).collect())
 }
 

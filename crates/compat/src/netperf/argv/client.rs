@@ -2,11 +2,14 @@
 
 use linerate_units::Span;
 
-use super::getopt::{Getopt, Opt};
+use super::getopt::{Getopt, GetoptOption};
 use super::test_options;
 use super::values::{both, family, local, number, separate, size};
-use crate::netperf::options::{ClientOptions, Ends, Family, Iterations, Length, Pace, Pair, Test, Unit};
-use crate::netperf::wire::{Protocol, Roles};
+use crate::netperf::options::{
+    BurstPace, Iterations, Length, NetperfClientOptions, NetperfEnds, NetperfFamily, NetperfTestName, Pair,
+    Unit,
+};
+use crate::netperf::wire::{DataRoles, NetperfProtocol};
 use crate::netperf::{VERSION, selectors};
 use crate::tos;
 
@@ -23,7 +26,7 @@ const LONGEST: f64 = 1e6;
 pub type ReadFile = dyn Fn(&str, usize) -> std::io::Result<Vec<u8>>;
 
 /// What netperf knows of the host on which it runs.
-pub struct Surroundings<'a> {
+pub struct NetperfSurroundings<'a> {
     /// Wall-clock time, from the Unix epoch.
     pub wall: Span,
     /// Random bits for the identifier of the test.
@@ -36,7 +39,7 @@ pub struct Surroundings<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ClientCommand {
     /// Run a test.
-    Test(Box<ClientOptions>),
+    Test(Box<NetperfClientOptions>),
     /// Print a text on standard output and exit with this code.
     Print(String, i32),
     /// Print a text on standard error and exit with 1.
@@ -128,12 +131,12 @@ pub(super) fn refused(option: char, table: &[(char, &str)], place: &str) -> Opti
 }
 
 /// A value, or an error that says what the option takes.
-pub(super) fn of<T>(option: &Opt, what: &str, value: Option<T>) -> Result<T, Wrong> {
+pub(super) fn of<T>(option: &GetoptOption, what: &str, value: Option<T>) -> Result<T, Wrong> {
     value.ok_or_else(|| wrong(&format!("-{} takes {what}, not '{}'", option.letter, option.value)))
 }
 
 /// The host, the family and the address of an option `-H` or `-L`.
-pub(super) fn remote(ends: &mut Ends, option: &Opt) -> Result<(), Wrong> {
+pub(super) fn remote(ends: &mut NetperfEnds, option: &GetoptOption) -> Result<(), Wrong> {
     let [host, version] = separate(&option.value);
     if let Some(host) = host {
         ends.host = Some(host.to_owned());
@@ -144,7 +147,7 @@ pub(super) fn remote(ends: &mut Ends, option: &Opt) -> Result<(), Wrong> {
     Ok(())
 }
 
-pub(super) fn source(ends: &mut Ends, option: &Opt) -> Result<(), Wrong> {
+pub(super) fn source(ends: &mut NetperfEnds, option: &GetoptOption) -> Result<(), Wrong> {
     let [address, version] = separate(&option.value);
     if let Some(address) = address {
         ends.local = of(option, "an IP address", local(address))?;
@@ -158,19 +161,19 @@ pub(super) fn source(ends: &mut Ends, option: &Opt) -> Result<(), Wrong> {
 impl ClientCommand {
     /// Parses the arguments after the program's name.
     #[must_use]
-    pub fn parse(arguments: &[String], surroundings: &Surroundings<'_>) -> Self {
+    pub fn parse(arguments: &[String], surroundings: &NetperfSurroundings<'_>) -> Self {
         parse(arguments, surroundings).unwrap_or_else(|command| command)
     }
 }
 
-fn parse(arguments: &[String], surroundings: &Surroundings<'_>) -> Result<ClientCommand, Wrong> {
+fn parse(arguments: &[String], surroundings: &NetperfSurroundings<'_>) -> Result<ClientCommand, Wrong> {
     let mut all = vec!["netperf"];
     all.extend(arguments.iter().map(String::as_str));
-    let mut options = ClientOptions {
+    let mut options = NetperfClientOptions {
         command_line: all.join(" "),
         wall: surroundings.wall,
         uuid: uuid(surroundings.seed),
-        ..ClientOptions::default()
+        ..NetperfClientOptions::default()
     };
     let mut reader = Getopt::new(LETTERS, arguments);
     let mut unit = None;
@@ -184,7 +187,7 @@ fn parse(arguments: &[String], surroundings: &Surroundings<'_>) -> Result<Client
     }
     let mut reader = reader.continued(test_options::LETTERS);
     test_options::defaults(&mut options);
-    let mut reading = test_options::Reading::new(&options);
+    let mut reading = test_options::UndecidedOptions::new(&options);
     while let Some(option) = next(&mut reader)? {
         reading.take(&mut options, &option, &mut reader, surroundings)?;
     }
@@ -195,7 +198,7 @@ fn parse(arguments: &[String], surroundings: &Surroundings<'_>) -> Result<Client
     Ok(ClientCommand::Test(Box::new(options)))
 }
 
-fn next(reader: &mut Getopt<'_>) -> Result<Option<Opt>, Wrong> {
+fn next(reader: &mut Getopt<'_>) -> Result<Option<GetoptOption>, Wrong> {
     reader.next().map_err(|error| ClientCommand::Mistake(format!("netperf: {error}\n{USAGE}")))
 }
 
@@ -221,7 +224,7 @@ fn unit_of(text: &str) -> Option<Unit> {
     })
 }
 
-fn measure_cpu(options: &mut ClientOptions, option: &Opt, reader: &mut Getopt<'_>) {
+fn measure_cpu(options: &mut NetperfClientOptions, option: &GetoptOption, reader: &mut Getopt<'_>) {
     let rate = reader.optional(|next| next.starts_with(|first: char| first.is_ascii_digit()));
     let rate = rate.and_then(|rate| rate.parse().ok()).unwrap_or(0.0);
     if option.letter == 'c' {
@@ -232,7 +235,11 @@ fn measure_cpu(options: &mut ClientOptions, option: &Opt, reader: &mut Getopt<'_
 }
 
 /// Reads the start of a fill file.
-fn fill(options: &mut ClientOptions, option: &Opt, surroundings: &Surroundings<'_>) -> Result<(), Wrong> {
+fn fill(
+    options: &mut NetperfClientOptions,
+    option: &GetoptOption,
+    surroundings: &NetperfSurroundings<'_>,
+) -> Result<(), Wrong> {
     let [here, there] = separate(&option.value);
     if let Some(name) = here {
         let bytes =
@@ -255,7 +262,7 @@ fn seconds(text: &str) -> Option<Span> {
     Span::from_secs_f64(seconds.abs()).filter(|span| *span > Span::ZERO)
 }
 
-fn global(options: &mut ClientOptions, option: &Opt) -> Result<(), Wrong> {
+fn global(options: &mut NetperfClientOptions, option: &GetoptOption) -> Result<(), Wrong> {
     let value = option.value.as_str();
     match option.letter {
         'h' => return Err(ClientCommand::Mistake(USAGE.to_owned())),
@@ -303,7 +310,7 @@ fn global(options: &mut ClientOptions, option: &Opt) -> Result<(), Wrong> {
         }
         'Z' => options.passphrase = Some(value.to_owned()),
         '4' | '6' => {
-            let family = if option.letter == '4' { Family::V4 } else { Family::V6 };
+            let family = if option.letter == '4' { NetperfFamily::V4 } else { NetperfFamily::V6 };
             (options.control.family, options.control.local_family) = (family, family);
         }
         other => {
@@ -318,15 +325,15 @@ fn global(options: &mut ClientOptions, option: &Opt) -> Result<(), Wrong> {
 /// What `-t` takes.
 const TESTS: &str = "TCP_STREAM, TCP_MAERTS, TCP_RR, TCP_CRR, UDP_STREAM, UDP_RR or omni";
 
-fn test(name: &str) -> Option<Test> {
+fn test(name: &str) -> Option<NetperfTestName> {
     Some(match name.to_ascii_uppercase().as_str() {
-        "TCP_STREAM" => Test::TcpStream,
-        "TCP_MAERTS" => Test::TcpMaerts,
-        "TCP_RR" => Test::TcpRr,
-        "TCP_CRR" => Test::TcpCrr,
-        "UDP_STREAM" => Test::UdpStream,
-        "UDP_RR" => Test::UdpRr,
-        "OMNI" => Test::Omni,
+        "TCP_STREAM" => NetperfTestName::TcpStream,
+        "TCP_MAERTS" => NetperfTestName::TcpMaerts,
+        "TCP_RR" => NetperfTestName::TcpRr,
+        "TCP_CRR" => NetperfTestName::TcpCrr,
+        "UDP_STREAM" => NetperfTestName::UdpStream,
+        "UDP_RR" => NetperfTestName::UdpRr,
+        "OMNI" => NetperfTestName::Omni,
         _ => return None,
     })
 }
@@ -341,12 +348,12 @@ fn length(text: &str) -> Option<Length> {
 }
 
 /// Bursts of messages and the time between them; one without the other gets a default.
-fn pace(options: &mut ClientOptions, option: &Opt) -> Result<(), Wrong> {
+fn pace(options: &mut NetperfClientOptions, option: &GetoptOption) -> Result<(), Wrong> {
     let [here, there] = separate(&option.value);
     if there.is_some() {
         return Err(wrong(&format!("-{} paces only this host", option.letter)));
     }
-    let mut pace = options.pace.unwrap_or(Pace { burst: 1, interval: Span::from_ms(1) });
+    let mut pace = options.pace.unwrap_or(BurstPace { burst: 1, interval: Span::from_ms(1) });
     let text = here.unwrap_or_default();
     if option.letter == 'b' {
         pace.burst = of(option, "a number of messages", size(text).filter(|burst| *burst > 0))?;
@@ -366,7 +373,7 @@ fn pace(options: &mut ClientOptions, option: &Opt) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn iterations(iterations: &mut Iterations, option: &Opt) -> Result<(), Wrong> {
+fn iterations(iterations: &mut Iterations, option: &GetoptOption) -> Result<(), Wrong> {
     let [first, second] = both(&option.value);
     if option.letter == 'i' {
         let count =
@@ -402,15 +409,15 @@ fn iterations(iterations: &mut Iterations, option: &Opt) -> Result<(), Wrong> {
 }
 
 /// The roles and the transport of a test by its name.
-pub(super) fn of_test(test: Test) -> (Protocol, Roles) {
-    let roles = |sends, receives| Roles { sends, receives };
+pub(super) fn of_test(test: NetperfTestName) -> (NetperfProtocol, DataRoles) {
+    let roles = |sends, receives| DataRoles { sends, receives };
     match test {
-        Test::TcpStream => (Protocol::Tcp, roles(true, false)),
-        Test::TcpMaerts => (Protocol::Tcp, roles(false, true)),
-        Test::TcpRr | Test::TcpCrr => (Protocol::Tcp, roles(true, true)),
-        Test::UdpStream => (Protocol::Udp, roles(true, false)),
-        Test::UdpRr => (Protocol::Udp, roles(true, true)),
-        Test::Omni => (Protocol::Tcp, roles(false, false)),
+        NetperfTestName::TcpStream => (NetperfProtocol::Tcp, roles(true, false)),
+        NetperfTestName::TcpMaerts => (NetperfProtocol::Tcp, roles(false, true)),
+        NetperfTestName::TcpRr | NetperfTestName::TcpCrr => (NetperfProtocol::Tcp, roles(true, true)),
+        NetperfTestName::UdpStream => (NetperfProtocol::Udp, roles(true, false)),
+        NetperfTestName::UdpRr => (NetperfProtocol::Udp, roles(true, true)),
+        NetperfTestName::Omni => (NetperfProtocol::Tcp, roles(false, false)),
     }
 }
 

@@ -13,7 +13,7 @@ pub(super) struct Getopt<'a> {
 
 /// An option.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Opt {
+pub(super) struct GetoptOption {
     pub(super) letter: char,
     /// Its value; empty if it takes none.
     pub(super) value: String,
@@ -45,7 +45,7 @@ impl<'a> Getopt<'a> {
     ///
     /// # Errors
     /// What getopt(3) prints after the name of the program.
-    pub(super) fn next(&mut self) -> Result<Option<Opt>, String> {
+    pub(super) fn next(&mut self) -> Result<Option<GetoptOption>, String> {
         let Some(argument) = self.arguments.get(self.at) else { return Ok(None) };
         if self.within == 0 {
             if argument == "--" {
@@ -80,6 +80,6 @@ impl<'a> Getopt<'a> {
         } else {
             self.within = after;
         }
-        Ok(Some(Opt { letter, value }))
+        Ok(Some(GetoptOption { letter, value }))
     }
 }

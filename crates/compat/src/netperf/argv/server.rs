@@ -7,7 +7,7 @@ use crate::netperf::{PORT, VERSION};
 
 /// The options of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerOptions {
+pub struct NetperfServerOptions {
     /// Port of the control connection (`-p`).
     pub port: u16,
     /// Local address (`-L`).
@@ -20,13 +20,13 @@ pub struct ServerOptions {
     pub passphrase: Option<String>,
 }
 
-impl Default for ServerOptions {
+impl Default for NetperfServerOptions {
     fn default() -> Self {
         Self { port: PORT, local: None, ipv4: false, ipv6: false, passphrase: None }
     }
 }
 
-impl ServerOptions {
+impl NetperfServerOptions {
     /// The listener, as netserver prints it.
     pub(in crate::netperf) fn listener(&self) -> String {
         let host = self.local.map_or_else(|| "IN(6)ADDR_ANY".to_owned(), |local| local.to_string());
@@ -43,7 +43,7 @@ impl ServerOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerCommand {
     /// Serve.
-    Serve(ServerOptions),
+    Serve(NetperfServerOptions),
     /// Print a text on standard output and exit with 0.
     Print(String),
     /// Print a text on standard error and exit with 1.
@@ -70,7 +70,7 @@ impl ServerCommand {
     /// Parses the arguments after the program's name.
     #[must_use]
     pub fn parse(arguments: &[String]) -> Self {
-        let mut options = ServerOptions::default();
+        let mut options = NetperfServerOptions::default();
         let mut reader = Getopt::new("DdfhL:n:Np:v:VZ:46", arguments);
         loop {
             let option = match reader.next() {

@@ -3,13 +3,17 @@
 use linerate_units::Span;
 
 use super::client::{
-    ClientCommand, Surroundings, USAGE, Wrong, list_of_selectors, of, of_test, refused, remote, source, wrong,
+    ClientCommand, NetperfSurroundings, USAGE, Wrong, list_of_selectors, of, of_test, refused, remote,
+    source, wrong,
 };
-use super::getopt::{Getopt, Opt};
+use super::getopt::{Getopt, GetoptOption};
 use super::values::{both, number, separate, size};
-use crate::netperf::options::{ClientOptions, Ends, Family, Form, Length, Pair, Selection, Test, Unit};
-use crate::netperf::selectors::{self, Needs};
-use crate::netperf::wire::{Protocol, Roles};
+use crate::netperf::options::{
+    Length, NetperfClientOptions, NetperfEnds, NetperfFamily, NetperfTestName, OutputForm, Pair, Selection,
+    Unit,
+};
+use crate::netperf::selectors::{self, SelectorNeeds};
+use crate::netperf::wire::{DataRoles, NetperfProtocol};
 
 /// The letters of the options of netperf 2.7.0.
 pub(super) const LETTERS: &str = "aBb:cCd:De:FgG:hH:i:Ij:kK:l:L:m:M:nNoOp:P:r:R:s:S:t:T:u:UVw:W:46";
@@ -45,9 +49,9 @@ const MAX_BURST: u32 = 10_000;
 const MAX_SELECTION: usize = 64 << 10;
 
 /// Sets what the name of the test implies.
-pub(super) fn defaults(options: &mut ClientOptions) {
+pub(super) fn defaults(options: &mut NetperfClientOptions) {
     (options.protocol, options.roles) = of_test(options.test);
-    options.connects_each_time = options.test == Test::TcpCrr;
+    options.connects_each_time = options.test == NetperfTestName::TcpCrr;
     if options.roles.sends && options.roles.receives {
         (options.request_size, options.response_size) = (Some(1), Some(1));
     }
@@ -55,7 +59,7 @@ pub(super) fn defaults(options: &mut ClientOptions) {
 
 /// The form of the output without its selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum OutputFormKind {
     Classic,
     Human,
     Csv,
@@ -63,30 +67,30 @@ enum Kind {
 }
 
 /// What cannot be decided before all options are read.
-pub(super) struct Reading {
+pub(super) struct UndecidedOptions {
     /// Whether sizes imply the direction.
     implies: bool,
-    kind: Kind,
+    kind: OutputFormKind,
     selection: Option<Selection>,
     /// Whether values were selected by their names.
     named: bool,
     routed: Option<bool>,
 }
 
-impl Reading {
-    pub(super) fn new(options: &ClientOptions) -> Self {
-        let omni = options.test == Test::Omni;
-        let kind = if omni { Kind::Human } else { Kind::Classic };
+impl UndecidedOptions {
+    pub(super) fn new(options: &NetperfClientOptions) -> Self {
+        let omni = options.test == NetperfTestName::Omni;
+        let kind = if omni { OutputFormKind::Human } else { OutputFormKind::Classic };
         Self { implies: omni, kind, selection: None, named: false, routed: None }
     }
 
     /// Handles an option.
     pub(super) fn take(
         &mut self,
-        options: &mut ClientOptions,
-        option: &Opt,
+        options: &mut NetperfClientOptions,
+        option: &GetoptOption,
         reader: &mut Getopt<'_>,
-        surroundings: &Surroundings<'_>,
+        surroundings: &NetperfSurroundings<'_>,
     ) -> Result<(), Wrong> {
         let value = option.value.as_str();
         match option.letter {
@@ -126,8 +130,8 @@ impl Reading {
             }
             'T' => {
                 let protocol = match value.to_ascii_lowercase().as_str() {
-                    "tcp" => Some(Protocol::Tcp),
-                    "udp" => Some(Protocol::Udp),
+                    "tcp" => Some(NetperfProtocol::Tcp),
+                    "udp" => Some(NetperfProtocol::Udp),
                     _ => None,
                 };
                 options.protocol = of(option, "tcp or udp", protocol)?;
@@ -148,12 +152,12 @@ impl Reading {
         &mut self,
         letter: char,
         reader: &mut Getopt<'_>,
-        surroundings: &Surroundings<'_>,
+        surroundings: &NetperfSurroundings<'_>,
     ) -> Result<(), Wrong> {
         self.kind = match letter {
-            'o' => Kind::Csv,
-            'O' => Kind::Human,
-            _ => Kind::Keyval,
+            'o' => OutputFormKind::Csv,
+            'O' => OutputFormKind::Human,
+            _ => OutputFormKind::Keyval,
         };
         self.selection = match reader.optional(|next| !next.starts_with('-')) {
             None => None,
@@ -172,7 +176,7 @@ impl Reading {
     }
 
     /// Sizes, which also imply the direction of an omni test.
-    fn sizes(&mut self, options: &mut ClientOptions, option: &Opt) -> Result<(), Wrong> {
+    fn sizes(&mut self, options: &mut NetperfClientOptions, option: &GetoptOption) -> Result<(), Wrong> {
         let value = option.value.as_str();
         let bytes = |text: Option<&str>| match text.map(size) {
             None => Ok(None),
@@ -183,7 +187,7 @@ impl Reading {
         match option.letter {
             'd' => {
                 // Only omni has no direction of its own.
-                if options.test != Test::Omni {
+                if options.test != NetperfTestName::Omni {
                     return Err(wrong(&format!("-d is an option of omni, not of {:?}", options.test)));
                 }
                 options.roles = of(option, "send, recv or rr", direction(value))?;
@@ -212,7 +216,7 @@ impl Reading {
     }
 
     /// Decides what depends on all options, and checks them together.
-    pub(super) fn finish(self, options: &mut ClientOptions, unit: Option<Unit>) -> Result<(), Wrong> {
+    pub(super) fn finish(self, options: &mut NetperfClientOptions, unit: Option<Unit>) -> Result<(), Wrong> {
         let roles = &mut options.roles;
         if options.connects_each_time && !(roles.sends && roles.receives) {
             return Err(wrong("-c needs transactions (-d rr or -r): connections alone are not measured"));
@@ -233,25 +237,25 @@ impl Reading {
             Some(Unit::Transactions) | None => Unit::Bits(6),
             Some(unit) => unit,
         };
-        options.routed = self.routed.unwrap_or(transactions || options.protocol != Protocol::Udp);
+        options.routed = self.routed.unwrap_or(transactions || options.protocol != NetperfProtocol::Udp);
         let cpu = options.cpu.local || options.cpu.remote;
         let (sends, receives) = (options.roles.sends, options.roles.receives);
         let (chosen, named) = (self.selection, self.named);
         let selection = || chosen.unwrap_or_else(|| selectors::default(sends, receives, cpu));
         options.form = match self.kind {
-            Kind::Classic => Form::Classic,
-            Kind::Human => Form::Human(selection()),
-            Kind::Csv => Form::Csv(selection()),
-            Kind::Keyval => Form::Keyval(selection()),
+            OutputFormKind::Classic => OutputForm::Classic,
+            OutputFormKind::Human => OutputForm::Human(selection()),
+            OutputFormKind::Csv => OutputForm::Csv(selection()),
+            OutputFormKind::Keyval => OutputForm::Keyval(selection()),
         };
         // Everything contains the latencies, which are -1 where there are none.
-        options.statistics |= options.needs(Needs::Statistics) && (transactions || named);
+        options.statistics |= options.needs(SelectorNeeds::Statistics) && (transactions || named);
         check(options)
     }
 }
 
 /// The ends of the data connection.
-fn data_ends(data: &mut Ends, option: &Opt) -> Result<(), Wrong> {
+fn data_ends(data: &mut NetperfEnds, option: &GetoptOption) -> Result<(), Wrong> {
     match option.letter {
         'H' => {
             without_mask(option)?;
@@ -268,7 +272,7 @@ fn data_ends(data: &mut Ends, option: &Opt) -> Result<(), Wrong> {
             Ok(())
         }
         version => {
-            let family = if version == '4' { Family::V4 } else { Family::V6 };
+            let family = if version == '4' { NetperfFamily::V4 } else { NetperfFamily::V6 };
             (data.family, data.local_family) = (family, family);
             Ok(())
         }
@@ -276,14 +280,14 @@ fn data_ends(data: &mut Ends, option: &Opt) -> Result<(), Wrong> {
 }
 
 /// A mask would choose the address at random.
-fn without_mask(option: &Opt) -> Result<(), Wrong> {
+fn without_mask(option: &GetoptOption) -> Result<(), Wrong> {
     let plain = (!option.value.contains('/')).then_some(());
     of(option, "one address without a mask", plain)
 }
 
 /// A direction, or several joined by `|`.
-fn direction(text: &str) -> Option<Roles> {
-    let mut roles = Roles::default();
+fn direction(text: &str) -> Option<DataRoles> {
+    let mut roles = DataRoles::default();
     for word in text.split('|') {
         let bits = match word.to_ascii_lowercase().as_str() {
             "xmit" | "send" | "stream" | "transmit" => 2,
@@ -301,8 +305,8 @@ fn direction(text: &str) -> Option<Roles> {
 }
 
 /// Checks combinations that neither this host nor a server can carry out.
-fn check(options: &ClientOptions) -> Result<(), Wrong> {
-    let udp = options.protocol == Protocol::Udp;
+fn check(options: &NetperfClientOptions) -> Result<(), Wrong> {
+    let udp = options.protocol == NetperfProtocol::Udp;
     let (sends, transactions) = (options.roles.sends, options.transactions());
     let refuse = |wrong_options: bool, why: &str| if wrong_options { Err(wrong(why)) } else { Ok(()) };
     refuse(udp && !sends, "a server that sends datagrams is not possible here; measure from the other host")?;

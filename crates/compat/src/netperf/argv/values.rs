@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::netperf::options::Family;
+use crate::netperf::options::NetperfFamily;
 
 /// A number with a suffix: K, M and G are powers of 1024, k, m and g powers of 1000.
 pub(super) fn number(text: &str) -> Option<i64> {
@@ -40,12 +40,12 @@ pub(super) fn separate(text: &str) -> [Option<&str>; 2] {
 }
 
 /// The family of addresses: anything with a 6, with a 4 or `inet`, or `unspec` and 0 for both.
-pub(super) fn family(text: &str) -> Option<Family> {
+pub(super) fn family(text: &str) -> Option<NetperfFamily> {
     let text = text.to_ascii_lowercase();
     match &text {
-        text if text.contains('6') => Some(Family::V6),
-        text if text.contains("inet") || text.contains('4') => Some(Family::V4),
-        text if text.contains("unspec") || text.contains('0') => Some(Family::Any),
+        text if text.contains('6') => Some(NetperfFamily::V6),
+        text if text.contains("inet") || text.contains('4') => Some(NetperfFamily::V4),
+        text if text.contains("unspec") || text.contains('0') => Some(NetperfFamily::Any),
         _ => None,
     }
 }

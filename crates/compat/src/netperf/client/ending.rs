@@ -3,10 +3,12 @@
 use linerate_model::Tally;
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
-use super::{END_DATAGRAMS, FAILED, FLOW, NetperfClient, Phase, Reading, SERVER_TIMEOUT};
+use super::{
+    END_DATAGRAMS, FAILED, FLOW, NetperfClient, NetperfClientCountsReason, NetperfClientPhase, SERVER_TIMEOUT,
+};
 use crate::errno::ECONNREFUSED;
 use crate::netperf::confidence::Widths;
-use crate::netperf::figures::Report;
+use crate::netperf::figures::NetperfReport;
 use crate::netperf::report;
 use crate::netperf::wire::Results;
 use crate::stand_in::{FlowCounts, LinkOptions, Output, SystemError};
@@ -14,7 +16,7 @@ use crate::stand_in::{FlowCounts, LinkOptions, Output, SystemError};
 impl NetperfClient {
     /// The flow of a stream has ended, and its link is ours again.
     pub(super) fn flow_ended(&mut self, now: Timestamp, counts: &FlowCounts) {
-        if !matches!(self.phase, Phase::Streaming | Phase::Stopping) {
+        if !matches!(self.phase, NetperfClientPhase::Streaming | NetperfClientPhase::Stopping) {
             return;
         }
         self.next_interim = None;
@@ -42,7 +44,7 @@ impl NetperfClient {
             self.out.push_back(Output::Complain(format!("netperf: send_omni: {call}_data failed: {text}\n")));
             return self.exit(FAILED, Some(&text));
         }
-        (self.phase, self.due) = (Phase::Ending, Some(now + SERVER_TIMEOUT));
+        (self.phase, self.due) = (NetperfClientPhase::Ending, Some(now + SERVER_TIMEOUT));
         if udp {
             return self.end_datagrams(now);
         }
@@ -72,13 +74,13 @@ impl NetperfClient {
 
     /// The time or the number of transactions is over, or no data link was open in time.
     pub(super) fn end_transactions(&mut self, now: Timestamp) {
-        if !matches!(self.phase, Phase::Opening | Phase::Transacting) {
+        if !matches!(self.phase, NetperfClientPhase::Opening | NetperfClientPhase::Transacting) {
             return;
         }
         let units = self.transaction_units(self.iteration.complete());
         self.interim(now, units);
-        let never_opened = self.phase == Phase::Opening;
-        (self.phase, self.due) = (Phase::Ending, Some(now + SERVER_TIMEOUT));
+        let never_opened = self.phase == NetperfClientPhase::Opening;
+        (self.phase, self.due) = (NetperfClientPhase::Ending, Some(now + SERVER_TIMEOUT));
         if let Some(requests) = &mut self.iteration.requests {
             requests.forget();
             let figures = &mut self.iteration.figures;
@@ -105,9 +107,9 @@ impl NetperfClient {
     /// Bytes of the data link that belong to no flow.
     pub(super) fn data_bytes(&mut self, now: Timestamp, count: usize) {
         match self.phase {
-            Phase::Transacting => self.response_bytes(now, count),
+            NetperfClientPhase::Transacting => self.response_bytes(now, count),
             // The response to a request that was under way ends the wait for the server, as its end would.
-            Phase::Ending => self.data_over(now),
+            NetperfClientPhase::Ending => self.data_over(now),
             _ => {}
         }
     }
@@ -117,7 +119,7 @@ impl NetperfClient {
         if self.iteration.elapsed.is_none() {
             self.iteration.elapsed = Some(now.since(self.iteration.began));
             if self.options.cpu.local {
-                return self.read_host(Reading::After);
+                return self.read_host(NetperfClientCountsReason::After);
             }
         }
         self.finish_if_complete(now);
@@ -134,7 +136,7 @@ impl NetperfClient {
 
     /// Ends the iteration when both ends have reported.
     pub(super) fn finish_if_complete(&mut self, now: Timestamp) {
-        if self.phase != Phase::Ending || self.reading.is_some() {
+        if self.phase != NetperfClientPhase::Ending || self.reading.is_some() {
             return;
         }
         let Some(elapsed) = self.iteration.elapsed else { return };
@@ -190,7 +192,7 @@ impl NetperfClient {
         }
         let means = self.confidence.means();
         self.iteration.figures.average(&means, widths);
-        let report = Report { options: &self.options, figures: &self.iteration.figures };
+        let report = NetperfReport { options: &self.options, figures: &self.iteration.figures };
         self.out.push_back(Output::Print(report::result(&report)));
     }
 }

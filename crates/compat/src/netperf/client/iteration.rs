@@ -3,7 +3,7 @@
 use linerate_units::{Span, Timestamp};
 
 use super::transactions::Requests;
-use crate::netperf::figures::Figures;
+use crate::netperf::figures::NetperfFigures;
 use crate::netperf::wire::Results;
 use crate::stand_in::HostCounts;
 
@@ -15,7 +15,7 @@ pub(super) struct Iteration {
     pub(super) elapsed: Option<Span>,
     /// When the time of the test is over.
     pub(super) until: Option<Timestamp>,
-    pub(super) figures: Figures,
+    pub(super) figures: NetperfFigures,
     pub(super) requests: Option<Requests>,
     pub(super) results: Option<Results>,
     pub(super) before: Option<HostCounts>,
@@ -33,7 +33,7 @@ impl Iteration {
             began: now,
             elapsed: None,
             until: None,
-            figures: Figures::default(),
+            figures: NetperfFigures::default(),
             requests: None,
             results: None,
             before: None,

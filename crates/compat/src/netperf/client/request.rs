@@ -6,10 +6,10 @@ use linerate_model::flow::StampLayout;
 use linerate_model::{Direction, ForeignText, Side, SocketKnobs, TestSpec};
 use linerate_units::{Bitrate, Bytes, Span};
 
-use crate::netperf::figures::Sizes;
-use crate::netperf::options::{ClientOptions, Family, Length, Pace};
-use crate::netperf::selectors::Needs;
-use crate::netperf::wire::{Request, Roles, flag};
+use crate::netperf::figures::CallSizes;
+use crate::netperf::options::{BurstPace, Length, NetperfClientOptions, NetperfFamily};
+use crate::netperf::selectors::SelectorNeeds;
+use crate::netperf::wire::{DataRoles, NetperfRequest, flag};
 use crate::stand_in::{
     EndMark, FlowId, FlowTask, Link, LinkOptions, Opened, Output, Payload, Planned, RunId, Transit, Transport,
 };
@@ -21,26 +21,26 @@ const DEFAULT_SIZE: u32 = 4096;
 const MAX_SIZE: u32 = 8 << 20;
 const MAX_DATAGRAM: u32 = 65_507;
 
-fn transport(options: &ClientOptions) -> Transport {
+fn transport(options: &NetperfClientOptions) -> Transport {
     if options.udp() { Transport::Udp } else { Transport::Tcp }
 }
 
 /// The control connection.
-pub(super) fn control_link(options: &ClientOptions, link: Link) -> Output {
+pub(super) fn control_link(options: &NetperfClientOptions, link: Link) -> Output {
     let control = &options.control;
     let family = control.family.or(control.local_family);
     let options = LinkOptions {
         local: control.local,
         local_port: Some(control.local_port).filter(|port| *port > 0),
-        ipv4: family == Family::V4,
-        ipv6: family == Family::V6,
+        ipv4: family == NetperfFamily::V4,
+        ipv6: family == NetperfFamily::V6,
         ..LinkOptions::default()
     };
     Output::Connect { link, port: control.port, to: None, options }
 }
 
 /// The options of a socket on which its buffers depend.
-pub(super) fn buffer_options(options: &ClientOptions) -> LinkOptions {
+pub(super) fn buffer_options(options: &NetperfClientOptions) -> LinkOptions {
     let bytes = |asked: Option<u32>| asked.filter(|bytes| *bytes > 0).map(u64::from);
     LinkOptions {
         transport: transport(options),
@@ -51,7 +51,7 @@ pub(super) fn buffer_options(options: &ClientOptions) -> LinkOptions {
 }
 
 /// The sizes of calls: as requested, or those of the buffers.
-pub(super) fn sizes(options: &ClientOptions, opened: &Opened) -> Sizes {
+pub(super) fn sizes(options: &NetperfClientOptions, opened: &Opened) -> CallSizes {
     let most = if options.udp() { MAX_DATAGRAM } else { MAX_SIZE };
     let buffer = |bytes: u64| match u32::try_from(bytes).unwrap_or(u32::MAX) {
         0 => DEFAULT_SIZE,
@@ -61,15 +61,15 @@ pub(super) fn sizes(options: &ClientOptions, opened: &Opened) -> Sizes {
         let count = u32::try_from(buffer / u64::from(size.max(1))).unwrap_or(u32::MAX);
         count.saturating_add(1).max(2)
     };
-    let (Roles { sends, receives }, transactions) = (options.roles, options.transactions());
+    let (DataRoles { sends, receives }, transactions) = (options.roles, options.transactions());
     if transactions {
         let (send, receive) = (options.send_size.local.unwrap_or(0), options.receive_size.local.unwrap_or(0));
-        return Sizes { send, receive, send_width: 1, receive_width: 1 };
+        return CallSizes { send, receive, send_width: 1, receive_width: 1 };
     }
-    let mut sizes = Sizes {
+    let mut sizes = CallSizes {
         send: options.send_size.local.unwrap_or(0),
         receive: options.receive_size.local.unwrap_or(0),
-        ..Sizes::default()
+        ..CallSizes::default()
     };
     if sends {
         sizes.send = options.send_size.local.unwrap_or_else(|| buffer(opened.snd_buf));
@@ -83,18 +83,22 @@ pub(super) fn sizes(options: &ClientOptions, opened: &Opened) -> Sizes {
 }
 
 /// The request to the server. As in netperf, the numbers of its buffers are those of ours.
-pub(super) fn request(options: &ClientOptions, sizes: &Sizes, family: Family) -> Request {
+pub(super) fn request(
+    options: &NetperfClientOptions,
+    sizes: &CallSizes,
+    family: NetperfFamily,
+) -> NetperfRequest {
     let mut flags = 0;
     let set = [
         (flag::NO_DELAY, options.no_delay),
         (flag::CONNECT, options.connects_each_time),
         (flag::MEASURE_CPU, options.cpu.remote),
         // The same bit asks for the algorithm of the server's congestion control.
-        (flag::ROUTED, options.routed || options.needs(Needs::RemoteCongestion)),
+        (flag::ROUTED, options.routed || options.needs(SelectorNeeds::RemoteCongestion)),
         (flag::KEEP_ALIVE, options.keep_alive),
     ];
     set.into_iter().filter(|(_, wanted)| *wanted).for_each(|(bit, _)| flags |= bit);
-    Request {
+    NetperfRequest {
         send_buffer: options.send_buffer.remote,
         send_size: options.send_size.remote,
         send_width: sizes.send_width,
@@ -112,12 +116,12 @@ pub(super) fn request(options: &ClientOptions, sizes: &Sizes, family: Family) ->
         },
         port: options.data.port,
         family: match family {
-            Family::Any => 0,
-            Family::V4 => 4,
-            Family::V6 => 6,
+            NetperfFamily::Any => 0,
+            NetperfFamily::V4 => 4,
+            NetperfFamily::V6 => 6,
         },
         protocol: options.protocol,
-        roles: Roles { sends: options.roles.receives, receives: options.roles.sends },
+        roles: DataRoles { sends: options.roles.receives, receives: options.roles.sends },
         client_port: options.data.local_port,
         tos: options.tos.remote.map(u32::from),
         congestion: ForeignText::new(&options.congestion.remote),
@@ -126,15 +130,20 @@ pub(super) fn request(options: &ClientOptions, sizes: &Sizes, family: Family) ->
 }
 
 /// The output that opens the data link.
-pub(super) fn data_link(options: &ClientOptions, link: Link, port: u16, server: Option<IpAddr>) -> Output {
+pub(super) fn data_link(
+    options: &NetperfClientOptions,
+    link: Link,
+    port: u16,
+    server: Option<IpAddr>,
+) -> Output {
     let family = options.data.family.or(options.control.family);
     let host = options.data_address.or(server);
     let local = options.data.local.or_else(|| options.control.local.filter(|_| options.data.host.is_none()));
     let link_options = LinkOptions {
         local,
         local_port: Some(options.data.local_port).filter(|port| *port > 0),
-        ipv4: family == Family::V4,
-        ipv6: family == Family::V6,
+        ipv4: family == NetperfFamily::V4,
+        ipv6: family == NetperfFamily::V6,
         mss: options.mss,
         congestion: Some(options.congestion.local.clone()).filter(|name| !name.is_empty() && !options.udp()),
         tos: options.tos.local.filter(|tos| *tos > 0),
@@ -146,11 +155,11 @@ pub(super) fn data_link(options: &ClientOptions, link: Link, port: u16, server: 
     Output::Connect { link, port, to: host.map(|host| SocketAddr::new(host, port)), options: link_options }
 }
 
-fn direction(options: &ClientOptions) -> Direction {
+fn direction(options: &NetperfClientOptions) -> Direction {
     if options.roles.receives && !options.roles.sends { Direction::Download } else { Direction::Upload }
 }
 
-fn knobs(options: &ClientOptions) -> SocketKnobs {
+fn knobs(options: &NetperfClientOptions) -> SocketKnobs {
     let window = options.send_buffer.local.or(options.receive_buffer.local).filter(|bytes| *bytes > 0);
     SocketKnobs {
         window: window.map(|bytes| Bytes::new(u64::from(bytes))),
@@ -165,18 +174,18 @@ fn knobs(options: &ClientOptions) -> SocketKnobs {
 }
 
 /// The rate of a paced sender.
-fn rate(pace: Pace, size: u32) -> Option<Bitrate> {
+fn rate(pace: BurstPace, size: u32) -> Option<Bitrate> {
     let bits = f64::from(pace.burst) * f64::from(size) * 8.0;
     Bitrate::from_bps(bits / pace.interval.as_secs_f64())
 }
 
 /// The flow of this end.
 pub(super) fn task(
-    options: &ClientOptions,
+    options: &NetperfClientOptions,
     flow: FlowId,
     run: RunId,
     link: Link,
-    sizes: &Sizes,
+    sizes: &CallSizes,
     time: Option<Span>,
 ) -> FlowTask {
     let (udp, sends) = (options.udp(), options.roles.sends);
@@ -218,11 +227,11 @@ pub(super) fn task(
 
 /// The planned run, for the archive. Transactions have no flow.
 pub(super) fn planned(
-    options: &ClientOptions,
+    options: &NetperfClientOptions,
     run: RunId,
     link: Link,
     flows: &[FlowId],
-    sizes: &Sizes,
+    sizes: &CallSizes,
 ) -> Planned {
     let mut spec = TestSpec::default();
     let time = match options.length {

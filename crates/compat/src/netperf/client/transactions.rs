@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use linerate_units::{Span, Timestamp};
 
-use super::{DATA, NetperfClient, Phase};
+use super::{DATA, NetperfClient, NetperfClientPhase};
 use crate::netperf::latencies::Latencies;
 use crate::netperf::options::{Length, Unit};
 use crate::stand_in::{Link, Output};
@@ -160,7 +160,7 @@ impl NetperfClient {
         if enough || self.iteration.until.is_some_and(|until| now >= until) {
             self.iteration.open = false;
             self.end_transactions(now);
-            if self.phase == Phase::Ending {
+            if self.phase == NetperfClientPhase::Ending {
                 // A connection without a request tells the server that the time is over.
                 self.reopen_data(now);
             }
@@ -182,7 +182,8 @@ impl NetperfClient {
 
     /// Responses that are late are lost, and requests are sent instead.
     pub(super) fn expire_responses(&mut self, now: Timestamp) {
-        let Some(requests) = self.iteration.requests.as_mut().filter(|_| self.phase == Phase::Transacting)
+        let Some(requests) =
+            self.iteration.requests.as_mut().filter(|_| self.phase == NetperfClientPhase::Transacting)
         else {
             return;
         };

@@ -3,8 +3,8 @@
 //! netperf 2.7 itself no longer knows what the system and its interfaces are, and prints a word or a number in
 //! their place. So do we.
 
-use super::{Needs, Selector};
-use crate::netperf::figures::{Report, per_call};
+use super::{Selector, SelectorNeeds};
+use crate::netperf::figures::{NetperfReport, per_call};
 use crate::netperf::latencies::Latencies;
 use crate::netperf::wire::{HostCpu, flag};
 
@@ -54,11 +54,11 @@ fn share(cpu: Option<HostCpu>, of: fn(&HostCpu) -> f32) -> Option<String> {
     fixed(cpu.as_ref().map_or(0.0, of).into(), 2)
 }
 
-fn latency(report: &Report<'_>, of: fn(&Latencies) -> u64) -> Option<String> {
+fn latency(report: &NetperfReport<'_>, of: fn(&Latencies) -> u64) -> Option<String> {
     Some(report.figures.latencies.as_ref().map_or_else(|| "-1".to_owned(), |all| of(all).to_string()))
 }
 
-fn mean_latency(report: &Report<'_>, of: fn(&Latencies) -> f64) -> Option<String> {
+fn mean_latency(report: &NetperfReport<'_>, of: fn(&Latencies) -> f64) -> Option<String> {
     fixed(report.figures.latencies.as_ref().map_or(-1.0, of), 2)
 }
 

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 
 use linerate_units::{Span, Timestamp};
 
-use super::{FLOW_END_TIMEOUT, IDLE_TIMEOUT, NetperfSession, Phase};
+use super::{FLOW_END_TIMEOUT, IDLE_TIMEOUT, NetperfServerPhase, NetperfSession};
 use crate::netperf::terms::{grace, task};
-use crate::netperf::wire::Protocol;
+use crate::netperf::wire::NetperfProtocol;
 use crate::stand_in::{FlowCounts, Link, Output, Stop};
 
 impl NetperfSession {
@@ -17,13 +17,13 @@ impl NetperfSession {
         test.active = now;
         let transactions = test.request.roles.transactions();
         match self.phase {
-            Phase::Accepting if !transactions => {
+            NetperfServerPhase::Accepting if !transactions => {
                 test.data = Some(link);
                 self.out.push_back(Output::Close { link: self.own });
                 self.start(now, link);
             }
-            Phase::Accepting | Phase::Transacting if transactions => {
-                self.phase = Phase::Transacting;
+            NetperfServerPhase::Accepting | NetperfServerPhase::Transacting if transactions => {
+                self.phase = NetperfServerPhase::Transacting;
                 if !test.request.roles.receives {
                     // Only connections are measured.
                     test.responder.transactions = test.responder.transactions.saturating_add(1);
@@ -48,13 +48,13 @@ impl NetperfSession {
         if test.request.roles.sends {
             self.due = left.map(|left| now + left + FLOW_END_TIMEOUT);
         }
-        self.phase = Phase::Streaming;
+        self.phase = NetperfServerPhase::Streaming;
         self.out.push_back(Output::Start(Box::new(task)));
     }
 
     pub(super) fn stop(&mut self, now: Timestamp, how: Stop) {
-        if self.phase == Phase::Streaming {
-            self.phase = Phase::Stopping;
+        if self.phase == NetperfServerPhase::Streaming {
+            self.phase = NetperfServerPhase::Stopping;
             self.due = Some(now + FLOW_END_TIMEOUT);
             self.next_look = None;
             self.out.push_back(Output::Stop { flow: self.flow, how });
@@ -95,7 +95,9 @@ impl NetperfSession {
 
     /// Answers a datagram. Only the client gets answers, because a source address is easily forged.
     pub(super) fn datagram(&mut self, now: Timestamp, from: SocketAddr, bytes: &[u8]) {
-        let Some(test) = self.test.as_mut().filter(|_| self.phase == Phase::Transacting) else { return };
+        let Some(test) = self.test.as_mut().filter(|_| self.phase == NetperfServerPhase::Transacting) else {
+            return;
+        };
         if self.peer.is_some_and(|peer| peer.ip().to_canonical() != from.ip().to_canonical()) {
             return;
         }
@@ -113,10 +115,10 @@ impl NetperfSession {
     }
 
     pub(super) fn flow_ended(&mut self, now: Timestamp, counts: &FlowCounts) {
-        let late = self.phase == Phase::Stopping;
+        let late = self.phase == NetperfServerPhase::Stopping;
         self.out.push_back(Output::Forget { flow: self.flow });
         let Some(test) = &mut self.test else { return };
-        let calls = if test.request.protocol == Protocol::Udp {
+        let calls = if test.request.protocol == NetperfProtocol::Udp {
             counts.total(|s| s.packets)
         } else {
             counts.total(|s| s.calls)
@@ -139,7 +141,9 @@ impl NetperfSession {
     }
 
     pub(super) fn check_activity(&mut self, now: Timestamp, flows: &[FlowCounts]) {
-        let Some(test) = self.test.as_mut().filter(|_| self.phase == Phase::Streaming) else { return };
+        let Some(test) = self.test.as_mut().filter(|_| self.phase == NetperfServerPhase::Streaming) else {
+            return;
+        };
         let Some(counts) = flows.iter().find(|counts| counts.flow == self.flow) else { return };
         let moved = counts.total(|stream| stream.bytes);
         if moved != test.moved {

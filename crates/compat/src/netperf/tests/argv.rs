@@ -4,11 +4,14 @@ use linerate_units::Span;
 
 use super::{options, parse};
 use crate::netperf::ClientCommand;
-use crate::netperf::options::{Form, Iterations, Length, Pair, Test, Unit};
-use crate::netperf::wire::{Protocol, Roles};
+use crate::netperf::options::{Iterations, Length, NetperfTestName, OutputForm, Pair, Unit};
+use crate::netperf::wire::{DataRoles, NetperfProtocol};
 
-fn names(form: &Form) -> Vec<Vec<&'static str>> {
-    let (Form::Human(selection) | Form::Csv(selection) | Form::Keyval(selection)) = form else { panic!() };
+fn names(form: &OutputForm) -> Vec<Vec<&'static str>> {
+    let (OutputForm::Human(selection) | OutputForm::Csv(selection) | OutputForm::Keyval(selection)) = form
+    else {
+        panic!()
+    };
     selection.iter().map(|block| block.iter().map(|selector| selector.name).collect()).collect()
 }
 
@@ -24,7 +27,10 @@ fn the_command_lines_of_flent_are_understood() {
          -m 1024 -M 1024 -H host -k {values} -K cubic"
     ));
     assert_eq!((tcp.host(), tcp.other_data_host()), ("host", None));
-    assert_eq!((tcp.test, tcp.length, tcp.unit), (Test::TcpMaerts, Length::Seconds(60), Unit::Bits(6)));
+    assert_eq!(
+        (tcp.test, tcp.length, tcp.unit),
+        (NetperfTestName::TcpMaerts, Length::Seconds(60), Unit::Bits(6))
+    );
     assert_eq!((tcp.interim, tcp.headings, tcp.verbosity), (Some(Span::from_ms(200)), false, 0));
     assert_eq!(tcp.tos, Pair { local: Some(0x20), remote: Some(0x20) });
     assert_eq!(tcp.congestion, Pair { local: "cubic".to_owned(), remote: "cubic".to_owned() });
@@ -79,16 +85,16 @@ fn omni_takes_its_direction_from_its_options() {
         let options = options(&format!("-t omni -- {line}"));
         (options.protocol, options.roles.sends, options.roles.receives, options.connects_each_time)
     };
-    assert_eq!(of(""), (Protocol::Tcp, true, false, false));
-    assert_eq!(of("-d recv"), (Protocol::Tcp, false, true, false));
-    assert_eq!(of("-d maerts -m 5"), (Protocol::Tcp, false, true, false));
-    assert_eq!(of("-d send|recv -T udp"), (Protocol::Udp, true, true, false));
-    assert_eq!(of("-r 5"), (Protocol::Tcp, true, true, false));
-    assert_eq!(of("-M ,5"), (Protocol::Tcp, false, true, false));
-    assert_eq!(of("-c -d 6"), (Protocol::Tcp, true, true, true));
+    assert_eq!(of(""), (NetperfProtocol::Tcp, true, false, false));
+    assert_eq!(of("-d recv"), (NetperfProtocol::Tcp, false, true, false));
+    assert_eq!(of("-d maerts -m 5"), (NetperfProtocol::Tcp, false, true, false));
+    assert_eq!(of("-d send|recv -T udp"), (NetperfProtocol::Udp, true, true, false));
+    assert_eq!(of("-r 5"), (NetperfProtocol::Tcp, true, true, false));
+    assert_eq!(of("-M ,5"), (NetperfProtocol::Tcp, false, true, false));
+    assert_eq!(of("-c -d 6"), (NetperfProtocol::Tcp, true, true, true));
     let options = options("-t omni -- -d rr");
     assert_eq!((options.request_size, options.response_size), (Some(1), Some(1)));
-    assert_eq!(options.roles, Roles { sends: true, receives: true });
+    assert_eq!(options.roles, DataRoles { sends: true, receives: true });
 }
 
 #[test]

@@ -7,7 +7,9 @@ use linerate_units::{Span, Timestamp};
 
 use super::{messages, options, options_at, transcript};
 use crate::netperf::wire::kind;
-use crate::netperf::{ClientOptions, HostCpu, Message, NetperfClient, Request, Response, Results};
+use crate::netperf::{
+    HostCpu, NetperfClient, NetperfClientOptions, NetperfMessage, NetperfRequest, Response, Results,
+};
 use crate::stand_in::{
     Cpu, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, StandIn, Stop, StreamCounts,
     SystemError,
@@ -32,7 +34,7 @@ const TCP_BUFFERS: (u64, u64) = (16_384, 131_072);
 const UDP_BUFFERS: (u64, u64) = (212_992, 212_992);
 
 /// A client with everything around it.
-struct Host {
+struct NetperfClientHost {
     client: NetperfClient,
     now: Timestamp,
     outputs: VecDeque<Output>,
@@ -52,8 +54,8 @@ fn flow_counts(at: Timestamp, bytes: u64, calls: u64) -> FlowCounts {
     FlowCounts { flow: FlowId(0), at, last_at: Some(at), streams: vec![stream], ..FlowCounts::default() }
 }
 
-impl Host {
-    fn new(options: ClientOptions, buffers: (u64, u64)) -> Self {
+impl NetperfClientHost {
+    fn new(options: NetperfClientOptions, buffers: (u64, u64)) -> Self {
         let client = NetperfClient::new(options);
         let host = HostCounts { cpu: Some([0; 8]), cores: Some(2), ..HostCounts::default() };
         let counts = flow_counts(Timestamp::START, 0, 0);
@@ -78,7 +80,7 @@ impl Host {
             match output {
                 Output::Look => {
                     let flows = [self.counts.clone()];
-                    self.client.input(self.now, Input::Counts { cpu: Cpu::default(), flows: &flows });
+                    self.client.input(self.now, Input::Counts { cpu: CpuTime::default(), flows: &flows });
                 }
                 Output::LookHost { .. } => {
                     let host = self.host.clone();
@@ -97,19 +99,19 @@ impl Host {
     }
 
     /// The request, after the sizes of buffers were read.
-    fn request(&mut self) -> Message {
+    fn request(&mut self) -> NetperfMessage {
         let Output::Listen { link: SIZES, port: 0, .. } = self.next() else { panic!() };
         self.give(Input::Opened { link: SIZES, opened: opened(self.buffers) });
         assert!(matches!(self.next(), Output::Close { link: SIZES }));
         self.message()
     }
 
-    fn message(&mut self) -> Message {
+    fn message(&mut self) -> NetperfMessage {
         let Output::Send { link: CONTROL, mut bytes } = self.next() else { panic!() };
-        Message::take(&mut bytes).unwrap()
+        NetperfMessage::take(&mut bytes).unwrap()
     }
 
-    fn answer(&mut self, message: Message) {
+    fn answer(&mut self, message: NetperfMessage) {
         self.give(Input::Bytes { link: CONTROL, bytes: &message.into_bytes() });
     }
 
@@ -194,11 +196,11 @@ fn requests_are_those_of_the_real_client_to_the_bit() {
         (transcript!("udp-rr"), UDP_BUFFERS),
     ] {
         let command = transcript.lines().next().unwrap().split_once(": netperf ").unwrap().1;
-        let mut host = Host::connected(command, Span::ZERO, buffers);
+        let mut host = NetperfClientHost::connected(command, Span::ZERO, buffers);
         let own = host.request();
-        let mut real = Message::take(&mut messages(transcript)[0].1.clone()).unwrap();
+        let mut real = NetperfMessage::take(&mut messages(transcript)[0].1.clone()).unwrap();
         // The real client has bound its data socket already, to a port of the system's choice.
-        let port = Request { client_port: 0, ..Request::decode(&real) };
+        let port = NetperfRequest { client_port: 0, ..NetperfRequest::decode(&real) };
         real = port.encode();
         assert_eq!(own.into_bytes(), real.into_bytes(), "{command}");
     }
@@ -206,7 +208,7 @@ fn requests_are_those_of_the_real_client_to_the_bit() {
 
 #[test]
 fn a_passphrase_comes_before_the_request() {
-    let mut host = Host::connected("-H 127.0.0.1 -Z secret", Span::ZERO, TCP_BUFFERS);
+    let mut host = NetperfClientHost::connected("-H 127.0.0.1 -Z secret", Span::ZERO, TCP_BUFFERS);
     let real = &messages(transcript!("passphrase"))[0].1;
     assert_eq!(&host.message().into_bytes(), real);
     assert_eq!(host.request().kind(), kind::TEST);
@@ -218,7 +220,7 @@ fn a_stream_with_interim_results_prints_what_netperf_prints() {
     // The recorded lengths and ends are rounded; these give the same.
     let lengths = [0.504, 0.5014, 0.503, 0.4926];
     let rates = [9649.95, 7919.18, 8219.09, 8604.07];
-    let mut host = Host::connected(command, seconds(1_795_469_364.152_9 - 0.504), TCP_BUFFERS);
+    let mut host = NetperfClientHost::connected(command, seconds(1_795_469_364.152_9 - 0.504), TCP_BUFFERS);
     let task = host.stream(&agreement((16_384, 131_072)));
     assert_eq!(task.time, Some(Span::from_secs(2)));
     assert_eq!((task.length.get(), &task.payload.head[..16]), (16_384, &b"netperf\0netperf\0"[..]));
@@ -246,7 +248,7 @@ fn a_stream_with_interim_results_prints_what_netperf_prints() {
 #[test]
 fn a_stream_from_the_server_prints_what_netperf_prints() {
     let (command, text) = result!("v270-tcp-maerts");
-    let mut host = Host::connected(command, Span::ZERO, TCP_BUFFERS);
+    let mut host = NetperfClientHost::connected(command, Span::ZERO, TCP_BUFFERS);
     let task = host.stream(&agreement((16_384, 131_072)));
     assert_eq!((task.time, task.length.get()), (Some(Span::from_secs(1)), 131_072));
     host.tick_at(Span::from_secs(1));
@@ -263,7 +265,7 @@ fn a_stream_from_the_server_prints_what_netperf_prints() {
 #[test]
 fn datagrams_print_what_netperf_prints() {
     let (command, text) = result!("v270-udp-stream");
-    let mut host = Host::connected(command, Span::ZERO, UDP_BUFFERS);
+    let mut host = NetperfClientHost::connected(command, Span::ZERO, UDP_BUFFERS);
     let task = host.stream(&agreement((212_992, 212_992)));
     assert_eq!(task.length.get(), 1000);
     host.give(Input::Written { flow: FlowId(0) });
@@ -282,7 +284,7 @@ fn datagrams_print_what_netperf_prints() {
 #[test]
 fn transactions_print_what_netperf_prints() {
     let (command, text) = result!("v270-tcp-rr");
-    let mut host = Host::connected(command, Span::ZERO, TCP_BUFFERS);
+    let mut host = NetperfClientHost::connected(command, Span::ZERO, TCP_BUFFERS);
     host.agree(&agreement((16_384, 131_072)));
     host.give(Input::Opened { link: DATA, opened: opened(TCP_BUFFERS) });
     let elapsed = 30_940.0 / 30_937.06;
@@ -303,7 +305,7 @@ fn transactions_print_what_netperf_prints() {
 #[test]
 fn processor_time_is_printed_as_netperf_prints_it() {
     let (command, text) = result!("v270-tcp-stream-cpu");
-    let mut host = Host::connected(command, Span::ZERO, TCP_BUFFERS);
+    let mut host = NetperfClientHost::connected(command, Span::ZERO, TCP_BUFFERS);
     host.stream(&agreement((16_384, 131_072)));
     let bytes = (666.46 * 1_048_576.0) as u64;
     host.host.cpu = Some([100, 0, 100, 0, 0, 0, 0, 0]);
@@ -321,7 +323,7 @@ fn selected_values_print_what_netperf_prints() {
     let (command, text) = result!("v270-keyval");
     // The recorded lengths and the time are rounded; these give the same.
     let (first, elapsed) = (0.501_092_4, 1.000_085_5);
-    let mut host = Host::connected(command, seconds(1_795_469_370.205_4 - first), TCP_BUFFERS);
+    let mut host = NetperfClientHost::connected(command, seconds(1_795_469_370.205_4 - first), TCP_BUFFERS);
     host.stream(&agreement((16_384, 131_072)));
     let bytes = (5204.44e6 / 8.0 * first) as u64;
     host.counts = flow_counts(Timestamp::START + seconds(first), bytes, 1);
@@ -335,11 +337,11 @@ fn selected_values_print_what_netperf_prints() {
 #[test]
 fn a_server_that_is_not_there_is_named_as_netperf_names_it() {
     let (command, text) = result!("v270-refused");
-    let mut host = Host::new(options(command), TCP_BUFFERS);
+    let mut host = NetperfClientHost::new(options(command), TCP_BUFFERS);
     let reason = SystemError { errno: 111, text: "Connection refused".to_owned() };
     host.give(Input::NotOpened { link: CONTROL, reason });
     assert_eq!((host.out.as_str(), host.exit), (text, Some(255)));
-    let mut host = Host::new(options("-H nowhere"), TCP_BUFFERS);
+    let mut host = NetperfClientHost::new(options("-H nowhere"), TCP_BUFFERS);
     host.give(Input::NotOpened {
         link: CONTROL,
         reason: SystemError { errno: 0, text: "unknown".to_owned() },
@@ -352,28 +354,28 @@ fn a_server_that_is_not_there_is_named_as_netperf_names_it() {
 
 #[test]
 fn errors_of_the_server_are_printed_with_their_numbers() {
-    let mut host = Host::connected("-H 127.0.0.1 -P 0", Span::ZERO, TCP_BUFFERS);
+    let mut host = NetperfClientHost::connected("-H 127.0.0.1 -P 0", Span::ZERO, TCP_BUFFERS);
     host.request();
-    host.answer(Message::error(kind::TEST_RESPONSE, 16));
+    host.answer(NetperfMessage::error(kind::TEST_RESPONSE, 16));
     assert_eq!((host.out.as_str(), host.exit), ("netperf: remote error 16", Some(255)));
     assert_eq!(host.err, "Device or resource busy\n");
 }
 
 #[test]
 fn a_server_that_floods_or_is_silent_is_left() {
-    let mut host = Host::connected("-H 127.0.0.1 -P 0", Span::ZERO, TCP_BUFFERS);
+    let mut host = NetperfClientHost::connected("-H 127.0.0.1 -P 0", Span::ZERO, TCP_BUFFERS);
     host.request();
     for _ in 0..3 {
         host.give(Input::Bytes { link: CONTROL, bytes: &[0; 600] });
     }
     assert_eq!(host.exit, Some(1), "{}", host.err);
-    let mut host = Host::connected("-H 127.0.0.1 -P 0", Span::ZERO, TCP_BUFFERS);
+    let mut host = NetperfClientHost::connected("-H 127.0.0.1 -P 0", Span::ZERO, TCP_BUFFERS);
     host.request();
     host.tick_at(Span::from_secs(119));
     assert_eq!(host.exit, None);
     host.tick_at(Span::from_secs(120));
     assert_eq!((host.exit, host.err.as_str()), (Some(1), "netperf: no response received from the server\n"));
-    let mut host = Host::connected("-H 127.0.0.1 -P 0", Span::ZERO, TCP_BUFFERS);
+    let mut host = NetperfClientHost::connected("-H 127.0.0.1 -P 0", Span::ZERO, TCP_BUFFERS);
     host.request();
     host.give(Input::Closed { link: CONTROL, reason: None });
     assert_eq!(host.err, "recv_response: partial response received: 0 bytes\n");
@@ -382,15 +384,15 @@ fn a_server_that_floods_or_is_silent_is_left() {
 #[test]
 fn lost_datagrams_are_asked_again_after_their_time() {
     let line = "-H 127.0.0.1 -P 0 -v 0 -t UDP_RR -l 5 -- -e 1 -r 10,20 -b 1";
-    let mut host = Host::connected(line, Span::ZERO, UDP_BUFFERS);
+    let mut host = NetperfClientHost::connected(line, Span::ZERO, UDP_BUFFERS);
     host.agree(&agreement((212_992, 212_992)));
     host.give(Input::Opened { link: DATA, opened: opened(UDP_BUFFERS) });
-    let asked = |host: &mut Host| {
+    let asked = |host: &mut NetperfClientHost| {
         let sent: Vec<Output> = host.outputs.drain(..).collect();
         assert!(sent.iter().all(|o| matches!(o, Output::Send { link: DATA, bytes } if bytes.len() == 10)));
         sent.len()
     };
-    let answer = |host: &mut Host| {
+    let answer = |host: &mut NetperfClientHost| {
         host.give(Input::Datagram { link: DATA, from: address(1, 45_000), bytes: &[0; 20] });
     };
     assert_eq!(asked(&mut host), 2);
@@ -409,7 +411,7 @@ fn lost_datagrams_are_asked_again_after_their_time() {
 
 #[test]
 fn an_endless_test_ends_with_an_interrupt() {
-    let mut host = Host::connected("-H 127.0.0.1 -P 0 -v 0 -l 0", Span::ZERO, TCP_BUFFERS);
+    let mut host = NetperfClientHost::connected("-H 127.0.0.1 -P 0 -v 0 -l 0", Span::ZERO, TCP_BUFFERS);
     let task = host.stream(&agreement((16_384, 131_072)));
     assert_eq!((task.time, task.bytes), (None, None));
     host.now = Timestamp::START + Span::from_secs(500);
@@ -427,8 +429,8 @@ fn datagrams_stay_away_from_routers_unless_they_are_allowed() {
     for (line, kept) in
         [("-t UDP_STREAM", true), ("-t UDP_STREAM -- -R 1", false), ("-t UDP_RR", false), ("-- -R 0", true)]
     {
-        let mut host = Host::connected(line, Span::ZERO, UDP_BUFFERS);
-        let request = Request::decode(&host.request());
+        let mut host = NetperfClientHost::connected(line, Span::ZERO, UDP_BUFFERS);
+        let request = NetperfRequest::decode(&host.request());
         assert_eq!(request.has(crate::netperf::wire::flag::ROUTED), !kept, "{line}");
         host.answer(agreement((212_992, 212_992)).encode());
         assert!(matches!(host.next(), Output::Plan(_)));

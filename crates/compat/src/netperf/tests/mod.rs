@@ -8,7 +8,7 @@ mod wire;
 
 use linerate_units::Span;
 
-use super::{ClientCommand, ClientOptions, Surroundings};
+use super::{ClientCommand, NetperfClientOptions, NetperfSurroundings};
 
 /// Parses a command line of the client, at a wall-clock time and with a few files.
 fn parse_at(line: &str, wall: Span) -> ClientCommand {
@@ -19,7 +19,7 @@ fn parse_at(line: &str, wall: Span) -> ClientCommand {
         "empty" => Ok(Vec::new()),
         _ => Err(std::io::ErrorKind::NotFound.into()),
     };
-    ClientCommand::parse(&words, &Surroundings { wall, seed: 7, read: &read })
+    ClientCommand::parse(&words, &NetperfSurroundings { wall, seed: 7, read: &read })
 }
 
 fn parse(line: &str) -> ClientCommand {
@@ -27,14 +27,14 @@ fn parse(line: &str) -> ClientCommand {
 }
 
 /// The options of a command line that requests a test.
-fn options_at(line: &str, wall: Span) -> ClientOptions {
+fn options_at(line: &str, wall: Span) -> NetperfClientOptions {
     match parse_at(line, wall) {
         ClientCommand::Test(options) => *options,
         other => panic!("{line}: {other:?}"),
     }
 }
 
-fn options(line: &str) -> ClientOptions {
+fn options(line: &str) -> NetperfClientOptions {
     options_at(line, Span::ZERO)
 }
 

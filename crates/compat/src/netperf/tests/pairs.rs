@@ -2,19 +2,21 @@
 
 use linerate_units::Span;
 
-use crate::netperf::{ClientCommand, NetperfClient, NetperfServer, ServerOptions, Surroundings};
+use crate::netperf::{
+    ClientCommand, NetperfClient, NetperfServer, NetperfServerOptions, NetperfSurroundings,
+};
 use crate::virtual_hosts::{VirtualHosts, WALL_SECONDS};
 
 /// Runs a command line; returns its output.
 fn run(line: &str) -> VirtualHosts {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    let surroundings = Surroundings {
+    let surroundings = NetperfSurroundings {
         wall: Span::from_secs(WALL_SECONDS),
         seed: 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff,
         read: &|_, _| Err(std::io::ErrorKind::NotFound.into()),
     };
     let ClientCommand::Test(options) = ClientCommand::parse(&words, &surroundings) else { panic!("{line}") };
-    let server = NetperfServer::new(ServerOptions::default());
+    let server = NetperfServer::new(NetperfServerOptions::default());
     let mut hosts = VirtualHosts::new(Box::new(NetperfClient::new(*options)), Box::new(server));
     hosts.run(60);
     assert_eq!(hosts.hosts[0].exit, Some(0), "{line}: {}{}", hosts.hosts[0].out, hosts.hosts[0].err);
@@ -155,11 +157,11 @@ fn processor_time_of_both_ends_is_printed() {
 fn the_server_may_be_busy() {
     let ClientCommand::Test(options) = ClientCommand::parse(
         &["-P".into(), "0".into()],
-        &Surroundings { wall: Span::ZERO, seed: 0, read: &|_, _| Ok(vec![]) },
+        &NetperfSurroundings { wall: Span::ZERO, seed: 0, read: &|_, _| Ok(vec![]) },
     ) else {
         panic!()
     };
-    let server = NetperfServer::new(ServerOptions::default());
+    let server = NetperfServer::new(NetperfServerOptions::default());
     let mut hosts = VirtualHosts::new(Box::new(NetperfClient::new(*options)), Box::new(server));
     hosts.hosts[1].admits = false;
     hosts.run(5);

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use super::options;
-use crate::netperf::figures::{Buffer, Figures, Report, Sizes};
-use crate::netperf::options::{Family, Pair};
+use crate::netperf::figures::{Buffer, CallSizes, NetperfFigures, NetperfReport};
+use crate::netperf::options::{NetperfFamily, Pair};
 use crate::netperf::report::{banner, result};
 use crate::netperf::wire::{HostCpu, Response, Results};
 
@@ -15,37 +15,37 @@ macro_rules! output {
 }
 
 /// Prints figures for the command line of a recorded output, and compares.
-fn prints(recorded: &str, figures: &Figures) {
+fn prints(recorded: &str, figures: &NetperfFigures) {
     let (command, text) = recorded.split_once('\n').unwrap();
     let options = options(command.strip_prefix("$ netperf ").unwrap());
     let head = banner(&options, IpAddr::from([127, 0, 0, 1]));
-    let printed = head + &result(&Report { options: &options, figures });
+    let printed = head + &result(&NetperfReport { options: &options, figures });
     assert_eq!(printed, text, "{command}");
 }
 
 /// The figures of a test over TCP or UDP that do not depend on the run.
-fn figures(tcp: bool, elapsed: f64, throughput: f64) -> Figures {
+fn figures(tcp: bool, elapsed: f64, throughput: f64) -> NetperfFigures {
     let (send, receive) = if tcp { (16_384, 131_072) } else { (212_992, 212_992) };
-    Figures {
+    NetperfFigures {
         elapsed,
         throughput,
         send_buffer: Buffer { initial: send, last: send },
         receive_buffer: Buffer { initial: receive, last: receive },
-        family: Family::V4,
+        family: NetperfFamily::V4,
         response: Response {
             send_buffer: send as u32,
             receive_buffer: receive as u32,
             ..Response::default()
         },
-        ..Figures::default()
+        ..NetperfFigures::default()
     }
 }
 
 /// Both ends with this use of CPU time, percent, and for each unit.
-fn with_cpu(figures: Figures, utilization: [f64; 2], demand: [f64; 2]) -> Figures {
+fn with_cpu(figures: NetperfFigures, utilization: [f64; 2], demand: [f64; 2]) -> NetperfFigures {
     let cpu = Some(HostCpu::default());
     let pair = |[local, remote]: [f64; 2]| Pair { local, remote };
-    Figures {
+    NetperfFigures {
         cpu: Pair { local: cpu, remote: cpu },
         utilization: pair(utilization),
         demand: pair(demand),
@@ -56,8 +56,8 @@ fn with_cpu(figures: Figures, utilization: [f64; 2], demand: [f64; 2]) -> Figure
 #[test]
 fn calls_and_segments_of_a_stream_are_printed_as_netperf_prints_them() {
     let results = Results { received: 1_392_345_088, receive_calls: 10_630, ..Results::default() };
-    let figures = Figures {
-        sizes: Sizes { send: 16_384, ..Sizes::default() },
+    let figures = NetperfFigures {
+        sizes: CallSizes { send: 16_384, ..CallSizes::default() },
         sent: 1_392_345_088,
         send_calls: 84_982,
         mss: Some(65_483),
@@ -69,19 +69,19 @@ fn calls_and_segments_of_a_stream_are_printed_as_netperf_prints_them() {
 
 #[test]
 fn transactions_with_processor_time_are_printed_as_netperf_prints_them() {
-    let of = |rate: f64| Figures { transaction_rate: rate, ..figures(true, 1.0, rate) };
+    let of = |rate: f64| NetperfFigures { transaction_rate: rate, ..figures(true, 1.0, rate) };
     let figures = with_cpu(of(125_766.477), [100.0, 100.0], [15.902, 15.902]);
     prints(output!("rr-cpu-details"), &figures);
     let figures = with_cpu(of(23_020.07), [100.0, 495.14], [86.881, 430.178]);
     prints(output!("crr-cpu-details"), &figures);
-    prints(output!("rr-bits"), &Figures { transaction_rate: 1.0, ..self::figures(false, 1.0, 29.91) });
+    prints(output!("rr-bits"), &NetperfFigures { transaction_rate: 1.0, ..self::figures(false, 1.0, 29.91) });
 }
 
 #[test]
 fn datagrams_with_processor_time_are_printed_as_netperf_prints_them() {
     let results = Results { received: 141_015_000, receive_calls: 141_015, ..Results::default() };
-    let figures = Figures {
-        sizes: Sizes { send: 1000, ..Sizes::default() },
+    let figures = NetperfFigures {
+        sizes: CallSizes { send: 1000, ..CallSizes::default() },
         sent: 304_324_000,
         send_calls: 304_324,
         results,
@@ -95,12 +95,12 @@ fn datagrams_with_processor_time_are_printed_as_netperf_prints_them() {
 fn selected_values_are_arranged_as_netperf_arranges_them() {
     let last = |buffer: Buffer, last: u64| Buffer { last, ..buffer };
     let base = figures(true, 1.0, 101_663.25);
-    let figures = Figures {
+    let figures = NetperfFigures {
         send_buffer: last(base.send_buffer, 4_194_304),
         receive_buffer: last(base.receive_buffer, 262_484),
         results: Results { send_buffer: 4_194_304, receive_buffer: 261_944, ..Results::default() },
         ..base
     };
     prints(output!("omni-columns"), &figures);
-    prints(output!("csv"), &Figures { throughput: 12_038.97, ..figures });
+    prints(output!("csv"), &NetperfFigures { throughput: 12_038.97, ..figures });
 }

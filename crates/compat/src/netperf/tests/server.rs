@@ -9,7 +9,8 @@ use linerate_units::{Bytes, Span, Timestamp};
 use super::{messages, transcript};
 use crate::netperf::wire::kind;
 use crate::netperf::{
-    MESSAGE_BYTES, Message, NetperfServer, Request, Response, Results, Roles, ServerCommand, ServerOptions,
+    DataRoles, MESSAGE_BYTES, NetperfMessage, NetperfRequest, NetperfServer, NetperfServerOptions, Response,
+    Results, ServerCommand,
 };
 use crate::stand_in::{
     Cpu, EndMark, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, StandIn, Stop,
@@ -22,7 +23,7 @@ const LISTENER: Link = Link(0);
 const DATA: Link = Link(1);
 const CONTROL: Link = Link::FIRST_ACCEPTED;
 
-struct Host {
+struct NetperfServerHost {
     server: NetperfServer,
     now: Timestamp,
     outputs: VecDeque<Output>,
@@ -32,9 +33,9 @@ fn opened(port: u16) -> Opened {
     virtual_hosts::opened(([10, 0, 0, 2], port), ([10, 0, 0, 1], 40_000))
 }
 
-impl Host {
+impl NetperfServerHost {
     /// A server that listens and has accepted a client.
-    fn with_client(options: ServerOptions) -> Self {
+    fn with_client(options: NetperfServerOptions) -> Self {
         let server = NetperfServer::new(options);
         let mut host = Self { server, now: Timestamp::START, outputs: VecDeque::new() };
         host.give(Input::Begin);
@@ -47,7 +48,7 @@ impl Host {
     }
 
     fn new() -> Self {
-        Self::with_client(ServerOptions::default())
+        Self::with_client(NetperfServerOptions::default())
     }
 
     fn give(&mut self, input: Input<'_>) {
@@ -56,7 +57,7 @@ impl Host {
             match output {
                 Output::Look => {
                     self.server
-                        .input(self.now, Input::Counts { cpu: Cpu::default(), flows: &[counts(7, 1)] });
+                        .input(self.now, Input::Counts { cpu: CpuTime::default(), flows: &[counts(7, 1)] });
                 }
                 Output::LookHost { .. } => {
                     let used = 30 + self.now.as_ns() / 1_000_000_000;
@@ -97,9 +98,9 @@ impl Host {
         Response::decode(&message)
     }
 
-    fn message(&mut self) -> Message {
+    fn message(&mut self) -> NetperfMessage {
         let Output::Send { link: CONTROL, mut bytes } = self.next() else { panic!() };
-        Message::take(&mut bytes).unwrap()
+        NetperfMessage::take(&mut bytes).unwrap()
     }
 
     fn results(&mut self) -> Results {
@@ -144,12 +145,12 @@ fn over(outputs: &[Output]) -> usize {
 /// The first message of a recorded client, and the real server's answer to it.
 fn recorded(transcript: &str) -> (Vec<u8>, Response) {
     let all = messages(transcript);
-    (all[0].1.clone(), Response::decode(&Message::take(&mut all[1].1.clone()).unwrap()))
+    (all[0].1.clone(), Response::decode(&NetperfMessage::take(&mut all[1].1.clone()).unwrap()))
 }
 
 #[test]
 fn a_real_client_that_sends_gets_the_answers_of_the_real_server() {
-    let mut host = Host::new();
+    let mut host = NetperfServerHost::new();
     let (request, real) = recorded(transcript!("tcp-stream"));
     let response = host.request(&request);
     assert_eq!(Response { port: real.port, ..response }, real);
@@ -176,7 +177,7 @@ fn a_real_client_that_sends_gets_the_answers_of_the_real_server() {
 
 #[test]
 fn a_real_client_that_receives_gets_data_for_its_time() {
-    let mut host = Host::new();
+    let mut host = NetperfServerHost::new();
     let (request, real) = recorded(transcript!("tcp-maerts"));
     let response = host.request(&request);
     assert_eq!(Response { port: real.port, ..response }, real);
@@ -198,7 +199,7 @@ fn a_real_client_that_receives_gets_data_for_its_time() {
 
 #[test]
 fn datagrams_end_with_an_empty_one_or_with_the_timer() {
-    let mut host = Host::new();
+    let mut host = NetperfServerHost::new();
     let (request, real) = recorded(transcript!("udp-stream"));
     let response = host.request(&request);
     assert_eq!(response.port, 45_000);
@@ -217,7 +218,7 @@ fn datagrams_end_with_an_empty_one_or_with_the_timer() {
 
 #[test]
 fn requests_get_responses_however_they_are_cut() {
-    let mut host = Host::new();
+    let mut host = NetperfServerHost::new();
     let (request, real) = recorded(transcript!("tcp-rr"));
     let response = host.request(&request);
     assert_eq!(Response { port: real.port, ..response }, real);
@@ -243,7 +244,7 @@ fn requests_get_responses_however_they_are_cut() {
 
 #[test]
 fn every_transaction_may_have_its_own_connection() {
-    let mut host = Host::new();
+    let mut host = NetperfServerHost::new();
     let (request, _) = recorded(transcript!("tcp-crr"));
     host.request(&request);
     for number in 1..=3 {
@@ -265,7 +266,7 @@ fn every_transaction_may_have_its_own_connection() {
 
 #[test]
 fn datagrams_are_answered_to_the_client_only() {
-    let mut host = Host::new();
+    let mut host = NetperfServerHost::new();
     let (request, _) = recorded(transcript!("udp-rr"));
     host.request(&request);
     let client = SocketAddr::from(([10, 0, 0, 1], 50_000));
@@ -281,14 +282,14 @@ fn datagrams_are_answered_to_the_client_only() {
     assert!(say(([10, 0, 0, 3], 50_000).into(), &[]).is_empty());
     let end = say(client, &[]);
     let Some(Output::Send { link: CONTROL, bytes }) = end.first() else { panic!("{end:?}") };
-    let results = Results::decode(&Message::take(&mut bytes.clone()).unwrap());
+    let results = Results::decode(&NetperfMessage::take(&mut bytes.clone()).unwrap());
     assert_eq!((results.transactions, results.received, results.sent), (1, 100, 200));
     assert!(say(client, &[]).is_empty(), "the second and third empty datagram");
 }
 
 #[test]
 fn processor_time_is_measured_when_it_is_wanted() {
-    let mut host = Host::new();
+    let mut host = NetperfServerHost::new();
     let (request, real) = recorded(transcript!("tcp-stream-cpu"));
     let response = host.request(&request);
     assert_eq!(Response { port: real.port, ..response }, real);
@@ -303,39 +304,46 @@ fn processor_time_is_measured_when_it_is_wanted() {
 }
 
 /// The answer to a request that is refused.
-fn refused(request: &Request) -> i32 {
-    let mut host = Host::new();
+fn refused(request: &NetperfRequest) -> i32 {
+    let mut host = NetperfServerHost::new();
     host.hear(CONTROL, &request.encode().into_bytes());
     let message = host.message();
     assert!(host.rest().is_empty());
     // The client may ask again.
-    host.request(&Request::default().encode().into_bytes());
+    host.request(&NetperfRequest::default().encode().into_bytes());
     message.errno()
 }
 
 #[test]
 fn what_is_not_served_is_refused_with_an_error_number() {
-    use crate::netperf::Protocol;
-    let both = Roles { sends: true, receives: true };
-    let sends = Roles { sends: true, receives: false };
-    let base = Request::default();
-    let rr = Request { roles: both, request_size: Some(1), response_size: Some(1), ..base.clone() };
-    assert_eq!(refused(&Request { protocol: Protocol::Other(132), ..base.clone() }), 93);
-    assert_eq!(refused(&Request { protocol: Protocol::Udp, roles: sends, ..base.clone() }), 95);
-    assert_eq!(refused(&Request { roles: Roles::default(), ..base.clone() }), 95);
-    assert_eq!(refused(&Request { request_size: None, ..rr.clone() }), 22);
-    assert_eq!(refused(&Request { response_size: Some(0), ..rr.clone() }), 22);
-    assert_eq!(refused(&Request { request_size: Some(i32::MAX as u32), ..rr.clone() }), 90);
-    assert_eq!(refused(&Request { protocol: Protocol::Udp, response_size: Some(65_508), ..rr.clone() }), 90);
-    assert_eq!(refused(&Request { protocol: Protocol::Udp, length: -5, ..rr.clone() }), 22);
-    assert_eq!(refused(&Request { roles: sends, send_size: Some(0), ..base.clone() }), 22);
-    assert_eq!(refused(&Request { length: i32::MIN, ..base }), 22);
+    use crate::netperf::NetperfProtocol;
+    let both = DataRoles { sends: true, receives: true };
+    let sends = DataRoles { sends: true, receives: false };
+    let base = NetperfRequest::default();
+    let rr = NetperfRequest { roles: both, request_size: Some(1), response_size: Some(1), ..base.clone() };
+    assert_eq!(refused(&NetperfRequest { protocol: NetperfProtocol::Other(132), ..base.clone() }), 93);
+    assert_eq!(refused(&NetperfRequest { protocol: NetperfProtocol::Udp, roles: sends, ..base.clone() }), 95);
+    assert_eq!(refused(&NetperfRequest { roles: DataRoles::default(), ..base.clone() }), 95);
+    assert_eq!(refused(&NetperfRequest { request_size: None, ..rr.clone() }), 22);
+    assert_eq!(refused(&NetperfRequest { response_size: Some(0), ..rr.clone() }), 22);
+    assert_eq!(refused(&NetperfRequest { request_size: Some(i32::MAX as u32), ..rr.clone() }), 90);
+    assert_eq!(
+        refused(&NetperfRequest {
+            protocol: NetperfProtocol::Udp,
+            response_size: Some(65_508),
+            ..rr.clone()
+        }),
+        90
+    );
+    assert_eq!(refused(&NetperfRequest { protocol: NetperfProtocol::Udp, length: -5, ..rr.clone() }), 22);
+    assert_eq!(refused(&NetperfRequest { roles: sends, send_size: Some(0), ..base.clone() }), 22);
+    assert_eq!(refused(&NetperfRequest { length: i32::MIN, ..base }), 22);
 }
 
 #[test]
 fn a_busy_server_and_a_port_in_use_are_reported() {
-    let mut host = Host::new();
-    let request = Request::default().encode().into_bytes();
+    let mut host = NetperfServerHost::new();
+    let request = NetperfRequest::default().encode().into_bytes();
     host.hear(CONTROL, &request);
     let Output::Ask(planned) = host.next() else { panic!() };
     host.give(Input::Refused { run: planned.run, why: "busy".to_owned() });
@@ -349,7 +357,7 @@ fn a_busy_server_and_a_port_in_use_are_reported() {
     let rest = host.rest();
     assert_eq!(over(&rest), 1);
     let sent = rest.iter().find_map(|output| match output {
-        Output::Send { bytes, .. } => Message::take(&mut bytes.clone()),
+        Output::Send { bytes, .. } => NetperfMessage::take(&mut bytes.clone()),
         _ => None,
     });
     assert_eq!(sent.unwrap().errno(), 13);
@@ -357,7 +365,7 @@ fn a_busy_server_and_a_port_in_use_are_reported() {
 
 #[test]
 fn other_requests_get_short_answers() {
-    let mut host = Host::new();
+    let mut host = NetperfServerHost::new();
     for (asked, answered, errno) in [
         (kind::DEBUG_ON, kind::DEBUG_OK, 0),
         (kind::DEBUG_OFF, kind::DEBUG_OK, 0),
@@ -365,24 +373,29 @@ fn other_requests_get_short_answers() {
         (kind::SYSTEM, kind::SYSTEM_RESPONSE, 0),
         (300, kind::TEST_RESPONSE, 998),
     ] {
-        host.hear(CONTROL, &Message::new(asked).into_bytes());
+        host.hear(CONTROL, &NetperfMessage::new(asked).into_bytes());
         let message = host.message();
         assert_eq!((message.kind(), message.errno()), (answered, errno));
     }
-    host.hear(CONTROL, &Message::new(kind::PASSPHRASE).into_bytes());
+    host.hear(CONTROL, &NetperfMessage::new(kind::PASSPHRASE).into_bytes());
     assert!(host.rest().is_empty(), "a passphrase that nobody asked for is ignored");
 }
 
 #[test]
 fn a_passphrase_comes_first() {
     let with = || {
-        Host::with_client(ServerOptions { passphrase: Some("secret".to_owned()), ..ServerOptions::default() })
+        NetperfServerHost::with_client(NetperfServerOptions {
+            passphrase: Some("secret".to_owned()),
+            ..NetperfServerOptions::default()
+        })
     };
     let real = messages(transcript!("passphrase"));
     let mut host = with();
     host.hear(CONTROL, &real[0].1);
-    host.request(&Request::default().encode().into_bytes());
-    for wrong in [Message::new(kind::PASSPHRASE).with_text("secre"), Request::default().encode()] {
+    host.request(&NetperfRequest::default().encode().into_bytes());
+    for wrong in
+        [NetperfMessage::new(kind::PASSPHRASE).with_text("secre"), NetperfRequest::default().encode()]
+    {
         let mut host = with();
         host.hear(CONTROL, &wrong.into_bytes());
         assert!(matches!(host.rest()[..], [Output::Close { link: CONTROL }]));
@@ -392,27 +405,27 @@ fn a_passphrase_comes_first() {
 #[test]
 fn hostile_clients_cost_neither_memory_nor_time() {
     // Floods the control connection.
-    let mut host = Host::new();
-    host.request(&Request::default().encode().into_bytes());
+    let mut host = NetperfServerHost::new();
+    host.request(&NetperfRequest::default().encode().into_bytes());
     host.hear(CONTROL, &[0; MESSAGE_BYTES]);
     host.hear(CONTROL, &[0; MESSAGE_BYTES]);
     assert!(host.rest().is_empty());
     host.hear(CONTROL, &[0; 1]);
     assert!(host.rest().iter().any(|output| matches!(output, Output::Close { link: CONTROL })));
     // Says nothing.
-    let mut host = Host::new();
+    let mut host = NetperfServerHost::new();
     host.pass(Span::from_secs(59));
     assert!(host.rest().is_empty());
     host.pass(Span::from_secs(2));
     assert!(matches!(host.rest()[..], [Output::Close { link: CONTROL }]));
     // Never opens the data connection of an endless test.
-    let mut host = Host::new();
-    host.request(&Request { length: 0, ..Request::default() }.encode().into_bytes());
+    let mut host = NetperfServerHost::new();
+    host.request(&NetperfRequest { length: 0, ..NetperfRequest::default() }.encode().into_bytes());
     host.pass(Span::from_secs(66));
     assert_eq!(over(&host.rest()), 1);
     // Leaves in the middle of a flow, whose number is not used before it has ended.
-    let mut host = Host::new();
-    host.request(&Request::default().encode().into_bytes());
+    let mut host = NetperfServerHost::new();
+    host.request(&NetperfRequest::default().encode().into_bytes());
     host.accept(DATA, Link(CONTROL.0 + 1));
     host.rest();
     host.close(CONTROL);
@@ -420,20 +433,20 @@ fn hostile_clients_cost_neither_memory_nor_time() {
     assert!(matches!(rest[0], Output::Stop { flow: FlowId(0), how: Stop::Abort }));
     assert_eq!(over(&rest), 1);
     host.accept(LISTENER, Link(CONTROL.0 + 2));
-    host.hear(Link(CONTROL.0 + 2), &Request::default().encode().into_bytes());
+    host.hear(Link(CONTROL.0 + 2), &NetperfRequest::default().encode().into_bytes());
     let Output::Ask(planned) = host.next() else { panic!() };
     assert_eq!(planned.flows[0].0, FlowId(1));
     host.give(Input::Ended { counts: &counts(1, 1) });
     assert!(matches!(host.rest()[..], [Output::Forget { flow: FlowId(0) }]));
     // Connects again and again instead of sending.
-    let mut host = Host::new();
+    let mut host = NetperfServerHost::new();
     let (request, _) = recorded(transcript!("tcp-crr"));
     host.request(&request);
     (1..100).for_each(|number| host.accept(DATA, Link(CONTROL.0 + number)));
     let closed = host.rest().iter().filter(|output| matches!(output, Output::Close { .. })).count();
     assert_eq!(closed, 99 - 64);
     // Sends requests without reading the responses.
-    let mut host = Host::new();
+    let mut host = NetperfServerHost::new();
     host.request(&recorded(transcript!("tcp-rr")).0);
     let data = Link(CONTROL.0 + 1);
     host.accept(DATA, data);
@@ -445,8 +458,8 @@ fn hostile_clients_cost_neither_memory_nor_time() {
 
 #[test]
 fn a_signal_ends_the_server() {
-    let mut host = Host::new();
-    host.request(&Request::default().encode().into_bytes());
+    let mut host = NetperfServerHost::new();
+    host.request(&NetperfRequest::default().encode().into_bytes());
     host.give(Input::Signal(2));
     let rest = host.rest();
     assert_eq!(over(&rest), 1);

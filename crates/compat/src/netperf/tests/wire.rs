@@ -4,7 +4,7 @@ use linerate_model::sniff::Match;
 
 use super::{messages, transcript};
 use crate::netperf::wire::{kind, sniff};
-use crate::netperf::{MESSAGE_BYTES, Message, Protocol, Request, Response, Results};
+use crate::netperf::{MESSAGE_BYTES, NetperfMessage, NetperfProtocol, NetperfRequest, Response, Results};
 
 const ALL: [&str; 10] = [
     transcript!("tcp-stream"),
@@ -19,16 +19,16 @@ const ALL: [&str; 10] = [
     transcript!("tcp-maerts-selectors"),
 ];
 
-fn message(bytes: &[u8]) -> Message {
-    Message::take(&mut bytes.to_vec()).unwrap()
+fn message(bytes: &[u8]) -> NetperfMessage {
+    NetperfMessage::take(&mut bytes.to_vec()).unwrap()
 }
 
 /// The messages of a recorded test.
-fn test(transcript: &str) -> (Request, Response, Results) {
+fn test(transcript: &str) -> (NetperfRequest, Response, Results) {
     let all = messages(transcript);
     let [(true, request), (false, response), (false, results)] = &all[..] else { panic!("{}", all.len()) };
     (
-        Request::decode(&message(request)),
+        NetperfRequest::decode(&message(request)),
         Response::decode(&message(response)),
         Results::decode(&message(results)),
     )
@@ -38,7 +38,7 @@ fn test(transcript: &str) -> (Request, Response, Results) {
 fn requests_of_the_real_client_survive_to_the_bit() {
     for transcript in ALL {
         let (_, bytes) = &messages(transcript)[0];
-        let mut encoded = Request::decode(&message(bytes)).encode().into_bytes();
+        let mut encoded = NetperfRequest::decode(&message(bytes)).encode().into_bytes();
         // The real client leaves in word 1 what was there before.
         encoded[4..8].copy_from_slice(&bytes[4..8]);
         assert_eq!(&encoded, bytes, "{}", transcript.lines().next().unwrap());
@@ -48,7 +48,7 @@ fn requests_of_the_real_client_survive_to_the_bit() {
 #[test]
 fn the_answers_of_the_real_server_are_read() {
     let (request, response, results) = test(transcript!("tcp-stream"));
-    assert_eq!((request.length, request.protocol), (2, Protocol::Tcp));
+    assert_eq!((request.length, request.protocol), (2, NetperfProtocol::Tcp));
     assert!(request.roles.receives && !request.roles.sends);
     assert_eq!((response.receive_buffer, response.send_buffer), (131_072, 16_384));
     assert!(response.port > 1024);
@@ -64,7 +64,7 @@ fn the_answers_of_the_real_server_are_read() {
     assert_eq!(results.sent, 512 * u64::from(results.transactions));
 
     let (request, _, results) = test(transcript!("udp-stream"));
-    assert_eq!((request.protocol, results.retransmits), (Protocol::Udp, None));
+    assert_eq!((request.protocol, results.retransmits), (NetperfProtocol::Udp, None));
     assert_eq!(results.received, 1000 * u64::from(results.receive_calls));
 
     let (request, _, results) = test(transcript!("tcp-stream-cpu"));
@@ -88,13 +88,13 @@ fn the_answers_of_the_real_server_are_read() {
 fn answers_survive() {
     for transcript in ALL {
         let (request, response, results) = test(transcript);
-        assert_eq!(Request::decode(&request.encode()), request);
+        assert_eq!(NetperfRequest::decode(&request.encode()), request);
         assert_eq!(Response::decode(&response.encode()), response);
         assert_eq!(Results::decode(&results.encode()), results);
     }
-    let long = Request { congestion: "fourteen bytes€".into(), ..Request::default() };
-    assert_eq!(Request::decode(&long.encode()).congestion, "fourteen bytes", "no part of a character");
-    let error = Message::error(kind::TEST_RESPONSE, 98);
+    let long = NetperfRequest { congestion: "fourteen bytes€".into(), ..NetperfRequest::default() };
+    assert_eq!(NetperfRequest::decode(&long.encode()).congestion, "fourteen bytes", "no part of a character");
+    let error = NetperfMessage::error(kind::TEST_RESPONSE, 98);
     assert_eq!((error.kind(), error.errno()), (kind::TEST_RESPONSE, 98));
 }
 

@@ -2,7 +2,7 @@
 
 use linerate_model::ForeignText;
 
-use super::{CONGESTION_BYTES, Message, kind};
+use super::{CONGESTION_BYTES, NetperfMessage, kind};
 
 /// Offset of the congestion control algorithm, bytes.
 const CONGESTION_AT: usize = 27 * 4 + 160;
@@ -61,7 +61,7 @@ pub struct Results {
 impl Results {
     /// Decodes a message.
     #[must_use]
-    pub fn decode(message: &Message) -> Self {
+    pub fn decode(message: &NetperfMessage) -> Self {
         let cpu = HostCpu {
             busy: message.float(11),
             user: message.float(12),
@@ -89,8 +89,8 @@ impl Results {
 
     /// Encodes the counts.
     #[must_use]
-    pub fn encode(&self) -> Message {
-        let mut message = Message::new(kind::TEST_RESULTS);
+    pub fn encode(&self) -> NetperfMessage {
+        let mut message = NetperfMessage::new(kind::TEST_RESULTS);
         message.set_wide(0, self.received);
         message.set(2, self.receive_calls);
         message.set(3, self.receive_buffer);

@@ -2,9 +2,9 @@
 
 use linerate_units::{Bytes, Span, Timestamp};
 
-use super::super::argv::Mode;
+use super::super::argv::NetpipeMode;
 use super::super::wire::{self, QUIT, SYNC};
-use super::{ExchangeStep, OTHER_MODE, Series, SyncPoint};
+use super::{ExchangeStep, NetpipeSeries, OTHER_MODE, SyncPoint};
 use crate::stand_in::{Exchange, Output};
 
 /// Timeout of every step in addition to the expected duration of its messages.
@@ -16,7 +16,7 @@ const MAX_STEP_TIMEOUT: Span = Span::from_secs(7_200);
 /// The slowest path for which the timeout of a calibration suffices, seconds per byte (80 kb/s).
 const SLOWEST_PATH_S_PER_BYTE: f64 = 1e-4;
 
-impl Series {
+impl NetpipeSeries {
     pub(super) fn sync(&mut self, now: Timestamp, place: SyncPoint) {
         self.once(now, ExchangeStep::Sync(place), SYNC.to_vec(), SYNC.len(), true);
     }
@@ -55,14 +55,21 @@ impl Series {
     }
 
     /// Exchanges messages as in a measurement.
-    pub(super) fn turns(&mut self, now: Timestamp, step: ExchangeStep, mode: Mode, size: u64, repeats: u32) {
+    pub(super) fn turns(
+        &mut self,
+        now: Timestamp,
+        step: ExchangeStep,
+        mode: NetpipeMode,
+        size: u64,
+        repeats: u32,
+    ) {
         if !self.early.is_empty() {
             return self.fail(OTHER_MODE, 3);
         }
         self.step = step;
         let (sends, receives) = match mode {
-            Mode::Stream => (self.transmits, !self.transmits),
-            Mode::PingPong | Mode::Both => (true, true),
+            NetpipeMode::Stream => (self.transmits, !self.transmits),
+            NetpipeMode::PingPong | NetpipeMode::Both => (true, true),
         };
         let bytes = |moves: bool| Bytes::new(if moves { size } else { 0 });
         let slow = if step == ExchangeStep::Calibrate {
@@ -79,7 +86,7 @@ impl Series {
             link: self.link,
             send: bytes(sends),
             receive: bytes(receives),
-            sends_first: self.transmits || mode == Mode::Both,
+            sends_first: self.transmits || mode == NetpipeMode::Both,
             repeats,
             patience: self.step_timeout(slow * f64::from(repeats)),
             head,

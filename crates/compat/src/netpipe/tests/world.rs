@@ -9,7 +9,7 @@ use crate::stand_in::{Exchange, Exchanged, Input, Link, Output, SystemError, Sta
 
 /// What a user sees of one end.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct NetpipeObserved {
     pub(super) printed: String,
     pub(super) complained: String,
     pub(super) files: BTreeMap<String, String>,
@@ -20,12 +20,12 @@ pub(super) struct Seen {
     pub(super) connections: usize,
 }
 
-struct End {
+struct NetpipeTestEnd {
     stand_in: Box<dyn StandIn>,
     now: Timestamp,
     /// The running exchange, with its start and its progress.
     doing: Option<Doing>,
-    seen: Seen,
+    seen: NetpipeObserved,
 }
 
 struct Doing {
@@ -39,19 +39,19 @@ struct Doing {
 
 /// One direction of one connection.
 #[derive(Default)]
-struct Pipe {
+struct NetpipeTestPipe {
     bytes: VecDeque<u8>,
     arrived: Timestamp,
     closed: bool,
 }
 
 /// A path with this one-way delay and rate.
-pub(super) struct World {
-    ends: [End; 2],
+pub(super) struct NetpipeWorld {
+    ends: [NetpipeTestEnd; 2],
     pub(super) delay: Span,
     pub(super) ns_per_byte: u64,
     /// The link numbers of a connection at the two ends, and its directions by sender.
-    connections: Vec<([Link; 2], [Pipe; 2])>,
+    connections: Vec<([Link; 2], [NetpipeTestPipe; 2])>,
     listening: bool,
     /// The connection that the receiver's host resets before anything is exchanged, counted from 1.
     pub(super) resets: Option<usize>,
@@ -64,13 +64,13 @@ pub(super) struct World {
 const TRANSMITTER: usize = 0;
 const RECEIVER: usize = 1;
 
-impl World {
+impl NetpipeWorld {
     pub(super) fn new(transmitter: impl StandIn + 'static, receiver: impl StandIn + 'static) -> Self {
-        let end = |stand_in: Box<dyn StandIn>| End {
+        let end = |stand_in: Box<dyn StandIn>| NetpipeTestEnd {
             stand_in,
             now: Timestamp::START,
             doing: None,
-            seen: Seen::default(),
+            seen: NetpipeObserved::default(),
         };
         Self {
             ends: [end(Box::new(transmitter)), end(Box::new(receiver))],
@@ -85,7 +85,7 @@ impl World {
     }
 
     /// Runs both ends until nothing happens any more.
-    pub(super) fn run(mut self) -> (Seen, Seen) {
+    pub(super) fn run(mut self) -> (NetpipeObserved, NetpipeObserved) {
         for at in [RECEIVER, TRANSMITTER] {
             self.feed(at, Input::Begin);
         }
@@ -151,7 +151,7 @@ impl World {
         }
         self.ends[TRANSMITTER].seen.connections = count;
         let theirs = Link(Link::FIRST_ACCEPTED.0 + count as u32);
-        let mut pipes = [Pipe::default(), Pipe::default()];
+        let mut pipes = [NetpipeTestPipe::default(), NetpipeTestPipe::default()];
         if self.resets == Some(count) {
             pipes[RECEIVER].closed = true;
             self.connections.push(([link, Link(u32::MAX)], pipes));
@@ -248,7 +248,7 @@ impl World {
 
     /// Advances to the next deadline; false if there is none.
     fn wait(&mut self) -> bool {
-        let end_of = |end: &End| {
+        let end_of = |end: &NetpipeTestEnd| {
             let given_up = end.doing.as_ref().map(|doing| doing.since + doing.exchange.patience);
             let due = [given_up, end.stand_in.deadline()].into_iter().flatten().min();
             due.filter(|_| end.seen.exit.is_none())

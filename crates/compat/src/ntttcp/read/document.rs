@@ -5,17 +5,17 @@ use linerate_model::metrics::Side;
 use linerate_units::Span;
 
 use super::{describe, put};
-use crate::import::json::Node;
+use crate::import::json::JsonNode;
 use crate::import::number::number;
 use crate::import::parsed_test::{ParsedTest, figure};
 
 /// Whether a JSON object is a result of NTttcp.
-pub(crate) fn is_document(root: &Node) -> bool {
+pub(crate) fn is_document(root: &JsonNode) -> bool {
     root.get("ntttcps").is_some() || root.get("ntttcpr").is_some()
 }
 
 /// Parses one object.
-pub(crate) fn read(root: &Node, parsed: &mut ParsedTest) {
+pub(crate) fn read(root: &JsonNode, parsed: &mut ParsedTest) {
     for (key, side) in [("ntttcps", Side::Sender), ("ntttcpr", Side::Receiver)] {
         if let Some(inner) = root.get(key) {
             let test = one(inner, side, parsed);
@@ -24,22 +24,22 @@ pub(crate) fn read(root: &Node, parsed: &mut ParsedTest) {
     }
 }
 
-fn one(root: &Node, side: Side, parsed: &mut ParsedTest) -> ForeignTest {
+fn one(root: &JsonNode, side: Side, parsed: &mut ParsedTest) -> ForeignTest {
     let mut test = ForeignTest::default();
-    let version = root.get("version").and_then(Node::text).unwrap_or_default();
+    let version = root.get("version").and_then(JsonNode::text).unwrap_or_default();
     parsed.version(version);
     let kilo = kilo(version);
     if let Some(asked) = root.get("parameters") {
-        let count = |key: &str| asked.get(key).and_then(Node::count).filter(|count| *count > 0);
-        test.spec.traffic.udp = asked.get("udp").and_then(Node::text) == Some("True");
+        let count = |key: &str| asked.get(key).and_then(JsonNode::count).filter(|count| *count > 0);
+        test.spec.traffic.udp = asked.get("udp").and_then(JsonNode::text) == Some("True");
         test.spec.traffic.duration = count("runTime").map(Span::from_secs);
         test.spec.traffic.omit = count("warmupTime").map(Span::from_secs);
     }
-    for (number, thread) in root.get("threads").map_or(&[][..], Node::items).iter().enumerate() {
+    for (number, thread) in root.get("threads").map_or(&[][..], JsonNode::items).iter().enumerate() {
         let mut claim = Claim {
             line: thread.line,
             quote: format!("threads[{number}]").into(),
-            stream: thread.get("index").and_then(Node::count).and_then(|index| u32::try_from(index).ok()),
+            stream: thread.get("index").and_then(JsonNode::count).and_then(|index| u32::try_from(index).ok()),
             ..Claim::default()
         };
         rates(thread, kilo, &mut claim, parsed);
@@ -60,7 +60,7 @@ fn one(root: &Node, side: Side, parsed: &mut ParsedTest) -> ForeignTest {
             value(node, quantity, factor, &mut claim, parsed);
         }
     }
-    let again = root.get("tcp_retransmits").map_or(&[][..], Node::items);
+    let again = root.get("tcp_retransmits").map_or(&[][..], JsonNode::items);
     if let Some(segments) = again.iter().find(|node| metric(node) == Some("retrans_segs")) {
         value(segments, Quantity::Retransmits, 1.0, &mut claim, parsed);
     }
@@ -85,17 +85,17 @@ pub(super) fn rate(metric: &str, kilo: f64) -> Option<f64> {
     })
 }
 
-fn metric(node: &Node) -> Option<&str> {
-    node.get("metric").and_then(Node::text)
+fn metric(node: &JsonNode) -> Option<&str> {
+    node.get("metric").and_then(JsonNode::text)
 }
 
 /// Parses the time and the rate.
-fn rates(node: &Node, kilo: f64, claim: &mut Claim, parsed: &mut ParsedTest) {
+fn rates(node: &JsonNode, kilo: f64, claim: &mut Claim, parsed: &mut ParsedTest) {
     if let Some(time) = node.get("realTime") {
         value(time, Quantity::Seconds, 1.0, claim, parsed);
     }
     // The rate is given in several units; the last known one is the most precise.
-    let forms = node.get("throughputs").map_or(&[][..], Node::items);
+    let forms = node.get("throughputs").map_or(&[][..], JsonNode::items);
     for form in forms.iter().rev() {
         if let Some(factor) = metric(form).and_then(|metric| rate(metric, kilo)) {
             value(form, Quantity::Bitrate, factor, claim, parsed);
@@ -104,8 +104,8 @@ fn rates(node: &Node, kilo: f64, claim: &mut Claim, parsed: &mut ParsedTest) {
     }
 }
 
-fn value(node: &Node, quantity: Quantity, factor: f64, claim: &mut Claim, parsed: &mut ParsedTest) {
-    let Some(text) = node.get("value").and_then(Node::written) else { return };
+fn value(node: &JsonNode, quantity: Quantity, factor: f64, claim: &mut Claim, parsed: &mut ParsedTest) {
+    let Some(text) = node.get("value").and_then(JsonNode::written) else { return };
     // One of them ends with a wrong unit.
     let amount = text.split_whitespace().next().unwrap_or_default();
     match number(amount, true) {

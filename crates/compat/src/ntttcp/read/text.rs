@@ -5,7 +5,7 @@ use linerate_model::metrics::Side;
 
 use super::xml::Xml;
 use super::{describe, windows};
-use crate::import::line::Line;
+use crate::import::line::NumberedLine;
 use crate::import::parsed_test::{ParsedTest, figure, of_line};
 
 /// Parses text line by line.
@@ -47,7 +47,7 @@ fn message(text: &str) -> Option<(&str, &str)> {
 
 impl Text {
     /// Parses a line; false if this program did not write it. `mine` states that it wrote the previous line.
-    pub(crate) fn take(&mut self, line: Line<'_>, mine: bool) -> bool {
+    pub(crate) fn take(&mut self, line: NumberedLine<'_>, mine: bool) -> bool {
         if let Some(begun) = Xml::begins(line, &mut self.parsed) {
             self.end_xml(false);
             self.close();
@@ -112,7 +112,7 @@ impl Text {
         (self.sends, self.complete, self.table, self.threads) = (None, false, None, false);
     }
 
-    fn message(&mut self, line: Line<'_>, level: &str, text: &str) {
+    fn message(&mut self, line: NumberedLine<'_>, level: &str, text: &str) {
         let text = text.trim();
         if self.complete && (text.contains("threads created") || text.contains("progressing")) {
             self.close();
@@ -138,7 +138,7 @@ impl Text {
         self.total(line, name.trim(), value.trim());
     }
 
-    fn total(&mut self, line: Line<'_>, name: &str, value: &str) {
+    fn total(&mut self, line: NumberedLine<'_>, name: &str, value: &str) {
         let Some(mut claim) = self.totals.take() else { return };
         let amount = value.split_whitespace().next().unwrap_or_default().trim_end_matches('%');
         let (quantity, factor) = match name {
@@ -175,7 +175,7 @@ impl Text {
     }
 
     /// `190.27Mbps`, with decimal prefixes.
-    fn rate(&mut self, line: Line<'_>, value: &str, claim: &mut Claim) {
+    fn rate(&mut self, line: NumberedLine<'_>, value: &str, claim: &mut Claim) {
         let end = value.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(value.len());
         let (amount, unit) = value.split_at(end);
         let Some(prefix) = unit.trim().strip_suffix("bps") else { return };
@@ -187,7 +187,7 @@ impl Text {
     }
 
     /// `0 2.00 190.16Mbps`, a row of the table of threads.
-    fn thread(&mut self, line: Line<'_>, text: &str) {
+    fn thread(&mut self, line: NumberedLine<'_>, text: &str) {
         let words: Vec<&str> = text.split_whitespace().collect();
         let [index, time, rate] = words.as_slice() else { return };
         let (Ok(index), true) = (index.parse(), rate.ends_with("bps")) else { return };
@@ -199,7 +199,7 @@ impl Text {
         self.parsed.claim(claim);
     }
 
-    fn windows(&mut self, line: Line<'_>, mine: bool) -> bool {
+    fn windows(&mut self, line: NumberedLine<'_>, mine: bool) -> bool {
         if windows::threads(line) {
             self.close();
             self.threads = true;

@@ -2,7 +2,7 @@
 
 use linerate_model::import::{Claim, Quantity};
 
-use crate::import::line::Line;
+use crate::import::line::NumberedLine;
 use crate::import::parsed_test::{ParsedTest, figure, of_line};
 
 /// A column: its quantity, and the factor to our unit.
@@ -31,17 +31,17 @@ const TABLES: &[(&str, &[Column])] = &[
 ];
 
 /// The table whose header this is.
-pub(super) fn head(line: Line<'_>) -> Option<usize> {
+pub(super) fn head(line: NumberedLine<'_>) -> Option<usize> {
     TABLES.iter().position(|(head, _)| line.text.contains(head))
 }
 
 /// Whether this is the header of the table of threads.
-pub(super) fn threads(line: Line<'_>) -> bool {
+pub(super) fn threads(line: NumberedLine<'_>) -> bool {
     line.text.contains("Thread  Time(s) Throughput(KB/s)")
 }
 
 /// Parses a row below a header.
-pub(super) fn row(line: Line<'_>, table: usize, parsed: &mut ParsedTest) -> Option<Claim> {
+pub(super) fn row(line: NumberedLine<'_>, table: usize, parsed: &mut ParsedTest) -> Option<Claim> {
     let (_, columns) = TABLES.get(table)?;
     let words: Vec<&str> = line.text.split_whitespace().collect();
     if words.len() != columns.len() {
@@ -59,7 +59,7 @@ pub(super) fn row(line: Line<'_>, table: usize, parsed: &mut ParsedTest) -> Opti
 }
 
 /// Parses a row of the table of threads: number, time, KB/s, bytes per completion.
-pub(super) fn thread(line: Line<'_>, parsed: &mut ParsedTest) -> Option<Claim> {
+pub(super) fn thread(line: NumberedLine<'_>, parsed: &mut ParsedTest) -> Option<Claim> {
     let words: Vec<&str> = line.text.split_whitespace().collect();
     let [index, time, rate, _] = words.as_slice() else { return None };
     let mut claim = Claim { stream: Some(index.parse().ok()?), ..of_line(line) };

@@ -6,7 +6,7 @@ use linerate_units::Span;
 
 use super::document::{kilo, rate};
 use super::{describe, put};
-use crate::import::line::Line;
+use crate::import::line::NumberedLine;
 use crate::import::parsed_test::{ParsedTest, figure};
 
 /// A document whose lines are being read.
@@ -28,7 +28,7 @@ fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
 
 impl Xml {
     /// The document that begins in this line, if any.
-    pub(super) fn begins(line: Line<'_>, parsed: &mut ParsedTest) -> Option<Self> {
+    pub(super) fn begins(line: NumberedLine<'_>, parsed: &mut ParsedTest) -> Option<Self> {
         let (side, rest) = match (line.after("<ntttcps "), line.after("<ntttcpr ")) {
             (Some(rest), _) => (Side::Sender, rest),
             (None, Some(rest)) => (Side::Receiver, rest),
@@ -47,7 +47,7 @@ impl Xml {
     }
 
     /// Parses the elements of a line; true for the last line.
-    pub(super) fn take(&mut self, line: Line<'_>, parsed: &mut ParsedTest) -> bool {
+    pub(super) fn take(&mut self, line: NumberedLine<'_>, parsed: &mut ParsedTest) -> bool {
         let mut rest = line.text;
         while let Some((_, from)) = rest.split_once('<') {
             let Some((tag, after)) = from.split_once('>') else {
@@ -64,7 +64,7 @@ impl Xml {
         false
     }
 
-    fn element(&mut self, line: Line<'_>, tag: &str, text: &str, parsed: &mut ParsedTest) {
+    fn element(&mut self, line: NumberedLine<'_>, tag: &str, text: &str, parsed: &mut ParsedTest) {
         let name = tag.split_whitespace().next().unwrap_or_default();
         let metric = attribute(tag, "metric").unwrap_or_default();
         match name {

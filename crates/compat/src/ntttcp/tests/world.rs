@@ -257,7 +257,8 @@ impl World {
     fn look(&mut self, at: usize) {
         let flows: Vec<FlowCounts> = self.ends[at].flows.values().map(|flow| self.counts(at, flow)).collect();
         let elapsed = self.now - Timestamp::START;
-        let cpu = Cpu { elapsed, user: Span::from_ns(elapsed.as_ns() / 10), system: Span::ZERO, usage: None };
+        let cpu =
+            CpuTime { elapsed, user: Span::from_ns(elapsed.as_ns() / 10), system: Span::ZERO, usage: None };
         self.ends[at].stand_in.input(self.now, Input::Counts { cpu, flows: &flows });
     }
 

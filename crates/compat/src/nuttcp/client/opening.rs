@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use linerate_units::{Span, Timestamp};
 
 use super::{
-    CONTROL, DATA, ECONNREFUSED, FLOW, MAX_TRIES, NuttcpClient, Phase, RETRY_DELAY, RUN, SERVER_TIMEOUT,
+    CONTROL, DATA, ECONNREFUSED, FLOW, MAX_TRIES, NuttcpClient, NuttcpClientPhase, RETRY_DELAY, RUN,
+    SERVER_TIMEOUT,
 };
 use crate::nuttcp::plan::Terms;
-use crate::nuttcp::transfer::Transfer;
-use crate::nuttcp::wire::Version;
+use crate::nuttcp::transfer::NuttcpTransfer;
+use crate::nuttcp::wire::NuttcpVersion;
 use crate::stand_in::{Link, LinkOptions, Opened, Output, SystemError};
 
 impl NuttcpClient {
@@ -31,9 +32,9 @@ impl NuttcpClient {
         self.control_open = true;
         self.server_address = opened.remote;
         self.request = self.options.request(opened.mss);
-        self.phase = Phase::Greeting;
+        self.phase = NuttcpClientPhase::Greeting;
         self.due = Some(now + SERVER_TIMEOUT);
-        self.out.push_back(Output::Send { link: CONTROL, bytes: Version::REPORTED.greeting() });
+        self.out.push_back(Output::Send { link: CONTROL, bytes: NuttcpVersion::REPORTED.greeting() });
     }
 
     /// There is no server; some tests work with a plain ttcp.
@@ -85,9 +86,9 @@ impl NuttcpClient {
             classic: self.classic,
             ..Terms::of(&self.request, options.streams, options.data_port)
         };
-        self.phase = Phase::Preparing;
+        self.phase = NuttcpClientPhase::Preparing;
         self.due = None;
-        let mut transfer = Transfer::new(terms, DATA, FLOW, RUN);
+        let mut transfer = NuttcpTransfer::new(terms, DATA, FLOW, RUN);
         transfer.prepare(&mut self.out);
         self.transfer = Some(transfer);
         self.handle_events(now);
@@ -104,13 +105,13 @@ impl NuttcpClient {
             self.planned = true;
         }
         if self.classic {
-            self.phase = Phase::Testing;
+            self.phase = NuttcpClientPhase::Testing;
             if let Some(transfer) = &mut self.transfer {
                 transfer.connect_or_wait(now, Span::ZERO);
             }
             return;
         }
-        self.phase = Phase::Asking;
+        self.phase = NuttcpClientPhase::Asking;
         self.due = Some(now + SERVER_TIMEOUT);
         self.out.push_back(Output::Send { link: CONTROL, bytes: self.request.encode(self.server) });
     }
@@ -132,7 +133,7 @@ impl NuttcpClient {
         let server = self.server;
         let missing: Vec<String> = needs
             .iter()
-            .filter(|(asked, _, since, _)| *asked && server < Version::new(*since))
+            .filter(|(asked, _, since, _)| *asked && server < NuttcpVersion::new(*since))
             .map(|(_, name, _, since)| {
                 format!("{before}{name} option not supported by server version {server}, need >= {since}")
             })

@@ -1,29 +1,31 @@
 use linerate_units::Span;
 
-use crate::nuttcp::{ClientOptions, Invocation, Rate, ServerOptions, Verbosity, invocation};
+use crate::nuttcp::{
+    NuttcpClientOptions, NuttcpInvocation, NuttcpServerOptions, RateLimit, Verbosity, invocation,
+};
 
-fn read(line: &str) -> (Vec<String>, Invocation) {
+fn read(line: &str) -> (Vec<String>, NuttcpInvocation) {
     let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     invocation(&arguments)
 }
 
-fn client(line: &str) -> ClientOptions {
+fn client(line: &str) -> NuttcpClientOptions {
     match read(line) {
-        (warnings, Invocation::Client(options)) if warnings.is_empty() => *options,
+        (warnings, NuttcpInvocation::Client(options)) if warnings.is_empty() => *options,
         other => panic!("{line}: {other:?}"),
     }
 }
 
 fn mistake(line: &str) -> String {
     match read(line).1 {
-        Invocation::Mistake(text) => text,
+        NuttcpInvocation::Mistake(text) => text,
         other => panic!("{line}: {other:?}"),
     }
 }
 
 #[test]
 fn nothing_said_means_ten_seconds_of_tcp_to_the_server() {
-    assert_eq!(client("host"), ClientOptions::to("host"));
+    assert_eq!(client("host"), NuttcpClientOptions::to("host"));
     let request = client("host").request(Some(1448));
     assert_eq!((request.buflen, request.nbuf, request.rate_kbps, request.port), (65_536, None, None, 5101));
     assert_eq!((request.timeout, request.trans, request.udp), (Span::from_secs(10), true, false));
@@ -51,7 +53,7 @@ fn suffixes_are_those_of_the_tool() {
     assert_eq!((request("-w4m h").win, client("-w4m h").window), (4 << 20, Some(4 << 20)));
     assert_eq!((request("-c32 h").tos, request("-c0xb8t h").tos), (0x80, 0xb8));
     let burst = client("-Ri10m/5 h");
-    assert_eq!((burst.rate, burst.instantaneous, burst.burst), (Some(Rate::Kbps(10_000)), true, 5));
+    assert_eq!((burst.rate, burst.instantaneous, burst.burst), (Some(RateLimit::Kbps(10_000)), true, 5));
 }
 
 /// As observed with 6.1.2: 1 Mbit/s, and 8192 bytes halved until they fit into a segment of the control
@@ -87,15 +89,15 @@ fn mistakes_are_answered_as_the_tool_does() {
     ] {
         let (warnings, said) = read(line);
         assert_eq!(warnings, [warning]);
-        assert!(matches!(said, Invocation::Client(_)), "{line}");
+        assert!(matches!(said, NuttcpInvocation::Client(_)), "{line}");
     }
     for line in ["", "-q h", "-t", "a b c", "--nosuch h", "-h"] {
         match read(line).1 {
-            Invocation::Print { text, code: 1 } => assert!(text.starts_with("Usage: nuttcp"), "{line}"),
+            NuttcpInvocation::Print { text, code: 1 } => assert!(text.starts_with("Usage: nuttcp"), "{line}"),
             other => panic!("{line}: {other:?}"),
         }
     }
-    assert_eq!(read("-V").1, Invocation::Print { text: "nuttcp-8.2.2\n".to_owned(), code: 0 });
+    assert_eq!(read("-V").1, NuttcpInvocation::Print { text: "nuttcp-8.2.2\n".to_owned(), code: 0 });
 }
 
 #[test]
@@ -109,19 +111,19 @@ fn what_is_not_done_here_is_refused() {
 #[test]
 fn a_server_has_its_own_options() {
     let server = |line: &str| match read(line).1 {
-        Invocation::Server(options) => options,
+        NuttcpInvocation::Server(options) => options,
         other => panic!("{line}: {other:?}"),
     };
-    assert_eq!(server("-S"), ServerOptions::default());
+    assert_eq!(server("-S"), NuttcpServerOptions::default());
     let once = server("-1 -P26000 -s -4");
     assert!(once.one_shot && once.stdio && once.ipv4 && once.control_port == 26_000);
     assert!(!server("-S -s").stdio);
     assert_eq!(server("-S --idle-data-timeout 20").idle, [Span::from_secs(20); 3]);
     assert_eq!(server("-S --idle-data-timeout 5/30/60").idle, [5, 30, 60].map(Span::from_secs));
-    assert!(matches!(read("-S --idle-data-timeout 9/1/2").1, Invocation::Print { .. }));
+    assert!(matches!(read("-S --idle-data-timeout 9/1/2").1, NuttcpInvocation::Print { .. }));
     let (warnings, said) = read("-r");
     assert!(warnings[0].contains("obsolete \"classic\" mode"));
-    assert!(matches!(said, Invocation::Server(options) if options.one_shot));
+    assert!(matches!(said, NuttcpInvocation::Server(options) if options.one_shot));
 }
 
 #[test]

@@ -3,27 +3,31 @@
 use linerate_model::Side;
 use linerate_units::{Span, Timestamp};
 
-use crate::nuttcp::{Invocation, NuttcpClient, NuttcpServer, ServerOptions, invocation};
+use crate::nuttcp::{NuttcpClient, NuttcpInvocation, NuttcpServer, NuttcpServerOptions, invocation};
 use crate::stand_in::{Input, Link, StandIn, StreamCounts};
-use crate::virtual_hosts::{Host, Path, VirtualHosts};
+use crate::virtual_hosts::{VirtualHost, VirtualHosts, VirtualPath};
 use linerate_model::flow::{SeqField, TimeForm};
 
 fn client(line: &str) -> Option<Box<dyn StandIn>> {
     let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
     match invocation(&arguments) {
-        (_, Invocation::Client(options)) => Some(Box::new(NuttcpClient::new(*options))),
+        (_, NuttcpInvocation::Client(options)) => Some(Box::new(NuttcpClient::new(*options))),
         other => panic!("{other:?}"),
     }
 }
 
 fn server(stdio: bool) -> Option<Box<dyn StandIn>> {
-    Some(Box::new(NuttcpServer::new(ServerOptions { one_shot: true, stdio, ..ServerOptions::default() })))
+    Some(Box::new(NuttcpServer::new(NuttcpServerOptions {
+        one_shot: true,
+        stdio,
+        ..NuttcpServerOptions::default()
+    })))
 }
 
 /// A hundred blocks of 64 KiB a second.
-fn path() -> Path {
+fn path() -> VirtualPath {
     let tcp = StreamCounts { retransmits: Some(3), snd_cwnd: Some(247 * 1024), ..StreamCounts::default() };
-    Path { rate: 100.0 * 65_536.0 * 8.0, tcp, ..Path::default() }
+    VirtualPath { rate: 100.0 * 65_536.0 * 8.0, tcp, ..VirtualPath::default() }
 }
 
 /// The client on host 0, the server on host 1.
@@ -42,13 +46,13 @@ fn run(line: &str) -> VirtualHosts {
 }
 
 /// What a server said on the control connection.
-fn said(server: &Host) -> String {
+fn said(server: &VirtualHost) -> String {
     let control = server.sent.iter().filter(|(link, _)| *link == Link::FIRST_ACCEPTED);
     control.map(|(_, bytes)| String::from_utf8_lossy(bytes)).collect()
 }
 
 /// The datagrams that a tool sent itself, with their times in milliseconds.
-fn marks(host: &Host) -> Vec<(u64, &str)> {
+fn marks(host: &VirtualHost) -> Vec<(u64, &str)> {
     let sent = host.sent_at.iter().zip(&host.sent).filter(|(_, (_, bytes))| bytes.len() == 4);
     sent.map(|(at, (_, bytes))| (at.as_ns() / 1_000_000, std::str::from_utf8(bytes).unwrap())).collect()
 }

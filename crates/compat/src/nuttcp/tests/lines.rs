@@ -1,12 +1,12 @@
 use linerate_units::Span;
 
 use crate::nuttcp::delays::OneWay;
-use crate::nuttcp::marks::{KernelCounts, Marked};
+use crate::nuttcp::marks::{Marked, TransmitterCounts};
 use crate::nuttcp::report::{Counted, Setup, count_lines, setup_lines};
-use crate::nuttcp::summary::{Amount, Brief, interval_line, loss_line, with_marks};
-use crate::nuttcp::{Format, Results};
+use crate::nuttcp::summary::{Brief, ReceiverCounts, interval_line, loss_line, with_marks};
+use crate::nuttcp::{NuttcpFormat, NuttcpResults};
 use crate::stand_in::Opened;
-use crate::stand_in::Usage;
+use crate::stand_in::ResourceUsage;
 
 const UDP: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v612-udp-tx.txt");
 const JITTER: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v822-udp-jitter-owd.txt");
@@ -28,12 +28,12 @@ fn the_lines_after_a_test_are_those_of_a_real_receiver() {
         cwnd: None,
         user: Span::from_ns(6_670_000),
         system: Span::from_ns(20_000_000),
-        usage: Some(Usage {
+        usage: Some(ResourceUsage {
             max_resident_kib: 1640,
             minor_faults: 1,
             voluntary_switches: 3658,
             involuntary_switches: 3,
-            ..Usage::default()
+            ..ResourceUsage::default()
         }),
         one_way: None,
     };
@@ -116,23 +116,23 @@ nuttcp-t: send_window_avail=106496 receive_window_avail=106496
     assert_eq!(setup_lines(&udp, "nuttcp-t: ", true), real);
 }
 
-fn amount(bytes: u64, ns: u64, sent: u64, lost: u64) -> Amount {
-    Amount { bytes, span: Span::from_ns(ns), sent, lost, delays: None }
+fn amount(bytes: u64, ns: u64, sent: u64, lost: u64) -> ReceiverCounts {
+    ReceiverCounts { bytes, span: Span::from_ns(ns), sent, lost, delays: None }
 }
 
 #[test]
 fn interval_lines_are_those_of_the_real_programs() {
-    let none = Format::default();
+    let none = NuttcpFormat::default();
     // 360 blocks of 64 KiB.
     let tcp = amount(360 * 65_536, 1_000_020_000, 0, 0);
     assert_eq!(interval_line(tcp, tcp, None, none), report(TCP)[6]);
     let marked = |retrans, cwnd| Marked { retrans, of_host: false, cwnd };
-    let told = |cwnd| Some(KernelCounts { interval: marked(0, cwnd), total: marked(3, cwnd) });
+    let told = |cwnd| Some(TransmitterCounts { interval: marked(0, cwnd), total: marked(3, cwnd) });
     assert_eq!(with_marks("Mbps", told(Some(234)), none), "Mbps     0 retrans    234 KB-cwnd");
     assert_eq!(with_marks("Mbps", told(None), none), "Mbps     0 retrans");
     assert_eq!(with_marks("Mbps", None, none), "Mbps");
-    assert_eq!(with_marks("Mbps", told(None), Format(Format::NO_RETRANS)), "Mbps");
-    assert_eq!(with_marks("=1", told(Some(217)), Format(Format::PARSE)), "=1 retrans=0 cwnd=217");
+    assert_eq!(with_marks("Mbps", told(None), NuttcpFormat(NuttcpFormat::NO_RETRANS)), "Mbps");
+    assert_eq!(with_marks("=1", told(Some(217)), NuttcpFormat(NuttcpFormat::PARSE)), "=1 retrans=0 cwnd=217");
     let sums = with_marks("Mbps Tot: Mbps", told(None), none);
     assert_eq!(sums, "Mbps     0 retrans Tot: Mbps     3 retrans");
     let udp = amount(1220 * 1024, 1_000_007_000, 1220, 0);
@@ -142,7 +142,7 @@ fn interval_lines_are_those_of_the_real_programs() {
 /// `nuttcp -u -R250M -l1400 -i1 -T2 -w4m -fxmitstats -frunningtotal` of 6.1.2 over 200 Mbit/s.
 #[test]
 fn a_line_with_everything_is_that_of_the_real_program() {
-    let format = Format(Format::XMIT_STATS | Format::RUNNING_TOTAL);
+    let format = NuttcpFormat(NuttcpFormat::XMIT_STATS | NuttcpFormat::RUNNING_TOTAL);
     let interval = amount(17_336 * 1400, 1_000_007_000, 22_321, 4985);
     let total = amount((17_336 + 17_382) * 1400, 2_000_030_000, 43_469, 8751);
     let line = interval_line(interval, total, Some(1400), format);
@@ -154,7 +154,7 @@ fn a_line_with_everything_is_that_of_the_real_program() {
 
 #[test]
 fn parsable_lines_have_the_keys_of_the_real_program() {
-    let format = Format(Format::PARSE | Format::XMIT_STATS | Format::RUNNING_TOTAL);
+    let format = NuttcpFormat(NuttcpFormat::PARSE | NuttcpFormat::XMIT_STATS | NuttcpFormat::RUNNING_TOTAL);
     let all = amount(45_000, 100_042_000, 45, 0);
     let real = "megabytes=0.0429 real_sec=0.10 rate_Mbps=3.5985 drop=0 pkt=45 data_loss=0.00000 \
                 total_megabytes=0.0429 total_real_sec=0.10 total_rate_Mbps=3.5985 drop=0 pkt=45 data_loss=0.00000 \
@@ -164,7 +164,7 @@ fn parsable_lines_have_the_keys_of_the_real_program() {
 
 #[test]
 fn the_last_line_is_that_of_the_real_programs() {
-    let want = Format::default();
+    let want = NuttcpFormat::default();
     let tcp = Brief {
         megabytes: 69.6362,
         seconds: 3.09,
@@ -179,9 +179,9 @@ fn the_last_line_is_that_of_the_real_programs() {
     let real = "   69.6362 MB /   3.09 sec =  188.9152 Mbps 0 %TX 4 %RX 0 retrans 247 KB-cwnd 0.08 msRTT";
     assert_eq!(tcp.line(want), real);
     let real = "megabytes=69.6362 real_seconds=3.09 rate_Mbps=188.9152 tx_cpu=0 rx_cpu=4 retrans=0 cwnd=247 rtt_ms=0.08";
-    assert_eq!(tcp.line(Format(want.0 | Format::PARSE)), real);
+    assert_eq!(tcp.line(NuttcpFormat(want.0 | NuttcpFormat::PARSE)), real);
     let real = "   69.6362 MB /   3.09 sec =  188.9152 Mbps 0 %TX 4 %RX";
-    assert_eq!(tcp.line(Format(Format::NO_RETRANS)), real);
+    assert_eq!(tcp.line(NuttcpFormat(NuttcpFormat::NO_RETRANS)), real);
     let udp = Brief {
         megabytes: 47.5712,
         seconds: 2.05,
@@ -194,14 +194,20 @@ fn the_last_line_is_that_of_the_real_programs() {
     };
     let real = "   47.5712 MB /   2.05 sec =  194.4093 Mbps 97 %TX 5 %RX 9013 / 44643 drop/pkt 20.19 %loss";
     assert_eq!(udp.line(want), real);
-    let with = Format(want.0 | Format::XMIT_STATS);
+    let with = NuttcpFormat(want.0 | NuttcpFormat::XMIT_STATS);
     assert_eq!(udp.line(with), format!("{real} Trans: 59.6048 MB"));
     assert_eq!(
-        Brief { drops: Some((0, 2)), ..udp.clone() }.line(Format(Format::NO_DROPS)).split("%RX ").nth(1),
+        Brief { drops: Some((0, 2)), ..udp.clone() }
+            .line(NuttcpFormat(NuttcpFormat::NO_DROPS))
+            .split("%RX ")
+            .nth(1),
         Some("0.00 %loss")
     );
     assert_eq!(
-        Brief { drops: Some((1, 3000)), ..udp }.line(Format(Format::NO_DROPS)).split("%RX ").nth(1),
+        Brief { drops: Some((1, 3000)), ..udp }
+            .line(NuttcpFormat(NuttcpFormat::NO_DROPS))
+            .split("%RX ")
+            .nth(1),
         Some("0.03333 %loss")
     );
     assert_eq!(loss_line(0, 77, false), "0 / 77 drop/pkt 0.00% data loss");
@@ -210,7 +216,7 @@ fn the_last_line_is_that_of_the_real_programs() {
 
 #[test]
 fn a_report_is_read_by_its_words() {
-    let mut results = Results::default();
+    let mut results = NuttcpResults::default();
     for line in report(JITTER) {
         results.line(line);
     }
@@ -219,7 +225,7 @@ fn a_report_is_read_by_its_words() {
         (results.max_jitter_ms, results.avg_owd_ms, results.cpu_percent),
         (Some(3.8576), Some(0.0491), Some(0))
     );
-    let mut sender = Results::default();
+    let mut sender = NuttcpResults::default();
     for line in [
         "nuttcp-t: 0.0user 0.0sys 0:02real 12% 0i+0d 7086maxrss 0+0pf 74+10csw",
         "nuttcp-t: retrans = 7 cwnd = 223 KB",
@@ -229,7 +235,7 @@ fn a_report_is_read_by_its_words() {
     ] {
         sender.line(line);
     }
-    let expected = Results {
+    let expected = NuttcpResults {
         megabytes: Some(46.0846),
         seconds: Some(2.0),
         mbps: Some(193.2737),
@@ -237,10 +243,10 @@ fn a_report_is_read_by_its_words() {
         retrans: Some(7),
         cwnd: Some(223),
         rtt_ms: Some(0.073),
-        ..Results::default()
+        ..NuttcpResults::default()
     };
     assert_eq!(sender, expected);
-    let mut parsable = Results::default();
+    let mut parsable = NuttcpResults::default();
     for line in [
         "nuttcp-t: connect=127.0.0.1 mss=1448 rtt_ms=0.073",
         "nuttcp-r: megabytes=46.0846 real_seconds=2.00 rate_KBps=23592.98 rate_Mbps=193.2737",
@@ -265,7 +271,7 @@ fn an_opened_link_has_what_the_report_needs() {
         congestion: None,
         descriptor: 0,
     };
-    let terms = crate::nuttcp::plan::Terms::of(&crate::nuttcp::Request::default(), 1, 5101);
+    let terms = crate::nuttcp::plan::Terms::of(&crate::nuttcp::NuttcpRequest::default(), 1, 5101);
     let setup = terms.setup(Some(&opened), Some(([192, 0, 2, 7], 1).into()));
     assert_eq!((setup.snd_buf, setup.rcv_buf, setup.peer.map(|peer| peer.port())), (2, 4, Some(1)));
 }
@@ -280,15 +286,16 @@ fn delays_are_told_as_the_real_program_tells_them() {
     assert_eq!(lines[1], real);
     assert!(count_lines(&counted, true, "", false, true).iter().all(|line| !line.contains("OWD")));
     // 610 datagrams in the first second with a mean of 75.7 us, and as many in the second.
-    let first = Amount {
+    let first = ReceiverCounts {
         delays: Some(OneWay { datagrams: 610, sum_us: 46_177, ..delays }),
         ..amount(624_640, 1_000_000_000, 610, 0)
     };
-    let second = Amount {
+    let second = ReceiverCounts {
         delays: Some(OneWay { datagrams: 1220, sum_us: 64_721, ..delays }),
         ..amount(1_249_280, 2_000_000_000, 1220, 0)
     };
-    let line = |interval: Amount| interval_line(interval, second, Some(1024), Format::default());
+    let line =
+        |interval: ReceiverCounts| interval_line(interval, second, Some(1024), NuttcpFormat::default());
     assert!(
         line(first).ends_with("     0 /   610 ~drop/pkt  0.00 ~%loss 0.0757 msAvgOWD"),
         "{}",
@@ -299,7 +306,7 @@ fn delays_are_told_as_the_real_program_tells_them() {
 
 #[test]
 fn a_client_reads_delays_below_zero() {
-    let mut results = Results::default();
+    let mut results = NuttcpResults::default();
     results.line("nuttcp-r: min-OWD = -0.5000 ms, avg-OWD = -0.2500 ms, max-OWD = 0.1000 ms");
     assert_eq!(results.avg_owd_ms, Some(-0.25));
     results.line("msminOWD=-3.0000 msavgOWD=2.0000 msmaxOWD=4.0000");

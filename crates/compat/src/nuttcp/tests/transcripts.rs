@@ -12,31 +12,31 @@ const MIXED: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v82
 const UDP: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v612-udp-tx.txt");
 const JITTER: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v822-udp-jitter-owd.txt");
 
-fn client(line: &str) -> ClientOptions {
+fn client(line: &str) -> NuttcpClientOptions {
     let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
     match invocation(&arguments) {
-        (_, Invocation::Client(options)) => *options,
+        (_, NuttcpInvocation::Client(options)) => *options,
         other => panic!("{other:?}"),
     }
 }
 
 /// What a scripted server received from our client, and the client's output.
 #[derive(Default)]
-struct Seen {
+struct NuttcpTranscript {
     said: String,
     printed: String,
     exit: Option<i32>,
 }
 
-struct Script {
+struct ScriptedServer {
     client: NuttcpClient,
     now: Timestamp,
-    seen: Seen,
+    seen: NuttcpTranscript,
     task: Option<FlowTask>,
     sent: u64,
 }
 
-impl Script {
+impl ScriptedServer {
     fn give(&mut self, input: Input<'_>) {
         let mut outputs = Vec::new();
         self.client.input(self.now, input);
@@ -59,7 +59,7 @@ impl Script {
         }
         for _ in 0..looks {
             let flows = [self.counts()];
-            self.give(Input::Counts { cpu: Cpu::default(), flows: &flows });
+            self.give(Input::Counts { cpu: CpuTime::default(), flows: &flows });
         }
     }
 
@@ -95,11 +95,11 @@ fn opened() -> Opened {
 }
 
 /// Plays the server of a transcript: greeting and OK, the test, the report.
-fn play(arguments: &str, transcript: &str, sent: u64) -> Seen {
-    let mut script = Script {
+fn play(arguments: &str, transcript: &str, sent: u64) -> NuttcpTranscript {
+    let mut script = ScriptedServer {
         client: NuttcpClient::new(client(arguments)),
         now: Timestamp::START,
-        seen: Seen::default(),
+        seen: NuttcpTranscript::default(),
         task: None,
         sent,
     };
@@ -193,7 +193,7 @@ fn a_verbose_client_prints_both_reports() {
 
 /// The answer of our server to these bytes of a client.
 fn answer(bytes: &[u8]) -> String {
-    let mut server = NuttcpServer::new(ServerOptions::default());
+    let mut server = NuttcpServer::new(NuttcpServerOptions::default());
     let link = Link(1 << 16);
     let inputs = [
         Input::Begin,

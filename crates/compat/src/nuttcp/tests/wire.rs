@@ -1,6 +1,6 @@
 use linerate_units::Span;
 
-use crate::nuttcp::{Format, Lines, Request, Version};
+use crate::nuttcp::{LineSplitter, NuttcpFormat, NuttcpRequest, NuttcpVersion};
 use linerate_model::sniff::Match;
 
 /// The request of a transcript.
@@ -16,21 +16,25 @@ const JITTER: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v8
 
 #[test]
 fn versions_are_numbers() {
-    assert_eq!(Version::parse_greeting("HELO nuttcp v6.1.2"), Some(Version::new(60_102)));
-    assert_eq!(Version::new(60_102).to_string(), "6.1.2");
-    assert_eq!(Version::REPORTED.greeting(), b"HELO nuttcp v8.2.2\n");
+    assert_eq!(NuttcpVersion::parse_greeting("HELO nuttcp v6.1.2"), Some(NuttcpVersion::new(60_102)));
+    assert_eq!(NuttcpVersion::new(60_102).to_string(), "6.1.2");
+    assert_eq!(NuttcpVersion::REPORTED.greeting(), b"HELO nuttcp v8.2.2\n");
     for wrong in ["HELO nuttcp", "HELO nuttcp v", "HELO nuttcp v1.2.3.4", "HELO nuttcp v100.0.0", "hello"] {
-        assert_eq!(Version::parse_greeting(wrong), None, "{wrong}");
+        assert_eq!(NuttcpVersion::parse_greeting(wrong), None, "{wrong}");
     }
 }
 
 #[test]
 fn a_request_is_what_the_real_client_of_this_version_sends() {
-    let asked = Request { timeout: Span::from_secs(3), interval: Span::from_secs(1), ..Request::default() };
-    assert_eq!(asked.encode(Version::REPORTED), format!("{}\n", request_of(NEW)).into_bytes());
-    let asked = Request { timeout: Span::from_secs(2), ..asked };
-    assert_eq!(asked.encode(Version::new(60_102)), format!("{}\n", request_of(MIXED)).into_bytes());
-    let asked = Request {
+    let asked = NuttcpRequest {
+        timeout: Span::from_secs(3),
+        interval: Span::from_secs(1),
+        ..NuttcpRequest::default()
+    };
+    assert_eq!(asked.encode(NuttcpVersion::REPORTED), format!("{}\n", request_of(NEW)).into_bytes());
+    let asked = NuttcpRequest { timeout: Span::from_secs(2), ..asked };
+    assert_eq!(asked.encode(NuttcpVersion::new(60_102)), format!("{}\n", request_of(MIXED)).into_bytes());
+    let asked = NuttcpRequest {
         buflen: 1024,
         rate_kbps: Some(5000),
         timeout: Span::from_secs(3),
@@ -40,13 +44,13 @@ fn a_request_is_what_the_real_client_of_this_version_sends() {
         do_owd: 2,
         ..asked
     };
-    assert_eq!(asked.encode(Version::REPORTED), format!("{}\n", request_of(JITTER)).into_bytes());
+    assert_eq!(asked.encode(NuttcpVersion::REPORTED), format!("{}\n", request_of(JITTER)).into_bytes());
 }
 
 #[test]
 fn an_old_server_gets_only_what_it_knows() {
-    let asked = Request { timeout: Span::from_ms(2500), ..Request::default() };
-    let text = |version| String::from_utf8(asked.encode(Version::new(version))).unwrap();
+    let asked = NuttcpRequest { timeout: Span::from_ms(2500), ..NuttcpRequest::default() };
+    let text = |version| String::from_utf8(asked.encode(NuttcpVersion::new(version))).unwrap();
     assert!(text(30_100).ends_with("timeout = 2, udp = 0, vers = 8.2.2\n"), "{}", text(30_100));
     assert!(text(30_401).ends_with("vers = 8.2.2, interval = 0.000000, reverse = 0\n"));
     assert!(text(50_101).ends_with("thirdparty = _NULL_ , multicast = 0\n"));
@@ -54,19 +58,19 @@ fn an_old_server_gets_only_what_it_knows() {
 
 #[test]
 fn real_requests_are_understood() {
-    let old = Request::decode(request_of(OLD)).unwrap();
+    let old = NuttcpRequest::decode(request_of(OLD)).unwrap();
     assert_eq!(old.timeout, Span::from_secs(3));
     assert_eq!(old.interval, Span::from_secs(1));
     assert_eq!((old.buflen, old.nbuf, old.rate_kbps, old.port), (65_536, None, None, 5001));
     assert!(old.trans && !old.udp && !old.flip && !old.third_party);
-    assert_eq!(old.vers, Version::new(60_102));
-    assert_eq!(old.format, Format(0x800));
-    let udp = Request::decode(request_of(UDP)).unwrap();
+    assert_eq!(old.vers, NuttcpVersion::new(60_102));
+    assert_eq!(old.format, NuttcpFormat(0x800));
+    let udp = NuttcpRequest::decode(request_of(UDP)).unwrap();
     assert_eq!((udp.udp, udp.rate_kbps, udp.buflen), (true, Some(10_000), 1024));
-    let jitter = Request::decode(request_of(JITTER)).unwrap();
+    let jitter = NuttcpRequest::decode(request_of(JITTER)).unwrap();
     assert_eq!((jitter.do_jitter, jitter.do_owd, jitter.irate), (4, 2, true));
-    assert_eq!(Request::decode(&request_of(OLD).replace("tos = 0", "tos = b8")).unwrap().tos, 0xb8);
-    assert!(Request::decode(&request_of(OLD).replace("_NULL_", "-t;host")).unwrap().third_party);
+    assert_eq!(NuttcpRequest::decode(&request_of(OLD).replace("tos = 0", "tos = b8")).unwrap().tos, 0xb8);
+    assert!(NuttcpRequest::decode(&request_of(OLD).replace("_NULL_", "-t;host")).unwrap().third_party);
 }
 
 #[test]
@@ -83,13 +87,13 @@ fn a_broken_request_is_none() {
         whole.replace("6.1.2", "six"),
     ];
     for line in broken {
-        assert_eq!(Request::decode(&line), None, "{line}");
+        assert_eq!(NuttcpRequest::decode(&line), None, "{line}");
     }
 }
 
 #[test]
 fn lines_come_whole_however_they_are_cut() {
-    let mut lines = Lines::default();
+    let mut lines = LineSplitter::default();
     for byte in b"HELO nuttcp v6.1.2\r\nrest" {
         lines.push(&[*byte]);
         if *byte == b'\n' {

@@ -6,17 +6,17 @@ use std::net::SocketAddr;
 use linerate_units::{Span, Timestamp};
 
 use super::{
-    END_DATAGRAM_GAP, END_DATAGRAMS, Failure, Look, POLL_INTERVAL, RETRY_DELAY, START_DATAGRAM_GAP, Shared,
-    Transfer, TransferEvent, TransferState,
+    END_DATAGRAM_GAP, END_DATAGRAMS, Failure, NuttcpCountsReason, NuttcpTransfer, NuttcpTransferState,
+    POLL_INTERVAL, RETRY_DELAY, START_DATAGRAM_GAP, SharedPort, TransferEvent,
 };
 use crate::errno::{EADDRINUSE, ECONNREFUSED};
 use crate::nuttcp::marks::Marked;
-use crate::stand_in::{Cpu, FlowCounts, Input, Link, Opened, Output, Stop, SystemError};
+use crate::stand_in::{CpuTime, FlowCounts, Input, Link, Opened, Output, Stop, SystemError};
 
 /// Longest datagram that begins or ends a test, bytes.
 const MARK_LENGTH: usize = 4;
 
-impl Transfer {
+impl NuttcpTransfer {
     /// Handles an input of this transfer; false if it is not one.
     pub(in super::super) fn input(
         &mut self,
@@ -41,7 +41,7 @@ impl Transfer {
             }
             Input::Bytes { link, bytes } if self.stream_of(*link).is_some() => {
                 self.early.0 = self.early.0.saturating_add(bytes.len() as u64);
-                if self.terms.stdio && !self.terms.transmit && self.stage == TransferState::Running {
+                if self.terms.stdio && !self.terms.transmit && self.stage == NuttcpTransferState::Running {
                     self.counted.calls = self.counted.calls.saturating_add(1);
                     out.push_back(Output::Write(bytes.to_vec()));
                 }
@@ -68,14 +68,14 @@ impl Transfer {
     pub(in super::super) fn tick(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
         if self.next_look.is_some_and(|at| now >= at) {
             self.next_look = Some(now + POLL_INTERVAL);
-            self.ask(Look::Idle, out);
+            self.ask(NuttcpCountsReason::Idle, out);
         }
         if self.next_interval.is_some_and(|at| now >= at) {
             // On absolute ticks; missed ones are skipped.
             let every = self.terms.interval.as_ns().max(1);
             let next = (now.since(self.began).as_ns() / every).saturating_add(1).saturating_mul(every);
             self.next_interval = Some(self.began + Span::from_ns(next));
-            self.ask(Look::Interval, out);
+            self.ask(NuttcpCountsReason::Interval, out);
         }
         if self.due.is_some_and(|at| now >= at) {
             self.due = None;
@@ -85,33 +85,35 @@ impl Transfer {
 
     fn due_now(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
         match self.stage {
-            TransferState::Connecting => self.connect(out),
-            TransferState::Accepting => self.fail(Failure::Nobody, out),
-            TransferState::Awaiting => {
+            NuttcpTransferState::Connecting => self.connect(out),
+            NuttcpTransferState::Accepting => self.fail(Failure::Nobody, out),
+            NuttcpTransferState::Awaiting => {
                 self.events.push_back(TransferEvent::Idle);
                 self.fail(Failure::Nobody, out);
             }
-            TransferState::Beginning(number) if number < self.terms.begins() => {
+            NuttcpTransferState::Beginning(number) if number < self.terms.begins() => {
                 self.mark(b"BOD", number, false, out);
-                self.stage = TransferState::Beginning(number + 1);
+                self.stage = NuttcpTransferState::Beginning(number + 1);
                 if number + 1 == self.terms.begins() {
                     self.run(now, out);
                 } else {
                     self.due = Some(now + START_DATAGRAM_GAP);
                 }
             }
-            TransferState::Ending(number) if number < END_DATAGRAMS => {
+            NuttcpTransferState::Ending(number) if number < END_DATAGRAMS => {
                 self.mark(b"EOD", number, true, out);
-                self.stage = TransferState::Ending(number + 1);
+                self.stage = NuttcpTransferState::Ending(number + 1);
                 if number + 1 == END_DATAGRAMS {
                     self.finish(out);
                 } else {
                     self.due = Some(now + END_DATAGRAM_GAP);
                 }
             }
-            TransferState::Running => self.stop(now, out),
+            NuttcpTransferState::Running => self.stop(now, out),
             // A flow that did not end after it was stopped.
-            TransferState::Stopping => out.push_back(Output::Stop { flow: self.flow, how: Stop::Abort }),
+            NuttcpTransferState::Stopping => {
+                out.push_back(Output::Stop { flow: self.flow, how: Stop::Abort })
+            }
             _ => {}
         }
     }
@@ -141,8 +143,8 @@ impl Transfer {
 
     fn link_opened(&mut self, now: Timestamp, link: Link, opened: &Opened, out: &mut VecDeque<Output>) {
         let Some(stream) = self.stream_of(link) else { return };
-        let listens = self.stage == TransferState::Listening;
-        if !listens && self.stage != TransferState::Connecting {
+        let listens = self.stage == NuttcpTransferState::Listening;
+        if !listens && self.stage != NuttcpTransferState::Connecting {
             return;
         }
         if stream == 0 {
@@ -153,7 +155,7 @@ impl Transfer {
                 let text = "Address already in use".to_owned();
                 return self.fail(Failure::Listen(SystemError { errno: EADDRINUSE, text }), out);
             }
-            self.shared = Shared::Waiting;
+            self.shared = SharedPort::Waiting;
         }
         if listens && !self.terms.udp {
             // Listeners do not carry data; the connections take their places.
@@ -173,14 +175,14 @@ impl Transfer {
     }
 
     fn ready(&mut self) {
-        self.stage = TransferState::Ready;
+        self.stage = NuttcpTransferState::Ready;
         self.events.push_back(TransferEvent::Ready);
     }
 
     fn not_opened(&mut self, now: Timestamp, link: Link, reason: &SystemError, out: &mut VecDeque<Output>) {
         match self.stage {
-            TransferState::Listening => self.fail(Failure::Listen(reason.clone()), out),
-            TransferState::Connecting => {
+            NuttcpTransferState::Listening => self.fail(Failure::Listen(reason.clone()), out),
+            NuttcpTransferState::Connecting => {
                 let again =
                     reason.errno == ECONNREFUSED && now < self.give_up_connecting && !self.terms.classic;
                 if !again {
@@ -201,8 +203,8 @@ impl Transfer {
         opened: &Opened,
         out: &mut VecDeque<Output>,
     ) {
-        if let Shared::Asked(begins) = self.shared {
-            self.shared = Shared::Had;
+        if let SharedPort::Asked(begins) = self.shared {
+            self.shared = SharedPort::Had;
             self.opened = Some(opened.clone());
             self.links = vec![Some(link)];
             out.push_back(Output::Close { link: self.own(0) });
@@ -212,7 +214,7 @@ impl Transfer {
             return;
         }
         let free = self.links.get(stream).is_some_and(Option::is_none);
-        if !free || !matches!(self.stage, TransferState::Ready | TransferState::Accepting) {
+        if !free || !matches!(self.stage, NuttcpTransferState::Ready | NuttcpTransferState::Accepting) {
             out.push_back(Output::Close { link });
             return;
         }
@@ -230,8 +232,8 @@ impl Transfer {
 
     /// On a shared port the peer gets its own socket.
     fn ask_for_own(&mut self, listener: Link, peer: SocketAddr, out: &mut VecDeque<Output>) {
-        if self.shared == Shared::Waiting {
-            self.shared = Shared::Asked(false);
+        if self.shared == SharedPort::Waiting {
+            self.shared = SharedPort::Asked(false);
             out.push_back(Output::Adopt { listener, peer, options: self.terms.link_options() });
         }
     }
@@ -239,7 +241,7 @@ impl Transfer {
     /// The test begins, possibly after the peer's own socket is open.
     fn begin_or_wait(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
         match &mut self.shared {
-            Shared::Asked(begins) => *begins = true,
+            SharedPort::Asked(begins) => *begins = true,
             _ => self.begin(now, out),
         }
     }
@@ -247,7 +249,7 @@ impl Transfer {
     /// Handles a datagram before the flow: a mark that begins the test, or the first data if those marks were
     /// lost.
     fn datagram(&mut self, now: Timestamp, bytes: &[u8], out: &mut VecDeque<Output>) {
-        if !matches!(self.stage, TransferState::Ready | TransferState::Awaiting) {
+        if !matches!(self.stage, NuttcpTransferState::Ready | NuttcpTransferState::Awaiting) {
             return;
         }
         if bytes.len() > MARK_LENGTH {
@@ -270,7 +272,7 @@ impl Transfer {
     }
 
     fn ended(&mut self, now: Timestamp, counts: &FlowCounts, out: &mut VecDeque<Output>) {
-        if !matches!(self.stage, TransferState::Running | TransferState::Stopping) {
+        if !matches!(self.stage, NuttcpTransferState::Running | NuttcpTransferState::Stopping) {
             return;
         }
         self.take(now, counts);
@@ -278,29 +280,35 @@ impl Transfer {
         // The CPU time of the test ends with the data and does not include the end marks.
         self.count(out);
         if self.terms.udp && self.terms.transmit && !self.cut {
-            self.stage = TransferState::Ending(0);
+            self.stage = NuttcpTransferState::Ending(0);
             self.due_now(now, out);
         }
     }
 
-    fn counts(&mut self, now: Timestamp, cpu: Cpu, flows: &[FlowCounts], out: &mut VecDeque<Output>) -> bool {
+    fn counts(
+        &mut self,
+        now: Timestamp,
+        cpu: CpuTime,
+        flows: &[FlowCounts],
+        out: &mut VecDeque<Output>,
+    ) -> bool {
         let Some(why) = self.looks.pop_front() else { return false };
         let mine = flows.iter().find(|counts| counts.flow == self.flow);
         match why {
-            Look::Begin => self.cpu = cpu,
-            Look::End => self.cost(cpu, out),
-            _ if self.stage != TransferState::Running && why != Look::Owner => {}
-            Look::Interval => {
+            NuttcpCountsReason::Begin => self.cpu = cpu,
+            NuttcpCountsReason::End => self.cost(cpu, out),
+            _ if self.stage != NuttcpTransferState::Running && why != NuttcpCountsReason::Owner => {}
+            NuttcpCountsReason::Interval => {
                 if let Some(counts) = mine {
                     self.interval(counts);
                 }
             }
-            Look::Idle => {
+            NuttcpCountsReason::Idle => {
                 if let Some(counts) = mine {
                     self.is_idle(now, counts, out);
                 }
             }
-            Look::Owner => {
+            NuttcpCountsReason::Owner => {
                 let known = |of: fn(&crate::stand_in::StreamCounts) -> Option<u64>| {
                     mine.and_then(|counts| counts.streams.iter().filter_map(of).reduce(u64::saturating_add))
                 };
@@ -344,11 +352,11 @@ impl Transfer {
     }
 
     /// Computes the CPU time of the test.
-    fn cost(&mut self, cpu: Cpu, out: &mut VecDeque<Output>) {
+    fn cost(&mut self, cpu: CpuTime, out: &mut VecDeque<Output>) {
         self.counted.user = cpu.user.saturating_sub(self.cpu.user);
         self.counted.system = cpu.system.saturating_sub(self.cpu.system);
         self.counted.usage = cpu.usage_since(&self.cpu);
-        if self.stage == TransferState::Counting {
+        if self.stage == NuttcpTransferState::Counting {
             self.finish(out);
         }
     }
@@ -363,7 +371,7 @@ impl Transfer {
 
     /// The peer has closed a data connection without a flow.
     fn closed(&mut self, now: Timestamp, reason: Option<&SystemError>, out: &mut VecDeque<Output>) {
-        if self.stage == TransferState::Running && !self.has_flow {
+        if self.stage == NuttcpTransferState::Running && !self.has_flow {
             self.trouble = reason.cloned();
             self.piped_end(now, out);
         }
@@ -371,13 +379,13 @@ impl Transfer {
 
     /// The next block of standard input can be sent.
     fn sent(&mut self, out: &mut VecDeque<Output>) {
-        if self.stage == TransferState::Running && self.terms.stdio && self.terms.transmit {
+        if self.stage == NuttcpTransferState::Running && self.terms.stdio && self.terms.transmit {
             out.push_back(Output::Read);
         }
     }
 
     fn text(&mut self, now: Timestamp, block: Option<&[u8]>, out: &mut VecDeque<Output>) -> bool {
-        if self.stage != TransferState::Running || !self.terms.stdio {
+        if self.stage != NuttcpTransferState::Running || !self.terms.stdio {
             return false;
         }
         match (block, self.links.first().copied().flatten()) {

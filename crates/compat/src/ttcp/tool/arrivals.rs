@@ -6,19 +6,19 @@ use linerate_units::Timestamp;
 
 use super::{LATE_MARK_WINDOW, MAIN_LINK, MAX_TESTS, SECOND, Ttcp};
 use crate::stand_in::{FlowId, Link, Opened, Output, RunId, Stop};
-use crate::ttcp::settings::{Line, Settings};
-use crate::ttcp::transfer::{Transfer, TransferState};
+use crate::ttcp::settings::{TtcpSettings, TtcpVariant};
+use crate::ttcp::transfer::{TtcpTransfer, TtcpTransferState};
 use crate::ttcp::{MARK_BYTES, report};
 
 impl Ttcp {
     pub(super) fn accepted(&mut self, now: Timestamp, listener: Link, link: Link, opened: &Opened) {
         let peer = opened.remote.unwrap_or(opened.local);
         let adopting = self.transfers.iter_mut().find(|(_, transfer)| {
-            transfer.stage == TransferState::Adopting && transfer.peer == peer && transfer.udp
+            transfer.stage == TtcpTransferState::Adopting && transfer.peer == peer && transfer.udp
         });
         if let Some((run, transfer)) = adopting {
             transfer.link = Some(link);
-            transfer.stage = TransferState::Asking;
+            transfer.stage = TtcpTransferState::Asking;
             let plan = transfer.plan(&self.settings, *run);
             self.put(Output::Ask(Box::new(plan)));
             return;
@@ -55,11 +55,12 @@ impl Ttcp {
         }
         let known = self.transfers.values_mut().find(|transfer| transfer.udp && transfer.peer == from);
         if let Some(transfer) = known {
-            if !matches!(transfer.stage, TransferState::Measured | TransferState::Sparing) && !transfer.closed
+            if !matches!(transfer.stage, TtcpTransferState::Measured | TtcpTransferState::Sparing)
+                && !transfer.closed
             {
                 transfer.early.add_datagram(now, bytes.len());
                 transfer.closed = transfer.early.marks >= 2;
-                if transfer.closed && transfer.stage == TransferState::Running {
+                if transfer.closed && transfer.stage == TtcpTransferState::Running {
                     transfer.cut = true;
                     let flow = transfer.flow;
                     self.put(Output::Stop { flow, how: Stop::AtOnce });
@@ -80,8 +81,8 @@ impl Ttcp {
             if let Some(transfer) = self.transfers.get_mut(&run) {
                 transfer.early.add_datagram(now, bytes.len());
             }
-            if self.settings.line == Line::Pcattcp {
-                let settings = Settings { udp: true, ..self.settings.clone() };
+            if self.settings.line == TtcpVariant::Pcattcp {
+                let settings = TtcpSettings { udp: true, ..self.settings.clone() };
                 self.print_error(report::accepted(&settings, from));
             }
             let options = self.options(true);
@@ -92,7 +93,7 @@ impl Ttcp {
     /// Counts bytes of a connection before the engine uses it.
     pub(in crate::ttcp) fn early_bytes(&mut self, now: Timestamp, link: Link, bytes: usize) {
         let found = self.transfers.values_mut().find(|transfer| transfer.link == Some(link));
-        if let Some(transfer) = found.filter(|transfer| transfer.stage == TransferState::Asking) {
+        if let Some(transfer) = found.filter(|transfer| transfer.stage == TtcpTransferState::Asking) {
             transfer.early.add(now, bytes);
         }
     }

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 
 use linerate_compat::stand_in::{
-    Cpu, Exchange, FlowTask, Link, LinkOptions, Output, Planned, RunId, SystemError, Transport, Usage,
+    CpuTime, Exchange, FlowTask, Link, LinkOptions, Output, Planned, ResourceUsage, RunId, SystemError,
+    Transport,
 };
 use linerate_engine::{FlowSetup, Sockets, memory_needed};
 use linerate_sock::{Mono, clock};
@@ -155,11 +156,11 @@ impl Driver<'_> {
     fn look(&mut self) {
         let used = clock::process_usage();
         let (user_before, system_before) = self.core.cpu_before;
-        let cpu = Cpu {
+        let cpu = CpuTime {
             elapsed: clock::now().since(self.core.epoch).into(),
             user: used.user.saturating_sub(user_before).into(),
             system: used.system.saturating_sub(system_before).into(),
-            usage: Some(Usage {
+            usage: Some(ResourceUsage {
                 max_resident_kib: used.max_resident_kib,
                 minor_faults: used.minor_faults,
                 major_faults: used.major_faults,

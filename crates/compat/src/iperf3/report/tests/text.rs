@@ -6,13 +6,13 @@ use linerate_units::Span;
 use serde_json::Value;
 
 use super::{client, host, number};
-use crate::iperf3::errors::{Iperf3Error, Number};
+use crate::iperf3::errors::{Iperf3Error, Iperf3ErrorNumber};
 use crate::iperf3::report::*;
-use crate::iperf3::settings::{EndCondition, Settings};
+use crate::iperf3::settings::{EndCondition, Iperf3Settings};
 
-fn stream(socket: i32, ports: (u16, u16), sends: bool) -> Stream {
+fn stream(socket: i32, ports: (u16, u16), sends: bool) -> Iperf3Stream {
     let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
-    Stream { socket, local: at(ports.0), remote: at(ports.1), sends, snd_buf: 16_384, rcv_buf: 131_072 }
+    Iperf3Stream { socket, local: at(ports.0), remote: at(ports.1), sends, snd_buf: 16_384, rcv_buf: 131_072 }
 }
 
 /// An interval from `from` to `to`, in milliseconds.
@@ -33,8 +33,13 @@ fn tcp_sender(from: u64, to: u64, blocks: u64, retransmits: u64) -> StreamInterv
     StreamInterval { bytes: blocks << 17, start: Span::from_ms(from), end: Span::from_ms(to), ..kernel }
 }
 
-fn blocks(blocks: u64, ms: u64, retransmits: Option<u64>) -> Option<Half> {
-    Some(Half { bytes: blocks << 17, duration: Span::from_ms(ms), retransmits, ..Half::default() })
+fn blocks(blocks: u64, ms: u64, retransmits: Option<u64>) -> Option<StreamEndCounts> {
+    Some(StreamEndCounts {
+        bytes: blocks << 17,
+        duration: Span::from_ms(ms),
+        retransmits,
+        ..StreamEndCounts::default()
+    })
 }
 
 /// As iperf3 3.12 printed it (`-c 127.0.0.1 -t 2 -b 20M -P 2 -V -T tit`), except for the prefix of `Control
@@ -47,8 +52,8 @@ fn text_of_a_client_with_two_streams() {
     settings.client.parallel = 2;
     settings.client.bitrate = 20_000_000;
     settings.client.end = EndCondition::Time(2);
-    let mut report = Report::new(&settings, &host());
-    let control = Control {
+    let mut report = Iperf3Report::new(&settings, &host());
+    let control = Iperf3Control {
         host: "127.0.0.1".to_owned(),
         port: 24001,
         cookie: "cf2ewiiltcmcp2asvmpyag5vztzx5wtp5hkk".to_owned(),
@@ -56,14 +61,14 @@ fn text_of_a_client_with_two_streams() {
         unix_ms: 1_795_316_403_000,
     };
     let mut said = report.opening();
-    said += &report.connected(&control, Test::asked(&settings, 131_072));
+    said += &report.connected(&control, Iperf3TestParameters::asked(&settings, 131_072));
     said += &report.stream(stream(5, (60566, 24001), true));
     said += &report.stream(stream(7, (60574, 24001), true));
     said += &report.started();
     said += &report.interval(&[tcp_sender(0, 1000, 20, 0), tcp_sender(0, 1000, 20, 0)]);
     said += &report.interval(&[tcp_sender(1000, 2000, 19, 0), tcp_sender(1000, 2000, 19, 0)]);
-    let both = StreamEnd { sent: blocks(39, 2000, Some(0)), received: blocks(39, 2000, None) };
-    said += &report.summary(&End {
+    let both = Iperf3StreamEnd { sent: blocks(39, 2000, Some(0)), received: blocks(39, 2000, None) };
+    said += &report.summary(&Iperf3EndResults {
         duration: Span::from_ms(2000),
         streams: vec![both, both],
         local_cpu: CpuShare { total: 2.2, user: 0.0, system: 2.2 },
@@ -115,18 +120,18 @@ tit:  iperf Done.
 /// As iperf3 3.12 printed it (`-s -V`, with a client's `--bidir -P 2 -b 20M -t 1`).
 #[test]
 fn text_of_a_server_when_both_send() {
-    let mut settings = Settings::default();
+    let mut settings = Iperf3Settings::default();
     settings.common.verbose = true;
     settings.common.port = 24003;
-    let mut report = Report::new(&settings, &host());
-    let control = Control { host: "127.0.0.1".to_owned(), port: 46350, ..Control::default() };
-    let test = Test {
+    let mut report = Iperf3Report::new(&settings, &host());
+    let control = Iperf3Control { host: "127.0.0.1".to_owned(), port: 46350, ..Iperf3Control::default() };
+    let test = Iperf3TestParameters {
         bidir: true,
         streams: 2,
         block_bytes: 131_072,
         seconds: 1,
         bitrate: 20_000_000,
-        ..Test::default()
+        ..Iperf3TestParameters::default()
     };
     report.connected(&control, test);
     for (socket, port, sends) in [(5, 46356, false), (8, 46372, false), (11, 46386, true), (13, 46400, true)]
@@ -140,14 +145,14 @@ fn text_of_a_server_when_both_send() {
         tcp_sender(0, 1001, 20, 1),
         tcp_sender(0, 1001, 20, 1),
     ]);
-    let received = StreamEnd { sent: None, received: blocks(20, 1008, None) };
-    let sent = StreamEnd { sent: blocks(20, 1008, Some(1)), received: None };
-    said += &report.summary(&End {
+    let received = Iperf3StreamEnd { sent: None, received: blocks(20, 1008, None) };
+    let sent = Iperf3StreamEnd { sent: blocks(20, 1008, Some(1)), received: None };
+    said += &report.summary(&Iperf3EndResults {
         duration: Span::from_ms(1008),
         streams: vec![received, received, sent, sent],
         local_cpu: CpuShare { total: 1.4, user: 1.4, system: 0.0 },
         local_congestion: Some("bbr".to_owned()),
-        ..End::default()
+        ..Iperf3EndResults::default()
     });
     said += &report.done().out;
     assert_eq!(
@@ -197,31 +202,36 @@ fn text_of_a_client_that_receives_datagrams() {
     settings.client.udp = true;
     settings.client.reverse = true;
     settings.client.parallel = 2;
-    let mut report = Report::new(&settings, &host());
-    let control = Control { host: "127.0.0.1".to_owned(), port: 24101, ..Control::default() };
-    let mut said = report.connected(&control, Test::asked(&settings, 1000));
+    let mut report = Iperf3Report::new(&settings, &host());
+    let control = Iperf3Control { host: "127.0.0.1".to_owned(), port: 24101, ..Iperf3Control::default() };
+    let mut said = report.connected(&control, Iperf3TestParameters::asked(&settings, 1000));
     said += &report.stream(stream(5, (45466, 24101), false));
     said += &report.stream(stream(7, (56940, 24101), false));
     said += &report.started();
     said += &report.interval(&[udp(0, 1006, 251, 10, 2923), udp(0, 1006, 251, 10, 2558)]);
     said += &report.interval(&[udp(1006, 2000, 249, 10, 325), udp(1006, 2000, 248, 9, 45)]);
-    let sent = Half { bytes: 501_000, packets: 501, duration: Span::from_ms(2003), ..Half::default() };
-    let half = |packets: u64, lost: i64, out_of_order, jitter_us: u64| Half {
+    let sent = StreamEndCounts {
+        bytes: 501_000,
+        packets: 501,
+        duration: Span::from_ms(2003),
+        ..StreamEndCounts::default()
+    };
+    let half = |packets: u64, lost: i64, out_of_order, jitter_us: u64| StreamEndCounts {
         bytes: 480_000,
         packets,
         lost,
         out_of_order,
         jitter: Span::from_ns(jitter_us * 1000),
         duration: Span::from_ms(2000),
-        ..Half::default()
+        ..StreamEndCounts::default()
     };
-    said += &report.summary(&End {
+    said += &report.summary(&Iperf3EndResults {
         duration: Span::from_ms(2000),
         streams: vec![
-            StreamEnd { sent: Some(sent), received: Some(half(500, 20, 25, 325)) },
-            StreamEnd { sent: Some(sent), received: Some(half(499, 19, 0, 45)) },
+            Iperf3StreamEnd { sent: Some(sent), received: Some(half(500, 20, 25, 325)) },
+            Iperf3StreamEnd { sent: Some(sent), received: Some(half(499, 19, 0, 45)) },
         ],
-        ..End::default()
+        ..Iperf3EndResults::default()
     });
     said += &report.done().out;
     assert_eq!(
@@ -260,8 +270,8 @@ fn text_of_datagrams_both_ways_and_of_omitted_intervals() {
     let mut settings = client();
     settings.client.udp = true;
     settings.client.bidir = true;
-    let mut report = Report::new(&settings, &host());
-    report.connected(&Control::default(), Test::asked(&settings, 1000));
+    let mut report = Iperf3Report::new(&settings, &host());
+    report.connected(&Iperf3Control::default(), Iperf3TestParameters::asked(&settings, 1000));
     report.stream(stream(5, (1, 2), true));
     report.stream(stream(7, (3, 2), false));
     report.started();
@@ -283,15 +293,15 @@ fn text_of_datagrams_both_ways_and_of_omitted_intervals() {
 #[test]
 fn a_broken_off_test_is_reported_with_what_is_known() {
     let settings = client();
-    let mut report = Report::new(&settings, &host());
-    report.connected(&Control::default(), Test::asked(&settings, 131_072));
+    let mut report = Iperf3Report::new(&settings, &host());
+    report.connected(&Iperf3Control::default(), Iperf3TestParameters::asked(&settings, 131_072));
     report.stream(stream(5, (36996, 24020), true));
     report.started();
     report.interval(&[tcp_sender(0, 1000, 1, 0)]);
-    let said = report.summary(&End {
+    let said = report.summary(&Iperf3EndResults {
         duration: Span::from_ms(1510),
-        streams: vec![StreamEnd { sent: blocks(2, 1510, Some(0)), received: None }],
-        ..End::default()
+        streams: vec![Iperf3StreamEnd { sent: blocks(2, 1510, Some(0)), received: None }],
+        ..Iperf3EndResults::default()
     });
     assert_eq!(
         said,
@@ -302,45 +312,51 @@ fn a_broken_off_test_is_reported_with_what_is_known() {
 [  5]   0.00-1.51   sec  0.00 Bytes  0.00 bits/sec                  receiver
 "
     );
-    let words = report.interrupted(&Iperf3Error::new(Number::CLIENT_TERM), 2);
+    let words = report.interrupted(&Iperf3Error::new(Iperf3ErrorNumber::CLIENT_TERM), 2);
     assert_eq!(words.out, "");
     assert_eq!(words.err, "iperf3: interrupt - the client has terminated by signal Interrupt(2)\n");
 }
 
 #[test]
 fn what_the_server_reports_as_an_error_is_told_in_two_lines() {
-    let busy = Iperf3Error::new(Number::MAX_DURATION);
-    let words = Report::new(&client(), &host()).server_error(&busy);
+    let busy = Iperf3Error::new(Iperf3ErrorNumber::MAX_DURATION);
+    let words = Iperf3Report::new(&client(), &host()).server_error(&busy);
     assert_eq!(words.err, format!("iperf3: SERVER ERROR - {busy}\niperf3: error - {busy}\n"));
-    let gone = Report::new(&Settings::default(), &host()).client_gone(false);
+    let gone = Iperf3Report::new(&Iperf3Settings::default(), &host()).client_gone(false);
     assert_eq!(gone.err, "iperf3: the client has unexpectedly closed the connection\n");
 }
 
 #[test]
 fn the_servers_report_reaches_the_client() {
-    let mut server = Report::new(&Settings::default(), &host());
+    let mut server = Iperf3Report::new(&Iperf3Settings::default(), &host());
     assert_eq!(
         server.listening(1),
         "-----------------------------------------------------------\n\
          Server listening on 5201 (test #1)\n\
          -----------------------------------------------------------\n"
     );
-    let test = Test { get_server_output: true, streams: 1, ..Test::default() };
-    let control = Control { host: "127.0.0.1".to_owned(), port: 41404, ..Control::default() };
+    let test =
+        Iperf3TestParameters { get_server_output: true, streams: 1, ..Iperf3TestParameters::default() };
+    let control = Iperf3Control { host: "127.0.0.1".to_owned(), port: 41404, ..Iperf3Control::default() };
     let mut said = server.connected(&control, test);
     said += &server.stream(stream(5, (15308, 41406), false));
     said += &server.started();
     said += &server.interval(&[StreamInterval { bytes: 25_034_752, ..between(0, 1001) }]);
-    let half = Half { bytes: 25_034_752, duration: Span::from_ms(1001), ..Half::default() };
-    let streams = vec![StreamEnd { sent: None, received: Some(half) }];
-    said += &server.summary(&End { duration: half.duration, streams, ..End::default() });
+    let half =
+        StreamEndCounts { bytes: 25_034_752, duration: Span::from_ms(1001), ..StreamEndCounts::default() };
+    let streams = vec![Iperf3StreamEnd { sent: None, received: Some(half) }];
+    said += &server.summary(&Iperf3EndResults {
+        duration: half.duration,
+        streams,
+        ..Iperf3EndResults::default()
+    });
     assert_eq!(server.for_client(), ServerOutput::Text(said.clone()));
     assert!(
         said.starts_with("Accepted connection from 127.0.0.1, port 41404\n[  5] local 127.0.0.1"),
         "{said}"
     );
 
-    let mut client = Report::new(&client(), &host());
+    let mut client = Iperf3Report::new(&client(), &host());
     assert_eq!(client.server_output(server.for_client()), format!("\nServer output:\n{said}\n"));
 }
 
@@ -351,8 +367,11 @@ fn a_segment_size_is_the_kernels_or_the_users_and_none_of_udp() {
         settings.common.json = true;
         settings.client.udp = udp;
         settings.client.mss = mss;
-        let mut report = Report::new(&settings, &host());
-        report.connected(&Control { mss: 1448, ..Control::default() }, Test::asked(&settings, 1000));
+        let mut report = Iperf3Report::new(&settings, &host());
+        report.connected(
+            &Iperf3Control { mss: 1448, ..Iperf3Control::default() },
+            Iperf3TestParameters::asked(&settings, 1000),
+        );
         let object: Value = serde_json::from_str(&report.done().out).unwrap();
         (object["start"]["tcp_mss"].as_u64(), object["start"]["tcp_mss_default"].as_u64())
     };
@@ -366,15 +385,15 @@ fn a_segment_size_is_the_kernels_or_the_users_and_none_of_udp() {
 fn the_least_round_trip_time_is_none_that_was_not_measured() {
     let mut settings = client();
     settings.common.json = true;
-    let mut report = Report::new(&settings, &host());
-    report.connected(&Control::default(), Test::asked(&settings, 131_072));
+    let mut report = Iperf3Report::new(&settings, &host());
+    report.connected(&Iperf3Control::default(), Iperf3TestParameters::asked(&settings, 131_072));
     report.stream(stream(5, (1, 2), true));
     for us in [0, 9, 7, 0] {
         let rtt = Some(Span::from_ns(us * 1000));
         report.interval(&[StreamInterval { rtt, ..tcp_sender(0, 1000, 1, 0) }]);
     }
-    let streams = vec![StreamEnd { sent: blocks(4, 1000, Some(0)), received: None }];
-    report.summary(&End { streams, ..End::default() });
+    let streams = vec![Iperf3StreamEnd { sent: blocks(4, 1000, Some(0)), received: None }];
+    report.summary(&Iperf3EndResults { streams, ..Iperf3EndResults::default() });
     let object: Value = serde_json::from_str(&report.done().out).unwrap();
     let sender = &object["end"]["streams"][0]["sender"];
     assert_eq!((number(sender, "min_rtt"), number(sender, "max_rtt"), number(sender, "mean_rtt")), (7, 9, 4));
@@ -383,8 +402,8 @@ fn the_least_round_trip_time_is_none_that_was_not_measured() {
 #[test]
 fn an_empty_rest_of_an_interval_is_left_out() {
     let settings = client();
-    let mut report = Report::new(&settings, &host());
-    report.connected(&Control::default(), Test::asked(&settings, 131_072));
+    let mut report = Iperf3Report::new(&settings, &host());
+    report.connected(&Iperf3Control::default(), Iperf3TestParameters::asked(&settings, 131_072));
     report.stream(stream(5, (1, 2), true));
     report.started();
     assert_eq!(report.interval(&[tcp_sender(1000, 1099, 0, 0)]), "");
@@ -397,9 +416,9 @@ fn a_report_without_streams_is_no_trouble() {
     for json in [false, true] {
         let mut settings = client();
         settings.common.json = json;
-        let mut report = Report::new(&settings, &host());
+        let mut report = Iperf3Report::new(&settings, &host());
         assert_eq!(report.interval(&[]), "");
-        report.summary(&End::default());
+        report.summary(&Iperf3EndResults::default());
         report.server_output(ServerOutput::Json(Value::Null));
         let words = report.done();
         assert!(!json || serde_json::from_str::<Value>(&words.out).is_ok(), "{}", words.out);
