@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use linerate_compat::stand_in::{
-    Cpu, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, SystemError,
-    RunId, StandIn, StreamCounts, Transport,
+    CpuTime, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output,
+    RunId, StandIn, StreamCounts, SystemError, Transport,
 };
 use linerate_model::SideSettings;
 use linerate_units::{Span, Timestamp};
@@ -30,8 +30,8 @@ pub(crate) fn completed(stand_in: impl StandIn, script: &[u8]) -> u32 {
     run(stand_in, script).untroubled
 }
 
-fn run<S: StandIn>(stand_in: S, script: &[u8]) -> Host<S> {
-    let mut host = Host {
+fn run<S: StandIn>(stand_in: S, script: &[u8]) -> NoisyHost<S> {
+    let mut host = NoisyHost {
         stand_in,
         now: Timestamp::START,
         opening: Vec::new(),
@@ -66,7 +66,7 @@ struct Kind {
 
 const CONNECTION: Kind = Kind { listens: false, udp: false };
 
-struct Host<S> {
+struct NoisyHost<S> {
     stand_in: S,
     now: Timestamp,
     opening: Vec<(Link, Kind)>,
@@ -331,7 +331,7 @@ impl<S: StandIn> NoisyHost<S> {
             Output::Look => {
                 let running = self.running.values();
                 let flows: Vec<FlowCounts> = running.map(|task| self.counts(task, 1 << 30, 0)).collect();
-                self.stand_in.input(self.now, Input::Counts { cpu: Cpu::default(), flows: &flows });
+                self.stand_in.input(self.now, Input::Counts { cpu: CpuTime::default(), flows: &flows });
             }
             Output::LookHost { .. } => self.stand_in.input(self.now, Input::Host(&HostCounts::default())),
             Output::Read => self.reading += 1,

@@ -22,7 +22,7 @@ pub fn ttcp(script: &[u8]) {
     let Some((choice, script)) = script.split_first() else { return };
     let settings = match lines.get(usize::from(*choice)) {
         Some(line) => ttcp::parse("ttcp", &line.split(' ').map(str::to_owned).collect::<Vec<_>>()).ok(),
-        None => Some(ttcp::Settings::server(5001)),
+        None => Some(ttcp::TtcpSettings::server(5001)),
     };
     if let Some(settings) = settings {
         play(ttcp::Ttcp::new(settings), script);
@@ -61,11 +61,11 @@ pub fn iperf2(script: &[u8]) {
     let Some((choice, script)) = script.split_first() else { return };
     let settings = match lines.get(usize::from(*choice)) {
         Some(line) => iperf2::parse(&line.split(' ').map(str::to_owned).collect::<Vec<_>>()),
-        None => Ok(iperf2::Settings::server(5001)),
+        None => Ok(iperf2::Iperf2Settings::server(5001)),
     };
     match settings {
-        Ok(settings) if settings.server => play(iperf2::Server::new(settings), script),
-        Ok(settings) => play(iperf2::Client::new(settings), script),
+        Ok(settings) if settings.server => play(iperf2::Iperf2Server::new(settings), script),
+        Ok(settings) => play(iperf2::Iperf2Client::new(settings), script),
         Err(refusal) => return assert!(!refusal.text.is_empty()),
     };
 }

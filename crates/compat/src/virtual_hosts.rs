@@ -13,10 +13,10 @@ use linerate_model::SideSettings;
 use linerate_units::{Span, Timestamp};
 
 use crate::stand_in::{
-    Cpu, FlowCounts, FlowId, HostCounts, Input, Link, LinkOptions, Opened, Output, RunId, StandIn,
+    CpuTime, FlowCounts, FlowId, HostCounts, Input, Link, LinkOptions, Opened, Output, RunId, StandIn,
     StreamCounts, SystemError, Transport,
 };
-pub(crate) use host::Host;
+pub(crate) use host::VirtualHost;
 pub(crate) use virtual_link::opened;
 use virtual_link::{VirtualLink, address, host_of};
 

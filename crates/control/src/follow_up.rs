@@ -48,7 +48,7 @@ pub fn investigate<'f>(
 
 /// Works through the questions that the verdict on a flow leaves open, until an answer gives a verdict.
 fn ask_all<'f>(
-    request: &Request<'_>,
+    request: &TestRequest<'_>,
     flow: FlowId,
     log: &mut Log<'_>,
     wanted: Option<Topic>,

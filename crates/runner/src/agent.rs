@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use linerate_control::{
-    CANCELLED, ControlError, FlowJob, Group, HostRef, Log, Request, Target, TestBed, run_group,
+    CANCELLED, ControlError, FlowJob, HostRef, Log, RunGroup, RunServer, TestBed, TestRequest, run_group,
 };
 use linerate_model::{Body, Outcome};
 use linerate_units::Span;

@@ -255,7 +255,7 @@ impl Iperf2Server {
         let (Some(receive), Some(send)) = (free.next(), free.next()) else { return };
         let run = self.next_run;
         self.next_run = run.next();
-        let made = Run::new(&mut self.queue, now, run, [receive, send], arrival);
+        let made = Iperf2Run::new(&mut self.queue, now, run, [receive, send], arrival);
         self.runs.insert(run, made);
     }
 

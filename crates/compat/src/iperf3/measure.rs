@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn an_omitted_part_is_in_the_totals_on_the_wire_and_nowhere_else() {
-        let mut meter = Meter::new(true, true, [(FlowId(4), false)]);
+        let mut meter = Iperf3Meter::new(true, true, [(FlowId(4), false)]);
         meter.take(cpu(10, 0), &[]);
         meter.begin(at(10));
         meter.take(cpu(11, 900), &received(1000, 10, 1));
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn a_sender_that_does_not_know_its_retransmits_says_so_and_never_minus_one() {
         let sender = |retransmits| {
-            let mut meter = Meter::new(false, false, [(FlowId(4), true)]);
+            let mut meter = Iperf3Meter::new(false, false, [(FlowId(4), true)]);
             let stream = StreamCounts { retransmits, ..StreamCounts::default() };
             let counts = FlowCounts { flow: FlowId(4), streams: vec![stream], ..FlowCounts::default() };
             meter.take(cpu(0, 0), &[counts]);
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(sender(Some(3)).knows_retransmits, Some(true));
         assert_eq!(sender(Some(3)).streams[0].retransmits, 3);
         assert_eq!(sender(None).knows_retransmits, Some(false));
-        let receiver = Meter::new(false, false, [(FlowId(4), false)]).results(at(1));
+        let receiver = Iperf3Meter::new(false, false, [(FlowId(4), false)]).results(at(1));
         assert_eq!(receiver.knows_retransmits, None);
     }
 }

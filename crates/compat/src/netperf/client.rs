@@ -112,7 +112,7 @@ impl NetperfClient {
             reading: None,
             server: None,
             iteration: Iteration::new(Timestamp::START),
-            confidence: Confidence::default(),
+            confidence: IterationStatistics::default(),
             run: RunId(0),
             planned: false,
             control_open: false,

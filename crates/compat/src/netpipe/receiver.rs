@@ -82,7 +82,7 @@ impl NetpipeReceiver {
         }
         let run = self.next_run;
         self.next_run = self.next_run.next();
-        let mut series = Series::new(false, run, self.options.clone());
+        let mut series = NetpipeSeries::new(false, run, self.options.clone());
         series.hold(self.buffers);
         self.outputs.push_back(Output::Ask(Box::new(planned(run, link, false, &self.options))));
         let (link, early) = (Some(link), Vec::new());

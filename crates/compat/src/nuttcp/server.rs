@@ -31,7 +31,7 @@ pub struct NuttcpServer {
 impl NuttcpServer {
     /// Creates a server for a command line.
     #[must_use]
-    pub fn new(options: ServerOptions) -> Self {
+    pub fn new(options: NuttcpServerOptions) -> Self {
         Self { options, sessions: Sessions::default(), next_run: RunId(0), out: VecDeque::new(), over: false }
     }
 

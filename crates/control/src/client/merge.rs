@@ -30,7 +30,7 @@ const MAX_READINGS: usize = 256;
 /// The flows of one phase, from both ends.
 #[derive(Debug)]
 pub(super) struct Merge {
-    flows: BTreeMap<FlowId, Flow>,
+    flows: BTreeMap<FlowId, MergedFlow>,
     udp: bool,
     latency: Option<LatencyReport>,
     cut: bool,

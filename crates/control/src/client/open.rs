@@ -118,7 +118,7 @@ fn port_of(first: Option<u16>, stream: u32) -> Option<u16> {
 }
 
 fn tcp(
-    task: &Task,
+    task: &OpenTask,
     flow: FlowId,
     stream: u32,
     first_port: Option<u16>,
@@ -135,7 +135,7 @@ fn tcp(
 }
 
 fn udp(
-    task: &Task,
+    task: &OpenTask,
     flow: FlowId,
     stream: u32,
     first_port: Option<u16>,

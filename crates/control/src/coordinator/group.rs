@@ -16,7 +16,7 @@ use super::host::{CoordinatorHost, CoordinatorHostEvent, listen};
 use super::prepare_next::Ahead;
 use super::progress::{GroupRun, RunState};
 use super::start_lead::Lead;
-use super::test_bed::{FlowJob, Group, Target, TestBed};
+use super::test_bed::{FlowJob, RunGroup, RunServer, TestBed};
 use crate::CANCELLED;
 use crate::log::Log;
 

@@ -90,7 +90,7 @@ struct ServerRun<'a> {
     client: Option<GreetedClient>,
     begun: bool,
     told: Option<QueuePosition>,
-    arrived: BTreeMap<(FlowId, u32), Arrival>,
+    arrived: BTreeMap<(FlowId, u32), DataSocket>,
     awaited: Vec<FlowOrder>,
     /// When data sockets of unannounced phases are closed.
     strays_until: Option<Mono>,
@@ -423,7 +423,7 @@ impl<'a> ServerRun<'a> {
 
 /// The sockets of a flow in the order of their streams, with the options that the client requests.
 fn take_sockets(
-    arrived: &mut BTreeMap<(FlowId, u32), Arrival>,
+    arrived: &mut BTreeMap<(FlowId, u32), DataSocket>,
     flow: FlowId,
     udp: bool,
     options: &linerate_sock::SocketOptions,

@@ -6,10 +6,10 @@ use linerate_units::Timestamp;
 
 use super::{Iperf2Client, Iperf2ClientState, REVERSE_LISTENER};
 use crate::iperf2::datagram::{number_of, opening_header};
-use crate::iperf2::direction::Half;
-use crate::iperf2::report::{ConnectionDetails, Ends};
-use crate::iperf2::settings::Mode;
-use crate::iperf2::track::Stream;
+use crate::iperf2::direction::Iperf2Direction;
+use crate::iperf2::report::{ConnectionDetails, Iperf2Addresses};
+use crate::iperf2::settings::Iperf2Mode;
+use crate::iperf2::track::Iperf2Stream;
 use crate::stand_in::{FlowId, Link, Opened, Output};
 
 impl Iperf2Client {

@@ -52,7 +52,7 @@ impl Iperf2Client {
         };
         // A server that sends on the client's connection begins with its own header.
         let echoed = settings.trip_times && !settings.udp && !sends && star;
-        Load {
+        Iperf2Load {
             flow: FlowId(u16::from(!sends)),
             run: RUN,
             udp: settings.udp,

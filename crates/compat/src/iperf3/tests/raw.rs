@@ -275,8 +275,8 @@ mod clients {
     use linerate_units::{Span, Timestamp};
 
     use super::{client, message};
-    use crate::iperf3::settings::{EndCondition, Settings};
-    use crate::stand_in::{Cpu, FlowCounts, Input, Link, Output, SystemError, StandIn, StreamCounts};
+    use crate::iperf3::settings::{EndCondition, Iperf3Settings};
+    use crate::stand_in::{CpuTime, FlowCounts, Input, Link, Output, StandIn, StreamCounts, SystemError};
     use crate::virtual_hosts::opened;
 
     /// A client and its actions.

@@ -22,7 +22,7 @@ macro_rules! selectors {
             name: $name,
             heading: &[$($line),+],
             value: |$report| $value,
-            needs: [$(Needs::$needs,)? Needs::Nothing][0],
+            needs: [$(SelectorNeeds::$needs,)? SelectorNeeds::Nothing][0],
         }),+]
     };
 }

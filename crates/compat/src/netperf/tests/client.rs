@@ -11,8 +11,8 @@ use crate::netperf::{
     HostCpu, NetperfClient, NetperfClientOptions, NetperfMessage, NetperfRequest, Response, Results,
 };
 use crate::stand_in::{
-    Cpu, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, StandIn, Stop, StreamCounts,
-    SystemError,
+    CpuTime, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, StandIn, Stop,
+    StreamCounts, SystemError,
 };
 use crate::virtual_hosts;
 
@@ -417,7 +417,7 @@ fn an_endless_test_ends_with_an_interrupt() {
     host.now = Timestamp::START + Span::from_secs(500);
     host.give(Input::Signal(2));
     assert!(matches!(host.next(), Output::Stop { flow: FlowId(0), how: Stop::Regularly }));
-    let mut host = Host::connected("-H 127.0.0.1 -P 0", Span::ZERO, TCP_BUFFERS);
+    let mut host = NetperfClientHost::connected("-H 127.0.0.1 -P 0", Span::ZERO, TCP_BUFFERS);
     host.stream(&agreement((16_384, 131_072)));
     host.give(Input::Signal(2));
     assert_eq!(host.exit, Some(130));

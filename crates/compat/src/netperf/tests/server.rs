@@ -13,7 +13,7 @@ use crate::netperf::{
     Results, ServerCommand,
 };
 use crate::stand_in::{
-    Cpu, EndMark, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, StandIn, Stop,
+    CpuTime, EndMark, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, StandIn, Stop,
     StreamCounts, SystemError, Transport,
 };
 use crate::virtual_hosts;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use linerate_model::SizePoint;
 use linerate_units::{Span, Timestamp};
 
-use crate::stand_in::{Exchange, Exchanged, Input, Link, Output, SystemError, StandIn};
+use crate::stand_in::{Exchange, Exchanged, Input, Link, Output, StandIn, SystemError};
 
 /// What a user sees of one end.
 #[derive(Debug, Default)]

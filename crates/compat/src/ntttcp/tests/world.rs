@@ -7,7 +7,7 @@ use linerate_model::{Side, SideSettings};
 use linerate_units::{Span, Timestamp};
 
 use crate::stand_in::{
-    Cpu, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, RunId, StandIn, Stop,
+    CpuTime, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, RunId, StandIn, Stop,
     StreamCounts, SystemError, Transport,
 };
 

@@ -1,9 +1,12 @@
 //! Our client against transcripts of real servers, and our server against requests of real clients.
 
+use crate::stand_in::FlowId;
 use linerate_units::{Span, Timestamp};
 
-use crate::nuttcp::{ClientOptions, Invocation, NuttcpClient, NuttcpServer, ServerOptions, invocation};
-use crate::stand_in::{Cpu, FlowCounts, FlowTask, Input, Link, Opened, Output, StandIn, StreamCounts};
+use crate::nuttcp::{
+    NuttcpClient, NuttcpClientOptions, NuttcpInvocation, NuttcpServer, NuttcpServerOptions, invocation,
+};
+use crate::stand_in::{CpuTime, FlowCounts, FlowTask, Input, Link, Opened, Output, StandIn, StreamCounts};
 use crate::virtual_hosts;
 
 const DEFAULT: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v612-tx-default.txt");

@@ -127,7 +127,7 @@ impl Ttcp {
         }
         let run = self.next_run;
         self.next_run = run.next();
-        self.transfers.insert(run, Transfer::new(now, flow, udp, link, peer));
+        self.transfers.insert(run, TtcpTransfer::new(now, flow, udp, link, peer));
         Some(run)
     }
 }
