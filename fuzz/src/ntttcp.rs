@@ -1,6 +1,8 @@
 //! NTttcp: the stand-ins of both dialogues and roles, the splitting of numbers, the command line.
 
-use linerate_compat::ntttcp::{Numbers, Options, Receiver, Role, Windows, parse, stand_in};
+use linerate_compat::ntttcp::{
+    NtttcpOptions, NtttcpReceiver, NtttcpRole, NumberSplitter, WindowsOptions, parse, stand_in,
+};
 use linerate_units::Span;
 
 use crate::noisy_host::play;
@@ -15,13 +17,13 @@ pub fn ntttcp(bytes: &[u8]) {
 /// Whether a run was completed.
 fn run(first: u8, script: &[u8]) -> bool {
     let sends = first & 1 != 0;
-    let windows = Windows {
+    let windows = WindowsOptions {
         tokens: first & 4 != 0,
         told_ports: first & 8 != 0,
         buffers: (first & 64 != 0).then_some(3),
     };
-    let options = Options {
-        role: if sends { Role::Sender } else { Role::Receiver },
+    let options = NtttcpOptions {
+        role: if sends { NtttcpRole::Sender } else { NtttcpRole::Receiver },
         address: sends.then(|| "127.0.0.1".to_owned()),
         ports: 2,
         threads: 1,
@@ -35,7 +37,7 @@ fn run(first: u8, script: &[u8]) -> bool {
         xml: Some("x".to_owned()),
         json: Some("j".to_owned()),
         windows: (first & 2 != 0).then_some(windows),
-        ..Options::default()
+        ..NtttcpOptions::default()
     };
     numbers(script);
     let words = String::from_utf8_lossy(script);
@@ -44,7 +46,7 @@ fn run(first: u8, script: &[u8]) -> bool {
         assert!(options.streams() > 0 && options.block() > 0);
     }
     if first & 0x83 == 0x80 {
-        play(Receiver::new(options, true, Span::ZERO), script)
+        play(NtttcpReceiver::new(options, true, Span::ZERO), script)
     } else {
         play(stand_in(options, Span::ZERO), script)
     }
@@ -52,9 +54,9 @@ fn run(first: u8, script: &[u8]) -> bool {
 
 /// However the bytes are split, the numbers are the same.
 fn numbers(bytes: &[u8]) {
-    let whole = Numbers::default().push(bytes);
+    let whole = NumberSplitter::default().push(bytes);
     assert_eq!(whole.len(), bytes.len() / 4);
-    let mut pieces = Numbers::default();
+    let mut pieces = NumberSplitter::default();
     let cut: Vec<i32> = bytes.chunks(3).flat_map(|piece| pieces.push(piece)).collect();
     assert_eq!(cut, whole);
 }

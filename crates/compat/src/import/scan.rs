@@ -18,7 +18,7 @@ enum TextReader {
     Csv(iperf2::read::Csv),
     Ttcp(ttcp::read::TtcpTextReader),
     Nuttcp(nuttcp::read::NuttcpTextReader),
-    Ntttcp(ntttcp::read::Text),
+    Ntttcp(ntttcp::read::NtttcpTextReader),
     Netpipe(netpipe::read::NetpipeTextReader),
     Netperf(Box<netperf::read::NetperfTextReader>),
 }
@@ -47,7 +47,7 @@ impl TextReader {
             Self::Csv(iperf2::read::Csv::default()),
             Self::Nuttcp(nuttcp::read::NuttcpTextReader::default()),
             Self::Ttcp(ttcp::read::TtcpTextReader::default()),
-            Self::Ntttcp(ntttcp::read::Text::default()),
+            Self::Ntttcp(ntttcp::read::NtttcpTextReader::default()),
             Self::Netpipe(netpipe::read::NetpipeTextReader::default()),
             Self::Netperf(Box::default()),
         ]

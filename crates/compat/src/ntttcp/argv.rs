@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use lexopt::{Arg, Parser};
 use linerate_units::Bitrate;
 
-use super::options::{Options, Role};
+use super::options::{NtttcpOptions, NtttcpRole};
 
 /// Most connections of one sender.
 const MAX_STREAMS: u32 = 16_000;
@@ -15,7 +15,7 @@ const MAX_PORTS: u16 = 512;
 
 /// A command line that ends the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Usage {
+pub struct NtttcpEarlyExit {
     /// Text for standard output.
     pub output: String,
     /// Text for standard error.
@@ -78,13 +78,13 @@ const USAGE: &str = "Usage: ntttcp -r[ADDRESS] | -s[ADDRESS] [OPTIONS]
 ///
 /// # Errors
 /// The output and the exit code if the program does not start.
-pub fn parse(arguments: &[OsString]) -> Result<Options, Usage> {
+pub fn parse(arguments: &[OsString]) -> Result<NtttcpOptions, NtttcpEarlyExit> {
     if let Some((first, rest)) = arguments.split_first()
         && first == "--windows"
     {
         return super::windows::parse(rest);
     }
-    let mut options = Options::default();
+    let mut options = NtttcpOptions::default();
     let mut role = None;
     let mut parser = Parser::from_args(arguments);
     loop {
@@ -101,10 +101,10 @@ pub fn parse(arguments: &[OsString]) -> Result<Options, Usage> {
             }
         };
         match name.as_str() {
-            "r" | "receiver" => role = Some((Role::Receiver, address(&mut parser, &mut options))),
-            "s" | "sender" => role = Some((Role::Sender, address(&mut parser, &mut options))),
+            "r" | "receiver" => role = Some((NtttcpRole::Receiver, address(&mut parser, &mut options))),
+            "s" | "sender" => role = Some((NtttcpRole::Sender, address(&mut parser, &mut options))),
             "h" | "help" => {
-                return Err(Usage { output: USAGE.to_owned(), error: String::new(), code: HELP });
+                return Err(NtttcpEarlyExit { output: USAGE.to_owned(), error: String::new(), code: HELP });
             }
             name if flag(name, &mut options) => {}
             "f" => {
@@ -127,7 +127,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Options, Usage> {
 }
 
 /// The address of `-r` and `-s`, in the same argument or the next.
-fn address(parser: &mut Parser, options: &mut Options) {
+fn address(parser: &mut Parser, options: &mut NtttcpOptions) {
     let glued = parser.optional_value();
     let value = glued.or_else(|| {
         let mut raw = parser.try_raw_args()?;
@@ -140,7 +140,7 @@ fn address(parser: &mut Parser, options: &mut Options) {
 }
 
 /// Handles options without a value; false if it is not one.
-fn flag(name: &str, options: &mut Options) -> bool {
+fn flag(name: &str, options: &mut NtttcpOptions) -> bool {
     match name {
         "N" | "no-synch" => options.sync = false,
         "M" => options.many = true,
@@ -158,7 +158,7 @@ fn flag(name: &str, options: &mut Options) -> bool {
     true
 }
 
-fn valued(name: &str, value: &str, options: &mut Options) -> Result<(), Usage> {
+fn valued(name: &str, value: &str, options: &mut NtttcpOptions) -> Result<(), NtttcpEarlyExit> {
     let text = || Some(value.to_owned());
     match name {
         "m" => mapping(value, options)?,
@@ -184,7 +184,7 @@ fn valued(name: &str, value: &str, options: &mut Options) -> Result<(), Usage> {
 }
 
 /// `threads,cpu,address`.
-fn mapping(value: &str, options: &mut Options) -> Result<(), Usage> {
+fn mapping(value: &str, options: &mut NtttcpOptions) -> Result<(), NtttcpEarlyExit> {
     let mut fields = value.split(',');
     let (Some(threads), Some(cpu), Some(address), None) =
         (fields.next(), fields.next(), fields.next(), fields.next())
@@ -198,12 +198,12 @@ fn mapping(value: &str, options: &mut Options) -> Result<(), Usage> {
     Ok(())
 }
 
-fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Usage> {
+fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, NtttcpEarlyExit> {
     value.parse().map_err(|_| wrong(&format!("'{value}' is not a value for -{name}")))
 }
 
 /// Parses a number with an optional K, M or G of this base.
-fn scaled(name: &str, value: &str, base: f64) -> Result<f64, Usage> {
+fn scaled(name: &str, value: &str, base: f64) -> Result<f64, NtttcpEarlyExit> {
     let digits = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = value.get(digits.len()..).unwrap_or_default().to_ascii_uppercase();
     let power = match unit.as_str() {
@@ -220,7 +220,7 @@ fn scaled(name: &str, value: &str, base: f64) -> Result<f64, Usage> {
     Ok(count * base.powi(power))
 }
 
-fn checked(options: Options) -> Result<Options, Usage> {
+fn checked(options: NtttcpOptions) -> Result<NtttcpOptions, NtttcpEarlyExit> {
     if options.ports == 0 || options.ports > MAX_PORTS {
         return Err(wrong(&format!("give 1 to {MAX_PORTS} ports, not {}", options.ports)));
     }
@@ -228,13 +228,13 @@ fn checked(options: Options) -> Result<Options, Usage> {
         return Err(wrong("a sender needs at least one thread and one connection for each port"));
     }
     let streams = u64::from(options.ports) * u64::from(options.threads) * u64::from(options.connections);
-    if options.role == Role::Sender && streams > u64::from(MAX_STREAMS) {
+    if options.role == NtttcpRole::Sender && streams > u64::from(MAX_STREAMS) {
         return Err(wrong(&format!("{streams} connections are more than {MAX_STREAMS}")));
     }
     if options.base < 2 || options.base.checked_add(options.ports - 1).is_none() {
         return Err(wrong(&format!("the {} ports from {} on exceed 65535", options.ports, options.base)));
     }
-    if options.role == Role::Sender && options.address.is_none() {
+    if options.role == NtttcpRole::Sender && options.address.is_none() {
         return Err(wrong("a sender needs the receiver's address: -s ADDRESS or -m N,CPU,ADDRESS"));
     }
     let longest = [options.seconds, options.omit, options.cooldown].into_iter().max();
@@ -244,6 +244,6 @@ fn checked(options: Options) -> Result<Options, Usage> {
     Ok(options)
 }
 
-pub(super) fn wrong(text: &str) -> Usage {
-    Usage { output: String::new(), error: format!("ntttcp: {text}\n"), code: BAD }
+pub(super) fn wrong(text: &str) -> NtttcpEarlyExit {
+    NtttcpEarlyExit { output: String::new(), error: format!("ntttcp: {text}\n"), code: BAD }
 }

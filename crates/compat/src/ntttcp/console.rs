@@ -10,7 +10,7 @@ const DAY: u64 = 86_400;
 
 /// The program's console.
 #[derive(Debug)]
-pub(super) struct Console {
+pub(super) struct NtttcpConsole {
     /// Local time of day at the driver's start.
     began: Span,
     log: Option<String>,
@@ -19,7 +19,7 @@ pub(super) struct Console {
     begun: bool,
 }
 
-impl Console {
+impl NtttcpConsole {
     pub(super) fn new(time_of_day: Span, log: Option<String>) -> Self {
         Self { began: time_of_day, log, outputs: VecDeque::new(), begun: false }
     }

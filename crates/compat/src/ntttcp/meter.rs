@@ -11,14 +11,14 @@ const PROGRESS: Span = Span::from_ms(500);
 
 /// The durations of the phases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Schedule {
+pub(super) struct PhaseDurations {
     pub(super) warmup: Span,
     /// Absent for a test without a time limit.
     pub(super) measured: Option<Span>,
     pub(super) cooldown: Span,
 }
 
-impl Schedule {
+impl PhaseDurations {
     /// The phases of a test with `agreed` seconds: what this end did not request is cool-down, and a receiver
     /// of several senders may shorten its test.
     pub(super) fn new(warmup: u32, wished: u32, agreed: u32) -> Self {
@@ -35,7 +35,7 @@ impl Schedule {
 
 /// What has just begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum NtttcpPhaseChange {
     /// The measured part, after a warm-up.
     Measured,
     /// The measured part is over; `cooldown` states whether a cool-down follows.
@@ -48,7 +48,7 @@ pub(super) enum Turn {
 
 /// The purpose of a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Look {
+enum NtttcpCountsReason {
     Before,
     After,
     Progress,
@@ -56,7 +56,7 @@ enum Look {
 
 /// The counts of the host and the flows at one instant.
 #[derive(Debug, Clone, Default)]
-struct Reading {
+struct NtttcpReading {
     at: Timestamp,
     bytes: BTreeMap<(FlowId, usize), u64>,
     process: Span,
@@ -65,7 +65,7 @@ struct Reading {
 
 /// The result of a test.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Outcome {
+pub(super) struct NtttcpResult {
     pub(super) seconds: f64,
     /// Bytes per thread.
     pub(super) threads: Vec<u64>,
@@ -80,25 +80,25 @@ pub(super) struct Outcome {
 
 /// The timer and counts of one test.
 #[derive(Debug)]
-pub(super) struct Meter {
-    schedule: Schedule,
+pub(super) struct NtttcpMeter {
+    schedule: PhaseDurations,
     began: Timestamp,
     /// Number of phases that have ended.
     passed: usize,
     progress_at: Timestamp,
     /// The purposes and times of the requested flow counts, and the purposes of the requested host counters.
-    looks: Vec<(Look, Timestamp)>,
-    hosts: Vec<Look>,
+    looks: Vec<(NtttcpCountsReason, Timestamp)>,
+    hosts: Vec<NtttcpCountsReason>,
     host_before: HostCounts,
     host_after: HostCounts,
-    before: Reading,
-    after: Option<Reading>,
+    before: NtttcpReading,
+    after: Option<NtttcpReading>,
     seen: (Timestamp, u64),
 }
 
-impl Meter {
+impl NtttcpMeter {
     /// A test that begins now, with the warm-up unless it is empty.
-    pub(super) fn new(now: Timestamp, schedule: Schedule) -> Self {
+    pub(super) fn new(now: Timestamp, schedule: PhaseDurations) -> Self {
         let mut meter = Self {
             schedule,
             began: now,
@@ -108,13 +108,13 @@ impl Meter {
             hosts: Vec::new(),
             host_before: HostCounts::default(),
             host_after: HostCounts::default(),
-            before: Reading { at: now, ..Reading::default() },
+            before: NtttcpReading { at: now, ..NtttcpReading::default() },
             after: None,
             seen: (now, 0),
         };
         if schedule.warmup == Span::ZERO {
             meter.passed = 1;
-            meter.edge(Look::Before, now);
+            meter.edge(NtttcpCountsReason::Before, now);
         }
         meter
     }
@@ -146,7 +146,7 @@ impl Meter {
     }
 
     /// The next event that is due. Flows and host must be read for all but the last event of a test.
-    pub(super) fn turn(&mut self, now: Timestamp) -> Option<Turn> {
+    pub(super) fn turn(&mut self, now: Timestamp) -> Option<NtttcpPhaseChange> {
         if self.is_over() {
             return None;
         }
@@ -154,22 +154,22 @@ impl Meter {
             self.passed += 1;
             return Some(match self.passed {
                 1 => {
-                    self.edge(Look::Before, now);
-                    Turn::Measured
+                    self.edge(NtttcpCountsReason::Before, now);
+                    NtttcpPhaseChange::Measured
                 }
                 2 => {
-                    self.edge(Look::After, now);
-                    Turn::Done { cooldown: self.schedule.cooldown > Span::ZERO }
+                    self.edge(NtttcpCountsReason::After, now);
+                    NtttcpPhaseChange::Done { cooldown: self.schedule.cooldown > Span::ZERO }
                 }
-                _ => Turn::Finished,
+                _ => NtttcpPhaseChange::Finished,
             });
         }
         if now < self.progress_at {
             return None;
         }
         self.progress_at = now + PROGRESS;
-        self.looks.push((Look::Progress, now));
-        Some(Turn::Progress)
+        self.looks.push((NtttcpCountsReason::Progress, now));
+        Some(NtttcpPhaseChange::Progress)
     }
 
     /// The test was stopped: what was measured so far is the result.
@@ -178,13 +178,13 @@ impl Meter {
             self.before.at = now;
         }
         if self.passed < 2 {
-            self.edge(Look::After, now);
+            self.edge(NtttcpCountsReason::After, now);
         }
         self.passed = 3;
     }
 
     /// Requests a reading of flows and host.
-    fn edge(&mut self, look: Look, now: Timestamp) {
+    fn edge(&mut self, look: NtttcpCountsReason, now: Timestamp) {
         self.looks.push((look, now));
         self.hosts.push(look);
     }
@@ -194,8 +194,8 @@ impl Meter {
             return;
         }
         match self.hosts.remove(0) {
-            Look::Before => self.host_before = host.clone(),
-            Look::After | Look::Progress => self.host_after = host.clone(),
+            NtttcpCountsReason::Before => self.host_before = host.clone(),
+            NtttcpCountsReason::After | NtttcpCountsReason::Progress => self.host_after = host.clone(),
         }
     }
 
@@ -205,7 +205,7 @@ impl Meter {
             return None;
         }
         let (look, at) = self.looks.remove(0);
-        let reading = Reading {
+        let reading = NtttcpReading {
             at,
             bytes: flows.iter().flat_map(streams).collect(),
             process: cpu.user + cpu.system,
@@ -213,9 +213,9 @@ impl Meter {
         };
         let total = reading.bytes.values().fold(0_u64, |sum, bytes| sum.saturating_add(*bytes));
         match look {
-            Look::Before => self.before = reading,
-            Look::After => self.after = Some(reading),
-            Look::Progress => {
+            NtttcpCountsReason::Before => self.before = reading,
+            NtttcpCountsReason::After => self.after = Some(reading),
+            NtttcpCountsReason::Progress => {
                 let (before, bytes) = std::mem::replace(&mut self.seen, (at, total));
                 let seconds = at.since(before).as_secs_f64();
                 return Some(total.saturating_sub(bytes) as f64 * 8.0 / seconds.max(1e-9));
@@ -225,7 +225,11 @@ impl Meter {
     }
 
     /// The result of the test; `thread_of` has the thread of each stream, `threads` is their number.
-    pub(super) fn outcome(&self, threads: usize, thread_of: &BTreeMap<(FlowId, usize), usize>) -> Outcome {
+    pub(super) fn outcome(
+        &self,
+        threads: usize,
+        thread_of: &BTreeMap<(FlowId, usize), usize>,
+    ) -> NtttcpResult {
         let after = self.after.clone().unwrap_or_default();
         let mut bytes = vec![0_u64; threads];
         for (stream, counted) in &after.bytes {
@@ -237,7 +241,7 @@ impl Meter {
         }
         let times = after.rtt.len() as u64;
         let total = after.rtt.iter().fold(Span::ZERO, |sum, rtt| sum + *rtt);
-        Outcome {
+        NtttcpResult {
             seconds: after.at.since(self.before.at).as_secs_f64(),
             threads: bytes,
             connections: thread_of.len(),
@@ -253,7 +257,7 @@ fn streams(flow: &FlowCounts) -> impl Iterator<Item = ((FlowId, usize), u64)> + 
     flow.streams.iter().enumerate().map(|(at, stream)| ((flow.flow, at), stream.bytes))
 }
 
-impl Outcome {
+impl NtttcpResult {
     pub(super) fn bytes(&self) -> u64 {
         self.threads.iter().fold(0_u64, |sum, bytes| sum.saturating_add(*bytes))
     }

@@ -24,12 +24,12 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use argv::{Usage, parse};
-pub use options::{Options, Role, Windows};
-pub use receiver::Receiver;
-pub use sender::Sender;
+pub use argv::{NtttcpEarlyExit, parse};
+pub use options::{NtttcpOptions, NtttcpRole, WindowsOptions};
+pub use receiver::NtttcpReceiver;
+pub use sender::NtttcpSender;
 pub use windows::{WindowsReceiver, WindowsSender};
-pub use wire::Numbers;
+pub use wire::NumberSplitter;
 
 use linerate_units::Span;
 
@@ -46,12 +46,12 @@ pub static NTTTCP: Tool =
 
 /// Creates the end that these options describe, with its dialogue.
 #[must_use]
-pub fn stand_in(options: Options, time_of_day: Span) -> Box<dyn StandIn> {
+pub fn stand_in(options: NtttcpOptions, time_of_day: Span) -> Box<dyn StandIn> {
     match (options.windows.is_some(), options.role) {
-        (false, Role::Sender) => Box::new(Sender::new(options, time_of_day)),
-        (false, Role::Receiver) => Box::new(Receiver::new(options, false, time_of_day)),
-        (true, Role::Sender) => Box::new(WindowsSender::new(options, time_of_day)),
-        (true, Role::Receiver) => Box::new(WindowsReceiver::new(options, time_of_day)),
+        (false, NtttcpRole::Sender) => Box::new(NtttcpSender::new(options, time_of_day)),
+        (false, NtttcpRole::Receiver) => Box::new(NtttcpReceiver::new(options, false, time_of_day)),
+        (true, NtttcpRole::Sender) => Box::new(WindowsSender::new(options, time_of_day)),
+        (true, NtttcpRole::Receiver) => Box::new(WindowsReceiver::new(options, time_of_day)),
     }
 }
 
@@ -71,7 +71,7 @@ fn sniff(bytes: &[u8]) -> Match {
 /// A receiver for any number of senders, one after another; they determine the duration of a test.
 fn embedded_server(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
     let base = config.port.saturating_add(1).max(2);
-    let ports = Options::default().ports.min((u16::MAX - base).saturating_add(1));
-    let options = Options { base, ports, seconds: 1, quiet: true, ..Options::default() };
-    Box::new(Receiver::new(options, true, Span::ZERO))
+    let ports = NtttcpOptions::default().ports.min((u16::MAX - base).saturating_add(1));
+    let options = NtttcpOptions { base, ports, seconds: 1, quiet: true, ..NtttcpOptions::default() };
+    Box::new(NtttcpReceiver::new(options, true, Span::ZERO))
 }

@@ -12,7 +12,7 @@ const MAX_DATAGRAM: u64 = 65_507;
 
 /// The role of an end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Role {
+pub enum NtttcpRole {
     /// Listens and receives.
     #[default]
     Receiver,
@@ -22,9 +22,9 @@ pub enum Role {
 
 /// The options of one end.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct NtttcpOptions {
     /// The role of the end.
-    pub role: Role,
+    pub role: NtttcpRole,
     /// The receiver's address; at the receiver, the one to listen on.
     pub address: Option<String>,
     /// Number of data ports (`-P`).
@@ -84,12 +84,12 @@ pub struct Options {
     /// Show interrupts of lines with this name (`--show-dev-interrupts`).
     pub interrupts: Option<String>,
     /// The options of the Windows tool, and its dialogue; absent for the Linux tool.
-    pub windows: Option<Windows>,
+    pub windows: Option<WindowsOptions>,
 }
 
 /// Options of the Windows tool only.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Windows {
+pub struct WindowsOptions {
     /// Whether every thread waits for its peer before sending data (not with `-ns`).
     pub tokens: bool,
     /// Whether the receiver sends each thread its port (`-sp`).
@@ -98,10 +98,10 @@ pub struct Windows {
     pub buffers: Option<u64>,
 }
 
-impl Default for Options {
+impl Default for NtttcpOptions {
     fn default() -> Self {
         Self {
-            role: Role::Receiver,
+            role: NtttcpRole::Receiver,
             address: None,
             ports: 16,
             threads: 4,
@@ -136,13 +136,13 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl NtttcpOptions {
     /// Length of a write or read, bytes.
     #[must_use]
     pub fn block(&self) -> u64 {
         let usual = match (&self.windows, self.role) {
             (Some(_), _) if self.udp => 128,
-            (None, Role::Sender) => 128 << 10,
+            (None, NtttcpRole::Sender) => 128 << 10,
             _ => 64 << 10,
         };
         let block = self.length.unwrap_or(usual).max(1);
@@ -179,8 +179,8 @@ impl Options {
 
     fn local(&self) -> Option<IpAddr> {
         match self.role {
-            Role::Sender => self.source,
-            Role::Receiver => self.address.as_deref().and_then(|address| address.parse().ok()),
+            NtttcpRole::Sender => self.source,
+            NtttcpRole::Receiver => self.address.as_deref().and_then(|address| address.parse().ok()),
         }
     }
 

@@ -8,7 +8,7 @@ mod windows;
 mod xml;
 
 pub(crate) use document::{is_document, read};
-pub(crate) use text::Text;
+pub(crate) use text::NtttcpTextReader;
 
 use linerate_model::Direction;
 use linerate_model::import::{Claim, ControlEnd, ForeignTest};

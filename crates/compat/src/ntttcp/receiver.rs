@@ -7,10 +7,10 @@ use linerate_model::Direction;
 use linerate_units::{Span, Timestamp};
 
 use self::clients::Clients;
-use super::console::Console;
-use super::meter::Schedule;
-use super::options::Options;
-use super::run::{self, Due, Run};
+use super::console::NtttcpConsole;
+use super::meter::PhaseDurations;
+use super::options::NtttcpOptions;
+use super::run::{self, Due, NtttcpRun};
 use super::sender::EXIT_FAILED;
 use super::wire::{END, FINISHED, READY};
 use crate::stand_in::{FlowId, Input, Link, LinkOptions, Opened, Output, RunId, StandIn, SystemError};
@@ -27,7 +27,7 @@ const CONNECTION_GATHER_TIME: Span = Span::from_ms(50);
 const LINGER_TIME: Span = Span::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum NtttcpReceiverState {
     Idle,
     /// Waiting for the driver's permission.
     Asked,
@@ -39,11 +39,11 @@ enum State {
 }
 
 /// NTttcp with `-r`.
-pub struct Receiver {
-    options: Options,
+pub struct NtttcpReceiver {
+    options: NtttcpOptions,
     serves: bool,
-    console: Console,
-    state: State,
+    console: NtttcpConsole,
+    state: NtttcpReceiverState,
     clients: Clients,
     /// Connections without a flow, and their port indices from 0.
     waiting: Vec<(Link, usize)>,
@@ -52,25 +52,25 @@ pub struct Receiver {
     listening: u32,
     deadline: Option<Timestamp>,
     agreed: u32,
-    schedule: Schedule,
-    run: Option<Run>,
+    schedule: PhaseDurations,
+    run: Option<NtttcpRun>,
     next_run: RunId,
     next_flow: FlowId,
     code: i32,
 }
 
-impl Receiver {
+impl NtttcpReceiver {
     /// Creates a receiver. If it `serves`, the senders determine the duration of a test, and it continues after
     /// each. `time_of_day` is the local time at the driver's start.
     #[must_use]
-    pub fn new(options: Options, serves: bool, time_of_day: Span) -> Self {
+    pub fn new(options: NtttcpOptions, serves: bool, time_of_day: Span) -> Self {
         Self {
-            console: Console::new(time_of_day, options.log.clone()),
+            console: NtttcpConsole::new(time_of_day, options.log.clone()),
             agreed: options.seconds,
-            schedule: Schedule::new(options.omit, options.seconds, options.seconds),
+            schedule: PhaseDurations::new(options.omit, options.seconds, options.seconds),
             options,
             serves,
-            state: State::Idle,
+            state: NtttcpReceiverState::Idle,
             clients: Clients::default(),
             waiting: Vec::new(),
             used: Vec::new(),
@@ -113,7 +113,7 @@ impl Receiver {
         }
         self.listening += 1;
         let all = self.listening == self.listeners();
-        if all && self.options.udp && !self.options.sync && self.state == State::Idle {
+        if all && self.options.udp && !self.options.sync && self.state == NtttcpReceiverState::Idle {
             self.ask(now, Link(1));
         }
     }
@@ -142,13 +142,15 @@ impl Receiver {
         }
         let at = usize::try_from(listener.0.saturating_sub(1)).unwrap_or(0);
         match self.state {
-            State::Idle | State::Asked if self.waiting.len() < MAX_WAITING_CONNECTIONS => {
+            NtttcpReceiverState::Idle | NtttcpReceiverState::Asked
+                if self.waiting.len() < MAX_WAITING_CONNECTIONS =>
+            {
                 self.waiting.push((link, at));
-                if !self.options.sync && self.state == State::Idle && self.deadline.is_none() {
+                if !self.options.sync && self.state == NtttcpReceiverState::Idle && self.deadline.is_none() {
                     self.deadline = Some(now + CONNECTION_GATHER_TIME);
                 }
             }
-            State::Running => {
+            NtttcpReceiverState::Running => {
                 if let Some(run) = &mut self.run {
                     run.start(&[(link, at)], &self.options, &mut self.console);
                     self.used.push(link);
@@ -159,10 +161,10 @@ impl Receiver {
     }
 
     fn ask(&mut self, now: Timestamp, link: Link) {
-        self.state = State::Asked;
+        self.state = NtttcpReceiverState::Asked;
         self.deadline = None;
         let wished = if self.serves { 0 } else { self.options.seconds };
-        self.schedule = Schedule::new(self.options.omit, wished, self.agreed);
+        self.schedule = PhaseDurations::new(self.options.omit, wished, self.agreed);
         let streams = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX).max(1);
         let mut planned = run::planned(self.next_run, link, &self.options, &self.schedule, streams);
         planned.flows = vec![(self.next_flow, Direction::Upload)];
@@ -171,11 +173,11 @@ impl Receiver {
     }
 
     fn admitted(&mut self, now: Timestamp, run: RunId) {
-        if self.state != State::Asked || run != self.next_run {
+        if self.state != NtttcpReceiverState::Asked || run != self.next_run {
             return;
         }
         self.next_run = self.next_run.next();
-        self.state = State::Running;
+        self.state = NtttcpReceiverState::Running;
         for link in self.clients.ready() {
             self.reply(link, READY);
         }
@@ -183,7 +185,7 @@ impl Receiver {
             self.console.info(now, "Network activity progressing...");
         }
         let ports = usize::from(self.options.ports);
-        let mut run = Run::new(now, run, self.schedule, ports, &self.options, &mut self.console);
+        let mut run = NtttcpRun::new(now, run, self.schedule, ports, &self.options, &mut self.console);
         run.number_from(self.next_flow);
         if self.options.udp {
             let links: Vec<(Link, usize)> = self.data_listeners().collect();
@@ -200,10 +202,10 @@ impl Receiver {
     }
 
     fn refused(&mut self, now: Timestamp, why: &str) {
-        if self.state != State::Asked {
+        if self.state != NtttcpReceiverState::Asked {
             return;
         }
-        self.state = State::Idle;
+        self.state = NtttcpReceiverState::Idle;
         self.console.info(now, &format!("the test was refused: {why}"));
         for link in self.clients.ready() {
             self.reply(link, END);
@@ -225,7 +227,7 @@ impl Receiver {
 
     fn ended_by_sender(&mut self, now: Timestamp, link: Link) {
         self.reply(link, FINISHED);
-        if self.state == State::Running {
+        if self.state == NtttcpReceiverState::Running {
             self.console.info(now, "test exited because sender side was interrupted");
             self.stop_early(now);
         }
@@ -242,9 +244,9 @@ impl Receiver {
             return;
         }
         match self.state {
-            State::Idle if self.clients.is_empty() => self.drop_waiting(),
-            State::Running if self.clients.ready().is_empty() => self.deserted(now),
-            State::Lingering if self.clients.is_empty() => self.next(),
+            NtttcpReceiverState::Idle if self.clients.is_empty() => self.drop_waiting(),
+            NtttcpReceiverState::Running if self.clients.ready().is_empty() => self.deserted(now),
+            NtttcpReceiverState::Lingering if self.clients.is_empty() => self.next(),
             _ => {}
         }
     }
@@ -259,10 +261,12 @@ impl Receiver {
     }
 
     fn tick(&mut self, now: Timestamp) {
-        if let (State::Running | State::Ending, Some(run)) = (self.state, &mut self.run) {
+        if let (NtttcpReceiverState::Running | NtttcpReceiverState::Ending, Some(run)) =
+            (self.state, &mut self.run)
+        {
             match run.tick(now, &self.options, &mut self.console) {
                 Due::Nothing => {}
-                Due::Ending => self.state = State::Ending,
+                Due::Ending => self.state = NtttcpReceiverState::Ending,
                 Due::Settled => self.finish(now),
             }
             return;
@@ -274,8 +278,8 @@ impl Receiver {
         if self.deadline.is_some_and(|deadline| now >= deadline) {
             self.deadline = None;
             match self.state {
-                State::Idle => self.start_without_sync(now),
-                State::Lingering => self.next(),
+                NtttcpReceiverState::Idle => self.start_without_sync(now),
+                NtttcpReceiverState::Lingering => self.next(),
                 _ => {}
             }
         }
@@ -289,9 +293,9 @@ impl Receiver {
     }
 
     fn stop_early(&mut self, now: Timestamp) {
-        if let (State::Running, Some(run)) = (self.state, &mut self.run) {
+        if let (NtttcpReceiverState::Running, Some(run)) = (self.state, &mut self.run) {
             run.stop_early(now, &self.options, &mut self.console);
-            self.state = State::Ending;
+            self.state = NtttcpReceiverState::Ending;
         }
     }
 
@@ -302,7 +306,8 @@ impl Receiver {
             return;
         };
         run.ended(now, flow);
-        let alone = !self.options.sync && run.running().is_empty() && self.state == State::Running;
+        let alone =
+            !self.options.sync && run.running().is_empty() && self.state == NtttcpReceiverState::Running;
         if alone && !self.options.udp {
             self.deserted(now);
         }
@@ -318,7 +323,7 @@ impl Receiver {
         }
         // A sender whose timer runs a little longer must not get a reset.
         self.console.outputs.extend(self.used.iter().map(|link| Output::Discard { link: *link }));
-        self.state = State::Lingering;
+        self.state = NtttcpReceiverState::Lingering;
         self.deadline = Some(now + LINGER_TIME);
         if self.clients.is_empty() {
             self.next();
@@ -333,7 +338,7 @@ impl Receiver {
         }
         if self.serves || self.options.again {
             self.drop_waiting();
-            (self.state, self.deadline, self.code) = (State::Idle, None, 0);
+            (self.state, self.deadline, self.code) = (NtttcpReceiverState::Idle, None, 0);
             self.agreed = self.options.seconds;
         } else {
             self.end();
@@ -346,14 +351,14 @@ impl Receiver {
         self.options.again = false;
         self.serves = false;
         match self.state {
-            State::Running => self.stop_early(now),
-            State::Ending => {}
+            NtttcpReceiverState::Running => self.stop_early(now),
+            NtttcpReceiverState::Ending => {}
             _ => self.end(),
         }
     }
 
     fn end(&mut self) {
-        self.state = State::Over;
+        self.state = NtttcpReceiverState::Over;
         self.deadline = None;
         for link in self.clients.drain() {
             self.console.outputs.push_back(Output::Close { link });
@@ -370,9 +375,9 @@ impl Receiver {
     }
 }
 
-impl StandIn for Receiver {
+impl StandIn for NtttcpReceiver {
     fn input(&mut self, now: Timestamp, input: Input<'_>) {
-        if self.state == State::Over {
+        if self.state == NtttcpReceiverState::Over {
             return;
         }
         match input {
@@ -401,10 +406,12 @@ impl StandIn for Receiver {
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        if self.state == State::Over {
+        if self.state == NtttcpReceiverState::Over {
             return None;
         }
-        if let (State::Running | State::Ending, Some(run)) = (self.state, &self.run) {
+        if let (NtttcpReceiverState::Running | NtttcpReceiverState::Ending, Some(run)) =
+            (self.state, &self.run)
+        {
             return run.deadline();
         }
         self.deadline.into_iter().chain(self.clients.deadline()).min()

@@ -7,8 +7,8 @@ mod xml;
 
 use linerate_units::Span;
 
-use super::meter::Outcome;
-use super::options::{Options, Role};
+use super::meter::NtttcpResult;
+use super::options::{NtttcpOptions, NtttcpRole};
 use crate::stand_in::HostCounts;
 
 pub(super) use json::json;
@@ -18,9 +18,9 @@ pub(super) use xml::xml;
 
 /// Figures that several formats use.
 #[derive(Debug, Clone)]
-pub(super) struct Figures<'a> {
-    pub(super) options: &'a Options,
-    pub(super) outcome: &'a Outcome,
+pub(super) struct NtttcpFigures<'a> {
+    pub(super) options: &'a NtttcpOptions,
+    pub(super) outcome: &'a NtttcpResult,
     pub(super) bytes: u64,
     /// Bytes per second.
     pub(super) rate: f64,
@@ -28,7 +28,7 @@ pub(super) struct Figures<'a> {
 
 /// Shares of the CPU time of all cores.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shares {
+pub(super) struct CpuShares {
     pub(super) user: f64,
     pub(super) system: f64,
     pub(super) idle: f64,
@@ -36,14 +36,14 @@ pub(super) struct Shares {
     pub(super) softirq: f64,
 }
 
-impl<'a> Figures<'a> {
-    pub(super) fn new(options: &'a Options, outcome: &'a Outcome) -> Self {
+impl<'a> NtttcpFigures<'a> {
+    pub(super) fn new(options: &'a NtttcpOptions, outcome: &'a NtttcpResult) -> Self {
         let bytes = outcome.bytes();
         Self { options, outcome, bytes, rate: outcome.rate(bytes) }
     }
 
     fn sends(&self) -> bool {
-        self.options.role == Role::Sender
+        self.options.role == NtttcpRole::Sender
     }
 
     /// Name of the root element of the documents.
@@ -61,13 +61,19 @@ impl<'a> Figures<'a> {
         if self.options.windows.is_some() { 1024.0 } else { 1000.0 }
     }
 
-    fn shares(&self) -> Option<Shares> {
+    fn shares(&self) -> Option<CpuShares> {
         let (before, after) = (self.outcome.before.cpu?, self.outcome.after.cpu?);
         let spent: Vec<f64> =
             after.iter().zip(before).map(|(after, before)| after.saturating_sub(before) as f64).collect();
         let total = spent.iter().sum::<f64>().max(1.0);
         let share = |state: usize| spent.get(state).map_or(0.0, |ticks| ticks / total);
-        Some(Shares { user: share(0), system: share(2), idle: share(3), iowait: share(4), softirq: share(6) })
+        Some(CpuShares {
+            user: share(0),
+            system: share(2),
+            idle: share(3),
+            iowait: share(4),
+            softirq: share(6),
+        })
     }
 
     /// Non-idle cycles of all cores in the measured time, divided by the bytes.
@@ -121,18 +127,18 @@ fn percent_of(span: Span, seconds: f64) -> f64 {
 }
 
 /// The names and values of the parameters in both documents; most are constant.
-fn parameters(options: &Options) -> Vec<(&'static str, &'static str, String)> {
+fn parameters(options: &NtttcpOptions) -> Vec<(&'static str, &'static str, String)> {
     let truth = |value: bool| if value { "True" } else { "False" }.to_owned();
     let never = || truth(false);
     let zero = || "0".to_owned();
     let none = || "NA".to_owned();
-    let block = |role: Role| {
-        let other = Options { role, ..options.clone() };
+    let block = |role: NtttcpRole| {
+        let other = NtttcpOptions { role, ..options.clone() };
         other.block().to_string()
     };
     vec![
-        ("send_socket_buff", "sendSocketBuff", block(Role::Sender)),
-        ("recv_socket_buff", "recvSocketBuff", block(Role::Receiver)),
+        ("send_socket_buff", "sendSocketBuff", block(NtttcpRole::Sender)),
+        ("recv_socket_buff", "recvSocketBuff", block(NtttcpRole::Receiver)),
         ("port", "port", options.base.to_string()),
         ("sync_port", "syncPort", options.base.saturating_sub(1).to_string()),
         ("no_sync", "noSync", truth(!options.sync)),

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use linerate_model::{Direction, Side};
 use linerate_units::{Bytes, Span, Timestamp};
 
-use super::console::Console;
-use super::meter::{Meter, Schedule, Turn};
-use super::options::{Options, Role};
-use super::report::{self, Figures};
+use super::console::NtttcpConsole;
+use super::meter::{NtttcpMeter, NtttcpPhaseChange, PhaseDurations};
+use super::options::{NtttcpOptions, NtttcpRole};
+use super::report::{self, NtttcpFigures};
 use crate::stand_in::{
     EndMark, FlowId, FlowTask, Input, Link, Output, Pattern, Payload, Planned, RunId, Stop,
 };
@@ -25,10 +25,10 @@ const EARLY_END_TOLERANCE: Span = Span::from_ms(500);
 
 /// One end's part of a running test.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct NtttcpRun {
     pub(super) run: RunId,
-    pub(super) meter: Meter,
-    schedule: Schedule,
+    pub(super) meter: NtttcpMeter,
+    schedule: PhaseDurations,
     /// The thread of each stream, and the number of threads.
     thread_of: BTreeMap<(FlowId, usize), usize>,
     threads: usize,
@@ -55,16 +55,16 @@ pub(super) enum Due {
     Settled,
 }
 
-impl Run {
+impl NtttcpRun {
     pub(super) fn new(
         now: Timestamp,
         run: RunId,
-        schedule: Schedule,
+        schedule: PhaseDurations,
         threads: usize,
-        options: &Options,
-        console: &mut Console,
+        options: &NtttcpOptions,
+        console: &mut NtttcpConsole,
     ) -> Self {
-        let meter = Meter::new(now, schedule);
+        let meter = NtttcpMeter::new(now, schedule);
         let run = Self {
             run,
             meter,
@@ -85,7 +85,12 @@ impl Run {
     }
 
     /// Passes links to the engine, each with the index of its thread.
-    pub(super) fn start(&mut self, links: &[(Link, usize)], options: &Options, console: &mut Console) {
+    pub(super) fn start(
+        &mut self,
+        links: &[(Link, usize)],
+        options: &NtttcpOptions,
+        console: &mut NtttcpConsole,
+    ) {
         if links.is_empty() {
             return;
         }
@@ -93,7 +98,7 @@ impl Run {
         self.next_flow = self.next_flow.next();
         self.flows.push(flow);
         self.thread_of.extend(links.iter().enumerate().map(|(at, (_, thread))| ((flow, at), *thread)));
-        let sends = options.role == Role::Sender;
+        let sends = options.role == NtttcpRole::Sender;
         let pattern = Pattern::Byte(if options.udp { b'B' } else { b'A' });
         console.outputs.push_back(Output::Start(Box::new(FlowTask {
             flow,
@@ -125,25 +130,30 @@ impl Run {
     }
 
     /// Handles the timer and prints the lines that are due.
-    pub(super) fn tick(&mut self, now: Timestamp, options: &Options, console: &mut Console) -> Due {
+    pub(super) fn tick(
+        &mut self,
+        now: Timestamp,
+        options: &NtttcpOptions,
+        console: &mut NtttcpConsole,
+    ) -> Due {
         if let Some(settles) = self.settles {
             return if now >= settles { Due::Settled } else { Due::Nothing };
         }
         while let Some(turn) = self.meter.turn(now) {
             match turn {
-                Turn::Progress => request_counts(options, console, false),
-                Turn::Measured => {
+                NtttcpPhaseChange::Progress => request_counts(options, console, false),
+                NtttcpPhaseChange::Measured => {
                     console.info(now, "Test warmup completed.");
                     request_counts(options, console, true);
                 }
-                Turn::Done { cooldown } => {
+                NtttcpPhaseChange::Done { cooldown } => {
                     request_counts(options, console, true);
                     console.info(now, "Test run completed.");
                     if cooldown {
                         console.info(now, "Test cooldown is in progress...");
                     }
                 }
-                Turn::Finished => {
+                NtttcpPhaseChange::Finished => {
                     console.info(now, "Test cycle finished.");
                     self.stop(now, self.stops, console);
                     return Due::Ending;
@@ -164,13 +174,24 @@ impl Run {
     }
 
     /// Ends the test early.
-    pub(super) fn stop_early(&mut self, now: Timestamp, options: &Options, console: &mut Console) {
+    pub(super) fn stop_early(
+        &mut self,
+        now: Timestamp,
+        options: &NtttcpOptions,
+        console: &mut NtttcpConsole,
+    ) {
         self.broken |= !self.meter.is_over();
         self.complete(now, self.stops, options, console);
     }
 
     /// Ends a test that has no duration.
-    pub(super) fn complete(&mut self, now: Timestamp, how: Stop, options: &Options, console: &mut Console) {
+    pub(super) fn complete(
+        &mut self,
+        now: Timestamp,
+        how: Stop,
+        options: &NtttcpOptions,
+        console: &mut NtttcpConsole,
+    ) {
         if !self.meter.is_over() {
             self.meter.stop_early(now);
             request_counts(options, console, true);
@@ -180,7 +201,7 @@ impl Run {
         self.stop(now, how, console);
     }
 
-    fn stop(&mut self, now: Timestamp, how: Stop, console: &mut Console) {
+    fn stop(&mut self, now: Timestamp, how: Stop, console: &mut NtttcpConsole) {
         for flow in &self.flows {
             console.outputs.push_back(Output::Stop { flow: *flow, how });
         }
@@ -216,8 +237,8 @@ impl Run {
         &mut self,
         now: Timestamp,
         input: &Input<'_>,
-        options: &Options,
-        console: &mut Console,
+        options: &NtttcpOptions,
+        console: &mut NtttcpConsole,
     ) {
         match input {
             Input::Host(host) => self.meter.host(host),
@@ -254,9 +275,9 @@ impl Run {
     }
 
     /// Prints the result and writes it to the requested files.
-    pub(super) fn report(&self, now: Timestamp, options: &Options, console: &mut Console) {
+    pub(super) fn report(&self, now: Timestamp, options: &NtttcpOptions, console: &mut NtttcpConsole) {
         let outcome = self.meter.outcome(self.threads, &self.thread_of);
-        let figures = Figures::new(options, &outcome);
+        let figures = NtttcpFigures::new(options, &outcome);
         if options.windows.is_some() {
             console.plain(&report::tables(&figures));
             return write_files(&figures, options, console);
@@ -266,7 +287,7 @@ impl Run {
                 console.info(now, &line);
             }
         }
-        if options.role == Role::Sender {
+        if options.role == NtttcpRole::Sender {
             console.info(now, &format!("{} connections tested", outcome.connections));
         }
         for line in report::totals(&figures) {
@@ -277,7 +298,7 @@ impl Run {
     }
 }
 
-fn write_files(figures: &Figures<'_>, options: &Options, console: &mut Console) {
+fn write_files(figures: &NtttcpFigures<'_>, options: &NtttcpOptions, console: &mut NtttcpConsole) {
     let write = |name: &Option<String>, text: String| {
         name.clone().map(|name| Output::WriteFile { name, text, append: false })
     };
@@ -286,7 +307,7 @@ fn write_files(figures: &Figures<'_>, options: &Options, console: &mut Console) 
 }
 
 /// Requests the counts, and at the ends of the measured part also those of the host.
-fn request_counts(options: &Options, console: &mut Console, host: bool) {
+fn request_counts(options: &NtttcpOptions, console: &mut NtttcpConsole, host: bool) {
     console.outputs.push_back(Output::Look);
     if host {
         let (interrupts, interface) = (options.interrupts.clone(), options.interface.clone());
@@ -297,8 +318,8 @@ fn request_counts(options: &Options, console: &mut Console, host: bool) {
 pub(super) fn planned(
     run: RunId,
     link: Link,
-    options: &Options,
-    schedule: &Schedule,
+    options: &NtttcpOptions,
+    schedule: &PhaseDurations,
     streams: u32,
 ) -> Planned {
     let measured = schedule.measured;
@@ -307,7 +328,7 @@ pub(super) fn planned(
         tool: "ntttcp",
         peer: None,
         link,
-        client: options.role == Role::Sender,
+        client: options.role == NtttcpRole::Sender,
         spec: options.spec(measured, streams),
         flows: vec![(FlowId(0), Direction::Upload)],
         expected: measured.map(|measured| schedule.warmup + measured + schedule.cooldown),
@@ -315,7 +336,7 @@ pub(super) fn planned(
 }
 
 /// The lines of an end at its start.
-pub(super) fn banner(console: &mut Console, options: &Options) {
+pub(super) fn banner(console: &mut NtttcpConsole, options: &NtttcpOptions) {
     console.plain(if options.windows.is_some() {
         "NTTTCP for Windows 5.40"
     } else {

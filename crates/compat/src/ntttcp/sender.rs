@@ -2,12 +2,12 @@
 
 use linerate_units::{Span, Timestamp};
 
-use super::console::Console;
-use super::meter::Schedule;
-use super::options::Options;
-use super::run::{self, Due, Run};
-use super::wire::{self, END, LAST, Numbers, QUERY, READY, RUNNING, WAIT};
-use crate::stand_in::{FlowId, Input, Link, LinkOptions, Opened, Output, RunId, StandIn, SystemError};
+use super::console::NtttcpConsole;
+use super::meter::PhaseDurations;
+use super::options::NtttcpOptions;
+use super::run::{self, Due, NtttcpRun};
+use super::wire::{self, END, LAST, NumberSplitter, QUERY, READY, RUNNING, WAIT};
+use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, RunId, StandIn, SystemError};
 
 const SYNC: Link = Link(0);
 
@@ -23,7 +23,7 @@ const RECEIVER_TIMEOUT: Span = Span::from_secs(30);
 pub(super) const EXIT_FAILED: i32 = 24;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum NtttcpSenderState {
     Connecting,
     Asked,
     Proposed,
@@ -36,31 +36,31 @@ enum State {
 }
 
 /// NTttcp with `-s`.
-pub struct Sender {
-    options: Options,
-    console: Console,
-    state: State,
-    numbers: Numbers,
+pub struct NtttcpSender {
+    options: NtttcpOptions,
+    console: NtttcpConsole,
+    state: NtttcpSenderState,
+    numbers: NumberSplitter,
     deadline: Option<Timestamp>,
-    schedule: Schedule,
+    schedule: PhaseDurations,
     opened: u32,
     opening_since: Timestamp,
-    run: Option<Run>,
+    run: Option<NtttcpRun>,
     planned: bool,
     code: i32,
 }
 
-impl Sender {
+impl NtttcpSender {
     /// A sender to the address in the options, which the driver knows. `time_of_day` is the local time at the
     /// driver's start.
     #[must_use]
-    pub fn new(options: Options, time_of_day: Span) -> Self {
+    pub fn new(options: NtttcpOptions, time_of_day: Span) -> Self {
         Self {
-            console: Console::new(time_of_day, options.log.clone()),
-            schedule: Schedule::new(options.omit, options.seconds, proposal(&options)),
+            console: NtttcpConsole::new(time_of_day, options.log.clone()),
+            schedule: PhaseDurations::new(options.omit, options.seconds, proposal(&options)),
             options,
-            state: State::Connecting,
-            numbers: Numbers::default(),
+            state: NtttcpSenderState::Connecting,
+            numbers: NumberSplitter::default(),
             deadline: None,
             opened: 0,
             opening_since: Timestamp::START,
@@ -93,7 +93,7 @@ impl Sender {
                 let text = format!("Sync connection: local:{port} [socket:{socket}] --> {remote}");
                 self.console.debug(now, &text);
             }
-            self.state = State::Asked;
+            self.state = NtttcpSenderState::Asked;
             return self.ask(now, QUERY);
         }
         if self.options.verbose {
@@ -101,7 +101,7 @@ impl Sender {
             self.console.debug(now, &text);
         }
         self.opened += 1;
-        if self.opened == self.options.streams() && self.state == State::Opening {
+        if self.opened == self.options.streams() && self.state == NtttcpSenderState::Opening {
             self.all_open(now);
         }
     }
@@ -135,7 +135,7 @@ impl Sender {
 
     fn open_data(&mut self, now: Timestamp) {
         self.console.info(now, &format!("{} threads created", self.options.sender_threads()));
-        self.state = State::Opening;
+        self.state = NtttcpSenderState::Opening;
         self.opening_since = now;
         self.deadline = Some(now + RECEIVER_TIMEOUT);
         for link in self.data_links() {
@@ -152,7 +152,7 @@ impl Sender {
         let text = format!("{} connections created in {microseconds} microseconds", self.opened);
         self.console.info(now, &text);
         if self.options.sync {
-            self.state = State::Ready;
+            self.state = NtttcpSenderState::Ready;
             self.ask(now, if self.options.last { LAST } else { READY });
         } else {
             self.start(now);
@@ -167,19 +167,19 @@ impl Sender {
     /// Handles a number from the receiver.
     fn answer(&mut self, now: Timestamp, number: i32) {
         match self.state {
-            State::Asked if number == RUNNING => {
+            NtttcpSenderState::Asked if number == RUNNING => {
                 self.fail(now, "receiver is busy with an existing test running")
             }
-            State::Asked => {
-                self.state = State::Proposed;
+            NtttcpSenderState::Asked => {
+                self.state = NtttcpSenderState::Proposed;
                 self.ask(now, i32::try_from(proposal(&self.options)).unwrap_or(i32::MAX));
             }
-            State::Proposed => self.agreed(now, number),
-            State::Ready | State::Waiting => match number {
+            NtttcpSenderState::Proposed => self.agreed(now, number),
+            NtttcpSenderState::Ready | NtttcpSenderState::Waiting => match number {
                 READY => self.start(now),
                 WAIT => {
                     self.console.info(now, "waiting for the last client to join the test");
-                    self.state = State::Waiting;
+                    self.state = NtttcpSenderState::Waiting;
                     self.deadline = None;
                 }
                 END => self.fail(now, "receiver refused to start the test"),
@@ -203,7 +203,7 @@ impl Sender {
         if agreed != self.options.seconds {
             self.console.info(now, &format!("Test cycle time negotiated is: {agreed} seconds"));
         }
-        self.schedule = Schedule::new(self.options.omit, self.options.seconds, agreed);
+        self.schedule = PhaseDurations::new(self.options.omit, self.options.seconds, agreed);
         self.open_data(now);
     }
 
@@ -211,7 +211,7 @@ impl Sender {
         if self.options.sync {
             self.console.info(now, "Network activity progressing...");
         }
-        self.state = State::Running;
+        self.state = NtttcpSenderState::Running;
         self.deadline = None;
         let links: Vec<(Link, usize)> = self.data_links().map(|link| (link, self.thread_of(link))).collect();
         let Some((first, _)) = links.first().copied() else {
@@ -222,16 +222,18 @@ impl Sender {
         self.console.outputs.push_back(Output::Plan(Box::new(planned)));
         self.planned = true;
         let threads = usize::try_from(self.options.sender_threads()).unwrap_or(0);
-        let mut run = Run::new(now, RUN, self.schedule, threads, &self.options, &mut self.console);
+        let mut run = NtttcpRun::new(now, RUN, self.schedule, threads, &self.options, &mut self.console);
         run.start(&links, &self.options, &mut self.console);
         self.run = Some(run);
     }
 
     fn tick(&mut self, now: Timestamp) {
-        if let (State::Running | State::Ending, Some(run)) = (self.state, &mut self.run) {
+        if let (NtttcpSenderState::Running | NtttcpSenderState::Ending, Some(run)) =
+            (self.state, &mut self.run)
+        {
             match run.tick(now, &self.options, &mut self.console) {
                 Due::Nothing => {}
-                Due::Ending => self.state = State::Ending,
+                Due::Ending => self.state = NtttcpSenderState::Ending,
                 Due::Settled => self.finish(now),
             }
         } else if self.deadline.is_some_and(|deadline| now >= deadline) {
@@ -241,9 +243,9 @@ impl Sender {
 
     /// Ends the test early.
     fn stop_early(&mut self, now: Timestamp) {
-        if let (State::Running, Some(run)) = (self.state, &mut self.run) {
+        if let (NtttcpSenderState::Running, Some(run)) = (self.state, &mut self.run) {
             run.stop_early(now, &self.options, &mut self.console);
-            self.state = State::Ending;
+            self.state = NtttcpSenderState::Ending;
         }
     }
 
@@ -254,7 +256,7 @@ impl Sender {
         };
         run.ended(now, flow);
         let nearly = run.may_be_left(now);
-        if self.state == State::Running && !nearly {
+        if self.state == NtttcpSenderState::Running && !nearly {
             self.lost(now);
         }
     }
@@ -267,12 +269,12 @@ impl Sender {
 
     fn closed(&mut self, now: Timestamp) {
         match self.state {
-            State::Running => {
+            NtttcpSenderState::Running => {
                 if !self.run.as_ref().is_some_and(|run| run.may_be_left(now)) {
                     self.lost(now);
                 }
             }
-            State::Ending | State::Over => {}
+            NtttcpSenderState::Ending | NtttcpSenderState::Over => {}
             _ => self.fail(now, "cannot read data from the socket for sender/receiver sync"),
         }
     }
@@ -281,13 +283,13 @@ impl Sender {
         self.console.info(now, "Interrupted by Ctrl+C");
         self.code = 1;
         match self.state {
-            State::Running => {
+            NtttcpSenderState::Running => {
                 if self.options.sync {
                     self.console.outputs.push_back(Output::Send { link: SYNC, bytes: wire::encode(END) });
                 }
                 self.stop_early(now);
             }
-            State::Ending => {}
+            NtttcpSenderState::Ending => {}
             _ => self.end(),
         }
     }
@@ -306,10 +308,10 @@ impl Sender {
     }
 
     fn end(&mut self) {
-        if self.state == State::Over {
+        if self.state == NtttcpSenderState::Over {
             return;
         }
-        self.state = State::Over;
+        self.state = NtttcpSenderState::Over;
         self.deadline = None;
         for link in self.data_links() {
             self.console.outputs.push_back(Output::Close { link });
@@ -324,7 +326,7 @@ impl Sender {
 }
 
 /// Seconds of the whole test, 0 for no limit; avoids values that a receiver could mistake for another request.
-fn proposal(options: &Options) -> u32 {
+fn proposal(options: &NtttcpOptions) -> u32 {
     if options.seconds == 0 {
         return 0;
     }
@@ -333,9 +335,9 @@ fn proposal(options: &Options) -> u32 {
     if mistaken && options.sync { total + 1 } else { total }
 }
 
-impl StandIn for Sender {
+impl StandIn for NtttcpSender {
     fn input(&mut self, now: Timestamp, input: Input<'_>) {
-        if self.state == State::Over {
+        if self.state == NtttcpSenderState::Over {
             return;
         }
         match input {
@@ -365,7 +367,10 @@ impl StandIn for Sender {
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        let run = self.run.as_ref().filter(|_| matches!(self.state, State::Running | State::Ending));
-        run.and_then(Run::deadline).or(self.deadline)
+        let run = self
+            .run
+            .as_ref()
+            .filter(|_| matches!(self.state, NtttcpSenderState::Running | NtttcpSenderState::Ending));
+        run.and_then(NtttcpRun::deadline).or(self.deadline)
     }
 }

@@ -9,31 +9,31 @@ use std::ffi::OsString;
 use crate::stand_in::RunId;
 use linerate_units::{Span, Timestamp};
 
-pub(super) use self::world::{Seen, World};
+pub(super) use self::world::{NtttcpObserved, NtttcpWorld};
 use super::*;
 
 const WIRE: &str = include_str!("../../../../fixtures/transcripts/ntttcp/wire-sync.txt");
 const VERBOSE: &str = include_str!("../../../../fixtures/transcripts/ntttcp/verbose-warmup-cooldown.txt");
 
-pub(super) fn options(line: &str) -> Options {
+pub(super) fn options(line: &str) -> NtttcpOptions {
     let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
     parse(&arguments).unwrap_or_else(|usage| panic!("{line}: {usage:?}"))
 }
 
-pub(super) fn refused(line: &str) -> Usage {
+pub(super) fn refused(line: &str) -> NtttcpEarlyExit {
     let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
     parse(&arguments).unwrap_err()
 }
 
 /// A receiver, and senders that start 0.1 s after each other.
-fn world(receiver: &str, senders: &[&str]) -> World {
-    let mut world = World::new();
+fn world(receiver: &str, senders: &[&str]) -> NtttcpWorld {
+    let mut world = NtttcpWorld::new();
     // 19:07:32, as in the captures.
     let day = Span::from_secs(19 * 3600 + 7 * 60 + 32);
-    world.add(Receiver::new(options(receiver), false, day), Timestamp::START);
+    world.add(NtttcpReceiver::new(options(receiver), false, day), Timestamp::START);
     for (at, sender) in senders.iter().enumerate() {
         let begins = Timestamp::START + Span::from_ms(100 * (at as u64 + 1));
-        world.add(Sender::new(options(sender), day), begins);
+        world.add(NtttcpSender::new(options(sender), day), begins);
     }
     world
 }
@@ -43,7 +43,7 @@ fn minute() -> Span {
 }
 
 /// The numbers that an end sent on its sync connection.
-fn numbers(seen: &Seen) -> Vec<i32> {
+fn numbers(seen: &NtttcpObserved) -> Vec<i32> {
     seen.said
         .iter()
         .filter(|(port, _)| *port == 5000)
@@ -150,13 +150,13 @@ fn times_that_a_receiver_could_mistake_are_avoided_and_understood() {
     assert_eq!(numbers(&seen[1])[1], 83);
     assert!(seen[1].printed.contains("test duration\t:82.00 seconds"), "{}", seen[1].printed);
     // A sender that does not avoid this value.
-    let mut receiver = Receiver::new(options("-r -P 1 -t 1"), false, Span::ZERO);
+    let mut receiver = NtttcpReceiver::new(options("-r -P 1 -t 1"), false, Span::ZERO);
     let said = ask(&mut receiver, &[b'X'.into(), 82]);
     assert_eq!(said, [11, 82], "82 is a time here and starts nothing");
 }
 
 /// The receiver's answers to these numbers on one sync connection.
-fn ask(receiver: &mut Receiver, said: &[i32]) -> Vec<i32> {
+fn ask(receiver: &mut NtttcpReceiver, said: &[i32]) -> Vec<i32> {
     use crate::stand_in::{Input, Link, Output, StandIn};
     let now = Timestamp::START;
     receiver.input(now, Input::Begin);
@@ -186,7 +186,7 @@ fn ask(receiver: &mut Receiver, said: &[i32]) -> Vec<i32> {
 #[test]
 fn who_asks_after_the_test_hears_that_it_is_over() {
     use crate::stand_in::{Input, Link, Output, StandIn};
-    let mut receiver = Receiver::new(options("-r -P 1 -t 1"), false, Span::ZERO);
+    let mut receiver = NtttcpReceiver::new(options("-r -P 1 -t 1"), false, Span::ZERO);
     assert_eq!(ask(&mut receiver, &[b'X'.into(), 1, b'R'.into()]), [11, 1]);
     receiver.input(Timestamp::START, Input::Admitted { run: RunId(0) });
     let mut now = Timestamp::START;
@@ -261,13 +261,13 @@ fn sync_on_one_side_only_is_told() {
             .contains("ERR : failed to connect to receiver: 127.0.0.1:5000 on socket: 3. errno = 111\n")
     );
     assert!(seen[1].printed.contains("ERR : sender: failed to create sync socket\n"));
-    let mut receiver = Receiver::new(options("-r -P 1"), false, Span::ZERO);
+    let mut receiver = NtttcpReceiver::new(options("-r -P 1"), false, Span::ZERO);
     let said = data_unasked(&mut receiver);
     assert!(said.contains("ERR : data came before any sender asked for a test: give -N to both"), "{said}");
 }
 
 /// The output of a receiver when data arrive on a data connection before the start.
-fn data_unasked(receiver: &mut Receiver) -> String {
+fn data_unasked(receiver: &mut NtttcpReceiver) -> String {
     use crate::stand_in::{Input, Link, Output, StandIn};
     ask(receiver, &[]);
     let link = Link(Link::FIRST_ACCEPTED.0 + 1);
@@ -329,11 +329,11 @@ fn an_interrupted_sender_tells_the_receiver() {
 
 #[test]
 fn a_server_takes_one_sender_after_the_other() {
-    let mut world = World::new();
+    let mut world = NtttcpWorld::new();
     let config = EmbeddedServerConfig { port: 5000, shared: false, seed: 0, wall: Span::ZERO };
     world.add(embedded_server(&config), Timestamp::START);
     for at in [1, 10] {
-        let sender = Sender::new(options("-s 127.0.0.1 -t 3"), Span::ZERO);
+        let sender = NtttcpSender::new(options("-s 127.0.0.1 -t 3"), Span::ZERO);
         world.add(sender, Timestamp::START + Span::from_secs(at));
     }
     let seen = world.run(minute());
@@ -349,7 +349,7 @@ fn command_lines_are_read_in_their_order() {
     assert_eq!((seen.ports, seen.threads, seen.connections), (8, 2, 1));
     assert_eq!(seen.address.as_deref(), Some("10.0.0.2"));
     let seen = options("-n 2 -m 8,3,10.0.0.2 -s");
-    assert_eq!((seen.threads, seen.affinity, seen.role), (1, Some(3), Role::Sender));
+    assert_eq!((seen.threads, seen.affinity, seen.role), (1, Some(3), NtttcpRole::Sender));
     assert_eq!(options("-r").streams(), 64);
     assert_eq!(options("-r 10.0.0.9 -u").address.as_deref(), Some("10.0.0.9"));
     assert_eq!(options("-s x -b 1M").block(), 1 << 20);

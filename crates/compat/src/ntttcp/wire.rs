@@ -31,11 +31,11 @@ pub(super) fn encode(number: i32) -> Vec<u8> {
 
 /// Splits a byte stream into numbers; buffers fewer bytes than one number has.
 #[derive(Debug, Clone, Default)]
-pub struct Numbers {
+pub struct NumberSplitter {
     held: Vec<u8>,
 }
 
-impl Numbers {
+impl NumberSplitter {
     /// Adds bytes; returns the numbers that they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<i32> {
         self.held.extend_from_slice(bytes);

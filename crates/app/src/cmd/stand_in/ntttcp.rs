@@ -2,14 +2,14 @@
 
 use std::ffi::OsString;
 
-use linerate_compat::ntttcp::{Role, parse, stand_in};
+use linerate_compat::ntttcp::{NtttcpRole, parse, stand_in};
 use linerate_units::Span;
 
 use super::{Prepared, Refusal};
 
 pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refusal> {
     let options = parse(arguments).map_err(|usage| Refusal::both(usage.output, usage.error, usage.code))?;
-    let host = options.address.clone().filter(|_| options.role == Role::Sender);
+    let host = options.address.clone().filter(|_| options.role == NtttcpRole::Sender);
     Ok(Prepared::new(stand_in(options, time_of_day()), host))
 }
 

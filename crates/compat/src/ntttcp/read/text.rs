@@ -10,7 +10,7 @@ use crate::import::parsed_test::{ParsedTest, figure, of_line};
 
 /// Parses text line by line.
 #[derive(Debug)]
-pub(crate) struct Text {
+pub(crate) struct NtttcpTextReader {
     parsed: ParsedTest,
     xml: Option<Box<Xml>>,
     sends: Option<bool>,
@@ -22,7 +22,7 @@ pub(crate) struct Text {
     threads: bool,
 }
 
-impl Default for Text {
+impl Default for NtttcpTextReader {
     fn default() -> Self {
         Self {
             parsed: ParsedTest::new("ntttcp"),
@@ -45,7 +45,7 @@ fn message(text: &str) -> Option<(&str, &str)> {
     })
 }
 
-impl Text {
+impl NtttcpTextReader {
     /// Parses a line; false if this program did not write it. `mine` states that it wrote the previous line.
     pub(crate) fn take(&mut self, line: NumberedLine<'_>, mine: bool) -> bool {
         if let Some(begun) = Xml::begins(line, &mut self.parsed) {

@@ -6,13 +6,13 @@ use crate::import::line::NumberedLine;
 use crate::import::parsed_test::{ParsedTest, figure, of_line};
 
 /// A column: its quantity, and the factor to our unit.
-type Column = Option<(Quantity, f64)>;
+type WindowsColumn = Option<(Quantity, f64)>;
 
 /// KB and MB are binary here.
 const KILO: f64 = 1024.0;
 
 /// The tables, identified by the beginning of their headers.
-const TABLES: &[(&str, &[Column])] = &[
+const TABLES: &[(&str, &[WindowsColumn])] = &[
     (
         "Bytes(MEG)    realtime(s)",
         &[

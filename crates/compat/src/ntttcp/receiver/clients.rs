@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use linerate_units::{Span, Timestamp};
 
-use crate::ntttcp::wire::{END, LAST, Numbers, QUERY, READY};
+use crate::ntttcp::wire::{END, LAST, NumberSplitter, QUERY, READY};
 use crate::stand_in::Link;
 
 /// Most concurrent senders.
@@ -15,7 +15,7 @@ const MAX_SENDERS: usize = 64;
 const SENDER_TIMEOUT: Span = Span::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ClientState {
+enum NtttcpClientState {
     Fresh,
     Queried,
     Agreed,
@@ -24,7 +24,7 @@ enum ClientState {
 
 /// The meaning of a number from a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum NtttcpClientMessage {
     /// It queries the state of the receiver.
     Query,
     /// It proposes a duration in seconds.
@@ -38,16 +38,16 @@ pub(super) enum Said {
 }
 
 #[derive(Debug)]
-struct Client {
-    numbers: Numbers,
-    step: ClientState,
+struct NtttcpClient {
+    numbers: NumberSplitter,
+    step: NtttcpClientState,
     since: Timestamp,
 }
 
 /// All senders.
 #[derive(Debug, Default)]
 pub(super) struct Clients {
-    all: BTreeMap<Link, Client>,
+    all: BTreeMap<Link, NtttcpClient>,
 }
 
 impl Clients {
@@ -55,13 +55,19 @@ impl Clients {
     pub(super) fn add(&mut self, now: Timestamp, link: Link) -> bool {
         let room = self.all.len() < MAX_SENDERS;
         if room {
-            self.all
-                .insert(link, Client { numbers: Numbers::default(), step: ClientState::Fresh, since: now });
+            self.all.insert(
+                link,
+                NtttcpClient {
+                    numbers: NumberSplitter::default(),
+                    step: NtttcpClientState::Fresh,
+                    since: now,
+                },
+            );
         }
         room
     }
 
-    pub(super) fn push(&mut self, now: Timestamp, link: Link, bytes: &[u8]) -> Vec<Said> {
+    pub(super) fn push(&mut self, now: Timestamp, link: Link, bytes: &[u8]) -> Vec<NtttcpClientMessage> {
         let Some(client) = self.all.get_mut(&link) else {
             return Vec::new();
         };
@@ -70,7 +76,7 @@ impl Clients {
         for number in numbers {
             client.since = now;
             said.push(client.take(number));
-            if said.last() == Some(&Said::Nonsense) {
+            if said.last() == Some(&NtttcpClientMessage::Nonsense) {
                 break;
             }
         }
@@ -93,14 +99,16 @@ impl Clients {
     pub(super) fn ready(&self) -> Vec<Link> {
         self.all
             .iter()
-            .filter(|(_, client)| client.step == ClientState::Ready)
+            .filter(|(_, client)| client.step == NtttcpClientState::Ready)
             .map(|(link, _)| *link)
             .collect()
     }
 
     /// Whether another sender has agreed on a duration.
     pub(super) fn is_one_agreed(&self, but: Link) -> bool {
-        let agreed = |client: &Client| matches!(client.step, ClientState::Agreed | ClientState::Ready);
+        let agreed = |client: &NtttcpClient| {
+            matches!(client.step, NtttcpClientState::Agreed | NtttcpClientState::Ready)
+        };
         self.all.iter().any(|(link, client)| *link != but && agreed(client))
     }
 
@@ -113,38 +121,40 @@ impl Clients {
 
     /// The senders whose timeout has passed before they were ready.
     pub(super) fn overdue(&self, now: Timestamp) -> Vec<Link> {
-        let late = |client: &Client| client.until().is_some_and(|until| now >= until);
+        let late = |client: &NtttcpClient| client.until().is_some_and(|until| now >= until);
         self.all.iter().filter(|(_, client)| late(client)).map(|(link, _)| *link).collect()
     }
 
     pub(super) fn deadline(&self) -> Option<Timestamp> {
-        self.all.values().filter_map(Client::until).min()
+        self.all.values().filter_map(NtttcpClient::until).min()
     }
 }
 
-impl Client {
+impl NtttcpClient {
     fn until(&self) -> Option<Timestamp> {
-        (self.step != ClientState::Ready).then(|| self.since + SENDER_TIMEOUT)
+        (self.step != NtttcpClientState::Ready).then(|| self.since + SENDER_TIMEOUT)
     }
 
-    fn take(&mut self, number: i32) -> Said {
+    fn take(&mut self, number: i32) -> NtttcpClientMessage {
         match (self.step, number) {
-            (ClientState::Fresh, QUERY) => {
-                self.step = ClientState::Queried;
-                Said::Query
+            (NtttcpClientState::Fresh, QUERY) => {
+                self.step = NtttcpClientState::Queried;
+                NtttcpClientMessage::Query
             }
             // An interrupted sender opens a new connection only to end the test.
-            (ClientState::Fresh | ClientState::Agreed | ClientState::Ready, END) => Said::End,
-            (ClientState::Queried, seconds) => {
-                self.step = ClientState::Agreed;
-                u32::try_from(seconds).map_or(Said::Nonsense, Said::Time)
+            (NtttcpClientState::Fresh | NtttcpClientState::Agreed | NtttcpClientState::Ready, END) => {
+                NtttcpClientMessage::End
             }
-            (ClientState::Agreed | ClientState::Ready, READY | LAST) => {
-                self.step = ClientState::Ready;
-                Said::Ready { last: number == LAST }
+            (NtttcpClientState::Queried, seconds) => {
+                self.step = NtttcpClientState::Agreed;
+                u32::try_from(seconds).map_or(NtttcpClientMessage::Nonsense, NtttcpClientMessage::Time)
             }
-            (ClientState::Agreed | ClientState::Ready, QUERY) => Said::Query,
-            _ => Said::Nonsense,
+            (NtttcpClientState::Agreed | NtttcpClientState::Ready, READY | LAST) => {
+                self.step = NtttcpClientState::Ready;
+                NtttcpClientMessage::Ready { last: number == LAST }
+            }
+            (NtttcpClientState::Agreed | NtttcpClientState::Ready, QUERY) => NtttcpClientMessage::Query,
+            _ => NtttcpClientMessage::Nonsense,
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use linerate_units::Timestamp;
 
-use super::clients::Said;
-use super::{Receiver, State};
+use super::clients::NtttcpClientMessage;
+use super::{NtttcpReceiver, NtttcpReceiverState};
 use crate::ntttcp::wire::{self, END, FINISHED, IDLE, READY, RUNNING, WAIT};
 use crate::stand_in::{Link, Output};
 
-impl Receiver {
+impl NtttcpReceiver {
     pub(super) fn bytes(&mut self, now: Timestamp, link: Link, bytes: &[u8]) {
-        if self.options.sync && self.state == State::Idle && !self.clients.is_one_agreed(link) {
+        if self.options.sync && self.state == NtttcpReceiverState::Idle && !self.clients.is_one_agreed(link) {
             self.unasked(now, link);
         }
         for said in self.clients.push(now, link, bytes) {
@@ -28,17 +28,19 @@ impl Receiver {
         }
     }
 
-    pub(super) fn said(&mut self, now: Timestamp, link: Link, said: Said) {
+    pub(super) fn said(&mut self, now: Timestamp, link: Link, said: NtttcpClientMessage) {
         match said {
-            Said::Query => {
+            NtttcpClientMessage::Query => {
                 let number = match self.state {
-                    State::Lingering => FINISHED,
-                    State::Idle if self.options.many || !self.clients.is_one_agreed(link) => IDLE,
+                    NtttcpReceiverState::Lingering => FINISHED,
+                    NtttcpReceiverState::Idle if self.options.many || !self.clients.is_one_agreed(link) => {
+                        IDLE
+                    }
                     _ => RUNNING,
                 };
                 self.reply(link, number);
             }
-            Said::Time(seconds) => {
+            NtttcpClientMessage::Time(seconds) => {
                 let agreed = self.agree(seconds);
                 self.agreed = agreed;
                 self.reply(link, i32::try_from(agreed).unwrap_or(i32::MAX));
@@ -46,9 +48,9 @@ impl Receiver {
                     self.console.info(now, &format!("Test cycle time negotiated is: {agreed} seconds"));
                 }
             }
-            Said::Ready { last } => self.ready(now, link, last),
-            Said::End => self.ended_by_sender(now, link),
-            Said::Nonsense => {
+            NtttcpClientMessage::Ready { last } => self.ready(now, link, last),
+            NtttcpClientMessage::End => self.ended_by_sender(now, link),
+            NtttcpClientMessage::Nonsense => {
                 self.console.outputs.push_back(Output::Close { link });
                 self.left(now, link);
             }
@@ -73,10 +75,10 @@ impl Receiver {
 
     pub(super) fn ready(&mut self, now: Timestamp, link: Link, last: bool) {
         match self.state {
-            State::Idle if self.options.many && !last => self.reply(link, WAIT),
-            State::Idle => self.ask(now, link),
-            State::Running => self.reply(link, READY),
-            State::Asked => {}
+            NtttcpReceiverState::Idle if self.options.many && !last => self.reply(link, WAIT),
+            NtttcpReceiverState::Idle => self.ask(now, link),
+            NtttcpReceiverState::Running => self.reply(link, READY),
+            NtttcpReceiverState::Asked => {}
             _ => self.reply(link, END),
         }
     }

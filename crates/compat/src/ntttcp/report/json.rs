@@ -1,39 +1,41 @@
 //! The result as JSON, in which the tool writes every number as a string.
 
-use super::{Figures, RETRANSMITS, parameters};
+use super::{NtttcpFigures, RETRANSMITS, parameters};
 
 /// Indentation per level: four blanks.
 const INDENT: &str = "    ";
 
 /// The document of `-j`. A figure that this system does not provide is 0, as in the original.
-pub(in crate::ntttcp) fn json(figures: &Figures<'_>) -> String {
+pub(in crate::ntttcp) fn json(figures: &NtttcpFigures<'_>) -> String {
     let outcome = figures.outcome;
-    let parameters =
-        parameters(figures.options).into_iter().map(|(_, name, value)| (name, Node::Text(value))).collect();
+    let parameters = parameters(figures.options)
+        .into_iter()
+        .map(|(_, name, value)| (name, NtttcpJson::Text(value)))
+        .collect();
     let mut fields = vec![
         ("computername", text(&outcome.after.name)),
         ("version", text(figures.version())),
-        ("parameters", Node::Object(parameters)),
+        ("parameters", NtttcpJson::Object(parameters)),
     ];
     if figures.options.verbose {
         let threads = outcome.threads.iter().enumerate().map(|(index, bytes)| thread(figures, index, *bytes));
-        fields.push(("threads", Node::List(threads.collect())));
+        fields.push(("threads", NtttcpJson::List(threads.collect())));
     }
     fields.extend(totals(figures));
     fields.extend(host(figures));
     let mut out = String::new();
-    Node::Object(vec![(figures.root(), Node::Object(fields))]).write(&mut out, 0);
+    NtttcpJson::Object(vec![(figures.root(), NtttcpJson::Object(fields))]).write(&mut out, 0);
     out.push('\n');
     out
 }
 
-enum Node {
+enum NtttcpJson {
     Text(String),
-    Object(Vec<(&'static str, Node)>),
-    List(Vec<Node>),
+    Object(Vec<(&'static str, NtttcpJson)>),
+    List(Vec<NtttcpJson>),
 }
 
-impl Node {
+impl NtttcpJson {
     fn write(&self, out: &mut String, depth: usize) {
         match self {
             Self::Text(value) => out.push_str(&quoted(value)),
@@ -49,7 +51,7 @@ impl Node {
     }
 }
 
-fn write_block(out: &mut String, depth: usize, brackets: [char; 2], lines: &[(String, &Node)]) {
+fn write_block(out: &mut String, depth: usize, brackets: [char; 2], lines: &[(String, &NtttcpJson)]) {
     out.push(brackets[0]);
     for (at, (name, value)) in lines.iter().enumerate() {
         out.push_str(if at == 0 { "\n" } else { ",\n" });
@@ -74,15 +76,15 @@ fn quoted(value: &str) -> String {
     out
 }
 
-fn text(value: impl std::fmt::Display) -> Node {
-    Node::Text(format!("{value}"))
+fn text(value: impl std::fmt::Display) -> NtttcpJson {
+    NtttcpJson::Text(format!("{value}"))
 }
 
-fn metric(name: &str, value: impl std::fmt::Display) -> Node {
-    Node::Object(vec![("metric", text(name)), ("value", text(value))])
+fn metric(name: &str, value: impl std::fmt::Display) -> NtttcpJson {
+    NtttcpJson::Object(vec![("metric", text(name)), ("value", text(value))])
 }
 
-fn thread(figures: &Figures<'_>, index: usize, bytes: u64) -> Node {
+fn thread(figures: &NtttcpFigures<'_>, index: usize, bytes: u64) -> NtttcpJson {
     let rate = figures.outcome.rate(bytes);
     let throughputs = vec![
         metric("KB/s", format!("{:.3}", rate / figures.kilo())),
@@ -90,15 +92,15 @@ fn thread(figures: &Figures<'_>, index: usize, bytes: u64) -> Node {
         metric("MB/s", format!("{:.3} bps", rate / figures.kilo().powi(2))),
         metric("mbps", format!("{:.3}", rate * 8.0 / 1e6)),
     ];
-    Node::Object(vec![
+    NtttcpJson::Object(vec![
         ("index", text(index)),
         ("realTime", metric("s", format!("{:.3}", figures.outcome.seconds))),
-        ("throughputs", Node::List(throughputs)),
+        ("throughputs", NtttcpJson::List(throughputs)),
         ("avgBytesPerCompl", metric("B", "0.000")),
     ])
 }
 
-fn totals(figures: &Figures<'_>) -> Vec<(&'static str, Node)> {
+fn totals(figures: &NtttcpFigures<'_>) -> Vec<(&'static str, NtttcpJson)> {
     let (outcome, rate) = (figures.outcome, figures.rate);
     let throughputs = vec![
         metric("MB/s", format!("{:.3}", rate / figures.kilo().powi(2))),
@@ -114,7 +116,7 @@ fn totals(figures: &Figures<'_>) -> Vec<(&'static str, Node)> {
         ("avgBytesPerCompl", metric("B", "0.000")),
         ("threadsAvgBytesPerCompl", metric("B", "0.000")),
         ("avgFrameSize", metric("B", "0.000")),
-        ("throughputs", Node::List(throughputs)),
+        ("throughputs", NtttcpJson::List(throughputs)),
         ("totalBuffers", text("0.000")),
         ("avgPacketsPerInterrupt", metric("packets/interrupt", format!("{per_interrupt:.3}"))),
         ("interrupt", metric("count/sec", format!("{:.3}", outcome.rate(interrupts)))),
@@ -124,7 +126,7 @@ fn totals(figures: &Figures<'_>) -> Vec<(&'static str, Node)> {
     ]
 }
 
-fn host(figures: &Figures<'_>) -> Vec<(&'static str, Node)> {
+fn host(figures: &NtttcpFigures<'_>) -> Vec<(&'static str, NtttcpJson)> {
     let (sent, received) = figures.packets().unwrap_or((0, 0));
     let cycles = figures.cycles_per_byte().unwrap_or(0.0);
     let mut retransmits = vec![metric("retrans_segs", figures.retransmits().unwrap_or(0))];
@@ -140,7 +142,7 @@ fn host(figures: &Figures<'_>) -> Vec<(&'static str, Node)> {
         ("bufferCount", text(0)),
         ("bufferLen", text(0)),
         ("io", text(0)),
-        ("tcp_retransmits", Node::List(retransmits)),
+        ("tcp_retransmits", NtttcpJson::List(retransmits)),
     ];
     if let Some(rtt) = figures.outcome.rtt.filter(|_| figures.sends()) {
         fields.push(("tcpAverageRtt metric", text(format!("{} us", rtt.as_ns() / 1000))));

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::Figures;
+use super::NtttcpFigures;
 
 /// The final output of the Windows tool. A figure that this system does not provide is 0, as in the original.
-pub(in crate::ntttcp) fn tables(figures: &Figures<'_>) -> String {
+pub(in crate::ntttcp) fn tables(figures: &NtttcpFigures<'_>) -> String {
     let outcome = figures.outcome;
     let block = figures.options.block() as f64;
     let (bytes, rate, mega) = (figures.bytes as f64, figures.rate, figures.kilo().powi(2));

@@ -1,7 +1,7 @@
 //! The console lines, without time and level.
 
-use super::Figures;
-use crate::ntttcp::options::{Options, Role};
+use super::NtttcpFigures;
+use crate::ntttcp::options::{NtttcpOptions, NtttcpRole};
 
 /// A bit rate with two decimals in an adaptive decimal unit, as the tool prints it.
 pub(in crate::ntttcp) fn rate(bps: f64) -> String {
@@ -16,8 +16,8 @@ pub(in crate::ntttcp) fn rate(bps: f64) -> String {
 }
 
 /// The settings that `-V` prints first.
-pub(in crate::ntttcp) fn settings(options: &Options) -> String {
-    let receives = options.role == Role::Receiver;
+pub(in crate::ntttcp) fn settings(options: &NtttcpOptions) -> String {
+    let receives = options.role == NtttcpRole::Receiver;
     let yes = |value: bool| if value { "yes" } else { "no" }.to_owned();
     let enabled = |value: bool| if value { "enabled" } else { "disabled" }.to_owned();
     let seconds = |value: u32| if value == 0 { "no".to_owned() } else { value.to_string() };
@@ -66,7 +66,7 @@ pub(in crate::ntttcp) fn settings(options: &Options) -> String {
 }
 
 /// The table of threads.
-pub(in crate::ntttcp) fn threads(figures: &Figures<'_>) -> Vec<String> {
+pub(in crate::ntttcp) fn threads(figures: &NtttcpFigures<'_>) -> Vec<String> {
     let mut lines =
         vec!["\tThread\tTime(s)\tThroughput".to_owned(), "\t======\t=======\t==========".to_owned()];
     for (thread, bytes) in figures.outcome.threads.iter().enumerate() {
@@ -77,7 +77,7 @@ pub(in crate::ntttcp) fn threads(figures: &Figures<'_>) -> Vec<String> {
 }
 
 /// The block of totals; figures that this system does not provide are omitted.
-pub(in crate::ntttcp) fn totals(figures: &Figures<'_>) -> Vec<String> {
+pub(in crate::ntttcp) fn totals(figures: &NtttcpFigures<'_>) -> Vec<String> {
     let (options, outcome) = (figures.options, figures.outcome);
     let mut lines = vec![
         "#####  Totals:  #####".to_owned(),
@@ -114,7 +114,7 @@ pub(in crate::ntttcp) fn totals(figures: &Figures<'_>) -> Vec<String> {
     lines
 }
 
-fn cpu(figures: &Figures<'_>) -> Vec<String> {
+fn cpu(figures: &NtttcpFigures<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(cores) = figures.outcome.after.cores {
         lines.push(format!("cpu cores\t:{cores}"));

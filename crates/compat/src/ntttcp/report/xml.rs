@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::{Figures, RETRANSMITS, parameters};
+use super::{NtttcpFigures, RETRANSMITS, parameters};
 
 /// The document of `-x`. A figure that this system does not provide is 0, as in the original.
-pub(in crate::ntttcp) fn xml(figures: &Figures<'_>) -> String {
+pub(in crate::ntttcp) fn xml(figures: &NtttcpFigures<'_>) -> String {
     let root = figures.root();
-    let mut document = Document(String::new());
+    let mut document = XmlDocument(String::new());
     let version = figures.version();
     let name = escaped(&figures.outcome.after.name);
     document.0 = format!("<{root} computername=\"{name}\" version=\"{version}\">\n\t<parameters>\n");
@@ -26,9 +26,9 @@ pub(in crate::ntttcp) fn xml(figures: &Figures<'_>) -> String {
     document.0
 }
 
-struct Document(String);
+struct XmlDocument(String);
 
-impl Document {
+impl XmlDocument {
     fn element(&mut self, name: &str, metric: &str, value: impl std::fmt::Display) {
         let metric = if metric.is_empty() { String::new() } else { format!(" metric=\"{metric}\"") };
         let _ = writeln!(self.0, "\t<{name}{metric}>{value}</{name}>");
@@ -38,7 +38,7 @@ impl Document {
         let _ = writeln!(self.0, "\t\t<{name} metric=\"{metric}\">{value:.3}</{name}>");
     }
 
-    fn thread(&mut self, figures: &Figures<'_>, index: usize, bytes: u64) {
+    fn thread(&mut self, figures: &NtttcpFigures<'_>, index: usize, bytes: u64) {
         let rate = figures.outcome.rate(bytes);
         let _ = writeln!(self.0, "\t<thread index=\"{index}\">");
         self.inner("realtime", "s", figures.outcome.seconds);
@@ -49,7 +49,7 @@ impl Document {
         self.0.push_str("\t</thread>\n");
     }
 
-    fn totals(&mut self, figures: &Figures<'_>) {
+    fn totals(&mut self, figures: &NtttcpFigures<'_>) {
         let rate = figures.rate;
         if figures.sends() {
             self.element("conns_tested", "", figures.outcome.connections);
@@ -84,7 +84,7 @@ impl Document {
         }
     }
 
-    fn host(&mut self, figures: &Figures<'_>) {
+    fn host(&mut self, figures: &NtttcpFigures<'_>) {
         self.element("tcp_retransmits", "retrans_segs", figures.retransmits().unwrap_or(0));
         for (name, count) in RETRANSMITS.iter().zip(figures.retransmits_a_second()) {
             self.element("tcp_retransmits", name, format_args!("{count:.2}"));
@@ -93,7 +93,7 @@ impl Document {
         self.element("cpu_cores", "cpu cores", after.cores.unwrap_or(0));
         self.element("cpu_speed", "MHz", format_args!("{:.3}", after.mhz.unwrap_or(0.0)));
         let shares = figures.shares();
-        let share = |of: fn(&super::Shares) -> f64| shares.as_ref().map_or(0.0, of) * 100.0;
+        let share = |of: fn(&super::CpuShares) -> f64| shares.as_ref().map_or(0.0, of) * 100.0;
         let states = [
             ("user", share(|shares| shares.user)),
             ("system", share(|shares| shares.system)),

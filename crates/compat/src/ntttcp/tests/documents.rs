@@ -3,8 +3,8 @@
 use linerate_units::Span;
 
 use super::options;
-use crate::ntttcp::meter::Outcome;
-use crate::ntttcp::report::{self, Figures, rate};
+use crate::ntttcp::meter::NtttcpResult;
+use crate::ntttcp::report::{self, NtttcpFigures, rate};
 use crate::stand_in::HostCounts;
 
 const RECEIVER_XML: &str = include_str!("../../../../../fixtures/transcripts/ntttcp/r.xml");
@@ -16,7 +16,7 @@ const CONSOLE: &str = include_str!("../../../../../fixtures/transcripts/ntttcp/f
 const FLAGS: &str = "-t 2 -V -Q --show-tcp-retrans --show-nic-packets lo --show-dev-interrupts LOC";
 
 /// The host counters of both ends, which ran on the same host.
-fn outcome(seconds: f64, threads: Vec<u64>, packets: u64, interrupts: u64, busy: f64) -> Outcome {
+fn outcome(seconds: f64, threads: Vec<u64>, packets: u64, interrupts: u64, busy: f64) -> NtttcpResult {
     let before = HostCounts {
         cpu: Some([0; 8]),
         retransmits: Some(7),
@@ -36,7 +36,7 @@ fn outcome(seconds: f64, threads: Vec<u64>, packets: u64, interrupts: u64, busy:
         system: "Linux ... (output of uname -a)".to_owned(),
         ..before.clone()
     };
-    Outcome {
+    NtttcpResult {
         seconds,
         connections: 2,
         threads,
@@ -47,12 +47,12 @@ fn outcome(seconds: f64, threads: Vec<u64>, packets: u64, interrupts: u64, busy:
     }
 }
 
-fn sender() -> Outcome {
+fn sender() -> NtttcpResult {
     // 49807360 bytes in total, 12972.820 KB/s of them by the first thread.
     outcome(49_807_360.0 / 24_897_331.463, vec![25_952_256, 23_855_104], 14_568, 17_666, 1.8163)
 }
 
-fn receiver() -> Outcome {
+fn receiver() -> NtttcpResult {
     outcome(47_562_456.0 / 23_770_448.764, vec![47_562_456], 14_573, 17_672, 4.9446)
 }
 
@@ -66,18 +66,18 @@ fn differing(ours: &str, theirs: &str) -> Vec<(String, String)> {
 #[test]
 fn xml_is_that_of_the_real_program() {
     let options_of = |role: &str| options(&format!("{role} 127.0.0.1 -P 1 -n 2 {FLAGS}"));
-    let ours = report::xml(&Figures::new(&options_of("-s"), &sender()));
+    let ours = report::xml(&NtttcpFigures::new(&options_of("-s"), &sender()));
     assert_eq!(differing(&ours, SENDER_XML), []);
-    let ours = report::xml(&Figures::new(&options_of("-r"), &receiver()));
+    let ours = report::xml(&NtttcpFigures::new(&options_of("-r"), &receiver()));
     assert_eq!(differing(&ours, RECEIVER_XML), []);
 }
 
 #[test]
 fn json_is_that_of_the_real_program() {
     let options_of = |role: &str| options(&format!("{role} 127.0.0.1 -P 1 -n 2 {FLAGS}"));
-    let ours = report::json(&Figures::new(&options_of("-s"), &sender()));
+    let ours = report::json(&NtttcpFigures::new(&options_of("-s"), &sender()));
     assert_eq!(differing(&ours, SENDER_JSON), []);
-    let ours = report::json(&Figures::new(&options_of("-r"), &receiver()));
+    let ours = report::json(&NtttcpFigures::new(&options_of("-r"), &receiver()));
     assert_eq!(differing(&ours, RECEIVER_JSON), []);
     assert!(serde_json::from_str::<serde_json::Value>(&ours).is_ok());
 }
@@ -86,7 +86,7 @@ fn json_is_that_of_the_real_program() {
 fn the_totals_of_the_console_are_those_of_the_real_program() {
     for (role, outcome) in [("-r", receiver()), ("-s", sender())] {
         let options = options(&format!("{role} 127.0.0.1 -P 1 -n 2 {FLAGS}"));
-        let figures = Figures::new(&options, &outcome);
+        let figures = NtttcpFigures::new(&options, &outcome);
         for line in report::totals(&figures).into_iter().chain(report::threads(&figures)) {
             assert!(CONSOLE.contains(&format!("INFO: {line}\n")), "{line}");
         }
@@ -96,8 +96,8 @@ fn the_totals_of_the_console_are_those_of_the_real_program() {
 #[test]
 fn what_the_system_does_not_tell_is_not_shown() {
     let options = options("-r -t 2");
-    let blind = Outcome { seconds: 2.0, threads: vec![1_000_000], ..Outcome::default() };
-    let text = report::totals(&Figures::new(&options, &blind)).join("\n");
+    let blind = NtttcpResult { seconds: 2.0, threads: vec![1_000_000], ..NtttcpResult::default() };
+    let text = report::totals(&NtttcpFigures::new(&options, &blind)).join("\n");
     assert!(text.contains("total bytes\t:1000000") && text.contains("throughput\t:4.00Mbps"), "{text}");
     for missing in ["cores", "speed", "idle", "cycles", "retrans", "interrupts", "packets"] {
         assert!(!text.contains(missing), "{missing}: {text}");

@@ -4,13 +4,13 @@ use std::ffi::OsString;
 
 use linerate_units::{Span, Timestamp};
 
-use super::{Seen, World, options, refused};
-use crate::ntttcp::{Role, parse, stand_in};
+use super::{NtttcpObserved, NtttcpWorld, options, refused};
+use crate::ntttcp::{NtttcpRole, parse, stand_in};
 use crate::stand_in::Stop;
 
 /// Both ends with the same options. The receiver starts `late` milliseconds after the sender.
-fn pair(line: &str, late: u64) -> World {
-    let mut world = World::new();
+fn pair(line: &str, late: u64) -> NtttcpWorld {
+    let mut world = NtttcpWorld::new();
     for (role, begins) in [("-r", late), ("-s", 0)] {
         let arguments: Vec<OsString> =
             format!("--windows {role} {line}").split_whitespace().map(OsString::from).collect();
@@ -20,7 +20,7 @@ fn pair(line: &str, late: u64) -> World {
     world
 }
 
-fn run(line: &str) -> Vec<Seen> {
+fn run(line: &str) -> Vec<NtttcpObserved> {
     pair(line, 0).run(Span::from_secs(60))
 }
 
@@ -94,7 +94,7 @@ fn buffers_instead_of_a_time() {
 
 #[test]
 fn tokens_at_one_end_only_are_told() {
-    let mut world = World::new();
+    let mut world = NtttcpWorld::new();
     for (line, begins) in [("-r -m 1,*,127.0.0.1 -t 1 -ns", 0), ("-s -m 1,*,127.0.0.1 -t 1", 1)] {
         let options = options(&format!("--windows {line}"));
         world.add(stand_in(options, Span::ZERO), Timestamp::START + Span::from_ms(begins));
@@ -121,7 +121,7 @@ fn datagrams_have_128_bytes_and_the_xml_binary_units() {
 #[test]
 fn command_lines_of_the_windows_tool() {
     let seen = options("--windows -s -m 8,*,10.0.0.2 4,1,10.0.0.2 -p 6000 -wu 1 -cd 2 -t 30");
-    assert_eq!((seen.ports, seen.threads, seen.role, seen.base), (12, 1, Role::Sender, 6000));
+    assert_eq!((seen.ports, seen.threads, seen.role, seen.base), (12, 1, NtttcpRole::Sender, 6000));
     assert_eq!((seen.omit, seen.cooldown, seen.seconds), (1, 2, 30));
     assert_eq!(options("--windows -r -m 1,*,x").buffers(), Some(20_480));
     for wrong in [

@@ -13,7 +13,7 @@ use crate::stand_in::{
 
 /// What a user or the peer sees of one end.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct NtttcpObserved {
     pub(crate) printed: String,
     pub(crate) complained: String,
     pub(crate) files: BTreeMap<String, String>,
@@ -28,18 +28,18 @@ pub(crate) struct Seen {
     pub(crate) said: Vec<(u16, Vec<u8>)>,
 }
 
-struct End {
+struct NtttcpTestEnd {
     stand_in: Box<dyn StandIn>,
     begins: Timestamp,
     begun: bool,
-    seen: Seen,
-    inbox: VecDeque<(Timestamp, Completion)>,
+    seen: NtttcpObserved,
+    inbox: VecDeque<(Timestamp, NtttcpTestEvent)>,
     listeners: BTreeMap<Link, (u16, Transport)>,
-    flows: BTreeMap<FlowId, Flow>,
+    flows: BTreeMap<FlowId, NtttcpTestFlow>,
     accepted: u32,
 }
 
-struct Flow {
+struct NtttcpTestFlow {
     task: FlowTask,
     since: Timestamp,
     stopped: Option<Timestamp>,
@@ -47,7 +47,7 @@ struct Flow {
 }
 
 #[derive(Debug)]
-enum Completion {
+enum NtttcpTestEvent {
     Opened(Link, Opened),
     NotOpened(Link),
     Accepted(Link, Link, Opened),
@@ -60,7 +60,7 @@ enum Completion {
 }
 
 /// A connection between two ends; absent links are closed.
-struct Connection {
+struct NtttcpTestConnection {
     ends: [usize; 2],
     links: [Option<Link>; 2],
     /// The links before they were closed.
@@ -70,10 +70,10 @@ struct Connection {
     written: Option<(Timestamp, Option<Timestamp>)>,
 }
 
-pub(crate) struct World {
+pub(crate) struct NtttcpWorld {
     now: Timestamp,
-    ends: Vec<End>,
-    connections: Vec<Connection>,
+    ends: Vec<NtttcpTestEnd>,
+    connections: Vec<NtttcpTestConnection>,
     delay: Span,
     /// Bytes per second of every stream of a sender.
     pub(crate) rate: u64,
@@ -83,7 +83,7 @@ pub(crate) struct World {
     pub(crate) signal: Option<(usize, Timestamp)>,
 }
 
-impl World {
+impl NtttcpWorld {
     pub(crate) fn new() -> Self {
         Self {
             now: Timestamp::START,
@@ -98,11 +98,11 @@ impl World {
 
     /// Adds an end that starts at this time.
     pub(crate) fn add(&mut self, stand_in: impl StandIn + 'static, begins: Timestamp) {
-        self.ends.push(End {
+        self.ends.push(NtttcpTestEnd {
             stand_in: Box::new(stand_in),
             begins,
             begun: false,
-            seen: Seen::default(),
+            seen: NtttcpObserved::default(),
             inbox: VecDeque::new(),
             listeners: BTreeMap::new(),
             flows: BTreeMap::new(),
@@ -111,7 +111,7 @@ impl World {
     }
 
     /// Runs until nothing happens any more, at most for `longest`.
-    pub(crate) fn run(mut self, longest: Span) -> Vec<Seen> {
+    pub(crate) fn run(mut self, longest: Span) -> Vec<NtttcpObserved> {
         for _ in 0..200_000 {
             let Some((at, time)) = self.next().filter(|(_, time)| *time <= Timestamp::START + longest) else {
                 break;
@@ -123,7 +123,7 @@ impl World {
     }
 
     fn next(&self) -> Option<(usize, Timestamp)> {
-        let due = |(at, end): (usize, &End)| {
+        let due = |(at, end): (usize, &NtttcpTestEnd)| {
             if end.seen.exit.is_some() {
                 return None;
             }
@@ -160,28 +160,28 @@ impl World {
         }
     }
 
-    fn deliver(&mut self, at: usize, news: Completion) {
+    fn deliver(&mut self, at: usize, news: NtttcpTestEvent) {
         match news {
-            Completion::Opened(link, opened) => self.feed(at, Input::Opened { link, opened }),
-            Completion::NotOpened(link) => {
+            NtttcpTestEvent::Opened(link, opened) => self.feed(at, Input::Opened { link, opened }),
+            NtttcpTestEvent::NotOpened(link) => {
                 let reason = SystemError { errno: 111, text: "Connection refused".to_owned() };
                 self.feed(at, Input::NotOpened { link, reason });
             }
-            Completion::Accepted(listener, link, opened) => {
+            NtttcpTestEvent::Accepted(listener, link, opened) => {
                 self.feed(at, Input::Accepted { listener, link, opened });
             }
-            Completion::Bytes(link, bytes) => self.feed(at, Input::Bytes { link, bytes: &bytes }),
-            Completion::Closed(link) => {
+            NtttcpTestEvent::Bytes(link, bytes) => self.feed(at, Input::Bytes { link, bytes: &bytes }),
+            NtttcpTestEvent::Closed(link) => {
                 if self.flow_of(at, link).is_none() {
                     self.feed(at, Input::Closed { link, reason: None });
                 }
             }
-            Completion::Admitted(run) => self.feed(at, Input::Admitted { run }),
-            Completion::Started(flow) => {
+            NtttcpTestEvent::Admitted(run) => self.feed(at, Input::Admitted { run }),
+            NtttcpTestEvent::Started(flow) => {
                 self.feed(at, Input::Started { flow, settings: &SideSettings::default() });
             }
-            Completion::Written(flow) => self.feed(at, Input::Written { flow }),
-            Completion::Ended(flow, trouble) => {
+            NtttcpTestEvent::Written(flow) => self.feed(at, Input::Written { flow }),
+            NtttcpTestEvent::Ended(flow, trouble) => {
                 let Some(ended) = self.ends[at].flows.get_mut(&flow).filter(|flow| !flow.ended) else {
                     return;
                 };
@@ -204,7 +204,7 @@ impl World {
         }
     }
 
-    fn later(&mut self, at: usize, after: Span, news: Completion) {
+    fn later(&mut self, at: usize, after: Span, news: NtttcpTestEvent) {
         let time = self.now + after;
         self.ends[at].inbox.push_back((time, news));
     }
@@ -225,17 +225,17 @@ impl World {
             Output::Listen { link, port, options } => {
                 self.ends[at].seen.ports.push(port);
                 self.ends[at].listeners.insert(link, (port, options.transport));
-                self.later(at, none, Completion::Opened(link, opened(port, None)));
+                self.later(at, none, NtttcpTestEvent::Opened(link, opened(port, None)));
             }
             Output::Connect { link, port, options, .. } => self.connect(at, link, port, options.transport),
             Output::Send { link, bytes } => self.send(at, link, bytes),
             Output::Close { link } | Output::Reset { link } => self.close(at, link),
-            Output::Ask(planned) => self.later(at, none, Completion::Admitted(planned.run)),
+            Output::Ask(planned) => self.later(at, none, NtttcpTestEvent::Admitted(planned.run)),
             Output::Start(task) => self.start(at, *task),
             Output::Stop { flow, how } => {
                 self.ends[at].seen.stops.push(how);
                 self.stop(at, flow);
-                self.later(at, none, Completion::Ended(flow, false));
+                self.later(at, none, NtttcpTestEvent::Ended(flow, false));
             }
             Output::Forget { flow } => drop(self.ends[at].flows.remove(&flow)),
             Output::Look => self.look(at),
@@ -265,29 +265,39 @@ impl World {
     fn connect(&mut self, at: usize, link: Link, port: u16, transport: Transport) {
         self.ends[at].seen.ports.push(port);
         let wanted = (port, transport);
-        let listens = |(other, end): (usize, &End)| {
+        let listens = |(other, end): (usize, &NtttcpTestEnd)| {
             let found = end.listeners.iter().find(|(_, listens)| **listens == wanted);
             found.filter(|_| other != at && end.seen.exit.is_none()).map(|(listener, _)| (other, *listener))
         };
         let Some((other, listener)) = self.ends.iter().enumerate().find_map(listens) else {
             if transport == Transport::Udp {
-                return self.later(at, Span::ZERO, Completion::Opened(link, opened(40_000, Some(port))));
+                return self.later(at, Span::ZERO, NtttcpTestEvent::Opened(link, opened(40_000, Some(port))));
             }
-            return self.later(at, self.delay, Completion::NotOpened(link));
+            return self.later(at, self.delay, NtttcpTestEvent::NotOpened(link));
         };
         if transport == Transport::Udp {
             self.join([at, other], [link, listener], port);
-            return self.later(at, Span::ZERO, Completion::Opened(link, opened(40_000, Some(port))));
+            return self.later(at, Span::ZERO, NtttcpTestEvent::Opened(link, opened(40_000, Some(port))));
         }
         let theirs = Link(self.ends[other].accepted);
         self.ends[other].accepted += 1;
         self.join([at, other], [link, theirs], port);
-        self.later(at, self.delay, Completion::Opened(link, opened(40_000, Some(port))));
-        self.later(other, self.delay, Completion::Accepted(listener, theirs, opened(port, Some(40_000))));
+        self.later(at, self.delay, NtttcpTestEvent::Opened(link, opened(40_000, Some(port))));
+        self.later(
+            other,
+            self.delay,
+            NtttcpTestEvent::Accepted(listener, theirs, opened(port, Some(40_000))),
+        );
     }
 
     fn join(&mut self, ends: [usize; 2], were: [Link; 2], port: u16) {
-        self.connections.push(Connection { ends, links: were.map(Some), were, port, written: None });
+        self.connections.push(NtttcpTestConnection {
+            ends,
+            links: were.map(Some),
+            were,
+            port,
+            written: None,
+        });
     }
 
     fn stop(&mut self, at: usize, id: FlowId) {
@@ -317,7 +327,7 @@ impl World {
     fn send(&mut self, at: usize, link: Link, bytes: Vec<u8>) {
         if let Some((other, theirs, port)) = self.peer(at, link) {
             self.ends[at].seen.said.push((port, bytes.clone()));
-            self.later(other, self.delay, Completion::Bytes(theirs, bytes));
+            self.later(other, self.delay, NtttcpTestEvent::Bytes(theirs, bytes));
         }
     }
 
@@ -341,15 +351,15 @@ impl World {
         if let Some(id) = self.flow_of(at, link) {
             if self.ends[at].flows[&id].task.transport == Transport::Tcp {
                 self.stop(at, id);
-                self.later(at, self.delay, Completion::Ended(id, true));
+                self.later(at, self.delay, NtttcpTestEvent::Ended(id, true));
             }
         } else {
-            self.later(at, self.delay, Completion::Closed(link));
+            self.later(at, self.delay, NtttcpTestEvent::Closed(link));
         }
     }
 
     fn flow_of(&self, at: usize, link: Link) -> Option<FlowId> {
-        let has = |(id, flow): (&FlowId, &Flow)| flow.task.links.contains(&link).then_some(*id);
+        let has = |(id, flow): (&FlowId, &NtttcpTestFlow)| flow.task.links.contains(&link).then_some(*id);
         self.ends[at].flows.iter().find_map(has)
     }
 
@@ -358,7 +368,7 @@ impl World {
         let id = task.flow;
         if let Some(bytes) = task.bytes {
             let each = bytes.get() / task.links.len() as u64;
-            self.later(at, Span::from_ns(each * 1_000_000_000 / self.rate), Completion::Written(id));
+            self.later(at, Span::from_ns(each * 1_000_000_000 / self.rate), NtttcpTestEvent::Written(id));
         }
         let now = self.now;
         let writes = task.side == Side::Sender;
@@ -367,8 +377,8 @@ impl World {
                 connection.written = Some((now, None));
             }
         }
-        self.ends[at].flows.insert(id, Flow { task, since: now, stopped: None, ended: false });
-        self.later(at, Span::ZERO, Completion::Started(id));
+        self.ends[at].flows.insert(id, NtttcpTestFlow { task, since: now, stopped: None, ended: false });
+        self.later(at, Span::ZERO, NtttcpTestEvent::Started(id));
     }
 
     fn moved(&self, from: Timestamp, to: Timestamp) -> u64 {
@@ -376,7 +386,7 @@ impl World {
     }
 
     /// The counts of a flow; a receiver has counted what its peer has written since it started to read.
-    fn counts(&self, at: usize, flow: &Flow) -> FlowCounts {
+    fn counts(&self, at: usize, flow: &NtttcpTestFlow) -> FlowCounts {
         let until = flow.stopped.unwrap_or(self.now);
         let received = |link: Link| {
             let mine = self.connections.iter().rev();

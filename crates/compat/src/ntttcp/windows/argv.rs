@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use crate::ntttcp::argv::{Usage, wrong};
-use crate::ntttcp::options::{Options, Role, Windows};
+use crate::ntttcp::argv::{NtttcpEarlyExit, wrong};
+use crate::ntttcp::options::{NtttcpOptions, NtttcpRole, WindowsOptions};
 
 /// Default number of buffers per thread if no time is given.
 const BUFFERS: u64 = 20_480;
@@ -17,16 +17,16 @@ const MAX_THREADS: u16 = 16_000;
 ///
 /// # Errors
 /// The output and the exit code if the program does not start.
-pub(in crate::ntttcp) fn parse(arguments: &[OsString]) -> Result<Options, Usage> {
-    let mut options = Options { ports: 0, threads: 1, seconds: 0, ..Options::default() };
-    let mut windows = Windows { tokens: true, ..Windows::default() };
+pub(in crate::ntttcp) fn parse(arguments: &[OsString]) -> Result<NtttcpOptions, NtttcpEarlyExit> {
+    let mut options = NtttcpOptions { ports: 0, threads: 1, seconds: 0, ..NtttcpOptions::default() };
+    let mut windows = WindowsOptions { tokens: true, ..WindowsOptions::default() };
     let mut role = None;
     let mut words = arguments.iter().map(|word| word.to_string_lossy().into_owned()).peekable();
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| wrong(&format!("{word} needs a value")));
         match word.as_str() {
-            "-r" => role = Some(Role::Receiver),
-            "-s" => role = Some(Role::Sender),
+            "-r" => role = Some(NtttcpRole::Receiver),
+            "-s" => role = Some(NtttcpRole::Sender),
             "-u" => options.udp = true,
             "-6" => options.ipv6 = true,
             "-v" => options.verbose = true,
@@ -56,7 +56,7 @@ pub(in crate::ntttcp) fn parse(arguments: &[OsString]) -> Result<Options, Usage>
 }
 
 /// Parses `threads,cpu,address`; all tuples must have the same address here.
-fn mapping(value: &str, options: &mut Options) -> Result<(), Usage> {
+fn mapping(value: &str, options: &mut NtttcpOptions) -> Result<(), NtttcpEarlyExit> {
     let fields: Vec<&str> = value.split(',').collect();
     let [threads, cpu, address] = fields.as_slice() else {
         return Err(wrong(&format!("-m takes threads,cpu,address, not '{value}'")));
@@ -71,7 +71,10 @@ fn mapping(value: &str, options: &mut Options) -> Result<(), Usage> {
     Ok(())
 }
 
-fn checked(mut options: Options, mut windows: Windows) -> Result<Options, Usage> {
+fn checked(
+    mut options: NtttcpOptions,
+    mut windows: WindowsOptions,
+) -> Result<NtttcpOptions, NtttcpEarlyExit> {
     if options.ports == 0 {
         return Err(wrong("-m threads,cpu,address is needed"));
     }
@@ -99,6 +102,6 @@ fn checked(mut options: Options, mut windows: Windows) -> Result<Options, Usage>
     Ok(options)
 }
 
-fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Usage> {
+fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, NtttcpEarlyExit> {
     value.parse().map_err(|_| wrong(&format!("'{value}' is not a value for {name}")))
 }

@@ -3,9 +3,9 @@
 use linerate_units::{Span, Timestamp};
 
 use super::{DATA, TOKEN, TOKEN_PORTS, TOKENS, kind, link, ports, schedule};
-use crate::ntttcp::console::Console;
-use crate::ntttcp::options::Options;
-use crate::ntttcp::run::{self, Due, Run};
+use crate::ntttcp::console::NtttcpConsole;
+use crate::ntttcp::options::NtttcpOptions;
+use crate::ntttcp::run::{self, Due, NtttcpRun};
 use crate::ntttcp::sender::EXIT_FAILED;
 use crate::stand_in::{
     FlowCounts, Input, Link, LinkOptions, Output, RunId, StandIn, Stop, SystemError, Transport,
@@ -17,7 +17,7 @@ const PORT_LISTENER: Link = Link(0);
 const RUN: RunId = RunId(0);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum WindowsReceiverState {
     Gathering,
     /// Waiting for the driver's permission.
     Asked,
@@ -28,9 +28,9 @@ enum State {
 
 /// NTttcp for Windows with `-r`.
 pub struct WindowsReceiver {
-    options: Options,
-    console: Console,
-    state: State,
+    options: NtttcpOptions,
+    console: NtttcpConsole,
+    state: WindowsReceiverState,
     /// The connection of each thread.
     data: Vec<Option<Link>>,
     /// Connections that wait for a token, and the number of threads that have theirs.
@@ -39,17 +39,17 @@ pub struct WindowsReceiver {
     /// Number of threads that were sent their port.
     told: u16,
     listening: usize,
-    run: Option<Run>,
+    run: Option<NtttcpRun>,
     code: i32,
 }
 
 impl WindowsReceiver {
     /// Creates a receiver; `time_of_day` is the local time at the driver's start.
     #[must_use]
-    pub fn new(options: Options, time_of_day: Span) -> Self {
+    pub fn new(options: NtttcpOptions, time_of_day: Span) -> Self {
         Self {
-            console: Console::new(time_of_day, None),
-            state: State::Gathering,
+            console: NtttcpConsole::new(time_of_day, None),
+            state: WindowsReceiverState::Gathering,
             data: vec![None; usize::from(options.ports)],
             expected: Vec::new(),
             tokens: 0,
@@ -116,7 +116,7 @@ impl WindowsReceiver {
         match kind(&self.options, listener) {
             Some((DATA, thread)) => {
                 let place = self.data.get_mut(thread).filter(|place| place.is_none());
-                let Some(place) = place.filter(|_| self.state == State::Gathering) else {
+                let Some(place) = place.filter(|_| self.state == WindowsReceiverState::Gathering) else {
                     self.console.outputs.push_back(Output::Reset { link });
                     return;
                 };
@@ -148,8 +148,8 @@ impl WindowsReceiver {
         let threads = usize::from(self.options.ports);
         let connected = self.options.udp || self.data.iter().all(Option::is_some);
         let ready = connected && (!self.has_tokens() || self.tokens >= threads);
-        if ready && self.state == State::Gathering {
-            self.state = State::Asked;
+        if ready && self.state == WindowsReceiverState::Gathering {
+            self.state = WindowsReceiverState::Asked;
             let first = self.links().first().map_or(PORT_LISTENER, |(link, _)| *link);
             let schedule = schedule(&self.options);
             let planned = run::planned(RUN, first, &self.options, &schedule, self.options.streams());
@@ -167,14 +167,14 @@ impl WindowsReceiver {
     }
 
     fn admitted(&mut self, now: Timestamp) {
-        if self.state != State::Asked {
+        if self.state != WindowsReceiverState::Asked {
             return;
         }
-        self.state = State::Running;
+        self.state = WindowsReceiverState::Running;
         self.console.info(now, "Network activity progressing...");
         let threads = usize::from(self.options.ports);
         let schedule = schedule(&self.options);
-        let mut run = Run::new(now, RUN, schedule, threads, &self.options, &mut self.console);
+        let mut run = NtttcpRun::new(now, RUN, schedule, threads, &self.options, &mut self.console);
         run.start(&self.links(), &self.options, &mut self.console);
         self.run = Some(run);
     }
@@ -191,13 +191,13 @@ impl WindowsReceiver {
             return;
         };
         run.ended(now, counts.flow);
-        if self.state == State::Running {
+        if self.state == WindowsReceiverState::Running {
             let early = run.meter.end().is_some() && !run.may_be_left(now);
             if early && counts.trouble.is_none() {
                 self.console.error(now, "Unexpected disconnect");
             }
             run.complete(now, Stop::AtOnce, &self.options, &mut self.console);
-            self.state = State::Ending;
+            self.state = WindowsReceiverState::Ending;
         }
     }
 
@@ -205,7 +205,7 @@ impl WindowsReceiver {
         let Some(run) = &mut self.run else { return };
         match run.tick(now, &self.options, &mut self.console) {
             Due::Nothing => {}
-            Due::Ending => self.state = State::Ending,
+            Due::Ending => self.state = WindowsReceiverState::Ending,
             Due::Settled => self.finish(now),
         }
     }
@@ -213,11 +213,11 @@ impl WindowsReceiver {
     fn interrupted(&mut self, now: Timestamp) {
         self.code = 1;
         match (self.state, &mut self.run) {
-            (State::Running, Some(run)) => {
+            (WindowsReceiverState::Running, Some(run)) => {
                 run.stop_early(now, &self.options, &mut self.console);
-                self.state = State::Ending;
+                self.state = WindowsReceiverState::Ending;
             }
-            (State::Ending, _) => {}
+            (WindowsReceiverState::Ending, _) => {}
             _ => self.end(),
         }
     }
@@ -232,7 +232,7 @@ impl WindowsReceiver {
     }
 
     fn end(&mut self) {
-        self.state = State::Over;
+        self.state = WindowsReceiverState::Over;
         let listeners = self.listeners().into_iter().map(|(link, ..)| link);
         let all = listeners.chain(self.data.iter().flatten().copied()).chain(self.expected.iter().copied());
         let close: Vec<Output> = all.map(|link| Output::Close { link }).collect();
@@ -243,7 +243,7 @@ impl WindowsReceiver {
 
 impl StandIn for WindowsReceiver {
     fn input(&mut self, now: Timestamp, input: Input<'_>) {
-        if self.state == State::Over {
+        if self.state == WindowsReceiverState::Over {
             return;
         }
         match input {
@@ -276,8 +276,8 @@ impl StandIn for WindowsReceiver {
 
     fn deadline(&self) -> Option<Timestamp> {
         match (self.state, &self.run) {
-            (State::Over, _) => None,
-            (State::Running | State::Ending, Some(run)) => run.deadline(),
+            (WindowsReceiverState::Over, _) => None,
+            (WindowsReceiverState::Running | WindowsReceiverState::Ending, Some(run)) => run.deadline(),
             _ => None,
         }
     }

@@ -4,9 +4,9 @@ use linerate_units::{Span, Timestamp};
 
 use super::dialer::Dialer;
 use super::{DATA, QUESTIONS, TOKEN, TOKEN_PORTS, TOKENS, kind, link, ports, schedule};
-use crate::ntttcp::console::Console;
-use crate::ntttcp::options::Options;
-use crate::ntttcp::run::{self, Due, Run};
+use crate::ntttcp::console::NtttcpConsole;
+use crate::ntttcp::options::NtttcpOptions;
+use crate::ntttcp::run::{self, Due, NtttcpRun};
 use crate::ntttcp::sender::EXIT_FAILED;
 use crate::stand_in::{
     FlowId, Input, Link, LinkOptions, Output, RunId, StandIn, Stop, SystemError, Transport,
@@ -18,7 +18,7 @@ const RUN: RunId = RunId(0);
 const RECEIVER_TIMEOUT: Span = Span::from_secs(30);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum WindowsSenderState {
     /// Opening connections of this kind and waiting for their answers.
     Dialing(u32),
     Running,
@@ -28,9 +28,9 @@ enum State {
 
 /// NTttcp for Windows with `-s`.
 pub struct WindowsSender {
-    options: Options,
-    console: Console,
-    state: State,
+    options: NtttcpOptions,
+    console: NtttcpConsole,
+    state: WindowsSenderState,
     dialer: Dialer,
     ports: Vec<u16>,
     /// Number of threads that have completed the current step.
@@ -38,7 +38,7 @@ pub struct WindowsSender {
     /// The bytes of its port that each thread has received.
     heard: Vec<Vec<u8>>,
     deadline: Option<Timestamp>,
-    run: Option<Run>,
+    run: Option<NtttcpRun>,
     planned: bool,
     code: i32,
 }
@@ -47,10 +47,10 @@ impl WindowsSender {
     /// A sender to the address in the options, which the driver knows. `time_of_day` is the local time at the
     /// driver's start.
     #[must_use]
-    pub fn new(options: Options, time_of_day: Span) -> Self {
+    pub fn new(options: NtttcpOptions, time_of_day: Span) -> Self {
         Self {
-            console: Console::new(time_of_day, None),
-            state: State::Dialing(DATA),
+            console: NtttcpConsole::new(time_of_day, None),
+            state: WindowsSenderState::Dialing(DATA),
             dialer: Dialer::default(),
             ports: ports(&options),
             through: 0,
@@ -73,7 +73,7 @@ impl WindowsSender {
     }
 
     fn dial(&mut self, now: Timestamp, kind: u32) {
-        self.state = State::Dialing(kind);
+        self.state = WindowsSenderState::Dialing(kind);
         self.through = 0;
         self.deadline = Some(now + RECEIVER_TIMEOUT);
         for (thread, port) in self.ports.iter().enumerate() {
@@ -118,7 +118,7 @@ impl WindowsSender {
 
     /// Handles a token, or the port of a thread.
     fn bytes(&mut self, now: Timestamp, from: Link, bytes: &[u8]) {
-        let State::Dialing(step) = self.state else {
+        let WindowsSenderState::Dialing(step) = self.state else {
             return;
         };
         let Some((kind, thread)) = kind(&self.options, from).filter(|(kind, _)| *kind == step) else {
@@ -154,16 +154,16 @@ impl WindowsSender {
         }
         let tokens = self.options.windows.as_ref().is_some_and(|windows| windows.tokens);
         match self.state {
-            State::Dialing(QUESTIONS) => self.dial(now, DATA),
-            State::Dialing(DATA) if tokens => self.dial(now, TOKENS),
-            State::Dialing(_) => self.start(now),
+            WindowsSenderState::Dialing(QUESTIONS) => self.dial(now, DATA),
+            WindowsSenderState::Dialing(DATA) if tokens => self.dial(now, TOKENS),
+            WindowsSenderState::Dialing(_) => self.start(now),
             _ => {}
         }
     }
 
     fn start(&mut self, now: Timestamp) {
         self.console.info(now, "Network activity progressing...");
-        self.state = State::Running;
+        self.state = WindowsSenderState::Running;
         self.deadline = None;
         let threads = usize::from(self.options.ports);
         let links: Vec<(Link, usize)> =
@@ -173,7 +173,7 @@ impl WindowsSender {
         let planned = run::planned(RUN, first, &self.options, &schedule, self.options.streams());
         self.console.outputs.push_back(Output::Plan(Box::new(planned)));
         self.planned = true;
-        let mut run = Run::new(now, RUN, schedule, threads, &self.options, &mut self.console);
+        let mut run = NtttcpRun::new(now, RUN, schedule, threads, &self.options, &mut self.console);
         if !self.options.udp {
             // A receiver accepts a reset as the end, but treats an early orderly close as an error.
             run.stops_by(Stop::Abort);
@@ -186,10 +186,10 @@ impl WindowsSender {
         match (self.state, &mut self.run) {
             (_, Some(run)) => match run.tick(now, &self.options, &mut self.console) {
                 Due::Nothing => {}
-                Due::Ending => self.state = State::Ending,
+                Due::Ending => self.state = WindowsSenderState::Ending,
                 Due::Settled => self.finish(now),
             },
-            (State::Dialing(_), _) if self.deadline.is_some_and(|at| now >= at) => {
+            (WindowsSenderState::Dialing(_), _) if self.deadline.is_some_and(|at| now >= at) => {
                 self.fail(now, "the receiver does not answer: give the same -m, -p, -ns and -sp to both");
             }
             _ => self.connect(now),
@@ -198,9 +198,9 @@ impl WindowsSender {
 
     /// All buffers are written.
     fn written(&mut self, now: Timestamp) {
-        if let (State::Running, Some(run)) = (self.state, &mut self.run) {
+        if let (WindowsSenderState::Running, Some(run)) = (self.state, &mut self.run) {
             run.complete(now, Stop::Regularly, &self.options, &mut self.console);
-            self.state = State::Ending;
+            self.state = WindowsSenderState::Ending;
         }
     }
 
@@ -210,7 +210,7 @@ impl WindowsSender {
         };
         run.ended(now, flow);
         let early = !run.may_be_left(now);
-        if self.state == State::Running && early {
+        if self.state == WindowsSenderState::Running && early {
             self.console.error(now, "receiver has closed the connection before the end of the test");
             self.code = EXIT_FAILED;
             self.stop_early(now);
@@ -218,17 +218,17 @@ impl WindowsSender {
     }
 
     fn stop_early(&mut self, now: Timestamp) {
-        if let (State::Running, Some(run)) = (self.state, &mut self.run) {
+        if let (WindowsSenderState::Running, Some(run)) = (self.state, &mut self.run) {
             run.stop_early(now, &self.options, &mut self.console);
-            self.state = State::Ending;
+            self.state = WindowsSenderState::Ending;
         }
     }
 
     fn interrupted(&mut self, now: Timestamp) {
         self.code = 1;
         match self.state {
-            State::Running => self.stop_early(now),
-            State::Ending => {}
+            WindowsSenderState::Running => self.stop_early(now),
+            WindowsSenderState::Ending => {}
             _ => self.end(),
         }
     }
@@ -247,7 +247,7 @@ impl WindowsSender {
     }
 
     fn end(&mut self) {
-        self.state = State::Over;
+        self.state = WindowsSenderState::Over;
         self.deadline = None;
         for thread in 0..usize::from(self.options.ports) {
             let link = link(&self.options, DATA, thread);
@@ -263,7 +263,7 @@ impl WindowsSender {
 
 impl StandIn for WindowsSender {
     fn input(&mut self, now: Timestamp, input: Input<'_>) {
-        if self.state == State::Over {
+        if self.state == WindowsSenderState::Over {
             return;
         }
         match input {
@@ -290,8 +290,8 @@ impl StandIn for WindowsSender {
 
     fn deadline(&self) -> Option<Timestamp> {
         match (self.state, &self.run) {
-            (State::Over, _) => None,
-            (State::Running | State::Ending, Some(run)) => run.deadline(),
+            (WindowsSenderState::Over, _) => None,
+            (WindowsSenderState::Running | WindowsSenderState::Ending, Some(run)) => run.deadline(),
             _ => self.deadline.into_iter().chain(self.dialer.deadline()).min(),
         }
     }
