@@ -1,8 +1,8 @@
 //! netperf: its messages, its command lines, and the stand-ins with a peer that sends messages of the right size.
 
 use linerate_compat::netperf::{
-    ClientCommand, MESSAGE_BYTES, NetperfClient, NetperfMessage, NetperfRequest, NetperfServer,
-    NetperfServerOptions, NetperfSurroundings, Response, Results, ServerCommand,
+    ClientCommand, MESSAGE_BYTES, NetperfClient, NetperfMessage, NetperfRequest, NetperfResults,
+    NetperfServer, NetperfServerOptions, NetperfSurroundings, Response, ServerCommand,
 };
 use linerate_compat::stand_in::{Input, Output, StandIn};
 use linerate_units::{Span, Timestamp};
@@ -104,10 +104,14 @@ fn messages(bytes: &[u8]) {
     assert_eq!(NetperfRequest { congestion, fill_file, ..again }, request, "a request must survive");
     let response = Response::decode(&message);
     assert_eq!(Response::decode(&response.encode()), response, "a response must survive");
-    let results = Results::decode(&message);
-    let again = Results::decode(&results.encode());
+    let results = NetperfResults::decode(&message);
+    let again = NetperfResults::decode(&results.encode());
     assert!(results.congestion.starts_with(again.congestion.as_str()), "a text may only be cut");
-    assert_eq!(Results { congestion: results.congestion.clone(), ..again }, results, "results must survive");
+    assert_eq!(
+        NetperfResults { congestion: results.congestion.clone(), ..again },
+        results,
+        "results must survive"
+    );
 }
 
 fn whole(bytes: &[u8]) -> NetperfMessage {

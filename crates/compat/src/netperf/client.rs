@@ -15,7 +15,7 @@ use super::cpu;
 use super::figures::Buffer;
 use super::options::{Length, NetperfClientOptions, NetperfFamily};
 use super::report::{self, InterimResult};
-use super::wire::{MESSAGE_BYTES, NetperfMessage, Response, Results, kind};
+use super::wire::{MESSAGE_BYTES, NetperfMessage, NetperfResults, Response, kind};
 use crate::errno::ECONNREFUSED;
 use crate::stand_in::{
     FlowCounts, FlowId, HostCounts, Input, Link, LinkOptions, Opened, Output, RunId, StandIn, Stop,
@@ -208,7 +208,7 @@ impl NetperfClient {
             NetperfClientPhase::Agreeing => self.agreed(now, Response::decode(message)),
             NetperfClientPhase::Connecting | NetperfClientPhase::Sizing | NetperfClientPhase::Done => {}
             _ if self.iteration.results.is_none() => {
-                self.iteration.results = Some(Results::decode(message));
+                self.iteration.results = Some(NetperfResults::decode(message));
                 self.finish_if_complete(now);
             }
             _ => self.fail("netperf: the server sends more than it was asked for\n"),

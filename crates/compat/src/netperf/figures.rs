@@ -3,7 +3,7 @@
 use super::confidence::{NetperfIteration, Widths};
 use super::latencies::Latencies;
 use super::options::{NetperfClientOptions, NetperfFamily, Pair, Unit};
-use super::wire::{HostCpu, Response, Results};
+use super::wire::{HostCpu, NetperfResults, Response};
 
 /// A socket buffer before and after a test, bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(super) struct NetperfFigures {
     pub(super) congestion: String,
     /// The server's agreement and its counts.
     pub(super) response: Response,
-    pub(super) results: Results,
+    pub(super) results: NetperfResults,
 }
 
 impl Default for NetperfFigures {
@@ -88,7 +88,7 @@ impl Default for NetperfFigures {
             mss: None,
             congestion: String::new(),
             response: Response::default(),
-            results: Results::default(),
+            results: NetperfResults::default(),
         }
     }
 }

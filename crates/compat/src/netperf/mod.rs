@@ -4,7 +4,7 @@
 //! [`NetperfRequest`] with everything that the server needs; the server opens a port for data and answers with its
 //! number ([`Response`]). The client opens the data connection in every test, also if the server sends. The end
 //! of the data connection, three empty datagrams, or the server's timer end the test. Then the server sends
-//! its counts ([`Results`]) and waits for the next request.
+//! its counts ([`NetperfResults`]) and waits for the next request.
 //!
 //! The facts come from captures of netperf 2.7.0 (`fixtures/transcripts/netperf`) and from its source, which
 //! defines the messages. No code of netperf is used.
@@ -36,7 +36,8 @@ pub use client::NetperfClient;
 pub use options::NetperfClientOptions;
 pub use server::NetperfServer;
 pub use wire::{
-    DataRoles, HostCpu, MESSAGE_BYTES, NetperfMessage, NetperfProtocol, NetperfRequest, Response, Results,
+    DataRoles, HostCpu, MESSAGE_BYTES, NetperfMessage, NetperfProtocol, NetperfRequest, NetperfResults,
+    Response,
 };
 
 use crate::Tool;

@@ -11,7 +11,9 @@ use linerate_units::{Span, Timestamp};
 use super::cpu;
 use super::terms::{check, grace, link_options, planned, response};
 use super::transactions::Responder;
-use super::wire::{MESSAGE_BYTES, NetperfMessage, NetperfProtocol, NetperfRequest, Results, flag, kind};
+use super::wire::{
+    MESSAGE_BYTES, NetperfMessage, NetperfProtocol, NetperfRequest, NetperfResults, flag, kind,
+};
 use crate::errno::{EADDRINUSE, EBUSY, EINVAL};
 use crate::sessions::ToolSession;
 use crate::stand_in::{FlowId, HostCounts, Input, Link, Opened, Output, RunId, Stop, SystemError};
@@ -69,7 +71,7 @@ struct NetperfTest {
     data: Option<Link>,
     responder: Responder,
     cpu: Option<HostCounts>,
-    results: Results,
+    results: NetperfResults,
     /// When data last arrived, and the bytes of the flow then.
     active: Timestamp,
     moved: u64,
@@ -257,7 +259,7 @@ impl NetperfSession {
             opened: None,
             data: None,
             cpu: None,
-            results: Results::default(),
+            results: NetperfResults::default(),
             active: now,
             moved: 0,
             trouble: None,

@@ -8,7 +8,7 @@ mod results;
 use linerate_model::ForeignText;
 use linerate_model::sniff::Match;
 
-pub use results::{HostCpu, Results};
+pub use results::{HostCpu, NetperfResults};
 
 /// Bytes of a message.
 pub const MESSAGE_BYTES: usize = 656;

@@ -10,7 +10,7 @@ use crate::errno::ECONNREFUSED;
 use crate::netperf::confidence::Widths;
 use crate::netperf::figures::NetperfReport;
 use crate::netperf::report;
-use crate::netperf::wire::Results;
+use crate::netperf::wire::NetperfResults;
 use crate::stand_in::{FlowCounts, LinkOptions, Output, SystemError};
 
 impl NetperfClient {
@@ -161,7 +161,7 @@ impl NetperfClient {
     }
 
     /// The server's counts of a stream.
-    fn report_to_archive(&mut self, results: &Results) {
+    fn report_to_archive(&mut self, results: &NetperfResults) {
         if self.options.transactions() {
             return;
         }

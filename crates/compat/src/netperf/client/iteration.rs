@@ -4,7 +4,7 @@ use linerate_units::{Span, Timestamp};
 
 use super::transactions::Requests;
 use crate::netperf::figures::NetperfFigures;
-use crate::netperf::wire::Results;
+use crate::netperf::wire::NetperfResults;
 use crate::stand_in::HostCounts;
 
 /// One iteration of the test.
@@ -17,7 +17,7 @@ pub(super) struct Iteration {
     pub(super) until: Option<Timestamp>,
     pub(super) figures: NetperfFigures,
     pub(super) requests: Option<Requests>,
-    pub(super) results: Option<Results>,
+    pub(super) results: Option<NetperfResults>,
     pub(super) before: Option<HostCounts>,
     /// When the data link was requested, and whether it is open.
     pub(super) opening_at: Timestamp,

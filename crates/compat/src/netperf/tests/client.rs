@@ -8,7 +8,7 @@ use linerate_units::{Span, Timestamp};
 use super::{messages, options, options_at, transcript};
 use crate::netperf::wire::kind;
 use crate::netperf::{
-    HostCpu, NetperfClient, NetperfClientOptions, NetperfMessage, NetperfRequest, Response, Results,
+    HostCpu, NetperfClient, NetperfClientOptions, NetperfMessage, NetperfRequest, NetperfResults, Response,
 };
 use crate::stand_in::{
     CpuTime, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, StandIn, Stop,
@@ -239,7 +239,9 @@ fn a_stream_with_interim_results_prints_what_netperf_prints() {
     assert!(matches!(host.next(), Output::Forget { flow: FlowId(0) }));
     assert!(matches!(host.next(), Output::Tune { link: DATA, .. }));
     let total = 8598.32e6 / 8.0 * 2.004;
-    host.answer(Results { received: total as u64, elapsed: 2.0, ..Results::default() }.encode());
+    host.answer(
+        NetperfResults { received: total as u64, elapsed: 2.0, ..NetperfResults::default() }.encode(),
+    );
     assert_eq!(host.exit, None, "the server still has to close the connection");
     host.close_data(seconds(2.004));
     assert_eq!((host.out.as_str(), host.err.as_str(), host.exit), (text, "", Some(0)));
@@ -258,7 +260,7 @@ fn a_stream_from_the_server_prints_what_netperf_prints() {
     let last = Timestamp::START + seconds(1.001);
     let counts = flow_counts(last, (8230.13e6 / 8.0 * 1.001) as u64, 9);
     host.give(Input::Ended { counts: &counts });
-    host.answer(Results { sent: 1 << 30, elapsed: 1.0, ..Results::default() }.encode());
+    host.answer(NetperfResults { sent: 1 << 30, elapsed: 1.0, ..NetperfResults::default() }.encode());
     assert_eq!((host.out.as_str(), host.exit), (text, Some(0)));
 }
 
@@ -276,7 +278,12 @@ fn datagrams_print_what_netperf_prints() {
     for _ in 0..3 {
         assert!(matches!(host.next(), Output::Send { link: DATA, bytes } if bytes.is_empty()));
     }
-    let results = Results { received: 32_701_000, receive_calls: 32_701, elapsed: 1.0, ..Results::default() };
+    let results = NetperfResults {
+        received: 32_701_000,
+        receive_calls: 32_701,
+        elapsed: 1.0,
+        ..NetperfResults::default()
+    };
     host.answer(results.encode());
     assert_eq!((host.out.as_str(), host.exit), (text, Some(0)));
 }
@@ -298,7 +305,7 @@ fn transactions_print_what_netperf_prints() {
     assert!(matches!(host.next(), Output::Tune { link: DATA, .. }));
     assert!(matches!(host.next(), Output::FinishWriting { link: DATA }));
     host.close_data(seconds(elapsed));
-    host.answer(Results { transactions: 30_941, elapsed: 1.0, ..Results::default() }.encode());
+    host.answer(NetperfResults { transactions: 30_941, elapsed: 1.0, ..NetperfResults::default() }.encode());
     assert_eq!((host.out.as_str(), host.exit), (text, Some(0)));
 }
 
@@ -313,7 +320,9 @@ fn processor_time_is_printed_as_netperf_prints_it() {
     host.outputs.clear();
     host.end(Span::from_secs(1), bytes, 9);
     let cpu = HostCpu { busy: 100.0, ..HostCpu::default() };
-    host.answer(Results { received: bytes, cpu: Some(cpu), cores: 2, ..Results::default() }.encode());
+    host.answer(
+        NetperfResults { received: bytes, cpu: Some(cpu), cores: 2, ..NetperfResults::default() }.encode(),
+    );
     host.close_data(Span::from_secs(1));
     assert_eq!((host.out.as_str(), host.exit), (text, Some(0)));
 }
@@ -329,7 +338,8 @@ fn selected_values_print_what_netperf_prints() {
     host.counts = flow_counts(Timestamp::START + seconds(first), bytes, 1);
     host.tick_at(seconds(first));
     host.end(seconds(elapsed), 895_759_093, 9);
-    let results = Results { sent: 900_530_176, retransmits: Some(3), elapsed: 1.0, ..Results::default() };
+    let results =
+        NetperfResults { sent: 900_530_176, retransmits: Some(3), elapsed: 1.0, ..NetperfResults::default() };
     host.answer(results.encode());
     assert_eq!((host.out.as_str(), host.exit), (text, Some(0)));
 }
@@ -405,7 +415,7 @@ fn lost_datagrams_are_asked_again_after_their_time() {
     (0..9).for_each(|_| answer(&mut host));
     asked(&mut host);
     host.tick_at(Span::from_secs(5));
-    host.answer(Results { transactions: 10, ..Results::default() }.encode());
+    host.answer(NetperfResults { transactions: 10, ..NetperfResults::default() }.encode());
     assert_eq!((host.out.as_str(), host.exit), ("   2.00 \n", Some(0)));
 }
 

@@ -6,7 +6,7 @@ use super::options;
 use crate::netperf::figures::{Buffer, CallSizes, NetperfFigures, NetperfReport};
 use crate::netperf::options::{NetperfFamily, Pair};
 use crate::netperf::report::{banner, result};
-use crate::netperf::wire::{HostCpu, Response, Results};
+use crate::netperf::wire::{HostCpu, NetperfResults, Response};
 
 macro_rules! output {
     ($name:literal) => {
@@ -55,7 +55,8 @@ fn with_cpu(figures: NetperfFigures, utilization: [f64; 2], demand: [f64; 2]) ->
 
 #[test]
 fn calls_and_segments_of_a_stream_are_printed_as_netperf_prints_them() {
-    let results = Results { received: 1_392_345_088, receive_calls: 10_630, ..Results::default() };
+    let results =
+        NetperfResults { received: 1_392_345_088, receive_calls: 10_630, ..NetperfResults::default() };
     let figures = NetperfFigures {
         sizes: CallSizes { send: 16_384, ..CallSizes::default() },
         sent: 1_392_345_088,
@@ -79,7 +80,8 @@ fn transactions_with_processor_time_are_printed_as_netperf_prints_them() {
 
 #[test]
 fn datagrams_with_processor_time_are_printed_as_netperf_prints_them() {
-    let results = Results { received: 141_015_000, receive_calls: 141_015, ..Results::default() };
+    let results =
+        NetperfResults { received: 141_015_000, receive_calls: 141_015, ..NetperfResults::default() };
     let figures = NetperfFigures {
         sizes: CallSizes { send: 1000, ..CallSizes::default() },
         sent: 304_324_000,
@@ -98,7 +100,11 @@ fn selected_values_are_arranged_as_netperf_arranges_them() {
     let figures = NetperfFigures {
         send_buffer: last(base.send_buffer, 4_194_304),
         receive_buffer: last(base.receive_buffer, 262_484),
-        results: Results { send_buffer: 4_194_304, receive_buffer: 261_944, ..Results::default() },
+        results: NetperfResults {
+            send_buffer: 4_194_304,
+            receive_buffer: 261_944,
+            ..NetperfResults::default()
+        },
         ..base
     };
     prints(output!("omni-columns"), &figures);

@@ -9,8 +9,8 @@ use linerate_units::{Bytes, Span, Timestamp};
 use super::{messages, transcript};
 use crate::netperf::wire::kind;
 use crate::netperf::{
-    DataRoles, MESSAGE_BYTES, NetperfMessage, NetperfRequest, NetperfServer, NetperfServerOptions, Response,
-    Results, ServerCommand,
+    DataRoles, MESSAGE_BYTES, NetperfMessage, NetperfRequest, NetperfResults, NetperfServer,
+    NetperfServerOptions, Response, ServerCommand,
 };
 use crate::stand_in::{
     CpuTime, EndMark, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, StandIn, Stop,
@@ -103,10 +103,10 @@ impl NetperfServerHost {
         NetperfMessage::take(&mut bytes).unwrap()
     }
 
-    fn results(&mut self) -> Results {
+    fn results(&mut self) -> NetperfResults {
         let message = self.message();
         assert_eq!((message.kind(), message.errno()), (kind::TEST_RESULTS, 0));
-        Results::decode(&message)
+        NetperfResults::decode(&message)
     }
 
     fn task(&mut self) -> FlowTask {
@@ -282,7 +282,7 @@ fn datagrams_are_answered_to_the_client_only() {
     assert!(say(([10, 0, 0, 3], 50_000).into(), &[]).is_empty());
     let end = say(client, &[]);
     let Some(Output::Send { link: CONTROL, bytes }) = end.first() else { panic!("{end:?}") };
-    let results = Results::decode(&NetperfMessage::take(&mut bytes.clone()).unwrap());
+    let results = NetperfResults::decode(&NetperfMessage::take(&mut bytes.clone()).unwrap());
     assert_eq!((results.transactions, results.received, results.sent), (1, 100, 200));
     assert!(say(client, &[]).is_empty(), "the second and third empty datagram");
 }

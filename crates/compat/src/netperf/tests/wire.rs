@@ -4,7 +4,9 @@ use linerate_model::sniff::Match;
 
 use super::{messages, transcript};
 use crate::netperf::wire::{kind, sniff};
-use crate::netperf::{MESSAGE_BYTES, NetperfMessage, NetperfProtocol, NetperfRequest, Response, Results};
+use crate::netperf::{
+    MESSAGE_BYTES, NetperfMessage, NetperfProtocol, NetperfRequest, NetperfResults, Response,
+};
 
 const ALL: [&str; 10] = [
     transcript!("tcp-stream"),
@@ -24,13 +26,13 @@ fn message(bytes: &[u8]) -> NetperfMessage {
 }
 
 /// The messages of a recorded test.
-fn test(transcript: &str) -> (NetperfRequest, Response, Results) {
+fn test(transcript: &str) -> (NetperfRequest, Response, NetperfResults) {
     let all = messages(transcript);
     let [(true, request), (false, response), (false, results)] = &all[..] else { panic!("{}", all.len()) };
     (
         NetperfRequest::decode(&message(request)),
         Response::decode(&message(response)),
-        Results::decode(&message(results)),
+        NetperfResults::decode(&message(results)),
     )
 }
 
@@ -90,7 +92,7 @@ fn answers_survive() {
         let (request, response, results) = test(transcript);
         assert_eq!(NetperfRequest::decode(&request.encode()), request);
         assert_eq!(Response::decode(&response.encode()), response);
-        assert_eq!(Results::decode(&results.encode()), results);
+        assert_eq!(NetperfResults::decode(&results.encode()), results);
     }
     let long = NetperfRequest { congestion: "fourteen bytes€".into(), ..NetperfRequest::default() };
     assert_eq!(NetperfRequest::decode(&long.encode()).congestion, "fourteen bytes", "no part of a character");

@@ -29,7 +29,7 @@ const PROC_STAT: u32 = 8;
 
 /// The server's counts after a test.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Results {
+pub struct NetperfResults {
     /// Bytes received.
     pub received: u64,
     /// Number of reads, or of datagrams received.
@@ -58,7 +58,7 @@ pub struct Results {
     pub congestion: ForeignText,
 }
 
-impl Results {
+impl NetperfResults {
     /// Decodes a message.
     #[must_use]
     pub fn decode(message: &NetperfMessage) -> Self {
