@@ -14,10 +14,10 @@ use linerate_model::{Event, TestSpec};
 use serde_json::to_string_pretty;
 
 /// A page, and what makes it.
-type Page = (&'static str, fn() -> serde_json::Result<String>);
+type ReferencePage = (&'static str, fn() -> serde_json::Result<String>);
 
 /// All generated pages.
-const PAGES: &[Page] = &[
+const PAGES: &[ReferencePage] = &[
     ("result.schema.json", || to_string_pretty(&linerate_report::result_schema())),
     ("event.schema.json", || to_string_pretty(&schemars::schema_for!(Event))),
     ("spec.schema.json", || to_string_pretty(&schemars::schema_for!(TestSpec))),

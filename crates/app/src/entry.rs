@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use crate::cli::Cli;
-use crate::cmd::stand_in::Tool;
+use crate::cmd::stand_in::StandInTool;
 use crate::exit::Exit;
 use crate::print;
 
@@ -15,14 +15,14 @@ use crate::print;
 pub fn main(argv: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut argv: Vec<OsString> = argv.into_iter().collect();
     if let Some((name, arguments)) = argv.split_first()
-        && let Some(tool) = Tool::called(name)
+        && let Some(tool) = StandInTool::called(name)
     {
         return tool.run(&name.to_string_lossy(), arguments).into();
     }
     // The parser would take a tool's own `--` if nothing comes before it.
     if let [_, name, first, ..] = &argv[..]
         && first == "--"
-        && Tool::called(name).is_some()
+        && StandInTool::called(name).is_some()
     {
         argv.insert(2, "--".into());
     }

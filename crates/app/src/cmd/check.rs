@@ -235,14 +235,14 @@ mod tests {
     use linerate_report::page::Page;
 
     #[derive(Debug, Parser)]
-    struct Alone {
+    struct CheckCommand {
         #[command(flatten)]
         args: CheckArgs,
     }
 
     /// The arguments as typed, without the program's name.
     fn args(line: &str) -> CheckArgs {
-        Alone::try_parse_from(std::iter::once("check").chain(line.split_whitespace())).unwrap().args
+        CheckCommand::try_parse_from(std::iter::once("check").chain(line.split_whitespace())).unwrap().args
     }
 
     /// The answer for typed figures.

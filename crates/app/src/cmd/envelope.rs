@@ -189,14 +189,16 @@ mod tests {
     use clap::Parser;
 
     #[derive(Debug, Parser)]
-    struct Alone {
+    struct EnvelopeCommand {
         #[command(flatten)]
         args: EnvelopeArgs,
     }
 
     /// The arguments as typed, without the program's name.
     fn typed(line: &str) -> EnvelopeArgs {
-        Alone::try_parse_from(std::iter::once("envelope").chain(line.split_whitespace())).unwrap().args
+        EnvelopeCommand::try_parse_from(std::iter::once("envelope").chain(line.split_whitespace()))
+            .unwrap()
+            .args
     }
 
     #[test]

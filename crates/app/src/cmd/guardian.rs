@@ -66,17 +66,17 @@ impl Guardians for OwnGuardians {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn();
-        child.map(|child| Box::new(Running(child)) as Box<dyn Guardian>)
+        child.map(|child| Box::new(RunningGuardian(child)) as Box<dyn Guardian>)
     }
 }
 
 /// A guardian and our end of its pipe.
 #[derive(Debug)]
-struct Running(Child);
+struct RunningGuardian(Child);
 
-impl Guardian for Running {}
+impl Guardian for RunningGuardian {}
 
-impl Drop for Running {
+impl Drop for RunningGuardian {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
         let _ = self.0.wait();

@@ -33,12 +33,12 @@ pub(crate) struct ImportArgs {
 }
 
 /// A run from a file.
-struct Found {
+struct RunFromFile {
     row: ImportRow,
     events: Vec<Event>,
 }
 
-impl Found {
+impl RunFromFile {
     fn new(run: ImportedRun, file: &str) -> Self {
         let ImportedRun { tool, version, run, events } = run;
         Self { row: ImportRow { run, tool, version, file: file.to_owned(), known: false }, events }
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, CommandError> {
         let file = path.display().to_string();
         match of_file(path, &file, args.tool.as_deref()) {
             Ok(imported) => {
-                runs.extend(imported.runs.into_iter().map(|run| Found::new(run, &file)));
+                runs.extend(imported.runs.into_iter().map(|run| RunFromFile::new(run, &file)));
                 remarks.extend(imported.unread.into_iter().map(|unread| (file.clone(), unread)));
             }
             Err(why) => {
@@ -97,14 +97,14 @@ fn of_file(path: &Path, file: &str, tool: Option<&str>) -> Result<ImportedRuns, 
 }
 
 /// Stores a run unless the archive contains it.
-fn store(found: &mut Found, archive: &mut SqliteArchive) -> Result<(), ArchiveError> {
+fn store(found: &mut RunFromFile, archive: &mut SqliteArchive) -> Result<(), ArchiveError> {
     found.row.known = archive.contains(&found.row.run)?;
     if found.row.known { Ok(()) } else { archive.append(&found.events) }
 }
 
 /// One line per run.
-fn lines(runs: &[Found], archive: &SqliteArchive) -> Result<String, ArchiveError> {
-    let line = |found: &Found| {
+fn lines(runs: &[RunFromFile], archive: &SqliteArchive) -> Result<String, ArchiveError> {
+    let line = |found: &RunFromFile| {
         Ok(found.row.line(&archive.short_name(&found.row.run)?, &RunRecord::fold(&found.events)))
     };
     runs.iter().map(line).collect()

@@ -11,7 +11,7 @@ use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::signals::Signals;
 use crate::{archive, calibration, print, terminal};
-use sinks::{LiveOutput, Screen, Stream, Whole};
+use sinks::{EventCollector, LiveOutput, MeasuringScreen, StdoutLog};
 
 /// What to measure, and where to output results.
 pub(super) struct MeasureRequest<'a> {
@@ -51,9 +51,9 @@ pub(super) fn run(
         ..measurement
     };
     let mut archived = archive::sink(request.archive.archive.as_deref());
-    let mut screen = Screen::new(&request.output);
-    let mut stream = request.output.json_stream.then(Stream::default);
-    let mut whole = request.keep_log.then(Whole::default);
+    let mut screen = MeasuringScreen::new(&request.output);
+    let mut stream = request.output.json_stream.then(StdoutLog::default);
+    let mut whole = request.keep_log.then(EventCollector::default);
     let mut sinks: Vec<&mut dyn Sink> = Vec::new();
     sinks.extend(archived.as_mut().map(|sink| sink as &mut dyn Sink));
     sinks.push(&mut screen);

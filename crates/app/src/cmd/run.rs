@@ -14,7 +14,7 @@ use linerate_runner::plan::{PlanRequest, PlanRunError, PlanWorld, PreparedPlan, 
 use linerate_units::{Span, above_zero};
 
 use super::lab::OwnPrograms;
-use super::measuring::sinks::Stream;
+use super::measuring::sinks::StdoutLog;
 use super::plan::too_long;
 use super::report::write_page;
 use crate::agent_token::read_token;
@@ -24,7 +24,7 @@ use crate::exit::Exit;
 use crate::output_format::{REPORT_EXTENSIONS, check_file, format_of, whole_file};
 use crate::signals::Signals;
 use crate::{archive, stdout, terminal};
-use screen::Screen;
+use screen::PlanScreen;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -142,11 +142,11 @@ fn carry_out(
     signals: &Signals,
 ) -> Result<Exit, CommandError> {
     let mut archived = archive::sink(args.archive.archive.as_deref());
-    let mut stream = args.json_stream.then(Stream::default);
+    let mut stream = args.json_stream.then(StdoutLog::default);
     let mut sinks: Vec<&mut dyn Sink> = Vec::new();
     sinks.extend(archived.as_mut().map(|sink| sink as &mut dyn Sink));
     sinks.extend(stream.as_mut().map(|sink| sink as &mut dyn Sink));
-    let mut screen = Screen::new(args.quiet || args.json || args.json_stream);
+    let mut screen = PlanScreen::new(args.quiet || args.json || args.json_stream);
     let ran = prepared.run(world, &signals.cancel(), sinks, &mut screen);
     screen.end();
     let record = ran.map_err(|error| match signals.which() {

@@ -37,27 +37,27 @@ const STOP_SIGNALS: [i32; 3] = [1, 2, 15];
 
 /// A tool with a stand-in.
 #[derive(Debug)]
-pub(crate) struct Tool {
+pub(crate) struct StandInTool {
     /// Names of its program, the preferred one first.
     names: &'static [&'static str],
     /// Parses the arguments to a stand-in.
-    prepare: fn(&str, &[OsString]) -> Result<Prepared, Refusal>,
+    prepare: fn(&str, &[OsString]) -> Result<PreparedTool, EarlyExit>,
 }
 
 /// All tools.
-const TOOLS: &[Tool] = &[
-    Tool { names: &["iperf3"], prepare: iperf3::prepare },
-    Tool { names: &["iperf", "iperf2"], prepare: iperf2::prepare },
-    Tool { names: &["ttcp", "pcattcp"], prepare: ttcp::prepare },
-    Tool { names: &["nuttcp"], prepare: nuttcp::prepare },
-    Tool { names: &["NPtcp", "netpipe"], prepare: netpipe::prepare },
-    Tool { names: &["ntttcp"], prepare: ntttcp::prepare },
-    Tool { names: &["netperf"], prepare: netperf::prepare_client },
-    Tool { names: &["netserver"], prepare: netperf::prepare_server },
+const TOOLS: &[StandInTool] = &[
+    StandInTool { names: &["iperf3"], prepare: iperf3::prepare },
+    StandInTool { names: &["iperf", "iperf2"], prepare: iperf2::prepare },
+    StandInTool { names: &["ttcp", "pcattcp"], prepare: ttcp::prepare },
+    StandInTool { names: &["nuttcp"], prepare: nuttcp::prepare },
+    StandInTool { names: &["NPtcp", "netpipe"], prepare: netpipe::prepare },
+    StandInTool { names: &["ntttcp"], prepare: ntttcp::prepare },
+    StandInTool { names: &["netperf"], prepare: netperf::prepare_client },
+    StandInTool { names: &["netserver"], prepare: netperf::prepare_server },
 ];
 
 /// A stand-in that is ready to run.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedTool {
     stand_in: Box<dyn StandIn>,
     /// The server; absent at a server.
     host: Option<String>,
@@ -66,7 +66,7 @@ pub(crate) struct Prepared {
     complaints: Option<Box<dyn Write>>,
 }
 
-impl Prepared {
+impl PreparedTool {
     /// A stand-in that prints to stdout and stderr.
     fn new(stand_in: Box<dyn StandIn>, host: Option<String>) -> Self {
         Self { stand_in, host, output: None, complaints: None }
@@ -75,13 +75,13 @@ impl Prepared {
 
 /// A tool that does not run: its output, error text and exit code.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct EarlyExit {
     out: String,
     err: String,
     code: u8,
 }
 
-impl Refusal {
+impl EarlyExit {
     fn text(out: String) -> Self {
         Self { out, err: String::new(), code: 0 }
     }
@@ -95,7 +95,7 @@ impl Refusal {
     }
 }
 
-impl Tool {
+impl StandInTool {
     /// The tool with this program name.
     pub(crate) fn called(name: &OsStr) -> Option<&'static Self> {
         let name = Path::new(name).file_name()?.to_str()?;
@@ -126,11 +126,11 @@ pub(crate) struct ToolArgs {
 
 /// Runs the tool with this name and the arguments after it.
 pub(crate) fn run(name: &str, args: &ToolArgs) -> Result<Exit, CommandError> {
-    Ok(Tool::called(OsStr::new(name)).map_or(Exit::Usage, |tool| tool.run(name, &args.arguments)))
+    Ok(StandInTool::called(OsStr::new(name)).map_or(Exit::Usage, |tool| tool.run(name, &args.arguments)))
 }
 
-fn perform(prepared: Prepared) -> Result<Exit, CommandError> {
-    let Prepared { stand_in, host, mut output, mut complaints } = prepared;
+fn perform(prepared: PreparedTool) -> Result<Exit, CommandError> {
+    let PreparedTool { stand_in, host, mut output, mut complaints } = prepared;
     let interrupts = Arc::new(Interrupts::new().map_err(CommandError::failed)?);
     let raised = Arc::clone(&interrupts);
     Signals::hand_over(&STOP_SIGNALS, move |signal| raised.raise(signal))

@@ -9,17 +9,17 @@ use linerate_model::{Body, CaveatKind, Outcome, TestSpec};
 use linerate_proto::agent::Token;
 use linerate_units::{Bitrate, Span};
 
-use crate::support::{self, AgentPair, Process, Server, TIMEOUT, linerate, signal, token_file};
+use crate::support::{self, AgentPair, Process, ServeProcess, TIMEOUT, linerate, signal, token_file};
 
 /// Timeout for one end to notice that the other one is gone.
 const NOTICE: Duration = Duration::from_secs(20);
 
-fn agent(token: &str) -> Server {
-    Server::start(&["--agent-token-file", token])
+fn agent(token: &str) -> ServeProcess {
+    ServeProcess::start(&["--agent-token-file", token])
 }
 
 /// A test against one server, run by another.
-fn test_from(agent: &Server, target: u16, token: &str, args: &[&str]) -> Command {
+fn test_from(agent: &ServeProcess, target: u16, token: &str, args: &[&str]) -> Command {
     let mut command = linerate();
     command.args(["test", &format!("127.0.0.1:{target}"), "--from", &format!("127.0.0.1:{}", agent.port)]);
     command.args(["--agent-token-file", token]).args(args);
@@ -29,7 +29,7 @@ fn test_from(agent: &Server, target: u16, token: &str, args: &[&str]) -> Command
 #[test]
 fn a_test_between_two_other_hosts_is_printed_and_archived_as_any_other() {
     let (folder, token) = token_file();
-    let (from, to) = (agent(&token), Server::start(&[]));
+    let (from, to) = (agent(&token), ServeProcess::start(&[]));
     let archive = folder.file("archive.sqlite");
     let args = ["-t", "1", "--upload", "-b", "20M", "--json", "--archive", &archive];
     let done = Process::start(test_from(&from, to.port, &token, &args)).finish(TIMEOUT);
@@ -52,7 +52,7 @@ fn a_test_between_two_other_hosts_is_printed_and_archived_as_any_other() {
 #[test]
 fn who_has_another_token_or_asks_no_agent_is_told_so() {
     let (folder, token) = token_file();
-    let (from, to) = (agent(&token), Server::start(&[]));
+    let (from, to) = (agent(&token), ServeProcess::start(&[]));
     let other = folder.file("other");
     std::fs::write(&other, "a secret that nobody shares").unwrap();
     for (agent, file, words) in
@@ -90,9 +90,9 @@ fn what_is_wrong_with_the_token_is_said_before_anything_is_done() {
 }
 
 /// An agent, a target, and a coordinator whose test began a second ago.
-fn measuring(output: &str) -> (Server, Server, Process) {
+fn measuring(output: &str) -> (ServeProcess, ServeProcess, Process) {
     let (_folder, token) = token_file();
-    let (from, to) = (agent(&token), Server::start(&[]));
+    let (from, to) = (agent(&token), ServeProcess::start(&[]));
     let args = ["-t", "600", "--upload", "-b", "5M", "--no-latency", output];
     let coordinator = Process::start(test_from(&from, to.port, &token, &args));
     to.await_events("begun", 1);
@@ -141,8 +141,8 @@ fn an_interrupted_coordinator_prints_what_was_measured() {
 #[test]
 fn of_three_pairs_one_loses_its_client_one_its_server_and_the_third_goes_on() {
     let (_folder, token) = token_file();
-    let servers: Vec<Server> = (0..6).map(|_| agent(&token)).collect();
-    let host = |(number, server): (usize, &Server)| HostRef {
+    let servers: Vec<ServeProcess> = (0..6).map(|_| agent(&token)).collect();
+    let host = |(number, server): (usize, &ServeProcess)| HostRef {
         name: format!("h{number}"),
         address: "127.0.0.1".to_owned(),
         port: Some(server.port),

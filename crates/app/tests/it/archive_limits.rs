@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::support::{Folder, Process, Server, TIMEOUT, eventually, linerate, test};
+use crate::support::{Folder, Process, ServeProcess, TIMEOUT, eventually, linerate, test};
 
 /// The runs of an archive, by their names.
 fn kept(archive: &str) -> BTreeSet<String> {
@@ -18,7 +18,7 @@ fn kept(archive: &str) -> BTreeSet<String> {
 }
 
 /// A client of another tool.
-fn stranger(server: &Server) {
+fn stranger(server: &ServeProcess) {
     let mut iperf3 = linerate();
     iperf3.args(["iperf3", "-c", "127.0.0.1", "-p", &server.port.to_string(), "-n", "64K"]);
     let done = Process::start(iperf3).finish(TIMEOUT);
@@ -29,7 +29,7 @@ fn stranger(server: &Server) {
 fn strangers_runs_above_the_limit_go_oldest_first_and_the_owners_stay() {
     let folder = Folder::new();
     let archive = folder.file("archive.sqlite");
-    let server = Server::start(&["--archive", &archive, "--limit-archive-runs", "2"]);
+    let server = ServeProcess::start(&["--archive", &archive, "--limit-archive-runs", "2"]);
     let own = ["-n", "64K", "--upload", "--no-latency", "--archive", &archive];
     let done = Process::start(test("127.0.0.1", server.port, &own)).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
@@ -55,7 +55,7 @@ fn strangers_runs_above_the_limit_go_oldest_first_and_the_owners_stay() {
 fn of_strangers_runs_that_are_larger_than_the_limit_the_newest_alone_is_kept() {
     let folder = Folder::new();
     let archive = folder.file("archive.sqlite");
-    let server = Server::start(&["--archive", &archive, "--limit-archive-bytes", "1"]);
+    let server = ServeProcess::start(&["--archive", &archive, "--limit-archive-bytes", "1"]);
     let mut before = BTreeSet::new();
     for number in 1..=3 {
         stranger(&server);

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Server, flow, test, test_json};
+use crate::support::{ServeProcess, flow, test, test_json};
 
 fn steps(flow: &Value) -> Vec<Value> {
     flow["byte_accounting"]["steps"].as_array().cloned().unwrap_or_default()
@@ -11,7 +11,7 @@ fn steps(flow: &Value) -> Vec<Value> {
 
 #[test]
 fn a_run_that_nobody_watches_has_rates_and_nothing_else() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let args = ["--upload", "-t", "0.5", "-b", "50M", "--json", "--no-sampling"];
     let document = test_json(test("127.0.0.1", server.port, &args));
     let flow = flow(&document, "upload");
@@ -22,7 +22,7 @@ fn a_run_that_nobody_watches_has_rates_and_nothing_else() {
 
 #[test]
 fn the_connections_of_an_upload_balance_to_the_byte() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let document = test_json(test("127.0.0.1", server.port, &["--upload", "-n", "20M", "--json"]));
     let flow = flow(&document, "upload");
     for point in ["sender_socket", "receiver_socket"] {

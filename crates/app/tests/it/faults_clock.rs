@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::support::{Folder, Process, Server, TIMEOUT, eventually, test};
+use crate::support::{Folder, Process, ServeProcess, TIMEOUT, eventually, test};
 
 /// The library that replaces a program's wall clock; the clock of this machine is not touched.
 fn faketime() -> PathBuf {
@@ -18,7 +18,7 @@ fn stepped(step: &str, text: &str) {
     let folder = Folder::new();
     let clock = folder.file("clock");
     std::fs::write(&clock, "+0").unwrap();
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let mut command =
         test("127.0.0.1", server.port, &["-t", "2", "-b", "20M", "--download", "--json-stream"]);
     command.env("LD_PRELOAD", faketime()).env("FAKETIME_TIMESTAMP_FILE", &clock);

@@ -12,7 +12,7 @@ use linerate_sock::limits;
 use serde_json::Value;
 
 use crate::support::{
-    self, Done, Process, Server, TIMEOUT, await_idle, eventually, files_of, started_by, test, threads,
+    self, Done, Process, ServeProcess, TIMEOUT, await_idle, eventually, files_of, started_by, test, threads,
 };
 
 /// Another host, from the server's point of view.
@@ -66,7 +66,7 @@ fn measured(port: u16, args: &[&str]) -> Done {
 
 #[test]
 fn clients_that_never_say_hello_cost_no_thread_and_keep_nobody_out() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     await_idle(&server);
     let idle = threads(&server);
     let mut silent: Vec<_> = (0..700)
@@ -88,7 +88,7 @@ fn clients_that_never_say_hello_cost_no_thread_and_keep_nobody_out() {
 #[test]
 fn a_host_that_takes_its_share_reads_so_and_another_is_next_in_line() {
     limits::raise_open_files(4_000).unwrap();
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let mut hog: Vec<_> = (0..400)
         .map(|_| {
             let mut client = connect(server.port);
@@ -124,7 +124,7 @@ fn a_host_that_takes_its_share_reads_so_and_another_is_next_in_line() {
 
 #[test]
 fn who_holds_the_server_and_measures_nothing_makes_room_for_another_host() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let mut idle = connect(server.port);
     idle.write_all(&greeting()).unwrap();
     read_preface(&mut idle);
@@ -145,7 +145,7 @@ fn who_holds_the_server_and_measures_nothing_makes_room_for_another_host() {
 
 #[test]
 fn a_full_queue_makes_room_for_a_host_that_has_no_place() {
-    let server = Server::start(&["--limit-clients", "2"]);
+    let server = ServeProcess::start(&["--limit-clients", "2"]);
     let join = |answer: &str| {
         let mut client = connect(server.port);
         client.write_all(&greeting()).unwrap();
@@ -163,7 +163,7 @@ fn a_full_queue_makes_room_for_a_host_that_has_no_place() {
 }
 
 /// A run without a measurement: its control connection and cookie.
-fn open_run(server: &Server) -> (TcpStream, [u8; 16]) {
+fn open_run(server: &ServeProcess) -> (TcpStream, [u8; 16]) {
     let mut control = connect(server.port);
     control.write_all(&greeting()).unwrap();
     read_preface(&mut control);
@@ -179,7 +179,7 @@ fn probe(cookie: [u8; 16], number: u64) -> [u8; DATAGRAM_BYTES] {
 
 #[test]
 fn probe_connections_cost_no_thread_are_limited_and_end_with_their_run() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let (control, cookie) = open_run(&server);
     eventually("probes are answered", || threads(&server).contains(&"reflector".to_owned()).then_some(()));
     let before = threads(&server);
@@ -212,7 +212,7 @@ fn probe_connections_cost_no_thread_are_limited_and_end_with_their_run() {
 
 #[test]
 fn probes_and_openings_from_an_address_that_is_not_the_clients_get_nothing() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let (_control, cookie) = open_run(&server);
     let from = |host: IpAddr| {
         let socket = UdpSocket::bind((host, 0)).unwrap();
@@ -244,7 +244,7 @@ fn probes_and_openings_from_an_address_that_is_not_the_clients_get_nothing() {
 
 #[test]
 fn a_client_with_64_descriptors_measures_one_stream() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let inner = test("127.0.0.1", server.port, &["-t", "1", "-b", "20M", "--json"]);
     let done = Process::start(started_by("prlimit", &["--nofile=64"], &inner)).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
@@ -256,7 +256,7 @@ fn a_client_with_64_descriptors_measures_one_stream() {
 
 #[test]
 fn a_server_out_of_descriptors_says_so_once_and_recovers() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let limit = |files: usize| {
         let pid = server.pid().to_string();
         let mut command = Command::new("prlimit");

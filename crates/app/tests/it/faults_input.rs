@@ -7,9 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{Done, Folder, Process, Server, caveats, linerate, test, test_json};
+use crate::support::{Done, Folder, Process, ServeProcess, caveats, linerate, test, test_json};
 
-use Takes::{Name, Number, Positive, Report, Word};
+use OptionValue::{Name, Number, Positive, Report, Word};
 
 /// Timeout for a command that does not measure anything.
 const AT_ONCE: Duration = Duration::from_secs(10);
@@ -18,7 +18,7 @@ const AT_ONCE: Duration = Duration::from_secs(10);
 const SMALL: [&str; 4] = ["-t", "0.3", "-b", "20M"];
 
 /// Type of an option's value, which determines the invalid values to try.
-enum Takes {
+enum OptionValue {
     /// A number above zero.
     Positive,
     /// A number, including zero.
@@ -32,7 +32,7 @@ enum Takes {
 }
 
 /// All options of `linerate test` with values, and values beyond their ranges.
-const TEST: &[(&str, Takes, &[&str])] = &[
+const TEST: &[(&str, OptionValue, &[&str])] = &[
     ("--port", Positive, &["65536"]),
     // Used together, these are tested in `agents.rs`.
     ("--from", Name, &["a", ""]),
@@ -66,7 +66,7 @@ const TEST: &[(&str, Takes, &[&str])] = &[
 ];
 
 /// The options of `linerate serve`.
-const SERVE: &[(&str, Takes, &[&str])] = &[
+const SERVE: &[(&str, OptionValue, &[&str])] = &[
     ("--port", Number, &["65536"]),
     ("--bind", Word, &["localhost:1"]),
     ("--policy", Word, &["exklusive"]),
@@ -113,7 +113,7 @@ fn options(command: &str) -> Vec<(String, bool)> {
         .collect()
 }
 
-fn every_option_is_checked(command: &[&str], table: &[(&str, Takes, &[&str])]) {
+fn every_option_is_checked(command: &[&str], table: &[(&str, OptionValue, &[&str])]) {
     let known = options(command[0]);
     let with_value: BTreeSet<_> =
         known.iter().filter(|(_, value)| *value).map(|(name, _)| name.as_str()).collect();
@@ -196,7 +196,7 @@ fn a_host_that_is_none_is_refused() {
 
 #[test]
 fn what_this_host_does_not_have_is_named() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     for (option, value, remedy) in
         [("--congestion", "cubicc", "available: "), ("--bind-dev", "no-such-device0", "`ip link` lists them")]
     {
@@ -230,7 +230,7 @@ fn with_few_files(command: &Command, files: u32) -> Command {
 
 #[test]
 fn a_client_with_too_few_files_says_how_to_raise_the_limit() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let many = test("127.0.0.1", server.port, &["-t", "1", "-P", "500", "-b", "10k"]);
     let done = Process::start(with_few_files(&many, 64)).finish(AT_ONCE);
     assert_eq!(done.code, Some(1), "{done:?}");
@@ -243,7 +243,7 @@ fn a_client_with_too_few_files_says_how_to_raise_the_limit() {
 fn a_server_with_too_few_files_says_how_to_raise_the_limit() {
     let mut serve = linerate();
     serve.args(["serve", "-p", "0", "--json"]);
-    let server = Server::from(with_few_files(&serve, 64));
+    let server = ServeProcess::from(with_few_files(&serve, 64));
     let many = test("127.0.0.1", server.port, &["-t", "1", "-P", "500", "-b", "10k"]);
     let done = Process::start(many).finish(AT_ONCE);
     assert_eq!(done.code, Some(1), "{done:?}");
@@ -256,7 +256,7 @@ fn a_server_with_too_few_files_says_how_to_raise_the_limit() {
 
 /// Measures into an unwritable archive: prints the result with a warning.
 fn not_archived(archive: &str) {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let done = ended(test("127.0.0.1", server.port, &SMALL), &["--archive", archive]);
     assert_eq!(done.code, Some(0), "{archive}: {done:?}");
     assert!(done.stdout.contains("Verdict"), "{archive}: {done:?}");
@@ -294,7 +294,7 @@ fn a_reader_that_has_seen_enough_ends_nothing() {
     for format in [&[][..], &["--json-stream"], &["--json"]] {
         let folder = Folder::new();
         let archive = folder.file("archive.sqlite");
-        let server = Server::start(&[]);
+        let server = ServeProcess::start(&[]);
         let mut command = test("127.0.0.1", server.port, &SMALL);
         command.args(["--archive", &archive]).args(format).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -312,7 +312,7 @@ fn a_reader_that_has_seen_enough_ends_nothing() {
 
 #[test]
 fn a_full_disk_behind_stdout_is_a_failure() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     for format in ["--json", "--json-stream", "--quiet"] {
         let mut command = test("127.0.0.1", server.port, &SMALL);
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
@@ -326,7 +326,7 @@ fn a_full_disk_behind_stdout_is_a_failure() {
 #[test]
 fn nobody_listening_to_stderr_ends_nothing() {
     let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let mut command = test("127.0.0.1", server.port, &SMALL);
     let output = command.args(["--archive", "/proc/archive.sqlite"]).stderr(full()).output().unwrap();
     assert_eq!(output.status.code(), Some(0));

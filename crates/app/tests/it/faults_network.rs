@@ -4,7 +4,9 @@ use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::{self, Done, Process, Relay, Server, cannot_measure, caveats, flow, test, test_json};
+use crate::support::{
+    self, Done, Process, Relay, ServeProcess, cannot_measure, caveats, flow, test, test_json,
+};
 
 /// Timeout for an end to notice that the other one is unreachable.
 const NOTICE: Duration = Duration::from_secs(10);
@@ -60,7 +62,7 @@ fn an_address_that_is_not_ours_comes_with_its_remedy() {
 
 #[test]
 fn ipv6_loopback_is_measured() {
-    let server = Server::start(&["-B", "::1"]);
+    let server = ServeProcess::start(&["-B", "::1"]);
     let document = test_json(test("::1", server.port, &["-t", "1", "-b", "20M", "--json"]));
     for name in ["download", "upload"] {
         assert!(flow(&document, name)["receiver"]["bytes"].as_u64() > Some(0));
@@ -70,7 +72,7 @@ fn ipv6_loopback_is_measured() {
 
 #[test]
 fn where_udp_is_blocked_probes_take_tcp_and_the_result_says_so() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let relay = Relay::to(server.port);
     let document = test_json(test("127.0.0.1", relay.port, &["-t", "1", "-b", "20M", "--json"]));
     assert!(caveats(&document).contains(&"udp_blocked".to_owned()), "{document}");
@@ -83,7 +85,7 @@ fn where_udp_is_blocked_probes_take_tcp_and_the_result_says_so() {
 
 #[test]
 fn where_udp_is_blocked_a_udp_test_says_so() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let relay = Relay::to(server.port);
     let port = relay.port.to_string();
     cannot_measure(

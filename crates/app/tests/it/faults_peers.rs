@@ -7,7 +7,8 @@ use linerate_sock::clock;
 use serde_json::Value;
 
 use crate::support::{
-    self, Folder, Process, Relay, Server, TIMEOUT, at_once, caveats, eventually, flow, linerate, signal, test,
+    self, Folder, Process, Relay, ServeProcess, TIMEOUT, at_once, caveats, eventually, flow, linerate,
+    signal, test,
 };
 
 /// Timeout for the survivor to notice and to end.
@@ -52,7 +53,7 @@ fn a_server_killed_in_any_state_ends_its_client() {
     at_once(STATES, |state| {
         let folder = Folder::new();
         let archive = folder.file("archive.sqlite");
-        let server = Server::start(&[]);
+        let server = ServeProcess::start(&[]);
         let pid = server.pid();
         let killed = Arc::new(OnceLock::new());
         let when = Arc::clone(&killed);
@@ -83,7 +84,7 @@ fn a_client_killed_in_any_state_leaves_its_server_ready_for_the_next_one() {
     at_once(STATES, |state| {
         let folder = Folder::new();
         let archive = folder.file("archive.sqlite");
-        let server = Server::start(&[]);
+        let server = ServeProcess::start(&[]);
         let client = Arc::new(OnceLock::new());
         let victim = Arc::clone(&client);
         let relay = Relay::watching(server.port, state, move || {
@@ -109,7 +110,7 @@ fn a_client_killed_in_any_state_leaves_its_server_ready_for_the_next_one() {
 
 #[test]
 fn a_server_that_no_longer_says_anything_ends_its_client() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let args = ["-t", "30", "-b", "20M", "--download"];
     let run = Process::start(test("127.0.0.1", server.port, &args));
     eventually("the run begins", || server.events("begun").pop());
@@ -128,7 +129,7 @@ fn a_server_that_no_longer_says_anything_ends_its_client() {
 fn interrupted_client(name: &str, code: i32) {
     let folder = Folder::new();
     let archive = folder.file("archive.sqlite");
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let args = ["-t", "10", "-b", "20M", "--archive", &archive];
     let run = Process::start(test("127.0.0.1", server.port, &args));
     eventually("a row of figures", || run.stdout().contains("download").then_some(()));
@@ -169,7 +170,7 @@ fn a_client_whose_terminal_goes_away_keeps_and_prints_what_it_has() {
 fn interrupted_at(state: &'static str) {
     let folder = Folder::new();
     let archive = folder.file("archive.sqlite");
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let client = Arc::new(OnceLock::new());
     let victim = Arc::clone(&client);
     let relay = Relay::watching(server.port, state, move || {
@@ -195,7 +196,7 @@ fn an_interrupt_before_the_first_byte_is_not_forgotten() {
 
 /// Ends a server in the middle of a run.
 fn interrupted_server(name: &str, code: i32) {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let args = ["-t", "10", "-b", "20M", "--json"];
     let run = Process::start(test("127.0.0.1", server.port, &args));
     server.await_events("begun", 1);
@@ -225,14 +226,14 @@ fn a_terminated_server_tells_its_client() {
 
 #[test]
 fn an_idle_server_ends_when_asked() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     server.signal("INT");
     assert_eq!(server.finish(NOTICE).code, Some(130));
 }
 
 #[test]
 fn the_second_client_of_an_exclusive_server_sees_its_place_and_is_measured_then() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let first = Process::start(test("127.0.0.1", server.port, &["-t", "2", "-b", "20M", "--json"]));
     server.await_events("begun", 1);
     let second = Process::start(test("127.0.0.1", server.port, &["-t", "1", "-b", "20M", "--json-stream"]));
@@ -251,7 +252,7 @@ fn the_second_client_of_an_exclusive_server_sees_its_place_and_is_measured_then(
 
 #[test]
 fn clients_of_a_shared_server_know_of_each_other() {
-    let server = Server::start(&["--policy", "shared"]);
+    let server = ServeProcess::start(&["--policy", "shared"]);
     let args = ["-t", "2", "-b", "20M", "--json"];
     let first = Process::start(test("127.0.0.1", server.port, &args));
     server.await_events("begun", 1);
@@ -265,14 +266,14 @@ fn clients_of_a_shared_server_know_of_each_other() {
 
 #[test]
 fn a_one_off_server_ends_after_its_run() {
-    let server = Server::start(&["--one-off"]);
+    let server = ServeProcess::start(&["--one-off"]);
     measures(server.port);
     assert_eq!(server.finish(NOTICE).code, Some(0));
 }
 
 #[test]
 fn a_one_off_server_is_not_used_up_by_strangers() {
-    let mut server = Server::start(&["--one-off"]);
+    let mut server = ServeProcess::start(&["--one-off"]);
     drop(std::net::TcpStream::connect(("127.0.0.1", server.port)));
     server.await_events("foreign", 1);
     assert!(server.running());
@@ -282,7 +283,7 @@ fn a_one_off_server_is_not_used_up_by_strangers() {
 
 #[test]
 fn a_run_longer_than_the_server_allows_is_refused_with_both_times() {
-    let server = Server::start(&["--limit-time", "10"]);
+    let server = ServeProcess::start(&["--limit-time", "10"]);
     let done = Process::start(test("127.0.0.1", server.port, &["-t", "30"])).finish(NOTICE);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("this server allows 10 s") && done.stderr.contains("-t"), "{done:?}");
@@ -291,7 +292,7 @@ fn a_run_longer_than_the_server_allows_is_refused_with_both_times() {
 
 #[test]
 fn one_client_too_many_is_refused() {
-    let server = Server::start(&["--limit-clients", "1"]);
+    let server = ServeProcess::start(&["--limit-clients", "1"]);
     let first = Process::start(test("127.0.0.1", server.port, &["-t", "2", "-b", "20M"]));
     server.await_events("begun", 1);
     let second = Process::start(test("127.0.0.1", server.port, &SMALL)).finish(NOTICE);

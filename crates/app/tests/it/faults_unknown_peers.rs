@@ -8,7 +8,7 @@ use std::time::Duration;
 use linerate_proto::native::VERSION;
 use linerate_sock::clock;
 
-use crate::support::{self, Done, Process, Server, TIMEOUT, at_once, eventually, pause, test};
+use crate::support::{self, Done, Process, ServeProcess, TIMEOUT, at_once, eventually, pause, test};
 
 /// Timeout for a client to notice that the service is not ours.
 const NOTICE: Duration = Duration::from_secs(10);
@@ -101,7 +101,7 @@ fn a_server_of_another_version_is_told_with_both_versions() {
 
 #[test]
 fn a_client_of_another_version_is_told_ours() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let mut client = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     client.set_read_timeout(Some(NOTICE)).unwrap();
     client.write_all(&preface(9)).unwrap();
@@ -114,7 +114,7 @@ fn a_client_of_another_version_is_told_ours() {
 
 #[test]
 fn a_greeting_of_another_version_is_refused_with_ours() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let mut client = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     client.set_read_timeout(Some(NOTICE)).unwrap();
     let hello = r#"{"type":"hello","versions":[8,9],"capabilities":[],"host":{"name":"x"},"spec":{}}"#;
@@ -126,9 +126,9 @@ fn a_greeting_of_another_version_is_refused_with_ours() {
 }
 
 /// xorshift64*: noise that is the same in every run.
-struct Noise(u64);
+struct Xorshift(u64);
 
-impl Noise {
+impl Xorshift {
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -155,12 +155,12 @@ impl Noise {
 
 #[test]
 fn ten_thousand_strangers_do_not_bring_a_server_down() {
-    let mut server = Server::start(&[]);
-    let noise = &mut Noise(0x5201);
+    let mut server = ServeProcess::start(&[]);
+    let noise = &mut Xorshift(0x5201);
     // Half of them stay connected, more than the server keeps.
     linerate_sock::limits::raise_open_files(6_000).unwrap();
     let mut open = Vec::new();
-    let mut knock = |server: &Server, count: u32| {
+    let mut knock = |server: &ServeProcess, count: u32| {
         for number in 0..count {
             let mut stranger = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
             // The server may reset the connection before everything is sent.
@@ -188,10 +188,10 @@ fn ten_thousand_strangers_do_not_bring_a_server_down() {
 
 #[test]
 fn a_datagram_without_the_cookie_of_a_run_gets_no_answer() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     socket.connect(("127.0.0.1", server.port)).unwrap();
-    let mut noise = Noise(0x5202);
+    let mut noise = Xorshift(0x5202);
     for _ in 0..500 {
         let _ = socket.send(&noise.bytes(1400));
         // Well-formed except for the cookie: opening, echo, probe, and messages that only a server sends.

@@ -6,16 +6,16 @@ use std::net::{TcpStream, UdpSocket};
 use linerate_sock::limits;
 
 use crate::support::{
-    Process, Server, TIMEOUT, await_idle, eventually, files_of, linerate, test, thread_names, threads,
+    Process, ServeProcess, TIMEOUT, await_idle, eventually, files_of, linerate, test, thread_names, threads,
 };
 
 /// Waits until the server has threads with all these names.
-fn await_threads(server: &Server, names: &[&str]) {
+fn await_threads(server: &ServeProcess, names: &[&str]) {
     let present = |name: &&str| threads(server).iter().any(|thread| thread.starts_with(name));
     eventually(&names.join(", "), || names.iter().all(present).then_some(()));
 }
 
-fn iperf3(server: &Server, args: &[&str]) -> Process {
+fn iperf3(server: &ServeProcess, args: &[&str]) -> Process {
     let mut command = linerate();
     command.args(["iperf3", "-c", "127.0.0.1", "-p", &server.port.to_string(), "-b", "1M"]).args(args);
     Process::start(command)
@@ -23,13 +23,13 @@ fn iperf3(server: &Server, args: &[&str]) -> Process {
 
 #[test]
 fn an_idle_server_has_one_thread_for_all_its_ports() {
-    let server = Server::start(&["--bind", "127.0.0.1", "--bind", "::1"]);
+    let server = ServeProcess::start(&["--bind", "127.0.0.1", "--bind", "::1"]);
     await_idle(&server);
 }
 
 #[test]
 fn a_test_has_threads_of_its_own_that_end_with_it() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     await_idle(&server);
     let native = Process::start(test("127.0.0.1", server.port, &["-t", "60", "-b", "1M", "--upload"]));
     await_threads(&server, &["run", "reflector", "pump", "sampler"]);
@@ -51,7 +51,7 @@ fn a_test_has_threads_of_its_own_that_end_with_it() {
 #[test]
 fn connections_that_say_nothing_add_no_thread() {
     limits::raise_open_files(4_000).unwrap();
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     await_idle(&server);
     let (idle, files) = (threads(&server), files_of(server.pid()));
     let silent: Vec<TcpStream> = (0..400)
@@ -70,7 +70,7 @@ fn connections_that_say_nothing_add_no_thread() {
 
 #[test]
 fn a_flood_of_datagrams_adds_one_thread_at_most_and_keeps_nobody_out() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     await_idle(&server);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     for number in 0..2_000_u32 {

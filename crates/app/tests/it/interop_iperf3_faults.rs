@@ -10,10 +10,10 @@ use crate::support::raw_iperf3::{
 use crate::support::{Done, Process, TIMEOUT, framed, linerate, number};
 
 /// Actions of a raw server on our client's control connection.
-type Script = fn(TcpStream, &TcpListener);
+type RawServerScript = fn(TcpStream, &TcpListener);
 
 /// Runs our client, optionally with `-J`, against a server that follows a script.
-fn before(script: Script, args: &[&str]) -> Done {
+fn before(script: RawServerScript, args: &[&str]) -> Done {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     let mut command = linerate();
@@ -53,7 +53,7 @@ fn whole_test(mut control: TcpStream, listener: &TcpListener, results: &[u8]) ->
 #[test]
 fn states_may_come_together_and_negatives_wrapped() {
     // -1 as written by version 3.12.
-    let script: Script = |control, listener| {
+    let script: RawServerScript = |control, listener| {
         let results =
             br#"{"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":0,"sender_has_retransmits":18446744073709551615,
             "streams":[{"id":1,"bytes":131072,"retransmits":18446744073709551615,"jitter":0,"errors":0,"packets":0,
@@ -69,7 +69,7 @@ fn states_may_come_together_and_negatives_wrapped() {
 }
 
 /// Checks our client's error with a server of this script: exit code 1, and the same text in its JSON document.
-fn gives_up(script: Script, text: &str) {
+fn gives_up(script: RawServerScript, text: &str) {
     let done = before(script, &[]);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains(&format!("iperf3: error - {text}")), "{text}: {done:?}");
@@ -85,13 +85,13 @@ fn what_a_server_refuses_is_told_in_iperf3s_words() {
         |mut control, _| control.write_all(&[ACCESS_DENIED]).unwrap(),
         "the server is busy running a test",
     );
-    let one_word: Script = |mut control, _| {
+    let one_word: RawServerScript = |mut control, _| {
         control.write_all(&[PARAM_EXCHANGE]).unwrap();
         message(&mut control);
         control.write_all(&[SERVER_ERROR, 0, 0, 0, 142]).unwrap();
     };
     gives_up(one_word, "test authorization failed");
-    let twice: Script = |mut control, _| {
+    let twice: RawServerScript = |mut control, _| {
         control.write_all(&[PARAM_EXCHANGE]).unwrap();
         message(&mut control);
         control.write_all(&[SERVER_ERROR, 0, 0, 0, 27, 0, 0, 0, 0].repeat(2)).unwrap();
@@ -103,14 +103,14 @@ fn what_a_server_refuses_is_told_in_iperf3s_words() {
 
 #[test]
 fn results_that_make_no_sense_fail_the_test() {
-    let unknown: Script = |control, listener| {
+    let unknown: RawServerScript = |control, listener| {
         let results =
             br#"{"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":0,"sender_has_retransmits":-1,
             "streams":[{"id":99,"bytes":1,"retransmits":-1,"jitter":0,"errors":0,"packets":0}]}"#;
         whole_test(control, listener, results);
     };
     gives_up(unknown, "stream has an invalid id");
-    let nothing: Script = |control, listener| {
+    let nothing: RawServerScript = |control, listener| {
         whole_test(control, listener, b"null");
     };
     gives_up(nothing, "unable to receive results");
@@ -118,7 +118,7 @@ fn results_that_make_no_sense_fail_the_test() {
 
 #[test]
 fn a_server_that_says_nothing_is_given_up() {
-    let silent: Script = |mut control, _| {
+    let silent: RawServerScript = |mut control, _| {
         rest(&mut control);
     };
     let done = before(silent, &[]);

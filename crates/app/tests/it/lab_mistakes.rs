@@ -1,14 +1,14 @@
 //! Labs that cannot be created, because of a wrong description or missing permissions: which error, and what
 //! helps.
 
-use crate::support::{Done, Lab, Process, TIMEOUT, unique};
+use crate::support::{Done, Process, RunningLab, TIMEOUT, unique};
 
 /// Two hosts and two switches; links are appended.
 const NODES: &str = "[host.a]\n[host.b]\n[switch.s]\n[switch.t]\n";
 
 /// `up` of a file with these links, which start at line 5.
 fn up(links: &str) -> (String, Done) {
-    let lab = Lab::named(&unique());
+    let lab = RunningLab::named(&unique());
     let file = lab.folder.file("bad.toml");
     std::fs::write(&file, format!("{NODES}{links}")).unwrap();
     let done = lab.try_up(&file, &[]);
@@ -67,7 +67,7 @@ fn every_mistake_is_told_at_once() {
 
 #[test]
 fn a_name_that_means_nothing_is_told_with_those_that_do() {
-    let lab = Lab::named(&unique());
+    let lab = RunningLab::named(&unique());
     let unknown = lab.try_up("no-such-topology", &[]);
     assert!(unknown.code == Some(2) && unknown.stderr.contains("science-dmz"), "{unknown:?}");
     let missing = lab.try_up("no/such/file.toml", &[]);
@@ -76,7 +76,7 @@ fn a_name_that_means_nothing_is_told_with_those_that_do() {
         let set = lab.try_up("pair", &[change]);
         assert!(set.code == Some(2) && set.stderr.contains(part), "{change}: {set:?}");
     }
-    let name = Lab::named("Not A Name").try_up("pair", &[]);
+    let name = RunningLab::named("Not A Name").try_up("pair", &[]);
     assert!(name.code == Some(2) && name.stderr.contains("a-z, 0-9"), "{name:?}");
     for command in [&["status"][..], &["down"], &["exec", "a", "--", "true"], &["set", "link.a", "loss=0"]] {
         let nothing = Process::start(lab.lab(command)).finish(TIMEOUT);
@@ -86,7 +86,7 @@ fn a_name_that_means_nothing_is_told_with_those_that_do() {
 
 #[test]
 fn the_kernels_commands_are_printed_with_what_they_cannot_do() {
-    let lab = Lab::named(&unique());
+    let lab = RunningLab::named(&unique());
     let args = ["up", "long-haul", "--backend", "kernel", "--dry-run", "--name", "x"];
     let done = Process::start(lab.lab(&args)).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Process, Server, TIMEOUT, caveats, flow, linerate, pause, test, test_json};
+use crate::support::{
+    Folder, Process, ServeProcess, TIMEOUT, caveats, flow, linerate, pause, test, test_json,
+};
 
 /// A control socket that passes each question and its connection to `answer`.
 struct ControlSocket {
@@ -36,7 +38,7 @@ impl ControlSocket {
     }
 
     /// A short download from `server`, as a program in this network makes it.
-    fn download(&self, server: &Server, args: &[&str]) -> Value {
+    fn download(&self, server: &ServeProcess, args: &[&str]) -> Value {
         let mut command = test("127.0.0.1", server.port, &["-t", "1", "--download", "--json"]);
         command.args(args).env("LINERATE_LAB", self.folder.file("socket"));
         test_json(command)
@@ -44,7 +46,7 @@ impl ControlSocket {
 
     /// A download that is measured although its switch does not answer; returns the reported reason.
     fn download_without_ports(&self) -> String {
-        let server = Server::start(&["--one-off"]);
+        let server = ServeProcess::start(&["--one-off"]);
         let document = self.download(&server, &[]);
         assert_eq!(document["run"]["world"], "lab");
         assert!(flow(&document, "download")["receiver"]["bitrate_bps"].as_f64().unwrap() > 0.0);
@@ -85,7 +87,7 @@ fn answer(question: &Value) -> Value {
 #[test]
 fn what_the_switch_saw_is_in_the_result_and_in_every_export() {
     let switch = ControlSocket::new(|question, mut stream| writeln!(stream, "{}", answer(question)).unwrap());
-    let server = Server::start(&["--one-off"]);
+    let server = ServeProcess::start(&["--one-off"]);
     let archive = switch.folder.file("archive.sqlite");
     let document = switch.download(&server, &["--archive", &archive]);
     assert_eq!(document["run"]["world"], "lab");
@@ -136,7 +138,7 @@ fn a_server_in_a_network_asks_its_switch_for_the_runs_of_strangers() {
     let mut serve = linerate();
     serve.args(["serve", "-p", "0", "--json", "--one-off", "--archive", &archive]);
     serve.env("LINERATE_LAB", switch.folder.file("socket"));
-    let server = Server::from(serve);
+    let server = ServeProcess::from(serve);
     let mut stranger = linerate();
     stranger.args(["iperf3", "-c", "127.0.0.1", "-t", "1", "-b", "20M", "-p", &server.port.to_string()]);
     stranger.env_remove("LINERATE_LAB").env("LINERATE_ARCHIVE", switch.folder.file("its-own.sqlite"));

@@ -7,15 +7,17 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::{AgentPair, Done, PlanDir, Process, Server, TIMEOUT, elements, linerate, pause, signal};
+use crate::support::{
+    AgentPair, Done, PlanDir, Process, ServeProcess, TIMEOUT, elements, linerate, pause, signal,
+};
 
 /// A folder with a token, an archive and a plan, and agents with the token.
-struct TestBed {
+struct PlanTestBed {
     dir: PlanDir,
-    agents: Vec<Server>,
+    agents: Vec<ServeProcess>,
 }
 
-impl Deref for TestBed {
+impl Deref for PlanTestBed {
     type Target = PlanDir;
 
     fn deref(&self) -> &PlanDir {
@@ -25,14 +27,14 @@ impl Deref for TestBed {
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-impl TestBed {
+impl PlanTestBed {
     /// A plan with definitions of `hosts` hosts before its own text.
     fn new(hosts: usize, plan: &str) -> Self {
         let dir = PlanDir::new("");
         let token = dir.folder.file("token");
         std::fs::write(&token, AgentPair::SECRET).unwrap();
-        let agents: Vec<Server> =
-            (0..hosts).map(|_| Server::start(&["--agent-token-file", &token])).collect();
+        let agents: Vec<ServeProcess> =
+            (0..hosts).map(|_| ServeProcess::start(&["--agent-token-file", &token])).collect();
         let mut text = format!("{plan}\n");
         for (number, agent) in agents.iter().enumerate() {
             text += &format!("[host.{}]\naddress = \"127.0.0.1\"\nport = {}\n", name(number), agent.port);
@@ -73,7 +75,7 @@ const PAIRS: &str = "name = \"pairs\"\npause = 0\nrepeats = 2\n\
 
 #[test]
 fn a_plan_ends_with_tables_and_stays_in_the_archive() {
-    let bed = TestBed::new(
+    let bed = PlanTestBed::new(
         4,
         &PAIRS.replace("pause = 0", "pause = 0\nassert = [\"goodput > 0\", \"fairness > 0\"]"),
     );
@@ -134,7 +136,7 @@ fn a_plan_ends_with_tables_and_stays_in_the_archive() {
 
 #[test]
 fn an_assertion_that_fails_is_told_with_what_was_found_and_ends_with_3() {
-    let bed = TestBed::new(
+    let bed = PlanTestBed::new(
         2,
         "name = \"fast\"\nassert = [\"goodput >= 1G\"]\n[test]\nduration = 0.2\nupload = true\nrate = \"10M\"\n",
     );
@@ -148,9 +150,9 @@ fn an_assertion_that_fails_is_told_with_what_was_found_and_ends_with_3() {
 
 #[test]
 fn what_cannot_be_is_refused_before_anything_is_measured() {
-    let bed = TestBed::new(2, "name = \"pair\"\n[test]\nduration = 0.2\nupload = true\n");
+    let bed = PlanTestBed::new(2, "name = \"pair\"\n[test]\nduration = 0.2\nupload = true\n");
     let silent = {
-        let gone = Server::start(&[]);
+        let gone = ServeProcess::start(&[]);
         gone.port.to_string()
     };
     let wrong = "host.b.port=".to_owned() + &silent;
@@ -178,7 +180,7 @@ fn what_cannot_be_is_refused_before_anything_is_measured() {
 
 #[test]
 fn a_host_that_dies_marks_its_points_and_the_others_go_on() {
-    let mut bed = TestBed::new(4, &PAIRS.replace("repeats = 2", "repeats = 4"));
+    let mut bed = PlanTestBed::new(4, &PAIRS.replace("repeats = 2", "repeats = 4"));
     let running = Process::start(bed.run_command(&[]));
     bed.agents[1].await_events("begun", 2);
     let dead = bed.agents.remove(1);
@@ -201,7 +203,7 @@ fn a_host_that_dies_marks_its_points_and_the_others_go_on() {
     drop(dead);
     let mut command = linerate();
     command.args(["serve", "--json", "--agent-token-file", &token, "--port", &port]);
-    let again = Server::from(command);
+    let again = ServeProcess::from(command);
     let done = bed.run(&["--resume"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let document = bed.shown();
@@ -214,7 +216,7 @@ fn a_host_that_dies_marks_its_points_and_the_others_go_on() {
 
 #[test]
 fn a_coordinator_killed_at_any_moment_goes_on_without_measuring_twice() {
-    let bed = TestBed::new(4, &PAIRS.replace("repeats = 2", "repeats = 3"));
+    let bed = PlanTestBed::new(4, &PAIRS.replace("repeats = 2", "repeats = 3"));
     let mut begun = 0;
     for (number, wait_ms) in [10, 250, 600].into_iter().enumerate() {
         let resume: &[&str] = if number == 0 { &[] } else { &["--resume"] };
@@ -245,7 +247,7 @@ fn a_coordinator_killed_at_any_moment_goes_on_without_measuring_twice() {
 
 #[test]
 fn an_interrupted_plan_prints_what_it_has_and_goes_on_by_its_name_alone() {
-    let bed = TestBed::new(4, &PAIRS.replace("repeats = 2", "repeats = 9"));
+    let bed = PlanTestBed::new(4, &PAIRS.replace("repeats = 2", "repeats = 9"));
     let running = Process::start(bed.run_command(&["--set", "test.duration=0.4"]));
     bed.agents[1].await_events("begun", 2);
     let second = bed.run(&["--resume"]);
@@ -277,7 +279,7 @@ fn an_interrupted_plan_prints_what_it_has_and_goes_on_by_its_name_alone() {
 
 #[test]
 fn a_search_ends_at_the_largest_value_that_passes() {
-    let bed = TestBed::new(
+    let bed = PlanTestBed::new(
         2,
         "name = \"search\"\npause = 0\n[test]\nupload = true\nudp = true\nduration = 0.2\nno_latency = true\nlength = 1000\n\
          [axis.rate]\nfrom = \"1M\"\nto = \"9M\"\nresolution = \"20%\"\npass = \"goodput <= 4M\"\n",
@@ -295,7 +297,8 @@ fn a_search_ends_at_the_largest_value_that_passes() {
 
 #[test]
 fn the_stream_has_the_log_of_the_plan_and_of_its_runs() {
-    let bed = TestBed::new(2, "name = \"stream\"\n[test]\nduration = 0.2\nupload = true\nrate = \"10M\"\n");
+    let bed =
+        PlanTestBed::new(2, "name = \"stream\"\n[test]\nduration = 0.2\nupload = true\nrate = \"10M\"\n");
     let done = bed.run(&["--json-stream"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let events: Vec<Value> = done.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -320,7 +323,7 @@ fn sixty_four_hosts_are_measured_in_pairs_at_once() {
     for pair in 0..32 {
         plan += &format!("[flow.f{pair}]\nfrom = \"{}\"\nto = \"{}\"\n", name(2 * pair), name(2 * pair + 1));
     }
-    let bed = TestBed::new(64, &plan);
+    let bed = PlanTestBed::new(64, &plan);
     let done = Process::start(bed.run_command(&["--json"])).finish(3 * TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     let document = done.json();

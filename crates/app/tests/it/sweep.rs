@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{self, Folder, Process, Server, TIMEOUT, caveats, linerate, signal, test_json};
+use crate::support::{self, Folder, Process, ServeProcess, TIMEOUT, caveats, linerate, signal, test_json};
 
 /// A short sweep.
 const SHORT: [&str; 4] = ["--sizes", "1,64,1K,64K,1M", "-t", "1"];
@@ -23,7 +23,7 @@ fn sizes(flow: &Value) -> Vec<u64> {
 
 #[test]
 fn every_size_is_measured_in_every_mode_and_all_bytes_are_accounted() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     for (mode, name) in [(None, "ping-pong"), (Some("--stream"), "stream"), (Some("--bidir"), "bidir")] {
         let args: Vec<&str> = SHORT.into_iter().chain(mode).chain(["--json"]).collect();
         let result = test_json(sweep(server.port, &args));
@@ -55,7 +55,7 @@ fn every_size_is_measured_in_every_mode_and_all_bytes_are_accounted() {
 
 #[test]
 fn settings_are_asked_granted_and_told_for_both_ends() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let knobs = ["-w", "64K", "-M", "1000", "--dscp", "af41", "-4", "-B", "127.0.0.1", "--trials", "2"];
     let args: Vec<&str> = SHORT.into_iter().chain(knobs).chain(["--json"]).collect();
     let result = test_json(sweep(server.port, &args));
@@ -76,7 +76,7 @@ fn settings_are_asked_granted_and_told_for_both_ends() {
 
 #[test]
 fn a_series_is_kept_shown_and_exported_in_every_format() {
-    let (server, folder) = (Server::start(&[]), Folder::new());
+    let (server, folder) = (ServeProcess::start(&[]), Folder::new());
     let (archive, picture, report) = (folder.file("a.sqlite"), folder.file("c.svg"), folder.file("r.md"));
     let files = ["--archive", &archive, "--svg", &picture, "--report", &report, "--order", "interleaved"];
     let args: Vec<&str> = SHORT.into_iter().chain(files).collect();
@@ -136,7 +136,7 @@ fn what_cannot_be_measured_is_refused_before_anybody_is_asked() {
 
 #[test]
 fn a_server_that_allows_less_says_what_to_give() {
-    let server = Server::start(&["--limit-time", "10"]);
+    let server = ServeProcess::start(&["--limit-time", "10"]);
     let done = Process::start(sweep(server.port, &["-t", "5"])).finish(TIMEOUT);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("shorter -t"), "{}", done.stderr);
@@ -146,7 +146,7 @@ fn a_server_that_allows_less_says_what_to_give() {
 
 #[test]
 fn a_second_series_waits_for_the_first_and_is_measured_alone() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let first = Process::start(sweep(server.port, &["--sizes", "64", "-t", "5", "--trials", "20"]));
     server.await_events("begun", 1);
     let args: Vec<&str> = SHORT.into_iter().chain(["--json-stream"]).collect();
@@ -158,7 +158,7 @@ fn a_second_series_waits_for_the_first_and_is_measured_alone() {
 
 #[test]
 fn an_interrupted_series_prints_and_keeps_what_was_measured_and_the_server_goes_on() {
-    let (server, folder) = (Server::start(&[]), Folder::new());
+    let (server, folder) = (ServeProcess::start(&[]), Folder::new());
     let archive = folder.file("a.sqlite");
     let args =
         ["--sizes", "1,64,16M,32M", "-t", "120", "--trials", "6", "--archive", &archive, "--json-stream"];
@@ -179,7 +179,7 @@ fn an_interrupted_series_prints_and_keeps_what_was_measured_and_the_server_goes_
 
 #[test]
 fn a_server_that_dies_ends_the_series_and_what_was_measured_is_kept() {
-    let (server, folder) = (Server::start(&[]), Folder::new());
+    let (server, folder) = (ServeProcess::start(&[]), Folder::new());
     let archive = folder.file("a.sqlite");
     let args = ["--sizes", "1,64,16M", "-t", "120", "--trials", "6", "--archive", &archive, "--json-stream"];
     let client = Process::start(sweep(server.port, &args));

@@ -8,16 +8,16 @@ use linerate_proto::agent::Token;
 use linerate_sock::netns;
 use linerate_units::{Bitrate, Span};
 
-use crate::support::{AgentPair, Lab, Server, token_file};
+use crate::support::{AgentPair, RunningLab, ServeProcess, token_file};
 
 /// The address of a host of a lab.
-fn address(lab: &Lab, host: &str) -> String {
+fn address(lab: &RunningLab, host: &str) -> String {
     let status = lab.status();
     let found = status["hosts"].as_array().unwrap().iter().find(|found| found["name"] == host).unwrap();
     found["address"].as_str().unwrap().split('/').next().unwrap().to_owned()
 }
 
-fn namespace(lab: &Lab, host: &str) -> std::fs::File {
+fn namespace(lab: &RunningLab, host: &str) -> std::fs::File {
     let status = lab.status();
     let found = status["hosts"].as_array().unwrap().iter().find(|found| found["name"] == host).unwrap();
     std::fs::File::open(format!("/run/netns/{}", found["netns"].as_str().unwrap())).unwrap()
@@ -27,11 +27,11 @@ fn namespace(lab: &Lab, host: &str) -> std::fs::File {
 #[ignore = "needs root and network namespaces"]
 fn two_pairs_of_four_hosts_start_together() {
     let (_folder, token) = token_file();
-    let lab = Lab::up("gigabit-switch-4", &[]);
+    let lab = RunningLab::up("gigabit-switch-4", &[]);
     let names = ["a", "b", "c", "d"];
     let serve = ["serve", "-p", "0", "--json", "--agent-token-file", &token];
-    let servers = names.map(|name| Server::from(lab.linerate(name, &serve)));
-    let host = |(name, server): (&str, &Server)| HostRef {
+    let servers = names.map(|name| ServeProcess::from(lab.linerate(name, &serve)));
+    let host = |(name, server): (&str, &ServeProcess)| HostRef {
         name: name.to_owned(),
         address: address(&lab, name),
         port: Some(server.port),

@@ -2,7 +2,9 @@
 
 use std::process::Command;
 
-use crate::support::{Done, Process, Server, TIMEOUT, await_idle, linerate, started_by, test, threads_of};
+use crate::support::{
+    Done, Process, ServeProcess, TIMEOUT, await_idle, linerate, started_by, test, threads_of,
+};
 
 fn measured(port: u16, args: &[&str]) -> Done {
     let short = ["-t", "1", "-b", "20M", "--upload"];
@@ -19,7 +21,7 @@ fn as_user(user: u32, most: &str, inner: &Command) -> Command {
 #[test]
 #[ignore = "needs root"]
 fn a_client_that_gets_no_threads_says_which_limit_it_was() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     for most in 1..=8 {
         let inner = test("127.0.0.1", server.port, &["-t", "1", "-P", "40", "--bidir"]);
         let done = Process::start(as_user(47_113, &most.to_string(), &inner)).finish(TIMEOUT);
@@ -34,7 +36,7 @@ fn a_client_that_gets_no_threads_says_which_limit_it_was() {
 fn a_server_that_gets_no_threads_tells_its_client() {
     let mut serve = linerate();
     serve.args(["serve", "-p", "0", "--json"]);
-    let server = Server::from(as_user(47_114, "500", &serve));
+    let server = ServeProcess::from(as_user(47_114, "500", &serve));
     assert_eq!(measured(server.port, &[]).code, Some(0));
     for more in 0..4 {
         await_idle(&server);

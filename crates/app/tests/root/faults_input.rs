@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::{Folder, Process, Server};
+use crate::support::{Folder, Process, ServeProcess};
 
 #[test]
 #[ignore = "needs root and mount namespaces"]
@@ -11,7 +11,7 @@ fn a_full_disk_does_not_cost_the_result() {
     // The smaller disk is full before the first event, the larger one in the middle.
     for size in ["64k", "200k"] {
         let folder = Folder::new();
-        let server = Server::start(&[]);
+        let server = ServeProcess::start(&[]);
         let disk = folder.file("disk");
         std::fs::create_dir(&disk).unwrap();
         // Mounted in a new namespace, the disk disappears with the program.

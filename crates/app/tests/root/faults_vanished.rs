@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use linerate_sock::clock;
 
-use crate::support::{Net, Process, Server, Side, TIMEOUT, at_once, pause, signal};
+use crate::support::{LinkSide, Net, Process, ServeProcess, TIMEOUT, at_once, pause, signal};
 
 /// Timeout for the server to notice; it formerly took 98 s for iperf3.
 const NOTICE: Duration = Duration::from_secs(40);
 
 /// A client on side B that is being measured by a server on side A; `PORT` in its arguments is the server's own.
-fn measured(program: &str, args: &[&str]) -> (Net, Server, Process) {
+fn measured(program: &str, args: &[&str]) -> (Net, ServeProcess, Process) {
     let net = Net::pair();
-    let server = Server::start_in(&net, Side::A, &["--classic"]);
+    let server = ServeProcess::start_in(&net, LinkSide::A, &["--classic"]);
     let port = server.port.to_string();
     let args: Vec<&str> = args.iter().map(|arg| if *arg == "PORT" { port.as_str() } else { arg }).collect();
-    let client = Process::start(net.exec(Side::B, program, &args));
+    let client = Process::start(net.exec(LinkSide::B, program, &args));
     server.await_events("begun", 1);
     (net, server, client)
 }
@@ -25,14 +25,14 @@ fn measured(program: &str, args: &[&str]) -> (Net, Server, Process) {
 fn cut_link(program: &str, args: &[&str]) {
     let (net, server, client) = measured(program, args);
     pause(Duration::from_millis(500));
-    net.link(Side::B, false);
+    net.link(LinkSide::B, false);
     let cut = clock::now();
     server.await_events("ended", 1);
     let took = clock::now().since(cut);
     assert!(took < NOTICE, "{program} {args:?}: {took:?}");
     drop(client);
-    net.link(Side::B, true);
-    let next = net.test(Side::B, server.port, &["-t", "1", "-b", "20M", "--upload"]);
+    net.link(LinkSide::B, true);
+    let next = net.test(LinkSide::B, server.port, &["-t", "1", "-b", "20M", "--upload"]);
     let done = Process::start(next).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "after {program} {args:?}: {done:?}");
 }
@@ -40,7 +40,7 @@ fn cut_link(program: &str, args: &[&str]) {
 #[test]
 #[ignore = "needs root, network namespaces and iperf3"]
 fn an_iperf3_client_whose_link_is_cut_does_not_hold_the_server() {
-    let address = Side::A.address();
+    let address = LinkSide::A.address();
     let upload = ["-c", address, "-p", "PORT", "-t", "60", "-b", "20M"];
     at_once([&[][..], &["-R"], &["-u"], &["-u", "-R"]], |more| cut_link("iperf3", &[&upload, more].concat()));
 }
@@ -48,7 +48,7 @@ fn an_iperf3_client_whose_link_is_cut_does_not_hold_the_server() {
 #[test]
 #[ignore = "needs root, network namespaces, iperf and nuttcp"]
 fn an_older_client_whose_link_is_cut_does_not_hold_the_server() {
-    let address = Side::A.address();
+    let address = LinkSide::A.address();
     let iperf = ["-c", address, "-t", "60", "-b", "20M"];
     let clients: [(&str, &[&str]); 5] = [
         ("iperf", &iperf),
@@ -65,8 +65,8 @@ fn leave_silent(program: &str, args: &[&str]) {
     let (net, server, client) = measured(program, args);
     signal(client.pid(), "STOP");
     let port = server.port.to_string();
-    let waiting = ["test", Side::A.address(), "-p", &port, "-t", "1", "-b", "20M", "--upload"];
-    let next = net.exec(Side::A, env!("CARGO_BIN_EXE_linerate"), &waiting);
+    let waiting = ["test", LinkSide::A.address(), "-p", &port, "-t", "1", "-b", "20M", "--upload"];
+    let next = net.exec(LinkSide::A, env!("CARGO_BIN_EXE_linerate"), &waiting);
     let done = Process::start(next).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "after {program} {args:?}: {done:?}, {}", server.stderr());
     let ended = server.await_events("ended", 1);
@@ -79,7 +79,7 @@ fn leave_silent(program: &str, args: &[&str]) {
 #[test]
 #[ignore = "needs root, network namespaces and iperf3"]
 fn a_client_that_lives_and_says_nothing_makes_room_for_another_host() {
-    let address = Side::A.address();
+    let address = LinkSide::A.address();
     // Clients of ttcp, and of old versions of iperf, start with their data.
     let after =
         |start: &str| format!("exec 3<>/dev/tcp/{address}/5001; printf '{start}' >&3; exec sleep 100");

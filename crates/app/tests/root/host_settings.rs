@@ -13,7 +13,7 @@ use linerate_sock::host_setting::HostSetting;
 use linerate_sock::netns;
 use linerate_units::{Bitrate, Span};
 
-use crate::support::{self, AgentPair, Process, Server, Side, TIMEOUT, eventually, pause, signal};
+use crate::support::{self, AgentPair, LinkSide, Process, ServeProcess, TIMEOUT, eventually, pause, signal};
 
 /// Environment variable with the task of another process of this program.
 const COORDINATE: &str = "LINERATE_TEST_COORDINATOR";
@@ -41,7 +41,7 @@ impl AgentPair {
 }
 
 fn test_bed() -> TestBed {
-    let host = |name: &str, side: Side| HostRef {
+    let host = |name: &str, side: LinkSide| HostRef {
         name: name.to_owned(),
         address: side.address().to_owned(),
         port: None,
@@ -49,7 +49,7 @@ fn test_bed() -> TestBed {
         token: Token::new(AgentPair::SECRET).unwrap(),
         netns: None,
     };
-    TestBed { name: "the tests".to_owned(), hosts: vec![host("a", Side::A), host("b", Side::B)] }
+    TestBed { name: "the tests".to_owned(), hosts: vec![host("a", LinkSide::A), host("b", LinkSide::B)] }
 }
 
 fn settings(given: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -218,7 +218,7 @@ fn guardians(agent: u32) -> Vec<u32> {
 
 /// Simulates a power failure: the agent is stopped so that it cannot start another guardian, then both are
 /// killed.
-fn kill_with_guardian(agent: &Server) {
+fn kill_with_guardian(agent: &ServeProcess) {
     agent.signal("STOP");
     support::kill(&guardians(agent.pid()));
     agent.signal("KILL");
@@ -426,7 +426,7 @@ impl AgentPair {
             "host_settings::the_points_of_a_coordinator_that_is_killed_can_be_set",
             "--nocapture",
         ];
-        let mut command = self.net.exec(Side::A, me, &args);
+        let mut command = self.net.exec(LinkSide::A, me, &args);
         command.env(COORDINATE, how);
         Process::start(command)
     }
@@ -440,10 +440,13 @@ fn an_agent_without_the_privilege_says_so_before_anything_is_changed() {
     let token = pair.folder.file("token");
     let program = env!("CARGO_BIN_EXE_linerate");
     let serve = ["serve", "-p", "5201", "--json", "--agent-token-file", &token];
-    let mut command =
-        pair.net.exec(Side::B, "setpriv", &[&["--bounding-set", "-net_admin", program], &serve[..]].concat());
+    let mut command = pair.net.exec(
+        LinkSide::B,
+        "setpriv",
+        &[&["--bounding-set", "-net_admin", program], &serve[..]].concat(),
+    );
     command.env("LINERATE_RUN", pair.folder.path());
-    pair.agents.insert("b", Server::from(command));
+    pair.agents.insert("b", ServeProcess::from(command));
     let before = pair.state();
     pair.with(|coordinator| {
         let wanted = [(0, settings(&POINT)), (1, settings(&[("mtu", "2000"), ("tcp_wmem", "1 2 3")]))];

@@ -4,7 +4,7 @@ use std::net::TcpStream;
 
 use linerate_sock::limits;
 
-use crate::support::{Netns, Process, Server, TIMEOUT, await_idle, eventually, files_of, threads};
+use crate::support::{Netns, Process, ServeProcess, TIMEOUT, await_idle, eventually, files_of, threads};
 
 /// Ports on which the first bytes distinguish several tools, and ports of a single one.
 const SEVERAL: [u16; 2] = [5000, 5001];
@@ -13,9 +13,9 @@ const SINGLE: [u16; 2] = [5002, 12_865];
 /// Ports on which NTttcp's data would arrive.
 const DATA: [u16; 2] = [5003, 5016];
 
-fn classic_server(netns: &Netns) -> Server {
+fn classic_server(netns: &Netns) -> ServeProcess {
     let serve = ["serve", "-p", "0", "--classic", "--json"];
-    Server::from(netns.exec(env!("CARGO_BIN_EXE_linerate"), &serve))
+    ServeProcess::from(netns.exec(env!("CARGO_BIN_EXE_linerate"), &serve))
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! iperf 2 in all pairings of ours and the real one over a lossless path: both ends count the same.
 
-use crate::support::{Iperf2, Pair, Row, at_once, pair, rows};
+use crate::support::{Iperf2, Iperf2OutputLine, Iperf2Outputs, at_once, pair, rows};
 
 use Iperf2::{Ours, Real};
 
@@ -13,14 +13,14 @@ const TCP: [&str; 6] = ["-t", "2", "-b", "10m", "-l", "1000"];
 const UDP: [&str; 7] = ["-u", "-t", "2", "-b", "100k", "-l", "200"];
 
 /// Checks the rate of a line against its bytes, within the precision of its times.
-fn consistent(row: &Row) {
+fn consistent(row: &Iperf2OutputLine) {
     let (expected, seconds) = (row.bytes as f64 * 8.0 / (row.to - row.from), row.to - row.from);
     let apart = (row.bits_per_second - expected).abs() / expected;
     assert!(apart <= 0.005 + 0.0001 / seconds, "{expected}: {row:?}");
 }
 
 /// Checks that both ends counted the same bytes in a direction.
-fn agree(pair: &Pair, near: &str, far: &str) -> Row {
+fn agree(pair: &Iperf2Outputs, near: &str, far: &str) -> Iperf2OutputLine {
     let (client, server) = pair.whole(near, far);
     assert_eq!(client.bytes, server.bytes, "{pair:?}");
     consistent(&client);
@@ -46,7 +46,8 @@ fn intervals_add_up_to_the_whole() {
         agree(&pair, "1", "1");
         for done in [&pair.client, &pair.server] {
             let rows = rows(&done.stdout);
-            let (whole, single): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(Row::is_whole);
+            let (whole, single): (Vec<Iperf2OutputLine>, Vec<Iperf2OutputLine>) =
+                rows.into_iter().partition(Iperf2OutputLine::is_whole);
             assert!(single.len() >= 2, "{pair:?}");
             let sum: u64 = single.iter().map(|row| row.bytes).sum();
             // Bytes after the last second are only in the total.

@@ -82,7 +82,7 @@ fn a_server_that_vanishes_is_noticed_and_what_was_measured_is_told() {
         for args in [&[][..], &["-R"], &["--full-duplex"], &["-u"]] {
             let done = abandoned(client, server, args);
             assert_eq!(done.code, Some(0), "{done:?}");
-            let whole = rows(&done.stdout).into_iter().rfind(support::Row::is_whole);
+            let whole = rows(&done.stdout).into_iter().rfind(support::Iperf2OutputLine::is_whole);
             assert!(whole.is_some_and(|row| row.bytes > 10_000), "{args:?} {done:?}");
         }
         let done = abandoned(client, server, &[]);

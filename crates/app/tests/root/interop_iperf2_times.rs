@@ -1,7 +1,7 @@
 //! iperf 2 with trip times and -e, in all pairings of ours and the real one: timestamps are found and
 //! evaluated.
 
-use crate::support::{self, Iperf2, Pair, Row, at_once, pair};
+use crate::support::{self, Iperf2, Iperf2OutputLine, Iperf2Outputs, at_once, pair};
 
 use Iperf2::{Ours, Real};
 
@@ -11,7 +11,7 @@ const TCP: [&str; 7] = ["-t", "2", "-b", "10m", "-l", "10000", "--trip-times"];
 const UDP: [&str; 8] = ["-u", "-t", "2", "-b", "100k", "-l", "200", "--trip-times"];
 
 /// Mean, minimum, maximum and deviation in milliseconds, as printed before `ms`.
-fn delays(row: &Row) -> [f64; 4] {
+fn delays(row: &Iperf2OutputLine) -> [f64; 4] {
     let found = row.rest.split_whitespace().find(|word| word.matches('/').count() == 3);
     let mut parts = found.unwrap_or_else(|| panic!("no delays: {row:?}")).split('/');
     let delays = [(); 4].map(|()| parts.next().and_then(|part| part.parse().ok()));
@@ -20,20 +20,20 @@ fn delays(row: &Row) -> [f64; 4] {
 
 /// With one clock for both ends, delays are not negative and within the client's life, and the mean lies between
 /// minimum and maximum. A busy receiver's own time may be shorter than a delay: it begins with its first read.
-fn plausible(row: &Row, pair: &Pair) {
+fn plausible(row: &Iperf2OutputLine, pair: &Iperf2Outputs) {
     let [mean, least, most, stdev] = delays(row);
     assert!(0.0 <= least && least <= mean && mean <= most && stdev >= 0.0, "{row:?}");
     assert!(most > 0.0 && most < pair.client.took.as_secs_f64() * 1e3, "{row:?}");
 }
 
 /// Number and length of the timed buffers.
-fn buffers(row: &Row) -> (u64, u64) {
+fn buffers(row: &Iperf2OutputLine) -> (u64, u64) {
     let word = row.rest.split_whitespace().find_map(|word| word.strip_prefix('('));
     let (count, length) = word.and_then(|word| word.trim_end_matches(')').split_once('/')).unwrap();
     (count.parse().unwrap(), length.parse().unwrap())
 }
 
-fn same_bytes(pair: &Pair, near: &str, far: &str) -> (Row, Row) {
+fn same_bytes(pair: &Iperf2Outputs, near: &str, far: &str) -> (Iperf2OutputLine, Iperf2OutputLine) {
     let (client, server) = pair.whole(near, far);
     assert_eq!(client.bytes, server.bytes, "{pair:?}");
     (client, server)
@@ -60,7 +60,8 @@ fn intervals_have_delays_of_their_own() {
     at_once(PAIRINGS, |(client, server)| {
         let pair = pair(client, &[&TCP[..], &["-i", "1", "-e"]].concat(), (server, &["-i", "1", "-e"]), 1);
         let rows = support::rows(&pair.server.stdout);
-        let (whole, single): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(Row::is_whole);
+        let (whole, single): (Vec<Iperf2OutputLine>, Vec<Iperf2OutputLine>) =
+            rows.into_iter().partition(Iperf2OutputLine::is_whole);
         assert!(single.len() >= 2, "{pair:?}");
         single.iter().chain(&whole).for_each(|row| plausible(row, &pair));
         let total = delays(&whole[0]);

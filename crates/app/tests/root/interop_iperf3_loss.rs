@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Iperf3, Lossy, Netns, PORT, Passed, Process, TIMEOUT, list, number};
+use crate::support::{ExpectedCounts, Iperf3, Lossy, Netns, PORT, Process, TIMEOUT, list, number};
 
 use Iperf3::{Ours, Real};
 
@@ -13,7 +13,7 @@ const ARGS: [&str; 12] =
 const SENT: u64 = 2 * 5 * 30;
 
 /// The documents of client and server over a lossy path, and what the path did.
-fn spoiled(client: Iperf3, server: Iperf3, reverse: bool) -> (Value, Value, Vec<Passed>) {
+fn spoiled(client: Iperf3, server: Iperf3, reverse: bool) -> (Value, Value, Vec<ExpectedCounts>) {
     let netns = Netns::new();
     // On the address behind the path, so that the path can use the same port.
     let serving = server.serve(&netns, &["-1", "-J", "-B", "127.0.0.1"]);
@@ -37,7 +37,7 @@ fn received(document: &Value) -> [u64; 3] {
 
 fn told_exactly(client: Iperf3, server: Iperf3, reverse: bool) {
     let (near, far, passed) = spoiled(client, server, reverse);
-    let sum = |of: fn(&Passed) -> u64| passed.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&ExpectedCounts) -> u64| passed.iter().map(of).sum::<u64>();
     assert_eq!(sum(|flow| flow.sent), SENT, "{passed:?}");
     assert!(sum(|flow| flow.lost()) >= 10 && sum(|flow| flow.disordered) >= 4, "{passed:?}");
     let expected = [sum(|flow| flow.lost()), sum(|flow| flow.highest), sum(|flow| flow.arrived) * 1000];

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::bursts::{Direction, omitting, tcp, tcp_all, udp, udp_all, unlimited};
+use crate::support::bursts::{BurstDirection, omitting, tcp, tcp_all, udp, udp_all, unlimited};
 use crate::support::{
     self, Folder, Iperf3, Netns, Process, TIMEOUT, both, both_json, eventually, linerate, list, number,
     signal,
@@ -25,9 +25,9 @@ fn udp_counts_are_those_of_the_client_to_the_datagram() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn both_ends_of_ours_agree_as_well() {
-    tcp(Ours, Ours, Direction::Up, 2);
-    tcp(Ours, Ours, Direction::Both, 2);
-    udp(Ours, Ours, Direction::Down, 2, &[]);
+    tcp(Ours, Ours, BurstDirection::Up, 2);
+    tcp(Ours, Ours, BurstDirection::Both, 2);
+    udp(Ours, Ours, BurstDirection::Down, 2, &[]);
 }
 
 #[test]

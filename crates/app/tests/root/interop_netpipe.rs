@@ -7,8 +7,8 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 
 use crate::support::{
-    self, Done, Folder, NETPIPE, Net, Netns, Process, Program, Server, Side, TIMEOUT, eventually, form,
-    signal,
+    self, Done, Folder, LinkSide, NETPIPE, Net, Netns, Process, Program, ServeProcess, TIMEOUT, eventually,
+    form, signal,
 };
 
 use Program::{Ours, Real};
@@ -17,7 +17,7 @@ const HOST: &str = "127.0.0.1";
 const PORT: u16 = 5002;
 
 /// Result of a series: the transmitter's output and file, and the receiver's output.
-struct Series {
+struct NetpipeOutputs {
     transmitter: Done,
     receiver: Done,
     file: String,
@@ -28,14 +28,14 @@ fn file_of(folder: &Folder) -> String {
 }
 
 /// A series with the same options at both ends.
-fn series(transmitter: Program, receiver: Program, options: &[&str]) -> Series {
+fn series(transmitter: Program, receiver: Program, options: &[&str]) -> NetpipeOutputs {
     let (netns, folder) = (Netns::new(), Folder::new());
     let receiving = NETPIPE.start(receiver, &netns, options);
     netns.await_listener(PORT);
     let args = [&["-h", HOST], options].concat();
     let transmitter = NETPIPE.start_in(transmitter, &netns, folder.path(), &args).finish(TIMEOUT);
     let receiver = receiving.finish(TIMEOUT);
-    Series { transmitter, receiver, file: file_of(&folder) }
+    NetpipeOutputs { transmitter, receiver, file: file_of(&folder) }
 }
 
 /// The first column of a file.
@@ -299,9 +299,9 @@ fn a_peer_that_is_killed_ends_the_series_and_the_rows_stay() {
 #[ignore = "needs root and network namespaces, NPtcp"]
 fn a_server_for_all_tools_answers_the_original() {
     let (net, folder) = (Net::pair(), Folder::new());
-    let mut server = Server::start_in(&net, Side::A, &["--classic"]);
+    let mut server = ServeProcess::start_in(&net, LinkSide::A, &["--classic"]);
     for _ in 0..2 {
-        let mut command = net.exec(Side::B, NETPIPE.program, &["-h", Side::A.address(), "-n", "5"]);
+        let mut command = net.exec(LinkSide::B, NETPIPE.program, &["-h", LinkSide::A.address(), "-n", "5"]);
         command.current_dir(folder.path());
         let done = Process::start(command).finish(TIMEOUT);
         assert_eq!(done.code, Some(0), "{done:?}");

@@ -1,6 +1,8 @@
 //! nuttcp 6.1.2 and ours in all pairs of roles: both ends report what one end sent.
 
-use crate::support::{Done, NUTTCP, Net, Netns, Process, Program, Server, Side, TIMEOUT, before, form};
+use crate::support::{
+    Done, LinkSide, NUTTCP, Net, Netns, Process, Program, ServeProcess, TIMEOUT, before, form,
+};
 
 use Program::{Ours, Real};
 
@@ -8,22 +10,22 @@ const HOST: &str = "127.0.0.1";
 const CONTROL: u16 = 5000;
 
 /// A test with a known number of bytes and datagrams.
-struct Known {
+struct KnownTest {
     args: &'static [&'static str],
     megabytes: &'static str,
     datagrams: Option<u64>,
 }
 
-const fn tcp(args: &'static [&'static str], megabytes: &'static str) -> Known {
-    Known { args, megabytes, datagrams: None }
+const fn tcp(args: &'static [&'static str], megabytes: &'static str) -> KnownTest {
+    KnownTest { args, megabytes, datagrams: None }
 }
 
-const fn udp(args: &'static [&'static str], megabytes: &'static str, datagrams: u64) -> Known {
-    Known { args, megabytes, datagrams: Some(datagrams) }
+const fn udp(args: &'static [&'static str], megabytes: &'static str, datagrams: u64) -> KnownTest {
+    KnownTest { args, megabytes, datagrams: Some(datagrams) }
 }
 
 /// 100,000 bytes are 0.0954 MB of 1,048,576.
-const KNOWN: [Known; 15] = [
+const KNOWN: [KnownTest; 15] = [
     tcp(&["-n1m", "-l8k", "-R20m"], "1.0000"),
     tcp(&["-r", "-n1m", "-l8k", "-R20m"], "1.0000"),
     tcp(&["-F", "-n1m", "-l8k", "-R20m"], "1.0000"),
@@ -76,7 +78,7 @@ fn result_of(end: char, report: &str) -> &str {
 
 /// Checks that a verbose report has the known values at both ends, and that each rate matches its bytes and
 /// time.
-fn tells(known: &Known, report: &str) {
+fn tells(known: &KnownTest, report: &str) {
     let args = known.args;
     for end in ['t', 'r'] {
         let line = result_of(end, report);
@@ -123,13 +125,13 @@ fn our_two_ends_report_what_was_sent() {
 fn the_real_client_and_a_server_for_all_tools_report_what_was_sent() {
     // On separate hosts: the server holds the ports of other tools, which 6.1.2 wants for its data.
     let net = Net::pair();
-    let mut server = Server::start_in(&net, Side::A, &["--classic"]);
+    let mut server = ServeProcess::start_in(&net, LinkSide::A, &["--classic"]);
     for known in &KNOWN {
         // With several streams, 6.1.2 would also use NetPIPE's port.
         let several = known.args.iter().any(|arg| arg.starts_with("-N"));
         let data: &[&str] = if several { &["-p5101"] } else { &[] };
-        let args = [known.args, data, &["-v", Side::A.address()]].concat();
-        let done = Process::start(net.exec(Side::B, NUTTCP.program, &args)).finish(TIMEOUT);
+        let args = [known.args, data, &["-v", LinkSide::A.address()]].concat();
+        let done = Process::start(net.exec(LinkSide::B, NUTTCP.program, &args)).finish(TIMEOUT);
         assert_eq!(done.code, Some(0), "{args:?} {done:?}");
         tells(known, &done.stdout);
     }

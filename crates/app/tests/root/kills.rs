@@ -67,7 +67,7 @@ struct Undisturbed {
 
 impl Undisturbed {
     fn measure() -> Self {
-        let bench = TestBed::new();
+        let bench = KillTestBed::new();
         let done = bench.carry_out(&[]).finish(TIMEOUT);
         assert_eq!(done.code, Some(0), "{done:?}");
         bench.is_whole();
@@ -94,12 +94,12 @@ impl Undisturbed {
 }
 
 /// Two hosts with agents, an archive, and the original settings.
-struct TestBed {
+struct KillTestBed {
     pair: AgentPair,
     before: Vec<String>,
 }
 
-impl TestBed {
+impl KillTestBed {
     fn new() -> Self {
         let pair = AgentPair::new();
         std::fs::write(pair.folder.file("plan.toml"), PLAN).unwrap();
@@ -275,7 +275,7 @@ fn whoever_is_killed_and_whenever_settings_come_back_and_the_plan_goes_on() {
     let mut slowest = Duration::ZERO;
     for seed in repetitions(6) {
         let mut rng = Rng::new(seed);
-        let mut bench = TestBed::new();
+        let mut bench = KillTestBed::new();
         for _ in 0..MAX_KILLS {
             let (victims, moment) = (rng.of(&VICTIMS), undisturbed.moment(&mut rng));
             eprint!("seed {seed}: {} at {moment}: ", victims.join(" "));

@@ -5,22 +5,22 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::support::{Net, Process, Server, Side, TIMEOUT, flow, linerate};
+use crate::support::{LinkSide, Net, Process, ServeProcess, TIMEOUT, flow, linerate};
 
 /// Checks a knob's effect in the result.
-type Seen = fn(&Value) -> bool;
+type EffectCheck = fn(&Value) -> bool;
 
 /// Expected behaviour of a knob over one transport.
-enum Fate {
-    Acts(Seen),
+enum KnobEffect {
+    Acts(EffectCheck),
     /// Refused by name before anything is measured.
     Refused,
 }
 
-use Fate::{Acts, Refused};
+use KnobEffect::{Acts, Refused};
 
 /// A knob with a value, and its expected behaviour over TCP and over UDP.
-struct Knob(&'static str, &'static [&'static str], Fate, Fate);
+struct KnobCase(&'static str, &'static [&'static str], KnobEffect, KnobEffect);
 
 fn spec(result: &Value) -> &Value {
     &result["run"]["spec"]
@@ -52,67 +52,67 @@ fn total(result: &Value) -> f64 {
 }
 
 /// The traffic knobs.
-fn traffic() -> Vec<Knob> {
+fn traffic() -> Vec<KnobCase> {
     vec![
-        Knob(
+        KnobCase(
             "udp",
             &["--upload"],
             Acts(|r| up(r)["transport"] == "udp"),
             Acts(|r| up(r)["transport"] == "udp"),
         ),
-        Knob("mptcp", &["--upload"], Acts(|r| up(r)["transport"] == "mptcp"), Refused),
-        Knob("upload", &[], Acts(is_up), Acts(is_up)),
-        Knob(
+        KnobCase("mptcp", &["--upload"], Acts(|r| up(r)["transport"] == "mptcp"), Refused),
+        KnobCase("upload", &[], Acts(is_up), Acts(is_up)),
+        KnobCase(
             "download",
             &[],
             Acts(|r| directions(r) == ["download"]),
             Acts(|r| directions(r) == ["download"]),
         ),
-        Knob("bidir", &[], Acts(|r| directions(r).len() == 2), Acts(|r| directions(r).len() == 2)),
-        Knob("time", &["0.2", "--upload"], Acts(lasted), Acts(lasted)),
-        Knob(
+        KnobCase("bidir", &[], Acts(|r| directions(r).len() == 2), Acts(|r| directions(r).len() == 2)),
+        KnobCase("time", &["0.2", "--upload"], Acts(lasted), Acts(lasted)),
+        KnobCase(
             "bytes",
             &["64K", "--upload"],
             Acts(|r| total(r) == 65_536.0),
             Acts(|r| total(r) <= 65_536.0 + 1500.0),
         ),
-        Knob(
+        KnobCase(
             "blockcount",
             &["3", "--upload", "-l", "1000"],
             Acts(|r| total(r) == 3000.0),
             Acts(|r| total(r) <= 3000.0),
         ),
-        Knob(
+        KnobCase(
             "parallel",
             &["2", "--upload"],
             Acts(|r| up(r)["streams"] == 2),
             Acts(|r| up(r)["streams"] == 2),
         ),
-        Knob("bitrate", &["8M", "--upload"], Acts(|r| offered(r) < 9e6), Acts(|r| offered(r) < 9e6)),
+        KnobCase("bitrate", &["8M", "--upload"], Acts(|r| offered(r) < 9e6), Acts(|r| offered(r) < 9e6)),
         // Datagrams are paced by fq only, which is not attached: half a megabyte is more than the socket
         // buffers hold.
-        Knob(
+        KnobCase(
             "fq-rate",
             &["8M", "--upload"],
             Acts(paced),
             Acts(|r| paced(r) || says(r, "setting_ineffective", "--fq-rate")),
         ),
-        Knob("length", &["1000", "--upload"], Acts(length_is_1000), Acts(length_is_1000)),
-        Knob("omit", &["0.1", "--upload"], Acts(omits), Acts(omits)),
-        Knob("interval", &["0.1", "--upload"], Acts(ticks), Acts(ticks)),
-        Knob(
+        KnobCase("length", &["1000", "--upload"], Acts(length_is_1000), Acts(length_is_1000)),
+        KnobCase("omit", &["0.1", "--upload"], Acts(omits), Acts(omits)),
+        KnobCase("interval", &["0.1", "--upload"], Acts(ticks), Acts(ticks)),
+        KnobCase(
             "read-rate",
             &["8M", "--upload"],
             Acts(|r| number(&up(r)["receiver"]["bitrate_bps"]) < 12e6),
             Refused,
         ),
-        Knob(
+        KnobCase(
             "until",
             &["50%", "--upload"],
             Acts(|r| spec(r)["traffic"]["until"] == 0.5),
             Acts(|r| spec(r)["traffic"]["until"] == 0.5),
         ),
-        Knob("no-latency", &["--upload"], Acts(unprobed), Acts(unprobed)),
+        KnobCase("no-latency", &["--upload"], Acts(unprobed), Acts(unprobed)),
     ]
 }
 
@@ -145,58 +145,73 @@ fn unprobed(result: &Value) -> bool {
 }
 
 /// The socket and host knobs.
-fn sockets() -> Vec<Knob> {
+fn sockets() -> Vec<KnobCase> {
     vec![
         // The kernel doubles what it grants.
-        Knob("window", &["64K"], Acts(|r| granted(r) == 131_072.0), Acts(|r| granted(r) == 131_072.0)),
+        KnobCase("window", &["64K"], Acts(|r| granted(r) == 131_072.0), Acts(|r| granted(r) == 131_072.0)),
         // More than the veth's MTU of 1500 bytes allows.
-        Knob("set-mss", &["8960"], Acts(|r| says(r, "setting_ineffective", "8960")), Refused),
-        Knob("congestion", &["reno"], Acts(|r| sender(r)["congestion"]["effective"] == "reno"), Refused),
+        KnobCase("set-mss", &["8960"], Acts(|r| says(r, "setting_ineffective", "8960")), Refused),
+        KnobCase("congestion", &["reno"], Acts(|r| sender(r)["congestion"]["effective"] == "reno"), Refused),
         // TCP uses these two bits itself.
-        Knob(
+        KnobCase(
             "tos",
             &["3"],
             Acts(|r| says(r, "setting_ineffective", "type-of-service")),
             Acts(|r| tos(r) == 3.0),
         ),
-        Knob("dscp", &["af41"], Acts(|r| tos(r) == 136.0), Acts(|r| tos(r) == 136.0)),
-        Knob("no-delay", &[], Acts(|r| spec(r)["socket"]["no_delay"] == true), Refused),
-        Knob("version4", &[], Acts(|r| local(r).starts_with("10.")), Acts(|r| local(r).starts_with("10."))),
-        Knob("version6", &[], Refused, Refused),
-        Knob(
+        KnobCase("dscp", &["af41"], Acts(|r| tos(r) == 136.0), Acts(|r| tos(r) == 136.0)),
+        KnobCase("no-delay", &[], Acts(|r| spec(r)["socket"]["no_delay"] == true), Refused),
+        KnobCase(
+            "version4",
+            &[],
+            Acts(|r| local(r).starts_with("10.")),
+            Acts(|r| local(r).starts_with("10.")),
+        ),
+        KnobCase("version6", &[], Refused, Refused),
+        KnobCase(
             "bind",
             &["10.77.0.1"],
-            Acts(|r| local(r).starts_with(Side::A.address())),
-            Acts(|r| local(r).starts_with(Side::A.address())),
+            Acts(|r| local(r).starts_with(LinkSide::A.address())),
+            Acts(|r| local(r).starts_with(LinkSide::A.address())),
         ),
-        Knob(
+        KnobCase(
             "bind-dev",
             &["veth0"],
             Acts(|r| spec(r)["socket"]["bind_device"] == "veth0"),
             Acts(|r| spec(r)["socket"]["bind_device"] == "veth0"),
         ),
-        Knob(
+        KnobCase(
             "cport",
             &["40123"],
             Acts(|r| local(r).ends_with(":40123")),
             Acts(|r| local(r).ends_with(":40123")),
         ),
-        Knob("zerocopy", &["=sendfile"], Acts(|r| sender(r)["zerocopy"]["effective"] == "sendfile"), Refused),
-        Knob("skip-rx-copy", &[], Acts(|r| says(r, "rx_copy_skipped", "MSG_TRUNC")), Refused),
-        Knob("affinity", &["0"], Acts(|r| sender(r)["affinity"] == 0), Acts(|r| sender(r)["affinity"] == 0)),
-        Knob(
+        KnobCase(
+            "zerocopy",
+            &["=sendfile"],
+            Acts(|r| sender(r)["zerocopy"]["effective"] == "sendfile"),
+            Refused,
+        ),
+        KnobCase("skip-rx-copy", &[], Acts(|r| says(r, "rx_copy_skipped", "MSG_TRUNC")), Refused),
+        KnobCase(
+            "affinity",
+            &["0"],
+            Acts(|r| sender(r)["affinity"] == 0),
+            Acts(|r| sender(r)["affinity"] == 0),
+        ),
+        KnobCase(
             "server-affinity",
             &["0"],
             Acts(|r| up(r)["settings"]["receiver"]["affinity"] == 0),
             Acts(|r| up(r)["settings"]["receiver"]["affinity"] == 0),
         ),
-        Knob(
+        KnobCase(
             "link",
             &["100G"],
             Acts(|r| up(r)["ceiling"]["limit"] == "link"),
             Acts(|r| up(r)["ceiling"]["limit"] == "link"),
         ),
-        Knob(
+        KnobCase(
             "no-sampling",
             &[],
             Acts(|r| up(r).get("verdict").is_none()),
@@ -247,11 +262,11 @@ fn every_knob_that_is_offered_is_tried_here() {
 }
 
 /// Runs one knob over one transport, and returns what is wrong.
-fn wrong(net: &Net, port: &str, knob: &Knob, udp: bool, alone: bool) -> Option<String> {
-    let Knob(name, values, tcp_fate, udp_fate) = knob;
+fn wrong(net: &Net, port: &str, knob: &KnobCase, udp: bool, alone: bool) -> Option<String> {
+    let KnobCase(name, values, tcp_fate, udp_fate) = knob;
     let mut args = vec![
         "test".to_owned(),
-        Side::B.address().to_owned(),
+        LinkSide::B.address().to_owned(),
         "-p".to_owned(),
         port.to_owned(),
         "--json".to_owned(),
@@ -277,7 +292,7 @@ fn wrong(net: &Net, port: &str, knob: &Knob, udp: bool, alone: bool) -> Option<S
         }
     }
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    let done = Process::start(net.exec(Side::A, env!("CARGO_BIN_EXE_linerate"), &words)).finish(TIMEOUT);
+    let done = Process::start(net.exec(LinkSide::A, env!("CARGO_BIN_EXE_linerate"), &words)).finish(TIMEOUT);
     match if udp { udp_fate } else { tcp_fate } {
         Acts(seen) if done.code == Some(0) && seen(&done.json()) => None,
         Refused if done.code != Some(0) && done.stderr.contains("error") => None,
@@ -292,7 +307,7 @@ fn wrong(net: &Net, port: &str, knob: &Knob, udp: bool, alone: bool) -> Option<S
 #[ignore = "needs root and ip for network namespaces"]
 fn every_knob_acts_or_is_refused_or_is_said_to_have_no_effect() {
     let net = Net::pair();
-    let server = Server::start_in(&net, Side::B, &[]);
+    let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
     let port = server.port.to_string();
     let tables = [(traffic(), false), (sockets(), true)];
     let all = tables.iter().flat_map(|(knobs, alone)| knobs.iter().map(move |knob| (knob, *alone)));

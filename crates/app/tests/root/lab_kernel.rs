@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
-use crate::support::{self, Done, Lab, Process, TIMEOUT, eventually, unique};
+use crate::support::{self, Done, Process, RunningLab, TIMEOUT, eventually, unique};
 
 /// `up --backend kernel`.
-fn up(lab: &Lab, topology: &str, set: &[&str]) -> Done {
+fn up(lab: &RunningLab, topology: &str, set: &[&str]) -> Done {
     let mut command = lab.lab(&["up", topology, "--backend", "kernel", "--name", &lab.name, "--json"]);
     for change in set {
         command.args(["--set", change]);
@@ -16,7 +16,7 @@ fn up(lab: &Lab, topology: &str, set: &[&str]) -> Done {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_lab_of_the_kernel_is_used_like_any_other_and_goes_without_a_trace() {
-    let lab = Lab::named(&unique());
+    let lab = RunningLab::named(&unique());
     let done = up(&lab, "pair", &["host.a.congestion=cubic"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let status = lab.status();
@@ -30,7 +30,7 @@ fn a_lab_of_the_kernel_is_used_like_any_other_and_goes_without_a_trace() {
     let congestion = lab.done("a", "cat", &["/proc/sys/net/ipv4/tcp_congestion_control"]);
     assert_eq!(congestion.stdout.trim(), "cubic");
     // 1 Gb/s minus the overhead of 1448 bytes on the wire.
-    let server = support::Server::from(lab.linerate("b", &["serve", "-p", "0", "--json"]));
+    let server = support::ServeProcess::from(lab.linerate("b", &["serve", "-p", "0", "--json"]));
     let port = server.port.to_string();
     let test = lab.linerate("a", &["test", "b", "-p", &port, "--upload", "-t", "2", "--json"]);
     let document = support::test_json(test);
@@ -58,7 +58,7 @@ fn a_lab_of_the_kernel_is_used_like_any_other_and_goes_without_a_trace() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn another_lab_that_comes_up_leaves_it_alone() {
-    let mut lab = Lab::named(&unique());
+    let mut lab = RunningLab::named(&unique());
     assert_eq!(up(&lab, "pair", &[]).code, Some(0));
     let first = std::mem::replace(&mut lab.name, unique());
     let next = lab.try_up("pair", &[]);
@@ -70,7 +70,7 @@ fn another_lab_that_comes_up_leaves_it_alone() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_command_that_the_kernel_refuses_is_told_and_nothing_is_left() {
-    let lab = Lab::named(&unique());
+    let lab = RunningLab::named(&unique());
     let refused = up(&lab, "pair", &["host.b.sysctl.ipv4.no_such_setting=1"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("no_such_setting") && refused.stderr.contains("removed"), "{refused:?}");
@@ -80,7 +80,7 @@ fn a_command_that_the_kernel_refuses_is_told_and_nothing_is_left() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn delay_is_the_kernels_netem_or_it_is_missing_and_named() {
-    let lab = Lab::named(&unique());
+    let lab = RunningLab::named(&unique());
     let done = up(&lab, "long-haul", &[]);
     if has_netem() {
         assert_eq!(done.code, Some(0), "{done:?}");
@@ -107,10 +107,10 @@ fn has_netem() -> bool {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_kill_in_the_middle_leaves_nothing_to_the_next_call() {
-    let sample = Lab::named(&unique());
+    let sample = RunningLab::named(&unique());
     let takes = up(&sample, "pair", &[]).took;
     for round in 0..20_u32 {
-        let lab = Lab::named(&unique());
+        let lab = RunningLab::named(&unique());
         let command = lab.lab(&["up", "pair", "--backend", "kernel", "--name", &lab.name]);
         let process = Process::start(command);
         support::pause(takes.mul_f64(f64::from(round) / 20.0));

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use crate::support::{
-    self, Lab, Process, Server, TIMEOUT, caveats, eventually, linerate, signal, unique, world,
+    self, Process, RunningLab, ServeProcess, TIMEOUT, caveats, eventually, linerate, signal, unique, world,
 };
 
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn four_hosts_come_up_talk_by_name_and_go_without_a_trace() {
-    let lab = Lab::up("gigabit-switch-4", &[]);
+    let lab = RunningLab::up("gigabit-switch-4", &[]);
     let status = lab.status();
     let hosts = status["hosts"].as_array().unwrap();
     assert_eq!(hosts.len(), 4);
@@ -31,7 +31,7 @@ fn four_hosts_come_up_talk_by_name_and_go_without_a_trace() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_program_in_the_lab_keeps_its_exit_status_and_its_signals() {
-    let lab = Lab::up("pair", &[]);
+    let lab = RunningLab::up("pair", &[]);
     assert_eq!(lab.done("a", "sh", &["-c", "exit 42"]).code, Some(42));
     assert_eq!(lab.done("a", "sh", &["-c", "kill -9 $$"]).code, None, "killed is killed");
     assert_eq!(lab.done("a", "/no/such/program", &[]).code, Some(127));
@@ -45,7 +45,7 @@ fn a_program_in_the_lab_keeps_its_exit_status_and_its_signals() {
 #[test]
 #[ignore = "needs root, network namespaces and curl"]
 fn other_peoples_programs_run_in_it() {
-    let lab = Lab::up("pair", &[]);
+    let lab = RunningLab::up("pair", &[]);
     let page = lab.folder.file("page");
     std::fs::write(&page, vec![b'x'; 3_000_000]).unwrap();
     let folder = lab.folder.path().to_str().unwrap();
@@ -65,7 +65,7 @@ fn other_peoples_programs_run_in_it() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_link_is_changed_while_it_runs() {
-    let lab = Lab::up("pair", &[]);
+    let lab = RunningLab::up("pair", &[]);
     let round_trip = || {
         let done = lab.done("a", "ping", &["-c", "3", "-i", "0.2", "-q", "b"]);
         let line = done.stdout.lines().last().unwrap_or_default().to_owned();
@@ -95,8 +95,9 @@ fn a_link_is_changed_while_it_runs() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn packets_above_the_mtu_vanish_or_are_told_of() {
-    let ping = |lab: &Lab| lab.done("a", "ping", &["-c", "2", "-W", "1", "-M", "do", "-s", "1472", "b"]);
-    let hole = Lab::up("black-hole", &[]);
+    let ping =
+        |lab: &RunningLab| lab.done("a", "ping", &["-c", "2", "-W", "1", "-M", "do", "-s", "1472", "b"]);
+    let hole = RunningLab::up("black-hole", &[]);
     let done = ping(&hole);
     assert!(done.code == Some(1) && !done.stdout.contains("needed"), "{done:?}");
     let small = hole.done("a", "ping", &["-c", "1", "-W", "5", "b"]);
@@ -105,11 +106,11 @@ fn packets_above_the_mtu_vanish_or_are_told_of() {
     assert!(ports.iter().any(|port| port["dropped_too_big"].as_u64() >= Some(2)), "{ports:?}");
     let links: BTreeSet<String> =
         ports.iter().map(|port| format!("link.{}.too_big=icmp", port["link"].as_str().unwrap())).collect();
-    let told = Lab::up("black-hole", &links.iter().map(String::as_str).collect::<Vec<_>>());
+    let told = RunningLab::up("black-hole", &links.iter().map(String::as_str).collect::<Vec<_>>());
     let done = ping(&told);
     assert!(done.stdout.contains("rag needed") || done.stderr.contains("essage too long"), "{done:?}");
     // TCP learns the MTU from the ICMP message and succeeds.
-    let server = Server::from(told.linerate("b", &["serve", "-p", "0", "--json"]));
+    let server = ServeProcess::from(told.linerate("b", &["serve", "-p", "0", "--json"]));
     let port = server.port.to_string();
     let test = told.linerate("a", &["test", "b", "-p", &port, "--upload", "-t", "1", "--json"]);
     let done = Process::start(test).finish(TIMEOUT);
@@ -119,8 +120,8 @@ fn packets_above_the_mtu_vanish_or_are_told_of() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_killed_switch_is_a_caveat_and_down_cleans_up_after_it() {
-    let lab = Lab::up("pair", &[]);
-    let server = Server::from(lab.linerate("b", &["serve", "-p", "0", "--json"]));
+    let lab = RunningLab::up("pair", &[]);
+    let server = ServeProcess::from(lab.linerate("b", &["serve", "-p", "0", "--json"]));
     let port = server.port.to_string();
     let test =
         Process::start(lab.linerate("a", &["test", "b", "-p", &port, "--upload", "-t", "6", "--json"]));
@@ -144,7 +145,7 @@ fn a_killed_switch_is_a_caveat_and_down_cleans_up_after_it() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn programs_in_a_lab_end_with_it() {
-    let lab = Lab::up("pair", &[]);
+    let lab = RunningLab::up("pair", &[]);
     let mut willing = Process::start(lab.exec("a", "sh", &["-c", "echo ready; exec sleep 600"]));
     // A program that ignores SIGTERM.
     let deaf = "trap '' TERM; echo ready; while :; do sleep 1; done";
@@ -161,7 +162,7 @@ fn programs_in_a_lab_end_with_it() {
 #[test]
 #[ignore = "needs root, network namespaces and script(1)"]
 fn a_program_in_a_lab_keeps_its_terminal() {
-    let lab = Lab::up("pair", &[]);
+    let lab = RunningLab::up("pair", &[]);
     // Not a shell: one that starts a command when the signal arrives may miss it (dash, between vfork and
     // exec).
     let inside = r#"$| = 1; $SIG{INT} = sub { print "cau" . "ght\n"; exit 7 }; print "rea" . "dy\n" if -t STDIN && -t STDOUT; select undef, undef, undef, 0.1 while 1"#;
@@ -187,7 +188,7 @@ fn a_program_in_a_lab_keeps_its_terminal() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn the_program_of_exec_needs_no_dashes_and_keeps_its_own() {
-    let lab = Lab::up("pair", &[]);
+    let lab = RunningLab::up("pair", &[]);
     let exec = |words: &[&str]| Process::start(lab.lab(&[&["exec"], words].concat())).finish(TIMEOUT);
     let echo = ["sh", "-c", "echo $0 $*", "-x", "--", "--lab"];
     for head in [&["a"][..], &["a", "--"], &["--lab", &lab.name, "a"], &["a", "--lab", &lab.name, "--"]] {
@@ -204,7 +205,7 @@ fn the_program_of_exec_needs_no_dashes_and_keeps_its_own() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_lab_is_listed_and_not_made_twice() {
-    let mut lab = Lab::up("pair", &[]);
+    let mut lab = RunningLab::up("pair", &[]);
     let first = lab.name.clone();
     assert_eq!(listed(&lab), serde_json::json!([{ "name": first, "up": true }]));
     let again = lab.try_up("pair", &[]);
@@ -222,7 +223,7 @@ fn a_lab_is_listed_and_not_made_twice() {
     assert_eq!(listed(&lab), serde_json::json!([{ "name": lab.name, "up": true }]));
 }
 
-fn listed(lab: &Lab) -> serde_json::Value {
+fn listed(lab: &RunningLab) -> serde_json::Value {
     Process::start(lab.lab(&["list", "--json"])).finish(TIMEOUT).json()["labs"].clone()
 }
 

@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
-use crate::support::{Done, Lab, Process, TIMEOUT, unique, world};
+use crate::support::{Done, Process, RunningLab, TIMEOUT, unique, world};
 
 /// `up` of a pair in a new mount namespace that a script prepares before it executes its arguments.
-fn up_where(script: &str, lab: &Lab) -> Done {
+fn up_where(script: &str, lab: &RunningLab) -> Done {
     let mut command = Command::new("unshare");
     let up = lab.lab(&["up", "pair", "--name", &lab.name]);
     command.args(["--mount", "sh", "-c", &format!("set -e; {script}; exec \"$@\""), "sh"]);
@@ -22,7 +22,7 @@ fn what_the_machine_forbids_is_told_with_the_remedy_and_nothing_is_left() {
         ("exec setpriv --bounding-set -sys_admin,-net_admin \"$@\"", "CAP_SYS_ADMIN"),
         ("exec setpriv --bounding-set -net_admin \"$@\"", "CAP_NET_ADMIN"),
     ] {
-        let lab = Lab::named(&unique());
+        let lab = RunningLab::named(&unique());
         let done = up_where(script, &lab);
         assert!(done.code == Some(1) && done.stderr.contains(remedy), "{script}: {done:?}");
         assert_eq!(lab.traces(), Vec::<String>::new(), "{script}");
@@ -33,7 +33,7 @@ fn what_the_machine_forbids_is_told_with_the_remedy_and_nothing_is_left() {
 #[ignore = "needs root and network namespaces"]
 fn a_name_that_is_somebody_elses_is_never_touched() {
     for backend in ["own", "kernel"] {
-        let lab = Lab::named(&unique());
+        let lab = RunningLab::named(&unique());
         let theirs = format!("linerate-{}-b", lab.name);
         assert!(Command::new("ip").args(["netns", "add", &theirs]).status().unwrap().success());
         let up = lab.lab(&["up", "pair", "--name", &lab.name, "--backend", backend]);

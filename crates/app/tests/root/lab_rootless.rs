@@ -5,20 +5,20 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Done, Lab, Process, TIMEOUT, eventually, signal, switches, unique};
+use crate::support::{Done, Process, RunningLab, TIMEOUT, eventually, signal, switches, unique};
 
 /// The user `nobody`.
 const USER: u32 = 65534;
 
 /// A user with a folder, a program, and a lab that is not running yet.
 struct User {
-    lab: Lab,
+    lab: RunningLab,
     program: String,
 }
 
 impl User {
     fn new() -> Self {
-        let lab = Lab::named(&unique());
+        let lab = RunningLab::named(&unique());
         // The build directory may be inaccessible to other users.
         let program = lab.folder.file("linerate");
         std::fs::copy(env!("CARGO_BIN_EXE_linerate"), &program).unwrap();

@@ -4,7 +4,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Folder, Net, Netns, Process, Server, Side, TIMEOUT, caveats, linerate, test_json};
+use crate::support::{
+    Folder, LinkSide, Net, Netns, Process, ServeProcess, TIMEOUT, caveats, linerate, test_json,
+};
 
 fn sizes(flow: &Value) -> Vec<u64> {
     let sizes = flow["sizes"].as_array().unwrap();
@@ -15,11 +17,11 @@ fn sizes(flow: &Value) -> Vec<u64> {
 #[ignore = "needs root and ip for network namespaces"]
 fn over_a_cable_a_series_finds_the_path_in_both_ip_versions() {
     let net = Net::pair();
-    let server = Server::start_in(&net, Side::B, &[]);
+    let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
     let port = server.port.to_string();
-    for address in [Side::B.address(), Side::B.address6()] {
+    for address in [LinkSide::B.address(), LinkSide::B.address6()] {
         let args = ["sweep", address, "-p", &port, "--to", "64K", "-t", "5", "--json"];
-        let result = test_json(net.exec(Side::A, env!("CARGO_BIN_EXE_linerate"), &args));
+        let result = test_json(net.exec(LinkSide::A, env!("CARGO_BIN_EXE_linerate"), &args));
         let flow = &result["flows"][0];
         // NetPIPE's sizes up to 64 KiB: 1 2 3 4 6 8 12, then three around each base.
         let found = sizes(flow);
@@ -37,13 +39,13 @@ fn over_a_cable_a_series_finds_the_path_in_both_ip_versions() {
 fn no_series_is_faster_than_the_slower_way_of_its_path() {
     const SHAPED: f64 = 200e6;
     let net = Net::pair();
-    let server = Server::start_in(&net, Side::B, &[]);
-    net.tbf(Side::A, "200mbit", "64kb", "20ms");
+    let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
+    net.tbf(LinkSide::A, "200mbit", "64kb", "20ms");
     let port = server.port.to_string();
     for (mode, directions) in [(None, 1.0), (Some("--stream"), 1.0), (Some("--bidir"), 2.0)] {
-        let sizes = ["sweep", Side::B.address(), "-p", &port, "--sizes", "1,4K..4M", "-t", "4", "--json"];
+        let sizes = ["sweep", LinkSide::B.address(), "-p", &port, "--sizes", "1,4K..4M", "-t", "4", "--json"];
         let args: Vec<&str> = sizes.into_iter().chain(mode).collect();
-        let result = test_json(net.exec(Side::A, env!("CARGO_BIN_EXE_linerate"), &args));
+        let result = test_json(net.exec(LinkSide::A, env!("CARGO_BIN_EXE_linerate"), &args));
         let flow = &result["flows"][0];
         // A burst that fits into the bucket passes at once, which adds 2 % for the largest messages; the rule
         // tolerates another 2 %.
@@ -67,7 +69,7 @@ fn no_series_is_faster_than_the_slower_way_of_its_path() {
         }
         // With the link rate given, no unmarked value exceeds it, and neither does the fit through the times.
         let args: Vec<&str> = args.into_iter().chain(["--link", "200M"]).collect();
-        let result = test_json(net.exec(Side::A, env!("CARGO_BIN_EXE_linerate"), &args));
+        let result = test_json(net.exec(LinkSide::A, env!("CARGO_BIN_EXE_linerate"), &args));
         let flow = &result["flows"][0];
         assert_eq!(flow["ceiling"]["limit"], "link", "{flow}");
         assert!(flow["ceiling"].get("share").is_none(), "{flow}");

@@ -15,7 +15,7 @@ const SAMPLE: u64 = 120;
 
 /// The hostile end of a session. The seeds assign all sessions of `make hostile` to roles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum HostileRole {
     /// A client, against our server.
     Client,
     /// A server, against our client.
@@ -24,7 +24,7 @@ pub(crate) enum Role {
     Agent,
 }
 
-impl Role {
+impl HostileRole {
     /// Two of twenty sessions are a server's and one is an agent's, as each of these needs its own program.
     fn of(seed: u64) -> Self {
         match seed % 20 {
@@ -35,7 +35,7 @@ impl Role {
     }
 
     /// The sessions of this role in this run.
-    pub(crate) fn sessions(self) -> Sessions {
+    pub(crate) fn sessions(self) -> HostileSessions {
         let number = |name: &str| {
             let text = std::env::var(name).ok()?;
             Some(text.parse::<u64>().unwrap_or_else(|error| panic!("{name}={text}: {error}")))
@@ -44,12 +44,12 @@ impl Role {
         let all = seed..seed + sessions.unwrap_or(SAMPLE);
         let name = format!("seeds {all:?}, those of a hostile {self:?}");
         let seeds = all.filter(|seed| Self::of(*seed) == self).collect();
-        Sessions { name, seeds, next: AtomicUsize::new(0), asked: sessions.is_some() }
+        HostileSessions { name, seeds, next: AtomicUsize::new(0), asked: sessions.is_some() }
     }
 }
 
 /// Sessions of one role, distributed to threads.
-pub(crate) struct Sessions {
+pub(crate) struct HostileSessions {
     name: String,
     seeds: Vec<u64>,
     next: AtomicUsize,
@@ -57,7 +57,7 @@ pub(crate) struct Sessions {
     pub(crate) asked: bool,
 }
 
-impl Sessions {
+impl HostileSessions {
     /// The seed of the next session.
     pub(crate) fn next(&self) -> Option<u64> {
         self.seeds.get(self.next.fetch_add(1, Ordering::Relaxed)).copied()
@@ -82,7 +82,7 @@ impl Sessions {
     }
 }
 
-impl fmt::Display for Sessions {
+impl fmt::Display for HostileSessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }

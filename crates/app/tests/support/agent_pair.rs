@@ -6,13 +6,13 @@ use std::process::Command;
 use linerate_sock::host_setting::HostSetting;
 use linerate_sock::netns;
 
-use super::{Folder, Net, Server, Side};
+use super::{Folder, LinkSide, Net, ServeProcess};
 
 /// Two hosts with agents, with journals in a folder of the test.
 pub(crate) struct AgentPair {
     pub(crate) net: Net,
     pub(crate) folder: Folder,
-    pub(crate) agents: BTreeMap<&'static str, Server>,
+    pub(crate) agents: BTreeMap<&'static str, ServeProcess>,
 }
 
 /// A folder with the token of the tests' agents in a file.
@@ -35,8 +35,8 @@ impl AgentPair {
         agents
     }
 
-    fn side(host: &str) -> Side {
-        if host == "a" { Side::A } else { Side::B }
+    fn side(host: &str) -> LinkSide {
+        if host == "a" { LinkSide::A } else { LinkSide::B }
     }
 
     /// A command of the program on a host, with the test's folder.
@@ -54,7 +54,7 @@ impl AgentPair {
     pub(crate) fn start_with(&mut self, host: &'static str, args: &[&str]) {
         let mut command = self.serve(host);
         command.args(args);
-        self.agents.insert(host, Server::from(command));
+        self.agents.insert(host, ServeProcess::from(command));
     }
 
     /// The command that starts the agent of a host.

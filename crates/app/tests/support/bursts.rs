@@ -16,13 +16,13 @@ const UDP_DATAGRAMS: u64 = 3 * 25;
 
 /// Direction of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub(crate) enum BurstDirection {
     Up,
     Down,
     Both,
 }
 
-impl Direction {
+impl BurstDirection {
     fn flag(self) -> Option<&'static str> {
         match self {
             Self::Up => None,
@@ -46,7 +46,7 @@ impl Direction {
 
 /// TCP tests in all directions, in parallel.
 pub(crate) fn tcp_all(client: Iperf3, server: Iperf3) {
-    use Direction::{Both, Down, Up};
+    use BurstDirection::{Both, Down, Up};
     at_once([(Up, 1), (Up, 3), (Down, 1), (Down, 2), (Both, 2)], |(way, parallel)| {
         tcp(client, server, way, parallel);
     });
@@ -54,7 +54,7 @@ pub(crate) fn tcp_all(client: Iperf3, server: Iperf3) {
 
 /// UDP tests in all directions, in parallel, with both sizes of the counters.
 pub(crate) fn udp_all(client: Iperf3, server: Iperf3) {
-    use Direction::{Both, Down, Up};
+    use BurstDirection::{Both, Down, Up};
     const LONG: &[&str] = &["--udp-counters-64bit"];
     let tests = [(Up, 1, &[][..]), (Up, 2, LONG), (Down, 1, &[]), (Down, 1, LONG), (Both, 2, &[])];
     at_once(tests, |(way, parallel, more)| udp(client, server, way, parallel, more));
@@ -96,7 +96,7 @@ pub(crate) fn omitting(client: Iperf3, server: Iperf3) {
 }
 
 /// A TCP test in one direction with parallel streams.
-pub(crate) fn tcp(client: Iperf3, server: Iperf3, way: Direction, parallel: u64) {
+pub(crate) fn tcp(client: Iperf3, server: Iperf3, way: BurstDirection, parallel: u64) {
     let streams = parallel.to_string();
     let args: Vec<&str> = TCP.iter().copied().chain(["-P", &streams]).chain(way.flag()).collect();
     let (near, far) = both_json(client, &args, server);
@@ -126,7 +126,7 @@ pub(crate) fn tcp(client: Iperf3, server: Iperf3, way: Direction, parallel: u64)
 }
 
 /// A UDP test in one direction with parallel streams and additional arguments.
-pub(crate) fn udp(client: Iperf3, server: Iperf3, way: Direction, parallel: u64, more: &[&str]) {
+pub(crate) fn udp(client: Iperf3, server: Iperf3, way: BurstDirection, parallel: u64, more: &[&str]) {
     let streams = parallel.to_string();
     let args: Vec<&str> = UDP.iter().chain(more).copied().chain(["-P", &streams]).chain(way.flag()).collect();
     let (near, far) = both_json(client, &args, server);
@@ -155,7 +155,7 @@ pub(crate) fn udp(client: Iperf3, server: Iperf3, way: Direction, parallel: u64,
 }
 
 /// A client's final figures of each stream, those of sending streams first.
-fn streams_of(near: &Value, way: Direction, parallel: u64) -> &[Value] {
+fn streams_of(near: &Value, way: BurstDirection, parallel: u64) -> &[Value] {
     let streams = list(near, "/end/streams");
     let directions = way.sums().into_iter().map(|(_, client_sends)| client_sends);
     let expected: Vec<bool> =

@@ -12,26 +12,26 @@ const ALLOWED: f64 = 0.3;
 const WINDOW: Duration = Duration::from_millis(500);
 
 /// Parent and CPU time of a process, and whether its program is one of ours.
-struct Seen {
+struct SampledProcess {
     parent: u32,
     used: Duration,
     ours: bool,
 }
 
-fn processes() -> BTreeMap<u32, Seen> {
+fn processes() -> BTreeMap<u32, SampledProcess> {
     let folders =
         fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     folders.filter_map(|name| name.parse().ok()).filter_map(|pid: u32| Some((pid, seen(pid)?))).collect()
 }
 
 /// Absent if the process has ended.
-fn seen(pid: u32) -> Option<Seen> {
+fn seen(pid: u32) -> Option<SampledProcess> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name before it may contain spaces and parentheses.
     let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
     let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
     let ours = program.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"linerate"));
-    Some(Seen { parent, used: ThreadTimes::parse(&stat)?.cpu_time(), ours })
+    Some(SampledProcess { parent, used: ThreadTimes::parse(&stat)?.cpu_time(), ours })
 }
 
 /// Share of all CPUs used by programs that no test started.
@@ -48,7 +48,7 @@ fn others() -> f64 {
             pid = seen.parent;
         }
     };
-    let since = |(pid, seen): (&u32, &Seen)| {
+    let since = |(pid, seen): (&u32, &SampledProcess)| {
         seen.used.saturating_sub(before.get(pid).map_or(Duration::ZERO, |before| before.used))
     };
     let used: Duration = after.iter().filter(|(pid, _)| !of_tests(**pid)).map(since).sum();

@@ -56,7 +56,7 @@ pub(crate) fn await_server(on: &Netns, udp: bool) {
 
 /// A line of a report, printed with `-f b`.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Row {
+pub(crate) struct Iperf2OutputLine {
     /// The connection: `1`, `*1` for the reverse direction, `SUM`.
     pub(crate) label: String,
     /// Seconds.
@@ -70,7 +70,7 @@ pub(crate) struct Row {
     pub(crate) rest: String,
 }
 
-impl Row {
+impl Iperf2OutputLine {
     fn parse(line: &str) -> Option<Self> {
         let (label, rest) = line.strip_prefix('[')?.split_once(']')?;
         let (interval, rest) = rest.split_once(" sec ")?;
@@ -99,20 +99,20 @@ impl Row {
 }
 
 /// The lines of a report, printed with `-f b`.
-pub(crate) fn rows(text: &str) -> Vec<Row> {
-    text.lines().filter_map(Row::parse).collect()
+pub(crate) fn rows(text: &str) -> Vec<Iperf2OutputLine> {
+    text.lines().filter_map(Iperf2OutputLine::parse).collect()
 }
 
 /// Output of both ends of one test.
 #[derive(Debug)]
-pub(crate) struct Pair {
+pub(crate) struct Iperf2Outputs {
     pub(crate) client: Done,
     pub(crate) server: Done,
 }
 
-impl Pair {
+impl Iperf2Outputs {
     /// The line about a whole direction at each end, the client's first.
-    pub(crate) fn whole(&self, near: &str, far: &str) -> (Row, Row) {
+    pub(crate) fn whole(&self, near: &str, far: &str) -> (Iperf2OutputLine, Iperf2OutputLine) {
         let find = |done: &Done, label: &str| {
             let found = rows(&done.stdout).into_iter().rfind(|row| row.label == label && row.is_whole());
             found.unwrap_or_else(|| panic!("no line [{label}]: {self:?}"))
@@ -123,7 +123,7 @@ impl Pair {
     /// The mean rate of a direction over its first `seconds` at each end, from the lines of `-i 1`.
     pub(crate) fn steady(&self, near: &str, far: &str, seconds: usize) -> (f64, f64) {
         let mean = |done: &Done, label: &str| {
-            let rows: Vec<Row> = rows(&done.stdout)
+            let rows: Vec<Iperf2OutputLine> = rows(&done.stdout)
                 .into_iter()
                 .filter(|row| row.label == label && (row.to - row.from - 1.0).abs() < 1e-9)
                 .take(seconds)
@@ -137,7 +137,12 @@ impl Pair {
 
 /// Runs one test between a client and a server, and interrupts the server after `expected` lines of whole
 /// tests. Both must end with 0.
-pub(crate) fn pair(client: Iperf2, args: &[&str], server: (Iperf2, &[&str]), expected: usize) -> Pair {
+pub(crate) fn pair(
+    client: Iperf2,
+    args: &[&str],
+    server: (Iperf2, &[&str]),
+    expected: usize,
+) -> Iperf2Outputs {
     pair_on(&Netns::new(), client, args, server, expected)
 }
 
@@ -148,7 +153,7 @@ pub(crate) fn pair_on(
     args: &[&str],
     server: (Iperf2, &[&str]),
     expected: usize,
-) -> Pair {
+) -> Iperf2Outputs {
     let transport: &[&str] = if args.contains(&"-u") { &["-u"] } else { &[] };
     let serving = server.0.serve(netns, &[transport, server.1, &["-f", "b"]].concat());
     let client = client.ask(netns, &[args, &["-f", "b"]].concat());
@@ -160,5 +165,5 @@ pub(crate) fn pair_on(
     signal(serving.pid(), "INT");
     let server = serving.finish(TIMEOUT);
     assert_eq!(server.code, Some(0), "{server:?}");
-    Pair { client, server }
+    Iperf2Outputs { client, server }
 }

@@ -14,12 +14,12 @@ use super::{Done, Folder, Process, linerate, unique};
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A running lab, removed on drop. It has its own state folder, so that other tests do not see it.
-pub(crate) struct Lab {
+pub(crate) struct RunningLab {
     pub(crate) name: String,
     pub(crate) folder: Folder,
 }
 
-impl Lab {
+impl RunningLab {
     /// Brings up a bundled topology, or one from a file.
     pub(crate) fn up(topology: &str, set: &[&str]) -> Self {
         let lab = Self::named(&unique());
@@ -152,7 +152,7 @@ pub(crate) fn switches(name: &str) -> Vec<u32> {
     found
 }
 
-impl Drop for Lab {
+impl Drop for RunningLab {
     fn drop(&mut self) {
         let _ = self.lab(&["down", "--all"]).output();
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::relay::{Watch, join};
+use super::relay::{MessageTrigger, join};
 use super::{Netns, pause};
 
 /// How often a reader checks whether it should end.
@@ -26,11 +26,11 @@ pub(crate) struct Lossy {
     books: PacketLog,
 }
 
-type PacketLog = Arc<Mutex<BTreeMap<(SocketAddr, bool), Passed>>>;
+type PacketLog = Arc<Mutex<BTreeMap<(SocketAddr, bool), ExpectedCounts>>>;
 
 /// What the receiver of one flow must report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Passed {
+pub(crate) struct ExpectedCounts {
     /// Datagrams that the sender sent.
     pub(crate) sent: u64,
     /// Datagrams that passed.
@@ -41,7 +41,7 @@ pub(crate) struct Passed {
     pub(crate) highest: u64,
 }
 
-impl Passed {
+impl ExpectedCounts {
     /// Datagrams that a receiver must report as lost; losses after the last received one are invisible.
     pub(crate) fn lost(self) -> u64 {
         self.highest - self.arrived
@@ -67,7 +67,7 @@ impl Lossy {
             socket.set_read_timeout(Some(GLANCE)).unwrap();
             let stopped = Arc::clone(&stop);
             let streams = std::thread::spawn(move || {
-                let watch = Arc::new(Watch::nothing());
+                let watch = Arc::new(MessageTrigger::nothing());
                 while !stopped.load(Ordering::Relaxed) {
                     match listener.accept() {
                         Ok((near, _)) => join(&near, port, &watch),
@@ -83,7 +83,7 @@ impl Lossy {
     }
 
     /// Closes it; returns what passed, by flow in order of appearance: towards the server, or from it.
-    pub(crate) fn close(mut self, to_server: bool) -> Vec<Passed> {
+    pub(crate) fn close(mut self, to_server: bool) -> Vec<ExpectedCounts> {
         self.end();
         let books = self.books.lock().unwrap();
         books.iter().filter(|((_, forth), _)| *forth == to_server).map(|(_, passed)| *passed).collect()
@@ -147,14 +147,14 @@ fn forward(
 /// Drops and swaps datagrams, and counts them.
 struct Spoiler {
     number_at: usize,
-    passed: Passed,
+    passed: ExpectedCounts,
     held: Option<Vec<u8>>,
     arrived: BTreeSet<u64>,
 }
 
 impl Spoiler {
     fn new(number_at: usize) -> Self {
-        Self { number_at, passed: Passed::default(), held: None, arrived: BTreeSet::new() }
+        Self { number_at, passed: ExpectedCounts::default(), held: None, arrived: BTreeSet::new() }
     }
 
     fn number(&self, datagram: &[u8]) -> u32 {

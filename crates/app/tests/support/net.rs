@@ -11,12 +11,12 @@ use super::{eventually, linerate, unique};
 
 /// An end of the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum LinkSide {
     A,
     B,
 }
 
-impl Side {
+impl LinkSide {
     /// Its IPv4 address.
     pub(crate) fn address(self) -> &'static str {
         if self == Self::A { "10.77.0.1" } else { "10.77.0.2" }
@@ -46,7 +46,7 @@ impl Net {
         ip(&["netns", "add", &net.a]);
         ip(&["netns", "add", &net.b]);
         ip(&["-n", &net.a, "link", "add", "veth0", "type", "veth", "peer", "name", "veth0", "netns", &net.b]);
-        for side in [Side::A, Side::B] {
+        for side in [LinkSide::A, LinkSide::B] {
             let inside = |args: &[&str]| ip(&[&["-n", net.name(side)], args].concat());
             inside(&["address", "add", &format!("{}/24", side.address()), "dev", "veth0"]);
             inside(&["address", "add", &format!("{}/64", side.address6()), "dev", "veth0", "nodad"]);
@@ -57,26 +57,26 @@ impl Net {
     }
 
     /// The namespace of a side.
-    pub(crate) fn name(&self, side: Side) -> &str {
-        if side == Side::A { &self.a } else { &self.b }
+    pub(crate) fn name(&self, side: LinkSide) -> &str {
+        if side == LinkSide::A { &self.a } else { &self.b }
     }
 
     /// Shapes the traffic from a side with a token bucket; arguments in tc's syntax, such as `50mbit`, `32kb`,
     /// `50ms`.
-    pub(crate) fn tbf(&self, side: Side, rate: &str, burst: &str, latency: &str) {
+    pub(crate) fn tbf(&self, side: LinkSide, rate: &str, burst: &str, latency: &str) {
         let device = ["qdisc", "replace", "dev", "veth0", "root"];
         let bucket = ["tbf", "rate", rate, "burst", burst, "latency", latency];
         done(self.exec(side, "tc", &[&device[..], &bucket[..]].concat()));
     }
 
     /// Removes the shaper of a side.
-    pub(crate) fn unshaped(&self, side: Side) {
+    pub(crate) fn unshaped(&self, side: LinkSide) {
         // Fails if there is none.
         let _ = self.exec(side, "tc", &["qdisc", "del", "dev", "veth0", "root"]).output();
     }
 
     /// Waits until a port on a side is in use: a TCP listener, or a UDP socket.
-    pub(crate) fn await_port(&self, side: Side, port: u16, udp: bool) {
+    pub(crate) fn await_port(&self, side: LinkSide, port: u16, udp: bool) {
         let namespace: OwnedFd =
             std::fs::File::open(format!("/run/netns/{}", self.name(side))).unwrap().into();
         let taken =
@@ -87,18 +87,18 @@ impl Net {
     }
 
     /// Sets the link of a side down or up.
-    pub(crate) fn link(&self, side: Side, up: bool) {
+    pub(crate) fn link(&self, side: LinkSide, up: bool) {
         ip(&["-n", self.name(side), "link", "set", "veth0", if up { "up" } else { "down" }]);
     }
 
     /// A command on a side; for the program itself see [`Self::test`].
-    pub(crate) fn exec(&self, side: Side, program: &str, args: &[&str]) -> Command {
+    pub(crate) fn exec(&self, side: LinkSide, program: &str, args: &[&str]) -> Command {
         exec(self.name(side), program, args, &[])
     }
 
     /// `linerate test` from a side to a port of the other side.
-    pub(crate) fn test(&self, from: Side, port: u16, args: &[&str]) -> Command {
-        let to = if from == Side::A { Side::B } else { Side::A };
+    pub(crate) fn test(&self, from: LinkSide, port: u16, args: &[&str]) -> Command {
+        let to = if from == LinkSide::A { LinkSide::B } else { LinkSide::A };
         let port = port.to_string();
         let head = ["test", to.address(), "-p", &port];
         self.exec(from, env!("CARGO_BIN_EXE_linerate"), &[&head[..], args].concat())

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::pause;
 
 /// A one-time action when a message passes.
-type Act = Box<dyn FnOnce() + Send>;
+type RelayAction = Box<dyn FnOnce() + Send>;
 
 /// A running forwarder on its own port, closed on drop.
 pub(crate) struct Relay {
@@ -18,12 +18,12 @@ pub(crate) struct Relay {
 }
 
 /// The message that triggers the action of a forwarder.
-pub(super) struct Watch {
+pub(super) struct MessageTrigger {
     mark: Vec<u8>,
-    act: Mutex<Option<Act>>,
+    act: Mutex<Option<RelayAction>>,
 }
 
-impl Watch {
+impl MessageTrigger {
     /// A trigger that never matches.
     pub(super) fn nothing() -> Self {
         Self::on("no such message", || {})
@@ -46,7 +46,7 @@ impl Relay {
         listener.set_nonblocking(true).unwrap();
         let own = listener.local_addr().unwrap().port();
         let stop = Arc::new(AtomicBool::new(false));
-        let watch = Arc::new(Watch::on(message, act));
+        let watch = Arc::new(MessageTrigger::on(message, act));
         let stopped = Arc::clone(&stop);
         std::thread::spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
@@ -67,7 +67,7 @@ impl Drop for Relay {
 }
 
 /// Forwards between a connection and a new one; both end when either does.
-pub(super) fn join(near: &TcpStream, port: u16, watch: &Arc<Watch>) {
+pub(super) fn join(near: &TcpStream, port: u16, watch: &Arc<MessageTrigger>) {
     let Ok(far) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { return };
     near.set_nonblocking(false).unwrap();
     for (from, to) in [(near, &far), (&far, near)] {
@@ -77,7 +77,7 @@ pub(super) fn join(near: &TcpStream, port: u16, watch: &Arc<Watch>) {
     }
 }
 
-fn carry(mut from: TcpStream, mut to: TcpStream, watch: &Watch) {
+fn carry(mut from: TcpStream, mut to: TcpStream, watch: &MessageTrigger) {
     let mut piece = [0; 16 << 10];
     // The bytes of a message may be split between reads.
     let mut tail = Vec::new();

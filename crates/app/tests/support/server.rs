@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Done, Net, Process, Side, eventually, linerate, resident_bytes, signal};
+use super::{Done, LinkSide, Net, Process, eventually, linerate, resident_bytes, signal};
 
 /// A running `linerate serve --json` on a free port, killed on drop.
-pub(crate) struct Server {
+pub(crate) struct ServeProcess {
     process: Process,
     pub(crate) port: u16,
 }
 
-impl Server {
+impl ServeProcess {
     /// Starts one on this host.
     pub(crate) fn start(args: &[&str]) -> Self {
         let mut command = linerate();
@@ -22,7 +22,7 @@ impl Server {
     }
 
     /// Starts one on a side of a network.
-    pub(crate) fn start_in(net: &Net, side: Side, args: &[&str]) -> Self {
+    pub(crate) fn start_in(net: &Net, side: LinkSide, args: &[&str]) -> Self {
         let mut all = vec!["serve", "-p", "0", "--json"];
         all.extend(args);
         Self::from(net.exec(side, env!("CARGO_BIN_EXE_linerate"), &all))

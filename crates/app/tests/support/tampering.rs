@@ -43,7 +43,7 @@ enum Misdeed {
 
 /// What happens to connections for data and probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum SideTampering {
     Honest,
     /// Nothing is read or written.
     Held,
@@ -75,23 +75,23 @@ impl From {
 
 /// The random choices of a session.
 #[derive(Debug, Clone, Copy)]
-struct Plan {
+struct TamperingPlan {
     seed: u64,
     /// Whether the connecting end is the hostile one.
     near: bool,
     from: From,
     misdeed: Misdeed,
-    side: Side,
+    side: SideTampering,
 }
 
 /// A running forwarder on its own port, closed on drop.
 pub(crate) struct Tampering {
     pub(crate) port: u16,
-    shared: Arc<Shared>,
+    shared: Arc<TamperingState>,
 }
 
-struct Shared {
-    plan: Plan,
+struct TamperingState {
+    plan: TamperingPlan,
     target: u16,
     over: AtomicBool,
     struck: AtomicBool,
@@ -110,22 +110,26 @@ impl Tampering {
         // Values are mostly replaced from one of the first messages on, as the effects appear only at the end.
         let from = rng.below(if matches!(misdeed, Twist(_)) { 3 } else { 14 });
         let misused = rng.percent(20);
-        let side = if misused { rng.of(&[Side::Held, Side::Closed, Side::Noise]) } else { Side::Honest };
-        Self::with(target, Plan { seed, near, from: From::Number(from), misdeed, side })
+        let side = if misused {
+            rng.of(&[SideTampering::Held, SideTampering::Closed, SideTampering::Noise])
+        } else {
+            SideTampering::Honest
+        };
+        Self::with(target, TamperingPlan { seed, near, from: From::Number(from), misdeed, side })
     }
 
     /// From the first message of this type on, the server end sends heartbeats only.
     pub(crate) fn holding_back(target: u16, word: &'static str) -> Self {
         let (from, misdeed) = (From::Word(word), Misdeed::OnlyAlive);
-        Self::with(target, Plan { seed: 0, near: false, from, misdeed, side: Side::Honest })
+        Self::with(target, TamperingPlan { seed: 0, near: false, from, misdeed, side: SideTampering::Honest })
     }
 
-    fn with(target: u16, plan: Plan) -> Self {
+    fn with(target: u16, plan: TamperingPlan) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
         let port = listener.local_addr().unwrap().port();
         let (over, struck) = (AtomicBool::new(false), AtomicBool::new(false));
-        let shared = Arc::new(Shared { plan, target, over, struck });
+        let shared = Arc::new(TamperingState { plan, target, over, struck });
         // If another program uses the UDP port, there are no datagrams.
         if let Ok(socket) = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)) {
             let shared = Arc::clone(&shared);
@@ -163,7 +167,7 @@ impl Drop for Tampering {
     }
 }
 
-impl Shared {
+impl TamperingState {
     fn over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
@@ -174,7 +178,7 @@ impl Shared {
 }
 
 /// Returns datagrams with one byte replaced.
-fn echo(socket: &UdpSocket, shared: &Shared) {
+fn echo(socket: &UdpSocket, shared: &TamperingState) {
     let rng = &mut Rng::new(shared.plan.seed);
     socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     let mut bytes = [0; 2048];
@@ -187,7 +191,7 @@ fn echo(socket: &UdpSocket, shared: &Shared) {
 }
 
 /// One connection; its kind follows from its first bytes.
-fn serve(mut near: TcpStream, shared: &Arc<Shared>) {
+fn serve(mut near: TcpStream, shared: &Arc<TamperingState>) {
     let Ok(far) = TcpStream::connect((Ipv4Addr::LOCALHOST, shared.target)) else { return };
     let _ = near.set_nonblocking(false);
     for end in [&near, &far] {
@@ -207,7 +211,7 @@ fn serve(mut near: TcpStream, shared: &Arc<Shared>) {
     }
     let is_dialogue = known
         || matches!(Preface::decode(&start), Ok(Some(preface)) if preface.connection == ConnectionPurpose::Control);
-    if !is_dialogue && shared.plan.side != Side::Honest {
+    if !is_dialogue && shared.plan.side != SideTampering::Honest {
         misuse(near, shared);
         return;
     }
@@ -229,19 +233,19 @@ fn serve(mut near: TcpStream, shared: &Arc<Shared>) {
 }
 
 /// Misuses a connection for data or probes.
-fn misuse(mut near: TcpStream, shared: &Shared) {
+fn misuse(mut near: TcpStream, shared: &TamperingState) {
     let noise = [0x5a; 16 << 10];
     let mut bytes = [0; 16 << 10];
     while !shared.over() {
         match shared.plan.side {
-            Side::Held => pause(Duration::from_millis(50)),
-            Side::Noise => {
+            SideTampering::Held => pause(Duration::from_millis(50)),
+            SideTampering::Noise => {
                 let _ = near.read(&mut bytes);
                 if near.write(&noise).is_err_and(|error| !is_late(&error)) {
                     return;
                 }
             }
-            Side::Closed | Side::Honest => return,
+            SideTampering::Closed | SideTampering::Honest => return,
         }
     }
 }
@@ -253,7 +257,7 @@ fn is_late(error: &std::io::Error) -> bool {
 }
 
 /// Reads until the buffer is full; false if the connection or the session ends first.
-fn fill(from: &mut TcpStream, buffer: &mut [u8], shared: &Shared) -> bool {
+fn fill(from: &mut TcpStream, buffer: &mut [u8], shared: &TamperingState) -> bool {
     let mut filled = 0;
     while filled < buffer.len() {
         match from.read(&mut buffer[filled..]) {
@@ -266,7 +270,7 @@ fn fill(from: &mut TcpStream, buffer: &mut [u8], shared: &Shared) -> bool {
 }
 
 /// Writes everything; false if the connection or the session ends first.
-fn write(to: &mut TcpStream, mut bytes: &[u8], shared: &Shared) -> bool {
+fn write(to: &mut TcpStream, mut bytes: &[u8], shared: &TamperingState) -> bool {
     while !bytes.is_empty() {
         match to.write(bytes) {
             Ok(count @ 1..) => bytes = &bytes[count..],
@@ -283,7 +287,7 @@ fn close(ends: [&TcpStream; 2]) {
     }
 }
 
-fn carry(mut from: TcpStream, mut to: TcpStream, shared: &Shared) {
+fn carry(mut from: TcpStream, mut to: TcpStream, shared: &TamperingState) {
     let mut piece = [0; 64 << 10];
     loop {
         match from.read(&mut piece) {
@@ -299,7 +303,7 @@ fn carry(mut from: TcpStream, mut to: TcpStream, shared: &Shared) {
 }
 
 /// Forwards the messages of the hostile end.
-fn tamper(mut from: TcpStream, mut to: TcpStream, first: usize, shared: &Shared) {
+fn tamper(mut from: TcpStream, mut to: TcpStream, first: usize, shared: &TamperingState) {
     let rng = &mut Rng::new(shared.plan.seed.rotate_left(17));
     let mut start = vec![0; first];
     if fill(&mut from, &mut start, shared) && write(&mut to, &start, shared) {
@@ -329,7 +333,7 @@ fn tamper(mut from: TcpStream, mut to: TcpStream, first: usize, shared: &Shared)
 }
 
 /// Changes one message of the hostile end; false if it was the last one.
-fn distort(body: &[u8], first: bool, to: &mut TcpStream, rng: &mut Rng, shared: &Shared) -> bool {
+fn distort(body: &[u8], first: bool, to: &mut TcpStream, rng: &mut Rng, shared: &TamperingState) -> bool {
     shared.mark_tampered();
     let other = word(rng).to_string();
     let alive = br#"{"type":"heartbeat"}"#;
@@ -375,7 +379,7 @@ fn distort(body: &[u8], first: bool, to: &mut TcpStream, rng: &mut Rng, shared: 
 }
 
 /// Repeats this until the connection or the session ends.
-fn again_and_again(said: &[u8], every: Duration, to: &mut TcpStream, shared: &Shared) -> bool {
+fn again_and_again(said: &[u8], every: Duration, to: &mut TcpStream, shared: &TamperingState) -> bool {
     while !shared.over() && write(to, said, shared) {
         pause(every);
     }

@@ -16,21 +16,21 @@ pub(crate) enum Program {
 
 /// The names of a tool.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Tool {
+pub(crate) struct ToolNames {
     /// Program name.
     pub(crate) program: &'static str,
     /// Name of the command in `linerate`.
     pub(crate) stand_in: &'static str,
 }
 
-pub(crate) const NUTTCP: Tool = Tool { program: "nuttcp", stand_in: "nuttcp" };
-pub(crate) const NETPIPE: Tool = Tool { program: "NPtcp", stand_in: "netpipe" };
-pub(crate) const TTCP: Tool = Tool { program: "ttcp", stand_in: "ttcp" };
-pub(crate) const IPERF: Tool = Tool { program: "iperf", stand_in: "iperf" };
-pub(crate) const NETPERF: Tool = Tool { program: "netperf", stand_in: "netperf" };
-pub(crate) const NETSERVER: Tool = Tool { program: "netserver", stand_in: "netserver" };
+pub(crate) const NUTTCP: ToolNames = ToolNames { program: "nuttcp", stand_in: "nuttcp" };
+pub(crate) const NETPIPE: ToolNames = ToolNames { program: "NPtcp", stand_in: "netpipe" };
+pub(crate) const TTCP: ToolNames = ToolNames { program: "ttcp", stand_in: "ttcp" };
+pub(crate) const IPERF: ToolNames = ToolNames { program: "iperf", stand_in: "iperf" };
+pub(crate) const NETPERF: ToolNames = ToolNames { program: "netperf", stand_in: "netperf" };
+pub(crate) const NETSERVER: ToolNames = ToolNames { program: "netserver", stand_in: "netserver" };
 
-impl Tool {
+impl ToolNames {
     /// Whether the real program is in PATH.
     pub(crate) fn is_installed(self) -> bool {
         let folders = std::env::var_os("PATH").unwrap_or_default();

@@ -12,13 +12,13 @@ static MACHINE: RwLock<()> = RwLock::new(());
 
 /// A test's right to run, kept until its thread ends.
 #[expect(dead_code, reason = "nothing is read: the guards are dropped with the thread")]
-enum Turn {
+enum TestTurn {
     Alone(RwLockWriteGuard<'static, ()>),
     Shared(RwLockReadGuard<'static, ()>),
 }
 
 thread_local! {
-    static TURN: RefCell<Option<Turn>> = const { RefCell::new(None) };
+    static TURN: RefCell<Option<TestTurn>> = const { RefCell::new(None) };
 }
 
 /// Waits for the turn of the calling test, unless it has begun.
@@ -31,8 +31,8 @@ pub(crate) fn take_turn() {
     let Some((module, _)) = thread.name().and_then(|name| name.split_once("::")) else { return };
     TURN.with_borrow_mut(|turn| {
         turn.get_or_insert_with(|| match module {
-            "alone" => Turn::Alone(MACHINE.write().unwrap_or_else(PoisonError::into_inner)),
-            _ => Turn::Shared(MACHINE.read().unwrap_or_else(PoisonError::into_inner)),
+            "alone" => TestTurn::Alone(MACHINE.write().unwrap_or_else(PoisonError::into_inner)),
+            _ => TestTurn::Shared(MACHINE.read().unwrap_or_else(PoisonError::into_inner)),
         });
     });
 }

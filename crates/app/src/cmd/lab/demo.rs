@@ -38,7 +38,7 @@ fn bring_up(place: &PlaceArgs) -> Result<LabHandle, CommandError> {
 }
 
 fn measure(lab: &LabHandle) -> Result<Exit, CommandError> {
-    let mut server = Server::start(lab)?;
+    let mut server = DemoServer::start(lab)?;
     print::note("measuring from a to b: linerate test b -t 3\n");
     let done = on_host(lab, "a", ["test", "b", "-t", "3"])
         .and_then(|mut client| client.status())
@@ -52,9 +52,9 @@ fn measure(lab: &LabHandle) -> Result<Exit, CommandError> {
 }
 
 /// A server on host b, terminated on drop.
-struct Server(Child);
+struct DemoServer(Child);
 
-impl Server {
+impl DemoServer {
     /// Starts it and waits until it listens.
     fn start(lab: &LabHandle) -> Result<Self, CommandError> {
         let mut child = on_host(lab, "b", ["serve", "--json"])
@@ -76,7 +76,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for DemoServer {
     fn drop(&mut self) {
         self.end();
     }

@@ -11,30 +11,32 @@ use crate::exit::Exit;
 use crate::{stdout, terminal};
 
 #[derive(Serialize)]
-struct Document {
-    topologies: Vec<Entry>,
-    labs: Vec<Running>,
+struct LabListDocument {
+    topologies: Vec<ListedTopology>,
+    labs: Vec<ListedLab>,
 }
 
 #[derive(Serialize)]
-struct Entry {
+struct ListedTopology {
     name: &'static str,
     about: &'static str,
 }
 
 #[derive(Serialize)]
-struct Running {
+struct ListedLab {
     name: String,
     up: bool,
 }
 
 pub(super) fn run(json: bool, place: &PlaceArgs) -> Result<Exit, CommandError> {
-    let topologies: Vec<Entry> =
-        topology::bundled().iter().map(|known| Entry { name: known.name, about: known.about }).collect();
-    let labs: Vec<Running> =
-        all(place)?.iter().map(|lab| Running { name: lab.name().to_owned(), up: lab.is_up() }).collect();
+    let topologies: Vec<ListedTopology> = topology::bundled()
+        .iter()
+        .map(|known| ListedTopology { name: known.name, about: known.about })
+        .collect();
+    let labs: Vec<ListedLab> =
+        all(place)?.iter().map(|lab| ListedLab { name: lab.name().to_owned(), up: lab.is_up() }).collect();
     if json {
-        return Ok(stdout::print_json(&Document { topologies, labs }));
+        return Ok(stdout::print_json(&LabListDocument { topologies, labs }));
     }
     let mut page = terminal::stdout_page();
     page.heading(

@@ -23,13 +23,13 @@ pub(in crate::cmd) struct LiveOutput {
 }
 
 /// Progress output: one live line on a terminal, rows elsewhere.
-pub(super) struct Screen {
+pub(super) struct MeasuringScreen {
     live: Option<Live>,
     rows: Option<IntervalRows>,
     shown: bool,
 }
 
-impl Screen {
+impl MeasuringScreen {
     pub(super) fn new(output: &LiveOutput) -> Self {
         let silent = output.quiet || output.json_stream;
         let watched = terminal::watched();
@@ -63,7 +63,7 @@ impl Screen {
     }
 }
 
-impl Sink for Screen {
+impl Sink for MeasuringScreen {
     fn on(&mut self, event: &Event) -> Result<(), SinkError> {
         if let Some(rows) = &mut self.rows {
             let lines = rows.on(event);
@@ -95,13 +95,13 @@ fn lost(what: &'static str, error: impl Into<Box<dyn Error + Send + Sync>>) -> S
 
 /// The event log on stdout.
 #[derive(Debug, Default)]
-pub(in crate::cmd) struct Stream {
+pub(in crate::cmd) struct StdoutLog {
     /// Whether the reader has closed the pipe.
     closed: bool,
     broken: bool,
 }
 
-impl Stream {
+impl StdoutLog {
     /// Whether everything was written until the reader closed the pipe; prints an error if not.
     pub(in crate::cmd) fn end(&self) -> bool {
         if self.broken {
@@ -111,7 +111,7 @@ impl Stream {
     }
 }
 
-impl Sink for Stream {
+impl Sink for StdoutLog {
     fn on(&mut self, event: &Event) -> Result<(), SinkError> {
         if self.closed {
             return Ok(());
@@ -135,9 +135,9 @@ impl Sink for Stream {
 
 /// Collects all events, for a page that contains the log.
 #[derive(Debug, Default)]
-pub(super) struct Whole(pub(super) Vec<Event>);
+pub(super) struct EventCollector(pub(super) Vec<Event>);
 
-impl Sink for Whole {
+impl Sink for EventCollector {
     fn on(&mut self, event: &Event) -> Result<(), SinkError> {
         self.0.push(event.clone());
         Ok(())

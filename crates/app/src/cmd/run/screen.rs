@@ -14,7 +14,7 @@ use crate::{print, terminal};
 const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The progress output.
-pub(super) struct Screen {
+pub(super) struct PlanScreen {
     silent: bool,
     watched: bool,
     shown: bool,
@@ -22,7 +22,7 @@ pub(super) struct Screen {
     live: PlanLive,
 }
 
-impl Screen {
+impl PlanScreen {
     pub(super) fn new(silent: bool) -> Self {
         let live = PlanLive::default();
         Self { silent, watched: terminal::watched(), shown: false, next: Mono(0), live }
@@ -45,7 +45,7 @@ impl Screen {
     }
 }
 
-impl PlanObserver for Screen {
+impl PlanObserver for PlanScreen {
     fn trial_begins(&mut self, trial: &TrialBegin<'_>) {
         self.live.begin(trial.task, trial.plan, trial.progress, trial.elapsed);
         self.show(true);

@@ -9,14 +9,14 @@ use linerate_sock::clock::wall_ns;
 use linerate_units::Span;
 
 use super::printer::log_file;
-use super::{Prepared, Refusal, argument_texts};
+use super::{EarlyExit, PreparedTool, argument_texts};
 
-pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refusal> {
+pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<PreparedTool, EarlyExit> {
     let mut settings = parse(&argument_texts(arguments)).map_err(|refusal| {
         if refusal.to_stdout {
-            Refusal::both(refusal.text, String::new(), refusal.code)
+            EarlyExit::both(refusal.text, String::new(), refusal.code)
         } else {
-            Refusal::error(refusal.text, refusal.code)
+            EarlyExit::error(refusal.text, refusal.code)
         }
     })?;
     settings.epoch = Span::from_ns(wall_ns());
@@ -31,8 +31,8 @@ pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refus
         None => None,
         Some(path) => Some(
             log_file(Path::new(path))
-                .map_err(|error| Refusal::error(format!("{path} cannot be opened: {error}\n"), 1))?,
+                .map_err(|error| EarlyExit::error(format!("{path} cannot be opened: {error}\n"), 1))?,
         ),
     };
-    Ok(Prepared { output, ..Prepared::new(stand_in, host) })
+    Ok(PreparedTool { output, ..PreparedTool::new(stand_in, host) })
 }

@@ -16,30 +16,30 @@ use linerate_compat::stand_in::StandIn;
 use linerate_sock::proc::host::kernel;
 
 use super::printer::{Stamped, log_file};
-use super::{Prepared, Refusal, argument_texts};
+use super::{EarlyExit, PreparedTool, argument_texts};
 
 /// The environment variable with a client's password, which keeps it out of the process list.
 const PASSWORD: &str = "IPERF3_PASSWORD";
 
-pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refusal> {
+pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<PreparedTool, EarlyExit> {
     let system = system();
     let settings = match argv::parse(&argument_texts(arguments)) {
         Ok(Iperf3Command::Client(settings) | Iperf3Command::Server(settings)) => *settings,
-        Ok(Iperf3Command::Help) => return Err(Refusal::text(argv::help())),
-        Ok(Iperf3Command::Version) => return Err(Refusal::text(argv::version(&system))),
-        Err(refusal) => return Err(Refusal::error(refusal.text, refusal.code)),
+        Ok(Iperf3Command::Help) => return Err(EarlyExit::text(argv::help())),
+        Ok(Iperf3Command::Version) => return Err(EarlyExit::text(argv::version(&system))),
+        Err(refusal) => return Err(EarlyExit::error(refusal.text, refusal.code)),
     };
     let (output, complaints) = printers(&settings.common)?;
     let host = settings.host.clone();
     let stand_in = stand_in(settings, Iperf3SystemInfo { system })?;
-    Ok(Prepared { stand_in, host, output, complaints })
+    Ok(PreparedTool { stand_in, host, output, complaints })
 }
 
-fn stand_in(settings: Iperf3Settings, host: Iperf3SystemInfo) -> Result<Box<dyn StandIn>, Refusal> {
+fn stand_in(settings: Iperf3Settings, host: Iperf3SystemInfo) -> Result<Box<dyn StandIn>, EarlyExit> {
     let unix_ms = jiff::Timestamp::now().as_millisecond().unsigned_abs();
     let mut seed = [0; 32];
     getrandom::fill(&mut seed)
-        .map_err(|error| Refusal::error(format!("iperf3: error - no random numbers: {error}\n"), 1))?;
+        .map_err(|error| EarlyExit::error(format!("iperf3: error - no random numbers: {error}\n"), 1))?;
     if settings.is_client() {
         let login = login(&settings)?;
         return Ok(Box::new(Iperf3Client::new(Iperf3ClientConfig { settings, host, unix_ms, seed, login })));
@@ -57,8 +57,8 @@ fn system() -> String {
 type Writer = Option<Box<dyn Write>>;
 
 /// Output writers according to `--logfile` and `--timestamps`.
-fn printers(common: &Common) -> Result<(Writer, Writer), Refusal> {
-    let open = |otherwise: Box<dyn Write>| -> Result<Box<dyn Write>, Refusal> {
+fn printers(common: &Common) -> Result<(Writer, Writer), EarlyExit> {
+    let open = |otherwise: Box<dyn Write>| -> Result<Box<dyn Write>, EarlyExit> {
         match &common.logfile {
             None => Ok(otherwise),
             Some(path) => log_file(path).map_err(|error| unusable(Iperf3ErrorNumber::LOG_FILE, path, &error)),
@@ -75,7 +75,7 @@ fn printers(common: &Common) -> Result<(Writer, Writer), Refusal> {
     Ok((output, complaints))
 }
 
-fn login(settings: &Iperf3Settings) -> Result<Option<Login>, Refusal> {
+fn login(settings: &Iperf3Settings) -> Result<Option<Login>, EarlyExit> {
     let client = &settings.client;
     let (Some(name), Some(path)) = (&client.username, &client.rsa_public_key) else { return Ok(None) };
     let key = read(path, Iperf3ErrorNumber::CLIENT_AUTH)?;
@@ -89,7 +89,7 @@ fn login(settings: &Iperf3Settings) -> Result<Option<Login>, Refusal> {
     login.map(Some).map_err(|_| parameter(Iperf3ErrorNumber::CLIENT_AUTH))
 }
 
-fn gate(settings: &Iperf3Settings) -> Result<Option<Authenticator>, Refusal> {
+fn gate(settings: &Iperf3Settings) -> Result<Option<Authenticator>, EarlyExit> {
     let server = &settings.server;
     let (Some(key), Some(users)) = (&server.rsa_private_key, &server.authorized_users) else {
         return Ok(None);
@@ -103,14 +103,14 @@ fn gate(settings: &Iperf3Settings) -> Result<Option<Authenticator>, Refusal> {
     gate.map(Some).map_err(|_| parameter(Iperf3ErrorNumber::SERVER_AUTH))
 }
 
-fn read(path: &Path, number: Iperf3ErrorNumber) -> Result<String, Refusal> {
+fn read(path: &Path, number: Iperf3ErrorNumber) -> Result<String, EarlyExit> {
     fs::read_to_string(path).map_err(|_| parameter(number))
 }
 
-fn parameter(number: Iperf3ErrorNumber) -> Refusal {
-    Refusal::error(format!("iperf3: parameter error - {}\n", Iperf3Error::new(number)), 1)
+fn parameter(number: Iperf3ErrorNumber) -> EarlyExit {
+    EarlyExit::error(format!("iperf3: parameter error - {}\n", Iperf3Error::new(number)), 1)
 }
 
-fn unusable(number: Iperf3ErrorNumber, path: &Path, error: &std::io::Error) -> Refusal {
-    Refusal::error(format!("iperf3: error - {}{}: {error}\n", Iperf3Error::new(number), path.display()), 1)
+fn unusable(number: Iperf3ErrorNumber, path: &Path, error: &std::io::Error) -> EarlyExit {
+    EarlyExit::error(format!("iperf3: error - {}{}: {error}\n", Iperf3Error::new(number), path.display()), 1)
 }

@@ -11,20 +11,20 @@ use linerate_sock::clock::wall_ns;
 use linerate_sock::open::{AllowedIpVersion, resolve};
 use linerate_units::Span;
 
-use super::{Prepared, Refusal, argument_texts};
+use super::{EarlyExit, PreparedTool, argument_texts};
 
-pub(super) fn prepare_server(_: &str, arguments: &[OsString]) -> Result<Prepared, Refusal> {
+pub(super) fn prepare_server(_: &str, arguments: &[OsString]) -> Result<PreparedTool, EarlyExit> {
     match ServerCommand::parse(&argument_texts(arguments)) {
-        ServerCommand::Serve(options) => Ok(Prepared::new(Box::new(NetperfServer::new(options)), None)),
-        ServerCommand::Print(text) => Err(Refusal::text(text)),
-        ServerCommand::Mistake(text) => Err(Refusal::error(text, 1)),
+        ServerCommand::Serve(options) => Ok(PreparedTool::new(Box::new(NetperfServer::new(options)), None)),
+        ServerCommand::Print(text) => Err(EarlyExit::text(text)),
+        ServerCommand::Mistake(text) => Err(EarlyExit::error(text, 1)),
     }
 }
 
-pub(super) fn prepare_client(_: &str, arguments: &[OsString]) -> Result<Prepared, Refusal> {
+pub(super) fn prepare_client(_: &str, arguments: &[OsString]) -> Result<PreparedTool, EarlyExit> {
     let mut seed = [0; 16];
     getrandom::fill(&mut seed)
-        .map_err(|error| Refusal::error(format!("netperf: no random numbers: {error}\n"), 1))?;
+        .map_err(|error| EarlyExit::error(format!("netperf: no random numbers: {error}\n"), 1))?;
     let surroundings = NetperfSurroundings {
         wall: Span::from_ns(wall_ns()),
         seed: u128::from_ne_bytes(seed),
@@ -34,16 +34,16 @@ pub(super) fn prepare_client(_: &str, arguments: &[OsString]) -> Result<Prepared
         ClientCommand::Test(mut options) => {
             if let Some(host) = options.other_data_host() {
                 let found = resolve(host, 0, AllowedIpVersion::Any)
-                    .map_err(|error| Refusal::error(format!("netperf: {error}\n"), 255))?;
+                    .map_err(|error| EarlyExit::error(format!("netperf: {error}\n"), 255))?;
                 if let Some(address) = found.first() {
                     options.set_data_address(address.ip());
                 }
             }
             let host = options.host().to_owned();
-            Ok(Prepared::new(Box::new(NetperfClient::new(*options)), Some(host)))
+            Ok(PreparedTool::new(Box::new(NetperfClient::new(*options)), Some(host)))
         }
-        ClientCommand::Print(text, code) => Err(Refusal::both(text, String::new(), code)),
-        ClientCommand::Mistake(text) => Err(Refusal::error(text, 1)),
+        ClientCommand::Print(text, code) => Err(EarlyExit::both(text, String::new(), code)),
+        ClientCommand::Mistake(text) => Err(EarlyExit::error(text, 1)),
     }
 }
 

@@ -5,12 +5,12 @@ use std::ffi::OsString;
 use linerate_compat::ntttcp::{NtttcpRole, parse, stand_in};
 use linerate_units::Span;
 
-use super::{Prepared, Refusal};
+use super::{EarlyExit, PreparedTool};
 
-pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refusal> {
-    let options = parse(arguments).map_err(|usage| Refusal::both(usage.output, usage.error, usage.code))?;
+pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<PreparedTool, EarlyExit> {
+    let options = parse(arguments).map_err(|usage| EarlyExit::both(usage.output, usage.error, usage.code))?;
     let host = options.address.clone().filter(|_| options.role == NtttcpRole::Sender);
-    Ok(Prepared::new(stand_in(options, time_of_day()), host))
+    Ok(PreparedTool::new(stand_in(options, time_of_day()), host))
 }
 
 /// Time since midnight, for the timestamps of its output.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{self, Done, Folder, Process, Server, TIMEOUT, caveats, flow, linerate, test};
+use crate::support::{self, Done, Folder, Process, ServeProcess, TIMEOUT, caveats, flow, linerate, test};
 
 /// linerate on a host with this calibration file.
 fn on(file: &str, mut command: Command) -> Command {
@@ -24,7 +24,7 @@ fn doctor(file: &str, args: &[&str]) -> Done {
 fn upload(client: &str, server: &str) -> Done {
     let mut command = linerate();
     command.args(["serve", "-p", "0", "--json"]);
-    let server = Server::from(on(server, command));
+    let server = ServeProcess::from(on(server, command));
     let args = ["--upload", "-t", "1.5", "-b", "20M", "-l", "8K", "--json", "--no-latency"];
     let done = Process::start(on(client, test("127.0.0.1", server.port, &args))).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
@@ -69,7 +69,7 @@ fn mode(mode: &Value) -> (&str, u64) {
 
 /// A hand-written calibration of this host with this limit for one TCP stream in blocks of 8 KiB.
 fn limit(bps: f64) -> Value {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let args = ["--upload", "-t", "0.2", "--json", "--no-latency"];
     let here = Process::start(test("127.0.0.1", server.port, &args)).finish(TIMEOUT).json();
     let host = &here["hosts"][0];
@@ -186,7 +186,7 @@ fn a_rate_is_printed_to_the_digit_to_which_it_is_known() {
     let factor = known["coverage_factor"].as_f64().unwrap();
     assert!((half / (factor * combined) - 1.0).abs() < 1e-9, "{known}");
     // A tenth of a second has too few intervals for an estimate.
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let short = Process::start(test("127.0.0.1", server.port, &["--upload", "-t", "0.1", "--json"]));
     assert!(flow(&short.finish(TIMEOUT).json(), "upload").get("uncertainty").is_none());
 }

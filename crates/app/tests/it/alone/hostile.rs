@@ -13,9 +13,9 @@ use linerate_proto::native::{ConnectionPurpose, DatagramKind, Preface, ProbeData
 use linerate_sock::clock;
 use serde_json::{Value, json};
 
-use crate::support::absurd::{Role, orders, spec, word};
+use crate::support::absurd::{HostileRole, orders, spec, word};
 use crate::support::{
-    self, Peer, Process, Rng, Server, TIMEOUT, await_idle, eventually, framed, hello, prepare, test,
+    self, Peer, Process, Rng, ServeProcess, TIMEOUT, await_idle, eventually, framed, hello, prepare, test,
     threads_of,
 };
 
@@ -209,9 +209,9 @@ fn served(port: u16) -> Duration {
 
 #[test]
 fn hostile_sessions_leave_a_server_as_it_was_and_honest_clients_are_served_meanwhile() {
-    let sessions = Role::Client.sessions();
+    let sessions = HostileRole::Client.sessions();
     linerate_sock::limits::raise_open_files(4_000).unwrap();
-    let mut server = Server::start(&["--policy", "shared"]);
+    let mut server = ServeProcess::start(&["--policy", "shared"]);
     let port = server.port;
     // What the first run allocates for all others is not a leak.
     drop(running(port));
@@ -256,7 +256,7 @@ fn hostile_sessions_leave_a_server_as_it_was_and_honest_clients_are_served_meanw
 
 #[test]
 fn blocks_longer_than_the_greeting_asked_for_do_not_take_the_server_down() {
-    let mut server = Server::start(&[]);
+    let mut server = ServeProcess::start(&[]);
     for length in [1 << 40, 8 << 30] {
         let spec = json!({"traffic": {"upload": true, "no_latency": true, "length_bytes": 1}});
         let mut peer = Peer::welcomed(server.port, &spec).unwrap();
@@ -272,7 +272,7 @@ fn blocks_longer_than_the_greeting_asked_for_do_not_take_the_server_down() {
 
 #[test]
 fn a_client_that_floods_its_server_is_named_and_costs_no_memory() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     drop(running(server.port));
     server.await_events("ended", 1);
     let memory = server.resident_bytes();
@@ -320,7 +320,7 @@ fn a_server_that_floods_its_client_is_named() {
 
 #[test]
 fn a_run_that_needs_more_memory_than_the_server_gives_is_refused_by_name() {
-    let server = Server::start(&["--limit-memory", "64M"]);
+    let server = ServeProcess::start(&["--limit-memory", "64M"]);
     let large = ["-P", "8", "-l", "64M", "-t", "0.2"];
     let done = Process::start(test("127.0.0.1", server.port, &large)).finish(TIMEOUT);
     assert_eq!(done.code, Some(1), "{done:?}");
@@ -332,7 +332,7 @@ fn a_run_that_needs_more_memory_than_the_server_gives_is_refused_by_name() {
     assert_eq!(done.code, Some(0), "{done:?}");
 }
 
-fn descriptors(server: &Server) -> usize {
+fn descriptors(server: &ServeProcess) -> usize {
     std::fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap().count()
 }
 
@@ -341,7 +341,7 @@ const OWN_DESCRIPTORS: usize = 16;
 
 #[test]
 fn data_connections_that_nobody_awaits_are_closed() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let mut peer = Peer::welcomed(server.port, &upload()).unwrap();
     let before = descriptors(&server);
     // For streams that do not exist, flows that do not exist, and duplicates.

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::absurd::Role;
+use crate::support::absurd::HostileRole;
 use crate::support::tampering::Tampering;
 use crate::support::{
-    self, Done, Process, Rng, Server, eventually, linerate, resident_bytes, signal, test, token_file,
+    self, Done, Process, Rng, ServeProcess, eventually, linerate, resident_bytes, signal, test, token_file,
 };
 
 /// Number of parallel programs under test.
@@ -102,7 +102,7 @@ fn form(command: &Command) -> Option<String> {
 
 #[test]
 fn ctrl_c_ends_a_client_whose_server_says_only_that_it_lives() {
-    let server = Server::start(&["--policy", "shared"]);
+    let server = ServeProcess::start(&["--policy", "shared"]);
     std::thread::scope(|scope| {
         for word in ["welcome", "prepared", "flows_ready", "progress", "ended"] {
             let port = server.port;
@@ -133,8 +133,8 @@ fn session(command: Command, hostile: &Tampering, interrupt: bool) {
 
 #[test]
 fn hostile_sessions_of_servers_end_and_leave_their_client_whole() {
-    let sessions = Role::Server.sessions();
-    let mut server = Server::start(&["--policy", "shared"]);
+    let sessions = HostileRole::Server.sessions();
+    let mut server = ServeProcess::start(&["--policy", "shared"]);
     sessions.run(AT_ONCE, |seed| {
         let rng = &mut Rng::new(seed);
         let hostile = Tampering::to(server.port, false, seed);
@@ -145,11 +145,11 @@ fn hostile_sessions_of_servers_end_and_leave_their_client_whole() {
 
 #[test]
 fn hostile_sessions_of_agents_and_coordinators_end_and_leave_the_other_one_whole() {
-    let sessions = Role::Agent.sessions();
+    let sessions = HostileRole::Agent.sessions();
     let (_folder, token) = token_file();
     // A number of bytes that is replaced may be an honest order all the same, of half an hour.
-    let mut target = Server::start(&["--policy", "shared", "--limit-time", "30"]);
-    let mut agent = Server::start(&["--policy", "shared", "--agent-token-file", &token]);
+    let mut target = ServeProcess::start(&["--policy", "shared", "--limit-time", "30"]);
+    let mut agent = ServeProcess::start(&["--policy", "shared", "--agent-token-file", &token]);
     sessions.run(AT_ONCE, |seed| {
         let rng = &mut Rng::new(seed);
         let hostile = Tampering::to(agent.port, rng.percent(50), seed);

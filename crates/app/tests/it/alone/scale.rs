@@ -2,7 +2,7 @@
 
 use linerate_sock::limits;
 
-use crate::support::{self, Process, Server, flow, test};
+use crate::support::{self, Process, ServeProcess, flow, test};
 
 /// Our own memory per stream, including buffers and state.
 const MOST_PER_STREAM: u64 = 64 << 10;
@@ -18,7 +18,7 @@ fn peak_bytes(pid: u32) -> u64 {
 
 fn many(streams: u64) {
     limits::raise_open_files(FILES).unwrap_or_else(|error| panic!("{}", error.source));
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let rest = peak_bytes(server.pid());
     let count = streams.to_string();
     let args = ["-P", count.as_str(), "-t", "2", "--upload", "--json", "--no-latency"];

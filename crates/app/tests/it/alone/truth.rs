@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::support::{self, Server, flow, test_json};
+use crate::support::{self, ServeProcess, flow, test_json};
 
 #[test]
 fn a_test_by_bytes_counts_every_byte_in_every_shape() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     for args in
         [&["-n", "10M"][..], &["-k", "80", "-l", "128K"], &["-n", "10M", "-P", "7"], &["-n", "10M", "-Z"]]
     {
@@ -23,7 +23,7 @@ fn a_test_by_bytes_counts_every_byte_in_every_shape() {
 /// Whichever end receives: a test that reaches its target ends early, and one that does not reports it.
 #[test]
 fn until_stops_uploads_and_both_ways_or_says_that_it_was_not_reached() {
-    let server = Server::start(&[]);
+    let server = ServeProcess::start(&[]);
     let ends = |args: &[&str]| {
         let all = [&["--json", "--no-latency"], args].concat();
         let document = test_json(support::test("127.0.0.1", server.port, &all));

@@ -3,18 +3,18 @@
 
 use serde_json::Value;
 
-use crate::support::{Lab, Process, Server, TIMEOUT, caveats, eventually, flow, is_idle};
+use crate::support::{Process, RunningLab, ServeProcess, TIMEOUT, caveats, eventually, flow, is_idle};
 
 /// Two hosts at 100 Mb/s.
-fn network() -> Lab {
-    Lab::up("pair", &["link.a.rate=100M", "link.b.rate=100M"])
+fn network() -> RunningLab {
+    RunningLab::up("pair", &["link.a.rate=100M", "link.b.rate=100M"])
 }
 
-fn server(lab: &Lab) -> Server {
-    Server::from(lab.linerate("b", &["serve", "-p", "0", "--json"]))
+fn server(lab: &RunningLab) -> ServeProcess {
+    ServeProcess::from(lab.linerate("b", &["serve", "-p", "0", "--json"]))
 }
 
-fn measure(lab: &Lab, server: &Server, args: &[&str]) -> Value {
+fn measure(lab: &RunningLab, server: &ServeProcess, args: &[&str]) -> Value {
     let port = server.port.to_string();
     let head = ["test", "b", "-p", &port, "--json", "-t", "3"];
     let done = Process::start(lab.linerate("a", &[&head[..], args].concat())).finish(TIMEOUT);
@@ -99,7 +99,7 @@ fn a_second_sender_is_named_where_its_bytes_pass() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn what_goes_back_for_each_size_of_a_read_is_counted_on_an_asymmetric_link() {
-    let lab = Lab::up("pair", &["link.a.rate=200M", "link.b.rate=200M", "link.b.from.b.rate=5M"]);
+    let lab = RunningLab::up("pair", &["link.a.rate=200M", "link.b.rate=200M", "link.b.from.b.rate=5M"]);
     let server = server(&lab);
     let document = measure(&lab, &server, &["--upload", "--investigate=reads"]);
     let follow_up = &flow(&document, "upload")["follow_ups"][0];

@@ -2,18 +2,18 @@
 
 use serde_json::Value;
 
-use crate::support::{Net, Server, Side, flow, test_json};
+use crate::support::{LinkSide, Net, ServeProcess, flow, test_json};
 
 /// Verdict of a measurement from A to B: causes and rules, and everything for a failure message.
-struct Verdict {
+struct CausesVerdict {
     found: Vec<(String, String)>,
     all: Value,
 }
 
-fn verdict(net: &Net, args: &[&str]) -> Verdict {
-    let server = Server::start_in(net, Side::B, &[]);
+fn verdict(net: &Net, args: &[&str]) -> CausesVerdict {
+    let server = ServeProcess::start_in(net, LinkSide::B, &[]);
     let all = [&["--upload", "--json", "-C", "cubic"], args].concat();
-    let document = test_json(net.test(Side::A, server.port, &all));
+    let document = test_json(net.test(LinkSide::A, server.port, &all));
     let upload = flow(&document, "upload");
     let (found, also) = (&upload["verdict"], &upload["also"]);
     let of = |finding: &Value| {
@@ -24,10 +24,10 @@ fn verdict(net: &Net, args: &[&str]) -> Verdict {
         "verdict": found, "also": also, "receiver": upload["receiver"], "ceilings": upload["ceilings"],
     });
     let found = std::iter::once(found).chain(also.as_array().unwrap()).map(of).collect();
-    Verdict { found, all }
+    CausesVerdict { found, all }
 }
 
-impl Verdict {
+impl CausesVerdict {
     /// The verdict on the path. Disturbances of the measurement itself by a busy machine come before it,
     /// correctly, and are skipped.
     fn first(&self, rules: &[&str]) -> Option<&(String, String)> {
@@ -46,7 +46,7 @@ impl Verdict {
     }
 }
 
-fn sysctl(net: &Net, side: Side, setting: &str) {
+fn sysctl(net: &Net, side: LinkSide, setting: &str) {
     let done = net.exec(side, "sysctl", &["-qw", setting]).output().unwrap();
     assert!(done.status.success(), "{done:?}");
 }
@@ -56,7 +56,7 @@ fn sysctl(net: &Net, side: Side, setting: &str) {
 fn a_small_receive_window() {
     let net = Net::pair();
     verdict(&net, &["-t", "3"]).is_not(&["V04"]);
-    sysctl(&net, Side::B, "net.ipv4.tcp_rmem=4096 8192 8192");
+    sysctl(&net, LinkSide::B, "net.ipv4.tcp_rmem=4096 8192 8192");
     verdict(&net, &["-t", "3"]).is("receiver_window", &["V04"]);
 }
 
@@ -65,7 +65,7 @@ fn a_small_receive_window() {
 fn a_small_send_buffer() {
     let net = Net::pair();
     verdict(&net, &["-t", "3"]).is_not(&["V06"]);
-    sysctl(&net, Side::A, "net.ipv4.tcp_wmem=4096 8192 8192");
+    sysctl(&net, LinkSide::A, "net.ipv4.tcp_wmem=4096 8192 8192");
     verdict(&net, &["-t", "3"]).is("sender_window", &["V06"]);
 }
 
@@ -73,7 +73,7 @@ fn a_small_send_buffer() {
 #[ignore = "needs root and network namespaces"]
 fn a_slow_reader() {
     let net = Net::pair();
-    net.tbf(Side::A, "100mbit", "32kb", "50ms");
+    net.tbf(LinkSide::A, "100mbit", "32kb", "50ms");
     verdict(&net, &["-t", "3", "--read-rate", "20M"]).is("application", &["V05"]);
     // A reader that is fast enough for the path is not the cause.
     verdict(&net, &["-t", "3", "--read-rate", "200M"]).is_not(&["V05"]);
@@ -83,7 +83,7 @@ fn a_slow_reader() {
 #[ignore = "needs root and network namespaces"]
 fn an_application_that_offers_too_little() {
     let net = Net::pair();
-    net.tbf(Side::A, "100mbit", "32kb", "50ms");
+    net.tbf(LinkSide::A, "100mbit", "32kb", "50ms");
     verdict(&net, &["-t", "3", "-b", "20M"]).is("application", &["V03"]);
     verdict(&net, &["-t", "3", "-b", "200M"]).is_not(&["V03"]);
 }
@@ -92,7 +92,7 @@ fn an_application_that_offers_too_little() {
 #[ignore = "needs root and network namespaces"]
 fn a_shaped_link() {
     let net = Net::pair();
-    net.tbf(Side::A, "100mbit", "32kb", "50ms");
+    net.tbf(LinkSide::A, "100mbit", "32kb", "50ms");
     verdict(&net, &["-t", "3"]).is("shaper", &["V14"]);
     verdict(&net, &["-t", "3", "-b", "20M"]).is_not(&["V14", "V02"]);
 }
@@ -101,7 +101,7 @@ fn a_shaped_link() {
 #[ignore = "needs root and network namespaces"]
 fn a_saturated_core_at_the_sender() {
     let net = Net::pair();
-    net.tbf(Side::A, "100mbit", "32kb", "50ms");
+    net.tbf(LinkSide::A, "100mbit", "32kb", "50ms");
     verdict(&net, &["-t", "3"]).is_not(&["V07", "V08"]);
     let free = Net::pair();
     // One system call per 64 bytes: the sender's core is the limit long before anything else.
@@ -112,7 +112,7 @@ fn a_saturated_core_at_the_sender() {
 #[ignore = "needs root and network namespaces"]
 fn too_short_a_test() {
     let net = Net::pair();
-    net.tbf(Side::A, "100mbit", "32kb", "50ms");
+    net.tbf(LinkSide::A, "100mbit", "32kb", "50ms");
     verdict(&net, &["-t", "0.2"]).is("too_short", &["V01"]);
     verdict(&net, &["-t", "3"]).is_not(&["V01"]);
 }

@@ -3,21 +3,21 @@
 
 use serde_json::Value;
 
-use crate::support::{self, Lab, Process, Server, TIMEOUT, flow};
+use crate::support::{self, Process, RunningLab, ServeProcess, TIMEOUT, flow};
 
 /// Buffers large enough for a long path, so that they are not the limit.
 const LARGE: [&str; 2] =
     ["host.a.sysctl.ipv4.tcp_wmem=4096 16384 33554432", "host.b.sysctl.ipv4.tcp_rmem=4096 131072 67108864"];
 
 /// Verdict and other findings of an upload from `a`, and everything for a failure message.
-struct Verdict {
+struct PathVerdict {
     found: Vec<String>,
     all: Value,
 }
 
-fn verdict(topology: &str, set: &[&str], to: &str, args: &[&str]) -> Verdict {
-    let lab = Lab::up(topology, set);
-    let server = Server::from(lab.linerate(to, &["serve", "-p", "5990", "--json"]));
+fn verdict(topology: &str, set: &[&str], to: &str, args: &[&str]) -> PathVerdict {
+    let lab = RunningLab::up(topology, set);
+    let server = ServeProcess::from(lab.linerate(to, &["serve", "-p", "5990", "--json"]));
     let head = ["test", to, "-p", "5990", "--upload", "--json"];
     let done = Process::start(lab.linerate("a", &[&head[..], args].concat())).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
@@ -31,10 +31,10 @@ fn verdict(topology: &str, set: &[&str], to: &str, args: &[&str]) -> Verdict {
         "verdict": upload["verdict"], "also": upload["also"], "receiver": upload["receiver"],
         "sender": upload["sender"], "ceilings": upload["ceilings"],
     });
-    Verdict { found, all }
+    PathVerdict { found, all }
 }
 
-impl Verdict {
+impl PathVerdict {
     /// Checks the verdict on the path, skipping rules about the measurement itself, which a busy machine
     /// disturbs.
     fn is(&self, rule: &str) {

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::support::{Done, Folder, Net, Process, Side, TIMEOUT, elements, linerate, signal};
+use crate::support::{Done, Folder, LinkSide, Net, Process, TIMEOUT, elements, linerate, signal};
 
 /// A link, and what a user would state about it.
-struct Link {
+struct StatedLink {
     name: &'static str,
     /// In tc's syntax; absent for an unshaped veth pair.
     shaper: Option<&'static str>,
@@ -19,21 +19,21 @@ struct Link {
     bps: f64,
 }
 
-const fn shaped(name: &'static str, shaper: &'static str, stated: &'static str, bps: f64) -> Link {
-    Link { name, shaper: Some(shaper), stated, bps }
+const fn shaped(name: &'static str, shaper: &'static str, stated: &'static str, bps: f64) -> StatedLink {
+    StatedLink { name, shaper: Some(shaper), stated, bps }
 }
 
-const LINKS: [Link; 5] = [
+const LINKS: [StatedLink; 5] = [
     shaped("2m", "2mbit", "2M", 2e6),
     shaped("20m", "20mbit", "20M", 20e6),
     shaped("100m", "100mbit", "100M", 100e6),
     shaped("1g", "1gbit", "1G", 1e9),
-    Link { name: "cable", shaper: None, stated: "400G", bps: 4e9 },
+    StatedLink { name: "cable", shaper: None, stated: "400G", bps: 4e9 },
 ];
 
 /// How a server ends.
 #[derive(Clone, Copy, PartialEq)]
-enum Ends {
+enum ServerEnding {
     /// By itself, after one test.
     Itself,
     /// By SIGINT; it prints nothing, or its output is not kept.
@@ -43,14 +43,14 @@ enum Ends {
 /// One way of using one program. In its arguments, `BYTES`, `BLOCKS` (of 8192) and `MESSAGE` are what the link
 /// carries in about a second, or a quarter of one; `LOW` and `HIGH` are rates below and above it.
 #[derive(Clone, Copy)]
-struct Form {
+struct ProgramUse {
     name: &'static str,
     program: &'static str,
     server: &'static str,
     client: &'static str,
     port: u16,
     udp: bool,
-    ends: Ends,
+    ends: ServerEnding,
     /// The numbers of the links over which the sample includes it.
     sample: &'static [usize],
 }
@@ -61,42 +61,51 @@ const fn form(
     server: &'static str,
     client: &'static str,
     sample: &'static [usize],
-) -> Form {
-    Form { name, program, server, client, port: 5201, udp: false, ends: Ends::Itself, sample }
+) -> ProgramUse {
+    ProgramUse { name, program, server, client, port: 5201, udp: false, ends: ServerEnding::Itself, sample }
 }
 
-const fn iperf3(name: &'static str, client: &'static str, sample: &'static [usize]) -> Form {
+const fn iperf3(name: &'static str, client: &'static str, sample: &'static [usize]) -> ProgramUse {
     form(name, "iperf3", "-s -1", client, sample)
 }
 
-const fn iperf3_json(name: &'static str, client: &'static str, sample: &'static [usize]) -> Form {
+const fn iperf3_json(name: &'static str, client: &'static str, sample: &'static [usize]) -> ProgramUse {
     form(name, "iperf3", "-s -1 -J", client, sample)
 }
 
-const fn iperf(name: &'static str, server: &'static str, client: &'static str, udp: bool) -> Form {
-    Form { port: 5001, udp, ends: Ends::Interrupted, ..form(name, "iperf", server, client, &[]) }
+const fn iperf(name: &'static str, server: &'static str, client: &'static str, udp: bool) -> ProgramUse {
+    ProgramUse {
+        port: 5001,
+        udp,
+        ends: ServerEnding::Interrupted,
+        ..form(name, "iperf", server, client, &[])
+    }
 }
 
-const fn nuttcp(name: &'static str, client: &'static str) -> Form {
-    Form { port: 5000, ends: Ends::Interrupted, ..form(name, "nuttcp", "-S --nofork", client, &[]) }
+const fn nuttcp(name: &'static str, client: &'static str) -> ProgramUse {
+    ProgramUse {
+        port: 5000,
+        ends: ServerEnding::Interrupted,
+        ..form(name, "nuttcp", "-S --nofork", client, &[])
+    }
 }
 
-const fn netpipe(name: &'static str, server: &'static str, client: &'static str) -> Form {
-    Form { port: 5002, ..form(name, "NPtcp", server, client, &[]) }
+const fn netpipe(name: &'static str, server: &'static str, client: &'static str) -> ProgramUse {
+    ProgramUse { port: 5002, ..form(name, "NPtcp", server, client, &[]) }
 }
 
-const fn ours(name: &'static str, server: &'static str, client: &'static str, udp: bool) -> Form {
-    Form { port: 5001, udp, ..form(name, "linerate", server, client, &[]) }
+const fn ours(name: &'static str, server: &'static str, client: &'static str, udp: bool) -> ProgramUse {
+    ProgramUse { port: 5001, udp, ..form(name, "linerate", server, client, &[]) }
 }
 
 /// A form of the sample.
-const fn sampled(form: Form) -> Form {
-    Form { sample: &[1], ..form }
+const fn sampled(form: ProgramUse) -> ProgramUse {
+    ProgramUse { sample: &[1], ..form }
 }
 
 const TO: &str = "10.77.0.2";
 
-const FORMS: [Form; 36] = [
+const FORMS: [ProgramUse; 36] = [
     iperf3_json("tcp-json", "-c HOST -t 2 -J", &[0, 4]),
     iperf3("tcp-text", "-c HOST -t 2", &[1]),
     iperf3_json("reverse-json", "-c HOST -R -t 2 -J", &[1]),
@@ -138,10 +147,10 @@ const FORMS: [Form; 36] = [
 /// The output of a program, and the link that it measured.
 struct File {
     path: String,
-    link: &'static Link,
+    link: &'static StatedLink,
 }
 
-fn arguments(text: &str, link: &Link) -> Vec<String> {
+fn arguments(text: &str, link: &StatedLink) -> Vec<String> {
     let bytes = (link.bps.min(4e8) / 8.0).max(1e5);
     // The programs accept rates as whole numbers with a letter.
     let rate = |share: f64| format!("{}k", (link.bps.min(4e8) * share / 1e3).round());
@@ -158,7 +167,14 @@ fn arguments(text: &str, link: &Link) -> Vec<String> {
     text.split_whitespace().map(put).collect()
 }
 
-fn start(net: &Net, side: Side, form: &Form, text: &str, link: &Link, folder: &Folder) -> Process {
+fn start(
+    net: &Net,
+    side: LinkSide,
+    form: &ProgramUse,
+    text: &str,
+    link: &StatedLink,
+    folder: &Folder,
+) -> Process {
     let program = if form.program == "linerate" { env!("CARGO_BIN_EXE_linerate") } else { form.program };
     let arguments = arguments(text, link);
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -169,13 +185,13 @@ fn start(net: &Net, side: Side, form: &Form, text: &str, link: &Link, folder: &F
 }
 
 /// Runs one form over one link; returns the output of both ends, the client's first.
-fn both_ends(net: &Net, form: &Form, link: &Link, folder: &Folder) -> Vec<(&'static str, Done)> {
-    let server = start(net, Side::B, form, form.server, link, folder);
+fn both_ends(net: &Net, form: &ProgramUse, link: &StatedLink, folder: &Folder) -> Vec<(&'static str, Done)> {
+    let server = start(net, LinkSide::B, form, form.server, link, folder);
     // NTttcp negotiates the test one port below its data port, over TCP.
     let port = if form.name.starts_with("ntttcp") { form.port - 1 } else { form.port };
-    net.await_port(Side::B, port, form.udp);
-    let client = start(net, Side::A, form, form.client, link, folder).finish(TIMEOUT);
-    if form.ends == Ends::Interrupted {
+    net.await_port(LinkSide::B, port, form.udp);
+    let client = start(net, LinkSide::A, form, form.client, link, folder).finish(TIMEOUT);
+    if form.ends == ServerEnding::Interrupted {
         signal(server.pid(), "INT");
     }
     let prints = form.program != "nuttcp" && form.program != "NPtcp";
@@ -192,7 +208,7 @@ fn files(folder: &Folder, all: bool) -> Vec<File> {
     let net = Net::pair();
     let mut files = Vec::new();
     for (number, link) in LINKS.iter().enumerate() {
-        for side in [Side::A, Side::B] {
+        for side in [LinkSide::A, LinkSide::B] {
             match link.shaper {
                 Some(rate) => net.tbf(side, rate, "20kb", "50ms"),
                 None => net.unshaped(side),

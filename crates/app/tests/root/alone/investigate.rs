@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{self, Folder, Lab, Process, Server, TIMEOUT, caveats, flow, linerate};
+use crate::support::{self, Folder, Process, RunningLab, ServeProcess, TIMEOUT, caveats, flow, linerate};
 
 /// An investigated upload from `a`: the flow, and the archived runs.
 struct Investigated {
@@ -16,8 +16,8 @@ impl Investigated {
     fn new(topology: &str, set: &[&str], args: &[&str]) -> Self {
         let folder = Folder::new();
         let archive = folder.file("archive.sqlite");
-        let lab = Lab::up(topology, set);
-        let server = Server::from(lab.linerate("b", &["serve", "-p", "5990", "--json"]));
+        let lab = RunningLab::up(topology, set);
+        let server = ServeProcess::from(lab.linerate("b", &["serve", "-p", "5990", "--json"]));
         let head = ["test", "b", "-p", "5990", "--upload", "--json", "--investigate", "--archive", &archive];
         let done = Process::start(lab.linerate("a", &[&head[..], args].concat())).finish(3 * TIMEOUT);
         assert_eq!(done.code, Some(0), "{done:?}");

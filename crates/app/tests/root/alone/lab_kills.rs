@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{self, Lab, Process, TIMEOUT, eventually, kill, pause, signal, switches};
+use crate::support::{self, Process, RunningLab, TIMEOUT, eventually, kill, pause, signal, switches};
 
 /// The congestion controls that every user may choose: a lab whose hosts use another one extends the list
 /// temporarily.
@@ -12,7 +12,7 @@ fn allowed() -> String {
     std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap()
 }
 
-fn up(lab: &Lab) -> Command {
+fn up(lab: &RunningLab) -> Command {
     lab.lab(&["up", "gigabit-switch-4", "--name", &lab.name])
 }
 
@@ -25,7 +25,7 @@ enum Victim {
 }
 
 /// Kills at that moment of a command; waits for the command if it is not the victim.
-fn kill_at(moment: Duration, victim: Victim, lab: &Lab, command: Command) {
+fn kill_at(moment: Duration, victim: Victim, lab: &RunningLab, command: Command) {
     let process = Process::start(command);
     pause(moment);
     if !matches!(victim, Victim::Switch) {
@@ -41,11 +41,11 @@ fn kill_at(moment: Duration, victim: Victim, lab: &Lab, command: Command) {
 #[ignore = "needs root and network namespaces"]
 fn a_hundred_kills_at_any_moment_leave_nothing() {
     let before = allowed();
-    let sample = Lab::named(&support::unique());
+    let sample = RunningLab::named(&support::unique());
     let up_takes = Process::start(up(&sample)).finish(TIMEOUT).took;
     let down_takes = sample.down().took;
     for round in 0..100_u32 {
-        let lab = Lab::named(&support::unique());
+        let lab = RunningLab::named(&support::unique());
         // Multiples of the golden ratio spread evenly for any number of rounds.
         let share = (f64::from(round) * 0.618_033_988_749_895).fract() * 1.3;
         let victim = [Victim::Command, Victim::Switch, Victim::Both][round as usize % 3];
@@ -68,7 +68,7 @@ fn a_hundred_kills_at_any_moment_leave_nothing() {
     }
 }
 
-fn answers(lab: &Lab) -> bool {
+fn answers(lab: &RunningLab) -> bool {
     Process::start(lab.lab(&["status", &lab.name, "--json"])).finish(TIMEOUT).code == Some(0)
 }
 
@@ -77,7 +77,7 @@ fn answers(lab: &Lab) -> bool {
 fn labs_that_come_up_at_once_put_back_what_they_change_together() {
     let before = allowed();
     for _ in 0..5 {
-        let labs = [(); 4].map(|()| Lab::named(&support::unique()));
+        let labs = [(); 4].map(|()| RunningLab::named(&support::unique()));
         let ups = labs.each_ref().map(|lab| Process::start(up(lab)));
         for up in ups {
             let done = up.finish(TIMEOUT);
@@ -96,7 +96,7 @@ fn labs_that_come_up_at_once_put_back_what_they_change_together() {
 #[ignore = "needs root and network namespaces"]
 fn down_waits_for_a_lab_that_is_being_made() {
     for _ in 0..10 {
-        let lab = Lab::named(&support::unique());
+        let lab = RunningLab::named(&support::unique());
         let up = Process::start(up(&lab));
         let folder = lab.folder.path().join("labs").join(&lab.name).join("lock");
         eventually("the lab is begun", || folder.exists().then_some(()));
@@ -110,7 +110,7 @@ fn down_waits_for_a_lab_that_is_being_made() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_lab_whose_up_is_gone_when_it_stands_is_removed() {
-    let lab = Lab::named(&support::unique());
+    let lab = RunningLab::named(&support::unique());
     let text = Process::start(lab.lab(&["show", "pair"])).finish(TIMEOUT).stdout;
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -127,7 +127,7 @@ fn a_lab_whose_up_is_gone_when_it_stands_is_removed() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_switch_that_hangs_is_named_with_what_to_do() {
-    let lab = Lab::up("pair", &[]);
+    let lab = RunningLab::up("pair", &[]);
     let pid = lab.pid();
     signal(pid, "STOP");
     let down = lab.down();

@@ -1,6 +1,6 @@
 //! Whether a result's uncertainty interval contains the true rate, which is known only for an emulated link.
 
-use crate::support::{Lab, Process, Server, TIMEOUT, flow};
+use crate::support::{Process, RunningLab, ServeProcess, TIMEOUT, flow};
 
 /// Goodput of TCP at a link rate, MTU 1500: 20 bytes IPv4, 20 TCP, 12 timestamps; 38 of Ethernet with preamble
 /// and gap.
@@ -19,8 +19,8 @@ fn uploads(rate: f64, count: usize) -> Vec<(f64, f64)> {
         format!("host.a.sysctl.ipv4.tcp_wmem=4096 16384 {window}"),
         format!("host.b.sysctl.ipv4.tcp_rmem=4096 131072 {}", window * 8.0),
     ];
-    let lab = Lab::up("pair", &set.iter().map(String::as_str).collect::<Vec<_>>());
-    let server = Server::from(lab.linerate("b", &["serve", "-p", "0", "--json"]));
+    let lab = RunningLab::up("pair", &set.iter().map(String::as_str).collect::<Vec<_>>());
+    let server = ServeProcess::from(lab.linerate("b", &["serve", "-p", "0", "--json"]));
     let port = server.port.to_string();
     let upload = |_| {
         let args =

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Lab, Process, Server, TIMEOUT, eventually, flow};
+use crate::support::{Process, RunningLab, ServeProcess, TIMEOUT, eventually, flow};
 
 /// Goodput of TCP at a link rate: MTU, VLAN tags, bits per second.
 ///
@@ -30,29 +30,29 @@ const STEADY: [&str; 6] = ["-t", "4", "-O", "1", "-C", "reno"];
 const STEADY_NS: f64 = 4e9;
 
 /// A thousandth, plus the switch's reported maximum lateness at both ends of the time.
-fn tolerance(lab: &Lab) -> f64 {
+fn tolerance(lab: &RunningLab) -> f64 {
     1e-3 + 2.0 * count(&lab.status()["keeping_up"], "late_max_ns") as f64 / STEADY_NS
 }
 
-fn up(topology: &str, set: &[String]) -> Lab {
-    Lab::up(topology, &set.iter().map(String::as_str).collect::<Vec<_>>())
+fn up(topology: &str, set: &[String]) -> RunningLab {
+    RunningLab::up(topology, &set.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Starts an upload from one host to another, and its server.
-fn start_upload(lab: &Lab, from: &str, to: &str, args: &[&str]) -> (Process, Server) {
-    let server = Server::from(lab.linerate(to, &["serve", "-p", "0", "--json"]));
+fn start_upload(lab: &RunningLab, from: &str, to: &str, args: &[&str]) -> (Process, ServeProcess) {
+    let server = ServeProcess::from(lab.linerate(to, &["serve", "-p", "0", "--json"]));
     let port = server.port.to_string();
     let head = ["test", to, "-p", &port, "--upload", "--json"];
     (Process::start(lab.linerate(from, &[&head[..], args].concat())), server)
 }
 
-fn finish((process, _server): (Process, Server)) -> Value {
+fn finish((process, _server): (Process, ServeProcess)) -> Value {
     let done = process.finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     done.json()
 }
 
-fn upload(lab: &Lab, from: &str, to: &str, args: &[&str]) -> Value {
+fn upload(lab: &RunningLab, from: &str, to: &str, args: &[&str]) -> Value {
     finish(start_upload(lab, from, to, args))
 }
 
@@ -115,7 +115,7 @@ fn the_real_iperf3_prints_941() {
 #[ignore = "needs root and network namespaces"]
 fn a_full_port_drops_at_the_configured_byte() {
     let buffer = 200_000;
-    let lab = Lab::up("pair", &["link.b.rate=100M", &format!("link.b.buffer={buffer}")]);
+    let lab = RunningLab::up("pair", &["link.b.rate=100M", &format!("link.b.buffer={buffer}")]);
     // Datagrams of one size, so that all frames have the same size.
     let document = upload(&lab, "a", "b", &["-u", "-b", "200M", "-t", "2", "-l", "1400"]);
     let frame = 1400 + 8 + 20 + 14 + 4;
@@ -169,7 +169,7 @@ fn is_dropping(readings: &Value) -> bool {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn what_the_wire_loses_is_what_the_receiver_misses() {
-    let lab = Lab::up("pair", &[]);
+    let lab = RunningLab::up("pair", &[]);
     // The hosts resolve each other's address before anything is lost.
     assert_eq!(lab.done("a", "ping", &["-c", "1", "b"]).code, Some(0));
     assert_eq!(lab.set("link.b.from.s", &["loss=1%"]).code, Some(0));
@@ -194,7 +194,7 @@ fn what_the_wire_loses_is_what_the_receiver_misses() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn lost_datagrams_are_those_that_the_switch_dropped() {
-    let lab = Lab::up("pair", &["link.b.loss=1%"]);
+    let lab = RunningLab::up("pair", &["link.b.loss=1%"]);
     let document = upload(&lab, "a", "b", &["-u", "-b", "20M", "-t", "3", "-l", "1000"]);
     let udp = &flow(&document, "upload")["udp"];
     let (packets, lost) = (count(udp, "packets"), count(udp, "lost"));
@@ -210,7 +210,7 @@ fn lost_datagrams_are_those_that_the_switch_dropped() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_line_delays_no_less_than_it_says() {
-    let lab = Lab::up("long-haul", &[]);
+    let lab = RunningLab::up("long-haul", &[]);
     let done = lab.done("a", "ping", &["-c", "5", "-i", "0.2", "b"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let time = |line: &str| line.split("time=").nth(1)?.trim_end_matches(" ms").parse::<f64>().ok();
@@ -223,7 +223,7 @@ fn a_line_delays_no_less_than_it_says() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_switch_that_rests_on_a_long_line_loses_nothing_and_makes_nothing() {
-    let lab = Lab::up("science-dmz", &[]);
+    let lab = RunningLab::up("science-dmz", &[]);
     let document = upload(&lab, "a", "c", &STEADY);
     let port = lab.port("s1>s2");
     assert_eq!(port["dropped"], 0, "the NIC sends no faster than the line: {port}");
@@ -264,7 +264,7 @@ fn a_lag_gives_one_flow_one_member_and_many_flows_both() {
 }
 
 /// A counter of the LAG's member links, which add up to the LAG's own.
-fn of_members(lab: &Lab, counter: &str) -> Vec<u64> {
+fn of_members(lab: &RunningLab, counter: &str) -> Vec<u64> {
     let port = lab.port("s1>s2");
     let members: Vec<u64> =
         port["members"].as_array().unwrap().iter().map(|member| count(member, counter)).collect();
@@ -277,7 +277,7 @@ fn of_members(lab: &Lab, counter: &str) -> Vec<u64> {
 #[ignore = "needs root and network namespaces"]
 fn a_policer_lets_pass_what_it_was_given_and_queues_nothing() {
     // A bucket so deep that a sender loses nothing through short pauses.
-    let lab = Lab::up("policed", &["burst=10MB"]);
+    let lab = RunningLab::up("policed", &["burst=10MB"]);
     let document = upload(&lab, "a", "b", &["-u", "-b", "500M", "-t", "4", "-l", "1400"]);
     // The policer counts frames with their check sequence, the link 20 bytes more.
     rate_is(&document, "r>b", 100e6 * 1466.0 / 1446.0, is_dropping);
@@ -292,7 +292,7 @@ fn a_policer_lets_pass_what_it_was_given_and_queues_nothing() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_bloated_buffer_fills_to_its_brim_and_makes_everything_wait() {
-    let lab = Lab::up("bufferbloat", &[]);
+    let lab = RunningLab::up("bufferbloat", &[]);
     // Reno's slow start ends only when the buffer is full.
     let document = upload(&lab, "a", "b", &["-t", "5", "-C", "reno"]);
     let port = lab.port("r>b");
@@ -326,7 +326,7 @@ fn disjoint_pairs_of_a_switch_do_not_meet() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn two_into_one_meet_at_the_port_that_they_share() {
-    let lab = Lab::up("gigabit-switch-4", &[]);
+    let lab = RunningLab::up("gigabit-switch-4", &[]);
     let pairs = ["a", "b"].map(|from| start_upload(&lab, from, "c", &["-t", "4", "-O", "1"]));
     let got: f64 = pairs.map(finish).iter().map(received).sum();
     // Their measured seconds differ: what one gets before the other starts, or after it ends, counts too.
@@ -345,7 +345,7 @@ fn two_into_one_meet_at_the_port_that_they_share() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_run_carries_what_the_switch_saw_and_a_link_that_changed_meanwhile_shows() {
-    let lab = Lab::up("pair", &["link.b.buffer=10MB"]);
+    let lab = RunningLab::up("pair", &["link.b.buffer=10MB"]);
     let test = start_upload(&lab, "a", "b", &["-u", "-b", "500M", "-t", "5"]);
     eventually("data flows", || (count(&lab.port("s>b"), "packets") > 20_000).then_some(()));
     assert_eq!(lab.set("link.b", &["rate=100M"]).code, Some(0));

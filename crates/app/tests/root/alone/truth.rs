@@ -6,14 +6,14 @@ use std::time::Duration;
 use linerate_sock::clock::{self, Mono};
 use serde_json::Value;
 
-use crate::support::{Net, Process, Server, Side, TIMEOUT, caveats, flow, pause, test_json};
+use crate::support::{LinkSide, Net, Process, ServeProcess, TIMEOUT, caveats, flow, pause, test_json};
 
 /// Payload and frame of a full segment as a token bucket counts it: Ethernet header, no checksum, no preamble,
 /// no gap.
 const PAYLOAD_SHARE: f64 = 1448.0 / 1514.0;
 
 /// Bytes that passed the token bucket of a side.
-fn shaped_bytes(net: &Net, side: Side) -> u64 {
+fn shaped_bytes(net: &Net, side: LinkSide) -> u64 {
     let output = net.exec(side, "tc", &["-s", "-j", "qdisc", "show", "dev", "veth0"]).output().unwrap();
     let queues: Value = serde_json::from_slice(&output.stdout).unwrap();
     queues[0]["bytes"].as_u64().unwrap()
@@ -37,7 +37,7 @@ fn beside_the_bucket(net: &Net, command: Command) -> Beside {
     while process.running() {
         // The counters belong to a moment between the two clock readings.
         let before = clock::now();
-        let bytes = shaped_bytes(net, Side::A) as f64;
+        let bytes = shaped_bytes(net, LinkSide::A) as f64;
         let after = clock::now();
         seen.push((before + after.since(before) / 2, bytes));
         pause(Duration::from_millis(5));
@@ -88,10 +88,10 @@ fn near(found: f64, expected: f64, share: f64) {
 #[ignore = "needs root and network namespaces"]
 fn goodput_through_100_megabit_is_what_the_bucket_counted() {
     let net = Net::pair();
-    net.tbf(Side::A, "100mbit", "32kb", "50ms");
-    let server = Server::start_in(&net, Side::B, &[]);
+    net.tbf(LinkSide::A, "100mbit", "32kb", "50ms");
+    let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
     let args = ["-t", "8", "--upload", "--json", "-C", "cubic", "--no-latency"];
-    let beside = beside_the_bucket(&net, net.test(Side::A, server.port, &args));
+    let beside = beside_the_bucket(&net, net.test(LinkSide::A, server.port, &args));
     near(beside.received, beside.counted, beside.tolerance);
     let most = 1e8 * PAYLOAD_SHARE * (1.0 + beside.tolerance);
     assert!(beside.counted < most, "the bucket let {} through, more than its {most}", beside.counted);
@@ -109,10 +109,10 @@ fn goodput_through_100_megabit_is_what_the_bucket_counted() {
 #[ignore = "needs root and network namespaces"]
 fn goodput_through_1_gigabit_is_what_the_bucket_counted() {
     let net = Net::pair();
-    net.tbf(Side::A, "1gbit", "512kb", "20ms");
-    let server = Server::start_in(&net, Side::B, &[]);
+    net.tbf(LinkSide::A, "1gbit", "512kb", "20ms");
+    let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
     let args = ["-t", "8", "--upload", "--json", "-C", "cubic", "--no-latency"];
-    let beside = beside_the_bucket(&net, net.test(Side::A, server.port, &args));
+    let beside = beside_the_bucket(&net, net.test(LinkSide::A, server.port, &args));
     near(beside.received, beside.counted, beside.tolerance);
 }
 
@@ -120,10 +120,10 @@ fn goodput_through_1_gigabit_is_what_the_bucket_counted() {
 #[ignore = "needs root and network namespaces"]
 fn a_large_send_buffer_does_not_flatter_a_slow_path() {
     let net = Net::pair();
-    net.tbf(Side::A, "1mbit", "10kb", "400ms");
-    let server = Server::start_in(&net, Side::B, &[]);
+    net.tbf(LinkSide::A, "1mbit", "10kb", "400ms");
+    let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
     let args = ["-t", "1", "--upload", "--json", "-w", "4M", "-C", "cubic", "--no-latency"];
-    let document = test_json(net.test(Side::A, server.port, &args));
+    let document = test_json(net.test(LinkSide::A, server.port, &args));
     let upload = flow(&document, "upload");
     near(receiver_bps(&document), 1e6 * PAYLOAD_SHARE, 0.04);
     let sender_bps = upload["sender"]["bitrate_bps"].as_f64().unwrap();
@@ -137,7 +137,7 @@ fn a_large_send_buffer_does_not_flatter_a_slow_path() {
 }
 
 /// Bytes and packets that an interface received.
-fn received(net: &Net, side: Side) -> (u64, u64) {
+fn received(net: &Net, side: LinkSide) -> (u64, u64) {
     let output = net.exec(side, "ip", &["-s", "-j", "link", "show", "veth0"]).output().unwrap();
     let links: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rx = &links[0]["stats64"]["rx"];
@@ -151,16 +151,16 @@ fn bytes_reconcile_with_the_interface() {
     const HEADERS: u64 = 14 + 20 + 32;
     let net = Net::pair();
     // One packet per segment: otherwise a GSO packet would have the headers of one.
-    for side in [Side::A, Side::B] {
+    for side in [LinkSide::A, LinkSide::B] {
         let offloads = ["-K", "veth0", "tso", "off", "gso", "off", "gro", "off"];
         assert!(net.exec(side, "ethtool", &offloads).output().unwrap().status.success());
     }
-    net.tbf(Side::A, "200mbit", "64kb", "50ms");
-    let server = Server::start_in(&net, Side::B, &[]);
-    let before = received(&net, Side::B);
+    net.tbf(LinkSide::A, "200mbit", "64kb", "50ms");
+    let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
+    let before = received(&net, LinkSide::B);
     let args = ["-n", "32M", "--upload", "--json", "-C", "cubic", "--no-latency"];
-    let document = test_json(net.test(Side::A, server.port, &args));
-    let after = received(&net, Side::B);
+    let document = test_json(net.test(LinkSide::A, server.port, &args));
+    let after = received(&net, LinkSide::B);
     let upload = flow(&document, "upload");
     let total = upload["receiver"]["total_bytes"].as_u64().unwrap();
     assert_eq!(total, 32 << 20);
