@@ -1,5 +1,6 @@
 //! The end that connects and sends.
 
+use crate::stand_in::FlowId;
 use linerate_units::{Span, Timestamp};
 
 use super::console::NtttcpConsole;
