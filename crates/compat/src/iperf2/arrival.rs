@@ -130,8 +130,9 @@ impl Iperf2Arrival {
         !matches!(TestHeader::read_tcp(&self.heard), Err(_) | Ok(Some((Some(_), _))))
     }
 
-    /// Number of connections of the test.
-    pub(super) fn threads(&self) -> usize {
-        self.header.map_or(1, |header| header.threads.clamp(1, 1000) as usize)
+    /// Number of connections of the test; absent if the client does not tell it.
+    pub(super) fn threads(&self) -> Option<usize> {
+        let threads = self.header?.threads;
+        (threads > 0).then(|| threads.min(1000) as usize)
     }
 }

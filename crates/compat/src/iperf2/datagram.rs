@@ -14,12 +14,24 @@ const TIMES_FOLLOW: u32 = 0x4000_0000;
 /// Flag of a server report: the high halves of the counts follow.
 const WIDE_COUNTS: u32 = 0x0800_0000;
 
+/// Where the counts of a report begin, after number and time, and bytes of the transit times.
+const COUNTS_AT: usize = 16;
+
+/// What 2.0.10 to 2.0.13 leave in the place of the high half: the pattern of every buffer from byte 12 on.
+const PATTERN_AT_HIGH_HALF: u32 = u32::from_be_bytes(*b"2345");
+
 /// How a client numbers its datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generation {
-    /// 2.0.9 and earlier: 4 bytes, then the time; 12 bytes altogether.
+    /// 2.0.9 and earlier: 4 bytes, then the time; 12 bytes altogether. Numbers begin at 0.
     Old,
-    /// 2.0.10 and later: the high half follows the time; 16 bytes altogether.
+    /// 2.0.10 to 2.0.13: 16 bytes like [`Generation::New`], but numbers begin at 0, the last one is negated by
+    /// its sign bit alone, and the counts of a report are 11 words.
+    Between {
+        /// Whether the high half is used (`--udp-counters-64bit`). Otherwise it is not written at all.
+        wide: bool,
+    },
+    /// Later versions: the high half follows the time; 16 bytes altogether. Numbers begin at 1.
     New,
 }
 
@@ -29,22 +41,48 @@ impl Generation {
     pub const fn header_bytes(self) -> usize {
         match self {
             Self::Old => 12,
-            Self::New => 16,
+            Self::Between { .. } | Self::New => 16,
+        }
+    }
+
+    /// Number of the first datagram.
+    pub(super) const fn first_number(self) -> u64 {
+        match self {
+            Self::Old | Self::Between { .. } => 0,
+            Self::New => 1,
+        }
+    }
+
+    /// Words of the counts in a report, from its flags to the jitter.
+    const fn count_words(self) -> usize {
+        match self {
+            Self::Old | Self::New => 10,
+            Self::Between { .. } => 11,
         }
     }
 }
 
 /// How the first datagram is numbered, and its header if it has one.
 ///
-/// The base header of an old client begins in the word where a new one has its high half: old flags, then a
-/// small number of connections and a port. A new client without a header (-C) has the pattern there.
+/// - 2.0.10 to 2.0.13 number in 4 bytes by default, and leave the pattern where the high half would be. With
+///   `--udp-counters-64bit` they number from 0, and their header does not say that numbers have 8 bytes.
+/// - The base header of 2.0.9 and earlier begins in the word where later versions have the high half: old flags,
+///   then a small number of connections and a port.
+/// - With `-C` there is only the pattern. Then 2.0.9 and earlier look like 2.0.10 until the last datagram
+///   ([`last_number`]).
 #[must_use]
 pub fn opening_header(bytes: &[u8]) -> (Generation, Option<TestHeader>) {
-    if let Some(header) = TestHeader::read_udp(bytes, Generation::New.header_bytes()) {
-        return (Generation::New, Some(header));
+    let header = TestHeader::read_udp(bytes, COUNTS_AT);
+    if read_u32(bytes, 12) == Some(PATTERN_AT_HIGH_HALF) {
+        return (Generation::Between { wide: false }, header);
+    }
+    if header.is_some() {
+        let wide = super::wire::numbers_are_wide(bytes, COUNTS_AT);
+        return (if wide { Generation::New } else { Generation::Between { wide: true } }, header);
     }
     match TestHeader::read_old(bytes, Generation::Old.header_bytes()) {
         Some(header) => (Generation::Old, Some(header)),
+        None if number_of(bytes, Generation::New) == Some(0) => (Generation::Between { wide: true }, None),
         None => (Generation::New, None),
     }
 }
@@ -54,9 +92,51 @@ pub fn opening_header(bytes: &[u8]) -> (Generation, Option<TestHeader>) {
 pub fn number_of(bytes: &[u8], generation: Generation) -> Option<i64> {
     let low = read_u32(bytes, 0)?;
     Some(match generation {
-        Generation::Old => i64::from(low as i32),
-        Generation::New => (u64::from(read_u32(bytes, 12)?) << 32 | u64::from(low)) as i64,
+        Generation::Old | Generation::Between { wide: false } => match negation(low >> 30) {
+            Negation::SignBit => -i64::from(low & !(1 << 31)).max(1),
+            _ => i64::from(low as i32),
+        },
+        Generation::Between { wide: true } | Generation::New => {
+            let number = u64::from(read_u32(bytes, 12)?) << 32 | u64::from(low);
+            match negation((number >> 62) as u32) {
+                Negation::SignBit => -((number & !(1 << 63)) as i64).max(1),
+                _ => number as i64,
+            }
+        }
     })
+}
+
+/// How a last number is negated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Negation {
+    /// It is not negative.
+    No,
+    /// Two's complement: 2.0.9 and earlier, and versions after 2.0.13.
+    Complement,
+    /// Its sign bit is set: 2.0.10 to 2.0.13.
+    SignBit,
+}
+
+/// The negation of a number with these highest two bits. No client sends so many datagrams that the second bit of
+/// a positive number is set.
+const fn negation(highest: u32) -> Negation {
+    match highest {
+        2 => Negation::SignBit,
+        3 => Negation::Complement,
+        _ => Negation::No,
+    }
+}
+
+/// The number in the last datagram without its sign, and how that client numbers: with `-C`, a client of 2.0.9 or
+/// earlier differs from one of 2.0.10 only here. Absent if it is not a last datagram.
+pub(super) fn last_number(bytes: &[u8], generation: Generation) -> Option<(u64, Generation)> {
+    let number = number_of(bytes, generation).filter(|number| *number < 0)?;
+    let complement = read_u32(bytes, 0).is_some_and(|low| negation(low >> 30) == Negation::Complement);
+    let told = match generation {
+        Generation::Between { wide: false } if complement => Generation::Old,
+        other => other,
+    };
+    Some((number.unsigned_abs(), told))
 }
 
 /// Whether these bytes can begin a datagram of any version: a number, then a time of this century.
@@ -117,8 +197,8 @@ pub struct TransitReport {
 }
 
 impl TransitReport {
-    /// Writes 15 words after the counts.
-    fn put(&self, bytes: &mut [u8]) {
+    /// Writes 15 words after the counts, which end at `end`.
+    fn put(&self, bytes: &mut [u8], end: usize) {
         let count = u64::from(self.packets);
         let variance = self.stdev_us.saturating_mul(self.stdev_us);
         // The squares are in units of 10^-12 s², in the field where times have seconds.
@@ -132,11 +212,11 @@ impl TransitReport {
             squares(variance),
         ];
         for (at, micros) in times.into_iter().enumerate() {
-            put(bytes, 56 + at * 8, (micros / 1_000_000) as u32);
-            put(bytes, 60 + at * 8, (micros % 1_000_000) as u32);
+            put(bytes, end + at * 8, (micros / 1_000_000) as u32);
+            put(bytes, end + 4 + at * 8, (micros % 1_000_000) as u32);
         }
         for (at, value) in [self.packets, self.packets_per_second, 1].into_iter().enumerate() {
-            put(bytes, 104 + at * 4, value);
+            put(bytes, end + 48 + at * 4, value);
         }
     }
 }
@@ -147,37 +227,36 @@ impl ServerReport {
     pub fn encode(&self, generation: Generation, last: &[u8]) -> Vec<u8> {
         let own = generation.header_bytes();
         let mut bytes = match generation {
-            Generation::New => vec![0; REPORT_BYTES],
+            Generation::New | Generation::Between { .. } => vec![0; REPORT_BYTES],
             Generation::Old => {
                 let mut echo = last.to_vec();
                 echo.resize(last.len().clamp(own + 40, 65_507), 0);
                 echo
             }
         };
-        let wide = generation == Generation::New;
-        let words = [
-            COUNTS_FOLLOW
-                | if wide { WIDE_COUNTS } else { 0 }
-                | if wide && self.transit.is_some() { TIMES_FOLLOW } else { 0 },
-            (self.bytes >> 32) as u32,
-            self.bytes as u32,
-            self.duration.0,
-            self.duration.1,
-            self.lost as u32,
-            self.out_of_order as u32,
-            self.datagrams as u32,
-            self.jitter.0,
-            self.jitter.1,
-        ];
-        for (at, value) in words.into_iter().enumerate() {
+        let transit = self.transit.filter(|_| generation != Generation::Old);
+        let mut flags = COUNTS_FOLLOW;
+        if generation == Generation::New {
+            flags |= WIDE_COUNTS;
+        }
+        if transit.is_some() {
+            flags |= TIMES_FOLLOW;
+        }
+        let between = matches!(generation, Generation::Between { .. });
+        let words = [flags, (self.bytes >> 32) as u32, self.bytes as u32, self.duration.0, self.duration.1]
+            .into_iter()
+            .chain([self.lost as u32, self.out_of_order as u32, self.datagrams as u32])
+            .chain(between.then_some((self.datagrams >> 32) as u32))
+            .chain([self.jitter.0, self.jitter.1]);
+        for (at, value) in words.enumerate() {
             put(&mut bytes, own + at * 4, value);
         }
-        if wide {
+        if let Some(transit) = transit {
+            transit.put(&mut bytes, own + generation.count_words() * 4);
+        }
+        if generation == Generation::New {
             for (at, count) in [self.lost, self.out_of_order, self.datagrams].into_iter().enumerate() {
                 put(&mut bytes, 116 + at * 4, (count >> 32) as u32);
-            }
-            if let Some(transit) = &self.transit {
-                transit.put(&mut bytes);
             }
         }
         bytes

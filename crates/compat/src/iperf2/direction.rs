@@ -4,7 +4,7 @@
 use linerate_units::{Span, Timestamp};
 
 use super::counted::{server_report, tally};
-use super::datagram::{self, Generation, ServerReport, number_of};
+use super::datagram::{self, Generation, ServerReport, last_number, number_of};
 use super::load::{Iperf2Load, rest_of, task};
 use super::output_queue::OutputQueue;
 use super::settings::Iperf2Amount;
@@ -344,16 +344,19 @@ impl Iperf2Direction {
         // The time ends with the arrival of the last datagram.
         let told = counts.marks.iter().any(Option::is_some);
         let end = counts.last_at.filter(|_| !told).unwrap_or(now);
-        let generation = self.load.generation;
+        let mut generations = vec![self.load.generation; self.track.streams.len()];
         let marks: Vec<Vec<u8>> = (0..self.track.streams.len())
             .map(|at| counts.marks.get(at).cloned().flatten().unwrap_or_default())
             .collect();
         for (at, mark) in marks.iter().enumerate() {
-            let number = number_of(mark, generation).filter(|number| *number < 0);
-            if let (Some(stream), Some(number)) = (self.track.streams.get_mut(at), number) {
-                stream.last_number = Some(number.unsigned_abs());
-                // Later versions also count the last datagram; 2.0.9 and earlier begin at 0 and do not.
-                if generation == Generation::New {
+            let last = last_number(mark, self.load.generation);
+            if let (Some(stream), Some((number, told))) = (self.track.streams.get_mut(at), last) {
+                stream.last_number = Some(number);
+                if let Some(generation) = generations.get_mut(at) {
+                    *generation = told;
+                }
+                // Versions that begin at 1 also count the last datagram; those that begin at 0 do not.
+                if told == Generation::New {
                     stream.own_bytes = stream.own_bytes.saturating_add(mark.len() as u64);
                     stream.own_datagrams = stream.own_datagrams.saturating_add(1);
                 }
@@ -368,7 +371,7 @@ impl Iperf2Direction {
             self.due = None;
             return;
         }
-        for ((row, mark), at) in rows.iter().zip(&marks).zip(0..) {
+        for (((row, mark), generation), at) in rows.iter().zip(&marks).zip(generations).zip(0..) {
             let report = server_report(row);
             let link = self.track.streams.get(at).map(|stream| stream.link);
             if let (Some(kept), Some(room)) = (self.answers.get_mut(at), self.unanswered.get_mut(at)) {

@@ -74,9 +74,12 @@ fn share(load: &Iperf2Load, streams: usize, headers: u64) -> Option<(u64, u64)> 
 /// The flow to request from the engine.
 pub(super) fn task(queue: &OutputQueue, load: &Iperf2Load, streams: &[Iperf2Stream]) -> FlowTask {
     let headers = streams.iter().map(|stream| stream.own_bytes).sum();
+    let first = load.generation.first_number();
     let seq = match load.generation {
-        Generation::New => SeqField::Halves { low_at: 0, high_at: 12, first: 1 },
-        Generation::Old => SeqField::Signed { at: 0, first: 0 },
+        Generation::New | Generation::Between { wide: true } => {
+            SeqField::Halves { low_at: 0, high_at: 12, first }
+        }
+        Generation::Old | Generation::Between { wide: false } => SeqField::Signed { at: 0, first },
     };
     let wall = |at| Some(TimeField { at, form: TimeForm::Wall });
     let (seq, time, length) = match (load.udp, load.is_stamped()) {

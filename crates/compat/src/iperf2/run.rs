@@ -25,6 +25,9 @@ pub(super) const REVERSE_LINKS: Range<u32> = 16..60_000;
 /// How long to wait for the remaining connections of a client.
 const GATHER_TIMEOUT: Span = Span::from_ms(500);
 
+/// The same if the client does not tell their number, as versions from 2.0.10 to 2.0.13 and others with `-C`.
+const UNTOLD_GATHER_TIME: Span = Span::from_ms(20);
+
 /// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Iperf2RunState {
@@ -46,7 +49,8 @@ pub(super) struct Iperf2Run {
     host: std::net::IpAddr,
     header: Option<TestHeader>,
     generation: Generation,
-    threads: usize,
+    /// Number of connections; absent if the client does not tell it.
+    threads: Option<usize>,
     accepted_at: Timestamp,
     stage: Iperf2RunState,
     streams: Vec<Iperf2Stream>,
@@ -89,7 +93,7 @@ impl Iperf2Run {
             asked_back: Vec::new(),
             back: Vec::new(),
             went_back: false,
-            due: Some(now + GATHER_TIMEOUT),
+            due: Some(now + if first.threads().is_some() { GATHER_TIMEOUT } else { UNTOLD_GATHER_TIME }),
             trouble: None,
             told_over: false,
         };
@@ -112,7 +116,7 @@ impl Iperf2Run {
         }
         self.streams.push(arrival.stream);
         self.connections += 1;
-        if self.streams.len() >= self.threads {
+        if self.threads.is_some_and(|threads| self.streams.len() >= threads) {
             self.ask(queue);
         }
     }

@@ -64,7 +64,7 @@ impl Iperf2Stream {
 
     /// Counts a datagram that the stand-in received itself.
     pub(super) fn add_datagram(&mut self, bytes: usize, number: i64, generation: Generation) {
-        let from_one = number.unsigned_abs().saturating_add(u64::from(generation == Generation::Old));
+        let from_one = number.unsigned_abs().saturating_add(1 - generation.first_number());
         self.own_bytes = self.own_bytes.saturating_add(bytes as u64);
         self.own_datagrams = self.own_datagrams.saturating_add(1);
         self.own_highest = self.own_highest.max(from_one);

@@ -36,6 +36,9 @@ const FQ_RATE_SET: u16 = 0x0200;
 const REVERSE: u16 = 0x0400;
 const FULL_DUPLEX: u16 = 0x0800;
 
+/// The second word of a TCP test without options from 2.0.10 to 2.0.13: the pattern of every buffer.
+const AFTER_NO_FLAGS: u32 = u32::from_be_bytes(*b"4567");
+
 /// Why a header is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderError {
@@ -102,6 +105,11 @@ pub(super) fn is_bounce_back(start: &[u8]) -> bool {
     read_u32(start, 0).is_some_and(|flags| flags & BOUNCE_BACK != 0 && flags & (V1 | V2 | EXTEND) == 0)
 }
 
+/// Whether the header at this offset of a datagram says that numbers have 8 bytes, as versions after 2.0.13 do.
+pub(super) fn numbers_are_wide(bytes: &[u8], at: usize) -> bool {
+    read_u32(bytes, at).is_some_and(|flags| flags & SEQUENCE_64 != 0)
+}
+
 /// Length of the header that begins with this word; absent if no header follows.
 fn length_of(flags: u32) -> Result<Option<usize>, HeaderError> {
     if flags & (V1 | EXTEND | V2) == 0 {
@@ -134,8 +142,10 @@ pub(super) fn sniff(start: &[u8]) -> linerate_model::sniff::Match {
     }
     match length_of(flags) {
         Ok(Some(_)) if flags & 0x007e_fe00 == 0 => Match::Yes,
-        // 1.7 to 2.0.9 in a plain test: no flags, a number of connections, a port.
+        // 1.7 to 2.0.9 in a plain test: no flags, a number of connections, a port. 2.0.10 to 2.0.13: no flags, and
+        // the pattern goes on.
         Ok(None) if flags == 0 => match (read_u32(start, 4), read_u32(start, 8)) {
+            (Some(AFTER_NO_FLAGS), _) => Match::Yes,
             (Some(threads), Some(port)) if is_plausible(threads, port) => Match::Yes,
             (Some(_), Some(_)) => Match::No,
             _ => Match::More,
@@ -144,8 +154,11 @@ pub(super) fn sniff(start: &[u8]) -> linerate_model::sniff::Match {
     }
 }
 
+/// A larger number of connections is no number of connections.
+const MAX_THREADS: u32 = 0xffff;
+
 fn is_plausible(threads: u32, port: u32) -> bool {
-    (1..=0xffff).contains(&threads) && (1..=0xffff).contains(&port)
+    (1..=MAX_THREADS).contains(&threads) && (1..=0xffff).contains(&port)
 }
 
 impl TestHeader {
@@ -215,10 +228,12 @@ impl TestHeader {
 
     fn read(bytes: &[u8], length: usize, udp: bool) -> Self {
         let flags = read_u32(bytes, 0).unwrap_or(0);
-        let field = |at| read_u32(bytes, at).unwrap_or(0);
+        // 2.0.10 to 2.0.13 with -X write the flags and the extension, and leave the pattern between them.
+        let threads = read_u32(bytes, 4).map_or(0, |word| word & 0xfffff);
+        let field = |at| read_u32(bytes, at).filter(|_| threads <= MAX_THREADS).unwrap_or(0);
         let extended = flags & (EXTEND | V2) != 0 && length >= EXTENDED_BYTES;
         Self {
-            threads: field(4) & 0xfffff,
+            threads: if threads <= MAX_THREADS { threads } else { 0 },
             port: field(8),
             length: field(12),
             window_or_rate: field(16),

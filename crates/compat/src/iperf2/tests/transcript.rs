@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::iperf2::datagram::{Generation, ServerReport, number_of, opening_header};
+use crate::iperf2::datagram::{Generation, ServerReport, last_number, number_of, opening_header};
 use crate::iperf2::wire::{Ack, TestHeader, is_bounce_back};
 use crate::iperf2::{IPERF2, sniff};
 use crate::ttcp;
@@ -131,6 +131,74 @@ fn generations_of_datagrams_are_told_apart() {
     }
     let last = old.iter().rfind(|(from_client, ..)| *from_client).unwrap();
     assert_eq!(number_of(&last.2, Generation::Old), Some(-850));
+}
+
+#[test]
+fn datagrams_of_2_0_10_to_2_0_13_are_numbered_by_their_low_half() {
+    let narrow = Generation::Between { wide: false };
+    let wide = Generation::Between { wide: true };
+    for (title, generation, numbers) in [
+        ("2.0.10 UDP default", narrow, [0, 1, 18, -19]),
+        ("2.0.10 UDP -C", narrow, [0, 1, 18, -19]),
+        ("2.0.13 UDP default", narrow, [0, 1, 17, -18]),
+        ("2.0.13 UDP --udp-counters-64bit", wide, [0, 1, 17, -18]),
+        // Its header has 12 bytes, but nothing shows that before the last datagram.
+        ("2.0.9 UDP -C", narrow, [0, 1, 18, -19]),
+    ] {
+        let sent: Vec<Vec<u8>> =
+            exchange(title).into_iter().filter(|(client, ..)| *client).map(|(_, _, bytes)| bytes).collect();
+        assert_eq!(opening_header(&sent[0]), (generation, None), "{title}");
+        let read: Vec<i64> = sent.iter().map(|bytes| number_of(bytes, generation).unwrap()).collect();
+        assert_eq!(read, numbers, "{title}");
+        assert!(sent.iter().all(|bytes| sniff(bytes) == Match::Yes), "{title}");
+        let answered = if title.starts_with("2.0.9") { Generation::Old } else { generation };
+        let count = numbers[3].unsigned_abs();
+        assert_eq!(last_number(&sent[3], generation), Some((count, answered)), "{title}");
+        assert_eq!(last_number(&sent[2], generation), None, "{title}");
+    }
+}
+
+#[test]
+fn a_report_to_2_0_10_to_2_0_13_has_their_eleven_words() {
+    for title in
+        ["2.0.10 UDP default", "2.0.13 UDP default", "2.0.13 UDP --udp-counters-64bit", "2.0.9 UDP -C"]
+    {
+        let all = exchange(title);
+        let opened = opening_header(&all[0].2).0;
+        let last = all.iter().rfind(|(client, ..)| *client).unwrap().2.clone();
+        let real = all.into_iter().rfind(|(client, ..)| !*client).unwrap().2;
+        let (count, generation) = last_number(&last, opened).unwrap();
+        // The counts in the real server's answer, by the names of its source: after `datagrams` follows its high
+        // half, except in 2.0.9.
+        let at = generation.header_bytes();
+        let word = |number: usize| {
+            u32::from_be_bytes(real[at + number * 4..at + number * 4 + 4].try_into().unwrap())
+        };
+        let jitter_at = if title.starts_with("2.0.9") { 8 } else { 9 };
+        let report = ServerReport {
+            bytes: count * 1470,
+            duration: (word(3), word(4)),
+            datagrams: count,
+            jitter: (0, word(jitter_at + 1)),
+            ..ServerReport::default()
+        };
+        let ours = report.encode(generation, &last);
+        let end = at + (jitter_at + 2) * 4;
+        assert_eq!(ours[at..end], real[at..end], "{title}");
+        // A client reads no report that is shorter than number, time, 11 words and 15 of transit times.
+        assert!(title.starts_with("2.0.9") || ours.len() >= 16 + 11 * 4 + 15 * 4, "{title}");
+    }
+}
+
+#[test]
+fn a_tcp_test_of_2_0_13_is_recognised_and_tells_no_number_of_connections() {
+    let plain = exchange("2.0.13 TCP plain").remove(0).2;
+    assert_eq!(sniff(&plain), Match::Yes);
+    assert_eq!(sniff(&plain[..7]), Match::More);
+    let (header, bytes) = tcp("2.0.13 TCP -X");
+    assert_eq!(sniff(&bytes), Match::Yes);
+    assert_eq!(header.extension.unwrap().version, (0x0002_0000, 0x000d_0000));
+    assert_eq!((header.threads, header.port, header.amount), (0, 0, 0), "the pattern is no number");
 }
 
 #[test]
