@@ -316,6 +316,7 @@ impl<S: StandIn> NoisyHost<S> {
                 self.exchanges.retain(|exchange| exchange.link != link);
                 self.open.remove(&link);
             }
+            Output::Reserve { run, .. } => self.asked.push(run),
             Output::Ask(planned) => self.asked.push(planned.run),
             Output::Exchange(exchange) => {
                 assert_eq!(self.open.get(&exchange.link), Some(&CONNECTION), "it must be open");

@@ -181,3 +181,313 @@ pub(crate) fn scripts() -> Vec<Vec<u8>> {
     }
     all
 }
+
+/// Runs a script against a stand-in.
+pub(crate) fn play(tool: Box<dyn StandIn>, script: &[u8]) {
+    let mut stage = ToolHost {
+        tool,
+        now: Timestamp::START,
+        over: false,
+        opening: Vec::new(),
+        listeners: BTreeMap::new(),
+        links: BTreeMap::new(),
+        adopting: Vec::new(),
+        asked: Vec::new(),
+        flows: BTreeMap::new(),
+        ended: BTreeSet::new(),
+        reading: 0,
+        next_accepted: Link::FIRST_ACCEPTED.0,
+    };
+    stage.feed(Input::Begin);
+    let mut script = Script { rest: script };
+    while !stage.over && stage.step(&mut script).is_some() {}
+}
+
+struct ToolHost {
+    tool: Box<dyn StandIn>,
+    now: Timestamp,
+    over: bool,
+    /// Requested links, and whether they listen.
+    opening: Vec<(Link, bool, bool)>,
+    listeners: BTreeMap<Link, bool>,
+    /// Open links, and whether they carry datagrams; used by a flow or not.
+    links: BTreeMap<Link, bool>,
+    adopting: Vec<(Link, SocketAddr)>,
+    asked: Vec<u32>,
+    flows: BTreeMap<FlowId, FlowTask>,
+    ended: BTreeSet<FlowId>,
+    reading: usize,
+    next_accepted: u32,
+}
+
+impl ToolHost {
+    fn step(&mut self, script: &mut Script<'_>) -> Option<()> {
+        let what = script.byte()?;
+        let which = script.byte()?;
+        match what % 13 {
+            0 => self.open(which, true),
+            1 => self.open(which, false),
+            2 => {
+                let bytes = script.some()?;
+                if let Some(link) = self.free_link(which, false) {
+                    self.feed(Input::Bytes { link, bytes });
+                }
+            }
+            3 => self.accept(which),
+            4 => {
+                let bytes = script.some()?;
+                let listening = self.listeners.iter().find(|(_, udp)| **udp).map(|(link, _)| *link);
+                let link = if which < 128 { listening } else { self.free_link(which, true) };
+                if let Some(link) = link {
+                    self.feed(Input::Datagram { link, from: peer(which % 8), bytes });
+                }
+            }
+            5 => {
+                if let Some(run) = pick(&mut self.asked, which) {
+                    if which.is_multiple_of(5) {
+                        self.feed(Input::Refused { run, why: "busy".to_owned() });
+                    } else {
+                        self.feed(Input::Admitted { run });
+                    }
+                }
+            }
+            6 => self.flow_event(which),
+            7 => self.end_flow(which),
+            8 => self.pass(Span::from_ms(u64::from(which) * 60)),
+            9 => {
+                let link = self.free_link(which, false);
+                if let Some(link) = link {
+                    self.links.remove(&link);
+                    let reason = which.is_multiple_of(3).then(refusal);
+                    self.feed(Input::Closed { link, reason });
+                }
+            }
+            10 => {
+                if self.reading > 0 {
+                    self.reading -= 1;
+                    let block = script.some()?;
+                    let block = (!block.is_empty()).then_some(block);
+                    self.feed(Input::Text(block));
+                }
+            }
+            11 => {
+                if let Some(link) = self.free_link(which, false) {
+                    self.feed(Input::Sent { link });
+                }
+            }
+            _ => self.feed(Input::Signal(i32::from(which % 16))),
+        }
+        Some(())
+    }
+
+    fn open(&mut self, which: u8, well: bool) {
+        let Some((link, listens, udp)) = pick(&mut self.opening, which) else { return };
+        if !well {
+            return self.feed(Input::NotOpened { link, reason: refusal() });
+        }
+        if listens {
+            self.listeners.insert(link, udp);
+        } else {
+            self.links.insert(link, udp);
+        }
+        self.feed(Input::Opened { link, opened: opened((!listens).then(|| peer(which % 8))) });
+    }
+
+    fn accept(&mut self, which: u8) {
+        let adopted = pick(&mut self.adopting, which);
+        let listening = self.listeners.iter().find(|(_, udp)| !**udp).map(|(link, _)| *link);
+        let (listener, from, udp) = match (adopted, listening) {
+            (Some((listener, from)), _) => (listener, from, true),
+            (None, Some(listener)) => (listener, peer(which % 8), false),
+            (None, None) => return,
+        };
+        if udp && which > 240 {
+            return self.feed(Input::NotOpened { link: listener, reason: refusal() });
+        }
+        let link = Link(self.next_accepted);
+        self.next_accepted += 1;
+        self.links.insert(link, udp);
+        self.feed(Input::Accepted { listener, link, opened: opened(Some(from)) });
+    }
+
+    fn flow_event(&mut self, which: u8) {
+        let flows: Vec<FlowId> = self.flows.keys().copied().collect();
+        let Some(flow) = usize::from(which).checked_rem(flows.len()).and_then(|at| flows.get(at)).copied()
+        else {
+            return;
+        };
+        match which % 4 {
+            0 => {
+                self.forget_links(flow, true);
+                self.feed(Input::NotStarted { flow, reason: refusal() });
+            }
+            1 => self.feed(Input::Written { flow }),
+            _ => {
+                let settings = SideSettings::default();
+                self.feed(Input::Started { flow, settings: &settings });
+            }
+        }
+    }
+
+    fn end_flow(&mut self, which: u8) {
+        let Some(flow) = self.flows.keys().next().copied() else { return };
+        let counts = self.counts(flow, which);
+        self.forget_links(flow, false);
+        self.ended.insert(flow);
+        self.feed(Input::Ended { counts: &counts });
+    }
+
+    fn forget_links(&mut self, flow: FlowId, closed: bool) {
+        if let Some(task) = self.flows.remove(&flow).filter(|_| closed) {
+            self.links.retain(|link, _| !task.links.contains(link));
+        }
+    }
+
+    fn counts(&self, flow: FlowId, which: u8) -> FlowCounts {
+        let streams = self.flows.get(&flow).map_or(0, |task| task.links.len());
+        let number = if which.is_multiple_of(7) { u64::MAX } else { u64::from(which) };
+        let stream = StreamCounts {
+            bytes: number,
+            calls: number,
+            packets: number,
+            highest: number,
+            lost: number,
+            jitter: Span::from_ns(number),
+            retransmits: Some(number),
+            snd_cwnd: Some(number),
+            ..StreamCounts::default()
+        };
+        FlowCounts {
+            flow,
+            at: self.now,
+            first_at: (which > 3).then_some(Timestamp::START),
+            last_at: (which > 5).then_some(self.now),
+            streams: vec![stream; streams],
+            marks: vec![Some(vec![0xff; usize::from(which % 40)]); streams],
+            trouble: which.is_multiple_of(11).then(refusal),
+            tally: None,
+        }
+    }
+
+    /// A link without a flow.
+    fn free_link(&self, which: u8, udp: bool) -> Option<Link> {
+        let taken = |link: &Link| self.flows.values().any(|task| task.links.contains(link));
+        let free: Vec<Link> = self
+            .links
+            .iter()
+            .filter(|(link, carries)| **carries == udp && !taken(link))
+            .map(|(link, _)| *link)
+            .collect();
+        free.get(usize::from(which).checked_rem(free.len())?).copied()
+    }
+
+    /// Advances the clock, with a tick at every deadline on the way.
+    fn pass(&mut self, span: Span) {
+        let until = self.now + span;
+        while let Some(deadline) = self.tool.deadline().filter(|deadline| *deadline <= until && !self.over) {
+            self.now = self.now.max(deadline);
+            self.feed(Input::Tick);
+            let next = self.tool.deadline();
+            assert!(self.over || next.is_none_or(|next| next > self.now), "a tick must move the deadline");
+        }
+        self.now = until;
+    }
+
+    fn feed(&mut self, input: Input<'_>) {
+        if self.over {
+            return;
+        }
+        self.tool.input(self.now, input);
+        for number in 0.. {
+            assert!(number < MAX_OUTPUTS, "there is no end to what the tool wants");
+            let Some(output) = self.tool.output() else { break };
+            self.carry_out(output);
+        }
+    }
+
+    fn carry_out(&mut self, output: Output) {
+        let udp = Transport::Udp;
+        match output {
+            Output::Connect { link, options, .. } => {
+                assert!(link < Link::FIRST_ACCEPTED && !self.links.contains_key(&link));
+                self.opening.push((link, false, options.transport == udp));
+            }
+            Output::Listen { link, options, .. } => {
+                assert!(link < Link::FIRST_ACCEPTED && !self.links.contains_key(&link));
+                self.opening.push((link, true, options.transport == udp));
+            }
+            Output::Adopt { listener, peer, .. } => self.adopting.push((listener, peer)),
+            Output::Reserve { run, .. } => self.asked.push(run),
+            Output::Ask(planned) => self.asked.push(planned.run),
+            Output::Close { link } | Output::Reset { link } | Output::Discard { link } => {
+                self.links.remove(&link);
+                self.listeners.remove(&link);
+            }
+            Output::Start(task) => {
+                assert!(!self.flows.contains_key(&task.flow) && !self.ended.contains(&task.flow));
+                assert!(!task.links.is_empty(), "a flow needs links");
+                self.flows.insert(task.flow, *task);
+            }
+            Output::Forget { flow } => drop(self.ended.remove(&flow)),
+            Output::Look => {
+                let which = (self.now.as_ns() / 1_000_000) as u8;
+                let flows: Vec<FlowCounts> =
+                    self.flows.keys().map(|flow| self.counts(*flow, which)).collect();
+                let elapsed = self.now.since(Timestamp::START);
+                let cpu = CpuTime { elapsed, user: elapsed, system: elapsed, usage: None };
+                self.tool.input(self.now, Input::Counts { cpu, flows: &flows });
+            }
+            Output::LookHost { .. } => self.tool.input(self.now, Input::Host(&HostCounts::default())),
+            Output::Read => self.reading += 1,
+            Output::Exit(_) => self.over = true,
+            _ => {}
+        }
+    }
+}
+
+fn pick<T>(list: &mut Vec<T>, which: u8) -> Option<T> {
+    let at = usize::from(which).checked_rem(list.len())?;
+    Some(list.remove(at))
+}
+
+fn peer(which: u8) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, which)), 40_000)
+}
+
+fn refusal() -> SystemError {
+    SystemError { errno: 111, text: "Connection refused".to_owned() }
+}
+
+fn opened(remote: Option<SocketAddr>) -> Opened {
+    Opened {
+        local: peer(200),
+        remote,
+        mss: Some(1448),
+        handshake: None,
+        snd_buf: 0,
+        rcv_buf: u64::MAX,
+        congestion: None,
+        descriptor: -1,
+    }
+}
+
+/// The bytes not yet played.
+struct Script<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Script<'a> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*first)
+    }
+
+    /// A length in one byte, and at most that many bytes.
+    fn some(&mut self) -> Option<&'a [u8]> {
+        let length = usize::from(self.byte()?).min(self.rest.len());
+        let (some, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        Some(some)
+    }
+}

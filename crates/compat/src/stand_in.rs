@@ -113,12 +113,13 @@ pub enum Input<'a> {
         /// The link.
         link: Link,
     },
-    /// The driver's answer to [`Output::Ask`]: the run may begin.
+    /// The driver's answer to [`Output::Ask`]: the run may begin; or to [`Output::Reserve`]: it has a place.
     Admitted {
         /// The run.
         run: RunId,
     },
-    /// The driver's answer to [`Output::Ask`]: another run is in progress, or this one is not allowed.
+    /// The driver's answer to [`Output::Ask`] or [`Output::Reserve`]: another run is in progress, or this one is
+    /// not allowed.
     Refused {
         /// The run.
         run: RunId,
@@ -271,6 +272,17 @@ pub enum Output {
         link: Link,
         /// Options of the link.
         options: LinkOptions,
+    },
+    /// Server: request a place for a run whose details are not yet known. Answered by `Admitted` or `Refused`.
+    /// From then on, connections and datagrams of the peer that arrive at a listener of this stand-in belong to
+    /// it, even if another tool has that port. `Ask` for the same run begins it; `RunOver` gives the place back.
+    Reserve {
+        /// The run.
+        run: RunId,
+        /// Name of the tool, as in results.
+        tool: &'static str,
+        /// A link to the peer.
+        link: Link,
     },
     /// Server: request permission for a run. Answered by `Admitted` or `Refused`.
     Ask(Box<Planned>),

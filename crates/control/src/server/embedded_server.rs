@@ -163,28 +163,67 @@ impl InboxPorts<'_> {
 
     /// Admits a run, unless a limit of the server or another run forbids it.
     fn admit(&mut self, planned: &Planned, address: SocketAddr) -> Result<MeasurementPermit, String> {
-        let config = &self.shared.config;
+        let longest = self.shared.config.longest;
         let too_long = |longest: &Span| planned.expected.is_some_and(|expected| expected > *longest);
-        if let Some(longest) = config.longest.filter(too_long) {
+        if let Some(longest) = longest.filter(too_long) {
             return Err(format!("the run would take longer than the {longest} that this server allows"));
         }
-        let length = planned.expected.or(config.longest).unwrap_or(DEFAULT_RUN_TIME);
-        let ticket = self.shared.queue.join(address.ip(), length).map_err(|full| full.to_string())?;
-        let QueueDecision::Now { concurrent_runs } = self.shared.queue.turn(ticket) else {
-            self.shared.queue.leave_for_retry(ticket);
-            return Err("another run is in progress".to_owned());
-        };
+        if let Some(client) = self.clients.get(&planned.run) {
+            let concurrent_runs = self.concurrent_runs(client.ticket).unwrap_or(0);
+            return Ok(MeasurementPermit { concurrent_runs, until: self.latest_end() });
+        }
         let name = match &planned.peer {
             Some(peer) => format!("{}: {peer}", planned.tool),
             None => planned.tool.to_owned(),
         };
+        self.join(planned.run, &name, address, planned.expected)
+    }
+
+    /// Takes a place for a run.
+    fn join(
+        &mut self,
+        run: RunId,
+        name: &str,
+        address: SocketAddr,
+        expected: Option<Span>,
+    ) -> Result<MeasurementPermit, String> {
+        let length = expected.or(self.shared.config.longest).unwrap_or(DEFAULT_RUN_TIME);
+        let ticket = self.shared.queue.join(address.ip(), length).map_err(|full| full.to_string())?;
+        let Some(concurrent_runs) = self.concurrent_runs(ticket) else {
+            self.shared.queue.leave_for_retry(ticket);
+            return Err("another run is in progress".to_owned());
+        };
         (self.shared.event)(ServerEvent::Begun { client: address, name: name.into() });
         self.inbox.guest_came(address.ip());
-        self.clients.insert(planned.run, AdmittedRun { ticket, address });
-        let until =
-            config.longest.map_or(Mono::FAR, |longest| clock::now() + longest.as_duration() + RUN_GRACE);
-        Ok(MeasurementPermit { concurrent_runs, until })
+        self.clients.insert(run, AdmittedRun { ticket, address });
+        Ok(MeasurementPermit { concurrent_runs, until: self.latest_end() })
     }
+
+    /// The number of other runs if this one may run.
+    fn concurrent_runs(&self, ticket: u64) -> Option<u32> {
+        match self.shared.queue.turn(ticket) {
+            Turn::Now { concurrent_runs } => Some(concurrent_runs),
+            Turn::Later { .. } | Turn::Displaced => None,
+        }
+    }
+
+    /// When a run that begins now must end.
+    fn latest_end(&self) -> Mono {
+        let longest = self.shared.config.longest;
+        longest.map_or(Mono::FAR, |longest| clock::now() + longest.as_duration() + RUN_GRACE)
+    }
+
+    /// Logs why a run was refused.
+    fn report_refusal(&self, tool: &str, client: SocketAddr, result: &Result<MeasurementPermit, String>) {
+        if let Err(why) = result {
+            (self.shared.event)(ServerEvent::Foreign { client, why: format!("{tool}: {why}").into() });
+        }
+    }
+}
+
+/// The address of a peer; the unspecified one if it is unknown.
+fn address_of(peer: Option<SocketAddr>) -> SocketAddr {
+    peer.unwrap_or(SocketAddr::from(([0; 4], 0)))
 }
 
 impl ServerPorts for InboxPorts<'_> {
@@ -212,23 +251,27 @@ impl ServerPorts for InboxPorts<'_> {
         doors.into_iter().map(as_seen).collect()
     }
 
+    fn reserve(
+        &mut self,
+        run: RunId,
+        tool: &'static str,
+        peer: Option<SocketAddr>,
+    ) -> Result<MeasurementPermit, String> {
+        let permit = self.join(run, tool, address_of(peer), None);
+        self.report_refusal(tool, address_of(peer), &permit);
+        permit
+    }
+
     fn ask(&mut self, planned: &Planned, peer: Option<SocketAddr>) -> Result<MeasurementPermit, String> {
-        let address = peer.unwrap_or(SocketAddr::from(([0; 4], 0)));
-        let leave = self.admit(planned, address);
-        if let Err(why) = &leave {
-            let why = format!("{}: {why}", planned.tool);
-            (self.shared.event)(ServerEvent::Foreign { client: address, why: why.into() });
-        }
-        leave
+        let permit = self.admit(planned, address_of(peer));
+        self.report_refusal(planned.tool, address_of(peer), &permit);
+        permit
     }
 
     fn over(&mut self, run: RunId, trouble: Option<&str>) -> u32 {
         let Some(client) = self.clients.remove(&run) else { return 0 };
         self.inbox.guest_left(client.address.ip());
-        let concurrent_runs = match self.shared.queue.turn(client.ticket) {
-            QueueDecision::Now { concurrent_runs } => concurrent_runs,
-            QueueDecision::Later { .. } | QueueDecision::Displaced => 0,
-        };
+        let concurrent_runs = self.concurrent_runs(client.ticket).unwrap_or(0);
         self.shared.queue.leave(client.ticket);
         (self.shared.event)(ServerEvent::Ended { client: client.address, trouble: trouble.map(Into::into) });
         if self.shared.config.one_off {

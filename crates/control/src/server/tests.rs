@@ -102,6 +102,46 @@ fn echo(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
     })
 }
 
+/// Listens on the port after `claim:`, which belongs to another tool, and reserves a run until its client leaves.
+static CLAIMER: Tool = Tool {
+    name: "claimer",
+    default_port: 9,
+    sniff: |start| Match::magic(start, b"claim:"),
+    embedded_server: claimer,
+    refusal: linerate_compat::no_refusal,
+};
+
+fn claimer(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
+    const CLAIMED: Link = Link(2);
+    let port = config.port;
+    let mut client = None;
+    script(move |input, desires| match input {
+        Input::Begin => desires.want(Output::Listen { link: TCP, port, options: LinkOptions::default() }),
+        Input::Bytes { link, bytes } => {
+            let text = std::str::from_utf8(bytes).unwrap().strip_prefix("claim:").unwrap();
+            client = Some(link);
+            let options = LinkOptions::default();
+            desires.want(Output::Listen { link: CLAIMED, port: text.parse().unwrap(), options });
+        }
+        Input::Opened { link: CLAIMED, .. } => {
+            desires.want(Output::Reserve { run: 1, tool: "claimer", link: client.unwrap() });
+        }
+        Input::Admitted { .. } => {
+            desires.want(Output::Send { link: client.unwrap(), bytes: b"reserved".to_vec() });
+        }
+        Input::Accepted { listener: CLAIMED, link, .. } => {
+            desires.want(Output::Send { link, bytes: b"claimed".to_vec() });
+            desires.want(Output::Close { link });
+        }
+        Input::Closed { link, .. } if client == Some(link) => {
+            desires.want(Output::Close { link });
+            desires.want(Output::RunOver { run: 1, trouble: Some("the client left".to_owned()) });
+        }
+        Input::Signal(_) => desires.want(Output::Exit(1)),
+        _ => {}
+    })
+}
+
 fn greeter(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
     let port = config.port;
     script(move |input, desires| match input {
@@ -370,4 +410,40 @@ fn at_a_classic_port_the_only_candidate_may_speak_first_and_several_are_told_apa
     assert_eq!(answer(&mut client), "echo:x");
     // The native protocol is only served on the main port.
     assert_eq!(server.measure().outcome, Some(Outcome::Completed));
+}
+
+#[test]
+fn a_reserved_run_gets_what_its_client_sends_to_the_port_of_another_tool() {
+    let classic = vec![ClassicPort { port: 0, tools: vec![&GREETER] }];
+    let server = Serving::start(ServerConfig { foreign: vec![&CLAIMER], classic, ..ServerConfig::default() });
+    let other = server.addresses[1];
+    let says = || answer(&mut TcpStream::connect(other).unwrap());
+    assert_eq!(says(), "welcome");
+    let mut client = server.send(format!("claim:{}", other.port()).as_bytes());
+    assert_eq!(answer(&mut client), "reserved");
+    // At once, and before it has said anything.
+    assert_eq!((says(), says()), ("claimed".to_owned(), "claimed".to_owned()));
+    drop(client);
+    server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }).then_some(()));
+    assert_eq!(says(), "welcome");
+}
+
+#[test]
+fn a_reserved_run_has_the_place_of_a_run() {
+    let classic = vec![ClassicPort { port: 0, tools: vec![&GREETER] }];
+    let foreign: Vec<&'static Tool> = vec![&CLAIMER, &ECHO];
+    let server = Serving::start(ServerConfig { foreign, classic, ..ServerConfig::default() });
+    let port = server.addresses[1].port();
+    let mut first = server.send(b"echo:run");
+    assert_eq!(answer(&mut first), "yes");
+    let mut claim = server.send(format!("claim:{port}").as_bytes());
+    let why =
+        server.wait_for(|event| if let ServerEvent::Foreign { why, .. } = event { Some(why) } else { None });
+    assert_eq!(&*why, "claimer: another run is in progress");
+    assert_eq!(answer(&mut TcpStream::connect(server.addresses[1]).unwrap()), "welcome");
+    drop(first);
+    server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }).then_some(()));
+    claim.write_all(format!("claim:{port}").as_bytes()).unwrap();
+    assert_eq!(answer(&mut claim), "reserved");
+    assert_eq!(answer(&mut server.send(b"echo:run")), "another run is in progress");
 }

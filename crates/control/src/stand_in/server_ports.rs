@@ -19,7 +19,15 @@ pub(crate) trait ServerPorts {
     fn take(&mut self) -> Option<Incoming>;
     /// The server's ports for a listener; empty if the stand-in has to open its own.
     fn doors(&self, transport: Transport, port: u16) -> Vec<SharedDoor>;
-    /// Whether a run may begin now; otherwise why not.
+    /// Gives a place to a run whose details are not yet known; otherwise why not. Its client's traffic to any
+    /// listener of the stand-in belongs to it until the end of the run.
+    fn reserve(
+        &mut self,
+        run: RunId,
+        tool: &'static str,
+        peer: Option<SocketAddr>,
+    ) -> Result<MeasurementPermit, String>;
+    /// Whether a run, with or without a place, may begin now; otherwise why not.
     fn ask(&mut self, planned: &Planned, peer: Option<SocketAddr>) -> Result<MeasurementPermit, String>;
     /// Notes the end of a run; returns the number of other runs at the same time.
     fn over(&mut self, run: RunId, trouble: Option<&str>) -> u32;

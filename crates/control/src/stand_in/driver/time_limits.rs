@@ -4,8 +4,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use linerate_compat::stand_in::{Link, Planned, RunId};
+use linerate_compat::stand_in::{Link, RunId};
 use linerate_sock::{Mono, clock};
+use linerate_units::Span;
 
 use super::super::driver_event::{DriverEvent, own_reason};
 use super::super::server_ports::MeasurementPermit;
@@ -62,19 +63,26 @@ impl Admitted {
 
 impl Driver<'_> {
     /// Notes an admitted run.
-    pub(super) fn admit(&mut self, planned: &Planned, peer: Option<SocketAddr>, leave: MeasurementPermit) {
+    pub(super) fn admit(
+        &mut self,
+        run: RunId,
+        link: Link,
+        expected: Option<Span>,
+        peer: Option<SocketAddr>,
+        leave: MeasurementPermit,
+    ) {
         let now = clock::now();
         let admitted = Admitted {
             until: leave.until,
-            link: planned.link,
+            link,
             peer: peer.map(|peer| peer.ip().to_canonical()),
-            expected_end: planned.expected.map(|expected| now + expected.as_duration()),
+            expected_end: expected.map(|expected| now + expected.as_duration()),
             moved: 0,
             active: now,
             ended_for: None,
             exchanging: false,
         };
-        self.admitted.insert(planned.run, admitted);
+        self.admitted.insert(run, admitted);
         if self.ports.is_some() {
             self.next_courtesy = now + POLL_INTERVAL;
         }
