@@ -1,15 +1,17 @@
 //! The end that listens and counts.
 
 mod clients;
+mod reservation;
 mod sync;
 
 use linerate_model::Direction;
 use linerate_units::{Span, Timestamp};
 
 use self::clients::Clients;
-use super::console::NtttcpConsole;
-use super::meter::PhaseDurations;
-use super::options::NtttcpOptions;
+use self::reservation::SyncSession;
+use super::console::Console;
+use super::meter::Schedule;
+use super::options::Options;
 use super::run::{self, Due, NtttcpRun};
 use super::sender::EXIT_FAILED;
 use super::wire::{END, FINISHED, READY};
@@ -29,6 +31,12 @@ const LINGER_TIME: Span = Span::from_secs(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NtttcpReceiverState {
     Idle,
+    /// Waiting for a place for the sender that has queried (only if it serves).
+    Reserving,
+    /// The sender has a place, and connects.
+    Reserved,
+    /// The sender is ready; its last connections may still be on their way to this end.
+    Gathering,
     /// Waiting for the driver's permission.
     Asked,
     Running,
@@ -45,6 +53,10 @@ pub struct NtttcpReceiver {
     console: NtttcpConsole,
     state: NtttcpReceiverState,
     clients: Clients,
+    /// The sender that has a place (only if it serves).
+    session: Option<SyncSession>,
+    /// Senders that have queried while the last test was ending.
+    early: Vec<Link>,
     /// Connections without a flow, and their port indices from 0.
     waiting: Vec<(Link, usize)>,
     /// Connections that flows have used.
@@ -72,6 +84,8 @@ impl NtttcpReceiver {
             serves,
             state: NtttcpReceiverState::Idle,
             clients: Clients::default(),
+            session: None,
+            early: Vec::new(),
             waiting: Vec::new(),
             used: Vec::new(),
             listening: 0,
@@ -135,14 +149,20 @@ impl NtttcpReceiver {
             self.console.debug(now, &text);
         }
         if listener == SYNC && self.options.sync {
-            if !self.clients.add(now, link) {
+            if !self.clients.add(now, link, opened.remote.map(|remote| remote.ip())) {
                 self.console.outputs.push_back(Output::Reset { link });
             }
             return;
         }
+        if self.serves && !self.is_from_session(opened) {
+            // Of another host, or of a sender that does not use the sync port.
+            self.console.outputs.push_back(Output::Reset { link });
+            return;
+        }
+        self.note_connection(now);
         let at = usize::try_from(listener.0.saturating_sub(1)).unwrap_or(0);
         match self.state {
-            NtttcpReceiverState::Idle | NtttcpReceiverState::Asked
+            NtttcpReceiverState::Idle | NtttcpReceiverState::Reserved | NtttcpReceiverState::Gathering | NtttcpReceiverState::Asked
                 if self.waiting.len() < MAX_WAITING_CONNECTIONS =>
             {
                 self.waiting.push((link, at));
@@ -173,10 +193,18 @@ impl NtttcpReceiver {
     }
 
     fn admitted(&mut self, now: Timestamp, run: RunId) {
-        if self.state != NtttcpReceiverState::Asked || run != self.next_run {
+        if run != self.next_run {
             return;
         }
-        self.next_run = self.next_run.next();
+        match self.state {
+            NtttcpReceiverState::Asked => self.start(now, run),
+            NtttcpReceiverState::Reserving => self.reserved(),
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, now: Timestamp, run: RunId) {
+        self.next_run = self.next_run.wrapping_add(1);
         self.state = NtttcpReceiverState::Running;
         for link in self.clients.ready() {
             self.reply(link, READY);
@@ -202,11 +230,14 @@ impl NtttcpReceiver {
     }
 
     fn refused(&mut self, now: Timestamp, why: &str) {
-        if self.state != NtttcpReceiverState::Asked {
-            return;
+        match self.state {
+            NtttcpReceiverState::Asked => {}
+            NtttcpReceiverState::Reserving => return self.not_reserved(now, why),
+            _ => return,
         }
-        self.state = NtttcpReceiverState::Idle;
         self.console.info(now, &format!("the test was refused: {why}"));
+        self.give_place_back(why);
+        self.state = State::Idle;
         for link in self.clients.ready() {
             self.reply(link, END);
             self.console.outputs.push_back(Output::Close { link });
@@ -227,7 +258,9 @@ impl NtttcpReceiver {
 
     fn ended_by_sender(&mut self, now: Timestamp, link: Link) {
         self.reply(link, FINISHED);
-        if self.state == NtttcpReceiverState::Running {
+        // A sender also says so at the end of its time if that is shorter than the agreed time.
+        let early = !self.run.as_ref().is_some_and(|run| run.may_be_left(now));
+        if self.state == NtttcpReceiverState::Running && early {
             self.console.info(now, "test exited because sender side was interrupted");
             self.stop_early(now);
         }
@@ -240,13 +273,15 @@ impl NtttcpReceiver {
 
     /// A sync connection was closed.
     fn left(&mut self, now: Timestamp, link: Link) {
+        self.early.retain(|other| *other != link);
         if !self.clients.remove(link) {
             return;
         }
         match self.state {
             NtttcpReceiverState::Idle if self.clients.is_empty() => self.drop_waiting(),
+            NtttcpReceiverState::Reserved | NtttcpReceiverState::Gathering if self.is_session(link) => self.abandoned(),
             NtttcpReceiverState::Running if self.clients.ready().is_empty() => self.deserted(now),
-            NtttcpReceiverState::Lingering if self.clients.is_empty() => self.next(),
+            NtttcpReceiverState::Lingering if self.clients.has_no_others(&self.early) => self.next(),
             _ => {}
         }
     }
@@ -279,6 +314,7 @@ impl NtttcpReceiver {
             self.deadline = None;
             match self.state {
                 NtttcpReceiverState::Idle => self.start_without_sync(now),
+                NtttcpReceiverState::Gathering => self.ask_for_session(now),
                 NtttcpReceiverState::Lingering => self.next(),
                 _ => {}
             }
@@ -325,7 +361,7 @@ impl NtttcpReceiver {
         self.console.outputs.extend(self.used.iter().map(|link| Output::Discard { link: *link }));
         self.state = NtttcpReceiverState::Lingering;
         self.deadline = Some(now + LINGER_TIME);
-        if self.clients.is_empty() {
+        if self.clients.has_no_others(&self.early) {
             self.next();
         }
     }
@@ -333,13 +369,18 @@ impl NtttcpReceiver {
     /// Handles the end of a test.
     fn next(&mut self) {
         self.console.outputs.extend(self.used.drain(..).map(|link| Output::Close { link }));
-        for link in self.clients.drain() {
+        let early = std::mem::take(&mut self.early);
+        for link in self.clients.drain_but(&early) {
             self.console.outputs.push_back(Output::Close { link });
         }
         if self.serves || self.options.again {
             self.drop_waiting();
             (self.state, self.deadline, self.code) = (NtttcpReceiverState::Idle, None, 0);
+            self.session = None;
             self.agreed = self.options.seconds;
+            for link in early {
+                self.queried(link);
+            }
         } else {
             self.end();
         }

@@ -1,6 +1,7 @@
 //! Comparison with output and messages of the real program, and several ends in virtual time.
 
 mod documents;
+mod serving;
 mod windows;
 mod world;
 

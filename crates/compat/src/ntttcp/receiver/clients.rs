@@ -2,6 +2,7 @@
 //! value.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use linerate_units::{Span, Timestamp};
 
@@ -42,6 +43,8 @@ struct NtttcpClient {
     numbers: NumberSplitter,
     step: NtttcpClientState,
     since: Timestamp,
+    /// Its host; absent if unknown.
+    host: Option<IpAddr>,
 }
 
 /// All senders.
@@ -52,19 +55,37 @@ pub(super) struct Clients {
 
 impl Clients {
     /// Adds a sender; false if there is no room.
-    pub(super) fn add(&mut self, now: Timestamp, link: Link) -> bool {
+    pub(super) fn add(&mut self, now: Timestamp, link: Link, host: Option<IpAddr>) -> bool {
         let room = self.all.len() < MAX_SENDERS;
         if room {
-            self.all.insert(
-                link,
-                NtttcpClient {
-                    numbers: NumberSplitter::default(),
-                    step: NtttcpClientState::Fresh,
-                    since: now,
-                },
-            );
+            let numbers = NumberSplitter::default();
+            self.all.insert(link, NtttcpClient { numbers, step: NtttcpClientState::Fresh, since: now, host });
         }
         room
+    }
+
+    /// Whether this sender is still here.
+    pub(super) fn has(&self, link: Link) -> bool {
+        self.all.contains_key(&link)
+    }
+
+    /// The host of a sender.
+    pub(super) fn host(&self, link: Link) -> Option<IpAddr> {
+        self.all.get(&link)?.host
+    }
+
+    /// Notes that a sender has opened a connection, and restarts its timeout.
+    pub(super) fn is_active(&mut self, now: Timestamp, link: Link) {
+        if let Some(client) = self.all.get_mut(&link) {
+            client.since = now;
+        }
+    }
+
+    /// Removes all senders but these; returns the removed ones.
+    pub(super) fn drain_but(&mut self, kept: &[Link]) -> Vec<Link> {
+        let gone: Vec<Link> = self.all.keys().copied().filter(|link| !kept.contains(link)).collect();
+        self.all.retain(|link, _| kept.contains(link));
+        gone
     }
 
     pub(super) fn push(&mut self, now: Timestamp, link: Link, bytes: &[u8]) -> Vec<NtttcpClientMessage> {
@@ -93,6 +114,11 @@ impl Clients {
 
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
+    }
+
+    /// Whether there are no senders besides these.
+    pub(super) fn has_no_others(&self, than: &[Link]) -> bool {
+        self.all.keys().all(|link| than.contains(link))
     }
 
     /// The senders that wait for the start or have got it.

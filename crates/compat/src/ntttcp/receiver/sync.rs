@@ -30,6 +30,7 @@ impl NtttcpReceiver {
 
     pub(super) fn said(&mut self, now: Timestamp, link: Link, said: NtttcpClientMessage) {
         match said {
+            NtttcpClientMessage::Query if self.serves => self.queried(link),
             NtttcpClientMessage::Query => {
                 let number = match self.state {
                     NtttcpReceiverState::Lingering => FINISHED,
@@ -40,6 +41,7 @@ impl NtttcpReceiver {
                 };
                 self.reply(link, number);
             }
+            NtttcpClientMessage::Time(_) if self.serves && !self.is_session(link) => self.turn_away(now, link),
             NtttcpClientMessage::Time(seconds) => {
                 let agreed = self.agree(seconds);
                 self.agreed = agreed;
@@ -50,11 +52,13 @@ impl NtttcpReceiver {
             }
             NtttcpClientMessage::Ready { last } => self.ready(now, link, last),
             NtttcpClientMessage::End => self.ended_by_sender(now, link),
-            NtttcpClientMessage::Nonsense => {
-                self.console.outputs.push_back(Output::Close { link });
-                self.left(now, link);
-            }
+            NtttcpClientMessage::Nonsense => self.turn_away(now, link),
         }
+    }
+
+    fn turn_away(&mut self, now: Timestamp, link: Link) {
+        self.console.outputs.push_back(Output::Close { link });
+        self.left(now, link);
     }
 
     pub(super) fn reply(&mut self, link: Link, number: i32) {
@@ -75,8 +79,11 @@ impl NtttcpReceiver {
 
     pub(super) fn ready(&mut self, now: Timestamp, link: Link, last: bool) {
         match self.state {
+            NtttcpReceiverState::Idle if self.serves => self.reply(link, END),
             NtttcpReceiverState::Idle if self.options.many && !last => self.reply(link, WAIT),
             NtttcpReceiverState::Idle => self.ask(now, link),
+            NtttcpReceiverState::Reserved if self.is_session(link) => self.gather(now),
+            NtttcpReceiverState::Gathering => {}
             NtttcpReceiverState::Running => self.reply(link, READY),
             NtttcpReceiverState::Asked => {}
             _ => self.reply(link, END),

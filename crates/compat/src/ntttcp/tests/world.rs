@@ -231,6 +231,7 @@ impl NtttcpWorld {
             Output::Send { link, bytes } => self.send(at, link, bytes),
             Output::Close { link } | Output::Reset { link } => self.close(at, link),
             Output::Ask(planned) => self.later(at, none, NtttcpTestEvent::Admitted(planned.run)),
+            Output::Reserve { run, .. } => self.later(at, none, NtttcpTestEvent::Admitted(run)),
             Output::Start(task) => self.start(at, *task),
             Output::Stop { flow, how } => {
                 self.ends[at].seen.stops.push(how);

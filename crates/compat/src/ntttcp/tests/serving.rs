@@ -1,0 +1,204 @@
+//! A receiver that serves, in the order in which the real sender connects: synchronization, query, time, data
+//! connections, start.
+
+use std::net::{IpAddr, SocketAddr};
+
+use linerate_units::{Span, Timestamp};
+
+use super::World;
+use crate::ntttcp::{NTTTCP, Receiver, Sender};
+use crate::stand_in::{FlowCounts, Input, Link, Opened, Output, StandIn};
+use crate::{EmbeddedServerConfig, ntttcp};
+
+const SYNC: Link = Link(0);
+const SENDER: [u8; 4] = [192, 0, 2, 1];
+const OTHER: [u8; 4] = [192, 0, 2, 9];
+
+/// A server, and the time that its sender sees.
+struct Server {
+    tool: Box<dyn StandIn>,
+    now: Timestamp,
+}
+
+impl Server {
+    fn new() -> Self {
+        let config = EmbeddedServerConfig { port: 5000, shared: false, seed: 0, wall: Span::ZERO };
+        let mut server = Self { tool: (NTTTCP.embedded_server)(&config), now: Timestamp::START };
+        server.input(Input::Begin);
+        server
+    }
+
+    fn input(&mut self, input: Input<'_>) -> Vec<Output> {
+        self.tool.input(self.now, input);
+        std::iter::from_fn(|| self.tool.output()).collect()
+    }
+
+    fn accept(&mut self, listener: Link, link: u32, host: [u8; 4]) -> Vec<Output> {
+        let opened = Opened {
+            local: SocketAddr::from(([192, 0, 2, 2], 5000)),
+            remote: Some(SocketAddr::new(IpAddr::from(host), 40_000)),
+            mss: None,
+            handshake: None,
+            snd_buf: 1,
+            rcv_buf: 1,
+            congestion: None,
+            descriptor: 9,
+        };
+        self.input(Input::Accepted { listener, link: Link(link), opened })
+    }
+
+    fn say(&mut self, link: u32, number: u8) -> Vec<Output> {
+        self.input(Input::Bytes { link: Link(link), bytes: &[0, 0, 0, number] })
+    }
+
+    /// What happens when its deadline has passed.
+    fn wait(&mut self) -> Vec<Output> {
+        self.now = self.tool.deadline().expect("a deadline");
+        self.input(Input::Tick)
+    }
+
+    /// A sender that has connected, and has a place.
+    fn with_place() -> Self {
+        let mut server = Self::new();
+        server.accept(SYNC, 100, SENDER);
+        server.say(100, b'X');
+        assert_eq!(sent(&server.input(Input::Admitted { run: 0 })), [(100, 11)]);
+        server
+    }
+}
+
+/// The numbers that were sent, and to whom.
+fn sent(outputs: &[Output]) -> Vec<(u32, i32)> {
+    let number = |output: &Output| match output {
+        Output::Send { link, bytes } => {
+            Some((link.0, i32::from_be_bytes(bytes.as_slice().try_into().unwrap())))
+        }
+        _ => None,
+    };
+    outputs.iter().filter_map(number).collect()
+}
+
+fn resets(outputs: &[Output], number: u32) -> bool {
+    outputs.iter().any(|output| matches!(output, Output::Reset { link } if link.0 == number))
+}
+
+#[test]
+fn a_sender_has_its_place_before_it_opens_connections_to_ports_of_other_tools() {
+    let mut server = Server::new();
+    server.accept(SYNC, 100, SENDER);
+    let asked = server.say(100, b'X');
+    assert!(matches!(asked[..], [Output::Reserve { run: 0, link: Link(100), .. }]), "{asked:?}");
+    assert_eq!(sent(&server.input(Input::Admitted { run: 0 })), [(100, 11)], "idle");
+    assert_eq!(sent(&server.say(100, 2)), [(100, 2)]);
+    // Ports 5001, 5002 and 5003, two connections each. They say nothing.
+    for link in 101..107 {
+        assert!(!resets(&server.accept(Link((link - 99) / 2), link, SENDER), link));
+    }
+    assert!(sent(&server.say(100, b'R')).is_empty());
+    // One more is still in the queue of another thread when the sender says that it is ready.
+    server.accept(Link(3), 107, SENDER);
+    let asked = server.wait();
+    let [Output::Ask(planned)] = &asked[..] else { panic!("{asked:?}") };
+    assert_eq!((planned.run, planned.spec.traffic.streams), (0, 7));
+    assert_eq!(planned.expected, Some(Span::from_secs(2)));
+    let begun = server.input(Input::Admitted { run: 0 });
+    assert_eq!(sent(&begun), [(100, i32::from(b'R'))]);
+    let links = begun.iter().find_map(|output| match output {
+        Output::Start(task) => Some(task.links.clone()),
+        _ => None,
+    });
+    assert_eq!(links.unwrap(), (101..108).map(Link).collect::<Vec<_>>());
+}
+
+#[test]
+fn connections_without_a_place_and_of_other_hosts_are_no_part_of_a_test() {
+    let mut server = Server::new();
+    assert!(resets(&server.accept(Link(3), 99, SENDER), 99), "nobody has a place");
+    let mut server = Server::with_place();
+    assert!(resets(&server.accept(Link(3), 101, OTHER), 101));
+    assert!(!resets(&server.accept(Link(3), 102, SENDER), 102));
+}
+
+#[test]
+fn a_second_sender_learns_that_a_test_is_running_before_it_opens_connections() {
+    let mut server = Server::with_place();
+    server.accept(SYNC, 200, OTHER);
+    assert_eq!(sent(&server.say(200, b'X')), [(200, 12)]);
+    // Whoever goes on nevertheless changes nothing.
+    assert!(sent(&server.say(200, 60)).is_empty());
+    assert_eq!(sent(&server.say(100, 2)), [(100, 2)]);
+    // The place may also be another tool's.
+    let mut server = Server::new();
+    server.accept(SYNC, 100, SENDER);
+    server.say(100, b'X');
+    let refused = server.input(Input::Refused { run: 0, why: "another run is in progress".to_owned() });
+    assert_eq!(sent(&refused), [(100, 12)]);
+    assert!(refused.iter().any(|output| matches!(output, Output::Close { link: Link(100) })));
+}
+
+#[test]
+fn a_sender_that_leaves_or_is_silent_gives_its_place_back() {
+    let gives_back = |outputs: &[Output]| {
+        outputs.iter().any(|output| matches!(output, Output::RunOver { run: 0, trouble: Some(_) }))
+    };
+    let mut server = Server::with_place();
+    server.accept(Link(3), 101, SENDER);
+    let left = server.input(Input::Closed { link: Link(100), reason: None });
+    assert!(gives_back(&left) && resets(&left, 101), "{left:?}");
+    let mut server = Server::with_place();
+    assert!(gives_back(&server.wait()));
+    assert_eq!(server.tool.deadline(), None, "it is idle again");
+    // It may leave before it has its place.
+    let mut server = Server::new();
+    server.accept(SYNC, 100, SENDER);
+    server.say(100, b'X');
+    server.input(Input::Closed { link: Link(100), reason: None });
+    assert!(gives_back(&server.input(Input::Admitted { run: 0 })));
+}
+
+#[test]
+fn senders_one_after_another_are_served() {
+    let mut world = World::new();
+    let options = |line| super::options(line);
+    let served = ntttcp::Options { seconds: 1, quiet: true, ..options("-r") };
+    world.add(Receiver::new(served, true, Span::ZERO), Timestamp::START);
+    for at in [0, 4_000, 8_000] {
+        let sender = Sender::new(options("-s 127.0.0.1 -P 2 -n 2 -t 2"), Span::ZERO);
+        world.add(sender, Timestamp::START + Span::from_ms(at));
+    }
+    let seen = world.run(Span::from_secs(60));
+    for sender in &seen[1..] {
+        assert_eq!(sender.exit, Some(0), "{sender:?}");
+    }
+    assert_eq!(seen[0].tasks.len(), 3, "each test has all its connections in one flow");
+    assert!(seen[0].tasks.iter().all(|task| task.links.len() == 4));
+}
+
+#[test]
+fn a_sender_that_is_early_for_the_next_test_waits_for_the_end_of_the_last() {
+    let mut server = Server::with_place();
+    server.say(100, 2);
+    server.accept(Link(3), 101, SENDER);
+    server.say(100, b'R');
+    server.wait();
+    server.input(Input::Admitted { run: 0 });
+    server.now = server.now + Span::from_ms(1_900);
+    // The sender's time is over a little earlier than ours.
+    server.input(Input::Closed { link: Link(100), reason: None });
+    server.accept(SYNC, 200, SENDER);
+    assert!(sent(&server.say(200, b'X')).is_empty());
+    for _ in 0..100 {
+        let outputs = server.wait();
+        if let Some(flow) = outputs.iter().find_map(|output| match output {
+            Output::Stop { flow, .. } => Some(*flow),
+            _ => None,
+        }) {
+            server.input(Input::Ended { counts: &FlowCounts { flow, ..FlowCounts::default() } });
+        }
+        if outputs.iter().any(|output| matches!(output, Output::Reserve { run: 1, link: Link(200), .. })) {
+            assert!(server.now < Timestamp::START + Span::from_secs(3));
+            return;
+        }
+    }
+    panic!("it was forgotten");
+}
