@@ -54,7 +54,6 @@ fn silent_clients_of_older_tools_add_at_most_a_thread_for_each_tool() {
 fn older_tools_are_served_after_the_server_was_idle() {
     let netns = Netns::new();
     let server = classic_server(&netns);
-    // Not ntttcp: its data connections may reach a port before the server knows of the test.
     let clients = [
         "iperf -c 127.0.0.1 -t 1 -b 1M",
         "iperf -c 127.0.0.1 -t 1 -b 1M -u",
@@ -62,6 +61,7 @@ fn older_tools_are_served_after_the_server_was_idle() {
         "ttcp -t -s -u -n 64 127.0.0.1",
         "nuttcp -T1 -R1M 127.0.0.1",
         "netpipe -h 127.0.0.1 -l 1 -u 64 -o /dev/null",
+        "ntttcp -s127.0.0.1 -t 1 -P 3 -n 1 -B 1M",
     ];
     for client in clients.iter().chain(&clients) {
         await_idle(&server);

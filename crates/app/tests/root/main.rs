@@ -24,6 +24,7 @@ mod interop_iperf3_loss;
 mod interop_iperf3_server;
 mod interop_netperf;
 mod interop_netpipe;
+mod interop_ntttcp;
 mod interop_nuttcp;
 mod interop_nuttcp_faults;
 mod interop_nuttcp_loss;

@@ -49,7 +49,9 @@ pub(crate) use server::ServeProcess;
 pub(crate) use shape::shape;
 pub(crate) use skipped::skipped;
 pub(crate) use test_dir::{TestDir, fixtures};
-pub(crate) use tool::{IPERF, NETPERF, NETPIPE, NETSERVER, NUTTCP, Program, TTCP, ToolNames, before, form};
+pub(crate) use tool::{
+    IPERF, NETPERF, NETPIPE, NETSERVER, NTTTCP, NUTTCP, Program, TTCP, ToolNames, before, form,
+};
 pub(crate) use turn::{at_once, take_turn};
 
 use std::path::PathBuf;

@@ -27,6 +27,7 @@ pub(crate) const NUTTCP: ToolNames = ToolNames { program: "nuttcp", stand_in: "n
 pub(crate) const NETPIPE: ToolNames = ToolNames { program: "NPtcp", stand_in: "netpipe" };
 pub(crate) const TTCP: ToolNames = ToolNames { program: "ttcp", stand_in: "ttcp" };
 pub(crate) const IPERF: ToolNames = ToolNames { program: "iperf", stand_in: "iperf" };
+pub(crate) const NTTTCP: ToolNames = ToolNames { program: "ntttcp", stand_in: "ntttcp" };
 pub(crate) const NETPERF: ToolNames = ToolNames { program: "netperf", stand_in: "netperf" };
 pub(crate) const NETSERVER: ToolNames = ToolNames { program: "netserver", stand_in: "netserver" };
 

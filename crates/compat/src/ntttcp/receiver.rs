@@ -235,6 +235,15 @@ impl NtttcpReceiver {
             NtttcpReceiverState::Reserving => return self.not_reserved(now, why),
             _ => return,
         }
+        self.turn_down(now, why);
+        if !self.serves {
+            self.code = EXIT_FAILED;
+            self.end();
+        }
+    }
+
+    /// Refuses to start the test of the senders that are ready.
+    fn turn_down(&mut self, now: Timestamp, why: &str) {
         self.console.info(now, &format!("the test was refused: {why}"));
         self.give_place_back(why);
         self.state = State::Idle;
@@ -244,10 +253,6 @@ impl NtttcpReceiver {
             self.clients.remove(link);
         }
         self.drop_waiting();
-        if !self.serves {
-            self.code = EXIT_FAILED;
-            self.end();
-        }
     }
 
     fn drop_waiting(&mut self) {
@@ -268,6 +273,7 @@ impl NtttcpReceiver {
 
     fn closed(&mut self, now: Timestamp, link: Link) {
         self.waiting.retain(|(other, _)| *other != link);
+        self.console.outputs.push_back(Output::Close { link });
         self.left(now, link);
     }
 

@@ -112,6 +112,11 @@ impl Receiver {
 
     /// Asks for the permission to begin: all connections have arrived.
     pub(super) fn ask_for_session(&mut self, now: Timestamp) {
+        self.deadline = None;
+        if self.waiting.is_empty() {
+            // The dialogue does not tell UDP from TCP, and this server has no UDP ports.
+            return self.turn_down(now, "no data connection came; UDP needs `linerate ntttcp -r -u`");
+        }
         if let Some(session) = self.session {
             self.ask(now, session.link);
         }

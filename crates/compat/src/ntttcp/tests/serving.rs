@@ -145,6 +145,8 @@ fn a_sender_that_leaves_or_is_silent_gives_its_place_back() {
     server.accept(Link(3), 101, SENDER);
     let left = server.input(Input::Closed { link: Link(100), reason: None });
     assert!(gives_back(&left) && resets(&left, 101), "{left:?}");
+    // Otherwise each sender would leave a descriptor behind.
+    assert!(left.iter().any(|output| matches!(output, Output::Close { link: Link(100) })), "{left:?}");
     let mut server = Server::with_place();
     assert!(gives_back(&server.wait()));
     assert_eq!(server.tool.deadline(), None, "it is idle again");
@@ -154,6 +156,21 @@ fn a_sender_that_leaves_or_is_silent_gives_its_place_back() {
     server.say(100, b'X');
     server.input(Input::Closed { link: Link(100), reason: None });
     assert!(gives_back(&server.input(Input::Admitted { run: 0 })));
+}
+
+#[test]
+fn a_sender_of_datagrams_is_told_that_there_is_no_test() {
+    let mut server = Server::with_place();
+    server.say(100, 2);
+    server.say(100, b'R');
+    let refused = server.wait();
+    assert_eq!(sent(&refused), [(100, i32::from(b'E'))]);
+    let why = refused.iter().find_map(|output| match output {
+        Output::RunOver { run: 0, trouble } => trouble.clone(),
+        _ => None,
+    });
+    assert!(why.unwrap().contains("ntttcp -r -u"));
+    assert_eq!(server.tool.deadline(), None, "it is idle again");
 }
 
 #[test]
