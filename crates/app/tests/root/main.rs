@@ -15,6 +15,7 @@ mod idle_server;
 mod interop_iperf2;
 mod interop_iperf2_faults;
 mod interop_iperf2_loss;
+mod interop_iperf2_old;
 mod interop_iperf2_times;
 mod interop_iperf3_client;
 mod interop_iperf3_faults;
