@@ -2,12 +2,12 @@
 //!
 //! The first bytes of a TCP connection, and every datagram, contain what the server must know: a
 //! [`TestHeader`]. A TCP test ends with the connection. A UDP test ends with a datagram that has a negative
-//! number, which the server answers with its counts, a [`ServerReport`]. There are two generations of
-//! datagrams, which the receiver distinguishes: 2.0.9 and earlier number them in 4 bytes, later versions in two
-//! halves of 8.
+//! number, which the server answers with its counts, a [`ServerReport`]. There are three generations
+//! of datagrams, which the receiver distinguishes: 2.0.9 and earlier number them in 4 bytes; later versions have
+//! two halves of 8, of which those up to 2.0.13 usually write one ([`Generation`]).
 //!
 //! # Source
-//! Captures of 2.0.6, 2.1.8 and 2.2.1 over loopback.
+//! Captures of 2.0.6, 2.0.9, 2.0.10, 2.0.13, 2.1.8 and 2.2.1 over loopback.
 
 mod argv;
 mod arrival;

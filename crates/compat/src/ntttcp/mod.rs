@@ -7,7 +7,8 @@
 //!
 //! The original decodes a number by its value. This receiver decodes it by its position in the dialogue, and
 //! this sender avoids durations that an original would mistake for another request. A test whose other end has
-//! disconnected ends immediately, with what was measured.
+//! disconnected ends immediately, with what was measured. A receiver that serves reserves its place before it
+//! answers the first query, because data ports are ports of other tools.
 
 mod argv;
 mod console;
