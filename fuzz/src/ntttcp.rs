@@ -68,20 +68,33 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let opened = |links: usize| [0, 0].repeat(links);
     // The Linux receiver: listeners, a sender, two data connections, a test of two seconds, the flow's end.
     for options in [0, 8, 16, 64, 0x80] {
+        // A server reserves a place before it answers, and waits for the last connections before it asks.
+        let serves = options == 0x80;
+        let (place, gathered) = if serves { (vec![7, 0], vec![10, 1]) } else { (Vec::new(), Vec::new()) };
         let dialogue = [
             opened(3),
             vec![2, 0],
             said(b'X'),
+            place,
             said(2),
             vec![2, 1, 2, 2],
             said(if options == 8 { b'L' } else { b'R' }),
+            gathered,
             vec![7, 0, 8, 0, 0, 9, 200, 8, 1, 0, 4, 0, 10, 5],
         ];
         seeds.push([vec![options], dialogue.concat()].concat());
     }
     // Two tests at a server; the flow of the first never ends.
-    let begin =
-        [vec![2, 0], said(b'X'), said(2), vec![2, 1], said(b'R'), vec![7, 0, 8, 0, 0, 10, 20]].concat();
+    let begin = [
+        vec![2, 0],
+        said(b'X'),
+        vec![7, 0],
+        said(2),
+        vec![2, 1],
+        said(b'R'),
+        vec![10, 1, 7, 0, 8, 0, 0, 10, 20],
+    ]
+    .concat();
     seeds.push([vec![0x80], opened(3), begin.repeat(2)].concat());
     seeds.push([vec![4], opened(2), vec![2, 0, 2, 1, 9, 3, 7, 0, 8, 0, 0, 9, 200, 8, 1, 0, 10, 5]].concat());
     // The Linux sender, with and without a sync connection.

@@ -80,8 +80,17 @@ pub fn iperf2_wire(bytes: &[u8]) {
             assert_eq!(iperf2::TestHeader::read_tcp(&written), Ok(Some((Some(header), written.len()))));
         }
     }
-    let (generation, _) = iperf2::opening_header(bytes);
-    let _ = iperf2::number_of(bytes, generation);
+    let (opening, _) = iperf2::opening_header(bytes);
+    let _ = iperf2::number_of(bytes, opening);
+    let between = |wide| iperf2::Generation::Between { wide };
+    for generation in [iperf2::Generation::Old, between(false), between(true), iperf2::Generation::New] {
+        // A client reads no report that is shorter than number, time and counts.
+        let report = iperf2::ServerReport::default().encode(generation, bytes);
+        assert!(report.len() >= generation.header_bytes() + 40);
+        if let Some(number) = iperf2::number_of(bytes, generation) {
+            assert_ne!(number, i64::MIN, "a negative number has an opposite");
+        }
+    }
     if let Some(ack) = iperf2::Ack::decode(bytes) {
         assert_eq!(iperf2::Ack::decode(&ack.encode()), Some(ack));
     }
@@ -144,6 +153,13 @@ pub(crate) fn iperf2_messages() -> Vec<Vec<u8>> {
         [&[0xff; 12][..], &[0x80, 0, 0, 0], &[3; 40]].concat(),
     ];
     all.push([&[0, 0, 0, 1, 9, 9, 9, 9, 9, 9, 9, 9, 0, 0, 0, 0, 0x48, 1, 0, 0x98][..], &[1; 80]].concat());
+    // First and last datagrams of 2.0.10 to 2.0.13, with the pattern or a high half; their -X; their TCP test.
+    for (low, high) in [(0_u32, *b"2345"), (0x8000_0013, *b"2345"), (0, [0; 4]), (0x13, [0x80, 0, 0, 0])] {
+        for flags in [[0; 4], [0x40, 0, 0, 0], [0x80, 0, 0, 1], *b"6789"] {
+            all.push([&low.to_be_bytes()[..], &[9; 8], &high, &flags, &[b'0'; 60]].concat());
+        }
+    }
+    all.push([&[0; 4][..], b"4567890123456789012345678901234567890123"].concat());
     all
 }
 
