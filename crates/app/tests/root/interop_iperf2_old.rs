@@ -3,11 +3,12 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream, UdpSocket};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use linerate_sock::clock;
 use serde_json::Value;
 
-use crate::support::{Netns, Server, TIMEOUT};
+use crate::support::{Netns, Server, TIMEOUT, pause};
 
 const PORT: u16 = 5001;
 const LENGTH: usize = 1470;
@@ -27,7 +28,7 @@ fn pattern() -> Vec<u8> {
 
 /// A datagram of a plain test: the low half of its number, the time, the high half only if it is `wide`, no flags.
 fn datagram(number: u32, wide: bool, last: bool) -> Vec<u8> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let now = Duration::from_nanos(clock::wall_ns());
     let mut bytes = pattern();
     let sign = if last { 0x8000_0000 } else { 0 };
     let low = if wide { number } else { number | sign };
@@ -45,7 +46,7 @@ fn datagram(number: u32, wide: bool, last: bool) -> Vec<u8> {
 /// order, datagrams (low, high), jitter (seconds, microseconds).
 fn report(client: &UdpSocket) -> Vec<u32> {
     let mut bytes = [0; 2000];
-    let count = client.recv(&mut bytes).expect("a report");
+    let count = client.recv(&mut bytes).unwrap();
     assert!(count >= SHORTEST_REPORT, "{count} bytes");
     bytes[16..60].chunks_exact(4).map(|word| u32::from_be_bytes(word.try_into().unwrap())).collect()
 }
@@ -67,7 +68,7 @@ fn losses_and_order_are_counted(wide: bool) {
         numbers.swap(150, 151);
         for number in numbers {
             client.send(&datagram(number, wide, false)).unwrap();
-            std::thread::sleep(Duration::from_millis(3));
+            pause(Duration::from_millis(3));
         }
         client.send(&datagram(200, wide, true)).unwrap();
         report(&client)
@@ -102,7 +103,7 @@ fn two_streams_of_a_client_that_does_not_tell_their_number_are_one_test() {
             for client in &clients {
                 client.send(&datagram(number, false, false)).unwrap();
             }
-            std::thread::sleep(Duration::from_millis(3));
+            pause(Duration::from_millis(3));
         }
         for client in &clients {
             client.send(&datagram(100, false, true)).unwrap();
@@ -129,7 +130,7 @@ fn a_tcp_test_of_2_0_13_is_served() {
             for stream in &mut streams {
                 stream.write_all(&block).unwrap();
             }
-            std::thread::sleep(Duration::from_millis(1));
+            pause(Duration::from_millis(1));
         }
         for stream in &streams {
             stream.set_read_timeout(Some(TIMEOUT)).unwrap();

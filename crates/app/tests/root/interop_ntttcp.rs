@@ -6,12 +6,13 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use linerate_sock::clock;
 use serde_json::Value;
 
 use crate::support::{
-    Folder, IPERF, NTTTCP, Netns, Process, Program, Server, TIMEOUT, await_idle, eventually, skipped,
+    Folder, IPERF, NTTTCP, Netns, Process, Program, Server, TIMEOUT, await_idle, eventually, pause, skipped,
 };
 
 const SYNC_PORT: u16 = 5000;
@@ -60,14 +61,14 @@ fn connect(port: u16) -> TcpStream {
 
 /// Sends as much as possible for a second on all connections; returns the number of bytes.
 fn send(streams: &mut [TcpStream]) -> u64 {
-    let (block, until) = ([b'A'; 16_384], Instant::now() + Duration::from_secs(1));
+    let (block, until) = ([b'A'; 16_384], clock::now() + Duration::from_secs(1));
     let mut sent = 0;
-    while Instant::now() < until {
+    while !until.has_passed() {
         for stream in &mut *streams {
             stream.write_all(&block).unwrap();
             sent += block.len() as u64;
         }
-        std::thread::sleep(Duration::from_millis(5));
+        pause(Duration::from_millis(5));
     }
     sent
 }
