@@ -7,7 +7,7 @@
 //! two halves of 8, of which those up to 2.0.13 usually write one ([`Generation`]).
 //!
 //! # Source
-//! Captures of 2.0.6, 2.0.9, 2.0.10, 2.0.13, 2.1.8 and 2.2.1 over loopback.
+//! Captures of 2.0.6, 2.0.9, 2.0.10, 2.0.13a, 2.1.8 and 2.2.1 over loopback.
 
 mod argv;
 mod arrival;
