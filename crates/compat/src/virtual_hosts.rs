@@ -254,7 +254,7 @@ impl VirtualHosts {
                 let event = if self.hosts[host].admits { HostEvent::Admitted } else { HostEvent::Refused };
                 self.later(Span::ZERO, host, event(run));
             }
-            Output::Plan(_) => self.hosts[host].planned += 1,
+            Output::Plan(planned) => here.plans.push(*planned),
             Output::Start(task) => self.start(host, *task),
             Output::Stop { flow, how } => self.stop(host, flow, how),
             Output::Forget { flow } => drop(here.flows.remove(&flow)),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use linerate_sock::clock;
 use serde_json::Value;
 
-use crate::support::{Netns, Server, TIMEOUT, pause};
+use crate::support::{Netns, ServeProcess, TIMEOUT, pause};
 
 const PORT: u16 = 5001;
 const LENGTH: usize = 1470;
@@ -16,9 +16,9 @@ const LENGTH: usize = 1470;
 /// Bytes from number and time to the last word of a report's transit times; a client reads nothing shorter.
 const SHORTEST_REPORT: usize = 16 + 11 * 4 + 15 * 4;
 
-fn classic_server(netns: &Netns) -> Server {
+fn classic_server(netns: &Netns) -> ServeProcess {
     let serve = ["serve", "-p", "0", "--classic", "--json"];
-    Server::from(netns.exec(env!("CARGO_BIN_EXE_linerate"), &serve))
+    ServeProcess::from(netns.exec(env!("CARGO_BIN_EXE_linerate"), &serve))
 }
 
 /// The pattern of every buffer.

@@ -12,17 +12,18 @@ use linerate_sock::clock;
 use serde_json::Value;
 
 use crate::support::{
-    Folder, IPERF, NTTTCP, Netns, Process, Program, Server, TIMEOUT, await_idle, eventually, pause, skipped,
+    Folder, IPERF, NTTTCP, Netns, Process, Program, ServeProcess, TIMEOUT, await_idle, eventually, pause,
+    skipped,
 };
 
 const SYNC_PORT: u16 = 5000;
 const PORTS: std::ops::RangeInclusive<u16> = 5001..=5016;
 
 /// A server whose runs are archived in a folder.
-fn classic_server(netns: &Netns, folder: &Folder) -> Server {
+fn classic_server(netns: &Netns, folder: &Folder) -> ServeProcess {
     let archive = folder.file("archive");
     let serve = ["serve", "-p", "0", "--classic", "--json", "--archive", &archive];
-    Server::from(netns.exec(env!("CARGO_BIN_EXE_linerate"), &serve))
+    ServeProcess::from(netns.exec(env!("CARGO_BIN_EXE_linerate"), &serve))
 }
 
 /// Bytes that the receiver of the last archived run counted.

@@ -9,9 +9,9 @@ use linerate_units::{Span, Timestamp};
 
 use self::clients::Clients;
 use self::reservation::SyncSession;
-use super::console::Console;
-use super::meter::Schedule;
-use super::options::Options;
+use super::console::NtttcpConsole;
+use super::meter::PhaseDurations;
+use super::options::NtttcpOptions;
 use super::run::{self, Due, NtttcpRun};
 use super::sender::EXIT_FAILED;
 use super::wire::{END, FINISHED, READY};
@@ -162,7 +162,10 @@ impl NtttcpReceiver {
         self.note_connection(now);
         let at = usize::try_from(listener.0.saturating_sub(1)).unwrap_or(0);
         match self.state {
-            NtttcpReceiverState::Idle | NtttcpReceiverState::Reserved | NtttcpReceiverState::Gathering | NtttcpReceiverState::Asked
+            NtttcpReceiverState::Idle
+            | NtttcpReceiverState::Reserved
+            | NtttcpReceiverState::Gathering
+            | NtttcpReceiverState::Asked
                 if self.waiting.len() < MAX_WAITING_CONNECTIONS =>
             {
                 self.waiting.push((link, at));
@@ -204,7 +207,7 @@ impl NtttcpReceiver {
     }
 
     fn start(&mut self, now: Timestamp, run: RunId) {
-        self.next_run = self.next_run.wrapping_add(1);
+        self.next_run = self.next_run.next();
         self.state = NtttcpReceiverState::Running;
         for link in self.clients.ready() {
             self.reply(link, READY);
@@ -246,7 +249,7 @@ impl NtttcpReceiver {
     fn turn_down(&mut self, now: Timestamp, why: &str) {
         self.console.info(now, &format!("the test was refused: {why}"));
         self.give_place_back(why);
-        self.state = State::Idle;
+        self.state = NtttcpReceiverState::Idle;
         for link in self.clients.ready() {
             self.reply(link, END);
             self.console.outputs.push_back(Output::Close { link });
@@ -285,7 +288,9 @@ impl NtttcpReceiver {
         }
         match self.state {
             NtttcpReceiverState::Idle if self.clients.is_empty() => self.drop_waiting(),
-            NtttcpReceiverState::Reserved | NtttcpReceiverState::Gathering if self.is_session(link) => self.abandoned(),
+            NtttcpReceiverState::Reserved | NtttcpReceiverState::Gathering if self.is_session(link) => {
+                self.abandoned()
+            }
             NtttcpReceiverState::Running if self.clients.ready().is_empty() => self.deserted(now),
             NtttcpReceiverState::Lingering if self.clients.has_no_others(&self.early) => self.next(),
             _ => {}

@@ -202,8 +202,8 @@ impl InboxPorts<'_> {
     /// The number of other runs if this one may run.
     fn concurrent_runs(&self, ticket: u64) -> Option<u32> {
         match self.shared.queue.turn(ticket) {
-            Turn::Now { concurrent_runs } => Some(concurrent_runs),
-            Turn::Later { .. } | Turn::Displaced => None,
+            QueueDecision::Now { concurrent_runs } => Some(concurrent_runs),
+            QueueDecision::Later { .. } | QueueDecision::Displaced => None,
         }
     }
 

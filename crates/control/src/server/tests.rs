@@ -124,7 +124,7 @@ fn claimer(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
             desires.want(Output::Listen { link: CLAIMED, port: text.parse().unwrap(), options });
         }
         Input::Opened { link: CLAIMED, .. } => {
-            desires.want(Output::Reserve { run: 1, tool: "claimer", link: client.unwrap() });
+            desires.want(Output::Reserve { run: RunId(1), tool: "claimer", link: client.unwrap() });
         }
         Input::Admitted { .. } => {
             desires.want(Output::Send { link: client.unwrap(), bytes: b"reserved".to_vec() });
@@ -135,7 +135,7 @@ fn claimer(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
         }
         Input::Closed { link, .. } if client == Some(link) => {
             desires.want(Output::Close { link });
-            desires.want(Output::RunOver { run: 1, trouble: Some("the client left".to_owned()) });
+            desires.want(Output::RunOver { run: RunId(1), trouble: Some("the client left".to_owned()) });
         }
         Input::Signal(_) => desires.want(Output::Exit(1)),
         _ => {}

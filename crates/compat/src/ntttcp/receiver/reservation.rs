@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use linerate_units::{Span, Timestamp};
 
-use super::{Receiver, State};
+use super::{NtttcpReceiver, NtttcpReceiverState};
 use crate::ntttcp::wire::{IDLE, RUNNING};
 use crate::stand_in::{Link, Opened, Output};
 
@@ -24,18 +24,20 @@ pub(super) struct SyncSession {
     host: Option<IpAddr>,
 }
 
-impl Receiver {
+impl NtttcpReceiver {
     /// Handles a query of the state of this server.
     pub(super) fn queried(&mut self, link: Link) {
         match self.state {
-            State::Idle => {
+            NtttcpReceiverState::Idle => {
                 self.session = Some(SyncSession { link, host: self.clients.host(link) });
-                self.state = State::Reserving;
+                self.state = NtttcpReceiverState::Reserving;
                 let run = self.next_run;
                 self.console.outputs.push_back(Output::Reserve { run, tool: "ntttcp", link });
             }
             // The sender of the last test has left: the answer waits for the end.
-            State::Lingering | State::Ending | State::Running if !self.is_session_here() => {
+            NtttcpReceiverState::Lingering | NtttcpReceiverState::Ending | NtttcpReceiverState::Running
+                if !self.is_session_here() =>
+            {
                 self.early.push(link);
             }
             _ => self.reply(link, RUNNING),
@@ -44,7 +46,7 @@ impl Receiver {
 
     /// The sender of the session has a place.
     pub(super) fn reserved(&mut self) {
-        self.state = State::Reserved;
+        self.state = NtttcpReceiverState::Reserved;
         match self.session.filter(|session| self.clients.has(session.link)) {
             Some(session) => self.reply(session.link, IDLE),
             None => self.abandoned(),
@@ -54,7 +56,7 @@ impl Receiver {
     /// Another test is running, or there is no place.
     pub(super) fn not_reserved(&mut self, now: Timestamp, why: &str) {
         self.console.info(now, &format!("the test was refused: {why}"));
-        self.state = State::Idle;
+        self.state = NtttcpReceiverState::Idle;
         if let Some(session) = self.session.take() {
             self.reply(session.link, RUNNING);
             self.console.outputs.push_back(Output::Close { link: session.link });
@@ -66,7 +68,7 @@ impl Receiver {
     pub(super) fn abandoned(&mut self) {
         self.give_place_back("the sender left before the test started");
         self.drop_waiting();
-        (self.state, self.deadline) = (State::Idle, None);
+        (self.state, self.deadline) = (NtttcpReceiverState::Idle, None);
         self.agreed = self.options.seconds;
     }
 
@@ -74,7 +76,7 @@ impl Receiver {
     pub(super) fn give_place_back(&mut self, why: &str) {
         if self.session.take().is_some() {
             let run = self.next_run;
-            self.next_run = run.wrapping_add(1);
+            self.next_run = run.next();
             self.console.outputs.push_back(Output::RunOver { run, trouble: Some(why.to_owned()) });
         }
     }
@@ -99,14 +101,14 @@ impl Receiver {
         if let Some(session) = self.session {
             self.clients.is_active(now, session.link);
         }
-        if self.state == State::Gathering {
+        if self.state == NtttcpReceiverState::Gathering {
             self.gather(now);
         }
     }
 
     /// Waits for the last connections of a sender that is ready.
     pub(super) fn gather(&mut self, now: Timestamp) {
-        self.state = State::Gathering;
+        self.state = NtttcpReceiverState::Gathering;
         self.deadline = Some(now + LAST_CONNECTION_TIME);
     }
 

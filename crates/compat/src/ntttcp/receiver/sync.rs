@@ -41,7 +41,9 @@ impl NtttcpReceiver {
                 };
                 self.reply(link, number);
             }
-            NtttcpClientMessage::Time(_) if self.serves && !self.is_session(link) => self.turn_away(now, link),
+            NtttcpClientMessage::Time(_) if self.serves && !self.is_session(link) => {
+                self.turn_away(now, link)
+            }
             NtttcpClientMessage::Time(seconds) => {
                 let agreed = self.agree(seconds);
                 self.agreed = agreed;

@@ -3,10 +3,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use crate::stand_in::RunId;
 use linerate_units::{Span, Timestamp};
 
-use super::World;
-use crate::ntttcp::{NTTTCP, Receiver, Sender};
+use super::NtttcpWorld;
+use crate::ntttcp::{NTTTCP, NtttcpReceiver, NtttcpSender};
 use crate::stand_in::{FlowCounts, Input, Link, Opened, Output, StandIn};
 use crate::{EmbeddedServerConfig, ntttcp};
 
@@ -62,7 +63,7 @@ impl Server {
         let mut server = Self::new();
         server.accept(SYNC, 100, SENDER);
         server.say(100, b'X');
-        assert_eq!(sent(&server.input(Input::Admitted { run: 0 })), [(100, 11)]);
+        assert_eq!(sent(&server.input(Input::Admitted { run: RunId(0) })), [(100, 11)]);
         server
     }
 }
@@ -87,8 +88,8 @@ fn a_sender_has_its_place_before_it_opens_connections_to_ports_of_other_tools() 
     let mut server = Server::new();
     server.accept(SYNC, 100, SENDER);
     let asked = server.say(100, b'X');
-    assert!(matches!(asked[..], [Output::Reserve { run: 0, link: Link(100), .. }]), "{asked:?}");
-    assert_eq!(sent(&server.input(Input::Admitted { run: 0 })), [(100, 11)], "idle");
+    assert!(matches!(asked[..], [Output::Reserve { run: RunId(0), link: Link(100), .. }]), "{asked:?}");
+    assert_eq!(sent(&server.input(Input::Admitted { run: RunId(0) })), [(100, 11)], "idle");
     assert_eq!(sent(&server.say(100, 2)), [(100, 2)]);
     // Ports 5001, 5002 and 5003, two connections each. They say nothing.
     for link in 101..107 {
@@ -99,9 +100,9 @@ fn a_sender_has_its_place_before_it_opens_connections_to_ports_of_other_tools() 
     server.accept(Link(3), 107, SENDER);
     let asked = server.wait();
     let [Output::Ask(planned)] = &asked[..] else { panic!("{asked:?}") };
-    assert_eq!((planned.run, planned.spec.traffic.streams), (0, 7));
+    assert_eq!((planned.run, planned.spec.traffic.streams), (RunId(0), 7));
     assert_eq!(planned.expected, Some(Span::from_secs(2)));
-    let begun = server.input(Input::Admitted { run: 0 });
+    let begun = server.input(Input::Admitted { run: RunId(0) });
     assert_eq!(sent(&begun), [(100, i32::from(b'R'))]);
     let links = begun.iter().find_map(|output| match output {
         Output::Start(task) => Some(task.links.clone()),
@@ -131,7 +132,8 @@ fn a_second_sender_learns_that_a_test_is_running_before_it_opens_connections() {
     let mut server = Server::new();
     server.accept(SYNC, 100, SENDER);
     server.say(100, b'X');
-    let refused = server.input(Input::Refused { run: 0, why: "another run is in progress".to_owned() });
+    let refused =
+        server.input(Input::Refused { run: RunId(0), why: "another run is in progress".to_owned() });
     assert_eq!(sent(&refused), [(100, 12)]);
     assert!(refused.iter().any(|output| matches!(output, Output::Close { link: Link(100) })));
 }
@@ -139,7 +141,7 @@ fn a_second_sender_learns_that_a_test_is_running_before_it_opens_connections() {
 #[test]
 fn a_sender_that_leaves_or_is_silent_gives_its_place_back() {
     let gives_back = |outputs: &[Output]| {
-        outputs.iter().any(|output| matches!(output, Output::RunOver { run: 0, trouble: Some(_) }))
+        outputs.iter().any(|output| matches!(output, Output::RunOver { run: RunId(0), trouble: Some(_) }))
     };
     let mut server = Server::with_place();
     server.accept(Link(3), 101, SENDER);
@@ -155,7 +157,7 @@ fn a_sender_that_leaves_or_is_silent_gives_its_place_back() {
     server.accept(SYNC, 100, SENDER);
     server.say(100, b'X');
     server.input(Input::Closed { link: Link(100), reason: None });
-    assert!(gives_back(&server.input(Input::Admitted { run: 0 })));
+    assert!(gives_back(&server.input(Input::Admitted { run: RunId(0) })));
 }
 
 #[test]
@@ -166,7 +168,7 @@ fn a_sender_of_datagrams_is_told_that_there_is_no_test() {
     let refused = server.wait();
     assert_eq!(sent(&refused), [(100, i32::from(b'E'))]);
     let why = refused.iter().find_map(|output| match output {
-        Output::RunOver { run: 0, trouble } => trouble.clone(),
+        Output::RunOver { run: RunId(0), trouble } => trouble.clone(),
         _ => None,
     });
     assert!(why.unwrap().contains("ntttcp -r -u"));
@@ -175,12 +177,12 @@ fn a_sender_of_datagrams_is_told_that_there_is_no_test() {
 
 #[test]
 fn senders_one_after_another_are_served() {
-    let mut world = World::new();
+    let mut world = NtttcpWorld::new();
     let options = |line| super::options(line);
-    let served = ntttcp::Options { seconds: 1, quiet: true, ..options("-r") };
-    world.add(Receiver::new(served, true, Span::ZERO), Timestamp::START);
+    let served = ntttcp::NtttcpOptions { seconds: 1, quiet: true, ..options("-r") };
+    world.add(NtttcpReceiver::new(served, true, Span::ZERO), Timestamp::START);
     for at in [0, 4_000, 8_000] {
-        let sender = Sender::new(options("-s 127.0.0.1 -P 2 -n 2 -t 2"), Span::ZERO);
+        let sender = NtttcpSender::new(options("-s 127.0.0.1 -P 2 -n 2 -t 2"), Span::ZERO);
         world.add(sender, Timestamp::START + Span::from_ms(at));
     }
     let seen = world.run(Span::from_secs(60));
@@ -198,7 +200,7 @@ fn a_sender_that_is_early_for_the_next_test_waits_for_the_end_of_the_last() {
     server.accept(Link(3), 101, SENDER);
     server.say(100, b'R');
     server.wait();
-    server.input(Input::Admitted { run: 0 });
+    server.input(Input::Admitted { run: RunId(0) });
     server.now = server.now + Span::from_ms(1_900);
     // The sender's time is over a little earlier than ours.
     server.input(Input::Closed { link: Link(100), reason: None });
@@ -212,7 +214,10 @@ fn a_sender_that_is_early_for_the_next_test_waits_for_the_end_of_the_last() {
         }) {
             server.input(Input::Ended { counts: &FlowCounts { flow, ..FlowCounts::default() } });
         }
-        if outputs.iter().any(|output| matches!(output, Output::Reserve { run: 1, link: Link(200), .. })) {
+        if outputs
+            .iter()
+            .any(|output| matches!(output, Output::Reserve { run: RunId(1), link: Link(200), .. }))
+        {
             assert!(server.now < Timestamp::START + Span::from_secs(3));
             return;
         }

@@ -22,16 +22,18 @@ impl Driver<'_> {
         match output {
             Output::Connect { link, port, to, options } => self.connect(link, port, to, options),
             Output::Listen { link, port, options } => self.listen(link, port, &options),
-            Output::Adopt { listener, peer, options } => self.links.adopt(listener, peer, &options, events),
-            Output::Send { link, bytes } => self.links.send(link, &bytes, events),
-            Output::Urgent { link, byte } => self.links.send_urgent(link, byte, events),
-            Output::SendTo { link, to, bytes } => self.links.send_to(link, to, &bytes),
-            Output::FinishWriting { link } => self.links.finish_writing(link, events),
-            Output::Close { link } => self.links.close(link),
-            Output::Reset { link } => self.links.reset(link),
-            Output::Discard { link } => self.links.discard(link),
-            Output::Hold { link } => self.links.hold_back(link),
-            Output::Tune { link, options } => self.links.tune(link, &options, events),
+            Output::Adopt { listener, peer, options } => {
+                self.core.links.adopt(listener, peer, &options, events)
+            }
+            Output::Send { link, bytes } => self.core.links.send(link, &bytes, events),
+            Output::Urgent { link, byte } => self.core.links.send_urgent(link, byte, events),
+            Output::SendTo { link, to, bytes } => self.core.links.send_to(link, to, &bytes),
+            Output::FinishWriting { link } => self.core.links.finish_writing(link, events),
+            Output::Close { link } => self.core.links.close(link),
+            Output::Reset { link } => self.core.links.reset(link),
+            Output::Discard { link } => self.core.links.discard(link),
+            Output::Hold { link } => self.core.links.hold_back(link),
+            Output::Tune { link, options } => self.core.links.tune(link, &options, events),
             Output::Reserve { run, tool, link } => self.reserve(run, tool, link),
             Output::Ask(planned) => self.ask(*planned),
             Output::Plan(planned) => self.runs.begin(*planned, 0, &self.core.links),
@@ -83,7 +85,7 @@ impl Driver<'_> {
     }
 
     fn reserve(&mut self, run: RunId, tool: &'static str, link: Link) {
-        let peer = self.links.ends(link).and_then(|(_, remote)| remote);
+        let peer = self.core.links.ends(link).and_then(|(_, remote)| remote);
         let permit = match &mut self.ports {
             Some(ports) => ports.reserve(run, tool, peer),
             None => Ok(MeasurementPermit { concurrent_runs: 0, until: Mono::FAR }),
@@ -107,7 +109,7 @@ impl Driver<'_> {
         match leave {
             Ok(leave) => {
                 self.admit(run, planned.link, planned.expected, peer, leave);
-                self.runs.begin(planned, leave.concurrent_runs, &self.links);
+                self.runs.begin(planned, leave.concurrent_runs, &self.core.links);
                 self.events.push_back(DriverEvent::Admitted { run });
             }
             Err(why) => self.events.push_back(DriverEvent::Refused { run, why }),
