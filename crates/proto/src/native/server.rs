@@ -75,6 +75,18 @@ impl ServerSession {
         session
     }
 
+    /// The data sockets of a phase are open.
+    fn flows_open(&mut self, now: Timestamp) -> Result<(), PeerError> {
+        if self.state != NativeServerState::Opening {
+            return Err(PeerError::Local { why: "unexpected data sockets were opened".to_owned() });
+        }
+        self.phase.local_opened();
+        self.link.send(now, &NativeMessage::FlowsReady)?;
+        self.link.begin_step(now, "waiting for the client's start", OPEN_TIMEOUT);
+        self.state = NativeServerState::Opened;
+        Ok(())
+    }
+
     fn admit(&mut self, now: Timestamp, admission: &Admission) -> Result<(), PeerError> {
         if self.state != NativeServerState::Asked {
             return Err(PeerError::Local { why: "a client was let in that had not asked".to_owned() });
@@ -247,15 +259,7 @@ impl Session for ServerSession {
             SessionInput::Admit(admission) => self.admit(now, &admission)?,
             SessionInput::Wait(place) => self.link.send(now, &NativeMessage::Busy(place))?,
             SessionInput::Refuse(why) => self.refuse(now, why)?,
-            SessionInput::FlowsOpen if self.state != NativeServerState::Opening => {
-                return Err(PeerError::Local { why: "unexpected data sockets were opened".to_owned() });
-            }
-            SessionInput::FlowsOpen => {
-                self.phase.local_opened();
-                self.link.send(now, &NativeMessage::FlowsReady)?;
-                self.link.begin_step(now, "waiting for the client's start", OPEN_TIMEOUT);
-                self.state = NativeServerState::Opened;
-            }
+            SessionInput::FlowsOpen => self.flows_open(now)?,
             SessionInput::FlowsFailed(why) => {
                 self.link.send(now, &NativeMessage::Failed { why: why.clone().into() })?;
                 return Err(PeerError::Local { why });
