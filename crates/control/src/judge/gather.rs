@@ -71,35 +71,35 @@ struct FlowView<'a> {
 }
 
 /// A value as a plain number in SI units.
-trait Plain: MetricType {
+trait PlainNumber: MetricType {
     fn plain(self) -> f64;
 }
 
-impl Plain for u64 {
+impl PlainNumber for u64 {
     fn plain(self) -> f64 {
         self as f64
     }
 }
 
-impl Plain for Bytes {
+impl PlainNumber for Bytes {
     fn plain(self) -> f64 {
         self.get() as f64
     }
 }
 
-impl Plain for Span {
+impl PlainNumber for Span {
     fn plain(self) -> f64 {
         self.as_secs_f64()
     }
 }
 
-impl Plain for Bitrate {
+impl PlainNumber for Bitrate {
     fn plain(self) -> f64 {
         self.bps()
     }
 }
 
-impl Plain for linerate_units::Ratio {
+impl PlainNumber for linerate_units::Ratio {
     fn plain(self) -> f64 {
         self.get()
     }
@@ -111,30 +111,30 @@ impl FlowView<'_> {
         self.flow.measured_samples_of(side)
     }
 
-    fn series<Q: Plain>(&self, side: Side, metric: Metric<Q>) -> Vec<f64> {
-        self.inside(side).filter_map(|sample| sample.readings.get(metric)).map(Plain::plain).collect()
+    fn series<Q: PlainNumber>(&self, side: Side, metric: Metric<Q>) -> Vec<f64> {
+        self.inside(side).filter_map(|sample| sample.readings.get(metric)).map(PlainNumber::plain).collect()
     }
 
-    fn median<Q: Plain>(&self, side: Side, metric: Metric<Q>) -> Option<f64> {
+    fn median<Q: PlainNumber>(&self, side: Side, metric: Metric<Q>) -> Option<f64> {
         median(&self.series(side, metric))
     }
 
-    fn sum<Q: Plain>(&self, side: Side, metric: Metric<Q>) -> Option<f64> {
+    fn sum<Q: PlainNumber>(&self, side: Side, metric: Metric<Q>) -> Option<f64> {
         let series = self.series(side, metric);
         (!series.is_empty()).then(|| series.iter().sum())
     }
 
     /// The sum since the first byte, including the omitted part and the drain.
-    fn sum_ever<Q: Plain>(&self, side: Side, metric: Metric<Q>) -> Option<f64> {
+    fn sum_ever<Q: PlainNumber>(&self, side: Side, metric: Metric<Q>) -> Option<f64> {
         let samples = self.flow.samples_of(side);
-        samples.filter_map(|sample| sample.readings.get(metric)).map(Plain::plain).reduce(|a, b| a + b)
+        samples.filter_map(|sample| sample.readings.get(metric)).map(PlainNumber::plain).reduce(|a, b| a + b)
     }
 
-    fn max<Q: Plain>(&self, side: Side, metric: Metric<Q>) -> Option<f64> {
+    fn max<Q: PlainNumber>(&self, side: Side, metric: Metric<Q>) -> Option<f64> {
         self.series(side, metric).into_iter().reduce(f64::max)
     }
 
-    fn min<Q: Plain>(&self, side: Side, metric: Metric<Q>) -> Option<f64> {
+    fn min<Q: PlainNumber>(&self, side: Side, metric: Metric<Q>) -> Option<f64> {
         self.series(side, metric).into_iter().reduce(f64::min)
     }
 

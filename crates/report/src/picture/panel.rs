@@ -38,7 +38,7 @@ const CHAR_WIDTH: f64 = 6.0;
 const LEVEL: RGBColor = RGBColor(90, 90, 90);
 const CAVEAT: RGBColor = RGBColor(213, 94, 0);
 
-type Context<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Scale, Scale>>;
+type PanelContext<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Scale, Scale>>;
 
 /// Height of a chart without its title, pixels.
 pub(super) fn height(chart: &Chart) -> u32 {
@@ -124,7 +124,7 @@ fn described(label: &str, unit: &str) -> String {
 }
 
 /// Remarks on ranges of the axis, with text in the first panel only.
-fn draw_bands(context: &mut Context<'_, '_>, chart: &Chart, x: &Scale, y: &Scale, first: bool) -> Drawn {
+fn draw_bands(context: &mut PanelContext<'_, '_>, chart: &Chart, x: &Scale, y: &Scale, first: bool) -> Drawn {
     for (number, band) in chart.bands.iter().enumerate() {
         let (from, to) = (band.from.map_or(x.low, |end| end.0), band.to.map_or(x.high, |end| end.0));
         let colour = if band.caveat { CAVEAT } else { BLACK };
@@ -143,7 +143,7 @@ fn draw_bands(context: &mut Context<'_, '_>, chart: &Chart, x: &Scale, y: &Scale
 }
 
 fn draw_line(
-    context: &mut Context<'_, '_>,
+    context: &mut PanelContext<'_, '_>,
     line: &ChartLine,
     colour: RGBColor,
     x: &Scale,

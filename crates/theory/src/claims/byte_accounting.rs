@@ -4,7 +4,7 @@ use linerate_model::import::{Claim, ClaimScope, Quantity};
 use linerate_model::metrics::Side;
 
 use super::case::{CLOCKS, CheckedTest};
-use super::judgement::{Check, Reason, Verdict};
+use super::judgement::{Check, FigureRemark, Reason, Verdict};
 use super::range::FigureRange;
 use super::{causes, judgement::CauseKind, judgement::PossibleCause};
 use crate::{conversion, format};
@@ -39,9 +39,11 @@ pub(super) fn check(case: &mut CheckedTest<'_>) {
     }
 }
 
-type Judgement = Option<(Quantity, Reason)>;
-
-fn bytes_over_time(case: &CheckedTest<'_>, claim: &Claim, seconds: Option<FigureRange>) -> Judgement {
+fn bytes_over_time(
+    case: &CheckedTest<'_>,
+    claim: &Claim,
+    seconds: Option<FigureRange>,
+) -> Option<FigureRemark> {
     let (printed, counted) = (claim.figure(Quantity::Bitrate)?, claim.figure(Quantity::Bytes)?);
     let (rate, bytes) = (FigureRange::of(printed)?, FigureRange::of(counted)?);
     let streams = case.context.streams_of(claim.stream);
@@ -103,7 +105,7 @@ fn units(rate: FigureRange, of_bytes: FigureRange) -> Vec<PossibleCause> {
 }
 
 /// NetPIPE's line: message size, one-way time and rate.
-fn message_time(claim: &Claim) -> Judgement {
+fn message_time(claim: &Claim) -> Option<FigureRemark> {
     let printed = claim.figure(Quantity::Bitrate)?;
     let (rate, size) = (FigureRange::of(printed)?, FigureRange::in_claim(claim, Quantity::MessageSize)?);
     let time = FigureRange::in_claim(claim, Quantity::OneWay)?;
@@ -134,7 +136,7 @@ fn sent_packets(case: &CheckedTest<'_>, claim: &Claim) -> Option<FigureRange> {
     case.claims.iter().filter(same).find_map(|one| FigureRange::in_claim(one, Quantity::Packets))
 }
 
-fn lost(case: &CheckedTest<'_>, claim: &Claim) -> Judgement {
+fn lost(case: &CheckedTest<'_>, claim: &Claim) -> Option<FigureRemark> {
     let lost = FigureRange::in_claim(claim, Quantity::Lost)?;
     let packets = FigureRange::in_claim(claim, Quantity::Packets)?;
     if lost.low > packets.high {
@@ -164,7 +166,7 @@ fn lost(case: &CheckedTest<'_>, claim: &Claim) -> Judgement {
     Some((Quantity::LossRatio, reason))
 }
 
-fn packets(claim: &Claim, seconds: Option<FigureRange>) -> Judgement {
+fn packets(claim: &Claim, seconds: Option<FigureRange>) -> Option<FigureRemark> {
     let printed = claim.figure(Quantity::PacketRate)?;
     let rate = FigureRange::of(printed)?;
     let packets = FigureRange::in_claim(claim, Quantity::Packets)?;
@@ -182,7 +184,7 @@ fn packets(claim: &Claim, seconds: Option<FigureRange>) -> Judgement {
     Some((Quantity::PacketRate, reason))
 }
 
-fn bytes_of_calls(claim: &Claim) -> Judgement {
+fn bytes_of_calls(claim: &Claim) -> Option<FigureRemark> {
     let printed = claim.figure(Quantity::Bytes)?;
     let bytes = FigureRange::of(printed)?;
     let most = FigureRange::in_claim(claim, Quantity::Calls)?
@@ -199,7 +201,7 @@ fn bytes_of_calls(claim: &Claim) -> Judgement {
     Some((Quantity::Bytes, reason))
 }
 
-fn call_rate(claim: &Claim) -> Judgement {
+fn call_rate(claim: &Claim) -> Option<FigureRemark> {
     let printed = claim.figure(Quantity::CallRate)?;
     let rate = FigureRange::of(printed)?;
     let calls = FigureRange::in_claim(claim, Quantity::Calls)?;
@@ -215,7 +217,7 @@ fn call_rate(claim: &Claim) -> Judgement {
 }
 
 /// ttcp multiplies seconds by 1024 and prints them as milliseconds.
-fn call_time(claim: &Claim, seconds: Option<FigureRange>) -> Judgement {
+fn call_time(claim: &Claim, seconds: Option<FigureRange>) -> Option<FigureRemark> {
     let printed = claim.figure(Quantity::CallTime)?;
     let time = FigureRange::of(printed)?;
     let implied = seconds?.over(FigureRange::in_claim(claim, Quantity::Calls)?)?;
@@ -240,7 +242,7 @@ fn call_time(claim: &Claim, seconds: Option<FigureRange>) -> Judgement {
 }
 
 /// No part of a time is longer than the whole.
-fn within_the_interval(claim: &Claim) -> Judgement {
+fn within_the_interval(claim: &Claim) -> Option<FigureRemark> {
     let printed = claim.figure(Quantity::Seconds)?;
     let (start, end) = (claim.start?.as_secs_f64(), claim.end?.as_secs_f64());
     let utilisation = crate::host::utilisation(printed.value, end - start)?;

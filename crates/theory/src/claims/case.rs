@@ -9,7 +9,7 @@ use linerate_units::Bitrate;
 
 use super::byte_accounting::MESSAGE_DIGITS;
 use super::context::{Context, FullPacket};
-use super::judgement::{Check, Judged, Judgement, Reason, Verdict};
+use super::judgement::{Check, FigureRemark, Judged, Judgement, Reason, Verdict};
 use super::range::FigureRange;
 use crate::framing;
 
@@ -49,7 +49,7 @@ pub(super) struct CheckedTest<'a> {
 /// Results collected for a line.
 #[derive(Default)]
 struct CheckedLine {
-    remarks: Vec<(Quantity, Reason)>,
+    remarks: Vec<FigureRemark>,
     ceilings: Vec<Ceiling>,
 }
 

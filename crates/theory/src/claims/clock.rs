@@ -3,7 +3,7 @@
 use linerate_model::import::{Claim, ClaimScope, Quantity};
 
 use super::case::CheckedTest;
-use super::judgement::{Check, Reason, Verdict};
+use super::judgement::{Check, FigureRemark, Reason, Verdict};
 use super::range::FigureRange;
 use crate::slow_start::{self, GROWTH_PER_SEGMENT, SlowStart};
 use crate::{bdp, format, sender_error};
@@ -27,10 +27,8 @@ pub(super) fn check(case: &mut CheckedTest<'_>) {
     }
 }
 
-type Judgement = Option<(Quantity, Reason)>;
-
 /// A rate that was not printed but computed from a time with few digits.
-fn granularity(case: &CheckedTest<'_>, claim: &Claim) -> Judgement {
+fn granularity(case: &CheckedTest<'_>, claim: &Claim) -> Option<FigureRemark> {
     let printed = claim.figure(Quantity::Seconds)?;
     if claim.scope != ClaimScope::Total || claim.figure(Quantity::Bytes).is_none() {
         return None;
@@ -54,7 +52,7 @@ fn granularity(case: &CheckedTest<'_>, claim: &Claim) -> Judgement {
 }
 
 /// A test that is mostly slow start.
-fn ramp(case: &CheckedTest<'_>, claim: &Claim) -> Judgement {
+fn ramp(case: &CheckedTest<'_>, claim: &Claim) -> Option<FigureRemark> {
     let (rtt, link) = (case.context.rtt_s?, case.context.link_bps?);
     if claim.scope != ClaimScope::Total || case.context.udp {
         return None;
@@ -92,7 +90,7 @@ fn ramp(case: &CheckedTest<'_>, claim: &Claim) -> Judgement {
 }
 
 /// A round trip compared with the speed of light in fibre, and in vacuum for other media.
-fn distance(case: &CheckedTest<'_>, claim: &Claim) -> Judgement {
+fn distance(case: &CheckedTest<'_>, claim: &Claim) -> Option<FigureRemark> {
     let printed = claim.figure(Quantity::RoundTrip)?;
     let range = FigureRange::of(printed)?;
     let distance = case.context.distance_m?;

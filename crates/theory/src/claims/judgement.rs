@@ -52,6 +52,9 @@ pub struct Reason {
     pub causes: Vec<PossibleCause>,
 }
 
+/// The result of one comparison, with the figure of the line that it is about.
+pub(super) type FigureRemark = (Quantity, Reason);
+
 impl Reason {
     /// A result without numbers and causes.
     pub(super) fn new(check: Check, verdict: Verdict, text: String) -> Self {

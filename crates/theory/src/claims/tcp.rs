@@ -6,7 +6,7 @@ use linerate_model::metrics::Side;
 
 use super::case::{CLOCKS, CeilingComparison, CheckedTest, LineRate};
 use super::causes;
-use super::judgement::{CauseKind, Check, PossibleCause, Reason, Verdict};
+use super::judgement::{CauseKind, Check, FigureRemark, PossibleCause, Reason, Verdict};
 use super::range::FigureRange;
 use crate::ceilings::new_ceiling;
 use crate::envelope::Congestion;
@@ -38,8 +38,6 @@ pub(super) fn check(case: &mut CheckedTest<'_>) {
         }
     }
 }
-
-type Judgement = Option<(Quantity, Reason)>;
 
 /// The rate that the stated window allows, with the accumulated excess of the intervals.
 struct WindowCeiling {
@@ -141,7 +139,7 @@ fn window_causes(rate: &LineRate, ceiling: f64, rtt: f64, needed: Option<f64>) -
 }
 
 /// A rate and the window on the same line give a round trip; with a stated round trip, a window.
-fn congestion_window(case: &CheckedTest<'_>, index: usize, claim: &Claim) -> Judgement {
+fn congestion_window(case: &CheckedTest<'_>, index: usize, claim: &Claim) -> Option<FigureRemark> {
     let figure = claim.figure(Quantity::CongestionWindow)?;
     let rate = case.rate(claim).filter(|rate| rate.bps > 0.0)?;
     let cwnd = FigureRange::of(figure).filter(|range| range.low > 0.0)?;
@@ -232,7 +230,7 @@ fn loss(case: &mut CheckedTest<'_>, index: usize, claim: &Claim) {
     case.remark(index, rate.quantity, reason);
 }
 
-fn retransmits(case: &CheckedTest<'_>, claim: &Claim) -> Judgement {
+fn retransmits(case: &CheckedTest<'_>, claim: &Claim) -> Option<FigureRemark> {
     let figure = claim.figure(Quantity::Retransmits).filter(|figure| figure.value > 0.0)?;
     let bytes = sent_bytes(case, claim)?;
     let mss = case.frames.first()?.payload_bytes;
@@ -271,7 +269,7 @@ fn sent_bytes(case: &CheckedTest<'_>, claim: &Claim) -> Option<f64> {
     bytes.or_else(of_rate).filter(|bytes| *bytes > 0.0 && bytes.is_finite())
 }
 
-fn segment(claim: &Claim) -> Judgement {
+fn segment(claim: &Claim) -> Option<FigureRemark> {
     let figure = claim.figure(Quantity::Mss)?;
     let mtu = claim.figure(Quantity::Mtu).map(|mtu| mtu.value - 40.0);
     let most = mtu.map_or(MAX_MSS_BYTES, |mtu| mtu.min(MAX_MSS_BYTES));

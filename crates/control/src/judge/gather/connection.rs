@@ -6,7 +6,7 @@ use linerate_theory::evidence::{Tcp, WindowEvidence};
 use linerate_theory::stats::order::median;
 use linerate_units::Span;
 
-use super::{FlowView, Plain, growth_per_s};
+use super::{FlowView, PlainNumber, growth_per_s};
 use crate::judge::{MIN_STEADY_INTERVALS, steady_intervals};
 
 impl FlowView<'_> {
@@ -71,7 +71,7 @@ impl FlowView<'_> {
         let sum = |metric: Metric<Span>| {
             let values =
                 self.inside(Side::Sender).skip(ramp).filter_map(|sample| sample.readings.get(metric));
-            values.map(Plain::plain).reduce(|a, b| a + b)
+            values.map(PlainNumber::plain).reduce(|a, b| a + b)
         };
         let busy = sum(tcp::BUSY).filter(|busy| *busy > 0.0)?;
         Some(sum(part)? / busy).map(|share| share.clamp(0.0, 1.0))
@@ -96,9 +96,10 @@ impl FlowView<'_> {
         if self.flow.plan.transport == Transport::Udp {
             return WindowEvidence::default();
         }
-        let asked = self.record.start.as_ref().and_then(|start| start.spec.socket.window).map(Plain::plain);
+        let asked =
+            self.record.start.as_ref().and_then(|start| start.spec.socket.window).map(PlainNumber::plain);
         let limit = |host: Option<&HostInfo>, name: &str| {
-            host.and_then(|host| host.buffer_limit(name)).map(Plain::plain)
+            host.and_then(|host| host.buffer_limit(name)).map(PlainNumber::plain)
         };
         WindowEvidence {
             offered_min_bytes: self.each(self.min(Side::Sender, tcp::SND_WND)),

@@ -7,7 +7,7 @@ use linerate_theory::framing::IpVersion;
 use linerate_theory::stats::order::percentile;
 use linerate_units::{Bitrate, Bytes, Span};
 
-use super::{FlowView, Plain};
+use super::{FlowView, PlainNumber};
 
 /// Fewest returned segments from which a loss ratio is computed.
 const MIN_RETURNED_SEGMENTS: f64 = 50.0;
@@ -100,8 +100,8 @@ impl FlowView<'_> {
             kind: queue.kind.to_string(),
             interface: interface.name.to_string(),
             host: host.name.to_string(),
-            rate_bps: queue.rate_bps.map(Plain::plain),
-            burst_bytes: queue.burst_bytes.map(Plain::plain),
+            rate_bps: queue.rate_bps.map(PlainNumber::plain),
+            burst_bytes: queue.burst_bytes.map(PlainNumber::plain),
             may_count_packets: matches!(kind, Some(LinkKind::Tun | LinkKind::Virtual)),
             dropped: Some(queue.dropped.plain()),
         })
