@@ -16,6 +16,7 @@ mod pinned;
 mod reasons;
 mod sizes;
 mod threads;
+mod type_names;
 mod unsafe_code;
 mod vocabulary;
 
@@ -63,6 +64,7 @@ const CHECKS: &[fn(&Tree) -> Vec<Problem>] = &[
     reasons::check,
     sizes::check,
     threads::check,
+    type_names::check,
     unsafe_code::check,
     vocabulary::check,
 ];
