@@ -16,12 +16,12 @@ const SENDER: [u8; 4] = [192, 0, 2, 1];
 const OTHER: [u8; 4] = [192, 0, 2, 9];
 
 /// A server, and the time that its sender sees.
-struct Server {
+struct ServedReceiver {
     tool: Box<dyn StandIn>,
     now: Timestamp,
 }
 
-impl Server {
+impl ServedReceiver {
     fn new() -> Self {
         let config = EmbeddedServerConfig { port: 5000, shared: false, seed: 0, wall: Span::ZERO };
         let mut server = Self { tool: (NTTTCP.embedded_server)(&config), now: Timestamp::START };
@@ -85,7 +85,7 @@ fn resets(outputs: &[Output], number: u32) -> bool {
 
 #[test]
 fn a_sender_has_its_place_before_it_opens_connections_to_ports_of_other_tools() {
-    let mut server = Server::new();
+    let mut server = ServedReceiver::new();
     server.accept(SYNC, 100, SENDER);
     let asked = server.say(100, b'X');
     assert!(matches!(asked[..], [Output::Reserve { run: RunId(0), link: Link(100), .. }]), "{asked:?}");
@@ -113,23 +113,23 @@ fn a_sender_has_its_place_before_it_opens_connections_to_ports_of_other_tools() 
 
 #[test]
 fn connections_without_a_place_and_of_other_hosts_are_no_part_of_a_test() {
-    let mut server = Server::new();
+    let mut server = ServedReceiver::new();
     assert!(resets(&server.accept(Link(3), 99, SENDER), 99), "nobody has a place");
-    let mut server = Server::with_place();
+    let mut server = ServedReceiver::with_place();
     assert!(resets(&server.accept(Link(3), 101, OTHER), 101));
     assert!(!resets(&server.accept(Link(3), 102, SENDER), 102));
 }
 
 #[test]
 fn a_second_sender_learns_that_a_test_is_running_before_it_opens_connections() {
-    let mut server = Server::with_place();
+    let mut server = ServedReceiver::with_place();
     server.accept(SYNC, 200, OTHER);
     assert_eq!(sent(&server.say(200, b'X')), [(200, 12)]);
     // Whoever goes on nevertheless changes nothing.
     assert!(sent(&server.say(200, 60)).is_empty());
     assert_eq!(sent(&server.say(100, 2)), [(100, 2)]);
     // The place may also be another tool's.
-    let mut server = Server::new();
+    let mut server = ServedReceiver::new();
     server.accept(SYNC, 100, SENDER);
     server.say(100, b'X');
     let refused =
@@ -143,17 +143,17 @@ fn a_sender_that_leaves_or_is_silent_gives_its_place_back() {
     let gives_back = |outputs: &[Output]| {
         outputs.iter().any(|output| matches!(output, Output::RunOver { run: RunId(0), trouble: Some(_) }))
     };
-    let mut server = Server::with_place();
+    let mut server = ServedReceiver::with_place();
     server.accept(Link(3), 101, SENDER);
     let left = server.input(Input::Closed { link: Link(100), reason: None });
     assert!(gives_back(&left) && resets(&left, 101), "{left:?}");
     // Otherwise each sender would leave a descriptor behind.
     assert!(left.iter().any(|output| matches!(output, Output::Close { link: Link(100) })), "{left:?}");
-    let mut server = Server::with_place();
+    let mut server = ServedReceiver::with_place();
     assert!(gives_back(&server.wait()));
     assert_eq!(server.tool.deadline(), None, "it is idle again");
     // It may leave before it has its place.
-    let mut server = Server::new();
+    let mut server = ServedReceiver::new();
     server.accept(SYNC, 100, SENDER);
     server.say(100, b'X');
     server.input(Input::Closed { link: Link(100), reason: None });
@@ -162,7 +162,7 @@ fn a_sender_that_leaves_or_is_silent_gives_its_place_back() {
 
 #[test]
 fn a_sender_of_datagrams_is_told_that_there_is_no_test() {
-    let mut server = Server::with_place();
+    let mut server = ServedReceiver::with_place();
     server.say(100, 2);
     server.say(100, b'R');
     let refused = server.wait();
@@ -195,7 +195,7 @@ fn senders_one_after_another_are_served() {
 
 #[test]
 fn a_sender_that_is_early_for_the_next_test_waits_for_the_end_of_the_last() {
-    let mut server = Server::with_place();
+    let mut server = ServedReceiver::with_place();
     server.say(100, 2);
     server.accept(Link(3), 101, SENDER);
     server.say(100, b'R');
