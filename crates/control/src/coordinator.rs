@@ -76,15 +76,15 @@ impl Coordinator {
             prepared: None,
         };
         let mut troubles = coordinator.reach(&(0..coordinator.hosts.len()).collect::<Vec<_>>(), stop);
-        troubles.extend(check::one_server_one_name(&coordinator.test_bed, &coordinator.standings()));
+        troubles.extend(check::one_server_one_name(&coordinator.test_bed, &coordinator.host_states()));
         if troubles.is_empty() { Ok(coordinator) } else { Err(troubles) }
     }
 
     /// The state of each host as it reported it, in the order of the test bed; absent for a host that is not
     /// connected.
     #[must_use]
-    pub fn standings(&self) -> Vec<Option<HostState>> {
-        self.hosts.iter().map(CoordinatorHost::standing).collect()
+    pub fn host_states(&self) -> Vec<Option<HostState>> {
+        self.hosts.iter().map(CoordinatorHost::state).collect()
     }
 
     /// Everything that the hosts cannot do for a group. Sends no measurement traffic.

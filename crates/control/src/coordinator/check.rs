@@ -6,14 +6,14 @@ use super::test_bed::{HostError, HostState, RunGroup, TestBed};
 use crate::setup::expected_time;
 
 /// Reports servers that appear under two names: such a server would wait for itself.
-pub(super) fn one_server_one_name(test_bed: &TestBed, standings: &[Option<HostState>]) -> Vec<HostError> {
+pub(super) fn one_server_one_name(test_bed: &TestBed, host_states: &[Option<HostState>]) -> Vec<HostError> {
     let mut troubles = Vec::new();
-    for (at, standing) in standings.iter().enumerate() {
-        let Some(standing) = standing else { continue };
+    for (at, state) in host_states.iter().enumerate() {
+        let Some(state) = state else { continue };
         let same = |other: &&Option<HostState>| {
-            other.as_ref().is_some_and(|other| other.about.identity == standing.about.identity)
+            other.as_ref().is_some_and(|other| other.about.identity == state.about.identity)
         };
-        let first = standings.iter().position(|other| same(&other));
+        let first = host_states.iter().position(|other| same(&other));
         if let Some(first) = first.filter(|first| *first < at) {
             let what =
                 format!("it is the same server as {}; use one name for each host", name(test_bed, first));

@@ -77,7 +77,7 @@ impl CoordinatorHost {
         self.about.as_deref()
     }
 
-    pub(super) fn standing(&self) -> Option<HostState> {
+    pub(super) fn state(&self) -> Option<HostState> {
         let about = self.about.as_deref().filter(|_| self.connected())?;
         Some(HostState {
             host: about.host.clone(),

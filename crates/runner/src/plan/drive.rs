@@ -298,21 +298,21 @@ impl Drive<'_, '_> {
             return Err(PlanRunError::Hosts(troubles));
         }
         let mut doubts = Vec::new();
-        for (privilege, name) in coordinator.standings().iter().zip(&self.names) {
-            let Some(privilege) = privilege else { continue };
-            if privilege.host.linerate != env!("CARGO_PKG_VERSION") {
-                let (theirs, ours) = (&privilege.host.linerate, env!("CARGO_PKG_VERSION"));
+        for (state, name) in coordinator.host_states().iter().zip(&self.names) {
+            let Some(state) = state else { continue };
+            if state.host.linerate != env!("CARGO_PKG_VERSION") {
+                let (theirs, ours) = (&state.host.linerate, env!("CARGO_PKG_VERSION"));
                 let text = format!(
                     "{name} has linerate {theirs}, but this is {ours}; install the same version on \
                              all hosts"
                 );
                 doubts.push((CaveatKind::ConcurrentRun, text));
             }
-            if privilege.offset_error > COARSE_CLOCK {
+            if state.offset_error > COARSE_CLOCK {
                 let text = format!(
                     "the clock of {name} is known only within {}: its flows may start earlier or later than \
                      others by that much",
-                    privilege.offset_error
+                    state.offset_error
                 );
                 doubts.push((CaveatKind::OffsetUncertain, text));
             }

@@ -174,7 +174,7 @@ fn events_of_all_runs_come_with_the_time_of_the_coordinator() {
         }
     };
     let mut coordinator = Coordinator::connect(test_bed([&a, &b, &c, &d]), &AtomicBool::new(false)).unwrap();
-    let error = coordinator.standings().into_iter().map(|s| s.unwrap().offset_error).max().unwrap();
+    let error = coordinator.host_states().into_iter().map(|s| s.unwrap().offset_error).max().unwrap();
     let stop = AtomicBool::new(false);
     let mut first = [Log::new("0".to_owned(), Vec::new())];
     coordinator.run_group(&groups[0], &mut first, &stop, &mut |_| ()).unwrap();
