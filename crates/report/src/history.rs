@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use linerate_model::{Outcome, RunHead};
-//! use linerate_report::{HistoryDocument, RunRow, View, history_table};
+//! use linerate_report::{HistoryDocument, RunRow, TextLayout, history_table};
 //!
 //! let run = RunHead {
 //!     id: "7f3a0c55d2b41e98".into(),
@@ -13,7 +13,7 @@
 //! let json = serde_json::to_string(&HistoryDocument::new(std::slice::from_ref(&run)))?;
 //! assert!(json.contains(r#""id":"7f3a0c55d2b41e98""#));
 //! let rows = RunRow::of(&run, "7f3a", "2026-11-21 10:00:00");
-//! assert!(history_table(&rows, &View::default()).contains("7f3a"));
+//! assert!(history_table(&rows, &TextLayout::default()).contains("7f3a"));
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
