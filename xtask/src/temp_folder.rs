@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// An empty folder of this process, removed on drop with its content. Its path is short, because it may contain
-/// sockets, whose paths have a length limit.
+/// An empty folder of this process, removed on drop with its content. Its path is short, because it may
+/// contain sockets, whose paths have a length limit.
 pub(crate) struct TempFolder(PathBuf);
 
 impl TempFolder {

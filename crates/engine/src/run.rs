@@ -205,9 +205,9 @@ impl FlowHandle {
         self.flow.control.stop_reading(deadline);
     }
 
-    /// Ends the flow as a stand-in requests. [`FlowProgress::ended`] becomes true within about 20 ms, the longest
-    /// time that a pump waits for its peer, or within 200 ms if the peer does not take the rest of a block.
-    /// [`FlowHandle::finish`] then closes the writing side ([`Stop::Regularly`]) or prepares the reset
+    /// Ends the flow as a stand-in requests. [`FlowProgress::ended`] becomes true within about 20 ms, the
+    /// longest time that a pump waits for its peer, or within 200 ms if the peer does not take the rest of a
+    /// block. [`FlowHandle::finish`] then closes the writing side ([`Stop::Regularly`]) or prepares the reset
     /// ([`Stop::Abort`]), which is sent when the last duplicate of the socket is closed.
     ///
     /// With [`Stop::Regularly`], a TCP receiver reads until its peer has closed. A receiver of datagrams ends

@@ -1,8 +1,8 @@
 //! The result of another program, figure by figure, as reported by that program.
 //!
-//! A reader (in `proto`, next to the protocol of its program) turns a file or a text into a [`ForeignResult`] without
-//! judging it. `linerate check` compares its figures with what is possible; `linerate import` makes an event
-//! log from it.
+//! A reader (in `proto`, next to the protocol of its program) turns a file or a text into a [`ForeignResult`]
+//! without judging it. `linerate check` compares its figures with what is possible; `linerate import` makes
+//! an event log from it.
 
 use linerate_units::Span;
 

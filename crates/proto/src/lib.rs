@@ -2,8 +2,8 @@
 //! coordinator that controls other hosts.
 //!
 //! Each protocol has one folder with only its bytes (`message` and below) and its dialogue (a [`Session`] or an
-//! [`agent::Dialogue`]). Decoders accept any bytes without panic and are fuzzed. Sockets, sleeping and threads
-//! are in other crates. Foreign tools are in the crate `linerate-compat`.
+//! [`agent::AgentDialogue`]). Decoders accept any bytes without panic and are fuzzed. Sockets, sleeping and
+//! threads are in other crates. Foreign tools are in the crate `linerate-compat`.
 //!
 //! ```
 //! use linerate_model::sniff::Match;

@@ -1,8 +1,8 @@
 //! The contract of every protocol dialogue.
 //!
 //! A session does no I/O and reads no clock. *After every input, drain `output` until `None`; then wait for the
-//! next input, or for `deadline`, at which the input is [`SessionInput::Tick`].* The driver runs a session over
-//! sockets, tests run two ends against each other in virtual time, and a fuzzer runs it with noise.
+//! next input, or for `deadline`, at which the input is [`SessionInput::Tick`].* The driver runs a session
+//! over sockets, tests run two ends against each other in virtual time, and a fuzzer runs it with noise.
 
 use linerate_model::flow::FlowId;
 use linerate_model::{

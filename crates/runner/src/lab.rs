@@ -25,8 +25,8 @@ pub use switch::{LabSwitch, refuse};
 
 /// The programs of a lab. The commands get their standard input and output from the caller of these functions.
 pub trait LabPrograms: Debug {
-    /// The command of a process that is the switch of this lab: see [`LabSwitch`]. A tied one has to end when the
-    /// reader of its standard output is gone.
+    /// The command of a process that is the switch of this lab: see [`LabSwitch`]. A tied one has to end when
+    /// the reader of its standard output is gone.
     ///
     /// # Errors
     /// There is no such program.

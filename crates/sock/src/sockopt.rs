@@ -183,7 +183,7 @@ pub fn set_device(fd: &impl AsFd, interface: &str) -> Result<()> {
 /// Maximum pacing rate, bytes/s; `u64::MAX` removes it.
 ///
 /// TCP paces itself. UDP is paced only if the interface has the `fq` queueing discipline, see
-/// [`crate::iface::LinkInfo::discipline`].
+/// [`crate::iface::InterfaceInfo::discipline`].
 ///
 /// # Errors
 /// The descriptor is not a socket.

@@ -69,7 +69,7 @@ impl Generation {
 /// - The base header of 2.0.9 and earlier begins in the word where later versions have the high half: old flags,
 ///   then a small number of connections and a port.
 /// - With `-C` there is only the pattern. Then 2.0.9 and earlier look like 2.0.10 until the last datagram
-///   ([`last_number`]).
+///   (`last_number`).
 #[must_use]
 pub fn opening_header(bytes: &[u8]) -> (Generation, Option<TestHeader>) {
     let header = TestHeader::read_udp(bytes, COUNTS_AT);

@@ -1,8 +1,8 @@
 //! iperf3, versions 3.1 to 3.21, in both roles.
 //!
-//! One TCP connection carries the dialogue: single [`Iperf3State`](state::State) bytes, and three JSON messages with
-//! a length before each. The data streams are further connections to the same port that begin with the cookie
-//! of the test, or datagrams to it. Only the client decides when a test ends.
+//! One TCP connection carries the dialogue: single [`Iperf3State`](state::Iperf3State) bytes, and three JSON
+//! messages with a length before each. The data streams are further connections to the same port that begin
+//! with the cookie of the test, or datagrams to it. Only the client decides when a test ends.
 //!
 //! Based on captures of 3.1.7, 3.7, 3.12, 3.17.1 and 3.21; details are documented at the code that needs them.
 

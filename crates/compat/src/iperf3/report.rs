@@ -1,8 +1,9 @@
 //! The output of iperf3: text, JSON (`-J`) or JSON line by line (`--json-stream`).
 //!
-//! One [`Iperf3Report`] covers one test, in either role. Each method takes what has happened and returns what is
-//! printed on standard output at that moment (nothing, for example, while a JSON object is incomplete). The
-//! order of the calls is: `opening`, `listening` (server), `connected`, `stream` for each stream, `started`,
+//! One [`Iperf3Report`] covers one test, in either role. Each method takes what has happened and returns what
+//! is printed on standard output at that moment (nothing, for example, while a JSON object is incomplete).
+//! The order of the calls is: `opening`, `listening` (server), `connected`, `stream` for each stream,
+//! `started`,
 //! `interval`…, `summary`, `server_output` (client), then one of the ends: `done`, `failed`, `interrupted`,
 //! `server_error`, `client_gone`. An end may come at any time, even first.
 //!

@@ -9,7 +9,8 @@ use super::numbers::Iperf3Format;
 /// Default port of iperf3.
 pub const PORT: u16 = 5201;
 
-/// The settings of a command line. [`Iperf3Settings::default`] is a server without options; a client has a `host`.
+/// The settings of a command line. [`Iperf3Settings::default`] is a server without options; a client has a
+/// `host`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Iperf3Settings {
     /// `-c`: the server to connect to; absent for a server (`-s`).

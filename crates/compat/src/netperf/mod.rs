@@ -1,10 +1,10 @@
 //! netperf 2.7: bulk transfers and transactions, in the "omni" form that its tests have had since 2.5.
 //!
-//! The client sends messages of a fixed size ([`wire`]) over the control connection. For each test it sends a
-//! [`NetperfRequest`] with everything that the server needs; the server opens a port for data and answers with its
-//! number ([`Response`]). The client opens the data connection in every test, also if the server sends. The end
-//! of the data connection, three empty datagrams, or the server's timer end the test. Then the server sends
-//! its counts ([`NetperfResults`]) and waits for the next request.
+//! The client sends messages of a fixed size (`wire`) over the control connection. For each test it sends a
+//! [`NetperfRequest`] with everything that the server needs; the server opens a port for data and answers
+//! with its number ([`Response`]). The client opens the data connection in every test, also if the server
+//! sends. The end of the data connection, three empty datagrams, or the server's timer end the test. Then the
+//! server sends its counts ([`NetperfResults`]) and waits for the next request.
 //!
 //! The facts come from captures of netperf 2.7.0 (`fixtures/transcripts/netperf`) and from its source, which
 //! defines the messages. No code of netperf is used.

@@ -1,10 +1,10 @@
 //! nuttcp, versions 6 to 8: a text control connection, and separate data connections.
 //!
-//! The client sends a greeting (`HELO nuttcp v8.2.2`) and one line with all parameters ([`NuttcpRequest`]). The
-//! server answers `OK`, or an error between two lines `KO`. Over TCP the transmitter connects, and its FIN ends
-//! the test. Over UDP short datagrams begin (`BOD`) and end (`EOD`) it. The server then writes its report as
-//! text to the control connection, and the client computes its own lines from it. The facts come from captures
-//! of 6.1.2 and 8.2.2.
+//! The client sends a greeting (`HELO nuttcp v8.2.2`) and one line with all parameters ([`NuttcpRequest`]).
+//! The server answers `OK`, or an error between two lines `KO`. Over TCP the transmitter connects, and its
+//! FIN ends the test. Over UDP short datagrams begin (`BOD`) and end (`EOD`) it. The server then writes its
+//! report as text to the control connection, and the client computes its own lines from it. The facts come
+//! from captures of 6.1.2 and 8.2.2.
 //!
 //! Both stand-ins announce 8.2.2: servers and clients of 6.1.2 accept it, and a request contains only what the
 //! server's version knows.

@@ -59,8 +59,8 @@ pub(super) enum TransferEvent {
         /// The retransmissions that the transmitter marked; absent if it writes no marks.
         told: Option<TransmitterCounts>,
     },
-    /// The answer to [`NuttcpTransfer::request_counts`]: what the kernel has counted since the last one; absent if
-    /// unknown.
+    /// The answer to [`NuttcpTransfer::request_counts`]: what the kernel has counted since the last one;
+    /// absent if unknown.
     Looked(Option<TransmitterCounts>),
     /// The idle timeout has passed.
     Idle,

@@ -2,8 +2,9 @@
 //!
 //! A TCP connection starts with a 32-byte [`Preface`] that states its purpose: control, data, or probes if UDP
 //! does not get through. The control connection then carries frames (32-bit length, JSON); a data connection
-//! carries payload until its half-close. Datagrams that open a UDP flow, and probes, are 64-byte [`ProbeDatagram`]s.
-//! A UDP flow starts only after the challenge of its receiver was echoed. The normative text is
+//! carries payload until its half-close. Datagrams that open a UDP flow, and probes, are 64-byte
+//! [`ProbeDatagram`]s. A UDP flow starts only after the challenge of its receiver was echoed. The normative
+//! text is
 //! `docs/reference/native-protocol.md`.
 
 mod client;

@@ -110,8 +110,8 @@ impl EthtoolCommand {
     }
 }
 
-/// The structure of a command in the size that the kernel assumes; only an [`EthtoolCommand`] creates one. Its head
-/// cannot be changed, and its body is accessed as a slice.
+/// The structure of a command in the size that the kernel assumes; only an [`EthtoolCommand`] creates one.
+/// Its head cannot be changed, and its body is accessed as a slice.
 pub(super) struct Structure {
     words: Vec<u32>,
     head: usize,
