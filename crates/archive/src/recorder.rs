@@ -139,13 +139,13 @@ mod tests {
 
     /// Records the size of each transaction; fails while `refuses` is set.
     #[derive(Debug, Default)]
-    struct BatchNotes {
+    struct CountingStore {
         batches: Vec<usize>,
         tries: usize,
         refuses: bool,
     }
 
-    impl Store for BatchNotes {
+    impl Store for CountingStore {
         fn append(&mut self, events: &[Event]) -> Result<(), ArchiveError> {
             self.tries += 1;
             if self.refuses {
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn events_wait_for_half_a_second_for_a_full_batch_or_for_one_that_matters() {
-        let mut recorder = Recorder::new(BatchNotes::default());
+        let mut recorder = Recorder::new(CountingStore::default());
         for at_ms in [0, 100, 499, 500, 600] {
             recorder.on(&progress(at_ms)).unwrap();
         }
@@ -231,7 +231,7 @@ mod tests {
         let trial =
             TrialEnd { point: "".into(), repeat: 0, content: "".into(), step: None, runs: Vec::new() };
         let trial = Event { run: "plan".into(), ..at(Body::TrialEnded(trial), 90_000) };
-        let mut recorder = Recorder::new(BatchNotes::default());
+        let mut recorder = Recorder::new(CountingStore::default());
         recorder.on(&at(Body::Grouped(grouped.clone()), 0)).unwrap();
         recorder.on(&at(started(), 0)).unwrap();
         recorder.on(&ended(30)).unwrap();
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn while_the_archive_is_locked_it_is_tried_rarely_and_nothing_is_lost() {
-        let mut recorder = Recorder::new(BatchNotes { refuses: true, ..BatchNotes::default() });
+        let mut recorder = Recorder::new(CountingStore { refuses: true, ..CountingStore::default() });
         for tenth in 0..100 {
             recorder.on(&progress(tenth * 100)).unwrap();
         }
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn what_had_to_be_let_go_is_counted_and_said_once() {
-        let mut recorder = Recorder::new(BatchNotes { refuses: true, ..BatchNotes::default() });
+        let mut recorder = Recorder::new(CountingStore { refuses: true, ..CountingStore::default() });
         for _ in 0..MAX_WAITING_EVENTS + 7 {
             recorder.on(&progress(0)).unwrap();
         }

@@ -8,7 +8,7 @@ use super::datagram::{self, Generation, ServerReport, last_number, number_of};
 use super::load::{Iperf2Load, rest_of, task};
 use super::output_queue::OutputQueue;
 use super::settings::Iperf2Amount;
-use super::track::{DirectionCounts, Iperf2Stream};
+use super::track::{Iperf2Meter, Iperf2Stream};
 use crate::stand_in::{FlowCounts, Link, Output, Stop, SystemError};
 
 /// Interval between attempts to end a UDP test (2.1.8).
@@ -53,7 +53,7 @@ enum Iperf2DirectionState {
 #[derive(Debug)]
 pub(super) struct Iperf2Direction {
     pub(super) load: Iperf2Load,
-    pub(super) track: DirectionCounts,
+    pub(super) track: Iperf2Meter,
     pub(super) trouble: Option<String>,
     phase: Iperf2DirectionState,
     pub(super) due: Option<Timestamp>,
@@ -86,7 +86,7 @@ impl Iperf2Direction {
     }
 
     fn new(now: Timestamp, load: Iperf2Load, streams: Vec<Iperf2Stream>) -> Self {
-        let track = DirectionCounts {
+        let track = Iperf2Meter {
             sends: load.sends,
             star: load.star,
             started_at: now,
@@ -499,6 +499,6 @@ impl Iperf2Direction {
 }
 
 /// Bytes of headers that were sent before the engine started.
-fn own_head(track: &DirectionCounts) -> u64 {
+fn own_head(track: &Iperf2Meter) -> u64 {
     track.streams.iter().map(|stream| stream.own_bytes).sum()
 }

@@ -73,7 +73,7 @@ impl Iperf2Stream {
 
 /// One direction of a test at this end.
 #[derive(Debug)]
-pub(super) struct DirectionCounts {
+pub(super) struct Iperf2Meter {
     pub(super) sends: bool,
     pub(super) star: bool,
     pub(super) udp: bool,
@@ -84,7 +84,7 @@ pub(super) struct DirectionCounts {
     pub(super) counts: FlowCounts,
 }
 
-impl DirectionCounts {
+impl Iperf2Meter {
     /// When the first byte moved, or the start if none has.
     pub(super) fn first_at(&self) -> Timestamp {
         let own = self.streams.iter().any(|stream| stream.own_bytes > 0);

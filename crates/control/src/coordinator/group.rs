@@ -14,7 +14,7 @@ use super::Coordinator;
 use super::check::name;
 use super::host::{CoordinatorHost, CoordinatorHostEvent, listen};
 use super::prepare_next::Ahead;
-use super::progress::{GroupRun, RunState};
+use super::progress::{RunProgress, RunState};
 use super::start_lead::Lead;
 use super::test_bed::{FlowJob, RunGroup, RunServer, TestBed};
 use crate::CANCELLED;
@@ -75,7 +75,7 @@ pub(super) struct RunningGroup<'a, 'l> {
     pub(super) logs: &'a mut [Log<'l>],
     stop: &'a AtomicBool,
     on: &'a mut dyn FnMut(&RunEvent<'_>),
-    pub(super) flows: Vec<GroupRun>,
+    pub(super) flows: Vec<RunProgress>,
     pub(super) start_lead: &'a mut Lead,
     unfit: &'a BTreeMap<usize, String>,
     /// The next group, if it can be prepared before this one is over.
@@ -97,7 +97,7 @@ pub(super) fn carry_out(
     stop: &AtomicBool,
     on: &mut dyn FnMut(&RunEvent<'_>),
 ) -> Vec<FlowEnd> {
-    let flows = group.flows.iter().map(|_| GroupRun::default()).collect();
+    let flows = group.flows.iter().map(|_| RunProgress::default()).collect();
     let mut run = RunningGroup {
         test_bed: &coordinator.test_bed,
         hosts: &mut coordinator.hosts,
@@ -120,7 +120,7 @@ pub(super) fn carry_out(
     run.reserve_places();
     run.compare_clocks();
     run.follow();
-    run.flows.iter_mut().map(GroupRun::take_end).collect()
+    run.flows.iter_mut().map(RunProgress::take_end).collect()
 }
 
 impl RunningGroup<'_, '_> {
@@ -347,12 +347,12 @@ impl RunningGroup<'_, '_> {
     }
 
     fn flow_of(&self, at: usize, job: u32) -> Option<usize> {
-        let is_it = |flow: &GroupRun| flow.job == Some(job) && !flow.is_over();
+        let is_it = |flow: &RunProgress| flow.job == Some(job) && !flow.is_over();
         (0..self.flows.len()).find(|flow| self.job(*flow).from == at && is_it(&self.flows[*flow]))
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.flows.iter().all(GroupRun::is_over)
+        self.flows.iter().all(RunProgress::is_over)
     }
 
     /// Follows the group from the first preparation to the end of the last run.

@@ -26,7 +26,7 @@ pub(super) enum RunState {
 
 /// A run of a group.
 #[derive(Debug, Default)]
-pub(super) struct GroupRun {
+pub(super) struct RunProgress {
     pub(super) stage: RunState,
     /// Its job number at its agent.
     pub(super) job: Option<u32>,
@@ -42,7 +42,7 @@ pub(super) struct GroupRun {
     end: Option<(Outcome, Option<String>)>,
 }
 
-impl GroupRun {
+impl RunProgress {
     pub(super) fn is_over(&self) -> bool {
         self.stage == RunState::Over
     }

@@ -5,7 +5,7 @@
 //! contributions too. The exception is the traffic of the run itself, which is counted: it extends the interval
 //! upwards.
 
-use linerate_model::{Contribution, Uncertainty, UncertaintySource as Source};
+use linerate_model::{Contribution, Uncertainty, UncertaintySource};
 use linerate_units::{Bitrate, Ratio};
 
 use crate::domain::{finite, not_negative, positive};
@@ -77,7 +77,7 @@ pub fn budget(observed: &Observed) -> Option<Uncertainty> {
     let elapsed = positive(observed.elapsed_s)?;
     let varied = variation(observed, elapsed)?;
     let parts = [
-        Some(part(Source::Variation, varied.standard_error, varied.because(observed.by_sender))),
+        Some(part(UncertaintySource::Variation, varied.standard_error, varied.because(observed.by_sender))),
         ramp_up(observed, &varied, rate),
         edges(observed, &varied, rate, elapsed),
         wake_up(observed, rate, elapsed),
@@ -105,7 +105,7 @@ pub fn budget(observed: &Observed) -> Option<Uncertainty> {
 
 /// A contribution under construction.
 struct PendingContribution {
-    source: Source,
+    source: UncertaintySource,
     standard_bps: f64,
     because: String,
 }
@@ -117,7 +117,7 @@ impl PendingContribution {
     }
 }
 
-fn part(source: Source, standard_bps: f64, because: String) -> PendingContribution {
+fn part(source: UncertaintySource, standard_bps: f64, because: String) -> PendingContribution {
     PendingContribution { source, standard_bps, because }
 }
 
@@ -284,7 +284,7 @@ fn grain_bytes(observed: &Observed) -> f64 {
 fn ramp_up(observed: &Observed, varied: &MeanError, rate: f64) -> Option<PendingContribution> {
     let steady = Some(varied.mean).filter(|_| observed.ramped)?;
     let because = format!("the rate is {} without the start", format::rate(steady));
-    Some(part(Source::RampUp, rectangular((steady - rate).abs()), because))
+    Some(part(UncertaintySource::RampUp, rectangular((steady - rate).abs()), because))
 }
 
 /// At both ends of the measured time, a stream may hold up to one read or burst that had arrived; the
@@ -303,7 +303,7 @@ fn edges(observed: &Observed, varied: &MeanError, rate: f64, elapsed: f64) -> Op
         format::size(size),
         format::time(elapsed)
     );
-    Some(part(Source::Edges, standard, because))
+    Some(part(UncertaintySource::Edges, standard, because))
 }
 
 /// Bits that were delivered but not read at the end because earlier data was missing, combined with the usual
@@ -336,19 +336,23 @@ fn held_back_bits(observed: &Observed, elapsed: f64) -> Option<f64> {
 fn wake_up(observed: &Observed, rate: f64, elapsed: f64) -> Option<PendingContribution> {
     let late = not_negative(observed.wake_up_s?)?;
     let because = format!("threads wake up to {} late", format::time(late));
-    Some(part(Source::WakeUp, difference(late) / elapsed * rate, because))
+    Some(part(UncertaintySource::WakeUp, difference(late) / elapsed * rate, because))
 }
 
 fn clock(observed: &Observed, rate: f64, elapsed: f64) -> PendingContribution {
     let step = observed.clock_step_s.and_then(not_negative).unwrap_or(0.0);
     let relative = rectangular(CLOCK_RATE_ERROR).hypot(difference(step) / elapsed);
-    part(Source::Clock, relative * rate, format!("a clock may be wrong by {:.0} ppm", CLOCK_RATE_ERROR * 1e6))
+    part(
+        UncertaintySource::Clock,
+        relative * rate,
+        format!("a clock may be wrong by {:.0} ppm", CLOCK_RATE_ERROR * 1e6),
+    )
 }
 
 fn unaccounted(observed: &Observed, elapsed: f64) -> Option<PendingContribution> {
     let bytes = positive(observed.unaccounted_bytes?)?;
     let because = format!("{} are missing from the counts", format::size(bytes));
-    Some(part(Source::Unaccounted, rectangular(bytes) * 8.0 / elapsed, because))
+    Some(part(UncertaintySource::Unaccounted, rectangular(bytes) * 8.0 / elapsed, because))
 }
 
 #[cfg(test)]
@@ -372,7 +376,7 @@ mod tests {
         }
     }
 
-    fn standard(found: &Uncertainty, source: Source) -> Option<f64> {
+    fn standard(found: &Uncertainty, source: UncertaintySource) -> Option<f64> {
         found.contributions.iter().find(|part| part.source == source).map(|part| part.standard_bps.bps())
     }
 
@@ -384,18 +388,18 @@ mod tests {
     fn bounds_become_standard_deviations_by_their_shape() {
         let found = budget(&gigabit()).unwrap();
         // 131072 × 8 / 10 s / √6; 100 µs / 10 s / √6 of the rate; 100 ppm / √3 of it.
-        near(standard(&found, Source::Edges).unwrap(), 42_807.6);
-        near(standard(&found, Source::WakeUp).unwrap(), 3843.7);
-        near(standard(&found, Source::Clock).unwrap(), 54_357.5);
-        assert_eq!(standard(&found, Source::RampUp), None);
-        assert_eq!(standard(&found, Source::Unaccounted), None, "absent, not 0");
+        near(standard(&found, UncertaintySource::Edges).unwrap(), 42_807.6);
+        near(standard(&found, UncertaintySource::WakeUp).unwrap(), 3843.7);
+        near(standard(&found, UncertaintySource::Clock).unwrap(), 54_357.5);
+        assert_eq!(standard(&found, UncertaintySource::RampUp), None);
+        assert_eq!(standard(&found, UncertaintySource::Unaccounted), None, "absent, not 0");
     }
 
     #[test]
     fn bounds_alone_are_expanded_like_a_normal_distribution() {
         // Batches of ten alternating values are all equal: the spread is zero.
         let found = budget(&gigabit()).unwrap();
-        assert_eq!(found.main, Source::Clock);
+        assert_eq!(found.main, UncertaintySource::Clock);
         near(found.coverage_factor, 1.959_96);
         let combined = (42_807.6_f64.powi(2) + 3843.7_f64.powi(2) + 54_357.5_f64.powi(2)).sqrt();
         near(found.expanded_bps.bps(), 1.959_96 * combined);
@@ -408,8 +412,8 @@ mod tests {
         let steady_bps: Vec<f64> = (0..10).map(|i| if i % 2 == 0 { 110.0 } else { 90.0 }).collect();
         let swinging = Observed { goodput_bps: 100.0, elapsed_s: 10.0, steady_bps, ..Observed::default() };
         let found = budget(&swinging).unwrap();
-        assert_eq!(found.main, Source::Variation);
-        near(standard(&found, Source::Variation).unwrap(), 3.333_33);
+        assert_eq!(found.main, UncertaintySource::Variation);
+        near(standard(&found, UncertaintySource::Variation).unwrap(), 3.333_33);
         // Student's t for nine degrees of freedom.
         near(found.coverage_factor, 2.262_16);
         near(found.expanded_bps.bps(), 7.540_5);
@@ -419,10 +423,13 @@ mod tests {
     fn a_slow_start_inside_the_window_counts_as_far_as_it_moves_the_mean() {
         let ramped = Observed { goodput_bps: 900e6, ramped: true, ..gigabit() };
         let found = budget(&ramped).unwrap();
-        assert_eq!(found.main, Source::RampUp);
-        near(standard(&found, Source::RampUp).unwrap(), 41.5e6 / 3_f64.sqrt());
+        assert_eq!(found.main, UncertaintySource::RampUp);
+        near(standard(&found, UncertaintySource::RampUp).unwrap(), 41.5e6 / 3_f64.sqrt());
         assert!(found.expanded_bps.bps() > 41.5e6, "the steady rate is inside");
-        assert_eq!(standard(&budget(&Observed { ramped: false, ..ramped }).unwrap(), Source::RampUp), None);
+        assert_eq!(
+            standard(&budget(&Observed { ramped: false, ..ramped }).unwrap(), UncertaintySource::RampUp),
+            None
+        );
     }
 
     #[test]
@@ -430,12 +437,12 @@ mod tests {
         let mut steady_bps = vec![941.5e6; 100];
         (steady_bps[50], steady_bps[51]) = (700e6, 1183e6);
         let by_reads = Observed { steady_bps, unread_bytes: None, ..gigabit() };
-        assert!(standard(&budget(&by_reads).unwrap(), Source::Edges).is_some());
+        assert!(standard(&budget(&by_reads).unwrap(), UncertaintySource::Edges).is_some());
         let by_arrivals = Observed { arrival_times: true, ..by_reads };
-        let left = standard(&budget(&by_arrivals).unwrap(), Source::Edges).unwrap_or_default();
+        let left = standard(&budget(&by_arrivals).unwrap(), UncertaintySource::Edges).unwrap_or_default();
         assert!(left < 1.0, "{left} is not the rounding of a mean");
         let held = budget(&Observed { held_bytes: Some(30_000.0), ..by_arrivals }).unwrap();
-        near(standard(&held, Source::Edges).unwrap(), 30_000.0 * 8.0 / 10.0 / 3_f64.sqrt());
+        near(standard(&held, UncertaintySource::Edges).unwrap(), 30_000.0 * 8.0 / 10.0 / 3_f64.sqrt());
     }
 
     #[test]
@@ -456,10 +463,11 @@ mod tests {
             ..gigabit()
         };
         let found = budget(&paced).unwrap();
-        near(standard(&found, Source::Edges).unwrap(), block * 8.0 / 2.0 / 6_f64.sqrt());
+        near(standard(&found, UncertaintySource::Edges).unwrap(), block * 8.0 / 2.0 / 6_f64.sqrt());
         let blind = budget(&Observed { burst_bytes: None, ..paced }).unwrap();
         // Without knowledge of the blocks, the intervals show that they compensate each other.
-        let factor = standard(&blind, Source::Edges).unwrap() / standard(&found, Source::Edges).unwrap();
+        let factor = standard(&blind, UncertaintySource::Edges).unwrap()
+            / standard(&found, UncertaintySource::Edges).unwrap();
         assert!((1.0..2.0).contains(&factor), "{blind:?} {found:?}");
     }
 
@@ -477,12 +485,13 @@ mod tests {
         let plain = budget(&gigabit()).unwrap();
         let many = budget(&Observed { streams: 16.0, ..gigabit() }).unwrap();
         near(
-            standard(&many, Source::Edges).unwrap() / standard(&plain, Source::Edges).unwrap(),
+            standard(&many, UncertaintySource::Edges).unwrap()
+                / standard(&plain, UncertaintySource::Edges).unwrap(),
             4.0, // √16
         );
         let lost = budget(&Observed { unaccounted_bytes: Some(1e6), ..gigabit() }).unwrap();
-        near(standard(&lost, Source::Unaccounted).unwrap(), 8e5 / 3_f64.sqrt());
-        assert_eq!(lost.main, Source::Unaccounted);
+        near(standard(&lost, UncertaintySource::Unaccounted).unwrap(), 8e5 / 3_f64.sqrt());
+        assert_eq!(lost.main, UncertaintySource::Unaccounted);
     }
 
     #[test]
@@ -524,7 +533,7 @@ mod tests {
             let (steady_bps, delivered_bps) = (steady_bps.clone(), delivered_bps.clone());
             let unread_bytes = Some(1448.0);
             let seen = Observed { goodput_bps, steady_bps, delivered_bps, unread_bytes, ..gigabit() };
-            standard(&budget(&seen).unwrap(), Source::Variation).unwrap()
+            standard(&budget(&seen).unwrap(), UncertaintySource::Variation).unwrap()
         };
         let (neither, receiver, sender) = (of(&path, &path), of(&read, &path), of(&path, &read));
         for one in [receiver, sender] {
@@ -565,7 +574,7 @@ mod tests {
         let blind = budget(&holes).unwrap();
         let delivered_bps = (0..49).map(|i| 2.1e6 + f64::from(i % 3) * 1e4).collect();
         let seen = budget(&Observed { delivered_bps, ..holes }).unwrap();
-        let of = |found: &Uncertainty| standard(found, Source::Variation).unwrap();
+        let of = |found: &Uncertainty| standard(found, UncertaintySource::Variation).unwrap();
         assert!(of(&seen) < 0.1 * of(&blind), "{seen:?} {blind:?}");
         assert!(
             seen.contributions.iter().any(|part| part.because.contains("sender's delivered bytes")),
@@ -602,7 +611,7 @@ mod tests {
         let of = |steady_bps| budget(&Observed { goodput_bps: 100.0, steady_bps, ..gigabit() });
         let found = of(wave).unwrap();
         // An independent 10/√2 over √200 would be 0.5.
-        assert!(standard(&found, Source::Variation).unwrap() > 0.5, "{found:?}");
+        assert!(standard(&found, UncertaintySource::Variation).unwrap() > 0.5, "{found:?}");
         let drift: Vec<f64> = (0..100).map(|i| 50.0 + f64::from(i)).collect();
         assert_eq!(of(drift), None);
     }
