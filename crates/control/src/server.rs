@@ -11,6 +11,7 @@ mod embedded_server;
 mod event;
 mod front;
 mod inbox;
+mod notice;
 mod pending_connection;
 mod queue;
 mod reflector;

@@ -215,8 +215,10 @@ impl InboxPorts<'_> {
 
     /// Logs why a run was refused.
     fn report_refusal(&self, tool: &str, client: SocketAddr, result: &Result<MeasurementPermit, String>) {
-        if let Err(why) = result {
-            (self.shared.event)(ServerEvent::Foreign { client, why: format!("{tool}: {why}").into() });
+        if let Err(why) = result
+            && let Some(more) = self.inbox.refused()
+        {
+            (self.shared.event)(ServerEvent::Foreign { client, why: format!("{tool}: {why}{more}").into() });
         }
     }
 }

@@ -21,6 +21,7 @@ use linerate_sock::poll::{Events, Interest};
 use linerate_sock::{Mono, SockError, clock, limits, stream, thread};
 
 use super::inbox::Inbox;
+use super::notice::RateLimitedNotice;
 use super::pending_connection::{Action, GreetingState, Greets, PendingConnection, send_refusal};
 use super::registry::DataSocket;
 use super::{ServerEvent, Shared, agent, datagrams, embedded_server, session};
@@ -42,9 +43,6 @@ const PENDING_BYTES_EACH: usize = 8 << 10;
 /// Pause before accepting again when this process is out of file descriptors, and before waiting again for an
 /// embedded server that got no thread.
 const BACKOFF: Duration = Duration::from_millis(100);
-
-/// Shortest interval between two notices of the same kind in the server's log.
-const NOTICE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What a token of the server's poller stands for. The fixed ones come after those of all connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,30 +100,6 @@ pub(super) fn serve(shared: &Arc<Shared>) -> Result<(), ControlError> {
     result
 }
 
-/// A notice that is logged at most once per [`NOTICE_INTERVAL`], however often its cause occurs.
-#[derive(Debug)]
-struct RateLimitedNotice {
-    not_before: Mono,
-    times: u64,
-}
-
-impl RateLimitedNotice {
-    /// Counts one occurrence. Returns the number since the last notice if the next one is due.
-    fn is_due(&mut self) -> Option<u64> {
-        self.times += 1;
-        self.not_before.has_passed().then(|| {
-            self.not_before = clock::now() + NOTICE_INTERVAL;
-            std::mem::take(&mut self.times)
-        })
-    }
-}
-
-impl Default for RateLimitedNotice {
-    fn default() -> Self {
-        Self { not_before: Mono(0), times: 0 }
-    }
-}
-
 struct Front {
     pending: BTreeMap<u64, PendingConnection>,
     places: Arc<Shares>,
@@ -164,8 +138,8 @@ impl Front {
             paused: None,
             threadless: Vec::new(),
             threadless_until: Mono::FAR,
-            out_of_files: RateLimitedNotice::default(),
-            too_many: RateLimitedNotice::default(),
+            out_of_files: RateLimitedNotice::new(1),
+            too_many: RateLimitedNotice::new(1),
         })
     }
 
@@ -295,7 +269,7 @@ impl Front {
         }
         self.paused = Some(clock::now() + BACKOFF);
         self.watch_listeners(Interest::ERROR);
-        if self.out_of_files.is_due().is_some() {
+        if self.out_of_files.is_due(clock::now()).is_some() {
             let allowed = limits::open_files().map(|files| files.soft).unwrap_or(0);
             (self.shared.event)(ServerEvent::OutOfFiles { why: error.to_string(), allowed });
         }
@@ -345,8 +319,7 @@ impl Front {
     }
 
     fn report_too_many(&mut self, client: SocketAddr, why: &str) {
-        if let Some(times) = self.too_many.is_due() {
-            let more = if times > 1 { format!(" ({times} times)") } else { String::new() };
+        if let Some(more) = self.too_many.is_due(clock::now()) {
             (self.shared.event)(ServerEvent::Foreign { client, why: format!("{why}{more}").into() });
         }
     }

@@ -12,6 +12,7 @@ use linerate_sock::poll::EventFd;
 use linerate_sock::thread::locked;
 use linerate_sock::{Mono, clock};
 
+use super::notice::RateLimitedNotice;
 use crate::error::ControlError;
 use crate::shares::{Exhausted, Shares};
 use crate::stand_in::{Incoming, Interrupts};
@@ -21,6 +22,9 @@ const MAX_WAITING: usize = 4_096;
 
 /// Most connections of one embedded server including waiting ones: fewer than the links that it may have.
 const MAX_CONNECTIONS: usize = 3_800;
+
+/// Most refused runs of one embedded server that are logged in a while.
+const MAX_REFUSALS_LOGGED: u32 = 32;
 
 const SIGTERM: i32 = 15;
 
@@ -36,6 +40,8 @@ pub(super) struct Inbox {
     pub(super) interrupts: Interrupts,
     arrived: Mutex<VecDeque<Incoming>>,
     claims: Mutex<Claims>,
+    /// Runs that were refused. Each datagram of a client that goes on asks again.
+    refusals: Mutex<RateLimitedNotice>,
     end_by: AtomicU64,
     /// Places of the connections that the embedded server has and of those that wait for it.
     places: Arc<Shares>,
@@ -58,6 +64,7 @@ impl Inbox {
             interrupts: Interrupts::new()?,
             arrived: Mutex::new(VecDeque::new()),
             claims: Mutex::default(),
+            refusals: Mutex::new(RateLimitedNotice::new(MAX_REFUSALS_LOGGED)),
             end_by: AtomicU64::new(Mono::FAR.as_ns()),
             places: Shares::new(MAX_CONNECTIONS),
         })
@@ -109,6 +116,11 @@ impl Inbox {
     /// Notes that the embedded server listens on a port of another protocol.
     pub(super) fn claim(&self, port: u16) {
         locked(&self.claims).ports.insert(port);
+    }
+
+    /// Counts a refused run. Returns what to append to its notice if it may be logged.
+    pub(super) fn refused(&self) -> Option<String> {
+        locked(&self.refusals).is_due(clock::now())
     }
 
     /// Notes that a run with this host has begun.
