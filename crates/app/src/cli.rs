@@ -18,9 +18,10 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 measured, whatever the result; 1 could not measure; 2 bad command line or plan;\n\
-     3 an assertion of the plan failed; 4 a checked figure is impossible; 130, 143 interrupted: the partial\n\
-     result is printed and archived.";
+const EXIT_CODES: &str = "Exit codes: 0 measured, whatever the result; 1 could not measure;\n\
+     2 bad command line or plan; 3 an assertion of the plan failed;\n\
+     4 a checked figure is impossible; 130, 143 interrupted: the partial result is\n\
+     printed and archived.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
