@@ -400,7 +400,7 @@ fn a_host_that_is_gone_fails_its_own_runs_and_the_others_are_set_until_it_is_bac
     assert_eq!(measure(&mut coordinator).unwrap(), Outcome::Completed);
     // A stop ends everything, and all settings are restored.
     let stopped = coordinator.apply_where_possible(&point("2600"), &AtomicBool::new(true)).unwrap_err();
-    assert!(said(&stopped).contains("signal"), "{stopped:?}");
+    assert!(said(&stopped).contains("cancelled"), "{stopped:?}");
     netns::enter_fd(&net).unwrap();
     assert_eq!(pair.state(), before);
     coordinator.finish();
