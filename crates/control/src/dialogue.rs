@@ -392,9 +392,9 @@ impl<S: Session> Dialogue<S> {
             self.input(SessionInput::SenderDone { flow: number })?;
         }
         if tell {
-            self.tell(FlowId(number.0), side, &progress)?;
+            self.tell(number, side, &progress)?;
             if !samples.is_empty() {
-                self.events.push(DialogueEvent::Samples { flow: FlowId(number.0), samples });
+                self.events.push(DialogueEvent::Samples { flow: number, samples });
             }
         }
         if progress.ended {
@@ -436,9 +436,9 @@ impl<S: Session> Dialogue<S> {
         let samples = std::mem::take(&mut report.samples);
         report.caveats.extend(self.extra_caveats.iter().cloned());
         self.note_counts(&mut report.tally);
-        let ended = Box::new(final_report(FlowId(number.0), side, report));
+        let ended = Box::new(final_report(number, side, report));
         if !rest.is_empty() {
-            self.events.push(DialogueEvent::Samples { flow: FlowId(number.0), samples: rest });
+            self.events.push(DialogueEvent::Samples { flow: number, samples: rest });
         }
         self.events.push(DialogueEvent::Ended(ended.clone()));
         if !self.client {

@@ -54,7 +54,7 @@ fn ask_all<'f>(
     wanted: Option<Topic>,
     open: &mut dyn FnMut(&Question) -> Option<FollowUpRun<'f>>,
 ) {
-    let Some(evidence) = judge::evidence(log.record(), FlowId(flow.0)) else { return };
+    let Some(evidence) = judge::evidence(log.record(), flow) else { return };
     let Some(direction) = log.record().flow(flow).map(|flow| flow.plan.direction) else { return };
     let diagnosis = diagnose(&evidence);
     let asked = match wanted {
@@ -141,8 +141,7 @@ impl FlowQuestion<'_> {
 
 fn reply(trial: FurtherRun, record: &RunRecord, completed: bool) -> Reply {
     let flow = record.flows.first();
-    let evidence =
-        flow.filter(|_| completed).and_then(|flow| judge::evidence(record, FlowId(flow.plan.flow.0)));
+    let evidence = flow.filter(|_| completed).and_then(|flow| judge::evidence(record, flow.plan.flow));
     let intervals_bps = flow.map(judge::intervals).unwrap_or_default();
     Reply { trial, evidence, intervals_bps }
 }

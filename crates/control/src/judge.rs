@@ -65,7 +65,7 @@ pub(crate) fn judge(flow: FlowId, log: &mut Log<'_>) {
     if let Some(uncertainty) = uncertainty {
         log.note(Body::Uncertainty { flow, uncertainty });
     }
-    let Some(evidence) = evidence(log.record(), FlowId(flow.0)) else { return };
+    let Some(evidence) = evidence(log.record(), flow) else { return };
     let diagnosis = diagnose(&evidence);
     let doubts =
         log.record().flow(flow).map(|record| caveats::doubts(log.record(), record, &evidence, &diagnosis));

@@ -26,7 +26,7 @@ fn note_course(happening: &DialogueEvent, told: &mut BTreeMap<FlowId, Course>) {
         happening
         && progress.side == Side::Receiver
     {
-        told.entry(FlowId(FlowId(progress.flow.0).0)).or_default().note(progress.bytes, progress.elapsed_ns);
+        told.entry(progress.flow).or_default().note(progress.bytes, progress.elapsed_ns);
     }
 }
 

@@ -21,9 +21,8 @@ const LARGE_SIZE_DIVISOR: u64 = 4;
 /// The slack of the ceiling is what the token bucket of such a qdisc adds to the largest messages.
 pub(super) fn ceiling(record: &RunRecord, flow: FlowId) -> Option<Ceiling> {
     let largest = record.flow(flow)?.sizes.last()?.message_bytes.get() as f64;
-    let there = super::evidence(record, FlowId(flow.0)).and_then(|evidence| wall(&evidence, largest));
-    let back =
-        || super::gather::evidence_back(record, FlowId(flow.0)).and_then(|evidence| wall(&evidence, largest));
+    let there = super::evidence(record, flow).and_then(|evidence| wall(&evidence, largest));
+    let back = || super::gather::evidence_back(record, flow).and_then(|evidence| wall(&evidence, largest));
     match mode(record)? {
         MessageMode::Stream => there,
         // The slower direction determines the rate.

@@ -26,7 +26,7 @@ const FULL_CORE_SHARE: f64 = 0.95;
 /// The evidence of a flow; absent if the receiver reported nothing.
 #[must_use]
 pub fn evidence(record: &RunRecord, number: FlowId) -> Option<Evidence> {
-    let flow = record.flow(FlowId(number.0))?;
+    let flow = record.flow(number)?;
     flow.receiver.as_ref()?;
     let (sender, receiver) = record.ends(flow);
     let view =
@@ -56,7 +56,7 @@ pub fn evidence(record: &RunRecord, number: FlowId) -> Option<Evidence> {
 /// sender's.
 pub(super) fn evidence_back(record: &RunRecord, number: FlowId) -> Option<Evidence> {
     let there = evidence(record, number)?;
-    let flow = record.flow(FlowId(number.0))?;
+    let flow = record.flow(number)?;
     let (sender, receiver) = record.ends(flow);
     let view = FlowView { record, flow, sender, receiver, streams: 1 };
     Some(Evidence { own_queue: view.own_queue(Side::Receiver), ..there })

@@ -220,7 +220,7 @@ impl<'a> ServerRun<'a> {
         let awaited = self.awaited.is_empty() || self.awaited.iter().any(|order| order.flow() == flow);
         if awaited && stream < streams && self.arrived.len() < 2 * streams as usize {
             // A second socket for the same stream is an error or an attack. The first is kept.
-            self.arrived.entry((FlowId(flow.0), stream)).or_insert(arrival);
+            self.arrived.entry((flow, stream)).or_insert(arrival);
         }
     }
 
@@ -428,7 +428,7 @@ fn take_sockets(
     udp: bool,
     options: &linerate_sock::SocketOptions,
 ) -> Result<Sockets, ControlError> {
-    let rest = arrived.split_off(&(FlowId(flow.0), 0));
+    let rest = arrived.split_off(&(flow, 0));
     let mut connections: Vec<TcpStream> = Vec::new();
     let mut sockets: Vec<UdpSocket> = Vec::new();
     for (key, arrival) in rest {

@@ -110,12 +110,7 @@ impl NativeWorld {
                         } else {
                             TRANSFER + self.delay
                         };
-                        self.later.push_back((
-                            self.now + span,
-                            client,
-                            FlowId(order.flow().0),
-                            order.direction(),
-                        ));
+                        self.later.push_back((self.now + span, client, order.flow(), order.direction()));
                     }
                 }
                 SessionOutput::Cut => {
