@@ -3,25 +3,11 @@
 //
 //   node e2e/open.mjs FILE
 
-import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { chromium } from "playwright-core";
+import { launch } from "./browser.mjs";
 
-const known = [
-  process.env.CHROMIUM,
-  "/usr/bin/chromium",
-  "/usr/bin/chromium-browser",
-  "/usr/bin/google-chrome",
-];
-const executablePath = known.find((path) => path && existsSync(path));
-if (!executablePath)
-  throw new Error("no Chromium found; install the package chromium, or name it in CHROMIUM");
-
-const browser = await chromium.launch({
-  executablePath,
-  args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
-});
+const browser = await launch();
 try {
   const page = await browser.newPage({ viewport: { width: 1200, height: 900 } });
   await page.addInitScript(() => {

@@ -1,5 +1,7 @@
 // The event logs inside the page: base64 of gzip of JSON lines.
 
+import { save } from "./save";
+
 /** The compressed bytes of a log. */
 export function packed(text: string): Uint8Array<ArrayBuffer> {
   const letters = atob(text.trim());
@@ -20,12 +22,7 @@ export function serve(root: ParentNode): void {
     button.addEventListener("click", async () => {
       const text = root.querySelector(`#log-${button.dataset.log}`)?.textContent;
       if (!text) return;
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(await unpacked(text));
-      link.download = button.dataset.name ?? "linerate.jsonl";
-      link.click();
-      // The browser has started to save within a minute.
-      setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+      save(await unpacked(text), button.dataset.name ?? "linerate.jsonl");
     });
   }
 }

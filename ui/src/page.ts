@@ -15,14 +15,27 @@ export interface Axis {
   label: string;
   unit: string;
   log: boolean;
+  /** Whether the axis covers only its values: differences between them are what it shows. */
+  fitted?: boolean;
+  /** The places that the axis names, ascending; absent for those of its scale. */
+  marks?: Mark[];
 }
 
-export type Style = "line" | "steps" | "bars" | "points" | "computed";
+export interface Mark {
+  at: number;
+  label: string;
+}
+
+export type Style = "line" | "steps" | "steps_after" | "bars" | "dots" | "points" | "computed";
+
+/** What has one colour on every page. */
+export type Hue = "upload" | "download" | "latency";
 
 export interface Line {
   label: string;
   metric?: string;
   style: Style;
+  hue?: Hue;
   /** Ascending. */
   x: number[];
   /** Null where nothing was measured. */

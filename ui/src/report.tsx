@@ -8,6 +8,9 @@ import { Sweep } from "./charts/Sweep";
 import { TimeSeries } from "./charts/TimeSeries";
 import { serve } from "./log";
 import { charts } from "./page";
+import { addPngButton } from "./pictures";
+import { follow, print } from "./sections";
+import { addTableControls } from "./tables";
 
 const KINDS = { time: TimeSeries, cdf: Cdf, sweep: Sweep };
 
@@ -21,9 +24,13 @@ function draw(): void {
     const Kind = KINDS[chart.kind];
     place.replaceChildren();
     render(<Kind chart={chart} catalogue={catalogue} />, place);
+    addPngButton(figure);
   }
 }
 
 draw();
 // The logs come after this script in the page, and may take a while to load.
 document.addEventListener("DOMContentLoaded", () => serve(document));
+addTableControls(document);
+follow(document);
+addEventListener("beforeprint", () => print(document));

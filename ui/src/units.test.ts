@@ -25,3 +25,11 @@ test("ticks have no digits that say nothing", () => {
   ];
   expect(ticks).toEqual(["500 Mb/s", "1.5 MiB", "2.5 ms", "50 %", "0.3"]);
 });
+
+test("sizes of packets are in bytes, without prefixes", () => {
+  expect([tick("octets", 1448), tick("octets", 9000), inUnit("octets", 8948)]).toEqual([
+    "1448 B",
+    "9000 B",
+    "8948 B",
+  ]);
+});

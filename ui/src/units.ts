@@ -20,6 +20,24 @@ const TIMES: [string, number][] = [
   ["ns", 1],
 ];
 
+const DECIMAL: [string, number][] = [
+  ["b/s", 1],
+  ["B", 1],
+  ["kB", 1e3],
+  ["MB", 1e6],
+  ["GB", 1e9],
+  ["%", 0.01],
+];
+const SIZE_OF = new Map([...RATES, ...SIZES, ...TIMES, ...DECIMAL]);
+
+/** How many of the smallest unit of its quantity this unit is; undefined for another word. */
+export function unitSize(unit: string): number | undefined {
+  return SIZE_OF.get(unit);
+}
+
+/** Units whose values are whole numbers. */
+const WHOLE = new Set(["ns", "bytes", "octets"]);
+
 /** Printed if nothing was measured. */
 export const ABSENT = "-";
 
@@ -43,6 +61,11 @@ export function bytes(count: number): string {
   return `${fixed(count, 0)} B`;
 }
 
+/** The size of a packet: always in bytes, without a prefix. */
+export function octets(count: number): string {
+  return `${fixed(count, 0)} B`;
+}
+
 /** A time in nanoseconds. */
 export function span(ns: number): string {
   const [name, size] = (ns === 0 ? undefined : TIMES.find(([, size]) => ns >= size)) ?? ["s", 1e9];
@@ -61,8 +84,8 @@ export function ratio(share: number): string {
 /** A value in a unit of the metric catalogue. */
 export function inUnit(unit: string, value: number | null | undefined): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return ABSENT;
-  const of = { "bit/s": bitrate, bytes, ns: span, ratio }[unit];
-  if (of && value >= 0) return of(unit === "ns" || unit === "bytes" ? Math.round(value) : value);
+  const of = { "bit/s": bitrate, bytes, octets, ns: span, ratio }[unit];
+  if (of && value >= 0) return of(WHOLE.has(unit) ? Math.round(value) : value);
   if (unit === "s") return `${shortest(value)} s`;
   return shortest(value);
 }

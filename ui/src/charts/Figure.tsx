@@ -18,6 +18,9 @@ export interface FigureProps {
 /** Width of a chart on paper, in CSS pixels: A4 and Letter without their margins. */
 const PAPER = 640;
 
+/** Height of the heading and of the legend of a panel. */
+const WORDS = 56;
+
 export function Figure({ chart, catalogue, heights }: FigureProps) {
   const place = useRef<HTMLDivElement>(null);
   const key = useId();
@@ -54,8 +57,10 @@ export function Figure({ chart, catalogue, heights }: FigureProps) {
     0,
     ...chart.panels.flatMap((panel) => panel.lines.map((line) => line.thinned_from ?? 0)),
   );
+  // The page does not move when a chart that comes near is drawn.
+  const height = heights[0] + (chart.panels.length - 1) * heights[1] + chart.panels.length * WORDS;
   return (
-    <div ref={place} class="panels" style={shown ? undefined : { minHeight: `${heights[0]}px` }}>
+    <div ref={place} class="panels" style={shown ? undefined : { minHeight: `${height}px` }}>
       {shown &&
         chart.panels.map((panel, number) => {
           const frame = frames[number];

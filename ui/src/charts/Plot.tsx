@@ -3,13 +3,36 @@
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import type { Entry, Panel } from "../page";
-import { heading, table } from "./data";
-import { type Frame, options } from "./options";
+import { type Column, heading, table } from "./data";
+import { type Frame, options, pattern } from "./options";
+import type { Theme } from "./theme";
 
 export interface PlotProps {
   panel: Panel;
   frame: Frame;
   catalogue: Map<string, Entry>;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** A piece of a line as it is drawn, for the legend. */
+function marker(column: Column, theme: Theme): SVGElement {
+  const { stroke, dash } = pattern(column, theme);
+  const image = document.createElementNS(SVG, "svg");
+  image.setAttribute("viewBox", "0 0 34 8");
+  image.setAttribute("aria-hidden", "true");
+  const line = document.createElementNS(SVG, "line");
+  const attributes = { x1: "0", x2: "34", y1: "4", y2: "4", stroke, "stroke-width": "2" };
+  for (const [name, value] of Object.entries(attributes)) line.setAttribute(name, value);
+  line.setAttribute("stroke-dasharray", dash.join(" "));
+  if (column.style !== "dots") image.append(line);
+  if (column.style === "dots" || column.style === "points") {
+    const dot = document.createElementNS(SVG, "circle");
+    const places = { cx: "17", cy: "4", r: "3", fill: stroke };
+    for (const [name, value] of Object.entries(places)) dot.setAttribute(name, value);
+    image.append(dot);
+  }
+  return image;
 }
 
 export function Plot({ panel, frame, catalogue }: PlotProps) {
@@ -31,6 +54,8 @@ export function Plot({ panel, frame, catalogue }: PlotProps) {
     const labels = place.current.querySelectorAll<HTMLElement>(".u-legend .u-series");
     columns.forEach((column, at) => {
       const label = labels[at + 1];
+      const place = label?.querySelector(".u-marker");
+      if (place) place.replaceChildren(marker(column, frame.theme));
       if (label && column.help) label.title = column.help;
       // The ends of an interval are drawn as an area; their legend entries would only repeat the label.
       if (label && (column.role === "low" || column.role === "high")) label.hidden = true;

@@ -53,7 +53,6 @@ function say(plot: uPlot, band: Band, row: number, theme: Theme): void {
     ctx.fillStyle = band.caveat ? theme.caveat : theme.grid;
     ctx.fillRect(from, top, to - from, (ROW - 1) * ratio);
   }
-  ctx.fillStyle = theme.text;
   ctx.font = `${11 * ratio}px system-ui, sans-serif`;
   ctx.textBaseline = "top";
   const text = (band.caveat ? "⚠ " : "") + band.text;
@@ -62,11 +61,16 @@ function say(plot: uPlot, band: Band, row: number, theme: Theme): void {
   const after = from + 4 * ratio + ctx.measureText(text).width <= right;
   ctx.textAlign = after || from === bbox.left ? "left" : "right";
   const room = after || from === bbox.left ? right - from : right - bbox.left;
-  ctx.fillText(
-    shortened(ctx, text, room),
-    ctx.textAlign === "left" ? from + 4 * ratio : right,
-    top + 2 * ratio,
-  );
+  const words = shortened(ctx, text, room);
+  const start = ctx.textAlign === "left" ? from + 4 * ratio : right;
+  if (band.from !== undefined || band.to !== undefined) {
+    // No line of the grid strikes the words through.
+    const wide = ctx.measureText(words).width;
+    ctx.fillStyle = theme.page;
+    ctx.fillRect(ctx.textAlign === "left" ? start : start - wide, top, wide, (ROW - 1) * ratio);
+  }
+  ctx.fillStyle = theme.text;
+  ctx.fillText(words, start, top + 2 * ratio);
 }
 
 /** As much of `text` as fits; the full text is next to the verdict. */

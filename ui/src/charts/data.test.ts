@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Line, Panel } from "../page";
-import { extent, heading, table } from "./data";
+import { extent, heading, nearest, table } from "./data";
 
 const line = (more: Partial<Line>): Line => ({
   label: "a",
@@ -85,4 +85,14 @@ test("the axis reaches over lines and bands; a logarithmic one ends at round num
   ]);
   expect(extent([panel([line({ x: [7830, 1_170_000], y: [1, 1] })])], [], log)).toEqual([7000, 2_000_000]);
   expect(extent([panel([line({ x: [3, 5], y: [1, 1] })])], [], { ...log, unit: "bytes" })).toEqual([2, 8]);
+});
+
+test("the cursor reads the nearest value of every line, also where only another line has one", () => {
+  const x = [0, 1, 2, 2.5, 3, 9];
+  const y = [undefined, 10, null, undefined, 30, undefined];
+  expect(nearest(x, y, 2, 2)).toBe(1);
+  expect(nearest(x, y, 3, 2.4)).toBe(4);
+  expect(nearest(x, y, 0, 0)).toBe(1);
+  expect(nearest(x, y, 5, 9)).toBe(4);
+  expect(nearest(x, [null, undefined], 0, 0)).toBe(null);
 });

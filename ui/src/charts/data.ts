@@ -1,7 +1,7 @@
 // From the lines of a panel to the aligned columns that uPlot draws.
 
 import uPlot from "uplot";
-import type { Axis, Band, Entry, Level, Line, Panel } from "../page";
+import type { Axis, Band, Entry, Hue, Level, Line, Panel } from "../page";
 import { inUnit } from "../units";
 
 /** A column of a plot, other than its axis. */
@@ -9,8 +9,11 @@ export interface Column {
   label: string;
   /** Longer text, for the tooltip of a legend entry. */
   help?: string;
-  /** Index of its line, which determines colour and dash. */
+  /** Index of its line, which determines dash and, without a hue, colour. */
   line: number;
+  hue?: Hue;
+  /** Index of the colour of a line without a hue. */
+  tint: number;
   role: "value" | "low" | "high" | "level";
   style: Line["style"];
 }
@@ -25,6 +28,9 @@ export interface Table {
 /** A level above every value by this factor is printed, not drawn: it would flatten the values. */
 const FAR = 3;
 
+/** Colours of lines in a panel in which others have a hue: none of these is a hue. */
+const BESIDE_HUES = [2, 5, 4];
+
 /** The columns of a panel over `extent`, the ends of the shared axis. */
 export function table(panel: Panel, extent: [number, number], catalogue: Map<string, Entry>): Table {
   const columns: Column[] = [];
@@ -36,20 +42,31 @@ export function table(panel: Panel, extent: [number, number], catalogue: Map<str
   // A computed curve has the colour of the measured one that it belongs to: the first that of the first, and so
   // on.
   const measured = panel.lines.filter((line) => line.style !== "computed").length;
+  const hued = panel.lines.some((line) => line.hue);
+  let plain = 0;
   panel.lines.forEach((line, place) => {
     const number = line.style === "computed" ? place - measured : place;
     const { label, style } = line;
     const help = line.metric === undefined ? undefined : catalogue.get(line.metric)?.doc.trim();
-    add({ label, style, line: number, role: "value", ...(help ? { help } : {}) }, line.x, line.y);
-    if (line.high) add({ label: `${label}, high`, style, line: number, role: "high" }, line.x, line.high);
-    if (line.low) add({ label: `${label}, low`, style, line: number, role: "low" }, line.x, line.low);
+    const tint = hued ? (BESIDE_HUES[plain % BESIDE_HUES.length] ?? 0) : number;
+    if (!line.hue) plain += 1;
+    const common = { style, line: number, tint, ...(line.hue ? { hue: line.hue } : {}) };
+    add({ label, ...common, role: "value", ...(help ? { help } : {}) }, line.x, line.y);
+    if (line.high) add({ label: `${label}, high`, ...common, role: "high" }, line.x, line.high);
+    if (line.low) add({ label: `${label}, low`, ...common, role: "low" }, line.x, line.low);
   });
   const top = highest(panel.lines);
   const above: Level[] = [];
   for (const level of panel.levels ?? []) {
     if (level.value > top * FAR) above.push(level);
     else {
-      const column: Column = { label: level.label, style: "computed", line: columns.length, role: "level" };
+      const column: Column = {
+        label: level.label,
+        style: "computed",
+        line: columns.length,
+        tint: 0,
+        role: "level",
+      };
       add(column, extent, [level.value, level.value]);
     }
   }
@@ -62,6 +79,26 @@ function highest(lines: Line[]): number {
   let top = 0;
   for (const { y } of lines) for (const value of y) if (value !== null && value > top) top = value;
   return top;
+}
+
+/**
+ * The position of the value that a cursor at column `at` reads: that of `values` nearest to `x`. Lines have values
+ * at different times, and each of them has a value under the cursor between its first and its last one.
+ */
+export function nearest(
+  xs: ArrayLike<number>,
+  values: ArrayLike<number | null | undefined>,
+  at: number,
+  x: number,
+): number | null {
+  const known = (place: number) => values[place] !== null && values[place] !== undefined;
+  let [low, high] = [at, at];
+  while (low >= 0 && !known(low)) low -= 1;
+  while (high < xs.length && !known(high)) high += 1;
+  if (low < 0 && high >= xs.length) return null;
+  if (low < 0) return high;
+  if (high >= xs.length) return low;
+  return x - (xs[low] ?? 0) <= (xs[high] ?? 0) - x ? low : high;
 }
 
 /** The ends of the shared axis of a figure: of all of its lines and bands. */
@@ -105,6 +142,7 @@ export function heading(panel: Panel, above: Level[]): string {
 export const UNITS: Record<string, string> = {
   "bit/s": "b/s",
   bytes: "bytes",
+  octets: "bytes",
   ns: "seconds",
   ratio: "%",
   "1": "count",

@@ -4,8 +4,10 @@ import uPlot from "uplot";
 import type { Axis, Band, Panel } from "../page";
 import { inUnit, tick } from "../units";
 import { bands, ROW } from "./bands";
-import { type Column, UNITS } from "./data";
-import { colour, dash, type Theme } from "./theme";
+import { type Column, nearest, UNITS } from "./data";
+import { hasNumbers, ticks, word } from "./marks";
+import { COMPUTED_DASH, colour, dash, LEVEL_DASH, type Theme } from "./theme";
+import { whiskers } from "./whiskers";
 
 export interface Frame {
   width: number;
@@ -30,13 +32,15 @@ export function options(panel: Panel, columns: Column[], frame: Frame): uPlot.Op
     height: frame.height,
     // The label of the last tick extends beyond the plot.
     padding: [8, 28, 0, 0],
-    cursor: { sync: { key }, drag: { x: true, y: false }, points: { size: 6 } },
-    legend: {
-      live: true,
-      markers: {
-        dash: (_, series) => marker(columns[series - 1]),
-      },
+    cursor: {
+      sync: { key },
+      drag: { x: true, y: false },
+      points: { size: 6 },
+      dataIdx: (plot, series, at, x) =>
+        series === 0 ? at : nearest(plot.data[0], plot.data[series] ?? [], at, x),
     },
+    // The markers show the pattern of each line: Plot.tsx draws them.
+    legend: { live: true, markers: { width: 0 } },
     scales: {
       x: {
         time: false,
@@ -44,34 +48,57 @@ export function options(panel: Panel, columns: Column[], frame: Frame): uPlot.Op
       },
       y: {
         ...scale(panel.y),
-        ...(panel.y.log ? {} : { range: (_, __, high) => [0, above(panel.y.unit, high, headroom(frame))] }),
+        ...(panel.y.log ? {} : { range: (_, low, high) => ends(panel.y, low, high, headroom(frame)) }),
       },
     },
     axes: [
-      { ...axis(x, theme), size: frame.last ? 34 : 24, ...(frame.last ? labelled(x, theme) : {}) },
+      {
+        ...axis(x, theme),
+        ...ticks(x),
+        size: frame.last ? 34 : 24,
+        ...(frame.last ? labelled(x, theme) : {}),
+      },
       { ...axis(panel.y, theme), size: 84 },
     ],
     series: [
       {
         label: "at",
-        value: (_, value) => (x.unit === "s" ? `${tick("s", value ?? 0)} s` : inUnit(x.unit, value)),
+        value: (_, value) => {
+          if (value === null) return "";
+          const named = word(x, value);
+          if (named !== undefined) return named;
+          return x.unit === "s" ? `${tick("s", value)} s` : inUnit(x.unit, value);
+        },
       },
       ...columns.map((column) => series(column, panel.y.unit, theme)),
     ],
     bands: intervals(columns, theme),
-    plugins: frame.bands.length > 0 ? [bands(frame.bands, theme, frame.first)] : [],
+    plugins: [
+      ...(frame.bands.length > 0 ? [bands(frame.bands, theme, frame.first)] : []),
+      ...(columns.some((column) => column.style === "points" && column.role === "high")
+        ? [whiskers(columns, theme)]
+        : []),
+    ],
   };
 }
 
-/** The border style that represents a line in the legend. */
-function marker(column: Column | undefined): string {
-  if (column?.style === "computed") return "dotted";
-  return dash(column?.line ?? 0).length > 0 ? "dashed" : "solid";
+/** Colour and pattern of a column, in the plot and in its legend. */
+export function pattern(column: Column, theme: Theme): { stroke: string; dash: number[] } {
+  if (column.role === "level") return { stroke: theme.text, dash: LEVEL_DASH };
+  const stroke = colour(theme, column.tint, column.hue);
+  return { stroke, dash: column.style === "computed" ? COMPUTED_DASH : dash(column.line) };
 }
 
 /** Share of a panel's height that the labels of its bands take. */
 function headroom(frame: Frame): number {
   return frame.first ? Math.min(0.5, (frame.bands.length * ROW) / (frame.height - 60)) : 0;
+}
+
+/** The ends of a linear axis of values. */
+function ends(axis: Axis, low: number | null, high: number | null, words: number): [number, number] {
+  if (!axis.fitted || low === null || high === null) return [0, above(axis.unit, high, words)];
+  const room = (high - low || Math.abs(high) * 0.01 || 1) * 0.1;
+  return [low - room, high + room];
 }
 
 /** The end of an axis from zero: a little above the highest value, and below the labels. */
@@ -86,7 +113,7 @@ function scale(axis: Axis): uPlot.Scale {
 
 function labelled(x: Axis, theme: Theme): uPlot.Axis {
   return {
-    label: `${x.label} (${UNITS[x.unit] ?? x.unit})`,
+    label: x.unit in UNITS ? `${x.label} (${UNITS[x.unit]})` : x.label,
     labelFont: FONT,
     labelSize: 22,
     stroke: theme.text,
@@ -97,8 +124,8 @@ function axis(axis: Axis, theme: Theme): uPlot.Axis {
   return {
     stroke: theme.text,
     font: FONT,
-    grid: { stroke: theme.grid, width: 1 },
-    ticks: { stroke: theme.grid, width: 1, size: 5 },
+    grid: { show: hasNumbers(axis), stroke: theme.grid, width: 1 },
+    ticks: { show: hasNumbers(axis), stroke: theme.grid, width: 1, size: 5 },
     values: (_, splits) => splits.map((value) => (value === null ? "" : tick(axis.unit, value))),
     ...(axis.unit === "bytes" && !axis.log ? { incrs: powersOfTwo() } : {}),
     ...(axis.unit === "1" && !axis.log ? { incrs: wholeNumbers() } : {}),
@@ -115,17 +142,17 @@ function wholeNumbers(): number[] {
 }
 
 function series(column: Column, unit: string, theme: Theme): uPlot.Series {
-  const stroke = colour(theme, column.line);
+  const { stroke, dash } = pattern(column, theme);
   const common: uPlot.Series = {
     label: column.label,
     stroke,
     width: 1.5,
     points: { show: false },
-    value: (_, value) => inUnit(unit, value),
+    // Before the cursor is in a plot there is nothing to read.
+    value: (_, value, __, at) => (at === null ? "" : inUnit(unit, value)),
   };
-  const dashed = dash(column.line);
   if (column.role === "low" || column.role === "high") return { ...common, width: 1, dash: [1, 3] };
-  if (column.role === "level") return { ...common, stroke: theme.text, dash: [6, 4], width: 1 };
+  if (column.role === "level") return { ...common, dash, width: 1 };
   const { bars, stepped } = uPlot.paths;
   switch (column.style) {
     case "bars":
@@ -135,13 +162,17 @@ function series(column: Column, unit: string, theme: Theme): uPlot.Series {
         ...(bars ? { paths: bars({ size: [0.8, 24, 1], align: -1 }) } : {}),
       };
     case "steps":
-      return { ...common, dash: dashed, ...(stepped ? { paths: stepped({ align: -1 }) } : {}) };
+      return { ...common, dash, ...(stepped ? { paths: stepped({ align: -1 }) } : {}) };
+    case "steps_after":
+      return { ...common, dash, ...(stepped ? { paths: stepped({ align: 1 }) } : {}) };
+    case "dots":
+      return { ...common, paths: () => null, points: { show: true, size: 7, stroke, fill: `${stroke}66` } };
     case "points":
-      return { ...common, dash: dashed, points: { show: true, size: 6, stroke, fill: stroke } };
+      return { ...common, dash, points: { show: true, size: 6, stroke, fill: stroke } };
     case "computed":
-      return { ...common, width: 1, dash: [3, 3] };
+      return { ...common, width: 1, dash };
     default:
-      return { ...common, dash: dashed };
+      return { ...common, dash };
   }
 }
 
@@ -151,7 +182,12 @@ function intervals(columns: Column[], theme: Theme): uPlot.Band[] {
     const low = columns.findIndex((other) => other.role === "low" && other.line === column.line);
     // The axis is the first column of a plot.
     return column.role === "high" && low >= 0
-      ? [{ series: [at + 1, low + 1] as [number, number], fill: `${colour(theme, column.line)}33` }]
+      ? [
+          {
+            series: [at + 1, low + 1] as [number, number],
+            fill: `${colour(theme, column.tint, column.hue)}33`,
+          },
+        ]
       : [];
   });
 }

@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# Pictures of the report pages and texts of the terminal, to look at: pages of the tests' fixtures and of short runs,
+# and as root of bundled plans in the lab.
+#
+#   screenshots.sh [OUT]     OUT gets pages/, pictures/ and terminal/; LINERATE names another program than the
+#                            release build
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+out=$(realpath -m "${1:-${CARGO_TARGET_DIR:-target}/screenshots}")
+seconds=${SCREENSHOT_SECONDS:-2}
+server_pid=
+captures=0
+tmux=(tmux)
+
+finish() {
+    status=$?
+    if [ "$captures" -gt 0 ]; then "${tmux[@]}" kill-server 2>/dev/null || true; fi
+    if [ -n "$server_pid" ]; then
+        kill "$server_pid" 2>/dev/null || true
+        wait "$server_pid" 2>/dev/null || true
+    fi
+    exit "$status"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+heading() { printf '\n== %s\n' "$1"; }
+
+scripts/need.sh node:nodejs npm:npm chromium:chromium tmux:tmux pdftoppm:poppler-utils
+heading 'build'
+scripts/ui.sh build
+if [ -z "${LINERATE:-}" ]; then
+    ${CARGO:-cargo} build --release --package linerate
+    LINERATE=${CARGO_TARGET_DIR:-target}/release/linerate
+fi
+linerate=$(realpath "$LINERATE")
+rm -rf "$out"
+mkdir -p "$out/pages" "$out/pictures" "$out/terminal"
+export LINERATE_ARCHIVE=$out/runs.sqlite
+
+heading 'pages of fixtures'
+# What the test finds is to be seen, so it does not end this script.
+LINERATE_KEEP_PAGES=$out/pages ${CARGO:-cargo} test --quiet --package linerate-report --lib -- --ignored every_page_draws ||
+    echo 'the pages do not pass their test'
+
+heading 'pages of short runs'
+"$linerate" serve --bind 127.0.0.1 --port 0 2>"$out/server.log" &
+server_pid=$!
+for _ in $(seq 100); do
+    grep -q '^listening on' "$out/server.log" && break
+    sleep 0.1
+done
+address=$(sed -n 's/^listening on \([^ ]*\).*/\1/p' "$out/server.log" | head -n 1)
+target=("${address%:*}" --port "${address##*:}")
+page() { "$linerate" "${@:2}" --report "$out/pages/$1.html" >/dev/null || echo "$1: exit code $?"; }
+page run-both test "${target[@]}" -t "$seconds"
+page run-udp test "${target[@]}" -t "$seconds" --udp -b 50M --upload
+repeats() { for number in 1 2 3 4 5 6; do printf '%s/%s-%s.json,' "$out" "$1" "$number"; done | sed 's/,$//'; }
+for number in 1 2 3 4 5 6; do
+    for streams in 1 4; do
+        "$linerate" test "${target[@]}" --upload -t 0.5 -P "$streams" --json >"$out/$streams-$number.json" ||
+            echo "repeat $number of $streams streams: exit code $?"
+    done
+done
+page compare-streams compare "one=$(repeats 1)" "four=$(repeats 4)"
+page run-sweep sweep "${target[@]}" --to 64K
+if [ "$(id -u)" -eq 0 ]; then
+    page plan-window run window-sweep --set test.duration=1s --set test.omit=0s --set repeats=2
+    page plan-matrix run switch-matrix --set test.duration=1s --set repeats=1
+fi
+
+heading 'pictures'
+node ui/e2e/screenshots.mjs "$out/pages" "$out/pictures"
+
+heading 'terminal'
+# The text of a command in a terminal of this size, with everything that was scrolled out of sight.
+terminal() {
+    local name=$1 size=$2 done="$out/done"
+    shift 2
+    rm -f "$done"
+    # A server of its own: the one before may still be ending.
+    captures=$((captures + 1))
+    tmux=(tmux -L "linerate-screenshots-$$-$captures" -f /dev/null)
+    "${tmux[@]}" new-session -d -x "${size%x*}" -y "${size#*x}" \
+        "$(printf '%q ' "$@"); echo \"exit code \$?\"; touch $(printf %q "$done"); sleep 3600"
+    for _ in $(seq 600); do
+        [ -e "$done" ] && break
+        sleep 0.1
+    done
+    sleep 0.2
+    "${tmux[@]}" capture-pane -p -S - >"$out/terminal/$name-$size.txt"
+    "${tmux[@]}" kill-server
+}
+for size in 80x24 120x40; do
+    terminal help "$size" "$linerate" --help
+    terminal test "$size" "$linerate" test "${target[@]}" -t 1
+    terminal show "$size" "$linerate" show
+    terminal history "$size" "$linerate" history
+    terminal sweep "$size" "$linerate" sweep "${target[@]}" --to 4K
+    terminal plan "$size" "$linerate" plan window-sweep
+    terminal envelope "$size" "$linerate" envelope --link 1G
+    terminal doctor "$size" "$linerate" doctor
+done
+echo "written: $out"
