@@ -1,6 +1,6 @@
 # The commands of the project. Each works on a clean clone and needs no terminal.
 
-.PHONY: help build demo test kills hostile bench fmt fuzz doc ui
+.PHONY: help build demo test kills hostile bench fmt fuzz doc ui screenshots guide
 
 # Properties use the same cases every time, so that a result only depends on the change; make fuzz searches for
 # new cases.
@@ -17,8 +17,10 @@ HEADING = @printf '\n== %s\n'
 help:
 	@echo "make build   build the release binary, target/release/linerate"
 	@echo "make ui      check, test and build the charts of reports (ui/)"
+	@echo "make screenshots  pictures of report pages and texts of the terminal, target/screenshots; as root also of plans in the lab"
 	@echo "make demo    measure this machine over loopback, archive the run, write a report"
 	@echo "make test    all checks and tests that a change must pass"
+	@echo "make guide   as root: run the commands of README and guide, and write what they print into the pages"
 	@echo "make kills   as root: SIGKILL to a plan's coordinator, agents and lab TIMES times at random moments, starting with SEED"
 	@echo "make hostile SESSIONS hostile peers against server, client and agent, random from SEED on"
 	@echo "make bench   compare with the installed peers"
@@ -32,6 +34,10 @@ build:
 # The program embeds this output, so it must precede every build that should write reports with charts.
 ui:
 	@scripts/ui.sh
+
+# `make test` opens the pages of the fixtures in the same browser, and checks what can be checked without looking.
+screenshots:
+	@scripts/screenshots.sh
 
 demo:
 	@scripts/demo.sh
@@ -60,6 +66,10 @@ test:
 	else echo 'not run: start make test as root to run them'; fi
 	$(HEADING) 'tests that were skipped: the machine was busy, or a program is missing'
 	@if [ -s $(SKIPPED) ]; then cat $(SKIPPED); else echo none; fi
+
+# `make test` runs the same commands, shorter ones where the page measures for long, and compares.
+guide: ui
+	@LINERATE_GUIDE=write cargo test -p linerate --test root guide:: -- --ignored --test-threads 1
 
 # `make test` runs a few of these. TIMES=1 SEED=number repeats one, with the number from the failure message.
 TIMES ?= 100

@@ -9,6 +9,9 @@ build:
 ui:
     @make ui
 
+screenshots:
+    @make screenshots
+
 demo:
     @make demo
 

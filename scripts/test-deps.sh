@@ -10,6 +10,10 @@ set -euo pipefail
     node:nodejs npm:npm chromium:chromium \
     ethtool:ethtool faketime:faketime openssl:openssl ip:iproute2 tc:iproute2 nft:nftables ps:procps sqlite3:sqlite3 jq:jq
 
+# Beside the installed one. Tests without it are skipped and counted.
+[ -x "$(dirname "$0")/../target/peers/iperf3" ] || "$(dirname "$0")/newer-iperf3.sh" ||
+    echo "tests with a newer iperf3 will be skipped" >&2
+
 if ! command -v cargo >/dev/null; then
     echo "missing: Rust; install it from https://rustup.rs and try again" >&2
     exit 1

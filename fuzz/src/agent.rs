@@ -39,8 +39,8 @@ fn ends(known: bool) -> (AgentEnd, CoordinatorEnd) {
     let mut coordinator = CoordinatorEnd::new(now, for_coordinator, [1; 16], String::new());
     // Greeting, challenge, proof, the agent's description of its program, welcome.
     for _ in 0..if known { 5 } else { 0 } {
-        let (there, _) = said(&mut coordinator);
-        let (back, proved) = said(&mut agent);
+        let (there, _) = outputs_of(&mut coordinator);
+        let (back, proved) = outputs_of(&mut agent);
         let _ = agent.input(now, AgentInput::Bytes(&there));
         let _ = coordinator.input(now, AgentInput::Bytes(&back));
         if proved {
@@ -51,7 +51,7 @@ fn ends(known: bool) -> (AgentEnd, CoordinatorEnd) {
 }
 
 /// What an end sends, and whether it also reports anything else.
-fn said(end: &mut impl AgentDialogue) -> (Vec<u8>, bool) {
+fn outputs_of(end: &mut impl AgentDialogue) -> (Vec<u8>, bool) {
     let (mut bytes, mut news) = (Vec::new(), false);
     while let Some(output) = end.output() {
         match output {

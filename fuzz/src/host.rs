@@ -13,7 +13,7 @@ pub fn tcp_info(bytes: &[u8]) {
     let _ = (info.delivery_rate_app_limited(), info.ssthresh());
     let _ = (info.min_rtt_us(), info.paced_bytes_per_second(), info.cwnd_bytes());
     if bytes.is_empty() {
-        assert!(info.options().is_none() && info.cwnd_bytes().is_none(), "nothing was said");
+        assert!(info.options().is_none() && info.cwnd_bytes().is_none(), "nothing was reported");
     }
 }
 

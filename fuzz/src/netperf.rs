@@ -75,8 +75,8 @@ fn play_client(first: u8, script: &[u8]) -> bool {
 pub(crate) fn client_seeds() -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = COMMANDS.iter().map(|line| [b"\0", line.as_bytes()].concat()).collect();
     for (command, transcript) in (0..).zip(TRANSCRIPTS.iter().cycle().take(COMMANDS.len())) {
-        let said = said(transcript, "S ");
-        let [response, results] = &said[..] else { continue };
+        let messages = messages_of(transcript, "S ");
+        let [response, results] = &messages[..] else { continue };
         // The real server leaves the type of its counts in another byte order.
         let results = [&[0, 0, 0, 99], &results[4..results.len().min(110)]].concat();
         let say = |bytes: &[u8]| [&[3, 0, bytes.len() as u8], bytes].concat();
@@ -158,7 +158,7 @@ const TRANSCRIPTS: [&str; 8] = [
 ];
 
 /// The messages of one side (`C ` or `S `) without the zeros at their ends.
-fn said(transcript: &str, who: &str) -> Vec<Vec<u8>> {
+fn messages_of(transcript: &str, who: &str) -> Vec<Vec<u8>> {
     let digits = |hex: &str| {
         let pairs = (0..hex.len() / 2).filter_map(|at| hex.get(2 * at..2 * at + 2));
         pairs.filter_map(|pair| u8::from_str_radix(pair, 16).ok()).collect()
@@ -171,7 +171,7 @@ fn said(transcript: &str, who: &str) -> Vec<Vec<u8>> {
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for transcript in TRANSCRIPTS {
-        let Some(request) = said(transcript, "C ").into_iter().next() else { continue };
+        let Some(request) = messages_of(transcript, "C ").into_iter().next() else { continue };
         let ask = [&[request.len() as u8], &request[..]].concat();
         let begin = [0, 0, 0, 2, 0, 3, 0];
         let data =
@@ -181,7 +181,7 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
         // With datagrams: admitted, opened, a datagram, a flow, time, an empty datagram.
         let data = [7, 1, 0, 0, 12, 0, 3, 7, 7, 7, 8, 1, 0, 9, 120, 12, 0, 0, 8, 1, 0, 10, 12];
         seeds.push([&begin[..], &ask, &data].concat());
-        seeds.extend(said(transcript, "S ").into_iter().map(|message| [vec![0], message].concat()));
+        seeds.extend(messages_of(transcript, "S ").into_iter().map(|message| [vec![0], message].concat()));
     }
     seeds.push(b"\x01-D -4 -p 2000 -L 127.0.0.1,inet -Zsecret -v 2".to_vec());
     seeds

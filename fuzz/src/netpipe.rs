@@ -57,9 +57,9 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     for options in [0x40, 0x41, 0x42, 0x48, 0x80] {
         let begin = [options, 0, 0, 2, 0, 3, 0, 4, b'S', b'y', b'n', b'c', 7, 0];
         let mut whole = begin.to_vec();
-        let said: [&[u8]; 6] = [b"Me", b"", b"SyncMe", b"SyncM", b"e", &[0, 0, 0, 2]];
+        let messages: [&[u8]; 6] = [b"Me", b"", b"SyncMe", b"SyncM", b"e", &[0, 0, 0, 2]];
         let trials: [&[u8]; 5] = [b"SyncMe", b"", b"SyncMe", b"", b"QUIT\0"];
-        whole.extend(said.iter().chain(&trials).flat_map(|text| exchange(text)));
+        whole.extend(messages.iter().chain(&trials).flat_map(|text| exchange(text)));
         whole.extend([2, 0, 10, 40]);
         seeds.push(whole);
     }

@@ -371,16 +371,7 @@ fn address(which: u8) -> SocketAddr {
 fn opened(peer: SocketAddr, which: u8) -> Opened {
     let (snd_buf, rcv_buf) =
         [(100, 200), (0, u64::MAX), (u64::MAX, 1), (1 << 20, 1 << 20)][usize::from(which % 4)];
-    Opened {
-        local: address(0),
-        remote: Some(peer),
-        mss: Some(1448),
-        handshake: None,
-        snd_buf,
-        rcv_buf,
-        congestion: None,
-        descriptor: 3,
-    }
+    Opened { mss: Some(1448), snd_buf, rcv_buf, descriptor: 3, ..Opened::new(address(0), Some(peer)) }
 }
 
 /// Steps in which a connection receives these bytes, in pieces of the longest length that a step has.

@@ -19,8 +19,9 @@ fn run(first: u8, script: &[u8]) -> bool {
     let sends = first & 1 != 0;
     let windows = WindowsOptions {
         tokens: first & 4 != 0,
-        told_ports: first & 8 != 0,
+        announces_ports: first & 8 != 0,
         buffers: (first & 64 != 0).then_some(3),
+        ..WindowsOptions::default()
     };
     let options = NtttcpOptions {
         role: if sends { NtttcpRole::Sender } else { NtttcpRole::Receiver },
@@ -63,7 +64,7 @@ fn numbers(bytes: &[u8]) {
 
 /// Every role up to the end of a test.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
-    let said = |number: u8| vec![3, 0, 4, 0, 0, 0, number];
+    let number_message = |number: u8| vec![3, 0, 4, 0, 0, 0, number];
     let mut seeds = Vec::new();
     let opened = |links: usize| [0, 0].repeat(links);
     // The Linux receiver: listeners, a sender, two data connections, a test of two seconds, the flow's end.
@@ -74,11 +75,11 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
         let dialogue = [
             opened(3),
             vec![2, 0],
-            said(b'X'),
+            number_message(b'X'),
             place,
-            said(2),
+            number_message(2),
             vec![2, 1, 2, 2],
-            said(if options == 8 { b'L' } else { b'R' }),
+            number_message(if options == 8 { b'L' } else { b'R' }),
             gathered,
             vec![7, 0, 8, 0, 0, 9, 200, 8, 1, 0, 4, 0, 10, 5],
         ];
@@ -87,11 +88,11 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     // Two tests at a server; the flow of the first never ends.
     let begin = [
         vec![2, 0],
-        said(b'X'),
+        number_message(b'X'),
         vec![7, 0],
-        said(2),
+        number_message(2),
         vec![2, 1],
-        said(b'R'),
+        number_message(b'R'),
         vec![10, 1, 7, 0, 8, 0, 0, 10, 20],
     ]
     .concat();
@@ -99,8 +100,14 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     seeds.push([vec![4], opened(2), vec![2, 0, 2, 1, 9, 3, 7, 0, 8, 0, 0, 9, 200, 8, 1, 0, 10, 5]].concat());
     // The Linux sender, with and without a sync connection.
     for options in [1, 9, 17, 65] {
-        let dialogue =
-            [opened(1), said(11), said(2), opened(8), said(b'R'), vec![8, 0, 0, 9, 250, 8, 1, 0, 10, 5]];
+        let dialogue = [
+            opened(1),
+            number_message(11),
+            number_message(2),
+            opened(8),
+            number_message(b'R'),
+            vec![8, 0, 0, 9, 250, 8, 1, 0, 10, 5],
+        ];
         seeds.push([vec![options], dialogue.concat()].concat());
     }
     seeds.push([vec![5], opened(8), vec![8, 0, 0, 9, 250, 8, 1, 0, 10, 5]].concat());

@@ -73,8 +73,8 @@ pub fn nuttcp_lines(bytes: &[u8]) {
 pub fn nuttcp_argv(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let arguments: Vec<String> = text.split(' ').map(str::to_owned).collect();
-    let (_, said) = invocation(&arguments);
-    if let NuttcpInvocation::Client(options) = said {
+    let (_, parsed) = invocation(&arguments);
+    if let NuttcpInvocation::Client(options) = parsed {
         assert!(options.request(None).buflen > 0);
     }
 }

@@ -73,6 +73,14 @@ fn write_messages() -> Vec<Vec<u8>> {
             {"flow": 0, "direction": "upload", "length_bytes": 1448},
             {"flow": 1, "direction": "download", "length_bytes": 65_507},
         ]}),
+        json!({"type": "bye", "results": [
+            {"name": "up\u{1b}[2J\nload", "bitrate_bps": 1e300, "verdict": {
+                "cause": "shaper", "rule": "V14", "confidence": "confirmed", "text": "held\r\nby",
+                "evidence": {"shaper_bps": 1e300, "other\n": -1.0},
+            }},
+            {"name": "download", "verdict": {"cause": "of a newer version"}},
+            {"name": "one too many"},
+        ]}),
     ];
     all.iter().map(|message| message.to_string().into_bytes()).collect()
 }
@@ -97,14 +105,16 @@ pub(crate) fn client_dialogues() -> Vec<Vec<u8>> {
 pub(crate) fn server_dialogues() -> Vec<Vec<u8>> {
     let (preface, message) = (0, 1);
     let until_running = [preface, message, 0, 8, 2, message, 3, 5, message, 6];
-    let regular = [&until_running[..], &[message, 9, message, 11, 7, 2, 1, message, 17]].concat();
+    let moved = [&until_running[..], &[message, 9, message, 11, 7, 2, 1]].concat();
+    let regular = [&moved[..], &[message, 17]].concat();
+    let with_results = [&moved[..], &[message, 25]].concat();
     let queued = [&[preface, message, 0, 8, 0][..], &regular[3..]].concat();
     let opened = [preface, message, 18, 8, 2, message, 3, 5, message, 6];
     let series = [&opened[..], &[message, 19, 7, 3, 0, message, 11, 7, 2, 1, message, 17]].concat();
     let cut = [&until_running[..], &[message, 12, message, 13, 4, 200]].concat();
     let absurd = vec![preface, message, 21, 8, 2, message, 22, 5, message, 6];
     let datagrams = vec![preface, message, 23, 8, 2, message, 24, 5, message, 6];
-    vec![regular, queued, series, cut, absurd, datagrams]
+    vec![regular, queued, series, with_results, cut, absurd, datagrams]
 }
 
 pub(crate) fn tcp_infos() -> Vec<Vec<u8>> {

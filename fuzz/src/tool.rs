@@ -119,7 +119,7 @@ pub(crate) fn iperf2_scripts() -> Vec<Vec<u8>> {
     header[7] = 1;
     header[10..12].copy_from_slice(&[0x13, 0x89]);
     header[20..24].copy_from_slice(&[0xff, 0xff, 0xff, 0x38]);
-    let heard = |which: u8, bytes: &[u8]| [&[12, which, bytes.len() as u8][..], bytes].concat();
+    let incoming = |which: u8, bytes: &[u8]| [&[12, which, bytes.len() as u8][..], bytes].concat();
     let mut datagram = vec![0; 16];
     datagram[3] = 1;
     datagram.extend(&header);
@@ -133,11 +133,12 @@ pub(crate) fn iperf2_scripts() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for role in 0..14 {
         let tcp = [received(0, &header), received(0, &ack)].concat();
-        let udp = [heard(0, &datagram), vec![0, 0], heard(0, &datagram)].concat();
+        let udp = [incoming(0, &datagram), vec![0, 0], incoming(0, &datagram)].concat();
         // Admitted, started, time, written, ended, and the same for a second flow.
         let flow = [8, 1, 0, 9, 60, 8, 0, 0, 8, 1, 0];
         let moving = [&[7, 1], &flow[..], &[0, 0, 0, 0], &flow].concat();
-        let ending = [heard(1, &answer), heard(1, &last), vec![4, 1, 4, 1, 10, 12, 10, 12, 11, 0]].concat();
+        let ending =
+            [incoming(1, &answer), incoming(1, &last), vec![4, 1, 4, 1, 10, 12, 10, 12, 11, 0]].concat();
         all.push([&[role, 0, 0, 0, 0, 0, 0, 2, 1][..], &tcp, &udp, &moving, &ending].concat());
     }
     all

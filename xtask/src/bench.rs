@@ -59,16 +59,16 @@ struct BenchOptions {
 
 impl BenchOptions {
     fn parse(arguments: &[String]) -> Result<Self, String> {
-        let mut wish = Self::default();
+        let mut options = Self::default();
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             match argument.as_str() {
-                "--quick" => wish.quick = true,
-                "--only" => wish.only = Some(rest.next().ok_or("--only needs a name")?.clone()),
+                "--quick" => options.quick = true,
+                "--only" => options.only = Some(rest.next().ok_or("--only needs a name")?.clone()),
                 other => return Err(format!("takes --quick and --only NAME, got {other:?}")),
             }
         }
-        Ok(wish)
+        Ok(options)
     }
 
     /// A name selects itself and everything that starts with it.
@@ -84,22 +84,22 @@ impl BenchOptions {
 
 /// Runs all selected measurements, prints the table, writes the JSON.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let wish = BenchOptions::parse(arguments)?;
-    if !names().any(|name| wish.wants(name)) {
+    let options = BenchOptions::parse(arguments)?;
+    if !names().any(|name| options.wants(name)) {
         let names: Vec<&str> = names().collect();
         return Err(format!("no such figure; there are: {}", names.join(", ")));
     }
     let root = tree::root()?;
-    let bed = BenchContext::new(&root, wish.quick)?;
+    let bed = BenchContext::new(&root, options.quick)?;
     let machine = Machine::read();
     report::heading(&machine, &bed);
     let mut figures = Vec::new();
     let mut failures = 0;
-    let wanted_duels = duel::PAIRED_RUNS.iter().filter(|duel| wish.wants(duel.name));
-    let wanted_alone = alone::SINGLE_RUNS.iter().filter(|alone| wish.wants(alone.name));
-    let wanted_trials = lab::TRIALS.iter().filter(|trial| trial.names().any(|name| wish.wants(name)));
-    let wanted_page = page::NAMES.iter().any(|name| wish.wants(name)).then_some("report");
-    let watching = watching::NAMES.iter().any(|name| wish.wants(name)).then_some(watching::NAMES[0]);
+    let wanted_duels = duel::PAIRED_RUNS.iter().filter(|duel| options.wants(duel.name));
+    let wanted_alone = alone::SINGLE_RUNS.iter().filter(|alone| options.wants(alone.name));
+    let wanted_trials = lab::TRIALS.iter().filter(|trial| trial.names().any(|name| options.wants(name)));
+    let wanted_page = page::NAMES.iter().any(|name| options.wants(name)).then_some("report");
+    let watching = watching::NAMES.iter().any(|name| options.wants(name)).then_some(watching::NAMES[0]);
     let outcomes = wanted_duels
         .map(|duel| (duel.name, duel.run(&bed)))
         .chain(wanted_alone.map(|alone| (alone.name, alone.run(&bed))))
@@ -112,7 +112,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         }
         match outcome {
             Ok(BenchOutcome::Measured(measured)) => {
-                let measured = measured.into_iter().filter(|figure| wish.wants(figure.name));
+                let measured = measured.into_iter().filter(|figure| options.wants(figure.name));
                 figures.extend(measured.inspect(report::row));
             }
             Ok(BenchOutcome::Skipped(why)) => println!("{name:<22} skipped: {why}"),
@@ -122,7 +122,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             }
         }
     }
-    write(&root, &bed, &wish, &report::document(&machine, &bed, &figures))?;
+    write(&root, &bed, &options, &report::document(&machine, &bed, &figures))?;
     match failures {
         0 => Ok(()),
         _ => Err(format!("{failures} figures could not be measured; {} says more", bed.log_path().display())),
@@ -186,13 +186,13 @@ impl AsRef<Processes> for BenchContext {
 fn write(
     root: &Path,
     bed: &BenchContext,
-    wish: &BenchOptions,
+    options: &BenchOptions,
     document: &serde_json::Value,
 ) -> Result<(), String> {
     let text = format!("{document:#}\n");
     let date = document["started_at"].as_str().unwrap_or_default().replace(':', "");
     let mut paths = vec![bed.folder.join(format!("{date}.json"))];
-    if wish.is_whole() {
+    if options.is_whole() {
         let kept = root.join("bench");
         fs::create_dir_all(&kept).map_err(|e| format!("cannot make {}: {e}", kept.display()))?;
         paths.push(kept.join("results.json"));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_for_all_that_begin_with_it() {
+    fn a_name_selects_all_that_begin_with_it() {
         let tcp = parse_options(&["--only", "tcp-"]).unwrap();
         assert!(tcp.wants("tcp-loopback") && !tcp.wants("udp-loopback"));
         assert!(!tcp.is_whole() && !parse_options(&["--quick"]).unwrap().is_whole());

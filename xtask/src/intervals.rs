@@ -42,7 +42,7 @@ struct IntervalsOptions {
 
 impl IntervalsOptions {
     fn read(arguments: &[String]) -> Result<Self, String> {
-        let mut wish = Self {
+        let mut options = Self {
             runs: RUNS,
             length_s: LENGTH_S,
             loads: LOADS.to_vec(),
@@ -54,17 +54,17 @@ impl IntervalsOptions {
         while let Some(name) = rest.next() {
             let value = rest.next().ok_or_else(|| format!("{name} needs a value"))?;
             match name.as_str() {
-                "--runs" => wish.runs = number(name, value)?,
-                "--time" => wish.length_s = number(name, value)?,
+                "--runs" => options.runs = number(name, value)?,
+                "--time" => options.length_s = number(name, value)?,
                 "--loads" => {
-                    wish.loads = value.split(',').map(|one| number(name, one)).collect::<Result<_, _>>()?
+                    options.loads = value.split(',').map(|one| number(name, one)).collect::<Result<_, _>>()?
                 }
                 "--rates" => {
                     let mega = |one: &str| number::<f64>(name, one).map(|rate| rate * 1e6);
-                    wish.rates = value.split(',').map(mega).collect::<Result<_, _>>()?;
+                    options.rates = value.split(',').map(mega).collect::<Result<_, _>>()?;
                 }
-                "--keep" => wish.keep = Some(PathBuf::from(value)),
-                "--linerate" => wish.linerate = Some(PathBuf::from(value)),
+                "--keep" => options.keep = Some(PathBuf::from(value)),
+                "--linerate" => options.linerate = Some(PathBuf::from(value)),
                 other => {
                     return Err(format!(
                         "unknown argument {other:?}; known: --runs N, --time SECONDS, --loads 0,4,16, --rates MBITS,…, --keep FOLDER, --linerate PROGRAM"
@@ -72,10 +72,10 @@ impl IntervalsOptions {
                 }
             }
         }
-        if wish.rates.iter().any(|rate| !rate.is_finite() || *rate < 1e5) || wish.rates.is_empty() {
+        if options.rates.iter().any(|rate| !rate.is_finite() || *rate < 1e5) || options.rates.is_empty() {
             return Err("--rates wants megabits per second, 0.1 or more".to_owned());
         }
-        Ok(wish)
+        Ok(options)
     }
 }
 
@@ -85,44 +85,44 @@ fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
 
 /// Measures, prints a line for each run and a table, and fails if a bar is missed.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let wish = IntervalsOptions::read(arguments)?;
+    let options = IntervalsOptions::read(arguments)?;
     if linerate_sock::netns::create().is_err() {
         return Err("namespaces with names need root".to_owned());
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no workspace")?;
-    let linerate = wish.linerate.clone().unwrap_or_else(|| root.join("target/release/linerate"));
+    let linerate = options.linerate.clone().unwrap_or_else(|| root.join("target/release/linerate"));
     if !linerate.exists() {
         return Err(format!("{} is not built: cargo build --release -p linerate", linerate.display()));
     }
     netns::remove_left_over(path::TASK)?;
     let folder = TempFolder::create(path::TASK)?;
-    if let Some(keep) = &wish.keep {
+    if let Some(keep) = &options.keep {
         fs::create_dir_all(keep).map_err(|e| format!("cannot make {}: {e}", keep.display()))?;
     }
     let keeper = Processes::new(&folder.file("programs.log"))?;
     let bed =
-        IntervalsContext { linerate, folder: folder.path().to_owned(), keeper, keep: wish.keep.clone() };
-    judge(&measure(&bed, &wish)?)
+        IntervalsContext { linerate, folder: folder.path().to_owned(), keeper, keep: options.keep.clone() };
+    judge(&measure(&bed, &options)?)
 }
 
-fn measure(bed: &IntervalsContext, wish: &IntervalsOptions) -> Result<Vec<IntervalsResult>, String> {
+fn measure(bed: &IntervalsContext, options: &IntervalsOptions) -> Result<Vec<IntervalsResult>, String> {
     println!("   load        rate       truth    measured   half-width  allowed    share");
     let mut all = Vec::new();
-    for &load in &wish.loads {
+    for &load in &options.loads {
         let loops = (0..load).map(|_| {
             ChildProcess::start(&bed.keeper, &["sh", "-c", "while :; do :; done"].map(str::to_owned))
         });
-        let beside = loops.collect::<Result<Vec<_>, _>>()?;
-        for (number, &rate) in wish.rates.iter().enumerate() {
+        let loops = loops.collect::<Result<Vec<_>, _>>()?;
+        for (number, &rate) in options.rates.iter().enumerate() {
             let bottleneck = Bottleneck::make(number, rate)?;
             // Distribute the runs over the rates; the first ones get one more if they do not divide evenly.
-            for repeat in (number..wish.runs).step_by(wish.rates.len()) {
-                let one = bed.run(&bottleneck, load, repeat, wish.length_s)?;
+            for repeat in (number..options.runs).step_by(options.rates.len()) {
+                let one = bed.run(&bottleneck, load, repeat, options.length_s)?;
                 println!("{}", one.line());
                 all.push(one);
             }
         }
-        drop(beside);
+        drop(loops);
         clock::sleep_until(clock::now() + Duration::from_millis(200));
     }
     Ok(all)
@@ -200,13 +200,13 @@ mod tests {
     }
 
     #[test]
-    fn wishes_are_read_and_wrong_ones_named() {
-        let wish = |words: &[&str]| {
+    fn options_are_parsed_and_wrong_ones_named() {
+        let parse = |words: &[&str]| {
             IntervalsOptions::read(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
         };
-        let some = wish(&["--rates", "3.7,640", "--loads", "0", "--runs", "4", "--time", "2"]).unwrap();
+        let some = parse(&["--rates", "3.7,640", "--loads", "0", "--runs", "4", "--time", "2"]).unwrap();
         assert_eq!((some.rates, some.loads, some.runs, some.length_s), (vec![3.7e6, 640e6], vec![0], 4, 2));
-        assert!(wish(&["--rates", "fast"]).is_err() && wish(&["--loads"]).is_err());
-        assert!(wish(&["--rates", "0"]).is_err() && wish(&["--seeds", "1"]).is_err());
+        assert!(parse(&["--rates", "fast"]).is_err() && parse(&["--loads"]).is_err());
+        assert!(parse(&["--rates", "0"]).is_err() && parse(&["--seeds", "1"]).is_err());
     }
 }

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_rooms_and_tells_inside_from_outside() {
+    fn names_crates_and_distinguishes_internal_from_external_ones() {
         let document = serde_json::json!({"packages": [
             {"name": "linerate", "dependencies": [{"name": "linerate-sock", "path": "crates/sock"}, {"name": "clap"}]},
         ]});

@@ -61,7 +61,7 @@ struct VerdictsOptions {
 
 impl VerdictsOptions {
     fn parse(arguments: &[String]) -> Result<Self, String> {
-        let mut wish = Self {
+        let mut options = Self {
             world: VerdictWorld::Lab,
             held_out: false,
             keep: None,
@@ -76,7 +76,7 @@ impl VerdictsOptions {
             let mut value = || rest.next().cloned().ok_or(format!("{argument} needs a value"));
             match argument.as_str() {
                 "--world" => {
-                    wish.world = match value()?.as_str() {
+                    options.world = match value()?.as_str() {
                         "lab" => VerdictWorld::Lab,
                         "kernel" => VerdictWorld::Kernel,
                         other => {
@@ -84,13 +84,13 @@ impl VerdictsOptions {
                         }
                     }
                 }
-                "--held-out" => wish.held_out = true,
-                "--keep" => wish.keep = Some(value()?.into()),
-                "--only" => wish.only = value()?.split(',').map(str::to_owned).collect(),
-                "--seeds" => wish.seeds = number(argument, &value()?)?,
-                "--jobs" => wish.jobs = number(argument, &value()?)? as usize,
-                "--json" => wish.json = Some(value()?.into()),
-                "--program" => wish.program = Some(value()?.into()),
+                "--held-out" => options.held_out = true,
+                "--keep" => options.keep = Some(value()?.into()),
+                "--only" => options.only = value()?.split(',').map(str::to_owned).collect(),
+                "--seeds" => options.seeds = number(argument, &value()?)?,
+                "--jobs" => options.jobs = number(argument, &value()?)? as usize,
+                "--json" => options.json = Some(value()?.into()),
+                "--program" => options.program = Some(value()?.into()),
                 other => {
                     return Err(format!(
                         "takes --world lab|kernel, --held-out, --only V04,V10 (or situations of the kernel's world), \
@@ -99,17 +99,17 @@ impl VerdictsOptions {
                 }
             }
         }
-        if wish.world == VerdictWorld::Lab && (wish.held_out || wish.keep.is_some()) {
+        if options.world == VerdictWorld::Lab && (options.held_out || options.keep.is_some()) {
             return Err("--held-out and --keep are for --world kernel".to_owned());
         }
-        let names = match wish.world {
+        let names = match options.world {
             VerdictWorld::Lab => cases::all().map(|case| case.rule.name()).collect(),
-            VerdictWorld::Kernel => kernel::names(wish.held_out),
+            VerdictWorld::Kernel => kernel::names(options.held_out),
         };
-        if let Some(unknown) = wish.only.iter().find(|only| !names.iter().any(|name| name == only)) {
+        if let Some(unknown) = options.only.iter().find(|only| !names.iter().any(|name| name == only)) {
             return Err(format!("nothing plants {unknown}; there are: {}", names.join(" ")));
         }
-        Ok(wish)
+        Ok(options)
     }
 
     fn wants(&self, name: &str) -> bool {
@@ -131,17 +131,17 @@ type Rows = Mutex<Vec<(MatrixRow, usize)>>;
 
 /// Plants every selected cause, prints the matrix, and fails below the bars.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let wish = VerdictsOptions::parse(arguments)?;
-    let linerate = program(wish.program.as_deref())?;
+    let options = VerdictsOptions::parse(arguments)?;
+    let linerate = program(options.program.as_deref())?;
     let folder = TempFolder::create("verdicts")?;
     let start = clock::now();
-    let matrix = match wish.world {
-        VerdictWorld::Lab => LabTrialContext::new(linerate, folder.path())?.matrix(&wish)?,
-        VerdictWorld::Kernel => kernel::matrix(&wish, linerate, folder.path())?,
+    let matrix = match options.world {
+        VerdictWorld::Lab => LabTrialContext::new(linerate, folder.path())?.matrix(&options)?,
+        VerdictWorld::Kernel => kernel::matrix(&options, linerate, folder.path())?,
     };
     print!("{}", matrix.text());
     println!("{:.0} s", clock::now().since(start).as_secs_f64());
-    if let Some(path) = &wish.json {
+    if let Some(path) = &options.json {
         std::fs::write(path, format!("{:#}\n", matrix.document()))
             .map_err(|e| format!("cannot write {}: {e}", path.display()))?;
         println!("written: {}", path.display());
@@ -158,12 +158,12 @@ impl LabTrialContext {
         Ok(Self { linerate, folder: folder.to_owned(), keeper })
     }
 
-    fn matrix(&self, wish: &VerdictsOptions) -> Result<VerdictMatrix, String> {
+    fn matrix(&self, options: &VerdictsOptions) -> Result<VerdictMatrix, String> {
         let (mut rows, mut light, mut heavy) = (Vec::new(), Vec::new(), Vec::new());
-        for case in cases::all().filter(|case| wish.wants(case.rule.name())) {
+        for case in cases::all().filter(|case| options.wants(case.rule.name())) {
             for planted in [true, false] {
                 let jobs = if case.alone { &mut heavy } else { &mut light };
-                let seeds = 1..=if case.random { wish.seeds } else { 1 };
+                let seeds = 1..=if case.random { options.seeds } else { 1 };
                 jobs.extend(seeds.clone().map(|seed| (rows.len(), case, planted, seed)));
                 rows.push((MatrixRow::new(case, planted), seeds.count()));
             }
@@ -172,7 +172,7 @@ impl LabTrialContext {
         let run = |worker: usize, &(row, case, planted, seed): &TrialJob<'_>| {
             (row, self.trial(worker, case, planted, seed))
         };
-        work(&light, wish.jobs, &rows, &self.keeper, &run);
+        work(&light, options.jobs, &rows, &self.keeper, &run);
         work(&heavy, 1, &rows, &self.keeper, &run);
         gathered(rows, &self.keeper, LAB_BARS)
     }

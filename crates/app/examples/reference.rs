@@ -29,6 +29,7 @@ const PAGES: &[ReferencePage] = &[
     ("plan-result.schema.json", || to_string_pretty(&linerate_report::plan::plan_result_schema())),
     ("plan.md", || Ok(linerate_plan::reference())),
     ("metrics.md", || Ok(linerate_report::metrics_reference())),
+    ("stand-in-options.md", || Ok(linerate_compat::option_table::reference())),
     ("cli.md", || Ok(command_lines(linerate::command()))),
 ];
 
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_stands_in_the_reference() {
+    fn every_command_is_in_the_reference() {
         let page = command_lines(linerate::command());
         for command in linerate::command().get_subcommands() {
             let heading = format!("## `linerate {}`\n", command.get_name());

@@ -1,14 +1,14 @@
 //! The archive: opened to read it, and as a sink with warnings, because a run takes place without it too.
 
 use linerate_archive::{ArchiveError, SqliteArchive, Store};
-use linerate_runner::{ArchiveSink, ArchiveWarning, archive_at};
+use linerate_runner::{ArchiveLogStore, ArchiveSink, ArchiveWarning, ForeignRunQuota, archive_to_read};
 
 use crate::args::ArchiveArgs;
-use crate::print;
+use crate::{calibration, print};
 
 /// Opens the archive to read it.
 pub(crate) fn open(args: &ArchiveArgs) -> Result<SqliteArchive, ArchiveError> {
-    archive_at(args.archive.as_deref())
+    archive_to_read(args.archive.as_deref())
 }
 
 /// As [`open`], for callers that need no more than the common methods of archives.
@@ -26,7 +26,13 @@ pub(crate) fn close(sink: &mut ArchiveSink) -> bool {
     or_warning(sink.close()).unwrap_or(false)
 }
 
+/// Stores runs of stand-ins, with the calibration of this host; those of unknown clients within a quota.
+pub(crate) fn log_store(location: Option<String>, quota: Option<ForeignRunQuota>) -> ArchiveLogStore {
+    let calibration = calibration::stored();
+    ArchiveLogStore { location, foreign_clients: quota, calibration, warn: print::warning }
+}
+
 /// Prints the warning of an archive that failed.
-pub(crate) fn or_warning<T>(done: Result<T, ArchiveWarning>) -> Option<T> {
+fn or_warning<T>(done: Result<T, ArchiveWarning>) -> Option<T> {
     done.map_err(print::warning).ok()
 }

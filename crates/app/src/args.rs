@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
-use linerate_archive::ForeignRunLimits;
-use linerate_lab::{GroundError, StateDir, run_dir};
+use linerate_lab::{LabResourceError, StateDir, run_dir};
 use linerate_report::{FORMATS, Format};
+use linerate_runner::ForeignRunQuota;
 use linerate_theory::encapsulation::Encapsulation;
 use linerate_theory::envelope::Congestion;
-use linerate_units::{Bytes, above_zero};
+use linerate_units::{Bytes, Span, above_zero};
 
 /// A report format by its name.
 pub(crate) fn format_name() -> impl TypedValueParser<Value = Format> {
@@ -45,18 +45,11 @@ pub(crate) struct ArchiveLimits {
 }
 
 impl ArchiveLimits {
-    /// The limits for a run that starts now.
-    pub(crate) fn now(&self) -> ForeignRunLimits {
-        let before = |hours: i64| {
-            let now = jiff::Timestamp::now();
-            let then = now.checked_sub(jiff::SignedDuration::from_hours(hours)).unwrap_or(now);
-            then.round(jiff::Unit::Second).unwrap_or(then).to_string()
-        };
-        ForeignRunLimits {
+    pub(crate) fn quota(&self) -> ForeignRunQuota {
+        ForeignRunQuota {
             runs: self.limit_archive_runs,
-            bytes: self.limit_archive_bytes.get(),
-            oldest: before(i64::from(self.limit_archive_days) * 24),
-            under_way: before(24),
+            bytes: self.limit_archive_bytes,
+            age: Span::from_secs(u64::from(self.limit_archive_days) * 86_400),
         }
     }
 }
@@ -72,33 +65,24 @@ pub(crate) struct ArchiveArgs {
     pub(crate) archive: Option<String>,
 }
 
-/// The folder of undo journals.
+/// The folder of this user's labs and undo journals.
 #[derive(Debug, Args)]
 pub(crate) struct RunFolder {
-    /// Folder for undo journals [default: /run/linerate, or linerate in the user's runtime directory]
+    /// Folder for the state of labs and for undo journals [default: /run/linerate, or linerate in the user's runtime
+    /// directory]
     #[arg(long, value_name = "FOLDER", env = "LINERATE_RUN", hide = true)]
     run_dir: Option<PathBuf>,
 }
 
 impl RunFolder {
-    /// The folder of the journals; absent if this user has none that is protected from others.
+    /// The folder of the journals of host settings; absent if this user has none that is protected from others.
     pub(crate) fn settings(&self) -> Option<PathBuf> {
         let folder = self.run_dir.clone().or_else(|| run_dir().ok())?;
         Some(folder.join("settings"))
     }
-}
 
-/// Location of the state of labs.
-#[derive(Debug, Args)]
-pub(crate) struct PlaceArgs {
-    /// Folder for the state of labs [default: /run/linerate, or linerate in the user's runtime directory]
-    #[arg(long, value_name = "FOLDER", env = "LINERATE_RUN", hide = true)]
-    run_dir: Option<PathBuf>,
-}
-
-impl PlaceArgs {
-    /// The folder of this user's labs.
-    pub(crate) fn open(&self) -> Result<StateDir, GroundError> {
+    /// The state of the labs.
+    pub(crate) fn open(&self) -> Result<StateDir, LabResourceError> {
         StateDir::open(self.run_dir.as_deref())
     }
 }

@@ -3,25 +3,35 @@
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cmd::{
-    archived, check, compare, doctor, envelope, guardian, import, lab, manual, plan, report, run, serve,
-    stand_in, sweep, test,
+    archived, check, compare, completions, doctor, envelope, guardian, import, lab, manual, plan, report,
+    run, serve, stand_in, sweep, test,
 };
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 
 /// How fast a network really is, how fast it could be, and what holds it back
+// The last of several equal options counts, as in iperf3: aliases and scripts add options to a command.
 #[derive(Debug, Parser)]
-#[command(name = "linerate", version, about, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(
+    name = "linerate",
+    version,
+    about,
+    max_term_width = 100,
+    after_help = exit_codes(),
+    args_override_self = true
+)]
 pub(crate) struct Cli {
     /// What to do
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 measured, whatever the result; 1 could not measure;\n\
-     2 bad command line or plan; 3 an assertion of the plan failed;\n\
-     4 a checked figure is impossible; 130, 143 interrupted: the partial result is\n\
-     printed and archived.";
+/// The last lines of the help.
+fn exit_codes() -> String {
+    let codes: Vec<String> =
+        Exit::MEANINGS.iter().map(|(code, meaning)| format!("{code} {meaning}")).collect();
+    format!("Exit codes: {}.", codes.join("; "))
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -73,7 +83,7 @@ pub(crate) enum Command {
     Export(archived::ExportArgs),
     /// Create one page from archived runs or a plan: verdicts, tables, charts and the raw data in one HTML file
     Report(report::ReportArgs),
-    /// Print shell completions
+    /// Print shell completions, which also know runs, plans, labs and servers
     Completions {
         /// Which shell
         shell: clap_complete::Shell,
@@ -121,7 +131,7 @@ impl Command {
             Self::Show(args) => archived::show(&args),
             Self::Export(args) => archived::export(&args),
             Self::Report(args) => report::run(&args),
-            Self::Completions { shell } => manual::completions(Cli::command(), shell),
+            Self::Completions { shell } => completions::script(shell),
             Self::Man { command } => manual::man(Cli::command(), &command),
             Self::GuardSettings(args) => guardian::run(&args),
         }

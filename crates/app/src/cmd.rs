@@ -3,6 +3,7 @@
 pub(crate) mod archived;
 pub(crate) mod check;
 pub(crate) mod compare;
+pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod envelope;
 pub(crate) mod guardian;

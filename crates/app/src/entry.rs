@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use crate::cli::Cli;
+use crate::cmd::completions;
 use crate::cmd::stand_in::StandInTool;
 use crate::exit::Exit;
-use crate::print;
+use crate::{mistyped, print};
 
 /// Runs a command line. Under the name of a tool with a stand-in, it runs the stand-in.
 pub fn main(argv: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -26,9 +27,13 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> ExitCode {
     {
         argv.insert(2, "--".into());
     }
-    match Cli::try_parse_from(argv) {
+    if let Some(exit) = completions::answer(&argv, Cli::command) {
+        return exit.into();
+    }
+    match Cli::try_parse_from(&argv) {
         Ok(cli) => cli.execute().into(),
         Err(error) => {
+            let error = mistyped::explained(error, &argv);
             // Help and version are not errors and go to stdout; clap knows the difference.
             let printed = error.print();
             if error.use_stderr() {

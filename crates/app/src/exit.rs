@@ -21,6 +21,18 @@ pub(crate) enum Exit {
     Code(u8),
 }
 
+impl Exit {
+    /// The codes of our own commands, and what they mean.
+    pub(crate) const MEANINGS: &[(&str, &str)] = &[
+        ("0", "measured, whatever the result"),
+        ("1", "could not measure"),
+        ("2", "bad command line or plan"),
+        ("3", "an assertion of the plan failed"),
+        ("4", "a checked figure is impossible"),
+        ("130, 143", "interrupted: the partial result is printed and archived"),
+    ];
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         match exit {

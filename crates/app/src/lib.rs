@@ -27,7 +27,6 @@
 
 mod agent_token;
 mod archive;
-mod archive_keeper;
 mod args;
 mod calibration;
 mod cli;
@@ -36,6 +35,7 @@ mod command_error;
 mod entry;
 mod exit;
 mod front_end;
+mod mistyped;
 mod output_format;
 mod print;
 mod result_file;

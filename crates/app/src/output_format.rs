@@ -6,6 +6,7 @@ use std::path::Path;
 use linerate_model::{Event, RunRecord};
 use linerate_report::format::RunSource;
 use linerate_report::{Format, FormatError, TextLayout, plot};
+use linerate_runner::whole_file;
 
 use crate::command_error::CommandError;
 use crate::exit::Exit;
@@ -50,24 +51,6 @@ pub(crate) fn to_file(record: &RunRecord, events: &[Event], format: Format, path
     whole_file(path, |out| write(record, events, format, &TextLayout::default(), out))
 }
 
-/// Writes a file; an existing file is replaced only when the new one is complete.
-pub(crate) fn whole_file(
-    path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".part");
-    let part = path.with_file_name(name);
-    let mut out = io::BufWriter::new(std::fs::File::create(&part)?);
-    let written = write(&mut out).and_then(|()| out.flush());
-    drop(out);
-    let result = written.and_then(|()| std::fs::rename(&part, path));
-    if result.is_err() {
-        let _ = std::fs::remove_file(&part);
-    }
-    result
-}
-
 /// The error of a file that could not be written.
 pub(crate) fn not_written(path: &Path, error: &io::Error) -> CommandError {
     CommandError::failed(format!("{} could not be written: {error}", path.display()))
@@ -80,6 +63,8 @@ pub(crate) fn draw(record: &RunRecord, view: &TextLayout) -> Exit {
 
 /// Extensions of report files. A new format needs an extension here.
 pub(crate) const REPORT_EXTENSIONS: &str = ".html, .json, .csv, .md, .txt or .svg";
+/// Extensions of report files of a plan, which has assertions.
+pub(crate) const PLAN_REPORT_EXTENSIONS: &str = ".html, .json, .csv, .md, .txt, .svg or .xml (JUnit)";
 
 /// Writes a report to a file.
 pub(crate) fn write_report(record: &RunRecord, events: &[Event], format: Format, path: &Path) -> Exit {

@@ -11,7 +11,13 @@ pub(crate) fn stdout_view() -> TextLayout {
     let width = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)).filter(|_| terminal);
     // `anstream` respects NO_COLOR, CLICOLOR and TERM=dumb.
     let colour = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
-    TextLayout { width: width.unwrap_or(100), colour: colour && terminal, kept: None, explain: false }
+    TextLayout {
+        width: width.unwrap_or(100),
+        colour: colour && terminal,
+        kept: None,
+        explain: false,
+        all_streams: false,
+    }
 }
 
 /// Width of plans that do not go to a terminal: tables may be wide in a file or another program.

@@ -59,6 +59,13 @@ pub enum ArchiveError {
         /// The newest format known here.
         known: u32,
     },
+    /// An earlier version wrote the file, and it cannot be converted where it is.
+    #[error("the archive {} has the format of an earlier version and cannot be converted, because it cannot be \
+             written; copy it and name the copy with --archive", path.display())]
+    Older {
+        /// The archive.
+        path: PathBuf,
+    },
     /// The file is a database of another program.
     #[error("{} is a database of another program; name another file with --archive", path.display())]
     Foreign {
@@ -124,13 +131,22 @@ pub enum ArchiveError {
         /// Number of lost events.
         events: u64,
     },
-    /// No run has this prefix.
+    /// No run has this name or prefix.
     #[error(
-        "no run in the archive has a name that begins with '{prefix}'; `linerate history` lists the runs"
+        "no run in the archive has the name '{prefix}' or one that begins with it; `linerate history` lists the runs"
     )]
     NotFound {
         /// The name as typed.
         prefix: String,
+    },
+    /// Several runs have the name that a user gave them.
+    #[error("several runs have the name '{name}': `linerate history {name}` lists them (the newest are {}); give the id \
+             of one", examples.join(", "))]
+    SharedName {
+        /// The name as typed.
+        name: String,
+        /// Some of the runs, the newest first.
+        examples: Vec<String>,
     },
     /// Several runs have this prefix.
     #[error("'{prefix}' matches several runs ({}); give more characters", examples.join(", "))]

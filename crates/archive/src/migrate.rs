@@ -7,11 +7,12 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::ArchiveError;
 
 /// Migrations from each format to the next. The number of applied migrations is `PRAGMA user_version`.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("../schema/0001_runs.sql"),
     include_str!("../schema/0002_plans.sql"),
     include_str!("../schema/0003_strangers.sql"),
     include_str!("../schema/0004_words.sql"),
+    include_str!("../schema/0005_names.sql"),
 ];
 /// Identifies the file as linerate's (`PRAGMA application_id`): the letters `lnrt`.
 const APPLICATION: i32 = 0x6c6e_7274;
@@ -32,6 +33,11 @@ pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Ar
     transaction.pragma_update(None, "application_id", APPLICATION).map_err(fail)?;
     transaction.pragma_update(None, "user_version", known).map_err(fail)?;
     transaction.commit().map_err(fail)
+}
+
+/// Whether the file is an archive of the newest format.
+pub(crate) fn is_current(connection: &Connection, path: &Path) -> Result<bool, ArchiveError> {
+    format_of(connection, path).map(|format| format == MIGRATIONS.len() as u32)
 }
 
 /// The number of migrations applied to the file.

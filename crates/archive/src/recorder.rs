@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_had_to_be_let_go_is_counted_and_said_once() {
+    fn dropped_items_are_counted_and_reported_once() {
         let mut recorder = Recorder::new(CountingStore { refuses: true, ..CountingStore::default() });
         for _ in 0..MAX_WAITING_EVENTS + 7 {
             recorder.on(&progress(0)).unwrap();

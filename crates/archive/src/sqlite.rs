@@ -7,12 +7,14 @@ use std::time::Duration;
 use linerate_model::flow::FlowId;
 use linerate_model::{Body, Event, FlowHead, ForeignText, GroupPlace, RunHead, RunRecord, Sample};
 use linerate_units::{Bitrate, Timestamp};
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, named_params, params};
+use rusqlite::{
+    Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, named_params, params,
+};
 use serde::Deserialize;
 
 use crate::ArchiveError;
 use crate::derive::{self, serialised_name};
-use crate::migrate::{migrate, prepare};
+use crate::migrate::{is_current, migrate, prepare};
 use crate::store::{Filter, ForeignRunLimits, Store};
 
 /// How long a statement waits for another process's lock. Transactions take milliseconds, and events queue up
@@ -32,6 +34,23 @@ const MIN_NAME_CHARS: usize = 4;
 pub struct SqliteArchive {
     path: PathBuf,
     connection: Connection,
+}
+
+/// The URI of a database that nobody writes: it has no write-ahead log.
+fn unchanging(path: &Path) -> Option<String> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let path = path.to_str().filter(|_| !Path::new(&log).exists())?;
+    let escaped: String = path
+        .bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => {
+                char::from(byte).to_string()
+            }
+            byte => format!("%{byte:02x}"),
+        })
+        .collect();
+    Some(format!("file:{escaped}?immutable=1"))
 }
 
 fn turn() -> MutexGuard<'static, ()> {
@@ -58,6 +77,28 @@ impl SqliteArchive {
         Ok(Self { path: path.to_owned(), connection })
     }
 
+    /// Opens the archive at `path` without writing anything, also in a folder that this user cannot write. It has to
+    /// have the format of this version.
+    ///
+    /// # Errors
+    /// If there is no archive of this format, or it cannot be read.
+    pub fn open_to_read(path: &Path) -> Result<Self, ArchiveError> {
+        let fail = |source| ArchiveError::of(path, source);
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        // With a write-ahead log, SQLite makes an index of it. Without one, nothing is made.
+        let connection = match unchanging(path) {
+            Some(uri) => Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI),
+            None => Connection::open_with_flags(path, flags),
+        };
+        let connection = connection.map_err(fail)?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(fail)?;
+        let current = is_current(&connection, path)?;
+        if !current {
+            return Err(ArchiveError::Older { path: path.to_owned() });
+        }
+        Ok(Self { path: path.to_owned(), connection })
+    }
+
     /// The shortest prefix of the name `run` that no other run shares, at least four letters.
     ///
     /// # Errors
@@ -74,7 +115,20 @@ impl SqliteArchive {
             .flatten()
             .map(|other| run.chars().zip(other.chars()).take_while(|(a, b)| a == b).count());
         let letters = shared.max().map_or(0, |shared| shared + 1).max(MIN_NAME_CHARS);
-        Ok(run.chars().take(letters).collect())
+        let mut short: String = run.chars().take(letters).collect();
+        // A beginning that is the name of another run would select that one.
+        while short.len() < run.len() && self.is_name(&short)? {
+            short.extend(run[short.len()..].chars().next());
+        }
+        Ok(short)
+    }
+
+    /// Whether a user gave this name to a run or a plan.
+    fn is_name(&self, name: &str) -> Result<bool, ArchiveError> {
+        self.with(|connection| {
+            let wanted = "SELECT 1 FROM run WHERE name = ?1 OR (kind = 'plan' AND target = ?1)";
+            connection.prepare_cached(wanted)?.exists([name])
+        })
     }
 
     /// Whether there is a run with this full name.
@@ -229,17 +283,17 @@ impl Store for SqliteArchive {
         let heads: Vec<(i64, bool, RunHead)> = self.with(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT number, derived_at = event_count, id, started_at, target, world, linerate, outcome, event_count,
-                        kind, part_of
+                        kind, part_of, name
                  FROM run
-                 WHERE (:target IS NULL OR target = :target) AND (:world IS NULL OR world = :world)
+                 WHERE (:target IS NULL OR target = :target OR name = :target) AND (:world IS NULL OR world = :world)
                    AND (:since IS NULL OR started_at >= :since) AND NOT (:whole AND part_of IS NOT NULL)
                    AND (:part_of IS NULL OR part_of = :part_of)
-                   AND (:plan IS NULL OR (kind = 'plan' AND target = :plan))
+                   AND (:plan IS NULL OR (kind = 'plan' AND target = :plan)) AND (:name IS NULL OR name = :name)
                  ORDER BY number DESC LIMIT :limit",
             )?;
             let parameters = named_params! {
-                ":target": filter.target, ":world": filter.world, ":since": filter.since,
-                ":whole": filter.whole, ":part_of": filter.part_of, ":plan": filter.plan,
+                ":target": filter.name_or_target, ":world": filter.world, ":since": filter.since,
+                ":whole": filter.whole, ":part_of": filter.part_of, ":plan": filter.plan, ":name": filter.name,
                 ":limit": filter.limit.map_or(-1, i64::from),
             };
             statement.query_map(parameters, read_head)?.collect()
@@ -265,16 +319,28 @@ impl Store for SqliteArchive {
                     .into_iter()
                     .collect());
             }
-            let mut statement = connection.prepare_cached(
-                "SELECT id FROM run WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id <> ?1, id LIMIT 4",
-            )?;
-            statement.query_map([prefix], |row| row.get(0))?.collect()
+            // The id of a run comes before a name that a user gave to runs, and the name before the beginning of ids.
+            for wanted in [
+                "SELECT id FROM run WHERE id = ?1",
+                "SELECT id FROM run WHERE name = ?1 OR (kind = 'plan' AND target = ?1) ORDER BY number DESC LIMIT 4",
+                "SELECT id FROM run WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT 4",
+            ] {
+                let mut statement = connection.prepare_cached(wanted)?;
+                let found: Vec<String> =
+                    statement.query_map([prefix], |row| row.get(0))?.collect::<Result<_, _>>()?;
+                if !found.is_empty() {
+                    return Ok(found);
+                }
+            }
+            Ok(Vec::new())
         })?;
         match found.as_slice() {
             [] => Err(ArchiveError::NotFound { prefix: prefix.to_owned() }),
             [only] => Ok(only.clone()),
-            [exact, ..] if exact == prefix => Ok(exact.clone()),
-            several => Err(ArchiveError::Ambiguous { prefix: prefix.to_owned(), examples: several.to_vec() }),
+            several if several.iter().all(|id| id.starts_with(prefix)) => {
+                Err(ArchiveError::Ambiguous { prefix: prefix.to_owned(), examples: several.to_vec() })
+            }
+            several => Err(ArchiveError::SharedName { name: prefix.to_owned(), examples: several.to_vec() }),
         }
     }
 
@@ -338,6 +404,11 @@ fn insert(transaction: &Transaction<'_>, event: &Event, body: &str) -> rusqlite:
                     start.linerate.as_str()
                 ])?;
         }
+        Body::Labelled(labels) => {
+            transaction
+                .prepare_cached("UPDATE run SET name = ?2 WHERE id = ?1")?
+                .execute(params![event.run.as_str(), labels.name.as_deref()])?;
+        }
         Body::PlanResumed => {
             transaction
                 .prepare_cached("UPDATE run SET outcome = NULL WHERE id = ?1")?
@@ -396,6 +467,7 @@ fn read_head(row: &Row<'_>) -> rusqlite::Result<(i64, bool, RunHead)> {
         event_count: row.get::<_, i64>(8)? as u64,
         is_plan: row.get::<_, String>(9)? == "plan",
         part_of: text(row, 10)?,
+        name: text(row, 11)?,
         flows: Vec::new(),
     };
     Ok((row.get(0)?, row.get(1)?, head))

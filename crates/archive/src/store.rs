@@ -19,8 +19,8 @@ pub trait Store {
     /// If the archive cannot be read.
     fn runs(&self, filter: &Filter) -> Result<Vec<RunHead>, ArchiveError>;
 
-    /// The full name of the only run whose name starts with `prefix`, or for `latest` of the newest run that is
-    /// not part of a plan.
+    /// The id of the only run with the name `prefix`, of the only run whose id starts with it, or for `latest` of the
+    /// newest run that is not part of a plan.
     ///
     /// # Errors
     /// If no run or several runs match, or the archive cannot be read.
@@ -50,8 +50,10 @@ pub trait Store {
 /// Which runs to list. The default is all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only runs against this server, as typed.
-    pub target: Option<String>,
+    /// Only runs against this server, as typed, or with this name.
+    pub name_or_target: Option<String>,
+    /// Only runs with this name.
+    pub name: Option<String>,
     /// Only runs in this world, by its name in results.
     pub world: Option<String>,
     /// Only runs that started at this RFC 3339 time in UTC or later; a date alone is its first second.

@@ -19,6 +19,7 @@
 //! ```
 
 mod c_format;
+pub mod c_time;
 mod errno;
 pub mod import;
 pub mod iperf2;
@@ -27,6 +28,7 @@ pub mod netperf;
 pub mod netpipe;
 pub mod ntttcp;
 pub mod nuttcp;
+pub mod option_table;
 mod refusal;
 mod sessions;
 pub mod stand_in;
@@ -53,6 +55,8 @@ pub struct Tool {
     pub embedded_server: fn(&EmbeddedServerConfig) -> Box<dyn StandIn>,
     /// The message to a client that is refused, with the reason; empty if the tool has no such message.
     pub refusal: fn(&str) -> Vec<u8>,
+    /// Every option of its command line, in groups.
+    pub options: &'static [option_table::OptionGroup],
 }
 
 /// The configuration of an embedded server, on a port that it shares with others.

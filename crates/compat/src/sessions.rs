@@ -39,6 +39,16 @@ impl<S: ToolSession> Sessions<S> {
         (0..most).find(|number| !self.table.contains_key(number))
     }
 
+    /// Whether there is a client with this number.
+    pub(crate) fn has(&self, number: u16) -> bool {
+        self.table.contains_key(&number)
+    }
+
+    /// The client with this number.
+    pub(crate) fn get_mut(&mut self, number: u16) -> Option<&mut S> {
+        self.table.get_mut(&number)
+    }
+
     /// Adds a client under a free number.
     pub(crate) fn insert(&mut self, number: u16, session: S) {
         self.table.insert(number, session);

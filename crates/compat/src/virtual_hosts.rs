@@ -42,7 +42,7 @@ pub(crate) struct VirtualHosts {
     pub(crate) loss: DatagramLoss,
     /// Which ports accept no connections at this time, although a tool listens.
     pub(crate) closed: fn(u16, Timestamp) -> bool,
-    path: VirtualPath,
+    pub(crate) path: VirtualPath,
     queue: BTreeMap<(Timestamp, u64), (usize, HostEvent)>,
     order: u64,
 }
@@ -58,11 +58,14 @@ pub(crate) struct VirtualPath {
     pub(crate) stops: [Span; 2],
     /// What a kernel reports of a sender's TCP connection.
     pub(crate) tcp: StreamCounts,
+    /// Segments that its kernel retransmits after the flow, before the peer has acknowledged everything.
+    pub(crate) late_retransmits: u64,
 }
 
 impl Default for VirtualPath {
     fn default() -> Self {
-        Self { delay: DELAY, rate: RATE, stops: [Span::ZERO; 2], tcp: StreamCounts::default() }
+        let tcp = StreamCounts::default();
+        Self { delay: DELAY, rate: RATE, stops: [Span::ZERO; 2], tcp, late_retransmits: 0 }
     }
 }
 
@@ -305,10 +308,12 @@ impl VirtualHosts {
         let cpu =
             CpuTime { elapsed, user: Span::from_ns(elapsed.as_ns() / 100), system: Span::ZERO, usage: None };
         let now = self.now;
+        let path = &self.path;
         let flows: Vec<FlowCounts> = self.hosts[host]
             .flows
             .values_mut()
             .map(|flow| {
+                flow.count_acknowledged(now, path);
                 flow.counts.at = now;
                 flow.counts.clone()
             })
@@ -386,7 +391,7 @@ impl VirtualHosts {
                     running.read(now, at, &bytes);
                 } else if let Some(wire) = self.hosts[host].links.get_mut(&link) {
                     if !wire.is_held() {
-                        self.hosts[host].heard.entry(link).or_default().extend(&bytes);
+                        self.hosts[host].received.entry(link).or_default().extend(&bytes);
                         self.feed(host, Input::Bytes { link, bytes: &bytes });
                     } else {
                         let from = wire.local;

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn of_thirty_thousand_mistakes_the_first_are_told_and_the_others_counted() {
+    fn of_thirty_thousand_mistakes_the_first_are_reported_and_the_others_counted() {
         let mut mistakes = Mistakes::default();
         let mut texts = 0;
         for line in 1..=30_000 {
@@ -212,13 +212,13 @@ mod tests {
         let mut more = Mistakes::default();
         more.add(&place(1, 1), "another");
         more.append(mistakes);
-        let told = more.in_order();
-        assert_eq!(told.len(), Mistakes::MAX_KEPT + 1);
-        assert_eq!(told.last().unwrap().text, "and 29,951 more mistakes; correct these first");
+        let ordered = more.in_order();
+        assert_eq!(ordered.len(), Mistakes::MAX_KEPT + 1);
+        assert_eq!(ordered.last().unwrap().text, "and 29,951 more mistakes; correct these first");
     }
 
     #[test]
-    fn mistakes_are_told_in_the_order_of_the_files_and_once() {
+    fn mistakes_are_reported_in_the_order_of_the_files_and_once() {
         let mut mistakes = Mistakes::default();
         mistakes.add(&SourcePosition::Override("a=1".to_owned()), "late");
         mistakes.add(&SourcePosition::File { file: 1, line: 1, column: 1 }, "other");

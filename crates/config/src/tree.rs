@@ -230,13 +230,13 @@ mod tests {
     fn a_file_that_is_too_large_is_refused_by_its_size() {
         let mut mistakes = Mistakes::default();
         assert!(parse(&"a".repeat(MAX_FILE_BYTES + 1), 3, &mut mistakes).is_none());
-        let told = mistakes.in_order();
-        assert_eq!(told.len(), 1);
+        let ordered = mistakes.in_order();
+        assert_eq!(ordered.len(), 1);
         assert!(
-            told[0].text.starts_with("1048577 bytes; a plan or topology has at most 1048576"),
-            "{told:?}"
+            ordered[0].text.starts_with("1048577 bytes; a plan or topology has at most 1048576"),
+            "{ordered:?}"
         );
-        assert_eq!(told[0].place, SourcePosition::File { file: 3, line: 1, column: 1 });
+        assert_eq!(ordered[0].place, SourcePosition::File { file: 3, line: 1, column: 1 });
     }
 
     #[test]

@@ -60,7 +60,7 @@ fn saturating_udp(spec: &mut TestSpec) {
     spec.traffic.rate = Some(Bitrate::ZERO);
 }
 
-/// Measures the limits of this host with both ends on its loopback interface. Calls `tell` with the name of
+/// Measures the limits of this host with both ends on its loopback interface. Calls `report` with the name of
 /// each step before the step begins.
 ///
 /// Takes about ten seconds and uses all processors. `measured_at` is the wall-clock time, RFC 3339.
@@ -70,10 +70,10 @@ fn saturating_udp(spec: &mut TestSpec) {
 pub fn calibrate(
     measured_at: String,
     stop: &AtomicBool,
-    tell: &mut dyn FnMut(&str),
+    report: &mut dyn FnMut(&str),
 ) -> Result<Calibration, ControlError> {
     let host = host_info(None);
-    tell("system calls, clock, timers and memory");
+    report("system calls, clock, timers and memory");
     let mut calibration = Calibration {
         schema: CALIBRATION_SCHEMA.into(),
         measured_at: measured_at.into(),
@@ -90,7 +90,7 @@ pub fn calibrate(
     };
     let server = LoopbackServer::start()?;
     for mode in &MODES {
-        tell(mode.name);
+        report(mode.name);
         let mut spec = plain();
         (mode.change)(&mut spec);
         let mut rates = Vec::new();
@@ -100,7 +100,7 @@ pub fn calibrate(
         let fastest = rates.into_iter().max_by(|a, b| a.bitrate_bps.bps().total_cmp(&b.bitrate_bps.bps()));
         calibration.loopback.extend(fastest);
     }
-    tell("pacing");
+    report("pacing");
     let mut spec = plain();
     saturating_udp(&mut spec);
     spec.traffic.rate = Bitrate::from_bps(PACED_BPS);
@@ -220,10 +220,10 @@ mod tests {
 
     #[test]
     fn a_host_calibrates_itself_and_says_what_it_does() {
-        let mut told = Vec::new();
+        let mut steps = Vec::new();
         let stop = AtomicBool::new(false);
-        let found = calibrate("now".to_owned(), &stop, &mut |what| told.push(what.to_owned())).unwrap();
-        assert_eq!(told.len(), MODES.len() + 2, "{told:?}");
+        let found = calibrate("now".to_owned(), &stop, &mut |what| steps.push(what.to_owned())).unwrap();
+        assert_eq!(steps.len(), MODES.len() + 2, "{steps:?}");
         assert_eq!(found.loopback.len(), MODES.len(), "{found:?}");
         assert!(found.outdated_by(&host_info(None)).is_empty());
         assert!(found.wake_up.is_some() && found.pacing.is_some() && found.syscall.is_some());

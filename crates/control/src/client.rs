@@ -12,14 +12,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_model::{
-    Body, Calibration, CaveatKind, CheckedSpec, EVENT_SCHEMA, HostInfo, Outcome, ProbePhase, ProbeTransport,
-    RunStart, TestSpec, World,
+    Body, Calibration, CaveatKind, CheckedSpec, EVENT_SCHEMA, FlowOutcome, HostInfo, Outcome, ProbePhase,
+    ProbeTransport, RunStart, TestSpec, World,
 };
 use linerate_proto::native::{ClientSession, NATIVE};
 use linerate_proto::{Hello, SessionInput, SessionOutput};
 use linerate_sock::open::{AllowedIpVersion, ConnectOptions, connect_tcp, resolve};
 use linerate_sock::poll::EventFd;
-use linerate_sock::{SocketOptions, clock, thread};
+use linerate_sock::{Mono, SocketOptions, clock, thread};
 use linerate_units::Span;
 
 use crate::CANCELLED;
@@ -29,7 +29,7 @@ use crate::host::host_info;
 use crate::log::Log;
 use crate::port_observer::{self, PortObserver};
 use crate::probe::{IntervalGrid, OffsetHistory, Prober, ProberConfig};
-use crate::setup::{drain, idle_time, socket_options};
+use crate::setup::{drain, sample_tick, socket_options};
 
 pub(crate) use phase_gate::PhaseGate;
 
@@ -202,7 +202,7 @@ impl<'g> ClientRun<'g> {
         self.idle_latency(request.stop, log)?;
         if let Some(sweep) = self.spec.sweep.clone() {
             self.sweep(&sweep, request, log)?;
-            return self.finish(request);
+            return self.finish(request, log);
         }
         let mut flow = 0;
         for directions in self.spec.traffic.phases() {
@@ -213,19 +213,19 @@ impl<'g> ClientRun<'g> {
             flow += orders.len() as u16;
             self.measure_phase(&orders, request, log)?;
         }
-        self.finish(request)
+        self.finish(request, log)
     }
 
-    fn finish(&mut self, request: &TestRequest<'_>) -> Result<Outcome, ControlError> {
-        self.dialogue.input(SessionInput::Finish)?;
+    fn finish(&mut self, request: &TestRequest<'_>, log: &Log<'_>) -> Result<Outcome, ControlError> {
+        self.dialogue.input(SessionInput::Finish(FlowOutcome::all(log.record())))?;
         self.dialogue.flush_at_end();
         Ok(if request.stop.load(Ordering::Relaxed) { Outcome::Interrupted } else { Outcome::Completed })
     }
 
     fn wait_for_welcome(&mut self, stop: &AtomicBool, log: &mut Log<'_>) -> Result<(), ControlError> {
         loop {
-            for happening in self.dialogue.turn(clock::now() + POLL_INTERVAL.as_duration(), &[])? {
-                match happening {
+            for event in self.dialogue.turn(clock::now() + POLL_INTERVAL.as_duration(), &[])? {
+                match event {
                     DialogueEvent::Session(SessionOutput::Queued(place)) => {
                         log.note(Body::Queued { position: place.position, wait: place.wait_ns });
                     }
@@ -259,12 +259,8 @@ impl<'g> ClientRun<'g> {
         }
     }
 
-    fn prober(
-        &self,
-        phase: ProbePhase,
-        length: Option<Span>,
-        course: Option<IntervalGrid>,
-    ) -> Option<Prober> {
+    /// Starts probing; `epoch` is the start of the run.
+    fn prober(&self, phase: ProbePhase, length: Option<Span>, epoch: Mono) -> Option<Prober> {
         if self.spec.traffic.no_latency || self.spec.host.no_sampling {
             return None;
         }
@@ -276,11 +272,13 @@ impl<'g> ClientRun<'g> {
         };
         let (over, known) = (self.probes_over, self.clocks.clone());
         let (server, cookie) = (self.server, self.cookie);
+        let course = IntervalGrid { epoch, tick: sample_tick(&self.spec) };
         Prober::start(ProberConfig { server, options, cookie, phase, length, over, known, course })
     }
 
     fn idle_latency(&mut self, stop: &AtomicBool, log: &mut Log<'_>) -> Result<(), ControlError> {
-        let Some(prober) = self.prober(ProbePhase::Idle, Some(idle_time(&self.spec)), None) else {
+        let idle = Some(self.spec.idle_time());
+        let Some(prober) = self.prober(ProbePhase::Idle, idle, log.epoch()) else {
             return Ok(());
         };
         while !prober.finished() {

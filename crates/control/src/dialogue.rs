@@ -69,7 +69,7 @@ struct DialogueFlow {
     handle: FlowHandle,
     side: Side,
     transport: Transport,
-    told_done: bool,
+    done_reported: bool,
     bytes_seen: u64,
 }
 
@@ -79,7 +79,7 @@ struct PhaseStart {
     /// When senders of this end start; absent for as soon as the session starts the flows.
     planned: Option<Mono>,
     /// When the session started the flows and sent the start message to the peer.
-    said: Option<Mono>,
+    start_sent: Option<Mono>,
     /// Whether the peer sends data.
     peer_sends: bool,
     /// The latest start time among flows that have already ended.
@@ -175,8 +175,10 @@ impl<S: Session> Dialogue<S> {
             if side == Side::Receiver {
                 handle.begin_at(Mono::default());
             }
-            self.flows
-                .insert(number, DialogueFlow { handle, side, transport, told_done: false, bytes_seen: 0 });
+            self.flows.insert(
+                number,
+                DialogueFlow { handle, side, transport, done_reported: false, bytes_seen: 0 },
+            );
         }
         Ok(())
     }
@@ -190,17 +192,17 @@ impl<S: Session> Dialogue<S> {
 
     /// Whether the session has started the flows; they may still wait for their planned start.
     pub(crate) fn is_started(&self) -> bool {
-        self.start.said.is_some()
+        self.start.start_sent.is_some()
     }
 
     /// When everything had started as far as this end knows: all local sender threads, and, if the peer sends,
     /// the start message to it. Absent before that.
     pub(crate) fn began(&self) -> Option<Mono> {
-        let said = self.start.said?;
+        let start_sent = self.start.start_sent?;
         let own = self.flows.values().filter(|flow| flow.side == Side::Sender);
         let own = own.map(|flow| flow.handle.began()).collect::<Option<Vec<Mono>>>()?;
-        let told = self.start.peer_sends.then_some(said);
-        own.into_iter().chain(told).chain(self.start.ended).max()
+        let peer_start = self.start.peer_sends.then_some(start_sent);
+        own.into_iter().chain(peer_start).chain(self.start.ended).max()
     }
 
     /// Adds a caveat to the final report of every flow that ends from now on.
@@ -235,7 +237,7 @@ impl<S: Session> Dialogue<S> {
         self.flush();
         let at = self.start.planned.unwrap_or_default();
         self.flows.values().for_each(|flow| flow.handle.begin_at(at));
-        self.start.said = Some(clock::now());
+        self.start.start_sent = Some(clock::now());
         for (number, DialogueFlow { handle, side, .. }) in &self.flows {
             let settings = Box::new(handle.settings().clone());
             self.events.push(DialogueEvent::Started { flow: *number, side: *side, settings });
@@ -356,7 +358,7 @@ impl<S: Session> Dialogue<S> {
     /// Time until the next progress report.
     fn progress_gap(&self) -> Span {
         let bits = self.flows.values().map(|flow| flow.bytes_seen as f64 * 8.0).sum::<f64>();
-        let begun = self.start.said.map(|said| clock::now().since(said).as_secs_f64());
+        let begun = self.start.start_sent.map(|start_sent| clock::now().since(start_sent).as_secs_f64());
         match begun.filter(|elapsed| *elapsed > 0.0 && !self.client) {
             Some(elapsed) => gap_for(bits / elapsed),
             None => PROGRESS_INTERVAL,
@@ -364,35 +366,35 @@ impl<S: Session> Dialogue<S> {
     }
 
     fn check_flows(&mut self) -> Result<(), ControlError> {
-        let tell = self.is_started() && !self.flows.is_empty() && self.now() >= self.next_progress;
-        if tell {
+        let report_due = self.is_started() && !self.flows.is_empty() && self.now() >= self.next_progress;
+        if report_due {
             self.next_progress = self.now() + self.progress_gap();
         }
         let numbers: Vec<FlowId> = self.flows.keys().copied().collect();
         for number in numbers {
-            self.check_flow(number, tell)?;
+            self.check_flow(number, report_due)?;
         }
         Ok(())
     }
 
-    fn check_flow(&mut self, number: FlowId, tell: bool) -> Result<(), ControlError> {
+    fn check_flow(&mut self, number: FlowId, report_due: bool) -> Result<(), ControlError> {
         let Some(flow) = self.flows.get_mut(&number) else { return Ok(()) };
         let _ = flow.handle.waker().clear();
         let progress = flow.handle.progress();
         let side = flow.side;
         let moved = progress.bytes.get() > flow.bytes_seen;
         flow.bytes_seen = progress.bytes.get();
-        let done =
-            progress.finished_writing && !std::mem::replace(&mut flow.told_done, progress.finished_writing);
-        let samples = if tell { flow.handle.new_samples() } else { Vec::new() };
+        let done = progress.finished_writing
+            && !std::mem::replace(&mut flow.done_reported, progress.finished_writing);
+        let samples = if report_due { flow.handle.new_samples() } else { Vec::new() };
         if moved && side == Side::Receiver {
             self.input(SessionInput::Alive)?;
         }
         if done {
             self.input(SessionInput::SenderDone { flow: number })?;
         }
-        if tell {
-            self.tell(number, side, &progress)?;
+        if report_due {
+            self.report_progress(number, side, &progress)?;
             if !samples.is_empty() {
                 self.events.push(DialogueEvent::Samples { flow: number, samples });
             }
@@ -403,7 +405,7 @@ impl<S: Session> Dialogue<S> {
         Ok(())
     }
 
-    fn tell(
+    fn report_progress(
         &mut self,
         flow: FlowId,
         side: Side,

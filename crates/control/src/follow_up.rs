@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_verdict_afterwards_has_the_first_one_beside_it() {
+    fn the_later_verdict_has_the_first_one_among_the_others() {
         let finding = |rule: Rule| Finding {
             cause: Cause::Unknown,
             rule,
@@ -242,7 +242,7 @@ mod tests {
         conclude(FlowId(0), finding(Rule::Policer), 2, &mut log);
         let flow = log.record().flow(FlowId(0)).unwrap();
         assert_eq!(flow.verdict.as_ref().unwrap().text, "So. Based on 2 further run(s).");
-        let beside: Vec<&Rule> = flow.also.iter().map(|finding| &finding.rule).collect();
-        assert_eq!(beside, [&Rule::Bufferbloat]);
+        let also: Vec<&Rule> = flow.also.iter().map(|finding| &finding.rule).collect();
+        assert_eq!(also, [&Rule::Bufferbloat]);
     }
 }

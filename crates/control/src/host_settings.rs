@@ -101,7 +101,7 @@ pub(crate) struct Changes {
     journal: Option<SettingsJournal>,
     slots: Vec<PendingSetting>,
     /// The value last requested for each setting. Settings that already have it are left alone.
-    told: Vec<(HostSettingRequest, Option<JournaledInterface>)>,
+    requested: Vec<(HostSettingRequest, Option<JournaledInterface>)>,
     guardians: Option<Arc<dyn Guardians>>,
     /// Exists from the first change on. It is dropped last, when the namespace is released and nothing is left
     /// to restore.
@@ -139,7 +139,7 @@ impl Changes {
             }
             None => (None, Vec::new()),
         };
-        Ok(Self { held_journal, journal, slots, told: Vec::new(), guardians: None, guardian: None })
+        Ok(Self { held_journal, journal, slots, requested: Vec::new(), guardians: None, guardian: None })
     }
 
     /// From now on a guardian is started before the first change.
@@ -189,7 +189,7 @@ impl Changes {
 
     /// The settings in force: name, interface, original value, current value.
     pub(crate) fn in_force(&self) -> impl Iterator<Item = (HostSetting, Option<&str>, String, String)> {
-        self.told.iter().map(|(request, iface)| {
+        self.requested.iter().map(|(request, iface)| {
             let setting = request.setting();
             let interface = iface.as_ref().map(|iface| iface.name.as_str());
             let slot = self.slots.iter().find(|slot| slot.is_about(setting, iface.as_ref()));
@@ -216,10 +216,10 @@ impl Changes {
         if slot.is_some_and(|slot| !is_ours(slot)) {
             return Err(format!("{what}: somebody else has made it {} meanwhile", short(setting, &now)));
         }
-        let told = (request.clone(), iface.cloned());
+        let latest = (request.clone(), iface.cloned());
         let becoming = request.becomes(&name, &now).map_err(failed)?;
-        if setting.is_same(&now, &becoming) || (slot.is_some() && self.told.contains(&told)) {
-            self.report(told);
+        if setting.is_same(&now, &becoming) || (slot.is_some() && self.requested.contains(&latest)) {
+            self.set_requested(latest);
             return Ok(());
         }
         self.ensure_guardian().map_err(|why| format!("{what}: {why}"))?;
@@ -245,7 +245,7 @@ impl Changes {
                 "{what}: it was set to {asked} and became {became}; the kernel or the NIC refuses it"
             ));
         }
-        self.report(told);
+        self.set_requested(latest);
         Ok(())
     }
 
@@ -258,9 +258,10 @@ impl Changes {
         Ok(())
     }
 
-    fn report(&mut self, told: (HostSettingRequest, Option<JournaledInterface>)) {
-        self.told.retain(|(request, iface)| request.setting() != told.0.setting() || *iface != told.1);
-        self.told.push(told);
+    fn set_requested(&mut self, latest: (HostSettingRequest, Option<JournaledInterface>)) {
+        self.requested
+            .retain(|(request, iface)| request.setting() != latest.0.setting() || *iface != latest.1);
+        self.requested.push(latest);
     }
 
     /// Appends an entry; creates the journal with the first change.
@@ -281,7 +282,7 @@ impl Changes {
             all.put_back.extend(one.put_back);
             all.left.extend(one.left);
         }
-        self.told.clear();
+        self.requested.clear();
         all
     }
 
@@ -299,7 +300,7 @@ impl Changes {
             }
         }
         self.slots.remove(at);
-        self.told.retain(|(request, iface)| !slot.is_about(request.setting(), iface.as_ref()));
+        self.requested.retain(|(request, iface)| !slot.is_about(request.setting(), iface.as_ref()));
         let undone =
             SettingsJournalEntry::Undone { setting: slot.setting.name().to_owned(), interface: slot.iface };
         // The setting is restored even if this entry cannot be written; a second restore would find nothing to
@@ -352,7 +353,7 @@ fn put_back(slot: &PendingSetting) -> Result<Undoing, String> {
 }
 
 /// Requested settings, each with its interface, in the order in which they are applied.
-pub(crate) type Wishes = Vec<(HostSettingRequest, Option<JournaledInterface>)>;
+pub(crate) type SettingRequests = Vec<(HostSettingRequest, Option<JournaledInterface>)>;
 
 /// Parses requested settings of a plan, finds the interface of each, and checks them.
 ///
@@ -361,7 +362,7 @@ pub(crate) type Wishes = Vec<(HostSettingRequest, Option<JournaledInterface>)>;
 pub(crate) fn check(
     values: &BTreeMap<ForeignText, ForeignText>,
     interface: impl FnOnce() -> Result<String, String>,
-) -> Result<Wishes, Vec<String>> {
+) -> Result<SettingRequests, Vec<String>> {
     let requested = asked::setting_requests(values)?;
     let mut iface = None;
     if requested.iter().any(|request| request.setting().is_of_interface()) {

@@ -168,7 +168,7 @@ mod tests {
 
     /// A class that carried a lot before the test does not matter for the test.
     #[test]
-    fn the_class_that_carried_the_test_tells_the_rate() {
+    fn the_class_that_carried_the_test_has_the_rate() {
         let class = |handle, bytes, rate_bps| ClassCounts {
             handle,
             bytes,

@@ -73,8 +73,8 @@ pub(crate) fn judge(flow: FlowId, log: &mut Log<'_>) {
         log.warn(Some(flow), doubt.kind, doubt.text.into());
     }
     for doubt in caveats::outdated(log.record()) {
-        let said = log.record().caveats.contains(&doubt);
-        if !said {
+        let known = log.record().caveats.contains(&doubt);
+        if !known {
             log.warn(None, doubt.kind, doubt.text.into());
         }
     }
@@ -89,9 +89,9 @@ fn reconcile_counts(flow: FlowId, log: &mut Log<'_>) {
     if steps.is_empty() {
         return;
     }
-    let said = accounting::summary(&steps);
+    let summary = accounting::summary(&steps);
     log.note(Body::Reconciled { flow, steps });
-    if let Some(text) = said {
+    if let Some(text) = summary {
         log.warn(Some(flow), CaveatKind::BytesUnaccounted, text);
     }
 }
@@ -199,7 +199,7 @@ impl Until {
 
     /// Whether the mean of every flow of the phase has the requested precision. The samples of a flow that the
     /// peer receives arrive only after the flow, so its progress reports are used instead.
-    pub(crate) fn is_reached(&mut self, record: &RunRecord, told: &BTreeMap<FlowId, Course>) -> bool {
+    pub(crate) fn is_reached(&mut self, record: &RunRecord, courses: &BTreeMap<FlowId, Course>) -> bool {
         let mut reached = !self.0.is_empty();
         // Each flow is checked, also after one that is not known yet.
         for (number, rule) in &mut self.0 {
@@ -208,7 +208,7 @@ impl Until {
                 if !rates.is_empty() {
                     return rates;
                 }
-                let mut rates = told.get(number).map(Course::rates).unwrap_or_default();
+                let mut rates = courses.get(number).map(Course::rates).unwrap_or_default();
                 let ramp = ramp::find(&rates).unwrap_or(0);
                 rates.split_off(ramp.min(rates.len()))
             });

@@ -47,11 +47,13 @@ pub use follow_up::{FollowUpRun, investigate};
 pub use host::host_info;
 pub use host_settings::{Guardian, Guardians, Leftovers, Restored, SETTINGS, leftovers, restore_leftovers};
 pub use judge::evidence;
+/// What a [`LogStore`] stores the log of.
+pub use linerate_compat::stand_in::Planned;
 pub use linerate_proto::agent::{Token, TokenError};
 pub use log::{Log, Sink, SinkError};
 pub use plan_log::PlanLog;
 pub use port_observer::{
-    ObservedLateness, ObservedPacketRate, PortInterval, PortObservations, PortObserver, WitnessError,
+    ObservedLateness, ObservedPacketRate, PortInterval, PortObservations, PortObserver, PortObserverError,
 };
 pub use server::{ClassicPort, Policy, Server, ServerConfig, ServerEvent, ServerHandle};
 pub use stand_in::{Interrupts, Invocation, LogStore, StoredRun, drive};

@@ -26,13 +26,13 @@ pub trait PortObserver: fmt::Debug {
     ///
     /// # Errors
     /// There is no answer.
-    fn observe(&self, from: Mono, to: Mono) -> Result<PortObservations, WitnessError>;
+    fn observe(&self, from: Mono, to: Mono) -> Result<PortObservations, PortObserverError>;
 }
 
 /// Why an observer did not answer.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum WitnessError {
+pub enum PortObserverError {
     /// It cannot be reached, or closed the connection.
     #[error("no connection: {0}")]
     Gone(String),
@@ -123,11 +123,11 @@ fn on_run_clock(
 ) -> Vec<Body> {
     let run_time = |at: Mono| Timestamp::from_ns(at.0.saturating_sub(epoch.0));
     let windows = measured_parts(record, flows);
-    let heard = last_heard(record);
+    let logged_until = last_logged_end(record);
     let bodies = intervals.into_iter().filter_map(|interval| {
         let (start_ns, end_ns) = (run_time(interval.start), run_time(interval.end));
         // The interval between two phases was logged with the first of them.
-        if start_ns < heard {
+        if start_ns < logged_until {
             return None;
         }
         let inside = windows.iter().any(|(opens, closes)| *opens <= start_ns && end_ns <= *closes);
@@ -146,7 +146,7 @@ pub(crate) fn check_network(observer: &dyn PortObserver, log: &mut Log<'_>) {
     }
 }
 
-fn gone(error: &WitnessError, log: &mut Log<'_>) {
+fn gone(error: &PortObserverError, log: &mut Log<'_>) {
     if log.record().caveats.iter().any(|caveat| caveat.kind == CaveatKind::LabGone) {
         return;
     }
@@ -197,7 +197,7 @@ fn measured_parts(record: &RunRecord, flows: &[FlowId]) -> Vec<(Timestamp, Times
 }
 
 /// The end of the last port interval in the log.
-fn last_heard(record: &RunRecord) -> Timestamp {
+fn last_logged_end(record: &RunRecord) -> Timestamp {
     let ends = record.ports.iter().flat_map(|port| &port.samples).map(|sample| sample.end_ns);
     ends.max().unwrap_or_default()
 }
@@ -214,7 +214,7 @@ mod tests {
     struct FixedAnswer(PortObservations);
 
     impl PortObserver for FixedAnswer {
-        fn observe(&self, from: Mono, to: Mono) -> Result<PortObservations, WitnessError> {
+        fn observe(&self, from: Mono, to: Mono) -> Result<PortObservations, PortObserverError> {
             assert!(from <= to);
             Ok(self.0.clone())
         }
@@ -224,8 +224,8 @@ mod tests {
     struct Mute;
 
     impl PortObserver for Mute {
-        fn observe(&self, _: Mono, _: Mono) -> Result<PortObservations, WitnessError> {
-            Err(WitnessError::Silent(Span::from_secs(2)))
+        fn observe(&self, _: Mono, _: Mono) -> Result<PortObservations, PortObserverError> {
+            Err(PortObserverError::Silent(Span::from_secs(2)))
         }
     }
 
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_between_two_phases_is_told_once() {
+    fn an_interval_between_two_phases_is_logged_once() {
         let mut record = RunRecord::fold(&flow(0));
         for body in on_run_clock(intervals(&[(300, 400), (400, 500)]), EPOCH, &[FlowId(0)], &record) {
             record.apply(&Event { run: "r".into(), host: 0, seq: 0, at: Timestamp::START, body });
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn lateness_and_nearness_to_the_limit_weaken_every_flow_of_the_phase() {
-        let told = |count, max_pps| {
+        let caveats_for = |count, max_pps| {
             let mut log = Log::new("r".into(), Vec::new());
             log.note(planned(0));
             log.note(planned(1));
@@ -358,12 +358,12 @@ mod tests {
             assert_eq!(of_flow(0), of_flow(1));
             of_flow(0)
         };
-        assert_eq!(told(16, 319_999.0), [], "one in a thousand is late anywhere");
-        let lost = told(0, -1.0);
+        assert_eq!(caveats_for(16, 319_999.0), [], "one in a thousand is late anywhere");
+        let lost = caveats_for(0, -1.0);
         assert!(
             lost.len() == 1 && lost[0].0 == CaveatKind::LabPacketLimit && lost[0].1.contains("1 packets")
         );
-        let doubts = told(17, 320_000.0);
+        let doubts = caveats_for(17, 320_000.0);
         let kinds: Vec<_> = doubts.iter().map(|(kind, _)| *kind).collect();
         assert_eq!(kinds, [CaveatKind::LabLate, CaveatKind::LabPacketLimit]);
         for number in ["17 frames", "100 us", "3 ms"] {
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_witness_that_says_nothing_is_one_caveat_however_often_it_is_asked() {
+    fn a_silent_observer_is_one_caveat_however_often_it_is_asked() {
         let mut log = Log::new("r".into(), Vec::new());
         let epoch = log.epoch();
         record_observations(&Mute, epoch, &[FlowId(0)], &mut log);

@@ -1,17 +1,17 @@
 //! The server: one TCP and one UDP port, with many runs at once or one at a time and a visible queue.
 //!
-//! An idle server has one thread, in which the front waits for everything that may arrive at its doors. Each client
+//! An idle server has one thread, in which the front waits for everything that may arrive at its ports. Each client
 //! and each coordinator has a thread, each foreign tool has one while it has clients, and latency probes are answered
 //! by another one during runs.
 
 mod agent;
 mod datagrams;
-mod door;
 mod embedded_server;
 mod event;
 mod front;
 mod inbox;
 mod notice;
+mod open_port;
 mod pending_connection;
 mod queue;
 mod reflector;
@@ -41,10 +41,10 @@ use crate::memory::Budget;
 use crate::port_observer::PortObserver;
 use crate::shares::Shares;
 use crate::stand_in::LogStore;
-use door::{Door, Doors};
 use embedded_server::EmbeddedServer;
 pub use event::ServerEvent;
 use inbox::Inbox;
+use open_port::{OpenPort, OpenPorts};
 use queue::ClientQueue;
 use reflector::Reflector;
 use registry::Registry;
@@ -90,7 +90,7 @@ pub struct ServerConfig {
     /// Further ports, on which only foreign tools are served.
     pub classic: Vec<ClassicPort>,
     /// Where the event logs of runs with foreign tools are stored; absent to store none.
-    pub keeper: Option<Arc<dyn LogStore>>,
+    pub log_store: Option<Arc<dyn LogStore>>,
     /// Folder for the undo journal of an agent's host settings; absent for an agent that changes none.
     pub settings: Option<PathBuf>,
     /// Starts the process that restores settings when the agent is killed; absent if the next start of an agent
@@ -168,7 +168,7 @@ impl ServerHandle {
 /// A server with open ports.
 #[derive(Debug)]
 pub struct Server {
-    doors: Doors,
+    ports: OpenPorts,
     config: ServerConfig,
 }
 
@@ -176,10 +176,10 @@ pub struct Server {
 struct Shared {
     registry: Registry,
     queue: ClientQueue,
-    passes: Tickets,
+    tickets: Tickets,
     memory: Arc<Budget>,
-    doors: Vec<Door>,
-    /// The foreign tools that are served, in the order of their first doors.
+    ports: Vec<OpenPort>,
+    /// The foreign tools that are served, in the order of their first ports.
     embedded: Vec<EmbeddedServer>,
     /// What the front waits for. Threads that end return to it what they have waited for.
     poller: Poller,
@@ -230,14 +230,14 @@ impl Server {
         } else {
             config.addresses.clone()
         };
-        let doors = Doors::open(&addresses, &config)?;
-        Ok(Self { doors, config })
+        let ports = OpenPorts::open(&addresses, &config)?;
+        Ok(Self { ports, config })
     }
 
     /// The addresses on which it listens; those of the classic ports come last.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.doors.doors.iter().map(|door| door.address).collect()
+        self.ports.ports.iter().map(|port| port.address).collect()
     }
 
     /// Serves until the handle stops it, or until one run has ended if only one was requested.
@@ -250,19 +250,19 @@ impl Server {
         event: impl Fn(ServerEvent) + Send + Sync + 'static,
     ) -> Result<(), ControlError> {
         // A foreign client begins its test as soon as it connects, so the description of this host is made now.
-        if self.config.keeper.is_some() {
+        if self.config.log_store.is_some() {
             get_ready();
         }
         for address in self.addresses() {
             event(ServerEvent::Listening(address));
         }
-        let Doors { doors, inboxes } = self.doors;
+        let OpenPorts { ports, inboxes } = self.ports;
         let shared = Arc::new(Shared {
             registry: Registry::new()?,
             queue: ClientQueue::new(self.config.policy, self.config.most_clients),
-            passes: Tickets::default(),
+            tickets: Tickets::default(),
             memory: Budget::new(self.config.memory),
-            doors,
+            ports,
             embedded: inboxes.into_iter().map(EmbeddedServer::new).collect(),
             poller: Poller::new()?,
             reflector: Reflector::new()?,

@@ -119,14 +119,6 @@ pub(crate) fn expected_time(spec: &TestSpec) -> Span {
     each.saturating_mul(phases)
 }
 
-/// Duration of the idle latency measurement: a fifth of the test, at least 100 ms and at most 2 s.
-pub(crate) fn idle_time(spec: &TestSpec) -> Span {
-    if spec.traffic.no_latency || spec.host.no_sampling {
-        return Span::ZERO;
-    }
-    Span::from_ns(spec.traffic.measured().as_ns() / 5).min(Span::from_secs(2)).max(Span::from_ms(100))
-}
-
 /// How long after the senders' end the remaining data may take to arrive: longer with many streams, whose
 /// buffers add up.
 pub(crate) fn drain(spec: &TestSpec) -> Span {
@@ -154,16 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_one_second_test_spends_little_time_idle() {
-        let mut spec = TestSpec::default();
-        spec.traffic.duration = Some(Span::from_secs(1));
-        assert_eq!(idle_time(&spec), Span::from_ms(200));
-        spec.traffic.no_latency = true;
-        assert_eq!(idle_time(&spec), Span::ZERO);
-    }
-
-    #[test]
-    fn only_the_client_binds_as_the_user_said() {
+    fn only_the_client_binds_as_requested() {
         let mut spec = TestSpec::default();
         spec.socket.source_port = Some(7000);
         spec.socket.window = Some(Bytes::new(65_536));

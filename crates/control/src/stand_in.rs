@@ -32,9 +32,9 @@ use runs::Runs;
 
 pub(crate) use driver::{IdleDriver, Returned};
 pub use interrupts::Interrupts;
-pub(crate) use links::SharedDoor;
+pub(crate) use links::SharedServerPort;
 pub use runs::{LogStore, StoredRun};
-pub(crate) use server_ports::{Incoming, MeasurementPermit, ServerPorts};
+pub(crate) use server_ports::{Incoming, MeasurementPermit, ReleasedPlace, ServerPorts};
 
 /// One invocation of a tool from a command line.
 pub struct Invocation<'a> {
@@ -45,7 +45,7 @@ pub struct Invocation<'a> {
     /// Reads the port counters in an emulated network; absent on real hosts.
     pub observer: Option<&'a dyn PortObserver>,
     /// Where the event logs of its runs are stored; absent to store none.
-    pub keeper: Option<&'a dyn LogStore>,
+    pub log_store: Option<&'a dyn LogStore>,
     /// Delivers signals to the stand-in.
     pub interrupts: &'a Interrupts,
     /// Standard output of the tool. A closed pipe does not end the tool.
@@ -61,8 +61,8 @@ pub struct Invocation<'a> {
 /// # Errors
 /// The host refuses file descriptors or polling.
 pub fn drive(stand_in: Box<dyn StandIn>, invocation: Invocation<'_>) -> Result<i32, ControlError> {
-    let Invocation { host, world, observer, keeper, interrupts, output, complaints, input } = invocation;
-    let runs = Runs::new(keeper, world, observer, host.clone());
+    let Invocation { host, world, observer, log_store, interrupts, output, complaints, input } = invocation;
+    let runs = Runs::new(log_store, world, observer, host.clone());
     let console = Console::new(output, complaints, input);
     let context = DriverContext { runs, console, interrupts, ports: None };
     match Driver::new(stand_in, HostArgument::new(host), context)?.run()? {
@@ -84,12 +84,12 @@ pub(crate) enum EmbeddedStandIn {
 pub(crate) fn serve_at(
     stand_in: EmbeddedStandIn,
     interrupts: &Interrupts,
-    keeper: Option<&dyn LogStore>,
+    log_store: Option<&dyn LogStore>,
     observer: Option<&dyn PortObserver>,
     ports: &mut dyn ServerPorts,
 ) -> Result<Returned, ControlError> {
     let world = if observer.is_some() { World::Lab } else { World::Hosts };
-    let runs = Runs::new(keeper, world, observer, None);
+    let runs = Runs::new(log_store, world, observer, None);
     let context = DriverContext { runs, console: Console::default(), interrupts, ports: Some(ports) };
     match stand_in {
         EmbeddedStandIn::New(stand_in) => Driver::new(stand_in, HostArgument::default(), context)?.run(),

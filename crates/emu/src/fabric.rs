@@ -245,9 +245,9 @@ impl<T: Ethernet> Fabric<T> {
     fn send(&mut self, now: Timestamp, wire: usize, batch: T) {
         let target = &mut self.wires[wire];
         if batch.ip_packet_len() > target.direction.mtu {
-            let (mtu, told) = (target.direction.mtu, target.direction.too_big == TooBig::Icmp);
+            let (mtu, sends_icmp) = (target.direction.mtu, target.direction.too_big == TooBig::Icmp);
             target.too_big += u64::from(batch.packets());
-            if let (true, Node::Switch(switch)) = (told, self.ends[wire].0)
+            if let (true, Node::Switch(switch)) = (sends_icmp, self.ends[wire].0)
                 && let Some(reply) = batch.too_big(mtu, &self.router)
             {
                 self.accounting.made += u64::from(reply.packets());

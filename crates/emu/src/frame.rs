@@ -1,7 +1,7 @@
-//! An Ethernet frame from a TAP device: one packet, or a GSO frame that stands for many.
+//! An Ethernet frame from a TAP device: one packet, or a GSO frame that represents many.
 //!
 //! A device that offers segmentation receives up to 64 KiB of one flow with one set of headers (TSO for TCP,
-//! USO for UDP) and leaves the segmentation to the NIC. A [`Frame`] knows which packets it stands for and stays
+//! USO for UDP) and leaves the segmentation to the NIC. A [`Frame`] knows which packets it represents and stays
 //! whole; it is split between two of them only where a stage requires it, so that the receiving kernel gets the
 //! packets that a NIC would have sent.
 
@@ -182,7 +182,7 @@ impl Frame {
     /// RFC 792, RFC 1191 §4; RFC 4443 §3.2, with an MTU of at least 1280 (RFC 8200 §5)
     #[must_use]
     pub fn too_big(&self, mtu: u32, router_mac: [u8; 6], router: (Ipv4Addr, Ipv6Addr)) -> Option<Self> {
-        let ip = self.ip.filter(|ip| self.ip_packet_len() > mtu && icmp::may_be_told(self.frame(), ip))?;
+        let ip = self.ip.filter(|ip| self.ip_packet_len() > mtu && icmp::may_send_error(self.frame(), ip))?;
         let first = self.first_packet(&ip);
         // Between the Ethernet addresses and the IP packet are VLAN tags and the ethertype, the same in the
         // reverse direction.

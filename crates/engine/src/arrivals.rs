@@ -162,10 +162,10 @@ mod tests {
     fn naive(numbers: &[u64]) -> (u64, u64, u64, u64) {
         let (mut seen, mut late, mut doubled) = (BTreeSet::new(), 0, 0);
         for &seq in numbers {
-            let behind = seen.last().is_some_and(|&highest| seq < highest);
+            let below = seen.last().is_some_and(|&highest| seq < highest);
             if !seen.insert(seq) {
                 doubled += 1;
-            } else if behind {
+            } else if below {
                 late += 1;
             }
         }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_late_and_doubled_are_told_apart() {
+    fn lost_late_and_duplicate_packets_are_distinguished() {
         assert_eq!(observe(&[0, 1, 2]), (3, 0, 0, 0));
         assert_eq!(observe(&[2]), (1, 2, 0, 0), "the first two are missing");
         assert_eq!(observe(&[0, 3, 1, 1, 4]), (5, 1, 1, 1));
@@ -209,9 +209,9 @@ mod tests {
             steps in proptest::collection::vec((0u64..30_000, 0u64..20_000), 0..30),
         ) {
             let mut base = 0;
-            let numbers: Vec<u64> = steps.iter().map(|(ahead, behind)| {
+            let numbers: Vec<u64> = steps.iter().map(|(ahead, below)| {
                 base += ahead;
-                base.saturating_sub(*behind)
+                base.saturating_sub(*below)
             }).collect();
             // A number is at most 20,000 below the highest so far, which is within the window.
             prop_assert_eq!(observe(&numbers), naive(&numbers));

@@ -190,32 +190,32 @@ fn receiver_drops(tally: &Tally) -> Option<Caveat> {
 mod tests {
     use super::*;
 
-    fn said(settings: &SideSettings) -> Vec<String> {
+    fn texts_of(settings: &SideSettings) -> Vec<String> {
         ineffective(settings).into_iter().map(|caveat| caveat.text.into_string()).collect()
     }
 
     #[test]
-    fn a_setting_that_reads_back_otherwise_is_said_to_have_no_effect() {
+    fn a_setting_that_reads_back_otherwise_is_reported_to_have_no_effect() {
         let mut settings = SideSettings { pmtu: Some(1500), ..SideSettings::default() };
         // Timestamps take 12 bytes of a segment (RFC 7323), SACK and others up to 40 in all.
         settings.mss = Effective { asked: Some(1460), effective: Some(1448) };
         settings.tos = Effective { asked: Some(184), effective: Some(184) };
         settings.congestion = Effective { asked: Some("reno".into()), effective: Some("reno".into()) };
-        assert_eq!(said(&settings), Vec::<String>::new());
+        assert_eq!(texts_of(&settings), Vec::<String>::new());
         settings.mss = Effective { asked: Some(8960), effective: Some(1448) };
         settings.tos = Effective { asked: Some(3), effective: Some(0) };
         settings.congestion.effective = Some("cubic".into());
-        let texts = said(&settings);
+        let texts = texts_of(&settings);
         assert_eq!(texts.len(), 3, "{texts:?}");
         assert!(texts[0].contains("8960") && texts[0].contains("path MTU of 1500"), "{}", texts[0]);
         assert!(texts[1].contains("ECN field"), "{}", texts[1]);
         // A segment larger than requested has no effect either.
         settings.mss = Effective { asked: Some(500), effective: Some(1448) };
-        assert_eq!(said(&settings).len(), 3);
+        assert_eq!(texts_of(&settings).len(), 3);
     }
 
     #[test]
-    fn what_was_not_asked_or_cannot_be_read_says_nothing() {
+    fn what_was_not_requested_or_cannot_be_read_causes_no_caveat() {
         let settings = SideSettings {
             mss: Effective { asked: None, effective: Some(1448) },
             tos: Effective { asked: Some(184), effective: None },

@@ -64,7 +64,7 @@ counters! {
     total,
     /// System calls that moved them.
     calls,
-    /// Reads of which the kernel said when their bytes had arrived.
+    /// Reads with a kernel timestamp of the arrival of their bytes.
     stamped,
     /// Bytes before the measured part (`-O`).
     omitted,
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_earliest_stream_begins_the_flow_whoever_tells_first() {
+    fn the_earliest_stream_begins_the_flow_whichever_reports_first() {
         let part = part(0, None);
         let pumps = [Counters::new(), Counters::new()];
         assert!(CounterWriter::new(&pumps[0], &part).begin(Mono(20), 5));

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_had_come_before_the_first_was_read_are_told() {
+    fn messages_that_arrived_before_the_first_read_are_reported() {
         let (near, mut far) = connected();
         std::io::Write::write_all(&mut far, &[7; 3000]).unwrap();
         // On loopback, what was written has arrived.

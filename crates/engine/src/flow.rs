@@ -15,7 +15,7 @@ use crate::error::EngineError;
 use crate::measured::MeasuredPart;
 use crate::plan::ThreadPlan;
 use crate::setup::{FlowSetup, Sockets};
-use crate::transit::{BlockReader, TransitPen, Transits};
+use crate::transit::{BlockReader, SpacingWriter, TransitWriter, Transits};
 
 /// State shared by all threads of one side of a flow.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub(crate) struct FlowSide {
     pub(crate) counters: Vec<Counters>,
     /// One for each stream of a receiver that measures transit times; otherwise empty.
     pub(crate) transits: Vec<Transits>,
+    /// One for each stream of a receiver that compares the gaps between datagrams; otherwise empty.
+    pub(crate) spacings: Vec<Transits>,
     /// CPU clock of each pump, once it runs.
     pub(crate) clocks: Vec<OnceLock<ThreadClock>>,
     /// The first error.
@@ -41,7 +43,13 @@ impl FlowSide {
         let plan = ThreadPlan::new(sockets.len(), affinity::online_cpus(), &setup)?;
         let writes = setup.side == Side::Sender;
         // A sender measures for as long as it writes; only a receiver has a measured duration of its own.
-        let timed = !writes && setup.transit != Transit::Uncounted;
+        let spaced = !writes && matches!(setup.transit, Transit::Spaced(_));
+        let timed = !writes
+            && match &setup.transit {
+                Transit::Uncounted => false,
+                Transit::Spaced(_) => setup.stamp.time.is_some(),
+                Transit::Datagrams | Transit::Blocks(_) => true,
+            };
         let part = MeasuredPart::new(setup.omit, setup.measured.filter(|_| !writes));
         Ok(Self {
             control: PumpControl::new(
@@ -51,6 +59,7 @@ impl FlowSide {
             )?,
             counters: (0..plan.streams).map(|_| Counters::new()).collect(),
             transits: (0..plan.streams).filter(|_| timed).map(|_| Transits::default()).collect(),
+            spacings: (0..plan.streams).filter(|_| spaced).map(|_| Transits::default()).collect(),
             trouble: OnceLock::new(),
             clocks: (0..plan.pumps).map(|_| OnceLock::new()).collect(),
             setup,
@@ -72,12 +81,18 @@ impl FlowSide {
     /// The reader of a stream's stamped blocks; absent if blocks are not stamped.
     pub(crate) fn block_reader(&self, stream: usize) -> Option<BlockReader<'_>> {
         let Transit::Blocks(blocks) = &self.setup.transit else { return None };
-        let writer = TransitPen::new(self.transits.get(stream)?);
+        let writer = TransitWriter::new(self.transits.get(stream)?);
         Some(BlockReader::new(writer, self.setup.stamp, blocks, stream))
     }
 
+    /// The writer of a stream's gaps between datagrams; absent if they are not compared.
+    pub(crate) fn spacing_writer(&self, stream: usize) -> Option<SpacingWriter<'_>> {
+        let Transit::Spaced(spacing) = self.setup.transit else { return None };
+        Some(SpacingWriter::new(TransitWriter::new(self.spacings.get(stream)?), spacing))
+    }
+
     /// Whether nothing more will happen without an order: every pump has ended, and a sender on borrowed
-    /// connections has been told how to end, or has failed.
+    /// connections has its order to end, or has failed.
     pub(crate) fn is_over(&self) -> bool {
         let waits = self.setup.lent && self.writes() && !self.control.failed();
         self.control.all_ended() && (!waits || self.control.stop_requested())

@@ -1,5 +1,7 @@
 //! Counts of every stream of a flow, for stand-ins.
 
+use std::os::fd::AsFd;
+
 use linerate_model::flow::{FlowCounts, Noted, StreamCounts};
 use linerate_sock::{Mono, TcpInfo, clock, tcp_info};
 use linerate_units::{Span, Timestamp};
@@ -9,6 +11,21 @@ use crate::flow::FlowSide;
 use crate::pump::StreamEnd;
 use crate::transit::Transits;
 
+/// Updates what the kernel has counted on a sender's connection, also after its flow has ended: segments are
+/// retransmitted until the peer has acknowledged everything. `before` is the kernel's count before the flow.
+pub fn update_sender(counts: &mut StreamCounts, socket: &impl AsFd, before: u64) {
+    if let Ok(info) = tcp_info(socket) {
+        put_sender(counts, &info, Some(before));
+    }
+}
+
+fn put_sender(counts: &mut StreamCounts, info: &TcpInfo, before: Option<u64>) {
+    counts.retransmits =
+        info.total_retrans.zip(before).map(|(now, then)| u64::from(now).saturating_sub(then));
+    counts.all_acknowledged =
+        before.and(info.unacked.zip(info.notsent_bytes)).map(|waiting| waiting == (0, 0));
+}
+
 /// Reads the counters of every stream and TCP_INFO of its connection. `retransmitted` holds each connection's
 /// count of retransmitted segments before the flow; it is empty where the kernel does not report it.
 pub(crate) fn read(flow: &FlowSide, retransmitted: &[u64], epoch: Mono) -> FlowCounts {
@@ -17,6 +34,7 @@ pub(crate) fn read(flow: &FlowSide, retransmitted: &[u64], epoch: Mono) -> FlowC
     let streams = flow.counters.iter().enumerate().map(|(stream, counters)| {
         let mut counts = counted(&counters.read(), flow.writes());
         counts.transit = flow.transits.get(stream).and_then(Transits::read);
+        counts.spacing = flow.spacings.get(stream).and_then(Transits::read);
         if let Some(info) = flow.sockets.tcp(stream).and_then(|socket| tcp_info(socket).ok()) {
             let before = retransmitted.get(stream).copied().filter(|_| flow.writes());
             put_connection(&mut counts, &info, before);
@@ -71,12 +89,11 @@ fn counted(counts: &Counts, writes: bool) -> StreamCounts {
 /// Copies TCP_INFO into the counts. The kernel reports a round-trip time of 0 until it has measured one.
 fn put_connection(counts: &mut StreamCounts, info: &TcpInfo, retransmitted: Option<u64>) {
     let time = |us: Option<u32>| us.filter(|&us| us > 0).map(|us| Span::from_ns(u64::from(us) * 1000));
-    counts.retransmits =
-        info.total_retrans.zip(retransmitted).map(|(now, then)| u64::from(now).saturating_sub(then));
+    put_sender(counts, info, retransmitted);
     counts.snd_cwnd = info.cwnd_bytes();
     counts.snd_wnd = info.snd_wnd.map(u64::from);
     counts.rtt = time(info.rtt);
     counts.rttvar = time(info.rttvar);
     counts.pmtu = info.pmtu;
-    counts.reorder = info.reordering;
+    counts.reorder = info.reord_seen;
 }

@@ -27,6 +27,7 @@ mod transit;
 pub use caveats::clamped_buffers;
 pub use error::EngineError;
 pub use exchange::{exchange, exchange_both};
+pub use flow_counts::update_sender;
 pub use plan::{block_length, memory_needed};
 pub use pump::reason;
 pub use run::{FlowHandle, FlowProgress, FlowReport, arm, start};

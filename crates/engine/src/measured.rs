@@ -45,13 +45,23 @@ impl MeasuredPart {
     /// End of the omitted part.
     #[inline]
     pub(crate) fn opens(&self) -> Mono {
-        self.origin() + self.omit.as_duration()
+        self.opens_after(self.origin())
+    }
+
+    /// End of the omitted part of a flow whose first byte came at `origin`.
+    pub(crate) fn opens_after(&self, origin: Mono) -> Mono {
+        origin + self.omit.as_duration()
     }
 
     /// End of the measured part; [`Mono::FAR`] when it lasts until the flow ends.
     #[inline]
     pub(crate) fn closes(&self) -> Mono {
-        self.measured.map_or(Mono::FAR, |measured| self.opens() + measured.as_duration())
+        self.closes_after(self.origin())
+    }
+
+    /// End of the measured part of a flow whose first byte came at `origin`.
+    pub(crate) fn closes_after(&self, origin: Mono) -> Mono {
+        self.measured.map_or(Mono::FAR, |measured| self.opens_after(origin) + measured.as_duration())
     }
 
     /// Whether a part is omitted.

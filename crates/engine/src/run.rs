@@ -76,6 +76,10 @@ pub struct FlowReport {
     pub first_byte: Option<Timestamp>,
     /// Counts of every stream, with the tally.
     pub counts: FlowCounts,
+    /// What the kernel had counted as retransmitted on each connection of a sender before the flow, for
+    /// [`update_sender`](crate::update_sender); empty at a receiver, for datagrams, and where the kernel does
+    /// not count.
+    pub retransmitted_before: Vec<u64>,
 }
 
 /// Starts the threads of one side of a flow. The sender writes at once.
@@ -272,7 +276,17 @@ impl FlowHandle {
         caveats.extend(caveats::at_end(&self.flow, &tally, &settings, &sampled, unpinned));
         counts.tally = Some(Box::new(tally.clone()));
         let first_byte = self.flow.part.begun().map(|first| flow_counts::moment(first, self.epoch));
-        FlowReport { tally, samples: self.log.take(), settings, caveats, first_byte, counts }
+        let retransmitted_before =
+            if self.flow.writes() { std::mem::take(&mut self.retransmitted) } else { Vec::new() };
+        FlowReport {
+            tally,
+            samples: self.log.take(),
+            settings,
+            caveats,
+            first_byte,
+            counts,
+            retransmitted_before,
+        }
     }
 
     /// Waits for every thread. The counts of a thread that panicked remain, and the tally reports it.

@@ -80,8 +80,8 @@ fn granted(settings: &mut SideSettings, socket: &impl AsFd) {
 /// Payload of a full segment that this side sends. TCP_MAXSEG is the last resort: Linux 6.18 returns the
 /// requested value.
 pub(crate) fn segment(socket: &impl AsFd) -> Option<u32> {
-    let told = tcp_info(socket).ok().and_then(|info| info.snd_mss).filter(|bytes| *bytes > 0);
-    told.or_else(|| snd_mss(socket).ok())
+    let sampled = tcp_info(socket).ok().and_then(|info| info.snd_mss).filter(|bytes| *bytes > 0);
+    sampled.or_else(|| snd_mss(socket).ok())
 }
 
 fn granted_tcp(settings: &mut SideSettings, socket: &impl AsFd) {

@@ -1,6 +1,7 @@
 //! Task of one side of a flow.
 
 use std::net::{TcpStream, UdpSocket};
+use std::path::PathBuf;
 
 use linerate_model::flow::StampLayout;
 use linerate_model::flow::{BlockNote, EndMark, FlowId, FlowTask, Payload, Transit};
@@ -60,6 +61,8 @@ pub struct FlowSetup {
     pub transit: Transit,
     /// Whether one call may pass several TCP blocks.
     pub together: bool,
+    /// The file that each TCP stream sends up to its end, or to which it writes what it receives.
+    pub file: Option<PathBuf>,
     /// A thread for each stream, up to [`FlowSetup::MAX_THREADS`] streams, regardless of the number of cores.
     pub one_pump_each: bool,
     /// Marks the flow of a stand-in: its sockets are duplicates of links that are used further. They are
@@ -113,6 +116,7 @@ impl FlowSetup {
             note: None,
             transit: Transit::Uncounted,
             together: false,
+            file: None,
             one_pump_each: false,
             lent: false,
         }
@@ -146,6 +150,7 @@ impl FlowSetup {
             note: task.note,
             transit: task.transit.clone(),
             together: task.together,
+            file: task.file.clone(),
             one_pump_each: true,
             lent: true,
             ..Self::new(task.flow, task.side, Span::ZERO)

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kernel_that_does_not_count_bytes_sent_says_nothing() {
+    fn a_kernel_that_does_not_count_bytes_sent_causes_no_caveat() {
         // Offsets as in include/uapi/linux/tcp.h.
         let mut bytes = [0; 216];
         for (at, value) in [(120, 9_u64), (128, 8), (200, 7), (208, 6)] {

@@ -51,8 +51,9 @@ pub(crate) fn write(datagram: &mut [u8], layout: &StampLayout, stream: u32, stam
             put(datagram, low_at, &(seq as u32).to_be_bytes());
             put(datagram, high_at, &((seq >> 32) as u32).to_be_bytes());
         }
-        SeqField::Bytes { at } => {
-            let sent = stamp.seq.wrapping_add(1).wrapping_mul(datagram.len() as u64);
+        SeqField::Bytes { at, streams } => {
+            let turns = stamp.seq.wrapping_mul(u64::from(streams)).wrapping_add(u64::from(stream) + 1);
+            let sent = turns.wrapping_mul(datagram.len() as u64);
             put(datagram, at, &sent.to_le_bytes());
         }
         SeqField::Absent => {}
@@ -139,10 +140,12 @@ impl DatagramReader {
                 let high = u64::from(narrow(datagram, high_at)?);
                 (high << 32 | u64::from(narrow(datagram, low_at)?)).checked_sub(first)
             }
-            SeqField::Bytes { at } => {
+            SeqField::Bytes { at, streams } => {
                 let bytes = u64::from_le_bytes(get(datagram, at)?);
                 let swapped = *self.swapped.get_or_insert(bytes > BYTE_SWAPPED_ABOVE);
-                (if swapped { bytes.swap_bytes() } else { bytes } / self.length).checked_sub(1)
+                let turns =
+                    (if swapped { bytes.swap_bytes() } else { bytes } / self.length).checked_sub(1)?;
+                Some(turns / u64::from(streams.max(1)))
             }
             SeqField::Absent => Some(self.next),
         }
@@ -188,7 +191,7 @@ mod tests {
     const TAG: [u8; 8] = *b"thistest";
 
     #[test]
-    fn the_fields_stand_where_the_layout_says_most_significant_byte_first() {
+    fn the_fields_are_where_the_layout_says_most_significant_byte_first() {
         let mut datagram = [0; 40];
         write_tag(&mut datagram, &LAYOUT, TAG);
         let stamp = Stamp { seq: 0x0102, sent_ns: 0x0304_0506_0708_090A };
@@ -240,10 +243,10 @@ mod tests {
         assert_eq!(numbers(halves, &[word_at(0, 1), wide]), [Some(0), Some((1 << 32) + 4)]);
         let mut last = word_at(0, 0xFFFF_FF4A);
         last[12..].copy_from_slice(&[0xFF; 4]);
-        let said = |seq, datagram: &[u8]| DatagramReader::new(layout(seq), [0; 8], 100).read(datagram);
-        assert_eq!(said(halves, &last), DatagramMeaning::Negative);
+        let read = |seq, datagram: &[u8]| DatagramReader::new(layout(seq), [0; 8], 100).read(datagram);
+        assert_eq!(read(halves, &last), DatagramMeaning::Negative);
         let signed = SeqField::Signed { at: 0, first: 0 };
-        assert_eq!(said(signed, &last), DatagramMeaning::Negative);
+        assert_eq!(read(signed, &last), DatagramMeaning::Negative);
         assert_eq!(numbers(signed, &[word_at(0, 0), word_at(0, 7)]), [Some(0), Some(7)]);
     }
 
@@ -257,8 +260,15 @@ mod tests {
         };
         for swap in [false, true] {
             let datagrams = [100, 200, 500, 400].map(|bytes| count(bytes, swap));
-            assert_eq!(numbers(SeqField::Bytes { at: 8 }, &datagrams), [0, 1, 4, 3].map(Some));
+            assert_eq!(numbers(SeqField::Bytes { at: 8, streams: 1 }, &datagrams), [0, 1, 4, 3].map(Some));
+            // The second of two streams, and the first.
+            let datagrams = [200, 400, 800, 100, 300].map(|bytes| count(bytes, swap));
+            assert_eq!(numbers(SeqField::Bytes { at: 8, streams: 2 }, &datagrams), [0, 1, 3, 0, 1].map(Some));
         }
+        let layout = layout(SeqField::Bytes { at: 8, streams: 2 });
+        let mut datagram = [0; 100];
+        write(&mut datagram, &layout, 1, Stamp { seq: 3, sent_ns: 0 });
+        assert_eq!(datagram[8..16], 800_u64.to_le_bytes());
     }
 
     #[test]
@@ -274,8 +284,8 @@ mod tests {
         let mut datagram = [0; 16];
         write(&mut datagram, &layout, 0, Stamp { seq: 1, sent_ns: 5_000_678_999 });
         assert_eq!(datagram[..12], [0, 0, 0, 2, 0, 0, 0, 5, 0, 0, 2, 0xA6]);
-        let said = DatagramReader::new(layout, [0; 8], 16).read(&datagram);
-        assert_eq!(said, DatagramMeaning::Data(Stamp { seq: 1, sent_ns: 5_000_678_000 }));
+        let read = DatagramReader::new(layout, [0; 8], 16).read(&datagram);
+        assert_eq!(read, DatagramMeaning::Data(Stamp { seq: 1, sent_ns: 5_000_678_000 }));
     }
 
     proptest! {
@@ -288,7 +298,7 @@ mod tests {
                 SeqField::Wide { at: at / 2, first: 1 },
                 SeqField::Narrow { at: at / 2, first: 1 },
                 SeqField::Halves { low_at: at, high_at: at / 2, first: 1 },
-                SeqField::Bytes { at },
+                SeqField::Bytes { at, streams: 1 },
                 SeqField::Absent,
             ][form];
             let time = Some(TimeField { at, form: [TimeForm::Nanoseconds, TimeForm::Wall][form % 2] });
@@ -306,7 +316,7 @@ mod tests {
                 SeqField::Narrow { at: 0, first },
                 SeqField::Signed { at: 0, first },
                 SeqField::Halves { low_at: 0, high_at: 4, first },
-                SeqField::Bytes { at: 0 },
+                SeqField::Bytes { at: 0, streams: 3 },
                 SeqField::Absent,
             ][form];
             let time = Some(TimeField { at: 8, form: TimeForm::Wall });

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use linerate_model::flow::StampLayout;
-use linerate_model::flow::{Blocks, TransitCounts};
+use linerate_model::flow::{BlockLength, Blocks, Spacing, TransitCounts};
 use linerate_sock::clock;
 
 use crate::stamp::{DatagramMeaning, DatagramReader};
@@ -48,7 +48,7 @@ impl Transits {
 
 /// Single-writer handle, held by the pump that serves the stream.
 #[derive(Debug)]
-pub(crate) struct TransitPen<'f> {
+pub(crate) struct TransitWriter<'f> {
     shared: &'f Transits,
     count: u64,
     bytes: u64,
@@ -63,7 +63,7 @@ pub(crate) struct TransitPen<'f> {
 /// The empty range.
 const EMPTY: (i64, i64) = (i64::MAX, i64::MIN);
 
-impl<'f> TransitPen<'f> {
+impl<'f> TransitWriter<'f> {
     pub(crate) const fn new(shared: &'f Transits) -> Self {
         Self {
             shared,
@@ -120,13 +120,44 @@ impl<'f> TransitPen<'f> {
     }
 }
 
+/// Counts how much the gaps between the arrivals of a stream differ from those between its departures.
+#[derive(Debug)]
+pub(crate) struct SpacingWriter<'f> {
+    writer: TransitWriter<'f>,
+    spacing: Spacing,
+    /// The previous datagram: its number and its arrival, ns.
+    last: Option<(u64, u64)>,
+}
+
+impl<'f> SpacingWriter<'f> {
+    pub(crate) const fn new(writer: TransitWriter<'f>, spacing: Spacing) -> Self {
+        Self { writer, spacing, last: None }
+    }
+
+    /// Records the arrival of datagram `seq`.
+    #[inline]
+    pub(crate) fn arrive(&mut self, seq: u64, arrived_ns: u64) {
+        let Some((before, last_ns)) = self.last.replace((seq, arrived_ns)) else { return };
+        if self.spacing.neighbours && seq != before.wrapping_add(1) {
+            return;
+        }
+        let gap = arrived_ns.saturating_sub(last_ns);
+        self.writer.arrive(0, gap.abs_diff(self.spacing.gap.as_ns()), 0);
+    }
+
+    /// Publishes the arrivals so far.
+    pub(crate) fn show(&mut self) {
+        self.writer.show();
+    }
+}
+
 /// Finds the stamps in a stream of blocks.
 #[derive(Debug)]
 pub(crate) struct BlockReader<'f> {
-    writer: TransitPen<'f>,
+    writer: TransitWriter<'f>,
     stamps: DatagramReader,
     stamp_length: usize,
-    length_at: usize,
+    length: BlockLength,
     /// The part of the stamp that has arrived.
     stamp: [u8; MAX_STAMP_BYTES],
     known: usize,
@@ -140,17 +171,24 @@ pub(crate) struct BlockReader<'f> {
 
 impl<'f> BlockReader<'f> {
     /// A reader of stream `stream`, which has already processed the bytes in `blocks.early`.
-    pub(crate) fn new(writer: TransitPen<'f>, layout: StampLayout, blocks: &Blocks, stream: usize) -> Self {
+    pub(crate) fn new(
+        writer: TransitWriter<'f>,
+        layout: StampLayout,
+        blocks: &Blocks,
+        stream: usize,
+    ) -> Self {
         let mut reader = Self {
             writer,
             stamps: DatagramReader::new(layout, [0; 8], 0),
             stamp_length: layout.length,
-            length_at: blocks.length_at,
+            length: blocks.length,
             stamp: [0; MAX_STAMP_BYTES],
             known: 0,
             left: blocks.skipped,
             block: None,
-            lost: layout.length > MAX_STAMP_BYTES || blocks.length_at.saturating_add(4) > layout.length,
+            lost: layout.length > MAX_STAMP_BYTES
+                || layout.length == 0
+                || matches!(blocks.length, BlockLength::At(at) if at.saturating_add(4) > layout.length),
         };
         if let Some(early) = blocks.early.get(stream) {
             reader.take(early);
@@ -189,8 +227,13 @@ impl<'f> BlockReader<'f> {
     fn begin(&mut self) {
         self.known = 0;
         let stamp = self.stamp.get(..self.stamp_length).unwrap_or_default();
-        let said = stamp.get(self.length_at..).and_then(|rest| rest.first_chunk());
-        let length = said.map_or(0, |said| u64::from(u32::from_be_bytes(*said)));
+        let length = match self.length {
+            BlockLength::At(at) => {
+                let length_field = stamp.get(at..).and_then(|rest| rest.first_chunk());
+                length_field.map_or(0, |length_field| u64::from(u32::from_be_bytes(*length_field)))
+            }
+            BlockLength::Fixed(length) => length,
+        };
         match (self.stamps.read(stamp), length.checked_sub(self.stamp_length as u64)) {
             // A block that consists of its stamp only is recorded when the next one begins.
             (DatagramMeaning::Data(stamp), Some(left)) => {
@@ -209,7 +252,7 @@ mod tests {
     #[test]
     fn sums_minima_and_maxima_are_those_of_the_transit_times() {
         let transits = Transits::default();
-        let mut writer = TransitPen::new(&transits);
+        let mut writer = TransitWriter::new(&transits);
         assert_eq!(transits.read(), None);
         for (sent, arrived) in [(1000, 1400), (2000, 2100), (3000, 3700)] {
             writer.arrive(sent, arrived, 10);
@@ -224,7 +267,7 @@ mod tests {
     #[test]
     fn what_is_fresh_begins_anew_when_it_was_read() {
         let transits = Transits::default();
-        let mut writer = TransitPen::new(&transits);
+        let mut writer = TransitWriter::new(&transits);
         let mut arrive = |transit: u64| {
             writer.arrive(1000, 1000 + transit, 1);
             writer.show();
@@ -240,7 +283,7 @@ mod tests {
     #[test]
     fn a_clock_that_is_behind_makes_times_negative_and_absurd_ones_overflow_nothing() {
         let transits = Transits::default();
-        let mut writer = TransitPen::new(&transits);
+        let mut writer = TransitWriter::new(&transits);
         writer.arrive(5000, 2000, 1);
         for sent in [0, u64::MAX, 1 << 63] {
             writer.arrive(sent, 0, 1);
@@ -268,8 +311,8 @@ mod tests {
     /// Number of blocks found, and their bytes.
     fn found(early: &[u8], bytes: &[u8], piece: usize) -> (u64, u64) {
         let transits = Transits::default();
-        let blocks = Blocks { length_at: 12, skipped: 3, early: vec![early.to_vec()] };
-        let mut reader = BlockReader::new(TransitPen::new(&transits), LAYOUT, &blocks, 0);
+        let blocks = Blocks { length: BlockLength::At(12), skipped: 3, early: vec![early.to_vec()] };
+        let mut reader = BlockReader::new(TransitWriter::new(&transits), LAYOUT, &blocks, 0);
         bytes.chunks(piece).for_each(|piece| reader.take(piece));
         transits.read().map_or((0, 0), |counts| (counts.count, counts.bytes))
     }
@@ -284,6 +327,45 @@ mod tests {
                 assert_eq!(seen, (3, 156), "{early} early, pieces of {piece}");
             }
         }
+    }
+
+    #[test]
+    fn blocks_of_one_length_need_not_tell_it() {
+        let transits = Transits::default();
+        let blocks = Blocks { length: BlockLength::Fixed(40), skipped: 0, early: vec![vec![0; 7]] };
+        let layout = StampLayout { seq: SeqField::Absent, ..LAYOUT };
+        let mut reader = BlockReader::new(TransitWriter::new(&transits), layout, &blocks, 0);
+        // Seven bytes came before the flow: the second block begins 33 bytes later.
+        let silent = |number| {
+            let mut block = block(number, 40);
+            block[12..16].fill(0);
+            block
+        };
+        let rest = [vec![0; 33], silent(2), silent(3)].concat();
+        let seen = || transits.read().map(|counts| (counts.count, counts.bytes));
+        rest[..33 + 39].chunks(9).for_each(|piece| reader.take(piece));
+        assert_eq!(seen(), Some((1, 40)), "the last byte of the second block is missing");
+        reader.take(&rest[33 + 39..]);
+        assert_eq!(seen(), Some((3, 120)));
+    }
+
+    #[test]
+    fn jitter_is_what_gaps_between_arrivals_differ_from_those_between_departures() {
+        let jitter = |neighbours| {
+            let transits = Transits::default();
+            let spacing = Spacing { gap: linerate_units::Span::from_ns(1000), neighbours };
+            let mut writer = SpacingWriter::new(TransitWriter::new(&transits), spacing);
+            // 200 late, 300 early; datagram 3 is lost; exactly in time.
+            for (seq, arrived) in [(0, 5000), (1, 6200), (2, 6900), (4, 9900), (5, 10_900)] {
+                writer.arrive(seq, arrived);
+            }
+            writer.show();
+            let counts = transits.read().unwrap();
+            let sum = counts.count as i64 * counts.first_ns + counts.sum_ns;
+            (counts.count, sum, counts.range_ns)
+        };
+        assert_eq!(jitter(false), (4, 200 + 300 + 2000, (0, 2000)));
+        assert_eq!(jitter(true), (3, 200 + 300, (0, 300)));
     }
 
     #[test]

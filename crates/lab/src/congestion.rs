@@ -14,7 +14,7 @@ use linerate_sock::{SockError, proc, sockopt};
 
 use crate::journal::LabJournalEntry;
 use crate::lab_resources::{JournalWriter, UserNotes};
-use crate::{GroundError, Privilege};
+use crate::{LabResourceError, Privilege};
 use linerate_emu::topology::TopologyHost;
 
 const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
@@ -31,9 +31,9 @@ pub(super) fn set_default(
     privilege: Privilege,
     record: &mut JournalWriter<'_>,
     notes: &mut UserNotes,
-) -> Result<(), GroundError> {
+) -> Result<(), LabResourceError> {
     let Some(wanted) = host.congestion.as_deref() else { return Ok(()) };
-    let failed = || GroundError::host(&host.name, "setting the congestion control");
+    let failed = || LabResourceError::host(&host.name, "setting the congestion control");
     let set = || with_netns_fd(netns, || proc::set_sysctl(DEFAULT, wanted)).and_then(|result| result);
     let mut outcome = set();
     if is(&outcome, io::ErrorKind::NotFound) && load(wanted) {
@@ -43,7 +43,7 @@ pub(super) fn set_default(
         // Two labs that extend the list at the same time would each restore the other's.
         let list = Path::new(LIST);
         let held = File::open(list).and_then(|list| list.lock().map(|()| list));
-        let _held = held.map_err(GroundError::folder(list, "locking"))?;
+        let _held = held.map_err(LabResourceError::folder(list, "locking"))?;
         let before = proc::sysctl(ALLOWED).unwrap_or_default();
         let ours = format!("{before} {wanted}");
         record(&LabJournalEntry::Sysctl {
@@ -57,11 +57,13 @@ pub(super) fn set_default(
         }
     }
     match outcome {
-        Err(error) if error.source.kind() == io::ErrorKind::NotFound => Err(GroundError::UnknownCongestion {
-            host: host.name.clone(),
-            wanted: wanted.to_owned(),
-            available: proc::sysctl(AVAILABLE).unwrap_or_default(),
-        }),
+        Err(error) if error.source.kind() == io::ErrorKind::NotFound => {
+            Err(LabResourceError::UnknownCongestion {
+                host: host.name.clone(),
+                wanted: wanted.to_owned(),
+                available: proc::sysctl(AVAILABLE).unwrap_or_default(),
+            })
+        }
         Err(error) if error.source.kind() == io::ErrorKind::PermissionDenied => {
             let allowed = proc::sysctl(ALLOWED).unwrap_or_default();
             notes.add(&format!(

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use linerate_sock::journal::{Lock, is_taken};
 use linerate_sock::userns::effective_user;
 
-use crate::{GroundError, journal};
+use crate::{LabResourceError, journal};
 
 const LOCK: &str = "lock";
 /// Not accessible to others: the contents of the folder determine what the next call removes.
@@ -64,7 +64,7 @@ impl fmt::Display for LabName {
 ///
 /// # Errors
 /// The last of these is accessible to others.
-pub fn run_dir() -> Result<PathBuf, GroundError> {
+pub fn run_dir() -> Result<PathBuf, LabResourceError> {
     let user = effective_user();
     if user == 0 {
         return Ok("/run/linerate".into());
@@ -80,15 +80,15 @@ pub fn run_dir() -> Result<PathBuf, GroundError> {
 }
 
 /// In a folder that everybody may write to, another user could have created it first.
-fn check_ours(path: &Path, user: u32) -> Result<(), GroundError> {
-    let about = fs::symlink_metadata(path).map_err(GroundError::folder(path, "checking the folder"))?;
+fn check_ours(path: &Path, user: u32) -> Result<(), LabResourceError> {
+    let about = fs::symlink_metadata(path).map_err(LabResourceError::folder(path, "checking the folder"))?;
     let ours = about.is_dir() && about.uid() == user && about.mode() & 0o077 == 0;
-    if ours { Ok(()) } else { Err(GroundError::NotOurs(path.to_owned())) }
+    if ours { Ok(()) } else { Err(LabResourceError::NotOurs(path.to_owned())) }
 }
 
-fn make(path: &Path) -> Result<(), GroundError> {
+fn make(path: &Path) -> Result<(), LabResourceError> {
     let made = DirBuilder::new().recursive(true).mode(PRIVATE_MODE).create(path);
-    made.map_err(GroundError::folder(path, "creating the folder"))
+    made.map_err(LabResourceError::folder(path, "creating the folder"))
 }
 
 /// Folder of all labs.
@@ -106,11 +106,11 @@ pub fn folder_of(run_dir: &Path, lab: &LabName) -> PathBuf {
 ///
 /// # Errors
 /// The folder may not be read.
-pub fn labs(run_dir: &Path) -> Result<Vec<LabName>, GroundError> {
+pub fn labs(run_dir: &Path) -> Result<Vec<LabName>, LabResourceError> {
     let path = labs_dir(run_dir);
     let entries = match fs::read_dir(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        other => other.map_err(GroundError::folder(&path, "reading the folder"))?,
+        other => other.map_err(LabResourceError::folder(&path, "reading the folder"))?,
     };
     let mut names: Vec<LabName> =
         entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
@@ -141,7 +141,7 @@ pub(super) struct LabFolder {
 
 impl LabFolder {
     /// Creates the folder if necessary, and locks it.
-    pub(super) fn claim(run_dir: &Path, lab: &LabName) -> Result<Self, GroundError> {
+    pub(super) fn claim(run_dir: &Path, lab: &LabName) -> Result<Self, LabResourceError> {
         loop {
             make(&folder_of(run_dir, lab))?;
             // `None`: the process that had it has just removed it.
@@ -152,14 +152,14 @@ impl LabFolder {
     }
 
     /// Locks the folder of a lab that is not up; `None` if there is none.
-    pub(super) fn take(run_dir: &Path, lab: &LabName) -> Result<Option<Self>, GroundError> {
+    pub(super) fn take(run_dir: &Path, lab: &LabName) -> Result<Option<Self>, LabResourceError> {
         let path = folder_of(run_dir, lab);
         let place = path.join(LOCK);
         match Lock::take(&place) {
             Ok(Some(lock)) => Ok(Some(Self { path, lab: lab.clone(), _lock: lock })),
-            Ok(None) => Err(GroundError::Running(lab.clone())),
+            Ok(None) => Err(LabResourceError::Running(lab.clone())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(GroundError::folder(&place, "taking the lock")(error)),
+            Err(error) => Err(LabResourceError::folder(&place, "taking the lock")(error)),
         }
     }
 
@@ -172,8 +172,8 @@ impl LabFolder {
     }
 
     /// Removes everything in the folder except the lock.
-    pub(super) fn empty(&self) -> Result<(), GroundError> {
-        let reading = || GroundError::folder(&self.path, "reading the folder");
+    pub(super) fn empty(&self) -> Result<(), LabResourceError> {
+        let reading = || LabResourceError::folder(&self.path, "reading the folder");
         for entry in fs::read_dir(&self.path).map_err(reading())? {
             let path = entry.map_err(reading())?.path();
             if path.ends_with(LOCK) {
@@ -184,17 +184,17 @@ impl LabFolder {
             } else {
                 fs::remove_file(&path)
             };
-            removed.map_err(GroundError::folder(&path, "removing"))?;
+            removed.map_err(LabResourceError::folder(&path, "removing"))?;
         }
         Ok(())
     }
 
     /// Removes the folder and everything in it, the lock last: leftovers thus always have a free lock.
-    pub(super) fn remove(self) -> Result<(), GroundError> {
+    pub(super) fn remove(self) -> Result<(), LabResourceError> {
         self.empty()?;
         let lock = self.path.join(LOCK);
-        fs::remove_file(&lock).map_err(GroundError::folder(&lock, "removing"))?;
-        fs::remove_dir(&self.path).map_err(GroundError::folder(&self.path, "removing"))
+        fs::remove_file(&lock).map_err(LabResourceError::folder(&lock, "removing"))?;
+        fs::remove_dir(&self.path).map_err(LabResourceError::folder(&self.path, "removing"))
     }
 }
 
@@ -227,7 +227,7 @@ mod tests {
         let held = LabFolder::claim(run.path(), &pair).unwrap();
         assert!(is_up(run.path(), &pair));
         let error = LabFolder::claim(run.path(), &pair).unwrap_err();
-        assert!(matches!(&error, GroundError::Running(name) if *name == pair), "{error}");
+        assert!(matches!(&error, LabResourceError::Running(name) if *name == pair), "{error}");
         assert_eq!(error.to_string().matches("lab down pair").count(), 1);
         drop(held);
         // A concurrent test may just have forked, and its child also holds the lock until it executes its
@@ -262,14 +262,14 @@ mod tests {
         let user = effective_user();
         let folder = LabFolder::claim(run.path(), &lab("pair")).unwrap();
         check_ours(folder.path(), user).unwrap();
-        assert!(matches!(check_ours(folder.path(), user + 1), Err(GroundError::NotOurs(_))));
+        assert!(matches!(check_ours(folder.path(), user + 1), Err(LabResourceError::NotOurs(_))));
         let open = run.path().join("open");
         fs::create_dir(&open).unwrap();
         fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
         let link = run.path().join("link");
         symlink(folder.path(), &link).unwrap();
         for path in [open, link] {
-            assert!(matches!(check_ours(&path, user), Err(GroundError::NotOurs(_))), "{path:?}");
+            assert!(matches!(check_ours(&path, user), Err(LabResourceError::NotOurs(_))), "{path:?}");
         }
     }
 }

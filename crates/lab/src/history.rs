@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_witness_tells_the_intervals_that_touch_the_span_and_the_ports_that_were_used() {
+    fn an_observer_reports_the_intervals_that_touch_the_span_and_the_ports_that_were_used() {
         let mut history = History::default();
         for tenths in 0..10 {
             history.add(&reading(tenths, tenths * 1000));

@@ -9,7 +9,7 @@ use linerate_sock::tap::Tap;
 use linerate_sock::{SockError, netns, proc};
 
 use crate::lab_resources::UserNotes;
-use crate::{GroundError, LabName, host_nic};
+use crate::{LabName, LabResourceError, host_nic};
 use linerate_emu::link_direction::LinkDirection;
 use linerate_emu::topology::{Topology, TopologyHost};
 
@@ -23,7 +23,7 @@ const ALIAS: &str = "linerate-lab";
 
 /// The resources of a host of a lab.
 #[derive(Debug)]
-pub struct HostGround {
+pub struct LabHostResources {
     /// Name of the host.
     pub name: String,
     /// Its IPv4 address and prefix length.
@@ -36,7 +36,7 @@ pub struct HostGround {
     pub netns_name: Option<String>,
 }
 
-impl HostGround {
+impl LabHostResources {
     /// A path through which other processes can enter the namespace while this process lives: that of its name,
     /// or of this process's descriptor.
     #[must_use]
@@ -63,12 +63,12 @@ pub struct HostTap {
 }
 
 /// Marks a new namespace as this lab's, by the alias of its `lo`. Must be called inside of it.
-pub(super) fn mark(host: &str, token: &str) -> Result<(), GroundError> {
-    let lo = index_of("lo").map_err(GroundError::host(host, "reading the state of lo"))?;
+pub(super) fn mark(host: &str, token: &str) -> Result<(), LabResourceError> {
+    let lo = index_of("lo").map_err(LabResourceError::host(host, "reading the state of lo"))?;
     let change = LinkChange { up: Some(true), alias: Some(token), ..LinkChange::default() };
     RoutingSocket::open()
         .and_then(|routing| routing.change(lo, &change))
-        .map_err(GroundError::host(host, "enabling lo"))
+        .map_err(LabResourceError::host(host, "enabling lo"))
 }
 
 /// Creates the interfaces of a host, `eth0` and so on in the order of its links, and applies its settings. Must
@@ -78,7 +78,7 @@ pub(super) fn create_interfaces(
     number: usize,
     lab: &LabName,
     notes: &mut UserNotes,
-) -> Result<Vec<HostTap>, GroundError> {
+) -> Result<Vec<HostTap>, LabResourceError> {
     let host = &topology.hosts[number];
     let has_v6 = silence_v6();
     if !has_v6 {
@@ -107,7 +107,7 @@ pub(super) fn create_interfaces(
         taps.push(HostTap { host: number, link, end, mac, tap });
     }
     for (name, value) in &host.sysctl {
-        proc::set_sysctl(&format!("net.{name}"), value).map_err(|source| GroundError::Sysctl {
+        proc::set_sysctl(&format!("net.{name}"), value).map_err(|source| LabResourceError::Sysctl {
             host: host.name.clone(),
             setting: format!("net.{name} = {value}"),
             source,
@@ -138,7 +138,7 @@ struct HostLinkEnd<'a> {
 
 impl HostLinkEnd<'_> {
     /// Creates the interface with the properties of a NIC on that link, and sets it up.
-    fn create_interface(&self, mac: [u8; 6], notes: &mut UserNotes) -> Result<Tap, GroundError> {
+    fn create_interface(&self, mac: [u8; 6], notes: &mut UserNotes) -> Result<Tap, LabResourceError> {
         let tap = Tap::create(self.name)?;
         if !tap.has_udp_segments() {
             notes.add(
@@ -178,7 +178,7 @@ impl HostLinkEnd<'_> {
     }
 
     /// Assigns the host's addresses to the interface.
-    fn address(&self, has_v6: bool) -> Result<(), GroundError> {
+    fn address(&self, has_v6: bool) -> Result<(), LabResourceError> {
         let (index, routing) = self.routing()?;
         let (v4, v6) = (self.host.v4, self.host.v6);
         let add = |address: IpAddr, prefix| {
@@ -193,13 +193,13 @@ impl HostLinkEnd<'_> {
         Ok(())
     }
 
-    fn routing(&self) -> Result<(u32, RoutingSocket), GroundError> {
+    fn routing(&self) -> Result<(u32, RoutingSocket), LabResourceError> {
         let index = index_of(self.name).map_err(self.failed("finding it"))?;
         let routing = RoutingSocket::open().map_err(self.failed("opening a routing socket"))?;
         Ok((index, routing))
     }
 
-    fn failed(&self, what: &str) -> impl FnOnce(SockError) -> GroundError + use<> {
-        GroundError::host(&self.host.name, &format!("interface {}: {what}", self.name))
+    fn failed(&self, what: &str) -> impl FnOnce(SockError) -> LabResourceError + use<> {
+        LabResourceError::host(&self.host.name, &format!("interface {}: {what}", self.name))
     }
 }

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_told_a_whole_number_of_megabits() {
+    fn programs_get_a_whole_number_of_megabits() {
         assert_eq!(speed_mbps(&direction(1e9, 1500, 0)), Some(1000));
         assert_eq!(speed_mbps(&direction(2.5e9, 1500, 0)), Some(2500));
         assert_eq!(speed_mbps(&direction(64e3, 1500, 0)), Some(1));

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use linerate_sock::journal;
 use serde::{Deserialize, Serialize};
 
-use crate::GroundError;
+use crate::LabResourceError;
 
 const NAME: &str = "journal";
 /// Incremented when an entry changes its meaning.
@@ -79,18 +79,18 @@ pub(super) struct LabJournal {
 
 impl LabJournal {
     /// Starts a journal in a folder that has none.
-    pub(super) fn create(folder: &Path) -> Result<Self, GroundError> {
+    pub(super) fn create(folder: &Path) -> Result<Self, LabResourceError> {
         let path = folder.join(NAME);
         let lines = journal::Journal::create(&path);
-        let lines = lines.map_err(GroundError::folder(&path, "creating the journal"))?;
+        let lines = lines.map_err(LabResourceError::folder(&path, "creating the journal"))?;
         Ok(Self { lines, path })
     }
 
     /// Writes a line and waits until it is on disk.
-    pub(super) fn note(&mut self, entry: &LabJournalEntry) -> Result<(), GroundError> {
+    pub(super) fn note(&mut self, entry: &LabJournalEntry) -> Result<(), LabResourceError> {
         let line = serde_json::to_string(entry).map_err(io::Error::from);
         let written = line.and_then(|line| self.lines.note(&line));
-        written.map_err(GroundError::folder(&self.path, "writing the journal"))
+        written.map_err(LabResourceError::folder(&self.path, "writing the journal"))
     }
 }
 
@@ -110,11 +110,11 @@ impl LabJournalContent {
 
 /// Reads the journal of a folder; a missing one is empty. An incomplete last line is ignored: what it names has
 /// not been created.
-pub(super) fn read(folder: &Path) -> Result<LabJournalContent, GroundError> {
+pub(super) fn read(folder: &Path) -> Result<LabJournalContent, LabResourceError> {
     let path = folder.join(NAME);
-    let lines = journal::lines(&path).map_err(GroundError::folder(&path, "reading the journal"))?;
+    let lines = journal::lines(&path).map_err(LabResourceError::folder(&path, "reading the journal"))?;
     let entries = lines.iter().flatten().enumerate().map(|(index, line)| {
-        serde_json::from_str(line).map_err(|source| GroundError::Journal {
+        serde_json::from_str(line).map_err(|source| LabResourceError::Journal {
             path: path.clone(),
             line: index + 1,
             source,
@@ -125,12 +125,12 @@ pub(super) fn read(folder: &Path) -> Result<LabJournalContent, GroundError> {
     Ok(found)
 }
 
-fn check_format(found: &LabJournalContent, path: &Path) -> Result<(), GroundError> {
+fn check_format(found: &LabJournalContent, path: &Path) -> Result<(), LabResourceError> {
     match found.opening() {
         Some(opening) if opening.format != FORMAT => {
             let text = format!("format {} is not {FORMAT}", opening.format);
             let source = serde::de::Error::custom(text);
-            Err(GroundError::Journal { path: path.to_owned(), line: 1, source })
+            Err(LabResourceError::Journal { path: path.to_owned(), line: 1, source })
         }
         _ => Ok(()),
     }

@@ -12,7 +12,7 @@ use crate::folder::LabFolder;
 use crate::journal::{self, LabJournal};
 use crate::lab_resources::{UserNotes, make_netns, open_journal};
 use crate::state_dir::{LabHandle, StateDir};
-use crate::{GroundError, LabName, Privilege, congestion, undo};
+use crate::{LabName, LabResourceError, Privilege, congestion, undo};
 use linerate_emu::fabric::PacketAccounting;
 use linerate_emu::topology::Topology;
 use linerate_emu::topology::kernel::{self, Commands, commands};
@@ -25,7 +25,7 @@ const FILE: &str = "kernel.json";
 pub enum KernelError {
     /// A lab of that name is up, a name is taken, or permission is missing.
     #[error(transparent)]
-    Ground(#[from] GroundError),
+    Resources(#[from] LabResourceError),
     /// Only root may create it.
     #[error(
         "--backend kernel needs root (`sudo`); linerate's own switch works without root on most systems: \
@@ -55,7 +55,7 @@ pub fn up_by_kernel(topology: &Topology, name: &LabName, place: &StateDir) -> Re
     }
     let folder = LabFolder::claim(place.run_dir(), name)?;
     if stands(folder.path()) {
-        return Err(GroundError::Running(name.clone()).into());
+        return Err(LabResourceError::Running(name.clone()).into());
     }
     undo::clear(&folder)?;
     let built = build(topology, name, &place.lab(name.clone()));
@@ -87,7 +87,7 @@ fn build(topology: &Topology, name: &LabName, handle: &LabHandle) -> Result<Stat
     let status = status_of(topology, name, [notes.into_texts(), cannot].concat());
     let path = folder.join(FILE);
     let text = serde_json::to_string(&status).unwrap_or_default();
-    fs::write(&path, text).map_err(GroundError::folder(&path, "writing"))?;
+    fs::write(&path, text).map_err(LabResourceError::folder(&path, "writing"))?;
     Ok(status)
 }
 

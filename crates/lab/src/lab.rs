@@ -16,7 +16,7 @@ use crate::history::History;
 use crate::host_nic::HostNic;
 use crate::state_dir::StateDir;
 use crate::switch::{Gauge, SwitchLoop, SwitchOrder};
-use crate::{GroundError, HostGround, HostTap, LabName, LabResources, Privilege, Site};
+use crate::{HostTap, LabHostResources, LabName, LabResourceError, LabResources, Privilege, Site};
 use linerate_emu::fabric::{AttachmentPoint, Fabric, Router};
 use linerate_emu::topology::Topology;
 
@@ -25,7 +25,7 @@ use linerate_emu::topology::Topology;
 pub enum LabError {
     /// Its hosts cannot be created or removed.
     #[error(transparent)]
-    Ground(#[from] GroundError),
+    Resources(#[from] LabResourceError),
     /// Another system call failed.
     #[error(transparent)]
     System(#[from] SockError),
@@ -170,7 +170,7 @@ fn gauges(resources: &LabResources) -> Result<Vec<Gauge>, SockError> {
     resources.taps.iter().map(gauge).collect()
 }
 
-fn status_of(host: &HostGround) -> HostStatus {
+fn status_of(host: &LabHostResources) -> HostStatus {
     HostStatus {
         name: host.name.clone(),
         address: format!("{}/{}", host.v4.0, host.v4.1),

@@ -7,9 +7,9 @@ use linerate_sock::netns::{self, NameState, NetnsId, with_netns_fd};
 use linerate_sock::{clock, proc};
 
 use crate::folder::LabFolder;
-use crate::host::{HostGround, HostTap, create_interfaces, mark};
+use crate::host::{HostTap, LabHostResources, create_interfaces, mark};
 use crate::journal::{LabJournal, LabJournalEntry, LabJournalHeader};
-use crate::{GroundError, LabName, Privilege, congestion, kernel, undo};
+use crate::{LabName, LabResourceError, Privilege, congestion, kernel, undo};
 use linerate_emu::topology::Topology;
 
 /// The folder and the privilege with which a lab is created.
@@ -27,7 +27,7 @@ pub struct Site {
 #[derive(Debug)]
 pub struct LabResources {
     /// Hosts, in the order of the topology.
-    pub hosts: Vec<HostGround>,
+    pub hosts: Vec<LabHostResources>,
     /// Their interfaces, in the order of hosts and then of links.
     pub taps: Vec<HostTap>,
     /// What this system does not support, as text for users.
@@ -52,7 +52,7 @@ impl UserNotes {
 }
 
 /// Writes an entry to the journal, or fails.
-pub(super) type JournalWriter<'a> = dyn FnMut(&LabJournalEntry) -> Result<(), GroundError> + 'a;
+pub(super) type JournalWriter<'a> = dyn FnMut(&LabJournalEntry) -> Result<(), LabResourceError> + 'a;
 
 impl LabResources {
     /// Creates everything that the hosts of a topology need. The leftovers of a killed lab of the same name are
@@ -60,10 +60,10 @@ impl LabResources {
     ///
     /// # Errors
     /// A lab of that name is up, a name is taken, permission is missing, or a setting is rejected.
-    pub fn create(topology: &Topology, lab: &LabName, site: &Site) -> Result<Self, GroundError> {
+    pub fn create(topology: &Topology, lab: &LabName, site: &Site) -> Result<Self, LabResourceError> {
         let folder = LabFolder::claim(&site.run_dir, lab)?;
         if kernel::stands(folder.path()) {
-            return Err(GroundError::Running(lab.clone()));
+            return Err(LabResourceError::Running(lab.clone()));
         }
         undo::clear(&folder)?;
         let mut journal = LabJournal::create(folder.path())?;
@@ -89,7 +89,7 @@ impl LabResources {
     ///
     /// # Errors
     /// Something cannot be removed; the journal is then kept.
-    pub fn remove(self) -> Result<Vec<String>, GroundError> {
+    pub fn remove(self) -> Result<Vec<String>, LabResourceError> {
         drop(self.taps);
         // The namespaces stay open meanwhile, so that their inode numbers are not reused.
         let left = undo::clear(&self.folder)?;
@@ -101,7 +101,7 @@ impl LabResources {
 
 #[derive(Debug, Default)]
 struct Built {
-    hosts: Vec<HostGround>,
+    hosts: Vec<LabHostResources>,
     taps: Vec<HostTap>,
     notes: UserNotes,
 }
@@ -112,7 +112,7 @@ impl Built {
         lab: &LabName,
         site: &Site,
         record: &mut JournalWriter<'_>,
-    ) -> Result<Self, GroundError> {
+    ) -> Result<Self, LabResourceError> {
         let token = open_journal(lab, record)?;
         let mut built = Self::default();
         for (number, host) in topology.hosts.iter().enumerate() {
@@ -120,9 +120,9 @@ impl Built {
             let netns = make_netns(&host.name, netns_name.as_deref(), &token, record)?;
             let notes = &mut built.notes;
             let taps = with_netns_fd(&netns, || create_interfaces(topology, number, lab, notes));
-            built.taps.extend(taps.map_err(GroundError::host(&host.name, "entering its namespace"))??);
+            built.taps.extend(taps.map_err(LabResourceError::host(&host.name, "entering its namespace"))??);
             congestion::set_default(host, &netns, site.privilege, record, notes)?;
-            built.hosts.push(HostGround {
+            built.hosts.push(LabHostResources {
                 name: host.name.clone(),
                 v4: host.v4,
                 v6: host.v6,
@@ -135,7 +135,10 @@ impl Built {
 }
 
 /// Starts a journal; returns the token that identifies the lab's namespaces.
-pub(super) fn open_journal(lab: &LabName, record: &mut JournalWriter<'_>) -> Result<String, GroundError> {
+pub(super) fn open_journal(
+    lab: &LabName,
+    record: &mut JournalWriter<'_>,
+) -> Result<String, LabResourceError> {
     let boot_id = proc::sysctl(undo::BOOT_ID).unwrap_or_default();
     let pid = std::process::id();
     // Unique: no other process has this number at this time of this boot.
@@ -151,13 +154,13 @@ pub(super) fn make_netns(
     name: Option<&str>,
     token: &str,
     record: &mut JournalWriter<'_>,
-) -> Result<OwnedFd, GroundError> {
-    let failed = |what| GroundError::host(node, what);
+) -> Result<OwnedFd, LabResourceError> {
+    let failed = |what| LabResourceError::host(node, what);
     if let Some(name) = name {
         let NameState::Free =
             netns::open_named(name).map_err(failed("checking the name of its namespace"))?
         else {
-            return Err(GroundError::NameTaken { name: name.to_owned() });
+            return Err(LabResourceError::NameTaken { name: name.to_owned() });
         };
         record(&LabJournalEntry::Name { name: name.to_owned() })?;
     }
@@ -171,7 +174,7 @@ pub(super) fn make_netns(
         // Another process has taken the name since the check.
         if error.source.kind() == std::io::ErrorKind::AlreadyExists {
             record(&LabJournalEntry::NotOurs { name: name.to_owned() })?;
-            return Err(GroundError::NameTaken { name: name.to_owned() });
+            return Err(LabResourceError::NameTaken { name: name.to_owned() });
         }
         return Err(failed("naming its namespace")(error));
     }

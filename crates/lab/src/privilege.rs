@@ -3,7 +3,7 @@
 use linerate_sock::userns::{become_root_in_user_namespace, effective_user};
 use linerate_sock::{SockError, proc};
 
-use crate::GroundError;
+use crate::LabResourceError;
 
 /// What this process may create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl Privilege {
     ///
     /// # Errors
     /// The system denies user namespaces to its users; the message states the remedy.
-    pub fn acquire() -> Result<Self, GroundError> {
+    pub fn acquire() -> Result<Self, LabResourceError> {
         if effective_user() == 0 {
             return Ok(Self::Root);
         }
@@ -30,8 +30,8 @@ impl Privilege {
     }
 }
 
-fn refused(source: SockError) -> GroundError {
-    GroundError::NoUserNamespace { remedy: remedy(proc::sysctl), source }
+fn refused(source: SockError) -> LabResourceError {
+    LabResourceError::NoUserNamespace { remedy: remedy(proc::sysctl), source }
 }
 
 /// The settings with which distributions disable user namespaces, each with the disabling value and an enabling

@@ -11,7 +11,7 @@ use linerate_sock::clock;
 use crate::client::{AskError, ask};
 use crate::control_protocol::{Answer, Ask, Status};
 use crate::kernel;
-use crate::{GroundError, LabName, Swept, folder_of, is_up, labs, run_dir, sweep, switch_pid, undo};
+use crate::{LabName, LabResourceError, Swept, folder_of, is_up, labs, run_dir, sweep, switch_pid, undo};
 use linerate_emu::topology::Topology;
 
 /// The control socket in a lab's folder.
@@ -39,9 +39,9 @@ impl StateDir {
     ///
     /// # Errors
     /// The default folder is accessible to others.
-    pub fn open(given: Option<&Path>) -> Result<Self, GroundError> {
+    pub fn open(given: Option<&Path>) -> Result<Self, LabResourceError> {
         let run_dir = match given {
-            Some(given) => std::path::absolute(given).map_err(GroundError::folder(given, "finding"))?,
+            Some(given) => std::path::absolute(given).map_err(LabResourceError::folder(given, "finding"))?,
             None => run_dir()?,
         };
         Ok(Self { run_dir })
@@ -57,7 +57,7 @@ impl StateDir {
     ///
     /// # Errors
     /// The folder may not be read.
-    pub fn labs(&self) -> Result<Vec<LabHandle>, GroundError> {
+    pub fn labs(&self) -> Result<Vec<LabHandle>, LabResourceError> {
         Ok(labs(&self.run_dir)?.into_iter().map(|name| self.lab(name)).collect())
     }
 
@@ -71,7 +71,7 @@ impl StateDir {
     ///
     /// # Errors
     /// The folder may not be read.
-    pub fn sweep(&self) -> Result<Vec<String>, GroundError> {
+    pub fn sweep(&self) -> Result<Vec<String>, LabResourceError> {
         Ok(sweep(&self.run_dir)?.into_iter().flat_map(describe_swept).collect())
     }
 
@@ -79,11 +79,11 @@ impl StateDir {
     ///
     /// # Errors
     /// The folder may not be read.
-    pub fn remove_dead_logs(&self) -> Result<(), GroundError> {
+    pub fn remove_dead_logs(&self) -> Result<(), LabResourceError> {
         let path = self.run_dir.join(LOGS);
         let entries = match fs::read_dir(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            other => other.map_err(GroundError::folder(&path, "reading the folder"))?,
+            other => other.map_err(LabResourceError::folder(&path, "reading the folder"))?,
         };
         for entry in entries.flatten() {
             let name = entry.file_name();
@@ -99,7 +99,7 @@ impl StateDir {
     ///
     /// # Errors
     /// It cannot be created.
-    pub fn log(&self, name: &LabName) -> Result<File, GroundError> {
+    pub fn log(&self, name: &LabName) -> Result<File, LabResourceError> {
         let path = self.lab(name.clone()).log();
         let folder = self.run_dir.join(LOGS);
         let open = || {
@@ -116,7 +116,7 @@ impl StateDir {
                 opened = open();
             }
         }
-        opened.map_err(GroundError::folder(&path, "opening"))
+        opened.map_err(LabResourceError::folder(&path, "opening"))
     }
 }
 
@@ -221,7 +221,7 @@ impl LabHandle {
     ///
     /// # Errors
     /// Something cannot be removed, or the switch does not end.
-    pub fn down(&self) -> Result<Vec<String>, GroundError> {
+    pub fn down(&self) -> Result<Vec<String>, LabResourceError> {
         self.stop_switch()?;
         let left = undo(&self.run_dir, &self.name)?;
         self.remove_log();
@@ -230,12 +230,12 @@ impl LabHandle {
 
     /// Stops its switch, which removes everything, and waits for it. A missing or killed switch is not an
     /// error.
-    fn stop_switch(&self) -> Result<(), GroundError> {
+    fn stop_switch(&self) -> Result<(), LabResourceError> {
         let deadline = clock::now() + SHUTDOWN_TIMEOUT;
-        let mut told = false;
+        let mut stop_requested = false;
         while is_up(&self.run_dir, &self.name) {
-            if !told {
-                told = match self.ask(&Ask::Down, ANSWER_TIMEOUT) {
+            if !stop_requested {
+                stop_requested = match self.ask(&Ask::Down, ANSWER_TIMEOUT) {
                     Ok(_) => true,
                     Err(AskError::Gone(error)) if is_timeout(&error) => return Err(self.not_answering()),
                     // It is still creating the lab and does not listen yet, or is about to end.
@@ -250,8 +250,11 @@ impl LabHandle {
         Ok(())
     }
 
-    fn not_answering(&self) -> GroundError {
-        GroundError::Deaf { lab: self.name.clone(), pid: switch_pid(&self.run_dir, &self.name).unwrap_or(0) }
+    fn not_answering(&self) -> LabResourceError {
+        LabResourceError::Deaf {
+            lab: self.name.clone(),
+            pid: switch_pid(&self.run_dir, &self.name).unwrap_or(0),
+        }
     }
 
     /// Removes the error log of a lab that was never created; that of one that is up is kept.
@@ -262,9 +265,9 @@ impl LabHandle {
         }
     }
 
-    /// Writes the file of host names. A host's name stands for its IPv4 address, so that results do not depend
+    /// Writes the file of host names. A host's name maps to its IPv4 address, so that results do not depend
     /// on the resolver's preference; with a 6 appended, for its IPv6 address.
-    pub(super) fn write_names(&self, topology: &Topology) -> Result<(), GroundError> {
+    pub(super) fn write_names(&self, topology: &Topology) -> Result<(), LabResourceError> {
         let mut text = fs::read_to_string("/etc/hosts").unwrap_or_default();
         text.push_str("\n# hosts of this lab\n");
         for host in &topology.hosts {
@@ -272,7 +275,7 @@ impl LabHandle {
             text.push_str(&format!("{v4} {name}\n{v6} {name}6\n"));
         }
         let path = self.names();
-        fs::write(&path, text).map_err(GroundError::folder(&path, "writing"))
+        fs::write(&path, text).map_err(LabResourceError::folder(&path, "writing"))
     }
 }
 
@@ -281,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labs_that_come_and_go_beside_each_other_have_their_files_of_complaints() {
+    fn simultaneous_labs_have_their_own_error_files() {
         let run = tempfile::tempdir().unwrap();
         let place = StateDir::open(Some(run.path())).unwrap();
         let come_and_go = |name: &str| {

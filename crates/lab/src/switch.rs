@@ -122,7 +122,7 @@ impl SwitchLoop {
         }
     }
 
-    /// Forwards frames until it is told to stop.
+    /// Forwards frames until it is stopped.
     ///
     /// # Errors
     /// The kernel refuses to poll.

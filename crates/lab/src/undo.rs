@@ -14,7 +14,7 @@ use linerate_sock::{SockError, iface, proc, process};
 
 use crate::folder::{LabFolder, folder_of, labs};
 use crate::journal::{self, LabJournalEntry, LabJournalHeader};
-use crate::{GroundError, LabName, kernel};
+use crate::{LabName, LabResourceError, kernel};
 
 /// A random number of each boot.
 pub(super) const BOOT_ID: &str = "kernel.random.boot_id";
@@ -27,14 +27,14 @@ pub struct Swept {
     /// Its name.
     pub lab: LabName,
     /// What was left in place because it belongs to somebody else, or why the lab could not be removed.
-    pub outcome: Result<Vec<String>, GroundError>,
+    pub outcome: Result<Vec<String>, LabResourceError>,
 }
 
 /// Removes every lab whose switch no longer runs, and returns them.
 ///
 /// # Errors
 /// The folder of labs may not be read.
-pub fn sweep(run_dir: &Path) -> Result<Vec<Swept>, GroundError> {
+pub fn sweep(run_dir: &Path) -> Result<Vec<Swept>, LabResourceError> {
     let mut swept = Vec::new();
     for lab in labs(run_dir)? {
         // A lab of the kernel needs no process.
@@ -42,7 +42,7 @@ pub fn sweep(run_dir: &Path) -> Result<Vec<Swept>, GroundError> {
             continue;
         }
         match undo(run_dir, &lab) {
-            Ok(None) | Err(GroundError::Running(_)) => {}
+            Ok(None) | Err(LabResourceError::Running(_)) => {}
             Ok(Some(left)) => swept.push(Swept { lab, outcome: Ok(left) }),
             Err(error) => swept.push(Swept { lab, outcome: Err(error) }),
         }
@@ -55,7 +55,7 @@ pub fn sweep(run_dir: &Path) -> Result<Vec<Swept>, GroundError> {
 ///
 /// # Errors
 /// Its switch runs, or something cannot be removed; the journal is then kept.
-pub fn undo(run_dir: &Path, lab: &LabName) -> Result<Option<Vec<String>>, GroundError> {
+pub fn undo(run_dir: &Path, lab: &LabName) -> Result<Option<Vec<String>>, LabResourceError> {
     let Some(folder) = LabFolder::take(run_dir, lab)? else { return Ok(None) };
     let left = clear(&folder)?;
     folder.remove()?;
@@ -63,7 +63,7 @@ pub fn undo(run_dir: &Path, lab: &LabName) -> Result<Option<Vec<String>>, Ground
 }
 
 /// Removes everything that the journal in a folder names, then the journal. Returns what was left in place.
-pub(super) fn clear(folder: &LabFolder) -> Result<Vec<String>, GroundError> {
+pub(super) fn clear(folder: &LabFolder) -> Result<Vec<String>, LabResourceError> {
     let found = journal::read(folder.path())?;
     let mut clearing = Clearing { lab: folder.lab(), left: Vec::new(), failed: None };
     if let Some(opening) =
@@ -81,7 +81,7 @@ pub(super) fn clear(folder: &LabFolder) -> Result<Vec<String>, GroundError> {
 struct Clearing<'a> {
     lab: &'a LabName,
     left: Vec<String>,
-    failed: Option<GroundError>,
+    failed: Option<LabResourceError>,
 }
 
 impl Clearing<'_> {
@@ -110,7 +110,7 @@ impl Clearing<'_> {
     fn keep(&mut self, what: String, result: Result<(), SockError>) {
         if let Err(source) = result {
             let lab = self.lab.to_string();
-            self.failed.get_or_insert(GroundError::Stuck { lab, what, source });
+            self.failed.get_or_insert(LabResourceError::Stuck { lab, what, source });
         }
     }
 

@@ -17,6 +17,7 @@ use crate::method::MethodTable;
 use crate::metrics::{Sample, Side};
 use crate::plan_run::{PlanJudgement, PlanPlace, PlanStart, PointSummary, SearchEnd, TrialEnd};
 use crate::port::PortSample;
+use crate::run_labels::RunLabels;
 use crate::settings::SideSettings;
 use crate::size::{SizeCurve, SizePoint};
 use crate::spec::{Direction, TestSpec, Transport};
@@ -206,6 +207,8 @@ pub enum Body {
         /// The others.
         also: Vec<Finding>,
     },
+    /// The name and notes that the user gave the run. A later event replaces an earlier one.
+    Labelled(RunLabels),
     /// The run is one of several that a coordinator starts together.
     Grouped(GroupPlace),
     /// A run of a group began to measure.
@@ -301,7 +304,7 @@ pub struct GroupStart {
     /// Planned time, from the start of the run.
     #[serde(rename = "planned_ns")]
     pub planned: Timestamp,
-    /// Delay until the client's data threads ran and the server was told to start, by the client's clock.
+    /// Delay until the client's data threads ran and the start message was sent to the server, by the client's clock.
     #[serde(rename = "start_error_ns")]
     pub start_error: Span,
     /// Largest error of the client's clock relative to the coordinator's. The difference between the start

@@ -4,7 +4,7 @@
 //! or a line of another program can contain either and so clear the user's screen, change the window title or
 //! forge a second line of a log. [`ForeignText`] cannot contain them: its constructors replace them.
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::ops::Deref;
 
@@ -30,6 +30,7 @@ impl ForeignText {
     /// ```
     #[must_use]
     pub fn new(text: &str) -> Self {
+        let text = without_error_numbers(text);
         let mut safe: String = text.chars().take(Self::MAX_CHARS).map(in_one_line).collect();
         if text.chars().nth(Self::MAX_CHARS).is_some() {
             safe.push('…');
@@ -70,7 +71,9 @@ impl From<&str> for ForeignText {
 impl From<String> for ForeignText {
     fn from(text: String) -> Self {
         // Most texts are clean and short and need no copy.
-        let clean = text.len() <= Self::MAX_CHARS && text.chars().all(|c| in_one_line(c) == c);
+        let clean = text.len() <= Self::MAX_CHARS
+            && text.chars().all(|c| in_one_line(c) == c)
+            && !text.contains(ERROR_NUMBER);
         if clean { Self(text) } else { Self::new(&text) }
     }
 }
@@ -221,7 +224,34 @@ pub fn is_forbidden(c: char) -> bool {
 /// `text` in one line, without forbidden characters and with its full length.
 #[must_use]
 pub fn one_line(text: &str) -> String {
-    text.chars().map(in_one_line).collect()
+    without_error_numbers(text).chars().map(in_one_line).collect()
+}
+
+/// What is before the number that the standard library appends to errors of the operating system.
+const ERROR_NUMBER: &str = " (os error ";
+
+/// `text` without the numbers of errors of the operating system, such as `No such file or directory (os error 2)`:
+/// they say nothing to a person that the words do not say.
+///
+/// ```
+/// use linerate_model::foreign_text::without_error_numbers;
+/// let error = std::io::Error::from_raw_os_error(2);
+/// assert_eq!(without_error_numbers(&error.to_string()), "No such file or directory");
+/// ```
+#[must_use]
+pub fn without_error_numbers(text: &str) -> Cow<'_, str> {
+    if !text.contains(ERROR_NUMBER) {
+        return Cow::Borrowed(text);
+    }
+    let mut parts = text.split(ERROR_NUMBER);
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.trim_start_matches(|c: char| c.is_ascii_digit()).strip_prefix(')') {
+            Some(rest) => kept.push_str(rest),
+            None => kept.extend([ERROR_NUMBER, part]),
+        }
+    }
+    Cow::Owned(kept)
 }
 
 /// `text` without forbidden characters except line ends and tabs: the output of another program.
@@ -230,6 +260,7 @@ pub fn one_line(text: &str) -> String {
 /// line.
 #[must_use]
 pub fn lines(text: &str) -> String {
+    let text = without_error_numbers(text);
     let mut safe = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {
@@ -274,6 +305,17 @@ mod tests {
         assert_eq!(file.one_line(), "a = 1  b?[2J = 2 ");
         let read: ForeignLines = serde_json::from_str(r#""a\nb\u202ec""#).unwrap();
         assert_eq!(read.as_str(), "a\nb?c");
+    }
+
+    #[test]
+    fn an_error_has_no_number() {
+        let text = "a.toml: No such file or directory (os error 2); b: Connection refused (os error 111)";
+        let plain = "a.toml: No such file or directory; b: Connection refused";
+        assert_eq!(ForeignText::from(text), *plain);
+        assert_eq!(ForeignText::from(text.to_owned()), *plain);
+        assert_eq!((one_line(text), lines(text)), (plain.to_owned(), plain.to_owned()));
+        assert_eq!(without_error_numbers("what (os error means)"), "what (os error means)");
+        assert_eq!(without_error_numbers("cut (os error 12"), "cut (os error 12");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use linerate_units::Span;
 
 use crate::foreign_text::ForeignText;
 use crate::metrics::Side;
+use crate::run_labels::RunLabels;
 use crate::spec::{Direction, TestSpec};
 
 /// A result of another program, as read.
@@ -43,6 +44,8 @@ pub struct ForeignTest {
     pub target: Option<ForeignText>,
     /// The end that wrote the file.
     pub written_by: Option<ControlEnd>,
+    /// The name and notes that a user gave it; only our own files have them.
+    pub labels: RunLabels,
     /// The requested settings, as far as the file reports them and a [`TestSpec`] can express them.
     pub spec: TestSpec,
     /// What the kernel granted or the connection used, as far as the file reports it.

@@ -19,6 +19,7 @@ mod event;
 mod evidence_key;
 mod finding;
 pub mod flow;
+mod flow_outcome;
 mod follow_up;
 pub mod foreign_text;
 mod host;
@@ -32,6 +33,7 @@ mod plan_run;
 mod port;
 mod record;
 mod run_head;
+mod run_labels;
 mod settings;
 mod size;
 pub mod sniff;
@@ -47,6 +49,7 @@ pub use ceiling::{Ceiling, CeilingShare, Limit};
 pub use event::{Body, EVENT_SCHEMA, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart, World};
 pub use evidence_key::EvidenceKey;
 pub use finding::{Cause, Confidence, Finding, Rule};
+pub use flow_outcome::FlowOutcome;
 pub use follow_up::FollowUp;
 pub use foreign_text::{ForeignLines, ForeignText};
 pub use host::{HostInfo, LinkInfo, LinkKind};
@@ -62,6 +65,7 @@ pub use plan_run::{
 pub use port::{PortRecord, PortSample};
 pub use record::{FlowRecord, RunRecord};
 pub use run_head::{FlowHead, RunHead};
+pub use run_labels::{LabelError, LabelOptions, RunLabels};
 pub use settings::{Effective, SideSettings};
 pub use size::{SizeCurve, SizeFit, SizePoint, TimeInterval};
 pub use spec::{
@@ -69,7 +73,7 @@ pub use spec::{
     StopAfter, Sweep, TestSpec, Traffic, Transport, TrialSequence, Variation, ZeroCopy,
 };
 pub use tally::{
-    ByteAccounting, Digest, LatencyInterval, LatencyReport, ProbePhase, ProbeTransport, Steady, StreamTally,
-    Tally, UdpTally,
+    ByteAccounting, DelayBucket, Digest, LatencyInterval, LatencyReport, ProbePhase, ProbeTransport, Steady,
+    StreamTally, Tally, UdpTally,
 };
 pub use uncertainty::{Contribution, Uncertainty, UncertaintySource};

@@ -13,6 +13,7 @@ use crate::foreign_text::ForeignText;
 use crate::host::HostInfo;
 use crate::metrics::{Sample, Side};
 use crate::port::{PortRecord, PortSample};
+use crate::run_labels::RunLabels;
 use crate::settings::SideSettings;
 use crate::size::{SizeCurve, SizePoint};
 use crate::tally::{ByteAccounting, LatencyReport, ProbePhase, Steady, Tally};
@@ -29,6 +30,8 @@ pub struct RunRecord {
     pub group: Option<GroupPlace>,
     /// When it began to measure, if it was started together with others.
     pub group_start: Option<GroupStart>,
+    /// The name and notes that the user gave it.
+    pub labels: RunLabels,
     /// The hosts, client first.
     pub hosts: Vec<HostInfo>,
     /// The flows, by number.
@@ -262,6 +265,7 @@ impl RunRecord {
                 }
                 self.hosts[at] = info.clone();
             }
+            Body::Labelled(labels) => self.labels.clone_from(labels),
             Body::Grouped(place) => self.group = Some(place.clone()),
             Body::Started(start) => self.group_start = Some(*start),
             Body::FlowPlanned(plan) => self.flows.push(FlowRecord::new(plan.clone())),
@@ -404,18 +408,18 @@ mod tests {
     }
 
     #[test]
-    fn the_first_read_is_the_earliest_that_any_progress_tells() {
+    fn the_first_read_is_the_earliest_that_any_progress_report_implies() {
         let mut flow = FlowRecord::new(plan());
-        let mut tell = |at_ms: u64, bytes: u64, elapsed_ms: u64| {
+        let mut note = |at_ms: u64, bytes: u64, elapsed_ms: u64| {
             let at = Timestamp::START + Span::from_ms(at_ms);
             flow.note_progress(at, Bytes::new(bytes), Span::from_ms(elapsed_ms));
             flow.first_read.map(|at| at.as_ns() / 1_000_000)
         };
-        assert_eq!(tell(100, 0, 0), None, "nothing has been read");
-        assert_eq!(tell(500, 10, 240), Some(260));
-        assert_eq!(tell(750, 20, 495), Some(255), "told sooner after its last read");
-        assert_eq!(tell(1000, 20, 495), Some(255), "nothing came since");
-        assert_eq!(tell(1, 30, 500), Some(255), "longer than the run");
+        assert_eq!(note(100, 0, 0), None, "nothing has been read");
+        assert_eq!(note(500, 10, 240), Some(260));
+        assert_eq!(note(750, 20, 495), Some(255), "reported sooner after its last read");
+        assert_eq!(note(1000, 20, 495), Some(255), "nothing came since");
+        assert_eq!(note(1, 30, 500), Some(255), "longer than the run");
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub struct RunHead {
     pub id: ForeignText,
     /// Wall-clock time of its start, RFC 3339; absent if the start of the log is lost.
     pub started_at: Option<ForeignText>,
+    /// The name that the user gave it.
+    pub name: Option<ForeignText>,
     /// The server as typed; for a plan, its name.
     pub target: Option<ForeignText>,
     /// Whether this is an executed plan, whose trials are runs of their own.

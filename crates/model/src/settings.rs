@@ -82,7 +82,7 @@ impl SideSettings {
 
     /// What a foreign program's result reports about the sockets of one end.
     #[must_use]
-    pub fn told(asked: &SocketKnobs, length: Bytes, effective: &[Figure]) -> Self {
+    pub fn reported(asked: &SocketKnobs, length: Bytes, effective: &[Figure]) -> Self {
         let find = |quantity| effective.iter().find(|figure| figure.quantity == quantity);
         let bytes = |quantity| find(quantity).map(|figure| Bytes::new(figure.value as u64));
         Self {

@@ -203,10 +203,25 @@ pub struct LatencyReport {
     pub offset_error_ns: Option<u64>,
     /// Whether the kernels timestamped the arrivals; otherwise the programs did.
     pub kernel_timestamps: bool,
-    /// The round-trip times under load, interval by interval. Intervals without an answer are absent, and
-    /// before the load all are absent.
+    /// The round-trip times interval by interval. Intervals without an answer are absent; logs of earlier
+    /// versions have none before the load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub intervals: Vec<LatencyInterval>,
+    /// The distribution of `rtt`: its buckets that are not empty, ascending. At most 3,840 of them, since their
+    /// width grows with the time. Absent in logs of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub histogram: Vec<DelayBucket>,
+}
+
+/// A bucket of a log-linear histogram (HdrHistogram with two significant digits): it is as wide as at most
+/// 1/128 of its values, and at least 1 ns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DelayBucket {
+    /// Largest value of the bucket.
+    pub up_to_ns: u64,
+    /// Number of values in it.
+    pub count: u64,
 }
 
 /// The probes that were sent in one interval and answered.
@@ -224,6 +239,9 @@ pub struct LatencyInterval {
     pub count: u64,
     /// Smallest round-trip time.
     pub min_ns: u64,
+    /// Median; absent in logs of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_ns: Option<u64>,
     /// Third largest round-trip time, or the smallest if there are fewer: this excludes one or two late
     /// wake-ups.
     pub high_ns: u64,

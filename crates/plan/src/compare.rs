@@ -77,9 +77,20 @@ pub struct Compared {
     pub others: Vec<Candidate>,
     /// The comparisons.
     pub table: ComparisonTable,
+    /// Runs that are not compared, for each name that has such runs.
+    pub left_out: Vec<LeftOutRuns>,
 }
 
-/// A name that stands for no quantity that can be compared.
+/// Runs with a name that are not compared because they were not completed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOutRuns {
+    /// The name.
+    pub name: String,
+    /// Their number.
+    pub runs: usize,
+}
+
+/// The name of no comparable quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
     /// No quantity has this name.

@@ -45,7 +45,10 @@ pub enum SurroundingsError {
         source: io::Error,
     },
     /// A topology is neither bundled nor a file that can be read.
-    #[error("there is no bundled topology {topology:?} ({}), and {file} cannot be read", bundled.join(", "))]
+    #[error(
+        "there is no bundled topology '{topology}'{}; {file} cannot be read either",
+        linerate_config::hint(topology, bundled.iter().copied())
+    )]
     Topology {
         /// The topology, as the plan names it.
         topology: String,

@@ -43,13 +43,13 @@ pub use assertion::{
 pub use axis::{Axis, AxisTarget, AxisValue, PointSelection};
 pub use bundled::bundled;
 pub use compare::{
-    AxisError, Candidate, Compared, ComparisonRow, ComparisonTable, Difference, QuantityError, Subject,
-    compare_with_base, quantities, values_of_axis,
+    AxisError, Candidate, Compared, ComparisonRow, ComparisonTable, Difference, LeftOutRuns, QuantityError,
+    Subject, compare_with_base, quantities, values_of_axis,
 };
 pub use error::{PlanError, PlanMistake, Source};
 pub use include::{Surroundings, SurroundingsError};
 pub use kind::SettingValue;
-pub use linerate_config::Bundled;
+pub use linerate_config::{Bundled, hint};
 pub use linerate_theory::compare::Pairing;
 pub use method::{Method, tables};
 pub use order::{MAX_TRIALS, Trial};
@@ -60,7 +60,7 @@ pub use point::{Point, PointError, PointFlow, PointId};
 pub use progress::{CompletedTrial, CompletedTrials};
 pub use read::read;
 pub use reference::reference;
-pub use schedule::{Estimate, FlowTiming, length};
+pub use schedule::{Estimate, FlowTiming};
 pub use schema::schema;
 pub use search::{Bisection, NextValue, Search};
 pub use sweep::{Grid, MAX_POINTS};

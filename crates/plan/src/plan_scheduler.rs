@@ -38,7 +38,7 @@ pub struct PlanProgress {
     /// Number of all positions; with `until` not all are needed.
     pub of: usize,
     /// Estimated duration of the completed positions that were run.
-    pub behind: Span,
+    pub completed_time: Span,
     /// Largest estimated duration of the others.
     pub left: Span,
 }
@@ -52,7 +52,7 @@ pub struct PlanScheduler<'p> {
     times: Vec<Span>,
     /// Position in the order.
     at: usize,
-    behind: Span,
+    completed_time: Span,
     left: Span,
     progress: CompletedTrials,
     /// Steps of searches, in the order of time.
@@ -77,7 +77,7 @@ impl<'p> PlanScheduler<'p> {
             order,
             times,
             at: 0,
-            behind: Span::ZERO,
+            completed_time: Span::ZERO,
             left,
             progress: CompletedTrials::new(plan),
             steps: BTreeMap::new(),
@@ -275,7 +275,7 @@ impl<'p> PlanScheduler<'p> {
         let time = time.unwrap_or_default();
         self.left = self.left.saturating_sub(time);
         if carried_out {
-            self.behind = self.behind + time;
+            self.completed_time = self.completed_time + time;
         }
         self.at += 1;
     }
@@ -284,7 +284,7 @@ impl<'p> PlanScheduler<'p> {
     #[must_use]
     pub fn progress(&self) -> PlanProgress {
         let done = self.at.min(self.order.len());
-        PlanProgress { done, of: self.order.len(), behind: self.behind, left: self.left }
+        PlanProgress { done, of: self.order.len(), completed_time: self.completed_time, left: self.left }
     }
 
     /// Whether a part of the plan is missing: trials that failed or were not started.
@@ -326,7 +326,7 @@ pub fn judgements(
     summaries: &[PointSummary],
     others: &BTreeMap<String, PlanRecord>,
 ) -> Vec<PlanJudgement> {
-    let told = |judgement: crate::AssertionResult| PlanJudgement {
+    let judgement_of = |judgement: crate::AssertionResult| PlanJudgement {
         assertion: judgement.assertion.into(),
         point: judgement.point.to_string().into(),
         flow: judgement.flow.into(),
@@ -338,7 +338,7 @@ pub fn judgements(
             assertion::AssertionOutcome::NotMeasured(what) => Some(format!("not measured: {what}").into()),
         },
     };
-    judge(plan, &Summed::new(summaries, others)).into_iter().map(told).collect()
+    judge(plan, &Summed::new(summaries, others)).into_iter().map(judgement_of).collect()
 }
 
 /// Whether a run of a trial is valid.

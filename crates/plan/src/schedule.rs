@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::{StopAfter, TestSpec};
-use linerate_units::{Bytes, Span};
+use linerate_model::TestSpec;
+use linerate_units::Span;
 use serde::Serialize;
 
 use crate::plan::{Flow, Plan};
 use crate::point::{Point, PointError};
 
-/// Set-up and drain of one phase, as a server estimates it too.
-const PHASE_OVERHEAD: Span = Span::from_secs(2);
+/// Time that a phase may take longer than usual before the next flow starts.
+const PHASE_SLACK: Span = Span::from_ms(1600);
 /// Set-up and end of a trial: connections, settings of hosts or of the lab.
 const TRIAL_OVERHEAD: Span = Span::from_secs(1);
 
@@ -39,39 +39,17 @@ pub struct Estimate {
     pub at_most: bool,
 }
 
-/// Duration of a test from its first connection to its result; `None` if it depends on the network.
-#[must_use]
-pub fn length(spec: &TestSpec) -> Option<Span> {
-    if let Some(sweep) = &spec.sweep {
-        // A flow that follows a series waits for its longest duration.
-        return Some(sweep.longest() + PHASE_OVERHEAD);
-    }
-    let traffic = &spec.traffic;
-    // Measuring the latency without load takes a fifth of the test, at most two seconds.
-    let idle = match traffic.no_latency {
-        true => Span::ZERO,
-        false => Span::from_ns(traffic.measured().as_ns() / 5).min(Span::from_secs(2)),
-    };
-    let block = traffic.length.unwrap_or(Bytes::new(0));
-    let phase = match traffic.stop_after(block) {
-        StopAfter::TimeNs(time) => time,
-        StopAfter::Bytes(bytes) if bytes > Bytes::new(0) => {
-            // All streams share the amount, and each offers the rate.
-            let all =
-                linerate_units::Bitrate::from_bps(traffic.offered()?.bps() * f64::from(traffic.streams))?;
-            all.time_for(bytes)?
-        }
-        StopAfter::Bytes(_) => return None,
-    };
-    let phases = traffic.phases().len() as u64;
-    Some(idle + (phase + PHASE_OVERHEAD).saturating_mul(phases))
+/// Longest duration of a test, for flows that follow it; `None` if it depends on the network.
+fn longest(spec: &TestSpec) -> Option<Span> {
+    let phases = if spec.sweep.is_some() { 1 } else { spec.traffic.phases().len() as u64 };
+    Some(spec.expected_time()? + PHASE_SLACK.saturating_mul(phases))
 }
 
 impl Plan {
     /// Start and end of each flow of a point, in the order of the plan.
     #[must_use]
     pub fn schedule(&self, point: &Point) -> Vec<FlowTiming> {
-        let lengths: Vec<Option<Span>> = point.tests.iter().map(|test| length(&test.spec)).collect();
+        let lengths: Vec<Option<Span>> = point.tests.iter().map(|test| longest(&test.spec)).collect();
         let mut slots: BTreeMap<&str, FlowTiming> = BTreeMap::new();
         // Each round places the flows whose predecessors are placed. Circular references were rejected when the
         // plan was read.
@@ -99,8 +77,15 @@ impl Plan {
     /// Known duration of a trial of a point, including the pause after it.
     #[must_use]
     pub fn trial_time(&self, point: &Point) -> Span {
-        let known = self.schedule(point).iter().filter_map(|slot| slot.end).max();
-        known.unwrap_or_default() + TRIAL_OVERHEAD + self.pause
+        self.usual_end(point, &self.schedule(point)) + TRIAL_OVERHEAD + self.pause
+    }
+
+    /// When the last judged flow of a trial usually ends; 0 if that is not known of any.
+    fn usual_end(&self, point: &Point, slots: &[FlowTiming]) -> Span {
+        let timed =
+            self.flows.iter().zip(&point.tests).zip(slots).filter(|((flow, _), _)| !flow.cross_traffic);
+        let ends = timed.filter_map(|((_, test), slot)| Some(slot.start + test.spec.expected_time()?));
+        ends.max().unwrap_or_default()
     }
 
     /// Estimates the duration of the plan.
@@ -112,12 +97,11 @@ impl Plan {
         for number in 0..self.grid.len() {
             let point = self.point(number)?;
             let slots = self.schedule(&point);
-            let known = slots.iter().filter_map(|slot| slot.end).max();
             estimate.at_least |= slots.iter().any(|slot| slot.end.is_none());
             let ends_early = |spec: &TestSpec| spec.traffic.until.is_some() || spec.sweep.is_some();
             estimate.at_most |= point.tests.iter().any(|test| ends_early(&test.spec));
             let steps = self.search.as_ref().map_or(1, |search| u64::from(search.trials()));
-            let each = known.unwrap_or_default() + TRIAL_OVERHEAD + self.pause;
+            let each = self.usual_end(&point, &slots) + TRIAL_OVERHEAD + self.pause;
             let repeats = u64::from(self.largest_repeats());
             estimate.at_most |= self.until.is_some();
             let mut time = each.saturating_mul(steps);

@@ -6,8 +6,8 @@
 
 use linerate_model::flow::FlowId;
 use linerate_model::{
-    Caveat, CheckedSpec, Direction, ForeignText, HostInfo, Sample, Side, SideSettings, SpecError, Sweep,
-    Tally,
+    Caveat, CheckedSpec, Direction, FlowOutcome, ForeignText, HostInfo, Sample, Side, SideSettings,
+    SpecError, Sweep, Tally,
 };
 use linerate_units::{Bytes, Span, Timestamp};
 
@@ -47,8 +47,8 @@ pub enum SessionInput<'a> {
     Refuse(String),
     /// Client: measure these flows now.
     Measure(Vec<FlowOrder>),
-    /// Client: there is nothing more to measure.
-    Finish,
+    /// Client: there is nothing more to measure; these are the results, which the server prints.
+    Finish(Vec<FlowOutcome>),
     /// Every data socket of the phase is open.
     FlowsOpen,
     /// The data sockets could not be opened.
@@ -121,6 +121,8 @@ pub enum SessionOutput {
     PeerEnded(Box<Ended>),
     /// Both sides of every flow of the phase have ended.
     PhaseDone,
+    /// Server: the results, as the client tells them at the end.
+    PeerResults(Vec<FlowOutcome>),
     /// The dialogue has ended normally.
     Done,
 }

@@ -15,11 +15,11 @@ const MAX_SILENCE: Span = Span::from_secs(6);
 /// The timers of one connection.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    heard: Timestamp,
-    said: Timestamp,
+    last_received: Timestamp,
+    last_sent: Timestamp,
     step: Option<Deadline>,
     /// Whether both ends send heartbeats.
-    talking: bool,
+    heartbeats: bool,
     /// The current step, for errors.
     during: &'static str,
 }
@@ -34,23 +34,23 @@ struct Deadline {
 impl Watch {
     /// Begins without a deadline.
     pub(crate) const fn new(now: Timestamp, during: &'static str) -> Self {
-        Self { heard: now, said: now, step: None, talking: false, during }
+        Self { last_received: now, last_sent: now, step: None, heartbeats: false, during }
     }
 
     /// Begins heartbeats, once the peer is known.
     pub(crate) const fn start_heartbeats(&mut self, now: Timestamp) {
-        self.talking = true;
-        self.heard = now;
+        self.heartbeats = true;
+        self.last_received = now;
     }
 
     /// Notes that the peer is alive.
     pub(crate) const fn note_received(&mut self, now: Timestamp) {
-        self.heard = now;
+        self.last_received = now;
     }
 
     /// Notes that this end has sent a message.
     pub(crate) const fn note_sent(&mut self, now: Timestamp) {
-        self.said = now;
+        self.last_sent = now;
     }
 
     /// Begins a step with a deadline.
@@ -73,16 +73,17 @@ impl Watch {
         if let Some(step) = self.step.filter(|step| now >= step.by) {
             return Err(silent(self.during, step.allowed));
         }
-        if self.talking && now.since(self.heard) >= MAX_SILENCE {
+        if self.heartbeats && now.since(self.last_received) >= MAX_SILENCE {
             return Err(silent(self.during, MAX_SILENCE));
         }
-        Ok(self.talking && now.since(self.said) >= HEARTBEAT)
+        Ok(self.heartbeats && now.since(self.last_sent) >= HEARTBEAT)
     }
 
     /// When to check next; absent if nothing can become due.
     pub(crate) fn deadline(&self) -> Option<Timestamp> {
-        let talk = self.talking.then(|| (self.said + HEARTBEAT).min(self.heard + MAX_SILENCE));
-        earliest(self.step.map(|step| step.by), talk)
+        let heartbeat =
+            self.heartbeats.then(|| (self.last_sent + HEARTBEAT).min(self.last_received + MAX_SILENCE));
+        earliest(self.step.map(|step| step.by), heartbeat)
     }
 
     /// The error when the peer has closed the connection.

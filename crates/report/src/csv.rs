@@ -158,7 +158,7 @@ fn values(readings: &Readings) -> impl Iterator<Item = String> {
 }
 
 /// Column heads of [`summary`].
-const SUMMARY: [&str; 23] = [
+const SUMMARY: [&str; 24] = [
     "run",
     "started_at",
     "flow",
@@ -182,6 +182,7 @@ const SUMMARY: [&str; 23] = [
     "cause",
     "rule",
     "uncertainty_bps",
+    "name",
 ];
 
 /// Writes one row per flow.
@@ -200,7 +201,7 @@ pub fn summary(record: &RunRecord, out: impl Write) -> Result<(), CsvError> {
     Ok(table.flush()?)
 }
 
-fn summary_row(record: &RunRecord, flow: &FlowRecord) -> [String; 23] {
+fn summary_row(record: &RunRecord, flow: &FlowRecord) -> [String; 24] {
     fn cell<T: ToString>(value: Option<T>) -> String {
         value.map(|value| value.to_string()).unwrap_or_default()
     }
@@ -234,6 +235,7 @@ fn summary_row(record: &RunRecord, flow: &FlowRecord) -> [String; 23] {
         cell(verdict.map(|verdict| verdict.cause)),
         verdict.map(|verdict| text_cell(verdict.rule.name())).unwrap_or_default(),
         cell(flow.uncertainty.as_ref().map(|known| known.expanded_bps.bps())),
+        record.labels.name.as_deref().map(text_cell).unwrap_or_default(),
     ]
 }
 
@@ -345,13 +347,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_rate_is_known_to_is_the_last_column_and_may_be_empty() {
+    fn later_columns_come_last_and_may_be_empty() {
         let mut record = RunRecord::fold(&runs::tcp_run());
+        record.labels.name = Some("=before".into());
         record.flows[0].uncertainty = Some(runs::uncertainty());
         let mut out = Vec::new();
         summary(&record, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
-        let last: Vec<&str> = text.lines().map(|line| line.rsplit(',').next().unwrap()).collect();
-        assert_eq!(last, ["uncertainty_bps", "380000", ""]);
+        let last: Vec<Vec<&str>> = text.lines().map(|line| line.rsplit(',').take(2).collect()).collect();
+        assert_eq!(last, [["name", "uncertainty_bps"], ["'=before", "380000"], ["'=before", ""]]);
     }
 }

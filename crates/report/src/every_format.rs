@@ -3,10 +3,10 @@
 use linerate_model::flow::FlowId;
 use linerate_model::metrics::Metric;
 use linerate_model::{
-    Body, Cause, Caveat, CaveatKind, Ceiling, Confidence, Digest, Direction, Event, Finding, FlowPlan,
-    FollowUp, ForeignText, HostInfo, LatencyReport, Limit, Outcome, PortSample, ProbePhase, ProbeTransport,
-    Readings, Rule, RunRecord, Sample, Side, SizeCurve, SizeFit, SizePoint, Tally, TestSpec, TimeInterval,
-    Transport, UdpTally,
+    Body, Cause, Caveat, CaveatKind, Ceiling, Confidence, Digest, Direction, Event, Finding, FlowHead,
+    FlowPlan, FollowUp, ForeignText, HostInfo, LatencyReport, Limit, Outcome, PortSample, ProbePhase,
+    ProbeTransport, Readings, Rule, RunRecord, Sample, Side, SizeCurve, SizeFit, SizePoint, Tally, TestSpec,
+    TimeInterval, Transport, UdpTally,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use proptest::prelude::*;
@@ -129,6 +129,7 @@ fn latency() -> impl Strategy<Value = LatencyReport> {
         offset_error_ns: None,
         kernel_timestamps: idle,
         intervals: Vec::new(),
+        histogram: Vec::new(),
     })
 }
 
@@ -245,7 +246,7 @@ proptest! {
     #[test]
     fn every_format_takes_every_log(log in log(), width in 40_usize..200, colour in any::<bool>()) {
         let record = RunRecord::fold(&log);
-        let view = TextLayout { width, colour, kept: None, explain: false };
+        let view = TextLayout { width, colour, kept: None, explain: false, all_streams: false };
         let page = text(&record, &view);
         if !colour {
             check_page(&page, width)?;
@@ -258,7 +259,7 @@ proptest! {
         csv::sizes(&record, &mut out).unwrap();
         let _ = picture::Pictures::of_run(&record).svg(None);
         let assets = html::Assets { script: "", style: "" };
-        html::write(None, &[html::ReportedRun { record: &record, events: &log }], &assets, &mut out).unwrap();
+        html::write(None, None, &[html::ReportedRun { record: &record, events: &log }], &assets, &mut out).unwrap();
         let drawn = plot::terminal(&record, &view);
         if !colour {
             check_page(&drawn, width)?;
@@ -280,14 +281,20 @@ proptest! {
     fn the_list_takes_every_run(names in proptest::collection::vec(".{0,30}", 5), width in 40_usize..200) {
         let row = RunRow {
             run: names[0].clone().into(),
+            name: names[2].clone().into(),
             started_at: names[1].clone().into(),
             target: names[2].clone().into(),
-            flow: names[3].clone().into(),
-            bitrate: None,
-            cause: Some(names[4].clone().into()),
+            flows: vec![FlowHead {
+                flow: FlowId(0),
+                name: names[3].clone().into(),
+                direction: "upload".into(),
+                transport: "tcp".into(),
+                bitrate: None,
+                cause: Some(names[4].clone().into()),
+            }],
             outcome: None,
         };
-        let table = history_table(&[row.clone(), row], &TextLayout { width, colour: false, kept: None, explain: false });
+        let table = history_table(&[row.clone(), row], &TextLayout { width, colour: false, kept: None, explain: false, all_streams: false });
         check_page(&table, width)?;
     }
 
@@ -305,7 +312,7 @@ proptest! {
         let mut bodies = runs::opening(TestSpec::default());
         bodies.push(runs::planned(0, Direction::Download, Transport::Tcp));
         bodies.push(runs::ended(FlowId(0), Side::Receiver, Tally { complete: true, ..runs::tally(rate) }));
-        let ceiling = Ceiling { limit, bitrate_bps: rate / factor, because: "told".into(), slack_bps: 0.0 };
+        let ceiling = Ceiling { limit, bitrate_bps: rate / factor, because: "given".into(), slack_bps: 0.0 };
         let ceilings = vec![ceiling.clone()];
         bodies.push((0, Body::Ceilings { flow: FlowId(0), ceilings, ceiling: Some(ceiling.clone()) }));
         if let Some(cause) = cause {
@@ -314,7 +321,7 @@ proptest! {
                 rule: Rule::LinkFull,
                 confidence: Confidence::Probable,
                 share_of_time: None,
-                text: "said".into(),
+                text: "text".into(),
                 evidence: std::collections::BTreeMap::new(),
                 remedy: None,
             };
@@ -334,7 +341,7 @@ proptest! {
         if factor > 1.0003 && ceiling.is_wall() && cause.is_none() {
             prop_assert!(flow.is_impossible());
         }
-        let view = TextLayout { width, colour: false, kept: None, explain: true };
+        let view = TextLayout { width, colour: false, kept: None, explain: true, all_streams: false };
         let mut table = Vec::new();
         csv::summary(&record, &mut table).unwrap();
         let mut rows = ::csv::Reader::from_reader(&table[..]);
@@ -345,7 +352,7 @@ proptest! {
         let printed = json.pointer("/flows/0/ceiling/share").and_then(serde_json::Value::as_f64);
         prop_assert_eq!(printed, share);
         let (mut page, assets) = (Vec::new(), html::Assets { script: "", style: "" });
-        html::write(None, &[html::ReportedRun { record: &record, events: &log }], &assets, &mut page).unwrap();
+        html::write(None, None, &[html::ReportedRun { record: &record, events: &log }], &assets, &mut page).unwrap();
         let page = String::from_utf8_lossy(&page).into_owned();
         for text in [text(&record, &view), markdown::report(&record), page] {
             for (at, _) in text.match_indices(" %") {

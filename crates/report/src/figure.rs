@@ -36,12 +36,19 @@ pub(crate) fn imported(flow: &FlowRecord) -> bool {
 /// The caveats of a flow, including `partial` if the receiver's count is not final.
 pub(crate) fn caveats(flow: &FlowRecord) -> Vec<Caveat> {
     let mut caveats = flow.caveats.clone();
-    let said = caveats.iter().any(|caveat| caveat.kind == CaveatKind::Partial);
+    let has_partial = caveats.iter().any(|caveat| caveat.kind == CaveatKind::Partial);
     let finished = flow.receiver.as_ref().is_some_and(|tally| tally.complete);
     // The sizes of a series are reported only after they are finished.
-    if !said && !finished && flow.sizes.is_empty() {
+    if !has_partial && !finished && flow.sizes.is_empty() {
         caveats.push(Caveat { kind: CaveatKind::Partial, text: partial_text(flow).into() });
     }
+    caveats
+}
+
+/// The caveats of a flow for a form without one-way delays, on which a caveat about the clocks has no bearing.
+pub(crate) fn caveats_without_one_way(flow: &FlowRecord) -> Vec<Caveat> {
+    let mut caveats = caveats(flow);
+    caveats.retain(|caveat| caveat.kind != CaveatKind::OffsetUncertain);
     caveats
 }
 

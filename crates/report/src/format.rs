@@ -32,6 +32,8 @@ pub enum Format {
     Text,
     /// The charts.
     Svg,
+    /// The assertions of a plan, for continuous integration.
+    Junit,
 }
 
 /// What a run is written from.
@@ -63,7 +65,7 @@ pub struct FormatRow {
 }
 
 /// All formats.
-pub const FORMATS: [FormatRow; 8] = [
+pub const FORMATS: [FormatRow; 9] = [
     FormatRow {
         format: Format::Jsonl,
         name: "jsonl",
@@ -119,6 +121,7 @@ pub const FORMATS: [FormatRow; 8] = [
             let assets = run.assets.ok_or(FormatError::NoFrontEnd)?;
             Ok(html::write(
                 None,
+                None,
                 &[html::ReportedRun { record: run.record, events: run.events }],
                 assets,
                 out,
@@ -144,6 +147,14 @@ pub const FORMATS: [FormatRow; 8] = [
         help: "The charts as a picture",
         run: |run, out| picture(&Pictures::of_run(run.record), None, out),
         plan: |record, out| picture(&Pictures::of_plan(record), None, out),
+    },
+    FormatRow {
+        format: Format::Junit,
+        name: "junit",
+        extension: Some("xml"),
+        help: "The assertions of a plan as a JUnit report, for continuous integration",
+        run: |_, _| Err(FormatError::NotOfRuns),
+        plan: |record, out| Ok(plan::junit(record, out)?),
     },
 ];
 
@@ -172,9 +183,15 @@ pub enum FormatError {
     /// A page needs a script and a style sheet.
     #[error("this program has no front end, which a page needs")]
     NoFrontEnd,
+    /// The report of assertions cannot be written.
+    #[error(transparent)]
+    Junit(#[from] quick_junit::SerializeError),
     /// The format is for runs only.
-    #[error("a plan has no such form; give json, csv, markdown, svg or text")]
+    #[error("a plan has no such form; give json, csv, markdown, svg, junit or text")]
     NotOfPlans,
+    /// The format is for plans only.
+    #[error("a single run has no assertions; export a plan, or give another format")]
+    NotOfRuns,
 }
 
 impl Format {

@@ -12,61 +12,92 @@
 //! };
 //! let json = serde_json::to_string(&HistoryDocument::new(std::slice::from_ref(&run)))?;
 //! assert!(json.contains(r#""id":"7f3a0c55d2b41e98""#));
-//! let rows = RunRow::of(&run, "7f3a", "2026-11-21 10:00:00");
-//! assert!(history_table(&rows, &TextLayout::default()).contains("7f3a"));
+//! let row = RunRow::of(&run, "7f3a", "2026-11-21 10:00:00");
+//! assert!(history_table(&[row], &TextLayout::default()).contains("7f3a"));
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
-use linerate_model::{FlowHead, ForeignText, Outcome, RunHead};
+use linerate_model::{Cause, Direction, FlowHead, ForeignText, Outcome, RunHead};
 use linerate_units::Bitrate;
 use serde::Serialize;
 
-use crate::layout::{TextLayout, TextRole};
-use crate::quantity::or_absent;
+use crate::layout::{TextLayout, TextRole, wrap};
+use crate::quantity::{ABSENT, in_unit, range};
 use crate::table::{Cell, Column, Table};
 
-/// One flow of one archived run, as in the list.
+/// One archived run, as in the list.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunRow {
     /// Name of the run, or its shortest unique prefix.
     pub run: ForeignText,
+    /// Name that the user gave it; empty without one.
+    pub name: ForeignText,
     /// Wall-clock time of its start.
     pub started_at: ForeignText,
-    /// The server as typed.
+    /// The server as typed, or the plan.
     pub target: ForeignText,
-    /// Name of the flow; empty if the run has none.
-    pub flow: ForeignText,
-    /// Goodput at the receiver; absent if not measured.
-    pub bitrate: Option<Bitrate>,
-    /// Cause of the verdict; absent without a verdict.
-    pub cause: Option<ForeignText>,
+    /// Its flows; empty for a plan.
+    pub flows: Vec<FlowHead>,
     /// How the run ended; absent while it runs and if it was killed.
-    pub outcome: Option<ForeignText>,
+    pub outcome: Option<Outcome>,
 }
 
 impl RunRow {
-    /// The rows of a run: one for each flow, or one without a flow. `name` is the run's name for the reader, and
-    /// `started_at` its start in the reader's time zone.
+    /// The row of a run. `name` is the run's name for the reader, and `started_at` its start in the reader's time
+    /// zone.
     #[must_use]
-    pub fn of(run: &RunHead, name: &str, started_at: &str) -> Vec<Self> {
+    pub fn of(run: &RunHead, name: &str, started_at: &str) -> Self {
         let target = run.target.as_deref().unwrap_or_default();
-        let row = Self {
+        Self {
             run: name.into(),
+            name: run.name.clone().unwrap_or_default(),
             started_at: started_at.into(),
             target: if run.is_plan { format!("plan {target}").into() } else { target.into() },
-            outcome: run.outcome.map(|outcome| outcome.name().into()),
-            ..Self::default()
-        };
-        if run.flows.is_empty() {
-            return vec![row];
+            flows: run.flows.clone(),
+            outcome: run.outcome,
         }
-        let of_flow = |flow: &FlowHead| Self {
-            flow: flow.name.clone(),
-            bitrate: flow.bitrate,
-            cause: flow.cause.clone(),
-            ..row.clone()
+    }
+
+    /// The target, with the names of flows that say more than their direction.
+    fn what(&self) -> String {
+        let mut what = self.target.to_string();
+        for flow in self.flows.iter().filter(|flow| flow.name != flow.direction) {
+            what.push(' ');
+            what.push_str(&flow.name);
+        }
+        what
+    }
+
+    /// The rates of one direction: the rate, or the lowest and the highest of several flows.
+    fn rates(&self, direction: Direction) -> Cell {
+        let flows: Vec<&FlowHead> =
+            self.flows.iter().filter(|flow| flow.direction == *direction.name()).collect();
+        // A figure that is not possible is not printed like one that is.
+        if flows.iter().any(|flow| flow.cause.as_deref() == Some(Cause::Impossible.name())) {
+            return Cell::new(TextRole::Struck, Cause::Impossible.name());
+        }
+        let rates = || flows.iter().filter_map(|flow| flow.bitrate.map(Bitrate::bps));
+        let text = match rates().reduce(f64::min).zip(rates().reduce(f64::max)) {
+            Some((low, high)) if low < high => range(Some("bit/s"), low, high),
+            Some((rate, _)) => in_unit(Some("bit/s"), rate),
+            None => ABSENT.to_owned(),
         };
-        run.flows.iter().map(of_flow).collect()
+        Cell::new(TextRole::Result, text)
+    }
+
+    /// How the run ended unless it was completed, and the causes of the verdicts, each once.
+    fn verdict(&self) -> String {
+        let mut causes: Vec<&str> = match self.outcome {
+            Some(Outcome::Completed) => Vec::new(),
+            Some(outcome) => vec![outcome.name()],
+            None => vec!["unfinished"],
+        };
+        for cause in self.flows.iter().filter_map(|flow| flow.cause.as_deref()) {
+            if !causes.contains(&cause) {
+                causes.push(cause);
+            }
+        }
+        if causes.is_empty() { ABSENT.to_owned() } else { causes.join(", ") }
     }
 }
 
@@ -88,6 +119,7 @@ struct RunEntry<'r> {
     id: &'r str,
     kind: &'static str,
     linerate: Option<&'r str>,
+    name: Option<&'r str>,
     outcome: Option<Outcome>,
     part_of: Option<&'r str>,
     started_at: Option<&'r str>,
@@ -127,6 +159,7 @@ impl<'r> RunEntry<'r> {
             id: &run.id,
             kind: if run.is_plan { "plan" } else { "test" },
             linerate: run.linerate.as_deref(),
+            name: run.name.as_deref(),
             outcome: run.outcome,
             part_of: run.part_of.as_deref(),
             started_at: run.started_at.as_deref(),
@@ -136,37 +169,47 @@ impl<'r> RunEntry<'r> {
     }
 }
 
-/// The list as a table, rows in the given order; a sentence if it is empty.
+/// The list as a table, one line for each run.
 ///
 /// Impossible results are marked, as in other formats.
 #[must_use]
 pub fn history_table(rows: &[RunRow], view: &TextLayout) -> String {
-    if rows.is_empty() {
-        return "no runs are archived yet\n".to_owned();
-    }
     let words = |head, text: &dyn Fn(&RunRow) -> String| {
         Column::words(head, rows.iter().map(|row| Cell::plain(text(row))).collect())
     };
-    let table = Table::new(vec![
-        words("run", &|row| row.run.to_string()),
-        words("started", &|row| row.started_at.to_string()),
-        words("target", &|row| row.target.to_string()),
-        words("flow", &|row| row.flow.to_string()),
-        Column::numbers("bitrate", rows.iter().map(bitrate).collect()),
-        words("cause", &|row| or_absent(row.cause.as_deref().map(str::to_owned))),
-        words("outcome", &|row| row.outcome.as_deref().map_or("unfinished".to_owned(), str::to_owned)),
+    let rates =
+        |head, direction| Column::numbers(head, rows.iter().map(|row| row.rates(direction)).collect());
+    let named = rows.iter().any(|row| !row.name.is_empty());
+    let name = || words("name", &|row| row.name.to_string()).at_least(MIN_TARGET_WIDTH);
+    let mut columns = vec![words("run", &|row| row.run.to_string())];
+    columns.extend(named.then(name));
+    columns.extend([
+        words("started", &|row| row.started_at.to_string()).of_importance(1),
+        words("target", &RunRow::what).at_least(MIN_TARGET_WIDTH),
+        rates("download", Direction::Download),
+        rates("upload", Direction::Upload).of_importance(2),
+        words("verdict", &RunRow::verdict).at_least(MIN_VERDICT_WIDTH),
     ]);
-    table.lines(view).join("\n") + "\n"
+    Table::new(columns).one_line_rows(view).join("\n") + "\n"
 }
 
-fn bitrate(row: &RunRow) -> Cell {
-    match row.bitrate {
-        Some(rate) if row.cause.as_deref() == Some("impossible") => {
-            Cell::new(TextRole::Struck, format!("impossible: {rate}"))
-        }
-        rate => Cell::new(TextRole::Result, or_absent(rate)),
-    }
+/// The text for a list without any run: there are none, or none of `archived` is what was `wanted`, such as
+/// `against 'server'`. `hint` is what may help, such as `; did you mean 'server'?`.
+#[must_use]
+pub fn empty_history(wanted: &str, archived: usize, hint: &str, view: &TextLayout) -> String {
+    let hint = if hint.is_empty() { "; `linerate history` lists them" } else { hint };
+    let sentence = match archived {
+        0 => "no runs are archived yet".to_owned(),
+        1 => format!("the only archived run is not {wanted}{hint}"),
+        _ => format!("none of the {archived} archived runs is {wanted}{hint}"),
+    };
+    wrap(&sentence, view.columns()).join("\n") + "\n"
 }
+
+/// Narrowest target, enough for most names and addresses.
+const MIN_TARGET_WIDTH: usize = 12;
+/// Narrowest verdict, enough for every outcome and most causes.
+const MIN_VERDICT_WIDTH: usize = 12;
 
 #[cfg(test)]
 mod tests {
@@ -174,28 +217,93 @@ mod tests {
     use expect_test::expect;
     use linerate_model::flow::FlowId;
 
-    #[test]
-    fn runs_stand_one_below_the_other() {
+    fn flow(direction: Direction, bps: f64, cause: &str) -> FlowHead {
+        FlowHead {
+            flow: FlowId(0),
+            name: direction.name().into(),
+            direction: direction.name().into(),
+            transport: "tcp".into(),
+            bitrate: Bitrate::from_bps(bps),
+            cause: Some(cause.into()),
+        }
+    }
+
+    fn rows() -> [RunRow; 3] {
         let row = RunRow {
             run: "7f3a".into(),
-            started_at: "2026-11-21T10:00:00Z".into(),
-            target: "server".into(),
-            flow: "download".into(),
-            bitrate: Bitrate::from_bps(941.4e6),
-            cause: Some("link".into()),
-            outcome: Some("completed".into()),
+            name: ForeignText::default(),
+            started_at: "2026-11-21 10:00".into(),
+            target: "a-server-with-a-long-name.example.org".into(),
+            flows: vec![
+                flow(Direction::Download, 941.4e6, "link"),
+                flow(Direction::Upload, 620e6, "sender_window"),
+            ],
+            outcome: Some(Outcome::Completed),
         };
-        let impossible =
-            RunRow { cause: Some("impossible".into()), bitrate: Bitrate::from_bps(1.2e9), ..row.clone() };
-        let killed = RunRow { run: "90".into(), bitrate: None, cause: None, outcome: None, ..row.clone() };
+        let impossible = RunRow {
+            flows: vec![
+                flow(Direction::Download, 1.2e9, "impossible"),
+                flow(Direction::Upload, 941.4e6, "link"),
+            ],
+            ..row.clone()
+        };
+        let killed = RunRow {
+            run: "90".into(),
+            target: "server".into(),
+            flows: Vec::new(),
+            outcome: None,
+            ..row.clone()
+        };
+        [row, impossible, killed]
+    }
+
+    #[test]
+    fn a_run_has_one_line_at_any_width() {
+        let table = |width| history_table(&rows(), &TextLayout { width, ..TextLayout::default() });
         expect![[r#"
-            run    started                target   flow                      bitrate   cause        outcome
-            7f3a   2026-11-21T10:00:00Z   server   download               941.4 Mb/s   link         completed
-            7f3a   2026-11-21T10:00:00Z   server   download   impossible: 1.200 Gb/s   impossible   completed
-            90     2026-11-21T10:00:00Z   server   download                        -   -            unfinished
+            run    started            target                                    download       upload   verdict
+            7f3a   2026-11-21 10:00   a-server-with-a-long-name.example.org   941.4 Mb/s   620.0 Mb/s   link, sender_window
+            7f3a   2026-11-21 10:00   a-server-with-a-long-name.example.org   impossible   941.4 Mb/s   impossible, link
+            90     2026-11-21 10:00   server                                           -            -   unfinished
         "#]]
-        .assert_eq(&history_table(&[row, impossible, killed], &TextLayout::default()));
-        assert_eq!(history_table(&[], &TextLayout::default()), "no runs are archived yet\n");
+        .assert_eq(&table(130));
+        expect![[r#"
+            run   started           target          download      upload  verdict
+            7f3a  2026-11-21 10:00  a-server-w..  941.4 Mb/s  620.0 Mb/s  link, sender_win..
+            7f3a  2026-11-21 10:00  a-server-w..  impossible  941.4 Mb/s  impossible, link
+            90    2026-11-21 10:00  server                 -           -  unfinished
+        "#]]
+        .assert_eq(&table(80));
+        for width in 40..140 {
+            let text = table(width);
+            assert_eq!(text.lines().count(), 4, "{text}");
+            assert!(text.lines().all(|line| line.len() <= width), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_have_a_column_where_a_run_has_one() {
+        let [first, ..] = rows();
+        let named = RunRow { name: "before".into(), ..first.clone() };
+        let table = history_table(&[named, first], &TextLayout { width: 100, ..TextLayout::default() });
+        let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[0][..3], ["run", "name", "started"]);
+        assert_eq!((lines[1][1], lines[2][1]), ("before", "2026-11-21"));
+    }
+
+    #[test]
+    fn a_list_without_a_match_says_how_many_runs_there_are() {
+        let text =
+            |archived, hint| empty_history("against 'nowhere'", archived, hint, &TextLayout::default());
+        assert_eq!(text(0, ""), "no runs are archived yet\n");
+        assert_eq!(
+            text(12, ""),
+            "none of the 12 archived runs is against 'nowhere'; `linerate history` lists them\n"
+        );
+        assert_eq!(
+            text(1, "; known are server"),
+            "the only archived run is not against 'nowhere'; known are server\n"
+        );
     }
 
     /// A plan without flows, and one of its runs with a flow.
@@ -231,27 +339,34 @@ mod tests {
     }
 
     #[test]
-    fn a_run_has_a_row_for_each_flow_and_a_plan_one_with_its_name() {
+    fn a_plan_has_its_name_and_a_flow_its_own_where_it_says_more() {
         let [plan, run] = heads();
-        let rows = RunRow::of(&plan, "aa", "");
-        assert_eq!(rows.len(), 1);
-        assert_eq!((rows[0].target.as_str(), &rows[0].outcome), ("plan windows", &None));
-        let rows = RunRow::of(&run, "bb", "10:00");
-        let seen: Vec<_> =
-            rows.iter().map(|row| (row.run.as_str(), row.flow.as_str(), row.bitrate)).collect();
-        assert_eq!(seen, [("bb", "ba", None), ("bb", "ab", Bitrate::from_bps(941.4e6))]);
-        assert_eq!((rows[0].started_at.as_str(), rows[1].outcome.as_deref()), ("10:00", Some("completed")));
+        let row = RunRow::of(&plan, "aa", "");
+        assert_eq!((row.target.as_str(), &row.outcome), ("plan windows", &None));
+        let row = RunRow::of(&run, "bb", "10:00");
+        assert_eq!(row.what(), "server ba ab");
+        let listed = history_table(&[row], &TextLayout::default());
+        assert!(listed.contains("941.4 Mb/s   link"), "{listed}");
+    }
+
+    #[test]
+    fn several_flows_of_a_direction_are_a_range() {
+        let row = RunRow {
+            flows: vec![flow(Direction::Upload, 94e6, "link"), flow(Direction::Upload, 80e6, "link")],
+            ..RunRow::default()
+        };
+        assert_eq!(history_table(&[row], &TextLayout::default()).matches("80.00 to 94.00 Mb/s").count(), 1);
     }
 
     #[test]
     fn the_document_says_what_is_not_known() {
         let heads = heads();
         let json = serde_json::to_string(&HistoryDocument::new(&heads)).unwrap();
-        let plan = r#"{"events":4,"flows":[],"id":"00000000000000aa","kind":"plan","linerate":null,"outcome":null,"part_of":null,"started_at":null,"target":"windows","world":null}"#;
+        let plan = r#"{"events":4,"flows":[],"id":"00000000000000aa","kind":"plan","linerate":null,"name":null,"outcome":null,"part_of":null,"started_at":null,"target":"windows","world":null}"#;
         let ba = r#"{"bitrate_bps":null,"cause":null,"direction":"upload","name":"ba","transport":"tcp"}"#;
         let ab = r#"{"bitrate_bps":941400000.0,"cause":"link","direction":"upload","name":"ab","transport":"tcp"}"#;
         let run = format!(
-            r#"{{"events":90,"flows":[{ba},{ab}],"id":"00000000000000bb","kind":"test","linerate":"0.1.0","outcome":"completed","part_of":"00000000000000aa","started_at":"2026-11-21T10:00:00Z","target":"server","world":"hosts"}}"#
+            r#"{{"events":90,"flows":[{ba},{ab}],"id":"00000000000000bb","kind":"test","linerate":"0.1.0","name":null,"outcome":"completed","part_of":"00000000000000aa","started_at":"2026-11-21T10:00:00Z","target":"server","world":"hosts"}}"#
         );
         assert_eq!(json, format!(r#"{{"runs":[{plan},{run}],"schema":"linerate.history/1"}}"#));
     }

@@ -4,8 +4,9 @@
 //! the event can still be parsed. So fields that are added later are tested too. No format cleans text:
 //! decoding does.
 
+use linerate_model::flow::FlowId;
 use linerate_model::foreign_text::is_forbidden;
-use linerate_model::{Event, PlanRecord, RunRecord};
+use linerate_model::{Body, Event, FlowHead, PlanRecord, RunLabels, RunRecord};
 use serde_json::Value;
 
 use crate::picture::Pictures;
@@ -136,7 +137,14 @@ fn sample_logs() -> Vec<Vec<Event>> {
         runs::impossible_run(),
         runs::sweep_run(),
     ];
-    logs.iter().map(|log| all_hostile(log)).collect()
+    let labels = RunLabels { name: Some("n".into()), notes: [("key".into(), "note".into())].into() };
+    let labelled = |log: &Vec<Event>| {
+        let mut log = log.clone();
+        let last = log.last().unwrap();
+        log.push(Event { seq: last.seq + 1, body: Body::Labelled(labels.clone()), ..last.clone() });
+        all_hostile(&log)
+    };
+    logs.iter().map(labelled).collect()
 }
 
 #[test]
@@ -162,7 +170,8 @@ fn no_format_of_a_run_hands_on_what_a_terminal_obeys() {
         found.check_table("csv of sizes", &out);
         out.clear();
         let assets = html::Assets { script: "", style: "" };
-        html::write(None, &[html::ReportedRun { record: &record, events: &log }], &assets, &mut out).unwrap();
+        html::write(None, None, &[html::ReportedRun { record: &record, events: &log }], &assets, &mut out)
+            .unwrap();
         found.check_letters("page", without_data(std::str::from_utf8(&out).unwrap()).as_bytes());
         let (mut live, mut rows) = (Live::new(), IntervalRows::default());
         for event in &log {
@@ -188,7 +197,7 @@ fn no_format_of_a_plan_hands_on_what_a_terminal_obeys() {
         out.clear();
         let assets = html::Assets { script: "", style: "" };
         let plan = html::ReportedPlan { record: &record, events: &log, left_out: &[HOSTILE.into()] };
-        html::write(Some(&plan), &[], &assets, &mut out).unwrap();
+        html::write(None, Some(&plan), &[], &assets, &mut out).unwrap();
         // Only the files of the plan have tabs, as they were written.
         found.check_letters(
             "page of a plan",
@@ -202,12 +211,18 @@ fn no_format_of_a_plan_hands_on_what_a_terminal_obeys() {
 fn the_list_of_runs_hands_on_nothing_either() {
     let row = RunRow {
         run: HOSTILE.into(),
+        name: HOSTILE.into(),
         started_at: HOSTILE.into(),
         target: HOSTILE.into(),
-        flow: HOSTILE.into(),
-        bitrate: None,
-        cause: Some(HOSTILE.into()),
-        outcome: Some(HOSTILE.into()),
+        flows: vec![FlowHead {
+            flow: FlowId(0),
+            name: HOSTILE.into(),
+            direction: HOSTILE.into(),
+            transport: HOSTILE.into(),
+            bitrate: None,
+            cause: Some(HOSTILE.into()),
+        }],
+        outcome: None,
     };
     let mut found = HostileFindings::default();
     found.check("history", history_table(&[row], &TextLayout::default()).as_bytes());

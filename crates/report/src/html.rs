@@ -7,13 +7,17 @@
 mod browser;
 mod chart;
 mod compare;
+mod comparison;
+mod contents;
 mod heat;
 mod inline;
+mod latency;
 mod parts;
 mod plan;
 mod provenance;
 mod quantiles;
 mod run;
+mod runs;
 mod series;
 mod sizes;
 mod summaries;
@@ -26,6 +30,7 @@ use std::io::{self, Write};
 
 use linerate_model::metrics::{MetricEntry, find};
 use linerate_model::{Event, ForeignText, PlanRecord, RunRecord};
+use linerate_plan::Compared;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use chart::Charts;
@@ -72,33 +77,21 @@ pub struct ReportedPlan<'a> {
 }
 
 /// Writes a report: the plan first if there is one, then a comparison of the runs if there are several, then
-/// each run.
+/// each run. `heading` is the title of the page; without it, the page is titled by what it contains.
 ///
 /// # Errors
 /// If writing to `out` fails.
 pub fn write(
+    heading: Option<&ForeignText>,
     plan: Option<&ReportedPlan<'_>>,
     runs: &[ReportedRun<'_>],
     assets: &Assets<'_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut figures = PageCharts::default();
-    let body = body(plan, runs, &mut figures);
-    let head = html! {
-        meta charset="utf-8";
-        meta name="viewport" content="width=device-width, initial-scale=1";
-        meta http-equiv="Content-Security-Policy" content=(POLICY);
-        meta name="color-scheme" content="light dark";
-        meta name="generator" content="linerate";
-        title { (title(plan, runs)) }
-        style { (PreEscaped(inline::style(assets.style))) }
-    };
-    let opening =
-        html! { (DOCTYPE) (PreEscaped("<html lang=\"en\">")) head { (head) } (PreEscaped("<body>")) (body) };
-    out.write_all(opening.into_string().as_bytes())?;
-    let charts = serde_json::to_string(&charts(figures.0))?;
-    write!(out, "<script type=\"application/json\" id=\"charts\">{}</script>", inline::json(&charts))?;
-    write!(out, "<script>{}</script>", inline::script(assets.script))?;
+    let body = body(heading, plan, runs, &mut figures);
+    let title = heading.map_or_else(|| title(plan, runs), ToString::to_string);
+    beginning(&title, &body, figures, assets, out)?;
     // Last, so that everything else is available before a long log has been read.
     let logs = plan.map(|plan| plan.events).into_iter().chain(runs.iter().map(|run| run.events));
     for (number, events) in logs.enumerate().filter(|(_, events)| !events.is_empty()) {
@@ -106,7 +99,53 @@ pub fn write(
         inline::log(events, out)?;
         out.write_all(b"</script>")?;
     }
-    out.write_all(b"</body></html>\n")
+    out.write_all(END)
+}
+
+/// Writes the comparison of configurations as a page, with `heading` as for [`write`].
+///
+/// # Errors
+/// If writing to `out` fails.
+pub fn write_comparison(
+    heading: Option<&ForeignText>,
+    compared: &Compared,
+    assets: &Assets<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut figures = PageCharts::default();
+    let body = comparison::body(heading, compared, &mut figures);
+    let title =
+        heading.map_or_else(|| format!("linerate: {}", comparison::title(compared)), ToString::to_string);
+    beginning(&title, &body, figures, assets, out)?;
+    out.write_all(END)
+}
+
+/// The end of every page.
+const END: &[u8] = b"</body></html>\n";
+
+/// A page up to the event logs.
+fn beginning(
+    title: &str,
+    body: &Markup,
+    figures: PageCharts,
+    assets: &Assets<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let head = html! {
+        meta charset="utf-8";
+        meta name="viewport" content="width=device-width, initial-scale=1";
+        meta http-equiv="Content-Security-Policy" content=(POLICY);
+        meta name="color-scheme" content="light dark";
+        meta name="generator" content="linerate";
+        title { (title) }
+        style { (PreEscaped(inline::style(assets.style))) }
+    };
+    let opening =
+        html! { (DOCTYPE) (PreEscaped("<html lang=\"en\">")) head { (head) } (PreEscaped("<body>")) (body) };
+    out.write_all(opening.into_string().as_bytes())?;
+    let charts = serde_json::to_string(&charts(figures.0))?;
+    write!(out, "<script type=\"application/json\" id=\"charts\">{}</script>", inline::json(&charts))?;
+    write!(out, "<script>{}</script>", inline::script(assets.script))
 }
 
 /// The charts of a run, in the order of its section.
@@ -119,7 +158,7 @@ pub(crate) fn charts_of_run(record: &RunRecord) -> Vec<Chart> {
 /// The curves and the matrices of a plan.
 pub(crate) fn figures_of_plan(record: &PlanRecord) -> (Vec<Chart>, Vec<HeatMap>) {
     let plan = Summaries::of(record);
-    (sweep::charts(&plan), heat::matrices(&plan))
+    (sweep::chart(&plan).into_iter().collect(), heat::matrices(&plan))
 }
 
 fn charts(charts: Vec<Chart>) -> Charts<'static> {
@@ -133,54 +172,61 @@ fn charts(charts: Vec<Chart>) -> Charts<'static> {
     Charts { schema: DATA, catalogue, charts }
 }
 
-fn body(plan: Option<&ReportedPlan<'_>>, runs: &[ReportedRun<'_>], figures: &mut PageCharts) -> Markup {
-    let place =
-        |name: &str| runs.iter().position(|run| run.record.run == name).map(|number| format!("run-{number}"));
+fn body(
+    heading: Option<&ForeignText>,
+    plan: Option<&ReportedPlan<'_>>,
+    runs: &[ReportedRun<'_>],
+    figures: &mut PageCharts,
+) -> Markup {
+    let place = |name: &str| runs.iter().position(|run| run.record.run == name).map(runs::id);
     let records: Vec<&RunRecord> = runs.iter().map(|run| run.record).collect();
     let first_log = usize::from(plan.is_some());
+    let names = runs::names(plan.map(|plan| plan.record), runs);
+    let alone = plan.is_none() && runs.len() == 1;
+    let content = html! {
+        @if let Some(plan) = plan {
+            section #plan {
+                (plan_heading(heading, plan.record))
+                (plan::section(plan.record, &place, figures))
+                (left_out(plan.left_out))
+                (raw(0, plan.events, &plan.record.run))
+            }
+        } @else if !alone {
+            (parts::heading(heading, &format!("{} runs", runs.len())))
+            (compare::section(&records, figures))
+        }
+        @if let ([run], true) = (runs, alone) {
+            (runs::alone(heading, run, first_log, figures))
+        } @else {
+            (runs::folded(&names, runs, first_log, figures))
+        }
+    };
+    let content = content.into_string();
+    let links: Vec<(String, String)> = names
+        .into_iter()
+        .enumerate()
+        .filter(|_| !alone)
+        .map(|(number, name)| (runs::id(number), name))
+        .collect();
     html! {
         main {
             header { p.brand { "linerate report" } }
-            @if let Some(plan) = plan {
-                section #plan {
-                    (plan_heading(plan.record))
-                    (plan::section(plan.record, &place, figures))
-                    (left_out(plan.left_out))
-                    (raw(0, plan.events, &plan.record.run))
-                }
-            } @else if runs.len() > 1 {
-                h1 { (runs.len()) " runs" }
-                (compare::section(&records, figures))
-            }
-            @for (number, run) in runs.iter().enumerate() {
-                section #(format!("run-{number}")) .run {
-                    (run_heading(run.record, plan.is_none() && runs.len() == 1))
-                    (run::section(run.record, figures))
-                    (raw(number + first_log, run.events, &run.record.run))
-                }
-            }
-            footer { p { "Rates are decimal (1 Mb/s is 10^6 bit/s), memory is binary (1 MiB is 2^20 bytes). What is missing was not measured." } }
+            (contents::markup(&content, &links))
+            (PreEscaped(content))
+            footer { p { "Rates are decimal (1 Mb/s is 10^6 bit/s), memory is binary (1 MiB is 2^20 bytes). A dash is a value that was not measured." } }
         }
     }
 }
 
-fn plan_heading(record: &PlanRecord) -> Markup {
+fn plan_heading(heading: Option<&ForeignText>, record: &PlanRecord) -> Markup {
     let start = record.start.as_ref();
+    let plan = format!("plan {}", start.map_or("", |start| start.name.as_str()));
     html! {
-        h1 { "plan " (start.map_or_else(String::new, |start| start.name.to_string())) }
+        (parts::heading(heading, &plan))
         @if let Some(start) = start {
             p.about { (start.about.one_line()) }
             p.faint { (start.started_at.to_string()) " · " (start.world.name()) " · " (plural(start.points.len() as u64, "point")) " × " (plural(u64::from(start.repeats), "repeat")) }
         }
-    }
-}
-
-fn run_heading(record: &RunRecord, alone: bool) -> Markup {
-    let pieces: Vec<String> = run::title(record).iter().map(|piece| piece.replace("->", "→")).collect();
-    let (first, rest) = pieces.split_first().map_or((String::new(), &[][..]), |(a, b)| (a.clone(), b));
-    html! {
-        @if alone { h1 { (first) } } @else { h2 { "run " (compare::name(record)) ": " (first) } }
-        p.faint { (rest.join(" · ")) }
     }
 }
 

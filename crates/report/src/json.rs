@@ -35,6 +35,8 @@ pub fn document(record: &RunRecord) -> ResultDocument {
             linerate: start.map(|s| s.linerate.clone()),
             outcome: record.outcome,
             reason: record.reason.clone(),
+            name: record.labels.name.clone(),
+            notes: record.labels.notes.clone(),
             target: start.map(|s| s.target.clone()),
             spec: start.map(|s| s.spec.clone()),
             group: record.group.clone(),
@@ -154,19 +156,22 @@ fn settings_section(record: &RunRecord, flow: &FlowRecord) -> Option<SettingsSec
     let (sender, receiver) = (flow.sender_settings.as_ref(), flow.receiver_settings.as_ref());
     // Settings of both ends or of the sender are taken from the sender, or from the receiver if the sender's
     // are missing.
-    let told = sender.or(receiver)?;
+    let settings = sender.or(receiver)?;
     Some(SettingsSection {
         window: WindowSetting {
-            asked: told.window,
+            asked: settings.window,
             granted_snd_bytes: sender.and_then(|s| s.snd_buf),
             granted_rcv_bytes: receiver.and_then(|s| s.rcv_buf),
         },
-        mss: MssSetting { asked: told.mss.asked, effective_bytes: told.mss.effective },
-        congestion: told.congestion.clone(),
-        tos: told.tos.clone(),
-        pacing: PacingSetting { asked_bps: told.pacing_bps.asked, effective_bps: told.pacing_bps.effective },
-        zerocopy: told.zerocopy.clone(),
-        length_bytes: told.length,
+        mss: MssSetting { asked: settings.mss.asked, effective_bytes: settings.mss.effective },
+        congestion: settings.congestion.clone(),
+        tos: settings.tos.clone(),
+        pacing: PacingSetting {
+            asked_bps: settings.pacing_bps.asked,
+            effective_bps: settings.pacing_bps.effective,
+        },
+        zerocopy: settings.zerocopy.clone(),
+        length_bytes: settings.length,
         no_delay: record.start.as_ref().map(|start| start.spec.socket.no_delay),
         sender: sender.cloned(),
         receiver: receiver.cloned(),

@@ -261,9 +261,9 @@ fn causes(port: &LabPort<'_>) -> String {
         (port.drops.too_big, "above the MTU"),
         (port.marked, "marked (ECN)"),
     ];
-    let told: Vec<String> =
+    let drops: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
-    format!("{}: {}", port.name, told.join(", "))
+    format!("{}: {}", port.name, drops.join(", "))
 }
 
 fn accounting(page: &mut Page, packets: &LabPackets) {
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_that_is_late_and_packets_that_do_not_balance_are_told() {
+    fn a_late_switch_and_packets_that_do_not_balance_are_reported() {
         let mut switch = switch();
         switch.timing.late = 5;
         switch.packets.balanced = false;

@@ -13,11 +13,13 @@ pub struct TextLayout {
     pub kept: Option<String>,
     /// Whether all ceilings are shown below each verdict.
     pub explain: bool,
+    /// Whether every stream is listed, however many there are.
+    pub all_streams: bool,
 }
 
 impl Default for TextLayout {
     fn default() -> Self {
-        Self { width: 100, colour: false, kept: None, explain: false }
+        Self { width: 100, colour: false, kept: None, explain: false, all_streams: false }
     }
 }
 

@@ -7,6 +7,7 @@
 //! compute only changes of scale, merged intervals and quotients of sums. Text from another host is shown without
 //! its control characters, so that no name can control a terminal.
 
+mod answer;
 pub mod check;
 pub mod compare;
 pub mod csv;
@@ -35,12 +36,14 @@ mod ports;
 mod quantity;
 mod rows;
 mod sizes;
+mod streams;
 mod table;
 pub mod text;
 mod text_flow;
 
+pub use answer::{answer, outcome};
 pub use format::{FORMATS, Format, FormatError};
-pub use history::{HistoryDocument, RunRow, history_table};
+pub use history::{HistoryDocument, RunRow, empty_history, history_table};
 pub use json::{RESULT_SCHEMA, ResultDocument, document};
 pub use layout::TextLayout;
 pub use live::Live;
@@ -49,6 +52,7 @@ pub use plan::{PLAN_RESULT_SCHEMA, PlanDocument};
 pub use plan_progress::PlanLive;
 pub use rows::IntervalRows;
 pub use text::text;
+pub use text_flow::plural;
 
 #[cfg(feature = "schema")]
 pub use json::result_schema;

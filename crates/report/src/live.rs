@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use linerate_model::flow::FlowId;
-use linerate_model::{Body, Event, ProbePhase, Side};
-use linerate_units::{Bitrate, Bytes, Span};
+use linerate_model::{Body, Event, ProbePhase, Side, TestSpec};
+use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
 use crate::layout::{TextLayout, TextRole, width};
 
@@ -13,6 +13,7 @@ use crate::layout::{TextLayout, TextRole, width};
 pub struct Live {
     stage: LiveState,
     total: Option<Span>,
+    left: TimeLeft,
     /// Whether this is a series over message sizes.
     series: bool,
     flows: BTreeMap<FlowId, Moving>,
@@ -29,11 +30,56 @@ enum LiveState {
     Over,
 }
 
+/// How long the whole test still takes: an estimate made at a known point of it.
+#[derive(Debug, Clone, Default)]
+struct TimeLeft {
+    /// Usual duration of one phase; absent if it depends on the network.
+    phase: Option<Span>,
+    /// Phases of the test, and those that have begun.
+    phases: u64,
+    begun: u64,
+    /// When the last estimate was made, and what was left then.
+    estimate: Option<(Timestamp, Span)>,
+    /// Time of the latest event.
+    now: Timestamp,
+    /// Whether the test may end early.
+    at_most: bool,
+}
+
+impl TimeLeft {
+    fn of(spec: &TestSpec, now: Timestamp) -> Self {
+        let phases = spec.traffic.phases().len() as u64;
+        let at_most = spec.traffic.until.is_some();
+        let estimate = spec.expected_time().map(|left| (now, left));
+        Self { phase: spec.phase_time(), phases, begun: 0, estimate, now, at_most }
+    }
+
+    /// The phases that have not begun are left, and this part of the current one.
+    fn estimate(&mut self, current: Span) {
+        let rest = self.phases.saturating_sub(self.begun);
+        self.estimate = self.phase.map(|phase| (self.now, current + phase.saturating_mul(rest)));
+    }
+
+    /// A phase begins.
+    fn begin_phase(&mut self) {
+        self.begun += 1;
+        self.estimate(self.phase.unwrap_or_default());
+    }
+
+    /// The estimate in whole seconds, as text.
+    fn text(&self) -> Option<String> {
+        let (made, left) = self.estimate?;
+        let left = left.saturating_sub(self.now - made).as_secs_f64().ceil();
+        Some(format!("{}{left:.0} s left", if self.at_most { "at most " } else { "" }))
+    }
+}
+
 /// One flow during the run.
 #[derive(Debug, Clone, Default)]
 struct Moving {
     name: String,
     running: bool,
+    ended: bool,
     /// The receiver's last counts, oldest first.
     counts: VecDeque<(Span, Bytes)>,
     rates: VecDeque<f64>,
@@ -58,16 +104,23 @@ impl Live {
 
     /// Processes an event.
     pub fn on(&mut self, event: &Event) {
+        self.left.now = self.left.now.max(event.at);
         match &event.body {
             Body::RunStarted(start) => {
                 let traffic = &start.spec.traffic;
                 let timed = traffic.bytes.is_none() && traffic.blocks.is_none();
                 self.total = timed.then(|| traffic.measured() + traffic.omit.unwrap_or_default());
                 self.series = start.spec.sweep.is_some();
+                self.left = TimeLeft::of(&start.spec, event.at);
                 self.stage = LiveState::IdleLatency;
             }
             Body::Queued { position, .. } => self.stage = LiveState::Queued(*position),
             Body::FlowPlanned(plan) => {
+                // Both flows of a phase in both directions are planned before one of them runs.
+                let begins = self.flows.values().all(|flow| flow.ended);
+                if begins {
+                    self.left.begin_phase();
+                }
                 let moving = Moving { name: plan.name.to_string(), ..Moving::default() };
                 self.flows.insert(plan.flow, moving);
             }
@@ -82,10 +135,13 @@ impl Live {
             }
             Body::FlowEnded { flow, side: Side::Receiver, .. } => {
                 if let Some(moving) = self.flows.get_mut(flow) {
-                    moving.running = false;
+                    (moving.running, moving.ended) = (false, true);
                 }
             }
-            Body::Latency { report, .. } if report.phase == ProbePhase::Idle => self.stage = LiveState::Flows,
+            Body::Latency { report, .. } if report.phase == ProbePhase::Idle => {
+                self.stage = LiveState::Flows;
+                self.left.estimate(Span::ZERO);
+            }
             Body::Size { point, .. } => {
                 let rate = point.bitrate.map(|rate| format!("  {rate}")).unwrap_or_default();
                 self.stage = LiveState::Size(format!("{}  {}{rate}", point.message_bytes, point.one_way()));
@@ -121,7 +177,11 @@ impl Live {
             (LiveState::Flows, true) => "preparing".to_owned(),
             (LiveState::Flows, false) => return self.moving_line(&running, view),
         };
-        fit(vec![StyledText::plain(stage)], view)
+        let mut pieces = vec![StyledText::plain(stage)];
+        if matches!(self.stage, LiveState::IdleLatency | LiveState::Flows) && !self.series {
+            pieces.extend(self.left.text().map(StyledText::plain));
+        }
+        fit(pieces, view)
     }
 
     fn moving_line(&self, running: &[&Moving], view: &TextLayout) -> String {
@@ -139,6 +199,9 @@ impl Live {
             pieces.push(StyledText { ink: TextRole::Result, text: format!("{rate:>10}") });
         }
         pieces.insert(1, StyledText::plain(clock));
+        if let Some(left) = self.left.text() {
+            pieces.push(StyledText { ink: TextRole::Faint, text: left });
+        }
         if let [flow] = running {
             pieces.extend(flow.retransmits.map(|n| StyledText::plain(format!("retr {n}"))));
             pieces.extend(flow.srtt.map(|srtt| StyledText::plain(format!("rtt {srtt}"))));
@@ -223,7 +286,7 @@ mod tests {
     use super::*;
     use crate::samples_of_runs as runs;
     use expect_test::{Expect, expect};
-    use linerate_model::{Direction, Outcome, TestSpec, Transport};
+    use linerate_model::{Direction, Outcome, Transport};
 
     fn fold(bodies: Vec<(u16, Body)>) -> Live {
         let mut live = Live::new();
@@ -234,7 +297,7 @@ mod tests {
     }
 
     fn view(width: usize, colour: bool) -> TextLayout {
-        TextLayout { width, colour, kept: None, explain: false }
+        TextLayout { width, colour, kept: None, explain: false, all_streams: false }
     }
 
     fn running() -> Vec<(u16, Body)> {
@@ -259,14 +322,59 @@ mod tests {
             &expect!["waiting in the server's queue, position 3"],
         );
         let mut bodies = runs::opening(TestSpec::default());
-        check(bodies.clone(), &expect!["measuring idle latency"]);
+        check(bodies.clone(), &expect!["measuring idle latency  23 s left"]);
         bodies.push(runs::probes(None, 210));
-        check(bodies.clone(), &expect!["preparing"]);
+        check(bodies.clone(), &expect!["preparing  21 s left"]);
         bodies.push(runs::planned(0, Direction::Upload, Transport::Tcp));
         bodies.push(runs::settings(FlowId(0), Side::Sender));
-        check(bodies.clone(), &expect!["upload  0.0/10 s    starting"]);
+        check(bodies.clone(), &expect!["upload  0.0/10 s    starting  21 s left"]);
         bodies.push((0, Body::RunEnded { outcome: Outcome::Completed, reason: None }));
         check(bodies, &expect![""]);
+    }
+
+    #[test]
+    fn the_time_left_is_that_of_all_phases() {
+        let mut live = Live::new();
+        let mut bodies = runs::opening(TestSpec::default());
+        let second = |seconds: u64| Timestamp::START + Span::from_secs(seconds);
+        let line = |live: &mut Live, bodies: &mut Vec<(u16, Body)>, at: u64| {
+            for mut event in runs::log(std::mem::take(bodies)) {
+                event.at = second(at);
+                live.on(&event);
+            }
+            live.line(&view(80, false))
+        };
+        // Two seconds of idle latency, and two phases of 10.4 s.
+        assert_eq!(line(&mut live, &mut bodies, 0), "measuring idle latency  23 s left");
+        bodies.push(runs::probes(None, 210));
+        assert_eq!(line(&mut live, &mut bodies, 2), "preparing  21 s left");
+        bodies.push(runs::planned(0, Direction::Download, Transport::Tcp));
+        bodies.push(runs::progress(FlowId(0), 100, 1_250_000, 0));
+        assert_eq!(
+            line(&mut live, &mut bodies, 2),
+            "download  0.1/10 s    starting  21 s left  retr 0  rtt 4 ms"
+        );
+        bodies.push(runs::ended(FlowId(0), Side::Receiver, runs::tally(1e8)));
+        assert_eq!(line(&mut live, &mut bodies, 12), "preparing  11 s left");
+        bodies.push(runs::planned(1, Direction::Upload, Transport::Tcp));
+        bodies.push(runs::progress(FlowId(1), 100, 1_250_000, 0));
+        let upload = line(&mut live, &mut bodies, 13);
+        assert!(upload.starts_with("upload  0.1/10 s    starting  11 s left"), "{upload}");
+        bodies.push(runs::progress(FlowId(1), 9100, 1_250_000, 0));
+        let upload = line(&mut live, &mut bodies, 22);
+        assert!(upload.starts_with("upload  9.1/10 s") && upload.contains(" 2 s left"), "{upload}");
+    }
+
+    #[test]
+    fn a_test_without_a_time_has_no_time_left_and_one_that_may_end_early_says_so() {
+        let mut spec = TestSpec::default();
+        spec.traffic.bytes = Some(Bytes::new(1 << 30));
+        assert_eq!(fold(runs::opening(spec)).line(&view(80, false)), "measuring idle latency");
+        let mut spec = TestSpec::default();
+        spec.traffic.until = linerate_units::Ratio::new(0.01);
+        let line = fold(runs::opening(spec)).line(&view(80, false));
+        // Twice at most 60.4 s, and two seconds of idle latency.
+        assert_eq!(line, "measuring idle latency  at most 123 s left");
     }
 
     #[test]
@@ -287,7 +395,8 @@ mod tests {
     fn rate_and_sparkline_are_those_of_the_last_second() {
         let live = fold(running());
         // (1 + 2 + … + 8) x 10 Mb/s x 100 ms over 800 ms: 45 Mb/s.
-        expect!["download  0.9/10 s  45.00 Mb/s  retr 8  rtt 4 ms"].assert_eq(&live.line(&view(80, false)));
+        expect!["download  0.9/10 s  45.00 Mb/s  21 s left  retr 8  rtt 4 ms"]
+            .assert_eq(&live.line(&view(80, false)));
         let coloured = live.line(&view(80, true));
         assert!(coloured.contains("▂▃▄▅▅▆▇█"), "{coloured}");
         // If there is no room, the pieces at the end are dropped first.
@@ -301,7 +410,7 @@ mod tests {
         bodies.push(runs::planned(1, Direction::Upload, Transport::Tcp));
         bodies.push(runs::progress(FlowId(1), 100, 0, 0));
         bodies.push(runs::progress(FlowId(1), 200, 1_250_000, 0));
-        expect!["download  0.9/10 s  45.00 Mb/s  upload  100.0 Mb/s"]
+        expect!["download  0.9/10 s  45.00 Mb/s  upload  100.0 Mb/s  21 s left"]
             .assert_eq(&fold(bodies).line(&view(80, false)));
     }
 }

@@ -3,7 +3,7 @@
 use linerate_model::{HostInfo, RunRecord};
 use linerate_units::Span;
 
-use crate::figure::caveats;
+use crate::figure::caveats_without_one_way;
 use crate::ports;
 use crate::quantity::or_absent;
 use crate::sizes;
@@ -41,7 +41,7 @@ pub fn report(record: &RunRecord) -> String {
         for (label, text) in facts {
             out += &format!("- {label}: {}\n", escaped(&text));
         }
-        for caveat in caveats(flow) {
+        for caveat in caveats_without_one_way(flow) {
             out += &format!("- caveat: {}\n", escaped(&caveat.text));
         }
     }
@@ -111,7 +111,7 @@ mod tests {
 
             laptop (10.0.0.1) -> server (10.0.0.2) · eth0, 1 Gb/s, MTU 1500 · 2026-11-21T10:00:00Z
 
-            |  | bitrate | of ceiling | received | retr | loaded latency p50 / p95 | cpu here / there |
+            |  | bitrate | ceiling | received | retr | loaded p50 / p95 | cpu here/there |
             | --- | --- | --- | --- | --- | --- | --- |
             | download | 941.4 Mb/s | 100.0 % | 1.10 GiB | 17 | 900 us / 1.80 ms | 12 % / 8 % |
             | upload | 600.0 Mb/s | 63.7 % | 715.26 MiB | 17 | 900 us / 1.80 ms | 8 % / 12 % |
@@ -124,18 +124,18 @@ mod tests {
             - evidence: ceiling 941.5 Mb/s, interval variation 0.00421, min rtt 210 us, snd wnd 3 MiB
             - ceiling: 941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
             - steady: 941.5 Mb/s (938.6 to 944.3), 95 % interval, after a ramp-up of 120 ms
-            - settings: 1 stream, window 4 MiB asked (granted 8 MiB send, 6 MiB receive), MSS 1448, congestion control cubic (asked bbr)
             - bytes: written 1.10 GiB, delivered 1.10 GiB, never sent 3 MiB, unaccounted 0 B
+            - settings: 1 stream, window 4 MiB asked (granted 8 MiB send, 6 MiB receive), MSS 1448, congestion control cubic (asked bbr)
 
             ## upload
 
             **The send buffer holds less than the path.**
 
             - cause: sender\_window, rule V06, probable, 98 % of the time
-            - evidence: ceiling 941.5 Mb/s, interval variation 0.00421, min rtt 210 us, snd wnd 3 MiB
             - remedy: Raise net.ipv4.tcp\_wmem or leave -w out.
-            - ceiling: 941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
             - also: Latency rises under load. (congestion, rule V22, confirmed, 98 % of the time)
+            - evidence: ceiling 941.5 Mb/s, interval variation 0.00421, min rtt 210 us, snd wnd 3 MiB
+            - ceiling: 941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
             - settings: 1 stream, window 4 MiB asked (granted 8 MiB send, 6 MiB receive), MSS 1448, congestion control cubic (asked bbr)
             - caveat: bbr was asked for and the kernel has only cubic; load the module tcp\_bbr
 

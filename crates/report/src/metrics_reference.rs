@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_definition_ends_where_the_first_label_stands() {
+    fn the_definition_ends_where_the_first_label_is() {
         let (definition, remarks) =
             paragraphs(" The time.\n Of a flow.\n Discussion: holds queues,\n and acks. Issues: Linux.\n");
         assert_eq!(definition, "The time. Of a flow.");

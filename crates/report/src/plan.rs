@@ -5,6 +5,7 @@
 mod cells;
 mod csv;
 mod document;
+mod junit;
 mod markdown;
 pub(crate) mod method;
 mod rows;
@@ -12,9 +13,12 @@ mod rows;
 mod tests;
 mod text;
 
+pub(crate) use cells::{ends, shown_unit, spread};
 pub use csv::csv;
 pub use document::{PLAN_RESULT_SCHEMA, PlanDocument, document};
+pub use junit::junit;
 pub use markdown::markdown;
+pub(crate) use rows::{RowInSight, in_sight};
 pub use text::text;
 
 #[cfg(feature = "schema")]
@@ -36,6 +40,16 @@ fn missing(record: &PlanRecord) -> Vec<(String, u32, Vec<String>)> {
         }
     }
     found
+}
+
+/// The name of a point: its values on the axes that have several.
+pub(crate) fn words(record: &PlanRecord, point: &str) -> String {
+    let axes = record.start.iter().flat_map(|start| &start.axes);
+    let several: Vec<bool> = axes.map(|axis| axis.values.len() > 1).collect();
+    let labels = record.labels(point).into_iter().zip(several);
+    let words: Vec<String> =
+        labels.filter(|(_, several)| *several).map(|((axis, value), _)| format!("{axis} {value}")).collect();
+    if words.is_empty() { "the only point".to_owned() } else { words.join(", ") }
 }
 
 /// Axes and labels of a point, as text.

@@ -103,11 +103,11 @@ impl PlanLive {
     fn results(&self, figures: &TrialFigures) -> Vec<String> {
         let of_flow = |(flow, figures): (&FlowRate, &Option<RunMeasurements>)| {
             let rates: Vec<(Direction, Bitrate)> = figures.as_ref()?.goodputs().collect();
-            let told: Vec<String> = match &rates[..] {
+            let texts: Vec<String> = match &rates[..] {
                 [(_, rate)] => vec![rate.to_string()],
                 all => all.iter().map(|(direction, rate)| format!("{} {rate}", direction.name())).collect(),
             };
-            (!told.is_empty()).then(|| format!("{} {}", flow.name, told.join(" ")))
+            (!texts.is_empty()).then(|| format!("{} {}", flow.name, texts.join(" ")))
         };
         self.flows.iter().zip(figures).filter_map(of_flow).collect()
     }
@@ -115,10 +115,10 @@ impl PlanLive {
 
 /// The remaining time: the estimate, scaled by the ratio of real and estimated time so far.
 fn left(progress: PlanProgress, elapsed: Span) -> Span {
-    if progress.behind == Span::ZERO {
+    if progress.completed_time == Span::ZERO {
         return progress.left;
     }
-    let pace = elapsed.as_secs_f64() / progress.behind.as_secs_f64();
+    let pace = elapsed.as_secs_f64() / progress.completed_time.as_secs_f64();
     Span::from_secs_f64(progress.left.as_secs_f64() * pace).unwrap_or(progress.left)
 }
 
@@ -135,12 +135,13 @@ mod tests {
 
     fn bulk() -> PlanLive {
         let flows = vec![FlowRate { name: "bulk".to_owned(), ..FlowRate::default() }];
-        let progress = PlanProgress { done: 5, of: 20, behind: Span::ZERO, left: Span::from_secs(90) };
+        let progress =
+            PlanProgress { done: 5, of: 20, completed_time: Span::ZERO, left: Span::from_secs(90) };
         PlanLive { flows, progress, trial: "window=64K".to_owned(), elapsed: Span::ZERO }
     }
 
     #[test]
-    fn a_trial_is_told_by_its_result_and_not_by_its_last_interval() {
+    fn a_trial_is_described_by_its_result_and_not_by_its_last_interval() {
         let mut live = bulk();
         live.flows[0].rate = Some(rate(940e6));
         let flow = FlowPlan {
@@ -163,10 +164,10 @@ mod tests {
 
     #[test]
     fn the_time_left_follows_the_pace_so_far() {
-        let progress = |behind, left| PlanProgress {
+        let progress = |completed_time, left| PlanProgress {
             done: 1,
             of: 2,
-            behind: Span::from_secs(behind),
+            completed_time: Span::from_secs(completed_time),
             left: Span::from_secs(left),
         };
         assert_eq!(left(progress(0, 90), Span::from_secs(3)), Span::from_secs(90), "nothing is known yet");

@@ -47,17 +47,89 @@ pub(crate) fn named(name: &str, value: f64) -> String {
     format!("{} {}", label.replace(['_', '.'], " "), text.unwrap_or_else(|| number(value)))
 }
 
-/// A number in a unit of the metric catalogue; without a known unit, the plain number.
+/// A number in a unit of the metric catalogue or of a method's table; without a known unit, the plain number.
 pub(crate) fn in_unit(unit: Option<&str>, value: f64) -> String {
-    let whole = (0.0..1.8e19).contains(&value).then_some(value as u64);
+    let (number, name) = in_unit_of(unit, value, value);
+    labelled(&number, name)
+}
+
+/// A value with its unit, followed by the ends of its interval: `940.0 Mb/s (846.0 to 1034.0)`.
+pub(crate) fn within(unit: Option<&str>, value: f64, ends: (f64, f64)) -> String {
+    let [value, low, high] = in_one_unit(unit, value, ends);
+    format!("{value} ({low} to {high})")
+}
+
+/// A value with its unit, and the numbers of both ends of its interval in the same unit. It is that of the value,
+/// or that of the upper end if the value is 0.
+pub(crate) fn in_one_unit(unit: Option<&str>, value: f64, (low, high): (f64, f64)) -> [String; 3] {
+    let reference = if value > 0.0 { value } else { high };
+    let number = |value| end_of(unit, value, reference);
+    let (shown, name) = in_unit_of(unit, value, reference);
+    [labelled(&shown, name), number(low), number(high)]
+}
+
+/// A range in the unit of its upper end: `80.0 to 941.4 Mb/s`; in two units if the lower end would lose its digits.
+pub(crate) fn range(unit: Option<&str>, low: f64, high: f64) -> String {
+    format!("{} to {}", end_of(unit, low, high), in_unit(unit, high))
+}
+
+/// Fewest significant digits, and most digits before the point, of a number in the unit of another value.
+const MIN_DIGITS: usize = 2;
+const MAX_WHOLE_DIGITS: usize = 4;
+
+/// A value in the unit of `reference`, without the unit; with its own unit if it would lose its digits there, or have
+/// too many.
+fn end_of(unit: Option<&str>, value: f64, reference: f64) -> String {
+    let (own, own_unit) = in_unit_of(unit, value, value);
+    let (number, name) = in_unit_of(unit, value, reference);
+    let digits = number.trim_start_matches(['0', '.', '-']).chars().filter(char::is_ascii_digit).count();
+    let whole = number.split('.').next().map_or(0, str::len);
+    let fits = value == 0.0 || (digits >= MIN_DIGITS && whole <= MAX_WHOLE_DIGITS);
+    if fits || own_unit == name { number } else { labelled(&own, own_unit) }
+}
+
+/// Two values with an arrow between them in the unit of the larger one, as long as the smaller one is not 0 there:
+/// `0.03 -> 3.40 ms`.
+pub(crate) fn from_to(unit: Option<&str>, from: f64, to: f64) -> String {
+    let largest = from.max(to);
+    let (number, name) = in_unit_of(unit, from, largest);
+    let (last, _) = in_unit_of(unit, to, largest);
+    let lost =
+        |value: f64, number: &str| value > 0.0 && !number.contains(|c: char| c.is_ascii_digit() && c != '0');
+    if lost(from, &number) || lost(to, &last) {
+        return format!("{} -> {}", in_unit(unit, from), in_unit(unit, to));
+    }
+    format!("{number} -> {}", labelled(&last, name))
+}
+
+fn labelled(number: &str, unit: &str) -> String {
+    if unit.is_empty() { number.to_owned() } else { format!("{number} {unit}") }
+}
+
+/// A value as a number in the unit in which `reference` is printed, and the name of that unit, which is empty for a
+/// plain number.
+fn in_unit_of(unit: Option<&str>, value: f64, reference: f64) -> (String, &'static str) {
+    let whole = |value: f64| (0.0..1.8e19).contains(&value).then_some(value as u64);
+    let wholes = || whole(value).zip(whole(reference));
     let text = match unit {
-        Some("bit/s") => Bitrate::from_bps(value).map(|v| v.to_string()),
-        Some("bytes") => whole.map(|v| Bytes::new(v).to_string()),
-        Some("ns") => whole.map(|v| Span::from_ns(v).to_string()),
-        Some("ratio") => Ratio::new(value).map(|v| v.to_string()),
+        Some("bit/s") => Bitrate::from_bps(value)
+            .zip(Bitrate::from_bps(reference))
+            .map(|(value, reference)| value.in_unit_of(reference)),
+        Some("bytes") => wholes()
+            .map(|(value, reference)| (Bytes::new(value), Bytes::new(reference)))
+            .map(|(value, reference)| value.in_unit_of(reference)),
+        Some("ns") => wholes()
+            .map(|(value, reference)| (Span::from_ns(value), Span::from_ns(reference)))
+            .map(|(value, reference)| value.in_unit_of(reference)),
+        Some("octets") => whole(value).map(|value| (value.to_string(), "B")),
+        Some("ratio") => Ratio::new(value).map(|value| (value.percent(), "%")),
+        Some("%") => Some((format!("{value:.2}"), "%")),
+        Some("frames/s") => Some((format!("{value:.0}"), "frames/s")),
+        // The product of rate and distance is shown in terabit-metres per second.
+        Some("bit m/s") => Some((format!("{:.3}", value / 1e12), "Tb m/s")),
         _ => None,
     };
-    text.unwrap_or_else(|| number(value))
+    text.unwrap_or_else(|| (number(value), ""))
 }
 
 /// A number with four significant digits.
@@ -102,6 +174,44 @@ mod tests {
         assert_eq!(in_unit(Some("ratio"), 0.25), "25.0 %");
         assert_eq!((in_unit(Some("1"), 17.0), in_unit(None, 0.5)), ("17".to_owned(), "0.5".to_owned()));
         assert_eq!(in_unit(Some("bytes"), -1.5), "-1.5");
+    }
+
+    #[test]
+    fn an_interval_has_the_unit_of_its_value() {
+        let shown = |unit, value, low, high| within(Some(unit), value, (low, high));
+        assert_eq!(shown("bit/s", 940e6, 846e6, 1.034e9), "940.0 Mb/s (846.0 to 1034.0)");
+        assert_eq!(shown("bit/s", 1.034e9, 940e6, 1.1e9), "1.034 Gb/s (0.940 to 1.100)");
+        assert_eq!(shown("ns", 900_000.0, 210_000.0, 1_300_000.0), "900 us (210 to 1300)");
+        assert_eq!(shown("ns", 1_200_000.0, 950_000.0, 2_000_000.0), "1.20 ms (0.95 to 2)");
+        assert_eq!(shown("bytes", 1_048_576.0, 65_536.0, 2_097_152.0), "1 MiB (64 KiB to 2)");
+        assert_eq!(shown("ratio", 0.25, 0.0, 0.5), "25.0 % (0.0 to 50.0)");
+        assert_eq!(shown("1", 17.0, 3.0, 40.5), "17 (3 to 40.5)");
+        assert_eq!(shown("ns", 0.0, 0.0, 210_000.0), "0 us (0 to 210)", "0 has no unit of its own");
+        assert_eq!(shown("ns", 0.0, 0.0, 0.0), "0 s (0 to 0)");
+    }
+
+    #[test]
+    fn a_range_has_the_unit_of_its_upper_end() {
+        assert_eq!(range(Some("bit/s"), 80e6, 941.4e6), "80.0 to 941.4 Mb/s");
+        assert_eq!(range(Some("bit/s"), 940e6, 1.034e9), "0.940 to 1.034 Gb/s");
+        assert_eq!(range(Some("ratio"), 0.007, 0.111), "0.7 to 11.1 %");
+        // A starved flow is not a dead one.
+        assert_eq!(range(Some("bit/s"), 8e3, 9.4e9), "8.000 kb/s to 9.400 Gb/s");
+        assert_eq!(range(Some("bit/s"), 0.0, 9.4e9), "0.000 to 9.400 Gb/s");
+        assert_eq!(within(Some("ns"), 4e6, (5e3, 6e6)), "4 ms (5 us to 6)");
+        assert_eq!(within(Some("ns"), 9e5, (2e5, 3e9)), "900 us (200 to 3 s)");
+        assert_eq!(within(Some("ns"), 1e9, (1e9, 2e9)), "1 s (1 to 2)");
+    }
+
+    #[test]
+    fn two_values_have_one_unit_unless_one_would_be_lost() {
+        let times = |from, to| from_to(Some("ns"), from, to);
+        assert_eq!(times(24_300.0, 4_440_000.0), "0.02 -> 4.44 ms");
+        assert_eq!(times(210_000.0, 900_000.0), "210 -> 900 us");
+        assert_eq!(times(99_960_000.0, 12_345_000.0), "100.0 -> 12.3 ms");
+        assert_eq!(times(4_000.0, 3e9), "4 us -> 3 s");
+        assert_eq!(times(0.0, 3e9), "0 -> 3 s");
+        assert_eq!(times(0.0, 0.0), "0 -> 0 s");
     }
 
     /// The script of the page is tested with the same file.

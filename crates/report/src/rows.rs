@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn two_flows_at_once_are_told_apart_by_name() {
+    fn two_simultaneous_flows_are_distinguished_by_name() {
         let mut bodies = runs::opening(TestSpec::default());
         bodies.push(runs::planned(0, Direction::Upload, Transport::Tcp));
         bodies.push(runs::planned(1, Direction::Download, Transport::Tcp));

@@ -86,6 +86,16 @@ fn summary(point: usize, flow: &str, quantity: &str, unit: &str, median: f64) ->
     })
 }
 
+/// The verdicts of the trials.
+fn words(point: usize, flow: &str, words: &[&str]) -> Body {
+    let mut verdict = summary(point, flow, "verdict", "1", 0.0);
+    if let Body::PointSummed(verdict) = &mut verdict {
+        verdict.words = words.iter().map(|word| (*word).into()).collect();
+        (verdict.values, verdict.median, verdict.interval) = (Vec::new(), None, None);
+    }
+    verdict
+}
+
 /// Window against delay: the goodput is the window per round trip, up to the line rate; it is too low at one
 /// point.
 pub(crate) fn two_axes() -> (Vec<Event>, PlanRecord) {
@@ -130,13 +140,7 @@ pub(crate) fn two_axes() -> (Vec<Event>, PlanRecord) {
         bodies.push(summary(point, "ab", "ceiling", "bit/s", ceiling));
         bodies.push(summary(point, "ab", "retransmits", "1", point as f64 * 3.0));
         bodies.push(summary(point, "ab", "rtt_p95", "ns", if point % 2 == 0 { 1.2e6 } else { 51e6 }));
-        let words = vec!["link".into(), "link".into()];
-        let mut verdict = summary(point, "ab", "verdict", "1", 0.0);
-        if let Body::PointSummed(verdict) = &mut verdict {
-            (verdict.words, verdict.values, verdict.median, verdict.interval) =
-                (words, Vec::new(), None, None);
-        }
-        bodies.push(verdict);
+        bodies.push(words(point, "ab", &["link", "link"]));
     }
     bodies.extend((0..8).map(|point| {
         Body::Judged(PlanJudgement {
@@ -148,6 +152,90 @@ pub(crate) fn two_axes() -> (Vec<Event>, PlanRecord) {
             found: (point == 1).then(|| "goodput 10.00 Mb/s, not above 100.0 Mb/s".into()),
         })
     }));
+    bodies.push(Body::RunEnded { outcome: Outcome::Completed, reason: None });
+    log(bodies)
+}
+
+/// The summary of two trials.
+fn of_two(point: usize, flow: &str, quantity: &str, unit: &str, ends: [f64; 2]) -> Body {
+    let mut body = summary(point, flow, quantity, unit, ends[0].midpoint(ends[1]));
+    if let Body::PointSummed(summary) = &mut body {
+        (summary.values, summary.interval) = (ends.to_vec(), None);
+    }
+    body
+}
+
+/// Six windows, three delays, two trials of each, and more quantities than a page has columns.
+pub(crate) fn eighteen() -> (Vec<Event>, PlanRecord) {
+    let windows: Vec<(String, f64)> =
+        (0..6).map(|power| (format!("{} KiB", 64 << power), f64::from(65_536 << power))).collect();
+    let windows: Vec<(&str, Option<f64>)> =
+        windows.iter().map(|(label, number)| (label.as_str(), Some(*number))).collect();
+    let delays = [("1 ms", Some(1e6)), ("10 ms", Some(1e7)), ("50 ms", Some(5e7))];
+    let axes = vec![axis("window", "bytes", &windows), axis("delay", "ns", &delays)];
+    let mut start = start("eighteen", axes, &["a", "b"], vec![flow("ab", "a", "b")]);
+    start.repeats = 2;
+    let mut bodies = vec![Body::PlanStarted(Box::new(start))];
+    for trial in 0..36 {
+        let (point, repeat) = (trial / 2, (trial % 2) as u32);
+        let run = TrialRun {
+            flow: "ab".into(),
+            run: run_name(trial).into(),
+            outcome: Outcome::Completed,
+            reason: None,
+            began: None,
+            start_error: None,
+            clock_error: None,
+        };
+        let content = id(99).into();
+        let trial = TrialEnd { point: id(point).into(), repeat, content, step: None, runs: vec![run] };
+        bodies.push(Body::TrialEnded(trial));
+    }
+    for point in 0..18 {
+        bodies.push(of_two(point, "ab", "goodput", "bit/s", [880e6, 920e6]));
+        for (quantity, unit, value) in [
+            ("ceiling", "bit/s", 941e6),
+            ("share", "1", 0.956),
+            ("segment", "bytes", 1448.0),
+            ("segment_asked", "bytes", 1460.0),
+            ("retransmits", "1", point as f64),
+            ("loss", "1", 0.0),
+            ("rtt", "ns", 1.2e6),
+            ("rtt_p95", "ns", 1.9e6),
+            ("cpu_sender", "1", 0.125),
+            ("cpu_receiver", "1", 0.25),
+            ("rcv_buf", "bytes", 65_536.0),
+        ] {
+            bodies.push(of_two(point, "ab", quantity, unit, [value, value]));
+        }
+        bodies.push(words(point, "ab", &["link", "link"]));
+    }
+    bodies.push(Body::RunEnded { outcome: Outcome::Completed, reason: None });
+    log(bodies)
+}
+
+fn run_name(trial: usize) -> String {
+    format!("e{trial:07}")
+}
+
+/// The runs of [`eighteen`].
+pub(crate) fn eighteen_runs() -> Vec<Vec<Event>> {
+    let renamed = |trial| {
+        let mut log = runs::tcp_run();
+        log.iter_mut().for_each(|event| event.run = run_name(trial).into());
+        log
+    };
+    (0..36).map(renamed).collect()
+}
+
+/// Two flows between four hosts over segment sizes.
+pub(crate) fn two_flows() -> (Vec<Event>, PlanRecord) {
+    let axes = vec![axis("mss", "bytes", &[("536", Some(536.0)), ("1460", Some(1460.0))])];
+    let flows = vec![flow("ab", "a", "b"), flow("cd", "c", "d")];
+    let mut bodies = vec![Body::PlanStarted(Box::new(start("pairs", axes, &["a", "b", "c", "d"], flows)))];
+    for (point, flow) in [(0, "ab"), (0, "cd"), (1, "ab"), (1, "cd")] {
+        bodies.push(summary(point, flow, "goodput", "bit/s", 9e8));
+    }
     bodies.push(Body::RunEnded { outcome: Outcome::Completed, reason: None });
     log(bodies)
 }
@@ -169,4 +257,28 @@ pub(crate) fn all_pairs() -> (Vec<Event>, PlanRecord) {
 /// The runs of the first plan that its page contains.
 pub(crate) fn runs() -> Vec<Vec<Event>> {
     vec![runs::tcp_run()]
+}
+
+/// Two configurations with eight repeats each: `new` has 3 % more goodput.
+pub(crate) fn compared() -> linerate_plan::Compared {
+    use linerate_model::flow::FlowId;
+    use linerate_model::{RunRecord, Side, Transport};
+    use linerate_plan::{Candidate, Compared, compare_with_base, quantities};
+    use linerate_theory::compare::Pairing;
+    let configuration = |name: &str, bps: f64| {
+        let run = |repeat: u32| {
+            let mut bodies = runs::opening(linerate_model::TestSpec::default());
+            bodies.push(runs::planned(0, Direction::Upload, Transport::Tcp));
+            let tally = runs::tally(bps * (1.0 + 0.0005 * f64::from(repeat * 3 % 8)));
+            bodies.extend(
+                [Side::Sender, Side::Receiver].map(|side| runs::ended(FlowId(0), side, tally.clone())),
+            );
+            RunRecord::fold(&runs::log(bodies))
+        };
+        Candidate::of_runs(name.to_owned(), &(0..8).map(run).collect::<Vec<_>>())
+    };
+    let (base, others) = (configuration("old", 900e6), vec![configuration("new", 927e6)]);
+    let table = compare_with_base(&base, &others, &quantities(&[]).unwrap(), Pairing::None);
+    let left_out = vec![linerate_plan::LeftOutRuns { name: "new".to_owned(), runs: 1 }];
+    Compared { base, others, table, left_out }
 }

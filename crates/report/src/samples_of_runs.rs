@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use linerate_model::flow::FlowId;
 use linerate_model::metrics::{flow, host, port, tcp};
 use linerate_model::{
-    Body, ByteAccounting, Caveat, CaveatKind, Ceiling, Confidence, Contribution, Digest, Direction,
-    Effective, Event, EvidenceKey, Finding, FlowPlan, ForeignText, HostInfo, LatencyReport, Limit, LinkInfo,
-    LinkKind, Outcome, PortSample, ProbePhase, ProbeTransport, Readings, Rule, RunStart, Sample, Side,
-    SideSettings, SizeCurve, SizeFit, SizePoint, Steady, Sweep, Tally, TestSpec, TimeInterval, Transport,
-    UdpTally, Uncertainty, UncertaintySource, World,
+    Body, ByteAccounting, Caveat, CaveatKind, Ceiling, Confidence, Contribution, DelayBucket, Digest,
+    Direction, Effective, Event, EvidenceKey, Finding, FlowPlan, ForeignText, HostInfo, LatencyInterval,
+    LatencyReport, Limit, LinkInfo, LinkKind, Outcome, PortSample, ProbePhase, ProbeTransport, Readings,
+    Rule, RunStart, Sample, Side, SideSettings, SizeCurve, SizeFit, SizePoint, Steady, Sweep, Tally,
+    TestSpec, TimeInterval, Transport, UdpTally, Uncertainty, UncertaintySource, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 
@@ -101,9 +101,30 @@ pub(crate) fn probes(flow: Option<FlowId>, p50_us: u64) -> (u16, Body) {
         offset_ns: Some(-5),
         offset_error_ns: Some(us(p50_us / 4)),
         kernel_timestamps: true,
-        intervals: Vec::new(),
+        intervals: if flow.is_some() { by_interval(us(p50_us), 3) } else { Vec::new() },
+        histogram: distribution(us(p50_us)),
     };
     (0, Body::Latency { flow, report })
+}
+
+/// Round trips of this number of halves of a second.
+pub(crate) fn by_interval(p50_ns: u64, count: u64) -> Vec<LatencyInterval> {
+    let interval = |at: u64| LatencyInterval {
+        start_ns: Timestamp::from_ns(at * 500_000_000),
+        end_ns: Timestamp::from_ns((at + 1) * 500_000_000),
+        count: 66,
+        min_ns: p50_ns / 2,
+        p50_ns: Some(p50_ns),
+        high_ns: p50_ns * 2,
+        max_ns: p50_ns * 4,
+    };
+    (0..count).map(interval).collect()
+}
+
+/// 200 probes with the quantiles of [`probes`]: the 100th took the median, the 190th twice as long.
+fn distribution(p50_ns: u64) -> Vec<DelayBucket> {
+    let buckets = [(p50_ns / 2, 50), (p50_ns, 60), (p50_ns * 2, 80), (p50_ns * 3, 8), (p50_ns * 4, 2)];
+    buckets.map(|(up_to_ns, count)| DelayBucket { up_to_ns, count }).to_vec()
 }
 
 pub(crate) fn settings(flow: FlowId, side: Side) -> (u16, Body) {

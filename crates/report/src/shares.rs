@@ -23,7 +23,7 @@ fn check_text(text: &str) -> Result<(), TestCaseError> {
 
 fn page(plan: Option<&html::ReportedPlan<'_>>, runs: &[html::ReportedRun<'_>]) -> String {
     let mut page = Vec::new();
-    html::write(plan, runs, &html::Assets { script: "", style: "" }, &mut page).unwrap();
+    html::write(None, plan, runs, &html::Assets { script: "", style: "" }, &mut page).unwrap();
     // The text of the page only: data of its charts and the log follow after it.
     let page = String::from_utf8_lossy(&page).into_owned();
     page.split("<script").next().unwrap_or_default().to_owned()
@@ -98,11 +98,11 @@ proptest! {
         limit in prop_oneof![Just(Limit::Link), Just(Limit::Qdisc), Just(Limit::LinkInferred)],
     ) {
         let bitrate_bps = rate / factor;
-        let ceiling = Ceiling { limit, bitrate_bps, because: "told".into(), slack_bps: slack * bitrate_bps };
+        let ceiling = Ceiling { limit, bitrate_bps, because: "given".into(), slack_bps: slack * bitrate_bps };
         let log = series(rate, buffered * rate, ceiling);
         let record = RunRecord::fold(&log);
         prop_assert_eq!(record.flows[0].bitrate(), Bitrate::from_bps(rate), "a buffer's rate is none of the path");
-        let view = TextLayout { width: 100, colour: false, kept: None, explain: true };
+        let view = TextLayout { width: 100, colour: false, kept: None, explain: true, all_streams: false };
         let shown = text(&record, &view);
         if factor < 0.9999 || (factor > 1.0003 && factor < 1.0 + slack) {
             prop_assert!(shown.contains(" % of it"), "{}", shown);
@@ -125,19 +125,19 @@ proptest! {
     }
 
     #[test]
-    fn no_plan_tells_a_share_above_the_whole(
+    fn no_plan_reports_a_share_above_the_whole(
         shares in proptest::collection::vec(prop_oneof![0.0_f64..1.0, Just(1.0), 1.0_f64..120.0], 1..9),
         width in 60_usize..200,
     ) {
         let (log, record) = plan_with(&shares);
-        let view = TextLayout { width, colour: false, kept: None, explain: true };
+        let view = TextLayout { width, colour: false, kept: None, explain: true, all_streams: false };
         let whole = html::ReportedPlan { record: &record, events: &log, left_out: &[] };
         for text in [plan::text(&record, &view), plan::markdown(&record), page(Some(&whole), &[])] {
             check_text(&text)?;
         }
         let document = plan::document(&record);
-        let told = document.points.iter().flat_map(|point| &point.summaries).filter(|one| one.quantity == "share");
-        for one in told {
+        let shares = document.points.iter().flat_map(|point| &point.summaries).filter(|one| one.quantity == "share");
+        for one in shares {
             let ends = one.interval.iter().flat_map(|interval| [interval.low, interval.high]);
             for number in one.values.iter().copied().chain(one.median).chain(ends) {
                 prop_assert!(number <= 1.0, "{:?}", one);

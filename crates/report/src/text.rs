@@ -4,24 +4,25 @@
 mod tests;
 
 use linerate_model::{
-    Confidence, Direction, FlowRecord, HostInfo, LatencyReport, LinkInfo, Outcome, ProbeTransport, RunRecord,
-    World,
+    Direction, FlowRecord, HostInfo, LatencyReport, LinkInfo, Outcome, ProbeTransport, RunRecord, World,
 };
 use linerate_units::{Ratio, Span};
 
-use crate::figure::{FlowFigure, caveats, datagrams, imported};
+use crate::answer::answer;
+use crate::figure::{FlowFigure, caveats_without_one_way, datagrams, imported};
 use crate::layout::{TextLayout, TextRole, flow_pieces, wrap};
 use crate::ports;
 use crate::quantity::{ABSENT, known_to, nominal, or_absent, percent};
 use crate::sizes;
+use crate::streams;
 use crate::table::{Cell, Column, Table};
 use crate::text_flow;
 
 /// Columns of the labels on the left, such as `download`.
 pub(crate) const LABEL_WIDTH: usize = 12;
 
-/// The whole run for a person: hosts, idle latency, a row per flow, verdicts, caveats, and its name in the
-/// archive.
+/// The whole run for a person: hosts, idle latency, a row per flow, evidence and settings, caveats, verdicts, its
+/// name in the archive. The answer in one sentence is at the end, where it stays in sight.
 #[must_use]
 pub fn text(record: &RunRecord, view: &TextLayout) -> String {
     let mut lines = flow_pieces(&heading(record), view.columns());
@@ -33,15 +34,24 @@ pub fn text(record: &RunRecord, view: &TextLayout) -> String {
     } else if !record.flows.is_empty() {
         lines.push(String::new());
         lines.extend(results(record).lines(view));
+        let streams = streams::lines(record, view);
+        if !streams.is_empty() {
+            lines.push(String::new());
+            lines.extend(streams);
+        }
         if let Some(ports) = ports::table(record) {
             lines.push(String::new());
             lines.extend(ports.lines(view));
         }
     }
-    let caveats = caveat_lines(record, view);
-    let verdicts = verdict_lines(record, view);
-    // Caveats come before a verdict that is only probable.
-    lines.extend(if is_guess(record) { [caveats, verdicts] } else { [verdicts, caveats] }.concat());
+    if !sizes::is_series(record) {
+        lines.extend(section("Evidence", text_flow::evidence_lines(&record.flows, view), view));
+    }
+    lines.extend(section("Caveats", caveat_lines(record, view), view));
+    if !sizes::is_series(record) {
+        let verdicts = record.flows.iter().flat_map(|flow| text_flow::verdict(flow, view)).collect();
+        lines.extend(section("Verdict", verdicts, view));
+    }
     let ending = ending(record, view);
     if !ending.is_empty() {
         lines.push(String::new());
@@ -50,18 +60,12 @@ pub fn text(record: &RunRecord, view: &TextLayout) -> String {
     lines.join("\n") + "\n"
 }
 
-fn verdict_lines(record: &RunRecord, view: &TextLayout) -> Vec<String> {
-    if sizes::is_series(record) || record.flows.is_empty() {
-        return Vec::new();
+/// Lines below an empty line and a heading; nothing without lines.
+fn section(heading: &str, lines: Vec<String>, view: &TextLayout) -> Vec<String> {
+    if lines.is_empty() {
+        return lines;
     }
-    let verdicts = record.flows.iter().flat_map(|flow| text_flow::verdict(flow, view));
-    [String::new(), view.ink(TextRole::Faint, "Verdict")].into_iter().chain(verdicts).collect()
-}
-
-/// Whether any verdict is not confirmed.
-fn is_guess(record: &RunRecord) -> bool {
-    let mut verdicts = record.flows.iter().filter_map(|flow| flow.verdict.as_ref());
-    verdicts.any(|verdict| verdict.confidence != Confidence::Confirmed)
+    [String::new(), view.ink(TextRole::Faint, heading)].into_iter().chain(lines).collect()
 }
 
 /// The pieces of the first line: hosts, link and protocol.
@@ -71,6 +75,7 @@ pub(crate) fn heading(record: &RunRecord) -> Vec<String> {
     if record.flows.iter().any(imported) {
         pieces[0].insert_str(0, "imported by ");
     }
+    pieces.extend(record.labels.name.iter().map(ToString::to_string));
     pieces.push(match (record.hosts.first(), record.hosts.get(1)) {
         (Some(client), Some(server)) => format!("{} -> {}", host(client), host(server)),
         _ => start.map(|s| s.target.to_string()).unwrap_or_default(),
@@ -82,6 +87,7 @@ pub(crate) fn heading(record: &RunRecord) -> Vec<String> {
         }
         pieces.push(start.started_at.to_string());
     }
+    pieces.extend(record.labels.notes.iter().map(|(key, note)| format!("{key}: {note}")));
     pieces
 }
 
@@ -124,18 +130,15 @@ pub(crate) fn results(record: &RunRecord) -> Table {
     let names = flows.iter().map(|flow| Cell::plain(format!("{:<9}", flow.plan.name.to_string()))).collect();
     let mut columns = vec![Column::words("", names)];
     columns.push(Column::numbers("bitrate", flows.iter().map(bitrate_cell).collect()));
-    columns.extend(column("of ceiling", &share_cell));
-    columns
-        .extend(column("received", &|flow| FlowFigure::of(flow).map(|f| Cell::plain(f.bytes.to_string()))));
-    columns.extend(column("retr", &|flow| {
-        flow.sender.as_ref()?.retransmits.map(|n| Cell::plain(n.to_string()))
-    }));
+    columns.extend(column("ceiling", &share_cell));
+    let received = |flow: &FlowRecord| FlowFigure::of(flow).map(|f| Cell::plain(f.bytes.to_string()));
+    columns.extend(column("received", &received).map(|column| column.of_importance(0)));
+    let retransmits = |flow: &FlowRecord| Some(Cell::plain(flow.sender.as_ref()?.retransmits?.to_string()));
+    columns.extend(column("retr", &retransmits).map(|column| column.of_importance(2)));
     columns.extend(column("lost", &lost_cell));
-    columns.extend(column("jitter", &|flow| {
-        flow.receiver.as_ref()?.udp.as_ref()?.jitter.map(|jitter| Cell::plain(jitter.to_string()))
-    }));
-    columns.extend(column("loaded latency p50 / p95", &latency_cell));
-    columns.extend(column("cpu here / there", &busy_cell));
+    columns.extend(column("jitter", &jitter_cell).map(|column| column.of_importance(3)));
+    columns.extend(column("loaded p50 / p95", &latency_cell));
+    columns.extend(column("cpu here/there", &busy_cell).map(|column| column.of_importance(1)));
     Table::new(columns)
 }
 
@@ -161,6 +164,10 @@ fn lost_cell(flow: &FlowRecord) -> Option<Cell> {
     Some(Cell::new(ink, format!("{lost}/{packets}{share}")))
 }
 
+fn jitter_cell(flow: &FlowRecord) -> Option<Cell> {
+    flow.receiver.as_ref()?.udp.as_ref()?.jitter.map(|jitter| Cell::plain(jitter.to_string()))
+}
+
 fn latency_cell(flow: &FlowRecord) -> Option<Cell> {
     let rtt = flow.loaded.as_ref()?.rtt;
     let quantiles = (Span::from_ns(rtt.p50_ns), Span::from_ns(rtt.p95_ns));
@@ -180,16 +187,12 @@ fn busy_cell(flow: &FlowRecord) -> Option<Cell> {
 }
 
 fn caveat_lines(record: &RunRecord, view: &TextLayout) -> Vec<String> {
-    let of_flows = record
-        .flows
-        .iter()
-        .flat_map(|flow| caveats(flow).into_iter().map(|caveat| (flow.plan.name.to_string(), caveat)));
+    let of_flows = record.flows.iter().flat_map(|flow| {
+        caveats_without_one_way(flow).into_iter().map(|caveat| (flow.plan.name.to_string(), caveat))
+    });
     let of_run = record.caveats.iter().map(|caveat| ("run".to_owned(), caveat.clone()));
     let mut lines = Vec::new();
     for (name, caveat) in of_flows.chain(of_run) {
-        if lines.is_empty() {
-            lines.extend([String::new(), view.ink(TextRole::Faint, "Caveats")]);
-        }
         lines.extend(labelled(&name, &caveat.text, TextRole::Warning, view));
     }
     lines
@@ -222,6 +225,9 @@ fn ending(record: &RunRecord, view: &TextLayout) -> Vec<String> {
     }
     if let Some(kept) = &view.kept {
         lines.push(view.ink(TextRole::Faint, &format!("archived as {kept} (linerate show {kept})")));
+    }
+    if let Some(answer) = answer(record) {
+        lines.extend(wrap(&answer, view.columns()).iter().map(|line| view.ink(TextRole::Result, line)));
     }
     lines
 }

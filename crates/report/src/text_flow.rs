@@ -14,28 +14,64 @@ use crate::text::{LABEL_WIDTH, labelled};
 /// Columns of the second label, such as `settings`.
 const INNER_LABEL_WIDTH: usize = 10;
 
-/// The verdict on a flow with its evidence.
+/// The verdict on a flow, with its cause and remedy.
 pub(crate) fn verdict(flow: &FlowRecord, view: &TextLayout) -> Vec<String> {
-    let said = match &flow.verdict {
+    let verdict = match &flow.verdict {
         Some(verdict) => verdict.text.as_str(),
         None if imported(flow) => "not judged: it was not measured here.",
         None => "not judged: the flow ended before there was enough data.",
     };
-    let mut lines = labelled(&flow.plan.name, said, ink_of(flow), view);
-    for (label, text) in details(flow) {
+    let mut lines = labelled(&flow.plan.name, verdict, ink_of(flow), view);
+    for (label, text) in verdict_details(flow) {
         lines.extend(detail(label, &text, view));
-    }
-    if view.explain {
-        lines.extend(ceiling_lines(flow, view));
-        lines.extend(budget(flow).into_iter().flat_map(|text| detail("budget", &text, view)));
-        lines.extend(step_lines(flow, view));
     }
     lines
 }
 
+/// What the verdicts rest on: numbers, ceilings and settings of each flow. Settings that all flows share are
+/// listed once.
+pub(crate) fn evidence_lines(flows: &[FlowRecord], view: &TextLayout) -> Vec<String> {
+    let mut each = flows.iter().map(settings);
+    let shared = each.next().flatten().filter(|first| each.all(|other| other.as_ref() == Some(first)));
+    let shared = shared.filter(|_| flows.len() > 1);
+    let mut lines = Vec::new();
+    for flow in flows {
+        let mut details = evidence_details(flow, view.explain);
+        details.extend(settings(flow).filter(|_| shared.is_none()).map(|text| ("settings", text)));
+        let mut own: Vec<String> =
+            details.iter().flat_map(|(label, text)| detail(label, text, view)).collect();
+        if view.explain {
+            own.extend(ceiling_lines(flow, view));
+            own.extend(budget(flow).into_iter().flat_map(|text| detail("budget", &text, view)));
+            own.extend(step_lines(flow, view));
+        }
+        lines.extend(with_name(&flow.plan.name, own));
+    }
+    let shared = shared.into_iter().flat_map(|text| detail("settings", &text, view)).collect();
+    lines.extend(with_name(if flows.len() == 2 { "both" } else { "all" }, shared));
+    lines
+}
+
+/// Puts a name in front of the first line, into its indentation.
+fn with_name(name: &str, mut lines: Vec<String>) -> Vec<String> {
+    if let Some(first) = lines.first_mut() {
+        let name: String = name.chars().take(LABEL_WIDTH - 1).collect();
+        *first = format!("  {name:<LABEL_WIDTH$}{}", first.trim_start());
+    }
+    lines
+}
+
+/// Whether the rate of the steady part is within the interval of the whole flow, which the table shows.
+fn table_says_steady(flow: &FlowRecord) -> bool {
+    let within = flow.bitrate().and_then(|rate| flow.uncertainty.as_ref()?.around(rate));
+    within
+        .zip(flow.steady)
+        .is_some_and(|(within, steady)| (within.low()..=within.high()).contains(&steady.bitrate))
+}
+
 fn ink_of(flow: &FlowRecord) -> TextRole {
     match &flow.verdict {
-        Some(_) if FlowFigure::of(flow).is_some_and(|figure| figure.impossible) => TextRole::Warning,
+        Some(_) if is_impossible(flow) => TextRole::Warning,
         Some(verdict) if verdict.confidence == Confidence::Confirmed => TextRole::Good,
         _ => TextRole::Plain,
     }
@@ -43,9 +79,16 @@ fn ink_of(flow: &FlowRecord) -> TextRole {
 
 /// Everything below the verdict, as label and text, in reading order.
 pub(crate) fn details(flow: &FlowRecord) -> Vec<(&'static str, String)> {
+    let mut details = verdict_details(flow);
+    details.extend(evidence_details(flow, true));
+    details.extend(settings(flow).map(|text| ("settings", text)));
+    details
+}
+
+/// What belongs to the verdict itself: the cause, what to do about it, and what else was found.
+fn verdict_details(flow: &FlowRecord) -> Vec<(&'static str, String)> {
     let mut details = Vec::new();
-    let impossible = FlowFigure::of(flow).is_some_and(|figure| figure.impossible);
-    if impossible {
+    if is_impossible(flow) {
         details.push((
             "figure",
             "impossible: it exceeds what the path can carry, or the sender's own count.".to_owned(),
@@ -54,19 +97,31 @@ pub(crate) fn details(flow: &FlowRecord) -> Vec<(&'static str, String)> {
     details.extend(sent(flow).map(|text| ("sender", text)));
     if let Some(verdict) = &flow.verdict {
         details.push(("cause", cause(verdict)));
-        details.extend(evidence(verdict).map(|text| ("evidence", text)));
         details.extend(verdict.remedy.iter().map(|text| ("remedy", text.to_string())));
     }
+    details.extend(flow.also.iter().map(|also| ("also", format!("{} ({})", also.text, cause(also)))));
+    details.extend(flow.follow_ups.iter().map(|asked| ("follow-up", follow_up(asked))));
+    details
+}
+
+/// What the verdict rests on. Intervals that the table of results has too are only in the whole of it.
+fn evidence_details(flow: &FlowRecord, whole: bool) -> Vec<(&'static str, String)> {
+    let mut details = Vec::new();
+    details.extend(flow.verdict.as_ref().and_then(evidence).map(|text| ("evidence", text)));
     details.extend(
         flow.ceiling.iter().map(|ceiling| ("ceiling", ceiling_text(ceiling.bitrate_bps, &ceiling.because))),
     );
-    details.extend(flow.also.iter().map(|also| ("also", format!("{} ({})", also.text, cause(also)))));
-    details.extend(flow.follow_ups.iter().map(|asked| ("follow-up", follow_up(asked))));
-    details.extend(steady(flow).filter(|_| !impossible).map(|text| ("steady", text)));
-    details.extend(uncertainty(flow).filter(|_| !impossible).map(|text| ("known to", text)));
-    details.extend(settings(flow).map(|text| ("settings", text)));
+    if !is_impossible(flow) {
+        details
+            .extend(steady(flow).filter(|_| whole || !table_says_steady(flow)).map(|text| ("steady", text)));
+        details.extend(uncertainty(flow).filter(|_| whole).map(|text| ("known to", text)));
+    }
     details.extend(accounting(flow).map(|text| ("bytes", text)));
     details
+}
+
+fn is_impossible(flow: &FlowRecord) -> bool {
+    FlowFigure::of(flow).is_some_and(|figure| figure.impossible)
 }
 
 /// A question that follow-up runs answered, with the runs.
@@ -199,37 +254,37 @@ fn part_name(part: &Contribution) -> String {
 /// Requested, granted and effective settings, in one sentence.
 fn settings(flow: &FlowRecord) -> Option<String> {
     let (sender, receiver) = (flow.sender_settings.as_ref(), flow.receiver_settings.as_ref());
-    let told = sender.or(receiver)?;
+    let settings = sender.or(receiver)?;
     let mut words = vec![plural(u64::from(flow.plan.streams), "stream")];
-    words.push(window(told, sender, receiver));
+    words.push(window(settings, sender, receiver));
     if flow.plan.transport == Transport::Udp {
-        words.push(format!("datagrams of {} bytes", told.length.get()));
-        words.extend(told.datagrams_per_call.map(|count| format!("{count} per send call")));
+        words.push(format!("datagrams of {} bytes", settings.length.get()));
+        words.extend(settings.datagrams_per_call.map(|count| format!("{count} per send call")));
     } else {
-        words.extend(effective("MSS", told.mss.asked, told.mss.effective));
-        let congestion = &told.congestion;
+        words.extend(effective("MSS", settings.mss.asked, settings.mss.effective));
+        let congestion = &settings.congestion;
         words.extend(effective(
             "congestion control",
             congestion.asked.as_ref(),
             congestion.effective.as_ref(),
         ));
     }
-    if told.tos.asked.is_some() {
-        words.extend(effective("TOS", told.tos.asked, told.tos.effective));
+    if settings.tos.asked.is_some() {
+        words.extend(effective("TOS", settings.tos.asked, settings.tos.effective));
     }
-    let pacing = &told.pacing_bps;
+    let pacing = &settings.pacing_bps;
     if pacing.asked.is_some() {
         words.extend(effective("pacing", pacing.asked, pacing.effective));
     }
-    let zerocopy = &told.zerocopy;
+    let zerocopy = &settings.zerocopy;
     if zerocopy.asked.is_some() {
         words.extend(effective("zerocopy", zerocopy.asked.as_ref(), zerocopy.effective.as_ref()));
     }
     Some(words.join(", "))
 }
 
-fn window(told: &SideSettings, sender: Option<&SideSettings>, receiver: Option<&SideSettings>) -> String {
-    let asked = told.window.map_or("left to the kernel".to_owned(), |window| format!("{window} asked"));
+fn window(settings: &SideSettings, sender: Option<&SideSettings>, receiver: Option<&SideSettings>) -> String {
+    let asked = settings.window.map_or("left to the kernel".to_owned(), |window| format!("{window} asked"));
     let granted = |side: Option<Bytes>| or_absent(side);
     format!(
         "window {asked} (granted {} send, {} receive)",
@@ -248,7 +303,8 @@ fn effective<T: PartialEq + ToString>(name: &str, asked: Option<T>, effective: O
 }
 
 /// `1 run`, `2 runs`.
-pub(crate) fn plural(count: u64, noun: &str) -> String {
+#[must_use]
+pub fn plural(count: u64, noun: &str) -> String {
     if count == 1 { format!("{count} {noun}") } else { format!("{count} {noun}s") }
 }
 

@@ -4,6 +4,8 @@ use linerate_archive::{ArchiveError, ForeignRunLimits, Recorder, SqliteArchive, 
 use linerate_control::{Sink, SinkError};
 use linerate_model::{Body, CaveatKind, Event};
 
+use crate::RunnerError;
+
 /// Opens the archive at a location, or the default one of this user.
 ///
 /// # Errors
@@ -15,10 +17,26 @@ pub fn archive_at(location: Option<&str>) -> Result<SqliteArchive, ArchiveError>
     }
 }
 
+/// As [`archive_at`], for callers that only read: an archive that this user cannot write is opened too.
+///
+/// # Errors
+/// It cannot be read.
+pub fn archive_to_read(location: Option<&str>) -> Result<SqliteArchive, ArchiveError> {
+    match archive_at(location) {
+        Err(ArchiveError::ReadOnly { path, .. } | ArchiveError::Open { path, .. }) => {
+            SqliteArchive::open_to_read(&path)
+        }
+        opened => opened,
+    }
+}
+
 /// What the archive lacks. It never ends a measurement.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveWarning {
+    /// The run has no name.
+    #[error("this run was not archived: {0}")]
+    NoName(RunnerError),
     /// The archive could not be opened.
     #[error("this run was not archived: {}", with_cause(.0))]
     NotArchived(ArchiveError),

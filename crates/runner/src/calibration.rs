@@ -71,16 +71,16 @@ fn read(path: &Path) -> Result<Option<Calibration>, String> {
     Ok(Some(found))
 }
 
-/// Measures the limits of this host, for about ten seconds, and stores them. Returns the file too. `tell` gets what
+/// Measures the limits of this host, for about ten seconds, and stores them. Returns the file too. `report` gets what
 /// is measured next, as a text for the user.
 ///
 /// # Errors
 /// The calibration failed or could not be stored, or it was cancelled.
 pub fn measure(
     cancel: &CancelToken,
-    tell: &mut dyn FnMut(&str),
+    report: &mut dyn FnMut(&str),
 ) -> Result<(Calibration, PathBuf), ControlError> {
-    let found = calibrate(now(), cancel.flag(), tell)?;
+    let found = calibrate(now(), cancel.flag(), report)?;
     let file = save(&found)
         .map_err(|error| ControlError::Local(format!("the calibration could not be saved: {error}")))?;
     Ok((found, file))
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_says_nothing_of_this_host_is_not_used() {
+    fn a_file_without_data_on_this_host_is_not_used() {
         assert_eq!(read(Path::new("/no/such/folder/calibration.json")), Ok(None));
         let known = of("known", r#"{"schema":"linerate.calibration/1","cores":2}"#);
         assert_eq!(known.map(|found| found.map(|found| found.cores)), Ok(Some(2)));

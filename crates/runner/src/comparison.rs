@@ -1,15 +1,18 @@
 //! Compares configurations that are in the archive or in result files.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::Path;
 
 use linerate_archive::{ArchiveError, Store};
-use linerate_model::{Event, PlanRecord, RunRecord};
+use linerate_model::{Event, Outcome, PlanRecord, RunRecord};
 use linerate_plan::{
-    AxisError, Candidate, Compared, Pairing, QuantityError, compare_with_base, quantities, values_of_axis,
+    AxisError, Candidate, Compared, LeftOutRuns, Pairing, QuantityError, compare_with_base, quantities,
+    values_of_axis,
 };
 
 use crate::plan::OpenArchive;
+use crate::selection::SelectedRuns;
 
 /// The event logs of the runs in a result file.
 pub type ResultFileLogs = Result<Vec<Vec<Event>>, Box<dyn Error + Send + Sync>>;
@@ -17,7 +20,8 @@ pub type ResultFileLogs = Result<Vec<Vec<Event>>, Box<dyn Error + Send + Sync>>;
 /// Which configurations to compare, and by which quantities.
 pub struct CompareRequest<'a> {
     /// Runs in the archive, or result files. The first one is the base. Repeats of one configuration are
-    /// separated by commas and may have a name, such as `new=3f2a,77b1`.
+    /// separated by commas and may have a name, such as `new=3f2a,77b1`; a name that several runs have means
+    /// all of them.
     pub runs: &'a [String],
     /// The axis whose values are compared instead, within the only run of `runs`.
     pub axis: Option<&'a str>,
@@ -33,7 +37,7 @@ pub struct CompareRequest<'a> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompareError {
-    /// A name that stands for no quantity that can be compared.
+    /// The name of no comparable quantity.
     #[error("--quantity: {0}")]
     Quantity(#[from] QuantityError),
     /// The plan has no such axis.
@@ -56,6 +60,24 @@ pub enum CompareError {
         /// Why.
         error: Box<dyn Error + Send + Sync>,
     },
+    /// A run is a repeat of both configurations.
+    #[error("{run} is a run of both {base} and {other}; a run cannot be compared with itself")]
+    OnBothSides {
+        /// Id of the run.
+        run: String,
+        /// One configuration.
+        base: String,
+        /// The other one.
+        other: String,
+    },
+    /// None of the runs with a name was completed.
+    #[error(
+        "none of the runs with the name '{0}' was completed; give the id of one to compare it nevertheless"
+    )]
+    NotCompleted(String),
+    /// No run is given for a configuration.
+    #[error("'{0}' names no run; give one or more runs after the =")]
+    NoRun(String),
     /// Nothing was measured with a configuration.
     #[error("{0}: the run has no results")]
     NoResults(String),
@@ -76,8 +98,14 @@ impl CompareError {
             | Self::Axis(_)
             | Self::AxisOfSeveralRuns
             | Self::OnlyOne
+            | Self::OnBothSides { .. }
+            | Self::NoRun(_)
             | Self::PlanAmongRepeats(_) => true,
-            Self::File { .. } | Self::NoResults(_) | Self::NothingInCommon(_) | Self::Archive(_) => false,
+            Self::File { .. }
+            | Self::NotCompleted(_)
+            | Self::NoResults(_)
+            | Self::NothingInCommon(_)
+            | Self::Archive(_) => false,
         }
     }
 }
@@ -89,7 +117,7 @@ impl CompareRequest<'_> {
     /// The request is wrong, or a configuration cannot be loaded or has no results.
     pub fn compare(&self) -> Result<Compared, CompareError> {
         let wanted = quantities(self.quantities)?;
-        let mut loader = Loader { request: self, archive: None };
+        let mut loader = Loader { request: self, archive: None, sides: Vec::new(), left_out: Vec::new() };
         let (mut all, pairing) = match self.axis {
             Some(axis) => {
                 let [plan] = self.runs else { return Err(CompareError::AxisOfSeveralRuns) };
@@ -113,13 +141,16 @@ impl CompareRequest<'_> {
         if table.rows.is_empty() {
             return Err(CompareError::NothingInCommon(base.name));
         }
-        Ok(Compared { base, others: all, table })
+        Ok(Compared { base, others: all, table, left_out: loader.left_out })
     }
 }
 
 struct Loader<'a> {
     request: &'a CompareRequest<'a>,
     archive: Option<Box<dyn Store>>,
+    /// The configurations so far: their names, and the ids of their runs.
+    sides: Vec<(String, BTreeSet<String>)>,
+    left_out: Vec<LeftOutRuns>,
 }
 
 impl Loader<'_> {
@@ -137,14 +168,25 @@ impl Loader<'_> {
             _ => (typed, typed),
         };
         let mut logs: Vec<Vec<Event>> = Vec::new();
+        let mut ids = BTreeSet::new();
         for one in list.split(',').map(str::trim).filter(|one| !one.is_empty()) {
             if Path::new(one).is_file() {
                 let read = (self.request.read_file)(Path::new(one));
                 logs.extend(read.map_err(|error| CompareError::File { name: one.to_owned(), error })?);
             } else {
-                logs.push(self.archive()?.events(one)?);
+                logs.extend(self.archived(one, &mut ids)?);
             }
         }
+        if list.split(',').all(|one| one.trim().is_empty()) {
+            return Err(CompareError::NoRun(typed.to_owned()));
+        }
+        for (other, known) in &self.sides {
+            if let Some(run) = ids.intersection(known).next() {
+                let (run, base) = (run.clone(), other.clone());
+                return Err(CompareError::OnBothSides { run, base, other: name.to_owned() });
+            }
+        }
+        self.sides.push((name.to_owned(), ids));
         let plans: Vec<PlanRecord> = logs.iter().filter_map(|log| PlanRecord::of_log(log)).collect();
         match &plans[..] {
             [] => {
@@ -157,6 +199,32 @@ impl Loader<'_> {
             }
             _ => Err(CompareError::PlanAmongRepeats(typed.to_owned())),
         }
+    }
+
+    /// The logs of the runs that a word selects, in the order in which they were measured, which the test for
+    /// independence needs. Of runs that share a name only those that were completed are repeats. Each run is a repeat
+    /// once, however often it is named.
+    fn archived(&mut self, typed: &str, ids: &mut BTreeSet<String>) -> Result<Vec<Vec<Event>>, CompareError> {
+        let archive = self.archive()?;
+        let selected = match SelectedRuns::of(typed, archive)? {
+            SelectedRuns::Id(run) => vec![run],
+            SelectedRuns::Named(runs) => {
+                let all = runs.len();
+                let completed = runs.into_iter().filter(|run| run.outcome == Some(Outcome::Completed));
+                let completed: Vec<String> = completed.map(|run| run.id.into_string()).collect();
+                if completed.is_empty() {
+                    return Err(CompareError::NotCompleted(typed.to_owned()));
+                }
+                if completed.len() < all {
+                    let runs = all - completed.len();
+                    self.left_out.push(LeftOutRuns { name: typed.to_owned(), runs });
+                }
+                completed
+            }
+        };
+        let archive = self.archive()?;
+        let fresh = selected.into_iter().filter(|run| ids.insert(run.clone()));
+        Ok(fresh.map(|run| archive.events(&run)).collect::<Result<_, _>>()?)
     }
 
     /// One run for each flow, for the properties of hosts and settings.
@@ -186,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_request_is_told_from_unusable_input() {
+    fn a_wrong_request_is_distinguished_from_unusable_input() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
         let wrong = [
             compare(&["a", "b"], None, &["nonsense"]),

@@ -133,7 +133,7 @@ mod tests {
         // 1e9 * 0.021 / 8.
         assert_eq!(checkup.judged_for.bdp, Some(Bytes::new(2_625_000)));
         assert!(checkup.sections.iter().all(|section| !section.checks.is_empty()));
-        assert!(has(&checkup, "calibration"), "its absence is told");
+        assert!(has(&checkup, "calibration"), "its absence is reported");
         assert!(checkup.features.iter().any(|feature| feature.name == "TCP_INFO"));
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use linerate_plan::{Bundled, Source};
+use linerate_plan::{Bundled, Source, hint};
 
 /// A plan or topology that is neither bundled nor a file that can be read.
 #[derive(Debug, thiserror::Error)]
@@ -11,8 +11,8 @@ use linerate_plan::{Bundled, Source};
 pub enum FileError {
     /// The name looks like that of a bundled one.
     #[error(
-        "there is no bundled {kind} {name:?}, and no file of that name can be read ({error}); bundled: {}",
-        bundled.join(", ")
+        "there is no bundled {kind} '{name}', and no file of that name can be read ({error}){}",
+        hint(name, bundled.iter().copied())
     )]
     NotBundled {
         /// What was looked for: "plan" or "topology".
@@ -75,9 +75,13 @@ mod tests {
     #[test]
     fn a_plan_or_topology_is_one_that_comes_along_or_a_file() {
         assert!(find_topology("pair").unwrap().text.contains("[link."));
-        let unknown = find_topology("pear").unwrap_err().to_string();
-        assert!(unknown.contains("no bundled topology") && unknown.contains("science-dmz"), "{unknown}");
-        assert!(find_plan("sweep").unwrap_err().to_string().contains("window-sweep"));
+        let unknown = find_topology("piar").unwrap_err().to_string();
+        assert!(
+            unknown.contains("no bundled topology") && unknown.ends_with("did you mean 'pair'?"),
+            "{unknown}"
+        );
+        assert!(find_plan("swich-buffer").unwrap_err().to_string().contains("did you mean 'switch-buffer'?"));
+        assert!(find_plan("sweep").unwrap_err().to_string().contains("known are window-sweep, "));
         for error in [find_plan("./no/such.toml"), find_topology("./no/such.toml")] {
             assert!(error.unwrap_err().to_string().contains("cannot be read"));
         }

@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_control::{PortObservations, PortObserver, WitnessError};
+use linerate_control::{PortObservations, PortObserver, PortObserverError};
 use linerate_lab::control_protocol::{self, Ask};
 use linerate_sock::{Mono, clock, local};
 use linerate_units::Span;
@@ -45,7 +45,7 @@ impl LabPortObserver {
     }
 
     /// Sends one line and reads one line, within [`ANSWER_TIMEOUT`].
-    fn ask(&self, question: &str) -> Result<Vec<u8>, WitnessError> {
+    fn ask(&self, question: &str) -> Result<Vec<u8>, PortObserverError> {
         let deadline = clock::now() + ANSWER_TIMEOUT.as_duration();
         let mut stream = local::connect(&self.socket, ANSWER_TIMEOUT.as_duration())
             .map_err(|error| socket_error(&error.source, &format!("{}: ", self.socket.display())))?;
@@ -54,7 +54,7 @@ impl LabPortObserver {
         let mut piece = vec![0; 64 << 10];
         loop {
             if deadline.has_passed() {
-                return Err(WitnessError::Silent(ANSWER_TIMEOUT));
+                return Err(PortObserverError::Silent(ANSWER_TIMEOUT));
             }
             // Zero would mean no timeout.
             let left = deadline.remaining().max(Duration::from_millis(1));
@@ -64,13 +64,15 @@ impl LabPortObserver {
                 read => read.map_err(|error| socket_error(&error, ""))?,
             };
             if read == 0 {
-                return Err(WitnessError::Gone("it disconnected before its answer was complete".to_owned()));
+                return Err(PortObserverError::Gone(
+                    "it disconnected before its answer was complete".to_owned(),
+                ));
             }
             let fresh = &piece[..read];
             let end = fresh.iter().position(|byte| *byte == b'\n');
             line.extend_from_slice(&fresh[..end.unwrap_or(read)]);
             if line.len() as u64 > MAX_ANSWER_BYTES {
-                return Err(WitnessError::Garbled(format!(
+                return Err(PortObserverError::Garbled(format!(
                     "it is longer than {} MiB",
                     MAX_ANSWER_BYTES >> 20
                 )));
@@ -83,16 +85,16 @@ impl LabPortObserver {
 }
 
 /// Converts a socket error; a timeout is not an error of the system.
-fn socket_error(error: &std::io::Error, place: &str) -> WitnessError {
+fn socket_error(error: &std::io::Error, place: &str) -> PortObserverError {
     match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => WitnessError::Silent(ANSWER_TIMEOUT),
-        _ => WitnessError::Gone(format!("{place}{error}")),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => PortObserverError::Silent(ANSWER_TIMEOUT),
+        _ => PortObserverError::Gone(format!("{place}{error}")),
     }
 }
 
 impl PortObserver for LabPortObserver {
-    fn observe(&self, from: Mono, to: Mono) -> Result<PortObservations, WitnessError> {
-        let garbled = |error: serde_json::Error| WitnessError::Garbled(error.to_string());
+    fn observe(&self, from: Mono, to: Mono) -> Result<PortObservations, PortObserverError> {
+        let garbled = |error: serde_json::Error| PortObserverError::Garbled(error.to_string());
         let question = Ask::Witness { from_ns: from.as_ns(), to_ns: to.as_ns() };
         let line = self.ask(&serde_json::to_string(&question).map_err(garbled)?)?;
         // Not decoded as an `Answer`: the expected type is known, and other versions may name their answers

@@ -31,6 +31,7 @@
 //! - [`doctor`] checks this host, and [`calibration`] measures its limits.
 
 mod agent;
+mod archive_log_store;
 mod archive_sink;
 pub mod calibration;
 mod cancel;
@@ -38,23 +39,31 @@ mod comparison;
 pub mod doctor;
 mod error;
 mod file;
+mod known_names;
 pub mod lab;
 mod lab_port_observer;
 mod loopback;
 mod measurement;
 mod naming;
+mod pid_file;
 pub mod plan;
 mod report_source;
 mod run;
+mod selection;
+mod whole_file;
 
-pub use archive_sink::{ArchiveSink, ArchiveWarning, archive_at};
+pub use archive_log_store::{ArchiveLogStore, ForeignRunQuota};
+pub use archive_sink::{ArchiveSink, ArchiveWarning, archive_at, archive_to_read};
 pub use cancel::CancelToken;
 pub use comparison::{CompareError, CompareRequest, ResultFileLogs};
 pub use error::RunnerError;
 pub use file::{FileError, find_plan, find_topology};
+pub use known_names::{KnownName, NameKind};
 pub use lab_port_observer::LabPortObserver;
 pub use loopback::Loopback;
 pub use measurement::{FollowUps, Measured, Measurement, Sinks};
-pub use naming::{now, run_name, target};
+pub use naming::{is_day_or_time, local_time, now, run_name, target};
+pub use pid_file::{PidFile, PidFileError};
 pub use report_source::{ReportSource, ReportSourceError};
 pub use run::{run, serve};
+pub use whole_file::whole_file;

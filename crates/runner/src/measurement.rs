@@ -3,7 +3,7 @@
 use linerate_control::{
     ControlError, FollowUpRun, HostRef, Log, PortObserver, Sink, TestRequest, investigate, measure,
 };
-use linerate_model::{Calibration, Outcome, RunRecord, TestSpec, World};
+use linerate_model::{Body, Calibration, Outcome, RunLabels, RunRecord, TestSpec, World};
 use linerate_theory::follow_up::{Question, Topic};
 
 use crate::lab_port_observer::LabPortObserver;
@@ -35,6 +35,8 @@ pub struct Measurement {
     pub run: String,
     /// The agent that measures instead of this host.
     pub from: Option<HostRef>,
+    /// What the user says about it.
+    pub labels: RunLabels,
     /// Further runs. An agent makes none.
     pub follow_ups: FollowUps,
     /// The calibration of this host, which makes verdicts more certain; see [`crate::calibration::stored`].
@@ -79,6 +81,7 @@ impl Measurement {
             spec,
             run,
             from: None,
+            labels: RunLabels::default(),
             follow_ups: FollowUps::None,
             calibration: None,
             lab: None,
@@ -96,6 +99,9 @@ impl Measurement {
         follow_up: &mut dyn FnMut(&Question) -> Option<Sinks>,
     ) -> Measured {
         let mut log = Log::new(self.run, sinks);
+        if !self.labels.is_empty() {
+            log.note(Body::Labelled(self.labels));
+        }
         let request = TestRequest {
             host: self.host,
             port: self.port,

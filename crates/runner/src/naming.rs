@@ -1,5 +1,7 @@
 //! Names of runs and targets.
 
+use linerate_units::Span;
+
 use crate::RunnerError;
 
 /// Splits `HOST`, `HOST:PORT` or `[ADDRESS]:PORT`. `port` has precedence over the one in the text; an absent port
@@ -8,6 +10,17 @@ use crate::RunnerError;
 /// # Errors
 /// The text has another form, or the port is not from 1 to 65535.
 pub fn target(typed: &str, port: Option<u16>) -> Result<(String, Option<u16>), RunnerError> {
+    if let Some((before, rest)) = typed.split_once('/') {
+        let url = before.strip_suffix(':').and_then(|_| rest.strip_prefix('/'));
+        let host = url.map_or(before, |rest| rest.split('/').next().unwrap_or_default());
+        let host = host.rsplit('@').next().unwrap_or_default().to_owned();
+        let typed = typed.to_owned();
+        return Err(match (host.is_empty(), url) {
+            (true, _) => RunnerError::Target(typed),
+            (false, Some(_)) => RunnerError::TargetUrl { typed, host },
+            (false, None) => RunnerError::TargetSlash { typed, host },
+        });
+    }
     split_port(typed, port).ok_or_else(|| RunnerError::Target(typed.to_owned()))
 }
 
@@ -38,8 +51,30 @@ fn split_port(typed: &str, port: Option<u16>) -> Option<(String, Option<u16>)> {
 /// Wall-clock time, rounded to seconds, RFC 3339.
 #[must_use]
 pub fn now() -> String {
+    time_ago(Span::ZERO)
+}
+
+/// Whether this is a day or a time in RFC 3339 format.
+#[must_use]
+pub fn is_day_or_time(text: &str) -> bool {
+    text.parse::<jiff::Timestamp>().is_ok() || text.parse::<jiff::civil::Date>().is_ok()
+}
+
+/// An RFC 3339 time to the minute, in the local time zone; another text is returned as it is.
+#[must_use]
+pub fn local_time(text: &str) -> String {
+    match text.parse::<jiff::Timestamp>() {
+        Ok(time) => time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string(),
+        Err(_) => text.to_owned(),
+    }
+}
+
+/// As [`now`], this long ago.
+pub(crate) fn time_ago(span: Span) -> String {
     let now = jiff::Timestamp::now();
-    now.round(jiff::Unit::Second).unwrap_or(now).to_string()
+    let seconds = i64::try_from(span.as_ns() / 1_000_000_000).unwrap_or(i64::MAX);
+    let then = now.checked_sub(jiff::SignedDuration::from_secs(seconds)).unwrap_or(now);
+    then.round(jiff::Unit::Second).unwrap_or(then).to_string()
 }
 
 /// A new run id of 16 random hexadecimal digits.
@@ -53,6 +88,19 @@ pub fn run_name() -> Result<String, RunnerError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_url_or_a_network_names_the_host_in_it() {
+        let error = |typed: &str| target(typed, None).unwrap_err().to_string();
+        assert_eq!(
+            error("http://far.example.org/"),
+            "'http://far.example.org/' is a URL; give only its host: far.example.org"
+        );
+        assert!(error("https://me@far.example.org:8000/a/b").ends_with(": far.example.org:8000"));
+        assert!(error("10.0.0.1/24").ends_with("give only the host: 10.0.0.1"));
+        assert!(error("/24").contains("is not HOST"), "{}", error("/24"));
+        assert!(error("http://").contains("is not HOST"), "{}", error("http://"));
+    }
 
     #[test]
     fn hosts_and_ports_as_people_type_them() {

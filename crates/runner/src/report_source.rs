@@ -3,6 +3,8 @@
 use linerate_archive::{ArchiveError, Store};
 use linerate_model::{Event, ForeignText, PlanRecord, RunRecord};
 
+use crate::selection::SelectedRuns;
+
 /// Most runs of a plan on one page.
 const MAX_RUNS: usize = 200;
 /// Most events of a plan's runs on one page: a few tens of megabytes.
@@ -37,7 +39,16 @@ impl ReportSource {
     /// # Errors
     /// A plan is named besides other runs, or a run is not found.
     pub fn load(archive: &dyn Store, names: &[String]) -> Result<Self, ReportSourceError> {
-        let mut logs = names.iter().map(|run| archive.events(run)).collect::<Result<Vec<_>, _>>()?;
+        let mut selected: Vec<String> = Vec::new();
+        for name in names {
+            let runs = match SelectedRuns::of(name, archive)? {
+                SelectedRuns::Named(runs) => runs.into_iter().map(|run| run.id.into_string()).collect(),
+                SelectedRuns::Id(run) => vec![run],
+            };
+            let fresh: Vec<String> = runs.into_iter().filter(|run| !selected.contains(run)).collect();
+            selected.extend(fresh);
+        }
+        let mut logs = selected.iter().map(|run| archive.events(run)).collect::<Result<Vec<_>, _>>()?;
         match (logs.iter().filter(|log| PlanRecord::is_plan(log)).count(), logs.len()) {
             (1, 1) => Ok(Self::of_plan(logs.remove(0), archive)?),
             (0, _) => {

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_caller_got_wrong_is_said_before_anything_is_sent() {
+    fn mistakes_of_the_caller_are_reported_before_anything_is_sent() {
         let refused = |host: &str, spec: &TestSpec| {
             let error = run(host, spec, &CancelToken::new(), &mut |_| panic!("an event")).unwrap_err();
             error.to_string()

@@ -260,7 +260,7 @@ mod tests {
 
     /// Options that tc 6.1.0 passes to the kernel for the same words, recorded with strace.
     #[test]
-    fn the_kernel_is_told_what_tc_tells_it() {
+    fn the_messages_to_the_kernel_are_those_of_tc() {
         for (words, hex) in [
             ("fq limit 200 nopacing maxrate 100mbit", "08000100c8000000 0800050000000000 0800070020bcbe00"),
             (
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn netem_is_told_as_tc_tells_it_with_more_room_and_the_delay_in_nanoseconds_too() {
+    fn netem_messages_are_those_of_tc_with_a_larger_limit_and_the_delay_in_nanoseconds_too() {
         let netem = RootDiscipline::netem(Duration::from_millis(25), 0.01);
         // tc 6.1.0: `netem delay 25ms loss 1% limit 100000`.
         let of_tc = bytes("e1f50500 a0860100 295c8f02 00000000 00000000 00000000");

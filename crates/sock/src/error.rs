@@ -89,7 +89,7 @@ impl SockError {
                 "run as root, or give the program the capability this setting needs"
             }
             libc::ECONNREFUSED => {
-                "nothing listens on that port; start the server there, or check the port number"
+                "nothing listens there: is `linerate serve` running on that host, and on this port?"
             }
             libc::ECONNRESET | libc::EPIPE => {
                 "the peer closed the connection; see the peer's log for the \
@@ -127,11 +127,11 @@ mod tests {
         let error = SockError::errno("connect", libc::ECONNREFUSED).at(addr);
         assert_eq!(error.to_string(), "connect 192.0.2.1:5201 failed");
         assert!(error.source().unwrap().to_string().contains("refused"));
-        assert!(error.remedy().unwrap().contains("start the server"));
+        assert!(error.remedy().unwrap().contains("linerate serve"));
     }
 
     #[test]
-    fn what_may_be_tried_again_and_how_is_told_apart() {
+    fn errors_that_may_be_retried_are_distinguished() {
         let errno = |errno| SockError::errno("send", errno);
         assert!(errno(libc::ENOBUFS).is_out_of_buffers() && !errno(libc::EIO).is_out_of_buffers());
         assert!(errno(libc::EIO).refuses_segments() && !errno(libc::ECONNREFUSED).refuses_segments());

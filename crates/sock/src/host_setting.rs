@@ -241,13 +241,13 @@ fn may_configure() -> bool {
 /// Containers often mount sysctls read-only.
 fn writable(sysctl: &'static str) -> Vec<Obstacle> {
     let refused = proc::can_set_sysctl(sysctl).err();
-    let say = |error: SockError| {
+    let obstacle = |error: SockError| {
         Obstacle(format!(
             "{sysctl} may not be changed here ({}); containers often forbid it: run the agent outside the container",
             error.source
         ))
     };
-    refused.map(say).into_iter().collect()
+    refused.map(obstacle).into_iter().collect()
 }
 
 fn congestion_obstacles(wanted: &str) -> Result<Vec<Obstacle>, SockError> {

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_off_line_is_left_out_and_the_next_one_is_not_lost_behind_it() {
+    fn a_truncated_line_is_left_out_and_the_next_one_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         for cut in ["", "t", "tw", "two"] {

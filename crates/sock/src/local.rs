@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_pass_and_nobody_there_is_said() {
+    fn bytes_pass_and_a_missing_peer_is_reported() {
         let place = SocketPath::new("pass");
         assert_eq!(connect(&place.0, Duration::from_secs(1)).unwrap_err().source.kind(), ErrorKind::NotFound);
         let listener = UnixListener::bind(&place.0).unwrap();

@@ -254,7 +254,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_root_discipline_is_told_from_those_below_it_and_of_other_interfaces() {
+    fn the_root_qdisc_is_distinguished_from_its_children_and_from_other_interfaces() {
         let message = |index: u32, parent: u32| {
             let mut body = vec![0; 20];
             body[4..8].copy_from_slice(&index.to_ne_bytes());

@@ -121,6 +121,7 @@ pub struct Connecting {
     peer: SocketAddr,
     requested: SocketOptions,
     began: Mono,
+    buffers: Option<(u64, u64)>,
 }
 
 /// Starts a TCP handshake without waiting for its end.
@@ -139,16 +140,24 @@ pub fn begin_connect(peer: SocketAddr, requested: &SocketOptions) -> Result<Conn
     }
     let labelled = requested.labelled(&socket, peer)?;
     socket.set_nonblocking(true).map_err(fail)?;
+    let buffers = sockopt::snd_buf(&socket).ok().zip(sockopt::rcv_buf(&socket).ok());
     let began = clock::now();
     match socket.connect(&labelled.into()) {
         Ok(()) => {}
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
         Err(error) => return Err(fail(error)),
     }
-    Ok(Connecting { socket, peer, requested: requested.clone(), began })
+    Ok(Connecting { socket, peer, requested: requested.clone(), began, buffers })
 }
 
 impl Connecting {
+    /// Send and receive buffer before the handshake, bytes; the kernel enlarges the send buffer afterwards. Absent
+    /// if they cannot be read.
+    #[must_use]
+    pub const fn buffers_before(&self) -> Option<(u64, u64)> {
+        self.buffers
+    }
+
     /// The connection, once the socket is writable.
     ///
     /// # Errors

@@ -19,6 +19,8 @@ pub struct SocketOptions {
     pub congestion: Option<String>,
     /// Traffic-class byte (DSCP shifted left by two).
     pub tos: Option<u8>,
+    /// Time to live, or hop limit, of the packets.
+    pub ttl: Option<u8>,
     /// Send small segments at once (TCP_NODELAY).
     pub no_delay: bool,
     /// Use Multipath TCP if the kernel supports it.
@@ -122,8 +124,8 @@ impl SocketOptions {
         if let Some(timeout) = self.user_timeout {
             sockopt::set_user_timeout(fd, timeout)?;
         }
-        if let Some(wish) = self.keep_alive {
-            sockopt::set_keep_alive(fd, wish)?;
+        if let Some(keep_alive) = self.keep_alive {
+            sockopt::set_keep_alive(fd, keep_alive)?;
         }
         Ok(())
     }
@@ -153,6 +155,9 @@ impl SocketOptions {
         }
         if let Some(tos) = self.tos {
             sockopt::set_tos(fd, tos)?;
+        }
+        if let Some(ttl) = self.ttl {
+            sockopt::set_ttl(fd, ttl)?;
         }
         if let Some(name) = &self.device {
             sockopt::set_device(fd, name)?;

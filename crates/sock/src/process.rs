@@ -162,6 +162,32 @@ pub fn new_session() -> Result<(), SockError> {
     check("start a session", unsafe { libc::setsid() }).map(|_| ())
 }
 
+/// Continues in the background, like daemon(3): in a child of this process that leads a new session, with
+/// /dev/null as its standard streams and the same working directory. This process ends with exit code 0.
+///
+/// # Errors
+/// `EBUSY` if this process has several threads, of which the child would have only one; `EAGAIN` or `ENOMEM` if
+/// there can be no further process.
+pub fn detach() -> Result<(), SockError> {
+    const WHAT: &str = "continue in the background";
+    let threads = fs::read_dir("/proc/self/task").map_err(|source| SockError::new(WHAT, source))?.count();
+    if threads > 1 {
+        return Err(SockError::errno(WHAT, libc::EBUSY));
+    }
+    let (keep_directory, replace_streams) = (1, 0);
+    // SAFETY: takes two numbers. The process has one thread, so the child's memory is complete and no lock in it
+    // is held by a thread that the child lacks.
+    check(WHAT, unsafe { libc::daemon(keep_directory, replace_streams) }).map(|_| ())
+}
+
+/// Whether a process with this id exists and this one may signal it.
+#[must_use]
+pub fn is_running(pid: u32) -> bool {
+    let Ok(pid) = libc::pid_t::try_from(pid) else { return false };
+    // SAFETY: takes numbers and accesses none of our memory. Signal 0 is not delivered.
+    pid > 0 && unsafe { libc::kill(pid, 0) } == 0
+}
+
 /// Sets the highest ordinary priority (nice -20).
 ///
 /// # Errors
@@ -188,6 +214,21 @@ mod tests {
 
     fn sleeper() -> Child {
         Command::new("sleep").arg("60").spawn().unwrap()
+    }
+
+    #[test]
+    fn a_process_runs_until_it_has_been_waited_for() {
+        let mut child = sleeper();
+        assert!(is_running(child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!is_running(child.id()));
+        assert!(!is_running(0) && !is_running(u32::MAX), "these are no processes but groups of them");
+    }
+
+    #[test]
+    fn a_process_with_threads_is_not_detached() {
+        assert_eq!(detach().unwrap_err().raw_os_error(), Some(libc::EBUSY));
     }
 
     #[test]

@@ -210,7 +210,7 @@ mod tests {
         // Attributes of 36, 8 and 4 bytes, each with a header of 4 bytes.
         assert_eq!(options.len(), 40 + 12 + 8);
         let word = |at: usize| u32::from_ne_bytes(*options[at..].first_chunk().unwrap());
-        assert_eq!(word(4 + 8), u32::MAX, "a rate above 32 bits is told in the 64-bit attribute");
+        assert_eq!(word(4 + 8), u32::MAX, "a rate above 32 bits is in the 64-bit attribute");
         assert_eq!(word(4 + 24), 10_000_000);
         assert_eq!(u64::from_ne_bytes(*options[44..].first_chunk().unwrap()), 5_000_000_000);
         assert_eq!(word(56), 81_920);

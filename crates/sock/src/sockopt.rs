@@ -159,6 +159,21 @@ pub fn set_tos(fd: &impl AsFd, tos: u8) -> Result<()> {
     set("set IP_TOS", fd, IPPROTO_IP, libc::IP_TOS, value)
 }
 
+/// Sets the time to live of all packets; on IPv6 the hop limit.
+///
+/// # Errors
+/// The kernel refuses it: it is 0.
+pub fn set_ttl(fd: &impl AsFd, ttl: u8) -> Result<()> {
+    let value = i32::from(ttl);
+    if family(fd)? == libc::AF_INET6 {
+        set("set IPV6_UNICAST_HOPS", fd, IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, value)?;
+        // For IPv4 peers of a dual-stack socket.
+        let _ = set("set IP_TTL", fd, IPPROTO_IP, libc::IP_TTL, value);
+        return Ok(());
+    }
+    set("set IP_TTL", fd, IPPROTO_IP, libc::IP_TTL, value)
+}
+
 /// Effective traffic-class byte. TCP clears its lowest two bits, which belong to ECN.
 ///
 /// # Errors
@@ -222,15 +237,15 @@ pub fn set_user_timeout(fd: &impl AsFd, timeout: Duration) -> Result<()> {
 ///
 /// # Errors
 /// `EINVAL` outside 1 s to 32767 s and 1 to 127 probes.
-pub fn set_keep_alive(fd: &impl AsFd, wish: KeepAlive) -> Result<()> {
+pub fn set_keep_alive(fd: &impl AsFd, keep_alive: KeepAlive) -> Result<()> {
     let seconds = |span: Duration| clamp(span.as_secs());
-    if let Some(idle) = wish.idle {
+    if let Some(idle) = keep_alive.idle {
         set("set TCP_KEEPIDLE", fd, IPPROTO_TCP, libc::TCP_KEEPIDLE, seconds(idle))?;
     }
-    if let Some(interval) = wish.interval {
+    if let Some(interval) = keep_alive.interval {
         set("set TCP_KEEPINTVL", fd, IPPROTO_TCP, libc::TCP_KEEPINTVL, seconds(interval))?;
     }
-    if let Some(probes) = wish.probes {
+    if let Some(probes) = keep_alive.probes {
         set("set TCP_KEEPCNT", fd, IPPROTO_TCP, libc::TCP_KEEPCNT, clamp(u64::from(probes)))?;
     }
     set("set SO_KEEPALIVE", fd, SOL_SOCKET, libc::SO_KEEPALIVE, 1)

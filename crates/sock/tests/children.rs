@@ -64,7 +64,7 @@ fn become_ordinary() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn an_ordinary_user_makes_namespaces_and_a_second_process_finds_its_way_in() {
-    let (mut ready, tell) = pipe().unwrap();
+    let (mut ready, writer) = pipe().unwrap();
     let (hold, release) = pipe().unwrap();
     let first = Forked::start(|| {
         become_ordinary();
@@ -77,7 +77,7 @@ fn an_ordinary_user_makes_namespaces_and_a_second_process_finds_its_way_in() {
             RoutingSocket::open().unwrap().change(index_of("lo").unwrap(), &alias).unwrap();
         })
         .unwrap();
-        (&tell).write_all(&netns.as_raw_fd().to_ne_bytes()).unwrap();
+        (&writer).write_all(&netns.as_raw_fd().to_ne_bytes()).unwrap();
         let _ = (&hold).read(&mut [0]);
     });
     let mut fd = [0; 4];
@@ -112,11 +112,11 @@ fn a_process_of_several_threads_cannot_become_root() {
 
 #[test]
 fn a_process_ends_with_the_thread_that_started_it() {
-    let (mut ready, tell) = pipe().unwrap();
+    let (mut ready, writer) = pipe().unwrap();
     let starter = std::thread::spawn(move || {
         let child = Forked::start(|| {
             end_with_parent(Signal::Terminate).unwrap();
-            (&tell).write_all(&[1]).unwrap();
+            (&writer).write_all(&[1]).unwrap();
             loop {
                 std::thread::park();
             }

@@ -237,13 +237,13 @@ fn full<'l>(
     largest: f64,
 ) -> Vec<&'l LossEvent> {
     let among = |wanted: &dyn Fn(&LossEvent) -> bool, largest: f64| {
-        let stands = |loss: &&LossEvent| {
+        let full = |loss: &&LossEvent| {
             loss.load >= FULL_LOAD && loss.queue > MIN_QUEUE_SHARE * largest && wanted(loss)
         };
-        losses.iter().filter(stands).collect::<Vec<_>>()
+        losses.iter().filter(full).collect::<Vec<_>>()
     };
-    let behind = witness.largest(rows.iter().filter(|row| !row.reading.omitted));
-    let steady = among(&|loss| !loss.omitted, behind.unwrap_or(largest));
+    let measured_largest = witness.largest(rows.iter().filter(|row| !row.reading.omitted));
+    let steady = among(&|loss| !loss.omitted, measured_largest.unwrap_or(largest));
     if steady.is_empty() { among(&|_| true, largest) } else { steady }
 }
 
@@ -291,7 +291,7 @@ fn reach(before: &[BufferRow], reach_s: f64) -> usize {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fit {
     /// The rule, as text.
-    pub wish: &'static str,
+    pub requirement: &'static str,
     /// Bytes.
     pub bytes: f64,
 }
@@ -302,7 +302,7 @@ pub struct Fit {
 /// back-off of a single flow that keeps the line full (Reno halves, CUBIC keeps 0.7: RFC 9438 section 4.6).
 #[must_use]
 pub fn fits(drain_bps: f64, rtt_s: f64, flows: f64) -> Vec<Fit> {
-    let fit = |wish, bytes: Option<f64>| bytes.map(|bytes| Fit { wish, bytes });
+    let fit = |requirement, bytes: Option<f64>| bytes.map(|bytes| Fit { requirement, bytes });
     let mut fits: Vec<Fit> = [
         fit("one flow of Reno never leaves the line idle", buffer_for_backoff_bytes(drain_bps, rtt_s, 0.5)),
         fit("one flow of CUBIC never leaves the line idle", buffer_for_backoff_bytes(drain_bps, rtt_s, 0.7)),

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_are_told_by_their_size() {
+    fn datagrams_are_distinguished_by_their_size() {
         let mut evidence = example();
         evidence.transport = FlowTransport::Udp;
         evidence.link.mss_bytes = Some(100.0);

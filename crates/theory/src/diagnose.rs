@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shaper_that_nobody_told_us_of_gives_an_inferred_ceiling() {
+    fn an_unknown_shaper_gives_an_inferred_ceiling() {
         let verdict = diagnose(&shaped(1e8));
         let ceiling = verdict.expected.unwrap();
         assert_eq!(ceiling.limit, Limit::LinkInferred);

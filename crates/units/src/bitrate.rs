@@ -63,6 +63,37 @@ impl Bitrate {
     pub fn exact(self) -> String {
         format!("{}b/s", self.0)
     }
+
+    /// The number of this rate in the unit in which `reference` is printed and with its decimal places, and that
+    /// unit: several rates in one text have one unit.
+    ///
+    /// ```
+    /// use linerate_units::Bitrate;
+    /// let (rate, high) = (Bitrate::from_bps(940e6).unwrap(), Bitrate::from_bps(1.034e9).unwrap());
+    /// assert_eq!(high.in_unit_of(rate), ("1034.0".to_owned(), "Mb/s"));
+    /// ```
+    #[must_use]
+    pub fn in_unit_of(self, reference: Self) -> (String, &'static str) {
+        let ((unit, size), places) = (reference.unit_and_size(), reference.places());
+        (format!("{:.places$}", self.0 / size), unit)
+    }
+
+    /// The unit after rounding: 999.96 Mb/s is 1.000 Gb/s.
+    fn unit_and_size(self) -> (&'static str, f64) {
+        DECIMAL.into_iter().find(|(_, size)| self.0 / size >= 0.99995).unwrap_or(("b/s", 1.0))
+    }
+
+    /// Decimal places of this rate with four digits.
+    fn places(self) -> usize {
+        let (name, size) = self.unit_and_size();
+        match self.0 / size {
+            _ if name == "b/s" => 0,
+            value if value >= 999.95 => 0,
+            value if value >= 99.995 => 1,
+            value if value >= 9.9995 => 2,
+            _ => 3,
+        }
+    }
 }
 
 /// A rate and its interval, such as `941.5 Mb/s (941.1 to 941.9)`.
@@ -99,36 +130,18 @@ impl RateInterval {
     /// Both ends, such as `941.1 to 941.9 Mb/s`.
     #[must_use]
     pub fn ends(&self) -> String {
-        let (name, _) = self.unit();
         let (low, high, _) = self.digits();
-        format!("{low} to {high} {name}")
-    }
-
-    /// The unit in which the rate is printed.
-    fn unit(&self) -> (&'static str, f64) {
-        DECIMAL.into_iter().find(|(_, size)| self.rate.0 / size >= 0.99995).unwrap_or(("b/s", 1.0))
-    }
-
-    /// Decimal places of a rate with four digits.
-    fn places(&self) -> i32 {
-        let (name, size) = self.unit();
-        match self.rate.0 / size {
-            _ if name == "b/s" => 0,
-            value if value >= 999.95 => 0,
-            value if value >= 99.995 => 1,
-            value if value >= 9.9995 => 2,
-            _ => 3,
-        }
+        format!("{low} to {high} {}", self.rate.unit_and_size().0)
     }
 
     /// Both ends as numbers, and their decimal places.
     fn digits(&self) -> (String, String, usize) {
-        let (_, size) = self.unit();
+        let (_, size) = self.rate.unit_and_size();
         let half = self.half_width.0 / size;
         // The second digit of the half-width, unless the fourth digit of the rate is precise enough. Nothing is
         // measured more precisely than 1e-9 of the unit.
         let second = (half.log10().floor() - 1.0).clamp(-9.0, 12.0);
-        let fourth = f64::from(-self.places());
+        let fourth = -(self.rate.places() as f64);
         let last = if half >= 2.0 * 10_f64.powf(fourth) { second.max(fourth) } else { second };
         let (step, places) = (10_f64.powf(last), (-last).max(0.0) as usize);
         // An end that is a whole number of steps except for its binary rounding is kept.
@@ -140,31 +153,16 @@ impl RateInterval {
 
 impl fmt::Display for RateInterval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ((name, size), (low, high, places)) = (self.unit(), self.digits());
-        let (value, places) = (self.rate.0 / size, places.max(self.places() as usize));
+        let ((name, size), (low, high, places)) = (self.rate.unit_and_size(), self.digits());
+        let (value, places) = (self.rate.0 / size, places.max(self.rate.places()));
         f.pad(&format!("{value:.places$} {name} ({low} to {high})"))
     }
 }
 
 impl fmt::Display for Bitrate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Four digits, in the unit after rounding: 999.96 Mb/s is 1.000 Gb/s.
-        for (name, size) in DECIMAL {
-            let value = self.0 / size;
-            if value >= 0.99995 {
-                let digits = if value >= 999.95 {
-                    0
-                } else if value >= 99.995 {
-                    1
-                } else if value >= 9.9995 {
-                    2
-                } else {
-                    3
-                };
-                return f.pad(&format!("{value:.digits$} {name}"));
-            }
-        }
-        f.pad(&format!("{:.0} b/s", self.0))
+        let (number, unit) = self.in_unit_of(*self);
+        f.pad(&format!("{number} {unit}"))
     }
 }
 

@@ -56,22 +56,21 @@ impl Bytes {
         }
         format!("{}B", self.0)
     }
+
+    /// The number of this count in the unit in which `reference` is printed, and that unit: several counts in one
+    /// text have one unit.
+    #[must_use]
+    pub fn in_unit_of(self, reference: Self) -> (String, &'static str) {
+        let (unit, size) = BINARY.into_iter().find(|(_, size)| reference.0 >= *size).unwrap_or(("B", 1));
+        let places = if self.0.is_multiple_of(size) { 0 } else { 2 };
+        (format!("{:.places$}", self.0 as f64 / size as f64), unit)
+    }
 }
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, size) in BINARY {
-            if self.0 >= size {
-                let value = self.0 as f64 / size as f64;
-                let text = if self.0.is_multiple_of(size) {
-                    format!("{value:.0} {name}")
-                } else {
-                    format!("{value:.2} {name}")
-                };
-                return f.pad(&text);
-            }
-        }
-        f.pad(&format!("{} B", self.0))
+        let (number, unit) = self.in_unit_of(*self);
+        f.pad(&format!("{number} {unit}"))
     }
 }
 

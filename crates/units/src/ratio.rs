@@ -30,17 +30,21 @@ impl Ratio {
     pub fn exact(self) -> String {
         format!("{}", self.0)
     }
+
+    /// The number of percent that is printed, without its sign.
+    #[must_use]
+    pub fn percent(self) -> String {
+        match self.0 * 100.0 {
+            p if p == 0.0 || p >= 0.1 => format!("{p:.1}"),
+            p if p >= 0.01 => format!("{p:.3}"),
+            p => format!("{p:.2e}"),
+        }
+    }
 }
 
 impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = self.0 * 100.0;
-        let text = match percent {
-            p if p == 0.0 || p >= 0.1 => format!("{p:.1} %"),
-            p if p >= 0.01 => format!("{p:.3} %"),
-            p => format!("{p:.2e} %"),
-        };
-        f.pad(&text)
+        f.pad(&format!("{} %", self.percent()))
     }
 }
 

@@ -99,21 +99,28 @@ impl Span {
         }
         format!("{}ns", self.0)
     }
+
+    /// The number of this span in the unit in which `reference` is printed, and that unit: several spans in one text
+    /// have one unit.
+    #[must_use]
+    pub fn in_unit_of(self, reference: Self) -> (String, &'static str) {
+        // Minutes and hours are printed in seconds too.
+        let (unit, size) =
+            UNITS.into_iter().skip(2).find(|(_, size)| reference.0 >= *size).unwrap_or(("s", 1_000_000_000));
+        let value = self.0 as f64 / size as f64;
+        let places = match value {
+            _ if self.0.is_multiple_of(size) => 0,
+            value if value < 9.995 => 2,
+            _ => 1,
+        };
+        (format!("{value:.places$}"), unit)
+    }
 }
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, size) =
-            UNITS.into_iter().skip(2).find(|(_, size)| self.0 >= *size).unwrap_or(("s", 1_000_000_000));
-        let value = self.0 as f64 / size as f64;
-        let text = if self.0.is_multiple_of(size) {
-            format!("{value:.0}")
-        } else if value < 9.995 {
-            format!("{value:.2}")
-        } else {
-            format!("{value:.1}")
-        };
-        f.pad(&format!("{text} {name}"))
+        let (number, unit) = self.in_unit_of(*self);
+        f.pad(&format!("{number} {unit}"))
     }
 }
 

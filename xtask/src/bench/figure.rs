@@ -190,9 +190,9 @@ mod tests {
 
     #[test]
     fn without_a_promise_ratios_are_shown_where_more_is_better() {
-        let beside = figure(&[3.0], Some(&[2.0]), Bar::BesidePeer);
-        assert_eq!(beside.ratio().unwrap().median(), 1.5);
-        assert_eq!((beside.promise(), beside.reached()), (None, None));
+        let compared = figure(&[3.0], Some(&[2.0]), Bar::BesidePeer);
+        assert_eq!(compared.ratio().unwrap().median(), 1.5);
+        assert_eq!((compared.promise(), compared.reached()), (None, None));
         assert_eq!(figure(&[3.0], Some(&[2.0]), Bar::Nothing).ratio(), None);
     }
 

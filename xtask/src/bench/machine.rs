@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_average_counts_and_a_busy_machine_is_told() {
+    fn the_first_average_counts_and_a_busy_host_is_reported() {
         assert_eq!(parse_load("0.51 0.40 0.30 1/99 4711\n"), Some(0.51));
         assert_eq!(parse_load(""), None);
         let machine = |load| Machine { load, ..Machine::read() };

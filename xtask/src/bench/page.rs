@@ -93,15 +93,15 @@ fn chromium() -> bool {
 fn write_log(path: &Path) -> std::io::Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
     let mut seq = 0_u64;
-    let mut say = |body: std::fmt::Arguments<'_>| {
+    let mut write_event = |body: std::fmt::Arguments<'_>| {
         seq += 1;
         writeln!(out, "{{\"run\":\"long\",\"host\":0,\"seq\":{},\"at_ns\":{seq},\"body\":{body}}}", seq - 1)
     };
-    say(format_args!(
+    write_event(format_args!(
         "{{\"kind\":\"run_started\",\"schema\":\"linerate.event/2\",\"started_at\":\"2026-11-22T00:00:00Z\",\
          \"world\":\"hosts\",\"linerate\":\"0.1.0\",\"target\":\"long\",\"spec\":{{}}}}"
     ))?;
-    say(format_args!(
+    write_event(format_args!(
         "{{\"kind\":\"flow_planned\",\"flow\":0,\"name\":\"upload\",\"from\":\"a\",\"to\":\"b\",\
          \"transport\":\"tcp\",\"direction\":\"upload\",\"streams\":1}}"
     ))?;
@@ -114,21 +114,21 @@ fn write_log(path: &Path) -> std::io::Result<()> {
         let rate = bytes * 800;
         let (cwnd, busy) = (bytes * 3, (noise % 10_000) as f64 / 1e4);
         let sample = "\"kind\":\"sample\",\"flow\":0,\"sample\"";
-        say(format_args!(
+        write_event(format_args!(
             "{{{sample}:{{\"side\":\"sender\",\"start_ns\":{start},\"end_ns\":{end},\"readings\":{{\"flow.bytes\":{bytes},\
              \"flow.bitrate\":{rate},\"host.busy\":{busy},\"tcp.cwnd\":{cwnd},\"tcp.retransmits\":{},\"tcp.srtt\":{rtt}}}}}}}",
             noise % 5
         ))?;
-        say(format_args!(
+        write_event(format_args!(
             "{{{sample}:{{\"side\":\"receiver\",\"start_ns\":{start},\"end_ns\":{end},\"readings\":{{\"flow.bytes\":{bytes},\
              \"flow.bitrate\":{rate},\"host.busy\":{busy}}}}}}}"
         ))?;
     }
     // A log without the counts of an end is not a result, and is not imported.
-    say(format_args!(
+    write_event(format_args!(
         "{{\"kind\":\"flow_ended\",\"flow\":0,\"side\":\"receiver\",\"tally\":{{\"bytes\":750000000000,\
          \"elapsed_ns\":5000000000000,\"bitrate_bps\":1200000000,\"readings\":{{}},\"complete\":true}}}}"
     ))?;
-    say(format_args!("{{\"kind\":\"run_ended\",\"outcome\":\"completed\"}}"))?;
+    write_event(format_args!("{{\"kind\":\"run_ended\",\"outcome\":\"completed\"}}"))?;
     out.flush()
 }

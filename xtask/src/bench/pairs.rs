@@ -43,14 +43,14 @@ impl Contest {
 
     /// Text for the table.
     pub(super) fn describe(&self) -> String {
-        let said = match self.at_least_as_fast() {
+        let conclusion = match self.at_least_as_fast() {
             Some(true) => "ours is faster",
             Some(false) => "ours is slower",
             None => "no difference shown",
         };
         let Self { ratio, low, high, pairs, .. } = self;
         let percent = self.coverage * 100.0;
-        format!("ratio {ratio:.3} ({low:.3} to {high:.3} with {percent:.1} %, {pairs} pairs): {said}")
+        format!("ratio {ratio:.3} ({low:.3} to {high:.3} with {percent:.1} %, {pairs} pairs): {conclusion}")
     }
 
     pub(super) fn json(&self) -> Value {

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_of_datagrams_is_reported_beside_the_receiver() {
+    fn a_sender_of_datagrams_is_reported_next_to_the_receiver() {
         let output = br#"{"end":{"sum_sent":{"bits_per_second":1e8,"packets":8632},
             "sum_received":{"bytes":12419072,"bits_per_second":9.9e7,"packets":8632}}}"#;
         let sent = BenchTool::Iperf3.report(output).unwrap().sent;

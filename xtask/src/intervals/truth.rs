@@ -120,8 +120,8 @@ pub(super) fn truth(looks: &[BucketReading], rate_bps: f64, seconds: f64) -> Opt
 
 /// The counter at a time, interpolated between two steps.
 fn at_time(steps: &[BucketReading], at: f64) -> f64 {
-    let behind = steps.partition_point(|(time, _)| *time < at);
-    match (behind.checked_sub(1).and_then(|before| steps.get(before)), steps.get(behind)) {
+    let next = steps.partition_point(|(time, _)| *time < at);
+    match (next.checked_sub(1).and_then(|before| steps.get(before)), steps.get(next)) {
         (Some((t0, b0)), Some((t1, b1))) => b0 + (b1 - b0) * (at - t0) / (t1 - t0),
         (Some((_, bytes)), None) | (None, Some((_, bytes))) => *bytes,
         (None, None) => 0.0,

@@ -60,8 +60,8 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("async-std", &[]),
 ];
 
-const REMEDY_INSIDE: &str = "move the code to the room that may depend on it; a new wall or door is a decision in docs/design and a row in ALLOWED (xtask/src/tidy/edges.rs)";
-const REMEDY_OUTSIDE: &str = "use the room that wraps this package; a new place for it is a decision in docs/design and a row in CONFINED (xtask/src/tidy/edges.rs)";
+const REMEDY_INSIDE: &str = "move the code to the crate that may depend on it; a new edge is a decision in docs/design and a row in ALLOWED (xtask/src/tidy/edges.rs)";
+const REMEDY_OUTSIDE: &str = "use the crate that wraps this package; a new place for it is a decision in docs/design and a row in CONFINED (xtask/src/tidy/edges.rs)";
 
 /// Compares the dependencies of the workspace with both tables.
 pub(super) fn check(edges: &[Edge], tree: &Tree) -> Vec<Problem> {
@@ -71,12 +71,12 @@ pub(super) fn check(edges: &[Edge], tree: &Tree) -> Vec<Problem> {
             (lookup(ALLOWED, &edge.from), REMEDY_INSIDE)
         } else {
             match lookup(CONFINED, &edge.to) {
-                Some(rooms) if rooms.contains(&edge.from.as_str()) => continue,
+                Some(crates) if crates.contains(&edge.from.as_str()) => continue,
                 Some(_) => (None, REMEDY_OUTSIDE),
                 None => continue,
             }
         };
-        if table.is_some_and(|rooms| rooms.contains(&edge.to.as_str())) {
+        if table.is_some_and(|crates| crates.contains(&edge.to.as_str())) {
             continue;
         }
         let (path, line) = place(tree, edge);
@@ -87,14 +87,14 @@ pub(super) fn check(edges: &[Edge], tree: &Tree) -> Vec<Problem> {
 }
 
 fn lookup(table: &'static [(&str, &[&str])], name: &str) -> Option<&'static [&'static str]> {
-    table.iter().find(|(entry, _)| *entry == name).map(|(_, rooms)| *rooms)
+    table.iter().find(|(entry, _)| *entry == name).map(|(_, crates)| *crates)
 }
 
 /// The manifest line of the dependency.
 fn place(tree: &Tree, edge: &Edge) -> (String, usize) {
     let path = match edge.from.as_str() {
         "xtask" => "xtask/Cargo.toml".to_owned(),
-        room => format!("crates/{room}/Cargo.toml"),
+        name => format!("crates/{name}/Cargo.toml"),
     };
     let package = if edge.inside { format!("linerate-{}", edge.to) } else { edge.to.clone() };
     let text = tree.file(&path).map_or("", |file| &file.text);
@@ -151,12 +151,12 @@ mod tests {
     }
 
     #[test]
-    fn nobody_names_app_and_an_unknown_room_has_no_doors() {
+    fn nobody_names_app_and_an_unknown_crate_has_no_edges() {
         assert_eq!(problems(&[("report", "app", true), ("cellar", "units", true)]).len(), 2);
     }
 
     #[test]
-    fn system_calls_and_sql_stay_in_their_rooms() {
+    fn system_calls_and_sql_stay_in_their_crates() {
         assert_eq!(problems(&[("engine", "libc", false), ("app", "rusqlite", false)]).len(), 2);
         assert_eq!(problems(&[("engine", "tokio", false)]).len(), 1);
     }

@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_lower_module_does_not_name_an_upper_one_except_in_tests() {
-        let text = "//! See crate::server.\nuse crate::server::Permit;\nuse crate::server_ports::Door;\n\
+        let text = "//! See crate::server.\nuse crate::server::Permit;\nuse crate::server_ports::SharedServerPort;\n\
                     #[cfg(test)]\nmod tests { use crate::server::Server; }\n";
         assert_eq!(
             found(check, &[("crates/control/src/stand_in/links.rs", text)]),

@@ -10,45 +10,45 @@ struct Banned {
     /// Whole words, compared in lower case.
     words: &'static [&'static str],
     /// A line that contains one of these, in lower case, uses the word in its proper sense.
-    allowed_beside: &'static [&'static str],
+    allowed_with: &'static [&'static str],
     instead: &'static str,
 }
 
 const TABLE: &[Banned] = &[
     Banned {
         words: &["bandwidth", "bandwidths", "max_bandwidth", "bandwidth_bps"],
-        allowed_beside: &["bottleneck", "delay", "bdp", "memory bandwidth", "--bandwidth", "avpkt"],
+        allowed_with: &["bottleneck", "delay", "bdp", "memory bandwidth", "--bandwidth", "avpkt"],
         instead: "write `bitrate` for what flowed, `capacity` for what a link or path can carry",
     },
     Banned {
         words: &["master", "slave"],
         // The keyword of `ip link` for a port's bridge.
-        allowed_beside: &["master br0"],
+        allowed_with: &["master br0"],
         instead: "write `client` and `server` for who connects, `sender` and `receiver` for where data goes",
     },
     Banned {
         words: &["warmup", "warm_up", "warm-up"],
-        allowed_beside: &[],
+        allowed_with: &[],
         instead: "write `omit` for the start that is left out of a result",
     },
     Banned {
         words: &["drop_pct", "drop_percent", "loss_pct", "loss_percent", "packet_loss_rate"],
-        allowed_beside: &[],
+        allowed_with: &[],
         instead: "write `loss_ratio`, a number from 0 to 1 (RFC 7680)",
     },
     Banned {
         words: &["one_way_latency", "one-way latency", "path_latency"],
-        allowed_beside: &[],
+        allowed_with: &[],
         instead: "write `one_way_delay`: a path has delay, a device has latency (RFC 7679, RFC 1242)",
     },
     Banned {
         words: &["peak_rate", "peak_bitrate", "effective_rate", "effective_bitrate", "real_rate"],
-        allowed_beside: &[],
+        allowed_with: &[],
         instead: "write `goodput`, or `max_ip_capacity` for the best sub-interval (RFC 2647, RFC 9097)",
     },
     Banned {
         words: &["tcp_window", "window_size", "quality_score", "test_case", "job_id"],
-        allowed_beside: &[],
+        allowed_with: &[],
         instead: "see GLOSSARY.md: `window`, `snd_buf`, `rcv_buf`, `cwnd`, `rwnd`; `point`, `trial`, `run`",
     },
 ];
@@ -60,6 +60,7 @@ fn is_exempt(file: &SourceFile) -> bool {
         file.path.ends_with(".rs") || file.path.ends_with(".md") || file.path.ends_with(".sh");
     !is_prose_or_code
         || file.path == "GLOSSARY.md"
+        || file.path == "docs/reference/stand-in-options.md"
         || file.path.starts_with("crates/app/tests/") && file.path.contains("/interop_")
         || file.path == "xtask/src/tidy/vocabulary.rs"
         || foreign.is_some_and(|(folder, _)| folder != "stand_in")
@@ -71,7 +72,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
         for (line, text) in numbered(&file.text) {
             let text = text.to_lowercase();
             for entry in TABLE {
-                let right = entry.allowed_beside.iter().any(|context| text.contains(context));
+                let right = entry.allowed_with.iter().any(|context| text.contains(context));
                 if let Some(word) = entry.words.iter().find(|word| !right && has_word(&text, word)) {
                     problems.push(Problem::new(
                         &file.path,

@@ -44,7 +44,7 @@ fn situations(held_out: bool) -> Box<dyn Iterator<Item = &'static Situation>> {
 impl MatrixRow {
     fn of_situation(situation: &'static Situation) -> Self {
         let judge = Box::new(|answer: &_| trial::judge(answer, situation));
-        let right = if situation.right.is_empty() { situation.beside } else { situation.right };
+        let right = if situation.right.is_empty() { situation.secondary } else { situation.right };
         let right = right.iter().copied().map(NamedFinding::Cause).collect();
         let (label, planted) = (situation.name, !situation.control);
         Self { label, name: "", planted, right, judge, trials: Vec::new() }
@@ -53,27 +53,27 @@ impl MatrixRow {
 
 /// Plants every selected situation.
 pub(super) fn matrix(
-    wish: &VerdictsOptions,
+    options: &VerdictsOptions,
     linerate: PathBuf,
     folder: &Path,
 ) -> Result<VerdictMatrix, String> {
     netns::remove_left_over(network::TASK)?;
     network::remove_left_groups();
     let keeper = crate::process::Processes::new(&folder.join("programs.log"))?;
-    if let Some(folder) = &wish.keep {
+    if let Some(folder) = &options.keep {
         std::fs::create_dir_all(folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
     }
-    let bed = KernelTrialContext { linerate, folder: folder.to_owned(), keep: wish.keep.clone(), keeper };
+    let bed = KernelTrialContext { linerate, folder: folder.to_owned(), keep: options.keep.clone(), keeper };
     let (mut rows, mut light, mut heavy) = (Vec::new(), Vec::new(), Vec::new());
-    for situation in situations(wish.held_out).filter(|situation| wish.wants(situation.name)) {
+    for situation in situations(options.held_out).filter(|situation| options.wants(situation.name)) {
         let jobs = if situation.alone { &mut heavy } else { &mut light };
-        let seeds = 1..=if situation.random { wish.seeds } else { 1 };
+        let seeds = 1..=if situation.random { options.seeds } else { 1 };
         jobs.extend(seeds.clone().map(|seed| (rows.len(), situation, seed)));
         rows.push((MatrixRow::of_situation(situation), seeds.count()));
     }
     let rows = Mutex::new(rows);
     let run = |worker, situation: &Situation, seed| bed.trial(worker, situation, seed);
-    work(&light, wish.jobs, &rows, &bed.keeper, &|worker, &(row, it, seed)| (row, run(worker, it, seed)));
+    work(&light, options.jobs, &rows, &bed.keeper, &|worker, &(row, it, seed)| (row, run(worker, it, seed)));
     work(&heavy, 1, &rows, &bed.keeper, &|worker, &(row, it, seed)| (row, run(worker, it, seed)));
     super::gathered(rows, &bed.keeper, REQUIRED)
 }

@@ -126,14 +126,14 @@ impl MatrixRow {
     pub(super) fn doubts(&self) -> impl Iterator<Item = String> {
         let doubtful = self.trials.iter().filter(|trial| self.fate(trial) != TrialGrade::Right);
         doubtful.map(|trial| {
-            let said = trial.answer.as_ref().map_or_else(Clone::clone, |answer| {
+            let answer = trial.answer.as_ref().map_or_else(Clone::clone, |answer| {
                 let found: Vec<&str> = answer.found.iter().map(Rule::name).collect();
                 let (found, caveats) = (found.join(" "), answer.caveats.join(" "));
                 let rate =
                     answer.bitrate_bps.map_or_else(String::new, |bps| format!("{:.1} Mb/s, ", bps / 1e6));
                 format!("{rate}{found}: {} [{caveats}]", answer.text)
             });
-            format!("       seed {}, load {:.1}: {said}", trial.seed, trial.load)
+            format!("       seed {}, load {:.1}: {answer}", trial.seed, trial.load)
         })
     }
 }
@@ -226,7 +226,7 @@ impl VerdictMatrix {
     /// The whole matrix as JSON.
     pub(super) fn document(&self) -> Value {
         let trial = |trial: &MatrixTrial| {
-            let said = match &trial.answer {
+            let answer = match &trial.answer {
                 Ok(answer) => json!({
                     "named": answer.name(), "found": answer.found, "text": answer.text,
                     "bitrate_bps": answer.bitrate_bps, "caveats": answer.caveats,
@@ -234,7 +234,7 @@ impl VerdictMatrix {
                 Err(why) => json!({ "failed": why }),
             };
             let (seed, load, repeats) = (trial.seed, trial.load, trial.repeats);
-            json!({ "seed": seed, "load": load, "repeats": repeats, "seconds": trial.seconds, "answer": said })
+            json!({ "seed": seed, "load": load, "repeats": repeats, "seconds": trial.seconds, "answer": answer })
         };
         let row = |row: &MatrixRow| {
             json!({

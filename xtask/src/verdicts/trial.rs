@@ -52,16 +52,16 @@ impl LabTrialContext {
         let words = [by.unwrap_or_default(), &[program.as_str(), "serve", "-p", PORT, "--json"]].concat();
         let mut server = ChildProcess::start(&self.keeper, &lab.exec(case.to, &words))?;
         server.find_line(CLIENT_TIMEOUT, listening_port)?;
-        let mut beside = Vec::new();
+        let mut background = Vec::new();
         for deed in plant.deeds {
-            beside.extend(lab.begin(deed)?);
+            background.extend(lab.begin(deed)?);
         }
         let head = ["test", case.to, "-p", PORT, "--upload", "--json"];
         let client =
             ChildProcess::start(&self.keeper, &lab.on("a", &[&head[..], case.args, plant.args].concat()))?;
         let mut timed = TimedLabActions::of(plant.deeds);
         let output = client.finish(CLIENT_TIMEOUT, |client| timed.act(&lab, client.id()))?;
-        drop((beside, server));
+        drop((background, server));
         timed.trouble.map_or(Ok(()), Err)?;
         let document =
             serde_json::from_slice(&output).map_err(|e| format!("the client printed no JSON: {e}"))?;

@@ -1,12 +1,18 @@
 //! `linerate history`, `show` and `export`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
 use linerate_archive::{ArchiveError, Filter, SqliteArchive, Store};
+use linerate_model::foreign_text::one_line;
 use linerate_model::{Event, PlanRecord, RunHead, RunRecord};
+use linerate_plan::hint;
 use linerate_report::picture::Pictures;
-use linerate_report::{Format, FormatError, HistoryDocument, RunRow, TextLayout, history_table};
+use linerate_report::{
+    Format, FormatError, HistoryDocument, RunRow, TextLayout, empty_history, history_table,
+};
+use linerate_runner::{is_day_or_time, local_time, whole_file};
 
 use super::report::write_page;
 use crate::args::{ArchiveArgs, format_name};
@@ -16,7 +22,8 @@ use crate::{archive, output_format, stdout, terminal};
 
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
-    /// Only runs against this server, as it was typed
+    /// Only runs with this name, or against this server as it was typed
+    #[arg(value_name = "NAME|HOST")]
     target: Option<String>,
     /// Maximum number of runs, newest first
     #[arg(short = 'n', long, default_value_t = 20)]
@@ -48,6 +55,9 @@ pub(crate) struct ShowArgs {
     /// Below each verdict, list all ceilings: the one that binds, and the next ones
     #[arg(long, conflicts_with = "json")]
     explain: bool,
+    /// List every stream; without it, more than 16 are summarized
+    #[arg(long, conflicts_with = "json")]
+    all_streams: bool,
     /// For a plan: list the runs of one point, given by its name or by its values such as streams=5,length=64K
     #[arg(long, value_name = "POINT")]
     point: Option<String>,
@@ -76,43 +86,55 @@ pub(crate) struct ExportArgs {
 /// Lists runs.
 pub(crate) fn history(args: &HistoryArgs) -> Result<Exit, CommandError> {
     if let Some(since) = &args.since
-        && since.parse::<jiff::Timestamp>().is_err()
-        && since.parse::<jiff::civil::Date>().is_err()
+        && !is_day_or_time(since)
     {
         let remedy = "give a day such as 2026-05-01 or a time such as 2026-05-01T12:00:00Z";
         return Err(CommandError::usage(format!("--since {since}: {remedy}")));
     }
     let archive = archive::open(&args.archive)?;
+    let whole = !args.all && args.plan.is_none();
     let runs = archive.runs(&Filter {
-        target: args.target.clone(),
+        name_or_target: args.target.clone(),
         since: args.since.clone(),
-        whole: !args.all && args.plan.is_none(),
+        whole,
         part_of: args.plan.as_deref().map(|plan| archive.find(plan)).transpose()?,
         limit: Some(args.limit),
         ..Filter::default()
     })?;
+    if runs.is_empty() && !args.json {
+        return Ok(stdout::print(no_runs(args, &archive)?.as_bytes()));
+    }
     print_runs(&runs, &archive, args.json)
 }
 
+/// The text for a list without any run.
+fn no_runs(args: &HistoryArgs, archive: &SqliteArchive) -> Result<String, ArchiveError> {
+    let all = archive.runs(&Filter { whole: !args.all, ..Filter::default() })?;
+    let mut wanted: Vec<String> = Vec::new();
+    wanted.extend(args.target.as_ref().map(|target| format!("named or against '{}'", one_line(target))));
+    wanted.extend(args.since.as_ref().map(|since| format!("from {since} or later")));
+    wanted.extend(args.plan.as_ref().map(|plan| format!("of plan {}", one_line(plan))));
+    let wanted = if wanted.is_empty() { "shown".to_owned() } else { wanted.join(" and ") };
+    let known = all.iter().flat_map(|run| [&run.name, &run.target]);
+    let known: BTreeSet<&str> = known.filter_map(Option::as_deref).collect();
+    let near = args.target.as_deref().map(|typed| hint(typed, known.into_iter().take(MAX_SUGGESTED_TARGETS)));
+    Ok(empty_history(&wanted, all.len(), &near.unwrap_or_default(), &terminal::stdout_view()))
+}
+
+/// Targets that are compared with a target of which there is no run.
+const MAX_SUGGESTED_TARGETS: usize = 8;
+
 fn print_runs(runs: &[RunHead], archive: &SqliteArchive, json: bool) -> Result<Exit, CommandError> {
-    let rows = runs.iter().map(|run| rows(run, archive)).collect::<Result<Vec<_>, _>>()?.concat();
+    let rows = runs.iter().map(|run| row(run, archive)).collect::<Result<Vec<_>, _>>()?;
     Ok(match json {
         true => stdout::print_json_line(&HistoryDocument::new(runs)),
         false => stdout::print(history_table(&rows, &terminal::stdout_view()).as_bytes()),
     })
 }
 
-fn rows(run: &RunHead, archive: &SqliteArchive) -> Result<Vec<RunRow>, ArchiveError> {
-    let started_at = run.started_at.as_deref().map(short_time).unwrap_or_default();
+fn row(run: &RunHead, archive: &SqliteArchive) -> Result<RunRow, ArchiveError> {
+    let started_at = run.started_at.as_deref().map(local_time).unwrap_or_default();
     Ok(RunRow::of(run, &archive.short_name(&run.id)?, &started_at))
-}
-
-/// A time to the second, in the local time zone.
-fn short_time(text: &str) -> String {
-    match text.parse::<jiff::Timestamp>() {
-        Ok(time) => time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
-        Err(_) => text.to_owned(),
-    }
 }
 
 /// A run's log and its short name.
@@ -133,7 +155,12 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Exit, CommandError> {
         let why = format!("run {} is not a plan, so it has no points; remove --point", args.run);
         return Err(CommandError::usage(why));
     }
-    let view = TextLayout { kept: Some(name), explain: args.explain, ..terminal::stdout_view() };
+    let view = TextLayout {
+        kept: Some(name),
+        explain: args.explain,
+        all_streams: args.all_streams,
+        ..terminal::stdout_view()
+    };
     let record = RunRecord::fold(&events);
     let format = if args.json { Format::Json } else { Format::Text };
     Ok(match output_format::to_stdout(&record, &[], format, &view) {
@@ -168,7 +195,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Exit, CommandError> {
     }
     if args.format == Format::Html {
         let output = args.output.clone().unwrap_or_else(|| "-".into());
-        return write_page(&args.archive, std::slice::from_ref(&args.run), Some(&output));
+        return write_page(&args.archive, None, std::slice::from_ref(&args.run), Some(&output));
     }
     let (events, _) = load(&args.archive, &args.run)?;
     let plan = PlanRecord::of_log(&events).filter(|_| args.format != Format::Jsonl);
@@ -211,7 +238,6 @@ fn export_pictures(args: &ExportArgs, pictures: &Pictures) -> Result<Exit, Comma
 /// Writes the complete output to the requested file, or to stdout.
 fn write_out(args: &ExportArgs, bytes: &[u8]) -> Result<Exit, CommandError> {
     let Some(path) = &args.output else { return Ok(stdout::print(bytes)) };
-    output_format::whole_file(path, |out| out.write_all(bytes))
-        .map_err(|error| output_format::not_written(path, &error))?;
+    whole_file(path, |out| out.write_all(bytes)).map_err(|error| output_format::not_written(path, &error))?;
     Ok(Exit::Done)
 }

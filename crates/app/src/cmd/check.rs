@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_that_describe_the_path_make_no_claim_beside_files() {
+    fn flags_that_describe_the_path_make_no_claim_in_addition_to_files() {
         assert_eq!(args("--mss 1448 file.txt").claim(), None);
         assert_eq!(args("--link 1G file.txt").claim(), None);
         let claims = args("--rate 941M --mss 1448 file.txt").claim().unwrap().claims;

@@ -1,19 +1,25 @@
 //! `linerate compare`: whether one configuration is better than another.
 
+use std::path::PathBuf;
+
+use linerate_model::{ForeignText, LabelOptions};
 use linerate_report::compare::{CompareDocument, text};
+use linerate_report::html;
+use linerate_runner::whole_file;
 use linerate_runner::{CompareError, CompareRequest};
 
 use super::import;
 use crate::args::ArchiveArgs;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::{archive, stdout, terminal};
+use crate::output_format::{check_file, not_written};
+use crate::{archive, front_end, stdout, terminal};
 
 /// Compare configurations
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompareArgs {
-    /// Runs or result files; the first one is the base. Separate repeats of one configuration by commas, and
-    /// prefix a name with =, such as new=3f2a,77b1
+    /// Runs or result files; the first one is the base. A name that several runs share means all of them, as repeats
+    /// of one configuration. Otherwise separate repeats by commas, and prefix a name with =, such as new=3f2a,77b1
     #[arg(value_name = "[NAME=]RUN", required = true)]
     runs: Vec<String>,
     /// Compare the values of this axis of a plan that was run
@@ -26,6 +32,12 @@ pub(crate) struct CompareArgs {
     /// Show all quantities, including those without a significant difference
     #[arg(short, long)]
     all: bool,
+    /// Also write a page to this file, which must end in .html
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Title of the page [default: what is compared]
+    #[arg(long, value_name = "TEXT", requires = "report", value_parser = LabelOptions::checked_title)]
+    title: Option<String>,
     /// Print as JSON
     #[arg(short = 'J', long)]
     json: bool,
@@ -35,6 +47,9 @@ pub(crate) struct CompareArgs {
 
 /// Compares, and prints the table.
 pub(crate) fn run(args: &CompareArgs) -> Result<Exit, CommandError> {
+    if let Some(path) = &args.report {
+        check_file("--report", path, ".html")?;
+    }
     let request = CompareRequest {
         runs: &args.runs,
         axis: args.axis.as_deref(),
@@ -47,6 +62,12 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit, CommandError> {
         error if error.needs_correction() => CommandError::usage(error),
         error => CommandError::failed(error),
     })?;
+    if let Some(path) = &args.report {
+        let title = args.title.as_deref().map(ForeignText::new);
+        let assets = front_end::assets().ok_or_else(|| CommandError::failed(front_end::MISSING))?;
+        whole_file(path, |out| html::write_comparison(title.as_ref(), &compared, &assets, out))
+            .map_err(|error| not_written(path, &error))?;
+    }
     if args.json {
         return Ok(stdout::print_json(&CompareDocument::new(&compared)));
     }

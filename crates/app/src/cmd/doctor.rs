@@ -89,11 +89,11 @@ fn restore(folder: Option<&Path>) -> Result<Exit, CommandError> {
 /// Measures the limits of this host.
 fn calibrate() -> Result<Box<Calibration>, CommandError> {
     let signals = Signals::catch()?;
-    let mut tell = |what: &str| match terminal::watched() {
+    let mut report = |what: &str| match terminal::watched() {
         true => print::live(&format!("calibrating: {what}")),
         false => print::note(format!("calibrating: {what}")),
     };
-    let measured = calibration::measure(&signals.cancel(), &mut tell);
+    let measured = calibration::measure(&signals.cancel(), &mut report);
     if terminal::watched() {
         print::live("");
     }

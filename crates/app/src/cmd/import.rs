@@ -8,11 +8,12 @@ use linerate_archive::{ArchiveError, SqliteArchive, Store};
 use linerate_compat::import::{Imported, ImportedRun, ImportedRuns, TOOLS, runs, text};
 use linerate_model::{Event, RunRecord};
 use linerate_report::import::{ImportDocument, ImportRow, unread_line};
+use linerate_runner::archive_at;
 
 use crate::args::ArchiveArgs;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::{archive, print, result_file, stdout};
+use crate::{print, result_file, stdout};
 
 /// Largest file to read.
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -47,7 +48,7 @@ impl RunFromFile {
 
 /// Archives the runs of all files; an unreadable file does not stop the others.
 pub(crate) fn run(args: &ImportArgs) -> Result<Exit, CommandError> {
-    let mut archive = archive::open(&args.archive)?;
+    let mut archive = archive_at(args.archive.archive.as_deref())?;
     let (mut runs, mut remarks, mut silent) = (Vec::new(), Vec::new(), false);
     for path in &args.files {
         let file = path.display().to_string();

@@ -14,7 +14,7 @@ mod which_lab;
 
 use clap::{Args, Subcommand};
 
-use crate::args::PlaceArgs;
+use crate::args::RunFolder;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 pub(super) use programs::OwnPrograms;
@@ -44,7 +44,7 @@ enum LabCommand {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        place: PlaceArgs,
+        place: RunFolder,
     },
     /// Print a bundled topology file, to read it or to start one's own from it
     Show {
@@ -54,7 +54,7 @@ enum LabCommand {
     /// Bring up two hosts, measure between them, show the verdict and remove everything
     Demo {
         #[command(flatten)]
-        place: PlaceArgs,
+        place: RunFolder,
     },
     /// Internal: run the switch of a lab; started by `up`
     Switch(switch::SwitchArgs),

@@ -3,7 +3,7 @@
 pub(super) mod sinks;
 
 use linerate_control::{HostRef, Sink};
-use linerate_model::{Event, Outcome, RunRecord, TestSpec};
+use linerate_model::{Event, Outcome, RunLabels, RunRecord, TestSpec};
 use linerate_runner::{FollowUps, LabPortObserver, Measurement, target};
 
 use crate::args::ArchiveArgs;
@@ -27,6 +27,8 @@ pub(super) struct MeasureRequest<'a> {
     pub(super) follow_ups: FollowUps,
     /// Output during the measurement.
     pub(super) output: LiveOutput,
+    /// What the user says about the run.
+    pub(super) labels: RunLabels,
     /// The archive.
     pub(super) archive: &'a ArchiveArgs,
     /// Whether to keep the log in memory, as the HTML page requires.
@@ -45,6 +47,7 @@ pub(super) fn run(
     let id = measurement.run.clone();
     let measurement = Measurement {
         from: request.agent,
+        labels: request.labels,
         follow_ups: request.follow_ups,
         calibration: calibration::stored(),
         lab: LabPortObserver::from_environment(),
@@ -59,9 +62,9 @@ pub(super) fn run(
     sinks.push(&mut screen);
     sinks.extend(stream.as_mut().map(|sink| sink as &mut dyn Sink));
     sinks.extend(whole.as_mut().map(|sink| sink as &mut dyn Sink));
-    let told = terminal::watched() && !request.output.quiet && !request.output.json_stream;
+    let shows_progress = terminal::watched() && !request.output.quiet && !request.output.json_stream;
     let measured = measurement.run(&signals.cancel(), sinks, &mut |question| {
-        if told {
+        if shows_progress {
             print::live(&question.because);
         }
         let sink = archive::sink(request.archive.archive.as_deref());

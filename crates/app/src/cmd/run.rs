@@ -8,9 +8,11 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use linerate_control::Sink;
 use linerate_model::{Outcome, PlanRecord, World};
-use linerate_report::{Format, TextLayout, plan};
+use linerate_report::plan_preview::estimated_time;
+use linerate_report::{Format, TextLayout, plan, plural};
 use linerate_runner::lab::LabSetup;
 use linerate_runner::plan::{PlanRequest, PlanRunError, PlanWorld, PreparedPlan, Resume};
+use linerate_runner::whole_file;
 use linerate_units::{Span, above_zero};
 
 use super::lab::OwnPrograms;
@@ -18,12 +20,12 @@ use super::measuring::sinks::StdoutLog;
 use super::plan::too_long;
 use super::report::write_page;
 use crate::agent_token::read_token;
-use crate::args::{ArchiveArgs, PlaceArgs};
+use crate::args::{ArchiveArgs, RunFolder};
 use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::output_format::{REPORT_EXTENSIONS, check_file, format_of, whole_file};
+use crate::output_format::{PLAN_REPORT_EXTENSIONS, check_file, format_of};
 use crate::signals::Signals;
-use crate::{archive, stdout, terminal};
+use crate::{archive, print, stdout, terminal};
 use screen::PlanScreen;
 
 #[derive(Debug, Args)]
@@ -64,13 +66,13 @@ pub(crate) struct RunArgs {
     #[arg(short, long, help_heading = "Output")]
     quiet: bool,
     /// Also write a report to this file; its extension selects the format: .html (with all runs), .json, .csv,
-    /// .md or .txt
+    /// .md, .txt, .svg, or .xml (its assertions, as a JUnit report)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     report: Option<PathBuf>,
     #[command(flatten)]
     archive: ArchiveArgs,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: RunFolder,
 }
 
 /// Where a plan is run.
@@ -94,7 +96,7 @@ impl From<WorldName> for World {
 /// Carries out the plan, and prints the result.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, CommandError> {
     if let Some(path) = &args.report {
-        check_file("--report", path, REPORT_EXTENSIONS)?;
+        check_file("--report", path, PLAN_REPORT_EXTENSIONS)?;
     }
     if args.plan.as_deref().or(args.resume.as_deref()) == Some("") {
         return Err(CommandError::usage("--resume: name the plan, or the run to resume"));
@@ -146,7 +148,11 @@ fn carry_out(
     let mut sinks: Vec<&mut dyn Sink> = Vec::new();
     sinks.extend(archived.as_mut().map(|sink| sink as &mut dyn Sink));
     sinks.extend(stream.as_mut().map(|sink| sink as &mut dyn Sink));
-    let mut screen = PlanScreen::new(args.quiet || args.json || args.json_stream);
+    let silent = args.quiet || args.json || args.json_stream;
+    if !silent {
+        print::note(announcement(prepared));
+    }
+    let mut screen = PlanScreen::new(silent);
     let ran = prepared.run(world, &signals.cancel(), sinks, &mut screen);
     screen.end();
     let record = ran.map_err(|error| match signals.which() {
@@ -166,6 +172,22 @@ fn carry_out(
         (Some(Outcome::Completed), exit) => exit,
         _ => Exit::Failed,
     })
+}
+
+/// What is about to be done, where, and how long it takes.
+fn announcement(prepared: &PreparedPlan<'_>) -> String {
+    let plan = prepared.plan();
+    let place = match prepared.world() {
+        World::Lab => "in an emulated network on this machine".to_owned(),
+        _ => {
+            let hosts: Vec<&str> = plan.used_hosts().map(|host| host.name.as_str()).collect();
+            format!("on {}", hosts.join(", "))
+        }
+    };
+    // A plan that was prepared has an estimate.
+    let Ok(estimate) = plan.estimate() else { return format!("plan {} {place}", plan.name) };
+    let trials = plural(estimate.trials, "trial");
+    format!("plan {}: {trials} {place}, {}", plan.name, estimated_time(&estimate))
 }
 
 /// Why a plan was not carried out.
@@ -191,7 +213,7 @@ fn print_result(args: &RunArgs, record: &PlanRecord, kept: Option<String>) -> Re
     let format = format_of(path).unwrap_or_default();
     if format == Format::Html {
         // The page contains the runs, which it loads from the archive.
-        write_page(&args.archive, &[record.run.to_string()], Some(path))?;
+        write_page(&args.archive, None, &[record.run.to_string()], Some(path))?;
         return Ok(printed);
     }
     let written = whole_file(path, |out| format.write_plan(record, out).map_err(io::Error::other));

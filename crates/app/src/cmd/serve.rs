@@ -1,24 +1,27 @@
 //! `linerate serve`.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use clap::{Args, ValueEnum};
 use linerate_control::{Policy, Server, ServerConfig, ServerEvent, ServerHandle, restore_leftovers};
 use linerate_proto::agent::SettingInForce;
+use linerate_report::outcome;
 use linerate_runner::LabPortObserver;
+use linerate_sock::iface::{self, InterfaceAddress};
+use linerate_sock::thread::locked;
 use linerate_units::{Bytes, Span, above_zero};
 
 use super::guardian::{OwnGuardians, print_restored};
 use crate::agent_token::read_token;
-use crate::archive_keeper::ArchiveKeeper;
 use crate::args::{ArchiveArgs, ArchiveLimits, RunFolder};
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::signals::Signals;
-use crate::{calibration, print};
+use crate::{archive, calibration, print};
 
 /// When clients are measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -94,9 +97,13 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CommandError> {
     let handle = Arc::clone(&switch);
     Signals::on_each(move || handle.turn_off())
         .map_err(|error| CommandError::failed(format!("cannot wait for signals: {error}")))?;
-    let show = if args.json { print_event_json } else { print_event };
-    let own = args.port;
-    server.run(switch, move |event| show(&event, own)).map_err(CommandError::failed)?;
+    let (own, json) = (args.port, args.json);
+    let coordinators = Mutex::new(BTreeSet::new());
+    server
+        .run(switch, move |event| {
+            if json { print_event_json(&event, own) } else { print_event(&event, own, &coordinators) }
+        })
+        .map_err(CommandError::failed)?;
     Ok(signals.which().map_or(Exit::Done, Exit::Interrupted))
 }
 
@@ -119,29 +126,69 @@ fn config(args: &ServeArgs) -> ServerConfig {
         guardians: None,
         foreign: ServerConfig::others_at_home(),
         classic: if args.classic { ServerConfig::classic_ports() } else { Vec::new() },
-        keeper: Some(Arc::new(ArchiveKeeper::for_foreign_clients(
+        log_store: Some(Arc::new(archive::log_store(
             args.archive.archive.clone(),
-            &args.archive_limits,
+            Some(args.archive_limits.quota()),
         ))),
         observer: LabPortObserver::from_environment().map(|lab| Arc::new(lab) as _),
     }
 }
 
-/// Prints an event of a server on port `own`.
-fn print_event(event: &ServerEvent, own: u16) {
+/// Prints where the server listens, with the commands that measure from another host.
+fn print_listening(address: SocketAddr, own: u16) {
+    if let Some(tools) = older_tools(address.port(), own) {
+        return print::note(format!("listening on {address} (TCP and UDP) for {tools}"));
+    }
+    let reachable = reachable(address.ip(), &iface::addresses().unwrap_or_default());
+    let port = if address.port() == 5201 { String::new() } else { format!(" -p {}", address.port()) };
+    let commands: Vec<String> = reachable.iter().map(|ip| format!("linerate test {ip}{port}")).collect();
+    match commands.as_slice() {
+        [] => print::note(format!(
+            "listening on {address} (TCP and UDP); measure with: linerate test HOST{port}"
+        )),
+        [command] => print::note(format!(
+            "listening on {address} (TCP and UDP); measure from another host with: {command}"
+        )),
+        commands => {
+            let commands = commands.join("\n  ");
+            print::note(format!(
+                "listening on {address} (TCP and UDP); measure from another host with one of:\n  {commands}"
+            ));
+        }
+    }
+}
+
+/// More addresses than this are not listed; hosts of containers have hundreds.
+const MAX_LISTED_ADDRESSES: usize = 8;
+
+/// Addresses at which other hosts may reach a server that listens on `bound`, IPv4 first. Loopback addresses are
+/// only used by this host, and link-local ones need the name of the other host's interface.
+fn reachable(bound: IpAddr, all: &[InterfaceAddress]) -> Vec<IpAddr> {
+    let bound = bound.to_canonical();
+    if !bound.is_unspecified() {
+        return vec![bound];
+    }
+    let usable = |ip: &IpAddr| match ip {
+        IpAddr::V4(ip) => !ip.is_loopback() && !ip.is_link_local(),
+        IpAddr::V6(ip) => bound.is_ipv6() && !ip.is_loopback() && !ip.is_unicast_link_local(),
+    };
+    let mut found: Vec<IpAddr> = all.iter().map(|entry| entry.address).filter(usable).collect();
+    found.sort_by_key(IpAddr::is_ipv6);
+    found.dedup();
+    found.truncate(MAX_LISTED_ADDRESSES);
+    found
+}
+
+/// Prints an event of a server on port `own`. `coordinators` has the clients that coordinate runs.
+fn print_event(event: &ServerEvent, own: u16, coordinators: &Mutex<BTreeSet<SocketAddr>>) {
     match event {
-        ServerEvent::Listening(address) => print::note(match older_tools(address.port(), own) {
-            Some(tools) => format!("listening on {address} (TCP and UDP) for {tools}"),
-            None => format!(
-                "listening on {address} (TCP and UDP); measure from another host with: linerate test {}",
-                how(*address)
-            ),
-        }),
+        ServerEvent::Listening(address) => print_listening(*address, own),
         ServerEvent::Begun { client, name } => print::note(format!("{} ({name}): measuring", plain(*client))),
         ServerEvent::Waiting { client, position } => {
             print::note(format!("{}: waiting in the queue, position {position}", plain(*client)))
         }
         ServerEvent::Held { client, name } => {
+            locked(coordinators).insert(*client);
             print::note(format!("{} ({name}): coordinator connected; other clients wait", plain(*client)));
         }
         ServerEvent::Asked { client, target } => {
@@ -159,9 +206,18 @@ fn print_event(event: &ServerEvent, own: u16) {
         ServerEvent::SettingsRestored { client, restored } => {
             print_restored(restored, &format!("{}: ", plain(*client)))
         }
-        ServerEvent::Ended { client, trouble: None } => print::note(format!("{}: done", plain(*client))),
-        ServerEvent::Ended { client, trouble: Some(why) } => {
-            print::note(format!("{}: {why}", plain(*client)))
+        ServerEvent::Measured { client, flows } => {
+            let results = outcome(flows).unwrap_or_else(|| "done".to_owned());
+            print::note(format!("{}: {results}", plain(*client)));
+        }
+        ServerEvent::Ended { client, trouble } => {
+            let coordinated = locked(coordinators).remove(client);
+            match trouble {
+                Some(why) => print::note(format!("{}: {why}", plain(*client))),
+                None if coordinated => print::note(format!("{}: done", plain(*client))),
+                // The end of a test was printed with its results.
+                None => {}
+            }
         }
         ServerEvent::Foreign { client, why } => print::note(format!("{}: refused: {why}", plain(*client))),
         ServerEvent::OutOfFiles { why, allowed } => print::warning(format!(
@@ -180,13 +236,6 @@ fn older_tools(port: u16, own: u16) -> Option<String> {
     Some(classic.tools.iter().map(|tool| tool.name).collect::<Vec<_>>().join(" and "))
 }
 
-/// How a client specifies this address.
-fn how(address: SocketAddr) -> String {
-    let host = if address.ip().is_unspecified() { "HOST".to_owned() } else { address.ip().to_string() };
-    let port = if address.port() == 5201 { String::new() } else { format!(" -p {}", address.port()) };
-    format!("{host}{port}")
-}
-
 /// Addresses of IPv4 clients of a dual-stack socket, in IPv4 form.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
@@ -194,11 +243,31 @@ fn plain(address: SocketAddr) -> SocketAddr {
 
 /// Prints an event as one line of JSON; where a server listens also as text.
 fn print_event_json(event: &ServerEvent, own: u16) {
-    if let ServerEvent::Listening(_) = event {
-        print_event(event, own);
+    if let ServerEvent::Listening(address) = event {
+        print_listening(*address, own);
     }
     let Ok(event) = serde_json::to_value(event) else { return };
     // The reader may be gone; the server continues.
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{event}").and_then(|()| out.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_that_another_host_can_use_are_listed() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let all: Vec<InterfaceAddress> =
+            ["127.0.0.1", "::1", "2001:db8::7", "192.0.2.7", "fe80::1", "169.254.0.9", "192.0.2.7"]
+                .iter()
+                .map(|address| InterfaceAddress { name: "eth0".to_owned(), address: ip(address) })
+                .collect();
+        assert_eq!(reachable(ip("::"), &all), [ip("192.0.2.7"), ip("2001:db8::7")]);
+        assert_eq!(reachable(ip("0.0.0.0"), &all), [ip("192.0.2.7")]);
+        assert_eq!(reachable(ip("127.0.0.1"), &all), [ip("127.0.0.1")]);
+        assert_eq!(reachable(ip("::ffff:192.0.2.7"), &all), [ip("192.0.2.7")]);
+        assert_eq!(reachable(ip("::"), &all[..2]), Vec::<IpAddr>::new());
+    }
 }

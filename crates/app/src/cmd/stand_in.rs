@@ -14,7 +14,7 @@ mod printer;
 mod ttcp;
 
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,9 +22,10 @@ use clap::Args;
 use linerate_compat::stand_in::StandIn;
 use linerate_control::{Interrupts, Invocation, LogStore, PortObserver, drive};
 use linerate_model::World;
-use linerate_runner::LabPortObserver;
+use linerate_runner::{LabPortObserver, PidFile};
+use linerate_sock::priority::Urgent;
 
-use crate::archive_keeper::ArchiveKeeper;
+use crate::archive;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::print;
@@ -64,12 +65,18 @@ pub(crate) struct PreparedTool {
     /// Where it prints output and errors; absent for this program's stdout and stderr.
     output: Option<Box<dyn Write>>,
     complaints: Option<Box<dyn Write>>,
+    /// What it reads; absent for this program's stdin.
+    input: Option<Box<dyn Read + Send>>,
+    /// Its priority while it runs.
+    priority: Option<Urgent>,
+    /// Removed at its end.
+    pid_file: Option<PidFile>,
 }
 
 impl PreparedTool {
     /// A stand-in that prints to stdout and stderr.
     fn new(stand_in: Box<dyn StandIn>, host: Option<String>) -> Self {
-        Self { stand_in, host, output: None, complaints: None }
+        Self { stand_in, host, output: None, complaints: None, input: None, priority: None, pid_file: None }
     }
 }
 
@@ -130,23 +137,33 @@ pub(crate) fn run(name: &str, args: &ToolArgs) -> Result<Exit, CommandError> {
 }
 
 fn perform(prepared: PreparedTool) -> Result<Exit, CommandError> {
-    let PreparedTool { stand_in, host, mut output, mut complaints } = prepared;
+    let PreparedTool {
+        stand_in,
+        host,
+        mut output,
+        mut complaints,
+        input,
+        priority: _priority,
+        pid_file: _pid_file,
+    } = prepared;
     let interrupts = Arc::new(Interrupts::new().map_err(CommandError::failed)?);
     let raised = Arc::clone(&interrupts);
     Signals::hand_over(&STOP_SIGNALS, move |signal| raised.raise(signal))
         .map_err(|error| CommandError::failed(format!("cannot catch signals: {error}")))?;
     let lab = LabPortObserver::from_environment();
-    let keeper = ArchiveKeeper::from_environment();
+    // The tools' command lines have no option for it.
+    let location = std::env::var("LINERATE_ARCHIVE").ok().filter(|location| !location.is_empty());
+    let log_store = archive::log_store(location, None);
     let (mut stdout, mut stderr) = (std::io::stdout(), std::io::stderr());
     let invocation = Invocation {
         host,
         world: if lab.is_some() { World::Lab } else { World::Hosts },
         observer: lab.as_ref().map(|lab| lab as &dyn PortObserver),
-        keeper: Some(&keeper as &dyn LogStore),
+        log_store: Some(&log_store as &dyn LogStore),
         interrupts: &interrupts,
         output: output.as_deref_mut().unwrap_or(&mut stdout),
         complaints: complaints.as_deref_mut().unwrap_or(&mut stderr),
-        input: Some(Box::new(std::io::stdin())),
+        input: Some(input.unwrap_or_else(|| Box::new(std::io::stdin()))),
     };
     let code = drive(stand_in, invocation).map_err(CommandError::failed)?;
     Ok(Exit::Code(u8::try_from(code).unwrap_or(1)))

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use linerate_model::{Event, HostKnobs, RunRecord, SocketKnobs, Sweep, TestSpec};
+use linerate_model::{Event, HostKnobs, LabelOptions, RunRecord, SocketKnobs, Sweep, TestSpec};
 use linerate_report::Format;
 use linerate_runner::FollowUps;
 
@@ -31,6 +31,8 @@ pub(crate) struct SweepArgs {
     hosts: HostKnobs,
     #[command(flatten)]
     output: SweepOutputArgs,
+    #[command(flatten)]
+    labels: LabelOptions,
     #[command(flatten)]
     archive: ArchiveArgs,
 }
@@ -84,6 +86,7 @@ pub(crate) fn run(args: &SweepArgs) -> Result<Exit, CommandError> {
             quiet: output.quiet,
             rows: false,
         },
+        labels: args.labels.labels(),
         archive: &args.archive,
         keep_log: output.report.as_deref().and_then(format_of) == Some(Format::Html),
     };

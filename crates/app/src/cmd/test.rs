@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use linerate_control::HostRef;
-use linerate_model::{Event, RunRecord, TestSpec};
+use linerate_model::{Event, LabelOptions, RunRecord, TestSpec};
 use linerate_report::Format;
 use linerate_runner::{FollowUps, target};
 use linerate_units::Bitrate;
@@ -42,6 +42,8 @@ pub(crate) struct TestArgs {
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
+    labels: LabelOptions,
+    #[command(flatten)]
     archive: ArchiveArgs,
 }
 
@@ -57,12 +59,12 @@ enum Investigation {
 #[derive(Debug, Args)]
 struct OutputArgs {
     /// Print the result as one JSON document
-    #[arg(short = 'J', long, conflicts_with_all = ["json_stream", "quiet"], help_heading = "Output")]
+    #[arg(short = 'J', long, conflicts_with = "json_stream", help_heading = "Output")]
     json: bool,
     /// Print the event log while running, one JSON object per line
-    #[arg(long, conflicts_with = "quiet", help_heading = "Output")]
+    #[arg(long, help_heading = "Output")]
     json_stream: bool,
-    /// Print only the final lines, no progress
+    /// Print only the result, and nothing while the test runs
     #[arg(short, long, help_heading = "Output")]
     quiet: bool,
     /// Print one row per interval, on a terminal too
@@ -71,6 +73,9 @@ struct OutputArgs {
     /// Below each verdict, list all ceilings: the one that binds, and the next ones
     #[arg(long, conflicts_with_all = ["json", "json_stream"], help_heading = "Output")]
     explain: bool,
+    /// List every stream; without it, more than 16 are summarized
+    #[arg(long, conflicts_with_all = ["json", "json_stream"], help_heading = "Output")]
+    all_streams: bool,
     /// Also write a report to this file; its extension selects the format: .html, .json, .csv, .md or .txt
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     report: Option<PathBuf>,
@@ -100,6 +105,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, CommandError> {
             quiet: output.quiet,
             rows: output.rows,
         },
+        labels: args.labels.labels(),
         archive: &args.archive,
         keep_log: output.report.as_deref().and_then(format_of) == Some(Format::Html),
     };
@@ -122,6 +128,7 @@ fn print(args: &TestArgs, record: &RunRecord, events: &[Event], kept: Option<Str
     let mut view = terminal::stdout_view();
     view.kept = kept;
     view.explain = args.output.explain;
+    view.all_streams = args.output.all_streams;
     let mut printed = Exit::Done;
     if args.output.json {
         printed = output_format::to_stdout(record, &[], Format::Json, &view);

@@ -50,7 +50,7 @@ fn a_test_between_two_other_hosts_is_printed_and_archived_as_any_other() {
 }
 
 #[test]
-fn who_has_another_token_or_asks_no_agent_is_told_so() {
+fn a_wrong_token_and_a_host_without_agent_are_reported() {
     let (folder, token) = token_file();
     let (from, to) = (agent(&token), ServeProcess::start(&[]));
     let other = folder.file("other");
@@ -69,7 +69,7 @@ fn who_has_another_token_or_asks_no_agent_is_told_so() {
 }
 
 #[test]
-fn what_is_wrong_with_the_token_is_said_before_anything_is_done() {
+fn a_bad_token_is_reported_before_anything_is_done() {
     let (folder, token) = token_file();
     let short = folder.file("short");
     std::fs::write(&short, "secret\n").unwrap();
@@ -113,7 +113,7 @@ fn a_coordinator_that_is_killed_frees_its_agent_and_the_target_at_once() {
 }
 
 #[test]
-fn an_agent_that_is_killed_fails_the_test_and_what_was_told_is_kept() {
+fn a_killed_agent_fails_the_test_and_what_was_reported_is_kept() {
     let (from, to, coordinator) = measuring("--json");
     from.signal("KILL");
     let done = coordinator.finish(NOTICE);
@@ -171,11 +171,11 @@ fn of_three_pairs_one_loses_its_client_one_its_server_and_the_third_goes_on() {
     let group = RunGroup { name: Some("three pairs".to_owned()), started_at: String::new(), flows };
     let mut logs = ["1", "2", "3"].map(|name| Log::new(name.to_owned(), Vec::new()));
     let mut killed = [false; 2];
-    let mut on = |told: &RunEvent<'_>| {
+    let mut on = |event: &RunEvent<'_>| {
         // The client of the first pair and the server of the second one.
-        let victim = [&servers[0], &servers[3]].into_iter().nth(told.flow);
-        if let (Body::Progress { .. }, Some(victim)) = (told.body, victim)
-            && !std::mem::replace(&mut killed[told.flow], true)
+        let victim = [&servers[0], &servers[3]].into_iter().nth(event.flow);
+        if let (Body::Progress { .. }, Some(victim)) = (event.body, victim)
+            && !std::mem::replace(&mut killed[event.flow], true)
         {
             victim.signal("KILL");
         }
@@ -190,6 +190,6 @@ fn of_three_pairs_one_loses_its_client_one_its_server_and_the_third_goes_on() {
         assert_eq!((record.outcome, record.reason.as_deref()), (Some(end.outcome), end.reason.as_deref()));
         let partial = record.flows[0].caveats.iter().any(|caveat| caveat.kind == CaveatKind::Partial);
         assert_eq!(partial, end.outcome == Outcome::Failed, "{record:?}");
-        assert!(record.flows[0].received().is_some(), "what was told is kept");
+        assert!(record.flows[0].received().is_some(), "what was reported is kept");
     }
 }

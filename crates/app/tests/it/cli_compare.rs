@@ -51,13 +51,34 @@ fn repeats_in_files_show_which_is_better() {
     assert_eq!((goodput["candidate"].as_str(), goodput["base"]["repeats"].as_u64()), (Some("fast"), Some(6)));
     assert!((goodput["shift"].as_f64().unwrap() - 40e6).abs() < 1e5, "{goodput}");
     let text = place.run(&["compare", &fast, &slow]).stdout;
+    // Wherever the lines break.
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("worse: -4.2") && text.contains("too few repeats to test independence"), "{text}");
     assert_eq!(goodput["independence_unknown"], true, "{goodput}");
     assert!(text.contains("Of ") && text.contains("0 better, 1 worse."), "{text}");
 }
 
 #[test]
-fn a_run_of_the_archive_stands_beside_a_file() {
+fn a_comparison_is_a_page_or_the_remedy_is_printed() {
+    let place = TestDir::new();
+    let (slow, fast) = twelve(&place);
+    let output = place.run(&["compare", &slow, &fast, "--report", "both.html"]);
+    if output.code != Some(0) {
+        assert!(output.stderr.contains("make ui"), "{}", output.stderr);
+        assert_eq!(output.stdout, "", "nothing is compared without its page");
+        return;
+    }
+    let page = std::fs::read_to_string(place.folder.file("both.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>"), "{page}");
+    assert!(page.contains("fast is 4.4 % faster than slow ("), "{page}");
+    assert!(output.stdout.contains("better: +4.4"), "{}", output.stdout);
+    let refused = place.run(&["compare", &slow, &fast, "--report", "both.txt"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("must end in .html"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_run_of_the_archive_is_compared_with_a_file() {
     let place = TestDir::new();
     result(&place, "one", 900.0);
     let run = place.json(&["import", "--json", "one"])["runs"][0]["id"].as_str().unwrap().to_owned();

@@ -84,8 +84,8 @@ fn a_log_whose_run_is_named_in_another_way_gets_a_name_of_ours_the_same_every_ti
     let id = serde_json::from_str::<Value>(log.lines().next().unwrap()).unwrap()["run"].to_string();
     for hostile in [r#""../../../tmp/x\u001b[2J""#, r#""=cmd()""#, r#""D35CEC482146F2BF""#, r#""""#] {
         let log = log.replace(&id, hostile);
-        let told = || place.run_with(&["import", "--json", "-"], log.as_bytes()).json();
-        let (first, again) = (told(), told());
+        let import = || place.run_with(&["import", "--json", "-"], log.as_bytes()).json();
+        let (first, again) = (import(), import());
         let name = first["runs"][0]["id"].as_str().unwrap().to_owned();
         assert!(name.len() == 16 && name.bytes().all(|c| c.is_ascii_hexdigit()), "{hostile}: {name}");
         assert_eq!(again["runs"][0]["id"], name.as_str());

@@ -46,12 +46,12 @@ fn a_mistake_is_shown_with_its_line_and_as_a_document() {
     let name = file.as_str();
     let output = plan(&[name]);
     assert_eq!((output.code, output.stdout), (Some(2), String::new()));
-    let said = output.stderr;
+    let errors = output.stderr;
     assert!(
-        said.contains(&format!("{name}:4:1: unknown knob test.widnow; did you mean 'window'?")),
-        "{said}"
+        errors.contains(&format!("{name}:4:1: unknown knob test.widnow; did you mean 'window'?")),
+        "{errors}"
     );
-    assert!(said.contains("\n    widnow = \"64K\"\n    ^\n"), "{said}");
+    assert!(errors.contains("\n    widnow = \"64K\"\n    ^\n"), "{errors}");
     let output = plan(&[name, "--json"]);
     assert_eq!(output.code, Some(2));
     let found = output.json();
@@ -63,8 +63,8 @@ fn a_plan_that_takes_too_long_is_refused_with_its_estimate() {
     // 78 trials of 12 s, the idle latency before each, and the overhead.
     let output = plan(&["window-sweep", "--max-time", "10m"]);
     assert_eq!(output.code, Some(2));
-    let said = output.stderr;
-    assert!(said.contains("would take 24 min, but --max-time is 10 min"), "{said}");
+    let errors = output.stderr;
+    assert!(errors.contains("would take 22 min, but --max-time is 10 min"), "{errors}");
     assert!(plan(&["window-sweep", "--max-time", "1h"]).code == Some(0));
     let own = plan(&["window-sweep", "--set", "max_time=10m"]);
     assert!(own.stderr.contains("max_time of the plan"), "{}", own.stderr);

@@ -32,10 +32,21 @@ fn an_unknown_manual_page_lists_the_commands() {
 fn every_shell_and_command_has_its_page() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = run(&format!("completions {shell}"));
-        assert!(script.code == Some(0) && script.stdout.contains("envelope"), "{shell}");
+        assert!(script.code == Some(0) && script.stdout.contains("LINERATE_COMPLETE"), "{shell}");
     }
     let manual = run("man lab up");
     assert!(manual.stdout.contains(".TH linerate-lab-up 1"));
+    let sections: Vec<&str> = manual.stdout.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
+    for section in ["EXIT STATUS", "FILES", "EXAMPLES"] {
+        assert!(sections.iter().any(|one| one.trim_matches('"') == section), "{section}: {sections:?}");
+    }
     let manual = run("man envelope");
     assert!(manual.stdout.contains(".TH linerate-envelope 1"));
+}
+
+#[test]
+fn the_last_of_several_equal_options_counts() {
+    let last = run("envelope --link 1G --rtt 1ms --link 2G");
+    let alone = run("envelope --rtt 1ms --link 2G");
+    assert_eq!((last.code, &last.stdout), (Some(0), &alone.stdout));
 }

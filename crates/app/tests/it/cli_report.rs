@@ -12,8 +12,13 @@ impl TestDir {
     fn import(&self, file: &str) -> Vec<String> {
         let file = fixtures().join("results").join(file).display().to_string();
         let output = self.run(&["import", "--json", &file]);
-        let said = output.json();
-        said["runs"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect()
+        let document = output.json();
+        document["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|run| run["id"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     fn page(&self, file: &str) -> String {
@@ -21,33 +26,33 @@ impl TestDir {
     }
 }
 
-fn said(done: &Done) -> String {
+fn printed(done: &Done) -> String {
     format!("{}{}", done.stderr, done.stdout)
 }
 
 /// Whether the program was built with its front end; otherwise it reports that.
 fn built(place: &TestDir) -> bool {
     let output = place.run(&["report", "-o", "probe.html"]);
-    let missing = said(&output).contains("make ui");
-    assert_eq!(missing, !place.folder.path().join("probe.html").exists(), "{}", said(&output));
+    let missing = printed(&output).contains("make ui");
+    assert_eq!(missing, !place.folder.path().join("probe.html").exists(), "{}", printed(&output));
     !missing
 }
 
 #[test]
-fn a_run_is_a_page_or_the_remedy_is_said() {
+fn a_run_is_a_page_or_the_remedy_is_printed() {
     let place = TestDir::new();
     let run = place.import("iperf3/v321-udp-loss.json").remove(0);
     if !built(&place) {
         let output = place.run(&["report", &run]);
-        assert_eq!(output.code, Some(1), "{}", said(&output));
+        assert_eq!(output.code, Some(1), "{}", printed(&output));
         let refused = place.run(&["test", "127.0.0.1:1", "--report", "a.html"]);
-        assert_eq!(refused.code, Some(2), "{}", said(&refused));
-        assert!(said(&refused).contains("make ui"));
+        assert_eq!(refused.code, Some(2), "{}", printed(&refused));
+        assert!(printed(&refused).contains("make ui"));
         return;
     }
     let output = place.run(&["report", &run]);
-    assert_eq!(output.code, Some(0), "{}", said(&output));
-    let name = said(&output).trim().strip_prefix("written: ").unwrap().to_owned();
+    assert_eq!(output.code, Some(0), "{}", printed(&output));
+    let name = printed(&output).trim().strip_prefix("written: ").unwrap().to_owned();
     let page = place.page(&name);
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("80/2002"), "the loss that the file tells");
     // The other command prints the same page to stdout.
@@ -62,7 +67,7 @@ fn several_runs_are_one_page_in_the_order_in_which_they_are_named() {
     let first = place.import("iperf3/v321-udp-loss.json").remove(0);
     let second = place.import("ttcp/pcattcp-transmit.txt").remove(0);
     let output = place.run(&["report", &second, &first, "-o", "both.html"]);
-    assert_eq!(output.code, Some(0), "{}", said(&output));
+    assert_eq!(output.code, Some(0), "{}", printed(&output));
     let page = place.page("both.html");
     let places = ["Side by side", "id=\"run-0\"", "780.3 Mb/s sent", "id=\"run-1\"", "80/2002"];
     let places: Vec<usize> = places.iter().map(|text| page.find(text).unwrap()).collect();
@@ -77,12 +82,12 @@ fn what_is_not_there_is_named() {
     let output = place.run(&["report", "nowhere", "-o", "x.html"]);
     assert_eq!(output.code, Some(1));
     assert!(
-        said(&output).contains("nowhere") && !place.folder.path().join("x.html").exists(),
+        printed(&output).contains("nowhere") && !place.folder.path().join("x.html").exists(),
         "{}",
-        said(&output)
+        printed(&output)
     );
     let output = place.run(&["report", "-o", "no/such/folder/x.html"]);
-    assert!(said(&output).contains("no/such/folder/x.html could not be written"), "{}", said(&output));
+    assert!(printed(&output).contains("no/such/folder/x.html could not be written"), "{}", printed(&output));
 }
 
 /// Events of a plan's log, which refers to two runs.
@@ -116,13 +121,13 @@ fn a_plan_brings_its_runs_along_and_says_which_are_gone() {
     archive.append(&plan_log([&run, "gone-for-ever"])).unwrap();
     drop(archive);
     let output = place.run(&["report", "plan-run", "-o", "plan.html"]);
-    assert_eq!(output.code, Some(0), "{}", said(&output));
+    assert_eq!(output.code, Some(0), "{}", printed(&output));
     let page = place.page("plan.html");
     let places = ["plan windows", "href=\"#run-0\"", "<code>gone-for-ever</code>", "id=\"run-0\"", "80/2002"];
     let places: Vec<usize> =
         places.iter().map(|text| page.find(text).unwrap_or_else(|| panic!("{text}"))).collect();
     assert!(places.is_sorted(), "{places:?}");
     let both = place.run(&["report", "plan-run", &run, "-o", "both.html"]);
-    assert_eq!(both.code, Some(2), "{}", said(&both));
-    assert!(said(&both).contains("give either the name of a plan"));
+    assert_eq!(both.code, Some(2), "{}", printed(&both));
+    assert!(printed(&both).contains("give either the name of a plan"));
 }

@@ -1,4 +1,4 @@
-//! The command lines of other tools behind `linerate`.
+//! The command lines of other tools as subcommands of `linerate`.
 
 use crate::support::run;
 
@@ -10,5 +10,5 @@ fn a_tool_gets_its_own_double_dash_also_if_it_comes_first() {
     let later = run("netperf -t TCP_RR -- -O ?");
     assert_eq!((later.code, &later.stdout), (Some(1), &first.stdout));
     let before = run("netperf -O 1");
-    assert!(before.stderr.starts_with("netperf: -O is not possible: "), "{before:?}");
+    assert!(before.stderr.starts_with("netperf: -O is not supported: "), "{before:?}");
 }

@@ -98,8 +98,8 @@ fn a_host_that_takes_its_share_reads_so_and_another_is_next_in_line() {
         .collect();
     let refused = hog.iter_mut().filter_map(|client| {
         read_preface(client);
-        let said = message(client);
-        (said["type"] == "refused").then(|| said["why"].as_str().unwrap().to_owned())
+        let reply = message(client);
+        (reply["type"] == "refused").then(|| reply["why"].as_str().unwrap().to_owned())
     });
     let refused: Vec<String> = refused.collect();
     assert!(refused.len() >= 100, "{} were refused", refused.len());
@@ -264,8 +264,8 @@ fn a_server_out_of_descriptors_says_so_once_and_recovers() {
     };
     limit(files_of(server.pid()) + 5);
     let strangers: Vec<_> = (0..40).map(|_| connect(server.port)).collect();
-    let told = server.await_events("out_of_files", 1);
-    assert!(told["why"].as_str().unwrap().contains("open files"), "{told}");
+    let event = server.await_events("out_of_files", 1);
+    assert!(event["why"].as_str().unwrap().contains("open files"), "{event}");
     drop(strangers);
     limit(1024);
     let done = measured(server.port, &[]);

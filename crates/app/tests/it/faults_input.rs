@@ -63,6 +63,9 @@ const TEST: &[(&str, OptionValue, &[&str])] = &[
     ("--report", Report, &["result.pdf", "/no/such/folder/result.json", "result"]),
     ("--investigate", Word, &["read", "all"]),
     ("--archive", Name, &[""]),
+    ("--name", Name, &["", "a,b", "a=b", "a/b", "-a", "latest"]),
+    ("--note", Name, &["", " "]),
+    ("--set", Word, &["notes.=x", "notes.x=", "window=64K"]),
 ];
 
 /// The options of `linerate serve`.
@@ -86,13 +89,13 @@ fn ended(mut command: Command, args: &[&str]) -> Done {
 }
 
 /// Runs a whole command line.
-fn told(args: &[&str]) -> Done {
+fn run(args: &[&str]) -> Done {
     ended(linerate(), args)
 }
 
 /// Invalid commands end with 2 before anything is tried, and the message names the argument.
 fn refused(args: &[&str], name: &str) {
-    let done = told(args);
+    let done = run(args);
     assert_eq!(done.code, Some(2), "{args:?}: {done:?}");
     assert!(done.stderr.contains(name), "{args:?} does not name {name}: {done:?}");
     assert!(done.stdout.is_empty(), "{args:?}: {done:?}");
@@ -100,7 +103,7 @@ fn refused(args: &[&str], name: &str) {
 
 /// The long options in the help of a command, and whether they take a value.
 fn options(command: &str) -> Vec<(String, bool)> {
-    let help = told(&[command, "--help"]).stdout;
+    let help = run(&[command, "--help"]).stdout;
     let lines = help
         .lines()
         .filter(|line| line.trim_start().starts_with('-') && line.len() - line.trim_start().len() < 8);
@@ -169,7 +172,6 @@ fn options_that_contradict_each_other_are_refused_by_name() {
         (&["-4", "-B", "::1"], "--bind"),
         (&["-6", "-B", "127.0.0.1"], "--bind"),
         (&["--json", "--json-stream"], "--json-stream"),
-        (&["--json", "--quiet"], "--quiet"),
         (&["--rows", "--json"], "--rows"),
         (&["-u", "-M", "1000"], "--set-mss"),
         (&["-u", "-C", "cubic"], "--congestion"),
@@ -262,7 +264,7 @@ fn not_archived(archive: &str) {
     assert!(done.stdout.contains("Verdict"), "{archive}: {done:?}");
     assert!(!done.stdout.contains("archived as"), "{archive}: {done:?}");
     assert!(done.stderr.contains("warning:") && done.stderr.contains("not archived"), "{archive}: {done:?}");
-    let shown = told(&["show", "--archive", archive]);
+    let shown = run(&["show", "--archive", archive]);
     assert_eq!(shown.code, Some(1), "{archive}: {shown:?}");
     assert!(shown.stderr.contains(archive), "which archive: {shown:?}");
 }
@@ -304,7 +306,7 @@ fn a_reader_that_has_seen_enough_ends_nothing() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{format:?}: {stderr}");
         assert!(!stderr.contains("error") && !stderr.contains("panic"), "{format:?}: {stderr}");
-        let document = told(&["show", "--json", "--archive", &archive]).json();
+        let document = run(&["show", "--json", "--archive", &archive]).json();
         assert_eq!(document["run"]["outcome"], "completed", "{format:?}");
         assert!(!caveats(&document).contains(&"events_dropped".to_owned()), "{format:?}: {document}");
     }
@@ -368,7 +370,7 @@ fn a_full_disk_behind_stdout_fails_every_command_that_prints() {
 }
 
 #[test]
-fn a_full_disk_behind_stdout_is_said_by_a_stand_in_which_keeps_its_own_code() {
+fn a_stand_in_reports_a_full_disk_on_stdout_and_keeps_its_exit_code() {
     for args in [&["iperf3", "--version"][..], &["iperf3", "--help"], &["nuttcp", "-V"]] {
         let usual = linerate().args(args).output().unwrap();
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();

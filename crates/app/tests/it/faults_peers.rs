@@ -109,7 +109,7 @@ fn a_client_killed_in_any_state_leaves_its_server_ready_for_the_next_one() {
 }
 
 #[test]
-fn a_server_that_no_longer_says_anything_ends_its_client() {
+fn a_server_that_falls_silent_ends_its_client() {
     let server = ServeProcess::start(&[]);
     let args = ["-t", "30", "-b", "20M", "--download"];
     let run = Process::start(test("127.0.0.1", server.port, &args));
@@ -215,12 +215,12 @@ fn interrupted_server(name: &str, code: i32) {
 }
 
 #[test]
-fn an_interrupted_server_tells_its_client() {
+fn an_interrupted_server_informs_its_client() {
     interrupted_server("INT", 130);
 }
 
 #[test]
-fn a_terminated_server_tells_its_client() {
+fn a_terminated_server_informs_its_client() {
     interrupted_server("TERM", 143);
 }
 

@@ -43,7 +43,7 @@ fn a_server_of_an_older_tool_that_never_stops_talking_is_left_at_ctrl_c() {
             command.args(tool);
             let mut client = Process::start(command);
             let begun = linerate_sock::clock::now();
-            eventually("it has heard the server, or ended", || {
+            eventually("it has received something, or ended", || {
                 let late = linerate_sock::clock::now().since(begun) > Duration::from_millis(700);
                 (late || !client.running()).then_some(())
             });

@@ -31,12 +31,12 @@ fn client_of(first: &'static [u8], answer: &'static [u8]) -> Done {
         scope.spawn(move || {
             let (mut connection, _) = listener.accept().unwrap();
             let _ = connection.write_all(first);
-            let mut heard = [0; 64 << 10];
-            let _ = connection.read(&mut heard);
+            let mut received = [0; 64 << 10];
+            let _ = connection.read(&mut received);
             let _ = connection.write_all(answer);
             let _ = connection.shutdown(std::net::Shutdown::Write);
             // Read to the end, so that a reset does not discard the answer.
-            while matches!(connection.read(&mut heard), Ok(1..)) {}
+            while matches!(connection.read(&mut received), Ok(1..)) {}
         });
         Process::start(test("127.0.0.1", port, &["-t", "1", "--json"])).finish(NOTICE)
     })
@@ -82,7 +82,7 @@ fn an_iperf3_server_is_named() {
 }
 
 #[test]
-fn a_service_that_says_nothing_is_given_up() {
+fn a_silent_service_is_given_up() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     let done = Process::start(test("127.0.0.1", port, &["-t", "1"])).finish(NOTICE);
@@ -92,7 +92,7 @@ fn a_service_that_says_nothing_is_given_up() {
 }
 
 #[test]
-fn a_server_of_another_version_is_told_with_both_versions() {
+fn a_server_of_another_version_is_reported_with_both_versions() {
     let done = client_of(b"LINERATE\x09\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", b"");
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("protocol version 9 and this program 2"), "{done:?}");
@@ -100,7 +100,7 @@ fn a_server_of_another_version_is_told_with_both_versions() {
 }
 
 #[test]
-fn a_client_of_another_version_is_told_ours() {
+fn a_client_of_another_version_gets_ours() {
     let server = ServeProcess::start(&[]);
     let mut client = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     client.set_read_timeout(Some(NOTICE)).unwrap();
@@ -232,7 +232,7 @@ fn words_of_a_server_do_not_steer_the_terminal_of_its_client() {
         let done = client_of(b"", answer);
         assert_eq!(done.code, Some(1), "{done:?}");
         assert!(!steers(&done.stderr), "{message}: {done:?}");
-        assert!(done.stderr.contains('x'), "{message}: it is said nevertheless: {done:?}");
+        assert!(done.stderr.contains('x'), "{message}: it is printed nevertheless: {done:?}");
     }
 }
 
@@ -254,12 +254,12 @@ fn words_of_a_client_do_not_steer_the_terminal_of_its_server() {
         let before = server.stderr().lines().count();
         let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
         connection.write_all(&[preface(VERSION), frame(&message)].concat()).unwrap();
-        eventually("the server has said something", || {
-            let said = server.stderr();
-            (said.ends_with('\n') && said.lines().count() > before).then_some(())
+        eventually("the server has printed something", || {
+            let errors = server.stderr();
+            (errors.ends_with('\n') && errors.lines().count() > before).then_some(())
         });
     }
-    let said = server.stderr();
-    assert!(!steers(&said), "{said:?}");
-    assert!(said.contains("(forged)"), "it is said in one line: {said:?}");
+    let errors = server.stderr();
+    assert!(!steers(&errors), "{errors:?}");
+    assert!(errors.contains("(forged)"), "it is printed in one line: {errors:?}");
 }

@@ -80,7 +80,7 @@ fn gives_up(script: RawServerScript, text: &str) {
 }
 
 #[test]
-fn what_a_server_refuses_is_told_in_iperf3s_words() {
+fn what_a_server_refuses_is_reported_in_iperf3s_words() {
     gives_up(
         |mut control, _| control.write_all(&[ACCESS_DENIED]).unwrap(),
         "the server is busy running a test",
@@ -117,7 +117,7 @@ fn results_that_make_no_sense_fail_the_test() {
 }
 
 #[test]
-fn a_server_that_says_nothing_is_given_up() {
+fn a_silent_server_is_given_up() {
     let silent: RawServerScript = |mut control, _| {
         rest(&mut control);
     };

@@ -56,7 +56,7 @@ fn a_mistake_in_a_topology_is_named_with_its_place_and_what_to_do() {
 }
 
 #[test]
-fn every_mistake_is_told_at_once() {
+fn every_mistake_is_reported_at_once() {
     let (file, done) =
         up("[link.x]\nends = [\"a\", \"zz\"]\nrate = \"-1G\"\n[link.y]\nends = [\"b\", \"s\"]\n");
     assert_eq!(done.code, Some(2), "{done:?}");
@@ -66,7 +66,7 @@ fn every_mistake_is_told_at_once() {
 }
 
 #[test]
-fn a_name_that_means_nothing_is_told_with_those_that_do() {
+fn an_unknown_name_is_reported_with_the_known_ones() {
     let lab = RunningLab::named(&unique());
     let unknown = lab.try_up("no-such-topology", &[]);
     assert!(unknown.code == Some(2) && unknown.stderr.contains("science-dmz"), "{unknown:?}");

@@ -187,14 +187,14 @@ fn a_switch_that_leaves_in_the_middle_is_a_caveat() {
 #[test]
 fn an_answer_without_measure_is_a_caveat_and_is_not_read_to_its_end() {
     const ANSWER: usize = 100 << 20;
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let switch = ControlSocket::new(move |_, mut stream| {
         let piece = vec![b' '; 1 << 20];
         let taken = (0..ANSWER >> 20).take_while(|_| stream.write_all(&piece).is_ok()).count() << 20;
-        tell.send(taken).unwrap();
+        sender.send(taken).unwrap();
     });
     assert!(switch.download_without_ports().contains("longer than 32 MiB"));
-    let taken = told.recv_timeout(TIMEOUT).unwrap();
+    let taken = receiver.recv_timeout(TIMEOUT).unwrap();
     assert!((32 << 20..ANSWER).contains(&taken), "{taken} bytes were taken");
 }
 

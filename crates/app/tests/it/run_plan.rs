@@ -135,7 +135,7 @@ fn a_plan_ends_with_tables_and_stays_in_the_archive() {
 }
 
 #[test]
-fn an_assertion_that_fails_is_told_with_what_was_found_and_ends_with_3() {
+fn a_failed_assertion_is_reported_with_what_was_found_and_ends_with_3() {
     let bed = PlanTestBed::new(
         2,
         "name = \"fast\"\nassert = [\"goodput >= 1G\"]\n[test]\nduration = 0.2\nupload = true\nrate = \"10M\"\n",

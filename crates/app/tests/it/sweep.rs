@@ -54,7 +54,7 @@ fn every_size_is_measured_in_every_mode_and_all_bytes_are_accounted() {
 }
 
 #[test]
-fn settings_are_asked_granted_and_told_for_both_ends() {
+fn settings_are_requested_granted_and_reported_for_both_ends() {
     let server = ServeProcess::start(&[]);
     let knobs = ["-w", "64K", "-M", "1000", "--dscp", "af41", "-4", "-B", "127.0.0.1", "--trials", "2"];
     let args: Vec<&str> = SHORT.into_iter().chain(knobs).chain(["--json"]).collect();
@@ -98,13 +98,13 @@ fn a_series_is_kept_shown_and_exported_in_every_format() {
     assert!(csv.starts_with("run,flow,message_bytes,trials,repeats,best_one_way_ns,"), "{csv}");
     assert!(run(&["export", "--format", "svg"]).starts_with("<svg"));
     assert!(run(&["export", "--format", "svg", "--chart", "1"]).contains("over message size"));
-    for (wrong, says) in
+    for (wrong, message) in
         [(&["--format", "svg", "--chart", "9"][..], "1 is "), (&["--chart", "1"], "--format svg")]
     {
         let mut command = linerate();
         command.arg("export").args(wrong).args(["--archive", &archive]);
         let done = Process::start(command).finish(TIMEOUT);
-        assert!(done.code == Some(2) && done.stderr.contains(says), "{wrong:?}: {done:?}");
+        assert!(done.code == Some(2) && done.stderr.contains(message), "{wrong:?}: {done:?}");
     }
     let log = run(&["export"]);
     assert_eq!(log.matches(r#""kind":"size""#).count(), 5, "{log}");
@@ -114,7 +114,7 @@ fn a_series_is_kept_shown_and_exported_in_every_format() {
 
 #[test]
 fn what_cannot_be_measured_is_refused_before_anybody_is_asked() {
-    for (args, says) in [
+    for (args, message) in [
         (&["--sizes", "0"][..], "1 byte to 64M"),
         (&["--sizes", "65M"], "64M"),
         (&["--sizes", "2..1"], "smaller one first"),
@@ -130,7 +130,7 @@ fn what_cannot_be_measured_is_refused_before_anybody_is_asked() {
         // Port 1 has no listener: connecting would end with code 1.
         let done = Process::start(sweep(1, args)).finish(TIMEOUT);
         assert_eq!(done.code, Some(2), "{args:?}: {done:?}");
-        assert!(done.stderr.contains(says), "{args:?}: {}", done.stderr);
+        assert!(done.stderr.contains(message), "{args:?}: {}", done.stderr);
     }
 }
 

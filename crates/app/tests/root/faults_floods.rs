@@ -33,7 +33,7 @@ fn a_client_that_gets_no_threads_says_which_limit_it_was() {
 
 #[test]
 #[ignore = "needs root"]
-fn a_server_that_gets_no_threads_tells_its_client() {
+fn a_server_that_gets_no_threads_informs_its_client() {
     let mut serve = linerate();
     serve.args(["serve", "-p", "0", "--json"]);
     let server = ServeProcess::from(as_user(47_114, "500", &serve));

@@ -78,7 +78,7 @@ fn leave_silent(program: &str, args: &[&str]) {
 
 #[test]
 #[ignore = "needs root, network namespaces and iperf3"]
-fn a_client_that_lives_and_says_nothing_makes_room_for_another_host() {
+fn a_silent_client_makes_room_for_another_host() {
     let address = LinkSide::A.address();
     // Clients of ttcp, and of old versions of iperf, start with their data.
     let after =

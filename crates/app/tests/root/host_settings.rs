@@ -56,7 +56,7 @@ fn settings(given: &[(&str, &str)]) -> BTreeMap<String, String> {
     given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-fn said(troubles: &[HostError]) -> String {
+fn messages(troubles: &[HostError]) -> String {
     troubles.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
@@ -91,16 +91,16 @@ fn a_point_is_measured_under_its_settings_and_the_next_under_others() {
     let before = pair.state();
     pair.with(|coordinator| {
         let wanted = [(0, settings(&POINT)), (1, settings(&[("mtu", "3000")]))];
-        assert_eq!(said(&coordinator.check_settings(&wanted, &NO_STOP)), "");
+        assert_eq!(messages(&coordinator.check_settings(&wanted, &NO_STOP)), "");
         assert_eq!(pair.state(), before, "a look changes nothing");
         assert!(pair.is_clean());
-        let told = coordinator.apply_settings(&wanted, &NO_STOP).unwrap();
-        let mtu = told[1].in_force.first().unwrap();
+        let in_force = coordinator.apply_settings(&wanted, &NO_STOP).unwrap();
+        let mtu = in_force[1].in_force.first().unwrap();
         assert_eq!(
             (mtu.interface.as_deref(), mtu.found.as_str(), mtu.now.as_str()),
             (Some("veth0"), "1500", "3000")
         );
-        assert_eq!(told[0].in_force.len(), POINT.len());
+        assert_eq!(in_force[0].in_force.len(), POINT.len());
         let during = pair.state();
         let changed = during.iter().zip(&before).filter(|(now, then)| now != then).count();
         assert_eq!(changed, POINT.len() + 1, "{during:#?}");
@@ -123,7 +123,7 @@ fn a_point_is_measured_under_its_settings_and_the_next_under_others() {
 
 #[test]
 #[ignore = "needs root and network namespaces"]
-fn what_cannot_be_is_told_of_all_hosts_before_anything_is_changed() {
+fn obstacles_of_all_hosts_are_reported_before_anything_is_changed() {
     let pair = AgentPair::new();
     let before = pair.state();
     pair.with(|coordinator| {
@@ -131,7 +131,7 @@ fn what_cannot_be_is_told_of_all_hosts_before_anything_is_changed() {
             (0, settings(&[("mtu", "70000"), ("congestion", "carrier-pigeon"), ("lro", "true")])),
             (1, settings(&[("tcp_rmem", "0 1 2"), ("interface", "eth7"), ("tso", "false")])),
         ];
-        let troubles = said(&coordinator.check_settings(&wanted, &NO_STOP));
+        let troubles = messages(&coordinator.check_settings(&wanted, &NO_STOP));
         for words in [
             "a: mtu 70000 of veth0: the NIC accepts 68 to 65535",
             "a: the congestion control 'carrier-pigeon' is not loaded in its kernel",
@@ -141,10 +141,10 @@ fn what_cannot_be_is_told_of_all_hosts_before_anything_is_changed() {
             assert!(troubles.contains(words), "{words}: {troubles}");
         }
         let unknown = coordinator.check_settings(&[(1, settings(&[("colour", "red")]))], &NO_STOP);
-        assert!(said(&unknown).contains("b: its agent cannot set colour"), "{unknown:?}");
+        assert!(messages(&unknown).contains("b: its agent cannot set colour"), "{unknown:?}");
         // One host supports it, the other does not: neither is changed.
         let half = [(0, settings(&POINT)), (1, settings(&[("mtu", "70000")]))];
-        let troubles = said(&coordinator.apply_settings(&half, &NO_STOP).unwrap_err());
+        let troubles = messages(&coordinator.apply_settings(&half, &NO_STOP).unwrap_err());
         assert!(troubles.contains("b: mtu 70000"), "{troubles}");
         assert_eq!(pair.state(), before);
         assert_eq!(measure(coordinator).unwrap(), Outcome::Completed);
@@ -206,14 +206,10 @@ fn a_coordinator_killed_at_any_moment_leaves_the_hosts_as_they_were() {
 
 /// The processes that an agent has started.
 fn guardians(agent: u32) -> Vec<u32> {
-    let parent = |pid: u32| -> Option<u32> {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
-    };
     let all = std::fs::read_dir("/proc")
         .unwrap()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    all.filter(|pid| parent(*pid) == Some(agent)).collect()
+    all.filter(|pid| support::parent_of(*pid) == Some(agent)).collect()
 }
 
 /// Simulates a power failure: the agent is stopped so that it cannot start another guardian, then both are
@@ -249,8 +245,8 @@ fn the_settings_of_an_agent_that_is_killed_are_put_back_at_once_by_its_guardian(
         }
         signals.iter().for_each(|name| agent.signal(name));
         // `finish` also waits for the guardian, which shares its stderr.
-        let told = agent.finish(TIMEOUT).stderr;
-        assert!(told.contains("the agent was killed: restored mtu of veth0"), "{told}");
+        let errors = agent.finish(TIMEOUT).stderr;
+        assert!(errors.contains("the agent was killed: restored mtu of veth0"), "{errors}");
         drop(child);
         eventually("all is as before", || (pair.state() == before && pair.is_clean()).then_some(()));
         pair.start("a");
@@ -337,10 +333,10 @@ fn a_coordinator_that_falls_silent_loses_its_settings() {
     assert_ne!(pair.state(), before);
     signal(child.pid(), "STOP");
     for agent in pair.agents.values() {
-        let told = agent.await_events("settings_restored", 1);
+        let event = agent.await_events("settings_restored", 1);
         assert!(
-            !told["put_back"].as_array().unwrap().is_empty() && told["left"] == serde_json::json!([]),
-            "{told}"
+            !event["put_back"].as_array().unwrap().is_empty() && event["left"] == serde_json::json!([]),
+            "{event}"
         );
         agent.await_events("ended", 1);
     }
@@ -381,26 +377,26 @@ fn a_host_that_is_gone_fails_its_own_runs_and_the_others_are_set_until_it_is_bac
     let mut coordinator = pair.inside("a", || Coordinator::connect(test_bed(), &NO_STOP).unwrap());
     netns::enter_fd(&std::fs::File::open(format!("/run/netns/{}", pair.net.a)).unwrap()).unwrap();
     let point = |mtu: &str| [(0, settings(&[("mtu", mtu)])), (1, settings(&[("mtu", mtu)]))];
-    let (told, troubles) = coordinator.apply_where_possible(&point("3000"), &NO_STOP).unwrap();
-    assert_eq!((told.len(), troubles), (2, Vec::new()));
+    let (in_force, troubles) = coordinator.apply_where_possible(&point("3000"), &NO_STOP).unwrap();
+    assert_eq!((in_force.len(), troubles), (2, Vec::new()));
     let agent = pair.agents.remove("b").unwrap();
     agent.signal("KILL");
     agent.finish(TIMEOUT);
-    let (told, troubles) = coordinator.apply_where_possible(&point("2000"), &NO_STOP).unwrap();
-    let hosts: Vec<usize> = told.iter().map(|host| host.host).collect();
-    assert!(hosts == [0] && said(&troubles).starts_with("b: "), "{told:?} {troubles:?}");
-    assert_eq!(told[0].in_force[0].now, "2000");
+    let (in_force, troubles) = coordinator.apply_where_possible(&point("2000"), &NO_STOP).unwrap();
+    let hosts: Vec<usize> = in_force.iter().map(|host| host.host).collect();
+    assert!(hosts == [0] && messages(&troubles).starts_with("b: "), "{in_force:?} {troubles:?}");
+    assert_eq!(in_force[0].in_force[0].now, "2000");
     let end = measured(&mut coordinator).unwrap();
     assert_eq!(end.outcome, Outcome::Failed);
     assert!(end.reason.as_ref().unwrap().starts_with("b: "), "{end:?}");
     // When it is back, it restores what is in its journal, and takes part again.
     pair.start("b");
-    let (told, troubles) = coordinator.apply_where_possible(&point("2500"), &NO_STOP).unwrap();
-    assert_eq!((told.len(), troubles), (2, Vec::new()));
+    let (in_force, troubles) = coordinator.apply_where_possible(&point("2500"), &NO_STOP).unwrap();
+    assert_eq!((in_force.len(), troubles), (2, Vec::new()));
     assert_eq!(measure(&mut coordinator).unwrap(), Outcome::Completed);
     // A stop ends everything, and all settings are restored.
     let stopped = coordinator.apply_where_possible(&point("2600"), &AtomicBool::new(true)).unwrap_err();
-    assert!(said(&stopped).contains("cancelled"), "{stopped:?}");
+    assert!(messages(&stopped).contains("cancelled"), "{stopped:?}");
     netns::enter_fd(&net).unwrap();
     assert_eq!(pair.state(), before);
     coordinator.finish();
@@ -450,14 +446,14 @@ fn an_agent_without_the_privilege_says_so_before_anything_is_changed() {
     let before = pair.state();
     pair.with(|coordinator| {
         let wanted = [(0, settings(&POINT)), (1, settings(&[("mtu", "2000"), ("tcp_wmem", "1 2 3")]))];
-        let troubles = said(&coordinator.check_settings(&wanted, &NO_STOP));
+        let troubles = messages(&coordinator.check_settings(&wanted, &NO_STOP));
         for setting in ["mtu", "tcp_wmem"] {
             assert!(
                 troubles.contains(&format!("b: {setting} needs the capability CAP_NET_ADMIN")),
                 "{troubles}"
             );
         }
-        assert_eq!(said(&coordinator.apply_settings(&wanted, &NO_STOP).unwrap_err()), troubles);
+        assert_eq!(messages(&coordinator.apply_settings(&wanted, &NO_STOP).unwrap_err()), troubles);
     });
     assert_eq!(pair.state(), before);
     assert!(pair.is_clean());
@@ -475,14 +471,14 @@ fn a_plan_asks_for_nothing_that_agents_cannot_set_and_may_ask_for_all_they_can()
 
 #[test]
 #[ignore = "needs root and network namespaces"]
-fn an_agent_that_was_told_so_changes_nothing() {
+fn an_agent_without_permission_changes_nothing() {
     let mut pair = AgentPair::new();
     drop(pair.agents.remove("b").unwrap());
     pair.start_with("b", &["--no-settings"]);
     pair.with(|coordinator| {
         let wanted = [(1, settings(&[("mtu", "2000")]))];
-        let checked = said(&coordinator.check_settings(&wanted, &NO_STOP));
-        let applied = said(&coordinator.apply_settings(&wanted, &NO_STOP).unwrap_err());
+        let checked = messages(&coordinator.check_settings(&wanted, &NO_STOP));
+        let applied = messages(&coordinator.apply_settings(&wanted, &NO_STOP).unwrap_err());
         assert_eq!(checked, applied);
         assert!(
             checked.contains("b: its agent cannot set mtu") && checked.contains("--no-settings"),

@@ -44,14 +44,15 @@ fn intervals_add_up_to_the_whole() {
     at_once(PAIRINGS, |(client, server)| {
         let pair = pair(client, &[&TCP[..], &["-i", "1"]].concat(), (server, &["-i", "1"]), 1);
         agree(&pair, "1", "1");
-        for done in [&pair.client, &pair.server] {
+        for (whose, done) in [(client, &pair.client), (server, &pair.server)] {
             let rows = rows(&done.stdout);
             let (whole, single): (Vec<Iperf2OutputLine>, Vec<Iperf2OutputLine>) =
                 rows.into_iter().partition(Iperf2OutputLine::is_whole);
             assert!(single.len() >= 2, "{pair:?}");
             let sum: u64 = single.iter().map(|row| row.bytes).sum();
-            // Bytes after the last second are only in the total.
-            assert!(sum <= whole[0].bytes && sum * 10 >= whole[0].bytes * 9, "{pair:?}");
+            // What is moved after the last second has a line of its own; 2.1.8 sometimes leaves it out.
+            let least = if whose == Ours { whole[0].bytes } else { whole[0].bytes * 9 / 10 };
+            assert!((least..=whole[0].bytes).contains(&sum), "{pair:?}");
         }
     });
 }
@@ -139,8 +140,8 @@ fn udp_counts_are_the_same_to_the_datagram() {
         let datagrams = row.bytes / 200;
         assert_eq!((report.lost, row.lost), (Some((0, datagrams)), Some((0, datagrams))), "{pair:?}");
         // iperf 2 counts the last one twice.
-        let said = format!("Sent {} datagrams", datagrams + 1);
-        assert!(pair.client.stdout.contains(&said), "{said}: {pair:?}");
+        let line = format!("Sent {} datagrams", datagrams + 1);
+        assert!(pair.client.stdout.contains(&line), "{line}: {pair:?}");
         assert!(!pair.server.stdout.contains("out-of-order"), "{pair:?}");
     });
 }

@@ -77,7 +77,7 @@ fn abandoned(client: Iperf2, server: Iperf2, args: &[&str]) -> Done {
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
-fn a_server_that_vanishes_is_noticed_and_what_was_measured_is_told() {
+fn a_vanished_server_is_noticed_and_what_was_measured_is_reported() {
     for (client, server) in [(Ours, Real), (Real, Ours), (Ours, Ours)] {
         for args in [&[][..], &["-R"], &["--full-duplex"], &["-u"]] {
             let done = abandoned(client, server, args);

@@ -4,7 +4,7 @@ use crate::support::{Iperf2, Lossy, Netns, Process, TIMEOUT, eventually, rows, s
 
 use Iperf2::{Ours, Real};
 
-fn told_exactly(client: Iperf2, server: Iperf2) {
+fn losses_are_exact(client: Iperf2, server: Iperf2) {
     let netns = Netns::new();
     // On the address behind the path, so that the path can use the same port.
     let serving = server.serve(&netns, &["-u", "-B", "127.0.0.1", "-f", "b"]);
@@ -34,17 +34,17 @@ fn told_exactly(client: Iperf2, server: Iperf2) {
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn our_client_sends_to_the_real_server() {
-    told_exactly(Ours, Real);
+    losses_are_exact(Ours, Real);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn the_real_client_sends_to_our_server() {
-    told_exactly(Real, Ours);
+    losses_are_exact(Real, Ours);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn our_client_sends_to_our_server() {
-    told_exactly(Ours, Ours);
+    losses_are_exact(Ours, Ours);
 }

@@ -23,7 +23,7 @@ fn udp_counts_are_those_of_the_server_to_the_datagram() {
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
-fn an_unlimited_test_tells_what_the_server_counted() {
+fn an_unlimited_test_reports_what_the_server_counted() {
     unlimited(Ours, Real);
 }
 
@@ -128,7 +128,7 @@ fn a_server_that_is_terminated_leaves_a_summary() {
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
-fn an_interrupted_client_tells_the_server_which_serves_the_next_one() {
+fn an_interrupted_client_informs_the_server_which_serves_the_next_one() {
     let netns = Netns::new();
     let server = Real.serve(&netns, &["--forceflush"]);
     let client = Ours.start(&netns, &["-t", "30", "-b", "1M", "--forceflush"]);
@@ -145,11 +145,11 @@ fn an_interrupted_client_tells_the_server_which_serves_the_next_one() {
         let next = Ours.ask(&netns, &["-t", "1", "-b", "1M"]);
         assert_eq!(next.code, Some(0), "{next:?}");
     }
-    let said = eventually("three tests", || {
+    let output = eventually("three tests", || {
         let (out, err) = (server.stdout(), server.stderr());
         out.contains("(test #4)").then_some(out + &err)
     });
-    assert!(said.contains("the client has terminated"), "{said}");
+    assert!(output.contains("the client has terminated"), "{output}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn received(document: &Value) -> [u64; 3] {
     ["lost_packets", "packets", "bytes"].map(|what| number(document, &format!("/end/sum_received/{what}")))
 }
 
-fn told_exactly(client: Iperf3, server: Iperf3, reverse: bool) {
+fn losses_are_exact(client: Iperf3, server: Iperf3, reverse: bool) {
     let (near, far, passed) = spoiled(client, server, reverse);
     let sum = |of: fn(&ExpectedCounts) -> u64| passed.iter().map(of).sum::<u64>();
     assert_eq!(sum(|flow| flow.sent), SENT, "{passed:?}");
@@ -52,23 +52,23 @@ fn told_exactly(client: Iperf3, server: Iperf3, reverse: bool) {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn our_client_sends_to_the_real_server() {
-    told_exactly(Ours, Real, false);
+    losses_are_exact(Ours, Real, false);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn our_client_receives_from_the_real_server() {
-    told_exactly(Ours, Real, true);
+    losses_are_exact(Ours, Real, true);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn the_real_client_sends_to_our_server() {
-    told_exactly(Real, Ours, false);
+    losses_are_exact(Real, Ours, false);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn the_real_client_receives_from_our_server() {
-    told_exactly(Real, Ours, true);
+    losses_are_exact(Real, Ours, true);
 }

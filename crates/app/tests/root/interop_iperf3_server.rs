@@ -32,7 +32,7 @@ fn both_ends_of_ours_agree_as_well() {
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
-fn an_unlimited_test_is_told_to_the_client_as_it_was_counted() {
+fn an_unlimited_test_is_reported_to_the_client_as_counted() {
     unlimited(Real, Ours);
 }
 
@@ -89,7 +89,7 @@ fn a_busy_server_says_so_to_everybody_and_goes_on() {
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
-fn a_terminated_server_tells_its_client() {
+fn a_terminated_server_informs_its_client() {
     let netns = Netns::new();
     let server = Ours.serve(&netns, &["--forceflush"]);
     let client = Real.start(&netns, &["-t", "30", "-b", "1M", "--forceflush"]);
@@ -112,7 +112,7 @@ fn a_terminated_server_tells_its_client() {
 fn clients_that_leave_in_the_middle_leave_a_server_that_serves() {
     let netns = Netns::new();
     let mut server = Ours.serve(&netns, &["--forceflush"]);
-    for (round, (name, said)) in
+    for (round, (name, message)) in
         [("INT", "the client has terminated"), ("KILL", "the client has unexpectedly closed the connection")]
             .into_iter()
             .enumerate()
@@ -121,7 +121,7 @@ fn clients_that_leave_in_the_middle_leave_a_server_that_serves() {
         eventually("an interval is over", || client.stdout().contains("0.00-1.00").then_some(()));
         signal(client.pid(), name);
         client.finish(TIMEOUT);
-        eventually("the server tells it", || server.stderr().contains(said).then_some(()));
+        eventually("the server tells it", || server.stderr().contains(message).then_some(()));
         let waiting = format!("Server listening on 5201 (test #{})", round + 2);
         eventually("it listens again", || server.stdout().contains(&waiting).then_some(()));
     }
@@ -170,7 +170,8 @@ fn limits_refuse_with_the_text_of_their_number() {
 fn a_client_that_falls_silent_is_given_up() {
     let netns = Netns::new();
     let server = Ours.serve(&netns, &["-1", "--rcv-timeout", "1500", "--forceflush"]);
-    let client = Real.start(&netns, &["-t", "9", "-b", "1M"]);
+    // Short blocks: one of the default length leaves a second of silence before the next.
+    let client = Real.start(&netns, &["-t", "9", "-b", "1M", "-l", "1K"]);
     eventually("an interval is over", || server.stdout().contains("0.00-1.00").then_some(()));
     signal(client.pid(), "STOP");
     let server = server.finish(TIMEOUT);
@@ -210,7 +211,7 @@ fn a_server_answers_the_ip_versions_that_it_was_asked_for() {
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
-fn a_port_that_is_taken_is_told_as_the_real_one_tells_it() {
+fn a_port_in_use_is_reported_as_by_the_real_one() {
     let netns = Netns::new();
     let _server = Real.serve(&netns, &[]);
     let done = Process::start(Ours.command(&netns, &["-s"])).finish(TIMEOUT);

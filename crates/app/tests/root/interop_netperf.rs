@@ -121,8 +121,11 @@ fn transactions_are_counted(client: Program, server: Program) {
         // The time has two decimals; some transactions are under way at the end.
         let rounded = all[0] * 0.006 + 6.0;
         for (bytes, size) in [(all[4], 10.0), (all[5], 200.0)] {
-            let told = bytes / size;
-            assert!((told - counted).abs() <= rounded, "{client:?} {server:?} {line}: {told}: {done:?}");
+            let transactions = bytes / size;
+            assert!(
+                (transactions - counted).abs() <= rounded,
+                "{client:?} {server:?} {line}: {transactions}: {done:?}"
+            );
         }
         assert!(all[2] >= all[3] && all[3] >= 0.0, "{client:?} {server:?} {line}: {done:?}");
     }

@@ -112,9 +112,9 @@ fn a_connection_for_each_trial_meets_no_race() {
     for option in ["-s", "-r"] {
         for (transmitter, receiver) in [(Ours, Real), (Real, Ours), (Ours, Ours)] {
             let ours = series(transmitter, receiver, &["-n", "5", "-u", "200", option]);
-            let said = (&ours.transmitter, &ours.receiver);
-            assert_eq!((said.0.code, said.1.code), (Some(0), Some(0)), "{option} {said:?}");
-            assert_eq!(sizes(&ours.file), expected, "{option} {said:?}");
+            let ends = (&ours.transmitter, &ours.receiver);
+            assert_eq!((ends.0.code, ends.1.code), (Some(0), Some(0)), "{option} {ends:?}");
+            assert_eq!(sizes(&ours.file), expected, "{option} {ends:?}");
             rows_are_right(&ours.file);
         }
     }
@@ -152,9 +152,10 @@ fn an_integrity_check_passes_and_has_rows_of_repeats() {
         let ours = series(transmitter, receiver, &["-i", "-u", "60"]);
         assert_eq!((ours.transmitter.code, ours.receiver.code), (Some(0), Some(0)), "{:?}", ours.transmitter);
         assert_eq!(sizes(&ours.file), expected, "{:?}", ours.transmitter);
-        let told: Vec<&str> = ours.file.lines().map(|row| row.split_whitespace().nth(1).unwrap()).collect();
+        let repeats_of_rows: Vec<&str> =
+            ours.file.lines().map(|row| row.split_whitespace().nth(1).unwrap()).collect();
         let lines = ours.transmitter.stderr.lines().filter(|line| line.contains(" times -->"));
-        for (line, repeats) in lines.zip(told) {
+        for (line, repeats) in lines.zip(repeats_of_rows) {
             let whole = format!(" {repeats} times -->  Integrity check passed");
             assert!(line.ends_with(&whole), "{line:?} {repeats}");
         }
@@ -224,7 +225,7 @@ fn alike(netns: &Netns, folder: &Path, args: &[&str]) {
 
 #[test]
 #[ignore = "needs root and network namespaces, NPtcp"]
-fn mistakes_are_told_in_the_words_of_the_original() {
+fn mistakes_are_reported_in_the_words_of_the_original() {
     let (netns, folder) = (Netns::new(), Folder::new());
     let mistakes: [&[&str]; 12] = [
         &[],
@@ -261,9 +262,9 @@ fn ends_with_different_options_do_not_wait_for_ever() {
         let args = [&["-h", HOST, "-u", "200"], to_transmitter].concat();
         let transmitter = NETPIPE.start_in(Ours, &netns, folder.path(), &args).finish(TIMEOUT);
         let receiver = receiving.finish(TIMEOUT);
-        let said = transmitter.stderr.clone() + &receiver.stderr;
+        let errors = transmitter.stderr.clone() + &receiver.stderr;
         assert!(
-            said.contains("the peer uses another mode"),
+            errors.contains("the peer uses another mode"),
             "{to_transmitter:?} {transmitter:?} {receiver:?}"
         );
         assert!(transmitter.code == Some(3) || receiver.code == Some(3), "{transmitter:?} {receiver:?}");

@@ -40,7 +40,7 @@ fn without_a_server_the_words_and_the_code_are_those_of_the_real_client() {
 
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
-fn mistakes_are_told_in_the_words_of_the_real_client() {
+fn mistakes_are_reported_in_the_words_of_the_real_client() {
     let netns = Netns::new();
     let mistakes = [
         "-N0", "-N-1", "-N200", "-l0", "-l-5", "-c64", "-c300t", "-fbogus", "-P0", "-p80", "-Z", "-h",
@@ -63,11 +63,11 @@ fn tests_for_third_parties_and_traceroutes_are_refused() {
     let mut server = NUTTCP.start(Ours, &netns, &["-S"]);
     netns.await_listener(CONTROL);
     let third = NUTTCP.ask(Real, &netns, &["-T1", HOST, "127.0.0.2"]);
-    let said = third.stdout.clone() + &third.stderr;
-    assert!(said.contains("doesn't allow 3rd party nuttcp"), "{third:?}");
+    let output = third.stdout.clone() + &third.stderr;
+    assert!(output.contains("doesn't allow 3rd party nuttcp"), "{third:?}");
     let route = NUTTCP.ask(Real, &netns, &["-xt", HOST]);
-    let said = route.stdout.clone() + &route.stderr;
-    assert!(said.contains("doesn't allow traceroute"), "{route:?}");
+    let output = route.stdout.clone() + &route.stderr;
+    assert!(output.contains("doesn't allow traceroute"), "{route:?}");
     assert!(server.running(), "{}", server.stderr());
     let ours = NUTTCP.ask(Ours, &netns, &["-T1", HOST, "127.0.0.2"]);
     assert_eq!(ours.code, Some(1), "{ours:?}");
@@ -131,15 +131,15 @@ nbuf_bytes = 0 , rate_pps = 0 , nodelay = 0\n";
 fn answers(words: &[&str]) -> String {
     let mut control = TcpStream::connect((Ipv4Addr::LOCALHOST, CONTROL)).unwrap();
     control.set_read_timeout(Some(TIMEOUT)).unwrap();
-    let mut said = Vec::new();
+    let mut received = Vec::new();
     for word in words {
         control.write_all(word.as_bytes()).unwrap();
         let mut piece = [0; 4096];
         let count = control.read(&mut piece).unwrap();
-        said.extend_from_slice(&piece[..count]);
+        received.extend_from_slice(&piece[..count]);
     }
-    control.read_to_end(&mut said).unwrap();
-    String::from_utf8(said).unwrap()
+    control.read_to_end(&mut received).unwrap();
+    String::from_utf8(received).unwrap()
 }
 
 #[test]
@@ -167,12 +167,12 @@ fn requests_that_cannot_be_are_refused_with_a_reason() {
     ];
     netns.inside(|| {
         for (is, becomes, expected) in cases {
-            let said = answers(&[greeting, &REQUEST.replace(is, becomes)]);
+            let reply = answers(&[greeting, &REQUEST.replace(is, becomes)]);
             assert!(
-                said.starts_with("HELO nuttcp v8.2.2\nKO\n") && said.ends_with("\nKO\n"),
-                "{becomes}: {said}"
+                reply.starts_with("HELO nuttcp v8.2.2\nKO\n") && reply.ends_with("\nKO\n"),
+                "{becomes}: {reply}"
             );
-            assert!(said.contains(expected), "{becomes}: {said}");
+            assert!(reply.contains(expected), "{becomes}: {reply}");
         }
         assert_eq!(answers(&["GET / HTTP/1.1\r\n"]), "KO\nno nuttcp HELO message\nKO\n");
     });
@@ -181,11 +181,11 @@ fn requests_that_cannot_be_are_refused_with_a_reason() {
 
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
-fn a_client_that_opens_no_data_connection_is_told_and_the_next_is_served() {
+fn a_client_without_a_data_connection_gets_an_error_and_the_next_is_served() {
     let netns = Netns::new();
     let mut server = NUTTCP.start(Ours, &netns, &["-S"]);
     netns.await_listener(CONTROL);
-    let said = netns.inside(|| answers(&["HELO nuttcp v6.1.2\n", REQUEST]));
-    assert_eq!(said, "HELO nuttcp v8.2.2\nOK v8.2.2\nnuttcp-r: v8.2.2: Error: no data connection\n");
+    let reply = netns.inside(|| answers(&["HELO nuttcp v6.1.2\n", REQUEST]));
+    assert_eq!(reply, "HELO nuttcp v8.2.2\nOK v8.2.2\nnuttcp-r: v8.2.2: Error: no data connection\n");
     still_serves(&netns, &mut server);
 }

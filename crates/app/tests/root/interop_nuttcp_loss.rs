@@ -33,7 +33,7 @@ fn each_25th(number: u64, is_data: bool) -> bool {
     !is_data || !number.is_multiple_of(25)
 }
 
-fn told_exactly(client: Program, server: Program, more: &[&str]) {
+fn losses_are_exact(client: Program, server: Program, more: &[&str]) {
     let (done, _, passed) = over(client, server, more, each_25th);
     assert_eq!(passed, (SENT, 8), "{done:?}");
     let last = done.stdout.lines().last().unwrap_or_default();
@@ -47,31 +47,31 @@ fn told_exactly(client: Program, server: Program, more: &[&str]) {
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn what_our_client_sends_to_the_real_server() {
-    told_exactly(Ours, Real, &[]);
+    losses_are_exact(Ours, Real, &[]);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn what_our_client_receives_from_the_real_server() {
-    told_exactly(Ours, Real, &["-r"]);
+    losses_are_exact(Ours, Real, &["-r"]);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn what_the_real_client_sends_to_our_server() {
-    told_exactly(Real, Ours, &[]);
+    losses_are_exact(Real, Ours, &[]);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn what_the_real_client_receives_from_our_server() {
-    told_exactly(Real, Ours, &["-r"]);
+    losses_are_exact(Real, Ours, &["-r"]);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn what_our_client_sends_to_our_server() {
-    told_exactly(Ours, Ours, &[]);
+    losses_are_exact(Ours, Ours, &[]);
 }
 
 /// The part after the rate: `     3 /    88 ~drop/pkt …`.
@@ -93,8 +93,8 @@ fn losses_are_seen_while_they_happen() {
             }
             // 125 datagrams are sent in 2 s, five of them dropped; a busy machine may have fewer, and never
             // more than all eight.
-            let told: f64 = intervals[..2].iter().map(|line| before(between(line), " /")).sum();
-            assert!((1.0..=8.0).contains(&told), "{told}: {client:?} {more:?} {done:?}");
+            let loss: f64 = intervals[..2].iter().map(|line| before(between(line), " /")).sum();
+            assert!((1.0..=8.0).contains(&loss), "{loss}: {client:?} {more:?} {done:?}");
         }
     }
 }

@@ -62,7 +62,7 @@ impl fmt::Display for Moment {
 /// An undisturbed run of the plan: its duration, and the number of events of each agent.
 struct Undisturbed {
     took: Duration,
-    told: BTreeMap<(&'static str, &'static str), usize>,
+    events: BTreeMap<(&'static str, &'static str), usize>,
 }
 
 impl Undisturbed {
@@ -72,10 +72,10 @@ impl Undisturbed {
         assert_eq!(done.code, Some(0), "{done:?}");
         bench.is_whole();
         let agents = &bench.pair.agents;
-        let told = NEWS
+        let events = NEWS
             .iter()
             .flat_map(|news| agents.iter().map(|(host, agent)| ((*host, *news), agent.events(news).len())));
-        Self { took: done.took, told: told.filter(|(_, count)| *count > 0).collect() }
+        Self { took: done.took, events: events.filter(|(_, count)| *count > 0).collect() }
     }
 
     /// Half of the moments are spread evenly over the plan and a little beyond. The others are near changes of
@@ -84,7 +84,7 @@ impl Undisturbed {
         match rng.below(10) {
             0 => Moment::In(rng.time(START)),
             1..5 => {
-                let kinds: Vec<_> = self.told.iter().collect();
+                let kinds: Vec<_> = self.events.iter().collect();
                 let ((host, news), count) = rng.of(&kinds);
                 Moment::After { host, news, number: 1 + rng.below(*count), then: rng.time(AFTER) }
             }
@@ -188,8 +188,8 @@ impl KillTestBed {
 
     /// The current phase, as far as it is visible from outside.
     fn phase(&self, lives: bool) -> &'static str {
-        let told = |news| self.pair.agents["b"].events(news).len();
-        match (lives, self.pair.is_clean(), told("begun") > told("ended")) {
+        let events = |news| self.pair.agents["b"].events(news).len();
+        match (lives, self.pair.is_clean(), events("begun") > events("ended")) {
             (false, ..) => "after the end",
             (true, _, true) => "measuring",
             (true, false, false) => "settings made",

@@ -34,7 +34,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
 }
 
-fn says(result: &Value, kind: &str, word: &str) -> bool {
+fn has_caveat(result: &Value, kind: &str, word: &str) -> bool {
     let caveats = up(result)["caveats"].as_array().unwrap();
     caveats.iter().any(|one| one["kind"] == kind && one["text"].as_str().unwrap().contains(word))
 }
@@ -95,7 +95,7 @@ fn traffic() -> Vec<KnobCase> {
             "fq-rate",
             &["8M", "--upload"],
             Acts(paced),
-            Acts(|r| paced(r) || says(r, "setting_ineffective", "--fq-rate")),
+            Acts(|r| paced(r) || has_caveat(r, "setting_ineffective", "--fq-rate")),
         ),
         KnobCase("length", &["1000", "--upload"], Acts(length_is_1000), Acts(length_is_1000)),
         KnobCase("omit", &["0.1", "--upload"], Acts(omits), Acts(omits)),
@@ -150,13 +150,13 @@ fn sockets() -> Vec<KnobCase> {
         // The kernel doubles what it grants.
         KnobCase("window", &["64K"], Acts(|r| granted(r) == 131_072.0), Acts(|r| granted(r) == 131_072.0)),
         // More than the veth's MTU of 1500 bytes allows.
-        KnobCase("set-mss", &["8960"], Acts(|r| says(r, "setting_ineffective", "8960")), Refused),
+        KnobCase("set-mss", &["8960"], Acts(|r| has_caveat(r, "setting_ineffective", "8960")), Refused),
         KnobCase("congestion", &["reno"], Acts(|r| sender(r)["congestion"]["effective"] == "reno"), Refused),
         // TCP uses these two bits itself.
         KnobCase(
             "tos",
             &["3"],
-            Acts(|r| says(r, "setting_ineffective", "type-of-service")),
+            Acts(|r| has_caveat(r, "setting_ineffective", "type-of-service")),
             Acts(|r| tos(r) == 3.0),
         ),
         KnobCase("dscp", &["af41"], Acts(|r| tos(r) == 136.0), Acts(|r| tos(r) == 136.0)),
@@ -192,7 +192,7 @@ fn sockets() -> Vec<KnobCase> {
             Acts(|r| sender(r)["zerocopy"]["effective"] == "sendfile"),
             Refused,
         ),
-        KnobCase("skip-rx-copy", &[], Acts(|r| says(r, "rx_copy_skipped", "MSG_TRUNC")), Refused),
+        KnobCase("skip-rx-copy", &[], Acts(|r| has_caveat(r, "rx_copy_skipped", "MSG_TRUNC")), Refused),
         KnobCase(
             "affinity",
             &["0"],
@@ -305,7 +305,7 @@ fn wrong(net: &Net, port: &str, knob: &KnobCase, udp: bool, alone: bool) -> Opti
 
 #[test]
 #[ignore = "needs root and ip for network namespaces"]
-fn every_knob_acts_or_is_refused_or_is_said_to_have_no_effect() {
+fn every_knob_acts_or_is_refused_or_is_reported_to_have_no_effect() {
     let net = Net::pair();
     let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
     let port = server.port.to_string();

@@ -69,7 +69,7 @@ fn another_lab_that_comes_up_leaves_it_alone() {
 
 #[test]
 #[ignore = "needs root and network namespaces"]
-fn a_command_that_the_kernel_refuses_is_told_and_nothing_is_left() {
+fn a_command_that_the_kernel_refuses_is_reported_and_nothing_is_left() {
     let lab = RunningLab::named(&unique());
     let refused = up(&lab, "pair", &["host.b.sysctl.ipv4.no_such_setting=1"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");

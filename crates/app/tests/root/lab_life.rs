@@ -94,7 +94,7 @@ fn a_link_is_changed_while_it_runs() {
 
 #[test]
 #[ignore = "needs root and network namespaces"]
-fn packets_above_the_mtu_vanish_or_are_told_of() {
+fn packets_above_the_mtu_are_dropped_silently_or_with_an_icmp_error() {
     let ping =
         |lab: &RunningLab| lab.done("a", "ping", &["-c", "2", "-W", "1", "-M", "do", "-s", "1472", "b"]);
     let hole = RunningLab::up("black-hole", &[]);
@@ -106,13 +106,13 @@ fn packets_above_the_mtu_vanish_or_are_told_of() {
     assert!(ports.iter().any(|port| port["dropped_too_big"].as_u64() >= Some(2)), "{ports:?}");
     let links: BTreeSet<String> =
         ports.iter().map(|port| format!("link.{}.too_big=icmp", port["link"].as_str().unwrap())).collect();
-    let told = RunningLab::up("black-hole", &links.iter().map(String::as_str).collect::<Vec<_>>());
-    let done = ping(&told);
+    let lab = RunningLab::up("black-hole", &links.iter().map(String::as_str).collect::<Vec<_>>());
+    let done = ping(&lab);
     assert!(done.stdout.contains("rag needed") || done.stderr.contains("essage too long"), "{done:?}");
     // TCP learns the MTU from the ICMP message and succeeds.
-    let server = ServeProcess::from(told.linerate("b", &["serve", "-p", "0", "--json"]));
+    let server = ServeProcess::from(lab.linerate("b", &["serve", "-p", "0", "--json"]));
     let port = server.port.to_string();
-    let test = told.linerate("a", &["test", "b", "-p", &port, "--upload", "-t", "1", "--json"]);
+    let test = lab.linerate("a", &["test", "b", "-p", &port, "--upload", "-t", "1", "--json"]);
     let done = Process::start(test).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
 }
@@ -180,9 +180,9 @@ fn a_program_in_a_lab_keeps_its_terminal() {
     command.args(["-c", terminal, &keys, &program, &typing]);
     command.env("LINERATE_RUN", lab.folder.path()).env("SHELL", "/bin/sh");
     let done = Process::start(command).finish(TIMEOUT);
-    let said = std::fs::read_to_string(&typing).unwrap();
-    assert_eq!(done.code, Some(7), "{done:?} {said:?}");
-    assert!(said.contains("caught"), "{said:?}");
+    let typescript = std::fs::read_to_string(&typing).unwrap();
+    assert_eq!(done.code, Some(7), "{done:?} {typescript:?}");
+    assert!(typescript.contains("caught"), "{typescript:?}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn up_where(script: &str, lab: &RunningLab) -> Done {
 
 #[test]
 #[ignore = "needs root and network namespaces"]
-fn what_the_machine_forbids_is_told_with_the_remedy_and_nothing_is_left() {
+fn what_the_host_forbids_is_reported_with_the_remedy_and_nothing_is_left() {
     for (script, remedy) in [
         ("mount -t tmpfs none /dev/net", "modprobe tun"),
         // Root in a container with few capabilities.

@@ -108,7 +108,7 @@ fn the_programs_of_a_killed_switch_are_ended_by_down() {
 
 #[test]
 #[ignore = "needs root and network namespaces"]
-fn a_closed_device_is_told_with_the_remedy() {
+fn a_closed_device_is_reported_with_the_remedy() {
     let user = User::new();
     let command = user.lab_with("600", &["up", "pair", "--name", &user.lab.name]);
     let done = Process::start(command).finish(TIMEOUT);
@@ -119,7 +119,7 @@ fn a_closed_device_is_told_with_the_remedy() {
 
 #[test]
 #[ignore = "needs root and network namespaces"]
-fn refused_user_namespaces_are_told_with_the_remedy() {
+fn refused_user_namespaces_are_reported_with_the_remedy() {
     let user = User::new();
     // A user namespace that permits no further one: the setting belongs to the namespace, not to the machine.
     let close = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"";

@@ -158,7 +158,7 @@ pub(crate) fn pair_on(
     let serving = server.0.serve(netns, &[transport, server.1, &["-f", "b"]].concat());
     let client = client.ask(netns, &[args, &["-f", "b"]].concat());
     assert_eq!(client.code, Some(0), "{client:?}");
-    eventually("the server has told of the test", || {
+    eventually("the server has reported the test", || {
         let whole = rows(&serving.stdout()).iter().filter(|row| row.is_whole()).count();
         (whole >= expected).then_some(())
     });

@@ -14,15 +14,26 @@ pub(crate) const PORT: u16 = 5201;
 pub(crate) enum Iperf3 {
     /// The real program.
     Real,
+    /// A newer real program, of `scripts/newer-iperf3.sh`.
+    Newer,
     /// `linerate iperf3`.
     Ours,
 }
 
+/// A newer iperf3 than the installed one.
+const NEWER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/peers/iperf3");
+
 impl Iperf3 {
+    /// Whether this program is on this machine.
+    pub(crate) fn is_there(self) -> bool {
+        self != Self::Newer || std::path::Path::new(NEWER).exists()
+    }
+
     /// Its command line.
     pub(crate) fn command(self, on: &Netns, args: &[&str]) -> Command {
         match self {
             Self::Real => on.exec("iperf3", args),
+            Self::Newer => on.exec(NEWER, args),
             Self::Ours => on.exec(env!("CARGO_BIN_EXE_linerate"), &[&["iperf3"], args].concat()),
         }
     }

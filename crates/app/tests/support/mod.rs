@@ -12,6 +12,7 @@ mod lab;
 mod lossy;
 mod net;
 mod netns;
+mod option_matrix;
 mod packet_filter;
 mod peer;
 mod plan_dir;
@@ -30,17 +31,20 @@ mod turn;
 pub(crate) use agent_pair::{AgentPair, token_file};
 pub(crate) use idle::is_idle;
 pub(crate) use idle_server::{await_idle, files_of, threads};
-pub(crate) use iperf2::{Iperf2, Iperf2OutputLine, Iperf2Outputs, pair, pair_on, rows};
-pub(crate) use iperf3::{Both, Iperf3, PORT, both, both_json, both_json_on, list, number};
+pub(crate) use iperf2::{Iperf2, Iperf2OutputLine, Iperf2Outputs, await_server, pair, pair_on, rows};
+pub(crate) use iperf3::{Both, Iperf3, PORT, both, both_json, both_json_on, both_on, list, number};
 pub(crate) use lab::{RunningLab, files_below, switches, world};
 pub(crate) use lossy::{ExpectedCounts, Lossy};
 pub(crate) use net::{LinkSide, Net};
 pub(crate) use netns::Netns;
+pub(crate) use option_matrix::{
+    OutputShape, assert_known, assert_no_differences, form_without_units, options_in_help,
+};
 pub(crate) use packet_filter::{NEAR, PacketFilter, SERVER_PORT};
 pub(crate) use peer::{Peer, framed, hello, prepare};
 pub(crate) use plan_dir::PlanDir;
 pub(crate) use process::{
-    Done, Process, cannot_measure, kill, linerate, resident_bytes, run, signal, started_by, thread_names,
+    Done, Process, cannot_measure, kill, linerate, parent_of, resident_bytes, run, signal, started_by, thread_names,
     threads_of,
 };
 pub(crate) use relay::Relay;

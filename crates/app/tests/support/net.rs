@@ -77,13 +77,16 @@ impl Net {
 
     /// Waits until a port on a side is in use: a TCP listener, or a UDP socket.
     pub(crate) fn await_port(&self, side: LinkSide, port: u16, udp: bool) {
+        eventually("somebody has the port", || self.has_port(side, port, udp).then_some(()));
+    }
+
+    /// Whether a port on a side is in use: a TCP listener, or a UDP socket.
+    pub(crate) fn has_port(&self, side: LinkSide, port: u16, udp: bool) -> bool {
         let namespace: OwnedFd =
             std::fs::File::open(format!("/run/netns/{}", self.name(side))).unwrap().into();
         let taken =
             || if udp { UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).is_err() } else { listens(port) };
-        eventually("somebody has the port", || {
-            netns::with_netns_fd(&namespace, taken).unwrap().then_some(())
-        });
+        netns::with_netns_fd(&namespace, taken).unwrap()
     }
 
     /// Sets the link of a side down or up.

@@ -109,8 +109,8 @@ fn forward(socket: &UdpSocket, to: SocketAddr, keeps: Keeps, stop: &AtomicBool, 
 fn join(client: TcpStream) {
     let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, SERVER_PORT)) else { return };
     client.set_nonblocking(false).unwrap();
-    let (asks, hears) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-    std::thread::spawn(move || carry(asks, hears, true));
+    let (client_side, server_side) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+    std::thread::spawn(move || carry(client_side, server_side, true));
     std::thread::spawn(move || carry(server, client, false));
 }
 
@@ -118,14 +118,14 @@ fn join(client: TcpStream) {
 fn carry(mut from: TcpStream, mut to: TcpStream, to_server: bool) {
     let mut piece = [0; 8192];
     while let Ok(count @ 1..) = from.read(&mut piece) {
-        let said = &piece[..count];
-        let told = match std::str::from_utf8(said) {
+        let received = &piece[..count];
+        let forwarded = match std::str::from_utf8(received) {
             Ok(text) if to_server => {
                 text.replace(&format!("port = {CLIENT_DATA}"), &format!("port = {SERVER_DATA}")).into_bytes()
             }
-            _ => said.to_vec(),
+            _ => received.to_vec(),
         };
-        if to.write_all(&told).is_err() {
+        if to.write_all(&forwarded).is_err() {
             break;
         }
     }

@@ -34,6 +34,12 @@ pub(crate) fn signal(pid: u32, name: &str) {
     assert!(sent.success(), "SIG{name} to {pid}");
 }
 
+/// Process id of the parent; `None` if the process is gone.
+pub(crate) fn parent_of(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+}
+
 /// Resident memory of a process, bytes (VmRSS); 0 after it has ended.
 pub(crate) fn resident_bytes(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();

@@ -78,8 +78,8 @@ impl ServeProcess {
 
 /// The complete lines of a process that are events with this name.
 fn events(process: &Process, name: &str) -> Vec<Value> {
-    let said = process.stdout();
-    let whole = said.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    let output = process.stdout();
+    let whole = output.rsplit_once('\n').map_or("", |(whole, _)| whole);
     whole
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap_or_else(|error| panic!("{line}: {error}")))

@@ -318,13 +318,13 @@ fn tamper(mut from: TcpStream, mut to: TcpStream, first: usize, shared: &Tamperi
                 break;
             }
             let honest = distorted == 0 && !shared.plan.from.has_come(number, &body);
-            let said = if honest {
+            let sent = if honest {
                 write(&mut to, &framed(&body), shared)
             } else {
                 distorted += 1;
                 distort(&body, distorted == 1, &mut to, rng, shared)
             };
-            if !said {
+            if !sent {
                 break;
             }
         }
@@ -340,9 +340,9 @@ fn distort(body: &[u8], first: bool, to: &mut TcpStream, rng: &mut Rng, shared: 
     let repeated = if rng.percent(50) { body } else { rng.of(&[other.as_bytes(), alive]) };
     match shared.plan.misdeed {
         Misdeed::Twist(of_hundred) => {
-            let mut said: Value = serde_json::from_slice(body).unwrap();
-            twist(&mut said, rng, of_hundred);
-            write(to, &framed(said.to_string().as_bytes()), shared)
+            let mut message: Value = serde_json::from_slice(body).unwrap();
+            twist(&mut message, rng, of_hundred);
+            write(to, &framed(message.to_string().as_bytes()), shared)
         }
         Misdeed::Flood => {
             let many = framed(repeated).repeat((256 << 10) / (repeated.len() + 4) + 1);
@@ -379,8 +379,8 @@ fn distort(body: &[u8], first: bool, to: &mut TcpStream, rng: &mut Rng, shared: 
 }
 
 /// Repeats this until the connection or the session ends.
-fn again_and_again(said: &[u8], every: Duration, to: &mut TcpStream, shared: &TamperingState) -> bool {
-    while !shared.over() && write(to, said, shared) {
+fn again_and_again(message: &[u8], every: Duration, to: &mut TcpStream, shared: &TamperingState) -> bool {
+    while !shared.over() && write(to, message, shared) {
         pause(every);
     }
     false

@@ -74,8 +74,9 @@ pub(crate) fn form(text: &str) -> String {
         for (at, letter) in word.char_indices() {
             let next_is_digit =
                 word[at + letter.len_utf8()..].starts_with(|next: char| next.is_ascii_digit());
-            let numeric =
-                letter.is_ascii_digit() || ((in_number && letter == '.' || letter == '-') && next_is_digit);
+            // A dash is a sign before a number, and separates two numbers after one.
+            let mark = if in_number { '.' } else { '-' };
+            let numeric = letter.is_ascii_digit() || (letter == mark && next_is_digit);
             if !numeric {
                 form.push(letter);
             } else if !in_number {

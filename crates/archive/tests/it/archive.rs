@@ -14,7 +14,7 @@ use rusqlite::Connection;
 
 use crate::folder::ArchiveTestFolder;
 
-fn event(run: &str, seq: u64, at_ms: u64, body: Body) -> Event {
+pub(crate) fn event(run: &str, seq: u64, at_ms: u64, body: Body) -> Event {
     Event { run: run.into(), host: 0, seq, at: Timestamp::START + Span::from_ms(at_ms), body }
 }
 
@@ -82,7 +82,7 @@ fn port(run: &str, seq: u64, from_ms: u64, to_ms: u64, dropped: u64, queue_max: 
 }
 
 /// A run from its start to its end: 3000 bytes in 2 s.
-fn whole_run(run: &str, target: &str) -> Vec<Event> {
+pub(crate) fn whole_run(run: &str, target: &str) -> Vec<Event> {
     let tally = Tally {
         bytes: Bytes::new(3000),
         total_bytes: Bytes::new(3000),
@@ -111,14 +111,14 @@ fn whole_run(run: &str, target: &str) -> Vec<Event> {
     ]
 }
 
-fn record_all(path: &Path, events: &[Event]) {
+pub(crate) fn record_all(path: &Path, events: &[Event]) {
     let mut recorder = Recorder::new(SqliteArchive::open(path).unwrap());
     for event in events {
         recorder.on(event).unwrap();
     }
 }
 
-fn number(path: &Path, sql: &str) -> f64 {
+pub(crate) fn number(path: &Path, sql: &str) -> f64 {
     let connection = Connection::open(path).unwrap();
     connection.query_row(&format!("SELECT CAST(({sql}) AS REAL)"), [], |row| row.get(0)).unwrap()
 }
@@ -249,7 +249,7 @@ fn runs_are_found_by_a_unique_beginning() {
         archive.runs(filter).unwrap().into_iter().map(|head| head.id.into_string()).collect()
     };
     assert_eq!(ids(&Filter::default()), ["7f3a", "901234", "7f3a02", "7f3a01"]);
-    assert_eq!(ids(&Filter { target: Some("a".into()), ..Filter::default() }), ["901234", "7f3a01"]);
+    assert_eq!(ids(&Filter { name_or_target: Some("a".into()), ..Filter::default() }), ["901234", "7f3a01"]);
     assert_eq!(ids(&Filter { limit: Some(1), ..Filter::default() }), ["7f3a"]);
     assert_eq!(ids(&Filter { world: Some("lab".into()), ..Filter::default() }), [""; 0]);
     assert_eq!(ids(&Filter { since: Some("2026-11-22".into()), ..Filter::default() }), [""; 0]);
@@ -359,7 +359,7 @@ fn what_cannot_be_opened_says_why_and_what_to_do() {
     let newer = folder.file("newer.sqlite");
     drop(SqliteArchive::open(&newer).unwrap());
     Connection::open(&newer).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
-    assert!(matches!(fail(&newer), ArchiveError::Newer { found: 99, known: 4, .. }));
+    assert!(matches!(fail(&newer), ArchiveError::Newer { found: 99, known: 5, .. }));
 
     assert!(matches!(fail(&text.join("below/archive.sqlite")), ArchiveError::Folder { .. }));
     assert!(matches!(fail(&folder.file("")), ArchiveError::Open { .. }));
@@ -389,6 +389,30 @@ fn a_server_is_refused_without_showing_its_password() {
         "{error}"
     );
     assert!(!error.contains("secret"), "{error}");
+}
+
+#[test]
+#[ignore = "needs root to mount a small tmpfs"]
+fn an_archive_on_a_read_only_medium_is_read_and_not_written() {
+    let folder = ArchiveTestFolder::new();
+    let disk = folder.file("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mount = |program: &str, arguments: &[&str]| {
+        assert!(std::process::Command::new(program).args(arguments).arg(&disk).status().unwrap().success());
+    };
+    mount("mount", &["-t", "tmpfs", "-o", "size=4m", "tmpfs"]);
+    let path = disk.join("archive.sqlite");
+    record_all(&path, &whole_run("7f3a01", "server"));
+    mount("mount", &["-o", "remount,ro"]);
+    let written = SqliteArchive::open(&path).map(drop);
+    let read = SqliteArchive::open_to_read(&path).and_then(|mut archive| {
+        Ok((archive.events("7f3a01")?.len(), archive.append(&[progress("r", 0, 0, 0)])))
+    });
+    mount("umount", &[]);
+    assert!(matches!(written, Err(ArchiveError::ReadOnly { .. } | ArchiveError::Open { .. })), "{written:?}");
+    let (events, appended) = read.unwrap();
+    assert_eq!(events, whole_run("7f3a01", "server").len());
+    assert!(matches!(appended, Err(ArchiveError::ReadOnly { .. })), "{appended:?}");
 }
 
 #[test]

@@ -5,4 +5,5 @@ mod archive;
 mod earlier_versions;
 mod folder;
 mod limits;
+mod names;
 mod plans;

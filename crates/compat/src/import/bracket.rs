@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn fronts_of_all_versions_are_told_apart() {
+    fn beginnings_of_all_versions_are_distinguished() {
         let lines = [
             ("[  5]   0.00-1.00   sec  2.39 MBytes  20.0 Mbits/sec", (Some(5), 0.0, 1.0, Some(3))),
             ("[SUM]   9.00-10.00  sec  2.39 MBytes  20.0 Mbits/sec", (None, 9.0, 10.0, Some(3))),

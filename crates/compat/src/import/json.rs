@@ -259,12 +259,12 @@ impl JsonParser<'_> {
         }
         let quoted = self.text.get(self.at..=end).unwrap_or_default();
         // Some programs write tabs inside a string, which is not valid JSON.
-        let told = match serde_json::from_str(quoted) {
-            Ok(told) => told,
+        let string = match serde_json::from_str(quoted) {
+            Ok(string) => string,
             Err(_) => self.text.get(start..end).unwrap_or_default().to_owned(),
         };
         self.at = end + 1;
-        Ok(told)
+        Ok(string)
     }
 
     fn literal(&mut self) -> Result<JsonContent, JsonSyntaxError> {

@@ -33,30 +33,30 @@ pub struct Imported {
 /// # Source
 /// SHA-1 (RFC 3174), cut to 64 bits
 pub(super) fn name(reading: &ForeignResult, test: &ForeignTest, twin: u32) -> String {
-    let mut said = format!(
+    let mut content = format!(
         "{}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{twin}\n",
         reading.tool, reading.version, test.started_at, test.target, test.written_by, test.error
     );
     for claim in &test.claims {
-        let _ = write!(said, "{}", claim.quote);
+        let _ = write!(content, "{}", claim.quote);
         for figure in &claim.figures {
-            let _ = write!(said, "|{}", figure.printed);
+            let _ = write!(content, "|{}", figure.printed);
         }
-        said.push('\n');
+        content.push('\n');
     }
-    digits_of(&said)
+    digits_of(&content)
 }
 
 /// The run id for another log: unchanged if it has the form of ours, else 16 hexadecimal digits derived from
 /// it, the same on every import.
-pub(super) fn run_name(told: &str) -> String {
-    let ours = told.len() == 16 && told.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    if ours { told.to_owned() } else { digits_of(told) }
+pub(super) fn run_name(id: &str) -> String {
+    let ours = id.len() == 16 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if ours { id.to_owned() } else { digits_of(id) }
 }
 
 /// SHA-1, cut to 64 bits, in hexadecimal digits.
-fn digits_of(said: &str) -> String {
-    let digest = Sha1::digest(said.as_bytes());
+fn digits_of(text: &str) -> String {
+    let digest = Sha1::digest(text.as_bytes());
     digest.iter().take(8).fold(String::new(), |mut name, byte| {
         let _ = write!(name, "{byte:02x}");
         name
@@ -66,6 +66,9 @@ fn digits_of(said: &str) -> String {
 /// The events for a test, in order, each with its time from the start of the test.
 pub(super) fn bodies(reading: &ForeignResult, test: &ForeignTest, from: &Imported) -> Vec<(Timestamp, Body)> {
     let mut log = vec![(Timestamp::START, Body::RunStarted(start(test, from)))];
+    if !test.labels.is_empty() {
+        log.push((Timestamp::START, Body::Labelled(test.labels.clone())));
+    }
     let caveat = Caveat { kind: CaveatKind::Imported, text: origin(reading, test, from).into() };
     let ways = directions(test);
     let mut end = Timestamp::START;
@@ -221,7 +224,7 @@ impl<'a> ImportedFlow<'a> {
         let client = self.test.written_by? == ControlEnd::Client;
         let side =
             if client == (self.direction() == Direction::Upload) { Side::Sender } else { Side::Receiver };
-        let settings = SideSettings::told(&self.test.spec.socket, length, &self.test.effective);
+        let settings = SideSettings::reported(&self.test.spec.socket, length, &self.test.effective);
         Some(Body::FlowOpened { flow: FlowId(self.number), side, settings })
     }
 
@@ -447,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_sender_tells_is_no_result() {
+    fn what_only_a_sender_reports_is_no_result() {
         let record = record("ttcp/pcattcp-transmit.txt");
         let flow = &record.flows[0];
         assert_eq!((flow.bitrate(), flow.sender.as_ref().unwrap().bytes.get()), (None, 16_777_216));

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_said() {
+    fn what_is_not_a_number_is_reported() {
         assert!(number(&"9".repeat(400), false).unwrap_err().contains("400"));
         for text in ["", ".", "-", "nan", "-nan", "inf", "1e", "1e999", "١٢", "0x10", "1 2", "1e99999999"] {
             assert!(number(text, false).is_err(), "{text}");

@@ -10,7 +10,7 @@ use linerate_units::Span;
 use super::json::JsonNode;
 use super::number::{Printed, number};
 use super::parsed_test::{ParsedTest, figure};
-use linerate_model::{Direction, TestSpec};
+use linerate_model::{Direction, RunLabels};
 
 /// Whether a JSON object is a result document.
 pub(super) fn is_document(root: &JsonNode) -> bool {
@@ -32,7 +32,9 @@ pub(super) fn read(root: &JsonNode, text: &str, parsed: &mut ParsedTest) {
             parsed.version(&version);
         }
         test.error = of("reason");
-        test.spec = spec(text).unwrap_or_default();
+        let section = run_section(text).unwrap_or_default();
+        test.spec = serde_json::from_value(section["spec"].clone()).unwrap_or_default();
+        test.labels = serde_json::from_value(section).unwrap_or_else(|_| RunLabels::default()).checked();
     }
     for (at, flow) in root.get("flows").map_or(&[][..], JsonNode::items).iter().enumerate() {
         let direction = match flow.get("direction").and_then(JsonNode::text) {
@@ -63,10 +65,10 @@ pub(super) fn read(root: &JsonNode, text: &str, parsed: &mut ParsedTest) {
     parsed.add(test);
 }
 
-fn spec(text: &str) -> Option<TestSpec> {
+fn run_section(text: &str) -> Option<serde_json::Value> {
     let mut document: serde_json::Value = serde_json::from_str(text).ok()?;
     v1::upgrade(&mut document);
-    serde_json::from_value(document.get("run")?.get("spec")?.clone()).ok()
+    document.get_mut("run").map(serde_json::Value::take)
 }
 
 const HALF: &[(&str, Quantity, f64)] = &[

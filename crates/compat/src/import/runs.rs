@@ -119,6 +119,7 @@ fn own_event(line: &str) -> Option<Event> {
                 plan.run = run_name(&plan.run).into();
             }
         }
+        Body::Labelled(labels) => *labels = std::mem::take(labels).checked(),
         Body::TrialEnded(trial) => trial.runs.iter_mut().for_each(|run| run.run = run_name(&run.run).into()),
         Body::FollowUp { follow_up, .. } => {
             follow_up.runs.iter_mut().for_each(|run| *run = run_name(run).into())
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_listed_beside_the_runs() {
+    fn what_cannot_be_read_is_listed_next_to_the_runs() {
         let found = imported(&format!("Throughput 5 Gbits/sec\n{TTCP}"));
         assert_eq!((found.runs.len(), found.unread.len(), found.unread[0].line), (1, 1, 1));
     }

@@ -28,7 +28,7 @@ fn product(text: &str) -> f64 {
     text.split('*').map(|factor| factor.parse::<f64>().unwrap()).product()
 }
 
-fn told(claim: &Claim) -> [String; 3] {
+fn names_of(claim: &Claim) -> [String; 3] {
     let scope = match claim.scope {
         _ if claim.omitted => "omitted",
         ClaimScope::Interval => "interval",
@@ -48,7 +48,7 @@ fn check(file: &str, readings: &[ForeignResult], row: &str) {
     let claims = readings.iter().flat_map(|reading| &reading.tests).flat_map(|test| &test.claims);
     let here: Vec<&Claim> = claims.filter(|claim| claim.line.to_string() == **line).collect();
     let figure = here.iter().find_map(|claim| {
-        let same = told(claim) == [*scope, *direction, *side];
+        let same = names_of(claim) == [*scope, *direction, *side];
         same.then(|| claim.figures.iter().find(|figure| format!("{:?}", figure.quantity) == **quantity))
             .flatten()
     });
@@ -102,7 +102,7 @@ fn first(reading: &ForeignResult) -> &ForeignTest {
 }
 
 #[test]
-fn what_was_asked_and_when_is_told() {
+fn the_request_and_its_time_are_reported() {
     let reading = one(&fixture("iperf3/v321-tcp-bidir-P2.json"));
     let test = first(&reading);
     assert_eq!(reading.version.as_deref(), Some("3.21+"));
@@ -206,14 +206,14 @@ fn carriage_returns_colours_and_log_prefixes_change_nothing() {
             .lines()
             .map(|line| format!("\u{1b}[32mNov 22 06:00:01 host tool[4711]: {line}\u{1b}[0m\r\n"))
             .collect();
-        let told = one(&decorated);
+        let imported = one(&decorated);
         let figures = |reading: &ForeignResult| -> Vec<_> {
             let claims = reading.tests.iter().flat_map(|test| &test.claims);
             claims.map(|claim| (claim.line, claim.stream, claim.scope, claim.figures.clone())).collect()
         };
         assert!(!figures(&plain).is_empty());
-        assert_eq!(figures(&told), figures(&plain), "{name}");
-        assert_eq!(told.unread, [], "{name}");
+        assert_eq!(figures(&imported), figures(&plain), "{name}");
+        assert_eq!(imported.unread, [], "{name}");
     }
 }
 
@@ -278,7 +278,7 @@ fn huge_and_deep_texts_end_soon() {
 }
 
 #[test]
-fn names_depend_on_what_is_said_and_on_nothing_else() {
+fn names_depend_on_the_content_and_on_nothing_else() {
     let text = fixture("iperf3/v312-two-runs.log");
     let reading = one(&text);
     let moved = one(&format!("\n\nwords\n{text}"));

@@ -5,8 +5,10 @@ use std::net::IpAddr;
 use linerate_units::Span;
 
 use super::numbers::quantity;
-use super::settings::{Iperf2Amount, Iperf2Format, Iperf2Mode, Iperf2Rate, Iperf2Settings};
+use super::option_table::{self, Iperf2Spelling, Iperf2Value};
+use super::settings::{Iperf2Amount, Iperf2Format, Iperf2Input, Iperf2Mode, Iperf2Rate, Iperf2Settings};
 use super::wire::BURST_BYTES;
+use crate::option_table::OptionSupport;
 
 /// A command line that starts no test: what to print, where, and the exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,55 +21,32 @@ pub struct Iperf2EarlyExit {
     pub code: i32,
 }
 
+/// Number of connections with --connect-only.
+const DEFAULT_CONNECTS: u32 = 10;
+
 /// Most connections of a client.
 const MAX_CONNECTIONS: u64 = 1000;
 
 /// Most TCP connections with stamped buffers.
 const MAX_STAMPED_CONNECTIONS: u32 = 128;
 
-/// Short and long names, and whether the option has a value.
-const OPTIONS: &[(char, &str, bool)] = &[
-    ('b', "bandwidth", true),
-    ('B', "bind", true),
-    ('c', "client", true),
-    ('C', "compatibility", false),
-    ('D', "daemon", false),
-    ('d', "dualtest", false),
-    ('e', "enhanced", false),
-    ('f', "format", true),
-    (' ', "fq-rate", true),
-    (' ', "full-duplex", false),
-    ('h', "help", false),
-    ('i', "interval", true),
-    ('V', "ipv6_domain", false),
-    ('l', "len", true),
-    ('L', "listenport", true),
-    ('M', "mss", true),
-    (' ', "no-udp-fin", false),
-    ('N', "nodelay", false),
-    ('n', "num", true),
-    ('o', "output", true),
-    ('P', "parallel", true),
-    ('X', "peer-detect", false),
-    ('p', "port", true),
-    ('m', "print_mss", false),
-    ('x', "reportexclude", true),
-    ('y', "reportstyle", true),
-    ('R', "reverse", false),
-    ('s', "server", false),
-    ('1', "singleclient", false),
-    ('U', "single_udp", false),
-    (' ', "sum-only", false),
-    ('Z', "tcp-congestion", true),
-    ('t', "time", true),
-    ('S', "tos", true),
-    ('r', "tradeoff", false),
-    (' ', "trip-times", false),
-    ('T', "ttl", true),
-    ('u', "udp", false),
-    ('v', "version", false),
-    ('w', "window", true),
-    ('z', "realtime", false),
+/// Options that a server does not use.
+const CLIENT_ONLY: &[&str] = &[
+    "num",
+    "listenport",
+    "fq-rate",
+    "local-only",
+    "txdelay-time",
+    "txstart-time",
+    "connect-only",
+    "connect-retries",
+    "incr-dstip",
+    "incr-dstport",
+    "incr-srcip",
+    "fileinput",
+    "stdin",
+    "no-udp-fin",
+    "peer-detect",
 ];
 
 /// Parses the arguments after the program's name.
@@ -76,58 +55,94 @@ const OPTIONS: &[(char, &str, bool)] = &[
 /// What the tool prints instead of starting a test.
 pub fn parse(arguments: &[String]) -> Result<Iperf2Settings, Iperf2EarlyExit> {
     let mut settings = Iperf2Settings::default();
+    let mut used = Vec::new();
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
-        if let Some(long) = argument.strip_prefix("--").filter(|long| !long.is_empty()) {
-            let (name, value) =
-                long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-            let (name, takes) = long_option(name).ok_or_else(|| unknown(argument))?;
-            let value = match (takes, value) {
-                (true, None) => Some(arguments.next().ok_or_else(|| missing_long(name))?.as_str()),
-                (true, value) => value,
-                (false, _) => None,
+        match argument.as_str() {
+            "-v" | "--version" => return Err(version()),
+            "-h" | "--help" => {
+                return Err(Iperf2EarlyExit { text: option_table::help(), to_stdout: false, code: 1 });
+            }
+            _ => {}
+        }
+        if let Some(name) = argument.strip_prefix("--").filter(|name| !name.is_empty()) {
+            let (name, attached) =
+                name.split_once('=').map_or((name, None), |(name, value)| (name, Some(value)));
+            let found = option_table::long(&format!("--{name}")).ok_or_else(|| unknown(argument))?;
+            let value = match (found.value, attached) {
+                (Iperf2Value::Required, None) => {
+                    Some(arguments.next().ok_or_else(|| missing_long(found.name))?.as_str())
+                }
+                (Iperf2Value::Required | Iperf2Value::Optional, value) => value,
+                (Iperf2Value::Absent, _) => None,
             };
-            apply(&mut settings, name, value.unwrap_or(""))?;
+            used.push(key(found));
+            carry_out(&mut settings, found, value)?;
         } else if let Some(letters) = argument.strip_prefix('-').filter(|letters| !letters.is_empty()) {
-            short_options(&mut settings, letters, &mut arguments)?;
+            short_options(&mut settings, letters, &mut arguments, &mut used)?;
         } else {
             settings.warnings.push_str(&format!("iperf: ignoring extra argument -- {argument}\n"));
+        }
+    }
+    if settings.input.is_some() && !used.iter().any(|name| ["num", "time"].contains(name)) {
+        // Until the end of the input.
+        settings.amount = Iperf2Amount::Time(Span::from_secs(86_400));
+    }
+    if settings.server {
+        for name in used.iter().filter(|name| CLIENT_ONLY.contains(name)) {
+            settings.warnings.push_str(&format!("WARNING: option --{name} is not valid for server mode\n"));
         }
     }
     checked(settings)
 }
 
-/// Finds a long option by its full name or an unambiguous prefix.
-fn long_option(name: &str) -> Option<(&'static str, bool)> {
-    let exact = OPTIONS.iter().find(|(_, long, _)| *long == name);
-    let mut begun = OPTIONS.iter().filter(|(_, long, _)| long.starts_with(name));
-    let found = exact.or_else(|| begun.next().filter(|_| begun.next().is_none()))?;
-    Some((found.1, found.2))
+/// The long name of an option, or its letter.
+fn key(found: Iperf2Spelling) -> &'static str {
+    let mut names = found.option.names();
+    let first = names.next().unwrap_or(found.name);
+    names.next().unwrap_or(first).trim_start_matches('-')
+}
+
+/// Applies an option, or refuses it by name.
+fn carry_out(
+    settings: &mut Iperf2Settings,
+    found: Iperf2Spelling,
+    value: Option<&str>,
+) -> Result<(), Iperf2EarlyExit> {
+    match (found.option.support, key(found)) {
+        (OptionSupport::Refused, _) => {
+            Err(usage_error(&format!("{} is not supported: {}", found.name, found.option.remark)))
+        }
+        (OptionSupport::NoEffect, _) => Ok(()),
+        (OptionSupport::Acts, name) => apply(settings, name, value),
+    }
 }
 
 fn short_options<'a>(
     settings: &mut Iperf2Settings,
     letters: &str,
     arguments: &mut impl Iterator<Item = &'a String>,
+    used: &mut Vec<&'static str>,
 ) -> Result<(), Iperf2EarlyExit> {
     let mut rest = letters.chars();
     while let Some(letter) = rest.next() {
-        let found = OPTIONS.iter().find(|(short, ..)| *short == letter && letter != ' ');
-        let Some((_, name, takes)) = found else { return Err(unknown(&format!("-{letter}"))) };
-        if !takes {
-            apply(settings, name, "")?;
+        let found = option_table::short(letter).ok_or_else(|| unknown(&format!("-{letter}")))?;
+        used.push(key(found));
+        if found.value != Iperf2Value::Required {
+            carry_out(settings, found, None)?;
             continue;
         }
         let attached = rest.as_str();
         let value =
             if attached.is_empty() { arguments.next().ok_or_else(|| missing(letter))? } else { attached };
-        return apply(settings, name, value);
+        return carry_out(settings, found, Some(value));
     }
     Ok(())
 }
 
 /// Applies one option.
-fn apply(settings: &mut Iperf2Settings, name: &str, value: &str) -> Result<(), Iperf2EarlyExit> {
+fn apply(settings: &mut Iperf2Settings, name: &str, given: Option<&str>) -> Result<(), Iperf2EarlyExit> {
+    let value = given.unwrap_or("");
     match name {
         "server" => settings.server = true,
         "client" => settings.host = Some(value.to_owned()),
@@ -145,6 +160,15 @@ fn apply(settings: &mut Iperf2Settings, name: &str, value: &str) -> Result<(), I
         "print_mss" => settings.print_mss = true,
         "singleclient" => settings.single = true,
         "sum-only" => settings.sum_only = true,
+        "hide-ips" => settings.hide_ips = true,
+        "local-only" => settings.local_only = given != Some("0"),
+        "incr-dstip" => settings.increments.to = true,
+        "incr-dstport" => settings.increments.to_port = true,
+        "incr-srcip" => settings.increments.from = true,
+        "stdin" => settings.input = Some(Iperf2Input::Standard),
+        "fileinput" => settings.input = Some(Iperf2Input::File(value.to_owned())),
+        "realtime" => settings.realtime = true,
+        "daemon" => settings.daemon = true,
         "trip-times" => settings.trip_times = true,
         "reportexclude" => settings.exclude = value.to_ascii_uppercase(),
         "reportstyle" => settings.csv = value.starts_with(['c', 'C']),
@@ -154,10 +178,12 @@ fn apply(settings: &mut Iperf2Settings, name: &str, value: &str) -> Result<(), I
         "bandwidth" => settings.rate = Some(rate(value)?),
         "bind" => bind(settings, value)?,
         "tos" => settings.tos = Some(tos(value)?),
-        "version" => return Err(version()),
-        "help" => return Err(Iperf2EarlyExit { text: help(), to_stdout: false, code: 1 }),
-        // The process stays in the foreground; shells and service managers can run it in the background.
-        "daemon" | "realtime" | "ttl" => {}
+        "connect-only" => {
+            let count = given.map_or(Some(DEFAULT_CONNECTS), |count| count.parse().ok());
+            settings.connect_only = Some(
+                count.ok_or_else(|| usage_error(&format!("invalid value for --connect-only: {value}")))?,
+            );
+        }
         _ => return numeric(settings, name, value),
     }
     Ok(())
@@ -184,6 +210,11 @@ fn numeric(settings: &mut Iperf2Settings, name: &str, value: &str) -> Result<(),
         })
     };
     match name {
+        "port" if value.contains('-') => {
+            return Err(usage_error(
+                "a range of ports for -p is not supported; start a server for each port",
+            ));
+        }
         "port" => settings.port = number(1..=65_535)? as u16,
         "listenport" => settings.listen_port = Some(number(1..=65_535)? as u16),
         "len" => settings.length = Some(number(1..=64 << 20)? as u32),
@@ -195,6 +226,14 @@ fn numeric(settings: &mut Iperf2Settings, name: &str, value: &str) -> Result<(),
             settings.amount = Iperf2Amount::Bytes(bytes);
         }
         "parallel" => settings.parallel = Some(number(1..=MAX_CONNECTIONS)? as u32),
+        "ttl" => settings.ttl = Some(number(1..=255)? as u8),
+        "connect-retries" => settings.connect_retries = number(0..=1_000_000)? as u32,
+        "txdelay-time" => settings.start_delay = seconds(name, value)?.filter(|delay| *delay > Span::ZERO),
+        "txstart-time" => {
+            settings.start_at = Some(epoch_time(value).ok_or_else(|| {
+                usage_error(&format!("invalid value for --txstart-time: {value}; give seconds since 1970"))
+            })?);
+        }
         "fq-rate" => settings.fq_rate = Some(number(8..=1 << 55)?),
         "interval" => settings.interval = seconds(name, value)?.filter(|span| *span > Span::ZERO),
         _ => {
@@ -206,12 +245,24 @@ fn numeric(settings: &mut Iperf2Settings, name: &str, value: &str) -> Result<(),
     Ok(())
 }
 
+/// Parses seconds since 1970 with a fraction of up to nine digits. A binary fraction would not be exact.
+fn epoch_time(value: &str) -> Option<Span> {
+    let (seconds, fraction) = value.split_once('.').unwrap_or((value, ""));
+    let digits = fraction.bytes().all(|digit| digit.is_ascii_digit()) && fraction.len() <= 9;
+    let nanos = format!("{fraction:0<9}").parse::<u64>().ok().filter(|_| digits)?;
+    Some(Span::from_secs(u64::from(seconds.parse::<u32>().ok()?)) + Span::from_ns(nanos))
+}
+
 /// Parses seconds with a fraction, up to one day.
 fn seconds(name: &str, value: &str) -> Result<Option<Span>, Iperf2EarlyExit> {
     let span = value.parse::<f64>().ok().filter(|seconds| *seconds <= 86_400.0).and_then(Span::from_secs_f64);
     let short = span.is_some_and(|span| span > Span::ZERO && span < Span::from_ms(5));
     if value.parse::<f64>().is_err() {
         return Err(error(&match name {
+            "interval" if value == "f" => {
+                "iperf: reports per frame, -i f, are not supported; give seconds".to_owned()
+            }
+            "txdelay-time" => format!("iperf: invalid value for --txdelay-time: {value}; give seconds"),
             "interval" => format!("Invalid value of '{value}' for -i interval"),
             _ => format!("ERROR: -t value of '{value}' not recognized"),
         }));
@@ -240,8 +291,11 @@ fn format(value: &str) -> Result<Iperf2Format, Iperf2EarlyExit> {
 
 fn rate(value: &str) -> Result<Iperf2Rate, Iperf2EarlyExit> {
     let wrong = || usage_error(&format!("invalid rate {value}; give bits per second as 10m, or 500pps"));
-    // A standard deviation after a comma is for variable rates, which this client does not support.
-    let value = value.split(',').next().unwrap_or(value);
+    if value.contains(',') {
+        return Err(usage_error(
+            "-b MEAN,DEVIATION, a rate that varies, is not supported; give the mean alone",
+        ));
+    }
     let rate = match value.strip_suffix("pps") {
         Some(packets) => Iperf2Rate::Packets(quantity(packets).ok_or_else(wrong)?),
         None => Iperf2Rate::Bits(quantity(value).ok_or_else(wrong)?),
@@ -290,8 +344,12 @@ fn checked(mut settings: Iperf2Settings) -> Result<Iperf2Settings, Iperf2EarlyEx
     }
     checked_ways(&mut settings)?;
     if settings.server {
+        if settings.rate.is_some() {
+            return Err(usage_error("-b at a server, a limit of its reads, is not supported"));
+        }
         return Ok(settings);
     }
+    checked_client(&mut settings)?;
     if let Some(Iperf2Rate::Bits(bits)) = settings.rate.filter(|_| !settings.udp) {
         let most = bits / 8;
         if most < u64::from(length) {
@@ -310,6 +368,47 @@ fn checked(mut settings: Iperf2Settings) -> Result<Iperf2Settings, Iperf2EarlyEx
         }
     }
     Ok(settings)
+}
+
+/// Checks the options of a client that do not go together.
+fn checked_client(settings: &mut Iperf2Settings) -> Result<(), Iperf2EarlyExit> {
+    if settings.daemon {
+        let text = "Iperf client cannot be run as a daemon\n".to_owned();
+        return Err(Iperf2EarlyExit { text, to_stdout: false, code: 0 });
+    }
+    if settings.single {
+        settings.warnings.push_str("WARNING: option -1 is not valid for client mode\n");
+    }
+    if !settings.udp && matches!(settings.rate, Some(Iperf2Rate::Packets(_))) {
+        return Err(error("ERROR: units of pps not supported with TCP"));
+    }
+    if settings.congestion.is_some() && settings.mode == Iperf2Mode::Reverse {
+        return Err(error("ERROR: tcp congestion control -Z and --reverse cannot be applied together"));
+    }
+    let delayed = settings.start_at.is_some() || settings.start_delay.is_some();
+    if delayed && settings.mode != Iperf2Mode::Plain {
+        return Err(usage_error(
+            "--txstart-time and --txdelay-time are not supported with -d, -r, -R and --full-duplex",
+        ));
+    }
+    // The tool shows more columns then.
+    settings.enhanced |= settings.start_at.is_some();
+    if settings.increments.to && settings.host.as_ref().is_none_or(|host| host.parse::<IpAddr>().is_err()) {
+        return Err(usage_error("--incr-dstip needs the IP address of the host after -c"));
+    }
+    if settings.increments.from && settings.bind.is_none() {
+        return Err(usage_error("--incr-srcip needs -B with the first address"));
+    }
+    if settings.connect_only.is_some() && settings.udp {
+        return Err(usage_error("--connect-only is about TCP: leave out -u"));
+    }
+    let plain = !settings.udp && settings.mode == Iperf2Mode::Plain && settings.parallel.unwrap_or(1) == 1;
+    if settings.input.is_some() && (!plain || settings.trip_times || settings.rate.is_some()) {
+        return Err(usage_error(
+            "-F and -I send over one TCP connection: leave out -u, -P, -b, -d, -r, -R and --trip-times",
+        ));
+    }
+    Ok(())
 }
 
 /// Checks the modes of two-way tests, and applies their consequences.
@@ -350,7 +449,7 @@ fn missing(letter: char) -> Iperf2EarlyExit {
 }
 
 fn missing_long(name: &str) -> Iperf2EarlyExit {
-    let text = format!("iperf: option `--{name}' requires an argument\n{}", usage());
+    let text = format!("iperf: option `{name}' requires an argument\n{}", usage());
     Iperf2EarlyExit { text, to_stdout: false, code: 0 }
 }
 
@@ -370,17 +469,4 @@ fn version() -> Iperf2EarlyExit {
 
 const fn usage() -> &'static str {
     "Usage: iperf [-s|-c host] [options]\nTry `iperf --help' for more information.\n"
-}
-
-/// The help text, with one option per line.
-fn help() -> String {
-    let mut text =
-        "Usage: iperf [-s|-c host] [options]\n       iperf [-h|--help] [-v|--version]\n\n".to_owned();
-    for (short, long, takes) in OPTIONS {
-        let short = if *short == ' ' { "    ".to_owned() } else { format!("-{short}, ") };
-        let value = if *takes { " VALUE" } else { "" };
-        text.push_str(&format!("  {short}--{long}{value}\n"));
-    }
-    text.push_str("\nk, m, g are decimal, K, M, G binary; the manual of iperf 2.1.8 applies.\n");
-    text
 }

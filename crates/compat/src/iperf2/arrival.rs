@@ -24,12 +24,13 @@ pub(super) struct Iperf2Arrival {
     pub(super) generation: Generation,
     pub(super) descriptor: i32,
     pub(super) mss: Option<u32>,
+    pub(super) rtt: Option<Span>,
     pub(super) at: Timestamp,
     pub(super) due: Timestamp,
     /// Whether the other end has already closed it.
     pub(super) closed: bool,
     /// The received part of the header.
-    heard: Vec<u8>,
+    received: Vec<u8>,
 }
 
 /// What the received bytes show.
@@ -55,10 +56,11 @@ impl Iperf2Arrival {
             generation: super::server::DEFAULT_GENERATION,
             descriptor: opened.descriptor,
             mss: opened.mss,
+            rtt: opened.rtt,
             at: now,
             due: now + HEADER_TIMEOUT,
             closed: false,
-            heard: Vec::new(),
+            received: Vec::new(),
         }
     }
 
@@ -80,10 +82,11 @@ impl Iperf2Arrival {
             generation,
             descriptor: 0,
             mss: None,
+            rtt: None,
             at: now,
             due: now + HEADER_TIMEOUT,
             closed: false,
-            heard: Vec::new(),
+            received: Vec::new(),
         }
     }
 
@@ -99,27 +102,27 @@ impl Iperf2Arrival {
 
     /// Handles further bytes of a connection.
     pub(super) fn receive(&mut self, bytes: &[u8]) -> Iperf2FirstBytes {
-        self.heard.extend_from_slice(bytes);
-        self.stream.own_bytes = self.heard.len() as u64;
-        if is_bounce_back(&self.heard) {
-            return Iperf2FirstBytes::Bounce(std::mem::take(&mut self.heard));
+        self.received.extend_from_slice(bytes);
+        self.stream.own_bytes = self.received.len() as u64;
+        if is_bounce_back(&self.received) {
+            return Iperf2FirstBytes::Bounce(std::mem::take(&mut self.received));
         }
-        match TestHeader::read_tcp(&self.heard) {
+        match TestHeader::read_tcp(&self.received) {
             Err(_) => Iperf2FirstBytes::Wrong,
             Ok(None) => Iperf2FirstBytes::More,
             Ok(Some((Some(header), length))) => {
                 if header.extension.is_some_and(|extension| extension.trip_times) {
-                    self.stream.early = self.heard.split_off(length.min(self.heard.len()));
+                    self.stream.early = self.received.split_off(length.min(self.received.len()));
                 }
                 self.header = Some(header);
                 Iperf2FirstBytes::Header
             }
             // There are no flags, but versions before 2.0.10 still send the number of connections.
-            Ok(Some((None, _))) if self.heard.len() < BASE_BYTES && self.heard.starts_with(&[0; 4]) => {
+            Ok(Some((None, _))) if self.received.len() < BASE_BYTES && self.received.starts_with(&[0; 4]) => {
                 Iperf2FirstBytes::More
             }
             Ok(Some((None, _))) => {
-                self.header = TestHeader::read_old(&self.heard, 0);
+                self.header = TestHeader::read_old(&self.received, 0);
                 Iperf2FirstBytes::Header
             }
         }
@@ -127,7 +130,7 @@ impl Iperf2Arrival {
 
     /// Whether the received bytes can no longer become a header, or are not one.
     pub(super) fn is_data_only(&self) -> bool {
-        !matches!(TestHeader::read_tcp(&self.heard), Err(_) | Ok(Some((Some(_), _))))
+        !matches!(TestHeader::read_tcp(&self.received), Err(_) | Ok(Some((Some(_), _))))
     }
 
     /// Number of connections of the test; absent if the client does not tell it.

@@ -19,28 +19,28 @@ const MIN_MESSAGE_BYTES: usize = 48;
 pub(super) struct Bounce {
     stream: Iperf2Stream,
     started_at: Timestamp,
-    heard: Vec<u8>,
+    received: Vec<u8>,
 }
 
 impl Bounce {
     pub(super) const fn new(now: Timestamp, stream: Iperf2Stream) -> Self {
-        Self { stream, started_at: now, heard: Vec::new() }
+        Self { stream, started_at: now, received: Vec::new() }
     }
 
     /// Returns every complete message.
     pub(super) fn bytes(&mut self, queue: &mut OutputQueue, now: Timestamp, link: Link, bytes: &[u8]) {
-        self.heard.extend_from_slice(bytes);
+        self.received.extend_from_slice(bytes);
         loop {
-            let Some(size) = read_u32(&self.heard, 4).map(|size| size as usize) else { return };
+            let Some(size) = read_u32(&self.received, 4).map(|size| size as usize) else { return };
             if !(MIN_MESSAGE_BYTES..=MAX_MESSAGE_BYTES).contains(&size) {
-                self.heard.clear();
+                self.received.clear();
                 queue.put(Output::FinishWriting { link });
                 return;
             }
-            if self.heard.len() < size {
+            if self.received.len() < size {
                 return;
             }
-            let mut message: Vec<u8> = self.heard.drain(..size).collect();
+            let mut message: Vec<u8> = self.received.drain(..size).collect();
             let (seconds, micros) = queue.settings.wall(now);
             for at in [28, 36] {
                 put(&mut message, at, seconds);

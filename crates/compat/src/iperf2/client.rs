@@ -1,7 +1,10 @@
 //! The client.
 
 mod back;
+mod connects;
+mod input;
 mod requests;
+mod start_time;
 
 use requests::header_of;
 
@@ -17,7 +20,7 @@ use super::report::{ConnectionDetails, Iperf2Addresses};
 use super::settings::{Iperf2Amount, Iperf2Mode, Iperf2Settings};
 use super::track::Iperf2Stream;
 use super::wire::{Ack, Extension, TestHeader};
-use crate::stand_in::{FlowId, Input, Link, LinkOptions, Opened, Output, RunId, StandIn, SystemError};
+use crate::stand_in::{FlowId, Input, Link, Opened, Output, RunId, StandIn, SystemError};
 
 /// The listener for reverse connections from the server.
 const REVERSE_LISTENER: Link = Link(60_000);
@@ -41,7 +44,11 @@ enum Iperf2ClientState {
     Detecting,
     /// UDP -R: waiting for the server's first datagram.
     Calling,
+    /// Waiting for the time to start (--txdelay-time, --txstart-time).
+    Delaying,
     Testing,
+    /// Sending a file or standard input (-F, -I).
+    Piping,
     /// The own test is over; waiting for the server's reverse connections.
     Waiting,
     Over,
@@ -65,6 +72,9 @@ pub struct Iperf2Client {
     calls: u32,
     due: Option<Timestamp>,
     cut: bool,
+    /// Connections to try again: when (absent while it is tried), and the attempts that are left.
+    retries: BTreeMap<u32, (Option<Timestamp>, u32)>,
+    connects: connects::ConnectOnly,
 }
 
 impl Iperf2Client {
@@ -86,6 +96,8 @@ impl Iperf2Client {
             calls: 0,
             due: None,
             cut: false,
+            retries: BTreeMap::new(),
+            connects: connects::ConnectOnly::default(),
         }
     }
 
@@ -108,15 +120,6 @@ impl Iperf2Client {
         }
     }
 
-    fn connect(&mut self) {
-        let settings = self.queue.settings.clone();
-        for number in 0..self.wanted() {
-            let local_port = settings.bind_port.and_then(|port| port.checked_add(number as u16));
-            let options = LinkOptions { local_port, ..self.queue.options(settings.udp) };
-            self.queue.put(Output::Connect { link: Link(number), port: settings.port, to: None, options });
-        }
-    }
-
     fn opened(&mut self, now: Timestamp, link: Link, opened: Opened) {
         if link == REVERSE_LISTENER {
             let port = opened.local.port();
@@ -125,9 +128,14 @@ impl Iperf2Client {
             self.connect();
             return;
         }
+        if self.queue.settings.connect_only.is_some() {
+            self.connected_only(now, link, Some(&opened));
+            return;
+        }
+        self.retries.remove(&link.0);
         if self.opened.is_empty() {
             // The granted send buffer.
-            self.banner(Some(opened.snd_buf));
+            self.banner(Some(&opened));
         }
         self.opened.insert(link.0, opened);
         if self.opened.len() == self.wanted() as usize && self.stage == Iperf2ClientState::Connecting {
@@ -135,23 +143,30 @@ impl Iperf2Client {
         }
     }
 
-    fn banner(&mut self, granted: Option<u64>) {
+    fn banner(&mut self, opened: Option<&Opened>) {
         let settings = &self.queue.settings;
         let host = settings.host.clone().unwrap_or_default();
         let pace = settings.offered().filter(|_| settings.udp).map(|rate| (settings.length_for(true), rate));
-        let text = self.queue.report.connecting(&host, pace, settings.port, granted);
+        let text = self.queue.report.connecting(&host, pace, settings.port, opened);
         self.queue.print(text);
     }
 
-    fn not_opened(&mut self, link: Link, reason: &SystemError) {
+    fn not_opened(&mut self, now: Timestamp, link: Link, reason: &SystemError) {
         if link == REVERSE_LISTENER {
             self.queue.print_error(format!("listener bind failed: {}\n", reason.text));
         } else {
-            if self.opened.is_empty() {
+            if self.opened.is_empty() && self.retries.is_empty() && !self.connects.has_begun() {
                 self.banner(None);
             }
             let transport = if self.queue.settings.udp { "udp" } else { "tcp" };
             self.queue.print_error(format!("{transport} connect failed: {}\n", reason.text));
+            if self.try_again(now, link) {
+                return;
+            }
+            if self.queue.settings.connect_only.is_some() {
+                self.connected_only(now, link, None);
+                return;
+            }
         }
         self.stage = Iperf2ClientState::Over;
         self.queue.exit(0);
@@ -159,13 +174,17 @@ impl Iperf2Client {
 
     /// Starts the test when all connections are open.
     fn go(&mut self, now: Timestamp) {
-        let told = |opened: &Opened| ConnectionDetails {
+        let details = |opened: &Opened| ConnectionDetails {
             no_udp_fin: self.header.extension.is_some_and(|extension| extension.no_udp_fin),
             trip_times: self.queue.settings.trip_times,
             descriptor: opened.descriptor,
             peer: None,
             mss: opened.mss.filter(|_| !self.queue.settings.udp),
+            rtt: opened.rtt.filter(|_| !self.queue.settings.udp),
             handshake: opened.handshake.filter(|_| !self.queue.settings.udp),
+            starts_later: self.header.extension.is_some_and(|extension| extension.starts_later),
+            tos: u16::from(self.queue.settings.tos.unwrap_or(0)),
+            opened_at: self.queue.settings.wall(now).0,
         };
         let mode = self.queue.settings.mode;
         let mut lines = Vec::new();
@@ -173,13 +192,15 @@ impl Iperf2Client {
             let remote = opened.remote.unwrap_or(opened.local);
             let ends = Iperf2Addresses { local: opened.local, remote };
             self.streams.push(Iperf2Stream::new(number + 1, Link(*number), ends));
-            lines.push((number + 1, ends, self.queue.report.notes(mode, &told(opened))));
+            lines.push((number + 1, ends, self.queue.report.notes(mode, &details(opened))));
         }
         for (id, ends, notes) in lines {
             let text = self.queue.report.connected(id, false, ends.local, ends.remote, &notes);
             self.queue.print(text);
         }
-        self.plan();
+        if self.queue.settings.input.is_none() {
+            self.plan();
+        }
         let (udp, compatible) = (self.queue.settings.udp, self.queue.settings.compatible);
         if !udp && !compatible {
             let bytes = self.header.write_tcp();
@@ -194,7 +215,7 @@ impl Iperf2Client {
             self.stage = Iperf2ClientState::Detecting;
             self.due = Some(now + DETECT_TIMEOUT);
         } else {
-            self.start(now);
+            self.start_when_due(now);
         }
     }
 
@@ -224,6 +245,10 @@ impl Iperf2Client {
     fn start(&mut self, now: Timestamp) {
         self.stage = Iperf2ClientState::Testing;
         self.due = None;
+        if self.queue.settings.input.is_some() {
+            self.start_input(now);
+            return;
+        }
         let mode = self.queue.settings.mode;
         if mode != Iperf2Mode::Reverse {
             let load = self.load(true, false);
@@ -274,25 +299,25 @@ impl Iperf2Client {
             // A plain client does not wait for this answer.
             return;
         }
-        let heard = self.answers.entry(link).or_default();
-        heard.extend_from_slice(bytes.get(..bytes.len().min(256)).unwrap_or(bytes));
-        if let Some(ack) = Ack::decode(heard) {
+        let answer = self.answers.entry(link).or_default();
+        answer.extend_from_slice(bytes.get(..bytes.len().min(256)).unwrap_or(bytes));
+        if let Some(ack) = Ack::decode(answer) {
             let extension = Extension { version: ack.version, ..Extension::default() };
             self.peer = extension.version_text().map(|version| format!("iperf {version}"));
         }
         let all = self.streams.iter().all(|stream| {
             self.answers
                 .get(&stream.link)
-                .is_some_and(|heard| heard.len() >= 256 || Ack::decode(heard).is_some())
+                .is_some_and(|answer| answer.len() >= 256 || Ack::decode(answer).is_some())
         });
         if all {
-            self.start(now);
+            self.start_when_due(now);
         }
     }
 
     fn closed(&mut self, now: Timestamp, link: Link, reason: Option<&SystemError>) {
-        if self.stage == Iperf2ClientState::Detecting {
-            self.queue.print_error("the server closed the connection before it answered\n".to_owned());
+        if matches!(self.stage, Iperf2ClientState::Detecting | Iperf2ClientState::Delaying) {
+            self.queue.print_error("the server closed the connection before the test\n".to_owned());
             self.end(Some("the server closed the connection".to_owned()));
             return;
         }
@@ -310,8 +335,9 @@ impl Iperf2Client {
                     self.queue.print_error(
                         "the server does not answer the peer detection; continuing\n".to_owned(),
                     );
-                    self.start(now);
+                    self.start_when_due(now);
                 }
+                Iperf2ClientState::Delaying => self.start(now),
                 Iperf2ClientState::Calling if self.calls < MAX_CALLS => self.call(now),
                 Iperf2ClientState::Calling => {
                     self.queue.print_error("the server does not send: it may be too old for -R\n".to_owned());
@@ -321,9 +347,16 @@ impl Iperf2Client {
                     self.queue.print_error("ERROR: expected reverse connect did not occur\n".to_owned());
                     self.end(Some("the server did not connect back".to_owned()));
                 }
-                Iperf2ClientState::Connecting | Iperf2ClientState::Testing | Iperf2ClientState::Over => {}
+                Iperf2ClientState::Piping => {
+                    if let Some(half) = self.halves.first_mut() {
+                        half.end_of_input(&mut self.queue, now);
+                    }
+                }
+                Iperf2ClientState::Connecting => self.next_connects(now),
+                Iperf2ClientState::Testing | Iperf2ClientState::Over => {}
             }
         }
+        self.retry(now);
         for half in &mut self.halves {
             half.tick(&mut self.queue, now);
         }
@@ -332,7 +365,8 @@ impl Iperf2Client {
 
     /// Ends the test if everything is over, or waits for its second half.
     fn check_finished(&mut self, now: Timestamp) {
-        if self.stage != Iperf2ClientState::Testing || !self.halves.iter().all(Iperf2Direction::is_over) {
+        let testing = matches!(self.stage, Iperf2ClientState::Testing | Iperf2ClientState::Piping);
+        if !testing || !self.halves.iter().all(Iperf2Direction::is_over) {
             return;
         }
         let trouble = self.halves.iter().find_map(|half| half.trouble.clone());
@@ -385,7 +419,7 @@ impl StandIn for Iperf2Client {
         match input {
             Input::Begin => self.begin(),
             Input::Opened { link, opened } => self.opened(now, link, opened),
-            Input::NotOpened { link, reason } => self.not_opened(link, &reason),
+            Input::NotOpened { link, reason } => self.not_opened(now, link, &reason),
             Input::Accepted { link, opened, .. } => self.accepted(now, link, &opened),
             Input::Bytes { link, bytes } => self.bytes(now, link, bytes),
             Input::Datagram { link, from, bytes } => self.datagram(now, link, from, bytes),
@@ -405,6 +439,7 @@ impl StandIn for Iperf2Client {
                 for half in &mut self.halves {
                     half.counts(&mut self.queue, now, flows);
                 }
+                self.check_finished(now);
             }
             Input::Ended { counts } => {
                 if let Some(half) = self.halves.iter_mut().find(|half| half.load.flow == counts.flow) {
@@ -412,6 +447,8 @@ impl StandIn for Iperf2Client {
                 }
                 self.check_finished(now);
             }
+            Input::Text(block) => self.input_block(now, block),
+            Input::Sent { .. } => self.input_sent(),
             Input::Tick => self.tick(now),
             Input::Signal(_) => self.interrupted(now),
             _ => {}
@@ -424,6 +461,7 @@ impl StandIn for Iperf2Client {
 
     fn deadline(&self) -> Option<Timestamp> {
         let halves = self.halves.iter().filter_map(|half| half.due);
-        halves.chain(self.due).min().filter(|_| !self.queue.over)
+        let retries = self.retries.values().filter_map(|(at, _)| *at);
+        halves.chain(retries).chain(self.due).min().filter(|_| !self.queue.over)
     }
 }

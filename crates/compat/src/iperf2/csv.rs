@@ -20,9 +20,9 @@ pub(super) fn line(
     let mut text = format!(
         "{},{},{},{},{},{id},{:.1}-{:.1},{},{:.0}",
         date(seconds),
-        first.ip(),
+        settings.shown_ip(first.ip()),
         first.port(),
-        second.ip(),
+        settings.shown_ip(second.ip()),
         second.port(),
         row.from,
         row.to,
@@ -39,6 +39,22 @@ pub(super) fn line(
         text.push_str(",0.000,0,-1,-0.000,0");
     }
     text.push('\n');
+    text
+}
+
+/// Formats seconds since 1970 as `2026-11-21 19:19:05`, in UTC.
+pub(super) fn readable_date(seconds: u32) -> String {
+    let digits = date(seconds);
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        match at {
+            4 | 6 => text.push('-'),
+            8 => text.push(' '),
+            10 | 12 => text.push(':'),
+            _ => {}
+        }
+        text.push(digit);
+    }
     text
 }
 

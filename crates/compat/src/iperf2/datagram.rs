@@ -117,8 +117,8 @@ enum Negation {
     SignBit,
 }
 
-/// The negation of a number with these highest two bits. No client sends so many datagrams that the second bit of
-/// a positive number is set.
+/// The negation of a number with these highest two bits. No client sends enough datagrams to set the second
+/// bit of a positive number.
 const fn negation(highest: u32) -> Negation {
     match highest {
         2 => Negation::SignBit,
@@ -132,11 +132,11 @@ const fn negation(highest: u32) -> Negation {
 pub(super) fn last_number(bytes: &[u8], generation: Generation) -> Option<(u64, Generation)> {
     let number = number_of(bytes, generation).filter(|number| *number < 0)?;
     let complement = read_u32(bytes, 0).is_some_and(|low| negation(low >> 30) == Negation::Complement);
-    let told = match generation {
+    let generation = match generation {
         Generation::Between { wide: false } if complement => Generation::Old,
         other => other,
     };
-    Some((number.unsigned_abs(), told))
+    Some((number.unsigned_abs(), generation))
 }
 
 /// Whether these bytes can begin a datagram of any version: a number, then a time of this century.

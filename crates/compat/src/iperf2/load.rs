@@ -9,7 +9,7 @@ use super::settings::Iperf2Amount;
 use super::track::Iperf2Stream;
 use super::wire::{BURST_BYTES, BURST_LENGTH_AT, BURST_NUMBER_AT, BURST_TIME_AT};
 use crate::stand_in::{Blocks, EndMark, FlowId, FlowTask, Pattern, Payload, RunId, Transit, Transport};
-use linerate_model::flow::{SeqField, StampLayout, TimeField, TimeForm};
+use linerate_model::flow::{BlockLength, SeqField, StampLayout, TimeField, TimeForm};
 
 /// The configuration of one direction.
 #[derive(Debug, Clone)]
@@ -120,6 +120,7 @@ pub(super) fn task(queue: &OutputQueue, load: &Iperf2Load, streams: &[Iperf2Stre
         note: None,
         transit: transit(queue, load, streams),
         together: false,
+        file: None,
     }
 }
 
@@ -127,7 +128,7 @@ pub(super) fn task(queue: &OutputQueue, load: &Iperf2Load, streams: &[Iperf2Stre
 fn transit(queue: &OutputQueue, load: &Iperf2Load, streams: &[Iperf2Stream]) -> Transit {
     if load.is_stamped() {
         let early = streams.iter().map(|stream| stream.early.clone()).collect();
-        Transit::Blocks(Blocks { length_at: BURST_LENGTH_AT, skipped: load.skipped, early })
+        Transit::Blocks(Blocks { length: BlockLength::At(BURST_LENGTH_AT), skipped: load.skipped, early })
     } else if load.udp && !load.sends && (load.trip_times || queue.settings.enhanced) {
         Transit::Datagrams
     } else {

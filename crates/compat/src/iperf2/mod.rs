@@ -19,6 +19,7 @@ mod datagram;
 mod direction;
 mod load;
 mod numbers;
+mod option_table;
 mod output_queue;
 pub(crate) mod read;
 mod report;
@@ -35,10 +36,13 @@ pub use argv::{Iperf2EarlyExit, parse};
 pub use client::Iperf2Client;
 pub use datagram::{Generation, REPORT_BYTES, ServerReport, number_of, opening_header};
 pub use server::Iperf2Server;
-pub use settings::{Iperf2Amount, Iperf2Format, Iperf2Mode, Iperf2Rate, Iperf2Settings};
+pub use settings::{
+    Iperf2Amount, Iperf2Format, Iperf2Increments, Iperf2Input, Iperf2Mode, Iperf2Rate, Iperf2Settings,
+};
 pub use wire::{Ack, Extension, HeaderError, TestHeader};
 
 use crate::Tool;
+use crate::option_table::OptionGroup;
 use linerate_model::sniff::Match;
 
 /// iperf 2 in the table of tools.
@@ -48,6 +52,7 @@ pub static IPERF2: Tool = Tool {
     sniff,
     embedded_server: Iperf2Server::embedded_server,
     refusal: crate::no_refusal,
+    options: &[OptionGroup::only(option_table::OPTIONS)],
 };
 
 /// The version that we announce: 2.1.8, whose wire format this is.
@@ -63,6 +68,6 @@ fn sniff(start: &[u8]) -> Match {
     }
     match wire::sniff(start) {
         Match::No if datagram::is_plausible(start) => Match::Yes,
-        said => said,
+        matched => matched,
     }
 }

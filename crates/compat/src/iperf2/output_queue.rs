@@ -66,6 +66,8 @@ impl OutputQueue {
             mss: settings.mss.filter(|_| !udp),
             congestion: settings.congestion.clone().filter(|_| !udp),
             tos: settings.tos,
+            ttl: settings.ttl,
+            dont_route: settings.local_only,
             no_delay: settings.no_delay && !udp,
             ..LinkOptions::default()
         }

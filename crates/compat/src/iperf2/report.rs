@@ -1,5 +1,9 @@
 //! The output of iperf 2.
 
+mod connections;
+
+pub(super) use connections::{ConnectionDetails, Iperf2Addresses};
+
 use std::net::SocketAddr;
 
 use linerate_units::{Span, Timestamp};
@@ -7,9 +11,10 @@ use linerate_units::{Span, Timestamp};
 use super::csv;
 use super::datagram::ServerReport;
 use super::numbers::{bytes, rate};
-use super::settings::{Iperf2Mode, Iperf2Settings};
+use super::settings::Iperf2Settings;
 use super::transit::{TransitRow, buffers, datagrams};
 use crate::c_format::general;
+use crate::stand_in::Opened;
 
 const LINE: &str = "------------------------------------------------------------\n";
 
@@ -65,11 +70,13 @@ pub(super) struct Iperf2ReportLine {
 pub(super) struct Iperf2Report {
     settings: Iperf2Settings,
     heads: Option<Iperf2LineKind>,
+    /// Whether the heads before the sums of datagram receivers were printed.
+    sum_heads: bool,
 }
 
 impl Iperf2Report {
     pub(super) const fn new(settings: Iperf2Settings) -> Self {
-        Self { settings, heads: None }
+        Self { settings, heads: None, sum_heads: false }
     }
 
     fn hides(&self, letter: char) -> bool {
@@ -91,20 +98,30 @@ impl Iperf2Report {
         } else {
             String::new()
         };
+        let server = self.settings.server;
+        // The kernel's default for a socket without a connection (RFC 9293 §3.7.1).
+        let mss = if server && self.settings.print_mss && !udp { "MSS size 536 bytes\n" } else { "" };
+        let tos = self.settings.tos.filter(|_| server);
+        let tos = tos.map(|tos| format!("TOS will be set to 0x{tos:x}\n")).unwrap_or_default();
+        let single = if server && self.settings.single {
+            "Server set to single client traffic mode (serialize traffic tests)\n"
+        } else {
+            ""
+        };
         format!(
-            "{LINE}Server listening on {transport} port {port}{pid}\n{buffer}{}{LINE}",
+            "{LINE}Server listening on {transport} port {port}{pid}\n{buffer}{mss}{tos}{single}{}{LINE}",
             self.window(udp, granted)
         )
     }
 
-    /// The banner of a client that connects; without the granted buffer if there is no connection. `pace` is
-    /// the length of its datagrams in bytes and their rate in bits per second.
+    /// The banner of a client that connects; without the buffer and the segment size if there is no connection.
+    /// `pace` is the length of its datagrams in bytes and their rate in bits per second.
     pub(super) fn connecting(
         &self,
         host: &str,
         pace: Option<(u32, u64)>,
         port: u16,
-        granted: Option<u64>,
+        opened: Option<&Opened>,
     ) -> String {
         if self.hides('S') {
             return String::new();
@@ -115,26 +132,40 @@ impl Iperf2Report {
         let flows = settings.parallel.unwrap_or(1);
         let pid =
             if enhanced { format!(" with pid {} ({flows} flows)", settings.pid) } else { String::new() };
+        let host = if settings.hide_ips { "(**hidden**)" } else { host };
         let mut text = format!("{LINE}Client connecting to {host}, {transport} port {port}{pid}\n");
         if enhanced && !udp {
             text.push_str(&format!("Write buffer size: {} Byte\n", settings.length_for(false)));
         }
         if let Some(mss) = settings.mss.filter(|_| !udp) {
             text.push_str(&format!("MSS req size {mss} bytes (per TCP_MAXSEG)\n"));
+        } else if let Some(mss) = opened.and_then(|opened| opened.mss).filter(|_| settings.print_mss) {
+            // 2.1.8 asks before it connects, and always prints the kernel's default of 536.
+            text.push_str(&format!("MSS size {mss} bytes\n"));
+        }
+        if let Some(paced) = settings.fq_rate.filter(|_| !settings.server) {
+            let paced = rate(paced as f64 / 8.0, Default::default());
+            text.push_str(&format!("fair-queue socket pacing set to {paced}/s\n"));
+        }
+        if let Some(name) = settings.congestion.as_ref().filter(|_| !udp) {
+            text.push_str(&format!("TCP congestion control set to {name}\n"));
+        }
+        if settings.connect_only.is_some() {
+            return text + "TCP three-way-handshake (3WHS) only\n" + LINE;
         }
         if enhanced {
             let nagle = if settings.no_delay { "off" } else { "on" };
             let delay = if settings.no_delay { " and nodelay" } else { "" };
             text.push_str(&format!("TOS set to 0x{:x}{delay} (Nagle {nagle})\n", settings.tos.unwrap_or(0)));
         }
-        if let Some((length, rate)) = pace {
-            let gap = f64::from(length) * 8e6 / rate as f64;
+        if let Some((length, pace)) = pace {
+            let gap = f64::from(length) * 8e6 / pace as f64;
             text.push_str(&format!(
                 "Sending {length} byte datagrams, IPG target: {gap:.2} us (kalman adjust)\n"
             ));
         }
-        if let Some(granted) = granted {
-            text.push_str(&self.window(udp, granted));
+        if let Some(opened) = opened {
+            text.push_str(&self.window(udp, opened.snd_buf));
         }
         text.push_str(LINE);
         text
@@ -153,26 +184,25 @@ impl Iperf2Report {
         format!("{what} size: {granted_text}{note}\n")
     }
 
-    /// The line of an open connection. `notes` are the parts in parentheses.
+    /// The line of an open connection. `notes` is the text after the addresses.
     pub(super) fn connected(
         &mut self,
         id: u32,
         star: bool,
         local: SocketAddr,
         remote: SocketAddr,
-        notes: &[String],
+        notes: &str,
     ) -> String {
-        if self.hides('C') {
+        if self.hides('C') || self.settings.sum_only {
             return String::new();
         }
-        self.heads = None;
-        let notes: String = notes.iter().map(|note| format!(" ({note})")).collect();
+        (self.heads, self.sum_heads) = (None, false);
         format!(
             "{} local {} port {} connected with {} port {}{notes}\n",
             label(Some(id), star),
-            local.ip(),
+            self.settings.shown_ip(local.ip()),
             local.port(),
-            remote.ip(),
+            self.settings.shown_ip(remote.ip()),
             remote.port()
         )
     }
@@ -231,6 +261,9 @@ impl Iperf2Report {
         if self.settings.exclude.contains('D') {
             return String::new();
         }
+        if self.settings.sum_only && !self.settings.csv {
+            return self.only_sum(kind, rows);
+        }
         let sum = (rows.len() > 1).then(|| sum(rows));
         let sum_only = self.settings.sum_only && sum.is_some();
         if self.settings.csv {
@@ -242,17 +275,44 @@ impl Iperf2Report {
                 .collect();
         }
         let mut text = String::new();
-        for row in rows.iter().filter(|_| !sum_only) {
+        for row in rows {
             text.push_str(self.heads(kind));
             text.push_str(&self.row(kind, row));
         }
         if let Some(sum) = sum {
-            if sum_only {
-                text.push_str(self.heads(kind));
-            }
+            let first = !std::mem::replace(&mut self.sum_heads, true);
+            // As in 2.1.8, although its columns have other names.
+            text.push_str(match kind {
+                Iperf2LineKind::Datagrams if first => "[ ID] Interval       Transfer     Bandwidth\n",
+                Iperf2LineKind::UdpReceiver if first => {
+                    "[ ID] Interval            Transfer     Bandwidth      Write/Err  PPS\n"
+                }
+                _ => "",
+            });
             text.push_str(&self.sum_row(kind, &sum));
         }
         text
+    }
+
+    /// With --sum-only, the sum of any number of connections, with their number.
+    fn only_sum(&mut self, kind: Iperf2LineKind, rows: &[Iperf2ReportLine]) -> String {
+        let sum = sum(rows);
+        let datagrams = matches!(kind, Iperf2LineKind::Datagrams | Iperf2LineKind::UdpReceiver);
+        let heads = match kind {
+            _ if self.heads == Some(kind) => "",
+            _ if datagrams => "[SUM-cnt] Interval     Transfer     Bandwidth       Lost/Total    PPS\n",
+            Iperf2LineKind::TcpSender => {
+                "[SUM-cnt] Interval            Transfer    Bandwidth       Write/Err  Rtry\n"
+            }
+            Iperf2LineKind::UdpSender => {
+                "[SUM-cnt] Interval            Transfer     Bandwidth      Write/Err  PPS\n"
+            }
+            _ => "[SUM-cnt] Interval       Transfer     Bandwidth\n",
+        };
+        self.heads = Some(kind);
+        let label = format!("[SUM-{}]", rows.len());
+        let row = self.sum_row(if datagrams { Iperf2LineKind::UdpReceiver } else { kind }, &sum);
+        format!("{heads}{}", row.replacen("[SUM]", &label, 1))
     }
 
     fn front(&self, row: &Iperf2ReportLine) -> String {
@@ -304,8 +364,12 @@ impl Iperf2Report {
     fn sum_row(&self, kind: Iperf2LineKind, row: &Iperf2ReportLine) -> String {
         let front = self.front(row);
         match kind {
-            Iperf2LineKind::Datagrams | Iperf2LineKind::UdpReceiver => {
+            Iperf2LineKind::Datagrams => {
                 format!("{front}   {}/{} ({}%)\n", row.lost, row.total, percent(row))
+            }
+            Iperf2LineKind::UdpReceiver => {
+                let pace = per_second(row.total.saturating_sub(row.lost), row);
+                format!("{front}  {}/{} {pace:>8.0} pps\n", row.lost, row.total)
             }
             Iperf2LineKind::TcpSender => format!("{front}  {}/0 {:>10}\n", row.calls, row.retransmits),
             Iperf2LineKind::UdpSender => {
@@ -318,7 +382,8 @@ impl Iperf2Report {
     /// The number of datagrams sent on one connection, or on `of` connections. The tool counts the last
     /// datagram twice.
     pub(super) fn sent(&self, id: Option<u32>, of: usize, datagrams: u64) -> String {
-        if self.settings.csv || self.settings.exclude.contains('D') {
+        let each = self.settings.sum_only && id.is_some();
+        if self.settings.csv || self.settings.exclude.contains('D') || each {
             return String::new();
         }
         let label = id.map_or_else(|| format!("[SUM-{of}]"), |id| format!("[{id:>3}]"));
@@ -346,56 +411,6 @@ impl Iperf2Report {
             if row.transit.is_some() { Iperf2LineKind::UdpReceiver } else { Iperf2LineKind::Datagrams };
         format!("[{id:>3}] Server Report:\n{}{}", self.heads(kind), self.row(kind, &row))
     }
-
-    /// The parts in parentheses after a connection.
-    pub(super) fn notes(&self, mode: Iperf2Mode, told: &ConnectionDetails) -> Vec<String> {
-        let mut notes = Vec::new();
-        match mode {
-            Iperf2Mode::Reverse => notes.push("reverse".to_owned()),
-            Iperf2Mode::FullDuplex => notes.push("full-duplex".to_owned()),
-            _ => {}
-        }
-        if told.no_udp_fin {
-            notes.push("no-udp-fin".to_owned());
-        }
-        if told.trip_times {
-            notes.push("trip-times".to_owned());
-        }
-        let enhanced = self.settings.enhanced || told.trip_times && self.settings.server;
-        if enhanced {
-            notes.push(format!("sock={}", told.descriptor));
-            if let Some(peer) = &told.peer {
-                notes.push(format!("peer {peer}"));
-            }
-        }
-        if let (Some(mss), Some(handshake)) = (told.mss, told.handshake) {
-            // The initial window is ten segments (RFC 6928); nothing has been sent yet.
-            let first = u64::from(mss) * 10 / 1024;
-            notes.push(format!("icwnd/mss/irtt={first}/{mss}/{}", handshake.as_ns() / 1000));
-            if self.settings.enhanced {
-                notes.push(format!("ct={:.2} ms", handshake.as_secs_f64() * 1e3));
-            }
-        }
-        notes
-    }
-}
-
-/// The two addresses of a connection.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Iperf2Addresses {
-    pub(super) local: SocketAddr,
-    pub(super) remote: SocketAddr,
-}
-
-/// The properties of a connection that are printed in parentheses.
-#[derive(Debug, Clone, Default)]
-pub(super) struct ConnectionDetails {
-    pub(super) no_udp_fin: bool,
-    pub(super) trip_times: bool,
-    pub(super) descriptor: i32,
-    pub(super) peer: Option<String>,
-    pub(super) mss: Option<u32>,
-    pub(super) handshake: Option<Span>,
 }
 
 fn label(id: Option<u32>, star: bool) -> String {

@@ -25,8 +25,8 @@ pub(super) const REVERSE_LINKS: Range<u32> = 16..60_000;
 /// How long to wait for the remaining connections of a client.
 const GATHER_TIMEOUT: Span = Span::from_ms(500);
 
-/// The same if the client does not tell their number, as versions from 2.0.10 to 2.0.13 and others with `-C`.
-const UNTOLD_GATHER_TIME: Span = Span::from_ms(20);
+/// The same if the client does not send their number, as versions from 2.0.10 to 2.0.13 and others with `-C`.
+const GATHER_TIMEOUT_WITHOUT_COUNT: Span = Span::from_ms(20);
 
 /// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub(super) struct Iperf2Run {
     went_back: bool,
     due: Option<Timestamp>,
     trouble: Option<String>,
-    told_over: bool,
+    end_reported: bool,
 }
 
 impl Iperf2Run {
@@ -93,9 +93,11 @@ impl Iperf2Run {
             asked_back: Vec::new(),
             back: Vec::new(),
             went_back: false,
-            due: Some(now + if first.threads().is_some() { GATHER_TIMEOUT } else { UNTOLD_GATHER_TIME }),
+            due: Some(
+                now + if first.threads().is_some() { GATHER_TIMEOUT } else { GATHER_TIMEOUT_WITHOUT_COUNT },
+            ),
             trouble: None,
-            told_over: false,
+            end_reported: false,
         };
         run.join(queue, first);
         run
@@ -178,7 +180,7 @@ impl Iperf2Run {
                 Iperf2Direction::completed_before_engine(queue, now, self.accepted_at, load, streams.clone())
             } else {
                 let mut half = Iperf2Direction::start(queue, now, load, streams.clone());
-                half.has_begun(queue, self.accepted_at);
+                half.has_begun(queue, self.began_at(queue));
                 half
             });
         }
@@ -199,6 +201,20 @@ impl Iperf2Run {
         if mode == Iperf2Mode::Dual || mode == Iperf2Mode::Tradeoff && gone {
             self.connect_back(queue, links);
         }
+    }
+
+    /// When the test began at this end: with the connection, or at the start time that its client announced.
+    fn began_at(&self, queue: &OutputQueue) -> Timestamp {
+        let extension = self.header.and_then(|header| header.extension);
+        let start =
+            extension.filter(|extension| extension.starts_later).and_then(|extension| extension.start);
+        let wall = |(seconds, micros): (u32, u32)| {
+            Span::from_secs(u64::from(seconds)) + Span::from_ns(u64::from(micros) * 1000)
+        };
+        // A clock that differs by more is wrong.
+        let latest = self.accepted_at + Span::from_secs(600);
+        let start = start.map(|start| queue.settings.at_wall(wall(start)));
+        start.filter(|start| (self.accepted_at..latest).contains(start)).unwrap_or(self.accepted_at)
     }
 
     /// Answers a header, unless the client expects data without an answer.
@@ -262,16 +278,18 @@ impl Iperf2Run {
         if self.back.is_empty() {
             let host = self.host.to_string();
             let pace = self.offered(queue).filter(|_| self.udp).map(|rate| (self.length(queue), rate));
-            let text = queue.report.connecting(&host, pace, remote.port(), Some(opened.snd_buf));
+            let text = queue.report.connecting(&host, pace, remote.port(), Some(opened));
             queue.print(text);
         }
-        let told = ConnectionDetails {
+        let details = ConnectionDetails {
             descriptor: opened.descriptor,
             mss: opened.mss.filter(|_| !self.udp),
+            rtt: opened.rtt.filter(|_| !self.udp),
             handshake: opened.handshake.filter(|_| !self.udp),
+            opened_at: queue.settings.wall(now).0,
             ..ConnectionDetails::default()
         };
-        let notes = queue.report.notes(Iperf2Mode::Reverse, &told);
+        let notes = queue.report.notes(Iperf2Mode::Reverse, &details);
         let text = queue.report.connected(id, true, ends.local, ends.remote, &notes);
         queue.print(text);
         self.back.push(Iperf2Stream::new(id, link, ends));
@@ -446,7 +464,7 @@ impl Iperf2Run {
     }
 
     fn report_over(&mut self, queue: &mut OutputQueue) {
-        if !std::mem::replace(&mut self.told_over, true) {
+        if !std::mem::replace(&mut self.end_reported, true) {
             let trouble = self.error().cloned();
             queue.put(Output::RunOver { run: self.number, trouble });
         }

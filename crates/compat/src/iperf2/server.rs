@@ -153,9 +153,9 @@ impl Iperf2Server {
             }
             return;
         };
-        let heard =
+        let first_bytes =
             self.arrivals.get_mut(at).map_or(Iperf2FirstBytes::More, |arrival| arrival.receive(bytes));
-        match heard {
+        match first_bytes {
             Iperf2FirstBytes::More => {}
             Iperf2FirstBytes::Wrong => {
                 self.arrivals.remove(at);
@@ -174,8 +174,7 @@ impl Iperf2Server {
                 let arrival = self.arrivals.remove(at);
                 let id = self.take_id();
                 let ends = arrival.stream.ends;
-                let text =
-                    self.queue.report.connected(id, false, ends.local, ends.remote, &["bb".to_owned()]);
+                let text = self.queue.report.connected(id, false, ends.local, ends.remote, " (bb)");
                 self.queue.print(text);
                 let mut bounce = Bounce::new(now, Iperf2Stream::new(id, link, ends));
                 bounce.bytes(&mut self.queue, now, link, &start);
@@ -231,15 +230,19 @@ impl Iperf2Server {
             Some(extension) if extension.reverse => Iperf2Mode::Reverse,
             _ => Iperf2Mode::Plain,
         };
-        let told = ConnectionDetails {
+        let details = ConnectionDetails {
             no_udp_fin: arrival.udp && extension.is_some_and(|e| e.no_udp_fin || e.reverse || e.full_duplex),
             trip_times: extension.is_some_and(|extension| extension.trip_times),
             descriptor: arrival.descriptor,
             peer: extension.and_then(|extension| extension.version_text()),
             mss: arrival.mss.filter(|_| !arrival.udp),
+            rtt: arrival.rtt.filter(|_| !arrival.udp),
             handshake: None,
+            starts_later: extension.is_some_and(|extension| extension.starts_later),
+            tos: extension.map_or(0, |extension| extension.tos),
+            opened_at: self.queue.settings.wall(now).0,
         };
-        let notes = self.queue.report.notes(mode, &told);
+        let notes = self.queue.report.notes(mode, &details);
         let ends = arrival.stream.ends;
         let text = self.queue.report.connected(id, false, ends.local, ends.remote, &notes);
         self.queue.print(text);
@@ -395,6 +398,7 @@ impl StandIn for Iperf2Server {
                 for run in self.runs.values_mut() {
                     run.counts(&mut self.queue, now, flows);
                 }
+                self.remove_finished();
             }
             Input::Ended { counts } => {
                 if let Some(number) = self.run_of(counts.flow) {
@@ -456,16 +460,7 @@ mod tests {
         let mut first = [0; 16];
         first[3] = 1;
         let last: Vec<u8> = (-2_i32).to_be_bytes().into_iter().chain([0; 8]).chain([0xff; 4]).collect();
-        let opened = Opened {
-            local: own,
-            remote: Some(remote),
-            mss: None,
-            handshake: None,
-            snd_buf: 0,
-            rcv_buf: 0,
-            congestion: None,
-            descriptor: 5,
-        };
+        let opened = Opened::new(own, Some(remote));
         server.input(now(0), Input::Begin);
         server.input(now(0), Input::Datagram { link: UDP, from: remote, bytes: &first });
         server.input(now(1), Input::Accepted { listener: UDP, link: from, opened });
@@ -494,7 +489,7 @@ mod tests {
     fn an_address_that_may_be_forged_is_never_sent_more_than_came_from_it() {
         for received in [32, 64, 200, 1_000_000] {
             let answered = bytes_answered(received);
-            assert!(answered > 0, "it is told that its last datagram has come");
+            assert!(answered > 0, "its last datagram is acknowledged");
             assert!(answered as u64 <= received + 32, "{answered} bytes for {received}");
         }
         assert_eq!(bytes_answered(1_000_000), 3 * 128, "an honest one has the whole report each time");

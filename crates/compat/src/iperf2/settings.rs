@@ -52,6 +52,26 @@ pub enum Iperf2Format {
     Bytes(u8),
 }
 
+/// What a client sends instead of the pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Iperf2Input {
+    /// A file (-F); opened by the program that runs the tool.
+    File(String),
+    /// Standard input (-I).
+    Standard,
+}
+
+/// What differs between the connections of a client.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Iperf2Increments {
+    /// The destination address (--incr-dstip).
+    pub to: bool,
+    /// The destination port (--incr-dstport).
+    pub to_port: bool,
+    /// The source address (--incr-srcip).
+    pub from: bool,
+}
+
 /// The settings of a command line of iperf 2.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Iperf2Settings {
@@ -123,6 +143,28 @@ pub struct Iperf2Settings {
     pub ipv6: bool,
     /// Reports to omit: the letters C, D, M, S, V (-x).
     pub exclude: String,
+    /// Time to live of the packets (-T).
+    pub ttl: Option<u8>,
+    /// Hide addresses (--hide-ips).
+    pub hide_ips: bool,
+    /// Send only to hosts of the own networks (--local-only).
+    pub local_only: bool,
+    /// Time between connecting and sending (--txdelay-time).
+    pub start_delay: Option<Span>,
+    /// When to start sending (--txstart-time), since 1970.
+    pub start_at: Option<Span>,
+    /// Only open this number of connections; 0 for any number (--connect-only).
+    pub connect_only: Option<u32>,
+    /// Number of further attempts to connect (--connect-retries).
+    pub connect_retries: u32,
+    /// What differs between the connections.
+    pub increments: Iperf2Increments,
+    /// What to send instead of the pattern (-F, -I).
+    pub input: Option<Iperf2Input>,
+    /// Run with real-time priority (-z); the program that runs the tool does it.
+    pub realtime: bool,
+    /// Run in the background (-D); the program that runs the tool does it.
+    pub daemon: bool,
     /// File for the output (-o); opened by the program that runs the tool.
     pub output: Option<String>,
     /// Id of this process, printed with -e.
@@ -172,6 +214,17 @@ impl Default for Iperf2Settings {
             device: None,
             ipv6: false,
             exclude: String::new(),
+            ttl: None,
+            hide_ips: false,
+            local_only: false,
+            start_delay: None,
+            start_at: None,
+            connect_only: None,
+            connect_retries: 0,
+            increments: Iperf2Increments::default(),
+            input: None,
+            realtime: false,
+            daemon: false,
             output: None,
             pid: 0,
             epoch: Span::ZERO,
@@ -218,7 +271,26 @@ impl Iperf2Settings {
     /// Seconds and microseconds of the wall clock.
     #[must_use]
     pub fn wall(&self, now: Timestamp) -> (u32, u32) {
-        let since = self.epoch + now.since(Timestamp::START);
-        ((since.as_ns() / 1_000_000_000) as u32, (since.as_ns() % 1_000_000_000 / 1000) as u32)
+        parts(self.epoch + now.since(Timestamp::START))
     }
+
+    /// An address as it is printed: with --hide-ips only the last part of an IPv4 address, as in 2.1.8.
+    #[must_use]
+    pub fn shown_ip(&self, address: IpAddr) -> String {
+        match address {
+            IpAddr::V4(v4) if self.hide_ips => format!("*.*.*.{}", v4.octets()[3]),
+            other => other.to_string(),
+        }
+    }
+
+    /// A time of the wall clock on the clock of this stand-in; the start for earlier times.
+    #[must_use]
+    pub fn at_wall(&self, wall: Span) -> Timestamp {
+        Timestamp::START + wall.saturating_sub(self.epoch)
+    }
+}
+
+/// Seconds and microseconds.
+pub(super) fn parts(span: Span) -> (u32, u32) {
+    ((span.as_ns() / 1_000_000_000) as u32, (span.as_ns() % 1_000_000_000 / 1000) as u32)
 }

@@ -101,6 +101,12 @@ impl Iperf2Meter {
         own.chain(self.counts.streams.iter().map(|stream| stream.bytes)).fold(0, u64::saturating_add)
     }
 
+    /// Whether anything was moved after the end of the last printed interval.
+    pub(super) fn has_moved(&self) -> bool {
+        let shown = |at| self.streams.get(at).map_or(0, |stream: &Iperf2Stream| stream.shown.bytes);
+        (0..self.streams.len()).any(|at| self.totals(at).bytes > shown(at))
+    }
+
     fn totals(&self, at: usize) -> StreamTotals {
         let Some(stream) = self.streams.get(at) else { return StreamTotals::default() };
         let counts = self.counts.streams.get(at).copied().unwrap_or_default();

@@ -35,6 +35,7 @@ const RATE_SET: u16 = 0x0100;
 const FQ_RATE_SET: u16 = 0x0200;
 const REVERSE: u16 = 0x0400;
 const FULL_DUPLEX: u16 = 0x0800;
+const STARTS_LATER: u16 = 0x1000;
 
 /// The second word of a TCP test without options from 2.0.10 to 2.0.13: the pattern of every buffer.
 const AFTER_NO_FLAGS: u32 = u32::from_be_bytes(*b"4567");
@@ -80,6 +81,8 @@ pub struct Extension {
     pub full_duplex: bool,
     /// Whether sent data carry timestamps, because the clocks of both ends are synchronized.
     pub trip_times: bool,
+    /// Whether the client sends nothing before the start (--txstart-time).
+    pub starts_later: bool,
     /// Whether data are sent in frames at regular intervals.
     pub isochronous: bool,
     /// Whether the server should not answer the last datagram.
@@ -269,13 +272,13 @@ impl TestHeader {
     pub fn write_udp(&self) -> Vec<u8> {
         const OWN: usize = 16;
         let tail = self.extension.is_some_and(|extension| extension.has_tail());
-        let said = OWN + EXTENDED_BYTES + if tail { FRAME_BYTES } else { 0 };
-        let whole = said + if tail { TAIL_BYTES } else { 0 };
+        let header_bytes = OWN + EXTENDED_BYTES + if tail { FRAME_BYTES } else { 0 };
+        let whole = header_bytes + if tail { TAIL_BYTES } else { 0 };
         let mut bytes = vec![0; whole];
         let Some(rest) = bytes.get_mut(OWN..) else { return bytes };
         let asks = |e: Extension| e.reverse || e.full_duplex || e.no_udp_fin;
         let more = SEQUENCE_64 | if tail || self.extension.is_some_and(asks) { UDP_TESTS } else { 0 };
-        self.write_base(rest, said, more);
+        self.write_base(rest, header_bytes, more);
         if let Some(extension) = &self.extension {
             extension.write(rest);
             if tail {
@@ -311,7 +314,7 @@ impl TestHeader {
 
 impl Extension {
     const fn has_tail(&self) -> bool {
-        self.trip_times || self.fq_rate.is_some()
+        self.trip_times || self.starts_later || self.fq_rate.is_some()
     }
 
     fn read(bytes: &[u8], flags: u32, udp: bool) -> Self {
@@ -326,6 +329,7 @@ impl Extension {
             reverse: upper & REVERSE != 0,
             full_duplex: upper & FULL_DUPLEX != 0,
             trip_times: upper & TRIP_TIMES != 0,
+            starts_later: upper & STARTS_LATER != 0,
             isochronous: upper & ISOCHRONOUS != 0,
             no_udp_fin: upper & NO_UDP_FIN != 0,
             rate_set: upper & RATE_SET != 0,
@@ -333,7 +337,7 @@ impl Extension {
             version: (field(36), field(40)),
             tos: field(44) as u16,
             rate: wide(48),
-            start: (has_tail && upper & TRIP_TIMES != 0 && start != (0, 0)).then_some(start),
+            start: (has_tail && upper & (TRIP_TIMES | STARTS_LATER) != 0 && start != (0, 0)).then_some(start),
             fq_rate: (has_tail && upper & FQ_RATE_SET != 0).then(|| wide(tail + 12)),
         }
     }
@@ -344,6 +348,7 @@ impl Extension {
             (self.reverse, REVERSE),
             (self.full_duplex, FULL_DUPLEX),
             (self.trip_times, TRIP_TIMES),
+            (self.starts_later, STARTS_LATER),
             (self.isochronous, ISOCHRONOUS),
             (self.no_udp_fin, NO_UDP_FIN),
             (self.rate_set, RATE_SET),

@@ -18,9 +18,13 @@ use self::table::ParsedSettings;
 use super::errors::{Iperf3Error, Iperf3ErrorNumber};
 use super::report::VERSION;
 use super::settings::{EndCondition, Iperf3Settings};
+use crate::option_table::OptionGroup;
 
 /// Default rate of a UDP stream, bit/s: 1024², as in iperf3.
 pub const UDP_BITRATE: u64 = 1 << 20;
+
+/// Every option, in groups: of both roles, of a server, of a client.
+pub const OPTIONS: &[OptionGroup] = table::GROUPS;
 
 /// The action that a command line requests.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,10 +57,10 @@ pub fn parse<S: AsRef<str>>(args: &[S]) -> Result<Iperf3Command, Iperf3UsageErro
     for given in getopt::Given::all(args, table::options()) {
         let (option, value) = given
             .map_err(|text| Iperf3UsageError { text: format!("iperf3: {text}\n{}", usage()), code: 1 })?;
-        if option.long == "help" {
+        if option.long() == "help" {
             return Ok(Iperf3Command::Help);
         }
-        if option.long == "version" {
+        if option.long() == "version" {
             return Ok(Iperf3Command::Version);
         }
         draft.note(option);
@@ -105,6 +109,7 @@ fn complete(draft: ParsedSettings) -> Result<Iperf3Command, Iperf3Error> {
         _ => {}
     }
     client.bitrate = bitrate.unwrap_or(if client.udp { UDP_BITRATE } else { 0 });
+    client.end_given = time.is_some() || bytes.is_some() || blocks.is_some();
     client.end = match (time, bytes, blocks) {
         (None, None, None) => EndCondition::Time(10),
         (Some(seconds), None, None) => EndCondition::Time(seconds),
@@ -114,14 +119,6 @@ fn complete(draft: ParsedSettings) -> Result<Iperf3Command, Iperf3Error> {
     };
     if client.udp && is_client && settings.common.file.is_some() {
         return refuse(Iperf3ErrorNumber::UDP_FILE);
-    }
-    if settings.common.file.is_some() {
-        // Silently not sending the file would be worse than an error.
-        return Err(Iperf3Error::because(
-            Iperf3ErrorNumber::FILE,
-            0,
-            "linerate moves no files; leave -F out",
-        ));
     }
     if !is_client && !server {
         return refuse(Iperf3ErrorNumber::NO_ROLE);
@@ -136,15 +133,15 @@ fn warn(settings: &mut Iperf3Settings) {
     if !common.json {
         return;
     }
-    let mut say = |text: &str| common.warnings.push(format!("warning: {text}"));
+    let mut warn = |text: &str| common.warnings.push(format!("warning: {text}"));
     if common.format.is_some() {
-        say("Report format (-f) flag ignored with JSON output (-J)");
+        warn("Report format (-f) flag ignored with JSON output (-J)");
     }
     if common.verbose {
-        say("Verbose output (-v) may interfere with JSON output (-J)");
+        warn("Verbose output (-v) may interfere with JSON output (-J)");
     }
     if common.debug.is_some() {
-        say("Debug output (-d) may interfere with JSON output (-J)");
+        warn("Debug output (-d) may interfere with JSON output (-J)");
     }
 }
 

@@ -69,7 +69,7 @@ pub struct Iperf3Client {
     /// Unprocessed bytes of the control connection.
     held: Vec<u8>,
     /// Whether the server has sent anything.
-    heard: bool,
+    server_replied: bool,
     cookie: Cookie,
     report: Iperf3Report,
     control: Option<Opened>,
@@ -152,7 +152,7 @@ impl Iperf3Client {
             phase: Iperf3ClientPhase::Connecting,
             patience: None,
             held: Vec::new(),
-            heard: false,
+            server_replied: false,
             cookie,
             report,
             control: None,
@@ -180,6 +180,8 @@ impl Iperf3Client {
     }
 
     fn send_state(&mut self, state: Iperf3State) {
+        let words = self.report.sent_state(state);
+        self.speak(words);
         self.send(vec![state.byte()]);
     }
 
@@ -260,7 +262,7 @@ impl StandIn for Iperf3Client {
             Input::Opened { link, opened } => self.stream_opened(now, link, opened),
             Input::NotOpened { link, reason } => self.not_opened(link, &reason),
             Input::Bytes { link: CONTROL, bytes } => {
-                self.heard = true;
+                self.server_replied = true;
                 self.held.extend_from_slice(bytes);
                 self.listen(now);
             }

@@ -131,6 +131,10 @@ impl fmt::Display for Iperf3Error {
         };
         match tail {
             _ if self.number == Iperf3ErrorNumber::BAD_UNIT => write!(f, "{text}: '{}'", self.detail),
+            // The remedy, for which iperf3 has no words.
+            _ if self.number == Iperf3ErrorNumber::NO_SCTP && !self.detail.is_empty() => {
+                write!(f, "{text}: {}", self.detail)
+            }
             Alone => f.write_str(text),
             System => write!(f, "{text}: {}", self.detail),
         }
@@ -158,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_unit_is_named_and_an_unknown_number_is_told() {
+    fn a_bad_unit_is_named_and_an_unknown_number_is_reported() {
         let unit = Iperf3Error::because(Iperf3ErrorNumber::BAD_UNIT, 0, "12x");
         assert_eq!(unit.to_string(), "invalid unit value or suffix: '12x'");
         assert_eq!(Iperf3Error::new(Iperf3ErrorNumber(999)).to_string(), "int_errno=999");

@@ -5,6 +5,7 @@ use std::fmt;
 
 use linerate_model::foreign_text::{lines, one_line};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Serialize, Serializer};
 
 /// A value of a message.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,6 +91,23 @@ impl Iperf3Json {
 }
 
 const TWO_POW_63: f64 = 9_223_372_036_854_775_808.0;
+
+/// Keeps the order of keys. Texts are made safe to print.
+impl Serialize for Iperf3Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Bool(value) => serializer.serialize_bool(*value),
+            Self::Integer(value) => serializer.serialize_i64(*value),
+            Self::Float(value) => serializer.serialize_f64(*value),
+            Self::Text(text) => serializer.serialize_str(&lines(text)),
+            Self::List(list) => serializer.collect_seq(list),
+            Self::Object(entries) => {
+                serializer.collect_map(entries.iter().map(|(key, value)| (one_line(key), value)))
+            }
+        }
+    }
+}
 
 impl<'de> Deserialize<'de> for Iperf3Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -141,6 +141,12 @@ impl Iperf3Meter {
         side.map(|stream| stream.now.bytes.saturating_sub(stream.omitted.bytes)).fold(0, u64::saturating_add)
     }
 
+    /// Most bytes that a receiving stream has received, including the omitted part.
+    pub(super) fn most_received(&self) -> u64 {
+        let received = self.streams.iter().filter(|stream| !stream.sends).map(|stream| stream.now.bytes);
+        received.max().unwrap_or_default()
+    }
+
     /// Bytes of both directions, including the omitted part.
     pub(super) fn all_bytes(&self) -> u64 {
         self.streams.iter().map(|stream| stream.now.bytes).fold(0, u64::saturating_add)

@@ -37,6 +37,7 @@ pub static IPERF3: Tool = Tool {
     sniff,
     embedded_server: server::Iperf3Server::embedded_server,
     refusal,
+    options: argv::OPTIONS,
 };
 
 /// The answer of a busy server, which has no room for a reason.

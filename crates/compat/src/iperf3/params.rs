@@ -306,6 +306,12 @@ impl Params {
         }
     }
 
+    /// Datagrams that leave together with GSO; absent without it.
+    pub(super) fn datagrams_per_buffer(&self) -> Option<i64> {
+        let bundles = self.bundles.filter(|bundles| self.udp && bundles.gso > 0)?;
+        Some((bundles.gso_bf_size / self.len.max(1)).clamp(1, MAX_SEGMENTS))
+    }
+
     fn has_negative(&self) -> bool {
         let own = [self.num, self.blockcount, self.bandwidth, self.fqrate, self.pacing_timer];
         let bundles = self.bundles.map_or([0; 5], |bundles| {

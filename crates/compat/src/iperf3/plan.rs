@@ -5,7 +5,7 @@ use linerate_units::{Bitrate, Bytes, Span};
 
 use super::params::{Params, natural};
 use super::report::Iperf3TestParameters;
-use super::settings::{Common, Iperf3Family};
+use super::settings::{Common, Iperf3Family, Iperf3File};
 use super::wire::stamp;
 use crate::stand_in::{
     EndMark, FlowId, FlowTask, Link, LinkOptions, Pattern, Payload, Planned, RunId, Transport,
@@ -55,6 +55,7 @@ pub(super) fn task(
     run: RunId,
     client: bool,
     cpu: Option<u32>,
+    file: Option<&Iperf3File>,
 ) -> FlowTask {
     let seconds = |value| Span::from_secs(natural(value));
     // Only the client ends a test; a server sends until it is stopped. Data of the omitted part do not count
@@ -77,15 +78,23 @@ pub(super) fn task(
         time: (params.time > 0 && (client || !group.sends)).then(|| seconds(params.time)),
         omit: seconds(params.omit),
         offered: rate(params.bandwidth),
-        burst: params.burst.and_then(|burst| u32::try_from(burst).ok()),
+        burst: params
+            .burst
+            .or_else(|| params.datagrams_per_buffer())
+            .and_then(|burst| u32::try_from(burst).ok()),
         pacing_tick: pacing_tick(params),
         fq_rate: rate(params.fqrate),
-        socket: socket(params),
+        socket: SocketKnobs {
+            // A file is read block by block.
+            zerocopy: socket(params).zerocopy.filter(|_| file.is_none()),
+            ..socket(params)
+        },
         affinity: cpu,
         end_mark: EndMark::None,
         note: None,
         transit: Default::default(),
         together: true,
+        file: file.filter(|_| !params.udp).map(|file| file.path.clone()),
     }
 }
 

@@ -10,6 +10,7 @@
 //! The text is that of iperf3 3.12 and 3.21, the JSON objects are those of 3.21. Keys that the originals repeat
 //! (`error`, `target_bitrate`, `sock_bufsize`) are written once, and `-J` prints nothing but the object.
 
+mod debug;
 mod document;
 mod ending;
 mod facts;
@@ -28,6 +29,7 @@ pub use text::prefixed;
 
 use serde::Serialize;
 
+use self::debug::PrintedState;
 use self::document::{Iperf3Document, Iperf3Start};
 use self::ending::DirectionResults;
 use self::records::Extremes;
@@ -49,6 +51,10 @@ pub struct Iperf3Report {
     under_header: bool,
     /// Whether the last line was a separator.
     separated: bool,
+    /// Whether the peer has reported its retransmits.
+    peer_knows_retransmits: bool,
+    /// The state of the dialogue.
+    state: PrintedState,
 }
 
 /// A line of `--json-stream`.
@@ -70,6 +76,8 @@ impl Iperf3Report {
             for_client: String::new(),
             under_header: false,
             separated: false,
+            peer_knows_retransmits: false,
+            state: PrintedState::default(),
         }
     }
 
@@ -83,10 +91,12 @@ impl Iperf3Report {
     }
 
     /// Text of a listening server; tests count from 1.
-    pub fn listening(&mut self, test: u64) -> String {
+    pub fn listening(&mut self, test: u64) -> Words {
         let rule = "-".repeat(59);
         let port = self.settings.common.port;
-        self.line(&format!("{rule}\nServer listening on {port} (test #{test})\n{rule}\n"))
+        let banner = self.line(&format!("{rule}\nServer listening on {port} (test #{test})\n{rule}\n"));
+        let Words { out, err } = self.idle_state();
+        Words { out: banner + &out, err }
     }
 
     /// The parameters were exchanged.
@@ -106,6 +116,9 @@ impl Iperf3Report {
         if verbose {
             if client {
                 text += &format!("Control connection MSS {mss}\n");
+                if self.test.udp && self.settings.client.length.is_none() {
+                    text += &format!("Setting UDP block size to {}\n", self.test.block_bytes);
+                }
             }
             text += &format!("Time: {}\n", gmt(*unix_ms));
         }
@@ -156,6 +169,12 @@ impl Iperf3Report {
         self.line_for_both(&text)
     }
 
+    /// Client: the results of the server have arrived. As in iperf3, an interval that is printed only afterwards
+    /// has the header of a sender if the server has reported retransmits.
+    pub fn peer_results(&mut self, knows_retransmits: bool) {
+        self.peer_knows_retransmits = knows_retransmits;
+    }
+
     /// An interval has ended. `intervals` has one record per stream, in the order in which they were opened. An
     /// interval that is shorter than a tenth of the requested one and without data is not printed.
     pub fn interval(&mut self, intervals: &[StreamInterval]) -> String {
@@ -174,16 +193,16 @@ impl Iperf3Report {
         };
         if self.settings.common.json {
             let streamed = self.settings.common.json_stream;
-            let said = if streamed { event("interval", &object) } else { String::new() };
+            let streamed_event = if streamed { event("interval", &object) } else { String::new() };
             if !streamed || self.settings.common.json_stream_full_output || self.test.get_server_output {
                 self.document.intervals.push(object);
             }
-            return said;
+            return streamed_event;
         }
         let style = self.style();
         let mut text = String::new();
         if !self.under_header {
-            text += &style.interval_header(groups.first() == Some(&true));
+            text += &style.interval_header(groups.first() == Some(&true) || self.peer_knows_retransmits);
             self.under_header = true;
         }
         let sums = [Some(object.sum), object.sum_bidir_reverse];
@@ -205,9 +224,10 @@ impl Iperf3Report {
     /// The test has ended, or was interrupted; prints what is known.
     pub fn summary(&mut self, end: &Iperf3EndResults) -> String {
         let groups = self.groups();
+        let file = self.settings.common.file.as_ref();
         let directions: Vec<DirectionResults> = groups
             .iter()
-            .filter_map(|&sends| ending::direction(sends, &self.streams, end, self.test.udp))
+            .filter_map(|&sends| ending::direction(sends, &self.streams, end, self.test.udp, file))
             .collect();
         self.document.end = ending::object(&directions, end);
         let style = self.style();
@@ -232,14 +252,23 @@ impl Iperf3Report {
             ServerOutput::Json(object) => format!("\nServer JSON output:\n{}\n", json::pretty(object)),
         };
         self.document.take_server_output(output);
-        self.line(&text)
+        // iperf3 prints it with one call, so only its first line has the title.
+        match &self.settings.client.title {
+            Some(title) if !self.settings.common.json => format!("{title}:  {text}"),
+            _ => self.line(&text),
+        }
     }
 
     /// Server: its output for this test, for a client that requests it. Call it after `summary`.
     #[must_use]
     pub fn for_client(&self) -> ServerOutput {
         if self.settings.common.json {
-            ServerOutput::Json(serde_json::to_value(&self.document).unwrap_or_default())
+            let mut object = serde_json::to_value(&self.document).unwrap_or_default();
+            // iperf3 adds these at the very end, to its own object only.
+            for key in ["title", "extra_data"] {
+                object.as_object_mut().and_then(|object| object.remove(key));
+            }
+            ServerOutput::Json(object)
         } else {
             ServerOutput::Text(self.for_client.clone())
         }
@@ -277,9 +306,9 @@ impl Iperf3Report {
     /// Client: the server has reported an error.
     pub fn server_error(&mut self, trouble: &Iperf3Error) -> Words {
         let errno = if trouble.errno == 0 { String::new() } else { format!(", errno: {}", trouble.detail) };
-        let told = Iperf3Error { detail: String::new(), ..trouble.clone() };
+        let without_detail = Iperf3Error { detail: String::new(), ..trouble.clone() };
         self.end_with(
-            &format!("SERVER ERROR - {told}{errno}\niperf3: error - {trouble}"),
+            &format!("SERVER ERROR - {without_detail}{errno}\niperf3: error - {trouble}"),
             trouble.to_string(),
         )
     }
@@ -357,11 +386,11 @@ impl Iperf3Report {
 
     /// Like `line`, but also kept for a client that requests the output.
     fn line_for_both(&mut self, text: &str) -> String {
-        let said = self.line(text);
+        let line = self.line(text);
         if self.test.get_server_output && !self.settings.is_client() {
-            self.for_client += &said;
+            self.for_client += &line;
         }
-        said
+        line
     }
 }
 

@@ -255,8 +255,8 @@ mod tests {
         let stream = StreamResult { packets: 30, ..*results.stream(1).unwrap() };
         let half = stream.half(true, None, own);
         assert_eq!((half.duration, half.packets), (OWN, 21));
-        let half_said = REAL.replace("\"omitted_errors\":0,", "");
-        assert_eq!(Iperf3Results::read(half_said.as_bytes(), OWN), None);
+        let incomplete = REAL.replace("\"omitted_errors\":0,", "");
+        assert_eq!(Iperf3Results::read(incomplete.as_bytes(), OWN), None);
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub struct Iperf3Server {
     gate: Option<Authenticator>,
     shared: bool,
     listener: Link,
-    door: Option<DatagramListener>,
+    udp_listener: Option<DatagramListener>,
     visitors: BTreeMap<Link, Visitor>,
     tests: BTreeMap<RunId, Iperf3ServerTest>,
     next_run: RunId,
@@ -73,6 +73,8 @@ struct ServerState {
     host: Iperf3SystemInfo,
     unix_ms: u64,
     out: VecDeque<Output>,
+    /// Send and receive buffer of the listener, bytes; absent for a port that is shared with other protocols.
+    listener_buffers: Option<(u64, u64)>,
     next_flow: FlowId,
     next_link: u32,
 }
@@ -82,15 +84,22 @@ impl Iperf3Server {
     #[must_use]
     pub fn new(config: Iperf3ServerConfig) -> Self {
         let Iperf3ServerConfig { settings, host, unix_ms, seed, gate, shared } = config;
-        let server_state =
-            ServerState { settings, host, unix_ms, out: VecDeque::new(), next_flow: FlowId(0), next_link: 1 };
+        let server_state = ServerState {
+            settings,
+            host,
+            unix_ms,
+            out: VecDeque::new(),
+            listener_buffers: None,
+            next_flow: FlowId(0),
+            next_link: 1,
+        };
         Self {
             server_state,
             random: StdRng::from_seed(seed),
             gate,
             shared,
             listener: Link(0),
-            door: None,
+            udp_listener: None,
             visitors: BTreeMap::new(),
             tests: BTreeMap::new(),
             next_run: RunId(0),
@@ -136,6 +145,8 @@ impl Iperf3Server {
     fn opened(&mut self, now: Timestamp, link: Link, opened: Opened) {
         if link == self.listener {
             self.server_state.settings.common.port = opened.local.port();
+            let buffers = (opened.snd_buf, opened.rcv_buf);
+            self.server_state.listener_buffers = Some(buffers).filter(|buffers| *buffers != (0, 0));
             if self.idle_since.replace(now).is_none() {
                 self.announce();
             }
@@ -144,7 +155,7 @@ impl Iperf3Server {
                 test.add_stream(now, link, opened, &mut self.server_state);
             }
         } else {
-            self.door_open(now, link);
+            self.udp_listener_opened(now, link);
         }
     }
 
@@ -155,15 +166,15 @@ impl Iperf3Server {
             self.server_state.speak(words);
             self.exit(1);
         } else {
-            self.door_failed(now, link, reason);
+            self.udp_listener_failed(now, link, reason);
         }
     }
 
     /// Prints that the server is listening.
     fn announce(&mut self) {
         let mut report = self.report();
-        let text = report.listening(self.number);
-        self.server_state.print(text);
+        let words = report.listening(self.number);
+        self.server_state.speak(words);
         self.lobby = Some(report);
     }
 

@@ -34,8 +34,8 @@ pub struct Common {
     pub interval: Span,
     /// `-I`: file for the process id.
     pub pidfile: Option<PathBuf>,
-    /// `-F`: file that a client sends or a server writes to.
-    pub file: Option<PathBuf>,
+    /// `-F`: file that a sender sends or a receiver writes.
+    pub file: Option<Iperf3File>,
     /// `-A n`: CPU of this process.
     pub affinity: Option<u32>,
     /// `-B`: local address.
@@ -52,8 +52,6 @@ pub struct Common {
     pub json_stream_full_output: bool,
     /// `--logfile`: file to which all output is appended.
     pub logfile: Option<PathBuf>,
-    /// `--forceflush`: flush after each report.
-    pub forceflush: bool,
     /// `--timestamps`: strftime(3) format of a prefix for each line.
     pub timestamps: Option<String>,
     /// `--rcv-timeout`: how long a receiver waits for data.
@@ -70,6 +68,19 @@ pub struct Common {
     pub pkcs1_padding: bool,
     /// Warnings, printed on standard error before anything else.
     pub warnings: Vec<String>,
+}
+
+/// A file of `-F`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Iperf3File {
+    /// Its name as the user typed it.
+    pub path: PathBuf,
+    /// Its size before the test, bytes; 0 if it is no ordinary file, absent if it does not exist.
+    pub bytes: Option<u64>,
+    /// Whether it exists and is no ordinary file.
+    pub special: bool,
+    /// Why this end cannot send it: errno and text.
+    pub unreadable: Option<(i32, String)>,
 }
 
 /// Options of a server.
@@ -115,6 +126,8 @@ pub struct ClientSettings {
     pub fq_rate: u64,
     /// When the test ends.
     pub end: EndCondition,
+    /// Whether the user has set that. Otherwise, a file ends it.
+    pub end_given: bool,
     /// `-l`: length of a block or datagram, bytes. Absent: 128 KiB (TCP), or what fits into one segment of the
     /// control connection (UDP).
     pub length: Option<u64>,
@@ -204,6 +217,23 @@ impl Iperf3Settings {
         Self { host: Some(host.to_owned()), ..Self::default() }
     }
 
+    /// Adds what the system says of the file of `-F`: without another end condition, a client ends after as many
+    /// bytes as the file has.
+    pub fn set_file(&mut self, file: Iperf3File) {
+        if let Some(bytes) =
+            file.bytes.filter(|bytes| *bytes > 0 && self.is_client() && !self.client.end_given)
+        {
+            self.client.end = EndCondition::Bytes(bytes);
+        }
+        self.common.file = Some(file);
+    }
+
+    /// Whether this is a client that sends.
+    #[must_use]
+    pub fn is_sending_client(&self) -> bool {
+        self.is_client() && (!self.client.reverse || self.client.bidir)
+    }
+
     /// Whether this is a client.
     #[must_use]
     pub fn is_client(&self) -> bool {
@@ -227,7 +257,6 @@ impl Default for Common {
             json_stream: false,
             json_stream_full_output: false,
             logfile: None,
-            forceflush: false,
             timestamps: None,
             rcv_timeout: Span::from_secs(120),
             snd_timeout: None,
@@ -267,6 +296,7 @@ impl Default for ClientSettings {
             pacing_timer_us: 1000,
             fq_rate: 0,
             end: EndCondition::Time(10),
+            end_given: false,
             length: None,
             cport: None,
             parallel: 1,

@@ -24,7 +24,7 @@ pub(super) struct Iperf3OpenTest {
     next_interval: Option<Timestamp>,
     omit_end: Option<Timestamp>,
     /// When the last byte arrived, as far as known.
-    heard: Timestamp,
+    last_arrival: Timestamp,
 }
 
 impl Iperf3OpenTest {
@@ -42,14 +42,14 @@ impl Iperf3OpenTest {
             omit: Span::from_secs(natural(params.omit)),
             next_interval: None,
             omit_end: None,
-            heard: Timestamp::START,
+            last_arrival: Timestamp::START,
         }
     }
 
     /// Starts the timers.
     pub(super) fn begin(&mut self, now: Timestamp) {
         self.meter.begin(now);
-        self.heard = now;
+        self.last_arrival = now;
         self.omit_end = (self.omit > Span::ZERO).then(|| now + self.omit);
         self.next_interval = (self.interval > Span::ZERO).then(|| now + self.interval);
     }
@@ -99,7 +99,7 @@ impl Iperf3OpenTest {
         self.meter.take(cpu, flows);
         let own = flows.iter().filter(|counts| self.group(counts.flow).is_some_and(|group| !group.sends));
         if let Some(last) = own.filter_map(|counts| counts.last_at).max() {
-            self.heard = self.heard.max(last);
+            self.last_arrival = self.last_arrival.max(last);
         }
         let mut text = String::new();
         if let Some(omit_end) = self.omit_end.filter(|omit_end| *omit_end <= now) {
@@ -125,7 +125,7 @@ impl Iperf3OpenTest {
     /// When a receiver without data gives up.
     pub(super) fn silent_at(&self, patience: Span) -> Option<Timestamp> {
         let receives = self.groups.iter().any(|group| !group.sends && self.running.contains(&group.flow));
-        (receives && patience > Span::ZERO).then(|| self.heard + patience)
+        (receives && patience > Span::ZERO).then(|| self.last_arrival + patience)
     }
 
     /// The results for the peer.
@@ -150,6 +150,7 @@ impl Iperf3OpenTest {
         Iperf3EndResults {
             duration,
             streams: streams.collect(),
+            most_received: self.meter.most_received(),
             local_cpu: self.meter.cpu_share(),
             remote_cpu: peer.map(|peer| peer.cpu),
             local_congestion: self.congestion.clone(),

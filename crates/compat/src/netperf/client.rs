@@ -8,6 +8,7 @@ mod transactions;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
+use linerate_model::foreign_text::without_error_numbers;
 use linerate_units::{Span, Timestamp};
 
 use super::confidence::IterationStatistics;
@@ -219,7 +220,7 @@ impl NetperfClient {
     fn refused(&mut self, errno: i32) {
         self.out.push_back(Output::Print(format!("netperf: remote error {errno}")));
         let error = std::io::Error::from_raw_os_error(errno).to_string();
-        let text = error.split(" (os error").next().unwrap_or_default().to_owned();
+        let text = without_error_numbers(&error);
         self.out.push_back(Output::Complain(format!("{text}\n")));
         self.exit(REFUSED, Some(&text));
     }

@@ -173,6 +173,6 @@ mod tests {
         assert!(!after(&[99.0, 100.0, 101.0]).needs_another(&Iterations { width: 0.05, ..WANTED }));
         assert!(after(&[90.0, 100.0, 110.0]).needs_another(&WANTED));
         assert!(!after(&[90.0, 100.0, 110.0, 90.0, 110.0]).needs_another(&WANTED));
-        assert!(!after(&[1.0]).needs_another(&Iterations::default()), "one is enough if nothing is said");
+        assert!(!after(&[1.0]).needs_another(&Iterations::default()), "one is enough by default");
     }
 }

@@ -104,12 +104,12 @@ impl NetperfFigures {
         let (elapsed, unit) = (self.elapsed, options.unit);
         let transactions = self.transactions as f64;
         let moved = self.sent.saturating_add(self.received) as f64;
-        let told = self.results.sent.saturating_add(self.results.received) as f64;
+        let delivered = self.results.sent.saturating_add(self.results.received) as f64;
         self.throughput = match unit {
             Unit::Transactions => transactions / elapsed,
             _ if options.roles.receives && !options.roles.sends => unit.per_second(moved, elapsed),
             // What a sender's peer has received, not what was sent.
-            _ => unit.per_second(told, elapsed),
+            _ => unit.per_second(delivered, elapsed),
         };
         if options.transactions() {
             let at_once = if options.connects_each_time { 0 } else { options.burst };

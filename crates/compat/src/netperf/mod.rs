@@ -18,6 +18,7 @@ mod confidence;
 mod cpu;
 mod figures;
 mod latencies;
+mod option_table;
 mod options;
 pub(crate) mod read;
 mod report;
@@ -41,6 +42,7 @@ pub use wire::{
 };
 
 use crate::Tool;
+use crate::option_table::OptionGroup;
 
 /// Port of the control connection.
 pub const PORT: u16 = 12_865;
@@ -55,6 +57,11 @@ pub static NETPERF: Tool = Tool {
     sniff: wire::sniff,
     embedded_server: NetperfServer::embedded_server,
     refusal,
+    options: &[
+        OptionGroup::new("netperf", option_table::CLIENT),
+        OptionGroup::new("netperf, after `--`", option_table::TESTS),
+        OptionGroup::new("netserver", option_table::OF_SERVER),
+    ],
 };
 
 /// The error number of a server that is busy (Linux).

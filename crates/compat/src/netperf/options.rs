@@ -52,7 +52,7 @@ impl NetperfFamily {
         if self == Self::Any { other } else { self }
     }
 
-    /// The address that stands for all addresses, as netperf writes it.
+    /// The unspecified address, as netperf writes it.
     pub(super) const fn any_address(self) -> &'static str {
         if matches!(self, Self::V6) { "::0" } else { "0.0.0.0" }
     }
@@ -193,7 +193,7 @@ pub(super) enum OutputForm {
 /// The selected values, in up to four blocks.
 pub(super) type Selection = Vec<Vec<&'static Selector>>;
 
-/// A paced sender: so many messages at once, in each interval.
+/// A paced sender: a number of messages at once, in each interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BurstPace {
     /// Messages.
@@ -206,7 +206,7 @@ pub(super) struct BurstPace {
 #[derive(Debug, Clone, PartialEq)]
 pub struct NetperfClientOptions {
     /// The whole command line.
-    pub(super) command_line: String,
+    pub(crate) command_line: String,
     /// The ends of the control connection (`-H`, `-L`, `-p`, `-4`, `-6`).
     pub(super) control: NetperfEnds,
     /// The ends of the data connection (`-H`, `-L`, `-P`, `-4`, `-6` after `--`).
@@ -247,7 +247,7 @@ pub struct NetperfClientOptions {
     pub(super) tos: Pair<Option<u8>>,
     /// The brand of the result (`-B`).
     pub(super) brand: Option<String>,
-    /// What the server wants to hear first (`-Z`).
+    /// The passphrase that the server requires first (`-Z`).
     pub(super) passphrase: Option<String>,
     /// Bursts (`-b`, `-w`).
     pub(super) pace: Option<BurstPace>,

@@ -118,7 +118,7 @@ fn everything() -> Selection {
     selection
 }
 
-/// What is selected if nothing is said.
+/// What is selected by default.
 pub(super) fn default(sends: bool, receives: bool, cpu: bool) -> Selection {
     let first = match (sends, receives) {
         (true, false) => "LSS_SIZE_END,RSR_SIZE_END,LOCAL_SEND_SIZE",

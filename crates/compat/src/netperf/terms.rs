@@ -179,6 +179,7 @@ pub(super) fn task(
         note: None,
         transit: Transit::Uncounted,
         together: false,
+        file: None,
     }
 }
 

@@ -180,24 +180,25 @@ impl NetpipeArgvReader {
             '2' => self.mode(NetpipeMode::Both, BOTH),
             'I' => {
                 self.command.options.cold = true;
-                self.say("Performance measured without cache effects\n\n");
+                self.add_line("Performance measured without cache effects\n\n");
             }
             'i' => {
                 // The original sets them here, so a later -l or -p still takes effect.
                 let options = &mut self.command.options;
                 (options.integrity, options.start, options.perturbation) = (true, 5, 0);
-                self.say("Doing an integrity check instead of measuring performance\n");
+                self.add_line("Doing an integrity check instead of measuring performance\n");
             }
             'r' => {
                 self.command.options.reset = true;
-                self.say("Resetting connection after every trial\n");
+                self.add_line("Resetting connection after every trial\n");
             }
-            'B' => self.say(
+            'B' => self.add_line(
                 "Preposting all receives before a timed run.\nSome would consider this cheating,\nbut it is needed to match some vendor tests.\n",
             ),
             'A' => {
-                self.say("Using AF_INET_SDP (27) socket family\nNetPIPE: can't open stream socket! errno=97\n");
-                return Err(self.end(String::new(), 252));
+                self.add_line("Using AF_INET_SDP (27) socket family\nNetPIPE: can't open stream socket! errno=97\n");
+                let error = "NPtcp: -A needs the sockets of InfiniBand (SDP); leave it out\n";
+                return Err(self.end(error.to_owned(), 252));
             }
             'l' | 'u' | 'p' | 'n' | 'b' | 'P' | 'o' | 'O' | 'h' => {
                 let Ok(value) = parser.value() else {
@@ -222,21 +223,23 @@ impl NetpipeArgvReader {
             'b' => options.buffers = (positive > 0).then_some(positive),
             'P' => options.port = number as u16,
             'o' => {
-                self.say(&format!("Sending output to {text}\n"));
+                self.add_line(&format!("Sending output to {text}\n"));
                 self.command.options.output = text;
             }
             'O' => {
                 // The position of a buffer in memory is up to the engine.
                 let receive = text.split_once(',').map_or(number, |(_, receive)| whole(receive));
-                self.say(&format!("Transmit buffer offset: {number}\nReceive buffer offset: {receive}\n"));
+                self.add_line(&format!(
+                    "Transmit buffer offset: {number}\nReceive buffer offset: {receive}\n"
+                ));
             }
             'h' => self.command.host = Some(text),
             _ => {
                 options.perturbation = positive;
                 if positive > 0 {
-                    self.say(&format!("Using a perturbation value of {positive}\n\n"));
+                    self.add_line(&format!("Using a perturbation value of {positive}\n\n"));
                 } else {
-                    self.say("Using no perturbations\n\n");
+                    self.add_line("Using no perturbations\n\n");
                 }
             }
         }
@@ -248,10 +251,10 @@ impl NetpipeArgvReader {
             self.both += 1;
         }
         self.command.options.mode = mode;
-        self.say(text);
+        self.add_line(text);
     }
 
-    fn say(&mut self, text: &str) {
+    fn add_line(&mut self, text: &str) {
         self.command.banner.push_str(text);
     }
 
@@ -261,14 +264,14 @@ impl NetpipeArgvReader {
             return Err(self.end("Start MUST be LESS than end\n".to_owned(), 36));
         }
         if self.both > 1 {
-            self.say("You can't use -s and -2 together\n");
+            self.add_line("You can't use -s and -2 together\n");
             return Err(self.end(String::new(), 0));
         }
         Ok(self.command)
     }
 
     fn usage(&mut self, error: &str) -> NetpipeEarlyExit {
-        self.say(USAGE);
+        self.add_line(USAGE);
         self.end(format!("NPtcp: {error}\n"), 244)
     }
 

@@ -10,6 +10,7 @@
 //! that is about to close). These stand-ins end with a message or reconnect.
 
 mod argv;
+mod option_table;
 pub(crate) mod read;
 mod receiver;
 mod report;
@@ -27,6 +28,7 @@ pub use sizes::{NetpipeSizes, repeats};
 pub use transmitter::NetpipeTransmitter;
 pub use wire::{check_integrity, decode_time, encode_time, integrity};
 
+use crate::option_table::OptionGroup;
 use crate::stand_in::StandIn;
 use crate::{EmbeddedServerConfig, Tool};
 use linerate_model::sniff::Match;
@@ -35,8 +37,14 @@ use linerate_model::sniff::Match;
 pub const PORT: u16 = 5002;
 
 /// NetPIPE over TCP in the table of tools.
-pub static NETPIPE: Tool =
-    Tool { name: "netpipe", default_port: PORT, sniff, embedded_server, refusal: crate::no_refusal };
+pub static NETPIPE: Tool = Tool {
+    name: "netpipe",
+    default_port: PORT,
+    sniff,
+    embedded_server,
+    refusal: crate::no_refusal,
+    options: &[OptionGroup::only(option_table::OPTIONS)],
+};
 
 /// A receiver of series with the default options, for any number of transmitters.
 fn embedded_server(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {

@@ -254,8 +254,8 @@ impl NetpipeSeries {
             ExchangeStep::Trial => self.trial_over(now, seconds),
             ExchangeStep::Checked => self.checked(now, &got, seconds),
             ExchangeStep::Time => {
-                if let Some(told) = wire::decode_time(&got).filter(|_| self.transmits) {
-                    self.best = told;
+                if let Some(time) = wire::decode_time(&got).filter(|_| self.transmits) {
+                    self.best = time;
                 }
                 self.size_over(now);
             }
@@ -372,8 +372,8 @@ impl NetpipeSeries {
         if self.transmits {
             self.once(now, ExchangeStep::Time, Vec::new(), 4, false);
         } else {
-            let told = wire::encode_time(self.best).to_vec();
-            self.once(now, ExchangeStep::Time, told, 0, true);
+            let time = wire::encode_time(self.best).to_vec();
+            self.once(now, ExchangeStep::Time, time, 0, true);
         }
     }
 

@@ -214,7 +214,7 @@ fn resets_go_on_with_new_connections_even_if_one_dies() {
 }
 
 #[test]
-fn options_that_differ_are_told() {
+fn different_options_are_reported() {
     for (transmitter, receiver) in [
         ("-s", ""),
         ("", "-s"),
@@ -231,10 +231,10 @@ fn options_that_differ_are_told() {
         let bound = |line: &str| if line.contains("-u") { line.to_owned() } else { format!("{line} -u 100") };
         let both = |line: &str| format!("{} -n 20", bound(line));
         let (one, other) = pair_of(&both(transmitter), &both(receiver)).run();
-        let told =
+        let reported =
             |seen: &NetpipeObserved| seen.exit.is_some_and(|code| code != 0) && !seen.complained.is_empty();
         assert!(one.exit.is_some() && other.exit.is_some(), "{transmitter} and {receiver}");
-        assert!(told(&one) || told(&other), "{transmitter} and {receiver}: {one:?} {other:?}");
+        assert!(reported(&one) || reported(&other), "{transmitter} and {receiver}: {one:?} {other:?}");
         let text = format!("{}{}", one.complained, other.complained);
         assert!(text.contains("another mode"), "{transmitter} and {receiver}: {text}");
     }

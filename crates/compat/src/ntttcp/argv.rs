@@ -27,52 +27,64 @@ pub struct NtttcpEarlyExit {
 const BAD: i32 = 255;
 const HELP: i32 = 23;
 
-const USAGE: &str = "Usage: ntttcp -r[ADDRESS] | -s[ADDRESS] [OPTIONS]
+const USAGE: &str = "\
+Usage: ntttcp [-r[ADDRESS] | -s[ADDRESS]] [OPTIONS]
 
-  -r, --receiver [ADDRESS]   \
-                     receive; listen on this address
-  -s, --sender [ADDRESS]     send to this address
-  -m \
-                     N,CPU,ADDRESS           N ports with one thread each, on this CPU (* for any), to this \
-                     address
+  -r [ADDRESS]               receive; listen on this address
+  -s [ADDRESS]               send to this address
+  -m N,CPU,ADDRESS           N ports with one thread each, on this CPU (* for any), to this address
   -P N                       number of data ports [16]
-  -n N                       \
-                     sender: threads per port [4]
-  -l N                       sender: connections per \
-                     thread [1]
-  -p PORT                    first data port [5001]; the one below is for \
-                     the sync connection
-  -f[PORT]                   sender: source ports from this one on \
-                     [25001]
+  -n N                       sender: threads per port [4]
+  -l N                       sender: connections per thread [1]
+  -p PORT                    first data port [5001]; the one below is for the sync connection
+  -f [PORT]                  sender: source ports from this one on [25001]
   -a ADDRESS                 sender: source address
-  -t SECONDS                 \
-                     measured time [60]; 0 for no limit
-  -W, -C SECONDS             warm-up before and \
-                     cool-down after the measured time
-  -b BYTES                   bytes of a read or \
-                     write (K, M, G are binary)
-  -B RATE                    sender: bit rate of all \
-                     connections together (K, M, G are decimal)
+  -t SECONDS                 measured time [60]; 0 for no limit
+  -W, -C SECONDS             warm-up before and cool-down after the measured time
+  -b BYTES                   bytes of a read or write (K, M, G are binary)
+  -B RATE                    sender: bit rate of all connections together (K, M, G are decimal)
   -u                         datagrams
-  -6                         \
-                     IPv6
+  -6                         IPv6
   -N                         no sync connection, on both sides
-  -M / -L                    \
-                     receiver: wait for several senders / sender: this is the last one
-  -H                         \
-                     receiver: start again after each test
-  -e                         receiver: use epoll \
-                     (always used)
+  -M / -L                    receiver: wait for several senders / sender: this is the last one
+  -H                         receiver: start again after each test
+  -e                         receiver: use epoll (always used)
   -V, -Q                     more output, or none during the test
-  -x, \
-                     -j, -O FILE            save the result as XML or JSON, or the console output
-      \
-                     --no-delay, --fq-rate-limit RATE
-      --show-tcp-retrans, --show-nic-packets \
-                     INTERFACE, --show-dev-interrupts NAME
-      --windows              as the first \
-                     option: protocol and options of NTttcp for Windows
+  -x, -j, -O [FILE]          save the result as XML or JSON, or the console output
+                             [ntttcp-for-linux-log.xml, .json, .log]
+      --no-delay, --fq-rate-limit RATE
+      --show-tcp-retrans, --show-nic-packets INTERFACE, --show-dev-interrupts NAME
+      --windows              as the first option: protocol and options of NTttcp for Windows
 ";
+
+/// The long options of versions before 1.4, and the letters that they stand for.
+const LONG_NAMES: [(&str, &str); 25] = [
+    ("receiver", "r"),
+    ("sender", "s"),
+    ("daemon", "D"),
+    ("multi-clients", "M"),
+    ("last-client", "L"),
+    ("epoll", "e"),
+    ("hold", "H"),
+    ("mapping", "m"),
+    ("nports", "P"),
+    ("nthread", "n"),
+    ("nconnections", "l"),
+    ("ipv6", "6"),
+    ("udp", "u"),
+    ("base-dst-port", "p"),
+    ("base-src-port", "f"),
+    ("buffer", "b"),
+    ("warmup", "W"),
+    ("duration", "t"),
+    ("cooldown", "C"),
+    ("no-synch", "N"),
+    ("save-xml", "x"),
+    ("verbose", "V"),
+    ("help", "h"),
+    ("show-retrans", "R"),
+    ("show-tcp-retrans", "R"),
+];
 
 /// Parses the arguments after the program's name.
 ///
@@ -85,7 +97,7 @@ pub fn parse(arguments: &[OsString]) -> Result<NtttcpOptions, NtttcpEarlyExit> {
         return super::windows::parse(rest);
     }
     let mut options = NtttcpOptions::default();
-    let mut role = None;
+    let mut roles = Vec::new();
     let mut parser = Parser::from_args(arguments);
     loop {
         let argument = match parser.next() {
@@ -95,68 +107,128 @@ pub fn parse(arguments: &[OsString]) -> Result<NtttcpOptions, NtttcpEarlyExit> {
         };
         let name = match argument {
             Arg::Short(letter) => letter.to_string(),
-            Arg::Long(name) => name.to_owned(),
+            Arg::Long(name) => {
+                let letter = LONG_NAMES.iter().find(|(long, _)| *long == name).map(|(_, letter)| *letter);
+                letter.unwrap_or(name).to_owned()
+            }
             Arg::Value(value) => {
                 return Err(wrong(&format!("unexpected argument '{}'", value.to_string_lossy())));
             }
         };
-        match name.as_str() {
-            "r" | "receiver" => role = Some((NtttcpRole::Receiver, address(&mut parser, &mut options))),
-            "s" | "sender" => role = Some((NtttcpRole::Sender, address(&mut parser, &mut options))),
-            "h" | "help" => {
+        let role = match name.as_str() {
+            "r" => Some(NtttcpRole::Receiver),
+            "s" => Some(NtttcpRole::Sender),
+            "h" => {
                 return Err(NtttcpEarlyExit { output: USAGE.to_owned(), error: String::new(), code: HELP });
             }
-            name if flag(name, &mut options) => {}
+            name if flag(name, &mut options) => continue,
             "f" => {
-                let port = parser.optional_value().map(|value| value.to_string_lossy().into_owned());
+                let port = optional(&mut parser);
                 options.source_port = Some(number(name.as_str(), port.as_deref().unwrap_or("25001"))?);
+                continue;
             }
-            _ => {
-                let Ok(value) = parser.value() else {
-                    return Err(wrong(&format!("unknown option or missing value: '{name}'")));
-                };
-                valued(&name, &value.to_string_lossy(), &mut options)?;
+            "x" | "j" | "O" => {
+                file(&name, optional(&mut parser), &mut options);
+                continue;
             }
+            _ => None,
+        };
+        if let Some(role) = role {
+            roles.push(role);
+            options.address = optional(&mut parser).or(options.address);
+            continue;
         }
+        let known = VALUED.contains(&name.as_str());
+        let Some(value) = parser.value().ok().filter(|_| known) else {
+            return Err(unknown(&name, known));
+        };
+        valued(&name, &value.to_string_lossy(), &mut options)?;
     }
-    let Some((role, ())) = role else {
-        return Err(wrong("give -r for the receiver or -s for the sender"));
+    options.role = match roles.as_slice() {
+        [] => {
+            options.notes.push("no role specified. use receiver role".to_owned());
+            NtttcpRole::Receiver
+        }
+        roles if roles.iter().any(|role| *role != roles[0]) => {
+            return Err(wrong("both sender and receiver roles provided"));
+        }
+        roles => roles[0],
     };
-    options.role = role;
     checked(options)
 }
 
-/// The address of `-r` and `-s`, in the same argument or the next.
-fn address(parser: &mut Parser, options: &mut NtttcpOptions) {
+/// An option that NTttcp does not have, or one without its value.
+fn unknown(name: &str, known: bool) -> NtttcpEarlyExit {
+    let error = match (name.chars().count(), known) {
+        (1, false) => format!("invalid option -- '{name}'"),
+        (1, true) => format!("option requires an argument -- '{name}'"),
+        (_, false) => format!("unrecognized option '--{name}'"),
+        (_, true) => format!("option '--{name}' requires an argument"),
+    };
+    NtttcpEarlyExit { output: USAGE.to_owned(), error: format!("ntttcp: {error}\n"), code: HELP }
+}
+
+/// An optional value, in the same argument or the next.
+fn optional(parser: &mut Parser) -> Option<String> {
     let glued = parser.optional_value();
     let value = glued.or_else(|| {
         let mut raw = parser.try_raw_args()?;
         let next = raw.peek()?.to_string_lossy().into_owned();
-        if next.starts_with('-') { None } else { raw.next() }
+        if next.starts_with('-') || next.is_empty() { None } else { raw.next() }
     });
-    if let Some(value) = value {
-        options.address = Some(value.to_string_lossy().into_owned());
-    }
+    value.map(|value| value.to_string_lossy().into_owned())
+}
+
+/// The file of `-x`, `-j` or `-O`.
+fn file(name: &str, given: Option<String>, options: &mut NtttcpOptions) {
+    let (kept, ending) = match name {
+        "x" => (&mut options.xml, "xml"),
+        "j" => (&mut options.json, "json"),
+        _ => (&mut options.log, "log"),
+    };
+    *kept = Some(given.unwrap_or_else(|| format!("ntttcp-for-linux-log.{ending}")));
 }
 
 /// Handles options without a value; false if it is not one.
 fn flag(name: &str, options: &mut NtttcpOptions) -> bool {
     match name {
-        "N" | "no-synch" => options.sync = false,
+        "N" => options.sync = false,
         "M" => options.many = true,
         "L" => options.last = true,
         "H" => options.again = true,
         "u" => options.udp = true,
         "6" => options.ipv6 = true,
-        "V" | "verbose" => options.verbose = true,
+        "V" => options.verbose = true,
         "Q" => options.quiet = true,
-        "e" => {}
+        "D" => options.daemon = true,
+        // The engine always uses epoll.
+        "e" => options.epoll = true,
         "no-delay" => options.no_delay = true,
-        "show-tcp-retrans" => options.by_kind = true,
+        "R" => options.by_kind = true,
         _ => return false,
     }
     true
 }
+
+/// The options with a value.
+const VALUED: [&str; 16] = [
+    "m",
+    "P",
+    "n",
+    "l",
+    "p",
+    "t",
+    "W",
+    "C",
+    "b",
+    "B",
+    "a",
+    "K",
+    "I",
+    "fq-rate-limit",
+    "show-nic-packets",
+    "show-dev-interrupts",
+];
 
 fn valued(name: &str, value: &str, options: &mut NtttcpOptions) -> Result<(), NtttcpEarlyExit> {
     let text = || Some(value.to_owned());
@@ -173,12 +245,9 @@ fn valued(name: &str, value: &str, options: &mut NtttcpOptions) -> Result<(), Nt
         "B" => options.rate = Bitrate::from_bps(scaled(name, value, 1000.0)?).filter(|rate| rate.bps() > 0.0),
         "fq-rate-limit" => options.fq_rate = Bitrate::from_bps(scaled(name, value, 1000.0)?),
         "a" => options.source = Some(number(name, value)?),
-        "x" => options.xml = text(),
-        "j" => options.json = text(),
-        "O" => options.log = text(),
-        "show-nic-packets" => options.interface = text(),
-        "show-dev-interrupts" => options.interrupts = text(),
-        _ => return Err(wrong(&format!("unknown option '{name}'"))),
+        "K" | "show-nic-packets" => options.interface = text(),
+        "I" | "show-dev-interrupts" => options.interrupts = text(),
+        _ => return Err(unknown(name, false)),
     }
     Ok(())
 }
@@ -220,7 +289,46 @@ fn scaled(name: &str, value: &str, base: f64) -> Result<f64, NtttcpEarlyExit> {
     Ok(count * base.powi(power))
 }
 
-fn checked(options: NtttcpOptions) -> Result<NtttcpOptions, NtttcpEarlyExit> {
+/// Checks what belongs to one role only.
+fn check_role(options: &mut NtttcpOptions) -> Result<(), NtttcpEarlyExit> {
+    let sends = options.role == NtttcpRole::Sender;
+    if options.daemon {
+        return Err(wrong("-D is not supported: start it in the background, as by `setsid ntttcp ... &`"));
+    }
+    if sends && options.many {
+        return Err(wrong("multi-clients mode ('-M') is only for receiver role"));
+    }
+    if !sends && options.last {
+        return Err(wrong("last-client ('-L') is only for sender role"));
+    }
+    if !sends && options.source.is_some() {
+        return Err(wrong("source interface address ('-a') is only for sender or client"));
+    }
+    if options.udp && options.no_delay {
+        return Err(wrong("--no-delay option is not applicable for UDP"));
+    }
+    // What the tool ignores as well.
+    if sends {
+        (options.again, options.epoll) = (false, false);
+        for (name, rate) in [("-B", options.rate), ("--fq-rate-limit", options.fq_rate)] {
+            let text = format!("Warning! '{name}' is specified and the network bandwidth may be limited");
+            options.notes.extend(rate.map(|_| text));
+        }
+        if options.rate.is_some() && options.fq_rate.take().is_some() {
+            options.notes.push("ignore '--fq-rate-limit' as '-B' is specified".to_owned());
+        }
+    } else {
+        (options.rate, options.fq_rate, options.source_port) = (None, None, None);
+    }
+    if options.seconds == 0 {
+        let text = "running test in continuous mode. please monitor throughput by other tools";
+        options.notes.push(text.to_owned());
+    }
+    Ok(())
+}
+
+fn checked(mut options: NtttcpOptions) -> Result<NtttcpOptions, NtttcpEarlyExit> {
+    check_role(&mut options)?;
     if options.ports == 0 || options.ports > MAX_PORTS {
         return Err(wrong(&format!("give 1 to {MAX_PORTS} ports, not {}", options.ports)));
     }

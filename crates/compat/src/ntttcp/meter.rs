@@ -21,14 +21,14 @@ pub(super) struct PhaseDurations {
 impl PhaseDurations {
     /// The phases of a test with `agreed` seconds: what this end did not request is cool-down, and a receiver
     /// of several senders may shorten its test.
-    pub(super) fn new(warmup: u32, wished: u32, agreed: u32) -> Self {
+    pub(super) fn new(warmup: u32, requested: u32, agreed: u32) -> Self {
         let secs = |seconds: u32| Span::from_secs(u64::from(seconds));
         if agreed == 0 {
             return Self { warmup: secs(warmup), measured: None, cooldown: Span::ZERO };
         }
         let warmup = warmup.min(agreed - 1);
         let rest = agreed - warmup;
-        let measured = if wished == 0 { rest } else { wished.min(rest) };
+        let measured = if requested == 0 { rest } else { requested.min(rest) };
         Self { warmup: secs(warmup), measured: Some(secs(measured)), cooldown: secs(rest - measured) }
     }
 }

@@ -13,6 +13,7 @@
 mod argv;
 mod console;
 mod meter;
+mod option_table;
 mod options;
 pub(crate) mod read;
 mod receiver;
@@ -34,6 +35,7 @@ pub use wire::NumberSplitter;
 
 use linerate_units::Span;
 
+use crate::option_table::OptionGroup;
 use crate::stand_in::StandIn;
 use crate::{EmbeddedServerConfig, Tool};
 use linerate_model::sniff::Match;
@@ -42,8 +44,17 @@ use linerate_model::sniff::Match;
 pub const SYNC_PORT: u16 = 5000;
 
 /// NTttcp in the table of tools.
-pub static NTTTCP: Tool =
-    Tool { name: "ntttcp", default_port: SYNC_PORT, sniff, embedded_server, refusal: crate::no_refusal };
+pub static NTTTCP: Tool = Tool {
+    name: "ntttcp",
+    default_port: SYNC_PORT,
+    sniff,
+    embedded_server,
+    refusal: crate::no_refusal,
+    options: &[
+        OptionGroup::new("NTttcp for Linux", option_table::LINUX),
+        OptionGroup::new("NTttcp for Windows, after `--windows`", option_table::OF_WINDOWS),
+    ],
+};
 
 /// Creates the end that these options describe, with its dialogue.
 #[must_use]

@@ -83,6 +83,12 @@ pub struct NtttcpOptions {
     pub interface: Option<String>,
     /// Show interrupts of lines with this name (`--show-dev-interrupts`).
     pub interrupts: Option<String>,
+    /// Whether the settings name epoll (`-e`).
+    pub epoll: bool,
+    /// Whether to run in the background (`-D`), which is refused.
+    pub daemon: bool,
+    /// Lines about the options, which the program prints first.
+    pub notes: Vec<String>,
     /// The options of the Windows tool, and its dialogue; absent for the Linux tool.
     pub windows: Option<WindowsOptions>,
 }
@@ -93,9 +99,15 @@ pub struct WindowsOptions {
     /// Whether every thread waits for its peer before sending data (not with `-ns`).
     pub tokens: bool,
     /// Whether the receiver sends each thread its port (`-sp`).
-    pub told_ports: bool,
+    pub announces_ports: bool,
     /// Number of buffers that each thread sends instead of sending for a time (`-n`).
     pub buffers: Option<u64>,
+    /// Send buffer of a data socket, bytes (`-sb`).
+    pub send_buffer: Option<u64>,
+    /// Receive buffer of a data socket, bytes (`-rb`).
+    pub receive_buffer: Option<u64>,
+    /// Whether the table of threads is not printed (`-hpt`).
+    pub hides_threads: bool,
 }
 
 impl Default for NtttcpOptions {
@@ -131,6 +143,9 @@ impl Default for NtttcpOptions {
             by_kind: false,
             interface: None,
             interrupts: None,
+            epoll: false,
+            daemon: false,
+            notes: Vec::new(),
             windows: None,
         }
     }
@@ -174,7 +189,13 @@ impl NtttcpOptions {
     }
 
     pub(super) fn data_link(&self) -> LinkOptions {
-        LinkOptions { transport: self.transport(), no_delay: self.no_delay, ..self.sync_link() }
+        LinkOptions {
+            transport: self.transport(),
+            no_delay: self.no_delay,
+            snd_buf: self.windows.as_ref().and_then(|windows| windows.send_buffer),
+            rcv_buf: self.windows.as_ref().and_then(|windows| windows.receive_buffer),
+            ..self.sync_link()
+        }
     }
 
     fn local(&self) -> Option<IpAddr> {

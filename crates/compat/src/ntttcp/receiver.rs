@@ -14,7 +14,7 @@ use super::meter::PhaseDurations;
 use super::options::NtttcpOptions;
 use super::run::{self, Due, NtttcpRun};
 use super::sender::EXIT_FAILED;
-use super::wire::{END, FINISHED, READY};
+use super::wire::{END, FINISHED, READY, RUNNING};
 use crate::stand_in::{FlowId, Input, Link, LinkOptions, Opened, Output, RunId, StandIn, SystemError};
 
 const SYNC: Link = Link(0);
@@ -106,7 +106,7 @@ impl NtttcpReceiver {
     }
 
     fn begin(&mut self, now: Timestamp) {
-        run::banner(&mut self.console, &self.options);
+        run::banner(now, &mut self.console, &self.options);
         self.console.info(now, &format!("{} threads created", self.listeners()));
         if self.options.sync {
             self.listen(SYNC, self.options.base - 1, self.options.sync_link());
@@ -186,8 +186,8 @@ impl NtttcpReceiver {
     fn ask(&mut self, now: Timestamp, link: Link) {
         self.state = NtttcpReceiverState::Asked;
         self.deadline = None;
-        let wished = if self.serves { 0 } else { self.options.seconds };
-        self.schedule = PhaseDurations::new(self.options.omit, wished, self.agreed);
+        let requested = if self.serves { 0 } else { self.options.seconds };
+        self.schedule = PhaseDurations::new(self.options.omit, requested, self.agreed);
         let streams = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX).max(1);
         let mut planned = run::planned(self.next_run, link, &self.options, &self.schedule, streams);
         planned.flows = vec![(self.next_flow, Direction::Upload)];
@@ -265,6 +265,10 @@ impl NtttcpReceiver {
     }
 
     fn ended_by_sender(&mut self, now: Timestamp, link: Link) {
+        // Anybody can reach this port. Only a host that takes part ends a test.
+        if self.state == NtttcpReceiverState::Running && !self.clients.takes_part(link) {
+            return self.reply(link, RUNNING);
+        }
         self.reply(link, FINISHED);
         // A sender also says so at the end of its time if that is shorter than the agreed time.
         let early = !self.run.as_ref().is_some_and(|run| run.may_be_left(now));

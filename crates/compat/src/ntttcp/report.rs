@@ -105,6 +105,12 @@ impl<'a> NtttcpFigures<'a> {
         all.map(|count| self.outcome.rate(count.unwrap_or(0)))
     }
 
+    /// Mean round-trip time, which a sender over TCP reports with `-V`.
+    fn average_rtt(&self) -> Option<Span> {
+        let reported = self.options.verbose && self.sends() && !self.options.udp;
+        self.outcome.rtt.filter(|_| reported)
+    }
+
     /// Packets sent and received by the interface.
     fn packets(&self) -> Option<(u64, u64)> {
         let sent = self.delta(|host| Some(host.packets?.0))?;

@@ -126,6 +126,7 @@ impl NtttcpRun {
             note: None,
             transit: Default::default(),
             together: false,
+            file: None,
         })));
     }
 
@@ -336,13 +337,16 @@ pub(super) fn planned(
 }
 
 /// The lines of an end at its start.
-pub(super) fn banner(console: &mut NtttcpConsole, options: &NtttcpOptions) {
+pub(super) fn banner(now: Timestamp, console: &mut NtttcpConsole, options: &NtttcpOptions) {
     console.plain(if options.windows.is_some() {
         "NTTTCP for Windows 5.40"
     } else {
         "NTTTCP for Linux 1.4.3"
     });
     console.rule();
+    for note in &options.notes {
+        console.info(now, note);
+    }
     if options.verbose {
         console.plain(report::settings(options).trim_end());
         console.rule();

@@ -72,11 +72,7 @@ impl NtttcpSender {
     }
 
     fn begin(&mut self, now: Timestamp) {
-        run::banner(&mut self.console, &self.options);
-        if self.options.rate.is_some() {
-            let text = "Warning! '-B' is specified and the network bandwidth may be limited";
-            self.console.info(now, text);
-        }
+        run::banner(now, &mut self.console, &self.options);
         if self.options.sync {
             let (port, options) = (self.options.base - 1, self.options.sync_link());
             self.console.outputs.push_back(Output::Connect { link: SYNC, port, to: None, options });

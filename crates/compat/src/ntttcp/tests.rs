@@ -7,7 +7,7 @@ mod world;
 
 use std::ffi::OsString;
 
-use crate::stand_in::RunId;
+use crate::stand_in::{Input, Link, Opened, Output, RunId, StandIn};
 use linerate_units::{Span, Timestamp};
 
 pub(super) use self::world::{NtttcpObserved, NtttcpWorld};
@@ -45,7 +45,7 @@ fn minute() -> Span {
 
 /// The numbers that an end sent on its sync connection.
 fn numbers(seen: &NtttcpObserved) -> Vec<i32> {
-    seen.said
+    seen.sent
         .iter()
         .filter(|(port, _)| *port == 5000)
         .map(|(_, bytes)| i32::from_be_bytes(bytes.as_slice().try_into().unwrap()))
@@ -152,27 +152,17 @@ fn times_that_a_receiver_could_mistake_are_avoided_and_understood() {
     assert!(seen[1].printed.contains("test duration\t:82.00 seconds"), "{}", seen[1].printed);
     // A sender that does not avoid this value.
     let mut receiver = NtttcpReceiver::new(options("-r -P 1 -t 1"), false, Span::ZERO);
-    let said = ask(&mut receiver, &[b'X'.into(), 82]);
-    assert_eq!(said, [11, 82], "82 is a time here and starts nothing");
+    let answers = ask(&mut receiver, &[b'X'.into(), 82]);
+    assert_eq!(answers, [11, 82], "82 is a time here and starts nothing");
 }
 
 /// The receiver's answers to these numbers on one sync connection.
-fn ask(receiver: &mut NtttcpReceiver, said: &[i32]) -> Vec<i32> {
-    use crate::stand_in::{Input, Link, Output, StandIn};
+fn ask(receiver: &mut NtttcpReceiver, numbers: &[i32]) -> Vec<i32> {
     let now = Timestamp::START;
     receiver.input(now, Input::Begin);
-    let opened = crate::stand_in::Opened {
-        local: std::net::SocketAddr::from(([127, 0, 0, 1], 5000)),
-        remote: None,
-        mss: None,
-        handshake: None,
-        snd_buf: 1,
-        rcv_buf: 1,
-        congestion: None,
-        descriptor: 3,
-    };
+    let opened = Opened::new(([127, 0, 0, 1], 5000).into(), None);
     receiver.input(now, Input::Accepted { listener: Link(0), link: Link::FIRST_ACCEPTED, opened });
-    for number in said {
+    for number in numbers {
         receiver.input(now, Input::Bytes { link: Link::FIRST_ACCEPTED, bytes: &number.to_be_bytes() });
     }
     let outputs = std::iter::from_fn(|| receiver.output());
@@ -186,12 +176,11 @@ fn ask(receiver: &mut NtttcpReceiver, said: &[i32]) -> Vec<i32> {
 
 #[test]
 fn who_asks_after_the_test_hears_that_it_is_over() {
-    use crate::stand_in::{Input, Link, Output, StandIn};
     let mut receiver = NtttcpReceiver::new(options("-r -P 1 -t 1"), false, Span::ZERO);
     assert_eq!(ask(&mut receiver, &[b'X'.into(), 1, b'R'.into()]), [11, 1]);
     receiver.input(Timestamp::START, Input::Admitted { run: RunId(0) });
     let mut now = Timestamp::START;
-    let mut said = Vec::new();
+    let mut outputs = Vec::new();
     while let Some(deadline) = receiver.deadline() {
         // From the end of the test until the end of the second in which senders may still query.
         if deadline >= Timestamp::START + Span::from_ms(1_500) {
@@ -202,18 +191,18 @@ fn who_asks_after_the_test_hears_that_it_is_over() {
         }
         now = now.max(deadline);
         receiver.input(now, Input::Tick);
-        said.extend(std::iter::from_fn(|| receiver.output()));
+        outputs.extend(std::iter::from_fn(|| receiver.output()));
     }
-    let numbers = said.iter().filter_map(|output| match output {
+    let numbers = outputs.iter().filter_map(|output| match output {
         Output::Send { bytes, .. } => bytes.last().copied(),
         _ => None,
     });
     assert_eq!(numbers.collect::<Vec<_>>(), [b'R', 13, 13]);
-    assert!(matches!(said.last(), Some(Output::Exit(0))));
+    assert!(matches!(outputs.last(), Some(Output::Exit(0))));
 }
 
 #[test]
-fn a_second_sender_is_told_that_the_receiver_is_busy() {
+fn a_second_sender_gets_the_message_that_the_receiver_is_busy() {
     let sender = "-s 127.0.0.1 -P 1 -n 1 -t 2";
     let seen = world("-r -P 1 -t 2", &[sender, sender]).run(minute());
     assert_eq!((seen[0].exit, seen[1].exit, seen[2].exit), (Some(0), Some(0), Some(24)));
@@ -253,7 +242,7 @@ fn without_sync_both_begin_with_the_connections() {
 }
 
 #[test]
-fn sync_on_one_side_only_is_told() {
+fn sync_on_one_side_only_is_reported() {
     let seen = world("-r -N -P 1 -t 2", &["-s 127.0.0.1 -P 1 -n 1 -t 2"]).run(minute());
     assert_eq!(seen[1].exit, Some(24));
     assert!(
@@ -263,25 +252,18 @@ fn sync_on_one_side_only_is_told() {
     );
     assert!(seen[1].printed.contains("ERR : sender: failed to create sync socket\n"));
     let mut receiver = NtttcpReceiver::new(options("-r -P 1"), false, Span::ZERO);
-    let said = data_unasked(&mut receiver);
-    assert!(said.contains("ERR : data came before any sender asked for a test: give -N to both"), "{said}");
+    let errors = data_unasked(&mut receiver);
+    assert!(
+        errors.contains("ERR : data came before any sender asked for a test: give -N to both"),
+        "{errors}"
+    );
 }
 
 /// The output of a receiver when data arrive on a data connection before the start.
 fn data_unasked(receiver: &mut NtttcpReceiver) -> String {
-    use crate::stand_in::{Input, Link, Output, StandIn};
     ask(receiver, &[]);
     let link = Link(Link::FIRST_ACCEPTED.0 + 1);
-    let opened = crate::stand_in::Opened {
-        local: std::net::SocketAddr::from(([127, 0, 0, 1], 5001)),
-        remote: None,
-        mss: None,
-        handshake: None,
-        snd_buf: 1,
-        rcv_buf: 1,
-        congestion: None,
-        descriptor: 3,
-    };
+    let opened = Opened::new(([127, 0, 0, 1], 5001).into(), None);
     receiver.input(Timestamp::START, Input::Accepted { listener: Link(1), link, opened });
     receiver.input(Timestamp::START, Input::Bytes { link, bytes: b"AAAA" });
     let outputs = std::iter::from_fn(|| receiver.output());
@@ -318,7 +300,7 @@ fn a_peer_that_vanishes_ends_the_test() {
 }
 
 #[test]
-fn an_interrupted_sender_tells_the_receiver() {
+fn an_interrupted_sender_informs_the_receiver() {
     let mut world = world("-r -P 1 -t 20", &["-s 127.0.0.1 -P 1 -n 1 -t 20"]);
     world.signal = Some((1, Timestamp::START + Span::from_secs(2)));
     let seen = world.run(minute());
@@ -359,9 +341,6 @@ fn command_lines_are_read_in_their_order() {
     assert_eq!(options("-s x -f").source_port, Some(25_001));
     assert_eq!(options("-s x -f30000 -N").source_port, Some(30_000));
     for wrong in [
-        "",
-        "-t 1",
-        "-r -z",
         "-s",
         "-r -P 0",
         "-r -P 513",
@@ -374,13 +353,92 @@ fn command_lines_are_read_in_their_order() {
         "-r stray more",
         "-s x -n 0",
         "-r -t 4000000000",
-        "-r -t",
+        // What 1.4.3 refuses.
+        "-r -s x",
+        "-s x -M",
+        "-r -L",
+        "-r -a 10.0.0.1",
+        "-r -u --no-delay",
+        "-r -D",
     ] {
         let usage = refused(wrong);
         assert_eq!(usage.code, 255, "{wrong}");
         assert!(usage.error.starts_with("ntttcp: "), "{usage:?}");
     }
     assert_eq!(refused("-h").code, 23);
+    for (line, error) in [
+        ("-r -z", "ntttcp: invalid option -- 'z'\n"),
+        ("-r -t", "ntttcp: option requires an argument -- 't'\n"),
+        ("--nosuch", "ntttcp: unrecognized option '--nosuch'\n"),
+    ] {
+        let usage = refused(line);
+        assert_eq!((usage.code, usage.error.as_str()), (23, error));
+        assert!(usage.output.starts_with("Usage: ntttcp "), "{}", usage.output);
+    }
+}
+
+/// As in 1.4.3; and the long options of 1.3.
+#[test]
+fn optional_values_and_other_spellings_are_those_of_the_tool() {
+    let seen = options("-t 1");
+    assert_eq!(
+        (seen.role, seen.notes.as_slice()),
+        (NtttcpRole::Receiver, &["no role specified. use receiver role".to_owned()][..])
+    );
+    let seen = options("-r -x -j -O -V");
+    let names = ["xml", "json", "log"].map(|ending| Some(format!("ntttcp-for-linux-log.{ending}")));
+    assert_eq!([seen.xml, seen.json, seen.log], names);
+    assert!(seen.verbose);
+    let seen = options("-r -x a.xml -jb.json -O c.log");
+    assert_eq!(
+        [seen.xml, seen.json, seen.log],
+        ["a.xml", "b.json", "c.log"].map(|name| Some(name.to_owned()))
+    );
+    assert_eq!(options("-s x -f 30000").source_port, Some(30_000));
+    let long = "--sender=x --nports 2 --nthread 3 --nconnections 1 --base-dst-port 6001 --duration 4 --warmup 1 \
+                --cooldown 2 --buffer 1K --no-synch --verbose --show-retrans --save-xml=a";
+    assert_eq!(options(long), options("-sx -P 2 -n 3 -l 1 -p 6001 -t 4 -W 1 -C 2 -b 1K -N -V -R -xa"));
+    assert_eq!(
+        options("-r -K eth0 -I mlx4"),
+        options("-r --show-nic-packets eth0 --show-dev-interrupts mlx4")
+    );
+    let seen = options("-s x -B 1G --fq-rate-limit 1G");
+    assert_eq!((seen.fq_rate, seen.notes.len()), (None, 3));
+    // The tool ignores them on the other side.
+    assert_eq!(options("-r -B 1G --fq-rate-limit 1G -f"), options("-r"));
+    assert_eq!(options("-s x -H -e"), options("-s x"));
+}
+
+/// As printed by 1.4.3.
+#[test]
+fn the_settings_are_those_of_the_real_program() {
+    let settings = |line: &str| {
+        let options = options(line);
+        (options.notes.join("\n"), report::settings(&options))
+    };
+    let (notes, text) = settings("-r -e -H -M -N -V -t 0 -P 2");
+    assert_eq!(notes, "running test in continuous mode. please monitor throughput by other tools");
+    let real = "*** receiver role\n*** use epoll()\n*** hold receiver always running\nmultiple clients:\t\t yes\n\
+                *** no sender/receiver synch\nports:\t\t\t\t 2\ncpu affinity:\t\t\t *\n\
+                server address:\t\t\t 0.0.0.0\ndomain:\t\t\t\t IPv4\nprotocol:\t\t\t TCP\n\
+                server port starting at:\t 5001\nreceiver socket buffer (bytes):\t 65536\ntcp nodelay:\t no\n\
+                test warm-up (sec):\t\t no\ntest duration (sec):\t\t continuous\n\
+                test cool-down (sec):\t\t no\nshow system tcp retransmit:\t no\n\
+                quiet mode:\t\t\t disabled\nverbose mode:\t\t\t enabled\n";
+    assert_eq!(text, real);
+    let (notes, text) = settings("-s127.0.0.1 -L -f -B 1G -V -P 2 -p 7001");
+    assert_eq!(notes, "Warning! '-B' is specified and the network bandwidth may be limited");
+    let real = "*** sender role\nlast client:\t\t\t yes\nconnections:\t\t\t 2 X 4 X 1\ncpu affinity:\t\t\t *\n\
+                server address:\t\t\t 127.0.0.1\nclient address:\t\t\t 0.0.0.0\ndomain:\t\t\t\t IPv4\n\
+                protocol:\t\t\t TCP\nserver port starting at:\t 7001\nclient source port starting at:\t 25001\n\
+                sender socket buffer (bytes):\t 131072\nbandwidth limit (bits/sec):\t 1000000000\n\
+                tcp nodelay:\t no\n";
+    assert!(text.starts_with(real), "{text}");
+    let (_, text) = settings("-s127.0.0.1 --fq-rate-limit 1G -V");
+    assert!(
+        text.contains("(bytes):\t 131072\nfq rate limit (bits/sec):\t 1000000000\ntcp nodelay"),
+        "{text}"
+    );
 }
 
 #[test]

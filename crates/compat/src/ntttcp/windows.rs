@@ -25,8 +25,8 @@ const TOKEN_PORTS: u16 = 1000;
 
 /// The port of each thread, in order.
 fn ports(options: &NtttcpOptions) -> Vec<u16> {
-    let told = options.windows.as_ref().is_some_and(|windows| windows.told_ports);
-    let first = options.base.saturating_add(u16::from(told));
+    let announced = options.windows.as_ref().is_some_and(|windows| windows.announces_ports);
+    let first = options.base.saturating_add(u16::from(announced));
     (0..options.ports).map(|thread| first.saturating_add(thread)).collect()
 }
 

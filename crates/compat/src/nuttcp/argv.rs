@@ -1,21 +1,31 @@
 //! nuttcp's command line: a value follows its option with or without a blank (`-T3`).
 
+mod limits;
+mod values;
+
 use linerate_units::Span;
 
-use super::options::{NuttcpClientOptions, NuttcpServerOptions, RateLimit, Verbosity};
+use super::options::{
+    MEAN, MOST, NEIGHBOURS, NuttcpClientOptions, NuttcpServerOptions, RateLimit, Verbosity,
+};
 use super::wire::{NuttcpFormat, NuttcpVersion};
-use super::{CONTROL_PORT, DATA_PORT, MAX_STREAMS};
+use super::{CONTROL_PORT, DATA_PORT};
+use values::{
+    binary, checked_port, cpu, idle_limits, ports, seconds, service_class, statistics, takes, whole,
+};
 
 /// The action that a command line requests.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NuttcpInvocation {
-    /// Only print a text on standard output (help, version, an error), and exit with this code.
+    /// Only print a text on standard output (help, version), and exit with this code.
     Print {
         /// The text.
         text: String,
         /// The exit code.
         code: i32,
     },
+    /// The command line has not the form that nuttcp expects: its usage, for standard output; the exit code is 1.
+    Usage(&'static str),
     /// An error: a text for standard error; the exit code is 1.
     Mistake(String),
     /// A client.
@@ -28,23 +38,31 @@ const USAGE: &str = "\
 Usage: nuttcp [-t] [options] host      send to a server
        nuttcp -r [options] host        receive from a server
        nuttcp -S | -1 [options]        be a server, for ever or for one client
-Options (values follow without a blank):
+Options (values follow with or without a blank):
   -4 -6            only IPv4, only IPv6
-  -l## -n##        bytes of a block or datagram; blocks to send (k, m, g: bytes)
-  -T##             seconds to send (m: minutes, h: hours) [10]
+  -l## -n##        bytes of a block or datagram; blocks to send (k, m, g, t, p, b: bytes)
+  -T##             seconds to send (m: minutes, h: hours, d: days) [10]
   -u               UDP instead of TCP
-  -R##             limit of the rate in kbit/s (m, g; p: packets); -Ri## no catching up; -R##/n bursts; -uu none
+  -R##             limit of the rate in kbit/s (m, g; p: packets); -Ri## no catching up; -Ri##/n bursts;
+                   -Ra## on average; -Ru -uu none
   -N##             streams [1]
-  -w## -ws## -wb   socket buffer here and at the server in KB (m, g); at the server; both buffers
+  -w## -ws## -wb   socket buffer here and at the server in KB (b, m, g); at the server; both buffers
   -p## -P##        port of the first data stream [5101]; of the control connection [5000]
-  -M## -c## -D     segment size; DSCP (t: whole TOS byte); no delay
-  -i##             interval of lines in seconds (m: minutes)
+  -p##:## -P##:##  the port that connects, and the one it connects to
+  -M## -c## -D     segment size; DSCP (p: precedence, t: whole TOS byte); no delay
+  -i##             interval of lines in seconds (m: minutes, h: hours)
   -s               standard input or output instead of a pattern
   -F -a            open data connections the other way round; try a refused connection again
-  -j -o            jitter; one-way delay (measured by a receiving nuttcp)
+  -j -jmaxo        jitter over UDP (m, a, x: least, mean, most; o: only of neighbours in sequence)
+  -o -omax         one-way delay (m, a, x: least, mean, most)
+  -xc## -xcs##     CPU of the data threads here, at the server; -xc##/## both
   -I<text> -b -v -vv   what lines begin with; how much is printed
+  -br -bc          retransmissions and congestion window of each stream in the last line
   -fparse -frunningtotal -fxmitstats -f-drops -f-percentloss -f-retrans -f-cwnd -f-rtt -f-beta
-  --idle-data-timeout <seconds or shortest/default/longest>   (server)
+  --packet-burst <datagrams>
+  --idle-data-timeout <seconds or shortest/default/longest>
+  --single-threaded    (server) one client after the other
+  --enable-v4-mapped   (server with -6) also IPv4
   -h -V            this text; the version
 ";
 
@@ -56,25 +74,20 @@ pub fn invocation(arguments: &[String]) -> (Vec<String>, NuttcpInvocation) {
     (read.warnings, result.unwrap_or_else(|end| end))
 }
 
-/// Whether an option without an attached value takes the next argument as its value, like nuttcp 6.1.2. `-i`
-/// has an optional value, so a host may follow it.
-fn takes(option: &str, next: &str) -> bool {
-    match option {
-        "i" => next.parse::<f64>().is_ok(),
-        "I" | "p" | "P" | "N" | "l" | "n" | "T" | "R" | "w" | "M" | "c" => !next.starts_with('-'),
-        _ => false,
-    }
-}
-
 struct NuttcpArgvReader {
     warnings: Vec<String>,
     client: NuttcpClientOptions,
     server: NuttcpServerOptions,
     serves: bool,
-    said_transmit: bool,
+    transmit_given: bool,
     port_given: u64,
     control_port: u64,
+    /// The source ports of `-p` and `-P`.
+    sources: [Option<u64>; 2],
     streams: u64,
+    /// Whether the rate is instantaneous; absent if the command line does not say.
+    instantaneous: Option<bool>,
+    v4_mapped: bool,
     hosts: Vec<String>,
 }
 
@@ -85,34 +98,48 @@ impl Default for NuttcpArgvReader {
             client: NuttcpClientOptions::to(""),
             server: NuttcpServerOptions::default(),
             serves: false,
-            said_transmit: false,
+            transmit_given: false,
             port_given: u64::from(DATA_PORT),
             control_port: u64::from(CONTROL_PORT),
+            sources: [None; 2],
             streams: 1,
+            instantaneous: None,
+            v4_mapped: false,
             hosts: Vec::new(),
         }
     }
 }
 
-fn usage() -> NuttcpInvocation {
-    NuttcpInvocation::Print { text: USAGE.to_owned(), code: 1 }
+/// An error on standard error.
+fn mistake<T>(text: impl Into<String>) -> Result<T, NuttcpInvocation> {
+    Err(NuttcpInvocation::Mistake(text.into() + "\n"))
 }
+
+/// An option that nuttcp has and we do not.
+fn refused<T>(option: &str, why: &str) -> Result<T, NuttcpInvocation> {
+    mistake(format!("nuttcp: -{option} is not supported: {why}"))
+}
+
+const USED_WRONGLY: NuttcpInvocation = NuttcpInvocation::Usage(USAGE);
 
 impl NuttcpArgvReader {
     fn all(&mut self, arguments: &[String]) -> Result<NuttcpInvocation, NuttcpInvocation> {
         if arguments.is_empty() {
-            return Err(usage());
+            return Err(USED_WRONGLY);
         }
-        let mut rest = arguments.iter().peekable();
-        while let Some(argument) = rest.next() {
-            if argument == "--idle-data-timeout" {
-                let limits = rest.next().and_then(|text| idle_limits(text)).ok_or_else(usage)?;
-                self.server.idle = limits;
-            } else if let Some(name) = argument.strip_prefix("--") {
-                self.long(name)?;
+        let mut at = 0;
+        while let Some(argument) = arguments.get(at) {
+            at += 1;
+            let next = arguments.get(at);
+            if let Some(name) = argument.strip_prefix("--") {
+                at += usize::from(self.long(name, next)?);
             } else if let Some(option) = argument.strip_prefix('-').filter(|option| !option.is_empty()) {
-                match rest.next_if(|next| takes(option, next)) {
-                    Some(value) => self.option(&format!("{option}{value}"))?,
+                let after = arguments.get(at + 1).map(String::as_str);
+                match next.filter(|next| takes(option, next, after)) {
+                    Some(value) => {
+                        at += 1;
+                        self.option(&format!("{option}{value}"))?;
+                    }
                     None => self.option(option)?,
                 }
             } else {
@@ -122,17 +149,36 @@ impl NuttcpArgvReader {
         self.finish()
     }
 
-    /// Handles long options, of which several are accepted without effect.
-    fn long(&mut self, name: &str) -> Result<(), NuttcpInvocation> {
-        let known = [
-            "no3rdparty",
-            "nofork",
-            "single-threaded",
-            "disable-v4-mapped",
-            "enable-v4-mapped",
-            "packet-burst",
-        ];
-        if known.contains(&name) { Ok(()) } else { Err(usage()) }
+    /// Handles long options. Returns whether the next argument was its value.
+    fn long(&mut self, name: &str, next: Option<&String>) -> Result<bool, NuttcpInvocation> {
+        match name {
+            "idle-data-timeout" => {
+                let limits = next.and_then(|text| idle_limits(text)).ok_or(USED_WRONGLY)?;
+                (self.server.idle, self.client.idle) = (limits, limits);
+                return Ok(true);
+            }
+            "packet-burst" => {
+                self.burst(next.map_or("", String::as_str))?;
+                return Ok(true);
+            }
+            "single-threaded" => self.server.single = true,
+            "enable-v4-mapped" => self.v4_mapped = true,
+            "disable-v4-mapped" => self.v4_mapped = false,
+            // We stay in the foreground, and never run a test with a third host.
+            "nofork" | "no3rdparty" => {}
+            _ => return Err(USED_WRONGLY),
+        }
+        Ok(false)
+    }
+
+    fn burst(&mut self, text: &str) -> Result<(), NuttcpInvocation> {
+        match whole(text) {
+            0 => mistake(format!("invalid maxburst = {text}")),
+            burst => {
+                self.client.burst = burst.min(1000);
+                Ok(())
+            }
+        }
     }
 
     fn option(&mut self, option: &str) -> Result<(), NuttcpInvocation> {
@@ -141,14 +187,17 @@ impl NuttcpArgvReader {
         let value = letters.as_str();
         let client = &mut self.client;
         match letter {
-            'h' => return Err(usage()),
+            'h' => return Err(NuttcpInvocation::Print { text: USAGE.to_owned(), code: 1 }),
             'V' => {
                 let text = format!("nuttcp-{}\n", NuttcpVersion::REPORTED);
                 return Err(NuttcpInvocation::Print { text, code: 0 });
             }
-            'S' => self.serves = true,
-            '1' => (self.serves, self.server.one_shot) = (true, true),
-            't' => (client.transmit, self.said_transmit) = (true, true),
+            // Its letters force it into the background, and are for third parties.
+            'S' if value.chars().all(|letter| "fP".contains(letter)) => {
+                (self.serves, self.transmit_given) = (true, false);
+            }
+            '1' => (self.serves, self.server.one_shot, self.transmit_given) = (true, true, false),
+            't' => (client.transmit, self.transmit_given) = (true, true),
             'r' => client.transmit = false,
             'u' => {
                 client.udp = true;
@@ -156,40 +205,78 @@ impl NuttcpArgvReader {
                     client.rate = Some(RateLimit::Unlimited);
                 }
             }
+            's' if value.contains('d') => {
+                return refused("sd", "data pass through standard input and output");
+            }
+            's' if value.contains('z') => return refused("sz", "data pass through standard input"),
             's' => client.stdio = true,
             'F' => client.flip = true,
             'a' => client.again = true,
             'D' => client.no_delay = true,
             '4' => client.ipv4 = true,
             '6' => client.ipv6 = true,
-            'b' => client.verbosity = Verbosity::Brief,
+            'b' => self.brief(value)?,
             'v' if value == "v" => client.verbosity = Verbosity::VeryVerbose,
-            'v' => {
-                let very = client.verbosity != Verbosity::Brief;
-                client.verbosity = if very { Verbosity::VeryVerbose } else { Verbosity::Verbose };
+            'v' => client.verbosity = client.verbosity.max(Verbosity::Verbose),
+            // Blocks are always read whole, and SO_DEBUG has no effect in current kernels.
+            'B' | 'd' => {}
+            'x' => self.extra(value)?,
+            'm' | 'g' => return refused(&letter.to_string(), "there is no multicast"),
+            '3' => return refused("3", "there is no third party"),
+            'j' => {
+                client.udp = true;
+                let neighbours = if value.contains('o') { NEIGHBOURS } else { 0 };
+                client.jitter = statistics(value, MOST) | neighbours;
             }
-            // Full blocks, kernel debugging, buffer alignment, priority: no effect here.
-            'B' | 'd' | 'A' => {}
-            'x' if value.starts_with('P') => {}
-            'x' => {
-                let text = "nuttcp: traceroute requests are not supported; use traceroute(8)\n".to_owned();
-                return Err(NuttcpInvocation::Mistake(text));
-            }
-            'm' => {
-                let text = "nuttcp: multicast is not supported; remove -m\n".to_owned();
-                return Err(NuttcpInvocation::Mistake(text));
-            }
-            'j' => client.jitter = 4,
-            'o' => client.one_way_delay = 2,
+            'o' => client.one_way_delay = statistics(value, MEAN),
             'I' => client.identifier = Some(value.chars().take(40).collect()),
-            'p' => self.port_given = whole(value),
-            'P' => self.control_port = whole(value),
-            'N' if value.starts_with('-') => {
-                return Err(NuttcpInvocation::Mistake(format!("invalid nstream = {value}\n")));
-            }
-            'N' => self.streams = whole(value),
+            'p' => (self.sources[0], self.port_given) = ports(value),
+            'P' if value.contains('/') => return refused("P", "a port after / is one of a third party"),
+            'P' => (self.sources[1], self.control_port) = ports(value),
             'f' => self.format(value)?,
             _ => return self.quantity(letter, value),
+        }
+        Ok(())
+    }
+
+    /// `-b`, with letters or a number of bits: what the last line contains.
+    fn brief(&mut self, value: &str) -> Result<(), NuttcpInvocation> {
+        let client = &mut self.client;
+        let bits = match value.parse::<i64>() {
+            Ok(bits @ 0..=7) => bits,
+            Ok(_) => return mistake(format!("nuttcp: -b{value} is not supported: give 0 to 7")),
+            Err(_) => 1,
+        };
+        // A second report after the brief line is the only other thing that a number can ask for.
+        client.verbosity = if bits == 0 { Verbosity::Verbose } else { Verbosity::Brief };
+        client.stream_retrans |= bits & 2 != 0 || value.contains('r');
+        client.stream_cwnd |= bits & 4 != 0 || value.contains('c');
+        Ok(())
+    }
+
+    /// Handles `-x`: priority, CPU, traceroute.
+    fn extra(&mut self, value: &str) -> Result<(), NuttcpInvocation> {
+        if let Some(cpus) = value.strip_prefix('c') {
+            return self.cpus(cpus);
+        }
+        match value.chars().next() {
+            Some('t') => refused("xt", "there are no traceroute requests; use traceroute(8)"),
+            Some('P') => refused("xP", "start it with nice(1) or chrt(1)"),
+            Some(_) => mistake(format!("invalid x option \"{value}\"")),
+            None => mistake("invalid null x option"),
+        }
+    }
+
+    /// `CPU`, `sCPU` or `CPU/CPU`: of this end, of the server, of both.
+    fn cpus(&mut self, value: &str) -> Result<(), NuttcpInvocation> {
+        if let Some(server) = value.strip_prefix('s') {
+            self.client.server_affinity = cpu("srvr_affinity", server)?;
+            return Ok(());
+        }
+        let (here, there) = value.split_once('/').map_or((value, None), |(here, there)| (here, Some(there)));
+        self.client.affinity = cpu("affinity", here)?;
+        if let Some(there) = there {
+            self.client.server_affinity = cpu("srvr_affinity", there)?;
         }
         Ok(())
     }
@@ -197,14 +284,27 @@ impl NuttcpArgvReader {
     /// Handles options with a quantity.
     fn quantity(&mut self, letter: char, value: &str) -> Result<(), NuttcpInvocation> {
         let client = &mut self.client;
-        let limit = [('l', "buflen"), ('T', "timeout")].into_iter().find(|(option, _)| *option == letter);
-        if let Some((_, name)) = limit.filter(|_| value.starts_with('-')) {
-            return Err(NuttcpInvocation::Mistake(format!("invalid {name} = {value}\n")));
+        if value.starts_with('-') {
+            let number: f64 = value.parse().unwrap_or_default();
+            match letter {
+                'N' => return mistake(format!("invalid nstream = {number}")),
+                'l' => return mistake(format!("invalid buflen = {number}")),
+                'M' => return mistake(format!("invalid datamss = {number}")),
+                'w' => return mistake(format!("invalid sendwin = {value}")),
+                'T' => return mistake(format!("invalid timeout = {number:.6}")),
+                'i' => return mistake(format!("invalid interval = {number:.6}")),
+                _ => {}
+            }
         }
         match letter {
+            'N' if value.ends_with('m') => return refused("N##m", "there is one path to a host"),
+            'N' => self.streams = whole(value),
             'l' => client.length = Some(binary(value, 1)),
-            'n' if value.ends_with(|last: char| last.is_ascii_alphabetic()) => {
-                client.bytes = Some(binary(value, 1));
+            'n' if value.starts_with('b') => {
+                return mistake("option \"-nb\" no longer supported, use \"-n###[k|m|g|t|p]\" instead");
+            }
+            'n' if value.ends_with(|last: char| "bkmgtp".contains(last.to_ascii_lowercase())) => {
+                client.bytes = Some(binary(value, 1)).filter(|bytes| *bytes > 0);
             }
             'n' => client.blocks = Some(whole(value)).filter(|count| *count > 0),
             'T' => client.time = seconds(value).filter(|time| *time > Span::ZERO),
@@ -212,37 +312,43 @@ impl NuttcpArgvReader {
                 let second = Span::from_secs(1);
                 client.interval = seconds(value).filter(|time| *time > Span::ZERO).unwrap_or(second);
             }
-            'R' => {
-                let (value, instantaneous) =
-                    value.strip_prefix('i').map_or((value, false), |rest| (rest, true));
-                let (rate, burst) = value.split_once('/').unwrap_or((value, "1"));
-                client.instantaneous = instantaneous;
-                client.burst = whole(burst).clamp(1, 1000);
-                client.rate = Some(rate_of(rate));
-            }
+            'R' => return self.rate(value),
             'w' => match value.as_bytes().first() {
                 Some(b's') => client.server_window = Some(binary(&value[1..], 1024)),
-                Some(b'b') => client.both_windows = true,
+                Some(b'b') => {
+                    client.both_windows = true;
+                    if value.len() > 1 {
+                        client.window = Some(binary(&value[1..], 1024));
+                    }
+                }
                 _ => client.window = Some(binary(value, 1024)),
             },
             'M' => client.mss = u32::try_from(whole(value)).ok(),
-            'c' => {
-                let (digits, whole_byte) = match value.strip_suffix(['t', 'T']) {
-                    Some(digits) => (digits, true),
-                    None => (value, false),
-                };
-                let number = digits
-                    .strip_prefix("0x")
-                    .map_or_else(|| digits.parse::<u8>().ok(), |hex| u8::from_str_radix(hex, 16).ok());
-                let class = number.filter(|number| whole_byte || *number < 64);
-                let Some(class) = class else {
-                    let name = if whole_byte { "tos" } else { "dscp" };
-                    return Err(NuttcpInvocation::Mistake(format!("invalid {name} = {digits}\n")));
-                };
-                client.tos = if whole_byte { class } else { class << 2 };
-            }
-            _ => return Err(usage()),
+            'c' => client.tos = service_class(value)?,
+            _ => return Err(USED_WRONGLY),
         }
+        Ok(())
+    }
+
+    fn rate(&mut self, value: &str) -> Result<(), NuttcpInvocation> {
+        let value = match value.chars().next() {
+            Some('i') if value[1..].starts_with('s') => {
+                return refused(
+                    "Ris",
+                    "a smoothed slow start reads the congestion window before every write",
+                );
+            }
+            Some(mode @ ('i' | 'a' | 'u')) => {
+                self.instantaneous = Some(mode == 'i');
+                &value[1..]
+            }
+            _ => value,
+        };
+        let (rate, burst) = value.split_once('/').map_or((value, None), |(rate, burst)| (rate, Some(burst)));
+        if let Some(burst) = burst {
+            self.burst(burst)?;
+        }
+        self.client.rate = Some(values::rate(rate));
         Ok(())
     }
 
@@ -254,24 +360,27 @@ impl NuttcpArgvReader {
             "-drops" => *format |= NuttcpFormat::NO_DROPS,
             "-percentloss" => *format |= NuttcpFormat::NO_PERCENT_LOSS,
             "parse" => *format |= NuttcpFormat::PARSE,
-            "-retrans" => *format |= NuttcpFormat::NO_RETRANS,
-            "debugretrans" => *format |= NuttcpFormat::DEBUG_RETRANS,
+            // Without retransmissions there is no congestion window either.
+            "-retrans" => *format |= NuttcpFormat::NO_RETRANS | NuttcpFormat::NO_CWND,
             "-beta" => *format |= NuttcpFormat::NO_BETA,
             "rtt" => *format |= NuttcpFormat::WANT_RTT,
             "-rtt" => *format &= !NuttcpFormat::WANT_RTT,
             "-cwnd" => *format |= NuttcpFormat::NO_CWND,
-            _ => return Err(NuttcpInvocation::Mistake(format!("invalid format option \"{name}\"\n"))),
+            "debuginterval" | "debugretrans" | "debugpoll" | "debugmtu" | "debugjitter" | "debugirate" => {
+                return refused(&format!("f{name}"), "there is no debugging output");
+            }
+            "" => {
+                return mistake("invalid null format option\nperhaps the \"-F\" flip option was intended");
+            }
+            _ => return mistake(format!("invalid format option \"{name}\"")),
         }
         Ok(())
     }
 
     /// Checks what depends on several options.
     fn finish(&mut self) -> Result<NuttcpInvocation, NuttcpInvocation> {
-        let mistake = |text: String| Err(NuttcpInvocation::Mistake(text + "\n"));
-        let Some(control_port) = u16::try_from(self.control_port).ok().filter(|port| *port > 0) else {
-            return mistake(format!("invalid ctlport = {}", self.control_port));
-        };
-        if !self.serves && self.hosts.is_empty() && !self.said_transmit && !self.client.transmit {
+        let control_port = checked_port(self.control_port, "ctlport")?;
+        if !self.serves && self.hosts.is_empty() && !self.client.transmit {
             self.warnings.push("nuttcp: Warning: Using obsolete \"classic\" mode:".to_owned());
             self.warnings.push(
                 "                 Automatically switching to oneshot server mode (\"nuttcp -1\")".to_owned(),
@@ -279,25 +388,27 @@ impl NuttcpArgvReader {
             (self.serves, self.server.one_shot) = (true, true);
         }
         if self.serves {
-            let (client, server) = (&self.client, &mut self.server);
-            (server.control_port, server.stdio) = (control_port, client.stdio && server.one_shot);
-            (server.ipv4, server.ipv6) = (client.ipv4, client.ipv6);
-            return Ok(NuttcpInvocation::Server(server.clone()));
+            return self.finish_server(control_port);
         }
         let [host] = self.hosts.as_slice() else {
             if let [_, third] = self.hosts.as_slice() {
                 return mistake(format!("nuttcp: a test with a third party ({third}) is not supported"));
             }
-            return Err(usage());
+            return Err(USED_WRONGLY);
         };
+        if let Some(sign) = host.find(['+', '=']) {
+            let address = &host[sign..];
+            return mistake(format!(
+                "nuttcp: several addresses of a host ({address}) are not supported; give one"
+            ));
+        }
         let (host, data) =
             host.split_once('/').map_or((host.as_str(), None), |(host, data)| (host, Some(data)));
         host.clone_into(&mut self.client.host);
         if let Some(data) = data {
             let Ok(address) = data.parse() else {
                 return mistake(format!(
-                    "nuttcp: the data host {data} is not an IP address; give an address \
-                                        instead of a name"
+                    "nuttcp: the data host {data} is not an IP address; give one address instead of names"
                 ));
             };
             self.client.data_host = Some(address);
@@ -307,113 +418,23 @@ impl NuttcpArgvReader {
         Ok(NuttcpInvocation::Client(Box::new(self.client.clone())))
     }
 
-    fn client_limits(&mut self, control_port: u16) -> Result<(), NuttcpInvocation> {
-        let mistake = |text: String| Err(NuttcpInvocation::Mistake(text + "\n"));
-        let client = &mut self.client;
-        if self.streams == 0 {
-            return mistake("invalid nstream = 0".to_owned());
+    fn finish_server(&mut self, control_port: u16) -> Result<NuttcpInvocation, NuttcpInvocation> {
+        let (client, server) = (&self.client, &mut self.server);
+        if self.transmit_given || !self.hosts.is_empty() {
+            return Err(USED_WRONGLY);
         }
-        if self.streams > u64::from(MAX_STREAMS) {
-            let text = format!("nstream = {} > MAXSTREAM, set to {MAX_STREAMS}", self.streams);
-            self.warnings.push(text);
+        if self.sources[1].is_some() {
+            return mistake("can't specify source control port in server mode");
         }
-        let streams = self.streams.min(u64::from(MAX_STREAMS));
-        client.streams = streams as u16;
-        let port = u16::try_from(self.port_given).ok().filter(|port| *port >= 1024);
-        let Some(port) = port.filter(|port| u64::from(*port) + streams <= 65_536) else {
-            return mistake(format!("invalid port = {}", self.port_given));
-        };
-        client.data_port = port;
-        if (u64::from(port)..u64::from(port) + streams).contains(&u64::from(control_port)) {
-            return mistake(format!("ctlport = {control_port} overlaps port/nstream = {port}/{streams}"));
+        if client.stdio && !server.one_shot {
+            return mistake(
+                "option \"-s\" invalid with \"-S\" server mode\n\
+                 option \"-s\" can be used with \"-1\" oneshot server mode",
+            );
         }
-        let longest = if client.udp { 65_507 } else { 64 << 20 };
-        match client.length {
-            Some(0) => return mistake("invalid buflen = 0".to_owned()),
-            Some(length @ 1..=4) if client.udp => {
-                self.warnings.push(format!("UDP buflen = {length} < 5, set to 5"));
-                client.length = Some(5);
-            }
-            Some(length) if length > longest => {
-                let name = if client.udp { "UDP buflen" } else { "buflen" };
-                let limit = if client.udp { "MAXUDPBUFLEN" } else { "the limit" };
-                self.warnings.push(format!("{name} = {length} > {limit}, set to {longest}"));
-                client.length = Some(longest);
-            }
-            _ => {}
-        }
-        if client.stdio && (client.udp || streams > 1) {
-            return mistake("nuttcp: -s works only with one TCP stream; remove -u and -N".to_owned());
-        }
-        let time = client.request(None).timeout;
-        if time > Span::ZERO && client.interval >= time {
-            self.warnings.push(format!(
-                "ignoring interval={:.6} which is greater than or equal timeout={:.6}",
-                client.interval.as_secs_f64(),
-                time.as_secs_f64()
-            ));
-            client.interval = Span::ZERO;
-        }
-        Ok(())
-    }
-}
-
-/// Parses the integer at the start of a text like atoi(3): 0 if there is none.
-fn whole(text: &str) -> u64 {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).map_or(text, |end| &text[..end]);
-    digits.parse().unwrap_or(if digits.is_empty() { 0 } else { u64::MAX })
-}
-
-/// Parses a number with a binary k, m or g; `unit` is the unit of a bare number.
-fn binary(text: &str, unit: u64) -> u64 {
-    let scale = match text.chars().last() {
-        Some('k' | 'K') => 1 << 10,
-        Some('m' | 'M') => 1 << 20,
-        Some('g' | 'G') => 1 << 30,
-        _ => unit,
-    };
-    whole(text).saturating_mul(scale)
-}
-
-/// Parses a rate: kbit/s, decimal m and g, or packets.
-fn rate_of(text: &str) -> RateLimit {
-    let number = leading_number(text);
-    let scaled = |scale: f64| RateLimit::Kbps((number * scale).round() as u64);
-    let rate = match text.chars().last() {
-        Some('p' | 'P') => RateLimit::Pps(number as u64),
-        Some('m' | 'M') => scaled(1e3),
-        Some('g' | 'G') => scaled(1e6),
-        _ => scaled(1.0),
-    };
-    if matches!(rate, RateLimit::Kbps(0) | RateLimit::Pps(0)) { RateLimit::Unlimited } else { rate }
-}
-
-/// Parses a time in seconds, or in minutes or hours with a letter.
-fn seconds(text: &str) -> Option<Span> {
-    let scale = match text.chars().last() {
-        Some('m' | 'M') => 60.0,
-        Some('h' | 'H') => 3600.0,
-        _ => 1.0,
-    };
-    Span::from_secs_f64((leading_number(text) * scale).min(86_400.0))
-}
-
-fn leading_number(text: &str) -> f64 {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    text[..end].parse().unwrap_or(0.0)
-}
-
-/// `30`, or `5/30/60`.
-fn idle_limits(text: &str) -> Option<[Span; 3]> {
-    let mut given = Vec::new();
-    for part in text.split('/') {
-        given.push(Span::from_secs(part.parse().ok().filter(|seconds| (1..=86_400).contains(seconds))?));
-    }
-    match given.as_slice() {
-        [only] => Some([*only; 3]),
-        [shortest, default, longest] if shortest <= default && default <= longest => {
-            Some([*shortest, *default, *longest])
-        }
-        _ => None,
+        (server.control_port, server.stdio) = (control_port, client.stdio);
+        (server.ipv4, server.ipv6) = (client.ipv4, client.ipv6 && !self.v4_mapped);
+        server.affinity = client.affinity;
+        Ok(NuttcpInvocation::Server(server.clone()))
     }
 }

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use linerate_units::{Span, Timestamp};
 
 use super::options::{NuttcpClientOptions, Verbosity};
-use super::report::{prefix, setup_lines};
+use super::report::{Setup, prefix, setup_lines};
 use super::results::NuttcpResults;
 use super::transfer::{Failure, NuttcpTransfer, TransferEvent};
 use super::wire::{LineSplitter, NuttcpFormat, NuttcpRequest, NuttcpVersion};
@@ -66,7 +66,7 @@ pub struct NuttcpClient {
     request: NuttcpRequest,
     transfer: Option<NuttcpTransfer>,
     /// Lines of the server that are printed at the end, or of its error block.
-    told: Vec<String>,
+    server_lines: Vec<String>,
     results: NuttcpResults,
     /// Interval lines of the server that wait for the counts of our own kernel.
     waiting: VecDeque<String>,
@@ -94,7 +94,7 @@ impl NuttcpClient {
             server: NuttcpVersion::new(0),
             server_address: None,
             transfer: None,
-            told: Vec::new(),
+            server_lines: Vec::new(),
             results: NuttcpResults::default(),
             waiting: VecDeque::new(),
             intervals: false,
@@ -125,8 +125,8 @@ impl NuttcpClient {
 
     /// Prints a text; it goes to standard error if standard output is used for data.
     fn print(&mut self, text: String) {
-        let beside = self.options.stdio && !self.options.transmit;
-        self.out.push_back(if beside { Output::Complain(text) } else { Output::Print(text) });
+        let on_stderr = self.options.stdio && !self.options.transmit;
+        self.out.push_back(if on_stderr { Output::Complain(text) } else { Output::Print(text) });
     }
 
     /// Prints a line that is not part of a report; its prefix is only the identifier.
@@ -165,7 +165,7 @@ impl NuttcpClient {
             NuttcpClientPhase::Greeting => match NuttcpVersion::parse_greeting(line) {
                 Some(version) => {
                     self.server = version;
-                    self.say_what_is_missing();
+                    self.warn_unsupported();
                     self.prepare(now);
                 }
                 None if line == "KO" => self.phase = NuttcpClientPhase::Refused,
@@ -184,10 +184,12 @@ impl NuttcpClient {
             NuttcpClientPhase::Asking if line == "KO" => self.phase = NuttcpClientPhase::Refused,
             NuttcpClientPhase::Asking => self.refused(&format!("server {line}")),
             NuttcpClientPhase::Refused if line == "KO" => {
-                let words = self.told.join("\n");
+                let words = self.server_lines.join("\n");
                 self.refused(&format!("server {words}"));
             }
-            NuttcpClientPhase::Refused if self.told.len() < MAX_LINES => self.told.push(line.to_owned()),
+            NuttcpClientPhase::Refused if self.server_lines.len() < MAX_LINES => {
+                self.server_lines.push(line.to_owned())
+            }
             NuttcpClientPhase::Testing => self.report_line(line),
             _ => {}
         }
@@ -210,8 +212,8 @@ impl NuttcpClient {
             let own = self.rewritten(line);
             if live && self.options.verbosity > Verbosity::Brief {
                 self.print(own + "\n");
-            } else if self.told.len() < MAX_LINES {
-                self.told.push(own);
+            } else if self.server_lines.len() < MAX_LINES {
+                self.server_lines.push(own);
             }
         }
     }
@@ -229,8 +231,10 @@ impl NuttcpClient {
     /// Handles an interval line of a receiving server; a transmitter adds the counts of its own kernel.
     fn interval_of_server(&mut self, line: &str) {
         self.intervals = true;
+        // Of several streams nuttcp shows none.
+        let single = !self.options.udp && self.options.streams == 1;
         match &mut self.transfer {
-            Some(transfer) if !self.options.udp && !line.contains("retrans") && transfer.has_begun() => {
+            Some(transfer) if single && !line.contains("retrans") && transfer.has_begun() => {
                 if self.waiting.len() < MAX_LINES {
                     self.waiting.push_back(line.to_owned());
                     transfer.request_counts(&mut self.out);
@@ -245,19 +249,18 @@ impl NuttcpClient {
             match events {
                 TransferEvent::Ready => self.ready(now),
                 TransferEvent::Begun => self.begun(),
-                TransferEvent::Interval { interval, total, told } => {
+                TransferEvent::Interval { interval, total, marked } => {
                     self.intervals = true;
                     let Some(terms) = self.transfer.as_ref().map(|transfer| &transfer.terms) else {
                         continue;
                     };
-                    let lossy = Some(terms.length).filter(|_| terms.sees_losses() && terms.streams == 1);
-                    let format = self.options.format;
-                    let line = summary::interval_line(interval, total, lossy, format);
-                    self.print_line(&summary::with_marks(&line, told, format));
+                    let contents = terms.line_contents(self.options.format);
+                    self.print_line(&summary::interval_line(*interval, *total, marked, contents));
                 }
-                TransferEvent::Looked(told) => {
+                TransferEvent::Looked(counts) => {
                     let Some(line) = self.waiting.pop_front() else { continue };
-                    self.print_line(&summary::with_marks(&line, told, self.options.format));
+                    let own = counts.map(|counts| counts.interval);
+                    self.print_line(&summary::with_own_counts(&line, own, self.options.format));
                 }
                 TransferEvent::Idle => {
                     let urgent =
@@ -278,7 +281,9 @@ impl NuttcpClient {
         }
         let before = self.prefix(self.options.transmit);
         let Some(transfer) = &self.transfer else { return };
+        let host = self.options.data_host.map_or_else(|| self.options.host.clone(), |host| host.to_string());
         let setup = transfer.terms.setup(transfer.opened.as_ref(), self.server_address);
+        let setup = Setup { host: Some(host), ..setup };
         let text = setup_lines(&setup, &before, self.parse());
         self.print(text);
     }
@@ -311,7 +316,7 @@ impl NuttcpClient {
                 self.finish_if_complete();
             }
             NuttcpClientPhase::Refused => {
-                let words = self.told.join("\n");
+                let words = self.server_lines.join("\n");
                 self.refused(&format!("server {words}"));
             }
             NuttcpClientPhase::Done => {}

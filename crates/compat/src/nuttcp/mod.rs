@@ -11,9 +11,9 @@
 //!
 //! Differences between this stand-in and nuttcp:
 //! - Each of several streams has its own thread, so blocks are not distributed over the streams in turn. A
-//!   datagram's byte count is that of its stream, so losses per interval are reported for a single stream only.
-//! - Instantaneous rates (`-Ri`) are paced like average ones. Jitter is not measured here; a real receiver
-//!   measures it from our datagrams.
+//!   datagram's byte count is the one that it would have if they took turns.
+//! - Instantaneous rates (`-Ri`) are paced like average ones. Jitter is measured from the kernel's arrival times,
+//!   for each stream.
 //! - A transmitting server writes retransmission marks, as nuttcp does since 6.2.8. A transmitting client
 //!   writes zeros, which mean "unknown", and adds its counts to the interval lines itself.
 //! - `-s` works for one stream over TCP. Third-party requests, traceroutes and multicast are refused.
@@ -22,6 +22,7 @@ mod argv;
 mod client;
 mod delays;
 mod marks;
+mod option_table;
 mod options;
 mod plan;
 pub(crate) mod read;
@@ -43,6 +44,7 @@ pub use server::NuttcpServer;
 pub use wire::{LINE_LIMIT, LineSplitter, NuttcpFormat, NuttcpRequest, NuttcpVersion};
 
 use crate::Tool;
+use crate::option_table::OptionGroup;
 use linerate_model::sniff::Match;
 
 /// nuttcp in the table of tools.
@@ -52,6 +54,7 @@ pub static NUTTCP: Tool = Tool {
     sniff,
     embedded_server: NuttcpServer::embedded_server,
     refusal,
+    options: &[OptionGroup::only(option_table::OPTIONS)],
 };
 
 /// Port of the control connection.

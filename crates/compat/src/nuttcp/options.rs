@@ -7,6 +7,18 @@ use linerate_units::Span;
 use super::wire::{NuttcpFormat, NuttcpRequest, NuttcpVersion};
 use super::{CONTROL_PORT, DATA_PORT};
 
+/// Bits of `-j` and `-o`: the smallest value is reported.
+pub(super) const LEAST: u64 = 1;
+
+/// The mean is reported.
+pub(super) const MEAN: u64 = 2;
+
+/// The largest value is reported.
+pub(super) const MOST: u64 = 4;
+
+/// Bit of `-j` only: jitter counts between datagrams that follow each other in the sender's order.
+pub(super) const NEIGHBOURS: u64 = 8;
+
 /// The amount of output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
@@ -91,11 +103,28 @@ pub struct NuttcpClientOptions {
     pub ipv4: bool,
     /// Only IPv6.
     pub ipv6: bool,
-    /// Which values of the jitter are requested from the receiver.
+    /// Which values of the jitter are reported: bits as in the request.
     pub jitter: u64,
-    /// Which values of the one-way delay are requested from the receiver.
+    /// Which values of the one-way delay are reported: bits as in the request.
     pub one_way_delay: u64,
+    /// Source port of the data connections of the end that connects.
+    pub source_port: Option<u16>,
+    /// Source port of the control connection.
+    pub control_source_port: Option<u16>,
+    /// CPU of the data threads of this end.
+    pub affinity: Option<u32>,
+    /// CPU of the data threads of the server.
+    pub server_affinity: Option<u32>,
+    /// Whether the last line shows the retransmissions of each stream.
+    pub stream_retrans: bool,
+    /// Whether the last line shows the congestion window of each stream.
+    pub stream_cwnd: bool,
+    /// Shortest, default and longest idle timeout.
+    pub idle: [Span; 3],
 }
+
+/// The idle timeouts if none are given: shortest, default and longest.
+pub(super) const IDLE: [Span; 3] = [Span::from_secs(15), Span::from_secs(30), Span::from_secs(60)];
 
 impl NuttcpClientOptions {
     /// The default options of a client for this host.
@@ -133,6 +162,13 @@ impl NuttcpClientOptions {
             ipv6: false,
             jitter: 0,
             one_way_delay: 0,
+            source_port: None,
+            control_source_port: None,
+            affinity: None,
+            server_affinity: None,
+            stream_retrans: false,
+            stream_cwnd: false,
+            idle: IDLE,
         }
     }
 
@@ -194,6 +230,8 @@ impl NuttcpClientOptions {
             maxburst: self.burst,
             do_jitter: self.jitter,
             do_owd: self.one_way_delay,
+            affinity: self.server_affinity,
+            srcport: u64::from(self.source_port.unwrap_or(0)),
             ..NuttcpRequest::default()
         }
     }
@@ -206,6 +244,10 @@ pub struct NuttcpServerOptions {
     pub control_port: u16,
     /// Whether to end after one client.
     pub one_shot: bool,
+    /// Whether clients wait for each other.
+    pub single: bool,
+    /// CPU of the data threads, if a client does not request one.
+    pub affinity: Option<u32>,
     /// Whether to write received data to standard output, or to send standard input.
     pub stdio: bool,
     /// Only IPv4.
@@ -218,7 +260,15 @@ pub struct NuttcpServerOptions {
 
 impl Default for NuttcpServerOptions {
     fn default() -> Self {
-        let idle = [15, 30, 60].map(Span::from_secs);
-        Self { control_port: CONTROL_PORT, one_shot: false, stdio: false, ipv4: false, ipv6: false, idle }
+        Self {
+            control_port: CONTROL_PORT,
+            one_shot: false,
+            single: false,
+            affinity: None,
+            stdio: false,
+            ipv4: false,
+            ipv6: false,
+            idle: IDLE,
+        }
     }
 }

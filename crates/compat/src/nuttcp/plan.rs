@@ -8,16 +8,21 @@ use linerate_units::{Bitrate, Bytes, Span};
 
 use super::MAX_STREAMS;
 use super::marks::{MARK_AT, MARKED_LENGTH, OF_CONNECTION};
+use super::options::{IDLE, NEIGHBOURS};
 use super::report::Setup;
-use super::wire::{NuttcpRequest, NuttcpVersion};
+use super::summary::LineContents;
+use super::wire::{NuttcpFormat, NuttcpRequest, NuttcpVersion};
 use crate::stand_in::{
-    BlockNote, EndMark, FlowId, FlowTask, Link, LinkOptions, Opened, Pattern, Payload, Planned, RunId,
-    Transit, Transport,
+    BlockNote, Blocks, EndMark, FlowId, FlowTask, Link, LinkOptions, Opened, Pattern, Payload, Planned,
+    RunId, Transit, Transport,
 };
-use linerate_model::flow::{SeqField, StampLayout, TimeField, TimeForm};
+use linerate_model::flow::{BlockLength, SeqField, Spacing, StampLayout, TimeField, TimeForm};
 
-/// Offset of the send time in a datagram.
+/// Offset of the send time in a datagram or block.
 const TIME_AT: usize = 8;
+
+/// Shortest datagram or block that has room for it, bytes.
+const TIMED_LENGTH: u64 = 16;
 
 /// The urgent byte with which a receiver reports that it has given up.
 pub(super) const ABORT_BYTE: u8 = b'A';
@@ -59,7 +64,14 @@ pub(super) struct Terms {
     pub(super) mss: Option<u32>,
     pub(super) tos: u8,
     pub(super) no_delay: bool,
-    pub(super) one_way_delay: bool,
+    /// Which values of the jitter are reported; 0 if it is not measured.
+    pub(super) jitter: u64,
+    /// Which values of the one-way delay are reported; 0 if it is not measured.
+    pub(super) one_way_delay: u64,
+    /// CPU of the data threads.
+    pub(super) affinity: Option<u32>,
+    /// Source port of data connections that this end opens.
+    pub(super) source_port: Option<u16>,
     pub(super) peer: NuttcpVersion,
     pub(super) stdio: bool,
     /// Destination of data connections; their port depends on the stream.
@@ -93,11 +105,25 @@ impl Terms {
         if !sizes.contains(&request.buflen) {
             return Err(format!("invalid buflen\nbuflen = {}", request.buflen));
         }
-        if request.multicast != 0 {
-            return Err("multicast not supported".to_owned());
+        let terms = Self { client: false, transmit: !request.trans, ..Self::of(request, streams, port) };
+        if (1..1024).contains(&request.srcport) || request.srcport > 65_535 {
+            return Err(format!("invalid srcport\nsrcport = {}", request.srcport));
         }
-        let terms = Self::of(request, streams, port);
-        Ok(Self { client: false, transmit: !request.trans, ..terms })
+        let unsupported = [
+            (request.multicast != 0, "multicast not supported"),
+            (request.smoothed_start, "smoothed slow start not supported"),
+            (request.several_paths && terms.connects(), "several paths not supported"),
+            (request.do_jitter != 0 && !request.udp, "jitter option not supported for TCP"),
+            (
+                request.do_jitter != 0 && request.rate_kbps.is_none(),
+                "jitter option not supported for unlimited rate",
+            ),
+            (request.do_jitter != 0 && !request.irate, "jitter option requires instantaneous rate limit"),
+        ];
+        match unsupported.into_iter().find(|(asked, _)| *asked) {
+            Some((_, why)) => Err(why.to_owned()),
+            None => Ok(terms),
+        }
     }
 
     /// The parameters of a client's own request, which the command line has already checked.
@@ -127,13 +153,16 @@ impl Terms {
             mss: some(request.datamss).and_then(|mss| u32::try_from(mss).ok()).filter(|mss| *mss < 65_536),
             tos: request.tos,
             no_delay: request.nodelay,
-            one_way_delay: request.do_owd != 0,
+            jitter: request.do_jitter,
+            one_way_delay: request.do_owd,
+            affinity: request.affinity,
+            source_port: u16::try_from(request.srcport).ok().filter(|port| *port > 0),
             peer: request.vers,
             stdio: false,
             to: None,
             ipv4: false,
             ipv6: false,
-            idle: [15, 30, 60].map(Span::from_secs),
+            idle: IDLE,
             classic: false,
         }
     }
@@ -160,12 +189,12 @@ impl Terms {
     /// Idle timeout of a receiver.
     pub(super) fn data_timeout(&self) -> Span {
         let [shortest, default, longest] = self.idle;
-        let wish = match self.time {
+        let timeout = match self.time {
             _ if self.interval > Span::ZERO => self.interval,
             Some(time) => Span::from_ns(time.as_ns() / 2),
             None => default,
         };
-        wish.clamp(shortest, longest)
+        timeout.clamp(shortest, longest)
     }
 
     /// Bytes to send on all streams.
@@ -204,6 +233,7 @@ impl Terms {
             mss: self.mss.filter(|_| !self.udp),
             tos: Some(self.tos).filter(|tos| *tos > 0),
             no_delay: self.no_delay && self.transmit && !self.udp,
+            local_port: self.source_port.filter(|_| self.connects()),
             ipv4: self.ipv4,
             ipv6: self.ipv6,
             ..LinkOptions::default()
@@ -225,21 +255,58 @@ impl Terms {
     }
 
     fn stamp(&self) -> StampLayout {
-        let room = self.udp && self.length >= MARKED_LENGTH;
-        let counted = room && self.interval > Span::ZERO;
-        let timed = room && self.one_way_delay && self.peer >= SEND_TIMES_SINCE;
+        let asked = self.interval > Span::ZERO || self.jitter & NEIGHBOURS != 0;
+        let counted = self.udp && self.length >= MARKED_LENGTH && asked;
+        let timed = self.length >= TIMED_LENGTH && self.one_way_delay != 0 && self.peer >= SEND_TIMES_SINCE;
+        let streams = u32::from(self.streams);
         StampLayout {
             tag_at: None,
-            seq: if counted { SeqField::Bytes { at: MARK_AT } } else { SeqField::Absent },
+            seq: if counted { SeqField::Bytes { at: MARK_AT, streams } } else { SeqField::Absent },
             time: timed.then_some(TimeField { at: TIME_AT, form: TimeForm::Wall }),
             stream_at: None,
-            length: if counted || timed { MARKED_LENGTH as usize } else { 0 },
+            length: match (counted, timed) {
+                (true, _) => MARKED_LENGTH as usize,
+                (false, true) => TIMED_LENGTH as usize,
+                (false, false) => 0,
+            },
+        }
+    }
+
+    /// Whether blocks of a TCP stream carry their send time.
+    pub(super) fn stamps_blocks(&self) -> bool {
+        !self.udp && !self.stdio && self.stamp().time.is_some()
+    }
+
+    /// Which times a receiver measures. Streams share the rate, and `early` are their data before the flow.
+    fn transit(&self, early: &[Vec<u8>]) -> Transit {
+        if self.stamps_blocks() {
+            let length = BlockLength::Fixed(self.length);
+            return Transit::Blocks(Blocks { length, skipped: 0, early: early.to_vec() });
+        }
+        let gap = self.stream_rate().and_then(|rate| rate.time_for(Bytes::new(self.length)));
+        match gap.filter(|_| self.udp && self.jitter != 0) {
+            Some(gap) => Transit::Spaced(Spacing {
+                gap,
+                neighbours: self.jitter & NEIGHBOURS != 0 && self.sees_losses(),
+            }),
+            None if self.udp && self.stamp().time.is_some() => Transit::Datagrams,
+            None => Transit::Uncounted,
         }
     }
 
     /// Whether losses are visible during the test.
     pub(super) fn sees_losses(&self) -> bool {
         matches!(self.stamp().seq, SeqField::Bytes { .. })
+    }
+
+    /// What the interval lines contain.
+    pub(super) fn line_contents(&self, format: NuttcpFormat) -> LineContents {
+        LineContents {
+            lossy: Some(self.length).filter(|_| self.sees_losses() && self.interval > Span::ZERO),
+            jitter: self.jitter,
+            one_way: self.one_way_delay,
+            format,
+        }
     }
 
     /// The pattern from its start, with zeros where a receiver looks for retransmission marks.
@@ -257,13 +324,14 @@ impl Terms {
     /// The position of retransmission marks in the blocks of a transmitting server. A transmitting client knows
     /// its own counts.
     fn note(&self) -> Option<BlockNote> {
-        let told = !self.udp && self.streams == 1 && self.interval > Span::ZERO;
+        let shows_retransmits = !self.udp && self.streams == 1 && self.interval > Span::ZERO;
         let fits = self.length >= MARKED_LENGTH && !self.stdio;
         let mine = !(self.client && self.transmit);
-        (told && fits && mine).then_some(BlockNote { at: MARK_AT, kind: OF_CONNECTION })
+        (shows_retransmits && fits && mine).then_some(BlockNote { at: MARK_AT, kind: OF_CONNECTION })
     }
 
-    pub(super) fn task(&self, flow: FlowId, run: RunId, links: Vec<Link>) -> FlowTask {
+    /// `early` are the data of each stream that arrived before the flow.
+    pub(super) fn task(&self, flow: FlowId, run: RunId, links: Vec<Link>, early: &[Vec<u8>]) -> FlowTask {
         let end_mark =
             if self.udp && !self.transmit { EndMark::Short { bytes: 4, nth: 2 } } else { EndMark::None };
         FlowTask {
@@ -284,11 +352,12 @@ impl Terms {
             pacing_tick: None,
             fq_rate: None,
             socket: self.knobs(),
-            affinity: None,
+            affinity: self.affinity,
             end_mark,
             note: self.note(),
-            transit: if self.stamp().time.is_some() { Transit::Datagrams } else { Transit::Uncounted },
+            transit: self.transit(early),
             together: false,
+            file: None,
         }
     }
 
@@ -355,7 +424,12 @@ impl Terms {
             time: self.time.unwrap_or_default(),
             rate_kbps: self.rate_kbps,
             instantaneous: self.instantaneous,
+            burst: self.burst,
             tos: self.tos,
+            // A server does not tell a CPU that its client has chosen.
+            affinity: self.affinity.filter(|_| self.client),
+            source_port: self.source_port,
+            host: None,
             interval: self.interval,
             no_delay: self.no_delay,
             connected: self.connects(),

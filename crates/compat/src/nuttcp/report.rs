@@ -8,7 +8,8 @@ use std::net::SocketAddr;
 
 use linerate_units::Span;
 
-use super::delays::OneWay;
+use super::delays::{DelayKind, OneWay};
+use super::summary::by_stream;
 use super::wire::NuttcpVersion;
 use crate::stand_in::ResourceUsage;
 
@@ -24,7 +25,12 @@ pub(super) struct Setup {
     pub(super) time: Span,
     pub(super) rate_kbps: Option<u64>,
     pub(super) instantaneous: bool,
+    pub(super) burst: u64,
     pub(super) tos: u8,
+    pub(super) affinity: Option<u32>,
+    pub(super) source_port: Option<u16>,
+    /// The host as the user of a client typed it.
+    pub(super) host: Option<String>,
     pub(super) interval: Span,
     pub(super) no_delay: bool,
     /// Whether this end opened the data connections.
@@ -51,6 +57,12 @@ pub(super) struct Counted {
     pub(super) usage: Option<ResourceUsage>,
     /// Delays of the datagrams, if they are timestamped.
     pub(super) one_way: Option<OneWay>,
+    /// Jitter of the datagrams, if it is measured.
+    pub(super) jitter: Option<OneWay>,
+    /// Retransmissions of each stream.
+    pub(super) stream_retrans: Vec<u64>,
+    /// Congestion window of each stream, KB.
+    pub(super) stream_cwnd: Vec<u64>,
 }
 
 /// The seconds of a span.
@@ -91,6 +103,11 @@ fn plural(span: Span) -> &'static str {
 /// The lines before the test, each with its prefix and line feed.
 pub(super) fn setup_lines(setup: &Setup, before: &str, parse: bool) -> String {
     let mut lines = vec![format!("v{}: socket", NuttcpVersion::REPORTED)];
+    lines.extend(
+        setup
+            .affinity
+            .map(|cpu| if parse { format!("cpu_affinity={cpu}") } else { format!("affinity = CPU {cpu}") }),
+    );
     let family = match setup.peer.map(|peer| peer.ip().to_canonical().is_ipv6()) {
         Some(true) => "inet6",
         _ => "inet",
@@ -122,13 +139,22 @@ fn what(setup: &Setup, host: &str, family: &str, parse: bool) -> String {
     let blocks = setup.blocks.map_or_else(String::new, |blocks| format!("nbuf{equals}{blocks}{gap}"));
     let mut line =
         format!("buflen={}{gap}{blocks}nstream={}{gap}port={}", setup.length, setup.streams, setup.port);
+    if let Some(port) = setup.source_port {
+        let _ = write!(line, "{gap}srcport={port}");
+    }
+    let named = setup.host.as_deref().unwrap_or(host);
     let _ = match (parse, setup.transmit) {
-        (true, true) => write!(line, " mode={mode} host={host}"),
+        (true, true) => write!(line, " mode={mode} host={named}"),
         (true, false) => write!(line, " mode={mode}"),
-        (false, true) => write!(line, " {mode} -> {host}"),
-        (false, false) if setup.udp => write!(line, " {mode} af={family}"),
+        (false, true) => write!(line, " {mode} -> {named}"),
         (false, false) => write!(line, " {mode}"),
     };
+    if setup.udp {
+        let _ = write!(line, " af={family}");
+        if setup.transmit && named != host {
+            let _ = write!(line, " ip={host}");
+        }
+    }
     line
 }
 
@@ -141,7 +167,11 @@ fn limits(setup: &Setup, parse: bool, lines: &mut Vec<String>) {
             format!("time limit = {time:.2} second{}", plural(setup.time))
         });
     }
-    let tos = if setup.tos == 0 { String::new() } else { format!("tos = 0x{:x}", setup.tos) };
+    let tos = match (setup.tos, parse) {
+        (0, _) => String::new(),
+        (tos, true) => format!("tos=0x{tos:X}"),
+        (tos, false) => format!("tos = 0x{tos:X}"),
+    };
     match setup.rate_kbps.filter(|_| setup.transmit) {
         Some(rate) => {
             let mode = if setup.instantaneous { "instantaneous" } else { "aggregate" };
@@ -152,11 +182,19 @@ fn limits(setup: &Setup, parse: bool, lines: &mut Vec<String>) {
             } else {
                 format!("rate limit = {megabits:.3} Mbps ({mode})")
             };
+            if setup.burst > 1 {
+                let burst = setup.burst;
+                line += &if parse {
+                    format!(" packet_burst={burst}")
+                } else {
+                    format!(", packet burst = {burst}")
+                };
+            }
             if setup.udp {
                 line += &if parse { format!(" pps_rate={packets}") } else { format!(", {packets} pps") };
             }
             if !tos.is_empty() {
-                line = line + ", " + &tos;
+                line = line + if parse { " " } else { ", " } + &tos;
             }
             lines.push(line);
         }
@@ -211,7 +249,10 @@ pub(super) fn count_lines(
     } else {
         format!("{megabytes:.4} MB in {real:.2} real seconds = {kilobytes:.2} KB/sec = {megabits:.4} Mbps")
     }];
-    lines.extend(counted.one_way.filter(|_| !transmit).map(|delays| delay_line(&delays, parse)));
+    for (kind, values) in [(DelayKind::Jitter, counted.jitter), (DelayKind::OneWay, counted.one_way)] {
+        let values = values.filter(|_| !transmit).and_then(|values| values.ms());
+        lines.extend(values.map(|values| kind.report(values, parse)));
+    }
     if cpu {
         let spent = Span::from_ns(counted.user.as_ns().saturating_add(counted.system.as_ns()));
         let each = per(counted.bytes as f64 / 1024.0, spent);
@@ -223,12 +264,7 @@ pub(super) fn count_lines(
         });
     }
     if let Some(retrans) = counted.retrans.filter(|_| transmit) {
-        lines.push(match (parse, counted.cwnd) {
-            (true, Some(cwnd)) => format!("retrans={retrans} cwnd={cwnd}"),
-            (true, None) => format!("retrans={retrans}"),
-            (false, Some(cwnd)) => format!("retrans = {retrans} cwnd = {cwnd} KB"),
-            (false, None) => format!("retrans = {retrans}"),
-        });
+        lines.push(retrans_line(counted, retrans, parse));
     }
     let each = if counted.calls == 0 { 0.0 } else { real * 1024.0 / counted.calls as f64 };
     let often = per(counted.calls as f64, counted.span);
@@ -241,15 +277,20 @@ pub(super) fn count_lines(
     lines.iter().map(|line| format!("{before}{line}\n")).collect()
 }
 
-/// A receiver's line about one-way delays.
-fn delay_line(delays: &OneWay, parse: bool) -> String {
-    let mean = delays.mean_ms().unwrap_or_default();
-    let [least, most] = [delays.min_us, delays.max_us].map(|us| us as f64 / 1e3);
-    if parse {
-        format!("msminOWD={least:.4} msavgOWD={mean:.4} msmaxOWD={most:.4}")
-    } else {
-        format!("min-OWD = {least:.4} ms, avg-OWD = {mean:.4} ms, max-OWD = {most:.4} ms")
+/// A transmitter's line about its connections.
+fn retrans_line(counted: &Counted, retrans: u64, parse: bool) -> String {
+    let streams = |key: &str, values: &[u64]| {
+        by_stream(values).map_or_else(String::new, |each| {
+            if parse { format!(" {key}_by_stream={each}") } else { format!(" ( {each} )") }
+        })
+    };
+    let equals = if parse { "=" } else { " = " };
+    let mut line = format!("retrans{equals}{retrans}{}", streams("retrans", &counted.stream_retrans));
+    if let Some(cwnd) = counted.cwnd {
+        let unit = if parse { "" } else { " KB" };
+        let _ = write!(line, " cwnd{equals}{cwnd}{unit}{}", streams("cwnd", &counted.stream_cwnd));
     }
+    line
 }
 
 /// The line of getrusage(2); it ends after the percentage if the rest was not counted.

@@ -1,5 +1,7 @@
 //! The figures of a server's report: words next to numbers, in any order of lines.
 
+use super::MAX_STREAMS;
+
 /// The figures of a server's report; absent if it does not contain them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NuttcpResults {
@@ -19,10 +21,14 @@ pub struct NuttcpResults {
     pub cwnd: Option<u64>,
     /// Time of the handshake, milliseconds.
     pub rtt_ms: Option<f64>,
-    /// Largest jitter, milliseconds.
-    pub max_jitter_ms: Option<f64>,
-    /// Mean one-way delay, milliseconds.
-    pub avg_owd_ms: Option<f64>,
+    /// Retransmitted segments of each of several streams; empty if they are not known.
+    pub stream_retrans: Vec<u64>,
+    /// Congestion window of each of several streams, KB; empty if they are not known.
+    pub stream_cwnd: Vec<u64>,
+    /// Smallest, mean and largest jitter, milliseconds.
+    pub jitter_ms: Option<[f64; 3]>,
+    /// Smallest, mean and largest one-way delay, milliseconds.
+    pub one_way_ms: Option<[f64; 3]>,
 }
 
 impl NuttcpResults {
@@ -51,10 +57,15 @@ impl NuttcpResults {
         let cwnd = after(line, "cwnd = ").or_else(|| after(line, "cwnd="));
         self.cwnd = cwnd.map(|cwnd| cwnd as u64).or(self.cwnd);
         self.rtt_ms = after(line, "RTT=").or_else(|| after(line, "rtt_ms=")).or(self.rtt_ms);
-        self.max_jitter_ms = after(line, "max-jitter = ").or(self.max_jitter_ms);
+        self.jitter_ms = three(line, "jitter").or(self.jitter_ms);
         // A clock offset may make delays negative.
-        let delay = signed_after(line, "avg-OWD = ").or_else(|| signed_after(line, "msavgOWD="));
-        self.avg_owd_ms = delay.or(self.avg_owd_ms);
+        self.one_way_ms = three(line, "OWD").or(self.one_way_ms);
+        let (retrans, cwnd) = line.split_at(line.find("cwnd").unwrap_or(line.len()));
+        for (part, kept) in [(retrans, &mut self.stream_retrans), (cwnd, &mut self.stream_cwnd)] {
+            if let Some(streams) = by_stream(part) {
+                *kept = streams;
+            }
+        }
     }
 
     /// The data in bytes; the text has a resolution of about 100 bytes.
@@ -84,6 +95,25 @@ fn after(line: &str, word: &str) -> Option<f64> {
 /// The number after a word, with an optional minus sign.
 fn signed_after(line: &str, word: &str) -> Option<f64> {
     after(line, word).or_else(|| after(line, &format!("{word}-")).map(|number| -number))
+}
+
+/// `min-jitter = 0.0 ms, avg-jitter = …`, or `msminjitter=0.0 msavgjitter=…`.
+fn three(line: &str, name: &str) -> Option<[f64; 3]> {
+    let value = |which: &str| {
+        let long = signed_after(line, &format!("{which}-{name} = "));
+        long.or_else(|| signed_after(line, &format!("ms{which}{name}=")))
+    };
+    Some([value("min")?, value("avg")?, value("max")?])
+}
+
+/// The values of several streams in a line about retransmissions: `retrans = 5 ( 3+2 )`, or
+/// `retrans_by_stream=3+2`.
+fn by_stream(text: &str) -> Option<Vec<u64>> {
+    let (_, rest) = text.split_once("_by_stream=").or_else(|| text.split_once("( "))?;
+    let list = rest.split_whitespace().next()?;
+    let values: Option<Vec<u64>> =
+        list.split('+').take(usize::from(MAX_STREAMS)).map(|value| value.parse().ok()).collect();
+    values.filter(|values| values.len() > 1)
 }
 
 /// The number before a word.

@@ -23,6 +23,8 @@ const MAX_SESSIONS: u16 = 400;
 pub struct NuttcpServer {
     options: NuttcpServerOptions,
     sessions: Sessions<NuttcpSession>,
+    /// The clients that are served one after the other, the present one first.
+    turns: VecDeque<u16>,
     next_run: RunId,
     out: VecDeque<Output>,
     over: bool,
@@ -32,7 +34,14 @@ impl NuttcpServer {
     /// Creates a server for a command line.
     #[must_use]
     pub fn new(options: NuttcpServerOptions) -> Self {
-        Self { options, sessions: Sessions::default(), next_run: RunId(0), out: VecDeque::new(), over: false }
+        Self {
+            options,
+            sessions: Sessions::default(),
+            turns: VecDeque::new(),
+            next_run: RunId(0),
+            out: VecDeque::new(),
+            over: false,
+        }
     }
 
     /// Creates the server for a port that is shared with other protocols.
@@ -66,15 +75,30 @@ impl NuttcpServer {
         let base = 1 + u32::from(number) * u32::from(MAX_STREAMS);
         let run = self.next_run;
         self.next_run = self.next_run.next();
-        let session = NuttcpSession::new(now, self.options.clone(), link, peer, base, FlowId(number), run);
+        let mut session =
+            NuttcpSession::new(now, self.options.clone(), link, peer, base, FlowId(number), run);
+        if self.options.single {
+            self.turns.push_back(number);
+            if self.turns.len() > 1 {
+                session.wait();
+            }
+        }
         self.sessions.insert(number, session);
     }
 
-    /// Collects the outputs of the sessions; a server for one client ends with it.
-    fn collect(&mut self) {
-        let ended = self.sessions.collect(&mut self.out).pop();
-        if let Some(session) = ended.filter(|_| self.options.one_shot) {
-            self.exit(i32::from(!session.complete));
+    /// Collects the outputs of the sessions. A server for one client ends with it; one that serves one after the
+    /// other continues with the next.
+    fn collect(&mut self, now: Timestamp) {
+        loop {
+            let ended = self.sessions.collect(&mut self.out);
+            let Some(session) = ended.last() else { return };
+            if self.options.one_shot {
+                return self.exit(i32::from(!session.complete));
+            }
+            self.turns.retain(|number| self.sessions.has(*number));
+            if let Some(next) = self.turns.front().and_then(|number| self.sessions.get_mut(*number)) {
+                next.serve(now);
+            }
         }
     }
 
@@ -104,12 +128,12 @@ impl StandIn for NuttcpServer {
             Input::Accepted { listener: LISTENER, link, opened } => self.accept(now, *link, opened.remote),
             Input::Signal(number) => {
                 self.sessions.end_all(|session| session.end(Some("interrupted".to_owned())));
-                self.collect();
+                self.collect(now);
                 self.exit(128 + number);
             }
             _ => self.sessions.input(now, &input),
         }
-        self.collect();
+        self.collect(now);
     }
 
     fn output(&mut self) -> Option<Output> {

@@ -45,6 +45,8 @@ pub(super) struct NuttcpSession {
     phase: NuttcpServerPhase,
     lines: LineSplitter,
     due: Option<Timestamp>,
+    /// Whether another client is served first; its lines wait.
+    waits: bool,
     client: NuttcpVersion,
     request: NuttcpRequest,
     transfer: Option<NuttcpTransfer>,
@@ -79,6 +81,7 @@ impl NuttcpSession {
             phase: NuttcpServerPhase::Greeting,
             lines: LineSplitter::default(),
             due: Some(now + REQUEST_TIMEOUT),
+            waits: false,
             client: NuttcpVersion::new(0),
             request: NuttcpRequest::default(),
             transfer: None,
@@ -138,12 +141,29 @@ impl NuttcpSession {
 
     fn bytes(&mut self, now: Timestamp, bytes: &[u8]) {
         if matches!(self.phase, NuttcpServerPhase::Testing | NuttcpServerPhase::Over) {
-            // Any further input of a client means that it wants to end the test.
+            // Any further input of a client is a request to end the test.
             self.client_leaves(now);
             return;
         }
         self.lines.push(bytes);
-        while let Some(line) = self.lines.pull() {
+        self.handle_lines(now);
+    }
+
+    /// Lets the client wait until another one has been served.
+    pub(super) fn wait(&mut self) {
+        (self.waits, self.due) = (true, None);
+    }
+
+    /// The client's turn has come.
+    pub(super) fn serve(&mut self, now: Timestamp) {
+        if std::mem::take(&mut self.waits) {
+            self.due = Some(now + REQUEST_TIMEOUT);
+            self.handle_lines(now);
+        }
+    }
+
+    fn handle_lines(&mut self, now: Timestamp) {
+        while let Some(line) = (!self.waits).then(|| self.lines.pull()).flatten() {
             match self.phase {
                 NuttcpServerPhase::Greeting => self.greeting_received(now, &line),
                 NuttcpServerPhase::Request => self.requested(now, &line),
@@ -151,9 +171,8 @@ impl NuttcpSession {
             }
         }
         // A client must wait for the answer to its request.
-        if matches!(self.phase, NuttcpServerPhase::Deciding | NuttcpServerPhase::Preparing)
-            && self.lines.rest().len() > LINE_LIMIT / 2
-        {
+        let asked = matches!(self.phase, NuttcpServerPhase::Deciding | NuttcpServerPhase::Preparing);
+        if (asked || self.waits) && self.lines.rest().len() > LINE_LIMIT / 2 {
             self.end(Some("the client sent more than a request".to_owned()));
         }
     }
@@ -193,6 +212,7 @@ impl NuttcpSession {
         let (ipv4, ipv6) = (options.ipv4, options.ipv6);
         let terms =
             Terms { peer: self.client, to: self.peer, idle: options.idle, stdio, ipv4, ipv6, ..terms };
+        let terms = Terms { affinity: terms.affinity.or(options.affinity), ..terms };
         let planned = terms.planned(self.run, self.flow, self.control, Some(self.client));
         self.transfer = Some(NuttcpTransfer::new(terms, self.base, self.flow, self.run));
         self.phase = NuttcpServerPhase::Deciding;
@@ -228,7 +248,9 @@ impl NuttcpSession {
                     }
                 }
                 TransferEvent::Begun => self.begun(),
-                TransferEvent::Interval { interval, total, told } => self.interval(interval, total, told),
+                TransferEvent::Interval { interval, total, marked } => {
+                    self.interval(*interval, *total, marked)
+                }
                 TransferEvent::Looked(_) => {}
                 TransferEvent::Idle => {
                     let urgent = self.transfer.as_ref().is_some_and(|transfer| transfer.terms.urgent());
@@ -269,15 +291,13 @@ impl NuttcpSession {
         &mut self,
         interval: summary::ReceiverCounts,
         total: summary::ReceiverCounts,
-        told: Option<TransmitterCounts>,
+        marked: Option<TransmitterCounts>,
     ) {
         let Some(terms) = self.transfer.as_ref().map(|transfer| &transfer.terms) else { return };
         if !self.live() {
             return;
         }
-        let lossy = Some(terms.length).filter(|_| terms.sees_losses() && terms.streams == 1);
-        let line = summary::interval_line(interval, total, lossy, self.format());
-        let line = summary::with_marks(&line, told, self.format());
+        let line = summary::interval_line(interval, total, marked, terms.line_contents(self.format()));
         self.send_line(&format!("{line}\n"));
     }
 

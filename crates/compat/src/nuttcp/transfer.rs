@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use linerate_units::{Span, Timestamp};
 
-use super::delays::OneWay;
+use super::delays::{FreshRange, OneWay};
 use super::marks::TransmitterCounts;
 use super::plan::Terms;
 use super::report::Counted;
@@ -40,6 +40,9 @@ const POLL_INTERVAL: Span = Span::from_ms(250);
 /// Timeout for a flow to end after it was stopped: unacknowledged data are still sent.
 const FLOW_END_TIMEOUT: Span = Span::from_secs(60);
 
+/// How often a sender checks whether everything is acknowledged.
+const DRAIN_POLL_INTERVAL: Span = Span::from_ms(10);
+
 /// How long a receiver continues after the control connection has ended.
 const RECEIVER_GRACE: Span = Span::from_secs(1);
 
@@ -53,11 +56,11 @@ pub(super) enum TransferEvent {
     /// An interval of a receiver has ended.
     Interval {
         /// The counts of the interval.
-        interval: ReceiverCounts,
+        interval: Box<ReceiverCounts>,
         /// The counts since the start.
-        total: ReceiverCounts,
+        total: Box<ReceiverCounts>,
         /// The retransmissions that the transmitter marked; absent if it writes no marks.
-        told: Option<TransmitterCounts>,
+        marked: Option<TransmitterCounts>,
     },
     /// The answer to [`NuttcpTransfer::request_counts`]: what the kernel has counted since the last one;
     /// absent if unknown.
@@ -107,6 +110,8 @@ enum NuttcpTransferState {
     Ending(u8),
     /// Waiting for the last counts.
     Counting,
+    /// A TCP sender's kernel still retransmits.
+    Draining,
     /// Over.
     Over,
 }
@@ -119,6 +124,7 @@ enum NuttcpCountsReason {
     Idle,
     Owner,
     End,
+    Drain,
 }
 
 /// The state of a datagram port that is shared with others: the peer gets its own socket on it.
@@ -147,6 +153,8 @@ pub(super) struct NuttcpTransfer {
     /// The properties of the first stream, for the report.
     pub(super) opened: Option<Opened>,
     due: Option<Timestamp>,
+    /// When a sender stops waiting for acknowledgements.
+    drained_by: Option<Timestamp>,
     give_up_connecting: Timestamp,
     /// Streams to connect at the next attempt.
     missing: Vec<u16>,
@@ -157,8 +165,12 @@ pub(super) struct NuttcpTransfer {
     began: Timestamp,
     cpu: CpuTime,
     shown_retrans: u64,
+    /// The range of one-way delays, and of jitter, since the last interval.
+    fresh: [FreshRange; 2],
     /// What arrived before the flow: bytes and datagrams.
     early: (u64, u64),
+    /// The data of each stream that arrived before the flow, if their blocks carry times.
+    early_blocks: Vec<Vec<u8>>,
     /// Number of marks that arrived before the flow.
     marks: u64,
     shared: SharedPort,
@@ -175,6 +187,7 @@ impl NuttcpTransfer {
     /// A transfer whose own links have numbers from `base` on.
     pub(super) fn new(terms: Terms, base: u32, flow: FlowId, run: RunId) -> Self {
         let links = vec![None; usize::from(terms.streams)];
+        let early_blocks = vec![Vec::new(); if terms.stamps_blocks() { links.len() } else { 0 }];
         Self {
             terms,
             flow,
@@ -184,6 +197,7 @@ impl NuttcpTransfer {
             stage: NuttcpTransferState::Idle,
             opened: None,
             due: None,
+            drained_by: None,
             give_up_connecting: Timestamp::START,
             missing: Vec::new(),
             next_look: None,
@@ -193,7 +207,9 @@ impl NuttcpTransfer {
             began: Timestamp::START,
             cpu: CpuTime::default(),
             shown_retrans: 0,
+            fresh: [FreshRange::default(), FreshRange::default()],
             early: (0, 0),
+            early_blocks,
             marks: 0,
             shared: SharedPort::Not,
             cut: false,
@@ -220,6 +236,7 @@ impl NuttcpTransfer {
                 | NuttcpTransferState::Stopping
                 | NuttcpTransferState::Ending(_)
                 | NuttcpTransferState::Counting
+                | NuttcpTransferState::Draining
                 | NuttcpTransferState::Over
         )
     }
@@ -277,8 +294,8 @@ impl NuttcpTransfer {
             NuttcpTransferState::Running if self.terms.transmit => self.stop(now, out),
             NuttcpTransferState::Running => self.due = Some(now + RECEIVER_GRACE),
             NuttcpTransferState::Stopping | NuttcpTransferState::Counting | NuttcpTransferState::Over => {}
-            // A receiver that has reported does not need further end marks.
-            NuttcpTransferState::Ending(_) => self.finish(out),
+            // A receiver that has reported does not need further end marks, and has received everything.
+            NuttcpTransferState::Ending(_) | NuttcpTransferState::Draining => self.finish(out),
             _ => {
                 self.abort(out);
                 self.events.push_back(TransferEvent::Failed(Failure::Nobody));
@@ -367,7 +384,12 @@ impl NuttcpTransfer {
         }
         self.has_flow = true;
         let links = self.links.iter().flatten().copied().collect();
-        out.push_back(Output::Start(Box::new(self.terms.task(self.flow, self.run, links))));
+        out.push_back(Output::Start(Box::new(self.terms.task(
+            self.flow,
+            self.run,
+            links,
+            &self.early_blocks,
+        ))));
     }
 
     /// The flow has ended; requests the CPU time.
@@ -375,6 +397,21 @@ impl NuttcpTransfer {
         self.stage = NuttcpTransferState::Counting;
         (self.due, self.next_look, self.next_interval) = (None, None, None);
         self.ask(NuttcpCountsReason::End, out);
+    }
+
+    /// TCP sender: waits until the peer has acknowledged everything, as the kernel retransmits until then.
+    fn drain(&mut self, now: Timestamp, counts: Option<&FlowCounts>, out: &mut VecDeque<Output>) {
+        let Some(counts) = counts else { return self.finish(out) };
+        let retrans =
+            counts.streams.iter().filter_map(|stream| stream.retransmits).reduce(u64::saturating_add);
+        self.counted.retrans = retrans.or(self.counted.retrans);
+        let waits = counts.streams.iter().any(|stream| stream.all_acknowledged == Some(false));
+        if !waits || self.cut || self.drained_by.is_some_and(|by| now >= by) {
+            return self.finish(out);
+        }
+        self.stage = NuttcpTransferState::Draining;
+        self.drained_by.get_or_insert(now + FLOW_END_TIMEOUT);
+        self.due = Some(now + DRAIN_POLL_INTERVAL);
     }
 
     /// Takes the present counts of the flow.
@@ -394,8 +431,21 @@ impl NuttcpTransfer {
         self.counted.span = self.terms.with_last_turn(self.counted.bytes, span);
         self.counted.retrans = known(|stream| stream.retransmits).filter(|_| !self.terms.udp);
         self.counted.one_way = delays(counts);
+        self.counted.jitter = jitter(counts);
+        let each = |of: fn(&crate::stand_in::StreamCounts) -> Option<u64>| -> Vec<u64> {
+            counts.streams.iter().map_while(of).collect()
+        };
+        self.counted.stream_retrans = each(|stream| stream.retransmits);
+        self.counted.stream_cwnd = each(|stream| stream.snd_cwnd.map(|bytes| bytes / 1024));
         self.counted.cwnd = known(|stream| stream.snd_cwnd).map(|bytes| bytes / 1024);
         self.trouble.clone_from(&counts.trouble);
+    }
+
+    /// Notes the ranges of a reading.
+    fn note_ranges(&mut self, counts: &FlowCounts) {
+        let [delays, jitter] = &mut self.fresh;
+        delays.note(counts.streams.iter().map(|stream| stream.transit.as_ref()));
+        jitter.note(counts.streams.iter().map(|stream| stream.spacing.as_ref()));
     }
 
     /// The bytes since the start, and the losses by the datagrams' own counts.
@@ -404,6 +454,7 @@ impl NuttcpTransfer {
             bytes: self.early.0,
             span: counts.at.since(self.began),
             delays: delays(counts),
+            jitter: jitter(counts),
             ..ReceiverCounts::default()
         };
         let mut received = self.early.1;
@@ -433,6 +484,12 @@ impl NuttcpTransfer {
         self.close(out);
         self.events.push_back(TransferEvent::Failed(failure));
     }
+}
+
+/// The jitter of all streams together.
+fn jitter(counts: &FlowCounts) -> Option<OneWay> {
+    let of = counts.streams.iter().filter_map(|stream| stream.spacing.as_ref());
+    of.map(OneWay::of).reduce(OneWay::with)
 }
 
 /// The delays of all streams together.

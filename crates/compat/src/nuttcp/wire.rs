@@ -152,6 +152,14 @@ pub struct NuttcpRequest {
     pub do_jitter: u64,
     /// Which values of the one-way delay are reported.
     pub do_owd: u64,
+    /// CPU of the server; absent for any.
+    pub affinity: Option<u32>,
+    /// Source port of the data connections; 0 for any.
+    pub srcport: u64,
+    /// Whether an instantaneous rate begins with a smoothed slow start.
+    pub smoothed_start: bool,
+    /// Whether the streams use several addresses (`multilink` or `stride`).
+    pub several_paths: bool,
 }
 
 impl Default for NuttcpRequest {
@@ -183,6 +191,10 @@ impl Default for NuttcpRequest {
             maxburst: 1,
             do_jitter: 0,
             do_owd: 0,
+            affinity: None,
+            srcport: 0,
+            smoothed_start: false,
+            several_paths: false,
         }
     }
 }
@@ -232,13 +244,13 @@ impl NuttcpRequest {
                     bit(self.nodelay)
                 ),
             ),
-            (60_206, " , affinity = -1".to_owned()),
+            (60_206, format!(" , affinity = {}", self.affinity.map_or(-1, i64::from))),
             (60_207, format!(" , maxburst = {}", self.maxburst)),
             (70_001, format!(" , do_jitter = {} , do_owd = {}", self.do_jitter, self.do_owd)),
-            (70_101, " , stride = 0 , multilink = 0".to_owned()),
+            (70_101, format!(" , stride = 0 , multilink = {}", bit(self.several_paths))),
             (70_201, ", group = _NULL_".to_owned()),
-            (70_301, " , srcport = 0".to_owned()),
-            (80_101, ", iratesss = 0".to_owned()),
+            (70_301, format!(" , srcport = {}", self.srcport)),
+            (80_101, format!(", iratesss = {}", bit(self.smoothed_start))),
         ];
         for (since, item) in newer {
             if server.0 >= since {
@@ -299,6 +311,11 @@ impl NuttcpRequest {
             "maxburst" => self.maxburst = number()?,
             "do_jitter" => self.do_jitter = number()?,
             "do_owd" => self.do_owd = number()?,
+            // -1 for any.
+            "affinity" => self.affinity = value.parse::<i64>().ok().map(|cpu| u32::try_from(cpu).ok())?,
+            "srcport" => self.srcport = number()?,
+            "iratesss" => self.smoothed_start = flag()?,
+            "stride" | "multilink" => self.several_paths |= flag()?,
             _ => {}
         }
         Some(())

@@ -30,6 +30,8 @@ pub struct LinkOptions {
     pub congestion: Option<String>,
     /// Type-of-service byte.
     pub tos: Option<u8>,
+    /// Time to live, or hop limit, of the packets.
+    pub ttl: Option<u8>,
     /// Disable Nagle's algorithm (TCP_NODELAY).
     pub no_delay: bool,
     /// Forbid fragmentation.
@@ -66,7 +68,31 @@ pub struct Opened {
     pub rcv_buf: u64,
     /// Congestion control algorithm in use; TCP only.
     pub congestion: Option<String>,
+    /// Round-trip time that the kernel measured in the handshake; TCP only.
+    pub rtt: Option<Span>,
+    /// Send and receive buffer as read back before it connected, bytes: the kernel enlarges the send buffer of a
+    /// new connection. Absent for links that do not connect.
+    pub unconnected_buffers: Option<(u64, u64)>,
     /// File descriptor, which some tools print as the number of a stream; -1 for a port that is shared with
     /// other protocols.
     pub descriptor: i32,
+}
+
+impl Opened {
+    /// A link of which only the addresses are known: without a descriptor, with buffers of 0 bytes.
+    #[must_use]
+    pub const fn new(local: SocketAddr, remote: Option<SocketAddr>) -> Self {
+        Self {
+            local,
+            remote,
+            mss: None,
+            handshake: None,
+            snd_buf: 0,
+            rcv_buf: 0,
+            congestion: None,
+            rtt: None,
+            unconnected_buffers: None,
+            descriptor: -1,
+        }
+    }
 }

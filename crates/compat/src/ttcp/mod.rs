@@ -11,6 +11,7 @@
 
 mod argv;
 mod count;
+mod option_table;
 mod pipe;
 pub(crate) mod read;
 mod report;
@@ -25,6 +26,7 @@ pub use settings::{RateUnit, TtcpSettings, TtcpVariant};
 pub use tool::Ttcp;
 
 use crate::Tool;
+use crate::option_table::OptionGroup;
 use linerate_model::sniff::Match;
 
 /// ttcp in the table.
@@ -34,6 +36,7 @@ pub static TTCP: Tool = Tool {
     sniff,
     embedded_server: Ttcp::embedded_server,
     refusal: crate::no_refusal,
+    options: &[OptionGroup::only(option_table::OPTIONS)],
 };
 
 /// Datagrams of at most this length mark the start and the end of a UDP test.

@@ -59,13 +59,13 @@ pub(super) fn header(settings: &TtcpSettings) -> String {
 
 /// The line of a completed step; absent if the variant does not print it.
 pub(super) fn note(settings: &TtcpSettings, what: &str) -> Option<String> {
-    let told = match settings.line {
+    let printed = match settings.line {
         TtcpVariant::Brl => what != "listen",
         TtcpVariant::Sgi => true,
         TtcpVariant::Ohio => settings.verbose && what != "listen",
         TtcpVariant::Pcattcp => false,
     };
-    told.then(|| format!("{}: {what}\n", prefix(settings)))
+    printed.then(|| format!("{}: {what}\n", prefix(settings)))
 }
 
 /// The line for an accepted connection or a first datagram.
@@ -157,7 +157,7 @@ pub(super) fn result(settings: &TtcpSettings, outcome: &TtcpResult, peer: Option
     }
 }
 
-/// The same rate in correctly named units.
+/// The same rate in correctly named units. A sender knows only what it wrote to its socket.
 pub(super) fn honest(settings: &TtcpSettings, outcome: &TtcpResult) -> String {
     let megabits = outcome.bytes as f64 * 8.0 / seconds(outcome.elapsed) / 1e6;
     let (label, power, thing) = match (settings.line, settings.unit) {
@@ -169,7 +169,8 @@ pub(super) fn honest(settings: &TtcpSettings, outcome: &TtcpResult) -> String {
         (_, RateUnit::Megabits) => ("Mbit", 20, "bit"),
         (_, RateUnit::Gigabits) => ("Gbit", 30, "bit"),
     };
-    format!("linerate: {megabits:.2} Mb/s (10^6 bit/s); ttcp's {label} is 2^{power} {thing}\n")
+    let what = if settings.transmit { "wrote to its socket" } else { "received" };
+    format!("linerate: {what} {megabits:.2} Mb/s (10^6 bit/s); ttcp's {label} is 2^{power} {thing}\n")
 }
 
 fn sgi(settings: &TtcpSettings, outcome: &TtcpResult) -> String {

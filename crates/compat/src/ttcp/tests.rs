@@ -171,7 +171,7 @@ fn a_pipe_over_udp_ends_at_the_second_mark_and_keeps_marks_out_of_the_data() {
 }
 
 #[test]
-fn a_refused_connection_is_said_as_the_tool_says_it() {
+fn a_refused_connection_is_reported_as_by_the_tool() {
     let mut hosts = hosts("-t -s 10.0.0.2", "-r -s -p 5999");
     hosts.run(5);
     let client = &hosts.hosts[0];
@@ -219,7 +219,13 @@ fn the_arithmetic_is_that_of_the_real_lines() {
     assert_eq!(text, real);
     assert_eq!(
         honest(&settings, &outcome(4_096_000, 2311, 172_203_000)),
-        "linerate: 190.29 Mb/s (10^6 bit/s); ttcp's Mbit is 2^20 bit\n"
+        "linerate: received 190.29 Mb/s (10^6 bit/s); ttcp's Mbit is 2^20 bit\n"
+    );
+    // What a sender wrote may still be in its socket.
+    let sender = TtcpSettings { transmit: true, ..settings.clone() };
+    assert_eq!(
+        honest(&sender, &outcome(4_096_000, 2311, 172_203_000)),
+        "linerate: wrote to its socket 190.29 Mb/s (10^6 bit/s); ttcp's Mbit is 2^20 bit\n"
     );
     // The example of the specification: 2048 calls in 12.84 s print 6.42, because a second has 1024 ms here.
     settings.verbose = false;

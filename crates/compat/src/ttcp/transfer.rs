@@ -151,6 +151,7 @@ impl TtcpTransfer {
             note: None,
             transit: Default::default(),
             together: false,
+            file: None,
         }
     }
 

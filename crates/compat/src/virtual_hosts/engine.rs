@@ -58,6 +58,21 @@ impl VirtualFlow {
         Span::from_secs_f64(self.task.length.get() as f64 * 8.0 / self.rate).unwrap_or(Span::from_ms(1))
     }
 
+    /// A round trip after its end, a sender's kernel has retransmitted what was lost at the end, and everything
+    /// is acknowledged.
+    pub(super) fn count_acknowledged(&mut self, now: Timestamp, path: &VirtualPath) {
+        if !self.over || self.task.side != Side::Sender || path.late_retransmits == 0 {
+            return;
+        }
+        let acknowledged = now >= self.counts.last_at.unwrap_or(self.started) + path.delay + path.delay;
+        for stream in &mut self.counts.streams {
+            stream.all_acknowledged = Some(acknowledged);
+            if acknowledged {
+                stream.retransmits = path.tcp.retransmits.map(|before| before + path.late_retransmits);
+            }
+        }
+    }
+
     /// Makes and counts the next block of a stream.
     pub(super) fn block(&mut self, at: usize, now: Timestamp) -> Vec<u8> {
         let udp = self.task.transport == Transport::Udp;
@@ -73,7 +88,7 @@ impl VirtualFlow {
         }
         self.sent += length;
         if udp {
-            self.stamp(&mut block, number, now);
+            self.stamp(&mut block, at, number, now);
         }
         self.counts.first_at.get_or_insert(now);
         self.counts.last_at = Some(now);
@@ -85,7 +100,7 @@ impl VirtualFlow {
         block
     }
 
-    pub(super) fn stamp(&self, block: &mut [u8], number: u64, now: Timestamp) {
+    pub(super) fn stamp(&self, block: &mut [u8], stream: usize, number: u64, now: Timestamp) {
         let mut put = |at: usize, word: u32| {
             if let Some(place) = block.get_mut(at..at + 4) {
                 place.copy_from_slice(&word.to_be_bytes());
@@ -101,9 +116,9 @@ impl VirtualFlow {
                 put(at, (number >> 32) as u32);
                 put(at + 4, number as u32);
             }
-            // Of one stream: the streams have the same length, and take turns.
-            SeqField::Bytes { at } => {
-                let bytes = self.sent.div_ceil(self.task.links.len() as u64);
+            SeqField::Bytes { at, streams } => {
+                let turns = number * u64::from(streams) + stream as u64 + 1;
+                let bytes = turns * self.task.length.get();
                 put(at, (bytes as u32).swap_bytes());
                 put(at + 4, ((bytes >> 32) as u32).swap_bytes());
             }
@@ -139,9 +154,9 @@ impl VirtualFlow {
             SeqField::Signed { at, .. } => word(at).map(|number| i64::from(number as i32)),
             SeqField::Narrow { at, .. } => word(at),
             SeqField::Wide { at, .. } => word(at).zip(word(at + 4)).map(|(high, low)| (high << 32) | low),
-            SeqField::Bytes { at } => {
-                word(at).map(|low| i64::from((low as u32).swap_bytes()) / bytes.len() as i64 - 1)
-            }
+            SeqField::Bytes { at, streams } => word(at).map(|low| {
+                (i64::from((low as u32).swap_bytes()) / bytes.len() as i64 - 1) / i64::from(streams)
+            }),
             SeqField::Absent => None,
         };
         match self.task.end_mark {

@@ -24,7 +24,7 @@ pub(crate) struct VirtualHost {
     /// Bytes sent as urgent data.
     pub(crate) urgent: Vec<u8>,
     /// Bytes received outside flows, by connection.
-    pub(crate) heard: BTreeMap<Link, Vec<u8>>,
+    pub(crate) received: BTreeMap<Link, Vec<u8>>,
     /// The flows that the tool requested.
     pub(crate) tasks: Vec<FlowTask>,
     /// The errors of the finished runs.

@@ -49,14 +49,13 @@ impl VirtualLink {
 
     pub(super) fn opened(&self) -> Opened {
         Opened {
-            local: self.local,
-            remote: self.peer,
             mss: Some(1448),
             handshake: Some(Span::from_ns(37_000)),
             snd_buf: self.snd_buf,
             rcv_buf: self.rcv_buf,
             congestion: Some("cubic".to_owned()),
             descriptor: 3,
+            ..Opened::new(self.local, self.peer)
         }
     }
 

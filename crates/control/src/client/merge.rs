@@ -46,8 +46,8 @@ struct MergedFlow {
     sender: Option<(u16, Ended)>,
     receiver: Option<(u16, Ended)>,
     /// Number of samples and progress reports that the peer has sent.
-    told_samples: u64,
-    told_progress: u64,
+    samples_received: u64,
+    progress_received: u64,
 }
 
 impl Merge {
@@ -57,8 +57,8 @@ impl Merge {
             sender_progress: None,
             sender: None,
             receiver: None,
-            told_samples: 0,
-            told_progress: 0,
+            samples_received: 0,
+            progress_received: 0,
         };
         Self {
             flows: orders.iter().map(|order| (order.flow(), flow(order))).collect(),
@@ -74,20 +74,20 @@ impl Merge {
     ///
     /// # Errors
     /// It reports more.
-    pub(super) fn admit(&mut self, happening: &DialogueEvent, now: Mono) -> Result<(), ControlError> {
+    pub(super) fn admit(&mut self, event: &DialogueEvent, now: Mono) -> Result<(), ControlError> {
         let elapsed = Span::from(now.since(self.began)).as_ns();
         let can_be = |every: Span, spare: u64| spare + 2 * (elapsed / every.as_ns().max(1));
-        let within = match happening {
+        let within = match event {
             DialogueEvent::Session(SessionOutput::PeerSamples { flow, samples }) => {
                 let Some(flow) = self.flows.get_mut(flow) else { return Ok(()) };
-                flow.told_samples += samples.len() as u64;
-                flow.told_samples <= can_be(self.tick, EXTRA_SAMPLES)
+                flow.samples_received += samples.len() as u64;
+                flow.samples_received <= can_be(self.tick, EXTRA_SAMPLES)
                     && samples.iter().all(|sample| sample.readings.iter().count() <= MAX_READINGS)
             }
             DialogueEvent::Session(SessionOutput::PeerProgress(progress)) => {
                 let Some(flow) = self.flows.get_mut(&progress.flow) else { return Ok(()) };
-                flow.told_progress += 1;
-                flow.told_progress <= can_be(PROGRESS_INTERVAL, EXTRA_PROGRESS)
+                flow.progress_received += 1;
+                flow.progress_received <= can_be(PROGRESS_INTERVAL, EXTRA_PROGRESS)
             }
             _ => true,
         };
@@ -196,12 +196,12 @@ mod tests {
 
     /// The number of messages that are admitted after a time, each with some samples or one progress report.
     /// The limit of one million means unlimited.
-    fn passed(after: Duration, happening: &DialogueEvent) -> u32 {
+    fn passed(after: Duration, event: &DialogueEvent) -> u32 {
         let order =
             FlowOrder::new(&CheckedSpec::default(), FlowId(0), Direction::Download, Bytes::new(1)).unwrap();
         let mut merge = Merge::new(&[order], &TestSpec::default());
         let now = merge.began + after;
-        (0..1_000_000).take_while(|_| merge.admit(happening, now).is_ok()).count() as u32
+        (0..1_000_000).take_while(|_| merge.admit(event, now).is_ok()).count() as u32
     }
 
     fn samples(readings: Readings) -> DialogueEvent {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_end_tells_of_no_more_intervals_than_there_can_have_been() {
+    fn the_other_end_reports_no_more_intervals_than_possible() {
         let (minute, at_once) = (Duration::from_secs(60), Duration::ZERO);
         // Ten per second by default, times two, plus one hundred.
         assert_eq!(passed(minute, &samples(Readings::default())), 130);

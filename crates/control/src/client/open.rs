@@ -145,7 +145,7 @@ fn udp(
     let socket = connect_udp(task.server, &options)?.socket;
     let local = |error: std::io::Error| ControlError::Local(format!("UDP flow {stream}: {error}"));
     socket.set_read_timeout(Some(RETRY_INTERVAL)).map_err(local)?;
-    let mut say = ProbeDatagram {
+    let mut request = ProbeDatagram {
         kind: DatagramKind::Open,
         flow,
         stream,
@@ -156,9 +156,9 @@ fn udp(
     // Half of the timeout: the caller needs the rest if a filter blocks UDP.
     let until = deadline.min(clock::now() + Duration::from_secs(5));
     while !until.has_passed() {
-        match ask(&socket, &say) {
+        match ask(&socket, &request) {
             Some(answer) if answer.kind == DatagramKind::Challenge => {
-                say = ProbeDatagram { kind: DatagramKind::Echo, number: answer.number, ..say };
+                request = ProbeDatagram { kind: DatagramKind::Echo, number: answer.number, ..request };
             }
             Some(answer) if answer.kind == DatagramKind::Ready => {
                 socket.set_read_timeout(None).map_err(local)?;
@@ -174,14 +174,14 @@ fn udp(
 }
 
 /// Sends one datagram and receives the first answer that matches it.
-fn ask(socket: &UdpSocket, say: &ProbeDatagram) -> Option<ProbeDatagram> {
+fn ask(socket: &UdpSocket, request: &ProbeDatagram) -> Option<ProbeDatagram> {
     // An ICMP error is reported by the next call; the next attempt decides.
-    if socket.send(&say.encode()).is_err() {
+    if socket.send(&request.encode()).is_err() {
         clock::sleep_until(clock::now() + RETRY_INTERVAL);
         return None;
     }
     let mut bytes = [0; 2 * DATAGRAM_BYTES];
     let count = socket.recv(&mut bytes).ok()?;
     ProbeDatagram::decode(&bytes[..count])
-        .filter(|d| d.cookie == say.cookie && d.flow == say.flow && d.stream == say.stream)
+        .filter(|d| d.cookie == request.cookie && d.flow == request.flow && d.stream == request.stream)
 }

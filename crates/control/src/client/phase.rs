@@ -17,16 +17,15 @@ use crate::flow_log;
 use crate::judge::{self, Course};
 use crate::log::Log;
 use crate::port_observer;
-use crate::probe::IntervalGrid;
-use crate::setup::{flow_setup, length, sample_tick, side};
+use crate::setup::{flow_setup, length, side};
 
 /// Records the progress that the receiver of either end reports.
-fn note_course(happening: &DialogueEvent, told: &mut BTreeMap<FlowId, Course>) {
+fn note_course(event: &DialogueEvent, courses: &mut BTreeMap<FlowId, Course>) {
     if let DialogueEvent::Progress(progress) | DialogueEvent::Session(SessionOutput::PeerProgress(progress)) =
-        happening
+        event
         && progress.side == Side::Receiver
     {
-        told.entry(progress.flow).or_default().note(progress.bytes, progress.elapsed_ns);
+        courses.entry(progress.flow).or_default().note(progress.bytes, progress.elapsed_ns);
     }
 }
 
@@ -61,8 +60,8 @@ impl ClientRun<'_> {
         let mut merge = Merge::new(orders, &self.spec);
         let result = self.phase_steps(orders, request.stop, log, &mut merge);
         if result.is_err() {
-            for happening in self.dialogue.abort_flows() {
-                self.take(happening, log, &mut merge);
+            for event in self.dialogue.abort_flows() {
+                self.take(event, log, &mut merge);
             }
             for order in orders {
                 flow_log::warn_partial(order.flow(), log);
@@ -93,21 +92,20 @@ impl ClientRun<'_> {
         let mut begun = None;
         let mut stopped = false;
         let mut until = judge::Until::new(orders.iter().map(FlowOrder::flow), &self.spec);
-        let mut told = BTreeMap::<FlowId, Course>::new();
+        let mut courses = BTreeMap::<FlowId, Course>::new();
         loop {
-            let happenings = self.dialogue.turn(self.next_look(planned, begun), &[])?;
+            let events = self.dialogue.turn(self.next_look(planned, begun), &[])?;
             if begun.is_none() {
                 begun = self.dialogue.began();
                 if let Some(begun) = begun {
                     phase_gate::note_start(planned, begun, log);
-                    let course = IntervalGrid { epoch: log.epoch(), tick: sample_tick(&self.spec) };
-                    prober = self.prober(ProbePhase::Loaded, None, Some(course));
+                    prober = self.prober(ProbePhase::Loaded, None, log.epoch());
                 }
             }
-            for happening in happenings {
-                merge.admit(&happening, clock::now())?;
-                note_course(&happening, &mut told);
-                match happening {
+            for event in events {
+                merge.admit(&event, clock::now())?;
+                note_course(&event, &mut courses);
+                match event {
                     DialogueEvent::Session(SessionOutput::Open(_)) => {
                         planned = self.open(orders, stop, log)?
                     }
@@ -123,7 +121,7 @@ impl ClientRun<'_> {
             }
             if let Some(prober) = &prober {
                 // The direction with the lower rate determines the probe rate.
-                if let Some(path) = told.values().filter_map(Course::path_bps).reduce(f64::min) {
+                if let Some(path) = courses.values().filter_map(Course::path_bps).reduce(f64::min) {
                     prober.follow(path);
                 }
                 if merge.load_over() {
@@ -134,7 +132,7 @@ impl ClientRun<'_> {
             if stop.load(Ordering::Relaxed) && !self.dialogue.is_started() {
                 return Err(ControlError::Stopped);
             }
-            let enough = until.is_reached(log.record(), &told);
+            let enough = until.is_reached(log.record(), &courses);
             if !stopped && (enough || stop.load(Ordering::Relaxed)) {
                 stopped = true;
                 self.dialogue.input(SessionInput::Stop)?;
@@ -187,8 +185,8 @@ impl ClientRun<'_> {
         }
     }
 
-    fn take(&mut self, happening: DialogueEvent, log: &mut Log<'_>, merge: &mut Merge) {
-        match happening {
+    fn take(&mut self, event: DialogueEvent, log: &mut Log<'_>, merge: &mut Merge) {
+        match event {
             DialogueEvent::Started { flow, side, settings } => {
                 log.note(Body::FlowOpened { flow, side, settings: *settings });
             }

@@ -90,13 +90,13 @@ impl ClientRun<'_> {
             return Ok(None);
         };
         let awake = if peer_sends { SPIN_TIME } else { SERVER_LEAD };
-        let mut said = false;
+        let mut reported_ready = false;
         loop {
             if stop.load(Ordering::Relaxed) {
                 return Err(ControlError::Stopped);
             }
-            if !said && self.dialogue.session().peer_is_open() {
-                said = true;
+            if !reported_ready && self.dialogue.session().peer_is_open() {
+                reported_ready = true;
                 (gate.ready)();
             }
             let opens = gate.opens();

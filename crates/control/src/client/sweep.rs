@@ -28,7 +28,7 @@ enum WaitResult<T> {
 
 /// The final reports of both ends.
 #[derive(Default)]
-struct LastWords {
+struct FinalReports {
     own: Option<Ended>,
     peer: Option<Ended>,
 }
@@ -44,17 +44,17 @@ impl ClientRun<'_> {
         let began = clock::now();
         log.note(Body::FlowPlanned(flow_log::plan(FLOW, Direction::Upload, &self.spec, log)));
         let mut schedule = SweepSchedule::new(sweep);
-        let mut words = LastWords::default();
-        let result = self.sweep_steps(&mut schedule, &mut words, request.stop, log);
+        let mut reports = FinalReports::default();
+        let result = self.sweep_steps(&mut schedule, &mut reports, request.stop, log);
         for point in schedule.take_remaining() {
             log.note(Body::Size { flow: FLOW, point });
         }
         warn_unmeasured(&schedule, result.is_ok() && !request.stop.load(Ordering::Relaxed), log);
-        let byte_accounting = match (&words.own, &words.peer) {
+        let byte_accounting = match (&reports.own, &reports.peer) {
             (Some(own), Some(peer)) => Some(ByteAccounting::close(&own.tally, &peer.tally)),
             _ => None,
         };
-        for (host, ended) in (0..).zip([words.own, words.peer]) {
+        for (host, ended) in (0..).zip([reports.own, reports.peer]) {
             if let Some(ended) = ended {
                 flow_log::note_end(FLOW, host, ended, log);
             }
@@ -72,7 +72,7 @@ impl ClientRun<'_> {
     fn sweep_steps(
         &mut self,
         schedule: &mut SweepSchedule,
-        words: &mut LastWords,
+        reports: &mut FinalReports,
         stop: &AtomicBool,
         log: &mut Log<'_>,
     ) -> Result<(), ControlError> {
@@ -85,9 +85,9 @@ impl ClientRun<'_> {
         let measured = self.trials(schedule, &mut runner, stop, log);
         let mut own = runner.final_report(FLOW);
         self.dialogue.note_counts(&mut own.tally);
-        words.own = Some(own);
+        reports.own = Some(own);
         measured?;
-        self.part(&mut runner, words)
+        self.part(&mut runner, reports)
     }
 
     /// Opens the only stream at both ends. Also returns the planned start if a gate determined it.
@@ -98,9 +98,8 @@ impl ClientRun<'_> {
     ) -> Result<(Runner, Option<Mono>), ControlError> {
         let orders = [order];
         self.dialogue.input(SessionInput::Measure(orders.to_vec()))?;
-        let open =
-            |happening: &DialogueEvent| matches!(happening, DialogueEvent::Session(SessionOutput::Open(_)));
-        self.wait_for(stop, |happening| open(&happening).then_some(()))?;
+        let open = |event: &DialogueEvent| matches!(event, DialogueEvent::Session(SessionOutput::Open(_)));
+        self.wait_for(stop, |event| open(&event).then_some(()))?;
         let opened = self.open_flows(&orders, stop).and_then(|mut sockets| match sockets.pop() {
             Some(Sockets::Tcp(mut streams)) if streams.len() == 1 => {
                 Runner::new(streams.remove(0), &self.spec, true)
@@ -118,9 +117,8 @@ impl ClientRun<'_> {
         };
         let planned = self.wait_at_gate(true, stop)?;
         self.dialogue.input(SessionInput::FlowsOpen)?;
-        let start =
-            |happening: &DialogueEvent| matches!(happening, DialogueEvent::Session(SessionOutput::Start));
-        self.wait_for(stop, |happening| start(&happening).then_some(()))?;
+        let start = |event: &DialogueEvent| matches!(event, DialogueEvent::Session(SessionOutput::Start));
+        self.wait_for(stop, |event| start(&event).then_some(()))?;
         Ok((runner, planned))
     }
 
@@ -159,10 +157,8 @@ impl ClientRun<'_> {
                 runner.stop();
                 return Ok(WaitResult::Stopped);
             }
-            for happening in
-                self.dialogue.turn(clock::now() + POLL_INTERVAL.as_duration(), &[runner.waker()])?
-            {
-                if let DialogueEvent::Session(SessionOutput::PeerTrial(count)) = happening {
+            for event in self.dialogue.turn(clock::now() + POLL_INTERVAL.as_duration(), &[runner.waker()])? {
+                if let DialogueEvent::Session(SessionOutput::PeerTrial(count)) = event {
                     peer = Some(count);
                 }
             }
@@ -186,14 +182,14 @@ impl ClientRun<'_> {
     }
 
     /// Ends the sweep at both ends.
-    fn part(&mut self, runner: &mut Runner, words: &mut LastWords) -> Result<(), ControlError> {
-        let Some(own) = words.own.clone() else { return Ok(()) };
+    fn part(&mut self, runner: &mut Runner, reports: &mut FinalReports) -> Result<(), ControlError> {
+        let Some(own) = reports.own.clone() else { return Ok(()) };
         self.dialogue.input(SessionInput::FlowEnded(Box::new(own)))?;
         // A signal no longer applies; the server has a few seconds.
         let never = AtomicBool::new(false);
-        self.wait_for(&never, |happening| match happening {
+        self.wait_for(&never, |event| match event {
             DialogueEvent::Session(SessionOutput::PeerEnded(ended)) => {
-                words.peer = Some(*ended);
+                reports.peer = Some(*ended);
                 None
             }
             DialogueEvent::Session(SessionOutput::PhaseDone) => Some(()),
@@ -211,8 +207,8 @@ impl ClientRun<'_> {
     ) -> Result<T, ControlError> {
         loop {
             let mut found = None;
-            for happening in self.dialogue.turn(clock::now() + POLL_INTERVAL.as_duration(), &[])? {
-                found = found.or(wanted(happening));
+            for event in self.dialogue.turn(clock::now() + POLL_INTERVAL.as_duration(), &[])? {
+                found = found.or(wanted(event));
             }
             if let Some(found) = found {
                 return Ok(found);

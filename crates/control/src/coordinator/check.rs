@@ -45,19 +45,19 @@ fn can_end(flows: &[usize], group: &RunGroup) -> bool {
 pub(super) fn group(test_bed: &TestBed, group: &RunGroup, abouts: &[Option<&About>]) -> Vec<HostError> {
     let mut troubles = Vec::new();
     for (number, flow) in (1_u32..).zip(&group.flows) {
-        let mut say = |host: String, what: String| {
+        let mut report = |host: String, what: String| {
             troubles.push(HostError { host, what: format!("flow {number}: {what}") })
         };
         if let Err(error) = flow.spec.check() {
-            say(String::new(), error.to_string());
+            report(String::new(), error.to_string());
         }
         if flow.after.as_ref().is_some_and(|after| !can_end(&after.flows, group)) {
             let what = "it waits for a run that does not exist, is cross traffic, or waits for it in turn";
-            say(String::new(), what.to_owned());
+            report(String::new(), what.to_owned());
         }
         let ends = [Some(flow.from), flow.to.host()];
         if let Some(unknown) = ends.into_iter().flatten().find(|at| *at >= test_bed.hosts.len()) {
-            say(
+            report(
                 String::new(),
                 format!("host number {unknown} is not in the test bed of {}", test_bed.hosts.len()),
             );
@@ -68,7 +68,7 @@ pub(super) fn group(test_bed: &TestBed, group: &RunGroup, abouts: &[Option<&Abou
             let asked = flow.spec.socket.congestion.as_ref();
             if let Some(unknown) = asked.filter(|name| !about.congestion.contains(name)) {
                 let has = about.congestion.join(", ");
-                say(
+                report(
                     name(test_bed, at),
                     format!(
                         "its kernel does not have the congestion control '{unknown}' (available: {has}); \
@@ -78,7 +78,7 @@ pub(super) fn group(test_bed: &TestBed, group: &RunGroup, abouts: &[Option<&Abou
             }
             let length = expected_time(&flow.spec);
             if let Some(longest) = about.longest_ns.filter(|longest| length > *longest) {
-                say(
+                report(
                     name(test_bed, at),
                     format!(
                         "the run would take {length}, but the host allows {longest}; give a shorter -t, or \

@@ -89,8 +89,8 @@ mod tests {
         assert_eq!(offset.ours(at(5990)), at(5000));
         assert_eq!(AgentClockOffset::of(&[]), None);
         // A clock that started later than ours.
-        let behind = AgentClockOffset { ns: -700, ..offset };
-        assert_eq!((behind.agent_time(at(1000)), behind.ours(at(300))), (at(300), at(1000)));
+        let slow_clock = AgentClockOffset { ns: -700, ..offset };
+        assert_eq!((slow_clock.agent_time(at(1000)), slow_clock.ours(at(300))), (at(300), at(1000)));
     }
 
     #[test]

@@ -164,7 +164,7 @@ impl RunningGroup<'_, '_> {
             });
             // A part of a plan is recorded as such before it begins, so that a kill in between leaves no
             // unassigned run.
-            let (before, behind) = match place {
+            let (before, after) = match place {
                 Some(place) if place.plan.is_some() => (Some(place), None),
                 place => (None, place),
             };
@@ -183,7 +183,7 @@ impl RunningGroup<'_, '_> {
                     spec: job.spec,
                 }),
             );
-            if let Some(place) = behind {
+            if let Some(place) = after {
                 self.note(at, Body::Grouped(place));
             }
         }
@@ -211,9 +211,9 @@ impl RunningGroup<'_, '_> {
 
     /// Waits at most until `until` for messages, and handles the messages of all hosts.
     pub(super) fn turn(&mut self, until: Timestamp) {
-        for (at, heard) in self.listen(until) {
-            match heard {
-                CoordinatorHostEvent::Word(word) => self.handle(at, word),
+        for (at, event) in self.listen(until) {
+            match event {
+                CoordinatorHostEvent::Message(message) => self.handle(at, message),
                 CoordinatorHostEvent::Gone(why) => self.host_lost(at, &why),
             }
         }
@@ -301,11 +301,11 @@ impl RunningGroup<'_, '_> {
         let clock_error = self.hosts[self.job(flow).from].offset.error_at(self.now());
         start.clock_error = Some(clock_error);
         self.start_lead.late(start.start_error);
-        let Some(told) = self.flows[flow].told_start else { return };
-        let planned = self.due(flow).unwrap_or(told).min(told);
-        let behind = told.since(planned);
-        start.start_error = start.start_error + behind;
-        start.planned = Timestamp::from_ns(start.planned.as_ns().saturating_sub(behind.as_ns()));
+        let Some(sent) = self.flows[flow].sent_start else { return };
+        let planned = self.due(flow).unwrap_or(sent).min(sent);
+        let delay = sent.since(planned);
+        start.start_error = start.start_error + delay;
+        start.planned = Timestamp::from_ns(start.planned.as_ns().saturating_sub(delay.as_ns()));
         self.flows[flow].start = Some(FlowStart { planned, start_error: start.start_error, clock_error });
     }
 
@@ -439,10 +439,10 @@ impl RunningGroup<'_, '_> {
         for flow in 0..self.flows.len() {
             let Some(due) = self.due(flow) else { continue };
             if let Some(job) = self.flows[flow].start_now() {
-                let (from, behind) = (self.job(flow).from, self.job(flow).after.is_some());
+                let (from, follows) = (self.job(flow).from, self.job(flow).after.is_some());
                 let soonest = self.now() + self.lead_of(std::iter::once(flow));
-                let at = if behind { due.max(soonest) } else { due };
-                self.flows[flow].told_start = Some(at);
+                let at = if follows { due.max(soonest) } else { due };
+                self.flows[flow].sent_start = Some(at);
                 let at = self.hosts[from].offset.agent_time(at);
                 self.ask(from, AgentInput::Start { job, at });
             }

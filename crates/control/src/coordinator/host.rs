@@ -160,7 +160,7 @@ impl CoordinatorHost {
 
 /// What happened at a host.
 pub(super) enum CoordinatorHostEvent {
-    Word(AgentOutput),
+    Message(AgentOutput),
     Gone(String),
 }
 
@@ -170,16 +170,16 @@ pub(super) fn listen(hosts: &mut [CoordinatorHost], until: Mono) -> Vec<(usize, 
     let fds: Vec<_> = hosts.iter().filter_map(CoordinatorHost::interest).collect();
     // An error of the poll will show up on the connections themselves.
     let _ = poll_few(&fds, deadline);
-    let mut heard = Vec::new();
+    let mut events = Vec::new();
     for (at, host) in hosts.iter_mut().enumerate() {
-        let looked = host.poll();
-        let words = looked.as_ref().map_or_else(|_| host.drain_outputs(), |_| Vec::new());
-        let gone = looked.as_ref().err().map(ToString::to_string);
-        let words = words.into_iter().chain(looked.into_iter().flatten());
-        heard.extend(words.map(|word| (at, CoordinatorHostEvent::Word(word))));
-        heard.extend(gone.map(|why| (at, CoordinatorHostEvent::Gone(why))));
+        let result = host.poll();
+        let messages = result.as_ref().map_or_else(|_| host.drain_outputs(), |_| Vec::new());
+        let gone = result.as_ref().err().map(ToString::to_string);
+        let messages = messages.into_iter().chain(result.into_iter().flatten());
+        events.extend(messages.map(|message| (at, CoordinatorHostEvent::Message(message))));
+        events.extend(gone.map(|why| (at, CoordinatorHostEvent::Gone(why))));
     }
-    heard
+    events
 }
 
 /// Connects from a dedicated thread, because entering a namespace changes the thread permanently.

@@ -93,8 +93,8 @@ impl RunningGroup<'_, '_> {
         let moved = |at: usize| {
             let traffic = &self.job(at).spec.traffic;
             let flows = &self.logs[at].record().flows;
-            let told = flows.iter().all(|flow| flow.sender.is_some() && flow.receiver.is_some());
-            self.flows[at].is_over() || (traffic.phases().len() == 1 && !flows.is_empty() && told)
+            let all_reported = flows.iter().all(|flow| flow.sender.is_some() && flow.receiver.is_some());
+            self.flows[at].is_over() || (traffic.phases().len() == 1 && !flows.is_empty() && all_reported)
         };
         (0..self.flows.len()).all(moved)
     }

@@ -34,11 +34,11 @@ pub(super) struct RunProgress {
     pub(super) epoch: Option<Timestamp>,
     pub(super) start: Option<FlowStart>,
     /// The start time sent to its agent, on the coordinator's clock.
-    pub(super) told_start: Option<Timestamp>,
+    pub(super) sent_start: Option<Timestamp>,
     /// When it ended, on the coordinator's clock.
     pub(super) ended: Option<Timestamp>,
     /// The outcome to report, set when the coordinator ends the run.
-    told: Option<(Outcome, &'static str)>,
+    stopped_as: Option<(Outcome, &'static str)>,
     end: Option<(Outcome, Option<String>)>,
 }
 
@@ -60,14 +60,14 @@ impl RunProgress {
 
     /// Marks a ready run as started; returns its job number, once.
     pub(super) fn start_now(&mut self) -> Option<u32> {
-        let starts = self.stage == RunState::Ready && self.told.is_none();
+        let starts = self.stage == RunState::Ready && self.stopped_as.is_none();
         starts.then(|| self.stage = RunState::Started)?;
         self.job
     }
 
     /// The outcome of a run that its agent reports as ended.
     pub(super) fn judge_end(&self, end: JobEnd) -> (Outcome, Option<String>) {
-        match (end.outcome, self.told) {
+        match (end.outcome, self.stopped_as) {
             (Outcome::Interrupted, Some((Outcome::Completed, _))) => (Outcome::Completed, None),
             (Outcome::Interrupted, Some((outcome, why))) => (outcome, Some(why.to_owned())),
             (Outcome::Interrupted, None) => {
@@ -94,10 +94,10 @@ impl RunningGroup<'_, '_> {
     /// Ends a run early, once, with this outcome.
     pub(super) fn stop_flow(&mut self, flow: usize, outcome: Outcome, why: &'static str) {
         let state = &mut self.flows[flow];
-        if state.is_over() || state.told.is_some() {
+        if state.is_over() || state.stopped_as.is_some() {
             return;
         }
-        state.told = Some((outcome, why));
+        state.stopped_as = Some((outcome, why));
         match (state.stage, state.job) {
             (RunState::Waiting, _) | (_, None) => {
                 // A run that never began is not completed.

@@ -7,7 +7,7 @@ use super::clocks::AgentClockOffset;
 use super::group::{POLL_INTERVAL, RunningGroup};
 use super::host::CoordinatorHostEvent;
 use super::test_bed::FlowJob;
-use crate::setup::{expected_time, idle_time};
+use crate::setup::expected_time;
 
 /// Number of clock exchanges before a group if the clocks were compared before.
 const PINGS: usize = 8;
@@ -19,7 +19,7 @@ impl RunningGroup<'_, '_> {
     /// Reserves a place in the queue of every host that the group needs, one after another. All coordinators
     /// use the same order, so no two of them wait for each other.
     pub(super) fn reserve_places(&mut self) {
-        let longest = |job: &FlowJob| job.start_after + idle_time(&job.spec) + expected_time(&job.spec);
+        let longest = |job: &FlowJob| job.start_after + job.spec.idle_time() + expected_time(&job.spec);
         let expected = self.group.flows.iter().map(longest).max().unwrap_or_default();
         let mut hosts = self.group.hosts();
         hosts.sort_by_key(|at| self.hosts[*at].about().map(|about| about.identity.clone()));
@@ -54,13 +54,13 @@ impl RunningGroup<'_, '_> {
                 if asked.iter().all(|at| seen[*at].len() >= round || !self.hosts[*at].connected()) {
                     break;
                 }
-                for (at, heard) in self.listen(until) {
-                    match heard {
-                        CoordinatorHostEvent::Word(AgentOutput::Pong(exchange)) => {
+                for (at, event) in self.listen(until) {
+                    match event {
+                        CoordinatorHostEvent::Message(AgentOutput::Pong(exchange)) => {
                             self.start_lead.trip(exchange.back.since(exchange.sent));
                             seen[at].push(exchange);
                         }
-                        CoordinatorHostEvent::Word(word) => self.handle(at, word),
+                        CoordinatorHostEvent::Message(message) => self.handle(at, message),
                         CoordinatorHostEvent::Gone(why) => self.host_lost(at, &why),
                     }
                 }

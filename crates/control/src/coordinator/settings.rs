@@ -68,9 +68,9 @@ impl Coordinator {
         wanted: &[RequestedSettings],
         stop: &AtomicBool,
     ) -> Result<Vec<HostSettings>, Vec<HostError>> {
-        let (told, mut troubles) = self.apply_where_possible(wanted, stop)?;
+        let (in_force, mut troubles) = self.apply_where_possible(wanted, stop)?;
         if troubles.is_empty() {
-            return Ok(told);
+            return Ok(in_force);
         }
         troubles.extend(self.restore_settings());
         Err(troubles)
@@ -124,8 +124,9 @@ impl Coordinator {
         self.unfit.extend(self.index(&refused));
         troubles.extend(refused);
         answers.sort_by_key(|(host, _)| *host);
-        let told = answers.into_iter().map(|(host, answer)| HostSettings { host, in_force: answer.in_force });
-        Ok((told.filter(|host| !host.in_force.is_empty()).collect(), troubles))
+        let settings =
+            answers.into_iter().map(|(host, answer)| HostSettings { host, in_force: answer.in_force });
+        Ok((settings.filter(|host| !host.in_force.is_empty()).collect(), troubles))
     }
 
     /// Errors by the index of their host.
@@ -229,12 +230,12 @@ impl Coordinator {
             let asked = self.hosts[at].ask(AgentInput::Hold { expected: EXPECTED });
             let mut refused = asked.err().map(|error| error.to_string());
             while refused.is_none() && self.hosts[at].ticket().is_none() {
-                for (from, heard) in self.receive() {
-                    match heard {
-                        CoordinatorHostEvent::Word(AgentOutput::Held(ticket)) => {
+                for (from, event) in self.receive() {
+                    match event {
+                        CoordinatorHostEvent::Message(AgentOutput::Held(ticket)) => {
                             self.hosts[from].keep_ticket(Some(ticket))
                         }
-                        CoordinatorHostEvent::Word(AgentOutput::NotHeld(why)) if from == at => {
+                        CoordinatorHostEvent::Message(AgentOutput::NotHeld(why)) if from == at => {
                             refused = Some(format!("it refuses a place in its queue: {why}"));
                         }
                         CoordinatorHostEvent::Gone(why) if from == at => refused = Some(why),
@@ -273,14 +274,14 @@ impl Coordinator {
         while !awaited.is_empty() {
             // The stop flag takes effect after all hosts have answered, so that everything can be restored in
             // the normal way.
-            for (at, heard) in self.receive() {
+            for (at, event) in self.receive() {
                 let asked = awaited.contains(&at);
-                match heard {
-                    CoordinatorHostEvent::Word(AgentOutput::SettingsDone(answer)) if asked => {
+                match event {
+                    CoordinatorHostEvent::Message(AgentOutput::SettingsDone(answer)) if asked => {
                         awaited.retain(|other| *other != at);
                         self.hosts[at].in_force = !answer.in_force.is_empty();
-                        let told = answer.troubles.iter().cloned();
-                        troubles.extend(told.map(|what| trouble(&self.test_bed, at, what.into())));
+                        let messages = answer.troubles.iter().cloned();
+                        troubles.extend(messages.map(|what| trouble(&self.test_bed, at, what.into())));
                         answers.push((at, *answer));
                     }
                     CoordinatorHostEvent::Gone(why) if asked => {

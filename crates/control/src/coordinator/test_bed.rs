@@ -132,7 +132,7 @@ impl fmt::Display for HostError {
 pub struct HostState {
     /// The description of the host, with the interface towards the coordinator.
     pub host: HostInfo,
-    /// Whether it is a real host or in a lab; absent if it does not tell.
+    /// Whether it is a real host or in a lab; absent if unknown.
     pub world: Option<World>,
     /// Its complete self-description.
     pub about: About,

@@ -15,14 +15,14 @@ use super::{Dialogue, MAX_BYTES_PER_TURN, gap_for};
 /// Counts its bytes and ticks; requests its first tick one millisecond after the start.
 #[derive(Default)]
 struct CountingSession {
-    heard: usize,
+    received: usize,
     ticks: u32,
 }
 
 impl Session for CountingSession {
     fn input(&mut self, _: Timestamp, input: SessionInput<'_>) -> Result<(), PeerError> {
         match input {
-            SessionInput::Bytes(bytes) => self.heard += bytes.len(),
+            SessionInput::Bytes(bytes) => self.received += bytes.len(),
             SessionInput::Tick => self.ticks += 1,
             _ => {}
         }
@@ -55,10 +55,13 @@ fn whoever_owns_a_dialogue_and_its_deadlines_get_their_turn_however_much_the_pee
         let readable = [(dialogue.stream().as_fd(), Interest::READ)];
         poll_few(&readable, clock::now() + Duration::from_secs(20)).unwrap();
         dialogue.turn(clock::now(), &[]).unwrap();
-        let CountingSession { heard, ticks } = dialogue.session;
+        let CountingSession { received, ticks } = dialogue.session;
         // A turn may exceed the bound by one read.
-        assert!(heard <= turn * (MAX_BYTES_PER_TURN + (16 << 10)), "{heard} bytes in {turn} turns");
-        assert!(heard >= turn && ticks as usize >= turn, "{heard} bytes and {ticks} ticks in {turn} turns");
+        assert!(received <= turn * (MAX_BYTES_PER_TURN + (16 << 10)), "{received} bytes in {turn} turns");
+        assert!(
+            received >= turn && ticks as usize >= turn,
+            "{received} bytes and {ticks} ticks in {turn} turns"
+        );
     }
     drop(dialogue);
     flood.join().unwrap();

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_off_line_is_left_out_and_the_next_one_is_not_lost_behind_it() {
+    fn a_truncated_line_is_left_out_and_the_next_one_is_kept() {
         let (_folder, path) = place();
         let line = serde_json::to_string(&change("mtu", "1500", "9000")).unwrap();
         let last = serde_json::to_string(&change("gro", "a", "b")).unwrap();

@@ -46,9 +46,12 @@ fn exactly_what_is_asked_for_holds_and_in_the_end_what_was_found() {
         let mut changes = begin(folder);
         changes.apply(&requested(&[("mtu", "9000"), ("gro", "false"), ("tcp_rmem", RMEM)])).unwrap();
         assert_eq!((mtu().as_str(), HostSetting::TcpRmem.read("").unwrap().as_str()), ("9000", RMEM));
-        let told: Vec<(HostSetting, String, String)> =
+        let in_force: Vec<(HostSetting, String, String)> =
             changes.in_force().map(|(setting, _, found, now)| (setting, found, now)).collect();
-        assert!(told.contains(&(HostSetting::Mtu, "65536".to_owned(), "9000".to_owned())), "{told:?}");
+        assert!(
+            in_force.contains(&(HostSetting::Mtu, "65536".to_owned(), "9000".to_owned())),
+            "{in_force:?}"
+        );
         // The next point: another MTU and a qdisc, but nothing else.
         changes.apply(&requested(&[("mtu", "4000"), ("qdisc", "pfifo limit 7")])).unwrap();
         let now = state();
@@ -108,7 +111,7 @@ fn without_its_journal_nothing_is_changed() {
 
 #[test]
 #[ignore = "needs root and network namespaces"]
-fn a_value_that_somebody_else_has_set_meanwhile_is_left_alone_and_told() {
+fn a_value_that_somebody_else_set_meanwhile_is_left_alone_and_reported() {
     inside(|folder| {
         let mut changes = begin(folder);
         changes.apply(&requested(&[("mtu", "9000"), ("tcp_rmem", RMEM)])).unwrap();
@@ -192,7 +195,7 @@ fn after_a_restart_of_the_system_the_journal_alone_is_dropped() {
 
 #[test]
 #[ignore = "needs root and network namespaces"]
-fn an_interface_that_was_renamed_is_found_and_one_that_is_gone_is_told() {
+fn a_renamed_interface_is_found_and_a_missing_one_is_reported() {
     inside(|folder| {
         let ip =
             |args: &[&str]| assert!(std::process::Command::new("ip").args(args).status().unwrap().success());
@@ -262,7 +265,7 @@ fn who_looks_while_settings_come_and_go_changes_nothing() {
 }
 
 #[test]
-fn states_are_told_in_few_words() {
+fn states_are_described_briefly() {
     let root = HostSetting::RootDiscipline;
     assert_eq!(short(root, "default fq_codel"), "fq_codel (the kernel's own)");
     assert_eq!(short(root, "fq 6c72: 08000100"), "fq");

@@ -165,6 +165,7 @@ mod tests {
             offset_error_ns: Some(error_ns),
             kernel_timestamps: true,
             intervals: Vec::new(),
+            histogram: Vec::new(),
         }
     }
 

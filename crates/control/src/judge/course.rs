@@ -11,18 +11,18 @@ pub(crate) struct Course {
     points: Vec<(Bytes, Span)>,
     /// One reported point in this number is kept.
     every: usize,
-    told: usize,
+    reported: usize,
 }
 
 impl Course {
     /// Adds a report. One that is not later than the last one is ignored.
     pub(crate) fn note(&mut self, bytes: Bytes, elapsed: Span) {
-        let behind = self.points.last().is_none_or(|last| elapsed > last.1 && bytes >= last.0);
-        if !behind || elapsed == Span::ZERO {
+        let later = self.points.last().is_none_or(|last| elapsed > last.1 && bytes >= last.0);
+        if !later || elapsed == Span::ZERO {
             return;
         }
-        self.told = self.told.saturating_add(1);
-        if !self.told.is_multiple_of(self.every.max(1)) {
+        self.reported = self.reported.saturating_add(1);
+        if !self.reported.is_multiple_of(self.every.max(1)) {
             return;
         }
         self.points.push((bytes, elapsed));
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_those_between_what_was_told() {
+    fn rates_are_those_between_reports() {
         let mut course = Course::default();
         for (bytes, ms) in [(0, 0), (1000, 1), (1000, 1), (3000, 3), (2000, 4), (6000, 5)] {
             course.note(Bytes::new(bytes), Span::from_ms(ms));

@@ -219,7 +219,7 @@ fn until(share: &str) -> TestSpec {
 }
 
 #[test]
-fn an_aim_that_was_not_reached_is_said() {
+fn a_target_that_was_not_reached_is_reported() {
     let swinging: Vec<f64> = (0..60).map(|i| 1e8 + 1.5e6 * f64::from(i * 7919 % 41 - 20)).collect();
     let missed_by = |spec: &TestSpec, rates: &[f64]| {
         let record = received(spec, rates, TICK_MS);
@@ -229,15 +229,16 @@ fn an_aim_that_was_not_reached_is_said() {
     };
     let caveat = missed_by(&until("0.1%"), &swinging).unwrap();
     assert_eq!(caveat.kind, CaveatKind::UntilMissed);
-    let said = "the test ended after 6 s, before --until 0.1 % was reached: it had reached ";
-    assert!(caveat.text.starts_with(said), "{}", caveat.text);
+    let start = "the test ended after 6 s, before --until 0.1 % was reached: it had reached ";
+    assert!(caveat.text.starts_with(start), "{}", caveat.text);
     let mut six = until("0.1%");
     six.traffic.duration = Some(Span::from_secs(6));
     let caveat = missed_by(&six, &swinging).unwrap();
-    let said = "the test stopped at its time limit of 6 s, before --until 0.1 % was reached: it had reached ";
-    assert!(caveat.text.starts_with(said), "{}", caveat.text);
+    let start =
+        "the test stopped at its time limit of 6 s, before --until 0.1 % was reached: it had reached ";
+    assert!(caveat.text.starts_with(start), "{}", caveat.text);
     // The share reached relates to the steady rate next to it.
-    let reached = caveat.text[said.len()..].split(" %").next().unwrap().parse::<f64>().unwrap();
+    let reached = caveat.text[start.len()..].split(" %").next().unwrap().parse::<f64>().unwrap();
     assert!((0.1..5.0).contains(&reached), "{}", caveat.text);
     let few = missed_by(&until("1%"), &rates(5, &[])).unwrap();
     assert!(
@@ -252,18 +253,18 @@ fn an_aim_that_was_not_reached_is_said() {
 
 /// A flow that the peer receives is known by its progress reports only, until it ends.
 #[test]
-fn an_upload_is_known_by_what_its_receiver_tells() {
+fn an_upload_is_known_by_the_progress_reports_of_its_receiver() {
     let spec = until("1%");
-    let mut told = BTreeMap::from([(FlowId(0), Course::default())]);
+    let mut courses = BTreeMap::from([(FlowId(0), Course::default())]);
     let record = received(&spec, &[], TICK_MS);
     let (mut upload, mut both) = (Until::new([FlowId(0)], &spec), Until::new([FlowId(0), FlowId(1)], &spec));
     let mut looked = Vec::new();
     // 250 ms apart with 1 MB each, after two slower ones.
     for tick in 1..=40_u64 {
         let bytes = 1_000_000 * tick - if tick > 2 { 700_000 } else { 350_000 * tick };
-        told.get_mut(&FlowId(0)).unwrap().note(Bytes::new(bytes), Span::from_ms(250 * tick));
-        looked.push(upload.is_reached(&record, &told));
-        assert!(!both.is_reached(&record, &told), "the other direction is not known");
+        courses.get_mut(&FlowId(0)).unwrap().note(Bytes::new(bytes), Span::from_ms(250 * tick));
+        looked.push(upload.is_reached(&record, &courses));
+        assert!(!both.is_reached(&record, &courses), "the other direction is not known");
     }
     assert!(looked[..20].iter().all(|known| !known), "too early: {looked:?}");
     assert!(looked.contains(&true), "never: {looked:?}");
@@ -273,7 +274,7 @@ fn an_upload_is_known_by_what_its_receiver_tells() {
 #[test]
 fn both_directions_are_known_although_their_intervals_never_have_the_same_number() {
     let spec = until("1%");
-    let mut told = BTreeMap::from([(FlowId(0), Course::default()), (FlowId(1), Course::default())]);
+    let mut courses = BTreeMap::from([(FlowId(0), Course::default()), (FlowId(1), Course::default())]);
     let mut record = received(&spec, &[], TICK_MS);
     record.flows.push(record.flows[0].clone());
     record.flows[1].plan.flow = FlowId(1);
@@ -281,9 +282,9 @@ fn both_directions_are_known_although_their_intervals_never_have_the_same_number
     let mut reached = false;
     for tick in 1..=60_u64 {
         for (flow, tick) in [(FlowId(0), tick), (FlowId(1), tick.saturating_sub(3))] {
-            told.get_mut(&flow).unwrap().note(Bytes::new(1_000_000 * tick), Span::from_ms(250 * tick));
+            courses.get_mut(&flow).unwrap().note(Bytes::new(1_000_000 * tick), Span::from_ms(250 * tick));
         }
-        reached |= until.is_reached(&record, &told);
+        reached |= until.is_reached(&record, &courses);
     }
     assert!(reached);
 }

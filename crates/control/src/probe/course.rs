@@ -1,4 +1,4 @@
-//! Round-trip times during a load by interval, which show how long a queue lasts.
+//! Round-trip times by interval, which show how long a queue lasts.
 
 use linerate_model::LatencyInterval;
 use linerate_sock::Mono;
@@ -25,11 +25,13 @@ pub(super) fn course(rule: IntervalGrid, exchanges: &[ProbeExchange]) -> Vec<Lat
     let interval = |probes: &[(u64, u64)]| {
         let (first, last) = (probes.first()?, probes.last()?);
         let third = probes.len().checked_sub(3).and_then(|at| probes.get(at)).unwrap_or(first);
+        let median = probes.get((probes.len() - 1) / 2)?;
         Some(LatencyInterval {
             start_ns: Timestamp::from_ns(first.0.saturating_mul(tick)),
             end_ns: Timestamp::from_ns(first.0.saturating_add(1).saturating_mul(tick)),
             count: probes.len() as u64,
             min_ns: first.1,
+            p50_ns: Some(median.1),
             high_ns: third.1,
             max_ns: last.1,
         })
@@ -65,15 +67,16 @@ mod tests {
             exchange(1_400, 5, 55),
         ];
         let ms = |ms: u64| ms * 1_000_000;
-        let interval = |start: u64, count, [min, high, max]: [u64; 3]| LatencyInterval {
+        let interval = |start: u64, count, [min, median, high, max]: [u64; 4]| LatencyInterval {
             start_ns: Timestamp::from_ns(ms(start)),
             end_ns: Timestamp::from_ns(ms(start + 100)),
             count,
             min_ns: ms(min),
+            p50_ns: Some(ms(median)),
             high_ns: ms(high),
             max_ns: ms(max),
         };
-        let expected = [interval(200, 4, [50, 60, 90]), interval(400, 1, [55, 55, 55])];
+        let expected = [interval(200, 4, [50, 60, 60, 90]), interval(400, 1, [55; 4])];
         assert_eq!(course(rule, &series), expected);
         assert_eq!(course(rule, &[]), []);
     }

@@ -1,7 +1,7 @@
 //! Evaluates the probes of a phase.
 
 use hdrhistogram::Histogram;
-use linerate_model::{Digest, LatencyReport, ProbePhase, ProbeTransport};
+use linerate_model::{DelayBucket, Digest, LatencyReport, ProbePhase, ProbeTransport};
 
 use super::clock_offset::OffsetHistory;
 use super::course::{IntervalGrid, course};
@@ -63,7 +63,7 @@ pub(super) fn evaluate(
     exchanges: &[ProbeExchange],
     kernel_timestamps: bool,
     known: &OffsetHistory,
-    rule: Option<IntervalGrid>,
+    rule: IntervalGrid,
 ) -> Option<LatencyReport> {
     let rtt = digest(exchanges.iter().map(ProbeExchange::rtt))?;
     let offsets = known.offsets(exchanges);
@@ -85,13 +85,30 @@ pub(super) fn evaluate(
         offset_ns: Some(best.ns),
         offset_error_ns: Some(error),
         kernel_timestamps,
-        intervals: rule.map(|rule| course(rule, exchanges)).unwrap_or_default(),
+        intervals: course(rule, exchanges),
+        histogram: distribution(exchanges.iter().map(ProbeExchange::rtt)),
     })
 }
 
-/// Quantiles with three significant digits; values above one minute count as one minute.
+/// Values above one minute count as one minute.
+const LARGEST: u64 = 60_000_000_000;
+
+/// The buckets of the log: two significant digits, so that their number is bounded and a drawing shows no
+/// difference.
+fn distribution(values: impl Iterator<Item = u64>) -> Vec<DelayBucket> {
+    let Ok(mut histogram) = Histogram::<u64>::new_with_bounds(1, LARGEST, 2) else { return Vec::new() };
+    values.for_each(|value| histogram.saturating_record(value.max(1)));
+    let recorded = histogram.iter_recorded();
+    recorded
+        .map(|bucket| DelayBucket {
+            up_to_ns: bucket.value_iterated_to(),
+            count: bucket.count_since_last_iteration(),
+        })
+        .collect()
+}
+
+/// Quantiles with three significant digits.
 fn digest(values: impl Iterator<Item = u64>) -> Option<Digest> {
-    const LARGEST: u64 = 60_000_000_000;
     let mut histogram = Histogram::<u64>::new_with_bounds(1, LARGEST, 3).ok()?;
     let (mut min, mut max, mut sum) = (u64::MAX, 0, 0_u128);
     for value in values {
@@ -118,6 +135,10 @@ fn digest(values: impl Iterator<Item = u64>) -> Option<Digest> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_sock::Mono;
+    use linerate_units::Span;
+
+    const GRID: IntervalGrid = IntervalGrid { epoch: Mono(0), tick: Span::from_ms(100) };
 
     /// An exchange with a reflector whose clock is 100 s ahead and which takes 150 us; delays in microseconds.
     fn exchange(at_us: u64, there_us: u64, back_us: u64) -> ProbeExchange {
@@ -147,7 +168,7 @@ mod tests {
             &series,
             true,
             &OffsetHistory::default(),
-            None,
+            GRID,
         )
         .unwrap();
         assert_eq!((report.sent, report.lost, report.rtt.count), (210, 10, 200));
@@ -166,8 +187,33 @@ mod tests {
     #[test]
     fn nothing_back_is_no_report() {
         assert_eq!(
-            evaluate(ProbePhase::Idle, ProbeTransport::Udp, 9, &[], true, &OffsetHistory::default(), None),
+            evaluate(ProbePhase::Idle, ProbeTransport::Udp, 9, &[], true, &OffsetHistory::default(), GRID),
             None
         );
+    }
+
+    #[test]
+    fn every_value_is_in_a_bucket_of_at_most_one_percent() {
+        // From 1 ns to beyond the largest that is distinguished, each more often than the one before.
+        let times: Vec<u64> = (0..38).map(|power| 3 * (1 << power) / 2).collect();
+        let values = || times.iter().zip(1..).flat_map(|(time, count)| std::iter::repeat_n(*time, count));
+        let buckets = distribution(values());
+        assert!(buckets.is_sorted_by(|a, b| a.up_to_ns < b.up_to_ns), "{buckets:?}");
+        assert_eq!(buckets.iter().map(|bucket| bucket.count).sum::<u64>(), 38 * 39 / 2);
+        for (time, count) in times.iter().zip(1..).filter(|(time, _)| **time < LARGEST) {
+            let found = buckets.iter().find(|bucket| bucket.up_to_ns >= *time).unwrap();
+            assert!(found.count == count && (found.up_to_ns - time) * 128 <= *time, "{time}: {found:?}");
+        }
+        assert_eq!(distribution(std::iter::empty()), []);
+    }
+
+    #[test]
+    fn the_number_of_buckets_is_bounded() {
+        // Evenly over the range, linear and logarithmic.
+        let steps = 200_000_u32;
+        let linear = (0..steps).map(|at| LARGEST / u64::from(steps) * u64::from(at));
+        let spread = (0..steps).map(|at| (LARGEST as f64).powf(f64::from(at) / f64::from(steps)) as u64);
+        let buckets = distribution(linear.chain(spread));
+        assert!(buckets.len() <= 3840, "{}", buckets.len());
     }
 }

@@ -55,8 +55,8 @@ pub(crate) struct ProberConfig {
     pub(crate) over: Option<ProbeTransport>,
     /// The clock bounds from the probes of earlier phases.
     pub(crate) known: OffsetHistory,
-    /// Intervals by which round trips are reported as well; absent for none.
-    pub(crate) course: Option<IntervalGrid>,
+    /// Intervals by which round trips are reported as well.
+    pub(crate) course: IntervalGrid,
 }
 
 impl Prober {
@@ -68,8 +68,8 @@ impl Prober {
             ProbePhase::Idle => ProbePace::idle(),
             ProbePhase::Loaded => ProbePace::under_load(),
         });
-        let told = Arc::clone(&pace);
-        let thread = thread::spawn("probe", move || run(&task, &flag, &told)).ok()?;
+        let thread_pace = Arc::clone(&pace);
+        let thread = thread::spawn("probe", move || run(&task, &flag, &thread_pace)).ok()?;
         Some(Self { stop, pace, thread })
     }
 
@@ -161,7 +161,7 @@ struct ProbeSeries {
     length: Option<Span>,
     number: u64,
     under_way: BTreeMap<u64, Departure>,
-    course: Option<IntervalGrid>,
+    course: IntervalGrid,
     back: Vec<ProbeExchange>,
     partial: Vec<u8>,
     stamped: bool,

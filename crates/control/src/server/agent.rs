@@ -30,7 +30,7 @@ use crate::error::ControlError;
 use crate::host_settings::Restored;
 use crate::memory::{self, Loan};
 use crate::setup::expected_time;
-use job::{Letter, Letters};
+use job::{JobMessage, JobMessages};
 use settings::CoordinatorSettings;
 
 /// How often the queue position of a waiting coordinator and the server's handle are checked.
@@ -40,9 +40,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// dialogue.
 const RESERVATION_GRACE: Duration = Duration::from_secs(40);
 
-/// Serves one coordinator until it ends, disconnects or is rejected. `said` is what the front has already read
+/// Serves one coordinator until it ends, disconnects or is rejected. `received` is what the front has already read
 /// from it.
-pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared: &Shared) {
+pub(super) fn serve(connection: TcpStream, peer: SocketAddr, received: &[u8], shared: &Shared) {
     let held = RefCell::new(None);
     let mut begun = false;
     let settings = Arc::new(CoordinatorSettings::default());
@@ -52,7 +52,7 @@ pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared
         std::thread::scope(|scope| {
             let mut service =
                 AgentService::begin(connection, peer, shared, scope, Arc::clone(&settings), &held)?;
-            let life = AssertUnwindSafe(|| service.start(said).and_then(|()| service.run()));
+            let life = AssertUnwindSafe(|| service.start(received).and_then(|()| service.run()));
             let result = catch_unwind(life).unwrap_or_else(|_| Err(failed_in_the_middle()));
             service.stop_jobs();
             begun = service.begun;
@@ -88,14 +88,14 @@ fn report_restored(restored: Restored, client: SocketAddr, shared: &Shared) {
 struct HeldPlace {
     place: u64,
     ticket: Option<Ticket>,
-    told: Option<QueuePosition>,
+    reported_position: Option<QueuePosition>,
     until: Mono,
 }
 
 impl HeldPlace {
     fn release(self, shared: &Shared) {
         if let Some(ticket) = &self.ticket {
-            shared.passes.withdraw(ticket);
+            shared.tickets.withdraw(ticket);
         }
         shared.queue.leave(self.place);
     }
@@ -126,7 +126,7 @@ struct AgentService<'scope, 'env> {
     place: &'scope RefCell<Option<HeldPlace>>,
     begun: bool,
     jobs: BTreeMap<u32, RunningJob>,
-    letters: Arc<Letters>,
+    messages: Arc<JobMessages>,
     turned_away: Option<String>,
     settings: Arc<CoordinatorSettings>,
 }
@@ -152,29 +152,29 @@ impl<'scope, 'env> AgentService<'scope, 'env> {
             place,
             begun: false,
             jobs: BTreeMap::new(),
-            letters: Arc::new(Letters::new()?),
+            messages: Arc::new(JobMessages::new()?),
             turned_away: None,
             settings,
         })
     }
 
     /// Passes the bytes that the front has read to the dialogue.
-    fn start(&mut self, said: &[u8]) -> Result<(), ControlError> {
-        self.dialogue.input(AgentInput::Bytes(said))
+    fn start(&mut self, received: &[u8]) -> Result<(), ControlError> {
+        self.dialogue.input(AgentInput::Bytes(received))
     }
 
     /// Serves until the end. Returns why the coordinator was rejected; absent if it ended the dialogue itself.
     fn run(&mut self) -> Result<Option<String>, ControlError> {
         loop {
-            let letters = Arc::clone(&self.letters);
-            for output in self.dialogue.turn(clock::now() + POLL_INTERVAL, &[letters.waker.as_fd()])? {
+            let messages = Arc::clone(&self.messages);
+            for output in self.dialogue.turn(clock::now() + POLL_INTERVAL, &[messages.waker.as_fd()])? {
                 if matches!(output, AgentOutput::Done) {
                     self.dialogue.flush_at_end();
                     return Ok(self.turned_away.take());
                 }
                 self.execute(output)?;
             }
-            self.read_letters()?;
+            self.read_messages()?;
             self.reserve_in_turn()?;
             let over = |until: &Mono| until.has_passed();
             let expired = |held: &HeldPlace| held.ticket.is_some() && over(&held.until);
@@ -231,7 +231,7 @@ impl<'scope, 'env> AgentService<'scope, 'env> {
             Ok(place) => place,
             Err(full) => return self.dialogue.input(AgentInput::NotHeld(format!("{full}; try again later"))),
         };
-        let held = HeldPlace { place, ticket: None, told: None, until: Mono::FAR };
+        let held = HeldPlace { place, ticket: None, reported_position: None, until: Mono::FAR };
         if let Some(former) = self.place.replace(Some(held)) {
             former.release(self.shared);
         }
@@ -250,7 +250,7 @@ impl<'scope, 'env> AgentService<'scope, 'env> {
                 if let Some(longest) = self.shared.config.longest {
                     held.until = clock::now() + longest.as_duration() + RESERVATION_GRACE;
                 }
-                self.shared.passes.give(ticket, held.place);
+                self.shared.tickets.give(ticket, held.place);
                 self.begun = true;
                 (self.shared.event)(ServerEvent::Held { client: self.peer, name: self.name.as_str().into() });
                 self.dialogue.input(AgentInput::Held(ticket))
@@ -265,10 +265,13 @@ impl<'scope, 'env> AgentService<'scope, 'env> {
             }
             QueueDecision::Later { position, wait } => {
                 let place = QueuePosition { position, wait_ns: wait };
-                if held.told.is_some_and(|told| told.position == place.position) {
+                if held
+                    .reported_position
+                    .is_some_and(|reported_position| reported_position.position == place.position)
+                {
                     return Ok(());
                 }
-                held.told = Some(place);
+                held.reported_position = Some(place);
                 (self.shared.event)(ServerEvent::Waiting { client: self.peer, position: place.position });
                 self.dialogue.input(AgentInput::Waiting(place))
             }
@@ -281,14 +284,14 @@ impl<'scope, 'env> AgentService<'scope, 'env> {
             held.until = clock::now() + longest.as_duration() + RESERVATION_GRACE;
         }
         let local = self.dialogue.stream().local_addr().ok().map(|address| address.ip());
-        let (settings, letters) = (Arc::clone(&self.settings), Arc::clone(&self.letters));
+        let (settings, messages) = (Arc::clone(&self.settings), Arc::clone(&self.messages));
         let (shared, client) = (self.shared, self.peer);
         let work = move || {
             let answer = settings.carry_out(&request, local, shared);
             if request != SettingsRequest::Restore && !matches!(request, SettingsRequest::Check(_)) {
                 (shared.event)(ServerEvent::SettingsChanged { client, in_force: answer.in_force.clone() });
             }
-            letters.put(Letter::Settings(Box::new(answer)));
+            messages.put(JobMessage::Settings(Box::new(answer)));
         };
         match thread::spawn_scoped(self.scope, "settings", work) {
             Ok(_) => Ok(()),
@@ -318,18 +321,18 @@ impl<'scope, 'env> AgentService<'scope, 'env> {
             Ok(loan) => loan,
             Err(why) => return self.dialogue.input(AgentInput::Ended(failed(number, why))),
         };
-        let letters = Arc::clone(&self.letters);
-        let ready = move || letters.put(Letter::Ready { job: number });
+        let messages = Arc::clone(&self.messages);
+        let ready = move || messages.put(JobMessage::Ready { job: number });
         let running = RunningJob {
             gate: Arc::new(PhaseGate::new(job.ticket, ready)?),
             stop: Arc::new(AtomicBool::new(false)),
             until: longest.map(|longest| clock::now() + longest.as_duration() + RESERVATION_GRACE),
         };
         let (gate, stop) = (Arc::clone(&running.gate), Arc::clone(&running.stop));
-        let (letters, config) = (Arc::clone(&self.letters), self.shared.config.clone());
+        let (messages, config) = (Arc::clone(&self.messages), self.shared.config.clone());
         (self.shared.event)(ServerEvent::Asked { client: self.peer, target: job.host.as_str().into() });
         let work = move || {
-            job::carry_out(job, &gate, &stop, &letters, &config);
+            job::carry_out(job, &gate, &stop, &messages, &config);
             drop(loan);
         };
         match thread::spawn_scoped(self.scope, "job", work) {
@@ -344,16 +347,16 @@ impl<'scope, 'env> AgentService<'scope, 'env> {
         }
     }
 
-    fn read_letters(&mut self) -> Result<(), ControlError> {
-        for letter in self.letters.take() {
-            let input = match letter {
-                Letter::Accepted { job, epoch } => {
+    fn read_messages(&mut self) -> Result<(), ControlError> {
+        for message in self.messages.take() {
+            let input = match message {
+                JobMessage::Accepted { job, epoch } => {
                     AgentInput::Accepted { job, epoch: self.dialogue.time_of(epoch) }
                 }
-                Letter::Ready { job } => AgentInput::Ready { job },
-                Letter::Event(event) => AgentInput::Event(event),
-                Letter::Settings(answer) => AgentInput::SettingsDone(answer),
-                Letter::Ended(end) => {
+                JobMessage::Ready { job } => AgentInput::Ready { job },
+                JobMessage::Event(event) => AgentInput::Event(event),
+                JobMessage::Settings(answer) => AgentInput::SettingsDone(answer),
+                JobMessage::Ended(end) => {
                     self.jobs.remove(&end.job);
                     AgentInput::Ended(end)
                 }

@@ -14,8 +14,8 @@ use linerate_sock::sockopt::{Timestamping, set_timestamping};
 use linerate_sock::{Mono, SockError, SocketOptions, stream};
 
 use super::Shared;
-use super::door::Door;
 use super::inbox::{Detected, detect};
+use super::open_port::OpenPort;
 use super::registry::DataSocket;
 use crate::probe::{arrival, reply};
 use crate::setup::UDP_RCV_BUF;
@@ -28,75 +28,75 @@ const OWN_DATAGRAM_ROOM: usize = 2 * DATAGRAM_BYTES;
 const MAX_ANY_DATAGRAM_BYTES: usize = 65_536;
 
 /// A batch that has room for the datagrams of any of these ports.
-pub(super) fn batch<'a>(mut doors: impl Iterator<Item = &'a Door>) -> RecvBatch {
-    let own = doors.all(|door| door.inboxes.is_empty());
+pub(super) fn batch<'a>(mut ports: impl Iterator<Item = &'a OpenPort>) -> RecvBatch {
+    let own = ports.all(|port| port.inboxes.is_empty());
     RecvBatch::new(BATCH, if own { OWN_DATAGRAM_ROOM } else { MAX_ANY_DATAGRAM_BYTES })
 }
 
 /// Prepares the socket of a port for [`receive`].
-pub(super) fn prepare(door: &Door) -> Result<(), SockError> {
+pub(super) fn prepare(port: &OpenPort) -> Result<(), SockError> {
     // Without timestamps of the kernel, probes get our own.
-    let _ = set_timestamping(&*door.socket, Timestamping { receive: true, ..Timestamping::default() });
-    stream::set_nonblocking(&*door.socket, true)
+    let _ = set_timestamping(&*port.socket, Timestamping { receive: true, ..Timestamping::default() });
+    stream::set_nonblocking(&*port.socket, true)
 }
 
 /// Answers or passes on the datagrams that have arrived at a port, at most one batch of them.
-pub(super) fn receive(door: &Door, batch: &mut RecvBatch, shared: &Shared) {
+pub(super) fn receive(port: &OpenPort, batch: &mut RecvBatch, shared: &Shared) {
     // An error here is an ICMP reply to something that we sent. The next call continues normally.
-    let _ = batch.recv(&*door.socket);
+    let _ = batch.recv(&*port.socket);
     for datagram in batch.iter() {
         let Some(from) = datagram.source else { continue };
-        match ProbeDatagram::decode(datagram.bytes).filter(|_| door.native) {
-            Some(said) => {
+        match ProbeDatagram::decode(datagram.bytes).filter(|_| port.native) {
+            Some(message) => {
                 let (at, _) = arrival(datagram.ancillary.arrived_at_ns);
-                answer(door, from, &said, at, shared);
+                answer(port, from, &message, at, shared);
             }
-            None => forward(door, from, datagram.bytes, shared),
+            None => forward(port, from, datagram.bytes, shared),
         }
     }
 }
 
 /// Passes a datagram to the embedded server that recognizes it or may recognize it: no further bytes will
 /// follow.
-fn forward(door: &Door, from: SocketAddr, bytes: &[u8], shared: &Shared) {
-    let maybe = || door.inboxes.iter().find(|inbox| (inbox.tool.sniff)(bytes) == Match::More);
-    let claimed = shared.inboxes().find(|inbox| inbox.claims(door.port, from.ip()));
-    let its = claimed.or_else(|| match detect(&door.inboxes, bytes, true) {
+fn forward(port: &OpenPort, from: SocketAddr, bytes: &[u8], shared: &Shared) {
+    let maybe = || port.inboxes.iter().find(|inbox| (inbox.tool.sniff)(bytes) == Match::More);
+    let claimed = shared.inboxes().find(|inbox| inbox.claims(port.number, from.ip()));
+    let its = claimed.or_else(|| match detect(&port.inboxes, bytes, true) {
         Detected::Its(inbox) => Some(inbox),
         Detected::More => maybe(),
         Detected::Nobody => None,
     });
     if let Some(inbox) = its {
-        inbox.put_datagram(door.port, from, bytes.to_vec());
+        inbox.put_datagram(port.number, from, bytes.to_vec());
     }
 }
 
-fn answer(door: &Door, from: SocketAddr, said: &ProbeDatagram, at: Mono, shared: &Shared) {
+fn answer(port: &OpenPort, from: SocketAddr, message: &ProbeDatagram, at: Mono, shared: &Shared) {
     // The source address of a datagram is easily forged. We only answer the address that the client of the run
     // has proved to own with its control connection.
-    let Some(inbox) = shared.registry.find(&said.cookie).filter(|inbox| inbox.is_client(from.ip())) else {
+    let Some(inbox) = shared.registry.find(&message.cookie).filter(|inbox| inbox.is_client(from.ip())) else {
         return;
     };
-    let socket = &*door.socket;
-    let challenge = shared.challenge_key.hash_one((from, said.cookie, said.flow, said.stream));
-    match said.kind {
+    let socket = &*port.socket;
+    let challenge = shared.challenge_key.hash_one((from, message.cookie, message.flow, message.stream));
+    match message.kind {
         DatagramKind::Probe => {
-            let _ = socket.send_to(&reply(said, at).encode(), from);
+            let _ = socket.send_to(&reply(message, at).encode(), from);
         }
         DatagramKind::Open => {
-            let challenge = ProbeDatagram { kind: DatagramKind::Challenge, number: challenge, ..*said };
+            let challenge = ProbeDatagram { kind: DatagramKind::Challenge, number: challenge, ..*message };
             let _ = socket.send_to(&challenge.encode(), from);
         }
-        DatagramKind::Echo if said.number == challenge => {
+        DatagramKind::Echo if message.number == challenge => {
             let requested = SocketOptions { rcv_buf: Some(UDP_RCV_BUF), ..SocketOptions::default() };
-            let Ok(bound) = udp_connected_on_same_port(door.address, from, &requested) else { return };
-            let ready = ProbeDatagram { kind: DatagramKind::Ready, ..*said };
+            let Ok(bound) = udp_connected_on_same_port(port.address, from, &requested) else { return };
+            let ready = ProbeDatagram { kind: DatagramKind::Ready, ..*message };
             // The client's next echo would no longer reach this socket, so the answer is sent three times
             // against loss.
             for _ in 0..3 {
                 let _ = bound.socket.send(&ready.encode());
             }
-            inbox.put(DataSocket::Udp { flow: said.flow, stream: said.stream, socket: bound.socket });
+            inbox.put(DataSocket::Udp { flow: message.flow, stream: message.stream, socket: bound.socket });
         }
         _ => {}
     }

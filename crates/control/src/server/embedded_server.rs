@@ -12,21 +12,23 @@ use std::time::Duration;
 
 use linerate_compat::EmbeddedServerConfig;
 use linerate_compat::stand_in::{Planned, RunId, Transport};
+use linerate_model::FlowOutcome;
 use linerate_sock::poll::{Interest, Poller, poll_few};
 use linerate_sock::thread::locked;
 use linerate_sock::{Mono, SockError, clock};
 use linerate_units::{Bytes, Span};
 
-use super::door::Door;
 use super::front::PollSource;
 use super::inbox::Inbox;
+use super::open_port::OpenPort;
 use super::queue::QueueDecision;
 use super::{Policy, ServerConfig, ServerEvent, Shared};
 use crate::error::ControlError;
 use crate::memory::Loan;
 use crate::port_observer::PortObserver;
 use crate::stand_in::{
-    self, EmbeddedStandIn, IdleDriver, Incoming, MeasurementPermit, Returned, ServerPorts, serve_at,
+    self, EmbeddedStandIn, IdleDriver, Incoming, MeasurementPermit, ReleasedPlace, Returned, ServerPorts,
+    serve_at,
 };
 
 /// Delay before a failed embedded server is restarted; bounds the cost of one that fails immediately.
@@ -112,7 +114,7 @@ pub(super) fn serve(at: usize, mut idle: Option<Box<IdleDriver>>, shared: &Share
 
 fn config(inbox: &Inbox, shared: &Shared) -> EmbeddedServerConfig {
     EmbeddedServerConfig {
-        port: shared.doors.iter().find(|door| door.serves(inbox)).map_or(0, |door| door.port),
+        port: shared.ports.iter().find(|open| open.serves(inbox)).map_or(0, |open| open.number),
         shared: shared.config.policy == Policy::Shared,
         seed: seed(),
         wall: Span::from_ns(clock::wall_ns()),
@@ -121,13 +123,13 @@ fn config(inbox: &Inbox, shared: &Shared) -> EmbeddedServerConfig {
 
 fn live(idle: Option<Box<IdleDriver>>, ports: &mut InboxPorts<'_>) -> Result<Returned, ControlError> {
     let (inbox, shared) = (ports.inbox, ports.shared);
-    let ServerConfig { keeper, observer, .. } = &shared.config;
+    let ServerConfig { log_store, observer, .. } = &shared.config;
     let observer = observer.as_deref().map(|observer| observer as &dyn PortObserver);
     let stand_in = match idle {
         Some(idle) => EmbeddedStandIn::Idle(idle),
         None => EmbeddedStandIn::New((inbox.tool.embedded_server)(&config(inbox, shared))),
     };
-    serve_at(stand_in, &inbox.interrupts, keeper.as_deref(), observer, ports)
+    serve_at(stand_in, &inbox.interrupts, log_store.as_deref(), observer, ports)
 }
 
 fn seed() -> u64 {
@@ -157,7 +159,9 @@ impl InboxPorts<'_> {
     /// Releases the places of an embedded server that has ended.
     fn release_all(&mut self) {
         for run in self.clients.keys().copied().collect::<Vec<_>>() {
-            self.over(run, Some("the embedded server ended during the run"));
+            if let Some(left) = self.leave(run) {
+                self.ended(left.client, Err("the embedded server ended during the run".to_owned()));
+            }
         }
     }
 
@@ -237,20 +241,20 @@ impl ServerPorts for InboxPorts<'_> {
         self.inbox.take()
     }
 
-    fn doors(&self, transport: Transport, port: u16) -> Vec<stand_in::SharedDoor> {
-        let as_seen = |door: &Door| stand_in::SharedDoor {
+    fn shared_ports(&self, transport: Transport, port: u16) -> Vec<stand_in::SharedServerPort> {
+        let shared_port = |open: &OpenPort| stand_in::SharedServerPort {
             transport,
             port,
-            address: door.address,
-            socket: (transport == Transport::Udp).then(|| Arc::clone(&door.socket)),
+            address: open.address,
+            socket: (transport == Transport::Udp).then(|| Arc::clone(&open.socket)),
         };
-        let at = self.shared.doors.iter().filter(|door| door.port == port);
-        let (own, others): (Vec<&Door>, Vec<&Door>) = at.partition(|door| door.serves(self.inbox));
+        let at = self.shared.ports.iter().filter(|open| open.number == port);
+        let (own, others): (Vec<&OpenPort>, Vec<&OpenPort>) = at.partition(|open| open.serves(self.inbox));
         if own.is_empty() && !others.is_empty() {
             self.inbox.claim(port);
         }
-        let doors = if own.is_empty() { others } else { own };
-        doors.into_iter().map(as_seen).collect()
+        let serving = if own.is_empty() { others } else { own };
+        serving.into_iter().map(shared_port).collect()
     }
 
     fn reserve(
@@ -270,16 +274,26 @@ impl ServerPorts for InboxPorts<'_> {
         permit
     }
 
-    fn over(&mut self, run: RunId, trouble: Option<&str>) -> u32 {
-        let Some(client) = self.clients.remove(&run) else { return 0 };
+    fn leave(&mut self, run: RunId) -> Option<ReleasedPlace> {
+        let client = self.clients.remove(&run)?;
         self.inbox.guest_left(client.address.ip());
         let concurrent_runs = self.concurrent_runs(client.ticket).unwrap_or(0);
         self.shared.queue.leave(client.ticket);
-        (self.shared.event)(ServerEvent::Ended { client: client.address, trouble: trouble.map(Into::into) });
         if self.shared.config.one_off {
             self.shared.switch.turn_off();
         }
-        concurrent_runs
+        Some(ReleasedPlace { client: client.address, concurrent_runs })
+    }
+
+    fn ended(&mut self, client: SocketAddr, result: Result<Vec<FlowOutcome>, String>) {
+        let trouble = match result {
+            Ok(flows) => {
+                (self.shared.event)(ServerEvent::Measured { client, flows });
+                None
+            }
+            Err(why) => Some(why.into()),
+        };
+        (self.shared.event)(ServerEvent::Ended { client, trouble });
     }
 
     fn others_wait(&self, run: RunId) -> bool {

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use linerate_model::ForeignText;
+use linerate_model::{FlowOutcome, ForeignText};
 use linerate_proto::agent::SettingInForce;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -65,6 +65,15 @@ pub enum ServerEvent {
         #[serde(flatten)]
         restored: Restored,
     },
+    /// A run was measured, with these results: as its client tells them, or of a client of another tool as far as
+    /// they are known here. It ends with [`ServerEvent::Ended`].
+    Measured {
+        /// Address of the client.
+        #[serde(serialize_with = "plain")]
+        client: SocketAddr,
+        /// The results of its flows.
+        flows: Vec<FlowOutcome>,
+    },
     /// A run ended.
     Ended {
         /// Address of the client.
@@ -107,6 +116,7 @@ fn plain<S: Serializer>(client: &SocketAddr, serializer: S) -> Result<S::Ok, S::
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_units::Bitrate;
     use serde_json::{json, to_value};
 
     /// The form that programs read from `linerate serve --json`.
@@ -121,6 +131,14 @@ mod tests {
         assert_eq!(
             json(ServerEvent::Begun { client, name: "a".into() }),
             json!({ "event": "begun", "client": "192.0.2.7:40000", "name": "a" })
+        );
+        let flow = FlowOutcome { name: "upload".into(), bitrate: Bitrate::from_bps(94e6), verdict: None };
+        assert_eq!(
+            json(ServerEvent::Measured { client, flows: vec![flow] }),
+            json!({
+                "event": "measured", "client": "192.0.2.7:40000",
+                "flows": [{ "name": "upload", "bitrate_bps": 94e6 }]
+            })
         );
         assert_eq!(
             json(ServerEvent::Ended { client, trouble: None }),

@@ -1,4 +1,4 @@
-//! The front of the server: waits for everything that arrives at its doors, in one thread.
+//! The front of the server: waits for everything that arrives at its ports, in one thread.
 //!
 //! It accepts connections, reads their greeting, and hands them to the run to which they belong. A connection
 //! whose greeting is incomplete costs only a descriptor and a few bytes. After its greeting a client gets a
@@ -22,7 +22,7 @@ use linerate_sock::{Mono, SockError, clock, limits, stream, thread};
 
 use super::inbox::Inbox;
 use super::notice::RateLimitedNotice;
-use super::pending_connection::{Action, GreetingState, Greets, PendingConnection, send_refusal};
+use super::pending_connection::{Action, GreetingKind, GreetingState, PendingConnection, send_refusal};
 use super::registry::DataSocket;
 use super::{ServerEvent, Shared, agent, datagrams, embedded_server, session};
 use crate::error::ControlError;
@@ -44,14 +44,14 @@ const PENDING_BYTES_EACH: usize = 8 << 10;
 /// embedded server that got no thread.
 const BACKOFF: Duration = Duration::from_millis(100);
 
-/// What a token of the server's poller stands for. The fixed ones come after those of all connections.
+/// What a token of the server's poller identifies. The fixed ones come after those of all connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PollSource {
     /// A connection whose greeting is incomplete; they count up from 0.
     Connection(u64),
-    /// The TCP port of a door, by its index.
+    /// A TCP port, by its index in [`Shared::ports`].
     Listener(usize),
-    /// The UDP port of a door, by its index.
+    /// A UDP port, by its index in [`Shared::ports`].
     Datagrams(usize),
     /// An embedded server without a thread, by its index.
     Embedded(usize),
@@ -120,18 +120,18 @@ struct Front {
 
 impl Front {
     fn new(shared: Arc<Shared>) -> Result<Self, ControlError> {
-        for (at, door) in shared.doors.iter().enumerate() {
-            stream::set_nonblocking(&door.listener, true)?;
-            shared.poller.add(&door.listener, PollSource::Listener(at).token(), Interest::READ)?;
-            datagrams::prepare(door)?;
-            shared.poller.add(&*door.socket, PollSource::Datagrams(at).token(), Interest::READ)?;
+        for (at, port) in shared.ports.iter().enumerate() {
+            stream::set_nonblocking(&port.listener, true)?;
+            shared.poller.add(&port.listener, PollSource::Listener(at).token(), Interest::READ)?;
+            datagrams::prepare(port)?;
+            shared.poller.add(&*port.socket, PollSource::Datagrams(at).token(), Interest::READ)?;
         }
         shared.poller.add(&shared.switch.waker, PollSource::Stop.token(), Interest::READ)?;
         Ok(Self {
             pending: BTreeMap::new(),
             places: Shares::new(MAX_PENDING_CONNECTIONS),
             next: 0,
-            datagrams: datagrams::batch(shared.doors.iter()),
+            datagrams: datagrams::batch(shared.ports.iter()),
             shared,
             runs: Vec::new(),
             embedded: Vec::new(),
@@ -197,16 +197,16 @@ impl Front {
     }
 
     fn watch_listeners(&self, interest: Interest) {
-        for (at, door) in self.shared.doors.iter().enumerate() {
-            let _ = self.shared.poller.modify(&door.listener, PollSource::Listener(at).token(), interest);
+        for (at, port) in self.shared.ports.iter().enumerate() {
+            let _ = self.shared.poller.modify(&port.listener, PollSource::Listener(at).token(), interest);
         }
     }
 
     fn accept(&mut self, at: usize) {
         // Accepts a burst at once, but bounded, so that other events are handled too.
         for _ in 0..256 {
-            let Some(door) = self.shared.doors.get(at).filter(|_| self.paused.is_none()) else { return };
-            match door.listener.accept() {
+            let Some(port) = self.shared.ports.get(at).filter(|_| self.paused.is_none()) else { return };
+            match port.listener.accept() {
                 Ok((connection, peer)) => self.add_pending(connection, peer, at),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // The peer has already closed the connection.
@@ -217,8 +217,8 @@ impl Front {
     }
 
     fn receive(&mut self, at: usize) {
-        if let Some(door) = self.shared.doors.get(at) {
-            datagrams::receive(door, &mut self.datagrams, &self.shared);
+        if let Some(port) = self.shared.ports.get(at) {
+            datagrams::receive(port, &mut self.datagrams, &self.shared);
         }
     }
 
@@ -275,11 +275,11 @@ impl Front {
         }
     }
 
-    fn add_pending(&mut self, connection: TcpStream, peer: SocketAddr, door: usize) {
+    fn add_pending(&mut self, connection: TcpStream, peer: SocketAddr, port_index: usize) {
         if connection.set_nonblocking(true).is_err() {
             return;
         }
-        let Some(port) = self.shared.doors.get(door).map(|door| door.port) else { return };
+        let Some(port) = self.shared.ports.get(port_index).map(|port| port.number) else { return };
         let claimed = self.shared.inboxes().find(|inbox| inbox.claims(port, peer.ip())).cloned();
         if let Some(inbox) = claimed {
             return self.hand_over(&inbox, port, connection, peer, Vec::new());
@@ -293,8 +293,9 @@ impl Front {
         self.next += 1;
         let until = clock::now() + HELLO_TIMEOUT;
         if self.shared.poller.add(&connection, token, Interest::READ).is_ok() {
-            let (said, greets) = (Vec::new(), None);
-            let pending = PendingConnection { connection, peer, until, door, said, greets, permit };
+            let (received, greeting) = (Vec::new(), None);
+            let pending =
+                PendingConnection { connection, peer, until, port_index, received, greeting, permit };
             self.pending.insert(token, pending);
             // Our clients send their preface immediately. Reading now saves a second poll for each of ten
             // thousand streams.
@@ -330,9 +331,9 @@ impl Front {
         port: u16,
         connection: TcpStream,
         peer: SocketAddr,
-        said: Vec<u8>,
+        received: Vec<u8>,
     ) {
-        if let Err((mut connection, why)) = inbox.connect(port, connection, peer, said) {
+        if let Err((mut connection, why)) = inbox.connect(port, connection, peer, received) {
             self.report_too_many(peer, &why);
             send_refusal(&mut connection, inbox.tool.refusal, &why);
         }
@@ -340,23 +341,23 @@ impl Front {
 
     fn listen_to(&mut self, token: u64) {
         let Some(pending) = self.pending.get_mut(&token) else { return };
-        let Some(door) = self.shared.doors.get(pending.door) else { return };
-        let port = door.port;
-        let heard = match pending.read(door.native, &door.inboxes) {
+        let Some(open) = self.shared.ports.get(pending.port_index) else { return };
+        let port = open.number;
+        let action = match pending.read(open.native, &open.inboxes) {
             Ok(GreetingState::More) => return self.hold_within_bounds(token),
-            Ok(GreetingState::Greets) => return self.await_greeting(token),
-            Ok(GreetingState::Wish(request)) => Ok(request),
+            Ok(GreetingState::KindKnown) => return self.await_greeting(token),
+            Ok(GreetingState::Identified(action)) => Ok(action),
             Err(why) => Err(why),
         };
         let Some(pending) = self.pending.remove(&token) else { return };
         let _ = self.shared.poller.remove(&pending.connection);
-        match heard {
-            Ok(Action::Run) => self.serve(pending, Greets::Client),
-            Ok(Action::Coordinator) => self.serve(pending, Greets::Coordinator),
+        match action {
+            Ok(Action::Run) => self.serve(pending, GreetingKind::Client),
+            Ok(Action::Coordinator) => self.serve(pending, GreetingKind::Coordinator),
             Ok(Action::Part(preface)) => self.direct(pending.connection, preface),
             Ok(Action::Foreign(inbox)) => {
-                let PendingConnection { connection, peer, said, .. } = pending;
-                self.hand_over(&inbox, port, connection, peer, said);
+                let PendingConnection { connection, peer, received, .. } = pending;
+                self.hand_over(&inbox, port, connection, peer, received);
             }
             Err(why) => (self.shared.event)(ServerEvent::Foreign { client: pending.peer, why: why.into() }),
         }
@@ -376,11 +377,11 @@ impl Front {
 
     /// Bounds the bytes of all incomplete greetings together. The length of a usual greeting is always allowed.
     fn hold_within_bounds(&mut self, token: u64) {
-        let said = self.pending.get(&token).map_or(0, |pending| pending.said.len());
-        if said <= PENDING_BYTES_EACH {
+        let received = self.pending.get(&token).map_or(0, |pending| pending.received.len());
+        if received <= PENDING_BYTES_EACH {
             return;
         }
-        if self.pending.values().map(|pending| pending.said.len()).sum::<usize>() > MAX_PENDING_BYTES
+        if self.pending.values().map(|pending| pending.received.len()).sum::<usize>() > MAX_PENDING_BYTES
             && let Some(pending) = self.pending.remove(&token)
         {
             let why = "too many clients are sending a long greeting slowly; try again later";
@@ -390,20 +391,20 @@ impl Front {
     }
 
     /// Starts a thread for a client or coordinator if its host has a free place.
-    fn serve(&mut self, pending: PendingConnection, who: Greets) {
+    fn serve(&mut self, pending: PendingConnection, kind: GreetingKind) {
         let permit = match self.shared.clients.take(pending.peer.ip()) {
             Ok(permit) => permit,
             Err(exhausted) => return self.reject(pending, exhausted),
         };
-        let PendingConnection { connection, peer, said, .. } = pending;
+        let PendingConnection { connection, peer, received, .. } = pending;
         let shared = Arc::clone(&self.shared);
-        let (name, refusal) = match who {
-            Greets::Client => ("run", NATIVE.refusal),
-            Greets::Coordinator => ("agent", AGENT.refusal),
+        let (name, refusal) = match kind {
+            GreetingKind::Client => ("run", NATIVE.refusal),
+            GreetingKind::Coordinator => ("agent", AGENT.refusal),
         };
-        let work = move |(connection, _place)| match who {
-            Greets::Client => session::serve(connection, peer, &said, &shared),
-            Greets::Coordinator => agent::serve(connection, peer, &said, &shared),
+        let work = move |(connection, _place)| match kind {
+            GreetingKind::Client => session::serve(connection, peer, &received, &shared),
+            GreetingKind::Coordinator => agent::serve(connection, peer, &received, &shared),
         };
         match thread::spawn_with(name, (connection, permit), work) {
             Ok(thread) => self.runs.push(thread),
@@ -431,7 +432,7 @@ impl Front {
         let now = clock::now();
         while let Some(oldest) = self.pending.first_entry().filter(|oldest| now >= oldest.get().until) {
             let pending = oldest.remove();
-            if pending.greets.is_some() {
+            if pending.greeting.is_some() {
                 let why = format!("no greeting within {} s", HELLO_TIMEOUT.as_secs());
                 (self.shared.event)(ServerEvent::Foreign { client: pending.peer, why: why.as_str().into() });
                 pending.reject(&why);

@@ -77,7 +77,7 @@ impl Inbox {
         port: u16,
         stream: TcpStream,
         peer: SocketAddr,
-        said: Vec<u8>,
+        received: Vec<u8>,
     ) -> Result<(), (TcpStream, String)> {
         let name = self.tool.name;
         let permit = match self.places.take(peer.ip()) {
@@ -90,7 +90,7 @@ impl Inbox {
         if arrived.len() >= MAX_WAITING {
             return Err((stream, format!("too many connections wait for {name}")));
         }
-        arrived.push_back(Incoming::Connection { port, stream, peer, said, permit });
+        arrived.push_back(Incoming::Connection { port, stream, peer, received, permit });
         self.waker.wake();
         Ok(())
     }
@@ -166,13 +166,13 @@ pub(super) enum Detected<'a> {
 }
 
 /// Detects a protocol by the first bytes. With `alone`, a single candidate is accepted without any bytes.
-pub(super) fn detect<'a>(inboxes: &'a [Arc<Inbox>], said: &[u8], alone: bool) -> Detected<'a> {
+pub(super) fn detect<'a>(inboxes: &'a [Arc<Inbox>], received: &[u8], alone: bool) -> Detected<'a> {
     if let ([only], true) = (inboxes, alone) {
         return Detected::Its(only);
     }
     let mut more = false;
     for inbox in inboxes {
-        match (inbox.tool.sniff)(said) {
+        match (inbox.tool.sniff)(received) {
             Match::Yes => return Detected::Its(inbox),
             Match::More => more = true,
             Match::No => {}

@@ -24,12 +24,12 @@ pub(super) struct PendingConnection {
     pub(super) connection: TcpStream,
     pub(super) peer: SocketAddr,
     pub(super) until: Mono,
-    /// Index of the door that accepted it.
-    pub(super) door: usize,
+    /// Index in [`super::Shared::ports`] of the port that accepted it.
+    pub(super) port_index: usize,
     /// The bytes received so far, without the preface of a native control connection.
-    pub(super) said: Vec<u8>,
+    pub(super) received: Vec<u8>,
     /// The kind of peer, once that is known. Its greeting follows.
-    pub(super) greets: Option<Greets>,
+    pub(super) greeting: Option<GreetingKind>,
     /// Its place among the pending connections.
     #[expect(dead_code, reason = "the place is released when this is dropped")]
     pub(super) permit: Permit,
@@ -37,7 +37,7 @@ pub(super) struct PendingConnection {
 
 /// The kind of peer that sends a greeting. It gets a thread when the greeting is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Greets {
+pub(super) enum GreetingKind {
     /// A native client, whose preface was received and answered.
     Client,
     Coordinator,
@@ -60,9 +60,9 @@ pub(super) enum GreetingState {
     /// More bytes are needed.
     More,
     /// The kind of peer is known; the timeout for its greeting starts now.
-    Greets,
+    KindKnown,
     /// The connection is identified.
-    Wish(Action),
+    Identified(Action),
 }
 
 impl PendingConnection {
@@ -71,25 +71,26 @@ impl PendingConnection {
     pub(super) fn read(&mut self, native: bool, inboxes: &[Arc<Inbox>]) -> Result<GreetingState, String> {
         let mut buffer = [0; READ_BYTES];
         loop {
-            let most = match self.greets {
-                Some(Greets::Client) => match missing(&self.said)? {
-                    0 => return Ok(GreetingState::Wish(Action::Run)),
+            let most = match self.greeting {
+                Some(GreetingKind::Client) => match missing(&self.received)? {
+                    0 => return Ok(GreetingState::Identified(Action::Run)),
                     missing => missing,
                 },
-                Some(Greets::Coordinator) => match missing(self.said.get(AGENT_MAGIC..).unwrap_or_default())?
-                {
-                    0 => return Ok(GreetingState::Wish(Action::Coordinator)),
-                    missing => missing,
-                },
+                Some(GreetingKind::Coordinator) => {
+                    match missing(self.received.get(AGENT_MAGIC..).unwrap_or_default())? {
+                        0 => return Ok(GreetingState::Identified(Action::Coordinator)),
+                        missing => missing,
+                    }
+                }
                 None => match self.detect(native, inboxes)? {
-                    Greeting::Is(heard) => return Ok(heard),
+                    Greeting::Is(state) => return Ok(state),
                     Greeting::AtMost(most) => most,
                 },
             };
             let room = buffer.get_mut(..most.min(READ_BYTES)).unwrap_or_default();
             match self.connection.read(room) {
                 Ok(0) => return Err("connection closed before the greeting was complete".to_owned()),
-                Ok(count) => self.said.extend_from_slice(room.get(..count).unwrap_or_default()),
+                Ok(count) => self.received.extend_from_slice(room.get(..count).unwrap_or_default()),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(GreetingState::More),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.to_string()),
@@ -97,17 +98,17 @@ impl PendingConnection {
         }
     }
 
-    /// Identifies the peer by the bytes received so far, or says how many more may be read.
+    /// Identifies the peer by the bytes received so far, or returns how many more may be read.
     fn detect(&mut self, native: bool, inboxes: &[Arc<Inbox>]) -> Result<Greeting, String> {
-        let ours = match Preface::decode(&self.said) {
+        let ours = match Preface::decode(&self.received) {
             _ if !native => false,
             Ok(Some(preface)) if preface.connection == ConnectionPurpose::Control => {
                 self.send(&Preface::CONTROL.encode());
-                self.said.clear();
-                self.greets = Some(Greets::Client);
-                return Ok(Greeting::Is(GreetingState::Greets));
+                self.received.clear();
+                self.greeting = Some(GreetingKind::Client);
+                return Ok(Greeting::Is(GreetingState::KindKnown));
             }
-            Ok(Some(preface)) => return Ok(Greeting::Is(GreetingState::Wish(Action::Part(preface)))),
+            Ok(Some(preface)) => return Ok(Greeting::Is(GreetingState::Identified(Action::Part(preface)))),
             Ok(None) => true,
             Err(PeerError::Version { theirs, ours }) => {
                 // Our preface contains our version, so the other end can report the mismatch.
@@ -116,22 +117,22 @@ impl PendingConnection {
             }
             Err(_) => false,
         };
-        let to_agent = if native { (AGENT.sniff)(&self.said) } else { Match::No };
+        let to_agent = if native { (AGENT.sniff)(&self.received) } else { Match::No };
         if to_agent == Match::Yes {
-            self.greets = Some(Greets::Coordinator);
-            return Ok(Greeting::Is(GreetingState::Greets));
+            self.greeting = Some(GreetingKind::Coordinator);
+            return Ok(Greeting::Is(GreetingState::KindKnown));
         }
         if !ours && to_agent == Match::No {
-            match detect(inboxes, &self.said, !native) {
+            match detect(inboxes, &self.received, !native) {
                 Detected::Its(inbox) => {
-                    return Ok(Greeting::Is(GreetingState::Wish(Action::Foreign(Arc::clone(inbox)))));
+                    return Ok(Greeting::Is(GreetingState::Identified(Action::Foreign(Arc::clone(inbox)))));
                 }
-                Detected::More if self.said.len() < MAX_SNIFF_BYTES => {}
+                Detected::More if self.received.len() < MAX_SNIFF_BYTES => {}
                 _ => return Err("not a protocol that is served here".to_owned()),
             }
         }
         let most = if ours { PREFACE_BYTES } else { MAX_SNIFF_BYTES };
-        Ok(Greeting::AtMost(most.saturating_sub(self.said.len())))
+        Ok(Greeting::AtMost(most.saturating_sub(self.received.len())))
     }
 
     /// Sends a few bytes; they fit into the empty send buffer of a new connection.
@@ -141,14 +142,14 @@ impl PendingConnection {
 
     /// Refuses a connection, with a message in its own protocol if that is known and has one.
     pub(super) fn reject(mut self, why: &str) {
-        let ours = match self.greets {
-            Some(Greets::Client) => Some(&NATIVE),
-            Some(Greets::Coordinator) => Some(&AGENT),
-            None if self.said.starts_with(&linerate_proto::native::MAGIC) => Some(&NATIVE),
+        let ours = match self.greeting {
+            Some(GreetingKind::Client) => Some(&NATIVE),
+            Some(GreetingKind::Coordinator) => Some(&AGENT),
+            None if self.received.starts_with(&linerate_proto::native::MAGIC) => Some(&NATIVE),
             None => None,
         };
         if let Some(protocol) = ours {
-            if self.greets.is_none() {
+            if self.greeting.is_none() {
                 self.send(&Preface::CONTROL.encode());
             }
             send_refusal(&mut self.connection, protocol.refusal, why);
@@ -165,7 +166,7 @@ pub(super) fn send_refusal(connection: &mut TcpStream, refusal: fn(&str) -> Vec<
     let _ = connection.read(&mut [0; 16 << 10]);
 }
 
-/// What the first bytes tell.
+/// What the first bytes show.
 enum Greeting {
     Is(GreetingState),
     /// Nothing yet; at most this number of further bytes may be read.
@@ -173,8 +174,8 @@ enum Greeting {
 }
 
 /// Number of bytes of the first message that are still missing.
-fn missing(said: &[u8]) -> Result<usize, String> {
-    Framer::missing_of_first(said).map_err(|error| error.to_string())
+fn missing(received: &[u8]) -> Result<usize, String> {
+    Framer::missing_of_first(received).map_err(|error| error.to_string())
 }
 
 /// Length of a coordinator's first bytes (the magic of the protocol).

@@ -1,4 +1,4 @@
-//! Answers latency probes, in a thread that exists only during runs: what arrives at the doors meanwhile does not
+//! Answers latency probes, in a thread that exists only during runs: what arrives at the ports meanwhile does not
 //! delay the answers, which are a part of the measurement.
 //!
 //! The thread reads the UDP ports of our own protocol instead of the front, and the TCP connections that clients
@@ -16,8 +16,8 @@ use linerate_sock::poll::{EventFd, Events, Interest, Poller};
 use linerate_sock::thread::{self, locked};
 use linerate_sock::{Mono, SockError, clock};
 
-use super::door::Door;
 use super::front::PollSource;
+use super::open_port::OpenPort;
 use super::registry::RunInbox;
 use super::{Shared, datagrams};
 use crate::error::ControlError;
@@ -33,7 +33,7 @@ const MAX_PER_RUN: usize = 8;
 /// Most probes of one connection that are answered in one turn.
 const PROBES_PER_TURN: usize = 64;
 
-/// Tokens of the wakers, and of UDP ports by the index of their door; those of connections count up from 0.
+/// Tokens of the wakers, and of UDP ports by the index in [`Shared::ports`]; those of connections count up from 0.
 const WAKER_TOKEN: u64 = u64::MAX;
 const ENDED_TOKEN: u64 = WAKER_TOKEN - 1;
 const ARRIVED_TOKEN: u64 = WAKER_TOKEN - 2;
@@ -89,7 +89,8 @@ impl Reflector {
             let _ = last.join();
         }
         let its = Arc::clone(shared);
-        state.thread = Some(thread::spawn("reflector", move || Duty { shared: &its, over: false }.serve())?);
+        state.thread =
+            Some(thread::spawn("reflector", move || ReflectorThread { shared: &its, over: false }.serve())?);
         state.serving = true;
         Ok(())
     }
@@ -104,21 +105,21 @@ impl Reflector {
 }
 
 /// The duty of the thread. When it ends, the front reads the UDP ports again.
-struct Duty<'a> {
+struct ReflectorThread<'a> {
     shared: &'a Shared,
     over: bool,
 }
 
-impl Duty<'_> {
+impl ReflectorThread<'_> {
     fn serve(mut self) {
         if let Err(error) = self.reflect() {
             tracing::error!(%error, "latency probes are answered by the thread of the front");
         }
     }
 
-    /// Our own UDP ports, with the indices of their doors.
-    fn ports(&self) -> impl Iterator<Item = (usize, &Door)> {
-        self.shared.doors.iter().enumerate().filter(|(_, door)| door.native)
+    /// Our own UDP ports, with their indices.
+    fn ports(&self) -> impl Iterator<Item = (usize, &OpenPort)> {
+        self.shared.ports.iter().enumerate().filter(|(_, port)| port.native)
     }
 
     fn reflect(&mut self) -> Result<(), SockError> {
@@ -127,11 +128,11 @@ impl Duty<'_> {
         lines.poller.add(&shared.switch.waker, WAKER_TOKEN, Interest::READ)?;
         lines.poller.add(&shared.registry.waker, ENDED_TOKEN, Interest::READ)?;
         lines.poller.add(&shared.reflector.waker, ARRIVED_TOKEN, Interest::READ)?;
-        for (at, door) in self.ports() {
-            lines.poller.add(&*door.socket, FIRST_PORT_TOKEN + at as u64, Interest::READ)?;
-            let _ = shared.poller.remove(&*door.socket);
+        for (at, port) in self.ports() {
+            lines.poller.add(&*port.socket, FIRST_PORT_TOKEN + at as u64, Interest::READ)?;
+            let _ = shared.poller.remove(&*port.socket);
         }
-        let mut batch: RecvBatch = datagrams::batch(self.ports().map(|(_, door)| door));
+        let mut batch: RecvBatch = datagrams::batch(self.ports().map(|(_, port)| port));
         let mut events = Events::with_capacity(64);
         let _ = clock::set_timer_slack_ns(1);
         while !shared.stopping() {
@@ -139,9 +140,10 @@ impl Duty<'_> {
             let tokens: Vec<u64> = events.iter().map(|ready| ready.token).collect();
             // Probes first: the delay until they are read is part of the measured time.
             for token in tokens.iter().filter(|token| **token < ARRIVED_TOKEN) {
-                let port = token.checked_sub(FIRST_PORT_TOKEN).and_then(|at| shared.doors.get(at as usize));
-                match port {
-                    Some(door) => datagrams::receive(door, &mut batch, shared),
+                let udp_port =
+                    token.checked_sub(FIRST_PORT_TOKEN).and_then(|at| shared.ports.get(at as usize));
+                match udp_port {
+                    Some(port) => datagrams::receive(port, &mut batch, shared),
                     None => lines.step(*token),
                 }
             }
@@ -174,13 +176,13 @@ impl Duty<'_> {
     }
 
     fn return_ports(&self) {
-        for (at, door) in self.ports() {
-            let _ = self.shared.poller.add(&*door.socket, PollSource::Datagrams(at).token(), Interest::READ);
+        for (at, port) in self.ports() {
+            let _ = self.shared.poller.add(&*port.socket, PollSource::Datagrams(at).token(), Interest::READ);
         }
     }
 }
 
-impl Drop for Duty<'_> {
+impl Drop for ReflectorThread<'_> {
     fn drop(&mut self) {
         // Also after an error or a panic.
         if !self.over {
@@ -251,8 +253,8 @@ impl ProbeConnection {
             }
             if self.partial.len() == DATAGRAM_BYTES {
                 let arrived = clock::now();
-                let probe =
-                    ProbeDatagram::decode(&self.partial).filter(|said| said.kind == DatagramKind::Probe);
+                let probe = ProbeDatagram::decode(&self.partial)
+                    .filter(|message| message.kind == DatagramKind::Probe);
                 let probe = probe.ok_or(ErrorKind::InvalidData)?;
                 self.partial.clear();
                 self.unsent.extend_from_slice(&reply(&probe, arrived).encode());

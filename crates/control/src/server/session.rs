@@ -24,7 +24,7 @@ use super::{ServerEvent, Shared};
 use crate::dialogue::{Dialogue, DialogueEvent, is_gone};
 use crate::error::ControlError;
 use crate::memory::{self, Loan};
-use crate::setup::{expected_time, flow_setup, idle_time, socket_options};
+use crate::setup::{expected_time, flow_setup, socket_options};
 
 /// How often a waiting client's position and the server's handle are checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -36,11 +36,11 @@ const STRAY_SOCKET_TIMEOUT: Duration = Duration::from_secs(5);
 /// Open files that a server needs for a run in addition to its streams.
 const EXTRA_FILES: u64 = 16;
 
-/// Serves one client until its run is over. `said` is its greeting, which the front has read after the preface.
-pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared: &Arc<Shared>) {
+/// Serves one client until its run is over. `received` is its greeting, which the front has read after the preface.
+pub(super) fn serve(connection: TcpStream, peer: SocketAddr, received: &[u8], shared: &Arc<Shared>) {
     let result = ServerRun::begin(connection, peer, shared).and_then(|mut run| {
         // Even if a run panics, its place is released and its client is informed.
-        let life = catch_unwind(AssertUnwindSafe(|| run.start(said).and_then(|()| run.serve())));
+        let life = catch_unwind(AssertUnwindSafe(|| run.start(received).and_then(|()| run.serve())));
         let failed = || ControlError::Local("it failed during the run".to_owned());
         let result = life.unwrap_or_else(|_| Err(failed()));
         if let Err(error) = &result {
@@ -89,7 +89,7 @@ struct ServerRun<'a> {
     shared: &'a Arc<Shared>,
     client: Option<GreetedClient>,
     begun: bool,
-    told: Option<QueuePosition>,
+    reported_position: Option<QueuePosition>,
     arrived: BTreeMap<(FlowId, u32), DataSocket>,
     awaited: Vec<FlowOrder>,
     /// When data sockets of unannounced phases are closed.
@@ -130,7 +130,7 @@ impl<'a> ServerRun<'a> {
             shared,
             client: None,
             begun: false,
-            told: None,
+            reported_position: None,
             arrived: BTreeMap::new(),
             awaited: Vec::new(),
             strays_until: None,
@@ -144,8 +144,8 @@ impl<'a> ServerRun<'a> {
     }
 
     /// Passes the bytes that the front has read to the session.
-    fn start(&mut self, said: &[u8]) -> Result<(), ControlError> {
-        self.dialogue.input(SessionInput::Bytes(said))
+    fn start(&mut self, received: &[u8]) -> Result<(), ControlError> {
+        self.dialogue.input(SessionInput::Bytes(received))
     }
 
     /// Tells the client why its run is over, unless the client itself caused it.
@@ -158,9 +158,9 @@ impl<'a> ServerRun<'a> {
 
     fn serve(&mut self) -> Result<Served, ControlError> {
         loop {
-            let happenings = self.turn()?;
-            for happening in happenings {
-                match happening {
+            let events = self.turn()?;
+            for event in events {
+                match event {
                     DialogueEvent::Session(SessionOutput::Asked(hello)) => self.asked(*hello)?,
                     DialogueEvent::Session(SessionOutput::Open(flows)) => {
                         self.dialogue.idle_ends();
@@ -170,6 +170,9 @@ impl<'a> ServerRun<'a> {
                     DialogueEvent::Session(SessionOutput::PhaseDone) => self.idle_since = Some(clock::now()),
                     DialogueEvent::Session(SessionOutput::Trial(trial)) => self.begin_trial(trial)?,
                     DialogueEvent::Session(SessionOutput::PeerEnded(ended)) => self.end_series(&ended)?,
+                    DialogueEvent::Session(SessionOutput::PeerResults(flows)) if self.begun => {
+                        (self.shared.event)(ServerEvent::Measured { client: self.peer, flows });
+                    }
                     DialogueEvent::Session(SessionOutput::Done) => {
                         self.dialogue.flush_at_end();
                         return Ok(self.refused.take().map_or(Served::Measured, Served::Refused));
@@ -200,14 +203,14 @@ impl<'a> ServerRun<'a> {
     fn turn(&mut self) -> Result<Vec<DialogueEvent>, ControlError> {
         let until = clock::now() + POLL_INTERVAL;
         let inbox = self.client.as_ref().map(|client| Arc::clone(&client.inbox));
-        let bells: Vec<_> =
+        let wakers: Vec<_> =
             inbox.iter().map(|inbox| inbox.waker.as_fd()).chain(self.series.waker()).collect();
-        let happenings = self.dialogue.turn(until, &bells)?;
+        let events = self.dialogue.turn(until, &wakers)?;
         for arrival in inbox.iter().flat_map(|inbox| inbox.take()) {
             self.keep_socket(arrival);
         }
         self.close_strays();
-        Ok(happenings)
+        Ok(events)
     }
 
     /// Keeps a data socket that may belong to a phase; closes others.
@@ -236,7 +239,7 @@ impl<'a> ServerRun<'a> {
     fn asked(&mut self, hello: Hello) -> Result<(), ControlError> {
         let config = &self.shared.config;
         let length = expected_time(&hello.spec);
-        let place = hello.ticket.map(|ticket| self.shared.passes.place(&ticket));
+        let place = hello.ticket.map(|ticket| self.shared.tickets.place(&ticket));
         if place == Some(None) {
             return self.refuse(
                 "the queue place that the coordinator held for this run no longer exists".to_owned(),
@@ -318,8 +321,11 @@ impl<'a> ServerRun<'a> {
             QueueDecision::Displaced => self.refuse(DISPLACED.to_owned()),
             QueueDecision::Later { position, wait } => {
                 let place = QueuePosition { position, wait_ns: wait };
-                if self.told.is_none_or(|told| told.position != place.position) {
-                    self.told = Some(place);
+                if self
+                    .reported_position
+                    .is_none_or(|reported_position| reported_position.position != place.position)
+                {
+                    self.reported_position = Some(place);
                     (self.shared.event)(ServerEvent::Waiting { client: self.peer, position: place.position });
                     self.dialogue.input(SessionInput::Wait(place))?;
                 }
@@ -370,7 +376,7 @@ impl<'a> ServerRun<'a> {
             return false;
         }
         let streams = Duration::from_millis(u64::from(client.spec.traffic.streams));
-        let idle_end = self.idle_since.map(|since| since + idle_time(&client.spec).as_duration() + streams);
+        let idle_end = self.idle_since.map(|since| since + client.spec.idle_time().as_duration() + streams);
         let ends = [self.expected_end, idle_end].into_iter().flatten();
         ends.into_iter().any(|end| (end + MAX_IDLE_WHILE_OTHERS_WAIT).has_passed())
             && self.shared.queue.others_wait(client.ticket)
@@ -379,7 +385,7 @@ impl<'a> ServerRun<'a> {
     /// Ends a run that uses its coordinator's place when the coordinator has lost it.
     fn leave_with_coordinator(&mut self) -> Result<(), ControlError> {
         let guest = self.client.as_ref().and_then(|client| client.guest);
-        if guest.is_none_or(|ticket| self.shared.passes.place(&ticket).is_some()) {
+        if guest.is_none_or(|ticket| self.shared.tickets.place(&ticket).is_some()) {
             return Ok(());
         }
         let why = "the coordinator of this run has disconnected".to_owned();

@@ -34,6 +34,7 @@ static ECHO: Tool = Tool {
     sniff: sniff_echo,
     embedded_server: echo,
     refusal: linerate_compat::no_refusal,
+    options: &[],
 };
 
 /// A protocol whose server sends first.
@@ -43,6 +44,7 @@ static GREETER: Tool = Tool {
     sniff: |_| Match::No,
     embedded_server: greeter,
     refusal: linerate_compat::no_refusal,
+    options: &[],
 };
 
 fn sniff_echo(start: &[u8]) -> Match {
@@ -58,7 +60,7 @@ fn echo(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
             desires.want(Output::Listen { link: UDP, port, options: options(Transport::Udp) });
         }
         Input::Opened { opened, .. } => assert_eq!(opened.descriptor, -1, "the server has the port"),
-        Input::Bytes { bytes: b"echo:die", .. } => panic!("the embedded server was told to die"),
+        Input::Bytes { bytes: b"echo:die", .. } => panic!("the embedded server panics on request"),
         Input::Bytes { link, bytes: b"echo:run" } => {
             let (run, spec, flows) = (link.0, TestSpec::default(), Vec::new());
             let expected = Some(Span::from_secs(1));
@@ -109,6 +111,7 @@ static CLAIMER: Tool = Tool {
     sniff: |start| Match::magic(start, b"claim:"),
     embedded_server: claimer,
     refusal: linerate_compat::no_refusal,
+    options: &[],
 };
 
 fn claimer(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
@@ -172,14 +175,14 @@ impl Serving {
         let config = ServerConfig { addresses: vec!["127.0.0.1:0".parse().unwrap()], ..config };
         let server = Server::bind(config).unwrap();
         let (addresses, switch) = (server.addresses(), Arc::new(ServerHandle::new().unwrap()));
-        let (tell, event) = channel();
+        let (sender, event) = channel();
         let for_server = Arc::clone(&switch);
         let thread = std::thread::spawn(move || {
-            let hear = move |event| {
+            let handler = move |event| {
                 on(&event);
-                drop(tell.send(event));
+                drop(sender.send(event));
             };
-            server.run(for_server, hear).unwrap();
+            server.run(for_server, handler).unwrap();
         });
         Self { addresses, switch, event: Mutex::new(event), thread: Some(thread) }
     }
@@ -250,8 +253,8 @@ fn answer(stream: &mut TcpStream) -> String {
 #[test]
 fn one_port_serves_natives_and_others_one_at_a_time() {
     let memory = MemorySink::default();
-    let keeper = Some(Arc::new(memory.clone()) as Arc<dyn crate::LogStore>);
-    let server = Serving::echo(ServerConfig { keeper, ..ServerConfig::default() });
+    let log_store = Some(Arc::new(memory.clone()) as Arc<dyn crate::LogStore>);
+    let server = Serving::echo(ServerConfig { log_store, ..ServerConfig::default() });
     let mut first = server.send(b"echo:run");
     assert_eq!(answer(&mut first), "yes");
     let begun =
@@ -280,8 +283,8 @@ fn one_port_serves_natives_and_others_one_at_a_time() {
 #[test]
 fn a_shared_server_lets_them_in_together_and_says_so() {
     let memory = MemorySink::default();
-    let keeper = Some(Arc::new(memory.clone()) as Arc<dyn crate::LogStore>);
-    let server = Serving::echo(ServerConfig { policy: Policy::Shared, keeper, ..ServerConfig::default() });
+    let log_store = Some(Arc::new(memory.clone()) as Arc<dyn crate::LogStore>);
+    let server = Serving::echo(ServerConfig { policy: Policy::Shared, log_store, ..ServerConfig::default() });
     let (mut first, mut second) = (server.send(b"echo:run"), server.send(b"echo:run"));
     assert_eq!((answer(&mut first).as_str(), answer(&mut second).as_str()), ("yes", "yes"));
     drop((first, second));
@@ -311,6 +314,22 @@ fn a_server_for_one_run_ends_after_a_foreign_one() {
     assert_eq!(answer(&mut client), "yes");
     drop(client);
     server.wait_for_end();
+}
+
+#[test]
+fn the_results_of_a_foreign_run_come_before_its_end_as_those_of_a_native_one() {
+    let server = Serving::echo(ServerConfig::default());
+    let kind = |event| match event {
+        ServerEvent::Measured { .. } => Some("measured"),
+        ServerEvent::Ended { trouble: None, .. } => Some("ended"),
+        _ => None,
+    };
+    let mut client = server.send(b"echo:run");
+    assert_eq!(answer(&mut client), "yes");
+    drop(client);
+    assert_eq!([server.wait_for(kind), server.wait_for(kind)], ["measured", "ended"]);
+    server.measure();
+    assert_eq!([server.wait_for(kind), server.wait_for(kind)], ["measured", "ended"]);
 }
 
 #[test]
@@ -371,7 +390,7 @@ fn a_run_that_panics_gives_its_place_back_and_its_client_reads_so() {
     let server = Serving::start_with(ServerConfig { most_clients: Some(1), ..ServerConfig::default() }, {
         move |event| {
             let panics = matches!(event, ServerEvent::Begun { .. }) && once.swap(false, Ordering::Relaxed);
-            assert!(!panics, "a run was told to panic");
+            assert!(!panics, "a run panics on purpose");
         }
     });
     let why = server.try_to_measure().unwrap_err();
@@ -396,7 +415,7 @@ fn datagrams_that_are_not_ours_go_to_the_embedded_server() {
 }
 
 #[test]
-fn at_a_classic_port_the_only_candidate_may_speak_first_and_several_are_told_apart() {
+fn at_a_classic_port_the_only_candidate_may_send_first_and_several_are_distinguished() {
     let classic = vec![
         ClassicPort { port: 0, tools: vec![&GREETER] },
         ClassicPort { port: 0, tools: vec![&GREETER, &ECHO] },
@@ -417,15 +436,15 @@ fn a_reserved_run_gets_what_its_client_sends_to_the_port_of_another_tool() {
     let classic = vec![ClassicPort { port: 0, tools: vec![&GREETER] }];
     let server = Serving::start(ServerConfig { foreign: vec![&CLAIMER], classic, ..ServerConfig::default() });
     let other = server.addresses[1];
-    let says = || answer(&mut TcpStream::connect(other).unwrap());
-    assert_eq!(says(), "welcome");
+    let answer_of_other = || answer(&mut TcpStream::connect(other).unwrap());
+    assert_eq!(answer_of_other(), "welcome");
     let mut client = server.send(format!("claim:{}", other.port()).as_bytes());
     assert_eq!(answer(&mut client), "reserved");
-    // At once, and before it has said anything.
-    assert_eq!((says(), says()), ("claimed".to_owned(), "claimed".to_owned()));
+    // At once, and before it has sent anything.
+    assert_eq!((answer_of_other(), answer_of_other()), ("claimed".to_owned(), "claimed".to_owned()));
     drop(client);
     server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }).then_some(()));
-    assert_eq!(says(), "welcome");
+    assert_eq!(answer_of_other(), "welcome");
 }
 
 #[test]

@@ -120,14 +120,14 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_once_and_a_closed_pipe_is_not() {
-        for (kind, told) in [(io::ErrorKind::StorageFull, 1), (io::ErrorKind::BrokenPipe, 0)] {
+    fn a_full_disk_is_reported_once_and_a_closed_pipe_is_not() {
+        for (kind, messages) in [(io::ErrorKind::StorageFull, 1), (io::ErrorKind::BrokenPipe, 0)] {
             let (mut out, mut complaints) = (BrokenOutput(kind), Vec::new());
             let mut console = Console::new(&mut out, &mut complaints, None);
             console.print(b"one\n");
             console.print(b"two\n");
-            let said = String::from_utf8(complaints).unwrap();
-            assert_eq!(said.matches("the output could not be printed").count(), told, "{said}");
+            let output = String::from_utf8(complaints).unwrap();
+            assert_eq!(output.matches("the output could not be printed").count(), messages, "{output}");
         }
     }
 }

@@ -283,17 +283,19 @@ impl<'a> Driver<'a> {
     fn take_incoming(&mut self) {
         for _ in 0..MAX_EVENTS_PER_TURN {
             match self.ports.as_mut().and_then(|ports| ports.take()) {
-                Some(Incoming::Connection { port, stream, peer, said, permit }) => {
-                    let Some(listener) = self.core.links.door(Transport::Tcp, port) else { continue };
+                Some(Incoming::Connection { port, stream, peer, received, permit }) => {
+                    let Some(listener) = self.core.links.shared_listener(Transport::Tcp, port) else {
+                        continue;
+                    };
                     let link =
                         self.core.links.take_in(listener, stream, peer, Some(permit), &mut self.events);
                     self.run_until_idle();
-                    if let Some(link) = link.filter(|_| !said.is_empty()) {
-                        self.events.push_back(DriverEvent::Bytes { link, bytes: said });
+                    if let Some(link) = link.filter(|_| !received.is_empty()) {
+                        self.events.push_back(DriverEvent::Bytes { link, bytes: received });
                     }
                 }
                 Some(Incoming::Datagram { port, from, bytes }) => {
-                    let Some(link) = self.core.links.door(Transport::Udp, port) else { continue };
+                    let Some(link) = self.core.links.shared_listener(Transport::Udp, port) else { continue };
                     let from = super::endpoint::plain(from);
                     self.events.push_back(DriverEvent::Datagram { link, from, bytes });
                 }
@@ -312,7 +314,7 @@ impl<'a> Driver<'a> {
 
     fn check_flow(&mut self, flow: FlowId) {
         loop {
-            match self.core.flows.poll_flow(flow, self.core.links.poller()) {
+            match self.core.flows.poll_flow(flow, &self.core.links) {
                 FlowPoll::Nothing => return,
                 FlowPoll::Written => self.events.push_back(DriverEvent::Written { flow }),
                 FlowPoll::Ended(over) => {
@@ -351,8 +353,10 @@ impl<'a> Driver<'a> {
         self.core.links.flush_at_end(clock::now() + FLUSH_TIMEOUT);
         self.runs.end(self.interrupted);
         for run in std::mem::take(&mut self.admitted).into_keys() {
-            if let Some(ports) = &mut self.ports {
-                ports.over(run, Some("the stand-in ended during the run"));
+            if let Some(ports) = &mut self.ports
+                && let Some(left) = ports.leave(run)
+            {
+                ports.ended(left.client, Err("the stand-in ended during the run".to_owned()));
             }
         }
     }

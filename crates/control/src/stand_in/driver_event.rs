@@ -7,6 +7,7 @@ use linerate_compat::stand_in::{
     CpuTime, Exchanged, FlowCounts, FlowId, HostCounts, Input, Link, Opened, RunId, StandIn, SystemError,
 };
 use linerate_model::SideSettings;
+use linerate_model::foreign_text::without_error_numbers;
 use linerate_sock::SockError;
 use linerate_units::Timestamp;
 
@@ -75,8 +76,8 @@ pub(super) fn reason(error: &io::Error) -> SystemError {
     let text = error.to_string();
     let errno = error.raw_os_error().unwrap_or(0);
     // The standard library appends the number, and adds a prefix to errors of the resolver.
-    let bare = text.strip_suffix(&format!(" (os error {errno})")).unwrap_or(&text);
-    let bare = bare.rsplit_once("address information: ").map_or(bare, |(_, said)| said);
+    let bare = without_error_numbers(&text);
+    let bare = bare.rsplit_once("address information: ").map_or(&*bare, |(_, message)| message);
     SystemError { errno, text: bare.to_owned() }
 }
 
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_are_said_as_strerror_says_them() {
+    fn errors_have_the_texts_of_strerror() {
         let refused = reason(&io::Error::from_raw_os_error(111));
         assert_eq!(refused, SystemError { errno: 111, text: "Connection refused".to_owned() });
         let unknown =

@@ -66,6 +66,7 @@ pub(super) fn socket_options(options: &LinkOptions) -> SocketOptions {
         mss: options.mss,
         congestion: options.congestion.clone(),
         tos: options.tos,
+        ttl: options.ttl,
         no_delay: options.no_delay,
         mptcp: options.transport == Transport::Mptcp,
         local: options.local,
@@ -113,6 +114,12 @@ pub(super) fn mapped_address(address: SocketAddr, local: SocketAddr) -> SocketAd
     }
 }
 
+/// The kernel's round-trip time, which it reports as 0 until it has measured one.
+fn rtt(socket: &impl AsFd) -> Option<Span> {
+    let us = linerate_sock::tcp_info(socket).ok()?.rtt.filter(|us| *us > 0)?;
+    Some(Span::from_ns(u64::from(us) * 1000))
+}
+
 /// Reads the properties of an open socket.
 pub(super) fn opened(
     socket: &(impl AsFd + AsRawFd),
@@ -128,7 +135,9 @@ pub(super) fn opened(
         snd_buf: sockopt::snd_buf(socket).unwrap_or(0),
         rcv_buf: sockopt::rcv_buf(socket).unwrap_or(0),
         congestion: sockopt::congestion(socket).ok(),
+        rtt: rtt(socket),
         descriptor: socket.as_raw_fd(),
+        unconnected_buffers: None,
     }
 }
 

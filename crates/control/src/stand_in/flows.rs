@@ -1,9 +1,12 @@
 //! The flows of a stand-in, which the engine executes.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use linerate_compat::stand_in::{FlowCounts, FlowId, FlowTask, Link, RunId, Stop, SystemError};
-use linerate_engine::{EngineError, FlowHandle, FlowProgress, FlowReport, FlowSetup, Sockets, start};
+use linerate_engine::{
+    EngineError, FlowHandle, FlowProgress, FlowReport, FlowSetup, Sockets, start, update_sender,
+};
 use linerate_model::{Sample, Side, SideSettings};
 use linerate_sock::Mono;
 use linerate_sock::poll::{Interest, Poller};
@@ -20,7 +23,40 @@ const FIRST_FLOW_TOKEN: u64 = 1 << 40;
 pub(super) struct Flows {
     running: BTreeMap<FlowId, RunningFlow>,
     /// Flows that have ended and were not removed.
-    over: BTreeMap<FlowId, FlowCounts>,
+    over: BTreeMap<FlowId, EndedFlow>,
+}
+
+/// A flow that has ended. The kernel continues to retransmit what a sender has written.
+#[derive(Debug)]
+struct EndedFlow {
+    counts: FlowCounts,
+    /// The connections of a sender: link, addresses, and the kernel's count of retransmitted segments before the
+    /// flow.
+    connections: Vec<(Link, LinkAddresses, u64)>,
+}
+
+type LinkAddresses = Option<(SocketAddr, Option<SocketAddr>)>;
+
+impl EndedFlow {
+    fn new(report: &FlowReport, used: &[Link], links: &Links) -> Self {
+        let of = |(link, before): (&Link, &u64)| (*link, links.ends(*link), *before);
+        let connections = used.iter().zip(&report.retransmitted_before).map(of).collect();
+        Self { counts: report.counts.clone(), connections }
+    }
+
+    /// Reads the kernel's counts of the connections that are still open.
+    fn update(&mut self, links: &Links) {
+        for (stream, (link, addresses, before)) in self.counts.streams.iter_mut().zip(&self.connections) {
+            if let Some(socket) = links.stream(*link).filter(|_| links.ends(*link) == *addresses) {
+                update_sender(stream, socket, *before);
+            }
+        }
+        let Some(tally) = self.counts.tally.as_mut().filter(|_| !self.connections.is_empty()) else { return };
+        tally.retransmits = self.counts.streams.iter().map(|stream| stream.retransmits).sum();
+        for (counted, stream) in tally.streams.iter_mut().zip(&self.counts.streams) {
+            counted.retransmits = stream.retransmits;
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -29,7 +65,7 @@ struct RunningFlow {
     run: RunId,
     side: Side,
     links: Vec<Link>,
-    told_written: bool,
+    written_reported: bool,
     /// The memory reserved for it, in an embedded server.
     _loan: Option<Loan>,
 }
@@ -108,8 +144,10 @@ impl Flows {
         let settings = handle.settings().clone();
         let (run, side, links) = (task.run, task.side, task.links.clone());
         self.over.remove(&task.flow);
-        self.running
-            .insert(task.flow, RunningFlow { handle, run, side, links, told_written: false, _loan: loan });
+        self.running.insert(
+            task.flow,
+            RunningFlow { handle, run, side, links, written_reported: false, _loan: loan },
+        );
         Ok(settings)
     }
 
@@ -139,20 +177,21 @@ impl Flows {
     }
 
     /// The counts of every flow, sorted by number.
-    pub(super) fn counts(&self) -> Vec<FlowCounts> {
-        let mut counts: Vec<_> = self.over.values().cloned().collect();
+    pub(super) fn counts(&mut self, links: &Links) -> Vec<FlowCounts> {
+        self.over.values_mut().for_each(|ended| ended.update(links));
+        let mut counts: Vec<_> = self.over.values().map(|ended| ended.counts.clone()).collect();
         counts.extend(self.running.values().map(|running| running.handle.counts()));
         counts.sort_by_key(|counts| counts.flow);
         counts
     }
 
     /// Checks a flow whose waker has fired.
-    pub(super) fn poll_flow(&mut self, flow: FlowId, poller: &Poller) -> FlowPoll {
+    pub(super) fn poll_flow(&mut self, flow: FlowId, open_links: &Links) -> FlowPoll {
         let Some(running) = self.running.get_mut(&flow) else { return FlowPoll::Nothing };
         let _ = running.handle.waker().clear();
         let progress = running.handle.progress();
-        if progress.finished_writing && !running.told_written {
-            running.told_written = true;
+        if progress.finished_writing && !running.written_reported {
+            running.written_reported = true;
             return FlowPoll::Written;
         }
         if !progress.ended {
@@ -161,10 +200,10 @@ impl Flows {
         let Some(RunningFlow { handle, run, side, links, .. }) = self.running.remove(&flow) else {
             return FlowPoll::Nothing;
         };
-        let _ = poller.remove(handle.waker());
+        let _ = open_links.poller().remove(handle.waker());
         let samples = handle.new_samples();
         let report = handle.finish();
-        self.over.insert(flow, report.counts.clone());
+        self.over.insert(flow, EndedFlow::new(&report, &links, open_links));
         FlowPoll::Ended(Box::new(Over { run, side, links, samples, report }))
     }
 

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_host_tells_what_every_linux_tells() {
+    fn this_host_reports_what_every_linux_reports() {
         let counts = read(None, Some("lo"));
         assert!(counts.cpu.is_some() && counts.cores > Some(0) && counts.packets.is_some());
         assert!(counts.retransmits.is_some() && counts.retransmits_by_kind.is_some());

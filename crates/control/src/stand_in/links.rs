@@ -8,7 +8,7 @@ mod tuning;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,7 +57,7 @@ enum LinkSocket {
     Datagrams(DatagramLink),
     Listener(TcpListener),
     /// A port of the server on each of its addresses, and the socket options of connections accepted there.
-    Doors(Vec<SharedDoor>, SocketOptions),
+    SharedPorts(Vec<SharedServerPort>, SocketOptions),
 }
 
 #[derive(Debug)]
@@ -73,7 +73,7 @@ struct DatagramLink {
 
 /// A port of the server, which passes on what arrives for this stand-in.
 #[derive(Debug, Clone)]
-pub(crate) struct SharedDoor {
+pub(crate) struct SharedServerPort {
     /// The transport of the port.
     pub(crate) transport: Transport,
     /// The port number as the stand-in knows it.
@@ -98,7 +98,7 @@ impl LinkSocket {
             Self::Connection(connection) => Some(connection.stream.as_fd()),
             Self::Datagrams(datagrams) => Some(datagrams.socket.as_fd()),
             Self::Listener(listener) => Some(listener.as_fd()),
-            Self::Doors(..) => None,
+            Self::SharedPorts(..) => None,
         }
     }
 
@@ -108,7 +108,7 @@ impl LinkSocket {
             Self::Connection(connection) => connection.interest(),
             Self::Datagrams(datagrams) => (datagrams.lent == 0 && !datagrams.held).then_some(Interest::READ),
             Self::Listener(_) => Some(Interest::READ),
-            Self::Doors(..) => None,
+            Self::SharedPorts(..) => None,
         }
     }
 }
@@ -136,7 +136,15 @@ impl Links {
             }
             LinkSocket::Datagrams(datagrams) => Some((plain(datagrams.local), datagrams.peer.map(plain))),
             LinkSocket::Listener(listener) => listener.local_addr().ok().map(|local| (plain(local), None)),
-            LinkSocket::Doors(doors, _) => doors.first().map(|door| (plain(door.address), None)),
+            LinkSocket::SharedPorts(ports, _) => ports.first().map(|port| (plain(port.address), None)),
+        }
+    }
+
+    /// The socket of a connection.
+    pub(super) fn stream(&self, link: Link) -> Option<&TcpStream> {
+        match &self.table.get(&link)?.kind {
+            LinkSocket::Connection(connection) => Some(&connection.stream),
+            _ => None,
         }
     }
 
@@ -146,7 +154,9 @@ impl Links {
 
     /// Whether all links are listeners, so that only a new client can cause an event.
     pub(super) fn are_listeners(&self) -> bool {
-        self.table.values().all(|entry| matches!(entry.kind, LinkSocket::Listener(_) | LinkSocket::Doors(..)))
+        self.table
+            .values()
+            .all(|entry| matches!(entry.kind, LinkSocket::Listener(_) | LinkSocket::SharedPorts(..)))
     }
 
     /// The earliest timeout of a link.
@@ -181,7 +191,7 @@ impl Links {
         let more = match &mut entry.kind {
             LinkSocket::Connecting(_) => return self.connected(link, events),
             LinkSocket::Listener(_) => return self.accept(link, events),
-            LinkSocket::Doors(..) => return More::No,
+            LinkSocket::SharedPorts(..) => return More::No,
             LinkSocket::Datagrams(datagrams) => datagrams.read(link, &mut self.buffer, events),
             LinkSocket::Connection(connection) => {
                 acting::note_flushed(link, connection.flush(), events);

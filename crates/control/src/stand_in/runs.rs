@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use linerate_compat::stand_in::{FlowId, Planned, RunId};
+use linerate_compat::stand_in::{FlowCounts, FlowId, Planned, RunId};
 use linerate_model::{
-    Body, ByteAccounting, Calibration, CaveatKind, EVENT_SCHEMA, HostInfo, Outcome, RunStart, Side,
-    SideSettings, SizePoint, Tally, World,
+    Body, ByteAccounting, Calibration, CaveatKind, EVENT_SCHEMA, FlowOutcome, HostInfo, Outcome, RunStart,
+    Side, SideSettings, SizePoint, Tally, World,
 };
 use linerate_proto::Ended;
 use linerate_sock::{Mono, clock};
@@ -38,7 +38,7 @@ pub struct StoredRun {
 
 /// What the logs of all runs of a stand-in have in common.
 pub(super) struct Runs<'a> {
-    keeper: Option<&'a dyn LogStore>,
+    log_store: Option<&'a dyn LogStore>,
     world: World,
     observer: Option<&'a dyn PortObserver>,
     /// The host from the command line of a client.
@@ -61,21 +61,21 @@ struct FlowReports {
 
 impl<'a> Runs<'a> {
     pub(super) fn new(
-        keeper: Option<&'a dyn LogStore>,
+        log_store: Option<&'a dyn LogStore>,
         world: World,
         observer: Option<&'a dyn PortObserver>,
         typed: Option<String>,
     ) -> Self {
-        if keeper.is_some() {
+        if log_store.is_some() {
             host::get_ready();
         }
-        Self { keeper, world, observer, typed, open: BTreeMap::new() }
+        Self { log_store, world, observer, typed, open: BTreeMap::new() }
     }
 
     /// Opens the log of a run, with the number of other runs at the same time.
     pub(super) fn begin(&mut self, planned: Planned, concurrent_runs: u32, links: &Links) {
         let ends = links.ends(planned.link);
-        let Some(kept) = self.keeper.and_then(|keeper| keeper.open(&planned)) else { return };
+        let Some(kept) = self.log_store.and_then(|log_store| log_store.open(&planned)) else { return };
         let mut log = Log::owning(kept.name, kept.sinks);
         let address = ends.and_then(|(_, remote)| remote).map(|remote| remote.ip().to_string());
         let peer = self.typed.clone().or_else(|| address.clone()).unwrap_or_default();
@@ -175,6 +175,16 @@ impl<'a> Runs<'a> {
         }
     }
 
+    /// Takes over what the kernel has counted since a flow ended.
+    pub(super) fn recounted(&mut self, counts: &FlowCounts) {
+        let known = self.open.values_mut().find_map(|run| run.flows.get_mut(&counts.flow));
+        let own = known.and_then(|flow| flow.own.as_mut()).filter(|own| own.side == Side::Sender);
+        if let Some((own, tally)) = own.zip(counts.tally.as_ref()) {
+            own.tally.retransmits = tally.retransmits;
+            own.tally.streams.clone_from(&tally.streams);
+        }
+    }
+
     pub(super) fn peer_counted(&mut self, flow: FlowId, tally: Tally) {
         let known = self.open.values_mut().find_map(|run| run.flows.get_mut(&flow));
         if let Some(flow) = known {
@@ -189,15 +199,21 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// Ends a run: logs the final reports of both sides, the observations of the network, and the verdict.
-    pub(super) fn over(&mut self, run: RunId, trouble: Option<String>, interrupted: bool) {
-        let Some(run) = self.open.remove(&run) else { return };
+    /// Ends a run: logs the final reports of both sides, the observations of the network, and the verdict. Returns
+    /// the results.
+    pub(super) fn over(
+        &mut self,
+        run: RunId,
+        trouble: Option<String>,
+        interrupted: bool,
+    ) -> Vec<FlowOutcome> {
+        let Some(run) = self.open.remove(&run) else { return Vec::new() };
         let (outcome, reason) = match trouble {
             None => (Outcome::Completed, None),
             Some(_) if interrupted => (Outcome::Interrupted, Some("stopped by a signal".to_owned())),
             Some(why) => (Outcome::Failed, Some(why)),
         };
-        run.finish(outcome, reason, self.observer);
+        run.finish(outcome, reason, self.observer)
     }
 
     /// Ends the runs that are still open when the program ends.
@@ -215,7 +231,12 @@ impl StandInRun {
         u16::from(!self.planned.client)
     }
 
-    fn finish(mut self, outcome: Outcome, reason: Option<String>, observer: Option<&dyn PortObserver>) {
+    fn finish(
+        mut self,
+        outcome: Outcome,
+        reason: Option<String>,
+        observer: Option<&dyn PortObserver>,
+    ) -> Vec<FlowOutcome> {
         let (here, there) = (self.here(), 1 - self.here());
         let log = &mut self.log;
         let flows: Vec<FlowId> = self.flows.keys().copied().collect();
@@ -246,5 +267,6 @@ impl StandInRun {
         }
         flows.iter().for_each(|flow| judge::judge(*flow, log));
         log.note(Body::RunEnded { outcome, reason: reason.map(Into::into) });
+        FlowOutcome::all(log.record())
     }
 }

@@ -4,10 +4,11 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::BorrowedFd;
 
 use linerate_compat::stand_in::{Planned, RunId, Transport};
+use linerate_model::FlowOutcome;
 use linerate_sock::Mono;
 use linerate_units::Bytes;
 
-use super::links::SharedDoor;
+use super::links::SharedServerPort;
 use crate::memory::Loan;
 use crate::shares::Permit;
 
@@ -18,7 +19,7 @@ pub(crate) trait ServerPorts {
     /// The next connection or datagram.
     fn take(&mut self) -> Option<Incoming>;
     /// The server's ports for a listener; empty if the stand-in has to open its own.
-    fn doors(&self, transport: Transport, port: u16) -> Vec<SharedDoor>;
+    fn shared_ports(&self, transport: Transport, port: u16) -> Vec<SharedServerPort>;
     /// Gives a place to a run whose details are not yet known; otherwise why not. Its client's traffic to any
     /// listener of the stand-in belongs to it until the end of the run.
     fn reserve(
@@ -29,8 +30,10 @@ pub(crate) trait ServerPorts {
     ) -> Result<MeasurementPermit, String>;
     /// Whether a run, with or without a place, may begin now; otherwise why not.
     fn ask(&mut self, planned: &Planned, peer: Option<SocketAddr>) -> Result<MeasurementPermit, String>;
-    /// Notes the end of a run; returns the number of other runs at the same time.
-    fn over(&mut self, run: RunId, trouble: Option<&str>) -> u32;
+    /// Releases the place of a run; absent if it has none.
+    fn leave(&mut self, run: RunId) -> Option<ReleasedPlace>;
+    /// Notes the end of a run that has left its place: its results, or why it failed.
+    fn ended(&mut self, client: SocketAddr, result: Result<Vec<FlowOutcome>, String>);
     /// Whether clients of other hosts wait for this run to end, or were recently refused because of it.
     fn others_wait(&self, run: RunId) -> bool;
     /// Reserves memory for a flow; otherwise why there is none.
@@ -48,11 +51,19 @@ pub(crate) struct MeasurementPermit {
     pub(crate) until: Mono,
 }
 
+/// What is known of a run that has left its place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReleasedPlace {
+    pub(crate) client: SocketAddr,
+    /// Number of other runs at the same time.
+    pub(crate) concurrent_runs: u32,
+}
+
 /// What arrives at a port of the server.
 #[derive(Debug)]
 pub(crate) enum Incoming {
     /// A connection, and the bytes that were read to identify its protocol.
-    Connection { port: u16, stream: TcpStream, peer: SocketAddr, said: Vec<u8>, permit: Permit },
+    Connection { port: u16, stream: TcpStream, peer: SocketAddr, received: Vec<u8>, permit: Permit },
     /// A datagram and its source address.
     Datagram { port: u16, from: SocketAddr, bytes: Vec<u8> },
 }

@@ -86,7 +86,7 @@ struct Size {
     /// Deadline of its trials, in seconds from the start of the sweep.
     due: Option<f64>,
     done: bool,
-    told: bool,
+    returned: bool,
 }
 
 impl SweepSchedule {
@@ -258,10 +258,10 @@ impl SweepSchedule {
 
     fn take_point(&mut self, at: usize) -> Option<SizePoint> {
         let size = &mut self.sizes[at];
-        if size.told || size.times.is_empty() {
+        if size.returned || size.times.is_empty() {
             return None;
         }
-        size.told = true;
+        size.returned = true;
         Some(point(size, self.mode))
     }
 

@@ -34,7 +34,7 @@ mod tests {
     use linerate_units::Bytes;
 
     #[test]
-    fn without_a_wish_they_are_those_of_netpipe() {
+    fn without_a_request_they_are_those_of_netpipe() {
         // From a capture of NPtcp 3.7.2 (fixtures of its stand-in): pairs 3 * 2^k and 2^(k+1) with their
         // neighbours.
         let known = [1, 2, 3, 4, 6, 8, 12, 13, 16, 19, 21, 24, 27, 29, 32, 35, 45, 48, 51, 61, 64, 67];

@@ -67,20 +67,20 @@ fn record() -> RunRecord {
 
 #[test]
 fn what_happens_once_counts_with_the_omitted_part_and_what_has_a_rate_does_not() {
-    let told = evidence(&record(), FlowId(1)).unwrap();
-    assert_eq!(told.tcp.hystart_exits, Some(3.0), "slow start ends in what is omitted");
-    assert_eq!(told.tcp.hystart_window_bytes, Some(30.0 * 1448.0), "the mean of three");
-    assert_eq!(told.tcp.mtu_probes, Some(6.0));
-    assert_eq!(told.tcp.acked_bytes, Some(3000.0));
-    assert_eq!(told.tcp.window_undone, Some(6.0));
-    assert_eq!(told.tcp.delivered, Some(14.0));
-    assert_eq!(told.tcp.reordered, Some(12.0));
-    assert_eq!(told.tcp.out_of_order, Some(8.0), "at the receiver");
-    assert_eq!(told.sender.collisions, Some(8.0));
-    assert_eq!(told.sender.damaged_frames, Some(10.0));
-    assert_eq!((told.receiver.collisions, told.receiver.half_duplex), (None, None), "not told");
-    assert_eq!((told.tcp.mss_first_bytes, told.link.mss_bytes), (Some(1448.0), Some(1000.0)));
-    assert_eq!(told.outcome.stream_bytes, [300.0, 100.0]);
+    let found = evidence(&record(), FlowId(1)).unwrap();
+    assert_eq!(found.tcp.hystart_exits, Some(3.0), "slow start ends in what is omitted");
+    assert_eq!(found.tcp.hystart_window_bytes, Some(30.0 * 1448.0), "the mean of three");
+    assert_eq!(found.tcp.mtu_probes, Some(6.0));
+    assert_eq!(found.tcp.acked_bytes, Some(3000.0));
+    assert_eq!(found.tcp.window_undone, Some(6.0));
+    assert_eq!(found.tcp.delivered, Some(14.0));
+    assert_eq!(found.tcp.reordered, Some(12.0));
+    assert_eq!(found.tcp.out_of_order, Some(8.0), "at the receiver");
+    assert_eq!(found.sender.collisions, Some(8.0));
+    assert_eq!(found.sender.damaged_frames, Some(10.0));
+    assert_eq!((found.receiver.collisions, found.receiver.half_duplex), (None, None), "not reported");
+    assert_eq!((found.tcp.mss_first_bytes, found.link.mss_bytes), (Some(1448.0), Some(1000.0)));
+    assert_eq!(found.outcome.stream_bytes, [300.0, 100.0]);
 }
 
 #[test]
@@ -103,10 +103,10 @@ fn drops_at_ports_count_while_the_flow_is_measured_and_its_interval_comes_with_i
         main: UncertaintySource::Variation,
         contributions: Vec::new(),
     });
-    let told = evidence(&record, FlowId(1)).unwrap();
-    let ports: Vec<(&str, f64)> = told.ports.iter().map(|port| (port.name.as_str(), port.dropped)).collect();
+    let found = evidence(&record, FlowId(1)).unwrap();
+    let ports: Vec<(&str, f64)> = found.ports.iter().map(|port| (port.name.as_str(), port.dropped)).collect();
     assert_eq!(ports, [("s>b", 7.0)]);
-    assert_eq!(told.outcome.uncertainty_bps, Some(5e5));
+    assert_eq!(found.outcome.uncertainty_bps, Some(5e5));
 }
 
 /// A flow of ten intervals whose first and last read are `apart` from each other; only the first interval has

@@ -45,7 +45,7 @@ fn the_real_client_is_measured_in_both_directions_and_its_runs_are_kept() {
     let server = Server::bind(ServerConfig {
         addresses: vec!["127.0.0.1:0".parse().unwrap()],
         foreign: ServerConfig::others_at_home(),
-        keeper: Some(Arc::new(ForwardingSink(log))),
+        log_store: Some(Arc::new(ForwardingSink(log))),
         ..ServerConfig::default()
     })
     .unwrap();
@@ -66,8 +66,8 @@ fn the_real_client_is_measured_in_both_directions_and_its_runs_are_kept() {
         let mut client = Command::new("timeout");
         client.args(["60", "iperf3", "-c", "127.0.0.1", "-p", &port, "-J"]).args(arguments);
         let output = client.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{arguments:?}: {said}");
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{arguments:?}: {stdout}");
         let record = next_run(&events);
         assert_eq!(record.outcome, Some(Outcome::Completed), "{arguments:?}");
         assert!(record.caveats.iter().any(|caveat| caveat.kind == CaveatKind::ForeignPeer));
@@ -80,7 +80,7 @@ fn the_real_client_is_measured_in_both_directions_and_its_runs_are_kept() {
             counted == blocks || ours == Side::Sender && counted > blocks,
             "{arguments:?}: {counted} bytes"
         );
-        assert!(flow.tally(ours.other()).is_some(), "{arguments:?}: the client said what it counted");
+        assert!(flow.tally(ours.other()).is_some(), "{arguments:?}: the client reported its counts");
     }
     switch.turn_off();
     serving.join().unwrap().unwrap();

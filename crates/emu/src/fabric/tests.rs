@@ -335,7 +335,7 @@ fn ten_million_packets_are_all_accounted_for() {
 }
 
 #[test]
-fn unknown_addresses_are_flooded_until_they_are_heard_from() {
+fn unknown_addresses_are_flooded_until_they_send() {
     let mut fabric = Fabric::new(&star(3, &direction(1000.0), false), ROUTER);
     fabric.input(at(0), attachment(0), batch(0, 1, 0..2));
     let reached: Vec<usize> = run(&mut fabric, at(SECOND)).iter().map(|d| d.attachment.host).collect();
@@ -349,10 +349,10 @@ fn unknown_addresses_are_flooded_until_they_are_heard_from() {
 }
 
 #[test]
-fn what_is_above_the_mtu_vanishes_and_its_sender_is_told_where_that_is_wanted() {
-    for (told, expected) in [(TooBig::Silent, 0), (TooBig::Icmp, 1)] {
+fn packets_above_the_mtu_are_dropped_with_an_icmp_error_if_requested() {
+    for (too_big, expected) in [(TooBig::Silent, 0), (TooBig::Icmp, 1)] {
         let mut topology = star(2, &direction(1000.0), false);
-        topology.links[1].directions[1] = LinkDirection { mtu: 1400, too_big: told, ..direction(1000.0) };
+        topology.links[1].directions[1] = LinkDirection { mtu: 1400, too_big, ..direction(1000.0) };
         let mut fabric = network(&topology);
         fabric.input(at(START), attachment(0), batch(0, 1, 0..3));
         let got = run(&mut fabric, at(START + SECOND));

@@ -21,7 +21,7 @@ const V4_CHECKSUM: usize = 10;
 ///
 /// # Source
 /// RFC 1122 §3.2.2 and RFC 1191 §4; RFC 4443 §2.4 e, which allows multicast destinations
-pub(super) fn may_be_told(frame: &[u8], ip: &Ip) -> bool {
+pub(super) fn may_send_error(frame: &[u8], ip: &Ip) -> bool {
     let kind = frame[..ip.end()].get(ip.payload).copied();
     let addresses = ip.addresses(frame);
     match ip.version {

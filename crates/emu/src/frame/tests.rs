@@ -68,8 +68,8 @@ proptest! {
         for piece in cut_at(whole, &cuts) {
             let expected: Vec<u32> = segment(piece.bytes()).iter().map(|packet| packet.len() as u32).collect();
             let sizes = piece.sizes();
-            let told: Vec<u32> = (0..sizes.packets).map(|index| sizes.of(index)).collect();
-            prop_assert_eq!(&told, &expected);
+            let reported: Vec<u32> = (0..sizes.packets).map(|index| sizes.of(index)).collect();
+            prop_assert_eq!(&reported, &expected);
             let link = 14 + 4 * flow.tags as u32;
             prop_assert_eq!(piece.ip_packet_len(), expected.iter().max().unwrap() - link);
         }

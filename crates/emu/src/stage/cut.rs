@@ -62,8 +62,8 @@ pub(super) fn runs<T: PacketBatch, Fate: Copy + PartialEq>(
     while decided < packets {
         let (more, other) = next(&rest, decided, packets - decided);
         if other != fate {
-            let behind = split(&mut rest, decided - begin);
-            each(mem::replace(&mut rest, behind), fate);
+            let after = split(&mut rest, decided - begin);
+            each(mem::replace(&mut rest, after), fate);
             (begin, fate) = (decided, other);
         }
         decided += more;

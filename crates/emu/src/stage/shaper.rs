@@ -52,16 +52,16 @@ impl ShaperTokens {
         Self { bucket, level: bucket.burst.get() as f64, at }
     }
 
-    /// Takes tokens for a frame that could leave at `wish`; returns when it may.
-    fn admit(&mut self, wish: Femtos, frame: u64) -> Femtos {
+    /// Takes tokens for a frame that could leave at `earliest`; returns when it may.
+    fn admit(&mut self, earliest: Femtos, frame: u64) -> Femtos {
         let bytes_per_femto = self.bucket.rate.bps() / 8e15;
         let depth = self.bucket.burst.get() as f64;
-        let wish = wish.max(self.at);
-        let level = (self.level + (wish - self.at) as f64 * bytes_per_femto).min(depth);
+        let earliest = earliest.max(self.at);
+        let level = (self.level + (earliest - self.at) as f64 * bytes_per_femto).min(depth);
         // A packet larger than the bucket leaves when the bucket is full; the rest becomes debt.
         let missing = (frame as f64).min(depth) - level;
         let wait = if missing > 0.0 { (missing / bytes_per_femto).ceil() as Femtos } else { 0 };
-        self.at = wish + wait;
+        self.at = earliest + wait;
         self.level = (level + wait as f64 * bytes_per_femto).min(depth) - frame as f64;
         self.at
     }
@@ -116,20 +116,20 @@ impl<T: PacketBatch> Line<T> {
     pub fn begin(&mut self, arrived: Timestamp, batch: T) {
         let sizes = batch.sizes();
         let first = Timestamp::from_ns(arrived.as_ns().saturating_sub(batch.spread().as_ns()));
-        let wish = self.free_at.max(down(first));
+        let earliest = self.free_at.max(down(first));
         let each = self.time(self.framing.wire(sizes.of(0)));
         let last = self.time(self.framing.wire(sizes.last));
         let whole = self.time(self.framing.wire_of(&sizes, sizes.packets));
         let (start, mut finish) = match &mut self.shape {
-            None => (wish, wish + whole),
+            None => (earliest, earliest + whole),
             Some(tokens) => {
-                let (mut start, mut end) = (None, wish);
+                let (mut start, mut end) = (None, earliest);
                 for index in 0..sizes.packets {
                     let leaves = tokens.admit(end, self.framing.frame(sizes.of(index)));
                     start.get_or_insert(leaves);
                     end = leaves + if index + 1 == sizes.packets { last } else { each };
                 }
-                (start.unwrap_or(wish), end)
+                (start.unwrap_or(earliest), end)
             }
         };
         // The last packet cannot have left before it arrived.

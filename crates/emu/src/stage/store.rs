@@ -110,8 +110,8 @@ impl<T: PacketBatch> BatchStore<T> {
         if packets >= head.batch.packets() {
             return self.take_head();
         }
-        let behind = split(&mut head.batch, packets);
-        let batch = mem::replace(&mut head.batch, behind);
+        let after = split(&mut head.batch, packets);
+        let batch = mem::replace(&mut head.batch, after);
         self.stats.held.take(Count::of(&batch, self.framing));
         Some(batch)
     }

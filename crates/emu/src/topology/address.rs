@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_are_told_from_hosts() {
+    fn networks_are_distinguished_from_hosts() {
         assert_eq!(network_v4((Ipv4Addr::new(10, 77, 3, 9), 20)), "10.77.0.0/20");
         assert_eq!(network_v6(("fd77:0:0:1::5".parse().unwrap(), 48)), "fd77::/48");
         for good in ["10.77.0.1/24", "192.168.1.254/24", "172.16.0.255/16"] {

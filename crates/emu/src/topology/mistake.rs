@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mistakes_are_told_in_the_order_of_the_file_and_once() {
+    fn mistakes_are_reported_in_the_order_of_the_file_and_once() {
         let mut mistakes = Mistakes::default();
         mistakes.add(&SourcePosition::Override("a=1".to_owned()), "late");
         mistakes.add(&SourcePosition::File { file: 0, line: 10, column: 1 }, "ten");

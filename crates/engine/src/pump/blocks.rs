@@ -80,6 +80,9 @@ impl BlockWriter<'_> {
                     break;
                 }
             }
+            if !self.feed.load()? {
+                break;
+            }
             if let Some(notes) = &mut self.notes {
                 notes.write(self.socket, &mut self.feed);
             }

@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use linerate_model::flow::EndMark;
+use linerate_model::flow::{EndMark, Transit};
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::poll::{Events, Interest, Poller};
 use linerate_sock::stream::{set_nonblocking, set_recv_timeout};
@@ -15,7 +15,7 @@ use crate::arrivals::ArrivalStatistics;
 use crate::counters::CounterWriter;
 use crate::flow::FlowSide;
 use crate::stamp::{DatagramMeaning, DatagramReader};
-use crate::transit::TransitPen;
+use crate::transit::{SpacingWriter, TransitWriter};
 
 /// After an order to stop, the stream ends when nothing has arrived for this long: what was on the way has
 /// arrived.
@@ -46,12 +46,22 @@ pub(crate) fn prepare(flow: &FlowSide, socket: &UdpSocket) -> Result<bool, SockE
     // Without the drop counter, drops at the socket are indistinguishable from other losses; they count as lost
     // in both cases.
     let _ = sockopt::set_drop_counter(socket, true);
-    Ok(sockopt::set_udp_gro(socket, true).is_ok())
+    // Of merged datagrams, only the first header would be copied. They have one arrival time, and so no gaps
+    // between them.
+    let merges = !copies_headers_only(flow) && !matches!(flow.setup.transit, Transit::Spaced(_));
+    Ok(sockopt::set_udp_gro(socket, merges).is_ok() && merges)
+}
+
+/// Whether only the headers of datagrams are copied.
+fn copies_headers_only(flow: &FlowSide) -> bool {
+    let setup = &flow.setup;
+    setup.socket.skip_rx_copy && setup.stamp.length > 0 && setup.end_mark == EndMark::None
 }
 
 /// Receive buffers of one pump.
-pub(crate) fn new_batch() -> RecvBatch {
-    RecvBatch::new(MESSAGES, MESSAGE_BYTES)
+pub(crate) fn new_batch(flow: &FlowSide) -> RecvBatch {
+    let room = if copies_headers_only(flow) { flow.setup.stamp.length } else { MESSAGE_BYTES };
+    RecvBatch::new(MESSAGES, room)
 }
 
 struct DatagramReceiver<'f> {
@@ -61,7 +71,8 @@ struct DatagramReceiver<'f> {
     times: ArrivalTimes,
     reader: DatagramReader,
     arrivals: ArrivalStatistics,
-    transit: Option<TransitPen<'f>>,
+    transit: Option<TransitWriter<'f>>,
+    spacing: Option<SpacingWriter<'f>>,
     /// End marks received; see [`EndMark::Short`].
     marks: u32,
 }
@@ -93,6 +104,7 @@ impl DatagramReceivers<'_> {
         }
         let now = clock::now();
         let mark = self.flow.setup.end_mark;
+        let headers_only = copies_headers_only(self.flow);
         let wall_ns = slot.transit.as_ref().map(|_| clock::wall_ns());
         let mut bytes = 0;
         let mut first: Option<Origin> = None;
@@ -112,14 +124,19 @@ impl DatagramReceivers<'_> {
                     DatagramMeaning::Data(stamp) => {
                         slot.arrivals.sequence.arrive(stamp.seq);
                         slot.arrivals.jitter.arrive(stamp.sent_ns, now.as_ns());
-                        bytes += datagram.len() as u64;
+                        let length = if headers_only { message.length } else { datagram.len() } as u64;
+                        bytes += length;
                         last_stamp_ns = message.ancillary.arrived_at_ns;
                         if slot.meter.is_new() && first.is_none() {
                             let arrived = message.ancillary.arrived_at_ns.and_then(clock::arrival);
-                            first = Some(Origin { arrived, bytes: datagram.len() as u64 });
+                            first = Some(Origin { arrived, bytes: length });
                         }
                         if let (Some(transit), Some(wall_ns)) = (&mut slot.transit, wall_ns) {
-                            transit.arrive(stamp.sent_ns, wall_ns, datagram.len() as u64);
+                            transit.arrive(stamp.sent_ns, wall_ns, length);
+                        }
+                        if let Some(spacing) = &mut slot.spacing {
+                            let arrived_ns = message.ancillary.arrived_at_ns.unwrap_or_else(clock::wall_ns);
+                            spacing.arrive(stamp.seq, arrived_ns);
                         }
                     }
                     DatagramMeaning::Negative if mark == EndMark::Negative => {
@@ -130,10 +147,7 @@ impl DatagramReceivers<'_> {
                 }
             }
         }
-        slot.meter.show(&slot.arrivals.counts());
-        if let Some(transit) = &mut slot.transit {
-            transit.show();
-        }
+        slot.show();
         if bytes > 0 {
             self.last_arrival = now;
             if slot.count(now, bytes, first, last_stamp_ns) {
@@ -164,6 +178,17 @@ impl Origin {
 }
 
 impl DatagramReceiver<'_> {
+    /// Publishes the counts so far.
+    fn show(&mut self) {
+        self.meter.show(&self.arrivals.counts());
+        if let Some(transit) = &mut self.transit {
+            transit.show();
+        }
+        if let Some(spacing) = &mut self.spacing {
+            spacing.show();
+        }
+    }
+
     /// Counts the bytes of a batch that was received at `now`. True if they are the first of the flow.
     fn count(&mut self, now: Mono, bytes: u64, first: Option<Origin>, last_stamp_ns: Option<u64>) -> bool {
         self.end.bytes += bytes;
@@ -173,7 +198,10 @@ impl DatagramReceiver<'_> {
         });
         let arrived = self.times.of_read(now, last_stamp_ns);
         self.meter.count_read(now, arrived, bytes);
-        self.times.after(self.socket, now, bytes);
+        // Gaps between datagrams need the arrival time of each.
+        if self.spacing.is_none() {
+            self.times.after(self.socket, now, bytes);
+        }
         begins
     }
 
@@ -204,7 +232,8 @@ pub(crate) fn read(flow: &FlowSide, pump: usize, batch: RecvBatch) -> PumpEnd {
             times: ArrivalTimes::new(socket, true),
             reader: DatagramReader::new(setup.stamp, setup.tag, setup.datagram_length()),
             arrivals: ArrivalStatistics::new(),
-            transit: flow.transits.get(stream).map(TransitPen::new),
+            transit: flow.transits.get(stream).map(TransitWriter::new),
+            spacing: flow.spacing_writer(stream),
             marks: 0,
         })
     });
@@ -257,7 +286,7 @@ fn read_many(stream_set: &mut DatagramReceivers<'_>) -> Result<(), StreamError> 
 /// Time at which the pump noticed the order to stop.
 #[derive(Default)]
 struct Silence {
-    told: Option<Mono>,
+    stop_noticed: Option<Mono>,
 }
 
 impl Silence {
@@ -271,8 +300,8 @@ impl Silence {
             return Ok(false);
         }
         let now = clock::now();
-        let told = *self.told.get_or_insert(now);
-        Ok(now >= deadline || now.since(told.max(stream_set.last_arrival)) >= STOP_SILENCE)
+        let stop_noticed = *self.stop_noticed.get_or_insert(now);
+        Ok(now >= deadline || now.since(stop_noticed.max(stream_set.last_arrival)) >= STOP_SILENCE)
     }
 }
 

@@ -212,7 +212,7 @@ impl<'f> EpollStreams<'f> {
     fn finish(mut self, half_closes: bool) -> PumpEnd {
         for index in 0..self.slots.len() {
             let half_closed = self.slots[index].phase != EpollStreamPhase::Open;
-            self.end(index, self.flow.told_ending().err());
+            self.end(index, self.flow.stop_result().err());
             if half_closes {
                 let end = &mut self.slots[index].end;
                 end.queued = queued(self.flow, end.stream, half_closed);

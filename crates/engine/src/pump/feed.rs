@@ -8,6 +8,7 @@ use linerate_sock::{Moved, SockError, sockopt, stream};
 use std::ops::Range;
 use std::os::fd::AsFd;
 
+use super::disk::{FileSink, FileSource};
 use super::payload;
 use crate::flow::FlowSide;
 use crate::setup::FlowSetup;
@@ -31,6 +32,7 @@ enum FeedMethod {
     Splice(Splicer),
     File(FileSender),
     Notify(Notified),
+    Disk(FileSource),
 }
 
 /// MSG_ZEROCOPY sends and what their completion notifications reported.
@@ -47,6 +49,10 @@ impl Feed {
     /// This host does not support it; [`Feed::copying`] works wherever there is enough memory.
     pub(crate) fn prepare(flow: &FlowSide) -> Result<Self, SockError> {
         let mut feed = Self::copying(flow)?;
+        if let Some(path) = &flow.setup.file {
+            feed.method = FeedMethod::Disk(FileSource::open(path, flow.plan.block)?);
+            return Ok(feed);
+        }
         let payload = &flow.setup.payload;
         // A reference cannot extend past the end of the pattern, so a pattern of one block keeps blocks whole.
         let references = if flow.setup.lent { flow.plan.block } else { ZEROCOPY_CALL_BYTES };
@@ -90,8 +96,22 @@ impl Feed {
         }
     }
 
+    /// Gets the next block ready; false if there is none, at the end of a file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn load(&mut self) -> Result<bool, SockError> {
+        match &mut self.method {
+            FeedMethod::Disk(source) => source.load(),
+            _ => Ok(true),
+        }
+    }
+
     /// Bytes of the first block (`first`) or of any other.
     pub(crate) fn length(&self, first: bool) -> usize {
+        if let FeedMethod::Disk(source) = &self.method {
+            return source.block().len();
+        }
         self.first.as_ref().filter(|_| first).unwrap_or(&self.block).len()
     }
 
@@ -118,6 +138,7 @@ impl Feed {
             FeedMethod::Splice(splicer) => splicer.send(fd),
             FeedMethod::File(file) => file.send(fd),
             FeedMethod::Notify(notified) => notified.send(fd, taken..self.block.len()),
+            FeedMethod::Disk(source) => stream::send(fd, source.block().get(taken..).unwrap_or_default()),
         }
     }
 
@@ -146,6 +167,8 @@ impl Feed {
             FeedMethod::Splice(splicer) => splicer.send(fd),
             FeedMethod::File(file) => file.send(fd),
             FeedMethod::Notify(notified) => notified.send(fd, 0..length),
+            // Only whole blocks are sent of files.
+            FeedMethod::Disk(_) => stream::send(fd, block),
         }
     }
 
@@ -188,11 +211,31 @@ impl Notified {
 pub(crate) struct Drain {
     buffer: Vec<u8>,
     discard: bool,
+    sink: Option<FileSink>,
 }
 
 impl Drain {
-    pub(crate) fn new(discard: bool, block: usize) -> Result<Self, SockError> {
-        Ok(Self { buffer: payload::allocate(block)?, discard })
+    /// The method that the flow requests, with reads of `block` bytes.
+    ///
+    /// # Errors
+    /// There is not enough memory, or the flow's file cannot be written.
+    pub(crate) fn prepare(flow: &FlowSide, block: usize) -> Result<Self, SockError> {
+        let sink = flow.setup.file.as_deref().map(FileSink::create).transpose()?;
+        // Discarded bytes cannot be written to a file.
+        let discard = flow.setup.socket.skip_rx_copy && sink.is_none();
+        Ok(Self { buffer: payload::allocate(block)?, discard, sink })
+    }
+
+    /// Writes the bytes of the latest read to the file, if there is one.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    #[inline]
+    pub(crate) fn keep(&mut self, bytes: usize) -> Result<(), SockError> {
+        match &mut self.sink {
+            Some(sink) => sink.write(&self.buffer[..bytes.min(self.buffer.len())]),
+            None => Ok(()),
+        }
     }
 
     /// The first bytes of the latest read; empty if the bytes are discarded.

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_mark_to_aim_at_nothing_is_wished() {
+    fn without_a_target_nothing_is_requested() {
         assert_eq!(play(&mut FillMeter::new(0), 0, 100, 1, BLOCK), []);
     }
 }

@@ -7,6 +7,7 @@ mod arrival_times;
 pub(crate) mod blocks;
 pub(crate) mod datagram_recv;
 pub(crate) mod datagram_send;
+pub(crate) mod disk;
 pub(crate) mod epoll;
 pub(crate) mod feed;
 mod gather;
@@ -16,6 +17,7 @@ pub(crate) mod payload;
 pub(crate) mod stream;
 
 use linerate_model::flow::SystemError;
+use linerate_model::foreign_text::without_error_numbers;
 use linerate_model::{Side, Transport};
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::clock::ThreadClock;
@@ -55,16 +57,23 @@ impl PumpJob {
         if flow.sockets.udp(0).is_some() {
             return Ok(match setup.side {
                 Side::Sender => Self::Datagrams(DatagramBatch::new(flow)?),
-                Side::Receiver => Self::Arrivals(datagram_recv::new_batch()),
+                Side::Receiver => Self::Arrivals(datagram_recv::new_batch(flow)),
             });
         }
         Ok(match (setup.side, flow.plan.shared()) {
+            (_, true) if setup.file.is_some() => return Err(shares_a_thread()),
             (Side::Sender, false) => Self::write_one(flow, Feed::prepare(flow)?),
             (Side::Sender, true) => Self::WriteMany(payload::block(&setup.payload, block)?),
-            (Side::Receiver, false) => Self::Read(Drain::new(setup.socket.skip_rx_copy, reads)?),
-            (Side::Receiver, true) => Self::ReadMany(Drain::new(setup.socket.skip_rx_copy, reads)?),
+            (Side::Receiver, false) => Self::Read(Drain::prepare(flow, reads)?),
+            (Side::Receiver, true) => Self::ReadMany(Drain::prepare(flow, reads)?),
         })
     }
+}
+
+/// Streams that share a thread have one buffer for all.
+fn shares_a_thread() -> SockError {
+    let why = std::io::Error::new(ErrorKind::Unsupported, "too many streams, which share threads");
+    SockError::new("move a file", why)
 }
 
 impl PumpJob {
@@ -107,8 +116,8 @@ pub(crate) enum StreamError {
 #[must_use]
 pub fn reason(error: &SockError) -> SystemError {
     let text = error.source.to_string();
-    let words = text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words);
-    SystemError { errno: error.raw_os_error().unwrap_or(0), text: words.to_owned() }
+    let words = without_error_numbers(&text).into_owned();
+    SystemError { errno: error.raw_os_error().unwrap_or(0), text: words }
 }
 
 impl From<SockError> for StreamError {
@@ -169,8 +178,8 @@ impl FlowSide {
         meter.end();
     }
 
-    /// The result of a receiver that was told to end: regular if its links are borrowed.
-    pub(crate) fn told_ending(&self) -> Result<(), StreamError> {
+    /// The result of a receiver that was stopped: regular if its links are borrowed.
+    pub(crate) fn stop_result(&self) -> Result<(), StreamError> {
         if self.control.stopped_at_once() && !self.control.aborted() {
             Ok(())
         } else {
@@ -218,7 +227,7 @@ pub(crate) fn run(flow: &FlowSide, pump: usize, job: PumpJob) -> PumpEnd {
     PumpEnd { unpinned, ..end }
 }
 
-/// Bytes in the send queue of a stream. The kernel counts a FIN behind them as one byte, which is subtracted
+/// Bytes in the send queue of a stream. The kernel counts a FIN after them as one byte, which is subtracted
 /// here.
 pub(crate) fn queued(flow: &FlowSide, stream: usize, half_closed: bool) -> Option<u64> {
     let bytes = queues::unacknowledged(flow.sockets.tcp(stream)?).ok()?;

@@ -70,13 +70,13 @@ impl NoteReader {
     pub(crate) fn see(&mut self, bytes: &[u8], meter: &CounterWriter<'_>) {
         let mut rest = bytes;
         while !rest.is_empty() {
-            let (here, behind) = rest.split_at(rest.len().min(self.block - self.place));
+            let (here, after) = rest.split_at(rest.len().min(self.block - self.place));
             let whole = self.take(here);
             self.place = (self.place + here.len()) % self.block;
             if whole {
                 meter.noted(*self.first.get_or_insert(self.note), self.note);
             }
-            rest = behind;
+            rest = after;
         }
     }
 
@@ -111,9 +111,9 @@ mod tests {
         let mut reader = NoteReader::new(NOTE, block);
         let (mut rest, mut lengths) = (stream, pieces.iter().cycle());
         while !rest.is_empty() {
-            let (piece, behind) = rest.split_at(rest.len().min(*lengths.next().unwrap()));
+            let (piece, after) = rest.split_at(rest.len().min(*lengths.next().unwrap()));
             reader.see(piece, &meter);
-            rest = behind;
+            rest = after;
         }
         let counts = counters.read();
         (counts.first_note.to_ne_bytes(), counts.last_note.to_ne_bytes())

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn every_datagram_has_the_head_and_random_ones_differ_behind_it() {
+    fn every_datagram_has_the_head_and_random_ones_differ_after_it() {
         assert_eq!(datagrams(&of(Pattern::Digits, b"h"), 4, 2).unwrap(), b"h123h123");
         let random = datagrams(&of(Pattern::Random, b"h"), 16, 2).unwrap();
         assert_eq!((random[0], random[16]), (b'h', b'h'));

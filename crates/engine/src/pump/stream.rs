@@ -154,6 +154,7 @@ fn empty(
                         flow.control.notify_begun();
                     }
                 }
+                drain.keep(bytes)?;
                 meter.count_read(now, arrived, bytes as u64);
                 times.after(socket, now, bytes as u64);
                 taken += bytes as u64;
@@ -173,5 +174,5 @@ fn empty(
         }
     }
     times.end(socket);
-    flow.told_ending()
+    flow.stop_result()
 }

@@ -102,6 +102,11 @@ fn await_begin(flow: &FlowSide) -> Result<Option<Mono>, SockError> {
 struct Sampler<'f> {
     flow: &'f FlowSide,
     log: &'f SampleLog,
+    /// Time of the first byte as known when the first interval ended. A thread that had to wait for a CPU between
+    /// its first byte and [`MeasuredPart::begin`] may record an earlier one after this; intervals that are out
+    /// already do not move, so the bounds of the phases do not either.
+    ///
+    /// [`MeasuredPart::begin`]: crate::measured::MeasuredPart::begin
     origin: Mono,
     phase: SamplerPhase,
     last: Snapshot,
@@ -137,8 +142,8 @@ impl Sampler<'_> {
     /// The end of this phase, if its time is known in advance.
     fn boundary(&self) -> Mono {
         match self.phase {
-            SamplerPhase::Omitted => self.flow.part.opens(),
-            SamplerPhase::Inside => self.flow.part.closes(),
+            SamplerPhase::Omitted => self.flow.part.opens_after(self.origin),
+            SamplerPhase::Inside => self.flow.part.closes_after(self.origin),
             SamplerPhase::After => Mono::FAR,
         }
     }
@@ -158,8 +163,18 @@ impl Sampler<'_> {
         }
     }
 
+    /// Moves the begin of the first interval to the earliest first byte of all streams.
+    fn settle_origin(&mut self) {
+        if self.last.at == self.origin {
+            self.origin = self.flow.part.origin();
+            self.last.at = self.origin;
+            self.opened.snapshot.at = self.origin;
+        }
+    }
+
     /// Records the interval that ends now.
     fn take(&mut self, lateness: Span, ended: bool) {
+        self.settle_origin();
         let snapshot = Snapshot::read(self.flow);
         let now = snapshot.at;
         let mut readings = snapshot.since(&self.last, self.flow.setup.side);
@@ -200,8 +215,8 @@ impl Sampler<'_> {
         match self.phase {
             SamplerPhase::After => SamplerPhase::After,
             _ if ended || written => SamplerPhase::After,
-            SamplerPhase::Omitted if now >= self.flow.part.opens() => SamplerPhase::Inside,
-            SamplerPhase::Inside if now >= self.flow.part.closes() => SamplerPhase::After,
+            SamplerPhase::Omitted if now >= self.boundary() => SamplerPhase::Inside,
+            SamplerPhase::Inside if now >= self.boundary() => SamplerPhase::After,
             phase => phase,
         }
     }

@@ -128,6 +128,7 @@ pub(crate) fn task(side: Side, length: u64) -> FlowTask {
         note: None,
         transit: Default::default(),
         together: false,
+        file: None,
     }
 }
 

@@ -54,7 +54,7 @@ fn numbered(seq: SeqField, number: u64) -> Vec<u8> {
             put(low_at, &(number as u32).to_be_bytes());
             put(high_at, &((number >> 32) as u32).to_be_bytes());
         }
-        SeqField::Bytes { at } => put(at, &(number * 32).to_le_bytes()),
+        SeqField::Bytes { at, .. } => put(at, &(number * 32).to_le_bytes()),
         SeqField::Absent => {}
     }
     datagram
@@ -67,7 +67,7 @@ fn planted_losses_late_ones_and_doubles_are_counted_in_every_layout() {
         SeqField::Narrow { at: 8, first: 1 },
         SeqField::Signed { at: 0, first: 1 },
         HALVES,
-        SeqField::Bytes { at: 24 },
+        SeqField::Bytes { at: 24, streams: 1 },
     ];
     for seq in layouts {
         // 4 and 5 are lost, 2 is late, 3 and 6 are duplicated; the highest is 8.
@@ -170,7 +170,7 @@ fn every_layout_is_written_as_it_is_read() {
         SeqField::Narrow { at: 8, first: 1 },
         SeqField::Signed { at: 8, first: 0 },
         SeqField::Halves { low_at: 8, high_at: 12, first: 1 },
-        SeqField::Bytes { at: 8 },
+        SeqField::Bytes { at: 8, streams: 1 },
         SeqField::Absent,
     ];
     for seq in seqs {
@@ -243,8 +243,8 @@ fn a_wall_time_is_the_time_of_day() {
         sent(&FlowTask { stamp, offered: Bitrate::from_bps(1e6), ..task(Side::Sender, 20) }, 1).remove(0);
     let after = clock::wall_ns() / 1000;
     let word = |at: usize| u64::from(u32::from_be_bytes(datagram[at..at + 4].try_into().unwrap()));
-    let said = word(4) * 1_000_000 + word(8);
-    assert!(before <= said && said <= after, "{before} {said} {after}");
+    let stamp = word(4) * 1_000_000 + word(8);
+    assert!(before <= stamp && stamp <= after, "{before} {stamp} {after}");
 }
 
 #[test]

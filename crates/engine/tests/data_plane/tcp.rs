@@ -285,14 +285,14 @@ fn a_cpu_that_does_not_exist_costs_the_pinning_and_nothing_else() {
 }
 
 #[test]
-fn a_slow_reader_that_is_told_to_end_reads_out_what_has_arrived() {
+fn a_slow_reader_that_is_stopped_reads_what_has_arrived() {
     for streams in [1, 40] {
         let (sender, mut receiver) = sized(2 << 20);
         // At this rate reading would take more than three minutes.
         receiver.read_rate = Bitrate::from_bps(8e4);
         let (sender, receiver) = start_tcp((sender, receiver), streams);
-        let told = clock::now() + Duration::from_secs(20);
-        while !sender.progress().finished_writing && !told.has_passed() {
+        let deadline = clock::now() + Duration::from_secs(20);
+        while !sender.progress().finished_writing && !deadline.has_passed() {
             clock::sleep_until(clock::now() + Duration::from_millis(5));
         }
         receiver.stop_reading(clock::now() + Duration::from_secs(20));

@@ -85,8 +85,8 @@ fn a_saturating_sender_is_accounted_to_the_last_datagram() {
     assert_eq!(sender.settings.datagrams_per_call, Some(44));
     let drops = udp(&receiver).socket_drops.unwrap();
     assert!(drops <= udp(&receiver).lost);
-    let told = receiver.caveats.iter().any(|caveat| caveat.kind == CaveatKind::ReceiverDrops);
-    assert_eq!(told, drops > 0);
+    let has_caveat = receiver.caveats.iter().any(|caveat| caveat.kind == CaveatKind::ReceiverDrops);
+    assert_eq!(has_caveat, drops > 0);
 }
 
 #[test]

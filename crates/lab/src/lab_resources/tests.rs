@@ -1,4 +1,4 @@
-use super::super::{GroundError, sweep, switch_pid};
+use super::super::{LabResourceError, sweep, switch_pid};
 use super::*;
 use linerate_emu::link_direction::LinkDirection;
 use linerate_emu::packet_batch::HashFields;
@@ -62,11 +62,11 @@ impl TestLab {
         Self { run: tempfile::tempdir().unwrap(), lab, privilege }
     }
 
-    fn lay(&self) -> Result<LabResources, GroundError> {
+    fn lay(&self) -> Result<LabResources, LabResourceError> {
         self.lay_with(&topology())
     }
 
-    fn lay_with(&self, topology: &Topology) -> Result<LabResources, GroundError> {
+    fn lay_with(&self, topology: &Topology) -> Result<LabResources, LabResourceError> {
         let site = Site { run_dir: self.run.path().to_owned(), privilege: self.privilege };
         LabResources::create(topology, &self.lab, &site)
     }
@@ -233,7 +233,7 @@ fn nothing_is_left_of_a_lab_that_was_removed_or_whose_switch_is_gone() {
         let resources = bench.lay().unwrap();
         let mut child = start(&resources.hosts[1].netns);
         fs::write(resources.folder().join("control"), "").unwrap();
-        assert!(matches!(bench.lay(), Err(GroundError::Running(_))));
+        assert!(matches!(bench.lay(), Err(LabResourceError::Running(_))));
         assert_eq!(resources.remove().unwrap(), [] as [&str; 0]);
         assert_eq!(child.wait().unwrap().signal(), Some(15), "programs in it are ended");
         assert_eq!(fs::read_dir(bench.run.path().join("labs")).unwrap().count(), 0);
@@ -263,20 +263,20 @@ enum Kill {
 
 /// Creates the resources up to the entry with that index, and stops there as if killed. `None` if there are
 /// fewer entries.
-fn kill_at(bench: &TestLab, number: usize, kill: Kill) -> Option<GroundError> {
+fn kill_at(bench: &TestLab, number: usize, kill: Kill) -> Option<LabResourceError> {
     let folder = LabFolder::claim(bench.run.path(), &bench.lab).unwrap();
     let mut journal = LabJournal::create(folder.path()).unwrap();
     let mut count = 0;
     let mut record = |entry: &LabJournalEntry| {
         if count == number && kill == Kill::BeforeTheLine {
-            return Err(GroundError::NotOurs(PathBuf::new()));
+            return Err(LabResourceError::NotOurs(PathBuf::new()));
         }
         journal.note(entry)?;
         if count == number {
             if kill == Kill::AfterTheThing {
                 make(entry);
             }
-            return Err(GroundError::NotOurs(PathBuf::new()));
+            return Err(LabResourceError::NotOurs(PathBuf::new()));
         }
         count += 1;
         Ok(())
@@ -356,7 +356,7 @@ fn a_taken_name_is_an_error_and_what_is_behind_it_is_never_touched() {
 
 #[test]
 #[ignore = "needs root and network namespaces"]
-fn a_namespace_without_our_token_is_left_alone_and_told() {
+fn a_namespace_without_our_token_is_left_alone_and_reported() {
     let _turn = LabTestTurn::take();
     for alias in [None, Some("linerate of another day")] {
         let bench = TestLab::new("token", Privilege::Root);

@@ -56,8 +56,11 @@ pub struct StreamCounts {
     /// Interarrival jitter (RFC 3550 §6.4.1).
     pub jitter: Span,
     /// Segments retransmitted since the flow began; absent at a receiver and if the kernel does not report
-    /// them.
+    /// them. What is written last is retransmitted after the flow: the count grows until the link is closed.
     pub retransmits: Option<u64>,
+    /// Whether the peer's kernel has acknowledged everything that was written; absent at a receiver and if the
+    /// kernel does not report it.
+    pub all_acknowledged: Option<bool>,
     /// Congestion window, bytes.
     pub snd_cwnd: Option<u64>,
     /// The peer's receive window, bytes.
@@ -68,10 +71,13 @@ pub struct StreamCounts {
     pub rttvar: Option<Span>,
     /// Path MTU, bytes.
     pub pmtu: Option<u32>,
-    /// The kernel's measure of reordering, segments.
+    /// Times that the kernel saw segments reordered (tcpi_reord_seen).
     pub reorder: Option<u32>,
     /// Transit times of the datagrams or blocks; absent if they are not counted or none has arrived.
     pub transit: Option<TransitCounts>,
+    /// Sizes of the differences between arrival gaps and departure gaps (see [`Spacing`](super::Spacing)); absent if
+    /// they are not counted or nothing has arrived.
+    pub spacing: Option<TransitCounts>,
     /// Whether the stream has ended.
     pub ended: bool,
     /// The sender's notes about the connection (see [`BlockNote`](super::BlockNote)); absent before the first

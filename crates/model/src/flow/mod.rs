@@ -9,7 +9,7 @@ mod task;
 pub use counts::{FlowCounts, Noted, StreamCounts, TransitCounts};
 pub use exchange::{Exchange, Exchanged};
 pub use stamp::{SeqField, StampLayout, TimeField, TimeForm};
-pub use task::{BlockNote, Blocks, EndMark, FlowTask, Pattern, Payload, Stop, Transit};
+pub use task::{BlockLength, BlockNote, Blocks, EndMark, FlowTask, Pattern, Payload, Spacing, Stop, Transit};
 
 /// A connection, a datagram socket or a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

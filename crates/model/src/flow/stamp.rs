@@ -60,11 +60,14 @@ pub enum SeqField {
         /// Number of the first datagram.
         first: u64,
     },
-    /// Bytes sent so far, this datagram included, 8 bytes in the sender's byte order: written little-endian,
-    /// read in either order (nuttcp).
+    /// Bytes sent so far on all streams, this datagram included, 8 bytes in the sender's byte order: written
+    /// little-endian, read in either order (nuttcp). The streams take turns, so the number of the datagram within
+    /// its stream follows from it.
     Bytes {
         /// Its offset.
         at: usize,
+        /// Number of streams.
+        streams: u32,
     },
     /// Not numbered: losses cannot be detected.
     Absent,

@@ -1,5 +1,7 @@
 //! What one side of a flow has to move.
 
+use std::path::PathBuf;
+
 use super::FlowId;
 use linerate_units::{Bitrate, Bytes, Span};
 
@@ -60,6 +62,9 @@ pub struct FlowTask {
     /// Whether a TCP sender may pass several blocks to the kernel in one call if they are accepted at once. A
     /// tool that reports its number of calls makes one call per block.
     pub together: bool,
+    /// The file that each stream of a TCP sender sends up to its end instead of the payload, or to which each stream
+    /// of a TCP receiver writes what it receives, replacing what was there.
+    pub file: Option<PathBuf>,
 }
 
 /// Where each block of a stream carries the kernel's counts for the sender's connection (nuttcp).
@@ -83,16 +88,43 @@ pub enum Transit {
     Uncounted,
     /// For datagrams: from the wall-clock time in their stamp.
     Datagrams,
+    /// For datagrams: like [`Transit::Datagrams`] if their stamp has a time, and also how much the time between
+    /// two arrivals differs from that between two departures.
+    Spaced(Spacing),
     /// For TCP blocks: a sender writes the task's stamp into each block, and a receiver reads it. A flow with
     /// more streams than the engine has threads does neither.
     Blocks(Blocks),
 }
 
+/// How the datagrams of a stream leave their sender.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spacing {
+    /// Time between two of them.
+    pub gap: Span,
+    /// Whether only datagrams count that follow each other in the sender's numbers.
+    pub neighbours: bool,
+}
+
+/// How the end of a block is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockLength {
+    /// Its stamp contains its length, stamp included: 4 bytes, big-endian, at this offset.
+    At(usize),
+    /// All blocks have this length, bytes.
+    Fixed(u64),
+}
+
+impl Default for BlockLength {
+    fn default() -> Self {
+        Self::At(0)
+    }
+}
+
 /// What a receiver needs to know about stamped TCP blocks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Blocks {
-    /// Offset of the block's own length, stamp included: 4 bytes, big-endian.
-    pub length_at: usize,
+    /// The length of a block.
+    pub length: BlockLength,
     /// Bytes before the first block.
     pub skipped: u64,
     /// For each stream the data that arrived before the flow began.

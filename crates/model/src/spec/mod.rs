@@ -11,6 +11,7 @@ mod traffic;
 
 use std::fmt;
 
+use linerate_units::{Bitrate, Bytes, Span};
 use serde::{Deserialize, Serialize};
 
 pub use checked::CheckedSpec;
@@ -59,7 +60,48 @@ impl fmt::Display for SpecError {
 
 impl std::error::Error for SpecError {}
 
+/// Set-up of one phase, and the end in which the rest of its data arrives: what a phase usually takes besides its
+/// traffic.
+const PHASE_OVERHEAD: Span = Span::from_ms(400);
+
 impl TestSpec {
+    /// Duration of the idle latency measurement: a fifth of the test, at least 100 ms and at most 2 s.
+    #[must_use]
+    pub fn idle_time(&self) -> Span {
+        if self.traffic.no_latency || self.host.no_sampling {
+            return Span::ZERO;
+        }
+        Span::from_ns(self.traffic.measured().as_ns() / 5).min(Span::from_secs(2)).max(Span::from_ms(100))
+    }
+
+    /// Usual duration of one phase, from its set-up to its end; `None` if it depends on the network.
+    #[must_use]
+    pub fn phase_time(&self) -> Option<Span> {
+        if let Some(sweep) = &self.sweep {
+            return Some(sweep.longest() + PHASE_OVERHEAD);
+        }
+        let block = self.traffic.length.unwrap_or(Bytes::new(0));
+        let traffic = match self.traffic.stop_after(block) {
+            StopAfter::TimeNs(time) => time,
+            StopAfter::Bytes(bytes) if bytes > Bytes::new(0) => {
+                // All streams share the amount, and each offers the rate.
+                let streams = f64::from(self.traffic.streams);
+                Bitrate::from_bps(self.traffic.offered()?.bps() * streams)?.time_for(bytes)?
+            }
+            StopAfter::Bytes(_) => return None,
+        };
+        Some(traffic + PHASE_OVERHEAD)
+    }
+
+    /// Usual duration of the test from its first connection to its result; `None` if it depends on the network.
+    #[must_use]
+    pub fn expected_time(&self) -> Option<Span> {
+        if self.sweep.is_some() {
+            return self.phase_time();
+        }
+        Some(self.idle_time() + self.phase_time()?.saturating_mul(self.traffic.phases().len() as u64))
+    }
+
     /// A sweep over message sizes. Small messages are sent at once, and no probes run at the same time.
     #[must_use]
     pub fn of_sweep(sweep: Sweep, socket: SocketKnobs, host: HostKnobs) -> Self {
@@ -115,7 +157,25 @@ impl TestSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_units::{Bytes, Span};
+
+    #[test]
+    fn a_test_takes_its_phases_and_the_idle_latency_before_them() {
+        let mut spec = TestSpec::default();
+        spec.traffic.duration = Some(Span::from_secs(1));
+        assert_eq!(spec.idle_time(), Span::from_ms(200));
+        assert_eq!(spec.expected_time(), Some(Span::from_ms(200 + 2 * 1400)));
+        spec.traffic.omit = Some(Span::from_secs(2));
+        spec.traffic.upload = true;
+        assert_eq!(spec.expected_time(), Some(Span::from_ms(200 + 3400)));
+        spec.traffic.no_latency = true;
+        assert_eq!(spec.idle_time(), Span::ZERO);
+        spec.traffic.bytes = Some(Bytes::new(1 << 20));
+        assert_eq!(spec.expected_time(), None);
+        // 1 MB by two streams of 4 Mb/s takes a second.
+        spec.traffic.bytes = Some(Bytes::new(1_000_000));
+        (spec.traffic.rate, spec.traffic.streams) = (Bitrate::from_bps(4e6), 2);
+        assert_eq!(spec.expected_time(), Some(Span::from_ms(1400)));
+    }
 
     fn knob(change: impl FnOnce(&mut TestSpec)) -> &'static str {
         let mut spec = TestSpec::default();

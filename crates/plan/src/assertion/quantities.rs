@@ -49,8 +49,7 @@ impl Dimension {
     }
 
     /// A number of this dimension as text.
-    #[must_use]
-    pub fn show(self, number: f64) -> String {
+    pub(super) fn show(self, number: f64) -> String {
         let sign = if number < 0.0 { "-" } else { "" };
         let size = number.abs();
         match self {
@@ -391,8 +390,8 @@ pub const QUANTITIES: &[AssertionQuantity] = &[
 pub(super) fn segment_bytes(flow: &FlowRecord) -> Option<f64> {
     // The sampled value is preferred: the value read from the socket may be the requested one.
     let sampled = flow.sender.as_ref().and_then(|tally| tally.readings.get(tcp::SND_MSS));
-    let told = || flow.sender_settings.as_ref()?.mss.effective.map(f64::from);
-    sampled.map(|bytes| bytes.get() as f64).or_else(told)
+    let effective = || flow.sender_settings.as_ref()?.mss.effective.map(f64::from);
+    sampled.map(|bytes| bytes.get() as f64).or_else(effective)
 }
 
 /// Mean over the measured intervals.

@@ -290,7 +290,7 @@ impl AssertionParser {
                     }
                 }
                 self.expect(')')?;
-                let (at, quantity) = self.quantity_behind()?;
+                let (at, quantity) = self.next_quantity()?;
                 Ok(AssertionForm::AtPoint(changed, at, quantity))
             }
             "run" => {
@@ -299,7 +299,7 @@ impl AssertionParser {
                     return fault(run_at, "the name of a run is missing here, as in run(\"baseline\")");
                 };
                 self.expect(')')?;
-                let (at, quantity) = self.quantity_behind()?;
+                let (at, quantity) = self.next_quantity()?;
                 Ok(AssertionForm::InRun(run, at, quantity))
             }
             other => {
@@ -309,7 +309,7 @@ impl AssertionParser {
         }
     }
 
-    fn quantity_behind(&mut self) -> Result<(usize, String), AssertionSyntaxError> {
+    fn next_quantity(&mut self) -> Result<(usize, String), AssertionSyntaxError> {
         self.expect('.')?;
         let at = self.at();
         match self.take() {

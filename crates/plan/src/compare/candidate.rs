@@ -102,7 +102,8 @@ impl Candidate {
     }
 
     /// The figures of a quantity for a subject, one per repeat.
-    pub(super) fn samples(&self, place: &Subject, quantity: &str) -> Option<&[f64]> {
+    #[must_use]
+    pub fn samples(&self, place: &Subject, quantity: &str) -> Option<&[f64]> {
         let (_, figures) = self.figures.iter().find(|(known, _)| known == place)?;
         figures.get(quantity).map(Vec::as_slice)
     }

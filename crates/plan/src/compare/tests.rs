@@ -71,7 +71,7 @@ fn goodput() -> Vec<&'static AssertionQuantity> {
 }
 
 #[test]
-fn points_of_two_plans_stand_beside_each_other() {
+fn points_of_two_plans_are_next_to_each_other() {
     let before = Candidate::of_plan("before".to_owned(), &plan("shuffled", [SLOW; 4]), &[]);
     let after = Candidate::of_plan("after".to_owned(), &plan("shuffled", [SLOW, FAST, SLOW, &[]]), &[]);
     let table = compare_with_base(&before, std::slice::from_ref(&after), &goodput(), Pairing::None);
@@ -152,7 +152,7 @@ fn run(rate: f64, kernel: &str) -> RunRecord {
 }
 
 #[test]
-fn runs_are_repeats_and_what_else_differs_is_told() {
+fn runs_are_repeats_and_other_differences_are_reported() {
     let runs = |rates: &[f64], kernel| rates.iter().map(|rate| run(*rate, kernel)).collect::<Vec<_>>();
     let base = Candidate::of_runs("old".to_owned(), &runs(SLOW, OLD));
     let other = Candidate::of_runs("new".to_owned(), &runs(FAST, "Linux 6.18"));

@@ -250,16 +250,16 @@ fn kinds(view: &BufferFlow<'_>, searched: bool) -> String {
     let words = view.summary("buffer_kind").map(|one| one.words.as_slice()).unwrap_or_default();
     let mut counted: Vec<(&str, usize)> = Vec::new();
     for word in words {
-        let told = match word.as_str() {
+        let description = match word.as_str() {
             "lower_bound" if searched => "estimate",
             "lower_bound" => "lower bound: no drop at a full queue",
             "out_of_reach" => "out of reach: the probes vary by more than a tenth of the buffer",
             "other_loss" => "loss not caused by a full queue",
             other => other,
         };
-        match counted.iter_mut().find(|(known, _)| *known == told) {
+        match counted.iter_mut().find(|(known, _)| *known == description) {
             Some((_, count)) => *count += 1,
-            None => counted.push((told, 1)),
+            None => counted.push((description, 1)),
         }
     }
     match counted.as_slice() {
@@ -304,7 +304,7 @@ fn sizes(views: &[BufferFlow<'_>]) -> Option<MethodTable> {
     let row = |fit: linerate_theory::buffer::Fit| MethodRow {
         point: None,
         cells: vec![
-            MethodCell::text(fit.wish),
+            MethodCell::text(fit.requirement),
             MethodCell::number(Some(fit.bytes)),
             MethodCell::number(Some(fit.bytes * 8.0 / drain * 1e9)),
         ],

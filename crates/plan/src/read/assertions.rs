@@ -54,11 +54,11 @@ fn about_a_changed_axis(changed: &BTreeSet<String>, value: &ConfigValue) -> Opti
         _ => (value.text()?, None),
     };
     let at_one = at.is_some_and(|at| at.0.iter().any(|entry| changed.contains(&entry.key)));
-    let mut behind = text.split("point(").skip(1).filter_map(|rest| rest.split(')').next());
+    let mut points = text.split("point(").skip(1).filter_map(|rest| rest.split(')').next());
     let names = |rest: &str| {
         rest.split(',').filter_map(|part| part.split('=').next()).any(|name| changed.contains(name.trim()))
     };
-    (at_one || behind.any(names)).then(|| text.to_owned())
+    (at_one || points.any(names)).then(|| text.to_owned())
 }
 
 fn from_table(

@@ -32,6 +32,7 @@ fn latency(phase: ProbePhase, intervals: Vec<LatencyInterval>) -> LatencyReport 
         offset_error_ns: None,
         kernel_timestamps: true,
         intervals,
+        histogram: Vec::new(),
     }
 }
 
@@ -44,6 +45,7 @@ fn course(rtt_us: &[u64]) -> Vec<LatencyInterval> {
         min_ns: rtt * 1000,
         high_ns: rtt * 1000,
         max_ns: 999 * MS,
+        ..LatencyInterval::default()
     };
     (0..).zip(rtt_us).map(interval).collect()
 }
@@ -223,7 +225,7 @@ fn near(cell: &MethodCell, expected: f64) {
 }
 
 #[test]
-fn a_drop_in_the_omitted_start_tells_the_buffer() {
+fn a_drop_in_the_omitted_start_shows_the_buffer() {
     // 12.8 ms at 10 Gb/s are 16 MB; shares of 0.8 and 0.2 fill the line.
     let plan = plan(PLAN);
     let (record, tables) = carry_out(&plan, &[[long_flow(62_800, 0.8), noise()]]);

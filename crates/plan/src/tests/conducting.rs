@@ -98,7 +98,7 @@ impl<'f> SimulatedNetwork<'f> {
                 self.note(body);
             }
             if following.is_some() {
-                assert_eq!(scheduler.next_task().unwrap(), following, "what is said to follow does");
+                assert_eq!(scheduler.next_task().unwrap(), following, "what is announced to follow does");
             }
         }
         seen
@@ -338,10 +338,10 @@ fn the_standing_counts_down() {
     let mut network = SimulatedNetwork::new(&plan, &|_, _| Some(1e6));
     let mut scheduler = PlanScheduler::new(&plan).unwrap();
     let all = scheduler.progress();
-    assert_eq!((all.done, all.of, all.behind), (0, 6, Span::ZERO));
+    assert_eq!((all.done, all.of, all.completed_time), (0, 6, Span::ZERO));
     network.carry_out(&mut scheduler, 4);
     let now = scheduler.progress();
-    assert_eq!((now.done, now.behind + now.left), (4, all.left));
+    assert_eq!((now.done, now.completed_time + now.left), (4, all.left));
     network.carry_out(&mut scheduler, 9);
     assert_eq!(scheduler.progress().left, Span::ZERO);
 }

@@ -27,9 +27,9 @@ impl<'p> MethodLog<'p> {
             linerate: String::new(),
             set: Vec::new(),
         };
-        let mut told = Self { plan, record: PlanRecord::default(), runs: BTreeMap::new() };
-        told.note(Body::PlanStarted(Box::new(plan.open(opening).unwrap())));
-        told
+        let mut log = Self { plan, record: PlanRecord::default(), runs: BTreeMap::new() };
+        log.note(Body::PlanStarted(Box::new(plan.open(opening).unwrap())));
+        log
     }
 
     fn note(&mut self, body: Body) {
@@ -114,9 +114,9 @@ fn flow(name: &str) -> Value {
 #[test]
 fn a_plan_without_a_method_has_no_tables_and_one_without_results_neither() {
     let none = plan("test.upload = true\naxis.streams = [1, 4]\n");
-    let mut told = MethodLog::of(&none);
-    told.sum(0, "a-b", &[("goodput", 1e9), ("window_rate", 1e9)]);
-    assert!(told.tables().is_empty());
+    let mut log = MethodLog::of(&none);
+    log.sum(0, "a-b", &[("goodput", 1e9), ("window_rate", 1e9)]);
+    assert!(log.tables().is_empty());
     for method in ["rfc6349", "rfc2544", "window", "block-size"] {
         let text = format!(
             "method = \"{method}\"\n[test]\nudp = true\n[axis.rate]\nto = \"1G\"\nfrom = 0\npass = \"loss == 0\""
@@ -127,20 +127,20 @@ fn a_plan_without_a_method_has_no_tables_and_one_without_results_neither() {
 
 /// 64 KiB over 21 ms are 24.966 Mb/s; 1000 km of fibre take 9.80 ms there and back, 2.14 times less.
 #[test]
-fn a_window_stands_beside_what_it_allows_and_what_the_path_needs() {
+fn a_window_is_next_to_what_it_allows_and_what_the_path_needs() {
     let plan =
         plan("method = \"window\"\ndistance = 1000\ntest.upload = true\naxis.window = [\"64K\", \"4M\"]\n");
-    let mut told = MethodLog::of(&plan);
+    let mut log = MethodLog::of(&plan);
     let path = [("rtt_baseline", 21e6), ("ceiling", 941.482_445e6), ("bdp", 2_471_391.0)];
-    told.sum(0, "a-b", &path);
-    told.sum(1, "a-b", &path);
-    told.sum(0, "a-b", &[("in_flight", 65_536.0), ("window_rate", 24.966e6), ("goodput", 24.5e6)]);
-    told.sum(1, "a-b", &[("window_rate", 941.482_445e6), ("goodput", 941.482_445e6)]);
-    let [table] = &told.tables()[..] else { panic!("one table") };
+    log.sum(0, "a-b", &path);
+    log.sum(1, "a-b", &path);
+    log.sum(0, "a-b", &[("in_flight", 65_536.0), ("window_rate", 24.966e6), ("goodput", 24.5e6)]);
+    log.sum(1, "a-b", &[("window_rate", 941.482_445e6), ("goodput", 941.482_445e6)]);
+    let [table] = &log.tables()[..] else { panic!("one table") };
     assert_eq!(table.rows.len(), 2);
     assert_eq!(
         (&table.rows[0].point, cell(table, 0, "window")),
-        (&Some(told.point(0).into()), &MethodCell::text("64K"))
+        (&Some(log.point(0).into()), &MethodCell::text("64K"))
     );
     assert_eq!((value(table, 0, "in flight"), value(table, 0, "RTT")), (65_536.0, 21e6));
     close(value(table, 0, "measured/computed"), 24.5 / 24.966);
@@ -167,8 +167,8 @@ fn the_path_comes_before_the_tests_and_metrics_are_in_percent() {
         "method = \"rfc6349\"\ntest.upload = true\n[flow.capacity]\nfrom = \"a\"\nto = \"b\"\ntest = { udp = true }\n\
          [flow.tcp]\nfrom = \"a\"\nto = \"b\"",
     );
-    let mut told = MethodLog::of(&plan);
-    told.sum(0, "capacity", &[("goodput", 500e6), ("loss", 0.0), ("transfer_time_ratio", 1.0)]);
+    let mut log = MethodLog::of(&plan);
+    log.sum(0, "capacity", &[("goodput", 500e6), ("loss", 0.0), ("transfer_time_ratio", 1.0)]);
     let tcp = [
         ("goodput", 330e6),
         ("rtt_baseline", 5e6),
@@ -178,8 +178,8 @@ fn the_path_comes_before_the_tests_and_metrics_are_in_percent() {
         ("tcp_efficiency", 100_000.0 / 102_000.0),
         ("buffer_delay", 0.28),
     ];
-    told.sum(0, "tcp", &tcp);
-    let tables = told.tables();
+    log.sum(0, "tcp", &tcp);
+    let tables = log.tables();
     let [path, tests] = &tables[..] else { panic!("two tables") };
     assert_eq!(*cell(path, 0, "size"), MethodCell::text("1500 B"));
     assert_eq!((value(path, 1, "time"), value(path, 2, "rate")), (5e6, 500e6));
@@ -202,10 +202,10 @@ fn a_capacity_that_the_host_could_not_reach_is_a_lower_bound() {
          [flow.tcp]\nfrom = \"a\"\nto = \"b\"",
     );
     let path = |loss: f64, tcp: f64| {
-        let mut told = MethodLog::of(&plan);
-        told.sum(0, "capacity", &[("goodput", 450e6), ("loss", loss), ("ceiling", 957e6)]);
-        told.sum(0, "tcp", &[("goodput", tcp), ("rtt_baseline", 20e6), ("segment", 1448.0)]);
-        let table = told.tables().remove(0);
+        let mut log = MethodLog::of(&plan);
+        log.sum(0, "capacity", &[("goodput", 450e6), ("loss", loss), ("ceiling", 957e6)]);
+        log.sum(0, "tcp", &[("goodput", tcp), ("rtt_baseline", 20e6), ("segment", 1448.0)]);
+        let table = log.tables().remove(0);
         (value(&table, 2, "rate"), cell(&table, 3, "size").at_least)
     };
     assert_eq!(path(0.0, 900e6), (900e6, true));
@@ -226,19 +226,19 @@ fn datagrams(received: u64, lost: u64) -> [Value; 2] {
 
 /// Frames of 1518 bytes at 1 Gb/s: 81274 per second (RFC 6349 section 4.1.1), 957.088 Mb/s of UDP payload.
 #[test]
-fn frames_a_second_stand_beside_the_most_that_the_line_takes() {
+fn frames_per_second_are_next_to_the_most_that_the_line_takes() {
     let plan = plan(
         "method = \"rfc2544\"\ntest = { udp = true, upload = true }\naxis.length = [1472]\n\
          axis.rate = { from = 0, to = \"1G\", pass = \"loss == 0\" }\n",
     );
-    let mut told = MethodLog::of(&plan);
-    told.trial(0, 0, step(1e9, false, false), "a-b", &datagrams(150_000, 12_550));
-    told.trial(0, 0, step(0.5e9, false, true), "a-b", &datagrams(84_918, 0));
-    let point = told.point(0);
+    let mut log = MethodLog::of(&plan);
+    log.trial(0, 0, step(1e9, false, false), "a-b", &datagrams(150_000, 12_550));
+    log.trial(0, 0, step(0.5e9, false, true), "a-b", &datagrams(84_918, 0));
+    let point = log.point(0);
     let found = Some(0.5e9);
-    told.note(Body::SearchEnded(SearchEnd { point: point.into(), repeat: 0, found: None, number: found }));
-    told.sum(0, "a-b", &[("goodput", 0.5e9), ("ceiling", 957.087_972e6), ("rtt_mean", 250_000.0)]);
-    let tables = told.tables();
+    log.note(Body::SearchEnded(SearchEnd { point: point.into(), repeat: 0, found: None, number: found }));
+    log.sum(0, "a-b", &[("goodput", 0.5e9), ("ceiling", 957.087_972e6), ("rtt_mean", 250_000.0)]);
+    let tables = log.tables();
     let [throughput, loss] = &tables[..] else { panic!("two tables") };
     assert_eq!(*cell(throughput, 0, "frame size"), MethodCell::text("1518"));
     // 0.5e9 / (8 x 1472); 84,918 frames in two seconds, and x 8 x 1538 on the line.
@@ -263,16 +263,16 @@ fn a_load_that_the_host_could_not_send_is_not_claimed_of_the_device() {
         "method = \"rfc2544\"\ntest = { udp = true, upload = true }\naxis.length = [1472]\n\
          axis.rate = { from = 0, to = \"1G\", pass = \"loss == 0\" }\n",
     );
-    let mut told = MethodLog::of(&plan);
-    let point = told.point(0);
-    told.note(Body::SearchEnded(SearchEnd {
+    let mut log = MethodLog::of(&plan);
+    let point = log.point(0);
+    log.note(Body::SearchEnded(SearchEnd {
         point: point.into(),
         repeat: 0,
         found: None,
         number: Some(0.5e9),
     }));
-    told.sum(0, "a-b", &[("goodput", 0.25e9), ("ceiling", 957.087_972e6)]);
-    let throughput = told.tables().remove(0);
+    log.sum(0, "a-b", &[("goodput", 0.25e9), ("ceiling", 957.087_972e6)]);
+    let throughput = log.tables().remove(0);
     let found = cell(&throughput, 0, "throughput");
     assert!(found.at_least && cell(&throughput, 0, "of maximum").at_least);
     close(found.value.unwrap(), 21_229.619_6);
@@ -286,18 +286,13 @@ fn frames_that_were_not_received_are_not_the_throughput() {
         "method = \"rfc2544\"\ntest = { udp = true, upload = true }\naxis.length = [1472]\n\
          axis.rate = { from = 0, to = \"1G\", pass = \"loss == 0\" }\n",
     );
-    let mut told = MethodLog::of(&plan);
+    let mut log = MethodLog::of(&plan);
     // 79,000 frames per second.
-    told.trial(0, 0, step(1e9, false, true), "a-b", &datagrams(158_000, 0));
-    let point = told.point(0);
-    told.note(Body::SearchEnded(SearchEnd {
-        point: point.into(),
-        repeat: 0,
-        found: None,
-        number: Some(1e9),
-    }));
-    told.sum(0, "a-b", &[("goodput", 930.3e6), ("ceiling", 957.087_972e6)]);
-    let throughput = told.tables().remove(0);
+    log.trial(0, 0, step(1e9, false, true), "a-b", &datagrams(158_000, 0));
+    let point = log.point(0);
+    log.note(Body::SearchEnded(SearchEnd { point: point.into(), repeat: 0, found: None, number: Some(1e9) }));
+    log.sum(0, "a-b", &[("goodput", 930.3e6), ("ceiling", 957.087_972e6)]);
+    let throughput = log.tables().remove(0);
     close(value(&throughput, 0, "requested load"), 84_918.478);
     close(value(&throughput, 0, "throughput"), 79_000.0);
     assert!(cell(&throughput, 0, "throughput").at_least, "the host sent 7 % less than was asked for");
@@ -310,18 +305,18 @@ fn a_burst_that_passed_at_the_end_of_the_range_is_at_least_that() {
         "method = \"rfc2544\"\ntest = { udp = true, upload = true, rate = 0 }\naxis.length = [1472, 82]\n\
          axis.blocks = { from = 1, to = 1000, pass = \"loss == 0\" }\n",
     );
-    let mut told = MethodLog::of(&plan);
+    let mut log = MethodLog::of(&plan);
     for (point, repeat, number) in [(0, 0, 1000.0), (1, 0, 500.0), (1, 1, 700.0)] {
-        let point = told.point(point);
-        told.note(Body::SearchEnded(SearchEnd {
+        let point = log.point(point);
+        log.note(Body::SearchEnded(SearchEnd {
             point: point.into(),
             repeat,
             found: None,
             number: Some(number),
         }));
     }
-    told.sum(0, "a-b", &[("goodput", 1e8), ("ceiling", 957.087_972e6)]);
-    let [bursts] = &told.tables()[..] else { panic!("one table") };
+    log.sum(0, "a-b", &[("goodput", 1e8), ("ceiling", 957.087_972e6)]);
+    let [bursts] = &log.tables()[..] else { panic!("one table") };
     let found = cell(bursts, 0, "frames in the burst");
     assert_eq!((found.value, found.at_least), (Some(1000.0), true));
     // 1000 / 81274.385 s.
@@ -340,7 +335,7 @@ fn a_series_is_its_figures_and_a_curve_of_medians() {
         "method = \"block-size\"\n[flow.loop]\nfrom = \"a\"\nto = \"a\"\nseries = { sizes = \"1,1K\" }\n\
          [flow.test]\nfrom = \"a\"\nto = \"b\"\nafter = \"loop\"",
     );
-    let mut told = MethodLog::of(&plan);
+    let mut log = MethodLog::of(&plan);
     let size = |bytes: u64, ns: u64| {
         let point = json!({ "message_bytes": bytes, "best_one_way_ns": ns, "median_one_way_ns": ns,
             "bitrate_bps": bytes as f64 * 8e9 / ns as f64 });
@@ -348,13 +343,13 @@ fn a_series_is_its_figures_and_a_curve_of_medians() {
     };
     for (repeat, slower) in [(0, 0), (1, 200), (2, 100)] {
         let sizes = [flow("upload"), size(1, 1000 + slower), size(1024, 2000 + slower)];
-        told.trial(0, repeat, None, "loop", &sizes);
+        log.trial(0, repeat, None, "loop", &sizes);
     }
     // A repeat that was measured again counts once.
-    told.trial(0, 2, None, "loop", &[flow("upload"), size(1, 1300), size(1024, 2300)]);
-    told.sum(0, "loop", &[("message_latency", 1200.0), ("message_rate", 4e9), ("half_size", 512.0)]);
-    told.sum(0, "test", &[("goodput", 1e9)]);
-    let tables = told.tables();
+    log.trial(0, 2, None, "loop", &[flow("upload"), size(1, 1300), size(1024, 2300)]);
+    log.sum(0, "loop", &[("message_latency", 1200.0), ("message_rate", 4e9), ("half_size", 512.0)]);
+    log.sum(0, "test", &[("goodput", 1e9)]);
+    let tables = log.tables();
     let [figures, curve] = &tables[..] else { panic!("two tables") };
     assert_eq!(*cell(figures, 0, "series"), MethodCell::text("loop (loopback of a)"));
     assert_eq!((value(figures, 0, "latency"), value(figures, 0, "highest rate")), (1200.0, 4e9));

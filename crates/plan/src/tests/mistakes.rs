@@ -73,8 +73,8 @@ fn a_port_behind_an_address_says_where_it_belongs() {
     );
     for right in ["2001:db8::1", "::1", "192.0.2.1", "server.example", "fe80::1%eth0"] {
         let text = format!("[host.c]\naddress = \"{right}\"");
-        let told = try_plan(&text, &[]).map_or_else(|error| error.to_string(), |_| String::new());
-        assert!(!told.contains("port ="), "{right}: {told}");
+        let error = try_plan(&text, &[]).map_or_else(|error| error.to_string(), |_| String::new());
+        assert!(!error.contains("port ="), "{right}: {error}");
     }
 }
 
@@ -445,7 +445,7 @@ fn last_of_many(text: &str) -> (usize, String) {
 }
 
 #[test]
-fn of_thirty_thousand_unknown_keys_fifty_are_told_and_the_others_counted() {
+fn of_thirty_thousand_unknown_keys_fifty_are_reported_and_the_others_counted() {
     let lines =
         |head: &str| head.to_owned() + &(0..30_000).map(|n| format!("k{n} = 1\n")).collect::<String>();
     for head in ["", "[test]\n"] {

@@ -379,7 +379,7 @@ impl AgentDialogue for AgentEnd {
                 self.link.begin_untimed_step("serving the coordinator");
                 self.state = AgentState::Serving;
             }
-            told if self.state == AgentState::Serving => self.program_input(now, told)?,
+            input if self.state == AgentState::Serving => self.program_input(now, input)?,
             _ => {
                 return Err(PeerError::Local {
                     why: "a message reached the agent at the wrong time".to_owned(),

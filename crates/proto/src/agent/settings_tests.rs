@@ -47,11 +47,11 @@ fn settings_are_checked_applied_and_put_back() {
             "{:?}",
             pair.asked
         );
-        pair.tell(AgentInput::SettingsDone(answer.clone()));
+        pair.agent_input(AgentInput::SettingsDone(answer.clone()));
         assert!(
-            matches!(&pair.heard[..], [AgentOutput::SettingsDone(told)] if *told == answer),
+            matches!(&pair.at_coordinator[..], [AgentOutput::SettingsDone(received)] if *received == answer),
             "{:?}",
-            pair.heard
+            pair.at_coordinator
         );
         pair.forget();
     }
@@ -63,12 +63,12 @@ fn settings_are_checked_applied_and_put_back() {
 fn what_can_be_set_is_asked_without_a_place_but_not_set() {
     let mut pair = AgentEnds::new(Some(secret()), secret());
     pair.settle().unwrap();
-    pair.tell(AgentInput::About(Box::new(About { settings: vec!["mtu".into()], ..About::default() })));
-    assert!(matches!(&pair.heard[..], [AgentOutput::Welcomed(about)] if about.settings == ["mtu"]));
+    pair.agent_input(AgentInput::About(Box::new(About { settings: vec!["mtu".into()], ..About::default() })));
+    assert!(matches!(&pair.at_coordinator[..], [AgentOutput::Welcomed(about)] if about.settings == ["mtu"]));
     pair.forget();
     pair.ask(AgentInput::Settings(SettingsRequest::Check(order(&[("mtu", "9000")]))));
     assert_eq!(pair.asked.len(), 1);
-    pair.tell(AgentInput::SettingsDone(Box::default()));
+    pair.agent_input(AgentInput::SettingsDone(Box::default()));
     let error = refused(&mut pair, AgentInput::Settings(apply()));
     assert!(error.contains("without a place"), "{error}");
 }
@@ -104,8 +104,8 @@ fn one_request_at_a_time_and_of_a_size_that_can_be() {
 #[test]
 fn an_answer_that_nobody_asked_for_ends_the_dialogue_and_a_late_word_is_passed_over() {
     let mut pair = AgentEnds::at_work();
-    pair.tell(AgentInput::SettingsDone(in_force()));
-    assert!(pair.heard.is_empty(), "{:?}", pair.heard);
+    pair.agent_input(AgentInput::SettingsDone(in_force()));
+    assert!(pair.at_coordinator.is_empty(), "{:?}", pair.at_coordinator);
     let text = br#"{"type":"settings","in_force":[],"troubles":[]}"#;
     let bytes = [&u32::try_from(text.len()).unwrap().to_be_bytes()[..], text].concat();
     let error = pair.coordinator.input(pair.now, AgentInput::Bytes(&bytes)).unwrap_err();
@@ -131,7 +131,7 @@ fn settings_that_are_never_done_end_both_ends() {
 fn the_place_is_still_the_coordinators_after_settings() {
     let mut pair = AgentEnds::at_work();
     pair.ask(AgentInput::Settings(apply()));
-    pair.tell(AgentInput::SettingsDone(in_force()));
+    pair.agent_input(AgentInput::SettingsDone(in_force()));
     pair.ask(AgentInput::Prepare(job(1)));
     assert!(matches!(&pair.asked[1..], [AgentOutput::Prepare(asked)] if asked.ticket == Some(TICKET)));
 }

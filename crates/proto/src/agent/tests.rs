@@ -42,10 +42,10 @@ pub(super) struct AgentEnds {
     pub(super) now: Timestamp,
     pub(super) coordinator: CoordinatorEnd,
     pub(super) agent: AgentEnd,
-    pub(super) heard: Vec<AgentOutput>,
+    pub(super) at_coordinator: Vec<AgentOutput>,
     pub(super) asked: Vec<AgentOutput>,
     /// Everything that the coordinator has sent.
-    said: Vec<u8>,
+    coordinator_bytes: Vec<u8>,
 }
 
 impl AgentEnds {
@@ -55,9 +55,9 @@ impl AgentEnds {
             now,
             coordinator: CoordinatorEnd::new(now, coordinators, [1; 16], "c\u{1b}[2Jd".to_owned()),
             agent: AgentEnd::new(now + AHEAD, agents, [2; 16]),
-            heard: Vec::new(),
+            at_coordinator: Vec::new(),
             asked: Vec::new(),
-            said: Vec::new(),
+            coordinator_bytes: Vec::new(),
         }
     }
 
@@ -65,15 +65,15 @@ impl AgentEnds {
     pub(super) fn at_work() -> Self {
         let mut pair = Self::new(Some(secret()), secret());
         pair.settle().unwrap();
-        pair.tell(AgentInput::About(Box::default()));
+        pair.agent_input(AgentInput::About(Box::default()));
         pair.ask(AgentInput::Hold { expected: Span::from_secs(60) });
-        pair.tell(AgentInput::Held(TICKET));
+        pair.agent_input(AgentInput::Held(TICKET));
         pair.forget();
         pair
     }
 
     pub(super) fn forget(&mut self) {
-        self.heard.clear();
+        self.at_coordinator.clear();
         self.asked.clear();
     }
 
@@ -82,7 +82,7 @@ impl AgentEnds {
         self.settle().unwrap();
     }
 
-    pub(super) fn tell(&mut self, input: AgentInput<'_>) {
+    pub(super) fn agent_input(&mut self, input: AgentInput<'_>) {
         self.agent.input(self.now + AHEAD, input).unwrap();
         self.settle().unwrap();
     }
@@ -90,12 +90,12 @@ impl AgentEnds {
     /// Carries bytes in both directions until there are none; each direction takes [`DELAY`].
     pub(super) fn settle(&mut self) -> Result<(), PeerError> {
         loop {
-            let there = drain(&mut self.coordinator, &mut self.heard);
+            let there = drain(&mut self.coordinator, &mut self.at_coordinator);
             let back = drain(&mut self.agent, &mut self.asked);
             if there.is_empty() && back.is_empty() {
                 return Ok(());
             }
-            self.said.extend_from_slice(&there);
+            self.coordinator_bytes.extend_from_slice(&there);
             self.now = self.now + DELAY;
             let arrived = if there.is_empty() {
                 Ok(())
@@ -157,42 +157,42 @@ fn a_job_from_the_greeting_to_the_farewell() {
     pair.settle().unwrap();
     let [AgentOutput::Known { name }] = &pair.asked[..] else { panic!("{:?}", pair.asked) };
     assert_eq!(name, "c?[2Jd", "what a terminal would obey is replaced");
-    assert!(pair.heard.is_empty(), "nothing is told before both have proved themselves");
+    assert!(pair.at_coordinator.is_empty(), "nothing is sent before both have proved their identity");
     let host = HostInfo { name: "agent's host".into(), ..HostInfo::default() };
     let about = About { host, congestion: vec!["bbr".into()], ..About::default() };
-    pair.tell(AgentInput::About(Box::new(about.clone())));
-    assert!(matches!(&pair.heard[..], [AgentOutput::Welcomed(welcome)] if **welcome == about));
+    pair.agent_input(AgentInput::About(Box::new(about.clone())));
+    assert!(matches!(&pair.at_coordinator[..], [AgentOutput::Welcomed(welcome)] if **welcome == about));
     pair.forget();
 
     pair.ask(AgentInput::Hold { expected: Span::from_secs(60) });
-    pair.tell(AgentInput::Waiting(QueuePosition { position: 2, wait_ns: Span::from_secs(9) }));
-    pair.tell(AgentInput::Held(TICKET));
+    pair.agent_input(AgentInput::Waiting(QueuePosition { position: 2, wait_ns: Span::from_secs(9) }));
+    pair.agent_input(AgentInput::Held(TICKET));
     assert!(matches!(pair.asked[..], [AgentOutput::Hold { expected }] if expected == Span::from_secs(60)));
     assert!(
-        matches!(pair.heard[..], [AgentOutput::Waiting(_), AgentOutput::Held(ticket)] if ticket == TICKET)
+        matches!(pair.at_coordinator[..], [AgentOutput::Waiting(_), AgentOutput::Held(ticket)] if ticket == TICKET)
     );
     pair.forget();
 
     pair.ask(AgentInput::Prepare(job(1)));
     assert!(matches!(&pair.asked[..], [AgentOutput::Prepare(asked)] if *asked == job(1)));
-    pair.tell(AgentInput::Accepted { job: 1, epoch: Timestamp::from_ns(77) });
-    pair.tell(AgentInput::Ready { job: 1 });
+    pair.agent_input(AgentInput::Accepted { job: 1, epoch: Timestamp::from_ns(77) });
+    pair.agent_input(AgentInput::Ready { job: 1 });
     pair.ask(AgentInput::Start { job: 1, at: Timestamp::from_ns(99) });
     assert!(matches!(pair.asked[1..], [AgentOutput::Start { job: 1, at }] if at == Timestamp::from_ns(99)));
     let body = Body::Queued { position: 3, wait: Span::ZERO };
     let event = JobEvent { job: 1, host: 1, at: Timestamp::from_ns(5), body };
-    pair.tell(AgentInput::Event(Box::new(event.clone())));
-    pair.tell(ended(1));
+    pair.agent_input(AgentInput::Event(Box::new(event.clone())));
+    pair.agent_input(ended(1));
     let [
         AgentOutput::Accepted { job: 1, .. },
         AgentOutput::Ready { job: 1 },
-        AgentOutput::Event(told),
+        AgentOutput::Event(reported),
         AgentOutput::Ended(end),
-    ] = &pair.heard[..]
+    ] = &pair.at_coordinator[..]
     else {
-        panic!("{:?}", pair.heard)
+        panic!("{:?}", pair.at_coordinator)
     };
-    assert_eq!((&**told, end.outcome), (&event, Outcome::Interrupted));
+    assert_eq!((&**reported, end.outcome), (&event, Outcome::Interrupted));
     pair.ask(AgentInput::Release);
     pair.ask(AgentInput::Finish);
     assert!(matches!(pair.asked[2..], [AgentOutput::Release, AgentOutput::Done]), "{:?}", pair.asked);
@@ -205,7 +205,7 @@ fn a_wrong_token_gets_nothing_but_the_reason() {
     let error = pair.settle().unwrap_err();
     assert!(matches!(&error, PeerError::Refused { why } if why.contains("token")), "{error}");
     assert!(matches!(&pair.asked[..], [AgentOutput::TurnedAway(_), AgentOutput::Done]), "{:?}", pair.asked);
-    assert!(pair.heard.is_empty());
+    assert!(pair.at_coordinator.is_empty());
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn what_one_connection_proved_proves_nothing_on_the_next() {
     assert!(matches!(pair.asked[..], [AgentOutput::Known { .. }]));
     // A replay of everything that the coordinator sent, to an agent with another nonce.
     let mut agent = AgentEnd::new(Timestamp::START, Some(secret()), [3; 16]);
-    agent.input(Timestamp::START, AgentInput::Bytes(&pair.said)).unwrap();
+    agent.input(Timestamp::START, AgentInput::Bytes(&pair.coordinator_bytes)).unwrap();
     let mut asked = Vec::new();
     drain(&mut agent, &mut asked);
     assert!(matches!(asked[..], [AgentOutput::TurnedAway(_), AgentOutput::Done]), "{asked:?}");
@@ -233,22 +233,23 @@ fn what_one_connection_proved_proves_nothing_on_the_next() {
 fn an_agent_that_does_not_have_the_token_is_not_believed() {
     let now = Timestamp::START;
     let mut coordinator = CoordinatorEnd::new(now, secret(), [1; 16], String::new());
-    let say = |json: &str| [&u32::try_from(json.len()).unwrap().to_be_bytes()[..], json.as_bytes()].concat();
+    let frame =
+        |json: &str| [&u32::try_from(json.len()).unwrap().to_be_bytes()[..], json.as_bytes()].concat();
     let challenge = format!(r#"{{"type":"challenge","version":2,"nonce":"{}"}}"#, "02".repeat(16));
-    let bytes = [&super::MAGIC[..], &say(&challenge)].concat();
+    let bytes = [&super::MAGIC[..], &frame(&challenge)].concat();
     coordinator.input(now, AgentInput::Bytes(&bytes)).unwrap();
     // The coordinator's own proof, sent back to it.
     let mut news = Vec::new();
-    let said = String::from_utf8_lossy(&drain(&mut coordinator, &mut news)).into_owned();
-    let proof = said.rsplit("\"proof\":\"").next().unwrap().split('"').next().unwrap().to_owned();
+    let sent = String::from_utf8_lossy(&drain(&mut coordinator, &mut news)).into_owned();
+    let proof = sent.rsplit("\"proof\":\"").next().unwrap().split('"').next().unwrap().to_owned();
     assert_eq!(proof.len(), 64);
     let about = serde_json::to_string(&About::default()).unwrap();
-    let welcome = say(&format!(r#"{{"type":"welcome","proof":"{proof}","about":{about}}}"#));
+    let welcome = frame(&format!(r#"{{"type":"welcome","proof":"{proof}","about":{about}}}"#));
     let error = coordinator.input(now, AgentInput::Bytes(&welcome)).unwrap_err();
     assert!(error.to_string().contains("has not proved"), "{error}");
     // The coordinator's own nonce, sent back so that its proof would be valid as the agent's.
     let mut coordinator = CoordinatorEnd::new(now, secret(), [1; 16], String::new());
-    let mirrored = say(&challenge.replace("02", "01"));
+    let mirrored = frame(&challenge.replace("02", "01"));
     let error =
         coordinator.input(now, AgentInput::Bytes(&[&super::MAGIC[..], &mirrored].concat())).unwrap_err();
     assert!(error.to_string().contains("our own number"), "{error}");
@@ -277,13 +278,13 @@ fn both_clocks_are_read_for_the_offset() {
     let mut pair = AgentEnds::at_work();
     let asked = pair.now;
     pair.ask(AgentInput::Ping);
-    let [AgentOutput::Pong(pong)] = pair.heard[..] else { panic!("{:?}", pair.heard) };
+    let [AgentOutput::Pong(pong)] = pair.at_coordinator[..] else { panic!("{:?}", pair.at_coordinator) };
     assert_eq!((pong.sent, pong.back), (asked, asked + DELAY + DELAY));
     assert_eq!((pong.received, pong.replied), (asked + DELAY + AHEAD, asked + DELAY + AHEAD));
 }
 
 #[test]
-fn a_stranger_who_says_nothing_or_stops_half_way_is_not_waited_for() {
+fn a_silent_or_incomplete_connection_is_not_waited_for() {
     let from = Timestamp::START;
     let mut agent = AgentEnd::new(from, Some(secret()), [2; 16]);
     let (error, waited) = alone(&mut agent, from);
@@ -307,13 +308,13 @@ fn an_end_that_vanishes_is_missed_within_seconds_whatever_was_going_on() {
         |pair| pair.ask(AgentInput::Prepare(job(1))),
         |pair| {
             pair.ask(AgentInput::Prepare(job(1)));
-            pair.tell(AgentInput::Accepted { job: 1, epoch: Timestamp::START });
-            pair.tell(AgentInput::Ready { job: 1 });
+            pair.agent_input(AgentInput::Accepted { job: 1, epoch: Timestamp::START });
+            pair.agent_input(AgentInput::Ready { job: 1 });
         },
         |pair| {
             pair.ask(AgentInput::Prepare(job(1)));
-            pair.tell(AgentInput::Accepted { job: 1, epoch: Timestamp::START });
-            pair.tell(AgentInput::Ready { job: 1 });
+            pair.agent_input(AgentInput::Accepted { job: 1, epoch: Timestamp::START });
+            pair.agent_input(AgentInput::Ready { job: 1 });
             pair.ask(AgentInput::Start { job: 1, at: Timestamp::START });
         },
     ];
@@ -338,24 +339,24 @@ fn an_end_that_vanishes_is_missed_within_seconds_whatever_was_going_on() {
 fn heartbeats_keep_a_quiet_dialogue_for_an_hour() {
     let mut pair = AgentEnds::at_work();
     pair.pass(Span::from_secs(3600)).unwrap();
-    assert!(pair.heard.is_empty() && pair.asked.is_empty());
+    assert!(pair.at_coordinator.is_empty() && pair.asked.is_empty());
 }
 
 #[test]
 fn a_job_that_is_never_ready_or_never_started_is_ended() {
     let mut pair = AgentEnds::at_work();
     pair.ask(AgentInput::Prepare(job(1)));
-    pair.tell(AgentInput::Accepted { job: 1, epoch: Timestamp::START });
+    pair.agent_input(AgentInput::Accepted { job: 1, epoch: Timestamp::START });
     pair.forget();
     pair.pass(Span::from_secs(59)).unwrap();
     assert!(pair.asked.is_empty());
     pair.pass(Span::from_secs(2)).unwrap();
     assert!(matches!(pair.asked[..], [AgentOutput::Stop { job: 1 }]), "{:?}", pair.asked);
-    pair.tell(ended(1));
+    pair.agent_input(ended(1));
     pair.forget();
     pair.ask(AgentInput::Prepare(job(2)));
-    pair.tell(AgentInput::Accepted { job: 2, epoch: Timestamp::START });
-    pair.tell(AgentInput::Ready { job: 2 });
+    pair.agent_input(AgentInput::Accepted { job: 2, epoch: Timestamp::START });
+    pair.agent_input(AgentInput::Ready { job: 2 });
     pair.forget();
     pair.pass(Span::from_secs(26)).unwrap();
     assert!(matches!(pair.asked[..], [AgentOutput::Stop { job: 2 }]), "{:?}", pair.asked);
@@ -368,7 +369,7 @@ fn a_job_that_is_never_ready_or_never_started_is_ended() {
 fn a_job_needs_a_place_and_a_new_number_and_a_specification_that_can_be() {
     let mut pair = AgentEnds::new(Some(secret()), secret());
     pair.settle().unwrap();
-    pair.tell(AgentInput::About(Box::default()));
+    pair.agent_input(AgentInput::About(Box::default()));
     pair.coordinator.input(pair.now, AgentInput::Prepare(job(1))).unwrap();
     let error = pair.settle().unwrap_err();
     assert!(error.to_string().contains("without a place"), "{error}");
@@ -377,9 +378,9 @@ fn a_job_needs_a_place_and_a_new_number_and_a_specification_that_can_be() {
     let mut wrong = job(1);
     wrong.spec.socket.mss = Some(1);
     pair.ask(AgentInput::Prepare(wrong));
-    let [AgentOutput::Ended(end)] = &pair.heard[..] else { panic!("{:?}", pair.heard) };
+    let [AgentOutput::Ended(end)] = &pair.at_coordinator[..] else { panic!("{:?}", pair.at_coordinator) };
     assert!(end.outcome == Outcome::Failed && end.reason.as_ref().unwrap().contains("--set-mss"), "{end:?}");
-    assert!(pair.asked.is_empty(), "the agent's program never heard of it");
+    assert!(pair.asked.is_empty(), "the agent's program did not receive it");
     pair.coordinator.input(pair.now, AgentInput::Prepare(job(1))).unwrap();
     assert!(pair.settle().unwrap_err().to_string().contains("its number was used before"));
 }
@@ -393,8 +394,8 @@ fn an_event_of_a_kind_that_is_not_known_here_is_a_caveat_and_not_the_end() {
     let bytes = [&u32::try_from(event.len()).unwrap().to_be_bytes()[..], event.as_bytes()].concat();
     pair.coordinator.input(pair.now, AgentInput::Bytes(&bytes)).unwrap();
     pair.settle().unwrap();
-    let [AgentOutput::Event(told)] = &pair.heard[..] else { panic!("{:?}", pair.heard) };
-    assert!(matches!(&told.body, Body::Caveat { caveat, .. } if caveat.text.contains("of_tomorrow")));
+    let [AgentOutput::Event(event)] = &pair.at_coordinator[..] else { panic!("{:?}", pair.at_coordinator) };
+    assert!(matches!(&event.body, Body::Caveat { caveat, .. } if caveat.text.contains("of_tomorrow")));
 }
 
 #[test]
@@ -405,7 +406,7 @@ fn a_place_is_asked_for_no_longer_than_tests_can_take() {
     {
         let mut pair = AgentEnds::new(Some(secret()), secret());
         pair.settle().unwrap();
-        pair.tell(AgentInput::About(Box::default()));
+        pair.agent_input(AgentInput::About(Box::default()));
         pair.forget();
         pair.coordinator.input(pair.now, AgentInput::Hold { expected }).unwrap();
         let settled = pair.settle();

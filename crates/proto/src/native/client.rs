@@ -319,8 +319,8 @@ impl Session for ClientSession {
             }
             SessionInput::Tick => self.tick(now)?,
             SessionInput::Measure(flows) => self.measure(now, flows)?,
-            SessionInput::Finish => {
-                self.link.send(now, &NativeMessage::Bye)?;
+            SessionInput::Finish(results) => {
+                self.link.send(now, &NativeMessage::Bye { results })?;
                 self.state = NativeClientState::Over;
                 self.link.put(SessionOutput::Done);
             }

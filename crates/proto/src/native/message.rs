@@ -3,7 +3,7 @@
 //! Unknown fields are ignored, so that a newer peer may send more.
 
 use linerate_model::flow::FlowId;
-use linerate_model::{Direction, ForeignText, HostInfo, Sample, TestSpec};
+use linerate_model::{Direction, FlowOutcome, ForeignText, HostInfo, Sample, TestSpec};
 use linerate_units::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -63,8 +63,11 @@ pub(super) enum NativeMessage {
     Heartbeat,
     /// Either end: it cannot continue.
     Failed { why: ForeignText },
-    /// Client: ends the dialogue.
-    Bye,
+    /// Client: ends the dialogue, and tells what the run came to.
+    Bye {
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        results: Vec<FlowOutcome>,
+    },
 }
 
 /// A flow as requested by a client. The phase decides whether it is allowed.
@@ -105,4 +108,16 @@ pub(super) fn cookie_from_text(text: &str) -> Option<[u8; 16]> {
         return None;
     }
     u128::from_str_radix(text, 16).ok().map(u128::to_be_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goodbye_without_results_is_that_of_an_older_client() {
+        let bye: NativeMessage = serde_json::from_str(r#"{"type":"bye"}"#).unwrap();
+        assert_eq!(bye, NativeMessage::Bye { results: Vec::new() });
+        assert_eq!(serde_json::to_string(&bye).unwrap(), r#"{"type":"bye"}"#);
+    }
 }

@@ -52,6 +52,11 @@ impl Phases {
         self.begun += 1;
         Ok(orders)
     }
+
+    /// Number of flows in the phases so far.
+    pub(super) fn flows(&self) -> usize {
+        self.numbers.len()
+    }
 }
 
 /// What is left to happen before a phase is over.

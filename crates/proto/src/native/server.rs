@@ -151,8 +151,11 @@ impl ServerSession {
         match (message, self.state) {
             (message, NativeServerState::New) => self.hello(now, message)?,
             (NativeMessage::Heartbeat, _) => {}
-            (NativeMessage::Bye, _) => {
+            (NativeMessage::Bye { mut results }, _) => {
+                // They are printed: a client has no more to tell than what was measured.
+                results.truncate(self.phases.flows());
                 self.state = NativeServerState::Over;
+                self.link.put(SessionOutput::PeerResults(results));
                 self.link.put(SessionOutput::Done);
             }
             (NativeMessage::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
@@ -294,7 +297,7 @@ impl Session for ServerSession {
                 self.link.send(now, &NativeMessage::Failed { why: "the server was stopped".into() })?;
                 return Err(PeerError::Local { why: "the server was stopped".to_owned() });
             }
-            SessionInput::Measure(_) | SessionInput::Finish | SessionInput::Trial(_) => {
+            SessionInput::Measure(_) | SessionInput::Finish(_) | SessionInput::Trial(_) => {
                 return Err(PeerError::Local {
                     why: "a message of a client's role reached a server".to_owned(),
                 });

@@ -6,7 +6,7 @@ mod trials;
 use std::collections::{BTreeMap, VecDeque};
 
 use linerate_model::flow::FlowId;
-use linerate_model::{CheckedSpec, Direction, HostInfo, Side, SideSettings, Tally, TestSpec};
+use linerate_model::{CheckedSpec, Direction, FlowOutcome, HostInfo, Side, SideSettings, Tally, TestSpec};
 use linerate_units::{Bytes, Span, Timestamp};
 use proptest::prelude::*;
 
@@ -120,6 +120,10 @@ impl NativeWorld {
                     }
                 }
                 SessionOutput::PhaseDone => self.log.push(format!("{who}: phase done")),
+                SessionOutput::PeerResults(results) => {
+                    let entries = results.iter().map(|flow| format!("{who}: result of {}", flow.name));
+                    self.log.extend(entries);
+                }
                 SessionOutput::PeerEnded(ended) => {
                     self.log.push(format!(
                         "{who}: peer ended {} with {}",
@@ -202,7 +206,11 @@ fn whole_run(delay: Span, directions: &[Direction]) -> NativeWorld {
     world.run_until("client: welcomed", Span::from_secs(3));
     world.measure(directions);
     world.run_until("client: phase done", Span::from_secs(20));
-    world.feed(true, SessionInput::Finish);
+    let result = |name: &str| FlowOutcome { name: name.into(), bitrate: None, verdict: None };
+    // One result too many.
+    let results =
+        directions.iter().map(|way| result(way.name())).chain([result("a flow that was not there")]);
+    world.feed(true, SessionInput::Finish(results.collect()));
     world.run_until("server: done", Span::from_secs(25));
     world
 }
@@ -221,6 +229,11 @@ fn both_ends_come_to_a_regular_end_in_every_direction() {
                 }
             }
             assert!(!world.log.iter().any(|line| line.ends_with("cut")), "{:?}", world.log);
+            for way in directions {
+                let line = format!("server: result of {}", way.name());
+                assert!(world.log.contains(&line), "{line} not in {:?}", world.log);
+            }
+            assert!(!world.log.iter().any(|line| line.contains("not there")), "{:?}", world.log);
         }
     }
 }
@@ -280,7 +293,7 @@ fn a_path_cut_at_any_message_ends_both_sides_in_time() {
                 world.measure(&[Direction::Upload, Direction::Download]);
             }
             if world.log.contains(&"client: phase done".to_owned()) {
-                world.feed(true, SessionInput::Finish);
+                world.feed(true, SessionInput::Finish(Vec::new()));
             }
             if !world.step() {
                 break;
@@ -356,7 +369,7 @@ fn other_services_are_named() {
 }
 
 #[test]
-fn other_versions_are_told_apart_from_garbage() {
+fn other_versions_are_distinguished_from_garbage() {
     let mut preface = Preface::CONTROL.encode();
     preface[8] = 9;
     let error = Preface::decode(&preface).unwrap_err();
@@ -378,7 +391,7 @@ fn other_versions_are_told_apart_from_garbage() {
 }
 
 #[test]
-fn a_server_that_cannot_do_what_is_asked_is_told_apart_from_a_broken_one() {
+fn a_server_that_lacks_a_feature_is_distinguished_from_a_broken_one() {
     let welcome = |capabilities: &str, udp: bool| {
         let mut spec = TestSpec::default();
         spec.traffic.udp = udp;
@@ -420,7 +433,7 @@ fn a_stranger_cannot_make_us_hold_much() {
 }
 
 #[test]
-fn the_table_tells_ours_from_others() {
+fn the_table_distinguishes_ours_from_others() {
     let native = &NATIVE;
     assert_eq!((native.sniff)(b"LINE"), Match::More);
     assert_eq!((native.sniff)(&Preface::CONTROL.encode()), Match::Yes);

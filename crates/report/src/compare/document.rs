@@ -28,6 +28,9 @@ pub struct CompareDocument {
     comparisons: Vec<ComparisonOf>,
     /// Figures of the base that a candidate lacks.
     missing: Vec<MissingOf>,
+    /// Runs that were not completed and are not compared, by their names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    left_out: BTreeMap<String, usize>,
 }
 
 #[derive(Debug, Serialize)]
@@ -135,7 +138,7 @@ impl CompareDocument {
     /// The comparison as a document.
     #[must_use]
     pub fn new(compared: &Compared) -> Self {
-        let Compared { base, others, table } = compared;
+        let Compared { base, others, table, left_out } = compared;
         let name =
             |candidate: usize| others.get(candidate).map(|other| other.name.clone()).unwrap_or_default();
         Self {
@@ -154,6 +157,7 @@ impl CompareDocument {
                 })
                 .collect(),
             comparisons: table.rows.iter().map(|row| ComparisonOf::of(row, name(row.candidate))).collect(),
+            left_out: left_out.iter().map(|runs| (runs.name.clone(), runs.runs)).collect(),
             missing: table
                 .missing
                 .iter()

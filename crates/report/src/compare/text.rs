@@ -1,18 +1,22 @@
 //! The table for a terminal.
 
-use linerate_plan::{Compared, ComparisonRow, Subject};
+use linerate_model::foreign_text::one_line;
+use linerate_plan::{Compared, ComparisonRow, LeftOutRuns, Subject};
 use linerate_theory::compare::{Comparison, ComparisonOutcome, MIN_REPEATS_FOR_DEPENDENCE, RepeatSummary};
 use linerate_theory::stats::Interval;
 
 use crate::page::{Page, TextStyle};
+use crate::plan::shown_unit;
+use crate::quantity::{in_one_unit, in_unit};
+use crate::text_flow::plural;
 
 /// The quantity that is always shown.
-const PRIMARY_QUANTITY: &str = "goodput";
+pub(crate) const PRIMARY_QUANTITY: &str = "goodput";
 
 /// The whole comparison; without `all`, quantities other than goodput appear only if a difference is shown.
 #[must_use]
 pub fn text(mut page: Page, compared: &Compared, all: bool) -> String {
-    let Compared { base, others, table } = compared;
+    let Compared { base, others, table, left_out } = compared;
     let names: Vec<&str> = others.iter().map(|other| other.name.as_str()).collect();
     page.remark(0, TextStyle::Plain, &format!("{} compared with {}.", listed(&names), base.name));
     for (number, other) in others.iter().enumerate() {
@@ -23,6 +27,9 @@ pub fn text(mut page: Page, compared: &Compared, all: bool) -> String {
             );
             page.remark(2, TextStyle::Warning, &text);
         }
+    }
+    for runs in left_out {
+        page.remark(2, TextStyle::Warning, &not_compared(runs));
     }
     let shown: Vec<&ComparisonRow> =
         table.rows.iter().filter(|row| all || row.quantity == PRIMARY_QUANTITY || is_shown(row)).collect();
@@ -39,11 +46,18 @@ pub fn text(mut page: Page, compared: &Compared, all: bool) -> String {
     page.into_text()
 }
 
-fn is_shown(row: &ComparisonRow) -> bool {
+/// The sentence about runs that are not compared.
+pub(crate) fn not_compared(left_out: &LeftOutRuns) -> String {
+    let LeftOutRuns { name, runs } = left_out;
+    let was = if *runs == 1 { "was" } else { "were" };
+    format!("{}: {} {was} not completed and not compared", one_line(name), plural(*runs as u64, "run"))
+}
+
+pub(crate) fn is_shown(row: &ComparisonRow) -> bool {
     matches!(row.comparison.outcome, ComparisonOutcome::Higher | ComparisonOutcome::Lower)
 }
 
-fn listed(names: &[&str]) -> String {
+pub(crate) fn listed(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [one] => (*one).to_owned(),
@@ -87,15 +101,24 @@ fn one_row(page: &mut Page, row: &ComparisonRow, name: &str, widths: &[usize; 5]
 }
 
 /// The median, with its interval or the range.
-fn group(row: &ComparisonRow, group: &RepeatSummary) -> String {
-    let show = |number: f64| row.dimension.show(number);
+pub(crate) fn group(row: &ComparisonRow, group: &RepeatSummary) -> String {
+    let within = |low, high| in_one_unit(unit(row), group.median, (low, high));
     match group.interval {
-        Some(Interval { low, high, .. }) => format!("{} [{}, {}]", show(group.median), show(low), show(high)),
-        None if group.repeats > 1 => {
-            format!("{} ({} to {})", show(group.median), show(group.smallest), show(group.largest))
+        Some(Interval { low, high, .. }) => {
+            let [median, low, high] = within(low, high);
+            format!("{median} [{low}, {high}]")
         }
-        None => show(group.median),
+        None if group.repeats > 1 => {
+            let [median, low, high] = within(group.smallest, group.largest);
+            format!("{median} ({low} to {high})")
+        }
+        None => in_unit(unit(row), group.median),
     }
+}
+
+/// The unit in which the figures of a row are shown.
+pub(super) fn unit(row: &ComparisonRow) -> Option<&'static str> {
+    shown_unit(row.quantity, row.dimension.unit())
 }
 
 fn outcome(row: &ComparisonRow) -> (TextStyle, String) {
@@ -109,7 +132,7 @@ fn outcome(row: &ComparisonRow) -> (TextStyle, String) {
         ComparisonOutcome::TooFew => (TextStyle::Faint, too_few(comparison)),
         ComparisonOutcome::NotShown => (TextStyle::Faint, format!("no difference shown: {by}, {p}")),
         ComparisonOutcome::BelowNoise => {
-            let least = row.dimension.show(comparison.resolution);
+            let least = in_unit(unit(row), comparison.resolution);
             (
                 TextStyle::Faint,
                 format!("no difference shown: {by}, and the figures cannot show one below {least}"),
@@ -130,7 +153,7 @@ fn outcome(row: &ComparisonRow) -> (TextStyle, String) {
 }
 
 /// A note that the repeats depend on each other, or are too few to test that.
-fn dependent(comparison: &Comparison) -> String {
+pub(crate) fn dependent(comparison: &Comparison) -> String {
     match comparison.dependence {
         Some(found) => {
             let all = comparison.pairs.unwrap_or(comparison.base.repeats + comparison.other.repeats);
@@ -142,14 +165,14 @@ fn dependent(comparison: &Comparison) -> String {
 }
 
 /// The change with its interval, as a share unless the base is 0.
-fn change(row: &ComparisonRow, comparison: &Comparison) -> String {
+pub(crate) fn change(row: &ComparisonRow, comparison: &Comparison) -> String {
     let base = comparison.base.median.abs();
     let signed = |number: f64| {
         if base > 0.0 {
             format!("{:+.2} %", number / base * 100.0)
         } else {
-            let sign = if number < 0.0 { "" } else { "+" };
-            format!("{sign}{}", row.dimension.show(number))
+            let sign = if number < 0.0 { "-" } else { "+" };
+            format!("{sign}{}", in_unit(unit(row), number.abs()))
         }
     };
     match comparison.interval {
@@ -160,7 +183,7 @@ fn change(row: &ComparisonRow, comparison: &Comparison) -> String {
     }
 }
 
-fn too_few(comparison: &Comparison) -> String {
+pub(crate) fn too_few(comparison: &Comparison) -> String {
     match comparison.pairs {
         Some(pairs) => format!("{pairs} pairs are too few; measure at least 6"),
         None => format!(
@@ -170,7 +193,7 @@ fn too_few(comparison: &Comparison) -> String {
     }
 }
 
-fn place_name(place: &Subject) -> String {
+pub(crate) fn place_name(place: &Subject) -> String {
     let values = place.point.iter().map(|(axis, value)| format!("{axis}={value}"));
     let flow = match place.flow.as_str() {
         flow if flow == place.direction.name() => flow.to_owned(),

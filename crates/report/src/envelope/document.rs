@@ -83,26 +83,26 @@ fn bounds(documents: &[Value]) -> BTreeMap<String, NumberRange> {
             (bounds.low, bounds.high, *seen) = (bounds.low.min(value), bounds.high.max(value), *seen + 1);
         });
     }
-    let told = |(path, (bounds, seen)): (String, (NumberRange, usize))| {
+    let range = |(path, (bounds, seen)): (String, (NumberRange, usize))| {
         let absent = seen < documents.len();
         (bounds.low < bounds.high || absent).then_some((path, NumberRange { absent, ..bounds }))
     };
-    found.into_iter().filter_map(told).collect()
+    found.into_iter().filter_map(range).collect()
 }
 
 /// Every number of a document with its path.
-fn numbers(value: &Value, path: &str, tell: &mut impl FnMut(&str, f64)) {
+fn numbers(value: &Value, path: &str, visit: &mut impl FnMut(&str, f64)) {
     match value {
         Value::Object(fields) => {
-            fields.iter().for_each(|(name, field)| numbers(field, &format!("{path}/{name}"), tell));
+            fields.iter().for_each(|(name, field)| numbers(field, &format!("{path}/{name}"), visit));
         }
         Value::Array(items) => {
             for (number, item) in items.iter().enumerate() {
                 let name = item["limit"].as_str().map_or_else(|| number.to_string(), str::to_owned);
-                numbers(item, &format!("{path}/{name}"), tell);
+                numbers(item, &format!("{path}/{name}"), visit);
             }
         }
-        Value::Number(number) => number.as_f64().into_iter().for_each(|number| tell(path, number)),
+        Value::Number(number) => number.as_f64().into_iter().for_each(|number| visit(path, number)),
         _ => {}
     }
 }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_round_trip_nothing_is_said_that_needs_one() {
+    fn without_a_round_trip_nothing_is_reported_that_needs_one() {
         let questions = Questions { transfer: Some(Bytes::new(1_000_000)), ..Questions::default() };
         let found = of(&PathDescription { rtt: None, ..gigabit() }, &questions);
         for absent in ["needs", "startup", "loss", "loss_models", "offered", "burst"] {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ceiling_that_is_only_at_one_end_is_told() {
+    fn a_ceiling_that_is_only_at_one_end_is_reported() {
         let loss = ValueRange::between(Ratio::default(), Ratio::new(1e-4).unwrap());
         let found = of(&PathDescription { loss, ..gigabit() }, &Questions::default());
         let loss = &found["bounds"]["/ceilings/loss/bitrate_bps"];

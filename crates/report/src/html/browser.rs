@@ -20,7 +20,11 @@ fn long_run() -> Vec<linerate_model::Event> {
         bodies.push(runs::sample(0, Side::Receiver, from, to, 11_000_000 + number % 7 * 100_000));
         bodies.push(runs::sample(0, Side::Sender, from, to, 11_000_000));
     }
-    bodies.push(runs::probes(Some(FlowId(0)), 900));
+    let (host, mut probes) = runs::probes(Some(FlowId(0)), 900);
+    if let linerate_model::Body::Latency { report, .. } = &mut probes {
+        report.intervals = runs::by_interval(900_000, 600);
+    }
+    bodies.push((host, probes));
     bodies
         .extend([Side::Sender, Side::Receiver].map(|side| runs::ended(FlowId(0), side, runs::tally(900e6))));
     bodies.push(runs::ceilings(FlowId(0)));
@@ -29,6 +33,12 @@ fn long_run() -> Vec<linerate_model::Event> {
         linerate_model::Caveat { kind: linerate_model::CaveatKind::ConcurrentRun, text: text.into() };
     bodies.push((0, linerate_model::Body::Caveat { flow: Some(FlowId(0)), caveat }));
     runs::log(bodies)
+}
+
+fn comparison(assets: &Assets<'_>) -> String {
+    let mut out = Vec::new();
+    super::write_comparison(None, &plans::compared(), assets, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
 }
 
 #[test]
@@ -44,6 +54,8 @@ fn every_page_draws_its_charts_loads_nothing_fits_a_telephone_and_prints() {
     let assets = Assets { script: &script, style: &style };
     let (events, record) = plans::two_axes();
     let windows = ReportedPlan { record: &record, events: &events, left_out: &["gone".into()] };
+    let (events, record) = plans::eighteen();
+    let eighteen = ReportedPlan { record: &record, events: &events, left_out: &[] };
     let (events, record) = plans::all_pairs();
     let matrix = ReportedPlan { record: &record, events: &events, left_out: &[] };
     let pages = [
@@ -55,19 +67,22 @@ fn every_page_draws_its_charts_loads_nothing_fits_a_telephone_and_prints() {
         ("sizes", page(None, &[runs::sweep_run()], &assets)),
         ("together", page(None, &[runs::tcp_run(), long_run()], &assets)),
         ("plan", page(Some(&windows), &plans::runs(), &assets)),
+        ("eighteen", page(Some(&eighteen), &plans::eighteen_runs(), &assets)),
         ("matrix", page(Some(&matrix), &[], &assets)),
+        ("comparison", comparison(&assets)),
     ];
     let folder = tempfile::tempdir().unwrap();
     for (name, page) in &pages {
         std::fs::write(folder.path().join(format!("{name}.html")), page).unwrap();
     }
-    let checked = Command::new("node").arg(ui.join("e2e/check.mjs")).arg(folder.path()).output().unwrap();
-    let said = String::from_utf8_lossy(&checked.stdout);
-    assert!(checked.status.success(), "{said}{}", String::from_utf8_lossy(&checked.stderr));
-    assert_eq!(said.lines().filter(|line| line.ends_with(": ok")).count(), pages.len(), "{said}");
+    // To be looked at, also if the check fails.
     if let Some(kept) = std::env::var_os("LINERATE_KEEP_PAGES") {
         for (name, page) in &pages {
             std::fs::write(Path::new(&kept).join(format!("{name}.html")), page).unwrap();
         }
     }
+    let checked = Command::new("node").arg(ui.join("e2e/check.mjs")).arg(folder.path()).output().unwrap();
+    let output = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success(), "{output}{}", String::from_utf8_lossy(&checked.stderr));
+    assert_eq!(output.lines().filter(|line| line.ends_with(": ok")).count(), pages.len(), "{output}");
 }

@@ -1,5 +1,6 @@
 //! A chart as data for the page's script, which knows no metric.
 
+use linerate_model::Direction;
 use linerate_model::metrics::MetricEntry;
 use serde::Serialize;
 
@@ -26,6 +27,17 @@ pub(crate) struct Chart {
     /// Ranges of the axis with a remark, drawn in every panel.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) bands: Vec<Band>,
+    /// Sentences about what there is nothing to draw of. They are text of the page, not data of the script.
+    #[serde(skip)]
+    pub(crate) notes: Vec<String>,
+}
+
+/// The panels that show something, and a sentence for each of the others, in which every value is 0.
+pub(super) fn folded(panels: Vec<(Panel, String)>) -> (Vec<Panel>, Vec<String>) {
+    let is_empty =
+        |panel: &Panel| panel.lines.iter().flat_map(|line| line.y.iter().flatten()).all(|y| y.0 == 0.0);
+    let (empty, shown): (Vec<_>, Vec<_>) = panels.into_iter().partition(|(panel, _)| is_empty(panel));
+    (shown.into_iter().map(|(panel, _)| panel).collect(), empty.into_iter().map(|(_, note)| note).collect())
 }
 
 /// An axis with its quantity and unit.
@@ -35,6 +47,31 @@ pub(crate) struct ChartAxis {
     /// As in the metric catalogue: `bit/s`, `bytes`, `ns`, `ratio`, `1`; and `s` for time axes.
     pub(crate) unit: String,
     pub(crate) log: bool,
+    /// Whether the axis covers only its values: differences between them are what it shows.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) fitted: bool,
+    /// The places that the axis names, ascending; empty for those of its scale.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) marks: Vec<Mark>,
+}
+
+impl ChartAxis {
+    /// A linear axis.
+    pub(crate) fn linear(label: impl Into<String>, unit: &str) -> Self {
+        Self { label: label.into(), unit: unit.to_owned(), log: false, fitted: false, marks: Vec::new() }
+    }
+
+    /// A logarithmic axis.
+    pub(crate) fn logarithmic(label: impl Into<String>, unit: &str) -> Self {
+        Self { log: true, ..Self::linear(label, unit) }
+    }
+}
+
+/// A place on an axis with its name: a value that was measured, also one that is not a number, such as `default`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Mark {
+    pub(crate) at: Rounded,
+    pub(crate) label: String,
 }
 
 /// One diagram of a figure.
@@ -55,12 +92,34 @@ pub(crate) enum LineStyle {
     Line,
     /// Each value holds for the time since its predecessor.
     Steps,
+    /// Each value holds up to its successor, as in a cumulative distribution.
+    StepsAfter,
     /// Bars from zero.
     Bars,
+    /// Points that are not joined.
+    Dots,
     /// Joined points with intervals.
     Points,
     /// A computed curve, dashed.
     Computed,
+}
+
+/// What has one colour on every page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Hue {
+    Upload,
+    Download,
+    Latency,
+}
+
+impl From<Direction> for Hue {
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Upload => Self::Upload,
+            Direction::Download => Self::Download,
+        }
+    }
 }
 
 /// One line of a panel.
@@ -71,6 +130,9 @@ pub(crate) struct ChartLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) metric: Option<&'static str>,
     pub(crate) style: LineStyle,
+    /// What it shows, if that has a colour on every page; otherwise its place in the panel gives the colour.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hue: Option<Hue>,
     /// Ascending.
     pub(crate) x: Vec<Rounded>,
     /// Absent if not measured.
@@ -98,6 +160,7 @@ impl ChartLine {
             label: label.into(),
             metric: None,
             style,
+            hue: None,
             x: points.iter().map(|(x, _)| Rounded(*x)).collect(),
             y: points.iter().map(|(_, y)| y.filter(|y| y.is_finite()).map(Rounded)).collect(),
             low: Vec::new(),

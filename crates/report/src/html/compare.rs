@@ -29,17 +29,8 @@ pub(super) fn name(record: &RunRecord) -> String {
 }
 
 fn rows(runs: &[&RunRecord]) -> Vec<Vec<String>> {
-    let heads = [
-        "run",
-        "started",
-        "flow",
-        "bitrate",
-        "of ceiling",
-        "limited by",
-        "sent again",
-        "loaded p95",
-        "caveats",
-    ];
+    let heads =
+        ["run", "flow", "bitrate", "of ceiling", "limited by", "retransmitted", "loaded p95", "caveats"];
     let rows = runs.iter().flat_map(|record| record.flows.iter().map(|flow| row(record, flow)));
     std::iter::once(heads.map(str::to_owned).to_vec()).chain(rows).collect()
 }
@@ -52,8 +43,10 @@ fn row(record: &RunRecord, flow: &FlowRecord) -> Vec<String> {
     });
     let loaded = flow.loaded.as_ref().filter(|report| report.rtt.count > 0);
     vec![
-        name(record),
-        record.start.as_ref().map(|start| start.started_at.to_string()).unwrap_or_default(),
+        record
+            .start
+            .as_ref()
+            .map_or_else(|| name(record), |start| format!("{}, {}", name(record), start.started_at)),
         flow.plan.name.to_string(),
         or_absent(rate),
         or_absent(figure.and_then(|figure| figure.share)),
@@ -77,18 +70,14 @@ fn charts(runs: &[&RunRecord]) -> Vec<Chart> {
             series::received(flow, format!("run {}", self::name(record)))
         });
         let lines: Vec<_> = of_name.take(MAX_LINES).collect();
-        let axis = |label: &str, unit: &str| ChartAxis {
-            label: label.to_owned(),
-            unit: unit.to_owned(),
-            log: false,
-        };
-        let y = axis("bit rate of payload", "bit/s");
+        let y = ChartAxis::linear("bit rate of payload", "bit/s");
         (lines.len() > 1).then(|| Chart {
             kind: ChartKind::Time,
             title: format!("{name}: received by each run"),
-            x: axis("time since the receiver's first byte", "s"),
+            x: ChartAxis::linear("time since the receiver's first byte", "s"),
             panels: vec![Panel { y, lines, levels: Vec::new() }],
             bands: Vec::new(),
+            notes: Vec::new(),
         })
     };
     names.into_iter().filter_map(chart).collect()

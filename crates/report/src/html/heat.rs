@@ -1,6 +1,6 @@
 //! Matrices: goodput over two axes of a plan, or from host to host.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::{Direction, PlanRecord, PlanStart};
 use maud::{Markup, html};
@@ -10,6 +10,9 @@ use crate::quantity::{ABSENT, in_unit};
 
 /// Quantity of the matrices.
 const QUANTITY: &str = "goodput";
+
+/// Number of matrices that are not folded.
+const MAX_OPEN: usize = 2;
 
 /// A matrix of bit rates with heads. Cells that were not measured are absent.
 #[derive(Debug)]
@@ -29,8 +32,19 @@ pub(super) fn matrices(plan: &Summaries<'_>) -> Vec<HeatMap> {
 }
 
 pub(super) fn markup(plan: &Summaries<'_>) -> Markup {
+    let matrices = matrices(plan);
     html! {
-        @for matrix in &matrices(plan) { (one(matrix)) }
+        @if !matrices.is_empty() {
+            div #matrices {
+                @for matrix in matrices.iter().take(MAX_OPEN) { (one(matrix)) }
+                @if let Some(more) = matrices.get(MAX_OPEN..).filter(|more| !more.is_empty()) {
+                    details {
+                        summary { (more.len()) " more" }
+                        @for matrix in more { (one(matrix)) }
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -122,7 +136,8 @@ fn title(record: &PlanRecord, point: &str, flow: FlowWay<'_>, shown: &[usize]) -
     format!("{QUANTITY}, {}, {}{}", flow.0, flow.1.name(), others.concat())
 }
 
-/// Matrices from sender to receiver, one per point, if they have more than one row and column.
+/// Matrices from sender to receiver, one per point. They have something to show if most pairs were measured: of a
+/// few flows, and of flows to one host, the table says the same in less space.
 fn between_hosts(plan: &Summaries<'_>) -> Vec<HeatMap> {
     let Some(start) = &plan.record.start else { return Vec::new() };
     let names: Vec<String> = start.hosts.iter().map(|host| host.name.to_string()).collect();
@@ -141,8 +156,11 @@ fn between_hosts(plan: &Summaries<'_>) -> Vec<HeatMap> {
                 *cells.entry((from, to)).or_insert(0.0) += median;
             }
         }
-        let senders: std::collections::BTreeSet<usize> = cells.keys().map(|(from, _)| *from).collect();
-        if senders.len() >= 2 && names.len() >= 3 {
+        let senders: BTreeSet<usize> = cells.keys().map(|(from, _)| *from).collect();
+        let receivers: BTreeSet<usize> = cells.keys().map(|(_, to)| *to).collect();
+        // A host that sends to itself is no pair.
+        let pairs = senders.len() * receivers.len() - senders.intersection(&receivers).count();
+        if senders.len() >= 2 && receivers.len() >= 2 && names.len() >= 3 && cells.len() * 2 > pairs {
             let labels: Vec<String> =
                 plan.record.labels(&point.id).iter().map(|(a, v)| format!(", {a} {v}")).collect();
             matrices.push(HeatMap {

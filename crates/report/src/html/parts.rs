@@ -1,6 +1,6 @@
 //! Parts that several sections of the page use.
 
-use linerate_model::Caveat;
+use linerate_model::{Caveat, ForeignText};
 use maud::{Markup, html};
 
 use super::chart::Chart;
@@ -23,6 +23,7 @@ impl PageCharts {
             figure.chart data-chart=(number) {
                 figcaption { (chart.title) }
                 div.plot { noscript { "The script of the page draws this chart, but scripts are disabled." } }
+                @if !chart.notes.is_empty() { p.faint { (chart.notes.join(" ")) } }
             }
         };
         self.0.push(chart);
@@ -30,11 +31,19 @@ impl PageCharts {
     }
 }
 
+/// The first heading of a page. The description of the contents is below a heading that the user chose.
+pub(super) fn heading(chosen: Option<&ForeignText>, contents: &str) -> Markup {
+    html! {
+        h1 { (chosen.map_or(contents, ForeignText::as_str)) }
+        @if chosen.is_some() { p.about { (contents) } }
+    }
+}
+
 /// A terminal table as HTML.
 pub(super) fn table(table: &Table, caption: &str) -> Markup {
     let (heads, rows) = (table.heads(), table.marked());
     html! {
-        div.wide { table {
+        div.wide.many[heads.len() > MAX_PORTRAIT_COLUMNS] { table {
             caption { (caption) }
             thead { tr { @for (head, number) in &heads { th.number[*number] scope="col" { (head) } } } }
             tbody { @for row in &rows { tr {
@@ -62,7 +71,8 @@ pub(super) fn plain_table(rows: &[Vec<String>], caption: &str) -> Markup {
     }
 }
 
-fn inked(ink: TextRole, text: &str) -> Markup {
+/// A cell in the colour of its meaning.
+pub(super) fn inked(ink: TextRole, text: &str) -> Markup {
     html! {
         @match ink {
             TextRole::Result => strong { (text) },

@@ -1,17 +1,17 @@
 //! The section of an executed plan: judgements, results, curves, matrices, trials, and the plan itself.
 
 use linerate_model::{
-    ForeignLines, MethodCell, MethodRow, MethodTable, PlanJudgement, PlanRecord, PlanStart, PointSummary,
-    TrialEnd,
+    ForeignLines, MethodCell, MethodRow, MethodTable, Outcome, PlanJudgement, PlanRecord, PlanStart, TrialEnd,
 };
 use maud::{Markup, html};
 
 use super::chart::{Chart, ChartAxis, ChartKind, ChartLine, LineStyle, Panel, Rounded};
 use super::heat;
 use super::parts::{self, PageCharts, caveat_list, ending, pairs, plain_table};
-use super::summaries::{FlowWay, Summaries};
-use super::sweep::{self, MAX_LINES};
-use crate::quantity::{ABSENT, in_unit};
+use super::summaries::Summaries;
+use super::sweep;
+use crate::plan::{RowInSight, in_sight, spread, words};
+use crate::quantity::ABSENT;
 use crate::text_flow::plural;
 
 /// Link to the section of a run on the page; `None` if the page does not have it.
@@ -27,31 +27,19 @@ pub(super) fn section(record: &PlanRecord, place: SectionLink<'_>, figures: &mut
         @if record.resumed > 0 { p { "Interrupted and resumed: " (record.resumed) " times." } }
         (results(&plan))
         (found(record))
-        @for table in &record.tables { (method_table(table)) (figures.place(curve(table))) }
-        @for chart in sweep::charts(&plan) { (figures.place(Some(chart))) }
-        @if most_lines(record) { p.faint { "Curves are drawn for the first " (MAX_LINES) " combinations of \
-                                                                                          the other axes; \
-                                                                                          the table has all \
-                                                                                          of them." } }
+        @for (number, table) in record.tables.iter().enumerate() {
+            div id=[(number == 0).then_some("method")] { (method_table(table)) (figures.place(curve(table))) }
+        }
+        @if let Some(chart) = sweep::chart(&plan) { div #curves { (figures.place(Some(chart))) } }
         (heat::markup(&plan))
         @if !record.trials.is_empty() { (trials(record, place)) }
         @if let Some(start) = &record.start { (provenance(record, start)) }
     }
 }
 
-/// Whether there are more combinations than distinguishable lines.
-fn most_lines(record: &PlanRecord) -> bool {
-    let Some(start) = &record.start else { return false };
-    let Some((number, _)) = sweep::axis(start) else { return false };
-    let others = start.axes.iter().enumerate().filter(|(axis, _)| *axis != number);
-    others.map(|(_, axis)| axis.values.len()).product::<usize>() > MAX_LINES
-}
-
-/// The name of a point: its values.
-fn point(record: &PlanRecord, id: &str) -> String {
-    let labels = record.labels(id).into_iter();
-    let words: Vec<String> = labels.map(|(axis, value)| format!("{axis} {value}")).collect();
-    if words.is_empty() { "the only point".to_owned() } else { words.join(", ") }
+/// Whether an assertion fails because there is no value to judge: the plan's log says so in words.
+fn is_not_measured(judgement: &PlanJudgement) -> bool {
+    judgement.found.as_deref().is_none_or(|found| found.starts_with("not measured"))
 }
 
 fn judgements(record: &PlanRecord) -> Markup {
@@ -60,11 +48,17 @@ fn judgements(record: &PlanRecord) -> Markup {
     let all = record.judgements.len();
     html! {
         @if all == 0 {
-            div.verdict { p.said { "The plan has no assertions, or ended before they were checked." } }
+            div.verdict { p.said {
+                @if record.outcome == Some(Outcome::Completed) { "The plan has no assertions." } @else {
+                    "The plan has no assertions, or ended before they were checked."
+                }
+            } }
         } @else {
             div.verdict.confirmed[fail.is_empty()].bad[!fail.is_empty()] {
                 p.figure { strong { @if fail.is_empty() { "✓ every assertion holds" } @else { "✗ " (fail.len()) " of " (plural(all as u64, "judgement")) " do not hold" } } }
-                p.said { "An assertion about a value that was not measured fails." }
+                @if fail.iter().any(|judgement| is_not_measured(judgement)) {
+                    p.said { "What was not measured does not hold." }
+                }
             }
             @if !fail.is_empty() {
                 div.wide { table {
@@ -72,7 +66,7 @@ fn judgements(record: &PlanRecord) -> Markup {
                     thead { tr { th { "assertion" } th { "point" } th { "flow" } th { "found" } } }
                     tbody { @for judgement in &fail { tr {
                         th scope="row" { (judgement.assertion.to_string()) }
-                        td { (point(record, &judgement.point)) }
+                        td { (words(record, &judgement.point)) }
                         td { (judgement.flow.to_string()) ", " (judgement.direction.name()) }
                         td.bad { (judgement.found.as_deref().map_or(ABSENT.to_owned(), str::to_owned)) }
                     } } }
@@ -81,7 +75,7 @@ fn judgements(record: &PlanRecord) -> Markup {
             @if !hold.is_empty() {
                 details { summary { (hold.len()) " of " (plural(all as u64, "judgement")) " hold" }
                     ul { @for judgement in &hold { li {
-                        "✓ " (judgement.assertion.to_string()) ": " (point(record, &judgement.point)) ", " (judgement.flow.to_string())
+                        "✓ " (judgement.assertion.to_string()) ": " (words(record, &judgement.point)) ", " (judgement.flow.to_string())
                     } } }
                 }
             }
@@ -89,50 +83,54 @@ fn judgements(record: &PlanRecord) -> Markup {
     }
 }
 
-/// One row per point, flow and direction, one column per quantity.
+/// One row per point, or per point and flow: the columns of the terminal's table, as many as a page has in sight.
+/// Every other quantity is in a row below, which opens by a click on the name of the point, and in print.
 fn results(plan: &Summaries<'_>) -> Markup {
-    let Some(start) = &plan.record.start else { return html! {} };
-    if plan.quantities.is_empty() {
+    let Some((table, about)) = in_sight(plan.record, MAX_COLUMNS) else {
         return html! { p { "No point has results." } };
+    };
+    let (heads, rows) = (table.heads(), table.marked());
+    html! {
+        p.faint #results { "Median of the trials, with its interval, or with too few trials for one with their range. \
+                            All quantities of a point: click its name." }
+        div.wide { table.points {
+            caption { "Results" }
+            thead { tr { @for (head, number) in &heads { th.number[*number] scope="col" { (head) } } } }
+            tbody { @for (row, about) in rows.iter().zip(&about) {
+                tr {
+                    @for (at, ((ink, text), (_, number))) in row.iter().zip(&heads).enumerate() {
+                        @if at == 0 {
+                            th.number[*number] scope="row" { details.opener { summary { (unbroken(text)) } } }
+                        } @else {
+                            td.number[*number] { (parts::inked(*ink, &unbroken(text.trim()))) }
+                        }
+                    }
+                }
+                tr.more { td colspan=(heads.len()) { (everything(plan, about)) } }
+            } }
+        } }
     }
-    let axes = start.axes.iter().map(|axis| axis.name.to_string());
-    let words = plan.quantities.iter().map(|quantity| quantity.to_string().replace('_', " "));
-    let heads: Vec<String> = axes.chain(["flow".to_owned(), "direction".to_owned()]).chain(words).collect();
-    let rows = start
-        .points
-        .iter()
-        .flat_map(|point| plan.flows.iter().copied().filter_map(|flow| row(plan, &point.id, flow)));
-    let rows: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
-    plain_table(&rows, "Results: median over the trials, with its interval if there are enough trials")
 }
 
-fn row(plan: &Summaries<'_>, id: &str, flow: FlowWay<'_>) -> Option<Vec<String>> {
-    let of = |quantity: &&str| plan.find(id, flow, quantity);
-    plan.quantities.iter().find_map(of)?;
-    let labels = plan.record.labels(id).into_iter().map(|(_, value)| unbroken(value));
-    let ends = [flow.0.to_string(), flow.1.name().to_owned()];
-    Some(labels.chain(ends).chain(plan.quantities.iter().map(|quantity| cell(of(quantity)))).collect())
-}
-
-fn cell(summary: Option<&PointSummary>) -> String {
-    let Some(summary) = summary else { return ABSENT.to_owned() };
-    if !summary.words.is_empty() {
-        let mut words: Vec<String> = summary.words.iter().map(ToString::to_string).collect();
-        words.dedup();
-        return words.join(", ");
+/// Every quantity of the flows in a row.
+fn everything(plan: &Summaries<'_>, about: &RowInSight<'_>) -> Markup {
+    html! {
+        @for (flow, direction) in &about.flows {
+            p {
+                @if about.flows.len() > 1 { strong { (flow) ", " (direction.name()) ": " } }
+                @for quantity in &plan.quantities {
+                    @if let Some(summary) = plan.find(&about.point.id, (flow.as_str(), *direction), quantity) {
+                        span.item { (quantity.replace('_', " ")) " " b { (unbroken(&spread(summary))) } } " "
+                    }
+                }
+            }
+        }
     }
-    let unit = summary.unit.as_deref();
-    let Some(median) = summary.median else { return ABSENT.to_owned() };
-    let interval = summary.interval.map(|interval| {
-        let ends = (in_unit(unit, interval.low), in_unit(unit, interval.high));
-        format!(" ({}\u{a0}.. {})", unbroken(&ends.0), unbroken(&ends.1))
-    });
-    unbroken(&in_unit(unit, median)) + &interval.unwrap_or_default()
 }
 
-/// A number that is not separated from its unit at the end of a line.
+/// A value that is broken at the end of a line only before its range.
 fn unbroken(text: &str) -> String {
-    text.replace(' ', "\u{a0}")
+    text.replace(' ', "\u{a0}").replace("\u{a0}(", " (")
 }
 
 /// A table of the plan's method.
@@ -167,14 +165,24 @@ fn curve(method: &MethodTable) -> Option<Chart> {
             line.low = of(|cell| cell.low).into_iter().map(|end| end.map(Rounded)).collect();
             line.high = of(|cell| cell.high).into_iter().map(|end| end.map(Rounded)).collect();
         }
-        let y = ChartAxis { label: column.name.to_string(), unit: column.unit.clone()?.into(), log: true };
+        let y = ChartAxis::logarithmic(column.name.to_string(), column.unit.as_deref()?);
         Some(Panel { y, lines: vec![line], levels: Vec::new() })
     });
     let panels: Vec<Panel> = panels.collect::<Option<_>>()?;
-    let x = ChartAxis { label: first.name.to_string(), unit: "bytes".to_owned(), log: true };
+    let x = ChartAxis::logarithmic(first.name.to_string(), "bytes");
     let title = method.title.to_string();
-    (!panels.is_empty()).then_some(Chart { kind: ChartKind::Sweep, title, x, panels, bands: Vec::new() })
+    (!panels.is_empty()).then_some(Chart {
+        kind: ChartKind::Sweep,
+        title,
+        x,
+        panels,
+        bands: Vec::new(),
+        notes: Vec::new(),
+    })
 }
+
+/// Largest number of columns in sight.
+const MAX_COLUMNS: usize = 8;
 
 /// Fewest points of a curve.
 const MIN_CURVE_POINTS: usize = 3;
@@ -183,7 +191,7 @@ const MIN_CURVE_POINTS: usize = 3;
 fn found(record: &PlanRecord) -> Markup {
     let rows = record.found.iter().map(|end| {
         let found = end.found.as_deref().map_or("none passed".to_owned(), str::to_owned);
-        vec![point(record, &end.point), end.repeat.to_string(), found]
+        vec![words(record, &end.point), end.repeat.to_string(), found]
     });
     let heads = ["point", "repeat", "largest value that passed"];
     let rows: Vec<Vec<String>> = std::iter::once(heads.map(str::to_owned).to_vec()).chain(rows).collect();
@@ -194,7 +202,7 @@ fn found(record: &PlanRecord) -> Markup {
 
 fn trials(record: &PlanRecord, place: SectionLink<'_>) -> Markup {
     html! {
-        details open[record.trials.len() <= 40] {
+        details #trials {
             summary { (plural(record.trials.len() as u64, "trial")) ", in the order in which they were run" }
             div.wide { table {
                 thead { tr { th { "point" } th.number { "repeat" } th { "runs" } } }
@@ -207,7 +215,7 @@ fn trials(record: &PlanRecord, place: SectionLink<'_>) -> Markup {
 fn trial_row(record: &PlanRecord, trial: &TrialEnd, place: SectionLink<'_>) -> Markup {
     html! { tr {
         td {
-            (point(record, &trial.point))
+            (words(record, &trial.point))
             @if let Some(step) = &trial.step {
                 " at " (step.label.to_string()) @if step.confirms { " (confirming)" } ": "
                 @if step.passed { "passed" } @else { "did not pass" }
@@ -219,7 +227,7 @@ fn trial_row(record: &PlanRecord, trial: &TrialEnd, place: SectionLink<'_>) -> M
                 (run.flow.to_string()) ": "
                 @let name = run.run.chars().take(8).collect::<String>();
                 @match place(&run.run) { Some(at) => a href=(format!("#{at}")) { (name) }, None => (name) }
-                @if run.outcome != linerate_model::Outcome::Completed {
+                @if run.outcome != Outcome::Completed {
                     span.warn { " ⚠ not completed" @if let Some(reason) = &run.reason { ": " (reason.to_string()) } }
                 }
             }
@@ -248,7 +256,7 @@ fn provenance(record: &PlanRecord, start: &PlanStart) -> Markup {
     facts.extend(start.notes.iter().map(|(name, value)| (name.to_string(), value.to_string())));
     facts.retain(|(_, text)| !text.is_empty());
     html! {
-        details open {
+        details #the-plan {
             summary { "The plan" }
             (pairs(&facts))
             @for file in &start.files {

@@ -40,6 +40,8 @@ fn run(record: &RunRecord) -> Vec<(String, String)> {
         pairs.push(("server as typed".to_owned(), start.target.to_string()));
         pairs.push(("linerate".to_owned(), start.linerate.to_string()));
     }
+    pairs.extend(record.labels.name.iter().map(|name| ("name".to_owned(), name.to_string())));
+    pairs.extend(record.labels.notes.iter().map(|(key, note)| (key.to_string(), note.to_string())));
     if let Some(group) = &record.group {
         pairs.push(("group".to_owned(), group.group.to_string()));
     }

@@ -1,18 +1,21 @@
-//! Latency as a distribution: shares of probes over their RTT, without load and under load.
+//! Latency as a distribution: cumulative shares of probes over their RTT, idle and under load.
 
-use linerate_model::{Digest, LatencyReport, RunRecord};
+use linerate_model::{Digest, FlowRecord, LatencyReport, RunRecord};
 use linerate_units::Span;
 
-use super::chart::{Chart, ChartAxis, ChartKind, ChartLine, LineStyle, Panel, Rounded};
+use super::chart::{Chart, ChartAxis, ChartKind, ChartLine, Hue, LineStyle, Panel};
 
-/// Every latency report of a run with replies: first without load, then under the load of each flow.
-pub(super) fn reports(record: &RunRecord) -> Vec<(String, &LatencyReport)> {
-    let idle = record.idle.iter().map(|report| ("idle".to_owned(), report));
+/// Latency reports with replies: their names, and the flow that was the load.
+type NamedReports<'r> = Vec<(String, &'r LatencyReport, Option<&'r FlowRecord>)>;
+
+/// Every latency report of a run with replies: first before the load, then under the load of each flow.
+fn reports(record: &RunRecord) -> NamedReports<'_> {
+    let idle = record.idle.iter().map(|report| ("before the load".to_owned(), report, None));
     let loaded = record
         .flows
         .iter()
-        .filter_map(|flow| Some((format!("beside {}", flow.plan.name), flow.loaded.as_ref()?)));
-    idle.chain(loaded).filter(|(_, report)| report.rtt.count > 0).collect()
+        .filter_map(|flow| Some((format!("during {}", flow.plan.name), flow.loaded.as_ref()?, Some(flow))));
+    idle.chain(loaded).filter(|(_, report, _)| report.rtt.count > 0).collect()
 }
 
 /// The quantiles of a digest, as share and nanoseconds.
@@ -26,40 +29,49 @@ pub(super) fn kept(digest: &Digest) -> [(f64, u64); 5] {
     ]
 }
 
-/// The distributions of a run in one diagram; `None` if there are none.
+/// The distributions of a run in one diagram; `None` if the log has none. Five quantiles, as in logs of earlier
+/// versions, are not a distribution: the table shows them.
 pub(super) fn chart(record: &RunRecord) -> Option<Chart> {
-    let lines: Vec<ChartLine> =
-        reports(record).into_iter().map(|(label, report)| line(label, report)).collect();
-    let x = ChartAxis { label: "round-trip time of probes".to_owned(), unit: "ns".to_owned(), log: true };
-    let y = ChartAxis {
-        label: "share of probes that took at most this time".to_owned(),
-        unit: "ratio".to_owned(),
-        log: false,
-    };
+    let reports = reports(record).into_iter().filter(|(_, report, _)| !report.histogram.is_empty());
+    let lines: Vec<ChartLine> = reports.map(|(label, report, flow)| line(label, report, flow)).collect();
+    let x = ChartAxis::logarithmic("round-trip time of probes", "ns");
+    let y = ChartAxis::linear("share of probes that took at most this time", "ratio");
     let panel = Panel { y, lines, levels: Vec::new() };
     (!panel.lines.is_empty()).then(|| Chart {
         kind: ChartKind::Cdf,
-        title: "latency: smallest, median, 95th and 99th percentile, largest".to_owned(),
+        title: "latency as a distribution, idle and under load".to_owned(),
         x,
         panels: vec![panel],
         bands: Vec::new(),
+        notes: Vec::new(),
     })
 }
 
-fn line(label: String, report: &LatencyReport) -> ChartLine {
+/// The cumulative share at the end of each bucket, from nothing at the smallest time to all at the largest.
+fn line(label: String, report: &LatencyReport, flow: Option<&FlowRecord>) -> ChartLine {
+    let all = report.histogram.iter().fold(0_u64, |sum, bucket| sum.saturating_add(bucket.count));
+    let mut sum = 0_u64;
+    let shares = report.histogram.iter().map(|bucket| {
+        sum = sum.saturating_add(bucket.count);
+        (bucket.up_to_ns.min(report.rtt.max_ns), sum as f64 / all.max(1) as f64)
+    });
+    let smallest = report.rtt.min_ns;
+    let start = std::iter::once((smallest, 0.0));
     // The axis is logarithmic: values below a nanosecond are drawn at one.
-    let points = kept(&report.rtt).map(|(share, ns)| (ns.max(1) as f64, Some(share)));
-    let mut line = ChartLine::of(label, LineStyle::Points, []);
-    line.x = points.iter().map(|(x, _)| Rounded(*x)).collect();
-    line.y = points.iter().map(|(_, y)| y.map(Rounded)).collect();
-    line
+    let points = start.chain(shares).map(|(ns, share)| (ns.max(1) as f64, Some(share)));
+    let mut points: Vec<(f64, Option<f64>)> = points.collect();
+    // At one time there is one share, the later one.
+    points.reverse();
+    points.dedup_by_key(|(ns, _)| *ns);
+    let hue = flow.map(|flow| Hue::from(flow.plan.direction));
+    ChartLine { hue, ..ChartLine::of(label, LineStyle::StepsAfter, points) }
 }
 
 /// The distributions as heads and rows of a table.
 pub(super) fn table(record: &RunRecord) -> Option<Vec<Vec<String>>> {
     let rows = reports(record);
     let heads = ["round-trip time", "smallest", "p50", "p95", "p99", "largest", "probes", "lost"];
-    let body = rows.iter().map(|(label, report)| {
+    let body = rows.iter().map(|(label, report, _)| {
         let times = kept(&report.rtt).map(|(_, ns)| Span::from_ns(ns).to_string());
         let counts = [report.sent.to_string(), report.lost.to_string()];
         std::iter::once(label.clone()).chain(times).chain(counts).collect()

@@ -1,16 +1,16 @@
 //! The section of one run: verdict, results, charts, supporting details, origin, raw data.
 
 use linerate_model::metrics::find;
-use linerate_model::{Confidence, FlowRecord, RunRecord, Side};
-use linerate_units::{Bytes, Span, Timestamp};
+use linerate_model::{Confidence, FlowRecord, LatencyReport, RunRecord, Side};
+use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 use maud::{Markup, html};
 
 use super::parts::{PageCharts, caveat_list, ending, pairs, plain_table, table};
 use super::{provenance, quantiles, series, sizes as curves};
 use crate::figure::{FlowFigure, caveats, imported};
-use crate::quantity::{ABSENT, in_unit, or_absent};
+use crate::quantity::{ABSENT, in_unit, known_to, or_absent};
 use crate::text::{heading, results};
-use crate::text_flow::{cause, ceilings, details, steps};
+use crate::text_flow::{cause, ceilings, details, plural, steps};
 use crate::{intervals, ports, sizes};
 
 /// Largest number of rows in the table of intervals.
@@ -18,29 +18,43 @@ const MAX_ROWS: u64 = 60;
 /// Runs with more samples have no table of intervals.
 const MAX_SAMPLES: usize = 50_000;
 
-/// Everything about one run except its raw data.
-pub(super) fn section(record: &RunRecord, figures: &mut PageCharts) -> Markup {
+/// Everything about one run except its raw data. If it is `alone` on its page, its parts are named for the contents.
+pub(super) fn section(record: &RunRecord, figures: &mut PageCharts, alone: bool) -> Markup {
     let series = sizes::is_series(record);
+    let named = |name: &'static str| alone.then_some(name);
     html! {
-        @for flow in &record.flows { (verdict(flow)) }
-        @if record.flows.is_empty() { p { "No flow was measured." } }
-        (ending(record.outcome, record.reason.as_deref()))
-        (caveat_list(&record.caveats))
-        @if !series && !record.flows.is_empty() { (table(&results(record), "Results, counted at the receiver")) }
+        div id=[named("verdict")] {
+            div.verdicts { @for flow in &record.flows { (verdict(record, flow)) } }
+            @if record.flows.is_empty() { p { "No flow was measured." } }
+            (ending(record.outcome, record.reason.as_deref()))
+            (caveat_list(&record.caveats))
+        }
+        @if !series && !record.flows.is_empty() {
+            div id=[named("results")] { (table(&results(record), "Results, counted at the receiver")) }
+        }
         @if series {
-            @for flow in &record.flows {
+            div id=[named("curves")] { @for flow in &record.flows {
                 (figures.place(curves::chart(record, flow)))
                 (table(&sizes::table(flow), &format!("{}: times are {}", flow.plan.name, sizes::time_words(record))))
+            } }
+        }
+        @let over_time = record.flows.iter().filter_map(|flow| series::chart(record, flow)).collect::<Vec<_>>();
+        @if !over_time.is_empty() {
+            div id=[named("time")] { @for chart in over_time { (figures.place(Some(chart))) } }
+        }
+        @if let Some(rows) = quantiles::table(record) {
+            div id=[named("latency")] {
+                (figures.place(quantiles::chart(record)))
+                (plain_table(&rows, "Latency of probes"))
             }
         }
-        @for flow in &record.flows { (figures.place(series::chart(record, flow))) }
-        (figures.place(quantiles::chart(record)))
-        @if let Some(rows) = quantiles::table(record) { (plain_table(&rows, "Latency of probes")) }
-        (processors(record))
+        (processors(record, named("processors")))
         @if let Some(ports) = ports::table(record) { (table(&ports, "Ports of the emulated network")) }
-        (evidence(record, series))
-        (interval_tables(record))
-        (provenance::markup(record))
+        div id=[named("evidence").filter(|_| !series)] { (evidence(record, series)) }
+        @if record.flows.iter().any(|flow| !flow.samples.is_empty()) {
+            div id=[named("intervals")] { (interval_tables(record)) }
+        }
+        div id=[named("origin")] { (provenance::markup(record)) }
     }
 }
 
@@ -50,7 +64,7 @@ pub(super) fn title(record: &RunRecord) -> Vec<String> {
 }
 
 /// The verdict on a flow with its result, at the top of the section.
-fn verdict(flow: &FlowRecord) -> Markup {
+fn verdict(record: &RunRecord, flow: &FlowRecord) -> Markup {
     let figure = FlowFigure::of(flow).filter(|_| flow.sizes.is_empty());
     let impossible = figure.is_some_and(|figure| figure.impossible);
     let confirmed = flow.verdict.as_ref().is_some_and(|verdict| verdict.confidence == Confidence::Confirmed);
@@ -64,12 +78,14 @@ fn verdict(flow: &FlowRecord) -> Markup {
                                                            more than was sent"
                     } @else {
                         strong { (or_absent(figure.bitrate)) }
+                        @if let Some(range) = figure.bitrate.and_then(|rate| range(flow, rate)) { span.range { " " (range) } }
                     }
                     @if let (Some(share), Some(ceiling)) = (figure.share, &flow.ceiling) {
                         span.ceiling { " " (share) " of the ceiling: " (ceiling.because.to_string()) }
                     }
                 }
             }
+            @if let Some(words) = latency(record, flow) { p.latency { (words) } }
             @match &flow.verdict {
                 Some(verdict) => {
                     p.said { (verdict.text.to_string()) }
@@ -80,9 +96,33 @@ fn verdict(flow: &FlowRecord) -> Markup {
                 None if imported(flow) => p.said { "Not judged: it was not measured here." },
                 None => p.said { "Not judged: the flow ended before there was enough data." },
             }
-            (caveat_list(&caveats(flow)))
+            @let caveats = caveats(flow);
+            // One is read at once; several would push the next flow out of sight.
+            @if caveats.len() > 1 {
+                details { summary.warn { "⚠ " (plural(caveats.len() as u64, "caveat")) } (caveat_list(&caveats)) }
+            } @else {
+                (caveat_list(&caveats))
+            }
         }
     }
+}
+
+/// The range of a rate, in brackets.
+fn range(flow: &FlowRecord, rate: Bitrate) -> Option<String> {
+    Some(format!("({}", known_to(flow, rate).split_once(" (")?.1))
+}
+
+/// Median round-trip times, idle and under load.
+fn latency(record: &RunRecord, flow: &FlowRecord) -> Option<String> {
+    let median = |report: Option<&LatencyReport>| {
+        let report = report.filter(|report| report.rtt.count > 0)?;
+        Some(Span::from_ns(report.rtt.p50_ns).to_string())
+    };
+    let loaded = median(flow.loaded.as_ref())?;
+    Some(match median(record.idle.as_ref()) {
+        Some(idle) => format!("Round-trip time {idle} idle, {loaded} under load (medians)."),
+        None => format!("Round-trip time {loaded} under load (median)."),
+    })
 }
 
 fn owned(pairs: Vec<(&'static str, String)>) -> Vec<(String, String)> {
@@ -90,7 +130,7 @@ fn owned(pairs: Vec<(&'static str, String)>) -> Vec<(String, String)> {
 }
 
 /// CPU time, and CPU time per gigabyte; absent if not measured.
-fn processors(record: &RunRecord) -> Markup {
+fn processors(record: &RunRecord, name: Option<&str>) -> Markup {
     let measured: Vec<&FlowRecord> =
         record.flows.iter().filter(|flow| flow.sizes.is_empty() && !imported(flow)).collect();
     let rows = measured.into_iter().flat_map(|flow| {
@@ -107,7 +147,7 @@ fn processors(record: &RunRecord) -> Markup {
     });
     let heads = ["processors", "CPU time of the program", "per GB", "host busy"];
     let rows: Vec<Vec<String>> = std::iter::once(heads.map(str::to_owned).to_vec()).chain(rows).collect();
-    html! { @if rows.len() > 1 { (plain_table(&rows, "CPU time per gigabyte (10^9 bytes) of payload")) } }
+    html! { @if rows.len() > 1 { div id=[name] { (plain_table(&rows, "CPU time per gigabyte (10^9 bytes) of payload")) } } }
 }
 
 fn per_gigabyte(seconds: f64, bytes: Bytes) -> String {

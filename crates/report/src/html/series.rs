@@ -1,4 +1,4 @@
-//! A flow over time: rate, retransmissions, windows, RTT, queues and processors on one time axis.
+//! A flow over time: rate, latency, retransmissions, windows, RTT, queues and processors on one time axis.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,10 @@ use linerate_model::metrics::{Metric, MetricType, flow, host, loss, port, queue,
 use linerate_model::{FlowRecord, PortRecord, Readings, RunRecord, Sample, Side};
 use linerate_units::Timestamp;
 
-use super::chart::{Band, Chart, ChartAxis, ChartKind, ChartLine, Level, LineStyle, Panel, Rounded};
+use super::chart::{
+    Band, Chart, ChartAxis, ChartKind, ChartLine, Hue, Level, LineStyle, Panel, Rounded, folded,
+};
+use super::latency;
 use super::thin::thin;
 use crate::figure::caveats;
 
@@ -14,6 +17,10 @@ use crate::figure::caveats;
 const SLIVER_DIVISOR: u64 = 10;
 /// Largest number of ports of an emulated network in one panel: those with the largest queues.
 const MAX_PORTS: usize = 4;
+
+/// The panel of the rate, and that of the queues.
+const RATE: &str = "bit rate of payload";
+const WAITING: &str = "waiting data";
 
 /// One line of a panel, by side and metric.
 struct PanelLine {
@@ -30,18 +37,20 @@ where
     PanelLine { side, metric: metric.name(), label, style }
 }
 
-/// The panels from top to bottom: quantity, unit, and lines, which are drawn if measured.
-fn layout() -> [(&'static str, &'static str, Vec<PanelLine>); 6] {
+/// A panel: quantity, unit, lines, which are drawn if measured, and the sentence for a panel in which all values
+/// are 0.
+type PanelRow = (&'static str, &'static str, Vec<PanelLine>, &'static str);
+
+/// The panels from top to bottom.
+fn layout() -> [PanelRow; 7] {
     use LineStyle::{Bars, Steps};
     use Side::{Receiver, Sender};
     let rate = vec![
         wanted(Receiver, &flow::BITRATE, "received", Steps),
         wanted(Sender, &flow::BITRATE, "written to the sender's socket", Steps),
     ];
-    let repair = vec![
-        wanted(Sender, &tcp::RETRANSMITS, "sent again", Bars),
-        wanted(Receiver, &loss::LOST, "lost", Bars),
-    ];
+    let repair = vec![wanted(Sender, &tcp::RETRANSMITS, "retransmitted", Bars)];
+    let losses = vec![wanted(Receiver, &loss::LOST, "lost", Bars)];
     let windows = vec![
         wanted(Sender, &tcp::CWND, "cwnd, limit of bytes in flight", LineStyle::Line),
         wanted(Sender, &tcp::SND_WND, "rwnd, advertised by the receiver", LineStyle::Line),
@@ -62,19 +71,20 @@ fn layout() -> [(&'static str, &'static str, Vec<PanelLine>); 6] {
         wanted(Receiver, &host::BUSY, "all cores, receiver", Steps),
     ];
     [
-        ("bit rate of payload", "bit/s", rate),
-        ("segments or datagrams in an interval", "1", repair),
-        ("windows", "bytes", windows),
-        ("round-trip time and jitter", "ns", times),
-        ("waiting data", "bytes", queues),
-        ("busy share of the CPUs", "ratio", processors),
+        (RATE, "bit/s", rate, "Nothing was received."),
+        ("retransmitted segments in an interval", "1", repair, "No segment was retransmitted."),
+        ("lost datagrams in an interval", "1", losses, "No datagram was lost."),
+        ("windows", "bytes", windows, "No windows were reported."),
+        ("round-trip time and jitter", "ns", times, "There was no jitter."),
+        (WAITING, "bytes", queues, "No data waited in a queue."),
+        ("busy share of the CPUs", "ratio", processors, "The CPUs were idle."),
     ]
 }
 
 /// All metrics of the charts, the bytes of an interval first.
 pub(super) fn metrics() -> Vec<&'static str> {
     let mut names = vec![flow::BYTES.name()];
-    for wanted in layout().iter().flat_map(|(_, _, lines)| lines) {
+    for wanted in layout().iter().flat_map(|(_, _, lines, _)| lines) {
         if !names.contains(&wanted.metric) {
             names.push(wanted.metric);
         }
@@ -85,21 +95,25 @@ pub(super) fn metrics() -> Vec<&'static str> {
 /// The chart of a flow; `None` without samples.
 pub(super) fn chart(record: &RunRecord, flow: &FlowRecord) -> Option<Chart> {
     let known = known(flow);
-    let panels = layout().into_iter().filter_map(|(label, unit, lines)| {
+    let panels = layout().into_iter().filter_map(|(label, unit, lines, none)| {
         let measured = lines.iter().filter(|wanted| known.contains(wanted.metric));
         let mut lines: Vec<ChartLine> = measured.filter_map(|wanted| line(flow, wanted)).collect();
-        if unit == "bytes" && label == "waiting data" {
+        if label == WAITING {
             lines.extend(port_lines(record, flow));
         }
-        let levels = if unit == "bit/s" { levels(flow) } else { Vec::new() };
-        let y = ChartAxis { label: label.to_owned(), unit: unit.to_owned(), log: false };
-        (!lines.is_empty()).then_some(Panel { y, lines, levels })
+        let levels = if label == RATE { levels(flow) } else { Vec::new() };
+        let y = ChartAxis::linear(label, unit);
+        (!lines.is_empty()).then(|| (Panel { y, lines, levels }, none.to_owned()))
     });
-    let panels: Vec<Panel> = panels.collect();
-    let label = "time since each end's first byte".to_owned();
-    let x = ChartAxis { label, unit: "s".to_owned(), log: false };
+    let (mut panels, notes) = folded(panels.collect());
+    if let Some(latency) = latency::panel(record, flow) {
+        // Below the rate: latency under load is the other half of the answer.
+        let rate = panels.iter().position(|panel| panel.y.label == RATE);
+        panels.insert(rate.map_or(0, |rate| rate + 1), latency);
+    }
+    let x = ChartAxis::linear("time since each end's first byte", "s");
     let title = format!("{} over time", flow.plan.name);
-    (!panels.is_empty()).then(|| Chart { kind: ChartKind::Time, title, x, panels, bands: bands(flow) })
+    (!panels.is_empty()).then(|| Chart { kind: ChartKind::Time, title, x, panels, bands: bands(flow), notes })
 }
 
 /// All metrics in the samples of a flow, so that a long log is not searched for metrics that it does not have.
@@ -119,16 +133,17 @@ fn known(flow: &FlowRecord) -> BTreeSet<&str> {
 /// A line of the received rate only, for several runs in one panel.
 pub(super) fn received(flow: &FlowRecord, label: String) -> Option<ChartLine> {
     let wanted = wanted(Side::Receiver, &flow::BITRATE, "received", LineStyle::Steps);
-    Some(ChartLine { label, ..line(flow, &wanted)? })
+    // Several runs in one panel have a colour each.
+    Some(ChartLine { label, hue: None, ..line(flow, &wanted)? })
 }
 
-fn line(flow: &FlowRecord, wanted: &PanelLine) -> Option<ChartLine> {
-    let longest = flow.samples_of(wanted.side).map(Sample::span).max().unwrap_or_default();
+fn line(of: &FlowRecord, wanted: &PanelLine) -> Option<ChartLine> {
+    let longest = of.samples_of(wanted.side).map(Sample::span).max().unwrap_or_default();
     // A rate over a very short interval, as after the end of a test, would be a meaningless spike.
     let whole = |sample: &&Sample| {
         wanted.style != LineStyle::Steps || sample.span().as_ns() >= longest.as_ns() / SLIVER_DIVISOR
     };
-    let samples = || flow.samples_of(wanted.side).filter(whole);
+    let samples = || of.samples_of(wanted.side).filter(whole);
     samples().find(|sample| sample.readings.named(wanted.metric).is_some())?;
     let points = samples().map(|sample| (sample.end_ns, value(&sample.readings, wanted.metric)));
     let mut points: Vec<(f64, Option<f64>)> = points.map(|(end, value)| (seconds(end), value)).collect();
@@ -142,7 +157,9 @@ fn line(flow: &FlowRecord, wanted: &PanelLine) -> Option<ChartLine> {
     } else {
         wanted.style
     };
-    Some(ChartLine { metric: Some(wanted.metric), style, ..line })
+    let received = wanted.side == Side::Receiver && wanted.metric == flow::BITRATE.name();
+    let hue = received.then(|| Hue::from(of.plan.direction));
+    Some(ChartLine { metric: Some(wanted.metric), style, hue, ..line })
 }
 
 fn value(readings: &Readings, name: &str) -> Option<f64> {
@@ -193,9 +210,11 @@ fn bands(flow: &FlowRecord) -> Vec<Band> {
     let mut bands = outside(flow);
     if let Some(steady) = flow.steady.filter(|steady| steady.ramp_ns.as_ns() > 0) {
         let from = bands.iter().find(|band| band.from.is_none()).and_then(|band| band.to);
-        let to = Rounded(from.map_or(0.0, |from| from.0) + steady.ramp_ns.as_secs_f64());
+        // The axis may begin before the flow, with the latency before the load.
+        let from = from.unwrap_or(Rounded(0.0));
+        let to = Rounded(from.0 + steady.ramp_ns.as_secs_f64());
         let text = format!("ramp-up of {}, not in the steady mean", steady.ramp_ns);
-        bands.push(Band { from, to: Some(to), text, caveat: false });
+        bands.push(Band { from: Some(from), to: Some(to), text, caveat: false });
     }
     bands.extend(caveats(flow).iter().map(|caveat| Band {
         from: None,

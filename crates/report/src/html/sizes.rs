@@ -34,15 +34,15 @@ pub(super) fn chart(record: &RunRecord, flow: &FlowRecord) -> Option<Chart> {
         rates.push(computed(&|bytes| bytes * 8e9 / one_way_ns(&fit, bytes)));
         times.push(computed(&|bytes| one_way_ns(&fit, bytes)));
     }
-    let x = ChartAxis { label: "message size".to_owned(), unit: "bytes".to_owned(), log: true };
+    let x = ChartAxis::logarithmic("message size", "bytes");
     let panel = |label: &str, unit: &str, lines| Panel {
-        y: ChartAxis { label: label.to_owned(), unit: unit.to_owned(), log: true },
+        y: ChartAxis::logarithmic(label, unit),
         lines,
         levels: Vec::new(),
     };
     let panels = vec![panel("bit rate of payload", "bit/s", rates), panel(time_words(record), "ns", times)];
     let title = format!("{} over message size", flow.plan.name);
-    Some(Chart { kind: ChartKind::Sweep, title, x, panels, bands: Vec::new() })
+    Some(Chart { kind: ChartKind::Sweep, title, x, panels, bands: Vec::new(), notes: Vec::new() })
 }
 
 fn timed(points: &[&SizePoint]) -> ChartLine {

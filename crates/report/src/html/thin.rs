@@ -19,12 +19,21 @@ pub(super) fn thin(line: ChartLine) -> ChartLine {
     while at < line.x.len() {
         let part = part_of(line.x[at].0);
         let length = line.x[at..].iter().take_while(|x| part_of(x.0) == part).count().max(1);
-        kept.extend(extremes(&line.y, at, at + length));
+        // The ends of an interval lie around its value, so the largest end is what thinning could lose.
+        let largest = if line.high.is_empty() { &line.y } else { &line.high };
+        let mut of_part = extremes(&line.y, at, at + length);
+        of_part.extend(extremes(largest, at, at + length));
+        of_part.sort_unstable();
+        of_part.dedup();
+        kept.extend(of_part);
         at += length;
     }
+    let of = |values: &[Option<Rounded>]| kept.iter().filter_map(|at| values.get(*at).copied()).collect();
     ChartLine {
         x: kept.iter().map(|at| line.x[*at]).collect(),
-        y: kept.iter().map(|at| line.y[*at]).collect(),
+        y: of(&line.y),
+        low: of(&line.low),
+        high: of(&line.high),
         thinned_from: Some(line.x.len()),
         ..line
     }
@@ -50,6 +59,18 @@ mod tests {
 
     fn line(y: Vec<Option<f64>>) -> ChartLine {
         ChartLine::of("a", LineStyle::Line, y.into_iter().enumerate().map(|(at, y)| (at as f64, y)))
+    }
+
+    #[test]
+    fn intervals_stay_with_their_values_and_the_largest_end_is_kept() {
+        let mut long = line(vec![Some(1.0); 10_000]);
+        (long.low, long.high) = (vec![Some(Rounded(0.5)); 10_000], vec![Some(Rounded(2.0)); 10_000]);
+        long.high[5_432] = Some(Rounded(70.0));
+        let thinned = thin(long);
+        assert!(thinned.x.len() < 10_000);
+        assert_eq!((thinned.low.len(), thinned.high.len()), (thinned.x.len(), thinned.x.len()));
+        let at = thinned.high.iter().position(|high| *high == Some(Rounded(70.0))).unwrap();
+        assert_eq!(thinned.x[at].0, 5_432.0);
     }
 
     #[test]

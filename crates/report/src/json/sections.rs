@@ -1,5 +1,7 @@
 //! The parts of the result document. Field names are public: they carry their units and keep their meaning.
 
+use std::collections::BTreeMap;
+
 use linerate_model::flow::FlowId;
 use linerate_model::{
     AccountingStep, ByteAccounting, Caveat, Ceiling, CeilingShare, Digest, Direction, Effective, Finding,
@@ -58,6 +60,12 @@ section! {
         /// Reason, unless it was completed.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<ForeignText>,
+        /// Name that the user gave it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<ForeignText>,
+        /// Notes of the user, by their keys.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        notes: BTreeMap<ForeignText, ForeignText>,
         /// The server as typed.
         #[serde(skip_serializing_if = "Option::is_none")]
         target: Option<ForeignText>,

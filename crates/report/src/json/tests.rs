@@ -62,7 +62,7 @@ fn a_finished_run_has_every_field_of_the_contract() {
 }
 
 #[test]
-fn a_run_in_the_lab_tells_what_its_ports_counted() {
+fn a_run_in_the_lab_reports_what_its_ports_counted() {
     let json = json_of(&runs::lab_run());
     assert_eq!(json["run"]["world"], "lab");
     assert_eq!(json["flows"][0]["caveats"][0]["kind"], "lab_late");
@@ -235,7 +235,7 @@ fn a_series_has_its_sizes_and_no_rate_of_the_whole() {
 }
 
 #[test]
-fn what_a_rate_is_known_to_stands_beside_it_or_is_absent() {
+fn the_uncertainty_is_next_to_its_rate_or_absent() {
     let mut record = RunRecord::fold(&runs::tcp_run());
     assert!(!serde_json::to_string(&document(&record)).unwrap().contains("uncertainty"));
     record.flows[0].uncertainty = Some(runs::uncertainty());

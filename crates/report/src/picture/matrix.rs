@@ -31,15 +31,15 @@ pub(super) fn draw(area: &Area<'_>, matrix: &HeatMap) -> Drawn {
         ("sans-serif", FONT_SIZES[3]).into_font().color(&colour).pos(Pos::new(HPos::Center, VPos::Center))
     };
     let middle = |column: usize, row: usize| (left(column) + width / 2, top(row) + ROW / 2);
-    let beside =
+    let row_style =
         ("sans-serif", FONT_SIZES[3]).into_font().color(&BLACK).pos(Pos::new(HPos::Left, VPos::Center));
-    area.draw(&Text::new(matrix.corner.as_str(), (MARGIN, top(0) + ROW / 2), beside.clone()))?;
+    area.draw(&Text::new(matrix.corner.as_str(), (MARGIN, top(0) + ROW / 2), row_style.clone()))?;
     for (number, column) in matrix.columns.iter().enumerate() {
         area.draw(&Text::new(column.as_str(), middle(number, 0), letters(false)))?;
     }
     let high = matrix.cells.values().copied().filter(|value| value.is_finite()).fold(0.0, f64::max);
     for (row, head) in matrix.rows.iter().enumerate() {
-        area.draw(&Text::new(head.as_str(), (MARGIN, top(row + 1) + ROW / 2), beside.clone()))?;
+        area.draw(&Text::new(head.as_str(), (MARGIN, top(row + 1) + ROW / 2), row_style.clone()))?;
         for column in 0..matrix.columns.len() {
             let value = matrix.cells.get(&(row, column)).copied();
             let share = value.filter(|_| high > 0.0).map_or(0.0, |value| (value / high).clamp(0.0, 1.0));

@@ -163,10 +163,16 @@ fn draw_line(
         }
         style => {
             for part in &parts {
-                let path = if style == LineStyle::Steps { steps(part) } else { part.clone() };
-                context.draw_series(LineSeries::new(path, stroke))?;
+                let path = match style {
+                    LineStyle::Steps => steps(part),
+                    LineStyle::StepsAfter => steps_after(part),
+                    _ => part.clone(),
+                };
+                if style != LineStyle::Dots {
+                    context.draw_series(LineSeries::new(path, stroke))?;
+                }
             }
-            if style == LineStyle::Points {
+            if matches!(style, LineStyle::Points | LineStyle::Dots) {
                 context.draw_series(
                     whiskers(line, x, y).map(|ends| PathElement::new(ends, colour.stroke_width(1))),
                 )?;
@@ -194,6 +200,13 @@ fn parts(line: &ChartLine, x: &Scale, y: &Scale) -> Vec<Vec<(f64, f64)>> {
 fn steps(part: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let first = part.first().copied();
     let corners = part.windows(2).flat_map(|pair| [(pair[0].0, pair[1].1), pair[1]]);
+    first.into_iter().chain(corners).collect()
+}
+
+/// Corners of steps: each value holds up to its successor.
+fn steps_after(part: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let first = part.first().copied();
+    let corners = part.windows(2).flat_map(|pair| [(pair[1].0, pair[0].1), pair[1]]);
     first.into_iter().chain(corners).collect()
 }
 

@@ -9,6 +9,8 @@ use crate::quantity::in_unit;
 
 /// Largest number of ticks on an axis.
 const MAX_TICKS: usize = 9;
+/// Largest number of places that an axis names.
+const MAX_MARKS: usize = 14;
 /// Approximate number of ticks on a linear scale.
 const TARGET_TICKS: f64 = 6.0;
 
@@ -20,6 +22,8 @@ pub(super) struct Scale {
     pub(super) high: f64,
     ticks: Vec<f64>,
     unit: String,
+    /// The places that the axis names, instead of those of the scale.
+    marks: Vec<(f64, String)>,
 }
 
 impl Scale {
@@ -32,11 +36,23 @@ impl Scale {
             .chain(from.filter(|_| !axis.log))
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
         let (low, high) = if low <= high { (low, high) } else { (1.0, 1.0) };
-        if axis.log {
+        let scale = if axis.log {
             Self::logarithmic(axis, low, high)
         } else {
             Self::linear(axis, low, high, from.is_some())
+        };
+        scale.with_marks(axis)
+    }
+
+    /// What the axis names are its ticks. Of many of them some are left out, but not the last one.
+    fn with_marks(mut self, axis: &ChartAxis) -> Self {
+        let every = axis.marks.len().div_ceil(MAX_MARKS).max(1);
+        let marks = axis.marks.iter().rev().step_by(every);
+        self.marks = marks.map(|mark| (mark.at.0, mark.label.clone())).collect();
+        if !self.marks.is_empty() {
+            self.ticks = self.marks.iter().rev().map(|(at, _)| *at).collect();
         }
+        self
     }
 
     fn logarithmic(axis: &ChartAxis, low: f64, high: f64) -> Self {
@@ -46,7 +62,14 @@ impl Scale {
         let step = ((last - first) / MAX_TICKS as f64).ceil().max(1.0);
         let count = ((last - first) / step).floor() as usize;
         let ticks = (0..=count).map(|number| base.powf(first + number as f64 * step)).collect();
-        Self { log: true, low: base.powf(first), high: base.powf(last), ticks, unit: axis.unit.clone() }
+        Self {
+            log: true,
+            low: base.powf(first),
+            high: base.powf(last),
+            ticks,
+            unit: axis.unit.clone(),
+            marks: Vec::new(),
+        }
     }
 
     /// `whole`: extend to the next tick, so that the largest value does not touch the edge.
@@ -60,11 +83,14 @@ impl Scale {
         let first = (low / step).ceil();
         let count = ((high / step - first) + 1e-9).floor().clamp(0.0, 4.0 * MAX_TICKS as f64) as usize;
         let ticks = (0..=count).map(|number| (first + number as f64) * step).collect();
-        Self { log: false, low, high, ticks, unit: axis.unit.clone() }
+        Self { log: false, low, high, ticks, unit: axis.unit.clone(), marks: Vec::new() }
     }
 
     /// A round value as the text of a tick, without trailing zeros.
     pub(super) fn tick(&self, value: f64) -> String {
+        if let Some((_, word)) = self.marks.iter().find(|(at, _)| *at == value) {
+            return word.clone();
+        }
         let text = in_unit(Some(&self.unit), value);
         let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
         let short = match number.contains('.') {
@@ -116,7 +142,7 @@ mod tests {
     use super::*;
 
     fn axis(unit: &str, log: bool) -> ChartAxis {
-        ChartAxis { label: String::new(), unit: unit.to_owned(), log }
+        ChartAxis { log, ..ChartAxis::linear("", unit) }
     }
 
     #[test]

@@ -1,59 +1,53 @@
 //! A summary as a table cell.
 
 use linerate_model::PointSummary;
-use linerate_units::{Bitrate, Bytes, Span};
 
-/// A value with its unit.
-pub(super) fn figure(unit: Option<&str>, value: f64) -> String {
-    let whole = (0.0..1.8e19).contains(&value).then_some(value as u64);
-    let shown = match unit {
-        Some("bit/s") => Bitrate::from_bps(value).map(|rate| rate.to_string()),
-        Some("ns") => whole.map(|ns| Span::from_ns(ns).to_string()),
-        Some("bytes") => whole.map(|bytes| Bytes::new(bytes).to_string()),
-        Some("%") => Some(format!("{value:.2} %")),
-        Some("frames/s") => Some(format!("{value:.0} frames/s")),
-        // The product of rate and distance is shown in terabit-metres per second.
-        Some("bit m/s") => Some(format!("{:.3} Tb m/s", value / 1e12)),
-        _ => None,
-    };
-    shown.unwrap_or_else(|| plain(value))
+use crate::quantity::{in_unit, within};
+
+/// Quantities that are shares; their unit in the log is `1`.
+const SHARES: &[&str] = &[
+    "share",
+    "loss",
+    "cpu_sender",
+    "cpu_receiver",
+    "softirq_sender",
+    "softirq_receiver",
+    "buffer_delay",
+    "efficiency",
+];
+/// Quantities and axes that are sizes of packets, which are never shown with a prefix; their unit in the log is
+/// that of memory, or `1`.
+const PACKET_SIZES: &[&str] = &["segment", "segment_asked", "path_mtu", "mss", "mtu", "frame"];
+
+/// The unit in which a quantity, or the values of an axis, are shown.
+pub(crate) fn shown_unit<'u>(name: &str, unit: Option<&'u str>) -> Option<&'u str> {
+    // An axis may be a key inside a host or a link: `host.a.mtu`.
+    let name = name.rsplit('.').next().unwrap_or(name);
+    match unit {
+        Some("1") if SHARES.contains(&name) => Some("ratio"),
+        Some("1" | "bytes") if PACKET_SIZES.contains(&name) => Some("octets"),
+        unit => unit,
+    }
 }
 
-fn plain(value: f64) -> String {
-    if value.fract() == 0.0 && value.abs() < 1e15 {
-        return format!("{value:.0}");
-    }
-    if value.abs() < 1e-3 {
-        return format!("{value:.2e}");
-    }
-    let text = format!("{value:.4}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// The median, followed by the spread of the trials: the interval of the median, or their range.
-pub(super) fn spread(summary: &PointSummary) -> String {
-    let unit = summary.unit.as_deref();
+/// The median, followed by the spread of the trials.
+pub(crate) fn spread(summary: &PointSummary) -> String {
+    let unit = shown_unit(&summary.quantity, summary.unit.as_deref());
     let Some(median) = summary.median else { return text_values(summary) };
-    let shown = figure(unit, median);
-    let ends = summary.interval.map(|interval| (interval.low, interval.high));
+    match ends(summary) {
+        // Trials that all found the same have no range.
+        Some(ends) if ends.0 < ends.1 => within(unit, median, ends),
+        _ => in_unit(unit, median),
+    }
+}
+
+/// The spread of the trials: the interval of the median, or with too few trials for one their range; `None` for a
+/// single trial.
+pub(crate) fn ends(summary: &PointSummary) -> Option<(f64, f64)> {
+    let interval = summary.interval.map(|interval| (interval.low, interval.high));
     let range =
         || (summary.values.len() > 1).then(|| Some((summary.smallest()?, summary.largest()?))).flatten();
-    let Some(ends) = ends.or_else(range) else { return shown };
-    within(unit, median, ends)
-}
-
-/// A value, followed by the ends of its interval.
-pub(super) fn within(unit: Option<&str>, middle: f64, (low, high): (f64, f64)) -> String {
-    let shown = figure(unit, middle);
-    let (low, high) = (figure(unit, low), figure(unit, high));
-    let behind = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
-    // The unit appears once if all three have the same.
-    let same = behind(&low) == behind(&shown) && behind(&high) == behind(&shown);
-    let bare = |text: &str| match (same, text.split_once(' ')) {
-        (true, Some((number, _))) => number.to_owned(),
-        _ => text.to_owned(),
-    };
-    format!("{shown} ({} to {})", bare(&low), bare(&high))
+    interval.or_else(range)
 }
 
 /// The words of the trials, each once, with counts if they differ.
@@ -73,15 +67,12 @@ pub(super) fn text_values(summary: &PointSummary) -> String {
     }
 }
 
-/// The median only.
+/// The median only. The head of a column of packet sizes says that they are bytes.
 pub(super) fn middle(summary: &PointSummary) -> String {
-    match (summary.quantity.as_str(), summary.median) {
-        ("share" | "loss" | "cpu_sender" | "cpu_receiver", Some(median)) => {
-            format!("{:.1} %", median * 100.0)
-        }
-        ("segment", Some(median)) => format!("{median:.0}"),
-        (_, Some(median)) => figure(summary.unit.as_deref(), median),
-        (_, None) => text_values(summary),
+    let Some(median) = summary.median else { return text_values(summary) };
+    match shown_unit(&summary.quantity, summary.unit.as_deref()) {
+        Some("octets") => format!("{median:.0}"),
+        unit => in_unit(unit, median),
     }
 }
 
@@ -109,7 +100,24 @@ mod tests {
         assert_eq!(spread(&rates(&[941.4e6], 941.4e6, None)), "941.4 Mb/s");
         assert_eq!(spread(&rates(&[900e6, 941.4e6], 920.7e6, None)), "920.7 Mb/s (900.0 to 941.4)");
         let many = rates(&[9e8; 6], 941.4e6, Some((940e6, 1.2e9)));
-        assert_eq!(spread(&many), "941.4 Mb/s (940.0 Mb/s to 1.200 Gb/s)");
+        assert_eq!(spread(&many), "941.4 Mb/s (940.0 to 1200.0)");
+    }
+
+    #[test]
+    fn shares_are_in_percent_and_packet_sizes_in_bytes() {
+        let of = |quantity: &str, unit: &str, median: f64| {
+            let summary = PointSummary {
+                quantity: quantity.into(),
+                unit: Some(unit.into()),
+                ..rates(&[median], median, None)
+            };
+            spread(&summary)
+        };
+        assert_eq!(of("loss", "1", 0.0123), "1.2 %");
+        assert_eq!(of("segment", "bytes", 8948.0), "8948 B");
+        assert_eq!(of("retransmits", "1", 17.0), "17");
+        assert_eq!(of("snd_buf", "bytes", 65_536.0), "64 KiB");
+        assert_eq!(shown_unit("host.a.mtu", Some("1")), Some("octets"));
     }
 
     #[test]

@@ -2,9 +2,8 @@
 
 use linerate_model::{MethodCell, MethodColumn, MethodTable};
 
-use super::cells::{figure, within};
 use crate::markdown;
-use crate::quantity::ABSENT;
+use crate::quantity::{ABSENT, in_unit, within};
 use crate::table::{Cell, Column, Table};
 
 /// The table for a page. Empty columns are left out.
@@ -26,7 +25,7 @@ fn show(column: &MethodColumn, cell: &MethodCell) -> String {
     let unit = column.unit.as_deref();
     let ends = cell.low.zip(cell.high);
     let number = cell.value.map(|value| {
-        let number = ends.map_or_else(|| figure(unit, value), |ends| within(unit, value, ends));
+        let number = ends.map_or_else(|| in_unit(unit, value), |ends| within(unit, value, ends));
         if cell.at_least { format!("at least {number}") } else { number }
     });
     match (number, cell.text.as_deref().map(str::to_owned)) {
@@ -107,7 +106,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_table_stands_on_a_page_with_what_it_is_and_what_has_to_be_known() {
+    fn a_table_is_on_a_page_with_its_title_and_its_notes() {
         let page = text(&record(), &TextLayout { width: 120, ..TextLayout::default() });
         expect![[r#"
             plan f00d

@@ -43,13 +43,56 @@ struct PointRow<'r> {
 /// Columns that are left out on a narrow page, in this order.
 const OPTIONAL_COLUMNS: &[&str] = &["fairness", "cpu in", "cpu out", "rtt"];
 
+/// Columns that a page folds next, in this order, if it has more than it shows.
+const FOLDED_COLUMNS: &[&str] = &["segment", "loss", "retr", "ceiling", "of ceiling"];
+
+/// A row of the table in sight.
+pub(crate) struct RowInSight<'r> {
+    /// The point.
+    pub(crate) point: &'r PlanPoint,
+    /// The flows and directions in it.
+    pub(crate) flows: Vec<(String, Direction)>,
+}
+
+/// The same table with at most `most` columns, and what each row is about; the verdict is always among the columns.
+/// `None` without summaries.
+pub(crate) fn in_sight(record: &PlanRecord, most: usize) -> Option<(Table, Vec<RowInSight<'_>>)> {
+    let ways = flow_directions(record);
+    // A few flows share one row, each with its own column. More of them get a row each.
+    let side_by_side = ways.len() <= MAX_FLOWS_PER_ROW;
+    let mut table = laid_out(record, side_by_side)?;
+    for head in OPTIONAL_COLUMNS.iter().chain(FOLDED_COLUMNS) {
+        if table.columns() > most {
+            table = table.without(head);
+        }
+    }
+    // A telephone has room for the first columns.
+    let others: Vec<&str> = EXTRA_QUANTITIES.iter().map(|(_, head)| *head).collect();
+    table = table.with_earlier("verdict", &others);
+    let points = || record.start.iter().flat_map(|start| &start.points);
+    let flows: Vec<(String, Direction)> = ways.iter().map(|way| (way.flow.clone(), way.direction)).collect();
+    let rows: Vec<RowInSight<'_>> = if side_by_side {
+        points().map(|point| RowInSight { point, flows: flows.clone() }).collect()
+    } else {
+        let of_point = |point| flows.iter().map(move |flow| RowInSight { point, flows: vec![flow.clone()] });
+        points().flat_map(of_point).collect()
+    };
+    if table.columns() > most {
+        // The name of a point of many axes has all of its values.
+        let cells = rows.iter().map(|row| Cell::plain(super::words(record, &row.point.id))).collect();
+        let axes = record.start.as_ref().map_or(0, |start| start.axes.len());
+        table = table.with_first(axes, Column::words("point", cells));
+    }
+    Some((table, rows))
+}
+
 /// The table of a plan, adapted to the page width, and whether columns were left out; `None` without summaries.
 pub(super) fn fitting(record: &PlanRecord, view: &TextLayout) -> Option<(Table, bool)> {
-    let beside = flow_directions(record).len() <= MAX_FLOWS_PER_ROW;
+    let side_by_side = flow_directions(record).len() <= MAX_FLOWS_PER_ROW;
     let mut narrowest = None;
     // Tries flows side by side, then one row per flow; each with fewer and fewer columns.
-    for beside in [true, false].into_iter().filter(|way| beside || !way) {
-        let mut table = laid_out(record, beside)?;
+    for side_by_side in [true, false].into_iter().filter(|way| side_by_side || !way) {
+        let mut table = laid_out(record, side_by_side)?;
         let mut left_out = false;
         for head in std::iter::once("").chain(OPTIONAL_COLUMNS.iter().copied()) {
             let columns = table.columns();
@@ -70,32 +113,27 @@ pub(super) fn table(record: &PlanRecord) -> Option<Table> {
 }
 
 /// The table with flows side by side, or with one row per flow.
-fn laid_out(record: &PlanRecord, beside: bool) -> Option<Table> {
+fn laid_out(record: &PlanRecord, side_by_side: bool) -> Option<Table> {
     let start = record.start.as_ref()?;
     let ways = flow_directions(record);
     if record.summaries.is_empty() {
         return None;
     }
-    let rows: Vec<PointRow<'_>> = if beside {
-        start.points.iter().map(|point| PointRow { point, ways: ways.iter().collect() }).collect()
-    } else {
-        let of_point = |point| ways.iter().map(move |way| PointRow { point, ways: vec![way] });
-        start.points.iter().flat_map(of_point).collect()
-    };
+    let rows = rows(record, &ways, side_by_side);
     let mut columns: Vec<Column> =
         (0..start.axes.len()).map(|axis| axis_column(record, &rows, axis)).collect();
     if start.axes.is_empty() {
         let cells = rows.iter().map(|_| Cell::plain("all")).collect();
         columns.push(Column::words("point", cells));
     }
-    if !beside {
+    if !side_by_side {
         let cells = rows.iter().map(|row| Cell::plain(row.ways[0].name.to_string())).collect();
         columns.push(Column::words("flow", cells));
     }
     let index = Index::new(record);
     columns.extend(segment_column(record, &index, &rows));
     columns.extend(found_column(record, &rows));
-    if beside {
+    if side_by_side {
         columns.extend(ways.iter().map(|way| {
             let head = if ways.len() == 1 { "rate".to_owned() } else { way.name.to_string() };
             let cell = |row: &PointRow<'_>| rate(&index, row.point, way);
@@ -109,6 +147,17 @@ fn laid_out(record: &PlanRecord, beside: bool) -> Option<Table> {
         .extend(EXTRA_QUANTITIES.iter().filter_map(|(quantity, head)| joined(&index, &rows, quantity, head)));
     columns.extend(trials_column(record, &rows));
     Some(Table::new(columns))
+}
+
+/// A row for each point, with its flows side by side, or one for each flow.
+fn rows<'r>(record: &'r PlanRecord, ways: &'r [FlowDirection], side_by_side: bool) -> Vec<PointRow<'r>> {
+    let points = record.start.iter().flat_map(|start| &start.points);
+    if side_by_side {
+        points.map(|point| PointRow { point, ways: ways.iter().collect() }).collect()
+    } else {
+        let of_point = |point| ways.iter().map(move |way| PointRow { point, ways: vec![way] });
+        points.flat_map(of_point).collect()
+    }
 }
 
 /// Every flow and direction that was measured, in the order of the plan.

@@ -2,10 +2,10 @@
 
 use linerate_model::{ForeignLines, MethodTable, Outcome, PlanRecord, PointSummary};
 
-use super::cells::figure;
 use super::rows::fitting;
 use super::{label, method, missing};
 use crate::layout::{TextLayout, TextRole, wrap};
+use crate::quantity::in_unit;
 
 /// Further lines of a kind are only counted.
 const MAX_LINES: usize = 12;
@@ -154,14 +154,15 @@ fn segments(record: &PlanRecord) -> Option<String> {
             seen.push((asked, used));
         }
     }
-    let told: Vec<String> =
+    let differences: Vec<String> =
         seen.iter().map(|(asked, used)| format!("{asked:.0} requested, {used:.0} used")).collect();
     let jumbo = if seen.iter().any(|(asked, _)| *asked > 1460.0) {
         ": jumbo frames were not in effect; raise the MTU of hosts and switch"
     } else {
         ""
     };
-    (!told.is_empty()).then(|| format!("Segments were smaller than requested ({}){jumbo}.", told.join("; ")))
+    (!differences.is_empty())
+        .then(|| format!("Segments were smaller than requested ({}){jumbo}.", differences.join("; ")))
 }
 
 /// The largest error of a synchronised start.
@@ -173,9 +174,9 @@ fn start_error(record: &PlanRecord) -> Option<String> {
         let of = record.summaries.iter().filter(|one| one.quantity == quantity);
         of.filter_map(PointSummary::largest).max_by(f64::total_cmp)
     };
-    let late = figure(Some("ns"), worst("start_error")?);
+    let late = in_unit(Some("ns"), worst("start_error")?);
     let clock = worst("clock_error")
-        .map(|error| format!(", with clock errors of at most {}", figure(Some("ns"), error)));
+        .map(|error| format!(", with clock errors of at most {}", in_unit(Some("ns"), error)));
     Some(format!("Flows started at most {late} late{}.", clock.unwrap_or_default()))
 }
 

@@ -7,7 +7,8 @@ use linerate_model::flow::FlowId;
 use linerate_model::{Event, Limit};
 
 fn check(log: &[Event], width: usize, expected: &Expect) {
-    let view = TextLayout { width, colour: false, kept: Some("7f3a".into()), explain: false };
+    let view =
+        TextLayout { width, colour: false, kept: Some("7f3a".into()), explain: false, all_streams: false };
     let text = text(&RunRecord::fold(log), &view);
     assert!(text.is_ascii(), "{text}");
     assert!(text.lines().all(|line| line.len() <= width && line.trim_end() == line), "{text}");
@@ -23,9 +24,19 @@ fn both_directions_over_a_full_link() {
             linerate 0.1.0   laptop (10.0.0.1) -> server (10.0.0.2)   eth0, 1 Gb/s, MTU 1500   2026-11-21T10:00:00Z
             idle latency   p50 210 us   p95 420 us   p99 630 us   (UDP, 200 probes, 0 lost)
 
-                           bitrate   of ceiling     received   retr   loaded latency p50 / p95   cpu here / there
-            download    941.4 Mb/s      100.0 %     1.10 GiB     17           900 us / 1.80 ms         12 % / 8 %
-            upload      600.0 Mb/s       63.7 %   715.26 MiB     17           900 us / 1.80 ms         8 % / 12 %
+                           bitrate   ceiling     received   retr   loaded p50 / p95   cpu here/there
+            download    941.4 Mb/s   100.0 %     1.10 GiB     17   900 us / 1.80 ms       12 % / 8 %
+            upload      600.0 Mb/s    63.7 %   715.26 MiB     17   900 us / 1.80 ms       8 % / 12 %
+
+            Evidence
+              download    evidence  ceiling 941.5 Mb/s, interval variation 0.00421, min rtt 210 us, snd wnd 3 MiB
+                          ceiling   941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
+                          steady    941.5 Mb/s (938.6 to 944.3), 95 % interval, after a ramp-up of 120 ms
+                          bytes     written 1.10 GiB, delivered 1.10 GiB, never sent 3 MiB, unaccounted 0 B
+              upload      evidence  ceiling 941.5 Mb/s, interval variation 0.00421, min rtt 210 us, snd wnd 3 MiB
+                          ceiling   941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
+              both        settings  1 stream, window 4 MiB asked (granted 8 MiB send, 6 MiB receive), MSS 1448, congestion
+                                    control cubic (asked bbr)
 
             Caveats
               upload      bbr was asked for and the kernel has only cubic; load the module tcp_bbr
@@ -33,22 +44,14 @@ fn both_directions_over_a_full_link() {
             Verdict
               download    The link is full: this is the maximum of 1000BASE-T at MTU 1500.
                           cause     link, rule V02, confirmed, 98 % of the time
-                          evidence  ceiling 941.5 Mb/s, interval variation 0.00421, min rtt 210 us, snd wnd 3 MiB
-                          ceiling   941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
-                          steady    941.5 Mb/s (938.6 to 944.3), 95 % interval, after a ramp-up of 120 ms
-                          settings  1 stream, window 4 MiB asked (granted 8 MiB send, 6 MiB receive), MSS 1448, congestion
-                                    control cubic (asked bbr)
-                          bytes     written 1.10 GiB, delivered 1.10 GiB, never sent 3 MiB, unaccounted 0 B
               upload      The send buffer holds less than the path.
                           cause     sender_window, rule V06, probable, 98 % of the time
-                          evidence  ceiling 941.5 Mb/s, interval variation 0.00421, min rtt 210 us, snd wnd 3 MiB
                           remedy    Raise net.ipv4.tcp_wmem or leave -w out.
-                          ceiling   941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
                           also      Latency rises under load. (congestion, rule V22, confirmed, 98 % of the time)
-                          settings  1 stream, window 4 MiB asked (granted 8 MiB send, 6 MiB receive), MSS 1448, congestion
-                                    control cubic (asked bbr)
 
             archived as 7f3a (linerate show 7f3a)
+            download 941.4 Mb/s, upload 600.0 Mb/s, latency 210 -> 900 us under load; download held by the link
+            (confirmed), upload held by the send buffer (probable)
         "#]],
     );
 }
@@ -65,16 +68,11 @@ fn a_narrow_page_stacks_the_columns() {
             idle latency   p50 210 us   p95 420 us
             p99 630 us   (UDP, 200 probes, 0 lost)
 
-            download
-              bitrate                   -
-              retr                      17
-              loaded latency p50 / p95  900 us / 1.80 ms
-              cpu here / there          - / 8 %
+                        bitrate   retr   loaded p50 / p95
+            download          -     17   900 us / 1.80 ms
 
-            Verdict
-              download    not judged: the flow ended before
-                          there was enough data.
-                          settings  1 stream, window 4 MiB
+            Evidence
+              download    settings  1 stream, window 4 MiB
                                     asked (granted 8 MiB
                                     send, 6 MiB receive),
                                     MSS 1448, congestion
@@ -85,9 +83,15 @@ fn a_narrow_page_stacks_the_columns() {
               download    the receiver reported no count
                           before the flow ended
 
+            Verdict
+              download    not judged: the flow ended before
+                          there was enough data.
+
             not finished: the log has no end; the run is
             still in progress or was killed
             archived as 7f3a (linerate show 7f3a)
+            download not measured, latency 210 -> 900 us
+            under load; not judged
         "#]],
     );
 }
@@ -101,21 +105,24 @@ fn a_run_in_the_lab_shows_the_ports_that_carried_something() {
             linerate 0.1.0   laptop (10.0.0.1) -> server (10.0.0.2)   eth0, 1 Gb/s, MTU 1500   lab
             2026-11-21T10:00:00Z
 
-                           bitrate   of ceiling   received   cpu here / there
-            upload      941.0 Mb/s       99.9 %   1.10 GiB           - / 12 %
+                           bitrate   ceiling   received   cpu here/there
+            upload      941.0 Mb/s    99.9 %   1.10 GiB         - / 12 %
 
             port   during         rate      busy   packets   dropped   largest queue
             s>b    upload   1.000 Gb/s   100.0 %    162702       160      488.28 KiB
             s>a    upload   20.00 Mb/s     2.0 %      3243         0        9.77 KiB
 
-            Verdict
-              upload      not judged: the flow ended before there was enough data.
-                          ceiling   941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
+            Evidence
+              upload      ceiling   941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
 
             Caveats
               upload      3 packets left late
 
+            Verdict
+              upload      not judged: the flow ended before there was enough data.
+
             archived as 7f3a (linerate show 7f3a)
+            upload 941.0 Mb/s; not judged
         "#]],
     );
 }
@@ -129,15 +136,18 @@ fn datagrams_show_loss_and_jitter() {
             linerate 0.1.0   laptop (10.0.0.1) -> server (10.0.0.2)   eth0, 1 Gb/s, MTU 1500
             2026-11-21T10:00:00Z
 
-                           bitrate   received               lost    jitter   cpu here / there
-            upload      1.000 Mb/s   1.19 MiB   25/10000 (0.2 %)   54.7 us        12 % / 12 %
+                           bitrate   received               lost    jitter   cpu here/there
+            upload      1.000 Mb/s   1.19 MiB   25/10000 (0.2 %)   54.7 us      12 % / 12 %
+
+            Evidence
+              upload      settings  1 stream, window 4 MiB asked (granted 8 MiB send, - receive),
+                                    datagrams of 1448 bytes, 44 per send call, TOS 184
 
             Verdict
               upload      not judged: the flow ended before there was enough data.
-                          settings  1 stream, window 4 MiB asked (granted 8 MiB send, - receive),
-                                    datagrams of 1448 bytes, 44 per send call, TOS 184
 
             archived as 7f3a (linerate show 7f3a)
+            upload 1.000 Mb/s, 0.2 % lost; not judged
         "#]],
     );
 }
@@ -155,17 +165,18 @@ fn a_killed_run_shows_what_was_counted() {
             download    800.0 Mb/s   238.42 MiB
             upload               -            -
 
-            Verdict
-              download    not judged: the flow ended before there was enough data.
-              upload      not judged: the flow ended before there was enough data.
-
             Caveats
               download    the receiver's final count is missing; the figures are its last sample,
                           2.5 s after its first read
               upload      the receiver reported no count before the flow ended
 
+            Verdict
+              download    not judged: the flow ended before there was enough data.
+              upload      not judged: the flow ended before there was enough data.
+
             not finished: the log has no end; the run is still in progress or was killed
             archived as 7f3a (linerate show 7f3a)
+            download 800.0 Mb/s, upload not measured; not judged
         "#]],
     );
 }
@@ -179,16 +190,19 @@ fn an_impossible_figure_is_never_printed_plainly() {
             linerate 0.1.0   laptop (10.0.0.1) -> server (10.0.0.2)   eth0, 1 Gb/s, MTU 1500
             2026-11-21T10:00:00Z
 
-                                       bitrate   received   cpu here / there
-            download    impossible: 1.200 Gb/s   1.40 GiB           12 % / -
+                                       bitrate   received   cpu here/there
+            download    impossible: 1.200 Gb/s   1.40 GiB         12 % / -
+
+            Evidence
+              download    ceiling   941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
 
             Verdict
               download    not judged: the flow ended before there was enough data.
                           figure    impossible: it exceeds what the path can carry, or the sender's
                                     own count.
-                          ceiling   941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
 
             archived as 7f3a (linerate show 7f3a)
+            download impossible: 1.200 Gb/s; not judged
         "#]],
     );
 }
@@ -211,8 +225,14 @@ fn an_empty_log_is_a_text_all_the_same() {
 #[test]
 fn colour_only_adds_escape_sequences() {
     let record = RunRecord::fold(&runs::impossible_run());
-    let plain = text(&record, &TextLayout { width: 90, colour: false, kept: None, explain: false });
-    let coloured = text(&record, &TextLayout { width: 90, colour: true, kept: None, explain: false });
+    let plain = text(
+        &record,
+        &TextLayout { width: 90, colour: false, kept: None, explain: false, all_streams: false },
+    );
+    let coloured = text(
+        &record,
+        &TextLayout { width: 90, colour: true, kept: None, explain: false, all_streams: false },
+    );
     assert!(coloured.contains("\u{1b}["));
     let mut stripped = String::new();
     for (number, part) in coloured.split("\u{1b}[").enumerate() {
@@ -282,7 +302,7 @@ fn the_ceilings_show_what_binds_what_is_next_and_where_the_rate_lies() {
         new(Limit::CpuSender, 1.6e9, "sending thread took 38 % of a core"),
     ];
     record.flows[0].ceilings.clear();
-    let view = TextLayout { width: 110, colour: false, kept: None, explain: true };
+    let view = TextLayout { width: 110, colour: false, kept: None, explain: true, all_streams: false };
     let page = text(&record, &view);
     let shown = [
         "              ceilings  598.0 Mb/s  send buffer: 128 KiB, RTT 1.75 ms <- binds",
@@ -297,19 +317,19 @@ fn the_ceilings_show_what_binds_what_is_next_and_where_the_rate_lies() {
 }
 
 #[test]
-fn what_was_received_stands_beside_the_interval_in_which_it_lies() {
+fn what_was_received_is_next_to_its_interval() {
     let mut record = RunRecord::fold(&runs::tcp_run());
     record.flows[0].uncertainty = Some(runs::uncertainty());
-    let view = TextLayout { width: 130, colour: false, kept: None, explain: true };
+    let view = TextLayout { width: 130, colour: false, kept: None, explain: true, all_streams: false };
     let page = text(&record, &view);
     assert!(page.contains("download    941.4 Mb/s (941.0 to 941.8)"), "{page}");
-    assert!(page.contains("600.0 Mb/s       63.7 %"), "nothing is stated of it: {page}");
+    assert!(page.contains("600.0 Mb/s    63.7 %"), "nothing is stated of it: {page}");
     let known =
         "known to  941.0 to 941.8 Mb/s (95 % interval), mainly variation: 99 steady intervals in 10 batches";
     assert!(page.contains(known), "{page}");
     assert!(page.contains("wake up 54.00 kb/s (threads"), "{page}");
     let plain = text(&record, &TextLayout { explain: false, ..view });
-    assert!(!plain.contains("budget") && plain.contains(known), "{plain}");
+    assert!(!plain.contains("budget") && !plain.contains("known to"), "only when asked for: {plain}");
     record.flows[0].verdict.as_mut().unwrap().cause = linerate_model::Cause::Impossible;
     let struck = text(
         &record,
@@ -322,7 +342,7 @@ fn what_was_received_stands_beside_the_interval_in_which_it_lies() {
 fn the_overhead_of_the_run_raises_the_upper_end_and_is_named() {
     let mut record = RunRecord::fold(&runs::tcp_run());
     let overhead = |bps| Some(linerate_units::Bitrate::from_bps(bps).unwrap());
-    let view = TextLayout { width: 160, ..TextLayout::default() };
+    let view = TextLayout { width: 160, explain: true, ..TextLayout::default() };
     let mut page = |overhead_bps| {
         record.flows[0].uncertainty =
             Some(linerate_model::Uncertainty { overhead_bps, ..runs::uncertainty() });
@@ -336,7 +356,7 @@ fn the_overhead_of_the_run_raises_the_upper_end_and_is_named() {
 }
 
 #[test]
-fn a_question_that_further_runs_answered_stands_with_its_runs_below_the_verdict() {
+fn a_question_that_further_runs_answered_is_with_its_runs_below_the_verdict() {
     let mut record = RunRecord::fold(&runs::tcp_run());
     record.flows[1].follow_ups.push(linerate_model::FollowUp {
         question: "sizes".into(),
@@ -345,7 +365,7 @@ fn a_question_that_further_runs_answered_stands_with_its_runs_below_the_verdict(
         answer: "packets of 1400 bytes pass, packets of 1401 bytes are lost".into(),
         evidence: std::collections::BTreeMap::new(),
     });
-    let view = TextLayout { width: 200, colour: false, kept: None, explain: false };
+    let view = TextLayout { width: 200, colour: false, kept: None, explain: false, all_streams: false };
     let line = "              follow-up full-size segments are lost: from which size on? packets of 1400 \
                 bytes pass, packets of 1401 bytes are lost (runs 01234567, fedcba98)";
     let page = text(&record, &view);
@@ -377,7 +397,7 @@ fn steps() -> Vec<linerate_model::AccountingStep> {
 fn counts_on_the_way_to_the_wire_are_below_the_ceilings_when_asked_for() {
     let mut record = RunRecord::fold(&runs::tcp_run());
     record.flows[0].steps = steps();
-    let view = TextLayout { width: 110, colour: false, kept: None, explain: true };
+    let view = TextLayout { width: 110, colour: false, kept: None, explain: true, all_streams: false };
     let page = text(&record, &view);
     let shown = [
         "              counts    5 MiB     +1 MiB  receiver interface, eth0 of server <- unaccounted: 4 MiB of payload",
@@ -405,4 +425,67 @@ fn a_document_has_the_counts_with_the_byte_accounting_and_for_datagrams_too() {
         let tcp = record.flows[0].plan.transport == linerate_model::Transport::Tcp;
         assert_eq!(accounting.get("written_bytes").is_some(), tcp, "{accounting}");
     }
+}
+
+#[test]
+fn the_last_screen_of_a_small_terminal_has_the_answer_and_every_verdict() {
+    let mut record = RunRecord::fold(&runs::tcp_run());
+    for flow in &mut record.flows {
+        flow.uncertainty = Some(runs::uncertainty());
+    }
+    let view = TextLayout { width: 80, kept: Some("7f3a".into()), ..TextLayout::default() };
+    let page = text(&record, &view);
+    let lines: Vec<&str> = page.lines().collect();
+    // The last of 24 lines is the prompt's.
+    let screen = &lines[lines.len() - 23..];
+    let verdict = screen.iter().position(|line| *line == "Verdict").unwrap();
+    for flow in &record.flows {
+        let text = flow.verdict.as_ref().unwrap().text.as_str();
+        assert!(screen[verdict..].iter().any(|line| line.contains(text)), "{page}");
+    }
+    let expected = wrap(&answer(&record).unwrap(), 80);
+    assert!(expected.len() <= 3, "{expected:?}");
+    assert_eq!(lines[lines.len() - expected.len()..], expected);
+    let archived = lines.iter().position(|line| line.starts_with("archived as")).unwrap();
+    assert!(archived < lines.len() - expected.len(), "{page}");
+}
+
+#[test]
+fn the_results_with_their_intervals_fit_into_eighty_columns_without_stacking() {
+    let mut record = RunRecord::fold(&runs::tcp_run());
+    for flow in &mut record.flows {
+        flow.uncertainty = Some(runs::uncertainty());
+    }
+    for width in [80, 100] {
+        let page = text(&record, &TextLayout { width, ..TextLayout::default() });
+        for (name, shown) in
+            [("download", "941.4 Mb/s (941.0 to 941.8)"), ("upload", "600.0 Mb/s (599.6 to 600.4)")]
+        {
+            let row = page.lines().find(|line| line.starts_with(name)).unwrap();
+            assert!(row.contains(shown) && row.contains("900 us / 1.80 ms"), "{page}");
+            assert!(row.len() <= width, "{page}");
+        }
+    }
+}
+
+#[test]
+fn settings_that_both_directions_share_are_listed_once() {
+    let record = RunRecord::fold(&runs::tcp_run());
+    let page = text(&record, &TextLayout { width: 120, ..TextLayout::default() });
+    assert_eq!(page.matches("1 stream, window").count(), 1, "{page}");
+}
+
+#[test]
+fn a_caveat_about_the_clocks_is_not_shown_where_no_one_way_delay_is() {
+    let mut record = RunRecord::fold(&runs::tcp_run());
+    let text_of =
+        |record: &RunRecord| text(record, &TextLayout::default()) + &crate::markdown::report(record);
+    let before = text_of(&record);
+    record.flows[0].caveats.push(linerate_model::Caveat {
+        kind: linerate_model::CaveatKind::OffsetUncertain,
+        text: "the clocks' offset is known to +/- 1 ms".into(),
+    });
+    assert_eq!(text_of(&record), before);
+    let json = serde_json::to_string(&crate::document(&record)).unwrap();
+    assert!(json.contains("offset_uncertain"), "{json}");
 }

@@ -44,9 +44,9 @@ impl LabAgent {
             .spawn()
             .map_err(failed)?;
         // End of file marks the token as complete.
-        let told = child.stdin.take().map(|mut input| input.write_all(secret.as_bytes()));
+        let written = child.stdin.take().map(|mut input| input.write_all(secret.as_bytes()));
         let agent = Self { host: host.to_owned(), child };
-        told.transpose().map_err(failed)?;
+        written.transpose().map_err(failed)?;
         Ok(agent)
     }
 

@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 
 use linerate_control::ControlError;
 use linerate_emu::topology::{OverrideError, TopologyError};
-use linerate_lab::{AskError, GroundError, LabNameError};
+use linerate_lab::{AskError, LabNameError, LabResourceError};
 use linerate_plan::SurroundingsError;
 use linerate_sock::SockError;
 
@@ -34,7 +34,7 @@ pub enum LabRunError {
     Name(#[from] LabNameError),
     /// Its resources cannot be created or removed.
     #[error(transparent)]
-    Ground(#[from] GroundError),
+    Resources(#[from] LabResourceError),
     /// The process of the switch cannot be started.
     #[error("the switch could not be started: {0}")]
     SwitchNotStarted(std::io::Error),

@@ -88,11 +88,11 @@ pub fn refuse(why: &str) {
 }
 
 fn create_lab(name: &LabName, state: &StateDir) -> Result<Lab, String> {
-    let mut told = String::new();
-    std::io::stdin().read_to_string(&mut told).map_err(|error| error.to_string())?;
-    let told: Assignment = serde_json::from_str(&told).map_err(|error| error.to_string())?;
-    let source = Source { name: told.file, text: told.text };
-    let topology = read_topology(&source, &told.set).map_err(|error| error.to_string())?;
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).map_err(|error| error.to_string())?;
+    let assignment: Assignment = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let source = Source { name: assignment.file, text: assignment.text };
+    let topology = read_topology(&source, &assignment.set).map_err(|error| error.to_string())?;
     Lab::create(topology, name, state).map_err(|error| with_causes(&error))
 }
 

@@ -1,6 +1,8 @@
 //! Converts the answer of a switch to the terms of a run.
 
-use linerate_control::{ObservedLateness, ObservedPacketRate, PortInterval, PortObservations, WitnessError};
+use linerate_control::{
+    ObservedLateness, ObservedPacketRate, PortInterval, PortObservations, PortObserverError,
+};
 use linerate_lab::control_protocol::{HistoryInterval, PortHistory, PortSeries};
 use linerate_model::Readings;
 use linerate_model::metrics::port;
@@ -11,14 +13,14 @@ use linerate_units::{Bitrate, Bytes, Ratio, Span};
 ///
 /// # Errors
 /// An interval ends before it starts, or overlaps the one before it.
-pub(super) fn observations(seen: PortHistory) -> Result<PortObservations, WitnessError> {
+pub(super) fn observations(seen: PortHistory) -> Result<PortObservations, PortObserverError> {
     let mut intervals = Vec::new();
     for PortSeries { name, intervals: of_port } in seen.ports {
         let mut last_end = 0;
         for interval in of_port {
             if interval.start_ns < last_end || interval.end_ns <= interval.start_ns {
                 let text = format!("the intervals of port {name} are not consecutive");
-                return Err(WitnessError::Garbled(text));
+                return Err(PortObserverError::Garbled(text));
             }
             last_end = interval.end_ns;
             intervals.push(PortInterval {
@@ -69,7 +71,7 @@ mod tests {
         })
     }
 
-    fn told(answer: &serde_json::Value) -> Result<PortObservations, WitnessError> {
+    fn parse(answer: &serde_json::Value) -> Result<PortObservations, PortObserverError> {
         observations(serde_json::from_value(answer.clone()).unwrap())
     }
 
@@ -85,9 +87,9 @@ mod tests {
             "late": { "count": 4, "worst_ns": 250_000, "bound_ns": 100_000 },
             "packet_rate": { "max_pps": 81_270.0, "limit_pps": 400_000.0 }
         });
-        let told = told(&answer).unwrap();
-        assert_eq!(told.intervals.len(), 2);
-        let first = &told.intervals[0];
+        let observed = parse(&answer).unwrap();
+        assert_eq!(observed.intervals.len(), 2);
+        let first = &observed.intervals[0];
         assert_eq!(
             (first.port.as_str(), first.start, first.end),
             ("s>b", Mono(100_000_000), Mono(200_000_000))
@@ -103,16 +105,16 @@ mod tests {
         assert_eq!(readings.get(port::QUEUE), Some(Bytes::new(100)));
         assert_eq!(readings.get(port::QUEUE_MAX), Some(Bytes::new(500)));
         assert_eq!(readings.get(port::BUSY), Ratio::new(0.9999));
-        assert_eq!(told.intervals[1].readings.get(port::BUSY), None, "not measured is absent");
+        assert_eq!(observed.intervals[1].readings.get(port::BUSY), None, "not measured is absent");
         let late = ObservedLateness {
             count: 4,
             of: None,
             worst: Span::from_ns(250_000),
             bound: Span::from_ns(100_000),
         };
-        assert_eq!(told.late, Some(late));
+        assert_eq!(observed.late, Some(late));
         assert_eq!(
-            told.packet_rate,
+            observed.packet_rate,
             Some(ObservedPacketRate { max_pps: 81_270.0, limit_pps: 400_000.0, overrun: 0 })
         );
     }
@@ -122,7 +124,7 @@ mod tests {
         for (first, second) in [((5, 9), (8, 12)), ((5, 5), (6, 7)), ((9, 5), (10, 12))] {
             let intervals = [interval(first.0, first.1), interval(second.0, second.1)];
             let answer = serde_json::json!({ "ports": [{ "name": "a>s", "intervals": intervals }] });
-            let error = told(&answer).unwrap_err();
+            let error = parse(&answer).unwrap_err();
             assert!(error.to_string().contains("port a>s"), "{error}");
         }
     }

@@ -96,12 +96,12 @@ mod tests {
         let unknown = wrong("lab.set.link.b.dely=5ms");
         assert!(unknown.contains("did you mean 'delay'?"), "{unknown}");
         let missing = wrong("lab.topology=long-hall");
-        assert!(missing.contains("there is no bundled topology \"long-hall\" (pair, "), "{missing}");
-        assert!(missing.contains("long-hall cannot be read: No such file"), "{missing}");
+        assert!(missing.contains("no bundled topology 'long-hall'; did you mean 'long-haul'?"), "{missing}");
+        assert!(missing.contains("long-hall cannot be read either: No such file"), "{missing}");
     }
 
     #[test]
-    fn included_files_stand_beside_the_one_that_includes_them() {
+    fn included_files_are_found_next_to_the_one_that_includes_them() {
         assert_eq!(resolve("test-bed.toml", "plans/mine.toml"), Path::new("plans/test-bed.toml"));
         assert_eq!(resolve("test-bed.toml", "mine.toml"), Path::new("test-bed.toml"));
         assert_eq!(resolve("/etc/test-bed.toml", "plans/mine.toml"), Path::new("/etc/test-bed.toml"));

@@ -1,7 +1,7 @@
 //! What a caller learns of a running plan besides its events.
 
 use linerate_control::{HostError, RunEvent};
-use linerate_lab::{GroundError, LabName};
+use linerate_lab::{LabName, LabResourceError};
 use linerate_model::{Caveat, PlanRecord};
 use linerate_plan::{Plan, PlanProgress, TrialFigures, TrialTask};
 use linerate_units::Span;
@@ -69,7 +69,7 @@ pub enum PlanNotice {
         /// Its name.
         lab: LabName,
         /// Why.
-        error: GroundError,
+        error: LabResourceError,
     },
     /// The emulated network stays, as requested.
     #[error("the lab {0} stays up")]

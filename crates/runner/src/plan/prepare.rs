@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_runs_and_of_plans_are_told_apart() {
+    fn names_of_runs_and_of_plans_are_distinguished() {
         assert_eq!(Resume::named("latest"), Resume::Run("latest"));
         assert_eq!(Resume::named("c0ffee"), Resume::Run("c0ffee"));
         assert_eq!(Resume::named("cab"), Resume::NewestOf("cab"));

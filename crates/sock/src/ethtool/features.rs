@@ -73,7 +73,7 @@ mod tests {
     use crate::ethtool::Offload;
 
     #[test]
-    fn loopback_tells_its_features_by_name_and_agrees_with_the_old_questions() {
+    fn loopback_reports_its_features_by_name_and_agrees_with_the_old_requests() {
         let mut ask = EthtoolSocket::about("lo").unwrap();
         let all = ask.features().unwrap();
         let find = |name: &str| all.iter().find(|feature| feature.name == name).unwrap();

@@ -21,19 +21,19 @@ pub(super) fn obstacles(interface: &str, wanted: u32) -> Result<Vec<Obstacle>, S
     let index = index_of(interface)?;
     let (least, largest) = netlink::mtu_limits(index)?;
     let mut found = Vec::new();
-    let mut say = |what: String| found.push(Obstacle(format!("mtu {wanted} of {interface}: {what}")));
+    let mut add = |what: String| found.push(Obstacle(format!("mtu {wanted} of {interface}: {what}")));
     if least.is_some_and(|least| wanted < least) || largest.is_some_and(|largest| wanted > largest) {
         let text = |limit: Option<u32>| limit.map_or_else(|| "any".to_owned(), |limit| limit.to_string());
-        say(format!("the NIC accepts {} to {}; give a value in this range", text(least), text(largest)));
+        add(format!("the NIC accepts {} to {}; give a value in this range", text(least), text(largest)));
     }
     for (name, mtu) in netlink::stacked_on(index)?.into_iter().filter(|(_, mtu)| *mtu > wanted) {
-        say(format!(
+        add(format!(
             "{name} is stacked on it with an MTU of {mtu}, which would shrink with it and not grow back; \
              set the MTU of {name} first"
         ));
     }
     if wanted < MIN_MTU_V6 && has_lasting_ipv6(interface)? {
-        say(format!(
+        add(format!(
             "below {MIN_MTU_V6} the kernel removes the IPv6 addresses of the interface, and they would not \
              be restored; remove them yourself, or give {MIN_MTU_V6} or more"
         ));

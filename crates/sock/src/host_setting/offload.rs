@@ -97,17 +97,17 @@ pub(super) fn obstacles(interface: &str, setting: HostSetting, on: bool) -> Resu
     let ours: Vec<&InterfaceFeature> =
         features.iter().filter(|feature| belongs(setting, &feature.name)).collect();
     let mut found = Vec::new();
-    let mut say = |what: String| found.push(Obstacle(format!("{name} of {interface}: {what}")));
+    let mut add = |what: String| found.push(Obstacle(format!("{name} of {interface}: {what}")));
     let can = ours.iter().any(|feature| asked(feature, on).is_some());
     let is = ours.iter().any(|feature| feature.active);
     if !can && is != on {
         let state = if is { "on" } else { "off" };
-        say(format!("the NIC has it fixed to {state}; leave it as it is, or use another NIC"));
+        add(format!("the NIC has it fixed to {state}; leave it as it is, or use another NIC"));
     }
     let needs_gathering = matches!(setting, HostSetting::Tso | HostSetting::Gso) && on;
     let gathers = features.iter().any(|feature| feature.name == SCATTER_GATHER && feature.active);
     if needs_gathering && !gathers {
-        say(format!("it needs scatter-gather, which is off; enable it with: ethtool -K {interface} sg on"));
+        add(format!("it needs scatter-gather, which is off; enable it with: ethtool -K {interface} sg on"));
     }
     Ok(found)
 }

@@ -111,9 +111,9 @@ fn head(index: u32, handle: u32) -> [u8; 20] {
 pub(super) fn obstacles(interface: &str, wanted: &RootDiscipline) -> Result<Vec<Obstacle>, SockError> {
     let index = index_of(interface)?;
     let mut found = Vec::new();
-    let mut say = |what: String| found.push(Obstacle(format!("qdisc of {interface}: {what}")));
+    let mut add = |what: String| found.push(Obstacle(format!("qdisc of {interface}: {what}")));
     if let Some(why) = why_lost(index)? {
-        say(format!("{why}; change it manually, or leave qdisc out"));
+        add(format!("{why}; change it manually, or leave qdisc out"));
     }
     if let Some(error) = try_out(wanted) {
         let kind = wanted.kind;
@@ -124,7 +124,7 @@ pub(super) fn obstacles(interface: &str, wanted: &RootDiscipline) -> Result<Vec<
             ),
             _ => format!("its kernel rejects this {kind}: {}", error.source),
         };
-        say(what);
+        add(what);
     }
     Ok(found)
 }

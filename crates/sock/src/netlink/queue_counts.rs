@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_of_htb_tells_its_ceiling_and_the_bucket_of_that() {
+    fn a_class_of_htb_has_its_ceiling_and_the_bucket_of_that() {
         let mut body = message(4, 0x1_0000, b"htb\0");
         body[8..12].copy_from_slice(&0x1_0010u32.to_ne_bytes());
         // Rate and ceiling (12 bytes each, the value last), buffer, buffer of the ceiling, quantum, level,

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_the_namespace_file_system_is_told_from_others() {
+    fn a_file_of_the_namespace_file_system_is_distinguished_from_others() {
         assert!(is_namespace(&File::open("/proc/self/ns/net").unwrap()).unwrap());
         assert!(!is_namespace(&File::open("/proc/self/stat").unwrap()).unwrap());
     }

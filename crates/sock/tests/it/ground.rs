@@ -74,7 +74,7 @@ fn a_new_namespace_is_another_one_and_a_name_comes_and_goes() {
 
 #[test]
 #[ignore = "needs root and network namespaces"]
-fn an_unmounted_name_is_told_from_a_namespace() {
+fn an_unmounted_name_is_distinguished_from_a_namespace() {
     let name = format!("lr-file-{}", std::process::id());
     netns::pin(&netns::create().unwrap(), &format!("{name}-first")).unwrap();
     fs::write(netns::path_of(&name).unwrap(), "").unwrap();

@@ -40,14 +40,14 @@ impl VethNamespace {
     }
 
     /// Applies a change that has no obstacles; returns the previous state.
-    fn set(&self, wish: &HostSettingRequest) -> String {
+    fn set(&self, request: &HostSettingRequest) -> String {
         self.run(|| {
-            assert_eq!(wish.obstacles("v0"), []);
-            let setting = wish.setting();
+            assert_eq!(request.obstacles("v0"), []);
+            let setting = request.setting();
             let found = setting.read("v0").unwrap();
-            let becoming = wish.becomes("v0", &found).unwrap();
+            let becoming = request.becomes("v0", &found).unwrap();
             assert!(!setting.is_same(&found, &becoming), "the test changes nothing: {found}");
-            wish.set("v0", &becoming).unwrap();
+            request.set("v0", &becoming).unwrap();
             let now = setting.read("v0").unwrap();
             assert!(setting.is_same(&now, &becoming), "{now} is not {becoming}");
             found
@@ -61,8 +61,8 @@ impl VethNamespace {
         });
     }
 
-    fn obstacles(&self, wish: &HostSettingRequest) -> String {
-        self.run(|| wish.obstacles("v0"))
+    fn obstacles(&self, request: &HostSettingRequest) -> String {
+        self.run(|| request.obstacles("v0"))
             .into_iter()
             .map(|obstacle| obstacle.0)
             .collect::<Vec<_>>()
@@ -140,7 +140,7 @@ fn offloads_are_switched_and_put_back_feature_by_feature() {
     host.ask("ethtool -K v0 sg off");
     assert!(host.obstacles(&HostSettingRequest::Offload(HostSetting::Tso, true)).contains("sg on"));
     let refused = host.run(|| HostSettingRequest::Offload(HostSetting::Tso, true).set("v0", ""));
-    assert!(refused.is_err(), "what the kernel leaves off is not said to be on");
+    assert!(refused.is_err(), "what the kernel leaves off is not reported as on");
 }
 
 #[test]
@@ -152,17 +152,17 @@ fn settings_of_tcp_are_those_of_the_namespace() {
     let current = HostSetting::Congestion;
     let now = host.run(|| current.read("").unwrap());
     let other = available.split_whitespace().find(|name| *name == "reno" && *name != now).unwrap();
-    let wishes = [
+    let requests = [
         HostSettingRequest::Congestion(other.to_owned()),
         HostSettingRequest::Buffers(HostSetting::TcpRmem, [8192, 262_144, 8_388_608]),
         HostSettingRequest::Buffers(HostSetting::TcpWmem, [8192, 32_768, 4_194_304]),
     ];
-    let found: Vec<String> = wishes.iter().map(|wish| host.set(wish)).collect();
+    let found: Vec<String> = requests.iter().map(|request| host.set(request)).collect();
     assert_eq!(host.ask("sysctl -n net.ipv4.tcp_congestion_control").trim(), "reno");
     assert_eq!(host.ask("sysctl -n net.ipv4.tcp_rmem").trim(), "8192\t262144\t8388608");
     assert_eq!(HostSetting::TcpRmem.read("").unwrap(), ours, "another namespace has its own");
-    for (wish, found) in wishes.iter().zip(&found) {
-        host.put_back(wish.setting(), found);
+    for (request, found) in requests.iter().zip(&found) {
+        host.put_back(request.setting(), found);
     }
     assert!(host.obstacles(&HostSettingRequest::Congestion("vegas-7".to_owned())).contains("modprobe"));
 }
@@ -218,7 +218,7 @@ fn the_discipline_of_the_kernel_comes_back_and_so_does_a_configured_one() {
 #[ignore = "needs root and network namespaces"]
 fn a_discipline_that_the_kernel_does_not_have_is_found_before() {
     let host = VethNamespace::new("netem");
-    let wish =
+    let request =
         HostSettingRequest::Discipline(RootDiscipline::netem(std::time::Duration::from_millis(25), 0.01));
     let tc = Command::new("ip")
         .args([
@@ -227,12 +227,12 @@ fn a_discipline_that_the_kernel_does_not_have_is_found_before() {
         .output()
         .unwrap();
     if tc.status.success() {
-        let found = host.set(&wish);
+        let found = host.set(&request);
         let shown = host.ask("tc qdisc show dev v0");
         assert!(shown.contains("delay 25ms") && shown.contains("loss 1%"), "{shown}");
         host.put_back(HostSetting::RootDiscipline, &found);
     } else {
-        let found = host.obstacles(&wish);
+        let found = host.obstacles(&request);
         assert!(found.contains("modprobe sch_netem"), "{found}");
     }
 }

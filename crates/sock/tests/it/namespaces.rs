@@ -119,9 +119,9 @@ fn a_datagram_above_the_mtu_is_refused_only_where_fragments_are_forbidden() {
     let cable = VethPair::new("df");
     with_netns(&cable.left, || {
         for (dont_fragment, expected) in [(false, None), (true, Some(libc::EMSGSIZE))] {
-            let wishes = SocketOptions { dont_fragment, ..SocketOptions::default() };
+            let options = SocketOptions { dont_fragment, ..SocketOptions::default() };
             // IPv4-mapped, so that the socket is IPv6 and the packets are IPv4.
-            let client = connect_udp("[::ffff:10.99.0.2]:9".parse().unwrap(), &wishes).unwrap();
+            let client = connect_udp("[::ffff:10.99.0.2]:9".parse().unwrap(), &options).unwrap();
             // 9000 minus 20 bytes of IP and 8 of UDP is the largest that fits.
             assert_eq!(stream::send(&client.socket, &[0; 8972]).unwrap(), Moved::Bytes(8972));
             let answer = stream::send(&client.socket, &[0; 8973]);

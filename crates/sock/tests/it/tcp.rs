@@ -10,8 +10,8 @@ use linerate_sock::{
     KeepAlive, Mono, Moved, SockError, SocketOptions, clock, proc, queues, sockopt, stream, tcp_info,
 };
 
-fn listen(wishes: &SocketOptions) -> Listening {
-    listen_tcp("127.0.0.1:0".parse().unwrap(), 16, wishes).unwrap()
+fn listen(options: &SocketOptions) -> Listening {
+    listen_tcp("127.0.0.1:0".parse().unwrap(), 16, options).unwrap()
 }
 
 fn dial(addresses: Vec<SocketAddr>, socket: SocketOptions) -> Result<Connected, SockError> {
@@ -19,9 +19,9 @@ fn dial(addresses: Vec<SocketAddr>, socket: SocketOptions) -> Result<Connected, 
     connect_tcp(&ConnectOptions { addresses, socket, deadline })
 }
 
-fn pair(wishes: &SocketOptions) -> (Connected, TcpStream) {
-    let listening = listen(wishes);
-    let client = dial(vec![listening.local], wishes.clone()).unwrap();
+fn pair(options: &SocketOptions) -> (Connected, TcpStream) {
+    let listening = listen(options);
+    let client = dial(vec![listening.local], options.clone()).unwrap();
     let (server, _) = listening.listener.accept().unwrap();
     (client, server)
 }
@@ -115,8 +115,8 @@ fn a_full_pipe_and_an_expired_timeout_are_pending_and_no_error() {
 }
 
 #[test]
-fn wishes_are_read_back_as_granted() {
-    let wishes = SocketOptions {
+fn options_are_read_back_as_granted() {
+    let options = SocketOptions {
         snd_buf: Some(100_000),
         rcv_buf: Some(200_000),
         mss: Some(1000),
@@ -126,7 +126,7 @@ fn wishes_are_read_back_as_granted() {
         max_pacing_rate: Some(10_000_000_000),
         ..SocketOptions::default()
     };
-    let (client, server) = pair(&wishes);
+    let (client, server) = pair(&options);
     let granted = &client.granted;
     assert_eq!((granted.snd_buf.asked, granted.snd_buf.granted), (Some(100_000), 200_000));
     assert_eq!((granted.rcv_buf.granted, granted.rcv_buf.clamped), (400_000, false));
@@ -136,15 +136,15 @@ fn wishes_are_read_back_as_granted() {
     assert!(!granted.mptcp);
     let mss = granted.mss.unwrap();
     assert!((988..=1000).contains(&mss), "timestamps take 12 bytes at most: {mss}");
-    let inherited = wishes.granted(&server).unwrap();
+    let inherited = options.granted(&server).unwrap();
     assert_eq!((inherited.rcv_buf.granted, inherited.congestion.as_deref()), (400_000, Some("reno")));
 }
 
 #[test]
 fn a_window_above_the_kernels_limit_is_reported_as_clamped() {
     let limit: u64 = proc::sysctl("net.core.wmem_max").unwrap().parse().unwrap();
-    let wishes = SocketOptions { snd_buf: Some(limit + 1_000_000), ..SocketOptions::default() };
-    let granted = listen(&wishes).granted;
+    let options = SocketOptions { snd_buf: Some(limit + 1_000_000), ..SocketOptions::default() };
+    let granted = listen(&options).granted;
     assert!(granted.snd_buf.clamped);
     assert_eq!(granted.snd_buf.granted, 2 * limit);
     assert_eq!(granted.rcv_buf.asked, None);
@@ -153,8 +153,8 @@ fn a_window_above_the_kernels_limit_is_reported_as_clamped() {
 
 #[test]
 fn an_unknown_congestion_control_is_refused_with_those_there_are() {
-    let wishes = SocketOptions { congestion: Some("nosuch".into()), ..SocketOptions::default() };
-    let error = dial(vec!["127.0.0.1:9".parse().unwrap()], wishes).unwrap_err();
+    let options = SocketOptions { congestion: Some("nosuch".into()), ..SocketOptions::default() };
+    let error = dial(vec!["127.0.0.1:9".parse().unwrap()], options).unwrap_err();
     let available = proc::sysctl("net.ipv4.tcp_available_congestion_control").unwrap();
     assert!(error.source.to_string().contains(&available), "{}", error.source);
 }
@@ -209,9 +209,9 @@ fn an_address_that_swallows_packets_leaves_time_for_the_next() {
 fn the_source_address_and_port_are_obeyed() {
     let listening = listen(&SocketOptions::default());
     let (_held, local) = held_port();
-    let wishes =
+    let options =
         SocketOptions { local: Some(local.ip()), local_port: Some(local.port()), ..SocketOptions::default() };
-    let _client = dial(vec![listening.local], wishes).unwrap();
+    let _client = dial(vec![listening.local], options).unwrap();
     assert_eq!(listening.listener.accept().unwrap().1, local);
 }
 
@@ -263,8 +263,8 @@ fn the_remaining_options_are_accepted() {
 #[test]
 fn a_flow_label_is_leased_and_carried_to_the_peer() {
     let listening = listen_tcp("[::1]:0".parse().unwrap(), 1, &SocketOptions::default()).unwrap();
-    let wishes = SocketOptions { flow_label: Some(0xabcde), ..SocketOptions::default() };
-    let connecting = begin_connect(listening.local, &wishes).unwrap();
+    let options = SocketOptions { flow_label: Some(0xabcde), ..SocketOptions::default() };
+    let connecting = begin_connect(listening.local, &options).unwrap();
     assert!(wait_for(&connecting, Interest::WRITE, Mono::FAR).unwrap());
     let connected = connecting.finish().unwrap();
     assert_eq!(connected.peer, listening.local);
@@ -273,13 +273,13 @@ fn a_flow_label_is_leased_and_carried_to_the_peer() {
     assert_eq!(u32::from_be(peer.flowinfo()), 0xabcde);
     // IPv4 has no flow label, and the option has no effect.
     let listening = listen_tcp("127.0.0.1:0".parse().unwrap(), 1, &SocketOptions::default()).unwrap();
-    assert!(begin_connect(listening.local, &wishes).is_ok());
+    assert!(begin_connect(listening.local, &options).is_ok());
 }
 
 #[test]
 fn a_listener_for_version_6_alone_is_not_there_for_version_4() {
-    let wishes = SocketOptions { only_v6: true, ..SocketOptions::default() };
-    let listening = listen_tcp("[::]:0".parse().unwrap(), 1, &wishes).unwrap();
+    let options = SocketOptions { only_v6: true, ..SocketOptions::default() };
+    let listening = listen_tcp("[::]:0".parse().unwrap(), 1, &options).unwrap();
     let port = listening.local.port();
     assert!(TcpStream::connect(("::1", port)).is_ok());
     let refused = TcpStream::connect(("127.0.0.9", port)).unwrap_err();

@@ -77,7 +77,7 @@ fn a_batch_keeps_order_contents_and_lengths() {
     }
     let expected: Vec<(usize, Vec<u8>)> =
         (2..8).map(|index| (10 + index, vec![index as u8; (10 + index).min(12)])).collect();
-    assert_eq!(seen, expected, "the true length is told although only 12 bytes fit");
+    assert_eq!(seen, expected, "the true length is reported although only 12 bytes fit");
 }
 
 #[test]
@@ -139,10 +139,10 @@ fn dropped_datagrams_are_counted() {
 }
 
 #[test]
-fn the_traffic_class_arrives_beside_the_datagram() {
+fn the_traffic_class_arrives_with_the_datagram() {
     let server = bind_udp("[::1]:0".parse().unwrap(), &SocketOptions::default()).unwrap();
-    let wishes = SocketOptions { tos: Some(0xb9), ..SocketOptions::default() };
-    let client = connect_udp(server.local, &wishes).unwrap();
+    let options = SocketOptions { tos: Some(0xb9), ..SocketOptions::default() };
+    let client = connect_udp(server.local, &options).unwrap();
     assert_eq!(client.granted.tos, Some(0xb9));
     sockopt::set_receive_tclass(&server.socket, true).unwrap();
     stream::send(&client.socket, b"x").unwrap();
@@ -154,8 +154,8 @@ fn the_traffic_class_arrives_beside_the_datagram() {
 
 #[test]
 fn a_connected_socket_on_the_same_port_takes_its_peer_and_leaves_the_others() {
-    let wishes = SocketOptions { reuse_port: true, ..SocketOptions::default() };
-    let server = bind_udp("127.0.0.1:0".parse().unwrap(), &wishes).unwrap();
+    let options = SocketOptions { reuse_port: true, ..SocketOptions::default() };
+    let server = bind_udp("127.0.0.1:0".parse().unwrap(), &options).unwrap();
     let mine = connect_udp(server.local, &SocketOptions::default()).unwrap();
     let other = connect_udp(server.local, &SocketOptions::default()).unwrap();
     let taken = udp_connected_on_same_port(server.local, mine.local, &SocketOptions::default()).unwrap();

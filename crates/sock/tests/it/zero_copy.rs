@@ -16,10 +16,10 @@ const LONG: usize = 5_000_011;
 const TOTAL: usize = 12_000_000;
 
 fn pair() -> (TcpStream, TcpStream) {
-    let wishes = SocketOptions::default();
-    let listening = listen_tcp("127.0.0.1:0".parse().unwrap(), 1, &wishes).unwrap();
+    let requested = SocketOptions::default();
+    let listening = listen_tcp("127.0.0.1:0".parse().unwrap(), 1, &requested).unwrap();
     let deadline = clock::now() + Duration::from_secs(10);
-    let options = ConnectOptions { addresses: vec![listening.local], socket: wishes, deadline };
+    let options = ConnectOptions { addresses: vec![listening.local], socket: requested, deadline };
     let client = connect_tcp(&options).unwrap();
     (client.stream, listening.listener.accept().unwrap().0)
 }

@@ -94,8 +94,8 @@ struct FlowAccounts<'a> {
 impl<'a> FlowAccounts<'a> {
     fn of(record: &'a RunRecord, flow: &'a FlowRecord) -> Self {
         let both = record.start.as_ref().is_some_and(|start| start.spec.traffic.bidir);
-        let beside: Vec<&FlowRecord> = if both { record.flows.iter().collect() } else { vec![flow] };
-        let stations = [0, 1].map(|host| Station::new(record, &beside, host));
+        let flows: Vec<&FlowRecord> = if both { record.flows.iter().collect() } else { vec![flow] };
+        let stations = [0, 1].map(|host| Station::new(record, &flows, host));
         Self { record, flow, stations }
     }
 
@@ -228,12 +228,13 @@ impl<'a> FlowAccounts<'a> {
         };
         let upload = self.flow.plan.direction == linerate_model::Direction::Upload;
         let heading = if upload { Heading::In } else { Heading::Out };
-        let (station, beside) = (&self.stations[1], |flows: &[FlowId]| flows.contains(&self.flow.plan.flow));
+        let (station, has_flow) =
+            (&self.stations[1], |flows: &[FlowId]| flows.contains(&self.flow.plan.flow));
         let Some(load) = station.load(heading, self.flow) else { return Vec::new() };
         let leads = |port: &str| {
             port.split_once('>').is_some_and(|(from, to)| if upload { to == node } else { from == node })
         };
-        let ports = self.record.ports.iter().filter(|port| beside(&port.flows) && leads(&port.port));
+        let ports = self.record.ports.iter().filter(|port| has_flow(&port.flows) && leads(&port.port));
         let step = |port| {
             let counts = host_counts::port_counts(port);
             let (mut range, because) = load.explained(HeaderCounting::Each { check: 4, least: 64 });

@@ -206,7 +206,7 @@ fn a_thousandth_is_the_bound() {
 }
 
 #[test]
-fn what_others_sent_before_the_load_is_allowed_beside_it() {
+fn what_others_sent_before_the_load_is_allowed_in_addition() {
     let idle = IdleCounts {
         duration: Span::from_secs(2),
         sent_bytes: Bytes::new(200_000),

@@ -139,6 +139,7 @@ mod tests {
             min_ns: 50_000_000,
             high_ns: high_ms * 1_000_000,
             max_ns: 900_000_000,
+            ..LatencyInterval::default()
         };
         LatencyReport {
             phase: ProbePhase::Loaded,
@@ -154,6 +155,7 @@ mod tests {
             intervals: [(7_000, 99), (7_500, 51), (8_000, 61), (8_500, 80), (9_500, 71)]
                 .map(interval)
                 .to_vec(),
+            histogram: Vec::new(),
         }
     }
 

@@ -96,11 +96,11 @@ pub fn step(looks: &[StepInterval], step: &LoadStep) -> Option<Stepped> {
     let largest = largest_of(RttRange::middle_s)?;
     let lossy: Vec<usize> = (0..looks.len()).filter(|at| looks[*at].lost > 0).collect();
     let expected_slope = load - 1.0;
-    let told = |finding, slope| Some(Stepped { finding, slope, expected_slope });
+    let result = |finding, slope| Some(Stepped { finding, slope, expected_slope });
     let (Some(first), Some(last)) = (lossy.first(), lossy.last()) else {
         // At least one probe of an interval may have met nothing but the queue.
         let bytes = largest_of(|rtt| rtt.min_s)?;
-        return told(BufferFinding::LowerBound { bytes, other_losses: 0 }, slope(looks, largest, &queue));
+        return result(BufferFinding::LowerBound { bytes, other_losses: 0 }, slope(looks, largest, &queue));
     };
     // The first interval with losses began before the buffer was full.
     let full: Vec<RttRange> =
@@ -110,17 +110,17 @@ pub fn step(looks: &[StepInterval], step: &LoadStep) -> Option<Stepped> {
     let flat = queues.iter().filter(|one| (*one - bytes).abs() <= RISE_SHARE * bytes).count();
     if load < FULL_LOAD || flat < MIN_PLATEAU_INTERVALS || bytes <= 0.5 * largest {
         let losses = lossy.len();
-        return told(BufferFinding::NotAFullQueue { losses, load, queue_bytes: bytes }, None);
+        return result(BufferFinding::NotAFullQueue { losses, load, queue_bytes: bytes }, None);
     }
     let halves: Vec<f64> = full.iter().map(|rtt| rtt.half_s()).collect();
     let own_delay = order::median(&halves).unwrap_or(0.0).max(hosts);
     let noise_bytes = half_spread(&queues).max(own_delay * drain / 8.0);
     if bytes < MIN_PLATEAU_RATIO * noise_bytes {
-        return told(BufferFinding::OutOfReach { bytes, noise_bytes }, None);
+        return result(BufferFinding::OutOfReach { bytes, noise_bytes }, None);
     }
     let interval: Option<Interval> = order::median_interval(&queues, 0.95);
     let slope = slope(&looks[..=*first], bytes, &queue);
-    told(BufferFinding::Estimate { bytes, interval, drops: queues.len(), load }, slope)
+    result(BufferFinding::Estimate { bytes, interval, drops: queues.len(), load }, slope)
 }
 
 /// Half the interquartile range.
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_beside_room_or_without_a_plateau_are_not_of_a_full_queue() {
+    fn losses_with_room_or_without_a_plateau_are_not_of_a_full_queue() {
         let idle = LoadStep { offered_bps: 0.9e9, ..STEP };
         let found = step(&looks(8.0, 60), &idle).unwrap().finding;
         assert!(matches!(found, BufferFinding::NotAFullQueue { losses: 52, .. }), "{found:?}");

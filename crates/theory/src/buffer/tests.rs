@@ -148,7 +148,7 @@ fn a_full_queue_gives_its_size() {
 }
 
 #[test]
-fn losses_beside_the_full_queue_do_not_pull_the_estimate_down() {
+fn losses_outside_the_full_queue_do_not_lower_the_estimate() {
     let mut series = sawtooth(16e6, 6);
     // Single losses shortly after the window began to grow: there is no queue.
     for at in [45, 86, 127] {
@@ -247,7 +247,7 @@ fn drops_of_the_omitted_start_count_only_where_there_are_no_others() {
 }
 
 #[test]
-fn nothing_is_said_without_windows_and_round_trips() {
+fn nothing_is_reported_without_windows_and_round_trips() {
     let blind = BufferInterval { goodput_bps: 1e9, ..BufferInterval::default() };
     assert_eq!(analyse(&[blind; 10], &path()), None);
     assert_eq!(analyse(&[], &path()), None);

@@ -23,7 +23,7 @@ const FIRST_READ_BYTES: f64 = 131_072.0;
 pub(super) fn check(case: &mut CheckedTest<'_>) {
     for (index, claim) in case.claims.iter().enumerate() {
         let seconds = case.seconds(claim);
-        let told = [
+        let remarks = [
             bytes_over_time(case, claim, seconds),
             message_time(claim),
             lost(case, claim),
@@ -33,7 +33,7 @@ pub(super) fn check(case: &mut CheckedTest<'_>) {
             call_time(claim, seconds),
             within_the_interval(claim),
         ];
-        for (quantity, reason) in told.into_iter().flatten() {
+        for (quantity, reason) in remarks.into_iter().flatten() {
             case.remark(index, quantity, reason);
         }
     }
@@ -147,11 +147,11 @@ fn lost(case: &CheckedTest<'_>, claim: &Claim) -> Option<FigureRemark> {
     let ratio = FigureRange::of(printed)?;
     let implied = lost.over(packets)?;
     // Programs differ in whether the counted packets include the lost ones.
-    let beside = lost.over(packets.plus(lost))?;
+    let with_lost = lost.over(packets.plus(lost))?;
     let fits = |range: FigureRange| ratio.meets(range.widened(LATE_DATAGRAM_SHARE));
     // iperf3 counts the packets that arrived, and divides by those sent.
     let of_sent = || sent_packets(case, claim).and_then(|sent| lost.over(sent));
-    if fits(implied) || fits(beside) || (claim.scope == ClaimScope::Total && of_sent().is_some_and(fits)) {
+    if fits(implied) || fits(with_lost) || (claim.scope == ClaimScope::Total && of_sent().is_some_and(fits)) {
         return None;
     }
     let makes = claim.figure(Quantity::Lost)?.value / claim.figure(Quantity::Packets)?.value;

@@ -101,7 +101,7 @@ impl<'a> CheckedTest<'a> {
         }
     }
 
-    pub(super) fn beside(&mut self, claim: usize, ceiling: Option<Ceiling>) {
+    pub(super) fn add_ceiling(&mut self, claim: usize, ceiling: Option<Ceiling>) {
         if let Some(line) = self.lines.get_mut(claim) {
             line.ceilings.extend(ceiling);
         }

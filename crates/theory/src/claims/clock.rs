@@ -20,8 +20,8 @@ const DETOUR_STRETCH: f64 = 3.0;
 /// Checks times.
 pub(super) fn check(case: &mut CheckedTest<'_>) {
     for (index, claim) in case.claims.iter().enumerate() {
-        let told = [granularity(case, claim), ramp(case, claim), distance(case, claim)];
-        for (quantity, reason) in told.into_iter().flatten() {
+        let remarks = [granularity(case, claim), ramp(case, claim), distance(case, claim)];
+        for (quantity, reason) in remarks.into_iter().flatten() {
             case.remark(index, quantity, reason);
         }
     }

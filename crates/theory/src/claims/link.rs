@@ -32,18 +32,18 @@ pub(super) fn check(case: &mut CheckedTest<'_>) {
         let offered = case.context.udp && (claim.side == Some(Side::Sender) || perhaps_offered(case, claim));
         let Some(rate) = case.rate(claim).filter(|_| !offered) else { continue };
         let rate = arrived(case, claim, rate);
-        let (told, ceilings) = match &limits {
-            Some(limits) => (limits.judge(case, index, claim, &rate), limits.beside.clone()),
+        let (reason, ceilings) = match &limits {
+            Some(limits) => (limits.judge(case, index, claim, &rate), limits.ceilings.clone()),
             None => recognised(case, claim, &rate, f64::INFINITY)
                 .map_or((None, Vec::new()), |(reason, ceiling)| (Some(reason), vec![ceiling])),
         };
-        found.push((index, rate.quantity, told, ceilings));
+        found.push((index, rate.quantity, reason, ceilings));
     }
-    for (index, quantity, told, ceilings) in found {
+    for (index, quantity, reason, ceilings) in found {
         for ceiling in ceilings {
-            case.beside(index, Some(ceiling));
+            case.add_ceiling(index, Some(ceiling));
         }
-        if let Some(reason) = told {
+        if let Some(reason) = reason {
             case.remark(index, quantity, reason);
         }
     }
@@ -82,7 +82,7 @@ struct LinkLimits<'a> {
     /// The packet of `usual_bps`.
     best: &'a FullPacket,
     frames: &'a [FullPacket],
-    beside: Vec<Ceiling>,
+    ceilings: Vec<Ceiling>,
     usual_queues: Vec<f64>,
     absolute_queues: Vec<f64>,
 }
@@ -110,7 +110,7 @@ impl<'a> LinkLimits<'a> {
             shaped_bps: shaped(&mut case.frames.iter().filter(|frame| !frame.assumed)),
             best,
             frames: &case.frames,
-            beside: case.frames.iter().filter(alike).filter_map(|frame| frame.ceiling(link_bps)).collect(),
+            ceilings: case.frames.iter().filter(alike).filter_map(|frame| frame.ceiling(link_bps)).collect(),
             usual_queues: case.queues_bytes(rate(best)),
             absolute_queues: case.queues_bytes(absolute.unwrap_or_default().max(rate(largest))),
         })

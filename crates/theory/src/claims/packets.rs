@@ -21,8 +21,8 @@ const MIN_SHAPED_BYTES: f64 = ETHERNET_HEADER_BYTES + 28.0;
 pub(super) fn check(case: &mut CheckedTest<'_>) {
     for (index, claim) in case.claims.iter().enumerate() {
         let Some(packets) = packet_rate(case, claim) else { continue };
-        let told = case.context.link_bps.and_then(|link| alone(case, claim, &packets, link));
-        if let Some(reason) = told {
+        let reason = case.context.link_bps.and_then(|link| alone(case, claim, &packets, link));
+        if let Some(reason) = reason {
             case.remark(index, packets.quantity, reason);
         }
         if let Some(reason) = with_rate(case, claim, &packets) {

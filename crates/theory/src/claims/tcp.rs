@@ -32,8 +32,8 @@ pub(super) fn check(case: &mut CheckedTest<'_>) {
             window(case, index, claim, ceiling);
         }
         loss(case, index, claim);
-        let told = [congestion_window(case, index, claim), retransmits(case, claim), segment(claim)];
-        for (quantity, reason) in told.into_iter().flatten() {
+        let remarks = [congestion_window(case, index, claim), retransmits(case, claim), segment(claim)];
+        for (quantity, reason) in remarks.into_iter().flatten() {
             case.remark(index, quantity, reason);
         }
     }
@@ -58,7 +58,7 @@ fn window(case: &mut CheckedTest<'_>, index: usize, claim: &Claim, limit: &Windo
     let Some(rate) = case.rate(claim) else { return };
     let (ceiling, rtt, because) = (limit.ceiling_bps, limit.rtt_s, &limit.because);
     let streams = case.context.streams_of(claim.stream);
-    case.beside(index, Some(new_ceiling(Limit::ReceiverWindow, ceiling, because.clone())));
+    case.add_ceiling(index, Some(new_ceiling(Limit::ReceiverWindow, ceiling, because.clone())));
     let queue = limit.queues_bytes.get(index).copied().unwrap_or_default();
     let needed = bdp::bdp_bytes(rate.bps / streams, rtt);
     let with = |reason: Reason| {
@@ -213,7 +213,7 @@ fn loss(case: &mut CheckedTest<'_>, index: usize, claim: &Claim) {
     let name = context.congestion.map_or("cubic", Congestion::name);
     let because = format!("{name} at a loss of {}, RTT {}", format::percent(loss), format::time(rtt));
     // Only if no link has a lower ceiling: a loss model says nothing about links.
-    case.beside(index, Some(new_ceiling(Limit::Loss, model, because.clone())));
+    case.add_ceiling(index, Some(new_ceiling(Limit::Loss, model, because.clone())));
     if claim.scope == ClaimScope::Interval || rate.range.low <= model * LOSS_MODEL_FACTOR {
         return;
     }
@@ -236,7 +236,7 @@ fn retransmits(case: &CheckedTest<'_>, claim: &Claim) -> Option<FigureRemark> {
     let mss = case.frames.first()?.payload_bytes;
     let segments = bytes / mss;
     let ratio = framing::retransmission_ratio(figure.value, bytes * 8.0, 1.0, mss)?;
-    let told = |verdict: Verdict, text: String| {
+    let remark = |verdict: Verdict, text: String| {
         let reason = Reason::new(Check::Retransmits, verdict, text)
             .with("retransmission_ratio", Some(ratio))
             .with("segments", Some(segments));
@@ -244,7 +244,10 @@ fn retransmits(case: &CheckedTest<'_>, claim: &Claim) -> Option<FigureRemark> {
     };
     let lossless = claim.figure(Quantity::LossRatio).is_some_and(nothing);
     if lossless {
-        return told(Verdict::Doubtful, "Segments were retransmitted although nothing was lost.".to_owned());
+        return remark(
+            Verdict::Doubtful,
+            "Segments were retransmitted although nothing was lost.".to_owned(),
+        );
     }
     // Segments may be smaller than full ones, so only a multiple is suspicious.
     if figure.value > segments * 2.0 + 10.0 {
@@ -252,11 +255,11 @@ fn retransmits(case: &CheckedTest<'_>, claim: &Claim) -> Option<FigureRemark> {
             "More segments were retransmitted than the bytes fill: {segments:.0} full-size \
                             segments."
         );
-        return told(Verdict::Doubtful, text);
+        return remark(Verdict::Doubtful, text);
     }
     let text =
         format!("{} of the segments were retransmitted; the loss is at most that.", format::percent(ratio));
-    told(Verdict::Possible, text)
+    remark(Verdict::Possible, text)
 }
 
 fn nothing(figure: &Figure) -> bool {

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_round_trip_nothing_is_said_that_needs_one() {
+    fn without_a_round_trip_nothing_is_reported_that_needs_one() {
         let questions = Questions {
             transfer: Some(Bytes::new(1_000_000)),
             distance_km: Some(1000.0),

@@ -99,7 +99,7 @@ impl Evidence {
     /// Whether there is a standing queue at the bottleneck: the RTT rose by at least half and by 1 ms. Windows
     /// and buffers are then larger than the path and only bound the queue.
     #[must_use]
-    pub fn queue_stands(&self) -> bool {
+    pub fn has_standing_queue(&self) -> bool {
         self.rtt_rise_s().zip(self.base_rtt_s()).is_some_and(|(rise, base)| rise >= (0.5 * base).max(0.001))
     }
 

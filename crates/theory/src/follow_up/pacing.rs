@@ -87,7 +87,7 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
         format::percent(paced)
     );
     // A policer and a shallow buffer both pass evenly spaced packets. Datagrams above the rate distinguish
-    // them, if that question is asked.
+    // them, if that follow-up is requested.
     let finding = FindingBuilder::new(Rule::ShallowBuffer, Confidence::Probable, text)
         .remedy("Pace the sender (fq, --fq-rate), or give the port a larger share of its switch's buffer.")
         .finish();

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn six_sizes_are_tried_and_told_with_their_share() {
+    fn six_sizes_are_tried_and_reported_with_their_share() {
         let first = acknowledged(500e6);
         let mut replies = Vec::new();
         while let Some(trial) = next(&first, &replies) {

@@ -113,7 +113,7 @@ mod tests {
         evidence.tcp.mtu_probes = Some(3.0);
         assert!(diagnose(&evidence).also.iter().any(|finding| finding.cause == Cause::Mtu));
         evidence.tcp.mtu_probes = Some(0.0);
-        assert_eq!(probed(&evidence), None, "the path said so itself");
+        assert_eq!(probed(&evidence), None, "the path reported it itself");
         evidence.tcp.mtu_probes = Some(3.0);
         evidence.link.mss_bytes = Some(1448.0);
         assert_eq!(probed(&evidence), None, "probing upwards shortens nothing");

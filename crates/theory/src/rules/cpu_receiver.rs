@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn with_both_full_the_window_tells_who_waits() {
+    fn with_both_full_the_window_shows_who_waits() {
         let mut evidence = receiver_full();
         evidence.sender.thread_share = Some(0.99);
         assert_eq!(rule(&evidence), None);

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn collisions_and_half_duplex_with_loss_are_told_too() {
+    fn collisions_and_half_duplex_with_loss_are_reported_too() {
         let mut evidence = lossy_path(1e-4);
         evidence.sender.half_duplex = Some(true);
         assert!(rule(&evidence).unwrap().text.contains("half duplex is set on the sender's interface"));

@@ -14,14 +14,25 @@ const MIN_ECHO_SHARE: f64 = 0.005;
 /// Losses per echo above which the losses matter more than the marks.
 const MAX_LOST_PER_ECHO: f64 = 0.01;
 
-pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+/// Segments with an ECN echo, and their share of the delivered ones, if they make the sender back off and losses
+/// do not.
+fn limiting_echoes(evidence: &Evidence) -> Option<(f64, f64)> {
     let tcp = &evidence.tcp;
     let echoed = tcp.delivered_marked?;
     let share = echoed / tcp.delivered.filter(|delivered| *delivered > 0.0)?;
     let lossless = tcp.retransmits.is_some_and(|count| count <= MAX_LOST_PER_ECHO * echoed);
-    let limits = share > MIN_ECHO_SHARE && lossless;
+    (share > MIN_ECHO_SHARE && lossless).then_some((echoed, share))
+}
+
+/// Whether marks hold the sender back, so that its rate is not that of the line.
+pub(super) fn holds_back(evidence: &Evidence) -> bool {
+    limiting_echoes(evidence).is_some()
+}
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    let (echoed, share) = limiting_echoes(evidence)?;
     let explained = !windows_are_open(evidence) || rate_was_asked_for(evidence);
-    if evidence.transport != FlowTransport::Tcp || !limits || explained {
+    if evidence.transport != FlowTransport::Tcp || explained {
         return None;
     }
     let text = format!(
@@ -33,7 +44,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
         .with(EvidenceKey::EchoedShare, Some(share))
         .with(EvidenceKey::Echoed, Some(echoed))
-        .with(EvidenceKey::Retransmits, tcp.retransmits)
+        .with(EvidenceKey::Retransmits, evidence.tcp.retransmits)
         .with_time(EvidenceKey::RttRiseNs, evidence.rtt_rise_s())
         .remedy(
             "Nothing is broken: queue management keeps the delay low. If the rate is too low, look for \
@@ -46,7 +57,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::diagnose;
-    use crate::rules::examples::{full_gigabit, long_path, lossy_path};
+    use crate::rules::examples::{full_gigabit, long_path, lossy_path, shaped};
     use linerate_model::Cause;
 
     /// As many marks as a lossy path has losses, and no losses.
@@ -73,6 +84,20 @@ mod tests {
         let diagnosis = diagnose(&evidence);
         assert_eq!(diagnosis.primary.cause, Cause::Link);
         assert!(diagnosis.also.iter().any(|finding| finding.cause == Cause::Ecn));
+    }
+
+    #[test]
+    fn a_steady_rate_below_the_line_that_marks_set_is_not_a_shapers() {
+        // A queue on 20 Mb/s that marks; on a busy machine the sender does not always use what is free.
+        for mbps in [12.3, 16.5, 370.0] {
+            let mut evidence = shaped(mbps * 1e6);
+            assert_eq!(diagnose(&evidence).primary.cause, Cause::Shaper, "{mbps}");
+            (evidence.tcp.delivered, evidence.tcp.delivered_marked) = (Some(7e3), Some(250.0));
+            evidence.tcp.retransmits = Some(0.0);
+            assert_eq!(diagnose(&evidence).primary.cause, Cause::Ecn, "{mbps}");
+            evidence.tcp.delivered_marked = Some(20.0);
+            assert_eq!(diagnose(&evidence).primary.cause, Cause::Shaper, "{mbps}: hardly any marks");
+        }
     }
 
     #[test]

@@ -79,7 +79,7 @@ mod tests {
     use linerate_model::Cause;
 
     /// Memory to memory next to busy loops of other programs that use 90 % of all cores.
-    fn beside_loops() -> Evidence {
+    fn with_busy_loops() -> Evidence {
         let mut evidence = loopback();
         evidence.rtt.loaded_p50_s = Some(0.000_02);
         evidence.sender.thread_share = Some(0.3);
@@ -92,16 +92,16 @@ mod tests {
 
     #[test]
     fn a_thread_that_waits_for_others_is_not_what_fills_the_processor() {
-        let verdict = diagnose(&beside_loops()).primary;
+        let verdict = diagnose(&with_busy_loops()).primary;
         assert_eq!((verdict.cause, verdict.confidence), (Cause::HostBusy, Confidence::Probable));
         assert!(verdict.text.contains("90.0 % of the sending host's CPU"), "{}", verdict.text);
-        assert!(diagnose(&beside_loops()).also.iter().any(|finding| {
+        assert!(diagnose(&with_busy_loops()).also.iter().any(|finding| {
             (finding.cause, finding.confidence) == (Cause::CpuSender, Confidence::Probable)
         }));
-        let mut own = beside_loops();
+        let mut own = with_busy_loops();
         own.sender.others_share = Some(0.1);
         assert_eq!(diagnose(&own).primary.cause, Cause::CpuSender, "its own work, or a quota");
-        let mut full = beside_loops();
+        let mut full = with_busy_loops();
         full.sender.thread_share = Some(0.99);
         assert_eq!(diagnose(&full).primary.cause, Cause::CpuSender, "it has a whole core all the same");
     }
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_ramp_that_a_busy_host_drew_out_is_the_hosts() {
-        let mut evidence = beside_loops();
+        let mut evidence = with_busy_loops();
         // The thread waits too little to count as starved, and the ramp took longer than the rest.
         evidence.sender.thread_wait_share = Some(0.3);
         evidence.sender.all_cores_share = Some(0.9);

@@ -78,7 +78,7 @@ fn own_link(evidence: &Evidence) -> Option<Finding> {
 /// Whether there is a standing queue at a bottleneck and no window limits the flow. Then the bottleneck is
 /// full, and other traffic or the line itself took the rest, however unevenly.
 fn queue_fills(evidence: &Evidence) -> bool {
-    evidence.queue_stands() && windows_are_open(evidence)
+    evidence.has_standing_queue() && windows_are_open(evidence)
 }
 
 fn slower_link(evidence: &Evidence) -> Option<Finding> {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_cannot_be_told_from_a_shaper_of_the_same_rate_is_one_of_two() {
+    fn a_link_that_cannot_be_distinguished_from_a_shaper_of_the_same_rate_is_one_of_two() {
         let mut evidence = at(933.7e6);
         evidence.link.link_bps = Some(10e9);
         assert_eq!(rule(&evidence).map(|finding| finding.confidence), Some(Confidence::Confirmed));

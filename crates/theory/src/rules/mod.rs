@@ -207,7 +207,7 @@ pub(crate) fn hosts_have_room(evidence: &Evidence, share: f64) -> bool {
 /// none), or they are larger than the path and only bound the queue.
 pub(crate) fn windows_are_open(evidence: &Evidence) -> bool {
     let below = |share: Option<f64>| share.is_none_or(|share| share < 0.1);
-    evidence.queue_stands()
+    evidence.has_standing_queue()
         || (below(evidence.tcp.receiver_window_share) && below(evidence.tcp.send_buffer_share))
 }
 

@@ -73,8 +73,8 @@ pub(crate) fn shaper(evidence: &Evidence) -> Option<(&OwnQueue, f64)> {
     let rate = queue.rate_bps.filter(|rate| *rate > 0.0)?;
     let ceiling =
         ethernet::shaped_goodput_bps(rate, evidence.packet_bytes(), &evidence.headers(), evidence.tags())?;
-    let told = evidence.link.source == Some(LinkSource::Interface);
-    let line = evidence.line_rate_bps().filter(|_| told);
+    let from_interface = evidence.link.source == Some(LinkSource::Interface);
+    let line = evidence.line_rate_bps().filter(|_| from_interface);
     let line = line.and_then(|line| ceilings::link_goodput_bps(evidence, line));
     (line.is_none_or(|line| ceiling < LINE_SHARE * line)).then_some((queue, ceiling))
 }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_that_stands_for_the_line_is_the_lines_rule() {
+    fn a_bucket_that_limits_the_line_is_a_case_of_the_lines_rule() {
         // A line of 1 Gb/s carries 1514 of 1538 bytes as the kernel counts them: 984.4 Mb/s, less 200 ppm for
         // its clock.
         let mut card = full_gigabit();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_shaper_is_not_listed_twice_nor_a_link_beside_it() {
+    fn the_same_shaper_is_not_listed_twice_nor_with_a_link() {
         for rate in [2e6, 10e6, 50e6, 100e6, 1e9] {
             let mut evidence = shaped(rate);
             evidence.own_queue = own(rate).own_queue;

@@ -33,7 +33,7 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
     let link = evidence.line_rate_bps().and_then(|rate| ceilings::link_goodput_bps(evidence, rate));
     let pace = ceilings::pacing_bps(evidence);
     let link_first = link.zip(pace).is_some_and(|(link, pace)| link < pace);
-    let queued = evidence.queue_stands() && evidence.queue_never_empties();
+    let queued = evidence.has_standing_queue() && evidence.queue_never_empties();
     !link_first
         && !queued
         && evidence.outcome.goodput_bps.is_some_and(|goodput| near(goodput, paced, RATE_TOLERANCE))

@@ -25,7 +25,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         || slow_reader::queue_is_full(evidence)
         || slow_reader::read_rate_holds(evidence)
         || (core_is_full(&evidence.receiver) && !is_tiny(evidence))
-        || evidence.queue_stands()
+        || evidence.has_standing_queue()
     {
         return None;
     }

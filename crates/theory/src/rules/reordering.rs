@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_little_loss_is_left_is_not_blamed_beside_it() {
+    fn little_remaining_loss_is_not_blamed_too() {
         let mut evidence = overtaken();
         evidence.tcp.duplicate_acks = evidence.tcp.retransmits.map(|count| 0.5 * count);
         let diagnosis = diagnose(&evidence);

@@ -21,10 +21,10 @@ const SUPER_PACKET_BYTES: f64 = 65_536.0;
 const OPEN_WINDOW_FILL: f64 = 0.9;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
-    if evidence.queue_stands() || rate_was_asked_for(evidence) {
+    if evidence.has_standing_queue() || rate_was_asked_for(evidence) {
         return None;
     }
-    smallest_window(evidence).or_else(|| kernel_says_so(evidence))
+    smallest_window(evidence).or_else(|| limit_of_the_kernel(evidence))
 }
 
 /// The buffer is fixed, smaller than both the congestion window and the receive window, and either tiny or
@@ -49,7 +49,7 @@ fn smallest_window(evidence: &Evidence) -> Option<Finding> {
 }
 
 /// The kernel reported the flow as limited by the send buffer.
-fn kernel_says_so(evidence: &Evidence) -> Option<Finding> {
+fn limit_of_the_kernel(evidence: &Evidence) -> Option<Finding> {
     let held = evidence.tcp.send_buffer_share;
     if held.is_some_and(|share| share <= HELD_SHARE) || any_core_is_full(evidence) {
         return None;
@@ -84,8 +84,8 @@ fn kernel_says_so(evidence: &Evidence) -> Option<Finding> {
 fn may_hold(evidence: &Evidence, buffer: f64) -> bool {
     // With a buffer smaller than a super-packet, the data in flight jumps between nearly nothing and buffer
     // plus super-packet. A single sample then means little.
-    let tells = buffer >= SUPER_PACKET_BYTES;
-    let in_flight = evidence.tcp.unacked_bytes.filter(|bytes| tells && holds_about(buffer, *bytes));
+    let meaningful = buffer >= SUPER_PACKET_BYTES;
+    let in_flight = evidence.tcp.unacked_bytes.filter(|bytes| meaningful && holds_about(buffer, *bytes));
     let allows = |window: f64| window_allows_bps(evidence, window).is_some();
     match in_flight {
         Some(bytes) => allows(bytes) || allows(buffer),

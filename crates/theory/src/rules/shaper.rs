@@ -4,7 +4,7 @@ use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::standard_rates::{self, StandardRateKind};
 use super::{
-    FindingBuilder, any_core_is_full, congestion, hosts_have_room, link_full, own_queue, random_loss,
+    FindingBuilder, any_core_is_full, congestion, ecn, hosts_have_room, link_full, own_queue, random_loss,
     rate_was_asked_for, windows_are_open,
 };
 use crate::ethernet::StandardRate;
@@ -81,11 +81,11 @@ fn of_the_path(evidence: &Evidence) -> bool {
     // With a standing queue, only a shaper set to a standard rate gives a mean at that rate. If too many
     // datagrams are sent, only the bottleneck's rate gets through. A late host only adds gaps.
     let overrun = is_overrun(evidence);
-    let certain = overrun || (standard(evidence).is_some() && evidence.queue_stands());
+    let certain = overrun || (standard(evidence).is_some() && evidence.has_standing_queue());
     // Late hosts move bytes between intervals, not between sixths of the test.
     let constant = evidence.is_constant(if certain { MAX_QUEUED_VARIATION } else { MAX_VARIATION })
         == Some(true)
-        || (evidence.queue_stands() && evidence.is_steady(MAX_VARIATION) == Some(true));
+        || (evidence.has_standing_queue() && evidence.is_steady(MAX_VARIATION) == Some(true));
     // The variation between the reads of a slow flow is allowed. A share of a line that other flows use too
     // varies over longer times, and more if it loses packets, because the flow backs off.
     let lossless = evidence.loss().is_none_or(|loss| loss <= 0.0);
@@ -101,7 +101,9 @@ fn of_the_path(evidence: &Evidence) -> bool {
     let at_ease = hosts_have_room(evidence, BUSY_THREAD_SHARE);
     let signs =
         if standard(evidence).is_some() { queued || at_ease } else { queued && at_ease && little_loss };
-    free && constant && steady && !is_a_link(evidence) && signs
+    // Marks keep a rate below that of the line. Only a standard rate is then still a shaper's own.
+    let set_by_marks = standard(evidence).is_none() && ecn::holds_back(evidence);
+    free && constant && steady && !is_a_link(evidence) && signs && !set_by_marks
 }
 
 /// Whether datagrams are sent faster than they arrive, and those that arrive had to wait. Loss does not slow
@@ -109,7 +111,7 @@ fn of_the_path(evidence: &Evidence) -> bool {
 fn is_overrun(evidence: &Evidence) -> bool {
     evidence.transport == FlowTransport::Udp
         && evidence.loss().is_some_and(|loss| loss > EXCESS_LOSS)
-        && evidence.queue_stands()
+        && evidence.has_standing_queue()
 }
 
 /// The standard rate below the link's to which a shaper seems to be set, and whether no other candidate fits.
@@ -151,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_rate_is_probable_when_a_queue_stands_before_it() {
+    fn any_other_rate_is_probable_with_a_standing_queue() {
         let mut evidence = shaped(37e6);
         assert_eq!(rule(&evidence).map(|finding| finding.confidence), Some(Confidence::Probable));
         evidence.rtt.mean_s = Some(0.0001);

@@ -25,7 +25,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     // Data generated in memory is always available. If the thread is late, the host is the cause.
     let explained = host_is_limit
         || evidence.asked.from_memory
-        || evidence.queue_stands()
+        || evidence.has_standing_queue()
         || windows_limit
         || rate_was_asked_for(evidence)
         || link_full::own_link_is_full(evidence)

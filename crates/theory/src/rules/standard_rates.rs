@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn framing_tells_a_link_from_a_shaper_of_the_same_rate() {
+    fn framing_distinguishes_a_link_from_a_shaper_of_the_same_rate() {
         // 1448 of 1538 bytes on the wire; 1448 of 1514 in a bucket.
         for rate in [10e6, 100e6, 1e9, 10e9] {
             let link = at(rate * 1448.0 / 1538.0, 1e-4 * rate);

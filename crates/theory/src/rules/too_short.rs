@@ -71,7 +71,7 @@ fn too_few_round_trips(evidence: &Evidence, measured: f64) -> SteadyTimeNeeded {
 /// Whether a queue that never emptied kept the rate even. Then it is the path's rate, after any number of
 /// back-offs.
 fn holds_a_rate(evidence: &Evidence) -> bool {
-    evidence.queue_stands()
+    evidence.has_standing_queue()
         && evidence.queue_never_empties()
         && evidence.is_steady(MAX_VARIATION) == Some(true)
 }

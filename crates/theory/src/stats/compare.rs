@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn few_repeats_are_said_to_be_few() {
+    fn too_few_repeats_are_reported() {
         let three = compare(&[1.0, 2.0, 3.0], &[11.0, 12.0, 13.0], Pairing::None, 0.0).unwrap();
         assert_eq!((three.outcome, three.interval), (ComparisonOutcome::TooFew, None));
         let four = compare(&[1.0, 2.0, 3.0, 4.0], &[11.0, 12.0, 13.0, 14.0], Pairing::None, 0.0).unwrap();

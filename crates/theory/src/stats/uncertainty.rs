@@ -318,19 +318,19 @@ fn held_back_bits(observed: &Observed, elapsed: f64) -> Option<f64> {
     let (received, delivered) = (&observed.steady_bps, &observed.delivered_bps);
     let count = received.len().min(delivered.len());
     let length = elapsed / received.len().max(1) as f64;
-    let mut behind = 0.0;
-    let behind: Vec<f64> = received
+    let mut missing = 0.0;
+    let missing: Vec<f64> = received
         .iter()
         .zip(delivered)
         .map(|(received, delivered)| {
-            behind += (delivered - received) * length;
-            behind
+            missing += (delivered - received) * length;
+            missing
         })
         .collect();
     // If nothing is missing, the two differ by the data in flight.
-    let usual = order::percentile(&behind, 0.25).filter(|_| count >= MIN_NEIGHBOURS)?;
-    let held = (behind.last()? - usual).max(0.0);
-    finite(rectangular(held).hypot(spread::robust_sigma(&behind)? * 2_f64.sqrt()))
+    let usual = order::percentile(&missing, 0.25).filter(|_| count >= MIN_NEIGHBOURS)?;
+    let held = (missing.last()? - usual).max(0.0);
+    finite(rectangular(held).hypot(spread::robust_sigma(&missing)? * 2_f64.sqrt()))
 }
 
 fn wake_up(observed: &Observed, rate: f64, elapsed: f64) -> Option<PendingContribution> {
@@ -544,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn the_doubt_is_about_the_rate_beside_it() {
+    fn the_doubt_is_about_the_rate_next_to_it() {
         // 941.5 except for a first second of 805.5: 927.9 were received. Whatever was found, both are inside.
         for ramped in [false, true] {
             let mut steady_bps = vec![941.5e6; 100];

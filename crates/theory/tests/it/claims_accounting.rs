@@ -106,7 +106,7 @@ fn no_receiver_has_more_than_was_sent() {
     assert_eq!(both(1e9, 1.01e9, false), Verdict::Impossible);
     assert_eq!(both(1e9, 1.01e9, true), Verdict::Doubtful, "datagrams may come twice");
     assert_eq!(both(1e9, 2.1e9, true), Verdict::Impossible, "but not all of them");
-    assert_eq!(both(0.0, 1e9, false), Verdict::Possible, "a server that was not told what was sent");
+    assert_eq!(both(0.0, 1e9, false), Verdict::Possible, "a server that does not know what was sent");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn an_mtu_that_nobody_states_may_be_larger() {
 }
 
 #[test]
-fn a_segment_size_tells_the_headers() {
+fn a_segment_size_shows_the_headers() {
     let judged = |mss: f64, rate: f64| {
         let context = Context { mtu_bytes: None, mss_bytes: Some(mss), ..gigabit() };
         worst(&judge(&test_of(vec![line(&[(Quantity::Bitrate, rate)])]), &context))

@@ -97,20 +97,20 @@ fn a_difference_smaller_than_single_runs_differ_by_is_found_with_more_repeats() 
 #[test]
 fn equal_configurations_raise_an_alarm_once_in_twenty_at_most_and_are_seldom_called_dependent() {
     for pairing in PAIRINGS {
-        let [alarms, said] = shares(0.0, 0.0, pairing, [shows, depends]);
+        let [alarms, dependent] = shares(0.0, 0.0, pairing, [shows, depends]);
         assert!(alarms <= 0.05 + margin(), "{pairing:?}: {alarms}");
-        assert!(said <= 0.08 + margin(), "{pairing:?}: {said}");
+        assert!(dependent <= 0.08 + margin(), "{pairing:?}: {dependent}");
     }
 }
 
 #[test]
-fn repeats_that_follow_from_each_other_raise_no_more_alarms_or_it_is_said() {
+fn dependent_repeats_raise_no_more_alarms_or_are_reported() {
     for phi in [0.9, 0.97] {
         for pairing in PAIRINGS {
-            let [silent, said] =
+            let [silent, dependent] =
                 shares(0.0, phi, pairing, [|found| shows(found) && !depends(found), depends]);
             assert!(silent <= 0.05 + margin(), "{pairing:?} at {phi}: {silent} without a word");
-            assert!(said >= 0.85, "{pairing:?} at {phi}: {said}");
+            assert!(dependent >= 0.85, "{pairing:?} at {phi}: {dependent}");
         }
     }
 }

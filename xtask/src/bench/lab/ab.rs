@@ -52,8 +52,8 @@ impl GoodputComparison {
             self.relative * 100.0,
             self.p
         );
-        let said = self.outcome == outcome || (outcome == "not_shown" && self.outcome == "below_noise");
-        FigureReadings::once(f64::from(u8::from(said)), note)
+        let expected = self.outcome == outcome || (outcome == "not_shown" && self.outcome == "below_noise");
+        FigureReadings::once(f64::from(u8::from(expected)), note)
     }
 }
 

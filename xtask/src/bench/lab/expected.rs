@@ -10,7 +10,7 @@ pub(super) fn tcp_goodput(rate_bps: f64, mtu: f64, tags: f64) -> f64 {
 /// Payload that a link leaves to TCP next to UDP with this payload rate and datagram length, bits per second.
 ///
 /// A datagram has 8 bytes of UDP, 20 of IPv4 and 38 of Ethernet in addition.
-pub(super) fn tcp_beside_udp(rate_bps: f64, mtu: f64, udp_bps: f64, datagram: f64) -> f64 {
+pub(super) fn tcp_goodput_with_udp(rate_bps: f64, mtu: f64, udp_bps: f64, datagram: f64) -> f64 {
     tcp_goodput(rate_bps - udp_bps * (datagram + 66.0) / datagram, mtu, 0.0)
 }
 
@@ -80,9 +80,9 @@ mod tests {
 
     #[test]
     fn a_buffer_of_36_mb_is_full_at_77_9_mb_in_flight() {
-        let beside = tcp_beside_udp(1e10, 9000.0, 2e9, 8192.0);
-        close(beside, 7.90438e9);
+        let goodput = tcp_goodput_with_udp(1e10, 9000.0, 2e9, 8192.0);
+        close(goodput, 7.90438e9);
         // 7.904 Gb/s for 50 ms and 28.8 ms in the queue.
-        close(first_drop_window(beside, 0.05, 36e6, 1e10), 77.8582e6);
+        close(first_drop_window(goodput, 0.05, 36e6, 1e10), 77.8582e6);
     }
 }

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_tells_its_first_threads_time_and_sleeps() {
+    fn a_process_reports_the_time_and_sleeps_of_its_first_thread() {
         let (_, before) = thread(std::process::id()).unwrap();
         let (_, after) = thread(std::process::id()).unwrap();
         assert!(after >= before);

@@ -43,7 +43,7 @@ pub(super) fn loss(bed: &BenchContext, congestion: &'static str) -> Result<Vec<F
 /// The kernel doubles `-w` for both buffers. It announces the payload for which it expects space in the
 /// receiver's buffer, and a writer that has filled the sender's buffer sleeps until a third of it is free, so
 /// the data in flight is neither W nor constant. The formula assumes a steady flow: without pacing the window
-/// would be sent in bursts, which queue behind themselves.
+/// would be sent in bursts, which build their own queue.
 pub(super) fn window(bed: &BenchContext, asked: u32) -> Result<Vec<FigureReadings>, String> {
     let network = LabNetwork::up(bed, "long-haul", &[])?;
     // At most the link rate, at which bursts would queue, and far above the window's rate, so that the window
@@ -112,7 +112,7 @@ pub(super) fn first_drop(bed: &BenchContext) -> Result<Vec<FigureReadings>, Stri
     let run = network.upload(&upload, || ())?;
     drop(udp);
     let rtt_s = 2e-3 * delay_ms;
-    let goodput = expected::tcp_beside_udp(LAG_BPS, LAG_MTU, CROSS_TRAFFIC_BPS, CROSS_TRAFFIC_BYTES);
+    let goodput = expected::tcp_goodput_with_udp(LAG_BPS, LAG_MTU, CROSS_TRAFFIC_BPS, CROSS_TRAFFIC_BYTES);
     let theory = expected::first_drop_window(goodput, rtt_s, buffer, LAG_BPS);
     let full = at_first_drop(&run, "s1>s2", rtt_s)?;
     let note = format!(

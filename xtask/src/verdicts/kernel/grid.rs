@@ -27,7 +27,7 @@ pub(super) const SHAPER: Situation =
 const CONTROL: Situation = Situation {
     right: &[Cause::Shaper, Cause::Unknown],
     unconfirmed: &[Cause::Link],
-    never_says: &["cabl", "raise net.", "packet loss"],
+    forbidden_text: &["cabl", "raise net.", "packet loss"],
     control: true,
     ..PLAIN
 };
@@ -52,7 +52,7 @@ mod tests {
             all().chain(held_out::SITUATIONS).map(|situation| situation.name).collect();
         assert_eq!(names.len(), all().count() + held_out::SITUATIONS.len());
         for situation in all().chain(held_out::SITUATIONS) {
-            let causes = [situation.right, situation.unconfirmed, situation.beside].concat();
+            let causes = [situation.right, situation.unconfirmed, situation.secondary].concat();
             assert!(!causes.is_empty(), "{}", situation.name);
         }
     }

@@ -50,7 +50,7 @@ pub(super) const SITUATIONS: &[Situation] = &[
         name: "aside-route-window",
         means: &[rtt_ms(40), Route(B, "window 48000")],
         right: &[Cause::ReceiverWindow],
-        never_says: &["raise net.ipv4.tcp_rmem", "tcp_rmem of"],
+        forbidden_text: &["raise net.ipv4.tcp_rmem", "tcp_rmem of"],
         ..PLAIN
     },
     Situation {
@@ -68,7 +68,7 @@ pub(super) const SITUATIONS: &[Situation] = &[
         name: "aside-own-tbf-35m",
         means: &[rtt_ms(20), Qdisc(A, "eth0", "root tbf rate 35mbit burst 20kb latency 40ms")],
         right: &[Cause::Shaper],
-        says: &["tbf"],
+        required_text: &["tbf"],
         ..PLAIN
     },
     Situation {

@@ -18,12 +18,12 @@ pub(super) struct Situation {
     /// Causes that two ends cannot distinguish from the correct ones: correct unless confirmed.
     pub(super) unconfirmed: &'static [Cause],
     /// Causes that are correct anywhere in the result, not only as the verdict.
-    pub(super) beside: &'static [Cause],
+    pub(super) secondary: &'static [Cause],
     /// A correct verdict contains one of these texts; empty for no requirement.
-    pub(super) says: &'static [&'static str],
+    pub(super) required_text: &'static [&'static str],
     /// A correct verdict contains none of these in its text or its remedy: they would be wrong accusations or
     /// lead to the wrong setting.
-    pub(super) never_says: &'static [&'static str],
+    pub(super) forbidden_text: &'static [&'static str],
     /// Whether nothing is wrong here: then a wrong name is a false accusation.
     pub(super) control: bool,
     /// Whether it depends on chance and needs several seeds.
@@ -140,9 +140,9 @@ pub(super) const PLAIN: Situation = Situation {
     args: &["-t", "3", "-C", "cubic"],
     right: &[],
     unconfirmed: &[],
-    beside: &[],
-    says: &[],
-    never_says: &[],
+    secondary: &[],
+    required_text: &[],
+    forbidden_text: &[],
     control: false,
     random: false,
     alone: false,

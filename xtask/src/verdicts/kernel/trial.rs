@@ -45,7 +45,7 @@ impl KernelTrialContext {
         let mut server =
             self.start(&network, PathHost::B, &self.linerate(worker, &["serve", "-p", "0", "--json"]))?;
         let port = server.find_line(CLIENT_TIMEOUT, listening_port)?.to_string();
-        let beside = self.background_programs(&network, situation)?;
+        let background = self.background_programs(&network, situation)?;
         let head = ["test", SERVER_ADDRESS, "-p", &port, "--upload", "--json"];
         // More interval rows in kept documents; the sampling interval is the same without them.
         let closely: &[&str] = if self.keep.is_some() { &["-i", "0.1"] } else { &[] };
@@ -53,7 +53,7 @@ impl KernelTrialContext {
         let client = self.start(&network, PathHost::A, &words)?;
         let mut timed = TimedKernelActions::of(situation);
         let output = client.finish(CLIENT_TIMEOUT, |client| timed.act(&network, client.id()))?;
-        drop((beside, server));
+        drop((background, server));
         timed.trouble.map_or(Ok(()), Err)?;
         self.keep(situation, seed, &output, &network)?;
         let document =
@@ -87,18 +87,18 @@ impl KernelTrialContext {
         network: &KernelNetwork,
         situation: &Situation,
     ) -> Result<Vec<ChildProcess>, String> {
-        let mut beside = Vec::new();
+        let mut background = Vec::new();
         for means in situation.means {
             match *means {
                 Means::Loops(count, nice) => {
                     let nice = nice.to_string();
                     let words = ["nice", "-n", &nice, "sh", "-c", "while :; do :; done"];
                     for _ in 0..count {
-                        beside.push(self.start(network, PathHost::B, &words.map(str::to_owned))?);
+                        background.push(self.start(network, PathHost::B, &words.map(str::to_owned))?);
                     }
                 }
                 Means::Neighbour(args) => {
-                    beside.extend(self.iperf3(
+                    background.extend(self.iperf3(
                         network,
                         [PathHost::B, PathHost::West],
                         SERVER_ADDRESS,
@@ -106,7 +106,7 @@ impl KernelTrialContext {
                     )?);
                 }
                 Means::NeighbourBack(args) => {
-                    beside.extend(self.iperf3(
+                    background.extend(self.iperf3(
                         network,
                         [PathHost::A, PathHost::East],
                         CLIENT_ADDRESS,
@@ -116,7 +116,7 @@ impl KernelTrialContext {
                 _ => (),
             }
         }
-        Ok(beside)
+        Ok(background)
     }
 
     /// Starts a server on the first host and a client on the second, and waits until it sends.
@@ -209,7 +209,7 @@ impl TimedKernelActions {
 /// so.
 fn counted(answer: &VerdictAnswer, situation: &Situation) -> usize {
     let causes = answer.causes.iter().enumerate();
-    if let Some((at, _)) = causes.clone().find(|(_, cause)| situation.beside.contains(cause)) {
+    if let Some((at, _)) = causes.clone().find(|(_, cause)| situation.secondary.contains(cause)) {
         return at;
     }
     let of_the_machine = |at: usize, cause: Cause| {
@@ -226,12 +226,12 @@ pub(super) fn judge(answer: &VerdictAnswer, situation: &Situation) -> TrialGrade
     let (named, words) = (answer.causes[at], answer.words[at].to_lowercase());
     let confirmed = answer.confidences[at] == "confirmed";
     let right = situation.right.contains(&named)
-        || situation.beside.contains(&named)
+        || situation.secondary.contains(&named)
         || (situation.unconfirmed.contains(&named) && !confirmed);
     let has = |list: &[&str]| list.iter().any(|word| words.contains(&word.to_lowercase()));
     match (right, named) {
-        _ if has(situation.never_says) => TrialGrade::Wrong,
-        (true, _) if situation.says.is_empty() || has(situation.says) => TrialGrade::Right,
+        _ if has(situation.forbidden_text) => TrialGrade::Wrong,
+        (true, _) if situation.required_text.is_empty() || has(situation.required_text) => TrialGrade::Right,
         // The cause is right, but the useful part of the text is missing.
         (true, _) | (false, Cause::Unknown) => TrialGrade::Unknown,
         (false, _) => TrialGrade::Wrong,
@@ -264,13 +264,17 @@ mod tests {
 
     #[test]
     fn words_are_needed_or_forbidden_in_text_and_remedy() {
-        let situation =
-            Situation { right: &[Cause::Shaper], says: &["tbf"], never_says: &["cables"], ..PLAIN };
+        let situation = Situation {
+            right: &[Cause::Shaper],
+            required_text: &["tbf"],
+            forbidden_text: &["cables"],
+            ..PLAIN
+        };
         let one = |text| judge(&answer(&[("V14", "shaper", "probable", text)]), &situation);
         assert_eq!(one("Your own TBF."), TrialGrade::Right);
         assert_eq!(one("A shaper."), TrialGrade::Unknown);
         assert_eq!(one("Your own tbf; check cables."), TrialGrade::Wrong);
-        let remedy = Situation { never_says: &["do it"], ..situation };
+        let remedy = Situation { forbidden_text: &["do it"], ..situation };
         assert_eq!(judge(&answer(&[("V14", "shaper", "probable", "tbf")]), &remedy), TrialGrade::Wrong);
     }
 
@@ -285,9 +289,12 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_beside_the_verdict_counts_where_it_is_looked_for() {
+    fn a_secondary_finding_counts_where_it_is_expected() {
         let found = [("V20", "random_loss", "probable", ""), ("V15", "mtu", "probable", "")];
-        assert_eq!(judge(&answer(&found), &Situation { beside: &[Cause::Mtu], ..PLAIN }), TrialGrade::Right);
+        assert_eq!(
+            judge(&answer(&found), &Situation { secondary: &[Cause::Mtu], ..PLAIN }),
+            TrialGrade::Right
+        );
         assert_eq!(judge(&answer(&found), &Situation { right: &[Cause::Mtu], ..PLAIN }), TrialGrade::Wrong);
     }
 

@@ -9,7 +9,7 @@ use linerate_lab::LabHandle;
 use super::programs::on_host;
 use super::which_lab::{lab_name, topology};
 use super::{status, up};
-use crate::args::PlaceArgs;
+use crate::args::RunFolder;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::print;
@@ -17,7 +17,7 @@ use crate::signals::Signals;
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(super) fn run(place: &PlaceArgs) -> Result<Exit, CommandError> {
+pub(super) fn run(place: &RunFolder) -> Result<Exit, CommandError> {
     // Ctrl-C ends the programs of the demonstration; this one has to survive to remove the lab.
     let signals = Signals::catch()?;
     let lab = bring_up(place)?;
@@ -29,7 +29,7 @@ pub(super) fn run(place: &PlaceArgs) -> Result<Exit, CommandError> {
     Ok(signals.which().map_or(exit, Exit::Interrupted))
 }
 
-fn bring_up(place: &PlaceArgs) -> Result<LabHandle, CommandError> {
+fn bring_up(place: &RunFolder) -> Result<LabHandle, CommandError> {
     let state = place.open().map_err(CommandError::failed)?;
     let name = format!("demo-{}", std::process::id());
     print::note(format!("two hosts, a and b, on a 1 Gb/s switch: linerate lab up pair --name {name}"));

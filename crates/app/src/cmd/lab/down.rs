@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::which_lab::{all, running_or_killed};
-use crate::args::PlaceArgs;
+use crate::args::RunFolder;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::print;
@@ -16,7 +16,7 @@ pub(crate) struct DownArgs {
     #[arg(long, conflicts_with = "name")]
     all: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: RunFolder,
 }
 
 pub(super) fn run(args: &DownArgs) -> Result<Exit, CommandError> {

@@ -5,7 +5,7 @@ use linerate_report::page::TextStyle;
 use serde::Serialize;
 
 use super::which_lab::all;
-use crate::args::PlaceArgs;
+use crate::args::RunFolder;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::{stdout, terminal};
@@ -28,7 +28,7 @@ struct ListedLab {
     up: bool,
 }
 
-pub(super) fn run(json: bool, place: &PlaceArgs) -> Result<Exit, CommandError> {
+pub(super) fn run(json: bool, place: &RunFolder) -> Result<Exit, CommandError> {
     let topologies: Vec<ListedTopology> = topology::bundled()
         .iter()
         .map(|known| ListedTopology { name: known.name, about: known.about })

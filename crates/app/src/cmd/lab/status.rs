@@ -11,7 +11,7 @@ use linerate_sock::clock;
 use linerate_units::{Span, above_zero};
 
 use super::which_lab::running;
-use crate::args::PlaceArgs;
+use crate::args::RunFolder;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::signals::Signals;
@@ -32,7 +32,7 @@ pub(crate) struct StatusArgs {
         value_parser = above_zero::<Span>)]
     watch: Option<Span>,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: RunFolder,
 }
 
 pub(super) fn run(args: &StatusArgs) -> Result<Exit, CommandError> {

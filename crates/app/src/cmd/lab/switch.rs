@@ -5,7 +5,7 @@ use linerate_lab::{LabName, StateDir};
 use linerate_runner::lab::{LabSwitch, refuse};
 
 use super::which_lab::lab_name;
-use crate::args::PlaceArgs;
+use crate::args::RunFolder;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::signals::Signals;
@@ -19,7 +19,7 @@ pub(crate) struct SwitchArgs {
     #[arg(long)]
     tied: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: RunFolder,
 }
 
 impl SwitchArgs {
@@ -28,8 +28,8 @@ impl SwitchArgs {
     }
 }
 
-/// Runs until the lab is removed. What prevents the network is told to the process that started this one, which
-/// prints it.
+/// Runs until the lab is removed. Errors are passed to the process that started this one, which
+/// prints them.
 pub(super) fn run(args: &SwitchArgs) -> Result<Exit, CommandError> {
     let (state, name) = args.lab().map_err(|error| {
         refuse(&error.into_text());

@@ -10,7 +10,7 @@ use linerate_runner::lab::{self, read_topology};
 use super::programs::OwnPrograms;
 use super::status;
 use super::which_lab::{lab_name, topology};
-use crate::args::PlaceArgs;
+use crate::args::RunFolder;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::{print, stdout};
@@ -36,7 +36,7 @@ pub(crate) struct UpArgs {
     #[arg(long, conflicts_with = "dry_run")]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: RunFolder,
 }
 
 /// Implementation of a lab's network.

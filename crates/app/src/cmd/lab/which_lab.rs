@@ -2,10 +2,10 @@
 
 use clap::Args;
 use linerate_lab::{LabHandle, LabName};
-use linerate_plan::Source;
+use linerate_plan::{Source, hint};
 use linerate_runner::find_topology;
 
-use crate::args::PlaceArgs;
+use crate::args::RunFolder;
 use crate::command_error::CommandError;
 
 /// Selects one of the running labs.
@@ -15,7 +15,7 @@ pub(crate) struct WhichLab {
     #[arg(long = "lab", value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: RunFolder,
 }
 
 impl WhichLab {
@@ -36,17 +36,17 @@ pub(super) fn topology(name: &str) -> Result<Source, CommandError> {
 }
 
 /// The lab with this name, or the only one, which must be running.
-pub(super) fn running(place: &PlaceArgs, name: Option<&str>) -> Result<LabHandle, CommandError> {
+pub(super) fn running(place: &RunFolder, name: Option<&str>) -> Result<LabHandle, CommandError> {
     choose(all(place)?.into_iter().filter(LabHandle::is_up).collect(), name)
 }
 
 /// The same, running or killed.
-pub(super) fn running_or_killed(place: &PlaceArgs, name: Option<&str>) -> Result<LabHandle, CommandError> {
+pub(super) fn running_or_killed(place: &RunFolder, name: Option<&str>) -> Result<LabHandle, CommandError> {
     choose(all(place)?, name)
 }
 
 /// All labs of this user, running or killed.
-pub(super) fn all(place: &PlaceArgs) -> Result<Vec<LabHandle>, CommandError> {
+pub(super) fn all(place: &RunFolder) -> Result<Vec<LabHandle>, CommandError> {
     place.open().and_then(|state| state.labs()).map_err(CommandError::failed)
 }
 
@@ -62,7 +62,9 @@ fn choose(mut labs: Vec<LabHandle>, name: Option<&str>) -> Result<LabHandle, Com
     }
     Err(CommandError::failed(match (name, names.as_slice()) {
         (_, []) => "no lab is up; start one with: linerate lab up pair".to_owned(),
-        (Some(name), names) => format!("no lab {name:?} is up; running labs: {}", names.join(", ")),
+        (Some(name), names) => {
+            format!("no lab '{name}' is up{}", hint(name, names.iter().map(String::as_str)))
+        }
         (None, names) => format!("several labs are up; name one of: {}", names.join(", ")),
     }))
 }
@@ -75,9 +77,9 @@ mod tests {
 
     #[test]
     fn a_topology_that_is_not_there_or_a_wrong_setting_is_a_wrong_command_line() {
-        let text = topology("pear").unwrap_err().into_text();
-        assert!(text.contains("science-dmz"), "{text}");
-        assert_eq!(topology("pear").unwrap_err().report(), Exit::Usage);
+        let text = topology("piar").unwrap_err().into_text();
+        assert!(text.contains("did you mean 'pair'?"), "{text}");
+        assert_eq!(topology("piar").unwrap_err().report(), Exit::Usage);
         let read = read_topology(&topology("pair").unwrap(), &["nonsense".into()]);
         assert_eq!(read.map_err(CommandError::usage).unwrap_err().report(), Exit::Usage);
     }

@@ -78,6 +78,7 @@ impl Sink for MeasuringScreen {
                 colour: true,
                 kept: None,
                 explain: false,
+                all_streams: false,
             };
             let line = live.line(&view);
             print::live(&line);

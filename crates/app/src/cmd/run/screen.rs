@@ -51,9 +51,9 @@ impl PlanObserver for PlanScreen {
         self.show(true);
     }
 
-    fn run_event(&mut self, told: &RunEvent<'_>) {
-        let Body::Progress { bytes, elapsed, .. } = told.body else { return };
-        self.live.count(told.flow, *bytes, *elapsed);
+    fn run_event(&mut self, event: &RunEvent<'_>) {
+        let Body::Progress { bytes, elapsed, .. } = event.body else { return };
+        self.live.count(event.flow, *bytes, *elapsed);
         self.show(false);
     }
 

@@ -11,9 +11,12 @@ use linerate_compat::iperf3::client::{Iperf3Client, Iperf3ClientConfig};
 use linerate_compat::iperf3::errors::{Iperf3Error, Iperf3ErrorNumber};
 use linerate_compat::iperf3::report::Iperf3SystemInfo;
 use linerate_compat::iperf3::server::{Iperf3Server, Iperf3ServerConfig};
-use linerate_compat::iperf3::settings::{Common, Iperf3Settings};
+use linerate_compat::iperf3::settings::{Common, Iperf3File, Iperf3Settings};
 use linerate_compat::stand_in::StandIn;
+use linerate_model::foreign_text::without_error_numbers;
+use linerate_runner::{PidFile, PidFileError};
 use linerate_sock::proc::host::kernel;
+use linerate_sock::process::detach;
 
 use super::printer::{Stamped, log_file};
 use super::{EarlyExit, PreparedTool, argument_texts};
@@ -24,15 +27,55 @@ const PASSWORD: &str = "IPERF3_PASSWORD";
 pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<PreparedTool, EarlyExit> {
     let system = system();
     let settings = match argv::parse(&argument_texts(arguments)) {
-        Ok(Iperf3Command::Client(settings) | Iperf3Command::Server(settings)) => *settings,
+        Ok(Iperf3Command::Client(settings) | Iperf3Command::Server(settings)) => with_file(*settings),
         Ok(Iperf3Command::Help) => return Err(EarlyExit::text(argv::help())),
         Ok(Iperf3Command::Version) => return Err(EarlyExit::text(argv::version(&system))),
         Err(refusal) => return Err(EarlyExit::error(refusal.text, refusal.code)),
     };
+    for warning in &settings.common.warnings {
+        // As iperf3 does: on standard error even if there is a log file. Nothing is to be done if nobody reads it.
+        let _ = writeln!(std::io::stderr(), "{warning}");
+    }
     let (output, complaints) = printers(&settings.common)?;
-    let host = settings.host.clone();
+    let (host, common, daemon) = (settings.host.clone(), settings.common.clone(), settings.server.daemon);
     let stand_in = stand_in(settings, Iperf3SystemInfo { system })?;
-    Ok(PreparedTool { stand_in, host, output, complaints })
+    if daemon {
+        let trouble = |error| format!("iperf3: error - unable to become a daemon: {error}\n");
+        detach().map_err(|error| EarlyExit::error(trouble(error), 1))?;
+    }
+    // The process id of a daemon is known only now.
+    let pid_file = match common.pidfile.as_deref().map(PidFile::create).transpose() {
+        Ok(pid_file) => pid_file,
+        Err(error) => return Err(no_pid_file(error, &common, output)),
+    };
+    Ok(PreparedTool { output, complaints, pid_file, ..PreparedTool::new(stand_in, host) })
+}
+
+/// The error of a process id file, which goes where all output goes.
+fn no_pid_file(error: PidFileError, common: &Common, output: Writer) -> EarlyExit {
+    let text = match error {
+        PidFileError::Taken => "Another instance of iperf3 appears to be running".to_owned(),
+        PidFileError::System(error) => {
+            let errno = error.raw_os_error().unwrap_or(0);
+            let trouble = Iperf3Error::because(
+                Iperf3ErrorNumber::PID_FILE,
+                errno,
+                without_error_numbers(&error.to_string()),
+            );
+            format!("error - {trouble}")
+        }
+    };
+    let line = format!("iperf3: {text}\n");
+    match output.filter(|_| common.logfile.is_some()) {
+        Some(mut log) => {
+            // There is nowhere else to say that the log file cannot be written.
+            let _ = log.write_all(line.as_bytes());
+            EarlyExit::error(String::new(), 1)
+        }
+        // With -J, iperf3 has no object yet that could hold the text.
+        None if common.json => EarlyExit::error(String::new(), 1),
+        None => EarlyExit::error(line, 1),
+    }
 }
 
 fn stand_in(settings: Iperf3Settings, host: Iperf3SystemInfo) -> Result<Box<dyn StandIn>, EarlyExit> {
@@ -48,6 +91,21 @@ fn stand_in(settings: Iperf3Settings, host: Iperf3SystemInfo) -> Result<Box<dyn 
     Ok(Box::new(Iperf3Server::new(Iperf3ServerConfig { settings, host, unix_ms, seed, gate, shared: false })))
 }
 
+/// Adds what the system says of the file of `-F`.
+fn with_file(mut settings: Iperf3Settings) -> Iperf3Settings {
+    let Some(Iperf3File { path, .. }) = settings.common.file.clone() else { return settings };
+    let found = fs::metadata(&path).ok();
+    let special = found.as_ref().is_some_and(|found| !found.is_file());
+    let bytes = found.map(|found| if special { 0 } else { found.len() });
+    // Opening a pipe would wait for its writer.
+    let opened = if special { Ok(()) } else { fs::File::open(&path).map(drop) };
+    let unreadable = opened.err().map(|error| {
+        (error.raw_os_error().unwrap_or(0), without_error_numbers(&error.to_string()).into_owned())
+    });
+    settings.set_file(Iperf3File { path, bytes, special, unreadable });
+    settings
+}
+
 /// The output of uname(1).
 fn system() -> String {
     let kernel = kernel();
@@ -61,7 +119,7 @@ fn printers(common: &Common) -> Result<(Writer, Writer), EarlyExit> {
     let open = |otherwise: Box<dyn Write>| -> Result<Box<dyn Write>, EarlyExit> {
         match &common.logfile {
             None => Ok(otherwise),
-            Some(path) => log_file(path).map_err(|error| unusable(Iperf3ErrorNumber::LOG_FILE, path, &error)),
+            Some(path) => log_file(path).map_err(|error| unusable(Iperf3ErrorNumber::LOG_FILE, &error)),
         }
     };
     let (mut output, mut complaints) = (None, None);
@@ -69,8 +127,10 @@ fn printers(common: &Common) -> Result<(Writer, Writer), EarlyExit> {
         output = Some(open(Box::new(std::io::stdout()))?);
         complaints = Some(open(Box::new(std::io::stderr()))?);
     }
-    if let Some(format) = &common.timestamps {
-        output = output.map(|to| Box::new(Stamped::new(to, format.clone())) as Box<dyn Write>);
+    // JSON has no lines of its own.
+    if let Some(format) = common.timestamps.as_ref().filter(|_| !common.json) {
+        let stamped = |to| Box::new(Stamped::new(to, format.clone())) as Box<dyn Write>;
+        (output, complaints) = (output.map(stamped), complaints.map(stamped));
     }
     Ok((output, complaints))
 }
@@ -111,6 +171,8 @@ fn parameter(number: Iperf3ErrorNumber) -> EarlyExit {
     EarlyExit::error(format!("iperf3: parameter error - {}\n", Iperf3Error::new(number)), 1)
 }
 
-fn unusable(number: Iperf3ErrorNumber, path: &Path, error: &std::io::Error) -> EarlyExit {
-    EarlyExit::error(format!("iperf3: error - {}{}: {error}\n", Iperf3Error::new(number), path.display()), 1)
+fn unusable(number: Iperf3ErrorNumber, error: &std::io::Error) -> EarlyExit {
+    let errno = error.raw_os_error().unwrap_or(0);
+    let trouble = Iperf3Error::because(number, errno, without_error_numbers(&error.to_string()));
+    EarlyExit::error(format!("iperf3: error - {trouble}\n"), 1)
 }

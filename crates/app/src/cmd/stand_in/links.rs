@@ -33,6 +33,10 @@ pub(crate) fn install(args: &InstallLinksArgs) -> Result<Exit, CommandError> {
     let program = std::env::current_exe().map_err(|error| {
         CommandError::failed(format!("this program cannot find its own executable: {error}"))
     })?;
+    // A folder that is missing is made, as install(1) -D does it; one error about it says more than one a link.
+    std::fs::create_dir_all(&args.folder).map_err(|error| {
+        CommandError::failed(format!("the folder {} cannot be created: {error}", args.folder.display()))
+    })?;
     let (mut exit, mut lines) = (Exit::Done, String::new());
     for name in known.into_iter().filter(|name| args.only.is_empty() || args.only.iter().any(|o| o == name)) {
         let link = args.folder.join(name);

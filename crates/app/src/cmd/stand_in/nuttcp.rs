@@ -13,6 +13,7 @@ pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<PreparedTool, E
     }
     match invocation {
         NuttcpInvocation::Print { text, code } => Err(EarlyExit::both(text, String::new(), code)),
+        NuttcpInvocation::Usage(text) => Err(EarlyExit::both(text.to_owned(), String::new(), 1)),
         NuttcpInvocation::Mistake(text) => Err(EarlyExit::error(text, 1)),
         NuttcpInvocation::Client(options) => {
             let host = options.host.clone();

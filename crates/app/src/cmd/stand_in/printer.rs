@@ -4,6 +4,8 @@ use std::fs::OpenOptions;
 use std::io::{LineWriter, Result, Write};
 use std::path::Path;
 
+use linerate_compat::c_time::strftime;
+
 /// Opens a log file for appending.
 pub(super) fn log_file(path: &Path) -> Result<Box<dyn Write>> {
     let file = OpenOptions::new().create(true).append(true).open(path)?;
@@ -28,10 +30,7 @@ impl<W: Write> Write for Stamped<W> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.at_line_start {
-                // A format that jiff does not support is printed literally: a line without a timestamp is
-                // better than none.
-                let time = jiff::fmt::strtime::format(&self.format, &jiff::Zoned::now());
-                self.to.write_all(time.as_deref().unwrap_or(&self.format).as_bytes())?;
+                self.to.write_all(strftime(&self.format, &jiff::Zoned::now()).as_bytes())?;
             }
             self.to.write_all(line)?;
             self.at_line_start = line.ends_with(b"\n");

@@ -43,9 +43,9 @@ fn what_a_host_measured_of_itself_comes_with_every_result() {
     assert!(missing.json().get("calibration").is_none() && missing.stderr.is_empty(), "{missing:?}");
     let done = doctor(&file, &["--calibrate", "--json"]);
     assert_eq!(done.code, Some(0), "{done:?}");
-    let told = &done.json()["calibration"];
+    let printed = &done.json()["calibration"];
     let kept: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
-    assert_eq!(told, &kept);
+    assert_eq!(printed, &kept);
     assert_eq!(kept["schema"], "linerate.calibration/1");
     for positive in ["/syscall_ns", "/clock_read_ns", "/wake_up/p99_ns", "/pacing/offered_bps"] {
         assert!(kept.pointer(positive).and_then(Value::as_f64).unwrap() > 0.0, "{positive}: {kept}");
@@ -90,9 +90,9 @@ fn a_result_near_the_limit_of_either_end_says_so_with_the_figures() {
     write(&fast, &document);
     for (client, server) in [(&slow, &fast), (&fast, &slow)] {
         let result = upload(client, server).json();
-        let said = flow(&result, "upload")["caveats"].as_array().unwrap().clone();
-        let said = said.iter().find(|caveat| caveat["kind"] == "host_limited").unwrap();
-        assert!(said["text"].as_str().unwrap().contains("21.00 Mb/s"), "{said}");
+        let caveats = flow(&result, "upload")["caveats"].as_array().unwrap().clone();
+        let caveat = caveats.iter().find(|caveat| caveat["kind"] == "host_limited").unwrap();
+        assert!(caveat["text"].as_str().unwrap().contains("21.00 Mb/s"), "{caveat}");
     }
     let result = upload(&fast, &fast).json();
     assert!(!caveats(&result).contains(&"host_limited".to_owned()), "{result}");
@@ -128,10 +128,10 @@ fn runs_with_other_tools_have_the_limits_and_the_uncertainty_of_the_end_that_is_
     write(&file, &limit(21e6));
     for (end, result) in ["server", "client"].into_iter().zip(stand_ins(&file)) {
         let found = flow(&result, "upload");
-        let said = found["caveats"].as_array().unwrap().clone();
-        let said = said.iter().find(|caveat| caveat["kind"] == "host_limited");
-        assert!(said.is_some(), "{end}: {found:#}");
-        let text = said.unwrap()["text"].as_str().unwrap();
+        let caveats = found["caveats"].as_array().unwrap().clone();
+        let caveat = caveats.iter().find(|caveat| caveat["kind"] == "host_limited");
+        assert!(caveat.is_some(), "{end}: {found:#}");
+        let text = caveat.unwrap()["text"].as_str().unwrap();
         assert!(text.contains("21.00 Mb/s") && text.contains("is not calibrated"), "{end}: {text}");
         let known = &found["uncertainty"];
         assert!(known["expanded_bps"].as_f64().unwrap() > 0.0, "{end}: {found:#}");
@@ -151,7 +151,7 @@ fn limits_of_another_kernel_are_not_used_and_the_result_says_so() {
     let kinds = caveats(&result);
     assert!(kinds.contains(&"calibration_stale".to_owned()), "{kinds:?}");
     assert!(!kinds.contains(&"host_limited".to_owned()), "{kinds:?}");
-    assert_eq!(result["caveats"].as_array().unwrap().len(), 1, "said once, of the run");
+    assert_eq!(result["caveats"].as_array().unwrap().len(), 1, "once, for the run");
     let checks = doctor(&file, &["--json"]).json()["checks"].as_array().unwrap().clone();
     let found = checks.iter().find(|check| check["id"] == "calibration").unwrap();
     assert_eq!((&found["status"], &found["remedy"]), (&json!("note"), &json!("linerate doctor --calibrate")));

@@ -295,8 +295,8 @@ fn talking_server(word: Value) -> u16 {
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         let (mut client, _) = listener.accept().unwrap();
-        let mut heard = vec![0; 64 << 10];
-        let _ = client.read(&mut heard);
+        let mut received = vec![0; 64 << 10];
+        let _ = client.read(&mut received);
         let can = ["tcp", "udp", "probe_udp", "probe_tcp"];
         let welcome = json!({"type": "welcome", "version": 2, "capabilities": can, "host": {}, "cookie": "0".repeat(32), "concurrent_runs": 0});
         client.write_all(&Preface::CONTROL.encode()).unwrap();

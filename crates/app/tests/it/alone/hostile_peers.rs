@@ -125,8 +125,8 @@ fn ctrl_c_ends_a_client_whose_server_says_only_that_it_lives() {
 fn session(command: Command, hostile: &Tampering, interrupt: bool) {
     let (form, shown) = (form(&command), format!("{command:?}"));
     let (done, most) = followed(Process::start(command), hostile, interrupt);
-    let said = done.stderr.lines().last().unwrap_or_default();
-    println!("{}: {:?} after {:?} with {most} bytes: {said}", hostile.plan(), done.code, done.took);
+    let last_line = done.stderr.lines().last().unwrap_or_default();
+    println!("{}: {:?} after {:?} with {most} bytes: {last_line}", hostile.plan(), done.code, done.took);
     let checked = std::panic::catch_unwind(|| check(&done, most, interrupt, form.as_deref()));
     assert!(checked.is_ok(), "{shown} with {}, interrupted: {interrupt}", hostile.plan());
 }

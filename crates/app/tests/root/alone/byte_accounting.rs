@@ -64,8 +64,9 @@ fn a_second_sender_is_named_where_its_bytes_pass() {
     let lab = network();
     let (server, other) = (server(&lab), server(&lab));
     let port = other.port.to_string();
-    let beside = ["test", "b", "-p", &port, "--upload", "-u", "-b", "8M", "-t", "15", "--no-latency", "-q"];
-    let beside = Process::start(lab.linerate("a", &beside));
+    let cross_traffic =
+        ["test", "b", "-p", &port, "--upload", "-u", "-b", "8M", "-t", "15", "--no-latency", "-q"];
+    let cross_traffic = Process::start(lab.linerate("a", &cross_traffic));
     eventually("the second sender sends", || {
         (lab.port("s>b")["packets"].as_u64().unwrap_or_default() > 500).then_some(())
     });
@@ -86,14 +87,14 @@ fn a_second_sender_is_named_where_its_bytes_pass() {
         let step = steps(flow).into_iter().find(|step| step["point"] == point).unwrap();
         assert_eq!(step["unaccounted"], false, "{step:#}");
     }
-    let said =
+    let caveat =
         flow["caveats"].as_array().unwrap().iter().find(|caveat| caveat["kind"] == "bytes_unaccounted");
-    let text = said.unwrap()["text"].as_str().unwrap();
+    let text = caveat.unwrap()["text"].as_str().unwrap();
     assert!(text.contains("not this test's (receiver_interface)"), "{text}");
     // With an idle phase, the other traffic is accounted for.
     let document = measure(&lab, &server, &["--upload"]);
     assert!(!caveats(&document).contains(&"bytes_unaccounted".to_owned()), "{document:#}");
-    drop(beside);
+    drop(cross_traffic);
 }
 
 #[test]

@@ -28,8 +28,8 @@ fn an_error_of_one_per_cent_is_none_of_the_clocks() {
     agree("equal", 200e6, 200e6);
     agree("a block under way", 200e6, 199.8e6);
     for wrong in [1.01, 0.99] {
-        let told = std::panic::catch_unwind(|| agree("wrong", 200e6, 200e6 * wrong));
-        assert!(told.is_err(), "{wrong}");
+        let result = std::panic::catch_unwind(|| agree("wrong", 200e6, 200e6 * wrong));
+        assert!(result.is_err(), "{wrong}");
     }
 }
 

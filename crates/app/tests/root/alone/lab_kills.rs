@@ -109,7 +109,7 @@ fn down_waits_for_a_lab_that_is_being_made() {
 
 #[test]
 #[ignore = "needs root and network namespaces"]
-fn a_lab_whose_up_is_gone_when_it_stands_is_removed() {
+fn a_lab_whose_up_command_is_gone_when_it_is_ready_is_removed() {
     let lab = RunningLab::named(&support::unique());
     let text = Process::start(lab.lab(&["show", "pair"])).finish(TIMEOUT).stdout;
     let (reader, writer) = std::io::pipe().unwrap();
@@ -117,8 +117,8 @@ fn a_lab_whose_up_is_gone_when_it_stands_is_removed() {
     // The process that `up` starts, but without a reader of its messages.
     let mut command = lab.lab(&["switch", "--name", &lab.name]);
     let mut switch = command.stdin(Stdio::piped()).stdout(writer).stderr(Stdio::null()).spawn().unwrap();
-    let told = serde_json::json!({ "file": "pair", "text": text, "set": [] });
-    write!(switch.stdin.take().unwrap(), "{told}").unwrap();
+    let assignment = serde_json::json!({ "file": "pair", "text": text, "set": [] });
+    write!(switch.stdin.take().unwrap(), "{assignment}").unwrap();
     let ended = eventually("it ends by itself", || switch.try_wait().unwrap());
     assert!(ended.success(), "it was not killed: {ended:?}");
     assert_eq!(lab.traces(), Vec::<String>::new());

@@ -330,8 +330,8 @@ fn two_into_one_meet_at_the_port_that_they_share() {
     let pairs = ["a", "b"].map(|from| start_upload(&lab, from, "c", &["-t", "4", "-O", "1"]));
     let got: f64 = pairs.map(finish).iter().map(received).sum();
     // Their measured seconds differ: what one gets before the other starts, or after it ends, counts too.
-    let beside = 0.02;
-    assert!(got <= tcp_goodput(1e9, 1500.0, 0.0) * (1.0 + tolerance(&lab) + beside), "{got}");
+    let scatter = 0.02;
+    assert!(got <= tcp_goodput(1e9, 1500.0, 0.0) * (1.0 + tolerance(&lab) + scatter), "{got}");
     let port = lab.port("s>c");
     assert!(count(&port, "dropped_queue") > 0, "{port}");
     // With alpha = 1, one port may use as much as it leaves free: half of 512 KiB.

@@ -67,16 +67,16 @@ fn two_hundred_clients_of_four_tools_are_measured_at_once() {
 
 #[test]
 #[ignore = "needs root and network namespaces"]
-fn one_of_two_hundred_clients_is_measured_at_a_time_and_the_others_are_told() {
+fn one_of_two_hundred_clients_is_measured_at_a_time_and_the_others_are_informed() {
     let (done, runs) = start_all("exclusive");
     // iperf3 has a protocol message for it, nuttcp an error line.
-    let told = |tool: &str, words: &str| {
+    let refused_or_ran = |tool: &str, words: &str| {
         let of_tool = || done.iter().filter(|(name, _)| *name == tool);
         let refused = of_tool().filter(|(_, done)| done.stderr.contains(words)).count();
-        assert!(refused + runs.len() >= EACH, "{tool}: {refused} of {EACH} were told, {} ran", runs.len());
+        assert!(refused + runs.len() >= EACH, "{tool}: {refused} of {EACH} were refused, {} ran", runs.len());
         assert!(of_tool().all(|(_, done)| done.code == Some(0) || done.stderr.contains(words)), "{tool}");
     };
-    told("iperf3", "the server is busy running a test");
-    told("nuttcp", "error from server");
+    refused_or_ran("iperf3", "the server is busy running a test");
+    refused_or_ran("nuttcp", "error from server");
     assert!(!runs.is_empty() && runs.len() < 2 * EACH, "{} runs", runs.len());
 }

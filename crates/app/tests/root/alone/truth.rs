@@ -20,7 +20,7 @@ fn shaped_bytes(net: &Net, side: LinkSide) -> u64 {
 }
 
 /// A test during which a token bucket was observed.
-struct Beside {
+struct BucketComparison {
     document: Value,
     /// Goodput according to the bucket from second 1 to second 7.
     counted: f64,
@@ -31,7 +31,7 @@ struct Beside {
 }
 
 /// Runs a test of 8 seconds and reads a token bucket's counters meanwhile.
-fn beside_the_bucket(net: &Net, command: Command) -> Beside {
+fn against_bucket(net: &Net, command: Command) -> BucketComparison {
     let mut process = Process::start(command);
     let mut seen: Vec<(Mono, f64)> = Vec::new();
     while process.running() {
@@ -57,7 +57,7 @@ fn beside_the_bucket(net: &Net, command: Command) -> Beside {
     // The longest time between two readings is the longest time that a thread had to wait for a CPU.
     let gaps = seen.windows(2).map(|pair| pair[1].0.since(pair[0].0).as_secs_f64());
     let tolerance = 0.001 + gaps.fold(0.0, f64::max) / 6.0;
-    Beside { document, counted, received, tolerance }
+    BucketComparison { document, counted, received, tolerance }
 }
 
 /// The receiver's goodput between two moments relative to its first byte, from its intervals.
@@ -91,15 +91,15 @@ fn goodput_through_100_megabit_is_what_the_bucket_counted() {
     net.tbf(LinkSide::A, "100mbit", "32kb", "50ms");
     let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
     let args = ["-t", "8", "--upload", "--json", "-C", "cubic", "--no-latency"];
-    let beside = beside_the_bucket(&net, net.test(LinkSide::A, server.port, &args));
-    near(beside.received, beside.counted, beside.tolerance);
-    let most = 1e8 * PAYLOAD_SHARE * (1.0 + beside.tolerance);
-    assert!(beside.counted < most, "the bucket let {} through, more than its {most}", beside.counted);
+    let compared = against_bucket(&net, net.test(LinkSide::A, server.port, &args));
+    near(compared.received, compared.counted, compared.tolerance);
+    let most = 1e8 * PAYLOAD_SHARE * (1.0 + compared.tolerance);
+    assert!(compared.counted < most, "the bucket let {} through, more than its {most}", compared.counted);
     // The total agrees with the sum of the intervals, which were compared with the bucket.
-    let whole = received_between(flow(&beside.document, "upload"), 0.0, 8.0);
-    near(receiver_bps(&beside.document), whole, 0.002);
+    let whole = received_between(flow(&compared.document, "upload"), 0.0, 8.0);
+    near(receiver_bps(&compared.document), whole, 0.002);
     // The bucket was read and is the ceiling, so that no ceiling is inferred.
-    let upload = flow(&beside.document, "upload");
+    let upload = flow(&compared.document, "upload");
     assert_eq!(upload["ceiling"]["limit"], "qdisc", "{upload}");
     assert!(upload["ceiling"]["share"].as_f64().is_some_and(|share| share <= 1.0), "{upload}");
     assert!(!caveats(upload).contains(&"link_inferred".to_owned()), "{upload}");
@@ -112,8 +112,8 @@ fn goodput_through_1_gigabit_is_what_the_bucket_counted() {
     net.tbf(LinkSide::A, "1gbit", "512kb", "20ms");
     let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
     let args = ["-t", "8", "--upload", "--json", "-C", "cubic", "--no-latency"];
-    let beside = beside_the_bucket(&net, net.test(LinkSide::A, server.port, &args));
-    near(beside.received, beside.counted, beside.tolerance);
+    let compared = against_bucket(&net, net.test(LinkSide::A, server.port, &args));
+    near(compared.received, compared.counted, compared.tolerance);
 }
 
 #[test]

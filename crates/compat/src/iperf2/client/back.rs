@@ -34,9 +34,13 @@ impl Iperf2Client {
             self.queue.put(Output::Reset { link });
             return;
         }
-        let told = ConnectionDetails { descriptor: opened.descriptor, ..ConnectionDetails::default() };
+        let details = ConnectionDetails {
+            descriptor: opened.descriptor,
+            opened_at: self.queue.settings.wall(now).0,
+            ..ConnectionDetails::default()
+        };
         if let Some(stream) = self.back.iter().find(|stream| stream.link == link) {
-            let notes = self.queue.report.notes(Iperf2Mode::Plain, &told);
+            let notes = self.queue.report.notes(Iperf2Mode::Plain, &details);
             let (id, ends) = (stream.id, stream.ends);
             let text = self.queue.report.connected(id, false, ends.local, ends.remote, &notes);
             self.queue.print(text);

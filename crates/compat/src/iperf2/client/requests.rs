@@ -86,6 +86,8 @@ pub(super) fn header_of(settings: &Iperf2Settings) -> TestHeader {
         None if settings.udp => settings.offered().unwrap_or(0),
         None => 0,
     };
+    // The datagrams of 2.1.8 tell it in a way that contradicts their own length; its server works without it.
+    let starts_later = settings.start_at.is_some() && !settings.udp;
     let full_duplex = settings.mode == Iperf2Mode::FullDuplex;
     let extension = Extension {
         peer_detect: settings.peer_detect && !settings.udp,
@@ -99,7 +101,11 @@ pub(super) fn header_of(settings: &Iperf2Settings) -> TestHeader {
         version: VERSION,
         tos: u16::from(settings.tos.unwrap_or(0)),
         rate,
-        start: settings.trip_times.then(|| settings.wall(Timestamp::START)),
+        starts_later,
+        start: match settings.start_at.filter(|_| starts_later) {
+            Some(at) => Some(super::super::settings::parts(at)),
+            None => settings.trip_times.then(|| settings.wall(Timestamp::START)),
+        },
         fq_rate: settings.fq_rate,
         isochronous: false,
     };

@@ -1,9 +1,10 @@
 //! Command lines that start no test, and unusual ones that do.
 
+use super::words;
 use crate::iperf2::{Iperf2EarlyExit, Iperf2Settings, parse};
 
 fn parsed(line: &str) -> Result<Iperf2Settings, Iperf2EarlyExit> {
-    parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    parse(&words(line))
 }
 
 /// The first line of a refusal, and its exit code.

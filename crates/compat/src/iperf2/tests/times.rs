@@ -1,30 +1,17 @@
 //! Trip times: stamps, echoed headers and reports.
 
+use super::hosts;
 use crate::iperf2::datagram::{Generation, ServerReport, TransitReport};
-use crate::iperf2::{Iperf2Client, Iperf2Server, Iperf2Settings, parse};
 use crate::stand_in::Transit;
-use crate::virtual_hosts::{VirtualHosts, WALL_SECONDS};
-use linerate_model::flow::{SeqField, TimeField, TimeForm};
-use linerate_units::{Bytes, Span};
-
-fn settings(line: &str) -> Iperf2Settings {
-    let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    let mut settings = parse(&words).unwrap_or_else(|refusal| panic!("{line}: {}", refusal.text));
-    settings.epoch = Span::from_secs(WALL_SECONDS);
-    settings
-}
-
-fn hosts(client: &str, server: &str) -> VirtualHosts {
-    let client = Iperf2Client::new(settings(&format!("-c 10.0.0.2 {client}")));
-    VirtualHosts::new(Box::new(client), Box::new(Iperf2Server::new(settings(&format!("-s {server}")))))
-}
+use linerate_model::flow::{BlockLength, SeqField, TimeField, TimeForm};
+use linerate_units::Bytes;
 
 fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
 #[test]
-fn over_tcp_each_buffer_says_number_time_and_length() {
+fn over_tcp_each_buffer_contains_number_time_and_length() {
     let mut hosts = hosts("-t 1 -l 10000 --trip-times", "-P 1");
     hosts.run(10);
     let [client, server] = hosts.pair();
@@ -37,7 +24,7 @@ fn over_tcp_each_buffer_says_number_time_and_length() {
         assert_eq!(task.stamp.time, Some(TimeField { at: 20, form: TimeForm::Wall }));
         assert_eq!(task.stamp.length, 92);
         let Transit::Blocks(blocks) = &task.transit else { panic!("{:?}", task.transit) };
-        assert_eq!((blocks.length_at, blocks.skipped), (48, 0));
+        assert_eq!((blocks.length, blocks.skipped), (BlockLength::At(48), 0));
     }
     let head = &sender.payload.head;
     assert_eq!((head.len(), word(head, 48), word(head, 12)), (92, 10_000, word(header, 64)));
@@ -94,7 +81,7 @@ fn datagrams_are_timed_where_somebody_wants_to_know() {
 }
 
 #[test]
-fn a_rate_of_tcp_is_told_without_its_bit_and_obeyed() {
+fn a_rate_of_tcp_is_sent_without_its_bit_and_applied() {
     let mut hosts = hosts("-t 1 -b 10m -l 10000 -R", "-P 1");
     hosts.run(10);
     assert_eq!(word(&hosts.hosts[0].sent[0].1, 32), 0x0400_0000, "as captured of 2.1.8");

@@ -81,9 +81,9 @@ fn what_a_header_asks_for_is_understood() {
 #[test]
 fn a_server_answers_in_28_bytes_or_52_with_times() {
     for (title, length) in [("2.1.8 TCP plain", 28), ("2.1.8 TCP -X", 28), ("2.1.8 TCP --trip-times", 52)] {
-        let (from_client, said, bytes) = exchange(title).remove(1);
+        let (from_client, length_field, bytes) = exchange(title).remove(1);
         assert!(!from_client);
-        assert_eq!((said, bytes.len()), (length, length));
+        assert_eq!((length_field, bytes.len()), (length, length));
         let ack = Ack::decode(&bytes).unwrap();
         assert_eq!(ack.encode(), bytes);
         assert_eq!(ack.version, (0x0002_0001, 0x0008_0003));
@@ -111,7 +111,7 @@ fn headers_of_datagrams_are_read_and_written_as_2_1_8_does() {
 }
 
 #[test]
-fn generations_of_datagrams_are_told_apart() {
+fn generations_of_datagrams_are_distinguished() {
     // The old generation begins at 0 and has its header four bytes earlier.
     let old = exchange("2.0.6 UDP");
     let (generation, header) = opening_header(&old[0].2);
@@ -191,7 +191,7 @@ fn a_report_to_2_0_10_to_2_0_13_has_their_eleven_words() {
 }
 
 #[test]
-fn a_tcp_test_of_2_0_13_is_recognised_and_tells_no_number_of_connections() {
+fn a_tcp_test_of_2_0_13_is_recognised_and_contains_no_number_of_connections() {
     let plain = exchange("2.0.13 TCP plain").remove(0).2;
     assert_eq!(sniff(&plain), Match::Yes);
     assert_eq!(sniff(&plain[..7]), Match::More);

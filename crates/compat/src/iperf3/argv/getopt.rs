@@ -29,8 +29,8 @@ impl<'a, S: AsRef<str>, O: Iterator<Item = &'static Iperf3Option> + Clone> Given
         };
         let option = self.named(name, argument)?;
         // The full name from the table, of which the user may have given a prefix.
-        let name = option.names().find(|known| known.starts_with(name)).unwrap_or(option.long);
-        match (option.takes, value) {
+        let name = option.names().find(|known| known.starts_with(name)).unwrap_or_else(|| option.long());
+        match (option.takes(), value) {
             (OptionArgument::Nothing, Some(_)) => Err(format!("option '--{name}' doesn't allow an argument")),
             (OptionArgument::Value, None) => match self.next_argument() {
                 Some(value) => Ok((option, value)),
@@ -61,10 +61,10 @@ impl<'a, S: AsRef<str>, O: Iterator<Item = &'static Iperf3Option> + Clone> Given
         let letter = self.bundle.chars().next()?;
         let rest = self.bundle.get(letter.len_utf8()..).unwrap_or_default();
         self.bundle = rest;
-        let Some(option) = self.options.clone().find(|option| option.short == Some(letter)) else {
+        let Some(option) = self.options.clone().find(|option| option.short() == Some(letter)) else {
             return Some(Err(format!("invalid option -- '{letter}'")));
         };
-        if option.takes != OptionArgument::Value {
+        if option.takes() != OptionArgument::Value {
             return Some(Ok((option, "")));
         }
         self.bundle = "";

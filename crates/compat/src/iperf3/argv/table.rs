@@ -3,19 +3,14 @@
 use super::{both, client, server};
 use crate::iperf3::errors::Iperf3Error;
 use crate::iperf3::settings::Iperf3Settings;
+use crate::option_table::{OptionGroup, ToolOption};
 
 /// One option.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Iperf3Option {
-    pub(super) long: &'static str,
-    pub(super) aliases: &'static [&'static str],
-    pub(super) short: Option<char>,
-    pub(super) takes: OptionArgument,
+    /// How it is written and what it does, for the reader, the help text and the reference page.
+    pub(super) entry: ToolOption,
     side: OptionSide,
-    /// Name of its value in the help text.
-    value: &'static str,
-    /// Its description in the help text.
-    help: &'static str,
     pub(super) set: OptionSetter,
 }
 
@@ -69,37 +64,61 @@ pub(super) fn options() -> impl Iterator<Item = &'static Iperf3Option> + Clone {
     both::OPTIONS.iter().chain(server::OPTIONS).chain(client::OPTIONS)
 }
 
+/// The entries of a part of the table.
+const fn entries<const N: usize>(options: &[Iperf3Option]) -> [ToolOption; N] {
+    let mut entries = [options[0].entry; N];
+    let mut at = 0;
+    while at < N {
+        entries[at] = options[at].entry;
+        at += 1;
+    }
+    entries
+}
+
+/// The table as the reference page shows it.
+pub(in crate::iperf3) const GROUPS: &[OptionGroup] = &[
+    OptionGroup::new("Client and server", &entries::<{ both::OPTIONS.len() }>(both::OPTIONS)),
+    OptionGroup::new("Server", &entries::<{ server::OPTIONS.len() }>(server::OPTIONS)),
+    OptionGroup::new("Client", &entries::<{ client::OPTIONS.len() }>(client::OPTIONS)),
+];
+
+/// A client that an example is added to.
+const CLIENT: &[&str] = &["-c", "192.0.2.2"];
+/// A server that an example is added to.
+const SERVER: &[&str] = &["-s"];
+
 impl Iperf3Option {
-    const fn new(long: &'static str, side: OptionSide, help: &'static str, set: OptionSetter) -> Self {
-        Self { long, aliases: &[], short: None, takes: OptionArgument::Nothing, side, value: "", help, set }
+    /// An option that makes this a client or a server, or needs neither.
+    pub(super) const fn role(entry: ToolOption, set: OptionSetter) -> Self {
+        Self { entry, side: OptionSide::Both, set }
     }
 
-    pub(super) const fn both(long: &'static str, help: &'static str, set: OptionSetter) -> Self {
-        Self::new(long, OptionSide::Both, help, set)
+    pub(super) const fn both(entry: ToolOption, set: OptionSetter) -> Self {
+        Self { entry: entry.after_or(CLIENT), side: OptionSide::Both, set }
     }
 
-    pub(super) const fn client(long: &'static str, help: &'static str, set: OptionSetter) -> Self {
-        Self::new(long, OptionSide::Client, help, set)
+    pub(super) const fn client(entry: ToolOption, set: OptionSetter) -> Self {
+        Self { entry: entry.after_or(CLIENT), side: OptionSide::Client, set }
     }
 
-    pub(super) const fn server(long: &'static str, help: &'static str, set: OptionSetter) -> Self {
-        Self::new(long, OptionSide::Server, help, set)
+    pub(super) const fn server(entry: ToolOption, set: OptionSetter) -> Self {
+        Self { entry: entry.after_or(SERVER), side: OptionSide::Server, set }
     }
 
-    pub(super) const fn short(self, short: char) -> Self {
-        Self { short: Some(short), ..self }
+    /// Its names without `--`.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.entry.names().filter_map(|name| name.strip_prefix("--"))
     }
 
-    pub(super) const fn also(self, aliases: &'static [&'static str]) -> Self {
-        Self { aliases, ..self }
+    /// Its first name.
+    pub(super) fn long(&self) -> &'static str {
+        self.names().next().unwrap_or_default()
     }
 
-    pub(super) const fn value(self, value: &'static str) -> Self {
-        Self { takes: OptionArgument::Value, value, ..self }
-    }
-
-    pub(super) const fn perhaps(self, value: &'static str) -> Self {
-        Self { takes: OptionArgument::Perhaps, value, ..self }
+    /// Its letter.
+    pub(super) fn short(&self) -> Option<char> {
+        let letter = self.entry.names().find(|name| !name.starts_with("--"))?;
+        letter.strip_prefix('-')?.chars().next()
     }
 
     /// Whether its long name or an alias begins with `start`.
@@ -107,19 +126,20 @@ impl Iperf3Option {
         self.names().any(|name| name.starts_with(start))
     }
 
-    /// Its long name and its aliases.
-    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
-        std::iter::once(self.long).chain(self.aliases.iter().copied())
+    /// Whether it has a value, which its spelling shows.
+    pub(super) fn takes(&self) -> OptionArgument {
+        let long = self.entry.spellings.iter().find(|spelling| spelling.starts_with("--"));
+        match long {
+            Some(spelling) if spelling.contains("[=") => OptionArgument::Perhaps,
+            Some(spelling) if spelling.contains(' ') => OptionArgument::Value,
+            _ => OptionArgument::Nothing,
+        }
     }
 
-    /// Its line in the help text.
+    /// Its lines in the help text.
     pub(super) fn help(&self) -> String {
-        let short = self.short.map_or_else(|| "    ".to_owned(), |short| format!("-{short}, "));
-        let value = match self.takes {
-            OptionArgument::Nothing => String::new(),
-            OptionArgument::Value => format!(" {}", self.value),
-            OptionArgument::Perhaps => format!("[={}]", self.value),
-        };
-        format!("  {short}{:<28} {}\n", format!("--{}{value}", self.long), self.help)
+        let short = self.short().map_or_else(|| "    ".to_owned(), |short| format!("-{short}, "));
+        let long = self.entry.spellings.iter().find(|spelling| spelling.starts_with("--"));
+        format!("  {short}{:<28} {}\n", long.copied().unwrap_or_default(), self.entry.remark)
     }
 }

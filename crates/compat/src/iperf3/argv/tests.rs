@@ -2,7 +2,7 @@ use linerate_units::Span;
 
 use super::*;
 use crate::iperf3::numbers::Iperf3Format;
-use crate::iperf3::settings::{ControlKeepAlive, Iperf3Family};
+use crate::iperf3::settings::{ControlKeepAlive, Iperf3Family, Iperf3File};
 
 fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
@@ -202,10 +202,28 @@ fn bad_values_have_iperf3s_texts() {
         ("-c h --rcv-timeout 500", "client receive timeout is valid only in receiving mode: "),
         ("-c h --snd-timeout 86400001", "send timeout value is incorrect or not in range: "),
         ("-c h -u -F f", "cannot transfer file using UDP"),
-        ("-c h -F f", "unable to open -F file: linerate moves no files; leave -F out"),
-        ("-c h --sctp", "no SCTP support available"),
+        ("-c h --sctp", "no SCTP support available: leave out --sctp"),
+        ("-c h --nstreams 2", "no SCTP support available: leave out --nstreams"),
+        ("-c h -X a", "no SCTP support available: leave out -X, --xbind"),
     ] {
         assert_eq!(parameter_error(line), text.trim_end(), "{line}");
+    }
+}
+
+#[test]
+fn a_file_ends_the_test_of_a_client_unless_something_else_does() {
+    let file = |bytes| Iperf3File { path: "f".into(), bytes, ..Iperf3File::default() };
+    for (line, bytes, end) in [
+        ("-F f", Some(3000), EndCondition::Bytes(3000)),
+        ("-F f -R", Some(3000), EndCondition::Bytes(3000)),
+        ("-F f", Some(0), EndCondition::Time(10)),
+        ("-F f", None, EndCondition::Time(10)),
+        ("-F f -t 10", Some(3000), EndCondition::Time(10)),
+        ("-F f -k 2", Some(3000), EndCondition::Blocks(2)),
+    ] {
+        let mut settings = client(line);
+        settings.set_file(file(bytes));
+        assert_eq!(settings.client.end, end, "{line} {bytes:?}");
     }
 }
 
@@ -229,7 +247,7 @@ fn help_and_version_end_the_reading() {
     assert_eq!(version.lines().count(), 3);
     let help = help();
     for option in table::options() {
-        assert!(help.contains(&format!("--{}", option.long)), "{}", option.long);
+        assert!(help.contains(&format!("--{}", option.long())), "{}", option.long());
     }
 }
 
@@ -237,7 +255,7 @@ fn help_and_version_end_the_reading() {
 fn no_name_is_given_twice() {
     let mut names: Vec<_> =
         table::options().flat_map(table::Iperf3Option::names).map(str::to_owned).collect();
-    names.extend(table::options().filter_map(|option| option.short).map(String::from));
+    names.extend(table::options().filter_map(table::Iperf3Option::short).map(String::from));
     let all = names.len();
     names.sort();
     names.dedup();
@@ -257,8 +275,8 @@ proptest::proptest! {
 /// Options, their prefixes, values, and arbitrary text.
 fn word() -> impl proptest::strategy::Strategy<Value = String> {
     use proptest::prelude::*;
-    let names: Vec<_> = table::options().map(|option| format!("--{}", option.long)).collect();
-    let shorts: Vec<_> = table::options().filter_map(|option| option.short).collect();
+    let names: Vec<_> = table::options().map(|option| format!("--{}", option.long())).collect();
+    let shorts: Vec<_> = table::options().filter_map(table::Iperf3Option::short).collect();
     prop_oneof![
         proptest::sample::select(names)
             .prop_flat_map(|name| (Just(name), ".{0,4}"))

@@ -6,6 +6,11 @@ use crate::iperf3::errors::{Iperf3Error, Iperf3ErrorNumber};
 use crate::iperf3::numbers::{leading_float, leading_int, rate, size};
 use crate::iperf3::settings::ControlKeepAlive;
 
+/// The error of an option of SCTP, which this program does not speak.
+pub(super) fn no_sctp(option: &str) -> Iperf3Error {
+    Iperf3Error::because(Iperf3ErrorNumber::NO_SCTP, 0, format!("leave out {option}"))
+}
+
 /// An integer within bounds.
 pub(super) fn within(
     text: &str,

@@ -18,7 +18,10 @@ impl Iperf3Client {
     pub(super) fn send_results(&mut self, now: Timestamp) {
         let Some(course) = &self.course else { return };
         let results = course.results(self.ended_at);
-        self.send(frame(&results.write()));
+        let message = results.write();
+        let words = self.report.message("send_results", &message);
+        self.speak(words);
+        self.send(frame(&message));
         self.enter(Iperf3ClientPhase::Exchanging, Some(now + RESULTS_TIMEOUT));
     }
 
@@ -34,6 +37,9 @@ impl Iperf3Client {
         for (flow, tally) in course.peer_tallies(&results, self.is_udp()) {
             self.out.push_back(Output::PeerCounted { flow, tally: Box::new(tally) });
         }
+        let words = self.report.message("get_results", message);
+        self.speak(words);
+        self.report.peer_results(results.knows_retransmits == Some(true));
         self.peer = Some(results);
         self.enter(Iperf3ClientPhase::Showing, Some(now + RESULTS_TIMEOUT));
     }
@@ -41,9 +47,10 @@ impl Iperf3Client {
     /// The results were exchanged: prints them and ends the dialogue.
     pub(super) fn show(&mut self, now: Timestamp) {
         self.close_streams();
-        let Some(course) = &self.course else { return };
+        let Some(course) = &mut self.course else { return };
+        let mut text = course.close(self.ended_at, &mut self.report);
         let end = course.end(self.ended_at, self.peer.as_ref());
-        let mut text = self.report.summary(&end);
+        text += &self.report.summary(&end);
         if let Some(output) = self.peer.as_mut().and_then(|peer| peer.output.take()) {
             text += &self.report.server_output(output);
         }

@@ -63,16 +63,26 @@ impl Iperf3Client {
         let settings = &self.config.settings;
         let params = Params::of(settings, block, token);
         let control = self.control.as_ref();
-        let told = Iperf3Control {
+        let control_connection = Iperf3Control {
             host: settings.host.clone().unwrap_or_default(),
             port: settings.common.port,
             cookie: self.cookie.text(),
             mss: control.and_then(|opened| opened.mss).unwrap_or(0),
             unix_ms,
         };
-        let text = self.report.connected(&told, Iperf3TestParameters::asked(settings, block));
-        self.send(frame(&params.write()));
+        let mss = control_connection.mss;
+        let text = self.report.connected(&control_connection, Iperf3TestParameters::asked(settings, block));
+        let too_long = params.udp && mss > 0 && block > u64::from(mss);
+        let message = params.write();
+        let words = self.report.message("send_parameters:", &message);
+        self.speak(words);
+        self.send(frame(&message));
         self.params = Some(params);
+        if too_long {
+            self.out.push_back(Output::Complain(format!(
+                "warning: UDP block size {block} exceeds TCP MSS {mss}, may result in fragmentation / drops\n"
+            )));
+        }
         self.print(text);
         self.enter(Iperf3ClientPhase::Agreeing, Some(now + SETUP_TIMEOUT));
     }
@@ -98,11 +108,18 @@ impl Iperf3Client {
             return self.streams_open(now);
         }
         let common = &self.config.settings.common;
+        let unreadable = common.file.as_ref().and_then(|file| file.unreadable.clone());
+        if let Some((errno, text)) = unreadable.filter(|_| self.config.settings.is_sending_client()) {
+            return self.fail(&Iperf3Error::because(Iperf3ErrorNumber::FILE, errno, text));
+        }
         let mut options = plan::located(plan::stream_options(params), common);
         let offset = u16::try_from(at).unwrap_or(0);
         options.local_port = self.config.settings.client.cport.map(|port| port.saturating_add(offset));
         let (link, port) = (link_of(at), common.port);
         let to = self.control.as_ref().and_then(|control| control.remote);
+        if options.flow_label.is_some() && to.is_some_and(|to| to.ip().to_canonical().is_ipv4()) {
+            return self.fail(&Iperf3Error::new(Iperf3ErrorNumber::FLOW_LABEL));
+        }
         self.out.push_back(Output::Connect { link, port, to, options });
         self.enter(Iperf3ClientPhase::Opening, Some(now + SETUP_TIMEOUT));
     }
@@ -150,13 +167,14 @@ impl Iperf3Client {
         let mut numbers = (0..).map(FlowId);
         let groups = plan::groups(&params, true, &links, || numbers.next().unwrap_or_default());
         for (at, opened) in self.streams.iter().enumerate() {
+            let (snd_buf, rcv_buf) = opened.unconnected_buffers.unwrap_or((opened.snd_buf, opened.rcv_buf));
             let stream = Iperf3Stream {
                 socket: opened.descriptor,
                 local: opened.local,
                 remote: opened.remote.unwrap_or(opened.local),
                 sends: !params.server_sends(at),
-                snd_buf: opened.snd_buf,
-                rcv_buf: opened.rcv_buf,
+                snd_buf,
+                rcv_buf,
             };
             let text = self.report.stream(stream);
             if !text.is_empty() {

@@ -40,6 +40,10 @@ impl Iperf3Client {
     }
 
     fn handle_state(&mut self, now: Timestamp, state: Option<Iperf3State>) {
+        if let Some(state) = state {
+            let words = self.report.received_state(state);
+            self.speak(words);
+        }
         match (state, self.phase) {
             (Some(Iperf3State::ParamExchange), Iperf3ClientPhase::Agreeing) if self.params.is_none() => {
                 self.agree(now)
@@ -84,7 +88,7 @@ impl Iperf3Client {
             // A busy server that closes with our cookie unread resets the connection, and its message may be
             // lost.
             _ => match reason {
-                Some(reason) if !self.heard => {
+                Some(reason) if !self.server_replied => {
                     self.fail(&Iperf3Error::because(
                         Iperf3ErrorNumber::RECV_MESSAGE,
                         reason.errno,

@@ -37,14 +37,15 @@ impl Iperf3Client {
     /// Starts the flows that send, or those that receive.
     pub(super) fn start_flows(&mut self, senders: bool) {
         let (Some(params), Some(course)) = (&self.params, &mut self.course) else { return };
-        let affinity = self.config.settings.common.affinity;
+        let common = &self.config.settings.common;
+        let (affinity, file) = (common.affinity, common.file.as_ref());
         let groups: Vec<_> = course.groups.iter().filter(|group| group.sends == senders).cloned().collect();
         for group in groups {
             if course.running().contains(&group.flow) {
                 continue;
             }
             course.started(group.flow);
-            let task = plan::task(params, &group, RUN, true, affinity);
+            let task = plan::task(params, &group, RUN, true, affinity, file);
             self.out.push_back(Output::Start(Box::new(task)));
         }
     }
@@ -157,18 +158,20 @@ impl Iperf3Client {
         if let Some(course) = &mut self.course {
             course.ended(flow);
         }
-        self.fail(&Iperf3Error::because(Iperf3ErrorNumber::INIT_STREAM, reason.errno, reason.text.clone()));
+        let number = match self.config.settings.common.file {
+            Some(_) => Iperf3ErrorNumber::FILE,
+            None => Iperf3ErrorNumber::INIT_STREAM,
+        };
+        self.fail(&Iperf3Error::because(number, reason.errno, reason.text.clone()));
     }
 
     /// The senders have ended, and the receivers were stopped.
     pub(super) fn finish(&mut self, now: Timestamp) {
-        let Some(course) = &mut self.course else { return };
-        let text = course.close(self.ended_at, &mut self.report);
+        let Some(course) = &self.course else { return };
         // Further data from the server are read until it closes, because it could block otherwise.
         let receivers = course.groups.iter().filter(|group| !group.sends);
         let links = receivers.flat_map(|group| group.links.clone());
         self.out.extend(links.map(|link| Output::Discard { link }));
-        self.print(text);
         self.send_state(Iperf3State::TestEnd);
         self.enter(Iperf3ClientPhase::Ended, Some(now + RESULTS_TIMEOUT));
         self.listen(now);

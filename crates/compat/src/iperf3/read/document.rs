@@ -30,8 +30,8 @@ pub(super) struct EndRoles {
 impl EndRoles {
     /// Whether the local end sends: by the record, or else by the requested direction.
     fn local_sends(self, record: &JsonNode) -> Option<bool> {
-        let said = record.get("sender").and_then(JsonNode::flag);
-        said.or_else(|| self.end.map(|end| (end == ControlEnd::Client) != self.reverse))
+        let stated = record.get("sender").and_then(JsonNode::flag);
+        stated.or_else(|| self.end.map(|end| (end == ControlEnd::Client) != self.reverse))
     }
 
     fn direction(self, local_sends: Option<bool>) -> Option<Direction> {
@@ -284,8 +284,8 @@ fn cpu(end: &JsonNode, roles: EndRoles, parsed: &mut ParsedTest) -> Option<Claim
         Claim { line: shares.line, quote: "end.cpu_utilization_percent".into(), ..Claim::default() };
     for (key, quantity) in [("host_total", Quantity::CpuLocal), ("remote_total", Quantity::CpuRemote)] {
         let figure = shares.get(key).and_then(|node| read_figure(node, key, quantity, 0.01, parsed));
-        let unheard = quantity == Quantity::CpuRemote && roles.end == Some(ControlEnd::Server);
-        found.figures.extend(figure.filter(|figure| !(unheard && figure.value == 0.0)));
+        let not_received = quantity == Quantity::CpuRemote && roles.end == Some(ControlEnd::Server);
+        found.figures.extend(figure.filter(|figure| !(not_received && figure.value == 0.0)));
     }
     (!found.figures.is_empty()).then_some(found)
 }

@@ -222,8 +222,36 @@ pub(super) struct EndObject {
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub(super) enum EndStream {
-    Tcp { sender: Box<Iperf3Record>, receiver: Box<Iperf3Record> },
-    Udp { udp: Box<Iperf3Record> },
+    Tcp {
+        sender: Box<Iperf3Record>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        diskfile: Option<DiskFile>,
+        receiver: Box<Iperf3Record>,
+    },
+    Udp {
+        udp: Box<Iperf3Record>,
+    },
+}
+
+/// What was sent or received of the file of `-F`, bytes.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct DiskFile {
+    pub(super) sent: u64,
+    pub(super) received: u64,
+    pub(super) size: u64,
+    pub(super) percent_sent: u64,
+    pub(super) percent_received: u64,
+    pub(super) filename: String,
+}
+
+impl DiskFile {
+    /// The file of a stream that sent and received these bytes.
+    pub(super) fn new(filename: String, size: u64, sent: u64, received: u64) -> Self {
+        // A file without size counts as complete.
+        let percent = |bytes: u64| bytes.saturating_mul(100).checked_div(size).unwrap_or(100);
+        let (percent_sent, percent_received) = (percent(sent), percent(received));
+        Self { sent, received, size, percent_sent, percent_received, filename }
+    }
 }
 
 #[derive(Debug, Clone, Serialize)]

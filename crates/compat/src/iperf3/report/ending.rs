@@ -1,8 +1,11 @@
 //! Computes the results at the end of a test.
 
-use super::document::{EndObject, EndStream, Iperf3Cpu};
+use linerate_model::foreign_text::one_line;
+
+use super::document::{DiskFile, EndObject, EndStream, Iperf3Cpu};
 use super::facts::{Iperf3EndResults, Iperf3Stream, Iperf3StreamEnd};
 use super::records::{Extremes, Iperf3Record, half, percent, sum};
+use crate::iperf3::settings::Iperf3File;
 
 /// The results of one direction.
 #[derive(Debug)]
@@ -32,6 +35,8 @@ pub(super) struct StreamResults {
     pub(super) received: Iperf3Record,
     /// Datagrams that arrived after a later one.
     pub(super) out_of_order: u64,
+    /// The file of `-F`.
+    pub(super) file: Option<DiskFile>,
     object: EndStream,
 }
 
@@ -41,12 +46,13 @@ pub(super) fn direction(
     streams: &[(Iperf3Stream, Extremes)],
     end: &Iperf3EndResults,
     udp: bool,
+    file: Option<&Iperf3File>,
 ) -> Option<DirectionResults> {
     let streams: Vec<_> = streams
         .iter()
         .zip(&end.streams)
         .filter(|((stream, _), _)| stream.sends == sends)
-        .map(|((stream, extremes), counts)| stream_end(stream, extremes, counts, end, udp))
+        .map(|((stream, extremes), counts)| stream_end(stream, extremes, counts, end, udp, file))
         .collect();
     let over_all = |records: Vec<Iperf3Record>| sum(&records, records.first()?);
     let sent = over_all(streams.iter().map(|stream| stream.sent).collect())?;
@@ -81,10 +87,20 @@ fn stream_end(
     counts: &Iperf3StreamEnd,
     end: &Iperf3EndResults,
     udp: bool,
+    file: Option<&Iperf3File>,
 ) -> StreamResults {
     let socket = Some(stream.socket);
     let mut sent = Iperf3Record { socket, ..half(counts.sent, end.duration, udp, stream.sends) };
     let received = Iperf3Record { socket, ..half(counts.received, end.duration, udp, stream.sends) };
+    let file = file.filter(|_| !udp).map(|file| {
+        let name = one_line(&file.path.to_string_lossy());
+        let size = match (file.special, stream.sends) {
+            (true, _) => 0,
+            (false, true) => file.bytes.unwrap_or(sent.bytes),
+            (false, false) => end.most_received,
+        };
+        DiskFile::new(name, size, sent.bytes, received.bytes)
+    });
     let out_of_order = counts.received.map(|half| half.out_of_order).unwrap_or_default();
     let object = if udp {
         sent = Iperf3Record { jitter_ms: Some(0.0), lost_packets: Some(0), lost_percent: Some(0.0), ..sent };
@@ -104,9 +120,10 @@ fn stream_end(
         let sender = Iperf3Record { extremes: sent.retransmits.map(|_| extremes.get()), ..sent };
         // As in iperf3: the end time is the receiver's, the duration this host's.
         let receiver = Iperf3Record { seconds: end.duration.as_secs_f64(), retransmits: None, ..received };
-        EndStream::Tcp { sender: Box::new(sender), receiver: Box::new(receiver) }
+        EndStream::Tcp { sender: Box::new(sender), diskfile: file.clone(), receiver: Box::new(receiver) }
     };
-    StreamResults { sent, received: Iperf3Record { retransmits: None, ..received }, out_of_order, object }
+    let received = Iperf3Record { retransmits: None, ..received };
+    StreamResults { sent, received, out_of_order, file, object }
 }
 
 /// The `end` object for one or two directions.

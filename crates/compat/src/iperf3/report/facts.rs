@@ -145,7 +145,7 @@ pub struct StreamInterval {
     pub rttvar: Option<Span>,
     /// Path MTU, bytes.
     pub pmtu: Option<u32>,
-    /// Reordering that the kernel has detected.
+    /// Times that the kernel saw segments reordered.
     pub reorder: Option<u32>,
     /// Datagrams sent, or increase of the highest received number.
     pub packets: u64,
@@ -201,6 +201,9 @@ pub struct Iperf3EndResults {
     pub duration: Span,
     /// One entry per stream, in the order in which they were opened.
     pub streams: Vec<Iperf3StreamEnd>,
+    /// Most bytes that this host has received on a stream, including the omitted part: the size of the file of
+    /// `-F` at a receiver.
+    pub most_received: u64,
     /// CPU share of this process.
     pub local_cpu: CpuShare,
     /// CPU share of the peer; absent before the exchange.

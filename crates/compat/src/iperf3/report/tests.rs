@@ -165,6 +165,7 @@ fn ends_of(object: &Value, server: bool) -> Iperf3EndResults {
     let (local_congestion, remote_congestion) =
         if local_sends { (sender, receiver) } else { (receiver, sender) };
     Iperf3EndResults {
+        most_received: 0,
         duration: span(end["streams"][0].get("receiver").unwrap_or(&end["streams"][0]["udp"]), "seconds"),
         streams,
         local_cpu: cpu(end, "host"),
@@ -182,14 +183,14 @@ fn replay(sample: &str, stream_json: bool) -> String {
     settings.common.json_stream = stream_json;
     let mut report = Iperf3Report::new(&settings, &Iperf3SystemInfo { system: text(start, "system_info") });
     let bidir = object["end"].get("sum_sent_bidir_reverse").is_some();
-    let mut said = report.opening();
-    said += &report.connected(&control_of(start), test_of(start, bidir));
+    let mut printed = report.opening();
+    printed += &report.connected(&control_of(start), test_of(start, bidir));
     let ends = object["end"]["streams"].as_array().unwrap();
     for (connected, end) in start["connected"].as_array().unwrap().iter().zip(ends) {
         let at = |host: &str, port: &str| -> SocketAddr {
             SocketAddr::new(text(connected, host).parse().unwrap(), number(connected, port) as u16)
         };
-        said += &report.stream(Iperf3Stream {
+        printed += &report.stream(Iperf3Stream {
             socket: number(connected, "socket") as i32,
             local: at("local_host", "local_port"),
             remote: at("remote_host", "remote_port"),
@@ -198,15 +199,15 @@ fn replay(sample: &str, stream_json: bool) -> String {
             rcv_buf: number(start, "rcvbuf_actual"),
         });
     }
-    said += &report.started();
+    printed += &report.started();
     for interval in object["intervals"].as_array().unwrap() {
         let records = interval["streams"].as_array().unwrap().iter().map(interval_of);
         let records: Vec<_> =
             records.zip(ends).map(|(i, end)| with_extremes_of_receivers(i, &end["sender"])).collect();
-        said += &report.interval(&records);
+        printed += &report.interval(&records);
     }
-    said += &report.summary(&ends_of(&object, !settings.is_client()));
-    said + &report.done().out
+    printed += &report.summary(&ends_of(&object, !settings.is_client()));
+    printed + &report.done().out
 }
 
 /// Compares line by line: layout, keys and their order must be equal, numbers approximately (iperf3 computes

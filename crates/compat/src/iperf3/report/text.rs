@@ -146,6 +146,14 @@ impl Iperf3TextStyle {
             let (start, end) = (sent.start, sent.end);
             let _ = writeln!(text, "[SUM] {start:4.1}-{end:4.1} sec  {late} datagrams received out-of-order");
         }
+        if let Some(file) = stream.and_then(|stream| stream.file.as_ref()) {
+            let (bytes, percent) = match direction.sends {
+                true => (file.sent, file.percent_sent),
+                false => (file.received, file.percent_received),
+            };
+            let (bytes, size, name) = (transfer(bytes), transfer(file.size), &file.filename);
+            let _ = writeln!(text, "        Sent {bytes} / {size} ({percent}%) of {name}");
+        }
         if self.client || !direction.sends {
             text += &self.line(received, direction.sends, Iperf3LineKind::Summary, "receiver");
         } else {

@@ -62,7 +62,7 @@ impl Iperf3Server {
             return;
         };
         test.accept(now, unix_ms, &mut self.server_state);
-        self.open_door(now);
+        self.admit_udp_tests(now);
     }
 
     pub(super) fn refused(&mut self, run: RunId) {
@@ -73,24 +73,26 @@ impl Iperf3Server {
 
     /// Admits tests that wait for the datagram socket. Datagrams carry no cookie, so tests of the same host
     /// open their streams one after another.
-    pub(super) fn open_door(&mut self, now: Timestamp) {
-        if !self.tests.values().any(|test| test.phase == Iperf3ServerPhase::AtDoor) {
+    pub(super) fn admit_udp_tests(&mut self, now: Timestamp) {
+        if !self.tests.values().any(|test| test.phase == Iperf3ServerPhase::AwaitsUdpListener) {
             return;
         }
-        match &self.door {
+        match &self.udp_listener {
             None => {
                 let common = &self.server_state.settings.common;
                 let options = LinkOptions { transport: Transport::Udp, ..LinkOptions::default() };
                 let (options, port) = (plan::located(options, common), common.port);
                 let link = self.server_state.link();
                 self.server_state.out.push_back(Output::Listen { link, port, options });
-                self.door = Some(DatagramListener { link, open: false });
+                self.udp_listener = Some(DatagramListener { link, open: false });
             }
-            Some(door) if door.open => {
+            Some(listener) if listener.open => {
                 let awaited = |test: &&Iperf3ServerTest| test.is_udp() && test.awaits_streams();
                 let mut hosts: Vec<_> =
                     self.tests.values().filter(awaited).map(|test| test.peer.ip()).collect();
-                for test in self.tests.values_mut().filter(|test| test.phase == Iperf3ServerPhase::AtDoor) {
+                for test in
+                    self.tests.values_mut().filter(|test| test.phase == Iperf3ServerPhase::AwaitsUdpListener)
+                {
                     if !hosts.contains(&test.peer.ip()) {
                         hosts.push(test.peer.ip());
                         test.create_streams(now, &mut self.server_state);
@@ -102,40 +104,40 @@ impl Iperf3Server {
     }
 
     /// Closes the datagram socket when no streams are expected.
-    pub(super) fn close_door(&mut self) {
+    pub(super) fn close_udp_listener(&mut self) {
         let awaited = |test: &Iperf3ServerTest| {
-            test.phase == Iperf3ServerPhase::AtDoor || test.is_udp() && test.awaits_streams()
+            test.phase == Iperf3ServerPhase::AwaitsUdpListener || test.is_udp() && test.awaits_streams()
         };
-        if let Some(door) = self.door.take_if(|_| !self.tests.values().any(awaited)) {
-            self.server_state.out.push_back(Output::Close { link: door.link });
+        if let Some(listener) = self.udp_listener.take_if(|_| !self.tests.values().any(awaited)) {
+            self.server_state.out.push_back(Output::Close { link: listener.link });
         }
     }
 
-    pub(super) fn door_open(&mut self, now: Timestamp, link: Link) {
-        if let Some(door) = self.door.as_mut().filter(|door| door.link == link) {
-            door.open = true;
-            self.open_door(now);
+    pub(super) fn udp_listener_opened(&mut self, now: Timestamp, link: Link) {
+        if let Some(listener) = self.udp_listener.as_mut().filter(|listener| listener.link == link) {
+            listener.open = true;
+            self.admit_udp_tests(now);
         }
     }
 
-    pub(super) fn door_failed(&mut self, now: Timestamp, link: Link, reason: &SystemError) {
-        if self.door.as_ref().is_none_or(|door| door.link != link) {
+    pub(super) fn udp_listener_failed(&mut self, now: Timestamp, link: Link, reason: &SystemError) {
+        if self.udp_listener.as_ref().is_none_or(|listener| listener.link != link) {
             return;
         }
-        let opened = self.door.take().is_some_and(|door| door.open);
+        let opened = self.udp_listener.take().is_some_and(|listener| listener.open);
         let number = if opened { Iperf3ErrorNumber::STREAM_ACCEPT } else { Iperf3ErrorNumber::STREAM_LISTEN };
         let trouble = Iperf3Error::because(number, reason.errno, reason.text.clone());
         for test in self.tests.values_mut().filter(|test| test.is_udp()) {
-            if test.phase == Iperf3ServerPhase::AtDoor || test.awaits_streams() {
+            if test.phase == Iperf3ServerPhase::AwaitsUdpListener || test.awaits_streams() {
                 test.fail(&trouble, &mut self.server_state);
             }
         }
-        self.open_door(now);
+        self.admit_udp_tests(now);
     }
 
     /// The first datagram of a peer opens a stream, whatever its content.
     pub(super) fn datagram(&mut self, link: Link, from: SocketAddr) {
-        if self.door.as_ref().is_none_or(|door| door.link != link) {
+        if self.udp_listener.as_ref().is_none_or(|listener| listener.link != link) {
             return;
         }
         let expects = |test: &&mut Iperf3ServerTest| test.is_udp() && test.awaits_streams();
@@ -161,7 +163,7 @@ impl Iperf3Server {
         self.server_state.out.push_back(Output::Send { link, bytes: HELLO_REPLY.to_vec() });
         test.adopting = None;
         test.add_stream(now, link, opened, &mut self.server_state);
-        self.open_door(now);
+        self.admit_udp_tests(now);
     }
 
     fn unix_seconds(&self, now: Timestamp) -> u64 {

@@ -170,8 +170,8 @@ impl Iperf3Server {
             self.number += 1;
             self.leaving |= ending.counts && self.server_state.settings.server.one_off;
         }
-        self.open_door(now);
-        self.close_door();
+        self.admit_udp_tests(now);
+        self.close_udp_listener();
         if self.tests.is_empty() && !self.leaving {
             self.idle_since = Some(now);
             if self.lobby.is_none() {

@@ -33,7 +33,7 @@ impl Iperf3ServerTest {
                 // streams are open.
                 Iperf3ServerPhase::Negotiating
                 | Iperf3ServerPhase::Asking
-                | Iperf3ServerPhase::AtDoor
+                | Iperf3ServerPhase::AwaitsUdpListener
                 | Iperf3ServerPhase::Over(_) => return,
                 Iperf3ServerPhase::Draining | Iperf3ServerPhase::Stopping => return,
                 Iperf3ServerPhase::Exchanging => match take_message(&mut self.held, RESULTS_LIMIT) {
@@ -51,6 +51,10 @@ impl Iperf3ServerTest {
     }
 
     fn handle_state(&mut self, now: Timestamp, state: Option<Iperf3State>, server_state: &mut ServerState) {
+        if let Some(state) = state {
+            let words = self.report.received_state(state);
+            server_state.speak(words);
+        }
         match (state, self.phase) {
             (Some(Iperf3State::TestStart), _) => {}
             (Some(Iperf3State::TestEnd), Iperf3ServerPhase::Running) => self.test_end(now),
@@ -79,19 +83,24 @@ impl Iperf3ServerTest {
     pub(super) fn start(&mut self, now: Timestamp, server_state: &mut ServerState) {
         let Some(params) = &self.params else { return };
         let opened: Vec<Opened> = self.streams.iter().map(|(_, opened)| opened.clone()).collect();
+        // Without a window, iperf3 reports the buffers of its listener.
+        let window = params.window.is_some() || params.udp;
+        let listener = server_state.listener_buffers.filter(|_| !window);
         for (at, opened) in opened.iter().enumerate() {
+            let (snd_buf, rcv_buf) = listener.unwrap_or((opened.snd_buf, opened.rcv_buf));
             let text = self.report.stream(Iperf3Stream {
                 socket: opened.descriptor,
                 local: opened.local,
                 remote: opened.remote.unwrap_or(opened.local),
                 sends: params.server_sends(at),
-                snd_buf: opened.snd_buf,
-                rcv_buf: opened.rcv_buf,
+                snd_buf,
+                rcv_buf,
             });
             server_state.print(text);
         }
         let cpu = params.server_affinity.and_then(|cpu| u32::try_from(cpu).ok());
         let cpu = cpu.or(server_state.settings.common.affinity);
+        let file = server_state.settings.common.file.clone();
         let mut course =
             Iperf3OpenTest::new(params, self.linked_groups(), &opened, server_state.settings.common.interval);
         course.begin(now);
@@ -99,16 +108,21 @@ impl Iperf3ServerTest {
         let (senders, receivers): (Vec<_>, Vec<_>) = course.groups.clone().into_iter().partition(|g| g.sends);
         for group in receivers {
             course.started(group.flow);
-            let task = plan::task(params, &group, self.run, false, cpu);
+            let task = plan::task(params, &group, self.run, false, cpu, file.as_ref());
             server_state.out.push_back(Output::Start(Box::new(task)));
         }
         let text = self.report.started();
         server_state.print(text);
-        let states = vec![Iperf3State::TestStart.byte(), Iperf3State::TestRunning.byte()];
+        let states = [Iperf3State::TestStart, Iperf3State::TestRunning];
+        for state in states {
+            let words = self.report.sent_state(state);
+            server_state.speak(words);
+        }
+        let states = states.map(Iperf3State::byte).to_vec();
         server_state.out.push_back(Output::Send { link: self.control, bytes: states });
         for group in senders {
             course.started(group.flow);
-            let task = plan::task(params, &group, self.run, false, cpu);
+            let task = plan::task(params, &group, self.run, false, cpu, file.as_ref());
             server_state.out.push_back(Output::Start(Box::new(task)));
         }
         self.course = Some(course);
@@ -159,7 +173,7 @@ impl Iperf3ServerTest {
         let late = |number| Iperf3Error::because(number, ETIMEDOUT, "Connection timed out");
         match self.phase {
             Iperf3ServerPhase::Negotiating => self.fail(&late(Iperf3ErrorNumber::RECV_PARAMS), server_state),
-            Iperf3ServerPhase::AtDoor | Iperf3ServerPhase::Creating => {
+            Iperf3ServerPhase::AwaitsUdpListener | Iperf3ServerPhase::Creating => {
                 self.fail(&Iperf3Error::new(Iperf3ErrorNumber::IDLE_TIMEOUT), server_state)
             }
             Iperf3ServerPhase::Stopping => self.finish(now, server_state),
@@ -281,8 +295,11 @@ impl Iperf3ServerTest {
 
     pub(super) fn not_started(&mut self, flow: FlowId, reason: &SystemError, server_state: &mut ServerState) {
         if self.course.as_mut().is_some_and(|course| course.ended(flow)) {
-            let trouble =
-                Iperf3Error::because(Iperf3ErrorNumber::INIT_STREAM, reason.errno, reason.text.clone());
+            let number = match server_state.settings.common.file {
+                Some(_) => Iperf3ErrorNumber::FILE,
+                None => Iperf3ErrorNumber::INIT_STREAM,
+            };
+            let trouble = Iperf3Error::because(number, reason.errno, reason.text.clone());
             self.fail(&trouble, server_state);
         }
     }
@@ -320,7 +337,12 @@ impl Iperf3ServerTest {
             }
         }
         own.output = params.get_server_output.then(|| self.report.for_client());
-        server_state.out.push_back(Output::Send { link: self.control, bytes: frame(&own.write()) });
+        let own = own.write();
+        for words in [self.report.message("get_results", message), self.report.message("send_results", &own)]
+        {
+            server_state.speak(words);
+        }
+        server_state.out.push_back(Output::Send { link: self.control, bytes: frame(&own) });
         self.send_state(Iperf3State::DisplayResults, server_state);
         self.enter(Iperf3ServerPhase::Showing, Some(now + READ_TIMEOUT));
     }

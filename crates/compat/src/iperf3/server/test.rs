@@ -60,7 +60,7 @@ pub(super) enum Iperf3ServerPhase {
     /// Waiting for the driver's permission.
     Asking,
     /// Waiting for the socket for datagram streams, or for another test of this host that uses it.
-    AtDoor,
+    AwaitsUdpListener,
     /// Waiting for the streams.
     Creating,
     /// The timers run.
@@ -132,9 +132,11 @@ impl Iperf3ServerTest {
         control: Link,
         opened: &Opened,
         cookie: Cookie,
-        report: Iperf3Report,
+        mut report: Iperf3Report,
         server_state: &mut ServerState,
     ) -> Self {
+        let words = report.sent_state(Iperf3State::ParamExchange);
+        server_state.speak(words);
         server_state
             .out
             .push_back(Output::Send { link: control, bytes: vec![Iperf3State::ParamExchange.byte()] });
@@ -179,7 +181,9 @@ impl Iperf3ServerTest {
         self.params.as_ref().is_some_and(|params| params.reverse || params.bidirectional)
     }
 
-    pub(super) fn send_state(&self, state: Iperf3State, server_state: &mut ServerState) {
+    pub(super) fn send_state(&mut self, state: Iperf3State, server_state: &mut ServerState) {
+        let words = self.report.sent_state(state);
+        server_state.speak(words);
         server_state.out.push_back(Output::Send { link: self.control, bytes: vec![state.byte()] });
     }
 
@@ -198,7 +202,7 @@ impl Iperf3ServerTest {
         let waits = matches!(
             self.phase,
             Iperf3ServerPhase::Asking
-                | Iperf3ServerPhase::AtDoor
+                | Iperf3ServerPhase::AwaitsUdpListener
                 | Iperf3ServerPhase::Draining
                 | Iperf3ServerPhase::Stopping
         );
@@ -211,7 +215,11 @@ impl Iperf3ServerTest {
     pub(super) fn take_params(&mut self, server_state: &mut ServerState) -> Option<Params> {
         let params = match take_message(&mut self.held, PARAMS_LIMIT) {
             Ok(None) => return None,
-            Ok(Some(message)) => Params::read(&message),
+            Ok(Some(message)) => {
+                let words = self.report.message("get_parameters:", &message);
+                server_state.speak(words);
+                Params::read(&message)
+            }
             Err(BadLength(_)) => None,
         };
         if params.is_none() {
@@ -246,7 +254,10 @@ impl Iperf3ServerTest {
         let text = self.report.connected(&control, plan::test(params));
         server_state.print(text);
         if params.udp {
-            self.enter(Iperf3ServerPhase::AtDoor, Some(now + server_state.settings.common.rcv_timeout));
+            self.enter(
+                Iperf3ServerPhase::AwaitsUdpListener,
+                Some(now + server_state.settings.common.rcv_timeout),
+            );
         } else {
             self.create_streams(now, server_state);
         }

@@ -36,7 +36,9 @@ fn run(settings: Iperf3Settings) -> (VirtualHosts, Value) {
 
 fn check_end(world: &VirtualHosts) -> Value {
     let (server, client) = (&world.hosts[SERVER], &world.hosts[1]);
-    assert_eq!((client.err.as_str(), server.err.as_str()), ("", ""));
+    // Long datagrams are used here on purpose.
+    let errors: Vec<&str> = client.err.lines().filter(|line| !line.contains("exceeds TCP MSS")).collect();
+    assert_eq!((errors.join("\n").as_str(), server.err.as_str()), ("", ""));
     assert_eq!((client.exit, server.exit), (Some(0), Some(0)), "{}", client.out);
     assert_eq!((&client.runs[..], &server.runs[..]), (&[None][..], &[None][..]));
     serde_json::from_str(&client.out).unwrap()
@@ -100,7 +102,7 @@ fn the_tick_of_the_pacing_is_the_clients_at_both_ends() {
 }
 
 #[test]
-fn in_reverse_the_server_sends_until_it_is_told() {
+fn in_reverse_the_server_sends_until_it_is_stopped() {
     let (world, json) = run(settings(|s| s.client.reverse = true));
     let (sent, received) = sums(&json, "");
     assert!(received >= 31 * 4096 && sent >= received && sent <= received + 2 * 4096, "{sent} {received}");
@@ -130,7 +132,7 @@ fn both_directions_at_once() {
 }
 
 #[test]
-fn datagrams_are_said_hello_to_and_losses_are_counted() {
+fn datagrams_are_greeted_and_losses_are_counted() {
     let settings = settings(|s| {
         (s.client.udp, s.client.parallel) = (true, 2);
         s.client.udp_counters_64bit = true;
@@ -223,7 +225,7 @@ fn a_second_client_is_turned_away_and_the_first_is_not_disturbed() {
 }
 
 #[test]
-fn a_shared_server_tells_clients_apart() {
+fn a_shared_server_distinguishes_clients() {
     let mut config = server(Iperf3Settings::default());
     config.shared = true;
     let each = |udp| {

@@ -87,8 +87,8 @@ fn the_smallest_parameters_make_a_test() {
     assert_eq!(answer(Iperf3Settings::default(), &message("{}")), [9, 10]);
     let mut patient = Iperf3Settings::default();
     patient.common.rcv_timeout = Span::from_secs(20);
-    let heard = answer(patient, &message("{\"TCP\":1,\"reverse\":false}"));
-    assert_eq!(heard, [9, 10, 0xfe, 0, 0, 0, 144, 0, 0, 0, 0]);
+    let answers = answer(patient, &message("{\"TCP\":1,\"reverse\":false}"));
+    assert_eq!(answers, [9, 10, 0xfe, 0, 0, 0, 144, 0, 0, 0, 0]);
 }
 
 #[test]
@@ -170,9 +170,9 @@ fn results_of_old_clients_are_taken() {
 }
 
 #[test]
-fn a_tick_of_the_pacing_that_is_not_said_is_a_millisecond_and_none_is_longer_than_a_second() {
-    let said = ONE_SECOND.replace('}', ",\"pacing_timer\":9000000000}");
-    for (json, tick) in [(ONE_SECOND, Span::from_ms(1)), (&said, Span::from_secs(1))] {
+fn the_default_pacing_tick_is_a_millisecond_and_none_is_longer_than_a_second() {
+    let too_long = ONE_SECOND.replace('}', ",\"pacing_timer\":9000000000}");
+    for (json, tick) in [(ONE_SECOND, Span::from_ms(1)), (&too_long, Span::from_secs(1))] {
         let (world, _) = running(json, false);
         assert_eq!(world.hosts[SERVER].tasks[0].pacing_tick, Some(tick), "{json}");
     }
@@ -249,7 +249,7 @@ fn a_client_that_does_not_end_its_test_is_ended() {
 }
 
 #[test]
-fn a_client_that_is_told_to_end_gets_the_number_back() {
+fn a_client_that_gets_the_order_to_end_gets_the_number_back() {
     let (mut world, end) = running(ONE_SECOND, false);
     world.send_as(end, 1, &[12]);
     world.pass(Span::from_ms(100));

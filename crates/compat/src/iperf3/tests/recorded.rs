@@ -20,22 +20,22 @@ const RECORDS: [&str; 4] = [
 /// A recording: the arguments of the client, and the bytes of both ends in the order of sending.
 struct RecordedSession {
     args: Vec<String>,
-    said: Vec<(bool, Vec<u8>)>,
+    messages: Vec<(bool, Vec<u8>)>,
 }
 
 fn read(text: &str) -> RecordedSession {
     let (head, lines) = text.split_once('\n').unwrap();
     let (_, args) = head.split_once("127.0.0.1 ").unwrap();
-    let said = lines.lines().map(|line| {
+    let messages = lines.lines().map(|line| {
         let (who, hex) = line.split_once(' ').unwrap();
         let pairs = (0..hex.len()).step_by(2);
         (who == ">", pairs.map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect())
     });
-    RecordedSession { args: args.split(' ').map(str::to_owned).collect(), said: said.collect() }
+    RecordedSession { args: args.split(' ').map(str::to_owned).collect(), messages: messages.collect() }
 }
 
 fn of(record: &RecordedSession, client: bool) -> Vec<u8> {
-    record.said.iter().filter(|(who, _)| *who == client).flat_map(|(_, bytes)| bytes.clone()).collect()
+    record.messages.iter().filter(|(who, _)| *who == client).flat_map(|(_, bytes)| bytes.clone()).collect()
 }
 
 /// The client's messages: cookie, parameters, TEST_END, results, IPERF_DONE.

@@ -39,6 +39,7 @@ pub(super) fn new_world(server: Iperf3ServerConfig, clients: Vec<Box<dyn StandIn
         rate: 8e6,
         stops: [Span::from_ms(1), Span::from_ms(30)],
         tcp: StreamCounts { retransmits: Some(3), ..StreamCounts::default() },
+        late_retransmits: 0,
     };
     let server: Box<dyn StandIn> = Box::new(Iperf3Server::new(server));
     VirtualHosts::on(path, SERVER, std::iter::once(server).chain(clients).map(Some).collect())
@@ -73,7 +74,7 @@ impl VirtualHosts {
 
     /// The bytes that a scripted peer has received.
     pub(super) fn received(&self, peer: usize, link: u32) -> &[u8] {
-        self.hosts[peer].heard.get(&Link(link)).map_or(&[], Vec::as_slice)
+        self.hosts[peer].received.get(&Link(link)).map_or(&[], Vec::as_slice)
     }
 }
 

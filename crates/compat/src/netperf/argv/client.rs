@@ -5,12 +5,14 @@ use linerate_units::Span;
 use super::getopt::{Getopt, GetoptOption};
 use super::test_options;
 use super::values::{both, family, local, number, separate, size};
+use crate::netperf::option_table as table;
 use crate::netperf::options::{
     BurstPace, Iterations, Length, NetperfClientOptions, NetperfEnds, NetperfFamily, NetperfTestName, Pair,
     Unit,
 };
 use crate::netperf::wire::{DataRoles, NetperfProtocol};
 use crate::netperf::{VERSION, selectors};
+use crate::option_table::{self, ToolOption};
 use crate::tos;
 
 /// Most bytes of a fill file that are read: the longest write.
@@ -22,7 +24,7 @@ const ITERATIONS: std::ops::RangeInclusive<u32> = 3..=30;
 /// Longest interval and longest wait.
 const LONGEST: f64 = 1e6;
 
-/// Reads at most so many bytes of a file that the user named.
+/// Reads at most a given number of bytes of a file that the user named.
 pub type ReadFile = dyn Fn(&str, usize) -> std::io::Result<Vec<u8>>;
 
 /// What netperf knows of the host on which it runs.
@@ -101,22 +103,6 @@ Options of the test:
 /// The letters of the options of netperf 2.7.0.
 const LETTERS: &str = "A:a:b:B:CcdD:f:F:H:hi:I:jk:K:l:L:n:NO:o:P:p:rSs:t:T:v:VW:w:y:Y:Z:46";
 
-/// Why options of netperf are refused.
-const REFUSED: [(char, &str); 12] = [
-    ('A', "buffers of the server cannot be aligned from here"),
-    ('a', "buffers are always aligned to pages"),
-    ('d', "there is no debugging output"),
-    ('k', "buffers are not dirtied"),
-    ('K', "buffers are not dirtied"),
-    ('n', "the number of cores is read from the system"),
-    ('N', "there is no test without a control connection"),
-    ('O', "buffers of the server have no offset"),
-    ('o', "buffers have no offset; the output selectors come after --"),
-    ('T', "processes are not bound to processors"),
-    ('W', "there is one buffer"),
-    ('y', "there is no socket priority"),
-];
-
 /// An error of the command line.
 pub(super) type Wrong = ClientCommand;
 
@@ -125,9 +111,9 @@ pub(super) fn wrong(text: &str) -> Wrong {
 }
 
 /// An option that netperf has and we do not.
-pub(super) fn refused(option: char, table: &[(char, &str)], place: &str) -> Option<Wrong> {
-    let (_, why) = table.iter().find(|(letter, _)| *letter == option)?;
-    Some(wrong(&format!("-{option}{place} is not possible: {why}")))
+pub(super) fn refused(option: char, table: &'static [ToolOption], place: &str) -> Option<Wrong> {
+    let entry = option_table::refused(table, &format!("-{option}"))?;
+    Some(wrong(&format!("-{option}{place} is not supported: {}", entry.remark)))
 }
 
 /// A value, or an error that says what the option takes.
@@ -315,7 +301,7 @@ fn global(options: &mut NetperfClientOptions, option: &GetoptOption) -> Result<(
         }
         other => {
             return Err(
-                refused(other, &REFUSED, "").unwrap_or_else(|| ClientCommand::Mistake(USAGE.to_owned()))
+                refused(other, table::CLIENT, "").unwrap_or_else(|| ClientCommand::Mistake(USAGE.to_owned()))
             );
         }
     }

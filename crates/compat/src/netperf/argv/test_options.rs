@@ -8,6 +8,7 @@ use super::client::{
 };
 use super::getopt::{Getopt, GetoptOption};
 use super::values::{both, number, separate, size};
+use crate::netperf::option_table as table;
 use crate::netperf::options::{
     Length, NetperfClientOptions, NetperfEnds, NetperfFamily, NetperfTestName, OutputForm, Pair, Selection,
     Unit,
@@ -17,26 +18,6 @@ use crate::netperf::wire::{DataRoles, NetperfProtocol};
 
 /// The letters of the options of netperf 2.7.0.
 pub(super) const LETTERS: &str = "aBb:cCd:De:FgG:hH:i:Ij:kK:l:L:m:M:nNoOp:P:r:R:s:S:t:T:u:UVw:W:46";
-
-/// Why options of netperf are refused.
-const REFUSED: [(char, &str); 16] = [
-    ('a', "connections are accepted at once"),
-    ('B', "the system chooses the source of datagrams"),
-    ('C', "segments are not corked"),
-    ('F', "there is no fast open"),
-    ('g', "sockets are not traced"),
-    ('i', "netperf does not have it any more"),
-    ('I', "there is one way to write"),
-    ('j', "netperf itself does nothing with it"),
-    ('l', "there is no multicast"),
-    ('N', "netperf itself does nothing with it"),
-    ('p', "the system chooses the ports of connections"),
-    ('t', "the type of the socket follows from the transport"),
-    ('U', "a refused connection is an error"),
-    ('V', "copies are not avoided"),
-    ('w', "netperf itself does nothing with it; the time between bursts comes before --"),
-    ('W', "there is one buffer"),
-];
 
 /// Longest messages: of a stream or a transaction, and of a datagram.
 const MAX_MESSAGE: u32 = 8 << 20;
@@ -141,7 +122,7 @@ impl UndecidedOptions {
             'H' | 'L' | 'P' | '4' | '6' => data_ends(&mut options.data, option)?,
             other => {
                 let error = || ClientCommand::Mistake(USAGE.to_owned());
-                return Err(refused(other, &REFUSED, " after --").unwrap_or_else(error));
+                return Err(refused(other, table::TESTS, " after --").unwrap_or_else(error));
             }
         }
         Ok(())

@@ -50,7 +50,7 @@ pub(super) fn family(text: &str) -> Option<NetperfFamily> {
     }
 }
 
-/// A local address: none for the one that stands for all.
+/// A local address: none for the unspecified address.
 pub(super) fn local(text: &str) -> Option<Option<IpAddr>> {
     let address: IpAddr = text.parse().ok()?;
     Some(Some(address).filter(|address| !address.is_unspecified()))

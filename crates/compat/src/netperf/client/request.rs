@@ -222,6 +222,7 @@ pub(super) fn task(
         note: None,
         transit: Transit::Uncounted,
         together: false,
+        file: None,
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// Transactions of these sizes, so many of them at once. Nothing is under way yet.
+    /// Transactions of these sizes, several of them at once. Nothing is under way yet.
     pub(super) fn new(request: Vec<u8>, response: u32, most: u32, udp: bool) -> Self {
         Self {
             request,

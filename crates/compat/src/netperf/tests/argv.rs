@@ -129,12 +129,12 @@ fn selectors_come_in_lists_and_files() {
 #[test]
 fn what_is_not_possible_is_refused_by_name() {
     for (line, names) in [
-        ("-N", "-N is not possible"),
-        ("-T 1", "-T is not possible"),
-        ("-d", "-d is not possible"),
-        ("-a 16", "-a is not possible"),
-        ("-- -C", "-C after -- is not possible"),
-        ("-- -p 5,6", "-p after -- is not possible"),
+        ("-N", "-N is not supported"),
+        ("-T 1", "-T is not supported"),
+        ("-d", "-d is not supported"),
+        ("-a 16", "-a is not supported"),
+        ("-- -C", "-C after -- is not supported"),
+        ("-- -p 5,6", "-p after -- is not supported"),
         ("-t SCTP_STREAM", "-t takes TCP_STREAM"),
         ("-t omni -- -T sctp", "-T takes tcp or udp"),
         ("-t omni -- -T udp -d recv", "a server that sends datagrams"),

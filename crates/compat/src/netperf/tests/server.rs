@@ -78,7 +78,7 @@ impl NetperfServerHost {
         self.give(Input::Accepted { listener, link, opened: opened(12_865) });
     }
 
-    fn hear(&mut self, link: Link, bytes: &[u8]) {
+    fn receive(&mut self, link: Link, bytes: &[u8]) {
         self.give(Input::Bytes { link, bytes });
     }
 
@@ -88,7 +88,7 @@ impl NetperfServerHost {
 
     /// Requests a test that is admitted; returns the options of its port and the response.
     fn request(&mut self, bytes: &[u8]) -> Response {
-        self.hear(CONTROL, bytes);
+        self.receive(CONTROL, bytes);
         let Output::Ask(planned) = self.next() else { panic!() };
         self.give(Input::Admitted { run: planned.run });
         let Output::Listen { link: DATA, .. } = self.next() else { panic!() };
@@ -224,12 +224,12 @@ fn requests_get_responses_however_they_are_cut() {
     assert_eq!(Response { port: real.port, ..response }, real);
     let data = Link(CONTROL.0 + 1);
     host.accept(DATA, data);
-    host.hear(data, &[1; 10]);
+    host.receive(data, &[1; 10]);
     assert!(host.rest().is_empty());
-    host.hear(data, &[1; 6 + 16 + 3]);
+    host.receive(data, &[1; 6 + 16 + 3]);
     let Output::Send { bytes, .. } = host.next() else { panic!() };
     assert_eq!(bytes.len(), 2 * 512, "two requests were complete");
-    host.hear(data, &[1; 13]);
+    host.receive(data, &[1; 13]);
     assert!(host.rest().is_empty(), "not before the last ones are on their way");
     host.give(Input::Sent { link: data });
     let Output::Send { bytes, .. } = host.next() else { panic!() };
@@ -250,11 +250,11 @@ fn every_transaction_may_have_its_own_connection() {
     for number in 1..=3 {
         let data = Link(CONTROL.0 + number);
         host.accept(DATA, data);
-        host.hear(data, b"x");
+        host.receive(data, b"x");
         assert!(matches!(host.next(), Output::Send { bytes, .. } if bytes.len() == 1));
         assert!(matches!(host.next(), Output::Close { link } if link == data));
         // What is left of a closed connection is none of our business.
-        host.hear(data, b"x");
+        host.receive(data, b"x");
         host.close(data);
     }
     host.pass(Span::from_ms(2_500));
@@ -270,21 +270,21 @@ fn datagrams_are_answered_to_the_client_only() {
     let (request, _) = recorded(transcript!("udp-rr"));
     host.request(&request);
     let client = SocketAddr::from(([10, 0, 0, 1], 50_000));
-    let mut say = |from: SocketAddr, bytes: &[u8]| {
+    let mut send = |from: SocketAddr, bytes: &[u8]| {
         host.give(Input::Datagram { link: DATA, from, bytes });
         host.rest()
     };
-    let answer = say(client, &[0; 100]);
+    let answer = send(client, &[0; 100]);
     assert!(
         matches!(&answer[..], [Output::SendTo { link: DATA, to, bytes }] if *to == client && bytes.len() == 200)
     );
-    assert!(say(([10, 0, 0, 3], 50_000).into(), &[0; 100]).is_empty());
-    assert!(say(([10, 0, 0, 3], 50_000).into(), &[]).is_empty());
-    let end = say(client, &[]);
+    assert!(send(([10, 0, 0, 3], 50_000).into(), &[0; 100]).is_empty());
+    assert!(send(([10, 0, 0, 3], 50_000).into(), &[]).is_empty());
+    let end = send(client, &[]);
     let Some(Output::Send { link: CONTROL, bytes }) = end.first() else { panic!("{end:?}") };
     let results = NetperfResults::decode(&NetperfMessage::take(&mut bytes.clone()).unwrap());
     assert_eq!((results.transactions, results.received, results.sent), (1, 100, 200));
-    assert!(say(client, &[]).is_empty(), "the second and third empty datagram");
+    assert!(send(client, &[]).is_empty(), "the second and third empty datagram");
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn processor_time_is_measured_when_it_is_wanted() {
 /// The answer to a request that is refused.
 fn refused(request: &NetperfRequest) -> i32 {
     let mut host = NetperfServerHost::new();
-    host.hear(CONTROL, &request.encode().into_bytes());
+    host.receive(CONTROL, &request.encode().into_bytes());
     let message = host.message();
     assert!(host.rest().is_empty());
     // The client may ask again.
@@ -344,11 +344,11 @@ fn what_is_not_served_is_refused_with_an_error_number() {
 fn a_busy_server_and_a_port_in_use_are_reported() {
     let mut host = NetperfServerHost::new();
     let request = NetperfRequest::default().encode().into_bytes();
-    host.hear(CONTROL, &request);
+    host.receive(CONTROL, &request);
     let Output::Ask(planned) = host.next() else { panic!() };
     host.give(Input::Refused { run: planned.run, why: "busy".to_owned() });
     assert_eq!(host.message().errno(), 16);
-    host.hear(CONTROL, &request);
+    host.receive(CONTROL, &request);
     let Output::Ask(planned) = host.next() else { panic!() };
     host.give(Input::Admitted { run: planned.run });
     host.next();
@@ -373,11 +373,11 @@ fn other_requests_get_short_answers() {
         (kind::SYSTEM, kind::SYSTEM_RESPONSE, 0),
         (300, kind::TEST_RESPONSE, 998),
     ] {
-        host.hear(CONTROL, &NetperfMessage::new(asked).into_bytes());
+        host.receive(CONTROL, &NetperfMessage::new(asked).into_bytes());
         let message = host.message();
         assert_eq!((message.kind(), message.errno()), (answered, errno));
     }
-    host.hear(CONTROL, &NetperfMessage::new(kind::PASSPHRASE).into_bytes());
+    host.receive(CONTROL, &NetperfMessage::new(kind::PASSPHRASE).into_bytes());
     assert!(host.rest().is_empty(), "a passphrase that nobody asked for is ignored");
 }
 
@@ -391,13 +391,13 @@ fn a_passphrase_comes_first() {
     };
     let real = messages(transcript!("passphrase"));
     let mut host = with();
-    host.hear(CONTROL, &real[0].1);
+    host.receive(CONTROL, &real[0].1);
     host.request(&NetperfRequest::default().encode().into_bytes());
     for wrong in
         [NetperfMessage::new(kind::PASSPHRASE).with_text("secre"), NetperfRequest::default().encode()]
     {
         let mut host = with();
-        host.hear(CONTROL, &wrong.into_bytes());
+        host.receive(CONTROL, &wrong.into_bytes());
         assert!(matches!(host.rest()[..], [Output::Close { link: CONTROL }]));
     }
 }
@@ -407,10 +407,10 @@ fn hostile_clients_cost_neither_memory_nor_time() {
     // Floods the control connection.
     let mut host = NetperfServerHost::new();
     host.request(&NetperfRequest::default().encode().into_bytes());
-    host.hear(CONTROL, &[0; MESSAGE_BYTES]);
-    host.hear(CONTROL, &[0; MESSAGE_BYTES]);
+    host.receive(CONTROL, &[0; MESSAGE_BYTES]);
+    host.receive(CONTROL, &[0; MESSAGE_BYTES]);
     assert!(host.rest().is_empty());
-    host.hear(CONTROL, &[0; 1]);
+    host.receive(CONTROL, &[0; 1]);
     assert!(host.rest().iter().any(|output| matches!(output, Output::Close { link: CONTROL })));
     // Says nothing.
     let mut host = NetperfServerHost::new();
@@ -433,7 +433,7 @@ fn hostile_clients_cost_neither_memory_nor_time() {
     assert!(matches!(rest[0], Output::Stop { flow: FlowId(0), how: Stop::Abort }));
     assert_eq!(over(&rest), 1);
     host.accept(LISTENER, Link(CONTROL.0 + 2));
-    host.hear(Link(CONTROL.0 + 2), &NetperfRequest::default().encode().into_bytes());
+    host.receive(Link(CONTROL.0 + 2), &NetperfRequest::default().encode().into_bytes());
     let Output::Ask(planned) = host.next() else { panic!() };
     assert_eq!(planned.flows[0].0, FlowId(1));
     host.give(Input::Ended { counts: &counts(1, 1) });
@@ -450,7 +450,7 @@ fn hostile_clients_cost_neither_memory_nor_time() {
     host.request(&recorded(transcript!("tcp-rr")).0);
     let data = Link(CONTROL.0 + 1);
     host.accept(DATA, data);
-    (0..1000).for_each(|_| host.hear(data, &[0; 65_536]));
+    (0..1000).for_each(|_| host.receive(data, &[0; 65_536]));
     let sent: usize =
         host.rest().iter().map(|o| if let Output::Send { bytes, .. } = o { bytes.len() } else { 0 }).sum();
     assert!(sent <= 64 << 10, "{sent}");

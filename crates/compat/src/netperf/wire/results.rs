@@ -24,7 +24,7 @@ pub struct HostCpu {
     pub softirq: f32,
 }
 
-/// How a host measures its CPU time; 8 stands for /proc/stat.
+/// How a host measures its CPU time; 8 means /proc/stat.
 const PROC_STAT: u32 = 8;
 
 /// The server's counts after a test.

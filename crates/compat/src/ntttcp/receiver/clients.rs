@@ -93,15 +93,15 @@ impl Clients {
             return Vec::new();
         };
         let numbers = client.numbers.push(bytes);
-        let mut said = Vec::new();
+        let mut messages = Vec::new();
         for number in numbers {
             client.since = now;
-            said.push(client.take(number));
-            if said.last() == Some(&NtttcpClientMessage::Nonsense) {
+            messages.push(client.take(number));
+            if messages.last() == Some(&NtttcpClientMessage::Nonsense) {
                 break;
             }
         }
-        said
+        messages
     }
 
     pub(super) fn remove(&mut self, link: Link) -> bool {
@@ -128,6 +128,13 @@ impl Clients {
             .filter(|(_, client)| client.step == NtttcpClientState::Ready)
             .map(|(link, _)| *link)
             .collect()
+    }
+
+    /// Whether this sender is one of the test, or a second connection of a host that has one.
+    pub(super) fn takes_part(&self, link: Link) -> bool {
+        let Some(client) = self.all.get(&link) else { return false };
+        let ready = |other: &NtttcpClient| other.step == NtttcpClientState::Ready;
+        ready(client) || self.all.values().any(|other| ready(other) && other.host == client.host)
     }
 
     /// Whether another sender has agreed on a duration.

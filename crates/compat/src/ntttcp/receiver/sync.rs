@@ -12,8 +12,8 @@ impl NtttcpReceiver {
         if self.options.sync && self.state == NtttcpReceiverState::Idle && !self.clients.is_one_agreed(link) {
             self.unasked(now, link);
         }
-        for said in self.clients.push(now, link, bytes) {
-            self.said(now, link, said);
+        for message in self.clients.push(now, link, bytes) {
+            self.handle_message(now, link, message);
         }
     }
 
@@ -28,8 +28,8 @@ impl NtttcpReceiver {
         }
     }
 
-    pub(super) fn said(&mut self, now: Timestamp, link: Link, said: NtttcpClientMessage) {
-        match said {
+    pub(super) fn handle_message(&mut self, now: Timestamp, link: Link, message: NtttcpClientMessage) {
+        match message {
             NtttcpClientMessage::Query if self.serves => self.queried(link),
             NtttcpClientMessage::Query => {
                 let number = match self.state {

@@ -129,9 +129,6 @@ fn totals(figures: &NtttcpFigures<'_>) -> Vec<(&'static str, NtttcpJson)> {
 fn host(figures: &NtttcpFigures<'_>) -> Vec<(&'static str, NtttcpJson)> {
     let (sent, received) = figures.packets().unwrap_or((0, 0));
     let cycles = figures.cycles_per_byte().unwrap_or(0.0);
-    let mut retransmits = vec![metric("retrans_segs", figures.retransmits().unwrap_or(0))];
-    let by_kind = RETRANSMITS.iter().zip(figures.retransmits_a_second());
-    retransmits.extend(by_kind.map(|(name, count)| metric(name, format!("{count:.2}"))));
     let mut fields = vec![
         ("cycles", metric("cycles/byte", format!("{cycles:.3}"))),
         ("packetsSent", text(sent)),
@@ -142,9 +139,14 @@ fn host(figures: &NtttcpFigures<'_>) -> Vec<(&'static str, NtttcpJson)> {
         ("bufferCount", text(0)),
         ("bufferLen", text(0)),
         ("io", text(0)),
-        ("tcp_retransmits", NtttcpJson::List(retransmits)),
     ];
-    if let Some(rtt) = figures.outcome.rtt.filter(|_| figures.sends()) {
+    if figures.options.by_kind {
+        let mut retransmits = vec![metric("retrans_segs", figures.retransmits().unwrap_or(0))];
+        let by_kind = RETRANSMITS.iter().zip(figures.retransmits_a_second());
+        retransmits.extend(by_kind.map(|(name, count)| metric(name, format!("{count:.2}"))));
+        fields.push(("tcp_retransmits", NtttcpJson::List(retransmits)));
+    }
+    if let Some(rtt) = figures.average_rtt() {
         fields.push(("tcpAverageRtt metric", text(format!("{} us", rtt.as_ns() / 1000))));
     }
     fields.push(("os", text(&figures.outcome.after.system)));

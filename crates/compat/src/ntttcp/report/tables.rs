@@ -9,10 +9,13 @@ pub(in crate::ntttcp) fn tables(figures: &NtttcpFigures<'_>) -> String {
     let outcome = figures.outcome;
     let block = figures.options.block() as f64;
     let (bytes, rate, mega) = (figures.bytes as f64, figures.rate, figures.kilo().powi(2));
-    let mut text = String::from(
-        "\nThread  Time(s) Throughput(KB/s) Avg B / Compl\n======  ======= ================ =============\n",
-    );
-    for (thread, bytes) in outcome.threads.iter().enumerate() {
+    let hidden = figures.options.windows.as_ref().is_some_and(|windows| windows.hides_threads);
+    let mut text = String::new();
+    if !hidden {
+        text += "\nThread  Time(s) Throughput(KB/s) Avg B / Compl\n\
+                 ======  ======= ================ =============\n";
+    }
+    for (thread, bytes) in outcome.threads.iter().enumerate().filter(|_| !hidden) {
         let rate = outcome.rate(*bytes) / figures.kilo();
         let _ = writeln!(text, "{thread:6} {:8.3} {rate:16.3} {block:13.3}", outcome.seconds);
     }

@@ -23,16 +23,28 @@ pub(in crate::ntttcp) fn settings(options: &NtttcpOptions) -> String {
     let seconds = |value: u32| if value == 0 { "no".to_owned() } else { value.to_string() };
     let address = options.address.clone().unwrap_or_else(|| "0.0.0.0".to_owned());
     let cpu = options.affinity.map_or_else(|| "*".to_owned(), |cpu| cpu.to_string());
-    let mut lines = Vec::new();
-    if receives {
-        lines.push(("*** receiver role".to_owned(), String::new()));
-        lines.push(("ports:\t\t\t\t ".to_owned(), options.ports.to_string()));
-    } else {
-        lines.push(("*** sender role".to_owned(), String::new()));
-        let connections = format!("{} X {} X {}", options.ports, options.threads, options.connections);
-        lines.push(("connections:\t\t\t ".to_owned(), connections));
-    }
+    let mut lines =
+        vec![(format!("*** {} role", if receives { "receiver" } else { "sender" }), String::new())];
+    let given = [
+        (options.epoll, "*** use epoll()", ""),
+        (options.again, "*** hold receiver always running", ""),
+        (options.many, "multiple clients:\t\t ", "yes"),
+        (options.last, "last client:\t\t\t ", "yes"),
+        (!options.sync, "*** no sender/receiver synch", ""),
+    ];
+    lines.extend(
+        given
+            .into_iter()
+            .filter(|(given, ..)| *given)
+            .map(|(_, name, value)| (name.to_owned(), value.to_owned())),
+    );
     let mut add = |name: &str, value: String| lines.push((name.to_owned(), value));
+    if receives {
+        add("ports:\t\t\t\t ", options.ports.to_string());
+    } else {
+        let connections = format!("{} X {} X {}", options.ports, options.threads, options.connections);
+        add("connections:\t\t\t ", connections);
+    }
     add("cpu affinity:\t\t\t ", cpu);
     add("server address:\t\t\t ", address);
     if !receives {
@@ -41,11 +53,19 @@ pub(in crate::ntttcp) fn settings(options: &NtttcpOptions) -> String {
     add("domain:\t\t\t\t ", if options.ipv6 { "IPv6" } else { "IPv4" }.to_owned());
     add("protocol:\t\t\t ", if options.udp { "UDP" } else { "TCP" }.to_owned());
     add("server port starting at:\t ", options.base.to_string());
+    if let Some(port) = options.source_port {
+        add("client source port starting at:\t ", port.to_string());
+    }
     let buffer = if receives { "receiver" } else { "sender" };
     add(&format!("{buffer} socket buffer (bytes):\t "), options.block().to_string());
+    let rates = [("bandwidth limit", options.rate), ("fq rate limit", options.fq_rate)];
+    for (name, rate) in rates.into_iter().filter_map(|(name, rate)| Some((name, rate?))) {
+        add(&format!("{name} (bits/sec):\t "), format!("{:.0}", rate.bps()));
+    }
     add("tcp nodelay:\t ", yes(options.no_delay));
     add("test warm-up (sec):\t\t ", seconds(options.omit));
-    add("test duration (sec):\t\t ", options.seconds.to_string());
+    let duration = if options.seconds == 0 { "continuous".to_owned() } else { options.seconds.to_string() };
+    add("test duration (sec):\t\t ", duration);
     add("test cool-down (sec):\t\t ", seconds(options.cooldown));
     add("show system tcp retransmit:\t ", yes(options.by_kind));
     let given = [
@@ -108,7 +128,7 @@ pub(in crate::ntttcp) fn totals(figures: &NtttcpFigures<'_>) -> Vec<String> {
         lines.push(format!("\t pkts/interrupt\t:{packets:.2}"));
     }
     lines.extend(cpu(figures));
-    if let Some(rtt) = outcome.rtt.filter(|_| options.verbose && figures.sends() && !options.udp) {
+    if let Some(rtt) = figures.average_rtt() {
         lines.push(format!("tcpi rtt\t\t:{} us", rtt.as_ns() / 1000));
     }
     lines

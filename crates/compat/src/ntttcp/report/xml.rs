@@ -85,9 +85,11 @@ impl XmlDocument {
     }
 
     fn host(&mut self, figures: &NtttcpFigures<'_>) {
-        self.element("tcp_retransmits", "retrans_segs", figures.retransmits().unwrap_or(0));
-        for (name, count) in RETRANSMITS.iter().zip(figures.retransmits_a_second()) {
-            self.element("tcp_retransmits", name, format_args!("{count:.2}"));
+        if figures.options.by_kind {
+            self.element("tcp_retransmits", "retrans_segs", figures.retransmits().unwrap_or(0));
+            for (name, count) in RETRANSMITS.iter().zip(figures.retransmits_a_second()) {
+                self.element("tcp_retransmits", name, format_args!("{count:.2}"));
+            }
         }
         let after = &figures.outcome.after;
         self.element("cpu_cores", "cpu cores", after.cores.unwrap_or(0));
@@ -114,7 +116,7 @@ impl XmlDocument {
             self.element("num_processors", "", after.cores.unwrap_or(0));
         }
         self.element("io", "", 0);
-        if let Some(rtt) = figures.outcome.rtt.filter(|_| figures.sends()) {
+        if let Some(rtt) = figures.average_rtt() {
             self.element("tcp_average_rtt", "us", rtt.as_ns() / 1000);
         }
         self.element("os", "", escaped(&after.system));

@@ -82,6 +82,19 @@ fn json_is_that_of_the_real_program() {
     assert!(serde_json::from_str::<serde_json::Value>(&ours).is_ok());
 }
 
+/// 1.4.3 writes retransmissions with --show-tcp-retrans only, and a round-trip time with -V.
+#[test]
+fn what_was_not_asked_for_is_in_no_document() {
+    let (quiet, sender) = (options("-s 127.0.0.1 -P 1 -n 2 -t 2"), sender());
+    let quiet = NtttcpFigures::new(&quiet, &sender);
+    for document in [report::xml(&quiet), report::json(&quiet)] {
+        for key in ["tcp_retransmits", "tcp_average_rtt", "tcpAverageRtt"] {
+            assert!(!document.contains(key), "{key} in {document}");
+        }
+    }
+    assert!(serde_json::from_str::<serde_json::Value>(&report::json(&quiet)).is_ok());
+}
+
 #[test]
 fn the_totals_of_the_console_are_those_of_the_real_program() {
     for (role, outcome) in [("-r", receiver()), ("-s", sender())] {

@@ -1,8 +1,6 @@
 //! A receiver that serves, in the order in which the real sender connects: synchronization, query, time, data
 //! connections, start.
 
-use std::net::{IpAddr, SocketAddr};
-
 use crate::stand_in::RunId;
 use linerate_units::{Span, Timestamp};
 
@@ -35,20 +33,11 @@ impl ServedReceiver {
     }
 
     fn accept(&mut self, listener: Link, link: u32, host: [u8; 4]) -> Vec<Output> {
-        let opened = Opened {
-            local: SocketAddr::from(([192, 0, 2, 2], 5000)),
-            remote: Some(SocketAddr::new(IpAddr::from(host), 40_000)),
-            mss: None,
-            handshake: None,
-            snd_buf: 1,
-            rcv_buf: 1,
-            congestion: None,
-            descriptor: 9,
-        };
+        let opened = Opened::new(([192, 0, 2, 2], 5000).into(), Some((host, 40_000).into()));
         self.input(Input::Accepted { listener, link: Link(link), opened })
     }
 
-    fn say(&mut self, link: u32, number: u8) -> Vec<Output> {
+    fn send(&mut self, link: u32, number: u8) -> Vec<Output> {
         self.input(Input::Bytes { link: Link(link), bytes: &[0, 0, 0, number] })
     }
 
@@ -62,8 +51,19 @@ impl ServedReceiver {
     fn with_place() -> Self {
         let mut server = Self::new();
         server.accept(SYNC, 100, SENDER);
-        server.say(100, b'X');
+        server.send(100, b'X');
         assert_eq!(sent(&server.input(Input::Admitted { run: RunId(0) })), [(100, 11)]);
+        server
+    }
+
+    /// A sender whose test of two seconds, with one connection, is running.
+    fn with_running_test() -> Self {
+        let mut server = Self::with_place();
+        server.send(100, 2);
+        server.accept(Link(3), 101, SENDER);
+        server.send(100, b'R');
+        server.wait();
+        server.input(Input::Admitted { run: RunId(0) });
         server
     }
 }
@@ -87,15 +87,15 @@ fn resets(outputs: &[Output], number: u32) -> bool {
 fn a_sender_has_its_place_before_it_opens_connections_to_ports_of_other_tools() {
     let mut server = ServedReceiver::new();
     server.accept(SYNC, 100, SENDER);
-    let asked = server.say(100, b'X');
+    let asked = server.send(100, b'X');
     assert!(matches!(asked[..], [Output::Reserve { run: RunId(0), link: Link(100), .. }]), "{asked:?}");
     assert_eq!(sent(&server.input(Input::Admitted { run: RunId(0) })), [(100, 11)], "idle");
-    assert_eq!(sent(&server.say(100, 2)), [(100, 2)]);
+    assert_eq!(sent(&server.send(100, 2)), [(100, 2)]);
     // Ports 5001, 5002 and 5003, two connections each. They say nothing.
     for link in 101..107 {
         assert!(!resets(&server.accept(Link((link - 99) / 2), link, SENDER), link));
     }
-    assert!(sent(&server.say(100, b'R')).is_empty());
+    assert!(sent(&server.send(100, b'R')).is_empty());
     // One more is still in the queue of another thread when the sender says that it is ready.
     server.accept(Link(3), 107, SENDER);
     let asked = server.wait();
@@ -124,14 +124,14 @@ fn connections_without_a_place_and_of_other_hosts_are_no_part_of_a_test() {
 fn a_second_sender_learns_that_a_test_is_running_before_it_opens_connections() {
     let mut server = ServedReceiver::with_place();
     server.accept(SYNC, 200, OTHER);
-    assert_eq!(sent(&server.say(200, b'X')), [(200, 12)]);
+    assert_eq!(sent(&server.send(200, b'X')), [(200, 12)]);
     // Whoever goes on nevertheless changes nothing.
-    assert!(sent(&server.say(200, 60)).is_empty());
-    assert_eq!(sent(&server.say(100, 2)), [(100, 2)]);
+    assert!(sent(&server.send(200, 60)).is_empty());
+    assert_eq!(sent(&server.send(100, 2)), [(100, 2)]);
     // The place may also be another tool's.
     let mut server = ServedReceiver::new();
     server.accept(SYNC, 100, SENDER);
-    server.say(100, b'X');
+    server.send(100, b'X');
     let refused =
         server.input(Input::Refused { run: RunId(0), why: "another run is in progress".to_owned() });
     assert_eq!(sent(&refused), [(100, 12)]);
@@ -155,16 +155,16 @@ fn a_sender_that_leaves_or_is_silent_gives_its_place_back() {
     // It may leave before it has its place.
     let mut server = ServedReceiver::new();
     server.accept(SYNC, 100, SENDER);
-    server.say(100, b'X');
+    server.send(100, b'X');
     server.input(Input::Closed { link: Link(100), reason: None });
     assert!(gives_back(&server.input(Input::Admitted { run: RunId(0) })));
 }
 
 #[test]
-fn a_sender_of_datagrams_is_told_that_there_is_no_test() {
+fn a_sender_of_datagrams_gets_the_message_that_there_is_no_test() {
     let mut server = ServedReceiver::with_place();
-    server.say(100, 2);
-    server.say(100, b'R');
+    server.send(100, 2);
+    server.send(100, b'R');
     let refused = server.wait();
     assert_eq!(sent(&refused), [(100, i32::from(b'E'))]);
     let why = refused.iter().find_map(|output| match output {
@@ -195,17 +195,12 @@ fn senders_one_after_another_are_served() {
 
 #[test]
 fn a_sender_that_is_early_for_the_next_test_waits_for_the_end_of_the_last() {
-    let mut server = ServedReceiver::with_place();
-    server.say(100, 2);
-    server.accept(Link(3), 101, SENDER);
-    server.say(100, b'R');
-    server.wait();
-    server.input(Input::Admitted { run: RunId(0) });
+    let mut server = ServedReceiver::with_running_test();
     server.now = server.now + Span::from_ms(1_900);
     // The sender's time is over a little earlier than ours.
     server.input(Input::Closed { link: Link(100), reason: None });
     server.accept(SYNC, 200, SENDER);
-    assert!(sent(&server.say(200, b'X')).is_empty());
+    assert!(sent(&server.send(200, b'X')).is_empty());
     for _ in 0..100 {
         let outputs = server.wait();
         if let Some(flow) = outputs.iter().find_map(|output| match output {
@@ -223,4 +218,19 @@ fn a_sender_that_is_early_for_the_next_test_waits_for_the_end_of_the_last() {
         }
     }
     panic!("it was forgotten");
+}
+
+/// The dialogue ends a test with `E` also on a second connection. That of another host ends nothing.
+#[test]
+fn only_a_host_that_takes_part_ends_a_test() {
+    let mut server = ServedReceiver::with_running_test();
+    server.accept(SYNC, 200, OTHER);
+    let outputs = server.send(200, b'E');
+    assert_eq!(sent(&outputs), [(200, 12)], "a test is running");
+    let stops = |outputs: &[Output]| outputs.iter().any(|output| matches!(output, Output::Stop { .. }));
+    assert!(!stops(&outputs), "{outputs:?}");
+    server.accept(SYNC, 201, SENDER);
+    let outputs = server.send(201, b'E');
+    assert_eq!(sent(&outputs), [(201, 13)]);
+    assert!(stops(&outputs), "{outputs:?}");
 }

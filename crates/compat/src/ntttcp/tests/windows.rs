@@ -35,7 +35,7 @@ fn a_port_for_each_thread_and_a_token_a_thousand_above() {
     assert_eq!(dialed, [5001, 5002, 5003, 6001, 6002, 6003]);
     for end in &seen {
         let tokens = [6001, 6002, 6003].map(|port| (port, b"X".to_vec()));
-        assert_eq!(end.said, tokens);
+        assert_eq!(end.sent, tokens);
         assert_eq!(end.tasks[0].links.len(), 3);
         assert_eq!(end.tasks[0].length.get(), 65_536);
     }
@@ -55,17 +55,17 @@ fn without_tokens_the_connections_are_enough() {
     let seen = run("-m 2,*,127.0.0.1 -t 1 -ns");
     assert_eq!((seen[0].exit, seen[1].exit), (Some(0), Some(0)), "{seen:?}");
     assert_eq!(seen[0].ports, [5001, 5002]);
-    assert!(seen[0].said.is_empty() && seen[1].said.is_empty());
+    assert!(seen[0].sent.is_empty() && seen[1].sent.is_empty());
 }
 
 #[test]
-fn the_receiver_tells_the_ports_in_little_endian() {
+fn the_receiver_sends_the_ports_in_little_endian() {
     let seen = run("-m 2,*,127.0.0.1 -t 1 -sp -ns");
     assert_eq!((seen[0].exit, seen[1].exit), (Some(0), Some(0)), "{seen:?}");
     assert_eq!(seen[0].ports, [5001, 5002, 5003]);
     // 5002 is 0x138a.
-    let told = [(5001, vec![0x8a, 0x13, 0, 0]), (5001, vec![0x8b, 0x13, 0, 0])];
-    assert_eq!(seen[0].said, told);
+    let announced = [(5001, vec![0x8a, 0x13, 0, 0]), (5001, vec![0x8b, 0x13, 0, 0])];
+    assert_eq!(seen[0].sent, announced);
     assert_eq!(seen[1].ports.iter().filter(|port| **port == 5001).count(), 2);
 }
 
@@ -93,7 +93,7 @@ fn buffers_instead_of_a_time() {
 }
 
 #[test]
-fn tokens_at_one_end_only_are_told() {
+fn tokens_at_one_end_only_are_reported() {
     let mut world = NtttcpWorld::new();
     for (line, begins) in [("-r -m 1,*,127.0.0.1 -t 1 -ns", 0), ("-s -m 1,*,127.0.0.1 -t 1", 1)] {
         let options = options(&format!("--windows {line}"));
@@ -106,7 +106,7 @@ fn tokens_at_one_end_only_are_told() {
 
 #[test]
 fn datagrams_have_128_bytes_and_the_xml_binary_units() {
-    let seen = run("-m 1,*,127.0.0.1 -t 2 -u -x out.xml");
+    let seen = run("-m 1,*,127.0.0.1 -t 2 -u -xml out.xml");
     assert_eq!((seen[0].exit, seen[1].exit), (Some(0), Some(0)), "{seen:?}");
     assert_eq!(seen[1].tasks[0].length.get(), 128);
     let xml = &seen[1].files["out.xml"];
@@ -139,4 +139,10 @@ fn command_lines_of_the_windows_tool() {
         assert_eq!(refused(&format!("--windows {wrong}")).code, 255, "{wrong}");
     }
     assert_eq!(options("--windows -s -m 1000,*,x -ns -t 1").ports, 1000);
+    let seen = options("--windows -s -m 2,*,x -sb 64K -rb -1 -thr 1000 -l 1M -ndl -xml -hpt");
+    // 1000 KiB/s for each of two threads.
+    assert_eq!(seen.rate.unwrap().bps(), 16_384_000.0);
+    assert_eq!((seen.data_link().snd_buf, seen.data_link().rcv_buf), (Some(65_536), None));
+    assert_eq!((seen.length, seen.no_delay, seen.xml.as_deref()), (Some(1 << 20), true, Some("xml.txt")));
+    assert!(refused("--windows -s -m 1,*,x -x 4").error.contains("TransmitPackets"));
 }

@@ -25,7 +25,7 @@ pub(crate) struct NtttcpObserved {
     pub(crate) ports: Vec<u16>,
     /// What was sent on connections without a flow: the peer's port, or the local one at a listener, and the
     /// bytes.
-    pub(crate) said: Vec<(u16, Vec<u8>)>,
+    pub(crate) sent: Vec<(u16, Vec<u8>)>,
 }
 
 struct NtttcpTestEnd {
@@ -327,7 +327,7 @@ impl NtttcpWorld {
 
     fn send(&mut self, at: usize, link: Link, bytes: Vec<u8>) {
         if let Some((other, theirs, port)) = self.peer(at, link) {
-            self.ends[at].seen.said.push((port, bytes.clone()));
+            self.ends[at].seen.sent.push((port, bytes.clone()));
             self.later(other, self.delay, NtttcpTestEvent::Bytes(theirs, bytes));
         }
     }
@@ -429,14 +429,6 @@ impl NtttcpWorld {
 
 fn opened(port: u16, remote: Option<u16>) -> Opened {
     let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
-    Opened {
-        local: address(port),
-        remote: remote.map(address),
-        mss: None,
-        handshake: None,
-        snd_buf: 16_384,
-        rcv_buf: 131_072,
-        congestion: None,
-        descriptor: 7,
-    }
+    let link = Opened::new(address(port), remote.map(address));
+    Opened { snd_buf: 16_384, rcv_buf: 131_072, ..link }
 }

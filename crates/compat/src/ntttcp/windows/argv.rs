@@ -2,8 +2,12 @@
 
 use std::ffi::OsString;
 
+use linerate_units::Bitrate;
+
 use crate::ntttcp::argv::{NtttcpEarlyExit, wrong};
+use crate::ntttcp::option_table::OF_WINDOWS;
 use crate::ntttcp::options::{NtttcpOptions, NtttcpRole, WindowsOptions};
+use crate::option_table;
 
 /// Default number of buffers per thread if no time is given.
 const BUFFERS: u64 = 20_480;
@@ -20,7 +24,7 @@ const MAX_THREADS: u16 = 16_000;
 pub(in crate::ntttcp) fn parse(arguments: &[OsString]) -> Result<NtttcpOptions, NtttcpEarlyExit> {
     let mut options = NtttcpOptions { ports: 0, threads: 1, seconds: 0, ..NtttcpOptions::default() };
     let mut windows = WindowsOptions { tokens: true, ..WindowsOptions::default() };
-    let mut role = None;
+    let (mut role, mut thread_rate) = (None, None);
     let mut words = arguments.iter().map(|word| word.to_string_lossy().into_owned()).peekable();
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| wrong(&format!("{word} needs a value")));
@@ -31,28 +35,70 @@ pub(in crate::ntttcp) fn parse(arguments: &[OsString]) -> Result<NtttcpOptions, 
             "-6" => options.ipv6 = true,
             "-v" => options.verbose = true,
             "-ns" => windows.tokens = false,
-            "-sp" => windows.told_ports = true,
+            "-sp" => windows.announces_ports = true,
+            "-ndl" => options.no_delay = true,
+            "-hpt" => windows.hides_threads = true,
+            // How Windows passes data to its kernel, and how it counts idle time.
+            "-w" | "-wa" | "-cfi" | "-nsb" => {}
+            "-icp" => drop(number::<i64>(&word, &value()?)?),
+            "-a" => drop(words.next_if(|next| !next.starts_with('-'))),
             "-p" => options.base = number(&word, &value()?)?,
             "-t" => options.seconds = number(&word, &value()?)?,
             "-wu" => options.omit = number(&word, &value()?)?,
             "-cd" => options.cooldown = number(&word, &value()?)?,
-            "-n" => windows.buffers = Some(number(&word, &value()?)?),
-            "-l" => options.length = Some(number(&word, &value()?)?),
+            "-n" => windows.buffers = Some(bytes(&word, &value()?)?),
+            "-l" => options.length = Some(bytes(&word, &value()?)?),
+            "-sb" => windows.send_buffer = buffer(&word, &value()?)?,
+            "-rb" => windows.receive_buffer = buffer(&word, &value()?)?,
+            "-thr" => thread_rate = Some(number::<u32>(&word, &value()?)?),
             "-nic" => options.source = Some(number(&word, &value()?)?),
-            "-x" | "-xml" => options.xml = Some(value()?),
+            "-xml" => {
+                let name = words.next_if(|next| !next.starts_with('-'));
+                options.xml = Some(name.unwrap_or_else(|| "xml.txt".to_owned()));
+            }
             "-m" => {
                 mapping(&value()?, &mut options)?;
                 while words.peek().is_some_and(|next| next.contains(',')) {
                     mapping(&words.next().unwrap_or_default(), &mut options)?;
                 }
             }
-            _ => {
-                return Err(wrong(&format!("{word} is not a supported option of the Windows tool")));
-            }
+            _ => return Err(refused(&word)),
         }
+    }
+    if let Some(kilobytes) = thread_rate.filter(|kilobytes| *kilobytes > 0) {
+        let each = f64::from(kilobytes) * 1024.0 * 8.0;
+        options.rate = Bitrate::from_bps(each * f64::from(options.ports));
     }
     options.role = role.ok_or_else(|| wrong("give -r for the receiver or -s for the sender"))?;
     checked(options, windows)
+}
+
+fn refused(word: &str) -> NtttcpEarlyExit {
+    match option_table::refused(OF_WINDOWS, word) {
+        Some(entry) => wrong(&format!("{word} is not supported: {}", entry.remark)),
+        None => wrong(&format!("{word} is not an option of the Windows tool")),
+    }
+}
+
+/// Parses a number of bytes with an optional K, M or G.
+fn bytes(name: &str, value: &str) -> Result<u64, NtttcpEarlyExit> {
+    let digits = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let shift = match value[digits.len()..].to_ascii_uppercase().as_str() {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        _ => return Err(wrong(&format!("'{value}' is not a value for {name}: units are K, M and G"))),
+    };
+    Ok(number::<u64>(name, digits)?.saturating_mul(1 << shift))
+}
+
+/// A socket buffer; a negative one is that of the system.
+fn buffer(name: &str, value: &str) -> Result<Option<u64>, NtttcpEarlyExit> {
+    if value.starts_with('-') {
+        return number::<i64>(name, value).map(|_| None);
+    }
+    bytes(name, value).map(Some)
 }
 
 /// Parses `threads,cpu,address`; all tuples must have the same address here.

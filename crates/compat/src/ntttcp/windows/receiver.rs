@@ -37,7 +37,7 @@ pub struct WindowsReceiver {
     expected: Vec<Link>,
     tokens: usize,
     /// Number of threads that were sent their port.
-    told: u16,
+    announced: u16,
     listening: usize,
     run: Option<NtttcpRun>,
     code: i32,
@@ -53,7 +53,7 @@ impl WindowsReceiver {
             data: vec![None; usize::from(options.ports)],
             expected: Vec::new(),
             tokens: 0,
-            told: 0,
+            announced: 0,
             listening: 0,
             run: None,
             code: 0,
@@ -67,7 +67,7 @@ impl WindowsReceiver {
 
     fn listeners(&self) -> Vec<(Link, u16, Transport)> {
         let mut all = Vec::new();
-        if self.options.windows.as_ref().is_some_and(|windows| windows.told_ports) {
+        if self.options.windows.as_ref().is_some_and(|windows| windows.announces_ports) {
             all.push((PORT_LISTENER, self.options.base, Transport::Tcp));
         }
         for (thread, port) in ports(&self.options).into_iter().enumerate() {
@@ -80,8 +80,8 @@ impl WindowsReceiver {
         all
     }
 
-    fn begin(&mut self) {
-        run::banner(&mut self.console, &self.options);
+    fn begin(&mut self, now: Timestamp) {
+        run::banner(now, &mut self.console, &self.options);
         for (link, port, transport) in self.listeners() {
             let options = LinkOptions { transport, ..self.options.sync_link() };
             self.console.outputs.push_back(Output::Listen { link, port, options });
@@ -104,9 +104,9 @@ impl WindowsReceiver {
 
     fn accepted(&mut self, listener: Link, link: Link) {
         if listener == PORT_LISTENER {
-            let port = u32::from(self.options.base) + u32::from(self.told) + 1;
-            if self.told < self.options.ports {
-                self.told += 1;
+            let port = u32::from(self.options.base) + u32::from(self.announced) + 1;
+            if self.announced < self.options.ports {
+                self.announced += 1;
                 let bytes = port.to_le_bytes().to_vec();
                 self.console.outputs.push_back(Output::Send { link, bytes });
             }
@@ -247,7 +247,7 @@ impl StandIn for WindowsReceiver {
             return;
         }
         match input {
-            Input::Begin => self.begin(),
+            Input::Begin => self.begin(now),
             Input::Opened { .. } => self.listening(),
             Input::NotOpened { reason, .. } => self.not_listening(now, &reason),
             Input::Accepted { listener, link, .. } => self.accepted(listener, link),

@@ -36,7 +36,7 @@ pub struct WindowsSender {
     /// Number of threads that have completed the current step.
     through: usize,
     /// The bytes of its port that each thread has received.
-    heard: Vec<Vec<u8>>,
+    port_bytes: Vec<Vec<u8>>,
     deadline: Option<Timestamp>,
     run: Option<NtttcpRun>,
     planned: bool,
@@ -54,7 +54,7 @@ impl WindowsSender {
             dialer: Dialer::default(),
             ports: ports(&options),
             through: 0,
-            heard: vec![Vec::new(); usize::from(options.ports)],
+            port_bytes: vec![Vec::new(); usize::from(options.ports)],
             deadline: None,
             run: None,
             planned: false,
@@ -64,11 +64,11 @@ impl WindowsSender {
     }
 
     fn announces_ports(&self) -> bool {
-        self.options.windows.as_ref().is_some_and(|windows| windows.told_ports)
+        self.options.windows.as_ref().is_some_and(|windows| windows.announces_ports)
     }
 
     fn begin(&mut self, now: Timestamp) {
-        run::banner(&mut self.console, &self.options);
+        run::banner(now, &mut self.console, &self.options);
         self.dial(now, if self.announces_ports() { QUESTIONS } else { DATA });
     }
 
@@ -128,17 +128,17 @@ impl WindowsSender {
             self.console.outputs.push_back(Output::Close { link: from });
             return self.one_through(now);
         }
-        let Some(heard) = self.heard.get_mut(thread).filter(|_| kind == QUESTIONS) else {
+        let Some(received) = self.port_bytes.get_mut(thread).filter(|_| kind == QUESTIONS) else {
             return self.fail(
                 now,
                 "the receiver does not speak as NTttcp for Windows does: give -ns to both or to none",
             );
         };
-        heard.extend_from_slice(bytes);
-        if heard.len() < 4 {
+        received.extend_from_slice(bytes);
+        if received.len() < 4 {
             return;
         }
-        let number = <[u8; 4]>::try_from(heard.as_slice()).map_or(0, u32::from_le_bytes);
+        let number = <[u8; 4]>::try_from(received.as_slice()).map_or(0, u32::from_le_bytes);
         let (Ok(port @ 1..), Some(place)) = (u16::try_from(number), self.ports.get_mut(thread)) else {
             return self.fail(now, &format!("the receiver tells {number}, which is no port"));
         };

@@ -64,12 +64,12 @@ impl NuttcpClient {
         }
         let bytes = Bytes::new(bytes);
         let elapsed = Span::from_secs_f64(seconds).unwrap_or_default();
-        let told = self.results.mbps.and_then(|mbps| Bitrate::from_bps(mbps * 1e6));
+        let printed_rate = self.results.mbps.and_then(|mbps| Bitrate::from_bps(mbps * 1e6));
         let tally = Tally {
             bytes,
             total_bytes: bytes,
             elapsed,
-            bitrate: told.or_else(|| Bitrate::of(bytes, elapsed)).unwrap_or_default(),
+            bitrate: printed_rate.or_else(|| Bitrate::of(bytes, elapsed)).unwrap_or_default(),
             retransmits: self.results.retrans.filter(|_| !self.results.host_retrans),
             complete: true,
             ..Tally::default()
@@ -93,6 +93,11 @@ impl NuttcpClient {
         });
         let own_cpu = Some(own.cpu_percent());
         let sent = if transmit { Some(megabytes(own.bytes)) } else { results.megabytes };
+        let (each_retrans, each_cwnd) = if transmit {
+            (&own.stream_retrans, &own.stream_cwnd)
+        } else {
+            (&results.stream_retrans, &results.stream_cwnd)
+        };
         let line = Brief {
             megabytes: receiver.0,
             seconds: receiver.1,
@@ -105,12 +110,16 @@ impl NuttcpClient {
             rtt_ms: own_rtt.map(|rtt| rtt.as_secs_f64() * 1e3).or(results.rtt_ms),
             drops,
             sent_megabytes: sent.filter(|_| self.options.udp),
-            max_jitter_ms: results.max_jitter_ms.filter(|_| transmit),
-            avg_owd_ms: if transmit {
-                results.avg_owd_ms
+            jitter_ms: if transmit { results.jitter_ms } else { own.jitter.and_then(|values| values.ms()) },
+            jitter: self.options.jitter,
+            one_way_ms: if transmit {
+                results.one_way_ms
             } else {
-                own.one_way.and_then(|delays| delays.mean_ms())
+                own.one_way.and_then(|values| values.ms())
             },
+            one_way: self.options.one_way_delay,
+            stream_retrans: if self.options.stream_retrans { each_retrans.clone() } else { Vec::new() },
+            stream_cwnd: if self.options.stream_cwnd { each_cwnd.clone() } else { Vec::new() },
         };
         self.print_line(&line.line(self.options.format));
     }
@@ -130,7 +139,7 @@ impl NuttcpClient {
         }
         text += "\n";
         let theirs = self.prefix(!transmit);
-        for line in std::mem::take(&mut self.told) {
+        for line in std::mem::take(&mut self.server_lines) {
             if !cpu && line.contains("KB/cpu sec") {
                 continue;
             }

@@ -22,6 +22,7 @@ impl NuttcpClient {
             options: LinkOptions {
                 ipv4: self.options.ipv4,
                 ipv6: self.options.ipv6,
+                local_port: self.options.control_source_port,
                 no_delay: true,
                 ..LinkOptions::default()
             },
@@ -49,9 +50,9 @@ impl NuttcpClient {
             return self.fail(&format!("bad hostname or address: {}: {host}", reason.text));
         }
         let needs = [
-            (self.options.udp, "UDP transfers"),
             (self.options.interval > Span::ZERO, "interval option"),
             (self.options.flip, "flip option"),
+            (self.options.udp, "UDP transfers"),
         ];
         let transmits = self.options.transmit;
         if let Some((_, what)) = needs.iter().find(|(asked, _)| *asked && transmits) {
@@ -83,6 +84,8 @@ impl NuttcpClient {
             to: data,
             ipv4: options.ipv4,
             ipv6: options.ipv6,
+            affinity: options.affinity,
+            idle: options.idle,
             classic: self.classic,
             ..Terms::of(&self.request, options.streams, options.data_port)
         };
@@ -117,7 +120,7 @@ impl NuttcpClient {
     }
 
     /// Warns about options that a server of an old version does not know.
-    pub(super) fn say_what_is_missing(&mut self) {
+    pub(super) fn warn_unsupported(&mut self) {
         let options = &self.options;
         let needs = [
             (options.interval > Span::ZERO, "interval", 30_302, "3.3.2"),
@@ -128,6 +131,13 @@ impl NuttcpClient {
             (options.burst > 1 && !options.transmit, "maxburst", 60_207, "6.2.7"),
             (options.jitter > 0, "jitter", 70_001, "7.0.1"),
             (options.one_way_delay > 0, "one-way delay", 70_001, "7.0.1"),
+            (options.server_affinity.is_some(), "CPU affinity", 60_206, "6.2.6"),
+            (
+                options.source_port.is_some() && options.transmit == options.flip,
+                "source port",
+                70_301,
+                "7.3.1",
+            ),
         ];
         let before = self.prefix(options.transmit);
         let server = self.server;

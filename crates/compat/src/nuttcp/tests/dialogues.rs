@@ -3,10 +3,13 @@
 use linerate_model::Side;
 use linerate_units::{Span, Timestamp};
 
-use crate::nuttcp::{NuttcpClient, NuttcpInvocation, NuttcpServer, NuttcpServerOptions, invocation};
-use crate::stand_in::{Input, Link, StandIn, StreamCounts};
+use crate::nuttcp::plan::Terms;
+use crate::nuttcp::{
+    NuttcpClient, NuttcpInvocation, NuttcpRequest, NuttcpServer, NuttcpServerOptions, invocation,
+};
+use crate::stand_in::{Input, Link, StandIn, StreamCounts, Transit};
 use crate::virtual_hosts::{VirtualHost, VirtualHosts, VirtualPath};
-use linerate_model::flow::{SeqField, TimeForm};
+use linerate_model::flow::{BlockLength, SeqField, Spacing, TimeForm};
 
 fn client(line: &str) -> Option<Box<dyn StandIn>> {
     let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
@@ -45,8 +48,8 @@ fn run(line: &str) -> VirtualHosts {
     world
 }
 
-/// What a server said on the control connection.
-fn said(server: &VirtualHost) -> String {
+/// What a server sent on the control connection.
+fn control_text(server: &VirtualHost) -> String {
     let control = server.sent.iter().filter(|(link, _)| *link == Link::FIRST_ACCEPTED);
     control.map(|(_, bytes)| String::from_utf8_lossy(bytes)).collect()
 }
@@ -71,12 +74,21 @@ fn a_transmitting_client_prints_the_figures_of_the_server() {
         "   18.7500 MB /   2.99 sec =   52.5690 Mbps 1 %TX 1 %RX 3 retrans 247 KB-cwnd 0.04 msRTT"
     );
     assert!(
-        said(server).contains("nuttcp-r: 18.7500 MB in 2.99 real seconds = 6417.11 KB/sec = 52.5690 Mbps\n")
+        control_text(server)
+            .contains("nuttcp-r: 18.7500 MB in 2.99 real seconds = 6417.11 KB/sec = 52.5690 Mbps\n")
     );
-    assert!(!said(server).contains("DONE"));
+    assert!(!control_text(server).contains("DONE"));
     assert_eq!(client.peer_bytes()[0], THREE_SECONDS);
     assert_eq!(client.tasks[0].side, Side::Sender);
     assert!(client.tasks[0].payload.head.is_empty());
+}
+
+#[test]
+fn segments_that_are_retransmitted_after_the_last_write_are_counted() {
+    let path = VirtualPath { late_retransmits: 4, ..path() };
+    let mut world = VirtualHosts::on(path, 1, vec![client("-T3 h"), server(false)]);
+    world.run(100);
+    assert!(world.hosts[0].out.contains(" 7 retrans "), "{}", world.hosts[0].out);
 }
 
 #[test]
@@ -87,7 +99,7 @@ fn intervals_come_over_the_control_connection() {
     assert_eq!(lines[0], "    6.2500 MB /   1.00 sec =   52.4288 Mbps     3 retrans    247 KB-cwnd");
     assert!(lines[1].ends_with("     0 retrans    247 KB-cwnd"), "{}", lines[1]);
     assert_eq!(lines[lines.len() - 2], "");
-    assert!(said(server).contains("\nDONE\nnuttcp-r: "));
+    assert!(control_text(server).contains("\nDONE\nnuttcp-r: "));
     // Zeros where a receiver looks for retransmission marks.
     let head = &client.tasks[0].payload.head;
     assert_eq!((&head[..3], &head[23..32]), (&b" !\""[..], &[b'7', 0, 0, 0, 0, 0, 0, 0, 0][..]));
@@ -104,19 +116,27 @@ fn a_receiving_client_prints_its_own_figures() {
         last,
         "   18.7500 MB /   2.99 sec =   52.5690 Mbps 1 %TX 1 %RX 3 retrans 247 KB-cwnd 0.04 msRTT"
     );
-    assert!(said(server).contains("nuttcp-t: retrans = 3 cwnd = 247 KB\n"));
-    assert!(!said(server).contains("DONE") && !said(server).contains(" MB /"), "{}", said(server));
+    assert!(control_text(server).contains("nuttcp-t: retrans = 3 cwnd = 247 KB\n"));
+    assert!(
+        !control_text(server).contains("DONE") && !control_text(server).contains(" MB /"),
+        "{}",
+        control_text(server)
+    );
     assert_eq!(server.tasks[0].side, Side::Sender);
 }
 
 #[test]
 fn flipping_changes_who_connects_and_nothing_else() {
     let forward = run("-F -T3 h");
-    assert!(said(&forward.hosts[1]).contains("nuttcp-r: connect to 10.0.0.1 with RTT=0.037 ms af=inet\n"));
+    assert!(
+        control_text(&forward.hosts[1]).contains("nuttcp-r: connect to 10.0.0.1 with RTT=0.037 ms af=inet\n")
+    );
     assert!(forward.hosts[0].out.contains(" 18.7500 MB /   2.99 sec"));
     assert!(forward.hosts[0].out.contains("0.04 msRTT"));
     let reverse = run("-r -F -T3 h");
-    assert!(said(&reverse.hosts[1]).contains("nuttcp-t: accept from 10.0.0.1 with mss=1448 af=inet\n"));
+    assert!(
+        control_text(&reverse.hosts[1]).contains("nuttcp-t: accept from 10.0.0.1 with mss=1448 af=inet\n")
+    );
     assert!(reverse.hosts[0].out.contains(" 18.7500 MB /   2.99 sec"));
 }
 
@@ -127,7 +147,7 @@ fn streams_have_ports_in_a_row_and_share_the_rate() {
     assert_eq!(client.tasks[0].links.len(), 4);
     assert_eq!(client.tasks[0].offered.unwrap().bps(), 10e6);
     assert_eq!(client.tasks[0].bytes.unwrap().get(), 80 * 65_536);
-    assert!(said(server).contains("nbuf=80, nstream=4, port=5101 tcp\n"));
+    assert!(control_text(server).contains("nbuf=80, nstream=4, port=5101 tcp\n"));
     // 20 blocks for each stream: 19 times 52.4288 ms, and the round trip.
     assert!(client.out.contains("    5.0000 MB /   1.00 sec =   42.0209 Mbps "), "{}", client.out);
 }
@@ -141,7 +161,7 @@ fn datagrams_are_opened_and_ended_by_marks() {
     // The server ends at the second mark and reports; the further marks are not needed.
     let expected = [(0, "BOD0"), (250, "BOD1"), (3250, "EOD0"), (3750, "EOD1")];
     assert_eq!(marks.iter().map(|(at, mark)| (at - first, *mark)).collect::<Vec<_>>(), expected);
-    assert_eq!(server.tasks[0].stamp.seq, SeqField::Bytes { at: 24 });
+    assert_eq!(server.tasks[0].stamp.seq, SeqField::Bytes { at: 24, streams: 1 });
     let lines: Vec<&str> = client.out.lines().collect();
     assert_eq!(lines.len(), 5, "{}", client.out);
     // The datagram that arrives at the end of the first second belongs to it.
@@ -201,7 +221,11 @@ fn a_test_begins_with_the_first_data_when_the_marks_are_lost() {
     world.run(100);
     // 2442 datagrams of 1 KiB, 0.8192 ms apart.
     assert_eq!(world.hosts[1].exit, Some(0));
-    assert!(said(&world.hosts[1]).contains("nuttcp-r: 2.3848 MB in 2.00 real "), "{}", said(&world.hosts[1]));
+    assert!(
+        control_text(&world.hosts[1]).contains("nuttcp-r: 2.3848 MB in 2.00 real "),
+        "{}",
+        control_text(&world.hosts[1])
+    );
 }
 
 #[test]
@@ -315,4 +339,81 @@ fn a_plan_says_what_is_measured() {
     // 8,000,000 bits at 5 Mbit/s.
     assert_eq!(ours.expected, Some(Span::from_ms(1600)));
     assert_eq!((theirs.client, &theirs.spec.traffic), (false, &ours.spec.traffic));
+}
+
+/// Of several streams, 8.2.2 shows losses of the sum and no retransmissions.
+#[test]
+fn intervals_of_several_streams_are_those_of_their_sum() {
+    let udp = run("-u -N2 -R10m -l1000 -i1 -T3 h").hosts[0].out.clone();
+    let lines: Vec<&str> = udp.lines().collect();
+    assert!(lines[1].ends_with("     0 /  1250 ~drop/pkt  0.00 ~%loss"), "{udp}");
+    let tcp = run("-N2 -R10m -i1 -T3 h").hosts[0].out.clone();
+    assert!(tcp.lines().next().unwrap().ends_with(" Mbps"), "{tcp}");
+}
+
+#[test]
+fn both_ends_agree_on_how_datagrams_are_spaced() {
+    let world = run("-jo -R10m -N2 -l1000 -T2 h");
+    // 1000 bytes at 5 Mbit/s.
+    let expected = Spacing { gap: Span::from_ns(1_600_000), neighbours: true };
+    assert_eq!(world.hosts[1].tasks[0].transit, Transit::Spaced(expected));
+    assert_eq!(world.hosts[0].tasks[0].stamp.seq, SeqField::Bytes { at: 24, streams: 2 });
+    let plain = run("-r -j -R10m -l1000 -T2 h");
+    let Transit::Spaced(spacing) = &plain.hosts[0].tasks[0].transit else { panic!("not spaced") };
+    assert!(!spacing.neighbours);
+}
+
+#[test]
+fn blocks_carry_times_if_delays_are_wanted() {
+    let world = run("-o -T1 h");
+    for host in &world.hosts {
+        let task = &host.tasks[0];
+        let time = task.stamp.time.unwrap();
+        assert_eq!((time.at, time.form, task.stamp.length), (8, TimeForm::Wall, 16));
+        let Transit::Blocks(blocks) = &task.transit else { panic!("{:?}", task.transit) };
+        assert_eq!(blocks.length, BlockLength::Fixed(65_536));
+    }
+    assert_eq!(run("-T1 h").hosts[1].tasks[0].transit, Transit::Uncounted);
+}
+
+#[test]
+fn the_cpu_is_that_of_the_command_line_and_of_the_request() {
+    let world = run("-xc0/1 -T1 h");
+    assert_eq!([0, 1].map(|host: usize| world.hosts[host].tasks[0].affinity), [Some(0), Some(1)]);
+}
+
+/// A server of which a client wants what it cannot do says so.
+#[test]
+fn what_a_server_does_not_do_is_refused_by_name() {
+    let request = |change: fn(&mut NuttcpRequest)| {
+        let mut request =
+            NuttcpRequest { udp: true, buflen: 1000, rate_kbps: Some(1000), ..NuttcpRequest::default() };
+        change(&mut request);
+        Terms::of_request(&request, 5000).err()
+    };
+    assert_eq!(request(|_| ()), None);
+    let refused = |change| request(change).unwrap_or_default();
+    assert!(refused(|r| r.smoothed_start = true).contains("smoothed slow start"));
+    assert!(refused(|r| (r.do_jitter, r.udp) = (4, false)).contains("not supported for TCP"));
+    assert!(refused(|r| r.do_jitter = 4).contains("requires instantaneous"));
+    assert!(refused(|r| (r.do_jitter, r.irate, r.rate_kbps) = (4, true, None)).contains("unlimited rate"));
+    assert_eq!(refused(|r| r.srcport = 80), "invalid srcport\nsrcport = 80");
+    // A server that receives listens on all its addresses.
+    assert_eq!(request(|r| r.several_paths = true), None);
+    assert!(refused(|r| (r.several_paths, r.trans) = (true, false)).contains("several paths"));
+}
+
+/// With --single-threaded the second client is served when the first one has its report.
+#[test]
+fn clients_wait_for_each_other_if_the_server_has_the_option() {
+    let server = NuttcpServer::new(NuttcpServerOptions { single: true, ..NuttcpServerOptions::default() });
+    let mut second = client("-p5201 -T1 h");
+    let mut world = VirtualHosts::on(path(), 2, vec![client("-T2 h"), second.take(), Some(Box::new(server))]);
+    world.run(100);
+    for host in &world.hosts[..2] {
+        assert_eq!(host.exit, Some(0), "{}{}", host.out, host.err);
+    }
+    let began = |host: usize| world.hosts[host].sent_at[1];
+    let [first, second] = [0, 1].map(began);
+    assert!(first.max(second).since(first.min(second)) >= Span::from_secs(1), "{first:?} {second:?}");
 }

@@ -3,7 +3,9 @@ use linerate_units::Span;
 use crate::nuttcp::delays::OneWay;
 use crate::nuttcp::marks::{Marked, TransmitterCounts};
 use crate::nuttcp::report::{Counted, Setup, count_lines, setup_lines};
-use crate::nuttcp::summary::{Brief, ReceiverCounts, interval_line, loss_line, with_marks};
+use crate::nuttcp::summary::{
+    Brief, FreshRanges, LineContents, ReceiverCounts, interval_line, loss_line, with_own_counts,
+};
 use crate::nuttcp::{NuttcpFormat, NuttcpResults};
 use crate::stand_in::Opened;
 use crate::stand_in::ResourceUsage;
@@ -35,7 +37,7 @@ fn the_lines_after_a_test_are_those_of_a_real_receiver() {
             involuntary_switches: 3,
             ..ResourceUsage::default()
         }),
-        one_way: None,
+        ..Counted::default()
     };
     let lines = count_lines(&counted, false, "nuttcp-r: ", false, true);
     let real = report(UDP);
@@ -68,7 +70,7 @@ fn the_lines_before_a_test_are_those_of_a_real_receiver() {
     assert_eq!(setup_lines(&udp, "nuttcp-r: ", false).lines().collect::<Vec<_>>(), report(JITTER)[..5]);
 }
 
-/// From `nuttcp -vv -T2` of 8.2.2, and `nuttcp -fparse -v -u -n100 -l1000 -R500p` of 6.1.2.
+/// From `nuttcp -vv -T2` and `nuttcp -fparse -v -u -n100 -l1000 -R500p` of 8.2.2.
 #[test]
 fn the_lines_before_a_test_are_those_of_a_real_transmitter() {
     let setup = Setup {
@@ -107,7 +109,7 @@ nuttcp-t: available send window = 34560, available receive window = 65536
     };
     let real = "\
 nuttcp-t: v8.2.2: socket
-nuttcp-t: buflen=1000 nbuf=100 nstream=1 port=26010 mode=udp host=127.0.0.1
+nuttcp-t: buflen=1000 nbuf=100 nstream=1 port=26010 mode=udp host=127.0.0.1 af=inet
 nuttcp-t: time_limit=1.00
 nuttcp-t: rate_limit=4.000 rate_unit=Mbps rate_mode=aggregate pps_rate=500
 nuttcp-t: send_window_size=212992 receive_window_size=212992
@@ -116,27 +118,97 @@ nuttcp-t: send_window_avail=106496 receive_window_avail=106496
     assert_eq!(setup_lines(&udp, "nuttcp-t: ", true), real);
 }
 
+/// From `nuttcp -v -c5p -T1 -Ri1m/4 -l1000 -xc0/1 -p5300:5301 localhost` of 8.2.2.
+#[test]
+fn the_lines_before_a_test_tell_most_options() {
+    let udp = Setup {
+        transmit: true,
+        udp: true,
+        length: 1000,
+        streams: 1,
+        port: 5301,
+        time: Span::from_secs(1),
+        peer: Some(([127, 0, 0, 1], 5301).into()),
+        snd_buf: 212_992,
+        rcv_buf: 212_992,
+        source_port: Some(5300),
+        affinity: Some(0),
+        tos: 0xa0,
+        burst: 4,
+        instantaneous: true,
+        rate_kbps: Some(1000),
+        host: Some("localhost".to_owned()),
+        ..Setup::default()
+    };
+    let real = "\
+nuttcp-t: v8.2.2: socket
+nuttcp-t: affinity = CPU 0
+nuttcp-t: buflen=1000, nstream=1, port=5301, srcport=5300 udp -> localhost af=inet ip=127.0.0.1
+nuttcp-t: time limit = 1.00 second
+nuttcp-t: rate limit = 1.000 Mbps (instantaneous), packet burst = 4, 125 pps, tos = 0xA0
+nuttcp-t: send window size = 212992, receive window size = 212992
+nuttcp-t: available send window = 106496, available receive window = 106496
+";
+    assert_eq!(setup_lines(&udp, "nuttcp-t: ", false), real);
+    let parse = setup_lines(&udp, "nuttcp-t: ", true);
+    let limits =
+        "rate_limit=1.000 rate_unit=Mbps rate_mode=instantaneous packet_burst=4 pps_rate=125 tos=0xA0\n";
+    assert!(parse.contains(limits), "{parse}");
+    assert!(
+        parse.contains("cpu_affinity=0\n") && parse.contains(" port=5301 srcport=5300 mode=udp "),
+        "{parse}"
+    );
+    let receiver = setup_lines(&Setup { transmit: false, ..udp }, "nuttcp-r: ", false);
+    assert!(receiver.contains(" srcport=5300 udp af=inet\nnuttcp-r: tos = 0xA0\n"), "{receiver}");
+}
+
 fn amount(bytes: u64, ns: u64, sent: u64, lost: u64) -> ReceiverCounts {
-    ReceiverCounts { bytes, span: Span::from_ns(ns), sent, lost, delays: None }
+    ReceiverCounts { bytes, span: Span::from_ns(ns), sent, lost, ..ReceiverCounts::default() }
+}
+
+fn with_format(bits: u32) -> LineContents {
+    LineContents { format: NuttcpFormat(bits), ..LineContents::default() }
 }
 
 #[test]
 fn interval_lines_are_those_of_the_real_programs() {
-    let none = NuttcpFormat::default();
+    let none = with_format(0);
     // 360 blocks of 64 KiB.
     let tcp = amount(360 * 65_536, 1_000_020_000, 0, 0);
-    assert_eq!(interval_line(tcp, tcp, None, none), report(TCP)[6]);
+    let bare = report(TCP)[6];
+    assert_eq!(interval_line(tcp, tcp, None, none), bare);
     let marked = |retrans, cwnd| Marked { retrans, of_host: false, cwnd };
-    let told = |cwnd| Some(TransmitterCounts { interval: marked(0, cwnd), total: marked(3, cwnd) });
-    assert_eq!(with_marks("Mbps", told(Some(234)), none), "Mbps     0 retrans    234 KB-cwnd");
-    assert_eq!(with_marks("Mbps", told(None), none), "Mbps     0 retrans");
-    assert_eq!(with_marks("Mbps", None, none), "Mbps");
-    assert_eq!(with_marks("Mbps", told(None), NuttcpFormat(NuttcpFormat::NO_RETRANS)), "Mbps");
-    assert_eq!(with_marks("=1", told(Some(217)), NuttcpFormat(NuttcpFormat::PARSE)), "=1 retrans=0 cwnd=217");
-    let sums = with_marks("Mbps Tot: Mbps", told(None), none);
-    assert_eq!(sums, "Mbps     0 retrans Tot: Mbps     3 retrans");
+    let counts = |cwnd| Some(TransmitterCounts { interval: marked(0, cwnd), total: marked(3, cwnd) });
+    let line = |counts, bits| interval_line(tcp, tcp, counts, with_format(bits));
+    assert_eq!(line(counts(Some(234)), 0), format!("{bare}     0 retrans    234 KB-cwnd"));
+    assert_eq!(line(counts(None), 0), format!("{bare}     0 retrans"));
+    assert_eq!(line(counts(None), NuttcpFormat::NO_RETRANS), bare);
+    assert!(line(counts(Some(217)), NuttcpFormat::PARSE).ends_with(" retrans=0 cwnd=217"));
+    let sums = line(counts(None), NuttcpFormat::RUNNING_TOTAL);
+    assert_eq!(sums, format!("{bare}     0 retrans Tot: {bare}     3 retrans"));
     let udp = amount(1220 * 1024, 1_000_007_000, 1220, 0);
-    assert_eq!(interval_line(udp, udp, Some(1024), none), report(UDP)[5].replace("9.9941", "9.9942"));
+    let lossy = LineContents { lossy: Some(1024), ..none };
+    assert_eq!(interval_line(udp, udp, None, lossy), report(UDP)[5].replace("9.9941", "9.9942"));
+}
+
+/// `nuttcp -i.3 -T1 -frunningtotal -o` of 8.2.2: the transmitter's own counts stand after the rate of the interval,
+/// and not in the total.
+#[test]
+fn a_transmitter_adds_its_counts_after_the_rate() {
+    let own = |cwnd| Some(Marked { retrans: 2, of_host: false, cwnd });
+    let format = NuttcpFormat(0);
+    let received =
+        "  1.0 MB /   0.30 sec =    8.7371 Mbps 0.1000 msAvgOWD Tot:   1.0 MB /   0.30 sec =    8.7371 Mbps";
+    let line = with_own_counts(received, own(Some(543)), format);
+    let real = "  1.0 MB /   0.30 sec =    8.7371 Mbps     2 retrans    543 KB-cwnd 0.1000 msAvgOWD \
+                Tot:   1.0 MB /   0.30 sec =    8.7371 Mbps";
+    assert_eq!(line, real);
+    assert_eq!(with_own_counts(received, None, format), received);
+    assert_eq!(with_own_counts(received, own(None), NuttcpFormat(NuttcpFormat::NO_RETRANS)), received);
+    let parse = "megabytes=1.0 real_sec=0.30 rate_Mbps=8.7 total_megabytes=1.0";
+    let line = with_own_counts(parse, own(None), NuttcpFormat(NuttcpFormat::PARSE));
+    assert_eq!(line, "megabytes=1.0 real_sec=0.30 rate_Mbps=8.7 retrans=2 total_megabytes=1.0");
+    assert_eq!(with_own_counts("?", own(None), format), "?     2 retrans");
 }
 
 /// `nuttcp -u -R250M -l1400 -i1 -T2 -w4m -fxmitstats -frunningtotal` of 6.1.2 over 200 Mbit/s.
@@ -145,7 +217,8 @@ fn a_line_with_everything_is_that_of_the_real_program() {
     let format = NuttcpFormat(NuttcpFormat::XMIT_STATS | NuttcpFormat::RUNNING_TOTAL);
     let interval = amount(17_336 * 1400, 1_000_007_000, 22_321, 4985);
     let total = amount((17_336 + 17_382) * 1400, 2_000_030_000, 43_469, 8751);
-    let line = interval_line(interval, total, Some(1400), format);
+    let line =
+        interval_line(interval, total, None, LineContents { lossy: Some(1400), ..with_format(format.0) });
     let real = "   23.1461 MB /   1.00 sec =  194.1618 Mbps  4985 / 22321 ~drop/pkt 22.33 ~%loss \
                 Tot:    46.3535 MB /   2.00 sec =  194.4179 Mbps  8751 / 43469 ~drop/pkt 20.13 ~%loss \
                 Trans:    29.8018 MB Tot:    58.0374 MB";
@@ -159,7 +232,10 @@ fn parsable_lines_have_the_keys_of_the_real_program() {
     let real = "megabytes=0.0429 real_sec=0.10 rate_Mbps=3.5985 drop=0 pkt=45 data_loss=0.00000 \
                 total_megabytes=0.0429 total_real_sec=0.10 total_rate_Mbps=3.5985 drop=0 pkt=45 data_loss=0.00000 \
                 tx_megabytes=0.0429 tx_total_megabytes=0.0429";
-    assert_eq!(interval_line(all, all, Some(1000), format), real);
+    assert_eq!(
+        interval_line(all, all, None, LineContents { lossy: Some(1000), ..with_format(format.0) }),
+        real
+    );
 }
 
 #[test]
@@ -222,7 +298,7 @@ fn a_report_is_read_by_its_words() {
     }
     assert_eq!((results.megabytes, results.seconds, results.mbps), (Some(1.7852), Some(3.0), Some(4.9983)));
     assert_eq!(
-        (results.max_jitter_ms, results.avg_owd_ms, results.cpu_percent),
+        (results.jitter_ms.map(|ms| ms[2]), results.one_way_ms.map(|ms| ms[1]), results.cpu_percent),
         (Some(3.8576), Some(0.0491), Some(0))
     );
     let mut sender = NuttcpResults::default();
@@ -261,16 +337,7 @@ fn a_report_is_read_by_its_words() {
 /// The reported buffers are printed unchanged, and half of them as available.
 #[test]
 fn an_opened_link_has_what_the_report_needs() {
-    let opened = Opened {
-        local: ([0, 0, 0, 0], 0).into(),
-        remote: None,
-        mss: None,
-        handshake: None,
-        snd_buf: 2,
-        rcv_buf: 4,
-        congestion: None,
-        descriptor: 0,
-    };
+    let opened = Opened { snd_buf: 2, rcv_buf: 4, ..Opened::new(([0, 0, 0, 0], 0).into(), None) };
     let terms = crate::nuttcp::plan::Terms::of(&crate::nuttcp::NuttcpRequest::default(), 1, 5101);
     let setup = terms.setup(Some(&opened), Some(([192, 0, 2, 7], 1).into()));
     assert_eq!((setup.snd_buf, setup.rcv_buf, setup.peer.map(|peer| peer.port())), (2, 4, Some(1)));
@@ -278,7 +345,7 @@ fn an_opened_link_has_what_the_report_needs() {
 
 /// `nuttcp -u -Ri5m -j -o -i1 -T3` between two 8.2.2, without the jitter.
 #[test]
-fn delays_are_told_as_the_real_program_tells_them() {
+fn delays_are_printed_as_by_the_real_program() {
     let delays = OneWay { datagrams: 1828, sum_us: 89_755, min_us: 4, max_us: 3391 };
     let counted = Counted { one_way: Some(delays), ..Counted::default() };
     let lines = count_lines(&counted, false, "nuttcp-r: ", false, true);
@@ -294,21 +361,61 @@ fn delays_are_told_as_the_real_program_tells_them() {
         delays: Some(OneWay { datagrams: 1220, sum_us: 64_721, ..delays }),
         ..amount(1_249_280, 2_000_000_000, 1220, 0)
     };
-    let line =
-        |interval: ReceiverCounts| interval_line(interval, second, Some(1024), NuttcpFormat::default());
+    let contents = LineContents { lossy: Some(1024), one_way: 2, ..with_format(0) };
+    let line = |interval: ReceiverCounts| interval_line(interval, second, None, contents);
     assert!(
         line(first).ends_with("     0 /   610 ~drop/pkt  0.00 ~%loss 0.0757 msAvgOWD"),
         "{}",
         line(first)
     );
-    assert!(line(second.since(first)).ends_with(" 0.0304 msAvgOWD"), "{}", line(second.since(first)));
+    assert!(
+        line(second.since(first, FreshRanges::default())).ends_with(" 0.0304 msAvgOWD"),
+        "{}",
+        line(second.since(first, FreshRanges::default()))
+    );
 }
 
 #[test]
 fn a_client_reads_delays_below_zero() {
     let mut results = NuttcpResults::default();
     results.line("nuttcp-r: min-OWD = -0.5000 ms, avg-OWD = -0.2500 ms, max-OWD = 0.1000 ms");
-    assert_eq!(results.avg_owd_ms, Some(-0.25));
+    assert_eq!(results.one_way_ms, Some([-0.5, -0.25, 0.1]));
     results.line("msminOWD=-3.0000 msavgOWD=2.0000 msmaxOWD=4.0000");
-    assert_eq!(results.avg_owd_ms, Some(2.0));
+    assert_eq!(results.one_way_ms, Some([-3.0, 2.0, 4.0]));
+}
+
+/// `-br -bc` of 8.2.2 with two streams, and the report from which the figures come.
+#[test]
+fn the_counts_of_several_streams_are_written_and_parsed() {
+    let counted = Counted {
+        retrans: Some(5),
+        cwnd: Some(1086),
+        stream_retrans: vec![3, 2],
+        stream_cwnd: vec![543, 543],
+        ..Counted::default()
+    };
+    let line = |counted: &Counted, parse| count_lines(counted, true, "nuttcp-t: ", parse, false)[1].clone();
+    let text = line(&counted, false);
+    assert_eq!(text, "nuttcp-t: retrans = 5 ( 3+2 ) cwnd = 1086 KB ( 543+543 )\n");
+    let parse = line(&counted, true);
+    assert_eq!(parse, "nuttcp-t: retrans=5 retrans_by_stream=3+2 cwnd=1086 cwnd_by_stream=543+543\n");
+    for report in [text, parse] {
+        let mut results = NuttcpResults::default();
+        results.line(&report);
+        assert_eq!((results.retrans, results.cwnd), (Some(5), Some(1086)), "{report}");
+        assert_eq!((results.stream_retrans, results.stream_cwnd), (vec![3, 2], vec![543, 543]), "{report}");
+    }
+    let none = Counted { retrans: Some(0), stream_retrans: vec![0, 0], ..counted };
+    assert_eq!(line(&none, false), "nuttcp-t: retrans = 0 cwnd = 1086 KB ( 543+543 )\n");
+    let brief = Brief {
+        retrans: Some(5),
+        cwnd: Some(1086),
+        stream_retrans: vec![3, 2],
+        stream_cwnd: vec![543, 543],
+        ..Brief::default()
+    };
+    let line = brief.line(NuttcpFormat(0));
+    assert!(line.ends_with(" 5 = 3+2 retrans 1086 = 543+543 KB-cwnd"), "{line}");
+    let line = brief.line(NuttcpFormat(NuttcpFormat::PARSE));
+    assert!(line.ends_with(" retrans=5 retrans_by_stream=3+2 cwnd=1086 cwnd_by_stream=543+543"), "{line}");
 }

@@ -26,7 +26,7 @@ fn client(line: &str) -> NuttcpClientOptions {
 /// What a scripted server received from our client, and the client's output.
 #[derive(Default)]
 struct NuttcpTranscript {
-    said: String,
+    sent: String,
     printed: String,
     exit: Option<i32>,
 }
@@ -37,6 +37,10 @@ struct ScriptedServer {
     seen: NuttcpTranscript,
     task: Option<FlowTask>,
     sent: u64,
+    /// What the client's kernel says of the acknowledgements.
+    all_acknowledged: Option<bool>,
+    /// Whether a data connection is closed.
+    closed: bool,
 }
 
 impl ScriptedServer {
@@ -48,12 +52,13 @@ impl ScriptedServer {
         let mut open = Vec::new();
         for output in outputs {
             match output {
-                Output::Send { link: Link(0), bytes } => self.seen.said += &String::from_utf8(bytes).unwrap(),
+                Output::Send { link: Link(0), bytes } => self.seen.sent += &String::from_utf8(bytes).unwrap(),
                 Output::Print(text) => self.seen.printed += &text,
                 Output::Connect { link, .. } => open.push(link),
                 Output::Start(task) => self.task = Some(*task),
                 Output::Look => looks += 1,
                 Output::Exit(code) => self.seen.exit = Some(code),
+                Output::Close { link } if link != Link(0) => self.closed = true,
                 _ => {}
             }
         }
@@ -71,6 +76,7 @@ impl ScriptedServer {
             bytes: self.sent,
             retransmits: Some(0),
             snd_cwnd: Some(247 * 1024),
+            all_acknowledged: self.all_acknowledged,
             ..StreamCounts::default()
         };
         FlowCounts { streams: vec![stream], last_at: Some(self.now), ..FlowCounts::default() }
@@ -86,7 +92,7 @@ impl ScriptedServer {
         self.now = end;
     }
 
-    fn say(&mut self, line: &str) {
+    fn send_line(&mut self, line: &str) {
         let bytes = format!("{line}\n").into_bytes();
         self.give(Input::Bytes { link: Link(0), bytes: &bytes });
     }
@@ -97,35 +103,86 @@ fn opened() -> Opened {
     Opened { handshake: Some(Span::from_ns(80_000)), snd_buf: 69_120, ..link }
 }
 
-/// Plays the server of a transcript: greeting and OK, the test, the report.
-fn play(arguments: &str, transcript: &str, sent: u64) -> NuttcpTranscript {
+/// Plays the beginning of a transcript: greeting and OK. The test has begun.
+fn begin<'t>(
+    arguments: &str,
+    transcript: &'t str,
+    sent: u64,
+) -> (ScriptedServer, impl Iterator<Item = &'t str>) {
     let mut script = ScriptedServer {
         client: NuttcpClient::new(client(arguments)),
         now: Timestamp::START,
         seen: NuttcpTranscript::default(),
         task: None,
         sent,
+        all_acknowledged: None,
+        closed: false,
     };
     script.give(Input::Begin);
     let mut lines = transcript.lines().filter_map(|line| line.strip_prefix("S "));
-    script.say(lines.next().unwrap());
-    script.say(lines.next().unwrap());
+    script.send_line(lines.next().unwrap());
+    script.send_line(lines.next().unwrap());
     script.pass(Span::from_ms(400));
     assert!(script.task.is_some(), "the test has not begun");
+    (script, lines)
+}
+
+/// Plays the server of a transcript: greeting and OK, the test, the report.
+fn play(arguments: &str, transcript: &str, sent: u64) -> NuttcpTranscript {
+    let (mut script, lines) = begin(arguments, transcript, sent);
     let rest: Vec<&str> = lines.collect();
     let live = rest.iter().position(|line| *line == "DONE").map_or(0, |at| at + 1);
     for line in &rest[..live] {
-        script.say(line);
+        script.send_line(line);
     }
     script.give(Input::Written { flow: FlowId(0) });
     let counts = script.counts();
     script.give(Input::Ended { counts: &counts });
     for line in &rest[live..] {
-        script.say(line);
+        script.send_line(line);
     }
     script.pass(Span::from_secs(3));
     script.give(Input::Closed { link: Link(0), reason: None });
     script.seen
+}
+
+/// A client that transmits, when its flow has ended and the peer's kernel has not acknowledged everything.
+fn unacknowledged() -> ScriptedServer {
+    let (mut script, _) = begin("-T3 127.0.0.1", DEFAULT, 1);
+    script.all_acknowledged = Some(false);
+    script.give(Input::Written { flow: FlowId(0) });
+    let counts = script.counts();
+    script.give(Input::Ended { counts: &counts });
+    assert!(!script.closed);
+    script
+}
+
+#[test]
+fn a_peer_that_acknowledges_nothing_is_given_up() {
+    let mut script = unacknowledged();
+    script.pass(Span::from_secs(59));
+    assert!(!script.closed);
+    script.pass(Span::from_secs(2));
+    assert!(script.closed);
+}
+
+#[test]
+fn a_peer_that_has_gone_is_not_waited_for() {
+    let mut script = unacknowledged();
+    let link = script.task.as_ref().unwrap().links[0];
+    script.give(Input::Closed { link, reason: None });
+    assert!(script.closed);
+}
+
+#[test]
+fn a_peer_that_stopped_reading_is_not_waited_for_twice() {
+    let (mut script, _) = begin("-T3 127.0.0.1", DEFAULT, 1);
+    script.all_acknowledged = Some(false);
+    script.give(Input::Written { flow: FlowId(0) });
+    script.pass(Span::from_secs(61));
+    let counts = script.counts();
+    script.give(Input::Ended { counts: &counts });
+    assert!(script.closed);
 }
 
 fn requests(transcript: &str) -> String {
@@ -138,7 +195,7 @@ fn requests(transcript: &str) -> String {
 #[test]
 fn our_client_says_what_the_real_one_says_and_prints_what_it_prints() {
     let seen = play("-i1 -T3 127.0.0.1", INTERVALS, 1);
-    assert_eq!(seen.said, requests(INTERVALS));
+    assert_eq!(seen.sent, requests(INTERVALS));
     // The congestion windows of the intervals come from our own kernel, which always reports 247 KB here.
     let real = [
         "   22.5000 MB /   1.00 sec =  188.7399 Mbps     0 retrans    247 KB-cwnd",
@@ -152,8 +209,8 @@ fn our_client_says_what_the_real_one_says_and_prints_what_it_prints() {
 }
 
 #[test]
-fn an_old_server_is_not_told_what_it_does_not_know() {
-    assert_eq!(play("-i1 -T2 127.0.0.1", MIXED, 1).said, requests(MIXED));
+fn an_old_server_is_not_sent_what_it_does_not_know() {
+    assert_eq!(play("-i1 -T2 127.0.0.1", MIXED, 1).sent, requests(MIXED));
     let seen = play("-T3 127.0.0.1", DEFAULT, 1);
     let real = "   68.8905 MB /   3.06 sec =  188.9408 Mbps 0 %TX 8 %RX 0 retrans 247 KB-cwnd 0.08 msRTT\n";
     assert_eq!(seen.printed, real);
@@ -171,7 +228,7 @@ fn losses_are_the_difference_of_both_ends() {
         seen.printed
     );
     let seen = play("-u -Ri5m -j -o -i1 -T3 127.0.0.1", JITTER, 1828 * 1024);
-    assert_eq!(seen.said, requests(JITTER));
+    assert_eq!(seen.sent, requests(JITTER));
     assert!(
         seen.printed.ends_with("0 / 1828 drop/pkt 0.00 %loss 3.8576 msMaxJitter 0.0491 msAvgOWD\n"),
         "{}",
@@ -204,18 +261,18 @@ fn answer(bytes: &[u8]) -> String {
         Input::Accepted { listener: Link(0), link, opened: opened() },
         Input::Bytes { link, bytes },
     ];
-    let mut said = String::new();
+    let mut sent = String::new();
     for input in inputs {
         server.input(Timestamp::START, input);
         while let Some(output) = server.output() {
             match output {
-                Output::Send { bytes, .. } => said += &String::from_utf8(bytes).unwrap(),
-                Output::Ask(_) => said += "(asked)",
+                Output::Send { bytes, .. } => sent += &String::from_utf8(bytes).unwrap(),
+                Output::Ask(_) => sent += "(asked)",
                 _ => {}
             }
         }
     }
-    said
+    sent
 }
 
 /// The requests are probes that were sent to 8.2.2.

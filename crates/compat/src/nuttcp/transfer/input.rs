@@ -11,7 +11,11 @@ use super::{
 };
 use crate::errno::{EADDRINUSE, ECONNREFUSED};
 use crate::nuttcp::marks::Marked;
+use crate::nuttcp::summary::FreshRanges;
 use crate::stand_in::{CpuTime, FlowCounts, Input, Link, Opened, Output, Stop, SystemError};
+
+/// Most bytes of a stream that are kept from before the flow. The driver reads far less until then.
+const MAX_EARLY_BYTES: usize = 1 << 20;
 
 /// Longest datagram that begins or ends a test, bytes.
 const MARK_LENGTH: usize = 4;
@@ -41,6 +45,7 @@ impl NuttcpTransfer {
             }
             Input::Bytes { link, bytes } if self.stream_of(*link).is_some() => {
                 self.early.0 = self.early.0.saturating_add(bytes.len() as u64);
+                self.keep_early(*link, bytes);
                 if self.terms.stdio && !self.terms.transmit && self.stage == NuttcpTransferState::Running {
                     self.counted.calls = self.counted.calls.saturating_add(1);
                     out.push_back(Output::Write(bytes.to_vec()));
@@ -62,6 +67,15 @@ impl NuttcpTransfer {
             _ => return false,
         }
         true
+    }
+
+    /// Keeps what arrives before the flow: its blocks carry times, and the next block begins where it ends.
+    fn keep_early(&mut self, link: Link, bytes: &[u8]) {
+        let stream = self.stream_of(link).and_then(|stream| self.early_blocks.get_mut(stream));
+        if let Some(kept) = stream.filter(|_| !self.has_flow) {
+            let room = MAX_EARLY_BYTES.saturating_sub(kept.len());
+            kept.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        }
     }
 
     /// Handles passed deadlines.
@@ -110,9 +124,11 @@ impl NuttcpTransfer {
                 }
             }
             NuttcpTransferState::Running => self.stop(now, out),
-            // A flow that did not end after it was stopped.
+            NuttcpTransferState::Draining => self.ask(NuttcpCountsReason::Drain, out),
+            // A flow that did not end after it was stopped. Its peer has had its time to acknowledge.
             NuttcpTransferState::Stopping => {
-                out.push_back(Output::Stop { flow: self.flow, how: Stop::Abort })
+                self.drained_by = Some(now);
+                out.push_back(Output::Stop { flow: self.flow, how: Stop::Abort });
             }
             _ => {}
         }
@@ -292,11 +308,20 @@ impl NuttcpTransfer {
         flows: &[FlowCounts],
         out: &mut VecDeque<Output>,
     ) -> bool {
-        let Some(why) = self.looks.pop_front() else { return false };
         let mine = flows.iter().find(|counts| counts.flow == self.flow);
+        // Every reading restarts the ranges, also one that another session has requested.
+        if let Some(counts) = mine {
+            self.note_ranges(counts);
+        }
+        let Some(why) = self.looks.pop_front() else { return false };
         match why {
             NuttcpCountsReason::Begin => self.cpu = cpu,
-            NuttcpCountsReason::End => self.cost(cpu, out),
+            NuttcpCountsReason::End => self.cost(now, cpu, mine, out),
+            NuttcpCountsReason::Drain => {
+                if self.stage == NuttcpTransferState::Draining {
+                    self.drain(now, mine, out);
+                }
+            }
             _ if self.stage != NuttcpTransferState::Running && why != NuttcpCountsReason::Owner => {}
             NuttcpCountsReason::Interval => {
                 if let Some(counts) = mine {
@@ -315,10 +340,10 @@ impl NuttcpTransfer {
                 // The last line of a server may arrive when our flow has already been forgotten.
                 let retrans = known(|stream| stream.retransmits).or(self.counted.retrans);
                 let cwnd = known(|stream| stream.snd_cwnd).map(|bytes| bytes / 1024).or(self.counted.cwnd);
-                let told = retrans.map(|retrans| {
+                let counts = retrans.map(|retrans| {
                     Marked { retrans, of_host: false, cwnd }.take_new(&mut self.shown_retrans)
                 });
-                self.events.push_back(TransferEvent::Looked(told));
+                self.events.push_back(TransferEvent::Looked(counts));
             }
         }
         true
@@ -326,17 +351,22 @@ impl NuttcpTransfer {
 
     fn interval(&mut self, counts: &FlowCounts) {
         let total = self.amount(counts);
-        let interval = total.since(self.shown);
         // After the end of a UDP test nothing arrives, so an empty interval is reported only if data follow.
-        if self.terms.udp && interval.bytes == 0 {
+        if self.terms.udp && total.bytes == self.shown.bytes {
             return;
         }
+        let [delays, jitter] = &mut self.fresh;
+        let interval = total.since(self.shown, FreshRanges { delays: delays.take(), jitter: jitter.take() });
         self.shown = total;
         let noted = counts.streams.first().and_then(|stream| stream.noted);
-        let told = noted
+        let marked = noted
             .and_then(|noted| Marked::read(&noted, self.terms.peer))
             .map(|marked| marked.take_new(&mut self.shown_retrans));
-        self.events.push_back(TransferEvent::Interval { interval, total, told });
+        self.events.push_back(TransferEvent::Interval {
+            interval: Box::new(interval),
+            total: Box::new(total),
+            marked,
+        });
     }
 
     fn is_idle(&mut self, now: Timestamp, counts: &FlowCounts, out: &mut VecDeque<Output>) {
@@ -352,12 +382,19 @@ impl NuttcpTransfer {
     }
 
     /// Computes the CPU time of the test.
-    fn cost(&mut self, cpu: CpuTime, out: &mut VecDeque<Output>) {
+    fn cost(
+        &mut self,
+        now: Timestamp,
+        cpu: CpuTime,
+        counts: Option<&FlowCounts>,
+        out: &mut VecDeque<Output>,
+    ) {
         self.counted.user = cpu.user.saturating_sub(self.cpu.user);
         self.counted.system = cpu.system.saturating_sub(self.cpu.system);
         self.counted.usage = cpu.usage_since(&self.cpu);
         if self.stage == NuttcpTransferState::Counting {
-            self.finish(out);
+            let sends = self.terms.transmit && !self.terms.udp && self.has_flow;
+            self.drain(now, counts.filter(|_| sends), out);
         }
     }
 
@@ -369,11 +406,19 @@ impl NuttcpTransfer {
         self.events.push_back(TransferEvent::Over);
     }
 
-    /// The peer has closed a data connection without a flow.
+    /// The peer has closed a data connection that no flow uses.
     fn closed(&mut self, now: Timestamp, reason: Option<&SystemError>, out: &mut VecDeque<Output>) {
-        if self.stage == NuttcpTransferState::Running && !self.has_flow {
-            self.trouble = reason.cloned();
-            self.piped_end(now, out);
+        match self.stage {
+            NuttcpTransferState::Running if !self.has_flow => {
+                self.trouble = reason.cloned();
+                self.piped_end(now, out);
+            }
+            // It acknowledges nothing more. The kernel may still have bytes for it.
+            NuttcpTransferState::Draining => {
+                self.drained_by = Some(now);
+                self.ask(NuttcpCountsReason::Drain, out);
+            }
+            _ => {}
         }
     }
 

@@ -20,7 +20,7 @@ use crate::server::ServerConfig;
 
 /// A message from a job, or from a change of settings, to the thread that serves the coordinator.
 #[derive(Debug)]
-pub(super) enum Letter {
+pub(super) enum JobMessage {
     /// The job has begun; its times count from `epoch`.
     Accepted { job: u32, epoch: Mono },
     /// All sockets are open, and the job waits for its start.
@@ -35,23 +35,23 @@ pub(super) enum Letter {
 
 /// The messages that wait for the thread that serves the coordinator.
 #[derive(Debug)]
-pub(super) struct Letters {
-    waiting: Mutex<Vec<Letter>>,
+pub(super) struct JobMessages {
+    waiting: Mutex<Vec<JobMessage>>,
     /// Wakes the receiving thread when a message is added.
     pub(super) waker: EventFd,
 }
 
-impl Letters {
+impl JobMessages {
     pub(super) fn new() -> Result<Self, ControlError> {
         Ok(Self { waiting: Mutex::default(), waker: EventFd::new()? })
     }
 
-    pub(super) fn put(&self, letter: Letter) {
-        locked(&self.waiting).push(letter);
+    pub(super) fn put(&self, message: JobMessage) {
+        locked(&self.waiting).push(message);
         self.waker.wake();
     }
 
-    pub(super) fn take(&self) -> Vec<Letter> {
+    pub(super) fn take(&self) -> Vec<JobMessage> {
         let _ = self.waker.clear();
         std::mem::take(&mut *locked(&self.waiting))
     }
@@ -63,13 +63,13 @@ pub(super) fn carry_out(
     job: Job,
     gate: &PhaseGate,
     stop: &AtomicBool,
-    letters: &Letters,
+    messages: &JobMessages,
     config: &ServerConfig,
 ) {
     let (number, observer) = (job.job, config.observer.as_deref());
-    let mut post = JobReporter { job: number, letters };
+    let mut post = JobReporter { job: number, messages };
     let mut log = Log::new(String::new(), vec![&mut post]);
-    letters.put(Letter::Accepted { job: number, epoch: log.epoch() });
+    messages.put(JobMessage::Accepted { job: number, epoch: log.epoch() });
     let request = TestRequest {
         host: job.host.into(),
         port: job.port,
@@ -90,19 +90,19 @@ pub(super) fn carry_out(
         Ok(Err(error)) => failed(number, error.to_string()),
         Err(_) => failed(number, "the agent failed during the run".to_owned()),
     };
-    letters.put(Letter::Ended(end));
+    messages.put(JobMessage::Ended(end));
 }
 
 struct JobReporter<'a> {
     job: u32,
-    letters: &'a Letters,
+    messages: &'a JobMessages,
 }
 
 impl Sink for JobReporter<'_> {
     fn on(&mut self, event: &Event) -> Result<(), SinkError> {
         if !matches!(event.body, Body::RunStarted(_) | Body::RunEnded { .. }) {
             let (host, at, body) = (event.host, event.at, event.body.clone());
-            self.letters.put(Letter::Event(Box::new(JobEvent { job: self.job, host, at, body })));
+            self.messages.put(JobMessage::Event(Box::new(JobEvent { job: self.job, host, at, body })));
         }
         Ok(())
     }

@@ -85,14 +85,15 @@ impl CoordinatorSettings {
 
     fn in_force(&self) -> Vec<SettingInForce> {
         let changes = locked(&self.0);
-        let told = changes.iter().flat_map(Changes::in_force);
-        told.map(|(setting, interface, found, now)| SettingInForce {
-            setting: setting.name().into(),
-            interface: interface.map(Into::into),
-            found: found.into(),
-            now: now.into(),
-        })
-        .collect()
+        let in_force = changes.iter().flat_map(Changes::in_force);
+        in_force
+            .map(|(setting, interface, found, now)| SettingInForce {
+                setting: setting.name().into(),
+                interface: interface.map(Into::into),
+                found: found.into(),
+                now: now.into(),
+            })
+            .collect()
     }
 }
 
@@ -100,7 +101,7 @@ impl CoordinatorSettings {
 fn setting_requests(
     order: &SettingsOrder,
     local: Option<IpAddr>,
-) -> Result<host_settings::Wishes, Vec<String>> {
+) -> Result<host_settings::SettingRequests, Vec<String>> {
     host_settings::check(&order.values, || interface(order, local))
 }
 

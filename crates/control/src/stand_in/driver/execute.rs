@@ -58,7 +58,7 @@ impl Driver<'_> {
             Output::Exit(code) => self.exit = Some(code),
             Output::Point { run, flow, point } => self.runs.measured(run, flow, *point),
             // An output that this version does not know.
-            other => tracing::warn!(?other, "a wish that nobody fulfils"),
+            other => tracing::warn!(?other, "an output of an unknown kind is ignored"),
         }
     }
 
@@ -76,9 +76,9 @@ impl Driver<'_> {
     fn listen(&mut self, link: Link, port: u16, options: &LinkOptions) {
         // A stand-in that requests Multipath TCP also accepts plain TCP.
         let transport = if options.transport == Transport::Udp { Transport::Udp } else { Transport::Tcp };
-        match self.ports.as_ref().map(|ports| ports.doors(transport, port)) {
-            Some(doors) if !doors.is_empty() => {
-                self.core.links.listen_at_doors(link, doors, options, &mut self.events);
+        match self.ports.as_ref().map(|ports| ports.shared_ports(transport, port)) {
+            Some(shared_ports) if !shared_ports.is_empty() => {
+                self.core.links.listen_on_shared_ports(link, shared_ports, options, &mut self.events);
             }
             _ => self.core.links.listen(link, port, options, &mut self.events),
         }
@@ -121,11 +121,15 @@ impl Driver<'_> {
         // If this end ended the run, its own reason counts, and not the error that the tool makes of it.
         let own = admitted.as_ref().and_then(|admitted| admitted.ended_for).map(str::to_owned);
         let trouble = own.or(trouble);
-        if let (Some(_), Some(ports)) = (admitted, &mut self.ports) {
-            let concurrent_runs = ports.over(run, trouble.as_deref());
-            self.runs.concurrent_runs(run, concurrent_runs);
+        // The place is free for the next client before this run is judged.
+        let left = self.ports.as_mut().filter(|_| admitted.is_some()).and_then(|ports| ports.leave(run));
+        if let Some(left) = left {
+            self.runs.concurrent_runs(run, left.concurrent_runs);
         }
-        self.runs.over(run, trouble, self.interrupted);
+        let flows = self.runs.over(run, trouble.clone(), self.interrupted);
+        if let Some((left, ports)) = left.zip(self.ports.as_mut()) {
+            ports.ended(left.client, trouble.map_or(Ok(flows), Err));
+        }
     }
 
     pub(super) fn start_flow(&mut self, task: FlowTask) {
@@ -184,7 +188,9 @@ impl Driver<'_> {
                 involuntary_switches: used.involuntary_switches,
             }),
         };
-        self.events.push_front(DriverEvent::Counts { cpu, flows: self.core.flows.counts() });
+        let flows = self.core.flows.counts(&self.core.links);
+        flows.iter().for_each(|counts| self.runs.recounted(counts));
+        self.events.push_front(DriverEvent::Counts { cpu, flows });
     }
 
     fn exchange(&mut self, exchange: Exchange) {

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_client_makes_room_when_it_has_not_said_how_long_it_stays_or_stays_longer() {
+    fn a_silent_client_loses_its_place_without_an_announced_duration_or_after_it() {
         assert_eq!(makes_room(&mut run(None), |_| false), Some(8));
         assert_eq!(makes_room(&mut run(Some(20)), |_| false), Some(20));
         assert_eq!(makes_room(&mut run(Some(20)), |second| second < 20), Some(27));

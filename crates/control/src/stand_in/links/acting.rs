@@ -33,9 +33,9 @@ impl Links {
     pub(in super::super) fn send_to(&mut self, link: Link, to: SocketAddr, bytes: &[u8]) {
         let socket = match self.table.get(&link).map(|entry| &entry.kind) {
             Some(LinkSocket::Datagrams(datagrams)) => Some((&datagrams.socket, datagrams.local)),
-            Some(LinkSocket::Doors(doors, _)) => {
-                let door = opening::door_towards(doors, to);
-                door.and_then(|door| Some((door.socket.as_deref()?, door.address)))
+            Some(LinkSocket::SharedPorts(ports, _)) => {
+                let port = opening::port_for_peer(ports, to);
+                port.and_then(|port| Some((port.socket.as_deref()?, port.address)))
             }
             _ => None,
         };

@@ -14,7 +14,7 @@ use linerate_units::Span;
 use super::super::driver_event::own_reason;
 use super::super::endpoint::{listening_at, socket_options};
 use super::{
-    DatagramLink, DriverEvent, DriverEvents, LinkSocket, Links, MAX_LINKS, More, SharedDoor,
+    DatagramLink, DriverEvent, DriverEvents, LinkSocket, Links, MAX_LINKS, More, SharedServerPort,
     StandInConnection, mapped_address, opened, reason, reason_of,
 };
 
@@ -103,10 +103,12 @@ impl Links {
     pub(super) fn connected(&mut self, link: Link, events: &mut DriverEvents) -> More {
         let Some(LinkSocket::Connecting(attempt)) = self.remove(link) else { return More::No };
         let Attempt { under_way, until, next } = *attempt;
+        let unconnected_buffers = under_way.buffers_before();
         match under_way.finish() {
             Ok(connected) => {
                 let handshake = Some(Span::from(connected.handshake));
                 let held = self.hold(link, connected.stream, connected.peer, handshake);
+                let held = held.map(|opened| Opened { unconnected_buffers, ..opened });
                 events.push_back(opening(link, held));
             }
             Err(error) => self.try_next(link, next, until, reason_of(&error), events),
@@ -144,47 +146,39 @@ impl Links {
             requested.reuse_port = true;
             let bound = bind_udp(address, &requested)?;
             stream::set_nonblocking(&bound.socket, true)?;
-            let told = opened(&bound.socket, bound.local, None, None);
+            let opened_link = opened(&bound.socket, bound.local, None, None);
             self.insert(link, LinkSocket::Datagrams(DatagramLink::new(bound, None)));
-            return Ok(told);
+            return Ok(opened_link);
         }
         let backlog = options.backlog.map_or(BACKLOG, |most| i32::try_from(most).unwrap_or(i32::MAX));
         let listening = listen_tcp(address, backlog, &requested)?;
         stream::set_nonblocking(&listening.listener, true)?;
-        let told = opened(&listening.listener, listening.local, None, None);
+        let opened_link = opened(&listening.listener, listening.local, None, None);
         self.insert(link, LinkSocket::Listener(listening.listener));
-        Ok(told)
+        Ok(opened_link)
     }
 
     /// Uses ports of the server instead of opening a listener.
-    pub(in super::super) fn listen_at_doors(
+    pub(in super::super) fn listen_on_shared_ports(
         &mut self,
         link: Link,
-        doors: Vec<SharedDoor>,
+        ports: Vec<SharedServerPort>,
         options: &LinkOptions,
         events: &mut DriverEvents,
     ) {
-        let Some(first) = doors.first() else { return };
-        let told = Opened {
-            local: super::plain(first.address),
-            remote: None,
-            mss: None,
-            handshake: None,
-            snd_buf: 0,
-            rcv_buf: 0,
-            congestion: None,
-            descriptor: -1,
-        };
-        self.insert(link, LinkSocket::Doors(doors, socket_options(options)));
-        events.push_back(DriverEvent::Opened { link, opened: told });
+        let Some(first) = ports.first() else { return };
+        let opened_link = Opened::new(super::plain(first.address), None);
+        self.insert(link, LinkSocket::SharedPorts(ports, socket_options(options)));
+        events.push_back(DriverEvent::Opened { link, opened: opened_link });
     }
 
     /// The listener link for a port of the server.
-    pub(in super::super) fn door(&self, transport: Transport, port: u16) -> Option<Link> {
+    pub(in super::super) fn shared_listener(&self, transport: Transport, port: u16) -> Option<Link> {
         self.table.iter().find_map(|(link, entry)| match &entry.kind {
-            LinkSocket::Doors(doors, _) => {
-                doors.iter().any(|door| door.transport == transport && door.port == port).then_some(*link)
-            }
+            LinkSocket::SharedPorts(ports, _) => ports
+                .iter()
+                .any(|shared| shared.transport == transport && shared.port == port)
+                .then_some(*link),
             _ => None,
         })
     }
@@ -203,7 +197,9 @@ impl Links {
         }
         // Detects a vanished peer within seconds; the kernel's defaults take hours.
         let _ = sockopt::set_keep_alive(&stream, KEEP_ALIVE);
-        if let Some(LinkSocket::Doors(_, requested)) = self.table.get(&listener).map(|entry| &entry.kind) {
+        if let Some(LinkSocket::SharedPorts(_, requested)) =
+            self.table.get(&listener).map(|entry| &entry.kind)
+        {
             // The server accepted it with its own options.
             let _ = sockopt::set_user_timeout(&stream, UNANSWERED_TIMEOUT);
             let _ = requested.apply_tcp(&stream);
@@ -234,8 +230,8 @@ impl Links {
     ) {
         let local = match self.table.get(&listener).map(|entry| &entry.kind) {
             Some(LinkSocket::Datagrams(datagrams)) => Ok(datagrams.local),
-            Some(LinkSocket::Doors(doors, _)) => {
-                door_towards(doors, peer).map(|door| door.address).ok_or_else(|| own_reason("no port"))
+            Some(LinkSocket::SharedPorts(ports, _)) => {
+                port_for_peer(ports, peer).map(|port| port.address).ok_or_else(|| own_reason("no port"))
             }
             _ => Err(own_reason("there is no such listener for datagrams")),
         };
@@ -271,9 +267,9 @@ impl Links {
     ) -> Result<Opened, SystemError> {
         stream.set_nonblocking(true).map_err(|error| reason(&error))?;
         let local = stream.local_addr().map_err(|error| reason(&error))?;
-        let told = opened(&stream, local, Some(peer), handshake);
+        let opened_link = opened(&stream, local, Some(peer), handshake);
         self.insert(link, LinkSocket::Connection(StandInConnection::new(stream, local, peer)));
-        Ok(told)
+        Ok(opened_link)
     }
 
     fn hold_datagrams(
@@ -283,9 +279,9 @@ impl Links {
         peer: Option<SocketAddr>,
     ) -> Result<Opened, SystemError> {
         stream::set_nonblocking(&bound.socket, true).map_err(|error| reason_of(&error))?;
-        let told = opened(&bound.socket, bound.local, peer, None);
+        let opened_link = opened(&bound.socket, bound.local, peer, None);
         self.insert(link, LinkSocket::Datagrams(DatagramLink::new(bound, peer)));
-        Ok(told)
+        Ok(opened_link)
     }
 }
 
@@ -297,17 +293,17 @@ impl DatagramLink {
 }
 
 /// The port from which a peer can be answered: one of its IP version, or a dual-stack one.
-pub(super) fn door_towards(doors: &[SharedDoor], peer: SocketAddr) -> Option<&SharedDoor> {
-    let own = |door: &&SharedDoor| {
-        let (here, there) = (door.address.ip(), super::plain(peer).ip());
+pub(super) fn port_for_peer(ports: &[SharedServerPort], peer: SocketAddr) -> Option<&SharedServerPort> {
+    let own = |port: &&SharedServerPort| {
+        let (here, there) = (port.address.ip(), super::plain(peer).ip());
         here.is_ipv4() == there.is_ipv4()
             && (here.is_unspecified() || here.is_loopback() == there.is_loopback())
     };
-    doors
+    ports
         .iter()
         .find(own)
-        .or_else(|| doors.iter().find(|door| door.address.ip().is_unspecified()))
-        .or(doors.first())
+        .or_else(|| ports.iter().find(|port| port.address.ip().is_unspecified()))
+        .or(ports.first())
 }
 
 fn opening(link: Link, opened: Result<Opened, SystemError>) -> DriverEvent {

@@ -48,6 +48,7 @@ fn task(flow: FlowId, link: Link, client: bool) -> FlowTask {
         bytes: Some(Bytes::new(SENT[usize::from(flow.0)])),
         time: None,
         together: false,
+        file: None,
         omit: Span::ZERO,
         offered: None,
         burst: None,
@@ -77,7 +78,7 @@ fn report(counted: &BTreeMap<FlowId, u64>) -> Vec<u8> {
     counted.values().flat_map(|bytes| bytes.to_be_bytes()).collect()
 }
 
-fn hear_report(bytes: &[u8], desires: &mut Desires) {
+fn check_report(bytes: &[u8], desires: &mut Desires) {
     let numbers = bytes.chunks_exact(8).map(|eight| u64::from_be_bytes(eight.try_into().unwrap()));
     for (flow, bytes) in (0..).zip(numbers) {
         let tally = Box::new(Tally { total_bytes: Bytes::new(bytes), complete: true, ..Tally::default() });
@@ -86,7 +87,7 @@ fn hear_report(bytes: &[u8], desires: &mut Desires) {
 }
 
 /// The server: the first byte of each connection identifies its purpose.
-fn server(say: std::sync::mpsc::Sender<u16>) -> Box<dyn linerate_compat::stand_in::StandIn> {
+fn server(sender: std::sync::mpsc::Sender<u16>) -> Box<dyn linerate_compat::stand_in::StandIn> {
     let (mut control, mut open, mut ports) = (None, BTreeMap::new(), Vec::new());
     let mut counted = BTreeMap::new();
     script(move |input, desires| match input {
@@ -99,7 +100,7 @@ fn server(say: std::sync::mpsc::Sender<u16>) -> Box<dyn linerate_compat::stand_i
                 let (port, options) = (opened.local.port(), options(Transport::Udp));
                 desires.want(Output::Listen { link: DATAGRAMS, port, options });
             } else {
-                say.send(ports[0]).unwrap();
+                sender.send(ports[0]).unwrap();
             }
         }
         Input::Accepted { listener: DATAGRAMS, link, .. } => {
@@ -136,7 +137,7 @@ fn server(say: std::sync::mpsc::Sender<u16>) -> Box<dyn linerate_compat::stand_i
         }
         Input::Bytes { link, bytes } => {
             assert_eq!((Some(link), bytes.len()), (control, 24));
-            hear_report(bytes, desires);
+            check_report(bytes, desires);
             desires.want(Output::RunOver { run: RunId(5), trouble: None });
             desires.want(Output::Exit(0));
         }
@@ -152,7 +153,7 @@ fn ask_when_complete(control: Option<Link>, open: &BTreeMap<FlowId, Link>, desir
 }
 
 fn client(port: u16) -> Box<dyn linerate_compat::stand_in::StandIn> {
-    let (mut counted, mut heard) = (BTreeMap::new(), Vec::new());
+    let (mut counted, mut received) = (BTreeMap::new(), Vec::new());
     let (mut open, mut greeted, mut go) = (0, false, false);
     let link = |flow: FlowId| Link(u32::from(flow.0) + 1);
     let connect = move |link: Link, transport| Output::Connect {
@@ -164,8 +165,8 @@ fn client(port: u16) -> Box<dyn linerate_compat::stand_in::StandIn> {
     script(move |input, desires| match input {
         Input::Begin => desires.want(connect(CONTROL, Transport::Tcp)),
         Input::Opened { link: opened, .. } => {
-            let says = [&b"c"[..], b"0", b"1", b"hello"][opened.0 as usize];
-            desires.want(Output::Send { link: opened, bytes: says.to_vec() });
+            let greeting = [&b"c"[..], b"0", b"1", b"hello"][opened.0 as usize];
+            desires.want(Output::Send { link: opened, bytes: greeting.to_vec() });
             if opened == link(FlowId(1)) {
                 desires.want(Output::Hold { link: opened });
             }
@@ -194,21 +195,21 @@ fn client(port: u16) -> Box<dyn linerate_compat::stand_in::StandIn> {
         // The server's message may arrive before our own last count.
         Input::Ended { counts } => {
             counted.insert(counts.flow, moved(counts));
-            say_goodbye(&counted, &heard, desires);
+            finish_if_complete(&counted, &received, desires);
         }
         Input::Bytes { bytes, .. } => {
             assert_eq!(bytes.len(), 24);
-            heard = bytes.to_vec();
-            say_goodbye(&counted, &heard, desires);
+            received = bytes.to_vec();
+            finish_if_complete(&counted, &received, desires);
         }
         Input::Closed { link: CONTROL, .. } => desires.want(Output::Exit(1)),
         _ => {}
     })
 }
 
-fn say_goodbye(counted: &BTreeMap<FlowId, u64>, heard: &[u8], desires: &mut Desires) {
-    if counted.len() == 3 && !heard.is_empty() {
-        hear_report(heard, desires);
+fn finish_if_complete(counted: &BTreeMap<FlowId, u64>, received: &[u8], desires: &mut Desires) {
+    if counted.len() == 3 && !received.is_empty() {
+        check_report(received, desires);
         desires.want(Output::Send { link: CONTROL, bytes: report(counted) });
         desires.want(Output::RunOver { run: RunId(5), trouble: None });
         desires.want(Output::Exit(0));
@@ -224,12 +225,12 @@ fn record(memory: &MemorySink) -> RunRecord {
 
 #[test]
 fn both_ends_count_the_same_and_write_it_to_their_logs() {
-    let (say, port) = port();
+    let (sender, port) = port();
     let (at_server, at_client) = (MemorySink::default(), MemorySink::default());
-    let keeper = at_server.clone();
+    let log_store = at_server.clone();
     let serving = thread::spawn(move || {
         let interrupts = Interrupts::new().unwrap();
-        run_with(None, server(say), &interrupts, Some(&keeper)).0
+        run_with(None, server(sender), &interrupts, Some(&log_store)).0
     });
     let port = port.recv().unwrap();
     let interrupts = Interrupts::new().unwrap();

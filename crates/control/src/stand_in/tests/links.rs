@@ -59,23 +59,23 @@ fn a_connect_that_nobody_answers_ends_at_its_time_limit() {
 
 #[test]
 fn bytes_pass_both_ways_and_a_half_close_is_seen_as_the_end() {
-    let (say, port) = port();
-    let mut heard = Vec::new();
+    let (sender, port) = port();
+    let mut received = Vec::new();
     let server = script(move |input, desires| match input {
         Input::Begin => {
             let options = options(Transport::Tcp);
             desires.want(Output::Listen { link: CONTROL, port: 0, options });
         }
-        Input::Opened { opened, .. } => say.send(opened.local.port()).unwrap(),
+        Input::Opened { opened, .. } => sender.send(opened.local.port()).unwrap(),
         Input::Accepted { listener, link, opened } => {
             assert!(listener == CONTROL && link >= Link::FIRST_ACCEPTED);
             // A dual-stack listener reports peers without IPv4 mapping.
             assert!(opened.local.is_ipv4() && opened.remote.unwrap().is_ipv4());
         }
-        Input::Bytes { bytes, .. } => heard.extend_from_slice(bytes),
+        Input::Bytes { bytes, .. } => received.extend_from_slice(bytes),
         Input::Closed { link, reason: None } => {
-            heard.reverse();
-            desires.want(Output::Send { link, bytes: std::mem::take(&mut heard) });
+            received.reverse();
+            desires.want(Output::Send { link, bytes: std::mem::take(&mut received) });
             desires.want(Output::Close { link });
             desires.want(Output::Exit(0));
         }
@@ -83,7 +83,7 @@ fn bytes_pass_both_ways_and_a_half_close_is_seen_as_the_end() {
     });
     let serving = thread::spawn(move || run(None, server));
     let port = port.recv().unwrap();
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     let client = script(move |input, desires| match input {
         Input::Begin => connect(desires, port, None),
         Input::Opened { link, opened } => {
@@ -93,9 +93,9 @@ fn bytes_pass_both_ways_and_a_half_close_is_seen_as_the_end() {
             desires.want(Output::FinishWriting { link });
         }
         Input::Sent { .. } => desires.want(Output::Print("sent ".to_owned())),
-        Input::Bytes { bytes, .. } => heard.extend_from_slice(bytes),
+        Input::Bytes { bytes, .. } => received.extend_from_slice(bytes),
         Input::Closed { reason, .. } => {
-            desires.want(Output::Print(String::from_utf8(heard.clone()).unwrap()));
+            desires.want(Output::Print(String::from_utf8(received.clone()).unwrap()));
             exit_as(desires, reason);
         }
         _ => {}
@@ -105,7 +105,7 @@ fn bytes_pass_both_ways_and_a_half_close_is_seen_as_the_end() {
 }
 
 #[test]
-fn a_reset_is_told_with_its_reason() {
+fn a_reset_is_reported_with_its_reason() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let client = script(move |input, desires| match input {
@@ -137,7 +137,7 @@ fn a_reset_is_told_with_its_reason() {
 }
 
 #[test]
-fn more_than_a_socket_takes_is_sent_in_the_end_and_only_then_told() {
+fn more_than_a_socket_takes_is_sent_in_the_end_and_only_then_reported() {
     const MUCH: usize = 12 << 20;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -170,13 +170,13 @@ fn more_than_a_socket_takes_is_sent_in_the_end_and_only_then_told() {
 
 #[test]
 fn an_accepted_connection_is_tuned_as_far_as_the_kernel_lets_us() {
-    let (say, port) = port();
+    let (sender, port) = port();
     let server = script(move |input, desires| match input {
         Input::Begin => {
             let options = options(Transport::Tcp);
             desires.want(Output::Listen { link: CONTROL, port: 0, options });
         }
-        Input::Opened { link: CONTROL, opened } => say.send(opened.local.port()).unwrap(),
+        Input::Opened { link: CONTROL, opened } => sender.send(opened.local.port()).unwrap(),
         Input::Accepted { link, .. } => {
             let congestion = Some("no such".to_owned());
             let tuned = LinkOptions { snd_buf: Some(50_000), congestion, ..options(Transport::Tcp) };
@@ -197,15 +197,15 @@ fn an_accepted_connection_is_tuned_as_far_as_the_kernel_lets_us() {
 }
 
 #[test]
-fn a_discarded_link_is_heard_of_no_more() {
-    let (say, port) = port();
+fn a_discarded_link_causes_no_more_events() {
+    let (sender, port) = port();
     let mut links = Vec::new();
     let server = script(move |input, desires| match input {
         Input::Begin => {
             let options = options(Transport::Tcp);
             desires.want(Output::Listen { link: CONTROL, port: 0, options });
         }
-        Input::Opened { opened, .. } => say.send(opened.local.port()).unwrap(),
+        Input::Opened { opened, .. } => sender.send(opened.local.port()).unwrap(),
         Input::Accepted { link, .. } => {
             links.push(link);
             if links.len() == 1 {
@@ -231,14 +231,14 @@ fn a_discarded_link_is_heard_of_no_more() {
 
 #[test]
 fn a_datagram_socket_of_its_own_is_had_on_the_listeners_port() {
-    let (say, port) = port();
+    let (sender, port) = port();
     let mut adopted = None;
     let server = script(move |input, desires| match input {
         Input::Begin => {
             let options = options(Transport::Udp);
             desires.want(Output::Listen { link: CONTROL, port: 0, options });
         }
-        Input::Opened { opened, .. } => say.send(opened.local.port()).unwrap(),
+        Input::Opened { opened, .. } => sender.send(opened.local.port()).unwrap(),
         Input::Datagram { link: CONTROL, from, bytes } => {
             assert_eq!(bytes, b"hello");
             desires.want(Output::SendTo { link: CONTROL, to: from, bytes: b"from the listener".to_vec() });
@@ -347,7 +347,7 @@ fn urgent_data_is_sent_in_its_place_and_is_no_part_of_the_stream() {
 }
 
 #[test]
-fn a_file_of_the_user_is_written_and_trouble_with_it_is_told() {
+fn a_file_of_the_user_is_written_and_errors_are_reported() {
     let name = std::env::temp_dir().join(format!("linerate-stand-in-{}", std::process::id()));
     let path = name.to_str().unwrap().to_owned();
     let program = script(move |input, desires| match input {
@@ -396,7 +396,7 @@ fn a_reader_of_the_output_that_has_gone_ends_nothing() {
         host: None,
         world: linerate_model::World::Hosts,
         observer: None,
-        keeper: None,
+        log_store: None,
         interrupts: &interrupts,
         output: &mut Gone,
         complaints: &mut Gone,

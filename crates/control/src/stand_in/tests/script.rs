@@ -67,14 +67,14 @@ pub(crate) fn run_with(
     host: Option<&str>,
     stand_in: Box<dyn StandIn>,
     interrupts: &Interrupts,
-    keeper: Option<&dyn LogStore>,
+    log_store: Option<&dyn LogStore>,
 ) -> (i32, String) {
     let (mut output, mut complaints) = (Vec::new(), Vec::new());
     let invocation = Invocation {
         host: host.map(str::to_owned),
         world: World::Hosts,
         observer: None,
-        keeper,
+        log_store,
         interrupts,
         output: &mut output,
         complaints: &mut complaints,

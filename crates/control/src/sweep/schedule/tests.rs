@@ -21,7 +21,7 @@ impl SimulatedPath {
     /// Runs the whole sweep; returns its points in order.
     fn run(&mut self, sweep: &Sweep) -> (Vec<SizePoint>, SweepSchedule) {
         let mut schedule = SweepSchedule::new(sweep);
-        let mut told = Vec::new();
+        let mut points = Vec::new();
         while let NextTrial::Trial(trial) = schedule.next(span(self.now)) {
             assert!(trial.is_sound(sweep), "{trial:?}");
             assert_eq!(trial.trial as usize, self.seen.len());
@@ -30,10 +30,10 @@ impl SimulatedPath {
             let spent = own.elapsed_ns.max(peer.elapsed_ns);
             assert!(spent < trial.patience_ns, "{trial:?} took {spent}");
             self.now += spent.as_secs_f64() + self.overhead_s;
-            told.extend(schedule.counted(span(self.now), &own, &peer).unwrap());
+            points.extend(schedule.counted(span(self.now), &own, &peer).unwrap());
         }
-        told.extend(schedule.take_remaining());
-        (told, schedule)
+        points.extend(schedule.take_remaining());
+        (points, schedule)
     }
 
     fn carry(&self, trial: &SweepTrial, mode: MessageMode) -> (TrialCount, TrialCount) {
@@ -104,15 +104,15 @@ fn five_trials_have_a_median_and_no_interval() {
 fn a_path_that_is_slower_than_its_rehearsal_has_all_its_trials() {
     let sweep = Sweep { sizes: list(&[1, 2, 4]), time: Some(Span::from_secs(3)), ..Sweep::default() };
     let mut schedule = SweepSchedule::new(&sweep);
-    let (mut now, mut told) = (0.0, Vec::new());
+    let (mut now, mut points) = (0.0, Vec::new());
     while let NextTrial::Trial(trial) = schedule.next(span(now)) {
         // The first trials see a path of 5 us, all others one of 20 us.
         let path = SimulatedPath::new(if trial.trial < 3 { 5e-6 } else { 20e-6 }, 1e9);
         let (own, peer) = path.carry(&trial, MessageMode::PingPong);
         now += own.elapsed_ns.as_secs_f64() + 1e-4;
-        told.extend(schedule.counted(span(now), &own, &peer).unwrap());
+        points.extend(schedule.counted(span(now), &own, &peer).unwrap());
     }
-    assert_eq!(told.iter().map(|point| point.trials).collect::<Vec<_>>(), [Some(7); 3]);
+    assert_eq!(points.iter().map(|point| point.trials).collect::<Vec<_>>(), [Some(7); 3]);
     assert!(now < 3.5, "{now}");
 }
 
@@ -196,7 +196,7 @@ fn ends_that_do_not_agree_end_the_series() {
 }
 
 #[test]
-fn a_clock_that_stands_still_and_a_peer_that_says_nonsense_do_no_harm() {
+fn a_clock_that_does_not_advance_and_a_peer_that_sends_nonsense_do_no_harm() {
     for mode in [(false, false), (true, false), (false, true)] {
         let sweep = Sweep { stream: mode.0, bidir: mode.1, sizes: list(&[1, 2, 4]), ..Sweep::default() };
         let mut schedule = SweepSchedule::new(&sweep);
@@ -235,8 +235,8 @@ fn a_late_first_read_makes_no_message_faster() {
         assert!((seconds / 8e-3 - 1.0).abs() < 1e-9, "{waiting} waited: {seconds}");
     }
     // Not reported, as by a peer of an older version: 40 ms for nine messages of which five had arrived.
-    let untold = TrialCount { waiting_bytes: Bytes::new(0), ..late(5) };
-    assert!(between_messages(10, &untold) < 4e-3);
+    let unreported = TrialCount { waiting_bytes: Bytes::new(0), ..late(5) };
+    assert!(between_messages(10, &unreported) < 4e-3);
     let absurd = TrialCount { waiting_bytes: Bytes::new(u64::MAX), ..late(5) };
     assert!(between_messages(10, &absurd).is_finite());
     assert!(between_messages(1, &TrialCount::default()).is_finite());
@@ -249,7 +249,7 @@ fn the_slower_of_two_unequal_ways_has_the_rate() {
     let rate = |up_bps: f64, down_bps: f64, whole: bool| {
         let mut schedule = SweepSchedule::new(&sweep);
         let mut now = 0.0;
-        let mut told = None;
+        let mut result = None;
         while let NextTrial::Trial(trial) = schedule.next(span(now)) {
             let bytes = trial.message_bytes.get() as f64 * f64::from(trial.repeats);
             // The first 64 KiB of each message arrive in one piece.
@@ -271,9 +271,9 @@ fn the_slower_of_two_unequal_ways_has_the_rate() {
             let there = count(took(up_bps), later);
             now += elapsed;
             let point = schedule.counted(span(now), &back, &there).unwrap();
-            told = told.or(point);
+            result = result.or(point);
         }
-        told.unwrap().bitrate.unwrap().bps()
+        result.unwrap().bitrate.unwrap().bps()
     };
     // 1 Gb/s there and 20 Gb/s back: half the round trip gives 1.905 Gb/s.
     for whole in [false, true] {

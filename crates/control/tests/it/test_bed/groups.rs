@@ -58,8 +58,8 @@ fn the_stop_flag_ends_everything_and_keeps_what_was_measured() {
     let (a, b) = (LoopbackAgent::start(), LoopbackAgent::start());
     let stop = AtomicBool::new(false);
     let mut logs = [Log::new("1".to_owned(), Vec::new())];
-    let mut on = |told: &RunEvent<'_>| {
-        if matches!(told.body, Body::Progress { .. }) {
+    let mut on = |event: &RunEvent<'_>| {
+        if matches!(event.body, Body::Progress { .. }) {
             stop.store(true, Ordering::Relaxed);
         }
     };
@@ -85,7 +85,7 @@ fn cross_traffic_ends_with_the_others_and_who_starts_later_starts_later() {
 }
 
 #[test]
-fn who_waits_for_others_begins_behind_their_real_end_and_its_lateness_is_its_own() {
+fn a_waiting_run_begins_after_the_real_end_of_the_others_and_its_lateness_is_its_own() {
     let (a, b, c, d) =
         (LoopbackAgent::start(), LoopbackAgent::start(), LoopbackAgent::start(), LoopbackAgent::start());
     let after = |flows: Vec<usize>, ms| Some(After { flows, pause: Span::from_ms(ms) });
@@ -130,7 +130,7 @@ fn the_next_group_is_prepared_while_this_one_is_judged_and_another_one_may_follo
     let mut run = |group: &RunGroup, next: Option<&RunGroup>| {
         let mut logs = [Log::new("run".to_owned(), Vec::new())];
         let mut on =
-            |told: &RunEvent<'_>| begun.extend(matches!(told.body, Body::Started(_)).then_some(told.at));
+            |event: &RunEvent<'_>| begun.extend(matches!(event.body, Body::Started(_)).then_some(event.at));
         let end = coordinator.run_before(group, next, &mut logs, &stop, &mut on).unwrap().remove(0);
         let [log] = logs;
         let record = log.into_record();
@@ -168,9 +168,9 @@ fn events_of_all_runs_come_with_the_time_of_the_coordinator() {
     let groups = [group(vec![flow(0, 1, 1500)]), group(vec![flow(0, 1, 300), flow(2, 3, 300)])];
     let mut logs = [Log::new("1".to_owned(), Vec::new()), Log::new("2".to_owned(), Vec::new())];
     let mut began: Vec<(usize, Timestamp, Span)> = Vec::new();
-    let mut on = |told: &RunEvent<'_>| {
-        if let Body::Started(start) = told.body {
-            began.push((told.flow, told.at, start.start_error));
+    let mut on = |event: &RunEvent<'_>| {
+        if let Body::Started(start) = event.body {
+            began.push((event.flow, event.at, start.start_error));
         }
     };
     let mut coordinator = Coordinator::connect(test_bed([&a, &b, &c, &d]), &AtomicBool::new(false)).unwrap();
@@ -189,9 +189,9 @@ fn events_of_all_runs_come_with_the_time_of_the_coordinator() {
         let start = ends[flow].start.unwrap();
         // The event was logged right after the start, and all hosts share one clock. The difference is the
         // error of the offsets and a few instructions.
-        let told = at.as_ns().abs_diff((start.planned + late).as_ns());
-        eprintln!("flow {flow}: {told} ns from plan and lateness, offset error {error}");
-        assert!(Span::from_ns(told) < Span::from_secs(1), "{told} ns");
+        let deviation = at.as_ns().abs_diff((start.planned + late).as_ns());
+        eprintln!("flow {flow}: {deviation} ns from plan and lateness, offset error {error}");
+        assert!(Span::from_ns(deviation) < Span::from_secs(1), "{deviation} ns");
     }
 }
 

@@ -42,10 +42,10 @@ impl LoopbackAgent {
     pub(crate) fn at(address: SocketAddr, config: ServerConfig) -> Self {
         let server = Server::bind(ServerConfig { addresses: vec![address], ..config }).unwrap();
         let (address, switch) = (server.addresses()[0], Arc::new(ServerHandle::new().unwrap()));
-        let (tell, event) = channel();
+        let (sender, event) = channel();
         let for_server = Arc::clone(&switch);
         let thread = std::thread::spawn(move || {
-            server.run(for_server, move |event| drop(tell.send(event))).unwrap();
+            server.run(for_server, move |event| drop(sender.send(event))).unwrap();
         });
         Self { address, switch, event: Mutex::new(event), thread: Some(thread) }
     }

@@ -34,7 +34,7 @@ fn places_are_kept_from_group_to_group_and_who_waits_gets_its_turn() {
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| unknown_client(&b));
         let so_far = [b.wait_for(place), b.wait_for(place), b.wait_for(place)];
-        assert_eq!(so_far, ["held", "begun", "waits"], "the place is kept behind the group");
+        assert_eq!(so_far, ["held", "begun", "waits"], "the place is kept after the group");
         // Longer than the grace time: the next group first lets the other client in.
         clock::sleep_until(clock::now() + Duration::from_millis(1200));
         assert_eq!(run(&mut coordinator), Outcome::Completed);
@@ -103,18 +103,18 @@ fn who_is_measured_in_a_coordinators_place_leaves_with_it() {
     });
     guest.write_all(&Preface::CONTROL.encode()).unwrap();
     guest.write_all(&Framer::encode(&hello).unwrap()).unwrap();
-    let mut heard = Vec::new();
-    let mut hear = |words: &str| {
+    let mut received = Vec::new();
+    let mut wait_for = |words: &str| {
         let mut piece = [0; 4096];
-        while !String::from_utf8_lossy(&heard).contains(words) {
+        while !String::from_utf8_lossy(&received).contains(words) {
             let count = guest.read(&mut piece).unwrap();
-            assert!(count > 0, "{}", String::from_utf8_lossy(&heard));
-            heard.extend_from_slice(&piece[..count]);
+            assert!(count > 0, "{}", String::from_utf8_lossy(&received));
+            received.extend_from_slice(&piece[..count]);
         }
     };
-    hear("\"welcome\"");
+    wait_for("\"welcome\"");
     drop(coordinator);
-    hear("the coordinator of this run has disconnected");
+    wait_for("the coordinator of this run has disconnected");
     // The next client is measured.
     assert_eq!(unknown_client(&server).outcome, Some(Outcome::Completed));
 }

@@ -12,22 +12,22 @@ use linerate_units::Span;
 use super::hosts::{LoopbackAgent, carry_out, flow, group, test_bed, token};
 
 #[test]
-fn every_trouble_of_every_host_is_told_before_anything_is_measured() {
+fn every_error_of_every_host_is_reported_before_anything_is_measured() {
     let (good, plain) = (LoopbackAgent::start(), LoopbackAgent::with(ServerConfig::default()));
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut test_bed = test_bed([&good, &good, &plain, &good]);
     test_bed.hosts[1].token = Token::new("some other secret of theirs").unwrap();
     test_bed.hosts[3].port = Some(nobody.port());
     let troubles = carry_out(test_bed, &group(vec![flow(0, 1, 100)])).unwrap_err();
-    let told: Vec<String> = troubles.iter().map(ToString::to_string).collect();
-    assert_eq!(told.len(), 3, "{told:?}");
-    assert!(told[0].starts_with("b: ") && told[0].contains("token"), "{told:?}");
-    assert!(told[1].starts_with("c: ") && told[1].contains("--agent-token-file"), "{told:?}");
-    assert!(told[2].starts_with("d: ") && told[2].contains("refused"), "{told:?}");
+    let messages: Vec<String> = troubles.iter().map(ToString::to_string).collect();
+    assert_eq!(messages.len(), 3, "{messages:?}");
+    assert!(messages[0].starts_with("b: ") && messages[0].contains("token"), "{messages:?}");
+    assert!(messages[1].starts_with("c: ") && messages[1].contains("--agent-token-file"), "{messages:?}");
+    assert!(messages[2].starts_with("d: ") && messages[2].contains("refused"), "{messages:?}");
 }
 
 #[test]
-fn what_a_host_cannot_do_and_one_server_under_two_names_are_told_too() {
+fn what_a_host_cannot_do_and_one_server_under_two_names_are_reported() {
     let limited = ServerConfig {
         agent_token: Some(token()),
         longest: Some(Span::from_secs(4)),
@@ -37,14 +37,14 @@ fn what_a_host_cannot_do_and_one_server_under_two_names_are_told_too() {
     let mut long = flow(0, 1, 5000);
     long.spec.socket.congestion = Some("of_tomorrow".into());
     let troubles = carry_out(test_bed([&a, &b]), &group(vec![long, flow(0, 9, 100)])).unwrap_err();
-    let told: Vec<String> = troubles.iter().map(ToString::to_string).collect();
+    let messages: Vec<String> = troubles.iter().map(ToString::to_string).collect();
     for (at, words) in [
         (0, "a: flow 1: its kernel does not have the congestion control 'of_tomorrow'"),
         (1, "b: flow 1: its kernel does not have the congestion control"),
         (2, "b: flow 1: the run would take 7 s, but the host allows 4 s"),
         (3, "flow 2: host number 9"),
     ] {
-        assert!(told[at].starts_with(words), "{at}: {told:?}");
+        assert!(messages[at].starts_with(words), "{at}: {messages:?}");
     }
     let troubles = carry_out(test_bed([&a, &a]), &group(Vec::new())).unwrap_err();
     assert!(troubles[0].to_string().starts_with("b: it is the same server as a"), "{troubles:?}");
@@ -56,8 +56,8 @@ fn an_agent_that_ends_fails_its_own_run_and_the_other_goes_on() {
         (LoopbackAgent::start(), LoopbackAgent::start(), LoopbackAgent::start(), LoopbackAgent::start());
     let group = group(vec![flow(0, 1, 60_000), flow(2, 3, 2500)]);
     let mut logs = [Log::new("1".to_owned(), Vec::new()), Log::new("2".to_owned(), Vec::new())];
-    let mut on = |told: &RunEvent<'_>| {
-        if told.flow == 0 && matches!(told.body, Body::Progress { .. }) {
+    let mut on = |event: &RunEvent<'_>| {
+        if event.flow == 0 && matches!(event.body, Body::Progress { .. }) {
             a.switch.turn_off();
         }
     };
@@ -66,7 +66,7 @@ fn an_agent_that_ends_fails_its_own_run_and_the_other_goes_on() {
     let reason = ends[0].reason.clone().unwrap();
     assert!(ends[0].outcome == Outcome::Failed && reason.contains("its agent ended it"), "{ends:?}");
     assert_eq!((ends[1].outcome, &ends[1].reason), (Outcome::Completed, &None));
-    assert!(logs[0].record().flows[0].progress.is_some(), "what was told is kept");
+    assert!(logs[0].record().flows[0].progress.is_some(), "what was reported is kept");
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn the_sender_hears_that_it_is_too_big_for_ipv6() {
 }
 
 #[test]
-fn no_mtu_below_the_least_of_ipv6_is_told() {
+fn no_mtu_below_the_least_of_ipv6_is_reported() {
     let frame = answer(&OffloadedFrame { v6: true, ..OffloadedFrame::default() }, 600).unwrap();
     let sliced = SlicedPacket::from_ethernet(&frame.bytes()[12..]).unwrap();
     let bytes: Vec<u8> = match sliced.transport {
@@ -120,7 +120,7 @@ fn a_short_packet_is_quoted_without_padding() {
 }
 
 #[test]
-fn nobody_is_told_of_what_fits() {
+fn no_error_is_sent_for_what_fits() {
     for v6 in [false, true] {
         let flow = OffloadedFrame { v6, gso_size: if v6 { 1428 } else { 1448 }, ..OffloadedFrame::default() };
         assert!(answer(&flow, 1500).is_none());
@@ -129,7 +129,7 @@ fn nobody_is_told_of_what_fits() {
 }
 
 #[test]
-fn who_may_be_fragmented_is_not_told() {
+fn no_error_is_sent_where_fragmentation_is_allowed() {
     assert!(answer(&OffloadedFrame { dont_fragment: false, ..OffloadedFrame::default() }, 1000).is_none());
 }
 
@@ -140,13 +140,15 @@ fn no_error_answers_to_errors_groups_or_nobody() {
     // Without segmentation; then protocol and type, destination, fragment offset, source.
     let (plain, ip, transport) = ((1, 0), 26, 46);
     assert!(answer_to(&v4, &[plain]).is_some() && answer_to(&v6, &[plain]).is_some());
-    for (kind, told) in [(0, true), (3, false), (4, false), (5, false), (8, true), (11, false), (12, false)] {
+    for (kind, answered) in
+        [(0, true), (3, false), (4, false), (5, false), (8, true), (11, false), (12, false)]
+    {
         let frame = answer_to(&v4, &[plain, (ip + 9, 1), (transport, kind)]);
-        assert_eq!(frame.is_some(), told, "ICMP type {kind}");
+        assert_eq!(frame.is_some(), answered, "ICMP type {kind}");
     }
-    for (kind, told) in [(1, false), (2, false), (127, false), (128, true), (129, true), (137, false)] {
+    for (kind, answered) in [(1, false), (2, false), (127, false), (128, true), (129, true), (137, false)] {
         let frame = answer_to(&v6, &[plain, (ip + 6, 58), (ip + 40, kind)]);
-        assert_eq!(frame.is_some(), told, "ICMPv6 type {kind}");
+        assert_eq!(frame.is_some(), answered, "ICMPv6 type {kind}");
     }
     assert!(answer_to(&v4, &[plain, (12, 1)]).is_none(), "an Ethernet multicast");
     assert!(answer_to(&v4, &[plain, (ip + 16, 224)]).is_none(), "an IPv4 multicast");

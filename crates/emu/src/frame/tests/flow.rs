@@ -83,7 +83,7 @@ impl OffloadedFrame {
         })
     }
 
-    /// The number of packets that it stands for.
+    /// The number of packets that it represents.
     pub(super) fn packets(&self) -> u32 {
         self.payload.div_ceil(usize::from(self.gso_size)) as u32
     }

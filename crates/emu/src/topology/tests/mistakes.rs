@@ -407,7 +407,7 @@ fn parameters() {
 }
 
 #[test]
-fn all_mistakes_of_a_file_are_told_at_once() {
+fn all_mistakes_of_a_file_are_reported_at_once() {
     check(&[(
         "[link.c]\nends = [\"s\", \"z\"]\nrate = -5\nmtu = 5\n[host.c]\naddress = \"x\"\n",
         "net.toml:7:14: link.c.ends: no host or switch is named 'z'; known are a, b, c, s\n\

@@ -22,7 +22,7 @@ fn every_key_of_a_direction_goes_to_its_place() {
     assert!(error.contains("link.c.from.t.red_min: has no effect without discipline = \"red\""), "{error}");
     assert!(
         !error.contains("link.c.red_min"),
-        "what is said for both directions holds for the other one: {error}"
+        "what is given for both directions holds for the other one: {error}"
     );
     let text = text.replace("red_min = 1\n", "");
     let topology = parse(&text, &[]);
@@ -59,7 +59,7 @@ fn every_key_of_a_direction_goes_to_its_place() {
 }
 
 #[test]
-fn what_is_not_said_has_its_default() {
+fn what_is_not_given_has_its_default() {
     let text = format!(
         "{PAIR}link.a.police_rate = \"100M\"\nlink.b.police_rate = \"1M\"\nlink.b.discipline = \"red\"\n\
          link.b.buffer = \"1MB\"\n"

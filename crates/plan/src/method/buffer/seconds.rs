@@ -103,8 +103,8 @@ fn second(samples: &[(&Sample, Option<f64>)]) -> Option<Second> {
         .collect();
     let span = last.end_ns - first.start_ns;
     let rate = Bitrate::of(linerate_units::Bytes::new(acked?.iter().sum()), span)?;
-    let told = samples.iter().map(|(sample, _)| sample.readings.get(tcp::RETRANSMITS));
-    let retransmits = told.collect::<Option<Vec<u64>>>().map(|counts| counts.iter().sum());
+    let counts = samples.iter().map(|(sample, _)| sample.readings.get(tcp::RETRANSMITS));
+    let retransmits = counts.collect::<Option<Vec<u64>>>().map(|counts| counts.iter().sum());
     Some(Second {
         number: last.end_ns.as_ns().saturating_sub(1) / SECOND_NS,
         omitted: last.outside,

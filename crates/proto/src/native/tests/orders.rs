@@ -21,13 +21,13 @@ impl AdmittedServer {
         server.0.input(NOW, SessionInput::Bytes(&Preface::CONTROL.encode())).unwrap();
         let hello =
             json!({"type": "hello", "versions": [2, 2], "capabilities": [], "host": {}, "spec": spec});
-        server.hear(&hello).unwrap();
+        server.receive(&hello).unwrap();
         let admission = Admission { host: HostInfo::default(), cookie: COOKIE, concurrent_runs: 0 };
         server.0.input(NOW, SessionInput::Admit(Box::new(admission))).unwrap();
         server
     }
 
-    fn hear(&mut self, message: &Value) -> Result<(), PeerError> {
+    fn receive(&mut self, message: &Value) -> Result<(), PeerError> {
         self.0.input(NOW, SessionInput::Bytes(&Framer::encode(message).unwrap()))
     }
 
@@ -36,7 +36,7 @@ impl AdmittedServer {
         let mut server = Self::of(&spec(|spec| spec.traffic.upload = true));
         server.prepare(&[(0, "upload", 1)]).unwrap();
         server.0.input(NOW, SessionInput::FlowsOpen).unwrap();
-        server.hear(&json!({"type": "start"})).unwrap();
+        server.receive(&json!({"type": "start"})).unwrap();
         while server.0.output().is_some() {}
         server
     }
@@ -45,7 +45,7 @@ impl AdmittedServer {
     fn prepare(&mut self, flows: &[(u16, &str, u64)]) -> Result<Vec<FlowOrder>, PeerError> {
         let flow = |(flow, direction, length): &(u16, &str, u64)| json!({"flow": flow, "direction": direction, "length_bytes": length});
         let flows: Vec<Value> = flows.iter().map(flow).collect();
-        self.hear(&json!({"type": "prepare", "flows": flows}))?;
+        self.receive(&json!({"type": "prepare", "flows": flows}))?;
         let opened = std::iter::from_fn(|| self.0.output()).find_map(|output| match output {
             SessionOutput::Open(flows) => Some(flows),
             _ => None,
@@ -88,12 +88,12 @@ fn a_flow_that_the_greeting_did_not_ask_for_is_refused() {
         let mut server = AdmittedServer::of(spec);
         let error = server.prepare(flows).unwrap_err();
         assert!(matches!(&error, PeerError::Misbehaved { what } if what.contains(why)), "{flows:?}: {error}");
-        let told: Vec<u8> = std::iter::from_fn(|| server.0.output())
+        let sent: Vec<u8> = std::iter::from_fn(|| server.0.output())
             .filter_map(|output| if let SessionOutput::Send(bytes) = output { Some(bytes) } else { None })
             .flatten()
             .collect();
-        let told = String::from_utf8_lossy(&told).into_owned();
-        assert!(told.contains("failed") && told.contains(why), "{told}");
+        let sent = String::from_utf8_lossy(&sent).into_owned();
+        assert!(sent.contains("failed") && sent.contains(why), "{sent}");
     }
 }
 
@@ -123,10 +123,10 @@ fn a_trial_beyond_its_series_is_refused() {
         let mut server = AdmittedServer::of(&series(&[1, 64]));
         server.prepare(&[(0, "upload", 64)]).unwrap();
         server.0.input(NOW, SessionInput::FlowsOpen).unwrap();
-        server.hear(&json!({"type": "start"})).unwrap();
+        server.receive(&json!({"type": "start"})).unwrap();
         let trial =
             json!({"type": "trial", "trial": 0, "message_bytes": bytes, "repeats": 1, "patience_ns": 1});
-        assert_eq!(server.hear(&trial).is_ok(), sound, "{bytes}");
+        assert_eq!(server.receive(&trial).is_ok(), sound, "{bytes}");
     }
 }
 
@@ -142,15 +142,15 @@ fn a_flood_of_any_word_ends_the_dialogue_and_asks_for_little() {
         json!({"type": "sender_done", "flow": 0}),
     ];
     for word in words {
-        let (mut server, mut asked, mut heard) = (AdmittedServer::running(), 0, 0);
+        let (mut server, mut asked, mut count) = (AdmittedServer::running(), 0, 0);
         let error = loop {
-            heard += 1;
-            let result = server.hear(&word);
+            count += 1;
+            let result = server.receive(&word);
             asked += std::iter::from_fn(|| server.0.output()).filter(|output| !is_count(output)).count();
             if let Err(error) = result {
                 break error;
             }
-            assert!(heard < 10_000, "{word} goes on");
+            assert!(count < 10_000, "{word} goes on");
         };
         assert!(error.to_string().contains("more than a measurement can contain"), "{error}");
         assert!(asked <= 1, "{word} had {asked} things done");
@@ -172,7 +172,7 @@ fn a_word_about_a_flow_that_there_is_not_is_refused() {
         json!({"type": "samples", "flow": 9, "samples": []}),
         json!({"type": "sender_done", "flow": 65_535}),
     ] {
-        let error = AdmittedServer::running().hear(&word).unwrap_err();
+        let error = AdmittedServer::running().receive(&word).unwrap_err();
         assert!(error.to_string().contains("which does not exist"), "{error}");
     }
 }
@@ -184,21 +184,21 @@ fn a_server_that_talks_on_does_not_keep_its_client_beyond_the_time_of_the_test()
     let spec: CheckedSpec = wanted.checked().unwrap();
     let order = FlowOrder::new(&spec, FlowId(0), Direction::Download, Bytes::new(1)).unwrap();
     let mut client = ClientSession::new(NOW, HostInfo::default(), spec, DRAIN);
-    let hear = |client: &mut ClientSession, now: Timestamp, word: Value| {
+    let receive = |client: &mut ClientSession, now: Timestamp, word: Value| {
         client.input(now, SessionInput::Bytes(&Framer::encode(&word).unwrap()))
     };
     client.input(NOW, SessionInput::Bytes(&Preface::CONTROL.encode())).unwrap();
     let welcome = json!({"type": "welcome", "version": 2, "capabilities": ["tcp"], "host": {}, "cookie": "0".repeat(32), "concurrent_runs": 0});
-    hear(&mut client, NOW, welcome).unwrap();
+    receive(&mut client, NOW, welcome).unwrap();
     client.input(NOW, SessionInput::Measure(vec![order])).unwrap();
-    hear(&mut client, NOW, json!({"type": "prepared"})).unwrap();
+    receive(&mut client, NOW, json!({"type": "prepared"})).unwrap();
     client.input(NOW, SessionInput::FlowsOpen).unwrap();
-    hear(&mut client, NOW, json!({"type": "flows_ready"})).unwrap();
+    receive(&mut client, NOW, json!({"type": "flows_ready"})).unwrap();
     let mut now = NOW;
     let error = loop {
         now = now + Span::from_ms(500);
-        let heard = hear(&mut client, now, json!({"type": "heartbeat"}));
-        if let Err(error) = heard.and_then(|()| client.input(now, SessionInput::Tick)) {
+        let result = receive(&mut client, now, json!({"type": "heartbeat"}));
+        if let Err(error) = result.and_then(|()| client.input(now, SessionInput::Tick)) {
             break error;
         }
         assert!(now < NOW + Span::from_secs(3_600), "it never ends");

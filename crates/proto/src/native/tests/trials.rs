@@ -48,7 +48,7 @@ struct SweepEnds {
     client: ClientSession,
     server: ServerSession,
     /// The outputs of each end: true is the client.
-    told: Vec<(bool, SessionOutput)>,
+    outputs: Vec<(bool, SessionOutput)>,
 }
 
 impl SweepEnds {
@@ -56,7 +56,7 @@ impl SweepEnds {
     fn started(spec: &CheckedSpec) -> Result<Self, PeerError> {
         let now = Timestamp::START;
         let client = ClientSession::new(now, HostInfo::default(), spec.clone(), DRAIN);
-        let mut pair = Self { now, client, server: ServerSession::new(now), told: Vec::new() };
+        let mut pair = Self { now, client, server: ServerSession::new(now), outputs: Vec::new() };
         pair.settle()?;
         let admission = Admission { host: HostInfo::default(), cookie: COOKIE, concurrent_runs: 0 };
         pair.feed(false, SessionInput::Admit(Box::new(admission)))?;
@@ -64,7 +64,7 @@ impl SweepEnds {
         pair.feed(true, SessionInput::Measure(vec![order]))?;
         pair.feed(true, SessionInput::FlowsOpen)?;
         pair.feed(false, SessionInput::FlowsOpen)?;
-        pair.told.clear();
+        pair.outputs.clear();
         Ok(pair)
     }
 
@@ -87,7 +87,7 @@ impl SweepEnds {
                     self.server.input(self.now, SessionInput::Bytes(&bytes))?
                 }
                 SessionOutput::Send(bytes) => self.client.input(self.now, SessionInput::Bytes(&bytes))?,
-                other => self.told.push((of_client, other)),
+                other => self.outputs.push((of_client, other)),
             }
         }
     }
@@ -110,19 +110,22 @@ fn trials_run_one_after_another_and_the_series_ends_in_the_regular_way() {
     let mut pair = SweepEnds::started(&spec()).unwrap();
     for number in 0..3 {
         pair.feed(true, SessionInput::Trial(trial(number))).unwrap();
-        assert!(matches!(pair.told.pop(), Some((false, SessionOutput::Trial(got))) if got == trial(number)));
+        assert!(
+            matches!(pair.outputs.pop(), Some((false, SessionOutput::Trial(got))) if got == trial(number))
+        );
         pair.feed(false, SessionInput::TrialCounted(counted(number))).unwrap();
         assert!(
-            matches!(pair.told.pop(), Some((true, SessionOutput::PeerTrial(got))) if got == counted(number))
+            matches!(pair.outputs.pop(), Some((true, SessionOutput::PeerTrial(got))) if got == counted(number))
         );
     }
     pair.feed(true, last_word(Side::Sender)).unwrap();
-    assert!(matches!(pair.told.pop(), Some((false, SessionOutput::PeerEnded(_)))));
+    assert!(matches!(pair.outputs.pop(), Some((false, SessionOutput::PeerEnded(_)))));
     pair.feed(false, last_word(Side::Receiver)).unwrap();
-    let over = pair.told.drain(..).filter(|(_, output)| matches!(output, SessionOutput::PhaseDone)).count();
+    let over =
+        pair.outputs.drain(..).filter(|(_, output)| matches!(output, SessionOutput::PhaseDone)).count();
     assert_eq!(over, 2);
-    pair.feed(true, SessionInput::Finish).unwrap();
-    assert!(pair.told.iter().any(|told| matches!(told, (false, SessionOutput::Done))));
+    pair.feed(true, SessionInput::Finish(Vec::new())).unwrap();
+    assert!(pair.outputs.iter().any(|entry| matches!(entry, (false, SessionOutput::Done))));
 }
 
 #[test]
@@ -134,7 +137,7 @@ fn a_count_that_crosses_the_last_word_does_no_harm() {
     pair.client.input(pair.now, last_word(Side::Sender)).unwrap();
     pair.settle().unwrap();
     pair.feed(false, last_word(Side::Receiver)).unwrap();
-    assert!(pair.told.iter().any(|told| matches!(told, (true, SessionOutput::PhaseDone))));
+    assert!(pair.outputs.iter().any(|entry| matches!(entry, (true, SessionOutput::PhaseDone))));
 }
 
 #[test]

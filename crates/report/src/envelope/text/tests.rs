@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A path and what is asked about it.
+/// A path and the questions about it.
 type PathQuestions = (PathDescription, Questions);
 
 fn bitrate(text: &str) -> Bitrate {
@@ -113,7 +113,7 @@ fn wide() -> [PathQuestions; 7] {
 }
 
 #[test]
-fn nothing_stands_beyond_eighty_columns() {
+fn no_line_is_longer_than_eighty_columns() {
     for asked in wide() {
         for shown in page_of(&asked).lines() {
             assert!(shown.chars().count() <= 80, "{asked:?}: {shown}");

@@ -40,7 +40,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
     Situation {
         name: "route-window-at-receiver",
         means: &[rtt_ms(10), Route(B, "window 20000")],
-        never_says: &["raise net.ipv4.tcp_rmem", "tcp_rmem of"],
+        forbidden_text: &["raise net.ipv4.tcp_rmem", "tcp_rmem of"],
         ..RECEIVER_WINDOW
     },
     Situation {
@@ -180,13 +180,13 @@ pub(in super::super) const CONTROLS: &[Situation] = &[
     Situation {
         name: "control-own-fifo",
         means: &[rtt_ms(10), SHAPED_20M, Qdisc(A, "eth0", "root pfifo limit 1000")],
-        never_says: &["own pfifo"],
+        forbidden_text: &["own pfifo"],
         ..CONTROL
     },
     Situation {
         name: "control-own-fast-tbf",
         means: &[rtt_ms(10), SHAPED_20M, Qdisc(A, "eth0", "root tbf rate 500mbit burst 64kb latency 20ms")],
-        never_says: &["own tbf"],
+        forbidden_text: &["own tbf"],
         ..CONTROL
     },
     Situation {
@@ -200,7 +200,7 @@ pub(in super::super) const CONTROLS: &[Situation] = &[
         means: &[rtt_ms(10), SHAPED_20M],
         args: &["-t", "3", "-u", "-b", "10M"],
         right: &[Cause::Application],
-        never_says: &["lost", "loss"],
+        forbidden_text: &["lost", "loss"],
         ..CONTROL
     },
     Situation {

@@ -93,7 +93,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
         name: "udp-loss-1-percent",
         means: &[rtt_ms(10), SinglePackets, Filter("numgen random mod 100 == 0 counter drop")],
         args: &["-t", "3", "-u", "-b", "20M"],
-        never_says: &["offer more"],
+        forbidden_text: &["offer more"],
         ..LOSS
     },
     Situation {
@@ -181,7 +181,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
             Sysctl(super::super::situation::PathHost::A, "net.ipv4.tcp_mtu_probing=1"),
         ],
         args: &["-t", "8", "-C", "cubic"],
-        beside: &[Cause::Mtu],
+        secondary: &[Cause::Mtu],
         ..PLAIN
     },
     // The rate limit of acknowledgements is too low for the forward direction.
@@ -235,7 +235,7 @@ pub(in super::super) const CONTROLS: &[Situation] = &[
             Mtu(B, "eth0", 1300),
             Qdisc(East, "right", "root tbf rate 20mbit burst 16kb latency 50ms"),
         ],
-        never_says: &["black hole", "mtu_probing"],
+        forbidden_text: &["black hole", "mtu_probing"],
         ..super::CONTROL
     },
     Situation {

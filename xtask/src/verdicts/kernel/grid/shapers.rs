@@ -73,20 +73,20 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
     Situation {
         name: "shaper-10m-standard",
         means: &[rtt_ms(10), tbf!("rate 10mbit burst 10kb latency 50ms")],
-        never_says: &["cabl"],
+        forbidden_text: &["cabl"],
         ..SHAPER
     },
     Situation {
         name: "shaper-100m-standard",
         means: &[rtt_ms(10), tbf!("rate 100mbit burst 32kb latency 40ms")],
-        never_says: &["cabl"],
+        forbidden_text: &["cabl"],
         ..SHAPER
     },
     Situation {
         name: "shaper-1g-standard",
         means: &[tbf!("rate 1gbit burst 128kb latency 10ms")],
         unconfirmed: &[Cause::Link, Cause::CpuSender, Cause::CpuReceiver],
-        never_says: &["cabl"],
+        forbidden_text: &["cabl"],
         alone: true,
         ..SHAPER
     },
@@ -126,7 +126,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
         name: "own-tbf-50m",
         means: &[rtt_ms(10), Qdisc(A, "eth0", "root tbf rate 50mbit burst 32kb latency 50ms")],
         unconfirmed: &[],
-        says: &["tbf"],
+        required_text: &["tbf"],
         ..SHAPER
     },
     Situation {
@@ -138,7 +138,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
             Qdisc(A, "eth0", "parent 1:10 bfifo limit 60000"),
         ],
         unconfirmed: &[],
-        says: &["htb"],
+        required_text: &["htb"],
         ..SHAPER
     },
     // Its own bucket drops: neither cables nor the path.
@@ -148,8 +148,8 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
         args: &["-t", "3", "-C", "cubic", "-P", "4"],
         right: &[Cause::Shaper, Cause::LocalDrops],
         unconfirmed: &[],
-        says: &["tbf", "own queue"],
-        never_says: &["cabl"],
+        required_text: &["tbf", "own queue"],
+        forbidden_text: &["cabl"],
         ..PLAIN
     },
     Situation {

@@ -60,15 +60,16 @@ fn text_of_a_client_with_two_streams() {
         mss: 32_768,
         unix_ms: 1_795_316_403_000,
     };
-    let mut said = report.opening();
-    said += &report.connected(&control, Iperf3TestParameters::asked(&settings, 131_072));
-    said += &report.stream(stream(5, (60566, 24001), true));
-    said += &report.stream(stream(7, (60574, 24001), true));
-    said += &report.started();
-    said += &report.interval(&[tcp_sender(0, 1000, 20, 0), tcp_sender(0, 1000, 20, 0)]);
-    said += &report.interval(&[tcp_sender(1000, 2000, 19, 0), tcp_sender(1000, 2000, 19, 0)]);
+    let mut output = report.opening();
+    output += &report.connected(&control, Iperf3TestParameters::asked(&settings, 131_072));
+    output += &report.stream(stream(5, (60566, 24001), true));
+    output += &report.stream(stream(7, (60574, 24001), true));
+    output += &report.started();
+    output += &report.interval(&[tcp_sender(0, 1000, 20, 0), tcp_sender(0, 1000, 20, 0)]);
+    output += &report.interval(&[tcp_sender(1000, 2000, 19, 0), tcp_sender(1000, 2000, 19, 0)]);
     let both = Iperf3StreamEnd { sent: blocks(39, 2000, Some(0)), received: blocks(39, 2000, None) };
-    said += &report.summary(&Iperf3EndResults {
+    output += &report.summary(&Iperf3EndResults {
+        most_received: 0,
         duration: Span::from_ms(2000),
         streams: vec![both, both],
         local_cpu: CpuShare { total: 2.2, user: 0.0, system: 2.2 },
@@ -78,7 +79,7 @@ fn text_of_a_client_with_two_streams() {
     });
     let words = report.done();
     assert_eq!(words.err, "");
-    said += &words.out;
+    output += &words.out;
     let expected = "\
 tit:  iperf 3.21 (linerate VERSION)
 tit:  Linux host 6.18.44 #1 SMP PREEMPT_DYNAMIC x86_64
@@ -114,7 +115,7 @@ tit:  rcv_tcp_congestion bbr
 tit:  
 tit:  iperf Done.
 ";
-    assert_eq!(said, expected.replace("VERSION", env!("CARGO_PKG_VERSION")));
+    assert_eq!(output, expected.replace("VERSION", env!("CARGO_PKG_VERSION")));
 }
 
 /// As iperf3 3.12 printed it (`-s -V`, with a client's `--bidir -P 2 -b 20M -t 1`).
@@ -139,7 +140,7 @@ fn text_of_a_server_when_both_send() {
         report.stream(stream(socket, (24003, port), sends));
     }
     report.started();
-    let mut said = report.interval(&[
+    let mut output = report.interval(&[
         tcp(0, 1001, 19),
         tcp(0, 1001, 19),
         tcp_sender(0, 1001, 20, 1),
@@ -147,16 +148,16 @@ fn text_of_a_server_when_both_send() {
     ]);
     let received = Iperf3StreamEnd { sent: None, received: blocks(20, 1008, None) };
     let sent = Iperf3StreamEnd { sent: blocks(20, 1008, Some(1)), received: None };
-    said += &report.summary(&Iperf3EndResults {
+    output += &report.summary(&Iperf3EndResults {
         duration: Span::from_ms(1008),
         streams: vec![received, received, sent, sent],
         local_cpu: CpuShare { total: 1.4, user: 1.4, system: 0.0 },
         local_congestion: Some("bbr".to_owned()),
         ..Iperf3EndResults::default()
     });
-    said += &report.done().out;
+    output += &report.done().out;
     assert_eq!(
-        said,
+        output,
         "\
 [ ID][Role] Interval           Transfer     Bitrate         Retr  Cwnd
 [  5][RX-S]   0.00-1.00   sec  2.38 MBytes  19.9 Mbits/sec                  
@@ -204,12 +205,12 @@ fn text_of_a_client_that_receives_datagrams() {
     settings.client.parallel = 2;
     let mut report = Iperf3Report::new(&settings, &host());
     let control = Iperf3Control { host: "127.0.0.1".to_owned(), port: 24101, ..Iperf3Control::default() };
-    let mut said = report.connected(&control, Iperf3TestParameters::asked(&settings, 1000));
-    said += &report.stream(stream(5, (45466, 24101), false));
-    said += &report.stream(stream(7, (56940, 24101), false));
-    said += &report.started();
-    said += &report.interval(&[udp(0, 1006, 251, 10, 2923), udp(0, 1006, 251, 10, 2558)]);
-    said += &report.interval(&[udp(1006, 2000, 249, 10, 325), udp(1006, 2000, 248, 9, 45)]);
+    let mut output = report.connected(&control, Iperf3TestParameters::asked(&settings, 1000));
+    output += &report.stream(stream(5, (45466, 24101), false));
+    output += &report.stream(stream(7, (56940, 24101), false));
+    output += &report.started();
+    output += &report.interval(&[udp(0, 1006, 251, 10, 2923), udp(0, 1006, 251, 10, 2558)]);
+    output += &report.interval(&[udp(1006, 2000, 249, 10, 325), udp(1006, 2000, 248, 9, 45)]);
     let sent = StreamEndCounts {
         bytes: 501_000,
         packets: 501,
@@ -225,7 +226,7 @@ fn text_of_a_client_that_receives_datagrams() {
         duration: Span::from_ms(2000),
         ..StreamEndCounts::default()
     };
-    said += &report.summary(&Iperf3EndResults {
+    output += &report.summary(&Iperf3EndResults {
         duration: Span::from_ms(2000),
         streams: vec![
             Iperf3StreamEnd { sent: Some(sent), received: Some(half(500, 20, 25, 325)) },
@@ -233,9 +234,9 @@ fn text_of_a_client_that_receives_datagrams() {
         ],
         ..Iperf3EndResults::default()
     });
-    said += &report.done().out;
+    output += &report.done().out;
     assert_eq!(
-        said,
+        output,
         "\
 Connecting to host 127.0.0.1, port 24101
 Reverse mode, remote host 127.0.0.1 is sending
@@ -298,13 +299,13 @@ fn a_broken_off_test_is_reported_with_what_is_known() {
     report.stream(stream(5, (36996, 24020), true));
     report.started();
     report.interval(&[tcp_sender(0, 1000, 1, 0)]);
-    let said = report.summary(&Iperf3EndResults {
+    let output = report.summary(&Iperf3EndResults {
         duration: Span::from_ms(1510),
         streams: vec![Iperf3StreamEnd { sent: blocks(2, 1510, Some(0)), received: None }],
         ..Iperf3EndResults::default()
     });
     assert_eq!(
-        said,
+        output,
         "\
 - - - - - - - - - - - - - - - - - - - - - - - - -
 [ ID] Interval           Transfer     Bitrate         Retr
@@ -318,7 +319,7 @@ fn a_broken_off_test_is_reported_with_what_is_known() {
 }
 
 #[test]
-fn what_the_server_reports_as_an_error_is_told_in_two_lines() {
+fn an_error_of_the_server_is_printed_in_two_lines() {
     let busy = Iperf3Error::new(Iperf3ErrorNumber::MAX_DURATION);
     let words = Iperf3Report::new(&client(), &host()).server_error(&busy);
     assert_eq!(words.err, format!("iperf3: SERVER ERROR - {busy}\niperf3: error - {busy}\n"));
@@ -330,7 +331,7 @@ fn what_the_server_reports_as_an_error_is_told_in_two_lines() {
 fn the_servers_report_reaches_the_client() {
     let mut server = Iperf3Report::new(&Iperf3Settings::default(), &host());
     assert_eq!(
-        server.listening(1),
+        server.listening(1).out,
         "-----------------------------------------------------------\n\
          Server listening on 5201 (test #1)\n\
          -----------------------------------------------------------\n"
@@ -338,26 +339,26 @@ fn the_servers_report_reaches_the_client() {
     let test =
         Iperf3TestParameters { get_server_output: true, streams: 1, ..Iperf3TestParameters::default() };
     let control = Iperf3Control { host: "127.0.0.1".to_owned(), port: 41404, ..Iperf3Control::default() };
-    let mut said = server.connected(&control, test);
-    said += &server.stream(stream(5, (15308, 41406), false));
-    said += &server.started();
-    said += &server.interval(&[StreamInterval { bytes: 25_034_752, ..between(0, 1001) }]);
+    let mut output = server.connected(&control, test);
+    output += &server.stream(stream(5, (15308, 41406), false));
+    output += &server.started();
+    output += &server.interval(&[StreamInterval { bytes: 25_034_752, ..between(0, 1001) }]);
     let half =
         StreamEndCounts { bytes: 25_034_752, duration: Span::from_ms(1001), ..StreamEndCounts::default() };
     let streams = vec![Iperf3StreamEnd { sent: None, received: Some(half) }];
-    said += &server.summary(&Iperf3EndResults {
+    output += &server.summary(&Iperf3EndResults {
         duration: half.duration,
         streams,
         ..Iperf3EndResults::default()
     });
-    assert_eq!(server.for_client(), ServerOutput::Text(said.clone()));
+    assert_eq!(server.for_client(), ServerOutput::Text(output.clone()));
     assert!(
-        said.starts_with("Accepted connection from 127.0.0.1, port 41404\n[  5] local 127.0.0.1"),
-        "{said}"
+        output.starts_with("Accepted connection from 127.0.0.1, port 41404\n[  5] local 127.0.0.1"),
+        "{output}"
     );
 
     let mut client = Iperf3Report::new(&client(), &host());
-    assert_eq!(client.server_output(server.for_client()), format!("\nServer output:\n{said}\n"));
+    assert_eq!(client.server_output(server.for_client()), format!("\nServer output:\n{output}\n"));
 }
 
 #[test]

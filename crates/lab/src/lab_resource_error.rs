@@ -11,7 +11,7 @@ use crate::LabName;
 /// A lab that could not be created or removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum GroundError {
+pub enum LabResourceError {
     /// The switch of a lab of that name runs.
     #[error("the lab \"{0}\" is up; end it with `linerate lab down {0}`, or choose another name with --name")]
     Running(LabName),
@@ -132,7 +132,7 @@ pub enum GroundError {
     },
 }
 
-impl GroundError {
+impl LabResourceError {
     /// For a file of the folder.
     pub(super) fn folder(
         path: &std::path::Path,

@@ -19,19 +19,19 @@ const MAX_PORT_TRIES: u32 = 32;
 
 /// An open port: TCP and UDP with the same number on one address.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct OpenPort {
     pub(super) address: SocketAddr,
     pub(super) listener: TcpListener,
     pub(super) socket: Arc<UdpSocket>,
     /// The port number as embedded servers know it. The addresses of one server may have different ports.
-    pub(super) port: u16,
+    pub(super) number: u16,
     /// Whether our own protocol is served here.
     pub(super) native: bool,
     /// The embedded servers that are always reached here, in the order in which they examine the first bytes.
     pub(super) inboxes: Vec<Arc<Inbox>>,
 }
 
-impl Door {
+impl OpenPort {
     /// Whether this embedded server is always reached here, and not only during its runs.
     pub(super) fn serves(&self, inbox: &Inbox) -> bool {
         self.inboxes.iter().any(|own| own.tool.name == inbox.tool.name)
@@ -40,28 +40,28 @@ impl Door {
 
 /// The open ports of a server, and the inbox of each foreign tool.
 #[derive(Debug, Default)]
-pub(super) struct Doors {
-    pub(super) doors: Vec<Door>,
+pub(super) struct OpenPorts {
+    pub(super) ports: Vec<OpenPort>,
     pub(super) inboxes: Vec<Arc<Inbox>>,
 }
 
-impl Doors {
+impl OpenPorts {
     /// Opens the ports of a server on these addresses; those of the classic ports come last.
     pub(super) fn open(addresses: &[SocketAddr], config: &ServerConfig) -> Result<Self, ControlError> {
         let mut all = Self::default();
         for address in addresses {
-            let door = bind_pair(*address)?;
+            let open = bind_pair(*address)?;
             // If the kernel chose the ports, every address has a different one, and embedded servers know the
             // first.
-            let port = all.doors.first().map_or(door.port, |first| first.port);
+            let number = all.ports.first().map_or(open.number, |first| first.number);
             let inboxes = all.inboxes_of(&config.foreign)?;
-            all.doors.push(Door { port, inboxes, ..door });
+            all.ports.push(OpenPort { number, inboxes, ..open });
         }
         for classic in &config.classic {
             for address in addresses {
-                let door = bind_pair(SocketAddr::new(address.ip(), classic.port))?;
+                let open = bind_pair(SocketAddr::new(address.ip(), classic.port))?;
                 let inboxes = all.inboxes_of(&classic.tools)?;
-                all.doors.push(Door { native: false, inboxes, ..door });
+                all.ports.push(OpenPort { native: false, inboxes, ..open });
             }
         }
         Ok(all)
@@ -86,7 +86,7 @@ impl Doors {
 }
 
 /// Binds TCP and UDP to the same port. For port 0 the kernel chooses one that is free for both.
-fn bind_pair(address: SocketAddr) -> Result<Door, ControlError> {
+fn bind_pair(address: SocketAddr) -> Result<OpenPort, ControlError> {
     let mut tries = if address.port() == 0 { MAX_PORT_TRIES } else { 1 };
     loop {
         tries -= 1;
@@ -107,11 +107,11 @@ fn bind_pair(address: SocketAddr) -> Result<Door, ControlError> {
         };
         match bind_udp(tcp.local, &requested) {
             Ok(udp) => {
-                return Ok(Door {
+                return Ok(OpenPort {
                     address: tcp.local,
                     listener: tcp.listener,
                     socket: Arc::new(udp.socket),
-                    port: tcp.local.port(),
+                    number: tcp.local.port(),
                     native: true,
                     inboxes: Vec::new(),
                 });

@@ -1,0 +1,201 @@
+//! What a refused command line probably meant: the messages of the parser, with the remedy of this program.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::num::ParseIntError;
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory};
+use linerate_compat::iperf3::IPERF3;
+use linerate_compat::option_table::ToolOption;
+
+use crate::cli::Cli;
+
+/// The error of a command line with the usage of its command and, if it is known, what to type instead.
+pub(crate) fn explained(error: clap::Error, argv: &[OsString]) -> clap::Error {
+    let words: Vec<String> = argv.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut top = Cli::command();
+    top.build();
+    let (command, rest) = command_of(top, &words);
+    let mut error = readable(error, &command);
+    if let Some(usage) = error.get(ContextKind::Usage) {
+        let usage = without_untyped(usage.to_string(), &command, &words);
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(StyledStr::from(usage)));
+    }
+    if let Some(hint) = hint(&error, &command, rest) {
+        error.remove(ContextKind::Suggested);
+        error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(hint)]));
+    }
+    error
+}
+
+/// A usage line without the options that nobody typed. The parser lists what has a value, as if all of it were
+/// needed, and variables of the environment give values too.
+fn without_untyped(mut usage: String, command: &Command, words: &[String]) -> String {
+    for option in command.get_arguments().filter(|option| option.get_env().is_some()) {
+        let (Some(long), Some([value, ..])) = (option.get_long(), option.get_value_names()) else { continue };
+        let name = format!("--{long}");
+        if !words.iter().any(|word| word.starts_with(&name)) {
+            usage = usage.replace(&format!(" {name} <{value}>"), "");
+        }
+    }
+    usage
+}
+
+/// The command that the words name, and the words after its name.
+fn command_of(top: Command, words: &[String]) -> (Command, &[String]) {
+    let (mut command, mut rest) = (top, words);
+    while let Some((first, after)) = rest.split_first() {
+        let Some(sub) = command.find_subcommand(first) else { break };
+        (command, rest) = (sub.clone(), after);
+    }
+    (command, rest)
+}
+
+/// The error of a number in words that do not come from the parser of the programming language.
+fn readable(error: clap::Error, command: &Command) -> clap::Error {
+    let number = error.source().is_some_and(<dyn Error>::is::<ParseIntError>);
+    let value = (error.get(ContextKind::InvalidValue), error.get(ContextKind::InvalidArg));
+    let (true, (Some(value), Some(arg))) = (number, value) else { return error };
+    let why =
+        format!("invalid value '{value}' for '{arg}': it is not a whole number in the range of this option");
+    command.clone().error(ErrorKind::ValueValidation, why)
+}
+
+fn hint(error: &clap::Error, command: &Command, rest: &[String]) -> Option<String> {
+    let unknown = match error.get(ContextKind::InvalidArg).or(error.get(ContextKind::InvalidSubcommand))? {
+        ContextValue::String(unknown) => unknown.as_str(),
+        _ => return None,
+    };
+    match (error.kind(), command.get_name()) {
+        (ErrorKind::UnknownArgument, "linerate") => Some(role_without_command(unknown, rest)),
+        (ErrorKind::UnknownArgument, "test") => option_of_test(unknown, rest),
+        (ErrorKind::InvalidSubcommand, "linerate")
+            if error.get(ContextKind::SuggestedSubcommand).is_none() || is_host(unknown) =>
+        {
+            Some(format!("to measure the path to a host: linerate test {unknown}"))
+        }
+        _ => None,
+    }
+}
+
+/// A command line of iperf, without the name of a command.
+fn role_without_command(unknown: &str, rest: &[String]) -> String {
+    let after = |name: &str| rest.iter().skip_while(|word| *word != name).nth(1).map(String::as_str);
+    match unknown {
+        "-s" | "--server" => {
+            "to run the server: linerate serve (the options of iperf3: linerate iperf3 -s)".to_owned()
+        }
+        "-c" | "--client" => {
+            let host = after(unknown).filter(|word| !word.starts_with('-')).unwrap_or("HOST");
+            format!("to measure: linerate test {host} (the options of iperf3: linerate iperf3 -c {host})")
+        }
+        _ => "options follow a command: linerate serve, linerate test HOST, or linerate iperf3 with the options of \
+              iperf3"
+            .to_owned(),
+    }
+}
+
+/// Options that `test` does not have, but its users know from other tools, with what to use instead.
+const ELSEWHERE: &[(&[&str], &str)] = &[
+    (&["-c", "--client"], "the server is given without -c: linerate test HOST"),
+    (&["-s", "--server"], "to run the server: linerate serve"),
+    (&["-f", "--format"], "rates are printed in the unit that fits them; --json has them exactly, in bit/s"),
+    (&["-V", "--verbose"], "--explain lists every ceiling and where each number comes from"),
+    (&["-d", "--debug", "--dualtest"], "to measure both directions at the same time: --bidir"),
+    (
+        &["-r", "--tradeoff"],
+        "both directions are measured one after the other unless one is chosen; reverse alone is -R",
+    ),
+    (&["--logfile", "-o", "--output"], "to write the result to a file: --report FILE, or > FILE"),
+    (&["--streams"], "the number of streams is -P N, for example -P 4"),
+    (&["-D", "--daemon"], "the server can be started as a service: linerate serve"),
+    (&["--timestamps"], "--json-stream has the time of every event"),
+];
+
+fn option_of_test(unknown: &str, rest: &[String]) -> Option<String> {
+    let name = unknown.split('=').next().unwrap_or(unknown);
+    if let Some((_, instead)) = ELSEWHERE.iter().find(|(names, _)| names.contains(&name)) {
+        return Some((*instead).to_owned());
+    }
+    let of_iperf3 = IPERF3.options.iter().flat_map(|group| group.options).flat_map(ToolOption::names);
+    if !of_iperf3.into_iter().any(|option| option == name) {
+        return None;
+    }
+    let host = rest.iter().find(|word| is_host(word)).map_or("HOST", String::as_str);
+    Some(format!("{name} is an option of iperf3: linerate iperf3 -c {host} takes it"))
+}
+
+/// Whether a word looks like a name with a domain, or an address.
+fn is_host(word: &str) -> bool {
+    !word.starts_with('-') && (word.contains(['.', ':']) || word == "localhost")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn message(line: &str) -> String {
+        let argv: Vec<OsString> =
+            std::iter::once("linerate").chain(line.split(' ')).map(OsString::from).collect();
+        explained(Cli::try_parse_from(&argv).unwrap_err(), &argv).render().to_string()
+    }
+
+    #[test]
+    fn a_command_line_of_iperf_leads_to_the_command_that_does_it() {
+        for (line, remedy) in [
+            ("-s", "linerate serve"),
+            ("-s -p 5000", "linerate serve"),
+            ("-c far.example.org -t 3", "linerate test far.example.org"),
+            ("-c", "linerate test HOST"),
+            ("far.example.org", "linerate test far.example.org"),
+            ("10.0.0.1", "linerate test 10.0.0.1"),
+            ("test -c h", "linerate test HOST"),
+            ("test h -f m", "--json"),
+            ("test h -V", "--explain"),
+            ("test h -d", "--bidir"),
+            ("test h -r", "one after the other"),
+            ("test h --logfile x", "--report FILE"),
+            ("test h --streams 4", "-P 4"),
+            ("test far.example.org --get-server-output", "linerate iperf3 -c far.example.org"),
+        ] {
+            let text = message(line);
+            assert!(text.contains(remedy), "{line}: {text}");
+            assert!(!text.contains("as a value"), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_mistyped_name_is_suggested() {
+        assert!(message("hstory").contains("'history'"));
+        assert!(message("test h --parallell 4").contains("--parallel"));
+    }
+
+    #[test]
+    fn a_word_for_a_number_is_not_explained_by_the_programming_language() {
+        let text = message("test h -P four");
+        assert!(
+            text.contains("'four'") && text.contains("whole number") && !text.contains("digit"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_usage_line_demands_only_what_is_needed() {
+        let command = command_of(Cli::command(), &["test".to_owned()]).0;
+        let usage = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            without_untyped(
+                "Usage: linerate test --from <AGENT> --archive <FILE> <HOST>".to_owned(),
+                &command,
+                &words,
+            )
+        };
+        assert_eq!(usage(&["test", "h", "--from=a"]), "Usage: linerate test --from <AGENT> <HOST>");
+        assert!(usage(&["test", "h", "--archive=x"]).contains("--archive <FILE>"));
+    }
+}
