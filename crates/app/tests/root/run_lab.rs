@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::support::{
-    PlanDir, Process, TIMEOUT, elements, eventually, files_below, kill, parent_of, pause, signal, switches, world,
+    PlanDir, Process, TIMEOUT, elements, eventually, files_below, kill, parent_of, pause, signal, switches,
+    world,
 };
 
 impl PlanDir {
@@ -25,11 +26,8 @@ impl PlanDir {
 fn agent_of(run: &str, host: &str) -> u32 {
     let space = format!("linerate-plan-{}-{host}", &run[..8]);
     let pids = Command::new("ip").args(["netns", "pids", &space]).output().unwrap();
-    let pids: Vec<u32> = String::from_utf8(pids.stdout)
-        .unwrap()
-        .split_whitespace()
-        .map(|pid| pid.parse().unwrap())
-        .collect();
+    let pids: Vec<u32> =
+        String::from_utf8(pids.stdout).unwrap().split_whitespace().map(|pid| pid.parse().unwrap()).collect();
     let started_elsewhere = |pid: &&u32| parent_of(**pid).is_some_and(|parent| !pids.contains(&parent));
     *pids.iter().find(started_elsewhere).unwrap_or_else(|| panic!("no agent of {host} among {pids:?}"))
 }

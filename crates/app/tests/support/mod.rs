@@ -44,8 +44,8 @@ pub(crate) use packet_filter::{NEAR, PacketFilter, SERVER_PORT};
 pub(crate) use peer::{Peer, framed, hello, prepare};
 pub(crate) use plan_dir::PlanDir;
 pub(crate) use process::{
-    Done, Process, cannot_measure, kill, linerate, parent_of, resident_bytes, run, signal, started_by, thread_names,
-    threads_of,
+    Done, Process, cannot_measure, kill, linerate, parent_of, resident_bytes, run, signal, started_by,
+    thread_names, threads_of,
 };
 pub(crate) use relay::Relay;
 pub(crate) use rng::{Rng, repetitions};
