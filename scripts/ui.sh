@@ -20,8 +20,10 @@ if [ "${1:-}" != build ]; then
     npm run --silent check
     npm test --silent
 fi
-npm run --silent build -- --logLevel warn --outDir node_modules/.built
+for page in report web; do
+    npm exec --silent -- vite build --mode "$page" --logLevel warn --outDir node_modules/.built
+done
 # Keep the modification time of unchanged files, so that the program is not rebuilt unnecessarily.
-for file in report.js report.css; do
+for file in report.js report.css web.js web.css; do
     cmp -s "node_modules/.built/$file" "dist/$file" || cp "node_modules/.built/$file" "dist/$file"
 done

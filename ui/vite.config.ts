@@ -7,21 +7,30 @@ const licences = ["preact", "uplot"].map((name) => {
   return `${name}:\n${text.trim()}`;
 });
 
-// One classic script and one style sheet with fixed names: the program embeds them and puts them into each page.
-export default defineConfig({
-  oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
-  build: {
-    outDir: "dist",
-    // The folder has a file of its own that keeps it in version control.
-    emptyOutDir: false,
-    target: "es2022",
-    rolldownOptions: { output: { postBanner: `/*!\n${licences.join("\n\n")}\n*/` } },
-    lib: {
-      entry: "src/report.tsx",
-      formats: ["iife"],
-      name: "linerateReport",
-      fileName: () => "report.js",
-      cssFileName: "report",
+const PAGES = {
+  report: { entry: "src/report.tsx", name: "linerateReport" },
+  web: { entry: "src/web/main.tsx", name: "linerateWeb" },
+};
+
+// For each page one classic script and one style sheet with fixed names: the program embeds them. A build has one
+// page, which --mode names.
+export default defineConfig(({ mode }) => {
+  const page = mode === "web" ? "web" : "report";
+  return {
+    oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+    build: {
+      outDir: "dist",
+      // The folder has a file of its own that keeps it in version control.
+      emptyOutDir: false,
+      target: "es2022",
+      rolldownOptions: { output: { postBanner: `/*!\n${licences.join("\n\n")}\n*/` } },
+      lib: {
+        entry: PAGES[page].entry,
+        formats: ["iife"],
+        name: PAGES[page].name,
+        fileName: () => `${page}.js`,
+        cssFileName: page,
+      },
     },
-  },
+  };
 });

@@ -17,6 +17,8 @@ export interface Axis {
   log: boolean;
   /** Whether the axis covers only its values: differences between them are what it shows. */
   fitted?: boolean;
+  /** How far the axis reaches, from 0, before there are values: what is still being measured has its room. */
+  reach?: number;
   /** The places that the axis names, ascending; absent for those of its scale. */
   marks?: Mark[];
 }
@@ -52,10 +54,18 @@ export interface Level {
   value: number;
 }
 
+/** Events that are drawn as ticks at the foot of a panel, only by pages that show a run while it is measured. */
+export interface Ticks {
+  label: string;
+  at: number[];
+  hue?: Hue;
+}
+
 export interface Panel {
   y: Axis;
   lines: Line[];
   levels?: Level[];
+  ticks?: Ticks[];
 }
 
 export interface Band {

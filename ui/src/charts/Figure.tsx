@@ -36,6 +36,8 @@ export function Figure({ chart, catalogue, heights }: FigureProps) {
   }, [dark, paper]);
   const width = printing ? Math.min(wide || PAPER, PAPER) : wide;
   const ends = useMemo(() => extent(chart.panels, chart.bands ?? [], chart.x), [chart]);
+  // New values do not make a new frame: its plots stay.
+  const shape = JSON.stringify([{ ...chart.x, reach: 0 }, chart.bands, chart.panels.length]);
   const frames = useMemo(() => {
     if (!colours || width <= 0) return [];
     return chart.panels.map((_, number) => ({
@@ -45,13 +47,12 @@ export function Figure({ chart, catalogue, heights }: FigureProps) {
         (number === chart.panels.length - 1 ? 32 : 0),
       key,
       x: chart.x,
-      extent: ends,
       bands: chart.bands ?? [],
       first: number === 0,
       last: number === chart.panels.length - 1,
       theme: colours,
     }));
-  }, [chart, colours, width, key, ends, heights]);
+  }, [shape, colours, width, key, heights]);
   const shown = near || printing;
   const thinned = Math.max(
     0,
@@ -64,7 +65,11 @@ export function Figure({ chart, catalogue, heights }: FigureProps) {
       {shown &&
         chart.panels.map((panel, number) => {
           const frame = frames[number];
-          return frame && <Plot key={panel.y.label} panel={panel} frame={frame} catalogue={catalogue} />;
+          return (
+            frame && (
+              <Plot key={panel.y.label} panel={panel} frame={frame} extent={ends} catalogue={catalogue} />
+            )
+          );
         })}
       {thinned > 0 && (
         <p class="faint">

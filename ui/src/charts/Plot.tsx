@@ -2,7 +2,7 @@
 
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import type { Entry, Panel } from "../page";
+import type { Entry, Panel, Ticks } from "../page";
 import { type Column, heading, table } from "./data";
 import { type Frame, options, pattern } from "./options";
 import type { Theme } from "./theme";
@@ -10,6 +10,8 @@ import type { Theme } from "./theme";
 export interface PlotProps {
   panel: Panel;
   frame: Frame;
+  /** The ends of the shared axis. */
+  extent: [number, number];
   catalogue: Map<string, Entry>;
 }
 
@@ -35,22 +37,27 @@ function marker(column: Column, theme: Theme): SVGElement {
   return image;
 }
 
-export function Plot({ panel, frame, catalogue }: PlotProps) {
+export function Plot({ panel, frame, extent, catalogue }: PlotProps) {
   const place = useRef<HTMLDivElement>(null);
-  const [low, high] = frame.extent;
+  const plot = useRef<uPlot | null>(null);
+  const ticks = useRef<Ticks[]>([]);
+  const [low, high] = extent;
   const { columns, data, above } = useMemo(
     () => table(panel, [low, high], catalogue),
     [panel, low, high, catalogue],
   );
   const title = heading(panel, above);
+  ticks.current = panel.ticks ?? [];
+  // A panel that only has new values keeps its plot, so that a cursor in it stays where it is.
+  const shape = JSON.stringify([panel.y, panel.ticks !== undefined, columns]);
   useLayoutEffect(() => {
     if (!place.current) return;
-    const plot = new uPlot(options(panel, columns, frame), data, place.current);
-    plot.ctx.canvas.setAttribute("role", "img");
-    plot.ctx.canvas.setAttribute(
-      "aria-label",
-      `${title}: ${panel.lines.map((line) => line.label).join(", ")}`,
+    const made = new uPlot(
+      options(panel, columns, frame, () => ticks.current),
+      data,
+      place.current,
     );
+    made.ctx.canvas.setAttribute("role", "img");
     const labels = place.current.querySelectorAll<HTMLElement>(".u-legend .u-series");
     columns.forEach((column, at) => {
       const label = labels[at + 1];
@@ -60,8 +67,18 @@ export function Plot({ panel, frame, catalogue }: PlotProps) {
       // The ends of an interval are drawn as an area; their legend entries would only repeat the label.
       if (label && (column.role === "low" || column.role === "high")) label.hidden = true;
     });
-    return () => plot.destroy();
-  }, [panel, columns, data, frame, title]);
+    plot.current = made;
+    return () => made.destroy();
+  }, [shape, frame]);
+  const drawn = useRef(data);
+  useLayoutEffect(() => {
+    if (drawn.current !== data) plot.current?.setData(data);
+    drawn.current = data;
+    plot.current?.ctx.canvas.setAttribute(
+      "aria-label",
+      `${title}: ${panel.lines.map((line) => line.label).join(", ")}`,
+    );
+  });
   return (
     <div class="panel">
       <h4>{title}</h4>

@@ -119,6 +119,10 @@ export function extent(panels: Panel[], bands: Band[], axis: Axis): [number, num
     see(band.from);
     see(band.to);
   }
+  if (axis.reach !== undefined) {
+    see(0);
+    see(axis.reach);
+  }
   if (low > high) return axis.log ? [1, 10] : [0, 1];
   if (!axis.log) return low === high ? [low - 0.5, low + 0.5] : [low, high];
   // The ticks of a logarithmic axis start at its end, so that has to be a round number.
@@ -134,7 +138,8 @@ export function heading(panel: Panel, above: Level[]): string {
   const over = above.map(
     (level) => `; ${level.label} ${inUnit(panel.y.unit, level.value)} is above the diagram`,
   );
-  const none = highest(panel.lines) === 0 ? "; 0 throughout" : "";
+  const any = panel.lines.some(({ y }) => y.some((value) => value !== null));
+  const none = any && highest(panel.lines) === 0 ? "; 0 throughout" : "";
   return `${panel.y.label}${unit ? ` (${unit})` : ""}${none}${over.join("")}`;
 }
 

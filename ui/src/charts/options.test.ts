@@ -50,7 +50,6 @@ test("the legend is silent before the cursor is in the plot", () => {
     height: 200,
     key: "k",
     x: { label: "time", unit: "s", log: false },
-    extent: [1, 2] as [number, number],
     bands: [],
     first: true,
     last: true,

@@ -1,10 +1,11 @@
 // The uPlot options of a panel.
 
 import uPlot from "uplot";
-import type { Axis, Band, Panel } from "../page";
+import type { Axis, Band, Panel, Ticks } from "../page";
 import { inUnit, tick } from "../units";
 import { bands, ROW } from "./bands";
 import { type Column, nearest, UNITS } from "./data";
+import { foot } from "./foot";
 import { hasNumbers, ticks, word } from "./marks";
 import { COMPUTED_DASH, colour, dash, LEVEL_DASH, type Theme } from "./theme";
 import { whiskers } from "./whiskers";
@@ -15,7 +16,6 @@ export interface Frame {
   /** Panels with the same key share cursor and zoom. */
   key: string;
   x: Axis;
-  extent: [number, number];
   bands: Band[];
   /** Whether it is the first panel of its figure, with the labels of the bands, or the last, with the axis. */
   first: boolean;
@@ -25,7 +25,13 @@ export interface Frame {
 
 const FONT = "12px system-ui, sans-serif";
 
-export function options(panel: Panel, columns: Column[], frame: Frame): uPlot.Options {
+/** The options of a panel; `current` gives the ticks at its foot when it is drawn. */
+export function options(
+  panel: Panel,
+  columns: Column[],
+  frame: Frame,
+  current: () => Ticks[] = () => [],
+): uPlot.Options {
   const { theme, x, key } = frame;
   return {
     width: frame.width,
@@ -78,6 +84,7 @@ export function options(panel: Panel, columns: Column[], frame: Frame): uPlot.Op
       ...(columns.some((column) => column.style === "points" && column.role === "high")
         ? [whiskers(columns, theme)]
         : []),
+      ...(panel.ticks ? [foot(current, theme)] : []),
     ],
   };
 }

@@ -1,0 +1,116 @@
+// Takes pictures of every page of the web service, to look at: on a phone, a laptop and the screen of a kiosk, light
+// and dark. It starts tests over loopback at the server behind BASE.
+//
+//   node e2e/web-shots.mjs BASE OUT
+
+import { mkdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { launch } from "./browser.mjs";
+
+const BASE = process.argv[2] ?? "http://localhost:8080";
+const OUT = resolve(process.argv[3] ?? "screenshots");
+const VIEWS = [
+  { name: "phone", width: 400, height: 800, hasTouch: true, isMobile: true },
+  { name: "laptop", width: 1280, height: 720 },
+];
+const SCHEMES = ["light", "dark"];
+
+mkdirSync(OUT, { recursive: true });
+const browser = await launch();
+try {
+  const runs = (await (await fetch(`${BASE}/api/v1/runs?limit=20`)).json()).runs;
+  const good = runs.filter((run) => run.state === "ended" && run.outcome === "completed");
+  const failed = runs.find((run) => run.outcome === "failed");
+  const pages = [
+    ["start", "/"],
+    ["start-more", "/?to=lund-2&streams=4&congestion=bbr&window=4M&traffic.length_bytes=131072"],
+    ["result", `/runs/${good[0].id}`],
+    ["history", "/history"],
+    [
+      "history-select",
+      `/history?target=${encodeURIComponent(good[0].target)}&select=${good.at(-1).id}&with=${good[0].id}`,
+    ],
+    ["compare", `/compare?before=${good.at(-1).id}&after=${good[0].id}`],
+    ["compare-empty", "/compare"],
+    ["missing", "/nothing/here"],
+    ...(failed ? [["failed", `/runs/${failed.id}`]] : []),
+  ];
+  for (const view of VIEWS) {
+    for (const colorScheme of SCHEMES) {
+      for (const [name, path] of pages) {
+        const page = await opened(view, colorScheme, path);
+        await shoot(page, view, colorScheme, name, name === "result" || name === "compare");
+      }
+      await problems(view, colorScheme);
+      await live(view, colorScheme);
+    }
+  }
+  const kiosk = { name: "kiosk", width: 800, height: 480 };
+  const page = await opened(kiosk, "light", "/kiosk");
+  await page.locator(".digits").first().waitFor();
+  await shoot(page, kiosk, "dark", "result");
+  await start(4);
+  const measuring = await opened(kiosk, "light", "/kiosk");
+  await measuring.waitForTimeout(6500);
+  await shoot(measuring, kiosk, "dark", "live");
+} finally {
+  await browser.close();
+}
+
+async function opened({ name, ...view }, colorScheme, path) {
+  const { width, height, ...device } = view;
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme, ...device });
+  const page = await context.newPage();
+  await page.goto(BASE + path);
+  await page.locator("h1").first().waitFor();
+  await page.waitForTimeout(600);
+  return page;
+}
+
+async function shoot(page, view, colorScheme, name, whole = false) {
+  const path = (part) => join(OUT, `${view.name}-${name}-${colorScheme}${part}.png`);
+  await page.screenshot({ path: path("") });
+  if (whole) {
+    for (const figure of await page.locator("figure[data-chart]").all())
+      await figure.scrollIntoViewIfNeeded();
+    await page.evaluate(() => scrollTo(0, 0));
+    await page.waitForTimeout(300);
+    await page.screenshot({ path: path("-whole"), fullPage: true });
+  }
+  await page.context().close();
+}
+
+/** The form with mistakes in it. */
+async function problems(view, colorScheme) {
+  const page = await opened(view, colorScheme, "/?to=lund-2&streams=20000&rate=fast");
+  await page.getByRole("button", { name: "Start test" }).click();
+  await page.waitForTimeout(500);
+  await shoot(page, view, colorScheme, "problems");
+}
+
+async function start(seconds) {
+  const answer = await fetch(`${BASE}/api/v1/runs`, {
+    method: "POST",
+    headers: {
+      "Content-Type": "application/json",
+      "X-Linerate": "1",
+      "Idempotency-Key": crypto.randomUUID(),
+    },
+    body: JSON.stringify({ to: "this host", test: { traffic: { duration_ns: seconds * 1e9 } } }),
+  });
+  return (await answer.json()).id;
+}
+
+/** A run in the middle, and one that waits behind it. */
+async function live(view, colorScheme) {
+  const id = await start(4);
+  const waiting = await start(1);
+  const page = await opened(view, colorScheme, `/runs/${id}`);
+  const behind = await opened(view, colorScheme, `/runs/${waiting}`);
+  await shoot(behind, view, colorScheme, "waiting");
+  await page.waitForTimeout(6000);
+  await shoot(page, view, colorScheme, "live");
+  const last = await opened(view, colorScheme, `/runs/${waiting}`);
+  await last.locator(".document").waitFor({ timeout: 60_000 });
+  await last.context().close();
+}

@@ -1,0 +1,353 @@
+// All runs: filtered by the address of the page, selected to be compared.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { getRuns, type RunRow } from "./api";
+import { useBoard, useLoad, useProblem } from "./load";
+import { comparePath, navigate, runPath, useAddress } from "./router";
+import { CAUSES, NOTHING, rate, WORLDS, when, words } from "./words";
+
+const PAGE = "50";
+const FILTERS = ["target", "name", "verdict", "world", "since", "until"] as const;
+type Filter = (typeof FILTERS)[number];
+/** Pause in typing after which a filter takes effect. */
+const TYPING_MS = 300;
+
+/** The groups of a comparison, as the address has them. */
+interface Selection {
+  before: string[];
+  after: string[];
+}
+
+export function HistoryPage() {
+  const { searchParams } = useAddress();
+  const board = useBoard();
+  const query = new URLSearchParams({ limit: PAGE });
+  for (const filter of FILTERS) {
+    const value = searchParams.get(filter);
+    if (value) query.set(filter, value);
+  }
+  const filtered = query.size > 1;
+  const first = useLoad(`${query} ${JSON.stringify(board ?? null)}`, () => getRuns(query));
+  const [more, setMore] = useState<{ runs: RunRow[]; next?: string }>();
+  const [problem, setProblem] = useProblem();
+  useEffect(() => setMore(undefined), [String(query)]);
+  useEffect(() => {
+    document.title = "History · linerate";
+  }, []);
+  const runs = unique([...(first.value?.runs ?? []), ...(more?.runs ?? [])]);
+  const next = more ? more.next : first.value?.next;
+  const selection: Selection = {
+    before: searchParams.getAll("select"),
+    after: searchParams.getAll("with"),
+  };
+  const select = ({ before, after }: Selection) => {
+    const address = new URLSearchParams(location.search);
+    address.delete("select");
+    address.delete("with");
+    // There is always a first group.
+    const [one, ...others] = [...before, ...after];
+    const groups = before.length > 0 ? { before, after } : { before: one ? [one] : [], after: others };
+    for (const id of groups.before) address.append("select", id);
+    for (const id of groups.after) address.append("with", id);
+    navigate(address.size > 0 ? `/history?${address}` : "/history", true);
+  };
+  const loadMore = async () => {
+    if (!next) return;
+    try {
+      const page = await getRuns(new URLSearchParams([...query, ["after", next]]));
+      setMore({ ...page, runs: [...(more?.runs ?? []), ...page.runs] });
+      setProblem(undefined);
+    } catch (error) {
+      setProblem(error);
+    }
+  };
+  const trouble = problem ?? first.problem;
+  return (
+    <div class="history">
+      <h1>What was measured</h1>
+      <Filters />
+      {trouble && trouble.status !== 401 && (
+        <p class="trouble" role="alert">
+          {trouble.text}
+        </p>
+      )}
+      {first.value && runs.length === 0 && (
+        <p>
+          {filtered ? "No run matches these filters. " : "Nothing was measured yet. "}
+          {filtered ? <a href="/history">Show all runs</a> : <a href="/">Start a test</a>}
+        </p>
+      )}
+      {runs.length > 0 && <Rows runs={runs} selection={selection} onSelect={select} />}
+      {next && (
+        <p class="actions">
+          <button type="button" onClick={loadMore}>
+            More
+          </button>
+        </p>
+      )}
+      <CompareBar runs={runs} selection={selection} onSelect={select} />
+    </div>
+  );
+}
+
+function unique(runs: RunRow[]): RunRow[] {
+  const seen = new Set<string>();
+  return runs.filter(({ id }) => !seen.has(id) && seen.add(id));
+}
+
+function Filters() {
+  const { searchParams } = useAddress();
+  const timer = useRef<number | undefined>(undefined);
+  const set = (filter: Filter, value: string) => {
+    const address = new URLSearchParams(location.search);
+    if (value.trim()) address.set(filter, value.trim());
+    else address.delete(filter);
+    navigate(address.size > 0 ? `/history?${address}` : "/history", true);
+  };
+  const soon = (filter: Filter, value: string) => {
+    clearTimeout(timer.current);
+    timer.current = window.setTimeout(() => set(filter, value), TYPING_MS);
+  };
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const given = (filter: Filter) => searchParams.get(filter) ?? "";
+  const text = (filter: Filter, label: string) => (
+    <div class="field">
+      <label for={filter}>{label}</label>
+      <input
+        id={filter}
+        value={given(filter)}
+        autocomplete="off"
+        onInput={(event) => soon(filter, event.currentTarget.value)}
+      />
+    </div>
+  );
+  const day = (filter: Filter, label: string) => (
+    <div class="field">
+      <label for={filter}>{label}</label>
+      <input
+        id={filter}
+        type="date"
+        value={given(filter)}
+        onInput={(event) => set(filter, event.currentTarget.value)}
+      />
+    </div>
+  );
+  const choice = (filter: Filter, label: string, any: string, options: [string, string][]) => (
+    <div class="field">
+      <label for={filter}>{label}</label>
+      <select id={filter} value={given(filter)} onChange={(event) => set(filter, event.currentTarget.value)}>
+        <option value="">{any}</option>
+        {options.map(([value, label]) => (
+          <option key={value} value={value}>
+            {label}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+  const used = FILTERS.filter((filter) => given(filter)).length;
+  return (
+    <details class="filters" open={used > 0 || undefined}>
+      <summary>
+        Filter{" "}
+        {used > 0 && (
+          <span class="settings">
+            {FILTERS.filter((filter) => given(filter))
+              .map((filter) => `${filter} ${words(given(filter))}`)
+              .join(" · ")}
+          </span>
+        )}
+      </summary>
+      <search class="grid">
+        {text("target", "Other host")}
+        {text("name", "Name")}
+        {choice(
+          "verdict",
+          "Verdict",
+          "any",
+          CAUSES.map((cause) => [cause, words(cause)]),
+        )}
+        {choice("world", "Measured on", "anything", WORLDS)}
+        {day("since", "Since")}
+        {day("until", "Until")}
+      </search>
+      {used > 0 && (
+        <p>
+          <a href="/history">Show all runs</a>
+        </p>
+      )}
+    </details>
+  );
+}
+
+interface RowsProps {
+  runs: RunRow[];
+  selection: Selection;
+  onSelect: (selection: Selection) => void;
+}
+
+function Rows({ runs, selection, onSelect }: RowsProps) {
+  const groupOf = (id: string) =>
+    selection.before.includes(id) ? "before" : selection.after.includes(id) ? "after" : undefined;
+  const toggle = (id: string, on: boolean) => {
+    const without = remove(selection, id);
+    if (!on) return onSelect(without);
+    onSelect(
+      without.before.length === 0
+        ? { ...without, before: [id] }
+        : { ...without, after: [...without.after, id] },
+    );
+  };
+  return (
+    <div class="wide">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">
+              <span class="unseen">Compare</span>
+            </th>
+            <th scope="col">time</th>
+            <th scope="col">name</th>
+            <th scope="col">other host</th>
+            <th scope="col" class="number">
+              download
+            </th>
+            <th scope="col" class="number">
+              upload
+            </th>
+            <th scope="col">verdict</th>
+          </tr>
+        </thead>
+        <tbody>
+          {runs.map((run) => {
+            const group = groupOf(run.id);
+            const label = [run.name, run.target, run.started_at && when(run.started_at)]
+              .filter(Boolean)
+              .join(", ");
+            return (
+              <tr key={run.id} class={group ? "selected" : ""}>
+                <td>
+                  <label class="check">
+                    <input
+                      type="checkbox"
+                      checked={group !== undefined}
+                      aria-label={`Compare ${label}`}
+                      disabled={run.state === "waiting" || run.state === "running" || run.kind === "plan"}
+                      onChange={(event) => toggle(run.id, event.currentTarget.checked)}
+                    />
+                    {group && <span class={`group ${group}`}>{group}</span>}
+                  </label>
+                </td>
+                <th scope="row">
+                  <a href={runPath(run.id)}>{run.started_at ? when(run.started_at) : run.id}</a>
+                </th>
+                <td>{run.name ?? ""}</td>
+                <td>
+                  {run.target ?? NOTHING}
+                  {run.kind === "plan" && <span class="badge"> plan</span>}
+                  {run.world && run.world !== "hosts" && <span class="badge">{run.world}</span>}
+                </td>
+                <td class="number">{rateOf(run, "download")}</td>
+                <td class="number">{rateOf(run, "upload")}</td>
+                <td>
+                  <Verdict run={run} />
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Verdict({ run }: { run: RunRow }) {
+  if (run.state === "running") return <span class="badge now">running</span>;
+  if (run.state === "waiting") return <span class="badge">waiting</span>;
+  if (run.outcome === "failed") return <span class="bad">failed</span>;
+  const causes = [...new Set((run.flows ?? []).flatMap(({ cause }) => (cause ? [words(cause)] : [])))];
+  return (
+    <>
+      {causes.join(", ") || NOTHING}
+      {(run.outcome === "interrupted" || run.state === "unfinished") && (
+        <span class="warn"> stopped early</span>
+      )}
+    </>
+  );
+}
+
+function rateOf(run: RunRow, direction: "download" | "upload"): string {
+  const rates = (run.flows ?? []).filter((flow) => flow.direction === direction);
+  return rates.length > 0 ? rates.map((flow) => rate(flow.bitrate_bps)).join(", ") : NOTHING;
+}
+
+const remove = (selection: Selection, id: string): Selection => ({
+  before: selection.before.filter((one) => one !== id),
+  after: selection.after.filter((one) => one !== id),
+});
+
+/** What is selected, in two groups, at the foot of the window. */
+function CompareBar({ runs, selection, onSelect }: RowsProps) {
+  const { before, after } = selection;
+  const all = [...before, ...after];
+  if (all.length === 0) return null;
+  const label = (id: string) => {
+    const run = runs.find((run) => run.id === id);
+    return run
+      ? [run.started_at && when(run.started_at), run.name ?? run.target].filter(Boolean).join(" ")
+      : id.slice(0, 8);
+  };
+  const swap = (id: string) =>
+    onSelect(
+      before.includes(id)
+        ? { before: before.filter((one) => one !== id), after: [...after, id] }
+        : { before: [...before, id], after: after.filter((one) => one !== id) },
+    );
+  const group = (name: "before" | "after", ids: string[]) => (
+    <p>
+      <span class={`group ${name}`}>{name}</span>{" "}
+      {ids.map((id) => (
+        <span key={id} class="picked">
+          {label(id)}
+          {all.length > 1 && (
+            <button
+              type="button"
+              aria-label={`Move ${label(id)} to ${name === "before" ? "after" : "before"}`}
+              title={`Move to ${name === "before" ? "after" : "before"}`}
+              onClick={() => swap(id)}
+            >
+              ⇄
+            </button>
+          )}
+          <button
+            type="button"
+            aria-label={`Do not compare ${label(id)}`}
+            title="Do not compare"
+            onClick={() => onSelect(remove(selection, id))}
+          >
+            ✕
+          </button>
+        </span>
+      ))}
+      {ids.length === 0 && (
+        <span class="faint">select {name === "after" ? "one or more other runs" : "a run"}</span>
+      )}
+    </p>
+  );
+  return (
+    <section class="compare-bar" aria-label="Runs to compare">
+      <div>
+        {group("before", before)}
+        {group("after", after)}
+      </div>
+      <button
+        type="button"
+        class="primary"
+        disabled={before.length === 0 || after.length === 0}
+        onClick={() => navigate(comparePath(before, after))}
+      >
+        Compare
+      </button>
+    </section>
+  );
+}

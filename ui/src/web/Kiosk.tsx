@@ -1,0 +1,206 @@
+// For a screen on the wall, 800 x 480, read from two metres: the running test or the latest result. Nothing to touch.
+
+import { useEffect, useState } from "preact/hooks";
+import { bytes, octets } from "../units";
+import { getRun, liveUrl, type Result, type Run } from "./api";
+import { Value } from "./Live";
+import {
+  type Frame,
+  fromSnapshot,
+  type Live,
+  type LiveFlow,
+  latest,
+  progress,
+  type Series,
+  stage,
+  withFrame,
+} from "./live";
+import { useBoard } from "./load";
+import { listen, useLostSince } from "./stream";
+import { ARROWS, clock, NOTHING, plural, rate, time, when } from "./words";
+
+/** The most flows that fit beside each other. */
+const MAX_FLOWS = 2;
+
+export function Kiosk() {
+  const board = useBoard(true);
+  const since = useLostSince();
+  const [live, setLive] = useState<Live>();
+  const [run, setRun] = useState<Run>();
+  const running = board?.running;
+  const shown = running ?? board?.latest;
+  useEffect(() => {
+    document.title = "Kiosk · linerate";
+  }, []);
+  useEffect(() => {
+    if (!running) return;
+    setLive(undefined);
+    const close = listen(liveUrl(running), {
+      message: (event, data) => {
+        if (event === "snapshot")
+          setLive((before) => fromSnapshot(data as { frame: Frame; series: Series[] }, before));
+        if (event === "frame") setLive((live) => live && withFrame(live, data as Frame));
+        if (event === "end") close();
+      },
+    });
+    return close;
+  }, [running]);
+  // The old result stays until there is a new one.
+  useEffect(() => {
+    if (!shown) return;
+    let wanted = true;
+    getRun(shown).then(
+      (run) => wanted && setRun(run),
+      () => undefined,
+    );
+    return () => {
+      wanted = false;
+    };
+  }, [shown, running]);
+  const now = running ? live : undefined;
+  const result = running ? undefined : run?.result;
+  return (
+    <main class="kiosk-page">
+      <header>
+        <h1>
+          {running ? (run?.id === running && run.target) || "Measuring" : (result?.run.target ?? "linerate")}
+        </h1>
+        <p class={since ? "bad" : "faint"}>
+          {since ? `no news since ${clock(since)}` : running ? "now" : when(result?.run.started_at ?? "")}
+        </p>
+        <Clock />
+      </header>
+      {now && <Measuring live={now} />}
+      {result && <Latest result={result} />}
+      {!running && run?.problem && <p class="said bad">{run.problem}</p>}
+      {board && !shown && <p class="said">Nothing was measured yet.</p>}
+    </main>
+  );
+}
+
+function Clock() {
+  const [now, setNow] = useState(() => new Date());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(new Date()), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  return <p class="clock">{clock(now)}</p>;
+}
+
+function Measuring({ live }: { live: Live }) {
+  const { frame } = live;
+  return (
+    <>
+      <div class="pairs">
+        {frame.flows.slice(0, MAX_FLOWS).map((flow) => (
+          <LivePair key={flow.flow} live={live} flow={flow} />
+        ))}
+      </div>
+      <p class="said">
+        {stage(frame)} {progress(frame)}
+      </p>
+    </>
+  );
+}
+
+function LivePair({ live, flow }: { live: Live; flow: LiveFlow }) {
+  const { bitrate, srtt, retransmits } = latest(live, flow);
+  const share =
+    flow.of_seconds && flow.elapsed_seconds !== undefined
+      ? flow.elapsed_seconds / flow.of_seconds
+      : undefined;
+  return (
+    <section class={`pair ${flow.direction} ${flow.state}`}>
+      <h2>
+        {ARROWS[flow.direction]} {flow.name}
+      </h2>
+      <p class="digits">
+        <Value text={rate(bitrate)} />
+      </p>
+      <Bar share={flow.state === "planned" ? 0 : flow.state === "ended" ? 1 : share} quiet />
+      <p>
+        {retransmits === undefined ? NOTHING : retransmits} retransmitted · {time(srtt)}
+      </p>
+      <p class="faint">
+        {[flow.transport?.toUpperCase(), flow.streams !== undefined && plural(flow.streams, "stream")]
+          .filter(Boolean)
+          .join(" · ")}
+      </p>
+    </section>
+  );
+}
+
+function Latest({ result }: { result: Result }) {
+  const verdicts = [...new Set(result.flows.flatMap(({ verdict }) => (verdict ? [verdict.text] : [])))];
+  return (
+    <>
+      <div class="pairs">
+        {result.flows.slice(0, MAX_FLOWS).map((flow) => (
+          <ResultPair key={flow.name} flow={flow} />
+        ))}
+      </div>
+      <p class="said">{verdicts[0] ?? result.run.reason ?? "Not judged."}</p>
+    </>
+  );
+}
+
+function ResultPair({ flow }: { flow: Result["flows"][number] }) {
+  const impossible = flow.receiver?.impossible;
+  const lost = flow.sender?.retransmits;
+  const share = flow.ceiling?.share;
+  return (
+    <section class={`pair ${flow.direction}`}>
+      <h2>
+        {ARROWS[flow.direction]} {flow.name}
+      </h2>
+      <p class={impossible ? "digits bad" : "digits"}>
+        <Value text={rate(flow.receiver?.bitrate_bps)} />
+      </p>
+      {flow.ceiling && <Bar share={share ?? undefined} words={`of ${rate(flow.ceiling.bitrate_bps)}`} />}
+      <p>
+        {impossible && <span class="bad">impossible · </span>}
+        {flow.transport === "udp" ? "" : `${lost ?? NOTHING} retransmitted`}
+      </p>
+      <p class="faint">{settings(flow)}</p>
+    </section>
+  );
+}
+
+/** Window, segment size and streams of a flow. */
+function settings({ settings, streams, transport }: Result["flows"][number]): string {
+  const window = settings?.window?.asked ?? settings?.window?.granted_snd_bytes;
+  const mss = settings?.mss?.effective_bytes;
+  const length = settings?.length_bytes;
+  const pieces =
+    transport === "udp"
+      ? ["UDP", length && octets(length)]
+      : [window && `window ${bytes(window)}`, mss && `MSS ${octets(mss)}`];
+  return [...pieces, plural(streams, "stream")].filter(Boolean).join(" × ");
+}
+
+interface BarProps {
+  share: number | undefined;
+  words?: string;
+  /** Time, not rate. */
+  quiet?: boolean;
+}
+
+/** A share as a bar, and in words beside it. */
+function Bar({ share, words, quiet }: BarProps) {
+  const width = share === undefined ? 0 : Math.min(1, Math.max(0, share)) * 100;
+  return (
+    <div class={quiet ? "bar quiet" : "bar"}>
+      <div class="track">
+        <div class="fill" style={{ width: `${width}%` }} />
+      </div>
+      {words && (
+        <p>
+          {share === undefined
+            ? NOTHING
+            : `${share >= 0.1 ? Math.round(share * 100) : (share * 100).toFixed(1)} %`}{" "}
+          {words}
+        </p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,112 @@
+// A run while it is measured: figures, stage, and charts that grow.
+
+import { useMemo } from "preact/hooks";
+import { Figure } from "../charts/Figure";
+import { chartOf, type Frame, type Live, type LiveFlow, latest, progress, stage } from "./live";
+import { ARROWS, NOTHING, parts, plural, rate, time } from "./words";
+
+const HEIGHTS: [number, number] = [220, 130];
+const NO_CATALOGUE = new Map();
+
+/** The figures and the charts of a run. Everything has its room from the start. */
+export function LiveRun({ live }: { live: Live }) {
+  const chart = useMemo(() => chartOf(live), [live]);
+  return (
+    <>
+      <Figures live={live} />
+      <Stage frame={live.frame} />
+      <figure class="live">
+        <figcaption class="unseen">Rate and round-trip time so far</figcaption>
+        <Figure chart={chart} catalogue={NO_CATALOGUE} heights={HEIGHTS} />
+        <p class="faint">{retransmissions(live)}</p>
+      </figure>
+    </>
+  );
+}
+
+function Figures({ live }: { live: Live }) {
+  const { flows, idle_rtt_ns: idle } = live.frame;
+  const running = flows.filter((flow) => flow.state === "running");
+  const srtt = running.map((flow) => latest(live, flow).srtt).find((value) => value !== undefined);
+  return (
+    <div class="figures">
+      {flows.map((flow) => (
+        <FlowFigure key={flow.flow} live={live} flow={flow} />
+      ))}
+      <div class="big latency">
+        <h2>Round-trip time</h2>
+        <p>
+          <Value text={time(idle)} /> <span class="faint">idle</span>
+        </p>
+        <p>
+          <Value text={time(srtt)} /> <span class="faint">now</span>
+        </p>
+      </div>
+    </div>
+  );
+}
+
+function FlowFigure({ live, flow }: { live: Live; flow: LiveFlow }) {
+  const now = latest(live, flow);
+  const state = flow.state === "running" ? "now" : flow.state === "ended" ? "at its end" : "to come";
+  return (
+    <div class={`big ${flow.direction} ${flow.state}`}>
+      <h2>
+        {ARROWS[flow.direction]} {flow.name}
+      </h2>
+      <p class="huge">
+        <Value text={rate(now.bitrate)} />
+      </p>
+      <p class="faint">
+        {state}
+        {flow.streams !== undefined && flow.streams > 1 ? `, ${plural(flow.streams, "stream")}` : ""}
+      </p>
+    </div>
+  );
+}
+
+/** A quantity, its unit smaller than its number. */
+export function Value({ text }: { text: string }) {
+  const [number, unit] = parts(text);
+  return (
+    <span class="value">
+      <b>{number}</b>
+      {unit && <span class="unit"> {unit}</span>}
+    </span>
+  );
+}
+
+/** What the run is doing; only a change of it is read aloud. */
+function Stage({ frame }: { frame: Frame }) {
+  const left = frame.left_seconds;
+  const running = frame.flows.find((flow) => flow.state === "running");
+  const known = running?.elapsed_seconds !== undefined && running.of_seconds !== undefined;
+  return (
+    <div class="stage">
+      <p>
+        <strong>{stage(frame)}</strong> <span class="number">{progress(frame)}</span>{" "}
+        <span class="faint number">
+          {left !== undefined && left !== null && frame.state !== "ended"
+            ? `${frame.at_most ? "at most" : "about"} ${Math.ceil(left)} s left`
+            : ""}
+        </span>
+      </p>
+      <progress
+        aria-hidden="true"
+        max={known ? running.of_seconds : 1}
+        value={known ? Math.min(running.elapsed_seconds ?? 0, running.of_seconds ?? 0) : 0}
+      />
+    </div>
+  );
+}
+
+function retransmissions(live: Live): string {
+  const counted = live.frame.flows.flatMap((flow) => {
+    const count = latest(live, flow).retransmits;
+    return count === undefined ? [] : [{ name: flow.name, count }];
+  });
+  if (counted.length === 0) return `Retransmissions: ${NOTHING}`;
+  if (counted.every(({ count }) => count === 0)) return "No segment was retransmitted.";
+  const words = counted.map(({ name, count }) => `${name} ${count}`).join(", ");
+  return `Retransmitted segments, ticks at the foot of the rate: ${words}`;
+}

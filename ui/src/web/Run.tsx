@@ -1,0 +1,277 @@
+// One run, from its place in the queue to its result: all on one page with one address.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import {
+  cancelRun,
+  deleteRun,
+  exportUrl,
+  FORMATS,
+  getRun,
+  getView,
+  liveUrl,
+  type Run,
+  type View,
+} from "./api";
+import { fromResult, toQuery } from "./form";
+import { LiveRun } from "./Live";
+import { type Frame, fromSnapshot, type Live, type Series, stage, withFrame } from "./live";
+import { useProblem, useVisitor } from "./load";
+import { asProblem } from "./problem";
+import { navigate } from "./router";
+import { listen } from "./stream";
+import { Document, hasHeading } from "./View";
+import { plural } from "./words";
+
+/** How often a waiting run asks for its place. */
+const PLACE_MS = 2000;
+/** The result of a run is archived a moment after its end: how often, and after which pause, it is asked for. */
+const ATTEMPTS = 8;
+const PAUSE_MS = 400;
+
+export function RunPage({ id }: { id: string }) {
+  const [run, setRun] = useState<Run>();
+  const [live, setLive] = useState<Live>();
+  const [view, setView] = useState<View>();
+  const [problem, setProblem] = useProblem();
+  const [cancelling, setCancelling] = useState(false);
+  const [said, setSaid] = useState("");
+  const mounted = useRef(true);
+  useEffect(
+    () => () => {
+      mounted.current = false;
+    },
+    [],
+  );
+
+  const finish = async () => {
+    for (let attempt = 1; mounted.current; attempt += 1) {
+      try {
+        const run = await getRun(id);
+        // A run that failed before it had measured anything may have no result to show.
+        const view = await getView(id).catch((error) => {
+          const problem = asProblem(error);
+          if (run.problem && run.state !== "running" && problem.status !== 0) return undefined;
+          throw problem;
+        });
+        if (!mounted.current) return;
+        setRun(run);
+        setView(view);
+        setProblem(undefined);
+        setSaid(run.problem ? "The test failed." : "The test has ended.");
+        return;
+      } catch (error) {
+        const { status } = asProblem(error);
+        if (attempt >= ATTEMPTS || (status !== 0 && status !== 404 && status !== 409 && status !== 503)) {
+          if (mounted.current) setProblem(error);
+          return;
+        }
+        await new Promise((done) => setTimeout(done, PAUSE_MS * attempt));
+      }
+    }
+  };
+
+  useEffect(() => {
+    let close = () => {};
+    let left = false;
+    getRun(id).then(
+      (first) => {
+        if (left) return;
+        setRun(first);
+        if (first.state === "ended" || first.state === "unfinished") return void finish();
+        close = listen(liveUrl(id), {
+          message: (event, data) => {
+            if (event === "snapshot")
+              setLive((before) => fromSnapshot(data as { frame: Frame; series: Series[] }, before));
+            if (event === "frame") setLive((live) => live && withFrame(live, data as Frame));
+            if (event === "end") {
+              close();
+              void finish();
+            }
+          },
+          refused: setProblem,
+        });
+      },
+      (error) => !left && setProblem(error),
+    );
+    return () => {
+      left = true;
+      close();
+    };
+  }, [id]);
+
+  const waiting =
+    run?.state === "waiting" && (!live || live.frame.state === "queued" || live.frame.at_seconds === 0);
+  useEffect(() => {
+    if (!waiting) return;
+    const timer = setInterval(() => getRun(id).then(setRun, () => undefined), PLACE_MS);
+    return () => clearInterval(timer);
+  }, [waiting, id]);
+
+  const now = view ? "" : waiting ? "Waiting" : live ? stage(live.frame) : "";
+  useEffect(() => {
+    if (now) setSaid(now);
+  }, [now]);
+  const title = view?.title ?? heading(run, id);
+  useEffect(() => {
+    document.title = `${now ? `${now}: ` : ""}${title} · linerate`;
+  }, [now, title]);
+
+  const cancel = async () => {
+    setCancelling(true);
+    try {
+      await cancelRun(id);
+    } catch (error) {
+      setCancelling(false);
+      setProblem(error);
+    }
+  };
+  const { can } = useVisitor();
+  const ended = run?.state === "ended" || run?.state === "unfinished";
+  return (
+    <div class="run-page">
+      <p class="unseen" role="status" aria-live="polite">
+        {said}
+      </p>
+      {ended && run && <Actions run={run} onProblem={setProblem} />}
+      {!(view && hasHeading(view)) && <h1>{title}</h1>}
+      {problem && problem.status !== 401 && (
+        <p class="trouble" role="alert">
+          {problem.text}
+        </p>
+      )}
+      {run?.problem && (
+        <div class="verdict bad">
+          <h2>The test failed</h2>
+          <p class="said">{run.problem}</p>
+        </div>
+      )}
+      {view && <Document view={view} />}
+      {!view && !ended && waiting && run && <Waiting run={run} />}
+      {!view && live && !waiting && <LiveRun live={live} />}
+      {!view && !live && !waiting && !problem && !ended && <p>Loading…</p>}
+      {!view && run && !ended && can("run") && (
+        <p class="actions">
+          <button type="button" onClick={cancel} disabled={cancelling}>
+            {cancelling ? "Cancelling…" : waiting ? "Cancel" : "Stop the test"}
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}
+
+function heading(run: Run | undefined, id: string): string {
+  if (!run) return `Run ${id}`;
+  const to = run.target ? `to ${run.target}` : id;
+  return run.name ? `${run.name}, ${to}` : `Test ${to}`;
+}
+
+function Waiting({ run }: { run: Run }) {
+  return (
+    <div class="verdict">
+      <p class="said">
+        {run.place ? `${plural(run.place, "test")} before this one.` : "It starts in a moment."}
+      </p>
+      {run.wait_seconds !== undefined && run.wait_seconds > 0 && (
+        <p>About {plural(Math.ceil(run.wait_seconds), "second")} to wait. This page follows by itself.</p>
+      )}
+    </div>
+  );
+}
+
+/** What can be done with a finished run. */
+function Actions({ run, onProblem }: { run: Run; onProblem: (error: unknown) => void }) {
+  const { can } = useVisitor();
+  const form = run.result && fromResult(run.result);
+  const dialog = useRef<HTMLDialogElement>(null);
+  const menu = useRef<HTMLDetailsElement>(null);
+  const [copied, setCopied] = useState("");
+  useEffect(() => {
+    const close = (event: Event) => {
+      const inside = event.target instanceof Node && menu.current?.contains(event.target);
+      if (menu.current && (!inside || (event instanceof KeyboardEvent && event.key === "Escape")))
+        menu.current.open = false;
+    };
+    const onKey = (event: KeyboardEvent) => event.key === "Escape" && close(event);
+    addEventListener("click", close);
+    addEventListener("keydown", onKey);
+    return () => {
+      removeEventListener("click", close);
+      removeEventListener("keydown", onKey);
+    };
+  }, []);
+  const copy = async () => {
+    const done = await copyText(`${location.origin}${location.pathname}`);
+    setCopied(done ? "Link copied" : "The link is the address of this page");
+    setTimeout(() => setCopied(""), 3000);
+  };
+  const remove = async () => {
+    dialog.current?.close();
+    try {
+      await deleteRun(run.id);
+      navigate("/history");
+    } catch (error) {
+      onProblem(error);
+    }
+  };
+  return (
+    <section class="actions" aria-label="What to do with this run">
+      {form && can("run") && (
+        <a class="button" href={`/?${toQuery(form)}`}>
+          Run again
+        </a>
+      )}
+      <a class="button" href={`/history?select=${encodeURIComponent(run.id)}`}>
+        Compare with…
+      </a>
+      <details class="menu" ref={menu}>
+        <summary class="button">Export</summary>
+        <ul>
+          {FORMATS.map(([format, label]) => (
+            <li key={format}>
+              <a href={exportUrl(run.id, format)} download>
+                {label}
+              </a>
+            </li>
+          ))}
+        </ul>
+      </details>
+      <button type="button" onClick={copy}>
+        {copied || "Copy link"}
+      </button>
+      {(can("run") || can("admin")) && (
+        <button type="button" class="danger" onClick={() => dialog.current?.showModal()}>
+          Delete
+        </button>
+      )}
+      <dialog ref={dialog} aria-labelledby="delete">
+        <h2 id="delete">Delete this run?</h2>
+        <p>Its result and its event log are removed from the archive of this host. This cannot be undone.</p>
+        <p class="actions">
+          <button type="button" onClick={() => dialog.current?.close()}>
+            Keep it
+          </button>
+          <button type="button" class="danger" onClick={remove}>
+            Delete
+          </button>
+        </p>
+      </dialog>
+    </section>
+  );
+}
+
+/** Copies a text. Pages without HTTPS have no clipboard: there, a selected field is copied. */
+async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const field = document.createElement("textarea");
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    const done = document.execCommand("copy");
+    field.remove();
+    return done;
+  }
+}

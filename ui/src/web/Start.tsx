@@ -1,0 +1,372 @@
+// The first page: from this host to another one, one button.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { getHosts, getRuns, type RunRow, startRun } from "./api";
+import {
+  about,
+  DIRECTIONS,
+  EMPTY,
+  type Errors,
+  type Field,
+  type Form,
+  fieldOf,
+  fromQuery,
+  requestOf,
+  summary,
+  TRANSPORTS,
+  toQuery,
+} from "./form";
+import { useBoard, useLoad, useProblem, useVisitor } from "./load";
+import { asProblem } from "./problem";
+import { navigate, runPath } from "./router";
+import { ARROWS, NOTHING, plural, rate, when, words } from "./words";
+
+/** What the server calls itself as the other end. */
+const THIS_HOST = "this host";
+const RECENT = "5";
+
+/** Fields that are folded away. */
+const FOLDED: Field[] = [
+  "time",
+  "streams",
+  "transport",
+  "directions",
+  "rate",
+  "congestion",
+  "window",
+  "name",
+  "notes",
+];
+
+export function Start() {
+  const { session, can, askForToken } = useVisitor();
+  const board = useBoard();
+  const state = JSON.stringify(board ?? null);
+  const hosts = useLoad(state, getHosts);
+  const recent = useLoad(state, () => getRuns(new URLSearchParams({ limit: RECENT })));
+  const [form, setForm] = useState<Form>(() => fromQuery(new URLSearchParams(location.search)));
+  const [errors, setErrors] = useState<Errors>({});
+  const [problem, setProblem] = useProblem();
+  const [busy, setBusy] = useState(false);
+  const [open, setOpen] = useState(() => FOLDED.some((field) => form[field] !== EMPTY[field]));
+  const element = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    document.title = "Start a test · linerate";
+  }, []);
+  const edit = (change: Partial<Form>) => {
+    const next = { ...form, ...change };
+    setForm(next);
+    setErrors((errors) => {
+      const left = { ...errors };
+      for (const field of Object.keys(change)) delete left[field as Field];
+      return left;
+    });
+    const query = toQuery(next).toString();
+    history.replaceState(null, "", query ? `/?${query}` : "/");
+  };
+  /** Shows what is wrong beside its field, and goes there. */
+  const show = (errors: Errors) => {
+    setErrors(errors);
+    const first = (Object.keys(EMPTY) as Field[]).find((field) => errors[field]);
+    if (!first) return;
+    if (FOLDED.includes(first)) setOpen(true);
+    setTimeout(() => element.current?.querySelector<HTMLElement>(`[name="${first}"]`)?.focus());
+  };
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setProblem(undefined);
+    const made = requestOf(form);
+    if ("errors" in made) return show(made.errors);
+    setErrors({});
+    setBusy(true);
+    try {
+      const { id } = await startRun(made.request);
+      navigate(runPath(id));
+    } catch (error) {
+      const problem = asProblem(error);
+      const field = fieldOf(problem.field);
+      if (field) show({ [field]: problem.text });
+      else setProblem(problem);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const seconds = about(form);
+  const text = (field: Exclude<Field, "transport" | "directions">) => ({
+    name: field,
+    value: form[field],
+    onInput: (event: { currentTarget: HTMLInputElement | HTMLTextAreaElement }) =>
+      edit({ [field]: event.currentTarget.value }),
+  });
+  return (
+    <>
+      <form ref={element} class="start" onSubmit={submit} noValidate>
+        <h1>How fast is the path from {session.host} to …</h1>
+        <div class="ask">
+          <Labelled field="to" label="Other host" errors={errors}>
+            {(props) => (
+              <input
+                {...props}
+                {...text("to")}
+                list="hosts"
+                autocomplete="off"
+                autocapitalize="none"
+                spellcheck={false}
+                placeholder="a name, an address, or this host"
+              />
+            )}
+          </Labelled>
+          <datalist id="hosts">
+            {hosts.value?.known.map(({ target, last_at }) => (
+              <option key={target} value={target}>
+                {last_at ? `last measured ${when(last_at)}` : ""}
+              </option>
+            ))}
+            <option value={THIS_HOST}>loopback on {session.host}</option>
+          </datalist>
+          {can("run") ? (
+            <button type="submit" class="primary" disabled={busy}>
+              {busy ? "Starting…" : "Start test"}
+            </button>
+          ) : (
+            <button type="button" class="primary" onClick={askForToken}>
+              Sign in to start a test
+            </button>
+          )}
+        </div>
+        {hosts.value && (
+          <p class="chips">
+            <span class="faint">Or pick: </span>
+            {[...hosts.value.known.map(({ target }) => target).slice(0, 4), THIS_HOST].map((target) => (
+              <button
+                key={target}
+                type="button"
+                class="chip"
+                aria-pressed={form.to === target}
+                onClick={() => edit({ to: target })}
+              >
+                {target}
+              </button>
+            ))}
+          </p>
+        )}
+        {problem && problem.status !== 401 && (
+          <p class="trouble" role="alert">
+            {problem.text}
+          </p>
+        )}
+        <p class="faint">
+          {seconds !== undefined && `About ${plural(seconds, "second")}. `}
+          {hosts.value && queue(hosts.value.queue)}
+        </p>
+        <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+          <summary>
+            More <span class="settings">{summary(form)}</span>
+          </summary>
+          <div class="grid">
+            <Labelled
+              field="time"
+              label="Time per direction"
+              hint="seconds, or 500 ms, 2 min"
+              errors={errors}
+            >
+              {(props) => <input {...props} {...text("time")} inputMode="decimal" />}
+            </Labelled>
+            <Labelled field="streams" label="Parallel streams" errors={errors}>
+              {(props) => <input {...props} {...text("streams")} inputMode="numeric" />}
+            </Labelled>
+            <Labelled field="transport" label="Transport" errors={errors}>
+              {(props) => (
+                <Choice
+                  {...props}
+                  name="transport"
+                  value={form.transport}
+                  options={TRANSPORTS}
+                  onChange={(transport) => edit({ transport })}
+                />
+              )}
+            </Labelled>
+            <Labelled field="directions" label="Directions" errors={errors}>
+              {(props) => (
+                <Choice
+                  {...props}
+                  name="directions"
+                  value={form.directions}
+                  options={DIRECTIONS}
+                  onChange={(directions) => edit({ directions })}
+                />
+              )}
+            </Labelled>
+            <Labelled
+              field="rate"
+              label="Rate of each stream"
+              hint="bit/s, for example 100M; empty for as fast as possible, for UDP 1M"
+              errors={errors}
+            >
+              {(props) => <input {...props} {...text("rate")} autocomplete="off" />}
+            </Labelled>
+            <Labelled
+              field="congestion"
+              label="Congestion control"
+              hint="empty for the system's"
+              errors={errors}
+            >
+              {(props) => <input {...props} {...text("congestion")} list="congestion" autocomplete="off" />}
+            </Labelled>
+            <datalist id="congestion">
+              {["cubic", "bbr", "reno", "dctcp"].map((name) => (
+                <option key={name} value={name} />
+              ))}
+            </datalist>
+            <Labelled
+              field="window"
+              label="Window"
+              hint="bytes, for example 4M; empty for the kernel's own tuning"
+              errors={errors}
+            >
+              {(props) => <input {...props} {...text("window")} autocomplete="off" />}
+            </Labelled>
+            <Labelled
+              field="name"
+              label="Name of the run"
+              hint="runs with one name are repeats"
+              errors={errors}
+            >
+              {(props) => <input {...props} {...text("name")} autocomplete="off" />}
+            </Labelled>
+            <Labelled field="notes" label="Notes" hint="one a line, for example cable: blue" errors={errors}>
+              {(props) => <textarea {...props} {...text("notes")} rows={2} />}
+            </Labelled>
+          </div>
+          {Object.keys(form.others).length > 0 && (
+            <p>
+              Also set:{" "}
+              {Object.entries(form.others)
+                .map(([path, value]) => `${words(path.split(".")[1] ?? path)} ${value}`)
+                .join(", ")}{" "}
+              <button type="button" onClick={() => edit({ others: {} })}>
+                Remove these
+              </button>
+            </p>
+          )}
+        </details>
+      </form>
+      <Recent runs={recent.value?.runs} />
+    </>
+  );
+}
+
+function queue({ waiting, running }: { waiting: number; running?: string }): string {
+  const before = waiting + (running ? 1 : 0);
+  return before === 0 ? "It starts at once." : `${plural(before, "test")} before you.`;
+}
+
+interface LabelledProps {
+  field: Field;
+  label: string;
+  hint?: string;
+  errors: Errors;
+  children: (props: {
+    id: string;
+    "aria-invalid": boolean;
+    "aria-describedby": string | undefined;
+  }) => ComponentChildren;
+}
+
+/** A field with its label, a hint, and what is wrong with it. */
+function Labelled({ field, label, hint, errors, children }: LabelledProps) {
+  const trouble = errors[field];
+  const described = [hint && `${field}-hint`, trouble && `${field}-trouble`].filter(Boolean).join(" ");
+  return (
+    <div class="field">
+      <label for={field}>{label}</label>
+      {children({
+        id: field,
+        "aria-invalid": trouble !== undefined,
+        "aria-describedby": described || undefined,
+      })}
+      {trouble && (
+        <p class="trouble" id={`${field}-trouble`}>
+          {trouble}
+        </p>
+      )}
+      {hint && (
+        <p class="hint" id={`${field}-hint`}>
+          {hint}
+        </p>
+      )}
+    </div>
+  );
+}
+
+interface ChoiceProps<T extends string> {
+  id: string;
+  name: string;
+  value: T;
+  options: readonly (readonly [T, string])[];
+  onChange: (value: T) => void;
+}
+
+function Choice<T extends string>({ value, options, onChange, ...props }: ChoiceProps<T>) {
+  return (
+    <select {...props} value={value} onChange={(event) => onChange(event.currentTarget.value as T)}>
+      {options.map(([name, label]) => (
+        <option key={name} value={name}>
+          {label}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** The last runs, a line each. */
+function Recent({ runs }: { runs: RunRow[] | undefined }) {
+  const lines = useMemo(() => runs ?? [], [runs]);
+  if (!runs) return null;
+  return (
+    <section class="recent" aria-labelledby="recent">
+      <h2 id="recent">Lately</h2>
+      {lines.length === 0 && <p>Nothing was measured yet.</p>}
+      <ul>
+        {lines.map((run) => (
+          <li key={run.id}>
+            <a href={runPath(run.id)}>
+              <span class="rates">{rates(run)}</span>
+              <span>
+                {run.name && <strong>{run.name} </strong>}
+                {run.target ?? NOTHING}
+              </span>
+              <span class="faint">{run.started_at ? when(run.started_at) : ""}</span>
+              <span class="faint">{ending(run)}</span>
+            </a>
+          </li>
+        ))}
+      </ul>
+      {lines.length > 0 && (
+        <p>
+          <a href="/history">All runs</a>
+        </p>
+      )}
+    </section>
+  );
+}
+
+function rates(run: RunRow): string {
+  if (run.state === "waiting" || run.state === "running") return run.state;
+  const known = (run.flows ?? []).filter(
+    (flow) => flow.bitrate_bps !== undefined && flow.bitrate_bps !== null,
+  );
+  if (known.length === 0) return NOTHING;
+  return known
+    .slice(0, 2)
+    .map((flow) => `${ARROWS[flow.direction]} ${rate(flow.bitrate_bps)}`)
+    .join("  ");
+}
+
+function ending(run: RunRow): string {
+  if (run.outcome === "failed") return "failed";
+  if (run.outcome === "interrupted") return "stopped early";
+  const causes = (run.flows ?? []).flatMap(({ cause }) => (cause ? [words(cause)] : []));
+  return [...new Set(causes)].join(", ");
+}

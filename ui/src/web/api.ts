@@ -1,0 +1,183 @@
+// The client of the server's interface. Texts in its answers may come from other hosts: they are shown as text only.
+
+import type { Charts } from "../page";
+import { asProblem, Problem, problemOf } from "./problem";
+
+export type Ability = "view" | "run" | "admin";
+
+export interface Session {
+  needs_token: boolean;
+  abilities: Ability[];
+  host: string;
+  linerate: string;
+  /** "ok", or what is wrong. */
+  archive: string;
+}
+
+export interface Hosts {
+  this_host: string;
+  known: { target: string; last_run?: string; last_at?: string }[];
+  queue: { waiting: number; running?: string };
+}
+
+export type Direction = "download" | "upload";
+export type RunState = "waiting" | "running" | "ended" | "unfinished";
+
+/** Settings of a test: keys and values of TestSpec. */
+export type Settings = Record<string, string | number | boolean | null>;
+
+export interface TestRequest {
+  to: string;
+  name?: string;
+  notes?: Record<string, string>;
+  test: { traffic: Settings; socket: Settings };
+}
+
+export interface RunRow {
+  id: string;
+  state: RunState;
+  started_at?: string;
+  target?: string;
+  world?: string;
+  outcome?: string;
+  name?: string;
+  kind?: "test" | "plan";
+  part_of?: string;
+  flows?: { name: string; direction: Direction; transport?: string; bitrate_bps?: number; cause?: string }[];
+}
+
+/** What the pages read of a linerate.result/2 document. */
+export interface Result {
+  run: {
+    name?: string | null;
+    notes?: Record<string, string>;
+    target?: string | null;
+    started_at?: string | null;
+    outcome?: string | null;
+    reason?: string | null;
+    spec?: { traffic?: Settings; socket?: Settings; sweep?: unknown } | null;
+  };
+  flows: {
+    name: string;
+    direction: Direction;
+    transport: string;
+    streams: number;
+    receiver?: { bitrate_bps?: number | null; impossible?: boolean } | null;
+    sender?: { retransmits?: number | null } | null;
+    settings?: {
+      window?: { asked?: number | null; granted_snd_bytes?: number | null } | null;
+      mss?: { effective_bytes?: number | null } | null;
+      length_bytes?: number | null;
+    } | null;
+    ceiling?: { bitrate_bps: number; share?: number | null; because: string } | null;
+    verdict?: { text: string; cause: string; confidence: string } | null;
+  }[];
+}
+
+export interface Run {
+  id: string;
+  state: RunState;
+  place?: number;
+  wait_seconds?: number;
+  target?: string;
+  name?: string;
+  problem?: string;
+  result?: Result;
+}
+
+export interface View {
+  title: string;
+  html: string;
+  charts: Charts;
+}
+
+export interface Board {
+  running?: string;
+  waiting: string[];
+  latest?: string;
+}
+
+/** The formats of a run's export, with their descriptions. */
+export const FORMATS: [string, string][] = [
+  ["html", "One page with everything (HTML)"],
+  ["jsonl", "Event log (JSON lines)"],
+  ["json", "Result (JSON)"],
+  ["csv", "Samples (CSV)"],
+  ["summary-csv", "One row per flow (CSV)"],
+  ["markdown", "Report for a ticket (Markdown)"],
+  ["text", "As on the terminal (text)"],
+  ["svg", "Charts (SVG)"],
+];
+
+const BASE = "/api/v1";
+
+async function call<T>(path: string, init: RequestInit = {}): Promise<T> {
+  const headers = { Accept: "application/json", ...(init.headers as Record<string, string> | undefined) };
+  const answer = await fetch(BASE + path, {
+    credentials: "same-origin",
+    cache: "no-store",
+    ...init,
+    headers,
+  }).catch((error) => {
+    throw asProblem(error);
+  });
+  if (!answer.ok) throw await problemOf(answer);
+  const text = await answer.text();
+  return (text === "" ? undefined : JSON.parse(text)) as T;
+}
+
+function write<T>(method: "POST" | "DELETE", path: string, body: unknown, headers = {}): Promise<T> {
+  return call<T>(path, {
+    method,
+    // The server refuses writing requests without these two: a form of another site cannot send them.
+    headers: { "Content-Type": "application/json", "X-Linerate": "1", ...headers },
+    body: JSON.stringify(body ?? {}),
+  });
+}
+
+const run = (id: string) => `/runs/${encodeURIComponent(id)}`;
+
+export const getSession = () => call<Session>("/session");
+export const signIn = (token: string) => write<void>("POST", "/session", { token });
+export const signOut = () => write<void>("DELETE", "/session", null);
+export const getHosts = () => call<Hosts>("/hosts");
+export const getRun = (id: string) => call<Run>(run(id));
+export const getView = (id: string) => call<View>(`${run(id)}/view`);
+export const cancelRun = (id: string) => write<void>("POST", `${run(id)}/cancel`, null);
+export const deleteRun = (id: string) => write<void>("DELETE", run(id), null);
+export const exportUrl = (id: string, format: string) => `${BASE}${run(id)}/export/${format}`;
+export const liveUrl = (id: string) => `${BASE}${run(id)}/live`;
+export const BOARD_URL = `${BASE}/live`;
+
+export function getRuns(query: URLSearchParams): Promise<{ runs: RunRow[]; next?: string }> {
+  return call(`/runs?${query}`);
+}
+
+export function getComparison(before: string[], after: string[]): Promise<View> {
+  const query = new URLSearchParams();
+  for (const id of before) query.append("before", id);
+  for (const id of after) query.append("after", id);
+  return call(`/compare/view?${query}`);
+}
+
+/** Starts a test. One press of the button is one test, also if the first answer was lost and it is sent again. */
+export async function startRun(request: TestRequest): Promise<{ id: string; place: number }> {
+  const headers = { "Idempotency-Key": uuid() };
+  const send = () => write<{ id: string; place: number }>("POST", "/runs", request, headers);
+  try {
+    return await send();
+  } catch (error) {
+    if (!(error instanceof Problem) || error.status !== 0) throw error;
+    await new Promise((done) => setTimeout(done, 1000));
+    return await send();
+  }
+}
+
+/** A random UUID. `crypto.randomUUID` exists only in pages over HTTPS, and many test hosts have none. */
+export function uuid(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}

@@ -1,0 +1,177 @@
+// A run while it is measured: messages of its stream folded into what the page shows. Live and finished runs are
+// drawn by the same charts.
+
+import type { Chart, Line, Ticks } from "../page";
+import type { Direction } from "./api";
+
+export interface LiveFlow {
+  flow: number;
+  name: string;
+  direction: Direction;
+  transport?: string;
+  streams?: number;
+  state: "planned" | "running" | "ended";
+  elapsed_seconds?: number;
+  of_seconds?: number;
+  bitrate_bps?: number;
+  srtt_ns?: number;
+  retransmits?: number;
+}
+
+export interface Frame {
+  state: "connecting" | "queued" | "idle_latency" | "measuring" | "ended";
+  position?: number;
+  left_seconds?: number;
+  at_most?: boolean;
+  at_seconds: number;
+  idle_rtt_ns?: number;
+  flows: LiveFlow[];
+}
+
+type Values = (number | null)[];
+
+export interface Series {
+  flow: number;
+  at_seconds: number[];
+  bitrate_bps: Values;
+  srtt_ns: Values;
+  retransmits: Values;
+}
+
+export interface Live {
+  frame: Frame;
+  series: Series[];
+  /** End of the time axis, in seconds: it never shrinks, so that the picture does not jump. */
+  reach: number;
+}
+
+/** The whole of a run so far, at the beginning of a stream: replaces what was known. */
+export function fromSnapshot(snapshot: { frame: Frame; series: Series[] }, before?: Live): Live {
+  const { frame, series } = snapshot;
+  const last = Math.max(0, ...series.map(({ at_seconds }) => at_seconds.at(-1) ?? 0));
+  return { frame, series, reach: Math.max(before?.reach ?? 0, last, expected(frame)) };
+}
+
+/** The next frame: a point for each flow with a rate. */
+export function withFrame(live: Live, frame: Frame): Live {
+  const series = [...live.series];
+  for (const flow of frame.flows) {
+    if (flow.bitrate_bps === undefined || flow.bitrate_bps === null) continue;
+    const at = series.findIndex((one) => one.flow === flow.flow);
+    const old = series[at] ?? {
+      flow: flow.flow,
+      at_seconds: [],
+      bitrate_bps: [],
+      srtt_ns: [],
+      retransmits: [],
+    };
+    // The time of an axis ascends.
+    if (frame.at_seconds <= (old.at_seconds.at(-1) ?? Number.NEGATIVE_INFINITY)) continue;
+    const grown: Series = {
+      flow: flow.flow,
+      at_seconds: [...old.at_seconds, frame.at_seconds],
+      bitrate_bps: [...old.bitrate_bps, flow.bitrate_bps],
+      srtt_ns: [...old.srtt_ns, flow.srtt_ns ?? null],
+      retransmits: [...old.retransmits, flow.retransmits ?? null],
+    };
+    if (at < 0) series.push(grown);
+    else series[at] = grown;
+  }
+  return { frame, series, reach: Math.max(live.reach, frame.at_seconds, expected(frame)) };
+}
+
+/** The time at which the run ends, as far as it is known, rounded up to whole seconds so that it seldom changes. */
+function expected(frame: Frame): number {
+  if (frame.left_seconds === undefined || frame.left_seconds === null) return 0;
+  return Math.ceil(frame.at_seconds + frame.left_seconds);
+}
+
+/** The shortest time axis: a run that has just begun. */
+const SHORTEST_SECONDS = 2;
+
+/** The charts of a run so far. Both panels are there from the start, so that nothing moves. */
+export function chartOf(live: Live): Chart {
+  const flows = live.frame.flows;
+  const seriesOf = (flow: LiveFlow) => live.series.find((one) => one.flow === flow.flow);
+  const lines = (value: "bitrate_bps" | "srtt_ns"): Line[] =>
+    flows.map((flow) => ({
+      label: flow.name,
+      style: "line",
+      hue: value === "srtt_ns" ? "latency" : flow.direction,
+      x: seriesOf(flow)?.at_seconds ?? [],
+      y: seriesOf(flow)?.[value] ?? [],
+    }));
+  const ticks: Ticks[] = flows.map((flow) => ({
+    label: flow.name,
+    hue: flow.direction,
+    at: increases(seriesOf(flow)),
+  }));
+  return {
+    kind: "time",
+    title: "",
+    x: { label: "time", unit: "s", log: false, reach: Math.max(SHORTEST_SECONDS, live.reach) },
+    panels: [
+      { y: { label: "rate", unit: "bit/s", log: false }, lines: lines("bitrate_bps"), ticks },
+      { y: { label: "round-trip time", unit: "ns", log: false }, lines: lines("srtt_ns") },
+    ],
+  };
+}
+
+/** The times at which a count that only grows has grown. */
+function increases(series: Series | undefined): number[] {
+  let last = 0;
+  return (series?.at_seconds ?? []).filter((_, at) => {
+    const count = series?.retransmits[at] ?? last;
+    const grown = count > last;
+    last = count;
+    return grown;
+  });
+}
+
+/** The values of a flow to show in figures: those of now, or the last ones once it has ended. */
+export function latest(
+  live: Live,
+  flow: LiveFlow,
+): { bitrate?: number; srtt?: number; retransmits?: number } {
+  const series = live.series.find((one) => one.flow === flow.flow);
+  const last = (values: Values | undefined) => values?.filter((value) => value !== null).at(-1);
+  const pick = (now: number | null | undefined, then: number | undefined) => now ?? then;
+  const bitrate = pick(flow.bitrate_bps, last(series?.bitrate_bps));
+  const srtt = pick(flow.srtt_ns, last(series?.srtt_ns));
+  const retransmits = pick(flow.retransmits, last(series?.retransmits));
+  return {
+    ...(bitrate === undefined ? {} : { bitrate }),
+    ...(srtt === undefined ? {} : { srtt }),
+    ...(retransmits === undefined ? {} : { retransmits }),
+  };
+}
+
+/** What the run is doing, without figures that change all the time: for the heading and for screen readers. */
+export function stage(frame: Frame): string {
+  switch (frame.state) {
+    case "connecting":
+      return "Connecting";
+    case "queued":
+      return frame.position
+        ? `Waiting at the server, number ${frame.position} in its queue`
+        : "Waiting at the server";
+    case "idle_latency":
+      return "Measuring latency while the path is idle";
+    case "ended":
+      return "Ended";
+    default: {
+      const running = frame.flows.filter((flow) => flow.state === "running").map((flow) => flow.name);
+      return running.length > 0 ? `Measuring ${running.join(" and ")}` : "Measuring";
+    }
+  }
+}
+
+/** How far the running flows are: "7 of 10 s". */
+export function progress(frame: Frame): string | undefined {
+  const flow = frame.flows.find((one) => one.state === "running");
+  if (flow?.elapsed_seconds === undefined) return undefined;
+  const elapsed = Math.floor(flow.elapsed_seconds);
+  return flow.of_seconds === undefined || flow.of_seconds === null
+    ? `${elapsed} s`
+    : `${elapsed} of ${Math.round(flow.of_seconds * 10) / 10} s`;
+}

@@ -1,0 +1,78 @@
+// What a page fetches.
+
+import { createContext } from "preact";
+import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
+import { type Ability, BOARD_URL, type Board, type Session } from "./api";
+import { asProblem, type Problem } from "./problem";
+import { listen } from "./stream";
+
+export interface Visitor {
+  session: Session;
+  can(ability: Ability): boolean;
+  /** Shows the form for the token. */
+  askForToken(): void;
+}
+
+export const VisitorContext = createContext<Visitor | undefined>(undefined);
+
+export function useVisitor(): Visitor {
+  const visitor = useContext(VisitorContext);
+  if (!visitor) throw new Error("a page outside of the frame of the pages");
+  return visitor;
+}
+
+/** Reports a problem; one that a token would solve shows the form for it. */
+export function useProblem(): [Problem | undefined, (error: unknown) => void] {
+  const { askForToken } = useVisitor();
+  const [problem, setProblem] = useState<Problem>();
+  const set = useCallback((error: unknown) => {
+    const problem = error === undefined ? undefined : asProblem(error);
+    if (problem?.status === 401) askForToken();
+    setProblem(problem);
+  }, []);
+  return [problem, set];
+}
+
+/** The answer of `get`, again whenever `key` changes or `reload` is called; the old one stays until then. */
+export function useLoad<T>(key: string, get: () => Promise<T>) {
+  const [value, setValue] = useState<T>();
+  const [problem, setProblem] = useProblem();
+  const [round, setRound] = useState(0);
+  const latest = useRef(get);
+  latest.current = get;
+  useEffect(() => {
+    let wanted = true;
+    latest.current().then(
+      (value) => {
+        if (!wanted) return;
+        setValue(value);
+        setProblem(undefined);
+      },
+      (error) => wanted && setProblem(error),
+    );
+    return () => {
+      wanted = false;
+    };
+  }, [key, round]);
+  const reload = useCallback(() => setRound((round) => round + 1), []);
+  return { value, problem, reload };
+}
+
+/** What runs, what waits, and what ended last; undefined until the server has said it. */
+export function useBoard(inBackground = false): Board | undefined {
+  const [board, setBoard] = useState<Board>();
+  const { askForToken } = useVisitor();
+  useEffect(
+    () =>
+      listen(
+        BOARD_URL,
+        {
+          message: (event, data) => event === "board" && setBoard(data as Board),
+          refused: (problem) => problem.status === 401 && askForToken(),
+        },
+        !inBackground,
+      ),
+    [],
+  );
+  return board;
+}

@@ -1,0 +1,80 @@
+// Which page an address shows, over the History API. What a page shows is in its address.
+
+import { useEffect, useState } from "preact/hooks";
+
+export type Route =
+  | { page: "start" | "history" | "compare" | "kiosk" | "missing" }
+  | { page: "run"; id: string };
+
+/** The page of a path. */
+export function route(path: string): Route {
+  const parts = path.split("/").filter(Boolean);
+  const [first, second] = parts;
+  if (parts.length === 0) return { page: "start" };
+  if (parts.length === 1 && (first === "history" || first === "compare" || first === "kiosk"))
+    return { page: first };
+  if (parts.length === 2 && first === "runs" && second) {
+    try {
+      return { page: "run", id: decodeURIComponent(second) };
+    } catch {
+      return { page: "missing" };
+    }
+  }
+  return { page: "missing" };
+}
+
+export const runPath = (id: string) => `/runs/${encodeURIComponent(id)}`;
+
+/** The address of a comparison. */
+export function comparePath(before: string[], after: string[]): string {
+  const query = new URLSearchParams();
+  for (const id of before) query.append("before", id);
+  for (const id of after) query.append("after", id);
+  return `/compare?${query}`;
+}
+
+const watchers = new Set<() => void>();
+
+/** Shows another page, or the same one with other values: `replace` if it is no step to go back to. */
+export function navigate(address: string, replace = false): void {
+  if (replace) history.replaceState(null, "", address);
+  else history.pushState(null, "", address);
+  for (const watcher of watchers) watcher();
+  if (!replace) scrollTo(0, 0);
+}
+
+/** The address as it is now. */
+export function useAddress(): URL {
+  const [address, setAddress] = useState(location.href);
+  useEffect(() => {
+    const changed = () => setAddress(location.href);
+    watchers.add(changed);
+    addEventListener("popstate", changed);
+    changed();
+    return () => {
+      watchers.delete(changed);
+      removeEventListener("popstate", changed);
+    };
+  }, []);
+  return new URL(address);
+}
+
+/** Whether a click on this link is ours, and not the browser's: another window, a file, a part of this page. */
+export function isOurs(link: HTMLAnchorElement, event: MouseEvent): boolean {
+  if (event.defaultPrevented || event.button !== 0) return false;
+  if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return false;
+  if (link.target !== "" || link.hasAttribute("download") || link.origin !== location.origin) return false;
+  if (link.hash !== "" && link.pathname === location.pathname && link.search === location.search)
+    return false;
+  return route(link.pathname).page !== "missing";
+}
+
+/** Follows links between pages without loading them. */
+export function followLinks(): void {
+  document.addEventListener("click", (event) => {
+    const link = (event.target as Element).closest?.<HTMLAnchorElement>("a[href]");
+    if (!link || !isOurs(link, event)) return;
+    event.preventDefault();
+    navigate(link.pathname + link.search + link.hash);
+  });
+}

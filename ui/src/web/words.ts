@@ -1,0 +1,77 @@
+// Words for people.
+
+import { bitrate, span } from "../units";
+
+/** A dash is "not measured"; zero is zero. */
+export const NOTHING = "—";
+
+export const rate = (bps: number | null | undefined) =>
+  bps === null || bps === undefined ? NOTHING : bitrate(bps);
+
+export const time = (ns: number | null | undefined) =>
+  ns === null || ns === undefined ? NOTHING : span(Math.round(ns));
+
+/** Number and unit, so that they can have different sizes. */
+export function parts(quantity: string): [string, string] {
+  const at = quantity.lastIndexOf(" ");
+  return at < 0 ? [quantity, ""] : [quantity.slice(0, at), quantity.slice(at + 1)];
+}
+
+/** "1 test", "2 tests". */
+export const plural = (count: number, word: string) => `${count} ${word}${count === 1 ? "" : "s"}`;
+
+const two = (value: number) => String(value).padStart(2, "0");
+
+/** The time of day here, with seconds. */
+export const clock = (at: Date) => `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+
+/** When something was: the time of day if it was today, and the day too if not. */
+export function when(at: string, now = new Date()): string {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return at;
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  const hours = `${two(date.getHours())}:${two(date.getMinutes())}`;
+  return date.toDateString() === now.toDateString() ? hours : `${day} ${hours}`;
+}
+
+/** A name of the program as words: "sender_window" is "sender window". */
+export const words = (name: string) => name.replaceAll("_", " ");
+
+export const ARROWS = { download: "↓", upload: "↑" } as const;
+
+/** Causes of a verdict, for the filter of the history. */
+export const CAUSES = [
+  "link",
+  "shaper",
+  "policer",
+  "congestion",
+  "shallow_buffer",
+  "random_loss",
+  "reordering",
+  "timeouts",
+  "sender_window",
+  "receiver_window",
+  "application",
+  "pacing",
+  "cpu_sender",
+  "cpu_receiver",
+  "local_drops",
+  "slow_start",
+  "too_short",
+  "mtu",
+  "duplex",
+  "lag",
+  "ecn",
+  "return_path",
+  "host_busy",
+  "impossible",
+  "invalid",
+  "unknown",
+];
+
+/** Where a run may have been measured. */
+export const WORLDS: [string, string][] = [
+  ["hosts", "real hosts"],
+  ["lab", "an emulated network"],
+  ["twin", "virtual time"],
+];
