@@ -146,8 +146,10 @@ function Filters() {
     </div>
   );
   const used = FILTERS.filter((filter) => given(filter)).length;
+  // On a phone the runs come first: the summary says how they are filtered.
+  const [open, setOpen] = useState(() => used > 0 && innerWidth > 600);
   return (
-    <details class="filters" open={used > 0 || undefined}>
+    <details class="filters" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
         Filter{" "}
         {used > 0 && (
@@ -226,7 +228,7 @@ function Rows({ runs, selection, onSelect }: RowsProps) {
               .join(", ");
             return (
               <tr key={run.id} class={group ? "selected" : ""}>
-                <td>
+                <td class="pick">
                   <label class="check">
                     <input
                       type="checkbox"
@@ -238,18 +240,18 @@ function Rows({ runs, selection, onSelect }: RowsProps) {
                     {group && <span class={`group ${group}`}>{group}</span>}
                   </label>
                 </td>
-                <th scope="row">
+                <th scope="row" class="time">
                   <a href={runPath(run.id)}>{run.started_at ? when(run.started_at) : run.id}</a>
                 </th>
-                <td>{run.name ?? ""}</td>
-                <td>
+                <td class="name">{run.name ?? ""}</td>
+                <td class="target">
                   {run.target ?? NOTHING}
                   {run.kind === "plan" && <span class="badge"> plan</span>}
                   {run.world && run.world !== "hosts" && <span class="badge">{run.world}</span>}
                 </td>
-                <td class="number">{rateOf(run, "download")}</td>
-                <td class="number">{rateOf(run, "upload")}</td>
-                <td>
+                <td class="number down">{rateOf(run, "download")}</td>
+                <td class="number up">{rateOf(run, "upload")}</td>
+                <td class="verdict-cell">
                   <Verdict run={run} />
                 </td>
               </tr>

@@ -5,7 +5,7 @@ import { Figure } from "../charts/Figure";
 import { chartOf, type Frame, type Live, type LiveFlow, latest, progress, stage } from "./live";
 import { ARROWS, NOTHING, parts, plural, rate, time } from "./words";
 
-const HEIGHTS: [number, number] = [220, 130];
+const HEIGHTS: [number, number] = [180, 110];
 const NO_CATALOGUE = new Map();
 
 /** The figures and the charts of a run. Everything has its room from the start. */
@@ -92,6 +92,7 @@ function Stage({ frame }: { frame: Frame }) {
         </span>
       </p>
       <progress
+        class={running?.direction ?? ""}
         aria-hidden="true"
         max={known ? running.of_seconds : 1}
         value={known ? Math.min(running.elapsed_seconds ?? 0, running.of_seconds ?? 0) : 0}

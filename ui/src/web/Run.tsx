@@ -1,5 +1,6 @@
 // One run, from its place in the queue to its result: all on one page with one address.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import {
   cancelRun,
@@ -29,6 +30,7 @@ const ATTEMPTS = 8;
 const PAUSE_MS = 400;
 
 export function RunPage({ id }: { id: string }) {
+  const { can, session } = useVisitor();
   const [run, setRun] = useState<Run>();
   const [live, setLive] = useState<Live>();
   const [view, setView] = useState<View>();
@@ -111,7 +113,7 @@ export function RunPage({ id }: { id: string }) {
   useEffect(() => {
     if (now) setSaid(now);
   }, [now]);
-  const title = view?.title ?? heading(run, id);
+  const title = view?.title ?? heading(run, id, session.host);
   useEffect(() => {
     document.title = `${now ? `${now}: ` : ""}${title} · linerate`;
   }, [now, title]);
@@ -125,7 +127,6 @@ export function RunPage({ id }: { id: string }) {
       setProblem(error);
     }
   };
-  const { can } = useVisitor();
   const ended = run?.state === "ended" || run?.state === "unfinished";
   return (
     <div class="run-page">
@@ -133,7 +134,16 @@ export function RunPage({ id }: { id: string }) {
         {said}
       </p>
       {ended && run && <Actions run={run} onProblem={setProblem} />}
-      {!(view && hasHeading(view)) && <h1>{title}</h1>}
+      {!(view && hasHeading(view)) && (
+        <div class="headline">
+          <h1>{title}</h1>
+          {!view && run && !ended && can("run") && (
+            <button type="button" onClick={cancel} disabled={cancelling}>
+              {cancelling ? "Cancelling…" : "Cancel"}
+            </button>
+          )}
+        </div>
+      )}
       {problem && problem.status !== 401 && (
         <p class="trouble" role="alert">
           {problem.text}
@@ -149,21 +159,14 @@ export function RunPage({ id }: { id: string }) {
       {!view && !ended && waiting && run && <Waiting run={run} />}
       {!view && live && !waiting && <LiveRun live={live} />}
       {!view && !live && !waiting && !problem && !ended && <p>Loading…</p>}
-      {!view && run && !ended && can("run") && (
-        <p class="actions">
-          <button type="button" onClick={cancel} disabled={cancelling}>
-            {cancelling ? "Cancelling…" : waiting ? "Cancel" : "Stop the test"}
-          </button>
-        </p>
-      )}
     </div>
   );
 }
 
-function heading(run: Run | undefined, id: string): string {
+function heading(run: Run | undefined, id: string, host: string): string {
   if (!run) return `Run ${id}`;
-  const to = run.target ? `to ${run.target}` : id;
-  return run.name ? `${run.name}, ${to}` : `Test ${to}`;
+  const path = `${host} → ${run.target ?? "…"}`;
+  return run.name ? `${run.name}: ${path}` : path;
 }
 
 function Waiting({ run }: { run: Run }) {
@@ -184,25 +187,10 @@ function Actions({ run, onProblem }: { run: Run; onProblem: (error: unknown) => 
   const { can } = useVisitor();
   const form = run.result && fromResult(run.result);
   const dialog = useRef<HTMLDialogElement>(null);
-  const menu = useRef<HTMLDetailsElement>(null);
   const [copied, setCopied] = useState("");
-  useEffect(() => {
-    const close = (event: Event) => {
-      const inside = event.target instanceof Node && menu.current?.contains(event.target);
-      if (menu.current && (!inside || (event instanceof KeyboardEvent && event.key === "Escape")))
-        menu.current.open = false;
-    };
-    const onKey = (event: KeyboardEvent) => event.key === "Escape" && close(event);
-    addEventListener("click", close);
-    addEventListener("keydown", onKey);
-    return () => {
-      removeEventListener("click", close);
-      removeEventListener("keydown", onKey);
-    };
-  }, []);
   const copy = async () => {
     const done = await copyText(`${location.origin}${location.pathname}`);
-    setCopied(done ? "Link copied" : "The link is the address of this page");
+    setCopied(done ? "Link copied" : "Copy the address of this page");
     setTimeout(() => setCopied(""), 3000);
   };
   const remove = async () => {
@@ -224,26 +212,32 @@ function Actions({ run, onProblem }: { run: Run; onProblem: (error: unknown) => 
       <a class="button" href={`/history?select=${encodeURIComponent(run.id)}`}>
         Compare with…
       </a>
-      <details class="menu" ref={menu}>
-        <summary class="button">Export</summary>
-        <ul>
-          {FORMATS.map(([format, label]) => (
-            <li key={format}>
-              <a href={exportUrl(run.id, format)} download>
-                {label}
-              </a>
-            </li>
-          ))}
-        </ul>
-      </details>
-      <button type="button" onClick={copy}>
-        {copied || "Copy link"}
-      </button>
-      {(can("run") || can("admin")) && (
-        <button type="button" class="danger" onClick={() => dialog.current?.showModal()}>
-          Delete
-        </button>
-      )}
+      <Menu label="Export">
+        {FORMATS.map(([format, label]) => (
+          <li key={format}>
+            <a href={exportUrl(run.id, format)} download>
+              {label}
+            </a>
+          </li>
+        ))}
+      </Menu>
+      <Menu label="⋯" about="More actions">
+        <li>
+          <button type="button" onClick={copy}>
+            Copy link
+          </button>
+        </li>
+        {(can("run") || can("admin")) && (
+          <li>
+            <button type="button" class="danger" onClick={() => dialog.current?.showModal()}>
+              Delete…
+            </button>
+          </li>
+        )}
+      </Menu>
+      <span role="status" class="faint">
+        {copied}
+      </span>
       <dialog ref={dialog} aria-labelledby="delete">
         <h2 id="delete">Delete this run?</h2>
         <p>Its result and its event log are removed from the archive of this host. This cannot be undone.</p>
@@ -257,6 +251,34 @@ function Actions({ run, onProblem }: { run: Run; onProblem: (error: unknown) => 
         </p>
       </dialog>
     </section>
+  );
+}
+
+/** Actions behind a button; it closes after one of them, after a click elsewhere, and with Escape. */
+function Menu({ label, about, children }: { label: string; about?: string; children: ComponentChildren }) {
+  const menu = useRef<HTMLDetailsElement>(null);
+  useEffect(() => {
+    const close = (event: Event) => {
+      const summary = menu.current?.querySelector("summary");
+      if (!menu.current?.open || (event.target instanceof Node && summary?.contains(event.target))) return;
+      menu.current.open = false;
+      if (event.type === "keydown") summary?.focus();
+    };
+    const onKey = (event: KeyboardEvent) => event.key === "Escape" && close(event);
+    addEventListener("click", close);
+    addEventListener("keydown", onKey);
+    return () => {
+      removeEventListener("click", close);
+      removeEventListener("keydown", onKey);
+    };
+  }, []);
+  return (
+    <details class="menu" ref={menu}>
+      <summary class={about ? "button" : "button fold"} aria-label={about} title={about}>
+        {label}
+      </summary>
+      <ul>{children}</ul>
+    </details>
   );
 }
 

@@ -1,0 +1,125 @@
+import { expect, test } from "vitest";
+import { extent } from "../charts/data";
+import { chartOf, type Frame, fromSnapshot, type LiveFlow, latest, progress, stage, withFrame } from "./live";
+
+const flow = (more: Partial<LiveFlow> = {}): LiveFlow => ({
+  flow: 0,
+  name: "download",
+  direction: "download",
+  state: "running",
+  ...more,
+});
+const frame = (more: Partial<Frame> = {}): Frame => ({
+  state: "measuring",
+  at_seconds: 1,
+  flows: [flow()],
+  ...more,
+});
+const empty = fromSnapshot({ frame: frame({ at_seconds: 0 }), series: [] });
+
+test("a frame appends a point to each flow with a rate, and to no other", () => {
+  const live = withFrame(
+    empty,
+    frame({
+      flows: [
+        flow({ bitrate_bps: 9e8, srtt_ns: 1000, retransmits: 0 }),
+        flow({ flow: 1, name: "upload", direction: "upload", state: "planned" }),
+      ],
+    }),
+  );
+  expect(live.series).toEqual([
+    { flow: 0, at_seconds: [1], bitrate_bps: [9e8], srtt_ns: [1000], retransmits: [0] },
+  ]);
+});
+
+test("what is not known stays a gap and does not become zero", () => {
+  const live = withFrame(empty, frame({ flows: [flow({ bitrate_bps: 0 })] }));
+  expect(live.series[0]).toMatchObject({ bitrate_bps: [0], srtt_ns: [null], retransmits: [null] });
+});
+
+test("a snapshot after a lost connection replaces what was known, without doubling a point", () => {
+  const before = withFrame(empty, frame({ flows: [flow({ bitrate_bps: 1 })] }));
+  const series = [
+    {
+      flow: 0,
+      at_seconds: [1, 1.5, 2],
+      bitrate_bps: [1, 2, 3],
+      srtt_ns: [null, 5, 6],
+      retransmits: [0, 0, 0],
+    },
+  ];
+  const now = fromSnapshot({ frame: frame({ at_seconds: 2 }), series }, before);
+  expect(now.series).toEqual(series);
+  // The frame of the snapshot again, and a late one.
+  const same = withFrame(now, frame({ at_seconds: 2, flows: [flow({ bitrate_bps: 3 })] }));
+  expect(withFrame(same, frame({ at_seconds: 1.5, flows: [flow({ bitrate_bps: 2 })] })).series).toEqual(
+    series,
+  );
+});
+
+test("folding does not change what was folded before", () => {
+  const one = withFrame(empty, frame({ flows: [flow({ bitrate_bps: 1 })] }));
+  withFrame(one, frame({ at_seconds: 2, flows: [flow({ bitrate_bps: 2 })] }));
+  expect(one.series[0]?.at_seconds).toEqual([1]);
+});
+
+test("the time axis reaches to the expected end from the start and never shrinks", () => {
+  const first = fromSnapshot({ frame: frame({ at_seconds: 0.4, left_seconds: 20 }), series: [] });
+  expect(first.reach).toBe(21);
+  const chart = chartOf(first);
+  expect(extent(chart.panels, [], chart.x)).toEqual([0, 21]);
+  const earlier = withFrame(first, frame({ at_seconds: 5, left_seconds: 3 }));
+  expect(earlier.reach).toBe(21);
+  expect(fromSnapshot({ frame: frame(), series: [] }, earlier).reach).toBe(21);
+  expect(withFrame(first, frame({ at_seconds: 30 })).reach).toBe(30);
+});
+
+test("both panels are there before there are values, and each direction keeps its hue", () => {
+  const flows = [flow(), flow({ flow: 1, name: "upload", direction: "upload", state: "planned" })];
+  const { panels } = chartOf(fromSnapshot({ frame: frame({ flows }), series: [] }));
+  expect(panels.map((panel) => panel.lines.map((line) => [line.label, line.hue, line.y.length]))).toEqual([
+    [
+      ["download", "download", 0],
+      ["upload", "upload", 0],
+    ],
+    [
+      ["download", "latency", 0],
+      ["upload", "latency", 0],
+    ],
+  ]);
+});
+
+test("a retransmission is a tick when the count grows, and nothing where it was not counted", () => {
+  const series = [
+    {
+      flow: 0,
+      at_seconds: [1, 2, 3, 4, 5],
+      bitrate_bps: [1, 1, 1, 1, 1],
+      srtt_ns: [1, 1, 1, 1, 1],
+      retransmits: [0, 3, 3, null, 4],
+    },
+  ];
+  const { panels } = chartOf(fromSnapshot({ frame: frame(), series }));
+  expect(panels[0]?.ticks?.[0]?.at).toEqual([2, 5]);
+});
+
+test("figures are those of now, or the last ones once a flow has ended", () => {
+  const live = withFrame(empty, frame({ flows: [flow({ bitrate_bps: 7, srtt_ns: 8 })] }));
+  const ended = withFrame(live, frame({ at_seconds: 2, flows: [flow({ state: "ended", retransmits: 4 })] }));
+  expect(latest(ended, flow({ state: "ended", retransmits: 4 }))).toEqual({
+    bitrate: 7,
+    srtt: 8,
+    retransmits: 4,
+  });
+  expect(latest(empty, flow())).toEqual({});
+});
+
+test("the stage is said without figures that change with each frame", () => {
+  expect(stage(frame({ state: "queued", position: 2 }))).toBe("Waiting at the server, number 2 in its queue");
+  expect(stage(frame({ state: "idle_latency" }))).toBe("Measuring latency while the path is idle");
+  const flows = [flow({ elapsed_seconds: 7.9, of_seconds: 10 }), flow({ name: "upload", state: "running" })];
+  expect(stage(frame({ flows }))).toBe("Measuring download and upload");
+  expect(progress(frame({ flows }))).toBe("7 of 10 s");
+  expect(progress(frame({ flows: [flow({ elapsed_seconds: 3.2 })] }))).toBe("3 s");
+  expect(progress(frame())).toBeUndefined();
+});
