@@ -212,9 +212,11 @@ export function Start() {
               hint="empty for the system's"
               errors={errors}
             >
-              {(props) => <input {...props} {...text("congestion")} list="congestion" autocomplete="off" />}
+              {(props) => (
+                <input {...props} {...text("congestion")} list="congestion-names" autocomplete="off" />
+              )}
             </Labelled>
-            <datalist id="congestion">
+            <datalist id="congestion-names">
               {["cubic", "bbr", "reno", "dctcp"].map((name) => (
                 <option key={name} value={name} />
               ))}

@@ -2,7 +2,10 @@ import { afterEach, expect, test, vi } from "vitest";
 import { getRun, startRun, uuid } from "./api";
 import { asProblem, Problem, SILENT } from "./problem";
 
-afterEach(() => vi.unstubAllGlobals());
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
 
 const problemJson = (status: number, details: object) =>
   new Response(JSON.stringify(details), { status, headers: { "Content-Type": "application/problem+json" } });
@@ -24,7 +27,7 @@ test("a problem has its status, its words, the setting to blame and when to try 
     limit: 10000,
     retryAfter: 12,
   });
-  expect(problem.text).toBe("20000 streams Try again in 12 s.");
+  expect(problem.text).toBe("20000 streams. Try again in 12 s.");
 });
 
 test("an answer that is no problem document has words too", async () => {
@@ -46,7 +49,10 @@ test("a test whose answer was lost is sent again under the same key, so that it 
     if (keys.length === 1) throw new TypeError("Failed to fetch");
     return Response.json({ id: "1", place: 0 }, { status: 201 });
   });
-  await startRun({ to: "x", test: { traffic: {}, socket: {} } });
+  vi.useFakeTimers();
+  const first = startRun({ to: "x", test: { traffic: {}, socket: {} } });
+  await vi.runAllTimersAsync();
+  await first;
   await startRun({ to: "x", test: { traffic: {}, socket: {} } });
   expect(keys[0]).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
   expect(keys[1]).toBe(keys[0]);

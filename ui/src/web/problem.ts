@@ -29,9 +29,9 @@ export class Problem extends Error {
 
   /** What to say to the user. */
   get text(): string {
-    return this.retryAfter === undefined
-      ? this.message
-      : `${this.message} Try again in ${this.retryAfter} s.`;
+    if (this.retryAfter === undefined) return this.message;
+    const sentence = /[.!?]$/.test(this.message) ? this.message : `${this.message}.`;
+    return `${sentence} Try again in ${this.retryAfter} s.`;
   }
 }
 

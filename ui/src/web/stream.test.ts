@@ -1,4 +1,4 @@
-import { expect, test, vi } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { listen, Parser } from "./stream";
 
 test("messages are found wherever the stream is cut", () => {
@@ -15,6 +15,11 @@ test("messages are found wherever the stream is cut", () => {
     for (let at = 0; at < text.length; at += size) found.push(...parser.push(text.slice(at, at + size)));
     expect(found).toEqual(wanted);
   }
+});
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
 });
 
 const answer = (text: string) =>
@@ -38,7 +43,8 @@ test("a stream that breaks is opened again, from the last message on", async () 
     () => answer("id: 4\nevent: frame\ndata: 2\n\n"),
   ]);
   const heard: unknown[] = [];
-  await new Promise<void>((done) => {
+  vi.useFakeTimers();
+  const closed = new Promise<void>((done) => {
     const close = listen("/x", {
       message: (event, data) => {
         heard.push([event, data]);
@@ -48,6 +54,10 @@ test("a stream that breaks is opened again, from the last message on", async () 
       },
     });
   });
+  // The pause before the second attempt.
+  await vi.waitFor(() => vi.getTimerCount() > 0 || Promise.reject());
+  await vi.advanceTimersByTimeAsync(10_000);
+  await closed;
   expect(heard).toEqual([
     ["snapshot", 1],
     ["frame", 2],
@@ -60,6 +70,7 @@ test("a stream that needs a token says so once, and is not asked for again", asy
   const problem = await new Promise<{ status: number }>((refused) => {
     listen("/x", { message: () => undefined, refused });
   });
-  await new Promise((done) => setTimeout(done, 700));
+  vi.useFakeTimers();
+  await vi.advanceTimersByTimeAsync(60_000);
   expect([problem.status, asked.length]).toEqual([401, 1]);
 });
