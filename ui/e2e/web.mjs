@@ -264,7 +264,7 @@ async function visitor(options) {
   if (TOKEN) {
     await page.goto(`${BASE}/`);
     await page.getByLabel("Token").fill(TOKEN);
-    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByLabel("Token").press("Enter");
     await page.getByRole("button", { name: "Sign out" }).waitFor({ timeout: PATIENCE });
   }
   return page;

@@ -51,9 +51,6 @@ export function App() {
     [session],
   );
   const locked = asking || (session?.needs_token && session.abilities.length === 0);
-  useEffect(() => {
-    document.documentElement.classList.toggle("kiosk", here.page === "kiosk");
-  }, [here.page]);
   const signedIn = useCallback(() => {
     setAsking(false);
     setProblem(undefined);
@@ -71,7 +68,12 @@ export function App() {
     );
   return (
     <VisitorContext.Provider value={visitor}>
-      <Header session={session} here={here} onSignIn={() => setAsking(true)} onSignOut={leave} />
+      <Header
+        session={session}
+        here={here}
+        onSignIn={locked ? undefined : () => setAsking(true)}
+        onSignOut={leave}
+      />
       <Banners session={session} problem={problem} />
       <Main here={here}>
         {locked ? (
@@ -135,7 +137,7 @@ function Main({ here, children }: { here: Route; children: preact.ComponentChild
 interface HeaderProps {
   session: Session | undefined;
   here: Route;
-  onSignIn: () => void;
+  onSignIn: (() => void) | undefined;
   onSignOut: () => void;
 }
 
@@ -160,13 +162,15 @@ function Header({ session, here, onSignIn, onSignOut }: HeaderProps) {
         {link("kiosk", "/kiosk", "Kiosk")}
         {session?.needs_token &&
           (session.abilities.includes("run") ? (
-            <button type="button" class="quiet" onClick={onSignOut}>
+            <button type="button" onClick={onSignOut}>
               Sign out
             </button>
           ) : (
-            <button type="button" class="quiet" onClick={onSignIn}>
-              Sign in
-            </button>
+            onSignIn && (
+              <button type="button" onClick={onSignIn}>
+                Sign in
+              </button>
+            )
           ))}
       </nav>
     </header>
@@ -177,8 +181,8 @@ function Banners({ session, problem }: { session: Session | undefined; problem: 
   const since = useLostSince();
   return (
     <div role="status">
-      {since && <p class="banner bad">Connection lost since {clock(since)}, reconnecting…</p>}
-      {!since && problem && problem.status !== 401 && <p class="banner bad">{problem.text} Trying again…</p>}
+      {since && <p class="banner lost">Connection lost since {clock(since)}, reconnecting…</p>}
+      {!since && problem && problem.status !== 401 && <p class="banner lost">{problem.text} Trying again…</p>}
       {session && session.archive !== "ok" && <p class="banner warn">⚠ Archive: {session.archive}</p>}
     </div>
   );

@@ -15,7 +15,7 @@ import {
   stage,
   withFrame,
 } from "./live";
-import { useBoard } from "./load";
+import { useBoard, useVisitor } from "./load";
 import { listen, useLostSince } from "./stream";
 import { ARROWS, clock, NOTHING, plural, rate, time, when } from "./words";
 
@@ -23,6 +23,7 @@ import { ARROWS, clock, NOTHING, plural, rate, time, when } from "./words";
 const MAX_FLOWS = 2;
 
 export function Kiosk() {
+  const { session } = useVisitor();
   const board = useBoard(true);
   const since = useLostSince();
   const [live, setLive] = useState<Live>();
@@ -31,6 +32,9 @@ export function Kiosk() {
   const shown = running ?? board?.latest;
   useEffect(() => {
     document.title = "Kiosk · linerate";
+    const { classList } = document.documentElement;
+    classList.add("kiosk");
+    return () => classList.remove("kiosk");
   }, []);
   useEffect(() => {
     if (!running) return;
@@ -59,12 +63,11 @@ export function Kiosk() {
   }, [shown, running]);
   const now = running ? live : undefined;
   const result = running ? undefined : run?.result;
+  const target = running && run?.id !== running ? undefined : run?.target;
   return (
     <main class="kiosk-page">
       <header>
-        <h1>
-          {running ? (run?.id === running && run.target) || "Measuring" : (result?.run.target ?? "linerate")}
-        </h1>
+        <h1>{target ? `${session.host} → ${target}` : session.host}</h1>
         <p class={since ? "bad" : "faint"}>
           {since ? `no news since ${clock(since)}` : running ? "now" : when(result?.run.started_at ?? "")}
         </p>

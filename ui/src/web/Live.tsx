@@ -36,10 +36,10 @@ function Figures({ live }: { live: Live }) {
       <div class="big latency">
         <h2>Round-trip time</h2>
         <p>
-          <Value text={time(idle)} /> <span class="faint">idle</span>
+          <span class="faint what">idle</span> <Value text={time(idle)} />
         </p>
         <p>
-          <Value text={time(srtt)} /> <span class="faint">now</span>
+          <span class="faint what">now</span> <Value text={time(srtt)} />
         </p>
       </div>
     </div>

@@ -30,10 +30,7 @@ export function SignIn({ onDone, onCancel }: { onDone: () => void; onCancel?: ()
   return (
     <form class="card narrow" onSubmit={submit}>
       <h1>Sign in</h1>
-      <p>
-        This server asks for a token. Its administrator has it: it was printed or stored when the server
-        started.
-      </p>
+      <p>This server asks for a token. Its administrator can give you one.</p>
       <div class="field">
         <label for="token">Token</label>
         <input

@@ -335,12 +335,12 @@ function Recent({ runs }: { runs: RunRow[] | undefined }) {
           <li key={run.id}>
             <a href={runPath(run.id)}>
               <span class="rates">{rates(run)}</span>
-              <span>
+              <span class="to">
                 {run.name && <strong>{run.name} </strong>}
                 {run.target ?? NOTHING}
               </span>
-              <span class="faint">{run.started_at ? when(run.started_at) : ""}</span>
-              <span class="faint">{ending(run)}</span>
+              <span class="faint when">{run.started_at ? when(run.started_at) : ""}</span>
+              <span class="faint ending">{ending(run)}</span>
             </a>
           </li>
         ))}
