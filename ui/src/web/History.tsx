@@ -203,6 +203,7 @@ function Rows({ runs, selection, onSelect }: RowsProps) {
   return (
     <div class="wide">
       <table>
+        <caption class="unseen">Runs, newest first</caption>
         <thead>
           <tr>
             <th scope="col">

@@ -2,7 +2,7 @@
 
 import { useMemo } from "preact/hooks";
 import { Figure } from "../charts/Figure";
-import { chartOf, type Frame, type Live, type LiveFlow, latest, progress, stage } from "./live";
+import { chartOf, type Frame, flowsOf, type Live, type LiveFlow, latest, progress, stage } from "./live";
 import { ARROWS, NOTHING, parts, plural, rate, time } from "./words";
 
 const HEIGHTS: [number, number] = [180, 110];
@@ -25,7 +25,8 @@ export function LiveRun({ live }: { live: Live }) {
 }
 
 function Figures({ live }: { live: Live }) {
-  const { flows, idle_rtt_ns: idle } = live.frame;
+  const { idle_rtt_ns: idle } = live.frame;
+  const flows = flowsOf(live.frame);
   const running = flows.filter((flow) => flow.state === "running");
   const srtt = running.map((flow) => latest(live, flow).srtt).find((value) => value !== undefined);
   return (
@@ -86,7 +87,7 @@ function Stage({ frame }: { frame: Frame }) {
       <p>
         <strong>{stage(frame)}</strong> <span class="number">{progress(frame)}</span>{" "}
         <span class="faint number">
-          {left !== undefined && left !== null && frame.state !== "ended"
+          {left !== undefined && frame.state !== "ended"
             ? `${frame.at_most ? "at most" : "about"} ${Math.ceil(left)} s left`
             : ""}
         </span>

@@ -18,7 +18,7 @@ import { LiveRun } from "./Live";
 import { type Frame, fromSnapshot, type Live, type Series, stage, withFrame } from "./live";
 import { useProblem, useVisitor } from "./load";
 import { asProblem } from "./problem";
-import { navigate } from "./router";
+import { navigate, runPath } from "./router";
 import { listen } from "./stream";
 import { Document, hasHeading } from "./View";
 import { plural } from "./words";
@@ -26,8 +26,8 @@ import { plural } from "./words";
 /** How often a waiting run asks for its place. */
 const PLACE_MS = 2000;
 /** The result of a run is archived a moment after its end: how often, and after which pause, it is asked for. */
-const ATTEMPTS = 8;
-const PAUSE_MS = 400;
+const ATTEMPTS = 6;
+const PAUSE_MS = 300;
 
 export function RunPage({ id }: { id: string }) {
   const { can, session } = useVisitor();
@@ -36,8 +36,11 @@ export function RunPage({ id }: { id: string }) {
   const [view, setView] = useState<View>();
   const [problem, setProblem] = useProblem();
   const [cancelling, setCancelling] = useState(false);
+  const [finished, setFinished] = useState(false);
   const [said, setSaid] = useState("");
   const mounted = useRef(true);
+  // Whether the run was seen before its end.
+  const watched = useRef(false);
   useEffect(
     () => () => {
       mounted.current = false;
@@ -52,14 +55,16 @@ export function RunPage({ id }: { id: string }) {
         // A run that failed before it had measured anything may have no result to show.
         const view = await getView(id).catch((error) => {
           const problem = asProblem(error);
-          if (run.problem && run.state !== "running" && problem.status !== 0) return undefined;
+          const none = run.problem ? problem.status !== 0 : problem.status === 404 && attempt >= ATTEMPTS;
+          if (none && run.state !== "running") return undefined;
           throw problem;
         });
         if (!mounted.current) return;
         setRun(run);
         setView(view);
+        setFinished(true);
         setProblem(undefined);
-        setSaid(run.problem ? "The test failed." : "The test has ended.");
+        if (watched.current) setSaid(run.problem ? "The test failed." : "The test has ended.");
         return;
       } catch (error) {
         const { status } = asProblem(error);
@@ -78,8 +83,11 @@ export function RunPage({ id }: { id: string }) {
     getRun(id).then(
       (first) => {
         if (left) return;
+        // "latest" and the beginning of an id are no lasting addresses.
+        if (first.id !== id) return navigate(runPath(first.id) + location.hash, true);
         setRun(first);
         if (first.state === "ended" || first.state === "unfinished") return void finish();
+        watched.current = true;
         close = listen(liveUrl(id), {
           message: (event, data) => {
             if (event === "snapshot")
@@ -156,8 +164,9 @@ export function RunPage({ id }: { id: string }) {
         </div>
       )}
       {view && <Document view={view} />}
+      {finished && !view && !run?.problem && <p>It ended before anything was measured.</p>}
       {!view && !ended && waiting && run && <Waiting run={run} />}
-      {!view && live && !waiting && <LiveRun live={live} />}
+      {!view && live && !waiting && (!finished || live.series.length > 0) && <LiveRun live={live} />}
       {!view && !live && !waiting && !problem && !ended && <p>Loading…</p>}
     </div>
   );

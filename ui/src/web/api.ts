@@ -1,7 +1,7 @@
 // The client of the server's interface. Texts in its answers may come from other hosts: they are shown as text only.
 
 import type { Charts } from "../page";
-import { asProblem, Problem, problemOf } from "./problem";
+import { asProblem, Problem, parsed, problemOf } from "./problem";
 
 export type Ability = "view" | "run" | "admin";
 
@@ -123,7 +123,7 @@ async function call<T>(path: string, init: RequestInit = {}): Promise<T> {
   });
   if (!answer.ok) throw await problemOf(answer);
   const text = await answer.text();
-  return (text === "" ? undefined : JSON.parse(text)) as T;
+  return (text === "" ? undefined : parsed(text)) as T;
 }
 
 function write<T>(method: "POST" | "DELETE", path: string, body: unknown, headers = {}): Promise<T> {

@@ -77,6 +77,9 @@ test("the time axis reaches to the expected end from the start and never shrinks
 test("both panels are there before there are values, and each direction keeps its hue", () => {
   const flows = [flow(), flow({ flow: 1, name: "upload", direction: "upload", state: "planned" })];
   const { panels } = chartOf(fromSnapshot({ frame: frame({ flows }), series: [] }));
+  // Nor does anything move once the server has said which flows there are.
+  const unknown = chartOf(fromSnapshot({ frame: frame({ state: "connecting", flows: [] }), series: [] }));
+  expect(unknown.panels).toEqual(panels);
   expect(panels.map((panel) => panel.lines.map((line) => [line.label, line.hue, line.y.length]))).toEqual([
     [
       ["download", "download", 0],

@@ -89,9 +89,18 @@ function expected(frame: Frame): number {
 /** The shortest time axis: a run that has just begun. */
 const SHORTEST_SECONDS = 2;
 
+/** What is shown before the server has said what it will measure: the room for it. */
+const UNKNOWN: LiveFlow[] = [
+  { flow: 0, name: "download", direction: "download", state: "planned" },
+  { flow: 1, name: "upload", direction: "upload", state: "planned" },
+];
+
+/** The flows of a run, or the room for them. */
+export const flowsOf = ({ flows }: Frame): LiveFlow[] => (flows.length > 0 ? flows : UNKNOWN);
+
 /** The charts of a run so far. Both panels are there from the start, so that nothing moves. */
 export function chartOf(live: Live): Chart {
-  const flows = live.frame.flows;
+  const flows = flowsOf(live.frame);
   const seriesOf = (flow: LiveFlow) => live.series.find((one) => one.flow === flow.flow);
   const lines = (value: "bitrate_bps" | "srtt_ns"): Line[] =>
     flows.map((flow) => ({

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { getRun, startRun, uuid } from "./api";
-import { asProblem, Problem, SILENT } from "./problem";
+import { asProblem, Problem, parsed, SILENT } from "./problem";
 
 afterEach(() => {
   vi.unstubAllGlobals();
@@ -73,4 +73,12 @@ test("a refused test is not sent again", async () => {
 
 test("identifiers are there without HTTPS", () => {
   expect(new Set(Array.from({ length: 50 }, uuid)).size).toBe(50);
+});
+
+test("null is as absent as nothing at all, but keeps its place in a list", () => {
+  expect(parsed('{"a": null, "b": [1, null], "c": {"d": null, "e": 0}}')).toStrictEqual({
+    b: [1, null],
+    c: { e: 0 },
+  });
+  expect(parsed("null")).toBeUndefined();
 });

@@ -51,3 +51,10 @@ export function asProblem(error: unknown): Problem {
   // `fetch` rejects with a TypeError if there is no answer.
   return new Problem(0, { detail: error instanceof TypeError ? SILENT : String(error) });
 }
+
+/** Reads JSON in which a value that is null is as absent as one that is not there, except in a list. */
+export function parsed(text: string): unknown {
+  return JSON.parse(text, function (this: unknown, _, value) {
+    return value === null && !Array.isArray(this) ? undefined : value;
+  });
+}

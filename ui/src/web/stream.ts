@@ -2,7 +2,7 @@
 // session that needs a token, a run that was deleted), and notice a connection that is silent without being closed.
 
 import { useEffect, useState } from "preact/hooks";
-import { asProblem, type Problem, problemOf } from "./problem";
+import { asProblem, type Problem, parsed, problemOf } from "./problem";
 
 export interface Message {
   event: string;
@@ -114,7 +114,7 @@ export function listen(url: string, listener: Listener, pauses = false): () => v
       setLost(stream, undefined);
       for (const message of parser.push(value)) {
         if (message.id !== undefined) lastId = message.id;
-        if (!closed) listener.message(message.event, JSON.parse(message.data));
+        if (!closed) listener.message(message.event, parsed(message.data));
       }
     }
   }
