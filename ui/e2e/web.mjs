@@ -118,10 +118,11 @@ async function story() {
   await sound(page);
   await page.goBack();
   await page.getByRole("heading", { name: "What was measured" }).waitFor();
-  check(
-    (await page.getByRole("checkbox", { checked: true }).count()) === 2,
-    "the selection is lost on the way back",
-  );
+  await page
+    .waitForFunction(() => document.querySelectorAll("tbody :checked").length === 2, null, {
+      timeout: PATIENCE,
+    })
+    .catch(() => check(false, "the selection is lost on the way back"));
 
   step = "export";
   await open(page, `/runs/${first}`);

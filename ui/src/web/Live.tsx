@@ -5,7 +5,7 @@ import { Figure } from "../charts/Figure";
 import { chartOf, type Frame, flowsOf, type Live, type LiveFlow, latest, progress, stage } from "./live";
 import { ARROWS, NOTHING, parts, plural, rate, time } from "./words";
 
-const HEIGHTS: [number, number] = [180, 110];
+const HEIGHTS: [number, number] = [170, 100];
 const NO_CATALOGUE = new Map();
 
 /** The figures and the charts of a run. Everything has its room from the start. */
@@ -87,7 +87,7 @@ function Stage({ frame }: { frame: Frame }) {
       <p>
         <strong>{stage(frame)}</strong> <span class="number">{progress(frame)}</span>{" "}
         <span class="faint number">
-          {left !== undefined && frame.state !== "ended"
+          {left !== undefined && left > 0 && frame.state !== "ended"
             ? `${frame.at_most ? "at most" : "about"} ${Math.ceil(left)} s left`
             : ""}
         </span>

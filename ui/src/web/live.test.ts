@@ -122,6 +122,8 @@ test("the stage is said without figures that change with each frame", () => {
   expect(stage(frame({ state: "idle_latency" }))).toBe("Measuring latency while the path is idle");
   const flows = [flow({ elapsed_seconds: 7.9, of_seconds: 10 }), flow({ name: "upload", state: "running" })];
   expect(stage(frame({ flows }))).toBe("Measuring download and upload");
+  expect(stage(frame({ flows: [flow({ state: "ended" }), flow({ state: "planned" })] }))).toBe("Measuring");
+  expect(stage(frame({ flows: [flow({ state: "ended" })] }))).toBe("Finishing");
   expect(progress(frame({ flows }))).toBe("7 of 10 s");
   expect(progress(frame({ flows: [flow({ elapsed_seconds: 3.2 })] }))).toBe("3 s");
   expect(progress(frame())).toBeUndefined();

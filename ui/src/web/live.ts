@@ -170,7 +170,9 @@ export function stage(frame: Frame): string {
       return "Ended";
     default: {
       const running = frame.flows.filter((flow) => flow.state === "running").map((flow) => flow.name);
-      return running.length > 0 ? `Measuring ${running.join(" and ")}` : "Measuring";
+      if (running.length > 0) return `Measuring ${running.join(" and ")}`;
+      // The hosts exchange their results.
+      return frame.flows.every((flow) => flow.state === "ended") ? "Finishing" : "Measuring";
     }
   }
 }
