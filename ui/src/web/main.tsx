@@ -3,7 +3,7 @@
 import "uplot/dist/uPlot.min.css";
 import "./web.css";
 import { render } from "preact";
-import { follow } from "../sections";
+import { follow, print } from "../sections";
 import { App } from "./App";
 import { followLinks } from "./router";
 
@@ -11,3 +11,4 @@ const place = document.querySelector("#app");
 if (place) render(<App />, place);
 followLinks();
 follow(document);
+addEventListener("beforeprint", () => print(document));
