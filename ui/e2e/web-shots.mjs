@@ -51,7 +51,8 @@ try {
   await shoot(page, kiosk, "dark", "result");
   await start(4);
   const measuring = await opened(kiosk, "light", "/kiosk");
-  await measuring.waitForTimeout(6500);
+  await measuring.locator(".pair.upload.running").waitFor({ timeout: 60_000 });
+  await measuring.waitForTimeout(1500);
   await shoot(measuring, kiosk, "dark", "live");
 } finally {
   await browser.close();
@@ -108,7 +109,8 @@ async function live(view, colorScheme) {
   const page = await opened(view, colorScheme, `/runs/${id}`);
   const behind = await opened(view, colorScheme, `/runs/${waiting}`);
   await shoot(behind, view, colorScheme, "waiting");
-  await page.waitForTimeout(6000);
+  await page.locator(".big.upload.running").waitFor({ timeout: 60_000 });
+  await page.waitForTimeout(2000);
   await shoot(page, view, colorScheme, "live");
   const last = await opened(view, colorScheme, `/runs/${waiting}`);
   await last.locator(".document").waitFor({ timeout: 60_000 });

@@ -244,7 +244,9 @@ function Rows({ runs, selection, onSelect }: RowsProps) {
                 <th scope="row" class="time">
                   <a href={runPath(run.id)}>{run.started_at ? when(run.started_at) : run.id}</a>
                 </th>
-                <td class="name">{run.name ?? ""}</td>
+                <td class="name">
+                  <span>{run.name ?? ""}</span>
+                </td>
                 <td class="target">
                   {run.target ?? NOTHING}
                   {run.kind === "plan" && <span class="badge"> plan</span>}
@@ -311,7 +313,7 @@ function CompareBar({ runs, selection, onSelect }: RowsProps) {
       <span class={`group ${name}`}>{name}</span>{" "}
       {ids.map((id) => (
         <span key={id} class="picked">
-          {label(id)}
+          <span class="label">{label(id)}</span>
           {all.length > 1 && (
             <button
               type="button"

@@ -135,6 +135,8 @@ export function RunPage({ id }: { id: string }) {
       setProblem(error);
     }
   };
+  const notes = Object.entries(run?.result?.run.notes ?? {}).map(([key, value]) => `${key}: ${value}`);
+  const labels = [run?.name, ...notes].filter(Boolean).join(" · ");
   const ended = run?.state === "ended" || run?.state === "unfinished";
   return (
     <div class="run-page">
@@ -163,6 +165,7 @@ export function RunPage({ id }: { id: string }) {
           <p class="said">{run.problem}</p>
         </div>
       )}
+      {view && labels && <p class="faint labels">{labels}</p>}
       {view && <Document view={view} />}
       {finished && !view && !run?.problem && <p>It ended before anything was measured.</p>}
       {!view && !ended && waiting && run && <Waiting run={run} />}

@@ -92,6 +92,11 @@ test("both panels are there before there are values, and each direction keeps it
   ]);
 });
 
+test("UDP has no panel for a round-trip time that never comes", () => {
+  const flows = [flow({ transport: "udp" })];
+  expect(chartOf(fromSnapshot({ frame: frame({ flows }), series: [] })).panels.length).toBe(1);
+});
+
 test("a retransmission is a tick when the count grows, and nothing where it was not counted", () => {
   const series = [
     {

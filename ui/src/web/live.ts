@@ -121,7 +121,10 @@ export function chartOf(live: Live): Chart {
     x: { label: "time", unit: "s", log: false, reach: Math.max(SHORTEST_SECONDS, live.reach) },
     panels: [
       { y: { label: "rate", unit: "bit/s", log: false }, lines: lines("bitrate_bps"), ticks },
-      { y: { label: "round-trip time", unit: "ns", log: false }, lines: lines("srtt_ns") },
+      // Only TCP knows a round-trip time while it sends.
+      ...(flows.some((flow) => flow.transport !== "udp")
+        ? [{ y: { label: "round-trip time", unit: "ns", log: false }, lines: lines("srtt_ns") }]
+        : []),
     ],
   };
 }
