@@ -15,6 +15,8 @@ export function foot(current: () => Ticks[], theme: Theme): uPlot.Plugin {
         const bottom = bbox.top + bbox.height;
         ctx.save();
         ctx.lineWidth = 2 * devicePixelRatio;
+        // The line drawn last may have been a dashed one.
+        ctx.setLineDash([]);
         for (const { at, hue } of current()) {
           ctx.strokeStyle = hue ? theme.hues[hue] : theme.text;
           for (const x of at) {
