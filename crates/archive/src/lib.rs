@@ -19,4 +19,4 @@ pub use error::ArchiveError;
 pub use location::{default_path, open};
 pub use recorder::Recorder;
 pub use sqlite::SqliteArchive;
-pub use store::{Filter, ForeignRunLimits, Store};
+pub use store::{Filter, ForeignRunLimits, RunCursor, RunPage, Store};

@@ -131,7 +131,7 @@ impl<S: Store> Drop for Recorder<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Filter;
+    use crate::{Filter, RunCursor, RunPage};
     use linerate_model::flow::FlowId;
     use linerate_model::{Outcome, PlanPlace, RunHead, RunStart, TestSpec, TrialEnd, World};
     use linerate_units::Bytes;
@@ -159,6 +159,10 @@ mod tests {
 
         fn runs(&self, _: &Filter) -> Result<Vec<RunHead>, ArchiveError> {
             Ok(Vec::new())
+        }
+
+        fn page(&self, _: &Filter, _: Option<RunCursor>, _: u32) -> Result<RunPage, ArchiveError> {
+            Ok(RunPage { runs: Vec::new(), next: None })
         }
 
         fn find(&self, prefix: &str) -> Result<String, ArchiveError> {

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::ArchiveError;
 use crate::derive::{self, serialised_name};
 use crate::migrate::{is_current, migrate, prepare};
-use crate::store::{Filter, ForeignRunLimits, Store};
+use crate::store::{Filter, ForeignRunLimits, RunCursor, RunPage, Store};
 
 /// How long a statement waits for another process's lock. Transactions take milliseconds, and events queue up
 /// during the wait.
@@ -27,6 +27,9 @@ static WRITE_LOCK: Mutex<()> = Mutex::new(());
 const ROW_BYTES: usize = 24;
 /// Smallest number of letters of a short name.
 const MIN_NAME_CHARS: usize = 4;
+
+/// A run with its number, and whether its derived rows are complete.
+type NumberedRun = (i64, bool, RunHead);
 
 /// An archive in one SQLite file in write-ahead mode: any number of readers and one writer at a time, from any
 /// number of processes.
@@ -214,6 +217,42 @@ impl SqliteArchive {
         })
     }
 
+    /// The runs that match, newest first, each with its number and whether its derived rows are complete.
+    fn rows(&self, filter: &Filter, after: Option<RunCursor>) -> Result<Vec<NumberedRun>, ArchiveError> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT number, derived_at = event_count, id, started_at, target, world, linerate, outcome, event_count,
+                        kind, part_of, name
+                 FROM run
+                 WHERE (:after IS NULL OR number < :after)
+                   AND (:target IS NULL OR target = :target OR name = :target) AND (:world IS NULL OR world = :world)
+                   AND (:since IS NULL OR started_at >= :since) AND (:until IS NULL OR started_at < :until)
+                   AND NOT (:whole AND part_of IS NOT NULL) AND (:part_of IS NULL OR part_of = :part_of)
+                   AND (:plan IS NULL OR (kind = 'plan' AND target = :plan)) AND (:name IS NULL OR name = :name)
+                   AND (:cause IS NULL OR EXISTS (SELECT 1 FROM flow WHERE run = number AND cause = :cause))
+                 ORDER BY number DESC LIMIT :limit",
+            )?;
+            let parameters = named_params! {
+                // No run has a number beyond the signed range.
+                ":after": after.map(|cursor| i64::try_from(cursor.0).unwrap_or(i64::MAX)),
+                ":target": filter.name_or_target, ":world": filter.world, ":since": filter.since,
+                ":until": filter.until, ":whole": filter.whole, ":part_of": filter.part_of, ":plan": filter.plan,
+                ":name": filter.name, ":cause": filter.cause,
+                ":limit": filter.limit.map_or(-1, i64::from),
+            };
+            statement.query_map(parameters, read_head)?.collect()
+        })
+    }
+
+    fn with_flows(&self, (number, derived, mut head): NumberedRun) -> Result<RunHead, ArchiveError> {
+        head.flows = if derived {
+            self.flows_of(number)?
+        } else {
+            derive::flow_heads(&RunRecord::fold(&self.log(number)?))
+        };
+        Ok(head)
+    }
+
     fn flows_of(&self, number: i64) -> Result<Vec<FlowHead>, ArchiveError> {
         self.with(|connection| {
             let mut statement = connection.prepare_cached(
@@ -280,33 +319,19 @@ impl Store for SqliteArchive {
     }
 
     fn runs(&self, filter: &Filter) -> Result<Vec<RunHead>, ArchiveError> {
-        let heads: Vec<(i64, bool, RunHead)> = self.with(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT number, derived_at = event_count, id, started_at, target, world, linerate, outcome, event_count,
-                        kind, part_of, name
-                 FROM run
-                 WHERE (:target IS NULL OR target = :target OR name = :target) AND (:world IS NULL OR world = :world)
-                   AND (:since IS NULL OR started_at >= :since) AND NOT (:whole AND part_of IS NOT NULL)
-                   AND (:part_of IS NULL OR part_of = :part_of)
-                   AND (:plan IS NULL OR (kind = 'plan' AND target = :plan)) AND (:name IS NULL OR name = :name)
-                 ORDER BY number DESC LIMIT :limit",
-            )?;
-            let parameters = named_params! {
-                ":target": filter.name_or_target, ":world": filter.world, ":since": filter.since,
-                ":whole": filter.whole, ":part_of": filter.part_of, ":plan": filter.plan, ":name": filter.name,
-                ":limit": filter.limit.map_or(-1, i64::from),
-            };
-            statement.query_map(parameters, read_head)?.collect()
-        })?;
-        let complete = heads.into_iter().map(|(number, derived, mut head)| {
-            head.flows = if derived {
-                self.flows_of(number)?
-            } else {
-                derive::flow_heads(&RunRecord::fold(&self.log(number)?))
-            };
-            Ok(head)
-        });
-        complete.collect()
+        let rows = self.rows(filter, None)?;
+        rows.into_iter().map(|row| self.with_flows(row)).collect()
+    }
+
+    fn page(&self, filter: &Filter, after: Option<RunCursor>, size: u32) -> Result<RunPage, ArchiveError> {
+        // One more than the page shows whether there is a next one.
+        let limited = Filter { limit: Some(size.saturating_add(1)), ..filter.clone() };
+        let mut rows = self.rows(&limited, after)?;
+        let more = rows.len() > size as usize;
+        rows.truncate(size as usize);
+        let next = rows.last().filter(|_| more).map(|(number, ..)| RunCursor(number.unsigned_abs()));
+        let runs = rows.into_iter().map(|row| self.with_flows(row)).collect::<Result<_, _>>()?;
+        Ok(RunPage { runs, next })
     }
 
     fn find(&self, prefix: &str) -> Result<String, ArchiveError> {
@@ -455,7 +480,7 @@ fn sample(text: &str) -> Option<Body> {
     (kind == "sample").then_some(Body::Sample { flow, sample })
 }
 
-fn read_head(row: &Row<'_>) -> rusqlite::Result<(i64, bool, RunHead)> {
+fn read_head(row: &Row<'_>) -> rusqlite::Result<NumberedRun> {
     let outcome: Option<String> = row.get(7)?;
     let head = RunHead {
         id: row.get::<_, String>(2)?.into(),

@@ -19,6 +19,13 @@ pub trait Store {
     /// If the archive cannot be read.
     fn runs(&self, filter: &Filter) -> Result<Vec<RunHead>, ArchiveError>;
 
+    /// The runs that match, newest first, a page of at most `size`. The cursor of one page gives the next one; runs
+    /// that are added or removed in between neither repeat nor hide others. `limit` of the filter has no effect.
+    ///
+    /// # Errors
+    /// If the archive cannot be read.
+    fn page(&self, filter: &Filter, after: Option<RunCursor>, size: u32) -> Result<RunPage, ArchiveError>;
+
     /// The id of the only run with the name `prefix`, of the only run whose id starts with it, or for `latest` of the
     /// newest run that is not part of a plan.
     ///
@@ -47,6 +54,19 @@ pub trait Store {
     fn delete(&mut self, run: &str) -> Result<(), ArchiveError>;
 }
 
+/// The end of a page of runs: the next page begins after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunCursor(pub u64);
+
+/// A page of a list of runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunPage {
+    /// Its runs.
+    pub runs: Vec<RunHead>,
+    /// Where the next page begins; absent on the last one.
+    pub next: Option<RunCursor>,
+}
+
 /// Which runs to list. The default is all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
@@ -58,6 +78,10 @@ pub struct Filter {
     pub world: Option<String>,
     /// Only runs that started at this RFC 3339 time in UTC or later; a date alone is its first second.
     pub since: Option<String>,
+    /// Only runs that started before this RFC 3339 time in UTC; a date alone is its first second.
+    pub until: Option<String>,
+    /// Only runs with a flow whose verdict has this cause, by its name in results.
+    pub cause: Option<String>,
     /// Only runs that are not part of a plan.
     pub whole: bool,
     /// Only the parts of the plan whose run has this full name.

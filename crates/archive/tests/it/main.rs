@@ -6,4 +6,5 @@ mod earlier_versions;
 mod folder;
 mod limits;
 mod names;
+mod pages;
 mod plans;
