@@ -106,65 +106,87 @@ const SCHEMA: &str = "linerate.history/1";
 
 /// A list of archived runs. What is not known of a run is null.
 #[derive(Debug, Serialize)]
-pub struct HistoryDocument<'r> {
-    runs: Vec<RunEntry<'r>>,
+pub struct HistoryDocument {
+    runs: Vec<RunEntry>,
     schema: &'static str,
 }
 
+/// An archived run, as in a list.
 // Keys in alphabetical order, as in earlier versions.
-#[derive(Debug, Serialize)]
-struct RunEntry<'r> {
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunEntry {
+    /// Number of events in its log.
     events: u64,
-    flows: Vec<FlowEntry<'r>>,
-    id: &'r str,
+    /// Its flows.
+    flows: Vec<FlowEntry>,
+    /// Its id.
+    pub id: ForeignText,
+    /// `plan` or `test`.
     kind: &'static str,
-    linerate: Option<&'r str>,
-    name: Option<&'r str>,
-    outcome: Option<Outcome>,
-    part_of: Option<&'r str>,
-    started_at: Option<&'r str>,
-    target: Option<&'r str>,
-    world: Option<&'r str>,
+    /// Version of linerate.
+    linerate: Option<ForeignText>,
+    /// The name that the user gave it.
+    name: Option<ForeignText>,
+    /// How it ended; null while it runs and if it was killed.
+    pub outcome: Option<Outcome>,
+    /// The plan's run that contains it.
+    part_of: Option<ForeignText>,
+    /// Wall-clock time of its start, RFC 3339.
+    started_at: Option<ForeignText>,
+    /// The server as typed; for a plan, its name.
+    target: Option<ForeignText>,
+    /// Where it ran.
+    world: Option<ForeignText>,
 }
 
-#[derive(Debug, Serialize)]
-struct FlowEntry<'r> {
+/// A flow in a list of runs.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct FlowEntry {
+    /// Goodput at the receiver.
     bitrate_bps: Option<f64>,
-    cause: Option<&'r str>,
-    direction: &'r str,
-    name: &'r str,
-    transport: &'r str,
+    /// Cause of the verdict.
+    cause: Option<ForeignText>,
+    /// Direction, seen from the client.
+    direction: ForeignText,
+    /// Its name.
+    name: ForeignText,
+    /// What carries it.
+    transport: ForeignText,
 }
 
-impl<'r> HistoryDocument<'r> {
+impl HistoryDocument {
     /// The runs in the given order.
     #[must_use]
-    pub fn new(runs: &'r [RunHead]) -> Self {
+    pub fn new(runs: &[RunHead]) -> Self {
         Self { runs: runs.iter().map(RunEntry::of).collect(), schema: SCHEMA }
     }
 }
 
-impl<'r> RunEntry<'r> {
-    fn of(run: &'r RunHead) -> Self {
-        let flow = |flow: &'r FlowHead| FlowEntry {
+impl RunEntry {
+    /// The entry of a run.
+    #[must_use]
+    pub fn of(run: &RunHead) -> Self {
+        let flow = |flow: &FlowHead| FlowEntry {
             bitrate_bps: flow.bitrate.map(Bitrate::bps),
-            cause: flow.cause.as_deref(),
-            direction: &flow.direction,
-            name: &flow.name,
-            transport: &flow.transport,
+            cause: flow.cause.clone(),
+            direction: flow.direction.clone(),
+            name: flow.name.clone(),
+            transport: flow.transport.clone(),
         };
         Self {
             events: run.event_count,
             flows: run.flows.iter().map(flow).collect(),
-            id: &run.id,
+            id: run.id.clone(),
             kind: if run.is_plan { "plan" } else { "test" },
-            linerate: run.linerate.as_deref(),
-            name: run.name.as_deref(),
+            linerate: run.linerate.clone(),
+            name: run.name.clone(),
             outcome: run.outcome,
-            part_of: run.part_of.as_deref(),
-            started_at: run.started_at.as_deref(),
-            target: run.target.as_deref(),
-            world: run.world.as_deref(),
+            part_of: run.part_of.clone(),
+            started_at: run.started_at.clone(),
+            target: run.target.clone(),
+            world: run.world.clone(),
         }
     }
 }

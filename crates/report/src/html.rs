@@ -120,6 +120,38 @@ pub fn write_comparison(
     out.write_all(END)
 }
 
+/// A part of another page: what [`write`] makes of a plan and runs, without the frame of a page of its own, the raw
+/// data, the script and the style sheet.
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PageFragment {
+    /// The title of a page that shows only this.
+    title: String,
+    /// Its elements. Each `figure.chart` has the number of its chart in `data-chart`.
+    html: String,
+    /// The charts, as the script of a report reads them.
+    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value"))]
+    charts: Charts<'static>,
+}
+
+impl PageFragment {
+    /// The plan first if there is one, then a comparison of the runs if there are several, then each run.
+    #[must_use]
+    pub fn of_runs(plan: Option<&ReportedPlan<'_>>, runs: &[ReportedRun<'_>]) -> Self {
+        let mut figures = PageCharts::default();
+        let html = content(None, plan, runs, &mut figures).into_string();
+        Self { title: title(plan, runs), html, charts: charts(figures.0) }
+    }
+
+    /// The comparison of configurations.
+    #[must_use]
+    pub fn of_comparison(compared: &Compared) -> Self {
+        let mut figures = PageCharts::default();
+        let html = comparison::content(None, compared, &mut figures).into_string();
+        Self { title: format!("linerate: {}", comparison::title(compared)), html, charts: charts(figures.0) }
+    }
+}
+
 /// The end of every page.
 const END: &[u8] = b"</body></html>\n";
 
@@ -178,6 +210,22 @@ fn body(
     runs: &[ReportedRun<'_>],
     figures: &mut PageCharts,
 ) -> Markup {
+    html! {
+        main {
+            header { p.brand { "linerate report" } }
+            (content(heading, plan, runs, figures))
+            footer { p { "Rates are decimal (1 Mb/s is 10^6 bit/s), memory is binary (1 MiB is 2^20 bytes). A dash is a value that was not measured." } }
+        }
+    }
+}
+
+/// What a page shows, with its contents.
+fn content(
+    heading: Option<&ForeignText>,
+    plan: Option<&ReportedPlan<'_>>,
+    runs: &[ReportedRun<'_>],
+    figures: &mut PageCharts,
+) -> Markup {
     let place = |name: &str| runs.iter().position(|run| run.record.run == name).map(runs::id);
     let records: Vec<&RunRecord> = runs.iter().map(|run| run.record).collect();
     let first_log = usize::from(plan.is_some());
@@ -209,12 +257,8 @@ fn body(
         .map(|(number, name)| (runs::id(number), name))
         .collect();
     html! {
-        main {
-            header { p.brand { "linerate report" } }
-            (contents::markup(&content, &links))
-            (PreEscaped(content))
-            footer { p { "Rates are decimal (1 Mb/s is 10^6 bit/s), memory is binary (1 MiB is 2^20 bytes). A dash is a value that was not measured." } }
-        }
+        (contents::markup(&content, &links))
+        (PreEscaped(content))
     }
 }
 

@@ -43,7 +43,7 @@ mod text_flow;
 
 pub use answer::{answer, outcome};
 pub use format::{FORMATS, Format, FormatError};
-pub use history::{HistoryDocument, RunRow, empty_history, history_table};
+pub use history::{HistoryDocument, RunEntry, RunRow, empty_history, history_table};
 pub use json::{RESULT_SCHEMA, ResultDocument, document};
 pub use layout::TextLayout;
 pub use live::Live;

@@ -1,14 +1,18 @@
-//! The status line on a terminal while a test runs.
+//! A test while it runs: the status line on a terminal, and frames for other viewers.
+
+mod frame;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use linerate_model::flow::FlowId;
-use linerate_model::{Body, Event, ProbePhase, Side, TestSpec};
+use linerate_model::{Body, Direction, Event, FlowPlan, ForeignText, ProbePhase, Side, TestSpec, Transport};
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
 use crate::layout::{TextLayout, TextRole, width};
 
-/// Content of the line, folded from events.
+pub use frame::{LiveFlow, LiveFlowState, LiveFrame, LiveHistory, LiveSeries, LiveStateName};
+
+/// The state of a test, folded from events.
 #[derive(Debug, Clone, Default)]
 pub struct Live {
     stage: LiveState,
@@ -16,6 +20,8 @@ pub struct Live {
     left: TimeLeft,
     /// Whether this is a series over message sizes.
     series: bool,
+    /// Median round-trip time of the probes before the load.
+    idle_rtt: Option<Span>,
     flows: BTreeMap<FlowId, Moving>,
 }
 
@@ -66,18 +72,26 @@ impl TimeLeft {
         self.estimate(self.phase.unwrap_or_default());
     }
 
-    /// The estimate in whole seconds, as text.
-    fn text(&self) -> Option<String> {
+    /// The estimate in whole seconds.
+    fn seconds(&self) -> Option<f64> {
         let (made, left) = self.estimate?;
-        let left = left.saturating_sub(self.now - made).as_secs_f64().ceil();
+        Some(left.saturating_sub(self.now - made).as_secs_f64().ceil())
+    }
+
+    /// The same as text.
+    fn text(&self) -> Option<String> {
+        let left = self.seconds()?;
         Some(format!("{}{left:.0} s left", if self.at_most { "at most " } else { "" }))
     }
 }
 
 /// One flow during the run.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Moving {
-    name: String,
+    name: ForeignText,
+    direction: Direction,
+    transport: Transport,
+    streams: u32,
     running: bool,
     ended: bool,
     /// The receiver's last counts, oldest first.
@@ -121,8 +135,7 @@ impl Live {
                 if begins {
                     self.left.begin_phase();
                 }
-                let moving = Moving { name: plan.name.to_string(), ..Moving::default() };
-                self.flows.insert(plan.flow, moving);
+                self.flows.insert(plan.flow, Moving::new(plan));
             }
             Body::FlowOpened { flow, .. } => self.start(*flow),
             Body::Progress { flow, bytes, elapsed, srtt, retransmits } => {
@@ -140,6 +153,7 @@ impl Live {
             }
             Body::Latency { report, .. } if report.phase == ProbePhase::Idle => {
                 self.stage = LiveState::Flows;
+                self.idle_rtt = (report.rtt.count > 0).then(|| Span::from_ns(report.rtt.p50_ns));
                 self.left.estimate(Span::ZERO);
             }
             Body::Size { point, .. } => {
@@ -194,7 +208,7 @@ impl Live {
         };
         let mut pieces = Vec::new();
         for flow in running {
-            pieces.push(StyledText::plain(flow.name.clone()));
+            pieces.push(StyledText::plain(flow.name.to_string()));
             let rate = flow.rate().map_or("starting".to_owned(), |rate| rate.to_string());
             pieces.push(StyledText { ink: TextRole::Result, text: format!("{rate:>10}") });
         }
@@ -216,6 +230,21 @@ impl Live {
 }
 
 impl Moving {
+    fn new(plan: &FlowPlan) -> Self {
+        Self {
+            name: plan.name.clone(),
+            direction: plan.direction,
+            transport: plan.transport,
+            streams: plan.streams,
+            running: false,
+            ended: false,
+            counts: VecDeque::new(),
+            rates: VecDeque::new(),
+            srtt: None,
+            retransmits: None,
+        }
+    }
+
     fn count(&mut self, elapsed: Span, bytes: Bytes) {
         if let Some(&(at, before)) = self.counts.back() {
             // A late or duplicate count contains nothing new.

@@ -28,6 +28,20 @@ pub(super) fn title(compared: &Compared) -> String {
 
 /// The whole page.
 pub(super) fn body(heading: Option<&ForeignText>, compared: &Compared, figures: &mut PageCharts) -> Markup {
+    html! {
+        main {
+            header { p.brand { "linerate report" } }
+            (content(heading, compared, figures))
+        }
+    }
+}
+
+/// What the page shows, with its contents.
+pub(super) fn content(
+    heading: Option<&ForeignText>,
+    compared: &Compared,
+    figures: &mut PageCharts,
+) -> Markup {
     let (shown, rest): (Vec<&ComparisonRow>, Vec<&ComparisonRow>) =
         compared.table.rows.iter().partition(|row| row.quantity == PRIMARY_QUANTITY || is_shown(row));
     let content = html! {
@@ -51,11 +65,8 @@ pub(super) fn body(heading: Option<&ForeignText>, compared: &Compared, figures: 
     };
     let content = content.into_string();
     html! {
-        main {
-            header { p.brand { "linerate report" } }
-            (contents::markup(&content, &[]))
-            (maud::PreEscaped(content))
-        }
+        (contents::markup(&content, &[]))
+        (maud::PreEscaped(content))
     }
 }
 
