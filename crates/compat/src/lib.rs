@@ -24,6 +24,7 @@ mod errno;
 pub mod import;
 pub mod iperf2;
 pub mod iperf3;
+pub mod iperf_habits;
 pub mod netperf;
 pub mod netpipe;
 pub mod ntttcp;

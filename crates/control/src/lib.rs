@@ -55,5 +55,8 @@ pub use plan_log::PlanLog;
 pub use port_observer::{
     ObservedLateness, ObservedPacketRate, PortInterval, PortObservations, PortObserver, PortObserverError,
 };
-pub use server::{ClassicPort, Policy, Server, ServerConfig, ServerEvent, ServerHandle};
+pub use server::{
+    ClassicPort, OwnRun, OwnRunTurn, OwnRuns, Policy, QueueLoad, Server, ServerConfig, ServerEvent,
+    ServerHandle, canonical_address, listening_text,
+};
 pub use stand_in::{Interrupts, Invocation, LogStore, StoredRun, drive};

@@ -12,8 +12,10 @@ mod front;
 mod inbox;
 mod notice;
 mod open_port;
+mod own_run;
 mod pending_connection;
 mod queue;
+mod reachable;
 mod reflector;
 mod registry;
 mod session;
@@ -45,7 +47,9 @@ use embedded_server::EmbeddedServer;
 pub use event::ServerEvent;
 use inbox::Inbox;
 use open_port::{OpenPort, OpenPorts};
+pub use own_run::{OwnRun, OwnRunTurn, OwnRuns, QueueLoad};
 use queue::ClientQueue;
+pub use reachable::{canonical_address, listening_text};
 use reflector::Reflector;
 use registry::Registry;
 use tickets::Tickets;
@@ -169,13 +173,14 @@ impl ServerHandle {
 #[derive(Debug)]
 pub struct Server {
     ports: OpenPorts,
+    queue: Arc<ClientQueue>,
     config: ServerConfig,
 }
 
 /// What the threads of a server share.
 struct Shared {
     registry: Registry,
-    queue: ClientQueue,
+    queue: Arc<ClientQueue>,
     tickets: Tickets,
     memory: Arc<Budget>,
     ports: Vec<OpenPort>,
@@ -231,13 +236,22 @@ impl Server {
             config.addresses.clone()
         };
         let ports = OpenPorts::open(&addresses, &config)?;
-        Ok(Self { ports, config })
+        let queue = Arc::new(ClientQueue::new(config.policy, config.most_clients));
+        Ok(Self { ports, queue, config })
     }
 
     /// The addresses on which it listens; those of the classic ports come last.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.ports.ports.iter().map(|port| port.address).collect()
+    }
+
+    /// The queue of this server, for runs that the program starts itself.
+    #[must_use]
+    pub fn own_runs(&self) -> OwnRuns {
+        // All addresses have the same port.
+        let port = self.ports.ports.first().map_or(0, |port| port.address.port());
+        OwnRuns::new(Arc::clone(&self.queue), port)
     }
 
     /// Serves until the handle stops it, or until one run has ended if only one was requested.
@@ -259,7 +273,7 @@ impl Server {
         let OpenPorts { ports, inboxes } = self.ports;
         let shared = Arc::new(Shared {
             registry: Registry::new()?,
-            queue: ClientQueue::new(self.config.policy, self.config.most_clients),
+            queue: self.queue,
             tickets: Tickets::default(),
             memory: Budget::new(self.config.memory),
             ports,

@@ -29,8 +29,8 @@ pub struct CompareRequest<'a> {
     pub quantities: &'a [String],
     /// Opens the archive. It is called only if a run is needed, as results in files need none.
     pub archive: OpenArchive<'a>,
-    /// Reads a file with results.
-    pub read_file: &'a dyn Fn(&Path) -> ResultFileLogs,
+    /// Reads a file with results; absent if only the archive is searched.
+    pub read_file: Option<&'a dyn Fn(&Path) -> ResultFileLogs>,
 }
 
 /// Why nothing is compared.
@@ -170,8 +170,10 @@ impl Loader<'_> {
         let mut logs: Vec<Vec<Event>> = Vec::new();
         let mut ids = BTreeSet::new();
         for one in list.split(',').map(str::trim).filter(|one| !one.is_empty()) {
-            if Path::new(one).is_file() {
-                let read = (self.request.read_file)(Path::new(one));
+            if let Some(read_file) = self.request.read_file
+                && Path::new(one).is_file()
+            {
+                let read = read_file(Path::new(one));
                 logs.extend(read.map_err(|error| CompareError::File { name: one.to_owned(), error })?);
             } else {
                 logs.extend(self.archived(one, &mut ids)?);
@@ -248,7 +250,7 @@ mod tests {
             axis,
             quantities: &owned(quantities),
             archive: &|| crate::archive_at(Some(":memory:")).map(|found| Box::new(found) as Box<dyn Store>),
-            read_file: &|_| Err("not a result".into()),
+            read_file: Some(&|_| Err("not a result".into())),
         };
         request.compare().unwrap_err()
     }

@@ -49,6 +49,7 @@ mod pid_file;
 pub mod plan;
 mod report_source;
 mod run;
+mod secret_file;
 mod selection;
 mod whole_file;
 
@@ -62,8 +63,9 @@ pub use known_names::{KnownName, NameKind};
 pub use lab_port_observer::LabPortObserver;
 pub use loopback::Loopback;
 pub use measurement::{FollowUps, Measured, Measurement, Sinks};
-pub use naming::{is_day_or_time, local_time, now, run_name, target};
+pub use naming::{is_day_or_time, local_time, now, run_name, target, unix_seconds};
 pub use pid_file::{PidFile, PidFileError};
 pub use report_source::{ReportSource, ReportSourceError};
 pub use run::{run, serve};
+pub use secret_file::{SecretFileError, read_secret};
 pub use whole_file::whole_file;

@@ -60,6 +60,12 @@ pub fn is_day_or_time(text: &str) -> bool {
     text.parse::<jiff::Timestamp>().is_ok() || text.parse::<jiff::civil::Date>().is_ok()
 }
 
+/// Seconds since 1970 of an RFC 3339 time; absent for another text.
+#[must_use]
+pub fn unix_seconds(text: &str) -> Option<f64> {
+    text.parse::<jiff::Timestamp>().ok().map(|time| time.as_second() as f64)
+}
+
 /// An RFC 3339 time to the minute, in the local time zone; another text is returned as it is.
 #[must_use]
 pub fn local_time(text: &str) -> String {

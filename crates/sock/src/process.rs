@@ -188,6 +188,20 @@ pub fn is_running(pid: u32) -> bool {
     pid > 0 && unsafe { libc::kill(pid, 0) } == 0
 }
 
+/// Lowers the priority of the calling thread (nice 10), so that threads that measure come first.
+///
+/// # Errors
+/// The host refuses it.
+pub fn lower_thread_priority() -> Result<(), SockError> {
+    // SAFETY: setpriority takes integers only. On Linux, process 0 is the calling thread (setpriority(2)).
+    let ret = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LOWER_PRIORITY) };
+    check("lower the priority of a thread", ret)?;
+    Ok(())
+}
+
+/// The nice value of threads that wait for those that measure.
+const LOWER_PRIORITY: i32 = 10;
+
 /// Sets the highest ordinary priority (nice -20).
 ///
 /// # Errors

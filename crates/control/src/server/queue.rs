@@ -12,7 +12,7 @@ use linerate_sock::thread::locked;
 use linerate_sock::{Mono, clock};
 use linerate_units::Span;
 
-use super::Policy;
+use super::{Policy, QueueLoad};
 use crate::shares::AddressGroup;
 
 /// Clients that cannot wait, such as those of foreign tools, are refused and will retry. For this time after
@@ -104,6 +104,14 @@ impl ClientQueue {
         {
             state.served.remove(&gone.host);
         }
+    }
+
+    /// The running and waiting clients.
+    pub(super) fn load(&self) -> QueueLoad {
+        let state = locked(&self.state);
+        let here = || state.clients.values().filter(|client| !client.displaced);
+        let running = here().filter(|client| client.began.is_some()).count();
+        QueueLoad { running, waiting: here().count() - running }
     }
 
     /// Like [`ClientQueue::leave`], for a client that cannot wait and will retry.

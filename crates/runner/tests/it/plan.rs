@@ -159,8 +159,7 @@ fn a_plan_is_a_page_with_its_runs_and_configurations_to_compare() {
 
     let open = || bed.open();
     let compare = |runs: &[String], axis| {
-        let read_file = &|_: &std::path::Path| Err("no file is read".into());
-        CompareRequest { runs, axis, quantities: &[], archive: &open, read_file }.compare()
+        CompareRequest { runs, axis, quantities: &[], archive: &open, read_file: None }.compare()
     };
     let compared = compare(std::slice::from_ref(&plan), Some("streams")).unwrap();
     let mut names = vec![compared.base.name];

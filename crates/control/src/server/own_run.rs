@@ -1,0 +1,132 @@
+//! Runs that this host starts itself while it is a server: they wait in the same queue as its clients.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use linerate_units::Span;
+
+use super::queue::{ClientQueue, QueueDecision};
+use crate::error::ControlError;
+
+/// The queue of a server, for runs that its own program starts towards other hosts.
+#[derive(Debug, Clone)]
+pub struct OwnRuns {
+    queue: Arc<ClientQueue>,
+    port: u16,
+}
+
+/// How many clients and runs of its own a server has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QueueLoad {
+    /// That are measured.
+    pub running: usize,
+    /// That wait.
+    pub waiting: usize,
+}
+
+/// A place in the queue. It is left when this value is dropped.
+#[derive(Debug)]
+pub struct OwnRun {
+    queue: Arc<ClientQueue>,
+    ticket: u64,
+}
+
+/// What a run may do now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnRunTurn {
+    /// Begin.
+    Now,
+    /// Wait, at this position in the queue; 1 is next.
+    Later {
+        /// The position.
+        position: u32,
+        /// Longest expected wait.
+        wait: Span,
+    },
+}
+
+impl OwnRuns {
+    pub(super) fn new(queue: Arc<ClientQueue>, port: u16) -> Self {
+        Self { queue, port }
+    }
+
+    /// The port of the server. A test against it waits in the queue as its client.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Adds a run that is expected to take `length`. All runs of this host count as those of one client.
+    ///
+    /// # Errors
+    /// The queue is full.
+    pub fn join(&self, length: Span) -> Result<OwnRun, ControlError> {
+        let ticket = self
+            .queue
+            .join(IpAddr::V4(Ipv4Addr::LOCALHOST), length)
+            .map_err(|full| ControlError::Local(full.to_string()))?;
+        Ok(OwnRun { queue: Arc::clone(&self.queue), ticket })
+    }
+
+    /// The clients and runs that are here.
+    #[must_use]
+    pub fn load(&self) -> QueueLoad {
+        self.queue.load()
+    }
+}
+
+impl OwnRun {
+    /// Whether the run may begin. Once it may, this stays so.
+    ///
+    /// # Errors
+    /// The place was given to another host, as the queue is full.
+    pub fn turn(&self) -> Result<OwnRunTurn, ControlError> {
+        match self.queue.turn(self.ticket) {
+            QueueDecision::Now { .. } => Ok(OwnRunTurn::Now),
+            QueueDecision::Later { position, wait } => Ok(OwnRunTurn::Later { position, wait }),
+            QueueDecision::Displaced => Err(ControlError::Local(
+                "the queue of this server is full, and another host took the place of this run; try again later"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+impl Drop for OwnRun {
+    fn drop(&mut self) {
+        self.queue.leave(self.ticket);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::Policy;
+
+    #[test]
+    fn a_run_of_this_host_and_a_client_take_turns() {
+        let queue = Arc::new(ClientQueue::new(Policy::Exclusive, None));
+        let own = OwnRuns::new(Arc::clone(&queue), 5201);
+        let client = queue.join(IpAddr::from([192, 0, 2, 1]), Span::from_secs(20)).unwrap();
+        assert!(matches!(queue.turn(client), QueueDecision::Now { .. }));
+        let run = own.join(Span::from_secs(10)).unwrap();
+        assert!(matches!(run.turn().unwrap(), OwnRunTurn::Later { position: 1, .. }));
+        assert_eq!(own.load(), QueueLoad { running: 1, waiting: 1 });
+        queue.leave(client);
+        assert_eq!(run.turn().unwrap(), OwnRunTurn::Now);
+        let next = queue.join(IpAddr::from([192, 0, 2, 2]), Span::from_secs(20)).unwrap();
+        assert!(matches!(queue.turn(next), QueueDecision::Later { position: 1, .. }));
+        drop(run);
+        assert!(matches!(queue.turn(next), QueueDecision::Now { .. }), "a dropped run leaves the queue");
+    }
+
+    #[test]
+    fn a_full_queue_is_an_error_that_says_so() {
+        let queue = Arc::new(ClientQueue::new(Policy::Exclusive, Some(1)));
+        let own = OwnRuns::new(queue, 5201);
+        let first = own.join(Span::from_secs(10)).unwrap();
+        assert!(own.join(Span::from_secs(10)).unwrap_err().to_string().contains("1 clients"));
+        drop(first);
+        assert!(own.join(Span::from_secs(10)).is_ok());
+    }
+}

@@ -1,0 +1,86 @@
+//! Addresses at which other hosts may reach a server.
+
+use std::net::{IpAddr, SocketAddr};
+
+use linerate_sock::iface::{self, InterfaceAddress};
+
+use super::ServerConfig;
+
+/// More addresses than this are not listed; hosts of containers have hundreds.
+const MAX_LISTED_ADDRESSES: usize = 8;
+
+/// Addresses at which other hosts may reach a server that listens on `bound`, IPv4 first. Loopback addresses are
+/// only used by this host, and link-local ones need the name of the other host's interface.
+fn reachable_addresses(bound: IpAddr) -> Vec<IpAddr> {
+    reachable(bound, &iface::addresses().unwrap_or_default())
+}
+
+fn reachable(bound: IpAddr, all: &[InterfaceAddress]) -> Vec<IpAddr> {
+    let bound = bound.to_canonical();
+    if !bound.is_unspecified() {
+        return vec![bound];
+    }
+    let usable = |ip: &IpAddr| match ip {
+        IpAddr::V4(ip) => !ip.is_loopback() && !ip.is_link_local(),
+        IpAddr::V6(ip) => bound.is_ipv6() && !ip.is_loopback() && !ip.is_unicast_link_local(),
+    };
+    let mut found: Vec<IpAddr> = all.iter().map(|entry| entry.address).filter(usable).collect();
+    found.sort_by_key(IpAddr::is_ipv6);
+    found.dedup();
+    found.truncate(MAX_LISTED_ADDRESSES);
+    found
+}
+
+/// Where a server on port `own` listens, with the commands that measure from another host.
+#[must_use]
+pub fn listening_text(address: SocketAddr, own: u16) -> String {
+    if let Some(tools) = ServerConfig::tools_of_port(address.port(), own) {
+        return format!("listening on {address} (TCP and UDP) for {tools}");
+    }
+    let default = linerate_proto::native::NATIVE.default_port;
+    let port = if address.port() == default { String::new() } else { format!(" -p {}", address.port()) };
+    let reachable = reachable_addresses(address.ip());
+    let commands: Vec<String> = reachable.iter().map(|ip| format!("linerate test {ip}{port}")).collect();
+    let listening = format!("listening on {address} (TCP and UDP); measure");
+    match commands.as_slice() {
+        [] => format!("{listening} with: linerate test HOST{port}"),
+        [command] => format!("{listening} from another host with: {command}"),
+        commands => format!("{listening} from another host with one of:\n  {}", commands.join("\n  ")),
+    }
+}
+
+/// Addresses of IPv4 clients of a dual-stack socket, in IPv4 form.
+#[must_use]
+pub fn canonical_address(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+impl ServerConfig {
+    /// Names of the tools that a server on port `own` serves on `port`; absent for that port itself.
+    #[must_use]
+    pub fn tools_of_port(port: u16, own: u16) -> Option<String> {
+        let mut classic = Self::classic_ports().into_iter();
+        let classic = classic.find(|classic| classic.port == port && port != own)?;
+        Some(classic.tools.iter().map(|tool| tool.name).collect::<Vec<_>>().join(" and "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_that_another_host_can_use_are_listed() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let all: Vec<InterfaceAddress> =
+            ["127.0.0.1", "::1", "2001:db8::7", "192.0.2.7", "fe80::1", "169.254.0.9", "192.0.2.7"]
+                .iter()
+                .map(|address| InterfaceAddress { name: "eth0".to_owned(), address: ip(address) })
+                .collect();
+        assert_eq!(reachable(ip("::"), &all), [ip("192.0.2.7"), ip("2001:db8::7")]);
+        assert_eq!(reachable(ip("0.0.0.0"), &all), [ip("192.0.2.7")]);
+        assert_eq!(reachable(ip("127.0.0.1"), &all), [ip("127.0.0.1")]);
+        assert_eq!(reachable(ip("::ffff:192.0.2.7"), &all), [ip("192.0.2.7")]);
+        assert_eq!(reachable(ip("::"), &all[..2]), Vec::<IpAddr>::new());
+    }
+}

@@ -1,0 +1,57 @@
+//! Secrets in files.
+
+use std::error::Error;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Largest file of a secret, bytes.
+const MAX_FILE_BYTES: u64 = 64 << 10;
+
+/// Why a file gives no secret.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SecretFileError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] io::Error),
+    /// It is no file for a secret.
+    #[error("the file is too large for a token")]
+    TooLarge,
+    /// Its content is no secret of this kind.
+    #[error(transparent)]
+    Content(Box<dyn Error + Send + Sync>),
+}
+
+/// Reads the secret in a file.
+///
+/// # Errors
+/// The file cannot be read, or `parse` refuses its content.
+pub fn read_secret<T, E: Error + Send + Sync + 'static>(
+    path: &Path,
+    parse: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<T, SecretFileError> {
+    if fs::metadata(path)?.len() > MAX_FILE_BYTES {
+        return Err(SecretFileError::TooLarge);
+    }
+    parse(&fs::read_to_string(path)?).map_err(|error| SecretFileError::Content(Box::new(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_is_that_of_the_file_or_of_its_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let number = |text: &str| text.trim().parse::<u32>();
+        assert!(matches!(read_secret(&path, number), Err(SecretFileError::Read(_))));
+        fs::write(&path, "7\n").unwrap();
+        assert_eq!(read_secret(&path, number).unwrap(), 7);
+        fs::write(&path, "x").unwrap();
+        assert!(read_secret(&path, number).unwrap_err().to_string().contains("invalid digit"));
+        fs::write(&path, vec![b'1'; 1 << 17]).unwrap();
+        assert!(matches!(read_secret(&path, number), Err(SecretFileError::TooLarge)));
+    }
+}
