@@ -9,10 +9,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The folder always exists; its content comes from `make ui`.
     println!("cargo::rerun-if-changed={}", dist.display());
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo names no folder for the build")?);
-    let script = read(&dist.join("report.js"));
-    let style = read(&dist.join("report.css"));
-    fs::write(out.join("report.js"), script)?;
-    fs::write(out.join("report.css"), style)?;
+    for name in ["report.js", "report.css", "web.js", "web.css"] {
+        fs::write(out.join(name), read(&dist.join(name)))?;
+    }
     Ok(())
 }
 

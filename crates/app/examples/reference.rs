@@ -30,6 +30,7 @@ const PAGES: &[ReferencePage] = &[
     ("plan.md", || Ok(linerate_plan::reference())),
     ("metrics.md", || Ok(linerate_report::metrics_reference())),
     ("stand-in-options.md", || Ok(linerate_compat::option_table::reference())),
+    ("openapi.json", || Ok(linerate_web::openapi())),
     ("cli.md", || Ok(command_lines(linerate::command()))),
 ];
 
@@ -97,7 +98,7 @@ mod tests {
 
     #[test]
     fn every_schema_says_which_one_it_is() {
-        for (name, page) in PAGES.iter().filter(|(name, _)| name.ends_with(".json")) {
+        for (name, page) in PAGES.iter().filter(|(name, _)| name.ends_with(".schema.json")) {
             let schema: serde_json::Value = serde_json::from_str(&page().unwrap()).unwrap();
             assert!(schema["$schema"].is_string(), "{name}");
         }

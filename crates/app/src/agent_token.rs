@@ -1,23 +1,24 @@
-//! The token of agents, in a file.
+//! Tokens in files that options name.
 
+use std::error::Error;
 use std::path::Path;
 
 use linerate_proto::agent::Token;
+use linerate_runner::read_secret;
 
 use crate::command_error::CommandError;
 
-/// Largest token file, bytes.
-const MAX_FILE_BYTES: u64 = 64 << 10;
-
-/// Reads the token from a file.
+/// Reads the token of an agent.
 pub(crate) fn read_token(path: &Path) -> Result<Token, CommandError> {
-    let trouble = |what: &dyn std::fmt::Display| {
-        CommandError::usage(format!("--agent-token-file {}: {what}", path.display()))
-    };
-    let about = std::fs::metadata(path).map_err(|error| trouble(&error))?;
-    if about.len() > MAX_FILE_BYTES {
-        return Err(trouble(&"the file is too large for a token"));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| trouble(&error))?;
-    Token::new(&text).map_err(|error| trouble(&error))
+    read_from("--agent-token-file", path, Token::new)
+}
+
+/// Reads a secret from the file of an option.
+pub(crate) fn read_from<T, E: Error + Send + Sync + 'static>(
+    option: &str,
+    path: &Path,
+    parse: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<T, CommandError> {
+    read_secret(path, parse)
+        .map_err(|error| CommandError::usage(format!("{option} {}: {error}", path.display())))
 }

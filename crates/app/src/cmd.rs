@@ -18,3 +18,4 @@ pub(crate) mod serve;
 pub(crate) mod stand_in;
 pub(crate) mod sweep;
 pub(crate) mod test;
+mod web;

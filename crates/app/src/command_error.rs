@@ -26,6 +26,11 @@ impl CommandError {
         Self { text: text.to_string(), exit: Exit::Failed }
     }
 
+    /// One of both.
+    pub(crate) fn of(needs_correction: bool, text: impl Display) -> Self {
+        if needs_correction { Self::usage(text) } else { Self::failed(text) }
+    }
+
     /// The message alone, to pass it to another process.
     pub(crate) fn into_text(self) -> String {
         self.text

@@ -7,6 +7,7 @@ use std::num::ParseIntError;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
+use linerate_compat::iperf_habits::instead_of;
 use linerate_compat::iperf3::IPERF3;
 use linerate_compat::option_table::ToolOption;
 
@@ -99,27 +100,10 @@ fn role_without_command(unknown: &str, rest: &[String]) -> String {
     }
 }
 
-/// Options that `test` does not have, but its users know from other tools, with what to use instead.
-const ELSEWHERE: &[(&[&str], &str)] = &[
-    (&["-c", "--client"], "the server is given without -c: linerate test HOST"),
-    (&["-s", "--server"], "to run the server: linerate serve"),
-    (&["-f", "--format"], "rates are printed in the unit that fits them; --json has them exactly, in bit/s"),
-    (&["-V", "--verbose"], "--explain lists every ceiling and where each number comes from"),
-    (&["-d", "--debug", "--dualtest"], "to measure both directions at the same time: --bidir"),
-    (
-        &["-r", "--tradeoff"],
-        "both directions are measured one after the other unless one is chosen; reverse alone is -R",
-    ),
-    (&["--logfile", "-o", "--output"], "to write the result to a file: --report FILE, or > FILE"),
-    (&["--streams"], "the number of streams is -P N, for example -P 4"),
-    (&["-D", "--daemon"], "the server can be started as a service: linerate serve"),
-    (&["--timestamps"], "--json-stream has the time of every event"),
-];
-
 fn option_of_test(unknown: &str, rest: &[String]) -> Option<String> {
     let name = unknown.split('=').next().unwrap_or(unknown);
-    if let Some((_, instead)) = ELSEWHERE.iter().find(|(names, _)| names.contains(&name)) {
-        return Some((*instead).to_owned());
+    if let Some(instead) = instead_of(name) {
+        return Some(instead.to_owned());
     }
     let of_iperf3 = IPERF3.options.iter().flat_map(|group| group.options).flat_map(ToolOption::names);
     if !of_iperf3.into_iter().any(|option| option == name) {

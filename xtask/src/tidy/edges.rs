@@ -29,11 +29,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Carries out tests and plans for any caller, also in an emulated network, whose topology it reads: no flags, no
     // printing, and none of compat or report.
     ("runner", &["units", "model", "theory", "sock", "control", "plan", "archive", "emu", "lab"]),
+    // Pages and the HTTP interface: runs of `runner` in the queue of `control`, shown by `report`.
+    ("web", &["units", "model", "proto", "sock", "control", "runner", "archive", "report"]),
     (
         "app",
         &[
             "units", "model", "proto", "compat", "theory", "report", "sock", "engine", "control", "archive",
-            "emu", "lab", "plan", "runner",
+            "emu", "lab", "plan", "runner", "web",
         ],
     ),
     // The benchmark reads clocks, counters and pipes, and evaluates its pairs like `linerate compare`.
@@ -54,8 +56,10 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("clap_mangen", &["app"]),
     ("signal-hook", &["app", "xtask"]),
     ("tracing-subscriber", &["app"]),
-    // No async runtime: all waiting is poll(2) in plain threads, see docs/design.
-    ("tokio", &[]),
+    // Measurements wait in plain threads; the async runtime is for the web service, see docs/design.
+    ("tokio", &["web"]),
+    ("axum", &["web"]),
+    ("hyper", &["web"]),
     ("smol", &[]),
     ("async-std", &[]),
 ];

@@ -55,12 +55,11 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit, CommandError> {
         axis: args.axis.as_deref(),
         quantities: &args.quantities,
         archive: &|| archive::store(&args.archive),
-        read_file: &|path| import::logs(path).map_err(Into::into),
+        read_file: Some(&|path| import::logs(path).map_err(Into::into)),
     };
     let compared = request.compare().map_err(|error| match error {
         CompareError::Archive(error) => error.into(),
-        error if error.needs_correction() => CommandError::usage(error),
-        error => CommandError::failed(error),
+        error => CommandError::of(error.needs_correction(), error),
     })?;
     if let Some(path) = &args.report {
         let title = args.title.as_deref().map(ForeignText::new);

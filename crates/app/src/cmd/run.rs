@@ -194,8 +194,7 @@ fn announcement(prepared: &PreparedPlan<'_>) -> String {
 fn not_run(error: &PlanRunError) -> CommandError {
     match error {
         PlanRunError::TooLong(error) => too_long(error),
-        error if error.needs_correction() => CommandError::usage(error),
-        error => CommandError::failed(error),
+        error => CommandError::of(error.needs_correction(), error),
     }
 }
 

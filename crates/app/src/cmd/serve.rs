@@ -7,15 +7,18 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use clap::{Args, ValueEnum};
-use linerate_control::{Policy, Server, ServerConfig, ServerEvent, ServerHandle, restore_leftovers};
+use linerate_control::{
+    Policy, Server, ServerConfig, ServerEvent, ServerHandle, canonical_address, listening_text,
+    restore_leftovers,
+};
 use linerate_proto::agent::SettingInForce;
 use linerate_report::outcome;
 use linerate_runner::LabPortObserver;
-use linerate_sock::iface::{self, InterfaceAddress};
 use linerate_sock::thread::locked;
 use linerate_units::{Bytes, Span, above_zero};
 
 use super::guardian::{OwnGuardians, print_restored};
+use super::web::WebArgs;
 use crate::agent_token::read_token;
 use crate::args::{ArchiveArgs, ArchiveLimits, RunFolder};
 use crate::command_error::CommandError;
@@ -52,7 +55,7 @@ pub(crate) struct ServeArgs {
     classic: bool,
     /// Refuse runs that take longer
     #[arg(long, value_name = "SECONDS", value_parser = above_zero::<Span>)]
-    limit_time: Option<Span>,
+    pub(super) limit_time: Option<Span>,
     /// Refuse further clients when this number is running or waiting
     #[arg(long, value_name = "CLIENTS", value_parser = clap::value_parser!(u32).range(1..))]
     limit_clients: Option<u32>,
@@ -70,12 +73,14 @@ pub(crate) struct ServeArgs {
     #[arg(long, requires = "agent_token_file")]
     no_settings: bool,
     #[command(flatten)]
+    web: WebArgs,
+    #[command(flatten)]
     run: RunFolder,
     /// Print events as JSON, one object per line, on stdout
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    archive: ArchiveArgs,
+    pub(super) archive: ArchiveArgs,
 }
 
 /// Serves until a signal arrives, or until one run has ended with `--one-off`.
@@ -93,6 +98,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CommandError> {
     let guardians = settings.clone().map(|folder| Arc::new(OwnGuardians { folder }) as _);
     let server = Server::bind(ServerConfig { agent_token, settings, guardians, ..config(args) })
         .map_err(CommandError::failed)?;
+    let _web = args.web.start(&server, args)?;
     let switch = Arc::new(ServerHandle::new().map_err(CommandError::failed)?);
     let handle = Arc::clone(&switch);
     Signals::on_each(move || handle.turn_off())
@@ -134,65 +140,28 @@ fn config(args: &ServeArgs) -> ServerConfig {
     }
 }
 
-/// Prints where the server listens, with the commands that measure from another host.
-fn print_listening(address: SocketAddr, own: u16) {
-    if let Some(tools) = older_tools(address.port(), own) {
-        return print::note(format!("listening on {address} (TCP and UDP) for {tools}"));
-    }
-    let reachable = reachable(address.ip(), &iface::addresses().unwrap_or_default());
-    let port = if address.port() == 5201 { String::new() } else { format!(" -p {}", address.port()) };
-    let commands: Vec<String> = reachable.iter().map(|ip| format!("linerate test {ip}{port}")).collect();
-    match commands.as_slice() {
-        [] => print::note(format!(
-            "listening on {address} (TCP and UDP); measure with: linerate test HOST{port}"
-        )),
-        [command] => print::note(format!(
-            "listening on {address} (TCP and UDP); measure from another host with: {command}"
-        )),
-        commands => {
-            let commands = commands.join("\n  ");
-            print::note(format!(
-                "listening on {address} (TCP and UDP); measure from another host with one of:\n  {commands}"
-            ));
-        }
-    }
-}
-
-/// More addresses than this are not listed; hosts of containers have hundreds.
-const MAX_LISTED_ADDRESSES: usize = 8;
-
-/// Addresses at which other hosts may reach a server that listens on `bound`, IPv4 first. Loopback addresses are
-/// only used by this host, and link-local ones need the name of the other host's interface.
-fn reachable(bound: IpAddr, all: &[InterfaceAddress]) -> Vec<IpAddr> {
-    let bound = bound.to_canonical();
-    if !bound.is_unspecified() {
-        return vec![bound];
-    }
-    let usable = |ip: &IpAddr| match ip {
-        IpAddr::V4(ip) => !ip.is_loopback() && !ip.is_link_local(),
-        IpAddr::V6(ip) => bound.is_ipv6() && !ip.is_loopback() && !ip.is_unicast_link_local(),
-    };
-    let mut found: Vec<IpAddr> = all.iter().map(|entry| entry.address).filter(usable).collect();
-    found.sort_by_key(IpAddr::is_ipv6);
-    found.dedup();
-    found.truncate(MAX_LISTED_ADDRESSES);
-    found
-}
-
 /// Prints an event of a server on port `own`. `coordinators` has the clients that coordinate runs.
 fn print_event(event: &ServerEvent, own: u16, coordinators: &Mutex<BTreeSet<SocketAddr>>) {
     match event {
-        ServerEvent::Listening(address) => print_listening(*address, own),
-        ServerEvent::Begun { client, name } => print::note(format!("{} ({name}): measuring", plain(*client))),
+        ServerEvent::Listening(address) => print::note(listening_text(*address, own)),
+        ServerEvent::Begun { client, name } => {
+            print::note(format!("{} ({name}): measuring", canonical_address(*client)))
+        }
         ServerEvent::Waiting { client, position } => {
-            print::note(format!("{}: waiting in the queue, position {position}", plain(*client)))
+            print::note(format!("{}: waiting in the queue, position {position}", canonical_address(*client)))
         }
         ServerEvent::Held { client, name } => {
             locked(coordinators).insert(*client);
-            print::note(format!("{} ({name}): coordinator connected; other clients wait", plain(*client)));
+            print::note(format!(
+                "{} ({name}): coordinator connected; other clients wait",
+                canonical_address(*client)
+            ));
         }
         ServerEvent::Asked { client, target } => {
-            print::note(format!("{}: coordinates a run from this host to {target}", plain(*client)));
+            print::note(format!(
+                "{}: coordinates a run from this host to {target}",
+                canonical_address(*client)
+            ));
         }
         ServerEvent::SettingsChanged { client, in_force } => {
             let one = |setting: &SettingInForce| {
@@ -201,25 +170,27 @@ fn print_event(event: &ServerEvent, own: u16, coordinators: &Mutex<BTreeSet<Sock
             };
             let all: Vec<String> = in_force.iter().map(one).collect();
             let all = if all.is_empty() { "no setting".to_owned() } else { all.join("; ") };
-            print::note(format!("{}: settings changed for its runs: {all}", plain(*client)));
+            print::note(format!("{}: settings changed for its runs: {all}", canonical_address(*client)));
         }
         ServerEvent::SettingsRestored { client, restored } => {
-            print_restored(restored, &format!("{}: ", plain(*client)))
+            print_restored(restored, &format!("{}: ", canonical_address(*client)))
         }
         ServerEvent::Measured { client, flows } => {
             let results = outcome(flows).unwrap_or_else(|| "done".to_owned());
-            print::note(format!("{}: {results}", plain(*client)));
+            print::note(format!("{}: {results}", canonical_address(*client)));
         }
         ServerEvent::Ended { client, trouble } => {
             let coordinated = locked(coordinators).remove(client);
             match trouble {
-                Some(why) => print::note(format!("{}: {why}", plain(*client))),
-                None if coordinated => print::note(format!("{}: done", plain(*client))),
+                Some(why) => print::note(format!("{}: {why}", canonical_address(*client))),
+                None if coordinated => print::note(format!("{}: done", canonical_address(*client))),
                 // The end of a test was printed with its results.
                 None => {}
             }
         }
-        ServerEvent::Foreign { client, why } => print::note(format!("{}: refused: {why}", plain(*client))),
+        ServerEvent::Foreign { client, why } => {
+            print::note(format!("{}: refused: {why}", canonical_address(*client)))
+        }
         ServerEvent::OutOfFiles { why, allowed } => print::warning(format!(
             "{why}: this server may have {allowed} open files, and new clients wait until some are closed; \
              raise the limit (ulimit -n, LimitNOFILE= of a service), or admit fewer clients \
@@ -229,45 +200,13 @@ fn print_event(event: &ServerEvent, own: u16, coordinators: &Mutex<BTreeSet<Sock
     }
 }
 
-/// The tools of a port; absent for the server's own port.
-fn older_tools(port: u16, own: u16) -> Option<String> {
-    let classic =
-        ServerConfig::classic_ports().into_iter().find(|classic| classic.port == port && port != own)?;
-    Some(classic.tools.iter().map(|tool| tool.name).collect::<Vec<_>>().join(" and "))
-}
-
-/// Addresses of IPv4 clients of a dual-stack socket, in IPv4 form.
-fn plain(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
-}
-
 /// Prints an event as one line of JSON; where a server listens also as text.
 fn print_event_json(event: &ServerEvent, own: u16) {
     if let ServerEvent::Listening(address) = event {
-        print_listening(*address, own);
+        print::note(listening_text(*address, own));
     }
     let Ok(event) = serde_json::to_value(event) else { return };
     // The reader may be gone; the server continues.
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{event}").and_then(|()| out.flush());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_addresses_that_another_host_can_use_are_listed() {
-        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
-        let all: Vec<InterfaceAddress> =
-            ["127.0.0.1", "::1", "2001:db8::7", "192.0.2.7", "fe80::1", "169.254.0.9", "192.0.2.7"]
-                .iter()
-                .map(|address| InterfaceAddress { name: "eth0".to_owned(), address: ip(address) })
-                .collect();
-        assert_eq!(reachable(ip("::"), &all), [ip("192.0.2.7"), ip("2001:db8::7")]);
-        assert_eq!(reachable(ip("0.0.0.0"), &all), [ip("192.0.2.7")]);
-        assert_eq!(reachable(ip("127.0.0.1"), &all), [ip("127.0.0.1")]);
-        assert_eq!(reachable(ip("::ffff:192.0.2.7"), &all), [ip("192.0.2.7")]);
-        assert_eq!(reachable(ip("::"), &all[..2]), Vec::<IpAddr>::new());
-    }
 }

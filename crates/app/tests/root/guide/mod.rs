@@ -74,6 +74,7 @@ pages! {
     serve_safely = "docs/guide/serve-safely.md",
     stand_ins = "docs/guide/stand-ins.md",
     sweep = "docs/guide/sweep.md",
+    web = "docs/guide/web.md",
 }
 
 #[test]

@@ -1,0 +1,50 @@
+//! `linerate serve --web`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use linerate_control::Server;
+use linerate_web::{Access, WebConfig, WebError, WebHandle, WebServer, WebToken};
+
+use super::serve::ServeArgs;
+use crate::agent_token::read_from;
+use crate::command_error::CommandError;
+use crate::{front_end, print};
+
+#[derive(Debug, Args)]
+pub(super) struct WebArgs {
+    /// Also serve web pages that start tests from this host and show results [default address: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:8080", value_parser = WebConfig::parse_address)]
+    web: Option<SocketAddr>,
+    /// Visitors of the pages need the token in this file
+    #[arg(long, value_name = "FILE", requires = "web", conflicts_with = "insecure")]
+    web_token_file: Option<PathBuf>,
+    /// Another name under which browsers reach the pages; may be given more than once
+    #[arg(long, value_name = "NAME", requires = "web")]
+    web_name: Vec<String>,
+    /// Let everybody who reaches the pages use them, without a token
+    #[arg(long, requires = "web")]
+    insecure: bool,
+}
+
+impl WebArgs {
+    /// Starts the pages of a server if they are wanted, and prints where they are.
+    pub(super) fn start(&self, server: &Server, args: &ServeArgs) -> Result<Option<WebHandle>, CommandError> {
+        let Some(address) = self.web else { return Ok(None) };
+        let refused = |error: WebError| CommandError::of(error.needs_correction(), error);
+        let token = |path: &PathBuf| read_from("--web-token-file", path, WebToken::new).map(Access::Token);
+        let web = WebServer::bind(WebConfig {
+            address,
+            access: self.web_token_file.as_ref().map_or(Ok(Access::Open), token)?,
+            insecure: self.insecure,
+            names: self.web_name.clone(),
+            archive: args.archive.archive.clone(),
+            longest: args.limit_time,
+            assets: front_end::web_assets(),
+        })
+        .map_err(refused)?;
+        print::note(format!("pages at http://{}/", web.address()));
+        web.start(server.own_runs()).map(Some).map_err(refused)
+    }
+}

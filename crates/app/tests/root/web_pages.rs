@@ -1,0 +1,46 @@
+//! The pages of `serve --web` in a browser.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::support::{Folder, Process, ServeProcess, linerate};
+
+/// A server with pages and an archive of its own, and where its pages are.
+fn serve_pages(folder: &Folder, more: &[&str]) -> (ServeProcess, String) {
+    let mut command = linerate();
+    command.args(["serve", "-p", "0", "--json", "--web", "127.0.0.1:0", "--archive"]);
+    command.arg(folder.file("runs.db")).args(more);
+    let server = ServeProcess::from(command);
+    let printed = server.stderr();
+    let line = printed.lines().find_map(|line| line.strip_prefix("pages at ")).unwrap();
+    let base = line.trim_end_matches('/').to_owned();
+    (server, base)
+}
+
+fn story(base: &str, token: Option<&str>) {
+    let mut command = Command::new("node");
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../ui/e2e/web.mjs")).arg(base).args(token);
+    let done = Process::start(command).finish(Duration::from_secs(300));
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(done.stdout.lines().last(), Some("ok"), "{done:?}");
+}
+
+#[test]
+#[ignore = "needs a browser"]
+fn a_visitor_measures_watches_compares_and_deletes() {
+    let folder = Folder::new();
+    let (mut server, base) = serve_pages(&folder, &[]);
+    story(&base, None);
+    assert!(server.running(), "{}", server.stderr());
+}
+
+#[test]
+#[ignore = "needs a browser"]
+fn a_visitor_with_the_token_does_the_same() {
+    let folder = Folder::new();
+    let secret = "correct horse battery";
+    std::fs::write(folder.file("token"), secret).unwrap();
+    let (mut server, base) = serve_pages(&folder, &["--web-token-file", &folder.file("token")]);
+    story(&base, Some(secret));
+    assert!(server.running(), "{}", server.stderr());
+}

@@ -1,0 +1,285 @@
+//! The HTTP interface: its routes, and their description.
+
+mod archived;
+mod comparison;
+mod overview;
+mod starting;
+
+use std::sync::Arc;
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::{get_with, post_with};
+use aide::openapi::{Info, OpenApi, Tag};
+use aide::transform::TransformOperation;
+use axum::Json;
+use axum::Router;
+use axum::extract::{FromRequestParts, Path};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use linerate_report::html::PageFragment;
+use linerate_report::live::LiveFrame;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::access::Ability;
+use crate::guard::VisitorAddress;
+use crate::live::{End, LiveSnapshot};
+use crate::problem::{HttpProblem, NOT_FOUND};
+use crate::runs::Board;
+use crate::service::Service;
+
+/// A value that proves an ability of the visitor: handlers that take one are not reached without it.
+macro_rules! permit {
+    ($name:ident, $ability:ident, $doc:literal) => {
+        #[doc = $doc]
+        #[derive(Debug)]
+        pub(crate) struct $name;
+
+        impl FromRequestParts<Service> for $name {
+            type Rejection = HttpProblem;
+
+            async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, HttpProblem> {
+                let VisitorAddress(from) = visitor(parts)?;
+                service.gatekeeper().permit(Ability::$ability, &parts.headers, from).map(|()| Self)
+            }
+        }
+
+        impl aide::OperationInput for $name {}
+    };
+}
+
+permit!(MayView, View, "The visitor may see results.");
+permit!(MayRun, Run, "The visitor may start and cancel tests.");
+permit!(MayAdminister, Admin, "The visitor may delete results.");
+
+fn visitor(parts: &Parts) -> Result<VisitorAddress, HttpProblem> {
+    let unknown = || HttpProblem::new(NOT_FOUND, "the address of the visitor is unknown");
+    parts.extensions.get::<VisitorAddress>().copied().ok_or_else(unknown)
+}
+
+impl FromRequestParts<Service> for VisitorAddress {
+    type Rejection = HttpProblem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Service) -> Result<Self, HttpProblem> {
+        visitor(parts)
+    }
+}
+
+impl aide::OperationInput for VisitorAddress {}
+
+/// The id of a run in a path.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct RunPath {
+    /// The id of a run, the beginning of one, the name of a run, or `latest`.
+    id: String,
+}
+
+/// The routes of the interface, and their description as JSON.
+pub(crate) fn routes() -> (Router<Service>, Arc<str>) {
+    aide::generate::extract_schemas(true);
+    let mut description = description();
+    let router = overview_routes().merge(run_routes()).finish_api(&mut description);
+    // The description of our own types always has a JSON form.
+    let text: Arc<str> = serde_json::to_string_pretty(&description).unwrap_or_default().into();
+    let served = Arc::clone(&text);
+    let document = get(async move || ([(header::CONTENT_TYPE, "application/json")], served.to_string()));
+    (router.route("/api/v1/openapi.json", document), text)
+}
+
+fn overview_routes() -> ApiRouter<Service> {
+    ApiRouter::new()
+        .api_route(
+            "/api/v1/session",
+            get_with(overview::session, |op| {
+                about(op, "getSession", "overview", "Who is asking, and what the server is")
+            })
+            .post_with(overview::sign_in, |op| {
+                about(op, "signIn", "overview", "Begin a session in a browser, with the token of the server")
+                    .response::<204, ()>()
+            })
+            .delete_with(overview::sign_out, |op| {
+                about(op, "signOut", "overview", "End the session").response::<204, ()>()
+            }),
+        )
+        .api_route(
+            "/api/v1/hosts",
+            get_with(overview::hosts, |op| {
+                about(op, "listHosts", "overview", "Servers of earlier runs, and the queue of this host")
+            }),
+        )
+        .api_route(
+            "/api/v1/live",
+            get_with(overview::board, |op| {
+                about(op, "watchBoard", "overview", "Which runs there are, now and after each change")
+                    .response_with::<200, EventStream<Board>, _>(|r| r)
+            }),
+        )
+}
+
+fn run_routes() -> ApiRouter<Service> {
+    ApiRouter::new()
+        .api_route(
+            "/api/v1/runs",
+            get_with(archived::list, |op| about(op, "listRuns", "runs", "List runs, newest first"))
+                .post_with(starting::start, |op| {
+                    about(op, "startRun", "runs", "Start a test from this host")
+                        .response::<201, Json<starting::Started>>()
+                }),
+        )
+        .api_route(
+            "/api/v1/runs/{id}",
+            get_with(archived::run, |op| about(op, "getRun", "runs", "The state and the result of a run"))
+                .delete_with(archived::delete, |op| {
+                    about(op, "deleteRun", "runs", "Delete a run").response::<204, ()>()
+                }),
+        )
+        .api_route(
+            "/api/v1/runs/{id}/cancel",
+            post_with(starting::cancel, |op| {
+                about(op, "cancelRun", "runs", "End a run early; what was measured is kept")
+                    .response::<202, ()>()
+            }),
+        )
+        .api_route(
+            "/api/v1/runs/{id}/live",
+            get_with(archived::live, |op| {
+                about(op, "watchRun", "runs", "The events snapshot, frame and end of a run, as it happens")
+                    .response_with::<200, EventStream<RunMessage>, _>(|r| r)
+            }),
+        )
+        .api_route(
+            "/api/v1/runs/{id}/view",
+            get_with(archived::view, |op| {
+                about(op, "viewRun", "runs", "What a page shows of a run that has ended")
+                    .response::<200, Json<PageFragment>>()
+            }),
+        )
+        .api_route(
+            "/api/v1/runs/{id}/events",
+            get_with(archived::events, |op| {
+                about(op, "getEvents", "runs", "The event log, one JSON object per line")
+                    .response_with::<200, Lines, _>(|r| r)
+            }),
+        )
+        .api_route(
+            "/api/v1/runs/{id}/export/{format}",
+            get_with(archived::export, |op| {
+                about(op, "exportRun", "runs", "The result in one of the formats of linerate export")
+                    .response_with::<200, Download, _>(|r| r)
+            }),
+        )
+        .api_route(
+            "/api/v1/compare/view",
+            get_with(comparison::view, |op| {
+                about(op, "viewComparison", "comparison", "Whether one configuration is better than another")
+            }),
+        )
+}
+
+fn description() -> OpenApi {
+    OpenApi {
+        info: Info {
+            title: "linerate".to_owned(),
+            summary: Some(
+                "Starts network tests, shows them while they run, and gives their results.".to_owned(),
+            ),
+            description: Some(DESCRIPTION.to_owned()),
+            version: "1".to_owned(),
+            ..Info::default()
+        },
+        tags: ["overview", "runs", "comparison"]
+            .map(|name| Tag { name: name.to_owned(), ..Tag::default() })
+            .to_vec(),
+        ..OpenApi::default()
+    }
+}
+
+const DESCRIPTION: &str = "Errors are problem documents (RFC 9457), with the field of the request that is to blame. \
+Requests that change something need the header `X-Linerate: 1`. A server with a token takes it as \
+`Authorization: Bearer TOKEN`. Times are RFC 3339, and suffixes name units: `_bps` is bit/s, `_ns` nanoseconds. \
+What was not measured is absent or null.";
+
+/// The description of the HTTP interface (OpenAPI 3.1), as JSON.
+#[must_use]
+pub fn openapi() -> String {
+    routes().1.to_string()
+}
+
+fn about<'t>(op: TransformOperation<'t>, id: &str, tag: &str, summary: &str) -> TransformOperation<'t> {
+    op.id(id).tag(tag).summary(summary)
+}
+
+/// There is no such path.
+pub(crate) async fn not_found() -> HttpProblem {
+    HttpProblem::new(NOT_FOUND, "there is nothing at this path; /api/v1/openapi.json describes all of them")
+}
+
+/// 204.
+#[derive(Debug)]
+pub(crate) struct NoContent;
+
+impl IntoResponse for NoContent {
+    fn into_response(self) -> axum::response::Response {
+        StatusCode::NO_CONTENT.into_response()
+    }
+}
+
+impl aide::OperationOutput for NoContent {
+    type Inner = ();
+}
+
+/// The data of the messages of a run's stream.
+#[derive(Debug, JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes messages that are written one by one")]
+pub(crate) enum RunMessage {
+    /// Of `snapshot`.
+    Snapshot(LiveSnapshot),
+    /// Of `frame`.
+    Frame(LiveFrame),
+    /// Of `end`.
+    End(End),
+}
+
+/// Describes a body that is not JSON.
+macro_rules! body_of {
+    ($name:ident $(<$type:ident>)?, $media_type:literal, $description:literal, $schema:expr) => {
+        #[derive(Debug)]
+        pub(crate) struct $name $(<$type>(std::marker::PhantomData<$type>))?;
+
+        impl $(<$type: JsonSchema>)? aide::OperationOutput for $name $(<$type>)? {
+            type Inner = Self;
+
+            fn operation_response(
+                ctx: &mut aide::generate::GenContext,
+                _: &mut aide::openapi::Operation,
+            ) -> Option<aide::openapi::Response> {
+                let schema: fn(&mut aide::generate::GenContext) -> schemars::Schema = $schema;
+                let schema = aide::openapi::SchemaObject {
+                    json_schema: schema(ctx),
+                    example: None,
+                    external_docs: None,
+                };
+                let content =
+                    aide::openapi::MediaType { schema: Some(schema), ..aide::openapi::MediaType::default() };
+                Some(aide::openapi::Response {
+                    description: $description.to_owned(),
+                    content: [($media_type.to_owned(), content)].into_iter().collect(),
+                    ..aide::openapi::Response::default()
+                })
+            }
+        }
+    };
+}
+
+body_of!(EventStream<T>, "text/event-stream", "Messages; the schema is that of their data.", |ctx| ctx
+    .schema
+    .subschema_for::<T>());
+body_of!(Lines, "application/x-ndjson", "The event log.", |ctx| ctx.schema.subschema_for::<String>());
+body_of!(Download, "application/octet-stream", "The result; its media type is that of the format.", |ctx| {
+    ctx.schema.subschema_for::<String>()
+});
+
+pub(crate) type RunOfPath = Path<RunPath>;

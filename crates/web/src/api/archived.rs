@@ -1,0 +1,412 @@
+//! Runs in progress and in the archive.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use linerate_archive::{ArchiveError, Filter, RunCursor, SqliteArchive, Store};
+use linerate_model::{Outcome, PlanRecord, RunHead, RunRecord};
+use linerate_report::format::{FORMATS, Format, FormatError, RunSource};
+use linerate_report::html::{PageFragment, ReportedPlan, ReportedRun};
+use linerate_report::{ResultDocument, RunEntry, TextLayout, document, ndjson};
+use linerate_runner::{ReportSource, ReportSourceError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{MayAdminister, MayView, NoContent, RunOfPath};
+use crate::guard::VisitorAddress;
+use crate::live::{End, LiveRun};
+use crate::problem::{HttpProblem, IN_PROGRESS, INTERNAL, INVALID_REQUEST, NOT_FOUND, NOT_WRITTEN};
+use crate::request::Query;
+use crate::runs::{WebRun, WebRunState};
+use crate::service::Service;
+use crate::streams;
+
+/// Most runs of a page, and how many it has by default.
+const MAX_PAGE: u32 = 500;
+const DEFAULT_PAGE: u32 = 50;
+
+/// Which runs to list.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RunQuery {
+    /// Most runs of this page, at most 500 [default: 50].
+    #[schemars(range(min = 1, max = 500))]
+    limit: Option<u32>,
+    /// `next` of the previous page.
+    after: Option<String>,
+    /// Only runs against this server, as typed, or with this name.
+    target: Option<String>,
+    /// Only runs with this name.
+    name: Option<String>,
+    /// Only runs in this world: `hosts`, `lab` or `twin`.
+    world: Option<String>,
+    /// Only runs with a flow whose verdict has this cause, such as `link`.
+    verdict: Option<String>,
+    /// Only runs that started at this RFC 3339 time or date, or later.
+    since: Option<String>,
+    /// Only runs that started before this RFC 3339 time or date.
+    until: Option<String>,
+    /// Whether runs that are parts of plans are listed too.
+    parts: bool,
+}
+
+/// A page of runs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RunList {
+    /// The runs, newest first; those that wait are on the first page.
+    runs: Vec<ListedRun>,
+    /// What to give as `after` for the next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// A run in a list.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ListedRun {
+    /// Whether it is over.
+    state: WebRunState,
+    #[serde(flatten)]
+    run: RunEntry,
+}
+
+impl RunQuery {
+    fn filter(&self) -> Result<(Filter, Option<RunCursor>), HttpProblem> {
+        for (field, time) in [("since", &self.since), ("until", &self.until)] {
+            if let Some(text) = time.as_deref().filter(|text| !linerate_runner::is_day_or_time(text)) {
+                let text = format!("'{text}' is no date such as 2026-11-25 and no RFC 3339 time");
+                return Err(HttpProblem::new(INVALID_REQUEST, text).at(field));
+            }
+        }
+        let cursor = self.after.as_ref().map(|text| {
+            let cursor = text.parse().map(RunCursor);
+            cursor.map_err(|_| {
+                HttpProblem::new(INVALID_REQUEST, "give the `next` of the previous page").at("after")
+            })
+        });
+        let filter = Filter {
+            name_or_target: self.target.clone(),
+            name: self.name.clone(),
+            world: self.world.clone(),
+            since: self.since.clone(),
+            until: self.until.clone(),
+            cause: self.verdict.clone(),
+            whole: !self.parts,
+            ..Filter::default()
+        };
+        Ok((filter, cursor.transpose()?))
+    }
+
+    fn size(&self) -> Result<u32, HttpProblem> {
+        let size = self.limit.unwrap_or(DEFAULT_PAGE);
+        if (1..=MAX_PAGE).contains(&size) {
+            return Ok(size);
+        }
+        let text = format!("a page has 1 to {MAX_PAGE} runs");
+        Err(HttpProblem::new(INVALID_REQUEST, text).at("limit").limit(u64::from(MAX_PAGE)))
+    }
+
+    /// Whether a waiting run is among those that are wanted.
+    fn has_waiting(&self) -> bool {
+        self.after.is_none()
+            && self.name.is_none()
+            && self.target.is_none()
+            && self.verdict.is_none()
+            && self.world.is_none()
+            && self.since.is_none()
+            && self.until.is_none()
+    }
+}
+
+pub(crate) async fn list(
+    State(service): State<Service>,
+    _: MayView,
+    Query(query): Query<RunQuery>,
+) -> Result<Json<RunList>, HttpProblem> {
+    let ((filter, cursor), size) = (query.filter()?, query.size()?);
+    let page = service.archive().with(move |archive| archive.page(&filter, cursor, size)).await?;
+    let mut runs: Vec<ListedRun> = Vec::new();
+    if query.has_waiting() {
+        let waiting = service.runs().waiting();
+        runs.extend(waiting.iter().rev().map(|run| ListedRun {
+            state: WebRunState::Waiting,
+            run: RunEntry::of(&RunHead {
+                id: run.id.as_str().into(),
+                target: Some(run.request.to.as_str().into()),
+                name: run.request.name.as_deref().map(Into::into),
+                ..RunHead::default()
+            }),
+        }));
+    }
+    let running = service.runs().board().borrow().running.clone();
+    runs.extend(page.runs.iter().map(|head| ListedRun {
+        state: match head.outcome {
+            Some(_) => WebRunState::Ended,
+            None if running.as_deref() == Some(head.id.as_str()) => WebRunState::Running,
+            None => WebRunState::Unfinished,
+        },
+        run: RunEntry::of(head),
+    }));
+    Ok(Json(RunList { runs, next: page.next.map(|cursor| cursor.0.to_string()) }))
+}
+
+/// The run, if it was started here and is still known: by its id, or by another word that selects it in the archive.
+pub(super) async fn started_here(service: &Service, typed: &str) -> Option<Arc<WebRun>> {
+    if let Some(run) = service.runs().find(typed) {
+        return Some(run);
+    }
+    let typed = typed.to_owned();
+    let id = service.archive().with(move |archive| archive.find(&typed)).await.ok()?;
+    service.runs().find(&id)
+}
+
+/// A run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RunStatus {
+    /// Its id.
+    id: String,
+    /// Whether it is over.
+    state: WebRunState,
+    /// Position in the queue; 1 is next. Only while it waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    place: Option<u32>,
+    /// Longest expected wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait_seconds: Option<f64>,
+    /// The other host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// Why it was not completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+    /// The result, as `linerate show --json` prints it. Absent before the end, and for plans.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    result: Option<ResultDocument>,
+}
+
+impl RunStatus {
+    fn of_web(run: &WebRun) -> Self {
+        let wait = run.wait();
+        Self {
+            id: run.id.clone(),
+            state: run.state(),
+            place: wait.map(|(position, _)| position),
+            wait_seconds: wait.map(|(_, wait)| wait.as_secs_f64()),
+            target: Some(run.request.to.clone()),
+            name: run.request.name.clone(),
+            problem: run.problem(),
+            result: None,
+        }
+    }
+}
+
+pub(crate) async fn run(
+    State(service): State<Service>,
+    _: MayView,
+    Path(path): RunOfPath,
+) -> Result<Json<RunStatus>, HttpProblem> {
+    let started_here = started_here(&service, &path.id).await;
+    if let Some(run) = started_here.as_ref().filter(|run| run.state() != WebRunState::Ended) {
+        return Ok(Json(RunStatus::of_web(run)));
+    }
+    let id = path.id.clone();
+    let archived = service.archive().with(move |archive| status(archive, &id)).await;
+    match (archived, started_here) {
+        (Ok(archived), started) => {
+            let problem = started.and_then(|run| run.problem());
+            Ok(Json(RunStatus { problem: problem.or(archived.problem), ..archived }))
+        }
+        // It failed before anything was archived, or the archive cannot be used.
+        (Err(_), Some(run)) => Ok(Json(RunStatus::of_web(&run))),
+        (Err(problem), None) => Err(problem),
+    }
+}
+
+fn status(archive: &SqliteArchive, typed: &str) -> Result<RunStatus, ArchiveError> {
+    let id = archive.find(typed)?;
+    let events = archive.events(&id)?;
+    if PlanRecord::is_plan(&events) {
+        let plan = PlanRecord::fold(&events);
+        let state = if plan.outcome.is_some() { WebRunState::Ended } else { WebRunState::Unfinished };
+        let name = plan.start.as_ref().map(|start| start.name.to_string());
+        return Ok(RunStatus { state, target: name, ..RunStatus::empty(id) });
+    }
+    let record = RunRecord::fold(&events);
+    let completed = matches!(record.outcome, Some(Outcome::Completed));
+    Ok(RunStatus {
+        state: if record.outcome.is_some() { WebRunState::Ended } else { WebRunState::Unfinished },
+        target: record.start.as_ref().map(|start| start.target.to_string()),
+        name: record.labels.name.as_ref().map(ToString::to_string),
+        problem: record.reason.as_ref().filter(|_| !completed).map(ToString::to_string),
+        result: Some(document(&record)),
+        ..RunStatus::empty(id)
+    })
+}
+
+impl RunStatus {
+    fn empty(id: String) -> Self {
+        Self {
+            id,
+            state: WebRunState::Unfinished,
+            place: None,
+            wait_seconds: None,
+            target: None,
+            name: None,
+            problem: None,
+            result: None,
+        }
+    }
+}
+
+pub(crate) async fn delete(
+    State(service): State<Service>,
+    _: MayAdminister,
+    Path(path): RunOfPath,
+) -> Result<NoContent, HttpProblem> {
+    let run = started_here(&service, &path.id).await;
+    if run.is_some_and(|run| run.state() != WebRunState::Ended) {
+        return Err(HttpProblem::new(IN_PROGRESS, "cancel the run before you delete it"));
+    }
+    service.archive().with(move |archive| archive.delete(&path.id)).await.map(|()| NoContent)
+}
+
+pub(crate) async fn live(
+    State(service): State<Service>,
+    VisitorAddress(from): VisitorAddress,
+    _: MayView,
+    Path(path): RunOfPath,
+) -> Result<streams::Stream, HttpProblem> {
+    let viewer = service.viewers().admit(from)?;
+    if let Some(run) = started_here(&service, &path.id).await {
+        return Ok(streams::run(viewer, run));
+    }
+    let events = service.archive().with(move |archive| archive.events(&path.id)).await?;
+    let record = RunRecord::fold(&events);
+    let outcome = record.outcome.unwrap_or(Outcome::Interrupted);
+    let reason = record.reason.as_ref().map(ToString::to_string);
+    let seq = events.last().map(|event| event.seq);
+    Ok(streams::finished(seq, &LiveRun::replay(&events), &End { outcome, reason }))
+}
+
+pub(crate) async fn view(
+    State(service): State<Service>,
+    _: MayView,
+    Path(path): RunOfPath,
+) -> Result<Json<PageFragment>, HttpProblem> {
+    let fragment = service.archive().with(move |archive| {
+        let source = ReportSource::load(archive, &[path.id])?;
+        let plan = source.plan.as_ref();
+        let plan = plan.map(|(record, _)| ReportedPlan { record, events: &[], left_out: &source.left_out });
+        let runs = source.runs.iter().map(|(record, _)| ReportedRun { record, events: &[] });
+        Ok::<_, ReportSourceError>(PageFragment::of_runs(plan.as_ref(), &runs.collect::<Vec<_>>()))
+    });
+    fragment.await.map(Json)
+}
+
+pub(crate) async fn events(
+    State(service): State<Service>,
+    _: MayView,
+    Path(path): RunOfPath,
+) -> Result<Text, HttpProblem> {
+    let lines = service.archive().with(move |archive| {
+        let mut out = Vec::new();
+        for event in archive.events(&path.id)? {
+            // Writing to memory does not fail, and an event from the archive can be written.
+            let _ = ndjson::write(&event, &mut out);
+        }
+        Ok::<_, ArchiveError>(out)
+    });
+    Ok(Text { media_type: "application/x-ndjson", file: None, content: lines.await? })
+}
+
+/// The run and format of an export.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct ExportPath {
+    /// The id of a run, the beginning of one, the name of a run, or `latest`.
+    id: String,
+    /// The name of a format: `jsonl`, `json`, `csv`, `summary-csv`, `markdown`, `html`, `text`, `svg`, or `junit`.
+    format: String,
+}
+
+pub(crate) async fn export(
+    State(service): State<Service>,
+    _: MayView,
+    Path(path): Path<ExportPath>,
+) -> Result<Text, HttpProblem> {
+    let format = Format::named(&path.format).ok_or_else(|| {
+        let names: Vec<&str> = FORMATS.iter().map(|row| row.name).collect();
+        let text = format!("there is no format {}; give one of: {}", path.format, names.join(", "));
+        HttpProblem::new(NOT_FOUND, text).at("format")
+    })?;
+    let assets = service.assets().report;
+    let written = service.archive().with(move |archive| {
+        let id = archive.find(&path.id)?;
+        let events = archive.events(&id)?;
+        let mut out = Vec::new();
+        if PlanRecord::is_plan(&events) {
+            format.write_plan(&PlanRecord::fold(&events), &mut out).map_err(|e| not_written(&e))?;
+        } else {
+            let (record, view) = (RunRecord::fold(&events), TextLayout::default());
+            let assets = (!assets.script.is_empty()).then_some(&assets);
+            let source = RunSource { record: &record, events: &events, view: &view, assets };
+            format.write_run(source, &mut out).map_err(|e| not_written(&e))?;
+        }
+        Ok::<_, HttpProblem>((id, out))
+    });
+    let (id, content) = written.await?;
+    let (media_type, extension) = media_type(format);
+    Ok(Text { media_type, file: Some(format!("linerate-{id}.{extension}")), content })
+}
+
+fn not_written(error: &FormatError) -> HttpProblem {
+    match error {
+        FormatError::NotOfPlans | FormatError::NotOfRuns | FormatError::NothingToDraw => {
+            HttpProblem::new(NOT_WRITTEN, error)
+        }
+        error => HttpProblem::new(INTERNAL, error),
+    }
+}
+
+/// The media type of a format, and the extension of its files.
+fn media_type(format: Format) -> (&'static str, &'static str) {
+    match format {
+        Format::Jsonl => ("application/x-ndjson", "jsonl"),
+        Format::Json => ("application/json", "json"),
+        Format::Csv | Format::SummaryCsv => ("text/csv; charset=utf-8", "csv"),
+        Format::Markdown => ("text/markdown; charset=utf-8", "md"),
+        Format::Html => ("text/html; charset=utf-8", "html"),
+        Format::Text => ("text/plain; charset=utf-8", "txt"),
+        Format::Svg => ("image/svg+xml", "svg"),
+        Format::Junit => ("application/xml", "xml"),
+    }
+}
+
+/// A document that is not JSON; with a file name, browsers save it.
+#[derive(Debug)]
+pub(crate) struct Text {
+    media_type: &'static str,
+    file: Option<String>,
+    content: Vec<u8>,
+}
+
+impl IntoResponse for Text {
+    fn into_response(self) -> Response {
+        let mut response = ([(header::CONTENT_TYPE, self.media_type)], self.content).into_response();
+        // An id is 16 hexadecimal digits, so the name needs no escaping.
+        let name = self.file.map(|file| format!("attachment; filename=\"{file}\"").parse());
+        if let Some(Ok(value)) = name {
+            response.headers_mut().insert(header::CONTENT_DISPOSITION, value);
+        }
+        response
+    }
+}
+
+impl aide::OperationOutput for Text {
+    type Inner = Self;
+}

@@ -1,0 +1,160 @@
+//! The host, its visitors, its known servers, and its queue.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::IntoResponse;
+use linerate_archive::{ArchiveError, Filter, Store};
+use linerate_model::ForeignText;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{MayView, NoContent};
+use crate::access::Ability;
+use crate::guard::VisitorAddress;
+use crate::problem::HttpProblem;
+use crate::request::JsonBody;
+use crate::service::Service;
+use crate::streams;
+
+/// Most runs that are searched for servers.
+const MAX_SEARCHED: u32 = 1000;
+/// Most known servers.
+const MAX_KNOWN: usize = 50;
+
+/// Who is asking, and what the server is.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SessionInfo {
+    /// Whether visitors need a token.
+    needs_token: bool,
+    /// What this visitor may do now.
+    abilities: Vec<Ability>,
+    /// Name of this host.
+    host: String,
+    /// Version of linerate.
+    linerate: &'static str,
+    /// `ok`, or why results are not archived.
+    archive: String,
+}
+
+pub(crate) async fn session(
+    State(service): State<Service>,
+    VisitorAddress(from): VisitorAddress,
+    headers: HeaderMap,
+) -> Result<Json<SessionInfo>, HttpProblem> {
+    let gatekeeper = service.gatekeeper();
+    let abilities = gatekeeper.abilities(&headers, from)?;
+    Ok(Json(SessionInfo {
+        needs_token: gatekeeper.needs_token(),
+        abilities: abilities.to_vec(),
+        host: service.host().to_owned(),
+        linerate: env!("CARGO_PKG_VERSION"),
+        archive: service
+            .archive()
+            .trouble()
+            .filter(|_| !abilities.is_empty())
+            .unwrap_or_else(|| "ok".to_owned()),
+    }))
+}
+
+/// The token of the server.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SignIn {
+    token: String,
+}
+
+pub(crate) async fn sign_in(
+    State(service): State<Service>,
+    VisitorAddress(from): VisitorAddress,
+    JsonBody(given): JsonBody<SignIn>,
+) -> Result<WithCookie, HttpProblem> {
+    service.gatekeeper().sign_in(&given.token, from).map(WithCookie)
+}
+
+pub(crate) async fn sign_out(
+    State(service): State<Service>,
+    headers: HeaderMap,
+) -> Result<WithCookie, HttpProblem> {
+    Ok(WithCookie(service.gatekeeper().sign_out(&headers)))
+}
+
+/// 204 that sets a cookie.
+#[derive(Debug)]
+pub(crate) struct WithCookie(String);
+
+impl IntoResponse for WithCookie {
+    fn into_response(self) -> axum::response::Response {
+        ([(header::SET_COOKIE, self.0)], NoContent).into_response()
+    }
+}
+
+impl aide::OperationOutput for WithCookie {
+    type Inner = ();
+}
+
+/// The hosts that a test may have.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct HostList {
+    /// Name of this host.
+    this_host: String,
+    /// Servers of earlier runs, the latest first.
+    known: Vec<KnownServer>,
+    /// The queue of this host.
+    queue: QueueStatus,
+}
+
+/// A server of earlier runs.
+#[derive(Debug, Serialize, JsonSchema)]
+struct KnownServer {
+    /// The server, as typed.
+    target: ForeignText,
+    /// Its latest run.
+    last_run: ForeignText,
+    /// When that started.
+    last_at: Option<ForeignText>,
+}
+
+/// The queue of this host, with the runs of its pages and of its clients.
+#[derive(Debug, Serialize, JsonSchema)]
+struct QueueStatus {
+    /// Clients and runs that wait.
+    waiting: usize,
+    /// Clients and runs that are measured.
+    measured: usize,
+    /// The run of a page that is carried out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    running: Option<String>,
+}
+
+pub(crate) async fn hosts(State(service): State<Service>, _: MayView) -> Result<Json<HostList>, HttpProblem> {
+    let known = service.archive().with(|archive| known(archive)).await?;
+    let load = service.runs().load();
+    let running = service.runs().board().borrow().running.clone();
+    Ok(Json(HostList {
+        this_host: service.host().to_owned(),
+        known,
+        queue: QueueStatus { waiting: load.waiting, measured: load.running, running },
+    }))
+}
+
+fn known(archive: &dyn Store) -> Result<Vec<KnownServer>, ArchiveError> {
+    let filter = Filter { whole: true, ..Filter::default() };
+    let mut known: Vec<KnownServer> = Vec::new();
+    for run in archive.page(&filter, None, MAX_SEARCHED)?.runs {
+        let Some(target) = run.target.filter(|_| !run.is_plan) else { continue };
+        if known.len() < MAX_KNOWN && known.iter().all(|server| server.target != target) {
+            known.push(KnownServer { target, last_run: run.id, last_at: run.started_at });
+        }
+    }
+    Ok(known)
+}
+
+pub(crate) async fn board(
+    State(service): State<Service>,
+    VisitorAddress(from): VisitorAddress,
+    _: MayView,
+) -> Result<streams::Stream, HttpProblem> {
+    let viewer = service.viewers().admit(from)?;
+    Ok(streams::board(viewer, service.runs().board()))
+}

@@ -1,0 +1,95 @@
+//! Starting and cancelling runs.
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::IntoResponse;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::archived::started_here;
+use super::{MayRun, RunOfPath};
+use crate::problem::{HttpProblem, INVALID_REQUEST, NOT_FOUND};
+use crate::request::JsonBody;
+use crate::runs::RunRequest;
+use crate::service::Service;
+
+/// The header with which a request that is repeated starts only one run.
+const KEY: &str = "idempotency-key";
+/// Longest key.
+const MAX_KEY_BYTES: usize = 128;
+
+/// A run was added.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Started {
+    /// Its id.
+    id: String,
+    /// Runs and clients before it; 0 if it starts now.
+    place: u32,
+}
+
+pub(crate) async fn start(
+    State(service): State<Service>,
+    _: MayRun,
+    headers: HeaderMap,
+    JsonBody(request): JsonBody<RunRequest>,
+) -> Result<Created, HttpProblem> {
+    let key = match headers.get(KEY).map(|value| value.to_str()) {
+        None => None,
+        Some(Ok(key)) if !key.is_empty() && key.len() <= MAX_KEY_BYTES => Some(key),
+        Some(_) => {
+            let text = format!("an Idempotency-Key has 1 to {MAX_KEY_BYTES} printable characters");
+            return Err(HttpProblem::new(INVALID_REQUEST, text).at("Idempotency-Key"));
+        }
+    };
+    // A name is resolved, which may take seconds.
+    let (runs, key) = (service.clone(), key.map(str::to_owned));
+    let started = tokio::task::spawn_blocking(move || runs.runs().start(request, key.as_deref())).await;
+    let run = started
+        .unwrap_or_else(|_| Err(HttpProblem::new(crate::problem::INTERNAL, "the run was not started")))?;
+    let place = run.wait().map_or(0, |(position, _)| position);
+    Ok(Created(Started { id: run.id.clone(), place }))
+}
+
+/// 201 with the path of the run.
+#[derive(Debug)]
+pub(crate) struct Created(Started);
+
+impl IntoResponse for Created {
+    fn into_response(self) -> axum::response::Response {
+        let location = format!("/api/v1/runs/{}", self.0.id);
+        (StatusCode::CREATED, [(header::LOCATION, location)], axum::Json(self.0)).into_response()
+    }
+}
+
+impl aide::OperationOutput for Created {
+    type Inner = Started;
+}
+
+pub(crate) async fn cancel(
+    State(service): State<Service>,
+    _: MayRun,
+    Path(path): RunOfPath,
+) -> Result<Accepted, HttpProblem> {
+    let run = started_here(&service, &path.id).await.ok_or_else(|| {
+        HttpProblem::new(
+            NOT_FOUND,
+            "no such run was started from the pages of this server, or it ended long ago",
+        )
+    })?;
+    service.runs().cancel(&run);
+    Ok(Accepted)
+}
+
+/// 202.
+#[derive(Debug)]
+pub(crate) struct Accepted;
+
+impl IntoResponse for Accepted {
+    fn into_response(self) -> axum::response::Response {
+        StatusCode::ACCEPTED.into_response()
+    }
+}
+
+impl aide::OperationOutput for Accepted {
+    type Inner = ();
+}

@@ -1,0 +1,85 @@
+//! The configuration of the service.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use linerate_report::html::Assets;
+use linerate_units::Span;
+
+use crate::access::Access;
+
+/// The port of the service, if the user names none.
+const DEFAULT_PORT: u16 = 8080;
+
+/// The configuration of the service.
+#[derive(Debug, Clone)]
+pub struct WebConfig {
+    /// The address to listen on; port 0 lets the kernel choose.
+    pub address: SocketAddr,
+    /// Who may use it.
+    pub access: Access,
+    /// Whether everybody may use it although others can reach it.
+    pub insecure: bool,
+    /// Further names under which browsers reach it.
+    pub names: Vec<String>,
+    /// The archive; absent for the default one of this user.
+    pub archive: Option<String>,
+    /// Longest test that a page may start; absent for no limit.
+    pub longest: Option<Span>,
+    /// The built front end.
+    pub assets: WebAssets,
+}
+
+/// The built front end.
+#[derive(Debug, Clone, Copy)]
+pub struct WebAssets {
+    /// The script of the pages.
+    pub script: &'static str,
+    /// Their style sheet.
+    pub style: &'static str,
+    /// Script and style of reports, for their export.
+    pub report: Assets<'static>,
+}
+
+impl WebConfig {
+    /// Reads `ADDRESS:PORT`, `ADDRESS`, `PORT` or `:PORT`. Without an address, only this host can reach the service.
+    ///
+    /// # Errors
+    /// The text has another form.
+    pub fn parse_address(text: &str) -> Result<SocketAddr, NoAddress> {
+        let home = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        if let Ok(address) = text.parse() {
+            return Ok(address);
+        }
+        if let Ok(ip) = text.trim_start_matches('[').trim_end_matches(']').parse() {
+            return Ok(SocketAddr::new(ip, DEFAULT_PORT));
+        }
+        let port = text.strip_prefix("localhost").unwrap_or(text);
+        let port = port.strip_prefix(':').unwrap_or(port).parse();
+        port.map(|port| SocketAddr::new(home, port)).map_err(|_| NoAddress)
+    }
+}
+
+/// A text is no address for a listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this is not ADDRESS:PORT with an address of this host; give, for example, 127.0.0.1:8080")]
+pub struct NoAddress;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_lack_its_port_or_be_a_port_alone() {
+        let parsed = |text: &str| WebConfig::parse_address(text).map(|address| address.to_string());
+        assert_eq!(parsed("192.0.2.1:80").as_deref(), Ok("192.0.2.1:80"));
+        assert_eq!(parsed("192.0.2.1").as_deref(), Ok("192.0.2.1:8080"));
+        assert_eq!(parsed("[2001:db8::1]:80").as_deref(), Ok("[2001:db8::1]:80"));
+        assert_eq!(parsed("[::]").as_deref(), Ok("[::]:8080"));
+        assert_eq!(parsed("9000").as_deref(), Ok("127.0.0.1:9000"));
+        assert_eq!(parsed(":9000").as_deref(), Ok("127.0.0.1:9000"));
+        assert_eq!(parsed("localhost:9000").as_deref(), Ok("127.0.0.1:9000"));
+        for wrong in ["", "example.net:80", "192.0.2.1:", "70000", "http://127.0.0.1/"] {
+            assert_eq!(parsed(wrong), Err(NoAddress), "{wrong}");
+        }
+    }
+}

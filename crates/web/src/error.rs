@@ -1,0 +1,40 @@
+//! Why the service does not start.
+
+use std::io;
+use std::net::SocketAddr;
+
+use linerate_sock::SockError;
+
+/// Why the service does not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WebError {
+    /// Strangers could use it.
+    #[error(
+        "others can reach {0}, and without a token they could start tests from this host; give \
+         --web-token-file FILE, or --insecure to let everybody, or listen on 127.0.0.1"
+    )]
+    Unprotected(SocketAddr),
+    /// The address cannot be listened on.
+    #[error("the web service cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The host refuses what the service needs.
+    #[error("the web service cannot start: {0}")]
+    Start(#[from] io::Error),
+    /// The host refuses a thread.
+    #[error("the web service cannot start: {0}")]
+    Thread(#[from] SockError),
+}
+
+impl WebError {
+    /// Whether the request has to be corrected; otherwise this host is to blame.
+    #[must_use]
+    pub fn needs_correction(&self) -> bool {
+        matches!(self, Self::Unprotected(_))
+    }
+}

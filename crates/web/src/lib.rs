@@ -1,0 +1,54 @@
+//! The web service of linerate: pages that start tests, show them while they run and keep every result, and the HTTP
+//! interface that they use.
+//!
+//! ```no_run
+//! use linerate_control::{Server, ServerConfig, ServerHandle};
+//! use linerate_report::html::Assets;
+//! use linerate_web::{Access, WebAssets, WebConfig, WebServer};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = Server::bind(ServerConfig::default())?;
+//! let web = WebServer::bind(WebConfig {
+//!     address: "127.0.0.1:8080".parse()?,
+//!     access: Access::Open,
+//!     insecure: false,
+//!     names: Vec::new(),
+//!     archive: None,
+//!     longest: None,
+//!     assets: WebAssets { script: "", style: "", report: Assets { script: "", style: "" } },
+//! })?;
+//! println!("open http://{}/", web.address());
+//! let running = web.start(server.own_runs())?;
+//! server.run(std::sync::Arc::new(ServerHandle::new()?), |_| ())?;
+//! drop(running);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! An asynchronous runtime has one thread here, and one more for what blocks. Both have a lower priority than
+//! measurements, and no byte of a measurement passes through them. Runs are carried out by a plain thread, one after
+//! the other, in the queue of the host's server.
+
+mod access;
+mod api;
+mod archive_access;
+mod config;
+mod error;
+mod field_at_fault;
+mod guard;
+mod live;
+mod metrics;
+mod pages;
+mod problem;
+mod request;
+mod runs;
+mod server;
+mod service;
+mod streams;
+mod viewers;
+
+pub use access::{Ability, Access, TokenTooShort, WebToken};
+pub use api::openapi;
+pub use config::{NoAddress, WebAssets, WebConfig};
+pub use error::WebError;
+pub use server::{WebHandle, WebServer};

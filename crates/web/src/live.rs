@@ -1,0 +1,293 @@
+//! A running test for many viewers: one serialised frame at a time, shared by all of them.
+//!
+//! A viewer that reads slowly gets the newest frame and misses those in between, so nothing is queued for it.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use linerate_control::{Sink, SinkError};
+use linerate_model::{Body, Event, Outcome};
+use linerate_report::Live;
+use linerate_report::live::{LiveFlowState, LiveFrame, LiveHistory, LiveSeries, LiveStateName};
+use linerate_sock::thread::locked;
+use linerate_sock::{Mono, clock};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::sync::watch;
+
+/// Shortest time between two frames.
+const MIN_INTERVAL: Duration = Duration::from_millis(200);
+/// Longest time between two frames, however many viewers there are.
+const MAX_INTERVAL: Duration = Duration::from_secs(5);
+/// Largest share of the measured rate that frames may use.
+const MAX_SHARE: f64 = 0.002;
+
+/// What a viewer gets first, also after its connection was lost.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct LiveSnapshot {
+    /// The latest state.
+    pub(crate) frame: LiveFrame,
+    /// The course until now.
+    pub(crate) series: Vec<LiveSeries>,
+}
+
+/// The end of a run.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct End {
+    /// How it ended.
+    pub(crate) outcome: Outcome,
+    /// Why, unless it was completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+}
+
+/// The newest message for viewers, as bytes of an event stream.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Message {
+    /// Counts the messages.
+    number: u64,
+    /// The frame.
+    pub(crate) frame: Bytes,
+    /// The end of the stream, after the last frame.
+    pub(crate) end: Option<Bytes>,
+}
+
+/// A test that viewers watch.
+#[derive(Debug)]
+pub(crate) struct LiveRun {
+    state: Mutex<LiveRunState>,
+    newest: watch::Sender<Message>,
+}
+
+#[derive(Debug, Default)]
+struct LiveRunState {
+    live: Live,
+    history: LiveHistory,
+    /// The latest event.
+    seq: u64,
+    /// The last frame that was sent, and when.
+    sent: Option<(LiveFrame, Mono)>,
+    /// Since when the run waits in the queue of the other host.
+    queued_since: Option<Mono>,
+}
+
+impl LiveRun {
+    pub(crate) fn new() -> Self {
+        Self { state: Mutex::default(), newest: watch::Sender::new(Message::default()) }
+    }
+
+    /// A run that is over, from its log.
+    pub(crate) fn replay(events: &[Event]) -> LiveSnapshot {
+        let (mut live, mut history) = (Live::new(), LiveHistory::default());
+        for event in events {
+            live.on(event);
+            history.add(event, &live.frame());
+        }
+        LiveSnapshot { frame: live.frame(), series: history.series().cloned().collect() }
+    }
+
+    /// Messages from now on. Subscribe before taking the snapshot, so that nothing is missed in between.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Message> {
+        self.newest.subscribe()
+    }
+
+    /// The state and course until now, as a message of an event stream.
+    pub(crate) fn snapshot(&self) -> Bytes {
+        let state = locked(&self.state);
+        let snapshot =
+            LiveSnapshot { frame: state.live.frame(), series: state.history.series().cloned().collect() };
+        message("snapshot", Some(state.seq), &snapshot)
+    }
+
+    /// How long the run has waited in the queue of the other host.
+    pub(crate) fn queued_for(&self, now: Mono) -> Option<Duration> {
+        locked(&self.state).queued_since.map(|since| now.since(since))
+    }
+
+    /// Ends the stream of all viewers.
+    pub(crate) fn end(&self, end: &End) {
+        let bytes = message("end", None, end);
+        self.newest.send_modify(|newest| {
+            newest.number += 1;
+            newest.end = Some(bytes);
+        });
+    }
+
+    fn on(&self, event: &Event, now: Mono) {
+        let mut state = locked(&self.state);
+        state.live.on(event);
+        state.seq = event.seq;
+        match &event.body {
+            Body::Queued { .. } => {
+                state.queued_since.get_or_insert(now);
+            }
+            Body::Host { .. } | Body::FlowPlanned(_) | Body::Latency { .. } => state.queued_since = None,
+            _ => {}
+        }
+        let frame = state.live.frame();
+        // The course is that of the run, however late its events come.
+        state.history.add(event, &frame);
+        let viewers = self.newest.receiver_count();
+        let due = match &state.sent {
+            None => true,
+            Some((last, at)) => {
+                let size = self.newest.borrow().frame.len();
+                is_news(last, &frame) || now.since(*at) >= interval(viewers, size, &frame)
+            }
+        };
+        if !due {
+            return;
+        }
+        let bytes = message("frame", Some(event.seq), &frame);
+        state.sent = Some((frame, now));
+        self.newest.send_modify(|newest| {
+            newest.number += 1;
+            newest.frame = bytes;
+        });
+    }
+}
+
+/// Whether viewers should see the frame at once.
+fn is_news(last: &LiveFrame, frame: &LiveFrame) -> bool {
+    let states = |frame: &LiveFrame| frame.flows.iter().map(|flow| flow.state).collect::<Vec<_>>();
+    (last.state, last.position) != (frame.state, frame.position) || states(last) != states(frame)
+}
+
+/// Time between frames of `size` bytes, so that all viewers together use at most a small share of the measured rate.
+fn interval(viewers: usize, size: usize, frame: &LiveFrame) -> Duration {
+    let running = frame.flows.iter().filter(|flow| flow.state == LiveFlowState::Running);
+    let measured: f64 = running.filter_map(|flow| flow.bitrate_bps).sum();
+    if frame.state != LiveStateName::Measuring || measured <= 0.0 {
+        return MIN_INTERVAL;
+    }
+    let bits = (viewers * size * 8) as f64;
+    let seconds = (bits / (MAX_SHARE * measured)).min(MAX_INTERVAL.as_secs_f64());
+    Duration::from_secs_f64(seconds).max(MIN_INTERVAL)
+}
+
+/// A message of an event stream (the HTML standard, "Server-sent events").
+pub(crate) fn message(kind: &str, id: Option<u64>, data: &impl Serialize) -> Bytes {
+    let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+    // JSON of one line has no line feed.
+    let data = serde_json::to_string(data).unwrap_or_default();
+    Bytes::from(format!("{id}event: {kind}\ndata: {data}\n\n"))
+}
+
+/// The sink that gets the events of a run.
+pub(crate) struct LiveSink<'a>(pub(crate) &'a LiveRun);
+
+impl Sink for LiveSink<'_> {
+    fn on(&mut self, event: &Event) -> Result<(), SinkError> {
+        self.0.on(event, clock::now());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::flow::FlowId;
+    use linerate_model::{Direction, FlowPlan, Transport};
+    use linerate_units::{Bytes as Amount, Span, Timestamp};
+
+    fn event(seq: u64, body: Body) -> Event {
+        let at = Timestamp::START + Span::from_ms(seq * 100);
+        Event { run: "r".into(), host: 0, seq, at, body }
+    }
+
+    fn planned() -> Body {
+        Body::FlowPlanned(FlowPlan {
+            flow: FlowId(0),
+            name: "download".into(),
+            from: "b".into(),
+            to: "a".into(),
+            transport: Transport::Tcp,
+            direction: Direction::Download,
+            streams: 1,
+        })
+    }
+
+    fn progress(tenths: u64) -> Body {
+        Body::Progress {
+            flow: FlowId(0),
+            bytes: Amount::new(tenths * 1_250_000),
+            elapsed: Span::from_ms(tenths * 100),
+            srtt: None,
+            retransmits: None,
+        }
+    }
+
+    fn text(bytes: &Bytes) -> String {
+        String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn viewers_get_changes_at_once_and_figures_a_few_times_a_second() {
+        let run = LiveRun::new();
+        let mut viewer = run.subscribe();
+        let start = clock::now();
+        run.on(&event(0, Body::Queued { position: 2, wait: Span::ZERO }), start);
+        assert!(viewer.has_changed().unwrap());
+        assert!(text(&viewer.borrow_and_update().frame).contains("\"position\":2"));
+        run.on(&event(1, planned()), start);
+        run.on(&event(2, progress(1)), start);
+        assert!(viewer.has_changed().unwrap(), "the flow runs");
+        viewer.mark_unchanged();
+        run.on(&event(3, progress(2)), start + Duration::from_millis(100));
+        assert!(!viewer.has_changed().unwrap(), "too early");
+        run.on(&event(4, progress(4)), start + Duration::from_millis(300));
+        let frame = text(&viewer.borrow_and_update().frame);
+        assert!(frame.starts_with("id: 4\nevent: frame\ndata: {") && frame.ends_with("}\n\n"), "{frame}");
+        assert_eq!(frame.matches('\n').count(), 4);
+    }
+
+    #[test]
+    fn whoever_comes_late_gets_the_course_until_now_and_the_end_after_it() {
+        let run = LiveRun::new();
+        let start = clock::now();
+        run.on(&event(0, planned()), start);
+        for tenth in 1..=20 {
+            run.on(&event(tenth, progress(tenth)), start + Duration::from_millis(tenth * 250));
+        }
+        let snapshot = text(&run.snapshot());
+        let data = snapshot.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
+        let data: serde_json::Value = serde_json::from_str(data).unwrap();
+        let series = &data["series"][0];
+        assert_eq!(series["at_seconds"].as_array().unwrap().len(), 19, "a rate needs two counts: {series}");
+        assert!((series["bitrate_bps"][18].as_f64().unwrap() - 100e6).abs() < 1.0, "{series}");
+        run.end(&End { outcome: Outcome::Completed, reason: None });
+        let viewer = run.subscribe();
+        assert_eq!(
+            text(viewer.borrow().end.as_ref().unwrap()),
+            "event: end\ndata: {\"outcome\":\"completed\"}\n\n"
+        );
+    }
+
+    #[test]
+    fn many_viewers_of_a_slow_path_get_fewer_frames() {
+        let run = LiveRun::new();
+        run.on(&event(0, planned()), clock::now());
+        run.on(&event(1, progress(1)), clock::now());
+        let mut frame = locked(&run.state).live.frame();
+        frame.flows[0].bitrate_bps = Some(1e9);
+        assert_eq!(interval(10, 500, &frame), MIN_INTERVAL);
+        // 200 viewers x 500 bytes are 0.8 Mbit, and 0.2 % of 1 Gb/s are 2 Mb/s.
+        assert_eq!(interval(200, 500, &frame), Duration::from_millis(400));
+        frame.flows[0].bitrate_bps = Some(1e6);
+        assert_eq!(interval(200, 500, &frame), MAX_INTERVAL);
+        assert_eq!(interval(0, 500, &frame), MIN_INTERVAL);
+    }
+
+    #[test]
+    fn a_wait_in_the_other_hosts_queue_is_timed() {
+        let run = LiveRun::new();
+        let start = clock::now();
+        assert_eq!(run.queued_for(start), None);
+        run.on(&event(0, Body::Queued { position: 2, wait: Span::ZERO }), start);
+        run.on(&event(1, Body::Queued { position: 1, wait: Span::ZERO }), start + Duration::from_secs(5));
+        assert_eq!(run.queued_for(start + Duration::from_secs(9)), Some(Duration::from_secs(9)));
+        run.on(&event(2, planned()), start + Duration::from_secs(10));
+        assert_eq!(run.queued_for(start + Duration::from_secs(11)), None);
+    }
+}

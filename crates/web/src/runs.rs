@@ -1,0 +1,468 @@
+//! Runs that pages and programs start here: one after the other, in the queue of this host's server.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, ToSocketAddrs};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use linerate_control::{OwnRun, OwnRunTurn, OwnRuns, QueueLoad, Sink};
+use linerate_model::{LabelOptions, Outcome, RunLabels, TestSpec};
+use linerate_proto::native::NATIVE;
+use linerate_runner::{ArchiveSink, CancelToken, Loopback, Measurement, target};
+use linerate_sock::thread::locked;
+use linerate_sock::{Mono, clock, iface};
+use linerate_units::Span;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use crate::archive_access::ArchiveAccess;
+use crate::live::{End, LiveRun, LiveSink};
+use crate::problem::{HttpProblem, INTERNAL, INVALID_SETTING, STOPPING, TOO_MANY};
+
+/// Most runs that wait.
+const MAX_WAITING: usize = 16;
+/// Ended runs that are remembered with their problem.
+const MAX_ENDED: usize = 64;
+/// Idempotency keys that are remembered, and how long.
+const MAX_KEYS: usize = 1024;
+const KEY_LIFETIME: Duration = Duration::from_secs(24 * 3600);
+/// How often a waiting run looks whether it may begin.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// A run holds the place in this host's queue while it waits for the other host. If both hosts measure each other,
+/// each would wait for the other for ever.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Expected time of a test whose end depends on the network.
+const UNKNOWN_TIME: Span = Span::from_secs(60);
+
+/// The name of a test on this host alone.
+pub(crate) const THIS_HOST: &str = "this host";
+
+/// A test to start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunRequest {
+    /// The other host, as HOST, HOST:PORT or \[ADDRESS\]:PORT; `this host` for a test over the loopback interface.
+    #[schemars(length(min = 1, max = 300))]
+    pub(crate) to: String,
+    /// What to measure.
+    #[serde(default)]
+    pub(crate) test: TestSpec,
+    /// Name of the run, which repeats of one configuration may share.
+    #[serde(default)]
+    pub(crate) name: Option<String>,
+    /// Notes by their keys.
+    #[serde(default)]
+    pub(crate) notes: BTreeMap<String, String>,
+}
+
+/// The state of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum WebRunState {
+    /// It waits for other runs.
+    Waiting,
+    /// It is carried out.
+    Running,
+    /// It is over.
+    Ended,
+    /// Its log has no end: another program carries it out, or it was killed.
+    Unfinished,
+}
+
+/// Which runs there are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Board {
+    /// The run that is carried out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) running: Option<String>,
+    /// The runs that wait, the next one first.
+    pub(crate) waiting: Vec<String>,
+    /// The run that ended last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) latest: Option<String>,
+}
+
+/// A run that was started here.
+#[derive(Debug)]
+pub(crate) struct WebRun {
+    pub(crate) id: String,
+    pub(crate) request: RunRequest,
+    pub(crate) live: LiveRun,
+    cancel: CancelToken,
+    progress: Mutex<WebRunProgress>,
+}
+
+#[derive(Debug)]
+struct WebRunProgress {
+    state: WebRunState,
+    /// Its place in the server's queue; absent if it needs none.
+    place: Option<OwnRun>,
+    /// Why it failed.
+    problem: Option<String>,
+}
+
+impl WebRun {
+    pub(crate) fn state(&self) -> WebRunState {
+        locked(&self.progress).state
+    }
+
+    pub(crate) fn problem(&self) -> Option<String> {
+        locked(&self.progress).problem.clone()
+    }
+
+    /// Position in the server's queue and longest expected wait; absent if it does not wait.
+    pub(crate) fn wait(&self) -> Option<(u32, Span)> {
+        let progress = locked(&self.progress);
+        match progress.place.as_ref().filter(|_| progress.state == WebRunState::Waiting)?.turn() {
+            Ok(OwnRunTurn::Later { position, wait }) => Some((position, wait)),
+            Ok(OwnRunTurn::Now) | Err(_) => None,
+        }
+    }
+}
+
+/// The runs of the service.
+#[derive(Debug)]
+pub(crate) struct RunQueue {
+    state: Mutex<RunQueueState>,
+    changed: Condvar,
+    board: watch::Sender<Board>,
+    own_runs: OwnRuns,
+    archive: ArchiveAccess,
+    longest: Option<Span>,
+}
+
+#[derive(Debug, Default)]
+struct RunQueueState {
+    waiting: VecDeque<Arc<WebRun>>,
+    running: Option<Arc<WebRun>>,
+    ended: VecDeque<Arc<WebRun>>,
+    keys: VecDeque<StartKey>,
+    stopping: bool,
+}
+
+/// A start that is not made twice.
+#[derive(Debug)]
+struct StartKey {
+    key: String,
+    request: RunRequest,
+    run: String,
+    made: Mono,
+}
+
+impl RunQueue {
+    pub(crate) fn new(own_runs: OwnRuns, archive: ArchiveAccess, longest: Option<Span>) -> Self {
+        Self {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            board: watch::Sender::new(Board::default()),
+            own_runs,
+            archive,
+            longest,
+        }
+    }
+
+    /// Adds a run. The same key with the same request gives the run that it gave before.
+    pub(crate) fn start(&self, request: RunRequest, key: Option<&str>) -> Result<Arc<WebRun>, HttpProblem> {
+        let labels = labels(&request)?;
+        let mut measurement = self.measurement(&request)?;
+        measurement.labels = labels;
+        let mut state = locked(&self.state);
+        if state.stopping {
+            return Err(HttpProblem::new(STOPPING, "this server is stopping and starts no more runs"));
+        }
+        state.keys.retain(|key| clock::now().since(key.made) < KEY_LIFETIME);
+        if let Some(made) = key.and_then(|key| state.keys.iter().find(|made| made.key == key)) {
+            if made.request != request {
+                return Err(HttpProblem::new(
+                    INVALID_SETTING,
+                    "this Idempotency-Key was used for another request; use a new one",
+                )
+                .at("Idempotency-Key"));
+            }
+            let run = state.all().find(|run| run.id == made.run).cloned();
+            return run.ok_or_else(|| {
+                HttpProblem::new(
+                    INVALID_SETTING,
+                    format!("this Idempotency-Key has started the run {}", made.run),
+                )
+                .at("Idempotency-Key")
+            });
+        }
+        if state.waiting.len() >= MAX_WAITING {
+            let text = format!("{MAX_WAITING} runs already wait on this host; try again when one has ended");
+            return Err(HttpProblem::new(TOO_MANY, text).limit(MAX_WAITING as u64).retry_after(10));
+        }
+        let run = self.add(&mut state, request, &measurement)?;
+        if let Some(key) = key {
+            if state.keys.len() >= MAX_KEYS {
+                state.keys.pop_front();
+            }
+            state.keys.push_back(StartKey {
+                key: key.to_owned(),
+                request: run.request.clone(),
+                run: run.id.clone(),
+                made: clock::now(),
+            });
+        }
+        self.publish(&state);
+        self.changed.notify_all();
+        Ok(run)
+    }
+
+    fn add(
+        &self,
+        state: &mut RunQueueState,
+        request: RunRequest,
+        measurement: &Measurement,
+    ) -> Result<Arc<WebRun>, HttpProblem> {
+        let length = measurement.spec.expected_time().unwrap_or(UNKNOWN_TIME);
+        // A test against this host's own server takes its place there.
+        let place = if request.to != THIS_HOST && self.is_own_server(measurement) {
+            None
+        } else {
+            let place = self.own_runs.join(length);
+            Some(place.map_err(|error| HttpProblem::new(TOO_MANY, error).retry_after(10))?)
+        };
+        let progress = WebRunProgress { state: WebRunState::Waiting, place, problem: None };
+        let run = Arc::new(WebRun {
+            id: measurement.run.clone(),
+            request,
+            live: LiveRun::new(),
+            cancel: CancelToken::new(),
+            progress: Mutex::new(progress),
+        });
+        state.waiting.push_back(Arc::clone(&run));
+        Ok(run)
+    }
+
+    /// The measurement of a request, with a new name.
+    fn measurement(&self, request: &RunRequest) -> Result<Measurement, HttpProblem> {
+        let spec = &request.test;
+        spec.check().and_then(|()| spec.agree()).map_err(|error| HttpProblem::of_spec(spec, &error))?;
+        if let (Some(longest), Some(time)) = (self.longest, spec.expected_time())
+            && time > longest
+        {
+            let text = format!("the test would take {time}, and this host measures at most {longest}");
+            let limit = longest.as_ns() / 1_000_000_000;
+            return Err(HttpProblem::new(INVALID_SETTING, text).at("test.traffic.duration_ns").limit(limit));
+        }
+        let typed = if request.to == THIS_HOST { "localhost" } else { request.to.trim() };
+        let (host, port) = target(typed, None).map_err(|error| HttpProblem::of_runner(&error))?;
+        Measurement::of(host, port, request.test.clone()).map_err(|error| HttpProblem::of_runner(&error))
+    }
+
+    /// Whether the other host is the server of this program.
+    fn is_own_server(&self, measurement: &Measurement) -> bool {
+        let port = measurement.port.unwrap_or(NATIVE.default_port);
+        if port != self.own_runs.port() {
+            return false;
+        }
+        let own: Vec<IpAddr> =
+            iface::addresses().unwrap_or_default().into_iter().map(|entry| entry.address).collect();
+        let resolved = (measurement.host.as_str(), port).to_socket_addrs();
+        resolved.is_ok_and(|mut all| {
+            all.any(|address| address.ip().is_loopback() || own.contains(&address.ip().to_canonical()))
+        })
+    }
+
+    /// A run that was started here and is still known.
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<WebRun>> {
+        locked(&self.state).all().find(|run| run.id == id).cloned()
+    }
+
+    /// The runs that wait, the next one first.
+    pub(crate) fn waiting(&self) -> Vec<Arc<WebRun>> {
+        locked(&self.state).waiting.iter().cloned().collect()
+    }
+
+    /// Clients and runs in the queue of this host's server.
+    pub(crate) fn load(&self) -> QueueLoad {
+        self.own_runs.load()
+    }
+
+    /// Which runs there are, now and after each change.
+    pub(crate) fn board(&self) -> watch::Receiver<Board> {
+        self.board.subscribe()
+    }
+
+    /// Ends a run early. What was measured is kept.
+    pub(crate) fn cancel(&self, run: &WebRun) {
+        run.cancel.cancel();
+        let mut state = locked(&self.state);
+        if let Some(at) = state.waiting.iter().position(|waiting| waiting.id == run.id)
+            && let Some(run) = state.waiting.remove(at)
+        {
+            self.end(&mut state, &run, Outcome::Interrupted, Some("cancelled before it began".to_owned()));
+        }
+        self.changed.notify_all();
+    }
+
+    /// Cancels the running run if it has waited for the other host for too long.
+    pub(crate) fn end_long_waits(&self) {
+        let running = locked(&self.state).running.clone();
+        let Some(run) = running else { return };
+        if run.live.queued_for(clock::now()).is_some_and(|wait| wait > QUEUE_TIMEOUT) {
+            locked(&run.progress).problem = Some(format!(
+                "{} was busy for {} s; try again later",
+                run.request.to,
+                QUEUE_TIMEOUT.as_secs()
+            ));
+            run.cancel.cancel();
+        }
+    }
+
+    /// Ends the running run, and refuses others.
+    pub(crate) fn stop(&self) {
+        let mut state = locked(&self.state);
+        state.stopping = true;
+        if let Some(running) = &state.running {
+            running.cancel.cancel();
+        }
+        self.changed.notify_all();
+    }
+
+    fn publish(&self, state: &RunQueueState) {
+        let board = Board {
+            running: state.running.as_ref().map(|run| run.id.clone()),
+            waiting: state.waiting.iter().map(|run| run.id.clone()).collect(),
+            latest: state.ended.back().map(|run| run.id.clone()),
+        };
+        self.board.send_if_modified(|published| {
+            let changed = *published != board;
+            *published = board;
+            changed
+        });
+    }
+}
+
+impl RunQueueState {
+    fn all(&self) -> impl Iterator<Item = &Arc<WebRun>> {
+        self.waiting.iter().chain(&self.running).chain(&self.ended)
+    }
+}
+
+/// The name and notes of a request.
+fn labels(request: &RunRequest) -> Result<RunLabels, HttpProblem> {
+    let mut labels = RunLabels::default();
+    let invalid = |error: &dyn ToString| HttpProblem::new(INVALID_SETTING, error.to_string());
+    if let Some(name) = request.name.as_deref().filter(|name| !name.trim().is_empty()) {
+        let name = LabelOptions::checked_name(name).map_err(|error| invalid(&error).at("name"))?;
+        labels.name = Some(name.into());
+    }
+    for (key, note) in &request.notes {
+        let entry = LabelOptions::checked_entry(&format!("notes.{key}={note}"));
+        let (key, note) = entry.map_err(|error| invalid(&error).at(format!("notes.{key}")))?;
+        labels.notes.insert(key.into(), note.into());
+    }
+    Ok(labels)
+}
+
+/// Carrying out, by the thread of the queue.
+impl RunQueue {
+    /// Carries out one run after the other until the queue is stopped.
+    pub(crate) fn work(&self) {
+        while let Some(run) = self.next() {
+            let (outcome, reason) = self.carry_out(&run);
+            let mut state = locked(&self.state);
+            state.running = None;
+            self.end(&mut state, &run, outcome, reason);
+        }
+        let mut state = locked(&self.state);
+        while let Some(run) = state.waiting.pop_front() {
+            self.end(&mut state, &run, Outcome::Interrupted, Some("the server was stopped".to_owned()));
+        }
+    }
+
+    /// Waits for the next run that may begin; absent when the queue is stopped.
+    fn next(&self) -> Option<Arc<WebRun>> {
+        let mut state = locked(&self.state);
+        loop {
+            if state.stopping {
+                return None;
+            }
+            if let Some(run) = state.waiting.front().cloned() {
+                let turn = locked(&run.progress).place.as_ref().map_or(Ok(OwnRunTurn::Now), OwnRun::turn);
+                match turn {
+                    Ok(OwnRunTurn::Now) => {
+                        state.waiting.pop_front();
+                        locked(&run.progress).state = WebRunState::Running;
+                        state.running = Some(Arc::clone(&run));
+                        self.publish(&state);
+                        return Some(run);
+                    }
+                    Ok(OwnRunTurn::Later { .. }) => {}
+                    Err(error) => {
+                        state.waiting.pop_front();
+                        self.end(&mut state, &run, Outcome::Failed, Some(error.to_string()));
+                        continue;
+                    }
+                }
+            }
+            let wait = if state.waiting.is_empty() { KEY_LIFETIME } else { POLL_INTERVAL };
+            state = self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Measures; how the run ended and why.
+    fn carry_out(&self, run: &WebRun) -> (Outcome, Option<String>) {
+        match self.measure(run) {
+            Ok((outcome, reason)) => (outcome, reason),
+            Err(problem) => (Outcome::Failed, Some(problem.detail)),
+        }
+    }
+
+    fn measure(&self, run: &WebRun) -> Result<(Outcome, Option<String>), HttpProblem> {
+        let failed = |error: &dyn ToString| HttpProblem::new(INTERNAL, error.to_string());
+        let mut measurement = self.measurement(&run.request)?;
+        measurement.run.clone_from(&run.id);
+        measurement.labels = labels(&run.request)?;
+        measurement.calibration = linerate_runner::calibration::stored().ok().flatten();
+        let loopback =
+            if run.request.to == THIS_HOST { Some(Loopback::start().map_err(|e| failed(&e))?) } else { None };
+        if let Some(server) = &loopback {
+            (measurement.host, measurement.port) = ("127.0.0.1".to_owned(), Some(server.port()));
+        }
+        let mut archive = match ArchiveSink::open(self.archive.location()) {
+            Ok(sink) => Some(sink),
+            Err(warning) => {
+                self.archive.set_trouble(Some(warning.to_string()));
+                None
+            }
+        };
+        let mut live = LiveSink(&run.live);
+        let mut sinks: Vec<&mut dyn Sink> = vec![&mut live];
+        sinks.extend(archive.as_mut().map(|sink| sink as &mut dyn Sink));
+        let measured = measurement.run(&run.cancel, sinks, &mut |_| None);
+        if let Some(sink) = &mut archive {
+            let closed = sink.close();
+            self.archive.set_trouble(match closed {
+                Ok(true) => None,
+                Ok(false) => Some("the last run was not archived".to_owned()),
+                Err(warning) => Some(warning.to_string()),
+            });
+        }
+        Ok(match measured.outcome {
+            Ok(outcome) => (outcome, measured.record.reason.as_ref().map(ToString::to_string)),
+            Err(error) => (measured.record.outcome.unwrap_or(Outcome::Failed), Some(error.to_string())),
+        })
+    }
+
+    fn end(&self, state: &mut RunQueueState, run: &Arc<WebRun>, outcome: Outcome, reason: Option<String>) {
+        let reason = {
+            let mut progress = locked(&run.progress);
+            progress.state = WebRunState::Ended;
+            progress.place = None;
+            if progress.problem.is_none() && outcome != Outcome::Completed {
+                progress.problem = reason;
+            }
+            progress.problem.clone()
+        };
+        if state.ended.len() >= MAX_ENDED {
+            state.ended.pop_front();
+        }
+        state.ended.push_back(Arc::clone(run));
+        self.publish(state);
+        run.live.end(&End { outcome, reason });
+    }
+}

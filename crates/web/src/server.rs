@@ -1,0 +1,248 @@
+//! The listener of the service and its connections, with limits for each.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, State};
+use axum::routing::{any, get};
+use axum::{Extension, middleware};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use linerate_control::OwnRuns;
+use linerate_sock::thread::locked;
+use linerate_sock::{process, thread};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Semaphore, watch};
+
+use crate::access::{Access, group};
+use crate::api;
+use crate::archive_access::ArchiveAccess;
+use crate::config::WebConfig;
+use crate::error::WebError;
+use crate::guard::guard;
+use crate::problem::{ARCHIVE, HttpProblem, NO_SUCH_METHOD};
+use crate::runs::RunQueue;
+use crate::service::Service;
+use crate::{metrics, pages};
+
+/// Most connections, and most of one visitor that is not on this host.
+const MAX_CONNECTIONS: usize = 1024;
+const MAX_PER_VISITOR: usize = 64;
+/// How long the head of a request may take, also that of the next request of a connection.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest head of a request.
+const MAX_HEAD_BYTES: usize = 64 << 10;
+/// How often runs that wait for another host are checked.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// How long open requests may take when the service stops.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A service that listens, but answers only when it is started.
+#[derive(Debug)]
+pub struct WebServer {
+    listener: std::net::TcpListener,
+    address: SocketAddr,
+    config: WebConfig,
+}
+
+/// A running service. It stops when this value is dropped: the running test of a page is ended, and what it has
+/// measured is kept.
+#[derive(Debug)]
+pub struct WebHandle {
+    stop: watch::Sender<bool>,
+    runs: Arc<RunQueue>,
+    threads: Vec<std::thread::JoinHandle<()>>,
+}
+
+impl WebServer {
+    /// Listens.
+    ///
+    /// # Errors
+    /// The address is in use or does not belong to this host, or others can reach it and nothing protects it.
+    pub fn bind(config: WebConfig) -> Result<Self, WebError> {
+        let ip = config.address.ip().to_canonical();
+        if config.access == Access::Open && !config.insecure && !ip.is_loopback() {
+            return Err(WebError::Unprotected(config.address));
+        }
+        let fail = |source| WebError::Listen { address: config.address, source };
+        let listener = std::net::TcpListener::bind(config.address).map_err(fail)?;
+        listener.set_nonblocking(true).map_err(fail)?;
+        let address = listener.local_addr().map_err(fail)?;
+        Ok(Self { listener, address, config })
+    }
+
+    /// The address on which it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Starts the service, whose runs wait in the queue of `own_runs`.
+    ///
+    /// # Errors
+    /// The host refuses threads or polling.
+    pub fn start(self, own_runs: OwnRuns) -> Result<WebHandle, WebError> {
+        let archive = ArchiveAccess::new(self.config.archive.clone());
+        let runs = Arc::new(RunQueue::new(own_runs, archive.clone(), self.config.longest));
+        // The second thread is for what blocks: the archive, and names.
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(1)
+            .thread_name("web-archive")
+            .on_thread_start(yield_to_measurements)
+            .build()?;
+        let router = router(Service::new(self.config, archive, Arc::clone(&runs)));
+        let (stop, stopped) = watch::channel(false);
+        let mut handle = WebHandle { stop, runs: Arc::clone(&runs), threads: Vec::new() };
+        let worker = Arc::clone(&runs);
+        handle.threads.push(thread::spawn("web-runs", move || worker.work())?);
+        let listener = self.listener;
+        handle.threads.push(thread::spawn("web", move || {
+            yield_to_measurements();
+            serve(&runtime, listener, &router, &runs, stopped);
+        })?);
+        Ok(handle)
+    }
+}
+
+impl Drop for WebHandle {
+    fn drop(&mut self) {
+        self.runs.stop();
+        self.stop.send_replace(true);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Lowers the priority of this thread, so that those that measure come first.
+fn yield_to_measurements() {
+    if let Err(error) = process::lower_thread_priority() {
+        tracing::info!(%error, "the web service has the priority of measurements");
+    }
+}
+
+fn router(service: Service) -> Router {
+    let (api, _) = api::routes();
+    let pages = ["/", "/runs/{id}", "/history", "/compare", "/kiosk"];
+    let shells = pages.iter().fold(Router::new(), |router, path| router.route(path, get(pages::shell)));
+    api.merge(shells)
+        .route("/assets/web.js", get(pages::script))
+        .route("/assets/web.css", get(pages::style))
+        .route("/assets/icon.svg", get(pages::icon))
+        .route("/metrics", get(metrics::metrics))
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(ready))
+        .route("/api/", any(api::not_found))
+        .route("/api/{*rest}", any(api::not_found))
+        .fallback(pages::missing)
+        .method_not_allowed_fallback(no_such_method)
+        .layer(middleware::from_fn_with_state(service.clone(), guard))
+        .with_state(service)
+}
+
+async fn no_such_method() -> HttpProblem {
+    HttpProblem::new(
+        NO_SUCH_METHOD,
+        "this path has no such method; /api/v1/openapi.json describes all of them",
+    )
+}
+
+async fn ready(State(service): State<Service>) -> Result<&'static str, HttpProblem> {
+    match service.archive().trouble() {
+        None => Ok("ready\n"),
+        Some(_) => Err(HttpProblem::new(ARCHIVE, "results are not archived; the log of the server says why")
+            .retry_after(10)),
+    }
+}
+
+fn serve(
+    runtime: &Runtime,
+    listener: std::net::TcpListener,
+    router: &Router,
+    runs: &RunQueue,
+    mut stopped: watch::Receiver<bool>,
+) {
+    runtime.block_on(async {
+        let listener = match TcpListener::from_std(listener) {
+            Ok(listener) => listener,
+            Err(error) => return tracing::error!(%error, "the web service cannot poll its listener"),
+        };
+        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let visitors = Visitors::default();
+        let mut check = tokio::time::interval(CHECK_INTERVAL);
+        loop {
+            tokio::select! {
+                _ = stopped.changed() => break,
+                _ = check.tick() => runs.end_long_waits(),
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, from)) => {
+                        accept(stream, from, router, &places, &visitors, stopped.clone());
+                    }
+                    // The host is out of files for a moment, or the client has gone.
+                    Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+                },
+            }
+        }
+        // Wait for requests that are being answered. Streams end by themselves, as their runs have ended.
+        let all = u32::try_from(MAX_CONNECTIONS).unwrap_or(u32::MAX);
+        let _ = tokio::time::timeout(STOP_TIMEOUT, places.acquire_many(all)).await;
+    });
+}
+
+/// The connections of each visitor.
+type Visitors = Arc<std::sync::Mutex<std::collections::BTreeMap<IpAddr, usize>>>;
+
+fn accept(
+    stream: TcpStream,
+    from: SocketAddr,
+    router: &Router,
+    places: &Arc<Semaphore>,
+    visitors: &Visitors,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let Ok(place) = Arc::clone(places).try_acquire_owned() else { return };
+    let visitor = group(from.ip());
+    {
+        let mut counts = locked(visitors);
+        let count = counts.entry(visitor).or_default();
+        if *count >= MAX_PER_VISITOR && !visitor.is_loopback() {
+            return;
+        }
+        *count += 1;
+    }
+    let visitors = Arc::clone(visitors);
+    let _ = stream.set_nodelay(true);
+    let service = TowerToHyperService::new(router.clone().layer(Extension(ConnectInfo(from))));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::spawn(async move {
+        tokio::pin!(connection);
+        let stopping = async {
+            // A stopping service lets requests end, and takes no further ones.
+            let _ = stopped.wait_for(|stopped| *stopped).await;
+        };
+        tokio::select! {
+            _ = &mut connection => {}
+            () = stopping => {
+                connection.as_mut().graceful_shutdown();
+                let _ = tokio::time::timeout(STOP_TIMEOUT, connection).await;
+            }
+        }
+        let mut counts = locked(&visitors);
+        if let Some(count) = counts.get_mut(&visitor) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&visitor);
+            }
+        }
+        drop(place);
+    });
+}

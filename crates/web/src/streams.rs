@@ -1,0 +1,121 @@
+//! Event streams (the HTML standard, "Server-sent events").
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::{self, BoxStream, StreamExt};
+use tokio::sync::watch;
+
+use crate::live::{End, LiveSnapshot, Message, message};
+use crate::runs::{Board, WebRun};
+use crate::viewers::Viewer;
+
+/// After this time without a message, a comment shows that the connection lives.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// The comment.
+const COMMENT: Bytes = Bytes::from_static(b":\n\n");
+
+/// A response that is a stream of messages.
+pub(crate) struct Stream(BoxStream<'static, Result<Bytes, Infallible>>);
+
+impl IntoResponse for Stream {
+    fn into_response(self) -> Response {
+        let headers = [
+            (header::CONTENT_TYPE, "text/event-stream"),
+            // A proxy must not collect the messages.
+            (header::HeaderName::from_static("x-accel-buffering"), "no"),
+        ];
+        (headers, Body::from_stream(self.0)).into_response()
+    }
+}
+
+impl aide::OperationOutput for Stream {
+    type Inner = Self;
+}
+
+/// What a stream sends next.
+struct RunStream {
+    run: Arc<WebRun>,
+    messages: watch::Receiver<Message>,
+    stage: RunStage,
+    _viewer: Viewer,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RunStage {
+    Snapshot,
+    Frames,
+    Over,
+}
+
+/// The messages of a run that was started here.
+pub(crate) fn run(viewer: Viewer, run: Arc<WebRun>) -> Stream {
+    let mut messages = run.live.subscribe();
+    // The snapshot contains what the newest message has.
+    let over = messages.borrow_and_update().end.is_some();
+    let start = RunStream { run, messages, stage: RunStage::Snapshot, _viewer: viewer };
+    Stream(
+        stream::unfold(start, move |mut stream| async move {
+            let bytes = match stream.stage {
+                RunStage::Snapshot => {
+                    stream.stage = RunStage::Frames;
+                    let snapshot = stream.run.live.snapshot();
+                    if over { stream.with_end(snapshot) } else { snapshot }
+                }
+                RunStage::Frames => stream.next().await?,
+                RunStage::Over => return None,
+            };
+            Some((Ok(bytes), stream))
+        })
+        .boxed(),
+    )
+}
+
+impl RunStream {
+    /// The newest frame, once there is one that was not sent.
+    async fn next(&mut self) -> Option<Bytes> {
+        match tokio::time::timeout(KEEP_ALIVE, self.messages.changed()).await {
+            Err(_) => Some(COMMENT),
+            Ok(Err(_)) => None,
+            Ok(Ok(())) => {
+                let newest = self.messages.borrow_and_update().clone();
+                Some(if newest.end.is_some() { self.with_end(newest.frame) } else { newest.frame })
+            }
+        }
+    }
+
+    /// The last frame and the end.
+    fn with_end(&mut self, frame: Bytes) -> Bytes {
+        self.stage = RunStage::Over;
+        let end = self.messages.borrow().end.clone().unwrap_or_default();
+        Bytes::from([frame, end].concat())
+    }
+}
+
+/// The messages of a run that is only in the archive.
+pub(crate) fn finished(seq: Option<u64>, snapshot: &LiveSnapshot, end: &End) -> Stream {
+    let all = [message("snapshot", seq, snapshot), message("end", None, end)].concat();
+    Stream(stream::iter([Ok(Bytes::from(all))]).boxed())
+}
+
+/// The board, now and after each change.
+pub(crate) fn board(viewer: Viewer, board: watch::Receiver<Board>) -> Stream {
+    let start = (viewer, board, true);
+    Stream(
+        stream::unfold(start, |(viewer, mut board, first)| async move {
+            let waited =
+                if first { Ok(Ok(())) } else { tokio::time::timeout(KEEP_ALIVE, board.changed()).await };
+            let bytes = match waited {
+                Err(_) => COMMENT,
+                Ok(Err(_)) => return None,
+                Ok(Ok(())) => message("board", None, &*board.borrow_and_update()),
+            };
+            Some((Ok(bytes), (viewer, board, false)))
+        })
+        .boxed(),
+    )
+}

@@ -1,0 +1,7 @@
+//! The service as its visitors meet it: over sockets, with a server and an archive of its own.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
+
+mod access;
+mod client;
+mod refusals;
+mod runs;
