@@ -298,6 +298,13 @@ impl RunQueue {
         self.changed.notify_all();
     }
 
+    /// Forgets a run that has ended.
+    pub(crate) fn forget(&self, id: &str) {
+        let mut state = locked(&self.state);
+        state.ended.retain(|run| run.id != id);
+        self.publish(&state);
+    }
+
     /// Cancels the running run if it has waited for the other host for too long.
     pub(crate) fn end_long_waits(&self) {
         let running = locked(&self.state).running.clone();

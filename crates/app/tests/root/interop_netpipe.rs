@@ -33,7 +33,8 @@ fn series(transmitter: Program, receiver: Program, options: &[&str]) -> NetpipeO
     let receiving = NETPIPE.start(receiver, &netns, options);
     netns.await_listener(PORT);
     let args = [&["-h", HOST], options].concat();
-    let transmitter = NETPIPE.start_in(transmitter, &netns, folder.path(), &args).finish(TIMEOUT);
+    // A series is thousands of messages back and forth, and each waits for a CPU at both ends.
+    let transmitter = NETPIPE.start_in(transmitter, &netns, folder.path(), &args).finish(4 * TIMEOUT);
     let receiver = receiving.finish(TIMEOUT);
     NetpipeOutputs { transmitter, receiver, file: file_of(&folder) }
 }

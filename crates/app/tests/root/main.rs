@@ -48,3 +48,4 @@ mod lab_ports;
 mod lab_rootless;
 mod run_lab;
 mod sweep;
+mod web_pages;

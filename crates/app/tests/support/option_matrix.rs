@@ -28,7 +28,7 @@ impl OutputShape {
 pub(crate) fn form_without_units(line: &str) -> String {
     let words = form(line);
     let words = words.split(' ').map(|word| match word {
-        "KBytes" | "MBytes" | "GBytes" | "KByte" | "MByte" => "Bytes",
+        "Byte" | "KByte" | "MByte" | "KBytes" | "MBytes" | "GBytes" => "Bytes",
         "Kbits/sec" | "Mbits/sec" | "Gbits/sec" => "bits/sec",
         word => word,
     });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use linerate_archive::{ArchiveError, Filter, RunCursor, SqliteArchive, Store};
 use linerate_model::{Outcome, PlanRecord, RunHead, RunRecord};
@@ -270,10 +270,20 @@ pub(crate) async fn delete(
     Path(path): RunOfPath,
 ) -> Result<NoContent, HttpProblem> {
     let run = started_here(&service, &path.id).await;
-    if run.is_some_and(|run| run.state() != WebRunState::Ended) {
+    if run.as_ref().is_some_and(|run| run.state() != WebRunState::Ended) {
         return Err(HttpProblem::new(IN_PROGRESS, "cancel the run before you delete it"));
     }
-    service.archive().with(move |archive| archive.delete(&path.id)).await.map(|()| NoContent)
+    let deleted = service.archive().with(move |archive| archive.delete(&path.id)).await;
+    match (deleted, run) {
+        // One that failed before anything was archived is only known here.
+        (Ok(()), Some(run)) => service.runs().forget(&run.id),
+        (Err(problem), Some(run)) if problem.status == StatusCode::NOT_FOUND => {
+            service.runs().forget(&run.id)
+        }
+        (Ok(()), None) => {}
+        (Err(problem), _) => return Err(problem),
+    }
+    Ok(NoContent)
 }
 
 pub(crate) async fn live(

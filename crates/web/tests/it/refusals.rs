@@ -23,12 +23,12 @@ fn the_page_of_another_site_changes_nothing() {
         "Content-Type: application/json\r\nX-Linerate: 1\r\nOrigin: http://evil.example",
         "Content-Type: application/json\r\nX-Linerate: 1\r\nOrigin: http://localhost:1",
         "Content-Type: application/json\r\nX-Linerate: 1\r\nOrigin: null",
-        "Content-Type: application/json\r\nX-Linerate: 1\r\nSec-Fetch-TestSite: cross-site",
+        "Content-Type: application/json\r\nX-Linerate: 1\r\nSec-Fetch-Site: cross-site",
     ] {
         assert_eq!(post(headers).problem(403)["type"], "/problems/foreign-page", "{headers}");
     }
     assert_eq!(site.get(RUNS).json()["runs"].as_array().unwrap().len(), 0);
-    let own = "Content-Type: application/json\r\nX-Linerate: 1\r\nOrigin: http://localhost\r\nSec-Fetch-TestSite: same-origin";
+    let own = "Content-Type: application/json\r\nX-Linerate: 1\r\nOrigin: http://localhost\r\nSec-Fetch-Site: same-origin";
     assert_eq!(post(own).status, 201);
 }
 

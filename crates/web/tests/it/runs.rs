@@ -68,6 +68,9 @@ fn a_run_is_started_watched_found_exported_and_deleted() {
 
     assert_eq!(site.write("DELETE", &format!("/api/v1/runs/{id}"), "", "").status, 204);
     assert_eq!(array(&site.get("/api/v1/runs").json()["runs"]).len(), 0);
+    for path in ["", "/live", "/view", "/events"] {
+        site.get(&format!("/api/v1/runs/{id}{path}")).problem(404);
+    }
 }
 
 #[test]
