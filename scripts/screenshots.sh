@@ -2,7 +2,7 @@
 # Pictures of the report pages and texts of the terminal, to look at: pages of the tests' fixtures and of short runs,
 # and as root of bundled plans in the lab.
 #
-#   screenshots.sh [OUT]     OUT gets pages/, pictures/ and terminal/; LINERATE names another program than the
+#   screenshots.sh [OUT]     OUT gets pages/, pictures/, web/ and terminal/; LINERATE names another program than the
 #                            release build
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -46,7 +46,7 @@ LINERATE_KEEP_PAGES=$out/pages ${CARGO:-cargo} test --quiet --package linerate-r
     echo 'the pages do not pass their test'
 
 heading 'pages of short runs'
-"$linerate" serve --bind 127.0.0.1 --port 0 2>"$out/server.log" &
+"$linerate" serve --bind 127.0.0.1 --port 0 --web 127.0.0.1:0 2>"$out/server.log" &
 server_pid=$!
 for _ in $(seq 100); do
     grep -q '^listening on' "$out/server.log" && break
@@ -73,6 +73,7 @@ fi
 
 heading 'pictures'
 node ui/e2e/screenshots.mjs "$out/pages" "$out/pictures"
+node ui/e2e/web-shots.mjs "$(sed -n 's/^pages at \(.*\)\/$/\1/p' "$out/server.log")" "$out/web"
 
 heading 'terminal'
 # The text of a command in a terminal of this size, with everything that was scrolled out of sight.

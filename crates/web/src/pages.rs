@@ -1,8 +1,13 @@
 //! The pages: one shell with the front end, which is part of the program.
 
+use std::io::Write;
+
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::service::Service;
 
@@ -11,49 +16,102 @@ const SHELL: &str = include_str!("shell.html");
 /// The icon of the pages.
 const ICON: &str = include_str!("icon.svg");
 
-pub(crate) async fn shell(State(service): State<Service>) -> Response {
-    if service.assets().script.is_empty() {
+/// A file of the program, also compressed.
+#[derive(Debug)]
+pub(crate) struct PageFile {
+    media_type: &'static str,
+    content: &'static str,
+    packed: Bytes,
+    tag: String,
+}
+
+/// The files of the pages.
+#[derive(Debug)]
+pub(crate) struct PageFiles {
+    shell: PageFile,
+    script: PageFile,
+    style: PageFile,
+    icon: PageFile,
+}
+
+impl PageFiles {
+    pub(crate) fn new(script: &'static str, style: &'static str) -> Self {
+        Self {
+            shell: PageFile::new("text/html; charset=utf-8", SHELL),
+            script: PageFile::new("text/javascript; charset=utf-8", script),
+            style: PageFile::new("text/css; charset=utf-8", style),
+            icon: PageFile::new("image/svg+xml", ICON),
+        }
+    }
+}
+
+impl PageFile {
+    fn new(media_type: &'static str, content: &'static str) -> Self {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        // Writing to memory does not fail.
+        let packed =
+            encoder.write_all(content.as_bytes()).and_then(|()| encoder.finish()).unwrap_or_default();
+        let tag = format!("{}-{:x}", env!("CARGO_PKG_VERSION"), checksum(content));
+        Self { media_type, content, packed: packed.into(), tag }
+    }
+
+    /// The file. Browsers ask each time whether it has changed, which it does only with the program.
+    fn response(&self, headers: &HeaderMap) -> Response {
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let packs =
+            text(header::ACCEPT_ENCODING).split(',').any(|one| one.trim().split(';').next() == Some("gzip"));
+        let tag = format!("\"{}{}\"", self.tag, if packs { "-gzip" } else { "" });
+        let known = text(header::IF_NONE_MATCH) == tag;
+        let caching = [
+            (header::ETAG, tag),
+            (header::CACHE_CONTROL, "no-cache".to_owned()),
+            (header::VARY, "accept-encoding".to_owned()),
+        ];
+        if known {
+            return (StatusCode::NOT_MODIFIED, caching).into_response();
+        }
+        let kind = [(header::CONTENT_TYPE, self.media_type)];
+        if packs {
+            return (caching, kind, [(header::CONTENT_ENCODING, "gzip")], self.packed.clone())
+                .into_response();
+        }
+        (caching, kind, self.content).into_response()
+    }
+}
+
+/// Tells two builds of a file apart (FNV-1a).
+fn checksum(content: &str) -> u64 {
+    content
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+pub(crate) async fn shell(State(service): State<Service>, headers: HeaderMap) -> Response {
+    let files = service.files();
+    if files.script.content.is_empty() {
         let text = "this linerate was built without the front end; run `make ui` in the source tree (with \
                     Node.js 20.19 or newer) and build again. The interface at /api/v1/openapi.json works \
                     without it.\n";
         return (StatusCode::NOT_IMPLEMENTED, text).into_response();
     }
-    asset(&HeaderMap::new(), "text/html; charset=utf-8", SHELL)
+    files.shell.response(&headers)
 }
 
 /// The shell for a path that no page has.
 pub(crate) async fn missing(state: State<Service>) -> Response {
-    let mut page = shell(state).await;
+    let mut page = shell(state, HeaderMap::new()).await;
     *page.status_mut() = StatusCode::NOT_FOUND;
     page
 }
 
 pub(crate) async fn script(State(service): State<Service>, headers: HeaderMap) -> Response {
-    asset(&headers, "text/javascript; charset=utf-8", service.assets().script)
+    service.files().script.response(&headers)
 }
 
 pub(crate) async fn style(State(service): State<Service>, headers: HeaderMap) -> Response {
-    asset(&headers, "text/css; charset=utf-8", service.assets().style)
+    service.files().style.response(&headers)
 }
 
-pub(crate) async fn icon(headers: HeaderMap) -> Response {
-    asset(&headers, "image/svg+xml", ICON)
-}
-
-/// A file of the program. Browsers ask each time whether it has changed, which it does only with the program.
-fn asset(headers: &HeaderMap, media_type: &'static str, content: &'static str) -> Response {
-    let tag = format!("\"{}-{:x}\"", env!("CARGO_PKG_VERSION"), content.len() ^ checksum(content));
-    let known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
-    let caching = [(header::ETAG, tag), (header::CACHE_CONTROL, "no-cache".to_owned())];
-    if known {
-        return (StatusCode::NOT_MODIFIED, caching).into_response();
-    }
-    (caching, [(header::CONTENT_TYPE, media_type)], content).into_response()
-}
-
-/// Tells two builds of a file apart (FNV-1a).
-fn checksum(content: &str) -> usize {
-    content
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ usize::from(byte)).wrapping_mul(0x0100_0000_01b3))
+pub(crate) async fn icon(State(service): State<Service>, headers: HeaderMap) -> Response {
+    service.files().icon.response(&headers)
 }

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use linerate_control::host_info;
+use linerate_report::html::Assets;
 
 use crate::access::Gatekeeper;
 use crate::archive_access::ArchiveAccess;
-use crate::config::{WebAssets, WebConfig};
+use crate::config::WebConfig;
 use crate::guard::HostNames;
+use crate::pages::PageFiles;
 use crate::runs::RunQueue;
 use crate::viewers::Viewers;
 
@@ -19,7 +21,8 @@ pub(crate) struct Service(Arc<ServiceParts>);
 struct ServiceParts {
     host: String,
     names: HostNames,
-    assets: WebAssets,
+    files: PageFiles,
+    report: Assets<'static>,
     gatekeeper: Gatekeeper,
     archive: ArchiveAccess,
     runs: Arc<RunQueue>,
@@ -32,7 +35,8 @@ impl Service {
         Self(Arc::new(ServiceParts {
             names: HostNames::new(&host, &config.names),
             host,
-            assets: config.assets,
+            files: PageFiles::new(config.assets.script, config.assets.style),
+            report: config.assets.report,
             gatekeeper: Gatekeeper::new(config.access),
             archive,
             runs,
@@ -49,8 +53,14 @@ impl Service {
         &self.0.names
     }
 
-    pub(crate) fn assets(&self) -> &WebAssets {
-        &self.0.assets
+    /// The files of the pages.
+    pub(crate) fn files(&self) -> &PageFiles {
+        &self.0.files
+    }
+
+    /// Script and style of reports.
+    pub(crate) fn report_assets(&self) -> Assets<'static> {
+        self.0.report
     }
 
     pub(crate) fn gatekeeper(&self) -> &Gatekeeper {

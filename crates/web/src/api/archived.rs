@@ -354,7 +354,7 @@ pub(crate) async fn export(
         let text = format!("there is no format {}; give one of: {}", path.format, names.join(", "));
         HttpProblem::new(NOT_FOUND, text).at("format")
     })?;
-    let assets = service.assets().report;
+    let assets = service.report_assets();
     let written = service.archive().with(move |archive| {
         let id = archive.find(&path.id)?;
         let events = archive.events(&id)?;

@@ -158,3 +158,21 @@ fn a_test_of_this_hosts_own_server_does_not_wait_for_itself() {
     let id = site.start_run(&body);
     assert_eq!(site.ended(&id)["result"]["run"]["outcome"], "completed");
 }
+
+#[test]
+fn files_of_pages_are_compressed_for_whoever_takes_it_and_are_fetched_once() {
+    let site = TestSite::open();
+    let get = |headers: &str| {
+        site.send(&format!(
+            "GET /assets/web.js HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n\r\n"
+        ))
+    };
+    let plain = get("Accept: */*");
+    assert_eq!((plain.body.as_str(), plain.header("content-encoding")), ("// script", None));
+    let packed = get("Accept-Encoding: br, gzip;q=0.8");
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    let tag = packed.header("etag").unwrap();
+    assert_ne!(Some(tag), plain.header("etag"));
+    let again = get(&format!("Accept-Encoding: gzip\r\nIf-None-Match: {tag}"));
+    assert_eq!((again.status, again.body.as_str()), (304, ""));
+}
