@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use linerate_archive::{ArchiveError, Filter, Store};
+use linerate_control::QueueLoad;
 use linerate_model::{Outcome, RunHead};
 use linerate_units::Bitrate;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -68,9 +69,17 @@ pub(crate) async fn metrics(
     let host = service.host().to_owned();
     let runs = service.archive().with(|archive| last_runs(archive)).await?;
     let results = LastResults::of(&runs, &host);
-    let load = service.runs().load();
-    let mut registry = Registry::with_prefix("linerate");
+    let usable = service.archive().trouble().is_none();
+    let mut registry = registry_of_server(service.runs().load(), usable);
     results.register(&mut registry);
+    let mut text = String::new();
+    encode(&mut text, &registry).map_err(|error| HttpProblem::new(INTERNAL, error))?;
+    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text))
+}
+
+/// What is known without the archive.
+fn registry_of_server(load: QueueLoad, archive_usable: bool) -> Registry {
+    let mut registry = Registry::with_prefix("linerate");
     let gauge = |value: usize| {
         let gauge = Gauge::<i64>::default();
         gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
@@ -81,14 +90,12 @@ pub(crate) async fn metrics(
     registry.register(
         "archive_usable",
         "1 if results are archived, 0 if they are lost",
-        gauge(usize::from(service.archive().trouble().is_none())),
+        gauge(usize::from(archive_usable)),
     );
-    let mut text = String::new();
-    encode(&mut text, &registry).map_err(|error| HttpProblem::new(INTERNAL, error))?;
-    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text))
+    registry
 }
 
-/// The last run of each server and name, newest first.
+/// The last run of each server, newest first.
 fn last_runs(archive: &dyn Store) -> Result<Vec<RunHead>, ArchiveError> {
     let filter = Filter { whole: true, ..Filter::default() };
     let mut last: Vec<RunHead> = Vec::new();
@@ -212,6 +219,23 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
         }
+    }
+
+    #[test]
+    fn alerts_and_dashboard_use_the_names_that_there_are() {
+        let mut text = text(&[run("lund-2", Outcome::Completed)]);
+        encode(&mut text, &registry_of_server(QueueLoad::default(), true)).unwrap();
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/monitoring");
+        let mut names = 0;
+        for file in std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
+            let content = std::fs::read_to_string(&file).unwrap();
+            let words = content.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            for name in words.filter(|word| word.starts_with("linerate_")) {
+                assert!(text.contains(&format!("# TYPE {name} gauge")), "{}: {name}", file.display());
+                names += 1;
+            }
+        }
+        assert!(names > 10);
     }
 
     #[test]
