@@ -20,6 +20,7 @@ mod report;
 mod sampling;
 mod spread;
 mod tools;
+mod viewers;
 mod watching;
 
 pub(crate) use tools::listening_port;
@@ -100,10 +101,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let wanted_trials = lab::TRIALS.iter().filter(|trial| trial.names().any(|name| options.wants(name)));
     let wanted_page = page::NAMES.iter().any(|name| options.wants(name)).then_some("report");
     let watching = watching::NAMES.iter().any(|name| options.wants(name)).then_some(watching::NAMES[0]);
+    let viewers = viewers::NAMES.iter().any(|name| options.wants(name)).then_some(viewers::NAMES[0]);
     let outcomes = wanted_duels
         .map(|duel| (duel.name, duel.run(&bed)))
         .chain(wanted_alone.map(|alone| (alone.name, alone.run(&bed))))
         .chain(watching.map(|name| (name, watching::run(&bed))))
+        .chain(viewers.map(|name| (name, viewers::run(&bed))))
         .chain(wanted_trials.map(|trial| (trial.name(), trial.run(&bed))))
         .chain(wanted_page.map(|name| (name, page::run(&bed))));
     for (name, outcome) in outcomes {
@@ -136,6 +139,7 @@ fn names() -> impl Iterator<Item = &'static str> {
     duels
         .chain(alone)
         .chain(watching::NAMES)
+        .chain(viewers::NAMES)
         .chain(lab::TRIALS.iter().flat_map(lab::LabMeasurement::names))
         .chain(page::NAMES)
 }

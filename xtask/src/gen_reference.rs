@@ -9,7 +9,7 @@ use crate::tree;
 const FOLDER: &str = "docs/reference";
 
 /// The name of a page, and its text.
-type PageFile = (String, String);
+type ReferenceFile = (String, String);
 
 /// Writes all pages, or with `--check` compares them and fails on a difference.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 }
 
 /// The pages as they should be.
-fn fresh_pages() -> Result<Vec<PageFile>, String> {
+fn fresh_pages() -> Result<Vec<ReferenceFile>, String> {
     let folder = std::env::temp_dir().join(format!("linerate-reference-{}", std::process::id()));
     let pages = write_pages(&folder).and_then(|names| {
         let read = |name: String| {
@@ -59,7 +59,7 @@ fn write_pages(folder: &Path) -> Result<Vec<String>, String> {
 }
 
 /// Compares the pages in a folder with what they should be.
-fn compare(folder: &Path, pages: &[PageFile]) -> Result<(), String> {
+fn compare(folder: &Path, pages: &[ReferenceFile]) -> Result<(), String> {
     let mut stale = Vec::new();
     for (name, fresh) in pages {
         let kept = fs::read_to_string(folder.join(name)).unwrap_or_default();

@@ -33,7 +33,7 @@ pub(super) enum BenchTool {
 /// A server that is ready.
 pub(super) struct BenchServer {
     pub(super) process: ChildProcess,
-    port: u16,
+    pub(super) port: u16,
     /// Data port of tools that use a separate one.
     data_port: u16,
 }
