@@ -98,6 +98,9 @@ struct WebRunProgress {
     state: WebRunState,
     /// Its place in the server's queue; absent if it needs none.
     place: Option<OwnRun>,
+    /// Whether the other host was compared with the server of this program, in whose queue the test would wait for
+    /// itself.
+    is_compared: bool,
     /// Why it failed.
     problem: Option<String>,
 }
@@ -217,14 +220,10 @@ impl RunQueue {
         measurement: &Measurement,
     ) -> Result<Arc<WebRun>, HttpProblem> {
         let length = measurement.spec.expected_time().unwrap_or(UNKNOWN_TIME);
-        // A test against this host's own server takes its place there.
-        let place = if request.to != THIS_HOST && self.is_own_server(measurement) {
-            None
-        } else {
-            let place = self.own_runs.join(length);
-            Some(place.map_err(|error| HttpProblem::new(TOO_MANY, error).retry_after(10))?)
-        };
-        let progress = WebRunProgress { state: WebRunState::Waiting, place, problem: None };
+        let place = self.own_runs.join(length);
+        let place = Some(place.map_err(|error| HttpProblem::new(TOO_MANY, error).retry_after(10))?);
+        let is_compared = request.to == THIS_HOST;
+        let progress = WebRunProgress { state: WebRunState::Waiting, place, is_compared, problem: None };
         let run = Arc::new(WebRun {
             id: measurement.run.clone(),
             request,
@@ -309,7 +308,9 @@ impl RunQueue {
     pub(crate) fn end_long_waits(&self) {
         let running = locked(&self.state).running.clone();
         let Some(run) = running else { return };
-        if run.live.queued_for(clock::now()).is_some_and(|wait| wait > QUEUE_TIMEOUT) {
+        let waits_too_long = run.live.queued_for(clock::now()).is_some_and(|wait| wait > QUEUE_TIMEOUT);
+        // One that has no place here keeps nobody waiting.
+        if waits_too_long && locked(&run.progress).place.is_some() {
             locked(&run.progress).problem = Some(format!(
                 "{} was busy for {} s; try again later",
                 run.request.to,
@@ -389,6 +390,13 @@ impl RunQueue {
                 return None;
             }
             if let Some(run) = state.waiting.front().cloned() {
+                if !locked(&run.progress).is_compared {
+                    // A name may take seconds to resolve, in which others must be able to wait and cancel.
+                    drop(state);
+                    self.leave_if_own_server(&run);
+                    state = locked(&self.state);
+                    continue;
+                }
                 let turn = locked(&run.progress).place.as_ref().map_or(Ok(OwnRunTurn::Now), OwnRun::turn);
                 match turn {
                     Ok(OwnRunTurn::Now) => {
@@ -408,6 +416,16 @@ impl RunQueue {
             }
             let wait = if state.waiting.is_empty() { KEY_LIFETIME } else { POLL_INTERVAL };
             state = self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// A test against the server of this program takes its place there, as that server's client.
+    fn leave_if_own_server(&self, run: &WebRun) {
+        let own = self.measurement(&run.request).is_ok_and(|measurement| self.is_own_server(&measurement));
+        let mut progress = locked(&run.progress);
+        progress.is_compared = true;
+        if own {
+            progress.place = None;
         }
     }
 

@@ -1,5 +1,7 @@
 //! The host, its visitors, its known servers, and its queue.
 
+use std::net::IpAddr;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -142,7 +144,10 @@ fn known(archive: &dyn Store) -> Result<Vec<KnownServer>, ArchiveError> {
     let filter = Filter { whole: true, ..Filter::default() };
     let mut known: Vec<KnownServer> = Vec::new();
     for run in archive.page(&filter, None, MAX_SEARCHED)?.runs {
-        let Some(target) = run.target.filter(|_| !run.is_plan) else { continue };
+        // What was measured over loopback was this host, which needs no address.
+        let is_loopback = |target: &str| target.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        let target = run.target.filter(|target| !run.is_plan && !is_loopback(target));
+        let Some(target) = target else { continue };
         if known.len() < MAX_KNOWN && known.iter().all(|server| server.target != target) {
             known.push(KnownServer { target, last_run: run.id, last_at: run.started_at });
         }

@@ -41,11 +41,7 @@ pub(crate) async fn start(
             return Err(HttpProblem::new(INVALID_REQUEST, text).at("Idempotency-Key"));
         }
     };
-    // A name is resolved, which may take seconds.
-    let (runs, key) = (service.clone(), key.map(str::to_owned));
-    let started = tokio::task::spawn_blocking(move || runs.runs().start(request, key.as_deref())).await;
-    let run = started
-        .unwrap_or_else(|_| Err(HttpProblem::new(crate::problem::INTERNAL, "the run was not started")))?;
+    let run = service.runs().start(request, key)?;
     let place = run.wait().map_or(0, |(position, _)| position);
     Ok(Created(Started { id: run.id.clone(), place }))
 }
