@@ -13,7 +13,7 @@ use aide::openapi::{Info, OpenApi, Tag};
 use aide::transform::TransformOperation;
 use axum::Json;
 use axum::Router;
-use axum::extract::{FromRequestParts, Path};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
@@ -27,6 +27,7 @@ use crate::access::Ability;
 use crate::guard::VisitorAddress;
 use crate::live::{End, LiveSnapshot};
 use crate::problem::{HttpProblem, NOT_FOUND};
+use crate::request::PathParts;
 use crate::runs::Board;
 use crate::service::Service;
 
@@ -282,4 +283,4 @@ body_of!(Download, "application/octet-stream", "The result; its media type is th
     ctx.schema.subschema_for::<String>()
 });
 
-pub(crate) type RunOfPath = Path<RunPath>;
+pub(crate) type RunOfPath = PathParts<RunPath>;

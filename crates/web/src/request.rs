@@ -7,13 +7,13 @@ use aide::generate::GenContext;
 use aide::openapi::Operation;
 use axum::Json;
 use axum::body::to_bytes;
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use crate::problem::{HttpProblem, INVALID_REQUEST, TOO_LARGE, TOO_SLOW, WRONG_MEDIA_TYPE};
+use crate::problem::{HttpProblem, INVALID_REQUEST, NOT_FOUND, TOO_LARGE, TOO_SLOW, WRONG_MEDIA_TYPE};
 
 /// Largest body of a request. The largest reasonable one has a few notes of 2,000 letters.
 const MAX_BODY_BYTES: usize = 256 << 10;
@@ -88,6 +88,35 @@ pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, HttpProblem> 
 impl<T: JsonSchema> OperationInput for JsonBody<T> {
     fn operation_input(ctx: &mut GenContext, operation: &mut Operation) {
         <Json<T> as OperationInput>::operation_input(ctx, operation);
+    }
+}
+
+/// Longest part of a path that names something.
+const MAX_PATH_CHARS: usize = 300;
+
+/// The variable parts of a path.
+#[derive(Debug)]
+pub(crate) struct PathParts<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathParts<T> {
+    type Rejection = HttpProblem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpProblem> {
+        if parts.uri.path().split('/').any(|part| part.len() > MAX_PATH_CHARS) {
+            return Err(
+                HttpProblem::new(NOT_FOUND, "nothing has a name that long").limit(MAX_PATH_CHARS as u64)
+            );
+        }
+        match Path::<T>::from_request_parts(parts, state).await {
+            Ok(Path(path)) => Ok(Self(path)),
+            Err(error) => Err(HttpProblem::new(NOT_FOUND, format!("the path names nothing: {error}"))),
+        }
+    }
+}
+
+impl<T: JsonSchema> OperationInput for PathParts<T> {
+    fn operation_input(ctx: &mut GenContext, operation: &mut Operation) {
+        <Path<T> as OperationInput>::operation_input(ctx, operation);
     }
 }
 

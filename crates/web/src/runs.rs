@@ -32,6 +32,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// A run holds the place in this host's queue while it waits for the other host. If both hosts measure each other,
 /// each would wait for the other for ever.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Most characters of a host with its port; a name has at most 253.
+const MAX_HOST_CHARS: usize = 300;
+/// A test whose end depends on the network may take this long, and any test as much longer than expected as this.
+const TIME_LIMIT: Duration = Duration::from_secs(3600);
 /// Expected time of a test whose end depends on the network.
 const UNKNOWN_TIME: Span = Span::from_secs(60);
 
@@ -101,6 +105,8 @@ struct WebRunProgress {
     /// Whether the other host was compared with the server of this program, in whose queue the test would wait for
     /// itself.
     is_compared: bool,
+    /// When it began to be carried out.
+    began: Option<Mono>,
     /// Why it failed.
     problem: Option<String>,
 }
@@ -108,6 +114,10 @@ struct WebRunProgress {
 impl WebRun {
     pub(crate) fn state(&self) -> WebRunState {
         locked(&self.progress).state
+    }
+
+    fn has_run_for(&self, time: Duration) -> bool {
+        locked(&self.progress).began.is_some_and(|began| clock::now().since(began) > time)
     }
 
     pub(crate) fn problem(&self) -> Option<String> {
@@ -223,7 +233,8 @@ impl RunQueue {
         let place = self.own_runs.join(length);
         let place = Some(place.map_err(|error| HttpProblem::new(TOO_MANY, error).retry_after(10))?);
         let is_compared = request.to == THIS_HOST;
-        let progress = WebRunProgress { state: WebRunState::Waiting, place, is_compared, problem: None };
+        let progress =
+            WebRunProgress { state: WebRunState::Waiting, place, is_compared, began: None, problem: None };
         let run = Arc::new(WebRun {
             id: measurement.run.clone(),
             request,
@@ -247,6 +258,12 @@ impl RunQueue {
             return Err(HttpProblem::new(INVALID_SETTING, text).at("test.traffic.duration_ns").limit(limit));
         }
         let typed = if request.to == THIS_HOST { "localhost" } else { request.to.trim() };
+        if !is_host_text(typed) {
+            let text = format!(
+                "a host has at most {MAX_HOST_CHARS} letters, digits and the characters . - _ : % [ ]"
+            );
+            return Err(HttpProblem::new(INVALID_SETTING, text).at("to"));
+        }
         let (host, port) = target(typed, None).map_err(|error| HttpProblem::of_runner(&error))?;
         Measurement::of(host, port, request.test.clone()).map_err(|error| HttpProblem::of_runner(&error))
     }
@@ -304,10 +321,16 @@ impl RunQueue {
         self.publish(&state);
     }
 
-    /// Cancels the running run if it has waited for the other host for too long.
-    pub(crate) fn end_long_waits(&self) {
+    /// Cancels the running run if it has waited for the other host, or takes, too long.
+    pub(crate) fn end_long_runs(&self) {
         let running = locked(&self.state).running.clone();
         let Some(run) = running else { return };
+        let limit = self.time_limit(&run);
+        if run.has_run_for(limit) {
+            let reason = format!("it took longer than {} s, the limit of this server", limit.as_secs());
+            locked(&run.progress).problem = Some(reason);
+            run.cancel.cancel();
+        }
         let waits_too_long = run.live.queued_for(clock::now()).is_some_and(|wait| wait > QUEUE_TIMEOUT);
         // One that has no place here keeps nobody waiting.
         if waits_too_long && locked(&run.progress).place.is_some() {
@@ -330,6 +353,15 @@ impl RunQueue {
         self.changed.notify_all();
     }
 
+    /// How long a run may take. A test of a day is expected to take a day; a count of bytes may never end.
+    fn time_limit(&self, run: &WebRun) -> Duration {
+        let duration = |span: Span| Duration::from_nanos(span.as_ns());
+        match run.request.test.expected_time() {
+            Some(expected) => duration(expected) + TIME_LIMIT,
+            None => self.longest.map_or(TIME_LIMIT, duration),
+        }
+    }
+
     fn publish(&self, state: &RunQueueState) {
         let board = Board {
             running: state.running.as_ref().map(|run| run.id.clone()),
@@ -348,6 +380,12 @@ impl RunQueueState {
     fn all(&self) -> impl Iterator<Item = &Arc<WebRun>> {
         self.waiting.iter().chain(&self.running).chain(&self.ended)
     }
+}
+
+/// Whether a text may be a host with its port. Names have letters of any script.
+fn is_host_text(text: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || ".-_:%[]".contains(c);
+    text.chars().count() <= MAX_HOST_CHARS && !text.starts_with('-') && text.chars().all(is_part)
 }
 
 /// The name and notes of a request.
@@ -401,7 +439,11 @@ impl RunQueue {
                 match turn {
                     Ok(OwnRunTurn::Now) => {
                         state.waiting.pop_front();
-                        locked(&run.progress).state = WebRunState::Running;
+                        {
+                            let mut progress = locked(&run.progress);
+                            progress.state = WebRunState::Running;
+                            progress.began = Some(clock::now());
+                        }
                         state.running = Some(Arc::clone(&run));
                         self.publish(&state);
                         return Some(run);

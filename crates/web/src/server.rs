@@ -33,7 +33,7 @@ use crate::{metrics, pages};
 const MAX_CONNECTIONS: usize = 1024;
 const MAX_PER_VISITOR: usize = 64;
 /// How long the head of a request may take, also that of the next request of a connection.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest head of a request.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 /// How often runs that wait for another host are checked.
@@ -178,7 +178,7 @@ fn serve(
         loop {
             tokio::select! {
                 _ = stopped.changed() => break,
-                _ = check.tick() => runs.end_long_waits(),
+                _ = check.tick() => runs.end_long_runs(),
                 accepted = listener.accept() => match accepted {
                     Ok((stream, from)) => {
                         accept(stream, from, router, &places, &visitors, stopped.clone());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use linerate_archive::{ArchiveError, Filter, RunCursor, SqliteArchive, Store};
@@ -19,7 +19,7 @@ use super::{MayAdminister, MayView, NoContent, RunOfPath};
 use crate::guard::VisitorAddress;
 use crate::live::{End, LiveRun};
 use crate::problem::{HttpProblem, IN_PROGRESS, INTERNAL, INVALID_REQUEST, NOT_FOUND, NOT_WRITTEN};
-use crate::request::Query;
+use crate::request::{PathParts, Query};
 use crate::runs::{WebRun, WebRunState};
 use crate::service::Service;
 use crate::streams;
@@ -209,7 +209,7 @@ impl RunStatus {
 pub(crate) async fn run(
     State(service): State<Service>,
     _: MayView,
-    Path(path): RunOfPath,
+    PathParts(path): RunOfPath,
 ) -> Result<Json<RunStatus>, HttpProblem> {
     let started_here = started_here(&service, &path.id).await;
     if let Some(run) = started_here.as_ref().filter(|run| run.state() != WebRunState::Ended) {
@@ -267,7 +267,7 @@ impl RunStatus {
 pub(crate) async fn delete(
     State(service): State<Service>,
     _: MayAdminister,
-    Path(path): RunOfPath,
+    PathParts(path): RunOfPath,
 ) -> Result<NoContent, HttpProblem> {
     let run = started_here(&service, &path.id).await;
     if run.as_ref().is_some_and(|run| run.state() != WebRunState::Ended) {
@@ -290,7 +290,7 @@ pub(crate) async fn live(
     State(service): State<Service>,
     VisitorAddress(from): VisitorAddress,
     _: MayView,
-    Path(path): RunOfPath,
+    PathParts(path): RunOfPath,
 ) -> Result<streams::Stream, HttpProblem> {
     let viewer = service.viewers().admit(from)?;
     if let Some(run) = started_here(&service, &path.id).await {
@@ -307,7 +307,7 @@ pub(crate) async fn live(
 pub(crate) async fn view(
     State(service): State<Service>,
     _: MayView,
-    Path(path): RunOfPath,
+    PathParts(path): RunOfPath,
 ) -> Result<Json<PageFragment>, HttpProblem> {
     let fragment = service.archive().with(move |archive| {
         let source = ReportSource::load(archive, &[path.id])?;
@@ -322,7 +322,7 @@ pub(crate) async fn view(
 pub(crate) async fn events(
     State(service): State<Service>,
     _: MayView,
-    Path(path): RunOfPath,
+    PathParts(path): RunOfPath,
 ) -> Result<Text, HttpProblem> {
     let lines = service.archive().with(move |archive| {
         let mut out = Vec::new();
@@ -347,7 +347,7 @@ pub(crate) struct ExportPath {
 pub(crate) async fn export(
     State(service): State<Service>,
     _: MayView,
-    Path(path): Path<ExportPath>,
+    PathParts(path): PathParts<ExportPath>,
 ) -> Result<Text, HttpProblem> {
     let format = Format::named(&path.format).ok_or_else(|| {
         let names: Vec<&str> = FORMATS.iter().map(|row| row.name).collect();

@@ -1,6 +1,6 @@
 //! Starting and cancelling runs.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::archived::started_here;
 use super::{MayRun, RunOfPath};
 use crate::problem::{HttpProblem, INVALID_REQUEST, NOT_FOUND};
-use crate::request::JsonBody;
+use crate::request::{JsonBody, PathParts};
 use crate::runs::RunRequest;
 use crate::service::Service;
 
@@ -64,7 +64,7 @@ impl aide::OperationOutput for Created {
 pub(crate) async fn cancel(
     State(service): State<Service>,
     _: MayRun,
-    Path(path): RunOfPath,
+    PathParts(path): RunOfPath,
 ) -> Result<Accepted, HttpProblem> {
     let run = started_here(&service, &path.id).await.ok_or_else(|| {
         HttpProblem::new(

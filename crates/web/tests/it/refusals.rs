@@ -54,6 +54,9 @@ fn every_mistake_names_its_field() {
         (r#"{"to":"a/b"}"#, Some("to")),
         (r#"{"to":"http://a/"}"#, Some("to")),
         (r#"{"to":"a:0"}"#, Some("to")),
+        (r#"{"to":"a\nb"}"#, Some("to")),
+        (r#"{"to":"-h"}"#, Some("to")),
+        (r#"{"to":"\u001b[31m"}"#, Some("to")),
         (r#"{"to":"a","tset":{}}"#, Some("tset")),
         (r#"{"to":"a","test":{"traffic":{"streams":0}}}"#, Some("test.traffic.streams")),
         (r#"{"to":"a","test":{"traffic":{"streams":"4"}}}"#, Some("test.traffic.streams")),
@@ -84,8 +87,18 @@ fn every_mistake_names_its_field() {
 #[test]
 fn what_does_not_exist_is_a_problem_document_or_a_page() {
     let site = TestSite::open();
-    for path in ["/api/v1/nothing", "/api/", "/api/v1/runs/abcd", "/api/v1/runs/latest/view"] {
-        site.get(path).problem(404);
+    let long = format!("/api/v1/runs/{}", "a".repeat(5000));
+    for path in [
+        "/api/v1/nothing",
+        "/api/",
+        "/api/v1/runs/abcd",
+        "/api/v1/runs/latest/view",
+        "/api/v1/runs/%ff%fe",
+        "/api/v1/runs/..%2f..%2fetc/view",
+        &long,
+    ] {
+        let problem = site.get(path).problem(404);
+        assert!(problem["detail"].as_str().unwrap().len() < 300, "{problem}");
     }
     assert_eq!(site.post("/api/v1/hosts", "{}").problem(405)["type"], "/problems/no-such-method");
     for path in ["/nothing", "/assets/../../etc/passwd", "/assets/%2e%2e/%2e%2e/etc/passwd", "/runs/a/b"] {
