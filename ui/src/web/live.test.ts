@@ -32,6 +32,12 @@ test("a frame appends a point to each flow with a rate, and to no other", () => 
   ]);
 });
 
+test("a flow that has ended keeps its last rate and gets no further point", () => {
+  const running = withFrame(empty, frame({ flows: [flow({ bitrate_bps: 9e8 })] }));
+  const ended = flow({ bitrate_bps: 9e8, state: "ended" });
+  expect(withFrame(running, frame({ at_seconds: 2, flows: [ended] })).series).toEqual(running.series);
+});
+
 test("what is not known stays a gap and does not become zero", () => {
   const live = withFrame(empty, frame({ flows: [flow({ bitrate_bps: 0 })] }));
   expect(live.series[0]).toMatchObject({ bitrate_bps: [0], srtt_ns: [null], retransmits: [null] });

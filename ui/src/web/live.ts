@@ -52,11 +52,11 @@ export function fromSnapshot(snapshot: { frame: Frame; series: Series[] }, befor
   return { frame, series, reach: Math.max(before?.reach ?? 0, last, expected(frame)) };
 }
 
-/** The next frame: a point for each flow with a rate. */
+/** The next frame: a point for each flow that runs. One that has ended keeps its last rate, which is no news. */
 export function withFrame(live: Live, frame: Frame): Live {
   const series = [...live.series];
   for (const flow of frame.flows) {
-    if (flow.bitrate_bps === undefined || flow.bitrate_bps === null) continue;
+    if (flow.state !== "running" || flow.bitrate_bps === undefined || flow.bitrate_bps === null) continue;
     const at = series.findIndex((one) => one.flow === flow.flow);
     const old = series[at] ?? {
       flow: flow.flow,
