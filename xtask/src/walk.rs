@@ -36,8 +36,9 @@ const READ_BACK_KNOB: usize = 12;
 const LINK_KNOB: usize = READ_BACK_KNOB + 9;
 /// As a knob that is read back, and in addition: an argument and a result of `envelope`, an argument of
 /// `check`, a check of `doctor`, a statistic with that name, the name of a bundled plan, and two methods of
-/// plans with their tables, the sentence about the limit of a test, and a statistic of pages.
-const CALCULATED_KNOB: usize = 24;
+/// plans with their tables, the sentence about the limit of a test, and a statistic of pages; in the web pages, the
+/// form, its values, what a result granted, and the kiosk.
+const CALCULATED_KNOB: usize = 27;
 /// Catalogue entry, probe, and one rule that uses it.
 const METRIC: usize = 3;
 /// In addition: a column of the terminal's table, one of a method's table of seconds, and a line of a chart.
@@ -111,12 +112,15 @@ fn within(name: &str, files: usize, budget: usize) -> Result<(), String> {
 fn walk_of(tree: &Tree, name: &str) -> Walk {
     let spellings = spellings(name);
     let mut walk = Walk::new();
-    for file in tree.files.iter().filter(|file| !file.is_test) {
+    for file in tree.files.iter().filter(|file| !file.is_test && !file.path.ends_with(".test.ts")) {
         let Some(room) = crate_of(file) else { continue };
         let rust = file.rust.as_ref();
         let text = rust.map_or(&file.text, |rust| &rust.code_and_literals);
         let lines: Vec<usize> = numbered(text)
-            .filter(|(line, _)| !rust.is_some_and(|rust| rust.is_test_line(*line)))
+            .filter(|(line, text)| match rust {
+                Some(rust) => !rust.is_test_line(*line),
+                None => !is_script_comment(text),
+            })
             .filter(|(_, text)| spellings.iter().any(|spelling| has_word(text, spelling)))
             .map(|(line, _)| line)
             .collect();
@@ -125,6 +129,11 @@ fn walk_of(tree: &Tree, name: &str) -> Walk {
         }
     }
     walk
+}
+
+/// Whether a line of the front end is a comment.
+fn is_script_comment(line: &str) -> bool {
+    ["//", "/*", "*"].iter().any(|start| line.trim_start().starts_with(start))
 }
 
 /// The crate of a source file; each protocol folder counts as a crate.
@@ -162,6 +171,8 @@ mod tests {
             ("crates/theory/src/rules/a.rs", "fn a() {}\n#[cfg(test)]\nmod tests { fn window() {} }\n"),
             ("crates/sock/tests/window.rs", "fn window() {}\n"),
             ("crates/theory/src/formulas/bdp.rs", "fn rate(window: Bytes) {}\n"),
+            ("ui/src/form.ts", "// window\n/** The window. */\n * window\n  window: string;\n"),
+            ("ui/src/form.test.ts", "window\n"),
             ("xtask/src/walk.rs", "\"window\"\n"),
         ])
     }
@@ -170,7 +181,8 @@ mod tests {
     fn finds_code_and_quotes_but_not_comments_or_tests() {
         let walk = walk_of(&sample(), "window");
         let rooms: Vec<&str> = walk.keys().map(String::as_str).collect();
-        assert_eq!(rooms, ["compat/iperf3", "model", "sock"]);
+        assert_eq!(rooms, ["compat/iperf3", "model", "sock", "ui"]);
+        assert_eq!(walk["ui"], [("ui/src/form.ts".to_owned(), vec![4])].into());
         assert_eq!(walk["sock"]["crates/sock/src/options.rs"], [3]);
         assert_eq!(walk["model"]["crates/model/src/spec/socket.rs"], [2]);
     }
@@ -178,9 +190,9 @@ mod tests {
     #[test]
     fn protocol_folders_are_outside_the_budget() {
         let tree = sample();
-        assert!(check(&tree, &[("window", 2)]).is_ok());
-        let message = check(&tree, &[("window", 1)]).unwrap_err();
-        assert!(message.contains("window is written by hand in 2 files, budget 1"), "{message}");
+        assert!(check(&tree, &[("window", 3)]).is_ok());
+        let message = check(&tree, &[("window", 2)]).unwrap_err();
+        assert!(message.contains("window is written by hand in 3 files, budget 2"), "{message}");
     }
 
     #[test]

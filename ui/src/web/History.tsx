@@ -97,7 +97,7 @@ function unique(runs: RunRow[]): RunRow[] {
 
 function Filters() {
   const { searchParams } = useAddress();
-  const timer = useRef<number | undefined>(undefined);
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const set = (filter: Filter, value: string) => {
     const address = new URLSearchParams(location.search);
     if (value.trim()) address.set(filter, value.trim());
@@ -106,7 +106,7 @@ function Filters() {
   };
   const soon = (filter: Filter, value: string) => {
     clearTimeout(timer.current);
-    timer.current = window.setTimeout(() => set(filter, value), TYPING_MS);
+    timer.current = setTimeout(() => set(filter, value), TYPING_MS);
   };
   useEffect(() => () => clearTimeout(timer.current), []);
   const given = (filter: Filter) => searchParams.get(filter) ?? "";
