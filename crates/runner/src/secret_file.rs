@@ -1,8 +1,8 @@
 //! Secrets in files.
 
 use std::error::Error;
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 /// Largest file of a secret, bytes.
@@ -31,15 +31,19 @@ pub fn read_secret<T, E: Error + Send + Sync + 'static>(
     path: &Path,
     parse: impl FnOnce(&str) -> Result<T, E>,
 ) -> Result<T, SecretFileError> {
-    if fs::metadata(path)?.len() > MAX_FILE_BYTES {
+    // The size of a device is not known.
+    let mut text = String::new();
+    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE_BYTES {
         return Err(SecretFileError::TooLarge);
     }
-    parse(&fs::read_to_string(path)?).map_err(|error| SecretFileError::Content(Box::new(error)))
+    parse(&text).map_err(|error| SecretFileError::Content(Box::new(error)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn the_reason_is_that_of_the_file_or_of_its_content() {
@@ -53,5 +57,7 @@ mod tests {
         assert!(read_secret(&path, number).unwrap_err().to_string().contains("invalid digit"));
         fs::write(&path, vec![b'1'; 1 << 17]).unwrap();
         assert!(matches!(read_secret(&path, number), Err(SecretFileError::TooLarge)));
+        let endless = read_secret(Path::new("/dev/zero"), number);
+        assert!(matches!(endless, Err(SecretFileError::TooLarge)), "{endless:?}");
     }
 }

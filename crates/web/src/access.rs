@@ -17,6 +17,8 @@ use crate::problem::{HttpProblem, INTERNAL, SIGN_IN, TOO_MANY};
 
 /// Name of the cookie of a session.
 const COOKIE: &str = "linerate_session";
+/// Cookies of that name that are tried.
+const MAX_COOKIES: usize = 8;
 /// How long a session lasts.
 const SESSION_LIFETIME: Duration = Duration::from_secs(12 * 3600);
 /// Most sessions; the oldest one ends for the next.
@@ -122,11 +124,12 @@ impl Gatekeeper {
     ) -> Result<&'static [Ability], HttpProblem> {
         let Access::Token(token) = &self.access else { return Ok(ALL) };
         let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        if let Some(given) = bearer.and_then(|value| value.strip_prefix("Bearer ")) {
+        let bearer = bearer.and_then(|value| value.split_once(' '));
+        if let Some((_, given)) = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) {
             return self.try_token(token, given, from).map(|()| ALL);
         }
         let now = clock::now();
-        let session = cookie(headers).is_some_and(|secret| {
+        let session = cookies(headers).any(|secret| {
             let began = locked(&self.sessions).get(&digest(secret)).copied();
             began.is_some_and(|began| now.since(began) < SESSION_LIFETIME)
         });
@@ -202,19 +205,18 @@ impl Gatekeeper {
 
     /// Ends a session; the cookie that removes it.
     pub(crate) fn sign_out(&self, headers: &HeaderMap) -> String {
-        if let Some(secret) = cookie(headers) {
+        for secret in cookies(headers) {
             locked(&self.sessions).remove(&digest(secret));
         }
         format!("{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0")
     }
 }
 
-/// The secret in the cookie of a session.
-fn cookie(headers: &HeaderMap) -> Option<&str> {
+/// The secrets in the cookies of sessions. A browser may have one of an earlier server at this address besides ours.
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs =
-        cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == COOKIE).map(|(_, secret)| secret)
+    let pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.filter(|(name, _)| *name == COOKIE).map(|(_, secret)| secret).take(MAX_COOKIES)
 }
 
 /// Addresses that count as one visitor: an IPv4 address, or a network of /56.

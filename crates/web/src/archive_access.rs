@@ -16,14 +16,13 @@ pub(crate) struct ArchiveAccess(Arc<SharedArchive>);
 struct SharedArchive {
     /// The archive; absent for the default one of this user.
     location: Option<String>,
-    connection: Mutex<Option<SqliteArchive>>,
     /// Why the last access failed; absent if it did not.
     trouble: Mutex<Option<String>>,
 }
 
 impl ArchiveAccess {
     pub(crate) fn new(location: Option<String>) -> Self {
-        Self(Arc::new(SharedArchive { location, connection: Mutex::default(), trouble: Mutex::default() }))
+        Self(Arc::new(SharedArchive { location, trouble: Mutex::default() }))
     }
 
     /// The location, as the user gave it.
@@ -62,18 +61,12 @@ impl ArchiveAccess {
         &self,
         work: impl FnOnce(&mut SqliteArchive) -> Result<T, E>,
     ) -> Result<T, HttpProblem> {
-        let mut connection = locked(&self.0.connection);
-        let archive = match &mut *connection {
-            Some(archive) => archive,
-            none => none.insert(self.open()?),
-        };
-        let done = work(archive).map_err(Into::into);
+        // Opened each time, which takes about a millisecond: the file may have been replaced since.
+        let done = work(&mut self.open()?).map_err(Into::into);
         if let Err(problem) = &done
             && problem.is_of_archive()
         {
             self.set_trouble(Some("the archive cannot be read".to_owned()));
-            // The file may have been replaced, or its disk mounted again.
-            *connection = None;
         } else if done.is_ok() {
             // A read that works says nothing about writing.
             locked(&self.0.trouble).take_if(|trouble| trouble.contains("read"));

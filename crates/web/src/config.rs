@@ -41,6 +41,15 @@ pub struct WebAssets {
 }
 
 impl WebConfig {
+    /// Reads the name of a host.
+    ///
+    /// # Errors
+    /// The text cannot be one.
+    pub fn parse_name(text: &str) -> Result<String, NoHostName> {
+        let is_part = |c: char| c.is_alphanumeric() || ".-_".contains(c);
+        if text.is_empty() || !text.chars().all(is_part) { Err(NoHostName) } else { Ok(text.to_owned()) }
+    }
+
     /// Reads `ADDRESS:PORT`, `ADDRESS`, `PORT` or `:PORT`. Without an address, only this host can reach the service.
     ///
     /// # Errors
@@ -58,6 +67,11 @@ impl WebConfig {
         port.map(|port| SocketAddr::new(home, port)).map_err(|_| NoAddress)
     }
 }
+
+/// A text is no name of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this is no name of a host; give, for example, speed.example.net")]
+pub struct NoHostName;
 
 /// A text is no address for a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

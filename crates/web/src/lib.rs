@@ -49,6 +49,6 @@ mod viewers;
 
 pub use access::{Ability, Access, TokenTooShort, WebToken};
 pub use api::openapi;
-pub use config::{NoAddress, WebAssets, WebConfig};
+pub use config::{NoAddress, NoHostName, WebAssets, WebConfig};
 pub use error::WebError;
 pub use server::{WebHandle, WebServer};

@@ -5,10 +5,10 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use linerate_control::{OwnRun, OwnRunTurn, OwnRuns, QueueLoad, Sink};
+use linerate_control::{ControlError, OwnRun, OwnRunTurn, OwnRuns, QueueLoad, Sink};
 use linerate_model::{LabelOptions, Outcome, RunLabels, TestSpec};
 use linerate_proto::native::NATIVE;
-use linerate_runner::{ArchiveSink, CancelToken, Loopback, Measurement, target};
+use linerate_runner::{ArchiveSink, ArchiveWarning, CancelToken, Loopback, Measurement, target};
 use linerate_sock::thread::locked;
 use linerate_sock::{Mono, clock, iface};
 use linerate_units::Span;
@@ -102,6 +102,9 @@ struct WebRunProgress {
     state: WebRunState,
     /// Its place in the server's queue; absent if it needs none.
     place: Option<OwnRun>,
+    /// Whether it needs one. A test against the server of this program takes its place there as a client, and until
+    /// it is over, the others have none: they would be before it in that queue, and behind it in this one.
+    needs_place: bool,
     /// Whether the other host was compared with the server of this program, in whose queue the test would wait for
     /// itself.
     is_compared: bool,
@@ -124,13 +127,14 @@ impl WebRun {
         locked(&self.progress).problem.clone()
     }
 
-    /// Position in the server's queue and longest expected wait; absent if it does not wait.
-    pub(crate) fn wait(&self) -> Option<(u32, Span)> {
-        let progress = locked(&self.progress);
-        match progress.place.as_ref().filter(|_| progress.state == WebRunState::Waiting)?.turn() {
-            Ok(OwnRunTurn::Later { position, wait }) => Some((position, wait)),
-            Ok(OwnRunTurn::Now) | Err(_) => None,
+    /// Whether it may be carried out. Takes a place in the server's queue if it has none and needs one.
+    fn turn(&self, own_runs: &OwnRuns) -> Result<OwnRunTurn, ControlError> {
+        let mut progress = locked(&self.progress);
+        if progress.place.is_none() && progress.needs_place {
+            let length = self.request.test.expected_time().unwrap_or(UNKNOWN_TIME);
+            progress.place = Some(own_runs.join(length)?);
         }
+        progress.place.as_ref().map_or(Ok(OwnRunTurn::Now), OwnRun::turn)
     }
 }
 
@@ -230,11 +234,23 @@ impl RunQueue {
         measurement: &Measurement,
     ) -> Result<Arc<WebRun>, HttpProblem> {
         let length = measurement.spec.expected_time().unwrap_or(UNKNOWN_TIME);
-        let place = self.own_runs.join(length);
-        let place = Some(place.map_err(|error| HttpProblem::new(TOO_MANY, error).retry_after(10))?);
+        let behind_own_server =
+            state.running.as_ref().is_some_and(|run| locked(&run.progress).place.is_none());
+        let place = if behind_own_server {
+            None
+        } else {
+            let place = self.own_runs.join(length);
+            Some(place.map_err(|error| HttpProblem::new(TOO_MANY, error).retry_after(10))?)
+        };
         let is_compared = request.to == THIS_HOST;
-        let progress =
-            WebRunProgress { state: WebRunState::Waiting, place, is_compared, began: None, problem: None };
+        let progress = WebRunProgress {
+            state: WebRunState::Waiting,
+            place,
+            needs_place: true,
+            is_compared,
+            began: None,
+            problem: None,
+        };
         let run = Arc::new(WebRun {
             id: measurement.run.clone(),
             request,
@@ -287,6 +303,19 @@ impl RunQueue {
         locked(&self.state).all().find(|run| run.id == id).cloned()
     }
 
+    /// Position of a run in the server's queue, and longest expected wait; absent if it does not wait.
+    pub(crate) fn wait(&self, run: &WebRun) -> Option<(u32, Span)> {
+        let state = locked(&self.state);
+        let ahead = state.waiting.iter().position(|waiting| waiting.id == run.id)?;
+        let turn = locked(&run.progress).place.as_ref().map(OwnRun::turn);
+        match turn {
+            Some(Ok(OwnRunTurn::Later { position, wait })) => Some((position, wait)),
+            Some(Ok(OwnRunTurn::Now)) => None,
+            // The others of this queue are before it, and the one that runs.
+            Some(Err(_)) | None => Some((ahead as u32 + 1, Span::ZERO)),
+        }
+    }
+
     /// The runs that wait, the next one first.
     pub(crate) fn waiting(&self) -> Vec<Arc<WebRun>> {
         locked(&self.state).waiting.iter().cloned().collect()
@@ -332,7 +361,7 @@ impl RunQueue {
             run.cancel.cancel();
         }
         let waits_too_long = run.live.queued_for(clock::now()).is_some_and(|wait| wait > QUEUE_TIMEOUT);
-        // One that has no place here keeps nobody waiting.
+        // One against the server of this program waits for its own turn there.
         if waits_too_long && locked(&run.progress).place.is_some() {
             locked(&run.progress).problem = Some(format!(
                 "{} was busy for {} s; try again later",
@@ -404,6 +433,12 @@ fn labels(request: &RunRequest) -> Result<RunLabels, HttpProblem> {
     Ok(labels)
 }
 
+/// What visitors read of a warning, which names paths of this host.
+fn not_archived(warning: &ArchiveWarning) -> String {
+    tracing::warn!(%warning, "a run of a page was not archived");
+    "the last run was not archived; the log of the server says why".to_owned()
+}
+
 /// Carrying out, by the thread of the queue.
 impl RunQueue {
     /// Carries out one run after the other until the queue is stopped.
@@ -435,14 +470,17 @@ impl RunQueue {
                     state = locked(&self.state);
                     continue;
                 }
-                let turn = locked(&run.progress).place.as_ref().map_or(Ok(OwnRunTurn::Now), OwnRun::turn);
-                match turn {
+                match run.turn(&self.own_runs) {
                     Ok(OwnRunTurn::Now) => {
                         state.waiting.pop_front();
-                        {
+                        let has_place = {
                             let mut progress = locked(&run.progress);
                             progress.state = WebRunState::Running;
                             progress.began = Some(clock::now());
+                            progress.place.is_some()
+                        };
+                        for waiting in state.waiting.iter().filter(|_| !has_place) {
+                            locked(&waiting.progress).place = None;
                         }
                         state.running = Some(Arc::clone(&run));
                         self.publish(&state);
@@ -467,7 +505,7 @@ impl RunQueue {
         let mut progress = locked(&run.progress);
         progress.is_compared = true;
         if own {
-            progress.place = None;
+            (progress.place, progress.needs_place) = (None, false);
         }
     }
 
@@ -493,7 +531,7 @@ impl RunQueue {
         let mut archive = match ArchiveSink::open(self.archive.location()) {
             Ok(sink) => Some(sink),
             Err(warning) => {
-                self.archive.set_trouble(Some(warning.to_string()));
+                self.archive.set_trouble(Some(not_archived(&warning)));
                 None
             }
         };
@@ -506,7 +544,7 @@ impl RunQueue {
             self.archive.set_trouble(match closed {
                 Ok(true) => None,
                 Ok(false) => Some("the last run was not archived".to_owned()),
-                Err(warning) => Some(warning.to_string()),
+                Err(warning) => Some(not_archived(&warning)),
             });
         }
         Ok(match measured.outcome {

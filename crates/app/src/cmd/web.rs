@@ -21,7 +21,7 @@ pub(super) struct WebArgs {
     #[arg(long, value_name = "FILE", requires = "web", conflicts_with = "insecure")]
     web_token_file: Option<PathBuf>,
     /// Another name under which browsers reach the pages; may be given more than once
-    #[arg(long, value_name = "NAME", requires = "web")]
+    #[arg(long, value_name = "NAME", requires = "web", value_parser = WebConfig::parse_name)]
     web_name: Vec<String>,
     /// Let everybody who reaches the pages use them, without a token
     #[arg(long, requires = "web")]

@@ -80,6 +80,9 @@ const SERVE: &[(&str, OptionValue, &[&str])] = &[
     ("--limit-archive-bytes", Positive, &["much"]),
     ("--limit-archive-days", Positive, &["36501"]),
     ("--agent-token-file", Name, &["/no/such/file", "/", "/dev/null", ""]),
+    ("--web", Word, &["localhost", "192.0.2.1:", "example.net:80", "70000"]),
+    ("--web-token-file", Name, &["/no/such/file", "/", "/dev/null", ""]),
+    ("--web-name", Word, &["", "a/b", "a b"]),
     ("--archive", Name, &[""]),
 ];
 

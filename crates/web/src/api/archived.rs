@@ -20,7 +20,7 @@ use crate::guard::VisitorAddress;
 use crate::live::{End, LiveRun};
 use crate::problem::{HttpProblem, IN_PROGRESS, INTERNAL, INVALID_REQUEST, NOT_FOUND, NOT_WRITTEN};
 use crate::request::{PathParts, Query};
-use crate::runs::{WebRun, WebRunState};
+use crate::runs::{RunQueue, WebRun, WebRunState};
 use crate::service::Service;
 use crate::streams;
 
@@ -191,8 +191,8 @@ pub(crate) struct RunStatus {
 }
 
 impl RunStatus {
-    fn of_web(run: &WebRun) -> Self {
-        let wait = run.wait();
+    fn of_web(runs: &RunQueue, run: &WebRun) -> Self {
+        let wait = runs.wait(run);
         Self {
             id: run.id.clone(),
             state: run.state(),
@@ -213,7 +213,7 @@ pub(crate) async fn run(
 ) -> Result<Json<RunStatus>, HttpProblem> {
     let started_here = started_here(&service, &path.id).await;
     if let Some(run) = started_here.as_ref().filter(|run| run.state() != WebRunState::Ended) {
-        return Ok(Json(RunStatus::of_web(run)));
+        return Ok(Json(RunStatus::of_web(service.runs(), run)));
     }
     let id = path.id.clone();
     let archived = service.archive().with(move |archive| status(archive, &id)).await;
@@ -223,7 +223,7 @@ pub(crate) async fn run(
             Ok(Json(RunStatus { problem: problem.or(archived.problem), ..archived }))
         }
         // It failed before anything was archived, or the archive cannot be used.
-        (Err(_), Some(run)) => Ok(Json(RunStatus::of_web(&run))),
+        (Err(_), Some(run)) => Ok(Json(RunStatus::of_web(service.runs(), &run))),
         (Err(problem), None) => Err(problem),
     }
 }

@@ -42,7 +42,7 @@ pub(crate) async fn start(
         }
     };
     let run = service.runs().start(request, key)?;
-    let place = run.wait().map_or(0, |(position, _)| position);
+    let place = service.runs().wait(&run).map_or(0, |(position, _)| position);
     Ok(Created(Started { id: run.id.clone(), place }))
 }
 

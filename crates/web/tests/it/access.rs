@@ -48,6 +48,7 @@ fn the_token_opens_for_programs_and_a_session_for_browsers() {
         ))
     };
     assert_eq!(with(&format!("Authorization: Bearer {SECRET}")).status, 200);
+    assert_eq!(with(&format!("Authorization: bearer {SECRET}")).status, 200);
     with("Authorization: Bearer correct horse battery!").problem(401);
     with("Authorization: Basic Y29ycmVjdA==").problem(401);
     with("Cookie: linerate_session=00000000000000000000000000000000").problem(401);
@@ -59,6 +60,7 @@ fn the_token_opens_for_programs_and_a_session_for_browsers() {
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
     let cookie = format!("Cookie: {}", cookie.split(';').next().unwrap());
     assert_eq!(with(&cookie).status, 200);
+    assert_eq!(with(&cookie.replace("Cookie: ", "Cookie: linerate_session=old; ")).status, 200);
     let out = site.write("DELETE", "/api/v1/session", &format!("{cookie}\r\n"), "");
     assert_eq!(out.status, 204);
     with(&cookie).problem(401);
