@@ -80,9 +80,10 @@ const SERVE: &[(&str, OptionValue, &[&str])] = &[
     ("--limit-archive-bytes", Positive, &["much"]),
     ("--limit-archive-days", Positive, &["36501"]),
     ("--agent-token-file", Name, &["/no/such/file", "/", "/dev/null", ""]),
-    ("--web", Word, &["localhost", "192.0.2.1:", "example.net:80", "70000"]),
+    // Port 0 is any free one.
+    ("--web", Name, &["localhost", "192.0.2.1:", "example.net:80", "70000", "-1", "1x", "", "one"]),
     ("--web-token-file", Name, &["/no/such/file", "/", "/dev/null", ""]),
-    ("--web-name", Word, &["", "a/b", "a b"]),
+    ("--web-name", Name, &["", "a/b", "a b"]),
     ("--archive", Name, &[""]),
 ];
 
