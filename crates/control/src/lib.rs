@@ -59,4 +59,5 @@ pub use server::{
     ClassicPort, OwnRun, OwnRunTurn, OwnRuns, Policy, QueueLoad, Server, ServerConfig, ServerEvent,
     ServerHandle, canonical_address, listening_text,
 };
+pub use shares::{AddressGroup, Exhausted, Permit, Shares};
 pub use stand_in::{Interrupts, Invocation, LogStore, StoredRun, drive};

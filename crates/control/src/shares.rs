@@ -20,7 +20,7 @@ const REGION: usize = 3;
 /// Addresses that count together, because one party may own many of them. They share the first `bits` bits,
 /// with IPv4 as mapped addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct AddressGroup {
+pub struct AddressGroup {
     bits: u8,
     prefix: u128,
 }
@@ -70,7 +70,7 @@ impl fmt::Display for AddressGroup {
 
 /// A limited number of places.
 #[derive(Debug)]
-pub(crate) struct Shares {
+pub struct Shares {
     total: usize,
     state: Mutex<TakenPlaces>,
 }
@@ -83,25 +83,32 @@ struct TakenPlaces {
 
 /// The group that has reached its share, and the number of its places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Exhausted {
-    pub(crate) group: AddressGroup,
-    pub(crate) taken: usize,
+pub struct Exhausted {
+    /// The group.
+    pub group: AddressGroup,
+    /// Its places.
+    pub taken: usize,
 }
 
 /// A place, released when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Permit {
+pub struct Permit {
     shares: Arc<Shares>,
     groups: [AddressGroup; 3],
 }
 
 impl Shares {
-    pub(crate) fn new(total: usize) -> Arc<Self> {
+    /// This number of places, all free.
+    #[must_use]
+    pub fn new(total: usize) -> Arc<Self> {
         Arc::new(Self { total, state: Mutex::default() })
     }
 
     /// Takes a place for the host at `address`.
-    pub(crate) fn take(self: &Arc<Self>, address: IpAddr) -> Result<Permit, Exhausted> {
+    ///
+    /// # Errors
+    /// The host, its network or its region has its share.
+    pub fn take(self: &Arc<Self>, address: IpAddr) -> Result<Permit, Exhausted> {
         let mut state = locked(&self.state);
         let free = self.total.saturating_sub(state.all);
         let groups = AddressGroup::all_of(address);

@@ -58,6 +58,8 @@ pub struct FormatRow {
     pub name: &'static str,
     /// The extension of its files; absent if the name of a file does not select it.
     pub extension: Option<&'static str>,
+    /// Its media type.
+    pub media_type: &'static str,
     /// What it contains.
     pub help: &'static str,
     run: fn(RunSource<'_>, &mut dyn Write) -> Result<(), FormatError>,
@@ -70,6 +72,7 @@ pub const FORMATS: [FormatRow; 9] = [
         format: Format::Jsonl,
         name: "jsonl",
         extension: None,
+        media_type: "application/x-ndjson",
         help: "The event log, one JSON object per line",
         run: |run, out| Ok(run.events.iter().try_for_each(|event| ndjson::write(event, &mut &mut *out))?),
         plan: |_, _| Err(FormatError::NotOfPlans),
@@ -78,6 +81,7 @@ pub const FORMATS: [FormatRow; 9] = [
         format: Format::Json,
         name: "json",
         extension: Some("json"),
+        media_type: "application/json",
         help: "The result as one JSON document",
         run: |run, out| json(&document(run.record), out),
         plan: |record, out| json(&plan::document(record), out),
@@ -86,6 +90,7 @@ pub const FORMATS: [FormatRow; 9] = [
         format: Format::Csv,
         name: "csv",
         extension: Some("csv"),
+        media_type: "text/csv; charset=utf-8",
         help: "The samples as a table, or the sizes of a sweep",
         run: |run, out| {
             Ok(if is_sweep(run.record) {
@@ -100,6 +105,7 @@ pub const FORMATS: [FormatRow; 9] = [
         format: Format::SummaryCsv,
         name: "summary-csv",
         extension: None,
+        media_type: "text/csv; charset=utf-8",
         help: "One row per flow",
         run: |run, out| Ok(csv::summary(run.record, out)?),
         plan: |record, out| Ok(plan::csv(record, out)?),
@@ -108,6 +114,7 @@ pub const FORMATS: [FormatRow; 9] = [
         format: Format::Markdown,
         name: "markdown",
         extension: Some("md"),
+        media_type: "text/markdown; charset=utf-8",
         help: "A report to paste into a ticket",
         run: |run, out| Ok(out.write_all(markdown::report(run.record).as_bytes())?),
         plan: |record, out| Ok(out.write_all(plan::markdown(record).as_bytes())?),
@@ -116,6 +123,7 @@ pub const FORMATS: [FormatRow; 9] = [
         format: Format::Html,
         name: "html",
         extension: Some("html"),
+        media_type: "text/html; charset=utf-8",
         help: "One page with verdict, tables, charts and the raw data",
         run: |run, out| {
             let assets = run.assets.ok_or(FormatError::NoFrontEnd)?;
@@ -133,6 +141,7 @@ pub const FORMATS: [FormatRow; 9] = [
         format: Format::Text,
         name: "text",
         extension: Some("txt"),
+        media_type: "text/plain; charset=utf-8",
         help: "The same as on the terminal",
         run: |run, out| Ok(out.write_all(text(run.record, run.view).as_bytes())?),
         plan: |record, out| {
@@ -144,6 +153,7 @@ pub const FORMATS: [FormatRow; 9] = [
         format: Format::Svg,
         name: "svg",
         extension: Some("svg"),
+        media_type: "image/svg+xml",
         help: "The charts as a picture",
         run: |run, out| picture(&Pictures::of_run(run.record), None, out),
         plan: |record, out| picture(&Pictures::of_plan(record), None, out),
@@ -152,6 +162,7 @@ pub const FORMATS: [FormatRow; 9] = [
         format: Format::Junit,
         name: "junit",
         extension: Some("xml"),
+        media_type: "application/xml",
         help: "The assertions of a plan as a JUnit report, for continuous integration",
         run: |_, _| Err(FormatError::NotOfRuns),
         plan: |record, out| Ok(plan::junit(record, out)?),
@@ -205,6 +216,19 @@ impl Format {
     #[must_use]
     pub fn of_extension(extension: &str) -> Option<Self> {
         FORMATS.iter().find(|row| row.extension == Some(extension)).map(|row| row.format)
+    }
+
+    /// Its media type.
+    #[must_use]
+    pub fn media_type(self) -> &'static str {
+        self.row().media_type
+    }
+
+    /// The extension of a file with it, also if the name of a file does not select it.
+    #[must_use]
+    pub fn file_extension(self) -> &'static str {
+        let row = self.row();
+        row.extension.unwrap_or_else(|| row.name.rsplit('-').next().unwrap_or(row.name))
     }
 
     fn row(self) -> &'static FormatRow {
@@ -261,6 +285,10 @@ mod tests {
             assert_eq!(Format::named(row.name), Some(row.format));
             assert!(row.extension.is_none_or(|ending| Format::of_extension(ending) == Some(row.format)));
         }
+        assert_eq!(
+            [Format::SummaryCsv, Format::Jsonl, Format::Junit].map(Format::file_extension),
+            ["csv", "jsonl", "xml"]
+        );
         assert_eq!((Format::named("pdf"), Format::of_extension("")), (None, None));
     }
 }

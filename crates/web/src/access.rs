@@ -1,7 +1,6 @@
 //! Who may do what: tokens, and sessions of browsers.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -97,14 +96,14 @@ fn digest(text: &str) -> [u8; 32] {
 
 /// The sessions and wrong tries.
 #[derive(Debug)]
-pub(crate) struct Gatekeeper {
+pub(crate) struct AccessControl {
     access: Access,
     /// By the digest of their secret, when they began.
     sessions: Mutex<BTreeMap<[u8; 32], Mono>>,
     tries: Mutex<BTreeMap<IpAddr, (u32, Mono)>>,
 }
 
-impl Gatekeeper {
+impl AccessControl {
     pub(crate) fn new(access: Access) -> Self {
         Self { access, sessions: Mutex::default(), tries: Mutex::default() }
     }
@@ -186,10 +185,7 @@ impl Gatekeeper {
         let mut secret = [0; 16];
         getrandom::fill(&mut secret)
             .map_err(|error| HttpProblem::new(INTERNAL, format!("no random numbers: {error}")))?;
-        let secret = secret.iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
+        let secret = format!("{:032x}", u128::from_be_bytes(secret));
         let mut sessions = locked(&self.sessions);
         let now = clock::now();
         sessions.retain(|_, began| now.since(*began) < SESSION_LIFETIME);
@@ -236,8 +232,8 @@ mod tests {
     const SECRET: &str = "0123456789abcdef";
     const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 
-    fn keeper() -> Gatekeeper {
-        Gatekeeper::new(Access::Token(WebToken::new(&format!(" {SECRET}\n")).unwrap()))
+    fn keeper() -> AccessControl {
+        AccessControl::new(Access::Token(WebToken::new(&format!(" {SECRET}\n")).unwrap()))
     }
 
     fn with(name: header::HeaderName, value: &str) -> HeaderMap {
@@ -248,7 +244,7 @@ mod tests {
 
     #[test]
     fn an_open_service_asks_nobody() {
-        let keeper = Gatekeeper::new(Access::Open);
+        let keeper = AccessControl::new(Access::Open);
         assert_eq!(keeper.abilities(&HeaderMap::new(), HOME).unwrap(), ALL);
     }
 

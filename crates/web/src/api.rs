@@ -43,7 +43,7 @@ macro_rules! permit {
 
             async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, HttpProblem> {
                 let VisitorAddress(from) = visitor(parts)?;
-                service.gatekeeper().permit(Ability::$ability, &parts.headers, from).map(|()| Self)
+                service.access().permit(Ability::$ability, &parts.headers, from).map(|()| Self)
             }
         }
 

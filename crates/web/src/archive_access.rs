@@ -16,8 +16,16 @@ pub(crate) struct ArchiveAccess(Arc<SharedArchive>);
 struct SharedArchive {
     /// The archive; absent for the default one of this user.
     location: Option<String>,
+    trouble: Mutex<ArchiveTrouble>,
+}
+
+/// Why the archive cannot be used. One that can be read need not be writable.
+#[derive(Debug, Default)]
+struct ArchiveTrouble {
     /// Why the last access failed; absent if it did not.
-    trouble: Mutex<Option<String>>,
+    read: Option<String>,
+    /// Why the last run was not archived; absent if it was.
+    write: Option<String>,
 }
 
 impl ArchiveAccess {
@@ -32,12 +40,13 @@ impl ArchiveAccess {
 
     /// Why the archive cannot be used; absent if it can.
     pub(crate) fn trouble(&self) -> Option<String> {
-        locked(&self.0.trouble).clone()
+        let trouble = locked(&self.0.trouble);
+        trouble.write.as_ref().or(trouble.read.as_ref()).cloned()
     }
 
     /// Remembers why a run was not archived, or with `None` that one was.
-    pub(crate) fn set_trouble(&self, trouble: Option<String>) {
-        *locked(&self.0.trouble) = trouble;
+    pub(crate) fn set_write_trouble(&self, trouble: Option<String>) {
+        locked(&self.0.trouble).write = trouble;
     }
 
     /// Executes `work` with the archive.
@@ -61,28 +70,20 @@ impl ArchiveAccess {
         &self,
         work: impl FnOnce(&mut SqliteArchive) -> Result<T, E>,
     ) -> Result<T, HttpProblem> {
-        // Opened each time, which takes about a millisecond: the file may have been replaced since.
-        let done = work(&mut self.open()?).map_err(Into::into);
-        if let Err(problem) = &done
-            && problem.is_of_archive()
-        {
-            self.set_trouble(Some("the archive cannot be read".to_owned()));
-        } else if done.is_ok() {
-            // A read that works says nothing about writing.
-            locked(&self.0.trouble).take_if(|trouble| trouble.contains("read"));
+        // Opened each time, as the file may have been replaced since.
+        let opened = archive_to_read(self.location());
+        locked(&self.0.trouble).read = opened.as_ref().err().map(cause);
+        let done = work(&mut opened?).map_err(Into::into);
+        if done.as_ref().is_err_and(HttpProblem::is_of_archive) {
+            locked(&self.0.trouble).read = Some("the archive cannot be read".to_owned());
         }
         done
     }
-
-    fn open(&self) -> Result<SqliteArchive, HttpProblem> {
-        archive_to_read(self.location()).map_err(|error| {
-            self.set_trouble(Some(format!("the archive cannot be read: {}", cause(&error))));
-            error.into()
-        })
-    }
 }
 
-/// The cause of an error without the path of the file.
+/// Why the archive cannot be opened, without the path of its file.
 fn cause(error: &ArchiveError) -> String {
-    std::error::Error::source(error).map_or_else(|| "it is not usable".to_owned(), ToString::to_string)
+    let cause =
+        std::error::Error::source(error).map_or_else(|| "it is not usable".to_owned(), ToString::to_string);
+    format!("the archive cannot be read: {cause}")
 }

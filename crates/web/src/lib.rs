@@ -36,16 +36,17 @@ mod config;
 mod error;
 mod field_at_fault;
 mod guard;
+mod latest_runs;
 mod live;
 mod metrics;
 mod pages;
 mod problem;
 mod request;
+mod run_request;
 mod runs;
 mod server;
 mod service;
 mod streams;
-mod viewers;
 
 pub use access::{Ability, Access, TokenTooShort, WebToken};
 pub use api::openapi;

@@ -45,8 +45,6 @@ pub(crate) struct End {
 /// The newest message for viewers, as bytes of an event stream.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Message {
-    /// Counts the messages.
-    number: u64,
     /// The frame.
     pub(crate) frame: Bytes,
     /// The end of the stream, after the last frame.
@@ -82,7 +80,9 @@ impl LiveRun {
         let (mut live, mut history) = (Live::new(), LiveHistory::default());
         for event in events {
             live.on(event);
-            history.add(event, &live.frame());
+            if matches!(event.body, Body::Progress { .. }) {
+                history.add(event, &live.frame());
+            }
         }
         LiveSnapshot { frame: live.frame(), series: history.series().cloned().collect() }
     }
@@ -108,10 +108,7 @@ impl LiveRun {
     /// Ends the stream of all viewers.
     pub(crate) fn end(&self, end: &End) {
         let bytes = message("end", None, end);
-        self.newest.send_modify(|newest| {
-            newest.number += 1;
-            newest.end = Some(bytes);
-        });
+        self.newest.send_modify(|newest| newest.end = Some(bytes));
     }
 
     fn on(&self, event: &Event, now: Mono) {
@@ -123,6 +120,8 @@ impl LiveRun {
                 state.queued_since.get_or_insert(now);
             }
             Body::Host { .. } | Body::FlowPlanned(_) | Body::Latency { .. } => state.queued_since = None,
+            // Most of a log, and nothing of it is in a frame.
+            Body::Sample { .. } | Body::Port { .. } => return,
             _ => {}
         }
         let frame = state.live.frame();
@@ -141,10 +140,7 @@ impl LiveRun {
         }
         let bytes = message("frame", Some(event.seq), &frame);
         state.sent = Some((frame, now));
-        self.newest.send_modify(|newest| {
-            newest.number += 1;
-            newest.frame = bytes;
-        });
+        self.newest.send_modify(|newest| newest.frame = bytes);
     }
 }
 

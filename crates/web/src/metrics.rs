@@ -5,7 +5,6 @@ use std::sync::atomic::AtomicU64;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
-use linerate_archive::{ArchiveError, Filter, Store};
 use linerate_control::QueueLoad;
 use linerate_model::{Outcome, RunHead};
 use linerate_units::Bitrate;
@@ -16,11 +15,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::api::MayView;
+use crate::latest_runs::latest_runs;
 use crate::problem::{HttpProblem, INTERNAL};
 use crate::service::Service;
 
-/// Runs that are searched for the last result of each pair of hosts.
-const MAX_SEARCHED: u32 = 1000;
 /// Most pairs of hosts and directions; each has a few series.
 const MAX_PAIRS: usize = 500;
 /// The media type of OpenMetrics.
@@ -67,7 +65,7 @@ pub(crate) async fn metrics(
     _: MayView,
 ) -> Result<impl IntoResponse, HttpProblem> {
     let host = service.host().to_owned();
-    let runs = service.archive().with(|archive| last_runs(archive)).await?;
+    let runs = service.archive().with(|archive| latest_runs(archive)).await?;
     let results = LastResults::of(&runs, &host);
     let usable = service.archive().trouble().is_none();
     let mut registry = registry_of_server(service.runs().load(), usable);
@@ -93,19 +91,6 @@ fn registry_of_server(load: QueueLoad, archive_usable: bool) -> Registry {
         gauge(usize::from(archive_usable)),
     );
     registry
-}
-
-/// The last run of each server, newest first.
-fn last_runs(archive: &dyn Store) -> Result<Vec<RunHead>, ArchiveError> {
-    let filter = Filter { whole: true, ..Filter::default() };
-    let mut last: Vec<RunHead> = Vec::new();
-    for run in archive.page(&filter, None, MAX_SEARCHED)?.runs {
-        let wanted = !run.is_plan && run.outcome.is_some() && run.target.is_some();
-        if wanted && last.iter().all(|other| other.target != run.target) {
-            last.push(run);
-        }
-    }
-    Ok(last)
 }
 
 impl LastResults {

@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use sha2::{Digest, Sha256};
 
 use crate::service::Service;
 
@@ -15,6 +16,9 @@ use crate::service::Service;
 const SHELL: &str = include_str!("shell.html");
 /// The icon of the pages.
 const ICON: &str = include_str!("icon.svg");
+
+/// Bytes of a digest that tell two builds of a file apart.
+const TAG_BYTES: usize = 8;
 
 /// A file of the program, also compressed.
 #[derive(Debug)]
@@ -51,15 +55,15 @@ impl PageFile {
         // Writing to memory does not fail.
         let packed =
             encoder.write_all(content.as_bytes()).and_then(|()| encoder.finish()).unwrap_or_default();
-        let tag = format!("{}-{:x}", env!("CARGO_PKG_VERSION"), checksum(content));
+        let digest = Sha256::digest(content.as_bytes());
+        let tag = digest.iter().take(TAG_BYTES).map(|byte| format!("{byte:02x}")).collect();
         Self { media_type, content, packed: packed.into(), tag }
     }
 
     /// The file. Browsers ask each time whether it has changed, which it does only with the program.
     fn response(&self, headers: &HeaderMap) -> Response {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let packs =
-            text(header::ACCEPT_ENCODING).split(',').any(|one| one.trim().split(';').next() == Some("gzip"));
+        let packs = accepts_gzip(text(header::ACCEPT_ENCODING));
         let tag = format!("\"{}{}\"", self.tag, if packs { "-gzip" } else { "" });
         let known = text(header::IF_NONE_MATCH) == tag;
         let caching = [
@@ -79,11 +83,13 @@ impl PageFile {
     }
 }
 
-/// Tells two builds of a file apart (FNV-1a).
-fn checksum(content: &str) -> u64 {
-    content
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+/// Whether a client takes compressed content (RFC 9110, section 12.5.3): a weight of 0 means that it does not.
+fn accepts_gzip(accepted: &str) -> bool {
+    accepted.split(',').any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
+        let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse::<f64>().ok());
+        name.trim().eq_ignore_ascii_case("gzip") && weight.is_some_and(|weight| weight > 0.0)
+    })
 }
 
 pub(crate) async fn shell(State(service): State<Service>, headers: HeaderMap) -> Response {

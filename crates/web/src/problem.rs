@@ -9,7 +9,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use linerate_archive::ArchiveError;
 use linerate_model::{SpecError, TestSpec};
-use linerate_runner::{CompareError, ReportSourceError, RunnerError};
+use linerate_runner::{CompareError, ReportSourceError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -39,6 +39,8 @@ pub(crate) struct HttpProblem {
     /// Seconds after which the request may be repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) retry_after: Option<u64>,
+    #[serde(skip)]
+    is_of_archive: bool,
 }
 
 /// A kind of problem.
@@ -100,7 +102,13 @@ impl HttpProblem {
             field: None,
             limit: None,
             retry_after: None,
+            is_of_archive: false,
         }
+    }
+
+    /// Whether the archive is to blame.
+    pub(crate) fn is_of_archive(&self) -> bool {
+        self.is_of_archive
     }
 
     /// The same, with the field of the request that is to blame.
@@ -124,16 +132,6 @@ impl HttpProblem {
         match field_at_fault(spec, error) {
             Some(field) => problem.at(format!("test.{field}")),
             None => problem,
-        }
-    }
-
-    /// Why a run could not be prepared.
-    pub(crate) fn of_runner(error: &RunnerError) -> Self {
-        match error {
-            RunnerError::Target(_) | RunnerError::TargetUrl { .. } | RunnerError::TargetSlash { .. } => {
-                Self::new(INVALID_SETTING, error).at("to")
-            }
-            error => Self::new(INTERNAL, error),
         }
     }
 }
@@ -210,12 +208,5 @@ impl OperationOutput for HttpProblem {
         operation: &mut Operation,
     ) -> Vec<(Option<ApiStatus>, ApiResponse)> {
         Self::operation_response(ctx, operation).map(|response| (None, response)).into_iter().collect()
-    }
-}
-
-impl HttpProblem {
-    /// Whether the archive is to blame.
-    pub(crate) fn is_of_archive(&self) -> bool {
-        self.kind == ARCHIVE.name
     }
 }

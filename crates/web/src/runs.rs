@@ -1,24 +1,23 @@
 //! Runs that pages and programs start here: one after the other, in the queue of this host's server.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, ToSocketAddrs};
+use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use linerate_control::{ControlError, OwnRun, OwnRunTurn, OwnRuns, QueueLoad, Sink};
-use linerate_model::{LabelOptions, Outcome, RunLabels, TestSpec};
-use linerate_proto::native::NATIVE;
-use linerate_runner::{ArchiveSink, ArchiveWarning, CancelToken, Loopback, Measurement, target};
+use linerate_model::Outcome;
+use linerate_runner::{ArchiveSink, ArchiveWarning, CancelToken, Loopback, run_name};
 use linerate_sock::thread::locked;
-use linerate_sock::{Mono, clock, iface};
+use linerate_sock::{Mono, clock};
 use linerate_units::Span;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::archive_access::ArchiveAccess;
 use crate::live::{End, LiveRun, LiveSink};
 use crate::problem::{HttpProblem, INTERNAL, INVALID_SETTING, STOPPING, TOO_MANY};
+use crate::run_request::{RunPlan, RunRequest};
 
 /// Most runs that wait.
 const MAX_WAITING: usize = 16;
@@ -32,33 +31,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// A run holds the place in this host's queue while it waits for the other host. If both hosts measure each other,
 /// each would wait for the other for ever.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(120);
-/// Most characters of a host with its port; a name has at most 253.
-const MAX_HOST_CHARS: usize = 300;
 /// A test whose end depends on the network may take this long, and any test as much longer than expected as this.
 const TIME_LIMIT: Duration = Duration::from_secs(3600);
 /// Expected time of a test whose end depends on the network.
 const UNKNOWN_TIME: Span = Span::from_secs(60);
-
-/// The name of a test on this host alone.
-pub(crate) const THIS_HOST: &str = "this host";
-
-/// A test to start.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RunRequest {
-    /// The other host, as HOST, HOST:PORT or \[ADDRESS\]:PORT; `this host` for a test over the loopback interface.
-    #[schemars(length(min = 1, max = 300))]
-    pub(crate) to: String,
-    /// What to measure.
-    #[serde(default)]
-    pub(crate) test: TestSpec,
-    /// Name of the run, which repeats of one configuration may share.
-    #[serde(default)]
-    pub(crate) name: Option<String>,
-    /// Notes by their keys.
-    #[serde(default)]
-    pub(crate) notes: BTreeMap<String, String>,
-}
 
 /// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -93,6 +69,7 @@ pub(crate) struct WebRun {
     pub(crate) id: String,
     pub(crate) request: RunRequest,
     pub(crate) live: LiveRun,
+    plan: RunPlan,
     cancel: CancelToken,
     progress: Mutex<WebRunProgress>,
 }
@@ -131,7 +108,7 @@ impl WebRun {
     fn turn(&self, own_runs: &OwnRuns) -> Result<OwnRunTurn, ControlError> {
         let mut progress = locked(&self.progress);
         if progress.place.is_none() && progress.needs_place {
-            let length = self.request.test.expected_time().unwrap_or(UNKNOWN_TIME);
+            let length = self.plan.spec.expected_time().unwrap_or(UNKNOWN_TIME);
             progress.place = Some(own_runs.join(length)?);
         }
         progress.place.as_ref().map_or(Ok(OwnRunTurn::Now), OwnRun::turn)
@@ -181,9 +158,7 @@ impl RunQueue {
 
     /// Adds a run. The same key with the same request gives the run that it gave before.
     pub(crate) fn start(&self, request: RunRequest, key: Option<&str>) -> Result<Arc<WebRun>, HttpProblem> {
-        let labels = labels(&request)?;
-        let mut measurement = self.measurement(&request)?;
-        measurement.labels = labels;
+        let plan = request.plan(self.longest)?;
         let mut state = locked(&self.state);
         if state.stopping {
             return Err(HttpProblem::new(STOPPING, "this server is stopping and starts no more runs"));
@@ -210,7 +185,7 @@ impl RunQueue {
             let text = format!("{MAX_WAITING} runs already wait on this host; try again when one has ended");
             return Err(HttpProblem::new(TOO_MANY, text).limit(MAX_WAITING as u64).retry_after(10));
         }
-        let run = self.add(&mut state, request, &measurement)?;
+        let run = self.add(&mut state, request, plan)?;
         if let Some(key) = key {
             if state.keys.len() >= MAX_KEYS {
                 state.keys.pop_front();
@@ -231,9 +206,10 @@ impl RunQueue {
         &self,
         state: &mut RunQueueState,
         request: RunRequest,
-        measurement: &Measurement,
+        plan: RunPlan,
     ) -> Result<Arc<WebRun>, HttpProblem> {
-        let length = measurement.spec.expected_time().unwrap_or(UNKNOWN_TIME);
+        let id = run_name().map_err(|error| HttpProblem::new(INTERNAL, error))?;
+        let length = plan.spec.expected_time().unwrap_or(UNKNOWN_TIME);
         let behind_own_server =
             state.running.as_ref().is_some_and(|run| locked(&run.progress).place.is_none());
         let place = if behind_own_server {
@@ -242,7 +218,7 @@ impl RunQueue {
             let place = self.own_runs.join(length);
             Some(place.map_err(|error| HttpProblem::new(TOO_MANY, error).retry_after(10))?)
         };
-        let is_compared = request.to == THIS_HOST;
+        let is_compared = plan.is_loopback();
         let progress = WebRunProgress {
             state: WebRunState::Waiting,
             place,
@@ -252,50 +228,15 @@ impl RunQueue {
             problem: None,
         };
         let run = Arc::new(WebRun {
-            id: measurement.run.clone(),
+            id,
             request,
             live: LiveRun::new(),
+            plan,
             cancel: CancelToken::new(),
             progress: Mutex::new(progress),
         });
         state.waiting.push_back(Arc::clone(&run));
         Ok(run)
-    }
-
-    /// The measurement of a request, with a new name.
-    fn measurement(&self, request: &RunRequest) -> Result<Measurement, HttpProblem> {
-        let spec = &request.test;
-        spec.check().and_then(|()| spec.agree()).map_err(|error| HttpProblem::of_spec(spec, &error))?;
-        if let (Some(longest), Some(time)) = (self.longest, spec.expected_time())
-            && time > longest
-        {
-            let text = format!("the test would take {time}, and this host measures at most {longest}");
-            let limit = longest.as_ns() / 1_000_000_000;
-            return Err(HttpProblem::new(INVALID_SETTING, text).at("test.traffic.duration_ns").limit(limit));
-        }
-        let typed = if request.to == THIS_HOST { "localhost" } else { request.to.trim() };
-        if !is_host_text(typed) {
-            let text = format!(
-                "a host has at most {MAX_HOST_CHARS} letters, digits and the characters . - _ : % [ ]"
-            );
-            return Err(HttpProblem::new(INVALID_SETTING, text).at("to"));
-        }
-        let (host, port) = target(typed, None).map_err(|error| HttpProblem::of_runner(&error))?;
-        Measurement::of(host, port, request.test.clone()).map_err(|error| HttpProblem::of_runner(&error))
-    }
-
-    /// Whether the other host is the server of this program.
-    fn is_own_server(&self, measurement: &Measurement) -> bool {
-        let port = measurement.port.unwrap_or(NATIVE.default_port);
-        if port != self.own_runs.port() {
-            return false;
-        }
-        let own: Vec<IpAddr> =
-            iface::addresses().unwrap_or_default().into_iter().map(|entry| entry.address).collect();
-        let resolved = (measurement.host.as_str(), port).to_socket_addrs();
-        resolved.is_ok_and(|mut all| {
-            all.any(|address| address.ip().is_loopback() || own.contains(&address.ip().to_canonical()))
-        })
     }
 
     /// A run that was started here and is still known.
@@ -307,13 +248,9 @@ impl RunQueue {
     pub(crate) fn wait(&self, run: &WebRun) -> Option<(u32, Span)> {
         let state = locked(&self.state);
         let ahead = state.waiting.iter().position(|waiting| waiting.id == run.id)?;
-        let turn = locked(&run.progress).place.as_ref().map(OwnRun::turn);
-        match turn {
-            Some(Ok(OwnRunTurn::Later { position, wait })) => Some((position, wait)),
-            Some(Ok(OwnRunTurn::Now)) => None,
-            // The others of this queue are before it, and the one that runs.
-            Some(Err(_)) | None => Some((ahead as u32 + 1, Span::ZERO)),
-        }
+        let progress = locked(&run.progress);
+        // One without a place waits for the run against this program's server, and for those before it here.
+        progress.place.as_ref().map_or(Some((ahead as u32 + 1, Span::ZERO)), OwnRun::position)
     }
 
     /// The runs that wait, the next one first.
@@ -385,7 +322,7 @@ impl RunQueue {
     /// How long a run may take. A test of a day is expected to take a day; a count of bytes may never end.
     fn time_limit(&self, run: &WebRun) -> Duration {
         let duration = |span: Span| Duration::from_nanos(span.as_ns());
-        match run.request.test.expected_time() {
+        match run.plan.spec.expected_time() {
             Some(expected) => duration(expected) + TIME_LIMIT,
             None => self.longest.map_or(TIME_LIMIT, duration),
         }
@@ -409,28 +346,6 @@ impl RunQueueState {
     fn all(&self) -> impl Iterator<Item = &Arc<WebRun>> {
         self.waiting.iter().chain(&self.running).chain(&self.ended)
     }
-}
-
-/// Whether a text may be a host with its port. Names have letters of any script.
-fn is_host_text(text: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || ".-_:%[]".contains(c);
-    text.chars().count() <= MAX_HOST_CHARS && !text.starts_with('-') && text.chars().all(is_part)
-}
-
-/// The name and notes of a request.
-fn labels(request: &RunRequest) -> Result<RunLabels, HttpProblem> {
-    let mut labels = RunLabels::default();
-    let invalid = |error: &dyn ToString| HttpProblem::new(INVALID_SETTING, error.to_string());
-    if let Some(name) = request.name.as_deref().filter(|name| !name.trim().is_empty()) {
-        let name = LabelOptions::checked_name(name).map_err(|error| invalid(&error).at("name"))?;
-        labels.name = Some(name.into());
-    }
-    for (key, note) in &request.notes {
-        let entry = LabelOptions::checked_entry(&format!("notes.{key}={note}"));
-        let (key, note) = entry.map_err(|error| invalid(&error).at(format!("notes.{key}")))?;
-        labels.notes.insert(key.into(), note.into());
-    }
-    Ok(labels)
 }
 
 /// What visitors read of a warning, which names paths of this host.
@@ -501,7 +416,7 @@ impl RunQueue {
 
     /// A test against the server of this program takes its place there, as that server's client.
     fn leave_if_own_server(&self, run: &WebRun) {
-        let own = self.measurement(&run.request).is_ok_and(|measurement| self.is_own_server(&measurement));
+        let own = run.plan.is_against_server(self.own_runs.port());
         let mut progress = locked(&run.progress);
         progress.is_compared = true;
         if own {
@@ -519,19 +434,14 @@ impl RunQueue {
 
     fn measure(&self, run: &WebRun) -> Result<(Outcome, Option<String>), HttpProblem> {
         let failed = |error: &dyn ToString| HttpProblem::new(INTERNAL, error.to_string());
-        let mut measurement = self.measurement(&run.request)?;
-        measurement.run.clone_from(&run.id);
-        measurement.labels = labels(&run.request)?;
+        let loopback = run.plan.is_loopback().then(Loopback::start).transpose().map_err(|e| failed(&e))?;
+        let port = loopback.as_ref().map(Loopback::port);
+        let mut measurement = run.plan.measurement(&run.id, port).map_err(|e| failed(&e))?;
         measurement.calibration = linerate_runner::calibration::stored().ok().flatten();
-        let loopback =
-            if run.request.to == THIS_HOST { Some(Loopback::start().map_err(|e| failed(&e))?) } else { None };
-        if let Some(server) = &loopback {
-            (measurement.host, measurement.port) = ("127.0.0.1".to_owned(), Some(server.port()));
-        }
         let mut archive = match ArchiveSink::open(self.archive.location()) {
             Ok(sink) => Some(sink),
             Err(warning) => {
-                self.archive.set_trouble(Some(not_archived(&warning)));
+                self.archive.set_write_trouble(Some(not_archived(&warning)));
                 None
             }
         };
@@ -541,7 +451,7 @@ impl RunQueue {
         let measured = measurement.run(&run.cancel, sinks, &mut |_| None);
         if let Some(sink) = &mut archive {
             let closed = sink.close();
-            self.archive.set_trouble(match closed {
+            self.archive.set_write_trouble(match closed {
                 Ok(true) => None,
                 Ok(false) => Some("the last run was not archived".to_owned()),
                 Err(warning) => Some(not_archived(&warning)),

@@ -1,6 +1,6 @@
 //! The listener of the service and its connections, with limits for each.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use axum::{Extension, middleware};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use linerate_control::OwnRuns;
-use linerate_sock::thread::locked;
+use linerate_control::{OwnRuns, Permit, Shares};
 use linerate_sock::{process, thread};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
-use crate::access::{Access, group};
+use crate::access::Access;
 use crate::api;
 use crate::archive_access::ArchiveAccess;
 use crate::config::WebConfig;
@@ -29,9 +29,8 @@ use crate::runs::RunQueue;
 use crate::service::Service;
 use crate::{metrics, pages};
 
-/// Most connections, and most of one visitor that is not on this host.
+/// Most connections. One visitor gets half of them at most.
 const MAX_CONNECTIONS: usize = 1024;
-const MAX_PER_VISITOR: usize = 64;
 /// How long the head of a request may take, also that of the next request of a connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest head of a request.
@@ -172,8 +171,8 @@ fn serve(
             Ok(listener) => listener,
             Err(error) => return tracing::error!(%error, "the web service cannot poll its listener"),
         };
-        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        let visitors = Visitors::default();
+        let places = Shares::new(MAX_CONNECTIONS);
+        let mut connections = JoinSet::new();
         let mut check = tokio::time::interval(CHECK_INTERVAL);
         loop {
             tokio::select! {
@@ -181,43 +180,30 @@ fn serve(
                 _ = check.tick() => runs.end_long_runs(),
                 accepted = listener.accept() => match accepted {
                     Ok((stream, from)) => {
-                        accept(stream, from, router, &places, &visitors, stopped.clone());
+                        while connections.try_join_next().is_some() {}
+                        // One visitor gets half of the places at most; whoever gets none is disconnected.
+                        if let Ok(permit) = places.take(from.ip()) {
+                            connections.spawn(connection(stream, from, router, permit, stopped.clone()));
+                        }
                     }
                     // The host is out of files for a moment, or the client has gone.
                     Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
                 },
             }
         }
-        // Wait for requests that are being answered. Streams end by themselves, as their runs have ended.
-        let all = u32::try_from(MAX_CONNECTIONS).unwrap_or(u32::MAX);
-        let _ = tokio::time::timeout(STOP_TIMEOUT, places.acquire_many(all)).await;
+        // Requests are answered, and the streams of runs end with them. The other streams are cut.
+        let _ = tokio::time::timeout(STOP_TIMEOUT, connections.join_all()).await;
     });
 }
 
-/// The connections of each visitor.
-type Visitors = Arc<std::sync::Mutex<std::collections::BTreeMap<IpAddr, usize>>>;
-
-fn accept(
+/// Answers the requests of a connection.
+fn connection(
     stream: TcpStream,
     from: SocketAddr,
     router: &Router,
-    places: &Arc<Semaphore>,
-    visitors: &Visitors,
+    permit: Permit,
     mut stopped: watch::Receiver<bool>,
-) {
-    let Ok(place) = Arc::clone(places).try_acquire_owned() else { return };
-    let visitor = group(from.ip());
-    {
-        let mut counts = locked(visitors);
-        let count = counts.entry(visitor).or_default();
-        // Programs on this host may be a proxy for many, but leave room for others.
-        let most = if visitor.is_loopback() { MAX_CONNECTIONS - MAX_PER_VISITOR } else { MAX_PER_VISITOR };
-        if *count >= most {
-            return;
-        }
-        *count += 1;
-    }
-    let visitors = Arc::clone(visitors);
+) -> impl Future<Output = ()> + use<> {
     let _ = stream.set_nodelay(true);
     let service = TowerToHyperService::new(router.clone().layer(Extension(ConnectInfo(from))));
     let connection = http1::Builder::new()
@@ -225,7 +211,7 @@ fn accept(
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service);
-    tokio::spawn(async move {
+    async move {
         tokio::pin!(connection);
         let stopping = async {
             // A stopping service lets requests end, and takes no further ones.
@@ -235,16 +221,9 @@ fn accept(
             _ = &mut connection => {}
             () = stopping => {
                 connection.as_mut().graceful_shutdown();
-                let _ = tokio::time::timeout(STOP_TIMEOUT, connection).await;
+                let _ = connection.await;
             }
         }
-        let mut counts = locked(&visitors);
-        if let Some(count) = counts.get_mut(&visitor) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&visitor);
-            }
-        }
-        drop(place);
-    });
+        drop(permit);
+    }
 }

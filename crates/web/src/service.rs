@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
-use linerate_control::host_info;
+use linerate_control::{Exhausted, Permit, Shares, host_info};
 use linerate_report::html::Assets;
 
-use crate::access::Gatekeeper;
+use crate::access::AccessControl;
 use crate::archive_access::ArchiveAccess;
 use crate::config::WebConfig;
-use crate::guard::HostNames;
+use crate::guard::{HostNames, VisitorAddress};
 use crate::pages::PageFiles;
+use crate::problem::{HttpProblem, TOO_MANY};
 use crate::runs::RunQueue;
-use crate::viewers::Viewers;
+
+/// Most event streams. One visitor gets half of them at most.
+const MAX_STREAMS: usize = 512;
 
 /// The service. All clones are one.
 #[derive(Debug, Clone)]
@@ -23,10 +26,11 @@ struct ServiceParts {
     names: HostNames,
     files: PageFiles,
     report: Assets<'static>,
-    gatekeeper: Gatekeeper,
+    access: AccessControl,
     archive: ArchiveAccess,
     runs: Arc<RunQueue>,
-    viewers: Viewers,
+    /// Places for event streams.
+    streams: Arc<Shares>,
 }
 
 impl Service {
@@ -37,10 +41,10 @@ impl Service {
             host,
             files: PageFiles::new(config.assets.script, config.assets.style),
             report: config.assets.report,
-            gatekeeper: Gatekeeper::new(config.access),
+            access: AccessControl::new(config.access),
             archive,
             runs,
-            viewers: Viewers::default(),
+            streams: Shares::new(MAX_STREAMS),
         }))
     }
 
@@ -63,8 +67,8 @@ impl Service {
         self.0.report
     }
 
-    pub(crate) fn gatekeeper(&self) -> &Gatekeeper {
-        &self.0.gatekeeper
+    pub(crate) fn access(&self) -> &AccessControl {
+        &self.0.access
     }
 
     pub(crate) fn archive(&self) -> &ArchiveAccess {
@@ -75,7 +79,14 @@ impl Service {
         &self.0.runs
     }
 
-    pub(crate) fn viewers(&self) -> &Viewers {
-        &self.0.viewers
+    /// Takes a place for an event stream.
+    ///
+    /// # Errors
+    /// There are too many, or the visitor has its share.
+    pub(crate) fn admit_stream(&self, VisitorAddress(from): VisitorAddress) -> Result<Permit, HttpProblem> {
+        self.0.streams.take(from).map_err(|Exhausted { group, taken }| {
+            let text = format!("{taken} pages already watch from {group}; close one and try again");
+            HttpProblem::new(TOO_MANY, text).limit(taken as u64).retry_after(10)
+        })
     }
 }

@@ -8,11 +8,11 @@ use axum::body::{Body, Bytes};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, BoxStream, StreamExt};
+use linerate_control::Permit;
 use tokio::sync::watch;
 
 use crate::live::{End, LiveSnapshot, Message, message};
 use crate::runs::{Board, WebRun};
-use crate::viewers::Viewer;
 
 /// After this time without a message, a comment shows that the connection lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -42,7 +42,7 @@ struct RunStream {
     run: Arc<WebRun>,
     messages: watch::Receiver<Message>,
     stage: RunStage,
-    _viewer: Viewer,
+    _permit: Permit,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,11 +53,11 @@ enum RunStage {
 }
 
 /// The messages of a run that was started here.
-pub(crate) fn run(viewer: Viewer, run: Arc<WebRun>) -> Stream {
+pub(crate) fn run(permit: Permit, run: Arc<WebRun>) -> Stream {
     let mut messages = run.live.subscribe();
     // The snapshot contains what the newest message has.
     let over = messages.borrow_and_update().end.is_some();
-    let start = RunStream { run, messages, stage: RunStage::Snapshot, _viewer: viewer };
+    let start = RunStream { run, messages, stage: RunStage::Snapshot, _permit: permit };
     Stream(
         stream::unfold(start, move |mut stream| async move {
             let bytes = match stream.stage {
@@ -103,10 +103,10 @@ pub(crate) fn finished(seq: Option<u64>, snapshot: &LiveSnapshot, end: &End) -> 
 }
 
 /// The board, now and after each change.
-pub(crate) fn board(viewer: Viewer, board: watch::Receiver<Board>) -> Stream {
-    let start = (viewer, board, true);
+pub(crate) fn board(permit: Permit, board: watch::Receiver<Board>) -> Stream {
+    let start = (permit, board, true);
     Stream(
-        stream::unfold(start, |(viewer, mut board, first)| async move {
+        stream::unfold(start, |(permit, mut board, first)| async move {
             let waited =
                 if first { Ok(Ok(())) } else { tokio::time::timeout(KEEP_ALIVE, board.changed()).await };
             let bytes = match waited {
@@ -114,7 +114,7 @@ pub(crate) fn board(viewer: Viewer, board: watch::Receiver<Board>) -> Stream {
                 Ok(Err(_)) => return None,
                 Ok(Ok(())) => message("board", None, &*board.borrow_and_update()),
             };
-            Some((Ok(bytes), (viewer, board, false)))
+            Some((Ok(bytes), (permit, board, false)))
         })
         .boxed(),
     )

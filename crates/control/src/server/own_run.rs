@@ -90,6 +90,12 @@ impl OwnRun {
             )),
         }
     }
+
+    /// Position in the queue, and longest expected wait; absent once it may begin. Asking does not let it begin.
+    #[must_use]
+    pub fn position(&self) -> Option<(u32, Span)> {
+        self.queue.position(self.ticket)
+    }
 }
 
 impl Drop for OwnRun {
@@ -110,10 +116,13 @@ mod tests {
         let client = queue.join(IpAddr::from([192, 0, 2, 1]), Span::from_secs(20)).unwrap();
         assert!(matches!(queue.turn(client), QueueDecision::Now { .. }));
         let run = own.join(Span::from_secs(10)).unwrap();
+        assert_eq!(run.position().map(|(position, _)| position), Some(1));
         assert!(matches!(run.turn().unwrap(), OwnRunTurn::Later { position: 1, .. }));
         assert_eq!(own.load(), QueueLoad { running: 1, waiting: 1 });
         queue.leave(client);
+        assert!(run.position().is_some() && own.load().running == 0, "a question admits nobody");
         assert_eq!(run.turn().unwrap(), OwnRunTurn::Now);
+        assert_eq!(run.position(), None);
         let next = queue.join(IpAddr::from([192, 0, 2, 2]), Span::from_secs(20)).unwrap();
         assert!(matches!(queue.turn(next), QueueDecision::Later { position: 1, .. }));
         drop(run);

@@ -160,16 +160,16 @@ impl ClientQueue {
                 concurrent_runs: state.clients.get(&ticket).map_or(0, |client| client.concurrent_runs),
             };
         }
-        let mut wait = Span::ZERO;
-        for client in state.clients.values().filter(|client| client.began.is_some()) {
-            wait = wait + client.left(now);
-        }
-        let mut position = 1;
-        for ahead in line.iter().take_while(|other| **other != ticket) {
-            wait = wait + state.clients.get(ahead).map_or(Span::ZERO, |client| client.length);
-            position += 1;
-        }
+        let (position, wait) = state.position(&line, ticket, now);
         QueueDecision::Later { position, wait }
+    }
+
+    /// Position of a waiting client, and its longest expected wait. Unlike [`ClientQueue::turn`], this admits nobody.
+    pub(super) fn position(&self, ticket: u64) -> Option<(u32, Span)> {
+        let state = locked(&self.state);
+        let waits = |client: &QueuedClient| client.began.is_none() && !client.displaced;
+        state.clients.get(&ticket).filter(|client| waits(client))?;
+        Some(state.position(&state.line(), ticket, clock::now()))
     }
 }
 
@@ -189,6 +189,20 @@ impl QueueState {
             .collect();
         line.sort_unstable();
         line.into_iter().map(|(_, _, ticket)| ticket).collect()
+    }
+
+    /// Position of a client in the line, and its longest expected wait.
+    fn position(&self, line: &[u64], ticket: u64, now: Mono) -> (u32, Span) {
+        let mut wait = Span::ZERO;
+        for client in self.clients.values().filter(|client| client.began.is_some()) {
+            wait = wait + client.left(now);
+        }
+        let mut position = 1;
+        for ahead in line.iter().take_while(|other| **other != ticket) {
+            wait = wait + self.clients.get(ahead).map_or(Span::ZERO, |client| client.length);
+            position += 1;
+        }
+        (position, wait)
     }
 
     fn admit_client(&mut self, ticket: u64, now: Mono, at_work: u32) {

@@ -32,6 +32,19 @@ pub(crate) struct Chart {
     pub(crate) notes: Vec<String>,
 }
 
+impl Chart {
+    /// A chart over swept or compared values; absent without panels.
+    pub(super) fn of_sweep(
+        title: String,
+        x: ChartAxis,
+        panels: Vec<Panel>,
+        notes: Vec<String>,
+    ) -> Option<Self> {
+        let kind = ChartKind::Sweep;
+        (!panels.is_empty()).then_some(Self { kind, title, x, panels, bands: Vec::new(), notes })
+    }
+}
+
 /// The panels that show something, and a sentence for each of the others, in which every value is 0.
 pub(super) fn folded(panels: Vec<(Panel, String)>) -> (Vec<Panel>, Vec<String>) {
     let is_empty =

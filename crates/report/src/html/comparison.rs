@@ -4,7 +4,7 @@ use linerate_model::ForeignText;
 use linerate_plan::{Candidate, Compared, ComparisonRow};
 use maud::{Markup, html};
 
-use super::chart::{Chart, ChartAxis, ChartKind, ChartLine, LineStyle, Mark, Panel, Rounded};
+use super::chart::{Chart, ChartAxis, ChartLine, LineStyle, Mark, Panel, Rounded};
 use super::contents;
 use super::parts::{self, PageCharts};
 use crate::compare::{
@@ -171,14 +171,7 @@ fn strips(compared: &Compared, shown: &[&ComparisonRow]) -> Option<Chart> {
     // The unit of an axis that has no numbers.
     let x = ChartAxis { marks: marks.collect(), ..ChartAxis::linear("configuration", "words") };
     let title = "every repeat, and the median with its interval".to_owned();
-    (!panels.is_empty()).then_some(Chart {
-        kind: ChartKind::Sweep,
-        title,
-        x,
-        panels,
-        bands: Vec::new(),
-        notes,
-    })
+    Chart::of_sweep(title, x, panels, notes)
 }
 
 fn panel(compared: &Compared, row: &ComparisonRow) -> Option<Panel> {

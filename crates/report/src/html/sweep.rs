@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::{PlanAxis, PlanStart, PlanValue, PointSummary};
 
-use super::chart::{Chart, ChartAxis, ChartKind, ChartLine, LineStyle, Mark, Panel, Rounded, folded};
+use super::chart::{Chart, ChartAxis, ChartLine, LineStyle, Mark, Panel, Rounded, folded};
 use super::summaries::{FlowWay, Summaries};
 use crate::plan::{ends, shown_unit};
 use crate::text_flow::plural;
@@ -73,14 +73,7 @@ pub(super) fn chart(plan: &Summaries<'_>) -> Option<Chart> {
     let unit = shown_unit(&axis.name, axis.unit.as_deref()).unwrap_or("1").to_owned();
     let x = ChartAxis { log: is_wide(axis), marks, ..ChartAxis::linear(axis.name.to_string(), &unit) };
     let title = format!("by {}: median and range of the trials", axis.name);
-    (!panels.is_empty()).then_some(Chart {
-        kind: ChartKind::Sweep,
-        title,
-        x,
-        panels,
-        bands: Vec::new(),
-        notes,
-    })
+    Chart::of_sweep(title, x, panels, notes)
 }
 
 fn capital(words: &str) -> String {

@@ -29,7 +29,7 @@ const MAX_PAGE: u32 = 500;
 const DEFAULT_PAGE: u32 = 50;
 
 /// Which runs to list.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RunQuery {
     /// Most runs of this page, at most 500 [default: 50].
@@ -108,15 +108,9 @@ impl RunQuery {
         Err(HttpProblem::new(INVALID_REQUEST, text).at("limit").limit(u64::from(MAX_PAGE)))
     }
 
-    /// Whether a waiting run is among those that are wanted.
+    /// Whether a waiting run, of which little is known yet, is among those that are wanted.
     fn has_waiting(&self) -> bool {
-        self.after.is_none()
-            && self.name.is_none()
-            && self.target.is_none()
-            && self.verdict.is_none()
-            && self.world.is_none()
-            && self.since.is_none()
-            && self.until.is_none()
+        *self == Self { limit: self.limit, parts: self.parts, ..Self::default() }
     }
 }
 
@@ -288,13 +282,13 @@ pub(crate) async fn delete(
 
 pub(crate) async fn live(
     State(service): State<Service>,
-    VisitorAddress(from): VisitorAddress,
+    from: VisitorAddress,
     _: MayView,
     PathParts(path): RunOfPath,
 ) -> Result<streams::Stream, HttpProblem> {
-    let viewer = service.viewers().admit(from)?;
+    let permit = service.admit_stream(from)?;
     if let Some(run) = started_here(&service, &path.id).await {
-        return Ok(streams::run(viewer, run));
+        return Ok(streams::run(permit, run));
     }
     let events = service.archive().with(move |archive| archive.events(&path.id)).await?;
     let record = RunRecord::fold(&events);
@@ -332,7 +326,7 @@ pub(crate) async fn events(
         }
         Ok::<_, ArchiveError>(out)
     });
-    Ok(Text { media_type: "application/x-ndjson", file: None, content: lines.await? })
+    Ok(Text { media_type: Format::Jsonl.media_type(), file: None, content: lines.await? })
 }
 
 /// The run and format of an export.
@@ -370,8 +364,8 @@ pub(crate) async fn export(
         Ok::<_, HttpProblem>((id, out))
     });
     let (id, content) = written.await?;
-    let (media_type, extension) = media_type(format);
-    Ok(Text { media_type, file: Some(format!("linerate-{id}.{extension}")), content })
+    let file = format!("linerate-{id}.{}", format.file_extension());
+    Ok(Text { media_type: format.media_type(), file: Some(file), content })
 }
 
 fn not_written(error: &FormatError) -> HttpProblem {
@@ -380,20 +374,6 @@ fn not_written(error: &FormatError) -> HttpProblem {
             HttpProblem::new(NOT_WRITTEN, error)
         }
         error => HttpProblem::new(INTERNAL, error),
-    }
-}
-
-/// The media type of a format, and the extension of its files.
-fn media_type(format: Format) -> (&'static str, &'static str) {
-    match format {
-        Format::Jsonl => ("application/x-ndjson", "jsonl"),
-        Format::Json => ("application/json", "json"),
-        Format::Csv | Format::SummaryCsv => ("text/csv; charset=utf-8", "csv"),
-        Format::Markdown => ("text/markdown; charset=utf-8", "md"),
-        Format::Html => ("text/html; charset=utf-8", "html"),
-        Format::Text => ("text/plain; charset=utf-8", "txt"),
-        Format::Svg => ("image/svg+xml", "svg"),
-        Format::Junit => ("application/xml", "xml"),
     }
 }
 

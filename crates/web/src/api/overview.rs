@@ -6,7 +6,6 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
-use linerate_archive::{ArchiveError, Filter, Store};
 use linerate_model::ForeignText;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,13 +13,12 @@ use serde::{Deserialize, Serialize};
 use super::{MayView, NoContent};
 use crate::access::Ability;
 use crate::guard::VisitorAddress;
+use crate::latest_runs::latest_runs;
 use crate::problem::HttpProblem;
 use crate::request::JsonBody;
 use crate::service::Service;
 use crate::streams;
 
-/// Most runs that are searched for servers.
-const MAX_SEARCHED: u32 = 1000;
 /// Most known servers.
 const MAX_KNOWN: usize = 50;
 
@@ -44,10 +42,10 @@ pub(crate) async fn session(
     VisitorAddress(from): VisitorAddress,
     headers: HeaderMap,
 ) -> Result<Json<SessionInfo>, HttpProblem> {
-    let gatekeeper = service.gatekeeper();
-    let abilities = gatekeeper.abilities(&headers, from)?;
+    let access = service.access();
+    let abilities = access.abilities(&headers, from)?;
     Ok(Json(SessionInfo {
-        needs_token: gatekeeper.needs_token(),
+        needs_token: access.needs_token(),
         abilities: abilities.to_vec(),
         host: service.host().to_owned(),
         linerate: env!("CARGO_PKG_VERSION"),
@@ -71,14 +69,14 @@ pub(crate) async fn sign_in(
     VisitorAddress(from): VisitorAddress,
     JsonBody(given): JsonBody<SignIn>,
 ) -> Result<WithCookie, HttpProblem> {
-    service.gatekeeper().sign_in(&given.token, from).map(WithCookie)
+    service.access().sign_in(&given.token, from).map(WithCookie)
 }
 
 pub(crate) async fn sign_out(
     State(service): State<Service>,
     headers: HeaderMap,
 ) -> Result<WithCookie, HttpProblem> {
-    Ok(WithCookie(service.gatekeeper().sign_out(&headers)))
+    Ok(WithCookie(service.access().sign_out(&headers)))
 }
 
 /// 204 that sets a cookie.
@@ -130,36 +128,30 @@ struct QueueStatus {
 }
 
 pub(crate) async fn hosts(State(service): State<Service>, _: MayView) -> Result<Json<HostList>, HttpProblem> {
-    let known = service.archive().with(|archive| known(archive)).await?;
+    let latest = service.archive().with(|archive| latest_runs(archive)).await?;
+    let known = latest.into_iter().filter_map(|run| {
+        let target = run.target.filter(|target| !is_loopback(target))?;
+        Some(KnownServer { target, last_run: run.id, last_at: run.started_at })
+    });
     let load = service.runs().load();
     let running = service.runs().board().borrow().running.clone();
     Ok(Json(HostList {
         this_host: service.host().to_owned(),
-        known,
+        known: known.take(MAX_KNOWN).collect(),
         queue: QueueStatus { waiting: load.waiting, measured: load.running, running },
     }))
 }
 
-fn known(archive: &dyn Store) -> Result<Vec<KnownServer>, ArchiveError> {
-    let filter = Filter { whole: true, ..Filter::default() };
-    let mut known: Vec<KnownServer> = Vec::new();
-    for run in archive.page(&filter, None, MAX_SEARCHED)?.runs {
-        // What was measured over loopback was this host, which needs no address.
-        let is_loopback = |target: &str| target.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-        let target = run.target.filter(|target| !run.is_plan && !is_loopback(target));
-        let Some(target) = target else { continue };
-        if known.len() < MAX_KNOWN && known.iter().all(|server| server.target != target) {
-            known.push(KnownServer { target, last_run: run.id, last_at: run.started_at });
-        }
-    }
-    Ok(known)
+/// What was measured over loopback was this host, which needs no address.
+fn is_loopback(target: &str) -> bool {
+    target.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 pub(crate) async fn board(
     State(service): State<Service>,
-    VisitorAddress(from): VisitorAddress,
+    from: VisitorAddress,
     _: MayView,
 ) -> Result<streams::Stream, HttpProblem> {
-    let viewer = service.viewers().admit(from)?;
-    Ok(streams::board(viewer, service.runs().board()))
+    let permit = service.admit_stream(from)?;
+    Ok(streams::board(permit, service.runs().board()))
 }

@@ -10,7 +10,7 @@ use super::archived::started_here;
 use super::{MayRun, RunOfPath};
 use crate::problem::{HttpProblem, INVALID_REQUEST, NOT_FOUND};
 use crate::request::{JsonBody, PathParts};
-use crate::runs::RunRequest;
+use crate::run_request::RunRequest;
 use crate::service::Service;
 
 /// The header with which a request that is repeated starts only one run.

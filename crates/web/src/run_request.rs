@@ -1,0 +1,130 @@
+//! The request for a run, and what is made of it.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, ToSocketAddrs};
+
+use linerate_model::{LabelOptions, RunLabels, TestSpec};
+use linerate_proto::native::NATIVE;
+use linerate_runner::{Measurement, RunnerError, target};
+use linerate_sock::iface;
+use linerate_units::Span;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::problem::{HttpProblem, INVALID_SETTING};
+
+/// The name of a test on this host alone.
+const THIS_HOST: &str = "this host";
+/// Most characters of a host with its port; a name has at most 253.
+const MAX_HOST_CHARS: usize = 300;
+
+/// A test to start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunRequest {
+    /// The other host, as HOST, HOST:PORT or \[ADDRESS\]:PORT; `this host` for a test over the loopback interface.
+    #[schemars(length(min = 1, max = 300))]
+    pub(crate) to: String,
+    /// What to measure.
+    #[serde(default)]
+    pub(crate) test: TestSpec,
+    /// Name of the run, which repeats of one configuration may share.
+    #[serde(default)]
+    pub(crate) name: Option<String>,
+    /// Notes by their keys.
+    #[serde(default)]
+    pub(crate) notes: BTreeMap<String, String>,
+}
+
+/// A request that was checked.
+#[derive(Debug)]
+pub(crate) struct RunPlan {
+    /// The other host and its port; absent for a test over the loopback interface.
+    target: Option<(String, Option<u16>)>,
+    labels: RunLabels,
+    /// What to measure.
+    pub(crate) spec: TestSpec,
+}
+
+impl RunRequest {
+    /// Checks the request.
+    ///
+    /// # Errors
+    /// The field that is wrong, or `longest` is exceeded.
+    pub(crate) fn plan(&self, longest: Option<Span>) -> Result<RunPlan, HttpProblem> {
+        let spec = &self.test;
+        spec.check().and_then(|()| spec.agree()).map_err(|error| HttpProblem::of_spec(spec, &error))?;
+        if let (Some(longest), Some(time)) = (longest, spec.expected_time())
+            && time > longest
+        {
+            let text = format!("the test would take {time}, and this host measures at most {longest}");
+            let limit = longest.as_ns() / 1_000_000_000;
+            return Err(HttpProblem::new(INVALID_SETTING, text).at("test.traffic.duration_ns").limit(limit));
+        }
+        let target = if self.to == THIS_HOST { None } else { Some(self.target()?) };
+        Ok(RunPlan { target, labels: self.labels()?, spec: spec.clone() })
+    }
+
+    fn target(&self) -> Result<(String, Option<u16>), HttpProblem> {
+        let typed = self.to.trim();
+        if !is_host_text(typed) {
+            let text = format!(
+                "a host has at most {MAX_HOST_CHARS} letters, digits and the characters . - _ : % [ ]"
+            );
+            return Err(HttpProblem::new(INVALID_SETTING, text).at("to"));
+        }
+        target(typed, None).map_err(|error| HttpProblem::new(INVALID_SETTING, error).at("to"))
+    }
+
+    /// The name and notes.
+    fn labels(&self) -> Result<RunLabels, HttpProblem> {
+        let mut labels = RunLabels::default();
+        let invalid = |error: &dyn ToString| HttpProblem::new(INVALID_SETTING, error.to_string());
+        if let Some(name) = self.name.as_deref().filter(|name| !name.trim().is_empty()) {
+            let name = LabelOptions::checked_name(name).map_err(|error| invalid(&error).at("name"))?;
+            labels.name = Some(name.into());
+        }
+        for (key, note) in &self.notes {
+            let entry = LabelOptions::checked_entry(&format!("notes.{key}={note}"));
+            let (key, note) = entry.map_err(|error| invalid(&error).at(format!("notes.{key}")))?;
+            labels.notes.insert(key.into(), note.into());
+        }
+        Ok(labels)
+    }
+}
+
+impl RunPlan {
+    /// Whether the test is over the loopback interface, against a server of its own.
+    pub(crate) fn is_loopback(&self) -> bool {
+        self.target.is_none()
+    }
+
+    /// Whether the other host is the server on port `own` of this program. Resolves its name.
+    pub(crate) fn is_against_server(&self, own: u16) -> bool {
+        let Some((host, port)) = &self.target else { return false };
+        let port = port.unwrap_or(NATIVE.default_port);
+        if port != own {
+            return false;
+        }
+        let addresses: Vec<IpAddr> =
+            iface::addresses().unwrap_or_default().into_iter().map(|entry| entry.address).collect();
+        let resolved = (host.as_str(), port).to_socket_addrs();
+        resolved.is_ok_and(|mut all| {
+            all.any(|address| address.ip().is_loopback() || addresses.contains(&address.ip().to_canonical()))
+        })
+    }
+
+    /// The measurement with the id `run`; a test over loopback goes to `loopback`, a port of this host.
+    pub(crate) fn measurement(&self, run: &str, loopback: Option<u16>) -> Result<Measurement, RunnerError> {
+        let home = ("127.0.0.1".to_owned(), loopback);
+        let (host, port) = self.target.clone().unwrap_or(home);
+        let measurement = Measurement::of(host, port, self.spec.clone())?;
+        Ok(Measurement { run: run.to_owned(), labels: self.labels.clone(), ..measurement })
+    }
+}
+
+/// Whether a text may be a host with its port. Names have letters of any script.
+fn is_host_text(text: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || ".-_:%[]".contains(c);
+    text.chars().count() <= MAX_HOST_CHARS && !text.starts_with('-') && text.chars().all(is_part)
+}
