@@ -9,7 +9,10 @@ use std::sync::Arc;
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
-use aide::openapi::{Info, OpenApi, Tag};
+use aide::openapi::{
+    HeaderStyle, Info, OpenApi, Parameter, ParameterData, ParameterSchemaOrContent, ReferenceOr,
+    SchemaObject, Tag,
+};
 use aide::transform::TransformOperation;
 use axum::Json;
 use axum::Router;
@@ -97,11 +100,16 @@ fn overview_routes() -> ApiRouter<Service> {
                 about(op, "getSession", "overview", "Who is asking, and what the server is")
             })
             .post_with(overview::sign_in, |op| {
-                about(op, "signIn", "overview", "Begin a session in a browser, with the token of the server")
-                    .response::<204, ()>()
+                about_write(
+                    op,
+                    "signIn",
+                    "overview",
+                    "Begin a session in a browser, with the token of the server",
+                )
+                .response::<204, ()>()
             })
             .delete_with(overview::sign_out, |op| {
-                about(op, "signOut", "overview", "End the session").response::<204, ()>()
+                about_write(op, "signOut", "overview", "End the session").response::<204, ()>()
             }),
         )
         .api_route(
@@ -125,7 +133,8 @@ fn run_routes() -> ApiRouter<Service> {
             "/api/v1/runs",
             get_with(archived::list, |op| about(op, "listRuns", "runs", "List runs, newest first"))
                 .post_with(starting::start, |op| {
-                    about(op, "startRun", "runs", "Start a test from this host")
+                    let op = about_write(op, "startRun", "runs", "Start a test from this host");
+                    header_of(op, "Idempotency-Key", "One run for all requests with this value", false)
                         .response::<201, Json<starting::Started>>()
                 }),
         )
@@ -133,13 +142,13 @@ fn run_routes() -> ApiRouter<Service> {
             "/api/v1/runs/{id}",
             get_with(archived::run, |op| about(op, "getRun", "runs", "The state and the result of a run"))
                 .delete_with(archived::delete, |op| {
-                    about(op, "deleteRun", "runs", "Delete a run").response::<204, ()>()
+                    about_write(op, "deleteRun", "runs", "Delete a run").response::<204, ()>()
                 }),
         )
         .api_route(
             "/api/v1/runs/{id}/cancel",
             post_with(starting::cancel, |op| {
-                about(op, "cancelRun", "runs", "End a run early; what was measured is kept")
+                about_write(op, "cancelRun", "runs", "End a run early; what was measured is kept")
                     .response::<202, ()>()
             }),
         )
@@ -210,6 +219,44 @@ pub fn openapi() -> String {
 
 fn about<'t>(op: TransformOperation<'t>, id: &str, tag: &str, summary: &str) -> TransformOperation<'t> {
     op.id(id).tag(tag).summary(summary)
+}
+
+/// A string in a header of the request.
+fn header_of<'t>(
+    mut op: TransformOperation<'t>,
+    name: &str,
+    about: &str,
+    required: bool,
+) -> TransformOperation<'t> {
+    let schema = SchemaObject {
+        json_schema: aide::generate::in_context(|ctx| ctx.schema.subschema_for::<String>()),
+        example: None,
+        external_docs: None,
+    };
+    let parameter_data = ParameterData {
+        name: name.to_owned(),
+        description: Some(about.to_owned()),
+        required,
+        format: ParameterSchemaOrContent::Schema(schema),
+        extensions: Default::default(),
+        deprecated: None,
+        example: None,
+        examples: Default::default(),
+        explode: None,
+    };
+    let parameter = Parameter::Header { parameter_data, style: HeaderStyle::Simple };
+    op.inner_mut().parameters.push(ReferenceOr::Item(parameter));
+    op
+}
+
+/// As [`about`], for an operation that changes something.
+fn about_write<'t>(op: TransformOperation<'t>, id: &str, tag: &str, summary: &str) -> TransformOperation<'t> {
+    header_of(
+        about(op, id, tag, summary),
+        "X-Linerate",
+        "Any value: the pages of other sites cannot send it",
+        true,
+    )
 }
 
 /// There is no such path.

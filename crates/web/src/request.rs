@@ -128,14 +128,14 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = HttpProblem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpProblem> {
-        match axum_extra::extract::Query::<T>::try_from_uri(&parts.uri) {
-            Ok(query) => Ok(Self(query.0)),
-            Err(error) => {
-                let why =
-                    std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-                Err(HttpProblem::new(INVALID_REQUEST, format!("the query is not what is expected: {why}")))
-            }
-        }
+        let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
+        let query = serde_html_form::Deserializer::new(pairs);
+        serde_path_to_error::deserialize(query).map(Self).map_err(|error| {
+            let path = error.path().to_string();
+            let text = format!("the query is not what is expected: {}", error.into_inner());
+            let problem = HttpProblem::new(INVALID_REQUEST, text);
+            if path == "." { problem } else { problem.at(path) }
+        })
     }
 }
 

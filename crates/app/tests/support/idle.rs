@@ -56,6 +56,11 @@ fn others() -> f64 {
     used.as_secs_f64() / WINDOW.as_secs_f64() / processors
 }
 
+/// Whether other programs use so much that what a test asserts about time cannot hold.
+pub(crate) fn is_busy() -> bool {
+    others() > ALLOWED
+}
+
 /// Whether the machine is idle, for a test that requires it. Otherwise records that it was skipped.
 pub(crate) fn is_idle(test: &str) -> bool {
     super::take_turn();

@@ -70,9 +70,15 @@ fn every_mistake_names_its_field() {
         let problem = site.post(RUNS, body).problem(422);
         assert_eq!(problem["field"].as_str(), field, "{body}: {problem}");
     }
-    for (query, field) in
-        [("limit=0", "limit"), ("limit=501", "limit"), ("since=soon", "since"), ("after=x", "after")]
-    {
+    for (query, field) in [
+        ("limit=0", "limit"),
+        ("limit=501", "limit"),
+        ("limit=-1", "limit"),
+        ("parts=maybe", "parts"),
+        ("tagret=x", "tagret"),
+        ("since=soon", "since"),
+        ("after=x", "after"),
+    ] {
         assert_eq!(site.get(&format!("{RUNS}?{query}")).problem(422)["field"], field, "{query}");
     }
     let unknown = site.get(&format!("{RUNS}?tagret=x")).problem(422);
