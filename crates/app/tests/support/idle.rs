@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_sock::proc::cpu::ThreadTimes;
@@ -61,17 +63,39 @@ pub(crate) fn is_busy() -> bool {
     others() > ALLOWED
 }
 
-/// Whether the machine is idle, for a test that requires it. Otherwise records that it was skipped.
-pub(crate) fn is_idle(test: &str) -> bool {
+/// Runs a test that requires an idle machine. If it is busy before, or became busy while the test failed, this
+/// records that the test was skipped.
+pub(crate) fn when_idle(test: &str, body: impl FnOnce()) {
     super::take_turn();
-    let others = others();
-    if others <= ALLOWED {
-        return true;
+    let skip = |others: f64, when: &str| {
+        let percent = others * 100.0;
+        super::skipped(
+            test,
+            &format!(
+                "other programs {when} {percent:.0} % of the processors, and this needs an idle machine"
+            ),
+        );
+    };
+    let before = others();
+    if before > ALLOWED {
+        return skip(before, "use");
     }
-    let why = format!(
-        "other programs use {:.0} % of the processors, and this needs an idle machine",
-        others * 100.0
-    );
-    super::skipped(test, &why);
-    false
+    let over = AtomicBool::new(false);
+    let (result, meanwhile) = std::thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let mut most = 0.0;
+            while !over.load(Ordering::Relaxed) {
+                most = others().max(most);
+            }
+            most
+        });
+        let result = catch_unwind(AssertUnwindSafe(body));
+        over.store(true, Ordering::Relaxed);
+        (result, watch.join().unwrap())
+    });
+    match result {
+        Err(_) if meanwhile > ALLOWED => skip(meanwhile, "used meanwhile"),
+        Err(panic) => resume_unwind(panic),
+        Ok(()) => {}
+    }
 }

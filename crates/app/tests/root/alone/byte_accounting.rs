@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Process, RunningLab, ServeProcess, TIMEOUT, caveats, eventually, flow, is_idle};
+use crate::support::{Process, RunningLab, ServeProcess, TIMEOUT, caveats, eventually, flow, when_idle};
 
 /// Two hosts at 100 Mb/s.
 fn network() -> RunningLab {
@@ -34,28 +34,28 @@ fn residual_share(flow: &Value, step: &Value) -> f64 {
 #[ignore = "needs root and network namespaces"]
 fn a_test_alone_is_explained_to_a_thousandth_everywhere() {
     // A late switch counts frames in the interval after the one in which they passed.
-    if !is_idle("a_test_alone_is_explained_to_a_thousandth_everywhere") {
-        return;
-    }
-    let lab = network();
-    let server = server(&lab);
-    for (name, options) in [
-        ("upload", &["--upload"][..]),
-        ("download", &["--download"]),
-        ("upload", &["--upload", "-u", "-b", "20M"]),
-    ] {
-        let document = measure(&lab, &server, options);
-        let flow = flow(&document, name);
-        let steps = steps(flow);
-        let points: Vec<&str> = steps.iter().map(|step| step["point"].as_str().unwrap()).collect();
-        for point in ["sender_interface", "receiver_interface", "port", "return_sent", "return_received"] {
-            assert!(points.contains(&point), "{point} of {options:?}: {points:?}");
+    when_idle("a_test_alone_is_explained_to_a_thousandth_everywhere", || {
+        let lab = network();
+        let server = server(&lab);
+        for (name, options) in [
+            ("upload", &["--upload"][..]),
+            ("download", &["--download"]),
+            ("upload", &["--upload", "-u", "-b", "20M"]),
+        ] {
+            let document = measure(&lab, &server, options);
+            let flow = flow(&document, name);
+            let steps = steps(flow);
+            let points: Vec<&str> = steps.iter().map(|step| step["point"].as_str().unwrap()).collect();
+            for point in ["sender_interface", "receiver_interface", "port", "return_sent", "return_received"]
+            {
+                assert!(points.contains(&point), "{point} of {options:?}: {points:?}");
+            }
+            for step in &steps {
+                assert!(residual_share(flow, step).abs() < 0.001, "{options:?}: {step:#}");
+            }
+            assert!(!caveats(&document).contains(&"bytes_unaccounted".to_owned()), "{options:?}");
         }
-        for step in &steps {
-            assert!(residual_share(flow, step).abs() < 0.001, "{options:?}: {step:#}");
-        }
-        assert!(!caveats(&document).contains(&"bytes_unaccounted".to_owned()), "{options:?}");
-    }
+    });
 }
 
 #[test]

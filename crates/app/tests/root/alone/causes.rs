@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{LinkSide, Net, ServeProcess, flow, is_idle, test_json};
+use crate::support::{LinkSide, Net, ServeProcess, flow, test_json, when_idle};
 
 /// Verdict of a measurement from A to B: causes and rules, and everything for a failure message.
 struct CausesVerdict {
@@ -104,12 +104,11 @@ fn a_saturated_core_at_the_sender() {
     net.tbf(LinkSide::A, "100mbit", "32kb", "50ms");
     verdict(&net, &["-t", "3"]).is_not(&["V07", "V08"]);
     // The other programs of a busy machine have their part of the core.
-    if !is_idle("a_saturated_core_at_the_sender") {
-        return;
-    }
-    let free = Net::pair();
-    // One system call per 64 bytes: the sender's core is the limit long before anything else.
-    verdict(&free, &["-t", "3", "-l", "64", "-N"]).is("cpu_sender", &["V07"]);
+    when_idle("a_saturated_core_at_the_sender", || {
+        let free = Net::pair();
+        // One system call per 64 bytes: the sender's core is the limit long before anything else.
+        verdict(&free, &["-t", "3", "-l", "64", "-N"]).is("cpu_sender", &["V07"]);
+    });
 }
 
 #[test]

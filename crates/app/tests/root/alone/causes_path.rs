@@ -73,13 +73,12 @@ fn a_black_hole_for_full_packets() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn connections_that_share_a_member_of_a_lag() {
-    if !support::is_idle("connections_that_share_a_member_of_a_lag") {
-        return;
-    }
-    // Source ports with which one connection has a member link of its own and two share the other.
-    let args = ["-t", "4", "-O", "1", "-C", "cubic", "-P", "3", "--cport", "41000"];
-    verdict("lag-2x1g", &["link.lag.rate=100M", "link.a.rate=1G"], "c", &args).is("V17");
-    verdict("pair", &["link.b.rate=200M"], "b", &args).is_not("V17");
+    support::when_idle("connections_that_share_a_member_of_a_lag", || {
+        // Source ports with which one connection has a member link of its own and two share the other.
+        let args = ["-t", "4", "-O", "1", "-C", "cubic", "-P", "3", "--cport", "41000"];
+        verdict("lag-2x1g", &["link.lag.rate=100M", "link.a.rate=1G"], "c", &args).is("V17");
+        verdict("pair", &["link.b.rate=200M"], "b", &args).is_not("V17");
+    });
 }
 
 #[test]

@@ -75,23 +75,23 @@ fn the_largest_packet_that_a_black_hole_lets_through_is_found_to_the_byte() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn datagrams_above_and_below_the_rate_show_a_policer() {
-    if !support::is_idle("datagrams_above_and_below_the_rate_show_a_policer") {
-        return;
-    }
-    let set = ["rate=20M", "burst=100kB", "link.b.rate=200M"];
-    let found = Investigated::new("policed", &set, &["-t", "3", "-C", "cubic"]);
-    let verdict = &found.flow["verdict"];
-    assert_eq!(
-        (&verdict["rule"], &verdict["confidence"]),
-        (&"V13".into(), &"confirmed".into()),
-        "{verdict:#}"
-    );
-    let policing = &found.flow["follow_ups"][0];
-    assert_eq!(policing["question"], "policing");
-    assert!(
-        policing["evidence"]["loss_above_ratio"].as_f64() > policing["evidence"]["loss_below_ratio"].as_f64()
-    );
-    found.is_kept();
+    support::when_idle("datagrams_above_and_below_the_rate_show_a_policer", || {
+        let set = ["rate=20M", "burst=100kB", "link.b.rate=200M"];
+        let found = Investigated::new("policed", &set, &["-t", "3", "-C", "cubic"]);
+        let verdict = &found.flow["verdict"];
+        assert_eq!(
+            (&verdict["rule"], &verdict["confidence"]),
+            (&"V13".into(), &"confirmed".into()),
+            "{verdict:#}"
+        );
+        let policing = &found.flow["follow_ups"][0];
+        assert_eq!(policing["question"], "policing");
+        assert!(
+            policing["evidence"]["loss_above_ratio"].as_f64()
+                > policing["evidence"]["loss_below_ratio"].as_f64()
+        );
+        found.is_kept();
+    });
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Process, RunningLab, ServeProcess, TIMEOUT, eventually, flow, is_idle};
+use crate::support::{Process, RunningLab, ServeProcess, TIMEOUT, eventually, flow, when_idle};
 
 /// Goodput of TCP at a link rate: MTU, VLAN tags, bits per second.
 ///
@@ -311,22 +311,21 @@ fn a_bloated_buffer_fills_to_its_brim_and_makes_everything_wait() {
 #[ignore = "needs root and network namespaces"]
 fn disjoint_pairs_of_a_switch_do_not_meet() {
     // Two senders have to keep two gigabit ports full at the same time.
-    if !is_idle("disjoint_pairs_of_a_switch_do_not_meet") {
-        return;
-    }
-    let mut set = standing_queue("a", "b", "b", 1e9);
-    set.extend(standing_queue("c", "d", "d", 1e9));
-    // The ports share the switch's memory: twice the size of both queues.
-    set.retain(|change| !change.contains(".buffer="));
-    set.push("buffer=400MB".to_owned());
-    let lab = up("gigabit-switch-4", &set);
-    let pairs = [("a", "b"), ("c", "d")].map(|(from, to)| start_upload(&lab, from, to, &STEADY));
-    for (document, port) in pairs.map(finish).iter().zip(["s>b", "s>d"]) {
-        rate_is(&lab, document, port, 1e9, is_full);
-    }
-    for port in ["s>b", "s>d"] {
-        assert_eq!(lab.port(port)["dropped"], 0, "{port}");
-    }
+    when_idle("disjoint_pairs_of_a_switch_do_not_meet", || {
+        let mut set = standing_queue("a", "b", "b", 1e9);
+        set.extend(standing_queue("c", "d", "d", 1e9));
+        // The ports share the switch's memory: twice the size of both queues.
+        set.retain(|change| !change.contains(".buffer="));
+        set.push("buffer=400MB".to_owned());
+        let lab = up("gigabit-switch-4", &set);
+        let pairs = [("a", "b"), ("c", "d")].map(|(from, to)| start_upload(&lab, from, to, &STEADY));
+        for (document, port) in pairs.map(finish).iter().zip(["s>b", "s>d"]) {
+            rate_is(&lab, document, port, 1e9, is_full);
+        }
+        for port in ["s>b", "s>d"] {
+            assert_eq!(lab.port(port)["dropped"], 0, "{port}");
+        }
+    });
 }
 
 #[test]

@@ -51,18 +51,17 @@ fn start_all(policy: &str) -> (Vec<(&'static str, Done)>, Vec<Value>) {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn two_hundred_clients_of_four_tools_are_measured_at_once() {
-    if !support::is_idle("two_hundred_clients_of_four_tools_are_measured_at_once") {
-        return;
-    }
-    let (done, runs) = start_all("shared");
-    for (tool, done) in &done {
-        assert_eq!(done.code, Some(0), "{tool}: {done:?}");
-    }
-    for tool in ["(iperf3)", "(iperf2)", "(ttcp)", "(nuttcp)"] {
-        let of_tool = |run: &&Value| run["target"].as_str().unwrap().ends_with(tool);
-        assert_eq!(runs.iter().filter(of_tool).count(), EACH, "{tool}");
-    }
-    assert!(runs.iter().all(|run| run["outcome"] == "completed"), "{runs:?}");
+    support::when_idle("two_hundred_clients_of_four_tools_are_measured_at_once", || {
+        let (done, runs) = start_all("shared");
+        for (tool, done) in &done {
+            assert_eq!(done.code, Some(0), "{tool}: {done:?}");
+        }
+        for tool in ["(iperf3)", "(iperf2)", "(ttcp)", "(nuttcp)"] {
+            let of_tool = |run: &&Value| run["target"].as_str().unwrap().ends_with(tool);
+            assert_eq!(runs.iter().filter(of_tool).count(), EACH, "{tool}");
+        }
+        assert!(runs.iter().all(|run| run["outcome"] == "completed"), "{runs:?}");
+    });
 }
 
 #[test]

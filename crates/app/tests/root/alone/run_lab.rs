@@ -1,7 +1,7 @@
 //! A method whose result is known in advance.
 
 use crate::run_lab::median;
-use crate::support::{PlanDir, elements, is_idle};
+use crate::support::{PlanDir, elements, when_idle};
 
 /// A step of load at 100 Mb/s, which a busy machine supports too: 42 and 128 ms of queue.
 const STEP: &str = "method = \"switch-buffer\"\npause = 0\n\
@@ -16,17 +16,16 @@ const STEP: &str = "method = \"switch-buffer\"\npause = 0\n\
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn buffers_of_known_size_are_found() {
-    if !is_idle("buffers_of_known_size_are_found") {
-        return;
-    }
-    let bench = PlanDir::new(STEP);
-    let done = bench.run(&["--json"]);
-    assert_eq!(done.code, Some(0), "{done:?}");
-    let document = done.json();
-    for (point, bytes) in [(0, 524_288.0), (1, 1.6e6)] {
-        let found = median(&document, point, "step", "buffer");
-        assert!((found / bytes - 1.0).abs() < 0.1, "{found} instead of {bytes}");
-    }
-    // The table of estimates and that of suitable sizes.
-    assert_eq!(elements(&document["tables"]).len(), 2, "{document}");
+    when_idle("buffers_of_known_size_are_found", || {
+        let bench = PlanDir::new(STEP);
+        let done = bench.run(&["--json"]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let document = done.json();
+        for (point, bytes) in [(0, 524_288.0), (1, 1.6e6)] {
+            let found = median(&document, point, "step", "buffer");
+            assert!((found / bytes - 1.0).abs() < 0.1, "{found} instead of {bytes}");
+        }
+        // The table of estimates and that of suitable sizes.
+        assert_eq!(elements(&document["tables"]).len(), 2, "{document}");
+    });
 }
