@@ -16,6 +16,7 @@
 //! |---|---|
 //! | `figures` | the output has other figures each time: only its words are compared |
 //! | `measured` | the output depends on a measurement: only the exit code is compared; `make guide` compares the words |
+//! | `example` | the output is of another place, and never renewed: only the exit code is compared |
 //! | `stays PORT WORDS` | commands that begin with WORDS stay until the end of the page; they are ready when the TCP port is open, or with 0 when they print something |
 //! | `also WORDS` | in the test, the commands get these words too, which make them shorter |
 //! | `instead A => B` | in the test, A in the commands is B |

@@ -50,7 +50,7 @@ pub(super) fn align(
 ) -> Result<Vec<Option<usize>>, String> {
     let same = |shown: &str, printed: &str| match rule {
         OutputRule::Exact => shown == printed.trim_end(),
-        OutputRule::Figures | OutputRule::Measured => words(shown) == words(printed),
+        OutputRule::Figures | OutputRule::Measured | OutputRule::Example => words(shown) == words(printed),
     };
     let mut places = Vec::new();
     let mut next = 0;

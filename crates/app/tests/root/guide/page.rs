@@ -10,6 +10,8 @@ pub(super) enum OutputRule {
     Exact,
     Figures,
     Measured,
+    /// The page shows the output of another place, which is never renewed.
+    Example,
 }
 
 /// Something that is done before the commands of a block.
@@ -126,6 +128,7 @@ impl BlockRules {
         match word {
             "figures" => self.output = OutputRule::Figures,
             "measured" => self.output = OutputRule::Measured,
+            "example" => self.output = OutputRule::Example,
             "stays" => {
                 let (port, command) = pair(" ");
                 self.stays = Some((port.parse().unwrap(), command));

@@ -42,6 +42,11 @@ pub(super) fn run_page(path: &str) {
     assert!(session.faults.is_empty(), "\n{}", session.faults.join("\n\n"));
 }
 
+/// Whether a command is run exactly as the page shows it, because its output is written into the page.
+fn renews(block: &GuideBlock, command: &GuideCommand) -> bool {
+    writes() && !command.output.is_empty() && block.rules.output != OutputRule::Example
+}
+
 struct PageSession {
     hosts: GuideHosts,
     /// Words of the page, and what they stand for.
@@ -67,7 +72,7 @@ impl PageSession {
             self.prepare(page, block, preparation);
         }
         if rules.script {
-            let done = self.hosts.run(self.host(block, ""), &self.replaced(block, &text));
+            let done = self.hosts.run(self.host(block, ""), &self.replaced(block, &text, writes()));
             assert_eq!(done.code, Some(0), "{}: {text}: {done:?}", page.path.display());
         }
         for (at, command) in block.commands.iter().enumerate() {
@@ -107,7 +112,11 @@ impl PageSession {
         let shown = &page.lines[command.output.clone()];
         let text = self.text(block, command);
         let host = self.host(block, &command.prompt);
-        let compare = block.rules.output != OutputRule::Measured || writes();
+        let compare = match block.rules.output {
+            OutputRule::Exact | OutputRule::Figures => true,
+            OutputRule::Measured => writes(),
+            OutputRule::Example => false,
+        };
         if command.text == "echo $?" {
             let code = self.code.map_or_else(String::new, |code| code.to_string());
             return self.compare(page, block, command, &[code]);
@@ -150,8 +159,9 @@ impl PageSession {
 
     /// The command as it is run.
     fn text(&self, block: &GuideBlock, command: &GuideCommand) -> String {
-        let text = self.replaced(block, &command.text);
-        if writes() {
+        let renewed = renews(block, command);
+        let text = self.replaced(block, &command.text, renewed);
+        if renewed {
             return text;
         }
         // A comment after the command begins with blanks.
@@ -162,9 +172,9 @@ impl PageSession {
     }
 
     /// A text of the page with what its words stand for.
-    fn replaced(&self, block: &GuideBlock, text: &str) -> String {
+    fn replaced(&self, block: &GuideBlock, text: &str, literally: bool) -> String {
         let mut text = text.to_owned();
-        for (old, new) in block.rules.instead.iter().filter(|_| !writes()) {
+        for (old, new) in block.rules.instead.iter().filter(|_| !literally) {
             text = text.replace(old.as_str(), new);
         }
         for (word, value) in &self.words {
