@@ -9,6 +9,7 @@ mod dialogue;
 mod engine;
 mod frame;
 mod host;
+mod http;
 mod iperf3;
 mod log;
 mod native;
@@ -29,6 +30,7 @@ pub use agent::agent;
 pub use dialogue::{native_client, native_server};
 pub use frame::frame;
 pub use host::{cmsg, errqueue, proc, tcp_info};
+pub use http::http;
 pub use iperf3::{iperf3_client, iperf3_params, iperf3_results, iperf3_server};
 pub use log::{event_log, spec};
 pub use native::{native_datagram, native_framer, native_preface};
@@ -63,6 +65,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     FuzzTarget { name: "netperf", run: netperf, seeds: netperf::seeds },
     FuzzTarget { name: "netperf_client", run: netperf_client, seeds: netperf::client_seeds },
     FuzzTarget { name: "netpipe", run: netpipe, seeds: netpipe::seeds },
+    FuzzTarget { name: "http", run: http, seeds: http::seeds },
     FuzzTarget { name: "ntttcp", run: ntttcp, seeds: ntttcp::seeds },
     FuzzTarget { name: "iperf3_params", run: iperf3_params, seeds: iperf3::messages },
     FuzzTarget { name: "iperf3_results", run: iperf3_results, seeds: iperf3::messages },

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use linerate_compat::stand_in::{
-    CpuTime, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output,
-    RunId, StandIn, StreamCounts, SystemError, Transport,
+    ConnectionCounts, CpuTime, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link,
+    Opened, Output, RunId, StandIn, StreamCounts, SystemError, Transport,
 };
 use linerate_model::SideSettings;
 use linerate_units::{Span, Timestamp};
@@ -253,6 +253,7 @@ impl<S: StandIn> NoisyHost<S> {
             jitter: Span::from_ns(bytes),
             retransmits: Some(bytes),
             snd_cwnd: Some(bytes),
+            connection: Some(ConnectionCounts { bytes_acknowledged: bytes, ..ConnectionCounts::default() }),
             ended: which % 5 == 4,
             ..StreamCounts::default()
         };

@@ -21,6 +21,7 @@
 mod c_format;
 pub mod c_time;
 mod errno;
+pub mod http;
 pub mod import;
 pub mod iperf2;
 pub mod iperf3;
@@ -56,7 +57,7 @@ pub struct Tool {
     pub embedded_server: fn(&EmbeddedServerConfig) -> Box<dyn StandIn>,
     /// The message to a client that is refused, with the reason; empty if the tool has no such message.
     pub refusal: fn(&str) -> Vec<u8>,
-    /// Every option of its command line, in groups.
+    /// Every option of its command line, in groups; empty for a protocol without a command line.
     pub options: &'static [option_table::OptionGroup],
 }
 
@@ -82,4 +83,5 @@ pub static ALL: &[&Tool] = &[
     &nuttcp::NUTTCP,
     &ntttcp::NTTTCP,
     &netperf::NETPERF,
+    &http::HTTP,
 ];

@@ -49,6 +49,11 @@ impl<S: ToolSession> Sessions<S> {
         self.table.get_mut(&number)
     }
 
+    /// The first client of this kind.
+    pub(crate) fn find(&mut self, mut is: impl FnMut(&S) -> bool) -> Option<&mut S> {
+        self.table.values_mut().find(|session| is(session))
+    }
+
     /// Adds a client under a free number.
     pub(crate) fn insert(&mut self, number: u16, session: S) {
         self.table.insert(number, session);

@@ -19,8 +19,8 @@ pub use cpu::{CpuTime, ResourceUsage};
 pub use host::HostCounts;
 pub use linerate_model::Transport;
 pub use linerate_model::flow::{
-    BlockNote, Blocks, EndMark, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, Link, Noted, Pattern,
-    Payload, RunId, Stop, StreamCounts, SystemError, Transit, TransitCounts,
+    BlockNote, Blocks, ConnectionCounts, EndMark, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, Framing,
+    Link, Noted, Pattern, Payload, RunId, Stop, StreamCounts, SystemError, Transit, TransitCounts,
 };
 pub use link::{LinkOptions, Opened};
 pub use run::Planned;
@@ -28,7 +28,7 @@ pub use run::Planned;
 use std::net::SocketAddr;
 
 use linerate_model::{SideSettings, SizePoint, Tally};
-use linerate_units::Timestamp;
+use linerate_units::{Span, Timestamp};
 
 /// A foreign tool in one role.
 pub trait StandIn: Send {
@@ -117,6 +117,13 @@ pub enum Input<'a> {
     Admitted {
         /// The run.
         run: RunId,
+    },
+    /// After [`Input::Admitted`]: the event log of the run was opened.
+    Logged {
+        /// The run.
+        run: RunId,
+        /// The id of its log.
+        id: &'a str,
     },
     /// The driver's answer to [`Output::Ask`] or [`Output::Reserve`]: another run is in progress, or this one is
     /// not allowed.
@@ -297,6 +304,13 @@ pub enum Output {
         /// How to end it.
         how: Stop,
     },
+    /// Write bytes, which do not count, between two blocks of a TCP sender with a single stream.
+    Insert {
+        /// The flow.
+        flow: FlowId,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
     /// Forget a flow that has ended.
     Forget {
         /// The flow.
@@ -321,6 +335,15 @@ pub enum Output {
         flow: FlowId,
         /// The result.
         point: Box<SizePoint>,
+    },
+    /// Latency was measured over the connections of a run.
+    Latency {
+        /// The run.
+        run: RunId,
+        /// The flow during which it was measured; absent for the idle path.
+        flow: Option<FlowId>,
+        /// When each probe was sent, and its round-trip time; absent if it was never answered.
+        probes: Vec<(Timestamp, Option<Span>)>,
     },
     /// The peer's counts of a flow.
     PeerCounted {

@@ -72,6 +72,12 @@ pub struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
+    /// The id of the run.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.run
+    }
+
     /// Creates a log for the run `run`, with time counted from now.
     #[must_use]
     pub fn new(run: String, sinks: Vec<&'a mut dyn Sink>) -> Self {

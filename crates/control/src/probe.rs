@@ -10,7 +10,7 @@ mod reflect;
 
 pub(crate) use clock_offset::OffsetHistory;
 pub(crate) use course::IntervalGrid;
-pub(crate) use digest::offset_of;
+pub(crate) use digest::{offset_of, round_trips};
 pub(crate) use prober::{Prober, ProberConfig};
 pub(crate) use reflect::reply;
 

@@ -1,9 +1,11 @@
 //! Orders and notifications between the driver's thread, the pumps and the sampler.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use linerate_sock::poll::EventFd;
+use linerate_sock::thread::locked;
 use linerate_sock::{Mono, SockError, clock};
 
 use crate::start_gate::StartGate;
@@ -13,6 +15,9 @@ pub(crate) const MAX_PUMP_WAIT: Duration = Duration::from_millis(100);
 /// The same where the dialogue of another tool waits until the pumps have ended.
 pub(crate) const MAX_BORROWED_PUMP_WAIT: Duration = Duration::from_millis(20);
 
+/// Most bytes that wait to be inserted; a peer that takes nothing gets no more.
+const MAX_INSERTED_BYTES: usize = 64 << 10;
+
 /// Orders to the pumps, and notifications that they have ended.
 #[derive(Debug)]
 pub(crate) struct PumpControl {
@@ -20,6 +25,9 @@ pub(crate) struct PumpControl {
     at_once: AtomicBool,
     abort: AtomicBool,
     read_until: AtomicU64,
+    /// What to write between two blocks, and whether there is anything.
+    inserts: Mutex<Vec<u8>>,
+    has_inserts: AtomicBool,
     failed: AtomicBool,
     writing: AtomicUsize,
     running: AtomicUsize,
@@ -40,6 +48,8 @@ impl PumpControl {
             at_once: AtomicBool::new(false),
             abort: AtomicBool::new(false),
             read_until: AtomicU64::new(Mono::FAR.as_ns()),
+            inserts: Mutex::default(),
+            has_inserts: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             writing: AtomicUsize::new(if writing { pumps } else { 0 }),
             running: AtomicUsize::new(pumps),
@@ -56,6 +66,26 @@ impl PumpControl {
 
     pub(crate) fn stop_reading(&self, deadline: Mono) {
         self.read_until.store(deadline.as_ns(), Ordering::Release);
+    }
+
+    /// Requests that the pump writes these bytes before its next block.
+    pub(crate) fn insert(&self, bytes: &[u8]) {
+        let mut inserts = locked(&self.inserts);
+        if inserts.len().saturating_add(bytes.len()) <= MAX_INSERTED_BYTES {
+            inserts.extend_from_slice(bytes);
+            self.has_inserts.store(true, Ordering::Release);
+        }
+    }
+
+    /// What was inserted since the last call; `None` without taking a lock if that is nothing.
+    #[inline]
+    pub(crate) fn inserted(&self) -> Option<Vec<u8>> {
+        if !self.has_inserts.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut inserts = locked(&self.inserts);
+        self.has_inserts.store(false, Ordering::Release);
+        Some(std::mem::take(&mut *inserts))
     }
 
     /// Ends writing and reading, and leaves the connections as they are.

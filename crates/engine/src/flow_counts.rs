@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use linerate_model::flow::{FlowCounts, Noted, StreamCounts};
+use linerate_model::flow::{ConnectionCounts, FlowCounts, Noted, StreamCounts};
 use linerate_sock::{Mono, TcpInfo, clock, tcp_info};
 use linerate_units::{Span, Timestamp};
 
@@ -86,6 +86,20 @@ fn counted(counts: &Counts, writes: bool) -> StreamCounts {
     }
 }
 
+fn connection(info: &TcpInfo) -> Option<ConnectionCounts> {
+    let time = |us: u64| Span::from_ns(us.saturating_mul(1000));
+    Some(ConnectionCounts {
+        bytes_sent: info.bytes_sent?,
+        bytes_retransmitted: info.bytes_retrans?,
+        bytes_acknowledged: info.bytes_acked?,
+        bytes_received: info.bytes_received?,
+        min_rtt: time(u64::from(info.min_rtt?)),
+        busy: time(info.busy_time?),
+        window_limited: time(info.rwnd_limited?),
+        buffer_limited: time(info.sndbuf_limited?),
+    })
+}
+
 /// Copies TCP_INFO into the counts. The kernel reports a round-trip time of 0 until it has measured one.
 fn put_connection(counts: &mut StreamCounts, info: &TcpInfo, retransmitted: Option<u64>) {
     let time = |us: Option<u32>| us.filter(|&us| us > 0).map(|us| Span::from_ns(u64::from(us) * 1000));
@@ -96,4 +110,5 @@ fn put_connection(counts: &mut StreamCounts, info: &TcpInfo, retransmitted: Opti
     counts.rttvar = time(info.rttvar);
     counts.pmtu = info.pmtu;
     counts.reorder = info.reord_seen;
+    counts.connection = connection(info);
 }

@@ -233,6 +233,12 @@ impl FlowHandle {
         }
     }
 
+    /// Writes these bytes, which do not count, between two blocks of a single TCP stream of a stand-in. They are dropped
+    /// if the flow ends before, or if the peer has not taken 64 KiB that were inserted before.
+    pub fn insert(&self, bytes: &[u8]) {
+        self.flow.control.insert(bytes);
+    }
+
     /// Ends the flow at once: resets the connections; what is in their queues is lost and counted.
     pub fn abort(&self) {
         self.flow.control.abort();

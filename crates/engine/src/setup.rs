@@ -4,7 +4,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::path::PathBuf;
 
 use linerate_model::flow::StampLayout;
-use linerate_model::flow::{BlockNote, EndMark, FlowId, FlowTask, Payload, Transit};
+use linerate_model::flow::{BlockNote, EndMark, FlowId, FlowTask, Framing, Payload, Transit};
 use linerate_model::{Side, SocketKnobs, StopAfter, Transport};
 use linerate_units::{Bitrate, Bytes, Span};
 
@@ -48,6 +48,8 @@ pub struct FlowSetup {
     pub tag: [u8; 8],
     /// Payload contents.
     pub payload: Payload,
+    /// How the bytes of a TCP connection carry the payload. Only for streams with a thread each.
+    pub framing: Framing,
     /// Blocks or datagrams that leave together at an offered rate; absent for the default.
     pub burst: Option<u32>,
     /// At an offered rate, everything due within this time leaves together at its start; absent for individual
@@ -110,6 +112,7 @@ impl FlowSetup {
             stamp: StampLayout::NONE,
             tag: [0; 8],
             payload: Payload::default(),
+            framing: Framing::None,
             burst: None,
             pacing_tick: None,
             end_mark: EndMark::None,
@@ -144,6 +147,7 @@ impl FlowSetup {
             affinity: task.affinity,
             stamp: task.stamp,
             payload: task.payload.clone(),
+            framing: task.framing,
             burst: task.burst,
             pacing_tick: task.pacing_tick,
             end_mark: task.end_mark,

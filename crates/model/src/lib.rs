@@ -73,7 +73,7 @@ pub use spec::{
     StopAfter, Sweep, TestSpec, Traffic, Transport, TrialSequence, Variation, ZeroCopy,
 };
 pub use tally::{
-    ByteAccounting, DelayBucket, Digest, LatencyInterval, LatencyReport, ProbePhase, ProbeTransport, Steady,
-    StreamTally, Tally, UdpTally,
+    BrowserNote, ByteAccounting, DelayBucket, Digest, LatencyInterval, LatencyReport, ProbePhase,
+    ProbeTransport, Steady, StreamTally, Tally, UdpTally,
 };
 pub use uncertainty::{Contribution, Uncertainty, UncertaintySource};

@@ -58,11 +58,33 @@ pub struct Tally {
     /// The streams, if there are at most 128.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamTally>,
+    /// What a browser said about its part in the test; absent if this side is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub browser: Option<Box<BrowserNote>>,
     /// Whether every stream ended regularly; otherwise the counts are partial.
     pub complete: bool,
     /// The reason if it is incomplete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ForeignText>,
+}
+
+/// What a page said about its browser's part in a phase of a test.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct BrowserNote {
+    /// Name and version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<ForeignText>,
+    /// Share of the time in which the page had nothing ready to send, although it may always send.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub starved_share: Option<Ratio>,
+    /// Longest delay of a timer of the page.
+    #[serde(rename = "longest_lag_ns", skip_serializing_if = "Option::is_none")]
+    pub longest_lag: Option<Span>,
+    /// Whether the page was hidden for a while, in which browsers slow it down.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
 }
 
 /// What one stream counted.

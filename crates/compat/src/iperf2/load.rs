@@ -106,6 +106,7 @@ pub(super) fn task(queue: &OutputQueue, load: &Iperf2Load, streams: &[Iperf2Stre
             pattern: Pattern::Digits,
             first_length: first_length.map(Bytes::new),
         },
+        framing: Default::default(),
         stamp,
         bytes: whole_of(load, streams.len(), headers).filter(|_| load.sends).map(Bytes::new),
         time: time.filter(|_| load.sends),

@@ -73,6 +73,7 @@ pub(super) fn task(
             pattern: if params.repeating_payload { Pattern::Digits } else { Pattern::Random },
             ..Payload::default()
         },
+        framing: Default::default(),
         stamp: stamp(params.udp_counters_64bit),
         bytes: params.goal().filter(|_| ends_alone && params.omit == 0).map(Bytes::new),
         time: (params.time > 0 && (client || !group.sends)).then(|| seconds(params.time)),

@@ -165,6 +165,7 @@ pub(super) fn task(
         links: vec![link],
         length: Bytes::new(u64::from(if sends { send_size } else { receive_size })),
         payload: Payload::default(),
+        framing: Default::default(),
         stamp: StampLayout::NONE,
         bytes: (sends && request.length < 0).then_some(Bytes::new(bytes)),
         time,

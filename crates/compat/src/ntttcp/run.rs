@@ -109,6 +109,7 @@ impl NtttcpRun {
             links: links.iter().map(|(link, _)| *link).collect(),
             length: Bytes::new(options.block()),
             payload: Payload { head: Vec::new(), pattern, first_length: None },
+            framing: Default::default(),
             stamp: StampLayout::NONE,
             bytes: options.buffers().filter(|_| sends).map(|buffers| {
                 let each = buffers.saturating_mul(options.block());

@@ -343,6 +343,7 @@ impl Terms {
             links,
             length: Bytes::new(self.length),
             payload: self.payload(),
+            framing: Default::default(),
             stamp: self.stamp(),
             bytes: self.bytes(),
             time: self.time,

@@ -133,6 +133,7 @@ impl TtcpTransfer {
                 pattern: Pattern::Printable,
                 first_length: None,
             },
+            framing: Default::default(),
             stamp: StampLayout::NONE,
             bytes: self.limit(settings),
             time: None,

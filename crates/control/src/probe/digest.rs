@@ -3,6 +3,9 @@
 use hdrhistogram::Histogram;
 use linerate_model::{DelayBucket, Digest, LatencyReport, ProbePhase, ProbeTransport};
 
+use linerate_sock::Mono;
+use linerate_units::Span;
+
 use super::clock_offset::OffsetHistory;
 use super::course::{IntervalGrid, course};
 
@@ -87,6 +90,37 @@ pub(super) fn evaluate(
         kernel_timestamps,
         intervals: course(rule, exchanges),
         histogram: distribution(exchanges.iter().map(ProbeExchange::rtt)),
+    })
+}
+
+/// Evaluates round trips over a TCP connection that a program at the other end answers, from the time of each
+/// probe and its round-trip time, absent if it was never answered; absent if none was.
+pub(crate) fn round_trips(
+    phase: ProbePhase,
+    probes: &[(Mono, Option<Span>)],
+    rule: IntervalGrid,
+) -> Option<LatencyReport> {
+    let answered: Vec<ProbeExchange> = probes
+        .iter()
+        .filter_map(|(sent, rtt)| {
+            let (sent, back) = (sent.as_ns(), (*sent + (*rtt)?.as_duration()).as_ns());
+            Some(ProbeExchange { sent, left: sent, reflector_in: sent, reflector_out: sent, back })
+        })
+        .collect();
+    let rtt = digest(answered.iter().map(ProbeExchange::rtt))?;
+    Some(LatencyReport {
+        phase,
+        transport: ProbeTransport::Tcp,
+        sent: probes.len() as u64,
+        lost: probes.len().saturating_sub(answered.len()) as u64,
+        rtt,
+        upload: None,
+        download: None,
+        offset_ns: None,
+        offset_error_ns: None,
+        kernel_timestamps: false,
+        intervals: course(rule, &answered),
+        histogram: distribution(answered.iter().map(ProbeExchange::rtt)),
     })
 }
 

@@ -23,6 +23,7 @@ pub(super) enum DriverEvent {
     Closed { link: Link, reason: Option<SystemError> },
     Sent { link: Link },
     Admitted { run: RunId },
+    Logged { run: RunId, id: String },
     Refused { run: RunId, why: String },
     Started { flow: FlowId, settings: Box<SideSettings> },
     NotStarted { flow: FlowId, reason: SystemError },
@@ -52,6 +53,7 @@ impl DriverEvent {
             Self::Closed { link, reason } => Input::Closed { link, reason },
             Self::Sent { link } => Input::Sent { link },
             Self::Admitted { run } => Input::Admitted { run },
+            Self::Logged { run, id } => return to.input(now, Input::Logged { run, id: &id }),
             Self::Refused { run, why } => Input::Refused { run, why },
             Self::Started { flow, settings } => {
                 return to.input(now, Input::Started { flow, settings: &settings });

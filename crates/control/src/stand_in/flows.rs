@@ -161,6 +161,13 @@ impl Flows {
         }
     }
 
+    /// Writes bytes between two blocks of a sender.
+    pub(super) fn insert(&self, flow: FlowId, bytes: &[u8]) {
+        if let Some(running) = self.running.get(&flow) {
+            running.handle.insert(bytes);
+        }
+    }
+
     /// Aborts every flow of a run.
     pub(super) fn abort(&self, run: RunId) {
         self.running.values().filter(|flow| flow.run == run).for_each(|flow| flow.handle.stop(Stop::Abort));

@@ -4,18 +4,20 @@ use std::collections::BTreeMap;
 
 use linerate_compat::stand_in::{FlowCounts, FlowId, Planned, RunId};
 use linerate_model::{
-    Body, ByteAccounting, Calibration, CaveatKind, EVENT_SCHEMA, FlowOutcome, HostInfo, Outcome, RunStart,
-    Side, SideSettings, SizePoint, Tally, World,
+    Body, ByteAccounting, Calibration, CaveatKind, EVENT_SCHEMA, FlowOutcome, HostInfo, Outcome, ProbePhase,
+    RunStart, Side, SideSettings, SizePoint, Tally, World,
 };
 use linerate_proto::Ended;
 use linerate_sock::{Mono, clock};
+use linerate_units::Span;
 
 use super::flows::{FlowInterim, Over};
 use super::links::Links;
 use crate::host;
 use crate::log::{Log, Sink};
 use crate::port_observer::{self, PortObserver};
-use crate::setup::side;
+use crate::probe::{IntervalGrid, round_trips};
+use crate::setup::{sample_tick, side};
 use crate::{flow_log, judge};
 
 /// Stores the event logs of runs with foreign tools.
@@ -182,6 +184,21 @@ impl<'a> Runs<'a> {
         if let Some((own, tally)) = own.zip(counts.tally.as_ref()) {
             own.tally.retransmits = tally.retransmits;
             own.tally.streams.clone_from(&tally.streams);
+        }
+    }
+
+    /// The id of a run's log.
+    pub(super) fn id(&self, run: RunId) -> Option<String> {
+        self.open.get(&run).map(|run| run.log.id().to_owned())
+    }
+
+    /// Logs round trips over a connection of a run, during a flow or before all of them.
+    pub(super) fn probed(&mut self, run: RunId, flow: Option<FlowId>, probes: &[(Mono, Option<Span>)]) {
+        let Some(run) = self.open.get_mut(&run) else { return };
+        let grid = IntervalGrid { epoch: run.log.epoch(), tick: sample_tick(&run.planned.spec) };
+        let phase = if flow.is_some() { ProbePhase::Loaded } else { ProbePhase::Idle };
+        if let Some(report) = round_trips(phase, probes, grid) {
+            run.log.note_from(run.here(), Body::Latency { flow, report });
         }
     }
 

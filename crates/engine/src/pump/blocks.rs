@@ -6,9 +6,9 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use linerate_model::flow::Transit;
+use linerate_model::flow::{Framing, Transit};
 use linerate_sock::poll::Interest;
-use linerate_sock::{Mono, Moved, SockError, clock};
+use linerate_sock::{Mono, Moved, SockError, clock, stream};
 
 use super::feed::Feed;
 use super::gather::Gather;
@@ -30,6 +30,8 @@ struct BlockWriter<'f> {
     notes: Option<NoteWriter>,
     /// Whether each block carries its send time.
     stamps: bool,
+    /// Bytes at the start of each block that are no payload.
+    header: usize,
     gather: Gather,
 }
 
@@ -41,7 +43,12 @@ pub(crate) fn write(flow: &FlowSide, pump: usize, guard: &mut PumpGuard<'_>, fee
     // Blocks that differ, or that have deadlines of their own, are sent one per call.
     let alike = feed.repeats() && notes.is_none() && !stamps && flow.setup.offered.is_none();
     let gather = Gather::new(flow.plan.block, flow.setup.together && alike, clock::now());
-    let mut writer = BlockWriter { flow, meter: flow.meter(pump), socket, feed, notes, stamps, gather };
+    let header = match flow.setup.framing {
+        Framing::None => 0,
+        Framing::WebSocket => flow.setup.payload.head.len(),
+    };
+    let mut writer =
+        BlockWriter { flow, meter: flow.meter(pump), socket, feed, notes, stamps, header, gather };
     let ended = writer.run(flow.plan.share(&flow.setup, pump) / flow.plan.block as u64);
     let aborted = flow.control.aborted().then_some(StreamError::Aborted);
     let end = StreamEnd {
@@ -80,6 +87,9 @@ impl BlockWriter<'_> {
                     break;
                 }
             }
+            if let Some(bytes) = control.inserted() {
+                self.insert(&bytes, until)?;
+            }
             if !self.feed.load()? {
                 break;
             }
@@ -99,6 +109,26 @@ impl BlockWriter<'_> {
         Ok(())
     }
 
+    /// Writes all of `bytes`, unless the peer takes nothing for a while after the end.
+    fn insert(&self, bytes: &[u8], until: Mono) -> Result<(), SockError> {
+        let (mut rest, mut given_up) = (bytes, Mono::FAR);
+        while !rest.is_empty() && !self.flow.control.aborted() {
+            let moved = stream::send(self.socket, rest)?;
+            rest = rest.get(moved.bytes()..).unwrap_or_default();
+            let now = clock::now();
+            if now >= given_up {
+                break;
+            }
+            if given_up == Mono::FAR && (now >= until || !self.flow.control.may_write()) {
+                given_up = now + LAST_BLOCK_TIMEOUT;
+            }
+            if moved == Moved::Pending {
+                self.flow.pause(self.socket, Interest::WRITE)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Writes at most `times` blocks, at least one. Returns when the kernel took the last byte, and the number
     /// of blocks. If the kernel takes only a part of several blocks, only the block that has begun is finished.
     fn blocks(&mut self, until: Mono, first: bool, times: usize) -> Result<(Mono, u64), SockError> {
@@ -111,8 +141,9 @@ impl BlockWriter<'_> {
             };
             let now = clock::now();
             if moved.bytes() > 0 {
+                let payload = payload_of(taken, moved.bytes(), length, self.header);
                 taken += moved.bytes();
-                self.meter.count(now, moved.bytes() as u64);
+                self.meter.count(now, payload as u64);
                 self.gather.note(now, moved.bytes() as u64);
             }
             let whole = taken > 0 && taken.is_multiple_of(length);
@@ -124,6 +155,33 @@ impl BlockWriter<'_> {
             }
             if moved == Moved::Pending {
                 self.flow.pause(self.socket, Interest::WRITE)?;
+            }
+        }
+    }
+}
+
+/// How many of the `count` bytes after the first `from` are payload, in blocks of `length` with a header each.
+fn payload_of(from: usize, count: usize, length: usize, header: usize) -> usize {
+    let headers = |bytes: usize| bytes / length * header + (bytes % length).min(header);
+    count - (headers(from + count) - headers(from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::payload_of;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn bytes_after_the_headers_are_payload(
+            cuts in proptest::collection::vec(1usize..50, 1..20), length in 1usize..30, header in 0usize..14,
+        ) {
+            let header = header.min(length);
+            let mut from = 0;
+            for count in cuts {
+                let expected = (from..from + count).filter(|at| at % length >= header).count();
+                prop_assert_eq!(payload_of(from, count, length, header), expected);
+                from += count;
             }
         }
     }

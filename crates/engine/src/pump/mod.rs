@@ -12,11 +12,12 @@ pub(crate) mod epoll;
 pub(crate) mod feed;
 mod gather;
 mod low_water;
+mod messages;
 mod notes;
 pub(crate) mod payload;
 pub(crate) mod stream;
 
-use linerate_model::flow::SystemError;
+use linerate_model::flow::{Framing, SystemError};
 use linerate_model::foreign_text::without_error_numbers;
 use linerate_model::{Side, Transport};
 use linerate_sock::batch::RecvBatch;
@@ -61,7 +62,9 @@ impl PumpJob {
             });
         }
         Ok(match (setup.side, flow.plan.shared()) {
-            (_, true) if setup.file.is_some() => return Err(shares_a_thread()),
+            (_, true) if setup.file.is_some() || setup.framing != Framing::None => {
+                return Err(shares_a_thread());
+            }
             (Side::Sender, false) => Self::write_one(flow, Feed::prepare(flow)?),
             (Side::Sender, true) => Self::WriteMany(payload::block(&setup.payload, block)?),
             (Side::Receiver, false) => Self::Read(Drain::prepare(flow, reads)?),
@@ -73,7 +76,7 @@ impl PumpJob {
 /// Streams that share a thread have one buffer for all.
 fn shares_a_thread() -> SockError {
     let why = std::io::Error::new(ErrorKind::Unsupported, "too many streams, which share threads");
-    SockError::new("move a file", why)
+    SockError::new("move a file or messages", why)
 }
 
 impl PumpJob {

@@ -4,6 +4,7 @@ use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use linerate_model::flow::Framing;
 use linerate_sock::poll::Interest;
 use linerate_sock::stream::{recv, set_nonblocking, set_recv_timeout, set_send_timeout};
 use linerate_sock::{Mono, Moved, SockError, clock, queues};
@@ -11,6 +12,7 @@ use linerate_sock::{Mono, Moved, SockError, clock, queues};
 use super::arrival_times::ArrivalTimes;
 use super::feed::{Drain, Feed};
 use super::low_water::LowWater;
+use super::messages::MessageCounter;
 use super::notes::NoteReader;
 use super::{PumpEnd, PumpGuard, StreamEnd, StreamError, queued};
 use crate::control::{MAX_PUMP_WAIT, PumpControl};
@@ -134,6 +136,7 @@ fn empty(
     let (mut taken, mut now) = (0, Mono::default());
     let mut notes = flow.setup.note.map(|note| NoteReader::new(note, flow.plan.block));
     let mut blocks = flow.block_reader(stream);
+    let mut messages = (flow.setup.framing == Framing::WebSocket).then(MessageCounter::default);
     while flow.control.may_read(now) {
         if let Some(pace) = &pace {
             let due = PacingSchedule::due(pace, taken);
@@ -148,14 +151,18 @@ fn empty(
         match moved {
             Moved::Bytes(bytes) => {
                 let arrived = times.of_read(now, stamp_ns);
+                let payload = match &mut messages {
+                    Some(messages) => messages.count(drain.taken(bytes))?,
+                    None => bytes as u64,
+                };
                 if meter.is_new() {
                     pace = flow.setup.read_rate.and_then(|rate| PacingSchedule::new(now, rate));
-                    if meter.begin(arrived.unwrap_or(now), bytes as u64) {
+                    if meter.begin(arrived.unwrap_or(now), payload) {
                         flow.control.notify_begun();
                     }
                 }
                 drain.keep(bytes)?;
-                meter.count_read(now, arrived, bytes as u64);
+                meter.count_read(now, arrived, payload);
                 times.after(socket, now, bytes as u64);
                 taken += bytes as u64;
                 if let Some(notes) = &mut notes {
@@ -163,6 +170,10 @@ fn empty(
                 }
                 if let Some(blocks) = &mut blocks {
                     blocks.take(drain.taken(bytes));
+                }
+                if messages.as_ref().is_some_and(MessageCounter::is_closed) {
+                    times.end(socket);
+                    return Ok(());
                 }
                 low_water.after(now, bytes);
             }

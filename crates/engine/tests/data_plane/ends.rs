@@ -114,6 +114,7 @@ pub(crate) fn task(side: Side, length: u64) -> FlowTask {
         links: Vec::new(),
         length: Bytes::new(length),
         payload: Payload::default(),
+        framing: Default::default(),
         stamp: StampLayout::NONE,
         bytes: None,
         time: None,

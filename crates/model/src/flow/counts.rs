@@ -71,6 +71,8 @@ pub struct StreamCounts {
     pub rttvar: Option<Span>,
     /// Path MTU, bytes.
     pub pmtu: Option<u32>,
+    /// What else the kernel has counted since the connection was opened; absent if it does not report it.
+    pub connection: Option<ConnectionCounts>,
     /// Times that the kernel saw segments reordered (tcpi_reord_seen).
     pub reorder: Option<u32>,
     /// Transit times of the datagrams or blocks; absent if they are not counted or none has arrived.
@@ -83,6 +85,27 @@ pub struct StreamCounts {
     /// The sender's notes about the connection (see [`BlockNote`](super::BlockNote)); absent before the first
     /// block, and if there are none.
     pub noted: Option<Noted>,
+}
+
+/// What a kernel has counted on a connection since it was opened (TCP_INFO).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ConnectionCounts {
+    /// Bytes sent, retransmissions included.
+    pub bytes_sent: u64,
+    /// Bytes sent again.
+    pub bytes_retransmitted: u64,
+    /// Bytes that the peer has acknowledged.
+    pub bytes_acknowledged: u64,
+    /// Bytes received in order.
+    pub bytes_received: u64,
+    /// Shortest round-trip time.
+    pub min_rtt: Span,
+    /// Time in which there was something to send.
+    pub busy: Span,
+    /// The part of it in which the peer's receive window was closed.
+    pub window_limited: Span,
+    /// The part of it in which the send buffer was full.
+    pub buffer_limited: Span,
 }
 
 /// Transit times of datagrams or blocks: arrival time by the receiver's wall clock minus the send time. They

@@ -3,11 +3,13 @@
 
 mod counts;
 mod exchange;
+mod frames;
 mod stamp;
 mod task;
 
-pub use counts::{FlowCounts, Noted, StreamCounts, TransitCounts};
+pub use counts::{ConnectionCounts, FlowCounts, Noted, StreamCounts, TransitCounts};
 pub use exchange::{Exchange, Exchanged};
+pub use frames::{FrameError, FrameKind, FramePart, FrameReader, Framing, frame_header};
 pub use stamp::{SeqField, StampLayout, TimeField, TimeForm};
 pub use task::{BlockLength, BlockNote, Blocks, EndMark, FlowTask, Pattern, Payload, Spacing, Stop, Transit};
 

@@ -208,6 +208,7 @@ pub(super) fn task(
         links: vec![link],
         length: Bytes::new(u64::from(length)),
         payload,
+        framing: Default::default(),
         stamp: StampLayout::NONE,
         bytes,
         time,

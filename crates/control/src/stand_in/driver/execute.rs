@@ -39,12 +39,17 @@ impl Driver<'_> {
             Output::Plan(planned) => self.runs.begin(*planned, 0, &self.core.links),
             Output::Start(task) => self.start_flow(*task),
             Output::Stop { flow, how } => self.core.flows.stop(flow, how),
+            Output::Insert { flow, bytes } => self.core.flows.insert(flow, &bytes),
             Output::Forget { flow } => self.core.flows.remove(flow),
             Output::Exchange(exchange) => self.exchange(*exchange),
             Output::Look => self.look(),
             Output::LookHost { interrupts, interface } => {
                 let counts = host_counts::read(interrupts.as_deref(), interface.as_deref());
                 self.events.push_front(DriverEvent::Host(Box::new(counts)));
+            }
+            Output::Latency { run, flow, probes } => {
+                let probes: Vec<_> = probes.into_iter().map(|(at, rtt)| (self.moment(at), rtt)).collect();
+                self.runs.probed(run, flow, &probes);
             }
             Output::PeerCounted { flow, tally } => self.runs.peer_counted(flow, *tally),
             Output::RunOver { run, trouble } => self.run_over(run, trouble),
@@ -111,6 +116,9 @@ impl Driver<'_> {
                 self.admit(run, planned.link, planned.expected, peer, leave);
                 self.runs.begin(planned, leave.concurrent_runs, &self.core.links);
                 self.events.push_back(DriverEvent::Admitted { run });
+                if let Some(id) = self.runs.id(run) {
+                    self.events.push_back(DriverEvent::Logged { run, id });
+                }
             }
             Err(why) => self.events.push_back(DriverEvent::Refused { run, why }),
         }

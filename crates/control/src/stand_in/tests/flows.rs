@@ -38,6 +38,7 @@ fn task(flow: FlowId, link: Link, client: bool) -> FlowTask {
         links: vec![link],
         length: Bytes::new(if udp { 500 } else { BLOCK }),
         payload: Payload::default(),
+        framing: Default::default(),
         stamp: StampLayout {
             tag_at: None,
             seq: SeqField::Wide { at: 0, first: 1 },

@@ -1,0 +1,181 @@
+//! One phase of a test: the flow that moves its payload, and the server's figures of it.
+
+use std::collections::VecDeque;
+
+use linerate_model::flow::{FrameKind, FrameReader, frame_header};
+use linerate_model::{BrowserNote, Direction, Side, SocketKnobs, Tally};
+use linerate_units::{Bitrate, Bytes, Span, Timestamp};
+
+use crate::stand_in::{
+    EndMark, FlowCounts, FlowId, FlowTask, Framing, Link, Output, Payload, RunId, Stop, Transit, Transport,
+};
+use linerate_model::flow::StampLayout;
+
+/// Payload of a message, or of one write.
+pub(super) const MESSAGE_BYTES: u64 = 64 << 10;
+
+/// What the server has counted of a phase.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct TransferCounts {
+    /// Bytes of payload that the server read, or that the peer's kernel acknowledged.
+    pub(super) bytes: u64,
+    /// Time since the first of them was read or written.
+    pub(super) elapsed: Span,
+}
+
+impl TransferCounts {
+    /// Mean rate, bit/s; 0 before anything was counted.
+    pub(super) fn bitrate_bps(&self) -> f64 {
+        rate(self.bytes, self.elapsed)
+    }
+
+    /// The rate since earlier counts, bit/s.
+    pub(super) fn since(&self, earlier: &Self) -> f64 {
+        let elapsed = Span::from_ns(self.elapsed.as_ns().saturating_sub(earlier.elapsed.as_ns()));
+        rate(self.bytes.saturating_sub(earlier.bytes), elapsed)
+    }
+}
+
+fn rate(bytes: u64, elapsed: Span) -> f64 {
+    if elapsed == Span::ZERO { 0.0 } else { bytes as f64 * 8.0 / elapsed.as_secs_f64() }
+}
+
+/// One phase of a test.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    pub(super) flow: FlowId,
+    pub(super) direction: Direction,
+    framing: Framing,
+    /// What the peer's kernels had acknowledged before the flow.
+    before: Option<u64>,
+    pub(super) counts: TransferCounts,
+    /// Whether it was told to stop.
+    pub(super) stopped: bool,
+}
+
+impl Transfer {
+    pub(super) fn new(flow: FlowId, direction: Direction, framing: Framing) -> Self {
+        Self { flow, direction, framing, before: None, counts: TransferCounts::default(), stopped: false }
+    }
+
+    fn header(&self) -> Vec<u8> {
+        match self.framing {
+            Framing::WebSocket if self.direction == Direction::Download => {
+                frame_header(FrameKind::Binary, MESSAGE_BYTES)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Starts the flow over these connections.
+    pub(super) fn start(&self, run: RunId, links: Vec<Link>, time: Option<Span>, out: &mut VecDeque<Output>) {
+        let head = self.header();
+        let side = match self.direction {
+            Direction::Download => Side::Sender,
+            Direction::Upload => Side::Receiver,
+        };
+        let task = FlowTask {
+            flow: self.flow,
+            run,
+            side,
+            direction: self.direction,
+            transport: Transport::Tcp,
+            links,
+            length: Bytes::new(MESSAGE_BYTES + head.len() as u64),
+            payload: Payload { head, ..Payload::default() },
+            framing: self.framing,
+            stamp: StampLayout::NONE,
+            bytes: None,
+            time,
+            omit: Span::ZERO,
+            offered: None,
+            burst: None,
+            pacing_tick: None,
+            fq_rate: None,
+            socket: SocketKnobs::default(),
+            affinity: None,
+            end_mark: EndMark::None,
+            note: None,
+            transit: Transit::Uncounted,
+            together: true,
+            file: None,
+        };
+        out.push_back(Output::Start(Box::new(task)));
+    }
+
+    /// Updates the server's figures.
+    pub(super) fn update(&mut self, counts: &FlowCounts) {
+        let Some(first) = counts.first_at else { return };
+        let bytes = match self.direction {
+            Direction::Upload => counts.total(|stream| stream.bytes),
+            Direction::Download => {
+                let acknowledged = counts.streams.iter().map(|stream| stream.connection);
+                let acknowledged =
+                    acknowledged.map(|connection| Some(connection?.bytes_acknowledged)).sum::<Option<u64>>();
+                let Some(acknowledged) = acknowledged else { return };
+                let before = *self.before.get_or_insert(acknowledged);
+                let block = MESSAGE_BYTES + self.header().len() as u64;
+                let new = acknowledged.saturating_sub(before);
+                (new / block * MESSAGE_BYTES + (new % block).min(MESSAGE_BYTES))
+                    .min(counts.total(|stream| stream.bytes))
+            }
+        };
+        let until = match self.direction {
+            Direction::Upload => counts.last_at.unwrap_or(first),
+            Direction::Download => counts.at,
+        };
+        let elapsed = if until > first { until - first } else { Span::ZERO };
+        self.counts = TransferCounts { bytes, elapsed };
+    }
+
+    /// Notes what was acknowledged when the flow had started.
+    pub(super) fn baseline(&mut self, counts: &FlowCounts) {
+        let acknowledged = counts.streams.iter().map(|stream| Some(stream.connection?.bytes_acknowledged));
+        self.before = self.before.or(acknowledged.sum());
+    }
+
+    /// Stops the flow where it is.
+    pub(super) fn stop(&mut self, how: Stop, out: &mut VecDeque<Output>) {
+        if !std::mem::replace(&mut self.stopped, true) || how == Stop::Abort {
+            out.push_back(Output::Stop { flow: self.flow, how });
+        }
+    }
+
+    /// What the server knows of the other end's counts.
+    pub(super) fn peer_counted(&self, browser: Option<BrowserNote>, out: &mut VecDeque<Output>) {
+        let mut tally = Tally { browser: browser.map(Box::new), ..Tally::default() };
+        if self.direction == Direction::Download {
+            tally.bytes = Bytes::new(self.counts.bytes);
+            tally.total_bytes = tally.bytes;
+            tally.elapsed = self.counts.elapsed;
+            tally.bitrate = Bitrate::from_bps(self.counts.bitrate_bps()).unwrap_or_default();
+            tally.complete = true;
+        } else if tally.browser.is_none() {
+            return;
+        }
+        out.push_back(Output::PeerCounted { flow: self.flow, tally: Box::new(tally) });
+    }
+}
+
+/// Reads the frames of a client whose payload does not matter, until it closes.
+#[derive(Debug, Default)]
+pub(super) struct CloseWatch(FrameReader);
+
+impl CloseWatch {
+    /// Whether these bytes close the WebSocket, or violate the protocol.
+    pub(super) fn closes(&mut self, mut bytes: &[u8]) -> bool {
+        loop {
+            match self.0.next(&mut bytes) {
+                Ok(Some(part)) if part.kind == FrameKind::Close => return true,
+                Ok(Some(_)) => {}
+                Ok(None) => return false,
+                Err(_) => return true,
+            }
+        }
+    }
+}
+
+/// Whether `at` has come.
+pub(super) fn is_due(at: Option<Timestamp>, now: Timestamp) -> bool {
+    at.is_some_and(|at| at <= now)
+}
