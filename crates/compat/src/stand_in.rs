@@ -19,15 +19,15 @@ pub use cpu::{CpuTime, ResourceUsage};
 pub use host::HostCounts;
 pub use linerate_model::Transport;
 pub use linerate_model::flow::{
-    BlockNote, Blocks, ConnectionCounts, EndMark, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, Framing,
-    Link, Noted, Pattern, Payload, RunId, Stop, StreamCounts, SystemError, Transit, TransitCounts,
+    BlockNote, Blocks, ConnectionCounts, EndMark, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, Link,
+    Noted, Pattern, Payload, PayloadFraming, RunId, Stop, StreamCounts, SystemError, Transit, TransitCounts,
 };
 pub use link::{LinkOptions, Opened};
 pub use run::Planned;
 
 use std::net::SocketAddr;
 
-use linerate_model::{SideSettings, SizePoint, Tally};
+use linerate_model::{BrowserNote, SideSettings, SizePoint, Tally};
 use linerate_units::{Span, Timestamp};
 
 /// A foreign tool in one role.
@@ -344,6 +344,13 @@ pub enum Output {
         flow: Option<FlowId>,
         /// When each probe was sent, and its round-trip time; absent if it was never answered.
         probes: Vec<(Timestamp, Option<Span>)>,
+    },
+    /// The other end of a flow is a browser.
+    Browser {
+        /// The flow.
+        flow: FlowId,
+        /// What its page said.
+        note: Box<BrowserNote>,
     },
     /// The peer's counts of a flow.
     PeerCounted {

@@ -95,8 +95,8 @@ fn connection(info: &TcpInfo) -> Option<ConnectionCounts> {
         bytes_received: info.bytes_received?,
         min_rtt: time(u64::from(info.min_rtt?)),
         busy: time(info.busy_time?),
-        window_limited: time(info.rwnd_limited?),
-        buffer_limited: time(info.sndbuf_limited?),
+        rwnd_limited: time(info.rwnd_limited?),
+        sndbuf_limited: time(info.sndbuf_limited?),
     })
 }
 

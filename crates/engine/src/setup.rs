@@ -4,7 +4,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::path::PathBuf;
 
 use linerate_model::flow::StampLayout;
-use linerate_model::flow::{BlockNote, EndMark, FlowId, FlowTask, Framing, Payload, Transit};
+use linerate_model::flow::{BlockNote, EndMark, FlowId, FlowTask, Payload, PayloadFraming, Transit};
 use linerate_model::{Side, SocketKnobs, StopAfter, Transport};
 use linerate_units::{Bitrate, Bytes, Span};
 
@@ -49,7 +49,7 @@ pub struct FlowSetup {
     /// Payload contents.
     pub payload: Payload,
     /// How the bytes of a TCP connection carry the payload. Only for streams with a thread each.
-    pub framing: Framing,
+    pub framing: PayloadFraming,
     /// Blocks or datagrams that leave together at an offered rate; absent for the default.
     pub burst: Option<u32>,
     /// At an offered rate, everything due within this time leaves together at its start; absent for individual
@@ -112,7 +112,7 @@ impl FlowSetup {
             stamp: StampLayout::NONE,
             tag: [0; 8],
             payload: Payload::default(),
-            framing: Framing::None,
+            framing: PayloadFraming::None,
             burst: None,
             pacing_tick: None,
             end_mark: EndMark::None,

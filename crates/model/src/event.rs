@@ -2,6 +2,7 @@
 
 mod v1;
 
+use crate::BrowserNote;
 use crate::flow::FlowId;
 use linerate_units::{Bytes, Span, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -152,6 +153,13 @@ pub enum Body {
         side: Side,
         /// What it counted.
         tally: Tally,
+    },
+    /// One end was a browser.
+    Browser {
+        /// The flow.
+        flow: FlowId,
+        /// What its page said.
+        note: BrowserNote,
     },
     /// Both sides' counts are compared.
     BytesAccounted {

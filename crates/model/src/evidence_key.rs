@@ -232,6 +232,10 @@ evidence_keys! {
         PacedBps = "paced_bps",
         /// Pacing rate of the kernel.
         PacingRateBps = "pacing_rate_bps",
+        /// Longest delay of a timer of a page.
+        PageLagNs = "page_lag_ns",
+        /// Share of the time in which a page had nothing ready to send.
+        PageStarvedShare = "page_starved_share",
         /// IP packet of a full segment.
         PacketBytes = "packet_bytes",
         /// Rate at which datagrams arrive, however many are offered.

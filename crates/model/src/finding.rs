@@ -59,6 +59,8 @@ pub enum Cause {
     Ecn,
     /// Acknowledgements are delayed or lost on the return path.
     ReturnPath,
+    /// The browser at one end does not move more.
+    Browser,
     /// Other programs use a host's processors.
     HostBusy,
     /// The figure exceeds what the link can carry.
@@ -96,6 +98,7 @@ impl Cause {
             Self::Lag => "lag",
             Self::Ecn => "ecn",
             Self::ReturnPath => "return_path",
+            Self::Browser => "browser",
             Self::HostBusy => "host_busy",
             Self::Impossible => "impossible",
             Self::Invalid => "invalid",
@@ -171,6 +174,8 @@ names! {
         HostBusy = "V27",
         /// Acknowledgements are delayed or lost on the way back.
         ReturnPath = "V28",
+        /// The browser at one end does not move more.
+        Browser = "V29",
         /// No other rule explains the figure.
         Unexplained = "V99",
     }
@@ -208,6 +213,7 @@ impl Rule {
             Self::Disturbed => Cause::Invalid,
             Self::HostBusy => Cause::HostBusy,
             Self::ReturnPath => Cause::ReturnPath,
+            Self::Browser => Cause::Browser,
             Self::Unexplained | Self::Other(_) => Cause::Unknown,
         }
     }

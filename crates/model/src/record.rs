@@ -1,5 +1,6 @@
 //! A run folded from its events: the input of reports and rules.
 
+use crate::BrowserNote;
 use crate::flow::FlowId;
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
@@ -74,6 +75,8 @@ pub struct FlowRecord {
     pub receiver: Option<Tally>,
     /// Where the bytes went.
     pub byte_accounting: Option<ByteAccounting>,
+    /// What a browser said of its part; absent if neither end is one.
+    pub browser: Option<BrowserNote>,
     /// The byte accounting down to the wire; empty if only the programs' counts were read.
     pub steps: Vec<AccountingStep>,
     /// Latency during this flow.
@@ -110,6 +113,7 @@ impl FlowRecord {
             sender: None,
             receiver: None,
             byte_accounting: None,
+            browser: None,
             steps: Vec::new(),
             loaded: None,
             steady: None,
@@ -325,6 +329,7 @@ impl RunRecord {
                 flow.verdict = Some(verdict.clone());
                 flow.also.clone_from(also);
             }
+            Body::Browser { note, .. } => flow.browser = Some(note.clone()),
             Body::FollowUp { follow_up, .. } => flow.follow_ups.push(follow_up.clone()),
             Body::Caveat { caveat, .. } => flow.caveats.push(caveat.clone()),
             _ => {}
@@ -345,6 +350,7 @@ fn flow_of(body: &Body) -> Option<FlowId> {
         | Body::Steady { flow, .. }
         | Body::Uncertainty { flow, .. }
         | Body::Ceilings { flow, .. }
+        | Body::Browser { flow, .. }
         | Body::FollowUp { flow, .. }
         | Body::Verdict { flow, .. } => Some(*flow),
         Body::Latency { flow, .. } | Body::Caveat { flow, .. } => *flow,

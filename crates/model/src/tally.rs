@@ -58,9 +58,6 @@ pub struct Tally {
     /// The streams, if there are at most 128.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamTally>,
-    /// What a browser said about its part in the test; absent if this side is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub browser: Option<Box<BrowserNote>>,
     /// Whether every stream ended regularly; otherwise the counts are partial.
     pub complete: bool,
     /// The reason if it is incomplete.
@@ -85,6 +82,14 @@ pub struct BrowserNote {
     /// Whether the page was hidden for a while, in which browsers slow it down.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
+}
+
+impl BrowserNote {
+    /// A browser of this name, whose page has said nothing.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self { name: Some(ForeignText::new(name)), ..Self::default() }
+    }
 }
 
 /// What one stream counted.

@@ -147,6 +147,7 @@ pub(crate) fn phrase(verdict: &Finding) -> String {
         Rule::Disturbed => "the measurement was disturbed",
         Rule::HostBusy => "held by other programs on a host",
         Rule::ReturnPath => "held by acknowledgements that are late or lost",
+        Rule::Browser => "held by the browser",
         Rule::Unexplained | Rule::Other(_) => "what holds it back is not known",
     }
     .to_owned()

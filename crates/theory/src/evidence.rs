@@ -358,6 +358,21 @@ pub struct Evidence {
     pub udp: DatagramEvidence,
     /// Ports of the emulated network; empty on real hosts.
     pub ports: Vec<PortEvidence>,
+    /// The browser at one end; absent if neither end is one.
+    pub browser: Option<BrowserEvidence>,
     /// Quality of the timing.
     pub timing: Timing,
+}
+
+/// A browser at one end, by the words of its page.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct BrowserEvidence {
+    /// Whether it receives.
+    pub receives: bool,
+    /// Share of the time in which the page had nothing ready to send.
+    pub starved_share: Option<f64>,
+    /// Longest delay of a timer of the page, s.
+    pub longest_lag_s: Option<f64>,
+    /// Whether the page was hidden for a while.
+    pub hidden: bool,
 }

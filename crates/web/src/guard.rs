@@ -13,14 +13,13 @@ use crate::service::Service;
 /// The header without which nothing is changed: the form of another site cannot send it.
 pub(crate) const WRITE_HEADER: HeaderName = HeaderName::from_static("x-linerate");
 
+/// What pages may load, without the addresses that they may connect to.
+const CONTENT_SECURITY: &str = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; \
+                                style-src-attr 'unsafe-inline'; img-src 'self' data: blob:; form-action 'self'; \
+                                base-uri 'none'; frame-ancestors 'none'; connect-src 'self'";
+
 /// Headers of every response.
 const HEADERS: &[(&str, &str)] = &[
-    (
-        "content-security-policy",
-        "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; \
-         img-src 'self' data: blob:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
-         frame-ancestors 'none'",
-    ),
     ("x-content-type-options", "nosniff"),
     ("referrer-policy", "no-referrer"),
     // Isolated pages have fine timers.
@@ -37,6 +36,8 @@ pub(crate) async fn guard(
     next: Next,
 ) -> Response {
     let checked = check(&service, &request);
+    let host = host_of(request.uri(), request.headers()).filter(|host| service.names().contains(host));
+    let policy = content_security(host, service.browser_test());
     let mut response = match checked {
         Ok(()) => {
             request.extensions_mut().insert(VisitorAddress(from.ip().to_canonical()));
@@ -48,8 +49,19 @@ pub(crate) async fn guard(
     for (name, value) in HEADERS {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
+    if let Ok(policy) = HeaderValue::try_from(policy) {
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
+}
+
+/// The policy for a page at this name of the host. Its tests connect to the port of the server.
+fn content_security(host: Option<&str>, port: u16) -> String {
+    let Some(host) = host else { return CONTENT_SECURITY.to_owned() };
+    // A policy cannot name an address of IPv6.
+    let host = if host.contains(':') { "*" } else { host };
+    format!("{CONTENT_SECURITY} http://{host}:{port} ws://{host}:{port}")
 }
 
 /// The address that a request comes from.
@@ -133,6 +145,14 @@ mod tests {
         for foreign in ["evil.example", "ams-1.evil.example", "127.0.0.1.nip.io", "", "0x7f000001"] {
             assert!(!names.contains(foreign), "{foreign}");
         }
+    }
+
+    #[test]
+    fn pages_connect_to_the_port_of_the_server_and_nowhere_else() {
+        let policy = |host| content_security(host, 5201);
+        assert!(policy(Some("ams-1")).ends_with("connect-src 'self' http://ams-1:5201 ws://ams-1:5201"));
+        assert!(policy(Some("2001:db8::1")).ends_with("connect-src 'self' http://*:5201 ws://*:5201"));
+        assert!(policy(None).ends_with("connect-src 'self'"));
     }
 
     #[test]

@@ -239,6 +239,11 @@ impl RunQueue {
         Ok(run)
     }
 
+    /// The port of the server.
+    pub(crate) fn server_port(&self) -> u16 {
+        self.own_runs.port()
+    }
+
     /// A run that was started here and is still known.
     pub(crate) fn find(&self, id: &str) -> Option<Arc<WebRun>> {
         locked(&self.state).all().find(|run| run.id == id).cloned()

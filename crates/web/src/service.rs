@@ -75,6 +75,11 @@ impl Service {
         &self.0.archive
     }
 
+    /// The port at which browsers measure to this host.
+    pub(crate) fn browser_test(&self) -> u16 {
+        self.0.runs.server_port()
+    }
+
     pub(crate) fn runs(&self) -> &RunQueue {
         &self.0.runs
     }

@@ -4,27 +4,21 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use linerate_model::flow::FrameKind;
-use linerate_model::{BrowserNote, Direction, ForeignText, TestSpec};
+use linerate_model::{BrowserNote, Direction, TestSpec};
 use linerate_units::{Ratio, Span, Timestamp};
-use serde::{Deserialize, Serialize};
 
+use super::page::{FromPage, ToPage, terms};
 use super::request::{self, HttpRequest};
 use super::transfer::{Transfer, TransferCounts, is_due};
 use super::websocket::{self, MessageReader, WebSocketMessage, close_code};
 use crate::sessions::ToolSession;
-use crate::stand_in::{FlowCounts, FlowId, Framing, Input, Link, Output, Planned, RunId, Stop};
+use crate::stand_in::{FlowCounts, FlowId, Input, Link, Output, PayloadFraming, Planned, RunId, Stop};
 
 /// The subprotocol.
 pub(super) const PROTOCOL: &str = "linerate.browser.1";
 
 /// Name in results.
 const TOOL: &str = "browser";
-
-/// Most connections of a phase.
-const MAX_STREAMS: usize = 16;
-
-/// Longest phase.
-const MAX_SECONDS: u64 = 60;
 
 /// Number and distance of the pings over the idle path.
 const IDLE_PINGS: usize = 10;
@@ -35,6 +29,7 @@ const IDLE_PHASE: Span = Span::from_ms(220);
 
 /// Time between two reports, and between two pings, under load.
 const PROGRESS_INTERVAL: Span = Span::from_ms(250);
+const SHORTEST_PROGRESS: Span = Span::from_ms(100);
 const LOADED_PING_INTERVAL: Span = Span::from_ms(50);
 
 /// Timeout for the connections of a phase.
@@ -69,58 +64,6 @@ enum BrowserPhase {
     Over,
 }
 
-/// A message to the page.
-#[derive(Debug, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-enum ToPage<'a> {
-    Busy {
-        why: &'a str,
-    },
-    Open {
-        phase: Direction,
-        streams: usize,
-    },
-    Go {
-        phase: Direction,
-        seconds: f64,
-    },
-    Progress {
-        phase: Direction,
-        elapsed_ns: u64,
-        bytes: u64,
-        bitrate_bps: f64,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        rtt_ns: Option<u64>,
-    },
-    Ended {
-        phase: Direction,
-        bytes: u64,
-        elapsed_ns: u64,
-        bitrate_bps: f64,
-    },
-    Finished {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        run: Option<&'a str>,
-    },
-    Failed {
-        why: &'a str,
-    },
-}
-
-/// A message from the page.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-enum FromPage {
-    Note {
-        phase: Direction,
-        starved_share: Option<f64>,
-        longest_lag_ns: Option<u64>,
-        #[serde(default)]
-        hidden: bool,
-    },
-    Cancel,
-}
-
 /// A test of a page.
 #[derive(Debug)]
 pub(super) struct BrowserSession {
@@ -149,28 +92,6 @@ pub(super) struct BrowserSession {
     out: VecDeque<Output>,
 }
 
-/// What the page asks for, or why that is refused.
-fn terms(request: &HttpRequest) -> Result<(usize, Span, Vec<Direction>), String> {
-    let number = |name: &str, default: u64, most: u64| match request.parameter(name) {
-        None => Ok(default),
-        Some(text) => text
-            .parse()
-            .ok()
-            .filter(|number| (1..=most).contains(number))
-            .ok_or_else(|| format!("{name} is a number from 1 to {most}")),
-    };
-    let streams = number("streams", 4, MAX_STREAMS as u64)?;
-    let seconds = number("seconds", 10, MAX_SECONDS)?;
-    let directions = match request.parameter("directions").unwrap_or("download,upload") {
-        "download" => vec![Direction::Download],
-        "upload" => vec![Direction::Upload],
-        "download,upload" => vec![Direction::Download, Direction::Upload],
-        "upload,download" => vec![Direction::Upload, Direction::Download],
-        _ => return Err("directions is download, upload, or both with a comma".to_owned()),
-    };
-    Ok((usize::try_from(streams).unwrap_or(MAX_STREAMS), Span::from_secs(seconds), directions))
-}
-
 impl BrowserSession {
     /// The session of a page, or the response that refuses it.
     pub(super) fn new(
@@ -185,8 +106,8 @@ impl BrowserSession {
         let first = super::server::first_flow(number);
         let flows = (first..).zip(directions);
         let framing = |direction| match direction {
-            Direction::Download => Framing::None,
-            Direction::Upload => Framing::WebSocket,
+            Direction::Download => PayloadFraming::None,
+            Direction::Upload => PayloadFraming::WebSocket,
         };
         let phases =
             flows.map(|(flow, direction)| Transfer::new(FlowId(flow), direction, framing(direction)));
@@ -195,7 +116,7 @@ impl BrowserSession {
             address,
             control,
             reader: MessageReader::default(),
-            browser: request.browser(),
+            browser: request.browser().unwrap_or_else(|| "a browser".to_owned()),
             run: RunId(u32::from(number)),
             log: None,
             streams,
@@ -341,7 +262,7 @@ impl BrowserSession {
         if direction == Direction::Upload && counts.first_at.is_some_and(|first| now >= first + self.time) {
             return self.stop(now);
         }
-        if all.elapsed == self.reported.elapsed {
+        if all.elapsed.as_ns() < self.reported.elapsed.as_ns().saturating_add(SHORTEST_PROGRESS.as_ns()) {
             return;
         }
         let rtt = self.pings.iter().rev().find_map(|(_, rtt)| *rtt).map(Span::as_ns);
@@ -412,7 +333,7 @@ impl BrowserSession {
     }
 
     fn note(&self) -> BrowserNote {
-        BrowserNote { name: Some(ForeignText::new(&self.browser)), ..BrowserNote::default() }
+        BrowserNote::named(&self.browser)
     }
 
     fn received(&mut self, now: Timestamp, bytes: &[u8]) {

@@ -10,6 +10,7 @@
 
 mod browser;
 mod ndt7;
+mod page;
 mod request;
 mod server;
 mod transfer;

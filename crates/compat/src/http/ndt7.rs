@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use linerate_model::flow::{FrameKind, StreamCounts};
-use linerate_model::{Direction, TestSpec};
+use linerate_model::{BrowserNote, Direction, TestSpec};
 use linerate_units::{Span, Timestamp};
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use super::request::{self, HttpRequest};
 use super::transfer::{CloseWatch, Transfer, is_due};
 use super::websocket::{self, close_code};
 use crate::sessions::ToolSession;
-use crate::stand_in::{FlowCounts, FlowId, Framing, Input, Link, Output, Planned, RunId, Stop};
+use crate::stand_in::{FlowCounts, FlowId, Input, Link, Output, PayloadFraming, Planned, RunId, Stop};
 
 /// The subprotocol.
 pub(super) const PROTOCOL: &str = "net.measurementlab.ndt.v7";
@@ -55,6 +55,8 @@ pub(super) struct Ndt7Session {
     transfer: Transfer,
     accept: Vec<u8>,
     program: String,
+    /// Absent if the client is no browser.
+    browser: Option<BrowserNote>,
     phase: Ndt7Phase,
     due: Option<Timestamp>,
     next_look: Option<Timestamp>,
@@ -68,7 +70,7 @@ pub(super) struct Ndt7Session {
 /// A measurement, as in the specification.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Measurement<'a> {
+struct Ndt7Measurement<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     app_info: Option<AppInfo>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,8 +135,8 @@ impl TcpInfoMessage {
             min_rtt: micros(connection.min_rtt),
             rtt: micros(stream.rtt.unwrap_or_default()),
             rtt_var: micros(stream.rttvar.unwrap_or_default()),
-            rwnd_limited: micros(connection.window_limited),
-            snd_buf_limited: micros(connection.buffer_limited),
+            rwnd_limited: micros(connection.rwnd_limited),
+            snd_buf_limited: micros(connection.sndbuf_limited),
         })
     }
 }
@@ -174,9 +176,10 @@ impl Ndt7Session {
             server,
             uuid: format!("{seed:016x}_{number:04x}_{:x}", now.as_ns()),
             run: RunId(u32::from(number)),
-            transfer: Transfer::new(flow, direction, Framing::WebSocket),
+            transfer: Transfer::new(flow, direction, PayloadFraming::WebSocket),
             accept: websocket::accept(key, PROTOCOL),
-            program: request.browser(),
+            program: request.browser().unwrap_or_else(|| "a program".to_owned()),
+            browser: request.browser().map(|name| BrowserNote::named(&name)),
             phase: Ndt7Phase::Deciding,
             due: None,
             next_look: None,
@@ -228,9 +231,8 @@ impl Ndt7Session {
         let connection = ConnectionInfo { client, server: self.server.to_string(), uuid: &self.uuid };
         let message = self.message(None, Some(connection), None);
         self.out.push_back(Output::Send { link: self.link, bytes: message });
-        // A sender ends by itself; a receiver when its client closes.
-        let time = (self.transfer.direction == Direction::Download).then_some(DURATION);
-        self.transfer.start(self.run, vec![self.link], time, &mut self.out);
+        // A client's upload may take a little longer, which is not measured.
+        self.transfer.start(self.run, vec![self.link], Some(DURATION), &mut self.out);
     }
 
     fn message(
@@ -240,7 +242,7 @@ impl Ndt7Session {
         tcp_info: Option<TcpInfoMessage>,
     ) -> Vec<u8> {
         let measurement =
-            Measurement { app_info, connection_info, origin: "server", test: self.test(), tcp_info };
+            Ndt7Measurement { app_info, connection_info, origin: "server", test: self.test(), tcp_info };
         websocket::frame(FrameKind::Text, &serde_json::to_vec(&measurement).unwrap_or_default())
     }
 
@@ -287,7 +289,7 @@ impl Ndt7Session {
         if self.transfer.counts.bytes == 0 {
             self.trouble.get_or_insert("no payload was transferred".to_owned());
         }
-        self.transfer.peer_counted(None, &mut self.out);
+        self.transfer.peer_counted(self.browser.take(), &mut self.out);
         self.phase = Ndt7Phase::Closing;
         self.due = Some(now + CLOSE_TIMEOUT);
         self.next_look = None;

@@ -103,9 +103,9 @@ impl HttpRequest {
         self.origin.as_ref().is_none_or(|origin| origin.eq_ignore_ascii_case(&self.host))
     }
 
-    /// Name and version of the browser, as far as they are known.
+    /// Name and version of the browser; absent if it is none that is known.
     #[must_use]
-    pub fn browser(&self) -> String {
+    pub fn browser(&self) -> Option<String> {
         let text = self.user_agent.as_str();
         let version = |mark: &str| {
             let (_, rest) = text.split_once(mark)?;
@@ -116,7 +116,7 @@ impl HttpRequest {
         let found = known.iter().find_map(|(mark, name)| Some(format!("{name} {}", version(mark)?)));
         let safari =
             || text.contains("Safari/").then(|| version("Version/").map(|v| format!("Safari {v}"))).flatten();
-        found.or_else(safari).unwrap_or_else(|| "a browser".to_owned())
+        found.or_else(safari)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use linerate_model::flow::{ConnectionCounts, FrameKind, FrameReader};
-use linerate_model::{Direction, Side, Tally};
+use linerate_model::{BrowserNote, Direction, Side, Tally};
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde_json::{Value, json};
 
@@ -12,7 +12,8 @@ use super::HttpServer;
 use super::websocket::{MessageReader, WebSocketMessage};
 use crate::EmbeddedServerConfig;
 use crate::stand_in::{
-    FlowCounts, FlowId, FlowTask, Framing, Input, Link, Output, Planned, RunId, StandIn, Stop, StreamCounts,
+    FlowCounts, FlowId, FlowTask, Input, Link, Output, PayloadFraming, Planned, RunId, StandIn, Stop,
+    StreamCounts,
 };
 
 const LISTENER: Link = Link(0);
@@ -21,14 +22,14 @@ const BROWSER: &str = "linerate.browser.1";
 const TEST: &str = "0123456789abcdef0123456789abcdef";
 
 /// A server, and everything that it has requested.
-struct Served {
+struct ServedHttp {
     server: HttpServer,
     now: Timestamp,
     next: u32,
     out: VecDeque<Output>,
 }
 
-impl Served {
+impl ServedHttp {
     fn new() -> Self {
         let config = EmbeddedServerConfig { port: 5201, shared: false, seed: 7, wall: Span::ZERO };
         let mut served = Self {
@@ -118,6 +119,11 @@ impl Served {
         self.take(of).unwrap()
     }
 
+    fn browser(&mut self) -> Box<BrowserNote> {
+        self.take(|output| if let Output::Browser { note, .. } = output { Some(note.clone()) } else { None })
+            .unwrap()
+    }
+
     fn is_reset(&mut self, link: Link) -> bool {
         let of =
             |output: &Output| matches!(output, Output::Reset { link: reset } if *reset == link).then_some(());
@@ -202,7 +208,7 @@ fn counts(side: Side, flow: FlowId, streams: &[u64], now: Timestamp, ms: u64) ->
 
 #[test]
 fn a_download_of_ndt7_counts_what_was_acknowledged() {
-    let mut served = Served::new();
+    let mut served = ServedHttp::new();
     let link = served.request("192.0.2.9:4000", &upgrade("/ndt/v7/download?client_name=x", NDT7, ""));
     let planned = served.planned();
     assert_eq!((planned.tool, planned.flows[0].1), ("ndt7", Direction::Download));
@@ -212,7 +218,7 @@ fn a_download_of_ndt7_counts_what_was_acknowledged() {
     // A message of 64 KiB in a frame of its own.
     assert_eq!(
         (task.side, task.framing, task.length),
-        (Side::Sender, Framing::WebSocket, Bytes::new(65_546))
+        (Side::Sender, PayloadFraming::WebSocket, Bytes::new(65_546))
     );
     assert_eq!(task.payload.head, [0x82, 127, 0, 0, 0, 0, 0, 1, 0, 0]);
     let opening = served.sent(link);
@@ -256,12 +262,15 @@ fn a_download_of_ndt7_counts_what_was_acknowledged() {
 
 #[test]
 fn an_upload_of_ndt7_is_told_what_the_server_has_read() {
-    let mut served = Served::new();
+    let mut served = ServedHttp::new();
     let link = served.request("192.0.2.9:4000", &upgrade("/ndt/v7/upload", NDT7, ""));
     let run = served.planned().run;
     served.give(Input::Admitted { run });
     let task = served.started();
-    assert_eq!((task.side, task.framing, task.time), (Side::Receiver, Framing::WebSocket, None));
+    assert_eq!(
+        (task.side, task.framing, task.time),
+        (Side::Receiver, PayloadFraming::WebSocket, Some(Span::from_secs(10)))
+    );
     served.sent(link);
     served.counted(Side::Receiver, task.flow, &[1_000_000], 100);
     assert_eq!(served.told(link)[0]["AppInfo"], json!({ "ElapsedTime": 100_000, "NumBytes": 1_000_000 }));
@@ -279,7 +288,7 @@ fn an_upload_of_ndt7_is_told_what_the_server_has_read() {
 
 #[test]
 fn a_client_without_a_place_or_with_a_wrong_request_reads_why() {
-    let mut served = Served::new();
+    let mut served = ServedHttp::new();
     let link = served.request("192.0.2.9:4000", &upgrade("/ndt/v7/download", NDT7, ""));
     let run = served.planned().run;
     served.give(Input::Refused { run, why: "another run is in progress".to_owned() });
@@ -320,7 +329,7 @@ fn a_client_without_a_place_or_with_a_wrong_request_reads_why() {
 
 #[test]
 fn a_request_that_does_not_end_is_given_up() {
-    let mut served = Served::new();
+    let mut served = ServedHttp::new();
     let link = served.request("192.0.2.9:4000", "GET / HTTP/1.1\r\nHo");
     served.pass(9_000);
     assert!(served.sent(link).is_empty());
@@ -330,7 +339,7 @@ fn a_request_that_does_not_end_is_given_up() {
 }
 
 /// Opens a page's test and brings it to its first phase.
-fn opened(served: &mut Served, part: &str) -> (Link, RunId) {
+fn opened(served: &mut ServedHttp, part: &str) -> (Link, RunId) {
     let control = served.request("192.0.2.9:4000", &page(part));
     let run = served.planned().run;
     served.give(Input::Admitted { run });
@@ -344,7 +353,7 @@ fn kinds(messages: &[Value]) -> Vec<&str> {
 
 #[test]
 fn a_page_measures_both_directions_and_reads_the_servers_figures() {
-    let mut served = Served::new();
+    let mut served = ServedHttp::new();
     let (control, _) = opened(&mut served, "control?streams=2&seconds=10");
     served.pass(300);
     let messages = served.told(control);
@@ -359,7 +368,7 @@ fn a_page_measures_both_directions_and_reads_the_servers_figures() {
     assert!(served.told(control).is_empty(), "it waits for the other connection");
     let second = served.request("192.0.2.9:4002", &download(0));
     let task = served.started();
-    assert_eq!((task.links.as_slice(), task.framing), (&[second, first][..], Framing::None));
+    assert_eq!((task.links.as_slice(), task.framing), (&[second, first][..], PayloadFraming::None));
     assert_eq!(task.time, Some(Span::from_secs(10)));
     assert_eq!(kinds(&served.told(control)), ["go"]);
 
@@ -380,12 +389,13 @@ fn a_page_measures_both_directions_and_reads_the_servers_figures() {
     // The page says nothing about the phase.
     served.pass(600);
     assert_eq!(served.peer().bytes, Bytes::new(50_000_000));
+    assert_eq!(served.browser().starved_share, None);
     assert_eq!(kinds(&served.told(control)), ["open"]);
     for stream in 0..2 {
         served.request("192.0.2.9:4003", &page(&format!("up?stream={stream}")));
     }
     let task = served.started();
-    assert_eq!((task.side, task.framing, task.flow), (Side::Receiver, Framing::WebSocket, FlowId(1)));
+    assert_eq!((task.side, task.framing, task.flow), (Side::Receiver, PayloadFraming::WebSocket, FlowId(1)));
     served.told(control);
     served.pass(10_250);
     served.counted(Side::Receiver, task.flow, &[30_000_000, 0], 10_200);
@@ -406,7 +416,7 @@ fn a_page_measures_both_directions_and_reads_the_servers_figures() {
     assert_eq!(served.told(control).pop().unwrap()["bitrate_bps"], 20e6, "the measured part, not the tail");
     let note = br#"{"kind":"note","phase":"upload","starved_share":0.5,"hidden":true}"#;
     served.give(Input::Bytes { link: control, bytes: &masked(0x81, note) });
-    let browser = served.peer().browser.unwrap();
+    let browser = served.browser();
     assert_eq!((browser.starved_share, browser.hidden), (Ratio::new(0.5), true));
     assert_eq!(served.told(control), [json!({ "kind": "finished", "run": "cafe" })]);
     assert_eq!(served.trouble(), Some(None));
@@ -416,7 +426,7 @@ fn a_page_measures_both_directions_and_reads_the_servers_figures() {
 
 #[test]
 fn pings_measure_the_round_trip_and_late_answers_do_not_count() {
-    let mut served = Served::new();
+    let mut served = ServedHttp::new();
     let (control, run) = opened(&mut served, "control");
     served.pass(3);
     let pong = |number: u64| masked(0x8a, &number.to_be_bytes());
@@ -433,7 +443,7 @@ fn pings_measure_the_round_trip_and_late_answers_do_not_count() {
 }
 
 /// What a page does to its own test.
-type Leave = fn(&mut Served, Link);
+type Leave = fn(&mut ServedHttp, Link);
 
 #[test]
 fn a_page_that_leaves_or_breaks_the_rules_ends_its_own_test() {
@@ -448,7 +458,7 @@ fn a_page_that_leaves_or_breaks_the_rules_ends_its_own_test() {
         ("the page did not open the connections of the test", |served, _| served.pass(10_000)),
     ];
     for (why, act) in leave {
-        let mut served = Served::new();
+        let mut served = ServedHttp::new();
         let (control, _) = opened(&mut served, "control?streams=2");
         served.pass(300);
         served.request("192.0.2.9:4001", &download(0));
@@ -461,7 +471,7 @@ fn a_page_that_leaves_or_breaks_the_rules_ends_its_own_test() {
 
 #[test]
 fn connections_of_another_host_or_of_no_phase_do_not_join() {
-    let mut served = Served::new();
+    let mut served = ServedHttp::new();
     opened(&mut served, "control?streams=2");
     for (from, head, status) in [
         ("192.0.2.9:1", download(0), "409"),
@@ -484,7 +494,7 @@ fn connections_of_another_host_or_of_no_phase_do_not_join() {
 
 #[test]
 fn an_upload_that_ends_before_its_time_is_no_result() {
-    let mut served = Served::new();
+    let mut served = ServedHttp::new();
     let (control, _) = opened(&mut served, "control?streams=1&directions=upload");
     served.pass(300);
     served.request("192.0.2.9:4003", &page("up?stream=0"));

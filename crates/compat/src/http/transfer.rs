@@ -7,7 +7,8 @@ use linerate_model::{BrowserNote, Direction, Side, SocketKnobs, Tally};
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
 use crate::stand_in::{
-    EndMark, FlowCounts, FlowId, FlowTask, Framing, Link, Output, Payload, RunId, Stop, Transit, Transport,
+    EndMark, FlowCounts, FlowId, FlowTask, Link, Output, Payload, PayloadFraming, RunId, Stop, Transit,
+    Transport,
 };
 use linerate_model::flow::StampLayout;
 
@@ -45,7 +46,7 @@ fn rate(bytes: u64, elapsed: Span) -> f64 {
 pub(super) struct Transfer {
     pub(super) flow: FlowId,
     pub(super) direction: Direction,
-    framing: Framing,
+    framing: PayloadFraming,
     /// What the peer's kernels had acknowledged before the flow.
     before: Option<u64>,
     pub(super) counts: TransferCounts,
@@ -54,13 +55,13 @@ pub(super) struct Transfer {
 }
 
 impl Transfer {
-    pub(super) fn new(flow: FlowId, direction: Direction, framing: Framing) -> Self {
+    pub(super) fn new(flow: FlowId, direction: Direction, framing: PayloadFraming) -> Self {
         Self { flow, direction, framing, before: None, counts: TransferCounts::default(), stopped: false }
     }
 
     fn header(&self) -> Vec<u8> {
         match self.framing {
-            Framing::WebSocket if self.direction == Direction::Download => {
+            PayloadFraming::WebSocket if self.direction == Direction::Download => {
                 frame_header(FrameKind::Binary, MESSAGE_BYTES)
             }
             _ => Vec::new(),
@@ -143,16 +144,21 @@ impl Transfer {
 
     /// What the server knows of the other end's counts.
     pub(super) fn peer_counted(&self, browser: Option<BrowserNote>, out: &mut VecDeque<Output>) {
-        let mut tally = Tally { browser: browser.map(Box::new), ..Tally::default() };
-        if self.direction == Direction::Download {
-            tally.bytes = Bytes::new(self.counts.bytes);
-            tally.total_bytes = tally.bytes;
-            tally.elapsed = self.counts.elapsed;
-            tally.bitrate = Bitrate::from_bps(self.counts.bitrate_bps()).unwrap_or_default();
-            tally.complete = true;
-        } else if tally.browser.is_none() {
+        if let Some(note) = browser {
+            out.push_back(Output::Browser { flow: self.flow, note: Box::new(note) });
+        }
+        if self.direction == Direction::Upload {
             return;
         }
+        let bytes = Bytes::new(self.counts.bytes);
+        let tally = Tally {
+            bytes,
+            total_bytes: bytes,
+            elapsed: self.counts.elapsed,
+            bitrate: Bitrate::from_bps(self.counts.bitrate_bps()).unwrap_or_default(),
+            complete: true,
+            ..Tally::default()
+        };
         out.push_back(Output::PeerCounted { flow: self.flow, tally: Box::new(tally) });
     }
 }

@@ -5,10 +5,13 @@ mod path;
 
 use linerate_model::flow::FlowId;
 use linerate_model::metrics::{Metric, MetricType, host};
-use linerate_model::{CaveatKind, FlowRecord, HostInfo, RunRecord, Sample, Side, Tally, Transport};
+use linerate_model::{
+    CaveatKind, Direction, FlowRecord, HostInfo, RunRecord, Sample, Side, Tally, Transport,
+};
 use linerate_proto::native::DATAGRAM_BYTES;
 use linerate_theory::evidence::{
-    DatagramEvidence, Evidence, FlowTransport, HostEvidence, RequestedRates, ResultEvidence, Timing,
+    BrowserEvidence, DatagramEvidence, Evidence, FlowTransport, HostEvidence, RequestedRates, ResultEvidence,
+    Timing,
 };
 use linerate_theory::framing::Headers;
 use linerate_theory::stats::order::median;
@@ -48,6 +51,7 @@ pub fn evidence(record: &RunRecord, number: FlowId) -> Option<Evidence> {
         own_queue: view.own_queue(Side::Sender),
         udp: view.udp(),
         ports: view.ports(),
+        browser: view.browser(),
         timing: view.timing(),
     })
 }
@@ -109,6 +113,16 @@ impl FlowView<'_> {
     /// Samples of a side in the measured part.
     fn inside(&self, side: Side) -> impl Iterator<Item = &Sample> {
         self.flow.measured_samples_of(side)
+    }
+
+    fn browser(&self) -> Option<BrowserEvidence> {
+        let note = self.flow.browser.as_ref()?;
+        Some(BrowserEvidence {
+            receives: self.flow.plan.direction == Direction::Download,
+            starved_share: note.starved_share.map(PlainNumber::plain),
+            longest_lag_s: note.longest_lag.map(PlainNumber::plain),
+            hidden: note.hidden,
+        })
     }
 
     fn series<Q: PlainNumber>(&self, side: Side, metric: Metric<Q>) -> Vec<f64> {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use linerate_compat::stand_in::{FlowCounts, FlowId, Planned, RunId};
 use linerate_model::{
-    Body, ByteAccounting, Calibration, CaveatKind, EVENT_SCHEMA, FlowOutcome, HostInfo, Outcome, ProbePhase,
-    RunStart, Side, SideSettings, SizePoint, Tally, World,
+    Body, BrowserNote, ByteAccounting, Calibration, CaveatKind, EVENT_SCHEMA, FlowOutcome, HostInfo, Outcome,
+    ProbePhase, RunStart, Side, SideSettings, SizePoint, Tally, World,
 };
 use linerate_proto::Ended;
 use linerate_sock::{Mono, clock};
@@ -199,6 +199,12 @@ impl<'a> Runs<'a> {
         let phase = if flow.is_some() { ProbePhase::Loaded } else { ProbePhase::Idle };
         if let Some(report) = round_trips(phase, probes, grid) {
             run.log.note_from(run.here(), Body::Latency { flow, report });
+        }
+    }
+
+    pub(super) fn browser(&mut self, flow: FlowId, note: BrowserNote) {
+        if let Some(run) = self.open.values_mut().find(|run| run.flows.contains_key(&flow)) {
+            run.log.note_from(1 - run.here(), Body::Browser { flow, note });
         }
     }
 

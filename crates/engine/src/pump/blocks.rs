@@ -6,7 +6,7 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use linerate_model::flow::{Framing, Transit};
+use linerate_model::flow::{PayloadFraming, Transit};
 use linerate_sock::poll::Interest;
 use linerate_sock::{Mono, Moved, SockError, clock, stream};
 
@@ -44,8 +44,8 @@ pub(crate) fn write(flow: &FlowSide, pump: usize, guard: &mut PumpGuard<'_>, fee
     let alike = feed.repeats() && notes.is_none() && !stamps && flow.setup.offered.is_none();
     let gather = Gather::new(flow.plan.block, flow.setup.together && alike, clock::now());
     let header = match flow.setup.framing {
-        Framing::None => 0,
-        Framing::WebSocket => flow.setup.payload.head.len(),
+        PayloadFraming::None => 0,
+        PayloadFraming::WebSocket => flow.setup.payload.head.len(),
     };
     let mut writer =
         BlockWriter { flow, meter: flow.meter(pump), socket, feed, notes, stamps, header, gather };

@@ -1,4 +1,4 @@
-//! Counts the payload of a WebSocket's messages (see [`Framing`](linerate_model::flow::Framing)).
+//! Counts the payload of a WebSocket's messages (see [`PayloadFraming`](linerate_model::flow::PayloadFraming)).
 
 use linerate_model::flow::{FrameKind, FrameReader, SystemError};
 

@@ -17,7 +17,7 @@ mod notes;
 pub(crate) mod payload;
 pub(crate) mod stream;
 
-use linerate_model::flow::{Framing, SystemError};
+use linerate_model::flow::{PayloadFraming, SystemError};
 use linerate_model::foreign_text::without_error_numbers;
 use linerate_model::{Side, Transport};
 use linerate_sock::batch::RecvBatch;
@@ -62,7 +62,7 @@ impl PumpJob {
             });
         }
         Ok(match (setup.side, flow.plan.shared()) {
-            (_, true) if setup.file.is_some() || setup.framing != Framing::None => {
+            (_, true) if setup.file.is_some() || setup.framing != PayloadFraming::None => {
                 return Err(shares_a_thread());
             }
             (Side::Sender, false) => Self::write_one(flow, Feed::prepare(flow)?),

@@ -4,7 +4,7 @@ use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_model::flow::Framing;
+use linerate_model::flow::PayloadFraming;
 use linerate_sock::poll::Interest;
 use linerate_sock::stream::{recv, set_nonblocking, set_recv_timeout, set_send_timeout};
 use linerate_sock::{Mono, Moved, SockError, clock, queues};
@@ -136,7 +136,7 @@ fn empty(
     let (mut taken, mut now) = (0, Mono::default());
     let mut notes = flow.setup.note.map(|note| NoteReader::new(note, flow.plan.block));
     let mut blocks = flow.block_reader(stream);
-    let mut messages = (flow.setup.framing == Framing::WebSocket).then(MessageCounter::default);
+    let mut messages = (flow.setup.framing == PayloadFraming::WebSocket).then(MessageCounter::default);
     while flow.control.may_read(now) {
         if let Some(pace) = &pace {
             let due = PacingSchedule::due(pace, taken);

@@ -103,9 +103,9 @@ pub struct ConnectionCounts {
     /// Time in which there was something to send.
     pub busy: Span,
     /// The part of it in which the peer's receive window was closed.
-    pub window_limited: Span,
+    pub rwnd_limited: Span,
     /// The part of it in which the send buffer was full.
-    pub buffer_limited: Span,
+    pub sndbuf_limited: Span,
 }
 
 /// Transit times of datagrams or blocks: arrival time by the receiver's wall clock minus the send time. They

@@ -2,7 +2,7 @@
 
 /// How the bytes of a TCP connection carry payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Framing {
+pub enum PayloadFraming {
     /// Every byte is payload.
     #[default]
     None,
@@ -80,7 +80,7 @@ pub fn frame_header(kind: FrameKind, length: u64) -> Vec<u8> {
 
 /// Why the bytes of a client are no frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FrameError {
+pub enum WebSocketError {
     /// A reserved bit or kind.
     Reserved,
     /// A frame of a client is not masked.
@@ -91,7 +91,7 @@ pub enum FrameError {
     Length,
 }
 
-impl std::fmt::Display for FrameError {
+impl std::fmt::Display for WebSocketError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Reserved => "a WebSocket frame of an unknown kind",
@@ -102,7 +102,7 @@ impl std::fmt::Display for FrameError {
     }
 }
 
-impl std::error::Error for FrameError {}
+impl std::error::Error for WebSocketError {}
 
 /// A part of a frame's payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,7 +149,7 @@ impl FrameReader {
     ///
     /// # Errors
     /// The bytes are no frame of a client. Nothing can be read after that.
-    pub fn next<'b>(&mut self, bytes: &mut &'b [u8]) -> Result<Option<FramePart<'b>>, FrameError> {
+    pub fn next<'b>(&mut self, bytes: &mut &'b [u8]) -> Result<Option<FramePart<'b>>, WebSocketError> {
         let mut frame = match self.frame.take() {
             Some(frame) => frame,
             None => match self.open(bytes)? {
@@ -175,7 +175,7 @@ impl FrameReader {
     }
 
     /// Reads a header; `None` if it is incomplete.
-    fn open(&mut self, bytes: &mut &[u8]) -> Result<Option<OpenFrame>, FrameError> {
+    fn open(&mut self, bytes: &mut &[u8]) -> Result<Option<OpenFrame>, WebSocketError> {
         loop {
             let needed = header_bytes(&self.header[..self.have])?;
             if self.have == needed {
@@ -192,13 +192,13 @@ impl FrameReader {
             127 => header[2..10].iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)),
             short => u64::from(short),
         };
-        let kind = FrameKind::of_opcode(header[0] & 0x0f).ok_or(FrameError::Reserved)?;
+        let kind = FrameKind::of_opcode(header[0] & 0x0f).ok_or(WebSocketError::Reserved)?;
         let is_final = header[0] & 0x80 != 0;
         if !kind.is_data() && (length > MAX_CONTROL_BYTES || !is_final) {
-            return Err(FrameError::Control);
+            return Err(WebSocketError::Control);
         }
         if length > i64::MAX as u64 {
-            return Err(FrameError::Length);
+            return Err(WebSocketError::Length);
         }
         let mask = header.last_chunk().copied().unwrap_or_default();
         Ok(Some(OpenFrame { kind, is_final, left: length, mask }))
@@ -206,14 +206,14 @@ impl FrameReader {
 }
 
 /// The length of the header that begins with these bytes, as far as they tell.
-fn header_bytes(header: &[u8]) -> Result<usize, FrameError> {
+fn header_bytes(header: &[u8]) -> Result<usize, WebSocketError> {
     let Some(first) = header.first() else { return Ok(2) };
     if first & 0x70 != 0 || FrameKind::of_opcode(first & 0x0f).is_none() {
-        return Err(FrameError::Reserved);
+        return Err(WebSocketError::Reserved);
     }
     let Some(second) = header.get(1) else { return Ok(2) };
     if second & 0x80 == 0 {
-        return Err(FrameError::Unmasked);
+        return Err(WebSocketError::Unmasked);
     }
     Ok(match second & 0x7f {
         126 => 8,
@@ -247,7 +247,7 @@ mod tests {
     }
 
     /// The complete frames of a stream that arrives in pieces of these lengths, repeated.
-    fn read(stream: &[u8], pieces: &[usize]) -> Result<Vec<(FrameKind, Vec<u8>, bool)>, FrameError> {
+    fn read(stream: &[u8], pieces: &[usize]) -> Result<Vec<(FrameKind, Vec<u8>, bool)>, WebSocketError> {
         let (mut reader, mut frames, mut payload) = (FrameReader::default(), Vec::new(), Vec::new());
         let (mut rest, mut lengths) = (stream, pieces.iter().cycle());
         while !rest.is_empty() {
@@ -294,12 +294,12 @@ mod tests {
     #[test]
     fn what_no_client_may_send_is_refused_at_its_first_byte_or_second() {
         for (bytes, error) in [
-            (&[0xc2][..], FrameError::Reserved),
-            (&[0x83], FrameError::Reserved),
-            (&[0x82, 0x05], FrameError::Unmasked),
-            (&[0x09, 0x80, 0, 0, 0, 0], FrameError::Control),
-            (&[0x88, 0xfe, 0, 126, 0, 0, 0, 0], FrameError::Control),
-            (&[0x82, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], FrameError::Length),
+            (&[0xc2][..], WebSocketError::Reserved),
+            (&[0x83], WebSocketError::Reserved),
+            (&[0x82, 0x05], WebSocketError::Unmasked),
+            (&[0x09, 0x80, 0, 0, 0, 0], WebSocketError::Control),
+            (&[0x88, 0xfe, 0, 126, 0, 0, 0, 0], WebSocketError::Control),
+            (&[0x82, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], WebSocketError::Length),
         ] {
             assert_eq!(read(bytes, &[1]), Err(error), "{bytes:x?}");
         }

@@ -9,7 +9,7 @@ mod task;
 
 pub use counts::{ConnectionCounts, FlowCounts, Noted, StreamCounts, TransitCounts};
 pub use exchange::{Exchange, Exchanged};
-pub use frames::{FrameError, FrameKind, FramePart, FrameReader, Framing, frame_header};
+pub use frames::{FrameKind, FramePart, FrameReader, PayloadFraming, WebSocketError, frame_header};
 pub use stamp::{SeqField, StampLayout, TimeField, TimeForm};
 pub use task::{BlockLength, BlockNote, Blocks, EndMark, FlowTask, Pattern, Payload, Spacing, Stop, Transit};
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::FlowId;
 use linerate_units::{Bitrate, Bytes, Span};
 
-use super::{Framing, Link, RunId, StampLayout};
+use super::{Link, PayloadFraming, RunId, StampLayout};
 use crate::{Direction, Side, SocketKnobs, Transport};
 
 /// What the engine has to move.
@@ -30,7 +30,7 @@ pub struct FlowTask {
     /// What each stream sends.
     pub payload: Payload,
     /// How the bytes of a TCP connection carry the payload.
-    pub framing: Framing,
+    pub framing: PayloadFraming,
     /// The positions of number and time in a datagram.
     pub stamp: StampLayout,
     /// The sender stops after this many bytes over all streams, in whole blocks of `length`; absent until it is

@@ -4,6 +4,7 @@
 //! remedied: first what invalidates the measurement, then full links, then the hosts, then the path.
 
 mod black_hole;
+mod browser;
 mod bufferbloat;
 mod clock_fault;
 mod congestion;
@@ -51,7 +52,7 @@ use crate::evidence::{Evidence, HostEvidence};
 pub(crate) type RuleFn = fn(&Evidence) -> Option<Finding>;
 
 /// The first of these rules that returns a finding gives the verdict.
-pub(crate) const PRIMARY: [RuleFn; 31] = [
+pub(crate) const PRIMARY: [RuleFn; 32] = [
     impossible::rule,
     clock_fault::rule,
     black_hole::stalled,
@@ -61,6 +62,7 @@ pub(crate) const PRIMARY: [RuleFn; 31] = [
     own_queue::rule,
     return_path::rule,
     link_full::rule,
+    browser::rule,
     receiver_window::rule,
     send_buffer::rule,
     host_busy::starved,

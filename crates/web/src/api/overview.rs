@@ -35,6 +35,15 @@ pub(crate) struct SessionInfo {
     linerate: &'static str,
     /// `ok`, or why results are not archived.
     archive: String,
+    /// Where browsers measure to this host.
+    browser_test: BrowserTest,
+}
+
+/// Where browsers measure to this host.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct BrowserTest {
+    /// The port, at the name of the page's host.
+    port: u16,
 }
 
 pub(crate) async fn session(
@@ -54,6 +63,7 @@ pub(crate) async fn session(
             .trouble()
             .filter(|_| !abilities.is_empty())
             .unwrap_or_else(|| "ok".to_owned()),
+        browser_test: BrowserTest { port: service.browser_test() },
     }))
 }
 

@@ -51,6 +51,7 @@ impl Driver<'_> {
                 let probes: Vec<_> = probes.into_iter().map(|(at, rtt)| (self.moment(at), rtt)).collect();
                 self.runs.probed(run, flow, &probes);
             }
+            Output::Browser { flow, note } => self.runs.browser(flow, *note),
             Output::PeerCounted { flow, tally } => self.runs.peer_counted(flow, *tally),
             Output::RunOver { run, trouble } => self.run_over(run, trouble),
             Output::Print(text) => self.console.print(text.as_bytes()),
