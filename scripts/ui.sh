@@ -20,10 +20,10 @@ if [ "${1:-}" != build ]; then
     npm run --silent check
     npm test --silent
 fi
-for page in report web; do
+for page in report web worker; do
     npm exec --silent -- vite build --mode "$page" --logLevel warn --outDir node_modules/.built
 done
 # Keep the modification time of unchanged files, so that the program is not rebuilt unnecessarily.
-for file in report.js report.css web.js web.css; do
+for file in report.js report.css web.js web.css worker.js; do
     cmp -s "node_modules/.built/$file" "dist/$file" || cp "node_modules/.built/$file" "dist/$file"
 done

@@ -10,12 +10,13 @@ const licences = ["preact", "uplot"].map((name) => {
 const PAGES = {
   report: { entry: "src/report.tsx", name: "linerateReport" },
   web: { entry: "src/web/main.tsx", name: "linerateWeb" },
+  worker: { entry: "src/web/worker.ts", name: "linerateWorker" },
 };
 
 // For each page one classic script and one style sheet with fixed names: the program embeds them. A build has one
 // page, which --mode names.
 export default defineConfig(({ mode }) => {
-  const page = mode === "web" ? "web" : "report";
+  const page = mode === "web" || mode === "worker" ? mode : "report";
   return {
     oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
     build: {

@@ -9,7 +9,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The folder always exists; its content comes from `make ui`.
     println!("cargo::rerun-if-changed={}", dist.display());
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo names no folder for the build")?);
-    for name in ["report.js", "report.css", "web.js", "web.css"] {
+    for name in ["report.js", "report.css", "web.js", "web.css", "worker.js"] {
         fs::write(out.join(name), read(&dist.join(name)))?;
     }
     Ok(())

@@ -42,7 +42,7 @@ async function story() {
   await sound(page);
 
   step = "mistakes";
-  await page.getByLabel("Other host").fill("this host");
+  await page.getByLabel("Other host", { exact: true }).fill("this host");
   await page.locator("summary", { hasText: "More" }).click();
   await page.getByLabel("Parallel streams").fill("many");
   await page.getByRole("button", { name: "Start test" }).click();
@@ -81,10 +81,13 @@ async function story() {
 
   step = "run again";
   await page.getByRole("link", { name: "Run again" }).click();
-  check((await page.getByLabel("Other host").inputValue()) !== "", "the other host is not filled in");
+  check(
+    (await page.getByLabel("Other host", { exact: true }).inputValue()) !== "",
+    "the other host is not filled in",
+  );
   check((await page.getByLabel("Name of the run").inputValue()) === NAME, "the name is not filled in");
   check((await page.getByLabel("Time per direction").inputValue()) === "2", "the time is not filled in");
-  await page.getByLabel("Other host").fill("this host");
+  await page.getByLabel("Other host", { exact: true }).fill("this host");
   const second = await measure(page, 2);
   check(first !== second, "the second test has the id of the first");
 
@@ -167,6 +170,37 @@ async function story() {
   await open(page, `/history?name=${NAME}`);
   await page.getByText("No run matches").waitFor({ timeout: PATIENCE });
 
+  step = "from this browser";
+  await open(page, "/?from=browser&seconds=2");
+  await page.getByLabel("Connections").fill("40");
+  await page.getByRole("button", { name: "Start test" }).click();
+  check(
+    (await page.getByLabel("Connections").getAttribute("aria-invalid")) === "true",
+    "40 connections are taken",
+  );
+  await page.getByLabel("Connections").fill("2");
+  // A download ends with a reset, which the browser reports.
+  page.quiet = true;
+  await page.getByRole("button", { name: "Start test" }).click();
+  await page.locator(".big.running .huge").filter({ hasText: /\d/ }).first().waitFor({ timeout: PATIENCE });
+  await page.waitForURL("**/runs/*", { timeout: PATIENCE });
+  await page.locator(".document .verdict").first().waitFor({ timeout: PATIENCE });
+  const moved = await page.locator(".document .figure strong").allTextContents();
+  check(
+    moved.length === 2 && moved.every((rate) => /\d.* [kMGT]?b\/s/.test(rate)),
+    `results from the browser are ${moved.join(", ")}`,
+  );
+  check(
+    (await page.getByRole("link", { name: "Run again" }).getAttribute("href")).includes("from=browser"),
+    "the same test cannot be started again",
+  );
+  const own = new URL(page.url()).pathname.split("/").at(-1);
+  const gone = await page.evaluate(async (id) => {
+    const request = { method: "DELETE", headers: { "X-Linerate": "1" } };
+    return (await fetch(`/api/v1/runs/${id}`, request)).ok;
+  }, own);
+  check(gone, "the run from the browser is not deleted");
+
   step = "no such run";
   page.quiet = true;
   await open(page, `/runs/${first}`);
@@ -223,7 +257,7 @@ async function onPhone() {
   });
   await open(page, "/");
   await sound(page);
-  await page.getByLabel("Other host").fill("this host");
+  await page.getByLabel("Other host", { exact: true }).fill("this host");
   const id = await measure(page, 2);
   await drawn(page);
   await sound(page);
@@ -260,6 +294,8 @@ async function visitor(options) {
   page.on("pageerror", (error) => troubles.push(`${step}: error: ${error.message}`));
   page.on("request", (request) => {
     const url = request.url();
+    const { hostname, pathname } = new URL(url);
+    if (hostname === new URL(BASE).hostname && pathname.startsWith("/linerate/browser/")) return;
     if (!url.startsWith(BASE) && !/^(data|blob):/.test(url))
       troubles.push(`${step}: request: ${url.slice(0, 80)}`);
   });

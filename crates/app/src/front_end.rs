@@ -6,6 +6,7 @@ use linerate_web::WebAssets;
 const SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/report.js"));
 const STYLE: &str = include_str!(concat!(env!("OUT_DIR"), "/report.css"));
 const WEB_SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/web.js"));
+const WORKER_SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/worker.js"));
 const WEB_STYLE: &str = include_str!(concat!(env!("OUT_DIR"), "/web.css"));
 
 /// Error message of a program built without the front end.
@@ -20,5 +21,10 @@ pub(crate) fn assets() -> Option<Assets<'static>> {
 
 /// The front end of the pages of a server; empty if it was not built.
 pub(crate) fn web_assets() -> WebAssets {
-    WebAssets { script: WEB_SCRIPT, style: WEB_STYLE, report: Assets { script: SCRIPT, style: STYLE } }
+    WebAssets {
+        script: WEB_SCRIPT,
+        worker: WORKER_SCRIPT,
+        style: WEB_STYLE,
+        report: Assets { script: SCRIPT, style: STYLE },
+    }
 }

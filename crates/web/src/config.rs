@@ -34,6 +34,8 @@ pub struct WebConfig {
 pub struct WebAssets {
     /// The script of the pages.
     pub script: &'static str,
+    /// The script of their workers, which measure.
+    pub worker: &'static str,
     /// Their style sheet.
     pub style: &'static str,
     /// Script and style of reports, for their export.

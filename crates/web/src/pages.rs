@@ -10,6 +10,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
+use crate::config::WebAssets;
 use crate::service::Service;
 
 /// The shell of all pages.
@@ -34,15 +35,18 @@ pub(crate) struct PageFile {
 pub(crate) struct PageFiles {
     shell: PageFile,
     script: PageFile,
+    worker: PageFile,
     style: PageFile,
     icon: PageFile,
 }
 
 impl PageFiles {
-    pub(crate) fn new(script: &'static str, style: &'static str) -> Self {
+    pub(crate) fn new(assets: WebAssets) -> Self {
+        let WebAssets { script, worker, style, .. } = assets;
         Self {
             shell: PageFile::new("text/html; charset=utf-8", SHELL),
             script: PageFile::new("text/javascript; charset=utf-8", script),
+            worker: PageFile::new("text/javascript; charset=utf-8", worker),
             style: PageFile::new("text/css; charset=utf-8", style),
             icon: PageFile::new("image/svg+xml", ICON),
         }
@@ -112,6 +116,10 @@ pub(crate) async fn missing(state: State<Service>) -> Response {
 
 pub(crate) async fn script(State(service): State<Service>, headers: HeaderMap) -> Response {
     service.files().script.response(&headers)
+}
+
+pub(crate) async fn worker(State(service): State<Service>, headers: HeaderMap) -> Response {
+    service.files().worker.response(&headers)
 }
 
 pub(crate) async fn style(State(service): State<Service>, headers: HeaderMap) -> Response {

@@ -131,6 +131,7 @@ fn router(service: Service) -> Router {
     let shells = pages.iter().fold(Router::new(), |router, path| router.route(path, get(pages::shell)));
     api.merge(shells)
         .route("/assets/web.js", get(pages::script))
+        .route("/assets/worker.js", get(pages::worker))
         .route("/assets/web.css", get(pages::style))
         .route("/assets/icon.svg", get(pages::icon))
         .route("/metrics", get(metrics::metrics))

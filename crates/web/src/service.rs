@@ -39,7 +39,7 @@ impl Service {
         Self(Arc::new(ServiceParts {
             names: HostNames::new(&host, &config.names),
             host,
-            files: PageFiles::new(config.assets.script, config.assets.style),
+            files: PageFiles::new(config.assets),
             report: config.assets.report,
             access: AccessControl::new(config.access),
             archive,

@@ -8,23 +8,29 @@ import { ARROWS, NOTHING, parts, plural, rate, time } from "./words";
 const HEIGHTS: [number, number] = [170, 100];
 const NO_CATALOGUE = new Map();
 
+interface LiveRunProps {
+  live: Live;
+  /** A browser knows neither the latency of the idle path nor retransmissions. */
+  fromBrowser?: boolean;
+}
+
 /** The figures and the charts of a run. Everything has its room from the start. */
-export function LiveRun({ live }: { live: Live }) {
+export function LiveRun({ live, fromBrowser = false }: LiveRunProps) {
   const chart = useMemo(() => chartOf(live), [live]);
   return (
     <>
-      <Figures live={live} />
+      <Figures live={live} hasIdle={!fromBrowser} />
       <Stage frame={live.frame} />
       <figure class="live">
         <figcaption class="unseen">Rate and round-trip time so far</figcaption>
         <Figure chart={chart} catalogue={NO_CATALOGUE} heights={HEIGHTS} />
-        <p class="faint">{retransmissions(live)}</p>
+        {!fromBrowser && <p class="faint">{retransmissions(live)}</p>}
       </figure>
     </>
   );
 }
 
-function Figures({ live }: { live: Live }) {
+function Figures({ live, hasIdle }: { live: Live; hasIdle: boolean }) {
   const { idle_rtt_ns: idle } = live.frame;
   const flows = flowsOf(live.frame);
   const running = flows.filter((flow) => flow.state === "running");
@@ -36,9 +42,11 @@ function Figures({ live }: { live: Live }) {
       ))}
       <div class="big latency">
         <h2>Round-trip time</h2>
-        <p>
-          <span class="faint what">idle</span> <Value text={time(idle)} />
-        </p>
+        {hasIdle && (
+          <p>
+            <span class="faint what">idle</span> <Value text={time(idle)} />
+          </p>
+        )}
         <p>
           <span class="faint what">now</span> <Value text={time(srtt)} />
         </p>
@@ -49,14 +57,16 @@ function Figures({ live }: { live: Live }) {
 
 function FlowFigure({ live, flow }: { live: Live; flow: LiveFlow }) {
   const now = latest(live, flow);
-  const state = flow.state === "running" ? "now" : flow.state === "ended" ? "at its end" : "to come";
+  const mean = flow.state === "ended" ? flow.mean_bps : undefined;
+  const ending = mean === undefined ? "at its end" : "mean";
+  const state = flow.state === "running" ? "now" : flow.state === "ended" ? ending : "to come";
   return (
     <div class={`big ${flow.direction} ${flow.state}`}>
       <h2>
         {ARROWS[flow.direction]} {flow.name}
       </h2>
       <p class="huge">
-        <Value text={rate(now.bitrate)} />
+        <Value text={rate(mean ?? now.bitrate)} />
       </p>
       <p class="faint">
         {state}

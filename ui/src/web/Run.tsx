@@ -198,6 +198,8 @@ function Waiting({ run }: { run: Run }) {
 function Actions({ run, onProblem }: { run: Run; onProblem: (error: unknown) => void }) {
   const { can } = useVisitor();
   const form = run.result && fromResult(run.result);
+  const wasFromBrowser = run.result?.run.target?.endsWith(" (browser)") === true;
+  const again = wasFromBrowser ? "/?from=browser" : form && `/?${toQuery(form)}`;
   const dialog = useRef<HTMLDialogElement>(null);
   const [copied, setCopied] = useState("");
   const copy = async () => {
@@ -216,8 +218,8 @@ function Actions({ run, onProblem }: { run: Run; onProblem: (error: unknown) => 
   };
   return (
     <section class="actions" aria-label="What to do with this run">
-      {form && can("run") && (
-        <a class="button" href={`/?${toQuery(form)}`}>
+      {again !== undefined && can("run") && (
+        <a class="button" href={again}>
           Run again
         </a>
       )}

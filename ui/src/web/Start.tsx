@@ -1,8 +1,11 @@
-// The first page: from this host to another one, one button.
+// The first page: which two ends, and one button.
 
-import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { getHosts, getRuns, type RunRow, startRun } from "./api";
+import { type Board, getHosts, getRuns, type RunRow, startRun } from "./api";
+import { BrowserFields } from "./BrowserFields";
+import { BrowserRun } from "./BrowserRun";
+import { type BrowserSettings, fromBrowserQuery, isFromBrowser, toBrowserQuery } from "./browserForm";
+import { Choice, focusField, Labelled } from "./Fields";
 import {
   about,
   DIRECTIONS,
@@ -39,21 +42,95 @@ const FOLDED: Field[] = [
   "notes",
 ];
 
+const query = () => new URLSearchParams(location.search);
+
+/** Puts a form into the address of the page. */
+function show(query: URLSearchParams): void {
+  const text = query.toString();
+  history.replaceState(null, "", text ? `/?${text}` : "/");
+}
+
 export function Start() {
-  const { session, can, askForToken } = useVisitor();
+  const { browser_test: offer } = useVisitor().session;
+  // The test of this browser that is under way.
+  const [test, setTest] = useState<BrowserSettings>();
+  if (test && offer)
+    return <BrowserRun port={offer.port} settings={test} onLeave={() => setTest(undefined)} />;
+  return <Forms onBrowserTest={setTest} />;
+}
+
+function Forms({ onBrowserTest }: { onBrowserTest: (settings: BrowserSettings) => void }) {
+  const { session } = useVisitor();
   const board = useBoard();
   const state = JSON.stringify(board ?? null);
-  const hosts = useLoad(state, getHosts);
   const recent = useLoad(state, () => getRuns(new URLSearchParams({ limit: RECENT })));
-  const [form, setForm] = useState<Form>(() => fromQuery(new URLSearchParams(location.search)));
+  const [chosen, setChosen] = useState(() => isFromBrowser(query()));
+  // The other form, as it was left.
+  const other = useRef(new URLSearchParams());
+  const fromBrowser = chosen && session.browser_test !== undefined;
+  useEffect(() => {
+    document.title = "Start a test · linerate";
+  }, []);
+  const choose = (fromBrowser: boolean) => {
+    const left = query();
+    show(fromBrowser ? toBrowserQuery(fromBrowserQuery(other.current)) : other.current);
+    other.current = left;
+    setChosen(fromBrowser);
+  };
+  return (
+    <>
+      <div class="start">
+        <h1>
+          {fromBrowser
+            ? `How fast is the path from this browser to ${session.host}?`
+            : `How fast is the path from ${session.host} to …`}
+        </h1>
+        {session.browser_test && <Ends fromBrowser={fromBrowser} host={session.host} onChange={choose} />}
+        {fromBrowser ? (
+          <BrowserFields board={board} onChange={show} onStart={onBrowserTest} />
+        ) : (
+          <HostFields board={board} />
+        )}
+      </div>
+      <Recent runs={recent.value?.runs} />
+    </>
+  );
+}
+
+interface EndsProps {
+  fromBrowser: boolean;
+  host: string;
+  onChange: (fromBrowser: boolean) => void;
+}
+
+/** Between which two ends to measure. */
+function Ends({ fromBrowser, host, onChange }: EndsProps) {
+  const ends = [
+    { label: `${host} to another host`, checked: !fromBrowser, browser: false },
+    { label: `this browser to ${host}`, checked: fromBrowser, browser: true },
+  ];
+  return (
+    <fieldset class="ends">
+      <legend class="unseen">What to measure</legend>
+      {ends.map(({ label, checked, browser }) => (
+        <label key={label}>
+          <input type="radio" name="ends" checked={checked} onChange={() => onChange(browser)} />
+          <span>{label}</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+function HostFields({ board }: { board: Board | undefined }) {
+  const { session, can, askForToken } = useVisitor();
+  const hosts = useLoad(JSON.stringify(board ?? null), getHosts);
+  const [form, setForm] = useState<Form>(() => fromQuery(query()));
   const [errors, setErrors] = useState<Errors>({});
   const [problem, setProblem] = useProblem();
   const [busy, setBusy] = useState(false);
   const [open, setOpen] = useState(() => FOLDED.some((field) => form[field] !== EMPTY[field]));
   const element = useRef<HTMLFormElement>(null);
-  useEffect(() => {
-    document.title = "Start a test · linerate";
-  }, []);
   const edit = (change: Partial<Form>) => {
     const next = { ...form, ...change };
     setForm(next);
@@ -62,22 +139,21 @@ export function Start() {
       for (const field of Object.keys(change)) delete left[field as Field];
       return left;
     });
-    const query = toQuery(next).toString();
-    history.replaceState(null, "", query ? `/?${query}` : "/");
+    show(toQuery(next));
   };
   /** Shows what is wrong beside its field, and goes there. */
-  const show = (errors: Errors) => {
+  const blame = (errors: Errors) => {
     setErrors(errors);
     const first = (Object.keys(EMPTY) as Field[]).find((field) => errors[field]);
     if (!first) return;
     if (FOLDED.includes(first)) setOpen(true);
-    setTimeout(() => element.current?.querySelector<HTMLElement>(`[name="${first}"]`)?.focus());
+    focusField(element.current, first);
   };
   const submit = async (event: Event) => {
     event.preventDefault();
     setProblem(undefined);
     const made = requestOf(form);
-    if ("errors" in made) return show(made.errors);
+    if ("errors" in made) return blame(made.errors);
     setErrors({});
     setBusy(true);
     try {
@@ -86,7 +162,7 @@ export function Start() {
     } catch (error) {
       const problem = asProblem(error);
       const field = fieldOf(problem.field);
-      if (field) show({ [field]: problem.text });
+      if (field) blame({ [field]: problem.text });
       else setProblem(problem);
     } finally {
       setBusy(false);
@@ -100,226 +176,159 @@ export function Start() {
       edit({ [field]: event.currentTarget.value }),
   });
   return (
-    <>
-      <form ref={element} class="start" onSubmit={submit} noValidate>
-        <h1>How fast is the path from {session.host} to …</h1>
-        <div class="ask">
-          <Labelled field="to" label="Other host" errors={errors}>
+    <form ref={element} onSubmit={submit} noValidate>
+      <div class="ask">
+        <Labelled field="to" label="Other host" errors={errors}>
+          {(props) => (
+            <input
+              {...props}
+              {...text("to")}
+              list="hosts"
+              autocomplete="off"
+              autocapitalize="none"
+              spellcheck={false}
+              placeholder="a name, an address, or this host"
+            />
+          )}
+        </Labelled>
+        <datalist id="hosts">
+          {hosts.value?.known.map(({ target, last_at }) => (
+            <option key={target} value={target}>
+              {last_at ? `last measured ${when(last_at)}` : ""}
+            </option>
+          ))}
+          <option value={THIS_HOST}>loopback on {session.host}</option>
+        </datalist>
+        {can("run") ? (
+          <button type="submit" class="primary" disabled={busy}>
+            {busy ? "Starting…" : "Start test"}
+          </button>
+        ) : (
+          <button type="button" class="primary" onClick={askForToken}>
+            Sign in to start a test
+          </button>
+        )}
+      </div>
+      {hosts.value && (
+        <p class="chips">
+          <span class="faint">Or pick: </span>
+          {[...hosts.value.known.map(({ target }) => target).slice(0, 4), THIS_HOST].map((target) => (
+            <button
+              key={target}
+              type="button"
+              class="chip"
+              aria-pressed={form.to === target}
+              onClick={() => edit({ to: target })}
+            >
+              {target}
+            </button>
+          ))}
+        </p>
+      )}
+      {problem && problem.status !== 401 && (
+        <p class="trouble" role="alert">
+          {problem.text}
+        </p>
+      )}
+      <p class="faint">
+        {seconds !== undefined && `About ${plural(seconds, "second")}. `}
+        {hosts.value && queue(hosts.value.queue)}
+      </p>
+      <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>
+          More <span class="settings">{summary(form)}</span>
+        </summary>
+        <div class="grid">
+          <Labelled field="time" label="Time per direction" hint="seconds, or 500 ms, 2 min" errors={errors}>
+            {(props) => <input {...props} {...text("time")} inputMode="decimal" />}
+          </Labelled>
+          <Labelled field="streams" label="Parallel streams" errors={errors}>
+            {(props) => <input {...props} {...text("streams")} inputMode="numeric" />}
+          </Labelled>
+          <Labelled field="transport" label="Transport" errors={errors}>
             {(props) => (
-              <input
+              <Choice
                 {...props}
-                {...text("to")}
-                list="hosts"
-                autocomplete="off"
-                autocapitalize="none"
-                spellcheck={false}
-                placeholder="a name, an address, or this host"
+                name="transport"
+                value={form.transport}
+                options={TRANSPORTS}
+                onChange={(transport) => edit({ transport })}
               />
             )}
           </Labelled>
-          <datalist id="hosts">
-            {hosts.value?.known.map(({ target, last_at }) => (
-              <option key={target} value={target}>
-                {last_at ? `last measured ${when(last_at)}` : ""}
-              </option>
+          <Labelled field="directions" label="Directions" errors={errors}>
+            {(props) => (
+              <Choice
+                {...props}
+                name="directions"
+                value={form.directions}
+                options={DIRECTIONS}
+                onChange={(directions) => edit({ directions })}
+              />
+            )}
+          </Labelled>
+          <Labelled
+            field="rate"
+            label="Rate of each stream"
+            hint="bit/s, for example 100M; empty for as fast as possible, for UDP 1M"
+            errors={errors}
+          >
+            {(props) => <input {...props} {...text("rate")} autocomplete="off" />}
+          </Labelled>
+          <Labelled
+            field="congestion"
+            label="Congestion control"
+            hint="empty for the system's"
+            errors={errors}
+          >
+            {(props) => (
+              <input {...props} {...text("congestion")} list="congestion-names" autocomplete="off" />
+            )}
+          </Labelled>
+          <datalist id="congestion-names">
+            {["cubic", "bbr", "reno", "dctcp"].map((name) => (
+              <option key={name} value={name} />
             ))}
-            <option value={THIS_HOST}>loopback on {session.host}</option>
           </datalist>
-          {can("run") ? (
-            <button type="submit" class="primary" disabled={busy}>
-              {busy ? "Starting…" : "Start test"}
-            </button>
-          ) : (
-            <button type="button" class="primary" onClick={askForToken}>
-              Sign in to start a test
-            </button>
-          )}
+          <Labelled
+            field="window"
+            label="Window"
+            hint="bytes, for example 4M; empty for the kernel's own tuning"
+            errors={errors}
+          >
+            {(props) => <input {...props} {...text("window")} autocomplete="off" />}
+          </Labelled>
+          <Labelled
+            field="name"
+            label="Name of the run"
+            hint="runs with one name are repeats"
+            errors={errors}
+          >
+            {(props) => <input {...props} {...text("name")} autocomplete="off" />}
+          </Labelled>
+          <Labelled field="notes" label="Notes" hint="one a line, for example cable: blue" errors={errors}>
+            {(props) => <textarea {...props} {...text("notes")} rows={2} />}
+          </Labelled>
         </div>
-        {hosts.value && (
-          <p class="chips">
-            <span class="faint">Or pick: </span>
-            {[...hosts.value.known.map(({ target }) => target).slice(0, 4), THIS_HOST].map((target) => (
-              <button
-                key={target}
-                type="button"
-                class="chip"
-                aria-pressed={form.to === target}
-                onClick={() => edit({ to: target })}
-              >
-                {target}
-              </button>
-            ))}
+        {Object.keys(form.others).length > 0 && (
+          <p>
+            Also set:{" "}
+            {Object.entries(form.others)
+              .map(([path, value]) => `${words(path.split(".")[1] ?? path)} ${value}`)
+              .join(", ")}{" "}
+            <button type="button" onClick={() => edit({ others: {} })}>
+              Remove these
+            </button>
           </p>
         )}
-        {problem && problem.status !== 401 && (
-          <p class="trouble" role="alert">
-            {problem.text}
-          </p>
-        )}
-        <p class="faint">
-          {seconds !== undefined && `About ${plural(seconds, "second")}. `}
-          {hosts.value && queue(hosts.value.queue)}
-        </p>
-        <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
-          <summary>
-            More <span class="settings">{summary(form)}</span>
-          </summary>
-          <div class="grid">
-            <Labelled
-              field="time"
-              label="Time per direction"
-              hint="seconds, or 500 ms, 2 min"
-              errors={errors}
-            >
-              {(props) => <input {...props} {...text("time")} inputMode="decimal" />}
-            </Labelled>
-            <Labelled field="streams" label="Parallel streams" errors={errors}>
-              {(props) => <input {...props} {...text("streams")} inputMode="numeric" />}
-            </Labelled>
-            <Labelled field="transport" label="Transport" errors={errors}>
-              {(props) => (
-                <Choice
-                  {...props}
-                  name="transport"
-                  value={form.transport}
-                  options={TRANSPORTS}
-                  onChange={(transport) => edit({ transport })}
-                />
-              )}
-            </Labelled>
-            <Labelled field="directions" label="Directions" errors={errors}>
-              {(props) => (
-                <Choice
-                  {...props}
-                  name="directions"
-                  value={form.directions}
-                  options={DIRECTIONS}
-                  onChange={(directions) => edit({ directions })}
-                />
-              )}
-            </Labelled>
-            <Labelled
-              field="rate"
-              label="Rate of each stream"
-              hint="bit/s, for example 100M; empty for as fast as possible, for UDP 1M"
-              errors={errors}
-            >
-              {(props) => <input {...props} {...text("rate")} autocomplete="off" />}
-            </Labelled>
-            <Labelled
-              field="congestion"
-              label="Congestion control"
-              hint="empty for the system's"
-              errors={errors}
-            >
-              {(props) => (
-                <input {...props} {...text("congestion")} list="congestion-names" autocomplete="off" />
-              )}
-            </Labelled>
-            <datalist id="congestion-names">
-              {["cubic", "bbr", "reno", "dctcp"].map((name) => (
-                <option key={name} value={name} />
-              ))}
-            </datalist>
-            <Labelled
-              field="window"
-              label="Window"
-              hint="bytes, for example 4M; empty for the kernel's own tuning"
-              errors={errors}
-            >
-              {(props) => <input {...props} {...text("window")} autocomplete="off" />}
-            </Labelled>
-            <Labelled
-              field="name"
-              label="Name of the run"
-              hint="runs with one name are repeats"
-              errors={errors}
-            >
-              {(props) => <input {...props} {...text("name")} autocomplete="off" />}
-            </Labelled>
-            <Labelled field="notes" label="Notes" hint="one a line, for example cable: blue" errors={errors}>
-              {(props) => <textarea {...props} {...text("notes")} rows={2} />}
-            </Labelled>
-          </div>
-          {Object.keys(form.others).length > 0 && (
-            <p>
-              Also set:{" "}
-              {Object.entries(form.others)
-                .map(([path, value]) => `${words(path.split(".")[1] ?? path)} ${value}`)
-                .join(", ")}{" "}
-              <button type="button" onClick={() => edit({ others: {} })}>
-                Remove these
-              </button>
-            </p>
-          )}
-        </details>
-      </form>
-      <Recent runs={recent.value?.runs} />
-    </>
+      </details>
+    </form>
   );
 }
 
 function queue({ waiting, running }: { waiting: number; running?: string }): string {
   const before = waiting + (running ? 1 : 0);
   return before === 0 ? "It starts at once." : `${plural(before, "test")} before you.`;
-}
-
-interface LabelledProps {
-  field: Field;
-  label: string;
-  hint?: string;
-  errors: Errors;
-  children: (props: {
-    id: string;
-    "aria-invalid": boolean;
-    "aria-describedby": string | undefined;
-  }) => ComponentChildren;
-}
-
-/** A field with its label, a hint, and what is wrong with it. */
-function Labelled({ field, label, hint, errors, children }: LabelledProps) {
-  const trouble = errors[field];
-  const described = [hint && `${field}-hint`, trouble && `${field}-trouble`].filter(Boolean).join(" ");
-  return (
-    <div class="field">
-      <label for={field}>{label}</label>
-      {children({
-        id: field,
-        "aria-invalid": trouble !== undefined,
-        "aria-describedby": described || undefined,
-      })}
-      {trouble && (
-        <p class="trouble" id={`${field}-trouble`}>
-          {trouble}
-        </p>
-      )}
-      {hint && (
-        <p class="hint" id={`${field}-hint`}>
-          {hint}
-        </p>
-      )}
-    </div>
-  );
-}
-
-interface ChoiceProps<T extends string> {
-  id: string;
-  name: string;
-  value: T;
-  options: readonly (readonly [T, string])[];
-  onChange: (value: T) => void;
-}
-
-function Choice<T extends string>({ value, options, onChange, ...props }: ChoiceProps<T>) {
-  return (
-    <select {...props} value={value} onChange={(event) => onChange(event.currentTarget.value as T)}>
-      {options.map(([name, label]) => (
-        <option key={name} value={name}>
-          {label}
-        </option>
-      ))}
-    </select>
-  );
 }
 
 /** The last runs, a line each. */

@@ -12,6 +12,8 @@ export interface Session {
   linerate: string;
   /** "ok", or what is wrong. */
   archive: string;
+  /** The port for tests from a browser; absent if this host has none. */
+  browser_test?: { port: number };
 }
 
 export interface Hosts {

@@ -158,6 +158,9 @@ test("a finished run can be started again with the same settings", () => {
 test("neither a sweep nor a run without a specification can be started by the form", () => {
   expect(fromResult({ run: { spec: { sweep: {} } }, flows: [] })).toBeUndefined();
   expect(fromResult({ run: {}, flows: [] })).toBeUndefined();
+  const spec = { traffic: {} };
+  expect(fromResult({ run: { spec, target: "192.0.2.1" }, flows: [] })).toBeDefined();
+  expect(fromResult({ run: { spec, target: "192.0.2.1 (iperf3)" }, flows: [] })).toBeUndefined();
 });
 
 test("the settings are said in a line, and how long they take", () => {

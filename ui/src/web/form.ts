@@ -78,8 +78,12 @@ export function fieldOf(path: string | undefined): Field | undefined {
   return FIELD_OF[plain] ?? (/^notes[.[]/.test(plain) ? "notes" : undefined);
 }
 
-const choice = <T extends string>(all: readonly (readonly [T, string])[], value: string, other: T): T =>
-  all.find(([name]) => name === value)?.[0] ?? other;
+/** The choice with this name, or another one if there is none. */
+export const choice = <T extends string>(
+  all: readonly (readonly [T, string])[],
+  value: string,
+  other: T,
+): T => all.find(([name]) => name === value)?.[0] ?? other;
 
 /** The form as the address of the page has it. */
 export function fromQuery(query: URLSearchParams): Form {
@@ -191,7 +195,8 @@ const USUAL: Settings = { interval_ns: 1e9, streams: 1 };
 /** The form that starts the same test again; undefined if the form cannot start it. */
 export function fromResult(result: Result): Form | undefined {
   const { spec, target, name, notes } = result.run;
-  if (!spec || spec.sweep) return undefined;
+  // The target of another tool's run ends with the name of the tool, and its run was started there.
+  if (!spec || spec.sweep || / \([a-z0-9]+\)$/.test(target ?? "")) return undefined;
   const { traffic = {}, socket = {} } = spec;
   const form: Form = { ...EMPTY, to: target ?? "", name: name ?? "", others: {} };
   form.notes = Object.entries(notes ?? {})

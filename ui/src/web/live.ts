@@ -14,6 +14,8 @@ export interface LiveFlow {
   elapsed_seconds?: number;
   of_seconds?: number;
   bitrate_bps?: number;
+  /** The mean of a flow that has ended. */
+  mean_bps?: number;
   srtt_ns?: number;
   retransmits?: number;
 }

@@ -52,6 +52,7 @@ export const CAUSES = [
   "sender_window",
   "receiver_window",
   "application",
+  "browser",
   "pacing",
   "cpu_sender",
   "cpu_receiver",

@@ -136,6 +136,7 @@ pub(crate) fn config(access: Access, archive: Option<String>) -> WebConfig {
         longest: None,
         assets: WebAssets {
             script: "// script",
+            worker: "// worker",
             style: "/* style */",
             report: Assets { script: "", style: "" },
         },
