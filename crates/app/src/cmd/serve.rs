@@ -118,10 +118,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
     let addresses = if args.bind.is_empty() { any.as_slice() } else { &args.bind };
     ServerConfig {
         addresses: addresses.iter().map(|address| SocketAddr::new(*address, args.port)).collect(),
-        policy: match args.policy {
-            PolicyName::Exclusive => Policy::Exclusive,
-            PolicyName::Shared => Policy::Shared,
-        },
+        policy: if args.policy == PolicyName::Shared { Policy::Shared } else { Policy::Exclusive },
         longest: args.limit_time,
         most_clients: args.limit_clients,
         memory: args.limit_memory,
