@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { defineConfig } from "vite";
 
-// Every page is a copy of these packages, and their licences ask to be in each copy.
+// Every page is a copy of these packages, and their licences ask to be in each copy. The worker has none of them.
 const licences = ["preact", "uplot"].map((name) => {
   const text = readFileSync(new URL(`node_modules/${name}/LICENSE`, import.meta.url), "utf8");
   return `${name}:\n${text.trim()}`;
@@ -13,8 +13,8 @@ const PAGES = {
   worker: { entry: "src/web/worker.ts", name: "linerateWorker" },
 };
 
-// For each page one classic script and one style sheet with fixed names: the program embeds them. A build has one
-// page, which --mode names.
+// For each page one classic script and one style sheet with fixed names: the program embeds them. The worker of the
+// web pages is a script only. A build has one of them, which --mode names.
 export default defineConfig(({ mode }) => {
   const page = mode === "web" || mode === "worker" ? mode : "report";
   return {
@@ -24,7 +24,9 @@ export default defineConfig(({ mode }) => {
       // The folder has a file of its own that keeps it in version control.
       emptyOutDir: false,
       target: "es2022",
-      rolldownOptions: { output: { postBanner: `/*!\n${licences.join("\n\n")}\n*/` } },
+      rolldownOptions: {
+        output: page === "worker" ? {} : { postBanner: `/*!\n${licences.join("\n\n")}\n*/` },
+      },
       lib: {
         entry: PAGES[page].entry,
         formats: ["iife"],

@@ -2,14 +2,16 @@
 // up. For developing the pages, and for testing the tests.
 //
 //   node e2e/replay.mjs [--port 8080] [--token WORD] [--archive "WHAT IS WRONG"]
-//                       [--report PAGE.html] [--comparison PAGE.html]
+//                       [--report PAGE.html] [--comparison PAGE.html] [--browser PORT]
 //
 // --report and --comparison name pages that `linerate report` and `linerate compare` wrote: their content is then
-// what every finished run and every comparison shows. Tests to "nowhere" fail.
+// what every finished run and every comparison shows. Tests to "nowhere" fail. --browser is the measuring port for
+// tests from a browser, which send and receive as fast as they can.
 
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { measuringPort } from "./measuring-port.mjs";
 
 const option = (name) => {
   const at = process.argv.indexOf(`--${name}`);
@@ -17,11 +19,12 @@ const option = (name) => {
 };
 const PORT = Number(option("port") ?? 8080);
 const TOKEN = option("token");
+const BROWSER = option("browser") === undefined ? undefined : Number(option("browser"));
 const HOST = "ams-1";
 const FRAME_MS = 200;
 const IDLE_SECONDS = 0.6;
-const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+const MEASURING = BROWSER === undefined ? "" : ` http://*:${BROWSER} ws://*:${BROWSER}`;
+const POLICY = `default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'${MEASURING}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`;
 const SHELL = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark"><title>linerate</title><link rel="stylesheet" href="/assets/web.css"><link rel="icon" href="data:,"></head><body><div id="app"></div><noscript>This page needs JavaScript.</noscript><script src="/assets/web.js" defer></script></body></html>`;
 
 /** All runs, newest first. */
@@ -486,6 +489,7 @@ async function api(request, answer, path, query) {
         host: HOST,
         linerate: "0.1.0",
         archive: option("archive") ?? "ok",
+        ...(BROWSER === undefined ? {} : { browser_test: { port: BROWSER } }),
       });
     if (method === "POST" && body.token !== TOKEN) throw new Refused(401, "This token is not known.");
     return json(undefined, 204, {
@@ -548,12 +552,19 @@ async function api(request, answer, path, query) {
   throw new Refused(404, "There is nothing here.");
 }
 
-const ASSETS = { "/assets/web.js": "text/javascript", "/assets/web.css": "text/css" };
+const ASSETS = {
+  "/assets/web.js": "text/javascript",
+  "/assets/web.css": "text/css",
+  "/assets/worker.js": "text/javascript",
+};
 
 const server = createServer(async (request, answer) => {
   const { pathname, searchParams } = new URL(request.url, "http://localhost");
   answer.setHeader("Content-Security-Policy", POLICY);
   answer.setHeader("X-Content-Type-Options", "nosniff");
+  answer.setHeader("Cross-Origin-Opener-Policy", "same-origin");
+  answer.setHeader("Cross-Origin-Embedder-Policy", "require-corp");
+  answer.setHeader("Cross-Origin-Resource-Policy", "same-origin");
   try {
     if (pathname.startsWith("/api/v1/"))
       return await api(request, answer, pathname.slice("/api/v1".length), searchParams);
@@ -592,3 +603,30 @@ past(5, "lund-2", {
 past(2, "this host", {}, "interrupted", "stopped by the user");
 past(1, "lund-2", { name: "after", test: { traffic: { duration_ns: 10e9 } } });
 server.listen(PORT, () => console.log(`http://localhost:${server.address().port}/`));
+if (BROWSER !== undefined)
+  measuringPort(BROWSER, {
+    isBusy: () => runs.some((run) => run.state === "running"),
+    archive: (flows, streams) => {
+      const run = create("a browser", { test: { traffic: { streams } } });
+      run.flows = flows.map(({ direction, seconds }, flow) => ({
+        flow,
+        name: direction,
+        direction,
+        transport: "tcp",
+        streams,
+        state: "ended",
+        elapsed_seconds: seconds,
+        of_seconds: seconds,
+      }));
+      run.series = flows.map(({ at_seconds, bitrate_bps }, flow) => ({
+        flow,
+        at_seconds,
+        bitrate_bps,
+        srtt_ns: at_seconds.map(() => null),
+        retransmits: at_seconds.map(() => null),
+      }));
+      Object.assign(run, { state: "ended", outcome: "completed", frame: { state: "ended", at_seconds: 0 } });
+      tell();
+      return run.id;
+    },
+  });

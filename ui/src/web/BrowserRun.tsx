@@ -64,7 +64,9 @@ export function BrowserRun({ port, settings, onLeave }: BrowserRunProps) {
           </button>
         </p>
       )}
-      {test && test.state !== "busy" && <LiveRun live={test.live} fromBrowser />}
+      {test && test.state !== "busy" && (test.state !== "failed" || test.live.series.length > 0) && (
+        <LiveRun live={test.live} fromBrowser />
+      )}
       {test?.wasHidden && (
         <p class="warn">
           ⚠ This page was in the background for a part of the test. Browsers slow such pages down: the rate
@@ -113,11 +115,9 @@ function Notice({ test, host }: { test: BrowserTest; host: string }) {
     );
   if (silentSince)
     return (
-      <div class="verdict">
-        <p class="said">
-          No news from {host} since {clock(silentSince)}.
-        </p>
-      </div>
+      <p class="banner lost">
+        No news from {host} since {clock(silentSince)}.
+      </p>
     );
   return null;
 }

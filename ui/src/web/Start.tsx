@@ -106,7 +106,7 @@ interface EndsProps {
 /** Between which two ends to measure. */
 function Ends({ fromBrowser, host, onChange }: EndsProps) {
   const ends = [
-    { label: `${host} to another host`, checked: !fromBrowser, browser: false },
+    { label: "host to host", checked: !fromBrowser, browser: false },
     { label: `this browser to ${host}`, checked: fromBrowser, browser: true },
   ];
   return (

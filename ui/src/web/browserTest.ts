@@ -110,7 +110,6 @@ export function startBrowserTest(
     const mine = new WebSocket(control, PROTOCOL);
     socket = mine;
     heard();
-    clearInterval(watchdog);
     watchdog = setInterval(watch, WATCH_MS);
     mine.onopen = () => {
       opened = true;
@@ -154,22 +153,12 @@ export function startBrowserTest(
 
   function receive(message: FromHost): void {
     if (message.kind === "busy") busy(message.why);
-    else if (message.kind === "open") open(message.phase, message.streams);
-    else if (message.kind === "go") go(message.phase, message.seconds);
-    else if (message.kind === "progress") set({ live: progressed(test.live, message) });
-    else if (message.kind === "ended") ended(message);
-    else if (message.kind === "failed") fail(message.why ?? "The host ended the test.");
-    else if (message.kind === "finished") finished(message.run);
-  }
-
-  function finished(run: string | undefined): void {
-    const { live } = test;
-    stop();
-    set({
-      state: "finished",
-      ...(run ? { run } : {}),
-      live: withFrame(live, { ...live.frame, state: "ended", left_seconds: 0 }),
-    });
+    if (message.kind === "open") open(message.phase, message.streams);
+    if (message.kind === "go") go(message.phase, message.seconds);
+    if (message.kind === "progress") set({ live: progressed(test.live, message) });
+    if (message.kind === "ended") ended(message);
+    if (message.kind === "finished") finish(message.run);
+    if (message.kind === "failed") fail(message.why ?? "The host ended the test.");
   }
 
   /** The host measures something else: another attempt in a moment. */
@@ -271,9 +260,14 @@ export function startBrowserTest(
     set({ wasHidden: true });
   };
 
+  function finish(run: string | undefined): void {
+    stop();
+    set({ state: "finished", ...(run ? { run } : {}), live: halted(test.live) });
+  }
+
   function fail(why: string): void {
     stop();
-    set({ state: "failed", why });
+    set({ state: "failed", why, live: halted(test.live) });
   }
 
   /** Ends everything. Without a word, the host takes a closed connection for the end of the test too. */
@@ -355,6 +349,14 @@ function withState(live: Live, state: Frame["state"]): Live {
 function waiting(live: Live): Live {
   const { left_seconds: _, ...frame } = live.frame;
   return withFrame(live, { ...frame, state: "queued" });
+}
+
+/** Nothing runs any more. */
+function halted(live: Live): Live {
+  const flows = live.frame.flows.map((flow) =>
+    flow.state === "running" ? { ...flow, state: "ended" as const } : flow,
+  );
+  return withFrame(live, { ...timed({ ...live.frame, flows }), state: "ended", left_seconds: 0 });
 }
 
 function withFlow(live: Live, direction: Direction, change: Partial<LiveFlow>): Live {

@@ -4,4 +4,4 @@ import { Measurement, type ToWorker } from "./measuring";
 
 // Workers have a `postMessage` without an address.
 const measurement = new Measurement((message) => postMessage(message));
-addEventListener("message", (event: MessageEvent<ToWorker>) => measurement.receive(event.data));
+addEventListener("message", ({ data }: MessageEvent<ToWorker>) => measurement.receive(data));
