@@ -156,11 +156,23 @@ fn what_is_no_http_is_refused_and_the_service_goes_on() {
 #[test]
 fn every_response_forbids_what_pages_do_not_need() {
     let site = TestSite::open();
-    for path in ["/", "/nothing", "/assets/web.js", "/api/v1/runs", "/api/v1/nothing", "/metrics"] {
+    let port = site.server.port();
+    for path in [
+        "/",
+        "/nothing",
+        "/assets/web.js",
+        "/assets/worker.js",
+        "/api/v1/runs",
+        "/api/v1/nothing",
+        "/metrics",
+    ] {
         let reply = site.get(path);
         let policy = reply.header("content-security-policy").unwrap();
         assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{path}");
-        assert!(!policy.contains("script-src 'unsafe") && !policy.contains("http"), "{path}: {policy}");
+        assert!(!policy.contains("script-src 'unsafe"), "{path}: {policy}");
+        // The only other address is the port of the server, for tests from the browser.
+        let elsewhere = format!("connect-src 'self' http://localhost:{port} ws://localhost:{port}");
+        assert!(policy.ends_with(&elsewhere) && policy.matches("http").count() == 1, "{path}: {policy}");
         assert_eq!(reply.header("x-content-type-options"), Some("nosniff"), "{path}");
         assert_eq!(reply.header("cross-origin-opener-policy"), Some("same-origin"), "{path}");
         assert_eq!(reply.header("access-control-allow-origin"), None, "{path}");
