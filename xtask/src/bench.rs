@@ -10,6 +10,7 @@
 
 mod alone;
 mod bench_network;
+mod browser;
 mod duel;
 mod figure;
 mod lab;
@@ -101,12 +102,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let wanted_trials = lab::TRIALS.iter().filter(|trial| trial.names().any(|name| options.wants(name)));
     let wanted_page = page::NAMES.iter().any(|name| options.wants(name)).then_some("report");
     let watching = watching::NAMES.iter().any(|name| options.wants(name)).then_some(watching::NAMES[0]);
+    let browser = browser::NAMES.iter().any(|name| options.wants(name)).then_some(browser::NAMES[0]);
     let viewers = viewers::NAMES.iter().any(|name| options.wants(name)).then_some(viewers::NAMES[0]);
     let outcomes = wanted_duels
         .map(|duel| (duel.name, duel.run(&bed)))
         .chain(wanted_alone.map(|alone| (alone.name, alone.run(&bed))))
         .chain(watching.map(|name| (name, watching::run(&bed))))
         .chain(viewers.map(|name| (name, viewers::run(&bed))))
+        .chain(browser.map(|name| (name, browser::run(&bed))))
         .chain(wanted_trials.map(|trial| (trial.name(), trial.run(&bed))))
         .chain(wanted_page.map(|name| (name, page::run(&bed))));
     for (name, outcome) in outcomes {
@@ -140,6 +143,7 @@ fn names() -> impl Iterator<Item = &'static str> {
         .chain(alone)
         .chain(watching::NAMES)
         .chain(viewers::NAMES)
+        .chain(browser::NAMES)
         .chain(lab::TRIALS.iter().flat_map(lab::LabMeasurement::names))
         .chain(page::NAMES)
 }
