@@ -15,7 +15,7 @@
 //!     names: Vec::new(),
 //!     archive: None,
 //!     longest: None,
-//!     assets: WebAssets { script: "", style: "", report: Assets { script: "", style: "" } },
+//!     assets: WebAssets { script: "", worker: "", style: "", report: Assets { script: "", style: "" } },
 //! })?;
 //! println!("open http://{}/", web.address());
 //! let running = web.start(server.own_runs())?;
