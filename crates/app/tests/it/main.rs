@@ -12,6 +12,7 @@ mod support;
 mod agents;
 mod alone;
 mod archive_limits;
+mod browser_tests;
 mod byte_accounting;
 mod cli_check;
 mod cli_compare;

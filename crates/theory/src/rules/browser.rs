@@ -11,11 +11,18 @@ const HELD_SHARE: f64 = 0.25;
 /// From this share of the time, it is so for sure.
 const SURE_SHARE: f64 = 0.5;
 
+/// Smallest relevant queue, as a share of the idle round trip. At least [`MIN_QUEUE_S`].
+const MIN_QUEUE_OF_IDLE: f64 = 0.5;
+/// See [`MIN_QUEUE_OF_IDLE`], s.
+const MIN_QUEUE_S: f64 = 0.001;
+/// A receiver that at times accepts less than this share of its most reads late.
+const CLOSED_SHARE: f64 = 0.25;
+
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let browser = evidence.browser.as_ref()?;
     let busy = if browser.receives { receives(evidence) } else { sends(browser) }?;
     // A queue on the path fills only if more is sent than it carries, and a full core of this host comes first.
-    if evidence.has_standing_queue() || any_core_is_full(evidence) || rate_was_asked_for(evidence) {
+    if queue_stands(evidence) || any_core_is_full(evidence) || rate_was_asked_for(evidence) {
         return None;
     }
     let sure = if busy >= SURE_SHARE { Confidence::Confirmed } else { Confidence::Probable };
@@ -39,6 +46,21 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
              moves more than any browser.",
         )
         .finish()
+}
+
+/// Whether a queue stands on the path. Probes of another connection tell it from a browser that reads late: the
+/// flow's own round trips then include the wait for the reader. Without probes, a receive window that closes does.
+fn queue_stands(evidence: &Evidence) -> bool {
+    match (evidence.rtt.loaded_p50_s, evidence.rtt.idle_p50_s) {
+        (Some(loaded), Some(idle)) => loaded - idle >= (MIN_QUEUE_OF_IDLE * idle).max(MIN_QUEUE_S),
+        _ => evidence.has_standing_queue() && !closes(evidence),
+    }
+}
+
+/// Whether the receiver accepts much less at some times than at others.
+fn closes(evidence: &Evidence) -> bool {
+    let offered = evidence.windows.offered_min_bytes.zip(evidence.windows.offered_max_bytes);
+    offered.is_some_and(|(least, most)| least < CLOSED_SHARE * most)
 }
 
 /// The share of the time in which the network waited for the browser to read.
@@ -103,6 +125,23 @@ mod tests {
         let mut core = reader(0.9);
         core.sender.thread_share = Some(0.99);
         assert_eq!(rule(&core), None);
+    }
+
+    #[test]
+    fn a_late_reader_is_told_from_a_queue_by_probes_or_by_its_closing_window() {
+        let mut late = reader(0.9);
+        (late.rtt.mean_s, late.rtt.smoothed_p90_s) = (Some(0.02), Some(0.02));
+        (late.rtt.loaded_p50_s, late.rtt.idle_p50_s) = (Some(0.0003), Some(0.0002));
+        assert!(rule(&late).is_some(), "probes see no queue");
+        late.rtt.loaded_p50_s = Some(0.02);
+        assert_eq!(rule(&late), None, "probes wait in it too");
+        late.rtt.loaded_p50_s = None;
+        assert!(late.has_standing_queue());
+        assert_eq!(rule(&late), None);
+        (late.windows.offered_min_bytes, late.windows.offered_max_bytes) = (Some(3e6), Some(4e6));
+        assert_eq!(rule(&late), None, "a full window behind a long queue");
+        late.windows.offered_min_bytes = Some(0.0);
+        assert!(rule(&late).is_some());
     }
 
     #[test]
