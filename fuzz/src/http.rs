@@ -103,6 +103,7 @@ mod tests {
     #[test]
     fn seeds_complete_tests_in_both_roles() {
         let completed: Vec<u32> = super::seeds().iter().map(|seed| super::run(seed)).collect();
-        assert_eq!(completed[..6], [1, 1, 1, 1, 1, 0]);
+        // The third is an upload that is stopped early, the last a test that is cancelled.
+        assert_eq!(completed[..6], [1, 1, 0, 1, 1, 0]);
     }
 }

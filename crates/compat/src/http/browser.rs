@@ -41,6 +41,9 @@ const GRACE: Span = Span::from_secs(5);
 /// Timeout for what the page says of a phase.
 const NOTE_TIMEOUT: Span = Span::from_ms(500);
 
+/// A delay that is longer than any phase is none.
+const LONGEST_LAG: Span = Span::from_secs(60);
+
 /// Timeout for the page's close frame.
 const CLOSE_TIMEOUT: Span = Span::from_secs(2);
 
@@ -83,12 +86,16 @@ pub(super) struct BrowserSession {
     phase: BrowserPhase,
     due: Option<Timestamp>,
     next_look: Option<Timestamp>,
+    /// Whether counts were requested; those that others have requested arrive too.
+    looks: bool,
     next_ping: Option<Timestamp>,
     /// When each ping was sent, and its round-trip time.
     pings: Vec<(Timestamp, Option<Span>)>,
     pinged: u64,
     reported: TransferCounts,
     trouble: Option<String>,
+    /// Whether nothing is expected from the page any more.
+    page_closed: bool,
     out: VecDeque<Output>,
 }
 
@@ -126,11 +133,13 @@ impl BrowserSession {
             phase: BrowserPhase::Deciding,
             due: None,
             next_look: None,
+            looks: false,
             next_ping: None,
             pings: Vec::new(),
             pinged: 0,
             reported: TransferCounts::default(),
             trouble: None,
+            page_closed: false,
             out: VecDeque::new(),
         };
         session.out.push_back(Output::Send { link: control, bytes: accept });
@@ -244,7 +253,7 @@ impl BrowserSession {
         self.due = Some(now + self.time + GRACE);
         self.next_look = Some(now + PROGRESS_INTERVAL);
         self.next_ping = Some(now);
-        self.out.push_back(Output::Look);
+        self.look();
         self.tell(&ToPage::Go { phase: direction, seconds: self.time.as_secs_f64() });
     }
 
@@ -269,6 +278,11 @@ impl BrowserSession {
         let bitrate_bps = all.since(&std::mem::replace(&mut self.reported, all));
         let (elapsed_ns, bytes) = (all.elapsed.as_ns(), all.bytes);
         self.tell(&ToPage::Progress { phase: direction, elapsed_ns, bytes, bitrate_bps, rtt_ns: rtt });
+    }
+
+    fn look(&mut self) {
+        self.looks = true;
+        self.out.push_back(Output::Look);
     }
 
     /// Ends the load of a phase.
@@ -296,14 +310,19 @@ impl BrowserSession {
             transfer.counts = TransferCounts { bytes: tally.bytes.get(), elapsed: tally.elapsed };
         }
         let (direction, all) = (transfer.direction, transfer.counts);
+        // The archive leaves out the bytes of the first read, whose time is the origin.
+        let bitrate_bps = tally.map_or(all.bitrate_bps(), |tally| tally.bitrate.bps());
         self.close_links(direction);
         let lost = counts.trouble.as_ref().map(|trouble| trouble.text.clone());
         if all.bytes == 0 || (by_itself && all.elapsed < self.time) {
             let why = lost.unwrap_or_else(|| "the connections of the test ended early".to_owned());
             return self.fail(now, &why);
         }
+        if all.elapsed < Transfer::least(self.time) {
+            return self.fail(now, "the browser sent nothing at the end of the test");
+        }
         self.probed();
-        let (elapsed_ns, bytes, bitrate_bps) = (all.elapsed.as_ns(), all.bytes, all.bitrate_bps());
+        let (elapsed_ns, bytes) = (all.elapsed.as_ns(), all.bytes);
         self.tell(&ToPage::Ended { phase: direction, bytes, elapsed_ns, bitrate_bps });
         self.phase = BrowserPhase::Noting;
         self.due = Some(now + NOTE_TIMEOUT);
@@ -339,7 +358,11 @@ impl BrowserSession {
     fn received(&mut self, now: Timestamp, bytes: &[u8]) {
         let messages = match self.reader.read(bytes) {
             Ok(messages) => messages,
-            Err(why) => return self.end(now, &why),
+            Err(why) => {
+                // No close frame can be read any more.
+                self.page_closed = true;
+                return self.end(now, &why);
+            }
         };
         for message in messages {
             match message {
@@ -348,18 +371,25 @@ impl BrowserSession {
                     let bytes = websocket::frame(FrameKind::Pong, &payload);
                     self.out.push_back(Output::Send { link: self.control, bytes });
                 }
-                WebSocketMessage::Close => return self.end(now, "the page has left"),
+                WebSocketMessage::Close => {
+                    self.page_closed = true;
+                    return self.end(now, "the page has left");
+                }
                 WebSocketMessage::Text(text) => match serde_json::from_slice(&text) {
                     Ok(FromPage::Cancel) => return self.end(now, "cancelled on the page"),
                     Ok(FromPage::Note { phase, starved_share, longest_lag_ns, hidden }) => {
                         let current = self.phases.front().map(|transfer| transfer.direction);
                         if self.phase == BrowserPhase::Noting && current == Some(phase) {
-                            let starved_share = starved_share.and_then(Ratio::new);
-                            let longest_lag = longest_lag_ns.map(Span::from_ns);
-                            self.noted(
-                                now,
-                                BrowserNote { starved_share, longest_lag, hidden, ..self.note() },
-                            );
+                            let share = starved_share.and_then(|share| share.as_f64());
+                            let starved_share =
+                                share.filter(|share| (0.0..=1.0).contains(share)).and_then(Ratio::new);
+                            let lag = longest_lag_ns.and_then(|lag| lag.as_f64());
+                            let longest_lag = lag
+                                .and_then(|lag| Span::from_secs_f64(lag / 1e9))
+                                .filter(|lag| *lag <= LONGEST_LAG);
+                            let hidden = hidden.and_then(|hidden| hidden.as_bool()).unwrap_or_default();
+                            let note = BrowserNote { starved_share, longest_lag, hidden, ..self.note() };
+                            self.noted(now, note);
                         }
                     }
                     // A message of a later version.
@@ -398,8 +428,10 @@ impl BrowserSession {
     /// Ends the run and says so.
     fn finish(&mut self, now: Timestamp) {
         let log = self.log.take();
+        // The page goes to the run, which must be there.
+        self.out.push_back(Output::RunOver { run: self.run, trouble: None });
         self.tell(&ToPage::Finished { run: log.as_deref() });
-        self.close(now);
+        self.close_control(now);
     }
 
     fn close(&mut self, now: Timestamp) {
@@ -408,10 +440,17 @@ impl BrowserSession {
         }
         let trouble = self.trouble.take();
         self.out.push_back(Output::RunOver { run: self.run, trouble });
+        self.close_control(now);
+    }
+
+    fn close_control(&mut self, now: Timestamp) {
         self.out.push_back(Output::Send { link: self.control, bytes: websocket::close(close_code::NORMAL) });
         self.phase = BrowserPhase::Closing;
         self.due = Some(now + CLOSE_TIMEOUT);
         (self.next_look, self.next_ping) = (None, None);
+        if self.page_closed {
+            self.over();
+        }
     }
 
     fn over(&mut self) {
@@ -435,7 +474,7 @@ impl BrowserSession {
         }
         if is_due(self.next_look, now) {
             self.next_look = Some(now + PROGRESS_INTERVAL);
-            self.out.push_back(Output::Look);
+            self.look();
         }
         if is_due(self.due, now) {
             self.due = None;
@@ -496,14 +535,18 @@ impl ToolSession for BrowserSession {
                 self.phase = BrowserPhase::Closing;
                 self.due = Some(now + CLOSE_TIMEOUT);
             }
-            Input::Counts { flows, .. } => self.counted(now, flows),
-            Input::Started { flow, .. } if self.is_own_flow(*flow) => self.out.push_back(Output::Look),
+            Input::Counts { flows, .. } => {
+                if std::mem::take(&mut self.looks) {
+                    self.counted(now, flows);
+                }
+            }
+            Input::Started { flow, .. } if self.is_own_flow(*flow) => self.look(),
             Input::NotStarted { flow, reason } if self.is_own_flow(*flow) => {
                 self.links.clear();
                 self.fail(now, &reason.text);
             }
             Input::Written { flow } if self.is_own_flow(*flow) => {
-                self.out.push_back(Output::Look);
+                self.look();
                 self.next_look = None;
                 if let Some(transfer) = self.phases.front_mut() {
                     transfer.stop(Stop::AtOnce, &mut self.out);

@@ -60,6 +60,8 @@ pub(super) struct Ndt7Session {
     phase: Ndt7Phase,
     due: Option<Timestamp>,
     next_look: Option<Timestamp>,
+    /// Whether counts were requested; those that others have requested arrive too.
+    looks: bool,
     began: Timestamp,
     trouble: Option<String>,
     close_watch: CloseWatch,
@@ -183,6 +185,7 @@ impl Ndt7Session {
             phase: Ndt7Phase::Deciding,
             due: None,
             next_look: None,
+            looks: false,
             began: now,
             trouble: None,
             close_watch: CloseWatch::default(),
@@ -258,13 +261,18 @@ impl Ndt7Session {
         let bytes = self.message(Some(app_info), None, tcp_info);
         match (self.phase, self.transfer.direction) {
             (Ndt7Phase::Running, Direction::Download) => {
-                self.out.push_back(Output::Insert { flow: self.transfer.flow, bytes });
+                self.transfer.insert(bytes, &mut self.out);
             }
             (Ndt7Phase::Running | Ndt7Phase::Closing, _) => {
                 self.out.push_back(Output::Send { link: self.link, bytes });
             }
             _ => {}
         }
+    }
+
+    fn look(&mut self) {
+        self.looks = true;
+        self.out.push_back(Output::Look);
     }
 
     fn so_far(&self) -> TransferSoFar {
@@ -274,7 +282,7 @@ impl Ndt7Session {
     fn stop(&mut self, now: Timestamp, how: Stop) {
         if self.phase == Ndt7Phase::Running {
             // The last figures are those at the end of the time, not after the rest of the queue.
-            self.out.push_back(Output::Look);
+            self.look();
             self.phase = Ndt7Phase::Stopping;
             self.due = Some(now + CLOSE_TIMEOUT);
             self.next_look = None;
@@ -285,6 +293,16 @@ impl Ndt7Session {
     fn ended(&mut self, now: Timestamp, counts: &FlowCounts) {
         if self.transfer.direction == Direction::Upload || self.transfer.counts.bytes == 0 {
             self.transfer.update(counts);
+        }
+        let least = Transfer::least(DURATION);
+        let was_short = self.transfer.counts.elapsed < least;
+        if let Some(trouble) = counts.trouble.as_ref().filter(|_| was_short) {
+            self.trouble.get_or_insert_with(|| trouble.text.clone());
+        }
+        // A client may end an upload early, but not be silent until its connection is closed.
+        let is_upload = self.transfer.direction == Direction::Upload;
+        if is_upload && was_short && self.phase == Ndt7Phase::Stopping {
+            self.trouble.get_or_insert("the client sent nothing at the end of the test".to_owned());
         }
         if self.transfer.counts.bytes == 0 {
             self.trouble.get_or_insert("no payload was transferred".to_owned());
@@ -321,7 +339,7 @@ impl Ndt7Session {
     fn tick(&mut self, now: Timestamp) {
         if is_due(self.next_look, now) {
             self.next_look = Some(now + MEASUREMENT_INTERVAL);
-            self.out.push_back(Output::Look);
+            self.look();
         }
         if is_due(self.due, now) {
             self.due = None;
@@ -351,7 +369,8 @@ impl ToolSession for Ndt7Session {
                 self.over();
             }
             Input::Counts { flows, .. } => {
-                if let Some(counts) = flows.iter().find(|counts| counts.flow == own) {
+                if let Some(counts) = flows.iter().find(|counts| counts.flow == own && self.looks) {
+                    self.looks = false;
                     match self.phase {
                         Ndt7Phase::Running => self.measured(counts),
                         Ndt7Phase::Stopping => self.transfer.update(counts),
@@ -359,7 +378,7 @@ impl ToolSession for Ndt7Session {
                     }
                 }
             }
-            Input::Started { flow, .. } if *flow == own => self.out.push_back(Output::Look),
+            Input::Started { flow, .. } if *flow == own => self.look(),
             Input::NotStarted { flow, reason } if *flow == own => {
                 let trouble = Some(reason.text.clone());
                 self.out.push_back(Output::RunOver { run: self.run, trouble });

@@ -3,6 +3,7 @@
 use linerate_model::Direction;
 use linerate_units::Span;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::request::HttpRequest;
 
@@ -56,10 +57,10 @@ pub(super) enum ToPage<'a> {
 pub(super) enum FromPage {
     Note {
         phase: Direction,
-        starved_share: Option<f64>,
-        longest_lag_ns: Option<u64>,
-        #[serde(default)]
-        hidden: bool,
+        // A value of another kind is none, and takes nothing with it.
+        starved_share: Option<Value>,
+        longest_lag_ns: Option<Value>,
+        hidden: Option<Value>,
     },
     Cancel,
 }

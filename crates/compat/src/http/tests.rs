@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use linerate_model::flow::{ConnectionCounts, FrameKind, FrameReader};
-use linerate_model::{BrowserNote, Direction, Side, Tally};
+use linerate_model::{BrowserNote, Direction, Side, SideSettings, Tally};
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use super::websocket::{MessageReader, WebSocketMessage};
 use crate::EmbeddedServerConfig;
 use crate::stand_in::{
     FlowCounts, FlowId, FlowTask, Input, Link, Output, PayloadFraming, Planned, RunId, StandIn, Stop,
-    StreamCounts,
+    StreamCounts, SystemError,
 };
 
 const LISTENER: Link = Link(0);
@@ -230,22 +230,28 @@ fn a_download_of_ndt7_counts_what_was_acknowledged() {
     assert_eq!((&about["Origin"], &about["Test"]), (&json!("server"), &json!("download")));
     assert_eq!(about["ConnectionInfo"]["Client"], "192.0.2.9:4000");
 
+    served.give(Input::Started { flow: task.flow, settings: &SideSettings::default() });
     served.counted(Side::Sender, task.flow, &[0], 0);
     served.pass(300);
     assert!(served.take(|output| matches!(output, Output::Look).then_some(())).is_some());
-    served.counted(Side::Sender, task.flow, &[65_546 * 10 + 7], 200);
+    served.counted(Side::Sender, task.flow, &[65_546 * 10 + 17], 200);
     let inserted = served.take(|output| match output {
         Output::Insert { bytes, .. } => Some(bytes.clone()),
         _ => None,
     });
-    let message = &texts(&inserted.unwrap())[0];
+    let inserted = inserted.unwrap();
+    let message = &texts(&inserted)[0];
     // Ten whole messages, and seven bytes of the next.
     assert_eq!(message["AppInfo"], json!({ "ElapsedTime": 200_000, "NumBytes": 655_367 }));
     assert_eq!(message["TCPInfo"]["BytesRetrans"], 1448);
+    // Counts that another test has requested cause no message.
+    served.counted(Side::Sender, task.flow, &[65_546 * 11], 210);
+    assert!(!served.out.iter().any(|output| matches!(output, Output::Insert { .. })));
 
     served.pass(9700);
     served.give(Input::Written { flow: task.flow });
-    served.counted(Side::Sender, task.flow, &[65_546 * 20], 10_000);
+    // The message between the blocks is no payload.
+    served.counted(Side::Sender, task.flow, &[65_546 * 20 + inserted.len() as u64], 10_000);
     let stop = |output: &Output| if let Output::Stop { how, .. } = output { Some(*how) } else { None };
     assert_eq!(served.take(stop), Some(Stop::AtOnce));
     // What was acknowledged after the end does not count.
@@ -272,6 +278,7 @@ fn an_upload_of_ndt7_is_told_what_the_server_has_read() {
         (Side::Receiver, PayloadFraming::WebSocket, Some(Span::from_secs(10)))
     );
     served.sent(link);
+    served.give(Input::Started { flow: task.flow, settings: &SideSettings::default() });
     served.counted(Side::Receiver, task.flow, &[1_000_000], 100);
     assert_eq!(served.told(link)[0]["AppInfo"], json!({ "ElapsedTime": 100_000, "NumBytes": 1_000_000 }));
     // A client that does not end is ended.
@@ -504,6 +511,79 @@ fn an_upload_that_ends_before_its_time_is_no_result() {
     served.give(Input::Ended { counts: &end });
     assert_eq!(kinds(&served.told(control)), ["failed"]);
     assert_eq!(served.trouble(), Some(Some("the connections of the test ended early".to_owned())));
+}
+
+/// Counts of an upload whose last byte came `silent_ms` before `now`.
+fn silent(flow: FlowId, now: Timestamp, ms: u64, silent_ms: u64) -> FlowCounts {
+    let last = Timestamp::from_ns(now.as_ns() - silent_ms * 1_000_000);
+    FlowCounts { last_at: Some(last), ..counts(Side::Receiver, flow, &[1_000_000], now, ms) }
+}
+
+#[test]
+fn silence_at_the_end_of_an_upload_is_no_result() {
+    for (silent_ms, told) in [(900, "ended"), (1_100, "failed")] {
+        let mut served = ServedHttp::new();
+        let (control, _) = opened(&mut served, "control?streams=1&seconds=10&directions=upload");
+        served.pass(300);
+        served.request("192.0.2.9:4003", &page("up?stream=0"));
+        let task = served.started();
+        served.pass(10_250);
+        served.counted(Side::Receiver, task.flow, &[1_000_000], 10_000);
+        served.told(control);
+        let end = silent(task.flow, served.now, 10_000, silent_ms);
+        served.give(Input::Ended { counts: &end });
+        assert_eq!(kinds(&served.told(control)), [told], "{silent_ms} ms");
+    }
+    let mut served = ServedHttp::new();
+    served.request("192.0.2.9:4000", &upgrade("/ndt/v7/upload", NDT7, ""));
+    let run = served.planned().run;
+    served.give(Input::Admitted { run });
+    let task = served.started();
+    served.pass(13_100);
+    let end = silent(task.flow, served.now, 13_000, 12_999);
+    served.give(Input::Ended { counts: &end });
+    let why = "the client sent nothing at the end of the test".to_owned();
+    assert_eq!(served.trouble(), Some(Some(why)));
+}
+
+#[test]
+fn a_connection_of_ndt7_that_breaks_fails_its_run() {
+    let mut served = ServedHttp::new();
+    served.request("192.0.2.9:4000", &upgrade("/ndt/v7/download", NDT7, ""));
+    let run = served.planned().run;
+    served.give(Input::Admitted { run });
+    let task = served.started();
+    served.pass(500);
+    let trouble = Some(SystemError { errno: 104, text: "Connection reset by peer".to_owned() });
+    let end = FlowCounts { trouble, ..counts(Side::Sender, task.flow, &[9_000_000], served.now, 400) };
+    served.give(Input::Ended { counts: &end });
+    assert_eq!(served.trouble(), Some(Some("Connection reset by peer".to_owned())));
+}
+
+#[test]
+fn what_a_page_says_is_taken_only_where_it_is_possible() {
+    let notes = [
+        (r#""starved_share":1.5,"longest_lag_ns":1.5e9"#, None, Some(Span::from_ms(1_500))),
+        (r#""starved_share":1e308,"longest_lag_ns":18446744073709551615"#, None, None),
+        (r#""starved_share":"much","longest_lag_ns":-1"#, None, None),
+        (r#""starved_share":0.25"#, Ratio::new(0.25), None),
+    ];
+    for (fields, starved_share, longest_lag) in notes {
+        let mut served = ServedHttp::new();
+        let (control, _) = opened(&mut served, "control?streams=1&seconds=10&directions=upload");
+        served.pass(300);
+        served.request("192.0.2.9:4003", &page("up?stream=0"));
+        let task = served.started();
+        served.pass(10_250);
+        served.counted(Side::Receiver, task.flow, &[1_000_000], 10_000);
+        let end = silent(task.flow, served.now, 10_000, 0);
+        served.give(Input::Ended { counts: &end });
+        let note = format!(r#"{{"kind":"note","phase":"upload",{fields},"hidden":true}}"#);
+        served.give(Input::Bytes { link: control, bytes: &masked(0x81, note.as_bytes()) });
+        let browser = served.browser();
+        assert_eq!((browser.starved_share, browser.longest_lag), (starved_share, longest_lag), "{fields}");
+        assert!(browser.hidden, "{fields}");
+    }
 }
 
 #[test]

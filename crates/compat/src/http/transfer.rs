@@ -50,13 +50,23 @@ pub(super) struct Transfer {
     /// What the peer's kernels had acknowledged before the flow.
     before: Option<u64>,
     pub(super) counts: TransferCounts,
+    /// Bytes of messages that were written between the blocks.
+    inserted: u64,
     /// Whether it was told to stop.
     pub(super) stopped: bool,
 }
 
 impl Transfer {
     pub(super) fn new(flow: FlowId, direction: Direction, framing: PayloadFraming) -> Self {
-        Self { flow, direction, framing, before: None, counts: TransferCounts::default(), stopped: false }
+        Self {
+            flow,
+            direction,
+            framing,
+            before: None,
+            counts: TransferCounts::default(),
+            inserted: 0,
+            stopped: false,
+        }
     }
 
     fn header(&self) -> Vec<u8> {
@@ -116,8 +126,9 @@ impl Transfer {
                 let Some(acknowledged) = acknowledged else { return };
                 let before = *self.before.get_or_insert(acknowledged);
                 let block = MESSAGE_BYTES + self.header().len() as u64;
-                let new = acknowledged.saturating_sub(before);
-                (new / block * MESSAGE_BYTES + (new % block).min(MESSAGE_BYTES))
+                // Those of them that are not acknowledged yet count too little for a moment, and nothing too much.
+                let new = acknowledged.saturating_sub(before).saturating_sub(self.inserted);
+                (new / block * MESSAGE_BYTES + (new % block).saturating_sub(self.header().len() as u64))
                     .min(counts.total(|stream| stream.bytes))
             }
         };
@@ -129,10 +140,22 @@ impl Transfer {
         self.counts = TransferCounts { bytes, elapsed };
     }
 
+    /// How long payload has to arrive at least in a phase of this time: silence at its end would not count.
+    pub(super) fn least(time: Span) -> Span {
+        let tolerated = (time.as_ns() / 10).max(500_000_000);
+        Span::from_ns(time.as_ns().saturating_sub(tolerated))
+    }
+
     /// Notes what was acknowledged when the flow had started.
     pub(super) fn baseline(&mut self, counts: &FlowCounts) {
         let acknowledged = counts.streams.iter().map(|stream| Some(stream.connection?.bytes_acknowledged));
         self.before = self.before.or(acknowledged.sum());
+    }
+
+    /// Writes a message between two blocks of a download.
+    pub(super) fn insert(&mut self, bytes: Vec<u8>, out: &mut VecDeque<Output>) {
+        self.inserted = self.inserted.saturating_add(bytes.len() as u64);
+        out.push_back(Output::Insert { flow: self.flow, bytes });
     }
 
     /// Stops the flow where it is.

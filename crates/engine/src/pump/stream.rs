@@ -155,14 +155,18 @@ fn empty(
                     Some(messages) => messages.count(drain.taken(bytes))?,
                     None => bytes as u64,
                 };
-                if meter.is_new() {
+                // A header alone is not the beginning of the payload.
+                let counts = payload > 0 || messages.is_none();
+                if counts && meter.is_new() {
                     pace = flow.setup.read_rate.and_then(|rate| PacingSchedule::new(now, rate));
                     if meter.begin(arrived.unwrap_or(now), payload) {
                         flow.control.notify_begun();
                     }
                 }
                 drain.keep(bytes)?;
-                meter.count_read(now, arrived, payload);
+                if counts {
+                    meter.count_read(now, arrived, payload);
+                }
                 times.after(socket, now, bytes as u64);
                 taken += bytes as u64;
                 if let Some(notes) = &mut notes {
