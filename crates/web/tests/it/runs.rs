@@ -77,6 +77,8 @@ fn a_run_is_started_watched_found_exported_and_deleted() {
 fn two_runs_wait_for_each_other_and_can_be_cancelled() {
     let site = TestSite::open();
     let first = site.start_run(LONG);
+    // Until it has begun, it has a place too.
+    site.watch(&format!("/api/v1/runs/{first}/live"), "frame");
     let reply = site.post("/api/v1/runs", SHORT).json();
     assert_eq!(reply["place"], 1, "{reply}");
     let (second, third) = (reply["id"].as_str().unwrap().to_owned(), site.start_run(SHORT));
@@ -89,7 +91,6 @@ fn two_runs_wait_for_each_other_and_can_be_cancelled() {
     // One that waits ends at once, and one that runs keeps what it has measured.
     assert_eq!(site.post(&format!("/api/v1/runs/{second}/cancel"), "").status, 202);
     assert_eq!(site.get(&format!("/api/v1/runs/{second}")).json()["problem"], "cancelled before it began");
-    site.watch(&format!("/api/v1/runs/{first}/live"), "frame");
     assert_eq!(site.post(&format!("/api/v1/runs/{first}/cancel"), "").status, 202);
     assert_eq!(site.ended(&first)["result"]["run"]["outcome"], "interrupted");
     assert_eq!(site.ended(&third)["result"]["run"]["outcome"], "completed");
