@@ -5,6 +5,7 @@ mod causes;
 mod causes_path;
 mod faults_tools;
 mod honest_files;
+mod interop_ndt7;
 mod interop_rates;
 mod investigate;
 mod lab_kills;

@@ -28,7 +28,6 @@ mod interop_iperf3_loss;
 mod interop_iperf3_options;
 mod interop_iperf3_server;
 mod interop_iperf3_service;
-mod interop_ndt7;
 mod interop_netperf;
 mod interop_netpipe;
 mod interop_ntttcp;

@@ -29,8 +29,10 @@ const IDLE_PHASE: Span = Span::from_ms(220);
 
 /// Time between two reports, and between two pings, under load.
 const PROGRESS_INTERVAL: Span = Span::from_ms(250);
-const SHORTEST_PROGRESS: Span = Span::from_ms(100);
 const LOADED_PING_INTERVAL: Span = Span::from_ms(50);
+
+/// Counts that were requested for another reason are reported if this has passed since the last report.
+const SHORTEST_PROGRESS: Span = Span::from_ms(100);
 
 /// Timeout for the connections of a phase.
 const OPEN_TIMEOUT: Span = Span::from_secs(10);
@@ -236,7 +238,10 @@ impl BrowserSession {
         };
         *place = Some(link);
         self.out.push_back(Output::Send { link, bytes });
-        self.out.push_back(Output::Hold { link });
+        // What arrives early on an upload belongs to its flow. Only a link that is not held tells when it closes.
+        if direction == Direction::Upload {
+            self.out.push_back(Output::Hold { link });
+        }
         if self.links.iter().all(Option::is_some) {
             self.go(now);
         }

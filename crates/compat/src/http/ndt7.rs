@@ -9,8 +9,8 @@ use linerate_units::{Span, Timestamp};
 use serde::Serialize;
 
 use super::request::{self, HttpRequest};
-use super::transfer::{CloseWatch, Transfer, is_due};
-use super::websocket::{self, close_code};
+use super::transfer::{Transfer, TransferCounts, is_due};
+use super::websocket::{self, MessageReader, WebSocketMessage, close_code};
 use crate::sessions::ToolSession;
 use crate::stand_in::{FlowCounts, FlowId, Input, Link, Output, PayloadFraming, Planned, RunId, Stop};
 
@@ -62,10 +62,9 @@ pub(super) struct Ndt7Session {
     next_look: Option<Timestamp>,
     /// Whether counts were requested; those that others have requested arrive too.
     looks: bool,
-    began: Timestamp,
     trouble: Option<String>,
-    close_watch: CloseWatch,
-    admitted: bool,
+    /// Reads what follows the flow.
+    reader: MessageReader,
     out: VecDeque<Output>,
 }
 
@@ -163,10 +162,7 @@ impl Ndt7Session {
     ) -> Result<Self, Vec<u8>> {
         let refuse = |why: &str| Err(request::text("400 Bad Request", why));
         let Some(direction) = direction_of(&request.path) else { return refuse("no such path\n") };
-        let Some(key) = &request.websocket_key else { return refuse("this is a WebSocket of ndt7\n") };
-        if !request.protocols.iter().any(|protocol| protocol == PROTOCOL) {
-            return refuse("the subprotocol net.measurementlab.ndt.v7 is missing\n");
-        }
+        let accept = super::server::accept(request, PROTOCOL)?;
         // 250 (megabytes) is the only value that the specification allows.
         if request.parameter("early_exit").is_some_and(|limit| limit != "250") {
             return refuse("early_exit is 250 or absent\n");
@@ -179,17 +175,15 @@ impl Ndt7Session {
             uuid: format!("{seed:016x}_{number:04x}_{:x}", now.as_ns()),
             run: RunId(u32::from(number)),
             transfer: Transfer::new(flow, direction, PayloadFraming::WebSocket),
-            accept: websocket::accept(key, PROTOCOL),
+            accept,
             program: request.browser().unwrap_or_else(|| "a program".to_owned()),
             browser: request.browser().map(|name| BrowserNote::named(&name)),
             phase: Ndt7Phase::Deciding,
             due: None,
             next_look: None,
             looks: false,
-            began: now,
             trouble: None,
-            close_watch: CloseWatch::default(),
-            admitted: false,
+            reader: MessageReader::default(),
             out: VecDeque::new(),
         };
         session.ask();
@@ -222,9 +216,7 @@ impl Ndt7Session {
     }
 
     fn admitted(&mut self, now: Timestamp) {
-        self.admitted = true;
         self.phase = Ndt7Phase::Running;
-        self.began = now;
         self.due = Some(now + LONGEST);
         self.next_look = Some(now + MEASUREMENT_INTERVAL);
         let bytes = std::mem::take(&mut self.accept);
@@ -255,7 +247,7 @@ impl Ndt7Session {
             return self.transfer.baseline(counts);
         }
         self.transfer.update(counts);
-        let TransferSoFar { bytes, elapsed } = self.so_far();
+        let TransferCounts { bytes, elapsed } = self.transfer.counts;
         let app_info = AppInfo { elapsed_time: micros(elapsed), num_bytes: bytes };
         let tcp_info = counts.streams.first().and_then(|stream| TcpInfoMessage::new(stream, elapsed));
         let bytes = self.message(Some(app_info), None, tcp_info);
@@ -273,10 +265,6 @@ impl Ndt7Session {
     fn look(&mut self) {
         self.looks = true;
         self.out.push_back(Output::Look);
-    }
-
-    fn so_far(&self) -> TransferSoFar {
-        TransferSoFar { bytes: self.transfer.counts.bytes, elapsed: self.transfer.counts.elapsed }
     }
 
     fn stop(&mut self, now: Timestamp, how: Stop) {
@@ -353,12 +341,6 @@ impl Ndt7Session {
     }
 }
 
-/// What was counted so far.
-struct TransferSoFar {
-    bytes: u64,
-    elapsed: Span,
-}
-
 impl ToolSession for Ndt7Session {
     fn input(&mut self, now: Timestamp, input: &Input<'_>) -> bool {
         let own = self.transfer.flow;
@@ -387,7 +369,11 @@ impl ToolSession for Ndt7Session {
             Input::Written { flow } if *flow == own => self.stop(now, Stop::AtOnce),
             Input::Ended { counts } if counts.flow == own => self.ended(now, counts),
             Input::Bytes { link, bytes } if *link == self.link => {
-                if self.phase == Ndt7Phase::Closing && self.close_watch.closes(bytes) {
+                if self.phase == Ndt7Phase::Closing {
+                    let read = self.reader.read(bytes);
+                    if read.is_ok_and(|messages| !messages.contains(&WebSocketMessage::Close)) {
+                        return true;
+                    }
                     self.over();
                 }
             }

@@ -310,7 +310,7 @@ fn a_client_without_a_place_or_with_a_wrong_request_reads_why() {
     for (head, status) in [
         (upgrade("/ndt/v7/download?early_exit=100", NDT7, ""), "400"),
         (upgrade("/ndt/v7/download", "chat", ""), "400"),
-        ("GET /ndt/v7/upload HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(), "400"),
+        ("GET /ndt/v7/upload HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(), "426"),
         ("GET /../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(), "404"),
         ("GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\n".to_owned(), "400"),
         ("GET /\u{0} HTTP/1.1\r\n\r\n".to_owned(), "400"),
@@ -497,6 +497,20 @@ fn connections_of_another_host_or_of_no_phase_do_not_join() {
         let text = String::from_utf8_lossy(&served.sent(link)).into_owned();
         assert!(text.starts_with(&format!("HTTP/1.1 {status} ")), "{head}: {text}");
     }
+}
+
+#[test]
+fn a_download_that_closes_before_the_load_ends_the_test() {
+    let mut served = ServedHttp::new();
+    let (control, _) = opened(&mut served, "control?streams=2");
+    served.pass(300);
+    let link = served.request("192.0.2.9:4001", &download(0));
+    let held = |output: &Output| matches!(output, Output::Hold { .. }).then_some(());
+    assert!(served.take(held).is_none(), "a held link does not tell that it closes");
+    served.told(control);
+    served.give(Input::Closed { link, reason: None });
+    assert_eq!(kinds(&served.told(control)), ["failed"]);
+    assert_eq!(served.trouble(), Some(Some("the page closed a connection of the test".to_owned())));
 }
 
 #[test]

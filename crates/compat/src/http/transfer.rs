@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use linerate_model::flow::{FrameKind, FrameReader, frame_header};
+use linerate_model::flow::{FrameKind, StampLayout, frame_header};
 use linerate_model::{BrowserNote, Direction, Side, SocketKnobs, Tally};
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
@@ -10,7 +10,6 @@ use crate::stand_in::{
     EndMark, FlowCounts, FlowId, FlowTask, Link, Output, Payload, PayloadFraming, RunId, Stop, Transit,
     Transport,
 };
-use linerate_model::flow::StampLayout;
 
 /// Payload of a message, or of one write.
 pub(super) const MESSAGE_BYTES: u64 = 64 << 10;
@@ -183,24 +182,6 @@ impl Transfer {
             ..Tally::default()
         };
         out.push_back(Output::PeerCounted { flow: self.flow, tally: Box::new(tally) });
-    }
-}
-
-/// Reads the frames of a client whose payload does not matter, until it closes.
-#[derive(Debug, Default)]
-pub(super) struct CloseWatch(FrameReader);
-
-impl CloseWatch {
-    /// Whether these bytes close the WebSocket, or violate the protocol.
-    pub(super) fn closes(&mut self, mut bytes: &[u8]) -> bool {
-        loop {
-            match self.0.next(&mut bytes) {
-                Ok(Some(part)) if part.kind == FrameKind::Close => return true,
-                Ok(Some(_)) => {}
-                Ok(None) => return false,
-                Err(_) => return true,
-            }
-        }
     }
 }
 

@@ -161,7 +161,11 @@ impl BlockWriter<'_> {
 }
 
 /// How many of the `count` bytes after the first `from` are payload, in blocks of `length` with a header each.
+#[inline]
 fn payload_of(from: usize, count: usize, length: usize, header: usize) -> usize {
+    if header == 0 {
+        return count;
+    }
     let headers = |bytes: usize| bytes / length * header + (bytes % length).min(header);
     count - (headers(from + count) - headers(from))
 }

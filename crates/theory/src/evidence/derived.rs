@@ -100,7 +100,12 @@ impl Evidence {
     /// and buffers are then larger than the path and only bound the queue.
     #[must_use]
     pub fn has_standing_queue(&self) -> bool {
-        self.rtt_rise_s().zip(self.base_rtt_s()).is_some_and(|(rise, base)| rise >= (0.5 * base).max(0.001))
+        self.rtt_rise_s().zip(self.base_rtt_s()).is_some_and(|(rise, base)| Self::is_queue(rise, base))
+    }
+
+    /// Whether a rise of a round trip over its base, both in s, is a queue: at least half of it, and 1 ms.
+    pub(crate) fn is_queue(rise_s: f64, base_s: f64) -> bool {
+        rise_s >= (0.5 * base_s).max(0.001)
     }
 
     /// Loss ratio of the sent segments: retransmissions less the needless ones. For UDP, the lost datagrams.

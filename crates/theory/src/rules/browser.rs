@@ -11,10 +11,6 @@ const HELD_SHARE: f64 = 0.25;
 /// From this share of the time, it is so for sure.
 const SURE_SHARE: f64 = 0.5;
 
-/// Smallest relevant queue, as a share of the idle round trip. At least [`MIN_QUEUE_S`].
-const MIN_QUEUE_OF_IDLE: f64 = 0.5;
-/// See [`MIN_QUEUE_OF_IDLE`], s.
-const MIN_QUEUE_S: f64 = 0.001;
 /// A receiver that at times accepts less than this share of its most reads late.
 const CLOSED_SHARE: f64 = 0.25;
 
@@ -52,7 +48,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 /// flow's own round trips then include the wait for the reader. Without probes, a receive window that closes does.
 fn queue_stands(evidence: &Evidence) -> bool {
     match (evidence.rtt.loaded_p50_s, evidence.rtt.idle_p50_s) {
-        (Some(loaded), Some(idle)) => loaded - idle >= (MIN_QUEUE_OF_IDLE * idle).max(MIN_QUEUE_S),
+        (Some(loaded), Some(idle)) => Evidence::is_queue(loaded - idle, idle),
         _ => evidence.has_standing_queue() && !closes(evidence),
     }
 }

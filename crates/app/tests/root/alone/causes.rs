@@ -40,6 +40,12 @@ impl CausesVerdict {
         assert!(right, "not {cause} {rules:?}: {:#}", self.all);
     }
 
+    /// Whether the verdict says that the receiver's thread waited for a processor.
+    fn receiver_waited(&self) -> bool {
+        let waited = self.all["verdict"]["evidence"]["receiver_thread_wait_share"].as_f64();
+        waited.is_some_and(|share| share > 0.1)
+    }
+
     /// The verdict, or what is listed with it.
     fn finds(&self, cause: &str, rule: &str) {
         let found = self.found.iter().any(|(c, r)| c == cause && r == rule);
@@ -113,8 +119,13 @@ fn a_saturated_core_at_the_sender() {
     when_idle("a_saturated_core_at_the_sender", || {
         let free = Net::pair();
         // One system call per 64 bytes: the sender's core is the limit long before anything else.
+        let found = verdict(&free, &["-t", "3", "-l", "64", "-N"]);
         // On two cores the receiver's thread may have to wait for its own, which is then named first.
-        verdict(&free, &["-t", "3", "-l", "64", "-N"]).finds("cpu_sender", "V07");
+        if found.receiver_waited() {
+            found.finds("cpu_sender", "V07")
+        } else {
+            found.is("cpu_sender", &["V07"])
+        }
     });
 }
 

@@ -4,16 +4,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::{Folder, LinkSide, Net, Process, ServeProcess, linerate};
+use crate::support::{Folder, LinkSide, Net, Process, ServeProcess, is_busy, linerate};
 
 /// Time for Chromium and two phases of ten seconds.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Payload of a full segment with timestamps through a token bucket of 100 Mb/s, which counts 1514 bytes for it.
 const GOODPUT_BPS: f64 = 100e6 * 1448.0 / 1514.0;
-
-/// A browser without a processor of its own fills only a part of the path, and other tests run at the same time.
-const LEAST_SHARE: f64 = 0.1;
 
 #[test]
 #[ignore = "needs root, network namespaces and a browser"]
@@ -28,7 +25,10 @@ fn the_real_client_and_our_server_count_the_same() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ui/e2e/ndt7.mjs");
     let address = format!("{}:{}", LinkSide::B.address(), server.port);
     let client = net.exec(LinkSide::A, "node", &[script, &address]);
+    let busy = is_busy();
     let done = Process::start(client).finish(TIMEOUT);
+    // A browser beside other programs fills only a part of the path. Alone, ndt7's single upload reaches 95 % of it.
+    let least = if busy || is_busy() { 0.1 } else { 0.9 };
     assert_eq!(done.code, Some(0), "{done:?}");
     let found = done.json();
     assert_eq!((&found["code"], found.get("error")), (&0.into(), None), "{found:#}");
@@ -46,13 +46,13 @@ fn the_real_client_and_our_server_count_the_same() {
         let of_server = &found[direction]["LastServerMeasurement"];
         let last = &of_server["AppInfo"];
         let rate = last["NumBytes"].as_f64().unwrap() * 8e6 / last["ElapsedTime"].as_f64().unwrap();
-        assert!((LEAST_SHARE..1.03).contains(&(rate / GOODPUT_BPS)), "{direction}: {rate}: {found:#}");
+        assert!((least..1.03).contains(&(rate / GOODPUT_BPS)), "{direction}: {rate}: {found:#}");
         assert!(of_server["TCPInfo"]["MinRTT"].as_f64().unwrap() > 0.0, "{found:#}");
         // A measurement every 250 ms.
         let messages = found["server_messages"][direction].as_u64().unwrap();
         assert!((20..=60).contains(&messages), "{direction}: {messages}");
         let ours = runs.iter().find_map(|run| mean_bps(run, direction)).unwrap();
-        assert!((LEAST_SHARE..1.02).contains(&(ours / GOODPUT_BPS)), "{direction}: {ours}");
+        assert!((least..1.02).contains(&(ours / GOODPUT_BPS)), "{direction}: {ours}");
         let client = found[direction]["LastClientMeasurement"]["MeanClientMbps"].as_f64().unwrap() * 1e6;
         // The client counts an upload when it hands it to the browser, which buffers some of it.
         let most = if direction == "upload" { 1.2 } else { 1.05 };
