@@ -1,13 +1,13 @@
 //! The archive: opened to read it, and as a sink with warnings, because a run takes place without it too.
 
-use linerate_archive::{ArchiveError, SqliteArchive, Store};
+use linerate_archive::{Archive, ArchiveError, Store};
 use linerate_runner::{ArchiveLogStore, ArchiveSink, ArchiveWarning, ForeignRunQuota, archive_to_read};
 
 use crate::args::ArchiveArgs;
 use crate::{calibration, print};
 
 /// Opens the archive to read it.
-pub(crate) fn open(args: &ArchiveArgs) -> Result<SqliteArchive, ArchiveError> {
+pub(crate) fn open(args: &ArchiveArgs) -> Result<Archive, ArchiveError> {
     archive_to_read(args.archive.as_deref())
 }
 

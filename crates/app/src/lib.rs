@@ -45,7 +45,7 @@ mod terminal;
 
 #[doc(hidden)]
 pub use entry::{command, main};
-pub use linerate_archive::{SqliteArchive as Archive, Store as _};
+pub use linerate_archive::{Archive, Store as _};
 pub use linerate_model::{CATALOGUE, Caveat, Event, Finding, RunRecord, Sample, TestSpec, metrics::Metric};
 pub use linerate_runner::{CancelToken, RunnerError as Error, run, serve};
 pub use linerate_units::{Bitrate, Bytes, Span, Timestamp};

@@ -1,9 +1,39 @@
 //! Errors of the archive: which file, and the remedy.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use linerate_model::ForeignText;
 use rusqlite::ErrorCode;
 use thiserror::Error;
+
+/// What a database says is wrong.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DatabaseFault {
+    /// Error of SQLite.
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    /// Error of PostgreSQL, or of the connection to it.
+    #[cfg(feature = "postgres")]
+    #[error("{}", server_words(.0))]
+    Postgres(#[from] postgres::Error),
+    /// A part of a log is damaged.
+    #[error("a part of the log cannot be read: {0}")]
+    Part(#[from] std::io::Error),
+    /// A row has another content than this program writes.
+    #[error("unexpected content: {0}")]
+    Content(String),
+}
+
+/// The words of the server, or of the operating system that did not reach it.
+#[cfg(feature = "postgres")]
+fn server_words(error: &postgres::Error) -> String {
+    match (error.as_db_error(), std::error::Error::source(error)) {
+        (Some(server), _) => server.message().to_owned(),
+        (None, Some(cause)) => cause.to_string(),
+        (None, None) => error.to_string(),
+    }
+}
 
 /// Why an archive could not be opened, written or read.
 #[derive(Debug, Error)]
@@ -24,11 +54,19 @@ pub enum ArchiveError {
         /// Value from the environment.
         home: PathBuf,
     },
-    /// This build does not support this kind of archive.
-    #[error("this build does not support an archive at {url}; give the path of an SQLite file")]
+    /// The location is empty.
+    #[error(
+        "the location of the archive is empty; name a file with --archive or LINERATE_ARCHIVE, or unset \
+             LINERATE_ARCHIVE for the default archive"
+    )]
+    NoLocation,
+    /// The location is no path and no URL of a database that this build supports.
+    #[error("--archive {url}: {why}")]
     Unsupported {
         /// The location as typed, without a password.
         url: String,
+        /// What is wrong, and the remedy.
+        why: String,
     },
     /// The directory of the archive cannot be created.
     #[error("cannot create the folder {} for the archive; create it yourself or name another file with \
@@ -40,80 +78,116 @@ pub enum ArchiveError {
         source: std::io::Error,
     },
     /// The file cannot be opened.
-    #[error("cannot open the archive {}; check that it is a file with read and write permission, or name \
-             another with --archive", path.display())]
+    #[error(
+        "cannot open the archive {archive}; check that it is a file with read and write permission, or name \
+             another with --archive"
+    )]
     Open {
         /// The archive.
-        path: PathBuf,
-        /// Error of SQLite.
-        source: rusqlite::Error,
+        archive: String,
+        /// Error of the database.
+        source: DatabaseFault,
     },
     /// A later version wrote the file.
-    #[error("the archive {} has format {found}, and this version reads formats up to {known}; use a newer \
-             linerate or name another file with --archive", path.display())]
+    #[error(
+        "the archive {archive} has format {found}, and this version reads formats up to {known}; use a newer \
+             linerate or name another file with --archive"
+    )]
     Newer {
         /// The archive.
-        path: PathBuf,
+        archive: String,
         /// Its format.
         found: u32,
         /// The newest format known here.
         known: u32,
     },
     /// An earlier version wrote the file, and it cannot be converted where it is.
-    #[error("the archive {} has the format of an earlier version and cannot be converted, because it cannot be \
-             written; copy it and name the copy with --archive", path.display())]
+    #[error(
+        "the archive {archive} has the format of an earlier version and cannot be converted, because it cannot be \
+             written; copy it and name the copy with --archive"
+    )]
     Older {
         /// The archive.
-        path: PathBuf,
+        archive: String,
     },
     /// The file is a database of another program.
-    #[error("{} is a database of another program; name another file with --archive", path.display())]
+    #[error("{archive} is a database of another program; name another file with --archive")]
     Foreign {
         /// The file.
-        path: PathBuf,
+        archive: String,
     },
     /// The file is damaged or is no database.
-    #[error("the archive {} is damaged or is not a database; move it away (a new one is created) or restore \
-             it from a backup", path.display())]
+    #[error(
+        "the archive {archive} is damaged or is not a database; move it away (a new one is created) or restore \
+             it from a backup"
+    )]
     Corrupt {
         /// The archive.
-        path: PathBuf,
-        /// Error of SQLite.
-        source: rusqlite::Error,
+        archive: String,
+        /// Error of the database.
+        source: DatabaseFault,
     },
     /// The disk is full.
-    #[error("the disk with the archive {} is full; free some space, or name a file on another disk with \
-             --archive", path.display())]
+    #[error(
+        "the disk with the archive {archive} is full; free some space, or name a file on another disk with \
+             --archive"
+    )]
     Full {
         /// The archive.
-        path: PathBuf,
-        /// Error of SQLite.
-        source: rusqlite::Error,
+        archive: String,
+        /// Error of the database.
+        source: DatabaseFault,
     },
     /// The archive is read-only.
-    #[error("the archive {} is read-only; check its permissions and those of its folder, or name another \
-             file with --archive", path.display())]
+    #[error(
+        "the archive {archive} is read-only; check its permissions and those of its folder, or name another \
+             file with --archive"
+    )]
     ReadOnly {
         /// The archive.
-        path: PathBuf,
-        /// Error of SQLite.
-        source: rusqlite::Error,
+        archive: String,
+        /// Error of the database.
+        source: DatabaseFault,
+    },
+    /// The server of the database cannot be reached, or the connection to it is lost.
+    #[error(
+        "the server of the archive {archive} cannot be reached; check that it runs and accepts connections, or \
+             name another archive with --archive"
+    )]
+    Unreachable {
+        /// The archive.
+        archive: String,
+        /// Error of the connection.
+        source: DatabaseFault,
+    },
+    /// The server of the database refuses this user.
+    #[error(
+        "the server of the archive {archive} refuses this user; check the name and the password in the URL (or in \
+             PGPASSWORD), and that the database exists"
+    )]
+    Refused {
+        /// The archive.
+        archive: String,
+        /// The words of the server.
+        source: DatabaseFault,
     },
     /// Another process holds a lock.
-    #[error("the archive {} is locked by another process; wait for it to end, or name another file with --archive", path.display())]
+    #[error(
+        "the archive {archive} is locked by another process; wait for it to end, or name another file with --archive"
+    )]
     Locked {
         /// The archive.
-        path: PathBuf,
-        /// Error of SQLite.
-        source: rusqlite::Error,
+        archive: String,
+        /// Error of the database.
+        source: DatabaseFault,
     },
-    /// Any other error of SQLite.
-    #[error("accessing the archive {} failed; check its disk, or name another file with --archive", path.display())]
-    Sqlite {
+    /// Any other error of the database.
+    #[error("accessing the archive {archive} failed; check its disk, or name another file with --archive")]
+    Failed {
         /// The archive.
-        path: PathBuf,
-        /// Error of SQLite.
-        source: rusqlite::Error,
+        archive: String,
+        /// Error of the database.
+        source: DatabaseFault,
     },
     /// An event cannot be serialised.
     #[error("event {seq} of run {run} cannot be stored; this is a bug in linerate, please report it")]
@@ -148,6 +222,18 @@ pub enum ArchiveError {
         /// Some of the runs, the newest first.
         examples: Vec<String>,
     },
+    /// This cannot be a tag.
+    #[error("'{tag}' cannot be a tag: give 1 to 64 characters without spaces and commas")]
+    BadTag {
+        /// The tag as typed.
+        tag: ForeignText,
+    },
+    /// There is a file in the place of a copy.
+    #[error("{} exists; name a file that does not exist for the copy", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
     /// Several runs have this prefix.
     #[error("'{prefix}' matches several runs ({}); give more characters", examples.join(", "))]
     Ambiguous {
@@ -159,22 +245,94 @@ pub enum ArchiveError {
 }
 
 impl ArchiveError {
-    /// Classifies an SQLite error of the archive at `path`.
-    pub(crate) fn of(path: &Path, source: rusqlite::Error) -> Self {
-        let path = path.to_owned();
-        match source.sqlite_error_code() {
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Corrupt { path, source },
-            Some(ErrorCode::DiskFull) => Self::Full { path, source },
-            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly { path, source },
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked { path, source },
-            Some(ErrorCode::CannotOpen) => Self::Open { path, source },
-            _ => Self::Sqlite { path, source },
+    /// Classifies an error of the database of an archive.
+    pub(crate) fn of(archive: &str, source: DatabaseFault) -> Self {
+        let archive = archive.to_owned();
+        match source.kind() {
+            FaultKind::Corrupt => Self::Corrupt { archive, source },
+            FaultKind::Full => Self::Full { archive, source },
+            FaultKind::ReadOnly => Self::ReadOnly { archive, source },
+            FaultKind::Locked => Self::Locked { archive, source },
+            FaultKind::Open => Self::Open { archive, source },
+            FaultKind::Unreachable => Self::Unreachable { archive, source },
+            FaultKind::Refused => Self::Refused { archive, source },
+            FaultKind::Other => Self::Failed { archive, source },
         }
     }
 
     /// Whether a retry may succeed without user action.
     #[must_use]
     pub const fn is_passing(&self) -> bool {
-        matches!(self, Self::Locked { .. })
+        matches!(self, Self::Locked { .. } | Self::Unreachable { .. })
+    }
+}
+
+/// What a user can do about a fault.
+enum FaultKind {
+    Corrupt,
+    Full,
+    ReadOnly,
+    Locked,
+    Open,
+    Unreachable,
+    Refused,
+    Other,
+}
+
+impl DatabaseFault {
+    fn kind(&self) -> FaultKind {
+        match self {
+            Self::Sqlite(error) => match error.sqlite_error_code() {
+                Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => FaultKind::Corrupt,
+                Some(ErrorCode::DiskFull) => FaultKind::Full,
+                Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => FaultKind::ReadOnly,
+                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => FaultKind::Locked,
+                Some(ErrorCode::CannotOpen) => FaultKind::Open,
+                _ => FaultKind::Other,
+            },
+            #[cfg(feature = "postgres")]
+            Self::Postgres(error) => match error.code() {
+                Some(state) => kind_of_state(state.code()),
+                None => kind_without_state(error),
+            },
+            Self::Part(_) | Self::Content(_) => FaultKind::Corrupt,
+        }
+    }
+}
+
+/// By the SQLSTATE that the server gives.
+#[cfg(feature = "postgres")]
+fn kind_of_state(state: &str) -> FaultKind {
+    match state {
+        // Too many connections.
+        "53300" => FaultKind::Unreachable,
+        // Connection exceptions, and operator intervention such as a shutdown.
+        _ if state.starts_with("08") || state.starts_with("57P") => FaultKind::Unreachable,
+        // Invalid authorization, and a database that does not exist.
+        _ if state.starts_with("28") || state == "3D000" => FaultKind::Refused,
+        "53100" => FaultKind::Full,
+        // No permission for a table, and a server that only reads.
+        "42501" | "25006" => FaultKind::ReadOnly,
+        // A lock or a statement took too long, a deadlock, a failed serialization.
+        "55P03" | "57014" | "40P01" | "40001" => FaultKind::Locked,
+        // Data or an index is damaged.
+        _ if state.starts_with("XX") => FaultKind::Corrupt,
+        _ => FaultKind::Other,
+    }
+}
+
+/// Of an error that the server did not report.
+#[cfg(feature = "postgres")]
+fn kind_without_state(error: &postgres::Error) -> FaultKind {
+    let cause = std::error::Error::source(error);
+    if error.is_closed() || cause.is_some_and(|cause| cause.is::<std::io::Error>()) {
+        return FaultKind::Unreachable;
+    }
+    // The server wants a password and none is given, or it wants a method that the library does not have.
+    let words = error.to_string();
+    if words.contains("password") || words.contains("authentication") {
+        FaultKind::Refused
+    } else {
+        FaultKind::Other
     }
 }

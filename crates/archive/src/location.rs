@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 
-use crate::{ArchiveError, SqliteArchive};
+use crate::{Archive, ArchiveError};
 
 /// The archive of this user: `linerate/archive.sqlite` in the data directory (`$XDG_DATA_HOME`, else
 /// `~/.local/share`).
@@ -21,17 +21,54 @@ pub fn default_path() -> Result<PathBuf, ArchiveError> {
     Ok(folder.join("linerate").join("archive.sqlite"))
 }
 
-/// Opens the archive at `location`: the path of an SQLite file, which is created if it is missing.
+/// Opens the archive at `location`: the path of an SQLite file, which is created if it is missing, or the URL of a
+/// PostgreSQL database.
 ///
 /// # Errors
-/// If `location` is the URL of a server, and as for [`SqliteArchive::open`].
-pub fn open(location: &str) -> Result<SqliteArchive, ArchiveError> {
-    if let Some((scheme, rest)) = location.split_once("://") {
-        // The part before the last @ of the authority is a name and perhaps a password.
-        let shown = rest.rsplit_once('@').map_or(rest, |(_, server)| server);
-        return Err(ArchiveError::Unsupported { url: format!("{scheme}://{shown}") });
+/// If `location` is another URL, or the archive cannot be used.
+pub fn open(location: &str) -> Result<Archive, ArchiveError> {
+    match location.split_once("://") {
+        Some((scheme, _)) => open_url(scheme, location),
+        None => Archive::open(path_of(location)?),
     }
-    SqliteArchive::open(Path::new(location))
+}
+
+/// As [`open`], for callers that only read: an SQLite file that this user cannot write is opened too.
+///
+/// # Errors
+/// If the archive cannot be read.
+pub fn open_to_read(location: &str) -> Result<Archive, ArchiveError> {
+    match open(location) {
+        Err(ArchiveError::ReadOnly { .. } | ArchiveError::Open { .. }) if !location.contains("://") => {
+            Archive::open_to_read(Path::new(location))
+        }
+        opened => opened,
+    }
+}
+
+/// The path at `location`. SQLite makes a file that is gone when it is closed if there is none.
+fn path_of(location: &str) -> Result<&Path, ArchiveError> {
+    match location {
+        "" => Err(ArchiveError::NoLocation),
+        path => Ok(Path::new(path)),
+    }
+}
+
+fn open_url(scheme: &str, url: &str) -> Result<Archive, ArchiveError> {
+    #[cfg(feature = "postgres")]
+    if matches!(scheme, "postgres" | "postgresql") {
+        // As psql does; it keeps the password out of lists of processes.
+        let password = std::env::var("PGPASSWORD").ok();
+        let database = crate::postgres::PostgresDatabase::open(url, password.as_deref())?;
+        return Ok(Archive::new(crate::database::Database::Postgres(Box::new(database))));
+    }
+    // The part before the last @ of the authority is a name and perhaps a password.
+    let rest = url.rsplit_once('@').or_else(|| url.split_once("://")).map_or("", |(_, rest)| rest);
+    let why = match cfg!(feature = "postgres") {
+        true => "give the path of an SQLite file or postgres://HOST/DATABASE",
+        false => "this build has no PostgreSQL; give the path of an SQLite file",
+    };
+    Err(ArchiveError::Unsupported { url: format!("{scheme}://{rest}"), why: why.to_owned() })
 }
 
 #[cfg(test)]
@@ -43,5 +80,12 @@ mod tests {
         let path = default_path().unwrap();
         assert!(path.ends_with("linerate/archive.sqlite"), "{}", path.display());
         assert!(path.is_absolute());
+    }
+
+    #[test]
+    fn other_urls_are_refused_without_their_passwords() {
+        let error = open("mysql://me:secret@db.example/linerate").unwrap_err().to_string();
+        assert!(error.contains("mysql://db.example/linerate") && error.contains("SQLite file"), "{error}");
+        assert!(!error.contains("secret"), "{error}");
     }
 }

@@ -135,7 +135,6 @@ mod tests {
     use linerate_model::flow::FlowId;
     use linerate_model::{Outcome, PlanPlace, RunHead, RunStart, TestSpec, TrialEnd, World};
     use linerate_units::Bytes;
-    use std::path::PathBuf;
 
     /// Records the size of each transaction; fails while `refuses` is set.
     #[derive(Debug, Default)]
@@ -151,7 +150,7 @@ mod tests {
             if self.refuses {
                 let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
                 let source = rusqlite::Error::SqliteFailure(busy, None);
-                return Err(ArchiveError::Locked { path: PathBuf::new(), source });
+                return Err(ArchiveError::Locked { archive: String::new(), source: source.into() });
             }
             self.batches.push(events.len());
             Ok(())

@@ -82,6 +82,8 @@ pub struct Filter {
     pub until: Option<String>,
     /// Only runs with a flow whose verdict has this cause, by its name in results.
     pub cause: Option<String>,
+    /// Only runs with this tag.
+    pub tag: Option<String>,
     /// Only runs that are not part of a plan.
     pub whole: bool,
     /// Only the parts of the plan whose run has this full name.
@@ -92,15 +94,15 @@ pub struct Filter {
     pub limit: Option<u32>,
 }
 
-/// Limits for runs of unknown clients.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ForeignRunLimits {
-    /// Largest number of runs, including the new one.
-    pub runs: u32,
-    /// Largest size of their logs, bytes.
-    pub bytes: u64,
-    /// Older runs are removed: an RFC 3339 time in UTC.
-    pub oldest: String,
+/// What is too much: the newest runs stay. A limit that is absent does not apply.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunLimits {
+    /// Largest number of runs.
+    pub runs: Option<u32>,
+    /// Largest size of their logs as stored, bytes.
+    pub bytes: Option<u64>,
+    /// Older runs are too much: an RFC 3339 time in UTC.
+    pub oldest: Option<String>,
     /// A run without an end that started later than this may be active, and is kept.
     pub under_way: String,
 }

@@ -29,6 +29,8 @@ pub struct RunHead {
     pub outcome: Option<Outcome>,
     /// Number of events in its log.
     pub event_count: u64,
+    /// What users say about it afterwards, in order.
+    pub tags: Vec<ForeignText>,
     /// Its flows.
     pub flows: Vec<FlowHead>,
 }

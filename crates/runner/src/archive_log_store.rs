@@ -1,6 +1,6 @@
 //! Stores runs of stand-ins in the archive.
 
-use linerate_archive::ForeignRunLimits;
+use linerate_archive::RunLimits;
 
 use linerate_control::{LogStore, Planned, Sink, StoredRun};
 use linerate_model::Calibration;
@@ -22,10 +22,15 @@ pub struct ForeignRunQuota {
 
 impl ForeignRunQuota {
     /// The limits for a run that starts now. A run of the last day that has no end may be active.
-    fn limits(self) -> ForeignRunLimits {
+    fn limits(self) -> RunLimits {
         const ACTIVE: Span = Span::from_secs(86_400);
         let Self { runs, bytes, age } = self;
-        ForeignRunLimits { runs, bytes: bytes.get(), oldest: time_ago(age), under_way: time_ago(ACTIVE) }
+        RunLimits {
+            runs: Some(runs),
+            bytes: Some(bytes.get()),
+            oldest: Some(time_ago(age)),
+            under_way: time_ago(ACTIVE),
+        }
     }
 }
 

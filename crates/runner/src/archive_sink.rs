@@ -1,6 +1,6 @@
 //! Writes runs into the archive.
 
-use linerate_archive::{ArchiveError, ForeignRunLimits, Recorder, SqliteArchive, default_path, open};
+use linerate_archive::{Archive, ArchiveError, Recorder, RunLimits, default_path, open, open_to_read};
 use linerate_control::{Sink, SinkError};
 use linerate_model::{Body, CaveatKind, Event};
 
@@ -10,10 +10,10 @@ use crate::RunnerError;
 ///
 /// # Errors
 /// It cannot be opened.
-pub fn archive_at(location: Option<&str>) -> Result<SqliteArchive, ArchiveError> {
+pub fn archive_at(location: Option<&str>) -> Result<Archive, ArchiveError> {
     match location {
         Some(location) => open(location),
-        None => default_path().and_then(|path| SqliteArchive::open(&path)),
+        None => default_path().and_then(|path| Archive::open(&path)),
     }
 }
 
@@ -21,13 +21,15 @@ pub fn archive_at(location: Option<&str>) -> Result<SqliteArchive, ArchiveError>
 ///
 /// # Errors
 /// It cannot be read.
-pub fn archive_to_read(location: Option<&str>) -> Result<SqliteArchive, ArchiveError> {
-    match archive_at(location) {
-        Err(ArchiveError::ReadOnly { path, .. } | ArchiveError::Open { path, .. }) => {
-            SqliteArchive::open_to_read(&path)
-        }
-        opened => opened,
-    }
+pub fn archive_to_read(location: Option<&str>) -> Result<Archive, ArchiveError> {
+    let Some(location) = location else {
+        let path = default_path()?;
+        return match Archive::open(&path) {
+            Err(ArchiveError::ReadOnly { .. } | ArchiveError::Open { .. }) => Archive::open_to_read(&path),
+            opened => opened,
+        };
+    };
+    open_to_read(location)
 }
 
 /// What the archive lacks. It never ends a measurement.
@@ -51,7 +53,7 @@ pub enum ArchiveWarning {
 /// The archive as a sink. If it fails, the run gets a caveat and the measurement continues.
 #[derive(Debug)]
 pub struct ArchiveSink {
-    recorder: Recorder<SqliteArchive>,
+    recorder: Recorder<Archive>,
     broken: bool,
     foreign_client: Option<ForeignClient>,
 }
@@ -60,7 +62,7 @@ pub struct ArchiveSink {
 /// other, and clients must not wait for them.
 struct ForeignClient {
     run: String,
-    limits: ForeignRunLimits,
+    limits: RunLimits,
     warn: Box<dyn FnMut(ArchiveWarning)>,
 }
 
@@ -82,7 +84,7 @@ impl ArchiveSink {
     pub fn open_for_unknown_client(
         location: Option<&str>,
         run: &str,
-        limits: ForeignRunLimits,
+        limits: RunLimits,
         warn: impl FnMut(ArchiveWarning) + 'static,
     ) -> Result<Self, ArchiveWarning> {
         let foreign_client = Some(ForeignClient { run: run.to_owned(), limits, warn: Box::new(warn) });

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use linerate_archive::{Filter, SqliteArchive, Store, default_path};
+use linerate_archive::{Archive, Filter, Store, default_path};
 use linerate_emu::topology;
 use linerate_lab::StateDir;
 use linerate_model::RunHead;
@@ -112,9 +112,9 @@ impl KnownName {
 }
 
 /// Nothing is written: an archive that is not there is not created, and one of an earlier version is not converted.
-fn newest_runs(location: Option<&Path>) -> Option<(SqliteArchive, Vec<RunHead>)> {
+fn newest_runs(location: Option<&Path>) -> Option<(Archive, Vec<RunHead>)> {
     let path = location.map_or_else(|| default_path().ok(), |path| Some(path.to_owned()))?;
-    let archive = path.is_file().then(|| SqliteArchive::open_to_read(&path).ok())??;
+    let archive = path.is_file().then(|| Archive::open_to_read(&path).ok())??;
     let heads = archive.runs(&Filter { limit: Some(MAX_RUNS), whole: true, ..Filter::default() }).ok()?;
     Some((archive, heads))
 }

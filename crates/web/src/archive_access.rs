@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use linerate_archive::{ArchiveError, SqliteArchive};
+use linerate_archive::{Archive, ArchiveError};
 use linerate_runner::archive_to_read;
 use linerate_sock::thread::locked;
 
@@ -52,7 +52,7 @@ impl ArchiveAccess {
     /// Executes `work` with the archive.
     pub(crate) async fn with<T, E>(
         &self,
-        work: impl FnOnce(&mut SqliteArchive) -> Result<T, E> + Send + 'static,
+        work: impl FnOnce(&mut Archive) -> Result<T, E> + Send + 'static,
     ) -> Result<T, HttpProblem>
     where
         T: Send + 'static,
@@ -68,7 +68,7 @@ impl ArchiveAccess {
 
     fn with_blocking<T, E: Into<HttpProblem>>(
         &self,
-        work: impl FnOnce(&mut SqliteArchive) -> Result<T, E>,
+        work: impl FnOnce(&mut Archive) -> Result<T, E>,
     ) -> Result<T, HttpProblem> {
         // Opened each time, as the file may have been replaced since.
         let opened = archive_to_read(self.location());

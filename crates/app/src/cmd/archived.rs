@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
-use linerate_archive::{ArchiveError, Filter, SqliteArchive, Store};
+use linerate_archive::{Archive, ArchiveError, Filter, Store};
 use linerate_model::foreign_text::one_line;
 use linerate_model::{Event, PlanRecord, RunHead, RunRecord};
 use linerate_plan::hint;
@@ -108,7 +108,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Exit, CommandError> {
 }
 
 /// The text for a list without any run.
-fn no_runs(args: &HistoryArgs, archive: &SqliteArchive) -> Result<String, ArchiveError> {
+fn no_runs(args: &HistoryArgs, archive: &Archive) -> Result<String, ArchiveError> {
     let all = archive.runs(&Filter { whole: !args.all, ..Filter::default() })?;
     let mut wanted: Vec<String> = Vec::new();
     wanted.extend(args.target.as_ref().map(|target| format!("named or against '{}'", one_line(target))));
@@ -124,7 +124,7 @@ fn no_runs(args: &HistoryArgs, archive: &SqliteArchive) -> Result<String, Archiv
 /// Targets that are compared with a target of which there is no run.
 const MAX_SUGGESTED_TARGETS: usize = 8;
 
-fn print_runs(runs: &[RunHead], archive: &SqliteArchive, json: bool) -> Result<Exit, CommandError> {
+fn print_runs(runs: &[RunHead], archive: &Archive, json: bool) -> Result<Exit, CommandError> {
     let rows = runs.iter().map(|run| row(run, archive)).collect::<Result<Vec<_>, _>>()?;
     Ok(match json {
         true => stdout::print_json_line(&HistoryDocument::new(runs)),
@@ -132,7 +132,7 @@ fn print_runs(runs: &[RunHead], archive: &SqliteArchive, json: bool) -> Result<E
     })
 }
 
-fn row(run: &RunHead, archive: &SqliteArchive) -> Result<RunRow, ArchiveError> {
+fn row(run: &RunHead, archive: &Archive) -> Result<RunRow, ArchiveError> {
     let started_at = run.started_at.as_deref().map(local_time).unwrap_or_default();
     Ok(RunRow::of(run, &archive.short_name(&run.id)?, &started_at))
 }

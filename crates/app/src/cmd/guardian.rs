@@ -4,7 +4,7 @@
 //! It reads from a pipe whose other end only the agent holds. It therefore detects every kind of end, and then
 //! does what the next start of an agent would do.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -19,6 +19,9 @@ use crate::signals::Signals;
 
 /// The command that runs it.
 const NAME: &str = "guard-settings";
+
+/// What it prints when signals do not end it any more.
+const READY: &[u8; 1] = b"\n";
 
 /// Arguments of a guardian.
 #[derive(Debug, Args)]
@@ -37,6 +40,8 @@ pub(crate) fn run(args: &GuardArgs) -> Result<Exit, CommandError> {
     }
     // Cannot fail: a process that the agent has just started leads no group.
     let _ = new_session();
+    // The agent waits for this before it changes anything. If it is gone already, its pipe is closed too.
+    let _ = io::stdout().write_all(READY).and_then(|()| io::stdout().flush());
     // Nothing is ever written to the pipe; it closes when the agent ends. A read error means an end too.
     let _ = io::stdin().lock().read_to_end(&mut Vec::new());
     let restored = restore_leftovers(&args.folder).map_err(CommandError::failed)?;
@@ -60,13 +65,17 @@ pub(super) struct OwnGuardians {
 impl Guardians for OwnGuardians {
     fn start(&self) -> io::Result<Box<dyn Guardian>> {
         // The running program, even if its file has been replaced since.
-        let child = Command::new("/proc/self/exe")
+        let mut child = Command::new("/proc/self/exe")
             .arg(NAME)
             .arg(&self.folder)
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn();
-        child.map(|child| Box::new(RunningGuardian(child)) as Box<dyn Guardian>)
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let stdout = child.stdout.take();
+        let guardian = Box::new(RunningGuardian(child));
+        // One that is not ready yet would end with the agent by the same signal.
+        stdout.map_or(Ok(()), |mut pipe| pipe.read_exact(&mut [0; READY.len()]))?;
+        Ok(guardian)
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use linerate_archive::{ArchiveError, SqliteArchive, Store};
+use linerate_archive::{Archive, ArchiveError, Store};
 use linerate_compat::import::{Imported, ImportedRun, ImportedRuns, TOOLS, runs, text};
 use linerate_model::{Event, RunRecord};
 use linerate_report::import::{ImportDocument, ImportRow, unread_line};
@@ -98,13 +98,13 @@ fn of_file(path: &Path, file: &str, tool: Option<&str>) -> Result<ImportedRuns, 
 }
 
 /// Stores a run unless the archive contains it.
-fn store(found: &mut RunFromFile, archive: &mut SqliteArchive) -> Result<(), ArchiveError> {
+fn store(found: &mut RunFromFile, archive: &mut Archive) -> Result<(), ArchiveError> {
     found.row.known = archive.contains(&found.row.run)?;
     if found.row.known { Ok(()) } else { archive.append(&found.events) }
 }
 
 /// One line per run.
-fn lines(runs: &[RunFromFile], archive: &SqliteArchive) -> Result<String, ArchiveError> {
+fn lines(runs: &[RunFromFile], archive: &Archive) -> Result<String, ArchiveError> {
     let line = |found: &RunFromFile| {
         Ok(found.row.line(&archive.short_name(&found.row.run)?, &RunRecord::fold(&found.events)))
     };

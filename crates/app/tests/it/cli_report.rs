@@ -1,6 +1,6 @@
 //! `linerate report` and `export --format html`: archived runs on one page, or the error if there is none.
 
-use linerate_archive::{SqliteArchive, Store};
+use linerate_archive::{Archive, Store};
 use linerate_model::{Body, Event};
 use linerate_units::Timestamp;
 use serde_json::{Value, json};
@@ -117,7 +117,7 @@ fn plan_log(runs: [&str; 2]) -> Vec<Event> {
 fn a_plan_brings_its_runs_along_and_says_which_are_gone() {
     let place = TestDir::new();
     let run = place.import("iperf3/v321-udp-loss.json").remove(0);
-    let mut archive = SqliteArchive::open(&place.folder.path().join("archive.sqlite")).unwrap();
+    let mut archive = Archive::open(&place.folder.path().join("archive.sqlite")).unwrap();
     archive.append(&plan_log([&run, "gone-for-ever"])).unwrap();
     drop(archive);
     let output = place.run(&["report", "plan-run", "-o", "plan.html"]);

@@ -1,7 +1,7 @@
 //! The archive as a whole: what is written is read back, and failures are reported.
 use std::path::Path;
 
-use linerate_archive::{ArchiveError, Filter, Recorder, SqliteArchive, Store, open};
+use linerate_archive::{Archive, ArchiveError, Filter, Recorder, Store};
 use linerate_model::flow::FlowId;
 use linerate_model::metrics::{flow, host, port};
 use linerate_model::{
@@ -18,7 +18,7 @@ pub(crate) fn event(run: &str, seq: u64, at_ms: u64, body: Body) -> Event {
     Event { run: run.into(), host: 0, seq, at: Timestamp::START + Span::from_ms(at_ms), body }
 }
 
-fn started(run: &str, target: &str) -> Event {
+pub(crate) fn started(run: &str, target: &str) -> Event {
     let start = RunStart {
         schema: "linerate.event/2".into(),
         started_at: "2026-11-21T10:00:00Z".into(),
@@ -30,7 +30,7 @@ fn started(run: &str, target: &str) -> Event {
     event(run, 0, 0, Body::RunStarted(start))
 }
 
-fn planned(run: &str, seq: u64) -> Event {
+pub(crate) fn planned(run: &str, seq: u64) -> Event {
     let plan = FlowPlan {
         flow: FlowId(0),
         name: "download".into(),
@@ -43,7 +43,7 @@ fn planned(run: &str, seq: u64) -> Event {
     event(run, seq, 1, Body::FlowPlanned(plan))
 }
 
-fn progress(run: &str, seq: u64, at_ms: u64, bytes: u64) -> Event {
+pub(crate) fn progress(run: &str, seq: u64, at_ms: u64, bytes: u64) -> Event {
     let body = Body::Progress {
         flow: FlowId(0),
         bytes: Bytes::new(bytes),
@@ -54,7 +54,7 @@ fn progress(run: &str, seq: u64, at_ms: u64, bytes: u64) -> Event {
     event(run, seq, at_ms, body)
 }
 
-fn sample(run: &str, seq: u64, from_ms: u64, to_ms: u64, bytes: u64, busy: f64) -> Event {
+pub(crate) fn sample(run: &str, seq: u64, from_ms: u64, to_ms: u64, bytes: u64, busy: f64) -> Event {
     let mut readings = Readings::default();
     readings.put(flow::BYTES, Bytes::new(bytes));
     readings.put_some(host::BUSY, Ratio::new(busy));
@@ -70,7 +70,7 @@ fn sample(run: &str, seq: u64, from_ms: u64, to_ms: u64, bytes: u64, busy: f64) 
 }
 
 /// Counts of the port `a>s` of an emulated network during the flow.
-fn port(run: &str, seq: u64, from_ms: u64, to_ms: u64, dropped: u64, queue_max: u64) -> Event {
+pub(crate) fn port(run: &str, seq: u64, from_ms: u64, to_ms: u64, dropped: u64, queue_max: u64) -> Event {
     let mut readings = Readings::default();
     readings.put(port::DROPPED, dropped);
     readings.put(port::QUEUE_MAX, Bytes::new(queue_max));
@@ -112,7 +112,7 @@ pub(crate) fn whole_run(run: &str, target: &str) -> Vec<Event> {
 }
 
 pub(crate) fn record_all(path: &Path, events: &[Event]) {
-    let mut recorder = Recorder::new(SqliteArchive::open(path).unwrap());
+    let mut recorder = Recorder::new(Archive::open(path).unwrap());
     for event in events {
         recorder.on(event).unwrap();
     }
@@ -124,82 +124,10 @@ pub(crate) fn number(path: &Path, sql: &str) -> f64 {
 }
 
 #[test]
-fn a_run_comes_back_as_it_was_written() {
-    let folder = ArchiveTestFolder::new();
-    let path = folder.file("new/folder/archive.sqlite");
-    let log = whole_run("7f3a01", "server");
-    record_all(&path, &log);
-    let archive = SqliteArchive::open(&path).unwrap();
-    assert_eq!(archive.events("7f3a01").unwrap(), log);
-    let runs = archive.runs(&Filter::default()).unwrap();
-    assert_eq!(runs.len(), 1);
-    assert_eq!((runs[0].event_count, runs[0].outcome), (7, Some(Outcome::Completed)));
-    assert_eq!(runs[0].started_at.as_deref(), Some("2026-11-21T10:00:00Z"));
-    let head = &runs[0].flows[0];
-    assert_eq!(
-        (head.name.as_str(), head.direction.as_str(), head.transport.as_str()),
-        ("download", "download", "tcp")
-    );
-    assert_eq!(head.bitrate.unwrap().bps(), 12_000.0);
-    assert_eq!(head.cause.as_deref(), Some("link"));
-}
-
-#[test]
-fn derived_tables_are_rebuilt_from_the_log_by_the_kind_of_each_metric() {
-    let folder = ArchiveTestFolder::new();
-    let path = folder.file("archive.sqlite");
-    record_all(&path, &whole_run("r", "server"));
-    let wipe = "DELETE FROM flow; DELETE FROM summary; UPDATE run SET derived_at = 0;";
-    Connection::open(&path).unwrap().execute_batch(wipe).unwrap();
-    let mut archive = SqliteArchive::open(&path).unwrap();
-    // Before the rebuild, the list is derived from the log itself.
-    assert_eq!(archive.runs(&Filter::default()).unwrap()[0].flows.len(), 1);
-    assert_eq!(number(&path, "SELECT count(*) FROM flow"), 0.0);
-    archive.rebuild("r").unwrap();
-    assert_eq!(number(&path, "SELECT bitrate_bps FROM flow"), 12_000.0);
-    let summary = |metric: &str, statistic: &str| {
-        number(
-            &path,
-            &format!("SELECT value FROM summary WHERE metric = '{metric}' AND statistic = '{statistic}'"),
-        )
-    };
-    assert_eq!(summary("flow.bytes", "sum"), 3000.0);
-    assert_eq!(summary("flow.bytes", "max"), 2000.0);
-    // (0.2 * 0.5 s + 0.6 * 1.5 s) / 2 s
-    assert!((summary("host.busy", "mean") - 0.5).abs() < 1e-12);
-    assert_eq!(summary("host.busy", "last"), 0.6);
-    let sums_of_gauges = "SELECT count(*) FROM summary WHERE metric = 'host.busy' AND statistic = 'sum'";
-    assert_eq!(number(&path, sums_of_gauges), 0.0);
-}
-
-#[test]
-fn what_the_ports_of_an_emulated_network_counted_comes_back_and_can_be_queried() {
-    let folder = ArchiveTestFolder::new();
-    let path = folder.file("archive.sqlite");
-    let mut log = whole_run("r", "server");
-    let end = log.len() - 1;
-    log.splice(end..end, [port("r", 6, 0, 500, 1, 900), port("r", 7, 500, 2000, 5, 400)]);
-    log[end + 2].seq = 8;
-    record_all(&path, &log);
-    let archive = SqliteArchive::open(&path).unwrap();
-    assert_eq!(archive.events("r").unwrap(), log);
-    let summary = |metric: &str, statistic: &str| {
-        let which = format!("side = 'a>s' AND metric = '{metric}' AND statistic = '{statistic}'");
-        number(&path, &format!("SELECT value FROM summary WHERE flow = 0 AND {which}"))
-    };
-    assert_eq!((summary("port.dropped", "sum"), summary("port.queue_max", "max")), (6.0, 900.0));
-    // (0.1 * 0.5 s + 0.5 * 1.5 s) / 2 s
-    assert!((summary("port.busy", "mean") - 0.4).abs() < 1e-12);
-    let means_of_peaks =
-        "SELECT count(*) FROM summary WHERE metric = 'port.queue_max' AND statistic = 'mean'";
-    assert_eq!(number(&path, means_of_peaks), 0.0);
-}
-
-#[test]
 fn a_killed_run_can_be_read_up_to_its_last_commit() {
     let folder = ArchiveTestFolder::new();
     let path = folder.file("archive.sqlite");
-    let mut recorder = Recorder::new(SqliteArchive::open(&path).unwrap());
+    let mut recorder = Recorder::new(Archive::open(&path).unwrap());
     recorder.on(&started("r", "server")).unwrap();
     recorder.on(&planned("r", 1)).unwrap();
     for tenth in 1..=11 {
@@ -209,7 +137,7 @@ fn a_killed_run_can_be_read_up_to_its_last_commit() {
     let copy = folder.file("copy.sqlite");
     std::fs::copy(&path, &copy).unwrap();
     std::fs::copy(path.with_extension("sqlite-wal"), copy.with_extension("sqlite-wal")).unwrap();
-    let archive = SqliteArchive::open(&copy).unwrap();
+    let archive = Archive::open(&copy).unwrap();
     let record = RunRecord::fold(&archive.events("latest").unwrap());
     // The flow was planned at 1 ms, so the first event half a second later, that at 600 ms, caused a commit.
     // The next commit is due half a second after the event at 700 ms, the first one after it.
@@ -221,98 +149,10 @@ fn a_killed_run_can_be_read_up_to_its_last_commit() {
 }
 
 #[test]
-fn a_recorder_that_is_dropped_commits_what_waits() {
-    let folder = ArchiveTestFolder::new();
-    let path = folder.file("archive.sqlite");
-    record_all(&path, &[started("r", "server"), planned("r", 1), progress("r", 2, 10, 7)]);
-    assert_eq!(SqliteArchive::open(&path).unwrap().events("r").unwrap().len(), 3);
-}
-
-#[test]
-fn runs_are_found_by_a_unique_beginning() {
-    let folder = ArchiveTestFolder::new();
-    let path = folder.file("archive.sqlite");
-    for (run, target) in [("7f3a01", "a"), ("7f3a02", "b"), ("901234", "a"), ("7f3a", "c")] {
-        record_all(&path, &whole_run(run, target));
-    }
-    let mut archive = SqliteArchive::open(&path).unwrap();
-    assert_eq!(archive.find("9").unwrap(), "901234");
-    assert_eq!(archive.find("7f3a").unwrap(), "7f3a");
-    assert_eq!(archive.find("latest").unwrap(), "7f3a");
-    assert!(
-        matches!(archive.find("7f3").unwrap_err(), ArchiveError::Ambiguous { examples, .. } if examples.len() == 3)
-    );
-    assert!(matches!(archive.find("%").unwrap_err(), ArchiveError::NotFound { .. }));
-    assert_eq!(archive.short_name("7f3a02").unwrap(), "7f3a02");
-    assert_eq!(archive.short_name("901234").unwrap(), "9012");
-    let ids = |filter: &Filter| -> Vec<String> {
-        archive.runs(filter).unwrap().into_iter().map(|head| head.id.into_string()).collect()
-    };
-    assert_eq!(ids(&Filter::default()), ["7f3a", "901234", "7f3a02", "7f3a01"]);
-    assert_eq!(ids(&Filter { name_or_target: Some("a".into()), ..Filter::default() }), ["901234", "7f3a01"]);
-    assert_eq!(ids(&Filter { limit: Some(1), ..Filter::default() }), ["7f3a"]);
-    assert_eq!(ids(&Filter { world: Some("lab".into()), ..Filter::default() }), [""; 0]);
-    assert_eq!(ids(&Filter { since: Some("2026-11-22".into()), ..Filter::default() }), [""; 0]);
-    archive.delete("90").unwrap();
-    assert!(matches!(archive.events("901234").unwrap_err(), ArchiveError::NotFound { .. }));
-    assert_eq!(number(&path, "SELECT count(DISTINCT run) FROM event"), 3.0);
-    assert_eq!(number(&path, "SELECT count(DISTINCT run) FROM summary"), 3.0);
-}
-
-#[test]
-fn importing_a_log_twice_does_no_harm() {
-    let folder = ArchiveTestFolder::new();
-    let mut archive = SqliteArchive::open(&folder.file("archive.sqlite")).unwrap();
-    let log = whole_run("r", "server");
-    archive.append(&log).unwrap();
-    archive.append(&log).unwrap();
-    assert_eq!(archive.events("r").unwrap(), log);
-    assert_eq!(archive.runs(&Filter::default()).unwrap()[0].event_count, 7);
-}
-
-#[test]
-fn an_event_of_a_later_version_does_not_hide_the_others() {
-    let folder = ArchiveTestFolder::new();
-    let path = folder.file("archive.sqlite");
-    record_all(&path, &whole_run("r", "server"));
-    let change = r#"UPDATE event SET body = '{"kind":"teleported"}' WHERE seq = 3"#;
-    Connection::open(&path).unwrap().execute(change, []).unwrap();
-    let events = SqliteArchive::open(&path).unwrap().events("r").unwrap();
-    assert_eq!(events.len(), 7);
-    let record = RunRecord::fold(&events);
-    assert!(record.caveats[0].text.contains("event 3"), "{:?}", record.caveats);
-    assert_eq!(record.outcome, Some(Outcome::Completed));
-}
-
-#[test]
-fn two_writers_share_one_file() {
-    let folder = ArchiveTestFolder::new();
-    let path = folder.file("archive.sqlite");
-    std::thread::scope(|scope| {
-        for run in ["left", "right"] {
-            let path = &path;
-            scope.spawn(move || {
-                let mut recorder = Recorder::new(SqliteArchive::open(path).unwrap());
-                recorder.on(&started(run, "server")).unwrap();
-                for seq in 1..600 {
-                    recorder.on(&progress(run, seq, seq * 100, seq)).unwrap();
-                }
-                recorder.flush().unwrap();
-            });
-        }
-    });
-    let archive = SqliteArchive::open(&path).unwrap();
-    for run in ["left", "right"] {
-        let numbers: Vec<u64> = archive.events(run).unwrap().iter().map(|event| event.seq).collect();
-        assert_eq!(numbers, (0..600).collect::<Vec<u64>>());
-    }
-}
-
-#[test]
 fn a_locked_archive_does_not_lose_the_run() {
     let folder = ArchiveTestFolder::new();
     let path = folder.file("archive.sqlite");
-    let mut recorder = Recorder::new(SqliteArchive::open(&path).unwrap());
+    let mut recorder = Recorder::new(Archive::open(&path).unwrap());
     let blocker = Connection::open(&path).unwrap();
     blocker.execute_batch("BEGIN IMMEDIATE").unwrap();
     let error = recorder.on(&started("r", "server")).unwrap_err();
@@ -325,24 +165,45 @@ fn a_locked_archive_does_not_lose_the_run() {
     assert_eq!(recorder.store().events("r").unwrap().len(), 2);
 }
 
+/// Whoever closes a file last holds it for a moment, which is long on a busy machine.
+#[test]
+fn readers_wait_for_a_file_that_another_program_holds() {
+    let folder = ArchiveTestFolder::new();
+    let path = folder.file("archive.sqlite");
+    record_all(&path, &whole_run("r", "server"));
+    let holder = Connection::open(&path).unwrap();
+    holder
+        .execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; UPDATE run SET small_parts = 0")
+        .unwrap();
+    let (send, held) = std::sync::mpsc::channel::<()>();
+    let holder = std::thread::spawn(move || {
+        // Longer than writers wait.
+        let _ = held.recv_timeout(std::time::Duration::from_millis(1500));
+        holder.execute_batch("COMMIT").unwrap();
+    });
+    assert_eq!(Archive::open(&path).unwrap().runs(&Filter::default()).unwrap().len(), 1);
+    holder.join().unwrap();
+    drop(send);
+}
+
 #[test]
 fn a_failed_append_leaves_nothing_behind() {
     let folder = ArchiveTestFolder::new();
     let path = folder.file("archive.sqlite");
-    let mut archive = SqliteArchive::open(&path).unwrap();
+    let mut archive = Archive::open(&path).unwrap();
     // A trigger simulates a failure in the middle of a batch.
-    let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON event WHEN NEW.seq = 4
+    let refuse = "CREATE TRIGGER refuse BEFORE UPDATE OF outcome ON run
                   BEGIN SELECT RAISE(ABORT, 'refused'); END;";
     Connection::open(&path).unwrap().execute_batch(refuse).unwrap();
     let error = archive.append(&whole_run("r", "server")).unwrap_err();
-    assert!(matches!(error, ArchiveError::Sqlite { .. }), "{error}");
+    assert!(matches!(error, ArchiveError::Failed { .. }), "{error}");
     assert_eq!(archive.runs(&Filter::default()).unwrap(), []);
 }
 
 #[test]
 fn what_cannot_be_opened_says_why_and_what_to_do() {
     let folder = ArchiveTestFolder::new();
-    let fail = |path: &Path| SqliteArchive::open(path).unwrap_err();
+    let fail = |path: &Path| Archive::open(path).unwrap_err();
 
     let text = folder.file("notes.txt");
     std::fs::write(&text, "these are notes, not a database, and long enough to be looked at ".repeat(20))
@@ -357,9 +218,9 @@ fn what_cannot_be_opened_says_why_and_what_to_do() {
     assert!(matches!(fail(&foreign), ArchiveError::Foreign { .. }));
 
     let newer = folder.file("newer.sqlite");
-    drop(SqliteArchive::open(&newer).unwrap());
+    drop(Archive::open(&newer).unwrap());
     Connection::open(&newer).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
-    assert!(matches!(fail(&newer), ArchiveError::Newer { found: 99, known: 5, .. }));
+    assert!(matches!(fail(&newer), ArchiveError::Newer { found: 99, known: 6, .. }));
 
     assert!(matches!(fail(&text.join("below/archive.sqlite")), ArchiveError::Folder { .. }));
     assert!(matches!(fail(&folder.file("")), ArchiveError::Open { .. }));
@@ -377,18 +238,8 @@ fn a_damaged_page_is_named_as_damage() {
         *byte = 0xa5;
     }
     std::fs::write(&path, bytes).unwrap();
-    let error = SqliteArchive::open(&path).and_then(|archive| archive.runs(&Filter::default())).unwrap_err();
+    let error = Archive::open(&path).and_then(|archive| archive.runs(&Filter::default())).unwrap_err();
     assert!(matches!(error, ArchiveError::Corrupt { .. }), "{error}");
-}
-
-#[test]
-fn a_server_is_refused_without_showing_its_password() {
-    let error = open("postgres://me:secret@db.example/linerate").unwrap_err().to_string();
-    assert!(
-        error.contains("postgres://db.example/linerate") && error.contains("this build does not support"),
-        "{error}"
-    );
-    assert!(!error.contains("secret"), "{error}");
 }
 
 #[test]
@@ -404,8 +255,8 @@ fn an_archive_on_a_read_only_medium_is_read_and_not_written() {
     let path = disk.join("archive.sqlite");
     record_all(&path, &whole_run("7f3a01", "server"));
     mount("mount", &["-o", "remount,ro"]);
-    let written = SqliteArchive::open(&path).map(drop);
-    let read = SqliteArchive::open_to_read(&path).and_then(|mut archive| {
+    let written = Archive::open(&path).map(drop);
+    let read = Archive::open_to_read(&path).and_then(|mut archive| {
         Ok((archive.events("7f3a01")?.len(), archive.append(&[progress("r", 0, 0, 0)])))
     });
     mount("umount", &[]);
@@ -426,7 +277,7 @@ fn a_full_disk_is_named_and_what_was_written_stays() {
     };
     mount("mount", &["-t", "tmpfs", "-o", "size=256k", "tmpfs"]);
     let path = disk.join("archive.sqlite");
-    let mut archive = SqliteArchive::open(&path).unwrap();
+    let mut archive = Archive::open(&path).unwrap();
     let mut kept = 0;
     let error = loop {
         let seq = kept as u64;
@@ -442,7 +293,7 @@ fn a_full_disk_is_named_and_what_was_written_stays() {
     assert_eq!(read.unwrap(), kept);
 }
 
-fn any_event() -> impl Strategy<Value = Body> {
+pub(crate) fn any_event() -> impl Strategy<Value = Body> {
     let span = any::<u32>().prop_map(|ms| Span::from_ms(u64::from(ms)));
     prop_oneof![
         (any::<u64>(), span.clone(), proptest::option::of(span), proptest::option::of(any::<u64>()))
@@ -478,21 +329,6 @@ fn any_event() -> impl Strategy<Value = Body> {
     ]
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
-    #[test]
-    fn a_log_read_back_folds_into_the_same_record(bodies in proptest::collection::vec(any_event(), 0..40)) {
-        let mut log = vec![started("r", "server"), planned("r", 1)];
-        log.extend(bodies.into_iter().zip(2..).map(|(body, seq)| event("r", seq, seq * 50, body)));
-        let folder = ArchiveTestFolder::new();
-        let path = folder.file("archive.sqlite");
-        record_all(&path, &log);
-        let back = SqliteArchive::open(&path).unwrap().events("r").unwrap();
-        prop_assert_eq!(RunRecord::fold(&back), RunRecord::fold(&log));
-        prop_assert_eq!(back, log);
-    }
-}
-
 #[test]
 fn of_hundreds_of_runs_that_write_at_one_moment_each_gets_its_turn() {
     const RUNS: usize = 300;
@@ -504,7 +340,7 @@ fn of_hundreds_of_runs_that_write_at_one_moment_each_gets_its_turn() {
             let (together, path, run) = (&together, &path, format!("{run:08x}"));
             scope.spawn(move || {
                 together.wait();
-                let mut archive = SqliteArchive::open(Path::new(path)).unwrap();
+                let mut archive = Archive::open(Path::new(path)).unwrap();
                 for seq in 0..20 {
                     let mut one = started(&run, "server");
                     one.seq = seq;
@@ -513,7 +349,7 @@ fn of_hundreds_of_runs_that_write_at_one_moment_each_gets_its_turn() {
             });
         }
     });
-    let archive = SqliteArchive::open(Path::new(&path)).unwrap();
+    let archive = Archive::open(Path::new(&path)).unwrap();
     for run in (0..RUNS).map(|run| format!("{run:08x}")) {
         assert_eq!(archive.events(&run).unwrap().len(), 20, "{run}");
     }

@@ -1,5 +1,5 @@
 //! Archives that earlier versions wrote.
-use linerate_archive::{Filter, SqliteArchive, Store};
+use linerate_archive::{Archive, Filter, Store};
 use linerate_model::{Cause, CaveatKind, PlanRecord, RunRecord};
 
 use crate::folder::ArchiveTestFolder;
@@ -7,11 +7,11 @@ use crate::folder::ArchiveTestFolder;
 const PLAN: &str = "c6f4d01d38064767";
 
 /// The archive of format 3 in `fixtures/v1`: a plan, and the two runs of its first trial.
-fn version_1(folder: &ArchiveTestFolder) -> SqliteArchive {
+fn version_1(folder: &ArchiveTestFolder) -> Archive {
     let path = folder.file("archive.sqlite");
     let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/v1/archive.sqlite");
     std::fs::copy(fixture, &path).unwrap();
-    SqliteArchive::open(&path).unwrap()
+    Archive::open(&path).unwrap()
 }
 
 #[test]

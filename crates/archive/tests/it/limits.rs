@@ -1,8 +1,17 @@
 //! Limits for runs that clients of a server started.
 
-use linerate_archive::{Filter, ForeignRunLimits, SqliteArchive, Store, open};
+use linerate_archive::{Archive, Filter, RunLimits, Store};
 use linerate_model::{Body, Caveat, CaveatKind, Event, Outcome, RunStart, TestSpec, World};
 use linerate_units::Timestamp;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::place::{TestPlace, on_both_databases};
+
+on_both_databases!(
+    the_oldest_runs_of_foreign_clients_make_room_and_those_of_ones_own_stay,
+    foreign_clients_are_held_to_bytes_and_days_too_and_a_run_under_way_is_left_alone,
+);
 
 fn start() -> RunStart {
     RunStart {
@@ -20,36 +29,42 @@ fn numbered(run: &str, log: Vec<Body>) -> Vec<Event> {
     (0..).zip(log).map(event).collect()
 }
 
-fn limits(runs: u32, bytes: u64, oldest: &str) -> ForeignRunLimits {
-    ForeignRunLimits { runs, bytes, oldest: oldest.into(), under_way: "2026-11-21T09:00:00Z".into() }
+fn limits(runs: u32, bytes: u64, oldest: &str) -> RunLimits {
+    RunLimits {
+        runs: Some(runs),
+        bytes: Some(bytes),
+        oldest: Some(oldest.into()),
+        under_way: "2026-11-21T09:00:00Z".into(),
+    }
+}
+
+/// A thousand letters that do not repeat: three quarters of a byte of information each.
+fn incompressible(seed: usize) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut random = StdRng::seed_from_u64(seed as u64);
+    (0..1000).map(|_| char::from(LETTERS[random.random_range(0..64)])).collect()
 }
 
 /// A whole run with a log of some length; `of_foreign_client` if a client of the server started it.
-fn keep(
-    archive: &mut SqliteArchive,
-    run: &str,
-    of_foreign_client: Option<&ForeignRunLimits>,
-    padding: usize,
-) {
+fn keep(archive: &mut Archive, run: &str, of_foreign_client: Option<&RunLimits>, padding: usize) {
     if let Some(limits) = of_foreign_client {
         archive.admit_unknown_client(run, limits).unwrap();
     }
     let mut log = vec![Body::RunStarted(start())];
-    log.extend((0..padding / 1000).map(|_| {
-        let caveat = Caveat { kind: CaveatKind::Partial, text: "x".repeat(1000).into() };
+    log.extend((0..padding / 1000).map(|seed| {
+        let caveat = Caveat { kind: CaveatKind::Partial, text: incompressible(seed).into() };
         Body::Caveat { flow: None, caveat }
     }));
     log.push(Body::RunEnded { outcome: Outcome::Completed, reason: None });
     archive.append(&numbered(run, log)).unwrap();
 }
 
-fn names(archive: &SqliteArchive) -> Vec<String> {
+fn names(archive: &Archive) -> Vec<String> {
     archive.runs(&Filter::default()).unwrap().into_iter().map(|run| run.id.into_string()).collect()
 }
 
-#[test]
-fn the_oldest_runs_of_foreign_clients_make_room_and_those_of_ones_own_stay() {
-    let mut archive = open(":memory:").unwrap();
+fn the_oldest_runs_of_foreign_clients_make_room_and_those_of_ones_own_stay(place: &TestPlace) {
+    let mut archive = place.open();
     keep(&mut archive, "own-1", None, 0);
     let all = limits(3, u64::MAX / 2, "2026-01-01T00:00:00Z");
     for run in ["a", "b", "c", "d", "e"] {
@@ -60,24 +75,23 @@ fn the_oldest_runs_of_foreign_clients_make_room_and_those_of_ones_own_stay() {
     assert!(archive.events("a").is_err() && archive.events("c").unwrap().len() == 2);
 }
 
-#[test]
-fn foreign_clients_are_held_to_bytes_and_days_too_and_a_run_under_way_is_left_alone() {
-    let mut archive = open(":memory:").unwrap();
-    let bytes = limits(1000, 25_000, "2026-01-01T00:00:00Z");
+fn foreign_clients_are_held_to_bytes_and_days_too_and_a_run_under_way_is_left_alone(place: &TestPlace) {
+    let mut archive = place.open();
+    let bytes = limits(1000, 18_000, "2026-01-01T00:00:00Z");
     for run in ["a", "b", "c", "d"] {
         keep(&mut archive, run, Some(&bytes), 9_000);
     }
     keep(&mut archive, "e", Some(&bytes), 0);
-    // The two newest fit, each with some 10,000 bytes; the third does not.
+    // The two newest fit, each with some 7,000 bytes; the third does not.
     assert_eq!(names(&archive), ["e", "d", "c"]);
     archive.admit_unknown_client("f", &bytes).unwrap();
     archive.append(&numbered("f", vec![Body::RunStarted(start())])).unwrap();
     // All of them started earlier than this.
-    archive.admit_unknown_client("g", &limits(1000, 25_000, "2026-12-01T00:00:00Z")).unwrap();
+    archive.admit_unknown_client("g", &limits(1000, 18_000, "2026-12-01T00:00:00Z")).unwrap();
     assert_eq!(names(&archive), ["g", "f"], "f has no end yet");
-    let late = ForeignRunLimits {
+    let late = RunLimits {
         under_way: "2026-11-30T00:00:00Z".into(),
-        ..limits(1000, 25_000, "2026-12-01T00:00:00Z")
+        ..limits(1000, 18_000, "2026-12-01T00:00:00Z")
     };
     archive.admit_unknown_client("h", &late).unwrap();
     assert_eq!(names(&archive), ["h", "g"], "f was killed long ago, and g has not begun");

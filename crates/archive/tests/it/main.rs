@@ -2,9 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod archive;
+mod both;
 mod earlier_versions;
 mod folder;
 mod limits;
 mod names;
 mod pages;
+mod place;
 mod plans;
+mod server;

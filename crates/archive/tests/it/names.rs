@@ -3,26 +3,26 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use linerate_archive::{ArchiveError, Filter, SqliteArchive, Store};
+use linerate_archive::{Archive, ArchiveError, Filter, Store};
 use linerate_model::{Body, RunLabels, RunRecord};
 use rusqlite::Connection;
 
 use crate::archive::{event, number, record_all, whole_run};
 use crate::folder::ArchiveTestFolder;
+use crate::place::{TestPlace, on_both_databases};
 
-#[test]
-fn runs_are_found_by_the_name_that_they_were_given() {
-    let folder = ArchiveTestFolder::new();
-    let path = folder.file("archive.sqlite");
+on_both_databases!(runs_are_found_by_the_name_that_they_were_given);
+
+fn runs_are_found_by_the_name_that_they_were_given(place: &TestPlace) {
     let named = [("7f3a01", "before"), ("7f3a02", "before"), ("7f3a03", "9012"), ("901234", "7f3a")];
     for (run, name) in named {
         let mut log = whole_run(run, "server");
         let labels = RunLabels { name: Some(name.into()), ..RunLabels::default() };
         log.insert(0, event(run, 1000, 0, Body::Labelled(labels)));
-        record_all(&path, &log);
+        place.record_all(&log);
     }
-    record_all(&path, &whole_run("b07", "b"));
-    let archive = SqliteArchive::open(&path).unwrap();
+    place.record_all(&whole_run("b07", "b"));
+    let archive = place.open();
     assert_eq!(archive.find("7f3a").unwrap(), "901234", "a name comes before the beginning of others");
     let error = archive.find("before").unwrap_err();
     assert!(error.to_string().contains("the newest are 7f3a02, 7f3a01"), "{error}");
@@ -54,14 +54,14 @@ fn an_archive_is_read_without_a_trace() {
         folder.map(|file| file.unwrap().file_name()).collect::<BTreeSet<_>>()
     };
     let before = (files(&path), std::fs::read(&path).unwrap());
-    let archive = SqliteArchive::open_to_read(&path).unwrap();
+    let archive = Archive::open_to_read(&path).unwrap();
     assert_eq!(archive.runs(&Filter::default()).unwrap().len(), 1);
     drop(archive);
     assert_eq!((files(&path), std::fs::read(&path).unwrap()), before);
     // One of an earlier version is not converted.
     Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 4").unwrap();
-    assert!(matches!(SqliteArchive::open_to_read(&path).unwrap_err(), ArchiveError::Older { .. }));
+    assert!(matches!(Archive::open_to_read(&path).unwrap_err(), ArchiveError::Older { .. }));
     assert_eq!(number(&path, "SELECT user_version FROM pragma_user_version"), 4.0);
-    assert!(SqliteArchive::open_to_read(&folder.file("none.sqlite")).is_err());
+    assert!(Archive::open_to_read(&folder.file("none.sqlite")).is_err());
     assert!(!folder.file("none.sqlite").exists());
 }

@@ -1,28 +1,27 @@
 //! Lists of runs in pages.
 
-use linerate_archive::{Filter, RunCursor, SqliteArchive, Store};
+use linerate_archive::{Filter, RunCursor, Store};
 use linerate_model::RunHead;
 
-use crate::archive::{record_all, whole_run};
-use crate::folder::ArchiveTestFolder;
+use crate::archive::whole_run;
+use crate::place::{TestPlace, on_both_databases};
+
+on_both_databases!(pages_follow_each_other_although_runs_come_and_go, filters_hold_on_every_page);
 
 fn ids(runs: &[RunHead]) -> Vec<&str> {
     runs.iter().map(|run| run.id.as_str()).collect()
 }
 
-#[test]
-fn pages_follow_each_other_although_runs_come_and_go() {
-    let folder = ArchiveTestFolder::new();
-    let path = folder.file("archive.sqlite");
+fn pages_follow_each_other_although_runs_come_and_go(place: &TestPlace) {
     for run in ["a1", "a2", "a3", "a4", "a5"] {
-        record_all(&path, &whole_run(run, "server"));
+        place.record_all(&whole_run(run, "server"));
     }
-    let mut archive = SqliteArchive::open(&path).unwrap();
+    let mut archive = place.open();
     let all = Filter::default();
     let first = archive.page(&all, None, 2).unwrap();
     assert_eq!(ids(&first.runs), ["a5", "a4"]);
     // A newer run does not move the next page, and a deleted one leaves no gap in it.
-    record_all(&path, &whole_run("a6", "server"));
+    place.record_all(&whole_run("a6", "server"));
     archive.delete("a3").unwrap();
     archive.delete("a4").unwrap();
     let second = archive.page(&all, first.next, 2).unwrap();
@@ -34,15 +33,12 @@ fn pages_follow_each_other_although_runs_come_and_go() {
     assert_eq!(archive.page(&all, None, 4).unwrap().next, None);
 }
 
-#[test]
-fn filters_hold_on_every_page() {
-    let folder = ArchiveTestFolder::new();
-    let path = folder.file("archive.sqlite");
+fn filters_hold_on_every_page(place: &TestPlace) {
     for number in 0..6 {
         let target = if number % 2 == 0 { "even" } else { "odd" };
-        record_all(&path, &whole_run(&format!("b{number}"), target));
+        place.record_all(&whole_run(&format!("b{number}"), target));
     }
-    let archive = SqliteArchive::open(&path).unwrap();
+    let archive = place.open();
     let even = Filter { name_or_target: Some("even".into()), ..Filter::default() };
     let first = archive.page(&even, None, 2).unwrap();
     let second = archive.page(&even, first.next, 2).unwrap();

@@ -1,12 +1,11 @@
 //! Plans in the archive: runs with parts.
-use std::path::Path;
-
-use linerate_archive::{Filter, SqliteArchive, Store};
+use linerate_archive::{Archive, Filter, Store};
 use linerate_model::{Body, Event, GroupPlace, Outcome, PlanPlace, PlanStart, RunStart, TestSpec, World};
 use linerate_units::{Span, Timestamp};
 use rusqlite::Connection;
 
 use crate::folder::ArchiveTestFolder;
+use crate::place::{TestPlace, on_both_databases};
 
 fn event(run: &str, seq: u64, at_ms: u64, body: Body) -> Event {
     Event { run: run.into(), host: 0, seq, at: Timestamp::START + Span::from_ms(at_ms), body }
@@ -24,9 +23,10 @@ fn started(run: &str, target: &str) -> Event {
     event(run, 0, 0, Body::RunStarted(start))
 }
 
-#[test]
-fn a_plan_is_listed_and_its_parts_only_when_asked_for() {
-    let mut archive = SqliteArchive::open(Path::new(":memory:")).unwrap();
+on_both_databases!(a_plan_is_listed_and_its_parts_only_when_asked_for);
+
+fn a_plan_is_listed_and_its_parts_only_when_asked_for(place: &TestPlace) {
+    let mut archive = place.open();
     let plan = PlanStart {
         schema: "linerate.event/2".into(),
         started_at: "2026-11-22T10:00:00Z".into(),
@@ -62,7 +62,7 @@ fn a_plan_is_listed_and_its_parts_only_when_asked_for() {
     // Killed after its first event: it is a part of the plan nevertheless.
     archive.append(&[event("bbbb", 0, 0, Body::Grouped(grouped))]).unwrap();
     archive.append(&[ended(1, Outcome::Interrupted)]).unwrap();
-    let ids = |archive: &SqliteArchive, filter: &Filter| -> Vec<String> {
+    let ids = |archive: &Archive, filter: &Filter| -> Vec<String> {
         archive.runs(filter).unwrap().into_iter().map(|run| run.id.into_string()).collect()
     };
     assert_eq!(ids(&archive, &Filter::default()), ["bbbb", "aaaa", "cccc"]);
@@ -71,7 +71,7 @@ fn a_plan_is_listed_and_its_parts_only_when_asked_for() {
     assert_eq!(ids(&archive, &Filter { plan: Some("windows".into()), ..Filter::default() }), ["aaaa"]);
     assert_eq!(ids(&archive, &Filter { plan: Some("server".into()), ..Filter::default() }), [""; 0]);
     assert_eq!(archive.find("latest").unwrap(), "aaaa", "the newest that is no part");
-    let head = |archive: &SqliteArchive| {
+    let head = |archive: &Archive| {
         archive.runs(&Filter { plan: Some("windows".into()), ..Filter::default() }).unwrap().remove(0)
     };
     assert!(head(&archive).is_plan && head(&archive).outcome == Some(Outcome::Interrupted));
@@ -90,7 +90,7 @@ fn an_archive_of_the_first_format_is_brought_to_this_one() {
     old.execute_batch("PRAGMA application_id = 1819177588; PRAGMA user_version = 1;").unwrap();
     old.execute_batch("INSERT INTO run (id, target) VALUES ('dddd', 'server')").unwrap();
     drop(old);
-    let archive = SqliteArchive::open(&path).unwrap();
+    let archive = Archive::open(&path).unwrap();
     let run = archive.runs(&Filter::default()).unwrap().remove(0);
     assert_eq!((run.id.as_str(), run.is_plan, run.part_of), ("dddd", false, None));
 }

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use linerate_archive::{ArchiveError, Filter, RunCursor, SqliteArchive, Store};
+use linerate_archive::{Archive, ArchiveError, Filter, RunCursor, Store};
 use linerate_model::{Outcome, PlanRecord, RunHead, RunRecord};
 use linerate_report::format::{FORMATS, Format, FormatError, RunSource};
 use linerate_report::html::{PageFragment, ReportedPlan, ReportedRun};
@@ -222,7 +222,7 @@ pub(crate) async fn run(
     }
 }
 
-fn status(archive: &SqliteArchive, typed: &str) -> Result<RunStatus, ArchiveError> {
+fn status(archive: &Archive, typed: &str) -> Result<RunStatus, ArchiveError> {
     let id = archive.find(typed)?;
     let events = archive.events(&id)?;
     if PlanRecord::is_plan(&events) {

@@ -1,0 +1,136 @@
+//! The database of an archive: SQLite or PostgreSQL, with the statements that both understand.
+
+use std::path::Path;
+
+use crate::error::DatabaseFault;
+use crate::sqlite::SqliteDatabase;
+use crate::value::{DatabaseRow, Value};
+
+#[cfg(feature = "postgres")]
+use crate::postgres::PostgresDatabase;
+
+/// A connection to a database.
+///
+/// Statements are written for both: parameters are `?1`, `?2`, …, every integer has 64 bits, and truth values are
+/// read as integers.
+#[derive(Debug)]
+pub(crate) enum Database {
+    Sqlite(SqliteDatabase),
+    #[cfg(feature = "postgres")]
+    Postgres(Box<PostgresDatabase>),
+}
+
+impl Database {
+    /// The location, as messages show it.
+    pub(crate) fn shown(&self) -> &str {
+        match self {
+            Self::Sqlite(database) => database.shown(),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(database) => database.shown(),
+        }
+    }
+
+    /// The rows that a statement returns.
+    pub(crate) fn query(
+        &mut self,
+        sql: &str,
+        parameters: &[Value],
+    ) -> Result<Vec<DatabaseRow>, DatabaseFault> {
+        match self {
+            Self::Sqlite(database) => database.query(sql, parameters),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(database) => database.query(sql, parameters),
+        }
+    }
+
+    /// Carries out a statement that returns no rows; the number of rows that it changed.
+    pub(crate) fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<u64, DatabaseFault> {
+        match self {
+            Self::Sqlite(database) => database.execute(sql, parameters),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(database) => database.execute(sql, parameters),
+        }
+    }
+
+    /// Executes `work` in one transaction that holds the lock for writers from its start, so that it cannot fail for
+    /// lack of the lock later.
+    pub(crate) fn write<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, DatabaseFault>,
+    ) -> Result<T, DatabaseFault> {
+        let _turn = match self {
+            Self::Sqlite(_) => Some(SqliteDatabase::turn()),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => None,
+        };
+        self.begin()?;
+        let done = work(self).and_then(|value| self.end("COMMIT").map(|()| value));
+        if done.is_err() {
+            // Fails if the database has ended the transaction itself.
+            let _ = self.end("ROLLBACK");
+        }
+        done
+    }
+
+    fn begin(&mut self) -> Result<(), DatabaseFault> {
+        match self {
+            Self::Sqlite(database) => database.begin(),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(database) => database.begin(),
+        }
+    }
+
+    /// Begins a transaction that sees the database as it is now, and writes nothing.
+    pub(crate) fn begin_reading(&mut self) -> Result<(), DatabaseFault> {
+        match self {
+            // The first statement that reads fixes what the transaction sees.
+            Self::Sqlite(database) => database.statement("BEGIN"),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(database) => {
+                database.begin()?;
+                database.statement("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            }
+        }
+    }
+
+    /// Copies the database into a new SQLite file at `path`; `false` if it cannot do that in one statement.
+    pub(crate) fn copy_to(&mut self, path: &Path) -> Result<bool, DatabaseFault> {
+        match self {
+            Self::Sqlite(database) => database.copy_to(path).map(|()| true),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => Ok(false),
+        }
+    }
+
+    /// Ends the transaction with `COMMIT` or `ROLLBACK`.
+    pub(crate) fn end(&mut self, sql: &str) -> Result<(), DatabaseFault> {
+        match self {
+            Self::Sqlite(database) => database.statement(sql),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(database) => database.end(sql),
+        }
+    }
+
+    /// Gives the space of removed runs back to the disk.
+    pub(crate) fn vacuum(&mut self) -> Result<(), DatabaseFault> {
+        match self {
+            Self::Sqlite(database) => database.vacuum(),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(database) => database.vacuum(),
+        }
+    }
+
+    /// The bytes that the database uses on its disk.
+    pub(crate) fn size(&mut self) -> Result<u64, DatabaseFault> {
+        let sql = match self {
+            Self::Sqlite(_) => "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => {
+                "SELECT CAST(sum(pg_total_relation_size(c.oid)) AS BIGINT) FROM pg_class c
+                 WHERE c.relname IN ('run', 'log_part', 'flow', 'tag') AND c.relnamespace = current_schema()::regnamespace"
+            }
+        };
+        let mut rows = self.query(sql, &[])?;
+        rows.first_mut().map_or(Ok(0), |row| row.integer(0)).map(i64::unsigned_abs)
+    }
+}

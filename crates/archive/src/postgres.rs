@@ -1,0 +1,215 @@
+//! An archive in a PostgreSQL database.
+
+use std::error::Error;
+use std::str::FromStr;
+use std::time::Duration;
+
+use postgres::types::{FromSql, IsNull, ToSql, Type, private::BytesMut};
+use postgres::{Client, Config, NoTls, Row, config::SslMode};
+
+use crate::ArchiveError;
+use crate::error::DatabaseFault;
+use crate::migrate::postgres::migrate;
+use crate::value::{DatabaseRow, Value};
+
+/// How long a connection may take. A measurement waits for it.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long data may remain without acknowledgement before the connection is given up.
+const USER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Settings of a connection. Transactions take milliseconds; whoever waits longer has met a blocked server.
+const SETTINGS: &str =
+    "SET lock_timeout = '2s'; SET statement_timeout = '30s'; SET client_min_messages = 'warning'";
+
+/// A connection to a PostgreSQL server, made again when it was lost.
+pub(crate) struct PostgresDatabase {
+    shown: String,
+    config: Config,
+    client: Option<Client>,
+    /// Whether a transaction is open. A connection that is lost then is not made again before its end: what came
+    /// before would be missing in the new one.
+    in_transaction: bool,
+}
+
+impl PostgresDatabase {
+    /// Connects to the database at a URL, and creates the tables if they are missing. `password` is used if the URL
+    /// has none.
+    pub(crate) fn open(url: &str, password: Option<&str>) -> Result<Self, ArchiveError> {
+        let shown = without_password(url);
+        let wrong = |why: String| ArchiveError::Unsupported { url: without_password(url), why };
+        let mut config = Config::from_str(url).map_err(|error| {
+            let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            wrong(format!("{cause}; write postgres://USER:PASSWORD@HOST:PORT/DATABASE"))
+        })?;
+        if config.get_ssl_mode() == SslMode::Require {
+            let remedy = "connect through a Unix socket or a tunnel, or over a network that you trust";
+            return Err(wrong(format!("this version does not encrypt connections to PostgreSQL; {remedy}")));
+        }
+        if config.get_dbname().is_none() {
+            return Err(wrong("it names no database; write postgres://HOST/DATABASE".to_owned()));
+        }
+        if let (None, Some(password)) = (config.get_password(), password) {
+            config.password(password);
+        }
+        config.application_name("linerate").tcp_user_timeout(USER_TIMEOUT);
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_TIMEOUT);
+        }
+        let mut database = Self { shown, config, client: None, in_transaction: false };
+        let connected = database.client().map(drop);
+        connected.map_err(|fault| ArchiveError::of(&database.shown, fault))?;
+        migrate(&mut database)?;
+        Ok(database)
+    }
+
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// The connection, which is made if there is none.
+    pub(crate) fn client(&mut self) -> Result<&mut Client, DatabaseFault> {
+        let in_transaction = self.in_transaction;
+        match self.client.take().filter(|client| in_transaction || !client.is_closed()) {
+            Some(client) => Ok(self.client.insert(client)),
+            None => {
+                let mut client = self.config.connect(NoTls)?;
+                client.batch_execute(SETTINGS)?;
+                Ok(self.client.insert(client))
+            }
+        }
+    }
+
+    pub(crate) fn query(
+        &mut self,
+        sql: &str,
+        parameters: &[Value],
+    ) -> Result<Vec<DatabaseRow>, DatabaseFault> {
+        let parameters: Vec<&(dyn ToSql + Sync)> = parameters.iter().map(|value| value as _).collect();
+        let rows = self.client()?.query(&of_dialect(sql), &parameters)?;
+        rows.iter().map(row_of).collect()
+    }
+
+    pub(crate) fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<u64, DatabaseFault> {
+        let parameters: Vec<&(dyn ToSql + Sync)> = parameters.iter().map(|value| value as _).collect();
+        Ok(self.client()?.execute(&of_dialect(sql), &parameters)?)
+    }
+
+    pub(crate) fn begin(&mut self) -> Result<(), DatabaseFault> {
+        self.client()?.batch_execute("BEGIN")?;
+        self.in_transaction = true;
+        Ok(())
+    }
+
+    /// Ends the transaction with `COMMIT` or `ROLLBACK`.
+    pub(crate) fn end(&mut self, sql: &str) -> Result<(), DatabaseFault> {
+        let done = self.statement(sql);
+        self.in_transaction = false;
+        done
+    }
+
+    pub(crate) fn statement(&mut self, sql: &str) -> Result<(), DatabaseFault> {
+        Ok(self.client()?.batch_execute(sql)?)
+    }
+
+    pub(crate) fn vacuum(&mut self) -> Result<(), DatabaseFault> {
+        self.statement("SET statement_timeout = 0")?;
+        let done = self.statement("VACUUM (ANALYZE) run").and_then(|()| {
+            self.statement("VACUUM (ANALYZE) log_part")?;
+            self.statement("VACUUM (ANALYZE) flow")
+        });
+        let _ = self.statement(SETTINGS);
+        done
+    }
+}
+
+impl std::fmt::Debug for PostgresDatabase {
+    /// Without the password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PostgresDatabase").field("shown", &self.shown).finish_non_exhaustive()
+    }
+}
+
+/// A URL as messages show it: without user, password and parameters.
+pub(crate) fn without_password(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    // The part before the last @ of the authority is a name and perhaps a password.
+    let server = rest.rsplit_once('@').map_or(rest, |(_, server)| server);
+    let server = server.split_once('?').map_or(server, |(server, _)| server);
+    format!("{scheme}://{server}")
+}
+
+/// Parameters are `$1` here. No statement of the archive has a question mark elsewhere.
+fn of_dialect(sql: &str) -> String {
+    sql.replace('?', "$")
+}
+
+fn row_of(row: &Row) -> Result<DatabaseRow, DatabaseFault> {
+    let values = (0..row.len()).map(|column| row.try_get::<_, Option<Value>>(column));
+    let values = values.map(|value| value.map(|value| value.unwrap_or(Value::Null)));
+    Ok(DatabaseRow(values.collect::<Result<_, _>>()?))
+}
+
+impl ToSql for Value {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        match self {
+            Self::Null => Ok(IsNull::Yes),
+            Self::Integer(value) => value.to_sql(ty, out),
+            Self::Real(value) => value.to_sql(ty, out),
+            Self::Text(value) => value.to_sql(ty, out),
+            Self::Blob(value) => value.to_sql(ty, out),
+        }
+    }
+
+    /// The server rejects a value of another type than the statement has there.
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    postgres::types::to_sql_checked!();
+}
+
+impl<'a> FromSql<'a> for Value {
+    fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        match *ty {
+            Type::INT8 => i64::from_sql(ty, raw).map(Self::Integer),
+            Type::INT4 => i32::from_sql(ty, raw).map(|value| Self::Integer(value.into())),
+            Type::BOOL => bool::from_sql(ty, raw).map(|value| Self::Integer(value.into())),
+            Type::FLOAT8 => f64::from_sql(ty, raw).map(Self::Real),
+            Type::BYTEA => Vec::from_sql(ty, raw).map(Self::Blob),
+            _ => String::from_sql(ty, raw).map(Self::Text),
+        }
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        [Type::INT8, Type::INT4, Type::BOOL, Type::FLOAT8, Type::BYTEA, Type::TEXT, Type::VARCHAR]
+            .contains(ty)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_name_nor_password_nor_parameters_are_shown() {
+        for (url, shown) in [
+            ("postgres://me:se@cret@db.example/linerate", "postgres://db.example/linerate"),
+            ("postgresql://db/x?password=secret", "postgresql://db/x"),
+            ("postgres:///x", "postgres:///x"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+    }
+
+    #[test]
+    fn a_url_that_cannot_work_says_what_to_write() {
+        for (url, part) in [
+            ("postgres://db.example:port/x", "postgres://USER:PASSWORD@HOST:PORT/DATABASE"),
+            ("postgres://db.example", "names no database"),
+            ("postgres://me:secret@db.example/x?sslmode=require", "does not encrypt"),
+        ] {
+            let error = PostgresDatabase::open(url, None).unwrap_err();
+            assert!(matches!(error, ArchiveError::Unsupported { .. }), "{error:?}");
+            assert!(error.to_string().contains(part) && !error.to_string().contains("secret"), "{error}");
+        }
+    }
+}
