@@ -1,7 +1,7 @@
 //! The archive: opened to read it, and as a sink with warnings, because a run takes place without it too.
 
 use linerate_archive::{Archive, ArchiveError, Store};
-use linerate_runner::{ArchiveLogStore, ArchiveSink, ArchiveWarning, ForeignRunQuota, archive_to_read};
+use linerate_runner::{ArchiveLogStore, ArchiveSink, ArchiveWarning, Retention, archive_to_read};
 
 use crate::args::ArchiveArgs;
 use crate::{calibration, print};
@@ -27,7 +27,7 @@ pub(crate) fn close(sink: &mut ArchiveSink) -> bool {
 }
 
 /// Stores runs of stand-ins, with the calibration of this host; those of unknown clients within a quota.
-pub(crate) fn log_store(location: Option<String>, quota: Option<ForeignRunQuota>) -> ArchiveLogStore {
+pub(crate) fn log_store(location: Option<String>, quota: Option<Retention>) -> ArchiveLogStore {
     let calibration = calibration::stored();
     ArchiveLogStore { location, foreign_clients: quota, calibration, warn: print::warning }
 }

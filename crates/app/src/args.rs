@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use linerate_lab::{LabResourceError, StateDir, run_dir};
 use linerate_report::{FORMATS, Format};
-use linerate_runner::ForeignRunQuota;
+use linerate_runner::Retention;
 use linerate_theory::encapsulation::Encapsulation;
 use linerate_theory::envelope::Congestion;
-use linerate_units::{Bytes, Span, above_zero};
+use linerate_units::{Bytes, above_zero};
 
 /// A report format by its name.
 pub(crate) fn format_name() -> impl TypedValueParser<Value = Format> {
@@ -45,22 +45,31 @@ pub(crate) struct ArchiveLimits {
 }
 
 impl ArchiveLimits {
-    pub(crate) fn quota(&self) -> ForeignRunQuota {
-        ForeignRunQuota {
-            runs: self.limit_archive_runs,
-            bytes: self.limit_archive_bytes,
-            age: Span::from_secs(u64::from(self.limit_archive_days) * 86_400),
+    pub(crate) fn quota(&self) -> Retention {
+        Retention {
+            runs: Some(self.limit_archive_runs),
+            bytes: Some(self.limit_archive_bytes),
+            days: Some(self.limit_archive_days),
         }
+    }
+}
+
+/// The location of an archive. With an empty name, SQLite would create a temporary database.
+pub(crate) fn archive_location(text: &str) -> Result<String, &'static str> {
+    match text {
+        "" => Err("name a file, or unset LINERATE_ARCHIVE for the default archive"),
+        location => Ok(location.to_owned()),
     }
 }
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ArchiveArgs {
-    /// Keep runs in this SQLite file [default: linerate/archive.sqlite in the user's data directory]
-    // With an empty name, SQLite would create a temporary database.
+    /// Keep runs in this SQLite file, or in a PostgreSQL database, postgres://HOST/DATABASE [default:
+    /// linerate/archive.sqlite in the user's data directory]
+    // A URL may have a password.
     #[arg(
-        long, value_name = "FILE", env = "LINERATE_ARCHIVE",
-        value_parser = NonEmptyStringValueParser::new(), help_heading = "Archive"
+        long, value_name = "FILE|URL", env = "LINERATE_ARCHIVE", hide_env_values = true,
+        value_parser = archive_location, global = true, help_heading = "Archive"
     )]
     pub(crate) archive: Option<String>,
 }

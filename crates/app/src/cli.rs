@@ -3,8 +3,8 @@
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cmd::{
-    archived, check, compare, completions, doctor, envelope, guardian, import, lab, manual, plan, report,
-    run, serve, stand_in, sweep, test,
+    archive, archived, check, compare, completions, doctor, envelope, guardian, import, lab, manual, plan,
+    report, run, serve, stand_in, sweep, test,
 };
 use crate::command_error::CommandError;
 use crate::exit::Exit;
@@ -81,6 +81,8 @@ pub(crate) enum Command {
     Show(archived::ShowArgs),
     /// Write an archived run in another format
     Export(archived::ExportArgs),
+    /// Keep the archive small, copy it, and tag runs
+    Archive(archive::ArchiveCommandArgs),
     /// Create one page from archived runs or a plan: verdicts, tables, charts and the raw data in one HTML file
     Report(report::ReportArgs),
     /// Print shell completions, which also know runs, plans, labs and servers
@@ -130,6 +132,7 @@ impl Command {
             Self::History(args) => archived::history(&args),
             Self::Show(args) => archived::show(&args),
             Self::Export(args) => archived::export(&args),
+            Self::Archive(args) => archive::run(&args),
             Self::Report(args) => report::run(&args),
             Self::Completions { shell } => completions::script(shell),
             Self::Man { command } => manual::man(Cli::command(), &command),

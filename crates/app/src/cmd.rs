@@ -1,5 +1,6 @@
 //! One module per command, with its arguments and what it does. `cli` joins them; none of them names it.
 
+pub(crate) mod archive;
 pub(crate) mod archived;
 pub(crate) mod check;
 pub(crate) mod compare;

@@ -63,6 +63,12 @@ impl Archive {
         &self.shown
     }
 
+    /// Whether the archive is in a database server, which can be reached again if the connection is lost.
+    #[must_use]
+    pub fn is_on_a_server(&self) -> bool {
+        !matches!(*self.database(), Database::Sqlite(_))
+    }
+
     /// The shortest prefix of the name `run` that no other run shares, at least four letters.
     ///
     /// # Errors
@@ -187,13 +193,15 @@ impl Archive {
         self.read(Database::size)
     }
 
-    /// Number of runs, those of plans included.
+    /// Number of runs that match. `limit` of the filter has no effect.
     ///
     /// # Errors
     /// If the archive cannot be read.
-    pub fn run_count(&self) -> Result<u64, ArchiveError> {
+    pub fn count(&self, filter: &Filter) -> Result<u64, ArchiveError> {
+        let wanted = Conditions::of(filter);
+        let sql = format!("SELECT count(*) FROM run WHERE {}", wanted.text);
         let count = |database: &mut Database| {
-            let mut rows = database.query("SELECT count(*) FROM run", &[])?;
+            let mut rows = database.query(&sql, &wanted.values)?;
             rows.first_mut().map_or(Ok(0), |row| row.integer(0))
         };
         self.read(count).map(i64::unsigned_abs)

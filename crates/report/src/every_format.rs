@@ -293,6 +293,7 @@ proptest! {
                 cause: Some(names[4].clone().into()),
             }],
             outcome: None,
+            tags: vec![names[1].clone().into()],
         };
         let table = history_table(&[row.clone(), row], &TextLayout { width, colour: false, kept: None, explain: false, all_streams: false });
         check_page(&table, width)?;

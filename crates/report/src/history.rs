@@ -17,6 +17,7 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
+use linerate_model::foreign_text::one_line;
 use linerate_model::{Cause, Direction, FlowHead, ForeignText, Outcome, RunHead};
 use linerate_units::Bitrate;
 use serde::Serialize;
@@ -40,6 +41,8 @@ pub struct RunRow {
     pub flows: Vec<FlowHead>,
     /// How the run ended; absent while it runs and if it was killed.
     pub outcome: Option<Outcome>,
+    /// What users say about it afterwards.
+    pub tags: Vec<ForeignText>,
 }
 
 impl RunRow {
@@ -55,6 +58,7 @@ impl RunRow {
             target: if run.is_plan { format!("plan {target}").into() } else { target.into() },
             flows: run.flows.clone(),
             outcome: run.outcome,
+            tags: run.tags.clone(),
         }
     }
 
@@ -134,6 +138,9 @@ pub struct RunEntry {
     part_of: Option<ForeignText>,
     /// Wall-clock time of its start, RFC 3339.
     started_at: Option<ForeignText>,
+    /// What users say about it afterwards; absent if it is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<ForeignText>,
     /// The server as typed; for a plan, its name.
     target: Option<ForeignText>,
     /// Where it ran.
@@ -185,6 +192,7 @@ impl RunEntry {
             outcome: run.outcome,
             part_of: run.part_of.clone(),
             started_at: run.started_at.clone(),
+            tags: run.tags.clone(),
             target: run.target.clone(),
             world: run.world.clone(),
         }
@@ -212,13 +220,45 @@ pub fn history_table(rows: &[RunRow], view: &TextLayout) -> String {
         rates("upload", Direction::Upload).of_importance(2),
         words("verdict", &RunRow::verdict).at_least(MIN_VERDICT_WIDTH),
     ]);
+    let tagged = rows.iter().any(|row| !row.tags.is_empty());
+    columns.extend(tagged.then(|| words("tags", &|row| joined(&row.tags)).of_importance(1)));
     Table::new(columns).one_line_rows(view).join("\n") + "\n"
 }
 
-/// The text for a list without any run: there are none, or none of `archived` is what was `wanted`, such as
-/// `against 'server'`. `hint` is what may help, such as `; did you mean 'server'?`.
+fn joined(tags: &[ForeignText]) -> String {
+    tags.iter().map(ForeignText::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// Which runs a list was to have.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HistoryConditions<'a> {
+    /// The name of a run, or its server.
+    pub target: Option<&'a str>,
+    /// The first day or time.
+    pub since: Option<&'a str>,
+    /// The plan that they are parts of.
+    pub plan: Option<&'a str>,
+    /// A tag.
+    pub tag: Option<&'a str>,
+}
+
+impl HistoryConditions<'_> {
+    /// In words, such as `against 'server'`.
+    fn words(self) -> String {
+        let target = self.target.map(|target| format!("named or against '{}'", one_line(target)));
+        let since = self.since.map(|since| format!("from {since} or later"));
+        let plan = self.plan.map(|plan| format!("of plan {}", one_line(plan)));
+        let tag = self.tag.map(|tag| format!("tagged '{}'", one_line(tag)));
+        let words: Vec<String> = [target, since, plan, tag].into_iter().flatten().collect();
+        if words.is_empty() { "shown".to_owned() } else { words.join(" and ") }
+    }
+}
+
+/// The text for a list without any run: there are none, or none of `archived` is what was `wanted`. `hint` is what may
+/// help, such as `; did you mean 'server'?`.
 #[must_use]
-pub fn empty_history(wanted: &str, archived: usize, hint: &str, view: &TextLayout) -> String {
+pub fn empty_history(wanted: HistoryConditions<'_>, archived: u64, hint: &str, view: &TextLayout) -> String {
+    let wanted = wanted.words();
     let hint = if hint.is_empty() { "; `linerate history` lists them" } else { hint };
     let sentence = match archived {
         0 => "no runs are archived yet".to_owned(),
@@ -261,6 +301,7 @@ mod tests {
                 flow(Direction::Upload, 620e6, "sender_window"),
             ],
             outcome: Some(Outcome::Completed),
+            tags: Vec::new(),
         };
         let impossible = RunRow {
             flows: vec![
@@ -314,17 +355,26 @@ mod tests {
     }
 
     #[test]
+    fn tags_have_a_column_where_a_run_has_one() {
+        let [first, ..] = rows();
+        let tagged = RunRow { tags: vec!["keep".into(), "rack-4".into()], ..first.clone() };
+        let table = history_table(&[tagged, first], &TextLayout { width: 160, ..TextLayout::default() });
+        let lines: Vec<&str> = table.lines().collect();
+        assert!(lines[0].ends_with("tags") && lines[1].ends_with("   keep, rack-4"), "{table}");
+    }
+
+    #[test]
     fn a_list_without_a_match_says_how_many_runs_there_are() {
-        let text =
-            |archived, hint| empty_history("against 'nowhere'", archived, hint, &TextLayout::default());
+        let nowhere = HistoryConditions { target: Some("nowhere"), ..HistoryConditions::default() };
+        let text = |archived, hint| empty_history(nowhere, archived, hint, &TextLayout::default());
         assert_eq!(text(0, ""), "no runs are archived yet\n");
         assert_eq!(
             text(12, ""),
-            "none of the 12 archived runs is against 'nowhere'; `linerate history` lists them\n"
+            "none of the 12 archived runs is named or against 'nowhere'; `linerate history` lists them\n"
         );
         assert_eq!(
             text(1, "; known are server"),
-            "the only archived run is not against 'nowhere'; known are server\n"
+            "the only archived run is not named or against 'nowhere'; known are server\n"
         );
     }
 

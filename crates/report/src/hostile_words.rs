@@ -223,6 +223,7 @@ fn the_list_of_runs_hands_on_nothing_either() {
             cause: Some(HOSTILE.into()),
         }],
         outcome: None,
+        tags: vec![HOSTILE.into()],
     };
     let mut found = HostileFindings::default();
     found.check("history", history_table(&[row], &TextLayout::default()).as_bytes());

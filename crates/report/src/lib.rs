@@ -8,6 +8,7 @@
 //! its control characters, so that no name can control a terminal.
 
 mod answer;
+mod archive_upkeep;
 pub mod check;
 pub mod compare;
 pub mod csv;
@@ -42,8 +43,9 @@ pub mod text;
 mod text_flow;
 
 pub use answer::{answer, outcome};
+pub use archive_upkeep::{PruneReport, archive_info};
 pub use format::{FORMATS, Format, FormatError};
-pub use history::{HistoryDocument, RunEntry, RunRow, empty_history, history_table};
+pub use history::{HistoryConditions, HistoryDocument, RunEntry, RunRow, empty_history, history_table};
 pub use json::{RESULT_SCHEMA, ResultDocument, document};
 pub use layout::TextLayout;
 pub use live::Live;

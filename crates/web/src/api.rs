@@ -4,11 +4,12 @@ mod archived;
 mod comparison;
 mod overview;
 mod starting;
+mod tags;
 
 use std::sync::Arc;
 
 use aide::axum::ApiRouter;
-use aide::axum::routing::{get_with, post_with};
+use aide::axum::routing::{get_with, post_with, put_with};
 use aide::openapi::{
     HeaderStyle, Info, OpenApi, Parameter, ParameterData, ParameterSchemaOrContent, ReferenceOr,
     SchemaObject, Tag,
@@ -55,7 +56,7 @@ macro_rules! permit {
 }
 
 permit!(MayView, View, "The visitor may see results.");
-permit!(MayRun, Run, "The visitor may start and cancel tests.");
+permit!(MayRun, Run, "The visitor may start and cancel tests, and tag runs.");
 permit!(MayAdminister, Admin, "The visitor may delete results.");
 
 fn visitor(parts: &Parts) -> Result<VisitorAddress, HttpProblem> {
@@ -144,6 +145,15 @@ fn run_routes() -> ApiRouter<Service> {
                 .delete_with(archived::delete, |op| {
                     about_write(op, "deleteRun", "runs", "Delete a run").response::<204, ()>()
                 }),
+        )
+        .api_route(
+            "/api/v1/runs/{id}/tags/{tag}",
+            put_with(tags::add, |op| {
+                about_write(op, "addTag", "runs", "Add a tag to a run").response::<204, ()>()
+            })
+            .delete_with(tags::remove, |op| {
+                about_write(op, "removeTag", "runs", "Remove a tag from a run").response::<204, ()>()
+            }),
         )
         .api_route(
             "/api/v1/runs/{id}/cancel",

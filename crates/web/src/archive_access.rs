@@ -16,6 +16,8 @@ pub(crate) struct ArchiveAccess(Arc<SharedArchive>);
 struct SharedArchive {
     /// The archive; absent for the default one of this user.
     location: Option<String>,
+    /// The connection to a server, which is used again.
+    connected: Mutex<Option<Archive>>,
     trouble: Mutex<ArchiveTrouble>,
 }
 
@@ -30,7 +32,7 @@ struct ArchiveTrouble {
 
 impl ArchiveAccess {
     pub(crate) fn new(location: Option<String>) -> Self {
-        Self(Arc::new(SharedArchive { location, trouble: Mutex::default() }))
+        Self(Arc::new(SharedArchive { location, connected: Mutex::default(), trouble: Mutex::default() }))
     }
 
     /// The location, as the user gave it.
@@ -70,10 +72,13 @@ impl ArchiveAccess {
         &self,
         work: impl FnOnce(&mut Archive) -> Result<T, E>,
     ) -> Result<T, HttpProblem> {
-        // Opened each time, as the file may have been replaced since.
-        let opened = archive_to_read(self.location());
+        let connected = locked(&self.0.connected).take();
+        // A file is opened each time, as it may have been replaced since.
+        let opened = connected.map_or_else(|| archive_to_read(self.location()), Ok);
         locked(&self.0.trouble).read = opened.as_ref().err().map(cause);
-        let done = work(&mut opened?).map_err(Into::into);
+        let mut archive = opened?;
+        let done = work(&mut archive).map_err(Into::into);
+        *locked(&self.0.connected) = Some(archive).filter(Archive::is_on_a_server);
         if done.as_ref().is_err_and(HttpProblem::is_of_archive) {
             locked(&self.0.trouble).read = Some("the archive cannot be read".to_owned());
         }

@@ -140,12 +140,13 @@ impl From<ArchiveError> for HttpProblem {
     fn from(error: ArchiveError) -> Self {
         match error {
             ArchiveError::NotFound { .. } => Self::new(NOT_FOUND, error),
+            ArchiveError::BadTag { .. } => Self::new(INVALID_REQUEST, error).at("tag"),
             ArchiveError::Ambiguous { .. } | ArchiveError::SharedName { .. } => Self::new(AMBIGUOUS, error),
             // The path of the archive is nobody's business.
             error => {
                 tracing::warn!(%error, "the archive cannot be used");
-                Self::new(ARCHIVE, "the archive of this host cannot be used; the log of the server says why")
-                    .retry_after(10)
+                let text = "the archive of this host cannot be used; the log of the server says why";
+                Self { is_of_archive: true, ..Self::new(ARCHIVE, text).retry_after(10) }
             }
         }
     }

@@ -5,12 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use linerate_archive::{Archive, ArchiveError, Filter, Store};
-use linerate_model::foreign_text::one_line;
 use linerate_model::{Event, PlanRecord, RunHead, RunRecord};
 use linerate_plan::hint;
 use linerate_report::picture::Pictures;
 use linerate_report::{
-    Format, FormatError, HistoryDocument, RunRow, TextLayout, empty_history, history_table,
+    Format, FormatError, HistoryConditions, HistoryDocument, RunRow, TextLayout, empty_history, history_table,
 };
 use linerate_runner::{is_day_or_time, local_time, whole_file};
 
@@ -37,6 +36,9 @@ pub(crate) struct HistoryArgs {
     /// Only the runs of the plan with this name
     #[arg(long, value_name = "RUN")]
     plan: Option<String>,
+    /// Only runs with this tag
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -96,6 +98,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Exit, CommandError> {
     let runs = archive.runs(&Filter {
         name_or_target: args.target.clone(),
         since: args.since.clone(),
+        tag: args.tag.clone(),
         whole,
         part_of: args.plan.as_deref().map(|plan| archive.find(plan)).transpose()?,
         limit: Some(args.limit),
@@ -109,18 +112,19 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Exit, CommandError> {
 
 /// The text for a list without any run.
 fn no_runs(args: &HistoryArgs, archive: &Archive) -> Result<String, ArchiveError> {
-    let all = archive.runs(&Filter { whole: !args.all, ..Filter::default() })?;
-    let mut wanted: Vec<String> = Vec::new();
-    wanted.extend(args.target.as_ref().map(|target| format!("named or against '{}'", one_line(target))));
-    wanted.extend(args.since.as_ref().map(|since| format!("from {since} or later")));
-    wanted.extend(args.plan.as_ref().map(|plan| format!("of plan {}", one_line(plan))));
-    let wanted = if wanted.is_empty() { "shown".to_owned() } else { wanted.join(" and ") };
-    let known = all.iter().flat_map(|run| [&run.name, &run.target]);
+    let all = Filter { whole: !args.all, ..Filter::default() };
+    let newest = archive.runs(&Filter { limit: Some(MAX_SEARCHED_RUNS), ..all.clone() })?;
+    let known = newest.iter().flat_map(|run| [&run.name, &run.target]);
     let known: BTreeSet<&str> = known.filter_map(Option::as_deref).collect();
     let near = args.target.as_deref().map(|typed| hint(typed, known.into_iter().take(MAX_SUGGESTED_TARGETS)));
-    Ok(empty_history(&wanted, all.len(), &near.unwrap_or_default(), &terminal::stdout_view()))
+    let (since, plan, tag) = (args.since.as_deref(), args.plan.as_deref(), args.tag.as_deref());
+    let wanted = HistoryConditions { target: args.target.as_deref(), since, plan, tag };
+    let hint = near.unwrap_or_default();
+    Ok(empty_history(wanted, archive.count(&all)?, &hint, &terminal::stdout_view()))
 }
 
+/// Newest runs whose names and targets are compared with those that were typed.
+const MAX_SEARCHED_RUNS: u32 = 1000;
 /// Targets that are compared with a target of which there is no run.
 const MAX_SUGGESTED_TARGETS: usize = 8;
 
@@ -132,7 +136,8 @@ fn print_runs(runs: &[RunHead], archive: &Archive, json: bool) -> Result<Exit, C
     })
 }
 
-fn row(run: &RunHead, archive: &Archive) -> Result<RunRow, ArchiveError> {
+/// The row of a run in a list.
+pub(crate) fn row(run: &RunHead, archive: &Archive) -> Result<RunRow, ArchiveError> {
     let started_at = run.started_at.as_deref().map(local_time).unwrap_or_default();
     Ok(RunRow::of(run, &archive.short_name(&run.id)?, &started_at))
 }

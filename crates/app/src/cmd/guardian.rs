@@ -41,7 +41,7 @@ pub(crate) fn run(args: &GuardArgs) -> Result<Exit, CommandError> {
     // Cannot fail: a process that the agent has just started leads no group.
     let _ = new_session();
     // The agent waits for this before it changes anything. If it is gone already, its pipe is closed too.
-    let _ = io::stdout().write_all(READY).and_then(|()| io::stdout().flush());
+    let _ = io::stdout().write_all(READY);
     // Nothing is ever written to the pipe; it closes when the agent ends. A read error means an end too.
     let _ = io::stdin().lock().read_to_end(&mut Vec::new());
     let restored = restore_leftovers(&args.folder).map_err(CommandError::failed)?;

@@ -45,6 +45,8 @@ pub(crate) struct RunQuery {
     world: Option<String>,
     /// Only runs with a flow whose verdict has this cause, such as `link`.
     verdict: Option<String>,
+    /// Only runs with this tag.
+    tag: Option<String>,
     /// Only runs that started at this RFC 3339 time or date, or later.
     since: Option<String>,
     /// Only runs that started before this RFC 3339 time or date.
@@ -93,6 +95,7 @@ impl RunQuery {
             since: self.since.clone(),
             until: self.until.clone(),
             cause: self.verdict.clone(),
+            tag: self.tag.clone(),
             whole: !self.parts,
             ..Filter::default()
         };

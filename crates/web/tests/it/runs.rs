@@ -66,6 +66,14 @@ fn a_run_is_started_watched_found_exported_and_deleted() {
     }
     site.get(&format!("/api/v1/runs/{id}/export/junit")).problem(422);
 
+    let tag = |method: &str, tag: &str| site.write(method, &format!("/api/v1/runs/story/tags/{tag}"), "", "");
+    assert_eq!(tag("PUT", "before-upgrade").status, 204);
+    let tagged = site.get("/api/v1/runs?tag=before-upgrade").json();
+    assert_eq!(tagged["runs"][0]["tags"], serde_json::json!(["before-upgrade"]));
+    assert_eq!(tag("PUT", "two%20words").problem(422)["field"], "tag");
+    assert_eq!(tag("DELETE", "before-upgrade").status, 204);
+    assert_eq!(array(&site.get("/api/v1/runs?tag=before-upgrade").json()["runs"]).len(), 0);
+
     assert_eq!(site.write("DELETE", &format!("/api/v1/runs/{id}"), "", "").status, 204);
     assert_eq!(array(&site.get("/api/v1/runs").json()["runs"]).len(), 0);
     for path in ["", "/live", "/view", "/events"] {
