@@ -7,9 +7,7 @@ use std::num::ParseIntError;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
-use linerate_compat::iperf_habits::instead_of;
-use linerate_compat::iperf3::IPERF3;
-use linerate_compat::option_table::ToolOption;
+use linerate_compat::iperf_habits::{is_host, of_test, without_command};
 
 use crate::cli::Cli;
 
@@ -72,8 +70,8 @@ fn hint(error: &clap::Error, command: &Command, rest: &[String]) -> Option<Strin
         _ => return None,
     };
     match (error.kind(), command.get_name()) {
-        (ErrorKind::UnknownArgument, "linerate") => Some(role_without_command(unknown, rest)),
-        (ErrorKind::UnknownArgument, "test") => option_of_test(unknown, rest),
+        (ErrorKind::UnknownArgument, "linerate") => Some(without_command(unknown, rest)),
+        (ErrorKind::UnknownArgument, "test") => of_test(unknown, rest),
         (ErrorKind::InvalidSubcommand, "linerate")
             if error.get(ContextKind::SuggestedSubcommand).is_none() || is_host(unknown) =>
         {
@@ -81,41 +79,6 @@ fn hint(error: &clap::Error, command: &Command, rest: &[String]) -> Option<Strin
         }
         _ => None,
     }
-}
-
-/// A command line of iperf, without the name of a command.
-fn role_without_command(unknown: &str, rest: &[String]) -> String {
-    let after = |name: &str| rest.iter().skip_while(|word| *word != name).nth(1).map(String::as_str);
-    match unknown {
-        "-s" | "--server" => {
-            "to run the server: linerate serve (the options of iperf3: linerate iperf3 -s)".to_owned()
-        }
-        "-c" | "--client" => {
-            let host = after(unknown).filter(|word| !word.starts_with('-')).unwrap_or("HOST");
-            format!("to measure: linerate test {host} (the options of iperf3: linerate iperf3 -c {host})")
-        }
-        _ => "options follow a command: linerate serve, linerate test HOST, or linerate iperf3 with the options of \
-              iperf3"
-            .to_owned(),
-    }
-}
-
-fn option_of_test(unknown: &str, rest: &[String]) -> Option<String> {
-    let name = unknown.split('=').next().unwrap_or(unknown);
-    if let Some(instead) = instead_of(name) {
-        return Some(instead.to_owned());
-    }
-    let of_iperf3 = IPERF3.options.iter().flat_map(|group| group.options).flat_map(ToolOption::names);
-    if !of_iperf3.into_iter().any(|option| option == name) {
-        return None;
-    }
-    let host = rest.iter().find(|word| is_host(word)).map_or("HOST", String::as_str);
-    Some(format!("{name} is an option of iperf3: linerate iperf3 -c {host} takes it"))
-}
-
-/// Whether a word looks like a name with a domain, or an address.
-fn is_host(word: &str) -> bool {
-    !word.starts_with('-') && (word.contains(['.', ':']) || word == "localhost")
 }
 
 #[cfg(test)]
@@ -174,12 +137,12 @@ mod tests {
         let usage = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             without_untyped(
-                "Usage: linerate test --from <AGENT> --archive <FILE> <HOST>".to_owned(),
+                "Usage: linerate test --from <AGENT> --archive <FILE|URL> <HOST>".to_owned(),
                 &command,
                 &words,
             )
         };
         assert_eq!(usage(&["test", "h", "--from=a"]), "Usage: linerate test --from <AGENT> <HOST>");
-        assert!(usage(&["test", "h", "--archive=x"]).contains("--archive <FILE>"));
+        assert!(usage(&["test", "h", "--archive=x"]).contains("--archive <FILE|URL>"));
     }
 }

@@ -57,7 +57,7 @@ impl Archive {
     }
 
     /// Takes the runs of another archive; the number of new ones.
-    fn take_runs(&mut self, source: &mut Source<'_>) -> Result<u64, ArchiveError> {
+    fn take_runs(&mut self, source: &mut CopySource<'_>) -> Result<u64, ArchiveError> {
         let mut new = 0;
         for number in source.numbers()? {
             let run = source.run(number)?;
@@ -74,12 +74,12 @@ impl Archive {
 
     fn database_at_one_moment<T>(
         &self,
-        work: impl FnOnce(&mut Source<'_>) -> Result<T, ArchiveError>,
+        work: impl FnOnce(&mut CopySource<'_>) -> Result<T, ArchiveError>,
     ) -> Result<T, ArchiveError> {
         let mut database = self.database();
         let shown = self.shown();
         database.begin_reading().map_err(|fault| ArchiveError::of(shown, fault))?;
-        let done = work(&mut Source { database: &mut database, shown });
+        let done = work(&mut CopySource { database: &mut database, shown });
         // Nothing was written.
         let _ = database.end("ROLLBACK");
         done
@@ -87,12 +87,12 @@ impl Archive {
 }
 
 /// An archive that is copied.
-struct Source<'a> {
+struct CopySource<'a> {
     database: &'a mut Database,
     shown: &'a str,
 }
 
-impl Source<'_> {
+impl CopySource<'_> {
     fn read<T>(
         &mut self,
         work: impl FnOnce(&mut Database) -> Result<T, DatabaseFault>,

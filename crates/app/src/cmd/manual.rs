@@ -1,7 +1,10 @@
 //! `linerate man`, made from the command line itself.
 
+use std::collections::BTreeMap;
+
 use clap::Command;
 use clap_mangen::roff::{Roff, bold, roman};
+use serde::Deserialize;
 
 use crate::command_error::CommandError;
 use crate::exit::Exit;
@@ -24,99 +27,45 @@ pub(crate) fn man(mut program: Command, names: &[String]) -> Result<Exit, Comman
         .render(&mut manual)
         .map_err(|error| CommandError::failed(format!("the manual page could not be written: {error}")))?;
     // Without the preamble, which the page has already.
-    let closing = closing_sections(names.first().map(String::as_str)).to_roff();
+    let texts = ManualTexts::read().map_err(CommandError::failed)?;
+    let closing = closing_sections(&texts, names.first().map(String::as_str)).to_roff();
     manual.extend_from_slice(closing.as_bytes());
     Ok(stdout::print(&manual))
 }
 
-/// The sections that follow from no definition of the command line: exit codes, files, examples.
-fn closing_sections(command: Option<&str>) -> Roff {
-    let examples = EXAMPLES.iter().find(|(name, _)| Some(*name) == command).or(EXAMPLES.first());
-    let examples = examples.map_or(&[][..], |(_, examples)| examples);
+/// The sections after those that the command line defines: exit codes, files, examples.
+fn closing_sections(texts: &ManualTexts, command: Option<&str>) -> Roff {
+    let examples = command.and_then(|command| texts.examples.get(command)).or(texts.examples.get("linerate"));
+    let exits =
+        Exit::MEANINGS.iter().map(|(code, meaning)| ((*code).to_owned(), (*meaning).to_owned())).collect();
     let mut roff = Roff::new();
-    for (section, entries) in [("EXIT STATUS", Exit::MEANINGS), ("FILES", FILES), ("EXAMPLES", examples)] {
+    for (section, entries) in
+        [("EXIT STATUS", Some(&exits)), ("FILES", Some(&texts.files)), ("EXAMPLES", examples)]
+    {
         roff.control("SH", [section]);
-        for (term, text) in entries {
-            roff.control("TP", []).text([bold(*term)]).text([roman(*text)]);
+        for (term, text) in entries.into_iter().flatten() {
+            roff.control("TP", []).text([bold(term)]).text([roman(text)]);
         }
     }
     roff
 }
 
-const FILES: &[(&str, &str)] = &[
-    (
-        "$XDG_DATA_HOME/linerate/archive.sqlite",
-        "The archive of runs, ~/.local/share if XDG_DATA_HOME is not set. LINERATE_ARCHIVE or --archive names \
-         another file.",
-    ),
-    (
-        "/run/linerate",
-        "State of labs and undo journals, or linerate in $XDG_RUNTIME_DIR for users other than root. LINERATE_RUN \
-         names another folder.",
-    ),
-];
+/// A term and what it means.
+type Entry = (String, String);
 
-/// Examples of a command; the first entry is that of linerate and of commands without examples of their own.
-const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
-    (
-        "linerate",
-        &[
-            ("linerate serve", "Run the server on one host."),
-            ("linerate test server", "Measure from another one, and say what limits the path."),
-            ("linerate show", "Show the latest run again."),
-            ("linerate iperf3 -c server", "Use the command line of iperf3."),
-        ],
-    ),
-    (
-        "serve",
-        &[
-            ("linerate serve", "Measure one client at a time at port 5201."),
-            (
-                "linerate serve --limit-time 60 --limit-clients 4",
-                "Refuse long runs and more than four clients.",
-            ),
-            (
-                "linerate serve --classic",
-                "Also answer iperf 2, nuttcp, NetPIPE and others at their own ports.",
-            ),
-        ],
-    ),
-    (
-        "test",
-        &[
-            ("linerate test server", "Measure download, then upload, with the latency under load."),
-            (
-                "linerate test server -P 8 -C cubic --upload",
-                "Measure the upload with eight streams of CUBIC.",
-            ),
-            ("linerate test server -u -b 50M", "Send UDP at 50 Mb/s: loss, reordering, jitter."),
-            ("linerate test server --until 1% --json", "Stop when the mean is known to 1 %, and print JSON."),
-        ],
-    ),
-    (
-        "run",
-        &[
-            ("linerate run window-sweep --world lab", "Run a bundled plan in an emulated network."),
-            ("linerate run plan.toml --agent-token-file token", "Run a plan on the hosts that it names."),
-            ("linerate run --resume 7f3a", "Continue an interrupted plan."),
-        ],
-    ),
-    (
-        "history",
-        &[
-            ("linerate history", "List the newest runs."),
-            ("linerate history server --since 2026-05-01", "List runs against one server since a day."),
-        ],
-    ),
-    (
-        "lab",
-        &[
-            ("linerate lab up pair", "Start an emulated network of two hosts."),
-            ("linerate lab exec a -- ping b", "Run a program on one of its hosts."),
-            ("linerate lab down", "Remove it."),
-        ],
-    ),
-];
+/// The texts of the sections that follow from no definition of the command line.
+#[derive(Debug, Deserialize)]
+struct ManualTexts {
+    files: Vec<Entry>,
+    /// Those of `linerate` are also those of commands without examples of their own.
+    examples: BTreeMap<String, Vec<Entry>>,
+}
+
+impl ManualTexts {
+    fn read() -> serde_json::Result<Self> {
+        serde_json::from_str(include_str!("../../man/sections.json"))
+    }
+}
 
 fn no_command(command: &Command, name: &str) -> CommandError {
     let known: Vec<&str> =
@@ -138,8 +87,12 @@ mod tests {
 
     #[test]
     fn every_example_is_a_command_line_that_is_accepted() {
-        for (_, examples) in EXAMPLES {
-            for (line, _) in *examples {
+        for (command, examples) in ManualTexts::read().unwrap().examples {
+            for (line, _) in examples {
+                assert!(
+                    command == "linerate" || line.contains(&command),
+                    "{line} is no example of {command}"
+                );
                 let parsed = Cli::command().try_get_matches_from(line.split(' '));
                 assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
             }
@@ -148,7 +101,8 @@ mod tests {
 
     #[test]
     fn a_page_ends_with_exit_codes_files_and_its_own_examples() {
-        let closing = |command| closing_sections(command).to_roff();
+        let texts = ManualTexts::read().unwrap();
+        let closing = |command| closing_sections(&texts, command).to_roff();
         let test = closing(Some("test"));
         let sections: Vec<&str> = test.lines().filter(|line| line.starts_with(".SH")).collect();
         assert_eq!(sections, [".SH \"EXIT STATUS\"", ".SH FILES", ".SH EXAMPLES"]);
