@@ -15,7 +15,7 @@ use crate::error::DatabaseFault;
 use crate::log::{NewEvents, append_log, encode, log_of, merge_parts};
 use crate::retention::{PRUNED, excess, remove_excess};
 use crate::sqlite::SqliteDatabase;
-use crate::store::{Filter, RunCursor, RunLimits, RunPage, Store};
+use crate::store::{EventStore, Filter, RunCursor, RunLimits, RunPage, Store};
 use crate::value::{DatabaseRow, Value};
 
 /// Smallest number of letters of a short name.
@@ -355,7 +355,7 @@ impl Conditions {
     }
 }
 
-impl Store for Archive {
+impl EventStore for Archive {
     fn append(&mut self, events: &[Event]) -> Result<(), ArchiveError> {
         // Runs get their numbers in the order in which they appear.
         let mut logs: Vec<(&ForeignText, NewEvents<'_>)> = Vec::new();
@@ -383,7 +383,9 @@ impl Store for Archive {
         }
         Ok(())
     }
+}
 
+impl Store for Archive {
     fn runs(&self, filter: &Filter) -> Result<Vec<RunHead>, ArchiveError> {
         self.with_flows(self.heads(filter, None)?)
     }

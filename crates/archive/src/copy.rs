@@ -7,7 +7,7 @@ use crate::database::Database;
 use crate::error::DatabaseFault;
 use crate::log::log_of;
 use crate::value::{DatabaseRow, Value};
-use crate::{ArchiveError, Store};
+use crate::{ArchiveError, EventStore};
 
 /// Columns of a run that a copy has. Its number is that of its place in the new archive.
 const COLUMNS: &str =

@@ -28,6 +28,6 @@ mod value;
 
 pub use archive::Archive;
 pub use error::{ArchiveError, DatabaseFault};
-pub use location::{default_path, open, open_to_read};
+pub use location::{default_path, open};
 pub use recorder::Recorder;
-pub use store::{Filter, RunCursor, RunLimits, RunPage, Store};
+pub use store::{EventStore, Filter, RunCursor, RunLimits, RunPage, Store};

@@ -33,19 +33,6 @@ pub fn open(location: &str) -> Result<Archive, ArchiveError> {
     }
 }
 
-/// As [`open`], for callers that only read: an SQLite file that this user cannot write is opened too.
-///
-/// # Errors
-/// If the archive cannot be read.
-pub fn open_to_read(location: &str) -> Result<Archive, ArchiveError> {
-    match open(location) {
-        Err(ArchiveError::ReadOnly { .. } | ArchiveError::Open { .. }) if !location.contains("://") => {
-            Archive::open_to_read(Path::new(location))
-        }
-        opened => opened,
-    }
-}
-
 /// The path at `location`. SQLite makes a file that is gone when it is closed if there is none.
 fn path_of(location: &str) -> Result<&Path, ArchiveError> {
     match location {

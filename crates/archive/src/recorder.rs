@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use linerate_model::{Body, Event, ForeignText, GroupPlace};
 use linerate_units::{Span, Timestamp};
 
-use crate::{ArchiveError, Store};
+use crate::{ArchiveError, EventStore};
 
 /// Appends events as they happen, in short transactions.
 ///
@@ -14,7 +14,7 @@ use crate::{ArchiveError, Store};
 /// all events wait that long, but at most until the plan's log reports the end of the trial. So a short trial
 /// is one commit.
 #[derive(Debug)]
-pub struct Recorder<S: Store> {
+pub struct Recorder<S: EventStore> {
     store: S,
     waiting: Vec<Event>,
     /// Active runs that are parts of plans.
@@ -34,7 +34,7 @@ const BATCH: usize = 256;
 /// Largest number of events kept in memory while it fails.
 const MAX_WAITING_EVENTS: usize = 65_536;
 
-impl<S: Store> Recorder<S> {
+impl<S: EventStore> Recorder<S> {
     /// A recorder that writes into `store`.
     #[must_use]
     pub const fn new(store: S) -> Self {
@@ -63,7 +63,9 @@ impl<S: Store> Recorder<S> {
         } else {
             self.dropped += 1;
         }
-        let urgent = self.is_urgent(event);
+        // An archive that fails may keep the measurement waiting: only the end of the run is worth another try.
+        let last = matches!(event.body, Body::RunEnded { .. });
+        let urgent = self.is_urgent(event) && (last || !self.failing);
         let full = self.waiting.len() >= BATCH && !self.failing;
         if !urgent && !full && event.at < self.due {
             return Ok(());
@@ -110,6 +112,11 @@ impl<S: Store> Recorder<S> {
         }
     }
 
+    /// The events that could not be committed, which are then no longer waiting.
+    pub fn take_waiting(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.waiting)
+    }
+
     /// The archive.
     pub const fn store(&self) -> &S {
         &self.store
@@ -121,7 +128,7 @@ impl<S: Store> Recorder<S> {
     }
 }
 
-impl<S: Store> Drop for Recorder<S> {
+impl<S: EventStore> Drop for Recorder<S> {
     fn drop(&mut self) {
         // Callers that need the result call `flush` before. This saves what can still be saved.
         let _ = self.flush();
@@ -131,9 +138,8 @@ impl<S: Store> Drop for Recorder<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Filter, RunCursor, RunPage};
     use linerate_model::flow::FlowId;
-    use linerate_model::{Outcome, PlanPlace, RunHead, RunStart, TestSpec, TrialEnd, World};
+    use linerate_model::{Outcome, PlanPlace, RunStart, TestSpec, TrialEnd, World};
     use linerate_units::Bytes;
 
     /// Records the size of each transaction; fails while `refuses` is set.
@@ -144,7 +150,7 @@ mod tests {
         refuses: bool,
     }
 
-    impl Store for CountingStore {
+    impl EventStore for CountingStore {
         fn append(&mut self, events: &[Event]) -> Result<(), ArchiveError> {
             self.tries += 1;
             if self.refuses {
@@ -153,30 +159,6 @@ mod tests {
                 return Err(ArchiveError::Locked { archive: String::new(), source: source.into() });
             }
             self.batches.push(events.len());
-            Ok(())
-        }
-
-        fn runs(&self, _: &Filter) -> Result<Vec<RunHead>, ArchiveError> {
-            Ok(Vec::new())
-        }
-
-        fn page(&self, _: &Filter, _: Option<RunCursor>, _: u32) -> Result<RunPage, ArchiveError> {
-            Ok(RunPage { runs: Vec::new(), next: None })
-        }
-
-        fn find(&self, prefix: &str) -> Result<String, ArchiveError> {
-            Ok(prefix.to_owned())
-        }
-
-        fn events(&self, _: &str) -> Result<Vec<Event>, ArchiveError> {
-            Ok(Vec::new())
-        }
-
-        fn rebuild(&mut self, _: &str) -> Result<(), ArchiveError> {
-            Ok(())
-        }
-
-        fn delete(&mut self, _: &str) -> Result<(), ArchiveError> {
             Ok(())
         }
     }

@@ -4,15 +4,18 @@ use linerate_model::{Event, RunHead};
 
 use crate::ArchiveError;
 
-/// An archive of event logs.
-pub trait Store {
+/// Where events are stored.
+pub trait EventStore {
     /// Adds events, all or none. An event whose run and number already exist is skipped: a log is never
     /// rewritten, and importing it twice does no harm. Events may belong to several runs.
     ///
     /// # Errors
     /// If they cannot be stored; then none of them is in the archive.
     fn append(&mut self, events: &[Event]) -> Result<(), ArchiveError>;
+}
 
+/// An archive of event logs.
+pub trait Store: EventStore {
     /// The runs that match, newest first.
     ///
     /// # Errors

@@ -1,20 +1,29 @@
 //! Writes runs into the archive.
 
-use linerate_archive::{Archive, ArchiveError, Recorder, RunLimits, default_path, open, open_to_read};
+use std::path::{Path, PathBuf};
+
+use linerate_archive::{Archive, ArchiveError, EventStore, Recorder, RunLimits, default_path, open};
 use linerate_control::{Sink, SinkError};
 use linerate_model::{Body, CaveatKind, Event};
 
 use crate::RunnerError;
+use crate::unwritten::UnwrittenEvents;
 
-/// Opens the archive at a location, or the default one of this user.
+/// Opens the archive at a location, or the default one of this user. What could not be written earlier is written now.
 ///
 /// # Errors
 /// It cannot be opened.
 pub fn archive_at(location: Option<&str>) -> Result<Archive, ArchiveError> {
-    match location {
-        Some(location) => open(location),
-        None => default_path().and_then(|path| Archive::open(&path)),
+    let mut archive = match location {
+        Some(location) => open(location)?,
+        None => default_path().and_then(|path| Archive::open(&path))?,
+    };
+    if let Some(unwritten) = UnwrittenEvents::of(location)
+        && let Err(error) = unwritten.move_into(&mut archive)
+    {
+        tracing::warn!(%error, "events of earlier runs still wait for the archive");
     }
+    Ok(archive)
 }
 
 /// As [`archive_at`], for callers that only read: an archive that this user cannot write is opened too.
@@ -22,14 +31,14 @@ pub fn archive_at(location: Option<&str>) -> Result<Archive, ArchiveError> {
 /// # Errors
 /// It cannot be read.
 pub fn archive_to_read(location: Option<&str>) -> Result<Archive, ArchiveError> {
-    let Some(location) = location else {
-        let path = default_path()?;
-        return match Archive::open(&path) {
-            Err(ArchiveError::ReadOnly { .. } | ArchiveError::Open { .. }) => Archive::open_to_read(&path),
-            opened => opened,
-        };
-    };
-    open_to_read(location)
+    match archive_at(location) {
+        Err(error @ (ArchiveError::ReadOnly { .. } | ArchiveError::Open { .. })) => match location {
+            Some(url) if url.contains("://") => Err(error),
+            Some(path) => Archive::open_to_read(Path::new(path)),
+            None => Archive::open_to_read(&default_path()?),
+        },
+        opened => opened,
+    }
 }
 
 /// What the archive lacks. It never ends a measurement.
@@ -45,15 +54,49 @@ pub enum ArchiveWarning {
     /// The last events could not be written.
     #[error("the end of this run was not archived: {}", with_cause(.0))]
     EndNotArchived(ArchiveError),
+    /// The last events could not be written, and wait.
+    #[error(
+        "this run is not in the archive yet: {}; it waits in {} and is archived when the archive is opened again",
+        with_cause(.error), file.display()
+    )]
+    Waiting {
+        /// Why.
+        error: ArchiveError,
+        /// The file with the events.
+        file: PathBuf,
+    },
     /// Older runs of unknown clients could not be removed.
     #[error("old runs could not be removed from the archive: {}", with_cause(.0))]
     NotTrimmed(ArchiveError),
 }
 
-/// The archive as a sink. If it fails, the run gets a caveat and the measurement continues.
+/// An archive that may be away when a run begins.
+#[derive(Debug)]
+struct LateArchive {
+    location: Option<String>,
+    archive: Option<Archive>,
+}
+
+impl LateArchive {
+    fn get(&mut self) -> Result<&mut Archive, ArchiveError> {
+        match self.archive.take() {
+            Some(archive) => Ok(self.archive.insert(archive)),
+            None => Ok(self.archive.insert(archive_at(self.location.as_deref())?)),
+        }
+    }
+}
+
+impl EventStore for LateArchive {
+    fn append(&mut self, events: &[Event]) -> Result<(), ArchiveError> {
+        self.get()?.append(events)
+    }
+}
+
+/// The archive as a sink. If it fails, the measurement continues: events wait for an archive that is away or full, in a
+/// file after the end of the run; otherwise the run gets a caveat.
 #[derive(Debug)]
 pub struct ArchiveSink {
-    recorder: Recorder<Archive>,
+    recorder: Recorder<LateArchive>,
     broken: bool,
     foreign_client: Option<ForeignClient>,
 }
@@ -72,7 +115,11 @@ impl ArchiveSink {
     /// # Errors
     /// It cannot be opened. The run may take place without it.
     pub fn open(location: Option<&str>) -> Result<Self, ArchiveWarning> {
-        let archive = archive_at(location).map_err(ArchiveWarning::NotArchived)?;
+        let archive = match archive_at(location) {
+            Err(error) if may_return(&error) => None,
+            opened => Some(opened.map_err(ArchiveWarning::NotArchived)?),
+        };
+        let archive = LateArchive { location: location.map(str::to_owned), archive };
         Ok(Self { recorder: Recorder::new(archive), broken: false, foreign_client: None })
     }
 
@@ -101,25 +148,47 @@ impl ArchiveSink {
             && let Err(error) = self.recorder.flush()
         {
             self.broken = true;
-            return Err(ArchiveWarning::EndNotArchived(error));
+            return Err(self.keep_waiting(error));
         }
         Ok(!self.broken)
+    }
+
+    /// Writes the events that the archive could not take into files.
+    fn keep_waiting(&mut self, error: ArchiveError) -> ArchiveWarning {
+        let events = self.recorder.take_waiting();
+        let location = self.recorder.store().location.as_deref();
+        let (Some(unwritten), Some(last)) = (UnwrittenEvents::of(location), events.last()) else {
+            return ArchiveWarning::EndNotArchived(error);
+        };
+        match unwritten.keep(&last.run, &events) {
+            Ok(file) => ArchiveWarning::Waiting { error, file },
+            Err(_) => ArchiveWarning::EndNotArchived(error),
+        }
     }
 }
 
 impl Sink for ArchiveSink {
     fn on(&mut self, event: &Event) -> Result<(), SinkError> {
-        self.recorder.on(event).map_err(|error| {
-            self.broken = true;
-            SinkError {
-                kind: CaveatKind::NotArchived,
-                what: "this run was not archived",
-                source: Box::new(error),
+        match self.recorder.on(event) {
+            Ok(()) => {}
+            // The recorder keeps the events and tries again.
+            Err(error) if may_return(&error) => return Ok(()),
+            Err(error) => {
+                self.broken = true;
+                return Err(SinkError {
+                    kind: CaveatKind::NotArchived,
+                    what: "this run was not archived",
+                    source: Box::new(error),
+                });
             }
-        })?;
+        }
         if matches!(event.body, Body::RunEnded { .. })
             && let Some(mut client) = self.foreign_client.take()
-            && let Err(error) = self.recorder.store_mut().admit_unknown_client(&client.run, &client.limits)
+            && let Err(error) = self
+                .recorder
+                .store_mut()
+                .get()
+                .and_then(|archive| archive.admit_unknown_client(&client.run, &client.limits))
         {
             (client.warn)(ArchiveWarning::NotTrimmed(error));
         }
@@ -131,6 +200,11 @@ impl std::fmt::Debug for ForeignClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ForeignClient").field("run", &self.run).finish_non_exhaustive()
     }
+}
+
+/// Whether the archive may be usable later, without a change of the command: a server that is away, a lock, a full disk.
+fn may_return(error: &ArchiveError) -> bool {
+    error.is_passing() || matches!(error, ArchiveError::Full { .. })
 }
 
 fn with_cause(error: &ArchiveError) -> String {

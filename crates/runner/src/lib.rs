@@ -52,6 +52,7 @@ mod retention;
 mod run;
 mod secret_file;
 mod selection;
+mod unwritten;
 mod whole_file;
 
 pub use archive_log_store::ArchiveLogStore;

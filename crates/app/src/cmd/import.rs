@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use linerate_archive::{Archive, ArchiveError, Store};
+use linerate_archive::{Archive, ArchiveError, EventStore};
 use linerate_compat::import::{Imported, ImportedRun, ImportedRuns, TOOLS, runs, text};
 use linerate_model::{Event, RunRecord};
 use linerate_report::import::{ImportDocument, ImportRow, unread_line};

@@ -1,6 +1,6 @@
 //! `linerate report` and `export --format html`: archived runs on one page, or the error if there is none.
 
-use linerate_archive::{Archive, Store};
+use linerate_archive::{Archive, EventStore};
 use linerate_model::{Body, Event};
 use linerate_units::Timestamp;
 use serde_json::{Value, json};

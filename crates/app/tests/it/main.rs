@@ -9,6 +9,10 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+// The same server as in the tests of the archive.
+#[path = "../../../archive/tests/it/postgres_server.rs"]
+mod postgres_server;
+
 mod agents;
 mod alone;
 mod archive_limits;
@@ -39,4 +43,5 @@ mod interop_iperf3_faults;
 mod lab_mistakes;
 mod lab_ports;
 mod run_plan;
+mod shared_archive;
 mod sweep;

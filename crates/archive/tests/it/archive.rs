@@ -1,7 +1,7 @@
 //! The archive as a whole: what is written is read back, and failures are reported.
 use std::path::Path;
 
-use linerate_archive::{Archive, ArchiveError, Filter, Recorder, Store};
+use linerate_archive::{Archive, ArchiveError, EventStore, Filter, Recorder, Store};
 use linerate_model::flow::FlowId;
 use linerate_model::metrics::{flow, host, port};
 use linerate_model::{

@@ -1,6 +1,6 @@
 //! The archive in both databases: what is written is read back, found, changed and removed.
 
-use linerate_archive::{Archive, ArchiveError, Filter, Recorder, Store};
+use linerate_archive::{Archive, ArchiveError, EventStore, Filter, Recorder, Store};
 use linerate_model::{Event, Outcome, RunRecord};
 use proptest::test_runner::{Config, TestRunner};
 

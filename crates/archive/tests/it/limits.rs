@@ -1,6 +1,6 @@
 //! Limits for runs that clients of a server started.
 
-use linerate_archive::{Archive, Filter, RunLimits, Store};
+use linerate_archive::{Archive, EventStore, Filter, RunLimits, Store};
 use linerate_model::{Body, Caveat, CaveatKind, Event, Outcome, RunStart, TestSpec, World};
 use linerate_units::Timestamp;
 use rand::rngs::StdRng;

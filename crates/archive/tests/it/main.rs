@@ -10,4 +10,5 @@ mod names;
 mod pages;
 mod place;
 mod plans;
+mod postgres_server;
 mod server;

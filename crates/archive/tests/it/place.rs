@@ -1,8 +1,5 @@
 //! Places for archives of tests, in both databases.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -11,6 +8,7 @@ use linerate_model::Event;
 use postgres::{Client, NoTls};
 
 use crate::folder::ArchiveTestFolder;
+use crate::postgres_server::PostgresServer;
 
 /// Where a test has its archive.
 pub(crate) enum TestPlace {
@@ -41,8 +39,9 @@ impl TestPlace {
     pub(crate) fn server() -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let name = format!("t{}", MADE.fetch_add(1, Ordering::Relaxed));
-        let server = TestServer::shared();
-        server.client("postgres").batch_execute(&format!("CREATE DATABASE {name}")).unwrap();
+        let server = shared_server();
+        let mut client = Client::connect(&server.url("postgres"), NoTls).unwrap();
+        client.batch_execute(&format!("CREATE DATABASE {name}")).unwrap();
         Self::Server(server.url(&name))
     }
 
@@ -87,119 +86,17 @@ impl TestPlace {
     }
 }
 
-/// A PostgreSQL server without a network, for the tests of this program.
-pub(crate) struct TestServer {
-    folder: PathBuf,
-    user: &'static str,
-}
-
-impl TestServer {
-    /// The one that all tests of this program share. It ends with the program.
-    fn shared() -> &'static Self {
-        static SERVER: OnceLock<TestServer> = OnceLock::new();
-        SERVER.get_or_init(|| {
-            let (send, started) = std::sync::mpsc::channel();
-            // The server ends with the thread that started it, and threads of tests end before the program.
-            std::thread::spawn(move || {
-                let (server, mut process) = Self::start();
-                send.send(server).unwrap();
-                let _ = process.wait();
-            });
-            started.recv().unwrap()
-        })
-    }
-
-    /// A server of its own, and its process.
-    pub(crate) fn start() -> (Self, Child) {
-        static STARTED: AtomicU32 = AtomicU32::new(0);
-        remove_leftovers();
-        let name = format!("{PREFIX}{}-{}", std::process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o777)).unwrap();
-        let server = Self { folder, user: "linerate" };
-        let data = server.folder.join("data");
-        let initdb = server
-            .as_its_user("initdb")
-            .args(["-U", server.user, "--auth=trust", "-N", "-D"])
-            .arg(&data)
-            .output();
-        let initdb = initdb.unwrap();
-        assert!(initdb.status.success(), "{}", String::from_utf8_lossy(&initdb.stderr));
-        let process = server.run();
-        server.wait_until_ready();
-        (server, process)
-    }
-
-    /// Starts the server again, after its process has ended.
-    pub(crate) fn run(&self) -> Child {
-        let mut server = self.as_its_user("postgres");
-        server.arg("-D").arg(self.folder.join("data")).arg("-k").arg(&self.folder);
-        server.args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=50"]);
-        server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-    }
-
-    /// Waits until the server answers.
-    pub(crate) fn wait_until_ready(&self) {
-        for _ in 0..600 {
-            if Client::connect(&self.url("postgres"), NoTls).is_ok() {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(100));
-        }
-        panic!("the PostgreSQL server of the test did not start within a minute");
-    }
-
-    pub(crate) fn url(&self, database: &str) -> String {
-        let folder = self.folder.to_str().unwrap().replace('/', "%2F");
-        format!("postgres://{}@{folder}/{database}", self.user)
-    }
-
-    pub(crate) fn client(&self, database: &str) -> Client {
-        Client::connect(&self.url(database), NoTls).unwrap()
-    }
-
-    /// A program of the server, which refuses to run as root, and ends with the thread that started it.
-    fn as_its_user(&self, program: &str) -> Command {
-        let mut command = Command::new("setpriv");
-        command.current_dir(&self.folder).args(["--pdeathsig", "INT"]);
-        if is_root() {
-            command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]);
-        }
-        command.arg(programs().join(program));
-        command
-    }
-}
-
-impl Drop for TestServer {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-/// Names of the folders of servers begin with this, and end with the number of the process of the tests.
-const PREFIX: &str = "linerate-postgres-";
-
-/// Removes the folders of test programs that have ended: the shared server cannot do that itself.
-fn remove_leftovers() {
-    for folder in std::fs::read_dir(std::env::temp_dir()).unwrap().flatten() {
-        let name = folder.file_name().into_string().unwrap_or_default();
-        let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
-        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
-            let _ = std::fs::remove_dir_all(folder.path());
-        }
-    }
-}
-
-/// The folder with the programs of the newest installed server: packages keep them out of the search path.
-fn programs() -> PathBuf {
-    let versions = std::fs::read_dir("/usr/lib/postgresql").expect("install postgresql");
-    let number = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok());
-    versions.flatten().map(|version| version.path()).max_by_key(number).unwrap().join("bin")
-}
-
-fn is_root() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let user = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
-    user.split_whitespace().nth(1) == Some("0")
+/// The one that all tests of this program share. It ends with the program.
+fn shared_server() -> &'static PostgresServer {
+    static SERVER: OnceLock<PostgresServer> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let (send, started) = std::sync::mpsc::channel();
+        // The server ends with the thread that started it, and threads of tests end before the program.
+        std::thread::spawn(move || {
+            let (server, mut process) = PostgresServer::start();
+            send.send(server).unwrap();
+            let _ = process.wait();
+        });
+        started.recv().unwrap()
+    })
 }

@@ -1,5 +1,5 @@
 //! Plans in the archive: runs with parts.
-use linerate_archive::{Archive, Filter, Store};
+use linerate_archive::{Archive, EventStore, Filter, Store};
 use linerate_model::{Body, Event, GroupPlace, Outcome, PlanPlace, PlanStart, RunStart, TestSpec, World};
 use linerate_units::{Span, Timestamp};
 use rusqlite::Connection;

@@ -1,24 +1,19 @@
 //! What only a server can do: be away, refuse, and belong to others.
 
-use linerate_archive::{ArchiveError, Recorder, Store, open};
+use linerate_archive::{ArchiveError, EventStore, Recorder, Store, open};
 
 use crate::archive::{progress, started, whole_run};
-use crate::place::{TestPlace, TestServer};
-
-/// Ends the process of a server, as a power failure would.
-fn kill(mut server: std::process::Child) {
-    server.kill().unwrap();
-    server.wait().unwrap();
-}
+use crate::place::TestPlace;
+use crate::postgres_server::PostgresServer;
 
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn a_server_that_is_away_for_a_while_costs_nothing() {
-    let (server, process) = TestServer::start();
+    let (server, process) = PostgresServer::start();
     let url = server.url("postgres");
     let mut recorder = Recorder::new(open(&url).unwrap());
     recorder.on(&started("r", "server")).unwrap();
-    kill(process);
+    PostgresServer::stop(process);
     // Not urgent: it waits, although it is due.
     recorder.on(&progress("r", 1, 900, 1)).unwrap();
     let error = recorder.flush().unwrap_err();
@@ -32,7 +27,7 @@ fn a_server_that_is_away_for_a_while_costs_nothing() {
     recorder.flush().unwrap();
     assert_eq!(recorder.store().events("r").unwrap().len(), 3);
     drop(recorder);
-    kill(process);
+    PostgresServer::stop(process);
 }
 
 #[test]

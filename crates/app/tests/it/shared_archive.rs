@@ -1,0 +1,74 @@
+//! An archive in PostgreSQL, with the whole program.
+
+use std::process::Command;
+
+use crate::postgres_server::PostgresServer;
+use crate::support::{Done, Folder, Process, ServeProcess, linerate, test};
+
+/// Runs `linerate` with a data directory of its own and the archive at a URL.
+fn with_archive(mut command: Command, data: &Folder, url: &str, more: &[&str]) -> Done {
+    command.env("XDG_DATA_HOME", data.path()).env("LINERATE_ARCHIVE", url).args(more);
+    Process::start(command).finish(std::time::Duration::from_secs(60))
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_team_shares_an_archive_and_what_it_misses_while_away_is_written_later() {
+    let (database, process) = PostgresServer::start();
+    let (data, url) = (Folder::new(), database.url("postgres"));
+    let server = ServeProcess::start(&[]);
+    let measure = |name: &str| {
+        let command = test("127.0.0.1", server.port, &["-t", "1", "--upload", "-q", "--name", name]);
+        with_archive(command, &data, &url, &[])
+    };
+    let of_archive = |arguments: &[&str]| with_archive(linerate(), &data, &url, arguments);
+    let done = measure("before");
+    assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""), "{done:?}");
+    assert!(of_archive(&["show", "before"]).stdout.contains("Verdict"));
+
+    PostgresServer::stop(process);
+    let done = measure("meanwhile");
+    assert_eq!(done.code, Some(0), "the measurement goes on: {done:?}");
+    assert!(done.stderr.contains("not in the archive yet") && done.stderr.contains(".jsonl"), "{done:?}");
+    let away = of_archive(&["history"]);
+    assert_eq!(away.code, Some(1));
+    assert!(away.stderr.contains("cannot be reached"), "{away:?}");
+
+    let process = database.run();
+    database.wait_until_ready();
+    let listed = of_archive(&["history"]);
+    assert!(listed.stdout.contains("before") && listed.stdout.contains("meanwhile"), "{listed:?}");
+    let export = of_archive(&["export", "meanwhile"]);
+    let numbers: Vec<u64> = export
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["seq"].as_u64().unwrap())
+        .collect();
+    assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>(), "no event is missing");
+    assert!(numbers.len() > 20);
+
+    // Tags, a copy into a file, and the way back.
+    assert_eq!(of_archive(&["archive", "tag", "before", "keep"]).code, Some(0));
+    let copy = data.file("copy.sqlite");
+    assert_eq!(of_archive(&["archive", "backup", &copy]).code, Some(0));
+    let of_copy = with_archive(linerate(), &data, &copy, &["history", "--tag", "keep"]);
+    assert!(of_copy.stdout.contains("before") && !of_copy.stdout.contains("meanwhile"), "{of_copy:?}");
+    let pruned = of_archive(&["archive", "prune", "--keep-runs", "0"]);
+    assert!(pruned.stdout.contains("removed 1 run; the archive has 1 run"), "{pruned:?}");
+    let copied = with_archive(linerate(), &data, &copy, &["archive", "copy", &url]);
+    assert_eq!(copied.stdout, "copied 1 new runs\n", "{copied:?}");
+    PostgresServer::stop(process);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_password_is_never_shown() {
+    let (database, process) = PostgresServer::start();
+    let data = Folder::new();
+    let secret = database.url("nowhere").replace("linerate@", "linerate:s3cret@");
+    for arguments in [&["history"][..], &["archive", "info"], &["--help"], &["history", "--help"]] {
+        let done = with_archive(linerate(), &data, &secret, arguments);
+        assert!(!format!("{done:?}").contains("s3cret"), "{done:?}");
+    }
+    PostgresServer::stop(process);
+}
