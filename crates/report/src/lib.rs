@@ -24,6 +24,7 @@ pub mod lab_status;
 mod layout;
 pub mod live;
 pub mod markdown;
+pub mod message;
 mod metrics_reference;
 pub mod ndjson;
 pub mod page;
