@@ -26,7 +26,7 @@ use linerate_report::live::LiveFrame;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::access::Ability;
+use crate::access::{Ability, WebVisitor};
 use crate::guard::VisitorAddress;
 use crate::live::{End, LiveSnapshot};
 use crate::problem::{HttpProblem, NOT_FOUND};
@@ -45,8 +45,7 @@ macro_rules! permit {
             type Rejection = HttpProblem;
 
             async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, HttpProblem> {
-                let VisitorAddress(from) = visitor(parts)?;
-                service.access().permit(Ability::$ability, &parts.headers, from).map(|()| Self)
+                permitted(Ability::$ability, parts, service).await.map(|_| Self)
             }
         }
 
@@ -54,9 +53,27 @@ macro_rules! permit {
     };
 }
 
-permit!(MayView, View, "The visitor may see results.");
 permit!(MayRun, Run, "The visitor may start and cancel tests.");
 permit!(MayAdminister, Admin, "The visitor may delete results.");
+
+/// The visitor may see results.
+#[derive(Debug)]
+pub(crate) struct MayView(pub(crate) WebVisitor);
+
+impl FromRequestParts<Service> for MayView {
+    type Rejection = HttpProblem;
+
+    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, HttpProblem> {
+        permitted(Ability::View, parts, service).await.map(Self)
+    }
+}
+
+impl aide::OperationInput for MayView {}
+
+async fn permitted(ability: Ability, parts: &Parts, service: &Service) -> Result<WebVisitor, HttpProblem> {
+    let VisitorAddress(from) = visitor(parts)?;
+    service.access().permit(ability, &parts.headers, from).await
+}
 
 fn visitor(parts: &Parts) -> Result<VisitorAddress, HttpProblem> {
     let unknown = || HttpProblem::new(NOT_FOUND, "the address of the visitor is unknown");
@@ -104,7 +121,7 @@ fn overview_routes() -> ApiRouter<Service> {
                     op,
                     "signIn",
                     "overview",
-                    "Begin a session in a browser, with the token of the server",
+                    "Begin a session in a browser, with a token of the server",
                 )
                 .response::<204, ()>()
             })
@@ -207,8 +224,9 @@ fn description() -> OpenApi {
 }
 
 const DESCRIPTION: &str = "Errors are problem documents (RFC 9457), with the field of the request that is to blame. \
-Requests that change something need the header `X-Linerate: 1`. A server with a token takes it as \
-`Authorization: Bearer TOKEN`. Times are RFC 3339, and suffixes name units: `_bps` is bit/s, `_ns` nanoseconds. \
+Requests that change something need the header `X-Linerate: 1`. A server with tokens takes one as \
+`Authorization: Bearer TOKEN`; its ability is `view` (see results), `run` (also start and cancel tests) or `admin` \
+(also delete results). Times are RFC 3339, and suffixes name units: `_bps` is bit/s, `_ns` nanoseconds. \
 What was not measured is absent or null.";
 
 /// The description of the HTTP interface (OpenAPI 3.1), as JSON.

@@ -17,8 +17,6 @@ pub struct WebConfig {
     pub address: SocketAddr,
     /// Who may use it.
     pub access: Access,
-    /// Whether everybody may use it although others can reach it.
-    pub insecure: bool,
     /// Further names under which browsers reach it.
     pub names: Vec<String>,
     /// The archive; absent for the default one of this user.

@@ -5,16 +5,22 @@ use std::net::SocketAddr;
 
 use linerate_sock::SockError;
 
+use crate::token_file::TokenFileError;
+
 /// Why the service does not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WebError {
     /// Strangers could use it.
     #[error(
-        "others can reach {0}, and without a token they could start tests from this host; give \
-         --web-token-file FILE, or --insecure to let everybody, or listen on 127.0.0.1"
+        "others can reach {0}, and without a token they could start tests from this host; make one with \
+         `linerate token add NAME --ability admin`, or give --web-token-file FILE, or --insecure to let everybody, \
+         or listen on 127.0.0.1"
     )]
     Unprotected(SocketAddr),
+    /// The file of tokens cannot be used.
+    #[error(transparent)]
+    Tokens(#[from] TokenFileError),
     /// The address cannot be listened on.
     #[error("the web service cannot listen on {address}: {source}")]
     Listen {
@@ -35,6 +41,9 @@ impl WebError {
     /// Whether the request has to be corrected; otherwise this host is to blame.
     #[must_use]
     pub fn needs_correction(&self) -> bool {
-        matches!(self, Self::Unprotected(_))
+        match self {
+            Self::Tokens(error) => error.needs_correction(),
+            error => matches!(error, Self::Unprotected(_)),
+        }
     }
 }

@@ -10,8 +10,7 @@
 //! let server = Server::bind(ServerConfig::default())?;
 //! let web = WebServer::bind(WebConfig {
 //!     address: "127.0.0.1:8080".parse()?,
-//!     access: Access::Open,
-//!     insecure: false,
+//!     access: Access::default(),
 //!     names: Vec::new(),
 //!     archive: None,
 //!     longest: None,
@@ -37,6 +36,7 @@ mod error;
 mod field_at_fault;
 mod guard;
 mod latest_runs;
+mod listed_tokens;
 mod live;
 mod metrics;
 mod pages;
@@ -47,9 +47,11 @@ mod runs;
 mod server;
 mod service;
 mod streams;
+mod token_file;
 
 pub use access::{Ability, Access, TokenTooShort, WebToken};
 pub use api::openapi;
 pub use config::{NoAddress, NoHostName, WebAssets, WebConfig};
 pub use error::WebError;
 pub use server::{WebHandle, WebServer};
+pub use token_file::{TokenEntry, TokenFile, TokenFileError};

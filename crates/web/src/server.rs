@@ -18,7 +18,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::access::Access;
+use crate::access::AccessControl;
 use crate::api;
 use crate::archive_access::ArchiveAccess;
 use crate::config::WebConfig;
@@ -45,6 +45,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct WebServer {
     listener: std::net::TcpListener,
     address: SocketAddr,
+    access: AccessControl,
     config: WebConfig,
 }
 
@@ -63,15 +64,16 @@ impl WebServer {
     /// # Errors
     /// The address is in use or does not belong to this host, or others can reach it and nothing protects it.
     pub fn bind(config: WebConfig) -> Result<Self, WebError> {
-        let ip = config.address.ip().to_canonical();
-        if config.access == Access::Open && !config.insecure && !ip.is_loopback() {
+        let is_loopback = config.address.ip().to_canonical().is_loopback();
+        let access = AccessControl::new(config.access.clone(), is_loopback)?;
+        if !is_loopback && !config.access.insecure && !access.has_token() {
             return Err(WebError::Unprotected(config.address));
         }
         let fail = |source| WebError::Listen { address: config.address, source };
         let listener = std::net::TcpListener::bind(config.address).map_err(fail)?;
         listener.set_nonblocking(true).map_err(fail)?;
         let address = listener.local_addr().map_err(fail)?;
-        Ok(Self { listener, address, config })
+        Ok(Self { listener, address, access, config })
     }
 
     /// The address on which it listens.
@@ -94,7 +96,7 @@ impl WebServer {
             .thread_name("web-archive")
             .on_thread_start(yield_to_measurements)
             .build()?;
-        let router = router(Service::new(self.config, archive, Arc::clone(&runs)));
+        let router = router(Service::new(&self.config, self.access, archive, Arc::clone(&runs)));
         let (stop, stopped) = watch::channel(false);
         let mut handle = WebHandle { stop, runs: Arc::clone(&runs), threads: Vec::new() };
         let worker = Arc::clone(&runs);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use linerate_control::{Exhausted, Permit, Shares, host_info};
 use linerate_report::html::Assets;
 
-use crate::access::AccessControl;
+use crate::access::{AccessControl, WebVisitor};
 use crate::archive_access::ArchiveAccess;
 use crate::config::WebConfig;
 use crate::guard::{HostNames, VisitorAddress};
@@ -33,15 +33,35 @@ struct ServiceParts {
     streams: Arc<Shares>,
 }
 
+/// A visitor who watches a stream, with a place for it.
+#[derive(Debug)]
+pub(crate) struct StreamWatcher {
+    service: Service,
+    visitor: WebVisitor,
+    _permit: Permit,
+}
+
+impl StreamWatcher {
+    /// Whether the visitor may still watch: the token may have been removed since.
+    pub(crate) fn may_watch(&self) -> bool {
+        self.service.access().still_sees(&self.visitor)
+    }
+}
+
 impl Service {
-    pub(crate) fn new(config: WebConfig, archive: ArchiveAccess, runs: Arc<RunQueue>) -> Self {
+    pub(crate) fn new(
+        config: &WebConfig,
+        access: AccessControl,
+        archive: ArchiveAccess,
+        runs: Arc<RunQueue>,
+    ) -> Self {
         let host = host_info(None).name.to_string();
         Self(Arc::new(ServiceParts {
             names: HostNames::new(&host, &config.names),
             host,
             files: PageFiles::new(config.assets),
             report: config.assets.report,
-            access: AccessControl::new(config.access),
+            access,
             archive,
             runs,
             streams: Shares::new(MAX_STREAMS),
@@ -88,10 +108,15 @@ impl Service {
     ///
     /// # Errors
     /// There are too many, or the visitor has its share.
-    pub(crate) fn admit_stream(&self, VisitorAddress(from): VisitorAddress) -> Result<Permit, HttpProblem> {
-        self.0.streams.take(from).map_err(|Exhausted { group, taken }| {
+    pub(crate) fn admit_stream(
+        &self,
+        VisitorAddress(from): VisitorAddress,
+        visitor: WebVisitor,
+    ) -> Result<StreamWatcher, HttpProblem> {
+        let permit = self.0.streams.take(from).map_err(|Exhausted { group, taken }| {
             let text = format!("{taken} pages already watch from {group}; close one and try again");
             HttpProblem::new(TOO_MANY, text).limit(taken as u64).retry_after(10)
-        })
+        })?;
+        Ok(StreamWatcher { service: self.clone(), visitor, _permit: permit })
     }
 }

@@ -160,18 +160,18 @@ function Header({ session, here, onSignIn, onSignOut }: HeaderProps) {
         {link("start", "/", "Start")}
         {link("history", "/history", "History")}
         {link("kiosk", "/kiosk", "Kiosk")}
-        {session?.needs_token &&
-          (session.abilities.includes("run") ? (
-            <button type="button" onClick={onSignOut}>
-              Sign out
+        {session?.signed_in ? (
+          <button type="button" onClick={onSignOut}>
+            Sign out
+          </button>
+        ) : (
+          session?.needs_token &&
+          onSignIn && (
+            <button type="button" onClick={onSignIn}>
+              Sign in
             </button>
-          ) : (
-            onSignIn && (
-              <button type="button" onClick={onSignIn}>
-                Sign in
-              </button>
-            )
-          ))}
+          )
+        )}
       </nav>
     </header>
   );

@@ -241,7 +241,7 @@ function Actions({ run, onProblem }: { run: Run; onProblem: (error: unknown) => 
             Copy link
           </button>
         </li>
-        {(can("run") || can("admin")) && (
+        {can("admin") && (
           <li>
             <button type="button" class="danger" onClick={() => dialog.current?.showModal()}>
               Delete…

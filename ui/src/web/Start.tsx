@@ -60,11 +60,11 @@ export function Start() {
 }
 
 function Forms({ onBrowserTest }: { onBrowserTest: (settings: BrowserSettings) => void }) {
-  const { session } = useVisitor();
+  const { session, can } = useVisitor();
   const board = useBoard();
   const state = JSON.stringify(board ?? null);
   const recent = useLoad(state, () => getRuns(new URLSearchParams({ limit: RECENT })));
-  const [chosen, setChosen] = useState(() => isFromBrowser(query()));
+  const [chosen, setChosen] = useState(() => isFromBrowser(query()) || !can("run"));
   // The other form, as it was left.
   const other = useRef(new URLSearchParams());
   const fromBrowser = chosen && session.browser_test !== undefined;
@@ -88,11 +88,30 @@ function Forms({ onBrowserTest }: { onBrowserTest: (settings: BrowserSettings) =
         {session.browser_test && <Ends fromBrowser={fromBrowser} host={session.host} onChange={choose} />}
         {fromBrowser ? (
           <BrowserFields board={board} onChange={show} onStart={onBrowserTest} />
-        ) : (
+        ) : can("run") ? (
           <HostFields board={board} />
+        ) : (
+          <NotAllowed />
         )}
       </div>
       <Recent runs={recent.value?.runs} />
+    </>
+  );
+}
+
+/** For visitors who may see results only. */
+function NotAllowed() {
+  const { session, askForToken } = useVisitor();
+  if (session.signed_in)
+    return (
+      <p>Your token shows results. To start tests from {session.host}, sign in with one that may do so.</p>
+    );
+  return (
+    <>
+      <p>To start tests from {session.host}, you need a token.</p>
+      <button type="button" class="primary" onClick={askForToken}>
+        Sign in
+      </button>
     </>
   );
 }
@@ -123,7 +142,7 @@ function Ends({ fromBrowser, host, onChange }: EndsProps) {
 }
 
 function HostFields({ board }: { board: Board | undefined }) {
-  const { session, can, askForToken } = useVisitor();
+  const { session } = useVisitor();
   const hosts = useLoad(JSON.stringify(board ?? null), getHosts);
   const [form, setForm] = useState<Form>(() => fromQuery(query()));
   const [errors, setErrors] = useState<Errors>({});
@@ -199,15 +218,9 @@ function HostFields({ board }: { board: Board | undefined }) {
           ))}
           <option value={THIS_HOST}>loopback on {session.host}</option>
         </datalist>
-        {can("run") ? (
-          <button type="submit" class="primary" disabled={busy}>
-            {busy ? "Starting…" : "Start test"}
-          </button>
-        ) : (
-          <button type="button" class="primary" onClick={askForToken}>
-            Sign in to start a test
-          </button>
-        )}
+        <button type="submit" class="primary" disabled={busy}>
+          {busy ? "Starting…" : "Start test"}
+        </button>
       </div>
       {hosts.value && (
         <p class="chips">

@@ -6,7 +6,10 @@ import { asProblem, Problem, parsed, problemOf } from "./problem";
 export type Ability = "view" | "run" | "admin";
 
 export interface Session {
+  /** Whether a token gives more abilities than none. */
   needs_token: boolean;
+  /** Whether this visitor has given one. */
+  signed_in: boolean;
   abilities: Ability[];
   host: string;
   linerate: string;

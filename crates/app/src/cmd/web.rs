@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use linerate_control::Server;
-use linerate_web::{Access, WebConfig, WebError, WebHandle, WebServer, WebToken};
+use linerate_web::{Access, TokenFile, WebConfig, WebError, WebHandle, WebServer, WebToken};
 
 use super::serve::ServeArgs;
 use crate::agent_token::read_from;
@@ -17,9 +17,13 @@ pub(super) struct WebArgs {
     /// Also serve web pages that start tests from this host and show results [default address: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:8080", value_parser = WebConfig::parse_address)]
     web: Option<SocketAddr>,
-    /// Visitors of the pages need the token in this file
+    /// Visitors with the token in this file may do everything
     #[arg(long, value_name = "FILE", requires = "web", conflicts_with = "insecure")]
     web_token_file: Option<PathBuf>,
+    /// Visitors may use the tokens in this file, which `linerate token` makes [default: linerate/tokens in the user's
+    /// data directory, if it is there]
+    #[arg(long, value_name = "FILE", requires = "web", conflicts_with = "insecure")]
+    tokens: Option<PathBuf>,
     /// Another name under which browsers reach the pages; may be given more than once
     #[arg(long, value_name = "NAME", requires = "web", value_parser = WebConfig::parse_name)]
     web_name: Vec<String>,
@@ -33,11 +37,17 @@ impl WebArgs {
     pub(super) fn start(&self, server: &Server, args: &ServeArgs) -> Result<Option<WebHandle>, CommandError> {
         let Some(address) = self.web else { return Ok(None) };
         let refused = |error: WebError| CommandError::of(error.needs_correction(), error);
-        let token = |path: &PathBuf| read_from("--web-token-file", path, WebToken::new).map(Access::Token);
+        let token = |path: &PathBuf| read_from("--web-token-file", path, WebToken::new);
+        // A user without a data directory has no default file.
+        let named = self.tokens.as_deref().map(TokenFile::existing).transpose();
+        let tokens = named.map_err(|error| refused(error.into()))?.or_else(|| TokenFile::new(None).ok());
         let web = WebServer::bind(WebConfig {
             address,
-            access: self.web_token_file.as_ref().map_or(Ok(Access::Open), token)?,
-            insecure: self.insecure,
+            access: Access {
+                token: self.web_token_file.as_ref().map(token).transpose()?,
+                tokens,
+                insecure: self.insecure,
+            },
             names: self.web_name.clone(),
             archive: args.archive.archive.clone(),
             longest: args.limit_time,

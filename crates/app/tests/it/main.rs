@@ -25,6 +25,7 @@ mod cli_plan;
 mod cli_reference;
 mod cli_report;
 mod cli_terminal;
+mod cli_token;
 mod cli_tools;
 mod earlier_versions;
 mod faults_clock;

@@ -26,7 +26,7 @@ pub(crate) struct TestSite {
 
 impl TestSite {
     pub(crate) fn open() -> Self {
-        Self::start(Access::Open)
+        Self::start(Access::default())
     }
 
     pub(crate) fn start(access: Access) -> Self {
@@ -130,7 +130,6 @@ pub(crate) fn config(access: Access, archive: Option<String>) -> WebConfig {
     WebConfig {
         address: "127.0.0.1:0".parse().unwrap(),
         access,
-        insecure: false,
         names: Vec::new(),
         archive,
         longest: None,

@@ -1,0 +1,58 @@
+//! `linerate token`: who may use the pages of `linerate serve --web`.
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
+use linerate_web::{Ability, TokenEntry, TokenFile, TokenFileError};
+
+use crate::command_error::CommandError;
+use crate::exit::Exit;
+use crate::{print, stdout};
+
+#[derive(Debug, Args)]
+pub(crate) struct TokenArgs {
+    #[command(subcommand)]
+    command: TokenCommand,
+    /// Use the tokens in this file [default: linerate/tokens in the user's data directory]
+    #[arg(long, value_name = "FILE", global = true)]
+    tokens: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum TokenCommand {
+    /// Make a token and print it, once: only a digest of it is stored
+    Add {
+        /// What to call it: letters, digits and the characters . - _
+        name: String,
+        /// What its holder may do
+        #[arg(long, value_parser = ability())]
+        ability: Ability,
+    },
+    /// List the tokens
+    List,
+    /// Remove a token; the sessions that were begun with it end
+    Remove {
+        /// Its name
+        name: String,
+    },
+}
+
+fn ability() -> impl TypedValueParser<Value = Ability> {
+    let names = Ability::ALL.map(|ability| PossibleValue::new(ability.name()).help(ability.about()));
+    PossibleValuesParser::new(names).try_map(|name| Ability::named(&name).ok_or("unknown ability"))
+}
+
+pub(crate) fn run(args: &TokenArgs) -> Result<Exit, CommandError> {
+    let refused = |error: TokenFileError| CommandError::of(error.needs_correction(), error);
+    let file = TokenFile::new(args.tokens.as_deref()).map_err(refused)?;
+    match &args.command {
+        TokenCommand::Add { name, ability } => {
+            let token = file.add(name, *ability).map_err(refused)?;
+            print::note("this is the only time that the token is shown:");
+            Ok(stdout::print(format!("{token}\n").as_bytes()))
+        }
+        TokenCommand::List => Ok(stdout::print(TokenEntry::table(&file.list().map_err(refused)?).as_bytes())),
+        TokenCommand::Remove { name } => file.remove(name).map(|()| Exit::Done).map_err(refused),
+    }
+}
