@@ -85,7 +85,9 @@ pub struct Access {
     pub token: Option<WebToken>,
     /// Tokens that each have an ability.
     pub tokens: Option<TokenFile>,
-    /// Whether everybody who reaches the service may do everything, although it is not only this host.
+    /// Whether everybody who reaches the service may see results. All else needs a token.
+    pub public: bool,
+    /// Whether a service that others reach needs no protection. Unless it is public, everybody may do everything.
     pub insecure: bool,
 }
 
@@ -146,6 +148,17 @@ impl WebVisitor {
     }
 }
 
+/// What visitors without a token may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Strangers {
+    /// Everything, until there is a token.
+    Trusted,
+    /// See results.
+    Public,
+    /// Nothing.
+    Unknown,
+}
+
 /// The token that a visitor has given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TokenHolder {
@@ -160,8 +173,7 @@ pub(crate) enum TokenHolder {
 pub(crate) struct AccessControl {
     token: Option<WebToken>,
     tokens: Option<WatchedTokens>,
-    /// What visitors without a token may do, as long as there is no token at all.
-    open: Option<Ability>,
+    strangers: Strangers,
     /// Whether there was a token at some time: when the last one is removed, nobody gets its abilities.
     closed: AtomicBool,
     /// Of the keyed digests.
@@ -173,18 +185,23 @@ pub(crate) struct AccessControl {
 }
 
 impl AccessControl {
-    /// Reads the file of tokens. Without any token, visitors may do everything if the service is only for this host,
-    /// or if the user wants it so.
+    /// Reads the file of tokens. Without any token, visitors may do everything if the service is only for this host, or
+    /// if the user wants it so.
     pub(crate) fn new(access: Access, is_loopback: bool) -> Result<Self, TokenFileError> {
         let mut key = [0; 32];
         getrandom::fill(&mut key)
             .map_err(|error| TokenFileError::Make(format!("no random numbers: {error}")))?;
+        let strangers = match (access.public, access.insecure || is_loopback) {
+            (true, _) => Strangers::Public,
+            (false, true) => Strangers::Trusted,
+            (false, false) => Strangers::Unknown,
+        };
         // Whoever lets everybody do everything does not ask for tokens.
-        let used = access.tokens.filter(|_| !access.insecure);
+        let used = access.tokens.filter(|_| access.public || !access.insecure);
         Ok(Self {
             token: access.token,
             tokens: used.map(WatchedTokens::open).transpose()?,
-            open: (is_loopback || access.insecure).then_some(Ability::Admin),
+            strangers,
             closed: AtomicBool::new(false),
             key,
             sessions: Mutex::default(),
@@ -207,7 +224,11 @@ impl AccessControl {
 
     /// What visitors without a token may do.
     pub(crate) fn strangers(&self) -> Option<Ability> {
-        self.open.filter(|_| !self.has_token())
+        match self.strangers {
+            Strangers::Trusted if !self.has_token() => Some(Ability::Admin),
+            Strangers::Public => Some(Ability::View),
+            Strangers::Trusted | Strangers::Unknown => None,
+        }
     }
 
     /// Whether a token would give more than strangers have.
@@ -567,6 +588,25 @@ mod tests {
         file.remove("laptop").unwrap();
         assert_eq!(abilities(&keeper, &nobody), []);
         assert!(keeper.needs_token());
+    }
+
+    #[test]
+    fn strangers_of_a_public_service_see_results_and_do_nothing_else() {
+        let (_folder, file, _) = listing();
+        for (is_loopback, insecure) in [(true, false), (false, false), (false, true)] {
+            let access = Access { tokens: Some(file.clone()), public: true, insecure, ..Access::default() };
+            let keeper = AccessControl::new(access, is_loopback).unwrap();
+            let nobody = HeaderMap::new();
+            assert_eq!(abilities(&keeper, &nobody), [Ability::View]);
+            assert!(keeper.needs_token());
+            assert_eq!(refusal(&keeper, Ability::Run, &nobody), 401);
+            assert_eq!(refusal(&keeper, Ability::Admin, &nobody), 401);
+            let token = file.add("laptop", Ability::Run).unwrap();
+            assert!(now(keeper.permit(Ability::Run, &bearer(&token), HOME)).is_ok());
+            assert_eq!(abilities(&keeper, &nobody), [Ability::View]);
+            file.remove("laptop").unwrap();
+            assert_eq!(refusal(&keeper, Ability::View, &bearer(&token)), 401);
+        }
     }
 
     #[test]

@@ -27,7 +27,11 @@ pub(super) struct WebArgs {
     /// Another name under which browsers reach the pages; may be given more than once
     #[arg(long, value_name = "NAME", requires = "web", value_parser = WebConfig::parse_name)]
     web_name: Vec<String>,
-    /// Let everybody who reaches the pages use them, without a token
+    /// Let everybody see all results of the archive and measure from their browser. Other tests, cancelling and
+    /// deleting need a token
+    #[arg(long, requires = "web")]
+    public: bool,
+    /// Allow pages that others reach without TLS or a token; without --public, everybody may do everything there
     #[arg(long, requires = "web")]
     insecure: bool,
 }
@@ -46,6 +50,7 @@ impl WebArgs {
             access: Access {
                 token: self.web_token_file.as_ref().map(token).transpose()?,
                 tokens,
+                public: self.public,
                 insecure: self.insecure,
             },
             names: self.web_name.clone(),

@@ -109,6 +109,9 @@ fn the_service_does_not_start_unprotected_where_others_reach_it() {
         }
         assert!(open(address, Access { insecure: true, ..Access::default() }).is_ok());
         assert!(open(address, with_token()).is_ok());
+        let public = Access { public: true, ..Access::default() };
+        assert!(matches!(open(address, public.clone()), Err(WebError::Unprotected(_))));
+        assert!(open(address, Access { insecure: true, ..public }).is_ok());
     }
     assert!(open("127.0.0.1:0", Access::default()).is_ok());
     file.add("laptop", Ability::View).unwrap();
@@ -176,4 +179,30 @@ fn a_removed_token_ends_its_sessions_and_its_streams() {
     // Within the time after which a stream says that it lives.
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).unwrap();
+}
+
+#[test]
+fn strangers_of_a_public_service_see_results_and_start_cancel_and_delete_nothing() {
+    let (_folder, file) = token_file();
+    let token = file.add("laptop", Ability::Run).unwrap();
+    let site = TestSite::start(Access { tokens: Some(file), public: true, ..Access::default() });
+    let bearer = format!("Authorization: Bearer {token}\r\n");
+    let started = site.write("POST", "/api/v1/runs", &bearer, r#"{"to":"this host"}"#);
+    let id = started.json()["id"].as_str().unwrap().to_owned();
+    let session = site.get("/api/v1/session").json();
+    assert_eq!(session["abilities"], serde_json::json!(["view"]), "{session}");
+    assert_eq!((&session["signed_in"], &session["needs_token"]), (&false.into(), &true.into()));
+    assert!(session["browser_test"]["port"].is_number(), "{session}");
+    assert_eq!(site.get(&format!("/api/v1/runs/{id}")).status, 200);
+    for (method, path, body) in [
+        ("POST", "/api/v1/runs".to_owned(), r#"{"to":"127.0.0.1"}"#),
+        ("POST", "/api/v1/runs".to_owned(), r#"{"to":"this host"}"#),
+        ("POST", format!("/api/v1/runs/{id}/cancel"), ""),
+        ("DELETE", format!("/api/v1/runs/{id}"), ""),
+    ] {
+        let refused = site.write(method, &path, "", body);
+        assert_eq!(refused.problem(401)["type"], "/problems/sign-in-needed", "{method} {path}");
+    }
+    assert_ne!(site.get(&format!("/api/v1/runs/{id}")).json()["state"], "ended", "nobody has cancelled it");
+    assert_eq!(site.write("POST", &format!("/api/v1/runs/{id}/cancel"), &bearer, "").status, 202);
 }
