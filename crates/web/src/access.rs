@@ -174,6 +174,8 @@ pub(crate) struct AccessControl {
     token: Option<WebToken>,
     tokens: Option<WatchedTokens>,
     strangers: Strangers,
+    /// Whether browsers may send the cookie of a session over TLS only.
+    is_tls: bool,
     /// Whether there was a token at some time: when the last one is removed, nobody gets its abilities.
     closed: AtomicBool,
     /// Of the keyed digests.
@@ -187,7 +189,7 @@ pub(crate) struct AccessControl {
 impl AccessControl {
     /// Reads the file of tokens. Without any token, visitors may do everything if the service is only for this host, or
     /// if the user wants it so.
-    pub(crate) fn new(access: Access, is_loopback: bool) -> Result<Self, TokenFileError> {
+    pub(crate) fn new(access: Access, is_loopback: bool, is_tls: bool) -> Result<Self, TokenFileError> {
         let mut key = [0; 32];
         getrandom::fill(&mut key)
             .map_err(|error| TokenFileError::Make(format!("no random numbers: {error}")))?;
@@ -202,6 +204,7 @@ impl AccessControl {
             token: access.token,
             tokens: used.map(WatchedTokens::open).transpose()?,
             strangers,
+            is_tls,
             closed: AtomicBool::new(false),
             key,
             sessions: Mutex::default(),
@@ -405,8 +408,7 @@ impl AccessControl {
         if let Some(holder) = holder {
             self.begin_session(&secret, holder);
         }
-        let age = SESSION_LIFETIME.as_secs();
-        Ok(format!("{COOKIE}={secret}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age}"))
+        Ok(self.cookie(&secret, SESSION_LIFETIME))
     }
 
     fn begin_session(&self, secret: &str, holder: TokenHolder) {
@@ -426,7 +428,12 @@ impl AccessControl {
         for secret in cookies(headers) {
             locked(&self.sessions).remove(&digest(secret));
         }
-        format!("{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0")
+        self.cookie("", Duration::ZERO)
+    }
+
+    fn cookie(&self, secret: &str, age: Duration) -> String {
+        let secure = if self.is_tls { "Secure; " } else { "" };
+        format!("{COOKIE}={secret}; {secure}HttpOnly; SameSite=Strict; Path=/; Max-Age={}", age.as_secs())
     }
 }
 
@@ -460,7 +467,7 @@ mod tests {
 
     fn keeper() -> AccessControl {
         let token = Some(WebToken::new(&format!(" {SECRET}\n")).unwrap());
-        AccessControl::new(Access { token, ..Access::default() }, true).unwrap()
+        AccessControl::new(Access { token, ..Access::default() }, true, false).unwrap()
     }
 
     /// A service that knows the tokens of a file.
@@ -468,7 +475,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = TokenFile::new(Some(&folder.path().join("tokens"))).unwrap();
         let access = Access { tokens: Some(file.clone()), ..Access::default() };
-        (folder, file, AccessControl::new(access, false).unwrap())
+        (folder, file, AccessControl::new(access, false, false).unwrap())
     }
 
     fn with(name: header::HeaderName, value: &str) -> HeaderMap {
@@ -496,13 +503,16 @@ mod tests {
 
     #[test]
     fn an_open_service_asks_nobody() {
-        let keeper = AccessControl::new(Access::default(), true).unwrap();
+        let keeper = AccessControl::new(Access::default(), true, false).unwrap();
         assert_eq!(abilities(&keeper, &HeaderMap::new()), Ability::ALL);
         assert!(!keeper.needs_token());
-        let elsewhere = AccessControl::new(Access::default(), false).unwrap();
+        let elsewhere = AccessControl::new(Access::default(), false, false).unwrap();
         assert_eq!(abilities(&elsewhere, &HeaderMap::new()), []);
         let insecure = Access { insecure: true, ..Access::default() };
-        assert_eq!(abilities(&AccessControl::new(insecure, false).unwrap(), &HeaderMap::new()), Ability::ALL);
+        assert_eq!(
+            abilities(&AccessControl::new(insecure, false, false).unwrap(), &HeaderMap::new()),
+            Ability::ALL
+        );
     }
 
     #[test]
@@ -578,7 +588,7 @@ mod tests {
     fn the_first_token_closes_an_open_service_and_removing_the_last_one_does_not_open_it() {
         let (_folder, file, _) = listing();
         let access = Access { tokens: Some(file.clone()), ..Access::default() };
-        let keeper = AccessControl::new(access, true).unwrap();
+        let keeper = AccessControl::new(access, true, false).unwrap();
         let nobody = HeaderMap::new();
         let set = now(keeper.sign_in("anything", HOME)).unwrap();
         assert_eq!(abilities(&keeper, &nobody), Ability::ALL);
@@ -595,7 +605,7 @@ mod tests {
         let (_folder, file, _) = listing();
         for (is_loopback, insecure) in [(true, false), (false, false), (false, true)] {
             let access = Access { tokens: Some(file.clone()), public: true, insecure, ..Access::default() };
-            let keeper = AccessControl::new(access, is_loopback).unwrap();
+            let keeper = AccessControl::new(access, is_loopback, false).unwrap();
             let nobody = HeaderMap::new();
             assert_eq!(abilities(&keeper, &nobody), [Ability::View]);
             assert!(keeper.needs_token());

@@ -6,6 +6,7 @@ use linerate_report::html::Assets;
 use linerate_units::Span;
 
 use crate::access::Access;
+use crate::tls::TlsSource;
 
 /// The port of the service, if the user names none.
 const DEFAULT_PORT: u16 = 8080;
@@ -17,6 +18,8 @@ pub struct WebConfig {
     pub address: SocketAddr,
     /// Who may use it.
     pub access: Access,
+    /// TLS; absent for plain HTTP.
+    pub tls: Option<TlsSource>,
     /// Further names under which browsers reach it.
     pub names: Vec<String>,
     /// The archive; absent for the default one of this user.

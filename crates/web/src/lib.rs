@@ -11,12 +11,13 @@
 //! let web = WebServer::bind(WebConfig {
 //!     address: "127.0.0.1:8080".parse()?,
 //!     access: Access::default(),
+//!     tls: None,
 //!     names: Vec::new(),
 //!     archive: None,
 //!     longest: None,
 //!     assets: WebAssets { script: "", worker: "", style: "", report: Assets { script: "", style: "" } },
 //! })?;
-//! println!("open http://{}/", web.address());
+//! println!("open {}", web.url());
 //! let running = web.start(server.own_runs())?;
 //! server.run(std::sync::Arc::new(ServerHandle::new()?), |_| ())?;
 //! drop(running);
@@ -31,6 +32,7 @@
 mod access;
 mod api;
 mod archive_access;
+mod certificate_time;
 mod config;
 mod error;
 mod field_at_fault;
@@ -47,6 +49,7 @@ mod runs;
 mod server;
 mod service;
 mod streams;
+mod tls;
 mod token_file;
 
 pub use access::{Ability, Access, TokenTooShort, WebToken};
@@ -54,4 +57,5 @@ pub use api::openapi;
 pub use config::{NoAddress, NoHostName, WebAssets, WebConfig};
 pub use error::WebError;
 pub use server::{WebHandle, WebServer};
+pub use tls::{TlsError, TlsSource};
 pub use token_file::{TokenEntry, TokenFile, TokenFileError};

@@ -27,6 +27,8 @@ struct ServiceParts {
     files: PageFiles,
     report: Assets<'static>,
     access: AccessControl,
+    /// Whether pages are encrypted. They may then not connect to the port of the server, which is not.
+    is_tls: bool,
     archive: ArchiveAccess,
     runs: Arc<RunQueue>,
     /// Places for event streams.
@@ -62,6 +64,7 @@ impl Service {
             files: PageFiles::new(config.assets),
             report: config.assets.report,
             access,
+            is_tls: config.tls.is_some(),
             archive,
             runs,
             streams: Shares::new(MAX_STREAMS),
@@ -95,9 +98,9 @@ impl Service {
         &self.0.archive
     }
 
-    /// The port at which browsers measure to this host.
-    pub(crate) fn browser_test(&self) -> u16 {
-        self.0.runs.server_port()
+    /// The port at which browsers measure to this host; absent if its pages may not connect to it.
+    pub(crate) fn browser_test(&self) -> Option<u16> {
+        (!self.0.is_tls).then(|| self.0.runs.server_port())
     }
 
     pub(crate) fn runs(&self) -> &RunQueue {

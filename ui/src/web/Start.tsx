@@ -20,7 +20,7 @@ import {
   TRANSPORTS,
   toQuery,
 } from "./form";
-import { useBoard, useLoad, useProblem, useVisitor } from "./load";
+import { browserPort, useBoard, useLoad, useProblem, useVisitor } from "./load";
 import { asProblem } from "./problem";
 import { navigate, runPath } from "./router";
 import { ARROWS, NOTHING, plural, rate, when, words } from "./words";
@@ -51,11 +51,11 @@ function show(query: URLSearchParams): void {
 }
 
 export function Start() {
-  const { browser_test: offer } = useVisitor().session;
+  const port = browserPort(useVisitor().session);
   // The test of this browser that is under way.
   const [test, setTest] = useState<BrowserSettings>();
-  if (test && offer)
-    return <BrowserRun port={offer.port} settings={test} onLeave={() => setTest(undefined)} />;
+  if (test && port !== undefined)
+    return <BrowserRun port={port} settings={test} onLeave={() => setTest(undefined)} />;
   return <Forms onBrowserTest={setTest} />;
 }
 
@@ -67,7 +67,8 @@ function Forms({ onBrowserTest }: { onBrowserTest: (settings: BrowserSettings) =
   const [chosen, setChosen] = useState(() => isFromBrowser(query()) || !can("run"));
   // The other form, as it was left.
   const other = useRef(new URLSearchParams());
-  const fromBrowser = chosen && session.browser_test !== undefined;
+  const offersBrowser = browserPort(session) !== undefined;
+  const fromBrowser = chosen && offersBrowser;
   useEffect(() => {
     document.title = "Start a test · linerate";
   }, []);
@@ -85,7 +86,7 @@ function Forms({ onBrowserTest }: { onBrowserTest: (settings: BrowserSettings) =
             ? `How fast is the path from this browser to ${session.host}?`
             : `How fast is the path from ${session.host} to …`}
         </h1>
-        {session.browser_test && <Ends fromBrowser={fromBrowser} host={session.host} onChange={choose} />}
+        {offersBrowser && <Ends fromBrowser={fromBrowser} host={session.host} onChange={choose} />}
         {fromBrowser ? (
           <BrowserFields board={board} onChange={show} onStart={onBrowserTest} />
         ) : can("run") ? (
@@ -93,9 +94,21 @@ function Forms({ onBrowserTest }: { onBrowserTest: (settings: BrowserSettings) =
         ) : (
           <NotAllowed />
         )}
+        {!offersBrowser && <PlainOnly />}
       </div>
       <Recent runs={recent.value?.runs} />
     </>
+  );
+}
+
+/** Why this browser cannot measure to the host. */
+function PlainOnly() {
+  const { session } = useVisitor();
+  return (
+    <p class="faint">
+      Tests from this browser need the plain-http address of {session.host}: the port for measurements is not
+      encrypted, and browsers let no page over HTTPS connect to it.
+    </p>
   );
 }
 

@@ -15,7 +15,7 @@ export interface Session {
   linerate: string;
   /** "ok", or what is wrong. */
   archive: string;
-  /** The port for tests from a browser; absent if this host has none. */
+  /** The port for tests from a browser; absent if the pages may not connect to it. */
   browser_test?: { port: number };
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use linerate_control::Server;
-use linerate_web::{Access, TokenFile, WebConfig, WebError, WebHandle, WebServer, WebToken};
+use linerate_web::{Access, TlsSource, TokenFile, WebConfig, WebError, WebHandle, WebServer, WebToken};
 
 use super::serve::ServeArgs;
 use crate::agent_token::read_from;
@@ -24,6 +24,15 @@ pub(super) struct WebArgs {
     /// data directory, if it is there]
     #[arg(long, value_name = "FILE", requires = "web", conflicts_with = "insecure")]
     tokens: Option<PathBuf>,
+    /// Serve the pages over HTTPS with the certificate in this PEM file, followed by those of its issuers
+    #[arg(long, value_name = "FILE", requires_all = ["web", "tls_key"])]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Serve the pages over HTTPS with a certificate that is made once and kept in the user's data directory
+    #[arg(long, requires = "web", conflicts_with = "tls_cert")]
+    tls_self_signed: bool,
     /// Another name under which browsers reach the pages; may be given more than once
     #[arg(long, value_name = "NAME", requires = "web", value_parser = WebConfig::parse_name)]
     web_name: Vec<String>,
@@ -53,13 +62,15 @@ impl WebArgs {
                 public: self.public,
                 insecure: self.insecure,
             },
+            tls: TlsSource::of(self.tls_cert.as_deref(), self.tls_key.as_deref(), self.tls_self_signed),
             names: self.web_name.clone(),
             archive: args.archive.archive.clone(),
             longest: args.limit_time,
             assets: front_end::web_assets(),
         })
         .map_err(refused)?;
-        print::note(format!("pages at http://{}/", web.address()));
+        print::note(format!("pages at {}", web.url()));
+        web.notes().into_iter().for_each(print::note);
         web.start(server.own_runs()).map(Some).map_err(refused)
     }
 }

@@ -27,6 +27,7 @@ mod cli_report;
 mod cli_terminal;
 mod cli_token;
 mod cli_tools;
+mod cli_web;
 mod earlier_versions;
 mod faults_clock;
 mod faults_floods;

@@ -37,8 +37,9 @@ pub(crate) struct SessionInfo {
     linerate: &'static str,
     /// `ok`, or why results are not archived.
     archive: String,
-    /// Where browsers measure to this host.
-    browser_test: BrowserTest,
+    /// Where browsers measure to this host; absent for pages with TLS, which may not connect to a port without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    browser_test: Option<BrowserTest>,
 }
 
 /// Where browsers measure to this host.
@@ -67,7 +68,7 @@ pub(crate) async fn session(
             .filter(|_| !abilities.is_empty())
             .unwrap_or_else(|| "ok".to_owned()),
         abilities,
-        browser_test: BrowserTest { port: service.browser_test() },
+        browser_test: service.browser_test().map(|port| BrowserTest { port }),
     }))
 }
 

@@ -30,11 +30,16 @@ impl TestSite {
     }
 
     pub(crate) fn start(access: Access) -> Self {
+        Self::with(config(access, None))
+    }
+
+    /// With an archive of its own.
+    pub(crate) fn with(config: WebConfig) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let archive = folder.path().join("runs.db").to_str().unwrap().to_owned();
+        let archive = Some(folder.path().join("runs.db").to_str().unwrap().to_owned());
         let addresses = vec!["127.0.0.1:0".parse().unwrap()];
         let server = Server::bind(ServerConfig { addresses, ..ServerConfig::default() }).unwrap();
-        let pages = WebServer::bind(config(access, Some(archive))).unwrap();
+        let pages = WebServer::bind(WebConfig { archive, ..config }).unwrap();
         let (address, server_address) = (pages.address(), server.addresses()[0]);
         let pages = pages.start(server.own_runs()).unwrap();
         let switch = Arc::new(ServerHandle::new().unwrap());
@@ -130,6 +135,7 @@ pub(crate) fn config(access: Access, archive: Option<String>) -> WebConfig {
     WebConfig {
         address: "127.0.0.1:0".parse().unwrap(),
         access,
+        tls: None,
         names: Vec::new(),
         archive,
         longest: None,
@@ -151,7 +157,7 @@ pub(crate) struct HttpReply {
 }
 
 impl HttpReply {
-    fn parse(bytes: &[u8]) -> Self {
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no response: {text:?}"));
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();

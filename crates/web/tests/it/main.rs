@@ -5,3 +5,4 @@ mod access;
 mod client;
 mod refusals;
 mod runs;
+mod tls;
