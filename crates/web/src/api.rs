@@ -3,6 +3,7 @@
 mod archived;
 mod comparison;
 mod overview;
+mod shared;
 mod starting;
 
 use std::sync::Arc;
@@ -101,7 +102,7 @@ pub(crate) struct RunPath {
 pub(crate) fn routes() -> (Router<Service>, Arc<str>) {
     aide::generate::extract_schemas(true);
     let mut description = description();
-    let router = overview_routes().merge(run_routes()).finish_api(&mut description);
+    let router = overview_routes().merge(run_routes()).merge(shared_routes()).finish_api(&mut description);
     // The description of our own types always has a JSON form.
     let text: Arc<str> = serde_json::to_string_pretty(&description).unwrap_or_default().into();
     let served = Arc::clone(&text);
@@ -205,6 +206,43 @@ fn run_routes() -> ApiRouter<Service> {
         )
 }
 
+fn shared_routes() -> ApiRouter<Service> {
+    let tag = "shared";
+    ApiRouter::new()
+        .api_route(
+            "/api/v1/runs/{id}/share",
+            post_with(shared::share, move |op| {
+                about_write(op, "shareRun", tag, "Make a link that shows this run to whoever has it")
+                    .response::<200, Json<shared::SharedLink>>()
+            }),
+        )
+        .api_route(
+            "/api/v1/shared/{id}/{secret}",
+            get_with(shared::run, move |op| {
+                about(op, "getSharedRun", tag, "The state and the result of a shared run")
+            }),
+        )
+        .api_route(
+            "/api/v1/shared/{id}/{secret}/view",
+            get_with(shared::view, move |op| {
+                about(op, "viewSharedRun", tag, "What a page shows of a shared run that has ended")
+                    .response::<200, Json<PageFragment>>()
+            }),
+        )
+        .api_route(
+            "/api/v1/shared/{id}/{secret}/export/{format}",
+            get_with(shared::export, move |op| {
+                about(
+                    op,
+                    "exportSharedRun",
+                    tag,
+                    "The result of a shared run in one of the formats of linerate export",
+                )
+                .response_with::<200, Download, _>(|r| r)
+            }),
+        )
+}
+
 fn description() -> OpenApi {
     OpenApi {
         info: Info {
@@ -216,7 +254,7 @@ fn description() -> OpenApi {
             version: "1".to_owned(),
             ..Info::default()
         },
-        tags: ["overview", "runs", "comparison"]
+        tags: ["overview", "runs", "comparison", "shared"]
             .map(|name| Tag { name: name.to_owned(), ..Tag::default() })
             .to_vec(),
         ..OpenApi::default()

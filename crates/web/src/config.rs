@@ -1,6 +1,7 @@
 //! The configuration of the service.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use linerate_report::html::Assets;
 use linerate_units::Span;
@@ -22,6 +23,8 @@ pub struct WebConfig {
     pub tls: Option<TlsSource>,
     /// Further names under which browsers reach it.
     pub names: Vec<String>,
+    /// The file of the key of shared links; absent for the default one of this user.
+    pub share_key: Option<PathBuf>,
     /// The archive; absent for the default one of this user.
     pub archive: Option<String>,
     /// Longest test that a page may start; absent for no limit.

@@ -13,6 +13,7 @@
 //!     access: Access::default(),
 //!     tls: None,
 //!     names: Vec::new(),
+//!     share_key: None,
 //!     archive: None,
 //!     longest: None,
 //!     assets: WebAssets { script: "", worker: "", style: "", report: Assets { script: "", style: "" } },
@@ -48,6 +49,7 @@ mod run_request;
 mod runs;
 mod server;
 mod service;
+mod share_key;
 mod streams;
 mod tls;
 mod token_file;
@@ -57,5 +59,6 @@ pub use api::openapi;
 pub use config::{NoAddress, NoHostName, WebAssets, WebConfig};
 pub use error::WebError;
 pub use server::{WebHandle, WebServer};
+pub use share_key::{ShareKey, ShareKeyError};
 pub use tls::{TlsError, TlsSource};
 pub use token_file::{TokenEntry, TokenFile, TokenFileError};

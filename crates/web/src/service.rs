@@ -10,8 +10,9 @@ use crate::archive_access::ArchiveAccess;
 use crate::config::WebConfig;
 use crate::guard::{HostNames, VisitorAddress};
 use crate::pages::PageFiles;
-use crate::problem::{HttpProblem, TOO_MANY};
+use crate::problem::{HttpProblem, SHARES, TOO_MANY};
 use crate::runs::RunQueue;
+use crate::share_key::ShareKey;
 
 /// Most event streams. One visitor gets half of them at most.
 const MAX_STREAMS: usize = 512;
@@ -31,6 +32,8 @@ struct ServiceParts {
     is_tls: bool,
     archive: ArchiveAccess,
     runs: Arc<RunQueue>,
+    /// Of the links that show one run.
+    share_key: Option<ShareKey>,
     /// Places for event streams.
     streams: Arc<Shares>,
 }
@@ -67,6 +70,7 @@ impl Service {
             is_tls: config.tls.is_some(),
             archive,
             runs,
+            share_key: ShareKey::new(config.share_key.as_deref()).ok(),
             streams: Shares::new(MAX_STREAMS),
         }))
     }
@@ -101,6 +105,15 @@ impl Service {
     /// The port at which browsers measure to this host; absent if its pages may not connect to it.
     pub(crate) fn browser_test(&self) -> Option<u16> {
         (!self.0.is_tls).then(|| self.0.runs.server_port())
+    }
+
+    /// The key of the links that show one run.
+    ///
+    /// # Errors
+    /// The user has no directory for it.
+    pub(crate) fn share_key(&self) -> Result<ShareKey, HttpProblem> {
+        let none = "whoever runs this server has no data directory, in which the key of the links would be";
+        self.0.share_key.clone().ok_or_else(|| HttpProblem::new(SHARES, none))
     }
 
     pub(crate) fn runs(&self) -> &RunQueue {

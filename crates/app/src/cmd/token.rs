@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
-use linerate_web::{Ability, TokenEntry, TokenFile, TokenFileError};
+use linerate_web::{Ability, ShareKey, TokenEntry, TokenFile, TokenFileError};
 
 use crate::command_error::CommandError;
 use crate::exit::Exit;
@@ -36,6 +36,8 @@ enum TokenCommand {
         /// Its name
         name: String,
     },
+    /// Make all links void that show one run to whoever has them
+    RotateShares,
 }
 
 fn ability() -> impl TypedValueParser<Value = Ability> {
@@ -53,6 +55,10 @@ pub(crate) fn run(args: &TokenArgs) -> Result<Exit, CommandError> {
             Ok(stdout::print(format!("{token}\n").as_bytes()))
         }
         TokenCommand::List => Ok(stdout::print(TokenEntry::table(&file.list().map_err(refused)?).as_bytes())),
+        TokenCommand::RotateShares => {
+            let rotated = ShareKey::new(None).and_then(|key| key.rotate());
+            rotated.map(|()| Exit::Done).map_err(CommandError::failed)
+        }
         TokenCommand::Remove { name } => file.remove(name).map(|()| Exit::Done).map_err(refused),
     }
 }

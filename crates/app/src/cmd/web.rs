@@ -64,6 +64,7 @@ impl WebArgs {
             },
             tls: TlsSource::of(self.tls_cert.as_deref(), self.tls_key.as_deref(), self.tls_self_signed),
             names: self.web_name.clone(),
+            share_key: None,
             archive: args.archive.archive.clone(),
             longest: args.limit_time,
             assets: front_end::web_assets(),

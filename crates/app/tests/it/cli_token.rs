@@ -91,3 +91,18 @@ fn mistakes_name_the_culprit_and_the_remedy() {
     std::fs::write(&path, damaged).unwrap();
     refused(serve(&path), &format!("{path}:3: 'fly' is no ability"));
 }
+
+#[test]
+fn the_key_of_shared_links_is_private_and_is_replaced() {
+    let folder = Folder::new();
+    let rotate = || {
+        let mut command = linerate();
+        command.env("XDG_DATA_HOME", folder.path()).args(["token", "rotate-shares"]);
+        let done = Process::start(command).finish(TIMEOUT);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let file = folder.path().join("linerate/web-share.key");
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        std::fs::read_to_string(file).unwrap()
+    };
+    assert_ne!(rotate(), rotate());
+}

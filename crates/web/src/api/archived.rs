@@ -243,6 +243,12 @@ fn status(archive: &SqliteArchive, typed: &str) -> Result<RunStatus, ArchiveErro
     })
 }
 
+impl ExportPath {
+    pub(super) fn new(id: String, format: String) -> Self {
+        Self { id, format }
+    }
+}
+
 impl RunStatus {
     fn empty(id: String) -> Self {
         Self {

@@ -21,7 +21,7 @@ pub(crate) struct TestSite {
     pages: Option<WebHandle>,
     switch: Arc<ServerHandle>,
     serving: Option<JoinHandle<Result<(), ControlError>>>,
-    _folder: tempfile::TempDir,
+    pub(crate) folder: tempfile::TempDir,
 }
 
 impl TestSite {
@@ -39,20 +39,18 @@ impl TestSite {
         let archive = Some(folder.path().join("runs.db").to_str().unwrap().to_owned());
         let addresses = vec!["127.0.0.1:0".parse().unwrap()];
         let server = Server::bind(ServerConfig { addresses, ..ServerConfig::default() }).unwrap();
-        let pages = WebServer::bind(WebConfig { archive, ..config }).unwrap();
+        let pages = WebServer::bind(WebConfig {
+            archive,
+            share_key: Some(folder.path().join("share.key")),
+            ..config
+        })
+        .unwrap();
         let (address, server_address) = (pages.address(), server.addresses()[0]);
         let pages = pages.start(server.own_runs()).unwrap();
         let switch = Arc::new(ServerHandle::new().unwrap());
         let handle = Arc::clone(&switch);
         let serving = std::thread::spawn(move || server.run(handle, |_| ()));
-        Self {
-            address,
-            server: server_address,
-            pages: Some(pages),
-            switch,
-            serving: Some(serving),
-            _folder: folder,
-        }
+        Self { address, server: server_address, pages: Some(pages), switch, serving: Some(serving), folder }
     }
 
     /// Sends bytes as they are, and reads the whole response.
@@ -137,6 +135,7 @@ pub(crate) fn config(access: Access, archive: Option<String>) -> WebConfig {
         access,
         tls: None,
         names: Vec::new(),
+        share_key: None,
         archive,
         longest: None,
         assets: WebAssets {
