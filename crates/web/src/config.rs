@@ -7,6 +7,7 @@ use linerate_report::html::Assets;
 use linerate_units::Span;
 
 use crate::access::Access;
+use crate::allowed_target::AllowedTarget;
 use crate::tls::TlsSource;
 
 /// The port of the service, if the user names none.
@@ -29,6 +30,8 @@ pub struct WebConfig {
     pub archive: Option<String>,
     /// Longest test that a page may start; absent for no limit.
     pub longest: Option<Span>,
+    /// Where tests that a page starts may go, besides this host itself; empty for everywhere.
+    pub targets: Vec<AllowedTarget>,
     /// The built front end.
     pub assets: WebAssets,
 }

@@ -16,6 +16,7 @@
 //!     share_key: None,
 //!     archive: None,
 //!     longest: None,
+//!     targets: Vec::new(),
 //!     assets: WebAssets { script: "", worker: "", style: "", report: Assets { script: "", style: "" } },
 //! })?;
 //! println!("open {}", web.url());
@@ -31,6 +32,7 @@
 //! the other, in the queue of the host's server.
 
 mod access;
+mod allowed_target;
 mod api;
 mod archive_access;
 mod certificate_time;
@@ -55,6 +57,7 @@ mod tls;
 mod token_file;
 
 pub use access::{Ability, Access, TokenTooShort, WebToken};
+pub use allowed_target::{AllowedTarget, NoAllowedTarget};
 pub use api::openapi;
 pub use config::{NoAddress, NoHostName, WebAssets, WebConfig};
 pub use error::WebError;

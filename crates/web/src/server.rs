@@ -26,6 +26,7 @@ use crate::config::WebConfig;
 use crate::error::WebError;
 use crate::guard::guard;
 use crate::problem::{ARCHIVE, HttpProblem, NO_SUCH_METHOD};
+use crate::run_request::RunLimits;
 use crate::runs::RunQueue;
 use crate::service::Service;
 use crate::tls::{TlsCertificate, TlsSource};
@@ -123,7 +124,8 @@ impl WebServer {
     /// The host refuses threads or polling.
     pub fn start(self, own_runs: OwnRuns) -> Result<WebHandle, WebError> {
         let archive = ArchiveAccess::new(self.config.archive.clone());
-        let runs = Arc::new(RunQueue::new(own_runs, archive.clone(), self.config.longest));
+        let limits = RunLimits { longest: self.config.longest, targets: self.config.targets.clone() };
+        let runs = Arc::new(RunQueue::new(own_runs, archive.clone(), limits));
         // The second thread is for what blocks: the archive, and names.
         let runtime = Builder::new_current_thread()
             .enable_all()

@@ -68,6 +68,14 @@ impl ShareKey {
         Ok(Self { path })
     }
 
+    /// Replaces the default key of this user.
+    ///
+    /// # Errors
+    /// The user has no data directory, or the file cannot be written.
+    pub fn rotate_default() -> Result<(), ShareKeyError> {
+        Self::new(None)?.rotate()
+    }
+
     /// Replaces the key: all links that were made until now are void.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! The file of the tokens: their names, abilities and digests, but none of the tokens.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
@@ -10,6 +10,7 @@ use argon2::{Algorithm, Argon2, Params};
 use linerate_runner::{PrivateFileError, is_day_or_time, local_time, now, read_private, whole_private_file};
 
 use crate::access::Ability;
+use crate::share_key::ShareKeyError;
 
 /// First line of the file.
 const SCHEMA: &str = "linerate.tokens/1";
@@ -103,6 +104,9 @@ pub enum TokenFileError {
         /// The file.
         path: PathBuf,
     },
+    /// The key of shared links cannot be replaced.
+    #[error(transparent)]
+    Shares(#[from] ShareKeyError),
     /// There are too many.
     #[error("there are already {MAX_TOKENS} tokens; remove one that is no longer used")]
     Full,
@@ -115,7 +119,7 @@ impl TokenFileError {
     /// Whether the request or the file has to be corrected; otherwise this host is to blame.
     #[must_use]
     pub fn needs_correction(&self) -> bool {
-        !matches!(self, Self::Write { .. } | Self::Make(_))
+        !matches!(self, Self::Write { .. } | Self::Make(_) | Self::Shares(_))
     }
 }
 
@@ -134,15 +138,15 @@ impl TokenFile {
         Ok(Self { path })
     }
 
-    /// The tokens in a file that has to exist: without its tokens, a service could be open to everybody.
+    /// The tokens of a service. A file that the user names has to exist: without its tokens, the service could be open
+    /// to everybody. A user without a data directory has no default file.
     ///
     /// # Errors
     /// There is no such file.
-    pub fn existing(path: &Path) -> Result<Self, TokenFileError> {
-        if path.exists() {
-            Self::new(Some(path))
-        } else {
-            Err(TokenFileError::Missing { path: path.to_owned() })
+    pub fn of_service(path: Option<&Path>) -> Result<Option<Self>, TokenFileError> {
+        match path {
+            Some(path) if !path.exists() => Err(TokenFileError::Missing { path: path.to_owned() }),
+            path => Ok(Self::new(path).ok()),
         }
     }
 
@@ -180,6 +184,22 @@ impl TokenFile {
             entries.push(entry);
         }
         Ok(entries)
+    }
+
+    /// A line for each token, below a head.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub fn table(&self) -> Result<String, TokenFileError> {
+        let entries = self.list()?;
+        let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or_default().max("name".len());
+        let row = |name: &str, ability: &str, id: &str, made: &str| {
+            format!("{name:width$}  {ability:7}  {id:8}  {made}\n")
+        };
+        let rows = entries
+            .iter()
+            .map(|entry| row(&entry.name, entry.ability.name(), &entry.id, &local_time(&entry.made)));
+        Ok([row("name", "ability", "id", "made")].into_iter().chain(rows).collect())
     }
 
     /// Adds a token, and returns it: it is in no file.
@@ -229,13 +249,10 @@ impl TokenFile {
         change: impl FnOnce(&mut Vec<TokenEntry>) -> Result<T, TokenFileError>,
     ) -> Result<T, TokenFileError> {
         let fail = |source| TokenFileError::Write { path: self.path.clone(), source };
-        if let Some(folder) = self.path.parent() {
-            fs::create_dir_all(folder).map_err(fail)?;
-        }
+        let folder = self.path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        fs::create_dir_all(folder).map_err(fail)?;
         // The file itself is replaced, so a lock of it would be one of the old file.
-        let mut lock = self.path.as_os_str().to_owned();
-        lock.push(".lock");
-        let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(lock).map_err(fail)?;
+        let lock = File::open(folder).map_err(fail)?;
         lock.lock().map_err(fail)?;
         let mut entries = self.list()?;
         let done = change(&mut entries)?;
@@ -270,19 +287,6 @@ pub(crate) struct TokenFileStamp {
 }
 
 impl TokenEntry {
-    /// A line for each token, below a head.
-    #[must_use]
-    pub fn table(entries: &[Self]) -> String {
-        let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or_default().max("name".len());
-        let row = |name: &str, ability: &str, id: &str, made: &str| {
-            format!("{name:width$}  {ability:7}  {id:8}  {made}\n")
-        };
-        let rows = entries
-            .iter()
-            .map(|entry| row(&entry.name, entry.ability.name(), &entry.id, &local_time(&entry.made)));
-        [row("name", "ability", "id", "made")].into_iter().chain(rows).collect()
-    }
-
     fn parse(line: &str) -> Result<Self, String> {
         let columns: Vec<&str> = line.split_ascii_whitespace().collect();
         let [name, ability, id, made, digest] = columns[..] else {
@@ -372,7 +376,7 @@ mod tests {
     fn a_token_is_added_found_by_its_id_and_removed() {
         let (_folder, file) = file();
         assert_eq!(file.list().unwrap(), []);
-        let missing = TokenFile::existing(file.path()).unwrap_err().to_string();
+        let missing = TokenFile::of_service(Some(file.path())).unwrap_err().to_string();
         assert!(missing.contains("--tokens"), "{missing}");
         let token = file.add("laptop", Ability::Run).unwrap();
         let other = file.add("wall", Ability::View).unwrap();
@@ -384,7 +388,7 @@ mod tests {
         assert_eq!(TokenEntry::id_in(&token), Some(entries[0].id.as_str()));
         assert!(entries[0].is(&token) && !entries[0].is(&other) && !entries[0].is(&token[..token.len() - 1]));
         assert_eq!(token.len(), 3 + 8 + 1 + 64);
-        let table = TokenEntry::table(&entries);
+        let table = file.table().unwrap();
         assert!(table.starts_with("name    ability  id        made\nlaptop  run      "), "{table}");
         assert!(!table.contains(&token[12..]) && !table.contains("argon2"), "{table}");
         let text = fs::read_to_string(file.path()).unwrap();

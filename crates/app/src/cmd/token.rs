@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
-use linerate_web::{Ability, ShareKey, TokenEntry, TokenFile, TokenFileError};
+use linerate_web::{Ability, ShareKey, TokenFile, TokenFileError};
 
 use crate::command_error::CommandError;
 use crate::exit::Exit;
@@ -48,17 +48,14 @@ fn ability() -> impl TypedValueParser<Value = Ability> {
 pub(crate) fn run(args: &TokenArgs) -> Result<Exit, CommandError> {
     let refused = |error: TokenFileError| CommandError::of(error.needs_correction(), error);
     let file = TokenFile::new(args.tokens.as_deref()).map_err(refused)?;
-    match &args.command {
-        TokenCommand::Add { name, ability } => {
-            let token = file.add(name, *ability).map_err(refused)?;
-            print::note("this is the only time that the token is shown:");
-            Ok(stdout::print(format!("{token}\n").as_bytes()))
-        }
-        TokenCommand::List => Ok(stdout::print(TokenEntry::table(&file.list().map_err(refused)?).as_bytes())),
-        TokenCommand::RotateShares => {
-            let rotated = ShareKey::new(None).and_then(|key| key.rotate());
-            rotated.map(|()| Exit::Done).map_err(CommandError::failed)
-        }
-        TokenCommand::Remove { name } => file.remove(name).map(|()| Exit::Done).map_err(refused),
-    }
+    let printed = match &args.command {
+        TokenCommand::Add { name, ability } => file
+            .add(name, *ability)
+            .inspect(|_| print::note("this is the only time that the token is shown:"))
+            .map(|token| token + "\n"),
+        TokenCommand::List => file.table(),
+        TokenCommand::Remove { name } => file.remove(name).map(|()| String::new()),
+        TokenCommand::RotateShares => ShareKey::rotate_default().map(|()| String::new()).map_err(Into::into),
+    };
+    Ok(stdout::print(printed.map_err(refused)?.as_bytes()))
 }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use linerate_control::Server;
-use linerate_web::{Access, TlsSource, TokenFile, WebConfig, WebError, WebHandle, WebServer, WebToken};
+use linerate_web::{
+    Access, AllowedTarget, TlsSource, TokenFile, WebConfig, WebError, WebHandle, WebServer, WebToken,
+};
 
 use super::serve::ServeArgs;
 use crate::agent_token::read_from;
@@ -33,6 +35,9 @@ pub(super) struct WebArgs {
     /// Serve the pages over HTTPS with a certificate that is made once and kept in the user's data directory
     #[arg(long, requires = "web", conflicts_with = "tls_cert")]
     tls_self_signed: bool,
+    /// Tests from the pages may only go to this host or network; may be given more than once [default: everywhere]
+    #[arg(long, value_name = "HOST|NETWORK", requires = "web")]
+    web_target: Vec<AllowedTarget>,
     /// Another name under which browsers reach the pages; may be given more than once
     #[arg(long, value_name = "NAME", requires = "web", value_parser = WebConfig::parse_name)]
     web_name: Vec<String>,
@@ -51,9 +56,7 @@ impl WebArgs {
         let Some(address) = self.web else { return Ok(None) };
         let refused = |error: WebError| CommandError::of(error.needs_correction(), error);
         let token = |path: &PathBuf| read_from("--web-token-file", path, WebToken::new);
-        // A user without a data directory has no default file.
-        let named = self.tokens.as_deref().map(TokenFile::existing).transpose();
-        let tokens = named.map_err(|error| refused(error.into()))?.or_else(|| TokenFile::new(None).ok());
+        let tokens = TokenFile::of_service(self.tokens.as_deref()).map_err(|error| refused(error.into()))?;
         let web = WebServer::bind(WebConfig {
             address,
             access: Access {
@@ -67,6 +70,7 @@ impl WebArgs {
             share_key: None,
             archive: args.archive.archive.clone(),
             longest: args.limit_time,
+            targets: self.web_target.clone(),
             assets: front_end::web_assets(),
         })
         .map_err(refused)?;

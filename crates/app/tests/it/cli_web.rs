@@ -42,6 +42,7 @@ fn what_others_reach_needs_a_token_or_tls_and_wrong_files_are_named() {
         (&["--public"], "neither a token nor TLS"),
         (&["--tls-cert", "/none.pem", "--tls-key", "/none.key"], "--tls-cert: cannot read /none.pem"),
         (&["--tls-cert", "/none.pem"], "--tls-key"),
+        (&["--web-target", "192.0.2.1/24"], "'--web-target <HOST|NETWORK>'"),
         (&["--tls-self-signed", "--tls-cert", "/none.pem", "--tls-key", "/none.key"], "cannot be used with"),
     ] {
         let done = refused(&folder, &[&address, more].concat());

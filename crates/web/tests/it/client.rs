@@ -138,6 +138,7 @@ pub(crate) fn config(access: Access, archive: Option<String>) -> WebConfig {
         share_key: None,
         archive,
         longest: None,
+        targets: Vec::new(),
         assets: WebAssets {
             script: "// script",
             worker: "// worker",
