@@ -47,7 +47,8 @@ const FILES: &[(&str, &str)] = &[
     (
         "$XDG_DATA_HOME/linerate/archive.sqlite",
         "The archive of runs, ~/.local/share if XDG_DATA_HOME is not set. LINERATE_ARCHIVE or --archive names \
-         another file.",
+         another file. The folder also has the files of `serve --web`: tokens, web-tls.pem (certificate and key) and \
+         web-share.key (of the links to runs).",
     ),
     (
         "/run/linerate",
