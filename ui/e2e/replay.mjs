@@ -485,6 +485,7 @@ async function api(request, answer, path, query) {
     if (method === "GET")
       return json({
         needs_token: Boolean(TOKEN),
+        signed_in: Boolean(TOKEN) && signedIn(request),
         abilities: signedIn(request) ? ["view", "run", "admin"] : [],
         host: HOST,
         linerate: "0.1.0",

@@ -4,7 +4,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cmd::{
     archive, archived, check, compare, completions, doctor, envelope, guardian, import, lab, manual, plan,
-    report, run, serve, stand_in, sweep, test,
+    report, run, serve, stand_in, sweep, test, token,
 };
 use crate::command_error::CommandError;
 use crate::exit::Exit;
@@ -37,6 +37,8 @@ fn exit_codes() -> String {
 pub(crate) enum Command {
     /// Run the server
     Serve(serve::ServeArgs),
+    /// Say who may use the web pages of `linerate serve --web`
+    Token(token::TokenArgs),
     /// Measure the path to a server and report what limits it
     Test(Box<test::TestArgs>),
     /// Measure latency and throughput over message sizes and draw the curve
@@ -110,6 +112,7 @@ impl Command {
     fn execute(self) -> Result<Exit, CommandError> {
         match self {
             Self::Serve(args) => serve::run(&args),
+            Self::Token(args) => token::run(&args),
             Self::Test(args) => test::run(&args),
             Self::Sweep(args) => sweep::run(&args),
             Self::Envelope(args) => envelope::run(&args),

@@ -19,4 +19,5 @@ pub(crate) mod serve;
 pub(crate) mod stand_in;
 pub(crate) mod sweep;
 pub(crate) mod test;
+pub(crate) mod token;
 mod web;

@@ -25,6 +25,7 @@ pub mod lab_status;
 mod layout;
 pub mod live;
 pub mod markdown;
+pub mod message;
 mod metrics_reference;
 pub mod ndjson;
 pub mod page;

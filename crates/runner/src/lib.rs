@@ -70,5 +70,5 @@ pub use pid_file::{PidFile, PidFileError};
 pub use report_source::{ReportSource, ReportSourceError};
 pub use retention::Retention;
 pub use run::{run, serve};
-pub use secret_file::{SecretFileError, read_secret};
-pub use whole_file::whole_file;
+pub use secret_file::{PrivateFileError, SecretFileError, read_private, read_secret};
+pub use whole_file::{whole_file, whole_private_file};

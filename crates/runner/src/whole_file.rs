@@ -1,6 +1,8 @@
 //! Files that are never seen half written.
 
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
 
 /// Writes a file; an existing file is replaced only when the new one is complete.
@@ -8,10 +10,38 @@ use std::path::Path;
 /// # Errors
 /// It cannot be created, written or renamed; nothing of it is left then.
 pub fn whole_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    replace(path, |part| File::create(part), write)
+}
+
+/// As [`whole_file`], for a file that only its owner may read: that of the file before, or of the folder. So root can
+/// write it for the user of a service.
+///
+/// # Errors
+/// As [`whole_file`].
+pub fn whole_private_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    let owner = [Some(path), path.parent()].into_iter().flatten().find_map(|path| path.metadata().ok());
+    let create = |part: &Path| {
+        // One that was left by a killed process could have another mode.
+        let _ = std::fs::remove_file(part);
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(part)?;
+        if let Some(owner) = owner {
+            // Only root may give a file away; for others it is theirs already.
+            let _ = fchown(&file, Some(owner.uid()), Some(owner.gid()));
+        }
+        Ok(file)
+    };
+    replace(path, create, |out| out.write_all(content))
+}
+
+fn replace(
+    path: &Path,
+    create: impl FnOnce(&Path) -> io::Result<File>,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");
     let part = path.with_file_name(name);
-    let mut out = io::BufWriter::new(std::fs::File::create(&part)?);
+    let mut out = io::BufWriter::new(create(&part)?);
     let written = write(&mut out).and_then(|()| out.flush());
     drop(out);
     let result = written.and_then(|()| std::fs::rename(&part, path));
@@ -24,6 +54,7 @@ pub fn whole_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::{PermissionsExt, chown};
 
     #[test]
     fn a_file_is_replaced_only_by_a_complete_one() {
@@ -37,5 +68,37 @@ mod tests {
         assert!(failed.is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left of it");
+    }
+
+    #[test]
+    fn a_private_file_is_for_its_owner_whatever_was_there_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens");
+        std::fs::write(&path, "old").unwrap();
+        std::fs::write(folder.path().join("tokens.part"), "left by a killed process").unwrap();
+        whole_private_file(&path, b"new").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_private_file_keeps_its_owner_and_a_new_one_has_that_of_the_folder() {
+        const NOBODY: u32 = 65_534;
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+        std::fs::write(&old, "old").unwrap();
+        let own = old.metadata().unwrap().uid();
+        // Only root may give files away.
+        let given = chown(&old, Some(NOBODY), None).is_ok();
+        whole_private_file(&old, b"1").unwrap();
+        whole_private_file(&new, b"1").unwrap();
+        assert_eq!(new.metadata().unwrap().uid(), own);
+        assert_eq!(old.metadata().unwrap().uid(), if given { NOBODY } else { own });
+        if given {
+            std::fs::remove_file(&new).unwrap();
+            chown(folder.path(), Some(NOBODY), None).unwrap();
+            whole_private_file(&new, b"1").unwrap();
+            assert_eq!(new.metadata().unwrap().uid(), NOBODY);
+        }
     }
 }

@@ -2,17 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::http::{HeaderMap, header};
+use hmac::{Hmac, Mac};
 use linerate_sock::thread::locked;
 use linerate_sock::{Mono, clock};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
 
-use crate::problem::{HttpProblem, INTERNAL, SIGN_IN, TOO_MANY};
+use crate::listed_tokens::WatchedTokens;
+use crate::problem::{ABILITY, HttpProblem, INTERNAL, SIGN_IN, TOKENS, TOO_MANY};
+use crate::token_file::{TokenEntry, TokenFile, TokenFileError};
 
 /// Name of the cookie of a session.
 const COOKIE: &str = "linerate_session";
@@ -27,8 +32,10 @@ const MAX_TRIES: u32 = 10;
 const TRIES_WINDOW: Duration = Duration::from_secs(60);
 /// Addresses whose wrong tries are counted.
 const MAX_TRIERS: usize = 1024;
+/// Most digests that are computed at a time: each needs 19 MiB, and the thread of the archive.
+const MAX_VERIFICATIONS: usize = 1;
 
-/// What a visitor may do.
+/// What a visitor may do. Each ability includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ability {
@@ -40,17 +47,48 @@ pub enum Ability {
     Admin,
 }
 
-/// All abilities.
-const ALL: &[Ability] = &[Ability::View, Ability::Run, Ability::Admin];
+impl Ability {
+    /// All abilities, each including those before it.
+    pub const ALL: [Self; 3] = [Self::View, Self::Run, Self::Admin];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::View => "view",
+            Self::Run => "run",
+            Self::Admin => "admin",
+        }
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::View => "See results",
+            Self::Run => "Also start and cancel tests",
+            Self::Admin => "Also delete results",
+        }
+    }
+
+    /// The ability with a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|ability| ability.name() == name)
+    }
+}
 
 /// Who may use the service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Access {
-    /// Everybody who reaches it.
-    #[default]
-    Open,
-    /// Whoever has the token.
-    Token(WebToken),
+pub struct Access {
+    /// A token with all abilities.
+    pub token: Option<WebToken>,
+    /// Tokens that each have an ability.
+    pub tokens: Option<TokenFile>,
+    /// Whether everybody who reaches the service may see results. All else needs a token.
+    pub public: bool,
+    /// Whether a service that others reach needs no protection. Unless it is public, everybody may do everything.
+    pub insecure: bool,
 }
 
 /// The secret of the service, as its digest.
@@ -94,109 +132,295 @@ fn digest(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
+/// Who is asking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WebVisitor {
+    /// The highest ability; absent if there is none.
+    pub(crate) ability: Option<Ability>,
+    /// The token that was given, perhaps at the beginning of a session.
+    pub(crate) token: Option<TokenHolder>,
+}
+
+impl WebVisitor {
+    /// All abilities.
+    pub(crate) fn abilities(&self) -> Vec<Ability> {
+        Ability::ALL.into_iter().filter(|ability| Some(*ability) <= self.ability).collect()
+    }
+}
+
+/// What visitors without a token may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Strangers {
+    /// Everything, until there is a token.
+    Trusted,
+    /// See results.
+    Public,
+    /// Nothing.
+    Unknown,
+}
+
+/// The token that a visitor has given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TokenHolder {
+    /// That of [`Access::token`].
+    Common,
+    /// The one with this id in the file.
+    Listed(String),
+}
+
 /// The sessions and wrong tries.
 #[derive(Debug)]
 pub(crate) struct AccessControl {
-    access: Access,
-    /// By the digest of their secret, when they began.
-    sessions: Mutex<BTreeMap<[u8; 32], Mono>>,
+    token: Option<WebToken>,
+    tokens: Option<WatchedTokens>,
+    strangers: Strangers,
+    /// Whether browsers may send the cookie of a session over TLS only.
+    is_tls: bool,
+    /// Whether there was a token at some time: when the last one is removed, nobody gets its abilities.
+    closed: AtomicBool,
+    /// Of the keyed digests.
+    key: [u8; 32],
+    /// By the digest of their secret, when they began and with which token.
+    sessions: Mutex<BTreeMap<[u8; 32], (Mono, TokenHolder)>>,
     tries: Mutex<BTreeMap<IpAddr, (u32, Mono)>>,
+    verifications: Arc<Semaphore>,
 }
 
 impl AccessControl {
-    pub(crate) fn new(access: Access) -> Self {
-        Self { access, sessions: Mutex::default(), tries: Mutex::default() }
+    /// Reads the file of tokens. Without any token, visitors may do everything if the service is only for this host, or
+    /// if the user wants it so.
+    pub(crate) fn new(access: Access, is_loopback: bool, is_tls: bool) -> Result<Self, TokenFileError> {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key)
+            .map_err(|error| TokenFileError::Make(format!("no random numbers: {error}")))?;
+        let strangers = match (access.public, access.insecure || is_loopback) {
+            (true, _) => Strangers::Public,
+            (false, true) => Strangers::Trusted,
+            (false, false) => Strangers::Unknown,
+        };
+        // Whoever lets everybody do everything does not ask for tokens.
+        let used = access.tokens.filter(|_| access.public || !access.insecure);
+        Ok(Self {
+            token: access.token,
+            tokens: used.map(WatchedTokens::open).transpose()?,
+            strangers,
+            is_tls,
+            closed: AtomicBool::new(false),
+            key,
+            sessions: Mutex::default(),
+            tries: Mutex::default(),
+            verifications: Arc::new(Semaphore::new(MAX_VERIFICATIONS)),
+        })
     }
 
+    /// Whether there is a token, or was one since the start.
+    pub(crate) fn has_token(&self) -> bool {
+        if self.token.is_some() || self.closed.load(Ordering::Relaxed) {
+            return true;
+        }
+        // A file that cannot be read may have some.
+        let listed = self.tokens.as_ref().map(WatchedTokens::listed);
+        let closed = listed.is_some_and(|listed| listed.is_none_or(|listed| !listed.entries.is_empty()));
+        self.closed.fetch_or(closed, Ordering::Relaxed);
+        closed
+    }
+
+    /// What visitors without a token may do.
+    pub(crate) fn strangers(&self) -> Option<Ability> {
+        match self.strangers {
+            Strangers::Trusted if !self.has_token() => Some(Ability::Admin),
+            Strangers::Public => Some(Ability::View),
+            Strangers::Trusted | Strangers::Unknown => None,
+        }
+    }
+
+    /// Whether a token would give more than strangers have.
     pub(crate) fn needs_token(&self) -> bool {
-        self.access != Access::Open
+        self.strangers() != Some(Ability::Admin)
     }
 
-    /// What a visitor with these headers may do.
+    /// Who sent a request with these headers.
     ///
     /// # Errors
     /// The token in them is wrong, or there were too many wrong ones.
-    pub(crate) fn abilities(
-        &self,
-        headers: &HeaderMap,
-        from: IpAddr,
-    ) -> Result<&'static [Ability], HttpProblem> {
-        let Access::Token(token) = &self.access else { return Ok(ALL) };
+    pub(crate) async fn visitor(&self, headers: &HeaderMap, from: IpAddr) -> Result<WebVisitor, HttpProblem> {
+        let stranger = WebVisitor { ability: self.strangers(), token: None };
+        if stranger.ability == Some(Ability::Admin) {
+            return Ok(stranger);
+        }
         let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let bearer = bearer.and_then(|value| value.split_once(' '));
-        if let Some((_, given)) = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) {
-            return self.try_token(token, given, from).map(|()| ALL);
+        let holder = match bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) {
+            Some((_, given)) => Some(self.verify(given.trim(), from).await?),
+            None => self.session_holder(headers),
+        };
+        let with = |holder: TokenHolder| {
+            let ability = self.ability_of(&holder)?;
+            Some(WebVisitor { ability: Some(ability), token: Some(holder) })
+        };
+        Ok(holder.and_then(with).unwrap_or(stranger))
+    }
+
+    /// The token of the session in a cookie.
+    fn session_holder(&self, headers: &HeaderMap) -> Option<TokenHolder> {
+        let (now, sessions) = (clock::now(), locked(&self.sessions));
+        let mut found = cookies(headers).filter_map(|secret| sessions.get(&digest(secret)));
+        found.find(|(began, _)| now.since(*began) < SESSION_LIFETIME).map(|(_, holder)| holder.clone())
+    }
+
+    /// Whether a visitor who was permitted to see results still is: tokens are removed while streams are open.
+    pub(crate) fn still_sees(&self, visitor: &WebVisitor) -> bool {
+        match &visitor.token {
+            Some(holder) => self.ability_of(holder).is_some(),
+            None => self.strangers().is_some(),
         }
-        let now = clock::now();
-        let session = cookies(headers).any(|secret| {
-            let began = locked(&self.sessions).get(&digest(secret)).copied();
-            began.is_some_and(|began| now.since(began) < SESSION_LIFETIME)
-        });
-        Ok(if session { ALL } else { &[] })
+    }
+
+    /// The ability that a token has now; absent if it was removed.
+    fn ability_of(&self, holder: &TokenHolder) -> Option<Ability> {
+        match holder {
+            TokenHolder::Common => Some(Ability::Admin),
+            TokenHolder::Listed(id) => self.tokens.as_ref()?.listed()?.with_id(id).map(|entry| entry.ability),
+        }
     }
 
     /// Whether a visitor may do something.
     ///
     /// # Errors
     /// The visitor may not.
-    pub(crate) fn permit(
+    pub(crate) async fn permit(
         &self,
         ability: Ability,
         headers: &HeaderMap,
         from: IpAddr,
-    ) -> Result<(), HttpProblem> {
-        if self.abilities(headers, from)?.contains(&ability) {
-            return Ok(());
+    ) -> Result<WebVisitor, HttpProblem> {
+        let visitor = self.visitor(headers, from).await?;
+        match visitor.ability {
+            Some(own) if own >= ability => Ok(visitor),
+            Some(own) if visitor.token.is_some() => {
+                let text = format!(
+                    "your token has the ability {}; this needs one that was made with --ability {}",
+                    own.name(),
+                    ability.name()
+                );
+                Err(HttpProblem::new(ABILITY, text))
+            }
+            _ => Err(HttpProblem::new(
+                SIGN_IN,
+                "give a token of this server: on its page, or with Authorization: Bearer TOKEN",
+            )),
         }
-        Err(HttpProblem::new(
-            SIGN_IN,
-            "give the token of this server: on its page, or with Authorization: Bearer TOKEN",
-        ))
     }
 
-    fn try_token(&self, token: &WebToken, given: &str, from: IpAddr) -> Result<(), HttpProblem> {
+    /// Which token this is.
+    async fn verify(&self, given: &str, from: IpAddr) -> Result<TokenHolder, HttpProblem> {
+        self.check_tries(from)?;
+        if self.token.as_ref().is_some_and(|token| token.is(given)) {
+            return Ok(TokenHolder::Common);
+        }
+        let Some(tokens) = &self.tokens else { return Err(self.wrong(from)) };
+        let listed = tokens.listed().ok_or_else(|| {
+            HttpProblem::new(TOKENS, "the tokens of this server cannot be read; its log says why")
+                .retry_after(10)
+        })?;
+        // Ids are no secrets: that one is unknown is no hint to a token, and costs no time.
+        let entry = TokenEntry::id_in(given).and_then(|id| listed.with_id(id)).cloned();
+        let Some(entry) = entry else { return Err(self.wrong(from)) };
+        let holder = TokenHolder::Listed(entry.id.clone());
+        let digest = self.keyed_digest(given);
+        if locked(&listed.verified).contains(&digest) {
+            return Ok(holder);
+        }
+        // The permit goes with the computation, which continues if the visitor leaves.
+        let Ok(permit) = Arc::clone(&self.verifications).acquire_owned().await else {
+            return Err(self.wrong(from));
+        };
+        self.check_tries(from)?;
+        if locked(&listed.verified).contains(&digest) {
+            return Ok(holder);
+        }
+        // It counts as wrong until it is known to be right: a visitor who leaves before has tried too.
+        self.count_try(from);
+        let text = given.to_owned();
+        let right = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            entry.is(&text)
+        });
+        if !right.await.unwrap_or(false) {
+            return Err(wrong_token());
+        }
+        self.forgive_try(from);
+        locked(&listed.verified).insert(digest);
+        Ok(holder)
+    }
+
+    fn keyed_digest(&self, given: &str) -> [u8; 32] {
+        // A key of any length is one for HMAC.
+        Hmac::<Sha256>::new_from_slice(&self.key)
+            .map(|mac| mac.chain_update(given.as_bytes()).finalize().into_bytes().into())
+            .unwrap_or_default()
+    }
+
+    /// Whether an address may try a token.
+    fn check_tries(&self, from: IpAddr) -> Result<(), HttpProblem> {
         let now = clock::now();
         let mut tries = locked(&self.tries);
         tries.retain(|_, (_, since)| now.since(*since) < TRIES_WINDOW);
         // One network counts as one visitor: it may have any number of addresses.
-        let group = group(from);
-        if tries.get(&group).is_some_and(|(count, _)| *count >= MAX_TRIES) {
+        if tries.get(&group(from)).is_some_and(|(count, _)| *count >= MAX_TRIES) {
             return Err(HttpProblem::new(TOO_MANY, "too many wrong tokens from this address; wait a minute")
                 .limit(u64::from(MAX_TRIES))
                 .retry_after(TRIES_WINDOW.as_secs()));
         }
-        if token.is(given) {
-            return Ok(());
-        }
+        Ok(())
+    }
+
+    fn count_try(&self, from: IpAddr) {
+        let (mut tries, group) = (locked(&self.tries), group(from));
         if tries.len() < MAX_TRIERS || tries.contains_key(&group) {
-            tries.entry(group).or_insert((0, now)).0 += 1;
+            tries.entry(group).or_insert((0, clock::now())).0 += 1;
         }
-        Err(HttpProblem::new(SIGN_IN, "this is not the token of this server").at("token"))
+    }
+
+    fn forgive_try(&self, from: IpAddr) {
+        if let Some((count, _)) = locked(&self.tries).get_mut(&group(from)) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    fn wrong(&self, from: IpAddr) -> HttpProblem {
+        self.count_try(from);
+        wrong_token()
     }
 
     /// Begins a session; the cookie for it.
     ///
     /// # Errors
     /// The token is wrong, or there were too many wrong ones.
-    pub(crate) fn sign_in(&self, given: &str, from: IpAddr) -> Result<String, HttpProblem> {
-        if let Access::Token(token) = &self.access {
-            self.try_token(token, given, from)?;
-        }
+    pub(crate) async fn sign_in(&self, given: &str, from: IpAddr) -> Result<String, HttpProblem> {
+        // Where everybody may do everything, a session is nothing that could be kept for later.
+        let open = self.strangers() == Some(Ability::Admin);
+        let holder = if open { None } else { Some(self.verify(given.trim(), from).await?) };
         let mut secret = [0; 16];
         getrandom::fill(&mut secret)
             .map_err(|error| HttpProblem::new(INTERNAL, format!("no random numbers: {error}")))?;
         let secret = format!("{:032x}", u128::from_be_bytes(secret));
+        if let Some(holder) = holder {
+            self.begin_session(&secret, holder);
+        }
+        Ok(self.cookie(&secret, SESSION_LIFETIME))
+    }
+
+    fn begin_session(&self, secret: &str, holder: TokenHolder) {
         let mut sessions = locked(&self.sessions);
         let now = clock::now();
-        sessions.retain(|_, began| now.since(*began) < SESSION_LIFETIME);
+        sessions.retain(|_, (began, _)| now.since(*began) < SESSION_LIFETIME);
         if sessions.len() >= MAX_SESSIONS
-            && let Some(oldest) = sessions.iter().min_by_key(|(_, began)| **began).map(|(key, _)| *key)
+            && let Some(oldest) = sessions.iter().min_by_key(|(_, (began, _))| *began).map(|(key, _)| *key)
         {
             sessions.remove(&oldest);
         }
-        sessions.insert(digest(&secret), now);
-        let age = SESSION_LIFETIME.as_secs();
-        Ok(format!("{COOKIE}={secret}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age}"))
+        sessions.insert(digest(secret), (now, holder));
     }
 
     /// Ends a session; the cookie that removes it.
@@ -204,8 +428,17 @@ impl AccessControl {
         for secret in cookies(headers) {
             locked(&self.sessions).remove(&digest(secret));
         }
-        format!("{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0")
+        self.cookie("", Duration::ZERO)
     }
+
+    fn cookie(&self, secret: &str, age: Duration) -> String {
+        let secure = if self.is_tls { "Secure; " } else { "" };
+        format!("{COOKIE}={secret}; {secure}HttpOnly; SameSite=Strict; Path=/; Max-Age={}", age.as_secs())
+    }
+}
+
+fn wrong_token() -> HttpProblem {
+    HttpProblem::new(SIGN_IN, "this is not a token of this server").at("token")
 }
 
 /// The secrets in the cookies of sessions. A browser may have one of an earlier server at this address besides ours.
@@ -233,7 +466,16 @@ mod tests {
     const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 
     fn keeper() -> AccessControl {
-        AccessControl::new(Access::Token(WebToken::new(&format!(" {SECRET}\n")).unwrap()))
+        let token = Some(WebToken::new(&format!(" {SECRET}\n")).unwrap());
+        AccessControl::new(Access { token, ..Access::default() }, true, false).unwrap()
+    }
+
+    /// A service that knows the tokens of a file.
+    fn listing() -> (tempfile::TempDir, TokenFile, AccessControl) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = TokenFile::new(Some(&folder.path().join("tokens"))).unwrap();
+        let access = Access { tokens: Some(file.clone()), ..Access::default() };
+        (folder, file, AccessControl::new(access, false, false).unwrap())
     }
 
     fn with(name: header::HeaderName, value: &str) -> HeaderMap {
@@ -242,43 +484,174 @@ mod tests {
         headers
     }
 
+    fn bearer(token: &str) -> HeaderMap {
+        with(header::AUTHORIZATION, &format!("Bearer {token}"))
+    }
+
+    /// The result of what a handler awaits.
+    fn now<T>(work: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
+    }
+
+    fn abilities(keeper: &AccessControl, headers: &HeaderMap) -> Vec<Ability> {
+        now(keeper.visitor(headers, HOME)).unwrap().abilities()
+    }
+
+    fn refusal(keeper: &AccessControl, ability: Ability, headers: &HeaderMap) -> u16 {
+        now(keeper.permit(ability, headers, HOME)).unwrap_err().status
+    }
+
     #[test]
     fn an_open_service_asks_nobody() {
-        let keeper = AccessControl::new(Access::Open);
-        assert_eq!(keeper.abilities(&HeaderMap::new(), HOME).unwrap(), ALL);
+        let keeper = AccessControl::new(Access::default(), true, false).unwrap();
+        assert_eq!(abilities(&keeper, &HeaderMap::new()), Ability::ALL);
+        assert!(!keeper.needs_token());
+        let elsewhere = AccessControl::new(Access::default(), false, false).unwrap();
+        assert_eq!(abilities(&elsewhere, &HeaderMap::new()), []);
+        let insecure = Access { insecure: true, ..Access::default() };
+        assert_eq!(
+            abilities(&AccessControl::new(insecure, false, false).unwrap(), &HeaderMap::new()),
+            Ability::ALL
+        );
     }
 
     #[test]
     fn the_token_opens_and_another_one_does_not() {
         let keeper = keeper();
-        assert_eq!(keeper.permit(Ability::View, &HeaderMap::new(), HOME).unwrap_err().status, 401);
-        let right = with(header::AUTHORIZATION, &format!("Bearer {SECRET}"));
-        assert!(keeper.permit(Ability::Admin, &right, HOME).is_ok());
-        let wrong = with(header::AUTHORIZATION, "Bearer 0123456789abcdeg");
-        assert_eq!(keeper.permit(Ability::View, &wrong, HOME).unwrap_err().status, 401);
+        assert_eq!(refusal(&keeper, Ability::View, &HeaderMap::new()), 401);
+        assert!(now(keeper.permit(Ability::Admin, &bearer(SECRET), HOME)).is_ok());
+        assert_eq!(refusal(&keeper, Ability::View, &bearer("0123456789abcdeg")), 401);
         assert_eq!(WebToken::new("0123456789abcde"), Err(TokenTooShort));
-        assert_eq!(format!("{:?}", keeper.access), "Token(WebToken)");
+        assert_eq!(format!("{:?}", keeper.token), "Some(WebToken)");
+    }
+
+    #[test]
+    fn a_token_gives_its_ability_and_those_below_it() {
+        let (_folder, file, keeper) = listing();
+        let tokens = Ability::ALL.map(|ability| file.add(ability.name(), ability).unwrap());
+        for (at, token) in tokens.iter().enumerate() {
+            assert_eq!(abilities(&keeper, &bearer(token)), Ability::ALL[..=at]);
+            for above in &Ability::ALL[at + 1..] {
+                let problem = now(keeper.permit(*above, &bearer(token), HOME)).unwrap_err();
+                assert_eq!(problem.status, 403);
+                assert!(problem.detail.contains(&format!("--ability {}", above.name())), "{problem:?}");
+            }
+        }
+        // The id alone, or with the secret of another token, opens nothing.
+        let mixed = format!("{}{}", &tokens[2][..12], &tokens[0][12..]);
+        for wrong in [&tokens[0][..12], &mixed, &tokens[0].to_uppercase()] {
+            assert_eq!(refusal(&keeper, Ability::View, &bearer(wrong)), 401, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_token_that_was_verified_is_not_computed_again_until_the_file_changes() {
+        let (_folder, file, keeper) = listing();
+        let token = file.add("robot", Ability::Run).unwrap();
+        assert!(now(keeper.permit(Ability::Run, &bearer(&token), HOME)).is_ok());
+        // Without a permit nothing can be computed.
+        let taken = now(Arc::clone(&keeper.verifications).acquire_owned()).unwrap();
+        assert!(now(keeper.permit(Ability::Run, &bearer(&token), HOME)).is_ok());
+        file.add("other", Ability::View).unwrap();
+        let second = async {
+            let within = Duration::from_millis(50);
+            tokio::time::timeout(within, keeper.permit(Ability::Run, &bearer(&token), HOME)).await
+        };
+        let waits =
+            tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(second);
+        assert!(waits.is_err(), "it is computed again: {waits:?}");
+        drop(taken);
+        assert!(now(keeper.permit(Ability::Run, &bearer(&token), HOME)).is_ok());
+        assert!(!format!("{keeper:?}").contains(&token));
+    }
+
+    #[test]
+    fn a_session_ends_when_its_token_is_removed() {
+        let (_folder, file, keeper) = listing();
+        let token = file.add("laptop", Ability::Run).unwrap();
+        file.add("other", Ability::View).unwrap();
+        let set = now(keeper.sign_in(&token, HOME)).unwrap();
+        let cookie = with(header::COOKIE, set.split(';').next().unwrap());
+        let visitor = now(keeper.permit(Ability::Run, &cookie, HOME)).unwrap();
+        assert!(keeper.still_sees(&visitor));
+        assert_eq!(refusal(&keeper, Ability::Admin, &cookie), 403);
+        file.remove("laptop").unwrap();
+        assert!(!keeper.still_sees(&visitor));
+        assert_eq!(refusal(&keeper, Ability::View, &cookie), 401);
+        assert_eq!(refusal(&keeper, Ability::View, &bearer(&token)), 401);
+        // Another token with the old name is not the old one.
+        file.add("laptop", Ability::Run).unwrap();
+        assert_eq!(refusal(&keeper, Ability::View, &cookie), 401);
+    }
+
+    #[test]
+    fn the_first_token_closes_an_open_service_and_removing_the_last_one_does_not_open_it() {
+        let (_folder, file, _) = listing();
+        let access = Access { tokens: Some(file.clone()), ..Access::default() };
+        let keeper = AccessControl::new(access, true, false).unwrap();
+        let nobody = HeaderMap::new();
+        let set = now(keeper.sign_in("anything", HOME)).unwrap();
+        assert_eq!(abilities(&keeper, &nobody), Ability::ALL);
+        file.add("laptop", Ability::View).unwrap();
+        assert_eq!(abilities(&keeper, &nobody), []);
+        assert_eq!(abilities(&keeper, &with(header::COOKIE, set.split(';').next().unwrap())), []);
+        file.remove("laptop").unwrap();
+        assert_eq!(abilities(&keeper, &nobody), []);
+        assert!(keeper.needs_token());
+    }
+
+    #[test]
+    fn strangers_of_a_public_service_see_results_and_do_nothing_else() {
+        let (_folder, file, _) = listing();
+        for (is_loopback, insecure) in [(true, false), (false, false), (false, true)] {
+            let access = Access { tokens: Some(file.clone()), public: true, insecure, ..Access::default() };
+            let keeper = AccessControl::new(access, is_loopback, false).unwrap();
+            let nobody = HeaderMap::new();
+            assert_eq!(abilities(&keeper, &nobody), [Ability::View]);
+            assert!(keeper.needs_token());
+            assert_eq!(refusal(&keeper, Ability::Run, &nobody), 401);
+            assert_eq!(refusal(&keeper, Ability::Admin, &nobody), 401);
+            let token = file.add("laptop", Ability::Run).unwrap();
+            assert!(now(keeper.permit(Ability::Run, &bearer(&token), HOME)).is_ok());
+            assert_eq!(abilities(&keeper, &nobody), [Ability::View]);
+            file.remove("laptop").unwrap();
+            assert_eq!(refusal(&keeper, Ability::View, &bearer(&token)), 401);
+        }
+    }
+
+    #[test]
+    fn a_file_that_becomes_unusable_opens_nothing() {
+        use std::os::unix::fs::PermissionsExt;
+        let (_folder, file, keeper) = listing();
+        let token = file.add("laptop", Ability::Admin).unwrap();
+        let set = now(keeper.sign_in(&token, HOME)).unwrap();
+        let cookie = with(header::COOKIE, set.split(';').next().unwrap());
+        std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(refusal(&keeper, Ability::View, &bearer(&token)), 503);
+        assert_eq!(refusal(&keeper, Ability::View, &cookie), 401);
+        std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(now(keeper.permit(Ability::Admin, &cookie, HOME)).is_ok());
     }
 
     #[test]
     fn a_session_lasts_until_it_is_ended() {
         let keeper = keeper();
-        assert_eq!(keeper.sign_in("wrong", HOME).unwrap_err().field.as_deref(), Some("token"));
-        let set = keeper.sign_in(SECRET, HOME).unwrap();
+        assert_eq!(now(keeper.sign_in("wrong", HOME)).unwrap_err().field.as_deref(), Some("token"));
+        let set = now(keeper.sign_in(SECRET, HOME)).unwrap();
         assert!(set.contains("HttpOnly; SameSite=Strict"), "{set}");
         let pair = set.split(';').next().unwrap();
         let headers = with(header::COOKIE, &format!("theme=dark; {pair}"));
-        assert_eq!(keeper.abilities(&headers, HOME).unwrap(), ALL);
-        assert_eq!(keeper.abilities(&with(header::COOKIE, &format!("{pair}0")), HOME).unwrap(), []);
+        assert_eq!(abilities(&keeper, &headers), Ability::ALL);
+        assert_eq!(abilities(&keeper, &with(header::COOKIE, &format!("{pair}0"))), []);
         assert!(keeper.sign_out(&headers).contains("Max-Age=0"));
-        assert_eq!(keeper.abilities(&headers, HOME).unwrap(), []);
+        assert_eq!(abilities(&keeper, &headers), []);
     }
 
     #[test]
     fn sessions_do_not_grow_without_end() {
         let keeper = keeper();
         for _ in 0..MAX_SESSIONS + 50 {
-            keeper.sign_in(SECRET, HOME).unwrap();
+            now(keeper.sign_in(SECRET, HOME)).unwrap();
         }
         assert_eq!(locked(&keeper.sessions).len(), MAX_SESSIONS);
     }
@@ -286,18 +659,30 @@ mod tests {
     #[test]
     fn whoever_guesses_has_to_wait_and_others_do_not() {
         let keeper = keeper();
-        let guess = |from: &str| keeper.sign_in("wrong", from.parse().unwrap()).unwrap_err().status;
+        let guess = |from: &str| now(keeper.sign_in("wrong", from.parse().unwrap())).unwrap_err().status;
         for _ in 0..MAX_TRIES {
             assert_eq!(guess("2001:db8:0:100::1"), 401);
         }
-        let refused = keeper.sign_in(SECRET, "2001:db8:0:1ff:ffff::7".parse().unwrap()).unwrap_err();
+        let refused = now(keeper.sign_in(SECRET, "2001:db8:0:1ff:ffff::7".parse().unwrap())).unwrap_err();
         assert_eq!((refused.status, refused.retry_after), (429, Some(60)));
         assert_eq!(guess("2001:db8:0:200::1"), 401, "the neighbour has tries of its own");
-        assert!(keeper.sign_in(SECRET, HOME).is_ok());
+        assert!(now(keeper.sign_in(SECRET, HOME)).is_ok());
         for number in 0..MAX_TRIERS as u128 * 2 {
             let address = IpAddr::from((0x2001_0db9_u128 << 96 | number << 72).to_be_bytes());
-            let _ = keeper.sign_in("wrong", address);
+            let _ = now(keeper.sign_in("wrong", address));
         }
         assert!(locked(&keeper.tries).len() <= MAX_TRIERS);
+    }
+
+    #[test]
+    fn wrong_secrets_of_a_known_id_are_counted_and_right_ones_are_not() {
+        let (_folder, file, keeper) = listing();
+        let token = file.add("laptop", Ability::View).unwrap();
+        for _ in 0..MAX_TRIES * 2 {
+            assert!(now(keeper.permit(Ability::View, &bearer(&token), HOME)).is_ok());
+        }
+        let wrong = bearer(&format!("{}0", &token[..20]));
+        let statuses: Vec<u16> = (0..=MAX_TRIES).map(|_| refusal(&keeper, Ability::View, &wrong)).collect();
+        assert_eq!(statuses, [vec![401; MAX_TRIES as usize], vec![429]].concat());
     }
 }

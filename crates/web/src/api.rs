@@ -3,6 +3,7 @@
 mod archived;
 mod comparison;
 mod overview;
+mod shared;
 mod starting;
 mod tags;
 
@@ -27,7 +28,7 @@ use linerate_report::live::LiveFrame;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::access::Ability;
+use crate::access::{Ability, WebVisitor};
 use crate::guard::VisitorAddress;
 use crate::live::{End, LiveSnapshot};
 use crate::problem::{HttpProblem, NOT_FOUND};
@@ -46,8 +47,7 @@ macro_rules! permit {
             type Rejection = HttpProblem;
 
             async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, HttpProblem> {
-                let VisitorAddress(from) = visitor(parts)?;
-                service.access().permit(Ability::$ability, &parts.headers, from).map(|()| Self)
+                permitted(Ability::$ability, parts, service).await.map(|_| Self)
             }
         }
 
@@ -55,9 +55,27 @@ macro_rules! permit {
     };
 }
 
-permit!(MayView, View, "The visitor may see results.");
 permit!(MayRun, Run, "The visitor may start and cancel tests, and tag runs.");
 permit!(MayAdminister, Admin, "The visitor may delete results.");
+
+/// The visitor may see results.
+#[derive(Debug)]
+pub(crate) struct MayView(pub(crate) WebVisitor);
+
+impl FromRequestParts<Service> for MayView {
+    type Rejection = HttpProblem;
+
+    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, HttpProblem> {
+        permitted(Ability::View, parts, service).await.map(Self)
+    }
+}
+
+impl aide::OperationInput for MayView {}
+
+async fn permitted(ability: Ability, parts: &Parts, service: &Service) -> Result<WebVisitor, HttpProblem> {
+    let VisitorAddress(from) = visitor(parts)?;
+    service.access().permit(ability, &parts.headers, from).await
+}
 
 fn visitor(parts: &Parts) -> Result<VisitorAddress, HttpProblem> {
     let unknown = || HttpProblem::new(NOT_FOUND, "the address of the visitor is unknown");
@@ -85,7 +103,7 @@ pub(crate) struct RunPath {
 pub(crate) fn routes() -> (Router<Service>, Arc<str>) {
     aide::generate::extract_schemas(true);
     let mut description = description();
-    let router = overview_routes().merge(run_routes()).finish_api(&mut description);
+    let router = overview_routes().merge(run_routes()).merge(shared_routes()).finish_api(&mut description);
     // The description of our own types always has a JSON form.
     let text: Arc<str> = serde_json::to_string_pretty(&description).unwrap_or_default().into();
     let served = Arc::clone(&text);
@@ -105,7 +123,7 @@ fn overview_routes() -> ApiRouter<Service> {
                     op,
                     "signIn",
                     "overview",
-                    "Begin a session in a browser, with the token of the server",
+                    "Begin a session in a browser, with a token of the server",
                 )
                 .response::<204, ()>()
             })
@@ -198,6 +216,43 @@ fn run_routes() -> ApiRouter<Service> {
         )
 }
 
+fn shared_routes() -> ApiRouter<Service> {
+    let tag = "shared";
+    ApiRouter::new()
+        .api_route(
+            "/api/v1/runs/{id}/share",
+            post_with(shared::share, move |op| {
+                about_write(op, "shareRun", tag, "Make a link that shows this run to whoever has it")
+                    .response::<200, Json<shared::SharedLink>>()
+            }),
+        )
+        .api_route(
+            "/api/v1/shared/{id}/{secret}",
+            get_with(shared::run, move |op| {
+                about(op, "getSharedRun", tag, "The state and the result of a shared run")
+            }),
+        )
+        .api_route(
+            "/api/v1/shared/{id}/{secret}/view",
+            get_with(shared::view, move |op| {
+                about(op, "viewSharedRun", tag, "What a page shows of a shared run that has ended")
+                    .response::<200, Json<PageFragment>>()
+            }),
+        )
+        .api_route(
+            "/api/v1/shared/{id}/{secret}/export/{format}",
+            get_with(shared::export, move |op| {
+                about(
+                    op,
+                    "exportSharedRun",
+                    tag,
+                    "The result of a shared run in one of the formats of linerate export",
+                )
+                .response_with::<200, Download, _>(|r| r)
+            }),
+        )
+}
+
 fn description() -> OpenApi {
     OpenApi {
         info: Info {
@@ -209,7 +264,7 @@ fn description() -> OpenApi {
             version: "1".to_owned(),
             ..Info::default()
         },
-        tags: ["overview", "runs", "comparison"]
+        tags: ["overview", "runs", "comparison", "shared"]
             .map(|name| Tag { name: name.to_owned(), ..Tag::default() })
             .to_vec(),
         ..OpenApi::default()
@@ -217,8 +272,9 @@ fn description() -> OpenApi {
 }
 
 const DESCRIPTION: &str = "Errors are problem documents (RFC 9457), with the field of the request that is to blame. \
-Requests that change something need the header `X-Linerate: 1`. A server with a token takes it as \
-`Authorization: Bearer TOKEN`. Times are RFC 3339, and suffixes name units: `_bps` is bit/s, `_ns` nanoseconds. \
+Requests that change something need the header `X-Linerate: 1`. A server with tokens takes one as \
+`Authorization: Bearer TOKEN`; its ability is `view` (see results), `run` (also start and cancel tests) or `admin` \
+(also delete results). Times are RFC 3339, and suffixes name units: `_bps` is bit/s, `_ns` nanoseconds. \
 What was not measured is absent or null.";
 
 /// The description of the HTTP interface (OpenAPI 3.1), as JSON.

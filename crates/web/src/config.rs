@@ -1,11 +1,14 @@
 //! The configuration of the service.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use linerate_report::html::Assets;
 use linerate_units::Span;
 
 use crate::access::Access;
+use crate::allowed_target::AllowedTarget;
+use crate::tls::TlsSource;
 
 /// The port of the service, if the user names none.
 const DEFAULT_PORT: u16 = 8080;
@@ -17,14 +20,18 @@ pub struct WebConfig {
     pub address: SocketAddr,
     /// Who may use it.
     pub access: Access,
-    /// Whether everybody may use it although others can reach it.
-    pub insecure: bool,
+    /// TLS; absent for plain HTTP.
+    pub tls: Option<TlsSource>,
     /// Further names under which browsers reach it.
     pub names: Vec<String>,
+    /// The file of the key of shared links; absent for the default one of this user.
+    pub share_key: Option<PathBuf>,
     /// The archive; absent for the default one of this user.
     pub archive: Option<String>,
     /// Longest test that a page may start; absent for no limit.
     pub longest: Option<Span>,
+    /// Where tests that a page starts may go, besides this host itself; empty for everywhere.
+    pub targets: Vec<AllowedTarget>,
     /// The built front end.
     pub assets: WebAssets,
 }

@@ -57,8 +57,8 @@ pub(crate) async fn guard(
 }
 
 /// The policy for a page at this name of the host. Its tests connect to the port of the server.
-fn content_security(host: Option<&str>, port: u16) -> String {
-    let Some(host) = host else { return CONTENT_SECURITY.to_owned() };
+fn content_security(host: Option<&str>, port: Option<u16>) -> String {
+    let (Some(host), Some(port)) = (host, port) else { return CONTENT_SECURITY.to_owned() };
     // A policy cannot name an address of IPv6.
     let host = if host.contains(':') { "*" } else { host };
     format!("{CONTENT_SECURITY} http://{host}:{port} ws://{host}:{port}")
@@ -149,10 +149,11 @@ mod tests {
 
     #[test]
     fn pages_connect_to_the_port_of_the_server_and_nowhere_else() {
-        let policy = |host| content_security(host, 5201);
+        let policy = |host| content_security(host, Some(5201));
         assert!(policy(Some("ams-1")).ends_with("connect-src 'self' http://ams-1:5201 ws://ams-1:5201"));
         assert!(policy(Some("2001:db8::1")).ends_with("connect-src 'self' http://*:5201 ws://*:5201"));
         assert!(policy(None).ends_with("connect-src 'self'"));
+        assert!(content_security(Some("ams-1"), None).ends_with("connect-src 'self'"));
     }
 
     #[test]

@@ -10,14 +10,16 @@
 //! let server = Server::bind(ServerConfig::default())?;
 //! let web = WebServer::bind(WebConfig {
 //!     address: "127.0.0.1:8080".parse()?,
-//!     access: Access::Open,
-//!     insecure: false,
+//!     access: Access::default(),
+//!     tls: None,
 //!     names: Vec::new(),
+//!     share_key: None,
 //!     archive: None,
 //!     longest: None,
+//!     targets: Vec::new(),
 //!     assets: WebAssets { script: "", worker: "", style: "", report: Assets { script: "", style: "" } },
 //! })?;
-//! println!("open http://{}/", web.address());
+//! println!("open {}", web.url());
 //! let running = web.start(server.own_runs())?;
 //! server.run(std::sync::Arc::new(ServerHandle::new()?), |_| ())?;
 //! drop(running);
@@ -30,13 +32,16 @@
 //! the other, in the queue of the host's server.
 
 mod access;
+mod allowed_target;
 mod api;
 mod archive_access;
+mod certificate_time;
 mod config;
 mod error;
 mod field_at_fault;
 mod guard;
 mod latest_runs;
+mod listed_tokens;
 mod live;
 mod metrics;
 mod pages;
@@ -46,10 +51,17 @@ mod run_request;
 mod runs;
 mod server;
 mod service;
+mod share_key;
 mod streams;
+mod tls;
+mod token_file;
 
 pub use access::{Ability, Access, TokenTooShort, WebToken};
+pub use allowed_target::{AllowedTarget, NoAllowedTarget};
 pub use api::openapi;
 pub use config::{NoAddress, NoHostName, WebAssets, WebConfig};
 pub use error::WebError;
 pub use server::{WebHandle, WebServer};
+pub use share_key::{ShareKey, ShareKeyError};
+pub use tls::{TlsError, TlsSource};
+pub use token_file::{TokenEntry, TokenFile, TokenFileError};

@@ -63,6 +63,14 @@ pub(crate) const NOT_COMPARABLE: ProblemKind =
     kind("/problems/not-comparable", "These runs cannot be compared", StatusCode::UNPROCESSABLE_ENTITY);
 pub(crate) const SIGN_IN: ProblemKind =
     kind("/problems/sign-in-needed", "This needs a token", StatusCode::UNAUTHORIZED);
+pub(crate) const ABILITY: ProblemKind =
+    kind("/problems/ability-needed", "The token does not allow this", StatusCode::FORBIDDEN);
+pub(crate) const TARGET: ProblemKind =
+    kind("/problems/target-not-allowed", "Tests may not go to this host", StatusCode::FORBIDDEN);
+pub(crate) const SHARES: ProblemKind =
+    kind("/problems/shared-links", "Links cannot be shared", StatusCode::SERVICE_UNAVAILABLE);
+pub(crate) const TOKENS: ProblemKind =
+    kind("/problems/tokens", "The tokens cannot be checked", StatusCode::SERVICE_UNAVAILABLE);
 pub(crate) const FOREIGN_PAGE: ProblemKind =
     kind("/problems/foreign-page", "The request comes from the page of another site", StatusCode::FORBIDDEN);
 pub(crate) const FOREIGN_HOST: ProblemKind =

@@ -11,7 +11,8 @@ use linerate_units::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::problem::{HttpProblem, INVALID_SETTING};
+use crate::allowed_target::AllowedTarget;
+use crate::problem::{HttpProblem, INVALID_SETTING, TARGET};
 
 /// The name of a test on this host alone.
 const THIS_HOST: &str = "this host";
@@ -36,6 +37,15 @@ pub(crate) struct RunRequest {
     pub(crate) notes: BTreeMap<String, String>,
 }
 
+/// What tests of the pages may not exceed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RunLimits {
+    /// The longest one; absent for no limit.
+    pub(crate) longest: Option<Span>,
+    /// Where they may go; empty for everywhere.
+    pub(crate) targets: Vec<AllowedTarget>,
+}
+
 /// A request that was checked.
 #[derive(Debug)]
 pub(crate) struct RunPlan {
@@ -50,9 +60,9 @@ impl RunRequest {
     /// Checks the request.
     ///
     /// # Errors
-    /// The field that is wrong, or `longest` is exceeded.
-    pub(crate) fn plan(&self, longest: Option<Span>) -> Result<RunPlan, HttpProblem> {
-        let spec = &self.test;
+    /// The field that is wrong, or a limit is exceeded.
+    pub(crate) fn plan(&self, limits: &RunLimits) -> Result<RunPlan, HttpProblem> {
+        let (spec, longest) = (&self.test, limits.longest);
         spec.check().and_then(|()| spec.agree()).map_err(|error| HttpProblem::of_spec(spec, &error))?;
         if let (Some(longest), Some(time)) = (longest, spec.expected_time())
             && time > longest
@@ -61,11 +71,11 @@ impl RunRequest {
             let limit = longest.as_ns() / 1_000_000_000;
             return Err(HttpProblem::new(INVALID_SETTING, text).at("test.traffic.duration_ns").limit(limit));
         }
-        let target = if self.to == THIS_HOST { None } else { Some(self.target()?) };
+        let target = if self.to == THIS_HOST { None } else { Some(self.target(&limits.targets)?) };
         Ok(RunPlan { target, labels: self.labels()?, spec: spec.clone() })
     }
 
-    fn target(&self) -> Result<(String, Option<u16>), HttpProblem> {
+    fn target(&self, allowed: &[AllowedTarget]) -> Result<(String, Option<u16>), HttpProblem> {
         let typed = self.to.trim();
         if !is_host_text(typed) {
             let text = format!(
@@ -73,7 +83,13 @@ impl RunRequest {
             );
             return Err(HttpProblem::new(INVALID_SETTING, text).at("to"));
         }
-        target(typed, None).map_err(|error| HttpProblem::new(INVALID_SETTING, error).at("to"))
+        let found = target(typed, None).map_err(|error| HttpProblem::new(INVALID_SETTING, error).at("to"))?;
+        if allowed.is_empty() || allowed.iter().any(|allowed| allowed.allows(&found.0)) {
+            return Ok(found);
+        }
+        let all: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+        let text = format!("tests from these pages may only go to {}", all.join(", "));
+        Err(HttpProblem::new(TARGET, text).at("to"))
     }
 
     /// The name and notes.

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::archive_access::ArchiveAccess;
 use crate::live::{End, LiveRun, LiveSink};
 use crate::problem::{HttpProblem, INTERNAL, INVALID_SETTING, STOPPING, TOO_MANY};
-use crate::run_request::{RunPlan, RunRequest};
+use crate::run_request::{RunLimits, RunPlan, RunRequest};
 
 /// Most runs that wait.
 const MAX_WAITING: usize = 16;
@@ -123,7 +123,7 @@ pub(crate) struct RunQueue {
     board: watch::Sender<Board>,
     own_runs: OwnRuns,
     archive: ArchiveAccess,
-    longest: Option<Span>,
+    limits: RunLimits,
 }
 
 #[derive(Debug, Default)]
@@ -145,20 +145,20 @@ struct StartKey {
 }
 
 impl RunQueue {
-    pub(crate) fn new(own_runs: OwnRuns, archive: ArchiveAccess, longest: Option<Span>) -> Self {
+    pub(crate) fn new(own_runs: OwnRuns, archive: ArchiveAccess, limits: RunLimits) -> Self {
         Self {
             state: Mutex::default(),
             changed: Condvar::new(),
             board: watch::Sender::new(Board::default()),
             own_runs,
             archive,
-            longest,
+            limits,
         }
     }
 
     /// Adds a run. The same key with the same request gives the run that it gave before.
     pub(crate) fn start(&self, request: RunRequest, key: Option<&str>) -> Result<Arc<WebRun>, HttpProblem> {
-        let plan = request.plan(self.longest)?;
+        let plan = request.plan(&self.limits)?;
         let mut state = locked(&self.state);
         if state.stopping {
             return Err(HttpProblem::new(STOPPING, "this server is stopping and starts no more runs"));
@@ -329,7 +329,7 @@ impl RunQueue {
         let duration = |span: Span| Duration::from_nanos(span.as_ns());
         match run.plan.spec.expected_time() {
             Some(expected) => duration(expected) + TIME_LIMIT,
-            None => self.longest.map_or(TIME_LIMIT, duration),
+            None => self.limits.longest.map_or(TIME_LIMIT, duration),
         }
     }
 

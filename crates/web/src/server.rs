@@ -11,22 +11,25 @@ use axum::{Extension, middleware};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use linerate_control::{OwnRuns, Permit, Shares};
+use linerate_control::{OwnRuns, Permit, Shares, host_info};
 use linerate_sock::{process, thread};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::access::Access;
+use crate::access::{Ability, AccessControl};
 use crate::api;
 use crate::archive_access::ArchiveAccess;
 use crate::config::WebConfig;
 use crate::error::WebError;
 use crate::guard::guard;
 use crate::problem::{ARCHIVE, HttpProblem, NO_SUCH_METHOD};
+use crate::run_request::RunLimits;
 use crate::runs::RunQueue;
 use crate::service::Service;
+use crate::tls::{TlsCertificate, TlsSource};
 use crate::{metrics, pages};
 
 /// Most connections. One visitor gets half of them at most.
@@ -37,6 +40,8 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEAD_BYTES: usize = 64 << 10;
 /// How often runs that wait for another host are checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the files of the certificate are looked at.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 /// How long open requests may take when the service stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -45,6 +50,8 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct WebServer {
     listener: std::net::TcpListener,
     address: SocketAddr,
+    access: AccessControl,
+    certificate: Option<Arc<TlsCertificate>>,
     config: WebConfig,
 }
 
@@ -63,15 +70,19 @@ impl WebServer {
     /// # Errors
     /// The address is in use or does not belong to this host, or others can reach it and nothing protects it.
     pub fn bind(config: WebConfig) -> Result<Self, WebError> {
-        let ip = config.address.ip().to_canonical();
-        if config.access == Access::Open && !config.insecure && !ip.is_loopback() {
+        let is_loopback = config.address.ip().to_canonical().is_loopback();
+        let is_tls = config.tls.is_some();
+        let access = AccessControl::new(config.access.clone(), is_loopback, is_tls)?;
+        // With TLS alone, nobody may do anything until there is a token.
+        if !is_loopback && !config.access.insecure && !is_tls && !access.has_token() {
             return Err(WebError::Unprotected(config.address));
         }
+        let certificate = config.tls.as_ref().map(|source| certificate(source, &config)).transpose()?;
         let fail = |source| WebError::Listen { address: config.address, source };
         let listener = std::net::TcpListener::bind(config.address).map_err(fail)?;
         listener.set_nonblocking(true).map_err(fail)?;
         let address = listener.local_addr().map_err(fail)?;
-        Ok(Self { listener, address, config })
+        Ok(Self { listener, address, access, certificate, config })
     }
 
     /// The address on which it listens.
@@ -80,13 +91,41 @@ impl WebServer {
         self.address
     }
 
+    /// The address of its first page.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let scheme = if self.certificate.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}/", self.address)
+    }
+
+    /// What whoever starts it should know.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if let (Some(certificate), Some(TlsSource::SelfSigned { .. })) = (&self.certificate, &self.config.tls)
+        {
+            notes.push(format!(
+                "self-signed certificate with the SHA-256 fingerprint {}: compare it before you trust it in a browser",
+                certificate.fingerprint()
+            ));
+        }
+        if self.access.strangers() != Some(Ability::Admin) && !self.access.has_token() {
+            let may = if self.config.access.public { "start tests from the pages" } else { "use the pages" };
+            notes.push(format!(
+                "nobody may {may} yet; make a token with: linerate token add NAME --ability admin"
+            ));
+        }
+        notes
+    }
+
     /// Starts the service, whose runs wait in the queue of `own_runs`.
     ///
     /// # Errors
     /// The host refuses threads or polling.
     pub fn start(self, own_runs: OwnRuns) -> Result<WebHandle, WebError> {
         let archive = ArchiveAccess::new(self.config.archive.clone());
-        let runs = Arc::new(RunQueue::new(own_runs, archive.clone(), self.config.longest));
+        let limits = RunLimits { longest: self.config.longest, targets: self.config.targets.clone() };
+        let runs = Arc::new(RunQueue::new(own_runs, archive.clone(), limits));
         // The second thread is for what blocks: the archive, and names.
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -94,15 +133,15 @@ impl WebServer {
             .thread_name("web-archive")
             .on_thread_start(yield_to_measurements)
             .build()?;
-        let router = router(Service::new(self.config, archive, Arc::clone(&runs)));
+        let router = router(Service::new(&self.config, self.access, archive, Arc::clone(&runs)));
         let (stop, stopped) = watch::channel(false);
         let mut handle = WebHandle { stop, runs: Arc::clone(&runs), threads: Vec::new() };
         let worker = Arc::clone(&runs);
         handle.threads.push(thread::spawn("web-runs", move || worker.work())?);
-        let listener = self.listener;
+        let (listener, certificate) = (self.listener, self.certificate);
         handle.threads.push(thread::spawn("web", move || {
             yield_to_measurements();
-            serve(&runtime, listener, &router, &runs, stopped);
+            serve(&runtime, listener, &router, &runs, certificate.as_ref(), stopped);
         })?);
         Ok(handle)
     }
@@ -127,7 +166,7 @@ fn yield_to_measurements() {
 
 fn router(service: Service) -> Router {
     let (api, _) = api::routes();
-    let pages = ["/", "/runs/{id}", "/history", "/compare", "/kiosk"];
+    let pages = ["/", "/runs/{id}", "/history", "/compare", "/kiosk", "/shared/{id}/{secret}"];
     let shells = pages.iter().fold(Router::new(), |router, path| router.route(path, get(pages::shell)));
     api.merge(shells)
         .route("/assets/web.js", get(pages::script))
@@ -165,6 +204,7 @@ fn serve(
     listener: std::net::TcpListener,
     router: &Router,
     runs: &RunQueue,
+    certificate: Option<&Arc<TlsCertificate>>,
     mut stopped: watch::Receiver<bool>,
 ) {
     runtime.block_on(async {
@@ -175,16 +215,22 @@ fn serve(
         let places = Shares::new(MAX_CONNECTIONS);
         let mut connections = JoinSet::new();
         let mut check = tokio::time::interval(CHECK_INTERVAL);
+        let mut reload = tokio::time::interval(RELOAD_INTERVAL);
         loop {
             tokio::select! {
                 _ = stopped.changed() => break,
                 _ = check.tick() => runs.end_long_runs(),
+                _ = reload.tick(), if certificate.is_some() => {
+                    let certificate = certificate.cloned();
+                    tokio::task::spawn_blocking(move || certificate.inspect(|certificate| certificate.reload()));
+                }
                 accepted = listener.accept() => match accepted {
                     Ok((stream, from)) => {
                         while connections.try_join_next().is_some() {}
                         // One visitor gets half of the places at most; whoever gets none is disconnected.
                         if let Ok(permit) = places.take(from.ip()) {
-                            connections.spawn(connection(stream, from, router, permit, stopped.clone()));
+                            let certificate = certificate.cloned();
+                            connections.spawn(connection(stream, from, router, permit, certificate, stopped.clone()));
                         }
                     }
                     // The host is out of files for a moment, or the client has gone.
@@ -197,34 +243,66 @@ fn serve(
     });
 }
 
-/// Answers the requests of a connection.
+/// Answers the requests of a connection, which is encrypted if there is a certificate.
 fn connection(
     stream: TcpStream,
     from: SocketAddr,
     router: &Router,
     permit: Permit,
-    mut stopped: watch::Receiver<bool>,
+    certificate: Option<Arc<TlsCertificate>>,
+    stopped: watch::Receiver<bool>,
 ) -> impl Future<Output = ()> + use<> {
     let _ = stream.set_nodelay(true);
-    let service = TowerToHyperService::new(router.clone().layer(Extension(ConnectInfo(from))));
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), service);
+    let router = router.clone().layer(Extension(ConnectInfo(from)));
     async move {
-        tokio::pin!(connection);
-        let stopping = async {
-            // A stopping service lets requests end, and takes no further ones.
-            let _ = stopped.wait_for(|stopped| *stopped).await;
-        };
-        tokio::select! {
-            _ = &mut connection => {}
-            () = stopping => {
-                connection.as_mut().graceful_shutdown();
-                let _ = connection.await;
+        match certificate {
+            None => answer(stream, router, stopped).await,
+            Some(certificate) => {
+                if let Some(stream) = certificate.accept(stream).await {
+                    answer(stream, router, stopped).await;
+                }
             }
         }
         drop(permit);
     }
+}
+
+/// Answers requests until the client ends the connection, or the service stops.
+async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    router: Router,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    tokio::pin!(connection);
+    let stopping = async {
+        // A stopping service lets requests end, and takes no further ones.
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+    };
+    tokio::select! {
+        _ = &mut connection => {}
+        () = stopping => {
+            connection.as_mut().graceful_shutdown();
+            let _ = connection.await;
+        }
+    }
+}
+
+/// The certificate of the service, which is for all names that it answers to.
+fn certificate(source: &TlsSource, config: &WebConfig) -> Result<Arc<TlsCertificate>, WebError> {
+    let option = match source {
+        TlsSource::Files { .. } => "--tls-cert",
+        TlsSource::SelfSigned { .. } => "--tls-self-signed",
+    };
+    let mut names = vec!["localhost".to_owned(), host_info(None).name.to_string()];
+    names.extend(config.names.iter().cloned());
+    let address = config.address.ip();
+    if !address.is_unspecified() && !address.is_loopback() {
+        names.push(address.to_string());
+    }
+    TlsCertificate::open(source, &names).map(Arc::new).map_err(|source| WebError::Tls { option, source })
 }

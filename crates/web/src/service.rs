@@ -5,13 +5,14 @@ use std::sync::Arc;
 use linerate_control::{Exhausted, Permit, Shares, host_info};
 use linerate_report::html::Assets;
 
-use crate::access::AccessControl;
+use crate::access::{AccessControl, WebVisitor};
 use crate::archive_access::ArchiveAccess;
 use crate::config::WebConfig;
 use crate::guard::{HostNames, VisitorAddress};
 use crate::pages::PageFiles;
-use crate::problem::{HttpProblem, TOO_MANY};
+use crate::problem::{HttpProblem, SHARES, TOO_MANY};
 use crate::runs::RunQueue;
+use crate::share_key::ShareKey;
 
 /// Most event streams. One visitor gets half of them at most.
 const MAX_STREAMS: usize = 512;
@@ -27,23 +28,49 @@ struct ServiceParts {
     files: PageFiles,
     report: Assets<'static>,
     access: AccessControl,
+    /// Whether pages are encrypted. They may then not connect to the port of the server, which is not.
+    is_tls: bool,
     archive: ArchiveAccess,
     runs: Arc<RunQueue>,
+    /// Of the links that show one run.
+    share_key: Option<ShareKey>,
     /// Places for event streams.
     streams: Arc<Shares>,
 }
 
+/// A visitor who watches a stream, with a place for it.
+#[derive(Debug)]
+pub(crate) struct StreamWatcher {
+    service: Service,
+    visitor: WebVisitor,
+    _permit: Permit,
+}
+
+impl StreamWatcher {
+    /// Whether the visitor may still watch: the token may have been removed since.
+    pub(crate) fn may_watch(&self) -> bool {
+        self.service.access().still_sees(&self.visitor)
+    }
+}
+
 impl Service {
-    pub(crate) fn new(config: WebConfig, archive: ArchiveAccess, runs: Arc<RunQueue>) -> Self {
+    pub(crate) fn new(
+        config: &WebConfig,
+        access: AccessControl,
+        archive: ArchiveAccess,
+        runs: Arc<RunQueue>,
+    ) -> Self {
         let host = host_info(None).name.to_string();
         Self(Arc::new(ServiceParts {
             names: HostNames::new(&host, &config.names),
             host,
             files: PageFiles::new(config.assets),
             report: config.assets.report,
-            access: AccessControl::new(config.access),
+            access,
+            is_tls: config.tls.is_some(),
             archive,
             runs,
+            share_key: ShareKey::new(config.share_key.as_deref()).ok(),
             streams: Shares::new(MAX_STREAMS),
         }))
     }
@@ -75,9 +102,18 @@ impl Service {
         &self.0.archive
     }
 
-    /// The port at which browsers measure to this host.
-    pub(crate) fn browser_test(&self) -> u16 {
-        self.0.runs.server_port()
+    /// The port at which browsers measure to this host; absent if its pages may not connect to it.
+    pub(crate) fn browser_test(&self) -> Option<u16> {
+        (!self.0.is_tls).then(|| self.0.runs.server_port())
+    }
+
+    /// The key of the links that show one run.
+    ///
+    /// # Errors
+    /// The user has no directory for it.
+    pub(crate) fn share_key(&self) -> Result<ShareKey, HttpProblem> {
+        let none = "whoever runs this server has no data directory, in which the key of the links would be";
+        self.0.share_key.clone().ok_or_else(|| HttpProblem::new(SHARES, none))
     }
 
     pub(crate) fn runs(&self) -> &RunQueue {
@@ -88,10 +124,15 @@ impl Service {
     ///
     /// # Errors
     /// There are too many, or the visitor has its share.
-    pub(crate) fn admit_stream(&self, VisitorAddress(from): VisitorAddress) -> Result<Permit, HttpProblem> {
-        self.0.streams.take(from).map_err(|Exhausted { group, taken }| {
+    pub(crate) fn admit_stream(
+        &self,
+        VisitorAddress(from): VisitorAddress,
+        visitor: WebVisitor,
+    ) -> Result<StreamWatcher, HttpProblem> {
+        let permit = self.0.streams.take(from).map_err(|Exhausted { group, taken }| {
             let text = format!("{taken} pages already watch from {group}; close one and try again");
             HttpProblem::new(TOO_MANY, text).limit(taken as u64).retry_after(10)
-        })
+        })?;
+        Ok(StreamWatcher { service: self.clone(), visitor, _permit: permit })
     }
 }

@@ -8,11 +8,11 @@ use axum::body::{Body, Bytes};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, BoxStream, StreamExt};
-use linerate_control::Permit;
 use tokio::sync::watch;
 
 use crate::live::{End, LiveSnapshot, Message, message};
 use crate::runs::{Board, WebRun};
+use crate::service::StreamWatcher;
 
 /// After this time without a message, a comment shows that the connection lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -42,7 +42,7 @@ struct RunStream {
     run: Arc<WebRun>,
     messages: watch::Receiver<Message>,
     stage: RunStage,
-    _permit: Permit,
+    watcher: StreamWatcher,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,11 +53,11 @@ enum RunStage {
 }
 
 /// The messages of a run that was started here.
-pub(crate) fn run(permit: Permit, run: Arc<WebRun>) -> Stream {
+pub(crate) fn run(watcher: StreamWatcher, run: Arc<WebRun>) -> Stream {
     let mut messages = run.live.subscribe();
     // The snapshot contains what the newest message has.
     let over = messages.borrow_and_update().end.is_some();
-    let start = RunStream { run, messages, stage: RunStage::Snapshot, _permit: permit };
+    let start = RunStream { run, messages, stage: RunStage::Snapshot, watcher };
     Stream(
         stream::unfold(start, move |mut stream| async move {
             let bytes = match stream.stage {
@@ -78,7 +78,11 @@ pub(crate) fn run(permit: Permit, run: Arc<WebRun>) -> Stream {
 impl RunStream {
     /// The newest frame, once there is one that was not sent.
     async fn next(&mut self) -> Option<Bytes> {
-        match tokio::time::timeout(KEEP_ALIVE, self.messages.changed()).await {
+        let waited = tokio::time::timeout(KEEP_ALIVE, self.messages.changed()).await;
+        if !self.watcher.may_watch() {
+            return None;
+        }
+        match waited {
             Err(_) => Some(COMMENT),
             Ok(Err(_)) => None,
             Ok(Ok(())) => {
@@ -103,18 +107,21 @@ pub(crate) fn finished(seq: Option<u64>, snapshot: &LiveSnapshot, end: &End) -> 
 }
 
 /// The board, now and after each change.
-pub(crate) fn board(permit: Permit, board: watch::Receiver<Board>) -> Stream {
-    let start = (permit, board, true);
+pub(crate) fn board(watcher: StreamWatcher, board: watch::Receiver<Board>) -> Stream {
+    let start = (watcher, board, true);
     Stream(
-        stream::unfold(start, |(permit, mut board, first)| async move {
+        stream::unfold(start, |(watcher, mut board, first)| async move {
             let waited =
                 if first { Ok(Ok(())) } else { tokio::time::timeout(KEEP_ALIVE, board.changed()).await };
+            if !watcher.may_watch() {
+                return None;
+            }
             let bytes = match waited {
                 Err(_) => COMMENT,
                 Ok(Err(_)) => return None,
                 Ok(Ok(())) => message("board", None, &*board.borrow_and_update()),
             };
-            Some((Ok(bytes), (permit, board, false)))
+            Some((Ok(bytes), (watcher, board, false)))
         })
         .boxed(),
     )

@@ -9,6 +9,7 @@ import { type Visitor, VisitorContext } from "./load";
 import { asProblem, type Problem } from "./problem";
 import { RunPage } from "./Run";
 import { type Route, route, useAddress } from "./router";
+import { SharedPage } from "./Shared";
 import { SignIn } from "./SignIn";
 import { Start } from "./Start";
 import { useLostSince } from "./stream";
@@ -50,7 +51,8 @@ export function App() {
       },
     [session],
   );
-  const locked = asking || (session?.needs_token && session.abilities.length === 0);
+  const locked =
+    here.page !== "shared" && (asking || (session?.needs_token && session.abilities.length === 0));
   const signedIn = useCallback(() => {
     setAsking(false);
     setProblem(undefined);
@@ -71,7 +73,7 @@ export function App() {
       <Header
         session={session}
         here={here}
-        onSignIn={locked ? undefined : () => setAsking(true)}
+        onSignIn={locked || here.page === "shared" ? undefined : () => setAsking(true)}
         onSignOut={leave}
       />
       <Banners session={session} problem={problem} />
@@ -82,7 +84,7 @@ export function App() {
             {...(session?.abilities.length ? { onCancel: () => setAsking(false) } : {})}
           />
         ) : (
-          visitor && <Page here={here} key={here.page === "run" ? here.id : here.page} />
+          visitor && <Page here={here} key={"id" in here ? here.id : here.page} />
         )}
       </Main>
     </VisitorContext.Provider>
@@ -95,6 +97,8 @@ function Page({ here }: { here: Route }) {
       return <Start />;
     case "run":
       return <RunPage id={here.id} />;
+    case "shared":
+      return <SharedPage link={here} />;
     case "history":
       return <HistoryPage />;
     case "compare":
@@ -160,18 +164,18 @@ function Header({ session, here, onSignIn, onSignOut }: HeaderProps) {
         {link("start", "/", "Start")}
         {link("history", "/history", "History")}
         {link("kiosk", "/kiosk", "Kiosk")}
-        {session?.needs_token &&
-          (session.abilities.includes("run") ? (
-            <button type="button" onClick={onSignOut}>
-              Sign out
+        {session?.signed_in ? (
+          <button type="button" onClick={onSignOut}>
+            Sign out
+          </button>
+        ) : (
+          session?.needs_token &&
+          onSignIn && (
+            <button type="button" onClick={onSignIn}>
+              Sign in
             </button>
-          ) : (
-            onSignIn && (
-              <button type="button" onClick={onSignIn}>
-                Sign in
-              </button>
-            )
-          ))}
+          )
+        )}
       </nav>
     </header>
   );

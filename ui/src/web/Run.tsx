@@ -11,6 +11,7 @@ import {
   getView,
   liveUrl,
   type Run,
+  shareRun,
   type View,
 } from "./api";
 import { fromResult, toQuery } from "./form";
@@ -207,6 +208,22 @@ function Actions({ run, onProblem }: { run: Run; onProblem: (error: unknown) => 
     setCopied(done ? "Link copied" : "Copy the address of this page");
     setTimeout(() => setCopied(""), 3000);
   };
+  const shareDialog = useRef<HTMLDialogElement>(null);
+  const [link, setLink] = useState("");
+  const share = async () => {
+    try {
+      const { path } = await shareRun(run.id);
+      setLink(`${location.origin}${path}`);
+      shareDialog.current?.showModal();
+    } catch (error) {
+      onProblem(error);
+    }
+  };
+  const copyShared = async () => {
+    setCopied((await copyText(link, shareDialog.current)) ? "Link copied" : "Copy the link from its field");
+    shareDialog.current?.close();
+    setTimeout(() => setCopied(""), 3000);
+  };
   const remove = async () => {
     dialog.current?.close();
     try {
@@ -241,7 +258,14 @@ function Actions({ run, onProblem }: { run: Run; onProblem: (error: unknown) => 
             Copy link
           </button>
         </li>
-        {(can("run") || can("admin")) && (
+        {can("run") && (
+          <li>
+            <button type="button" onClick={share}>
+              Share…
+            </button>
+          </li>
+        )}
+        {can("admin") && (
           <li>
             <button type="button" class="danger" onClick={() => dialog.current?.showModal()}>
               Delete…
@@ -252,6 +276,22 @@ function Actions({ run, onProblem }: { run: Run; onProblem: (error: unknown) => 
       <span role="status" class="faint">
         {copied}
       </span>
+      <dialog ref={shareDialog} aria-labelledby="share">
+        <h2 id="share">Share this run</h2>
+        <p>Whoever has this link sees this run and its exports, without a token, and no other run.</p>
+        <div class="field">
+          <label for="shared-link">Link</label>
+          <input id="shared-link" readOnly value={link} onFocus={(event) => event.currentTarget.select()} />
+        </div>
+        <p class="actions">
+          <button type="button" class="primary" onClick={copyShared}>
+            Copy
+          </button>
+          <button type="button" onClick={() => shareDialog.current?.close()}>
+            Close
+          </button>
+        </p>
+      </dialog>
       <dialog ref={dialog} aria-labelledby="delete">
         <h2 id="delete">Delete this run?</h2>
         <p>Its result and its event log are removed from the archive of this host. This cannot be undone.</p>
@@ -269,7 +309,15 @@ function Actions({ run, onProblem }: { run: Run; onProblem: (error: unknown) => 
 }
 
 /** Actions behind a button; it closes after one of them, after a click elsewhere, and with Escape. */
-function Menu({ label, about, children }: { label: string; about?: string; children: ComponentChildren }) {
+export function Menu({
+  label,
+  about,
+  children,
+}: {
+  label: string;
+  about?: string;
+  children: ComponentChildren;
+}) {
   const menu = useRef<HTMLDetailsElement>(null);
   useEffect(() => {
     const close = (event: Event) => {
@@ -297,14 +345,15 @@ function Menu({ label, about, children }: { label: string; about?: string; child
 }
 
 /** Copies a text. Pages without HTTPS have no clipboard: there, a selected field is copied. */
-async function copyText(text: string): Promise<boolean> {
+async function copyText(text: string, within: HTMLElement | null = document.body): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
     const field = document.createElement("textarea");
     field.value = text;
-    document.body.append(field);
+    // Behind an open dialog nothing can be selected.
+    (within ?? document.body).append(field);
     field.select();
     const done = document.execCommand("copy");
     field.remove();

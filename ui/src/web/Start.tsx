@@ -20,7 +20,7 @@ import {
   TRANSPORTS,
   toQuery,
 } from "./form";
-import { useBoard, useLoad, useProblem, useVisitor } from "./load";
+import { browserPort, useBoard, useLoad, useProblem, useVisitor } from "./load";
 import { asProblem } from "./problem";
 import { navigate, runPath } from "./router";
 import { ARROWS, NOTHING, plural, rate, when, words } from "./words";
@@ -51,23 +51,24 @@ function show(query: URLSearchParams): void {
 }
 
 export function Start() {
-  const { browser_test: offer } = useVisitor().session;
+  const port = browserPort(useVisitor().session);
   // The test of this browser that is under way.
   const [test, setTest] = useState<BrowserSettings>();
-  if (test && offer)
-    return <BrowserRun port={offer.port} settings={test} onLeave={() => setTest(undefined)} />;
+  if (test && port !== undefined)
+    return <BrowserRun port={port} settings={test} onLeave={() => setTest(undefined)} />;
   return <Forms onBrowserTest={setTest} />;
 }
 
 function Forms({ onBrowserTest }: { onBrowserTest: (settings: BrowserSettings) => void }) {
-  const { session } = useVisitor();
+  const { session, can } = useVisitor();
   const board = useBoard();
   const state = JSON.stringify(board ?? null);
   const recent = useLoad(state, () => getRuns(new URLSearchParams({ limit: RECENT })));
-  const [chosen, setChosen] = useState(() => isFromBrowser(query()));
+  const [chosen, setChosen] = useState(() => isFromBrowser(query()) || !can("run"));
   // The other form, as it was left.
   const other = useRef(new URLSearchParams());
-  const fromBrowser = chosen && session.browser_test !== undefined;
+  const offersBrowser = browserPort(session) !== undefined;
+  const fromBrowser = chosen && offersBrowser;
   useEffect(() => {
     document.title = "Start a test · linerate";
   }, []);
@@ -85,14 +86,45 @@ function Forms({ onBrowserTest }: { onBrowserTest: (settings: BrowserSettings) =
             ? `How fast is the path from this browser to ${session.host}?`
             : `How fast is the path from ${session.host} to …`}
         </h1>
-        {session.browser_test && <Ends fromBrowser={fromBrowser} host={session.host} onChange={choose} />}
+        {offersBrowser && <Ends fromBrowser={fromBrowser} host={session.host} onChange={choose} />}
         {fromBrowser ? (
           <BrowserFields board={board} onChange={show} onStart={onBrowserTest} />
-        ) : (
+        ) : can("run") ? (
           <HostFields board={board} />
+        ) : (
+          <NotAllowed />
         )}
+        {!offersBrowser && <PlainOnly />}
       </div>
       <Recent runs={recent.value?.runs} />
+    </>
+  );
+}
+
+/** Why this browser cannot measure to the host. */
+function PlainOnly() {
+  const { session } = useVisitor();
+  return (
+    <p class="faint">
+      Tests from this browser need the plain-http address of {session.host}: the port for measurements is not
+      encrypted, and browsers let no page over HTTPS connect to it.
+    </p>
+  );
+}
+
+/** For visitors who may see results only. */
+function NotAllowed() {
+  const { session, askForToken } = useVisitor();
+  if (session.signed_in)
+    return (
+      <p>Your token shows results. To start tests from {session.host}, sign in with one that may do so.</p>
+    );
+  return (
+    <>
+      <p>To start tests from {session.host}, you need a token.</p>
+      <button type="button" class="primary" onClick={askForToken}>
+        Sign in
+      </button>
     </>
   );
 }
@@ -123,7 +155,7 @@ function Ends({ fromBrowser, host, onChange }: EndsProps) {
 }
 
 function HostFields({ board }: { board: Board | undefined }) {
-  const { session, can, askForToken } = useVisitor();
+  const { session } = useVisitor();
   const hosts = useLoad(JSON.stringify(board ?? null), getHosts);
   const [form, setForm] = useState<Form>(() => fromQuery(query()));
   const [errors, setErrors] = useState<Errors>({});
@@ -199,15 +231,9 @@ function HostFields({ board }: { board: Board | undefined }) {
           ))}
           <option value={THIS_HOST}>loopback on {session.host}</option>
         </datalist>
-        {can("run") ? (
-          <button type="submit" class="primary" disabled={busy}>
-            {busy ? "Starting…" : "Start test"}
-          </button>
-        ) : (
-          <button type="button" class="primary" onClick={askForToken}>
-            Sign in to start a test
-          </button>
-        )}
+        <button type="submit" class="primary" disabled={busy}>
+          {busy ? "Starting…" : "Start test"}
+        </button>
       </div>
       {hosts.value && (
         <p class="chips">

@@ -6,13 +6,16 @@ import { asProblem, Problem, parsed, problemOf } from "./problem";
 export type Ability = "view" | "run" | "admin";
 
 export interface Session {
+  /** Whether a token gives more abilities than none. */
   needs_token: boolean;
+  /** Whether this visitor has given one. */
+  signed_in: boolean;
   abilities: Ability[];
   host: string;
   linerate: string;
   /** "ok", or what is wrong. */
   archive: string;
-  /** The port for tests from a browser; absent if this host has none. */
+  /** The port for tests from a browser; absent if the pages may not connect to it. */
   browser_test?: { port: number };
 }
 
@@ -147,6 +150,21 @@ export const getRun = (id: string) => call<Run>(run(id));
 export const getView = (id: string) => call<View>(`${run(id)}/view`);
 export const cancelRun = (id: string) => write<void>("POST", `${run(id)}/cancel`, null);
 export const deleteRun = (id: string) => write<void>("DELETE", run(id), null);
+/** The path of a page that shows the run to everybody who has the path. */
+export const shareRun = (id: string) => write<{ path: string }>("POST", `${run(id)}/share`, null);
+
+/** A run whose link somebody has shared. */
+export interface SharedLink {
+  id: string;
+  secret: string;
+}
+
+const shared = ({ id, secret }: SharedLink) =>
+  `/shared/${encodeURIComponent(id)}/${encodeURIComponent(secret)}`;
+export const getSharedRun = (link: SharedLink) => call<Run>(shared(link));
+export const getSharedView = (link: SharedLink) => call<View>(`${shared(link)}/view`);
+export const sharedExportUrl = (link: SharedLink, format: string) =>
+  `${BASE}${shared(link)}/export/${format}`;
 export const exportUrl = (id: string, format: string) => `${BASE}${run(id)}/export/${format}`;
 export const liveUrl = (id: string) => `${BASE}${run(id)}/live`;
 export const BOARD_URL = `${BASE}/live`;

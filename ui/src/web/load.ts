@@ -21,6 +21,14 @@ export function useVisitor(): Visitor {
   return visitor;
 }
 
+/**
+ * The port at which this browser can measure to the host; undefined over HTTPS, also behind a proxy: the port has no
+ * TLS, and browsers let no page over HTTPS connect to such a port.
+ */
+export function browserPort(session: Session, protocol = location.protocol): number | undefined {
+  return protocol === "https:" ? undefined : session.browser_test?.port;
+}
+
 /** Reports a problem; one that a token would solve shows the form for it. */
 export function useProblem(): [Problem | undefined, (error: unknown) => void] {
   const { askForToken } = useVisitor();

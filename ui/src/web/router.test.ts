@@ -9,6 +9,12 @@ test("every page has its path, and the id of a run survives its address", () => 
   expect(route(runPath("a/b %?"))).toEqual({ page: "run", id: "a/b %?" });
 });
 
+test("a shared link has the run and its secret", () => {
+  expect(route("/shared/ab12/x-_9")).toEqual({ page: "shared", id: "ab12", secret: "x-_9" });
+  for (const path of ["/shared", "/shared/ab12", "/shared/ab12/x/y", "/shared/ab12/%E0%A4%A"])
+    expect(route(path)).toEqual({ page: "missing" });
+});
+
 test("other paths are no page", () => {
   for (const path of ["/runs", "/runs/1/2", "/history/x", "/nothing", "/runs/%E0%A4%A"])
     expect(route(path)).toEqual({ page: "missing" });

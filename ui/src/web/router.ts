@@ -4,21 +4,23 @@ import { useEffect, useState } from "preact/hooks";
 
 export type Route =
   | { page: "start" | "history" | "compare" | "kiosk" | "missing" }
-  | { page: "run"; id: string };
+  | { page: "run"; id: string }
+  | { page: "shared"; id: string; secret: string };
 
 /** The page of a path. */
 export function route(path: string): Route {
   const parts = path.split("/").filter(Boolean);
-  const [first, second] = parts;
+  const [first, second, third] = parts;
   if (parts.length === 0) return { page: "start" };
   if (parts.length === 1 && (first === "history" || first === "compare" || first === "kiosk"))
     return { page: first };
-  if (parts.length === 2 && first === "runs" && second) {
-    try {
+  try {
+    if (parts.length === 2 && first === "runs" && second)
       return { page: "run", id: decodeURIComponent(second) };
-    } catch {
-      return { page: "missing" };
-    }
+    if (parts.length === 3 && first === "shared" && second && third)
+      return { page: "shared", id: decodeURIComponent(second), secret: decodeURIComponent(third) };
+  } catch {
+    return { page: "missing" };
   }
   return { page: "missing" };
 }

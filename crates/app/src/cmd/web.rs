@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use linerate_control::Server;
-use linerate_web::{Access, WebConfig, WebError, WebHandle, WebServer, WebToken};
+use linerate_web::{
+    Access, AllowedTarget, TlsSource, TokenFile, WebConfig, WebError, WebHandle, WebServer, WebToken,
+};
 
 use super::serve::ServeArgs;
 use crate::agent_token::read_from;
@@ -17,13 +19,33 @@ pub(super) struct WebArgs {
     /// Also serve web pages that start tests from this host and show results [default address: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:8080", value_parser = WebConfig::parse_address)]
     web: Option<SocketAddr>,
-    /// Visitors of the pages need the token in this file
+    /// Visitors with the token in this file may do everything
     #[arg(long, value_name = "FILE", requires = "web", conflicts_with = "insecure")]
     web_token_file: Option<PathBuf>,
+    /// Visitors may use the tokens in this file, which `linerate token` makes [default: linerate/tokens in the user's
+    /// data directory, if it is there]
+    #[arg(long, value_name = "FILE", requires = "web", conflicts_with = "insecure")]
+    tokens: Option<PathBuf>,
+    /// Serve the pages over HTTPS with the certificate in this PEM file, followed by those of its issuers
+    #[arg(long, value_name = "FILE", requires_all = ["web", "tls_key"])]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Serve the pages over HTTPS with a certificate that is made once and kept in the user's data directory
+    #[arg(long, requires = "web", conflicts_with = "tls_cert")]
+    tls_self_signed: bool,
+    /// Tests from the pages may only go to this host or network; may be given more than once [default: everywhere]
+    #[arg(long, value_name = "HOST|NETWORK", requires = "web")]
+    web_target: Vec<AllowedTarget>,
     /// Another name under which browsers reach the pages; may be given more than once
     #[arg(long, value_name = "NAME", requires = "web", value_parser = WebConfig::parse_name)]
     web_name: Vec<String>,
-    /// Let everybody who reaches the pages use them, without a token
+    /// Let everybody see all results of the archive and measure from their browser. Other tests, cancelling and
+    /// deleting need a token
+    #[arg(long, requires = "web")]
+    public: bool,
+    /// Allow pages that others reach without TLS or a token; without --public, everybody may do everything there
     #[arg(long, requires = "web")]
     insecure: bool,
 }
@@ -33,18 +55,27 @@ impl WebArgs {
     pub(super) fn start(&self, server: &Server, args: &ServeArgs) -> Result<Option<WebHandle>, CommandError> {
         let Some(address) = self.web else { return Ok(None) };
         let refused = |error: WebError| CommandError::of(error.needs_correction(), error);
-        let token = |path: &PathBuf| read_from("--web-token-file", path, WebToken::new).map(Access::Token);
+        let token = |path: &PathBuf| read_from("--web-token-file", path, WebToken::new);
+        let tokens = TokenFile::of_service(self.tokens.as_deref()).map_err(|error| refused(error.into()))?;
         let web = WebServer::bind(WebConfig {
             address,
-            access: self.web_token_file.as_ref().map_or(Ok(Access::Open), token)?,
-            insecure: self.insecure,
+            access: Access {
+                token: self.web_token_file.as_ref().map(token).transpose()?,
+                tokens,
+                public: self.public,
+                insecure: self.insecure,
+            },
+            tls: TlsSource::of(self.tls_cert.as_deref(), self.tls_key.as_deref(), self.tls_self_signed),
             names: self.web_name.clone(),
+            share_key: None,
             archive: args.archive.archive.clone(),
             longest: args.limit_time,
+            targets: self.web_target.clone(),
             assets: front_end::web_assets(),
         })
         .map_err(refused)?;
-        print::note(format!("pages at http://{}/", web.address()));
+        print::note(format!("pages at {}", web.url()));
+        web.notes().into_iter().for_each(print::note);
         web.start(server.own_runs()).map(Some).map_err(refused)
     }
 }

@@ -8,6 +8,8 @@ use crate::support::{Folder, Process, ServeProcess, linerate};
 /// A server with pages and an archive of its own, and where its pages are.
 fn serve_pages(folder: &Folder, more: &[&str]) -> (ServeProcess, String) {
     let mut command = linerate();
+    // For the key of shared links, and the certificate.
+    command.env("XDG_DATA_HOME", folder.path());
     command.args(["serve", "-p", "0", "--json", "--web", "127.0.0.1:0", "--archive"]);
     command.arg(folder.file("runs.db")).args(more);
     let server = ServeProcess::from(command);
@@ -18,8 +20,13 @@ fn serve_pages(folder: &Folder, more: &[&str]) -> (ServeProcess, String) {
 }
 
 fn story(base: &str, token: Option<&str>) {
+    play("web.mjs", base, token.as_slice());
+}
+
+/// Runs a story of the front end in a browser.
+fn play(file: &str, base: &str, args: &[&str]) {
     let mut command = Command::new("node");
-    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../ui/e2e/web.mjs")).arg(base).args(token);
+    command.arg(format!("{}/../../ui/e2e/{file}", env!("CARGO_MANIFEST_DIR"))).arg(base).args(args);
     let done = Process::start(command).finish(Duration::from_secs(300));
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(done.stdout.lines().last(), Some("ok"), "{done:?}");
@@ -43,4 +50,23 @@ fn a_visitor_with_the_token_does_the_same() {
     let (mut server, base) = serve_pages(&folder, &["--web-token-file", &folder.file("token")]);
     story(&base, Some(secret));
     assert!(server.running(), "{}", server.stderr());
+}
+
+#[test]
+#[ignore = "needs a browser"]
+fn a_viewer_starts_nothing_and_a_link_shows_one_run_over_http_and_https() {
+    let folder = Folder::new();
+    let tokens = folder.file("tokens");
+    let made = ["view", "run"].map(|ability| {
+        let mut command = linerate();
+        command.args(["token", "add", ability, "--ability", ability, "--tokens", &tokens]);
+        let done = Process::start(command).finish(Duration::from_secs(60));
+        assert_eq!(done.code, Some(0), "{done:?}");
+        done.stdout.trim().to_owned()
+    });
+    for tls in [&[][..], &["--tls-self-signed"]] {
+        let (mut server, base) = serve_pages(&folder, &[&["--tokens", &tokens], tls].concat());
+        play("access.mjs", &base, &[&made[0], &made[1]]);
+        assert!(server.running(), "{}", server.stderr());
+    }
 }

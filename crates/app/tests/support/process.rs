@@ -18,6 +18,8 @@ pub(crate) fn linerate() -> Command {
     command.env("LINERATE_ARCHIVE", ":memory:").env("NO_COLOR", "1").env_remove("RUST_LOG");
     // The machine's calibration must not affect tests.
     command.env_remove("LINERATE_LAB").env("LINERATE_CALIBRATION", "");
+    // Nor may the tokens of whoever runs the tests.
+    command.env("XDG_DATA_HOME", "/nonexistent");
     command
 }
 

@@ -246,6 +246,12 @@ fn status(archive: &Archive, typed: &str) -> Result<RunStatus, ArchiveError> {
     })
 }
 
+impl ExportPath {
+    pub(super) fn new(id: String, format: String) -> Self {
+        Self { id, format }
+    }
+}
+
 impl RunStatus {
     fn empty(id: String) -> Self {
         Self {
@@ -286,12 +292,12 @@ pub(crate) async fn delete(
 pub(crate) async fn live(
     State(service): State<Service>,
     from: VisitorAddress,
-    _: MayView,
+    MayView(visitor): MayView,
     PathParts(path): RunOfPath,
 ) -> Result<streams::Stream, HttpProblem> {
-    let permit = service.admit_stream(from)?;
+    let watcher = service.admit_stream(from, visitor)?;
     if let Some(run) = started_here(&service, &path.id).await {
-        return Ok(streams::run(permit, run));
+        return Ok(streams::run(watcher, run));
     }
     let events = service.archive().with(move |archive| archive.events(&path.id)).await?;
     let record = RunRecord::fold(&events);

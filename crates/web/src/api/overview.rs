@@ -25,8 +25,10 @@ const MAX_KNOWN: usize = 50;
 /// Who is asking, and what the server is.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SessionInfo {
-    /// Whether visitors need a token.
+    /// Whether a token gives more abilities than none.
     needs_token: bool,
+    /// Whether this visitor has given a token.
+    signed_in: bool,
     /// What this visitor may do now.
     abilities: Vec<Ability>,
     /// Name of this host.
@@ -35,8 +37,9 @@ pub(crate) struct SessionInfo {
     linerate: &'static str,
     /// `ok`, or why results are not archived.
     archive: String,
-    /// Where browsers measure to this host.
-    browser_test: BrowserTest,
+    /// Where browsers measure to this host; absent for pages with TLS, which may not connect to a port without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    browser_test: Option<BrowserTest>,
 }
 
 /// Where browsers measure to this host.
@@ -52,10 +55,11 @@ pub(crate) async fn session(
     headers: HeaderMap,
 ) -> Result<Json<SessionInfo>, HttpProblem> {
     let access = service.access();
-    let abilities = access.abilities(&headers, from)?;
+    let visitor = access.visitor(&headers, from).await?;
+    let abilities = visitor.abilities();
     Ok(Json(SessionInfo {
         needs_token: access.needs_token(),
-        abilities: abilities.to_vec(),
+        signed_in: visitor.token.is_some(),
         host: service.host().to_owned(),
         linerate: env!("CARGO_PKG_VERSION"),
         archive: service
@@ -63,11 +67,12 @@ pub(crate) async fn session(
             .trouble()
             .filter(|_| !abilities.is_empty())
             .unwrap_or_else(|| "ok".to_owned()),
-        browser_test: BrowserTest { port: service.browser_test() },
+        abilities,
+        browser_test: service.browser_test().map(|port| BrowserTest { port }),
     }))
 }
 
-/// The token of the server.
+/// A token of the server.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SignIn {
@@ -79,7 +84,7 @@ pub(crate) async fn sign_in(
     VisitorAddress(from): VisitorAddress,
     JsonBody(given): JsonBody<SignIn>,
 ) -> Result<WithCookie, HttpProblem> {
-    service.access().sign_in(&given.token, from).map(WithCookie)
+    service.access().sign_in(&given.token, from).await.map(WithCookie)
 }
 
 pub(crate) async fn sign_out(
@@ -160,8 +165,8 @@ fn is_loopback(target: &str) -> bool {
 pub(crate) async fn board(
     State(service): State<Service>,
     from: VisitorAddress,
-    _: MayView,
+    MayView(visitor): MayView,
 ) -> Result<streams::Stream, HttpProblem> {
-    let permit = service.admit_stream(from)?;
-    Ok(streams::board(permit, service.runs().board()))
+    let watcher = service.admit_stream(from, visitor)?;
+    Ok(streams::board(watcher, service.runs().board()))
 }

@@ -1,14 +1,30 @@
 //! Who may use the service.
 
-use linerate_web::{Access, WebError, WebServer, WebToken};
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use linerate_sock::clock;
+use linerate_web::{Ability, Access, TokenFile, WebError, WebServer, WebToken};
 
 use crate::client::{TestSite, config};
 
 const SECRET: &str = "correct horse battery";
 
+fn with_token() -> Access {
+    Access { token: Some(WebToken::new(SECRET).unwrap()), ..Access::default() }
+}
+
+/// A file of tokens that does not exist yet.
+fn token_file() -> (tempfile::TempDir, TokenFile) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = TokenFile::new(Some(&folder.path().join("tokens"))).unwrap();
+    (folder, file)
+}
+
 #[test]
 fn without_a_token_nothing_is_shown_and_nothing_is_started() {
-    let site = TestSite::start(Access::Token(WebToken::new(SECRET).unwrap()));
+    let site = TestSite::start(with_token());
     for path in [
         "/api/v1/hosts",
         "/api/v1/runs",
@@ -41,7 +57,7 @@ fn without_a_token_nothing_is_shown_and_nothing_is_started() {
 
 #[test]
 fn the_token_opens_for_programs_and_a_session_for_browsers() {
-    let site = TestSite::start(Access::Token(WebToken::new(SECRET).unwrap()));
+    let site = TestSite::start(with_token());
     let with = |headers: &str| {
         site.send(&format!(
             "GET /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n\r\n"
@@ -68,7 +84,7 @@ fn the_token_opens_for_programs_and_a_session_for_browsers() {
 
 #[test]
 fn a_guesser_is_stopped() {
-    let site = TestSite::start(Access::Token(WebToken::new(SECRET).unwrap()));
+    let site = TestSite::start(with_token());
     let statuses: Vec<u16> =
         (0..12).map(|_| site.post("/api/v1/session", r#"{"token":"guess"}"#).status).collect();
     assert_eq!(statuses, [vec![401; 10], vec![429; 2]].concat());
@@ -78,16 +94,115 @@ fn a_guesser_is_stopped() {
 
 #[test]
 fn the_service_does_not_start_unprotected_where_others_reach_it() {
-    let open = |address: &str, insecure: bool, access: Access| {
+    let open = |address: &str, access: Access| {
         let address = address.parse().unwrap();
-        WebServer::bind(linerate_web::WebConfig { address, insecure, ..config(access, None) })
+        WebServer::bind(linerate_web::WebConfig { address, ..config(access, None) })
     };
+    let (_folder, file) = token_file();
+    let listed = Access { tokens: Some(file.clone()), ..Access::default() };
     for address in ["0.0.0.0:0", "[::]:0"] {
-        let refused = open(address, false, Access::Open).unwrap_err();
-        assert!(matches!(refused, WebError::Unprotected(_)) && refused.needs_correction(), "{refused}");
-        assert!(refused.to_string().contains("--insecure"), "{refused}");
-        assert!(open(address, true, Access::Open).is_ok());
-        assert!(open(address, false, Access::Token(WebToken::new(SECRET).unwrap())).is_ok());
+        for access in [Access::default(), listed.clone()] {
+            let refused = open(address, access).unwrap_err();
+            assert!(matches!(refused, WebError::Unprotected(_)) && refused.needs_correction(), "{refused}");
+            assert!(refused.to_string().contains("--insecure"), "{refused}");
+            assert!(refused.to_string().contains("linerate token add"), "{refused}");
+        }
+        assert!(open(address, Access { insecure: true, ..Access::default() }).is_ok());
+        assert!(open(address, with_token()).is_ok());
+        let public = Access { public: true, ..Access::default() };
+        assert!(matches!(open(address, public.clone()), Err(WebError::Unprotected(_))));
+        assert!(open(address, Access { insecure: true, ..public }).is_ok());
     }
-    assert!(open("127.0.0.1:0", false, Access::Open).is_ok());
+    assert!(open("127.0.0.1:0", Access::default()).is_ok());
+    file.add("laptop", Ability::View).unwrap();
+    assert!(open("0.0.0.0:0", listed.clone()).is_ok());
+    std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let exposed = open("0.0.0.0:0", listed).unwrap_err();
+    assert!(exposed.needs_correction() && exposed.to_string().contains("chmod 600"), "{exposed}");
+}
+
+#[test]
+fn each_ability_opens_what_it_is_for() {
+    let (_folder, file) = token_file();
+    let [view, run, admin] = [Ability::View, Ability::Run, Ability::Admin]
+        .map(|ability| file.add(ability.name(), ability).unwrap());
+    let site = TestSite::start(Access { tokens: Some(file.clone()), ..Access::default() });
+    let with = |token: &str| format!("Authorization: Bearer {token}\r\n");
+    let start = |token: &str| site.write("POST", "/api/v1/runs", &with(token), r#"{"to":"127.0.0.1:9"}"#);
+    let get = |token: &str, path: &str| {
+        let head = with(token);
+        site.send(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{head}\r\n"))
+    };
+    let refused = start(&view).problem(403);
+    assert_eq!(refused["type"], "/problems/ability-needed", "{refused}");
+    assert!(refused["detail"].as_str().unwrap().contains("--ability run"), "{refused}");
+    site.write("POST", "/api/v1/runs/latest/cancel", &with(&view), "").problem(403);
+    assert_eq!(get(&view, "/api/v1/runs").status, 200);
+
+    let started = start(&run);
+    assert_eq!(started.status, 201, "{started:?}");
+    let id = started.json()["id"].as_str().unwrap().to_owned();
+    for _ in 0..600 {
+        if get(&run, &format!("/api/v1/runs/{id}")).json()["state"] == "ended" {
+            break;
+        }
+        clock::sleep_until(clock::now() + Duration::from_millis(100));
+    }
+    let delete = |token: &str| site.write("DELETE", &format!("/api/v1/runs/{id}"), &with(token), "");
+    delete(&run).problem(403);
+    assert_eq!(get(&view, &format!("/api/v1/runs/{id}")).status, 200);
+    let deleted = delete(&admin);
+    assert_eq!(deleted.status, 204, "{deleted:?}");
+    let session = get(&run, "/api/v1/session").json();
+    assert_eq!(session["abilities"], serde_json::json!(["view", "run"]), "{session}");
+    assert_eq!((&session["signed_in"], &session["needs_token"]), (&true.into(), &true.into()));
+}
+
+#[test]
+fn a_removed_token_ends_its_sessions_and_its_streams() {
+    let (_folder, file) = token_file();
+    let token = file.add("laptop", Ability::View).unwrap();
+    let site = TestSite::start(Access { tokens: Some(file.clone()), ..Access::default() });
+    let signed_in = site.post("/api/v1/session", &format!(r#"{{"token":"{token}"}}"#));
+    assert_eq!(signed_in.status, 204, "{signed_in:?}");
+    let cookie = signed_in.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let get = |path: &str| {
+        format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nCookie: {cookie}\r\n\r\n")
+    };
+    assert_eq!(site.send(&get("/api/v1/runs")).status, 200);
+    let mut stream = site.connect();
+    stream.write_all(get("/api/v1/live").as_bytes()).unwrap();
+    let mut first = [0; 1];
+    stream.read_exact(&mut first).unwrap();
+    file.remove("laptop").unwrap();
+    site.send(&get("/api/v1/runs")).problem(401);
+    // Within the time after which a stream says that it lives.
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).unwrap();
+}
+
+#[test]
+fn strangers_of_a_public_service_see_results_and_start_cancel_and_delete_nothing() {
+    let (_folder, file) = token_file();
+    let token = file.add("laptop", Ability::Run).unwrap();
+    let site = TestSite::start(Access { tokens: Some(file), public: true, ..Access::default() });
+    let bearer = format!("Authorization: Bearer {token}\r\n");
+    let started = site.write("POST", "/api/v1/runs", &bearer, r#"{"to":"this host"}"#);
+    let id = started.json()["id"].as_str().unwrap().to_owned();
+    let session = site.get("/api/v1/session").json();
+    assert_eq!(session["abilities"], serde_json::json!(["view"]), "{session}");
+    assert_eq!((&session["signed_in"], &session["needs_token"]), (&false.into(), &true.into()));
+    assert!(session["browser_test"]["port"].is_number(), "{session}");
+    assert_eq!(site.get(&format!("/api/v1/runs/{id}")).status, 200);
+    for (method, path, body) in [
+        ("POST", "/api/v1/runs".to_owned(), r#"{"to":"127.0.0.1"}"#),
+        ("POST", "/api/v1/runs".to_owned(), r#"{"to":"this host"}"#),
+        ("POST", format!("/api/v1/runs/{id}/cancel"), ""),
+        ("DELETE", format!("/api/v1/runs/{id}"), ""),
+    ] {
+        let refused = site.write(method, &path, "", body);
+        assert_eq!(refused.problem(401)["type"], "/problems/sign-in-needed", "{method} {path}");
+    }
+    assert_ne!(site.get(&format!("/api/v1/runs/{id}")).json()["state"], "ended", "nobody has cancelled it");
+    assert_eq!(site.write("POST", &format!("/api/v1/runs/{id}/cancel"), &bearer, "").status, 202);
 }

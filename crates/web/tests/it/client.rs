@@ -21,33 +21,36 @@ pub(crate) struct TestSite {
     pages: Option<WebHandle>,
     switch: Arc<ServerHandle>,
     serving: Option<JoinHandle<Result<(), ControlError>>>,
-    _folder: tempfile::TempDir,
+    pub(crate) folder: tempfile::TempDir,
 }
 
 impl TestSite {
     pub(crate) fn open() -> Self {
-        Self::start(Access::Open)
+        Self::start(Access::default())
     }
 
     pub(crate) fn start(access: Access) -> Self {
+        Self::with(config(access, None))
+    }
+
+    /// With an archive of its own.
+    pub(crate) fn with(config: WebConfig) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let archive = folder.path().join("runs.db").to_str().unwrap().to_owned();
+        let archive = Some(folder.path().join("runs.db").to_str().unwrap().to_owned());
         let addresses = vec!["127.0.0.1:0".parse().unwrap()];
         let server = Server::bind(ServerConfig { addresses, ..ServerConfig::default() }).unwrap();
-        let pages = WebServer::bind(config(access, Some(archive))).unwrap();
+        let pages = WebServer::bind(WebConfig {
+            archive,
+            share_key: Some(folder.path().join("share.key")),
+            ..config
+        })
+        .unwrap();
         let (address, server_address) = (pages.address(), server.addresses()[0]);
         let pages = pages.start(server.own_runs()).unwrap();
         let switch = Arc::new(ServerHandle::new().unwrap());
         let handle = Arc::clone(&switch);
         let serving = std::thread::spawn(move || server.run(handle, |_| ()));
-        Self {
-            address,
-            server: server_address,
-            pages: Some(pages),
-            switch,
-            serving: Some(serving),
-            _folder: folder,
-        }
+        Self { address, server: server_address, pages: Some(pages), switch, serving: Some(serving), folder }
     }
 
     /// Sends bytes as they are, and reads the whole response.
@@ -130,10 +133,12 @@ pub(crate) fn config(access: Access, archive: Option<String>) -> WebConfig {
     WebConfig {
         address: "127.0.0.1:0".parse().unwrap(),
         access,
-        insecure: false,
+        tls: None,
         names: Vec::new(),
+        share_key: None,
         archive,
         longest: None,
+        targets: Vec::new(),
         assets: WebAssets {
             script: "// script",
             worker: "// worker",
@@ -152,7 +157,7 @@ pub(crate) struct HttpReply {
 }
 
 impl HttpReply {
-    fn parse(bytes: &[u8]) -> Self {
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no response: {text:?}"));
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();

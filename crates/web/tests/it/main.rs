@@ -5,3 +5,5 @@ mod access;
 mod client;
 mod refusals;
 mod runs;
+mod shared;
+mod tls;

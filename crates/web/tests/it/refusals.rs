@@ -2,7 +2,9 @@
 
 use std::io::{Read, Write};
 
-use crate::client::TestSite;
+use linerate_web::{Access, WebConfig};
+
+use crate::client::{TestSite, config};
 
 const RUNS: &str = "/api/v1/runs";
 
@@ -210,4 +212,20 @@ fn files_of_pages_are_compressed_for_whoever_takes_it_and_are_fetched_once() {
     assert_ne!(Some(tag), plain.header("etag"));
     let again = get(&format!("Accept-Encoding: gzip\r\nIf-None-Match: {tag}"));
     assert_eq!((again.status, again.body.as_str()), (304, ""));
+}
+
+#[test]
+fn tests_go_only_where_the_server_allows_it() {
+    let targets = ["ams-1.example.net", "127.0.0.0/8"].map(|text| text.parse().unwrap()).to_vec();
+    let site = TestSite::with(WebConfig { targets, ..config(Access::default(), None) });
+    for to in ["192.0.2.1", "ams-2.example.net", "[::1]:5201", "localhost", "0x7f000001", "127.1"] {
+        let problem = site.post(RUNS, &format!(r#"{{"to":"{to}"}}"#)).problem(403);
+        assert_eq!(problem["type"], "/problems/target-not-allowed", "{to}");
+        assert_eq!(problem["field"], "to", "{to}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("may only go to ams-1.example.net, 127.0.0.0/8"), "{detail}");
+    }
+    for to in ["127.0.0.1:9", "AMS-1.example.net:9", "this host"] {
+        assert_eq!(site.post(RUNS, &format!(r#"{{"to":"{to}"}}"#)).status, 201, "{to}");
+    }
 }

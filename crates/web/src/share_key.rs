@@ -1,0 +1,159 @@
+//! Links that show one run to whoever has them: the secret in a link is made from the run's id and a key of this host.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, Mac};
+use linerate_runner::{PrivateFileError, read_private, whole_private_file};
+use sha2::Sha256;
+
+/// Bytes of the key, and of the secret in a link.
+const KEY_BYTES: usize = 32;
+const SECRET_BYTES: usize = 16;
+/// What the key is used for comes first, so that no other use of it gives the same digest.
+const PURPOSE: &[u8] = b"linerate shared run 1\0";
+/// Largest file of a key.
+const MAX_FILE_BYTES: u64 = 1024;
+
+/// The key of the links. It is made with the first link, and whoever replaces it makes all links void.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShareKey {
+    path: PathBuf,
+}
+
+/// Why the key cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ShareKeyError {
+    /// The user has no directory for data.
+    #[error("the key of shared links is kept in the user's data directory, and there is none ({0})")]
+    NoFolder(String),
+    /// The file cannot be read, or others can read it.
+    #[error(transparent)]
+    Read(#[from] PrivateFileError),
+    /// The file cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is not what this program writes.
+    #[error("{} is not the key of shared links; replace it, and make all links void, with: linerate token rotate-shares", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The host has no random numbers.
+    #[error("no random numbers for the key of shared links: {0}")]
+    Random(String),
+}
+
+impl ShareKey {
+    /// The key in a file; without one, in `linerate/web-share.key` of the user's data directory.
+    ///
+    /// # Errors
+    /// The user has no data directory.
+    pub fn new(path: Option<&Path>) -> Result<Self, ShareKeyError> {
+        let path = match path {
+            Some(path) => path.to_owned(),
+            None => linerate_archive::default_path()
+                .map_err(|error| ShareKeyError::NoFolder(error.to_string()))?
+                .with_file_name("web-share.key"),
+        };
+        Ok(Self { path })
+    }
+
+    /// Replaces the default key of this user.
+    ///
+    /// # Errors
+    /// The user has no data directory, or the file cannot be written.
+    pub fn rotate_default() -> Result<(), ShareKeyError> {
+        Self::new(None)?.rotate()
+    }
+
+    /// Replaces the key: all links that were made until now are void.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn rotate(&self) -> Result<(), ShareKeyError> {
+        self.make().map(|_| ())
+    }
+
+    fn make(&self) -> Result<[u8; KEY_BYTES], ShareKeyError> {
+        let mut key = [0; KEY_BYTES];
+        getrandom::fill(&mut key).map_err(|error| ShareKeyError::Random(error.to_string()))?;
+        let fail = |source| ShareKeyError::Write { path: self.path.clone(), source };
+        if let Some(folder) = self.path.parent() {
+            fs::create_dir_all(folder).map_err(fail)?;
+        }
+        let text = format!("{}\n", URL_SAFE_NO_PAD.encode(key));
+        whole_private_file(&self.path, text.as_bytes()).map_err(fail)?;
+        Ok(key)
+    }
+
+    /// Read each time, as it may have been replaced; absent if there is none.
+    fn read(&self) -> Result<Option<[u8; KEY_BYTES]>, ShareKeyError> {
+        let Some(content) = read_private(&self.path, MAX_FILE_BYTES)? else { return Ok(None) };
+        let key = URL_SAFE_NO_PAD.decode(content.trim_ascii()).ok().and_then(|key| key.try_into().ok());
+        key.map(Some).ok_or_else(|| ShareKeyError::Damaged { path: self.path.clone() })
+    }
+
+    /// The secret of the link to a run. Makes the key if there is none.
+    pub(crate) fn secret(&self, run: &str) -> Result<String, ShareKeyError> {
+        let key = match self.read()? {
+            Some(key) => key,
+            None => self.make()?,
+        };
+        let digest = mac(&key, run).map(|mac| mac.finalize().into_bytes()).unwrap_or_default();
+        Ok(URL_SAFE_NO_PAD.encode(&digest[..SECRET_BYTES]))
+    }
+
+    /// Whether this is the secret of the link to a run.
+    pub(crate) fn is_secret(&self, run: &str, secret: &str) -> Result<bool, ShareKeyError> {
+        let Some(key) = self.read()? else { return Ok(false) };
+        let Ok(secret) = URL_SAFE_NO_PAD.decode(secret) else { return Ok(false) };
+        let mac = mac(&key, run).filter(|_| secret.len() == SECRET_BYTES);
+        Ok(mac.is_some_and(|mac| mac.verify_truncated_left(&secret).is_ok()))
+    }
+}
+
+/// A key of any length is one for HMAC, so this is never absent.
+fn mac(key: &[u8], run: &str) -> Option<Hmac<Sha256>> {
+    let mac = Hmac::<Sha256>::new_from_slice(key).ok()?;
+    Some(mac.chain_update(PURPOSE).chain_update(run.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_secret_is_for_one_run_until_the_key_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new").join("share.key");
+        let key = ShareKey::new(Some(&path)).unwrap();
+        assert!(!key.is_secret("eb5dd9d31af4b587", "AAAAAAAAAAAAAAAAAAAAAA").unwrap());
+        assert!(!path.exists(), "only a link that is made makes the key");
+        let secret = key.secret("eb5dd9d31af4b587").unwrap();
+        assert_eq!((secret.len(), key.secret("eb5dd9d31af4b587").unwrap()), (22, secret.clone()));
+        assert!(key.is_secret("eb5dd9d31af4b587", &secret).unwrap());
+        assert!(!key.is_secret("eb5dd9d31af4b588", &secret).unwrap());
+        for wrong in ["", "A", &secret[..20], &format!("{secret}AA"), &secret.to_lowercase(), "../../etc"] {
+            assert!(!key.is_secret("eb5dd9d31af4b587", wrong).unwrap(), "{wrong}");
+        }
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        key.rotate().unwrap();
+        assert!(!key.is_secret("eb5dd9d31af4b587", &secret).unwrap());
+        whole_private_file(&path, b"short").unwrap();
+        let damaged = key.secret("eb5dd9d31af4b587").unwrap_err().to_string();
+        assert!(damaged.contains("linerate token rotate-shares"), "{damaged}");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(key.secret("eb5dd9d31af4b587").unwrap_err().to_string().contains("chmod 600"));
+    }
+}

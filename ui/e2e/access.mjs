@@ -1,0 +1,103 @@
+// Who may do what on the pages, in Chromium: a viewer starts and deletes nothing, a shared link shows one run without
+// a token, and a page over HTTPS says why it offers no test of its browser.
+//
+//   node e2e/access.mjs BASE VIEW_TOKEN RUN_TOKEN        CHROMIUM names another browser than the system's
+
+import { launch } from "./browser.mjs";
+
+const [BASE, VIEW_TOKEN, RUN_TOKEN] = process.argv.slice(2).map((word) => word.replace(/\/$/, ""));
+/** How long a busy machine may take for a step, milliseconds. */
+const PATIENCE = 60_000;
+
+const browser = await launch();
+const troubles = [];
+try {
+  const link = await tester();
+  await viewer();
+  await stranger(link);
+} catch (error) {
+  troubles.push(error.message);
+} finally {
+  await browser.close();
+}
+for (const trouble of troubles) console.log(trouble);
+console.log(troubles.length > 0 ? `${troubles.length} troubles` : "ok");
+process.exitCode = troubles.length > 0 ? 1 : 0;
+
+function check(holds, words) {
+  if (!holds) troubles.push(words);
+}
+
+async function visitor(token) {
+  const context = await browser.newContext({ ignoreHTTPSErrors: true });
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  page.on("pageerror", (error) => troubles.push(`error: ${error.message}`));
+  if (token) {
+    await page.goto(BASE);
+    await page.getByLabel("Token").fill(token);
+    await page.getByLabel("Token").press("Enter");
+    await page.getByRole("button", { name: "Sign out" }).waitFor();
+  }
+  return page;
+}
+
+/** Somebody who may start tests: the link to the run of one. */
+async function tester() {
+  const page = await visitor(RUN_TOKEN);
+  const secure = BASE.startsWith("https:");
+  const note = page.getByText("need the plain-http address");
+  if (secure) await note.waitFor();
+  check(secure || (await note.count()) === 0, "a page over HTTP offers no test of its browser");
+  check(
+    (await page.getByText("this browser to").count()) === (secure ? 0 : 1),
+    "the choice of two ends is wrong",
+  );
+  await page.getByLabel("Other host", { exact: true }).fill("this host");
+  await page.locator("summary", { hasText: "More" }).click();
+  await page.getByLabel("Time per direction").fill("1");
+  await page.getByRole("button", { name: "Start test" }).click();
+  await page.locator("summary", { hasText: "Export" }).waitFor();
+  await page.locator("summary[aria-label='More actions']").click();
+  check((await page.getByText("Delete…").count()) === 0, "somebody who may not delete is offered it");
+  await page.getByRole("button", { name: "Share…" }).click();
+  await page.getByRole("dialog").waitFor();
+  const link = await page.getByLabel("Link", { exact: true }).inputValue();
+  check(link.startsWith(`${BASE}/shared/`), `the link is ${link}`);
+  await page.getByRole("button", { name: "Copy", exact: true }).click();
+  await page.getByText("Link copied").waitFor();
+  await page.context().close();
+  return link;
+}
+
+/** Somebody who may see results. */
+async function viewer() {
+  const page = await visitor(VIEW_TOKEN);
+  await page.getByText("Your token shows results.").or(page.getByText("this browser to")).first().waitFor();
+  check(
+    (await page.getByLabel("Other host", { exact: true }).count()) === 0,
+    "a viewer has the form for tests",
+  );
+  await page.goto(`${BASE}/runs/latest`);
+  await page.locator("summary", { hasText: "Export" }).waitFor();
+  await page.locator("summary[aria-label='More actions']").click();
+  for (const action of ["Delete…", "Share…", "Run again"])
+    check((await page.getByText(action).count()) === 0, `a viewer is offered ${action}`);
+  await page.context().close();
+}
+
+/** Somebody without a token, who has the link. */
+async function stranger(link) {
+  const page = await visitor();
+  await page.goto(link);
+  await page.locator(".document").waitFor();
+  check((await page.getByLabel("Token").count()) === 0, "a shared run asks for a token");
+  const download = page.waitForEvent("download");
+  await page.locator("summary", { hasText: "Export" }).click();
+  await page.getByText("Result (JSON)").click();
+  check((await download).suggestedFilename().endsWith(".json"), "the export of a shared run is no file");
+  await page.goto(`${link.slice(0, -1)}${link.endsWith("A") ? "B" : "A"}`);
+  await page.getByText("no longer valid").waitFor();
+  await page.goto(`${BASE}/history`);
+  await page.getByLabel("Token").waitFor();
+}
