@@ -13,6 +13,7 @@ pub mod compare;
 pub mod csv;
 pub mod doctor;
 pub mod envelope;
+mod export;
 mod figure;
 pub mod format;
 mod history;
@@ -27,6 +28,8 @@ pub mod markdown;
 mod metrics_reference;
 pub mod ndjson;
 pub mod page;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 pub mod picture;
 pub mod plan;
 pub mod plan_preview;
@@ -42,6 +45,7 @@ pub mod text;
 mod text_flow;
 
 pub use answer::{answer, outcome};
+pub use export::{ExportSource, export};
 pub use format::{FORMATS, Format, FormatError};
 pub use history::{HistoryDocument, RunEntry, RunRow, empty_history, history_table};
 pub use json::{RESULT_SCHEMA, ResultDocument, document};
