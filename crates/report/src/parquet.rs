@@ -33,8 +33,7 @@ pub const SAMPLES_SCHEMA: &str = "linerate.samples/1";
 /// Rows of a row group: what readers load, skip, and give to a thread of their own.
 const GROUP_ROWS: usize = 1 << 20;
 
-/// Samples whose readings are sorted by metric. They are few enough that a page of a column has the times of a block
-/// several times, and they are a multiple of what encodings pack together, so that repeated times are repeated bytes.
+/// Samples whose readings are sorted by metric: few enough that a page of a column has the times of a block many times.
 const BLOCK_SAMPLES: usize = 1 << 10;
 
 /// What the rows of a series have in common.
