@@ -29,6 +29,8 @@ const PAGES: &[ReferencePage] = &[
     ("plan-result.schema.json", || to_string_pretty(&linerate_report::plan::plan_result_schema())),
     ("plan.md", || Ok(linerate_plan::reference())),
     ("metrics.md", || Ok(linerate_report::metrics_reference())),
+    #[cfg(feature = "parquet")]
+    ("samples.md", || Ok(linerate_report::parquet::reference())),
     ("stand-in-options.md", || Ok(linerate_compat::option_table::reference())),
     ("openapi.json", || Ok(linerate_web::openapi())),
     ("cli.md", || Ok(command_lines(linerate::command()))),

@@ -1,80 +1,56 @@
 //! Output of a run in a format, to stdout or a file.
 
-use std::io::{self, Write};
 use std::path::Path;
 
 use linerate_model::{Event, RunRecord};
-use linerate_report::format::RunSource;
+use linerate_report::format::{RunSource, has_extension};
 use linerate_report::{Format, FormatError, TextLayout, plot};
 use linerate_runner::whole_file;
 
 use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::{front_end, print, stdout};
+use crate::{front_end, stdout};
 
-/// The format according to a file's extension.
-pub(crate) fn format_of(path: &Path) -> Option<Format> {
-    Format::of_extension(path.extension()?.to_str()?)
-}
-
-/// Writes a run. `events` is used by the event log, and by the HTML page, which contains the log.
-fn write(
+/// A run in a format. `events` is used by the formats that contain or name the log.
+fn written(
     record: &RunRecord,
     events: &[Event],
     format: Format,
     view: &TextLayout,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+) -> Result<Vec<u8>, CommandError> {
     let assets = front_end::assets();
     let run = RunSource { record, events, view, assets: assets.as_ref() };
-    format.write_run(run, out).map_err(|error| match error {
-        FormatError::Io(error) => error,
-        FormatError::NoFrontEnd => io::Error::other(front_end::MISSING),
-        error => io::Error::other(error),
-    })
+    let mut out = Vec::new();
+    format.write_run(run, &mut out).map_err(|error| match error {
+        FormatError::NoFrontEnd => CommandError::failed(front_end::MISSING),
+        error => CommandError::failed(format!("the result could not be written: {error}")),
+    })?;
+    Ok(out)
 }
 
 /// Writes a run to stdout; a closed pipe is not an error.
 pub(crate) fn to_stdout(record: &RunRecord, events: &[Event], format: Format, view: &TextLayout) -> Exit {
-    let mut out = Vec::new();
-    match write(record, events, format, view, &mut out) {
-        Ok(()) => stdout::print(&out),
-        Err(error) => {
-            print::error(format!("the result could not be printed: {error}"));
-            Exit::Failed
-        }
-    }
+    written(record, events, format, view).map_or_else(CommandError::report, |out| stdout::print(&out))
 }
 
-/// Writes a run to a file; an existing file is replaced only when the new one is complete.
-pub(crate) fn to_file(record: &RunRecord, events: &[Event], format: Format, path: &Path) -> io::Result<()> {
-    whole_file(path, |out| write(record, events, format, &TextLayout::default(), out))
+/// Writes a report to a file; an existing file is replaced only when the new one is complete.
+pub(crate) fn write_report(record: &RunRecord, events: &[Event], format: Format, path: &Path) -> Exit {
+    let document = written(record, events, format, &TextLayout::default());
+    document.and_then(|document| write_out(Some(path), &document)).unwrap_or_else(CommandError::report)
 }
 
-/// The error of a file that could not be written.
-pub(crate) fn not_written(path: &Path, error: &io::Error) -> CommandError {
-    CommandError::failed(format!("{} could not be written: {error}", path.display()))
+/// Writes a complete document to a file, or to stdout.
+pub(crate) fn write_out(path: Option<&Path>, document: &[u8]) -> Result<Exit, CommandError> {
+    let Some(path) = path else { return Ok(stdout::print(document)) };
+    let written = whole_file(path, |out| out.write_all(document));
+    written
+        .map_err(|error| CommandError::failed(format!("{} could not be written: {error}", path.display())))?;
+    Ok(Exit::Done)
 }
 
 /// Draws the curves of a sweep on stdout; nothing for other runs.
 pub(crate) fn draw(record: &RunRecord, view: &TextLayout) -> Exit {
     stdout::print(plot::terminal(record, view).as_bytes())
-}
-
-/// Extensions of report files. A new format needs an extension here.
-pub(crate) const REPORT_EXTENSIONS: &str = ".html, .json, .csv, .md, .txt or .svg";
-/// Extensions of report files of a plan, which has assertions.
-pub(crate) const PLAN_REPORT_EXTENSIONS: &str = ".html, .json, .csv, .md, .txt, .svg or .xml (JUnit)";
-
-/// Writes a report to a file.
-pub(crate) fn write_report(record: &RunRecord, events: &[Event], format: Format, path: &Path) -> Exit {
-    match to_file(record, events, format, path) {
-        Ok(()) => Exit::Done,
-        Err(error) => {
-            print::error(format!("the report {} could not be written: {error}", path.display()));
-            Exit::Failed
-        }
-    }
 }
 
 /// Checks, before anything is measured, that a file can be written whose name ends in one of `endings`.
@@ -86,11 +62,10 @@ pub(crate) fn check_file(flag: &str, path: &Path, endings: &str) -> Result<(), C
 }
 
 fn file_error(flag: &str, path: &Path, endings: &str) -> Option<String> {
-    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-    if ending.is_empty() || !endings.split([' ', ',']).any(|known| known.strip_prefix('.') == Some(ending)) {
+    if !has_extension(path, endings) {
         return Some(format!("{flag} {}: the name must end in {endings}", path.display()));
     }
-    if ending == "html" && front_end::assets().is_none() {
+    if Format::of_file(path) == Some(Format::Html) && front_end::assets().is_none() {
         return Some(format!("{flag} {}: {}", path.display(), front_end::MISSING));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty())?;
@@ -103,8 +78,6 @@ mod tests {
 
     #[test]
     fn the_report_says_its_format_by_its_name() {
-        assert_eq!(format_of(Path::new("a/b.md")), Some(Format::Markdown));
-        assert_eq!(format_of(Path::new("a/b")), None);
         let trouble = |name: &str| file_error("--report", Path::new(name), ".csv, .md or .txt");
         assert!(trouble("b.pdf").unwrap().contains(".csv"));
         assert!(trouble("b").unwrap().contains(".csv"));

@@ -15,7 +15,7 @@ use crate::error::DatabaseFault;
 use crate::log::{NewEvents, append_log, encode, log_of, merge_parts};
 use crate::retention::{PRUNED, excess, remove_excess};
 use crate::sqlite::SqliteDatabase;
-use crate::store::{EventStore, Filter, RunCursor, RunLimits, RunPage, Store};
+use crate::store::{EventStore, Filter, RetentionLimits, RunCursor, RunPage, Store};
 use crate::value::{DatabaseRow, Value};
 
 /// Smallest number of letters of a short name.
@@ -111,8 +111,9 @@ impl Archive {
     ///
     /// # Errors
     /// If the archive cannot be written.
-    pub fn admit_unknown_client(&mut self, run: &str, limits: &RunLimits) -> Result<(), ArchiveError> {
-        let before = RunLimits { runs: limits.runs.map(|runs| runs.saturating_sub(1)), ..limits.clone() };
+    pub fn admit_unknown_client(&mut self, run: &str, limits: &RetentionLimits) -> Result<(), ArchiveError> {
+        let before =
+            RetentionLimits { runs: limits.runs.map(|runs| runs.saturating_sub(1)), ..limits.clone() };
         self.write(|database| {
             remove_excess(database, "foreign_client = 1", &before)?;
             let mark = "INSERT INTO run (id, foreign_client) VALUES (?1, 1)
@@ -127,7 +128,7 @@ impl Archive {
     ///
     /// # Errors
     /// If the archive cannot be read.
-    pub fn excess(&self, limits: &RunLimits) -> Result<Vec<RunHead>, ArchiveError> {
+    pub fn excess(&self, limits: &RetentionLimits) -> Result<Vec<RunHead>, ArchiveError> {
         let numbers = self.read(|database| excess(database, PRUNED, limits))?;
         let mut heads = Vec::new();
         for number in numbers {
@@ -141,7 +142,7 @@ impl Archive {
     ///
     /// # Errors
     /// If the archive cannot be written.
-    pub fn prune(&mut self, limits: &RunLimits) -> Result<u64, ArchiveError> {
+    pub fn prune(&mut self, limits: &RetentionLimits) -> Result<u64, ArchiveError> {
         self.write(|database| remove_excess(database, PRUNED, limits))
     }
 

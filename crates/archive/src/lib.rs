@@ -30,4 +30,4 @@ pub use archive::Archive;
 pub use error::{ArchiveError, DatabaseFault};
 pub use location::{default_path, open};
 pub use recorder::Recorder;
-pub use store::{EventStore, Filter, RunCursor, RunLimits, RunPage, Store};
+pub use store::{EventStore, Filter, RetentionLimits, RunCursor, RunPage, Store};

@@ -2,7 +2,7 @@
 
 use crate::database::Database;
 use crate::error::DatabaseFault;
-use crate::store::RunLimits;
+use crate::store::RetentionLimits;
 
 /// Which runs `prune` may remove: whole ones without a tag.
 pub(crate) const PRUNED: &str =
@@ -12,7 +12,7 @@ pub(crate) const PRUNED: &str =
 pub(crate) fn excess(
     database: &mut Database,
     candidates: &str,
-    limits: &RunLimits,
+    limits: &RetentionLimits,
 ) -> Result<Vec<i64>, DatabaseFault> {
     // The condition has no parameters of its own.
     let sql = format!(
@@ -40,7 +40,7 @@ pub(crate) fn excess(
 pub(crate) fn remove_excess(
     database: &mut Database,
     candidates: &str,
-    limits: &RunLimits,
+    limits: &RetentionLimits,
 ) -> Result<u64, DatabaseFault> {
     let mut removed = 0;
     for number in excess(database, candidates, limits)? {

@@ -99,7 +99,7 @@ pub struct Filter {
 
 /// What is too much: the newest runs stay. A limit that is absent does not apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RunLimits {
+pub struct RetentionLimits {
     /// Largest number of runs.
     pub runs: Option<u32>,
     /// Largest size of their logs as stored, bytes.

@@ -11,6 +11,8 @@ use linerate_model::{
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use proptest::prelude::*;
 
+#[cfg(feature = "parquet")]
+use crate::format::RunSource;
 use crate::samples_of_runs as runs;
 use crate::{
     IntervalRows, Live, RunRow, TextLayout, csv, document, history_table, html, markdown, ndjson, picture,
@@ -258,6 +260,14 @@ proptest! {
         csv::summary(&record, &mut out).unwrap();
         csv::sizes(&record, &mut out).unwrap();
         let _ = picture::Pictures::of_run(&record).svg(None);
+        #[cfg(feature = "parquet")]
+        {
+            let run = RunSource { record: &record, events: &log, view: &view, assets: None };
+            match crate::parquet::of_run(&run) {
+                Ok(file) => prop_assert!(file.starts_with(b"PAR1") && file.ends_with(b"PAR1")),
+                Err(error) => prop_assert!(error.is_of_format(), "{error}"),
+            }
+        }
         let assets = html::Assets { script: "", style: "" };
         html::write(None, None, &[html::ReportedRun { record: &record, events: &log }], &assets, &mut out).unwrap();
         let drawn = plot::terminal(&record, &view);

@@ -14,6 +14,7 @@ pub mod compare;
 pub mod csv;
 pub mod doctor;
 pub mod envelope;
+mod export;
 mod figure;
 pub mod format;
 mod history;
@@ -29,6 +30,8 @@ pub mod message;
 mod metrics_reference;
 pub mod ndjson;
 pub mod page;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 pub mod picture;
 pub mod plan;
 pub mod plan_preview;
@@ -45,6 +48,7 @@ mod text_flow;
 
 pub use answer::{answer, outcome};
 pub use archive_upkeep::{PruneReport, archive_info};
+pub use export::{ExportSource, export};
 pub use format::{FORMATS, Format, FormatError};
 pub use history::{HistoryConditions, HistoryDocument, RunEntry, RunRow, empty_history, history_table};
 pub use json::{RESULT_SCHEMA, ResultDocument, document};

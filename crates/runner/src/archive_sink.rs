@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_archive::{Archive, ArchiveError, EventStore, Recorder, RunLimits, default_path, open};
+use linerate_archive::{Archive, ArchiveError, EventStore, Recorder, RetentionLimits, default_path, open};
 use linerate_control::{Sink, SinkError};
 use linerate_model::{Body, CaveatKind, Event};
 
@@ -105,7 +105,7 @@ pub struct ArchiveSink {
 /// other, and clients must not wait for them.
 struct ForeignClient {
     run: String,
-    limits: RunLimits,
+    limits: RetentionLimits,
     warn: Box<dyn FnMut(ArchiveWarning)>,
 }
 
@@ -131,7 +131,7 @@ impl ArchiveSink {
     pub fn open_for_unknown_client(
         location: Option<&str>,
         run: &str,
-        limits: RunLimits,
+        limits: RetentionLimits,
         warn: impl FnMut(ArchiveWarning) + 'static,
     ) -> Result<Self, ArchiveWarning> {
         let foreign_client = Some(ForeignClient { run: run.to_owned(), limits, warn: Box::new(warn) });

@@ -67,7 +67,7 @@ pub use loopback::Loopback;
 pub use measurement::{FollowUps, Measured, Measurement, Sinks};
 pub use naming::{is_day_or_time, local_time, now, run_name, target, unix_seconds};
 pub use pid_file::{PidFile, PidFileError};
-pub use report_source::{ReportSource, ReportSourceError};
+pub use report_source::{ReportSource, ReportSourceError, log_if_archived};
 pub use retention::Retention;
 pub use run::{run, serve};
 pub use secret_file::{PrivateFileError, SecretFileError, read_private, read_secret};

@@ -67,7 +67,7 @@ impl ReportSource {
         for run in trials.iter().flat_map(|trial| &trial.runs) {
             // Do not load further runs after one that did not fit.
             let log = if left_out.len() < MAX_RUNS && runs.len() < MAX_RUNS && events < MAX_EVENTS {
-                found(archive, &run.run)?
+                log_if_archived(archive, &run.run)?
             } else {
                 None
             };
@@ -83,7 +83,11 @@ impl ReportSource {
     }
 }
 
-fn found(archive: &dyn Store, run: &str) -> Result<Option<Vec<Event>>, ArchiveError> {
+/// The log of a run; `None` if it was deleted from the archive.
+///
+/// # Errors
+/// If the archive cannot be read.
+pub fn log_if_archived(archive: &dyn Store, run: &str) -> Result<Option<Vec<Event>>, ArchiveError> {
     match archive.events(run) {
         Ok(log) => Ok(Some(log)),
         Err(ArchiveError::NotFound { .. }) => Ok(None),

@@ -1,6 +1,6 @@
 //! How much of an archive a user keeps.
 
-use linerate_archive::RunLimits;
+use linerate_archive::RetentionLimits;
 use linerate_units::{Bytes, Span};
 
 use crate::naming::time_ago;
@@ -22,8 +22,8 @@ pub struct Retention {
 impl Retention {
     /// The limits at this moment.
     #[must_use]
-    pub fn limits(&self) -> RunLimits {
-        RunLimits {
+    pub fn limits(&self) -> RetentionLimits {
+        RetentionLimits {
             runs: self.runs,
             bytes: self.bytes.map(Bytes::get),
             oldest: self.days.map(|days| time_ago(Span::from_secs(u64::from(days) * 86_400))),

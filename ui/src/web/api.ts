@@ -112,6 +112,7 @@ export const FORMATS: [string, string][] = [
   ["markdown", "Report for a ticket (Markdown)"],
   ["text", "As on the terminal (text)"],
   ["svg", "Charts (SVG)"],
+  ["parquet", "Every sample (Parquet)"],
 ];
 
 const BASE = "/api/v1";

@@ -1,23 +1,24 @@
 //! `linerate history`, `show` and `export`.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use linerate_archive::{Archive, ArchiveError, Filter, Store};
-use linerate_model::{Event, PlanRecord, RunHead, RunRecord};
+use linerate_model::{PlanRecord, RunHead, RunRecord};
 use linerate_plan::hint;
-use linerate_report::picture::Pictures;
 use linerate_report::{
-    Format, FormatError, HistoryConditions, HistoryDocument, RunRow, TextLayout, empty_history, history_table,
+    ExportSource, Format, HistoryConditions, HistoryDocument, RunRow, TextLayout, empty_history,
+    history_table,
 };
-use linerate_runner::{is_day_or_time, local_time, whole_file};
+use linerate_runner::{is_day_or_time, local_time, log_if_archived};
 
 use super::report::write_page;
 use crate::args::{ArchiveArgs, format_name};
 use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::{archive, output_format, stdout, terminal};
+use crate::output_format::{self, write_out};
+use crate::{archive, print, stdout, terminal};
 
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
@@ -72,13 +73,13 @@ pub(crate) struct ExportArgs {
     /// Name of the run, or a unique prefix
     #[arg(default_value = "latest")]
     run: String,
-    /// The format
-    #[arg(short, long, default_value = "jsonl", value_parser = format_name())]
-    format: Format,
+    /// The format [default: that of the extension of FILE, else jsonl]
+    #[arg(short, long, value_parser = format_name())]
+    format: Option<Format>,
     /// With --format svg: only this chart, counted from 1, instead of all below each other
     #[arg(long, value_name = "N")]
     chart: Option<usize>,
-    /// Write to this file instead of stdout
+    /// Write to this file, - is stdout [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -142,19 +143,13 @@ pub(crate) fn row(run: &RunHead, archive: &Archive) -> Result<RunRow, ArchiveErr
     Ok(RunRow::of(run, &archive.short_name(&run.id)?, &started_at))
 }
 
-/// A run's log and its short name.
-fn load(args: &ArchiveArgs, run: &str) -> Result<(Vec<Event>, String), ArchiveError> {
-    let archive = archive::open(args)?;
-    let events = archive.events(run)?;
-    let name = archive.short_name(&archive.find(run)?)?;
-    Ok((events, name))
-}
-
 /// Shows a run or a plan.
 pub(crate) fn show(args: &ShowArgs) -> Result<Exit, CommandError> {
-    let (events, name) = load(&args.archive, &args.run)?;
+    let archive = archive::open(&args.archive)?;
+    let events = archive.events(&args.run)?;
+    let name = archive.short_name(&archive.find(&args.run)?)?;
     if let Some(plan) = PlanRecord::of_log(&events) {
-        return show_plan(args, &plan, &TextLayout { kept: Some(name), ..terminal::plan_view() });
+        return show_plan(args, &archive, &plan, &TextLayout { kept: Some(name), ..terminal::plan_view() });
     }
     if args.point.is_some() {
         let why = format!("run {} is not a plan, so it has no points; remove --point", args.run);
@@ -174,7 +169,12 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Exit, CommandError> {
     })
 }
 
-fn show_plan(args: &ShowArgs, plan: &PlanRecord, view: &TextLayout) -> Result<Exit, CommandError> {
+fn show_plan(
+    args: &ShowArgs,
+    archive: &Archive,
+    plan: &PlanRecord,
+    view: &TextLayout,
+) -> Result<Exit, CommandError> {
     let Some(point) = &args.point else {
         return Ok(match args.json {
             true => stdout::print_json(&linerate_report::plan::document(plan)),
@@ -183,66 +183,51 @@ fn show_plan(args: &ShowArgs, plan: &PlanRecord, view: &TextLayout) -> Result<Ex
     };
     let points = plan.select_points(point);
     let points = points.map_err(|error| CommandError::usage(format!("--point {point}: {error}")))?;
-    let archive = archive::open(&args.archive)?;
     let all = archive.runs(&Filter { part_of: Some(plan.run.to_string()), ..Filter::default() })?;
     // In the order of the trials.
     let trials = plan.trials.iter().filter(|trial| points.contains(&trial.point.as_str()));
     let names = trials.flat_map(|trial| &trial.runs).map(|run| run.run.as_str());
     let runs: Vec<RunHead> =
         names.filter_map(|name| all.iter().find(|run| run.id == *name)).cloned().collect();
-    print_runs(&runs, &archive, args.json)
+    print_runs(&runs, archive, args.json)
 }
 
 /// Writes a run or a plan in a format.
 pub(crate) fn export(args: &ExportArgs) -> Result<Exit, CommandError> {
-    if args.chart.is_some() && args.format != Format::Svg {
+    let file = args.output.as_deref().filter(|file| file.as_os_str() != "-");
+    let format = args.format.or_else(|| file.and_then(Format::of_file)).unwrap_or_default();
+    if args.chart.is_some() && format != Format::Svg {
         return Err(CommandError::usage("--chart requires --format svg; other formats have no charts"));
     }
-    if args.format == Format::Html {
-        let output = args.output.clone().unwrap_or_else(|| "-".into());
-        return write_page(&args.archive, None, std::slice::from_ref(&args.run), Some(&output));
-    }
-    let (events, _) = load(&args.archive, &args.run)?;
-    let plan = PlanRecord::of_log(&events).filter(|_| args.format != Format::Jsonl);
-    match (plan, args.format) {
-        (Some(plan), Format::Svg) => export_pictures(args, &Pictures::of_plan(&plan)),
-        (Some(plan), format) => {
-            let mut text = Vec::new();
-            format.write_plan(&plan, &mut text).map_err(CommandError::usage)?;
-            write_out(args, &text)
-        }
-        (None, Format::Svg) => export_pictures(args, &Pictures::of_run(&RunRecord::fold(&events))),
-        (None, format) => {
-            let record = RunRecord::fold(&events);
-            let Some(path) = &args.output else {
-                return Ok(output_format::to_stdout(&record, &events, format, &terminal::stdout_view()));
-            };
-            let written = output_format::to_file(&record, &events, format, path);
-            written.map_err(|error| output_format::not_written(path, &error))?;
-            Ok(Exit::Done)
-        }
-    }
+    write_export(&args.archive, &args.run, format, args.chart, file)
 }
 
-/// Writes the charts of a run or plan as a picture, all or one of them.
-fn export_pictures(args: &ExportArgs, pictures: &Pictures) -> Result<Exit, CommandError> {
-    let titles: Vec<String> =
-        pictures.titles().enumerate().map(|(number, title)| format!("{} is {title}", number + 1)).collect();
-    if let Some(chart) = args.chart.filter(|chart| *chart == 0 || *chart > titles.len()) {
-        return Err(CommandError::usage(match titles.is_empty() {
-            true => FormatError::NothingToDraw.to_string(),
-            false => format!("--chart {chart}: the page has {}: {}", titles.len(), titles.join("; ")),
-        }));
+/// Writes an archived run or plan to a file, or to stdout.
+pub(super) fn write_export(
+    archive: &ArchiveArgs,
+    run: &str,
+    format: Format,
+    chart: Option<usize>,
+    file: Option<&Path>,
+) -> Result<Exit, CommandError> {
+    if format == Format::Html {
+        return write_page(archive, None, &[run.to_owned()], Some(file.unwrap_or("-".as_ref())));
     }
-    let mut picture = Vec::new();
-    linerate_report::format::picture(pictures, args.chart.map(|chart| chart - 1), &mut picture)
-        .map_err(CommandError::failed)?;
-    write_out(args, &picture)
-}
-
-/// Writes the complete output to the requested file, or to stdout.
-fn write_out(args: &ExportArgs, bytes: &[u8]) -> Result<Exit, CommandError> {
-    let Some(path) = &args.output else { return Ok(stdout::print(bytes)) };
-    whole_file(path, |out| out.write_all(bytes)).map_err(|error| output_format::not_written(path, &error))?;
-    Ok(Exit::Done)
+    if format.is_binary() && file.is_none() && terminal::printed() {
+        let why = "this format is not text, and stdout is a terminal; give --output FILE, or redirect stdout";
+        return Err(CommandError::usage(why));
+    }
+    let archive = archive::open(archive)?;
+    let runs = |run: &str| {
+        let log = log_if_archived(&archive, run)?;
+        if log.is_none() {
+            print::warning(format!("run {run} of the plan is no longer in the archive and is left out"));
+        }
+        Ok(log)
+    };
+    let view = if file.is_none() { terminal::stdout_view() } else { TextLayout::default() };
+    let events = archive.events(run)?;
+    let source = ExportSource { events: &events, runs: &runs, view: &view, assets: None, chart };
+    let bytes = linerate_report::export(format, &source);
+    write_out(file, &bytes.map_err(|error| CommandError::of(error.is_of_format(), error))?)
 }

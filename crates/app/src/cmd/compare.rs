@@ -5,14 +5,13 @@ use std::path::PathBuf;
 use linerate_model::{ForeignText, LabelOptions};
 use linerate_report::compare::{CompareDocument, text};
 use linerate_report::html;
-use linerate_runner::whole_file;
 use linerate_runner::{CompareError, CompareRequest};
 
 use super::import;
 use crate::args::ArchiveArgs;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::output_format::{check_file, not_written};
+use crate::output_format::{check_file, write_out};
 use crate::{archive, front_end, stdout, terminal};
 
 /// Compare configurations
@@ -64,8 +63,10 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit, CommandError> {
     if let Some(path) = &args.report {
         let title = args.title.as_deref().map(ForeignText::new);
         let assets = front_end::assets().ok_or_else(|| CommandError::failed(front_end::MISSING))?;
-        whole_file(path, |out| html::write_comparison(title.as_ref(), &compared, &assets, out))
-            .map_err(|error| not_written(path, &error))?;
+        let mut page = Vec::new();
+        html::write_comparison(title.as_ref(), &compared, &assets, &mut page)
+            .map_err(CommandError::failed)?;
+        write_out(Some(path), &page)?;
     }
     if args.json {
         return Ok(stdout::print_json(&CompareDocument::new(&compared)));

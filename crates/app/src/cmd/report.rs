@@ -1,6 +1,5 @@
 //! `linerate report`: archived runs, or a plan with its runs, as one page.
 
-use std::io;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
@@ -8,13 +7,12 @@ use clap::Args;
 use linerate_archive::Store;
 use linerate_model::{ForeignText, LabelOptions};
 use linerate_report::html;
-use linerate_runner::whole_file;
 use linerate_runner::{ReportSource, ReportSourceError};
 
 use crate::args::ArchiveArgs;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::output_format::not_written;
+use crate::output_format::write_out;
 use crate::{archive, front_end, stdout};
 
 #[derive(Debug, Args)]
@@ -54,33 +52,16 @@ pub(super) fn write_page(
         Err(ReportSourceError::Archive(error)) => return Err(error.into()),
         Err(error) => return Err(CommandError::usage(error)),
     };
-    if path.is_some_and(|path| path.as_os_str() == "-") {
-        let mut out = Vec::new();
-        write(title.as_ref(), &page, &assets, &mut out)
-            .map_err(|error| CommandError::failed(format!("the page could not be printed: {error}")))?;
-        return Ok(stdout::print(&out));
-    }
-    let file = match path {
-        Some(path) => path.to_owned(),
-        None => PathBuf::from(format!("linerate-{}.html", archive.short_name(&archive.find(&runs[0])?)?)),
-    };
-    whole_file(&file, |out| write(title.as_ref(), &page, &assets, out))
-        .map_err(|error| not_written(&file, &error))?;
-    Ok(match path {
-        Some(_) => Exit::Done,
-        None => stdout::print(format!("written: {}\n", file.display()).as_bytes()),
-    })
-}
-
-fn write(
-    title: Option<&ForeignText>,
-    page: &ReportSource,
-    assets: &html::Assets<'_>,
-    out: &mut dyn io::Write,
-) -> io::Result<()> {
-    let runs: Vec<html::ReportedRun<'_>> =
-        page.runs.iter().map(|(record, events)| html::ReportedRun { record, events }).collect();
+    let reported = page.runs.iter().map(|(record, events)| html::ReportedRun { record, events });
     let plan = page.plan.as_ref();
     let plan = plan.map(|(record, events)| html::ReportedPlan { record, events, left_out: &page.left_out });
-    html::write(title, plan.as_ref(), &runs, assets, out)
+    let mut out = Vec::new();
+    html::write(title.as_ref(), plan.as_ref(), &reported.collect::<Vec<_>>(), &assets, &mut out)
+        .map_err(|error| CommandError::failed(format!("the page could not be written: {error}")))?;
+    let Some(path) = path else {
+        let file = format!("linerate-{}.html", archive.short_name(&archive.find(&runs[0])?)?);
+        write_out(Some(file.as_ref()), &out)?;
+        return Ok(stdout::print(format!("written: {file}\n").as_bytes()));
+    };
+    write_out(Some(path).filter(|path| path.as_os_str() != "-"), &out)
 }

@@ -2,28 +2,27 @@
 
 mod screen;
 
-use std::io;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use linerate_control::Sink;
 use linerate_model::{Outcome, PlanRecord, World};
+use linerate_report::format::{PLAN_EXTENSIONS, PlanSource};
 use linerate_report::plan_preview::estimated_time;
 use linerate_report::{Format, TextLayout, plan, plural};
 use linerate_runner::lab::LabSetup;
 use linerate_runner::plan::{PlanRequest, PlanRunError, PlanWorld, PreparedPlan, Resume};
-use linerate_runner::whole_file;
 use linerate_units::{Span, above_zero};
 
+use super::archived::write_export;
 use super::lab::OwnPrograms;
 use super::measuring::sinks::StdoutLog;
 use super::plan::too_long;
-use super::report::write_page;
 use crate::agent_token::read_token;
 use crate::args::{ArchiveArgs, RunFolder};
 use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::output_format::{PLAN_REPORT_EXTENSIONS, check_file, format_of};
+use crate::output_format::{check_file, write_out};
 use crate::signals::Signals;
 use crate::{archive, print, stdout, terminal};
 use screen::PlanScreen;
@@ -66,7 +65,7 @@ pub(crate) struct RunArgs {
     #[arg(short, long, help_heading = "Output")]
     quiet: bool,
     /// Also write a report to this file; its extension selects the format: .html (with all runs), .json, .csv,
-    /// .md, .txt, .svg, or .xml (its assertions, as a JUnit report)
+    /// .md, .txt, .svg, .parquet (every sample of all runs), or .xml (its assertions, as a JUnit report)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     report: Option<PathBuf>,
     #[command(flatten)]
@@ -96,7 +95,7 @@ impl From<WorldName> for World {
 /// Carries out the plan, and prints the result.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, CommandError> {
     if let Some(path) = &args.report {
-        check_file("--report", path, PLAN_REPORT_EXTENSIONS)?;
+        check_file("--report", path, PLAN_EXTENSIONS)?;
     }
     if args.plan.as_deref().or(args.resume.as_deref()) == Some("") {
         return Err(CommandError::usage("--resume: name the plan, or the run to resume"));
@@ -209,15 +208,15 @@ fn print_result(args: &RunArgs, record: &PlanRecord, kept: Option<String>) -> Re
         stdout::print(plan::text(record, &view).as_bytes())
     };
     let Some(path) = &args.report else { return Ok(printed) };
-    let format = format_of(path).unwrap_or_default();
-    if format == Format::Html {
-        // The page contains the runs, which it loads from the archive.
-        write_page(&args.archive, None, &[record.run.to_string()], Some(path))?;
-        return Ok(printed);
+    let format = Format::of_file(path).unwrap_or_default();
+    if format.needs_log() {
+        // It contains the runs too, which are loaded from the archive. The other formats do not need it.
+        write_export(&args.archive, &record.run, format, None, Some(path))?;
+    } else {
+        let mut out = Vec::new();
+        let source = PlanSource { record, events: &[], runs: &|_| Ok(None) };
+        format.write_plan(source, &mut out).map_err(CommandError::failed)?;
+        write_out(Some(path), &out)?;
     }
-    let written = whole_file(path, |out| format.write_plan(record, out).map_err(io::Error::other));
-    written.map_err(|error| {
-        CommandError::failed(format!("the report {} could not be written: {error}", path.display()))
-    })?;
     Ok(printed)
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use linerate_model::{Event, HostKnobs, LabelOptions, RunRecord, SocketKnobs, Sweep, TestSpec};
 use linerate_report::Format;
+use linerate_report::format::SWEEP_EXTENSIONS;
 use linerate_runner::FollowUps;
 
 use super::measuring::sinks::LiveOutput;
@@ -12,7 +13,7 @@ use super::measuring::{self, MeasureRequest};
 use crate::args::ArchiveArgs;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::output_format::{self, REPORT_EXTENSIONS, check_file, format_of, write_report};
+use crate::output_format::{self, check_file, write_report};
 use crate::terminal;
 
 #[derive(Debug, Args)]
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &SweepArgs) -> Result<Exit, CommandError> {
     spec.check().map_err(CommandError::usage)?;
     let output = &args.output;
     if let Some(path) = &output.report {
-        check_file("--report", path, REPORT_EXTENSIONS)?;
+        check_file("--report", path, SWEEP_EXTENSIONS)?;
     }
     if let Some(path) = &output.svg {
         check_file("--svg", path, ".svg")?;
@@ -88,7 +89,7 @@ pub(crate) fn run(args: &SweepArgs) -> Result<Exit, CommandError> {
         },
         labels: args.labels.labels(),
         archive: &args.archive,
-        keep_log: output.report.as_deref().and_then(format_of) == Some(Format::Html),
+        keep_log: output.report.as_deref().and_then(Format::of_file).is_some_and(Format::needs_log),
     };
     measuring::run(request, |record, events, kept| print(args, record, events, kept))
 }
@@ -109,7 +110,7 @@ fn print(args: &SweepArgs, record: &RunRecord, events: &[Event], kept: Option<St
             printed = output_format::draw(record, &view);
         }
     }
-    let report = args.output.report.iter().map(|path| (format_of(path).unwrap_or_default(), path));
+    let report = args.output.report.iter().map(|path| (Format::of_file(path).unwrap_or_default(), path));
     let picture = args.output.svg.iter().map(|path| (Format::Svg, path));
     for (format, path) in report.chain(picture).filter(|_| measured) {
         let written = write_report(record, events, format, path);

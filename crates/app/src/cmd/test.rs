@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use linerate_control::HostRef;
 use linerate_model::{Event, LabelOptions, RunRecord, TestSpec};
 use linerate_report::Format;
+use linerate_report::format::RUN_EXTENSIONS;
 use linerate_runner::{FollowUps, target};
 use linerate_units::Bitrate;
 
@@ -15,7 +16,7 @@ use crate::agent_token::read_token;
 use crate::args::ArchiveArgs;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::output_format::{self, REPORT_EXTENSIONS, check_file, format_of, write_report};
+use crate::output_format::{self, check_file, write_report};
 use crate::terminal;
 
 #[derive(Debug, Args)]
@@ -76,7 +77,8 @@ struct OutputArgs {
     /// List every stream; without it, more than 16 are summarized
     #[arg(long, conflicts_with_all = ["json", "json_stream"], help_heading = "Output")]
     all_streams: bool,
-    /// Also write a report to this file; its extension selects the format: .html, .json, .csv, .md or .txt
+    /// Also write a report to this file; its extension selects the format: .html, .json, .csv, .md, .txt, .svg
+    /// or .parquet (every sample)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     report: Option<PathBuf>,
 }
@@ -86,7 +88,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, CommandError> {
     args.spec.check().map_err(CommandError::usage)?;
     check_source(&args.spec)?;
     if let Some(path) = &args.output.report {
-        check_file("--report", path, REPORT_EXTENSIONS)?;
+        check_file("--report", path, RUN_EXTENSIONS)?;
     }
     let output = &args.output;
     let request = MeasureRequest {
@@ -107,7 +109,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, CommandError> {
         },
         labels: args.labels.labels(),
         archive: &args.archive,
-        keep_log: output.report.as_deref().and_then(format_of) == Some(Format::Html),
+        keep_log: output.report.as_deref().and_then(Format::of_file).is_some_and(Format::needs_log),
     };
     measuring::run(request, |record, events, kept| print(args, record, events, kept))
 }
@@ -138,7 +140,7 @@ fn print(args: &TestArgs, record: &RunRecord, events: &[Event], kept: Option<Str
         printed = output_format::to_stdout(record, &[], Format::Text, &view);
     }
     if let Some(path) = &args.output.report {
-        let written = write_report(record, events, format_of(path).unwrap_or_default(), path);
+        let written = write_report(record, events, Format::of_file(path).unwrap_or_default(), path);
         printed = if written == Exit::Done { printed } else { written };
     }
     printed

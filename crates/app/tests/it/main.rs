@@ -23,6 +23,7 @@ mod cli_compare;
 mod cli_completions;
 mod cli_doctor;
 mod cli_envelope;
+mod cli_export;
 mod cli_import;
 mod cli_labels;
 mod cli_plan;

@@ -226,7 +226,7 @@ fn runs_have_tags(place: &TestPlace) {
 }
 
 fn too_many_runs_are_removed_with_their_parts_and_tagged_ones_stay(place: &TestPlace) {
-    use linerate_archive::RunLimits;
+    use linerate_archive::RetentionLimits;
     for run in ["a1", "a2", "a3", "a4", "a5"] {
         place.record_all(&whole_run(run, "server"));
     }
@@ -235,21 +235,21 @@ fn too_many_runs_are_removed_with_their_parts_and_tagged_ones_stay(place: &TestP
     let mut archive = place.open();
     archive.tag("a1", "keep").unwrap();
     place.execute("UPDATE run SET part_of = 'a2' WHERE id = 'a3'");
-    let active = RunLimits { under_way: "2026-11-21T09:00:00Z".into(), ..RunLimits::default() };
+    let active = RetentionLimits { under_way: "2026-11-21T09:00:00Z".into(), ..RetentionLimits::default() };
     let ids = |heads: Vec<linerate_model::RunHead>| -> Vec<String> {
         heads.into_iter().map(|head| head.id.into_string()).collect()
     };
-    let excess = |archive: &Archive, limits: &RunLimits| ids(archive.excess(limits).unwrap());
+    let excess = |archive: &Archive, limits: &RetentionLimits| ids(archive.excess(limits).unwrap());
     assert_eq!(excess(&archive, &active), [""; 0], "no limit, no excess");
-    let two = RunLimits { runs: Some(2), ..active.clone() };
+    let two = RetentionLimits { runs: Some(2), ..active.clone() };
     assert_eq!(excess(&archive, &two), ["a4", "a2"], "a1 has a tag, and a3 is a part of a2");
     let bytes = place.number("SELECT max(bytes) FROM run WHERE id LIKE 'a%'") as u64;
-    let size = |runs: u64| RunLimits { bytes: Some(bytes * runs + bytes / 2), ..active.clone() };
+    let size = |runs: u64| RetentionLimits { bytes: Some(bytes * runs + bytes / 2), ..active.clone() };
     assert_eq!(excess(&archive, &size(3)), ["a2"], "a plan counts with its runs");
     assert_eq!(excess(&archive, &size(5)), [""; 0]);
-    let old = RunLimits { oldest: Some("2026-11-22".into()), ..active };
+    let old = RetentionLimits { oldest: Some("2026-11-22".into()), ..active };
     assert_eq!(excess(&archive, &old), ["a5", "a4", "a2"], "b1 may be active");
-    let later = RunLimits { under_way: "2026-11-22T10:00:00Z".into(), ..old };
+    let later = RetentionLimits { under_way: "2026-11-22T10:00:00Z".into(), ..old };
     assert_eq!(excess(&archive, &later), ["b1", "a5", "a4", "a2"]);
     assert_eq!(archive.prune(&two).unwrap(), 3);
     assert_eq!(ids(archive.runs(&Filter::default()).unwrap()), ["b1", "a5", "a1"]);

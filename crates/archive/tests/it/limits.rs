@@ -1,6 +1,6 @@
 //! Limits for runs that clients of a server started.
 
-use linerate_archive::{Archive, EventStore, Filter, RunLimits, Store};
+use linerate_archive::{Archive, EventStore, Filter, RetentionLimits, Store};
 use linerate_model::{Body, Caveat, CaveatKind, Event, Outcome, RunStart, TestSpec, World};
 use linerate_units::Timestamp;
 use rand::rngs::StdRng;
@@ -29,8 +29,8 @@ fn numbered(run: &str, log: Vec<Body>) -> Vec<Event> {
     (0..).zip(log).map(event).collect()
 }
 
-fn limits(runs: u32, bytes: u64, oldest: &str) -> RunLimits {
-    RunLimits {
+fn limits(runs: u32, bytes: u64, oldest: &str) -> RetentionLimits {
+    RetentionLimits {
         runs: Some(runs),
         bytes: Some(bytes),
         oldest: Some(oldest.into()),
@@ -46,7 +46,7 @@ fn incompressible(seed: usize) -> String {
 }
 
 /// A whole run with a log of some length; `of_foreign_client` if a client of the server started it.
-fn keep(archive: &mut Archive, run: &str, of_foreign_client: Option<&RunLimits>, padding: usize) {
+fn keep(archive: &mut Archive, run: &str, of_foreign_client: Option<&RetentionLimits>, padding: usize) {
     if let Some(limits) = of_foreign_client {
         archive.admit_unknown_client(run, limits).unwrap();
     }
@@ -89,7 +89,7 @@ fn foreign_clients_are_held_to_bytes_and_days_too_and_a_run_under_way_is_left_al
     // All of them started earlier than this.
     archive.admit_unknown_client("g", &limits(1000, 18_000, "2026-12-01T00:00:00Z")).unwrap();
     assert_eq!(names(&archive), ["g", "f"], "f has no end yet");
-    let late = RunLimits {
+    let late = RetentionLimits {
         under_way: "2026-11-30T00:00:00Z".into(),
         ..limits(1000, 18_000, "2026-12-01T00:00:00Z")
     };

@@ -8,10 +8,10 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use linerate_archive::{Archive, ArchiveError, Filter, RunCursor, Store};
 use linerate_model::{Outcome, PlanRecord, RunHead, RunRecord};
-use linerate_report::format::{FORMATS, Format, FormatError, RunSource};
+use linerate_report::format::{FORMATS, Format, FormatError};
 use linerate_report::html::{PageFragment, ReportedPlan, ReportedRun};
-use linerate_report::{ResultDocument, RunEntry, TextLayout, document, ndjson};
-use linerate_runner::{ReportSource, ReportSourceError};
+use linerate_report::{ExportSource, ResultDocument, RunEntry, TextLayout, document, ndjson};
+use linerate_runner::{ReportSource, ReportSourceError, log_if_archived};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -343,7 +343,8 @@ pub(crate) async fn events(
 pub(crate) struct ExportPath {
     /// The id of a run, the beginning of one, the name of a run, or `latest`.
     id: String,
-    /// The name of a format: `jsonl`, `json`, `csv`, `summary-csv`, `markdown`, `html`, `text`, `svg`, or `junit`.
+    /// The name of a format: `jsonl`, `json`, `csv`, `summary-csv`, `markdown`, `html`, `text`, `svg`, `junit`, or
+    /// `parquet`.
     format: String,
 }
 
@@ -361,15 +362,11 @@ pub(crate) async fn export(
     let written = service.archive().with(move |archive| {
         let id = archive.find(&path.id)?;
         let events = archive.events(&id)?;
-        let mut out = Vec::new();
-        if PlanRecord::is_plan(&events) {
-            format.write_plan(&PlanRecord::fold(&events), &mut out).map_err(|e| not_written(&e))?;
-        } else {
-            let (record, view) = (RunRecord::fold(&events), TextLayout::default());
-            let assets = (!assets.script.is_empty()).then_some(&assets);
-            let source = RunSource { record: &record, events: &events, view: &view, assets };
-            format.write_run(source, &mut out).map_err(|e| not_written(&e))?;
-        }
+        let assets = (!assets.script.is_empty()).then_some(&assets);
+        let runs = |run: &str| log_if_archived(archive, run).map_err(Into::into);
+        let source =
+            ExportSource { events: &events, runs: &runs, view: &TextLayout::default(), assets, chart: None };
+        let out = linerate_report::export(format, &source).map_err(|error| not_written(&error))?;
         Ok::<_, HttpProblem>((id, out))
     });
     let (id, content) = written.await?;
@@ -378,15 +375,10 @@ pub(crate) async fn export(
 }
 
 fn not_written(error: &FormatError) -> HttpProblem {
-    match error {
-        FormatError::NotOfPlans | FormatError::NotOfRuns | FormatError::NothingToDraw => {
-            HttpProblem::new(NOT_WRITTEN, error)
-        }
-        error => HttpProblem::new(INTERNAL, error),
-    }
+    HttpProblem::new(if error.is_of_format() { NOT_WRITTEN } else { INTERNAL }, error)
 }
 
-/// A document that is not JSON; with a file name, browsers save it.
+/// A document that is not JSON, or a file; with a file name, browsers save it.
 #[derive(Debug)]
 pub(crate) struct Text {
     media_type: &'static str,

@@ -64,6 +64,11 @@ fn a_run_is_started_watched_found_exported_and_deleted() {
         assert!(file.starts_with(&format!("attachment; filename=\"linerate-{id}.")), "{file}");
         assert!(!reply.body.is_empty());
     }
+    let table = site.get("/api/v1/runs/story/export/parquet");
+    assert_eq!(table.header("content-type"), Some("application/vnd.apache.parquet"));
+    let file = table.header("content-disposition").unwrap();
+    assert_eq!(file, format!("attachment; filename=\"linerate-{id}.parquet\""));
+    assert!(table.body.starts_with("PAR1") && table.body.ends_with("PAR1"), "{}", table.body.len());
     site.get(&format!("/api/v1/runs/{id}/export/junit")).problem(422);
 
     let tag = |method: &str, tag: &str| site.write(method, &format!("/api/v1/runs/story/tags/{tag}"), "", "");
