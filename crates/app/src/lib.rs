@@ -38,7 +38,6 @@ mod front_end;
 mod mistyped;
 mod output_format;
 mod print;
-mod result_file;
 mod signals;
 mod stdout;
 mod terminal;

@@ -8,10 +8,10 @@
 mod postgres_server;
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use linerate_archive::{Archive, EventStore, Filter, Store, open};
 use linerate_model::{Body, Event, RunLabels, RunRecord};
-use linerate_sock::{Mono, clock};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -53,7 +53,7 @@ fn variant(log: &[Event], number: u32, random: &mut StdRng) -> Vec<Event> {
             _ => {}
         }
     }
-    if number % 1000 == 0 {
+    if number.is_multiple_of(1000) {
         let labels = RunLabels { name: Some(format!("name-{number}").into()), ..RunLabels::default() };
         let last = events.last().unwrap().clone();
         events.push(Event { seq: last.seq + 1, body: Body::Labelled(labels), ..last });
@@ -61,17 +61,27 @@ fn variant(log: &[Event], number: u32, random: &mut StdRng) -> Vec<Event> {
     events
 }
 
-fn seconds_since(start: Mono) -> f64 {
-    clock::now().0.saturating_sub(start.0) as f64 / 1e9
+/// The clock of this measurement, from its start.
+struct Stopwatch(Instant);
+
+impl Stopwatch {
+    #[expect(clippy::disallowed_methods, reason = "this crate has no clock")]
+    fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    fn seconds(&self) -> f64 {
+        self.0.elapsed().as_secs_f64()
+    }
 }
 
 /// Milliseconds of each repetition of a question.
 fn milliseconds<T>(mut ask: impl FnMut() -> T) -> Vec<f64> {
     let mut all = Vec::new();
     for _ in 0..REPEATS {
-        let start = clock::now();
+        let watch = Stopwatch::start();
         std::hint::black_box(ask());
-        all.push(seconds_since(start) * 1e3);
+        all.push(watch.seconds() * 1e3);
     }
     all
 }
@@ -127,10 +137,10 @@ fn measure(archive: &mut Archive, log: &[Event], runs: u32) -> serde_json::Value
                 (samples, readings) = (samples + 1, readings + sample.readings.iter().count() as u64);
             }
         }
-        let start = clock::now();
+        let watch = Stopwatch::start();
         archive.append(&events).unwrap();
-        seconds += seconds_since(start);
-        if number % 997 == 0 {
+        seconds += watch.seconds();
+        if number.is_multiple_of(997) {
             archive.tag(&events[0].run, "keep").unwrap();
         }
     }

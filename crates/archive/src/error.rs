@@ -325,7 +325,7 @@ fn kind_of_state(state: &str) -> FaultKind {
 #[cfg(feature = "postgres")]
 fn kind_without_state(error: &postgres::Error) -> FaultKind {
     let cause = std::error::Error::source(error);
-    if error.is_closed() || cause.is_some_and(|cause| cause.is::<std::io::Error>()) {
+    if error.is_closed() || cause.is_some_and(<dyn std::error::Error>::is::<std::io::Error>) {
         return FaultKind::Unreachable;
     }
     // The server wants a password and none is given, or it wants a method that the library does not have.

@@ -113,7 +113,7 @@ fn update_head(database: &mut Database, number: i64, events: &[&Event]) -> Resul
                     "test",
                 ];
                 let told = told.map(Value::from);
-                database.execute(start, &[&[number.clone()], &told[..]].concat())?
+                database.execute(start, &[std::slice::from_ref(&number), &told[..]].concat())?
             }
             Body::PlanStarted(plan) => {
                 let told = [
@@ -124,15 +124,14 @@ fn update_head(database: &mut Database, number: i64, events: &[&Event]) -> Resul
                     "plan",
                 ];
                 let told = told.map(Value::from);
-                database.execute(start, &[&[number.clone()], &told[..]].concat())?
+                database.execute(start, &[std::slice::from_ref(&number), &told[..]].concat())?
             }
             Body::Labelled(labels) => {
                 let name = labels.name.as_deref().into();
                 database.execute("UPDATE run SET name = ?2 WHERE number = ?1", &[number.clone(), name])?
             }
-            Body::PlanResumed => {
-                database.execute("UPDATE run SET outcome = NULL WHERE number = ?1", &[number.clone()])?
-            }
+            Body::PlanResumed => database
+                .execute("UPDATE run SET outcome = NULL WHERE number = ?1", std::slice::from_ref(&number))?,
             Body::Grouped(GroupPlace { plan: Some(place), .. }) => {
                 let plan = place.run.as_str().into();
                 database.execute("UPDATE run SET part_of = ?2 WHERE number = ?1", &[number.clone(), plan])?

@@ -117,7 +117,7 @@ impl SqliteDatabase {
     pub(crate) fn copy_to(&self, path: &Path) -> Result<(), DatabaseFault> {
         let target = path
             .to_str()
-            .map(|path| Value::from(path))
+            .map(Value::from)
             .ok_or_else(|| DatabaseFault::Content("the name of the copy is not UTF-8".to_owned()))?;
         self.execute("VACUUM INTO ?1", &[target]).map(drop)
     }

@@ -48,6 +48,7 @@ mod naming;
 mod pid_file;
 pub mod plan;
 mod report_source;
+pub mod result_file;
 mod retention;
 mod run;
 mod secret_file;

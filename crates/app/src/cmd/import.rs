@@ -8,12 +8,12 @@ use linerate_archive::{Archive, ArchiveError, EventStore};
 use linerate_compat::import::{Imported, ImportedRun, ImportedRuns, TOOLS, runs, text};
 use linerate_model::{Event, RunRecord};
 use linerate_report::import::{ImportDocument, ImportRow, unread_line};
-use linerate_runner::archive_at;
+use linerate_runner::{archive_at, result_file};
 
 use crate::args::ArchiveArgs;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::{print, result_file, stdout};
+use crate::{print, stdout};
 
 /// Largest file to read.
 const MAX_FILE_BYTES: u64 = 64 << 20;

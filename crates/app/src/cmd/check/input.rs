@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_compat::import;
 use linerate_report::check::CheckInput;
-
-use crate::result_file;
+use linerate_runner::result_file;
 
 /// Largest file to read, bytes.
 const MAX_FILE_BYTES: u64 = 256 << 20;

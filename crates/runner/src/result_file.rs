@@ -5,7 +5,8 @@ use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 /// Whether a path means standard input.
-pub(crate) fn is_stdin(path: &Path) -> bool {
+#[must_use]
+pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
@@ -13,7 +14,7 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
 ///
 /// # Errors
 /// It cannot be read, or has more than `most` bytes.
-pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if is_stdin(path) {
         read_bounded(io::stdin().lock(), most)
     } else {
@@ -32,11 +33,12 @@ fn read_bounded(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// The time at which a file was last changed, RFC 3339; now if that is unknown.
-pub(crate) fn time(path: &Path) -> String {
+#[must_use]
+pub fn time(path: &Path) -> String {
     let changed = fs::metadata(path).and_then(|about| about.modified()).ok().filter(|_| !is_stdin(path));
     let time = changed.and_then(|time| jiff::Timestamp::try_from(time).ok());
     let time = time.and_then(|time| time.round(jiff::Unit::Second).ok());
-    time.map_or_else(linerate_runner::now, |time| time.to_string())
+    time.map_or_else(crate::now, |time| time.to_string())
 }
 
 #[cfg(test)]
