@@ -128,8 +128,8 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = HttpProblem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpProblem> {
-        let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
-        let query = serde_html_form::Deserializer::new(pairs);
+        let text = parts.uri.query().unwrap_or_default();
+        let query = serde_html_form::Deserializer::from_bytes(text.as_bytes());
         serde_path_to_error::deserialize(query).map(Self).map_err(|error| {
             let path = error.path().to_string();
             let text = format!("the query is not what is expected: {}", error.into_inner());

@@ -51,7 +51,11 @@ impl PostgresServer {
     }
 
     /// Waits until the server answers.
-    #[expect(clippy::disallowed_methods, clippy::panic, reason = "this crate has no clock; a test that cannot begin fails")]
+    #[expect(
+        clippy::disallowed_methods,
+        clippy::panic,
+        reason = "this crate has no clock; a test that cannot begin fails"
+    )]
     pub(crate) fn wait_until_ready(&self) {
         for _ in 0..600 {
             if Client::connect(&self.url("postgres"), NoTls).is_ok() {
