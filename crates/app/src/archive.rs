@@ -18,7 +18,7 @@ pub(crate) fn store(args: &ArchiveArgs) -> Result<Box<dyn Store>, ArchiveError> 
 
 /// Opens the archive for a run; absent, with a warning, if that fails.
 pub(crate) fn sink(location: Option<&str>) -> Option<ArchiveSink> {
-    or_warning(ArchiveSink::open(location))
+    or_warning(ArchiveSink::open(location, print::warning))
 }
 
 /// Writes the pending events; whether the run is in the archive. Prints a warning if the last events are not.

@@ -13,7 +13,7 @@ use crate::database::Database;
 use crate::derive;
 use crate::error::DatabaseFault;
 use crate::log::{NewEvents, append_log, encode, log_of, merge_parts};
-use crate::retention::{PRUNED, excess, remove_excess};
+use crate::retention::{PRUNED, excess, remove, remove_excess};
 use crate::sqlite::SqliteDatabase;
 use crate::store::{EventStore, Filter, RetentionLimits, RunCursor, RunPage, Store};
 use crate::value::{DatabaseRow, Value};
@@ -129,12 +129,10 @@ impl Archive {
     /// # Errors
     /// If the archive cannot be read.
     pub fn excess(&self, limits: &RetentionLimits) -> Result<Vec<RunHead>, ArchiveError> {
-        let numbers = self.read(|database| excess(database, PRUNED, limits))?;
-        let mut heads = Vec::new();
-        for number in numbers {
-            let rows = self.rows(&format!("SELECT {HEAD} FROM run WHERE number = ?1"), &[number.into()])?;
-            heads.extend(self.read(|_| rows.into_iter().map(read_head).collect::<Result<Vec<_>, _>>())?);
-        }
+        let (numbers, values) = excess(PRUNED, limits);
+        let sql = format!("SELECT {HEAD} FROM run WHERE number IN ({numbers}) ORDER BY number DESC");
+        let heads =
+            self.read(|database| database.query(&sql, &values)?.into_iter().map(read_head).collect())?;
         self.with_flows(heads)
     }
 
@@ -151,12 +149,9 @@ impl Archive {
     /// # Errors
     /// If the archive cannot be written.
     pub fn vacuum(&mut self) -> Result<(), ArchiveError> {
-        let loose = self.rows("SELECT number FROM run WHERE small_parts > 0", &[])?;
+        let loose = self.rows("SELECT number, small_parts FROM run WHERE small_parts > 0", &[])?;
         for mut row in loose {
-            self.write(|database| {
-                let number = row.integer(0)?;
-                merge_parts(database, number)
-            })?;
+            self.write(|database| merge_parts(database, row.integer(0)?, row.integer(1)?))?;
         }
         self.read(Database::vacuum)
     }
@@ -254,15 +249,12 @@ impl Archive {
         let mut wanted = Conditions::of(filter);
         // No run has a number beyond the signed range.
         wanted.add("number < ?", after.map(|cursor| i64::try_from(cursor.0).unwrap_or(i64::MAX)));
-        let sql = format!("SELECT {HEAD} FROM run WHERE {} ORDER BY number DESC", wanted.text);
-        let (sql, mut values) = (sql, wanted.values);
-        let sql = match filter.limit {
-            Some(limit) => {
-                values.push(limit.into());
-                format!("{sql} LIMIT ?{}", values.len())
-            }
-            None => sql,
-        };
+        let (mut sql, mut values) =
+            (format!("SELECT {HEAD} FROM run WHERE {} ORDER BY number DESC", wanted.text), wanted.values);
+        if let Some(limit) = filter.limit {
+            values.push(limit.into());
+            sql += &format!(" LIMIT ?{}", values.len());
+        }
         self.read(|database| database.query(&sql, &values)?.into_iter().map(read_head).collect())
     }
 
@@ -379,8 +371,8 @@ impl EventStore for Archive {
         })?;
         // The log is committed now. Derived rows can be rebuilt later, so a failure here is not a failure of
         // the run.
-        for (number, log) in ended {
-            let _ = self.write(|database| derive_rows(database, number, &log));
+        for (number, record) in ended {
+            let _ = self.write(|database| derive_rows(database, number, &record));
         }
         Ok(())
     }
@@ -439,24 +431,23 @@ impl Store for Archive {
         let number = self.number_of(&id)?;
         self.write(|database| {
             let log = log_of(database, number, &id.into())?;
-            derive_rows(database, number, &log)
+            derive_rows(database, number, &RunRecord::fold(&log))
         })
     }
 
     fn delete(&mut self, run: &str) -> Result<(), ArchiveError> {
         let number = self.number_of(&self.find(run)?)?;
-        self.write(|database| database.execute("DELETE FROM run WHERE number = ?1", &[number.into()]))?;
-        Ok(())
+        self.write(|database| remove(database, number)).map(drop)
     }
 }
 
-/// Derives the rows for lists from a log.
-fn derive_rows(database: &mut Database, number: i64, log: &[Event]) -> Result<(), DatabaseFault> {
+/// Derives the rows for lists from the record of a run.
+fn derive_rows(database: &mut Database, number: i64, record: &RunRecord) -> Result<(), DatabaseFault> {
     database.execute("DELETE FROM flow WHERE run = ?1", &[number.into()])?;
     // A log may contain a flow twice. The record keeps both, the list only the first.
     let insert = "INSERT INTO flow (run, flow, name, direction, transport, bitrate_bps, cause)
                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
-    for head in derive::flow_heads(&RunRecord::fold(log)) {
+    for head in derive::flow_heads(record) {
         let values = [
             number.into(),
             i64::from(head.flow.0).into(),

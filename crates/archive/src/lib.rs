@@ -28,6 +28,6 @@ mod value;
 
 pub use archive::Archive;
 pub use error::{ArchiveError, DatabaseFault};
-pub use location::{default_path, open};
+pub use location::{data_file, default_path, open};
 pub use recorder::Recorder;
 pub use store::{EventStore, Filter, RetentionLimits, RunCursor, RunPage, Store};

@@ -6,19 +6,27 @@ use etcetera::BaseStrategy;
 
 use crate::{Archive, ArchiveError};
 
-/// The archive of this user: `linerate/archive.sqlite` in the data directory (`$XDG_DATA_HOME`, else
-/// `~/.local/share`).
+/// The archive of this user: `archive.sqlite` among the user's data.
 ///
 /// # Errors
-/// If the user has no home directory, or its path is relative: the location of the archive would then depend on
-/// the current directory.
+/// As for [`data_file`].
 pub fn default_path() -> Result<PathBuf, ArchiveError> {
+    data_file("archive.sqlite")
+}
+
+/// The path of a file with this name among the data of this user: in the folder `linerate` of the data directory
+/// (`$XDG_DATA_HOME`, else `~/.local/share`).
+///
+/// # Errors
+/// If the user has no home directory, or its path is relative: the location of the file would then depend on the
+/// current directory.
+pub fn data_file(name: &str) -> Result<PathBuf, ArchiveError> {
     let strategy = etcetera::choose_base_strategy().map_err(|_| ArchiveError::NoHome)?;
     let folder = strategy.data_dir();
     if folder.is_relative() {
         return Err(ArchiveError::RelativeHome { home: strategy.home_dir().to_owned() });
     }
-    Ok(folder.join("linerate").join("archive.sqlite"))
+    Ok(folder.join("linerate").join(name))
 }
 
 /// Opens the archive at `location`: the path of an SQLite file, which is created if it is missing, or the URL of a
@@ -49,18 +57,36 @@ fn open_url(scheme: &str, url: &str) -> Result<Archive, ArchiveError> {
         let database = crate::postgres::PostgresDatabase::open(url, password.as_deref())?;
         return Ok(Archive::new(crate::database::Database::Postgres(Box::new(database))));
     }
-    // The part before the last @ of the authority is a name and perhaps a password.
-    let rest = url.rsplit_once('@').or_else(|| url.split_once("://")).map_or("", |(_, rest)| rest);
     let why = match cfg!(feature = "postgres") {
         true => "give the path of an SQLite file or postgres://HOST/DATABASE",
         false => "this build has no PostgreSQL; give the path of an SQLite file",
     };
-    Err(ArchiveError::Unsupported { url: format!("{scheme}://{rest}"), why: why.to_owned() })
+    Err(ArchiveError::Unsupported { url: without_password(url), why: why.to_owned() })
+}
+
+/// A URL as messages show it: without user, password and parameters.
+pub(crate) fn without_password(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    // The part before the last @ of the authority is a name and perhaps a password.
+    let server = rest.rsplit_once('@').map_or(rest, |(_, server)| server);
+    let server = server.split_once('?').map_or(server, |(server, _)| server);
+    format!("{scheme}://{server}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn neither_name_nor_password_nor_parameters_are_shown() {
+        for (url, shown) in [
+            ("postgres://me:se@cret@db.example/linerate", "postgres://db.example/linerate"),
+            ("postgresql://db/x?password=secret", "postgresql://db/x"),
+            ("postgres:///x", "postgres:///x"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+    }
 
     #[test]
     fn the_default_is_a_file_of_ours_in_the_data_directory() {

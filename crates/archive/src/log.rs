@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::{Body, Event, ForeignText, GroupPlace};
+use linerate_model::{Body, Event, ForeignText, GroupPlace, RunRecord};
 
 use crate::ArchiveError;
 use crate::database::Database;
 use crate::derive::serialised_name;
 use crate::error::DatabaseFault;
-use crate::part::{self, LogPart, MAX_PART_EVENTS};
+use crate::part::{self, LogPart};
 use crate::value::Value;
 
 /// Small parts of the log of an active run that are merged into one.
@@ -17,12 +17,12 @@ const MERGE_PARTS: i64 = 128;
 /// Events of one run by their numbers, with their bodies as JSON.
 pub(crate) type NewEvents<'a> = BTreeMap<i64, (&'a Event, String)>;
 
-/// Adds events to the log of one run, without those whose numbers it has. If they end the run, its number and its log.
+/// Adds events to the log of one run, without those whose numbers it has. If they end the run, its number and its record.
 pub(crate) fn append_log(
     database: &mut Database,
     run: &ForeignText,
     mut log: NewEvents<'_>,
-) -> Result<Option<(i64, Vec<Event>)>, DatabaseFault> {
+) -> Result<Option<(i64, RunRecord)>, DatabaseFault> {
     // The update locks the row, so that no other program adds the same events meanwhile.
     let row = "INSERT INTO run (id) VALUES (?1) ON CONFLICT (id) DO UPDATE SET id = excluded.id
                RETURNING number, event_count, small_parts";
@@ -48,14 +48,14 @@ pub(crate) fn append_log(
     let whole = count == 0;
     let small_parts = small_parts + parts.len() as i64;
     if (ended && !whole) || small_parts >= MERGE_PARTS {
-        merge_parts(database, number)?;
+        merge_parts(database, number, small_parts)?;
     } else if !ended {
         let set = "UPDATE run SET small_parts = ?2 WHERE number = ?1";
         database.execute(set, &[number.into(), small_parts.into()])?;
     }
     Ok(match (ended, whole) {
-        (true, true) => Some((number, added.into_iter().cloned().collect())),
-        (true, false) => Some((number, log_of(database, number, run)?)),
+        (true, true) => Some((number, RunRecord::fold(added))),
+        (true, false) => Some((number, RunRecord::fold(&log_of(database, number, run)?))),
         (false, _) => None,
     })
 }
@@ -74,24 +74,24 @@ fn store_parts(database: &mut Database, number: i64, parts: &[LogPart]) -> Resul
     Ok(())
 }
 
-/// Merges the parts of a log that are not full.
-pub(crate) fn merge_parts(database: &mut Database, number: i64) -> Result<(), DatabaseFault> {
-    let small = "run = ?1 AND last_seq - first_seq < ?2";
-    let parameters = [number.into(), (MAX_PART_EVENTS as i64 - 1).into()];
+/// Merges the newest parts of a log, those that were added since the last time and the one before them. Older ones are
+/// not read again, however large their events are.
+pub(crate) fn merge_parts(database: &mut Database, number: i64, added: i64) -> Result<(), DatabaseFault> {
     let select =
-        format!("SELECT first_seq, last_seq, content FROM log_part WHERE {small} ORDER BY first_seq");
+        "SELECT first_seq, last_seq, content FROM log_part WHERE run = ?1 ORDER BY first_seq DESC LIMIT ?2";
     let (mut parts, mut bytes, mut events) = (Vec::new(), 0, 0);
-    for mut row in database.query(&select, &parameters)? {
+    for mut row in database.query(select, &[number.into(), added.saturating_add(1).into()])? {
         let (first, last, content) = (row.integer(0)?, row.integer(1)?, row.blob(2)?);
         let part = LogPart::decompress(first, last, &content)?;
         (events, bytes) = (events + part.len() as i64, bytes + content.len() as i64);
         parts.push(part);
     }
-    if parts.len() > 1 {
-        database.execute(&format!("DELETE FROM log_part WHERE {small}"), &parameters)?;
+    if let [_, .., oldest] = parts.as_slice() {
+        let delete = "DELETE FROM log_part WHERE run = ?1 AND first_seq >= ?2";
+        database.execute(delete, &[number.into(), oldest.first.into()])?;
         let count = "UPDATE run SET event_count = event_count - ?2, bytes = bytes - ?3 WHERE number = ?1";
         database.execute(count, &[number.into(), events.into(), bytes.into()])?;
-        store_parts(database, number, &LogPart::merge(parts))?;
+        store_parts(database, number, &LogPart::merge(parts.into_iter().rev()))?;
     }
     database.execute("UPDATE run SET small_parts = 0 WHERE number = ?1", &[number.into()])?;
     Ok(())
@@ -99,32 +99,19 @@ pub(crate) fn merge_parts(database: &mut Database, number: i64) -> Result<(), Da
 
 /// The columns of a run that its events tell.
 fn update_head(database: &mut Database, number: i64, events: &[&Event]) -> Result<(), DatabaseFault> {
-    let start =
+    let started =
         "UPDATE run SET started_at = ?2, target = ?3, world = ?4, linerate = ?5, kind = ?6 WHERE number = ?1";
     let number = Value::from(number);
+    let of_start = |told: [&str; 5]| [vec![number.clone()], told.map(Value::from).to_vec()].concat();
     for event in events {
         match &event.body {
             Body::RunStarted(run) => {
-                let told = [
-                    run.started_at.as_str(),
-                    run.target.as_str(),
-                    run.world.name(),
-                    run.linerate.as_str(),
-                    "test",
-                ];
-                let told = told.map(Value::from);
-                database.execute(start, &[std::slice::from_ref(&number), &told[..]].concat())?
+                let told = [&*run.started_at, &*run.target, run.world.name(), &*run.linerate, "test"];
+                database.execute(started, &of_start(told))?
             }
             Body::PlanStarted(plan) => {
-                let told = [
-                    plan.started_at.as_str(),
-                    plan.name.as_str(),
-                    plan.world.name(),
-                    plan.linerate.as_str(),
-                    "plan",
-                ];
-                let told = told.map(Value::from);
-                database.execute(start, &[std::slice::from_ref(&number), &told[..]].concat())?
+                let told = [&*plan.started_at, &*plan.name, plan.world.name(), &*plan.linerate, "plan"];
+                database.execute(started, &of_start(told))?
             }
             Body::Labelled(labels) => {
                 let name = labels.name.as_deref().into();

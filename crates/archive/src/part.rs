@@ -3,7 +3,7 @@
 //! A part is a zstd frame of lines. Each line has the time in nanoseconds, the number of the host, and the body as
 //! JSON, with spaces between them. The body is the text that was written with the event, so that a log stays exact.
 
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 
 use linerate_model::flow::FlowId;
 use linerate_model::{Body, Event, ForeignText, Sample};
@@ -14,6 +14,9 @@ use serde::Deserialize;
 pub(crate) const MAX_PART_EVENTS: usize = 4096;
 /// Most bytes of text of a part with several events, so that a part can be read into memory.
 const MAX_PART_BYTES: usize = 4 << 20;
+/// Most bytes of text that are read of a part, which is more than one with a single event can have. What a file says must
+/// not fill the memory.
+const MAX_READ_BYTES: u64 = 64 << 20;
 /// Level of compression. Of the levels that cost less than writing the text as JSON, the smallest result.
 const LEVEL: i32 = 3;
 
@@ -74,7 +77,11 @@ impl LogPart {
     /// # Errors
     /// It is damaged.
     pub(crate) fn decompress(first: i64, last: i64, content: &[u8]) -> io::Result<Self> {
-        let text = String::from_utf8(zstd::stream::decode_all(content)?).map_err(io::Error::other)?;
+        let (mut text, mut unpacked) = (String::new(), unpacked(content)?);
+        unpacked.read_to_string(&mut text)?;
+        if unpacked.limit() == 0 {
+            return Err(damaged());
+        }
         Ok(Self { first, last, text })
     }
 }
@@ -89,15 +96,22 @@ pub(crate) fn events_of(
     content: &[u8],
     into: &mut Vec<Event>,
 ) -> io::Result<()> {
-    // Line by line: the text of a part is larger than the part by a factor that a file may choose.
-    let mut lines = BufReader::new(zstd::stream::Decoder::new(content)?);
+    let mut lines = BufReader::new(unpacked(content)?);
     let (mut line, mut seq) = (String::new(), first);
     while lines.read_line(&mut line)? > 0 {
         into.push(event(run, seq as u64, line.trim_end_matches('\n')).ok_or_else(damaged)?);
         line.clear();
         seq = seq.wrapping_add(1);
     }
+    if lines.get_ref().limit() == 0 {
+        return Err(damaged());
+    }
     Ok(())
+}
+
+/// The text of a part, but not more than is read of one.
+fn unpacked(content: &[u8]) -> io::Result<io::Take<impl Read>> {
+    Ok(zstd::stream::Decoder::new(content)?.take(MAX_READ_BYTES))
 }
 
 fn damaged() -> io::Error {
@@ -195,6 +209,11 @@ mod tests {
         assert_eq!(LogPart::decompress(0, 9, &whole).unwrap(), part);
         assert!(read(&whole[..whole.len() - 3]).is_err());
         assert!(read(b"no zstd").is_err());
+        let endless =
+            LogPart { first: 0, last: 0, text: format!("5 0 {{{}}}\n", " ".repeat(1 << 20)).repeat(64) };
+        let endless = endless.compressed().unwrap();
+        assert!(endless.len() < 1 << 20 && read(&endless).is_err());
+        assert!(LogPart::decompress(0, 0, &endless).is_err());
         for text in ["5\n", "x 0 {}\n", "5 70000 {}\n"] {
             let bad = LogPart { first: 0, last: 0, text: text.to_owned() };
             assert!(read(&bad.compressed().unwrap()).is_err(), "{text}");

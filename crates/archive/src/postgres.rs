@@ -1,14 +1,16 @@
 //! An archive in a PostgreSQL database.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::str::FromStr;
 use std::time::Duration;
 
 use postgres::types::{FromSql, IsNull, ToSql, Type, private::BytesMut};
-use postgres::{Client, Config, NoTls, Row, config::SslMode};
+use postgres::{Client, Config, NoTls, Row, Statement, config::SslMode};
 
 use crate::ArchiveError;
 use crate::error::DatabaseFault;
+use crate::location::without_password;
 use crate::migrate::postgres::migrate;
 use crate::value::{DatabaseRow, Value};
 
@@ -16,6 +18,8 @@ use crate::value::{DatabaseRow, Value};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long data may remain without acknowledgement before the connection is given up.
 const USER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Prepared statements that are kept. Those that list runs have one text for each number of runs.
+const KEPT_STATEMENTS: usize = 64;
 /// Settings of a connection. Transactions take milliseconds; whoever waits longer has met a blocked server.
 const SETTINGS: &str =
     "SET lock_timeout = '2s'; SET statement_timeout = '30s'; SET client_min_messages = 'warning'";
@@ -25,6 +29,8 @@ pub(crate) struct PostgresDatabase {
     shown: String,
     config: Config,
     client: Option<Client>,
+    /// Of the connection, by their text: to prepare one takes as long as to carry it out.
+    statements: BTreeMap<String, Statement>,
     /// Whether a transaction is open. A connection that is lost then is not made again before its end: what came
     /// before would be missing in the new one.
     in_transaction: bool,
@@ -54,7 +60,8 @@ impl PostgresDatabase {
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
-        let mut database = Self { shown, config, client: None, in_transaction: false };
+        let mut database =
+            Self { shown, config, client: None, statements: BTreeMap::new(), in_transaction: false };
         let connected = database.client().map(drop);
         connected.map_err(|fault| ArchiveError::of(&database.shown, fault))?;
         migrate(&mut database)?;
@@ -73,9 +80,27 @@ impl PostgresDatabase {
             None => {
                 let mut client = self.config.connect(NoTls)?;
                 client.batch_execute(SETTINGS)?;
+                self.statements.clear();
                 Ok(self.client.insert(client))
             }
         }
+    }
+
+    /// The prepared statement of a text.
+    fn prepared(&mut self, sql: &str) -> Result<Statement, DatabaseFault> {
+        // Connects first: statements belong to a connection.
+        self.client()?;
+        // Parameters are `$1` here. No statement of the archive has a question mark elsewhere.
+        let text = sql.replace('?', "$");
+        if let Some(statement) = self.statements.get(&text) {
+            return Ok(statement.clone());
+        }
+        let statement = self.client()?.prepare(&text)?;
+        if self.statements.len() >= KEPT_STATEMENTS {
+            self.statements.clear();
+        }
+        self.statements.insert(text, statement.clone());
+        Ok(statement)
     }
 
     pub(crate) fn query(
@@ -84,13 +109,15 @@ impl PostgresDatabase {
         parameters: &[Value],
     ) -> Result<Vec<DatabaseRow>, DatabaseFault> {
         let parameters: Vec<&(dyn ToSql + Sync)> = parameters.iter().map(|value| value as _).collect();
-        let rows = self.client()?.query(&of_dialect(sql), &parameters)?;
+        let statement = self.prepared(sql)?;
+        let rows = self.client()?.query(&statement, &parameters)?;
         rows.iter().map(row_of).collect()
     }
 
     pub(crate) fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<u64, DatabaseFault> {
         let parameters: Vec<&(dyn ToSql + Sync)> = parameters.iter().map(|value| value as _).collect();
-        Ok(self.client()?.execute(&of_dialect(sql), &parameters)?)
+        let statement = self.prepared(sql)?;
+        Ok(self.client()?.execute(&statement, &parameters)?)
     }
 
     pub(crate) fn begin(&mut self) -> Result<(), DatabaseFault> {
@@ -126,20 +153,6 @@ impl std::fmt::Debug for PostgresDatabase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PostgresDatabase").field("shown", &self.shown).finish_non_exhaustive()
     }
-}
-
-/// A URL as messages show it: without user, password and parameters.
-pub(crate) fn without_password(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    // The part before the last @ of the authority is a name and perhaps a password.
-    let server = rest.rsplit_once('@').map_or(rest, |(_, server)| server);
-    let server = server.split_once('?').map_or(server, |(server, _)| server);
-    format!("{scheme}://{server}")
-}
-
-/// Parameters are `$1` here. No statement of the archive has a question mark elsewhere.
-fn of_dialect(sql: &str) -> String {
-    sql.replace('?', "$")
 }
 
 fn row_of(row: &Row) -> Result<DatabaseRow, DatabaseFault> {
@@ -188,17 +201,6 @@ impl<'a> FromSql<'a> for Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn neither_name_nor_password_nor_parameters_are_shown() {
-        for (url, shown) in [
-            ("postgres://me:se@cret@db.example/linerate", "postgres://db.example/linerate"),
-            ("postgresql://db/x?password=secret", "postgresql://db/x"),
-            ("postgres:///x", "postgres:///x"),
-        ] {
-            assert_eq!(without_password(url), shown);
-        }
-    }
 
     #[test]
     fn a_url_that_cannot_work_says_what_to_write() {

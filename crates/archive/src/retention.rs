@@ -3,17 +3,15 @@
 use crate::database::Database;
 use crate::error::DatabaseFault;
 use crate::store::RetentionLimits;
+use crate::value::Value;
 
-/// Which runs `prune` may remove: whole ones without a tag.
-pub(crate) const PRUNED: &str =
-    "part_of IS NULL AND NOT EXISTS (SELECT 1 FROM tag WHERE tag.run = run.number)";
+/// Which runs `prune` may remove: whole ones without a tag, and plans whose runs have none either.
+pub(crate) const PRUNED: &str = "part_of IS NULL AND NOT EXISTS (
+  SELECT 1 FROM tag JOIN run AS tagged ON tagged.number = tag.run
+  WHERE tagged.number = run.number OR tagged.part_of = run.id)";
 
-/// The numbers of the runs among `candidates`, a condition, that exceed `limits`, newest first.
-pub(crate) fn excess(
-    database: &mut Database,
-    candidates: &str,
-    limits: &RetentionLimits,
-) -> Result<Vec<i64>, DatabaseFault> {
+/// The statement for the numbers of the runs among `candidates`, a condition, that exceed `limits`; and its parameters.
+pub(crate) fn excess(candidates: &str, limits: &RetentionLimits) -> (String, [Value; 4]) {
     // The condition has no parameters of its own.
     let sql = format!(
         "SELECT number FROM (
@@ -23,8 +21,7 @@ pub(crate) fn excess(
                OVER (ORDER BY number DESC) AS total
            FROM run WHERE {candidates}) AS candidate
          WHERE (place > ?1 OR total > CAST(?2 AS BIGINT) OR started_at < ?3)
-           AND (outcome IS NOT NULL OR coalesce(started_at, '') < ?4)
-         ORDER BY number DESC"
+           AND (outcome IS NOT NULL OR coalesce(started_at, '') < ?4)"
     );
     let most = |limit: Option<u64>| limit.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
     let values = [
@@ -33,7 +30,7 @@ pub(crate) fn excess(
         limits.oldest.as_deref().unwrap_or_default().into(),
         limits.under_way.as_str().into(),
     ];
-    database.query(&sql, &values)?.into_iter().map(|mut row| row.integer(0)).collect()
+    (sql, values)
 }
 
 /// Removes what [`excess`] finds, and the runs of removed plans.
@@ -42,15 +39,13 @@ pub(crate) fn remove_excess(
     candidates: &str,
     limits: &RetentionLimits,
 ) -> Result<u64, DatabaseFault> {
-    let mut removed = 0;
-    for number in excess(database, candidates, limits)? {
-        removed += remove(database, number)?;
-    }
-    Ok(removed)
+    let (numbers, values) = excess(candidates, limits);
+    let numbers = database.query(&numbers, &values)?.into_iter();
+    numbers.map(|mut row| remove(database, row.integer(0)?)).sum()
 }
 
 /// Removes a run and the runs that are parts of it.
-fn remove(database: &mut Database, number: i64) -> Result<u64, DatabaseFault> {
+pub(crate) fn remove(database: &mut Database, number: i64) -> Result<u64, DatabaseFault> {
     let parts = "DELETE FROM run WHERE part_of = (SELECT id FROM run WHERE number = ?1)";
     let parts = database.execute(parts, &[number.into()])?;
     Ok(parts + database.execute("DELETE FROM run WHERE number = ?1", &[number.into()])?)

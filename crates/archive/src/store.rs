@@ -50,7 +50,7 @@ pub trait Store: EventStore {
     /// As for [`Store::find`], and if the archive cannot be written.
     fn rebuild(&mut self, run: &str) -> Result<(), ArchiveError>;
 
-    /// Removes a run and everything derived from it.
+    /// Removes a run and everything derived from it; a plan with its runs.
     ///
     /// # Errors
     /// As for [`Store::find`], and if the archive cannot be written.

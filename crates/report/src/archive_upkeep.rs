@@ -4,11 +4,12 @@ use linerate_units::Bytes;
 
 use crate::history::{RunRow, history_table};
 use crate::layout::TextLayout;
+use crate::text_flow::plural;
 
 /// Where an archive is, the number of its runs, and its size on the disk.
 #[must_use]
 pub fn archive_info(location: &str, runs: u64, size: Bytes) -> String {
-    format!("{location}\n{}, {size}\n", counted(runs))
+    format!("{location}\n{}, {size}\n", plural(runs, "run"))
 }
 
 /// The runs that were removed from an archive, or would be.
@@ -26,10 +27,10 @@ impl PruneReport<'_> {
     /// The runs as a list, and their number.
     #[must_use]
     pub fn text(&self, view: &TextLayout) -> String {
-        let left = counted(self.left);
+        let left = plural(self.left, "run");
         match self.removed {
             _ if self.rows.is_empty() => format!("nothing to remove; the archive has {left}\n"),
-            Some(removed) => format!("removed {}; the archive has {left}\n", counted(removed)),
+            Some(removed) => format!("removed {}; the archive has {left}\n", plural(removed, "run")),
             None => {
                 let listed = self.rows.len();
                 let table = history_table(self.rows, view);
@@ -37,10 +38,6 @@ impl PruneReport<'_> {
             }
         }
     }
-}
-
-fn counted(runs: u64) -> String {
-    if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") }
 }
 
 #[cfg(test)]

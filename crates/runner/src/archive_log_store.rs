@@ -26,7 +26,7 @@ impl LogStore for ArchiveLogStore {
         let name = run_name().map_err(|error| (self.warn)(ArchiveWarning::NoName(error))).ok()?;
         let sink = match &self.foreign_clients {
             Some(quota) => ArchiveSink::open_for_unknown_client(location, &name, quota.limits(), self.warn),
-            None => ArchiveSink::open(location),
+            None => ArchiveSink::open(location, self.warn),
         };
         let sinks: Vec<Box<dyn Sink>> = vec![Box::new(sink.map_err(self.warn).ok()?)];
         Some(StoredRun { name, started_at: now(), sinks, calibration: self.calibration.clone() })

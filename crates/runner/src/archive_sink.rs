@@ -99,28 +99,31 @@ pub struct ArchiveSink {
     recorder: Recorder<LateArchive>,
     broken: bool,
     foreign_client: Option<ForeignClient>,
+    /// Gets what goes wrong after the last event, where nobody closes the sink.
+    warn: fn(ArchiveWarning),
 }
 
 /// The run of an unknown client. The archive is trimmed after the measurement: writers of an archive wait for each
 /// other, and clients must not wait for them.
+#[derive(Debug)]
 struct ForeignClient {
     run: String,
     limits: RetentionLimits,
-    warn: Box<dyn FnMut(ArchiveWarning)>,
 }
 
 impl ArchiveSink {
-    /// Opens the archive at a location, or the default one of this user.
+    /// Opens the archive at a location, or the default one of this user. `warn` is called if the last events cannot be
+    /// written, unless [`Self::close`] says so.
     ///
     /// # Errors
     /// It cannot be opened. The run may take place without it.
-    pub fn open(location: Option<&str>) -> Result<Self, ArchiveWarning> {
+    pub fn open(location: Option<&str>, warn: fn(ArchiveWarning)) -> Result<Self, ArchiveWarning> {
         let archive = match archive_at(location) {
             Err(error) if may_return(&error) => None,
             opened => Some(opened.map_err(ArchiveWarning::NotArchived)?),
         };
         let archive = LateArchive { location: location.map(str::to_owned), archive };
-        Ok(Self { recorder: Recorder::new(archive), broken: false, foreign_client: None })
+        Ok(Self { recorder: Recorder::new(archive), broken: false, foreign_client: None, warn })
     }
 
     /// As [`Self::open`], for the run `run` that an unknown client requested from a server. At its end, older such
@@ -132,10 +135,11 @@ impl ArchiveSink {
         location: Option<&str>,
         run: &str,
         limits: RetentionLimits,
-        warn: impl FnMut(ArchiveWarning) + 'static,
+        warn: fn(ArchiveWarning),
     ) -> Result<Self, ArchiveWarning> {
-        let foreign_client = Some(ForeignClient { run: run.to_owned(), limits, warn: Box::new(warn) });
-        Ok(Self { foreign_client, ..Self::open(location)? })
+        let mut sink = Self::open(location, warn)?;
+        sink.foreign_client = Some(ForeignClient { run: run.to_owned(), limits });
+        Ok(sink)
     }
 
     /// Writes the pending events; whether the run is in the archive. It is not if the archive failed before, which
@@ -183,22 +187,25 @@ impl Sink for ArchiveSink {
             }
         }
         if matches!(event.body, Body::RunEnded { .. })
-            && let Some(mut client) = self.foreign_client.take()
+            && let Some(client) = self.foreign_client.take()
             && let Err(error) = self
                 .recorder
                 .store_mut()
                 .get()
                 .and_then(|archive| archive.admit_unknown_client(&client.run, &client.limits))
         {
-            (client.warn)(ArchiveWarning::NotTrimmed(error));
+            (self.warn)(ArchiveWarning::NotTrimmed(error));
         }
         Ok(())
     }
 }
 
-impl std::fmt::Debug for ForeignClient {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ForeignClient").field("run", &self.run).finish_non_exhaustive()
+impl Drop for ArchiveSink {
+    /// A log that owns its sinks does not close them.
+    fn drop(&mut self) {
+        if let Err(warning) = self.close() {
+            (self.warn)(warning);
+        }
     }
 }
 

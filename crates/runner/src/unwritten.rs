@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use linerate_archive::{Archive, ArchiveError, EventStore, default_path};
+use linerate_archive::{Archive, ArchiveError, EventStore, data_file, default_path};
 use linerate_model::Event;
 use sha2::{Digest, Sha256};
 
@@ -24,10 +24,10 @@ impl UnwrittenEvents {
         // A URL may have a password, which must not become a name.
         let digest = Sha256::digest(location);
         let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        Some(Self { folder: default.parent()?.join("unwritten").join(name) })
+        Some(Self { folder: data_file("unwritten").ok()?.join(name) })
     }
 
-    /// Keeps the events of a run; the file.
+    /// Keeps events; the file, which has the name of their last run.
     pub(crate) fn keep(&self, run: &str, events: &[Event]) -> io::Result<PathBuf> {
         std::fs::create_dir_all(&self.folder)?;
         // The last events of a run may come in two pieces.

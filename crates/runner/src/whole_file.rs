@@ -13,12 +13,15 @@ pub fn whole_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<
     replace(path, |part| File::create(part), write)
 }
 
-/// As [`whole_file`], for a file that only its owner may read: that of the file before, or of the folder. So root can
-/// write it for the user of a service.
+/// As [`whole_file`], for a file that only its owner may read: that of the file before, or of the folder, which is made
+/// if it is missing. So root can write it for the user of a service.
 ///
 /// # Errors
 /// As [`whole_file`].
 pub fn whole_private_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder)?;
+    }
     let owner = [Some(path), path.parent()].into_iter().flatten().find_map(|path| path.metadata().ok());
     let create = |part: &Path| {
         // One that was left by a killed process could have another mode.

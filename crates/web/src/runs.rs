@@ -443,13 +443,14 @@ impl RunQueue {
         let port = loopback.as_ref().map(Loopback::port);
         let mut measurement = run.plan.measurement(&run.id, port).map_err(|e| failed(&e))?;
         measurement.calibration = linerate_runner::calibration::stored().ok().flatten();
-        let mut archive = match ArchiveSink::open(self.archive.location()) {
-            Ok(sink) => Some(sink),
-            Err(warning) => {
-                self.archive.set_write_trouble(Some(not_archived(&warning)));
-                None
-            }
-        };
+        let mut archive =
+            match ArchiveSink::open(self.archive.location(), |warning| drop(not_archived(&warning))) {
+                Ok(sink) => Some(sink),
+                Err(warning) => {
+                    self.archive.set_write_trouble(Some(not_archived(&warning)));
+                    None
+                }
+            };
         let mut live = LiveSink(&run.live);
         let mut sinks: Vec<&mut dyn Sink> = vec![&mut live];
         sinks.extend(archive.as_mut().map(|sink| sink as &mut dyn Sink));

@@ -1,6 +1,5 @@
 //! Links that show one run to whoever has them: the secret in a link is made from the run's id and a key of this host.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -61,9 +60,8 @@ impl ShareKey {
     pub fn new(path: Option<&Path>) -> Result<Self, ShareKeyError> {
         let path = match path {
             Some(path) => path.to_owned(),
-            None => linerate_archive::default_path()
-                .map_err(|error| ShareKeyError::NoFolder(error.to_string()))?
-                .with_file_name("web-share.key"),
+            None => linerate_archive::data_file("web-share.key")
+                .map_err(|error| ShareKeyError::NoFolder(error.to_string()))?,
         };
         Ok(Self { path })
     }
@@ -88,9 +86,6 @@ impl ShareKey {
         let mut key = [0; KEY_BYTES];
         getrandom::fill(&mut key).map_err(|error| ShareKeyError::Random(error.to_string()))?;
         let fail = |source| ShareKeyError::Write { path: self.path.clone(), source };
-        if let Some(folder) = self.path.parent() {
-            fs::create_dir_all(folder).map_err(fail)?;
-        }
         let text = format!("{}\n", URL_SAFE_NO_PAD.encode(key));
         whole_private_file(&self.path, text.as_bytes()).map_err(fail)?;
         Ok(key)
@@ -131,6 +126,7 @@ fn mac(key: &[u8], run: &str) -> Option<Hmac<Sha256>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]

@@ -8,8 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use linerate_runner::{PrivateFileError, now, read_private, whole_private_file};
 use linerate_sock::thread::locked;
 use sha2::{Digest, Sha256};
@@ -296,9 +294,9 @@ fn stamps(files: &[PathBuf]) -> FileStamps {
 fn own_file(given: Option<&Path>) -> Result<PathBuf, TlsError> {
     match given {
         Some(path) => Ok(path.to_owned()),
-        None => linerate_archive::default_path()
-            .map(|path| path.with_file_name("web-tls.pem"))
-            .map_err(|error| TlsError::NoFolder(error.to_string())),
+        None => {
+            linerate_archive::data_file("web-tls.pem").map_err(|error| TlsError::NoFolder(error.to_string()))
+        }
     }
 }
 
@@ -316,26 +314,9 @@ fn make_if_missing(file: &Path, names: &[String]) -> Result<(), TlsError> {
     let mut params = rcgen::CertificateParams::new(names).map_err(fail)?;
     params.distinguished_name.push(rcgen::DnType::CommonName, "linerate");
     let certificate = params.self_signed(&key).map_err(fail)?;
-    let text = [pem("CERTIFICATE", certificate.der()), pem("PRIVATE KEY", &key.serialize_der())].concat();
+    let text = certificate.pem() + &key.serialize_pem();
     let fail = |source| TlsError::Write { path: file.to_owned(), source };
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder).map_err(fail)?;
-    }
     whole_private_file(file, text.as_bytes()).map_err(fail)
-}
-
-/// A section of a PEM file (RFC 7468).
-fn pem(label: &str, content: &[u8]) -> String {
-    let text = STANDARD.encode(content);
-    let mut out = format!("-----BEGIN {label}-----\n");
-    let mut rest = text.as_str();
-    while !rest.is_empty() {
-        let (line, after) = rest.split_at(rest.len().min(64));
-        out.push_str(line);
-        out.push('\n');
-        rest = after;
-    }
-    out + &format!("-----END {label}-----\n")
 }
 
 #[cfg(test)]
@@ -402,8 +383,7 @@ mod tests {
         let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         params.not_after = rcgen::date_time_ymd(2020, 2, 29);
         let file = folder.path().join("old.pem");
-        let text = pem("CERTIFICATE", params.self_signed(&key).unwrap().der())
-            + &pem("PRIVATE KEY", &key.serialize_der());
+        let text = params.self_signed(&key).unwrap().pem() + &key.serialize_pem();
         fs::write(&file, text).unwrap();
         let error = error(&file, &file);
         assert!(error.contains("old.pem has expired, at 2020-02-29T00:00:00Z; renew it"), "{error}");

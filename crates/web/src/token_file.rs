@@ -131,9 +131,8 @@ impl TokenFile {
     pub fn new(path: Option<&Path>) -> Result<Self, TokenFileError> {
         let path = match path {
             Some(path) => path.to_owned(),
-            None => linerate_archive::default_path()
-                .map_err(|error| TokenFileError::NoFolder(error.to_string()))?
-                .with_file_name("tokens"),
+            None => linerate_archive::data_file("tokens")
+                .map_err(|error| TokenFileError::NoFolder(error.to_string()))?,
         };
         Ok(Self { path })
     }

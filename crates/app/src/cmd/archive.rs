@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 use linerate_archive::{ArchiveError, Filter, Store};
-use linerate_report::{PruneReport, archive_info};
+use linerate_report::{PruneReport, archive_info, plural};
 use linerate_runner::{Retention, archive_at};
 use linerate_units::{Bytes, above_zero};
 
@@ -103,11 +103,11 @@ pub(crate) fn run(args: &ArchiveCommandArgs) -> Result<Exit, CommandError> {
         }
         ArchiveCommand::Backup { file } => {
             kept.backup(file)?;
-            format!("copied {} runs to {}\n", kept.count(&Filter::default())?, file.display())
+            format!("copied {} to {}\n", plural(kept.count(&Filter::default())?, "run"), file.display())
         }
         ArchiveCommand::Copy { to } => {
             let new = kept.copy_to(&mut archive_at(Some(to))?)?;
-            format!("copied {new} new runs\n")
+            format!("copied {}\n", plural(new, "new run"))
         }
         ArchiveCommand::Tag(args) => {
             args.tags.iter().try_for_each(|tag| kept.tag(&args.run, tag))?;

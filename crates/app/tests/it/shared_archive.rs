@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::postgres_server::PostgresServer;
-use crate::support::{Done, Folder, Process, ServeProcess, linerate, test};
+use crate::support::{Done, Folder, Process, ServeProcess, eventually, linerate, test};
 
 /// Runs `linerate` with a data directory of its own and the archive at a URL.
 fn with_archive(mut command: Command, data: &Folder, url: &str, more: &[&str]) -> Done {
@@ -16,7 +16,13 @@ fn with_archive(mut command: Command, data: &Folder, url: &str, more: &[&str]) -
 fn a_team_shares_an_archive_and_what_it_misses_while_away_is_written_later() {
     let (database, process) = PostgresServer::start();
     let (data, url) = (Folder::new(), database.url("postgres"));
-    let server = ServeProcess::start(&[]);
+    // The server has the runs of clients of other tools in the same archive.
+    let mut serve = linerate();
+    serve
+        .args(["serve", "-p", "0", "--json"])
+        .env("XDG_DATA_HOME", data.path())
+        .env("LINERATE_ARCHIVE", &url);
+    let server = ServeProcess::from(serve);
     let measure = |name: &str| {
         let command = test("127.0.0.1", server.port, &["-t", "1", "--upload", "-q", "--name", name]);
         with_archive(command, &data, &url, &[])
@@ -30,6 +36,12 @@ fn a_team_shares_an_archive_and_what_it_misses_while_away_is_written_later() {
     let done = measure("meanwhile");
     assert_eq!(done.code, Some(0), "the measurement goes on: {done:?}");
     assert!(done.stderr.contains("not in the archive yet") && done.stderr.contains(".jsonl"), "{done:?}");
+    let mut foreign = linerate();
+    foreign.args(["iperf3", "-c", "127.0.0.1", "-t", "1", "-p", &server.port.to_string()]);
+    assert_eq!(Process::start(foreign).finish(std::time::Duration::from_secs(60)).code, Some(0));
+    eventually("the server keeps what the archive misses", || {
+        server.stderr().contains("not in the archive yet").then_some(())
+    });
     let away = of_archive(&["history"]);
     assert_eq!(away.code, Some(1));
     assert!(away.stderr.contains("cannot be reached"), "{away:?}");
@@ -37,7 +49,11 @@ fn a_team_shares_an_archive_and_what_it_misses_while_away_is_written_later() {
     let process = database.run();
     database.wait_until_ready();
     let listed = of_archive(&["history"]);
-    assert!(listed.stdout.contains("before") && listed.stdout.contains("meanwhile"), "{listed:?}");
+    for run in ["before", "meanwhile", "iperf3"] {
+        assert!(listed.stdout.contains(run), "{run}: {listed:?}");
+    }
+    let foreign = of_archive(&["history", "--json"]).json()["runs"].as_array().unwrap().clone();
+    assert!(foreign.iter().all(|run| run["outcome"] == "completed"), "{foreign:?}");
     let export = of_archive(&["export", "meanwhile"]);
     let numbers: Vec<u64> = export
         .stdout
@@ -54,9 +70,9 @@ fn a_team_shares_an_archive_and_what_it_misses_while_away_is_written_later() {
     let of_copy = with_archive(linerate(), &data, &copy, &["history", "--tag", "keep"]);
     assert!(of_copy.stdout.contains("before") && !of_copy.stdout.contains("meanwhile"), "{of_copy:?}");
     let pruned = of_archive(&["archive", "prune", "--keep-runs", "0"]);
-    assert!(pruned.stdout.contains("removed 1 run; the archive has 1 run"), "{pruned:?}");
+    assert!(pruned.stdout.contains("removed 2 runs; the archive has 1 run"), "{pruned:?}");
     let copied = with_archive(linerate(), &data, &copy, &["archive", "copy", &url]);
-    assert_eq!(copied.stdout, "copied 1 new runs\n", "{copied:?}");
+    assert_eq!(copied.stdout, "copied 2 new runs\n", "{copied:?}");
     PostgresServer::stop(process);
 }
 

@@ -1,8 +1,10 @@
 //! The archive in both databases: what is written is read back, found, changed and removed.
 
 use linerate_archive::{Archive, ArchiveError, EventStore, Filter, Recorder, Store};
-use linerate_model::{Event, Outcome, RunRecord};
+use linerate_model::{Body, Caveat, CaveatKind, Event, Outcome, RunRecord};
 use proptest::test_runner::{Config, TestRunner};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 
 use crate::archive::{any_event, event, planned, port, progress, sample, started, whole_run};
 use crate::place::{TestPlace, on_both_databases};
@@ -21,6 +23,8 @@ on_both_databases!(
     runs_have_tags,
     too_many_runs_are_removed_with_their_parts_and_tagged_ones_stay,
     a_copy_has_everything,
+    a_deleted_plan_leaves_none_of_its_runs,
+    a_long_log_of_large_events_is_merged_only_at_its_end,
 );
 
 fn a_run_comes_back_as_it_was_written(place: &TestPlace) {
@@ -243,6 +247,9 @@ fn too_many_runs_are_removed_with_their_parts_and_tagged_ones_stay(place: &TestP
     assert_eq!(excess(&archive, &active), [""; 0], "no limit, no excess");
     let two = RetentionLimits { runs: Some(2), ..active.clone() };
     assert_eq!(excess(&archive, &two), ["a4", "a2"], "a1 has a tag, and a3 is a part of a2");
+    archive.tag("a3", "keep").unwrap();
+    assert_eq!(excess(&archive, &two), ["a4"], "a plan stays with a run that has a tag");
+    assert!(archive.untag("a3", "keep").unwrap());
     let bytes = place.number("SELECT max(bytes) FROM run WHERE id LIKE 'a%'") as u64;
     let size = |runs: u64| RetentionLimits { bytes: Some(bytes * runs + bytes / 2), ..active.clone() };
     assert_eq!(excess(&archive, &size(3)), ["a2"], "a plan counts with its runs");
@@ -257,6 +264,51 @@ fn too_many_runs_are_removed_with_their_parts_and_tagged_ones_stay(place: &TestP
     archive.vacuum().unwrap();
     assert_eq!(archive.events("a5").unwrap(), whole_run("a5", "server"));
     assert_eq!((archive.count(&Filter::default()).unwrap(), archive.size_bytes().unwrap() > 8192), (3, true));
+}
+
+fn a_deleted_plan_leaves_none_of_its_runs(place: &TestPlace) {
+    for run in ["a1", "a2", "a3"] {
+        place.record_all(&whole_run(run, "server"));
+    }
+    place.execute("UPDATE run SET part_of = 'a1' WHERE id = 'a2'");
+    let mut archive = place.open();
+    archive.delete("a1").unwrap();
+    assert_eq!(archive.count(&Filter::default()).unwrap(), 1);
+    assert!(archive.events("a2").is_err() && archive.events("a3").is_ok());
+}
+
+/// What was merged into a full part is not read and written again with each later merge.
+fn a_long_log_of_large_events_is_merged_only_at_its_end(place: &TestPlace) {
+    // Letters that do not repeat, so that the size of a part is that of its text.
+    let large = |seq: u64| {
+        let mut random = StdRng::seed_from_u64(seq);
+        let text: String = (0..1500).map(|_| char::from(random.random_range(b'0'..=b'z'))).collect();
+        let caveat = Caveat { kind: CaveatKind::Partial, text: text.into() };
+        event("r", seq, seq, Body::Caveat { flow: None, caveat })
+    };
+    let mut archive = place.open();
+    // Bytes of the parts when they are removed.
+    place.execute(match place {
+        TestPlace::File(_) => {
+            "CREATE TABLE removed (bytes INTEGER);
+             CREATE TRIGGER removal AFTER DELETE ON log_part
+             BEGIN INSERT INTO removed VALUES (length(OLD.content)); END"
+        }
+        TestPlace::Server(_) => {
+            "CREATE TABLE removed (bytes BIGINT);
+             CREATE FUNCTION removal() RETURNS trigger LANGUAGE plpgsql AS
+             'BEGIN INSERT INTO removed VALUES (length(OLD.content)); RETURN OLD; END';
+             CREATE TRIGGER removal AFTER DELETE ON log_part FOR EACH ROW EXECUTE FUNCTION removal()"
+        }
+    });
+    let log: Vec<Event> = (0..12_800).map(large).collect();
+    for events in log.chunks(10) {
+        archive.append(events).unwrap();
+    }
+    assert_eq!(archive.events("r").unwrap(), log);
+    let (removed, stored) =
+        (place.number("SELECT sum(bytes) FROM removed"), place.number("SELECT bytes FROM run"));
+    assert!(removed < stored * 4.0, "{removed} bytes were removed for {stored} that are there");
 }
 
 fn a_copy_has_everything(place: &TestPlace) {

@@ -533,18 +533,24 @@ fn silent(flow: FlowId, now: Timestamp, ms: u64, silent_ms: u64) -> FlowCounts {
     FlowCounts { last_at: Some(last), ..counts(Side::Receiver, flow, &[1_000_000], now, ms) }
 }
 
+/// A page's upload of ten seconds over one connection, at its end: the server, the control connection and the flow.
+fn uploading() -> (ServedHttp, Link, FlowId) {
+    let mut served = ServedHttp::new();
+    let (control, _) = opened(&mut served, "control?streams=1&seconds=10&directions=upload");
+    served.pass(300);
+    served.request("192.0.2.9:4003", &page("up?stream=0"));
+    let flow = served.started().flow;
+    served.pass(10_250);
+    served.counted(Side::Receiver, flow, &[1_000_000], 10_000);
+    (served, control, flow)
+}
+
 #[test]
 fn silence_at_the_end_of_an_upload_is_no_result() {
     for (silent_ms, told) in [(900, "ended"), (1_100, "failed")] {
-        let mut served = ServedHttp::new();
-        let (control, _) = opened(&mut served, "control?streams=1&seconds=10&directions=upload");
-        served.pass(300);
-        served.request("192.0.2.9:4003", &page("up?stream=0"));
-        let task = served.started();
-        served.pass(10_250);
-        served.counted(Side::Receiver, task.flow, &[1_000_000], 10_000);
+        let (mut served, control, flow) = uploading();
         served.told(control);
-        let end = silent(task.flow, served.now, 10_000, silent_ms);
+        let end = silent(flow, served.now, 10_000, silent_ms);
         served.give(Input::Ended { counts: &end });
         assert_eq!(kinds(&served.told(control)), [told], "{silent_ms} ms");
     }
@@ -583,14 +589,8 @@ fn what_a_page_says_is_taken_only_where_it_is_possible() {
         (r#""starved_share":0.25"#, Ratio::new(0.25), None),
     ];
     for (fields, starved_share, longest_lag) in notes {
-        let mut served = ServedHttp::new();
-        let (control, _) = opened(&mut served, "control?streams=1&seconds=10&directions=upload");
-        served.pass(300);
-        served.request("192.0.2.9:4003", &page("up?stream=0"));
-        let task = served.started();
-        served.pass(10_250);
-        served.counted(Side::Receiver, task.flow, &[1_000_000], 10_000);
-        let end = silent(task.flow, served.now, 10_000, 0);
+        let (mut served, control, flow) = uploading();
+        let end = silent(flow, served.now, 10_000, 0);
         served.give(Input::Ended { counts: &end });
         let note = format!(r#"{{"kind":"note","phase":"upload",{fields},"hidden":true}}"#);
         served.give(Input::Bytes { link: control, bytes: &masked(0x81, note.as_bytes()) });

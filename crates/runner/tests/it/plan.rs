@@ -113,7 +113,7 @@ fn a_cancelled_plan_is_resumed_from_the_archive_and_measures_only_what_is_missin
     let bed = RunnerTestBed::start();
     let cancel = CancelToken::new();
     let mut follow = Follow { cancel: Some(cancel.clone()), ..Follow::default() };
-    let mut archive = ArchiveSink::open(bed.archive().to_str()).unwrap();
+    let mut archive = ArchiveSink::open(bed.archive().to_str(), |warning| panic!("{warning}")).unwrap();
     let plan = PlanRequest { plan: Some(&bed.plan), ..PlanRequest::default() }.prepare().unwrap();
     let first = plan.run(bed.world(), &cancel, vec![&mut archive], &mut follow).unwrap();
     assert_eq!((first.outcome, first.trials.len()), (Some(Outcome::Interrupted), 1));
@@ -149,7 +149,7 @@ fn a_plan_does_not_begin_in_another_world_than_it_was_prepared_for_or_without_it
 #[test]
 fn a_plan_is_a_page_with_its_runs_and_configurations_to_compare() {
     let bed = RunnerTestBed::start();
-    let mut sink = ArchiveSink::open(bed.archive().to_str()).unwrap();
+    let mut sink = ArchiveSink::open(bed.archive().to_str(), |warning| panic!("{warning}")).unwrap();
     let plan = PlanRequest { plan: Some(&bed.plan), ..PlanRequest::default() }.prepare().unwrap();
     let record = plan.run(bed.world(), &CancelToken::new(), vec![&mut sink], &mut ()).unwrap();
     assert!(sink.close().unwrap());
