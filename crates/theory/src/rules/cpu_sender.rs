@@ -6,7 +6,7 @@ use super::{
     FindingBuilder, STARVED_SHARE, confidence, core_is_full, granted, host_busy, is_crowded, is_starved,
     rate_was_asked_for,
 };
-use crate::evidence::{Evidence, HostEvidence};
+use crate::evidence::{Evidence, FlowTransport, HostEvidence};
 use crate::format;
 
 /// From this share of a core, the rate is close to what the core can do. Used where no link rate is known.
@@ -19,13 +19,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if (!core_is_full(host) && !nearly && !wants) || got_what_it_asked(evidence, host) {
         return None;
     }
-    // If a core is the limit, the congestion window is not fully used.
-    let window_unused = evidence
-        .tcp
-        .unacked_bytes
-        .zip(evidence.tcp.cwnd_bytes)
-        .is_none_or(|(flight, cwnd)| flight < 0.7 * cwnd);
-    let sure = confidence(is_near(host) || wants, core_is_full(host) && window_unused)?;
+    let sure = confidence(is_near(host) || wants, core_is_full(host) && window_is_unused(evidence))?;
     let text = format!("The sender's CPU is the limit: {}.", load(host));
     FindingBuilder::new(Rule::CpuSender, sure, text)
         .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
@@ -36,6 +30,18 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .share(host.thread_full_share.filter(|share| *share > 0.5))
         .remedy("Use several streams on several cores, zero-copy, segmentation offload or a larger MTU.")
         .finish()
+}
+
+/// Whether a TCP sender's full core, and nothing on the path, held the rate: a lost packet closes a window that
+/// the sender could not fill anyway.
+pub(super) fn sends_all_it_can(evidence: &Evidence) -> bool {
+    evidence.transport == FlowTransport::Tcp && core_is_full(&evidence.sender) && window_is_unused(evidence)
+}
+
+/// Whether the congestion window was not fully used, as when a core is the limit.
+fn window_is_unused(evidence: &Evidence) -> bool {
+    let flight = evidence.tcp.unacked_bytes.zip(evidence.tcp.cwnd_bytes);
+    flight.is_none_or(|(flight, cwnd)| flight < 0.7 * cwnd)
 }
 
 /// Whether a thread that waits for a processor nevertheless achieved the rate that the test requested.
