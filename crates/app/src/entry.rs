@@ -1,7 +1,6 @@
 //! Entry point: from the command line to the exit code.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -10,7 +9,7 @@ use crate::cli::Cli;
 use crate::cmd::completions;
 use crate::cmd::stand_in::StandInTool;
 use crate::exit::Exit;
-use crate::{mistyped, print};
+use crate::{mistyped, print, stdout};
 
 /// Runs a command line. Under the name of a tool with a stand-in, it runs the stand-in.
 pub fn main(argv: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -35,17 +34,11 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => {
             let error = mistyped::explained(error, &argv);
             // Help and version are not errors and go to stdout; clap knows the difference.
-            let printed = error.print();
-            if error.use_stderr() {
-                return Exit::Usage.into();
+            if !error.use_stderr() {
+                return stdout::printed(error.print()).into();
             }
-            match printed {
-                Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                    print::error(format!("the output could not be printed: {error}"));
-                    Exit::Failed.into()
-                }
-                _ => ExitCode::SUCCESS,
-            }
+            print::usage_error(&error.render(), &argv);
+            Exit::Usage.into()
         }
     }
 }

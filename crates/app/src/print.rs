@@ -2,9 +2,11 @@
 //!
 //! Write errors, such as a closed pipe or a full disk, are ignored.
 
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::Write;
 
+use clap::builder::StyledStr;
 use linerate_model::foreign_text;
 use linerate_report::message::wrap_message;
 
@@ -13,6 +15,16 @@ use crate::terminal;
 /// Prints an error on one line.
 pub(crate) fn error(text: impl Display) {
     put("error:", anstyle::AnsiColor::Red, &text);
+}
+
+/// Prints an error of the parser, which repeats what was typed. Typed control sequences cannot be told from the
+/// parser's own, so with them, the text has no styles.
+pub(crate) fn usage_error(text: &StyledStr, typed: &[OsString]) {
+    let is_safe = |word: &OsString| foreign_text::one_line(&word.to_string_lossy()) == word.to_string_lossy();
+    let _ = match typed.iter().all(is_safe) {
+        true => write!(anstream::stderr().lock(), "{}", text.ansi()),
+        false => write!(anstream::stderr().lock(), "{}", foreign_text::lines(&text.to_string())),
+    };
 }
 
 /// Prints a warning.

@@ -54,10 +54,7 @@ impl Signals {
     /// # Errors
     /// The host refuses handlers or threads.
     pub(crate) fn on_each(act: impl Fn() + Send + 'static) -> std::io::Result<()> {
-        let mut coming = Coming::new(ending())?;
-        thread::spawn("signals", move || coming.forever().for_each(|_| act()))
-            .map(drop)
-            .map_err(|error| error.source)
+        Self::hand_over(&ending().collect::<Vec<_>>(), move |_| act())
     }
 
     /// Calls `act` for each of these signals in a new thread, instead of their default action.
@@ -66,9 +63,8 @@ impl Signals {
     /// The host refuses handlers or threads.
     pub(crate) fn hand_over(signals: &[i32], act: impl Fn(i32) + Send + 'static) -> std::io::Result<()> {
         let mut coming = Coming::new(signals)?;
-        thread::spawn("signals", move || coming.forever().for_each(act))
-            .map(drop)
-            .map_err(|error| error.source)
+        let handler = thread::spawn("signals", move || coming.forever().for_each(act));
+        handler.map(drop).map_err(|error| error.source)
     }
 
     /// Ignores the signals that end a program.

@@ -16,7 +16,12 @@ pub(crate) fn clear() {
 /// Writes to stdout; a closed pipe is not an error.
 pub(crate) fn print(text: &[u8]) -> Exit {
     let mut out = io::stdout().lock();
-    match out.write_all(text).and_then(|()| out.flush()) {
+    printed(out.write_all(text).and_then(|()| out.flush()))
+}
+
+/// What it means that stdout was written or not.
+pub(crate) fn printed(written: io::Result<()>) -> Exit {
+    match written {
         Ok(()) => Exit::Done,
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Exit::Done,
         Err(error) => {

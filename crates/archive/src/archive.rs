@@ -416,7 +416,15 @@ impl Store for Archive {
             several if several.iter().all(|id| id.starts_with(prefix)) => {
                 Err(ArchiveError::Ambiguous { prefix: prefix.to_owned(), examples: several.to_vec() })
             }
-            several => Err(ArchiveError::SharedName { name: prefix.to_owned(), examples: several.to_vec() }),
+            several => {
+                let started = "SELECT coalesce(started_at, '?') FROM run WHERE id = ?1";
+                let example = |id: &String| -> Result<String, ArchiveError> {
+                    let started = self.texts(started, &[id.as_str().into()])?.concat();
+                    Ok(format!("{} of {started}", self.short_name(id)?))
+                };
+                let examples = several.iter().map(example).collect::<Result<_, _>>()?;
+                Err(ArchiveError::SharedName { name: prefix.to_owned(), examples })
+            }
         }
     }
 

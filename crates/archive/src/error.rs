@@ -219,7 +219,7 @@ pub enum ArchiveError {
     SharedName {
         /// The name as typed.
         name: String,
-        /// Some of the runs, the newest first.
+        /// Some of the runs and when they started, the newest first.
         examples: Vec<String>,
     },
     /// This cannot be a tag.

@@ -205,10 +205,9 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit, CommandError> {
     for (name, why) in answer.failures() {
         print::error(format!("{name}: {why}"));
     }
-    let printed = if args.json {
-        stdout::print_json(&CheckDocument::of(&answer))
-    } else {
-        stdout::print(text(terminal::stdout_page(), &answer, args.all).as_bytes())
+    let printed = match args.json {
+        true => stdout::print_json(&CheckDocument::of(&answer)),
+        false => stdout::print(text(terminal::stdout_page(), &answer, args.all).as_bytes()),
     };
     Ok(match printed {
         Exit::Done => exit(answer.counts()),

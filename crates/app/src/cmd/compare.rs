@@ -68,9 +68,9 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit, CommandError> {
             .map_err(CommandError::failed)?;
         write_out(Some(path), &page)?;
     }
-    if args.json {
-        return Ok(stdout::print_json(&CompareDocument::new(&compared)));
-    }
     let all = args.all || !args.quantities.is_empty();
-    Ok(stdout::print(text(terminal::stdout_page(), &compared, all).as_bytes()))
+    Ok(match args.json {
+        true => stdout::print_json(&CompareDocument::new(&compared)),
+        false => stdout::print(text(terminal::stdout_page(), &compared, all).as_bytes()),
+    })
 }

@@ -60,10 +60,9 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CommandError> {
     let calibration = if args.calibrate { Some(calibrate()?) } else { crate::calibration::stored() };
     let (host, rate, rtt) = (args.host.as_deref(), args.link, args.rtt);
     let found = check_host(CheckRequest { host, rate, rtt, leftovers: left.as_ref(), calibration });
-    let printed = if args.json {
-        stdout::print_json(&DoctorDocument::of(&found.checkup))
-    } else {
-        stdout::print(text(terminal::stdout_page(), &found.checkup, args.verbose).as_bytes())
+    let printed = match args.json {
+        true => stdout::print_json(&DoctorDocument::of(&found.checkup)),
+        false => stdout::print(text(terminal::stdout_page(), &found.checkup, args.verbose).as_bytes()),
     };
     match found.no_route {
         None => Ok(printed),

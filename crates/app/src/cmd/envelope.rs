@@ -121,9 +121,9 @@ pub(crate) fn run(args: &EnvelopeArgs) -> Result<Exit, CommandError> {
     let answers = answers(&args.path(), &args.questions())
         .map_err(|error| CommandError::usage(format!("{}: {error}", argument(&error))))?;
     if args.json {
-        let document = EnvelopeDocument::of(&answers);
-        let why = "the document could not be written as JSON";
-        let document = document.map_err(|error| CommandError::failed(format!("{why}: {error}")))?;
+        let unwritable =
+            |error| CommandError::failed(format!("the document could not be written as JSON: {error}"));
+        let document = EnvelopeDocument::of(&answers).map_err(unwritable)?;
         return Ok(stdout::print_json(&document));
     }
     Ok(stdout::print(text(terminal::stdout_page(), &answers).as_bytes()))

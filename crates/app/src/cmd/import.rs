@@ -66,7 +66,12 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, CommandError> {
     for (file, unread) in &remarks {
         print::warning(unread_line(file, unread));
     }
-    runs.iter_mut().try_for_each(|found| store(found, &mut archive))?;
+    for found in &mut runs {
+        found.row.known = archive.contains(&found.row.run)?;
+        if !found.row.known {
+            archive.append(&found.events)?;
+        }
+    }
     let printed = if args.json {
         let rows: Vec<&ImportRow> = runs.iter().map(|found| &found.row).collect();
         stdout::print_json_line(&ImportDocument::new(&rows, &remarks))
@@ -95,12 +100,6 @@ fn of_file(path: &Path, file: &str, tool: Option<&str>) -> Result<ImportedRuns, 
         linerate: env!("CARGO_PKG_VERSION").to_owned(),
     };
     runs(&text(&bytes), tool, &from).map_err(|error| error.to_string())
-}
-
-/// Stores a run unless the archive contains it.
-fn store(found: &mut RunFromFile, archive: &mut Archive) -> Result<(), ArchiveError> {
-    found.row.known = archive.contains(&found.row.run)?;
-    if found.row.known { Ok(()) } else { archive.append(&found.events) }
 }
 
 /// One line per run.

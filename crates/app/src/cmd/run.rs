@@ -199,13 +199,11 @@ fn not_run(error: &PlanRunError) -> CommandError {
 
 /// Prints the result and writes the report file.
 fn print_result(args: &RunArgs, record: &PlanRecord, kept: Option<String>) -> Result<Exit, CommandError> {
-    let printed = if args.json {
-        stdout::print_json(&plan::document(record))
-    } else if args.json_stream {
-        Exit::Done
-    } else {
-        let view = TextLayout { kept, ..terminal::plan_view() };
-        stdout::print(plan::text(record, &view).as_bytes())
+    let view = TextLayout { kept, ..terminal::plan_view() };
+    let printed = match (args.json, args.json_stream) {
+        (true, _) => stdout::print_json(&plan::document(record)),
+        (_, true) => Exit::Done,
+        _ => stdout::print(plan::text(record, &view).as_bytes()),
     };
     let Some(path) = &args.report else { return Ok(printed) };
     let format = Format::of_file(path).unwrap_or_default();

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use clap::Args;
 use linerate_compat::stand_in::StandIn;
 use linerate_control::{Interrupts, Invocation, LogStore, PortObserver, drive};
-use linerate_model::World;
+use linerate_model::{World, foreign_text};
 use linerate_runner::{LabPortObserver, PidFile};
 use linerate_sock::priority::Urgent;
 
@@ -115,7 +115,7 @@ impl StandInTool {
             Ok(prepared) => perform(prepared).unwrap_or_else(CommandError::report),
             Err(refusal) => {
                 report_unwritten(std::io::stdout().write_all(refusal.out.as_bytes()));
-                let _ = std::io::stderr().write_all(refusal.err.as_bytes());
+                let _ = std::io::stderr().write_all(foreign_text::lines(&refusal.err).as_bytes());
                 Exit::Code(refusal.code)
             }
         }

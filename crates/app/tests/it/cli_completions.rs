@@ -82,3 +82,36 @@ fn what_the_program_and_the_kernel_know_is_completed() {
     assert_eq!(completed(&place, &["hist"]), ["history"]);
     assert_eq!(completed(&place, &["test", "server", "--para"]), ["--parallel"]);
 }
+
+#[test]
+fn an_archive_that_is_named_in_the_line_is_the_one_whose_runs_are_completed() {
+    let (place, elsewhere) = (TestDir::new(), TestDir::new());
+    let results = fixtures().join("results/iperf3/v321-udp-loss.json").display().to_string();
+    let imported = elsewhere.run(&["import", "--json", &results]).json();
+    let id = &imported["runs"][0]["id"].as_str().unwrap()[..4];
+    let file = elsewhere.folder.file("archive.sqlite");
+    assert_eq!(completed(&place, &["show", "--archive", &file, ""])[..2], ["latest", id]);
+    assert_eq!(completed(&place, &["show", &format!("--archive={file}"), ""])[..2], ["latest", id]);
+    assert!(!completed(&place, &["show", ""]).contains(&id.to_owned()), "its own archive is empty");
+    // Arguments after the run are not completed in its place.
+    for words in [["archive", "tag"], ["archive", "untag"], ["archive", "delete"]] {
+        let words = [&words[..], &["--archive", &file, ""]].concat();
+        assert_eq!(completed(&place, &words)[..2], ["latest", id], "{words:?}");
+    }
+}
+
+#[test]
+fn fish_completes_what_bash_completes() {
+    let place = TestDir::new();
+    let script = "linerate completions fish | source; complete -C 'linerate lab up science-'";
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_linerate"));
+    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let output = Command::new("fish")
+        .args(["--no-config", "-c", script])
+        .env("PATH", path)
+        .env("HOME", place.folder.path())
+        .output()
+        .expect("fish is installed by scripts/test-deps.sh");
+    let found = String::from_utf8_lossy(&output.stdout);
+    assert!(found.starts_with("science-dmz\t") && found.lines().count() == 1, "{output:?}");
+}

@@ -40,6 +40,12 @@ fn runs_are_listed_shown_and_compared_by_their_names() {
         several.code == Some(1) && several.stderr.contains("several runs have the name 'before'"),
         "{several:?}"
     );
+    // Which is which, the newest first.
+    let [newest, oldest] = [0, 1].map(|row| {
+        let run = &listed["runs"][row];
+        format!("{} of {}", &run["id"].as_str().unwrap()[..4], run["started_at"].as_str().unwrap())
+    });
+    assert!(several.stderr.contains(&format!("{newest}, {oldest}")), "{newest}, {oldest}: {several:?}");
 
     let both = place.run(&["compare", "before", "x=before"]);
     assert!(both.code == Some(2) && both.stderr.contains("a run of both before and x"), "{both:?}");

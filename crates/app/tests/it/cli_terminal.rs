@@ -77,3 +77,42 @@ fn a_usage_line_does_not_demand_what_the_environment_has() {
         assert!(!done.stderr.contains("--archive"), "{done:?}");
     }
 }
+
+/// A part of a command line may come from somebody else, as in a script that measures to hosts of a list.
+#[test]
+fn what_was_typed_is_never_printed_raw() {
+    const NASTY: &str = "x\u{1b}[2J\u{1b}]0;title\u{7}y\u{202e}z";
+    let option = format!("--{NASTY}");
+    let lines: [&[&str]; 15] = [
+        &[NASTY],
+        &["test", "host", "-P", NASTY],
+        &["test", "host", "--until", NASTY],
+        &["test", "host", &option],
+        &["test", NASTY],
+        &["show", NASTY],
+        &["run", NASTY],
+        &["lab", "up", NASTY],
+        &["check", "--rate", NASTY],
+        &["iperf3", "-c", "host", "-l", NASTY],
+        &["iperf", "-c", "host", &option],
+        &["nuttcp", "-l", NASTY, "host"],
+        &["ttcp", "-t", "-l", NASTY, "host"],
+        &["ntttcp", "-s", "-b", NASTY],
+        &["netperf", "-H", "host", "-l", NASTY],
+    ];
+    let place = TestDir::new();
+    for args in lines {
+        // As in a terminal, where the parser's own texts have styles.
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_linerate"))
+            .args(args)
+            .env("CLICOLOR_FORCE", "1")
+            .env("XDG_DATA_HOME", place.folder.path())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(!text.is_empty(), "{args:?}");
+        for raw in ["\u{1b}[2J", "\u{1b}]", "\u{7}", "\u{202e}"] {
+            assert!(!text.contains(raw), "{args:?}: {text:?}");
+        }
+    }
+}

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use linerate_model::foreign_text::without_error_numbers;
+
 /// Number of an error, unchanged since iperf3 3.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Iperf3ErrorNumber(pub i32);
@@ -121,6 +123,13 @@ impl Iperf3Error {
     #[must_use]
     pub fn because(number: Iperf3ErrorNumber, errno: i32, detail: impl Into<String>) -> Self {
         Self { number, errno, detail: detail.into() }
+    }
+
+    /// An error of the operating system.
+    #[must_use]
+    pub fn of_system(number: Iperf3ErrorNumber, error: &std::io::Error) -> Self {
+        let detail = without_error_numbers(&error.to_string()).into_owned();
+        Self::because(number, error.raw_os_error().unwrap_or(0), detail)
     }
 }
 

@@ -56,13 +56,7 @@ fn no_pid_file(error: PidFileError, common: &Common, output: Writer) -> EarlyExi
     let text = match error {
         PidFileError::Taken => "Another instance of iperf3 appears to be running".to_owned(),
         PidFileError::System(error) => {
-            let errno = error.raw_os_error().unwrap_or(0);
-            let trouble = Iperf3Error::because(
-                Iperf3ErrorNumber::PID_FILE,
-                errno,
-                without_error_numbers(&error.to_string()),
-            );
-            format!("error - {trouble}")
+            format!("error - {}", Iperf3Error::of_system(Iperf3ErrorNumber::PID_FILE, &error))
         }
     };
     let line = format!("iperf3: {text}\n");
@@ -172,7 +166,5 @@ fn parameter(number: Iperf3ErrorNumber) -> EarlyExit {
 }
 
 fn unusable(number: Iperf3ErrorNumber, error: &std::io::Error) -> EarlyExit {
-    let errno = error.raw_os_error().unwrap_or(0);
-    let trouble = Iperf3Error::because(number, errno, without_error_numbers(&error.to_string()));
-    EarlyExit::error(format!("iperf3: error - {trouble}\n"), 1)
+    EarlyExit::error(format!("iperf3: error - {}\n", Iperf3Error::of_system(number, error)), 1)
 }
