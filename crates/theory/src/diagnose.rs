@@ -36,6 +36,13 @@ pub fn diagnose(evidence: &Evidence) -> Diagnosis {
     found.retain(|finding| !another_binds_first(finding, evidence, &ceilings));
     let primary = if found.is_empty() { rules::unexplained(evidence, &ceilings) } else { found.remove(0) };
     found.extend(answers(&rules::ADDITIONAL));
+    // A rule may have a second, weaker form further down the table.
+    let mut named = vec![primary.rule.clone()];
+    found.retain(|finding| {
+        let is_new = !named.contains(&finding.rule);
+        named.push(finding.rule.clone());
+        is_new
+    });
     let finished =
         |finding| caveats::weighed(rate_after_remedy::with(finding, evidence, &ceilings), evidence);
     let primary = finished(primary);

@@ -98,6 +98,11 @@ mod tests {
         assert!(diagnose(&with_busy_loops()).also.iter().any(|finding| {
             (finding.cause, finding.confidence) == (Cause::CpuSender, Confidence::Probable)
         }));
+        let found = diagnose(&with_busy_loops());
+        assert!(
+            found.also.iter().all(|finding| finding.rule != found.primary.rule),
+            "listed once: {found:?}"
+        );
         let mut own = with_busy_loops();
         own.sender.others_share = Some(0.1);
         assert_eq!(diagnose(&own).primary.cause, Cause::CpuSender, "its own work, or a quota");

@@ -160,6 +160,14 @@ proptest! {
     }
 
     #[test]
+    fn no_rule_is_listed_twice(evidence in record()) {
+        let found = diagnose(&evidence);
+        let rules: Vec<&str> = causes(&found).map(|finding| finding.rule.name()).collect();
+        let different: std::collections::BTreeSet<&str> = rules.iter().copied().collect();
+        prop_assert_eq!(different.len(), rules.len(), "{:?}", rules);
+    }
+
+    #[test]
     fn the_verdict_and_the_ceilings_agree(evidence in record()) {
         let goodput = evidence.outcome.goodput_bps.unwrap();
         let found = diagnose(&evidence);
