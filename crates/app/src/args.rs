@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use linerate_control::Quotas;
 use linerate_lab::{LabResourceError, StateDir, run_dir};
 use linerate_report::{FORMATS, Format};
 use linerate_runner::Retention;
 use linerate_theory::encapsulation::Encapsulation;
 use linerate_theory::envelope::Congestion;
-use linerate_units::{Bytes, above_zero};
+use linerate_units::{Bytes, Span, above_zero};
 
 /// A report format by its name.
 pub(crate) fn format_name() -> impl TypedValueParser<Value = Format> {
@@ -51,6 +52,37 @@ impl ArchiveLimits {
             bytes: Some(self.limit_archive_bytes),
             days: Some(self.limit_archive_days),
         }
+    }
+}
+
+/// Limits on what clients may measure here in 24 hours.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct QuotaArgs {
+    /// Refuse tests of a network (/24, /56) that has made this number in 24 hours; 0 for no limit [default: 40 with
+    /// --public, else no limit]
+    #[arg(long, value_name = "TESTS")]
+    limit_daily_tests: Option<u32>,
+    /// Refuse tests of a network that would measure longer than this in 24 hours; 0 for no limit [default: 20m with
+    /// --public, else no limit]
+    #[arg(long, value_name = "SECONDS")]
+    limit_daily_time: Option<Span>,
+    /// Refuse tests of a network that has moved this number of bytes in 24 hours (K, M, G are binary)
+    #[arg(long, value_name = "BYTES")]
+    limit_daily_bytes: Option<Bytes>,
+    /// Refuse tests when all networks together have moved this number of bytes in 24 hours
+    #[arg(long, value_name = "BYTES")]
+    limit_daily_total: Option<Bytes>,
+}
+
+impl QuotaArgs {
+    pub(crate) fn quotas(&self, public: bool) -> Quotas {
+        let given = Quotas {
+            tests: self.limit_daily_tests,
+            time: self.limit_daily_time,
+            bytes: self.limit_daily_bytes,
+            total_bytes: self.limit_daily_total,
+        };
+        given.or(if public { Quotas::OF_A_PUBLIC_HOST } else { Quotas::default() })
     }
 }
 

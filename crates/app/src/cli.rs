@@ -36,7 +36,7 @@ fn exit_codes() -> String {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the server
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
     /// Say who may use the web pages of `linerate serve --web`
     Token(token::TokenArgs),
     /// Measure the path to a server and report what limits it

@@ -132,6 +132,8 @@ pub enum Input<'a> {
         run: RunId,
         /// The reason.
         why: String,
+        /// Whether the same run may be admitted soon.
+        may_retry: bool,
     },
     /// A flow has started.
     Started {

@@ -415,7 +415,9 @@ impl VirtualHosts {
             }
             HostEvent::Sent(link) => self.feed(host, Input::Sent { link }),
             HostEvent::Admitted(run) => self.feed(host, Input::Admitted { run }),
-            HostEvent::Refused(run) => self.feed(host, Input::Refused { run, why: "busy".to_owned() }),
+            HostEvent::Refused(run) => {
+                self.feed(host, Input::Refused { run, why: "busy".to_owned(), may_retry: true })
+            }
             HostEvent::Started(flow) => {
                 let settings = SideSettings::default();
                 self.feed(host, Input::Started { flow, settings: &settings });

@@ -56,7 +56,7 @@ pub use port_observer::{
     ObservedLateness, ObservedPacketRate, PortInterval, PortObservations, PortObserver, PortObserverError,
 };
 pub use server::{
-    ClassicPort, OwnRun, OwnRunTurn, OwnRuns, Policy, QueueLoad, Server, ServerConfig, ServerEvent,
+    ClassicPort, OwnRun, OwnRunTurn, OwnRuns, Policy, QueueLoad, Quotas, Server, ServerConfig, ServerEvent,
     ServerHandle, canonical_address, listening_text,
 };
 pub use shares::{AddressGroup, Exhausted, Permit, Shares};

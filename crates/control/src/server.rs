@@ -15,6 +15,7 @@ mod open_port;
 mod own_run;
 mod pending_connection;
 mod queue;
+mod quota;
 mod reachable;
 mod reflector;
 mod registry;
@@ -49,6 +50,7 @@ use inbox::Inbox;
 use open_port::{OpenPort, OpenPorts};
 pub use own_run::{OwnRun, OwnRunTurn, OwnRuns, QueueLoad};
 use queue::ClientQueue;
+pub use quota::Quotas;
 pub use reachable::{canonical_address, listening_text};
 use reflector::Reflector;
 use registry::Registry;
@@ -81,6 +83,8 @@ pub struct ServerConfig {
     pub longest: Option<Span>,
     /// Most clients waiting or running; absent for no limit except memory.
     pub most_clients: Option<u32>,
+    /// What each network may measure in 24 hours.
+    pub quotas: Quotas,
     /// Memory that all runs together may use; absent for a quarter of the memory available to this process.
     pub memory: Option<Bytes>,
     /// Stop after the first run.
@@ -236,7 +240,7 @@ impl Server {
             config.addresses.clone()
         };
         let ports = OpenPorts::open(&addresses, &config)?;
-        let queue = Arc::new(ClientQueue::new(config.policy, config.most_clients));
+        let queue = Arc::new(ClientQueue::new(config.policy, config.most_clients, config.quotas));
         Ok(Self { ports, queue, config })
     }
 

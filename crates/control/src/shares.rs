@@ -44,6 +44,11 @@ impl AddressGroup {
         Self::new(address, bits)
     }
 
+    /// The addresses of one site: the /24 of an IPv4 address, or the /56 of an IPv6 address.
+    pub(crate) fn site(address: IpAddr) -> Self {
+        Self::new(address, if address.to_canonical().is_ipv4() { 96 + 24 } else { 56 })
+    }
+
     /// The host, its network (/24, /48) and its region (/16, /32), each with its multiple.
     fn all_of(address: IpAddr) -> [(Self, usize); 3] {
         let (network, region) = if address.to_canonical().is_ipv4() { (96 + 24, 96 + 16) } else { (48, 32) };

@@ -34,7 +34,7 @@ pub(crate) use driver::{IdleDriver, Returned};
 pub use interrupts::Interrupts;
 pub(crate) use links::SharedServerPort;
 pub use runs::{LogStore, StoredRun};
-pub(crate) use server_ports::{Incoming, MeasurementPermit, ReleasedPlace, ServerPorts};
+pub(crate) use server_ports::{Incoming, MeasurementPermit, MeasurementRefusal, ReleasedPlace, ServerPorts};
 
 /// One invocation of a tool from a command line.
 pub struct Invocation<'a> {

@@ -8,6 +8,7 @@ use linerate_model::flow::{SystemError, Transit};
 use linerate_model::{Side, StopAfter};
 use linerate_sock::clock::ThreadClock;
 use linerate_sock::{Mono, affinity};
+use linerate_units::Bytes;
 
 use crate::control::{MAX_BORROWED_PUMP_WAIT, MAX_PUMP_WAIT, PumpControl};
 use crate::counters::{CounterWriter, Counters};
@@ -103,6 +104,15 @@ impl FlowSide {
         match self.setup.stop_after {
             StopAfter::TimeNs(span) => self.part.origin() + span.as_duration(),
             StopAfter::Bytes(_) => Mono::FAR,
+        }
+    }
+}
+
+impl Drop for FlowSide {
+    /// Only here, all threads have ended, also those of a flow that was abandoned.
+    fn drop(&mut self) {
+        if let Some(account) = &self.setup.account {
+            account.add(Bytes::new(self.counters.iter().map(|stream| stream.read().total).sum()));
         }
     }
 }

@@ -2,6 +2,7 @@
 //! and sampling.
 
 mod arrivals;
+mod byte_account;
 mod caveats;
 mod control;
 mod counters;
@@ -24,6 +25,7 @@ mod start_gate;
 mod tally;
 mod transit;
 
+pub use byte_account::ByteAccount;
 pub use caveats::clamped_buffers;
 pub use error::EngineError;
 pub use exchange::{exchange, exchange_both};

@@ -2,11 +2,14 @@
 
 use std::net::{TcpStream, UdpSocket};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use linerate_model::flow::StampLayout;
 use linerate_model::flow::{BlockNote, EndMark, FlowId, FlowTask, Payload, PayloadFraming, Transit};
 use linerate_model::{Side, SocketKnobs, StopAfter, Transport};
 use linerate_units::{Bitrate, Bytes, Span};
+
+use crate::byte_account::ByteAccount;
 
 /// Task of one side of a flow.
 #[derive(Debug, Clone)]
@@ -74,6 +77,8 @@ pub struct FlowSetup {
     /// (streams that share a thread stop anywhere). A refused datagram (ECONNREFUSED) is recorded and ends
     /// nothing.
     pub lent: bool,
+    /// Where the flow adds what it moved when it ends; absent if nobody counts it.
+    pub account: Option<Arc<ByteAccount>>,
 }
 
 impl FlowSetup {
@@ -122,6 +127,7 @@ impl FlowSetup {
             file: None,
             one_pump_each: false,
             lent: false,
+            account: None,
         }
     }
 

@@ -11,7 +11,6 @@ use linerate_control::{
     Policy, Server, ServerConfig, ServerEvent, ServerHandle, canonical_address, listening_text,
     restore_leftovers,
 };
-use linerate_proto::agent::SettingInForce;
 use linerate_report::outcome;
 use linerate_runner::LabPortObserver;
 use linerate_sock::thread::locked;
@@ -20,7 +19,7 @@ use linerate_units::{Bytes, Span, above_zero};
 use super::guardian::{OwnGuardians, print_restored};
 use super::web::WebArgs;
 use crate::agent_token::read_token;
-use crate::args::{ArchiveArgs, ArchiveLimits, RunFolder};
+use crate::args::{ArchiveArgs, ArchiveLimits, QuotaArgs, RunFolder};
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::signals::Signals;
@@ -64,6 +63,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SIZE", value_parser = above_zero::<Bytes>)]
     limit_memory: Option<Bytes>,
     #[command(flatten)]
+    quotas: QuotaArgs,
+    #[command(flatten)]
     archive_limits: ArchiveLimits,
     /// Also be an agent: anyone with the token in this file may run tests from this host
     #[arg(long, value_name = "FILE")]
@@ -98,6 +99,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CommandError> {
     let guardians = settings.clone().map(|folder| Arc::new(OwnGuardians { folder }) as _);
     let server = Server::bind(ServerConfig { agent_token, settings, guardians, ..config(args) })
         .map_err(CommandError::failed)?;
+    args.quotas.quotas(args.web.public).in_words().into_iter().for_each(print::note);
     let _web = args.web.start(&server, args)?;
     let switch = Arc::new(ServerHandle::new().map_err(CommandError::failed)?);
     let handle = Arc::clone(&switch);
@@ -121,6 +123,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         policy: if args.policy == PolicyName::Shared { Policy::Shared } else { Policy::Exclusive },
         longest: args.limit_time,
         most_clients: args.limit_clients,
+        quotas: args.quotas.quotas(args.web.public),
         memory: args.limit_memory,
         one_off: args.one_off,
         calibration: calibration::stored(),
@@ -141,34 +144,6 @@ fn config(args: &ServeArgs) -> ServerConfig {
 fn print_event(event: &ServerEvent, own: u16, coordinators: &Mutex<BTreeSet<SocketAddr>>) {
     match event {
         ServerEvent::Listening(address) => print::note(listening_text(*address, own)),
-        ServerEvent::Begun { client, name } => {
-            print::note(format!("{} ({name}): measuring", canonical_address(*client)))
-        }
-        ServerEvent::Waiting { client, position } => {
-            print::note(format!("{}: waiting in the queue, position {position}", canonical_address(*client)))
-        }
-        ServerEvent::Held { client, name } => {
-            locked(coordinators).insert(*client);
-            print::note(format!(
-                "{} ({name}): coordinator connected; other clients wait",
-                canonical_address(*client)
-            ));
-        }
-        ServerEvent::Asked { client, target } => {
-            print::note(format!(
-                "{}: coordinates a run from this host to {target}",
-                canonical_address(*client)
-            ));
-        }
-        ServerEvent::SettingsChanged { client, in_force } => {
-            let one = |setting: &SettingInForce| {
-                let of = setting.interface.as_ref().map_or_else(String::new, |name| format!(" of {name}"));
-                format!("{}{of}: {}, before {}", setting.setting, setting.now, setting.found)
-            };
-            let all: Vec<String> = in_force.iter().map(one).collect();
-            let all = if all.is_empty() { "no setting".to_owned() } else { all.join("; ") };
-            print::note(format!("{}: settings changed for its runs: {all}", canonical_address(*client)));
-        }
         ServerEvent::SettingsRestored { client, restored } => {
             print_restored(restored, &format!("{}: ", canonical_address(*client)))
         }
@@ -176,23 +151,17 @@ fn print_event(event: &ServerEvent, own: u16, coordinators: &Mutex<BTreeSet<Sock
             let results = outcome(flows).unwrap_or_else(|| "done".to_owned());
             print::note(format!("{}: {results}", canonical_address(*client)));
         }
-        ServerEvent::Ended { client, trouble } => {
-            let coordinated = locked(coordinators).remove(client);
-            match trouble {
-                Some(why) => print::note(format!("{}: {why}", canonical_address(*client))),
-                None if coordinated => print::note(format!("{}: done", canonical_address(*client))),
-                // The end of a test was printed with its results.
-                None => {}
-            }
+        ServerEvent::OutOfFiles { .. } => event.line().into_iter().for_each(print::warning),
+        _ => event.line().into_iter().for_each(print::note),
+    }
+    // The end of a test was printed with its results.
+    match event {
+        ServerEvent::Held { client, .. } => drop(locked(coordinators).insert(*client)),
+        ServerEvent::Ended { client, trouble }
+            if locked(coordinators).remove(client) && trouble.is_none() =>
+        {
+            print::note(format!("{}: done", canonical_address(*client)));
         }
-        ServerEvent::Foreign { client, why } => {
-            print::note(format!("{}: refused: {why}", canonical_address(*client)))
-        }
-        ServerEvent::OutOfFiles { why, allowed } => print::warning(format!(
-            "{why}: this server may have {allowed} open files, and new clients wait until some are closed; \
-             raise the limit (ulimit -n, LimitNOFILE= of a service), or admit fewer clients \
-             (--limit-clients)"
-        )),
         _ => {}
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct WebArgs {
     /// Let everybody see all results of the archive and measure from their browser. Other tests, cancelling and
     /// deleting need a token
     #[arg(long, requires = "web")]
-    public: bool,
+    pub(super) public: bool,
     /// Allow pages that others reach without TLS or a token; without --public, everybody may do everything there
     #[arg(long, requires = "web")]
     insecure: bool,

@@ -46,6 +46,7 @@ mod lab_life;
 mod lab_mistakes;
 mod lab_ports;
 mod lab_rootless;
+mod quotas;
 mod run_lab;
 mod sweep;
 mod web_pages;

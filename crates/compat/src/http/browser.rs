@@ -533,9 +533,13 @@ impl ToolSession for BrowserSession {
                 self.due = Some(now + IDLE_PHASE);
             }
             Input::Logged { run, id } if *run == self.run => self.log = Some((*id).to_owned()),
-            Input::Refused { run, why } if *run == self.run => {
-                self.tell(&ToPage::Busy { why });
-                let bytes = websocket::close(close_code::TRY_AGAIN_LATER);
+            Input::Refused { run, why, may_retry } if *run == self.run => {
+                let (message, code) = match may_retry {
+                    true => (ToPage::Busy { why }, close_code::TRY_AGAIN_LATER),
+                    false => (ToPage::Failed { why }, close_code::NORMAL),
+                };
+                self.tell(&message);
+                let bytes = websocket::close(code);
                 self.out.push_back(Output::Send { link: self.control, bytes });
                 self.phase = BrowserPhase::Closing;
                 self.due = Some(now + CLOSE_TIMEOUT);

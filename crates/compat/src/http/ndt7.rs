@@ -346,8 +346,9 @@ impl ToolSession for Ndt7Session {
         let own = self.transfer.flow;
         match input {
             Input::Admitted { run } if *run == self.run => self.admitted(now),
-            Input::Refused { run, why } if *run == self.run => {
-                self.out.push_back(Output::Send { link: self.link, bytes: request::busy(why) });
+            Input::Refused { run, why, may_retry } if *run == self.run => {
+                let bytes = if *may_retry { request::busy(why) } else { request::not_allowed(why) };
+                self.out.push_back(Output::Send { link: self.link, bytes });
                 self.over();
             }
             Input::Counts { flows, .. } => {

@@ -158,6 +158,11 @@ pub(super) fn busy(why: &str) -> Vec<u8> {
     response
 }
 
+/// The response to a client that may not measure here now, and need not ask again soon.
+pub(super) fn not_allowed(why: &str) -> Vec<u8> {
+    text("429 Too Many Requests", &format!("{why}\n"))
+}
+
 fn head(status: &str, fields: &[(&str, &str)], length: Option<usize>) -> Vec<u8> {
     let mut head = format!(
         "HTTP/1.1 {status}\r\nConnection: close\r\nAccess-Control-Allow-Origin: *\r\n\

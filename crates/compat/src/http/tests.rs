@@ -293,12 +293,33 @@ fn an_upload_of_ndt7_is_told_what_the_server_has_read() {
     assert_eq!(served.trouble(), Some(None));
 }
 
+/// A quota, or a test that would take too long: coming again soon does not help.
+#[test]
+fn a_client_that_may_not_measure_is_not_asked_to_come_again() {
+    const WHY: &str = "192.0.2.0/24 has made 40 tests";
+    let mut served = ServedHttp::new();
+    let link = served.request("192.0.2.9:4000", &upgrade("/ndt/v7/download", NDT7, ""));
+    let run = served.planned().run;
+    served.give(Input::Refused { run, why: WHY.to_owned(), may_retry: false });
+    let text = String::from_utf8(served.sent(link)).unwrap();
+    assert!(
+        text.starts_with("HTTP/1.1 429 ") && text.contains(WHY) && !text.contains("Retry-After"),
+        "{text}"
+    );
+
+    let control = served.request("192.0.2.9:4001", &page("control"));
+    let run = served.planned().run;
+    served.sent(control);
+    served.give(Input::Refused { run, why: WHY.to_owned(), may_retry: false });
+    assert_eq!(served.told(control), [json!({ "kind": "failed", "why": WHY })]);
+}
+
 #[test]
 fn a_client_without_a_place_or_with_a_wrong_request_reads_why() {
     let mut served = ServedHttp::new();
     let link = served.request("192.0.2.9:4000", &upgrade("/ndt/v7/download", NDT7, ""));
     let run = served.planned().run;
-    served.give(Input::Refused { run, why: "another run is in progress".to_owned() });
+    served.give(Input::Refused { run, why: "another run is in progress".to_owned(), may_retry: true });
     let text = String::from_utf8(served.sent(link)).unwrap();
     assert!(
         text.starts_with("HTTP/1.1 503 ")

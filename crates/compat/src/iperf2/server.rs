@@ -383,7 +383,7 @@ impl StandIn for Iperf2Server {
             Input::Admitted { run } => {
                 self.with_run(run, |run, queue, links| run.admitted(queue, now, links));
             }
-            Input::Refused { run, why } => self.with_run(run, |run, queue, _| run.refused(queue, &why)),
+            Input::Refused { run, why, .. } => self.with_run(run, |run, queue, _| run.refused(queue, &why)),
             Input::Written { flow } => {
                 if let Some(run) = self.run_of(flow).and_then(|run| self.runs.get(&run)) {
                     run.written(&mut self.queue, flow);

@@ -218,7 +218,7 @@ impl StandIn for NetpipeReceiver {
             Input::Bytes { link, bytes } => self.early(link, bytes),
             Input::Closed { link, reason } => self.closed(link, reason),
             Input::Admitted { run } => self.admitted(now, run),
-            Input::Refused { run, why } => self.refused(run, &why),
+            Input::Refused { run, why, .. } => self.refused(run, &why),
             Input::Exchanged { link, result } => {
                 if let Some(running) = self.runs.iter_mut().find(|running| running.link == Some(link)) {
                     running.series.exchanged(now, result);

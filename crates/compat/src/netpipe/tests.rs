@@ -344,7 +344,7 @@ fn a_server_goes_on_after_a_series_and_refuses_silently() {
         let asked = drain(&mut server);
         assert!(matches!(&asked[0], Output::Ask(planned) if planned.run == RunId(number)), "{asked:?}");
         if number == 1 {
-            server.input(now, Input::Refused { run: RunId(number), why: "busy".to_owned() });
+            server.input(now, Input::Refused { run: RunId(number), why: "busy".to_owned(), may_retry: true });
             assert!(drain(&mut server).iter().any(|output| matches!(output, Output::Close { .. })));
             continue;
         }

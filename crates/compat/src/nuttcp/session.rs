@@ -390,7 +390,7 @@ impl ToolSession for NuttcpSession {
                 self.admitted();
                 true
             }
-            Input::Refused { run, why } if *run == self.run => {
+            Input::Refused { run, why, .. } if *run == self.run => {
                 self.asked = false;
                 let role = prefix(!self.request.trans, None);
                 self.refuse(&format!("{role}v{}: {why}", NuttcpVersion::REPORTED));

@@ -442,7 +442,7 @@ impl StandIn for Ttcp {
             Input::Closed { link, reason } => self.closed(now, link, reason.as_ref()),
             Input::Sent { link } => self.pipe_sent(now, link),
             Input::Admitted { run } => self.admitted(now, run),
-            Input::Refused { run, why } => self.refused(run, &why),
+            Input::Refused { run, why, .. } => self.refused(run, &why),
             Input::NotStarted { flow, reason } => self.not_started(flow, &reason),
             Input::Counts { cpu, flows } => self.counts(now, cpu, flows),
             Input::Written { flow } => {

@@ -227,9 +227,9 @@ impl<'scope, 'env> AgentService<'scope, 'env> {
 
     /// Joins the queue, within the same limits as other clients.
     fn reserve(&mut self, expected: Span) -> Result<(), ControlError> {
-        let place = match self.shared.queue.join(self.peer.ip(), expected) {
+        let place = match self.shared.queue.join_known(self.peer.ip(), expected) {
             Ok(place) => place,
-            Err(full) => return self.dialogue.input(AgentInput::NotHeld(format!("{full}; try again later"))),
+            Err(why) => return self.dialogue.input(AgentInput::NotHeld(why.to_string())),
         };
         let held = HeldPlace { place, ticket: None, reported_position: None, until: Mono::FAR };
         if let Some(former) = self.place.replace(Some(held)) {

@@ -27,8 +27,8 @@ use crate::error::ControlError;
 use crate::memory::Loan;
 use crate::port_observer::PortObserver;
 use crate::stand_in::{
-    self, EmbeddedStandIn, IdleDriver, Incoming, MeasurementPermit, ReleasedPlace, Returned, ServerPorts,
-    serve_at,
+    self, EmbeddedStandIn, IdleDriver, Incoming, MeasurementPermit, MeasurementRefusal, ReleasedPlace,
+    Returned, ServerPorts, serve_at,
 };
 
 /// Delay before a failed embedded server is restarted; bounds the cost of one that fails immediately.
@@ -166,15 +166,20 @@ impl InboxPorts<'_> {
     }
 
     /// Admits a run, unless a limit of the server or another run forbids it.
-    fn admit(&mut self, planned: &Planned, address: SocketAddr) -> Result<MeasurementPermit, String> {
+    fn admit(
+        &mut self,
+        planned: &Planned,
+        address: SocketAddr,
+    ) -> Result<MeasurementPermit, MeasurementRefusal> {
         let longest = self.shared.config.longest;
         let too_long = |longest: &Span| planned.expected.is_some_and(|expected| expected > *longest);
         if let Some(longest) = longest.filter(too_long) {
-            return Err(format!("the run would take longer than the {longest} that this server allows"));
+            let why = format!("the run would take longer than the {longest} that this server allows");
+            return Err(MeasurementRefusal { why, may_retry: false });
         }
         if let Some(client) = self.clients.get(&planned.run) {
             let concurrent_runs = self.concurrent_runs(client.ticket).unwrap_or(0);
-            return Ok(MeasurementPermit { concurrent_runs, until: self.latest_end() });
+            return Ok(self.permit(client.ticket, concurrent_runs));
         }
         let name = match &planned.peer {
             Some(peer) => format!("{}: {peer}", planned.tool),
@@ -190,17 +195,26 @@ impl InboxPorts<'_> {
         name: &str,
         address: SocketAddr,
         expected: Option<Span>,
-    ) -> Result<MeasurementPermit, String> {
+    ) -> Result<MeasurementPermit, MeasurementRefusal> {
         let length = expected.or(self.shared.config.longest).unwrap_or(DEFAULT_RUN_TIME);
-        let ticket = self.shared.queue.join(address.ip(), length).map_err(|full| full.to_string())?;
+        let ticket = self.shared.queue.join(address.ip(), length).map_err(|no_place| MeasurementRefusal {
+            why: no_place.to_string(),
+            may_retry: no_place.may_retry(),
+        })?;
         let Some(concurrent_runs) = self.concurrent_runs(ticket) else {
             self.shared.queue.leave_for_retry(ticket);
-            return Err("another run is in progress".to_owned());
+            return Err(MeasurementRefusal { why: "another run is in progress".to_owned(), may_retry: true });
         };
         (self.shared.event)(ServerEvent::Begun { client: address, name: name.into() });
         self.inbox.guest_came(address.ip());
         self.clients.insert(run, AdmittedRun { ticket, address });
-        Ok(MeasurementPermit { concurrent_runs, until: self.latest_end() })
+        Ok(self.permit(ticket, concurrent_runs))
+    }
+
+    /// What a run may do that begins now.
+    fn permit(&self, ticket: u64, concurrent_runs: u32) -> MeasurementPermit {
+        let account = self.shared.queue.account(ticket);
+        MeasurementPermit { concurrent_runs, until: self.latest_end(), account }
     }
 
     /// The number of other runs if this one may run.
@@ -218,8 +232,13 @@ impl InboxPorts<'_> {
     }
 
     /// Logs why a run was refused.
-    fn report_refusal(&self, tool: &str, client: SocketAddr, result: &Result<MeasurementPermit, String>) {
-        if let Err(why) = result
+    fn report_refusal(
+        &self,
+        tool: &str,
+        client: SocketAddr,
+        result: &Result<MeasurementPermit, MeasurementRefusal>,
+    ) {
+        if let Err(MeasurementRefusal { why, .. }) = result
             && let Some(more) = self.inbox.refused()
         {
             (self.shared.event)(ServerEvent::Foreign { client, why: format!("{tool}: {why}{more}").into() });
@@ -262,13 +281,17 @@ impl ServerPorts for InboxPorts<'_> {
         run: RunId,
         tool: &'static str,
         peer: Option<SocketAddr>,
-    ) -> Result<MeasurementPermit, String> {
+    ) -> Result<MeasurementPermit, MeasurementRefusal> {
         let permit = self.join(run, tool, address_of(peer), None);
         self.report_refusal(tool, address_of(peer), &permit);
         permit
     }
 
-    fn ask(&mut self, planned: &Planned, peer: Option<SocketAddr>) -> Result<MeasurementPermit, String> {
+    fn ask(
+        &mut self,
+        planned: &Planned,
+        peer: Option<SocketAddr>,
+    ) -> Result<MeasurementPermit, MeasurementRefusal> {
         let permit = self.admit(planned, address_of(peer));
         self.report_refusal(planned.tool, address_of(peer), &permit);
         permit

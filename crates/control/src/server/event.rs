@@ -7,6 +7,7 @@ use linerate_proto::agent::SettingInForce;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+use super::reachable::canonical_address;
 use crate::host_settings::Restored;
 
 /// An event of a server, for its log. As JSON it is an object with its name under `event`.
@@ -99,6 +100,46 @@ pub enum ServerEvent {
         /// Number of open files that this process may have.
         allowed: u64,
     },
+}
+
+impl ServerEvent {
+    /// The line of a log for people; absent for events that say nothing by themselves.
+    #[must_use]
+    pub fn line(&self) -> Option<String> {
+        let line = |client: &SocketAddr, text: &str| Some(format!("{}: {text}", canonical_address(*client)));
+        let named =
+            |client: &SocketAddr, name: &ForeignText| format!("{} ({name})", canonical_address(*client));
+        match self {
+            Self::Begun { client, name } => Some(format!("{}: measuring", named(client, name))),
+            Self::Waiting { client, position } => {
+                line(client, &format!("waiting in the queue, position {position}"))
+            }
+            Self::Held { client, name } => {
+                Some(format!("{}: coordinator connected; other clients wait", named(client, name)))
+            }
+            Self::Asked { client, target } => {
+                line(client, &format!("coordinates a run from this host to {target}"))
+            }
+            Self::SettingsChanged { client, in_force } => {
+                let one = |setting: &SettingInForce| {
+                    let of =
+                        setting.interface.as_ref().map_or_else(String::new, |name| format!(" of {name}"));
+                    format!("{}{of}: {}, before {}", setting.setting, setting.now, setting.found)
+                };
+                let all: Vec<String> = in_force.iter().map(one).collect();
+                let all = if all.is_empty() { "no setting".to_owned() } else { all.join("; ") };
+                line(client, &format!("settings changed for its runs: {all}"))
+            }
+            Self::Ended { client, trouble } => trouble.as_ref().and_then(|why| line(client, why.as_str())),
+            Self::Foreign { client, why } => line(client, &format!("refused: {why}")),
+            Self::OutOfFiles { why, allowed } => Some(format!(
+                "{why}: this server may have {allowed} open files, and new clients wait until some are closed; \
+                 raise the limit (ulimit -n, LimitNOFILE= of a service), or admit fewer clients \
+                 (--limit-clients)"
+            )),
+            Self::Listening(_) | Self::SettingsRestored { .. } | Self::Measured { .. } => None,
+        }
+    }
 }
 
 fn listening<S: Serializer>(address: &SocketAddr, serializer: S) -> Result<S::Ok, S::Error> {

@@ -107,11 +107,11 @@ impl Drop for OwnRun {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::Policy;
+    use crate::server::{Policy, Quotas};
 
     #[test]
     fn a_run_of_this_host_and_a_client_take_turns() {
-        let queue = Arc::new(ClientQueue::new(Policy::Exclusive, None));
+        let queue = Arc::new(ClientQueue::new(Policy::Exclusive, None, Quotas::default()));
         let own = OwnRuns::new(Arc::clone(&queue), 5201);
         let client = queue.join(IpAddr::from([192, 0, 2, 1]), Span::from_secs(20)).unwrap();
         assert!(matches!(queue.turn(client), QueueDecision::Now { .. }));
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_is_an_error_that_says_so() {
-        let queue = Arc::new(ClientQueue::new(Policy::Exclusive, Some(1)));
+        let queue = Arc::new(ClientQueue::new(Policy::Exclusive, Some(1), Quotas::default()));
         let own = OwnRuns::new(queue, 5201);
         let first = own.join(Span::from_secs(10)).unwrap();
         assert!(own.join(Span::from_secs(10)).unwrap_err().to_string().contains("1 clients"));

@@ -5,13 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use linerate_engine::ByteAccount;
 
 use linerate_sock::thread::locked;
 use linerate_sock::{Mono, clock};
 use linerate_units::Span;
 
+use super::quota::{PendingTests, QuotaExceeded, Quotas, UsageLedger, network_of};
 use super::{Policy, QueueLoad};
 use crate::shares::AddressGroup;
 
@@ -31,9 +34,10 @@ pub(super) struct ClientQueue {
     state: Mutex<QueueState>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct QueueState {
     next: u64,
+    usage: UsageLedger,
     /// By ticket, in the order of arrival.
     clients: BTreeMap<u64, QueuedClient>,
     /// For each host with clients here: value of `let_in` before its last admission.
@@ -46,6 +50,10 @@ struct QueueState {
 #[derive(Debug)]
 struct QueuedClient {
     host: AddressGroup,
+    /// Whose quotas it uses; absent if it has none.
+    network: Option<AddressGroup>,
+    /// Where the bytes of its flows are added, once it runs.
+    account: Option<Arc<ByteAccount>>,
     length: Span,
     began: Option<Mono>,
     /// Largest number of other clients that ran at the same time.
@@ -65,45 +73,98 @@ pub(super) enum QueueDecision {
     Displaced,
 }
 
-/// The queue is full, with this number of clients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct QueueFull(pub(super) usize);
+/// Why a client gets no place in the queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum NoPlace {
+    /// The queue is full, with this number of clients.
+    Full(usize),
+    /// Its network may not measure more for some time.
+    Quota(QuotaExceeded),
+}
 
-impl std::fmt::Display for QueueFull {
+impl NoPlace {
+    /// Whether it makes sense to ask again soon.
+    pub(super) fn may_retry(&self) -> bool {
+        matches!(self, Self::Full(_))
+    }
+}
+
+impl std::fmt::Display for NoPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} clients are already connected, the limit of this server", self.0)
+        match self {
+            Self::Full(here) => {
+                write!(f, "{here} clients are already connected, the limit of this server; try again later")
+            }
+            Self::Quota(exceeded) => exceeded.fmt(f),
+        }
     }
 }
 
 impl ClientQueue {
-    pub(super) fn new(policy: Policy, most: Option<u32>) -> Self {
-        Self { policy, most, state: Mutex::new(QueueState::default()) }
+    pub(super) fn new(policy: Policy, most: Option<u32>, quotas: Quotas) -> Self {
+        let state = QueueState {
+            next: 0,
+            usage: UsageLedger::new(quotas, clock::now()),
+            clients: BTreeMap::new(),
+            served: BTreeMap::new(),
+            let_in: 0,
+            sent_away: BTreeMap::new(),
+        };
+        Self { policy, most, state: Mutex::new(state) }
     }
 
     /// Adds a client from `address` with an expected duration of `length`; returns its ticket. If the queue is
     /// full, the last waiting client of the host with the most places is displaced in favour of a host that has
     /// none.
-    pub(super) fn join(&self, address: IpAddr, length: Span) -> Result<u64, QueueFull> {
+    pub(super) fn join(&self, address: IpAddr, length: Span) -> Result<u64, NoPlace> {
+        self.enter(address, length, network_of(address))
+    }
+
+    /// Adds a client that has shown a token: quotas are for strangers.
+    pub(super) fn join_known(&self, address: IpAddr, length: Span) -> Result<u64, NoPlace> {
+        self.enter(address, length, None)
+    }
+
+    fn enter(&self, address: IpAddr, length: Span, network: Option<AddressGroup>) -> Result<u64, NoPlace> {
         let mut state = locked(&self.state);
         let host = AddressGroup::host(address);
+        if let Some(network) = network {
+            let pending = state.pending(network);
+            state.usage.check(network, length, pending, clock::now()).map_err(NoPlace::Quota)?;
+        }
         let here = state.clients.values().filter(|client| !client.displaced).count();
         if self.most.is_some_and(|most| here >= most as usize) && !state.make_room_for(host) {
-            return Err(QueueFull(here));
+            return Err(NoPlace::Full(here));
         }
         let ticket = state.next;
         state.next += 1;
-        let client = QueuedClient { host, length, began: None, concurrent_runs: 0, displaced: false };
+        let client = QueuedClient {
+            host,
+            network,
+            account: None,
+            length,
+            began: None,
+            concurrent_runs: 0,
+            displaced: false,
+        };
         state.clients.insert(ticket, client);
         Ok(ticket)
     }
 
     pub(super) fn leave(&self, ticket: u64) {
         let mut state = locked(&self.state);
-        if let Some(gone) = state.clients.remove(&ticket)
-            && !state.clients.values().any(|client| client.host == gone.host)
-        {
+        let Some(gone) = state.clients.remove(&ticket) else { return };
+        if let (Some(network), Some(began)) = (gone.network, gone.began) {
+            state.usage.ended(network, Span::from(clock::now().since(began)));
+        }
+        if !state.clients.values().any(|client| client.host == gone.host) {
             state.served.remove(&gone.host);
         }
+    }
+
+    /// Where the bytes of a running client's flows are to be added; absent if it has no quota.
+    pub(super) fn account(&self, ticket: u64) -> Option<Arc<ByteAccount>> {
+        locked(&self.state).clients.get(&ticket)?.account.clone()
     }
 
     /// The running and waiting clients.
@@ -191,6 +252,17 @@ impl QueueState {
         line.into_iter().map(|(_, _, ticket)| ticket).collect()
     }
 
+    /// The clients of a network that are here.
+    fn pending(&self, network: AddressGroup) -> PendingTests {
+        let mut pending = PendingTests::default();
+        let own = |client: &&QueuedClient| client.network == Some(network) && !client.displaced;
+        for client in self.clients.values().filter(own) {
+            pending.waiting += u32::from(client.began.is_none());
+            pending.time = pending.time + client.length;
+        }
+        pending
+    }
+
     /// Position of a client in the line, and its longest expected wait.
     fn position(&self, line: &[u64], ticket: u64, now: Mono) -> (u32, Span) {
         let mut wait = Span::ZERO;
@@ -209,6 +281,7 @@ impl QueueState {
         self.let_in += 1;
         if let Some(client) = self.clients.get_mut(&ticket) {
             client.began = Some(now);
+            client.account = client.network.map(|network| self.usage.begin(network, now));
             self.served.insert(client.host, self.let_in);
         }
         for client in self.clients.values_mut().filter(|client| client.began.is_some()) {
@@ -256,7 +329,7 @@ mod tests {
     const MINUTE: Span = Span::from_secs(60);
 
     fn exclusive(most: Option<u32>) -> ClientQueue {
-        ClientQueue::new(Policy::Exclusive, most)
+        ClientQueue::new(Policy::Exclusive, most, Quotas::default())
     }
 
     fn join(queue: &ClientQueue, host: u8) -> u64 {
@@ -322,7 +395,7 @@ mod tests {
         let queue = exclusive(Some(3));
         let (a, b, c) = (join(&queue, 1), join(&queue, 1), join(&queue, 1));
         assert_eq!(position(&queue, a), 0);
-        assert_eq!(queue.join(IpAddr::from([192, 0, 2, 1]), MINUTE), Err(QueueFull(3)));
+        assert_eq!(queue.join(IpAddr::from([192, 0, 2, 1]), MINUTE), Err(NoPlace::Full(3)));
         let other = join(&queue, 2);
         assert_eq!(queue.turn(c), QueueDecision::Displaced);
         assert_eq!((position(&queue, other), position(&queue, b)), (1, 2));
@@ -330,7 +403,7 @@ mod tests {
         // for everyone.
         let third = join(&queue, 3);
         assert_eq!(queue.turn(b), QueueDecision::Displaced);
-        assert_eq!(queue.join(IpAddr::from([192, 0, 2, 4]), MINUTE), Err(QueueFull(3)));
+        assert_eq!(queue.join(IpAddr::from([192, 0, 2, 4]), MINUTE), Err(NoPlace::Full(3)));
         queue.leave(c);
         queue.leave(b);
         queue.leave(a);
@@ -339,10 +412,10 @@ mod tests {
 
     #[test]
     fn who_is_at_work_is_never_displaced() {
-        let queue = ClientQueue::new(Policy::Shared, Some(2));
+        let queue = ClientQueue::new(Policy::Shared, Some(2), Quotas::default());
         let (a, b) = (join(&queue, 1), join(&queue, 1));
         assert_eq!((position(&queue, a), position(&queue, b)), (0, 0));
-        assert_eq!(queue.join(IpAddr::from([192, 0, 2, 2]), MINUTE), Err(QueueFull(2)));
+        assert_eq!(queue.join(IpAddr::from([192, 0, 2, 2]), MINUTE), Err(NoPlace::Full(2)));
     }
 
     #[test]
@@ -384,7 +457,7 @@ mod tests {
 
     #[test]
     fn shared_runs_know_of_each_other() {
-        let queue = ClientQueue::new(Policy::Shared, None);
+        let queue = ClientQueue::new(Policy::Shared, None, Quotas::default());
         let (a, b) = (join(&queue, 1), join(&queue, 1));
         assert_eq!(queue.turn(a), QueueDecision::Now { concurrent_runs: 0 });
         assert_eq!(queue.turn(b), QueueDecision::Now { concurrent_runs: 1 });
@@ -392,5 +465,28 @@ mod tests {
         assert_eq!(queue.turn(a), QueueDecision::Now { concurrent_runs: 1 });
         queue.leave(b);
         assert_eq!(queue.turn(a), QueueDecision::Now { concurrent_runs: 1 });
+    }
+
+    #[test]
+    fn quotas_count_who_ran_who_runs_and_who_waits() {
+        let quotas = Quotas { tests: Some(2), time: Some(Span::from_secs(150)), ..Quotas::default() };
+        let queue = ClientQueue::new(Policy::Exclusive, None, quotas);
+        let (a, b) = (join(&queue, 1), join(&queue, 2));
+        let refused = |host: u8| match queue.join(IpAddr::from([192, 0, 2, host]), MINUTE) {
+            Err(NoPlace::Quota(why)) => why.to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert!(refused(3).contains("192.0.2.0/24 has made the 2 tests"), "{}", refused(3));
+        assert!(queue.join_known(IpAddr::from([192, 0, 2, 3]), MINUTE).is_ok(), "it has a token");
+        assert!(queue.join(IpAddr::from([198, 51, 100, 1]), MINUTE).is_ok(), "another network");
+        assert!(queue.join(IpAddr::from([127, 0, 0, 1]), MINUTE).is_ok(), "this host");
+        assert_eq!(queue.account(a).map(|account| account.total()), None, "it does not run yet");
+        assert_eq!(position(&queue, a), 0);
+        assert!(queue.account(a).is_some());
+        // Who gives up has not made a test.
+        queue.leave(b);
+        let c = join(&queue, 3);
+        queue.leave(a);
+        assert!(position(&queue, c) > 0 && !refused(4).is_empty());
     }
 }

@@ -271,9 +271,9 @@ impl<'a> ServerRun<'a> {
         let ticket = match place.flatten().map_or_else(|| self.shared.queue.join(self.peer.ip(), length), Ok)
         {
             Ok(ticket) => ticket,
-            Err(full) => {
+            Err(why) => {
                 self.shared.registry.close(&cookie);
-                return self.refuse(format!("{full}; try again later"));
+                return self.refuse(why.to_string());
             }
         };
         let (name, spec, guest) = (hello.host.name, hello.spec, hello.ticket);
@@ -354,6 +354,7 @@ impl<'a> ServerRun<'a> {
             let sockets = take_sockets(&mut self.arrived, order.flow(), client.spec.traffic.udp, &options);
             let mut setup = flow_setup(&client.spec, &order, false, &client.cookie);
             setup.interface.clone_from(&interface);
+            setup.account = self.shared.queue.account(client.ticket);
             match sockets {
                 Ok(sockets) if client.spec.sweep.is_some() => return self.begin_series(sockets),
                 Ok(sockets) => flows.push((setup, sockets)),

@@ -80,7 +80,7 @@ fn echo(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
             runs.insert(run);
             desires.want(Output::Send { link: Link(run.0), bytes: b"yes".to_vec() });
         }
-        Input::Refused { run, why } => {
+        Input::Refused { run, why, .. } => {
             desires.want(Output::Send { link: Link(run.0), bytes: why.into_bytes() });
             desires.want(Output::Close { link: Link(run.0) });
         }

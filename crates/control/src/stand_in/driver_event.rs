@@ -11,6 +11,8 @@ use linerate_model::foreign_text::without_error_numbers;
 use linerate_sock::SockError;
 use linerate_units::Timestamp;
 
+use super::server_ports::MeasurementRefusal;
+
 /// An [`Input`] that owns its data.
 #[derive(Debug)]
 pub(super) enum DriverEvent {
@@ -24,7 +26,7 @@ pub(super) enum DriverEvent {
     Sent { link: Link },
     Admitted { run: RunId },
     Logged { run: RunId, id: String },
-    Refused { run: RunId, why: String },
+    Refused { run: RunId, refusal: MeasurementRefusal },
     Started { flow: FlowId, settings: Box<SideSettings> },
     NotStarted { flow: FlowId, reason: SystemError },
     Counts { cpu: CpuTime, flows: Vec<FlowCounts> },
@@ -54,7 +56,9 @@ impl DriverEvent {
             Self::Sent { link } => Input::Sent { link },
             Self::Admitted { run } => Input::Admitted { run },
             Self::Logged { run, id } => return to.input(now, Input::Logged { run, id: &id }),
-            Self::Refused { run, why } => Input::Refused { run, why },
+            Self::Refused { run, refusal: MeasurementRefusal { why, may_retry } } => {
+                Input::Refused { run, why, may_retry }
+            }
             Self::Started { flow, settings } => {
                 return to.input(now, Input::Started { flow, settings: &settings });
             }

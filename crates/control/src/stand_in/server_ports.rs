@@ -2,8 +2,10 @@
 
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use linerate_compat::stand_in::{Planned, RunId, Transport};
+use linerate_engine::ByteAccount;
 use linerate_model::FlowOutcome;
 use linerate_sock::Mono;
 use linerate_units::Bytes;
@@ -27,9 +29,13 @@ pub(crate) trait ServerPorts {
         run: RunId,
         tool: &'static str,
         peer: Option<SocketAddr>,
-    ) -> Result<MeasurementPermit, String>;
+    ) -> Result<MeasurementPermit, MeasurementRefusal>;
     /// Whether a run, with or without a place, may begin now; otherwise why not.
-    fn ask(&mut self, planned: &Planned, peer: Option<SocketAddr>) -> Result<MeasurementPermit, String>;
+    fn ask(
+        &mut self,
+        planned: &Planned,
+        peer: Option<SocketAddr>,
+    ) -> Result<MeasurementPermit, MeasurementRefusal>;
     /// Releases the place of a run; absent if it has none.
     fn leave(&mut self, run: RunId) -> Option<ReleasedPlace>;
     /// Notes the end of a run that has left its place: its results, or why it failed.
@@ -43,12 +49,28 @@ pub(crate) trait ServerPorts {
 }
 
 /// Permission to measure.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct MeasurementPermit {
     /// Number of other runs at the same time.
     pub(crate) concurrent_runs: u32,
     /// When the run must end.
     pub(crate) until: Mono,
+    /// Where the bytes of its flows are added; absent if nobody counts them.
+    pub(crate) account: Option<Arc<ByteAccount>>,
+}
+
+impl MeasurementPermit {
+    /// For a stand-in that is no part of a server.
+    pub(crate) const ALONE: Self = Self { concurrent_runs: 0, until: Mono::FAR, account: None };
+}
+
+/// Why a run may not be measured now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MeasurementRefusal {
+    /// The reason, for people.
+    pub(crate) why: String,
+    /// Whether the server may permit the same run soon.
+    pub(crate) may_retry: bool,
 }
 
 /// What is known of a run that has left its place.

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use linerate_compat::stand_in::{Exchange, Exchanged, Link, SystemError};
-use linerate_engine::{clamped_buffers, exchange, exchange_both, stream_settings};
+use linerate_engine::{ByteAccount, clamped_buffers, exchange, exchange_both, stream_settings};
 use linerate_model::flow::FlowId;
 use linerate_model::{MessageMode, Side, SideSettings, Tally, TestSpec};
 use linerate_proto::{Ended, SweepTrial, TrialCount};
@@ -33,6 +33,8 @@ pub(crate) struct Runner {
     payload: (u64, u64),
     /// Number of bytes moved at the last check.
     moved: u64,
+    /// Where they are added at the end.
+    account: Option<Arc<ByteAccount>>,
 }
 
 impl Runner {
@@ -54,7 +56,14 @@ impl Runner {
             thread: None,
             payload: (0, 0),
             moved: 0,
+            account: None,
         })
+    }
+
+    /// Adds the bytes of the stream to an account when it ends.
+    pub(crate) fn counted_in(mut self, account: Option<Arc<ByteAccount>>) -> Self {
+        self.account = account;
+        self
     }
 
     pub(crate) const fn settings(&self) -> &SideSettings {
@@ -95,9 +104,15 @@ impl Runner {
     /// Whether bytes have moved since the last call, which shows that the peer is alive even if its messages
     /// are late.
     pub(crate) fn alive(&mut self) -> bool {
-        let Ok(info) = tcp_info(&*self.stream) else { return false };
-        let moved = info.bytes_received.unwrap_or(0).wrapping_add(info.bytes_acked.unwrap_or(0));
-        std::mem::replace(&mut self.moved, moved) != moved
+        let before = self.moved;
+        self.look();
+        self.moved != before
+    }
+
+    fn look(&mut self) {
+        if let Ok(info) = tcp_info(&*self.stream) {
+            self.moved = info.bytes_received.unwrap_or(0).wrapping_add(info.bytes_acked.unwrap_or(0));
+        }
     }
 
     /// Ends a running trial, and the stream with it.
@@ -132,6 +147,10 @@ impl Drop for Runner {
     fn drop(&mut self) {
         if self.thread.is_some() {
             self.stop();
+        }
+        self.look();
+        if let Some(account) = &self.account {
+            account.add(Bytes::new(self.moved));
         }
     }
 }

@@ -346,7 +346,7 @@ fn a_busy_server_and_a_port_in_use_are_reported() {
     let request = NetperfRequest::default().encode().into_bytes();
     host.receive(CONTROL, &request);
     let Output::Ask(planned) = host.next() else { panic!() };
-    host.give(Input::Refused { run: planned.run, why: "busy".to_owned() });
+    host.give(Input::Refused { run: planned.run, why: "busy".to_owned(), may_retry: true });
     assert_eq!(host.message().errno(), 16);
     host.receive(CONTROL, &request);
     let Output::Ask(planned) = host.next() else { panic!() };

@@ -132,8 +132,11 @@ fn a_second_sender_learns_that_a_test_is_running_before_it_opens_connections() {
     let mut server = ServedReceiver::new();
     server.accept(SYNC, 100, SENDER);
     server.send(100, b'X');
-    let refused =
-        server.input(Input::Refused { run: RunId(0), why: "another run is in progress".to_owned() });
+    let refused = server.input(Input::Refused {
+        run: RunId(0),
+        why: "another run is in progress".to_owned(),
+        may_retry: true,
+    });
     assert_eq!(sent(&refused), [(100, 12)]);
     assert!(refused.iter().any(|output| matches!(output, Output::Close { link: Link(100) })));
 }

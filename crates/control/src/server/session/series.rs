@@ -34,7 +34,8 @@ impl ServerRun<'_> {
         let Sockets::Tcp(mut streams) = sockets else { return Ok(()) };
         let stream =
             streams.pop().ok_or_else(|| ControlError::Local("a series without a stream".to_owned()))?;
-        self.series.runner = Some(Runner::new(stream, &client.spec, false)?);
+        let account = self.shared.queue.account(client.ticket);
+        self.series.runner = Some(Runner::new(stream, &client.spec, false)?.counted_in(account));
         self.dialogue.begin_counting();
         self.dialogue.input(SessionInput::FlowsOpen)
     }

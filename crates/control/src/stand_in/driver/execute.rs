@@ -7,7 +7,7 @@ use linerate_compat::stand_in::{
     Transport,
 };
 use linerate_engine::{FlowSetup, Sockets, memory_needed};
-use linerate_sock::{Mono, clock};
+use linerate_sock::clock;
 
 use super::super::driver_event::{DriverEvent, own_reason, reason_of};
 use super::super::host_counts;
@@ -94,14 +94,14 @@ impl Driver<'_> {
         let peer = self.core.links.ends(link).and_then(|(_, remote)| remote);
         let permit = match &mut self.ports {
             Some(ports) => ports.reserve(run, tool, peer),
-            None => Ok(MeasurementPermit { concurrent_runs: 0, until: Mono::FAR }),
+            None => Ok(MeasurementPermit::ALONE),
         };
         match permit {
             Ok(permit) => {
                 self.admit(run, link, None, peer, permit);
                 self.events.push_back(DriverEvent::Admitted { run });
             }
-            Err(why) => self.events.push_back(DriverEvent::Refused { run, why }),
+            Err(refusal) => self.events.push_back(DriverEvent::Refused { run, refusal }),
         }
     }
 
@@ -110,18 +110,19 @@ impl Driver<'_> {
         let peer = self.core.links.ends(planned.link).and_then(|(_, remote)| remote);
         let leave = match &mut self.ports {
             Some(ports) => ports.ask(&planned, peer),
-            None => Ok(MeasurementPermit { concurrent_runs: 0, until: Mono::FAR }),
+            None => Ok(MeasurementPermit::ALONE),
         };
         match leave {
             Ok(leave) => {
+                let concurrent_runs = leave.concurrent_runs;
                 self.admit(run, planned.link, planned.expected, peer, leave);
-                self.runs.begin(planned, leave.concurrent_runs, &self.core.links);
+                self.runs.begin(planned, concurrent_runs, &self.core.links);
                 self.events.push_back(DriverEvent::Admitted { run });
                 if let Some(id) = self.runs.id(run) {
                     self.events.push_back(DriverEvent::Logged { run, id });
                 }
             }
-            Err(why) => self.events.push_back(DriverEvent::Refused { run, why }),
+            Err(refusal) => self.events.push_back(DriverEvent::Refused { run, refusal }),
         }
     }
 
@@ -148,6 +149,7 @@ impl Driver<'_> {
         }
         let mut setup = FlowSetup::of_task(&task);
         setup.interface = self.runs.interface(task.run);
+        setup.account = self.admitted.get(&task.run).and_then(|run| run.account.clone());
         if let Some(planned) = self.runs.planned(task.run) {
             setup.tick = sample_tick(&planned.spec);
         }

@@ -2,9 +2,11 @@
 //! or exceeds its announced duration.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_compat::stand_in::{Link, RunId};
+use linerate_engine::ByteAccount;
 use linerate_sock::{Mono, clock};
 use linerate_units::Span;
 
@@ -27,6 +29,8 @@ const MAX_OVERTIME: Duration = Duration::from_secs(30);
 pub(super) struct Admitted {
     /// When it must end in any case.
     pub(super) until: Mono,
+    /// Where the bytes of its flows are added.
+    pub(super) account: Option<Arc<ByteAccount>>,
     /// The link to its peer.
     link: Link,
     peer: Option<IpAddr>,
@@ -74,6 +78,7 @@ impl Driver<'_> {
         let now = clock::now();
         let admitted = Admitted {
             until: leave.until,
+            account: leave.account,
             link,
             peer: peer.map(|peer| peer.ip().to_canonical()),
             expected_end: expected.map(|expected| now + expected.as_duration()),
@@ -176,6 +181,7 @@ mod tests {
     /// A run that was admitted at [`START`] and last active then.
     fn run(expected: Option<u64>) -> Admitted {
         Admitted {
+            account: None,
             until: Mono::FAR,
             link: Link(1),
             peer: None,
