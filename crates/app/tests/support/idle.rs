@@ -99,3 +99,20 @@ pub(crate) fn when_idle(test: &str, body: impl FnOnce()) {
         Ok(()) => {}
     }
 }
+
+/// How often something is tried while other programs use the processors.
+const ATTEMPTS_WHEN_BUSY: u32 = 3;
+
+/// The result of `body`. If it panics or is not `good` while other programs use the processors, which does not happen each
+/// time, it is tried again, up to three times in all.
+pub(crate) fn again_when_busy<T>(body: impl Fn() -> T, good: impl Fn(&T) -> bool) -> T {
+    let attempt = || catch_unwind(AssertUnwindSafe(&body));
+    let mut result = attempt();
+    for _ in 1..ATTEMPTS_WHEN_BUSY {
+        if result.as_ref().is_ok_and(&good) || !is_busy() {
+            break;
+        }
+        result = attempt();
+    }
+    result.unwrap_or_else(|panic| resume_unwind(panic))
+}

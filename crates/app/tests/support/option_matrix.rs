@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use linerate_compat::Tool;
 use linerate_compat::option_table::ToolOption;
 
-use super::{Done, at_once, form, is_busy};
+use super::{Done, again_when_busy, at_once, form};
 
 /// Exit code and lines of an end, without what differs between two tests with the same options.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,9 +50,6 @@ pub(crate) fn assert_known(tool: &Tool, options: &BTreeSet<String>) {
     assert!(unknown.is_empty(), "{}: {unknown:?}", tool.name);
 }
 
-/// How often a case is tried while other programs use the processors.
-const ATTEMPTS_WHEN_BUSY: u32 = 3;
-
 /// Checks all cases, some at a time, and fails with the differences of all of them.
 pub(crate) fn assert_no_differences<T: Copy + Debug + Send + Sync>(
     cases: &[T],
@@ -62,14 +59,9 @@ pub(crate) fn assert_no_differences<T: Copy + Debug + Send + Sync>(
     let found = Mutex::new(Vec::new());
     for some in cases.chunks(most_at_once) {
         at_once(some.iter().copied(), |case| {
-            let mut differs = differences(case);
-            // Where other programs delay one of the ends, it prints an interval more. That does not happen each time.
-            for _ in 1..ATTEMPTS_WHEN_BUSY {
-                if differs.is_empty() || !is_busy() {
-                    break;
-                }
-                differs = differences(case);
-            }
+            // Where other programs delay one of the ends, it prints an interval more, or two real programs wait for
+            // each other for ever.
+            let differs = again_when_busy(|| differences(case), Vec::is_empty);
             found.lock().unwrap().extend(differs);
         });
     }

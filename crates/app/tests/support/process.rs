@@ -99,6 +99,8 @@ impl Done {
 
 /// A running program, killed on drop.
 pub(crate) struct Process {
+    /// Program and arguments, for messages.
+    line: String,
     child: Child,
     began: clock::Mono,
     stdout: Tape,
@@ -120,11 +122,12 @@ impl Process {
 
     fn spawn(mut command: Command, stdin: Stdio) -> Self {
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let line = format!("{command:?}");
         let began = clock::now();
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let stdout = Tape::of(child.stdout.take().unwrap());
         let stderr = Tape::of(child.stderr.take().unwrap());
-        Self { child, began, stdout, stderr }
+        Self { line, child, began, stdout, stderr }
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -154,7 +157,8 @@ impl Process {
             }
             if deadline.has_passed() {
                 let _ = self.child.kill();
-                panic!("no end within {limit:?}: stdout {:?}, stderr {:?}", self.stdout(), self.stderr());
+                let (stdout, stderr) = (self.stdout(), self.stderr());
+                panic!("no end of {} within {limit:?}: stdout {stdout:?}, stderr {stderr:?}", self.line);
             }
             pause(Duration::from_millis(5));
         };
