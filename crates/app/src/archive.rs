@@ -28,8 +28,8 @@ pub(crate) fn close(sink: &mut ArchiveSink) -> bool {
 
 /// Stores runs of stand-ins, with the calibration of this host; those of unknown clients within a quota.
 pub(crate) fn log_store(location: Option<String>, quota: Option<Retention>) -> ArchiveLogStore {
-    let calibration = calibration::stored();
-    ArchiveLogStore { location, foreign_clients: quota, calibration, warn: print::warning }
+    let (calibration, warn) = (calibration::stored(), print::warning);
+    ArchiveLogStore { location, foreign_clients: quota, without_addresses: false, calibration, warn }
 }
 
 /// Prints the warning of an archive that failed.

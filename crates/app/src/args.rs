@@ -43,6 +43,9 @@ pub(crate) struct ArchiveLimits {
     /// Delete them after this number of days
     #[arg(long, value_name = "DAYS", default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     limit_archive_days: u32,
+    /// Store them without the addresses of the clients
+    #[arg(long)]
+    pub(crate) no_store_addresses: bool,
 }
 
 impl ArchiveLimits {

@@ -55,6 +55,7 @@ mod secret_file;
 mod selection;
 mod unwritten;
 mod whole_file;
+mod without_address;
 
 pub use archive_log_store::ArchiveLogStore;
 pub use archive_sink::{ArchiveSink, ArchiveWarning, archive_at, archive_to_read};

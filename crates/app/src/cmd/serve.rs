@@ -12,7 +12,7 @@ use linerate_control::{
     restore_leftovers,
 };
 use linerate_report::outcome;
-use linerate_runner::LabPortObserver;
+use linerate_runner::{ArchiveLogStore, LabPortObserver};
 use linerate_sock::thread::locked;
 use linerate_units::{Bytes, Span, above_zero};
 
@@ -132,10 +132,10 @@ fn config(args: &ServeArgs) -> ServerConfig {
         guardians: None,
         foreign: ServerConfig::others_at_home(),
         classic: if args.classic { ServerConfig::classic_ports() } else { Vec::new() },
-        log_store: Some(Arc::new(archive::log_store(
-            args.archive.archive.clone(),
-            Some(args.archive_limits.quota()),
-        ))),
+        log_store: Some(Arc::new(ArchiveLogStore {
+            without_addresses: args.archive_limits.no_store_addresses,
+            ..archive::log_store(args.archive.archive.clone(), Some(args.archive_limits.quota()))
+        })),
         observer: LabPortObserver::from_environment().map(|lab| Arc::new(lab) as _),
     }
 }

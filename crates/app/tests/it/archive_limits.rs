@@ -66,3 +66,39 @@ fn of_strangers_runs_that_are_larger_than_the_limit_the_newest_alone_is_kept() {
         });
     }
 }
+
+#[test]
+fn a_server_that_may_not_store_addresses_stores_runs_without_them() {
+    const CLIENT: &str = "127.0.0.9";
+    let folder = Folder::new();
+    for (number, option) in [&[][..], &["--no-store-addresses"]].iter().enumerate() {
+        let archive = folder.file(&format!("{number}.sqlite"));
+        let server = ServeProcess::start(&[&["--archive", &archive], *option].concat());
+        let port = server.port.to_string();
+        // One that is measured to its end, and one whose reason to fail may name its address.
+        for (amount, code) in [("64K", 0), ("100G", 1)] {
+            let mut iperf3 = linerate();
+            iperf3.args(["iperf3", "-c", "127.0.0.1", "-B", CLIENT, "-p", &port, "-n", amount]);
+            let client = Process::start(iperf3);
+            if code == 0 {
+                assert_eq!(client.finish(TIMEOUT).code, Some(0));
+            } else {
+                server.await_events("begun", 2);
+                drop(client);
+            }
+        }
+        server.await_events("ended", 2);
+        let runs = eventually("both runs are kept", || Some(kept(&archive)).filter(|runs| runs.len() == 2));
+        let stored: String = runs.iter().map(|run| log_of(&archive, run)).collect();
+        assert_eq!(stored.contains(CLIENT), option.is_empty(), "{stored}");
+        assert!(stored.contains("0.0.0.0") != option.is_empty() && stored.contains("run_ended"), "{stored}");
+    }
+}
+
+fn log_of(archive: &str, run: &str) -> String {
+    let mut export = linerate();
+    export.args(["export", run, "--format", "jsonl", "--archive", archive]);
+    let done = Process::start(export).finish(TIMEOUT);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    done.stdout
+}

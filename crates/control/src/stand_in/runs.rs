@@ -1,6 +1,7 @@
 //! The event logs of a stand-in's runs.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use linerate_compat::stand_in::{FlowCounts, FlowId, Planned, RunId};
 use linerate_model::{
@@ -22,8 +23,8 @@ use crate::{flow_log, judge};
 
 /// Stores the event logs of runs with foreign tools.
 pub trait LogStore: Send + Sync + std::fmt::Debug {
-    /// Opens the log of a run that begins; absent if logs are not stored.
-    fn open(&self, planned: &Planned) -> Option<StoredRun>;
+    /// Opens the log of a run that begins, with the other end at this address; absent if logs are not stored.
+    fn open(&self, planned: &Planned, peer: Option<IpAddr>) -> Option<StoredRun>;
 }
 
 /// An event log that has been opened.
@@ -77,9 +78,11 @@ impl<'a> Runs<'a> {
     /// Opens the log of a run, with the number of other runs at the same time.
     pub(super) fn begin(&mut self, planned: Planned, concurrent_runs: u32, links: &Links) {
         let ends = links.ends(planned.link);
-        let Some(kept) = self.log_store.and_then(|log_store| log_store.open(&planned)) else { return };
+        let address = ends.and_then(|(_, remote)| remote).map(|remote| remote.ip());
+        let kept = self.log_store.and_then(|log_store| log_store.open(&planned, address));
+        let Some(kept) = kept else { return };
         let mut log = Log::owning(kept.name, kept.sinks);
-        let address = ends.and_then(|(_, remote)| remote).map(|remote| remote.ip().to_string());
+        let address = address.map(|address| address.to_string());
         let peer = self.typed.clone().or_else(|| address.clone()).unwrap_or_default();
         log.note(Body::RunStarted(RunStart {
             schema: EVENT_SCHEMA.into(),

@@ -1,4 +1,5 @@
 //! The real iperf3 on the port of a server, together with native clients.
+use std::net::IpAddr;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -13,7 +14,7 @@ use linerate_model::{CaveatKind, Event, Outcome, RunRecord, Side};
 struct ForwardingSink(Sender<Event>);
 
 impl LogStore for ForwardingSink {
-    fn open(&self, planned: &Planned) -> Option<StoredRun> {
+    fn open(&self, planned: &Planned, _: Option<IpAddr>) -> Option<StoredRun> {
         let (name, started_at) = (planned.run.0.to_string(), String::new());
         Some(StoredRun { name, started_at, sinks: vec![Box::new(self.clone())], calibration: None })
     }

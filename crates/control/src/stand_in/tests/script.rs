@@ -1,7 +1,7 @@
 //! A stand-in whose behaviour is a closure, and the functions that run it.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -113,7 +113,7 @@ pub(crate) fn loopback(port: u16) -> Option<SocketAddr> {
 pub(crate) struct MemorySink(pub(crate) Arc<Mutex<Vec<Event>>>);
 
 impl LogStore for MemorySink {
-    fn open(&self, planned: &Planned) -> Option<StoredRun> {
+    fn open(&self, planned: &Planned, _: Option<IpAddr>) -> Option<StoredRun> {
         Some(StoredRun {
             name: format!("{}-{}", planned.tool, planned.run.0),
             started_at: "2026-01-01T00:00:00Z".to_owned(),
