@@ -61,6 +61,19 @@ pub struct Tool {
     pub options: &'static [option_table::OptionGroup],
 }
 
+impl Tool {
+    /// What its embedded server speaks, by name. Each can be switched off.
+    #[must_use]
+    pub fn protocols(&self) -> &[&'static str] {
+        if self.name == http::HTTP.name { &http::PROTOCOLS } else { std::slice::from_ref(&self.name) }
+    }
+
+    /// The names of what all tools speak.
+    pub fn all_protocols() -> impl Iterator<Item = &'static str> {
+        ALL.iter().flat_map(|tool| tool.protocols().iter().copied())
+    }
+}
+
 /// The configuration of an embedded server, on a port that it shares with others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbeddedServerConfig {
@@ -72,6 +85,8 @@ pub struct EmbeddedServerConfig {
     pub seed: u64,
     /// Wall-clock time at the stand-in's start, from the Unix epoch.
     pub wall: linerate_units::Span,
+    /// Protocols of the tool that are not served, of those in [`Tool::protocols`].
+    pub without: Vec<String>,
 }
 
 /// Every foreign tool that has a stand-in.

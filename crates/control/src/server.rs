@@ -95,6 +95,8 @@ pub struct ServerConfig {
     pub agent_token: Option<Token>,
     /// Foreign tools that embedded servers serve on the same ports.
     pub foreign: Vec<&'static Tool>,
+    /// Protocols of these tools that are not served, of those in [`Tool::protocols`].
+    pub without: Vec<String>,
     /// Further ports, on which only foreign tools are served.
     pub classic: Vec<ClassicPort>,
     /// Where the event logs of runs with foreign tools are stored; absent to store none.
@@ -115,6 +117,17 @@ impl ServerConfig {
     pub fn others_at_home() -> Vec<&'static Tool> {
         let at_home = |tool: &&Tool| tool.default_port == linerate_proto::native::NATIVE.default_port;
         linerate_compat::ALL.iter().copied().filter(at_home).collect()
+    }
+
+    /// Removes the tools of which nothing is served, and the ports on which there is none then.
+    fn leave_out(&mut self) {
+        let without = &self.without;
+        let is_served = |tool: &&Tool| {
+            tool.protocols().iter().any(|protocol| without.iter().all(|name| name != protocol))
+        };
+        self.foreign.retain(|tool| is_served(&tool));
+        self.classic.iter_mut().for_each(|port| port.tools.retain(|tool| is_served(&tool)));
+        self.classic.retain(|port| !port.tools.is_empty());
     }
 
     /// The ports that all other foreign tools expect, in the order of their numbers.
@@ -227,7 +240,8 @@ impl Server {
     ///
     /// # Errors
     /// An address is in use or does not belong to this host.
-    pub fn bind(config: ServerConfig) -> Result<Self, ControlError> {
+    pub fn bind(mut config: ServerConfig) -> Result<Self, ControlError> {
+        config.leave_out();
         // Best effort: with a lower limit the server works, and reports an error when a test needs more.
         if let Err(error) = limits::raise_open_files(WANTED_OPEN_FILES) {
             let all = limits::open_files().map(|files| files.hard).unwrap_or(0);

@@ -6,7 +6,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
+use linerate_compat::Tool;
 use linerate_control::{
     Policy, Server, ServerConfig, ServerEvent, ServerHandle, canonical_address, listening_text,
     restore_leftovers,
@@ -52,6 +54,9 @@ pub(crate) struct ServeArgs {
     /// Also answer older tools at their own ports
     #[arg(long)]
     classic: bool,
+    /// Do not answer clients of this tool or protocol; may be given more than once
+    #[arg(long, value_name = "TOOL", value_parser = PossibleValuesParser::new(Tool::all_protocols()))]
+    without: Vec<String>,
     /// Refuse runs that take longer
     #[arg(long, value_name = "SECONDS", value_parser = above_zero::<Span>)]
     pub(super) limit_time: Option<Span>,
@@ -131,6 +136,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         settings: None,
         guardians: None,
         foreign: ServerConfig::others_at_home(),
+        without: args.without.clone(),
         classic: if args.classic { ServerConfig::classic_ports() } else { Vec::new() },
         log_store: Some(Arc::new(ArchiveLogStore {
             without_addresses: args.archive_limits.no_store_addresses,

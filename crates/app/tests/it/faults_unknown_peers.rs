@@ -8,7 +8,9 @@ use std::time::Duration;
 use linerate_proto::native::VERSION;
 use linerate_sock::clock;
 
-use crate::support::{self, Done, Process, ServeProcess, TIMEOUT, at_once, eventually, pause, test};
+use crate::support::{
+    self, Done, Process, ServeProcess, TIMEOUT, at_once, eventually, linerate, pause, test,
+};
 
 /// Timeout for a client to notice that the service is not ours.
 const NOTICE: Duration = Duration::from_secs(10);
@@ -262,4 +264,16 @@ fn words_of_a_client_do_not_steer_the_terminal_of_its_server() {
     let errors = server.stderr();
     assert!(!steers(&errors), "{errors:?}");
     assert!(errors.contains("(forged)"), "it is printed in one line: {errors:?}");
+}
+
+#[test]
+fn a_tool_that_is_switched_off_gets_no_test_and_the_others_do() {
+    let server = ServeProcess::start(&["--without", "iperf3"]);
+    let mut iperf3 = linerate();
+    iperf3.args(["iperf3", "-c", "127.0.0.1", "-p", &server.port.to_string(), "-t", "1"]);
+    let done = Process::start(iperf3).finish(TIMEOUT);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    server.await_events("foreign", 1);
+    let own = Process::start(test("127.0.0.1", server.port, &["-n", "64K", "--upload", "--no-latency"]));
+    assert_eq!(own.finish(TIMEOUT).code, Some(0));
 }

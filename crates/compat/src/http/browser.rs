@@ -18,7 +18,7 @@ use crate::stand_in::{FlowCounts, FlowId, Input, Link, Output, PayloadFraming, P
 pub(super) const PROTOCOL: &str = "linerate.browser.1";
 
 /// Name in results.
-const TOOL: &str = "browser";
+pub(super) const TOOL: &str = "browser";
 
 /// Number and distance of the pings over the idle path.
 const IDLE_PINGS: usize = 10;

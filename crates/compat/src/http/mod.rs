@@ -39,6 +39,9 @@ pub static HTTP: Tool = Tool {
     options: &[],
 };
 
+/// What is served, by the names of the tools in results.
+pub(crate) const PROTOCOLS: [&str; 2] = [browser::TOOL, ndt7::TOOL];
+
 /// Every request of a test begins so.
 fn sniff(start: &[u8]) -> Match {
     Match::magic(start, b"GET /")

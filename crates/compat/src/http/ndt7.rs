@@ -18,7 +18,7 @@ use crate::stand_in::{FlowCounts, FlowId, Input, Link, Output, PayloadFraming, P
 pub(super) const PROTOCOL: &str = "net.measurementlab.ndt.v7";
 
 /// Name in results.
-const TOOL: &str = "ndt7";
+pub(super) const TOOL: &str = "ndt7";
 
 /// How long a server sends.
 const DURATION: Span = Span::from_secs(10);

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use linerate_model::Direction;
 use linerate_units::{Span, Timestamp};
 
-use super::browser::BrowserSession;
+use super::browser::{self, BrowserSession};
 use super::ndt7::{self, Ndt7Session};
 use super::request::{self, HttpRequest, RequestError};
 use super::websocket;
@@ -99,6 +99,8 @@ struct PendingRequest {
 pub struct HttpServer {
     port: u16,
     seed: u64,
+    /// Names of protocols that are not served.
+    without: Vec<String>,
     requests: BTreeMap<Link, PendingRequest>,
     tests: Sessions<WebTest>,
     out: VecDeque<Output>,
@@ -112,6 +114,7 @@ impl HttpServer {
         Self {
             port: config.port,
             seed: config.seed,
+            without: config.without.clone(),
             requests: BTreeMap::new(),
             tests: Sessions::default(),
             out: VecDeque::new(),
@@ -162,7 +165,12 @@ impl HttpServer {
         request: &HttpRequest,
     ) -> Result<(), Vec<u8>> {
         let nothing = || request::text("404 Not Found", "there is no such test\n");
+        let serves = |protocol: &str| match self.without.iter().any(|name| name == protocol) {
+            true => Err(request::text("404 Not Found", &format!("this server does not serve {protocol}\n"))),
+            false => Ok(()),
+        };
         if let Some(rest) = request.path.strip_prefix(BROWSER_PATH) {
+            serves(browser::TOOL)?;
             let (test, part) = rest.split_once('/').ok_or_else(nothing)?;
             let is_name = test.len() == TEST_NAME_LENGTH
                 && test.bytes().all(|letter| matches!(letter, b'0'..=b'9' | b'a'..=b'f'));
@@ -192,6 +200,7 @@ impl HttpServer {
             };
         }
         if ndt7::direction_of(&request.path).is_some() {
+            serves(ndt7::TOOL)?;
             let number = self.free_number()?;
             let session = Ndt7Session::new(now, number, self.seed, (link, local, peer), request)?;
             self.tests.insert(number, WebTest::Ndt7(session));

@@ -31,7 +31,13 @@ struct ServedHttp {
 
 impl ServedHttp {
     fn new() -> Self {
-        let config = EmbeddedServerConfig { port: 5201, shared: false, seed: 7, wall: Span::ZERO };
+        let config = EmbeddedServerConfig {
+            port: 5201,
+            shared: false,
+            seed: 7,
+            wall: Span::ZERO,
+            without: Vec::new(),
+        };
         let mut served = Self {
             server: HttpServer::new(&config),
             now: Timestamp::from_ns(3_600_000_000_000),
@@ -291,6 +297,24 @@ fn an_upload_of_ndt7_is_told_what_the_server_has_read() {
     let end = counts(Side::Receiver, task.flow, &[9_000_000], served.now, 13_000);
     served.give(Input::Ended { counts: &end });
     assert_eq!(served.trouble(), Some(None));
+}
+
+#[test]
+fn a_protocol_that_is_switched_off_is_named() {
+    for (without, gone, stays) in
+        [("ndt7", "/ndt/v7/download", None), ("browser", "", Some("/ndt/v7/download"))]
+    {
+        let mut served = ServedHttp::new();
+        let without = vec![without.to_owned()];
+        let config = EmbeddedServerConfig { port: 5201, shared: false, seed: 7, wall: Span::ZERO, without };
+        served.server = HttpServer::new(&config);
+        let of = |path: &str| if path.is_empty() { page("control") } else { upgrade(path, NDT7, "") };
+        let link = served.request("192.0.2.9:4000", &of(gone));
+        let text = String::from_utf8(served.sent(link)).unwrap();
+        assert!(text.starts_with("HTTP/1.1 404 ") && text.contains("does not serve"), "{text}");
+        served.request("192.0.2.9:4001", &of(stays.unwrap_or_default()));
+        served.planned();
+    }
 }
 
 /// A quota, or a test that would take too long: coming again soon does not help.

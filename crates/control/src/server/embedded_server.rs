@@ -118,6 +118,7 @@ fn config(inbox: &Inbox, shared: &Shared) -> EmbeddedServerConfig {
         shared: shared.config.policy == Policy::Shared,
         seed: seed(),
         wall: Span::from_ns(clock::wall_ns()),
+        without: shared.config.without.clone(),
     }
 }
 
