@@ -453,12 +453,12 @@ impl<S: Session> Dialogue<S> {
 
     /// Begins the interface counters of the phase.
     pub(crate) fn begin_counting(&mut self) {
-        self.interface.phase_begins(&self.stream);
+        self.interface.phase_begins(Some(&self.stream));
     }
 
     /// Adds the interface counts since the phase began.
     pub(crate) fn note_counts(&self, tally: &mut Tally) {
-        if let Some((interface, dialogue)) = self.interface.counted(&self.stream) {
+        if let Some((interface, dialogue)) = self.interface.counted(Some(&self.stream)) {
             let kernel = tally.kernel.get_or_insert_default();
             (kernel.interface, kernel.control) = (Some(interface), dialogue);
         }

@@ -1,7 +1,7 @@
 //! Counters of one end's interface, of the qdisc above it, and of the control connection's own connection. All are read
 //! at the same moments: before the first flow of a phase and after each flow.
 
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_engine::socket_counts;
@@ -35,30 +35,34 @@ struct InterfaceSnapshot {
 impl InterfaceWatch {
     /// Selects the interface that has the dialogue's local address.
     pub(crate) fn of(stream: &TcpStream) -> Self {
-        let local = stream.local_addr().ok();
-        let link = local.and_then(|local| of_local_address(local.ip()).ok());
+        stream.local_addr().map_or_else(|_| Self::default(), |local| Self::at(local.ip()))
+    }
+
+    /// Selects the interface that has this address.
+    pub(crate) fn at(local: IpAddr) -> Self {
+        let link = of_local_address(local).ok();
         Self { interface: link.map(|link| (link.name, link.index)), ..Self::default() }
     }
 
-    fn mark(&self, stream: &TcpStream) -> Option<InterfaceSnapshot> {
+    fn mark(&self, dialogue: Option<&TcpStream>) -> Option<InterfaceSnapshot> {
         let (name, index) = self.interface.as_ref()?;
         Some(InterfaceSnapshot {
             at: clock::now(),
             device: device(name)?,
             queue: root_queue(*index).ok().flatten(),
-            dialogue: socket_counts([stream]),
+            dialogue: dialogue.and_then(|stream| socket_counts([stream])),
         })
     }
 
     /// Begins the idle observation: from now on this run sends only probes and the dialogue.
     pub(crate) fn idle_begins(&mut self, stream: &TcpStream) {
-        self.idle_began = self.mark(stream);
+        self.idle_began = self.mark(Some(stream));
     }
 
     /// Ends the idle observation. Its result applies to every phase.
     pub(crate) fn idle_ends(&mut self, stream: &TcpStream) {
         let Some(began) = self.idle_began.take() else { return };
-        let Some(now) = self.mark(stream) else { return };
+        let Some(now) = self.mark(Some(stream)) else { return };
         let over = now.at.since(began.at);
         if over < MIN_IDLE_TIME {
             return;
@@ -72,15 +76,18 @@ impl InterfaceWatch {
         });
     }
 
-    /// Reads the counters before the first flow of a phase.
-    pub(crate) fn phase_begins(&mut self, stream: &TcpStream) {
-        self.phase_began = self.mark(stream);
+    /// Reads the counters before the first flow of a phase; without those of a dialogue if there is none.
+    pub(crate) fn phase_begins(&mut self, dialogue: Option<&TcpStream>) {
+        self.phase_began = self.mark(dialogue);
     }
 
     /// The interface counts since the phase began, and what the dialogue's connection carried; absent if there
     /// are none.
-    pub(crate) fn counted(&self, stream: &TcpStream) -> Option<(InterfaceCounts, Option<SocketCounts>)> {
-        let (began, now) = (self.phase_began.as_ref()?, self.mark(stream)?);
+    pub(crate) fn counted(
+        &self,
+        dialogue: Option<&TcpStream>,
+    ) -> Option<(InterfaceCounts, Option<SocketCounts>)> {
+        let (began, now) = (self.phase_began.as_ref()?, self.mark(dialogue)?);
         let (name, _) = self.interface.as_ref()?;
         let counts = InterfaceCounts {
             name: name.clone().into(),

@@ -240,7 +240,7 @@ fn words_of_a_server_do_not_steer_the_terminal_of_its_client() {
 
 #[test]
 fn words_of_a_client_do_not_steer_the_terminal_of_its_server() {
-    let mut command = support::linerate();
+    let mut command = linerate();
     command.args(["serve", "-p", "0"]);
     let mut server = Process::start(command);
     let port: u16 = eventually("the server listens", || {

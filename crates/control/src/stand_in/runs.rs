@@ -15,6 +15,7 @@ use linerate_units::Span;
 use super::flows::{FlowInterim, Over};
 use super::links::Links;
 use crate::host;
+use crate::interface_watch::InterfaceWatch;
 use crate::log::{Log, Sink};
 use crate::port_observer::{self, PortObserver};
 use crate::probe::{IntervalGrid, round_trips};
@@ -53,11 +54,15 @@ struct StandInRun {
     log: Log<'static>,
     planned: Planned,
     began: Mono,
+    /// The address of this end.
+    local: Option<IpAddr>,
     flows: BTreeMap<FlowId, FlowReports>,
 }
 
 struct FlowReports {
     own_side: Side,
+    /// Counts the interface while the flow runs.
+    interface: InterfaceWatch,
     own: Option<Ended>,
     peer: Option<Tally>,
 }
@@ -105,13 +110,15 @@ impl<'a> Runs<'a> {
         for (flow, direction) in &planned.flows {
             log.note(Body::FlowPlanned(flow_log::plan(*flow, *direction, &planned.spec, &log)));
             let own_side = side(*direction, planned.client);
-            flows.insert(*flow, FlowReports { own_side, own: None, peer: None });
+            let interface = InterfaceWatch::default();
+            flows.insert(*flow, FlowReports { own_side, interface, own: None, peer: None });
         }
         let who = planned.peer.as_deref().unwrap_or(planned.tool);
         let text = format!("the other end is {who}: its counters were not read, only what it says of itself");
         log.warn(None, CaveatKind::ForeignPeer, text);
         let run = planned.run;
-        self.open.insert(run, StandInRun { log, planned, began: clock::now(), flows });
+        let local = ends.map(|(local, _)| local.ip());
+        self.open.insert(run, StandInRun { log, planned, began: clock::now(), local, flows });
         self.concurrent_runs(run, concurrent_runs);
     }
 
@@ -139,6 +146,15 @@ impl<'a> Runs<'a> {
 
     pub(super) fn planned(&self, run: RunId) -> Option<&Planned> {
         self.open.get(&run).map(|run| &run.planned)
+    }
+
+    /// Begins counting what passes the interface with a flow that is about to start.
+    pub(super) fn starting(&mut self, run: RunId, flow: FlowId) {
+        let Some(run) = self.open.get_mut(&run) else { return };
+        if let (Some(local), Some(flow)) = (run.local, run.flows.get_mut(&flow)) {
+            flow.interface = InterfaceWatch::at(local);
+            flow.interface.phase_begins(None);
+        }
     }
 
     pub(super) fn started(&mut self, run: RunId, flow: FlowId, side: Side, settings: SideSettings) {
@@ -169,7 +185,10 @@ impl<'a> Runs<'a> {
             run.log.note_from(here, Body::Sample { flow: number, sample });
         }
         if let Some(flow) = run.flows.get_mut(&number) {
-            let report = over.report;
+            let mut report = over.report;
+            if let Some((counts, _)) = flow.interface.counted(None) {
+                report.tally.kernel.get_or_insert_default().interface = Some(counts);
+            }
             flow.own = Some(Ended {
                 flow: number,
                 side: over.side,

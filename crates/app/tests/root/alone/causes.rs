@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use crate::support::{LinkSide, Net, ServeProcess, again_when_busy, flow, test_json, when_idle};
+use crate::support::{
+    Folder, LinkSide, Net, Process, ServeProcess, TIMEOUT, again_when_busy, flow, linerate, test_json,
+    when_idle,
+};
 
 /// Verdict of a measurement from A to B: causes and rules, and everything for a failure message.
 struct CausesVerdict {
@@ -120,6 +123,44 @@ fn a_shaped_link() {
     net.tbf(LinkSide::A, "100mbit", "32kb", "50ms");
     judged(&net, &["-t", "3"], |found| found.is("shaper", &["V14"]));
     judged(&net, &["-t", "3", "-b", "20M"], |found| found.is_not(&["V14", "V02"]));
+}
+
+/// The server knows its own shaper, also where the client is another program.
+#[test]
+#[ignore = "needs root and network namespaces, iperf3"]
+fn a_shaper_at_the_server_of_a_foreign_client() {
+    let (net, folder) = (Net::pair(), Folder::new());
+    net.tbf(LinkSide::B, "50mbit", "32kb", "50ms");
+    let archive = folder.file("archive.sqlite");
+    let server = ServeProcess::start_in(&net, LinkSide::B, &["--archive", &archive]);
+    let port = server.port.to_string();
+    for rate in ["0", "10M"] {
+        let args = ["-c", LinkSide::B.address(), "-p", &port, "-t", "3", "-R", "-C", "cubic", "-b", rate];
+        let done = net.exec(LinkSide::A, "iperf3", &args).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    }
+    server.await_events("ended", 2);
+    let show = |run: &str| {
+        let mut command = linerate();
+        command.args(["show", run, "--json", "--archive", &archive]);
+        Process::start(command).finish(TIMEOUT).json()
+    };
+    let mut history = linerate();
+    history.args(["history", "--json", "--archive", &archive]);
+    let runs = Process::start(history).finish(TIMEOUT).json();
+    // The newest first.
+    for (run, rule) in [(0, "V03"), (1, "V14")] {
+        let document = show(runs["runs"][run]["id"].as_str().unwrap());
+        let download = flow(&document, "download");
+        assert_eq!(download["verdict"]["rule"], rule, "{download:#}");
+        assert_eq!(download["verdict"]["confidence"], "confirmed", "{download:#}");
+        let text = download["verdict"]["text"].as_str().unwrap();
+        assert_eq!(text.contains("Your own tbf on veth0"), rule == "V14", "{text}");
+        assert!(
+            !document.to_string().contains("not this test's"),
+            "nobody else used the interface: {document:#}"
+        );
+    }
 }
 
 #[test]

@@ -161,6 +161,7 @@ impl Driver<'_> {
             Ok(loan) => loan,
             Err(reason) => return self.not_started(&task, reason),
         };
+        self.runs.starting(task.run, flow);
         match self.core.flows.start(&task, setup, loan, &mut self.core.links, self.core.epoch) {
             Ok(settings) => {
                 self.runs.started(task.run, flow, task.side, settings.clone());
