@@ -19,7 +19,8 @@ pub fn http(script: &[u8]) {
 
 /// The number of tests that were completed without an error.
 fn run(script: &[u8]) -> u32 {
-    let config = EmbeddedServerConfig { port: 5201, shared: true, seed: 1, wall: Span::ZERO };
+    let config =
+        EmbeddedServerConfig { port: 5201, shared: true, seed: 1, wall: Span::ZERO, without: Vec::new() };
     completed(HttpServer::new(&config), script)
 }
 

@@ -204,7 +204,7 @@ impl<S: StandIn> NoisyHost<S> {
     fn admit(&mut self, which: u8) {
         if let Some(run) = pick(&mut self.asked, which) {
             if which >= 240 {
-                self.feed(Input::Refused { run, why: "busy".to_owned() });
+                self.feed(Input::Refused { run, why: "busy".to_owned(), may_retry: which.is_multiple_of(2) });
             } else {
                 self.feed(Input::Admitted { run });
             }

@@ -34,69 +34,11 @@ pub mod option_table;
 mod refusal;
 mod sessions;
 pub mod stand_in;
+mod tool;
 mod tos;
 pub mod ttcp;
 #[cfg(test)]
 mod virtual_hosts;
 
 pub use refusal::no_refusal;
-
-use linerate_model::sniff::Match;
-use stand_in::StandIn;
-
-/// A foreign tool as plain data: what a port needs in order to serve it.
-#[derive(Debug)]
-pub struct Tool {
-    /// Name, as in results.
-    pub name: &'static str,
-    /// Port when none is given.
-    pub default_port: u16,
-    /// Whether a connection that begins with these bytes comes from this tool.
-    pub sniff: fn(&[u8]) -> Match,
-    /// Creates its embedded server for `linerate serve`.
-    pub embedded_server: fn(&EmbeddedServerConfig) -> Box<dyn StandIn>,
-    /// The message to a client that is refused, with the reason; empty if the tool has no such message.
-    pub refusal: fn(&str) -> Vec<u8>,
-    /// Every option of its command line, in groups; empty for a protocol without a command line.
-    pub options: &'static [option_table::OptionGroup],
-}
-
-impl Tool {
-    /// What its embedded server speaks, by name. Each can be switched off.
-    #[must_use]
-    pub fn protocols(&self) -> &[&'static str] {
-        if self.name == http::HTTP.name { &http::PROTOCOLS } else { std::slice::from_ref(&self.name) }
-    }
-
-    /// The names of what all tools speak.
-    pub fn all_protocols() -> impl Iterator<Item = &'static str> {
-        ALL.iter().flat_map(|tool| tool.protocols().iter().copied())
-    }
-}
-
-/// The configuration of an embedded server, on a port that it shares with others.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EmbeddedServerConfig {
-    /// The port on which clients reach it.
-    pub port: u16,
-    /// Whether several clients may be measured at once, otherwise one at a time.
-    pub shared: bool,
-    /// Random seed for values that must not be guessable.
-    pub seed: u64,
-    /// Wall-clock time at the stand-in's start, from the Unix epoch.
-    pub wall: linerate_units::Span,
-    /// Protocols of the tool that are not served, of those in [`Tool::protocols`].
-    pub without: Vec<String>,
-}
-
-/// Every foreign tool that has a stand-in.
-pub static ALL: &[&Tool] = &[
-    &iperf3::IPERF3,
-    &iperf2::IPERF2,
-    &ttcp::TTCP,
-    &netpipe::NETPIPE,
-    &nuttcp::NUTTCP,
-    &ntttcp::NTTTCP,
-    &netperf::NETPERF,
-    &http::HTTP,
-];
+pub use tool::{ALL, EmbeddedServerConfig, Tool};

@@ -125,8 +125,8 @@ impl ServerConfig {
         let is_served = |tool: &&Tool| {
             tool.protocols().iter().any(|protocol| without.iter().all(|name| name != protocol))
         };
-        self.foreign.retain(|tool| is_served(&tool));
-        self.classic.iter_mut().for_each(|port| port.tools.retain(|tool| is_served(&tool)));
+        self.foreign.retain(is_served);
+        self.classic.iter_mut().for_each(|port| port.tools.retain(is_served));
         self.classic.retain(|port| !port.tools.is_empty());
     }
 

@@ -10,7 +10,7 @@ use crate::words::has_word;
 /// Our own protocols, and foreign tools.
 const FOLDERS: [&str; 2] = ["crates/proto/src/", TOOLS];
 const TOOLS: &str = "crates/compat/src/";
-const TABLE_FILE: &str = "crates/compat/src/lib.rs";
+const TABLE_FILE: &str = "crates/compat/src/tool.rs";
 const TARGETS: &str = "fuzz/fuzz_targets/";
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(
             found(check, &samples),
             [
-                "crates/compat/src/lib.rs:2",
+                "crates/compat/src/tool.rs:2",
                 "crates/compat/src/netpipe/mod.rs:1",
                 "crates/proto/src/native/mod.rs:1"
             ]

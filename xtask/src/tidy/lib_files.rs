@@ -7,9 +7,6 @@ use crate::words::has_word;
 
 const DEFINITIONS: &[&str] = &["fn", "struct", "enum", "trait", "impl", "union", "macro_rules"];
 
-/// A table file may also contain plain data types: here the foreign tools and the type of a row.
-const TABLES: &[(&str, &[&str])] = &[("crates/compat/src/lib.rs", &["struct", "enum"])];
-
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (file, rust) in tree.rust_files() {
@@ -24,10 +21,9 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
                 "begin lib.rs with `//!` and what lives here",
             ));
         }
-        let table = TABLES.iter().find(|(path, _)| *path == file.path).map_or(&[][..], |(_, words)| words);
         for (line, text) in numbered(&rust.code) {
-            let defined = DEFINITIONS.iter().find(|word| has_word(text, word) && !table.contains(word));
-            // `fn(…)` is a type, which is allowed in a table.
+            let defined = DEFINITIONS.iter().find(|word| has_word(text, word));
+            // `fn(…)` is a type.
             let defines = defined.is_some_and(|word| *word != "fn" || text.contains("fn "));
             if defines && !rust.is_test_line(line) {
                 let remedy = "move it to a module named after it and list it here with `pub use`";
@@ -44,16 +40,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn docs_modules_lists_and_tables_pass() {
+    fn docs_modules_and_lists_pass() {
         let text = "//! What lives here.\nmod open;\npub use open::Listener;\n\
             /// All. fn struct\npub static ALL: &[fn(u8) -> u8] = &[];\n#[cfg(test)]\nmod tests { fn a() {} }\n";
         assert!(found(check, &[("crates/sock/src/lib.rs", text)]).is_empty());
-    }
-
-    #[test]
-    fn a_table_may_say_what_its_rows_are_but_do_nothing() {
-        let text = "//! Table.\npub struct Row {}\npub enum Kind {}\nfn act() {}\n";
-        assert_eq!(found(check, &[("crates/compat/src/lib.rs", text)]), ["crates/compat/src/lib.rs:4"]);
     }
 
     #[test]

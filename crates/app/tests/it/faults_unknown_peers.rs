@@ -8,9 +8,7 @@ use std::time::Duration;
 use linerate_proto::native::VERSION;
 use linerate_sock::clock;
 
-use crate::support::{
-    self, Done, Process, ServeProcess, TIMEOUT, at_once, eventually, linerate, pause, test,
-};
+use crate::support::{Done, Process, ServeProcess, TIMEOUT, at_once, eventually, linerate, pause, test};
 
 /// Timeout for a client to notice that the service is not ours.
 const NOTICE: Duration = Duration::from_secs(10);
