@@ -6,9 +6,9 @@
 //! median over the pairs, not the ratio of medians. With enough pairs it has an interval, and only a ratio
 //! whose interval excludes 1 is a difference. Whether a bar is reached is printed and does not change the exit
 //! code, since noise may decide it.
-//! reached is printed and does not change the exit code, since noise may decide it.
 
 mod alone;
+mod archive;
 mod bench_network;
 mod browser;
 mod duel;
@@ -104,6 +104,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let watching = watching::NAMES.iter().any(|name| options.wants(name)).then_some(watching::NAMES[0]);
     let browser = browser::NAMES.iter().any(|name| options.wants(name)).then_some(browser::NAMES[0]);
     let viewers = viewers::NAMES.iter().any(|name| options.wants(name)).then_some(viewers::NAMES[0]);
+    let archive = archive::NAMES.iter().any(|name| options.wants(name)).then_some(archive::NAMES[0]);
     let outcomes = wanted_duels
         .map(|duel| (duel.name, duel.run(&bed)))
         .chain(wanted_alone.map(|alone| (alone.name, alone.run(&bed))))
@@ -111,7 +112,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         .chain(viewers.map(|name| (name, viewers::run(&bed))))
         .chain(browser.map(|name| (name, browser::run(&bed))))
         .chain(wanted_trials.map(|trial| (trial.name(), trial.run(&bed))))
-        .chain(wanted_page.map(|name| (name, page::run(&bed))));
+        .chain(wanted_page.map(|name| (name, page::run(&bed))))
+        .chain(archive.map(|name| (name, archive::run(&bed))));
     for (name, outcome) in outcomes {
         if bed.stopped() {
             return Err("interrupted; nothing was written".to_owned());
@@ -146,6 +148,7 @@ fn names() -> impl Iterator<Item = &'static str> {
         .chain(browser::NAMES)
         .chain(lab::TRIALS.iter().flat_map(lab::LabMeasurement::names))
         .chain(page::NAMES)
+        .chain(archive::NAMES)
 }
 
 /// Result of one measurement.

@@ -10,7 +10,7 @@ use linerate_units::Bitrate;
 
 use crate::ArchiveError;
 use crate::database::Database;
-use crate::derive;
+use crate::derive::{self, derive_rows};
 use crate::error::DatabaseFault;
 use crate::log::{NewEvents, append_log, encode, log_of, merge_parts};
 use crate::retention::{PRUNED, excess, remove, remove_excess};
@@ -365,16 +365,13 @@ impl EventStore for Archive {
                 log.entry(event.seq as i64).or_insert((event, text));
             }
         }
-        let ended = self.write(|database| {
-            let appended = logs.into_iter().map(|(run, log)| append_log(database, run, log));
-            Ok(appended.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect::<Vec<_>>())
-        })?;
-        // The log is committed now. Derived rows can be rebuilt later, so a failure here is not a failure of
-        // the run.
-        for (number, record) in ended {
-            let _ = self.write(|database| derive_rows(database, number, &record));
-        }
-        Ok(())
+        let append = |derives: bool| {
+            self.write(|database| {
+                logs.iter().try_for_each(|(run, log)| append_log(database, run, log, derives))
+            })
+        };
+        // Derived rows can be rebuilt later, so the log is kept also where they cannot be stored.
+        append(true).or_else(|_| append(false))
     }
 }
 
@@ -447,28 +444,6 @@ impl Store for Archive {
         let number = self.number_of(&self.find(run)?)?;
         self.write(|database| remove(database, number)).map(drop)
     }
-}
-
-/// Derives the rows for lists from the record of a run.
-fn derive_rows(database: &mut Database, number: i64, record: &RunRecord) -> Result<(), DatabaseFault> {
-    database.execute("DELETE FROM flow WHERE run = ?1", &[number.into()])?;
-    // A log may contain a flow twice. The record keeps both, the list only the first.
-    let insert = "INSERT INTO flow (run, flow, name, direction, transport, bitrate_bps, cause)
-                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
-    for head in derive::flow_heads(record) {
-        let values = [
-            number.into(),
-            i64::from(head.flow.0).into(),
-            head.name.as_str().into(),
-            head.direction.as_str().into(),
-            head.transport.as_str().into(),
-            head.bitrate.map(Bitrate::bps).into(),
-            head.cause.as_deref().into(),
-        ];
-        database.execute(insert, &values)?;
-    }
-    database.execute("UPDATE run SET derived_at = event_count WHERE number = ?1", &[number.into()])?;
-    Ok(())
 }
 
 fn read_head(mut row: DatabaseRow) -> Result<NumberedRun, DatabaseFault> {

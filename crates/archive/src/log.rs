@@ -1,12 +1,13 @@
 //! The log of a run in the database: adding events, merging parts, reading.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use linerate_model::{Body, Event, ForeignText, GroupPlace, RunRecord};
 
 use crate::ArchiveError;
 use crate::database::Database;
-use crate::derive::serialised_name;
+use crate::derive::{derive_rows, insert_flows, serialised_name};
 use crate::error::DatabaseFault;
 use crate::part::{self, LogPart};
 use crate::value::Value;
@@ -17,60 +18,133 @@ const MERGE_PARTS: i64 = 128;
 /// Events of one run by their numbers, with their bodies as JSON.
 pub(crate) type NewEvents<'a> = BTreeMap<i64, (&'a Event, String)>;
 
-/// Adds events to the log of one run, without those whose numbers it has. If they end the run, its number and its record.
+/// Adds events to the log of one run, without those whose numbers it has. If they end the run and rows for lists are
+/// wanted, derives them too.
 pub(crate) fn append_log(
     database: &mut Database,
     run: &ForeignText,
-    mut log: NewEvents<'_>,
-) -> Result<Option<(i64, RunRecord)>, DatabaseFault> {
+    log: &NewEvents<'_>,
+    derives: bool,
+) -> Result<(), DatabaseFault> {
     // The update locks the row, so that no other program adds the same events meanwhile.
     let row = "INSERT INTO run (id) VALUES (?1) ON CONFLICT (id) DO UPDATE SET id = excluded.id
                RETURNING number, event_count, small_parts";
     let mut row = database.query(row, &[run.as_str().into()])?;
-    let Some(row) = row.first_mut() else { return Ok(None) };
+    let Some(row) = row.first_mut() else { return Ok(()) };
     let (number, count, small_parts) = (row.integer(0)?, row.integer(1)?, row.integer(2)?);
-    if count > 0
-        && let (Some((first, _)), Some((last, _))) = (log.first_key_value(), log.last_key_value())
-    {
-        let known =
-            "SELECT first_seq, last_seq FROM log_part WHERE run = ?1 AND first_seq <= ?2 AND last_seq >= ?3";
-        for mut part in database.query(known, &[number.into(), (*last).into(), (*first).into()])? {
-            let known = part.integer(0)?..=part.integer(1)?;
-            log.retain(|seq, _| !known.contains(seq));
-        }
-    }
-    let added: Vec<&Event> = log.values().map(|(event, _)| *event).collect();
-    let parts =
-        LogPart::merge(log.iter().map(|(seq, (event, body))| LogPart::new(*seq, event.at, event.host, body)));
-    store_parts(database, number, &parts)?;
-    update_head(database, number, &added)?;
+    let known = if count > 0 { known_numbers(database, number, log)? } else { Vec::new() };
+    let is_new = |seq: &i64| known.iter().all(|known| !known.contains(seq));
+    let added: BTreeMap<i64, &(&Event, String)> =
+        log.iter().filter(|(seq, _)| is_new(seq)).map(|(seq, event)| (*seq, event)).collect();
+    let parts = LogPart::merge(
+        added.iter().map(|(seq, (event, body))| LogPart::new(*seq, event.at, event.host, body)),
+    );
+    let mut update = RunUpdate::of(number);
+    insert_parts(database, &parts, &mut update)?;
+    let added: Vec<&Event> = added.values().map(|(event, _)| *event).collect();
+    head_of(&added, &mut update);
     let ended = added.iter().any(|event| matches!(event.body, Body::RunEnded { .. }));
     let whole = count == 0;
     let small_parts = small_parts + parts.len() as i64;
-    if (ended && !whole) || small_parts >= MERGE_PARTS {
-        merge_parts(database, number, small_parts)?;
-    } else if !ended {
-        let set = "UPDATE run SET small_parts = ?2 WHERE number = ?1";
-        database.execute(set, &[number.into(), small_parts.into()])?;
+    let merges = (ended && !whole) || small_parts >= MERGE_PARTS;
+    if !merges && !ended {
+        update.set("small_parts", small_parts.into());
     }
-    Ok(match (ended, whole) {
-        (true, true) => Some((number, RunRecord::fold(added))),
-        (true, false) => Some((number, RunRecord::fold(&log_of(database, number, run)?))),
-        (false, _) => None,
-    })
+    update.execute(database)?;
+    if merges {
+        merge_parts(database, number, small_parts)?;
+    }
+    match (ended && derives, whole) {
+        (false, _) => Ok(()),
+        (true, true) => insert_flows(database, number, &RunRecord::fold(added)),
+        (true, false) => {
+            let log = log_of(database, number, run)?;
+            derive_rows(database, number, &RunRecord::fold(&log))
+        }
+    }
+}
+
+/// The numbers of events that a log has, among those of `new`.
+fn known_numbers(
+    database: &mut Database,
+    number: i64,
+    new: &NewEvents<'_>,
+) -> Result<Vec<RangeInclusive<i64>>, DatabaseFault> {
+    let (Some((first, _)), Some((last, _))) = (new.first_key_value(), new.last_key_value()) else {
+        return Ok(Vec::new());
+    };
+    let known =
+        "SELECT first_seq, last_seq FROM log_part WHERE run = ?1 AND first_seq <= ?2 AND last_seq >= ?3";
+    let parts = database.query(known, &[number.into(), (*last).into(), (*first).into()])?;
+    parts.into_iter().map(|mut part| Ok(part.integer(0)?..=part.integer(1)?)).collect()
+}
+
+/// New values of the columns of a run, for one statement.
+struct RunUpdate {
+    columns: Vec<(&'static str, bool)>,
+    /// The number of the run, then the values of the columns.
+    values: Vec<Value>,
+}
+
+impl RunUpdate {
+    fn of(number: i64) -> Self {
+        Self { columns: Vec::new(), values: vec![number.into()] }
+    }
+
+    fn set(&mut self, column: &'static str, value: Value) {
+        // The last of several events counts.
+        match self.columns.iter().position(|(known, _)| *known == column) {
+            Some(at) => self.values[at + 1] = value,
+            None => self.put(column, false, value),
+        }
+    }
+
+    fn add(&mut self, column: &'static str, amount: i64) {
+        match self.columns.iter().position(|(known, _)| *known == column) {
+            Some(at) => {
+                if let Value::Integer(sum) = &mut self.values[at + 1] {
+                    *sum += amount;
+                }
+            }
+            None => self.put(column, true, amount.into()),
+        }
+    }
+
+    fn put(&mut self, column: &'static str, adds: bool, value: Value) {
+        self.columns.push((column, adds));
+        self.values.push(value);
+    }
+
+    fn execute(&self, database: &mut Database) -> Result<(), DatabaseFault> {
+        if self.columns.is_empty() {
+            return Ok(());
+        }
+        let one = |(place, (column, adds)): (usize, &(&str, bool))| match adds {
+            true => format!("{column} = {column} + ?{}", place + 2),
+            false => format!("{column} = ?{}", place + 2),
+        };
+        let all: Vec<String> = self.columns.iter().enumerate().map(one).collect();
+        database.execute(&format!("UPDATE run SET {} WHERE number = ?1", all.join(", ")), &self.values)?;
+        Ok(())
+    }
 }
 
 /// Stores parts, and counts their events and bytes.
-fn store_parts(database: &mut Database, number: i64, parts: &[LogPart]) -> Result<(), DatabaseFault> {
+fn insert_parts(
+    database: &mut Database,
+    parts: &[LogPart],
+    update: &mut RunUpdate,
+) -> Result<(), DatabaseFault> {
     let (mut events, mut bytes) = (0, 0);
     for part in parts {
         let content = part.compressed()?;
         (events, bytes) = (events + part.len() as i64, bytes + content.len() as i64);
         let insert = "INSERT INTO log_part (run, first_seq, last_seq, content) VALUES (?1, ?2, ?3, ?4)";
-        database.execute(insert, &[number.into(), part.first.into(), part.last.into(), content.into()])?;
+        let number = update.values[0].clone();
+        database.execute(insert, &[number, part.first.into(), part.last.into(), content.into()])?;
     }
-    let count = "UPDATE run SET event_count = event_count + ?2, bytes = bytes + ?3 WHERE number = ?1";
-    database.execute(count, &[number.into(), events.into(), bytes.into()])?;
+    update.add("event_count", events);
+    update.add("bytes", bytes);
     Ok(())
 }
 
@@ -86,52 +160,46 @@ pub(crate) fn merge_parts(database: &mut Database, number: i64, added: i64) -> R
         (events, bytes) = (events + part.len() as i64, bytes + content.len() as i64);
         parts.push(part);
     }
+    let mut update = RunUpdate::of(number);
     if let [_, .., oldest] = parts.as_slice() {
         let delete = "DELETE FROM log_part WHERE run = ?1 AND first_seq >= ?2";
         database.execute(delete, &[number.into(), oldest.first.into()])?;
-        let count = "UPDATE run SET event_count = event_count - ?2, bytes = bytes - ?3 WHERE number = ?1";
-        database.execute(count, &[number.into(), events.into(), bytes.into()])?;
-        store_parts(database, number, &LogPart::merge(parts.into_iter().rev()))?;
+        update.add("event_count", -events);
+        update.add("bytes", -bytes);
+        insert_parts(database, &LogPart::merge(parts.into_iter().rev()), &mut update)?;
     }
-    database.execute("UPDATE run SET small_parts = 0 WHERE number = ?1", &[number.into()])?;
-    Ok(())
+    update.set("small_parts", 0_i64.into());
+    update.execute(database)
 }
 
 /// The columns of a run that its events tell.
-fn update_head(database: &mut Database, number: i64, events: &[&Event]) -> Result<(), DatabaseFault> {
-    let started =
-        "UPDATE run SET started_at = ?2, target = ?3, world = ?4, linerate = ?5, kind = ?6 WHERE number = ?1";
-    let number = Value::from(number);
-    let of_start = |told: [&str; 5]| [vec![number.clone()], told.map(Value::from).to_vec()].concat();
+fn head_of(events: &[&Event], update: &mut RunUpdate) {
+    let mut start = |told: [&str; 5]| {
+        let columns = ["started_at", "target", "world", "linerate", "kind"];
+        columns.into_iter().zip(told).for_each(|(column, value)| update.set(column, value.into()));
+    };
     for event in events {
         match &event.body {
             Body::RunStarted(run) => {
-                let told = [&*run.started_at, &*run.target, run.world.name(), &*run.linerate, "test"];
-                database.execute(started, &of_start(told))?
+                start([&*run.started_at, &*run.target, run.world.name(), &*run.linerate, "test"])
             }
             Body::PlanStarted(plan) => {
-                let told = [&*plan.started_at, &*plan.name, plan.world.name(), &*plan.linerate, "plan"];
-                database.execute(started, &of_start(told))?
+                start([&*plan.started_at, &*plan.name, plan.world.name(), &*plan.linerate, "plan"])
             }
-            Body::Labelled(labels) => {
-                let name = labels.name.as_deref().into();
-                database.execute("UPDATE run SET name = ?2 WHERE number = ?1", &[number.clone(), name])?
-            }
-            Body::PlanResumed => database
-                .execute("UPDATE run SET outcome = NULL WHERE number = ?1", std::slice::from_ref(&number))?,
-            Body::Grouped(GroupPlace { plan: Some(place), .. }) => {
-                let plan = place.run.as_str().into();
-                database.execute("UPDATE run SET part_of = ?2 WHERE number = ?1", &[number.clone(), plan])?
-            }
-            Body::RunEnded { outcome, .. } => {
-                let outcome = serialised_name(outcome).into();
-                database
-                    .execute("UPDATE run SET outcome = ?2 WHERE number = ?1", &[number.clone(), outcome])?
-            }
-            _ => 0,
-        };
+            _ => {}
+        }
     }
-    Ok(())
+    for event in events {
+        match &event.body {
+            Body::Labelled(labels) => update.set("name", labels.name.as_deref().into()),
+            Body::PlanResumed => update.set("outcome", Value::Null),
+            Body::Grouped(GroupPlace { plan: Some(place), .. }) => {
+                update.set("part_of", place.run.as_str().into())
+            }
+            Body::RunEnded { outcome, .. } => update.set("outcome", serialised_name(outcome).into()),
+            _ => {}
+        }
+    }
 }
 
 /// The log of a run, in order.
