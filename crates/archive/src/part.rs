@@ -131,7 +131,7 @@ fn event(run: &ForeignText, seq: u64, line: &str) -> Option<Event> {
 /// takes less than half the time. `None` for other events and for errors.
 fn sample(text: &str) -> Option<Body> {
     #[derive(Deserialize)]
-    struct Told<'t> {
+    struct SampleBody<'t> {
         kind: &'t str,
         flow: FlowId,
         sample: Sample,
@@ -140,7 +140,7 @@ fn sample(text: &str) -> Option<Body> {
     if !text.starts_with(r#"{"kind":"sample""#) {
         return None;
     }
-    let Told { kind, flow, sample } = serde_json::from_str(text).ok()?;
+    let SampleBody { kind, flow, sample } = serde_json::from_str(text).ok()?;
     (kind == "sample").then_some(Body::Sample { flow, sample })
 }
 

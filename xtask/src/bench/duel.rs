@@ -94,7 +94,7 @@ pub(super) const PAIRED_RUNS: &[Duel] = &[
         name: "nuttcp-tcp",
         place: BenchLocation::Loopback,
         quantity: ComparedQuantity::Rate,
-        bar: Bar::BesidePeer,
+        bar: Bar::HigherIsBetter,
         ours: DuelSide { client: BenchTool::LinerateNuttcp, server: BenchTool::Nuttcp, options: &[] },
         peer: DuelSide::both(BenchTool::Nuttcp, &[]),
         rounds: Rounds::Few,

@@ -33,8 +33,8 @@ pub(super) enum Bar {
     AtLeast(f64),
     /// The median is in this range, in the figure's unit.
     Within { low: f64, high: f64 },
-    /// No target; higher is better, so the pairs' ratios are shown.
-    BesidePeer,
+    /// No target; the ratios of the pairs are shown.
+    HigherIsBetter,
     /// No target.
     Nothing,
 }
@@ -86,7 +86,7 @@ impl Bar {
 impl BenchFigure {
     /// Ours divided by the peer's, pair by pair; only if higher is better.
     pub(super) fn ratio(&self) -> Option<Spread> {
-        let more_is_better = matches!(self.bar, Bar::AtLeastPeer | Bar::BesidePeer);
+        let more_is_better = matches!(self.bar, Bar::AtLeastPeer | Bar::HigherIsBetter);
         let peer = self.peer.as_ref().filter(|_| more_is_better)?;
         self.ours.ratio_to(peer)
     }
@@ -106,7 +106,7 @@ impl BenchFigure {
             Bar::Below(limit) => Some(self.ours.median() < limit),
             Bar::AtLeast(limit) => Some(self.ours.median() >= limit),
             Bar::Within { low, high } => Some((low..=high).contains(&self.ours.median())),
-            Bar::BesidePeer | Bar::Nothing => None,
+            Bar::HigherIsBetter | Bar::Nothing => None,
         }
     }
 
@@ -120,7 +120,7 @@ impl BenchFigure {
                 let decimals = self.bar.decimals().unwrap_or_default();
                 Some(format!("{low:.decimals$} to {high:.decimals$} {}", self.unit))
             }
-            Bar::BesidePeer | Bar::Nothing => None,
+            Bar::HigherIsBetter | Bar::Nothing => None,
         }
     }
 
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn without_a_promise_ratios_are_shown_where_more_is_better() {
-        let compared = figure(&[3.0], Some(&[2.0]), Bar::BesidePeer);
+        let compared = figure(&[3.0], Some(&[2.0]), Bar::HigherIsBetter);
         assert_eq!(compared.ratio().unwrap().median(), 1.5);
         assert_eq!((compared.promise(), compared.reached()), (None, None));
         assert_eq!(figure(&[3.0], Some(&[2.0]), Bar::Nothing).ratio(), None);
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn a_peer_is_named_in_the_document() {
         let document =
-            BenchFigure { peer_name: "nuttcp", ..figure(&[3.0], Some(&[2.0]), Bar::BesidePeer) }.json();
+            BenchFigure { peer_name: "nuttcp", ..figure(&[3.0], Some(&[2.0]), Bar::HigherIsBetter) }.json();
         assert_eq!(document["nuttcp"]["median"], 2.0);
         assert!(document.get("iperf3").is_none());
     }

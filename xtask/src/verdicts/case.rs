@@ -37,7 +37,7 @@ pub(super) struct Plant {
     /// Additional options of `linerate test`.
     pub(super) args: &'static [&'static str],
     /// Additional actions.
-    pub(super) deeds: &'static [Deed],
+    pub(super) actions: &'static [PlantedAction],
     /// Correct rules. `V99` (unknown) is never wrong, and correct only if listed.
     pub(super) right: &'static [Rule],
 }
@@ -51,8 +51,8 @@ pub(super) enum FindingPlace {
     Beside,
 }
 
-/// An action on purpose.
-pub(super) enum Deed {
+/// An action that plants a cause.
+pub(super) enum PlantedAction {
     /// Runs a program on a host before the test.
     Before(&'static str, &'static [&'static str]),
     /// `lab set` of a link at this time after the client's start.
@@ -68,7 +68,7 @@ pub(super) enum Deed {
 }
 
 /// No additions.
-pub(super) const PLAIN: Plant = Plant { set: &[], args: &[], deeds: &[], right: &[] };
+pub(super) const PLAIN: Plant = Plant { set: &[], args: &[], actions: &[], right: &[] };
 
 /// One upload of three seconds on `pair`, with the congestion control whose thresholds are best known.
 pub(super) const PAIR: PlantedCase = PlantedCase {
@@ -105,8 +105,8 @@ impl Plant {
     }
 
     /// Sets actions.
-    pub(super) const fn actions(mut self, deeds: &'static [Deed]) -> Self {
-        self.deeds = deeds;
+    pub(super) const fn actions(mut self, actions: &'static [PlantedAction]) -> Self {
+        self.actions = actions;
         self
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_model::Rule;
 
 use super::answer::{NamedFinding, VerdictAnswer};
-use super::case::{Deed, FindingPlace, Plant, PlantedCase};
+use super::case::{FindingPlace, Plant, PlantedAction, PlantedCase};
 use crate::bench::listening_port;
 use crate::process::{ChildProcess, Processes};
 use linerate_sock::clock;
@@ -44,8 +44,8 @@ impl LabTrialContext {
         seed: u32,
     ) -> Result<VerdictAnswer, String> {
         let lab = TrialLab::up(self, worker, case, plant, seed)?;
-        let by = plant.deeds.iter().find_map(|deed| match deed {
-            Deed::Serve(by) => Some(*by),
+        let by = plant.actions.iter().find_map(|deed| match deed {
+            PlantedAction::Serve(by) => Some(*by),
             _ => None,
         });
         let program = self.linerate.display().to_string();
@@ -53,13 +53,13 @@ impl LabTrialContext {
         let mut server = ChildProcess::start(&self.keeper, &lab.exec(case.to, &words))?;
         server.find_line(CLIENT_TIMEOUT, listening_port)?;
         let mut background = Vec::new();
-        for deed in plant.deeds {
+        for deed in plant.actions {
             background.extend(lab.begin(deed)?);
         }
         let head = ["test", case.to, "-p", PORT, "--upload", "--json"];
         let client =
             ChildProcess::start(&self.keeper, &lab.on("a", &[&head[..], case.args, plant.args].concat()))?;
-        let mut timed = TimedLabActions::of(plant.deeds);
+        let mut timed = TimedLabActions::of(plant.actions);
         let output = client.finish(CLIENT_TIMEOUT, |client| timed.act(&lab, client.id()))?;
         drop((background, server));
         timed.trouble.map_or(Ok(()), Err)?;
@@ -116,11 +116,11 @@ impl<'a> TrialLab<'a> {
     }
 
     /// Executes an action before the client starts; returns the programs that run during the test.
-    fn begin(&self, deed: &Deed) -> Result<Vec<ChildProcess>, String> {
+    fn begin(&self, deed: &PlantedAction) -> Result<Vec<ChildProcess>, String> {
         let keeper = &self.stage.keeper;
         match *deed {
-            Deed::Before(host, words) => self.done(&self.exec(host, words)).map(|()| Vec::new()),
-            Deed::Beside { from, to, args } => {
+            PlantedAction::Before(host, words) => self.done(&self.exec(host, words)).map(|()| Vec::new()),
+            PlantedAction::Beside { from, to, args } => {
                 let mut server = ChildProcess::start(keeper, &self.on(to, &["serve", "-p", "0", "--json"]))?;
                 let port = server.find_line(CLIENT_TIMEOUT, listening_port)?.to_string();
                 let head = ["test", to, "-p", &port, "--upload", "-q"];
@@ -128,7 +128,7 @@ impl<'a> TrialLab<'a> {
                 keeper.wait(Duration::from_millis(1500))?;
                 Ok(vec![server, client])
             }
-            Deed::Spin { cpu, loops } => {
+            PlantedAction::Spin { cpu, loops } => {
                 let words = [
                     "nice",
                     "-n",
@@ -142,7 +142,9 @@ impl<'a> TrialLab<'a> {
                 ];
                 (0..loops).map(|_| ChildProcess::start(keeper, &words.map(str::to_owned))).collect()
             }
-            Deed::Set { .. } | Deed::Pause { .. } | Deed::Serve(_) => Ok(Vec::new()),
+            PlantedAction::Set { .. } | PlantedAction::Pause { .. } | PlantedAction::Serve(_) => {
+                Ok(Vec::new())
+            }
         }
     }
 }
@@ -171,12 +173,14 @@ enum LabAction {
 }
 
 impl TimedLabActions {
-    fn of(deeds: &'static [Deed]) -> Self {
+    fn of(actions: &'static [PlantedAction]) -> Self {
         let mut left = Vec::new();
-        for deed in deeds {
+        for deed in actions {
             match *deed {
-                Deed::Set { after, link, changes } => left.push((after, LabAction::Set(link, changes))),
-                Deed::Pause { after, length } => {
+                PlantedAction::Set { after, link, changes } => {
+                    left.push((after, LabAction::Set(link, changes)))
+                }
+                PlantedAction::Pause { after, length } => {
                     left.push((after, LabAction::Signal("-STOP")));
                     left.push((after + length, LabAction::Signal("-CONT")));
                 }
@@ -264,9 +268,9 @@ mod tests {
     #[test]
     fn deeds_wait_in_the_order_of_their_times() {
         let ms = Duration::from_millis;
-        const ACTIONS: &[Deed] = &[
-            Deed::Pause { after: Duration::from_millis(200), length: Duration::from_millis(300) },
-            Deed::Set { after: Duration::from_millis(400), link: "link.b", changes: &["loss=1"] },
+        const ACTIONS: &[PlantedAction] = &[
+            PlantedAction::Pause { after: Duration::from_millis(200), length: Duration::from_millis(300) },
+            PlantedAction::Set { after: Duration::from_millis(400), link: "link.b", changes: &["loss=1"] },
         ];
         let timed = TimedLabActions::of(ACTIONS);
         let times: Vec<Duration> = timed.left.iter().map(|(after, _)| *after).collect();

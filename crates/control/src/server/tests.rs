@@ -54,10 +54,10 @@ fn sniff_echo(start: &[u8]) -> Match {
 fn echo(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
     let port = config.port;
     let mut runs = BTreeSet::new();
-    script(move |input, desires| match input {
+    script(move |input, context| match input {
         Input::Begin => {
-            desires.want(Output::Listen { link: TCP, port, options: LinkOptions::default() });
-            desires.want(Output::Listen { link: UDP, port, options: options(Transport::Udp) });
+            context.output(Output::Listen { link: TCP, port, options: LinkOptions::default() });
+            context.output(Output::Listen { link: UDP, port, options: options(Transport::Udp) });
         }
         Input::Opened { opened, .. } => assert_eq!(opened.descriptor, -1, "the server has the port"),
         Input::Bytes { bytes: b"echo:die", .. } => panic!("the embedded server panics on request"),
@@ -74,32 +74,32 @@ fn echo(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
                 flows,
                 expected,
             };
-            desires.want(Output::Ask(Box::new(planned)));
+            context.output(Output::Ask(Box::new(planned)));
         }
         Input::Admitted { run } => {
             runs.insert(run);
-            desires.want(Output::Send { link: Link(run.0), bytes: b"yes".to_vec() });
+            context.output(Output::Send { link: Link(run.0), bytes: b"yes".to_vec() });
         }
         Input::Refused { run, why, .. } => {
-            desires.want(Output::Send { link: Link(run.0), bytes: why.into_bytes() });
-            desires.want(Output::Close { link: Link(run.0) });
+            context.output(Output::Send { link: Link(run.0), bytes: why.into_bytes() });
+            context.output(Output::Close { link: Link(run.0) });
         }
-        Input::Bytes { link, bytes } => desires.want(Output::Send { link, bytes: bytes.to_vec() }),
+        Input::Bytes { link, bytes } => context.output(Output::Send { link, bytes: bytes.to_vec() }),
         Input::Closed { link, .. } => {
-            desires.want(Output::Close { link });
+            context.output(Output::Close { link });
             if runs.remove(&RunId(link.0)) {
-                desires.want(Output::RunOver { run: RunId(link.0), trouble: None });
+                context.output(Output::RunOver { run: RunId(link.0), trouble: None });
             }
         }
         Input::Datagram { link: UDP, from, bytes } => {
-            desires.want(Output::SendTo { link: UDP, to: from, bytes: bytes.to_vec() });
+            context.output(Output::SendTo { link: UDP, to: from, bytes: bytes.to_vec() });
             let options = options(Transport::Udp);
-            desires.want(Output::Adopt { listener: UDP, peer: from, options });
+            context.output(Output::Adopt { listener: UDP, peer: from, options });
         }
         Input::Accepted { listener: UDP, link, .. } => {
-            desires.want(Output::Send { link, bytes: b"your own".to_vec() });
+            context.output(Output::Send { link, bytes: b"your own".to_vec() });
         }
-        Input::Signal(_) => desires.want(Output::Exit(1)),
+        Input::Signal(_) => context.output(Output::Exit(1)),
         _ => {}
     })
 }
@@ -118,42 +118,42 @@ fn claimer(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
     const CLAIMED: Link = Link(2);
     let port = config.port;
     let mut client = None;
-    script(move |input, desires| match input {
-        Input::Begin => desires.want(Output::Listen { link: TCP, port, options: LinkOptions::default() }),
+    script(move |input, context| match input {
+        Input::Begin => context.output(Output::Listen { link: TCP, port, options: LinkOptions::default() }),
         Input::Bytes { link, bytes } => {
             let text = std::str::from_utf8(bytes).unwrap().strip_prefix("claim:").unwrap();
             client = Some(link);
             let options = LinkOptions::default();
-            desires.want(Output::Listen { link: CLAIMED, port: text.parse().unwrap(), options });
+            context.output(Output::Listen { link: CLAIMED, port: text.parse().unwrap(), options });
         }
         Input::Opened { link: CLAIMED, .. } => {
-            desires.want(Output::Reserve { run: RunId(1), tool: "claimer", link: client.unwrap() });
+            context.output(Output::Reserve { run: RunId(1), tool: "claimer", link: client.unwrap() });
         }
         Input::Admitted { .. } => {
-            desires.want(Output::Send { link: client.unwrap(), bytes: b"reserved".to_vec() });
+            context.output(Output::Send { link: client.unwrap(), bytes: b"reserved".to_vec() });
         }
         Input::Accepted { listener: CLAIMED, link, .. } => {
-            desires.want(Output::Send { link, bytes: b"claimed".to_vec() });
-            desires.want(Output::Close { link });
+            context.output(Output::Send { link, bytes: b"claimed".to_vec() });
+            context.output(Output::Close { link });
         }
         Input::Closed { link, .. } if client == Some(link) => {
-            desires.want(Output::Close { link });
-            desires.want(Output::RunOver { run: RunId(1), trouble: Some("the client left".to_owned()) });
+            context.output(Output::Close { link });
+            context.output(Output::RunOver { run: RunId(1), trouble: Some("the client left".to_owned()) });
         }
-        Input::Signal(_) => desires.want(Output::Exit(1)),
+        Input::Signal(_) => context.output(Output::Exit(1)),
         _ => {}
     })
 }
 
 fn greeter(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
     let port = config.port;
-    script(move |input, desires| match input {
-        Input::Begin => desires.want(Output::Listen { link: TCP, port, options: LinkOptions::default() }),
+    script(move |input, context| match input {
+        Input::Begin => context.output(Output::Listen { link: TCP, port, options: LinkOptions::default() }),
         Input::Accepted { link, .. } => {
-            desires.want(Output::Send { link, bytes: b"welcome".to_vec() });
-            desires.want(Output::Close { link });
+            context.output(Output::Send { link, bytes: b"welcome".to_vec() });
+            context.output(Output::Close { link });
         }
-        Input::Signal(_) => desires.want(Output::Exit(1)),
+        Input::Signal(_) => context.output(Output::Exit(1)),
         _ => {}
     })
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_model::Rule;
 
-use super::super::case::{Deed, PAIR, PLAIN, PlantedCase};
+use super::super::case::{PAIR, PLAIN, PlantedAction, PlantedCase};
 
 pub(super) const CASES: &[PlantedCase] = &[
     PlantedCase {
@@ -20,7 +20,7 @@ pub(super) const CASES: &[PlantedCase] = &[
         name: "a client that is paused",
         set: &["link.b.rate=100M"],
         planted: PLAIN
-            .actions(&[Deed::Pause {
+            .actions(&[PlantedAction::Pause {
                 after: Duration::from_millis(2200),
                 length: Duration::from_millis(700),
             }])

@@ -1,6 +1,6 @@
 //! Causes at the two ends: windows, buffers, applications, CPUs, pacing.
 
-use super::super::case::{Deed, PAIR, PLAIN, PlantedCase};
+use super::super::case::{PAIR, PLAIN, PlantedAction, PlantedCase};
 use linerate_model::Rule;
 
 /// A path of 100 Mb/s and 20 ms: 250 kB.
@@ -62,7 +62,7 @@ pub(super) const CASES: &[PlantedCase] = &[
         args: &["-t", "4", "-C", "cubic", "--server-affinity", "1"],
         // The loop is another program, which V27 reports.
         planted: PLAIN
-            .actions(&[Deed::Spin { cpu: 1, loops: 1 }, Deed::Serve(LOWEST_PRIORITY)])
+            .actions(&[PlantedAction::Spin { cpu: 1, loops: 1 }, PlantedAction::Serve(LOWEST_PRIORITY)])
             .right(&[Rule::CpuReceiver, Rule::HostBusy]),
         control: PLAIN.right(&[Rule::LinkFull]),
         random: true,
@@ -74,7 +74,7 @@ pub(super) const CASES: &[PlantedCase] = &[
         name: "loops of other programs on the first two processors",
         set: &["link.a.rate=none", "link.b.rate=none"],
         planted: PLAIN
-            .actions(&[Deed::Spin { cpu: 0, loops: 3 }, Deed::Spin { cpu: 1, loops: 3 }])
+            .actions(&[PlantedAction::Spin { cpu: 0, loops: 3 }, PlantedAction::Spin { cpu: 1, loops: 3 }])
             .right(&[Rule::HostBusy]),
         control: PLAIN.set(&["link.b.rate=100M"]).right(&[Rule::LinkFull]),
         random: true,
@@ -126,7 +126,7 @@ pub(super) const CASES: &[PlantedCase] = &[
         set: &["link.a.nic=false", "link.b.rate=400M", "link.b.delay=10ms"],
         args: &["-t", "4", "-C", "reno", "-P", "4"],
         planted: PLAIN
-            .actions(&[Deed::Before("a", &["ip", "link", "set", "eth0", "txqueuelen", "2"])])
+            .actions(&[PlantedAction::Before("a", &["ip", "link", "set", "eth0", "txqueuelen", "2"])])
             .right(&[Rule::LocalDrops]),
         control: PLAIN.set(&["link.b.rate=100M"]).right(&[Rule::LinkFull]),
         random: true,

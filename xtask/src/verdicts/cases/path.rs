@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_model::Rule;
 
-use super::super::case::{Deed, PAIR, PLAIN, PlantedCase};
+use super::super::case::{PAIR, PLAIN, PlantedAction, PlantedCase};
 use super::{LARGE_RECEIVE, LARGE_SEND};
 
 /// 100 Mb/s and 20 ms, with buffers that are not the limit.
@@ -36,7 +36,10 @@ pub(super) const CASES: &[PlantedCase] = &[
         args: &["-t", "4", "-C", "reno"],
         planted: PLAIN
             .set(&["link.b.from.s.loss=0.003"])
-            .actions(&[Deed::Before("a", &["ethtool", "-s", "eth0", "speed", "1000", "duplex", "half"])])
+            .actions(&[PlantedAction::Before(
+                "a",
+                &["ethtool", "-s", "eth0", "speed", "1000", "duplex", "half"],
+            )])
             .right(&[Rule::DamagedLink]),
         control: PLAIN.set(&["link.b.from.s.loss=0.003"]).right(&[Rule::RandomLoss]),
         random: true,
@@ -49,8 +52,16 @@ pub(super) const CASES: &[PlantedCase] = &[
         args: &["-t", "5", "-C", "cubic"],
         planted: PLAIN
             .actions(&[
-                Deed::Set { after: Duration::from_millis(3000), link: "link.b", changes: &["loss=1"] },
-                Deed::Set { after: Duration::from_millis(4000), link: "link.b", changes: &["loss=0"] },
+                PlantedAction::Set {
+                    after: Duration::from_millis(3000),
+                    link: "link.b",
+                    changes: &["loss=1"],
+                },
+                PlantedAction::Set {
+                    after: Duration::from_millis(4000),
+                    link: "link.b",
+                    changes: &["loss=0"],
+                },
             ])
             .right(&[Rule::Timeouts]),
         control: PLAIN.right(&[Rule::LinkFull]),
@@ -153,7 +164,7 @@ pub(super) const CASES: &[PlantedCase] = &[
         args: &["-t", "3", "-O", "3", "-C", "reno"],
         planted: PLAIN
             .set(&["link.b.from.s.loss=0.0003"])
-            .actions(&[Deed::Set {
+            .actions(&[PlantedAction::Set {
                 after: Duration::from_millis(3200),
                 link: "link.b",
                 changes: &["loss=0"],

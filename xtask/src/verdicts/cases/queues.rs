@@ -1,6 +1,6 @@
 //! Queues and the like: policers, shapers, marks, cross traffic.
 
-use super::super::case::{Deed, FindingPlace, PAIR, PLAIN, PlantedCase};
+use super::super::case::{FindingPlace, PAIR, PLAIN, PlantedAction, PlantedCase};
 use super::{LARGE_RECEIVE, LARGE_SEND};
 use linerate_model::Rule;
 
@@ -81,7 +81,7 @@ pub(super) const CASES: &[PlantedCase] = &[
         set: &["link.c.rate=100M", "link.c.delay=5ms"],
         args: &["-t", "5", "-O", "1", "-C", "cubic"],
         planted: PLAIN
-            .actions(&[Deed::Beside {
+            .actions(&[PlantedAction::Beside {
                 from: "b",
                 to: "c",
                 args: &["-t", "14", "-C", "cubic", "-P", "3", "--no-latency"],

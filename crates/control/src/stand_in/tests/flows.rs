@@ -11,7 +11,7 @@ use linerate_model::flow::{FlowId, RunId, SeqField, StampLayout};
 use linerate_model::{Body, CaveatKind, Direction, Outcome, RunRecord, Side, Tally, TestSpec};
 use linerate_units::{Bytes, Span};
 
-use super::script::{Desires, MemorySink, loopback, options, port, run_with, script};
+use super::script::{MemorySink, ScriptContext, loopback, options, port, run_with, script};
 use crate::stand_in::Interrupts;
 
 const CONTROL: Link = Link(0);
@@ -79,11 +79,11 @@ fn report(counted: &BTreeMap<FlowId, u64>) -> Vec<u8> {
     counted.values().flat_map(|bytes| bytes.to_be_bytes()).collect()
 }
 
-fn check_report(bytes: &[u8], desires: &mut Desires) {
+fn check_report(bytes: &[u8], context: &mut ScriptContext) {
     let numbers = bytes.chunks_exact(8).map(|eight| u64::from_be_bytes(eight.try_into().unwrap()));
     for (flow, bytes) in (0..).zip(numbers) {
         let tally = Box::new(Tally { total_bytes: Bytes::new(bytes), complete: true, ..Tally::default() });
-        desires.want(Output::PeerCounted { flow: FlowId(flow), tally });
+        context.output(Output::PeerCounted { flow: FlowId(flow), tally });
     }
 }
 
@@ -91,65 +91,65 @@ fn check_report(bytes: &[u8], desires: &mut Desires) {
 fn server(sender: std::sync::mpsc::Sender<u16>) -> Box<dyn linerate_compat::stand_in::StandIn> {
     let (mut control, mut open, mut ports) = (None, BTreeMap::new(), Vec::new());
     let mut counted = BTreeMap::new();
-    script(move |input, desires| match input {
+    script(move |input, context| match input {
         Input::Begin => {
-            desires.want(Output::Listen { link: LISTENER, port: 0, options: LinkOptions::default() });
+            context.output(Output::Listen { link: LISTENER, port: 0, options: LinkOptions::default() });
         }
         Input::Opened { link, opened } => {
             ports.push(opened.local.port());
             if link == LISTENER {
                 let (port, options) = (opened.local.port(), options(Transport::Udp));
-                desires.want(Output::Listen { link: DATAGRAMS, port, options });
+                context.output(Output::Listen { link: DATAGRAMS, port, options });
             } else {
                 sender.send(ports[0]).unwrap();
             }
         }
         Input::Accepted { listener: DATAGRAMS, link, .. } => {
             open.insert(FlowId(2), link);
-            desires.want(Output::Send { link, bytes: b"hello".to_vec() });
-            ask_when_complete(control, &open, desires);
+            context.output(Output::Send { link, bytes: b"hello".to_vec() });
+            ask_when_complete(control, &open, context);
         }
         Input::Datagram { from, .. } => {
             let options = options(Transport::Udp);
-            desires.want(Output::Adopt { listener: DATAGRAMS, peer: from, options });
+            context.output(Output::Adopt { listener: DATAGRAMS, peer: from, options });
         }
         Input::Bytes { link, bytes: b"c" } => control = Some(link),
         Input::Bytes { link, bytes: [number @ (b'0' | b'1')] } => {
             open.insert(FlowId(u16::from(number - b'0')), link);
-            ask_when_complete(control, &open, desires);
+            ask_when_complete(control, &open, context);
         }
         Input::Admitted { run: RunId(5) } => {
             for (flow, link) in &open {
-                desires.want(Output::Start(Box::new(task(*flow, *link, false))));
+                context.output(Output::Start(Box::new(task(*flow, *link, false))));
             }
-            desires.want(Output::Send { link: control.unwrap(), bytes: b"go".to_vec() });
+            context.output(Output::Send { link: control.unwrap(), bytes: b"go".to_vec() });
         }
-        Input::Written { flow } => desires.want(Output::Stop { flow, how: Stop::Regularly }),
+        Input::Written { flow } => context.output(Output::Stop { flow, how: Stop::Regularly }),
         // The sender of datagrams is done.
         Input::Bytes { bytes: b"u", .. } => {
-            desires.want(Output::Stop { flow: FlowId(2), how: Stop::Regularly })
+            context.output(Output::Stop { flow: FlowId(2), how: Stop::Regularly })
         }
         Input::Ended { counts } => {
             assert!(counts.tally.is_some() && counts.trouble.is_none(), "{counts:?}");
             counted.insert(counts.flow, moved(counts));
             if counted.len() == 3 {
-                desires.want(Output::Send { link: control.unwrap(), bytes: report(&counted) });
+                context.output(Output::Send { link: control.unwrap(), bytes: report(&counted) });
             }
         }
         Input::Bytes { link, bytes } => {
             assert_eq!((Some(link), bytes.len()), (control, 24));
-            check_report(bytes, desires);
-            desires.want(Output::RunOver { run: RunId(5), trouble: None });
-            desires.want(Output::Exit(0));
+            check_report(bytes, context);
+            context.output(Output::RunOver { run: RunId(5), trouble: None });
+            context.output(Output::Exit(0));
         }
         _ => {}
     })
 }
 
 /// The links of the flows arrive in any order.
-fn ask_when_complete(control: Option<Link>, open: &BTreeMap<FlowId, Link>, desires: &mut Desires) {
+fn ask_when_complete(control: Option<Link>, open: &BTreeMap<FlowId, Link>, context: &mut ScriptContext) {
     if let Some(control) = control.filter(|_| open.len() == 3) {
-        desires.want(Output::Ask(planned(false, control)));
+        context.output(Output::Ask(planned(false, control)));
     }
 }
 
@@ -163,57 +163,57 @@ fn client(port: u16) -> Box<dyn linerate_compat::stand_in::StandIn> {
         to: loopback(port),
         options: options(transport),
     };
-    script(move |input, desires| match input {
-        Input::Begin => desires.want(connect(CONTROL, Transport::Tcp)),
+    script(move |input, context| match input {
+        Input::Begin => context.output(connect(CONTROL, Transport::Tcp)),
         Input::Opened { link: opened, .. } => {
             let greeting = [&b"c"[..], b"0", b"1", b"hello"][opened.0 as usize];
-            desires.want(Output::Send { link: opened, bytes: greeting.to_vec() });
+            context.output(Output::Send { link: opened, bytes: greeting.to_vec() });
             if opened == link(FlowId(1)) {
-                desires.want(Output::Hold { link: opened });
+                context.output(Output::Hold { link: opened });
             }
         }
         Input::Sent { .. } if open < 3 => {
             let transport = if open == 2 { Transport::Udp } else { Transport::Tcp };
-            desires.want(connect(link(FlowId(open)), transport));
+            context.output(connect(link(FlowId(open)), transport));
             open += 1;
         }
         // The greeting and the start message come on different connections, so in any order.
         Input::Datagram { .. } | Input::Bytes { bytes: b"go", .. } => {
             *if matches!(input, Input::Datagram { .. }) { &mut greeted } else { &mut go } = true;
             if greeted && go {
-                desires.want(Output::Plan(planned(true, CONTROL)));
+                context.output(Output::Plan(planned(true, CONTROL)));
                 for flow in 0..3 {
-                    desires.want(Output::Start(Box::new(task(FlowId(flow), link(FlowId(flow)), true))));
+                    context.output(Output::Start(Box::new(task(FlowId(flow), link(FlowId(flow)), true))));
                 }
             }
         }
         Input::Written { flow } => {
-            desires.want(Output::Stop { flow, how: Stop::Regularly });
+            context.output(Output::Stop { flow, how: Stop::Regularly });
             if flow == FlowId(2) {
-                desires.want(Output::Send { link: CONTROL, bytes: b"u".to_vec() });
+                context.output(Output::Send { link: CONTROL, bytes: b"u".to_vec() });
             }
         }
         // The server's message may arrive before our own last count.
         Input::Ended { counts } => {
             counted.insert(counts.flow, moved(counts));
-            finish_if_complete(&counted, &received, desires);
+            finish_if_complete(&counted, &received, context);
         }
         Input::Bytes { bytes, .. } => {
             assert_eq!(bytes.len(), 24);
             received = bytes.to_vec();
-            finish_if_complete(&counted, &received, desires);
+            finish_if_complete(&counted, &received, context);
         }
-        Input::Closed { link: CONTROL, .. } => desires.want(Output::Exit(1)),
+        Input::Closed { link: CONTROL, .. } => context.output(Output::Exit(1)),
         _ => {}
     })
 }
 
-fn finish_if_complete(counted: &BTreeMap<FlowId, u64>, received: &[u8], desires: &mut Desires) {
+fn finish_if_complete(counted: &BTreeMap<FlowId, u64>, received: &[u8], context: &mut ScriptContext) {
     if counted.len() == 3 && !received.is_empty() {
-        check_report(received, desires);
-        desires.want(Output::Send { link: CONTROL, bytes: report(counted) });
-        desires.want(Output::RunOver { run: RunId(5), trouble: None });
-        desires.want(Output::Exit(0));
+        check_report(received, context);
+        context.output(Output::Send { link: CONTROL, bytes: report(counted) });
+        context.output(Output::RunOver { run: RunId(5), trouble: None });
+        context.output(Output::Exit(0));
     }
 }
 
@@ -267,14 +267,14 @@ fn both_ends_count_the_same_and_write_it_to_their_logs() {
 #[test]
 fn what_was_on_the_way_when_a_strangers_test_ended_is_no_contradiction() {
     let memory = MemorySink::default();
-    let program = script(|input, desires| {
+    let program = script(|input, context| {
         if matches!(input, Input::Begin) {
-            desires.want(Output::Plan(planned(true, CONTROL)));
+            context.output(Output::Plan(planned(true, CONTROL)));
             // The peer sent twice the bytes that we received before the end. Our own side never counted.
             let tally = Tally { total_bytes: Bytes::new(2_000_000), complete: true, ..Tally::default() };
-            desires.want(Output::PeerCounted { flow: FlowId(1), tally: Box::new(tally) });
-            desires.want(Output::RunOver { run: RunId(5), trouble: None });
-            desires.want(Output::Exit(0));
+            context.output(Output::PeerCounted { flow: FlowId(1), tally: Box::new(tally) });
+            context.output(Output::RunOver { run: RunId(5), trouble: None });
+            context.output(Output::Exit(0));
         }
     });
     let interrupts = Interrupts::new().unwrap();
@@ -306,12 +306,12 @@ fn messages_in_turn_go_over_a_connection_that_is_a_link_before_and_after() {
         }
         peer.write_all(b"over").unwrap();
     });
-    let client = script(move |input, desires| match input {
+    let client = script(move |input, context| match input {
         Input::Begin => {
             let options = LinkOptions::default();
-            desires.want(Output::Connect { link: CONTROL, port, to: loopback(port), options });
+            context.output(Output::Connect { link: CONTROL, port, to: loopback(port), options });
         }
-        Input::Opened { .. } => desires.want(Output::Exchange(Box::new(Exchange {
+        Input::Opened { .. } => context.output(Output::Exchange(Box::new(Exchange {
             link: CONTROL,
             send: Bytes::new(100),
             receive: Bytes::new(10),
@@ -326,7 +326,7 @@ fn messages_in_turn_go_over_a_connection_that_is_a_link_before_and_after() {
             let exchanged = result.unwrap();
             assert_eq!((exchanged.turns.len(), &exchanged.last[..6]), (5, &b"first\0"[..]));
         }
-        Input::Bytes { bytes, .. } => desires.want(Output::Exit(bytes.len() as i32)),
+        Input::Bytes { bytes, .. } => context.output(Output::Exit(bytes.len() as i32)),
         _ => {}
     });
     let interrupts = Interrupts::new().unwrap();
@@ -337,9 +337,9 @@ fn messages_in_turn_go_over_a_connection_that_is_a_link_before_and_after() {
 #[test]
 fn a_run_that_a_signal_ends_is_kept_as_interrupted() {
     let memory = MemorySink::default();
-    let program = script(|input, desires| match input {
-        Input::Begin => desires.want(Output::Plan(planned(true, CONTROL))),
-        Input::Signal(_) => desires.want(Output::Exit(1)),
+    let program = script(|input, context| match input {
+        Input::Begin => context.output(Output::Plan(planned(true, CONTROL))),
+        Input::Signal(_) => context.output(Output::Exit(1)),
         _ => {}
     });
     let interrupts = Interrupts::new().unwrap();
@@ -352,11 +352,11 @@ fn a_run_that_a_signal_ends_is_kept_as_interrupted() {
 
 #[test]
 fn a_flow_without_open_links_is_not_started() {
-    let program = script(|input, desires| match input {
-        Input::Begin => desires.want(Output::Start(Box::new(task(FlowId(0), Link(7), true)))),
+    let program = script(|input, context| match input {
+        Input::Begin => context.output(Output::Start(Box::new(task(FlowId(0), Link(7), true)))),
         Input::NotStarted { flow: FlowId(0), reason } => {
             assert!(reason.text.contains("not open"));
-            desires.want(Output::Exit(0));
+            context.output(Output::Exit(0));
         }
         _ => {}
     });

@@ -10,26 +10,26 @@ use linerate_sock::SocketOptions;
 use linerate_sock::open::listen_tcp;
 use linerate_units::Span;
 
-use super::script::{Desires, loopback, options, port, run, run_with, script};
+use super::script::{ScriptContext, loopback, options, port, run, run_with, script};
 use crate::stand_in::Interrupts;
 
 const CONTROL: Link = Link(1);
 
-fn connect(desires: &mut Desires, port: u16, connect_timeout: Option<Span>) {
+fn connect(context: &mut ScriptContext, port: u16, connect_timeout: Option<Span>) {
     let options = LinkOptions { connect_timeout, ..LinkOptions::default() };
-    desires.want(Output::Connect { link: CONTROL, port, to: None, options });
+    context.output(Output::Connect { link: CONTROL, port, to: None, options });
 }
 
 /// Exits with the errno of the reason, or 0 without one.
-fn exit_as(desires: &mut Desires, reason: Option<SystemError>) {
-    desires.want(Output::Exit(reason.map_or(0, |reason| reason.errno)));
+fn exit_as(context: &mut ScriptContext, reason: Option<SystemError>) {
+    context.output(Output::Exit(reason.map_or(0, |reason| reason.errno)));
 }
 
 fn tries_to_connect(to: u16, limit: Option<Span>) -> i32 {
-    let client = script(move |input, desires| match input {
-        Input::Begin => connect(desires, to, limit),
-        Input::NotOpened { link: CONTROL, reason } => exit_as(desires, Some(reason)),
-        Input::Opened { .. } => desires.want(Output::Exit(0)),
+    let client = script(move |input, context| match input {
+        Input::Begin => connect(context, to, limit),
+        Input::NotOpened { link: CONTROL, reason } => exit_as(context, Some(reason)),
+        Input::Opened { .. } => context.output(Output::Exit(0)),
         _ => {}
     });
     run(Some("127.0.0.1"), client).0
@@ -61,10 +61,10 @@ fn a_connect_that_nobody_answers_ends_at_its_time_limit() {
 fn bytes_pass_both_ways_and_a_half_close_is_seen_as_the_end() {
     let (sender, port) = port();
     let mut received = Vec::new();
-    let server = script(move |input, desires| match input {
+    let server = script(move |input, context| match input {
         Input::Begin => {
             let options = options(Transport::Tcp);
-            desires.want(Output::Listen { link: CONTROL, port: 0, options });
+            context.output(Output::Listen { link: CONTROL, port: 0, options });
         }
         Input::Opened { opened, .. } => sender.send(opened.local.port()).unwrap(),
         Input::Accepted { listener, link, opened } => {
@@ -75,28 +75,28 @@ fn bytes_pass_both_ways_and_a_half_close_is_seen_as_the_end() {
         Input::Bytes { bytes, .. } => received.extend_from_slice(bytes),
         Input::Closed { link, reason: None } => {
             received.reverse();
-            desires.want(Output::Send { link, bytes: std::mem::take(&mut received) });
-            desires.want(Output::Close { link });
-            desires.want(Output::Exit(0));
+            context.output(Output::Send { link, bytes: std::mem::take(&mut received) });
+            context.output(Output::Close { link });
+            context.output(Output::Exit(0));
         }
         _ => {}
     });
     let serving = thread::spawn(move || run(None, server));
     let port = port.recv().unwrap();
     let mut received = Vec::new();
-    let client = script(move |input, desires| match input {
-        Input::Begin => connect(desires, port, None),
+    let client = script(move |input, context| match input {
+        Input::Begin => connect(context, port, None),
         Input::Opened { link, opened } => {
             assert!(opened.handshake.is_some() && opened.mss.is_some() && opened.congestion.is_some());
             assert_eq!(opened.remote, loopback(port));
-            desires.want(Output::Send { link, bytes: b"abc".to_vec() });
-            desires.want(Output::FinishWriting { link });
+            context.output(Output::Send { link, bytes: b"abc".to_vec() });
+            context.output(Output::FinishWriting { link });
         }
-        Input::Sent { .. } => desires.want(Output::Print("sent ".to_owned())),
+        Input::Sent { .. } => context.output(Output::Print("sent ".to_owned())),
         Input::Bytes { bytes, .. } => received.extend_from_slice(bytes),
         Input::Closed { reason, .. } => {
-            desires.want(Output::Print(String::from_utf8(received.clone()).unwrap()));
-            exit_as(desires, reason);
+            context.output(Output::Print(String::from_utf8(received.clone()).unwrap()));
+            exit_as(context, reason);
         }
         _ => {}
     });
@@ -108,10 +108,10 @@ fn bytes_pass_both_ways_and_a_half_close_is_seen_as_the_end() {
 fn a_reset_is_reported_with_its_reason() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let client = script(move |input, desires| match input {
-        Input::Begin => connect(desires, port, None),
-        Input::Opened { link, .. } => desires.want(Output::Send { link, bytes: b"!".to_vec() }),
-        Input::Closed { reason, .. } => exit_as(desires, reason),
+    let client = script(move |input, context| match input {
+        Input::Begin => connect(context, port, None),
+        Input::Opened { link, .. } => context.output(Output::Send { link, bytes: b"!".to_vec() }),
+        Input::Closed { reason, .. } => exit_as(context, reason),
         _ => {}
     });
     let ending = thread::spawn(move || run(Some("127.0.0.1"), client));
@@ -122,11 +122,11 @@ fn a_reset_is_reported_with_its_reason() {
     assert_eq!(ending.join().unwrap().0, 104);
 
     // The other way round.
-    let client = script(move |input, desires| match input {
-        Input::Begin => connect(desires, port, None),
+    let client = script(move |input, context| match input {
+        Input::Begin => connect(context, port, None),
         Input::Opened { link, .. } => {
-            desires.want(Output::Reset { link });
-            desires.want(Output::Exit(0));
+            context.output(Output::Reset { link });
+            context.output(Output::Exit(0));
         }
         _ => {}
     });
@@ -141,20 +141,20 @@ fn more_than_a_socket_takes_is_sent_in_the_end_and_only_then_reported() {
     const MUCH: usize = 12 << 20;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let client = script(move |input, desires| match input {
-        Input::Begin => connect(desires, port, None),
+    let client = script(move |input, context| match input {
+        Input::Begin => connect(context, port, None),
         Input::Opened { link, .. } => {
-            desires.want(Output::Send { link, bytes: vec![7; MUCH] });
-            desires.deadline = Some(desires.now + Span::from_ms(50));
+            context.output(Output::Send { link, bytes: vec![7; MUCH] });
+            context.deadline = Some(context.now + Span::from_ms(50));
         }
         Input::Tick => {
-            desires.deadline = None;
-            desires.want(Output::Print("tick ".to_owned()));
+            context.deadline = None;
+            context.output(Output::Print("tick ".to_owned()));
         }
         Input::Sent { link } => {
-            desires.want(Output::Print("sent".to_owned()));
-            desires.want(Output::Close { link });
-            desires.want(Output::Exit(0));
+            context.output(Output::Print("sent".to_owned()));
+            context.output(Output::Close { link });
+            context.output(Output::Exit(0));
         }
         _ => {}
     });
@@ -171,23 +171,23 @@ fn more_than_a_socket_takes_is_sent_in_the_end_and_only_then_reported() {
 #[test]
 fn an_accepted_connection_is_tuned_as_far_as_the_kernel_lets_us() {
     let (sender, port) = port();
-    let server = script(move |input, desires| match input {
+    let server = script(move |input, context| match input {
         Input::Begin => {
             let options = options(Transport::Tcp);
-            desires.want(Output::Listen { link: CONTROL, port: 0, options });
+            context.output(Output::Listen { link: CONTROL, port: 0, options });
         }
         Input::Opened { link: CONTROL, opened } => sender.send(opened.local.port()).unwrap(),
         Input::Accepted { link, .. } => {
             let congestion = Some("no such".to_owned());
             let tuned = LinkOptions { snd_buf: Some(50_000), congestion, ..options(Transport::Tcp) };
-            desires.want(Output::Tune { link, options: tuned });
+            context.output(Output::Tune { link, options: tuned });
         }
         Input::Opened { opened, .. } => {
             // The kernel doubles the requested buffer size. An unknown congestion control algorithm changes
             // nothing.
             assert_eq!(opened.snd_buf, 100_000);
             assert!(opened.remote.is_some() && opened.congestion.is_some());
-            desires.want(Output::Exit(4));
+            context.output(Output::Exit(4));
         }
         _ => {}
     });
@@ -200,21 +200,21 @@ fn an_accepted_connection_is_tuned_as_far_as_the_kernel_lets_us() {
 fn a_discarded_link_causes_no_more_events() {
     let (sender, port) = port();
     let mut links = Vec::new();
-    let server = script(move |input, desires| match input {
+    let server = script(move |input, context| match input {
         Input::Begin => {
             let options = options(Transport::Tcp);
-            desires.want(Output::Listen { link: CONTROL, port: 0, options });
+            context.output(Output::Listen { link: CONTROL, port: 0, options });
         }
         Input::Opened { opened, .. } => sender.send(opened.local.port()).unwrap(),
         Input::Accepted { link, .. } => {
             links.push(link);
             if links.len() == 1 {
-                desires.want(Output::Discard { link });
+                context.output(Output::Discard { link });
             }
         }
         Input::Bytes { link, .. } | Input::Closed { link, .. } => {
             assert_eq!(Some(&link), links.get(1));
-            desires.want(Output::Exit(3));
+            context.output(Output::Exit(3));
         }
         _ => {}
     });
@@ -233,25 +233,25 @@ fn a_discarded_link_causes_no_more_events() {
 fn a_datagram_socket_of_its_own_is_had_on_the_listeners_port() {
     let (sender, port) = port();
     let mut adopted = None;
-    let server = script(move |input, desires| match input {
+    let server = script(move |input, context| match input {
         Input::Begin => {
             let options = options(Transport::Udp);
-            desires.want(Output::Listen { link: CONTROL, port: 0, options });
+            context.output(Output::Listen { link: CONTROL, port: 0, options });
         }
         Input::Opened { opened, .. } => sender.send(opened.local.port()).unwrap(),
         Input::Datagram { link: CONTROL, from, bytes } => {
             assert_eq!(bytes, b"hello");
-            desires.want(Output::SendTo { link: CONTROL, to: from, bytes: b"from the listener".to_vec() });
+            context.output(Output::SendTo { link: CONTROL, to: from, bytes: b"from the listener".to_vec() });
             let options = options(Transport::Udp);
-            desires.want(Output::Adopt { listener: CONTROL, peer: from, options });
+            context.output(Output::Adopt { listener: CONTROL, peer: from, options });
         }
         Input::Accepted { listener: CONTROL, link, .. } => {
             adopted = Some(link);
-            desires.want(Output::Send { link, bytes: b"from its own".to_vec() });
+            context.output(Output::Send { link, bytes: b"from its own".to_vec() });
         }
         Input::Datagram { link, bytes, .. } => {
             assert_eq!((Some(link), bytes), (adopted, &b"again"[..]));
-            desires.want(Output::Exit(0));
+            context.output(Output::Exit(0));
         }
         _ => {}
     });
@@ -270,9 +270,9 @@ fn a_datagram_socket_of_its_own_is_had_on_the_listeners_port() {
 
 #[test]
 fn a_signal_wakes_a_stand_in_that_waits_for_nothing() {
-    let waiting = script(|input, desires| {
+    let waiting = script(|input, context| {
         if let Input::Signal(number) = input {
-            desires.want(Output::Exit(128 + number));
+            context.output(Output::Exit(128 + number));
         }
     });
     let interrupts = Interrupts::new().unwrap();
@@ -285,13 +285,13 @@ fn a_signal_wakes_a_stand_in_that_waits_for_nothing() {
 
 #[test]
 fn what_is_typed_is_read_block_by_block_to_its_end() {
-    let reader = script(|input, desires| match input {
-        Input::Begin => desires.want(Output::Read),
+    let reader = script(|input, context| match input {
+        Input::Begin => context.output(Output::Read),
         Input::Text(Some(text)) => {
-            desires.want(Output::Write(text.to_vec()));
-            desires.want(Output::Read);
+            context.output(Output::Write(text.to_vec()));
+            context.output(Output::Read);
         }
-        Input::Text(None) => desires.want(Output::Exit(0)),
+        Input::Text(None) => context.output(Output::Exit(0)),
         _ => {}
     });
     assert_eq!(run(None, reader), (0, "what was typed".to_owned()));
@@ -300,11 +300,11 @@ fn what_is_typed_is_read_block_by_block_to_its_end() {
 #[test]
 fn looking_is_answered_before_anything_else() {
     let mut seen = Vec::new();
-    let client = script(move |input, desires| match input {
+    let client = script(move |input, context| match input {
         Input::Begin => {
             // The error is known first but delivered second.
-            connect(desires, 0, None);
-            desires.want(Output::Look);
+            connect(context, 0, None);
+            context.output(Output::Look);
         }
         Input::Counts { flows, cpu } => {
             assert!(flows.is_empty() && cpu.elapsed > Span::ZERO);
@@ -312,7 +312,7 @@ fn looking_is_answered_before_anything_else() {
         }
         Input::NotOpened { .. } => {
             assert_eq!(seen, ["counts"]);
-            desires.want(Output::Exit(0));
+            context.output(Output::Exit(0));
         }
         _ => {}
     });
@@ -323,15 +323,15 @@ fn looking_is_answered_before_anything_else() {
 fn urgent_data_is_sent_in_its_place_and_is_no_part_of_the_stream() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let client = script(move |input, desires| match input {
-        Input::Begin => connect(desires, port, None),
+    let client = script(move |input, context| match input {
+        Input::Begin => connect(context, port, None),
         Input::Opened { link, .. } => {
-            desires.want(Output::Send { link, bytes: vec![1; 12 << 20] });
-            desires.want(Output::Urgent { link, byte: b'A' });
-            desires.want(Output::Send { link, bytes: vec![2; 10] });
-            desires.want(Output::Close { link });
+            context.output(Output::Send { link, bytes: vec![1; 12 << 20] });
+            context.output(Output::Urgent { link, byte: b'A' });
+            context.output(Output::Send { link, bytes: vec![2; 10] });
+            context.output(Output::Close { link });
         }
-        Input::Sent { .. } => desires.want(Output::Exit(0)),
+        Input::Sent { .. } => context.output(Output::Exit(0)),
         _ => {}
     });
     let ending = thread::spawn(move || run(Some("127.0.0.1"), client));
@@ -350,19 +350,19 @@ fn urgent_data_is_sent_in_its_place_and_is_no_part_of_the_stream() {
 fn a_file_of_the_user_is_written_and_errors_are_reported() {
     let name = std::env::temp_dir().join(format!("linerate-stand-in-{}", std::process::id()));
     let path = name.to_str().unwrap().to_owned();
-    let program = script(move |input, desires| match input {
+    let program = script(move |input, context| match input {
         Input::Begin => {
             let mut write = |name: &str, text: &str, append| {
-                desires.want(Output::WriteFile { name: name.to_owned(), text: text.to_owned(), append });
+                context.output(Output::WriteFile { name: name.to_owned(), text: text.to_owned(), append });
             };
             write(&path, "forgotten", false);
             write(&path, "first ", false);
             write(&path, "second", true);
             write("/no/such/folder/file", "", false);
-            desires.want(Output::LookHost { interrupts: None, interface: Some("lo".to_owned()) });
+            context.output(Output::LookHost { interrupts: None, interface: Some("lo".to_owned()) });
         }
         Input::Host(counts) => assert!(counts.packets.is_some()),
-        Input::NotWritten { reason, .. } => exit_as(desires, Some(reason)),
+        Input::NotWritten { reason, .. } => exit_as(context, Some(reason)),
         _ => {}
     });
     assert_eq!(run(None, program).0, 2);
@@ -384,11 +384,11 @@ impl Write for Gone {
 
 #[test]
 fn a_reader_of_the_output_that_has_gone_ends_nothing() {
-    let printer = script(|input, desires| {
+    let printer = script(|input, context| {
         if matches!(input, Input::Begin) {
-            desires.want(Output::Print("first".to_owned()));
-            desires.want(Output::Print("second".to_owned()));
-            desires.want(Output::Exit(9));
+            context.output(Output::Print("first".to_owned()));
+            context.output(Output::Print("second".to_owned()));
+            context.output(Output::Exit(9));
         }
     });
     let interrupts = Interrupts::new().unwrap();

@@ -19,42 +19,42 @@ const NOTHING_HAPPENS: i32 = 99;
 
 /// What a script may use besides its input.
 #[derive(Default)]
-pub(crate) struct Desires {
+pub(crate) struct ScriptContext {
     pub(crate) outputs: VecDeque<Output>,
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) now: Timestamp,
 }
 
-impl Desires {
-    pub(crate) fn want(&mut self, output: Output) {
+impl ScriptContext {
+    pub(crate) fn output(&mut self, output: Output) {
         self.outputs.push_back(output);
     }
 }
 
 struct ScriptedStandIn<F> {
     act: F,
-    desires: Desires,
+    context: ScriptContext,
 }
 
-impl<F: FnMut(Input<'_>, &mut Desires) + Send> StandIn for ScriptedStandIn<F> {
+impl<F: FnMut(Input<'_>, &mut ScriptContext) + Send> StandIn for ScriptedStandIn<F> {
     fn input(&mut self, now: Timestamp, input: Input<'_>) {
         assert!(!matches!(input, Input::Signal(NOTHING_HAPPENS)), "a script waits for what never comes");
-        self.desires.now = now;
-        (self.act)(input, &mut self.desires);
+        self.context.now = now;
+        (self.act)(input, &mut self.context);
     }
 
     fn output(&mut self) -> Option<Output> {
-        self.desires.outputs.pop_front()
+        self.context.outputs.pop_front()
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        self.desires.deadline
+        self.context.deadline
     }
 }
 
 /// A stand-in that calls `act` for every input.
-pub(crate) fn script(act: impl FnMut(Input<'_>, &mut Desires) + Send + 'static) -> Box<dyn StandIn> {
-    Box::new(ScriptedStandIn { act, desires: Desires::default() })
+pub(crate) fn script(act: impl FnMut(Input<'_>, &mut ScriptContext) + Send + 'static) -> Box<dyn StandIn> {
+    Box::new(ScriptedStandIn { act, context: ScriptContext::default() })
 }
 
 /// Runs a stand-in as a program; returns its exit code and its output.
