@@ -46,6 +46,13 @@ pub(crate) struct RunLimits {
     pub(crate) targets: Vec<AllowedTarget>,
 }
 
+impl RunLimits {
+    /// Whether a test may go to a host, a name or an address.
+    pub(crate) fn allow(&self, host: &str) -> bool {
+        self.targets.is_empty() || self.targets.iter().any(|allowed| allowed.allows(host))
+    }
+}
+
 /// A request that was checked.
 #[derive(Debug)]
 pub(crate) struct RunPlan {
@@ -71,11 +78,11 @@ impl RunRequest {
             let limit = longest.as_ns() / 1_000_000_000;
             return Err(HttpProblem::new(INVALID_SETTING, text).at("test.traffic.duration_ns").limit(limit));
         }
-        let target = if self.to == THIS_HOST { None } else { Some(self.target(&limits.targets)?) };
+        let target = if self.to == THIS_HOST { None } else { Some(self.target(limits)?) };
         Ok(RunPlan { target, labels: self.labels()?, spec: spec.clone() })
     }
 
-    fn target(&self, allowed: &[AllowedTarget]) -> Result<(String, Option<u16>), HttpProblem> {
+    fn target(&self, limits: &RunLimits) -> Result<(String, Option<u16>), HttpProblem> {
         let typed = self.to.trim();
         if !is_host_text(typed) {
             let text = format!(
@@ -84,10 +91,10 @@ impl RunRequest {
             return Err(HttpProblem::new(INVALID_SETTING, text).at("to"));
         }
         let found = target(typed, None).map_err(|error| HttpProblem::new(INVALID_SETTING, error).at("to"))?;
-        if allowed.is_empty() || allowed.iter().any(|allowed| allowed.allows(&found.0)) {
+        if limits.allow(&found.0) {
             return Ok(found);
         }
-        let all: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+        let all: Vec<String> = limits.targets.iter().map(ToString::to_string).collect();
         let text = format!("tests from these pages may only go to {}", all.join(", "));
         Err(HttpProblem::new(TARGET, text).at("to"))
     }

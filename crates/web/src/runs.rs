@@ -268,6 +268,11 @@ impl RunQueue {
         self.own_runs.load()
     }
 
+    /// What tests of the pages may not exceed.
+    pub(crate) const fn limits(&self) -> &RunLimits {
+        &self.limits
+    }
+
     /// Which runs there are, now and after each change.
     pub(crate) fn board(&self) -> watch::Receiver<Board> {
         self.board.subscribe()

@@ -144,8 +144,10 @@ struct QueueStatus {
 
 pub(crate) async fn hosts(State(service): State<Service>, _: MayView) -> Result<Json<HostList>, HttpProblem> {
     let latest = service.archive().with(|archive| latest_runs(archive)).await?;
+    let limits = service.runs().limits();
     let known = latest.into_iter().filter_map(|run| {
-        let target = run.target.filter(|target| !is_loopback(target))?;
+        // A host that would be refused is no suggestion.
+        let target = run.target.filter(|target| !is_loopback(target) && limits.allow(target))?;
         Some(KnownServer { target, last_run: run.id, last_at: run.started_at })
     });
     let load = service.runs().load();

@@ -33,14 +33,14 @@ impl TestSite {
         Self::with(config(access, None))
     }
 
-    /// With an archive of its own.
+    /// With an archive of its own, unless the configuration has one.
     pub(crate) fn with(config: WebConfig) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let archive = Some(folder.path().join("runs.db").to_str().unwrap().to_owned());
+        let archive = config.archive.clone().unwrap_or_else(|| Self::archive_in(&folder));
         let addresses = vec!["127.0.0.1:0".parse().unwrap()];
         let server = Server::bind(ServerConfig { addresses, ..ServerConfig::default() }).unwrap();
         let pages = WebServer::bind(WebConfig {
-            archive,
+            archive: Some(archive),
             share_key: Some(folder.path().join("share.key")),
             ..config
         })
@@ -51,6 +51,11 @@ impl TestSite {
         let handle = Arc::clone(&switch);
         let serving = std::thread::spawn(move || server.run(handle, |_| ()));
         Self { address, server: server_address, pages: Some(pages), switch, serving: Some(serving), folder }
+    }
+
+    /// The archive of a site that is not configured with another one.
+    pub(crate) fn archive_in(folder: &tempfile::TempDir) -> String {
+        folder.path().join("runs.db").to_str().unwrap().to_owned()
     }
 
     /// Sends bytes as they are, and reads the whole response.

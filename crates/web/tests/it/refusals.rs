@@ -229,3 +229,17 @@ fn tests_go_only_where_the_server_allows_it() {
         assert_eq!(site.post(RUNS, &format!(r#"{{"to":"{to}"}}"#)).status, 201, "{to}");
     }
 }
+
+#[test]
+fn hosts_that_would_be_refused_are_not_suggested() {
+    let open = TestSite::open();
+    open.ended(&open.start_run(r#"{"to":"localhost:9"}"#));
+    let known = |site: &TestSite| site.get("/api/v1/hosts").json()["known"].as_array().unwrap().len();
+    assert_eq!(known(&open), 1);
+    for (allowed, suggested) in [("ams-1.example.net", 0), ("localhost", 1)] {
+        let archive = Some(TestSite::archive_in(&open.folder));
+        let targets = vec![allowed.parse().unwrap()];
+        let site = TestSite::with(WebConfig { targets, ..config(Access::default(), archive) });
+        assert_eq!(known(&site), suggested, "{allowed}");
+    }
+}
