@@ -20,11 +20,11 @@ const MAX_BODY_BYTES: usize = 256 << 10;
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The body of a request, as JSON.
+/// The body of a request, as JSON of at most `MAX` bytes.
 #[derive(Debug)]
-pub(crate) struct JsonBody<T>(pub(crate) T);
+pub(crate) struct JsonBody<T, const MAX: usize = MAX_BODY_BYTES>(pub(crate) T);
 
-impl<S: Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
+impl<S: Sync, T: DeserializeOwned, const MAX: usize> FromRequest<S> for JsonBody<T, MAX> {
     type Rejection = HttpProblem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, HttpProblem> {
@@ -34,16 +34,13 @@ impl<S: Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
                 "send the body with Content-Type: application/json",
             ));
         }
-        let body = tokio::time::timeout(BODY_TIMEOUT, to_bytes(request.into_body(), MAX_BODY_BYTES)).await;
+        let body = tokio::time::timeout(BODY_TIMEOUT, to_bytes(request.into_body(), MAX)).await;
         let body = match body {
             Ok(Ok(body)) => body,
             // The body ended early, or it is too large; the first one sees no answer anyway.
             Ok(Err(_)) => {
-                return Err(HttpProblem::new(
-                    TOO_LARGE,
-                    format!("a body has at most {MAX_BODY_BYTES} bytes"),
-                )
-                .limit(MAX_BODY_BYTES as u64));
+                let text = format!("a body has at most {MAX} bytes");
+                return Err(HttpProblem::new(TOO_LARGE, text).limit(MAX as u64));
             }
             Err(_) => return Err(HttpProblem::new(TOO_SLOW, "the body did not arrive within 10 s")),
         };
@@ -85,7 +82,7 @@ pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, HttpProblem> 
     }
 }
 
-impl<T: JsonSchema> OperationInput for JsonBody<T> {
+impl<T: JsonSchema, const MAX: usize> OperationInput for JsonBody<T, MAX> {
     fn operation_input(ctx: &mut GenContext, operation: &mut Operation) {
         <Json<T> as OperationInput>::operation_input(ctx, operation);
     }
