@@ -58,6 +58,10 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 /// Parses JSON. A field that nobody reads is an error too.
 pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, HttpProblem> {
+    // A list would be taken for the values of the fields in their order.
+    if body.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+        return Err(HttpProblem::new(INVALID_REQUEST, "the body must be a JSON object"));
+    }
     let mut unread: Option<String> = None;
     let mut track = serde_path_to_error::Track::new();
     let mut json = serde_json::Deserializer::from_slice(body);
@@ -157,7 +161,8 @@ mod tests {
         assert_eq!((problem.field.as_deref(), problem.status), (Some("traffic.streams"), 422));
         let problem = parse::<TestSpec>(br#"{"traffic":{"streams":4}}x"#).unwrap_err();
         assert!(problem.detail.contains("trailing characters"), "{problem:?}");
-        assert_eq!(parse::<TestSpec>(b"[").unwrap_err().status, 422);
+        assert_eq!(parse::<TestSpec>(b"{").unwrap_err().status, 422);
+        assert!(parse::<TestSpec>(b" []").unwrap_err().detail.contains("JSON object"));
     }
 
     #[test]
