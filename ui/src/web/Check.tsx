@@ -28,6 +28,8 @@ import { addressOf, bodyOf, hashOf, summaryOf, textOf, type Values, valuesOf } f
 import { plural, words } from "./words";
 
 const PATH = "/check";
+/** Most tests of a text whose acceptance is shown. */
+const MAX_ACCEPTED = 10;
 const EXAMPLE = { rate: "966.5M", link: "1G", duration: "10s" };
 
 /** The pasted text, which the address has behind its #. */
@@ -94,7 +96,9 @@ export function CheckPage() {
               : "It is checked on this server and not kept."}
           </p>
         </div>
-        <TypedFields fields={MAIN} {...fields} />
+        <div class="main">
+          <TypedFields fields={MAIN} {...fields} />
+        </div>
         <label class="check rule">
           <input
             type="checkbox"
@@ -106,6 +110,7 @@ export function CheckPage() {
             rule of SANET)
           </span>
         </label>
+        {answer && <Lead check={answer} stale={stale} />}
         <FoldedFields fields={FOLDED} summary={summaryOf(values, FOLDED)} {...fields} />
       </form>
       {!asked && (
@@ -121,31 +126,41 @@ export function CheckPage() {
           {problem.text}
         </p>
       )}
-      {answer && <Answer check={answer} stale={stale} />}
+      {answer && <Answer check={answer} />}
     </div>
   );
 }
 
-function Answer({ check, stale }: { check: Check; stale: boolean }) {
+/** The judgement in words, after that of the acceptance rule if there is one. */
+function Lead({ check, stale }: { check: Check; stale: boolean }) {
   const tests = check.inputs.flatMap(({ readings }) => readings.flatMap(({ tests }) => tests));
-  const kind = check.verdict === "impossible" || !check.verdict ? "bad" : (check.verdict ?? "");
+  const kind = check.verdict === "impossible" || !check.verdict ? "bad" : check.verdict;
   return (
-    <div class={stale ? "answer stale" : "answer"}>
-      <div class={`verdict ${kind}`} role="status">
-        <p class="number">{headline(check)}</p>
+    <div class={stale ? "answer stale" : "answer"} role="status">
+      {tests
+        .slice(0, MAX_ACCEPTED)
+        .map(
+          ({ acceptance, target }, number) =>
+            acceptance && (
+              <Accepted
+                key={`${target} ${number}`}
+                acceptance={acceptance}
+                of={tests.length > 1 ? number + 1 : 0}
+              />
+            ),
+        )}
+      <div class={`verdict ${kind}`}>
+        <p class="lead">{headline(check)}</p>
         <p class="said">{because(check)}</p>
         {check.verdict && <p class="faint">{counted(check)}</p>}
       </div>
-      {tests.map(
-        ({ acceptance, target }, number) =>
-          acceptance && (
-            <Accepted
-              key={`${target} ${number}`}
-              acceptance={acceptance}
-              of={tests.length > 1 ? number + 1 : 0}
-            />
-          ),
-      )}
+    </div>
+  );
+}
+
+function Answer({ check }: { check: Check }) {
+  return (
+    <div class="answer">
       {check.inputs.map(({ readings }) =>
         readings.map((reading, number) => (
           <section key={`${reading.tool} ${number}`} aria-label={reading.tool ?? "typed figures"}>

@@ -39,7 +39,10 @@ export function EnvelopePage() {
     <div class="tool">
       <h1>What can this path carry?</h1>
       <form onSubmit={(event) => event.preventDefault()} noValidate>
-        <TypedFields fields={MAIN} {...fields} />
+        <div class="main">
+          <TypedFields fields={MAIN} {...fields} />
+        </div>
+        {answer && <Lead document={answer} stale={stale} />}
         <FoldedFields fields={FOLDED} summary={summaryOf(values, FOLDED)} {...fields} />
       </form>
       {isEmpty && (
@@ -57,18 +60,26 @@ export function EnvelopePage() {
           {problem.text}
         </p>
       )}
-      {answer && <Answer document={answer} stale={stale} hasRtt={Boolean(values.rtt)} />}
+      {answer && <Answer document={answer} hasRtt={Boolean(values.rtt)} />}
     </div>
   );
 }
 
-function Answer({ document, stale, hasRtt }: { document: Envelope; stale: boolean; hasRtt: boolean }) {
+/** The answer in words and one number. */
+function Lead({ document, stale }: { document: Envelope; stale: boolean }) {
   return (
     <div class={stale ? "answer stale" : "answer"}>
       <div class="verdict" role="status">
-        <p class="number">{carried(document)}</p>
+        <p class="lead">{carried(document)}</p>
         <p class="said">of payload at most. {reason(document)}</p>
       </div>
+    </div>
+  );
+}
+
+function Answer({ document, hasRtt }: { document: Envelope; hasRtt: boolean }) {
+  return (
+    <div class="answer">
       {!hasRtt && (
         <p class="faint">Give the round-trip time to see windows, buffers, slow start and what loss costs.</p>
       )}

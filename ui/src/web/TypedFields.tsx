@@ -143,11 +143,10 @@ interface FoldedFieldsProps extends TypedFieldsProps {
   summary: string;
 }
 
-/** Fields that are folded away until one of them is given or wrong. */
+/** Fields that are folded away until one of them is wrong; the summary says which are given. */
 export function FoldedFields({ summary, ...props }: FoldedFieldsProps) {
-  const used = props.fields.some(({ name }) => props.values[name]);
   const wrong = props.fields.some(({ name }) => props.errors[name]);
-  const [open, setOpen] = useState(used);
+  const [open, setOpen] = useState(false);
   useEffect(() => {
     if (wrong) setOpen(true);
   }, [wrong]);

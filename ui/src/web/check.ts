@@ -134,7 +134,7 @@ export function isAsked(values: Values, text: string): boolean {
 
 const HEADLINES: Record<Verdict, string> = {
   possible: "This is possible.",
-  at_ceiling: "This is possible: it is exactly what a full link carries.",
+  at_ceiling: "This is possible.",
   doubtful: "This is doubtful.",
   impossible: "This is impossible.",
 };

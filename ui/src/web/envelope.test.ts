@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bindingLimits, carried, type Envelope, facts, ladder, reason } from "./envelope";
+import { bindingLimits, carried, type Envelope, facts, ladder, reason, seconds } from "./envelope";
 
 const ceiling = (limit: string, bitrate_bps: number) => ({ limit, bitrate_bps, because: `of the ${limit}` });
 const rates = { wire_bps: 1e9, frame_bps: 987e6, packet_bps: 975e6, payload_bps: 941.5e6 };
@@ -64,6 +64,16 @@ test("a ceiling at one end of a range only has a bar, in its place", () => {
   expect(bars.map(({ limit, rate }) => [limit, rate])).toEqual([
     ["loss", "70.90 Mb/s or more"],
     ["link", "941.5 Mb/s"],
+  ]);
+});
+
+test("long times are in hours and minutes", () => {
+  expect([0.08, 119, 120, 3600, 35663].map(seconds)).toEqual([
+    "80 ms",
+    "119 s",
+    "2 min",
+    "1 h",
+    "9 h 54 min",
   ]);
 });
 

@@ -95,7 +95,13 @@ export const EXAMPLES: readonly (readonly [label: string, values: Record<string,
   ["Satellite with loss", { link: "100M", rtt: "600ms", loss: "0.01%" }],
 ];
 
-const seconds = (value: number) => span(Math.round(value * 1e9));
+/** A time in seconds, in hours and minutes from two minutes on. */
+export function seconds(value: number): string {
+  if (value < 120) return span(Math.round(value * 1e9));
+  const minutes = Math.round(value / 60);
+  const [hours, rest] = [Math.floor(minutes / 60), minutes % 60];
+  return [hours > 0 && `${hours} h`, rest > 0 && `${rest} min`].filter(Boolean).join(" ");
+}
 
 /** A number with its range, if the form has one. */
 function between(document: Envelope, path: string, value: number, format: (value: number) => string) {
