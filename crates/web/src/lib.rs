@@ -36,7 +36,7 @@ mod allowed_target;
 mod api;
 mod archive_access;
 mod certificate_time;
-mod check_request;
+mod claim_request;
 mod config;
 mod envelope_request;
 mod error;

@@ -28,13 +28,8 @@ impl AcceptanceRule {
     /// # Source
     /// Acceptance rule of SANET, the Slovak academic network: 941.48 Mb/s is the payload of a full link at an MTU of
     /// 1500 with TCP timestamps.
-    pub const GIGABIT: Self = Self {
-        name: "gigabit",
-        link_bps: 1e9,
-        connections: 1,
-        least_seconds: 10.0,
-        least_bps: 941e6,
-    };
+    pub const GIGABIT: Self =
+        Self { name: "gigabit", link_bps: 1e9, connections: 1, least_seconds: 10.0, least_bps: 941e6 };
     /// All rules.
     pub const ALL: [Self; 1] = [Self::GIGABIT];
 
@@ -47,7 +42,7 @@ impl AcceptanceRule {
 
 /// Whether a result, or one criterion, is what a rule asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Accepted {
+pub enum AcceptanceState {
     /// It is.
     Passed,
     /// The result does not say.
@@ -56,7 +51,7 @@ pub enum Accepted {
     Failed,
 }
 
-impl Accepted {
+impl AcceptanceState {
     /// Its name in documents.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -74,7 +69,7 @@ pub struct AcceptanceCriterion {
     /// What it is about: `link`, `connections`, `duration`, `retransmits`, `rate` or `possible`.
     pub name: &'static str,
     /// Whether it holds.
-    pub state: Accepted,
+    pub state: AcceptanceState,
     /// The same as a sentence, with the remedy.
     pub text: String,
 }
@@ -83,7 +78,7 @@ pub struct AcceptanceCriterion {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Acceptance {
     /// Failed if one criterion fails, otherwise missing if one is.
-    pub state: Accepted,
+    pub state: AcceptanceState,
     /// Every criterion of the rule.
     pub criteria: Vec<AcceptanceCriterion>,
 }
@@ -115,15 +110,15 @@ pub fn accept(rule: &AcceptanceRule, test: &ForeignTest, judged: &[Judged], cont
             },
         ),
     ];
-    let state = criteria.iter().map(|criterion| criterion.state).max().unwrap_or(Accepted::Missing);
+    let state = criteria.iter().map(|criterion| criterion.state).max().unwrap_or(AcceptanceState::Missing);
     Acceptance { state, criteria }
 }
 
 fn criterion(name: &'static str, holds: Option<bool>, text: String) -> AcceptanceCriterion {
     let state = match holds {
-        Some(true) => Accepted::Passed,
-        Some(false) => Accepted::Failed,
-        None => Accepted::Missing,
+        Some(true) => AcceptanceState::Passed,
+        Some(false) => AcceptanceState::Failed,
+        None => AcceptanceState::Missing,
     };
     AcceptanceCriterion { name, state, text }
 }
@@ -244,7 +239,7 @@ mod tests {
         accept(&AcceptanceRule::GIGABIT, &test, &judge(&test, &context), &context)
     }
 
-    fn with(found: &Acceptance, state: Accepted) -> Vec<&'static str> {
+    fn with(found: &Acceptance, state: AcceptanceState) -> Vec<&'static str> {
         let same = found.criteria.iter().filter(|criterion| criterion.state == state);
         same.map(|criterion| criterion.name).collect()
     }
@@ -254,8 +249,8 @@ mod tests {
         for rate in ["941M", "941.48M", "0.941G"] {
             let found = typed(rate, "10s", "0", Some(1));
             assert_eq!(
-                (found.state, with(&found, Accepted::Passed).len()),
-                (Accepted::Passed, 6),
+                (found.state, with(&found, AcceptanceState::Passed).len()),
+                (AcceptanceState::Passed, 6),
                 "{found:?}"
             );
         }
@@ -270,16 +265,19 @@ mod tests {
             (typed("941M", "10s", "0", Some(4)), "connections"),
             (typed("966M", "10s", "0", Some(1)), "possible"),
         ] {
-            assert_eq!((found.state, with(&found, Accepted::Failed)), (Accepted::Failed, vec![name]));
+            assert_eq!(
+                (found.state, with(&found, AcceptanceState::Failed)),
+                (AcceptanceState::Failed, vec![name])
+            );
         }
     }
 
     #[test]
     fn what_is_not_said_is_missing_and_not_passed() {
         let found = typed("941M", "", "", None);
-        assert_eq!(found.state, Accepted::Missing);
-        assert_eq!(with(&found, Accepted::Missing), ["connections", "duration", "retransmits"]);
+        assert_eq!(found.state, AcceptanceState::Missing);
+        assert_eq!(with(&found, AcceptanceState::Missing), ["connections", "duration", "retransmits"]);
         // Between 0.935 and 0.945 Gb/s.
-        assert_eq!(with(&typed("0.94G", "10s", "0", Some(1)), Accepted::Missing), ["rate"]);
+        assert_eq!(with(&typed("0.94G", "10s", "0", Some(1)), AcceptanceState::Missing), ["rate"]);
     }
 }

@@ -19,7 +19,7 @@ mod tcp;
 
 use linerate_model::import::ForeignTest;
 
-pub use self::acceptance::{Acceptance, AcceptanceCriterion, AcceptanceRule, Accepted, accept};
+pub use self::acceptance::{Acceptance, AcceptanceCriterion, AcceptanceRule, AcceptanceState, accept};
 use self::case::CheckedTest;
 pub use self::context::Context;
 pub use self::judgement::{CauseKind, Check, Judged, Judgement, Numbers, PossibleCause, Reason, Verdict};

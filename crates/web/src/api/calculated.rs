@@ -5,7 +5,7 @@ use linerate_report::check::CheckDocument;
 use linerate_report::envelope::EnvelopeDocument;
 
 use super::MayView;
-use crate::check_request::CheckRequest;
+use crate::claim_request::ClaimRequest;
 use crate::envelope_request::EnvelopeRequest;
 use crate::problem::{HttpProblem, INTERNAL};
 use crate::request::JsonBody;
@@ -26,7 +26,7 @@ pub(crate) async fn envelope(
 
 pub(crate) async fn check(
     _: MayView,
-    JsonBody(request): JsonBody<CheckRequest, MAX_CHECK_BYTES>,
+    JsonBody(request): JsonBody<ClaimRequest, MAX_CHECK_BYTES>,
 ) -> Result<Json<CheckDocument>, HttpProblem> {
     // A long text takes a while to read, so this is not done by the thread that answers everybody.
     let checked =

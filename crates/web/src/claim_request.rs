@@ -23,7 +23,7 @@ const PASTED: &str = "text";
 /// given may have any value that makes a figure possible.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct CheckRequest {
+pub(crate) struct ClaimRequest {
     /// The printed result of iperf3, iperf, ttcp, NTttcp, NetPIPE, nuttcp, netperf or linerate.
     text: String,
     /// The program that printed it, such as `iperf3`, if it cannot be detected.
@@ -84,7 +84,7 @@ pub(crate) struct CheckRequest {
     length: Option<TypedValue>,
 }
 
-impl CheckRequest {
+impl ClaimRequest {
     /// The figures with their judgements.
     ///
     /// # Errors
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     fn report(json: &str) -> Result<CheckReport, HttpProblem> {
-        serde_json::from_str::<CheckRequest>(json).unwrap().report()
+        serde_json::from_str::<ClaimRequest>(json).unwrap().report()
     }
 
     #[test]
