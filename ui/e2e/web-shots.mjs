@@ -14,6 +14,14 @@ const VIEWS = [
   { name: "laptop", width: 1280, height: 720 },
 ];
 const SCHEMES = ["light", "dark"];
+/** Pages that are longer than their first screen. */
+const WHOLE = /^(result|compare|envelope.*|check.*)$/;
+/** A full gigabit as iperf3 prints it, with a retransmit. */
+const PASTED = `Connecting to host ams-1, port 5201
+[ ID] Interval           Transfer     Bitrate         Retr
+[  5]   0.00-10.00  sec  1.10 GBytes   942 Mbits/sec    1             sender
+[  5]   0.00-10.04  sec  1.10 GBytes   941 Mbits/sec                  receiver
+`;
 
 mkdirSync(OUT, { recursive: true });
 const browser = await launch();
@@ -32,6 +40,14 @@ try {
     ],
     ["compare", `/compare?before=${good.at(-1).id}&after=${good[0].id}`],
     ["compare-empty", "/compare"],
+    ["envelope", "/envelope?link=1G&rtt=20ms&loss=0.001%25&window=4M&streams=2&need=8h:2TB"],
+    ["envelope-range", "/envelope?link=1G..10G&rtt=5ms..20ms&loss=0..0.01%25"],
+    ["envelope-empty", "/envelope"],
+    ["envelope-wrong", "/envelope?link=1G&rtt=20"],
+    ["check", "/check?rate=966.5M&link=1G&duration=10s&mtu=1500"],
+    ["check-pasted", `/check?link=1G&acceptance=gigabit#text=${encodeURIComponent(PASTED)}`],
+    ["check-missing", "/check?rate=941M&link=1G&acceptance=gigabit"],
+    ["check-empty", "/check"],
     ["missing", "/nothing/here"],
     ...(failed ? [["failed", `/runs/${failed.id}`]] : []),
   ];
@@ -39,7 +55,7 @@ try {
     for (const colorScheme of SCHEMES) {
       for (const [name, path] of pages) {
         const page = await opened(view, colorScheme, path);
-        await shoot(page, view, colorScheme, name, name === "result" || name === "compare");
+        await shoot(page, view, colorScheme, name, WHOLE.test(name));
       }
       await problems(view, colorScheme);
       await live(view, colorScheme);

@@ -31,14 +31,15 @@ const KNOB: usize = 8;
 const READ_BACK_KNOB: usize = 12;
 /// In addition: requested for the links of stand-ins, and applied to them when a link is open; a quantity
 /// printed in the results of others, an argument of `check` with its figure, a quantity that assertions of
-/// plans may use, the place that reports that it had no effect, the list of quantities that are shown in bytes, and
-/// the links that listen.
-const LINK_KNOB: usize = READ_BACK_KNOB + 9;
+/// plans may use, the place that reports that it had no effect, the list of quantities that are shown in bytes, the
+/// links that listen, and a field of the page that checks.
+const LINK_KNOB: usize = READ_BACK_KNOB + 10;
 /// As a knob that is read back, and in addition: an argument and a result of `envelope`, an argument of
 /// `check`, a check of `doctor`, a statistic with that name, the name of a bundled plan, and two methods of
 /// plans with their tables, the sentence about the limit of a test, and a statistic of pages; in the web pages, the
-/// form, its values, what a result granted, and the kiosk.
-const CALCULATED_KNOB: usize = 27;
+/// form, its values, what a result granted, the kiosk, and a field of the pages that calculate an envelope and that
+/// check.
+const CALCULATED_KNOB: usize = 29;
 /// Catalogue entry, probe, and one rule that uses it.
 const METRIC: usize = 3;
 /// In addition: a column of the terminal's table, one of a method's table of seconds, and a line of a chart.

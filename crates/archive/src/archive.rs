@@ -20,10 +20,8 @@ use crate::value::{DatabaseRow, Value};
 
 /// Smallest number of letters of a short name.
 const MIN_NAME_CHARS: usize = 4;
-/// Most characters of a tag.
-const MAX_TAG_CHARS: usize = 64;
-/// Runs whose flows are read by one statement.
-const FLOWS_BATCH: usize = 256;
+/// Runs whose flows, or whose tags, are read by one statement.
+pub(crate) const RUNS_BATCH: usize = 256;
 
 /// A run with its number, and whether its derived rows are complete.
 type NumberedRun = (i64, bool, RunHead);
@@ -156,31 +154,6 @@ impl Archive {
         self.read(Database::vacuum)
     }
 
-    /// Adds a tag to a run. It stays when the tables are derived again, and is not part of the log.
-    ///
-    /// # Errors
-    /// As for [`Store::find`], if `tag` cannot be one, and if the archive cannot be written.
-    pub fn tag(&mut self, run: &str, tag: &str) -> Result<(), ArchiveError> {
-        let fits = |c: char| !(c.is_whitespace() || c.is_control() || c == ',');
-        if tag.is_empty() || tag.chars().count() > MAX_TAG_CHARS || !tag.chars().all(fits) {
-            return Err(ArchiveError::BadTag { tag: ForeignText::from(tag) });
-        }
-        let number = self.number_of(&self.find(run)?)?;
-        let insert = "INSERT INTO tag (run, tag) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-        self.write(|database| database.execute(insert, &[number.into(), tag.into()])).map(drop)
-    }
-
-    /// Removes a tag from a run; whether it had it.
-    ///
-    /// # Errors
-    /// As for [`Store::find`], and if the archive cannot be written.
-    pub fn untag(&mut self, run: &str, tag: &str) -> Result<bool, ArchiveError> {
-        let number = self.number_of(&self.find(run)?)?;
-        let delete = "DELETE FROM tag WHERE run = ?1 AND tag = ?2";
-        let removed = self.write(|database| database.execute(delete, &[number.into(), tag.into()]))?;
-        Ok(removed > 0)
-    }
-
     /// The bytes that the archive uses on its disk, with those that removed runs left unused.
     ///
     /// # Errors
@@ -235,7 +208,7 @@ impl Archive {
     }
 
     /// The number of a run with this full name.
-    fn number_of(&self, id: &str) -> Result<i64, ArchiveError> {
+    pub(crate) fn number_of(&self, id: &str) -> Result<i64, ArchiveError> {
         let found = self.read(|database| {
             let mut rows = database.query("SELECT number FROM run WHERE id = ?1", &[id.into()])?;
             rows.first_mut().map(|row| row.integer(0)).transpose()
@@ -262,7 +235,7 @@ impl Archive {
     fn with_flows(&self, runs: Vec<NumberedRun>) -> Result<Vec<RunHead>, ArchiveError> {
         let derived: Vec<i64> = runs.iter().filter(|run| run.1).map(|run| run.0).collect();
         let mut flows: BTreeMap<i64, Vec<FlowHead>> = BTreeMap::new();
-        for numbers in derived.chunks(FLOWS_BATCH) {
+        for numbers in derived.chunks(RUNS_BATCH) {
             let sql = format!(
                 "SELECT run, flow, name, direction, transport, bitrate_bps, cause FROM flow WHERE run IN ({})
                  ORDER BY run, flow",
@@ -276,21 +249,8 @@ impl Archive {
                 Ok(())
             })?;
         }
-        let mut tags: BTreeMap<i64, Vec<ForeignText>> = BTreeMap::new();
         let numbers: Vec<i64> = runs.iter().map(|run| run.0).collect();
-        for numbers in numbers.chunks(FLOWS_BATCH) {
-            let sql =
-                format!("SELECT run, tag FROM tag WHERE run IN ({}) ORDER BY tag", places(numbers.len()));
-            let values: Vec<Value> = numbers.iter().map(|number| (*number).into()).collect();
-            for (run, tag) in self.read(|database| {
-                let rows = database.query(&sql, &values)?;
-                rows.into_iter()
-                    .map(|mut row| Ok((row.integer(0)?, row.text(1)?)))
-                    .collect::<Result<Vec<_>, _>>()
-            })? {
-                tags.entry(run).or_default().push(tag.into());
-            }
-        }
+        let mut tags = self.tags_of(&numbers)?;
         let complete = |(number, derived, mut head): NumberedRun| {
             head.tags = tags.remove(&number).unwrap_or_default();
             head.flows = if derived {

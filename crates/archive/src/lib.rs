@@ -24,6 +24,7 @@ mod recorder;
 mod retention;
 mod sqlite;
 mod store;
+mod tags;
 mod value;
 
 pub use archive::Archive;

@@ -4,7 +4,9 @@ mod document;
 mod text;
 
 use linerate_model::import::{Claim, ForeignResult, ForeignTest, Unread};
-use linerate_theory::claims::{Context, Judged, Judgement, Verdict, judge};
+use linerate_theory::claims::{
+    Acceptance, AcceptanceRule, Context, Judged, Judgement, Verdict, accept, judge,
+};
 
 pub use document::CheckDocument;
 #[cfg(feature = "schema")]
@@ -65,6 +67,8 @@ pub struct JudgedTest {
     pub test: ForeignTest,
     /// One judgement per line.
     pub lines: Vec<Judged>,
+    /// Whether it is what an acceptance rule asks for, if there is one.
+    pub acceptance: Option<Acceptance>,
 }
 
 /// Number of figures per verdict.
@@ -113,6 +117,18 @@ impl CheckReport {
         Self { context: context.clone(), inputs: typed.into_iter().chain(files).collect() }
     }
 
+    /// The same, with every test measured against a rule.
+    #[must_use]
+    pub fn accepted_by(mut self, rule: &AcceptanceRule) -> Self {
+        for reading in self.inputs.iter_mut().flat_map(|input| &mut input.readings) {
+            let context = context_of(&reading.tool, &self.context);
+            for JudgedTest { test, lines, acceptance } in &mut reading.tests {
+                *acceptance = Some(accept(rule, test, lines, &context));
+            }
+        }
+        self
+    }
+
     /// Files from which nothing could be read, with the reason.
     pub fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
         self.inputs.iter().filter_map(|input| Some((input.name.as_str(), input.failure.as_deref()?)))
@@ -144,16 +160,21 @@ impl JudgedTest {
     }
 }
 
-fn judged(reading: ForeignResult, context: &Context) -> JudgedReading {
-    let context = Context {
+/// The stated path, and what the program is known for.
+fn context_of(tool: &str, context: &Context) -> Context {
+    Context {
         // Only our rates exclude the bytes that arrived before the clock started.
-        first_read_left_out: reading.tool == OWN_PROGRAM,
-        from_file: !reading.tool.is_empty(),
+        first_read_left_out: tool == OWN_PROGRAM,
+        from_file: !tool.is_empty(),
         ..context.clone()
-    };
+    }
+}
+
+fn judged(reading: ForeignResult, context: &Context) -> JudgedReading {
+    let context = context_of(&reading.tool, context);
     let tests = reading.tests.into_iter().map(|test| {
         let lines = judge(&test, &context);
-        JudgedTest { test, lines }
+        JudgedTest { test, lines, acceptance: None }
     });
     JudgedReading {
         tool: reading.tool.into(),

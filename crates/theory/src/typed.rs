@@ -16,7 +16,7 @@ use linerate_units::{AboveZeroError, Bitrate, Bytes, ParseError, Ratio, Span, ab
 use crate::envelope::{Cpu, TransferDeadline, ValueRange};
 use crate::host;
 
-pub use figure::{TypedFigure, describes_path_only, typed_test};
+pub use figure::{TypedFigure, TypedFigures, describes_path_only};
 
 /// Faster than any link in the foreseeable future; above it, products of rate and time would overflow.
 const MAX_RATE_BPS: f64 = 1e15;

@@ -1,6 +1,7 @@
 //! The HTTP interface: its routes, and their description.
 
 mod archived;
+mod calculated;
 mod comparison;
 mod overview;
 mod shared;
@@ -103,7 +104,8 @@ pub(crate) struct RunPath {
 pub(crate) fn routes() -> (Router<Service>, Arc<str>) {
     aide::generate::extract_schemas(true);
     let mut description = description();
-    let router = overview_routes().merge(run_routes()).merge(shared_routes()).finish_api(&mut description);
+    let router = overview_routes().merge(run_routes()).merge(calculated_routes());
+    let router = router.merge(shared_routes()).finish_api(&mut description);
     // The description of our own types always has a JSON form.
     let text: Arc<str> = serde_json::to_string_pretty(&description).unwrap_or_default().into();
     let served = Arc::clone(&text);
@@ -216,6 +218,28 @@ fn run_routes() -> ApiRouter<Service> {
         )
 }
 
+fn calculated_routes() -> ApiRouter<Service> {
+    let tag = "calculated";
+    ApiRouter::new()
+        .api_route(
+            "/api/v1/envelope",
+            post_with(calculated::envelope, move |op| {
+                about_write(
+                    op,
+                    "getEnvelope",
+                    tag,
+                    "What a described path can carry, as linerate envelope --json",
+                )
+            }),
+        )
+        .api_route(
+            "/api/v1/check",
+            post_with(calculated::check, move |op| {
+                about_write(op, "checkResults", tag, "Whether figures can be true, as linerate check --json")
+            }),
+        )
+}
+
 fn shared_routes() -> ApiRouter<Service> {
     let tag = "shared";
     ApiRouter::new()
@@ -264,7 +288,7 @@ fn description() -> OpenApi {
             version: "1".to_owned(),
             ..Info::default()
         },
-        tags: ["overview", "runs", "comparison", "shared"]
+        tags: ["overview", "runs", "comparison", "calculated", "shared"]
             .map(|name| Tag { name: name.to_owned(), ..Tag::default() })
             .to_vec(),
         ..OpenApi::default()

@@ -36,7 +36,9 @@ mod allowed_target;
 mod api;
 mod archive_access;
 mod certificate_time;
+mod claim_request;
 mod config;
+mod envelope_request;
 mod error;
 mod field_at_fault;
 mod guard;
@@ -55,6 +57,7 @@ mod share_key;
 mod streams;
 mod tls;
 mod token_file;
+mod typed_value;
 
 pub use access::{Ability, Access, TokenTooShort, WebToken};
 pub use allowed_target::{AllowedTarget, NoAllowedTarget};

@@ -20,11 +20,11 @@ const MAX_BODY_BYTES: usize = 256 << 10;
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The body of a request, as JSON.
+/// The body of a request, as JSON of at most `MAX` bytes.
 #[derive(Debug)]
-pub(crate) struct JsonBody<T>(pub(crate) T);
+pub(crate) struct JsonBody<T, const MAX: usize = MAX_BODY_BYTES>(pub(crate) T);
 
-impl<S: Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
+impl<S: Sync, T: DeserializeOwned, const MAX: usize> FromRequest<S> for JsonBody<T, MAX> {
     type Rejection = HttpProblem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, HttpProblem> {
@@ -34,16 +34,13 @@ impl<S: Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
                 "send the body with Content-Type: application/json",
             ));
         }
-        let body = tokio::time::timeout(BODY_TIMEOUT, to_bytes(request.into_body(), MAX_BODY_BYTES)).await;
+        let body = tokio::time::timeout(BODY_TIMEOUT, to_bytes(request.into_body(), MAX)).await;
         let body = match body {
             Ok(Ok(body)) => body,
             // The body ended early, or it is too large; the first one sees no answer anyway.
             Ok(Err(_)) => {
-                return Err(HttpProblem::new(
-                    TOO_LARGE,
-                    format!("a body has at most {MAX_BODY_BYTES} bytes"),
-                )
-                .limit(MAX_BODY_BYTES as u64));
+                let text = format!("a body has at most {MAX} bytes");
+                return Err(HttpProblem::new(TOO_LARGE, text).limit(MAX as u64));
             }
             Err(_) => return Err(HttpProblem::new(TOO_SLOW, "the body did not arrive within 10 s")),
         };
@@ -61,6 +58,10 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 /// Parses JSON. A field that nobody reads is an error too.
 pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, HttpProblem> {
+    // A list would be taken for the values of the fields in their order.
+    if body.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+        return Err(HttpProblem::new(INVALID_REQUEST, "the body must be a JSON object"));
+    }
     let mut unread: Option<String> = None;
     let mut track = serde_path_to_error::Track::new();
     let mut json = serde_json::Deserializer::from_slice(body);
@@ -85,7 +86,7 @@ pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, HttpProblem> 
     }
 }
 
-impl<T: JsonSchema> OperationInput for JsonBody<T> {
+impl<T: JsonSchema, const MAX: usize> OperationInput for JsonBody<T, MAX> {
     fn operation_input(ctx: &mut GenContext, operation: &mut Operation) {
         <Json<T> as OperationInput>::operation_input(ctx, operation);
     }
@@ -160,7 +161,8 @@ mod tests {
         assert_eq!((problem.field.as_deref(), problem.status), (Some("traffic.streams"), 422));
         let problem = parse::<TestSpec>(br#"{"traffic":{"streams":4}}x"#).unwrap_err();
         assert!(problem.detail.contains("trailing characters"), "{problem:?}");
-        assert_eq!(parse::<TestSpec>(b"[").unwrap_err().status, 422);
+        assert_eq!(parse::<TestSpec>(b"{").unwrap_err().status, 422);
+        assert!(parse::<TestSpec>(b" []").unwrap_err().detail.contains("JSON object"));
     }
 
     #[test]

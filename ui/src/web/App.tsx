@@ -2,12 +2,14 @@
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Ability, getSession, type Session, signOut } from "./api";
+import { CheckPage } from "./Check";
 import { ComparePage } from "./Compare";
+import { EnvelopePage } from "./Envelope";
 import { HistoryPage } from "./History";
 import { Kiosk } from "./Kiosk";
 import { type Visitor, VisitorContext } from "./load";
 import { asProblem, type Problem } from "./problem";
-import { RunPage } from "./Run";
+import { Menu, RunPage } from "./Run";
 import { type Route, route, useAddress } from "./router";
 import { SharedPage } from "./Shared";
 import { SignIn } from "./SignIn";
@@ -103,6 +105,10 @@ function Page({ here }: { here: Route }) {
       return <HistoryPage />;
     case "compare":
       return <ComparePage />;
+    case "envelope":
+      return <EnvelopePage />;
+    case "check":
+      return <CheckPage />;
     default:
       return <Missing />;
   }
@@ -164,6 +170,10 @@ function Header({ session, here, onSignIn, onSignOut }: HeaderProps) {
         {link("start", "/", "Start")}
         {link("history", "/history", "History")}
         {link("kiosk", "/kiosk", "Kiosk")}
+        <Menu label="Tools">
+          <li>{link("envelope", "/envelope", "What can this path carry?")}</li>
+          <li>{link("check", "/check", "Can this be true?")}</li>
+        </Menu>
         {session?.signed_in ? (
           <button type="button" onClick={onSignOut}>
             Sign out

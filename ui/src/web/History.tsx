@@ -4,10 +4,11 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { getRuns, type RunRow } from "./api";
 import { useBoard, useLoad, useProblem } from "./load";
 import { comparePath, navigate, runPath, useAddress } from "./router";
+import { TagList } from "./Tags";
 import { CAUSES, NOTHING, rate, WORLDS, when, words } from "./words";
 
 const PAGE = "50";
-const FILTERS = ["target", "name", "verdict", "world", "since", "until"] as const;
+const FILTERS = ["target", "name", "verdict", "world", "tag", "since", "until"] as const;
 type Filter = (typeof FILTERS)[number];
 /** Pause in typing after which a filter takes effect. */
 const TYPING_MS = 300;
@@ -170,6 +171,7 @@ function Filters() {
           CAUSES.map((cause) => [cause, words(cause)]),
         )}
         {choice("world", "Measured on", "anything", WORLDS)}
+        {text("tag", "Tag")}
         {day("since", "Since")}
         {day("until", "Until")}
       </search>
@@ -245,7 +247,7 @@ function Rows({ runs, selection, onSelect }: RowsProps) {
                   <a href={runPath(run.id)}>{run.started_at ? when(run.started_at) : run.id}</a>
                 </th>
                 <td class="name">
-                  <span>{run.name ?? ""}</span>
+                  <span>{run.name ?? ""}</span> <TagList tags={run.tags} />
                 </td>
                 <td class="target">
                   {run.target ?? NOTHING}

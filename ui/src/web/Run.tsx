@@ -21,6 +21,7 @@ import { useProblem, useVisitor } from "./load";
 import { asProblem } from "./problem";
 import { navigate, runPath } from "./router";
 import { listen } from "./stream";
+import { Tags } from "./Tags";
 import { Document, hasHeading } from "./View";
 import { plural } from "./words";
 
@@ -167,6 +168,9 @@ export function RunPage({ id }: { id: string }) {
         </div>
       )}
       {view && labels && <p class="faint labels">{labels}</p>}
+      {finished && run && (
+        <Tags run={run.id} tags={run.tags ?? []} onChange={(tags) => setRun({ ...run, tags })} />
+      )}
       {view && <Document view={view} />}
       {finished && !view && !run?.problem && <p>It ended before anything was measured.</p>}
       {!view && !ended && waiting && run && <Waiting run={run} />}

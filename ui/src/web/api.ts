@@ -1,6 +1,8 @@
 // The client of the server's interface. Texts in its answers may come from other hosts: they are shown as text only.
 
 import type { Charts } from "../page";
+import type { Check } from "./check";
+import type { Envelope } from "./envelope";
 import { asProblem, Problem, parsed, problemOf } from "./problem";
 
 export type Ability = "view" | "run" | "admin";
@@ -48,6 +50,7 @@ export interface RunRow {
   name?: string;
   kind?: "test" | "plan";
   part_of?: string;
+  tags?: string[];
   flows?: { name: string; direction: Direction; transport?: string; bitrate_bps?: number; cause?: string }[];
 }
 
@@ -86,6 +89,7 @@ export interface Run {
   wait_seconds?: number;
   target?: string;
   name?: string;
+  tags?: string[];
   problem?: string;
   result?: Result;
 }
@@ -132,7 +136,7 @@ async function call<T>(path: string, init: RequestInit = {}): Promise<T> {
   return (text === "" ? undefined : parsed(text)) as T;
 }
 
-function write<T>(method: "POST" | "DELETE", path: string, body: unknown, headers = {}): Promise<T> {
+function write<T>(method: "POST" | "PUT" | "DELETE", path: string, body: unknown, headers = {}): Promise<T> {
   return call<T>(path, {
     method,
     // The server refuses writing requests without these two: a form of another site cannot send them.
@@ -140,6 +144,13 @@ function write<T>(method: "POST" | "DELETE", path: string, body: unknown, header
     body: JSON.stringify(body ?? {}),
   });
 }
+
+/** What a described path can carry. */
+export const getEnvelope = (path: Record<string, string | boolean>) =>
+  write<Envelope>("POST", "/envelope", path);
+/** Whether figures can be true. */
+export const getCheck = (figures: Record<string, string | boolean>) =>
+  write<Check>("POST", "/check", figures);
 
 const run = (id: string) => `/runs/${encodeURIComponent(id)}`;
 
@@ -150,6 +161,9 @@ export const getHosts = () => call<Hosts>("/hosts");
 export const getRun = (id: string) => call<Run>(run(id));
 export const getView = (id: string) => call<View>(`${run(id)}/view`);
 export const cancelRun = (id: string) => write<void>("POST", `${run(id)}/cancel`, null);
+const tagged = (id: string, tag: string) => `${run(id)}/tags/${encodeURIComponent(tag)}`;
+export const addTag = (id: string, tag: string) => write<void>("PUT", tagged(id, tag), null);
+export const removeTag = (id: string, tag: string) => write<void>("DELETE", tagged(id, tag), null);
 export const deleteRun = (id: string) => write<void>("DELETE", run(id), null);
 /** The path of a page that shows the run to everybody who has the path. */
 export const shareRun = (id: string) => write<{ path: string }>("POST", `${run(id)}/share`, null);

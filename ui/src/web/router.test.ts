@@ -6,6 +6,7 @@ test("every page has its path, and the id of a run survives its address", () => 
   expect(route("/history")).toEqual({ page: "history" });
   expect(route("/compare/")).toEqual({ page: "compare" });
   expect(route("/kiosk")).toEqual({ page: "kiosk" });
+  expect([route("/envelope"), route("/check")]).toEqual([{ page: "envelope" }, { page: "check" }]);
   expect(route(runPath("a/b %?"))).toEqual({ page: "run", id: "a/b %?" });
 });
 

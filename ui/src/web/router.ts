@@ -3,17 +3,20 @@
 import { useEffect, useState } from "preact/hooks";
 
 export type Route =
-  | { page: "start" | "history" | "compare" | "kiosk" | "missing" }
+  | { page: "start" | "history" | "compare" | "envelope" | "check" | "kiosk" | "missing" }
   | { page: "run"; id: string }
   | { page: "shared"; id: string; secret: string };
+
+/** Pages whose path is their name. */
+const PLAIN = ["history", "compare", "envelope", "check", "kiosk"] as const;
 
 /** The page of a path. */
 export function route(path: string): Route {
   const parts = path.split("/").filter(Boolean);
   const [first, second, third] = parts;
   if (parts.length === 0) return { page: "start" };
-  if (parts.length === 1 && (first === "history" || first === "compare" || first === "kiosk"))
-    return { page: first };
+  const plain = PLAIN.find((page) => page === first);
+  if (parts.length === 1 && plain) return { page: plain };
   try {
     if (parts.length === 2 && first === "runs" && second)
       return { page: "run", id: decodeURIComponent(second) };

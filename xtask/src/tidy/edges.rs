@@ -29,8 +29,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Carries out tests and plans for any caller, also in an emulated network, whose topology it reads: no flags, no
     // printing, and none of compat or report.
     ("runner", &["units", "model", "theory", "sock", "control", "plan", "archive", "emu", "lab"]),
-    // Pages and the HTTP interface: runs of `runner` in the queue of `control`, shown by `report`.
-    ("web", &["units", "model", "proto", "sock", "control", "runner", "archive", "report"]),
+    // Pages and the HTTP interface: runs of `runner` in the queue of `control`, shown by `report`. Envelopes and checks
+    // need no measurement: typed values and pasted results go from the readers of `theory` and `compat` to `report`.
+    (
+        "web",
+        &["units", "model", "proto", "compat", "theory", "sock", "control", "runner", "archive", "report"],
+    ),
     (
         "app",
         &[

@@ -5,14 +5,14 @@ mod input;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use linerate_model::import::{ForeignTest, Quantity};
+use linerate_model::import::ForeignTest;
 use linerate_model::metrics::Side;
 use linerate_report::check::{CheckDocument, CheckReport, VerdictCounts, text};
 use linerate_theory::claims::Context;
 use linerate_theory::encapsulation::Encapsulation;
 use linerate_theory::envelope::Congestion;
 use linerate_theory::framing::IpVersion;
-use linerate_theory::typed::{TypedFigure, describes_path_only, link_rate, probability, typed_test};
+use linerate_theory::typed::{TypedFigure, TypedFigures, describes_path_only, link_rate, probability};
 use linerate_units::{Bitrate, Bytes, Ratio, above_zero};
 
 use crate::args::{congestion, tunnel};
@@ -165,25 +165,24 @@ impl CheckArgs {
     /// the files.
     fn claim(&self) -> Option<ForeignTest> {
         let path = &self.path;
-        // The round-trip time is a figure to check only if there is a distance to compare it with.
-        let rtt = path.rtt.as_ref().filter(|_| path.distance.is_some());
-        let length = path.length.as_ref().filter(|_| !path.udp);
-        let figures = [
-            ("--rate", Quantity::Bitrate, self.rate.as_ref()),
-            ("--pps", Quantity::PacketRate, self.pps.as_ref()),
-            ("--bytes", Quantity::Bytes, self.bytes.as_ref()),
-            ("--duration", Quantity::Seconds, self.duration.as_ref()),
-            ("--packets", Quantity::Packets, self.packets.as_ref()),
-            ("--lost", Quantity::Lost, self.lost.as_ref()),
-            ("--retransmits", Quantity::Retransmits, self.retransmits.as_ref()),
-            ("--cwnd", Quantity::CongestionWindow, self.cwnd.as_ref()),
-            ("--calls", Quantity::Calls, self.calls.as_ref()),
-            ("--length", Quantity::MessageSize, length),
-            ("--cpu", Quantity::CpuLocal, self.cpu.as_ref()),
-            ("--mss", Quantity::Mss, path.mss.as_ref()),
-            ("--rtt", Quantity::RoundTrip, rtt),
-        ];
-        let test = typed_test(&figures, path.mtu, self.side());
+        let figures = TypedFigures {
+            rate: self.rate.clone(),
+            pps: self.pps.clone(),
+            bytes: self.bytes.clone(),
+            duration: self.duration.clone(),
+            packets: self.packets.clone(),
+            lost: self.lost.clone(),
+            retransmits: self.retransmits.clone(),
+            cwnd: self.cwnd.clone(),
+            calls: self.calls.clone(),
+            length: path.length.clone().filter(|_| !path.udp),
+            cpu: self.cpu.clone(),
+            mss: path.mss.clone(),
+            rtt: path.rtt.clone().filter(|_| path.distance.is_some()),
+            mtu: path.mtu,
+            side: self.side(),
+        };
+        let test = figures.test();
         test.filter(|test| self.files.is_empty() || !describes_path_only(test))
     }
 }

@@ -129,21 +129,9 @@ pub(crate) fn run(args: &EnvelopeArgs) -> Result<Exit, CommandError> {
     Ok(stdout::print(text(terminal::stdout_page(), &answers).as_bytes()))
 }
 
-/// The argument that causes an error.
-fn argument(error: &PathError) -> &'static str {
-    match error {
-        PathError::Link => "--link",
-        PathError::Mtu { .. } => "--mtu",
-        PathError::Fragments { .. } => "--length",
-        PathError::RoundTrip | PathError::UnknownRoundTrip => "--rtt",
-        PathError::Loss(_) => "--loss",
-        PathError::Buffer => "--window, --rmem or --wmem",
-        PathError::Offered => "--offered",
-        PathError::Hosts => "--cpu, --pcie or --disk",
-        PathError::Streams => "--streams",
-        PathError::Lag => "--lag",
-        PathError::BeyondModel { .. } => "--loss",
-    }
+/// The arguments of which one causes an error.
+fn argument(error: &PathError) -> String {
+    error.properties().iter().map(|name| format!("--{name}")).collect::<Vec<_>>().join(" or ")
 }
 
 impl EnvelopeArgs {

@@ -1,5 +1,10 @@
 //! The options of `serve --web` for other addresses than that of this host.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+
 use crate::support::{Done, Folder, Process, ServeProcess, TIMEOUT, linerate};
 
 /// A server with pages, whose user has a data directory of its own.
@@ -47,5 +52,75 @@ fn what_others_reach_needs_a_token_or_tls_and_wrong_files_are_named() {
     ] {
         let done = refused(&folder, &[&address, more].concat());
         assert!(done.code == Some(2) && done.stderr.contains(message), "{more:?}: {done:?}");
+    }
+}
+
+/// What a page of this server is answered.
+fn post(base: &str, path: &str, body: &Value) -> Value {
+    let address = base.trim_start_matches("http://").trim_end_matches('/');
+    let body = body.to_string();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nX-Linerate: 1\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all((head + &body).as_bytes()).unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    serde_json::from_str(reply.split("\r\n\r\n").nth(1).unwrap()).unwrap_or_else(|_| panic!("{reply}"))
+}
+
+#[test]
+fn pages_are_answered_as_the_command_line_is() {
+    let folder = Folder::new();
+    let server = ServeProcess::from(pages(&folder, &["--json", "--web", "127.0.0.1:0"]));
+    let printed = server.stderr();
+    let base = printed.lines().find_map(|line| line.strip_prefix("pages at ")).unwrap().to_owned();
+    let document = |args: &[&str]| {
+        let mut command = linerate();
+        command.args(args).arg("--json");
+        let done = Process::start(command).finish(TIMEOUT);
+        serde_json::from_str::<Value>(&done.stdout).unwrap_or_else(|_| panic!("{args:?}: {done:?}"))
+    };
+    for (fields, args) in [
+        (json!({ "link": "1G" }), "--link 1G"),
+        (
+            json!({ "link": "1G..10G", "rtt": "5ms..20ms", "loss": "0..0.01%", "need": "8h:2TB", "target": "500M" }),
+            "--link 1G..10G --rtt 5ms..20ms --loss 0..0.01% --need 8h:2TB --target 500M",
+        ),
+        (
+            json!({ "link": "10G", "rtt": "1ms", "mtu": 9000, "ipv6": true, "vlan": 1, "encap": "vxlan4", "lag": 4,
+                "streams": 8, "congestion": "reno", "no_timestamps": true, "window": "4M", "rmem": "6M", "wmem": "4M",
+                "cpu": "3G:10000:2:4", "pcie": "8G:4", "disk": "500MB/s", "distance": "100", "transfer": "1G",
+                "offered": "5G", "burst": "1M", "burst_rate": "40G" }),
+            "--link 10G --rtt 1ms --mtu 9000 --ipv6 --vlan 1 --encap vxlan4 --lag 4 --streams 8 --congestion reno \
+             --no-timestamps --window 4M --rmem 6M --wmem 4M --cpu 3G:10000:2:4 --pcie 8G:4 --disk 500MB/s \
+             --distance 100 --transfer 1G --offered 5G --burst 1M --burst-rate 40G",
+        ),
+        (json!({ "link": "1G", "udp": true, "length": 1000 }), "--link 1G --udp --length 1000"),
+    ] {
+        let wanted =
+            document(&std::iter::once("envelope").chain(args.split_whitespace()).collect::<Vec<_>>());
+        assert_eq!(post(&base, "/api/v1/envelope", &fields), wanted, "{args}");
+    }
+    for (fields, args) in [
+        (json!({ "rate": "966.5M", "link": "1G", "mtu": 1500 }), "--rate 966.5M --link 1G --mtu 1500"),
+        (
+            json!({ "rate": "941M", "duration": "10s", "bytes": "1.1G", "retransmits": 3, "cwnd": "1M", "calls": "10k",
+                "length": "128K", "cpu": "23%", "mss": 1448, "mtu": 1500, "rtt": "21ms", "distance": 100,
+                "counted_by": "sender", "loss": "0.01%", "streams": 2, "congestion": "cubic", "window": "2M",
+                "encap": "gre4", "vlan": 1, "ipv6": true, "no_timestamps": true }),
+            "--rate 941M --duration 10s --bytes 1.1G --retransmits 3 --cwnd 1M --calls 10k --length 128K --cpu 23% \
+             --mss 1448 --mtu 1500 --rtt 21ms --distance 100 --counted-by sender --loss 0.01% --streams 2 \
+             --congestion cubic --window 2M --encap gre4 --vlan 1 --ipv6 --no-timestamps",
+        ),
+        (
+            json!({ "rate": "900M", "pps": "80k", "packets": "800k", "lost": 5, "udp": true, "length": 1472, "link": "1G" }),
+            "--rate 900M --pps 80k --packets 800k --lost 5 --udp --length 1472 --link 1G",
+        ),
+    ] {
+        let wanted = document(&std::iter::once("check").chain(args.split_whitespace()).collect::<Vec<_>>());
+        assert_eq!(post(&base, "/api/v1/check", &fields), wanted, "{args}");
     }
 }

@@ -23,6 +23,17 @@ fn story(base: &str, token: Option<&str>) {
     play("web.mjs", base, token.as_slice());
 }
 
+/// Tokens of somebody who may see results, and of somebody who may start tests, in this file.
+fn tokens_of_two(tokens: &str) -> [String; 2] {
+    ["view", "run"].map(|ability| {
+        let mut command = linerate();
+        command.args(["token", "add", ability, "--ability", ability, "--tokens", tokens]);
+        let done = Process::start(command).finish(Duration::from_secs(60));
+        assert_eq!(done.code, Some(0), "{done:?}");
+        done.stdout.trim().to_owned()
+    })
+}
+
 /// Runs a story of the front end in a browser.
 fn play(file: &str, base: &str, args: &[&str]) {
     let mut command = Command::new("node");
@@ -57,16 +68,21 @@ fn a_visitor_with_the_token_does_the_same() {
 fn a_viewer_starts_nothing_and_a_link_shows_one_run_over_http_and_https() {
     let folder = Folder::new();
     let tokens = folder.file("tokens");
-    let made = ["view", "run"].map(|ability| {
-        let mut command = linerate();
-        command.args(["token", "add", ability, "--ability", ability, "--tokens", &tokens]);
-        let done = Process::start(command).finish(Duration::from_secs(60));
-        assert_eq!(done.code, Some(0), "{done:?}");
-        done.stdout.trim().to_owned()
-    });
+    let made = tokens_of_two(&tokens);
     for tls in [&[][..], &["--tls-self-signed"]] {
         let (mut server, base) = serve_pages(&folder, &[&["--tokens", &tokens], tls].concat());
         play("access.mjs", &base, &[&made[0], &made[1]]);
         assert!(server.running(), "{}", server.stderr());
     }
+}
+
+#[test]
+#[ignore = "needs a browser"]
+fn a_path_is_described_a_result_is_judged_and_a_run_is_tagged() {
+    let folder = Folder::new();
+    let tokens = folder.file("tokens");
+    let made = tokens_of_two(&tokens);
+    let (mut server, base) = serve_pages(&folder, &["--tokens", &tokens]);
+    play("tools.mjs", &base, &[&made[0], &made[1]]);
+    assert!(server.running(), "{}", server.stderr());
 }

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use linerate_model::import::{Claim, ClaimScope, Figure, Unread};
 use linerate_model::metrics::Side;
 use linerate_model::{Ceiling, CeilingShare};
-use linerate_theory::claims::{Context, Judged, Judgement, PossibleCause, Reason, Verdict, name_and_unit};
+use linerate_theory::claims::{
+    Acceptance, AcceptanceCriterion, Context, Judged, Judgement, PossibleCause, Reason, Verdict,
+    name_and_unit,
+};
 use serde::Serialize;
 
 use super::{CheckReport, JudgedReading, JudgedTest, Judgements, VerdictCounts};
@@ -120,6 +123,42 @@ struct TestOf {
     error: Option<String>,
     /// Its lines.
     lines: Vec<LineOf>,
+    /// Whether it is what the given acceptance rule asks for; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    acceptance: Option<AcceptanceOf>,
+}
+
+/// A test measured against an acceptance rule.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct AcceptanceOf {
+    /// `passed`; `failed` if one criterion fails; `missing` if none fails and the result says nothing about one.
+    verdict: &'static str,
+    /// Every criterion of the rule.
+    criteria: Vec<CriterionOf>,
+}
+
+/// What a rule asks for, and what the result says about it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct CriterionOf {
+    /// `link`, `connections`, `duration`, `retransmits`, `rate` or `possible`.
+    name: &'static str,
+    /// `passed`, `missing` or `failed`.
+    verdict: &'static str,
+    /// The same as a sentence, with the remedy.
+    text: String,
+}
+
+impl AcceptanceOf {
+    fn new(found: &Acceptance) -> Self {
+        let criteria = found.criteria.iter().map(|AcceptanceCriterion { name, state, text }| CriterionOf {
+            name,
+            verdict: state.name(),
+            text: text.clone(),
+        });
+        Self { verdict: found.state.name(), criteria: criteria.collect() }
+    }
 }
 
 /// One line with its figures.
@@ -291,6 +330,7 @@ impl TestOf {
             target: judged.test.target.clone().map(Into::into),
             error: judged.test.error.clone().map(Into::into),
             lines: judged.lines().map(|(claim, line)| LineOf::of(claim, line)).collect(),
+            acceptance: judged.acceptance.as_ref().map(AcceptanceOf::new),
         }
     }
 }

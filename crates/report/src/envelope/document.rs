@@ -25,6 +25,7 @@ struct NumberRange {
 /// ceilings are named by their limits there. `binding_limits` contains all binding limits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EnvelopeDocument(Value);
 
 impl EnvelopeDocument {

@@ -205,7 +205,7 @@ fn shaper_counts(excess: &Excess<'_>) -> Option<Ranked> {
                 format::rate(excess.link_bps),
                 format::fine_rate(most)
             );
-            let remedy = "give the rate of the wire with --link";
+            let remedy = "give the rate of the wire as the link";
             // A shaper that nobody mentioned is less likely than a mistake that fits equally well.
             let miss = 0.03 + (1.0 - excess.bps / most).abs();
             (miss, cause(CauseKind::ShaperCounts, text, remedy, &[("shaped_ceiling_bps", most)]))

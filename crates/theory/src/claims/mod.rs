@@ -3,6 +3,7 @@
 //! A figure represents every value that its digits allow. It is called impossible only if none of them is
 //! possible. Properties of the path that are not stated are assumed in favour of the figure.
 
+mod acceptance;
 mod byte_accounting;
 mod case;
 mod causes;
@@ -18,6 +19,7 @@ mod tcp;
 
 use linerate_model::import::ForeignTest;
 
+pub use self::acceptance::{Acceptance, AcceptanceCriterion, AcceptanceRule, AcceptanceState, accept};
 use self::case::CheckedTest;
 pub use self::context::Context;
 pub use self::judgement::{CauseKind, Check, Judged, Judgement, Numbers, PossibleCause, Reason, Verdict};

@@ -200,6 +200,25 @@ pub enum PathError {
     },
 }
 
+impl PathError {
+    /// The properties to change, by their names as options of `linerate envelope`; one of them is enough.
+    #[must_use]
+    pub fn properties(&self) -> &'static [&'static str] {
+        match self {
+            Self::Link => &["link"],
+            Self::Mtu { .. } => &["mtu"],
+            Self::Fragments { .. } => &["length"],
+            Self::RoundTrip | Self::UnknownRoundTrip => &["rtt"],
+            Self::Loss(_) | Self::BeyondModel { .. } => &["loss"],
+            Self::Buffer => &["window", "rmem", "wmem"],
+            Self::Offered => &["offered"],
+            Self::Hosts => &["cpu", "pcie", "disk"],
+            Self::Streams => &["streams"],
+            Self::Lag => &["lag"],
+        }
+    }
+}
+
 /// Rejects a description from which nothing can be calculated. Whether the MTU leaves room for payload is
 /// checked later.
 pub(super) fn check(path: &Path) -> Result<(), PathError> {

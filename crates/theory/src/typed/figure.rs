@@ -102,37 +102,84 @@ impl TypedFigure {
     }
 }
 
-/// The typed figures as a test with one line, each with the name under which it was typed; absent if none is
-/// typed. The MTU is a figure only if there is an MSS to compare it with.
-#[must_use]
-pub fn typed_test(
-    figures: &[(&str, Quantity, Option<&TypedFigure>)],
-    mtu: Option<u32>,
-    side: Option<Side>,
-) -> Option<ForeignTest> {
-    let typed = figures.iter().filter_map(|(name, quantity, typed)| Some((name, *quantity, (*typed)?)));
-    let quote: Vec<String> = typed.clone().map(|(name, _, typed)| format!("{name} {}", typed.text)).collect();
-    let mut figures: Vec<Figure> = typed
-        .map(|(_, quantity, TypedFigure { value, step, text })| Figure {
-            quantity,
-            value: *value,
-            step: *step,
-            printed: text.clone().into(),
-        })
-        .collect();
-    if figures.is_empty() {
-        return None;
+/// The typed figures of one test; those that are not typed are absent.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TypedFigures {
+    /// Payload per second, bit/s.
+    pub rate: Option<TypedFigure>,
+    /// Packets per second.
+    pub pps: Option<TypedFigure>,
+    /// Payload of the whole test, bytes.
+    pub bytes: Option<TypedFigure>,
+    /// Duration of the whole test, s.
+    pub duration: Option<TypedFigure>,
+    /// Packets of the whole test.
+    pub packets: Option<TypedFigure>,
+    /// Lost packets.
+    pub lost: Option<TypedFigure>,
+    /// Retransmitted segments.
+    pub retransmits: Option<TypedFigure>,
+    /// Congestion window, bytes.
+    pub cwnd: Option<TypedFigure>,
+    /// Read or write calls.
+    pub calls: Option<TypedFigure>,
+    /// Bytes per call; absent where it is the payload of a datagram.
+    pub length: Option<TypedFigure>,
+    /// Busy share of the CPUs.
+    pub cpu: Option<TypedFigure>,
+    /// Payload of a full segment, bytes.
+    pub mss: Option<TypedFigure>,
+    /// RTT, s; absent where there is no distance to compare it with.
+    pub rtt: Option<TypedFigure>,
+    /// MTU, bytes: a figure only if there is an MSS to compare it with.
+    pub mtu: Option<u32>,
+    /// The side that counted.
+    pub side: Option<Side>,
+}
+
+impl TypedFigures {
+    /// The figures as a test with one line, each with its option of `linerate check`; absent if none is typed.
+    #[must_use]
+    pub fn test(&self) -> Option<ForeignTest> {
+        let all = [
+            ("--rate", Quantity::Bitrate, &self.rate),
+            ("--pps", Quantity::PacketRate, &self.pps),
+            ("--bytes", Quantity::Bytes, &self.bytes),
+            ("--duration", Quantity::Seconds, &self.duration),
+            ("--packets", Quantity::Packets, &self.packets),
+            ("--lost", Quantity::Lost, &self.lost),
+            ("--retransmits", Quantity::Retransmits, &self.retransmits),
+            ("--cwnd", Quantity::CongestionWindow, &self.cwnd),
+            ("--calls", Quantity::Calls, &self.calls),
+            ("--length", Quantity::MessageSize, &self.length),
+            ("--cpu", Quantity::CpuLocal, &self.cpu),
+            ("--mss", Quantity::Mss, &self.mss),
+            ("--rtt", Quantity::RoundTrip, &self.rtt),
+        ];
+        let typed = all.iter().filter_map(|(name, quantity, typed)| Some((name, *quantity, typed.as_ref()?)));
+        let quote: Vec<String> =
+            typed.clone().map(|(name, _, typed)| format!("{name} {}", typed.text)).collect();
+        let mut figures: Vec<Figure> = typed
+            .map(|(_, quantity, TypedFigure { value, step, text })| Figure {
+                quantity,
+                value: *value,
+                step: *step,
+                printed: text.clone().into(),
+            })
+            .collect();
+        if figures.is_empty() {
+            return None;
+        }
+        figures.extend(self.mtu.filter(|_| self.mss.is_some()).map(|mtu| Figure {
+            quantity: Quantity::Mtu,
+            value: f64::from(mtu),
+            step: 0.0,
+            printed: mtu.to_string().into(),
+        }));
+        let (quote, scope) = (quote.join(" ").into(), ClaimScope::Total);
+        let claim = Claim { quote, scope, side: self.side, figures, ..Claim::default() };
+        Some(ForeignTest { claims: vec![claim], ..ForeignTest::default() })
     }
-    let has_mss = figures.iter().any(|figure| figure.quantity == Quantity::Mss);
-    figures.extend(mtu.filter(|_| has_mss).map(|mtu| Figure {
-        quantity: Quantity::Mtu,
-        value: f64::from(mtu),
-        step: 0.0,
-        printed: mtu.to_string().into(),
-    }));
-    let claim =
-        Claim { quote: quote.join(" ").into(), scope: ClaimScope::Total, side, figures, ..Claim::default() };
-    Some(ForeignTest { claims: vec![claim], ..ForeignTest::default() })
 }
 
 /// Whether all figures of a typed test only describe the path. They cannot be checked against files, whose path
@@ -173,17 +220,14 @@ mod tests {
 
     #[test]
     fn figures_that_describe_the_path_are_no_claim_of_their_own() {
-        let (rate, mss) = (TypedFigure::rate("941M").unwrap(), TypedFigure::bytes("1448").unwrap());
-        let of = |rate: Option<&TypedFigure>| {
-            let figures = [("--rate", Quantity::Bitrate, rate), ("--mss", Quantity::Mss, Some(&mss))];
-            typed_test(&figures, Some(1500), None).unwrap()
-        };
-        assert!(describes_path_only(&of(None)));
-        let test = of(Some(&rate));
+        let (rate, mss) = (TypedFigure::rate("941M").ok(), TypedFigure::bytes("1448").ok());
+        let path = TypedFigures { mss, mtu: Some(1500), ..TypedFigures::default() };
+        assert!(describes_path_only(&path.test().unwrap()));
+        let test = TypedFigures { rate, ..path }.test().unwrap();
         assert!(!describes_path_only(&test));
         assert_eq!(test.claims[0].quote, "--rate 941M --mss 1448");
         let quantities: Vec<Quantity> = test.claims[0].figures.iter().map(|figure| figure.quantity).collect();
         assert_eq!(quantities, [Quantity::Bitrate, Quantity::Mss, Quantity::Mtu]);
-        assert_eq!(typed_test(&[("--rate", Quantity::Bitrate, None)], Some(1500), None), None);
+        assert_eq!(TypedFigures { mtu: Some(1500), ..TypedFigures::default() }.test(), None);
     }
 }

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use linerate_archive::{Archive, ArchiveError, Filter, RunCursor, Store};
-use linerate_model::{Outcome, PlanRecord, RunHead, RunRecord};
+use linerate_model::{ForeignText, Outcome, PlanRecord, RunHead, RunRecord};
 use linerate_report::format::{FORMATS, Format, FormatError};
 use linerate_report::html::{PageFragment, ReportedPlan, ReportedRun};
 use linerate_report::{ExportSource, ResultDocument, RunEntry, TextLayout, document, ndjson};
@@ -178,6 +178,8 @@ pub(crate) struct RunStatus {
     /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
+    /// Its tags, once it is archived.
+    tags: Vec<ForeignText>,
     /// Why it was not completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
@@ -197,6 +199,7 @@ impl RunStatus {
             wait_seconds: wait.map(|(_, wait)| wait.as_secs_f64()),
             target: Some(run.request.to.clone()),
             name: run.request.name.clone(),
+            tags: Vec::new(),
             problem: run.problem(),
             result: None,
         }
@@ -228,11 +231,12 @@ pub(crate) async fn run(
 fn status(archive: &Archive, typed: &str) -> Result<RunStatus, ArchiveError> {
     let id = archive.find(typed)?;
     let events = archive.events(&id)?;
+    let tags = archive.tags(&id)?;
     if PlanRecord::is_plan(&events) {
         let plan = PlanRecord::fold(&events);
         let state = if plan.outcome.is_some() { WebRunState::Ended } else { WebRunState::Unfinished };
         let name = plan.start.as_ref().map(|start| start.name.to_string());
-        return Ok(RunStatus { state, target: name, ..RunStatus::empty(id) });
+        return Ok(RunStatus { state, target: name, tags, ..RunStatus::empty(id) });
     }
     let record = RunRecord::fold(&events);
     let completed = matches!(record.outcome, Some(Outcome::Completed));
@@ -241,6 +245,7 @@ fn status(archive: &Archive, typed: &str) -> Result<RunStatus, ArchiveError> {
         target: record.start.as_ref().map(|start| start.target.to_string()),
         name: record.labels.name.as_ref().map(ToString::to_string),
         problem: record.reason.as_ref().filter(|_| !completed).map(ToString::to_string),
+        tags,
         result: Some(document(&record)),
         ..RunStatus::empty(id)
     })
@@ -253,6 +258,11 @@ impl ExportPath {
 }
 
 impl RunStatus {
+    /// The same for those who have a link to this run: tags are remarks of the host's users.
+    pub(super) fn without_tags(self) -> Self {
+        Self { tags: Vec::new(), ..self }
+    }
+
     fn empty(id: String) -> Self {
         Self {
             id,
@@ -261,6 +271,7 @@ impl RunStatus {
             wait_seconds: None,
             target: None,
             name: None,
+            tags: Vec::new(),
             problem: None,
             result: None,
         }

@@ -80,7 +80,8 @@ pub(crate) async fn run(
     PathParts(path): PathParts<SharedPath>,
 ) -> Result<Json<RunStatus>, HttpProblem> {
     let may_view = opened(&service, &path.id, path.secret).await?;
-    archived::run(State(service), may_view, PathParts(RunPath { id: path.id })).await
+    let Json(run) = archived::run(State(service), may_view, PathParts(RunPath { id: path.id })).await?;
+    Ok(Json(run.without_tags()))
 }
 
 pub(crate) async fn view(

@@ -43,6 +43,9 @@ fn without_a_token_nothing_is_shown_and_nothing_is_started() {
     }
     site.post("/api/v1/runs", r#"{"to":"this host"}"#).problem(401);
     site.post("/api/v1/runs/latest/cancel", "").problem(401);
+    site.post("/api/v1/envelope", r#"{"link":"1G"}"#).problem(401);
+    site.post("/api/v1/check", r#"{"rate":"941M"}"#).problem(401);
+    site.write("PUT", "/api/v1/runs/latest/tags/mine", "", "").problem(401);
     site.write("DELETE", "/api/v1/runs/latest", "", "").problem(401);
     // What has no results is for everybody: whether the service lives, its pages, and who is asking.
     for path in ["/healthz", "/", "/history", "/assets/web.js", "/api/v1/openapi.json"] {
@@ -137,6 +140,10 @@ fn each_ability_opens_what_it_is_for() {
     assert_eq!(refused["type"], "/problems/ability-needed", "{refused}");
     assert!(refused["detail"].as_str().unwrap().contains("--ability run"), "{refused}");
     site.write("POST", "/api/v1/runs/latest/cancel", &with(&view), "").problem(403);
+    site.write("PUT", "/api/v1/runs/latest/tags/mine", &with(&view), "").problem(403);
+    // Nothing is measured or changed.
+    assert_eq!(site.write("POST", "/api/v1/envelope", &with(&view), r#"{"link":"1G"}"#).status, 200);
+    assert_eq!(site.write("POST", "/api/v1/check", &with(&view), r#"{"rate":"941M"}"#).status, 200);
     assert_eq!(get(&view, "/api/v1/runs").status, 200);
 
     let started = start(&run);

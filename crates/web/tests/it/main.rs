@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
 
 mod access;
+mod calculated;
 mod client;
 mod refusals;
 mod runs;

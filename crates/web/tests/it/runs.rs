@@ -75,6 +75,7 @@ fn a_run_is_started_watched_found_exported_and_deleted() {
     assert_eq!(tag("PUT", "before-upgrade").status, 204);
     let tagged = site.get("/api/v1/runs?tag=before-upgrade").json();
     assert_eq!(tagged["runs"][0]["tags"], serde_json::json!(["before-upgrade"]));
+    assert_eq!(site.get("/api/v1/runs/story").json()["tags"], serde_json::json!(["before-upgrade"]));
     assert_eq!(tag("PUT", "two%20words").problem(422)["field"], "tag");
     assert_eq!(tag("DELETE", "before-upgrade").status, 204);
     assert_eq!(array(&site.get("/api/v1/runs?tag=before-upgrade").json()["runs"]).len(), 0);
