@@ -263,7 +263,7 @@ mod tests {
             (typed("941M", "9.9s", "0", Some(1)), "duration"),
             (typed("941M", "10s", "3", Some(1)), "retransmits"),
             (typed("941M", "10s", "0", Some(4)), "connections"),
-            (typed("966M", "10s", "0", Some(1)), "possible"),
+            (typed("1001M", "10s", "0", Some(1)), "possible"),
         ] {
             assert_eq!(
                 (found.state, with(&found, AcceptanceState::Failed)),
