@@ -19,6 +19,9 @@ use crate::typed_value::{TypedValue, congestion, exclude, read, require, tunnel,
 /// The name of a pasted text in the document.
 const PASTED: &str = "text";
 
+/// A text of this size is read in some milliseconds.
+const LONG_TEXT_BYTES: usize = 32 << 10;
+
 /// Figures to check, as the options of `linerate check` state them, and the path. A property of the path that is not
 /// given may have any value that makes a figure possible.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -85,6 +88,11 @@ pub(crate) struct ClaimRequest {
 }
 
 impl ClaimRequest {
+    /// Whether reading the text takes long enough to delay others.
+    pub(crate) fn is_long(&self) -> bool {
+        self.text.len() > LONG_TEXT_BYTES
+    }
+
     /// The figures with their judgements.
     ///
     /// # Errors

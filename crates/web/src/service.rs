@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use linerate_control::{Exhausted, Permit, Shares, host_info};
 use linerate_report::html::Assets;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::access::{AccessControl, WebVisitor};
 use crate::archive_access::ArchiveAccess;
@@ -36,6 +37,8 @@ struct ServiceParts {
     share_key: Option<ShareKey>,
     /// Places for event streams.
     streams: Arc<Shares>,
+    /// The place for a check of a long text.
+    long_check: Arc<Semaphore>,
 }
 
 /// A visitor who watches a stream, with a place for it.
@@ -72,6 +75,7 @@ impl Service {
             runs,
             share_key: ShareKey::new(config.share_key.as_deref()).ok(),
             streams: Shares::new(MAX_STREAMS),
+            long_check: Arc::new(Semaphore::new(1)),
         }))
     }
 
@@ -134,5 +138,17 @@ impl Service {
             HttpProblem::new(TOO_MANY, text).limit(taken as u64).retry_after(10)
         })?;
         Ok(StreamWatcher { service: self.clone(), visitor, _permit: permit })
+    }
+
+    /// The place for a check of a long text. The same thread reads the archive for everybody, so there is one, and
+    /// whoever comes meanwhile does not wait.
+    ///
+    /// # Errors
+    /// Another one is in progress.
+    pub(crate) fn admit_long_check(&self) -> Result<OwnedSemaphorePermit, HttpProblem> {
+        Arc::clone(&self.0.long_check).try_acquire_owned().map_err(|_| {
+            HttpProblem::new(TOO_MANY, "another long text is being checked; try again in a moment")
+                .retry_after(1)
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! Envelopes and checks: answers that need neither a measurement nor the archive.
 
 use axum::Json;
+use axum::extract::State;
 use linerate_report::check::CheckDocument;
 use linerate_report::envelope::EnvelopeDocument;
 
@@ -9,6 +10,7 @@ use crate::claim_request::ClaimRequest;
 use crate::envelope_request::EnvelopeRequest;
 use crate::problem::{HttpProblem, INTERNAL};
 use crate::request::JsonBody;
+use crate::service::Service;
 
 /// Largest description of a path.
 const MAX_PATH_BYTES: usize = 16 << 10;
@@ -25,12 +27,16 @@ pub(crate) async fn envelope(
 }
 
 pub(crate) async fn check(
+    State(service): State<Service>,
     _: MayView,
     JsonBody(request): JsonBody<ClaimRequest, MAX_CHECK_BYTES>,
 ) -> Result<Json<CheckDocument>, HttpProblem> {
+    let place = if request.is_long() { Some(service.admit_long_check()?) } else { None };
     // A long text takes a while to read, so this is not done by the thread that answers everybody.
-    let checked =
-        tokio::task::spawn_blocking(move || request.report().map(|report| CheckDocument::of(&report)));
+    let checked = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        request.report().map(|report| CheckDocument::of(&report))
+    });
     let failed = |error| {
         tracing::error!(%error, "a check has failed");
         HttpProblem::new(INTERNAL, "the check failed; the log of the server says why")

@@ -110,3 +110,20 @@ fn the_largest_text_is_answered_in_time() {
         assert!(clock::now().since(begun).as_secs_f64() < TIMEOUT.as_secs_f64(), "{:?}", text.get(..20));
     }
 }
+
+#[test]
+fn of_many_long_texts_one_is_checked_at_a_time_and_the_pages_stay_quick() {
+    let site = TestSite::open();
+    let body = json!({ "text": IPERF3.repeat(900_000 / IPERF3.len()) }).to_string();
+    assert!(body.len() < 1 << 20);
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = (0..8).map(|_| scope.spawn(|| site.post(CHECK, &body))).collect();
+        // A short one does not need the place.
+        assert_eq!(site.post(CHECK, r#"{"rate":"941M"}"#).status, 200);
+        let replies: Vec<_> = asked.into_iter().map(|asked| asked.join().unwrap()).collect();
+        let refused: Vec<_> = replies.iter().filter(|reply| reply.status == 429).collect();
+        assert!(!refused.is_empty() && refused.len() < replies.len(), "{}", refused.len());
+        assert_eq!(refused[0].problem(429)["retry_after"], 1);
+        assert!(replies.iter().all(|reply| [200, 429].contains(&reply.status)));
+    });
+}
