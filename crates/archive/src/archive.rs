@@ -330,8 +330,11 @@ impl EventStore for Archive {
                 logs.iter().try_for_each(|(run, log)| append_log(database, run, log, derives))
             })
         };
-        // Derived rows can be rebuilt later, so the log is kept also where they cannot be stored.
-        append(true).or_else(|_| append(false))
+        match append(true) {
+            // Derived rows can be rebuilt later, so the log is kept also where they cannot be stored.
+            Err(ArchiveError::Failed { .. }) => append(false),
+            appended => appended,
+        }
     }
 }
 

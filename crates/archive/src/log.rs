@@ -99,6 +99,12 @@ impl RunUpdate {
         }
     }
 
+    /// The columns that its first event tells.
+    fn start(&mut self, values: [&str; 5]) {
+        let columns = ["started_at", "target", "world", "linerate", "kind"];
+        columns.into_iter().zip(values).for_each(|(column, value)| self.set(column, value.into()));
+    }
+
     fn add(&mut self, column: &'static str, amount: i64) {
         match self.columns.iter().position(|(known, _)| *known == column) {
             Some(at) => {
@@ -174,23 +180,14 @@ pub(crate) fn merge_parts(database: &mut Database, number: i64, added: i64) -> R
 
 /// The columns of a run that its events tell.
 fn head_of(events: &[&Event], update: &mut RunUpdate) {
-    let mut start = |told: [&str; 5]| {
-        let columns = ["started_at", "target", "world", "linerate", "kind"];
-        columns.into_iter().zip(told).for_each(|(column, value)| update.set(column, value.into()));
-    };
     for event in events {
         match &event.body {
             Body::RunStarted(run) => {
-                start([&*run.started_at, &*run.target, run.world.name(), &*run.linerate, "test"])
+                update.start([&*run.started_at, &*run.target, run.world.name(), &*run.linerate, "test"])
             }
             Body::PlanStarted(plan) => {
-                start([&*plan.started_at, &*plan.name, plan.world.name(), &*plan.linerate, "plan"])
+                update.start([&*plan.started_at, &*plan.name, plan.world.name(), &*plan.linerate, "plan"])
             }
-            _ => {}
-        }
-    }
-    for event in events {
-        match &event.body {
             Body::Labelled(labels) => update.set("name", labels.name.as_deref().into()),
             Body::PlanResumed => update.set("outcome", Value::Null),
             Body::Grouped(GroupPlace { plan: Some(place), .. }) => {

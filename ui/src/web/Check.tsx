@@ -23,6 +23,7 @@ import {
   withRule,
 } from "./check";
 import { navigate, useAddress } from "./router";
+import { Trouble } from "./Trouble";
 import { FoldedFields, TypedFields, useAnswer } from "./TypedFields";
 import { addressOf, bodyOf, hashOf, summaryOf, textOf, type Values, valuesOf } from "./typed";
 import { plural, words } from "./words";
@@ -121,11 +122,7 @@ export function CheckPage() {
           </button>
         </p>
       )}
-      {problem && problem.status !== 401 && (
-        <p class="trouble" role="alert">
-          {problem.text}
-        </p>
-      )}
+      <Trouble problem={problem} />
       {answer && <Answer check={answer} />}
     </div>
   );

@@ -15,6 +15,7 @@ import {
   reason,
 } from "./envelope";
 import { navigate, useAddress } from "./router";
+import { Trouble } from "./Trouble";
 import { FoldedFields, TypedFields, useAnswer } from "./TypedFields";
 import { addressOf, bodyOf, summaryOf, type Values, valuesOf } from "./typed";
 import { words } from "./words";
@@ -55,11 +56,7 @@ export function EnvelopePage() {
           ))}
         </p>
       )}
-      {problem && problem.status !== 401 && (
-        <p class="trouble" role="alert">
-          {problem.text}
-        </p>
-      )}
+      <Trouble problem={problem} />
       {answer && <Answer document={answer} hasRtt={Boolean(values.rtt)} />}
     </div>
   );

@@ -22,6 +22,7 @@ import { asProblem } from "./problem";
 import { navigate, runPath } from "./router";
 import { listen } from "./stream";
 import { Tags } from "./Tags";
+import { Trouble } from "./Trouble";
 import { Document, hasHeading } from "./View";
 import { plural } from "./words";
 
@@ -156,11 +157,7 @@ export function RunPage({ id }: { id: string }) {
           )}
         </div>
       )}
-      {problem && problem.status !== 401 && (
-        <p class="trouble" role="alert">
-          {problem.text}
-        </p>
-      )}
+      <Trouble problem={problem} />
       {run?.problem && (
         <div class="verdict bad">
           <h2>The test failed</h2>

@@ -23,6 +23,7 @@ import {
 import { browserPort, useBoard, useLoad, useProblem, useVisitor } from "./load";
 import { asProblem } from "./problem";
 import { navigate, runPath } from "./router";
+import { Trouble } from "./Trouble";
 import { ARROWS, NOTHING, plural, rate, when, words } from "./words";
 
 /** What the server calls itself as the other end. */
@@ -251,11 +252,7 @@ function HostFields({ board }: { board: Board | undefined }) {
           ))}
         </p>
       )}
-      {problem && problem.status !== 401 && (
-        <p class="trouble" role="alert">
-          {problem.text}
-        </p>
-      )}
+      <Trouble problem={problem} />
       <p class="faint">
         {seconds !== undefined && `About ${plural(seconds, "second")}. `}
         {hosts.value && queue(hosts.value.queue)}

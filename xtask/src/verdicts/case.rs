@@ -48,7 +48,7 @@ pub(super) enum FindingPlace {
     /// The verdict itself, skipping findings about a disturbed measurement before it.
     Verdict,
     /// Also the findings after the verdict, for rules that only add to it.
-    Beside,
+    Also,
 }
 
 /// An action that plants a cause.
@@ -60,7 +60,7 @@ pub(super) enum PlantedAction {
     /// Stops the client at this time after its start, for `length`.
     Pause { after: Duration, length: Duration },
     /// Another upload between two hosts during the whole test.
-    Beside { from: &'static str, to: &'static str, args: &'static [&'static str] },
+    Concurrent { from: &'static str, to: &'static str, args: &'static [&'static str] },
     /// Starts the server through another program.
     Serve(&'static [&'static str]),
     /// Busy loops on this CPU during the whole test, with a higher than normal priority.

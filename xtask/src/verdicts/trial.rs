@@ -120,7 +120,7 @@ impl<'a> TrialLab<'a> {
         let keeper = &self.stage.keeper;
         match *deed {
             PlantedAction::Before(host, words) => self.done(&self.exec(host, words)).map(|()| Vec::new()),
-            PlantedAction::Beside { from, to, args } => {
+            PlantedAction::Concurrent { from, to, args } => {
                 let mut server = ChildProcess::start(keeper, &self.on(to, &["serve", "-p", "0", "--json"]))?;
                 let port = server.find_line(CLIENT_TIMEOUT, listening_port)?.to_string();
                 let head = ["test", to, "-p", &port, "--upload", "-q"];
@@ -210,8 +210,7 @@ impl TimedLabActions {
 /// unless they were planted.
 fn named(found: &[Rule], case: &PlantedCase) -> Option<Rule> {
     let planted = found.iter().find(|rule| **rule == case.rule);
-    if let Some(rule) = planted.filter(|_| case.look == FindingPlace::Beside || case.rule == Rule::Disturbed)
-    {
+    if let Some(rule) = planted.filter(|_| case.look == FindingPlace::Also || case.rule == Rule::Disturbed) {
         return Some(rule.clone());
     }
     let of_the_path = found.iter().find(|rule| ![Rule::Disturbed, Rule::Bufferbloat].contains(rule));
@@ -259,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_rule_that_only_adds_is_looked_for_everywhere() {
-        let case = PlantedCase { rule: Rule::Bufferbloat, look: FindingPlace::Beside, ..PAIR };
+        let case = PlantedCase { rule: Rule::Bufferbloat, look: FindingPlace::Also, ..PAIR };
         assert_eq!(answer_of(&[Rule::LinkFull, Rule::Bufferbloat], &case), Rule::Bufferbloat);
         assert_eq!(answer_of(&[Rule::LinkFull], &case), Rule::LinkFull);
         assert!(VerdictAnswer::of(&json!({ "flows": [{}] })).is_err());

@@ -73,6 +73,8 @@ impl Quotas {
 pub(super) struct QuotaExceeded {
     /// What was used up, by whom.
     used: String,
+    /// Whether a shorter test may be within the quota.
+    shorter_may_fit: bool,
     /// Until the 24 hours of that usage are over.
     left: Duration,
 }
@@ -80,7 +82,8 @@ pub(super) struct QuotaExceeded {
 impl fmt::Display for QuotaExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let minutes = self.left.as_secs().div_ceil(60);
-        write!(f, "{}; try again in {} h {} min", self.used, minutes / 60, minutes % 60)
+        let shorter = if self.shorter_may_fit { "make it shorter, or " } else { "" };
+        write!(f, "{}; {shorter}try again in {} h {} min", self.used, minutes / 60, minutes % 60)
     }
 }
 
@@ -144,14 +147,16 @@ impl UsageLedger {
             && self.total.bytes.total() >= most
         {
             let used = format!("clients have moved the {most} that this server allows in 24 hours");
-            return Err(QuotaExceeded { used, left });
+            return Err(QuotaExceeded { used, shorter_may_fit: false, left });
         }
         let usage = self.networks.get(&network);
         let left = usage.map_or(Some(PERIOD), |usage| usage.left(now));
         // What was used more than a day ago does not count.
         let usage = usage.filter(|_| left.is_some());
         let left = left.unwrap_or(PERIOD);
-        let exceeded = |used: String| Err(QuotaExceeded { used: format!("{network} {used}"), left });
+        let exceeded = |used: String| {
+            Err(QuotaExceeded { used: format!("{network} {used}"), shorter_may_fit: false, left })
+        };
         let tests = usage.map_or(0, |usage| usage.tests).saturating_add(here.waiting);
         if quotas.tests.is_some_and(|most| tests >= most) {
             return exceeded(format!(
@@ -160,10 +165,11 @@ impl UsageLedger {
         }
         let time = usage.map_or(Span::ZERO, |usage| usage.time) + here.time;
         if let Some(most) = quotas.time.filter(|most| time + length > *most) {
-            return exceeded(format!(
-                "has measured for {time} of the {most} that this server allows a network in 24 hours, and this test \
-                 would take {length}"
-            ));
+            let used = format!(
+                "{network} has measured for {time} of the {most} that this server allows a network in 24 hours, and \
+                 this test would take {length}"
+            );
+            return Err(QuotaExceeded { used, shorter_may_fit: time < most, left });
         }
         let bytes = usage.map_or(Bytes::default(), |usage| usage.bytes.total());
         if quotas.bytes.is_some_and(|most| bytes >= most) {
@@ -271,6 +277,7 @@ mod tests {
         assert!(ledger.check(site, Span::from_secs(15), NONE, NOW).is_ok());
         let why = ledger.check(site, Span::from_secs(16), NONE, NOW).unwrap_err().to_string();
         assert!(why.contains("2001:db8:0:100::/56 has measured for 45 s of the 60 s"), "{why}");
+        assert!(why.ends_with("make it shorter, or try again in 24 h 0 min"), "{why}");
         let here = PendingTests { waiting: 0, time: TEN };
         assert!(ledger.check(site, TEN, here, NOW).is_err());
     }

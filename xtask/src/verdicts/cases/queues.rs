@@ -81,7 +81,7 @@ pub(super) const CASES: &[PlantedCase] = &[
         set: &["link.c.rate=100M", "link.c.delay=5ms"],
         args: &["-t", "5", "-O", "1", "-C", "cubic"],
         planted: PLAIN
-            .actions(&[PlantedAction::Beside {
+            .actions(&[PlantedAction::Concurrent {
                 from: "b",
                 to: "c",
                 args: &["-t", "14", "-C", "cubic", "-P", "3", "--no-latency"],
@@ -104,7 +104,7 @@ pub(super) const CASES: &[PlantedCase] = &[
             Rule::Congestion,
             Rule::RandomLoss,
         ]),
-        look: FindingPlace::Beside,
+        look: FindingPlace::Also,
         ..PAIR
     },
 ];

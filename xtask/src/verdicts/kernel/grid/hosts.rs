@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_model::Cause;
 
-use super::super::situation::Means::{Loops, Neighbour, Pause, Qdisc, Quota, Route, Sysctl};
+use super::super::situation::Means::{Loops, Neighbour, Pause, Qdisc, Quota, Route, SinglePackets, Sysctl};
 use super::super::situation::PathHost::{A, B, East};
 use super::super::situation::{PLAIN, Situation, rtt_ms};
 use super::{CONTROL, SHAPED_20M};
@@ -106,6 +106,17 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
     Situation {
         name: "quota-10-client",
         means: &[Quota(A, 10)],
+        right: &[Cause::CpuSender],
+        unconfirmed: &[Cause::HostBusy],
+        alone: true,
+        ..PLAIN
+    },
+    Situation {
+        name: "small-segments",
+        // The sender's core cuts each write into packets, and the receiver's kernel joins them before its program
+        // reads. With tiny writes instead, both ends make as many calls.
+        means: &[SinglePackets],
+        args: &["-t", "3", "-C", "cubic", "-l", "1K", "-M", "256"],
         right: &[Cause::CpuSender],
         unconfirmed: &[Cause::HostBusy],
         alone: true,
