@@ -177,6 +177,7 @@ impl LoopbackServer {
             host: self.address.ip().to_string(),
             port: Some(self.address.port()),
             spec: spec.clone(),
+            tls: None,
             world: World::Hosts,
             started_at: String::new(),
             calibration: None,

@@ -23,6 +23,7 @@ use linerate_sock::{Mono, SocketOptions, clock, thread};
 use linerate_units::Span;
 
 use crate::CANCELLED;
+use crate::control_stream::ControlStream;
 use crate::dialogue::{Dialogue, DialogueEvent};
 use crate::error::ControlError;
 use crate::host::host_info;
@@ -30,6 +31,7 @@ use crate::log::Log;
 use crate::port_observer::{self, PortObserver};
 use crate::probe::{IntervalGrid, OffsetHistory, Prober, ProberConfig};
 use crate::setup::{drain, sample_tick, socket_options};
+use crate::tls::{ServerTrust, encrypt};
 
 pub(crate) use phase_gate::PhaseGate;
 
@@ -50,6 +52,8 @@ pub struct TestRequest<'a> {
     pub host: String,
     /// Port of the server; absent for the default port of the protocol.
     pub port: Option<u16>,
+    /// How to recognise the server of an encrypted control connection; absent for one that is not encrypted.
+    pub tls: Option<ServerTrust>,
     /// What to measure.
     pub spec: TestSpec,
     /// Whether the run takes place between real hosts or in a lab.
@@ -185,10 +189,14 @@ impl<'g> ClientRun<'g> {
         let here = HostInfo { calibration: request.calibration.clone(), ..host_info(local) };
         log.note(Body::Host { info: here.clone() });
         let hello = Hello { host: here, spec: spec.clone(), ticket: gate.and_then(PhaseGate::ticket) };
+        let stream = match &request.tls {
+            None => ControlStream::plain(connected.stream),
+            Some(trust) => encrypt(connected.stream, &request.host, trust, request.stop)?,
+        };
         let session = ClientSession::with_ticket(log.now(), hello, drain(&spec));
         Ok(Self {
             gate,
-            dialogue: Dialogue::new(session, connected.stream, log.epoch(), true)?,
+            dialogue: Dialogue::new(session, stream, log.epoch(), true)?,
             server: connected.peer,
             spec,
             cookie: [0; 16],

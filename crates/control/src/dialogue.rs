@@ -4,7 +4,6 @@
 mod tests;
 
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -17,6 +16,7 @@ use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
 
 use crate::ControlError;
+use crate::control_stream::{Arrival, ControlStream};
 use crate::interface_watch::InterfaceWatch;
 use crate::setup::{LATE_DATAGRAM_TIMEOUT, RESET_TIMEOUT};
 
@@ -40,9 +40,6 @@ const MAX_BYTES_PER_TURN: usize = 64 << 10;
 /// Most unsent bytes for a peer that does not read; enough for the samples of a long run.
 const MAX_UNSENT_BYTES: usize = 256 << 20;
 
-/// Longest wait at the end for the control connection to send its remaining bytes.
-const FLUSH_TIMEOUT: Span = Span::from_ms(500);
-
 /// Progress interval on a path of this rate, clamped to [`PROGRESS_INTERVAL`] and [`SLOWEST_PROGRESS`].
 fn gap_for(path_bps: f64) -> Span {
     let gap = Span::from_secs_f64(PROGRESS_BITS / (PROGRESS_SHARE * path_bps)).unwrap_or(PROGRESS_INTERVAL);
@@ -52,17 +49,15 @@ fn gap_for(path_bps: f64) -> Span {
 /// One end's dialogue and its flows.
 pub(crate) struct Dialogue<S> {
     session: S,
-    stream: TcpStream,
+    stream: ControlStream,
     epoch: Mono,
     client: bool,
-    unsent: Vec<u8>,
     flows: BTreeMap<FlowId, DialogueFlow>,
     start: PhaseStart,
     next_progress: Timestamp,
     extra_caveats: Vec<Caveat>,
     interface: InterfaceWatch,
     events: Vec<DialogueEvent>,
-    closed: bool,
 }
 
 struct DialogueFlow {
@@ -106,26 +101,23 @@ pub(crate) enum DialogueEvent {
 impl<S: Session> Dialogue<S> {
     pub(crate) fn new(
         session: S,
-        stream: TcpStream,
+        stream: ControlStream,
         epoch: Mono,
         client: bool,
     ) -> Result<Self, ControlError> {
         let local = |error: std::io::Error| ControlError::Local(format!("the control connection: {error}"));
-        stream.set_nonblocking(true).map_err(local)?;
-        stream.set_nodelay(true).map_err(local)?;
+        stream.make_ready().map_err(local)?;
         Ok(Self {
-            interface: InterfaceWatch::of(&stream),
+            interface: InterfaceWatch::of(stream.tcp()),
             session,
             stream,
             epoch,
             client,
-            unsent: Vec::new(),
             flows: BTreeMap::new(),
             start: PhaseStart::default(),
             next_progress: Timestamp::START,
             extra_caveats: Vec::new(),
             events: Vec::new(),
-            closed: false,
         })
     }
 
@@ -134,7 +126,7 @@ impl<S: Session> Dialogue<S> {
     }
 
     pub(crate) fn stream(&self) -> &TcpStream {
-        &self.stream
+        self.stream.tcp()
     }
 
     pub(crate) fn session(&self) -> &S {
@@ -143,12 +135,12 @@ impl<S: Session> Dialogue<S> {
 
     /// Begins counting other traffic on the interface: from now on this run sends only probes and the dialogue.
     pub(crate) fn idle_begins(&mut self) {
-        self.interface.idle_begins(&self.stream);
+        self.interface.idle_begins(self.stream.tcp());
     }
 
     /// Ends that count; data connections are opened from now on.
     pub(crate) fn idle_ends(&mut self) {
-        self.interface.idle_ends(&self.stream);
+        self.interface.idle_ends(self.stream.tcp());
     }
 
     /// Feeds the session and immediately executes its outputs.
@@ -218,7 +210,7 @@ impl<S: Session> Dialogue<S> {
     fn execute(&mut self) {
         while let Some(output) = self.session.output() {
             match output {
-                SessionOutput::Send(bytes) => self.unsent.extend_from_slice(&bytes),
+                SessionOutput::Send(bytes) => self.stream.queue(&bytes),
                 SessionOutput::Start => {
                     self.start();
                     self.events.push(DialogueEvent::Session(SessionOutput::Start));
@@ -229,12 +221,12 @@ impl<S: Session> Dialogue<S> {
                 other => self.events.push(DialogueEvent::Session(other)),
             }
         }
-        self.flush();
+        self.stream.flush();
     }
 
     /// The session has started the flows; its start message is sent first.
     fn start(&mut self) {
-        self.flush();
+        self.stream.flush();
         let at = self.start.planned.unwrap_or_default();
         self.flows.values().for_each(|flow| flow.handle.begin_at(at));
         self.start.start_sent = Some(clock::now());
@@ -274,7 +266,7 @@ impl<S: Session> Dialogue<S> {
         others: &[BorrowedFd<'_>],
     ) -> Result<Vec<DialogueEvent>, ControlError> {
         self.execute();
-        if self.events.is_empty() {
+        if self.events.is_empty() && !self.stream.has_decrypted() {
             self.wait(until, others)?;
         }
         self.read()?;
@@ -283,7 +275,7 @@ impl<S: Session> Dialogue<S> {
         }
         self.check_flows()?;
         self.execute();
-        if self.unsent.len() > MAX_UNSENT_BYTES {
+        if self.stream.unsent() > MAX_UNSENT_BYTES {
             return Err(ControlError::Local("the other end does not read its messages".to_owned()));
         }
         Ok(std::mem::take(&mut self.events))
@@ -298,11 +290,8 @@ impl<S: Session> Dialogue<S> {
         if self.is_started() && !self.flows.is_empty() {
             deadline = deadline.min(at(self.next_progress));
         }
-        let interest = if self.unsent.is_empty() { Interest::READ } else { Interest::BOTH };
         let mut fds = Vec::with_capacity(1 + self.flows.len() + others.len());
-        if !self.closed {
-            fds.push((self.stream.as_fd(), interest));
-        }
+        fds.extend(self.stream.interest());
         fds.extend(self.flows.values().map(|flow| (flow.handle.waker().as_fd(), Interest::READ)));
         fds.extend(others.iter().map(|fd| (*fd, Interest::READ)));
         poll_few(&fds, deadline)?;
@@ -313,46 +302,22 @@ impl<S: Session> Dialogue<S> {
         let mut bytes = [0; 16 << 10];
         let mut left = MAX_BYTES_PER_TURN;
         // Unread bytes wake the next turn immediately.
-        while !self.closed && left > 0 {
-            match self.stream.read(&mut bytes) {
-                Ok(0) => {
-                    self.closed = true;
-                    self.input(SessionInput::Closed)?;
-                }
-                Ok(count) => {
+        while !self.stream.is_closed() && left > 0 {
+            match self.stream.read(&mut bytes)? {
+                Arrival::Bytes(count) => {
                     left = left.saturating_sub(count);
                     self.input(SessionInput::Bytes(&bytes[..count]))?;
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => {
-                    self.closed = true;
-                    self.input(SessionInput::Closed)?;
-                }
+                Arrival::Nothing => return Ok(()),
+                Arrival::Closed => self.input(SessionInput::Closed)?,
             }
         }
         Ok(())
     }
 
-    fn flush(&mut self) {
-        while !self.unsent.is_empty() {
-            match self.stream.write(&self.unsent) {
-                Ok(count) if count > 0 => drop(self.unsent.drain(..count)),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // The read side will detect the end of the connection and report it.
-                _ => self.unsent.clear(),
-            }
-        }
-    }
-
-    /// Sends the remaining bytes for up to [`FLUSH_TIMEOUT`], so that the final message of this end arrives.
+    /// Sends the remaining bytes, so that the final message of this end arrives.
     pub(crate) fn flush_at_end(&mut self) {
-        let deadline = clock::now() + FLUSH_TIMEOUT.as_duration();
-        while !self.unsent.is_empty() && !deadline.has_passed() {
-            self.flush();
-            let _ = poll_few(&[(self.stream.as_fd(), Interest::WRITE)], deadline);
-        }
+        self.stream.flush_at_end();
     }
 
     /// Time until the next progress report.
@@ -453,12 +418,12 @@ impl<S: Session> Dialogue<S> {
 
     /// Begins the interface counters of the phase.
     pub(crate) fn begin_counting(&mut self) {
-        self.interface.phase_begins(Some(&self.stream));
+        self.interface.phase_begins(Some(self.stream.tcp()));
     }
 
     /// Adds the interface counts since the phase began.
     pub(crate) fn note_counts(&self, tally: &mut Tally) {
-        if let Some((interface, dialogue)) = self.interface.counted(Some(&self.stream)) {
+        if let Some((interface, dialogue)) = self.interface.counted(Some(self.stream.tcp())) {
             let kernel = tally.kernel.get_or_insert_default();
             (kernel.interface, kernel.control) = (Some(interface), dialogue);
         }

@@ -1,21 +1,18 @@
 //! The dialogue between a coordinator and an agent over its connection. Both ends share this loop.
 
-use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use linerate_proto::agent::{AgentDialogue, AgentInput, AgentOutput};
 use linerate_sock::poll::{Interest, poll_few};
 use linerate_sock::{Mono, clock};
-use linerate_units::{Span, Timestamp};
+use linerate_units::Timestamp;
 
 use crate::ControlError;
+use crate::control_stream::{Arrival, ControlStream};
 
 /// Most bytes read in one turn, so that deadlines and the owner of the control connection are not delayed.
 const MAX_BYTES_PER_TURN: usize = 64 << 10;
-
-/// Longest wait at the end for the remaining bytes to be sent.
-const FLUSH_TIMEOUT: Span = Span::from_ms(500);
 
 /// Most unsent bytes for a peer that reads too slowly; enough for the events of several minutes.
 const MAX_UNSENT_BYTES: usize = 64 << 20;
@@ -23,24 +20,21 @@ const MAX_UNSENT_BYTES: usize = 64 << 20;
 /// One end of the control connection and its connection.
 pub(crate) struct Talk<D> {
     end: D,
-    stream: TcpStream,
+    stream: ControlStream,
     epoch: Mono,
-    unsent: Vec<u8>,
     events: Vec<AgentOutput>,
-    closed: bool,
 }
 
 impl<D: AgentDialogue> Talk<D> {
     /// Times of the control connection count from `epoch`.
-    pub(crate) fn new(end: D, stream: TcpStream, epoch: Mono) -> Result<Self, ControlError> {
+    pub(crate) fn new(end: D, stream: ControlStream, epoch: Mono) -> Result<Self, ControlError> {
         let local = |error: std::io::Error| ControlError::Local(format!("the connection: {error}"));
-        stream.set_nonblocking(true).map_err(local)?;
-        stream.set_nodelay(true).map_err(local)?;
-        Ok(Self { end, stream, epoch, unsent: Vec::new(), events: Vec::new(), closed: false })
+        stream.make_ready().map_err(local)?;
+        Ok(Self { end, stream, epoch, events: Vec::new() })
     }
 
     pub(crate) fn stream(&self) -> &TcpStream {
-        &self.stream
+        self.stream.tcp()
     }
 
     /// Converts an instant to a time of the control connection.
@@ -56,7 +50,7 @@ impl<D: AgentDialogue> Talk<D> {
     /// Feeds the end and sends its output.
     pub(crate) fn input(&mut self, input: AgentInput<'_>) -> Result<(), ControlError> {
         let result = self.feed(input);
-        self.flush();
+        self.stream.flush();
         result
     }
 
@@ -66,7 +60,7 @@ impl<D: AgentDialogue> Talk<D> {
         let result = self.end.input(now, input);
         self.gather();
         result?;
-        if self.unsent.len() > MAX_UNSENT_BYTES {
+        if self.stream.unsent() > MAX_UNSENT_BYTES {
             return Err(ControlError::Local("the other end does not read its messages".to_owned()));
         }
         Ok(())
@@ -74,40 +68,27 @@ impl<D: AgentDialogue> Talk<D> {
 
     fn execute(&mut self) {
         self.gather();
-        self.flush();
+        self.stream.flush();
     }
 
     fn gather(&mut self) {
         while let Some(output) = self.end.output() {
             match output {
-                AgentOutput::Send(bytes) => self.unsent.extend_from_slice(&bytes),
+                AgentOutput::Send(bytes) => self.stream.queue(&bytes),
                 other => self.events.push(other),
-            }
-        }
-    }
-
-    fn flush(&mut self) {
-        while !self.unsent.is_empty() {
-            match self.stream.write(&self.unsent) {
-                Ok(count) if count > 0 => drop(self.unsent.drain(..count)),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // The read side will detect the end of the connection and report it.
-                _ => self.unsent.clear(),
             }
         }
     }
 
     /// What to wait for; absent once the peer has closed the connection.
     pub(crate) fn interest(&self) -> Option<(BorrowedFd<'_>, Interest)> {
-        let interest = if self.unsent.is_empty() { Interest::READ } else { Interest::BOTH };
-        (!self.closed).then(|| (self.stream.as_fd(), interest))
+        self.stream.interest()
     }
 
     /// When to poll even if nothing has arrived.
     pub(crate) fn deadline(&self) -> Mono {
         match self.end.deadline() {
-            _ if !self.events.is_empty() => Mono(0),
+            _ if !self.events.is_empty() || self.stream.has_decrypted() => Mono(0),
             Some(at) => self.instant_of(at),
             None => Mono::FAR,
         }
@@ -148,29 +129,21 @@ impl<D: AgentDialogue> Talk<D> {
         let mut bytes = [0; 16 << 10];
         let mut left = MAX_BYTES_PER_TURN;
         // Unread bytes wake the next turn immediately.
-        while !self.closed && left > 0 {
-            match self.stream.read(&mut bytes) {
-                Ok(count @ 1..) => {
+        while !self.stream.is_closed() && left > 0 {
+            match self.stream.read(&mut bytes)? {
+                Arrival::Bytes(count) => {
                     left = left.saturating_sub(count);
                     self.input(AgentInput::Bytes(&bytes[..count]))?;
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                _ => {
-                    self.closed = true;
-                    self.input(AgentInput::Closed)?;
-                }
+                Arrival::Nothing => return Ok(()),
+                Arrival::Closed => self.input(AgentInput::Closed)?,
             }
         }
         Ok(())
     }
 
-    /// Sends the remaining bytes for up to [`FLUSH_TIMEOUT`], so that the final message of this end arrives.
+    /// Sends the remaining bytes, so that the final message of this end arrives.
     pub(crate) fn flush_at_end(&mut self) {
-        let deadline = clock::now() + FLUSH_TIMEOUT.as_duration();
-        while !self.unsent.is_empty() && !deadline.has_passed() {
-            self.flush();
-            let _ = poll_few(&[(self.stream.as_fd(), Interest::WRITE)], deadline);
-        }
+        self.stream.flush_at_end();
     }
 }

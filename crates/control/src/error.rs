@@ -5,6 +5,8 @@ use linerate_proto::PeerError;
 use linerate_sock::SockError;
 use thiserror::Error;
 
+use crate::tls::TlsError;
+
 /// Why a run could not be made or finished.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -18,6 +20,9 @@ pub enum ControlError {
     /// The data plane could not start.
     #[error("{0}")]
     Engine(#[from] EngineError),
+    /// The control connection could not be encrypted.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// This end was stopped by its user.
     #[error("stopped")]
     Stopped,

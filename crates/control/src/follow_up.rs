@@ -124,6 +124,7 @@ impl FlowQuestion<'_> {
             host: self.request.host.clone(),
             port: self.request.port,
             spec: spec_of(&self.request.spec, self.direction, &trial),
+            tls: self.request.tls.clone(),
             world: self.request.world,
             started_at,
             calibration: self.request.calibration.clone(),

@@ -9,6 +9,7 @@
 
 mod calibrate;
 mod client;
+mod control_stream;
 mod coordinator;
 mod dialogue;
 mod dialogue_loop;
@@ -29,9 +30,13 @@ mod setup;
 mod shares;
 mod stand_in;
 mod sweep;
+mod tls;
 
 /// Largest drift between two clocks, parts per million: typical crystals are specified for half of it each.
 const DRIFT_PPM: u64 = 100;
+
+/// Port of a server for which none is given.
+pub const DEFAULT_PORT: u16 = linerate_proto::native::NATIVE.default_port;
 
 /// Reason of a run that its caller cancelled, for example in a signal handler.
 pub const CANCELLED: &str = "cancelled";
@@ -61,3 +66,6 @@ pub use server::{
 };
 pub use shares::{AddressGroup, Exhausted, Permit, Shares};
 pub use stand_in::{Interrupts, Invocation, LogStore, StoredRun, drive};
+pub use tls::{
+    FingerprintCheck, ServerIdentity, ServerTrust, TLS_PROTOCOL, TlsError, UnknownServer, fingerprint_of,
+};

@@ -44,6 +44,7 @@ use crate::memory::Budget;
 use crate::port_observer::PortObserver;
 use crate::shares::Shares;
 use crate::stand_in::LogStore;
+use crate::tls::ServerIdentity;
 use embedded_server::EmbeddedServer;
 pub use event::ServerEvent;
 use inbox::Inbox;
@@ -91,6 +92,9 @@ pub struct ServerConfig {
     pub one_off: bool,
     /// The stored calibration of this host; absent if it was never calibrated.
     pub calibration: Option<Box<Calibration>>,
+    /// The certificate of the server. With one, clients may encrypt their control connections, and coordinators have
+    /// to.
+    pub identity: Option<Arc<dyn ServerIdentity>>,
     /// The secret that coordinators must know to direct this agent; absent if it does not accept any.
     pub agent_token: Option<Token>,
     /// Foreign tools that embedded servers serve on the same ports.

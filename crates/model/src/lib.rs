@@ -18,6 +18,7 @@ mod ceiling;
 mod event;
 mod evidence_key;
 mod finding;
+mod fingerprint;
 pub mod flow;
 mod flow_outcome;
 mod follow_up;
@@ -39,6 +40,7 @@ mod size;
 pub mod sniff;
 mod spec;
 mod tally;
+mod tls_options;
 mod uncertainty;
 pub mod upgrade;
 
@@ -49,6 +51,7 @@ pub use ceiling::{Ceiling, CeilingShare, Limit};
 pub use event::{Body, EVENT_SCHEMA, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart, World};
 pub use evidence_key::EvidenceKey;
 pub use finding::{Cause, Confidence, Finding, Rule};
+pub use fingerprint::{Fingerprint, FingerprintError};
 pub use flow_outcome::FlowOutcome;
 pub use follow_up::FollowUp;
 pub use foreign_text::{ForeignLines, ForeignText};
@@ -76,4 +79,5 @@ pub use tally::{
     BrowserNote, ByteAccounting, DelayBucket, Digest, LatencyInterval, LatencyReport, ProbePhase,
     ProbeTransport, Steady, StreamTally, Tally, UdpTally,
 };
+pub use tls_options::TlsOptions;
 pub use uncertainty::{Contribution, Uncertainty, UncertaintySource};

@@ -52,7 +52,7 @@ fn watch() -> Result<PlanRecord, Box<dyn Error>> {
             }
             watcher.cancel();
         });
-        plan.run(PlanWorld::Hosts(token), &cancel, vec![&mut Forward(sender)], &mut ())
+        plan.run(PlanWorld::Hosts { token, tls: None }, &cancel, vec![&mut Forward(sender)], &mut ())
     })?;
     Ok(record)
 }

@@ -1,7 +1,8 @@
 //! One test or sweep with all choices.
 
 use linerate_control::{
-    ControlError, FollowUpRun, HostRef, Log, PortObserver, Sink, TestRequest, investigate, measure,
+    ControlError, FollowUpRun, HostRef, Log, PortObserver, ServerTrust, Sink, TestRequest, investigate,
+    measure,
 };
 use linerate_model::{Body, Calibration, Outcome, RunLabels, RunRecord, TestSpec, World};
 use linerate_theory::follow_up::{Question, Topic};
@@ -29,6 +30,8 @@ pub struct Measurement {
     pub host: String,
     /// Its port; absent for the default one.
     pub port: Option<u16>,
+    /// How to recognise the server of an encrypted control connection; absent for one that is not encrypted.
+    pub tls: Option<ServerTrust>,
     /// What to measure.
     pub spec: TestSpec,
     /// The id of the run in logs and archives.
@@ -78,6 +81,7 @@ impl Measurement {
         Ok(Self {
             host,
             port,
+            tls: None,
             spec,
             run,
             from: None,
@@ -105,6 +109,7 @@ impl Measurement {
         let request = TestRequest {
             host: self.host,
             port: self.port,
+            tls: self.tls,
             spec: self.spec,
             world: if self.lab.is_some() { World::Lab } else { World::Hosts },
             started_at: now(),

@@ -4,11 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use linerate_report::html::Assets;
+use linerate_runner::CertificateSource;
 use linerate_units::Span;
 
 use crate::access::Access;
 use crate::allowed_target::AllowedTarget;
-use crate::tls::TlsSource;
 
 /// The port of the service, if the user names none.
 const DEFAULT_PORT: u16 = 8080;
@@ -21,7 +21,7 @@ pub struct WebConfig {
     /// Who may use it.
     pub access: Access,
     /// TLS; absent for plain HTTP.
-    pub tls: Option<TlsSource>,
+    pub tls: Option<CertificateSource>,
     /// Further names under which browsers reach it.
     pub names: Vec<String>,
     /// The file of the key of shared links; absent for the default one of this user.

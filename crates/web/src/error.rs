@@ -3,9 +3,9 @@
 use std::io;
 use std::net::SocketAddr;
 
+use linerate_runner::CertificateError;
 use linerate_sock::SockError;
 
-use crate::tls::TlsError;
 use crate::token_file::TokenFileError;
 
 /// Why the service does not start.
@@ -28,7 +28,7 @@ pub enum WebError {
         /// The option that wants TLS.
         option: &'static str,
         /// Why.
-        source: TlsError,
+        source: CertificateError,
     },
     /// The address cannot be listened on.
     #[error("the web service cannot listen on {address}: {source}")]

@@ -11,7 +11,8 @@ use axum::{Extension, middleware};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use linerate_control::{OwnRuns, Permit, Shares, host_info};
+use linerate_control::{OwnRuns, Permit, Shares};
+use linerate_runner::{CertificateSource, TlsCertificate};
 use linerate_sock::{process, thread};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -29,7 +30,7 @@ use crate::problem::{ARCHIVE, HttpProblem, NO_SUCH_METHOD};
 use crate::run_request::RunLimits;
 use crate::runs::RunQueue;
 use crate::service::Service;
-use crate::tls::{TlsCertificate, TlsSource};
+use crate::tls::accept;
 use crate::{metrics, pages};
 
 /// Most connections. One visitor gets half of them at most.
@@ -102,11 +103,12 @@ impl WebServer {
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if let (Some(certificate), Some(TlsSource::SelfSigned { .. })) = (&self.certificate, &self.config.tls)
+        if let (Some(certificate), Some(CertificateSource::SelfSigned { .. })) =
+            (&self.certificate, &self.config.tls)
         {
             notes.push(format!(
-                "self-signed certificate with the SHA-256 fingerprint {}: compare it before you trust it in a browser",
-                certificate.fingerprint()
+                "self-signed {}: compare it before you trust it in a browser",
+                certificate.in_words()
             ));
         }
         if self.access.strangers() != Some(Ability::Admin) && !self.access.has_token() {
@@ -259,7 +261,7 @@ fn connection(
         match certificate {
             None => answer(stream, router, stopped).await,
             Some(certificate) => {
-                if let Some(stream) = certificate.accept(stream).await {
+                if let Some(stream) = accept(&certificate, stream).await {
                     answer(stream, router, stopped).await;
                 }
             }
@@ -294,13 +296,12 @@ async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// The certificate of the service, which is for all names that it answers to.
-fn certificate(source: &TlsSource, config: &WebConfig) -> Result<Arc<TlsCertificate>, WebError> {
+fn certificate(source: &CertificateSource, config: &WebConfig) -> Result<Arc<TlsCertificate>, WebError> {
     let option = match source {
-        TlsSource::Files { .. } => "--tls-cert",
-        TlsSource::SelfSigned { .. } => "--tls-self-signed",
+        CertificateSource::Files { .. } => "--tls-cert",
+        CertificateSource::SelfSigned { .. } => "--tls-self-signed",
     };
-    let mut names = vec!["localhost".to_owned(), host_info(None).name.to_string()];
-    names.extend(config.names.iter().cloned());
+    let mut names = config.names.clone();
     let address = config.address.ip();
     if !address.is_unspecified() && !address.is_loopback() {
         names.push(address.to_string());

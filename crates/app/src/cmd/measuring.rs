@@ -3,8 +3,8 @@
 pub(super) mod sinks;
 
 use linerate_control::{HostRef, Sink};
-use linerate_model::{Event, Outcome, RunLabels, RunRecord, TestSpec};
-use linerate_runner::{FollowUps, LabPortObserver, Measurement, target};
+use linerate_model::{Event, Outcome, RunLabels, RunRecord, TestSpec, TlsOptions};
+use linerate_runner::{FollowUps, KnownServers, LabPortObserver, Measurement, server_trust, target};
 
 use crate::args::ArchiveArgs;
 use crate::command_error::CommandError;
@@ -19,6 +19,8 @@ pub(super) struct MeasureRequest<'a> {
     pub(super) host: &'a str,
     /// Port, if given separately.
     pub(super) port: Option<u16>,
+    /// Whether and how the control connection is encrypted.
+    pub(super) tls: &'a TlsOptions,
     /// What to measure.
     pub(super) spec: TestSpec,
     /// The agent that measures instead of this host.
@@ -42,10 +44,13 @@ pub(super) fn run(
     print: impl FnOnce(&RunRecord, &[Event], Option<String>) -> Exit,
 ) -> Result<Exit, CommandError> {
     let (host, port) = target(request.host, request.port).map_err(CommandError::usage)?;
+    let known = KnownServers { file: None, tell: |news| print::note(news) };
+    let tls = server_trust(request.tls, &host, port, known).map_err(CommandError::usage)?;
     let signals = Signals::catch()?;
     let measurement = Measurement::of(host, port, request.spec).map_err(CommandError::failed)?;
     let id = measurement.run.clone();
     let measurement = Measurement {
+        tls,
         from: request.agent,
         labels: request.labels,
         follow_ups: request.follow_ups,

@@ -5,7 +5,7 @@ mod screen;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use linerate_control::Sink;
+use linerate_control::{ServerTrust, Sink};
 use linerate_model::{Outcome, PlanRecord, World};
 use linerate_report::format::{PLAN_EXTENSIONS, PlanSource};
 use linerate_report::plan_preview::estimated_time;
@@ -52,6 +52,10 @@ pub(crate) struct RunArgs {
     /// File with the token of the hosts' agents (linerate serve --agent-token-file)
     #[arg(long, value_name = "FILE")]
     agent_token_file: Option<PathBuf>,
+    /// Encrypt the control connections to the hosts' agents with TLS 1.3 (linerate serve --tls), and those between the
+    /// hosts; the token shows that they are the right ones
+    #[arg(long)]
+    tls: bool,
     /// Leave the emulated network running
     #[arg(long)]
     keep_lab: bool,
@@ -132,7 +136,7 @@ fn world(args: &RunArgs, world: World) -> Result<PlanWorld<'static>, CommandErro
              the same file here",
         ));
     };
-    Ok(PlanWorld::Hosts(read_token(token)?))
+    Ok(PlanWorld::Hosts { token: read_token(token)?, tls: args.tls.then_some(ServerTrust::Token) })
 }
 
 /// Carries out the plan, prints the result, and returns the exit code.

@@ -102,7 +102,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CommandError> {
     }
     let settings = settings.filter(|_| !args.no_settings);
     let guardians = settings.clone().map(|folder| Arc::new(OwnGuardians { folder }) as _);
-    let server = Server::bind(ServerConfig { agent_token, settings, guardians, ..config(args) })
+    let identity = args.web.identity()?;
+    let server = Server::bind(ServerConfig { identity, agent_token, settings, guardians, ..config(args) })
         .map_err(CommandError::failed)?;
     args.quotas.quotas(args.web.public).in_words().into_iter().for_each(print::note);
     let _web = args.web.start(&server, args)?;
@@ -132,9 +133,6 @@ fn config(args: &ServeArgs) -> ServerConfig {
         memory: args.limit_memory,
         one_off: args.one_off,
         calibration: calibration::stored(),
-        agent_token: None,
-        settings: None,
-        guardians: None,
         foreign: ServerConfig::others_at_home(),
         without: args.without.clone(),
         classic: if args.classic { ServerConfig::classic_ports() } else { Vec::new() },
@@ -143,6 +141,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
             ..archive::log_store(args.archive.archive.clone(), Some(args.archive_limits.quota()))
         })),
         observer: LabPortObserver::from_environment().map(|lab| Arc::new(lab) as _),
+        ..ServerConfig::default()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use linerate_model::{Event, HostKnobs, LabelOptions, RunRecord, SocketKnobs, Sweep, TestSpec};
+use linerate_model::{Event, HostKnobs, LabelOptions, RunRecord, SocketKnobs, Sweep, TestSpec, TlsOptions};
 use linerate_report::Format;
 use linerate_report::format::SWEEP_EXTENSIONS;
 use linerate_runner::FollowUps;
@@ -30,6 +30,8 @@ pub(crate) struct SweepArgs {
     socket: SocketKnobs,
     #[command(flatten)]
     hosts: HostKnobs,
+    #[command(flatten)]
+    tls: TlsOptions,
     #[command(flatten)]
     output: SweepOutputArgs,
     #[command(flatten)]
@@ -78,6 +80,7 @@ pub(crate) fn run(args: &SweepArgs) -> Result<Exit, CommandError> {
     let request = MeasureRequest {
         host: &args.host,
         port: args.port,
+        tls: &args.tls,
         spec,
         agent: None,
         follow_ups: FollowUps::None,

@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use linerate_control::HostRef;
-use linerate_model::{Event, LabelOptions, RunRecord, TestSpec};
+use linerate_model::{Event, LabelOptions, RunRecord, TestSpec, TlsOptions};
 use linerate_report::Format;
 use linerate_report::format::RUN_EXTENSIONS;
-use linerate_runner::{FollowUps, target};
-use linerate_units::Bitrate;
+use linerate_runner::{FollowUps, agent_trust, target};
 
 use super::measuring::sinks::LiveOutput;
 use super::measuring::{self, MeasureRequest};
@@ -40,6 +39,8 @@ pub(crate) struct TestArgs {
     investigate: Option<Investigation>,
     #[command(flatten)]
     spec: TestSpec,
+    #[command(flatten)]
+    tls: TlsOptions,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -85,8 +86,7 @@ struct OutputArgs {
 
 /// Measures, and prints the result.
 pub(crate) fn run(args: &TestArgs) -> Result<Exit, CommandError> {
-    args.spec.check().map_err(CommandError::usage)?;
-    check_source(&args.spec)?;
+    args.spec.check().and_then(|()| args.spec.check_client()).map_err(CommandError::usage)?;
     if let Some(path) = &args.output.report {
         check_file("--report", path, RUN_EXTENSIONS)?;
     }
@@ -94,6 +94,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, CommandError> {
     let request = MeasureRequest {
         host: &args.host,
         port: args.port,
+        tls: &args.tls,
         spec: args.spec.clone(),
         agent: args.agent()?,
         follow_ups: match args.investigate {
@@ -121,7 +122,8 @@ impl TestArgs {
         let found = target(from, None).map_err(|error| CommandError::usage(format!("--from: {error}")));
         let (address, port) = found?;
         let token = read_token(file)?;
-        Ok(Some(HostRef { name: from.clone(), address, port, test_address: None, token, netns: None }))
+        let tls = agent_trust(&self.tls).map_err(CommandError::usage)?;
+        Ok(Some(HostRef { name: from.clone(), address, port, test_address: None, token, tls, netns: None }))
     }
 }
 
@@ -144,19 +146,4 @@ fn print(args: &TestArgs, record: &RunRecord, events: &[Event], kept: Option<Str
         printed = if written == Exit::Done { printed } else { written };
     }
     printed
-}
-
-/// Checks values that only concern this end, which a server does not check.
-fn check_source(spec: &TestSpec) -> Result<(), CommandError> {
-    if spec.host.link == Some(Bitrate::ZERO) {
-        return Err(CommandError::usage("--link: the rate must be above zero; give it like 1G"));
-    }
-    let Some(first) = spec.socket.source_port.map(u32::from) else { return Ok(()) };
-    let at_once = spec.traffic.phases().iter().map(Vec::len).max().unwrap_or(1) as u32;
-    let last = first + spec.traffic.streams * at_once - 1;
-    if first > 0 && last <= u32::from(u16::MAX) {
-        return Ok(());
-    }
-    let why = format!("--cport: the streams would need the ports {first} to {last}, but ports end at 65535");
-    Err(CommandError::usage(why))
 }

@@ -2,12 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
-use linerate_control::Server;
-use linerate_web::{
-    Access, AllowedTarget, TlsSource, TokenFile, WebConfig, WebError, WebHandle, WebServer, WebToken,
-};
+use linerate_control::{Server, ServerIdentity};
+use linerate_runner::{CertificateSource, TlsCertificate};
+use linerate_web::{Access, AllowedTarget, TokenFile, WebConfig, WebError, WebHandle, WebServer, WebToken};
 
 use super::serve::ServeArgs;
 use crate::agent_token::read_from;
@@ -26,8 +26,13 @@ pub(super) struct WebArgs {
     /// data directory, if it is there]
     #[arg(long, value_name = "FILE", requires = "web", conflicts_with = "insecure")]
     tokens: Option<PathBuf>,
-    /// Serve the pages over HTTPS with the certificate in this PEM file, followed by those of its issuers
-    #[arg(long, value_name = "FILE", requires_all = ["web", "tls_key"])]
+    /// Let clients of linerate encrypt their control connections with TLS 1.3, and require it of the coordinators of an
+    /// agent; with the certificate of --tls-cert, or else that of --tls-self-signed
+    #[arg(long)]
+    tls: bool,
+    /// Use the certificate in this PEM file, followed by those of its issuers, for --tls and to serve the pages over
+    /// HTTPS
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
     /// The private key of the certificate, as PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
@@ -51,6 +56,19 @@ pub(super) struct WebArgs {
 }
 
 impl WebArgs {
+    /// The certificate of the server's own port, if it is wanted.
+    pub(super) fn identity(&self) -> Result<Option<Arc<dyn ServerIdentity>>, CommandError> {
+        let source = CertificateSource::of(self.tls_cert.as_deref(), self.tls_key.as_deref(), self.tls);
+        let Some(source) = source.filter(|_| self.tls || self.web.is_none()) else { return Ok(None) };
+        if !self.tls {
+            return Err(CommandError::usage("--tls-cert: give --tls or --web with it"));
+        }
+        let identity = TlsCertificate::open(&source, &self.web_name)
+            .map_err(|error| CommandError::of(error.needs_correction(), format!("--tls: {error}")))?;
+        print::note(format!("TLS for control connections: {}", identity.in_words()));
+        Ok(Some(Arc::new(identity)))
+    }
+
     /// Starts the pages of a server if they are wanted, and prints where they are.
     pub(super) fn start(&self, server: &Server, args: &ServeArgs) -> Result<Option<WebHandle>, CommandError> {
         let Some(address) = self.web else { return Ok(None) };
@@ -65,7 +83,11 @@ impl WebArgs {
                 public: self.public,
                 insecure: self.insecure,
             },
-            tls: TlsSource::of(self.tls_cert.as_deref(), self.tls_key.as_deref(), self.tls_self_signed),
+            tls: CertificateSource::of(
+                self.tls_cert.as_deref(),
+                self.tls_key.as_deref(),
+                self.tls_self_signed,
+            ),
             names: self.web_name.clone(),
             share_key: None,
             archive: args.archive.archive.clone(),

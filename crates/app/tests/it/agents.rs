@@ -148,6 +148,7 @@ fn of_three_pairs_one_loses_its_client_one_its_server_and_the_third_goes_on() {
         port: Some(server.port),
         test_address: None,
         token: Token::new(AgentPair::SECRET).unwrap(),
+        tls: None,
         netns: None,
     };
     let bed = TestBed { name: "the test".to_owned(), hosts: servers.iter().enumerate().map(host).collect() };

@@ -66,6 +66,8 @@ const TEST: &[(&str, OptionValue, &[&str])] = &[
     ("--name", Name, &["", "a,b", "a=b", "a/b", "-a", "latest"]),
     ("--note", Name, &["", " "]),
     ("--set", Word, &["notes.=x", "notes.x=", "window=64K"]),
+    ("--tls-fingerprint", Word, &["00:11", "ab"]),
+    ("--tls-ca", Name, &["/no/such/file", "/", "/dev/null", ""]),
 ];
 
 /// The options of `linerate serve`.

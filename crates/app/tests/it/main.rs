@@ -30,6 +30,7 @@ mod cli_plan;
 mod cli_reference;
 mod cli_report;
 mod cli_terminal;
+mod cli_tls;
 mod cli_token;
 mod cli_tools;
 mod cli_web;

@@ -37,6 +37,7 @@ fn two_pairs_of_four_hosts_start_together() {
         port: Some(server.port),
         test_address: None,
         token: Token::new(AgentPair::SECRET).unwrap(),
+        tls: None,
         netns: None,
     };
     let bed =

@@ -47,6 +47,7 @@ fn test_bed() -> TestBed {
         port: None,
         test_address: None,
         token: Token::new(AgentPair::SECRET).unwrap(),
+        tls: None,
         netns: None,
     };
     TestBed { name: "the tests".to_owned(), hosts: vec![host("a", LinkSide::A), host("b", LinkSide::B)] }

@@ -151,6 +151,18 @@ impl RunningGroup<'_, '_> {
         }
     }
 
+    /// The job of a run for the agent that is its client.
+    pub(super) fn new_job(&mut self, run: &FlowJob) -> Box<Job> {
+        let (host, port) = self.target(&run.to);
+        let server = run.to.host().map(|at| &self.hosts[at]);
+        let ticket = server.and_then(CoordinatorHost::ticket);
+        // The agent could not recognise the server itself; this coordinator has.
+        let certificate = server.and_then(|server| server.about()?.certificate);
+        let port = port.or(Some(NATIVE.default_port));
+        let job = self.hosts[run.from].next_job();
+        Box::new(Job { job, host: host.into(), port, ticket, certificate, spec: run.spec.clone() })
+    }
+
     fn begin(&mut self) {
         for at in 0..self.flows.len() {
             let job = self.job(at).clone();
@@ -400,15 +412,9 @@ impl RunningGroup<'_, '_> {
                 continue;
             }
             let plan = self.job(flow).clone();
-            let (host, port) = self.target(&plan.to);
-            let ticket = plan.to.host().and_then(|at| self.hosts[at].ticket());
-            let job = self.hosts[plan.from].next_job();
-            self.flows[flow].prepare(job);
-            let port = port.or(Some(NATIVE.default_port));
-            self.ask(
-                plan.from,
-                AgentInput::Prepare(Box::new(Job { job, host: host.into(), port, ticket, spec: plan.spec })),
-            );
+            let job = self.new_job(&plan);
+            self.flows[flow].prepare(job.job);
+            self.ask(plan.from, AgentInput::Prepare(job));
             // Nothing is measured during the preparation, and an exchange keeps the clock offset current.
             if self.hosts[plan.from].connected() {
                 self.ask(plan.from, AgentInput::Ping);

@@ -1,6 +1,5 @@
 //! One host of the test bed: its connection and its state.
 
-use std::net::TcpStream;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,8 +13,10 @@ use linerate_units::Timestamp;
 
 use super::clocks::AgentClockOffset;
 use super::test_bed::{HostRef, HostState};
+use crate::control_stream::ControlStream;
 use crate::dialogue_loop::Talk;
 use crate::error::ControlError;
+use crate::tls::encrypt;
 
 /// Timeout for opening the connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -50,12 +51,13 @@ impl CoordinatorHost {
         epoch: Mono,
         stop: &AtomicBool,
     ) -> Result<Self, ControlError> {
-        let stream = connect(host)?;
+        let stream = connect(host, stop)?;
         let mut nonce = [0; 16];
         getrandom::fill(&mut nonce)
             .map_err(|error| ControlError::Local(format!("no random numbers: {error}")))?;
         let now = Timestamp::from_ns(clock::now().as_ns().saturating_sub(epoch.as_ns()));
-        let end = CoordinatorEnd::new(now, host.token.clone(), nonce, name.to_owned());
+        let end = CoordinatorEnd::new(now, host.token.clone(), nonce, name.to_owned())
+            .on_channel(stream.channel_binding()?);
         let mut dialogue = Talk::new(end, stream, epoch)?;
         let about = wait(&mut dialogue, stop, |output| match output {
             AgentOutput::Welcomed(about) => Some(about),
@@ -183,14 +185,19 @@ pub(super) fn listen(hosts: &mut [CoordinatorHost], until: Mono) -> Vec<(usize, 
 }
 
 /// Connects from a dedicated thread, because entering a namespace changes the thread permanently.
-fn connect(host: &HostRef) -> Result<TcpStream, ControlError> {
+fn connect(host: &HostRef, stop: &AtomicBool) -> Result<ControlStream, ControlError> {
     if let Some(netns) = &host.netns {
         netns::enter_fd(netns)?;
     }
     let port = host.port.unwrap_or(AGENT.default_port);
     let addresses = resolve(&host.address, port, AllowedIpVersion::Any)?;
     let socket = SocketOptions::default();
-    Ok(connect_tcp(&ConnectOptions { addresses, socket, deadline: clock::now() + CONNECT_TIMEOUT })?.stream)
+    let connected =
+        connect_tcp(&ConnectOptions { addresses, socket, deadline: clock::now() + CONNECT_TIMEOUT })?;
+    match &host.tls {
+        None => Ok(ControlStream::plain(connected.stream)),
+        Some(trust) => encrypt(connected.stream, &host.address, trust, stop),
+    }
 }
 
 /// Waits for an output for which `wanted` returns a value.

@@ -1,7 +1,6 @@
 //! Prepares the next group while the previous one is judged and logged.
 
-use linerate_proto::agent::{AgentInput, AgentOutput, Job};
-use linerate_proto::native::NATIVE;
+use linerate_proto::agent::{AgentInput, AgentOutput};
 
 use super::group::{PREPARE_LEAD, RunningGroup};
 use super::test_bed::{FlowJob, RunGroup};
@@ -75,12 +74,9 @@ impl RunningGroup<'_, '_> {
         let Some(next) = next else { return };
         let (mut jobs, mut asked) = (Vec::new(), Vec::new());
         for plan in &next.flows {
-            let (host, port) = self.target(&plan.to);
-            let ticket = plan.to.host().and_then(|at| self.hosts[at].ticket());
-            let job = self.hosts[plan.from].next_job();
-            let (port, spec) = (port.or(Some(NATIVE.default_port)), plan.spec.clone());
-            asked.push((plan.from, Box::new(Job { job, host: host.into(), port, ticket, spec })));
-            jobs.push(Some((plan.from, job)));
+            let job = self.new_job(plan);
+            jobs.push(Some((plan.from, job.job)));
+            asked.push((plan.from, job));
         }
         *self.prepared = Some(Ahead { flows: next.flows.clone(), jobs, early: Vec::new() });
         for (from, job) in asked {

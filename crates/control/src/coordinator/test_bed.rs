@@ -8,6 +8,8 @@ use linerate_model::{HostInfo, PlanPlace, TestSpec, World};
 use linerate_proto::agent::{About, Token};
 use linerate_units::Span;
 
+use crate::tls::ServerTrust;
+
 /// The hosts that a coordinator may direct.
 #[derive(Debug, Clone, Default)]
 pub struct TestBed {
@@ -31,6 +33,8 @@ pub struct HostRef {
     pub test_address: Option<String>,
     /// The token of the agent.
     pub token: Token,
+    /// How to recognise the agent of an encrypted control connection; absent for one that is not encrypted.
+    pub tls: Option<ServerTrust>,
     /// The network namespace in which `address` is valid: that of an emulated host, whose agent is reached
     /// without packets on the network under test. Absent for the namespace of this program.
     pub netns: Option<Arc<OwnedFd>>,

@@ -11,6 +11,7 @@ use linerate_sock::poll::{Interest, poll_few};
 use linerate_units::{Span, Timestamp};
 
 use super::{Dialogue, MAX_BYTES_PER_TURN, gap_for};
+use crate::control_stream::ControlStream;
 
 /// Counts its bytes and ticks; requests its first tick one millisecond after the start.
 #[derive(Default)]
@@ -50,7 +51,8 @@ fn flooded() -> (TcpStream, std::thread::JoinHandle<()>) {
 #[test]
 fn whoever_owns_a_dialogue_and_its_deadlines_get_their_turn_however_much_the_peer_says() {
     let (near, flood) = flooded();
-    let mut dialogue = Dialogue::new(CountingSession::default(), near, clock::now(), true).unwrap();
+    let mut dialogue =
+        Dialogue::new(CountingSession::default(), ControlStream::plain(near), clock::now(), true).unwrap();
     for turn in 1..=20 {
         let readable = [(dialogue.stream().as_fd(), Interest::READ)];
         poll_few(&readable, clock::now() + Duration::from_secs(20)).unwrap();

@@ -6,7 +6,7 @@ mod settings;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -25,6 +25,7 @@ use linerate_units::{Span, Timestamp};
 use super::queue::QueueDecision;
 use super::{ServerEvent, Shared};
 use crate::client::PhaseGate;
+use crate::control_stream::ControlStream;
 use crate::dialogue_loop::Talk;
 use crate::error::ControlError;
 use crate::host_settings::Restored;
@@ -42,7 +43,7 @@ const RESERVATION_GRACE: Duration = Duration::from_secs(40);
 
 /// Serves one coordinator until it ends, disconnects or is rejected. `received` is what the front has already read
 /// from it.
-pub(super) fn serve(connection: TcpStream, peer: SocketAddr, received: &[u8], shared: &Shared) {
+pub(super) fn serve(connection: ControlStream, peer: SocketAddr, received: &[u8], shared: &Shared) {
     let held = RefCell::new(None);
     let mut begun = false;
     let settings = Arc::new(CoordinatorSettings::default());
@@ -133,7 +134,7 @@ struct AgentService<'scope, 'env> {
 
 impl<'scope, 'env> AgentService<'scope, 'env> {
     fn begin(
-        connection: TcpStream,
+        connection: ControlStream,
         peer: SocketAddr,
         shared: &'env Shared,
         scope: &'scope Scope<'scope, 'env>,
@@ -142,7 +143,8 @@ impl<'scope, 'env> AgentService<'scope, 'env> {
     ) -> Result<Self, ControlError> {
         let mut nonce = [0; 16];
         fill(&mut nonce)?;
-        let end = AgentEnd::new(Timestamp::START, shared.config.agent_token.clone(), nonce);
+        let end = AgentEnd::new(Timestamp::START, shared.config.agent_token.clone(), nonce)
+            .on_channel(connection.channel_binding()?);
         Ok(Self {
             dialogue: Talk::new(end, connection, clock::now())?,
             peer,

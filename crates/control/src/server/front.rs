@@ -22,9 +22,10 @@ use linerate_sock::{Mono, SockError, clock, limits, stream, thread};
 
 use super::inbox::Inbox;
 use super::notice::RateLimitedNotice;
-use super::pending_connection::{Action, GreetingKind, GreetingState, PendingConnection, send_refusal};
+use super::pending_connection::{Action, GreetingKind, GreetingState, PendingConnection};
 use super::registry::DataSocket;
 use super::{ServerEvent, Shared, agent, datagrams, embedded_server, session};
+use crate::control_stream::ControlStream;
 use crate::error::ControlError;
 use crate::shares::{Exhausted, Shares};
 use crate::stand_in::{IdleDriver, Incoming};
@@ -43,6 +44,9 @@ const PENDING_BYTES_EACH: usize = 8 << 10;
 /// Pause before accepting again when this process is out of file descriptors, and before waiting again for an
 /// embedded server that got no thread.
 const BACKOFF: Duration = Duration::from_millis(100);
+
+/// Why a coordinator is refused where its connection could be encrypted.
+const NOT_ENCRYPTED: &str = "this agent serves coordinators over TLS only; give --tls";
 
 /// What a token of the server's poller identifies. The fixed ones come after those of all connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -244,8 +248,8 @@ impl Front {
         let Err((error, idle)) = self.start_embedded(at, Some(idle)) else { return };
         let why = no_thread(&error);
         while let Some(incoming) = server.inbox.take() {
-            if let Incoming::Connection { mut stream, peer, .. } = incoming {
-                send_refusal(&mut stream, server.inbox.tool.refusal, &why);
+            if let Incoming::Connection { stream, peer, .. } = incoming {
+                ControlStream::plain(stream).close_with(&(server.inbox.tool.refusal)(&why));
                 self.report_too_many(peer, &why);
             }
         }
@@ -294,6 +298,7 @@ impl Front {
         let until = clock::now() + HELLO_TIMEOUT;
         if self.shared.poller.add(&connection, token, Interest::READ).is_ok() {
             let (received, greeting) = (Vec::new(), None);
+            let connection = ControlStream::plain(connection);
             let pending =
                 PendingConnection { connection, peer, until, port_index, received, greeting, permit };
             self.pending.insert(token, pending);
@@ -333,9 +338,9 @@ impl Front {
         peer: SocketAddr,
         received: Vec<u8>,
     ) {
-        if let Err((mut connection, why)) = inbox.connect(port, connection, peer, received) {
+        if let Err((connection, why)) = inbox.connect(port, connection, peer, received) {
             self.report_too_many(peer, &why);
-            send_refusal(&mut connection, inbox.tool.refusal, &why);
+            ControlStream::plain(connection).close_with(&(inbox.tool.refusal)(&why));
         }
     }
 
@@ -343,21 +348,26 @@ impl Front {
         let Some(pending) = self.pending.get_mut(&token) else { return };
         let Some(open) = self.shared.ports.get(pending.port_index) else { return };
         let port = open.number;
-        let action = match pending.read(open.native, &open.inboxes) {
+        let identity = self.shared.config.identity.as_deref();
+        let action = match pending.read(open.native, identity, &open.inboxes) {
             Ok(GreetingState::More) => return self.hold_within_bounds(token),
             Ok(GreetingState::KindKnown) => return self.await_greeting(token),
             Ok(GreetingState::Identified(action)) => Ok(action),
             Err(why) => Err(why),
         };
         let Some(pending) = self.pending.remove(&token) else { return };
-        let _ = self.shared.poller.remove(&pending.connection);
+        let _ = self.shared.poller.remove(pending.connection.tcp());
         match action {
             Ok(Action::Run) => self.serve(pending, GreetingKind::Client),
+            Ok(Action::Coordinator) if identity.is_some() && !pending.connection.is_encrypted() => {
+                (self.shared.event)(ServerEvent::Foreign { client: pending.peer, why: NOT_ENCRYPTED.into() });
+                pending.reject(NOT_ENCRYPTED);
+            }
             Ok(Action::Coordinator) => self.serve(pending, GreetingKind::Coordinator),
-            Ok(Action::Part(preface)) => self.direct(pending.connection, preface),
+            Ok(Action::Part(preface)) => self.direct(pending.connection.into_tcp(), preface),
             Ok(Action::Foreign(inbox)) => {
                 let PendingConnection { connection, peer, received, .. } = pending;
-                self.hand_over(&inbox, port, connection, peer, received);
+                self.hand_over(&inbox, port, connection.into_tcp(), peer, received);
             }
             Err(why) => (self.shared.event)(ServerEvent::Foreign { client: pending.peer, why: why.into() }),
         }
@@ -369,7 +379,7 @@ impl Front {
         let token = self.next;
         self.next += 1;
         pending.until = clock::now() + HELLO_TIMEOUT;
-        if self.shared.poller.modify(&pending.connection, token, Interest::READ).is_ok() {
+        if self.shared.poller.modify(pending.connection.tcp(), token, Interest::READ).is_ok() {
             self.pending.insert(token, pending);
             self.listen_to(token);
         }
@@ -410,8 +420,8 @@ impl Front {
             Ok(thread) => self.runs.push(thread),
             Err((error, back)) => {
                 let why = no_thread(&error);
-                if let Some((mut connection, _)) = back {
-                    send_refusal(&mut connection, refusal, &why);
+                if let Some((connection, _)) = back {
+                    connection.close_with(&refusal(&why));
                 }
                 self.report_too_many(peer, &why);
             }

@@ -1,7 +1,6 @@
 //! A connection that is not yet identified.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use linerate_model::sniff::Match;
@@ -11,7 +10,9 @@ use linerate_proto::native::{ConnectionPurpose, Framer, NATIVE, PREFACE_BYTES, P
 use linerate_sock::Mono;
 
 use super::inbox::{Detected, Inbox, detect};
+use crate::control_stream::{Arrival, ControlStream};
 use crate::shares::Permit;
+use crate::tls::{ServerIdentity, TLS_PROTOCOL};
 
 /// Most bytes used to distinguish protocols.
 const MAX_SNIFF_BYTES: usize = 256;
@@ -19,9 +20,15 @@ const MAX_SNIFF_BYTES: usize = 256;
 /// Most bytes of a greeting that are read at once.
 const READ_BYTES: usize = 4 << 10;
 
+/// Most bytes of a client in the handshake of TLS. Ours needs less than 2 KiB.
+const MAX_HANDSHAKE_BYTES: usize = 16 << 10;
+
+/// First bytes of each TLS connection: the record of a handshake (RFC 8446, section 5.1).
+const HANDSHAKE_RECORD: [u8; 2] = [22, 3];
+
 /// A connection that has not completed its greeting.
 pub(super) struct PendingConnection {
-    pub(super) connection: TcpStream,
+    pub(super) connection: ControlStream,
     pub(super) peer: SocketAddr,
     pub(super) until: Mono,
     /// Index in [`super::Shared::ports`] of the port that accepted it.
@@ -68,7 +75,12 @@ pub(super) enum GreetingState {
 impl PendingConnection {
     /// Reads until the connection is identified. In our own protocols this reads no byte beyond the preface or
     /// the first message after it: what follows is read by the thread that gets the connection.
-    pub(super) fn read(&mut self, native: bool, inboxes: &[Arc<Inbox>]) -> Result<GreetingState, String> {
+    pub(super) fn read(
+        &mut self,
+        native: bool,
+        identity: Option<&dyn ServerIdentity>,
+        inboxes: &[Arc<Inbox>],
+    ) -> Result<GreetingState, String> {
         let mut buffer = [0; READ_BYTES];
         loop {
             let most = match self.greeting {
@@ -82,24 +94,50 @@ impl PendingConnection {
                         missing => missing,
                     }
                 }
-                None => match self.detect(native, inboxes)? {
+                None => match self.detect(native, identity, inboxes)? {
                     Greeting::Is(state) => return Ok(state),
                     Greeting::AtMost(most) => most,
                 },
             };
             let room = buffer.get_mut(..most.min(READ_BYTES)).unwrap_or_default();
-            match self.connection.read(room) {
-                Ok(0) => return Err("connection closed before the greeting was complete".to_owned()),
-                Ok(count) => self.received.extend_from_slice(room.get(..count).unwrap_or_default()),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(GreetingState::More),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.to_string()),
+            match self.connection.read(room).map_err(|error| error.to_string())? {
+                Arrival::Bytes(count) => {
+                    self.received.extend_from_slice(room.get(..count).unwrap_or_default())
+                }
+                Arrival::Closed => {
+                    return Err("connection closed before the greeting was complete".to_owned());
+                }
+                Arrival::Nothing if self.connection.handshake_bytes() > Some(MAX_HANDSHAKE_BYTES) => {
+                    return Err("its TLS handshake is too long".to_owned());
+                }
+                Arrival::Nothing => return Ok(GreetingState::More),
             }
         }
     }
 
+    /// Encrypts the connection if the peer begins with a handshake of TLS; true if one more byte has to show that.
+    fn encrypt(&mut self, identity: Option<&dyn ServerIdentity>) -> Result<bool, String> {
+        let Some(identity) = identity.filter(|_| !self.connection.is_encrypted()) else { return Ok(false) };
+        if Match::magic(&self.received, &HANDSHAKE_RECORD) == Match::Yes {
+            let received = std::mem::take(&mut self.received);
+            self.connection.encrypt(identity.tls(), &received).map_err(|error| error.to_string())?;
+        }
+        Ok(self.received == HANDSHAKE_RECORD[..1])
+    }
+
     /// Identifies the peer by the bytes received so far, or returns how many more may be read.
-    fn detect(&mut self, native: bool, inboxes: &[Arc<Inbox>]) -> Result<Greeting, String> {
+    fn detect(
+        &mut self,
+        native: bool,
+        identity: Option<&dyn ServerIdentity>,
+        inboxes: &[Arc<Inbox>],
+    ) -> Result<Greeting, String> {
+        if native && self.encrypt(identity)? {
+            return Ok(Greeting::AtMost(1));
+        }
+        if self.connection.protocol().is_some_and(|protocol| protocol != TLS_PROTOCOL) {
+            return Err("it has another protocol within TLS".to_owned());
+        }
         let ours = match Preface::decode(&self.received) {
             _ if !native => false,
             Ok(Some(preface)) if preface.connection == ConnectionPurpose::Control => {
@@ -107,6 +145,9 @@ impl PendingConnection {
                 self.received.clear();
                 self.greeting = Some(GreetingKind::Client);
                 return Ok(Greeting::Is(GreetingState::KindKnown));
+            }
+            Ok(Some(_)) if self.connection.is_encrypted() => {
+                return Err("a data or probe connection within TLS".to_owned());
             }
             Ok(Some(preface)) => return Ok(Greeting::Is(GreetingState::Identified(Action::Part(preface)))),
             Ok(None) => true,
@@ -123,6 +164,9 @@ impl PendingConnection {
             return Ok(Greeting::Is(GreetingState::KindKnown));
         }
         if !ours && to_agent == Match::No {
+            if self.connection.is_encrypted() {
+                return Err("within TLS only clients and coordinators of linerate are served here".to_owned());
+            }
             match detect(inboxes, &self.received, !native) {
                 Detected::Its(inbox) => {
                     return Ok(Greeting::Is(GreetingState::Identified(Action::Foreign(Arc::clone(inbox)))));
@@ -137,7 +181,8 @@ impl PendingConnection {
 
     /// Sends a few bytes; they fit into the empty send buffer of a new connection.
     fn send(&mut self, bytes: &[u8]) {
-        let _ = self.connection.write(bytes);
+        self.connection.queue(bytes);
+        self.connection.flush();
     }
 
     /// Refuses a connection, with a message in its own protocol if that is known and has one.
@@ -152,18 +197,9 @@ impl PendingConnection {
             if self.greeting.is_none() {
                 self.send(&Preface::CONTROL.encode());
             }
-            send_refusal(&mut self.connection, protocol.refusal, why);
+            self.connection.close_with(&(protocol.refusal)(why));
         }
     }
-}
-
-/// Sends the refusal of a protocol, then reads what has arrived: closing a socket with unread bytes resets the
-/// connection, and the refusal could be lost.
-pub(super) fn send_refusal(connection: &mut TcpStream, refusal: fn(&str) -> Vec<u8>, why: &str) {
-    let _ = connection.set_nonblocking(true);
-    let _ = connection.write(&refusal(why));
-    let _ = connection.shutdown(std::net::Shutdown::Write);
-    let _ = connection.read(&mut [0; 16 << 10]);
 }
 
 /// What the first bytes show.

@@ -21,6 +21,7 @@ use super::queue::QueueDecision;
 use super::reflector::Reflector;
 use super::registry::{DataSocket, RunInbox};
 use super::{ServerEvent, Shared};
+use crate::control_stream::ControlStream;
 use crate::dialogue::{Dialogue, DialogueEvent, is_gone};
 use crate::error::ControlError;
 use crate::memory::{self, Loan};
@@ -37,7 +38,7 @@ const STRAY_SOCKET_TIMEOUT: Duration = Duration::from_secs(5);
 const EXTRA_FILES: u64 = 16;
 
 /// Serves one client until its run is over. `received` is its greeting, which the front has read after the preface.
-pub(super) fn serve(connection: TcpStream, peer: SocketAddr, received: &[u8], shared: &Arc<Shared>) {
+pub(super) fn serve(connection: ControlStream, peer: SocketAddr, received: &[u8], shared: &Arc<Shared>) {
     let result = ServerRun::begin(connection, peer, shared).and_then(|mut run| {
         // Even if a run panics, its place is released and its client is informed.
         let life = catch_unwind(AssertUnwindSafe(|| run.start(received).and_then(|()| run.serve())));
@@ -120,7 +121,11 @@ struct GreetedClient {
 }
 
 impl<'a> ServerRun<'a> {
-    fn begin(connection: TcpStream, peer: SocketAddr, shared: &'a Arc<Shared>) -> Result<Self, ControlError> {
+    fn begin(
+        connection: ControlStream,
+        peer: SocketAddr,
+        shared: &'a Arc<Shared>,
+    ) -> Result<Self, ControlError> {
         let epoch = clock::now();
         let session = ServerSession::after_prefaces(linerate_units::Timestamp::START);
         let dialogue = Dialogue::new(session, connection, epoch, false)?;

@@ -224,6 +224,7 @@ impl Serving {
             host: "127.0.0.1".to_owned(),
             port: Some(self.addresses[0].port()),
             spec,
+            tls: None,
             world: World::Hosts,
             started_at: String::new(),
             calibration: None,

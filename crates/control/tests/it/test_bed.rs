@@ -1,4 +1,5 @@
 //! A test bed on one host: agents, coordinators and unrelated clients over loopback.
+mod encrypted;
 mod groups;
 mod hosts;
 mod places;

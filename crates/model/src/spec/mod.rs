@@ -126,6 +126,25 @@ impl TestSpec {
         self.sweep.as_ref().map_or(Ok(()), |sweep| sweep.check(&self.traffic, &self.socket))
     }
 
+    /// Checks for values that only concern the client, which a server does not check.
+    ///
+    /// # Errors
+    /// The first setting that this end cannot use.
+    pub fn check_client(&self) -> Result<(), SpecError> {
+        if self.host.link == Some(Bitrate::ZERO) {
+            let (trouble, remedy) = ("the rate must be above zero".to_owned(), "give it like 1G".to_owned());
+            return Err(SpecError { knob: "--link", trouble, remedy });
+        }
+        let first = u32::from(self.socket.source_port.unwrap_or(0));
+        let at_once = self.traffic.phases().iter().map(Vec::len).max().unwrap_or(1) as u32;
+        let last = first.saturating_add(self.traffic.streams.saturating_mul(at_once)).saturating_sub(1);
+        if self.socket.source_port.is_none() || (first > 0 && last <= u32::from(u16::MAX)) {
+            return Ok(());
+        }
+        let trouble = format!("the streams would need the ports {first} to {last}, but ports end at 65535");
+        Err(SpecError { knob: "--cport", trouble, remedy: "give another first port".to_owned() })
+    }
+
     /// Checks for settings that exclude each other. The command line rejects them itself; other sources have to
     /// call this.
     ///

@@ -8,7 +8,7 @@ use super::VERSION;
 use super::dialogue::{AgentDialogue, AgentInput, AgentOutput, Job, JobEnd, MAX_JOBS};
 use super::link::{AgentConnection, misbehaved};
 use super::message::AgentMessage;
-use super::proof::{Nonce, Nonces, Token};
+use super::proof::{ChannelBinding, Nonce, Nonces, Token};
 use super::settings::{MAX_SETTINGS, SettingsAnswer, SettingsRequest};
 use crate::PeerError;
 use crate::ticket::{from_hex, to_hex};
@@ -112,6 +112,13 @@ impl AgentEnd {
         }
     }
 
+    /// The same end on an encrypted connection: proofs of another connection are not accepted.
+    #[must_use]
+    pub fn on_channel(mut self, channel: Option<ChannelBinding>) -> Self {
+        self.nonces.channel = channel;
+        self
+    }
+
     fn reject(&mut self, now: Timestamp, why: &str) -> Result<(), PeerError> {
         self.link.send(now, &AgentMessage::Refused { why: why.into() })?;
         self.link.put(AgentOutput::TurnedAway(why.into()));
@@ -152,7 +159,13 @@ impl AgentEnd {
 
     fn proof(&mut self, now: Timestamp, proof: &str) -> Result<(), PeerError> {
         if !self.token.as_ref().is_some_and(|token| token.is_coordinators(proof, &self.nonces)) {
-            let why = "the token differs from the agent's; use the same token file on both hosts";
+            let why = match self.nonces.channel {
+                None => "the token differs from the agent's; use the same token file on both hosts",
+                Some(_) => {
+                    "the token differs from the agent's, or somebody is between the two hosts; use the same token \
+                     file on both"
+                }
+            };
             return self.reject(now, why);
         }
         self.link.trust(now);

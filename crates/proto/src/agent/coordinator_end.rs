@@ -9,7 +9,7 @@ use super::VERSION;
 use super::dialogue::{AgentDialogue, AgentInput, AgentOutput, ClockExchange, Job, JobEnd, JobEvent};
 use super::link::{AgentConnection, misbehaved};
 use super::message::AgentMessage;
-use super::proof::{Nonce, Nonces, Token};
+use super::proof::{ChannelBinding, Nonce, Nonces, Token};
 use super::settings::SettingsRequest;
 use crate::PeerError;
 use crate::ticket::{from_hex, to_hex};
@@ -111,6 +111,13 @@ impl CoordinatorEnd {
         };
         let _ = end.link.send(now, &hello);
         end
+    }
+
+    /// The same end on an encrypted connection: proofs of another connection are not accepted.
+    #[must_use]
+    pub fn on_channel(mut self, channel: Option<ChannelBinding>) -> Self {
+        self.nonces.channel = channel;
+        self
     }
 
     fn challenge(&mut self, now: Timestamp, version: u8, nonce: &str) -> Result<(), PeerError> {

@@ -3,7 +3,7 @@
 //! As for every protocol here: *after every input, drain `output` until `None`; then wait for the next input,
 //! or for `deadline`, at which the input is [`AgentInput::Tick`].*
 
-use linerate_model::{Body, ForeignText, HostInfo, Outcome, TestSpec, World};
+use linerate_model::{Body, Fingerprint, ForeignText, HostInfo, Outcome, TestSpec, World};
 use linerate_units::{Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -193,6 +193,9 @@ pub struct About {
     pub clock_source: Option<ForeignText>,
     /// Its wall-clock time when it sent this, nanoseconds since the Unix epoch.
     pub wall_ns: u64,
+    /// The fingerprint of its certificate; absent if its server has no TLS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<Fingerprint>,
 }
 
 /// An interface of an agent.
@@ -221,6 +224,9 @@ pub struct Job {
     /// The ticket to present to it; absent if no place is held there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticket: Option<Ticket>,
+    /// The fingerprint of its certificate; absent for a control connection without TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<Fingerprint>,
     /// What to measure.
     pub spec: TestSpec,
 }

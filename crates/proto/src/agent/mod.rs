@@ -24,7 +24,7 @@ pub use coordinator_end::CoordinatorEnd;
 pub use dialogue::{
     About, AgentDialogue, AgentInput, AgentOutput, ClockExchange, Interface, Job, JobEnd, JobEvent, MAX_JOBS,
 };
-pub use proof::{Nonce, Token, TokenError};
+pub use proof::{ChannelBinding, Nonce, Token, TokenError};
 pub use settings::{MAX_SETTINGS, SettingInForce, SettingsAnswer, SettingsOrder, SettingsRequest};
 
 use crate::Protocol;

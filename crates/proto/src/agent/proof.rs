@@ -16,6 +16,9 @@ const MIN_TOKEN_CHARS: usize = 16;
 /// Most characters of a token; a longer file is probably the wrong one.
 const MAX_TOKEN_CHARS: usize = 1024;
 
+/// A value that both ends of one encrypted connection know and nobody else: 32 bytes of TLS's exporter (RFC 9266).
+pub type ChannelBinding = [u8; 32];
+
 /// The first bytes of the coordinator's proof. The agent's differ, so that neither proof can be used as the
 /// other.
 const COORDINATOR: &[u8] = b"linerate agent protocol 1, coordinator";
@@ -84,6 +87,10 @@ impl Token {
         mac.update(who);
         mac.update(&nonces.coordinator);
         mac.update(&nonces.agent);
+        // Whoever passes the messages of two encrypted connections on has two different values.
+        if let Some(channel) = &nonces.channel {
+            mac.update(channel);
+        }
         Some(mac)
     }
 }
@@ -94,18 +101,19 @@ impl fmt::Debug for Token {
     }
 }
 
-/// The nonces of one connection.
+/// The nonces of one connection, and what identifies its encryption; absent if it has none.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Nonces {
     pub(super) coordinator: Nonce,
     pub(super) agent: Nonce,
+    pub(super) channel: Option<ChannelBinding>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const NONCES: Nonces = Nonces { coordinator: [0x11; 16], agent: [0x22; 16] };
+    const NONCES: Nonces = Nonces { coordinator: [0x11; 16], agent: [0x22; 16], channel: None };
 
     fn token(text: &str) -> Token {
         Token::new(text).unwrap()
@@ -117,6 +125,10 @@ mod tests {
         //   <(head -c 16 /dev/zero | tr '\0' '\42') | openssl dgst -sha256 -hmac 'a token of 18 char'
         let proof = token("a token of 18 char").proof_of_coordinator(&NONCES).unwrap();
         assert_eq!(proof, "32e15bdcbd4b9780d5e792b1e73a2bf928a74864a3501ab948cea85aed7d6355");
+        // The same with <(head -c 32 /dev/zero | tr '\0' '\63') behind the others.
+        let encrypted = Nonces { channel: Some([0x33; 32]), ..NONCES };
+        let proof = token("a token of 18 char").proof_of_coordinator(&encrypted).unwrap();
+        assert_eq!(proof, "fb34530749893221b0386c7745aecde55ad66a5dbaa4ece86e68e1910eec0f5a");
     }
 
     #[test]
@@ -131,6 +143,11 @@ mod tests {
             !ours.is_coordinators(&proof, &Nonces { agent: [0x23; 16], ..NONCES }),
             "of another connection"
         );
+        for (here, there) in [(Some([1; 32]), None), (None, Some([1; 32])), (Some([1; 32]), Some([2; 32]))] {
+            let proof = ours.proof_of_coordinator(&Nonces { channel: here, ..NONCES }).unwrap();
+            let relayed = Nonces { channel: there, ..NONCES };
+            assert!(!ours.is_coordinators(&proof, &relayed), "passed on from another connection");
+        }
         for garbage in ["", "00", &"0".repeat(64), &"é".repeat(32), &proof[..62]] {
             assert!(!ours.is_coordinators(garbage, &NONCES), "{garbage}");
         }

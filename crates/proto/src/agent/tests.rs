@@ -30,7 +30,14 @@ pub(super) fn secret() -> Token {
 
 pub(super) fn job(number: u32) -> Box<Job> {
     let (host, spec) = ("b".to_owned(), TestSpec::default());
-    Box::new(Job { job: number, host: host.into(), port: None, ticket: Some(TICKET), spec })
+    Box::new(Job {
+        job: number,
+        host: host.into(),
+        port: None,
+        ticket: Some(TICKET),
+        certificate: None,
+        spec,
+    })
 }
 
 fn ended(job: u32) -> AgentInput<'static> {
@@ -412,5 +419,29 @@ fn a_place_is_asked_for_no_longer_than_tests_can_take() {
         let settled = pair.settle();
         assert_eq!(settled.is_ok(), taken, "{expected}: {settled:?}");
         assert_eq!(pair.asked.len(), usize::from(taken), "{:?}", pair.asked);
+    }
+}
+
+#[test]
+fn proofs_that_somebody_passes_on_between_two_encrypted_connections_are_refused() {
+    for (coordinators, agents, same) in [
+        (Some([7; 32]), Some([7; 32]), true),
+        (Some([7; 32]), Some([8; 32]), false),
+        (Some([7; 32]), None, false),
+    ] {
+        let mut pair = AgentEnds::new(Some(secret()), secret());
+        pair.coordinator = pair.coordinator.on_channel(coordinators);
+        pair.agent = pair.agent.on_channel(agents);
+        match pair.settle() {
+            Ok(()) => {
+                assert!(same && matches!(pair.asked[..], [AgentOutput::Known { .. }]), "{:?}", pair.asked)
+            }
+            Err(error) => {
+                assert!(!same && error.to_string().contains("the token differs"), "{error}");
+                let nobody_known =
+                    !pair.asked.iter().any(|output| matches!(output, AgentOutput::Known { .. }));
+                assert!(nobody_known, "{:?}", pair.asked);
+            }
+        }
     }
 }

@@ -191,6 +191,7 @@ impl Up {
                 port: Some(PORT),
                 test_address: host.address.split('/').next().map(str::to_owned),
                 token: self.token.clone(),
+                tls: None,
                 netns: Some(Arc::new(namespace(host)?)),
             })
         };

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use linerate_control::{CANCELLED, Coordinator, HostError, HostRef, PlanLog, Sink, TestBed, Token};
+use linerate_control::{
+    CANCELLED, Coordinator, HostError, HostRef, PlanLog, ServerTrust, Sink, TestBed, Token,
+};
 use linerate_model::{
     Body, Caveat, CaveatKind, MethodTable, Outcome, PlanRecord, RunRecord, TrialEnd, World,
 };
@@ -34,8 +36,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Where a plan is carried out.
 #[derive(Debug)]
 pub enum PlanWorld<'a> {
-    /// On the hosts at the addresses in the plan, whose agents have this token.
-    Hosts(Token),
+    /// On the hosts at the addresses in the plan.
+    Hosts {
+        /// The token of their agents.
+        token: Token,
+        /// How to recognise them over encrypted control connections; absent for connections that are not encrypted.
+        tls: Option<ServerTrust>,
+    },
     /// In an emulated network that is created for it.
     Lab(LabSetup<'a>),
 }
@@ -93,7 +100,9 @@ impl PreparedPlan<'_> {
                 (World::Lab, PlanWorld::Lab(setup)) => {
                     HostsSource::Lab(Box::new(PlanNetwork::new(setup, &self.plan, &record.run)?))
                 }
-                (World::Hosts, PlanWorld::Hosts(token)) => HostsSource::Hosts(hosts(&self.plan, &token)),
+                (World::Hosts, PlanWorld::Hosts { token, tls }) => {
+                    HostsSource::Hosts(hosts(&self.plan, &token, tls.as_ref()))
+                }
                 (prepared, _) => return Err(WorldError::Prepared(prepared).into()),
             },
             coordinator: None,
@@ -127,7 +136,7 @@ impl PreparedPlan<'_> {
 }
 
 /// The hosts that the flows use, in the order of the plan.
-fn hosts(plan: &Plan, token: &Token) -> Vec<HostRef> {
+fn hosts(plan: &Plan, token: &Token, tls: Option<&ServerTrust>) -> Vec<HostRef> {
     let host = |host: &linerate_plan::Host| {
         Some(HostRef {
             name: host.name.clone(),
@@ -135,6 +144,7 @@ fn hosts(plan: &Plan, token: &Token) -> Vec<HostRef> {
             port: Some(host.port),
             test_address: None,
             token: token.clone(),
+            tls: tls.cloned(),
             netns: None,
         })
     };

@@ -48,7 +48,7 @@ impl RunnerTestBed {
     }
 
     fn world(&self) -> PlanWorld<'static> {
-        PlanWorld::Hosts(self.token.clone())
+        PlanWorld::Hosts { token: self.token.clone(), tls: None }
     }
 }
 
@@ -139,8 +139,12 @@ fn a_plan_does_not_begin_in_another_world_than_it_was_prepared_for_or_without_it
     let refused = PlanRequest { world: Some(World::Lab), ..plan }.prepare().unwrap_err();
     assert!(matches!(refused, PlanRunError::World(WorldError::NoLab)), "{refused}");
     let stranger = Token::new("not known to the agents of this test").unwrap();
-    let ran =
-        plan.prepare().unwrap().run(PlanWorld::Hosts(stranger), &CancelToken::new(), Vec::new(), &mut ());
+    let ran = plan.prepare().unwrap().run(
+        PlanWorld::Hosts { token: stranger, tls: None },
+        &CancelToken::new(),
+        Vec::new(),
+        &mut (),
+    );
     let refused = ran.unwrap_err();
     assert!(matches!(&refused, PlanRunError::Hosts(hosts) if hosts.len() == 2), "{refused}");
     assert!(refused.needs_correction());

@@ -4,8 +4,9 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use linerate_runner::CertificateSource;
 use linerate_sock::clock;
-use linerate_web::{Access, TlsSource, WebConfig, WebError, WebServer, WebToken};
+use linerate_web::{Access, WebConfig, WebError, WebServer, WebToken};
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -76,7 +77,7 @@ impl ServerCertVerifier for PinnedCertificate {
 /// A site with a self-signed certificate in `file`.
 fn site(file: &Path) -> TestSite {
     let token = Some(WebToken::new(SECRET).unwrap());
-    let tls = Some(TlsSource::SelfSigned { file: Some(file.to_owned()) });
+    let tls = Some(CertificateSource::SelfSigned { file: Some(file.to_owned()) });
     TestSite::with(WebConfig { tls, ..config(Access { token, ..Access::default() }, None) })
 }
 
@@ -141,7 +142,7 @@ fn a_client_that_expects_another_certificate_does_not_connect() {
     let site = site(&file);
     let other = folder.path().join("other.pem");
     drop(WebServer::bind(WebConfig {
-        tls: Some(TlsSource::SelfSigned { file: Some(other.clone()) }),
+        tls: Some(CertificateSource::SelfSigned { file: Some(other.clone()) }),
         ..config(Access::default(), None)
     }));
     let refused = send(&site, &other, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap_err();
@@ -186,19 +187,20 @@ fn whoever_does_not_begin_the_handshake_is_disconnected() {
 #[test]
 fn with_tls_alone_others_reach_the_service_and_may_do_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let open = |tls: Option<TlsSource>, public: bool| {
+    let open = |tls: Option<CertificateSource>, public: bool| {
         let access = Access { public, ..Access::default() };
         let address = "0.0.0.0:0".parse().unwrap();
         WebServer::bind(WebConfig { address, tls, ..config(access, None) })
     };
-    let tls = Some(TlsSource::SelfSigned { file: Some(folder.path().join("tls.pem")) });
+    let tls = Some(CertificateSource::SelfSigned { file: Some(folder.path().join("tls.pem")) });
     assert!(matches!(open(None, true), Err(WebError::Unprotected(_))));
     let closed = open(tls.clone(), false).unwrap();
     assert!(closed.url().starts_with("https://"), "{}", closed.url());
     let notes = closed.notes().join("\n");
     assert!(notes.contains("SHA-256 fingerprint ") && notes.contains("linerate token add"), "{notes}");
     assert!(open(tls, true).is_ok());
-    let missing = TlsSource::of(Some(Path::new("/none/cert.pem")), Some(Path::new("/none/key.pem")), false);
+    let missing =
+        CertificateSource::of(Some(Path::new("/none/cert.pem")), Some(Path::new("/none/key.pem")), false);
     let error = open(missing, false).unwrap_err();
     assert!(error.needs_correction(), "{error}");
     assert!(error.to_string().starts_with("--tls-cert: cannot read /none/cert.pem"), "{error}");

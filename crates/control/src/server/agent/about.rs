@@ -26,6 +26,7 @@ pub(super) fn about(local: Option<IpAddr>, shared: &Shared) -> About {
         features: features.iter().filter(|f| f.available).map(|feature| feature.name.into()).collect(),
         clock_source: proc::host::clock_source().map(Into::into),
         wall_ns: clock::wall_ns(),
+        certificate: shared.config.identity.as_ref().map(|identity| identity.fingerprint()),
     }
 }
 

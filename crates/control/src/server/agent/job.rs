@@ -1,8 +1,8 @@
 //! One run of an agent: a client in its own thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use linerate_model::{Body, Event, Outcome, World};
 use linerate_proto::agent::{Job, JobEnd, JobEvent, SettingsAnswer};
@@ -17,6 +17,7 @@ use crate::error::ControlError;
 use crate::log::{Log, Sink, SinkError};
 use crate::port_observer::PortObserver;
 use crate::server::ServerConfig;
+use crate::tls::ServerTrust;
 
 /// A message from a job, or from a change of settings, to the thread that serves the coordinator.
 #[derive(Debug)]
@@ -78,6 +79,7 @@ pub(super) fn carry_out(
         started_at: String::new(),
         calibration: config.calibration.clone(),
         observer: observer.map(|observer| observer as &dyn PortObserver),
+        tls: job.certificate.map(|certificate| ServerTrust::Fingerprint(Arc::new(certificate))),
         stop,
     };
     // The coordinator learns of the end of a job even if its thread panics.

@@ -52,7 +52,15 @@ impl LoopbackAgent {
 
     pub(crate) fn named(&self, name: &str) -> HostRef {
         let (address, port) = (self.address.ip().to_string(), Some(self.address.port()));
-        HostRef { name: name.to_owned(), address, port, test_address: None, token: token(), netns: None }
+        HostRef {
+            name: name.to_owned(),
+            address,
+            port,
+            test_address: None,
+            token: token(),
+            tls: None,
+            netns: None,
+        }
     }
 
     /// The first event for which `wanted` returns a value.
@@ -121,6 +129,7 @@ pub(crate) fn unknown_client(to: &LoopbackAgent) -> RunRecord {
         host: "127.0.0.1".to_owned(),
         port: Some(to.address.port()),
         spec: spec(100),
+        tls: None,
         world: World::Hosts,
         started_at: String::new(),
         calibration: None,

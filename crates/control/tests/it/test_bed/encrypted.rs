@@ -1,0 +1,286 @@
+//! Control connections within TLS, and those who attack them.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use linerate_control::{
+    FingerprintCheck, Log, ServerConfig, ServerEvent, ServerIdentity, ServerTrust, TLS_PROTOCOL, TestRequest,
+    fingerprint_of, measure,
+};
+use linerate_model::{Fingerprint, Outcome, RunRecord, World};
+use linerate_proto::native::Preface;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConnection, DigitallySignedStruct, ServerConnection, SignatureScheme, StreamOwned};
+
+use super::hosts::{LoopbackAgent, TIMEOUT, carry_out, flow, group, spec, test_bed, token, unknown_client};
+
+/// A certificate, and how often a connection was encrypted with it.
+#[derive(Debug)]
+struct CountedIdentity {
+    config: Arc<rustls::ServerConfig>,
+    fingerprint: Fingerprint,
+    used: AtomicUsize,
+}
+
+impl CountedIdentity {
+    fn new() -> Arc<Self> {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let made =
+            rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().self_signed(&key).unwrap();
+        let private = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_protocol_versions(&[&TLS13])
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.der().clone()], private)
+            .unwrap();
+        config.alpn_protocols = vec![TLS_PROTOCOL.to_vec()];
+        Arc::new(Self {
+            config: Arc::new(config),
+            fingerprint: fingerprint_of(made.der()),
+            used: AtomicUsize::new(0),
+        })
+    }
+}
+
+impl ServerIdentity for CountedIdentity {
+    fn tls(&self) -> Arc<rustls::ServerConfig> {
+        self.used.fetch_add(1, Ordering::Relaxed);
+        Arc::clone(&self.config)
+    }
+
+    fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+}
+
+fn encrypted_agent() -> (LoopbackAgent, Arc<CountedIdentity>) {
+    let identity = CountedIdentity::new();
+    let config = ServerConfig {
+        identity: Some(Arc::clone(&identity) as _),
+        agent_token: Some(token()),
+        ..ServerConfig::default()
+    };
+    (LoopbackAgent::with(config), identity)
+}
+
+fn measure_with(to: u16, trust: ServerTrust) -> Result<RunRecord, String> {
+    let mut log = Log::new("secret".to_owned(), Vec::new());
+    let request = TestRequest {
+        host: "127.0.0.1".to_owned(),
+        port: Some(to),
+        tls: Some(trust),
+        spec: spec(100),
+        world: World::Hosts,
+        started_at: String::new(),
+        calibration: None,
+        observer: None,
+        stop: &AtomicBool::new(false),
+    };
+    measure(&request, &mut log).map_err(|error| error.to_string())?;
+    Ok(log.into_record())
+}
+
+/// Accepts everybody.
+#[derive(Debug)]
+struct Anybody;
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        default_provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+type TlsClient = StreamOwned<ClientConnection, TcpStream>;
+
+/// A foreign client of TLS, which speaks `protocol` inside.
+fn tls_client(
+    to: &LoopbackAgent,
+    protocol: &[u8],
+    version: &'static rustls::SupportedProtocolVersion,
+) -> TlsClient {
+    let mut config = rustls::ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_protocol_versions(&[version])
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Anybody))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![protocol.to_vec()];
+    let tcp = TcpStream::connect(to.address).unwrap();
+    tcp.set_read_timeout(Some(TIMEOUT)).unwrap();
+    let name = ServerName::try_from("127.0.0.1").unwrap();
+    StreamOwned::new(ClientConnection::new(Arc::new(config), name).unwrap(), tcp)
+}
+
+#[test]
+fn a_group_is_coordinated_within_tls_and_its_hosts_recognise_each_other() {
+    let ((a, of_a), (b, of_b)) = (encrypted_agent(), encrypted_agent());
+    let mut bed = test_bed([&a, &b]);
+    bed.hosts.iter_mut().for_each(|host| host.tls = Some(ServerTrust::Token));
+    let ends = carry_out(bed, &group(vec![flow(0, 1, 200)])).unwrap();
+    assert_eq!(ends[0].0.outcome, Outcome::Completed, "{ends:?}");
+    // The coordinator at both, and a's run at b.
+    let used = |identity: &CountedIdentity| identity.used.load(Ordering::Relaxed);
+    assert_eq!((used(&of_a), used(&of_b)), (1, 2));
+}
+
+#[test]
+fn a_coordinator_without_tls_is_refused_by_an_agent_with_a_certificate_and_a_client_is_not() {
+    let (agent, identity) = encrypted_agent();
+    let troubles = carry_out(test_bed([&agent]), &group(Vec::new())).unwrap_err();
+    assert!(troubles[0].to_string().contains("over TLS only; give --tls"), "{troubles:?}");
+    assert_eq!(unknown_client(&agent).outcome, Some(Outcome::Completed));
+    assert_eq!(identity.used.load(Ordering::Relaxed), 0);
+}
+
+/// Passes what it hears on between two encrypted connections of its own, until one of them ends.
+fn relay(mut one: impl Read + Write, mut other: impl Read + Write) {
+    let pass = |from: &mut dyn Read, to: &mut dyn Write| {
+        let mut bytes = [0; 4096];
+        match from.read(&mut bytes) {
+            Ok(0) => false,
+            Ok(count) => to.write_all(&bytes[..count]).and_then(|()| to.flush()).is_ok(),
+            Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+        }
+    };
+    while pass(&mut one, &mut other) && pass(&mut other, &mut one) {}
+}
+
+#[test]
+fn whoever_is_between_a_coordinator_and_an_agent_cannot_pass_the_proofs_on() {
+    let (agent, _) = encrypted_agent();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let own = CountedIdentity::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (tcp, _) = listener.accept().unwrap();
+            let moment = Some(Duration::from_millis(10));
+            tcp.set_read_timeout(moment).unwrap();
+            let to_agent = tls_client(&agent, TLS_PROTOCOL, &TLS13);
+            to_agent.sock.set_read_timeout(moment).unwrap();
+            relay(StreamOwned::new(ServerConnection::new(own.tls()).unwrap(), tcp), to_agent);
+        });
+        let mut bed = test_bed([&agent]);
+        bed.hosts[0].tls = Some(ServerTrust::Token);
+        bed.hosts[0].port = Some(port);
+        let troubles = carry_out(bed, &group(Vec::new())).unwrap_err();
+        assert!(troubles[0].to_string().contains("somebody is between the two hosts"), "{troubles:?}");
+    });
+    let refused = agent.wait_for(|event| match event {
+        ServerEvent::Ended { trouble, .. } => trouble,
+        _ => None,
+    });
+    assert!(refused.to_string().contains("turned away"), "{refused}");
+}
+
+#[test]
+fn a_client_takes_only_the_certificate_that_it_expects() {
+    let (agent, identity) = encrypted_agent();
+    let port = agent.address.port();
+    let right = || ServerTrust::Fingerprint(Arc::new(identity.fingerprint));
+    assert_eq!(measure_with(port, right()).unwrap().outcome, Some(Outcome::Completed));
+    let wrong: Arc<dyn FingerprintCheck> = Arc::new(Fingerprint([9; 32]));
+    let refused = measure_with(port, ServerTrust::Fingerprint(wrong)).unwrap_err();
+    assert!(refused.contains("not the expected 09:09:"), "{refused}");
+    let foreign = agent.wait_for(|event| match event {
+        ServerEvent::Foreign { why, .. } => Some(why.to_string()),
+        _ => None,
+    });
+    assert_eq!(foreign, "the client does not accept this server's certificate");
+    let plain = LoopbackAgent::with(ServerConfig::default());
+    let refused = measure_with(plain.address.port(), right()).unwrap_err();
+    assert!(refused.contains("start it with: linerate serve --tls"), "{refused}");
+}
+
+/// The reason that the server gives for a connection that it does not serve.
+fn why_refused(agent: &LoopbackAgent, client: impl FnOnce()) -> String {
+    client();
+    agent.wait_for(|event| match event {
+        ServerEvent::Foreign { why, .. } => Some(why.to_string()),
+        _ => None,
+    })
+}
+
+#[test]
+fn within_tls_there_are_only_clients_and_coordinators_of_ours() {
+    let (agent, _) = encrypted_agent();
+    let says = |protocol: &'static [u8], bytes: Vec<u8>| {
+        why_refused(&agent, || {
+            let mut client = tls_client(&agent, protocol, &TLS13);
+            let _ = client.write_all(&bytes);
+            let _ = client.read(&mut [0; 100]);
+        })
+    };
+    assert!(says(TLS_PROTOCOL, b"GET / HTTP/1.1\r\n\r\n".to_vec()).contains("within TLS only"));
+    assert!(says(TLS_PROTOCOL, vec![b'a'; 37]).contains("within TLS only"));
+    let mut data = Preface::CONTROL.encode();
+    data[9] = 2;
+    assert!(says(TLS_PROTOCOL, data.to_vec()).contains("data or probe connection within TLS"));
+    assert!(says(b"h2", b"anything".to_vec()).starts_with("TLS failed"));
+    // TLS within TLS is no protocol of ours either.
+    assert!(says(TLS_PROTOCOL, vec![22, 3, 1, 0, 9, 1, 0, 0, 5]).contains("within TLS only"));
+    let old = why_refused(&agent, || drop(tls_client(&agent, TLS_PROTOCOL, &TLS12).write_all(b"anything")));
+    assert!(old.starts_with("TLS failed"), "{old}");
+    assert_eq!(unknown_client(&agent).outcome, Some(Outcome::Completed));
+}
+
+#[test]
+fn a_handshake_that_is_none_or_never_ends_costs_the_server_little() {
+    let (agent, _) = encrypted_agent();
+    let says = |bytes: &[u8]| {
+        why_refused(&agent, || {
+            let mut client = TcpStream::connect(agent.address).unwrap();
+            client.set_read_timeout(Some(TIMEOUT)).unwrap();
+            let _ = client.write_all(bytes);
+            let _ = client.read(&mut [0; 100]);
+        })
+    };
+    assert!(says(&[22, 3, 1, 0, 4, 9, 9, 9, 9]).starts_with("TLS failed"));
+    // A greeting of 60,000 bytes, in records of 16,000: allowed by TLS, and never finished.
+    let mut long = Vec::new();
+    for part in 0..3 {
+        long.extend([22, 3, 1, 0x3e, 0x80]);
+        let begin: &[u8] = if part == 0 { &[1, 0, 0xea, 0x60] } else { &[] };
+        long.extend(begin);
+        long.extend(vec![3; 16_000 - begin.len()]);
+    }
+    let why = says(&long);
+    assert_eq!(why, "its TLS handshake is too long");
+    assert_eq!(unknown_client(&agent).outcome, Some(Outcome::Completed));
+}
