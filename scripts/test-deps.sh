@@ -14,9 +14,9 @@ set -euo pipefail
 [ -x "$(dirname "$0")/../target/peers/iperf3" ] || "$(dirname "$0")/newer-iperf3.sh" ||
     echo "tests with a newer iperf3 will be skipped" >&2
 
-# Readers of exported tables. The test with them is skipped and counted otherwise.
-[ -f "$(dirname "$0")/../target/peers/data-readers/versions.txt" ] || "$(dirname "$0")/data-readers.sh" ||
-    echo "the test with DuckDB and pyarrow will be skipped" >&2
+# Readers of exported tables, and programs that try the HTTP interface. Tests with them are skipped and counted
+# otherwise.
+"$(dirname "$0")/python-peers.sh" || echo "tests with DuckDB, pyarrow, schemathesis and prometheus_client will be skipped" >&2
 
 if ! command -v cargo >/dev/null; then
     echo "missing: Rust; install it from https://rustup.rs and try again" >&2

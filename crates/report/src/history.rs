@@ -138,8 +138,7 @@ pub struct RunEntry {
     part_of: Option<ForeignText>,
     /// Wall-clock time of its start, RFC 3339.
     started_at: Option<ForeignText>,
-    /// What users say about it afterwards; absent if it is nothing.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// What users say about it afterwards.
     tags: Vec<ForeignText>,
     /// The server as typed; for a plan, its name.
     target: Option<ForeignText>,
@@ -434,11 +433,11 @@ mod tests {
     fn the_document_says_what_is_not_known() {
         let heads = heads();
         let json = serde_json::to_string(&HistoryDocument::new(&heads)).unwrap();
-        let plan = r#"{"events":4,"flows":[],"id":"00000000000000aa","kind":"plan","linerate":null,"name":null,"outcome":null,"part_of":null,"started_at":null,"target":"windows","world":null}"#;
+        let plan = r#"{"events":4,"flows":[],"id":"00000000000000aa","kind":"plan","linerate":null,"name":null,"outcome":null,"part_of":null,"started_at":null,"tags":[],"target":"windows","world":null}"#;
         let ba = r#"{"bitrate_bps":null,"cause":null,"direction":"upload","name":"ba","transport":"tcp"}"#;
         let ab = r#"{"bitrate_bps":941400000.0,"cause":"link","direction":"upload","name":"ab","transport":"tcp"}"#;
         let run = format!(
-            r#"{{"events":90,"flows":[{ba},{ab}],"id":"00000000000000bb","kind":"test","linerate":"0.1.0","name":null,"outcome":"completed","part_of":"00000000000000aa","started_at":"2026-11-21T10:00:00Z","target":"server","world":"hosts"}}"#
+            r#"{{"events":90,"flows":[{ba},{ab}],"id":"00000000000000bb","kind":"test","linerate":"0.1.0","name":null,"outcome":"completed","part_of":"00000000000000aa","started_at":"2026-11-21T10:00:00Z","tags":[],"target":"server","world":"hosts"}}"#
         );
         assert_eq!(json, format!(r#"{{"runs":[{plan},{run}],"schema":"linerate.history/1"}}"#));
     }

@@ -54,10 +54,14 @@ pub fn now() -> String {
     time_ago(Span::ZERO)
 }
 
-/// Whether this is a day or a time in RFC 3339 format.
+/// A day, or a time in RFC 3339 format, as the archive compares it with the starts of runs: in UTC. Absent for another
+/// text.
 #[must_use]
-pub fn is_day_or_time(text: &str) -> bool {
-    text.parse::<jiff::Timestamp>().is_ok() || text.parse::<jiff::civil::Date>().is_ok()
+pub fn day_or_time(text: &str) -> Option<String> {
+    // The parser of days passes over a time without a zone, which is no moment.
+    let day = text.parse::<jiff::civil::Date>().ok().filter(|day| day.to_string() == text);
+    let time = || text.parse::<jiff::Timestamp>().ok().map(|time| time.to_string());
+    day.map(|day| day.to_string()).or_else(time)
 }
 
 /// Seconds since 1970 of an RFC 3339 time; absent for another text.
@@ -94,6 +98,23 @@ pub fn run_name() -> Result<String, RunnerError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_of_another_zone_is_compared_as_the_moment_that_it_is() {
+        for (typed, compared) in [
+            ("2026-05-01", Some("2026-05-01")),
+            ("2026-05-01T12:00:00Z", Some("2026-05-01T12:00:00Z")),
+            ("2026-05-01T01:30:00+02:00", Some("2026-04-30T23:30:00Z")),
+            ("2026-05-01T12:00:00.5-00:30", Some("2026-05-01T12:30:00.5Z")),
+            ("2026-05-01T12:00:00", None),
+            ("20260501", None),
+            ("2026-13-01", None),
+            ("yesterday", None),
+            ("", None),
+        ] {
+            assert_eq!(day_or_time(typed).as_deref(), compared, "{typed}");
+        }
+    }
 
     #[test]
     fn a_url_or_a_network_names_the_host_in_it() {

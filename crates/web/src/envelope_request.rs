@@ -20,6 +20,7 @@ use crate::typed_value::{TypedValue, congestion, exclude, read, require, tunnel,
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct EnvelopeRequest {
     /// Rate of the slowest link, such as `1G`, or a range such as `1G..10G`; for a LAG, the rate of one member link.
+    #[schemars(required, with = "TypedValue")]
     link: Option<TypedValue>,
     /// MTU of the link in bytes, below any tunnel, 68 to 65535 [default: 1500].
     mtu: Option<TypedValue>,

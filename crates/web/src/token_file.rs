@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
 use argon2::{Algorithm, Argon2, Params};
-use linerate_runner::{PrivateFileError, is_day_or_time, local_time, now, read_private, whole_private_file};
+use linerate_runner::{PrivateFileError, day_or_time, local_time, now, read_private, whole_private_file};
 
 use crate::access::Ability;
 use crate::share_key::ShareKeyError;
@@ -300,7 +300,7 @@ impl TokenEntry {
         if id.len() != 2 * ID_BYTES || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(format!("'{}' is no id of a token", id.escape_debug()));
         }
-        if !is_day_or_time(made) {
+        if day_or_time(made).is_none() {
             return Err(format!("'{}' is no time", made.escape_debug()));
         }
         if !is_digest(digest) {

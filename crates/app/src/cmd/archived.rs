@@ -11,7 +11,7 @@ use linerate_report::{
     ExportSource, Format, HistoryConditions, HistoryDocument, RunRow, TextLayout, empty_history,
     history_table,
 };
-use linerate_runner::{is_day_or_time, local_time, log_if_archived};
+use linerate_runner::{day_or_time, local_time, log_if_archived};
 
 use super::report::write_page;
 use crate::args::{ArchiveArgs, format_name};
@@ -29,7 +29,7 @@ pub(crate) struct HistoryArgs {
     #[arg(short = 'n', long, default_value_t = 20)]
     limit: u32,
     /// Only runs since this day or time, such as 2026-05-01 or 2026-05-01T12:00:00Z
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = start)]
     since: Option<String>,
     /// Include runs that are parts of plans
     #[arg(long, conflicts_with = "plan")]
@@ -86,14 +86,13 @@ pub(crate) struct ExportArgs {
     archive: ArchiveArgs,
 }
 
+/// When runs have started.
+fn start(text: &str) -> Result<String, &'static str> {
+    day_or_time(text).ok_or("give a day such as 2026-05-01 or a time such as 2026-05-01T12:00:00Z")
+}
+
 /// Lists runs.
 pub(crate) fn history(args: &HistoryArgs) -> Result<Exit, CommandError> {
-    if let Some(since) = &args.since
-        && !is_day_or_time(since)
-    {
-        let remedy = "give a day such as 2026-05-01 or a time such as 2026-05-01T12:00:00Z";
-        return Err(CommandError::usage(format!("--since {since}: {remedy}")));
-    }
     let archive = archive::open(&args.archive)?;
     let whole = !args.all && args.plan.is_none();
     let runs = archive.runs(&Filter {

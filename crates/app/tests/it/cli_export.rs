@@ -1,34 +1,22 @@
 //! `linerate export`: how the format is chosen, and tables of samples in the programs that analysts read them with.
 
-use std::path::Path;
 use std::process::Command;
 
 use linerate_archive::Store;
 use serde_json::{Value, json};
 
 use crate::support::{
-    AgentPair, Done, PlanDir, Process, ServeProcess, TIMEOUT, TestDir, elements, fixtures, skipped,
+    AgentPair, Done, PlanDir, Process, ServeProcess, TIMEOUT, TestDir, elements, fixtures, has_python_peers,
+    python_peer,
 };
-
-/// The Python of `scripts/data-readers.sh`, which has DuckDB and pyarrow.
-const READERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/peers/data-readers");
 
 /// Reads a table with both programs, and compares it with the event logs it is made from.
 fn read(table: &str, logs: &[String]) -> Value {
-    let mut command = Command::new(format!("{READERS}/bin/python"));
+    let mut command = python_peer("python");
     command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/read_parquet.py")).arg(table).args(logs);
     let done = Process::start(command).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     done.json()
-}
-
-/// Whether the readers are installed; otherwise the test is skipped.
-fn has_readers(test: &str) -> bool {
-    let installed = Path::new(READERS).join("versions.txt").is_file();
-    if !installed {
-        skipped(test, "scripts/data-readers.sh");
-    }
-    installed
 }
 
 fn assert_done(done: &Done) {
@@ -37,7 +25,7 @@ fn assert_done(done: &Done) {
 
 #[test]
 fn analysts_read_the_samples_of_a_run() {
-    if !has_readers("analysts_read_the_samples_of_a_run") {
+    if !has_python_peers("analysts_read_the_samples_of_a_run") {
         return;
     }
     let (place, server) = (TestDir::new(), ServeProcess::start(&[]));
@@ -66,7 +54,7 @@ fn analysts_read_the_samples_of_a_run() {
 
 #[test]
 fn analysts_read_the_samples_of_a_plan_with_all_its_runs() {
-    if !has_readers("analysts_read_the_samples_of_a_plan_with_all_its_runs") {
+    if !has_python_peers("analysts_read_the_samples_of_a_plan_with_all_its_runs") {
         return;
     }
     let agent_token = PlanDir::new("");

@@ -17,6 +17,7 @@ mod packet_filter;
 mod peer;
 mod plan_dir;
 mod process;
+mod python_peers;
 pub(crate) mod raw_iperf3;
 mod relay;
 mod rng;
@@ -47,6 +48,7 @@ pub(crate) use process::{
     Done, Process, cannot_measure, kill, linerate, parent_of, resident_bytes, run, signal, started_by,
     thread_names, threads_of,
 };
+pub(crate) use python_peers::{has_python_peers, python_peer};
 pub(crate) use relay::Relay;
 pub(crate) use rng::{Rng, repetitions};
 pub(crate) use server::ServeProcess;

@@ -11,8 +11,8 @@ use linerate_model::{ForeignText, Outcome, PlanRecord, RunHead, RunRecord};
 use linerate_report::format::{FORMATS, Format, FormatError};
 use linerate_report::html::{PageFragment, ReportedPlan, ReportedRun};
 use linerate_report::{ExportSource, ResultDocument, RunEntry, TextLayout, document, ndjson};
-use linerate_runner::{ReportSource, ReportSourceError, log_if_archived};
-use schemars::JsonSchema;
+use linerate_runner::{ReportSource, ReportSourceError, day_or_time, log_if_archived};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::{MayAdminister, MayView, NoContent, RunOfPath};
@@ -36,6 +36,7 @@ pub(crate) struct RunQuery {
     #[schemars(range(min = 1, max = 500))]
     limit: Option<u32>,
     /// `next` of the previous page.
+    #[schemars(regex(pattern = "^[0-9]{0,18}$"))]
     after: Option<String>,
     /// Only runs against this server, as typed, or with this name.
     target: Option<String>,
@@ -48,11 +49,21 @@ pub(crate) struct RunQuery {
     /// Only runs with this tag.
     tag: Option<String>,
     /// Only runs that started at this RFC 3339 time or date, or later.
+    #[schemars(schema_with = "day_or_time_schema")]
     since: Option<String>,
     /// Only runs that started before this RFC 3339 time or date.
+    #[schemars(schema_with = "day_or_time_schema")]
     until: Option<String>,
     /// Whether runs that are parts of plans are listed too.
     parts: bool,
+}
+
+/// A day, a time, or nothing.
+fn day_or_time_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "anyOf": [{ "format": "date" }, { "format": "date-time" }, { "maxLength": 0 }]
+    })
 }
 
 /// A page of runs.
@@ -76,12 +87,13 @@ struct ListedRun {
 
 impl RunQuery {
     fn filter(&self) -> Result<(Filter, Option<RunCursor>), HttpProblem> {
-        for (field, time) in [("since", &self.since), ("until", &self.until)] {
-            if let Some(text) = time.as_deref().filter(|text| !linerate_runner::is_day_or_time(text)) {
+        let start = |field: &str, typed: &Option<String>| {
+            let Some(text) = typed else { return Ok(None) };
+            day_or_time(text).map(Some).ok_or_else(|| {
                 let text = format!("'{text}' is no date such as 2026-11-25 and no RFC 3339 time");
-                return Err(HttpProblem::new(INVALID_REQUEST, text).at(field));
-            }
-        }
+                HttpProblem::new(INVALID_REQUEST, text).at(field)
+            })
+        };
         let cursor = self.after.as_ref().map(|text| {
             let cursor = text.parse().map(RunCursor);
             cursor.map_err(|_| {
@@ -92,8 +104,8 @@ impl RunQuery {
             name_or_target: self.target.clone(),
             name: self.name.clone(),
             world: self.world.clone(),
-            since: self.since.clone(),
-            until: self.until.clone(),
+            since: start("since", &self.since)?,
+            until: start("until", &self.until)?,
             cause: self.verdict.clone(),
             tag: self.tag.clone(),
             whole: !self.parts,

@@ -19,12 +19,15 @@ const MAX_RUNS: usize = 200;
 /// The runs of two configurations.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("required" = ["before", "after"]))]
 pub(crate) struct CompareQuery {
     /// Ids of the repeats of the first configuration, or the name that they share.
     #[serde(default)]
+    #[schemars(length(min = 1, max = 200), inner(regex(pattern = "^[^,=/]+$")))]
     before: Vec<String>,
     /// The same for the second one.
     #[serde(default)]
+    #[schemars(length(min = 1, max = 200), inner(regex(pattern = "^[^,=/]+$")))]
     after: Vec<String>,
 }
 

@@ -15,6 +15,7 @@ pub(crate) struct TagPath {
     /// The id of a run, the beginning of one, the name of a run, or `latest`.
     id: String,
     /// 1 to 64 characters without spaces and commas.
+    #[schemars(regex(pattern = r"^[^\s,\x00-\x1f\x7f-\x9f]{1,64}$"))]
     tag: String,
 }
 
