@@ -273,7 +273,10 @@ impl Server {
     pub fn own_runs(&self) -> OwnRuns {
         // All addresses have the same port.
         let port = self.ports.ports.first().map_or(0, |port| port.address.port());
-        OwnRuns::new(Arc::clone(&self.queue), port)
+        let has_browsers = |inbox: &Arc<Inbox>| inbox.tool.name == linerate_compat::http::HTTP.name;
+        let serves = self.ports.inboxes.iter().any(has_browsers)
+            && self.config.without.iter().all(|name| name != linerate_compat::http::BROWSER);
+        OwnRuns::new(Arc::clone(&self.queue), port, serves)
     }
 
     /// Serves until the handle stops it, or until one run has ended if only one was requested.

@@ -64,6 +64,13 @@ pub fn day_or_time(text: &str) -> Option<String> {
     day.map(|day| day.to_string()).or_else(time)
 }
 
+/// The time after this number of days, RFC 3339 in UTC.
+#[must_use]
+pub fn in_days(days: u32) -> String {
+    let later = jiff::Timestamp::now().checked_add(jiff::SignedDuration::from_hours(24 * i64::from(days)));
+    later.unwrap_or(jiff::Timestamp::MAX).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
 /// Seconds since 1970 of an RFC 3339 time; absent for another text.
 #[must_use]
 pub fn unix_seconds(text: &str) -> Option<f64> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, header};
 use hmac::{Hmac, Mac};
+use linerate_runner::now;
 use linerate_sock::thread::locked;
 use linerate_sock::{Mono, clock};
 use schemars::JsonSchema;
@@ -280,7 +281,23 @@ impl AccessControl {
     fn ability_of(&self, holder: &TokenHolder) -> Option<Ability> {
         match holder {
             TokenHolder::Common => Some(Ability::Admin),
-            TokenHolder::Listed(id) => self.tokens.as_ref()?.listed()?.with_id(id).map(|entry| entry.ability),
+            TokenHolder::Listed(id) => {
+                let listed = self.tokens.as_ref()?.listed()?;
+                listed.with_id(id).filter(|entry| entry.is_valid(&now())).map(|entry| entry.ability)
+            }
+        }
+    }
+
+    /// Who a visitor is, for the owner of the service.
+    pub(crate) fn name_of(&self, visitor: &WebVisitor) -> String {
+        match &visitor.token {
+            None => "without a token".to_owned(),
+            Some(TokenHolder::Common) => "with the common token".to_owned(),
+            Some(TokenHolder::Listed(id)) => {
+                let listed = self.tokens.as_ref().and_then(WatchedTokens::listed);
+                let name = listed.and_then(|listed| listed.with_id(id).map(|entry| entry.name.clone()));
+                format!("with the token {}", name.unwrap_or_else(|| id.clone()))
+            }
         }
     }
 
@@ -327,9 +344,15 @@ impl AccessControl {
         let entry = TokenEntry::id_in(given).and_then(|id| listed.with_id(id)).cloned();
         let Some(entry) = entry else { return Err(self.wrong(from)) };
         let holder = TokenHolder::Listed(entry.id.clone());
+        let until = entry.until.clone().filter(|_| !entry.is_valid(&now()));
+        // Only who has the token learns that it is over.
+        let valid = move |holder| match until {
+            None => Ok(holder),
+            Some(until) => Err(HttpProblem::new(SIGN_IN, format!("this token has expired, at {until}"))),
+        };
         let digest = self.keyed_digest(given);
         if locked(&listed.verified).contains(&digest) {
-            return Ok(holder);
+            return valid(holder);
         }
         // The permit goes with the computation, which continues if the visitor leaves.
         let Ok(permit) = Arc::clone(&self.verifications).acquire_owned().await else {
@@ -337,7 +360,7 @@ impl AccessControl {
         };
         self.check_tries(from)?;
         if locked(&listed.verified).contains(&digest) {
-            return Ok(holder);
+            return valid(holder);
         }
         // It counts as wrong until it is known to be right: a visitor who leaves before has tried too.
         self.count_try(from);
@@ -351,7 +374,7 @@ impl AccessControl {
         }
         self.forgive_try(from);
         locked(&listed.verified).insert(digest);
-        Ok(holder)
+        valid(holder)
     }
 
     fn keyed_digest(&self, given: &str) -> [u8; 32] {
@@ -528,7 +551,7 @@ mod tests {
     #[test]
     fn a_token_gives_its_ability_and_those_below_it() {
         let (_folder, file, keeper) = listing();
-        let tokens = Ability::ALL.map(|ability| file.add(ability.name(), ability).unwrap());
+        let tokens = Ability::ALL.map(|ability| file.add(ability.name(), ability, None).unwrap());
         for (at, token) in tokens.iter().enumerate() {
             assert_eq!(abilities(&keeper, &bearer(token)), Ability::ALL[..=at]);
             for above in &Ability::ALL[at + 1..] {
@@ -547,12 +570,12 @@ mod tests {
     #[test]
     fn a_token_that_was_verified_is_not_computed_again_until_the_file_changes() {
         let (_folder, file, keeper) = listing();
-        let token = file.add("robot", Ability::Run).unwrap();
+        let token = file.add("robot", Ability::Run, None).unwrap();
         assert!(now(keeper.permit(Ability::Run, &bearer(&token), HOME)).is_ok());
         // Without a permit nothing can be computed.
         let taken = now(Arc::clone(&keeper.verifications).acquire_owned()).unwrap();
         assert!(now(keeper.permit(Ability::Run, &bearer(&token), HOME)).is_ok());
-        file.add("other", Ability::View).unwrap();
+        file.add("other", Ability::View, None).unwrap();
         let second = async {
             let within = Duration::from_millis(50);
             tokio::time::timeout(within, keeper.permit(Ability::Run, &bearer(&token), HOME)).await
@@ -568,8 +591,8 @@ mod tests {
     #[test]
     fn a_session_ends_when_its_token_is_removed() {
         let (_folder, file, keeper) = listing();
-        let token = file.add("laptop", Ability::Run).unwrap();
-        file.add("other", Ability::View).unwrap();
+        let token = file.add("laptop", Ability::Run, None).unwrap();
+        file.add("other", Ability::View, None).unwrap();
         let set = now(keeper.sign_in(&token, HOME)).unwrap();
         let cookie = with(header::COOKIE, set.split(';').next().unwrap());
         let visitor = now(keeper.permit(Ability::Run, &cookie, HOME)).unwrap();
@@ -580,8 +603,35 @@ mod tests {
         assert_eq!(refusal(&keeper, Ability::View, &cookie), 401);
         assert_eq!(refusal(&keeper, Ability::View, &bearer(&token)), 401);
         // Another token with the old name is not the old one.
-        file.add("laptop", Ability::Run).unwrap();
+        file.add("laptop", Ability::Run, None).unwrap();
         assert_eq!(refusal(&keeper, Ability::View, &cookie), 401);
+    }
+
+    #[test]
+    fn a_token_that_has_expired_opens_nothing_any_more_and_its_sessions_end() {
+        let (_folder, file, keeper) = listing();
+        let token = file.add("guest", Ability::Run, Some(1)).unwrap();
+        let set = now(keeper.sign_in(&token, HOME)).unwrap();
+        let cookie = with(header::COOKIE, set.split(';').next().unwrap());
+        let visitor = now(keeper.permit(Ability::Run, &cookie, HOME)).unwrap();
+        assert_eq!(keeper.name_of(&visitor), "with the token guest");
+        // A day later, as the file sees it.
+        let until = file.list().unwrap().remove(0).until.unwrap();
+        let text = std::fs::read_to_string(file.path()).unwrap().replace(&until, "2026-01-01T00:00:00Z");
+        linerate_runner::whole_private_file(file.path(), text.as_bytes()).unwrap();
+        assert!(!keeper.still_sees(&visitor));
+        assert_eq!(refusal(&keeper, Ability::View, &cookie), 401);
+        for given in [&token, &token] {
+            let problem = now(keeper.permit(Ability::View, &bearer(given), HOME)).unwrap_err();
+            assert_eq!((problem.status, problem.detail.contains("has expired, at 2026-01-01")), (401, true));
+        }
+        assert_eq!(now(keeper.sign_in(&token, HOME)).unwrap_err().status, 401);
+        // Whoever has only its id learns nothing, and the service stays closed.
+        let guess = format!("{}{}", &token[..12], "0".repeat(64));
+        assert!(
+            !now(keeper.permit(Ability::View, &bearer(&guess), HOME)).unwrap_err().detail.contains("expired")
+        );
+        assert!(keeper.needs_token());
     }
 
     #[test]
@@ -592,7 +642,7 @@ mod tests {
         let nobody = HeaderMap::new();
         let set = now(keeper.sign_in("anything", HOME)).unwrap();
         assert_eq!(abilities(&keeper, &nobody), Ability::ALL);
-        file.add("laptop", Ability::View).unwrap();
+        file.add("laptop", Ability::View, None).unwrap();
         assert_eq!(abilities(&keeper, &nobody), []);
         assert_eq!(abilities(&keeper, &with(header::COOKIE, set.split(';').next().unwrap())), []);
         file.remove("laptop").unwrap();
@@ -611,7 +661,7 @@ mod tests {
             assert!(keeper.needs_token());
             assert_eq!(refusal(&keeper, Ability::Run, &nobody), 401);
             assert_eq!(refusal(&keeper, Ability::Admin, &nobody), 401);
-            let token = file.add("laptop", Ability::Run).unwrap();
+            let token = file.add("laptop", Ability::Run, None).unwrap();
             assert!(now(keeper.permit(Ability::Run, &bearer(&token), HOME)).is_ok());
             assert_eq!(abilities(&keeper, &nobody), [Ability::View]);
             file.remove("laptop").unwrap();
@@ -623,7 +673,7 @@ mod tests {
     fn a_file_that_becomes_unusable_opens_nothing() {
         use std::os::unix::fs::PermissionsExt;
         let (_folder, file, keeper) = listing();
-        let token = file.add("laptop", Ability::Admin).unwrap();
+        let token = file.add("laptop", Ability::Admin, None).unwrap();
         let set = now(keeper.sign_in(&token, HOME)).unwrap();
         let cookie = with(header::COOKIE, set.split(';').next().unwrap());
         std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o644)).unwrap();
@@ -677,7 +727,7 @@ mod tests {
     #[test]
     fn wrong_secrets_of_a_known_id_are_counted_and_right_ones_are_not() {
         let (_folder, file, keeper) = listing();
-        let token = file.add("laptop", Ability::View).unwrap();
+        let token = file.add("laptop", Ability::View, None).unwrap();
         for _ in 0..MAX_TRIES * 2 {
             assert!(now(keeper.permit(Ability::View, &bearer(&token), HOME)).is_ok());
         }

@@ -17,6 +17,7 @@
 //!     archive: None,
 //!     longest: None,
 //!     targets: Vec::new(),
+//!     tell: |line| println!("{line}"),
 //!     assets: WebAssets { script: "", worker: "", style: "", report: Assets { script: "", style: "" } },
 //! })?;
 //! println!("open {}", web.url());
@@ -57,6 +58,7 @@ mod streams;
 mod tls;
 mod token_file;
 mod typed_value;
+mod write_log;
 
 pub use access::{Ability, Access, TokenTooShort, WebToken};
 pub use allowed_target::{AllowedTarget, NoAllowedTarget};

@@ -239,9 +239,9 @@ impl RunQueue {
         Ok(run)
     }
 
-    /// The port of the server.
-    pub(crate) fn server_port(&self) -> u16 {
-        self.own_runs.port()
+    /// The port at which browsers measure.
+    pub(crate) fn browser_port(&self) -> Option<u16> {
+        self.own_runs.browser_port()
     }
 
     /// A run that was started here and is still known.

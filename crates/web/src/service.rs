@@ -35,6 +35,8 @@ struct ServiceParts {
     runs: Arc<RunQueue>,
     /// Of the links that show one run.
     share_key: Option<ShareKey>,
+    /// Is told what visitors have changed.
+    tell: fn(String),
     /// Places for event streams.
     streams: Arc<Shares>,
     /// The place for a check of a long text.
@@ -74,6 +76,7 @@ impl Service {
             archive,
             runs,
             share_key: ShareKey::new(config.share_key.as_deref()).ok(),
+            tell: config.tell,
             streams: Shares::new(MAX_STREAMS),
             long_check: Arc::new(Semaphore::new(1)),
         }))
@@ -108,7 +111,7 @@ impl Service {
 
     /// The port at which browsers measure to this host; absent if its pages may not connect to it.
     pub(crate) fn browser_test(&self) -> Option<u16> {
-        (!self.0.is_tls).then(|| self.0.runs.server_port())
+        self.0.runs.browser_port().filter(|_| !self.0.is_tls)
     }
 
     /// The key of the links that show one run.
@@ -118,6 +121,11 @@ impl Service {
     pub(crate) fn share_key(&self) -> Result<ShareKey, HttpProblem> {
         let none = "whoever runs this server has no data directory, in which the key of the links would be";
         self.0.share_key.clone().ok_or_else(|| HttpProblem::new(SHARES, none))
+    }
+
+    /// Tells the owner of the service something, in one line.
+    pub(crate) fn tell(&self, line: String) {
+        (self.0.tell)(line);
     }
 
     pub(crate) fn runs(&self) -> &RunQueue {

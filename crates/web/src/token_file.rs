@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
 use argon2::{Algorithm, Argon2, Params};
-use linerate_runner::{PrivateFileError, day_or_time, local_time, now, read_private, whole_private_file};
+use linerate_runner::{
+    PrivateFileError, day_or_time, in_days, local_time, now, read_private, whole_private_file,
+};
 
 use crate::access::Ability;
 use crate::share_key::ShareKeyError;
@@ -15,7 +17,7 @@ use crate::share_key::ShareKeyError;
 /// First line of the file.
 const SCHEMA: &str = "linerate.tokens/1";
 /// The second one, for readers.
-const COLUMNS: &str = "# name ability id made digest";
+const COLUMNS: &str = "# name ability id made digest [until]";
 /// Beginning of every token, so that one that was published can be found.
 const PREFIX: &str = "lr_";
 /// Bytes of the part of a token that selects its line, and of its secret.
@@ -50,6 +52,8 @@ pub struct TokenEntry {
     pub made: String,
     /// Argon2id, in PHC format.
     digest: String,
+    /// When it ceases to be valid, in RFC 3339 format; absent for never.
+    pub until: Option<String>,
 }
 
 /// Why tokens cannot be read or changed.
@@ -192,20 +196,26 @@ impl TokenFile {
     pub fn table(&self) -> Result<String, TokenFileError> {
         let entries = self.list()?;
         let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or_default().max("name".len());
-        let row = |name: &str, ability: &str, id: &str, made: &str| {
-            format!("{name:width$}  {ability:7}  {id:8}  {made}\n")
+        let row = |name: &str, ability: &str, id: &str, made: &str, until: &str| {
+            format!("{name:width$}  {ability:7}  {id:8}  {made:16}  {until}\n")
         };
-        let rows = entries
-            .iter()
-            .map(|entry| row(&entry.name, entry.ability.name(), &entry.id, &local_time(&entry.made)));
-        Ok([row("name", "ability", "id", "made")].into_iter().chain(rows).collect())
+        let now = now();
+        let rows = entries.iter().map(|entry| {
+            let until = match &entry.until {
+                None => "never".to_owned(),
+                Some(until) if entry.is_valid(&now) => local_time(until),
+                Some(until) => format!("{} (over)", local_time(until)),
+            };
+            row(&entry.name, entry.ability.name(), &entry.id, &local_time(&entry.made), &until)
+        });
+        Ok([row("name", "ability", "id", "made", "expires")].into_iter().chain(rows).collect())
     }
 
-    /// Adds a token, and returns it: it is in no file.
+    /// Adds a token, and returns it: it is in no file. It is valid for a number of days, or for ever.
     ///
     /// # Errors
     /// The name is taken or cannot be one, or the file cannot be read or written.
-    pub fn add(&self, name: &str, ability: Ability) -> Result<String, TokenFileError> {
+    pub fn add(&self, name: &str, ability: Ability, days: Option<u32>) -> Result<String, TokenFileError> {
         if !is_name(name) {
             return Err(TokenFileError::Name(name.to_owned()));
         }
@@ -222,7 +232,8 @@ impl TokenFile {
             }
             let token = format!("{PREFIX}{id}_{}", hex(&random::<SECRET_BYTES>()?));
             let digest = digest(&token).map_err(|error| TokenFileError::Make(error.to_string()))?;
-            entries.push(TokenEntry { name: name.to_owned(), ability, id, made: now(), digest });
+            let until = days.map(in_days);
+            entries.push(TokenEntry { name: name.to_owned(), ability, id, made: now(), digest, until });
             Ok(token)
         })
     }
@@ -288,9 +299,12 @@ pub(crate) struct TokenFileStamp {
 impl TokenEntry {
     fn parse(line: &str) -> Result<Self, String> {
         let columns: Vec<&str> = line.split_ascii_whitespace().collect();
-        let [name, ability, id, made, digest] = columns[..] else {
-            return Err(format!("{} columns instead of 5", columns.len()));
+        let [name, ability, id, made, digest, ref until @ ..] = columns[..] else {
+            return Err(format!("{} columns instead of 5 or 6", columns.len()));
         };
+        if until.len() > 1 {
+            return Err(format!("{} columns instead of 5 or 6", columns.len()));
+        }
         if !is_name(name) {
             return Err(format!("'{}' is no name of a token", name.escape_debug()));
         }
@@ -300,19 +314,26 @@ impl TokenEntry {
         if id.len() != 2 * ID_BYTES || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(format!("'{}' is no id of a token", id.escape_debug()));
         }
-        if day_or_time(made).is_none() {
-            return Err(format!("'{}' is no time", made.escape_debug()));
+        if let Some(wrong) = [made].iter().chain(until).find(|time| day_or_time(time).is_none()) {
+            return Err(format!("'{}' is no time", wrong.escape_debug()));
         }
         if !is_digest(digest) {
             return Err("the last column is no digest of a token".to_owned());
         }
         let [name, id, made, digest] = [name, id, made, digest].map(str::to_owned);
-        Ok(Self { name, ability, id, made, digest })
+        let until = until.first().and_then(|until| day_or_time(until));
+        Ok(Self { name, ability, id, made, digest, until })
     }
 
     fn line(&self) -> String {
-        let Self { name, ability, id, made, digest } = self;
-        format!("{name} {} {id} {made} {digest}", ability.name())
+        let Self { name, ability, id, made, digest, until } = self;
+        let until = until.as_ref().map(|until| format!(" {until}")).unwrap_or_default();
+        format!("{name} {} {id} {made} {digest}{until}", ability.name())
+    }
+
+    /// Whether it is valid at a time, in RFC 3339 format in UTC.
+    pub(crate) fn is_valid(&self, now: &str) -> bool {
+        self.until.as_deref().is_none_or(|until| now < until)
     }
 
     /// The id in a token.
@@ -377,8 +398,8 @@ mod tests {
         assert_eq!(file.list().unwrap(), []);
         let missing = TokenFile::of_service(Some(file.path())).unwrap_err().to_string();
         assert!(missing.contains("--tokens"), "{missing}");
-        let token = file.add("laptop", Ability::Run).unwrap();
-        let other = file.add("wall", Ability::View).unwrap();
+        let token = file.add("laptop", Ability::Run, None).unwrap();
+        let other = file.add("wall", Ability::View, None).unwrap();
         let entries = file.list().unwrap();
         assert_eq!(
             entries.iter().map(|entry| entry.ability).collect::<Vec<_>>(),
@@ -388,31 +409,36 @@ mod tests {
         assert!(entries[0].is(&token) && !entries[0].is(&other) && !entries[0].is(&token[..token.len() - 1]));
         assert_eq!(token.len(), 3 + 8 + 1 + 64);
         let table = file.table().unwrap();
-        assert!(table.starts_with("name    ability  id        made\nlaptop  run      "), "{table}");
+        assert!(
+            table.starts_with("name    ability  id        made              expires\nlaptop  run      "),
+            "{table}"
+        );
         assert!(!table.contains(&token[12..]) && !table.contains("argon2"), "{table}");
         let text = fs::read_to_string(file.path()).unwrap();
         assert!(text.contains("$argon2id$") && !text.contains(&token[12..]), "{text}");
         assert_eq!(fs::metadata(file.path()).unwrap().permissions().mode() & 0o777, 0o600);
-        assert!(matches!(file.add("wall", Ability::Admin), Err(TokenFileError::Taken(_))));
+        assert!(matches!(file.add("wall", Ability::Admin, None), Err(TokenFileError::Taken(_))));
         file.remove("laptop").unwrap();
         assert_eq!(file.list().unwrap(), entries[1..]);
         let unknown = file.remove("laptop").unwrap_err().to_string();
         assert!(unknown.contains("no token 'laptop'") && unknown.contains("token list"), "{unknown}");
         for name in ["", "two words", "-v", "#1", "a\n", "ä", &"x".repeat(65)] {
-            assert!(matches!(file.add(name, Ability::View), Err(TokenFileError::Name(_))), "{name}");
+            assert!(matches!(file.add(name, Ability::View, None), Err(TokenFileError::Name(_))), "{name}");
         }
     }
 
     #[test]
     fn a_damaged_line_is_named() {
         let (_folder, file) = file();
-        file.add("laptop", Ability::Run).unwrap();
+        file.add("laptop", Ability::Run, None).unwrap();
         let text = fs::read_to_string(file.path()).unwrap();
         let good = text.lines().last().unwrap().to_owned();
         let made = file.list().unwrap().remove(0).made;
         let costly = good.replace("m=19456", "m=4194304");
         for (line, why) in [
-            ("wall view", "2 columns instead of 5"),
+            ("wall view", "2 columns instead of 5 or 6"),
+            (&format!("{good} 2026-01-01 x"), "7 columns instead of 5 or 6"),
+            (&format!("{good} soon"), "'soon' is no time"),
             (&good.replace("run", "all"), "'all' is no ability"),
             (&good.replace("$argon2id", "$argon2i"), "no digest"),
             (&good[..good.len() - 60], "no digest"),
@@ -425,7 +451,7 @@ mod tests {
             let place = format!("{}:5: ", file.path().display());
             assert!(error.starts_with(&place) && error.contains(why), "{error}");
             // A damaged file is not replaced by one that lacks what could not be read.
-            assert!(file.add("wall", Ability::View).is_err());
+            assert!(file.add("wall", Ability::View, None).is_err());
         }
         assert_ne!(costly, good);
         whole_private_file(file.path(), b"0123456789abcdef0123456789abcdef\n").unwrap();
@@ -435,12 +461,38 @@ mod tests {
     }
 
     #[test]
+    fn a_token_with_an_end_is_valid_until_then_and_says_so() {
+        let (_folder, file) = file();
+        file.add("laptop", Ability::Run, None).unwrap();
+        file.add("guest", Ability::View, Some(3)).unwrap();
+        let [laptop, guest] = file.list().unwrap().try_into().unwrap();
+        assert!(laptop.is_valid("9999-12-31T23:59:59Z"));
+        let until = guest.until.clone().unwrap();
+        assert!(guest.is_valid(&now()) && guest.is_valid(&in_days(2)), "{until}");
+        assert!(!guest.is_valid(&until) && !guest.is_valid(&in_days(4)), "{until}");
+        assert!(
+            file.table().unwrap().lines().nth(1).unwrap().ends_with("  never"),
+            "{}",
+            file.table().unwrap()
+        );
+        // A day that a user wrote into the file ends at its beginning.
+        let text = fs::read_to_string(file.path()).unwrap().replace(&until, "2026-01-01");
+        whole_private_file(file.path(), text.as_bytes()).unwrap();
+        assert!(
+            file.table().unwrap().lines().nth(2).unwrap().ends_with(" (over)"),
+            "{}",
+            file.table().unwrap()
+        );
+        assert!(!file.list().unwrap()[1].is_valid(&now()));
+    }
+
+    #[test]
     fn tokens_that_are_added_at_the_same_moment_are_all_kept() {
         let (_folder, file) = file();
         std::thread::scope(|scope| {
             for name in ["a", "b", "c", "d"] {
                 let file = &file;
-                scope.spawn(move || file.add(name, Ability::View).unwrap());
+                scope.spawn(move || file.add(name, Ability::View, None).unwrap());
             }
         });
         let mut names: Vec<String> = file.list().unwrap().into_iter().map(|entry| entry.name).collect();

@@ -95,7 +95,7 @@ function Forms({ onBrowserTest }: { onBrowserTest: (settings: BrowserSettings) =
         ) : (
           <NotAllowed />
         )}
-        {!offersBrowser && <PlainOnly />}
+        {!offersBrowser && <NoBrowserTest />}
       </div>
       <Recent runs={recent.value?.runs} />
     </>
@@ -103,8 +103,9 @@ function Forms({ onBrowserTest }: { onBrowserTest: (settings: BrowserSettings) =
 }
 
 /** Why this browser cannot measure to the host. */
-function PlainOnly() {
+function NoBrowserTest() {
   const { session } = useVisitor();
+  if (location.protocol === "http:") return <p class="faint">{session.host} takes no tests from browsers.</p>;
   return (
     <p class="faint">
       Tests from this browser need the plain-http address of {session.host}: the port for measurements is not

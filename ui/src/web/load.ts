@@ -22,8 +22,8 @@ export function useVisitor(): Visitor {
 }
 
 /**
- * The port at which this browser can measure to the host; undefined over HTTPS, also behind a proxy: the port has no
- * TLS, and browsers let no page over HTTPS connect to such a port.
+ * The port at which this browser can measure to the host; undefined if it takes no such tests, and over HTTPS, also
+ * behind a proxy: the port has no TLS, and browsers let no page over HTTPS connect to such a port.
  */
 export function browserPort(session: Session, protocol = location.protocol): number | undefined {
   return protocol === "https:" ? undefined : session.browser_test?.port;

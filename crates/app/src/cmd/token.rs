@@ -28,6 +28,9 @@ enum TokenCommand {
         /// What its holder may do
         #[arg(long, value_parser = ability())]
         ability: Ability,
+        /// Number of days for which it is valid [default: for ever]
+        #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+        days: Option<u32>,
     },
     /// List the tokens
     List,
@@ -49,8 +52,8 @@ pub(crate) fn run(args: &TokenArgs) -> Result<Exit, CommandError> {
     let refused = |error: TokenFileError| CommandError::of(error.needs_correction(), error);
     let file = TokenFile::new(args.tokens.as_deref()).map_err(refused)?;
     let printed = match &args.command {
-        TokenCommand::Add { name, ability } => file
-            .add(name, *ability)
+        TokenCommand::Add { name, ability, days } => file
+            .add(name, *ability, *days)
             .inspect(|_| print::note("this is the only time that the token is shown:"))
             .map(|token| token + "\n"),
         TokenCommand::List => file.table(),

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::support::{Done, Folder, Process, ServeProcess, TIMEOUT, linerate};
+use crate::support::{Done, Folder, Process, ServeProcess, TIMEOUT, eventually, linerate};
 
 fn token(folder: &Folder, words: &str) -> Done {
     let mut command = linerate();
@@ -105,4 +105,32 @@ fn the_key_of_shared_links_is_private_and_is_replaced() {
         std::fs::read_to_string(file).unwrap()
     };
     assert_ne!(rotate(), rotate());
+}
+
+#[test]
+fn the_owner_is_told_who_has_changed_something_and_tokens_may_end() {
+    let folder = Folder::new();
+    let run = token(&folder, "add robot --ability run --days 30").stdout.trim().to_owned();
+    assert_eq!(token(&folder, "add other --ability run --days 0").code, Some(2));
+    let listed = token(&folder, "list").stdout;
+    let (head, row) = listed.split_once('\n').unwrap();
+    assert!(head.ends_with("expires") && !row.contains("never") && !row.contains("over"), "{listed}");
+    let (server, address) = pages(&folder, &["--tokens", &folder.file("tokens")]);
+    assert_eq!(status(&address, &run, "DELETE", "/api/v1/runs/none"), "403");
+    assert_eq!(status(&address, &run, "GET", "/api/v1/runs"), "200");
+    let body = r#"{"to":"127.0.0.1:9","test":{"traffic":{"duration_ns":100000000}}}"#;
+    let mut stream = TcpStream::connect(&address).unwrap();
+    let length = body.len();
+    let request = format!(
+        "POST /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-Linerate: 1\r\n\
+         Authorization: Bearer {run}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut reply = String::new();
+    let _ = stream.read_to_string(&mut reply);
+    let location = reply.lines().find_map(|line| line.strip_prefix("location: ")).unwrap().trim().to_owned();
+    let line = format!("127.0.0.1 with the token robot: POST /api/v1/runs ({location})");
+    eventually("the owner is told", || server.stderr().contains(&line).then_some(()));
+    // What has changed nothing is not told.
+    assert!(!server.stderr().contains("DELETE") && !server.stderr().contains("GET"), "{}", server.stderr());
 }

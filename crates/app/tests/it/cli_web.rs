@@ -124,3 +124,26 @@ fn pages_are_answered_as_the_command_line_is() {
         assert_eq!(post(&base, "/api/v1/check", &fields), wanted, "{args}");
     }
 }
+
+#[test]
+fn pages_offer_tests_of_their_browser_only_where_the_server_takes_them() {
+    let folder = Folder::new();
+    let session = |more: &[&str]| {
+        let server =
+            ServeProcess::from(pages(&folder, &[&["--json", "--web", "127.0.0.1:0"], more].concat()));
+        let printed = server.stderr();
+        let base = printed.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
+        let address = base.trim_start_matches("http://").trim_end_matches('/');
+        let mut stream = TcpStream::connect(address).unwrap();
+        let head = format!("GET /api/v1/session HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        let (_, body) = reply.split_once("\r\n\r\n").unwrap();
+        (server.port, serde_json::from_str::<Value>(body).unwrap())
+    };
+    let (port, offered) = session(&[]);
+    assert_eq!(offered["browser_test"]["port"], port);
+    assert_eq!(session(&["--without", "iperf3"]).1["browser_test"].is_null(), false);
+    assert!(session(&["--without", "browser"]).1["browser_test"].is_null());
+}

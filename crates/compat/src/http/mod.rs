@@ -39,6 +39,9 @@ pub static HTTP: Tool = Tool {
     options: &[],
 };
 
+/// Name of the tests of pages, as in results.
+pub const BROWSER: &str = browser::TOOL;
+
 /// What is served, by the names of the tools in results.
 pub(crate) const PROTOCOLS: [&str; 2] = [browser::TOOL, ndt7::TOOL];
 

@@ -13,6 +13,8 @@ use crate::error::ControlError;
 pub struct OwnRuns {
     queue: Arc<ClientQueue>,
     port: u16,
+    /// Whether browsers are measured at the port.
+    serves_browsers: bool,
 }
 
 /// How many clients and runs of its own a server has.
@@ -46,8 +48,14 @@ pub enum OwnRunTurn {
 }
 
 impl OwnRuns {
-    pub(super) fn new(queue: Arc<ClientQueue>, port: u16) -> Self {
-        Self { queue, port }
+    pub(super) fn new(queue: Arc<ClientQueue>, port: u16, serves_browsers: bool) -> Self {
+        Self { queue, port, serves_browsers }
+    }
+
+    /// The port at which pages measure from their browser; absent if this server takes no such tests.
+    #[must_use]
+    pub fn browser_port(&self) -> Option<u16> {
+        self.serves_browsers.then_some(self.port)
     }
 
     /// The port of the server. A test against it waits in the queue as its client.
@@ -112,7 +120,7 @@ mod tests {
     #[test]
     fn a_run_of_this_host_and_a_client_take_turns() {
         let queue = Arc::new(ClientQueue::new(Policy::Exclusive, None, Quotas::default()));
-        let own = OwnRuns::new(Arc::clone(&queue), 5201);
+        let own = OwnRuns::new(Arc::clone(&queue), 5201, true);
         let client = queue.join(IpAddr::from([192, 0, 2, 1]), Span::from_secs(20)).unwrap();
         assert!(matches!(queue.turn(client), QueueDecision::Now { .. }));
         let run = own.join(Span::from_secs(10)).unwrap();
@@ -132,7 +140,7 @@ mod tests {
     #[test]
     fn a_full_queue_is_an_error_that_says_so() {
         let queue = Arc::new(ClientQueue::new(Policy::Exclusive, Some(1), Quotas::default()));
-        let own = OwnRuns::new(queue, 5201);
+        let own = OwnRuns::new(queue, 5201, false);
         let first = own.join(Span::from_secs(10)).unwrap();
         assert!(own.join(Span::from_secs(10)).unwrap_err().to_string().contains("1 clients"));
         drop(first);

@@ -37,7 +37,8 @@ pub(crate) struct SessionInfo {
     linerate: &'static str,
     /// `ok`, or why results are not archived.
     archive: String,
-    /// Where browsers measure to this host; absent for pages with TLS, which may not connect to a port without.
+    /// Where browsers measure to this host; absent if it takes no such tests, and for pages with TLS, which may not
+    /// connect to a port without.
     #[serde(skip_serializing_if = "Option::is_none")]
     browser_test: Option<BrowserTest>,
 }

@@ -117,7 +117,7 @@ fn the_service_does_not_start_unprotected_where_others_reach_it() {
         assert!(open(address, Access { insecure: true, ..public }).is_ok());
     }
     assert!(open("127.0.0.1:0", Access::default()).is_ok());
-    file.add("laptop", Ability::View).unwrap();
+    file.add("laptop", Ability::View, None).unwrap();
     assert!(open("0.0.0.0:0", listed.clone()).is_ok());
     std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o644)).unwrap();
     let exposed = open("0.0.0.0:0", listed).unwrap_err();
@@ -128,7 +128,7 @@ fn the_service_does_not_start_unprotected_where_others_reach_it() {
 fn each_ability_opens_what_it_is_for() {
     let (_folder, file) = token_file();
     let [view, run, admin] = [Ability::View, Ability::Run, Ability::Admin]
-        .map(|ability| file.add(ability.name(), ability).unwrap());
+        .map(|ability| file.add(ability.name(), ability, None).unwrap());
     let site = TestSite::start(Access { tokens: Some(file.clone()), ..Access::default() });
     let with = |token: &str| format!("Authorization: Bearer {token}\r\n");
     let start = |token: &str| site.write("POST", "/api/v1/runs", &with(token), r#"{"to":"127.0.0.1:9"}"#);
@@ -168,7 +168,7 @@ fn each_ability_opens_what_it_is_for() {
 #[test]
 fn a_removed_token_ends_its_sessions_and_its_streams() {
     let (_folder, file) = token_file();
-    let token = file.add("laptop", Ability::View).unwrap();
+    let token = file.add("laptop", Ability::View, None).unwrap();
     let site = TestSite::start(Access { tokens: Some(file.clone()), ..Access::default() });
     let signed_in = site.post("/api/v1/session", &format!(r#"{{"token":"{token}"}}"#));
     assert_eq!(signed_in.status, 204, "{signed_in:?}");
@@ -191,7 +191,7 @@ fn a_removed_token_ends_its_sessions_and_its_streams() {
 #[test]
 fn strangers_of_a_public_service_see_results_and_start_cancel_and_delete_nothing() {
     let (_folder, file) = token_file();
-    let token = file.add("laptop", Ability::Run).unwrap();
+    let token = file.add("laptop", Ability::Run, None).unwrap();
     let site = TestSite::start(Access { tokens: Some(file), public: true, ..Access::default() });
     let bearer = format!("Authorization: Bearer {token}\r\n");
     let started = site.write("POST", "/api/v1/runs", &bearer, r#"{"to":"this host"}"#);

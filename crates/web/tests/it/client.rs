@@ -144,6 +144,7 @@ pub(crate) fn config(access: Access, archive: Option<String>) -> WebConfig {
         archive,
         longest: None,
         targets: Vec::new(),
+        tell: |_| (),
         assets: WebAssets {
             script: "// script",
             worker: "// worker",

@@ -10,7 +10,8 @@ const SHORT: &str = r#"{"to":"this host","test":{"traffic":{"duration_ns":300000
 fn a_link_shows_its_run_and_no_other_until_the_key_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let file = TokenFile::new(Some(&folder.path().join("tokens"))).unwrap();
-    let [view, run] = [Ability::View, Ability::Run].map(|ability| file.add(ability.name(), ability).unwrap());
+    let [view, run] =
+        [Ability::View, Ability::Run].map(|ability| file.add(ability.name(), ability, None).unwrap());
     let site = TestSite::start(Access { tokens: Some(file), ..Access::default() });
     let with = |token: &str| format!("Authorization: Bearer {token}\r\n");
     let start = || {
