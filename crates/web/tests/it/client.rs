@@ -38,7 +38,9 @@ impl TestSite {
         let folder = tempfile::tempdir().unwrap();
         let archive = config.archive.clone().unwrap_or_else(|| Self::archive_in(&folder));
         let addresses = vec!["127.0.0.1:0".parse().unwrap()];
-        let server = Server::bind(ServerConfig { addresses, ..ServerConfig::default() }).unwrap();
+        // With tests of browsers, which pages offer.
+        let foreign = ServerConfig::others_at_home();
+        let server = Server::bind(ServerConfig { addresses, foreign, ..ServerConfig::default() }).unwrap();
         let pages = WebServer::bind(WebConfig {
             archive: Some(archive),
             share_key: Some(folder.path().join("share.key")),
