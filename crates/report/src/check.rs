@@ -5,7 +5,7 @@ mod text;
 
 use linerate_model::import::{Claim, ForeignResult, ForeignTest, Unread};
 use linerate_theory::claims::{
-    Acceptance, AcceptanceRule, Context, Judged, Judgement, Verdict, accept, judge,
+    Acceptance, AcceptanceRule, AcceptanceState, Context, Judged, Judgement, Verdict, accept, judge,
 };
 
 pub use document::CheckDocument;
@@ -127,6 +127,14 @@ impl CheckReport {
             }
         }
         self
+    }
+
+    /// Whether every test passes the rule that it was measured against, as far as there is one.
+    #[must_use]
+    pub fn is_accepted(&self) -> bool {
+        let tests = self.inputs.iter().flat_map(|input| &input.readings).flat_map(|reading| &reading.tests);
+        let mut found = tests.filter_map(|test| test.acceptance.as_ref());
+        found.all(|acceptance| acceptance.state == AcceptanceState::Passed)
     }
 
     /// Files from which nothing could be read, with the reason.

@@ -8,7 +8,7 @@ use clap::builder::PossibleValuesParser;
 use linerate_model::import::ForeignTest;
 use linerate_model::metrics::Side;
 use linerate_report::check::{CheckDocument, CheckReport, VerdictCounts, text};
-use linerate_theory::claims::Context;
+use linerate_theory::claims::{AcceptanceRule, Context};
 use linerate_theory::encapsulation::Encapsulation;
 use linerate_theory::envelope::Congestion;
 use linerate_theory::framing::IpVersion;
@@ -65,6 +65,9 @@ pub(crate) struct CheckArgs {
     /// The end that counted the typed figures
     #[arg(long, value_name = "END", value_parser = PossibleValuesParser::new(["sender", "receiver"]), help_heading = "Figures")]
     counted_by: Option<String>,
+    /// Also judge acceptance; gigabit: one TCP connection, 10 s, no retransmits, at least 941 Mb/s
+    #[arg(long, value_name = "RULE", value_parser = PossibleValuesParser::new(AcceptanceRule::ALL.map(|rule| rule.name)))]
+    acceptance: Option<String>,
     #[command(flatten)]
     path: PathArgs,
     /// Show every line, including possible intervals
@@ -146,12 +149,10 @@ impl PathArgs {
             streams: self.streams,
             rtt_s: self.rtt.as_ref().map(|rtt| rtt.value),
             window_bytes: self.window.map(bytes),
-            buffers_bytes: None,
             loss: self.loss.map(Ratio::get),
             congestion: self.congestion,
             distance_m: self.distance.as_ref().map(|kilometres| kilometres.value * 1000.0),
-            first_read_left_out: false,
-            from_file: false,
+            ..Context::default()
         }
     }
 }
@@ -196,11 +197,11 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit, CommandError> {
     }
     let context = args.path.context();
     if !context.leaves_payload() {
-        let why = "--mtu: it leaves no payload after the headers; give a larger one";
-        return Err(CommandError::usage(why));
+        return Err(CommandError::usage("--mtu: it leaves no payload after the headers; give a larger one"));
     }
     let inputs = input::read_all(&args.files, args.tool.as_deref());
-    let answer = CheckReport::to(claim, inputs, &context);
+    let rule = args.acceptance.as_deref().and_then(AcceptanceRule::named);
+    let answer = rule.iter().fold(CheckReport::to(claim, inputs, &context), CheckReport::accepted_by);
     for (name, why) in answer.failures() {
         print::error(format!("{name}: {why}"));
     }
@@ -209,17 +210,19 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit, CommandError> {
         false => stdout::print(text(terminal::stdout_page(), &answer, args.all).as_bytes()),
     };
     Ok(match printed {
-        Exit::Done => exit(answer.counts()),
+        Exit::Done => exit(answer.counts(), answer.is_accepted()),
         failed => failed,
     })
 }
 
-/// 4 if a figure is impossible, 1 if nothing was read, otherwise 0.
-fn exit(counts: VerdictCounts) -> Exit {
+/// 4 if a figure is impossible, 1 if nothing was read, 3 if a test is not accepted, otherwise 0.
+fn exit(counts: VerdictCounts, accepted: bool) -> Exit {
     if counts.impossible > 0 {
         Exit::Impossible
     } else if counts.all() == 0 {
         Exit::Failed
+    } else if !accepted {
+        Exit::Broken
     } else {
         Exit::Done
     }
@@ -290,7 +293,7 @@ mod tests {
     #[test]
     fn an_impossible_figure_is_exit_code_4_and_a_possible_one_0() {
         let path = "--link 1G --mtu 1500 --rtt 21ms --duration 10s";
-        let exit = |figures: &str| exit(answer(&format!("{figures} {path}")).counts());
+        let exit = |figures: &str| exit(answer(&format!("{figures} {path}")).counts(), true);
         assert_eq!(exit("--rate 966.5M --pps 83000"), Exit::Impossible);
         assert_eq!(exit("--rate 941.48M"), Exit::Done);
     }
@@ -299,7 +302,10 @@ mod tests {
     fn nothing_read_is_a_failure() {
         for failure in [Some("no".to_owned()), None] {
             let input = CheckInput { name: "cat.jpg".to_owned(), failure, readings: Vec::new() };
-            assert_eq!(exit(CheckReport::to(None, vec![input], &Context::default()).counts()), Exit::Failed);
+            assert_eq!(
+                exit(CheckReport::to(None, vec![input], &Context::default()).counts(), true),
+                Exit::Failed
+            );
         }
     }
 }

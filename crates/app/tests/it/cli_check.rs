@@ -208,3 +208,27 @@ fn honest_results_of_every_program_are_possible_but_for_two_faults_of_their_own(
     assert_eq!(found, FAULTS.map(|(file, line)| (file.to_owned(), line)));
     assert!(checked > 70, "{checked} files");
 }
+
+#[test]
+fn acceptance_is_listed_by_criterion_and_a_script_learns_it_from_the_exit_code() {
+    let shown = "--rate 941.48M --duration 10s --retransmits 0 --streams 1 --link 1G --counted-by receiver";
+    let cases = [
+        (shown.to_owned(), Some(0), "passed"),
+        (shown.replace("--link 1G", ""), Some(3), "missing"),
+        (shown.replace("941.48M", "930M"), Some(3), "failed"),
+        (shown.replace("--retransmits 0", "--retransmits 1"), Some(3), "failed"),
+        // What cannot be comes first.
+        (shown.replace("941.48M", "987M --mtu 1500"), Some(4), "failed"),
+    ];
+    for (line, code, verdict) in cases {
+        let (document, exit) = json(&format!("{line} --acceptance gigabit"));
+        let accepted = &document["inputs"][0]["readings"][0]["tests"][0]["acceptance"];
+        assert_eq!((exit, accepted["verdict"].as_str()), (code, Some(verdict)), "{line}: {accepted}");
+        assert_eq!(accepted["criteria"].as_array().unwrap().len(), 6, "{accepted}");
+        assert!(json(&line).0["inputs"][0]["readings"][0]["tests"][0]["acceptance"].is_null());
+    }
+    let text = run(&format!("check {shown} --acceptance gigabit")).stdout;
+    assert!(text.contains("Accepted.") && text.contains("passed         One TCP connection."), "{text}");
+    let unknown = run("check --rate 1M --acceptance terabit");
+    assert!(unknown.code == Some(2) && unknown.stderr.contains("--acceptance"), "{unknown:?}");
+}

@@ -1,7 +1,10 @@
 //! The answer for a terminal.
 
 use linerate_model::import::{Claim, ClaimScope, Unread};
-use linerate_theory::claims::{Context, Judged, Judgement, PossibleCause, Reason, Verdict, name_and_unit};
+use linerate_theory::claims::{
+    Acceptance, AcceptanceCriterion, AcceptanceState, Context, Judged, Judgement, PossibleCause, Reason,
+    Verdict, name_and_unit,
+};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
 use super::{CheckReport, JudgedReading, JudgedTest, Judgements};
@@ -95,6 +98,28 @@ fn one_test(page: &mut Page, judged: &JudgedTest, all: bool) {
     }
     if let Some(error) = &judged.test.error {
         page.remark(2, TextStyle::Warning, &plain(&format!("the test ended with: {error}")));
+    }
+    if let Some(found) = &judged.acceptance {
+        acceptance(page, found);
+    }
+}
+
+/// Whether the test is what an acceptance rule asks for.
+fn acceptance(page: &mut Page, found: &Acceptance) {
+    let (ink, outcome) = match found.state {
+        AcceptanceState::Passed => (TextStyle::Good, "Accepted."),
+        AcceptanceState::Missing => (TextStyle::Warning, "Not shown yet: something is missing."),
+        AcceptanceState::Failed => (TextStyle::Bad, "Not accepted."),
+    };
+    page.remark(2, ink, outcome);
+    for AcceptanceCriterion { state, text, .. } in &found.criteria {
+        let ink = match state {
+            AcceptanceState::Passed => TextStyle::Plain,
+            AcceptanceState::Missing => TextStyle::Warning,
+            AcceptanceState::Failed => TextStyle::Bad,
+        };
+        let cells = [(TextStyle::Plain, ""), (ink, state.name()), (TextStyle::Plain, text.as_str())];
+        page.row(&cells, &LABEL_WIDTHS);
     }
 }
 
@@ -198,6 +223,7 @@ fn plain(text: &str) -> String {
 mod tests {
     use super::super::tests::{of_files, of_rate};
     use super::*;
+    use linerate_theory::claims::AcceptanceRule;
 
     fn shown(answer: &CheckReport, all: bool) -> String {
         text(Page::new(100, false), answer, all)
@@ -219,6 +245,17 @@ mod tests {
             assert!(page.contains(part), "{part} in\n{page}");
         }
         assert!(shown(&of_files(987e6), true).contains("line 5:"));
+    }
+
+    #[test]
+    fn what_an_acceptance_rule_asks_for_is_listed_with_what_the_test_shows() {
+        let page = shown(&of_files(987e6).accepted_by(&AcceptanceRule::GIGABIT), false);
+        assert!(page.contains("Not accepted.\n"), "{page}");
+        for (state, part) in [("failed", "impossible"), ("missing", "retransmit")] {
+            let line = page.lines().find(|line| line.trim_start().starts_with(state)).unwrap_or_default();
+            assert!(line.contains(part), "{state}: {line} in\n{page}");
+        }
+        assert!(!shown(&of_files(987e6), false).contains("ccepted"));
     }
 
     #[test]
