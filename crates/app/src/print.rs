@@ -9,6 +9,7 @@ use std::io::Write;
 use clap::builder::StyledStr;
 use linerate_model::foreign_text;
 use linerate_report::message::wrap_message;
+use tracing_subscriber::EnvFilter;
 
 use crate::terminal;
 
@@ -57,4 +58,12 @@ pub(crate) fn live(line: &str) {
 
 fn style(colour: anstyle::AnsiColor) -> impl Display {
     anstyle::Style::new().bold().fg_color(Some(colour.into())).render().to_string()
+}
+
+/// Prints the warnings of all parts of the program on stderr from now on; `LINERATE_LOG` selects others, such as `debug`.
+pub(crate) fn developers_log() {
+    let filter = EnvFilter::try_from_env("LINERATE_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time();
+    // Another one is there already in tests.
+    let _ = log.with_target(false).with_ansi(false).try_init();
 }

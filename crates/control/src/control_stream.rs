@@ -8,6 +8,7 @@ use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use linerate_model::Fingerprint;
 use linerate_proto::agent::ChannelBinding;
 use linerate_sock::clock;
 use linerate_sock::poll::{Interest, poll_few};
@@ -15,7 +16,7 @@ use linerate_units::Span;
 use rustls::{Connection, ServerConnection};
 
 use crate::error::ControlError;
-use crate::tls::TlsError;
+use crate::tls::{TlsError, fingerprint_of};
 
 /// Longest wait at the end for the remaining bytes to be sent.
 const FLUSH_TIMEOUT: Span = Span::from_ms(500);
@@ -108,6 +109,11 @@ impl ControlStream {
     /// The bytes that were read for the handshake; absent if there is none under way.
     pub(crate) fn handshake_bytes(&self) -> Option<usize> {
         self.tls.as_ref().filter(|tls| tls.is_handshaking()).map(|_| self.encrypted_bytes)
+    }
+
+    /// The fingerprint of the certificate that the peer has shown.
+    pub(crate) fn peer_fingerprint(&self) -> Option<Fingerprint> {
+        self.tls.as_ref()?.peer_certificates()?.first().map(fingerprint_of)
     }
 
     /// The protocol that both ends have agreed on within TLS.

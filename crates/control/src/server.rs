@@ -95,6 +95,8 @@ pub struct ServerConfig {
     /// The certificate of the server. With one, clients may encrypt their control connections, and coordinators have
     /// to.
     pub identity: Option<Arc<dyn ServerIdentity>>,
+    /// Whether clients of our own have to encrypt too.
+    pub tls_only: bool,
     /// The secret that coordinators must know to direct this agent; absent if it does not accept any.
     pub agent_token: Option<Token>,
     /// Foreign tools that embedded servers serve on the same ports.

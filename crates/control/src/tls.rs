@@ -62,6 +62,15 @@ pub trait FingerprintCheck: fmt::Debug + Send + Sync {
     /// # Errors
     /// It is another server's, or it cannot be decided.
     fn check(&self, shown: Fingerprint) -> Result<(), UnknownServer>;
+
+    /// The server that has shown an accepted fingerprint has proved that it has the key, and speaks our protocol.
+    ///
+    /// # Errors
+    /// It cannot be remembered.
+    fn met(&self, shown: Fingerprint) -> Result<(), UnknownServer> {
+        let _ = shown;
+        Ok(())
+    }
 }
 
 /// Why a server is not trusted.
@@ -97,6 +106,12 @@ pub enum TlsError {
     /// The server speaks another protocol within TLS.
     #[error("the server has TLS, but for another protocol than linerate's; check the port")]
     OtherProtocol,
+    /// The peer has no TLS 1.3.
+    #[error("the other end has TLS, but not version 1.3; check the port")]
+    OtherVersion,
+    /// What has arrived is no TLS.
+    #[error("the other end does not speak TLS here; check that it is the port of linerate serve --tls")]
+    NotTls,
     /// The server is not the one that was meant.
     #[error(transparent)]
     UnknownServer(#[from] UnknownServer),
@@ -125,6 +140,9 @@ impl From<rustls::Error> for TlsError {
             }
             rustls::Error::InvalidCertificate(error) => Self::Certificate(error.to_string().into()),
             rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => Self::OtherProtocol,
+            rustls::Error::AlertReceived(AlertDescription::ProtocolVersion)
+            | rustls::Error::PeerIncompatible(_) => Self::OtherVersion,
+            rustls::Error::InvalidMessage(_) => Self::NotTls,
             rustls::Error::AlertReceived(
                 AlertDescription::UnknownCA
                 | AlertDescription::BadCertificate
@@ -175,6 +193,9 @@ pub(crate) fn encrypt(
     stream.flush();
     if stream.protocol() != Some(TLS_PROTOCOL) {
         return Err(TlsError::OtherProtocol.into());
+    }
+    if let (ServerTrust::Fingerprint(check), Some(shown)) = (trust, stream.peer_fingerprint()) {
+        check.met(shown).map_err(TlsError::from)?;
     }
     Ok(stream)
 }

@@ -79,5 +79,5 @@ pub use tally::{
     BrowserNote, ByteAccounting, DelayBucket, Digest, LatencyInterval, LatencyReport, ProbePhase,
     ProbeTransport, Steady, StreamTally, Tally, UdpTally,
 };
-pub use tls_options::TlsOptions;
+pub use tls_options::{ServerTlsOptions, TlsOptions};
 pub use uncertainty::{Contribution, Uncertainty, UncertaintySource};

@@ -30,3 +30,34 @@ impl TlsOptions {
         *self != Self::default()
     }
 }
+
+/// The options of a server that has a certificate.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct ServerTlsOptions {
+    /// Let clients of linerate encrypt their control connections with TLS 1.3, and require it of the coordinators of an
+    /// agent; with the certificate of --tls-cert, or else that of --tls-self-signed
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub tls: bool,
+    /// As --tls, and refuse clients of linerate that do not encrypt; other tools are served as before
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub tls_only: bool,
+    /// Use the certificate in this PEM file, followed by those of its issuers, for --tls and to serve the pages over
+    /// HTTPS
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", requires = "tls_key"))]
+    pub tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, as PEM
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", requires = "tls_cert"))]
+    pub tls_key: Option<PathBuf>,
+    /// Serve the pages over HTTPS with a certificate that is made once and kept in the user's data directory
+    #[cfg_attr(feature = "clap", arg(long, requires = "web", conflicts_with = "tls_cert"))]
+    pub tls_self_signed: bool,
+}
+
+impl ServerTlsOptions {
+    /// Whether control connections may be encrypted.
+    #[must_use]
+    pub fn is_for_control(&self) -> bool {
+        self.tls || self.tls_only
+    }
+}

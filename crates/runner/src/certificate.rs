@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use linerate_control::{ServerIdentity, TLS_PROTOCOL, fingerprint_of, host_info};
-use linerate_model::Fingerprint;
+use linerate_model::{Fingerprint, ServerTlsOptions};
 use linerate_sock::thread::locked;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
@@ -42,15 +42,22 @@ pub enum CertificateSource {
 }
 
 impl CertificateSource {
-    /// The source that the options of a command line name, if any.
+    /// The source for the pages of a server, if they have one.
     #[must_use]
-    pub fn of(certificate: Option<&Path>, key: Option<&Path>, self_signed: bool) -> Option<Self> {
-        match (certificate, key) {
-            (Some(certificate), Some(key)) => {
-                Some(Self::Files { certificate: certificate.to_owned(), key: key.to_owned() })
-            }
-            _ => self_signed.then_some(Self::SelfSigned { file: None }),
-        }
+    pub fn of_pages(options: &ServerTlsOptions) -> Option<Self> {
+        Self::of_files(options).or_else(|| options.tls_self_signed.then_some(Self::SelfSigned { file: None }))
+    }
+
+    /// The source for the control connections of a server, if they may be encrypted.
+    #[must_use]
+    pub fn of_control(options: &ServerTlsOptions) -> Option<Self> {
+        let own = Self::SelfSigned { file: None };
+        options.is_for_control().then(|| Self::of_files(options).unwrap_or(own))
+    }
+
+    fn of_files(options: &ServerTlsOptions) -> Option<Self> {
+        let (certificate, key) = options.tls_cert.clone().zip(options.tls_key.clone())?;
+        Some(Self::Files { certificate, key })
     }
 }
 
@@ -187,7 +194,10 @@ impl TlsCertificate {
             return;
         }
         match TlsIdentity::read(&self.files) {
-            Ok(identity) => *locked(&self.current) = identity,
+            Ok(identity) => {
+                *locked(&self.current) = identity;
+                tracing::warn!("the certificate has changed: {}", self.in_words());
+            }
             Err(error) => {
                 tracing::error!(%error, "the changed certificate is not used, and the one before stays")
             }
@@ -243,6 +253,8 @@ impl TlsIdentity {
                 .with_no_client_auth()
                 .with_single_cert(chain.clone(), private.clone_key())?;
             config.alpn_protocols = vec![protocol.to_vec()];
+            // Nobody comes back within the life of a ticket often enough.
+            config.send_tls13_tickets = 0;
             Ok(Arc::new(config))
         };
         let pages = config(ALL_VERSIONS, b"http/1.1").map_err(pair)?;

@@ -1,13 +1,16 @@
 //! How a client recognises the server of an encrypted control connection, and the file of the servers that it has met.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
+use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use linerate_control::{DEFAULT_PORT, FingerprintCheck, ServerTrust, UnknownServer};
 use linerate_model::{Fingerprint, TlsOptions};
+use linerate_sock::clock;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -17,6 +20,9 @@ const FILE: &str = "known-servers";
 
 /// Largest file of known servers or of authorities. Those of a distribution have 220 kB.
 const MAX_FILE_BYTES: u64 = 4 << 20;
+
+/// How long another process may hold the file.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Why it is not possible to recognise a server.
 #[derive(Debug, thiserror::Error)]
@@ -73,8 +79,7 @@ pub fn server_trust(
         Some(file) => file,
         None => linerate_archive::data_file(FILE).map_err(|error| TrustError::NoFolder(error.to_string()))?,
     };
-    let host = if host.contains(':') { format!("[{host}]") } else { host.to_ascii_lowercase() };
-    let server = format!("{host}:{}", port.unwrap_or(DEFAULT_PORT));
+    let server = server_name(host, port);
     Ok(Some(ServerTrust::Fingerprint(Arc::new(RememberedServer { file, server, tell: known.tell }))))
 }
 
@@ -84,6 +89,18 @@ pub fn server_trust(
 /// The file of authorities cannot be used.
 pub fn agent_trust(options: &TlsOptions) -> Result<Option<ServerTrust>, TrustError> {
     Ok(given(options)?.or(options.tls.then_some(ServerTrust::Token)))
+}
+
+/// `HOST:PORT`, the same for all spellings of an address or a name.
+fn server_name(host: &str, port: Option<u16>) -> String {
+    let host = match host.parse::<IpAddr>().map(|address| address.to_canonical()) {
+        Ok(IpAddr::V6(address)) => format!("[{address}]"),
+        Ok(IpAddr::V4(address)) => address.to_string(),
+        // An address with a zone.
+        Err(_) if host.contains(':') => format!("[{}]", host.to_ascii_lowercase()),
+        Err(_) => host.to_lowercase(),
+    };
+    format!("{host}:{}", port.unwrap_or(DEFAULT_PORT))
 }
 
 fn given(options: &TlsOptions) -> Result<Option<ServerTrust>, TrustError> {
@@ -116,77 +133,119 @@ struct RememberedServer {
 
 impl FingerprintCheck for RememberedServer {
     fn check(&self, shown: Fingerprint) -> Result<(), UnknownServer> {
-        let Self { file, server, .. } = self;
-        let fail = |error: io::Error| {
-            let why = format!("{}: {error}", file.display());
-            UnknownServer(format!(
-                "cannot remember the certificate of {server} ({why}); give --tls-fingerprint {shown}"
-            ))
-        };
-        match self.remembered(shown).map_err(fail)? {
-            Remembered::Same => Ok(()),
-            Remembered::Now => {
-                (self.tell)(format!(
-                    "the certificate of {server} is remembered from now on; compare its fingerprint with what the \
-                     server printed: {shown}"
-                ));
-                Ok(())
-            }
-            Remembered::Other(line) => Err(UnknownServer(format!(
-                "{server} has shown a certificate with the fingerprint {shown}, which is not the one that is \
-                 remembered: it is another server, or somebody is between. If the server has a new certificate, \
-                 remove line {line} of {}",
-                file.display()
-            ))),
-            Remembered::Damaged(line) => Err(UnknownServer(format!(
-                "line {line} of {} is not HOST:PORT and a fingerprint; correct or remove it",
-                file.display()
-            ))),
+        let known = self.read(false).and_then(|(_, known)| known.map_err(Into::into));
+        self.judge(known.map_err(|error| self.unusable(&error))?, shown)
+    }
+
+    fn met(&self, shown: Fingerprint) -> Result<(), UnknownServer> {
+        // Another test may have met it meanwhile.
+        let (mut file, known) = self.read(true).map_err(|error| self.unusable(&error))?;
+        let known = known.map_err(|error| self.unusable(&error.into()))?;
+        if known.is_some() {
+            return self.judge(known, shown);
         }
+        let line = format!("{} {shown}\n", self.server);
+        file.write_all(line.as_bytes()).map_err(|error| self.unusable(&error))?;
+        (self.tell)(format!(
+            "the certificate of {} is remembered from now on; compare its fingerprint with what the server printed: \
+             {shown}",
+            self.server
+        ));
+        Ok(())
     }
 }
 
-/// What the file says of a server.
-enum Remembered {
-    /// It has this certificate.
-    Same,
-    /// It was not there, and is now.
-    Now,
-    /// It had another certificate, in this line.
-    Other(usize),
-    /// This line cannot be read.
-    Damaged(usize),
+/// A line of the file cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("line {0} is not HOST:PORT and a fingerprint; correct or remove it")]
+struct DamagedLine(usize);
+
+impl From<DamagedLine> for io::Error {
+    fn from(line: DamagedLine) -> Self {
+        Self::new(io::ErrorKind::InvalidData, line)
+    }
 }
 
+/// The line of a server, from 1, and the fingerprint in it.
+type KnownLine = Option<(usize, Fingerprint)>;
+
 impl RememberedServer {
-    fn remembered(&self, shown: Fingerprint) -> io::Result<Remembered> {
+    fn judge(&self, known: KnownLine, shown: Fingerprint) -> Result<(), UnknownServer> {
+        match known {
+            Some((line, known)) if known != shown => Err(UnknownServer(format!(
+                "{} has shown a certificate with the fingerprint {shown}, which is not the one that is remembered: it \
+                 is another server, or somebody is between. If the server has a new certificate, remove line {line} of \
+                 {}",
+                self.server,
+                self.file.display()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn unusable(&self, error: &io::Error) -> UnknownServer {
+        UnknownServer(format!(
+            "it is not known whether this is the server: {}: {error}; correct that, or give --tls-fingerprint with \
+             the fingerprint that the server has printed",
+            self.file.display()
+        ))
+    }
+
+    /// Reads the file, for `writing` as the only one who does, and finds the server in it.
+    fn read(&self, writing: bool) -> io::Result<(File, Result<KnownLine, DamagedLine>)> {
         if let Some(folder) = self.file.parent() {
             fs::create_dir_all(folder)?;
         }
         let mut file =
             OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&self.file)?;
-        // Two tests that begin together must not both believe to be the first.
-        file.lock()?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        if writing {
+            lock(&file)?;
+        }
         let mut text = String::new();
-        (&mut file).take(MAX_FILE_BYTES).read_to_string(&mut text)?;
-        for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        (&mut file).take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+        if text.len() as u64 > MAX_FILE_BYTES {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too large to be this file"));
+        }
+        if writing && !text.is_empty() && !text.ends_with('\n') {
+            file.write_all(b"\n")?;
+        }
+        Ok((file, self.find(&text)))
+    }
+
+    fn find(&self, text: &str) -> Result<KnownLine, DamagedLine> {
+        let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
+        for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
             let parsed =
-                line.trim().split_once(' ').map(|(server, fingerprint)| (server, fingerprint.parse()));
+                line.split_once(char::is_whitespace).map(|(server, rest)| (server, rest.trim().parse()));
             match parsed {
                 Some((server, Ok(fingerprint))) if server == self.server => {
-                    return Ok(if shown == fingerprint {
-                        Remembered::Same
-                    } else {
-                        Remembered::Other(at + 1)
-                    });
+                    return Ok(Some((number, fingerprint)));
                 }
                 Some((_, Ok(_))) => {}
-                _ => return Ok(Remembered::Damaged(at + 1)),
+                _ => return Err(DamagedLine(number)),
             }
         }
-        let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-        file.write_all(format!("{end}{} {shown}\n", self.server).as_bytes())?;
-        Ok(Remembered::Now)
+        Ok(None)
+    }
+}
+
+/// Takes the file for this process. Whoever has it writes one line.
+fn lock(file: &File) -> io::Result<()> {
+    let deadline = clock::now() + LOCK_TIMEOUT;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if !deadline.has_passed() => {
+                clock::sleep_until(clock::now() + Duration::from_millis(20));
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "another process has locked it"));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
     }
 }
 
@@ -208,11 +267,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("new").join("known-servers");
         let (one, other) = (Fingerprint([1; 32]), Fingerprint([2; 32]));
-        known(&file, "Ams-1", None).check(one).unwrap();
-        known(&file, "ams-1", Some(5201)).check(one).unwrap();
+        let meet = |host: &str, port, shown| {
+            let server = known(&file, host, port);
+            server.check(shown).and_then(|()| server.met(shown))
+        };
+        // Who has shown a certificate has not proved yet that it has the key.
+        known(&file, "ams-1", None).check(other).unwrap();
+        meet("Ams-1", None, one).unwrap();
+        meet("ams-1", Some(5201), one).unwrap();
         // Another port, and another host, are other servers.
-        known(&file, "ams-1", Some(5202)).check(other).unwrap();
-        known(&file, "2001:db8::7", None).check(other).unwrap();
+        meet("ams-1", Some(5202), other).unwrap();
+        meet("2001:DB8:0::7", None, other).unwrap();
         let refused = known(&file, "ams-1", None).check(other).unwrap_err().to_string();
         assert!(refused.contains("remove line 1 of") && refused.contains(&other.to_string()), "{refused}");
         let text = fs::read_to_string(&file).unwrap();
@@ -221,8 +286,9 @@ mod tests {
         let rest: Vec<&str> = text.lines().skip(1).collect();
         // Editors leave a file without a line end.
         fs::write(&file, rest.join("\n")).unwrap();
-        known(&file, "ams-1", None).check(other).unwrap();
-        known(&file, "2001:db8::7", None).check(other).unwrap();
+        meet("ams-1", None, other).unwrap();
+        meet("2001:db8::7", None, other).unwrap();
+        assert!(meet("2001:db8::7", None, one).is_err());
         assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 3);
     }
 
@@ -230,12 +296,38 @@ mod tests {
     fn a_file_that_cannot_be_used_is_named_with_what_helps() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("known-servers");
-        fs::write(&file, "\nams-2:5201 00:11\n").unwrap();
-        let damaged = known(&file, "ams-1", None).check(Fingerprint([1; 32])).unwrap_err().to_string();
-        assert!(damaged.contains("line 2 of") && damaged.contains("known-servers"), "{damaged}");
-        let no_file =
-            known(folder.path(), "ams-1", None).check(Fingerprint([1; 32])).unwrap_err().to_string();
-        assert!(no_file.contains("give --tls-fingerprint 01:01"), "{no_file}");
+        let good = Fingerprint([1; 32]);
+        let why = |file: &Path| {
+            let error = known(file, "ams-1", None).check(good).unwrap_err().to_string();
+            assert!(error.contains(&file.display().to_string()), "{error}");
+            // What a stranger has shown is no advice.
+            assert!(!error.contains("01:01"), "{error}");
+            error
+        };
+        fs::write(&file, format!("# ours\nams-2:5201\t{good}\nams-3:5201 00:11\n")).unwrap();
+        assert!(why(&file).contains("line 3 is not HOST:PORT"), "{}", why(&file));
+        fs::write(&file, [0xff; 9]).unwrap();
+        assert!(why(&file).contains("UTF-8"), "{}", why(&file));
+        let line = format!("ams-2:5201 {good}\n");
+        fs::write(&file, line.repeat(MAX_FILE_BYTES as usize / line.len() + 1)).unwrap();
+        assert!(why(&file).contains("too large"), "{}", why(&file));
+        why(folder.path());
+    }
+
+    #[test]
+    fn a_file_that_somebody_holds_is_no_reason_to_wait_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("known-servers");
+        let held = File::create(&file).unwrap();
+        held.lock().unwrap();
+        let server = known(&file, "ams-1", None);
+        server.check(Fingerprint([1; 32])).unwrap();
+        let error = server.met(Fingerprint([1; 32])).unwrap_err().to_string();
+        assert!(error.contains("another process has locked it"), "{error}");
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let error = known(&pipe, "ams-1", None).check(Fingerprint([1; 32])).unwrap_err().to_string();
+        assert!(error.contains("not a regular file"), "{error}");
     }
 
     #[test]
@@ -244,7 +336,7 @@ mod tests {
         let file = folder.path().join("known-servers");
         std::thread::scope(|scope| {
             for _ in 0..16 {
-                scope.spawn(|| known(&file, "ams-1", None).check(Fingerprint([7; 32])).unwrap());
+                scope.spawn(|| known(&file, "ams-1", None).met(Fingerprint([7; 32])).unwrap());
             }
         });
         assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 1);

@@ -54,21 +54,29 @@ pub fn now() -> String {
     time_ago(Span::ZERO)
 }
 
-/// A day, or a time in RFC 3339 format, as the archive compares it with the starts of runs: in UTC. Absent for another
-/// text.
+/// The moment of a time in RFC 3339 format, or of the beginning of a day in the time zone of this host, as the archive
+/// compares it with the starts of runs: in UTC, to the next whole second. Absent for another text.
 #[must_use]
 pub fn day_or_time(text: &str) -> Option<String> {
     // The parser of days passes over a time without a zone, which is no moment.
     let day = text.parse::<jiff::civil::Date>().ok().filter(|day| day.to_string() == text);
-    let time = || text.parse::<jiff::Timestamp>().ok().map(|time| time.to_string());
-    day.map(|day| day.to_string()).or_else(time)
+    let moment = match day {
+        Some(day) => day.to_zoned(jiff::tz::TimeZone::system()).ok()?.timestamp(),
+        None => text.parse::<jiff::Timestamp>().ok()?,
+    };
+    let seconds = moment.as_second() + i64::from(moment.subsec_nanosecond() > 0);
+    Some(utc(jiff::Timestamp::from_second(seconds).ok()?))
+}
+
+fn utc(time: jiff::Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// The time after this number of days, RFC 3339 in UTC.
 #[must_use]
 pub fn in_days(days: u32) -> String {
     let later = jiff::Timestamp::now().checked_add(jiff::SignedDuration::from_hours(24 * i64::from(days)));
-    later.unwrap_or(jiff::Timestamp::MAX).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    utc(later.unwrap_or(jiff::Timestamp::MAX))
 }
 
 /// Seconds since 1970 of an RFC 3339 time; absent for another text.
@@ -109,10 +117,9 @@ mod tests {
     #[test]
     fn a_time_of_another_zone_is_compared_as_the_moment_that_it_is() {
         for (typed, compared) in [
-            ("2026-05-01", Some("2026-05-01")),
             ("2026-05-01T12:00:00Z", Some("2026-05-01T12:00:00Z")),
             ("2026-05-01T01:30:00+02:00", Some("2026-04-30T23:30:00Z")),
-            ("2026-05-01T12:00:00.5-00:30", Some("2026-05-01T12:30:00.5Z")),
+            ("2026-05-01T12:00:00.5-00:30", Some("2026-05-01T12:30:01Z")),
             ("2026-05-01T12:00:00", None),
             ("20260501", None),
             ("2026-13-01", None),
@@ -121,6 +128,9 @@ mod tests {
         ] {
             assert_eq!(day_or_time(typed).as_deref(), compared, "{typed}");
         }
+        // A day begins when the clock on the wall says so, as in lists of runs.
+        let day = day_or_time("2026-05-01").unwrap();
+        assert_eq!(local_time(&day), "2026-05-01 00:00");
     }
 
     #[test]

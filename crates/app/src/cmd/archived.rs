@@ -86,9 +86,10 @@ pub(crate) struct ExportArgs {
     archive: ArchiveArgs,
 }
 
-/// When runs have started.
+/// A day or a time, as typed.
 fn start(text: &str) -> Result<String, &'static str> {
-    day_or_time(text).ok_or("give a day such as 2026-05-01 or a time such as 2026-05-01T12:00:00Z")
+    let remedy = "give a day such as 2026-05-01 or a time such as 2026-05-01T12:00:00Z";
+    day_or_time(text).map(|_| text.to_owned()).ok_or(remedy)
 }
 
 /// Lists runs.
@@ -97,7 +98,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Exit, CommandError> {
     let whole = !args.all && args.plan.is_none();
     let runs = archive.runs(&Filter {
         name_or_target: args.target.clone(),
-        since: args.since.clone(),
+        since: args.since.as_deref().and_then(day_or_time),
         tag: args.tag.clone(),
         whole,
         part_of: args.plan.as_deref().map(|plan| archive.find(plan)).transpose()?,

@@ -91,6 +91,7 @@ pub(crate) struct ServeArgs {
 
 /// Serves until a signal arrives, or until one run has ended with `--one-off`.
 pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CommandError> {
+    print::developers_log();
     let signals = Signals::catch()?;
     let agent_token = args.agent_token_file.as_deref().map(read_token).transpose()?;
     let settings = agent_token.as_ref().and_then(|_| args.run.settings());
@@ -135,6 +136,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         calibration: calibration::stored(),
         foreign: ServerConfig::others_at_home(),
         without: args.without.clone(),
+        tls_only: args.web.tls.tls_only,
         classic: if args.classic { ServerConfig::classic_ports() } else { Vec::new() },
         log_store: Some(Arc::new(ArchiveLogStore {
             without_addresses: args.archive_limits.no_store_addresses,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use linerate_control::{Server, ServerIdentity};
+use linerate_model::ServerTlsOptions;
 use linerate_runner::{CertificateSource, TlsCertificate};
 use linerate_web::{Access, AllowedTarget, TokenFile, WebConfig, WebError, WebHandle, WebServer, WebToken};
 
@@ -26,20 +27,8 @@ pub(super) struct WebArgs {
     /// data directory, if it is there]
     #[arg(long, value_name = "FILE", requires = "web", conflicts_with = "insecure")]
     tokens: Option<PathBuf>,
-    /// Let clients of linerate encrypt their control connections with TLS 1.3, and require it of the coordinators of an
-    /// agent; with the certificate of --tls-cert, or else that of --tls-self-signed
-    #[arg(long)]
-    tls: bool,
-    /// Use the certificate in this PEM file, followed by those of its issuers, for --tls and to serve the pages over
-    /// HTTPS
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    tls_cert: Option<PathBuf>,
-    /// The private key of the certificate, as PEM
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    tls_key: Option<PathBuf>,
-    /// Serve the pages over HTTPS with a certificate that is made once and kept in the user's data directory
-    #[arg(long, requires = "web", conflicts_with = "tls_cert")]
-    tls_self_signed: bool,
+    #[command(flatten)]
+    pub(super) tls: ServerTlsOptions,
     /// Tests from the pages may only go to this host or network; may be given more than once [default: everywhere]
     #[arg(long, value_name = "HOST|NETWORK", requires = "web")]
     web_target: Vec<AllowedTarget>,
@@ -58,11 +47,10 @@ pub(super) struct WebArgs {
 impl WebArgs {
     /// The certificate of the server's own port, if it is wanted.
     pub(super) fn identity(&self) -> Result<Option<Arc<dyn ServerIdentity>>, CommandError> {
-        let source = CertificateSource::of(self.tls_cert.as_deref(), self.tls_key.as_deref(), self.tls);
-        let Some(source) = source.filter(|_| self.tls || self.web.is_none()) else { return Ok(None) };
-        if !self.tls {
+        if !self.tls.is_for_control() && self.web.is_none() && self.tls.tls_cert.is_some() {
             return Err(CommandError::usage("--tls-cert: give --tls or --web with it"));
         }
+        let Some(source) = CertificateSource::of_control(&self.tls) else { return Ok(None) };
         let identity = TlsCertificate::open(&source, &self.web_name)
             .map_err(|error| CommandError::of(error.needs_correction(), format!("--tls: {error}")))?;
         print::note(format!("TLS for control connections: {}", identity.in_words()));
@@ -83,11 +71,7 @@ impl WebArgs {
                 public: self.public,
                 insecure: self.insecure,
             },
-            tls: CertificateSource::of(
-                self.tls_cert.as_deref(),
-                self.tls_key.as_deref(),
-                self.tls_self_signed,
-            ),
+            tls: CertificateSource::of_pages(&self.tls),
             names: self.web_name.clone(),
             share_key: None,
             archive: args.archive.archive.clone(),

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
-use crate::support::{Done, Folder, Process, ServeProcess, TIMEOUT, linerate, token_file};
+use crate::support::{Done, Folder, Process, ServeProcess, TIMEOUT, eventually, linerate, token_file};
 
 /// The program of a user who has a data directory of its own.
 fn own(folder: &Folder, args: &[&str]) -> Command {
@@ -180,4 +180,23 @@ fn what_is_wrong_with_the_certificate_of_a_server_is_said_before_it_listens() {
         assert!(done.code == Some(2) && done.stderr.contains(words), "{more:?}: {done:?}");
         assert!(!done.stderr.contains("listening"), "{more:?}: {done:?}");
     }
+}
+
+#[test]
+fn the_owner_reads_what_became_of_a_changed_certificate() {
+    let (owner, other, user) = (Folder::new(), Folder::new(), Folder::new());
+    let running = server(&owner, 0, &[]);
+    drop(server(&other, 0, &[]));
+    let pem = |folder: &Folder| folder.path().join("linerate").join("tls.pem");
+    let before = fingerprint(&running);
+    let good = fs::read(pem(&owner)).unwrap();
+    fs::write(pem(&owner), "junk").unwrap();
+    assert_eq!(test(&user, running.port, &["--tls-fingerprint", &before]).code, Some(0));
+    let told = |words: &str| eventually(words, || running.stderr().contains(words).then_some(()));
+    told("the changed certificate is not used");
+    fs::write(pem(&owner), fs::read(pem(&other)).unwrap()).unwrap();
+    assert_eq!(test(&user, running.port, &["--tls-fingerprint", &before]).code, Some(1));
+    told("the certificate has changed: certificate with the SHA-256 fingerprint");
+    fs::write(pem(&owner), good).unwrap();
+    assert_eq!(test(&user, running.port, &["--tls-fingerprint", &before]).code, Some(0));
 }

@@ -1,7 +1,7 @@
 //! What one end of an encrypted connection sends is what the other one reads, however the bytes arrive.
 
 use std::net::{Ipv4Addr, TcpListener};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustls::crypto::ring::default_provider;
@@ -9,7 +9,7 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::version::TLS13;
 
 use super::*;
-use crate::tls::{ServerTrust, TLS_PROTOCOL, encrypt, fingerprint_of};
+use crate::tls::{FingerprintCheck, ServerTrust, TLS_PROTOCOL, UnknownServer, encrypt, fingerprint_of};
 use linerate_model::Fingerprint;
 use linerate_sock::thread;
 
@@ -195,4 +195,42 @@ fn another_certificate_is_refused_before_anything_is_said() {
         let error = client.join().unwrap().unwrap_err().to_string();
         assert!(error.contains(&format!("not the expected {other}")), "{error}");
     });
+}
+
+/// Counts what it is told.
+#[derive(Debug, Default)]
+struct Met(AtomicUsize);
+
+impl FingerprintCheck for Met {
+    fn check(&self, _: Fingerprint) -> Result<(), UnknownServer> {
+        Ok(())
+    }
+
+    fn met(&self, _: Fingerprint) -> Result<(), UnknownServer> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_server_counts_as_met_only_after_its_proof_and_in_our_protocol() {
+    for (protocol, times) in [(TLS_PROTOCOL, 1), (&b""[..], 0)] {
+        let mut config = (*identity().0).clone();
+        config.alpn_protocols = if protocol.is_empty() { Vec::new() } else { vec![protocol.to_vec()] };
+        let (client, server) = pair();
+        let (met, stop) = (Arc::new(Met::default()), AtomicBool::new(false));
+        let trust = ServerTrust::Fingerprint(Arc::clone(&met) as _);
+        std::thread::scope(|scope| {
+            let client =
+                thread::spawn_scoped(scope, "client", || encrypt(client, "here", &trust, &stop)).unwrap();
+            let mut server = ControlStream::plain(server);
+            server.make_ready().unwrap();
+            server.encrypt(Arc::new(config), &[]).unwrap();
+            while server.handshake_bytes().is_some() {
+                read(&mut server, &mut [0; 100]);
+            }
+            assert_eq!(client.join().unwrap().is_ok(), times == 1);
+        });
+        assert_eq!(met.0.load(Ordering::Relaxed), times);
+    }
 }

@@ -41,12 +41,15 @@ const MAX_PENDING_CONNECTIONS: usize = 2_048;
 const MAX_PENDING_BYTES: usize = 16 << 20;
 const PENDING_BYTES_EACH: usize = 8 << 10;
 
+/// Most notices of connections that are not served, in ten seconds.
+const MAX_UNSERVED_NOTICES: u32 = 32;
+
 /// Pause before accepting again when this process is out of file descriptors, and before waiting again for an
 /// embedded server that got no thread.
 const BACKOFF: Duration = Duration::from_millis(100);
 
-/// Why a coordinator is refused where its connection could be encrypted.
-const NOT_ENCRYPTED: &str = "this agent serves coordinators over TLS only; give --tls";
+/// Why a coordinator, or a client, is refused that could have encrypted its connection.
+const NOT_ENCRYPTED: &str = "this server talks to linerate over TLS only; give --tls";
 
 /// What a token of the server's poller identifies. The fixed ones come after those of all connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +122,8 @@ struct Front {
     threadless: Vec<(usize, Box<IdleDriver>)>,
     threadless_until: Mono,
     out_of_files: RateLimitedNotice,
+    /// Of connections that are not served.
+    unserved: RateLimitedNotice,
     too_many: RateLimitedNotice,
 }
 
@@ -143,6 +148,7 @@ impl Front {
             threadless: Vec::new(),
             threadless_until: Mono::FAR,
             out_of_files: RateLimitedNotice::new(1),
+            unserved: RateLimitedNotice::new(MAX_UNSERVED_NOTICES),
             too_many: RateLimitedNotice::new(1),
         })
     }
@@ -324,6 +330,12 @@ impl Front {
         pending.reject(&why);
     }
 
+    fn report_unserved(&mut self, client: SocketAddr, why: &str) {
+        if let Some(more) = self.unserved.is_due(clock::now()) {
+            (self.shared.event)(ServerEvent::Foreign { client, why: format!("{why}{more}").into() });
+        }
+    }
+
     fn report_too_many(&mut self, client: SocketAddr, why: &str) {
         if let Some(more) = self.too_many.is_due(clock::now()) {
             (self.shared.event)(ServerEvent::Foreign { client, why: format!("{why}{more}").into() });
@@ -358,18 +370,18 @@ impl Front {
         let Some(pending) = self.pending.remove(&token) else { return };
         let _ = self.shared.poller.remove(pending.connection.tcp());
         match action {
-            Ok(Action::Run) => self.serve(pending, GreetingKind::Client),
-            Ok(Action::Coordinator) if identity.is_some() && !pending.connection.is_encrypted() => {
-                (self.shared.event)(ServerEvent::Foreign { client: pending.peer, why: NOT_ENCRYPTED.into() });
+            Ok(Action::Run | Action::Coordinator) if self.lacks_encryption(&pending) => {
+                self.report_unserved(pending.peer, NOT_ENCRYPTED);
                 pending.reject(NOT_ENCRYPTED);
             }
+            Ok(Action::Run) => self.serve(pending, GreetingKind::Client),
             Ok(Action::Coordinator) => self.serve(pending, GreetingKind::Coordinator),
             Ok(Action::Part(preface)) => self.direct(pending.connection.into_tcp(), preface),
             Ok(Action::Foreign(inbox)) => {
                 let PendingConnection { connection, peer, received, .. } = pending;
                 self.hand_over(&inbox, port, connection.into_tcp(), peer, received);
             }
-            Err(why) => (self.shared.event)(ServerEvent::Foreign { client: pending.peer, why: why.into() }),
+            Err(why) => self.report_unserved(pending.peer, &why),
         }
     }
 
@@ -428,6 +440,16 @@ impl Front {
         }
     }
 
+    /// Whether a peer of ours should have encrypted its connection and has not.
+    fn lacks_encryption(&self, pending: &PendingConnection) -> bool {
+        let config = &self.shared.config;
+        let is_required = match pending.greeting {
+            Some(GreetingKind::Coordinator) => config.identity.is_some(),
+            _ => config.tls_only,
+        };
+        is_required && !pending.connection.is_encrypted()
+    }
+
     /// Hands a data or probe connection to its run. A connection of an unknown run is closed.
     fn direct(&mut self, connection: TcpStream, preface: Preface) {
         let Some(inbox) = self.shared.registry.find(&preface.cookie) else { return };
@@ -444,7 +466,7 @@ impl Front {
             let pending = oldest.remove();
             if pending.greeting.is_some() {
                 let why = format!("no greeting within {} s", HELLO_TIMEOUT.as_secs());
-                (self.shared.event)(ServerEvent::Foreign { client: pending.peer, why: why.as_str().into() });
+                self.report_unserved(pending.peer, &why);
                 pending.reject(&why);
             }
         }

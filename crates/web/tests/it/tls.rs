@@ -200,7 +200,7 @@ fn with_tls_alone_others_reach_the_service_and_may_do_nothing() {
     assert!(notes.contains("SHA-256 fingerprint ") && notes.contains("linerate token add"), "{notes}");
     assert!(open(tls, true).is_ok());
     let missing =
-        CertificateSource::of(Some(Path::new("/none/cert.pem")), Some(Path::new("/none/key.pem")), false);
+        Some(CertificateSource::Files { certificate: "/none/cert.pem".into(), key: "/none/key.pem".into() });
     let error = open(missing, false).unwrap_err();
     assert!(error.needs_correction(), "{error}");
     assert!(error.to_string().starts_with("--tls-cert: cannot read /none/cert.pem"), "{error}");
