@@ -58,7 +58,7 @@ pub(super) fn serve(connection: ControlStream, peer: SocketAddr, received: &[u8]
     if let Err(error) = &result
         && !is_gone(error)
     {
-        tracing::warn!(%peer, %error, "a run failed");
+        tracing::info!(%peer, %error, "a run failed");
     }
     (shared.event)(ServerEvent::Ended { client: peer, trouble: trouble.map(Into::into) });
 }

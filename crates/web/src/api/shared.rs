@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::archived::{self, ExportPath, RunStatus, Text};
 use super::{MayRun, MayView, RunOfPath, RunPath};
 use crate::access::{Ability, WebVisitor};
-use crate::problem::{HttpProblem, NOT_FOUND, SHARES};
+use crate::problem::{HttpProblem, NOT_FOUND, RareWarning, SHARES};
 use crate::request::PathParts;
 use crate::service::Service;
 use crate::share_key::ShareKeyError;
@@ -69,9 +69,13 @@ async fn opened(service: &Service, id: &str, secret: String) -> Result<MayView, 
     Err(HttpProblem::new(NOT_FOUND, "this link is not or no longer valid; ask for another one"))
 }
 
+static LINK_WARNING: RareWarning = RareWarning::new();
+
 /// The path of the key is nobody's business.
 fn unusable(error: &ShareKeyError) -> HttpProblem {
-    tracing::warn!(%error, "shared links cannot be used");
+    if LINK_WARNING.is_due() {
+        tracing::warn!(%error, "shared links cannot be used");
+    }
     HttpProblem::new(SHARES, "the key of shared links cannot be used; the log of the server says why")
 }
 
