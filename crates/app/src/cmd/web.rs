@@ -53,7 +53,7 @@ impl WebArgs {
         let Some(source) = CertificateSource::of_control(&self.tls) else { return Ok(None) };
         let identity = TlsCertificate::open(&source, &self.web_name)
             .map_err(|error| CommandError::of(error.needs_correction(), format!("--tls: {error}")))?;
-        print::note(format!("TLS for control connections: {}", identity.in_words()));
+        print::note(format!("TLS for control connections (clients give --tls): {}", identity.in_words()));
         Ok(Some(Arc::new(identity)))
     }
 
