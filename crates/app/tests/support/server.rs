@@ -35,6 +35,8 @@ impl ServeProcess {
             assert!(process.running(), "the server ended: {}", process.stderr());
             events(&process, "listening").into_iter().next()
         });
+        // What it says before that on stderr is read by another thread.
+        eventually("it says where", || process.stderr().contains("listening on ").then_some(()));
         let port = u16::try_from(listening["port"].as_u64().unwrap()).unwrap();
         Self { process, port }
     }
