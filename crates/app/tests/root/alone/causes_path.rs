@@ -79,8 +79,9 @@ fn a_black_hole_for_full_packets() {
 #[ignore = "needs root and network namespaces"]
 fn connections_that_share_a_member_of_a_lag() {
     support::when_idle("connections_that_share_a_member_of_a_lag", || {
-        // Source ports with which one connection has a member link of its own and two share the other.
-        let args = ["-t", "4", "-O", "1", "-C", "cubic", "-P", "3", "--cport", "41000"];
+        // Source ports with which one connection has a member link of its own and two share the other. These two
+        // need some seconds until their shares of the queue are even.
+        let args = ["-t", "8", "-O", "3", "-C", "cubic", "-P", "3", "--cport", "41000"];
         judged("lag-2x1g", &["link.lag.rate=100M", "link.a.rate=1G"], "c", &args, |found| found.is("V17"));
         judged("pair", &["link.b.rate=200M"], "b", &args, |found| found.is_not("V17"));
     });
