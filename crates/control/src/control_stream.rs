@@ -202,7 +202,7 @@ impl ControlStream {
     ///
     /// # Errors
     /// The handshake has failed.
-    pub(crate) fn shake_hands(&mut self) -> Result<(), ControlError> {
+    pub(crate) fn continue_handshake(&mut self) -> Result<(), ControlError> {
         self.flush();
         for _ in 0..MAX_READS {
             if self.closed || self.handshake_bytes().is_none() || !self.read_encrypted()? {

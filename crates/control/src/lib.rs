@@ -22,6 +22,7 @@ mod interface_watch;
 mod judge;
 mod log;
 mod memory;
+mod notice;
 mod plan_log;
 mod port_observer;
 mod probe;
@@ -56,6 +57,7 @@ pub use judge::evidence;
 pub use linerate_compat::stand_in::Planned;
 pub use linerate_proto::agent::{Token, TokenError};
 pub use log::{Log, Sink, SinkError};
+pub use notice::RateLimitedNotice;
 pub use plan_log::PlanLog;
 pub use port_observer::{
     ObservedLateness, ObservedPacketRate, PortInterval, PortObservations, PortObserver, PortObserverError,

@@ -10,7 +10,6 @@ mod embedded_server;
 mod event;
 mod front;
 mod inbox;
-mod notice;
 mod open_port;
 mod own_run;
 mod pending_connection;

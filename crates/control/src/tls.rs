@@ -67,7 +67,7 @@ pub trait FingerprintCheck: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// It cannot be remembered.
-    fn met(&self, shown: Fingerprint) -> Result<(), UnknownServer> {
+    fn remember(&self, shown: Fingerprint) -> Result<(), UnknownServer> {
         let _ = shown;
         Ok(())
     }
@@ -84,8 +84,8 @@ impl FingerprintCheck for Fingerprint {
             return Ok(());
         }
         Err(UnknownServer(format!(
-            "the server's certificate has the fingerprint {shown}, not the expected {self}: it is another server, \
-             or somebody is between"
+            "the server's certificate has the fingerprint {shown}, not the expected {self}: it is a different \
+             server, or the connection is intercepted"
         )))
     }
 }
@@ -180,7 +180,7 @@ pub(crate) fn encrypt(
         if deadline.has_passed() {
             return Err(TlsError::Silent.into());
         }
-        stream.shake_hands()?;
+        stream.continue_handshake()?;
         if stream.is_closed() {
             return Err(TlsError::NotServed.into());
         }
@@ -195,7 +195,7 @@ pub(crate) fn encrypt(
         return Err(TlsError::OtherProtocol.into());
     }
     if let (ServerTrust::Fingerprint(check), Some(shown)) = (trust, stream.peer_fingerprint()) {
-        check.met(shown).map_err(TlsError::from)?;
+        check.remember(shown).map_err(TlsError::from)?;
     }
     Ok(stream)
 }

@@ -253,7 +253,7 @@ impl TlsIdentity {
                 .with_no_client_auth()
                 .with_single_cert(chain.clone(), private.clone_key())?;
             config.alpn_protocols = vec![protocol.to_vec()];
-            // Nobody comes back within the life of a ticket often enough.
+            // Our clients do not resume sessions.
             config.send_tls13_tickets = 0;
             Ok(Arc::new(config))
         };

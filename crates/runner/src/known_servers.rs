@@ -56,7 +56,7 @@ pub struct KnownServers {
     /// The file; absent for `linerate/known-servers` in the user's data directory.
     pub file: Option<PathBuf>,
     /// Is told, in one line, that a server was met for the first time.
-    pub tell: fn(String),
+    pub notify: fn(String),
 }
 
 /// How the server that is meant is recognised; absent for a control connection that is not encrypted.
@@ -80,7 +80,7 @@ pub fn server_trust(
         None => linerate_archive::data_file(FILE).map_err(|error| TrustError::NoFolder(error.to_string()))?,
     };
     let server = server_name(host, port);
-    Ok(Some(ServerTrust::Fingerprint(Arc::new(RememberedServer { file, server, tell: known.tell }))))
+    Ok(Some(ServerTrust::Fingerprint(Arc::new(RememberedServer { file, server, notify: known.notify }))))
 }
 
 /// How an agent is recognised; absent for a control connection that is not encrypted. Its token is enough.
@@ -128,7 +128,7 @@ struct RememberedServer {
     file: PathBuf,
     /// `HOST:PORT`.
     server: String,
-    tell: fn(String),
+    notify: fn(String),
 }
 
 impl FingerprintCheck for RememberedServer {
@@ -137,7 +137,7 @@ impl FingerprintCheck for RememberedServer {
         self.judge(known.map_err(|error| self.unusable(&error))?, shown)
     }
 
-    fn met(&self, shown: Fingerprint) -> Result<(), UnknownServer> {
+    fn remember(&self, shown: Fingerprint) -> Result<(), UnknownServer> {
         // Another test may have met it meanwhile.
         let (mut file, known) = self.read(true).map_err(|error| self.unusable(&error))?;
         let known = known.map_err(|error| self.unusable(&error.into()))?;
@@ -146,7 +146,7 @@ impl FingerprintCheck for RememberedServer {
         }
         let line = format!("{} {shown}\n", self.server);
         file.write_all(line.as_bytes()).map_err(|error| self.unusable(&error))?;
-        (self.tell)(format!(
+        (self.notify)(format!(
             "the certificate of {} is remembered from now on; compare its fingerprint with what the server printed: \
              {shown}",
             self.server
@@ -174,7 +174,7 @@ impl RememberedServer {
         match known {
             Some((line, known)) if known != shown => Err(UnknownServer(format!(
                 "{} has shown a certificate with the fingerprint {shown}, which is not the one that is remembered: it \
-                 is another server, or somebody is between. If the server has a new certificate, remove line {line} of \
+                 is a different server, or the connection is intercepted. If the server has a new certificate, remove line {line} of \
                  {}",
                 self.server,
                 self.file.display()
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     fn known(file: &Path, host: &str, port: Option<u16>) -> Arc<dyn FingerprintCheck> {
-        let known = KnownServers { file: Some(file.to_owned()), tell: |_| () };
+        let known = KnownServers { file: Some(file.to_owned()), notify: |_| () };
         let options = TlsOptions { tls: true, ..TlsOptions::default() };
         match server_trust(&options, host, port, known).unwrap() {
             Some(ServerTrust::Fingerprint(check)) => check,
@@ -269,7 +269,7 @@ mod tests {
         let (one, other) = (Fingerprint([1; 32]), Fingerprint([2; 32]));
         let meet = |host: &str, port, shown| {
             let server = known(&file, host, port);
-            server.check(shown).and_then(|()| server.met(shown))
+            server.check(shown).and_then(|()| server.remember(shown))
         };
         // Who has shown a certificate has not proved yet that it has the key.
         known(&file, "ams-1", None).check(other).unwrap();
@@ -322,7 +322,7 @@ mod tests {
         held.lock().unwrap();
         let server = known(&file, "ams-1", None);
         server.check(Fingerprint([1; 32])).unwrap();
-        let error = server.met(Fingerprint([1; 32])).unwrap_err().to_string();
+        let error = server.remember(Fingerprint([1; 32])).unwrap_err().to_string();
         assert!(error.contains("another process has locked it"), "{error}");
         let pipe = folder.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -336,7 +336,7 @@ mod tests {
         let file = folder.path().join("known-servers");
         std::thread::scope(|scope| {
             for _ in 0..16 {
-                scope.spawn(|| known(&file, "ams-1", None).met(Fingerprint([7; 32])).unwrap());
+                scope.spawn(|| known(&file, "ams-1", None).remember(Fingerprint([7; 32])).unwrap());
             }
         });
         assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 1);
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn what_is_given_decides_and_without_anything_nothing_is_encrypted() {
-        let known = KnownServers { file: Some(PathBuf::from("/no/such/folder")), tell: |_| () };
+        let known = KnownServers { file: Some(PathBuf::from("/no/such/folder")), notify: |_| () };
         let trust = |options: &TlsOptions| server_trust(options, "a", None, known.clone());
         assert!(trust(&TlsOptions::default()).unwrap().is_none());
         assert!(agent_trust(&TlsOptions::default()).unwrap().is_none());

@@ -33,7 +33,7 @@ pub struct WebConfig {
     /// Where tests that a page starts may go, besides this host itself; empty for everywhere.
     pub targets: Vec<AllowedTarget>,
     /// Is told, in one line, who has started, cancelled, deleted, tagged or shared a run.
-    pub tell: fn(String),
+    pub notify: fn(String),
     /// The built front end.
     pub assets: WebAssets,
 }

@@ -17,7 +17,7 @@
 //!     archive: None,
 //!     longest: None,
 //!     targets: Vec::new(),
-//!     tell: |line| println!("{line}"),
+//!     notify: |line| println!("{line}"),
 //!     assets: WebAssets { script: "", worker: "", style: "", report: Assets { script: "", style: "" } },
 //! })?;
 //! println!("open {}", web.url());
@@ -36,6 +36,7 @@ mod access;
 mod allowed_target;
 mod api;
 mod archive_access;
+mod audit_log;
 mod claim_request;
 mod config;
 mod envelope_request;
@@ -58,7 +59,6 @@ mod streams;
 mod tls;
 mod token_file;
 mod typed_value;
-mod write_log;
 
 pub use access::{Ability, Access, TokenTooShort, WebToken};
 pub use allowed_target::{AllowedTarget, NoAllowedTarget};

@@ -1,8 +1,7 @@
 //! Errors of the HTTP interface, as RFC 9457 describes them.
 
 use std::fmt::Display;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::Mutex;
 
 use aide::OperationOutput;
 use aide::generate::GenContext;
@@ -10,9 +9,11 @@ use aide::openapi::{MediaType, Operation, Response as ApiResponse, SchemaObject,
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use linerate_archive::ArchiveError;
+use linerate_control::RateLimitedNotice;
 use linerate_model::{SpecError, TestSpec};
 use linerate_runner::{CompareError, ReportSourceError};
-use linerate_sock::{Mono, clock};
+use linerate_sock::clock;
+use linerate_sock::thread::locked;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -148,26 +149,14 @@ impl HttpProblem {
 }
 
 /// A warning whose cause visitors can repeat.
-#[derive(Debug)]
-pub(crate) struct RareWarning(AtomicU64);
+pub(crate) type RepeatableWarning = Mutex<RateLimitedNotice>;
 
-impl RareWarning {
-    /// Shortest time between two of them.
-    const INTERVAL: Duration = Duration::from_secs(10);
-
-    pub(crate) const fn new() -> Self {
-        Self(AtomicU64::new(0))
-    }
-
-    /// Whether it is time for one.
-    pub(crate) fn is_due(&self) -> bool {
-        let (now, last) = (clock::now(), self.0.load(Ordering::Relaxed));
-        let is_due = last == 0 || now.since(Mono(last)) >= Self::INTERVAL;
-        is_due && self.0.compare_exchange(last, now.as_ns(), Ordering::Relaxed, Ordering::Relaxed).is_ok()
-    }
+/// What to append to the warning if one may be logged now.
+pub(crate) fn is_due(warning: &RepeatableWarning) -> Option<String> {
+    locked(warning).is_due(clock::now())
 }
 
-static ARCHIVE_WARNING: RareWarning = RareWarning::new();
+static ARCHIVE_WARNING: RepeatableWarning = Mutex::new(RateLimitedNotice::new(1));
 
 impl From<ArchiveError> for HttpProblem {
     fn from(error: ArchiveError) -> Self {
@@ -177,8 +166,8 @@ impl From<ArchiveError> for HttpProblem {
             ArchiveError::Ambiguous { .. } | ArchiveError::SharedName { .. } => Self::new(AMBIGUOUS, error),
             // The path of the archive is nobody's business.
             error => {
-                if ARCHIVE_WARNING.is_due() {
-                    tracing::warn!(%error, "the archive cannot be used");
+                if let Some(more) = is_due(&ARCHIVE_WARNING) {
+                    tracing::warn!(%error, "the archive cannot be used{more}");
                 }
                 let text = "the archive of this host cannot be used; the log of the server says why";
                 Self { is_of_archive: true, ..Self::new(ARCHIVE, text).retry_after(10) }
@@ -244,20 +233,5 @@ impl OperationOutput for HttpProblem {
         operation: &mut Operation,
     ) -> Vec<(Option<ApiStatus>, ApiResponse)> {
         Self::operation_response(ctx, operation).map(|response| (None, response)).into_iter().collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_warning_that_visitors_repeat_is_given_once_in_a_while() {
-        let warning = RareWarning::new();
-        assert!(warning.is_due());
-        assert!((0..1000).all(|_| !warning.is_due()));
-        let earlier = clock::now().as_ns().saturating_sub(RareWarning::INTERVAL.as_nanos() as u64 + 1);
-        warning.0.store(earlier, Ordering::Relaxed);
-        assert!(warning.is_due() && !warning.is_due());
     }
 }

@@ -23,6 +23,7 @@ use tokio::task::JoinSet;
 use crate::access::{Ability, AccessControl};
 use crate::api;
 use crate::archive_access::ArchiveAccess;
+use crate::audit_log::audit_log;
 use crate::config::WebConfig;
 use crate::error::WebError;
 use crate::guard::guard;
@@ -31,7 +32,6 @@ use crate::run_request::RunLimits;
 use crate::runs::RunQueue;
 use crate::service::Service;
 use crate::tls::accept;
-use crate::write_log::write_log;
 use crate::{metrics, pages};
 
 /// Most connections. One visitor gets half of them at most.
@@ -184,7 +184,7 @@ fn router(service: Service) -> Router {
         .route("/api/{*rest}", any(api::not_found))
         .fallback(pages::missing)
         .method_not_allowed_fallback(no_such_method)
-        .layer(middleware::from_fn_with_state(service.clone(), write_log))
+        .layer(middleware::from_fn_with_state(service.clone(), audit_log))
         .layer(middleware::from_fn_with_state(service.clone(), guard))
         .with_state(service)
 }

@@ -36,7 +36,7 @@ struct ServiceParts {
     /// Of the links that show one run.
     share_key: Option<ShareKey>,
     /// Is told what visitors have changed.
-    tell: fn(String),
+    notify: fn(String),
     /// Places for event streams.
     streams: Arc<Shares>,
     /// The place for a check of a long text.
@@ -76,7 +76,7 @@ impl Service {
             archive,
             runs,
             share_key: ShareKey::new(config.share_key.as_deref()).ok(),
-            tell: config.tell,
+            notify: config.notify,
             streams: Shares::new(MAX_STREAMS),
             long_check: Arc::new(Semaphore::new(1)),
         }))
@@ -124,8 +124,8 @@ impl Service {
     }
 
     /// Tells the owner of the service something, in one line.
-    pub(crate) fn tell(&self, line: String) {
-        (self.0.tell)(line);
+    pub(crate) fn notify(&self, line: String) {
+        (self.0.notify)(line);
     }
 
     pub(crate) fn runs(&self) -> &RunQueue {

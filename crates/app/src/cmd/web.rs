@@ -77,7 +77,7 @@ impl WebArgs {
             archive: args.archive.archive.clone(),
             longest: args.limit_time,
             targets: self.web_target.clone(),
-            tell: |line| print::note(line),
+            notify: |line| print::note(line),
             assets: front_end::web_assets(),
         })
         .map_err(refused)?;

@@ -4,9 +4,10 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rustls::crypto::ring::default_provider;
-use rustls::pki_types::PrivateKeyDer;
-use rustls::version::TLS13;
+#[path = "../../tests/it/self_signed.rs"]
+mod self_signed;
+
+use self_signed::self_signed;
 
 use super::*;
 use crate::tls::{FingerprintCheck, ServerTrust, TLS_PROTOCOL, UnknownServer, encrypt, fingerprint_of};
@@ -20,19 +21,8 @@ fn pair() -> (TcpStream, TcpStream) {
 }
 
 fn identity() -> (Arc<rustls::ServerConfig>, Fingerprint) {
-    let key = rcgen::KeyPair::generate().unwrap();
-    let certificate =
-        rcgen::CertificateParams::new(vec!["here".to_owned()]).unwrap().self_signed(&key).unwrap();
-    let fingerprint = fingerprint_of(certificate.der());
-    let private = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_protocol_versions(&[&TLS13])
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], private)
-        .unwrap();
-    config.alpn_protocols = vec![TLS_PROTOCOL.to_vec()];
-    (Arc::new(config), fingerprint)
+    let (config, certificate) = self_signed(TLS_PROTOCOL);
+    (Arc::new(config), fingerprint_of(&certificate))
 }
 
 /// Waits for `stream` at most a moment, and reads.
@@ -199,27 +189,27 @@ fn another_certificate_is_refused_before_anything_is_said() {
 
 /// Counts what it is told.
 #[derive(Debug, Default)]
-struct Met(AtomicUsize);
+struct RememberedTimes(AtomicUsize);
 
-impl FingerprintCheck for Met {
+impl FingerprintCheck for RememberedTimes {
     fn check(&self, _: Fingerprint) -> Result<(), UnknownServer> {
         Ok(())
     }
 
-    fn met(&self, _: Fingerprint) -> Result<(), UnknownServer> {
+    fn remember(&self, _: Fingerprint) -> Result<(), UnknownServer> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 }
 
 #[test]
-fn a_server_counts_as_met_only_after_its_proof_and_in_our_protocol() {
+fn a_server_is_remembered_only_after_its_proof_and_in_our_protocol() {
     for (protocol, times) in [(TLS_PROTOCOL, 1), (&b""[..], 0)] {
-        let mut config = (*identity().0).clone();
-        config.alpn_protocols = if protocol.is_empty() { Vec::new() } else { vec![protocol.to_vec()] };
+        let (mut config, _) = self_signed(protocol);
+        config.alpn_protocols.retain(|protocol| !protocol.is_empty());
         let (client, server) = pair();
-        let (met, stop) = (Arc::new(Met::default()), AtomicBool::new(false));
-        let trust = ServerTrust::Fingerprint(Arc::clone(&met) as _);
+        let (remembered, stop) = (Arc::new(RememberedTimes::default()), AtomicBool::new(false));
+        let trust = ServerTrust::Fingerprint(Arc::clone(&remembered) as _);
         std::thread::scope(|scope| {
             let client =
                 thread::spawn_scoped(scope, "client", || encrypt(client, "here", &trust, &stop)).unwrap();
@@ -231,6 +221,6 @@ fn a_server_counts_as_met_only_after_its_proof_and_in_our_protocol() {
             }
             assert_eq!(client.join().unwrap().is_ok(), times == 1);
         });
-        assert_eq!(met.0.load(Ordering::Relaxed), times);
+        assert_eq!(remembered.0.load(Ordering::Relaxed), times);
     }
 }

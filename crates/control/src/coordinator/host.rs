@@ -57,7 +57,7 @@ impl CoordinatorHost {
             .map_err(|error| ControlError::Local(format!("no random numbers: {error}")))?;
         let now = Timestamp::from_ns(clock::now().as_ns().saturating_sub(epoch.as_ns()));
         let end = CoordinatorEnd::new(now, host.token.clone(), nonce, name.to_owned())
-            .on_channel(stream.channel_binding()?);
+            .with_channel_binding(stream.channel_binding()?);
         let mut dialogue = Talk::new(end, stream, epoch)?;
         let about = wait(&mut dialogue, stop, |output| match output {
             AgentOutput::Welcomed(about) => Some(about),

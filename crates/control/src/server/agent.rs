@@ -144,7 +144,7 @@ impl<'scope, 'env> AgentService<'scope, 'env> {
         let mut nonce = [0; 16];
         fill(&mut nonce)?;
         let end = AgentEnd::new(Timestamp::START, shared.config.agent_token.clone(), nonce)
-            .on_channel(connection.channel_binding()?);
+            .with_channel_binding(connection.channel_binding()?);
         Ok(Self {
             dialogue: Talk::new(end, connection, clock::now())?,
             peer,

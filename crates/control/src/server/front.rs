@@ -21,12 +21,12 @@ use linerate_sock::poll::{Events, Interest};
 use linerate_sock::{Mono, SockError, clock, limits, stream, thread};
 
 use super::inbox::Inbox;
-use super::notice::RateLimitedNotice;
 use super::pending_connection::{Action, GreetingKind, GreetingState, PendingConnection};
 use super::registry::DataSocket;
 use super::{ServerEvent, Shared, agent, datagrams, embedded_server, session};
 use crate::control_stream::ControlStream;
 use crate::error::ControlError;
+use crate::notice::RateLimitedNotice;
 use crate::shares::{Exhausted, Shares};
 use crate::stand_in::{IdleDriver, Incoming};
 
@@ -49,7 +49,7 @@ const MAX_UNSERVED_NOTICES: u32 = 32;
 const BACKOFF: Duration = Duration::from_millis(100);
 
 /// Why a coordinator, or a client, is refused that could have encrypted its connection.
-const NOT_ENCRYPTED: &str = "this server talks to linerate over TLS only; give --tls";
+const NOT_ENCRYPTED: &str = "this server accepts linerate over TLS only; give --tls";
 
 /// What a token of the server's poller identifies. The fixed ones come after those of all connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use linerate_sock::poll::EventFd;
 use linerate_sock::thread::locked;
 use linerate_sock::{Mono, clock};
 
-use super::notice::RateLimitedNotice;
 use crate::error::ControlError;
+use crate::notice::RateLimitedNotice;
 use crate::shares::{Exhausted, Shares};
 use crate::stand_in::{Incoming, Interrupts};
 

@@ -3,4 +3,5 @@
 
 mod gathered;
 mod iperf3;
+mod self_signed;
 mod test_bed;

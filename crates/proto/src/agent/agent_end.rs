@@ -114,7 +114,7 @@ impl AgentEnd {
 
     /// The same end on an encrypted connection: proofs of another connection are not accepted.
     #[must_use]
-    pub fn on_channel(mut self, channel: Option<ChannelBinding>) -> Self {
+    pub fn with_channel_binding(mut self, channel: Option<ChannelBinding>) -> Self {
         self.nonces.channel = channel;
         self
     }
@@ -162,8 +162,8 @@ impl AgentEnd {
             let why = match self.nonces.channel {
                 None => "the token differs from the agent's; use the same token file on both hosts",
                 Some(_) => {
-                    "the token differs from the agent's, or somebody is between the two hosts; use the same token \
-                     file on both"
+                    "the token differs from the agent's, or the connection is intercepted; use the same token file \
+                     on both hosts"
                 }
             };
             return self.reject(now, why);

@@ -115,7 +115,7 @@ impl CoordinatorEnd {
 
     /// The same end on an encrypted connection: proofs of another connection are not accepted.
     #[must_use]
-    pub fn on_channel(mut self, channel: Option<ChannelBinding>) -> Self {
+    pub fn with_channel_binding(mut self, channel: Option<ChannelBinding>) -> Self {
         self.nonces.channel = channel;
         self
     }

@@ -430,8 +430,8 @@ fn proofs_that_somebody_passes_on_between_two_encrypted_connections_are_refused(
         (Some([7; 32]), None, false),
     ] {
         let mut pair = AgentEnds::new(Some(secret()), secret());
-        pair.coordinator = pair.coordinator.on_channel(coordinators);
-        pair.agent = pair.agent.on_channel(agents);
+        pair.coordinator = pair.coordinator.with_channel_binding(coordinators);
+        pair.agent = pair.agent.with_channel_binding(agents);
         match pair.settle() {
             Ok(()) => {
                 assert!(same && matches!(pair.asked[..], [AgentOutput::Known { .. }]), "{:?}", pair.asked)

@@ -1,8 +1,11 @@
 //! Links that show one run, without signing in.
 
+use std::sync::Mutex;
+
 use axum::Json;
 use axum::extract::State;
 use linerate_archive::Store;
+use linerate_control::RateLimitedNotice;
 use linerate_report::html::PageFragment;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::archived::{self, ExportPath, RunStatus, Text};
 use super::{MayRun, MayView, RunOfPath, RunPath};
 use crate::access::{Ability, WebVisitor};
-use crate::problem::{HttpProblem, NOT_FOUND, RareWarning, SHARES};
+use crate::problem::{HttpProblem, NOT_FOUND, RepeatableWarning, SHARES, is_due};
 use crate::request::PathParts;
 use crate::service::Service;
 use crate::share_key::ShareKeyError;
@@ -69,12 +72,12 @@ async fn opened(service: &Service, id: &str, secret: String) -> Result<MayView, 
     Err(HttpProblem::new(NOT_FOUND, "this link is not or no longer valid; ask for another one"))
 }
 
-static LINK_WARNING: RareWarning = RareWarning::new();
+static LINK_WARNING: RepeatableWarning = Mutex::new(RateLimitedNotice::new(1));
 
 /// The path of the key is nobody's business.
 fn unusable(error: &ShareKeyError) -> HttpProblem {
-    if LINK_WARNING.is_due() {
-        tracing::warn!(%error, "shared links cannot be used");
+    if let Some(more) = is_due(&LINK_WARNING) {
+        tracing::warn!(%error, "shared links cannot be used{more}");
     }
     HttpProblem::new(SHARES, "the key of shared links cannot be used; the log of the server says why")
 }

@@ -146,7 +146,7 @@ pub(crate) fn config(access: Access, archive: Option<String>) -> WebConfig {
         archive,
         longest: None,
         targets: Vec::new(),
-        tell: |_| (),
+        notify: |_| (),
         assets: WebAssets {
             script: "// script",
             worker: "// worker",

@@ -3,49 +3,34 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use linerate_control::{
-    FingerprintCheck, Log, ServerConfig, ServerEvent, ServerIdentity, ServerTrust, TLS_PROTOCOL, TestRequest,
-    fingerprint_of, measure,
+    FingerprintCheck, ServerConfig, ServerEvent, ServerIdentity, ServerTrust, TLS_PROTOCOL, fingerprint_of,
 };
-use linerate_model::{Fingerprint, Outcome, RunRecord, World};
+use linerate_model::{Fingerprint, Outcome};
 use linerate_proto::native::Preface;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring::default_provider;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::version::{TLS12, TLS13};
-use rustls::{ClientConnection, DigitallySignedStruct, ServerConnection, SignatureScheme, StreamOwned};
+use rustls::{ClientConnection, ServerConnection, StreamOwned};
 
-use super::hosts::{LoopbackAgent, TIMEOUT, carry_out, flow, group, spec, test_bed, token, unknown_client};
+use super::hosts::{LoopbackAgent, TIMEOUT, carry_out, client, flow, group, test_bed, token, unknown_client};
+use crate::self_signed::self_signed;
 
 /// A certificate, and how often a connection was encrypted with it.
 #[derive(Debug)]
 struct CountedIdentity {
     config: Arc<rustls::ServerConfig>,
-    fingerprint: Fingerprint,
+    certificate: CertificateDer<'static>,
     used: AtomicUsize,
 }
 
 impl CountedIdentity {
     fn new() -> Arc<Self> {
-        let key = rcgen::KeyPair::generate().unwrap();
-        let made =
-            rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().self_signed(&key).unwrap();
-        let private = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
-            .with_protocol_versions(&[&TLS13])
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![made.der().clone()], private)
-            .unwrap();
-        config.alpn_protocols = vec![TLS_PROTOCOL.to_vec()];
-        Arc::new(Self {
-            config: Arc::new(config),
-            fingerprint: fingerprint_of(made.der()),
-            used: AtomicUsize::new(0),
-        })
+        let (config, certificate) = self_signed(TLS_PROTOCOL);
+        Arc::new(Self { config: Arc::new(config), certificate, used: AtomicUsize::new(0) })
     }
 }
 
@@ -56,7 +41,7 @@ impl ServerIdentity for CountedIdentity {
     }
 
     fn fingerprint(&self) -> Fingerprint {
-        self.fingerprint
+        fingerprint_of(&self.certificate)
     }
 }
 
@@ -70,75 +55,20 @@ fn encrypted_agent() -> (LoopbackAgent, Arc<CountedIdentity>) {
     (LoopbackAgent::with(config), identity)
 }
 
-fn measure_with(to: u16, trust: Option<ServerTrust>) -> Result<RunRecord, String> {
-    let mut log = Log::new("secret".to_owned(), Vec::new());
-    let request = TestRequest {
-        host: "127.0.0.1".to_owned(),
-        port: Some(to),
-        tls: trust,
-        spec: spec(100),
-        world: World::Hosts,
-        started_at: String::new(),
-        calibration: None,
-        observer: None,
-        stop: &AtomicBool::new(false),
-    };
-    measure(&request, &mut log).map_err(|error| error.to_string())?;
-    Ok(log.into_record())
-}
-
-/// Accepts everybody.
-#[derive(Debug)]
-struct Anybody;
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        default_provider().signature_verification_algorithms.supported_schemes()
-    }
-}
-
 type TlsClient = StreamOwned<ClientConnection, TcpStream>;
 
 /// A foreign client of TLS, which speaks `protocol` inside.
 fn tls_client(
-    to: &LoopbackAgent,
+    (to, identity): (&LoopbackAgent, &CountedIdentity),
     protocol: &[u8],
     version: &'static rustls::SupportedProtocolVersion,
 ) -> TlsClient {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(identity.certificate.clone()).unwrap();
     let mut config = rustls::ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_protocol_versions(&[version])
         .unwrap()
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anybody))
+        .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = vec![protocol.to_vec()];
     let tcp = TcpStream::connect(to.address).unwrap();
@@ -183,7 +113,7 @@ fn relay(mut one: impl Read + Write, mut other: impl Read + Write) {
 
 #[test]
 fn whoever_is_between_a_coordinator_and_an_agent_cannot_pass_the_proofs_on() {
-    let (agent, _) = encrypted_agent();
+    let (agent, identity) = encrypted_agent();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let own = CountedIdentity::new();
@@ -192,7 +122,7 @@ fn whoever_is_between_a_coordinator_and_an_agent_cannot_pass_the_proofs_on() {
             let (tcp, _) = listener.accept().unwrap();
             let moment = Some(Duration::from_millis(10));
             tcp.set_read_timeout(moment).unwrap();
-            let to_agent = tls_client(&agent, TLS_PROTOCOL, &TLS13);
+            let to_agent = tls_client((&agent, &identity), TLS_PROTOCOL, &TLS13);
             to_agent.sock.set_read_timeout(moment).unwrap();
             relay(StreamOwned::new(ServerConnection::new(own.tls()).unwrap(), tcp), to_agent);
         });
@@ -200,7 +130,7 @@ fn whoever_is_between_a_coordinator_and_an_agent_cannot_pass_the_proofs_on() {
         bed.hosts[0].tls = Some(ServerTrust::Token);
         bed.hosts[0].port = Some(port);
         let troubles = carry_out(bed, &group(Vec::new())).unwrap_err();
-        assert!(troubles[0].to_string().contains("somebody is between the two hosts"), "{troubles:?}");
+        assert!(troubles[0].to_string().contains("the connection is intercepted"), "{troubles:?}");
     });
     let refused = agent.wait_for(|event| match event {
         ServerEvent::Ended { trouble, .. } => trouble,
@@ -213,10 +143,10 @@ fn whoever_is_between_a_coordinator_and_an_agent_cannot_pass_the_proofs_on() {
 fn a_client_takes_only_the_certificate_that_it_expects() {
     let (agent, identity) = encrypted_agent();
     let port = agent.address.port();
-    let right = || Some(ServerTrust::Fingerprint(Arc::new(identity.fingerprint)));
-    assert_eq!(measure_with(port, right()).unwrap().outcome, Some(Outcome::Completed));
+    let right = || Some(ServerTrust::Fingerprint(Arc::new(identity.fingerprint())));
+    assert_eq!(client(port, right()).unwrap().outcome, Some(Outcome::Completed));
     let wrong: Arc<dyn FingerprintCheck> = Arc::new(Fingerprint([9; 32]));
-    let refused = measure_with(port, Some(ServerTrust::Fingerprint(wrong))).unwrap_err();
+    let refused = client(port, Some(ServerTrust::Fingerprint(wrong))).unwrap_err();
     assert!(refused.contains("not the expected 09:09:"), "{refused}");
     let foreign = agent.wait_for(|event| match event {
         ServerEvent::Foreign { why, .. } => Some(why.to_string()),
@@ -224,7 +154,7 @@ fn a_client_takes_only_the_certificate_that_it_expects() {
     });
     assert_eq!(foreign, "the client does not accept this server's certificate");
     let plain = LoopbackAgent::with(ServerConfig::default());
-    let refused = measure_with(plain.address.port(), right()).unwrap_err();
+    let refused = client(plain.address.port(), right()).unwrap_err();
     assert!(refused.contains("start it with: linerate serve --tls"), "{refused}");
 }
 
@@ -239,10 +169,10 @@ fn why_refused(agent: &LoopbackAgent, client: impl FnOnce()) -> String {
 
 #[test]
 fn within_tls_there_are_only_clients_and_coordinators_of_ours() {
-    let (agent, _) = encrypted_agent();
+    let (agent, identity) = encrypted_agent();
     let says = |protocol: &'static [u8], bytes: Vec<u8>| {
         why_refused(&agent, || {
-            let mut client = tls_client(&agent, protocol, &TLS13);
+            let mut client = tls_client((&agent, &identity), protocol, &TLS13);
             let _ = client.write_all(&bytes);
             let _ = client.read(&mut [0; 100]);
         })
@@ -255,7 +185,9 @@ fn within_tls_there_are_only_clients_and_coordinators_of_ours() {
     assert!(says(b"h2", b"anything".to_vec()).starts_with("TLS failed"));
     // TLS within TLS is no protocol of ours either.
     assert!(says(TLS_PROTOCOL, vec![22, 3, 1, 0, 9, 1, 0, 0, 5]).contains("within TLS only"));
-    let old = why_refused(&agent, || drop(tls_client(&agent, TLS_PROTOCOL, &TLS12).write_all(b"anything")));
+    let old = why_refused(&agent, || {
+        drop(tls_client((&agent, &identity), TLS_PROTOCOL, &TLS12).write_all(b"anything"))
+    });
     assert!(old.contains("not version 1.3"), "{old}");
     assert_eq!(unknown_client(&agent).outcome, Some(Outcome::Completed));
 }
@@ -295,8 +227,8 @@ fn a_server_that_wants_it_refuses_clients_without_tls_and_says_what_to_do() {
     };
     let server = LoopbackAgent::with(config);
     let port = server.address.port();
-    let refused = measure_with(port, None).unwrap_err();
+    let refused = client(port, None).unwrap_err();
     assert!(refused.contains("over TLS only; give --tls"), "{refused}");
-    let trust = ServerTrust::Fingerprint(Arc::new(identity.fingerprint));
-    assert_eq!(measure_with(port, Some(trust)).unwrap().outcome, Some(Outcome::Completed));
+    let trust = ServerTrust::Fingerprint(Arc::new(identity.fingerprint()));
+    assert_eq!(client(port, Some(trust)).unwrap().outcome, Some(Outcome::Completed));
 }

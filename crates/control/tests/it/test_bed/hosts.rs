@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use linerate_control::{
     FlowEnd, FlowJob, HostError, HostRef, Log, RunGroup, RunServer, Server, ServerConfig, ServerEvent,
-    ServerHandle, TestBed, TestRequest, measure, run_group,
+    ServerHandle, ServerTrust, TestBed, TestRequest, measure, run_group,
 };
 use linerate_model::{RunRecord, TestSpec, World};
 use linerate_proto::agent::Token;
@@ -124,18 +124,23 @@ pub(crate) fn carry_out(
 
 /// Makes a run as a client of no coordinator; returns its record.
 pub(crate) fn unknown_client(to: &LoopbackAgent) -> RunRecord {
+    client(to.address.port(), None).unwrap()
+}
+
+/// The same, with an encrypted control connection if the server is to be recognised; or why there was no run.
+pub(crate) fn client(port: u16, tls: Option<ServerTrust>) -> Result<RunRecord, String> {
     let mut log = Log::new("stranger".to_owned(), Vec::new());
     let request = TestRequest {
         host: "127.0.0.1".to_owned(),
-        port: Some(to.address.port()),
+        port: Some(port),
         spec: spec(100),
-        tls: None,
+        tls,
         world: World::Hosts,
         started_at: String::new(),
         calibration: None,
         observer: None,
         stop: &AtomicBool::new(false),
     };
-    measure(&request, &mut log).unwrap();
-    log.into_record()
+    measure(&request, &mut log).map_err(|error| error.to_string())?;
+    Ok(log.into_record())
 }

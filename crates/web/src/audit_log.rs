@@ -13,25 +13,25 @@ use crate::service::Service;
 const NO_CHANGE: [&str; 3] = ["/api/v1/envelope", "/api/v1/check", "/api/v1/session"];
 
 /// Tells of a request that has changed something.
-pub(crate) async fn write_log(State(service): State<Service>, request: Request, next: Next) -> Response {
-    let Some(write) = Write::of(&request) else { return next.run(request).await };
+pub(crate) async fn audit_log(State(service): State<Service>, request: Request, next: Next) -> Response {
+    let Some(audited) = AuditedRequest::of(&request) else { return next.run(request).await };
     let response = next.run(request).await;
     if response.status().is_success() {
         let location = response.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
-        service.tell(write.in_words(&service, location).await);
+        service.notify(audited.in_words(&service, location).await);
     }
     response
 }
 
 /// A request that may change something.
-struct Write {
+struct AuditedRequest {
     method: Method,
     path: String,
     headers: HeaderMap,
     from: VisitorAddress,
 }
 
-impl Write {
+impl AuditedRequest {
     fn of(request: &Request) -> Option<Self> {
         let (method, path) = (request.method(), request.uri().path());
         let changes =

@@ -9,7 +9,7 @@ const NOTICE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A notice that is logged only a few times per [`NOTICE_INTERVAL`], however often its cause occurs.
 #[derive(Debug)]
-pub(super) struct RateLimitedNotice {
+pub struct RateLimitedNotice {
     /// Most notices per interval.
     burst: u32,
     logged: u32,
@@ -19,13 +19,15 @@ pub(super) struct RateLimitedNotice {
 }
 
 impl RateLimitedNotice {
-    pub(super) const fn new(burst: u32) -> Self {
+    /// A notice that is logged at most `burst` times per interval.
+    #[must_use]
+    pub const fn new(burst: u32) -> Self {
         Self { burst, logged: 0, interval_end: Mono(0), times: 0 }
     }
 
     /// Counts one occurrence. Returns what to append to the notice if one may be logged: nothing, or the number
     /// of occurrences since the last one.
-    pub(super) fn is_due(&mut self, now: Mono) -> Option<String> {
+    pub fn is_due(&mut self, now: Mono) -> Option<String> {
         self.times += 1;
         if now >= self.interval_end {
             (self.interval_end, self.logged) = (now + NOTICE_INTERVAL, 0);
