@@ -17,11 +17,13 @@
 mod bundled;
 mod mistake;
 mod name;
+mod option_file;
 mod suggest;
 mod tree;
 
 pub use bundled::Bundled;
-pub use mistake::{LineIndex, Mistake, Mistakes, SourcePosition};
+pub use mistake::{FileMistakes, LineIndex, Mistake, Mistakes, SourcePosition};
 pub use name::{NameError, check_name};
+pub use option_file::{ConfiguredOption, OptionKind, read_options};
 pub use suggest::hint;
 pub use tree::{ConfigContent, ConfigEntry, ConfigTable, ConfigValue, MAX_FILE_BYTES, parse};

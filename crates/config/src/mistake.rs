@@ -1,5 +1,7 @@
 //! Mistakes in a file, with their positions.
 
+use std::fmt;
+
 /// Position of a mistake.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SourcePosition {
@@ -94,6 +96,41 @@ impl Mistakes {
             mistakes.push(Mistake { place: last.place.clone(), text });
         }
         mistakes
+    }
+}
+
+/// A file that cannot be used: every mistake found, in the order of the file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct FileMistakes {
+    /// The file's name, as the caller gave it.
+    pub file: String,
+    /// At least one mistake.
+    pub mistakes: Vec<Mistake>,
+}
+
+impl FileMistakes {
+    /// The mistakes in the file with this name.
+    #[must_use]
+    pub fn new(file: &str, mistakes: Mistakes) -> Self {
+        Self { file: file.to_owned(), mistakes: mistakes.in_order() }
+    }
+}
+
+impl fmt::Display for FileMistakes {
+    /// One line per mistake: `FILE:LINE:COLUMN: text`, or `--set KEY=VALUE: text`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, Mistake { place, text }) in self.mistakes.iter().enumerate() {
+            if index > 0 {
+                writeln!(f)?;
+            }
+            match place {
+                SourcePosition::File { line, column, .. } => {
+                    write!(f, "{}:{line}:{column}: {text}", self.file)?
+                }
+                SourcePosition::Override(typed) => write!(f, "--set {typed}: {text}")?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -227,5 +264,15 @@ mod tests {
         mistakes.add(&place(9, 7), "nine");
         let texts: Vec<String> = mistakes.in_order().into_iter().map(|mistake| mistake.text).collect();
         assert_eq!(texts, ["nine", "ten", "other", "late"]);
+    }
+
+    #[test]
+    fn a_file_reports_its_mistakes_with_file_line_and_column() {
+        let mut mistakes = Mistakes::default();
+        mistakes.add(&SourcePosition::Override("a=1".to_owned()), "late");
+        mistakes.add(&place(10, 1), "ten");
+        mistakes.add(&place(9, 7), "nine");
+        let error = FileMistakes::new("net.toml", mistakes);
+        assert_eq!(error.to_string(), "net.toml:9:7: nine\nnet.toml:10:1: ten\n--set a=1: late");
     }
 }
