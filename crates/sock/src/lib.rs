@@ -23,6 +23,7 @@ mod ethtool;
 pub mod features;
 pub mod host_setting;
 pub mod iface;
+pub mod inherited;
 pub mod journal;
 pub mod limits;
 pub mod local;
