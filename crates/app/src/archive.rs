@@ -1,18 +1,18 @@
 //! The archive: opened to read it, and as a sink with warnings, because a run takes place without it too.
 
 use linerate_archive::{Archive, ArchiveError, Store};
+use linerate_model::ArchiveOptions;
 use linerate_runner::{ArchiveLogStore, ArchiveSink, ArchiveWarning, Retention, archive_to_read};
 
-use crate::args::ArchiveArgs;
 use crate::{calibration, print};
 
 /// Opens the archive to read it.
-pub(crate) fn open(args: &ArchiveArgs) -> Result<Archive, ArchiveError> {
+pub(crate) fn open(args: &ArchiveOptions) -> Result<Archive, ArchiveError> {
     archive_to_read(args.archive.as_deref())
 }
 
 /// As [`open`], for callers that need no more than the common methods of archives.
-pub(crate) fn store(args: &ArchiveArgs) -> Result<Box<dyn Store>, ArchiveError> {
+pub(crate) fn store(args: &ArchiveOptions) -> Result<Box<dyn Store>, ArchiveError> {
     open(args).map(|found| Box::new(found) as Box<dyn Store>)
 }
 

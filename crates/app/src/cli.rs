@@ -3,10 +3,11 @@
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cmd::{
-    archive, archived, check, compare, completions, doctor, envelope, guardian, import, lab, manual, plan,
-    report, run, serve, stand_in, sweep, test, token,
+    archive, archived, check, compare, completions, doctor, envelope, guardian, health, import, lab, manual,
+    plan, report, run, serve, stand_in, sweep, test, token,
 };
 use crate::command_error::CommandError;
+use crate::config_file::ConfiguredServe;
 use crate::exit::Exit;
 
 /// How fast a network really is, how fast it could be, and what holds it back
@@ -37,6 +38,8 @@ fn exit_codes() -> String {
 pub(crate) enum Command {
     /// Run the server
     Serve(Box<serve::ServeArgs>),
+    /// Check whether a server answers, without a test: exit code 0 if it does
+    Health(health::HealthArgs),
     /// Say who may use the web pages of `linerate serve --web`
     Token(token::TokenArgs),
     /// Measure the path to a server and report what limits it
@@ -103,15 +106,16 @@ pub(crate) enum Command {
 
 impl Cli {
     /// Executes the command, and prints why if it cannot.
-    pub(crate) fn execute(self) -> Exit {
-        self.command.execute().unwrap_or_else(CommandError::report)
+    pub(crate) fn execute(self, configured: Option<ConfiguredServe>) -> Exit {
+        self.command.execute(configured).unwrap_or_else(CommandError::report)
     }
 }
 
 impl Command {
-    fn execute(self) -> Result<Exit, CommandError> {
+    fn execute(self, configured: Option<ConfiguredServe>) -> Result<Exit, CommandError> {
         match self {
-            Self::Serve(args) => serve::run(&args),
+            Self::Serve(args) => serve::run(&args, configured),
+            Self::Health(args) => health::run(&args),
             Self::Token(args) => token::run(&args),
             Self::Test(args) => test::run(&args),
             Self::Sweep(args) => sweep::run(&args),

@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod envelope;
 pub(crate) mod guardian;
+pub(crate) mod health;
 pub(crate) mod import;
 pub(crate) mod lab;
 pub(crate) mod manual;

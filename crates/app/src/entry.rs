@@ -8,6 +8,7 @@ use clap::{CommandFactory, Parser};
 use crate::cli::Cli;
 use crate::cmd::completions;
 use crate::cmd::stand_in::StandInTool;
+use crate::config_file::ConfiguredServe;
 use crate::exit::Exit;
 use crate::{mistyped, print, stdout};
 
@@ -29,8 +30,13 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let Some(exit) = completions::answer(&argv, Cli::command) {
         return exit.into();
     }
+    let configured = match ConfiguredServe::read(&argv) {
+        Ok(configured) => configured,
+        Err(error) => return error.report().into(),
+    };
+    let argv = configured.as_ref().map_or(argv, |configured| configured.words.clone());
     match Cli::try_parse_from(&argv) {
-        Ok(cli) => cli.execute().into(),
+        Ok(cli) => cli.execute(configured).into(),
         Err(error) => {
             let error = mistyped::explained(error, &argv);
             // Help and version are not errors and go to stdout; clap knows the difference.
@@ -38,6 +44,9 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> ExitCode {
                 return stdout::printed(error.print()).into();
             }
             print::usage_error(&error.render(), &argv);
+            if let Some(configured) = configured {
+                print::note(format!("options of {} are included", configured.config.path().display()));
+            }
             Exit::Usage.into()
         }
     }

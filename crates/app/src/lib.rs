@@ -32,6 +32,7 @@ mod calibration;
 mod cli;
 mod cmd;
 mod command_error;
+mod config_file;
 mod entry;
 mod exit;
 mod front_end;

@@ -5,17 +5,19 @@
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::Write;
+use std::sync::OnceLock;
 
 use clap::builder::StyledStr;
 use linerate_model::foreign_text;
 use linerate_report::message::wrap_message;
+use linerate_runner::ServiceManager;
 use tracing_subscriber::EnvFilter;
 
 use crate::terminal;
 
 /// Prints an error on one line.
 pub(crate) fn error(text: impl Display) {
-    put("error:", anstyle::AnsiColor::Red, &text);
+    put("error:", anstyle::AnsiColor::Red, ERROR, &text);
 }
 
 /// Prints an error of the parser, which repeats what was typed. Typed control sequences cannot be told from the
@@ -30,17 +32,33 @@ pub(crate) fn usage_error(text: &StyledStr, typed: &[OsString]) {
 
 /// Prints a warning.
 pub(crate) fn warning(text: impl Display) {
-    put("warning:", anstyle::AnsiColor::Yellow, &text);
+    put("warning:", anstyle::AnsiColor::Yellow, WARNING, &text);
 }
 
 /// Prints a plain line.
 pub(crate) fn note(text: impl Display) {
-    let _ = writeln!(anstream::stderr().lock(), "{}", fitted(0, &text.to_string()));
+    let text = with_priority(INFORMATION, fitted(0, &text.to_string()));
+    let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
 
-fn put(head: &str, colour: anstyle::AnsiColor, text: &dyn Display) {
+/// Priorities of syslog(3).
+const ERROR: u8 = 3;
+const WARNING: u8 = 4;
+const INFORMATION: u8 = 6;
+
+/// The text with its priority at the start of each line, if it goes to a journal.
+fn with_priority(priority: u8, text: String) -> String {
+    static JOURNAL: OnceLock<bool> = OnceLock::new();
+    match *JOURNAL.get_or_init(|| ServiceManager.keeps_a_journal()) {
+        true => text.lines().map(|line| format!("<{priority}>{line}")).collect::<Vec<_>>().join("\n"),
+        false => text,
+    }
+}
+
+fn put(head: &str, colour: anstyle::AnsiColor, level: u8, text: &dyn Display) {
     let text = fitted(head.len() + 1, &text.to_string());
-    let _ = writeln!(anstream::stderr().lock(), "{}{head}{} {text}", style(colour), anstyle::Reset.render());
+    let text = format!("{}{head}{} {text}", style(colour), anstyle::Reset.render());
+    let _ = writeln!(anstream::stderr().lock(), "{}", with_priority(level, text));
 }
 
 /// Sanitizes a text for stderr, as it may contain file names and output of other programs. On a terminal, lines

@@ -14,9 +14,13 @@ use crate::command_error::CommandError;
 /// Signals that end a measurement: closed terminal, Ctrl-C, stopped service.
 const STOP_SIGNALS: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
 
+/// Those of a service for which SIGHUP means something else.
+pub(crate) const SERVICE_STOP_SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
+
 /// The signals to handle: SIGHUP only if it is not ignored, as under nohup(1).
-fn ending() -> impl Iterator<Item = i32> {
-    STOP_SIGNALS.into_iter().filter(|signal| *signal != SIGHUP || !linerate_sock::process::ignores(SIGHUP))
+pub(crate) fn ending() -> Vec<i32> {
+    let ignored = |signal: i32| signal == SIGHUP && linerate_sock::process::ignores(SIGHUP);
+    STOP_SIGNALS.into_iter().filter(|signal| !ignored(*signal)).collect()
 }
 
 /// The signal that arrived, if any. A second one ends the process at once.
@@ -32,14 +36,22 @@ impl Signals {
     /// # Errors
     /// The host refuses handlers.
     pub(crate) fn catch() -> Result<Self, CommandError> {
+        Self::catch_these(&ending())
+    }
+
+    /// Starts to catch these signals.
+    ///
+    /// # Errors
+    /// The host refuses handlers.
+    pub(crate) fn catch_these(which: &[i32]) -> Result<Self, CommandError> {
         let signals = Self::default();
-        let caught = signals.register();
+        let caught = signals.register(which);
         caught.map_err(|error| CommandError::failed(format!("cannot catch signals: {error}")))?;
         Ok(signals)
     }
 
-    fn register(&self) -> std::io::Result<()> {
-        for signal in ending() {
+    fn register(&self, which: &[i32]) -> std::io::Result<()> {
+        for signal in which.iter().copied() {
             // The order matters: this handler must run before the flag is set, so that only the second signal
             // ends the process.
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&self.stop))?;
@@ -47,14 +59,6 @@ impl Signals {
             flag::register(signal, Arc::clone(&self.stop))?;
         }
         Ok(())
-    }
-
-    /// Calls `act` for each signal, in a new thread.
-    ///
-    /// # Errors
-    /// The host refuses handlers or threads.
-    pub(crate) fn on_each(act: impl Fn() + Send + 'static) -> std::io::Result<()> {
-        Self::hand_over(&ending().collect::<Vec<_>>(), move |_| act())
     }
 
     /// Calls `act` for each of these signals in a new thread, instead of their default action.

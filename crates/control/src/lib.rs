@@ -16,6 +16,7 @@ mod dialogue_loop;
 mod error;
 mod flow_log;
 mod follow_up;
+mod health;
 mod host;
 mod host_settings;
 mod interface_watch;
@@ -50,6 +51,7 @@ pub use coordinator::{
 };
 pub use error::ControlError;
 pub use follow_up::{FollowUpRun, investigate};
+pub use health::check_health;
 pub use host::host_info;
 pub use host_settings::{Guardian, Guardians, Leftovers, Restored, SETTINGS, leftovers, restore_leftovers};
 pub use judge::evidence;
@@ -63,11 +65,11 @@ pub use port_observer::{
     ObservedLateness, ObservedPacketRate, PortInterval, PortObservations, PortObserver, PortObserverError,
 };
 pub use server::{
-    ClassicPort, OwnRun, OwnRunTurn, OwnRuns, Policy, QueueLoad, Quotas, Server, ServerConfig, ServerEvent,
-    ServerHandle, canonical_address, listening_text,
+    ClassicPort, Heartbeat, OwnRun, OwnRunTurn, OwnRuns, Policy, QueueLoad, Quotas, Server, ServerConfig,
+    ServerEvent, ServerHandle, ServerLimits, ServerReload, canonical_address, listening_text,
 };
 pub use shares::{AddressGroup, Exhausted, Permit, Shares};
-pub use stand_in::{Interrupts, Invocation, LogStore, StoredRun, drive};
+pub use stand_in::{Interrupts, Invocation, LogStore, StoredRun, drive, file_facts};
 pub use tls::{
     FingerprintCheck, ServerIdentity, ServerTrust, TLS_PROTOCOL, TlsError, UnknownServer, fingerprint_of,
 };

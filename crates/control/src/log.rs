@@ -55,6 +55,14 @@ where
     failures
 }
 
+/// Keeps all events.
+impl Sink for Vec<Event> {
+    fn on(&mut self, event: &Event) -> Result<(), SinkError> {
+        self.push(event.clone());
+        Ok(())
+    }
+}
+
 impl<S: Sink + ?Sized> Sink for &mut S {
     fn on(&mut self, event: &Event) -> Result<(), SinkError> {
         (**self).on(event)

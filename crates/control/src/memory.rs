@@ -25,7 +25,7 @@ const RUN_BYTES: u64 = 4 << 20;
 /// The memory that all runs together may reserve.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    whole: u64,
+    whole: AtomicU64,
     lent: AtomicU64,
 }
 
@@ -39,23 +39,28 @@ pub(crate) struct Loan {
 impl Budget {
     /// A budget of `whole`; by default a quarter of the memory available to this process.
     pub(crate) fn new(whole: Option<Bytes>) -> Arc<Self> {
-        let chosen = || {
-            proc::host::memory_allowed_bytes()
-                .map_or(MIN_DEFAULT_BYTES, |all| (all / DEFAULT_MEMORY_DIVISOR).max(MIN_DEFAULT_BYTES))
-        };
-        Arc::new(Self { whole: whole.map_or_else(chosen, Bytes::get), lent: AtomicU64::new(0) })
+        Arc::new(Self { whole: AtomicU64::new(budget_bytes(whole)), lent: AtomicU64::new(0) })
+    }
+
+    /// Changes the budget. What was reserved stays so.
+    pub(crate) fn resize(&self, whole: Option<Bytes>) {
+        self.whole.store(budget_bytes(whole), Ordering::Relaxed);
+    }
+
+    fn whole(&self) -> u64 {
+        self.whole.load(Ordering::Relaxed)
     }
 
     /// Refuses a request that exceeds the whole budget.
     pub(crate) fn check(&self, needed: Bytes) -> Result<(), String> {
-        if needed.get() <= self.whole {
+        if needed.get() <= self.whole() {
             return Ok(());
         }
         Err(format!(
             "the run needs {} of memory on the server, which grants {} (--limit-memory): use fewer streams \
              (-P), a shorter -l or a longer -i",
             rounded(needed.get()),
-            rounded(self.whole)
+            rounded(self.whole())
         ))
     }
 
@@ -63,7 +68,7 @@ impl Budget {
     pub(crate) fn reserve(self: &Arc<Self>, needed: Bytes) -> Result<Loan, String> {
         self.check(needed)?;
         let bytes = needed.get();
-        let with = |lent: u64| lent.checked_add(bytes).filter(|lent| *lent <= self.whole);
+        let with = |lent: u64| lent.checked_add(bytes).filter(|lent| *lent <= self.whole());
         match self.lent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with) {
             Ok(_) => Ok(Loan { budget: Arc::clone(self), bytes }),
             Err(lent) => Err(format!(
@@ -71,7 +76,7 @@ impl Budget {
                  (--limit-memory): try again later, or use fewer streams (-P) or a shorter -l",
                 rounded(bytes),
                 rounded(lent),
-                rounded(self.whole)
+                rounded(self.whole())
             )),
         }
     }
@@ -81,6 +86,15 @@ impl Drop for Loan {
     fn drop(&mut self) {
         self.budget.lent.fetch_sub(self.bytes, Ordering::Relaxed);
     }
+}
+
+/// The bytes of a budget; by default a quarter of the memory available to this process.
+fn budget_bytes(whole: Option<Bytes>) -> u64 {
+    let chosen = || {
+        proc::host::memory_allowed_bytes()
+            .map_or(MIN_DEFAULT_BYTES, |all| (all / DEFAULT_MEMORY_DIVISOR).max(MIN_DEFAULT_BYTES))
+    };
+    whole.map_or_else(chosen, Bytes::get)
 }
 
 /// Rounds up to whole MiB for messages.

@@ -10,6 +10,7 @@ mod embedded_server;
 mod event;
 mod front;
 mod inbox;
+mod limits;
 mod open_port;
 mod own_run;
 mod pending_connection;
@@ -26,15 +27,18 @@ mod tickets;
 use std::collections::hash_map::RandomState;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use linerate_compat::Tool;
+pub use linerate_model::Policy;
 use linerate_model::{Calibration, HostInfo};
 use linerate_proto::agent::Token;
-use linerate_sock::limits;
+use linerate_sock::inherited::InheritedSockets;
+use linerate_sock::limits as process_limits;
 use linerate_sock::poll::{EventFd, Poller};
-use linerate_units::{Bytes, Span};
+use linerate_units::Span;
 
 use crate::error::ControlError;
 use crate::host::{get_ready, host_info};
@@ -47,6 +51,7 @@ use crate::tls::ServerIdentity;
 use embedded_server::EmbeddedServer;
 pub use event::ServerEvent;
 use inbox::Inbox;
+pub use limits::{ServerLimits, ServerReload};
 use open_port::{OpenPort, OpenPorts};
 pub use own_run::{OwnRun, OwnRunTurn, OwnRuns, QueueLoad};
 use queue::ClientQueue;
@@ -62,16 +67,6 @@ const WANTED_OPEN_FILES: u64 = 32_768;
 /// Most clients and coordinators at once; each has a thread.
 const MAX_CLIENTS: usize = 512;
 
-/// Whether runs are measured one at a time or together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Policy {
-    /// One run at a time; the others wait in a queue and see their position.
-    #[default]
-    Exclusive,
-    /// All runs at once; each result states how many others ran at the same time.
-    Shared,
-}
-
 /// The configuration of a server.
 #[derive(Debug, Clone, Default)]
 pub struct ServerConfig {
@@ -79,14 +74,8 @@ pub struct ServerConfig {
     pub addresses: Vec<SocketAddr>,
     /// Whether runs are measured one at a time or together.
     pub policy: Policy,
-    /// Longest run, all phases together; absent for no limit.
-    pub longest: Option<Span>,
-    /// Most clients waiting or running; absent for no limit except memory.
-    pub most_clients: Option<u32>,
-    /// What each network may measure in 24 hours.
-    pub quotas: Quotas,
-    /// Memory that all runs together may use; absent for a quarter of the memory available to this process.
-    pub memory: Option<Bytes>,
+    /// Limits on its clients.
+    pub limits: ServerLimits,
     /// Stop after the first run.
     pub one_off: bool,
     /// The stored calibration of this host; absent if it was never calibrated.
@@ -113,6 +102,23 @@ pub struct ServerConfig {
     pub guardians: Option<Arc<dyn Guardians>>,
     /// Observes the packets of runs with foreign tools in an emulated network; absent on a real host.
     pub observer: Option<Arc<dyn PortObserver + Send + Sync>>,
+    /// Called regularly while the server serves its ports; absent if nobody watches it.
+    pub heartbeat: Option<Heartbeat>,
+}
+
+/// A function that the thread of the ports calls regularly. It must return at once.
+#[derive(Clone)]
+pub struct Heartbeat {
+    /// Time from one call to the next.
+    pub interval: Duration,
+    /// The function.
+    pub beat: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl std::fmt::Debug for Heartbeat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Heartbeat").field("interval", &self.interval).finish_non_exhaustive()
+    }
 }
 
 impl ServerConfig {
@@ -195,7 +201,7 @@ impl ServerHandle {
 #[derive(Debug)]
 pub struct Server {
     ports: OpenPorts,
-    queue: Arc<ClientQueue>,
+    reload: ServerReload,
     config: ServerConfig,
 }
 
@@ -205,6 +211,8 @@ struct Shared {
     queue: Arc<ClientQueue>,
     tickets: Tickets,
     memory: Arc<Budget>,
+    /// The secret of an agent's coordinators, as it is now.
+    agent_token: Arc<Mutex<Option<Token>>>,
     ports: Vec<OpenPort>,
     /// The foreign tools that are served, in the order of their first ports.
     embedded: Vec<EmbeddedServer>,
@@ -227,6 +235,11 @@ impl Shared {
         self.switch.is_off()
     }
 
+    /// The longest run that is allowed now.
+    fn longest(&self) -> Option<Span> {
+        self.queue.longest()
+    }
+
     /// The inboxes of all embedded servers.
     fn inboxes(&self) -> impl Iterator<Item = &Arc<Inbox>> {
         self.embedded.iter().map(|server| &server.inbox)
@@ -245,12 +258,24 @@ impl Server {
     ///
     /// # Errors
     /// An address is in use or does not belong to this host.
-    pub fn bind(mut config: ServerConfig) -> Result<Self, ControlError> {
+    pub fn bind(config: ServerConfig) -> Result<Self, ControlError> {
+        Self::bind_with(config, &mut InheritedSockets::default())
+    }
+
+    /// Opens the ports, and takes those over that the service manager has opened: if it has any TCP listener, its
+    /// listeners replace the addresses of the configuration.
+    ///
+    /// # Errors
+    /// An address is in use or does not belong to this host.
+    pub fn bind_with(
+        mut config: ServerConfig,
+        inherited: &mut InheritedSockets,
+    ) -> Result<Self, ControlError> {
         config.leave_out();
         // Best effort: with a lower limit the server works, and reports an error when a test needs more.
-        if let Err(error) = limits::raise_open_files(WANTED_OPEN_FILES) {
-            let all = limits::open_files().map(|files| files.hard).unwrap_or(0);
-            let _ = limits::raise_open_files(all);
+        if let Err(error) = process_limits::raise_open_files(WANTED_OPEN_FILES) {
+            let all = process_limits::open_files().map(|files| files.hard).unwrap_or(0);
+            let _ = process_limits::raise_open_files(all);
             tracing::info!(%error, allowed = all, "fewer open files than wanted");
         }
         let addresses = if config.addresses.is_empty() {
@@ -258,15 +283,32 @@ impl Server {
         } else {
             config.addresses.clone()
         };
-        let ports = OpenPorts::open(&addresses, &config)?;
-        let queue = Arc::new(ClientQueue::new(config.policy, config.most_clients, config.quotas));
-        Ok(Self { ports, queue, config })
+        let ports = OpenPorts::open(&addresses, &config, inherited)?;
+        let reload = ServerReload {
+            queue: Arc::new(ClientQueue::new(config.policy, config.limits)),
+            memory: Budget::new(config.limits.memory),
+            agent_token: Arc::new(Mutex::new(config.agent_token.take())),
+        };
+        Ok(Self { ports, reload, config })
+    }
+
+    /// Changes this server while it runs.
+    #[must_use]
+    pub fn reload(&self) -> ServerReload {
+        self.reload.clone()
     }
 
     /// The addresses on which it listens; those of the classic ports come last.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.ports.ports.iter().map(|port| port.address).collect()
+    }
+
+    /// Where it serves, in one line.
+    #[must_use]
+    pub fn status(&self) -> String {
+        let addresses: Vec<String> = self.addresses().iter().map(ToString::to_string).collect();
+        format!("serving at {}", addresses.join(", "))
     }
 
     /// The queue of this server, for runs that the program starts itself.
@@ -277,7 +319,7 @@ impl Server {
         let has_browsers = |inbox: &Arc<Inbox>| inbox.tool.name == linerate_compat::http::HTTP.name;
         let serves = self.ports.inboxes.iter().any(has_browsers)
             && self.config.without.iter().all(|name| name != linerate_compat::http::BROWSER);
-        OwnRuns::new(Arc::clone(&self.queue), port, serves)
+        OwnRuns::new(Arc::clone(&self.reload.queue), port, serves)
     }
 
     /// Serves until the handle stops it, or until one run has ended if only one was requested.
@@ -299,9 +341,10 @@ impl Server {
         let OpenPorts { ports, inboxes } = self.ports;
         let shared = Arc::new(Shared {
             registry: Registry::new()?,
-            queue: self.queue,
+            queue: self.reload.queue,
             tickets: Tickets::default(),
-            memory: Budget::new(self.config.memory),
+            memory: self.reload.memory,
+            agent_token: self.reload.agent_token,
             ports,
             embedded: inboxes.into_iter().map(EmbeddedServer::new).collect(),
             poller: Poller::new()?,

@@ -8,6 +8,7 @@ mod console;
 mod driver;
 mod driver_event;
 mod endpoint;
+mod file_facts;
 mod flows;
 mod helper_threads;
 mod host_counts;
@@ -31,6 +32,7 @@ use endpoint::HostArgument;
 use runs::Runs;
 
 pub(crate) use driver::{IdleDriver, Returned};
+pub use file_facts::file_facts;
 pub use interrupts::Interrupts;
 pub(crate) use links::SharedServerPort;
 pub use runs::{LogStore, StoredRun};

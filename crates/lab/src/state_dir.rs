@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use linerate_config::hint;
 use linerate_sock::clock;
 
 use crate::client::{AskError, ask};
@@ -141,6 +142,26 @@ fn describe_swept(swept: Swept) -> Vec<String> {
     }
 }
 
+/// Why no lab is chosen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabChoiceError {
+    /// There is none.
+    #[error("no lab is up; start one with: linerate lab up pair")]
+    NoLab,
+    /// None has the name.
+    #[error("no lab '{name}' is up{}", hint(name, names.iter().map(String::as_str)))]
+    NoSuchLab {
+        /// The name.
+        name: String,
+        /// The labs.
+        names: Vec<String>,
+    },
+    /// No name was given.
+    #[error("several labs are up; name one of: {}", .0.join(", "))]
+    SeveralLabs(Vec<String>),
+}
+
 /// A lab, as seen from another process.
 #[derive(Debug, Clone)]
 pub struct LabHandle {
@@ -149,6 +170,25 @@ pub struct LabHandle {
 }
 
 impl LabHandle {
+    /// The lab with this name, or the only one.
+    ///
+    /// # Errors
+    /// There is none of that name, or there are none or several.
+    pub fn choose(mut labs: Vec<Self>, name: Option<&str>) -> Result<Self, LabChoiceError> {
+        let names: Vec<String> = labs.iter().map(|lab| lab.name().to_owned()).collect();
+        let found = match name {
+            Some(name) => names.iter().position(|lab| lab == name),
+            None if names.len() == 1 => Some(0),
+            None => None,
+        };
+        match (found, name) {
+            (Some(found), _) => Ok(labs.swap_remove(found)),
+            _ if names.is_empty() => Err(LabChoiceError::NoLab),
+            (None, Some(name)) => Err(LabChoiceError::NoSuchLab { name: name.to_owned(), names }),
+            (None, None) => Err(LabChoiceError::SeveralLabs(names)),
+        }
+    }
+
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -324,13 +324,20 @@ pub struct GroupStart {
 /// Where a run takes place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "snake_case")]
 pub enum World {
     /// Real hosts.
+    #[cfg_attr(
+        feature = "clap",
+        value(help = "On real hosts, each with `linerate serve --agent-token-file`")
+    )]
     Hosts,
     /// An emulated network on one machine.
+    #[cfg_attr(feature = "clap", value(help = "In an emulated network on this machine"))]
     Lab,
     /// Virtual time.
+    #[cfg_attr(feature = "clap", value(skip))]
     Twin,
 }
 

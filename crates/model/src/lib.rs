@@ -35,6 +35,7 @@ mod port;
 mod record;
 mod run_head;
 mod run_labels;
+mod server_options;
 mod settings;
 mod size;
 pub mod sniff;
@@ -69,6 +70,7 @@ pub use port::{PortRecord, PortSample};
 pub use record::{FlowRecord, RunRecord};
 pub use run_head::{FlowHead, RunHead};
 pub use run_labels::{LabelError, LabelOptions, RunLabels};
+pub use server_options::{ArchiveLimitOptions, ArchiveOptions, ListenOptions, Policy, ServerLimitOptions};
 pub use settings::{Effective, SideSettings};
 pub use size::{SizeCurve, SizeFit, SizePoint, TimeInterval};
 pub use spec::{

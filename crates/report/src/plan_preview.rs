@@ -4,4 +4,4 @@ mod document;
 mod text;
 
 pub use document::{BundledPlans, PlanMistakes, PlanPreview};
-pub use text::{describe, estimated_time, long_time};
+pub use text::{announcement, describe, estimated_time, long_time};

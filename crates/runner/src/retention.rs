@@ -1,6 +1,7 @@
 //! How much of an archive a user keeps.
 
 use linerate_archive::RetentionLimits;
+use linerate_model::ArchiveLimitOptions;
 use linerate_units::{Bytes, Span};
 
 use crate::naming::time_ago;
@@ -17,6 +18,16 @@ pub struct Retention {
     pub runs: Option<u32>,
     /// Size of the logs together, as stored.
     pub bytes: Option<Bytes>,
+}
+
+impl From<&ArchiveLimitOptions> for Retention {
+    fn from(options: &ArchiveLimitOptions) -> Self {
+        Self {
+            runs: Some(options.limit_archive_runs),
+            bytes: Some(options.limit_archive_bytes),
+            days: Some(options.limit_archive_days),
+        }
+    }
 }
 
 impl Retention {

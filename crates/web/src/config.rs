@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use linerate_report::html::Assets;
 use linerate_runner::CertificateSource;
-use linerate_units::Span;
 
 use crate::access::Access;
 use crate::allowed_target::AllowedTarget;
@@ -28,8 +27,6 @@ pub struct WebConfig {
     pub share_key: Option<PathBuf>,
     /// The archive; absent for the default one of this user.
     pub archive: Option<String>,
-    /// Longest test that a page may start; absent for no limit.
-    pub longest: Option<Span>,
     /// Where tests that a page starts may go, besides this host itself; empty for everywhere.
     pub targets: Vec<AllowedTarget>,
     /// Is told, in one line, who has started, cancelled, deleted, tagged or shared a run.

@@ -15,7 +15,6 @@
 //!     names: Vec::new(),
 //!     share_key: None,
 //!     archive: None,
-//!     longest: None,
 //!     targets: Vec::new(),
 //!     notify: |line| println!("{line}"),
 //!     assets: WebAssets { script: "", worker: "", style: "", report: Assets { script: "", style: "" } },

@@ -40,8 +40,6 @@ pub(crate) struct RunRequest {
 /// What tests of the pages may not exceed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunLimits {
-    /// The longest one; absent for no limit.
-    pub(crate) longest: Option<Span>,
     /// Where they may go; empty for everywhere.
     pub(crate) targets: Vec<AllowedTarget>,
 }
@@ -64,12 +62,12 @@ pub(crate) struct RunPlan {
 }
 
 impl RunRequest {
-    /// Checks the request.
+    /// Checks the request; a test may take `longest`, absent for no limit.
     ///
     /// # Errors
     /// The field that is wrong, or a limit is exceeded.
-    pub(crate) fn plan(&self, limits: &RunLimits) -> Result<RunPlan, HttpProblem> {
-        let (spec, longest) = (&self.test, limits.longest);
+    pub(crate) fn plan(&self, limits: &RunLimits, longest: Option<Span>) -> Result<RunPlan, HttpProblem> {
+        let spec = &self.test;
         spec.check().and_then(|()| spec.agree()).map_err(|error| HttpProblem::of_spec(spec, &error))?;
         if let (Some(longest), Some(time)) = (longest, spec.expected_time())
             && time > longest

@@ -158,7 +158,7 @@ impl RunQueue {
 
     /// Adds a run. The same key with the same request gives the run that it gave before.
     pub(crate) fn start(&self, request: RunRequest, key: Option<&str>) -> Result<Arc<WebRun>, HttpProblem> {
-        let plan = request.plan(&self.limits)?;
+        let plan = request.plan(&self.limits, self.own_runs.longest())?;
         let mut state = locked(&self.state);
         if state.stopping {
             return Err(HttpProblem::new(STOPPING, "this server is stopping and starts no more runs"));
@@ -334,7 +334,7 @@ impl RunQueue {
         let duration = |span: Span| Duration::from_nanos(span.as_ns());
         match run.plan.spec.expected_time() {
             Some(expected) => duration(expected) + TIME_LIMIT,
-            None => self.limits.longest.map_or(TIME_LIMIT, duration),
+            None => self.own_runs.longest().map_or(TIME_LIMIT, duration),
         }
     }
 

@@ -72,6 +72,14 @@ impl WebServer {
     /// # Errors
     /// The address is in use or does not belong to this host, or others can reach it and nothing protects it.
     pub fn bind(config: WebConfig) -> Result<Self, WebError> {
+        Self::bind_with(config, None)
+    }
+
+    /// As [`WebServer::bind`], on the socket that the service manager has opened at the address, if there is one.
+    ///
+    /// # Errors
+    /// As [`WebServer::bind`].
+    pub fn bind_with(config: WebConfig, inherited: Option<std::net::TcpListener>) -> Result<Self, WebError> {
         let is_loopback = config.address.ip().to_canonical().is_loopback();
         let is_tls = config.tls.is_some();
         let access = AccessControl::new(config.access.clone(), is_loopback, is_tls)?;
@@ -81,7 +89,8 @@ impl WebServer {
         }
         let certificate = config.tls.as_ref().map(|source| certificate(source, &config)).transpose()?;
         let fail = |source| WebError::Listen { address: config.address, source };
-        let listener = std::net::TcpListener::bind(config.address).map_err(fail)?;
+        let listener =
+            inherited.map_or_else(|| std::net::TcpListener::bind(config.address), Ok).map_err(fail)?;
         listener.set_nonblocking(true).map_err(fail)?;
         let address = listener.local_addr().map_err(fail)?;
         Ok(Self { listener, address, access, certificate, config })
@@ -127,7 +136,7 @@ impl WebServer {
     /// The host refuses threads or polling.
     pub fn start(self, own_runs: OwnRuns) -> Result<WebHandle, WebError> {
         let archive = ArchiveAccess::new(self.config.archive.clone());
-        let limits = RunLimits { longest: self.config.longest, targets: self.config.targets.clone() };
+        let limits = RunLimits { targets: self.config.targets.clone() };
         let runs = Arc::new(RunQueue::new(own_runs, archive.clone(), limits));
         // The second thread is for what blocks: the archive, and names.
         let runtime = Builder::new_current_thread()

@@ -28,7 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("plan", &["units", "model", "config", "theory"]),
     // Carries out tests and plans for any caller, also in an emulated network, whose topology it reads: no flags, no
     // printing, and none of compat or report.
-    ("runner", &["units", "model", "theory", "sock", "control", "plan", "archive", "emu", "lab"]),
+    ("runner", &["units", "model", "config", "theory", "sock", "control", "plan", "archive", "emu", "lab"]),
     // Pages and the HTTP interface: runs of `runner` in the queue of `control`, shown by `report`. Envelopes and checks
     // need no measurement: typed values and pasted results go from the readers of `theory` and `compat` to `report`.
     (
@@ -38,8 +38,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "app",
         &[
-            "units", "model", "proto", "compat", "theory", "report", "sock", "engine", "control", "archive",
-            "emu", "lab", "plan", "runner", "web",
+            "units", "model", "config", "proto", "compat", "theory", "report", "sock", "engine", "control",
+            "archive", "emu", "lab", "plan", "runner", "web",
         ],
     ),
     // The benchmark reads clocks, counters and pipes, and evaluates its pairs like `linerate compare`.

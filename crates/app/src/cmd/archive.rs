@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 use linerate_archive::{ArchiveError, Filter, Store};
+use linerate_model::ArchiveOptions;
 use linerate_report::{PruneReport, archive_info, plural};
 use linerate_runner::{Retention, archive_at};
 use linerate_units::{Bytes, above_zero};
 
 use super::archived::row;
-use crate::args::{ArchiveArgs, archive_location};
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::{archive, stdout, terminal};
@@ -19,7 +19,7 @@ pub(crate) struct ArchiveCommandArgs {
     #[command(subcommand)]
     command: ArchiveCommand,
     #[command(flatten)]
-    archive: ArchiveArgs,
+    archive: ArchiveOptions,
 }
 
 #[derive(Debug, Subcommand)]
@@ -39,7 +39,7 @@ enum ArchiveCommand {
     /// Copy all runs into another archive, which may have runs already
     Copy {
         /// The other archive: a file or a postgres:// URL
-        #[arg(value_name = "FILE|URL", value_parser = archive_location)]
+        #[arg(value_name = "FILE|URL", value_parser = ArchiveOptions::parse_location)]
         to: String,
     },
     /// Add tags to a run

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use linerate_archive::{Archive, ArchiveError, Filter, Store};
-use linerate_model::{PlanRecord, RunHead, RunRecord};
+use linerate_model::{ArchiveOptions, PlanRecord, RunHead, RunRecord};
 use linerate_plan::hint;
 use linerate_report::{
     ExportSource, Format, HistoryConditions, HistoryDocument, RunRow, TextLayout, empty_history,
@@ -14,7 +14,7 @@ use linerate_report::{
 use linerate_runner::{day_or_time, local_time, log_if_archived};
 
 use super::report::write_page;
-use crate::args::{ArchiveArgs, format_name};
+use crate::args::format_name;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::output_format::{self, write_out};
@@ -44,7 +44,7 @@ pub(crate) struct HistoryArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    archive: ArchiveArgs,
+    archive: ArchiveOptions,
 }
 
 #[derive(Debug, Args)]
@@ -65,7 +65,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "POINT")]
     point: Option<String>,
     #[command(flatten)]
-    archive: ArchiveArgs,
+    archive: ArchiveOptions,
 }
 
 #[derive(Debug, Args)]
@@ -83,7 +83,7 @@ pub(crate) struct ExportArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    archive: ArchiveArgs,
+    archive: ArchiveOptions,
 }
 
 /// A day or a time, as typed.
@@ -204,7 +204,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Exit, CommandError> {
 
 /// Writes an archived run or plan to a file, or to stdout.
 pub(super) fn write_export(
-    archive: &ArchiveArgs,
+    archive: &ArchiveOptions,
     run: &str,
     format: Format,
     chart: Option<usize>,

@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
-use linerate_model::{ForeignText, LabelOptions};
+use linerate_model::{ArchiveOptions, ForeignText, LabelOptions};
 use linerate_report::compare::{CompareDocument, text};
 use linerate_report::html;
 use linerate_runner::{CompareError, CompareRequest};
 
 use super::import;
-use crate::args::ArchiveArgs;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::output_format::{check_file, write_out};
@@ -41,7 +40,7 @@ pub(crate) struct CompareArgs {
     #[arg(short = 'J', long)]
     json: bool,
     #[command(flatten)]
-    archive: ArchiveArgs,
+    archive: ArchiveOptions,
 }
 
 /// Compares, and prints the table.

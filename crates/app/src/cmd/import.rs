@@ -6,11 +6,10 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use linerate_archive::{Archive, ArchiveError, EventStore};
 use linerate_compat::import::{Imported, ImportedRun, ImportedRuns, TOOLS, runs, text};
-use linerate_model::{Event, RunRecord};
+use linerate_model::{ArchiveOptions, Event, RunRecord};
 use linerate_report::import::{ImportDocument, ImportRow, unread_line};
 use linerate_runner::{archive_at, result_file};
 
-use crate::args::ArchiveArgs;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::{print, stdout};
@@ -30,7 +29,7 @@ pub(crate) struct ImportArgs {
     #[arg(short = 'J', long)]
     json: bool,
     #[command(flatten)]
-    archive: ArchiveArgs,
+    archive: ArchiveOptions,
 }
 
 /// A run from a file.

@@ -3,15 +3,14 @@
 pub(super) mod sinks;
 
 use linerate_control::{HostRef, Sink};
-use linerate_model::{Event, Outcome, RunLabels, RunRecord, TestSpec, TlsOptions};
+use linerate_model::{ArchiveOptions, Event, Outcome, RunLabels, RunRecord, TestSpec, TlsOptions};
 use linerate_runner::{FollowUps, KnownServers, LabPortObserver, Measurement, server_trust, target};
 
-use crate::args::ArchiveArgs;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::signals::Signals;
 use crate::{archive, calibration, print, terminal};
-use sinks::{EventCollector, LiveOutput, MeasuringScreen, StdoutLog};
+use sinks::{LiveOutput, MeasuringScreen, StdoutLog};
 
 /// What to measure, and where to output results.
 pub(super) struct MeasureRequest<'a> {
@@ -32,7 +31,7 @@ pub(super) struct MeasureRequest<'a> {
     /// What the user says about the run.
     pub(super) labels: RunLabels,
     /// The archive.
-    pub(super) archive: &'a ArchiveArgs,
+    pub(super) archive: &'a ArchiveOptions,
     /// Whether to keep the log in memory, as the HTML page requires.
     pub(super) keep_log: bool,
 }
@@ -61,7 +60,7 @@ pub(super) fn run(
     let mut archived = archive::sink(request.archive.archive.as_deref());
     let mut screen = MeasuringScreen::new(&request.output);
     let mut stream = request.output.json_stream.then(StdoutLog::default);
-    let mut whole = request.keep_log.then(EventCollector::default);
+    let mut whole = request.keep_log.then(Vec::new);
     let mut sinks: Vec<&mut dyn Sink> = Vec::new();
     sinks.extend(archived.as_mut().map(|sink| sink as &mut dyn Sink));
     sinks.push(&mut screen);
@@ -81,7 +80,7 @@ pub(super) fn run(
     for caveat in record.caveats.iter().filter(|c| c.kind == linerate_model::CaveatKind::NotArchived) {
         print::warning(&caveat.text);
     }
-    let events = whole.map(|whole| whole.0).unwrap_or_default();
+    let events = whole.unwrap_or_default();
     let printed = print(&record, &events, kept.map(|id| id.chars().take(8).collect()));
     let streamed = stream.is_none_or(|stream| stream.end());
     match measured.outcome.map_err(CommandError::failed)? {

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use linerate_archive::Store;
-use linerate_model::{ForeignText, LabelOptions};
+use linerate_model::{ArchiveOptions, ForeignText, LabelOptions};
 use linerate_report::html;
 use linerate_runner::{ReportSource, ReportSourceError};
 
-use crate::args::ArchiveArgs;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::output_format::write_out;
@@ -27,7 +26,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "TEXT", value_parser = LabelOptions::checked_title)]
     title: Option<String>,
     #[command(flatten)]
-    archive: ArchiveArgs,
+    archive: ArchiveOptions,
 }
 
 /// Writes the page, and prints its path if the user did not choose it.
@@ -38,7 +37,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Exit, CommandError> {
 /// Writes a page of runs to a file, or to stdout for `-`; without a path to a file named after the first run,
 /// whose name it prints.
 pub(super) fn write_page(
-    archive: &ArchiveArgs,
+    archive: &ArchiveOptions,
     title: Option<&str>,
     runs: &[String],
     path: Option<&Path>,

@@ -4,12 +4,12 @@ mod screen;
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use linerate_control::{ServerTrust, Sink};
-use linerate_model::{Outcome, PlanRecord, World};
+use linerate_model::{ArchiveOptions, Outcome, PlanRecord, World};
 use linerate_report::format::{PLAN_EXTENSIONS, PlanSource};
-use linerate_report::plan_preview::estimated_time;
-use linerate_report::{Format, TextLayout, plan, plural};
+use linerate_report::plan_preview::announcement;
+use linerate_report::{Format, TextLayout, plan};
 use linerate_runner::lab::LabSetup;
 use linerate_runner::plan::{PlanRequest, PlanRunError, PlanWorld, PreparedPlan, Resume};
 use linerate_units::{Span, above_zero};
@@ -19,7 +19,7 @@ use super::lab::OwnPrograms;
 use super::measuring::sinks::StdoutLog;
 use super::plan::too_long;
 use crate::agent_token::read_token;
-use crate::args::{ArchiveArgs, RunFolder};
+use crate::args::RunFolder;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::output_format::{check_file, write_out};
@@ -35,7 +35,7 @@ pub(crate) struct RunArgs {
     /// Where to run it: on the hosts in the plan, or in an emulated network [default: hosts, if all of them
     /// have addresses]
     #[arg(long, value_enum)]
-    world: Option<WorldName>,
+    world: Option<World>,
     /// The network to emulate instead of the plan's: a bundled topology, or a topology file
     #[arg(long, value_name = "TOPOLOGY")]
     topology: Option<String>,
@@ -73,27 +73,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     report: Option<PathBuf>,
     #[command(flatten)]
-    archive: ArchiveArgs,
+    archive: ArchiveOptions,
     #[command(flatten)]
     place: RunFolder,
-}
-
-/// Where a plan is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum WorldName {
-    /// On real hosts, each with `linerate serve --agent-token-file`
-    Hosts,
-    /// In an emulated network on this machine
-    Lab,
-}
-
-impl From<WorldName> for World {
-    fn from(name: WorldName) -> Self {
-        match name {
-            WorldName::Hosts => Self::Hosts,
-            WorldName::Lab => Self::Lab,
-        }
-    }
 }
 
 /// Carries out the plan, and prints the result.
@@ -112,7 +94,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, CommandError> {
             (Some(_), run) => Resume::Run(run),
             (None, named) => Resume::named(named),
         }),
-        world: args.world.map(World::from),
+        world: args.world,
         topology: args.topology.as_deref(),
         set: &args.set,
         max_time: args.max_time,
@@ -153,7 +135,7 @@ fn carry_out(
     sinks.extend(stream.as_mut().map(|sink| sink as &mut dyn Sink));
     let silent = args.quiet || args.json || args.json_stream;
     if !silent {
-        print::note(announcement(prepared));
+        print::note(announcement(prepared.plan(), prepared.world()));
     }
     let mut screen = PlanScreen::new(silent);
     let ran = prepared.run(world, &signals.cancel(), sinks, &mut screen);
@@ -175,22 +157,6 @@ fn carry_out(
         (Some(Outcome::Completed), exit) => exit,
         _ => Exit::Failed,
     })
-}
-
-/// What is about to be done, where, and how long it takes.
-fn announcement(prepared: &PreparedPlan<'_>) -> String {
-    let plan = prepared.plan();
-    let place = match prepared.world() {
-        World::Lab => "in an emulated network on this machine".to_owned(),
-        _ => {
-            let hosts: Vec<&str> = plan.used_hosts().map(|host| host.name.as_str()).collect();
-            format!("on {}", hosts.join(", "))
-        }
-    };
-    // A plan that was prepared has an estimate.
-    let Ok(estimate) = plan.estimate() else { return format!("plan {} {place}", plan.name) };
-    let trials = plural(estimate.trials, "trial");
-    format!("plan {}: {trials} {place}, {}", plan.name, estimated_time(&estimate))
 }
 
 /// Why a plan was not carried out.

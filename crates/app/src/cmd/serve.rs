@@ -2,75 +2,45 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use clap::Args;
 use clap::builder::PossibleValuesParser;
-use clap::{Args, ValueEnum};
 use linerate_compat::Tool;
 use linerate_control::{
-    Policy, Server, ServerConfig, ServerEvent, ServerHandle, canonical_address, listening_text,
-    restore_leftovers,
+    Heartbeat, Server, ServerConfig, ServerEvent, ServerHandle, ServerLimits, ServerReload,
+    canonical_address, listening_text, restore_leftovers,
 };
+use linerate_model::{ArchiveLimitOptions, ArchiveOptions, ListenOptions, ServerLimitOptions};
 use linerate_report::outcome;
-use linerate_runner::{ArchiveLogStore, LabPortObserver};
+use linerate_runner::{ArchiveLogStore, LabPortObserver, Retention, ServiceManager, SettingsGuardians};
+use linerate_sock::inherited::InheritedSockets;
 use linerate_sock::thread::locked;
-use linerate_units::{Bytes, Span, above_zero};
+use signal_hook::consts::SIGHUP;
 
-use super::guardian::{OwnGuardians, print_restored};
+use super::guardian::{self, print_restored};
 use super::web::WebArgs;
 use crate::agent_token::read_token;
-use crate::args::{ArchiveArgs, ArchiveLimits, QuotaArgs, RunFolder};
+use crate::args::RunFolder;
 use crate::command_error::CommandError;
+use crate::config_file::ConfiguredServe;
 use crate::exit::Exit;
-use crate::signals::Signals;
-use crate::{archive, calibration, print};
-
-/// When clients are measured.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum PolicyName {
-    /// One run at a time; the others wait in a queue and see their position
-    #[default]
-    Exclusive,
-    /// All at once; each result mentions the runs at the same time
-    Shared,
-}
+use crate::signals::{SERVICE_STOP_SIGNALS, Signals, ending};
+use crate::{archive, calibration, print, stdout};
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Port for TCP and UDP; 0 lets the system choose
-    #[arg(short, long, default_value_t = 5201)]
-    port: u16,
-    /// Listen only on this address; may be given more than once [default: all]
-    #[arg(short = 'B', long = "bind", value_name = "ADDRESS")]
-    bind: Vec<IpAddr>,
-    /// When clients are measured
-    #[arg(long, value_enum, default_value_t)]
-    policy: PolicyName,
-    /// Stop after one run
-    #[arg(short = '1', long)]
-    one_off: bool,
-    /// Also answer older tools at their own ports
-    #[arg(long)]
-    classic: bool,
+    #[command(flatten)]
+    listen: ListenOptions,
     /// Do not answer clients of this tool or protocol; may be given more than once
     #[arg(long, value_name = "TOOL", value_parser = PossibleValuesParser::new(Tool::all_protocols()))]
     without: Vec<String>,
-    /// Refuse runs that take longer
-    #[arg(long, value_name = "SECONDS", value_parser = above_zero::<Span>)]
-    pub(super) limit_time: Option<Span>,
-    /// Refuse further clients when this number is running or waiting
-    #[arg(long, value_name = "CLIENTS", value_parser = clap::value_parser!(u32).range(1..))]
-    limit_clients: Option<u32>,
-    /// Refuse runs that need more memory in total (K, M, G are binary) [default: a quarter of this host's, at
-    /// least 128M]
-    #[arg(long, value_name = "SIZE", value_parser = above_zero::<Bytes>)]
-    limit_memory: Option<Bytes>,
     #[command(flatten)]
-    quotas: QuotaArgs,
+    limits: ServerLimitOptions,
     #[command(flatten)]
-    archive_limits: ArchiveLimits,
+    archive_limits: ArchiveLimitOptions,
     /// Also be an agent: anyone with the token in this file may run tests from this host
     #[arg(long, value_name = "FILE")]
     agent_token_file: Option<PathBuf>,
@@ -85,15 +55,43 @@ pub(crate) struct ServeArgs {
     /// Print events as JSON, one object per line, on stdout
     #[arg(long)]
     json: bool,
+    /// Read options from this TOML file, in which each key is an option without its dashes; options of the command line
+    /// replace them. SIGHUP makes the server read the file again
+    #[arg(long, value_name = "FILE", env = "LINERATE_CONFIG")]
+    config: Option<PathBuf>,
+    /// Check the configuration file and the files that it names, and do not serve
+    #[arg(long, requires = "config")]
+    check_config: bool,
     #[command(flatten)]
-    pub(super) archive: ArchiveArgs,
+    pub(super) archive: ArchiveOptions,
 }
 
+/// Options that SIGHUP changes while the server runs; the token of an agent is read again too.
+const LIVE_OPTIONS: &[&str] = &[
+    "limit-time",
+    "limit-clients",
+    "limit-memory",
+    "limit-daily-tests",
+    "limit-daily-time",
+    "limit-daily-bytes",
+    "limit-daily-total",
+    "agent-token-file",
+];
+
 /// Serves until a signal arrives, or until one run has ended with `--one-off`.
-pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &ServeArgs, configured: Option<ConfiguredServe>) -> Result<Exit, CommandError> {
+    // Before any other file is opened.
+    let mut inherited = InheritedSockets::from_environment().map_err(CommandError::failed)?;
     print::developers_log();
-    let signals = Signals::catch()?;
+    let stops = if configured.is_some() { SERVICE_STOP_SIGNALS.to_vec() } else { ending() };
+    let signals = Signals::catch_these(&stops)?;
     let agent_token = args.agent_token_file.as_deref().map(read_token).transpose()?;
+    if let Some(configured) = configured.as_ref().filter(|_| args.check_config) {
+        args.web.check_files()?;
+        return Ok(stdout::print(
+            format!("{}: no mistakes\n", configured.config.path().display()).as_bytes(),
+        ));
+    }
     let settings = agent_token.as_ref().and_then(|_| args.run.settings());
     if let Some(folder) = &settings {
         match restore_leftovers(folder) {
@@ -102,17 +100,27 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CommandError> {
         }
     }
     let settings = settings.filter(|_| !args.no_settings);
-    let guardians = settings.clone().map(|folder| Arc::new(OwnGuardians { folder }) as _);
+    let guardians =
+        settings.clone().map(|folder| Arc::new(SettingsGuardians { folder, command: guardian::NAME }) as _);
     let identity = args.web.identity()?;
-    let server = Server::bind(ServerConfig { identity, agent_token, settings, guardians, ..config(args) })
-        .map_err(CommandError::failed)?;
-    args.quotas.quotas(args.web.public).in_words().into_iter().for_each(print::note);
-    let _web = args.web.start(&server, args)?;
+    let pages = args.web.listener(&mut inherited);
+    let config = ServerConfig { identity, agent_token, settings, guardians, ..config(args) };
+    let server = Server::bind_with(config, &mut inherited).map_err(CommandError::failed)?;
+    args.limits().quotas.in_words().into_iter().for_each(print::note);
+    let _web = args.web.start(&server, args, pages)?;
     let switch = Arc::new(ServerHandle::new().map_err(CommandError::failed)?);
     let handle = Arc::clone(&switch);
-    Signals::on_each(move || handle.turn_off())
+    let on_stop = move |_| {
+        ServiceManager.stopping();
+        handle.turn_off();
+    };
+    Signals::hand_over(&stops, on_stop)
         .map_err(|error| CommandError::failed(format!("cannot wait for signals: {error}")))?;
-    let (own, json) = (args.port, args.json);
+    if let Some(configured) = configured {
+        reload_on_hangup(configured, server.reload())?;
+    }
+    ServiceManager.ready(&server.status());
+    let (own, json) = (args.listen.port, args.json);
     let coordinators = Mutex::new(BTreeSet::new());
     server
         .run(switch, move |event| {
@@ -122,25 +130,67 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CommandError> {
     Ok(signals.which().map_or(Exit::Done, Exit::Interrupted))
 }
 
+impl ServeArgs {
+    fn limits(&self) -> ServerLimits {
+        ServerLimits::new(&self.limits, self.web.public)
+    }
+}
+
+/// Reads the configuration file again at each SIGHUP.
+fn reload_on_hangup(configured: ConfiguredServe, server: ServerReload) -> Result<(), CommandError> {
+    let in_force = Mutex::new(configured);
+    let on_hangup = move |_| {
+        ServiceManager.reloading();
+        let mut in_force = locked(&in_force);
+        match reloaded(&in_force, &server) {
+            Ok((newer, status)) => {
+                print::note(&status);
+                ServiceManager.ready(&status);
+                *in_force = newer;
+            }
+            Err(error) => {
+                error.report();
+                let status = "the configuration was not changed, as the file has mistakes";
+                print::note(status);
+                ServiceManager.ready(status);
+            }
+        }
+    };
+    Signals::hand_over(&[SIGHUP], on_hangup)
+        .map_err(|error| CommandError::failed(format!("cannot wait for signals: {error}")))
+}
+
+/// The configuration file as it is now, and what has changed, in words.
+fn reloaded(
+    in_force: &ConfiguredServe,
+    server: &ServerReload,
+) -> Result<(ConfiguredServe, String), CommandError> {
+    let (newer, args) = in_force.read_again()?;
+    let changes = in_force.config.changes(&newer.config, LIVE_OPTIONS);
+    if let Some(file) = &args.agent_token_file {
+        server.set_agent_token(read_token(file)?);
+    }
+    server.set_limits(args.limits());
+    Ok((newer, changes.in_words()))
+}
+
 fn config(args: &ServeArgs) -> ServerConfig {
-    let any = [IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
-    let addresses = if args.bind.is_empty() { any.as_slice() } else { &args.bind };
     ServerConfig {
-        addresses: addresses.iter().map(|address| SocketAddr::new(*address, args.port)).collect(),
-        policy: if args.policy == PolicyName::Shared { Policy::Shared } else { Policy::Exclusive },
-        longest: args.limit_time,
-        most_clients: args.limit_clients,
-        quotas: args.quotas.quotas(args.web.public),
-        memory: args.limit_memory,
-        one_off: args.one_off,
+        addresses: args.listen.addresses(),
+        policy: args.listen.policy,
+        limits: args.limits(),
+        heartbeat: ServiceManager
+            .heartbeat_interval()
+            .map(|interval| Heartbeat { interval, beat: Arc::new(|| ServiceManager.beat()) }),
+        one_off: args.listen.one_off,
         calibration: calibration::stored(),
         foreign: ServerConfig::others_at_home(),
         without: args.without.clone(),
         tls_only: args.web.tls.tls_only,
-        classic: if args.classic { ServerConfig::classic_ports() } else { Vec::new() },
+        classic: if args.listen.classic { ServerConfig::classic_ports() } else { Vec::new() },
         log_store: Some(Arc::new(ArchiveLogStore {
             without_addresses: args.archive_limits.no_store_addresses,
-            ..archive::log_store(args.archive.archive.clone(), Some(args.archive_limits.quota()))
+            ..archive::log_store(args.archive.archive.clone(), Some(Retention::from(&args.archive_limits)))
         })),
         observer: LabPortObserver::from_environment().map(|lab| Arc::new(lab) as _),
         ..ServerConfig::default()

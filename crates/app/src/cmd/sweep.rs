@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use linerate_model::{Event, HostKnobs, LabelOptions, RunRecord, SocketKnobs, Sweep, TestSpec, TlsOptions};
+use linerate_model::{
+    ArchiveOptions, Event, HostKnobs, LabelOptions, RunRecord, SocketKnobs, Sweep, TestSpec, TlsOptions,
+};
 use linerate_report::Format;
 use linerate_report::format::SWEEP_EXTENSIONS;
 use linerate_runner::FollowUps;
 
 use super::measuring::sinks::LiveOutput;
 use super::measuring::{self, MeasureRequest};
-use crate::args::ArchiveArgs;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::output_format::{self, check_file, write_report};
@@ -37,7 +38,7 @@ pub(crate) struct SweepArgs {
     #[command(flatten)]
     labels: LabelOptions,
     #[command(flatten)]
-    archive: ArchiveArgs,
+    archive: ArchiveOptions,
 }
 
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use linerate_control::HostRef;
-use linerate_model::{Event, LabelOptions, RunRecord, TestSpec, TlsOptions};
+use linerate_model::{ArchiveOptions, Event, LabelOptions, RunRecord, TestSpec, TlsOptions};
 use linerate_report::Format;
 use linerate_report::format::RUN_EXTENSIONS;
 use linerate_runner::{FollowUps, agent_trust, target};
@@ -12,7 +12,6 @@ use linerate_runner::{FollowUps, agent_trust, target};
 use super::measuring::sinks::LiveOutput;
 use super::measuring::{self, MeasureRequest};
 use crate::agent_token::read_token;
-use crate::args::ArchiveArgs;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::output_format::{self, check_file, write_report};
@@ -46,7 +45,7 @@ pub(crate) struct TestArgs {
     #[command(flatten)]
     labels: LabelOptions,
     #[command(flatten)]
-    archive: ArchiveArgs,
+    archive: ArchiveOptions,
 }
 
 /// Purpose of further runs.

@@ -1,13 +1,14 @@
 //! `linerate serve --web`.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
 use linerate_control::{Server, ServerIdentity};
 use linerate_model::ServerTlsOptions;
-use linerate_runner::{CertificateSource, TlsCertificate};
+use linerate_runner::{CertificateError, CertificateSource, TlsCertificate};
+use linerate_sock::inherited::InheritedSockets;
 use linerate_web::{Access, AllowedTarget, TokenFile, WebConfig, WebError, WebHandle, WebServer, WebToken};
 
 use super::serve::ServeArgs;
@@ -57,30 +58,51 @@ impl WebArgs {
         Ok(Some(Arc::new(identity)))
     }
 
+    /// Reads the files that the options name.
+    pub(super) fn check_files(&self) -> Result<(), CommandError> {
+        self.web_token()?;
+        // A self-signed one is made when it is needed.
+        if let Some(source @ CertificateSource::Files { .. }) = CertificateSource::of_pages(&self.tls) {
+            let refused = |error: CertificateError| CommandError::of(error.needs_correction(), error);
+            TlsCertificate::open(&source, &self.web_name).map_err(refused)?;
+        }
+        TokenFile::of_service(self.tokens.as_deref())
+            .map(drop)
+            .map_err(|error| CommandError::of(error.needs_correction(), error))
+    }
+
+    /// The socket of the pages, if the service manager has opened it.
+    pub(super) fn listener(&self, inherited: &mut InheritedSockets) -> Option<TcpListener> {
+        inherited.take_plain_listener(self.web?)
+    }
+
+    fn web_token(&self) -> Result<Option<WebToken>, CommandError> {
+        let token = |path: &PathBuf| read_from("--web-token-file", path, WebToken::new);
+        self.web_token_file.as_ref().map(token).transpose()
+    }
+
     /// Starts the pages of a server if they are wanted, and prints where they are.
-    pub(super) fn start(&self, server: &Server, args: &ServeArgs) -> Result<Option<WebHandle>, CommandError> {
+    pub(super) fn start(
+        &self,
+        server: &Server,
+        args: &ServeArgs,
+        listener: Option<TcpListener>,
+    ) -> Result<Option<WebHandle>, CommandError> {
         let Some(address) = self.web else { return Ok(None) };
         let refused = |error: WebError| CommandError::of(error.needs_correction(), error);
-        let token = |path: &PathBuf| read_from("--web-token-file", path, WebToken::new);
         let tokens = TokenFile::of_service(self.tokens.as_deref()).map_err(|error| refused(error.into()))?;
-        let web = WebServer::bind(WebConfig {
+        let config = WebConfig {
             address,
-            access: Access {
-                token: self.web_token_file.as_ref().map(token).transpose()?,
-                tokens,
-                public: self.public,
-                insecure: self.insecure,
-            },
+            access: Access { token: self.web_token()?, tokens, public: self.public, insecure: self.insecure },
             tls: CertificateSource::of_pages(&self.tls),
             names: self.web_name.clone(),
             share_key: None,
             archive: args.archive.archive.clone(),
-            longest: args.limit_time,
             targets: self.web_target.clone(),
             notify: |line| print::note(line),
             assets: front_end::web_assets(),
-        })
-        .map_err(refused)?;
+        };
+        let web = WebServer::bind_with(config, listener).map_err(refused)?;
         print::note(format!("pages at {}", web.url()));
         web.notes().into_iter().for_each(print::note);
         web.start(server.own_runs()).map(Some).map_err(refused)

@@ -95,6 +95,7 @@ const SERVE: &[(&str, OptionValue, &[&str])] = &[
     ("--tls-key", Name, &["/no/such/file", "/", "/dev/null", ""]),
     ("--web-target", Name, &["", "a/b", "a b", "192.0.2.1/24", "192.0.2.0/33", "-1"]),
     ("--web-name", Name, &["", "a/b", "a b"]),
+    ("--config", Name, &["/no/such/file", "/", "/dev/zero", ""]),
     ("--archive", Name, &[""]),
 ];
 

@@ -48,5 +48,7 @@ mod interop_iperf3_faults;
 mod lab_mistakes;
 mod lab_ports;
 mod run_plan;
+mod serve_config;
+mod service_manager;
 mod shared_archive;
 mod sweep;

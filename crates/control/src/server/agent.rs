@@ -19,6 +19,7 @@ use linerate_proto::agent::{
     AgentEnd, AgentInput, AgentOutput, Job, JobEnd, SettingsAnswer, SettingsRequest,
 };
 use linerate_proto::{QueuePosition, Ticket};
+use linerate_sock::thread::locked;
 use linerate_sock::{Mono, clock, thread};
 use linerate_units::{Span, Timestamp};
 
@@ -143,7 +144,7 @@ impl<'scope, 'env> AgentService<'scope, 'env> {
     ) -> Result<Self, ControlError> {
         let mut nonce = [0; 16];
         fill(&mut nonce)?;
-        let end = AgentEnd::new(Timestamp::START, shared.config.agent_token.clone(), nonce)
+        let end = AgentEnd::new(Timestamp::START, locked(&shared.agent_token).clone(), nonce)
             .with_channel_binding(connection.channel_binding()?);
         Ok(Self {
             dialogue: Talk::new(end, connection, clock::now())?,
@@ -249,7 +250,7 @@ impl<'scope, 'env> AgentService<'scope, 'env> {
                 fill(&mut number)?;
                 let ticket = Ticket(number);
                 held.ticket = Some(ticket);
-                if let Some(longest) = self.shared.config.longest {
+                if let Some(longest) = self.shared.longest() {
                     held.until = clock::now() + longest.as_duration() + RESERVATION_GRACE;
                 }
                 self.shared.tickets.give(ticket, held.place);
@@ -282,7 +283,7 @@ impl<'scope, 'env> AgentService<'scope, 'env> {
 
     fn change_settings(&mut self, request: SettingsRequest) -> Result<(), ControlError> {
         // The place is held as long as settings are requested; each request extends it by the longest run.
-        if let (Some(held), Some(longest)) = (&mut *self.place.borrow_mut(), self.shared.config.longest) {
+        if let (Some(held), Some(longest)) = (&mut *self.place.borrow_mut(), self.shared.longest()) {
             held.until = clock::now() + longest.as_duration() + RESERVATION_GRACE;
         }
         let local = self.dialogue.stream().local_addr().ok().map(|address| address.ip());
@@ -310,7 +311,7 @@ impl<'scope, 'env> AgentService<'scope, 'env> {
 
     fn prepare(&mut self, job: Job) -> Result<(), ControlError> {
         let number = job.job;
-        let longest = self.shared.config.longest;
+        let longest = self.shared.longest();
         let length = expected_time(&job.spec);
         if let Some(longest) = longest.filter(|longest| length > *longest) {
             let why = format!(

@@ -172,7 +172,7 @@ impl InboxPorts<'_> {
         planned: &Planned,
         address: SocketAddr,
     ) -> Result<MeasurementPermit, MeasurementRefusal> {
-        let longest = self.shared.config.longest;
+        let longest = self.shared.longest();
         let too_long = |longest: &Span| planned.expected.is_some_and(|expected| expected > *longest);
         if let Some(longest) = longest.filter(too_long) {
             let why = format!("the run would take longer than the {longest} that this server allows");
@@ -197,7 +197,7 @@ impl InboxPorts<'_> {
         address: SocketAddr,
         expected: Option<Span>,
     ) -> Result<MeasurementPermit, MeasurementRefusal> {
-        let length = expected.or(self.shared.config.longest).unwrap_or(DEFAULT_RUN_TIME);
+        let length = expected.or(self.shared.longest()).unwrap_or(DEFAULT_RUN_TIME);
         let ticket = self.shared.queue.join(address.ip(), length).map_err(|no_place| MeasurementRefusal {
             why: no_place.to_string(),
             may_retry: no_place.may_retry(),
@@ -228,7 +228,7 @@ impl InboxPorts<'_> {
 
     /// When a run that begins now must end.
     fn latest_end(&self) -> Mono {
-        let longest = self.shared.config.longest;
+        let longest = self.shared.longest();
         longest.map_or(Mono::FAR, |longest| clock::now() + longest.as_duration() + RUN_GRACE)
     }
 

@@ -23,7 +23,7 @@ use linerate_sock::{Mono, SockError, clock, limits, stream, thread};
 use super::inbox::Inbox;
 use super::pending_connection::{Action, GreetingKind, GreetingState, PendingConnection};
 use super::registry::DataSocket;
-use super::{ServerEvent, Shared, agent, datagrams, embedded_server, session};
+use super::{Heartbeat, ServerEvent, Shared, agent, datagrams, embedded_server, session};
 use crate::control_stream::ControlStream;
 use crate::error::ControlError;
 use crate::notice::RateLimitedNotice;
@@ -125,6 +125,7 @@ struct Front {
     /// Of connections that are not served.
     unserved: RateLimitedNotice,
     too_many: RateLimitedNotice,
+    next_beat: Mono,
 }
 
 impl Front {
@@ -141,6 +142,7 @@ impl Front {
             places: Shares::new(MAX_PENDING_CONNECTIONS),
             next: 0,
             datagrams: datagrams::batch(shared.ports.iter()),
+            next_beat: if shared.config.heartbeat.is_some() { clock::now() } else { Mono::FAR },
             shared,
             runs: Vec::new(),
             embedded: Vec::new(),
@@ -164,8 +166,8 @@ impl Front {
     fn run(&mut self) -> Result<(), ControlError> {
         let mut events = Events::with_capacity(256);
         while !self.shared.stopping() {
-            let deadline =
-                self.oldest_deadline().min(self.paused.unwrap_or(Mono::FAR)).min(self.threadless_until);
+            let paused = self.paused.unwrap_or(Mono::FAR);
+            let deadline = self.oldest_deadline().min(paused).min(self.threadless_until).min(self.next_beat);
             self.shared.poller.wait(&mut events, deadline)?;
             for ready in events.iter() {
                 match PollSource::of_token(ready.token) {
@@ -180,11 +182,22 @@ impl Front {
             self.runs.retain(|run| !run.is_finished());
             self.embedded.retain(|server| !server.is_finished());
             self.resume();
+            self.beat();
         }
         for run in self.runs.drain(..) {
             let _ = run.join();
         }
         Ok(())
+    }
+
+    /// Tells whoever watches this server that it serves.
+    fn beat(&mut self) {
+        if let Some(Heartbeat { interval, beat }) = &self.shared.config.heartbeat
+            && self.next_beat.has_passed()
+        {
+            beat();
+            self.next_beat = clock::now() + *interval;
+        }
     }
 
     /// Continues what was paused for lack of file descriptors or threads.
@@ -381,6 +394,7 @@ impl Front {
                 let PendingConnection { connection, peer, received, .. } = pending;
                 self.hand_over(&inbox, port, connection.into_tcp(), peer, received);
             }
+            Ok(Action::HealthCheck) => {}
             Err(why) => self.report_unserved(pending.peer, &why),
         }
     }

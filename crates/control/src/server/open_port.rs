@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use linerate_compat::Tool;
 use linerate_sock::SocketOptions;
+use linerate_sock::inherited::InheritedSockets;
 use linerate_sock::open::{bind_udp, listen_tcp};
 
 use super::ServerConfig;
@@ -47,10 +48,20 @@ pub(super) struct OpenPorts {
 
 impl OpenPorts {
     /// Opens the ports of a server on these addresses; those of the classic ports come last.
-    pub(super) fn open(addresses: &[SocketAddr], config: &ServerConfig) -> Result<Self, ControlError> {
+    ///
+    /// Listeners that the service manager has opened replace the addresses; whatever else is needed is opened.
+    pub(super) fn open(
+        addresses: &[SocketAddr],
+        config: &ServerConfig,
+        inherited: &mut InheritedSockets,
+    ) -> Result<Self, ControlError> {
         let mut all = Self::default();
+        let is_classic = |port: u16| config.classic.iter().any(|classic| classic.port == port);
+        let listening: Vec<SocketAddr> =
+            inherited.listening().into_iter().filter(|address| !is_classic(address.port())).collect();
+        let addresses = if listening.is_empty() { addresses } else { &listening };
         for address in addresses {
-            let open = bind_pair(*address)?;
+            let open = bind_pair(*address, inherited)?;
             // If the kernel chose the ports, every address has a different one, and embedded servers know the
             // first.
             let number = all.ports.first().map_or(open.number, |first| first.number);
@@ -59,12 +70,18 @@ impl OpenPorts {
         }
         for classic in &config.classic {
             for address in addresses {
-                let open = bind_pair(SocketAddr::new(address.ip(), classic.port))?;
+                let open = bind_pair(SocketAddr::new(address.ip(), classic.port), inherited)?;
                 let inboxes = all.inboxes_of(&classic.tools)?;
                 all.ports.push(OpenPort { native: false, inboxes, ..open });
             }
         }
-        Ok(all)
+        match inherited.left().first() {
+            Some(address) => Err(ControlError::Local(format!(
+                "the service manager passes a socket at {address} that nothing here serves; correct the socket unit: each \
+                 ListenDatagram= needs a ListenStream= with the same address"
+            ))),
+            None => Ok(all),
+        }
     }
 
     /// The inboxes of these tools; each tool has one.
@@ -86,26 +103,33 @@ impl OpenPorts {
 }
 
 /// Binds TCP and UDP to the same port. For port 0 the kernel chooses one that is free for both.
-fn bind_pair(address: SocketAddr) -> Result<OpenPort, ControlError> {
+fn bind_pair(address: SocketAddr, inherited: &mut InheritedSockets) -> Result<OpenPort, ControlError> {
     let mut tries = if address.port() == 0 { MAX_PORT_TRIES } else { 1 };
     loop {
         tries -= 1;
         // An MPTCP listener serves plain TCP clients with plain TCP. A kernel without MPTCP opens a plain
         // listener.
         let requested = SocketOptions { mptcp: true, ..SocketOptions::default() };
-        let tcp = match listen_tcp(address, BACKLOG, &requested) {
-            // On a host without IPv6, use IPv4.
-            Err(error) if address.ip().is_unspecified() && address.is_ipv6() && error.lacks_address() => {
-                return bind_pair(SocketAddr::from(([0_u8; 4], address.port())));
-            }
-            other => other?,
+        let tcp = match inherited.take_listener(address, BACKLOG)? {
+            Some(tcp) => tcp,
+            None => match listen_tcp(address, BACKLOG, &requested) {
+                // On a host without IPv6, use IPv4.
+                Err(error) if address.ip().is_unspecified() && address.is_ipv6() && error.lacks_address() => {
+                    return bind_pair(SocketAddr::from(([0_u8; 4], address.port())), inherited);
+                }
+                other => other?,
+            },
         };
         let requested = SocketOptions {
             reuse_port: true,
             rcv_buf: Some(crate::setup::UDP_RCV_BUF),
             ..SocketOptions::default()
         };
-        match bind_udp(tcp.local, &requested) {
+        let udp = match inherited.take_datagrams(tcp.local, &requested)? {
+            Some(udp) => Ok(udp),
+            None => bind_udp(tcp.local, &requested),
+        };
+        match udp {
             Ok(udp) => {
                 return Ok(OpenPort {
                     address: tcp.local,

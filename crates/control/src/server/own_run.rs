@@ -64,6 +64,12 @@ impl OwnRuns {
         self.port
     }
 
+    /// The longest run that clients and pages may start now; absent for no limit.
+    #[must_use]
+    pub fn longest(&self) -> Option<Span> {
+        self.queue.longest()
+    }
+
     /// Adds a run that is expected to take `length`. All runs of this host count as those of one client.
     ///
     /// # Errors
@@ -115,11 +121,11 @@ impl Drop for OwnRun {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::{Policy, Quotas};
+    use crate::server::{Policy, ServerLimits};
 
     #[test]
     fn a_run_of_this_host_and_a_client_take_turns() {
-        let queue = Arc::new(ClientQueue::new(Policy::Exclusive, None, Quotas::default()));
+        let queue = Arc::new(ClientQueue::new(Policy::Exclusive, ServerLimits::default()));
         let own = OwnRuns::new(Arc::clone(&queue), 5201, true);
         let client = queue.join(IpAddr::from([192, 0, 2, 1]), Span::from_secs(20)).unwrap();
         assert!(matches!(queue.turn(client), QueueDecision::Now { .. }));
@@ -139,7 +145,10 @@ mod tests {
 
     #[test]
     fn a_full_queue_is_an_error_that_says_so() {
-        let queue = Arc::new(ClientQueue::new(Policy::Exclusive, Some(1), Quotas::default()));
+        let queue = Arc::new(ClientQueue::new(
+            Policy::Exclusive,
+            ServerLimits { most_clients: Some(1), ..ServerLimits::default() },
+        ));
         let own = OwnRuns::new(queue, 5201, false);
         let first = own.join(Span::from_secs(10)).unwrap();
         assert!(own.join(Span::from_secs(10)).unwrap_err().to_string().contains("1 clients"));

@@ -60,6 +60,8 @@ pub(super) enum Action {
     Coordinator,
     /// Hand the connection to an embedded server.
     Foreign(Arc<Inbox>),
+    /// Nothing: the peer has its answer and is gone.
+    HealthCheck,
 }
 
 /// The state after a read.
@@ -104,6 +106,9 @@ impl PendingConnection {
                 Arrival::Bytes(count) => {
                     self.received.extend_from_slice(room.get(..count).unwrap_or_default())
                 }
+                Arrival::Closed if self.is_health_check() => {
+                    return Ok(GreetingState::Identified(Action::HealthCheck));
+                }
                 Arrival::Closed => {
                     return Err("connection closed before the greeting was complete".to_owned());
                 }
@@ -113,6 +118,11 @@ impl PendingConnection {
                 Arrival::Nothing => return Ok(GreetingState::More),
             }
         }
+    }
+
+    /// Whether a peer that closes now wanted only the answer to its preface.
+    fn is_health_check(&self) -> bool {
+        matches!(self.greeting, Some(GreetingKind::Client)) && self.received.is_empty()
     }
 
     /// Encrypts the connection if the peer begins with a handshake of TLS; true if one more byte has to show that.

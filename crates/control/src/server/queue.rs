@@ -14,8 +14,8 @@ use linerate_sock::thread::locked;
 use linerate_sock::{Mono, clock};
 use linerate_units::Span;
 
-use super::quota::{PendingTests, QuotaExceeded, Quotas, UsageLedger, network_of};
-use super::{Policy, QueueLoad};
+use super::quota::{PendingTests, QuotaExceeded, UsageLedger, network_of};
+use super::{Policy, QueueLoad, ServerLimits};
 use crate::shares::AddressGroup;
 
 /// Clients that cannot wait, such as those of foreign tools, are refused and will retry. For this time after
@@ -29,14 +29,13 @@ const MAX_REMEMBERED_HOSTS: usize = 64;
 #[derive(Debug)]
 pub(super) struct ClientQueue {
     policy: Policy,
-    /// Most running and waiting clients; absent for no limit.
-    most: Option<u32>,
     state: Mutex<QueueState>,
 }
 
 #[derive(Debug)]
 struct QueueState {
     next: u64,
+    limits: ServerLimits,
     usage: UsageLedger,
     /// By ticket, in the order of arrival.
     clients: BTreeMap<u64, QueuedClient>,
@@ -101,16 +100,29 @@ impl std::fmt::Display for NoPlace {
 }
 
 impl ClientQueue {
-    pub(super) fn new(policy: Policy, most: Option<u32>, quotas: Quotas) -> Self {
+    pub(super) fn new(policy: Policy, limits: ServerLimits) -> Self {
         let state = QueueState {
             next: 0,
-            usage: UsageLedger::new(quotas, clock::now()),
+            limits,
+            usage: UsageLedger::new(limits.quotas, clock::now()),
             clients: BTreeMap::new(),
             served: BTreeMap::new(),
             let_in: 0,
             sent_away: BTreeMap::new(),
         };
-        Self { policy, most, state: Mutex::new(state) }
+        Self { policy, state: Mutex::new(state) }
+    }
+
+    /// Replaces the limits; nobody who waits is sent away.
+    pub(super) fn set_limits(&self, limits: ServerLimits) {
+        let mut state = locked(&self.state);
+        state.limits = limits;
+        state.usage.set_quotas(limits.quotas);
+    }
+
+    /// The longest run that is allowed; absent for no limit.
+    pub(super) fn longest(&self) -> Option<Span> {
+        locked(&self.state).limits.longest
     }
 
     /// Adds a client from `address` with an expected duration of `length`; returns its ticket. If the queue is
@@ -133,7 +145,8 @@ impl ClientQueue {
             state.usage.check(network, length, pending, clock::now()).map_err(NoPlace::Quota)?;
         }
         let here = state.clients.values().filter(|client| !client.displaced).count();
-        if self.most.is_some_and(|most| here >= most as usize) && !state.make_room_for(host) {
+        let is_full = state.limits.most_clients.is_some_and(|most| here >= most as usize);
+        if is_full && !state.make_room_for(host) {
             return Err(NoPlace::Full(here));
         }
         let ticket = state.next;
@@ -325,11 +338,12 @@ impl QueuedClient {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::Quotas;
 
     const MINUTE: Span = Span::from_secs(60);
 
     fn exclusive(most: Option<u32>) -> ClientQueue {
-        ClientQueue::new(Policy::Exclusive, most, Quotas::default())
+        ClientQueue::new(Policy::Exclusive, ServerLimits { most_clients: most, ..ServerLimits::default() })
     }
 
     fn join(queue: &ClientQueue, host: u8) -> u64 {
@@ -412,7 +426,10 @@ mod tests {
 
     #[test]
     fn who_is_at_work_is_never_displaced() {
-        let queue = ClientQueue::new(Policy::Shared, Some(2), Quotas::default());
+        let queue = ClientQueue::new(
+            Policy::Shared,
+            ServerLimits { most_clients: Some(2), ..ServerLimits::default() },
+        );
         let (a, b) = (join(&queue, 1), join(&queue, 1));
         assert_eq!((position(&queue, a), position(&queue, b)), (0, 0));
         assert_eq!(queue.join(IpAddr::from([192, 0, 2, 2]), MINUTE), Err(NoPlace::Full(2)));
@@ -457,7 +474,7 @@ mod tests {
 
     #[test]
     fn shared_runs_know_of_each_other() {
-        let queue = ClientQueue::new(Policy::Shared, None, Quotas::default());
+        let queue = ClientQueue::new(Policy::Shared, ServerLimits::default());
         let (a, b) = (join(&queue, 1), join(&queue, 1));
         assert_eq!(queue.turn(a), QueueDecision::Now { concurrent_runs: 0 });
         assert_eq!(queue.turn(b), QueueDecision::Now { concurrent_runs: 1 });
@@ -470,7 +487,7 @@ mod tests {
     #[test]
     fn quotas_count_who_ran_who_runs_and_who_waits() {
         let quotas = Quotas { tests: Some(2), time: Some(Span::from_secs(150)), ..Quotas::default() };
-        let queue = ClientQueue::new(Policy::Exclusive, None, quotas);
+        let queue = ClientQueue::new(Policy::Exclusive, ServerLimits { quotas, ..ServerLimits::default() });
         let (a, b) = (join(&queue, 1), join(&queue, 2));
         let refused = |host: u8| match queue.join(IpAddr::from([192, 0, 2, host]), MINUTE) {
             Err(NoPlace::Quota(why)) => why.to_string(),

@@ -242,7 +242,6 @@ impl<'a> ServerRun<'a> {
     }
 
     fn asked(&mut self, hello: Hello) -> Result<(), ControlError> {
-        let config = &self.shared.config;
         let length = expected_time(&hello.spec);
         let place = hello.ticket.map(|ticket| self.shared.tickets.place(&ticket));
         if place == Some(None) {
@@ -250,7 +249,7 @@ impl<'a> ServerRun<'a> {
                 "the queue place that the coordinator held for this run no longer exists".to_owned(),
             );
         }
-        if let Some(longest) = config.longest.filter(|longest| length > *longest) {
+        if let Some(longest) = self.shared.longest().filter(|longest| length > *longest) {
             return self.refuse(format!(
                 "the run would take {length}, but this server allows {longest}; give a shorter -t"
             ));
@@ -305,7 +304,7 @@ impl<'a> ServerRun<'a> {
                 self.begun = true;
                 let now = clock::now();
                 (self.expected_end, self.idle_since) = (expected_end(&client.spec, now), Some(now));
-                self.deadline = self.shared.config.longest.map(|longest| {
+                self.deadline = self.shared.longest().map(|longest| {
                     // The requested duration was checked against the limit; the grace time is for opening,
                     // draining and the dialogue.
                     clock::now() + longest.as_duration() + Duration::from_secs(10)

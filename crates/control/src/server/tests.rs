@@ -16,7 +16,7 @@ use linerate_model::sniff::Match;
 use linerate_model::{CaveatKind, Outcome, RunRecord, TestSpec, World};
 use linerate_units::Span;
 
-use super::{ClassicPort, Policy, Server, ServerConfig, ServerEvent, ServerHandle};
+use super::{ClassicPort, Policy, Server, ServerConfig, ServerEvent, ServerHandle, ServerLimits};
 use crate::stand_in::tests::script::{MemorySink, options, script};
 use crate::{Log, TestRequest, measure};
 
@@ -304,7 +304,10 @@ fn a_shared_server_lets_them_in_together_and_says_so() {
 #[test]
 fn a_run_longer_than_the_server_allows_is_refused() {
     let longest = Some(Span::from_ms(500));
-    let server = Serving::echo(ServerConfig { longest, ..ServerConfig::default() });
+    let server = Serving::echo(ServerConfig {
+        limits: ServerLimits { longest, ..ServerLimits::default() },
+        ..ServerConfig::default()
+    });
     assert!(answer(&mut server.send(b"echo:run")).contains("500 ms"));
 }
 
@@ -388,12 +391,19 @@ fn an_embedded_server_that_dies_is_replaced_and_its_run_is_over() {
 #[test]
 fn a_run_that_panics_gives_its_place_back_and_its_client_reads_so() {
     let once = AtomicBool::new(true);
-    let server = Serving::start_with(ServerConfig { most_clients: Some(1), ..ServerConfig::default() }, {
-        move |event| {
-            let panics = matches!(event, ServerEvent::Begun { .. }) && once.swap(false, Ordering::Relaxed);
-            assert!(!panics, "a run panics on purpose");
-        }
-    });
+    let server = Serving::start_with(
+        ServerConfig {
+            limits: ServerLimits { most_clients: Some(1), ..ServerLimits::default() },
+            ..ServerConfig::default()
+        },
+        {
+            move |event| {
+                let panics =
+                    matches!(event, ServerEvent::Begun { .. }) && once.swap(false, Ordering::Relaxed);
+                assert!(!panics, "a run panics on purpose");
+            }
+        },
+    );
     let why = server.try_to_measure().unwrap_err();
     assert!(why.contains("failed during the run"), "{why}");
     // The client hears of it before its place is free.

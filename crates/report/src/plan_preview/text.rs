@@ -1,9 +1,11 @@
 //! A plan as text.
 
+use linerate_model::World;
 use linerate_plan::{Assertion, Axis, AxisTarget, Estimate, Plan, TrialOrder};
 use linerate_units::Span;
 
 use crate::page::{Page, TextStyle};
+use crate::text_flow::plural;
 
 /// With more points than this, only their number is shown.
 const MAX_LISTED: usize = 100;
@@ -26,6 +28,22 @@ pub fn describe(page: &mut Page, plan: &Plan, estimate: &Estimate) {
         page.remark(0, TextStyle::Warning, &format!("{text}: skipped, because --set removed its points"));
     }
     points(page, plan);
+}
+
+/// What is about to be done, where, and how long it takes, in one line.
+#[must_use]
+pub fn announcement(plan: &Plan, world: World) -> String {
+    let place = match world {
+        World::Lab => "in an emulated network on this machine".to_owned(),
+        _ => {
+            let hosts: Vec<&str> = plan.used_hosts().map(|host| host.name.as_str()).collect();
+            format!("on {}", hosts.join(", "))
+        }
+    };
+    // A plan that was prepared has an estimate.
+    let Ok(estimate) = plan.estimate() else { return format!("plan {} {place}", plan.name) };
+    let trials = plural(estimate.trials, "trial");
+    format!("plan {}: {trials} {place}, {}", plan.name, estimated_time(&estimate))
 }
 
 /// The estimated time, and its precision.

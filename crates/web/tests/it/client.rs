@@ -144,7 +144,6 @@ pub(crate) fn config(access: Access, archive: Option<String>) -> WebConfig {
         names: Vec::new(),
         share_key: None,
         archive,
-        longest: None,
         targets: Vec::new(),
         notify: |_| (),
         assets: WebAssets {

@@ -8,7 +8,7 @@ use super::which_lab::lab_name;
 use crate::args::RunFolder;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::signals::Signals;
+use crate::signals::{Signals, ending};
 
 #[derive(Debug, Args)]
 pub(crate) struct SwitchArgs {
@@ -37,7 +37,7 @@ pub(super) fn run(args: &SwitchArgs) -> Result<Exit, CommandError> {
     })?;
     let Ok(switch) = LabSwitch::create(&name, &state) else { return Ok(Exit::Failed) };
     let stopper = switch.stopper();
-    Signals::on_each(move || stopper.stop()).map_err(|error| {
+    Signals::hand_over(&ending(), move |_| stopper.stop()).map_err(|error| {
         refuse(&format!("cannot wait for signals: {error}"));
         Exit::Failed
     })?;

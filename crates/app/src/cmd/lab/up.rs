@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use linerate_emu::topology::Topology;
 use linerate_lab::control_protocol::Status;
-use linerate_lab::{LabHandle, LabName, StateDir, script, up_by_kernel};
+use linerate_lab::{LabHandle, LabName, StateDir, overview, script, up_by_kernel};
 use linerate_plan::Source;
 use linerate_runner::lab::{self, read_topology};
 
@@ -55,7 +55,7 @@ pub(super) fn run(args: &UpArgs) -> Result<Exit, CommandError> {
     let name = args.name.clone().unwrap_or_else(|| topology.name.clone());
     match (args.backend, args.dry_run) {
         (Backend::Kernel, _) => up_in_kernel(&topology, &lab_name(&name)?, args),
-        (Backend::Own, true) => Ok(stdout::print(plan(&topology, &name).as_bytes())),
+        (Backend::Own, true) => Ok(stdout::print(overview(&topology, &name).as_bytes())),
         (Backend::Own, false) => up(&source, &name, args),
     }
 }
@@ -99,30 +99,4 @@ pub(super) fn start(
         print::note(text);
     }
     lab::start(&OwnPrograms, source, set, name, state).map_err(CommandError::failed)
-}
-
-/// Description of what `up` would create.
-fn plan(topology: &Topology, name: &str) -> String {
-    let mut text = format!("lab {name}, topology {}, seed {}\n", topology.name, topology.seed);
-    for host in &topology.hosts {
-        let (v4, v6) = (host.v4, host.v6);
-        text += &format!(
-            "network namespace linerate-{name}-{}: {}/{} {}/{}\n",
-            host.name, v4.0, v4.1, v6.0, v6.1
-        );
-    }
-    for link in &topology.links {
-        for (side, direction) in link.directions.iter().enumerate() {
-            let rate = direction.rate.map_or_else(|| "endless".to_owned(), |rate| rate.to_string());
-            text += &format!(
-                "port {}>{}: {rate}, buffer {}, delay {}, MTU {}\n",
-                link.ends[side],
-                link.ends[1 - side],
-                direction.buffer,
-                direction.delay,
-                direction.mtu
-            );
-        }
-    }
-    text
 }

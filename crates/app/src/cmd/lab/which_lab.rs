@@ -2,7 +2,7 @@
 
 use clap::Args;
 use linerate_lab::{LabHandle, LabName};
-use linerate_plan::{Source, hint};
+use linerate_plan::Source;
 use linerate_runner::find_topology;
 
 use crate::args::RunFolder;
@@ -37,36 +37,18 @@ pub(super) fn topology(name: &str) -> Result<Source, CommandError> {
 
 /// The lab with this name, or the only one, which must be running.
 pub(super) fn running(place: &RunFolder, name: Option<&str>) -> Result<LabHandle, CommandError> {
-    choose(all(place)?.into_iter().filter(LabHandle::is_up).collect(), name)
+    LabHandle::choose(all(place)?.into_iter().filter(LabHandle::is_up).collect(), name)
+        .map_err(CommandError::failed)
 }
 
 /// The same, running or killed.
 pub(super) fn running_or_killed(place: &RunFolder, name: Option<&str>) -> Result<LabHandle, CommandError> {
-    choose(all(place)?, name)
+    LabHandle::choose(all(place)?, name).map_err(CommandError::failed)
 }
 
 /// All labs of this user, running or killed.
 pub(super) fn all(place: &RunFolder) -> Result<Vec<LabHandle>, CommandError> {
     place.open().and_then(|state| state.labs()).map_err(CommandError::failed)
-}
-
-fn choose(mut labs: Vec<LabHandle>, name: Option<&str>) -> Result<LabHandle, CommandError> {
-    let names: Vec<String> = labs.iter().map(|lab| lab.name().to_owned()).collect();
-    let found = match name {
-        Some(name) => names.iter().position(|lab| lab == name),
-        None if names.len() == 1 => Some(0),
-        None => None,
-    };
-    if let Some(found) = found {
-        return Ok(labs.swap_remove(found));
-    }
-    Err(CommandError::failed(match (name, names.as_slice()) {
-        (_, []) => "no lab is up; start one with: linerate lab up pair".to_owned(),
-        (Some(name), names) => {
-            format!("no lab '{name}' is up{}", hint(name, names.iter().map(String::as_str)))
-        }
-        (None, names) => format!("several labs are up; name one of: {}", names.join(", ")),
-    }))
 }
 
 #[cfg(test)]

@@ -133,14 +133,3 @@ impl Sink for StdoutLog {
         }
     }
 }
-
-/// Collects all events, for a page that contains the log.
-#[derive(Debug, Default)]
-pub(super) struct EventCollector(pub(super) Vec<Event>);
-
-impl Sink for EventCollector {
-    fn on(&mut self, event: &Event) -> Result<(), SinkError> {
-        self.0.push(event.clone());
-        Ok(())
-    }
-}

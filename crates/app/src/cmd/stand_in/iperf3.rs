@@ -13,7 +13,7 @@ use linerate_compat::iperf3::report::Iperf3SystemInfo;
 use linerate_compat::iperf3::server::{Iperf3Server, Iperf3ServerConfig};
 use linerate_compat::iperf3::settings::{Common, Iperf3File, Iperf3Settings};
 use linerate_compat::stand_in::StandIn;
-use linerate_model::foreign_text::without_error_numbers;
+use linerate_control::file_facts;
 use linerate_runner::{PidFile, PidFileError};
 use linerate_sock::proc::host::kernel;
 use linerate_sock::process::detach;
@@ -85,18 +85,11 @@ fn stand_in(settings: Iperf3Settings, host: Iperf3SystemInfo) -> Result<Box<dyn 
     Ok(Box::new(Iperf3Server::new(Iperf3ServerConfig { settings, host, unix_ms, seed, gate, shared: false })))
 }
 
-/// Adds what the system says of the file of `-F`.
+/// The settings with what is known about the file of `-F`.
 fn with_file(mut settings: Iperf3Settings) -> Iperf3Settings {
-    let Some(Iperf3File { path, .. }) = settings.common.file.clone() else { return settings };
-    let found = fs::metadata(&path).ok();
-    let special = found.as_ref().is_some_and(|found| !found.is_file());
-    let bytes = found.map(|found| if special { 0 } else { found.len() });
-    // Opening a pipe would wait for its writer.
-    let opened = if special { Ok(()) } else { fs::File::open(&path).map(drop) };
-    let unreadable = opened.err().map(|error| {
-        (error.raw_os_error().unwrap_or(0), without_error_numbers(&error.to_string()).into_owned())
-    });
-    settings.set_file(Iperf3File { path, bytes, special, unreadable });
+    if let Some(Iperf3File { path, .. }) = settings.common.file.clone() {
+        settings.set_file(file_facts(path));
+    }
     settings
 }
 

@@ -1,11 +1,10 @@
 //! `linerate install-links`: symbolic links with the names of the tools.
 
-use std::io::ErrorKind;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use linerate_model::foreign_text;
+use linerate_runner::create_tool_links;
 
 use super::TOOLS;
 use crate::command_error::CommandError;
@@ -30,19 +29,12 @@ pub(crate) fn install(args: &InstallLinksArgs) -> Result<Exit, CommandError> {
         let why = format!("unknown tool '{unknown}'; the tools are {}", known.join(", "));
         return Err(CommandError::usage(why));
     }
-    let program = std::env::current_exe().map_err(|error| {
-        CommandError::failed(format!("this program cannot find its own executable: {error}"))
-    })?;
-    // A folder that is missing is made, as install(1) -D does it; one error about it says more than one a link.
-    std::fs::create_dir_all(&args.folder).map_err(|error| {
-        CommandError::failed(format!("the folder {} cannot be created: {error}", args.folder.display()))
-    })?;
+    let wanted = |name: &&str| args.only.is_empty() || args.only.iter().any(|only| only == name);
+    let names: Vec<&str> = known.into_iter().filter(wanted).collect();
     let (mut exit, mut lines) = (Exit::Done, String::new());
-    for name in known.into_iter().filter(|name| args.only.is_empty() || args.only.iter().any(|o| o == name)) {
-        let link = args.folder.join(name);
-        match make(&program, &link) {
-            Ok(true) => lines += &format!("{} -> {}\n", link.display(), program.display()),
-            Ok(false) => lines += &format!("{} already exists\n", link.display()),
+    for link in create_tool_links(&args.folder, &names).map_err(CommandError::failed)? {
+        match link {
+            Ok(line) => lines += &format!("{line}\n"),
             Err(trouble) => {
                 print::error(trouble);
                 exit = Exit::Failed;
@@ -53,21 +45,4 @@ pub(crate) fn install(args: &InstallLinksArgs) -> Result<Exit, CommandError> {
         Exit::Done => exit,
         failed => failed,
     })
-}
-
-/// Creates one link; false if it already exists. Never replaces another file.
-fn make(program: &Path, link: &Path) -> Result<bool, String> {
-    match symlink(program, link) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            if std::fs::read_link(link).is_ok_and(|target| target == program) {
-                return Ok(false);
-            }
-            Err(format!(
-                "{} exists and was not created by linerate; move it away, or name another folder",
-                link.display()
-            ))
-        }
-        Err(error) => Err(format!("{} cannot be created: {error}", link.display())),
-    }
 }

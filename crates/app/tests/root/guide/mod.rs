@@ -73,6 +73,7 @@ pages! {
     report = "docs/guide/report.md",
     scripts_and_json = "docs/guide/scripts-and-json.md",
     serve_safely = "docs/guide/serve-safely.md",
+    service = "docs/guide/service.md",
     stand_ins = "docs/guide/stand-ins.md",
     sweep = "docs/guide/sweep.md",
     web = "docs/guide/web.md",

@@ -19,7 +19,7 @@ pub(super) fn about(local: Option<IpAddr>, shared: &Shared) -> About {
         host: shared.config.host(local),
         world: Some(world),
         identity: shared.identity.clone().into(),
-        longest_ns: shared.config.longest,
+        longest_ns: shared.longest(),
         congestion: congestion.split_whitespace().map(Into::into).collect(),
         interfaces: interfaces(),
         settings: if shared.config.settings.is_some() { SETTINGS.map(Into::into).into() } else { Vec::new() },

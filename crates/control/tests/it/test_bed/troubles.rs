@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::atomic::AtomicBool;
 
-use linerate_control::{FlowJob, Log, RunEvent, RunServer, ServerConfig, run_group};
+use linerate_control::{FlowJob, Log, RunEvent, RunServer, ServerConfig, ServerLimits, run_group};
 use linerate_model::{Body, Outcome};
 use linerate_proto::agent::Token;
 use linerate_units::Span;
@@ -30,7 +30,7 @@ fn every_error_of_every_host_is_reported_before_anything_is_measured() {
 fn what_a_host_cannot_do_and_one_server_under_two_names_are_reported() {
     let limited = ServerConfig {
         agent_token: Some(token()),
-        longest: Some(Span::from_secs(4)),
+        limits: ServerLimits { longest: Some(Span::from_secs(4)), ..ServerLimits::default() },
         ..ServerConfig::default()
     };
     let (a, b) = (LoopbackAgent::start(), LoopbackAgent::with(limited));

@@ -1,0 +1,157 @@
+//! A server under a service manager: readiness, reloads, the watchdog, and sockets that it was given.
+
+use std::net::{TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::support::{Folder, Process, ServeProcess, TIMEOUT, eventually, linerate, started_by};
+
+/// What a service manager reads.
+struct Manager {
+    folder: Folder,
+    socket: UnixDatagram,
+}
+
+impl Manager {
+    fn new() -> Self {
+        let folder = Folder::new();
+        let socket = UnixDatagram::bind(folder.path().join("notify")).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
+        Self { folder, socket }
+    }
+
+    /// The server as a service of this manager.
+    fn service(&self, args: &[&str]) -> Command {
+        let mut command = linerate();
+        command.args(["serve", "-p", "0", "--json"]).args(args);
+        command.env("NOTIFY_SOCKET", self.folder.path().join("notify"));
+        command
+    }
+
+    /// The next message.
+    fn message(&self) -> String {
+        let mut bytes = [0; 4096];
+        let length = self.socket.recv(&mut bytes).expect("a message of the service");
+        String::from_utf8(bytes[..length].to_vec()).unwrap()
+    }
+
+    /// The next message that is no heartbeat.
+    fn state(&self) -> String {
+        std::iter::repeat_with(|| self.message()).find(|message| !message.contains("WATCHDOG=1")).unwrap()
+    }
+}
+
+fn has_line(message: &str, line: &str) -> bool {
+    message.lines().any(|one| one == line)
+}
+
+#[test]
+fn the_manager_is_told_of_readiness_reloads_and_the_end() {
+    let manager = Manager::new();
+    let config = manager.folder.path().join("linerate.toml");
+    std::fs::write(&config, "limit-time = 5\n").unwrap();
+    let server = ServeProcess::from(manager.service(&["--config", config.to_str().unwrap()]));
+    let ready = manager.state();
+    assert!(has_line(&ready, "READY=1") && ready.contains(&format!(":{}", server.port)), "{ready}");
+    server.signal("HUP");
+    let reloading = manager.state();
+    assert!(has_line(&reloading, "RELOADING=1") && reloading.contains("MONOTONIC_USEC="), "{reloading}");
+    assert!(has_line(&manager.state(), "READY=1"), "the reload has ended");
+    std::fs::write(&config, "limit-time = \"x\"\n").unwrap();
+    server.signal("HUP");
+    assert!(has_line(&manager.state(), "RELOADING=1"));
+    let ready = manager.state();
+    assert!(has_line(&ready, "READY=1") && ready.contains("has mistakes"), "{ready}");
+    server.signal("TERM");
+    assert!(has_line(&manager.state(), "STOPPING=1"));
+    assert_eq!(server.finish(TIMEOUT).code, Some(143));
+}
+
+#[test]
+fn a_watched_server_sends_heartbeats_while_it_is_idle() {
+    let manager = Manager::new();
+    let mut command = manager.service(&[]);
+    command.env("WATCHDOG_USEC", "100000");
+    let server = ServeProcess::from(command);
+    for _ in 0..5 {
+        std::iter::repeat_with(|| manager.message()).find(|message| has_line(message, "WATCHDOG=1"));
+    }
+    // One that hangs sends none.
+    server.signal("STOP");
+    manager.socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let mut bytes = [0; 64];
+    while manager.socket.recv(&mut bytes).is_ok() {}
+    server.signal("CONT");
+    manager.socket.set_read_timeout(Some(TIMEOUT)).unwrap();
+    assert!(has_line(&manager.message(), "WATCHDOG=1"));
+}
+
+/// The command of a server that finds `sockets` from descriptor 3 on, as a service manager passes them. A shell moves
+/// its standard input and output there; the events of the server go to descriptor 2 then.
+fn with_sockets(sockets: [OwnedFd; 2], args: &[&str]) -> Command {
+    let mut inner = linerate();
+    inner.arg("serve").args(args);
+    let script = "exec 3<&0 4<&1 0</dev/null 1>&2; export LISTEN_FDS=2 LISTEN_PID=$$; exec \"$@\"";
+    let mut command = started_by("sh", &["-c", script, "sh"], &inner);
+    let [first, second] = sockets;
+    command.stdin(Stdio::from(first)).stdout(Stdio::from(second));
+    command
+}
+
+fn pair() -> (u16, [OwnedFd; 2]) {
+    let (tcp, udp) = (0..32)
+        .find_map(|_| {
+            let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+            UdpSocket::bind(tcp.local_addr().unwrap()).ok().map(|udp| (tcp, udp))
+        })
+        .expect("a port that is free for both");
+    (tcp.local_addr().unwrap().port(), [tcp.into(), udp.into()])
+}
+
+#[test]
+fn the_sockets_of_the_manager_are_served_instead_of_the_port() {
+    let (port, sockets) = pair();
+    let mut server = with_sockets(sockets, &["--port", "1"]).stderr(Stdio::piped()).spawn().unwrap();
+    for more in [&["--upload"][..], &["-u", "--download"]] {
+        let mut command = linerate();
+        let host = format!("127.0.0.1:{port}");
+        command.args(["test", &host, "-t", "0.2", "-b", "10M", "--no-latency", "-q"]).args(more);
+        let measured = Process::start(command).finish(TIMEOUT);
+        assert_eq!(measured.code, Some(0), "{more:?}: {measured:?}");
+    }
+    server.kill().unwrap();
+    let output = server.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains(&format!("listening on 127.0.0.1:{port}")) && !said.contains(":1 "), "{said}");
+}
+
+#[test]
+fn a_socket_that_nothing_serves_is_named() {
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = udp.local_addr().unwrap();
+    let (_, [tcp, own]) = pair();
+    drop(own);
+    let ended = with_sockets([tcp, udp.into()], &[]).stderr(Stdio::piped()).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains(&address.to_string()) && said.contains("ListenStream="), "{said}");
+}
+
+#[test]
+fn lines_in_a_journal_begin_with_their_priority() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = Folder::new();
+    let journal = folder.path().join("journal");
+    let file = std::fs::File::create(&journal).unwrap();
+    let found = file.metadata().unwrap();
+    let mut command = linerate();
+    command.args(["serve", "-p", "0"]).env("JOURNAL_STREAM", format!("{}:{}", found.dev(), found.ino()));
+    let mut server = command.stdout(Stdio::null()).stderr(Stdio::from(file)).spawn().unwrap();
+    let text = || std::fs::read_to_string(&journal).unwrap();
+    eventually("it listens", || text().contains("<6>listening on ").then_some(()));
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(text().lines().all(|line| line.starts_with('<')), "{}", text());
+}

@@ -1,0 +1,190 @@
+//! The configuration file of a server: TOML whose keys are the options of `linerate serve`.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use linerate_config::{ConfiguredOption, FileMistakes, MAX_FILE_BYTES, Mistakes, OptionKind, read_options};
+
+/// The options that a file gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceConfig {
+    path: PathBuf,
+    options: Vec<ConfiguredOption>,
+}
+
+/// Why a file gives no options.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServiceConfigError {
+    /// It cannot be read.
+    #[error("the configuration file {} cannot be read: {source}; name another one with --config", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// What it says is wrong.
+    #[error(transparent)]
+    Mistakes(#[from] FileMistakes),
+}
+
+/// How one configuration differs from another, by the names of its options.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConfigChanges {
+    /// Options that can change while a server runs.
+    pub in_force: Vec<String>,
+    /// Options that take effect when it starts again.
+    pub after_restart: Vec<String>,
+}
+
+impl ConfigChanges {
+    /// The changes in one line.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let list = |names: &[String], what: &str| {
+            (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")))
+        };
+        let all = [list(&self.in_force, "changed"), list(&self.after_restart, "changes after a restart")];
+        let all: Vec<String> = all.into_iter().flatten().collect();
+        let what = if all.is_empty() { "nothing has changed".to_owned() } else { all.join("; ") };
+        format!("the configuration was read again: {what}")
+    }
+}
+
+impl ServiceConfig {
+    /// Reads a file whose keys are options in `known`. `refusal` checks an option with one of its values, or with none,
+    /// and returns what is wrong.
+    ///
+    /// # Errors
+    /// The file cannot be read, or it has mistakes, all of which are in the error.
+    pub fn read(
+        path: &Path,
+        known: &[(&str, OptionKind)],
+        refusal: impl Fn(&str, Option<&str>) -> Option<String>,
+    ) -> Result<Self, ServiceConfigError> {
+        let text =
+            file_text(path).map_err(|source| ServiceConfigError::Read { path: path.to_owned(), source })?;
+        let mut mistakes = Mistakes::default();
+        let options = read_options(&text, known, &mut mistakes);
+        for option in &options {
+            for (value, at) in option.values.iter().zip(&option.values_at) {
+                if let Some(why) = refusal(&option.name, Some(value)) {
+                    mistakes.add(at, why);
+                }
+            }
+            if option.values.is_empty()
+                && let Some(why) = refusal(&option.name, None)
+            {
+                mistakes.add(&option.at, why);
+            }
+        }
+        if !mistakes.is_empty() {
+            return Err(FileMistakes::new(&path.display().to_string(), mistakes).into());
+        }
+        Ok(Self { path: path.to_owned(), options })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The options as words of a command line, without those that `is_given` there.
+    pub fn words(&self, is_given: impl Fn(&str) -> bool) -> Vec<OsString> {
+        let mut words = Vec::new();
+        for option in self.options.iter().filter(|option| !is_given(&option.name)) {
+            if option.values.is_empty() {
+                words.push(format!("--{}", option.name).into());
+            }
+            words.extend(option.values.iter().map(|value| format!("--{}={value}", option.name).into()));
+        }
+        words
+    }
+
+    /// What `newer` changes, with the options that are `live` in a server that runs.
+    #[must_use]
+    pub fn changes(&self, newer: &Self, live: &[&str]) -> ConfigChanges {
+        let of = |config: &Self, name: &str| {
+            config.options.iter().find(|option| option.name == name).map(|option| option.values.clone())
+        };
+        let mut names: Vec<&String> =
+            self.options.iter().chain(&newer.options).map(|option| &option.name).collect();
+        names.sort();
+        names.dedup();
+        let mut changes = ConfigChanges::default();
+        for name in names.into_iter().filter(|name| of(self, name) != of(newer, name)) {
+            let is_live = live.contains(&name.as_str());
+            let list = if is_live { &mut changes.in_force } else { &mut changes.after_restart };
+            list.push(name.clone());
+        }
+        changes
+    }
+}
+
+/// The text of a file, of which a device or pipe has no end.
+fn file_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let most = MAX_FILE_BYTES as u64;
+    File::open(path)?.take(most + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > most {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is longer than {most} bytes")));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: &[(&str, OptionKind)] = &[
+        ("port", OptionKind::Value),
+        ("bind", OptionKind::Values),
+        ("classic", OptionKind::Switch),
+        ("limit-time", OptionKind::Value),
+    ];
+
+    fn read(text: &str) -> Result<ServiceConfig, ServiceConfigError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("linerate.toml");
+        std::fs::write(&path, text).unwrap();
+        ServiceConfig::read(&path, KNOWN, |name, value| {
+            (name == "port" && value == Some("high")).then(|| "a port is a number".to_owned())
+        })
+    }
+
+    #[test]
+    fn the_command_line_replaces_options_of_the_file() {
+        let config = read("bind = [\"::1\", \"127.0.0.1\"]\nclassic = true\nport = 1\n").unwrap();
+        let words = config.words(|name| name == "port");
+        assert_eq!(words, ["--bind=::1", "--bind=127.0.0.1", "--classic"]);
+        assert_eq!(config.words(|_| false).last().unwrap(), "--port=1");
+    }
+
+    #[test]
+    fn every_mistake_is_reported_with_its_position() {
+        let error = read("port = \"high\"\nprot = 1\n").unwrap_err().to_string();
+        let lines: Vec<&str> = error.lines().collect();
+        assert!(lines[0].ends_with("linerate.toml:1:8: a port is a number"), "{error}");
+        assert!(lines[1].contains(":2:1: ") && lines[1].contains("'port'"), "{error}");
+        let missing = ServiceConfig::read(Path::new("/nonexistent/l.toml"), KNOWN, |_, _| None).unwrap_err();
+        assert!(missing.to_string().contains("/nonexistent/l.toml"), "{missing}");
+        let endless = ServiceConfig::read(Path::new("/dev/zero"), KNOWN, |_, _| None).unwrap_err();
+        assert!(endless.to_string().contains("longer than"), "{endless}");
+    }
+
+    #[test]
+    fn changes_are_told_by_whether_a_server_can_make_them_while_it_runs() {
+        let before = read("port = 1\nlimit-time = 5\nclassic = true\n").unwrap();
+        let after = read("port = 2\nbind = \"::1\"\nlimit-time = 6\nclassic = true\n").unwrap();
+        let changes = before.changes(&after, &["limit-time"]);
+        assert_eq!(
+            (changes.in_force, changes.after_restart),
+            (vec!["limit-time".to_owned()], vec!["bind".to_owned(), "port".to_owned()])
+        );
+        assert_eq!(before.changes(&before, &[]), ConfigChanges::default());
+    }
+}
