@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Makes the Debian package dist/linerate_VERSION_amd64.deb from a static binary: package-deb.sh [BINARY]. Without
+# BINARY, it is dist/linerate-x86_64-linux-musl.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+binary=${1:-dist/linerate-x86_64-linux-musl}
+if [ ! -x "$binary" ]; then
+    echo "there is no $binary; run: make dist" >&2
+    exit 1
+fi
+scripts/need.sh readelf:binutils dpkg-deb:dpkg
+# The package depends on nothing, so that it installs on every release of Debian.
+if readelf -l "$binary" | grep -q INTERP; then
+    echo "$binary needs libraries of this system; the package is for a static one, as make dist builds it" >&2
+    exit 1
+fi
+
+tools=target/tools
+version='3.8.0'
+if ! "$tools/bin/cargo-deb" --version 2>/dev/null | grep -qx "$version"; then
+    cargo install cargo-deb --version "=$version" --locked --root "$tools"
+fi
+
+# The package is the same for the same sources.
+: "${SOURCE_DATE_EPOCH:=$(git log -1 --format=%ct)}"
+export SOURCE_DATE_EPOCH
+
+stage=target/package
+rm -rf "$stage"
+mkdir -p "$stage/man" "$stage/completions"
+cp "$binary" "$stage/linerate"
+
+# The commands in the help of the program or of one of its commands.
+commands() {
+    LINERATE_ARCHIVE=:memory: "$stage/linerate" "$@" --help |
+        awk '/^Commands:/ { in_list = 1; next } in_list && /^[^ ]/ { exit } in_list && /^  [a-z0-9]/ && $1 != "help" { print $1 }'
+}
+"$stage/linerate" man >"$stage/man/linerate.1"
+for command in $(commands); do
+    "$stage/linerate" man "$command" >"$stage/man/linerate-$command.1"
+    for below in $(commands "$command"); do
+        "$stage/linerate" man "$command" "$below" >"$stage/man/linerate-$command-$below.1"
+    done
+done
+for shell in bash zsh fish; do
+    "$stage/linerate" completions "$shell" >"$stage/completions/$shell"
+done
+
+number=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+{
+    printf 'linerate (%s) stable; urgency=medium\n\n' "$number"
+    printf '  * Release %s; its changes are in CHANGELOG.md.gz.\n\n' "$number"
+    printf ' -- The linerate authors <linerate@users.noreply.github.com>  %s\n' "$(date -uRd "@$SOURCE_DATE_EPOCH")"
+} >"$stage/changelog"
+# The licence as the package format wants it, with the text that Debian does not have.
+{ cat packaging/debian/copyright; sed 's/^$/./; s/^/ /' LICENSE-MIT; } >"$stage/copyright"
+
+mkdir -p dist
+rm -f dist/linerate_*_amd64.deb
+"$tools/bin/cargo-deb" --no-build --no-strip -p linerate --target x86_64-unknown-linux-gnu \
+    --output "dist/linerate_${number}_amd64.deb" --quiet
+ls -l "dist/linerate_${number}_amd64.deb"
