@@ -18,6 +18,9 @@ set -euo pipefail
 # otherwise.
 "$(dirname "$0")/python-peers.sh" || echo "tests with DuckDB, pyarrow, schemathesis and prometheus_client will be skipped" >&2
 
+# What builds, checks and tests the Python package. Its test is skipped and counted otherwise.
+"$(dirname "$0")/python-package.sh" tools || echo "the test of the Python package will be skipped" >&2
+
 if ! command -v cargo >/dev/null; then
     echo "missing: Rust; install it from https://rustup.rs and try again" >&2
     exit 1

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::{env, fs, io};
 
-use clap::Command;
+use clap::{Arg, Command};
 use linerate_model::{Event, TestSpec};
-use serde_json::to_string_pretty;
+use serde_json::{Value, json, to_string_pretty};
 
 /// A page, and what makes it.
 type ReferencePage = (&'static str, fn() -> serde_json::Result<String>);
@@ -34,6 +34,7 @@ const PAGES: &[ReferencePage] = &[
     ("stand-in-options.md", || Ok(linerate_compat::option_table::reference())),
     ("openapi.json", || Ok(linerate_web::openapi())),
     ("cli.md", || Ok(command_lines(linerate::command()))),
+    ("options.json", || to_string_pretty(&options_of_commands(linerate::command()))),
 ];
 
 fn main() -> ExitCode {
@@ -94,6 +95,52 @@ fn plain(command: Command) -> Command {
     command.mut_subcommands(plain)
 }
 
+/// The commands whose options other programs pass on.
+const WRAPPED: [&str; 3] = ["test", "sweep", "check"];
+
+/// What wrappers in other languages need to know about the options of these commands.
+fn options_of_commands(mut program: Command) -> Value {
+    program.build();
+    let commands = program.get_subcommands().filter(|command| WRAPPED.contains(&command.get_name()));
+    let options = |command: &Command| {
+        let options = command.get_opts().chain(flags(command)).filter(|arg| arg.get_id() != "help");
+        let options: Vec<Value> = options.map(option).collect();
+        (command.get_name().to_owned(), Value::from(options))
+    };
+    let commands: serde_json::Map<String, Value> = commands.map(options).collect();
+    json!({ "schema": "linerate.options/1", "commands": commands })
+}
+
+/// Options without a value, which clap lists with neither options nor positionals.
+fn flags(command: &Command) -> impl Iterator<Item = &Arg> {
+    command.get_arguments().filter(|arg| !arg.get_action().takes_values())
+}
+
+/// One option: its field in the specification (`id`), its flags, and which values it takes.
+fn option(arg: &Arg) -> Value {
+    let takes_values = arg.get_action().takes_values();
+    let least = arg.get_num_args().map_or(1, |range| range.min_values());
+    let value = match (takes_values, least) {
+        (false, _) => "none",
+        (true, 0) => "optional",
+        (true, _) => "required",
+    };
+    let names = arg.get_value_names().unwrap_or_default();
+    let values = arg.get_possible_values();
+    json!({
+        "id": arg.get_id().as_str(),
+        "long": arg.get_long(),
+        "short": arg.get_short(),
+        "aliases": arg.get_visible_aliases().unwrap_or_default(),
+        "value": value,
+        "value_name": if takes_values { names.first().map(|name| name.as_str()) } else { None },
+        "values": if takes_values { values.iter().map(|value| value.get_name()).collect() } else { Vec::new() },
+        "repeatable": matches!(arg.get_action(), clap::ArgAction::Append),
+        "group": arg.get_help_heading(),
+        "help": arg.get_help().map(ToString::to_string),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +151,21 @@ mod tests {
             let schema: serde_json::Value = serde_json::from_str(&page().unwrap()).unwrap();
             assert!(schema["$schema"].is_string(), "{name}");
         }
+    }
+
+    #[test]
+    fn wrappers_learn_how_an_option_is_passed() {
+        let options = options_of_commands(linerate::command());
+        let test = options["commands"]["test"].as_array().unwrap();
+        let find = |id: &str| test.iter().find(|option| option["id"] == id).unwrap();
+        assert_eq!(find("streams")["long"], "parallel");
+        assert_eq!(find("streams")["value"], "required");
+        assert_eq!(find("udp")["value"], "none");
+        assert_eq!(find("zerocopy")["value"], "optional");
+        assert_eq!(find("zerocopy")["values"], json!(["splice", "sendfile", "msg"]));
+        assert_eq!(find("download")["aliases"], json!(["reverse"]));
+        assert_eq!(test.iter().filter(|option| option["id"] == "udp").count(), 1);
+        assert_eq!(options["commands"].as_object().unwrap().len(), WRAPPED.len());
     }
 
     #[test]

@@ -69,6 +69,7 @@ pages! {
     lab = "docs/guide/lab.md",
     measure_a_path = "docs/guide/measure-a-path.md",
     plans = "docs/guide/plans.md",
+    python = "docs/guide/python.md",
     read_the_verdict = "docs/guide/read-the-verdict.md",
     report = "docs/guide/report.md",
     scripts_and_json = "docs/guide/scripts-and-json.md",
