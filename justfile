@@ -24,6 +24,9 @@ kills:
 hostile:
     @make hostile
 
+wheel:
+    @make wheel
+
 bench:
     @make bench
 
