@@ -114,7 +114,8 @@ check)
     ;;
 wheel)
     tools
-    wheel "${2:-$(program)}" "${3:-target/wheels}"
+    named=${2:-$(program)}
+    wheel "$named" "${3:-target/wheels}"
     ;;
 test)
     : "${2:?name the program: python-package.sh test PROGRAM}"
