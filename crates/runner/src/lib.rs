@@ -4,31 +4,14 @@
 //! nothing, handles no signals and does not end the process. A [`TestSpec`](linerate_model::TestSpec) goes in,
 //! [`Event`](linerate_model::Event)s and a [`RunRecord`](linerate_model::RunRecord) come out.
 //!
-//! This measures the loopback interface of this host. For a path between two hosts, run `linerate serve` or
-//! [`serve`] on the other one and give its name.
-//!
-//! ```
-//! use linerate_model::TestSpec;
-//! use linerate_runner::{CancelToken, Loopback, RunnerError, run};
-//! use linerate_units::Span;
-//!
-//! # fn main() -> Result<(), RunnerError> {
-//! let server = Loopback::start()?;
-//! let mut spec = TestSpec::default();
-//! spec.traffic.duration = Some(Span::from_ms(200));
-//! let record = run(server.address(), &spec, &CancelToken::new(), &mut |_event| ())?;
-//! for flow in &record.flows {
-//!     println!("{}: {:?}, {:?}", flow.plan.name, flow.bitrate(), flow.verdict);
-//! }
-//! # Ok(())
-//! # }
-//! ```
-//!
 //! - [`run()`] is one test in one call.
 //! - [`Measurement`] is the same with all choices: several sinks, an agent that measures instead of this host,
 //!   follow-up runs.
 //! - [`CancelToken`] ends a test early. What was measured until then is kept.
 //! - [`doctor`] checks this host, and [`calibration`] measures its limits.
+//! - [`PreparedPlan`](plan::PreparedPlan) is a plan that was read; [`lab`] emulates its network.
+//!
+#![doc = include_str!("../../../docs/guide/rust.md")]
 
 mod agent;
 mod archive_log_store;

@@ -72,6 +72,7 @@ pages! {
     python = "docs/guide/python.md",
     read_the_verdict = "docs/guide/read-the-verdict.md",
     report = "docs/guide/report.md",
+    rust = "docs/guide/rust.md",
     scripts_and_json = "docs/guide/scripts-and-json.md",
     serve_safely = "docs/guide/serve-safely.md",
     service = "docs/guide/service.md",
