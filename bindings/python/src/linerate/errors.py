@@ -68,7 +68,11 @@ class RunTimeoutError(RunError, TimeoutError):
 
 
 class Cancelled(asyncio.CancelledError):
-    """The task was cancelled. `result` is what was measured until then; None if nothing was."""
+    """The task was cancelled. `result` is what was measured until then; None if nothing was.
+
+    Catch it in the task that measures. Python 3.10 gives those who wait for the task another CancelledError, whose
+    `__context__` it is.
+    """
 
     def __init__(self, result: Result | None) -> None:
         self.result = result

@@ -91,8 +91,7 @@ async def test(host: str, *, timeout: float | None = None, **options: Unpack[Tes
     """Measure the path to a server.
 
     The options are those of `linerate test`. If the task is cancelled, the program is interrupted, and what it has
-    measured is the `result` of the Cancelled that the task ends with. After `timeout` seconds it is that of a
-    RunTimeoutError.
+    measured is the `result` of the Cancelled that is raised. After `timeout` seconds it is that of a RunTimeoutError.
 
     Raises OptionError for an option that does not exist, and RunError if the program fails.
     """
