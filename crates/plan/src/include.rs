@@ -155,7 +155,7 @@ fn underlay(upper: &mut ConfigTable, lower: ConfigTable) {
 }
 
 /// Applies settings of the command line to a plan: `test.duration=5s`, `repeats=3`, `host.a.address=192.0.2.1`,
-/// `axis.window=64K,1M`, `lab.set.buffer=1MB`. A setting of a knob of `test` replaces an axis over that knob,
+/// `axis.window=64K,1M`, `lab.set.buffer=1MB`, `notes.nic=x`. A setting of a knob of `test` replaces an axis over that knob,
 /// and the settings of single flows. Returns the axes that lost values.
 pub(crate) fn apply(
     document: &mut ConfigTable,
@@ -201,9 +201,12 @@ fn put(document: &mut ConfigTable, path: &[&str], value: ConfigValue) -> Result<
         }
         ["lab", "set", key @ ..] if !key.is_empty() => document.set(&["lab", "set", &key.join(".")], value),
         ["lab", key] => document.set(&["lab", key], value),
+        ["notes", _] => document.set(path, value),
         [kind @ ("host" | "flow" | "axis"), name, rest @ ..] => {
             let known = names(document, kind);
-            if !known.iter().any(|one| one == name) {
+            // The hosts of a lab are those of its topology, which is read later.
+            let may_be_in_lab = *kind == "host" && document.table("lab").is_some();
+            if !may_be_in_lab && !known.iter().any(|one| one == name) {
                 let hint = hint(name, known.iter().map(String::as_str));
                 return Err(format!("the plan has no {kind} '{name}'{hint}"));
             }

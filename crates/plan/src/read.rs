@@ -7,7 +7,7 @@ mod series;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_config::{ConfigContent, ConfigEntry, ConfigTable, Mistakes, SourcePosition, check_name};
+use linerate_config::{ConfigContent, ConfigEntry, ConfigTable, Mistakes, SourcePosition, check_name, hint};
 use linerate_units::Span;
 
 use crate::axis::{AxisTable, Names};
@@ -251,7 +251,20 @@ impl<'r> PlanReader<'r> {
                 }),
             }
         }
+        self.check_typed_hosts(&hosts);
         hosts
+    }
+
+    /// A host that only `--set` names has to be one of the lab.
+    fn check_typed_hosts(&mut self, hosts: &[Host]) {
+        for (entry, _) in self.named("host") {
+            let is_typed = matches!(entry.at, SourcePosition::Override(_));
+            if is_typed && !hosts.iter().any(|host| host.in_lab && host.name == entry.key) {
+                let others = hosts.iter().map(|host| host.name.as_str()).filter(|name| *name != entry.key);
+                let text = format!("the plan has no host '{}'{}", entry.key, hint(&entry.key, others));
+                self.mistakes.add(&entry.at, text);
+            }
+        }
     }
 
     /// The hosts of the lab's topology.

@@ -1,5 +1,6 @@
 //! Precedence if several places set the same key.
 
+use expect_test::expect;
 use linerate_units::{Bytes, Span};
 
 use super::{TestSurroundings, plan, source, try_plan};
@@ -48,6 +49,19 @@ fn settings_of_the_command_line_reach_every_kind_of_key() {
     let point = plan.point(0).unwrap();
     assert_eq!(point.lab.unwrap().set["buffer"], "1MB");
     assert_eq!(point.hosts["a"]["mtu"].to_string(), "9000");
+}
+
+#[test]
+fn a_host_of_the_lab_gets_an_address_and_a_plan_a_note_on_the_command_line() {
+    let text = source("[lab]\ntopology = \"two\"\n");
+    let settings = ["host.a.address=192.0.2.1", "notes.nic=X710"].map(str::to_owned);
+    let plan = read(text, &settings, &TestSurroundings(&[])).unwrap();
+    assert_eq!(plan.hosts[0].address.as_deref(), Some("192.0.2.1"));
+    assert_eq!(plan.notes["nic"], "X710");
+    let other =
+        read(source("[lab]\ntopology = \"two\"\n"), &["host.c.mtu=9000".to_owned()], &TestSurroundings(&[]));
+    expect!["--set host.c.mtu=9000: the plan has no host 'c'; known are a, b"]
+        .assert_eq(&other.unwrap_err().to_string());
 }
 
 #[test]
