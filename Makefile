@@ -1,6 +1,6 @@
 # The commands of the project. Each works on a clean clone and needs no terminal.
 
-.PHONY: help build demo test kills hostile bench fmt fuzz doc ui screenshots guide wheel
+.PHONY: help build demo test kills hostile bench fmt fuzz doc ui screenshots guide wheel docs
 
 # Properties use the same cases every time, so that a result only depends on the change; make fuzz searches for
 # new cases.
@@ -27,6 +27,7 @@ help:
 	@echo "make bench   compare with the installed peers"
 	@echo "make fmt     format the code"
 	@echo "make fuzz    search for new failures: random property tests, arbitrary bytes into every decoder"
+	@echo "make docs    README, guide, concepts and reference as web pages with search, target/book"
 	@echo "make doc     the documentation of all crates, target/doc"
 
 build:
@@ -102,3 +103,7 @@ fuzz:
 
 doc:
 	@RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps
+
+# `make test` runs the commands in the pages, and `cargo xtask tidy` checks their links.
+docs:
+	@scripts/docs.sh

@@ -50,3 +50,6 @@ walk name:
 # Rewrite docs/reference.
 gen:
     @cargo xtask gen
+
+docs:
+    @make docs

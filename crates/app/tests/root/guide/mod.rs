@@ -58,12 +58,18 @@ macro_rules! pages {
 
 pages! {
     readme = "README.md",
+    acceptance_test = "docs/guide/acceptance-test.md",
     agents = "docs/guide/agents.md",
     archive = "docs/guide/archive.md",
+    cable_host_or_path = "docs/guide/cable-host-or-path.md",
     calibrate = "docs/guide/calibrate.md",
     check = "docs/guide/check.md",
     compare = "docs/guide/compare.md",
+    compare_network_cards = "docs/guide/compare-network-cards.md",
     envelope = "docs/guide/envelope.md",
+    from_iperf3 = "docs/guide/from-iperf3.md",
+    from_ntttcp = "docs/guide/from-ntttcp.md",
+    from_nuttcp = "docs/guide/from-nuttcp.md",
     import = "docs/guide/import.md",
     investigate = "docs/guide/investigate.md",
     lab = "docs/guide/lab.md",
@@ -76,8 +82,10 @@ pages! {
     scripts_and_json = "docs/guide/scripts-and-json.md",
     serve_safely = "docs/guide/serve-safely.md",
     service = "docs/guide/service.md",
+    speed = "docs/guide/speed.md",
     stand_ins = "docs/guide/stand-ins.md",
     sweep = "docs/guide/sweep.md",
+    switch_buffer = "docs/guide/switch-buffer.md",
     web = "docs/guide/web.md",
 }
 
