@@ -149,7 +149,7 @@ impl RecvBatch {
         let (raw, count) = (fd.as_fd().as_raw_fd(), self.headers.len() as u32);
         let headers = self.headers.as_mut_ptr();
         // MSG_TRUNC returns the true length of a datagram that does not fit.
-        let flags = libc::MSG_WAITFORONE | libc::MSG_TRUNC;
+        let flags = (libc::MSG_WAITFORONE | libc::MSG_TRUNC) as _; // The type differs between C libraries.
         let result = retry("receive a batch of datagrams", || {
             // SAFETY: `count` headers, each pointing to name, byte and control buffers that this batch owns and
             // does not move. With a null timeout the socket's own timeout applies.

@@ -101,8 +101,8 @@ fn int(data: &[u8]) -> Option<i32> {
 
 /// The first of three `timespec`s; all zero means no software timestamp.
 pub(crate) fn software_stamp(data: &[u8]) -> Option<u64> {
-    const WORD: usize = size_of::<libc::time_t>();
-    let word = |at: usize| data.get(at..)?.first_chunk::<WORD>().copied().map(libc::time_t::from_ne_bytes);
+    const WORD: usize = size_of::<libc::c_long>();
+    let word = |at: usize| data.get(at..)?.first_chunk::<WORD>().copied().map(libc::c_long::from_ne_bytes);
     let (seconds, ns) = (u64::try_from(word(0)?).ok()?, u64::try_from(word(WORD)?).ok()?);
     seconds.checked_mul(1_000_000_000)?.checked_add(ns).filter(|&stamp| stamp > 0)
 }

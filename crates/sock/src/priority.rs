@@ -5,6 +5,12 @@ use std::marker::PhantomData;
 use crate::SockError;
 use crate::call::check;
 
+/// The kernel's `struct sched_param`. That of musl has fields which the kernel does not know.
+#[repr(C)]
+struct SchedulingParameters {
+    priority: libc::c_int,
+}
+
 /// While this exists, the calling thread runs before all ordinary ones (`SCHED_FIFO` with the lowest priority).
 /// Hold it only for moments: a thread that spins with it blocks its CPU for all others.
 #[derive(Debug)]
@@ -25,12 +31,12 @@ impl Urgent {
         // SAFETY: takes a thread, 0 being the calling one, and accesses none of our memory.
         let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
         let policy = check("read the scheduling policy", policy as libc::c_int)?;
-        let mut before = libc::sched_param { sched_priority: 0 };
+        let mut before = SchedulingParameters { priority: 0 };
         // SAFETY: `before` is valid for writing.
         let read = unsafe { libc::syscall(libc::SYS_sched_getparam, 0, &raw mut before) };
         check("read the scheduling priority", read as libc::c_int)?;
         set(libc::SCHED_FIFO, 1)?;
-        Ok(Self { policy, priority: before.sched_priority, _here: PhantomData })
+        Ok(Self { policy, priority: before.priority, _here: PhantomData })
     }
 }
 
@@ -42,7 +48,7 @@ impl Drop for Urgent {
 }
 
 fn set(policy: libc::c_int, priority: libc::c_int) -> Result<(), SockError> {
-    let param = libc::sched_param { sched_priority: priority };
+    let param = SchedulingParameters { priority };
     // SAFETY: the kernel reads `param`, which is alive.
     let ret = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const param) };
     check("set the scheduling policy", ret as libc::c_int).map(|_| ())
