@@ -268,6 +268,10 @@ impl ArchiveError {
 }
 
 /// What a user can do about a fault.
+#[cfg_attr(
+    not(feature = "postgres"),
+    expect(dead_code, reason = "a file is never unreachable and refuses nobody")
+)]
 enum FaultKind {
     Corrupt,
     Full,

@@ -50,16 +50,18 @@ fn path_of(location: &str) -> Result<&Path, ArchiveError> {
 }
 
 fn open_url(scheme: &str, url: &str) -> Result<Archive, ArchiveError> {
+    let is_postgres = matches!(scheme, "postgres" | "postgresql");
     #[cfg(feature = "postgres")]
-    if matches!(scheme, "postgres" | "postgresql") {
+    if is_postgres {
         // As psql does; it keeps the password out of lists of processes.
         let password = std::env::var("PGPASSWORD").ok();
         let database = crate::postgres::PostgresDatabase::open(url, password.as_deref())?;
         return Ok(Archive::new(crate::database::Database::Postgres(Box::new(database))));
     }
-    let why = match cfg!(feature = "postgres") {
-        true => "give the path of an SQLite file or postgres://HOST/DATABASE",
-        false => "this build has no PostgreSQL; give the path of an SQLite file",
+    let why = match (is_postgres, cfg!(feature = "postgres")) {
+        (true, _) => "this build has no PostgreSQL; give the path of an SQLite file",
+        (false, true) => "give the path of an SQLite file or postgres://HOST/DATABASE",
+        (false, false) => "give the path of an SQLite file",
     };
     Err(ArchiveError::Unsupported { url: without_password(url), why: why.to_owned() })
 }
