@@ -33,6 +33,7 @@ pub mod nuttcp;
 pub mod option_table;
 mod refusal;
 mod sessions;
+mod stamped;
 pub mod stand_in;
 mod tool;
 mod tos;
@@ -41,4 +42,5 @@ pub mod ttcp;
 mod virtual_hosts;
 
 pub use refusal::no_refusal;
+pub use stamped::Stamped;
 pub use tool::{ALL, EmbeddedServerConfig, Tool};

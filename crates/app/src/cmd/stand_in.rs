@@ -10,7 +10,6 @@ mod netperf;
 mod netpipe;
 mod ntttcp;
 mod nuttcp;
-mod printer;
 mod ttcp;
 
 use std::ffi::{OsStr, OsString};

@@ -7,12 +7,12 @@ use std::path::Path;
 
 use linerate_compat::iperf2::{Iperf2Client, Iperf2Input, Iperf2Server, Iperf2Settings, parse};
 use linerate_compat::stand_in::StandIn;
+use linerate_runner::log_file;
 use linerate_sock::clock::wall_ns;
 use linerate_sock::priority::Urgent;
 use linerate_sock::process::detach;
 use linerate_units::Span;
 
-use super::printer::log_file;
 use super::{EarlyExit, PreparedTool, argument_texts};
 
 pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<PreparedTool, EarlyExit> {

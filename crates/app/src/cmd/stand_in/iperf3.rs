@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use linerate_compat::Stamped;
 use linerate_compat::iperf3::argv::{self, Iperf3Command};
 use linerate_compat::iperf3::auth::{Authenticator, Login};
 use linerate_compat::iperf3::client::{Iperf3Client, Iperf3ClientConfig};
@@ -14,11 +15,10 @@ use linerate_compat::iperf3::server::{Iperf3Server, Iperf3ServerConfig};
 use linerate_compat::iperf3::settings::{Common, Iperf3File, Iperf3Settings};
 use linerate_compat::stand_in::StandIn;
 use linerate_control::file_facts;
-use linerate_runner::{PidFile, PidFileError};
+use linerate_runner::{PidFile, PidFileError, log_file};
 use linerate_sock::proc::host::kernel;
 use linerate_sock::process::detach;
 
-use super::printer::{Stamped, log_file};
 use super::{EarlyExit, PreparedTool, argument_texts};
 
 /// The environment variable with a client's password, which keeps it out of the process list.
@@ -116,7 +116,7 @@ fn printers(common: &Common) -> Result<(Writer, Writer), EarlyExit> {
     }
     // JSON has no lines of its own.
     if let Some(format) = common.timestamps.as_ref().filter(|_| !common.json) {
-        let stamped = |to| Box::new(Stamped::new(to, format.clone())) as Box<dyn Write>;
+        let stamped = |to| Box::new(Stamped::new(to, format.clone(), jiff::Zoned::now)) as Box<dyn Write>;
         (output, complaints) = (output.map(stamped), complaints.map(stamped));
     }
     Ok((output, complaints))
