@@ -9,8 +9,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The folder always exists; its content comes from `make ui`.
     println!("cargo::rerun-if-changed={}", dist.display());
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo names no folder for the build")?);
+    // The small build has no pages.
+    let has_pages = env::var_os("CARGO_FEATURE_FULL").is_some();
     for name in ["report.js", "report.css", "web.js", "web.css", "worker.js"] {
-        fs::write(out.join(name), read(&dist.join(name)))?;
+        fs::write(out.join(name), if has_pages { read(&dist.join(name)) } else { String::new() })?;
     }
     Ok(())
 }

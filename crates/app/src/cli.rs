@@ -3,11 +3,13 @@
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cmd::{
-    archive, archived, check, compare, completions, doctor, envelope, guardian, health, import, lab, manual,
-    plan, report, run, serve, stand_in, sweep, test, token,
+    archive, archived, completions, doctor, guardian, health, manual, report, serve, stand_in, sweep, test,
 };
+#[cfg(feature = "full")]
+use crate::cmd::{check, compare, envelope, import, lab, plan, run, token};
 use crate::command_error::CommandError;
 use crate::config_file::ConfiguredServe;
+use crate::core_build::VERSION;
 use crate::exit::Exit;
 
 /// How fast a network really is, how fast it could be, and what holds it back
@@ -15,7 +17,7 @@ use crate::exit::Exit;
 #[derive(Debug, Parser)]
 #[command(
     name = "linerate",
-    version,
+    version = VERSION,
     about,
     max_term_width = 100,
     after_help = exit_codes(),
@@ -41,24 +43,31 @@ pub(crate) enum Command {
     /// Check whether a server answers, without a test: exit code 0 if it does
     Health(health::HealthArgs),
     /// Say who may use the web pages of `linerate serve --web`
+    #[cfg(feature = "full")]
     Token(token::TokenArgs),
     /// Measure the path to a server and report what limits it
     Test(Box<test::TestArgs>),
     /// Measure latency and throughput over message sizes and draw the curve
     Sweep(Box<sweep::SweepArgs>),
     /// Show what a described path can carry, and what it needs for that
+    #[cfg(feature = "full")]
     Envelope(Box<envelope::EnvelopeArgs>),
     /// Check whether published results are physically possible: results of other programs, or typed figures
+    #[cfg(feature = "full")]
     Check(Box<check::CheckArgs>),
     /// Show what this host can do, and which of its settings limit results
     Doctor(doctor::DoctorArgs),
     /// Emulate a network on this machine, for linerate and other programs
+    #[cfg(feature = "full")]
     Lab(Box<lab::LabArgs>),
     /// Check a plan of many measurements and show what it would do
+    #[cfg(feature = "full")]
     Plan(plan::PlanArgs),
     /// Compare configurations: archived runs, result files, or plans that were run
+    #[cfg(feature = "full")]
     Compare(compare::CompareArgs),
     /// Run a plan, on real hosts or in an emulated network, and judge the results
+    #[cfg(feature = "full")]
     Run(Box<run::RunArgs>),
     /// Replace iperf3: same options, output and exit codes
     Iperf3(stand_in::ToolArgs),
@@ -79,6 +88,7 @@ pub(crate) enum Command {
     /// Create links to this program with the names of the tools that it replaces
     InstallLinks(stand_in::InstallLinksArgs),
     /// Archive results of other programs as runs: iperf3, iperf 2, ttcp, nuttcp, NTttcp, NetPIPE, netperf, and our own
+    #[cfg(feature = "full")]
     Import(import::ImportArgs),
     /// List archived runs
     History(archived::HistoryArgs),
@@ -116,15 +126,22 @@ impl Command {
         match self {
             Self::Serve(args) => serve::run(&args, configured),
             Self::Health(args) => health::run(&args),
+            #[cfg(feature = "full")]
             Self::Token(args) => token::run(&args),
             Self::Test(args) => test::run(&args),
             Self::Sweep(args) => sweep::run(&args),
+            #[cfg(feature = "full")]
             Self::Envelope(args) => envelope::run(&args),
+            #[cfg(feature = "full")]
             Self::Check(args) => check::run(&args),
             Self::Doctor(args) => doctor::run(&args),
+            #[cfg(feature = "full")]
             Self::Lab(args) => lab::run(&args),
+            #[cfg(feature = "full")]
             Self::Plan(args) => plan::run(&args),
+            #[cfg(feature = "full")]
             Self::Compare(args) => compare::run(&args),
+            #[cfg(feature = "full")]
             Self::Run(args) => run::run(&args),
             Self::Iperf3(args) => stand_in::run("iperf3", &args),
             Self::Iperf(args) => stand_in::run("iperf", &args),
@@ -135,6 +152,7 @@ impl Command {
             Self::Ntttcp(args) => stand_in::run("ntttcp", &args),
             Self::Nuttcp(args) => stand_in::run("nuttcp", &args),
             Self::InstallLinks(args) => stand_in::install(&args),
+            #[cfg(feature = "full")]
             Self::Import(args) => import::run(&args),
             Self::History(args) => archived::history(&args),
             Self::Show(args) => archived::show(&args),

@@ -25,6 +25,11 @@
 //! # }
 //! ```
 
+#![cfg_attr(
+    not(feature = "full"),
+    expect(dead_code, reason = "the small build lacks the only callers of some shared functions")
+)]
+
 mod agent_token;
 mod archive;
 mod args;
@@ -33,6 +38,7 @@ mod cli;
 mod cmd;
 mod command_error;
 mod config_file;
+mod core_build;
 mod entry;
 mod exit;
 mod front_end;

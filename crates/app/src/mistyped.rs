@@ -10,6 +10,7 @@ use clap::{Command, CommandFactory};
 use linerate_compat::iperf_habits::{is_host, of_test, without_command};
 
 use crate::cli::Cli;
+use crate::core_build;
 
 /// The error of a command line with the usage of its command and, if it is known, what to type instead.
 pub(crate) fn explained(error: clap::Error, argv: &[OsString]) -> clap::Error {
@@ -18,6 +19,9 @@ pub(crate) fn explained(error: clap::Error, argv: &[OsString]) -> clap::Error {
     top.build();
     let (command, rest) = command_of(top, &words);
     let mut error = readable(error, &command);
+    if let Some(why) = unknown(&error).and_then(core_build::missing) {
+        return command.clone().error(error.kind(), why);
+    }
     if let Some(usage) = error.get(ContextKind::Usage) {
         let usage = without_untyped(usage.to_string(), &command, &words);
         error.insert(ContextKind::Usage, ContextValue::StyledStr(StyledStr::from(usage)));
@@ -64,11 +68,16 @@ fn readable(error: clap::Error, command: &Command) -> clap::Error {
     command.clone().error(ErrorKind::ValueValidation, why)
 }
 
+/// The option or command that is not known.
+fn unknown(error: &clap::Error) -> Option<&str> {
+    match error.get(ContextKind::InvalidArg).or(error.get(ContextKind::InvalidSubcommand))? {
+        ContextValue::String(unknown) => Some(unknown.as_str()),
+        _ => None,
+    }
+}
+
 fn hint(error: &clap::Error, command: &Command, rest: &[String]) -> Option<String> {
-    let unknown = match error.get(ContextKind::InvalidArg).or(error.get(ContextKind::InvalidSubcommand))? {
-        ContextValue::String(unknown) => unknown.as_str(),
-        _ => return None,
-    };
+    let unknown = unknown(error)?;
     match (error.kind(), command.get_name()) {
         (ErrorKind::UnknownArgument, "linerate") => Some(without_command(unknown, rest)),
         (ErrorKind::UnknownArgument, "test") => of_test(unknown, rest),

@@ -92,6 +92,8 @@ fn add(top: Command, path: &'static str, arg: &'static str, names: &ArgValueComp
     match first {
         // `mut_arg` would move the argument behind all others.
         "" => top.mut_args(|one| if one.get_id() == arg { one.add(names.clone()) } else { one }),
+        // One that this build lacks would be created.
+        _ if top.find_subcommand(first).is_none() => top,
         _ => top.mut_subcommand(first, |below| add(below, rest, arg, names)),
     }
 }

@@ -10,12 +10,17 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use linerate_compat::Tool;
 use linerate_control::{
-    Heartbeat, Server, ServerConfig, ServerEvent, ServerHandle, ServerLimits, ServerReload,
+    Heartbeat, Server, ServerConfig, ServerEvent, ServerHandle, ServerIdentity, ServerLimits, ServerReload,
     canonical_address, listening_text, restore_leftovers,
 };
-use linerate_model::{ArchiveLimitOptions, ArchiveOptions, ListenOptions, ServerLimitOptions};
+use linerate_model::{
+    ArchiveLimitOptions, ArchiveOptions, ListenOptions, ServerLimitOptions, ServerTlsOptions,
+};
 use linerate_report::outcome;
-use linerate_runner::{ArchiveLogStore, LabPortObserver, Retention, ServiceManager, SettingsGuardians};
+use linerate_runner::{
+    ArchiveLogStore, CertificateError, CertificateSource, LabPortObserver, Retention, ServiceManager,
+    SettingsGuardians, TlsCertificate,
+};
 use linerate_sock::inherited::InheritedSockets;
 use linerate_sock::thread::locked;
 use signal_hook::consts::SIGHUP;
@@ -88,6 +93,7 @@ pub(crate) fn run(args: &ServeArgs, configured: Option<ConfiguredServe>) -> Resu
     let agent_token = args.agent_token_file.as_deref().map(read_token).transpose()?;
     if let Some(configured) = configured.as_ref().filter(|_| args.check_config) {
         args.web.check_files()?;
+        check_certificate(&args.web.tls)?;
         return Ok(stdout::print(
             format!("{}: no mistakes\n", configured.config.path().display()).as_bytes(),
         ));
@@ -102,7 +108,7 @@ pub(crate) fn run(args: &ServeArgs, configured: Option<ConfiguredServe>) -> Resu
     let settings = settings.filter(|_| !args.no_settings);
     let guardians =
         settings.clone().map(|folder| Arc::new(SettingsGuardians { folder, command: guardian::NAME }) as _);
-    let identity = args.web.identity()?;
+    let identity = identity(&args.web)?;
     let pages = args.web.listener(&mut inherited);
     let config = ServerConfig { identity, agent_token, settings, guardians, ..config(args) };
     let server = Server::bind_with(config, &mut inherited).map_err(CommandError::failed)?;
@@ -172,6 +178,28 @@ fn reloaded(
     }
     server.set_limits(args.limits());
     Ok((newer, changes.in_words()))
+}
+
+/// Reads a certificate in files. A self-signed one is made when it is needed.
+fn check_certificate(tls: &ServerTlsOptions) -> Result<(), CommandError> {
+    let Some(source @ CertificateSource::Files { .. }) = CertificateSource::of_pages(tls) else {
+        return Ok(());
+    };
+    let refused = |error: CertificateError| CommandError::of(error.needs_correction(), error);
+    TlsCertificate::open(&source, &[]).map(drop).map_err(refused)
+}
+
+/// The certificate of the server's own port, if it is wanted.
+fn identity(web: &WebArgs) -> Result<Option<Arc<dyn ServerIdentity>>, CommandError> {
+    let (tls, pages) = (&web.tls, web.names());
+    if !tls.is_for_control() && pages.is_none() && tls.tls_cert.is_some() {
+        return Err(CommandError::usage("--tls-cert: give --tls or --web with it"));
+    }
+    let Some(source) = CertificateSource::of_control(tls) else { return Ok(None) };
+    let identity = TlsCertificate::open(&source, pages.unwrap_or_default())
+        .map_err(|error| CommandError::of(error.needs_correction(), format!("--tls: {error}")))?;
+    print::note(format!("TLS for control connections (clients give --tls): {}", identity.in_words()));
+    Ok(Some(Arc::new(identity)))
 }
 
 fn config(args: &ServeArgs) -> ServerConfig {

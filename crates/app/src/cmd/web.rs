@@ -2,19 +2,25 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::Args;
-use linerate_control::{Server, ServerIdentity};
+use linerate_control::Server;
 use linerate_model::ServerTlsOptions;
-use linerate_runner::{CertificateError, CertificateSource, TlsCertificate};
+use linerate_runner::CertificateSource;
 use linerate_sock::inherited::InheritedSockets;
-use linerate_web::{Access, AllowedTarget, TokenFile, WebConfig, WebError, WebHandle, WebServer, WebToken};
+use linerate_web::{
+    Access, AllowedTarget, TokenFile, WebAssets, WebConfig, WebError, WebHandle, WebServer, WebToken,
+};
 
 use super::serve::ServeArgs;
 use crate::agent_token::read_from;
 use crate::command_error::CommandError;
 use crate::{front_end, print};
+
+// The front end; empty if it was not built.
+const SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/web.js"));
+const WORKER: &str = include_str!(concat!(env!("OUT_DIR"), "/worker.js"));
+const STYLE: &str = include_str!(concat!(env!("OUT_DIR"), "/web.css"));
 
 #[derive(Debug, Args)]
 pub(super) struct WebArgs {
@@ -46,26 +52,14 @@ pub(super) struct WebArgs {
 }
 
 impl WebArgs {
-    /// The certificate of the server's own port, if it is wanted.
-    pub(super) fn identity(&self) -> Result<Option<Arc<dyn ServerIdentity>>, CommandError> {
-        if !self.tls.is_for_control() && self.web.is_none() && self.tls.tls_cert.is_some() {
-            return Err(CommandError::usage("--tls-cert: give --tls or --web with it"));
-        }
-        let Some(source) = CertificateSource::of_control(&self.tls) else { return Ok(None) };
-        let identity = TlsCertificate::open(&source, &self.web_name)
-            .map_err(|error| CommandError::of(error.needs_correction(), format!("--tls: {error}")))?;
-        print::note(format!("TLS for control connections (clients give --tls): {}", identity.in_words()));
-        Ok(Some(Arc::new(identity)))
+    /// Other names of the pages; absent if none are wanted.
+    pub(super) fn names(&self) -> Option<&[String]> {
+        self.web.map(|_| self.web_name.as_slice())
     }
 
     /// Reads the files that the options name.
     pub(super) fn check_files(&self) -> Result<(), CommandError> {
         self.web_token()?;
-        // A self-signed one is made when it is needed.
-        if let Some(source @ CertificateSource::Files { .. }) = CertificateSource::of_pages(&self.tls) {
-            let refused = |error: CertificateError| CommandError::of(error.needs_correction(), error);
-            TlsCertificate::open(&source, &self.web_name).map_err(refused)?;
-        }
         TokenFile::of_service(self.tokens.as_deref())
             .map(drop)
             .map_err(|error| CommandError::of(error.needs_correction(), error))
@@ -100,7 +94,7 @@ impl WebArgs {
             archive: args.archive.archive.clone(),
             targets: self.web_target.clone(),
             notify: |line| print::note(line),
-            assets: front_end::web_assets(),
+            assets: WebAssets { script: SCRIPT, worker: WORKER, style: STYLE, report: front_end::REPORT },
         };
         let web = WebServer::bind_with(config, listener).map_err(refused)?;
         print::note(format!("pages at {}", web.url()));
