@@ -1,6 +1,6 @@
 # The commands of the project. Each works on a clean clone and needs no terminal.
 
-.PHONY: help build demo test kills hostile bench fmt fuzz doc ui screenshots guide wheel docs
+.PHONY: help build demo test kills hostile bench fmt fuzz doc ui screenshots guide wheel docs dist dist-check container
 
 # Properties use the same cases every time, so that a result only depends on the change; make fuzz searches for
 # new cases.
@@ -28,6 +28,9 @@ help:
 	@echo "make fmt     format the code"
 	@echo "make fuzz    search for new failures: random property tests, arbitrary bytes into every decoder"
 	@echo "make docs    README, guide, concepts and reference as web pages with search, target/book"
+	@echo "make dist    static programs, package, checksums and their signature, dist/"
+	@echo "make dist-check  check what make dist made, and that a second build is the same"
+	@echo "make container   the container image of the server, dist/; as root also a test run"
 	@echo "make doc     the documentation of all crates, target/doc"
 
 build:
@@ -57,6 +60,9 @@ test:
 	@cargo xtask tidy
 	@cargo xtask walk --check
 	@cargo xtask gen --check
+	$(HEADING) 'the small build, and the signature of releases'
+	@scripts/core-check.sh
+	@scripts/test-dist-sums.sh
 	$(HEADING) 'tests'
 	@rm -f $(SKIPPED)
 	@$(SIGNALS) cargo test --workspace --no-fail-fast
@@ -100,6 +106,17 @@ fmt:
 
 fuzz:
 	@scripts/fuzz.sh
+
+# What is handed out: it takes long, so `make test` only has a sample of it. LINERATE_SIGNING_KEY names the SSH key that
+# signs. ARCHITECTURES=x86_64 and BUILDS=core select fewer programs.
+dist:
+	@scripts/dist.sh
+
+dist-check:
+	@scripts/dist-check.sh
+
+container:
+	@scripts/container.sh
 
 doc:
 	@RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps

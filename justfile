@@ -36,6 +36,15 @@ fmt:
 fuzz:
     @make fuzz
 
+dist:
+    @make dist
+
+dist-check:
+    @make dist-check
+
+container:
+    @make container
+
 doc:
     @make doc
 

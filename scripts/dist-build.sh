@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Builds one static program: dist-build.sh ARCHITECTURE BUILD FILE, where ARCHITECTURE is x86_64 or aarch64, BUILD is
+# full or core, and FILE is where it goes. The front end has to be built before (scripts/ui.sh build).
+#
+# Whoever builds the same source gets the same file: the tools have fixed versions, and neither the folder of the source
+# nor any other path of this machine is in the result.
+set -euo pipefail
+
+arch=$1 build=$2 file=$(realpath -m "$3")
+top=$(cd "$(dirname "$0")/.." && pwd)
+cd "$top"
+case $arch in x86_64 | aarch64) ;; *) echo "$arch: the architectures are x86_64 and aarch64" >&2 && exit 2 ;; esac
+case $build in
+full) features=() ;;
+core) features=(--no-default-features) ;;
+*) echo "$build: the builds are full and core" >&2 && exit 2 ;;
+esac
+
+zig=$(scripts/dist-tools.sh)
+work=$top/target/dist
+target=$arch-unknown-linux-musl
+mkdir -p "$work"
+
+# Build scripts call their compiler by one name, without arguments.
+compiler=$work/cc-$arch archiver=$work/ar
+printf '#!/bin/sh\nexec "%s" "%s" %s-linux-musl "$@"\n' "$top/scripts/zig-cc.sh" "$zig" "$arch" >"$compiler"
+printf '#!/bin/sh\nexec "%s" ar "$@"\n' "$zig" >"$archiver"
+chmod +x "$compiler" "$archiver"
+export ZIG_GLOBAL_CACHE_DIR=$work/zig-cache ZIG_LOCAL_CACHE_DIR=$work/zig-cache
+
+# Flags of the user are for other builds.
+unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS CARGO_BUILD_TARGET CARGO_BUILD_RUSTFLAGS CFLAGS CXXFLAGS RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER
+for variable in $(compgen -e CARGO_PROFILE_ || true); do unset "$variable"; done
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+export SOURCE_DATE_EPOCH
+
+# The last rule that fits wins.
+cargo_home=${CARGO_HOME:-$HOME/.cargo}
+paths=("$HOME=/user" "$cargo_home=/cargo" "$top=/linerate" /usr/lib/rustlib/src/rust=/rust /usr/src=/rust-src)
+for path in "$cargo_home"/registry/src/*; do paths+=("$path=/crates"); done
+rust_flags=(-C link-self-contained=no) c_flags=(-g0)
+for path in "${paths[@]}"; do
+    rust_flags+=("--remap-path-prefix=$path")
+    c_flags+=("-ffile-prefix-map=$path")
+done
+separator=$(printf '\037')
+CARGO_ENCODED_RUSTFLAGS=$(IFS=$separator && echo "${rust_flags[*]}")
+export CARGO_ENCODED_RUSTFLAGS
+variable=${target//-/_}
+export "CC_$variable=$compiler" "AR_$variable=$archiver" "CFLAGS_$variable=${c_flags[*]}"
+export "CARGO_TARGET_${variable^^}_LINKER=$compiler"
+
+# The standard library is built along. That is a feature of cargo's nightly releases, hence the variable.
+export RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1
+/usr/bin/cargo build --locked --profile dist -Zbuild-std=std,panic_unwind --target "$target" --target-dir "$work/cargo" \
+    --package linerate "${features[@]}"
+mkdir -p "$(dirname "$file")"
+cp "$work/cargo/$target/dist/linerate" "$file"
