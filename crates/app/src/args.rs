@@ -6,25 +6,11 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use linerate_lab::{LabResourceError, StateDir, run_dir};
 use linerate_report::{FORMATS, Format};
-use linerate_theory::encapsulation::Encapsulation;
-use linerate_theory::envelope::Congestion;
 
 /// A report format by its name.
 pub(crate) fn format_name() -> impl TypedValueParser<Value = Format> {
     let names = FORMATS.iter().map(|row| PossibleValue::new(row.name).help(row.help));
     PossibleValuesParser::new(names).map(|name| Format::named(&name).unwrap_or_default())
-}
-
-/// A tunnel by its name.
-pub(crate) fn tunnel() -> impl TypedValueParser<Value = Encapsulation> {
-    PossibleValuesParser::new(Encapsulation::ALL.map(Encapsulation::name))
-        .try_map(|name| Encapsulation::from_name(&name).ok_or("unknown tunnel"))
-}
-
-/// A congestion control by its name.
-pub(crate) fn congestion() -> impl TypedValueParser<Value = Congestion> {
-    PossibleValuesParser::new([Congestion::Reno, Congestion::Cubic, Congestion::Bbr].map(Congestion::name))
-        .try_map(|name| Congestion::from_name(&name).ok_or("unknown congestion control"))
 }
 
 /// The folder of this user's labs and undo journals.

@@ -9,6 +9,8 @@
 //! assert_eq!(TypedFigure::rate("966.5M").unwrap().step.round(), 1e5);
 //! ```
 
+#[cfg(feature = "clap")]
+mod envelope_options;
 mod figure;
 
 use linerate_units::{AboveZeroError, Bitrate, Bytes, ParseError, Ratio, Span, above_zero};
@@ -16,6 +18,8 @@ use linerate_units::{AboveZeroError, Bitrate, Bytes, ParseError, Ratio, Span, ab
 use crate::envelope::{Cpu, TransferDeadline, ValueRange};
 use crate::host;
 
+#[cfg(feature = "clap")]
+pub use envelope_options::{EnvelopeOptions, congestion, tunnel};
 pub use figure::{TypedFigure, TypedFigures, describes_path_only};
 
 /// Faster than any link in the foreseeable future; above it, products of rate and time would overflow.

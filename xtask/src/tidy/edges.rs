@@ -54,8 +54,9 @@ const CONFINED: &[(&str, &[&str])] = &[
     // User-written files are read in one crate, so that every error has a position. Tests of emu check a schema
     // against files.
     ("toml", &["config", "emu"]),
-    // In `model` behind a feature: the fields of a specification are also command-line flags.
-    ("clap", &["model", "app"]),
+    // In `model` and `theory` behind a feature: the fields of a specification, and of the description of a path, are
+    // also command-line flags.
+    ("clap", &["model", "theory", "app"]),
     ("clap_complete", &["app"]),
     ("clap_mangen", &["app"]),
     ("signal-hook", &["app", "xtask"]),

@@ -12,10 +12,11 @@ use linerate_theory::claims::{AcceptanceRule, Context};
 use linerate_theory::encapsulation::Encapsulation;
 use linerate_theory::envelope::Congestion;
 use linerate_theory::framing::IpVersion;
-use linerate_theory::typed::{TypedFigure, TypedFigures, describes_path_only, link_rate, probability};
+use linerate_theory::typed::{
+    TypedFigure, TypedFigures, congestion, describes_path_only, link_rate, probability, tunnel,
+};
 use linerate_units::{Bitrate, Bytes, Ratio, above_zero};
 
-use crate::args::{congestion, tunnel};
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::{print, stdout, terminal};
