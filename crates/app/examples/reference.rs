@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::{env, fs, io};
 
+use clap::builder::PossibleValue;
 use clap::{Arg, Command};
 use linerate_model::{Event, TestSpec};
 use serde_json::{Value, json, to_string_pretty};
@@ -133,8 +134,8 @@ fn option(arg: &Arg) -> Value {
         "short": arg.get_short(),
         "aliases": arg.get_visible_aliases().unwrap_or_default(),
         "value": value,
-        "value_name": if takes_values { names.first().map(|name| name.as_str()) } else { None },
-        "values": if takes_values { values.iter().map(|value| value.get_name()).collect() } else { Vec::new() },
+        "value_name": if takes_values { names.first().map(clap::builder::Str::as_str) } else { None },
+        "values": if takes_values { values.iter().map(PossibleValue::get_name).collect() } else { Vec::new() },
         "repeatable": matches!(arg.get_action(), clap::ArgAction::Append),
         "group": arg.get_help_heading(),
         "help": arg.get_help().map(ToString::to_string),
