@@ -2,6 +2,8 @@
 # The documentation as web pages, target/book: the pages of docs/ and those at the top of the sources, which they link
 # to. `cargo xtask tidy` checks the links between pages; this checks that the built pages need no other host.
 #
+# If `make screenshots` was run before, a page has its pictures.
+#
 #   docs.sh [OUT]    OUT gets the pages instead
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -26,9 +28,36 @@ cp ./*.md "$work/src"
 cp -r docs "$work/src/docs"
 rm "$work/src/docs/"{book.toml,site.css,SUMMARY.md}
 
+# Pictures are of this version, or there are none: `make screenshots` takes them.
+shots=$target/screenshots
+pictures() {
+    while IFS='|' read -r file title; do
+        [ -e "$shots/$file" ] || continue
+        cp "$shots/$file" "$work/src/docs/pictures"
+        printf '\n## %s\n\n![%s](%s)\n' "$title" "$title" "$(basename "$file")"
+    done <<'LIST'
+pictures/run-both-1280-light-first.png|The report of a run
+pictures/run-sweep-1280-light-first.png|The report of a series over message sizes
+pictures/plan-window-1280-light-first.png|The report of a plan
+pictures/compare-streams-1280-light-first.png|A comparison
+web/laptop-start-light.png|Web pages: start a test
+web/laptop-live-light.png|Web pages: a test as it runs
+web/laptop-history-light.png|Web pages: the archive
+web/kiosk-result-dark.png|Web pages: the screen that nobody touches
+LIST
+}
+if [ -d "$shots/pictures" ]; then
+    mkdir "$work/src/docs/pictures"
+    {
+        printf '# Pictures\n\nReports ([guide](../guide/report.md)) and web pages ([guide](../guide/web.md)) of this version.\n'
+        pictures
+    } >"$work/src/docs/pictures/README.md"
+fi
+
 # Design notes are listed by their names, which begin with their dates.
 {
     sed 's#](#](docs/#; s#(docs/\.\./#(#' docs/SUMMARY.md
+    [ ! -e "$work/src/docs/pictures" ] || printf -- '- [Pictures](docs/pictures/README.md)\n'
     printf -- '- [Design notes](docs/design/README.md)\n'
     for note in docs/design/*.md; do
         printf -- '  - [%s](%s)\n' "$(sed -n 's/^# //p; /^# /q' "$note")" "$note"
