@@ -137,7 +137,8 @@ pub fn reference() -> String {
          - *no effect*: the option is accepted, but there is nothing for it to change here.\n\n\
          `cargo xtask gen` writes this page.\n",
     );
-    for tool in super::ALL {
+    // Browsers have no command line.
+    for tool in super::ALL.iter().filter(|tool| !tool.options.is_empty()) {
         // Writing to a String cannot fail.
         let _ = write!(page, "\n## {}\n", tool.name);
         for group in tool.options {
