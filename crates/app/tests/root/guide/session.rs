@@ -47,6 +47,17 @@ fn renews(block: &GuideBlock, command: &GuideCommand) -> bool {
     writes() && !command.output.is_empty() && block.rules.output != OutputRule::Example
 }
 
+/// A command in the background, whose output goes elsewhere and does not stay open. A server listens before the next
+/// command begins.
+fn background(text: &str) -> String {
+    if text.contains("linerate serve") {
+        let ready = "until grep -qs '^listening on' serve.log; do sleep 0.05; done";
+        format!("rm -f serve.log; {text} > serve.log 2>&1 & {ready}")
+    } else {
+        format!("{text} > /dev/null 2>&1 &")
+    }
+}
+
 struct PageSession {
     hosts: GuideHosts,
     /// Words of the page, and what they stand for.
@@ -136,8 +147,7 @@ impl PageSession {
                 pause(Duration::from_millis(20));
             }
         }
-        // What runs in the background must not hold the output open.
-        let text = text.strip_suffix(" &").map_or(text.clone(), |text| format!("{text} > /dev/null 2>&1 &"));
+        let text = text.strip_suffix(" &").map_or_else(|| text.clone(), background);
         let done = self.hosts.run(host, &text);
         self.code = done.code;
         let shows_error = shown.iter().any(|line| line.starts_with("error: "));
