@@ -71,6 +71,7 @@ pages! {
     from_ntttcp = "docs/guide/from-ntttcp.md",
     from_nuttcp = "docs/guide/from-nuttcp.md",
     import = "docs/guide/import.md",
+    install = "docs/guide/install.md",
     investigate = "docs/guide/investigate.md",
     lab = "docs/guide/lab.md",
     measure_a_path = "docs/guide/measure-a-path.md",
