@@ -31,8 +31,9 @@ fi
 
 heading 'build'
 scripts/ui.sh build
-cargo build --release --package linerate
-linerate=${CARGO_TARGET_DIR:-target}/release/linerate
+# Without what the demo does not show and takes long to build: exports as Parquet, archives in PostgreSQL.
+cargo build --profile demo --package linerate --no-default-features --features full
+linerate=${CARGO_TARGET_DIR:-target}/demo/linerate
 mkdir -p "$out"
 export LINERATE_ARCHIVE=$out/runs.sqlite
 

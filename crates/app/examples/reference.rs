@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn every_schema_says_which_one_it_is() {
         for (name, page) in PAGES.iter().filter(|(name, _)| name.ends_with(".schema.json")) {
-            let schema: serde_json::Value = serde_json::from_str(&page().unwrap()).unwrap();
+            let schema: Value = serde_json::from_str(&page().unwrap()).unwrap();
             assert!(schema["$schema"].is_string(), "{name}");
         }
     }
