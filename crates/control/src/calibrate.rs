@@ -81,9 +81,9 @@ pub fn calibrate(
         kernel: host.kernel,
         cpu: host.cpu,
         cores: host.cores,
-        syscall: Some(Span::from(cost::syscall())),
+        syscall: cost::syscall().map(Span::from),
         clock_read: Some(Span::from(cost::clock_read())),
-        clock_resolution: Some(Span::from(clock::resolution())),
+        clock_resolution: clock::resolution().map(Span::from),
         wake_up: wake_up(&cost::wake_ups(WAKE_UP_TRIALS, WAKE_UP_WAIT)),
         memory_copy: COPY_BLOCK_BYTES.into_iter().filter_map(copy).collect(),
         ..Calibration::default()

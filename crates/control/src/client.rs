@@ -6,8 +6,8 @@ mod phase;
 mod phase_gate;
 mod sweep;
 
+use linerate_sock::handle::AsFd;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 

@@ -3,9 +3,9 @@
 #[cfg(test)]
 mod tests;
 
+use linerate_sock::handle::{AsFd, BorrowedFd};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use linerate_model::Fingerprint;

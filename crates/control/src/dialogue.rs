@@ -3,9 +3,9 @@
 #[cfg(test)]
 mod tests;
 
+use linerate_sock::handle::{AsFd, BorrowedFd};
 use std::collections::BTreeMap;
 use std::net::TcpStream;
-use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_engine::{FlowHandle, FlowReport, FlowSetup, Sockets, arm};
 use linerate_model::flow::FlowId;

@@ -1,7 +1,7 @@
 //! The dialogue between a coordinator and an agent over its connection. Both ends share this loop.
 
+use linerate_sock::handle::BorrowedFd;
 use std::net::TcpStream;
-use std::os::fd::BorrowedFd;
 
 use linerate_proto::agent::{AgentDialogue, AgentInput, AgentOutput};
 use linerate_sock::poll::{Interest, poll_few};

@@ -18,6 +18,10 @@ mod flow_log;
 mod follow_up;
 mod health;
 mod host;
+#[cfg(target_os = "linux")]
+mod host_settings;
+#[cfg(not(target_os = "linux"))]
+#[path = "no_host_settings.rs"]
 mod host_settings;
 mod interface_watch;
 mod judge;
@@ -27,6 +31,7 @@ mod notice;
 mod plan_log;
 mod port_observer;
 mod probe;
+mod restored;
 mod server;
 mod setup;
 mod shares;
@@ -53,7 +58,7 @@ pub use error::ControlError;
 pub use follow_up::{FollowUpRun, investigate};
 pub use health::check_health;
 pub use host::host_info;
-pub use host_settings::{Guardian, Guardians, Leftovers, Restored, SETTINGS, leftovers, restore_leftovers};
+pub use host_settings::{SETTINGS, leftovers, restore_leftovers};
 pub use judge::evidence;
 /// What a [`LogStore`] stores the log of.
 pub use linerate_compat::stand_in::Planned;
@@ -64,6 +69,7 @@ pub use plan_log::PlanLog;
 pub use port_observer::{
     ObservedLateness, ObservedPacketRate, PortInterval, PortObservations, PortObserver, PortObserverError,
 };
+pub use restored::{Guardian, Guardians, Leftovers, Restored};
 pub use server::{
     ClassicPort, Heartbeat, OwnRun, OwnRunTurn, OwnRuns, Policy, QueueLoad, Quotas, Server, ServerConfig,
     ServerEvent, ServerHandle, ServerLimits, ServerReload, canonical_address, listening_text,

@@ -42,9 +42,9 @@ use linerate_units::Span;
 
 use crate::error::ControlError;
 use crate::host::{get_ready, host_info};
-use crate::host_settings::Guardians;
 use crate::memory::Budget;
 use crate::port_observer::PortObserver;
+use crate::restored::Guardians;
 use crate::shares::Shares;
 use crate::stand_in::LogStore;
 use crate::tls::ServerIdentity;

@@ -1,7 +1,7 @@
 //! State shared by all threads of one side of a flow.
 
+use linerate_sock::handle::{AsFd, BorrowedFd};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
 use linerate_model::flow::{SystemError, Transit};

@@ -1,6 +1,6 @@
 //! Counts of every stream of a flow, for stand-ins.
 
-use std::os::fd::AsFd;
+use linerate_sock::handle::AsFd;
 
 use linerate_model::flow::{ConnectionCounts, FlowCounts, Noted, StreamCounts};
 use linerate_sock::{Mono, TcpInfo, clock, tcp_info};

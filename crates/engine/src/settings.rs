@@ -1,7 +1,7 @@
 //! Socket settings of one side, read back from the kernel.
 
+use linerate_sock::handle::AsFd;
 use std::net::TcpStream;
-use std::os::fd::AsFd;
 
 use linerate_model::{Effective, SideSettings, SocketKnobs, Transport, ZeroCopy};
 use linerate_sock::sockopt::{self, congestion, max_pacing_rate, snd_mss, tos};

@@ -1,6 +1,6 @@
 //! Kernel counts of TCP connections, for the byte accounting of a flow.
 
-use std::os::fd::AsFd;
+use linerate_sock::handle::AsFd;
 
 use linerate_model::SocketCounts;
 use linerate_sock::{TcpInfo, tcp_info};

@@ -3,8 +3,10 @@
 use std::ops::{Add, AddAssign};
 use std::time::Duration;
 
-use crate::SockError;
-use crate::call::check;
+pub use crate::system::clock::{
+    ThreadClock, now, process_cpu, process_usage, resolution, set_timer_slack_ns, sleep_until, thread_cpu,
+    wall_ns,
+};
 
 /// A reading of the monotonic clock: nanoseconds since an arbitrary point, the same for all threads of this
 /// host.
@@ -58,33 +60,6 @@ impl AddAssign<Duration> for Mono {
     }
 }
 
-fn read(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid for writing. The clocks used here exist on every Linux, so the call cannot fail.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
-    ns_of(time)
-}
-
-fn ns_of(time: libc::timespec) -> u64 {
-    (time.tv_sec.max(0) as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.max(0) as u64)
-}
-
-pub(crate) fn timespec(ns: u64) -> libc::timespec {
-    libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as libc::c_long }
-}
-
-/// The monotonic clock, now.
-#[must_use]
-pub fn now() -> Mono {
-    Mono(read(libc::CLOCK_MONOTONIC))
-}
-
-/// The realtime (calendar) clock, now: nanoseconds since 1970-01-01T00:00:00Z. May be stepped at any time.
-#[must_use]
-pub fn wall_ns() -> u64 {
-    read(libc::CLOCK_REALTIME)
-}
-
 /// When a packet arrived, from its timestamp of the realtime clock; absent if the timestamp is not from the last
 /// second. A clock that was set in between would give a false time.
 #[must_use]
@@ -98,18 +73,6 @@ fn arrived(stamp_ns: u64, wall_ns: u64, now: Mono) -> Option<Mono> {
     now.0.checked_sub(age).map(Mono)
 }
 
-/// CPU time used by the calling thread, user and system together.
-#[must_use]
-pub fn thread_cpu() -> Duration {
-    Duration::from_nanos(read(libc::CLOCK_THREAD_CPUTIME_ID))
-}
-
-/// CPU time used by this process, all threads, user and system together.
-#[must_use]
-pub fn process_cpu() -> Duration {
-    Duration::from_nanos(read(libc::CLOCK_PROCESS_CPUTIME_ID))
-}
-
 /// Resource usage of this process, all threads.
 ///
 /// # Source
@@ -120,6 +83,16 @@ pub struct ProcessUsage {
     pub user: Duration,
     /// CPU time in the kernel.
     pub system: Duration,
+    /// What else the system counts; absent on a system that does not.
+    pub counts: Option<UsageCounts>,
+}
+
+/// What a system counts of a process besides its time.
+///
+/// # Source
+/// getrusage(2)
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsageCounts {
     /// Maximum resident set size, KiB.
     pub max_resident_kib: u64,
     /// Page faults without I/O.
@@ -137,105 +110,6 @@ pub struct ProcessUsage {
 pub fn process_times() -> (Duration, Duration) {
     let usage = process_usage();
     (usage.user, usage.system)
-}
-
-/// Resource usage of this process, all threads.
-#[must_use]
-pub fn process_usage() -> ProcessUsage {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: `usage` is valid for writing. RUSAGE_SELF cannot fail, and zeroes would be a valid value if it
-    // did.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    let span = |time: libc::timeval| {
-        Duration::from_secs(time.tv_sec.max(0) as u64) + Duration::from_micros(time.tv_usec.max(0) as u64)
-    };
-    let count = |count: libc::c_long| u64::try_from(count).unwrap_or(0);
-    ProcessUsage {
-        user: span(usage.ru_utime),
-        system: span(usage.ru_stime),
-        max_resident_kib: count(usage.ru_maxrss),
-        minor_faults: count(usage.ru_minflt),
-        major_faults: count(usage.ru_majflt),
-        voluntary_switches: count(usage.ru_nvcsw),
-        involuntary_switches: count(usage.ru_nivcsw),
-    }
-}
-
-/// The CPU clock of one thread, readable by every other thread of the process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ThreadClock {
-    clock: libc::clockid_t,
-    tid: u32,
-}
-
-impl ThreadClock {
-    /// The clock of the calling thread; absent if the C library has none.
-    #[must_use]
-    pub fn of_this_thread() -> Option<Self> {
-        let mut clock = 0;
-        // SAFETY: `clock` is valid for writing, and the calling thread exists.
-        let errno = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) };
-        // SAFETY: takes no arguments and accesses none of our memory.
-        let tid = unsafe { libc::gettid() };
-        (errno == 0).then_some(Self { clock, tid: tid.cast_unsigned() })
-    }
-
-    /// The thread id.
-    #[must_use]
-    pub const fn tid(self) -> u32 {
-        self.tid
-    }
-
-    /// CPU time that the thread has used, user and system together; `None` after it has ended.
-    #[must_use]
-    pub fn read(self) -> Option<Duration> {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `time` is valid for writing; for a thread that has ended the call fails safely.
-        let ret = unsafe { libc::clock_gettime(self.clock, &raw mut time) };
-        (ret == 0).then(|| Duration::from_nanos(ns_of(time)))
-    }
-}
-
-/// Sleeps until the deadline; returns at once if it has passed. Signals do not shorten the sleep.
-///
-/// With absolute deadlines, unlike relative sleeps, the errors of wake-ups do not accumulate.
-pub fn sleep_until(deadline: Mono) {
-    let until = timespec(deadline.0);
-    loop {
-        // SAFETY: `until` is valid for reading; with TIMER_ABSTIME the remaining time is not written.
-        let errno = unsafe {
-            libc::clock_nanosleep(
-                libc::CLOCK_MONOTONIC,
-                libc::TIMER_ABSTIME,
-                &raw const until,
-                std::ptr::null_mut(),
-            )
-        };
-        if errno != libc::EINTR {
-            return;
-        }
-    }
-}
-
-/// Sets how late the kernel may wake the calling thread in order to merge timers (its default is 50 µs).
-///
-/// # Errors
-/// The kernel refuses, which no current Linux does.
-pub fn set_timer_slack_ns(ns: u64) -> Result<(), SockError> {
-    // SAFETY: PR_SET_TIMERSLACK takes one integer and accesses none of our memory.
-    check("set timer slack", unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns) }).map(|_| ())
-}
-
-/// The resolution of the monotonic clock.
-#[must_use]
-pub fn resolution() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid for writing.
-    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC, &raw mut time) };
-    Duration::from_nanos(ns_of(time))
 }
 
 /// Detects steps of the realtime clock during a measurement.
@@ -325,11 +199,6 @@ mod tests {
     }
 
     #[test]
-    fn timespec_and_back_keeps_every_nanosecond() {
-        assert_eq!(ns_of(timespec(7_123_456_789)), 7_123_456_789);
-    }
-
-    #[test]
     fn a_step_is_reported_once_with_its_sign_and_a_slew_is_not() {
         let s = 1_000_000_000;
         let mut steps = StepDetector::starting_at(Duration::from_millis(10), Mono(0), 100 * s);
@@ -363,6 +232,6 @@ mod tests {
         let (user, system) = process_times();
         assert!(user + system > Duration::ZERO);
         set_timer_slack_ns(1).unwrap();
-        assert!(resolution() <= Duration::from_millis(10));
+        assert!(resolution().unwrap() <= Duration::from_millis(10));
     }
 }

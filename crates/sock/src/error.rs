@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
+use crate::system::error_codes as codes;
+
 /// An error of a system call.
 #[derive(Debug, thiserror::Error)]
 pub struct SockError {
@@ -32,12 +34,6 @@ impl SockError {
         Self { op, addr: None, source }
     }
 
-    /// The error that the last failed system call of this thread left in `errno`.
-    #[must_use]
-    pub(crate) fn last(op: &'static str) -> Self {
-        Self::new(op, io::Error::last_os_error())
-    }
-
     /// The error for a known `errno` value.
     #[must_use]
     pub(crate) fn errno(op: &'static str, errno: i32) -> Self {
@@ -60,59 +56,25 @@ impl SockError {
     /// Whether the kernel was temporarily out of buffers; a later attempt may succeed.
     #[must_use]
     pub fn is_out_of_buffers(&self) -> bool {
-        matches!(self.raw_os_error(), Some(libc::ENOBUFS | libc::ENOMEM))
+        codes::is_out_of_buffers(&self.source)
     }
 
     /// Whether the path does not support GSO; whole datagrams may pass.
     #[must_use]
     pub fn refuses_segments(&self) -> bool {
-        matches!(self.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP))
+        codes::refuses_segments(&self.source)
     }
 
     /// Whether this host has no such address or address family, as for `::` on a host without IPv6.
     #[must_use]
     pub fn lacks_address(&self) -> bool {
-        matches!(self.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL))
+        codes::lacks_address(&self.source)
     }
 
     /// What the user can do about it, if there is a known remedy.
     #[must_use]
     pub fn remedy(&self) -> Option<&'static str> {
-        Some(match self.raw_os_error()? {
-            libc::EMFILE => "raise the limit of open files (ulimit -n) or use fewer streams",
-            libc::ENFILE => "the whole system is out of open files; raise fs.file-max",
-            libc::EADDRINUSE => "another program holds this port; choose another one or stop that program",
-            libc::EADDRNOTAVAIL => {
-                "no interface of this host has that address, or all local ports to the peer are in use"
-            }
-            libc::EACCES | libc::EPERM => {
-                "run as root, or give the program the capability this setting needs"
-            }
-            libc::ECONNREFUSED => {
-                "nothing listens there: is `linerate serve` running on that host, and on this port?"
-            }
-            libc::ECONNRESET | libc::EPIPE => {
-                "the peer closed the connection; see the peer's log for the \
-                                               reason"
-            }
-            libc::ENETUNREACH => {
-                "this host has no route to the destination; check its default route and \
-                                  address family"
-            }
-            libc::EHOSTUNREACH => "a router or neighbour on the path could not reach the host",
-            libc::ETIMEDOUT => "no answer; a firewall may drop the packets, or the host is down",
-            libc::EMSGSIZE => {
-                "the datagram is larger than the path MTU or the maximum of UDP; send shorter ones"
-            }
-            libc::ENODEV => "there is no interface of that name; `ip link` lists them",
-            libc::ENOBUFS | libc::ENOMEM => {
-                "the kernel is out of buffer memory; use fewer streams or smaller windows"
-            }
-            libc::ENOPROTOOPT | libc::EOPNOTSUPP | libc::EPROTONOSUPPORT => {
-                "this kernel does not have that feature"
-            }
-            _ => return None,
-        })
+        codes::remedy(&self.source)
     }
 }
 

@@ -1,16 +1,11 @@
 //! Network interfaces: which one has an address, and the capabilities of its link.
-//!
-//! All queries are system calls, so the answers apply to the calling thread's network namespace (`/sys` may
-//! show another one).
 
-use std::ffi::CStr;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
-use crate::call::check;
-use crate::ethtool::{EthtoolSocket, Offload};
-pub use crate::netlink::{ClassCounts, QueueCounts, TokenBucket};
+use crate::SockError;
 use crate::open::source_towards;
-use crate::{SockError, netlink};
+
+pub use crate::system::iface::{addresses, link, name_of, root_queue};
 
 /// Alias that marks a `tun` or `tap` as the end of an emulated link with a meaningful rate. Without it they
 /// report 10 Mb/s in any case.
@@ -43,24 +38,6 @@ impl InterfaceKind {
     /// Whether the reported speed is a real line rate. Others are invented (veth reports 10 Gb/s).
     fn has_line_rate(self) -> bool {
         matches!(self, Self::Physical | Self::Lag | Self::Vlan | Self::Paravirtual)
-    }
-
-    fn of(loopback: bool, driver: Option<&str>, bus: &str) -> Self {
-        if loopback {
-            return Self::Loopback;
-        }
-        match driver.unwrap_or_default() {
-            "veth" => Self::Veth,
-            "tun" => Self::Tun,
-            "bridge" | "openvswitch" => Self::Bridge,
-            "bonding" | "bond" | "team" => Self::Lag,
-            "802.1Q VLAN Support" | "vlan" => Self::Vlan,
-            "virtio_net" | "vmxnet3" | "hv_netvsc" | "vif" | "xen_netfront" | "gve" | "ena" => {
-                Self::Paravirtual
-            }
-            _ if !bus.is_empty() && bus != "N/A" => Self::Physical,
-            _ => Self::Virtual,
-        }
     }
 }
 
@@ -130,73 +107,51 @@ impl InterfaceInfo {
     }
 }
 
-fn has_line_rate(kind: InterfaceKind, alias: Option<&str>) -> bool {
+/// Whether the reported speed of an interface is a real or emulated line rate.
+pub(crate) fn has_line_rate(kind: InterfaceKind, alias: Option<&str>) -> bool {
     kind.has_line_rate() || (kind == InterfaceKind::Tun && alias == Some(EMULATED_LINE))
 }
 
-/// Queries an interface by name.
+/// Counters of a queueing discipline since it was created.
 ///
-/// # Errors
-/// `ENODEV` if this namespace has no interface with that name.
-pub fn link(name: &str) -> Result<InterfaceInfo, SockError> {
-    let absent = || SockError::errno("read the state of the interface", libc::ENODEV);
-    let mut ask = EthtoolSocket::about(name).ok_or_else(absent)?;
-    let (index, flags, mtu) = (ask.index(), ask.flags(), ask.mtu());
-    let (Some(index), Some(flags), Some(mtu)) = (index, flags, mtu) else { return Err(absent()) };
-    let (driver, bus) = ask.driver().unzip();
-    let driver = driver.filter(|name| !name.is_empty());
-    let kind =
-        InterfaceKind::of(flags & libc::IFF_LOOPBACK != 0, driver.as_deref(), &bus.unwrap_or_default());
-    let facts = netlink::link_facts(index)?;
-    let wire =
-        if has_line_rate(kind, facts.alias.as_deref()) { ask.wire() } else { None }.unwrap_or_default();
-    Ok(InterfaceInfo {
-        name: name.to_owned(),
-        index,
-        kind,
-        speed_bps: wire.speed_mbps.map(|mbps| u64::from(mbps) * 1_000_000),
-        full_duplex: wire.full_duplex,
-        mtu,
-        driver,
-        alias: facts.alias,
-        up: flags & libc::IFF_UP != 0,
-        running: flags & libc::IFF_RUNNING != 0,
-        discipline: netlink::root_discipline(index)?,
-        queue_packets: facts.queue_packets,
-        gso_max_bytes: facts.gso_max_bytes,
-        gro_max_bytes: facts.gro_max_bytes,
-        hardware_timestamps: ask.hardware_timestamps(),
-        offloads: Offloads {
-            rx_checksum: ask.setting(Offload::RxChecksum),
-            tx_checksum: ask.setting(Offload::TxChecksum),
-            scatter_gather: ask.setting(Offload::ScatterGather),
-            tso: ask.setting(Offload::Tso),
-            gso: ask.setting(Offload::Gso),
-            gro: ask.setting(Offload::Gro),
-            lro: ask.large_receive_offload(),
-        },
-    })
+/// Bytes and packets are those that have left it. Each segment of a GSO packet counts with its own headers.
+///
+/// # Source
+/// `linux/gen_stats.h`: `TCA_STATS_BASIC`, `TCA_STATS_QUEUE`, where packets and drops have 32 bits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueCounts {
+    /// Kind: "fq", "pfifo_fast".
+    pub kind: String,
+    /// Bytes, including the link-layer header.
+    pub bytes: u64,
+    /// Packets; wraps.
+    pub packets: u32,
+    /// Dropped packets; wraps.
+    pub dropped: u32,
+    /// Rate and burst of a `tbf`.
+    pub bucket: Option<TokenBucket>,
+    /// The classes of an `htb`, by handle.
+    pub classes: Vec<ClassCounts>,
 }
 
-/// Counters of the queueing discipline at the root of an interface; absent if there is none with counters.
-///
-/// # Errors
-/// The routing socket does not answer.
-pub fn root_queue(index: u32) -> Result<Option<QueueCounts>, SockError> {
-    netlink::root_counts(index)
+/// Rate and burst of a token bucket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenBucket {
+    /// Bit/s.
+    pub rate_bps: u64,
+    /// Burst size, bytes.
+    pub burst_bytes: u64,
 }
 
-/// Current name of the interface with that index; `None` if it no longer exists.
-#[must_use]
-pub fn name_of(index: u32) -> Option<String> {
-    let mut name = [0 as libc::c_char; libc::IF_NAMESIZE];
-    // SAFETY: `name` has the size that the call requires.
-    let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr()) };
-    if found.is_null() {
-        return None;
-    }
-    // SAFETY: the call has terminated the name with a zero.
-    Some(unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned())
+/// A class of `htb`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassCounts {
+    /// Handle: major and minor number.
+    pub handle: u32,
+    /// Bytes that left it and the classes below it, since it was made.
+    pub bytes: u64,
+    /// The most that it lets through.
+    pub ceiling: TokenBucket,
 }
 
 /// An address of an interface.
@@ -206,51 +161,6 @@ pub struct InterfaceAddress {
     pub name: String,
     /// One of its addresses.
     pub address: IpAddr,
-}
-
-/// All addresses of all interfaces, in the kernel's order.
-///
-/// # Errors
-/// The kernel is out of memory.
-pub fn addresses() -> Result<Vec<InterfaceAddress>, SockError> {
-    let mut head: *mut libc::ifaddrs = std::ptr::null_mut();
-    // SAFETY: writes the head of a list to `head`; it is freed below.
-    check("list the interfaces", unsafe { libc::getifaddrs(&raw mut head) })?;
-    let mut found = Vec::new();
-    let mut next = head;
-    // SAFETY: `next` is null or an entry of the list that getifaddrs created, alive until freeifaddrs.
-    while let Some(entry) = unsafe { next.as_ref() } {
-        // SAFETY: `ifa_addr` is null or a socket address whose family implies its length.
-        if let Some(address) = unsafe { ip_of(entry.ifa_addr) } {
-            // SAFETY: `ifa_name` is a C string of the same list.
-            let name = unsafe { CStr::from_ptr(entry.ifa_name) }.to_string_lossy().into_owned();
-            found.push(InterfaceAddress { name, address });
-        }
-        next = entry.ifa_next;
-    }
-    // SAFETY: `head` is from getifaddrs, and nothing of the list is used after this.
-    unsafe { libc::freeifaddrs(head) };
-    Ok(found)
-}
-
-/// # Safety
-/// `addr` must be null or point to a socket address whose family implies its length.
-unsafe fn ip_of(addr: *const libc::sockaddr) -> Option<IpAddr> {
-    // SAFETY: by contract.
-    let family = unsafe { addr.as_ref() }?.sa_family;
-    match i32::from(family) {
-        libc::AF_INET => {
-            // SAFETY: the family implies a sockaddr_in; read without assuming alignment.
-            let v4 = unsafe { addr.cast::<libc::sockaddr_in>().read_unaligned() };
-            Some(Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr)).into())
-        }
-        libc::AF_INET6 => {
-            // SAFETY: the family implies a sockaddr_in6; read without assuming alignment.
-            let v6 = unsafe { addr.cast::<libc::sockaddr_in6>().read_unaligned() };
-            Some(Ipv6Addr::from(v6.sin6_addr.s6_addr).into())
-        }
-        _ => None,
-    }
 }
 
 /// The interface with a local address (an IPv4 address may be in its IPv6-mapped form).
@@ -303,13 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_follow_the_driver() {
-        assert_eq!(InterfaceKind::of(false, Some("veth"), ""), InterfaceKind::Veth);
-        assert_eq!(InterfaceKind::of(false, Some("ixgbe"), "0000:01:00.0"), InterfaceKind::Physical);
-        assert_eq!(InterfaceKind::of(false, Some("virtio_net"), "virtio0"), InterfaceKind::Paravirtual);
-        assert_eq!(InterfaceKind::of(false, Some("tun"), "tap"), InterfaceKind::Tun);
-        assert_eq!(InterfaceKind::of(false, Some("dummy"), ""), InterfaceKind::Virtual);
-        assert_eq!(InterfaceKind::of(false, None, ""), InterfaceKind::Virtual);
+    fn a_virtual_cable_has_no_line_rate() {
         assert!(!InterfaceKind::Veth.has_line_rate(), "its 10 Gb/s are invented");
     }
 }

@@ -1,54 +1,57 @@
 //! All system calls, socket options and clocks of linerate.
 //!
 //! Only this crate may use `unsafe`, read a clock or depend on the operating system. It contains no protocol,
-//! metric or policy: it executes requests and reports what the kernel granted. Only Linux is supported today.
+//! metric or policy: it executes requests and reports what the kernel granted.
 //!
-//! Sockets are the standard library's types; functions take anything that lends a file descriptor (`&impl
-//! AsFd`). Deadlines are [`clock::Mono`], durations are [`std::time::Duration`]. A value that the kernel does
-//! not report is `None`, never 0.
+//! Sockets are the standard library's types; functions take anything that lends a descriptor (`&impl AsFd`).
+//! Deadlines are [`clock::Mono`], durations are [`std::time::Duration`]. A value that the kernel does not report is
+//! `None`, never 0.
+//!
+//! What depends on the system is in one of two modules with the same functions: `linux`, which has everything, and
+//! `portable`, which has what clients need on macOS and Windows and reports the rest as absent or unsupported. `unix`
+//! has what Linux and macOS share.
 
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+use linux as system;
 #[cfg(not(target_os = "linux"))]
-compile_error!("linerate runs only on Linux; another system needs its own linerate-sock");
+mod portable;
+#[cfg(not(target_os = "linux"))]
+use portable as system;
+#[cfg(unix)]
+mod unix;
 
-pub mod affinity;
 pub mod batch;
-mod call;
 pub mod clock;
-pub mod cmsg;
 pub mod cost;
-pub mod discipline;
+mod datagram;
 mod error;
 pub mod errqueue;
-mod ethtool;
 pub mod features;
-pub mod host_setting;
+pub mod handle;
 pub mod iface;
 pub mod inherited;
-pub mod journal;
-pub mod limits;
-pub mod local;
 pub mod memcopy;
-pub mod mount;
-mod netlink;
-pub mod netns;
 pub mod open;
 pub mod options;
 pub mod poll;
-pub mod priority;
 pub mod proc;
-pub mod process;
 pub mod queues;
-pub mod routing;
 pub mod sockopt;
-pub mod splice;
 pub mod stream;
-pub mod tap;
 pub mod tcp_info;
 pub mod thread;
-pub mod userns;
+
+pub use system::{affinity, files, limits, netns, priority, process, splice};
+
+/// Only on Linux: settings of a host, emulated networks, and what both are made of.
+#[cfg(target_os = "linux")]
+pub use linux::{cmsg, discipline, host_setting, journal, local, mount, routing, tap, userns};
 
 pub use clock::Mono;
 pub use error::SockError;
+pub use handle::AsFd;
 pub use options::{Granted, KeepAlive, SocketOptions};
 pub use stream::Moved;
 pub use tcp_info::{TcpInfo, tcp_info};

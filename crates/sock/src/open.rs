@@ -2,14 +2,16 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::clock::{self, Mono};
+use crate::handle::{AsFd, BorrowedFd};
 use crate::options::{Granted, SocketOptions};
 use crate::poll::{Interest, wait_for};
+use crate::system::error_codes::{NO_DESTINATION, TIMED_OUT, is_connecting};
+use crate::system::multipath;
 use crate::{SockError, sockopt};
 
 /// Permitted versions of IP.
@@ -92,7 +94,7 @@ pub struct Connected {
 /// # Errors
 /// The error of the last address; `ETIMEDOUT` at the deadline.
 pub fn connect_tcp(options: &ConnectOptions) -> Result<Connected, SockError> {
-    let mut last = SockError::errno("connect without an address", libc::EDESTADDRREQ);
+    let mut last = SockError::errno("connect without an address", NO_DESTINATION);
     for (index, &addr) in options.addresses.iter().enumerate() {
         let left = (options.addresses.len() - index) as u32;
         let until = clock::now() + options.deadline.remaining() / left;
@@ -107,7 +109,7 @@ pub fn connect_tcp(options: &ConnectOptions) -> Result<Connected, SockError> {
 fn connect_one(addr: SocketAddr, requested: &SocketOptions, deadline: Mono) -> Result<Connected, SockError> {
     let connecting = begin_connect(addr, requested)?;
     if !wait_for(&connecting, Interest::WRITE, deadline)? {
-        return Err(SockError::errno(CONNECT, libc::ETIMEDOUT).at(addr));
+        return Err(SockError::errno(CONNECT, TIMED_OUT).at(addr));
     }
     connecting.finish()
 }
@@ -144,7 +146,7 @@ pub fn begin_connect(peer: SocketAddr, requested: &SocketOptions) -> Result<Conn
     let began = clock::now();
     match socket.connect(&labelled.into()) {
         Ok(()) => {}
-        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
+        Err(error) if is_connecting(&error) => {}
         Err(error) => return Err(fail(error)),
     }
     Ok(Connecting { socket, peer, requested: requested.clone(), began, buffers })
@@ -298,7 +300,7 @@ fn bound(socket: Socket, asked: SocketAddr, requested: &SocketOptions) -> Result
 /// An MPTCP socket if requested and supported, otherwise a TCP socket; see [`Granted::mptcp`].
 fn stream_socket(addr: SocketAddr, mptcp: bool) -> Result<Socket, SockError> {
     let domain = Domain::for_address(addr);
-    if mptcp && let Ok(socket) = Socket::new(domain, Type::STREAM, Some(Protocol::MPTCP)) {
+    if mptcp && let Some(socket) = multipath::socket(domain) {
         return Ok(socket);
     }
     Socket::new(domain, Type::STREAM, Some(Protocol::TCP))

@@ -1,9 +1,9 @@
 //! Requested socket options before the handshake, and the effective ones.
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsFd;
 use std::time::Duration;
 
+use crate::handle::AsFd;
 use crate::{SockError, sockopt};
 
 /// Options that must be set before `connect` or `listen`. `None` and `false` keep the kernel's default.
@@ -65,7 +65,7 @@ pub struct KeepAlive {
 pub struct GrantedBuffer {
     /// Requested bytes; `None` keeps TCP's autotuning on.
     pub asked: Option<u64>,
-    /// Bytes reported by the kernel, including its doubling.
+    /// Bytes reported by the kernel, including its doubling on Linux.
     pub granted: u64,
     /// Whether the kernel granted less than requested: `net.core.{w,r}mem_max` is lower.
     pub clamped: bool,
@@ -73,8 +73,7 @@ pub struct GrantedBuffer {
 
 impl GrantedBuffer {
     fn new(asked: Option<u64>, granted: u64) -> Self {
-        // The kernel doubles the requested size to account for its own bookkeeping.
-        let clamped = asked.is_some_and(|bytes| granted < bytes.saturating_mul(2));
+        let clamped = asked.is_some_and(|bytes| granted < bytes.saturating_mul(sockopt::BUFFER_FACTOR));
         Self { asked, granted, clamped }
     }
 }

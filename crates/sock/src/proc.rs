@@ -14,6 +14,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::SockError;
+use crate::system::error_codes::NOT_FOUND;
 
 /// A sysctl by its dotted name (`net.ipv4.tcp_rmem`), without the final newline; `None` if it does not exist.
 ///
@@ -31,7 +32,7 @@ pub fn sysctl(name: &str) -> Option<String> {
 /// permission.
 pub fn set_sysctl(name: &str, value: &str) -> Result<(), SockError> {
     const OP: &str = "change a kernel setting";
-    let path = sysctl_path(name).ok_or_else(|| SockError::errno(OP, libc::ENOENT))?;
+    let path = sysctl_path(name).ok_or_else(|| SockError::errno(OP, NOT_FOUND))?;
     // Opens without O_CREAT, which would return a misleading EACCES for a sysctl that does not exist.
     let file = fs::OpenOptions::new().write(true).open(path);
     file.and_then(|mut file| file.write_all(value.as_bytes())).map_err(|source| SockError::new(OP, source))
@@ -43,7 +44,7 @@ pub fn set_sysctl(name: &str, value: &str) -> Result<(), SockError> {
 /// As [`set_sysctl`], except for `EINVAL`.
 pub fn can_set_sysctl(name: &str) -> Result<(), SockError> {
     const OP: &str = "change a kernel setting";
-    let path = sysctl_path(name).ok_or_else(|| SockError::errno(OP, libc::ENOENT))?;
+    let path = sysctl_path(name).ok_or_else(|| SockError::errno(OP, NOT_FOUND))?;
     fs::OpenOptions::new().write(true).open(path).map(drop).map_err(|source| SockError::new(OP, source))
 }
 

@@ -3,24 +3,7 @@
 //! The structure only grows at its end (104 bytes in Linux 2.6, 280 since 6.18), so every field beyond the
 //! returned length is `None`: the kernel does not report it, which is not the same as 0.
 
-use std::os::fd::AsFd;
-
-use crate::SockError;
-use crate::call;
-
-/// Buffer for the structure of current kernels, with a margin for later ones.
-const MAX_TCP_INFO_BYTES: usize = 512;
-
-/// Reads `TCP_INFO` of a connection. An MPTCP socket reports its first subflow.
-///
-/// # Errors
-/// The descriptor is not a TCP socket, or is an MPTCP socket whose kernel does not forward the query to a
-/// subflow.
-pub fn tcp_info(fd: &impl AsFd) -> Result<TcpInfo, SockError> {
-    let mut buffer = [0; MAX_TCP_INFO_BYTES];
-    let filled = call::get_bytes("read TCP_INFO", fd, libc::IPPROTO_TCP, libc::TCP_INFO, &mut buffer)?;
-    Ok(TcpInfo::decode(filled))
-}
+pub use crate::system::tcp_info::tcp_info;
 
 fn number<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
     bytes.get(offset..)?.first_chunk().copied()

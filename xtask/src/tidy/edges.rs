@@ -50,6 +50,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const CONFINED: &[(&str, &[&str])] = &[
     ("libc", &["sock"]),
     ("socket2", &["sock"]),
+    ("windows-sys", &["sock"]),
     ("rusqlite", &["archive"]),
     // User-written files are read in one crate, so that every error has a position. Tests of emu check a schema
     // against files.

@@ -6,23 +6,41 @@ use super::Problem;
 use crate::rust_text::{is_name_byte, numbered};
 use crate::tree::Tree;
 
+/// Where the same types have another form on each system: of these modules a program contains one for each thing.
+const SYSTEMS: &[&str] = &[
+    "crates/sock/src/linux/",
+    "crates/sock/src/unix/",
+    "crates/sock/src/portable/windows/",
+    "crates/sock/src/portable/",
+    "crates/control/src/host_settings.rs",
+    "crates/control/src/no_host_settings.rs",
+    "crates/runner/src/lab_port_observer.rs",
+    "crates/runner/src/no_lab.rs",
+];
+
 const REMEDY: &str = "make one type of both, or name the other one after its own thing, as its field does";
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
-    let mut first: BTreeMap<&str, (&str, usize)> = BTreeMap::new();
+    let mut known: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
     let mut problems = Vec::new();
     for (file, rust) in tree.rust_files() {
         for (line, text) in numbered(&rust.code) {
             let Some(name) = declared_type(text) else { continue };
-            if let Some((path, at)) = first.get(name) {
+            let others = known.entry(name).or_default();
+            if let Some((path, at)) = others.iter().find(|(path, _)| !are_alternatives(path, &file.path)) {
                 let what = format!("{path}:{at} declares another type with the name {name}");
                 problems.push(Problem::new(&file.path, line, what, REMEDY));
-            } else {
-                first.insert(name, (&file.path, line));
             }
+            others.push((&file.path, line));
         }
     }
     problems
+}
+
+/// Whether two files are for different systems, so that a type of one is that of the other.
+fn are_alternatives(one: &str, other: &str) -> bool {
+    let system = |path: &str| SYSTEMS.iter().position(|folder| path.starts_with(folder));
+    system(one).zip(system(other)).is_some_and(|(one, other)| one != other)
 }
 
 /// The name of the type or trait that a line of code declares. The associated types of traits and of their
@@ -68,6 +86,20 @@ mod tests {
                 "crates/b/tests/it/main.rs:3",
                 "fuzz/src/lib.rs:1"
             ]
+        );
+    }
+
+    #[test]
+    fn a_type_may_have_a_form_for_each_system_and_only_one_there() {
+        let samples = [
+            ("crates/sock/src/linux/poll.rs", "pub struct Poller;\n"),
+            ("crates/sock/src/portable/poll.rs", "pub struct Poller;\n"),
+            ("crates/sock/src/portable/stream.rs", "pub struct Poller;\n"),
+            ("crates/sock/src/queue.rs", "pub struct Poller;\n"),
+        ];
+        assert_eq!(
+            found(check, &samples),
+            ["crates/sock/src/portable/stream.rs:1", "crates/sock/src/queue.rs:1"]
         );
     }
 

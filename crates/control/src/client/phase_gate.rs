@@ -1,7 +1,7 @@
 //! The synchronized start of a run in a group: it opens everything and then waits for its start time.
 
+use linerate_sock::handle::AsFd;
 use std::fmt;
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 

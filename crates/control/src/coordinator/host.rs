@@ -1,6 +1,6 @@
 //! One host of the test bed: its connection and its state.
 
-use std::os::fd::BorrowedFd;
+use linerate_sock::handle::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 

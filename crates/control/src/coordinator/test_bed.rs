@@ -1,7 +1,7 @@
 //! The input of a coordinator, as plain data.
 
+use linerate_sock::handle::OwnedFd;
 use std::fmt;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use linerate_model::{HostInfo, PlanPlace, TestSpec, World};

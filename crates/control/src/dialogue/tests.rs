@@ -1,8 +1,8 @@
 //! A peer that sends without pause.
 
+use linerate_sock::handle::AsFd;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 use linerate_proto::{PeerError, Session, SessionInput, SessionOutput};

@@ -3,9 +3,9 @@
 //!
 //! It has a thread only while it has clients. Then the front waits for the next one.
 
+use linerate_sock::handle::{AsFd, BorrowedFd};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -62,7 +62,7 @@ impl EmbeddedServer {
     ) -> Result<(), (SockError, Box<IdleDriver>)> {
         // Locked until the driver is there, because the front may be woken at once.
         let mut here = locked(&self.idle);
-        match poller.add(&idle, token, Interest::READ) {
+        match poller.add_poller(idle.poller(), token) {
             Ok(()) => {
                 *here = Some(idle);
                 Ok(())
@@ -74,7 +74,7 @@ impl EmbeddedServer {
     /// Takes the driver in order to give it a thread; absent if it has one.
     pub(super) fn wake(&self, poller: &Poller) -> Option<Box<IdleDriver>> {
         let idle = locked(&self.idle).take()?;
-        let _ = poller.remove(&idle);
+        let _ = poller.remove_poller(idle.poller());
         Some(idle)
     }
 }

@@ -8,7 +8,7 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use super::reachable::canonical_address;
-use crate::host_settings::Restored;
+use crate::restored::Restored;
 
 /// An event of a server, for its log. As JSON it is an object with its name under `event`.
 #[derive(Debug, Clone, PartialEq, Serialize)]

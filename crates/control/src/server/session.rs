@@ -2,9 +2,9 @@
 
 mod series;
 
+use linerate_sock::handle::AsFd;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;

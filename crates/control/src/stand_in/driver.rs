@@ -7,11 +7,10 @@ mod execute;
 mod time_limits;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use linerate_compat::stand_in::{FlowId, FlowTask, Link, RunId, StandIn, Transport};
-use linerate_sock::poll::{Events, Interest};
+use linerate_sock::poll::{Events, Interest, Poller};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
 
@@ -97,9 +96,10 @@ pub(crate) struct IdleDriver {
     helpers: Helpers,
 }
 
-impl AsFd for IdleDriver {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.links.poller().as_fd()
+impl IdleDriver {
+    /// What is ready when the next client comes.
+    pub(crate) fn poller(&self) -> &Poller {
+        self.links.poller()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Converts the link options of a stand-in to addresses and socket options, and back.
 
+use linerate_sock::handle::{self, AsFd};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd};
 
 use linerate_compat::stand_in::{LinkOptions, Opened, SystemError, Transport};
 use linerate_sock::open::{AllowedIpVersion, resolve};
@@ -122,7 +122,7 @@ fn rtt(socket: &impl AsFd) -> Option<Span> {
 
 /// Reads the properties of an open socket.
 pub(super) fn opened(
-    socket: &(impl AsFd + AsRawFd),
+    socket: &impl AsFd,
     local: SocketAddr,
     remote: Option<SocketAddr>,
     handshake: Option<Span>,
@@ -136,7 +136,7 @@ pub(super) fn opened(
         rcv_buf: sockopt::rcv_buf(socket).unwrap_or(0),
         congestion: sockopt::congestion(socket).ok(),
         rtt: rtt(socket),
-        descriptor: socket.as_raw_fd(),
+        descriptor: handle::number(socket),
         unconnected_buffers: None,
     }
 }

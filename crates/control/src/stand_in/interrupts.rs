@@ -1,7 +1,7 @@
 //! Delivers signals to a stand-in.
 
+use linerate_sock::handle::{AsFd, BorrowedFd};
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Mutex;
 
 use linerate_sock::poll::EventFd;

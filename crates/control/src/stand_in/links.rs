@@ -6,10 +6,10 @@ mod connection;
 mod opening;
 mod tuning;
 
+use linerate_sock::handle::{AsFd, BorrowedFd};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 

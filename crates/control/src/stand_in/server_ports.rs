@@ -1,7 +1,7 @@
 //! The interface between an embedded server's driver and the server.
 
+use linerate_sock::handle::BorrowedFd;
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use linerate_compat::stand_in::{Planned, RunId, Transport};

@@ -1,7 +1,7 @@
 //! Executes the trials of a sweep over its stream, at either end, each in its own thread.
 
+use linerate_sock::handle::{AsFd, BorrowedFd};
 use std::net::{Shutdown, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;

@@ -5,7 +5,7 @@
 //! A timestamp costs a control message with every read, so fast streams, of which a segment takes microseconds,
 //! do without.
 
-use std::os::fd::AsFd;
+use linerate_sock::handle::AsFd;
 use std::time::Duration;
 
 use linerate_sock::sockopt::{Timestamping, set_timestamping};

@@ -2,10 +2,9 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use linerate_sock::SockError;
+use linerate_sock::{SockError, files};
 
 use super::payload;
 
@@ -56,10 +55,11 @@ impl FileSink {
     /// # Errors
     /// It cannot be created or written.
     pub(crate) fn create(path: &Path) -> Result<Self, SockError> {
-        const ONLY_OWNER: u32 = 0o600;
         let mut how = OpenOptions::new();
-        how.write(true).create(true).truncate(true).mode(ONLY_OWNER);
-        how.open(path).map(Self).map_err(|source| SockError::new("create the file to receive", source))
+        files::only_for_owner(how.write(true).create(true).truncate(true))
+            .open(path)
+            .map(Self)
+            .map_err(|source| SockError::new("create the file to receive", source))
     }
 
     /// Appends bytes.

@@ -3,10 +3,10 @@
 use linerate_model::ZeroCopy;
 use linerate_model::flow::StampLayout;
 use linerate_sock::errqueue::{self, Notice};
+use linerate_sock::handle::AsFd;
 use linerate_sock::splice::{FileSender, HugeBuffer, Splicer, ZeroCopySender};
 use linerate_sock::{Moved, SockError, sockopt, stream};
 use std::ops::Range;
-use std::os::fd::AsFd;
 
 use super::disk::{FileSink, FileSource};
 use super::payload;

@@ -22,10 +22,10 @@ use linerate_model::foreign_text::without_error_numbers;
 use linerate_model::{Side, Transport};
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::clock::ThreadClock;
+use linerate_sock::handle::AsFd;
 use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::{SockError, affinity, clock, queues};
 use std::io::ErrorKind;
-use std::os::fd::AsFd;
 
 use crate::control::PumpControl;
 use crate::counters::CounterWriter;

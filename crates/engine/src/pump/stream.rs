@@ -1,7 +1,7 @@
 //! One TCP stream in one thread with blocking calls.
 
+use linerate_sock::handle::AsFd;
 use std::net::TcpStream;
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 use linerate_model::flow::PayloadFraming;

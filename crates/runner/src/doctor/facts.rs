@@ -42,7 +42,7 @@ pub(super) struct InterfaceFacts {
 #[derive(Debug, Clone, Default)]
 pub(super) struct MachineFacts {
     pub(super) clock_source: Option<String>,
-    pub(super) clock_resolution: Duration,
+    pub(super) clock_resolution: Option<Duration>,
     pub(super) timer_slack: Option<Duration>,
     pub(super) governors: BTreeSet<String>,
     pub(super) is_virtual: Option<bool>,

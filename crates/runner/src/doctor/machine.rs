@@ -24,7 +24,7 @@ pub(super) fn section(machine: &MachineFacts) -> CheckSection {
         governor(machine),
         hypervisor(machine),
         clock_source(machine),
-        Some(resolution(machine)),
+        resolution(machine),
         slack(machine),
         memory(machine),
         files(machine),
@@ -104,8 +104,8 @@ fn clock_source(machine: &MachineFacts) -> Option<HostCheck> {
     Some(check)
 }
 
-fn resolution(machine: &MachineFacts) -> HostCheck {
-    let found = machine.clock_resolution;
+fn resolution(machine: &MachineFacts) -> Option<HostCheck> {
+    let found = machine.clock_resolution?;
     let check = HostCheck::good(
         "clock.resolution",
         Span::from(found).to_string(),
@@ -113,12 +113,10 @@ fn resolution(machine: &MachineFacts) -> HostCheck {
                                                                                 delays",
     );
     if found > Duration::from_micros(1) {
-        return check.judged(
-            CheckStatus::Bad,
-            "delays below this cannot be distinguished; the kernel lacks CONFIG_HIGH_RES_TIMERS",
-        );
+        let text = "delays below this cannot be distinguished; the kernel lacks CONFIG_HIGH_RES_TIMERS";
+        return Some(check.judged(CheckStatus::Bad, text));
     }
-    check
+    Some(check)
 }
 
 fn slack(machine: &MachineFacts) -> Option<HostCheck> {
@@ -171,7 +169,7 @@ mod tests {
     fn good() -> MachineFacts {
         MachineFacts {
             clock_source: Some("tsc".to_owned()),
-            clock_resolution: Duration::from_nanos(1),
+            clock_resolution: Some(Duration::from_nanos(1)),
             timer_slack: Some(Duration::from_micros(50)),
             governors: ["performance".to_owned()].into(),
             is_virtual: Some(true),
@@ -204,7 +202,7 @@ mod tests {
         let faults: [(Damage, &str); 10] = [
             (|host| host.clock_source = Some("hpet".to_owned()), "clock.source bad"),
             (|host| host.clock_source = Some("xen".to_owned()), "clock.source note"),
-            (|host| host.clock_resolution = Duration::from_millis(4), "clock.resolution bad"),
+            (|host| host.clock_resolution = Some(Duration::from_millis(4)), "clock.resolution bad"),
             (|host| host.timer_slack = Some(Duration::from_millis(1)), "clock.timer_slack note"),
             (|host| host.governors = ["powersave".to_owned()].into(), "cpu.governor note"),
             (|host| host.steal_share = Some(0.02), "cpu.hypervisor note"),

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
+pub use crate::system::kernel::ticks_per_second;
+
 /// Ticks that a CPU spent in each state since boot; see [`ticks_per_second`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -148,13 +150,6 @@ fn times<'t>(words: impl Iterator<Item = &'t str>) -> CpuTimes {
 #[must_use]
 pub fn stat() -> Option<CpuStat> {
     fs::read_to_string("/proc/stat").ok().map(|text| CpuStat::parse(&text))
-}
-
-/// Ticks per second of these counters, 100 on nearly every Linux.
-#[must_use]
-pub fn ticks_per_second() -> u64 {
-    // SAFETY: takes a number and accesses none of our memory.
-    u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100).max(1)
 }
 
 /// CPU time of one thread.

@@ -1,11 +1,12 @@
 //! Description of this host: name, kernel, CPU and memory.
 
-use std::ffi::CStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::text;
+
+pub use crate::system::kernel::kernel;
 
 /// The result of uname(2).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,26 +22,6 @@ pub struct Kernel {
     pub version: String,
     /// "x86_64".
     pub machine: String,
-}
-
-/// Reads the name and version of the kernel.
-#[must_use]
-pub fn kernel() -> Kernel {
-    // SAFETY: all zero is a valid utsname (empty strings).
-    let mut name: libc::utsname = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes one utsname to `name`; with a valid pointer the call cannot fail.
-    unsafe { libc::uname(&raw mut name) };
-    let field = |bytes: &[libc::c_char]| {
-        let bytes: Vec<u8> = bytes.iter().map(|&byte| byte as u8).collect();
-        CStr::from_bytes_until_nul(&bytes).map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
-    };
-    Kernel {
-        system: field(&name.sysname),
-        host: field(&name.nodename),
-        release: field(&name.release),
-        version: field(&name.version),
-        machine: field(&name.machine),
-    }
 }
 
 /// CPU model in `/proc/cpuinfo`: `model name` on x86, `Model` or `Hardware` on some others.

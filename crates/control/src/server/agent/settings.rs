@@ -8,7 +8,8 @@ use linerate_sock::iface;
 use linerate_sock::open::{AllowedIpVersion, resolve};
 use linerate_sock::thread::locked;
 
-use crate::host_settings::{self, Changes, Restored};
+use crate::host_settings::{self, Changes};
+use crate::restored::Restored;
 use crate::server::Shared;
 
 /// Any port will do, because only the route is looked up.

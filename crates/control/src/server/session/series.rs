@@ -1,6 +1,6 @@
 //! The server's end of a sweep over message sizes.
 
-use std::os::fd::BorrowedFd;
+use linerate_sock::handle::BorrowedFd;
 
 use linerate_engine::Sockets;
 use linerate_proto::{Ended, SessionInput, SweepTrial};

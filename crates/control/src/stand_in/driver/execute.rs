@@ -192,12 +192,12 @@ impl Driver<'_> {
             elapsed: clock::now().since(self.core.epoch).into(),
             user: used.user.saturating_sub(user_before).into(),
             system: used.system.saturating_sub(system_before).into(),
-            usage: Some(ResourceUsage {
-                max_resident_kib: used.max_resident_kib,
-                minor_faults: used.minor_faults,
-                major_faults: used.major_faults,
-                voluntary_switches: used.voluntary_switches,
-                involuntary_switches: used.involuntary_switches,
+            usage: used.counts.map(|counts| ResourceUsage {
+                max_resident_kib: counts.max_resident_kib,
+                minor_faults: counts.minor_faults,
+                major_faults: counts.major_faults,
+                voluntary_switches: counts.voluntary_switches,
+                involuntary_switches: counts.involuntary_switches,
             }),
         };
         let flows = self.core.flows.counts(&self.core.links);
