@@ -3,12 +3,12 @@
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use linerate_control::{ServerIdentity, TLS_PROTOCOL, fingerprint_of, host_info};
 use linerate_model::{Fingerprint, ServerTlsOptions};
+use linerate_sock::files::FileState;
 use linerate_sock::thread::locked;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
@@ -145,7 +145,7 @@ struct TlsIdentity {
 }
 
 /// Tells files from those that they were before.
-type FileStamps = Vec<Option<(u64, u64, i64, i64)>>;
+type FileStamps = Vec<Option<FileState>>;
 
 /// The certificate of a running server. It is read again when its files have changed.
 #[derive(Debug)]
@@ -272,10 +272,7 @@ fn read_file(path: &Path) -> Result<Vec<u8>, CertificateError> {
 }
 
 fn stamps(files: &[PathBuf]) -> FileStamps {
-    let stamp = |path: &PathBuf| {
-        let data = fs::metadata(path).ok()?;
-        Some((data.ino(), data.size(), data.ctime(), data.ctime_nsec()))
-    };
+    let stamp = |path: &PathBuf| fs::metadata(path).ok().as_ref().map(FileState::of);
     files.iter().map(stamp).collect()
 }
 

@@ -11,7 +11,7 @@ use linerate_plan::{
     values_of_axis,
 };
 
-use crate::plan::OpenArchive;
+use crate::report_source::OpenArchive;
 use crate::selection::SelectedRuns;
 
 /// The event logs of the runs in a result file.

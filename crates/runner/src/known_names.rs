@@ -5,6 +5,7 @@ use std::path::Path;
 
 use linerate_archive::{Archive, Filter, Store, default_path};
 use linerate_emu::topology;
+#[cfg(target_os = "linux")]
 use linerate_lab::StateDir;
 use linerate_model::RunHead;
 use linerate_sock::proc;
@@ -100,6 +101,12 @@ impl KnownName {
         topology::bundled().iter().map(|known| Self::new(known.name, known.about)).collect()
     }
 
+    #[cfg(not(target_os = "linux"))]
+    const fn labs() -> Vec<Self> {
+        Vec::new()
+    }
+
+    #[cfg(target_os = "linux")]
     fn labs() -> Vec<Self> {
         let labs = StateDir::open(None).and_then(|state| state.labs()).unwrap_or_default();
         labs.iter().map(|lab| Self::new(lab.name(), "")).collect()

@@ -3,7 +3,6 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use std::time::Duration;
 use linerate_control::{DEFAULT_PORT, FingerprintCheck, ServerTrust, UnknownServer};
 use linerate_model::{Fingerprint, TlsOptions};
 use linerate_sock::clock;
+use linerate_sock::files::only_for_owner;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -197,7 +197,7 @@ impl RememberedServer {
             fs::create_dir_all(folder)?;
         }
         let mut file =
-            OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&self.file)?;
+            only_for_owner(OpenOptions::new().read(true).append(true).create(true)).open(&self.file)?;
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }

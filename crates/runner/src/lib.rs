@@ -8,6 +8,7 @@
 //! - [`Measurement`] is the same with all choices: several sinks, an agent that measures instead of this host,
 //!   follow-up runs.
 //! - [`CancelToken`] ends a test early. What was measured until then is kept.
+//! - `plan` carries out plans and `lab` brings up emulated networks, both only on Linux.
 //! - [`doctor`] checks this host, and [`calibration`] measures its limits.
 //! - [`PreparedPlan`](plan::PreparedPlan) is a plan that was read; [`lab`] emulates its network.
 //!
@@ -26,13 +27,19 @@ mod error;
 mod file;
 mod known_names;
 mod known_servers;
+#[cfg(target_os = "linux")]
 pub mod lab;
+#[cfg(target_os = "linux")]
+mod lab_port_observer;
+#[cfg(not(target_os = "linux"))]
+#[path = "no_lab.rs"]
 mod lab_port_observer;
 mod log_file;
 mod loopback;
 mod measurement;
 mod naming;
 mod pid_file;
+#[cfg(target_os = "linux")]
 pub mod plan;
 mod report_source;
 pub mod result_file;
@@ -63,7 +70,7 @@ pub use loopback::Loopback;
 pub use measurement::{FollowUps, Measured, Measurement, Sinks};
 pub use naming::{day_or_time, in_days, local_time, now, run_name, target, unix_seconds};
 pub use pid_file::{PidFile, PidFileError};
-pub use report_source::{ReportSource, ReportSourceError, log_if_archived};
+pub use report_source::{OpenArchive, ReportSource, ReportSourceError, log_if_archived};
 pub use retention::Retention;
 pub use run::{run, serve};
 pub use secret_file::{PrivateFileError, SecretFileError, read_private, read_secret};

@@ -2,9 +2,9 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Read, Result, Seek, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use linerate_sock::files::{are_same, only_for_owner};
 use linerate_sock::process::is_running;
 
 /// Most bytes that are read of an existing file.
@@ -55,7 +55,7 @@ impl PidFile {
     /// Whether the path leads to this file without a link.
     fn is_at_path(&self) -> bool {
         let (found, own) = (fs::symlink_metadata(&self.path), self.file.metadata());
-        found.is_ok_and(|found| own.is_ok_and(|own| (found.dev(), found.ino()) == (own.dev(), own.ino())))
+        found.is_ok_and(|found| own.is_ok_and(|own| are_same(&found, &own)))
     }
 
     fn write(&mut self) -> Result<()> {
@@ -77,9 +77,8 @@ impl Drop for PidFile {
 
 /// Opens an ordinary file, or creates one. No link is followed to create one, and pipes and devices are not opened.
 fn open(path: &Path) -> Result<File> {
-    const ONLY_OWNER: u32 = 0o600;
     let mut how = OpenOptions::new();
-    how.read(true).write(true).mode(ONLY_OWNER);
+    only_for_owner(how.read(true).write(true));
     match how.clone().create_new(true).open(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         other => return other,
@@ -104,7 +103,7 @@ fn named_process(mut file: &File) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{MetadataExt, symlink};
     use std::process::Command;
 
     fn own() -> String {

@@ -15,9 +15,10 @@ mod settings;
 mod sinks;
 mod trial;
 
+pub use crate::report_source::OpenArchive;
 pub use drive::PlanWorld;
 pub use error::{PlanRunError, ResumeError, TooLong, WorldError};
 pub use files::PlanFiles;
 pub(crate) use files::topology_of_plan;
 pub use observer::{PlanNotice, PlanObserver, TrialBegin, TrialResult};
-pub use prepare::{OpenArchive, PlanRequest, PreparedPlan, Resume};
+pub use prepare::{PlanRequest, PreparedPlan, Resume};

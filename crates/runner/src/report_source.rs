@@ -5,6 +5,9 @@ use linerate_model::{Event, ForeignText, PlanRecord, RunRecord};
 
 use crate::selection::SelectedRuns;
 
+/// Opens the archive of earlier runs, which is not always needed.
+pub type OpenArchive<'a> = &'a dyn Fn() -> Result<Box<dyn Store>, ArchiveError>;
+
 /// Most runs of a plan on one page.
 const MAX_RUNS: usize = 200;
 /// Most events of a plan's runs on one page: a few tens of megabytes.

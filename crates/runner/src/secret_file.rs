@@ -3,8 +3,9 @@
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use linerate_sock::files::permission_bits;
 
 /// Largest file of a secret, bytes.
 const MAX_FILE_BYTES: u64 = 64 << 10;
@@ -83,8 +84,8 @@ pub fn read_private(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, PrivateF
         Err(error) => return Err(fail(error)),
     };
     // Of the file that is open, not of one that has replaced it.
-    let mode = file.metadata().map_err(fail)?.permissions().mode() & 0o777;
-    if mode & 0o077 != 0 {
+    let mode = permission_bits(&file.metadata().map_err(fail)?);
+    if let Some(mode) = mode.filter(|mode| mode & 0o077 != 0) {
         return Err(PrivateFileError::Exposed { path: path.to_owned(), mode });
     }
     let mut content = Vec::new();
@@ -99,6 +100,7 @@ pub fn read_private(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, PrivateF
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_private_file_that_others_may_read_is_refused_with_the_command_that_helps() {

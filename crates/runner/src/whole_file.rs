@@ -2,8 +2,9 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
+
+use linerate_sock::files::{give_to_owner_of, only_for_owner};
 
 /// Writes a file; an existing file is replaced only when the new one is complete.
 ///
@@ -26,10 +27,9 @@ pub fn whole_private_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let create = |part: &Path| {
         // One that was left by a killed process could have another mode.
         let _ = std::fs::remove_file(part);
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(part)?;
+        let file = only_for_owner(OpenOptions::new().write(true).create_new(true)).open(part)?;
         if let Some(owner) = owner {
-            // Only root may give a file away; for others it is theirs already.
-            let _ = fchown(&file, Some(owner.uid()), Some(owner.gid()));
+            give_to_owner_of(&file, &owner);
         }
         Ok(file)
     };
@@ -57,7 +57,7 @@ fn replace(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{PermissionsExt, chown};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
     #[test]
     fn a_file_is_replaced_only_by_a_complete_one() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use linerate_archive::{ArchiveError, Filter, Store};
+use linerate_archive::{Filter, Store};
 use linerate_model::{Outcome, PlanFile, PlanRecord, World};
 use linerate_plan::{AxisTarget, Plan, Source, Surroundings, SurroundingsError, read};
 use linerate_units::Span;
@@ -12,9 +12,7 @@ use linerate_units::Span;
 use super::error::{PlanRunError, ResumeError, TooLong, WorldError};
 use super::files::{PlanFiles, resolve};
 use crate::find_plan;
-
-/// Opens the archive of earlier runs. Most plans need none of them.
-pub type OpenArchive<'a> = &'a dyn Fn() -> Result<Box<dyn Store>, ArchiveError>;
+use crate::report_source::OpenArchive;
 
 /// Which plan to carry out, and how.
 #[derive(Clone, Copy, Default)]
