@@ -1,6 +1,6 @@
 # The commands of the project. Each works on a clean clone and needs no terminal.
 
-.PHONY: help build demo test kills hostile bench fmt fuzz doc ui screenshots guide wheel docs dist dist-check container
+.PHONY: help build demo test kills hostile bench fmt fuzz doc ui screenshots guide wheel docs dist dist-check container check-systems
 
 # Properties use the same cases every time, so that a result only depends on the change; make fuzz searches for
 # new cases.
@@ -25,6 +25,7 @@ help:
 	@echo "make hostile SESSIONS hostile peers against server, client and agent, random from SEED on"
 	@echo "make wheel   build the Python package with the program of make dist or make build, target/wheels"
 	@echo "make bench   compare with the installed peers"
+	@echo "make check-systems  check that the client side compiles for macOS and Windows"
 	@echo "make fmt     format the code"
 	@echo "make fuzz    search for new failures: random property tests, arbitrary bytes into every decoder"
 	@echo "make docs    README, guide, concepts and reference as web pages with search, target/book"
@@ -100,6 +101,10 @@ wheel:
 
 bench: build
 	@cargo xtask bench
+
+# Not a part of `make test`: it compiles the standard library for each system first.
+check-systems:
+	@scripts/check-systems.sh
 
 fmt:
 	@cargo fmt --all

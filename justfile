@@ -30,6 +30,9 @@ wheel:
 bench:
     @make bench
 
+check-systems:
+    @make check-systems
+
 fmt:
     @make fmt
 
