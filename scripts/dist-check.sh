@@ -29,8 +29,8 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-enter=(chroot)
-[ "$(id -u)" -eq 0 ] || enter=(unshare --map-root-user chroot)
+enter=("$(command -v chroot)")
+[ "$(id -u)" -eq 0 ] || enter=("$(command -v unshare)" --map-root-user "${enter[@]}")
 scripts/need.sh readelf:binutils strings:binutils jq:jq ssh-keygen:openssh-client
 
 check_file() {
