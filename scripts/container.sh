@@ -62,10 +62,10 @@ if [ "$(id -u)" -ne 0 ] || [ "$arch" != "$(uname -m)" ]; then
     exit 0
 fi
 scripts/need.sh podman:podman runc:runc
-# The limits of this process, because a container without a privilege may not get higher ones.
+# Podman asks for higher limits than it may set without all privileges.
 podman=(podman --storage-driver vfs --root "$work/images" --runroot "$work/run" --runtime runc --cgroup-manager cgroupfs)
 run=(run --rm --pull never --network host --read-only --cap-drop=all --security-opt=no-new-privileges
-    --ulimit "nofile=$(ulimit -Sn):$(ulimit -Hn)" --ulimit "nproc=$(ulimit -Su):$(ulimit -Hu)")
+    --ulimit "nofile=$(ulimit -Sn):$(ulimit -Hn)" --ulimit nproc=1024:1024)
 "${podman[@]}" "${run[@]}" "linerate:$version" serve --bind 127.0.0.1 --port 0 2>"$work/server" &
 server_pid=$!
 address=
