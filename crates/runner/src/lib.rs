@@ -48,8 +48,11 @@ mod run;
 mod secret_file;
 mod selection;
 mod service_config;
+#[cfg(target_os = "linux")]
 mod service_manager;
+#[cfg(target_os = "linux")]
 mod settings_guardian;
+#[cfg(target_os = "linux")]
 mod tool_links;
 mod unwritten;
 mod whole_file;
@@ -75,7 +78,10 @@ pub use retention::Retention;
 pub use run::{run, serve};
 pub use secret_file::{PrivateFileError, SecretFileError, read_private, read_secret};
 pub use service_config::{ConfigChanges, ServiceConfig, ServiceConfigError};
+#[cfg(target_os = "linux")]
 pub use service_manager::ServiceManager;
+#[cfg(target_os = "linux")]
 pub use settings_guardian::SettingsGuardians;
+#[cfg(target_os = "linux")]
 pub use tool_links::{ToolLinksError, create_tool_links};
 pub use whole_file::{whole_file, whole_private_file};
