@@ -11,11 +11,6 @@ fi
 deb=$(ls dist/linerate_*_amd64.deb)
 scripts/need.sh lintian:lintian mmdebstrap:mmdebstrap systemd-analyze:systemd setpriv:util-linux unshare:util-linux
 
-echo "== size"
-bytes=$(stat -c %s "$deb")
-echo "$deb: $bytes bytes"
-[ "$bytes" -le 5000000 ] || { echo "the package is larger than 5 MB" >&2; exit 1; }
-
 echo "== lintian"
 # A static program is what the package promises.
 lintian --fail-on error,warning --suppress-tags statically-linked-binary,initial-upload-closes-no-bugs "$deb"
@@ -30,7 +25,7 @@ cleanup() {
 trap cleanup EXIT
 
 echo "== a fresh root"
-mmdebstrap --quiet --variant=minbase --mode=root bookworm "$root" >"$work/mmdebstrap.log" 2>&1 ||
+mmdebstrap --quiet --variant=minbase --include=systemd --mode=root bookworm "$root" >"$work/mmdebstrap.log" 2>&1 ||
     { cat "$work/mmdebstrap.log" >&2; exit 1; }
 files() { (cd "$root" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./dev \) -prune -o -print | sort); }
 files >"$work/before"
@@ -42,9 +37,9 @@ cp "$deb" "$root/package.deb"
 chroot "$root" dpkg -i /package.deb >"$work/install.log" 2>&1 || { cat "$work/install.log" >&2; exit 1; }
 rm "$root/package.deb"
 echo "== units"
-systemd-analyze verify --root="$root" linerate.service linerate.socket 2>&1 |
-    grep -v 'man linerate-serve' | tee "$work/verify"
-[ ! -s "$work/verify" ] || { echo "the units have mistakes" >&2; exit 1; }
+# The manual page in the root is not that of this machine.
+mistakes=$(systemd-analyze verify --root="$root" linerate.service linerate.socket 2>&1 | grep -v 'man linerate-serve' || true)
+[ -z "$mistakes" ] || { echo "$mistakes" >&2; exit 1; }
 systemd-analyze security --offline=true --root="$root" --threshold=20 linerate.service | tail -1
 
 echo "== started as the unit would"
@@ -87,3 +82,8 @@ else
     echo "the purge left files" >&2
     exit 1
 fi
+
+echo "== size"
+bytes=$(stat -c %s "$deb")
+echo "$deb: $bytes bytes"
+[ "$bytes" -le 5000000 ] || { echo "the package is larger than 5 MB" >&2; exit 1; }

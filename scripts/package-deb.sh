@@ -33,7 +33,8 @@ cp "$binary" "$stage/linerate"
 
 # The commands in the help of the program or of one of its commands.
 commands() {
-    LINERATE_ARCHIVE=:memory: "$stage/linerate" "$@" --help |
+    # Some stand-ins print their own help on standard error.
+    LINERATE_ARCHIVE=:memory: "$stage/linerate" "$@" --help 2>/dev/null |
         awk '/^Commands:/ { in_list = 1; next } in_list && /^[^ ]/ { exit } in_list && /^  [a-z0-9]/ && $1 != "help" { print $1 }'
 }
 "$stage/linerate" man >"$stage/man/linerate.1"
