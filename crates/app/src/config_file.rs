@@ -57,7 +57,8 @@ impl ConfiguredServe {
             matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
         };
         let mut words = vec![program.clone(), name.clone()];
-        words.extend(config.words(is_given));
+        let config = config.without(is_given);
+        words.extend(config.words());
         words.extend_from_slice(rest);
         Ok(Some(Self { config, typed: typed.to_vec(), words }))
     }
@@ -94,7 +95,9 @@ fn refusal(name: &str, value: Option<&str>) -> Option<String> {
     if !matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue) {
         return None;
     }
-    Some(in_one_line(error, &words))
+    let text = in_one_line(error, &words);
+    // A variable of the environment may be wrong too.
+    text.contains(&format!("'--{name}")).then_some(text)
 }
 
 /// The error of the parser without the usage of the command.

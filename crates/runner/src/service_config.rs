@@ -93,10 +93,18 @@ impl ServiceConfig {
         &self.path
     }
 
-    /// The options as words of a command line, without those that `is_given` there.
-    pub fn words(&self, is_given: impl Fn(&str) -> bool) -> Vec<OsString> {
+    /// Leaves out the options that are given in another way.
+    #[must_use]
+    pub fn without(mut self, is_given: impl Fn(&str) -> bool) -> Self {
+        self.options.retain(|option| !is_given(&option.name));
+        self
+    }
+
+    /// The options as words of a command line.
+    #[must_use]
+    pub fn words(&self) -> Vec<OsString> {
         let mut words = Vec::new();
-        for option in self.options.iter().filter(|option| !is_given(&option.name)) {
+        for option in &self.options {
             if option.values.is_empty() {
                 words.push(format!("--{}", option.name).into());
             }
@@ -105,28 +113,36 @@ impl ServiceConfig {
         words
     }
 
-    /// What `newer` changes, with the options that are `live` in a server that runs.
+    /// What `newer` changes, with the options that are `live` in a server that runs. The others are compared with those
+    /// of `started`, with which it runs.
     #[must_use]
-    pub fn changes(&self, newer: &Self, live: &[&str]) -> ConfigChanges {
+    pub fn changes(&self, newer: &Self, started: &Self, live: &[&str]) -> ConfigChanges {
         let of = |config: &Self, name: &str| {
             config.options.iter().find(|option| option.name == name).map(|option| option.values.clone())
         };
-        let mut names: Vec<&String> =
-            self.options.iter().chain(&newer.options).map(|option| &option.name).collect();
+        let all = [self, newer, started].into_iter().flat_map(|config| &config.options);
+        let mut names: Vec<&String> = all.map(|option| &option.name).collect();
         names.sort();
         names.dedup();
         let mut changes = ConfigChanges::default();
-        for name in names.into_iter().filter(|name| of(self, name) != of(newer, name)) {
+        for name in names {
             let is_live = live.contains(&name.as_str());
-            let list = if is_live { &mut changes.in_force } else { &mut changes.after_restart };
-            list.push(name.clone());
+            let before = if is_live { self } else { started };
+            if of(before, name) != of(newer, name) {
+                let list = if is_live { &mut changes.in_force } else { &mut changes.after_restart };
+                list.push(name.clone());
+            }
         }
         changes
     }
 }
 
-/// The text of a file, of which a device or pipe has no end.
+/// The text of an ordinary file.
 fn file_text(path: &Path) -> io::Result<String> {
+    // A pipe would make a reload wait, and cannot be read again.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not an ordinary file"));
+    }
     let mut text = String::new();
     let most = MAX_FILE_BYTES as u64;
     File::open(path)?.take(most + 1).read_to_string(&mut text)?;
@@ -159,9 +175,9 @@ mod tests {
     #[test]
     fn the_command_line_replaces_options_of_the_file() {
         let config = read("bind = [\"::1\", \"127.0.0.1\"]\nclassic = true\nport = 1\n").unwrap();
-        let words = config.words(|name| name == "port");
+        let words = config.clone().without(|name| name == "port").words();
         assert_eq!(words, ["--bind=::1", "--bind=127.0.0.1", "--classic"]);
-        assert_eq!(config.words(|_| false).last().unwrap(), "--port=1");
+        assert_eq!(config.words().last().unwrap(), "--port=1");
     }
 
     #[test]
@@ -173,18 +189,20 @@ mod tests {
         let missing = ServiceConfig::read(Path::new("/nonexistent/l.toml"), KNOWN, |_, _| None).unwrap_err();
         assert!(missing.to_string().contains("/nonexistent/l.toml"), "{missing}");
         let endless = ServiceConfig::read(Path::new("/dev/zero"), KNOWN, |_, _| None).unwrap_err();
-        assert!(endless.to_string().contains("longer than"), "{endless}");
+        assert!(endless.to_string().contains("not an ordinary file"), "{endless}");
     }
 
     #[test]
     fn changes_are_told_by_whether_a_server_can_make_them_while_it_runs() {
         let before = read("port = 1\nlimit-time = 5\nclassic = true\n").unwrap();
         let after = read("port = 2\nbind = \"::1\"\nlimit-time = 6\nclassic = true\n").unwrap();
-        let changes = before.changes(&after, &["limit-time"]);
+        let changes = before.changes(&after, &before, &["limit-time"]);
         assert_eq!(
             (changes.in_force, changes.after_restart),
             (vec!["limit-time".to_owned()], vec!["bind".to_owned(), "port".to_owned()])
         );
-        assert_eq!(before.changes(&before, &[]), ConfigChanges::default());
+        assert_eq!(before.changes(&before, &before, &[]), ConfigChanges::default());
+        let again = after.changes(&after, &before, &["limit-time"]);
+        assert_eq!((again.in_force.len(), again.after_restart.len()), (0, 2), "the restart is still due");
     }
 }

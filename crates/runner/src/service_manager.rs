@@ -1,47 +1,56 @@
 //! The service manager that started this process, as sd_notify(3) describes it.
+//!
+//! The crate sd-notify waits for a manager that does not read, and knows no abstract sockets; a server may do neither.
 
 use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-use sd_notify::NotifyState;
+use linerate_sock::clock;
 
 /// Divisor of the watchdog's time that gives the interval of heartbeats, as sd_watchdog_enabled(3) recommends.
 const BEATS_PER_WATCHDOG_TIME: u32 = 2;
 
+/// Shortest interval of heartbeats.
+const MIN_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(10);
+
 /// Sends the state of a service to its manager. Without a manager, nothing is sent.
 ///
-/// Errors are ignored: a service works without its manager, and the manager notices what is missing.
+/// Nothing waits for the manager, and errors are ignored: a service works without it, and it notices what is missing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ServiceManager;
 
 impl ServiceManager {
     /// The service is ready, or has finished reloading; `status` is one line for people.
     pub fn ready(self, status: &str) {
-        send(&[NotifyState::Ready, NotifyState::Status(status)]);
+        send(&format!("READY=1\nSTATUS={}\n", status.replace('\n', " ")));
     }
 
     /// The service begins to read its configuration again. [`ServiceManager::ready`] ends that.
     pub fn reloading(self) {
-        match NotifyState::monotonic_usec_now() {
-            Ok(now) => send(&[NotifyState::Reloading, now]),
-            Err(_) => send(&[NotifyState::Reloading]),
-        }
+        send(&format!("RELOADING=1\nMONOTONIC_USEC={}\n", clock::now().0 / 1000));
     }
 
     /// The service stops.
     pub fn stopping(self) {
-        send(&[NotifyState::Stopping]);
+        send("STOPPING=1\n");
     }
 
     /// The service works. To be called at every [`ServiceManager::heartbeat_interval`].
     pub fn beat(self) {
-        send(&[NotifyState::Watchdog]);
+        send("WATCHDOG=1\n");
     }
 
     /// How often the manager wants a heartbeat; absent if it watches no heartbeat of this process.
     #[must_use]
     pub fn heartbeat_interval(self) -> Option<Duration> {
-        sd_notify::watchdog_enabled().map(|time| time / BEATS_PER_WATCHDOG_TIME)
+        let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
+        let watched = std::env::var_os("WATCHDOG_PID")
+            .is_none_or(|_| number("WATCHDOG_PID") == Some(u64::from(std::process::id())));
+        let time = number("WATCHDOG_USEC").filter(|time| watched && *time > 0)?;
+        Some((Duration::from_micros(time) / BEATS_PER_WATCHDOG_TIME).max(MIN_HEARTBEAT_INTERVAL))
     }
 
     /// Whether standard error leads to the journal, whose lines may begin with their priority.
@@ -59,8 +68,18 @@ fn stderr_identity() -> io::Result<String> {
     Ok(format!("{}:{}", file.dev(), file.ino()))
 }
 
-fn send(state: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(state) {
+fn send(state: &str) {
+    let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let sent = || -> io::Result<()> {
+        let address = match socket.as_bytes() {
+            [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+            path => SocketAddr::from_pathname(std::ffi::OsStr::from_bytes(path))?,
+        };
+        let own = UnixDatagram::unbound()?;
+        own.set_nonblocking(true)?;
+        own.send_to_addr(state.as_bytes(), &address).map(drop)
+    };
+    if let Err(error) = sent() {
         tracing::debug!(%error, "the service manager was not reached");
     }
 }

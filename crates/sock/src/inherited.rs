@@ -8,7 +8,7 @@ use crate::open::{Bound, Listening};
 use crate::options::SocketOptions;
 use crate::{SockError, sockopt};
 
-pub(crate) const TAKE: &str = "take over the socket of";
+const TAKE: &str = "take over the socket of";
 
 /// Bound sockets from the service manager that nothing has taken yet.
 #[derive(Debug, Default)]

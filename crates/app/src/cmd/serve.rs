@@ -10,16 +10,16 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use linerate_compat::Tool;
 use linerate_control::{
-    Heartbeat, Server, ServerConfig, ServerEvent, ServerHandle, ServerIdentity, ServerLimits, ServerReload,
-    canonical_address, listening_text, restore_leftovers,
+    ControlError, Heartbeat, Server, ServerConfig, ServerEvent, ServerHandle, ServerIdentity, ServerLimits,
+    ServerReload, canonical_address, listening_text, restore_leftovers,
 };
 use linerate_model::{
     ArchiveLimitOptions, ArchiveOptions, ListenOptions, ServerLimitOptions, ServerTlsOptions,
 };
 use linerate_report::outcome;
 use linerate_runner::{
-    ArchiveLogStore, CertificateError, CertificateSource, LabPortObserver, Retention, ServiceManager,
-    SettingsGuardians, TlsCertificate,
+    ArchiveLogStore, CertificateError, CertificateSource, LabPortObserver, Retention, ServiceConfig,
+    ServiceManager, SettingsGuardians, TlsCertificate,
 };
 use linerate_sock::inherited::InheritedSockets;
 use linerate_sock::thread::locked;
@@ -86,7 +86,8 @@ const LIVE_OPTIONS: &[&str] = &[
 /// Serves until a signal arrives, or until one run has ended with `--one-off`.
 pub(crate) fn run(args: &ServeArgs, configured: Option<ConfiguredServe>) -> Result<Exit, CommandError> {
     // Before any other file is opened.
-    let mut inherited = InheritedSockets::from_environment().map_err(CommandError::failed)?;
+    let mut inherited =
+        InheritedSockets::from_environment().map_err(ControlError::from).map_err(CommandError::failed)?;
     print::developers_log();
     let stops = if configured.is_some() { SERVICE_STOP_SIGNALS.to_vec() } else { ending() };
     let signals = Signals::catch_these(&stops)?;
@@ -144,11 +145,12 @@ impl ServeArgs {
 
 /// Reads the configuration file again at each SIGHUP.
 fn reload_on_hangup(configured: ConfiguredServe, server: ServerReload) -> Result<(), CommandError> {
+    let started = configured.config.clone();
     let in_force = Mutex::new(configured);
     let on_hangup = move |_| {
         ServiceManager.reloading();
         let mut in_force = locked(&in_force);
-        match reloaded(&in_force, &server) {
+        match reloaded(&in_force, &started, &server) {
             Ok((newer, status)) => {
                 print::note(&status);
                 ServiceManager.ready(&status);
@@ -157,7 +159,7 @@ fn reload_on_hangup(configured: ConfiguredServe, server: ServerReload) -> Result
             Err(error) => {
                 error.report();
                 let status = "the configuration was not changed, as the file has mistakes";
-                print::note(status);
+                print::warning(status);
                 ServiceManager.ready(status);
             }
         }
@@ -169,13 +171,12 @@ fn reload_on_hangup(configured: ConfiguredServe, server: ServerReload) -> Result
 /// The configuration file as it is now, and what has changed, in words.
 fn reloaded(
     in_force: &ConfiguredServe,
+    started: &ServiceConfig,
     server: &ServerReload,
 ) -> Result<(ConfiguredServe, String), CommandError> {
     let (newer, args) = in_force.read_again()?;
-    let changes = in_force.config.changes(&newer.config, LIVE_OPTIONS);
-    if let Some(file) = &args.agent_token_file {
-        server.set_agent_token(read_token(file)?);
-    }
+    let changes = in_force.config.changes(&newer.config, started, LIVE_OPTIONS);
+    server.set_agent_token(args.agent_token_file.as_deref().map(read_token).transpose()?);
     server.set_limits(args.limits());
     Ok((newer, changes.in_words()))
 }

@@ -66,14 +66,15 @@ fn what_cannot_be_read_is_named_with_its_line_and_the_rest_is_kept() {
 #[test]
 fn an_example_in_prose_is_no_run() {
     let place = TestDir::in_fixtures("results");
-    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
-    let output = place.run(&["import", readme]);
+    // A page with the output of iperf3 in it.
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/lab.md");
+    let output = place.run(&["import", page]);
     let message = output.stderr;
     assert_eq!(output.code, Some(1), "{message}");
     assert!(message.contains("prose") && message.contains("--tool"), "{message}");
     assert!(output.stdout.is_empty());
     // --tool declares the file to be a result.
-    assert_eq!(place.run(&["import", readme, "--tool", "iperf3"]).code, Some(0));
+    assert_eq!(place.run(&["import", page, "--tool", "iperf3"]).code, Some(0));
 }
 
 #[test]

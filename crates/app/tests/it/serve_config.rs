@@ -142,6 +142,8 @@ fn sighup_changes_limits_for_the_next_run_and_names_what_needs_a_restart() {
     said("the configuration was read again: changed: limit-time; changes after a restart: classic");
     let measured = test(&server, "1");
     assert_eq!(measured.code, Some(0), "{measured:?}");
+    server.signal("HUP");
+    said("was read again: changes after a restart: classic");
     file.write("limit-time = \"soon\"\n");
     server.signal("HUP");
     said("linerate.toml:1:14: invalid value 'soon' for '--limit-time <SECONDS>'");
@@ -216,4 +218,11 @@ fn the_token_of_an_agent_is_read_again() {
     eventually("the configuration is read", || server.stderr().contains("was read again").then_some(()));
     let measured = directed(&others);
     assert_eq!(measured.code, Some(0), "{measured:?}");
+    file.write("port = 0\n");
+    server.signal("HUP");
+    eventually("it is no agent any more", || {
+        server.stderr().contains("changed: agent-token-file").then_some(())
+    });
+    let refused = directed(&others);
+    assert!(refused.code == Some(1) && refused.stderr.contains("not an agent"), "{refused:?}");
 }

@@ -88,6 +88,40 @@ fn a_watched_server_sends_heartbeats_while_it_is_idle() {
     assert!(has_line(&manager.message(), "WATCHDOG=1"));
 }
 
+#[test]
+fn a_manager_may_have_an_abstract_socket() {
+    use std::os::linux::net::SocketAddrExt;
+    let name = format!("linerate-test-{}", std::process::id());
+    let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
+    let socket = UnixDatagram::bind_addr(&address).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
+    let mut command = linerate();
+    command.args(["serve", "-p", "0", "--json"]).env("NOTIFY_SOCKET", format!("@{name}"));
+    let _server = ServeProcess::from(command);
+    let mut bytes = [0; 4096];
+    let length = socket.recv(&mut bytes).unwrap();
+    assert!(has_line(&String::from_utf8_lossy(&bytes[..length]), "READY=1"));
+}
+
+#[test]
+fn a_manager_that_does_not_read_holds_nobody_up() {
+    let manager = Manager::new();
+    let filler = UnixDatagram::unbound().unwrap();
+    filler.set_nonblocking(true).unwrap();
+    while filler.send_to(b"STATUS=full", manager.folder.path().join("notify")).is_ok() {}
+    for watchdog in ["20000", "0"] {
+        let mut command = manager.service(&[]);
+        command.env("WATCHDOG_USEC", watchdog);
+        let server = ServeProcess::from(command);
+        let mut health = linerate();
+        health.args(["health", &format!("127.0.0.1:{}", server.port)]);
+        let health = Process::start(health).finish(TIMEOUT);
+        assert_eq!(health.code, Some(0), "{health:?}");
+        server.signal("TERM");
+        assert_eq!(server.finish(TIMEOUT).code, Some(143));
+    }
+}
+
 /// The command of a server that finds `sockets` from descriptor 3 on, as a service manager passes them. A shell moves
 /// its standard input and output there; the events of the server go to descriptor 2 then.
 fn with_sockets(sockets: [OwnedFd; 2], args: &[&str]) -> Command {

@@ -58,11 +58,9 @@ impl ServerReload {
         self.memory.resize(limits.memory);
     }
 
-    /// Replaces the token of an agent, for coordinators that connect from now on. A server that is no agent stays
-    /// without.
-    pub fn set_agent_token(&self, token: Token) {
-        if let Some(current) = &mut *locked(&self.agent_token) {
-            *current = token;
-        }
+    /// Replaces the token that coordinators must know who connect from now on; without one, they are refused. A server
+    /// that was no agent when it started changes no settings of its host for them.
+    pub fn set_agent_token(&self, token: Option<Token>) {
+        *locked(&self.agent_token) = token;
     }
 }

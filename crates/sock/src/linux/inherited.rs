@@ -7,13 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use socket2::{Socket, Type};
 
 use crate::SockError;
-use crate::inherited::{InheritedSockets, TAKE};
+use crate::inherited::InheritedSockets;
 
 /// First descriptor that a service manager passes.
 const FIRST_FD: RawFd = 3;
 
 /// Most sockets that a service manager may pass: more than any host has addresses and tools have ports.
 const MAX_SOCKETS: RawFd = 1024;
+
+const TAKE_ANY: &str = "take over a socket of the service manager";
 
 impl InheritedSockets {
     /// The sockets that `LISTEN_FDS` announces to the process `LISTEN_PID`; none if that is another one. Children do
@@ -24,7 +26,8 @@ impl InheritedSockets {
     /// The variables are no numbers, or a descriptor is not a TCP listener or a UDP socket.
     pub fn from_environment() -> Result<Self, SockError> {
         static TAKEN: AtomicBool = AtomicBool::new(false);
-        let invalid = |text: String| SockError::new(TAKE, io::Error::new(io::ErrorKind::InvalidInput, text));
+        let invalid =
+            |text: String| SockError::new(TAKE_ANY, io::Error::new(io::ErrorKind::InvalidInput, text));
         let number = |name: &'static str| -> Result<Option<RawFd>, SockError> {
             let Some(text) = std::env::var_os(name) else { return Ok(None) };
             let parsed = text.to_str().and_then(|text| text.parse().ok()).filter(|number| *number >= 0);
@@ -43,7 +46,7 @@ impl InheritedSockets {
         for fd in FIRST_FD..FIRST_FD + count {
             // SAFETY: fcntl reads the flags of a descriptor that may be closed; it has no other effect.
             if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
-                return Err(SockError::last("take over a socket of the service manager"));
+                return Err(SockError::last(TAKE_ANY));
             }
             // SAFETY: the descriptor is open. It was passed to the program that got this process id, and `TAKEN`
             // ensures that it is taken once.
@@ -57,8 +60,7 @@ impl InheritedSockets {
     /// # Errors
     /// It is not a TCP listener or a UDP socket.
     pub fn add(&mut self, fd: OwnedFd) -> Result<(), SockError> {
-        const OP: &str = "take over a socket of the service manager";
-        let fail = |source| SockError::new(OP, source);
+        let fail = |source| SockError::new(TAKE_ANY, source);
         let socket = Socket::from(fd);
         socket.set_cloexec(true).map_err(fail)?;
         let kind = socket.r#type().map_err(fail)?;
