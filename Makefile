@@ -1,6 +1,6 @@
 # The commands of the project. Each works on a clean clone and needs no terminal.
 
-.PHONY: help build demo test kills hostile bench fmt fuzz doc ui screenshots guide wheel docs dist dist-check container check-systems
+.PHONY: help build demo test kills hostile bench fmt fuzz doc ui screenshots guide wheel docs dist dist-check container package-check check-systems
 
 # Properties use the same cases every time, so that a result only depends on the change; make fuzz searches for
 # new cases.
@@ -31,6 +31,7 @@ help:
 	@echo "make docs    README, guide, concepts and reference as web pages with search, target/book"
 	@echo "make dist    static programs, package, checksums and their signature, dist/"
 	@echo "make dist-check  check what make dist made, and that a second build is the same"
+	@echo "make package-check  as root: install, try and purge the Debian package in a fresh root"
 	@echo "make container   the container image of the server, dist/; as root also a test run"
 	@echo "make doc     the documentation of all crates, target/doc"
 
@@ -122,6 +123,9 @@ dist-check:
 
 container:
 	@scripts/container.sh
+
+package-check:
+	@scripts/package-check.sh
 
 doc:
 	@RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps

@@ -45,6 +45,9 @@ dist:
 dist-check:
     @make dist-check
 
+package-check:
+    @make package-check
+
 container:
     @make container
 
