@@ -2,7 +2,8 @@
 # Checks that the client side compiles for macOS and Windows: check-systems.sh [TARGET…]. Nothing is linked or run.
 #
 # rustup has the standard library of this system only. Debian's packages for web browsers have a compiler with the
-# source of the standard library, so cargo compiles that first. They are used beside the toolchain of the project.
+# source of the standard library, so cargo compiles that first. The toolchain of the
+# project stays the default.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -2,8 +2,8 @@
 # Builds one static program: dist-build.sh ARCHITECTURE BUILD FILE, where ARCHITECTURE is x86_64 or aarch64, BUILD is
 # full or core, and FILE is where it goes. The front end has to be built before (scripts/ui.sh build).
 #
-# Whoever builds the same source gets the same file: the tools have fixed versions, and neither the folder of the source
-# nor any other path of this machine is in the result.
+# The same source is meant to give the same file everywhere, which `make dist-check` compares: the tools have fixed versions,
+# and neither the folder of the source nor any other path of this machine is in the result.
 set -euo pipefail
 
 arch=$1 build=$2 file=$(realpath -m "$3")

@@ -19,7 +19,7 @@ if [ "$("$mdbook" --version 2>/dev/null)" != "mdbook v$version" ]; then
         --no-default-features --features search --root "$target/tools"
 fi
 
-# Links go from docs/ to the pages beside it, so the book has the layout of the sources.
+# Links go from docs/ to the pages next to it, so the book has the layout of the sources.
 work=$target/book-work
 rm -rf "$work" "$out"
 mkdir -p "$work/src"
