@@ -204,14 +204,14 @@ mod tests {
         };
         let at = |body: Body, at_ms: u64| Event { body, ..progress(at_ms) };
         let started = || {
-            Body::RunStarted(RunStart {
+            Body::RunStarted(Box::new(RunStart {
                 schema: "".into(),
                 started_at: "".into(),
                 world: World::Lab,
                 linerate: "".into(),
                 target: "".into(),
                 spec: TestSpec::default(),
-            })
+            }))
         };
         let trial =
             TrialEnd { point: "".into(), repeat: 0, content: "".into(), step: None, runs: Vec::new() };

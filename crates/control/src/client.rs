@@ -72,14 +72,14 @@ impl TestRequest<'_> {
     /// The first event of the run's log.
     #[must_use]
     pub fn run_started(&self) -> Body {
-        Body::RunStarted(RunStart {
+        Body::RunStarted(Box::new(RunStart {
             schema: EVENT_SCHEMA.into(),
             started_at: self.started_at.clone().into(),
             world: self.world,
             linerate: env!("CARGO_PKG_VERSION").into(),
             target: self.host.clone().into(),
             spec: self.spec.clone(),
-        })
+        }))
     }
 }
 
@@ -213,7 +213,7 @@ impl<'g> ClientRun<'g> {
             return self.finish(request, log);
         }
         let mut flow = 0;
-        for directions in self.spec.traffic.phases() {
+        for directions in self.spec.phases() {
             if request.stop.load(Ordering::Relaxed) {
                 break;
             }
@@ -269,7 +269,7 @@ impl<'g> ClientRun<'g> {
 
     /// Starts probing; `epoch` is the start of the run.
     fn prober(&self, phase: ProbePhase, length: Option<Span>, epoch: Mono) -> Option<Prober> {
-        if self.spec.traffic.no_latency || self.spec.host.no_sampling {
+        if !self.spec.probes_latency() {
             return None;
         }
         let options = SocketOptions {

@@ -63,6 +63,8 @@ pub(crate) struct Dialogue<S> {
 struct DialogueFlow {
     handle: FlowHandle,
     side: Side,
+    /// Whether it makes transactions.
+    transactions: bool,
     transport: Transport,
     done_reported: bool,
     bytes_seen: u64,
@@ -163,13 +165,14 @@ impl<S: Session> Dialogue<S> {
         self.start = PhaseStart { peer_sends: !receivers.is_empty(), ..PhaseStart::default() };
         for (setup, sockets) in receivers.into_iter().chain(senders) {
             let (number, side, transport) = (setup.flow, setup.side, setup.transport);
+            let transactions = setup.transactions.is_some();
             let handle = arm(setup, sockets, self.epoch)?;
             if side == Side::Receiver {
                 handle.begin_at(Mono::default());
             }
             self.flows.insert(
                 number,
-                DialogueFlow { handle, side, transport, done_reported: false, bytes_seen: 0 },
+                DialogueFlow { handle, side, transport, transactions, done_reported: false, bytes_seen: 0 },
             );
         }
         Ok(())
@@ -324,7 +327,9 @@ impl<S: Session> Dialogue<S> {
     fn progress_gap(&self) -> Span {
         let bits = self.flows.values().map(|flow| flow.bytes_seen as f64 * 8.0).sum::<f64>();
         let begun = self.start.start_sent.map(|start_sent| clock::now().since(start_sent).as_secs_f64());
-        match begun.filter(|elapsed| *elapsed > 0.0 && !self.client) {
+        // The bytes of requests say nothing about the rate of the path.
+        let transactions = self.flows.values().any(|flow| flow.transactions);
+        match begun.filter(|elapsed| *elapsed > 0.0 && !self.client && !transactions) {
             Some(elapsed) => gap_for(bits / elapsed),
             None => PROGRESS_INTERVAL,
         }

@@ -13,12 +13,21 @@ pub(crate) fn plan(flow: FlowId, direction: Direction, spec: &TestSpec, log: &Lo
     let (from, to) = if direction == Direction::Upload { (name(0), name(1)) } else { (name(1), name(0)) };
     FlowPlan {
         flow,
-        name: spec.sweep.as_ref().map_or(direction.name(), |sweep| sweep.mode().name()).into(),
+        name: name_of(direction, spec).into(),
         from,
         to,
         transport: spec.traffic.transport(),
         direction,
         streams: spec.traffic.streams,
+    }
+}
+
+/// What a flow is called: what it carries, or the direction of its data.
+fn name_of(direction: Direction, spec: &TestSpec) -> &'static str {
+    match &spec.sweep {
+        Some(sweep) => sweep.mode().name(),
+        None if spec.transactions.are_made() => spec.transactions.workload.name(),
+        None => direction.name(),
     }
 }
 

@@ -112,14 +112,14 @@ pub(crate) fn needed(spec: &CheckedSpec, client: bool) -> Result<Bytes, EngineEr
         return Ok(Bytes::new(RUN_BYTES.saturating_add(sweep.longest_message().get().saturating_mul(2))));
     }
     let flow = |direction: &Direction| {
-        let length = spec.traffic.longest_block();
+        let length = spec.longest_block();
         // Blocks as long as the specification allows are accepted.
         let Ok(order) = FlowOrder::new(spec, FlowId(0), *direction, length) else { return Ok(0) };
         let setup = flow_setup(spec, &order, client, &[0; 16]);
         memory_needed(&setup, spec.traffic.streams as usize).map(Bytes::get)
     };
     let mut most = 0;
-    for phase in spec.traffic.phases() {
+    for phase in spec.phases() {
         let mut phase_bytes: u64 = 0;
         for direction in &phase {
             phase_bytes = phase_bytes.saturating_add(flow(direction)?);

@@ -1,6 +1,6 @@
 //! Converts a specification to the configuration of sockets and pumps.
 
-use linerate_engine::{FlowSetup, block_length};
+use linerate_engine::{FlowSetup, TransactionConnections, TransactionSetup, block_length};
 use linerate_model::{CheckedSpec, Direction, Side, StopAfter, TestSpec, Transport};
 use linerate_proto::{FlowOrder, native};
 use linerate_sock::SocketOptions;
@@ -27,6 +27,9 @@ const DEFAULT_DATAGRAM_BYTES: u64 = 1448;
 /// Bytes passed to the kernel in one call, or payload of one datagram.
 pub(crate) fn length(spec: &TestSpec) -> Bytes {
     let traffic = &spec.traffic;
+    if spec.transactions.are_made() {
+        return spec.transactions.request(traffic.udp);
+    }
     traffic.length.unwrap_or_else(|| {
         if traffic.transport() == Transport::Udp {
             Bytes::new(DEFAULT_DATAGRAM_BYTES)
@@ -47,13 +50,28 @@ pub(crate) fn socket_options(spec: &TestSpec, client: bool) -> SocketOptions {
         mss: knobs.mss,
         congestion: knobs.congestion.clone().map(Into::into),
         tos: knobs.tos_byte(),
-        no_delay: knobs.no_delay,
+        no_delay: spec.sends_at_once() && !udp,
         mptcp: spec.traffic.mptcp,
         local: knobs.bind_address.filter(|_| client),
         local_port: knobs.source_port.filter(|_| client),
         device: knobs.bind_device.clone().filter(|_| client).map(Into::into),
         ..SocketOptions::default()
     }
+}
+
+/// The requests and responses of a test that makes them, over the connections of its flow.
+fn transaction_setup(spec: &TestSpec) -> Option<TransactionSetup> {
+    let (transactions, udp) = (&spec.transactions, spec.traffic.udp);
+    let length = |bytes: Bytes| usize::try_from(bytes.get()).unwrap_or(usize::MAX);
+    transactions.are_made().then(|| TransactionSetup {
+        request: length(transactions.request(udp)),
+        response: length(transactions.response(udp)),
+        pipeline: transactions.pipeline as usize,
+        per_second: transactions.request_rate,
+        requests: transactions.requests,
+        spin: transactions.spin,
+        connections: TransactionConnections::Kept,
+    })
 }
 
 /// Configuration of the pumps of one side of a flow.
@@ -65,7 +83,7 @@ pub(crate) fn flow_setup(
 ) -> FlowSetup {
     let traffic = &spec.traffic;
     let measured = traffic.measured();
-    let stop_after = traffic.stop_after(order.length());
+    let stop_after = spec.stop_after(order.length());
     let timed = matches!(stop_after, StopAfter::TimeNs(_));
     let affinity = if client { spec.host.affinity } else { spec.host.server_affinity };
     FlowSetup {
@@ -73,10 +91,13 @@ pub(crate) fn flow_setup(
         stop_after,
         measured: timed.then_some(measured),
         omit: traffic.omit.unwrap_or_default(),
-        offered: traffic.offered(),
+        offered: if spec.transactions.are_made() { None } else { traffic.offered() },
         fq_rate: traffic.fq_rate,
         read_rate: traffic.read_rate,
-        length: (traffic.udp || traffic.length.is_some()).then_some(order.length()),
+        length: (traffic.udp || traffic.length.is_some() || spec.transactions.are_made())
+            .then_some(order.length()),
+        transactions: transaction_setup(spec),
+        one_pump_each: spec.transactions.reconnect(),
         socket: spec.socket.clone(),
         affinity,
         tick: flow_tick(spec),
@@ -99,14 +120,13 @@ fn tick(measured: Span, asked: Span, timed: bool) -> Span {
 /// The interval between samples of a flow, the same at both ends.
 pub(crate) fn flow_tick(spec: &TestSpec) -> Span {
     let traffic = &spec.traffic;
-    let timed = matches!(traffic.stop_after(Bytes::new(1)), StopAfter::TimeNs(_));
+    let timed = matches!(spec.stop_after(Bytes::new(1)), StopAfter::TimeNs(_));
     tick(traffic.measured(), traffic.interval, timed)
 }
 
 /// The interval between samples of a stand-in's flow.
 pub(crate) fn sample_tick(spec: &TestSpec) -> Span {
-    let timed = spec.traffic.bytes.is_none() && spec.traffic.blocks.is_none();
-    tick(spec.traffic.measured(), spec.traffic.interval.max(MIN_SAMPLE_INTERVAL), timed)
+    tick(spec.traffic.measured(), spec.traffic.interval.max(MIN_SAMPLE_INTERVAL), spec.is_timed())
 }
 
 /// The estimated time for which a whole run occupies the server, shown to waiting clients.
@@ -114,7 +134,7 @@ pub(crate) fn expected_time(spec: &TestSpec) -> Span {
     if let Some(sweep) = &spec.sweep {
         return sweep.longest() + Span::from_secs(2);
     }
-    let phases = spec.traffic.phases().len() as u64;
+    let phases = spec.phases().len() as u64;
     let each = spec.traffic.measured() + spec.traffic.omit.unwrap_or_default() + Span::from_secs(2);
     each.saturating_mul(phases)
 }

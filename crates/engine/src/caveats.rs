@@ -6,6 +6,10 @@ use linerate_units::{Bitrate, Bytes, Span};
 use crate::flow::FlowSide;
 use crate::pump::datagram_recv::BUFFER;
 use crate::sampler::Sampled;
+use crate::transactions::TransactionCounts;
+
+/// Largest share of due requests that may be left out without a caveat.
+const MAX_UNSENT_SHARE: f64 = 0.01;
 
 fn caveat(kind: CaveatKind, text: String) -> Caveat {
     Caveat { kind, text: text.into() }
@@ -155,8 +159,34 @@ pub(crate) fn at_end(
         found.push(caveat(CaveatKind::ClockStepped, text));
     }
     found.extend(missed_pace(flow, tally));
+    found.extend(unsent_requests(flow));
     found.extend(receiver_drops(tally));
     found
+}
+
+/// Threads that should spin on a single core.
+pub(crate) fn cannot_spin(flow: &FlowSide) -> Option<Caveat> {
+    let asked =
+        flow.setup.transactions.as_ref().filter(|transactions| transactions.spin && !transactions.spins());
+    let text = "this host has a single core, on which --spin would keep the other end from running: its threads waited \
+                in the kernel";
+    asked.map(|_| caveat(CaveatKind::SettingIneffective, text.to_owned()))
+}
+
+/// Requests that were due at the requested rate and could not be sent before the end.
+fn unsent_requests(flow: &FlowSide) -> Option<Caveat> {
+    let counts = TransactionCounts::of(&flow.transactions);
+    let due = counts.completed + counts.failed + counts.unsent;
+    // The last requests may be due while the thread wakes up.
+    let share = counts.unsent as f64 / due.max(1) as f64;
+    (share > MAX_UNSENT_SHARE).then(|| {
+        let text = format!(
+            "{} of {due} requests that were due could not be sent in time, and are not in the result: the responses \
+             or this host cannot keep up with --request-rate",
+            counts.unsent
+        );
+        caveat(CaveatKind::PacingMissed, text)
+    })
 }
 
 /// A datagram sender that offered less than 99 % of the requested rate.

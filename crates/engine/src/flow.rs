@@ -16,6 +16,7 @@ use crate::error::EngineError;
 use crate::measured::MeasuredPart;
 use crate::plan::ThreadPlan;
 use crate::setup::{FlowSetup, Sockets};
+use crate::transactions::TransactionCounters;
 use crate::transit::{BlockReader, SpacingWriter, TransitWriter, Transits};
 
 /// State shared by all threads of one side of a flow.
@@ -33,6 +34,8 @@ pub(crate) struct FlowSide {
     pub(crate) transits: Vec<Transits>,
     /// One for each stream of a receiver that compares the gaps between datagrams; otherwise empty.
     pub(crate) spacings: Vec<Transits>,
+    /// One for each pump of a flow with requests and responses; otherwise empty.
+    pub(crate) transactions: Vec<TransactionCounters>,
     /// CPU clock of each pump, once it runs.
     pub(crate) clocks: Vec<OnceLock<ThreadClock>>,
     /// The first error.
@@ -61,6 +64,10 @@ impl FlowSide {
             counters: (0..plan.streams).map(|_| Counters::new()).collect(),
             transits: (0..plan.streams).filter(|_| timed).map(|_| Transits::default()).collect(),
             spacings: (0..plan.streams).filter(|_| spaced).map(|_| Transits::default()).collect(),
+            transactions: (0..plan.pumps)
+                .filter(|_| setup.transactions.is_some())
+                .map(|_| TransactionCounters::new(writes))
+                .collect(),
             trouble: OnceLock::new(),
             clocks: (0..plan.pumps).map(|_| OnceLock::new()).collect(),
             setup,

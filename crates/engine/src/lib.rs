@@ -23,6 +23,7 @@ mod socket_counts;
 mod stamp;
 mod start_gate;
 mod tally;
+mod transactions;
 mod transit;
 
 pub use byte_account::ByteAccount;
@@ -37,3 +38,4 @@ pub use settings::stream_settings;
 pub use setup::{FlowSetup, Sockets};
 pub use socket_counts::socket_counts;
 pub use tally::complete_udp;
+pub use transactions::{AcceptedConnections, Connector, TransactionConnections, TransactionSetup};

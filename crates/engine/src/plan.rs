@@ -5,8 +5,9 @@ use linerate_sock::affinity;
 use linerate_units::Bytes;
 
 use crate::error::EngineError;
-use crate::pump::payload;
+use crate::pump::{payload, transactions::buffer_bytes};
 use crate::setup::FlowSetup;
+use crate::transactions::TransactionSetup;
 
 /// Up to this many streams per core get a thread each; with more, the scheduler would dominate the result.
 const STREAMS_PER_CORE: usize = 4;
@@ -65,6 +66,7 @@ fn needed(setup: &FlowSetup, streams: usize, cores: usize) -> Result<Bytes, Engi
     let plan = ThreadPlan::new(streams, cores, setup)?;
     let first = payload::first_length(&setup.payload, plan.block, FlowSetup::MAX_BLOCK_BYTES).unwrap_or(0);
     let buffers = match (setup.transport, setup.side) {
+        _ if let Some(transactions) = &setup.transactions => buffer_bytes(transactions),
         (Transport::Udp, _) => first,
         (_, Side::Sender) => plan.block + first,
         (_, Side::Receiver) => plan.read_length(setup),
@@ -97,7 +99,9 @@ impl ThreadPlan {
             return Err(EngineError::BlockTooLong { length, most: FlowSetup::MAX_BLOCK_BYTES as u64 });
         }
         let alone = if setup.one_pump_each { FlowSetup::MAX_THREADS } else { 0 };
-        let shared = streams > (cores * STREAMS_PER_CORE).max(alone);
+        let spins = setup.transactions.as_ref().is_some_and(TransactionSetup::spins);
+        let per_core = if spins { 1 } else { STREAMS_PER_CORE };
+        let shared = streams > (cores * per_core).max(alone);
         let block = default_block(streams, cores);
         let block = setup.length.map_or(block, |length| usize::try_from(length.get()).unwrap_or(block));
         Ok(Self { streams, pumps: if shared { cores } else { streams }, block: block.max(1) })

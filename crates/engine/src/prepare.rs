@@ -8,7 +8,7 @@ use crate::error::EngineError;
 use crate::flow::FlowSide;
 use crate::pacer;
 use crate::pump::feed::Feed;
-use crate::pump::{PumpJob, datagram_recv, datagram_send, epoll, stream};
+use crate::pump::{PumpJob, datagram_recv, datagram_send, epoll, stream, transactions};
 use crate::settings;
 use crate::setup::{FlowSetup, Sockets};
 
@@ -35,6 +35,9 @@ pub(crate) fn check(setup: &FlowSetup, sockets: &Sockets) -> Result<(), EngineEr
 /// Sets the required options on every socket before a pump uses it. Returns, for a receiver of datagrams,
 /// whether the kernel may merge them (GRO).
 pub(crate) fn sockets(flow: &FlowSide) -> Result<Option<bool>, SockError> {
+    if let Some(transactions) = &flow.setup.transactions {
+        return transactions::prepare(flow, transactions).map(|()| None);
+    }
     let mut merging = None;
     match &flow.sockets {
         Sockets::Tcp(streams) => {
@@ -89,6 +92,7 @@ pub(crate) fn jobs(flow: &FlowSide) -> Result<Prepared, SockError> {
     if let Some(PumpJob::Datagrams(parcel)) = jobs.first() {
         settings.datagrams_per_call = Some(parcel.per_call());
     }
+    caveats.extend(caveats::cannot_spin(flow));
     if flow.plan.shared() {
         refused = Some(format!("{} streams share {} threads", flow.plan.streams, flow.plan.pumps));
     }

@@ -143,7 +143,12 @@ fn retransmits(sockets: &Sockets) -> Vec<u64> {
 /// Counts of the connections; absent for datagrams and for MPTCP.
 fn connections(flow: &FlowSide) -> Option<SocketCounts> {
     let Sockets::Tcp(streams) = &flow.sockets else { return None };
-    if flow.setup.transport == Transport::Mptcp { None } else { socket_counts(streams) }
+    // Connections for single transactions are not counted, and so the counts of these would be a part only.
+    if flow.setup.transport == Transport::Mptcp || flow.setup.transactions.is_some() {
+        None
+    } else {
+        socket_counts(streams)
+    }
 }
 
 impl FlowHandle {

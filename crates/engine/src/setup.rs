@@ -10,6 +10,7 @@ use linerate_model::{Side, SocketKnobs, StopAfter, Transport};
 use linerate_units::{Bitrate, Bytes, Span};
 
 use crate::byte_account::ByteAccount;
+use crate::transactions::TransactionSetup;
 
 /// Task of one side of a flow.
 #[derive(Debug, Clone)]
@@ -68,6 +69,8 @@ pub struct FlowSetup {
     pub together: bool,
     /// The file that each TCP stream sends up to its end, or to which it writes what it receives.
     pub file: Option<PathBuf>,
+    /// Requests and responses instead of a stream of data; a request counts as a block.
+    pub transactions: Option<TransactionSetup>,
     /// A thread for each stream, up to [`FlowSetup::MAX_THREADS`] streams, regardless of the number of cores.
     pub one_pump_each: bool,
     /// Marks the flow of a stand-in: its sockets are duplicates of links that are used further. They are
@@ -125,6 +128,7 @@ impl FlowSetup {
             transit: Transit::Uncounted,
             together: false,
             file: None,
+            transactions: None,
             one_pump_each: false,
             lent: false,
             account: None,

@@ -6,6 +6,7 @@ use linerate_units::{Bitrate, Bytes, Span};
 use crate::counters::Counts;
 use crate::flow::FlowSide;
 use crate::pump::{StreamEnd, StreamError};
+use crate::transactions::TransactionCounts;
 
 /// With more streams than this, the tally does not list them one by one.
 const MAX_LISTED_STREAMS: usize = 128;
@@ -42,6 +43,8 @@ pub(crate) fn assemble(flow: &FlowSide, mut ends: Vec<StreamEnd>, retransmits: O
             .collect(),
         complete,
         error: trouble.map(Into::into),
+        transactions: (!flow.transactions.is_empty())
+            .then(|| Box::new(TransactionCounts::of(&flow.transactions).tally(opens.as_ns()))),
         ..Tally::default()
     }
 }

@@ -66,7 +66,7 @@ impl Event {
 #[non_exhaustive]
 pub enum Body {
     /// The run began.
-    RunStarted(RunStart),
+    RunStarted(Box<RunStart>),
     /// A host is known; `host` of the event is its number.
     Host {
         /// The host.

@@ -16,6 +16,9 @@ pub struct FlowOutcome {
     /// Goodput at the receiver; absent if not measured.
     #[serde(default, rename = "bitrate_bps", skip_serializing_if = "Option::is_none")]
     pub bitrate: Option<Bitrate>,
+    /// Requests that were answered per second, in a test that makes transactions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions_per_second: Option<f64>,
     /// What limited it; absent if it was not judged, or for a cause that this version does not know.
     #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Finding>,
@@ -39,7 +42,13 @@ impl FlowOutcome {
     /// The result of a flow.
     #[must_use]
     pub fn of(flow: &FlowRecord) -> Self {
-        Self { name: flow.plan.name.clone(), bitrate: flow.bitrate(), verdict: flow.verdict.clone() }
+        let transactions = flow.sender.as_ref().and_then(|tally| tally.transactions.as_ref());
+        Self {
+            name: flow.plan.name.clone(),
+            bitrate: flow.bitrate(),
+            transactions_per_second: transactions.map(|made| made.per_second),
+            verdict: flow.verdict.clone(),
+        }
     }
 
     /// The results of all flows of a run.

@@ -75,11 +75,12 @@ pub use settings::{Effective, SideSettings};
 pub use size::{SizeCurve, SizeFit, SizePoint, TimeInterval};
 pub use spec::{
     CheckedSpec, Direction, HostKnobs, MessageMode, SizeList, SizeListError, SocketKnobs, SpecError,
-    StopAfter, Sweep, TestSpec, Traffic, Transport, TrialSequence, Variation, ZeroCopy,
+    StopAfter, Sweep, TestSpec, Traffic, Transactions, Transport, TrialSequence, Variation, Workload,
+    ZeroCopy,
 };
 pub use tally::{
     BrowserNote, ByteAccounting, DelayBucket, Digest, LatencyInterval, LatencyReport, ProbePhase,
-    ProbeTransport, Steady, StreamTally, Tally, UdpTally,
+    ProbeTransport, Steady, StreamTally, Tally, TransactionTally, TransactionTimes, UdpTally,
 };
 pub use tls_options::{ServerTlsOptions, TlsOptions};
 pub use uncertainty::{Contribution, Uncertainty, UncertaintySource};

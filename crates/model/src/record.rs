@@ -260,7 +260,7 @@ impl RunRecord {
         match &event.body {
             Body::RunStarted(start) => {
                 self.run.clone_from(&event.run);
-                self.start = Some(start.clone());
+                self.start = Some(RunStart::clone(start));
             }
             Body::Host { info } => {
                 let at = usize::from(event.host.min(63));

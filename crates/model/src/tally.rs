@@ -45,6 +45,9 @@ pub struct Tally {
     /// Datagram counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub udp: Option<UdpTally>,
+    /// Counts of requests and responses, in a test that makes transactions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<Box<TransactionTally>>,
     /// CPU time of this process during the measured part.
     pub cpu_seconds: f64,
     /// Busy share of this host's CPU time, all cores together.
@@ -126,6 +129,77 @@ pub struct UdpTally {
     /// Datagrams that the sending kernel refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_errors: Option<u64>,
+}
+
+/// Requests and responses in the measured part of one side.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TransactionTally {
+    /// Transactions that were completed.
+    pub completed: u64,
+    /// The same per second of the measured part.
+    pub per_second: f64,
+    /// Requests that were never answered: datagrams that were lost, or connections that could not be opened or broke.
+    pub failed: u64,
+    /// How long the transactions took; absent at the side that responds, and if none was completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<TransactionTimes>,
+    /// The distribution of these times: the buckets that are not empty, ascending, at most 3,840.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub histogram: Vec<DelayBucket>,
+}
+
+/// How long transactions took, from the request to the last byte of its response.
+///
+/// The time starts before the request is passed to the kernel; with a request rate, when the request was due; with a
+/// connection for each transaction, before the connection is opened. Except for the smallest, the largest and the mean,
+/// times are the largest of their bucket in the histogram, up to 1/128 too long.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TransactionTimes {
+    /// Smallest.
+    pub min_ns: u64,
+    /// Mean.
+    pub mean_ns: u64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 90th percentile.
+    pub p90_ns: u64,
+    /// 95th percentile.
+    pub p95_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// 99.9th percentile.
+    pub p999_ns: u64,
+    /// 99.99th percentile.
+    pub p9999_ns: u64,
+    /// Largest.
+    pub max_ns: u64,
+}
+
+impl TransactionTimes {
+    /// The times of a histogram whose values have this smallest, largest and total; absent if it is empty.
+    #[must_use]
+    pub fn of(histogram: &[DelayBucket], min_ns: u64, max_ns: u64, sum_ns: u64) -> Option<Self> {
+        let count = histogram.iter().fold(0_u64, |sum, bucket| sum.saturating_add(bucket.count));
+        let mean_ns = sum_ns.checked_div(count)?;
+        let at = |share: f64| {
+            let ns = DelayBucket::quantile(histogram, share).unwrap_or(max_ns);
+            ns.clamp(min_ns.min(max_ns), max_ns)
+        };
+        Some(Self {
+            min_ns,
+            mean_ns,
+            p50_ns: at(0.5),
+            p90_ns: at(0.9),
+            p95_ns: at(0.95),
+            p99_ns: at(0.99),
+            p999_ns: at(0.999),
+            p9999_ns: at(0.9999),
+            max_ns,
+        })
+    }
 }
 
 /// Application bytes written, and where they went.
@@ -251,6 +325,22 @@ pub struct DelayBucket {
     pub count: u64,
 }
 
+impl DelayBucket {
+    /// The end of the bucket in which this share of the values is reached, by the empirical distribution
+    /// (RFC 2330 §11.1); absent without values.
+    #[must_use]
+    pub fn quantile(histogram: &[Self], share: f64) -> Option<u64> {
+        let count = histogram.iter().fold(0_u64, |sum, bucket| sum.saturating_add(bucket.count));
+        // Shares with a finite decimal form, such as 0.999 of 1000, would otherwise be one rank too high.
+        let rank = (share * count as f64 - 1e-6).ceil().max(1.0) as u64;
+        let mut below: u64 = 0;
+        histogram.iter().find_map(|bucket| {
+            below = below.saturating_add(bucket.count);
+            (below >= rank).then_some(bucket.up_to_ns)
+        })
+    }
+}
+
 /// The probes that were sent in one interval and answered.
 ///
 /// Their round-trip times start when the sending host's driver took the probe, if its kernel reports this: the
@@ -294,6 +384,18 @@ pub struct Steady {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_of_transactions_are_the_ends_of_buckets_within_the_extremes() {
+        let bucket = |up_to_ns, count| DelayBucket { up_to_ns, count };
+        let histogram = [bucket(10, 900), bucket(20, 90), bucket(30, 9), bucket(40, 1)];
+        let times = TransactionTimes::of(&histogram, 9, 35, 12_000).unwrap();
+        let quantiles =
+            [times.p50_ns, times.p90_ns, times.p95_ns, times.p99_ns, times.p999_ns, times.p9999_ns];
+        assert_eq!(quantiles, [10, 10, 20, 20, 30, 35]);
+        assert_eq!((times.min_ns, times.mean_ns, times.max_ns), (9, 12, 35));
+        assert_eq!(TransactionTimes::of(&[], 0, 0, 0), None);
+    }
 
     #[test]
     fn bytes_are_accounted_over_queue_and_flight() {

@@ -192,7 +192,10 @@ pub(crate) fn spec<'s>(
     for (name, setting) in last {
         let knob =
             knob(name).map_err(|hint| (name.to_owned(), format!("there is no knob '{name}'{hint}")))?;
-        let Some(table) = json[&knob.group].as_object_mut() else { continue };
+        // Groups with nothing but defaults may be missing too.
+        let Some(groups) = json.as_object_mut() else { continue };
+        let group = groups.entry(&knob.group).or_insert_with(|| Value::Object(Default::default()));
+        let Some(table) = group.as_object_mut() else { continue };
         // What is missing in the JSON has its default.
         match setting.json() {
             Some(value) => table.insert(knob.key.clone(), value),
@@ -251,7 +254,8 @@ mod tests {
                 PlanValueKind::Rate => SettingValue::Rate(Bitrate::from_bps(7.0).unwrap()),
                 PlanValueKind::Memory => SettingValue::Memory(Bytes::new(7)),
                 PlanValueKind::Share => SettingValue::Share("7%".parse().unwrap()),
-                PlanValueKind::Words(words) => SettingValue::Text(words[0].clone()),
+                // The first may be the default, which a group of defaults leaves out.
+                PlanValueKind::Words(words) => SettingValue::Text(words[words.len() - 1].clone()),
                 _ => SettingValue::Text("192.0.2.1".to_owned()),
             };
             let set = spec([(knob.name.as_str(), &setting)]).unwrap();

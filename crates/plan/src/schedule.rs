@@ -41,7 +41,7 @@ pub struct Estimate {
 
 /// Longest duration of a test, for flows that follow it; `None` if it depends on the network.
 fn longest(spec: &TestSpec) -> Option<Span> {
-    let phases = if spec.sweep.is_some() { 1 } else { spec.traffic.phases().len() as u64 };
+    let phases = spec.phases().len() as u64;
     Some(spec.expected_time()? + PHASE_SLACK.saturating_mul(phases))
 }
 

@@ -78,7 +78,7 @@ impl TrialResults {
         let Some(trials) = self.0.get(&point.id) else { return Vec::new() };
         let mut summaries = Vec::new();
         for ((number, flow), test) in plan.flows.iter().enumerate().zip(&point.tests) {
-            for direction in test.spec.traffic.phases().into_iter().flatten() {
+            for direction in test.spec.phases().into_iter().flatten() {
                 for (at, quantity) in QUANTITIES.iter().enumerate() {
                     let found = trials
                         .values()
@@ -96,7 +96,7 @@ impl TrialResults {
         let summaries = self.sum(plan, point);
         let mut flows = point.tests.iter().filter(|test| !test.cross_traffic);
         flows.all(|test| {
-            test.spec.traffic.phases().into_iter().flatten().all(|direction| {
+            test.spec.phases().into_iter().flatten().all(|direction| {
                 let is = |one: &&PointSummary| {
                     one.flow == test.flow && one.direction == direction && one.quantity == "goodput"
                 };

@@ -150,7 +150,7 @@ impl FlowOrder {
         length: Bytes,
     ) -> Result<Self, SpecError> {
         match &spec.sweep {
-            None => spec.traffic.check_length(length)?,
+            None => spec.check_length(length)?,
             Some(sweep) if (1..=sweep.longest_message().get()).contains(&length.get()) => {}
             Some(sweep) => {
                 let trouble = format!("messages of {} do not match the request", length.exact());

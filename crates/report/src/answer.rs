@@ -18,6 +18,9 @@ pub fn answer(record: &RunRecord) -> Option<String> {
     if record.flows.is_empty() || crate::sizes::is_series(record) {
         return None;
     }
+    if crate::transactions::are_made(record) {
+        return Some(record.flows.iter().map(crate::transactions::answer).collect::<Vec<_>>().join("; "));
+    }
     let mut parts = rates(&record.flows);
     parts.extend(latency(record));
     Some(format!("{}; {}", parts.join(", "), limits(&FlowOutcome::all(record))))
@@ -33,6 +36,9 @@ pub fn outcome(flows: &[FlowOutcome]) -> Option<String> {
     let rates: Vec<String> = flows
         .iter()
         .map(|flow| match flow.bitrate {
+            _ if let Some(rate) = flow.transactions_per_second => {
+                format!("{} {}", flow.name, crate::transactions::per_second(rate))
+            }
             Some(rate) if flow.verdict.as_ref().is_some_and(|verdict| verdict.cause == Cause::Impossible) => {
                 format!("{} impossible: {rate}", flow.name)
             }
@@ -40,6 +46,9 @@ pub fn outcome(flows: &[FlowOutcome]) -> Option<String> {
             None => format!("{} not measured", flow.name),
         })
         .collect();
+    if flows.iter().all(|flow| flow.transactions_per_second.is_some()) {
+        return Some(rates.join(", "));
+    }
     Some(format!("{}; {}", rates.join(", "), limits(flows)))
 }
 

@@ -13,7 +13,7 @@ use linerate_units::Span;
 pub use self::sections::{
     ByteAccountingSection, CeilingSection, CpuSection, FlowSection, LatencySection, MssSetting,
     PacingSetting, PortSection, ProbeSection, ReceiverSection, ResultDocument, RunSection, SenderSection,
-    SettingsSection, UdpSection, WindowSetting,
+    SettingsSection, TransactionSection, UdpSection, WindowSetting,
 };
 use crate::figure::{FlowFigure, caveats, datagrams, imported};
 use crate::intervals;
@@ -82,6 +82,7 @@ fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
         sender: flow.sender.as_ref().filter(|_| flow.sizes.is_empty()).map(sender_section),
         sizes: flow.sizes.clone(),
         curve: flow.curve,
+        transactions: transaction_section(flow),
         udp: udp_section(flow),
         settings: settings_section(record, flow),
         latency: latency_section(record.idle.as_ref(), flow.loaded.as_ref()),
@@ -137,6 +138,17 @@ fn sender_section(tally: &Tally) -> SenderSection {
     }
 }
 
+fn transaction_section(flow: &FlowRecord) -> Option<TransactionSection> {
+    let made = flow.sender.as_ref()?.transactions.as_ref()?;
+    Some(TransactionSection {
+        completed: made.completed,
+        per_second: made.per_second,
+        failed: made.failed,
+        times: made.times,
+        histogram: made.histogram.clone(),
+    })
+}
+
 fn udp_section(flow: &FlowRecord) -> Option<UdpSection> {
     let udp = flow.receiver.as_ref()?.udp.as_ref()?;
     let (packets, loss_ratio) = datagrams(flow)?;
@@ -172,7 +184,7 @@ fn settings_section(record: &RunRecord, flow: &FlowRecord) -> Option<SettingsSec
         },
         zerocopy: settings.zerocopy.clone(),
         length_bytes: settings.length,
-        no_delay: record.start.as_ref().map(|start| start.spec.socket.no_delay),
+        no_delay: record.start.as_ref().map(|start| start.spec.sends_at_once()),
         sender: sender.cloned(),
         receiver: receiver.cloned(),
     })

@@ -45,6 +45,7 @@ mod streams;
 mod table;
 pub mod text;
 mod text_flow;
+mod transactions;
 
 pub use answer::{answer, outcome};
 pub use archive_upkeep::{PruneReport, archive_info};

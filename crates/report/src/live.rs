@@ -9,6 +9,7 @@ use linerate_model::{Body, Direction, Event, FlowPlan, ForeignText, ProbePhase, 
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
 use crate::layout::{TextLayout, TextRole, width};
+use crate::transactions;
 
 pub use frame::{LiveFlow, LiveFlowState, LiveFrame, LiveHistory, LiveSeries, LiveStateName};
 
@@ -20,6 +21,8 @@ pub struct Live {
     left: TimeLeft,
     /// Whether this is a series over message sizes.
     series: bool,
+    /// Bytes of a request, in a test that makes transactions.
+    request: Option<Bytes>,
     /// Median round-trip time of the probes before the load.
     idle_rtt: Option<Span>,
     flows: BTreeMap<FlowId, Moving>,
@@ -54,7 +57,7 @@ struct TimeLeft {
 
 impl TimeLeft {
     fn of(spec: &TestSpec, now: Timestamp) -> Self {
-        let phases = spec.traffic.phases().len() as u64;
+        let phases = spec.phases().len() as u64;
         let at_most = spec.traffic.until.is_some();
         let estimate = spec.expected_time().map(|left| (now, left));
         Self { phase: spec.phase_time(), phases, begun: 0, estimate, now, at_most }
@@ -122,9 +125,10 @@ impl Live {
         match &event.body {
             Body::RunStarted(start) => {
                 let traffic = &start.spec.traffic;
-                let timed = traffic.bytes.is_none() && traffic.blocks.is_none();
-                self.total = timed.then(|| traffic.measured() + traffic.omit.unwrap_or_default());
+                self.total =
+                    start.spec.is_timed().then(|| traffic.measured() + traffic.omit.unwrap_or_default());
                 self.series = start.spec.sweep.is_some();
+                self.request = transactions::request_length(&start.spec);
                 self.left = TimeLeft::of(&start.spec, event.at);
                 self.stage = LiveState::IdleLatency;
             }
@@ -209,7 +213,10 @@ impl Live {
         let mut pieces = Vec::new();
         for flow in running {
             pieces.push(StyledText::plain(flow.name.to_string()));
-            let rate = flow.rate().map_or("starting".to_owned(), |rate| rate.to_string());
+            let rate = flow.rate().map_or("starting".to_owned(), |rate| match self.request {
+                Some(request) => transactions::per_second(rate.bps() / 8.0 / request.get().max(1) as f64),
+                None => rate.to_string(),
+            });
             pieces.push(StyledText { ink: TextRole::Result, text: format!("{rate:>10}") });
         }
         pieces.insert(1, StyledText::plain(clock));

@@ -9,6 +9,7 @@ use crate::quantity::or_absent;
 use crate::sizes;
 use crate::text::{heading, link, results};
 use crate::text_flow::details;
+use crate::transactions;
 
 /// The run as Markdown: results as a table, then verdict, settings and caveats of each flow, then the hosts.
 #[must_use]
@@ -32,6 +33,9 @@ pub fn report(record: &RunRecord) -> String {
         out += &match &flow.verdict {
             Some(verdict) => format!("**{}**\n", escaped(&verdict.text)),
             None if series => table(&sizes::table(flow).texts()),
+            None if transactions::are_made(record) => {
+                format!("{}\n", escaped(&transactions::description(record).unwrap_or_default()))
+            }
             None => "Not judged: the flow ended before there was enough data.\n".to_owned(),
         };
         let facts = if series { sizes::facts(flow) } else { details(flow) };

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use linerate_model::flow::FlowId;
-use linerate_model::metrics::tcp;
-use linerate_model::{Body, Event, Side};
+use linerate_model::metrics::{flow as flow_metrics, tcp};
+use linerate_model::{Body, Event, Sample, Side};
 use linerate_units::{Bitrate, Bytes, Span};
 
 use crate::quantity::or_absent;
+use crate::transactions;
 
 /// Turns events into rows, one per flow and interval.
 ///
@@ -16,6 +17,8 @@ use crate::quantity::or_absent;
 #[derive(Debug, Clone)]
 pub struct IntervalRows {
     interval: Span,
+    /// Bytes of a request, in a test that makes transactions.
+    request: Option<Bytes>,
     flows: BTreeMap<FlowId, FlowState>,
     headed: bool,
 }
@@ -27,6 +30,31 @@ struct FlowState {
     last: RowCounts,
     srtt: Option<Span>,
     cwnd: Option<Bytes>,
+    times: RowTimes,
+}
+
+/// The times of the transactions since the last row.
+#[derive(Debug, Clone, Copy, Default)]
+struct RowTimes {
+    /// Sum of the medians of the samples, ns, and their number.
+    medians: (u64, u64),
+    /// Largest 99th percentile of a sample.
+    high: Option<Span>,
+}
+
+impl RowTimes {
+    fn note(&mut self, sample: &Sample) {
+        if let Some(median) = sample.readings.get(flow_metrics::TRANSACTION_P50) {
+            self.medians = (self.medians.0.saturating_add(median.as_ns()), self.medians.1 + 1);
+        }
+        self.high = self.high.max(sample.readings.get(flow_metrics::TRANSACTION_P99));
+    }
+
+    /// Mean of the medians, and the largest 99th percentile.
+    fn take(&mut self) -> (Option<Span>, Option<Span>) {
+        let Self { medians: (sum, count), high } = std::mem::take(self);
+        (sum.checked_div(count).map(Span::from_ns), high)
+    }
 }
 
 /// Counts at one moment.
@@ -47,13 +75,16 @@ impl IntervalRows {
     /// Rows every `interval`, unless the specification in the log has another interval.
     #[must_use]
     pub const fn new(interval: Span) -> Self {
-        Self { interval, flows: BTreeMap::new(), headed: false }
+        Self { interval, request: None, flows: BTreeMap::new(), headed: false }
     }
 
     /// Processes an event and returns the completed lines, without line ends.
     pub fn on(&mut self, event: &Event) -> Vec<String> {
         match &event.body {
-            Body::RunStarted(start) => self.interval = start.spec.traffic.interval,
+            Body::RunStarted(start) => {
+                self.interval = start.spec.traffic.interval;
+                self.request = transactions::request_length(&start.spec);
+            }
             Body::FlowPlanned(plan) => {
                 let state = FlowState { name: plan.name.to_string(), ..FlowState::default() };
                 self.flows.insert(plan.flow, state);
@@ -62,6 +93,7 @@ impl IntervalRows {
                 if let Some(state) = self.flows.get_mut(flow) {
                     state.cwnd = sample.readings.get(tcp::CWND).or(state.cwnd);
                     state.srtt = sample.readings.get(tcp::SRTT).or(state.srtt);
+                    state.times.note(sample);
                 }
             }
             Body::Progress { flow, bytes, elapsed, srtt, retransmits } => {
@@ -89,6 +121,23 @@ impl IntervalRows {
         }
         state.printed = to;
         let bytes = Bytes::new(to.bytes.get().saturating_sub(from.bytes.get()));
+        if let Some(request) = self.request {
+            let made = bytes.get() / request.get().max(1);
+            let rate = made as f64 / span.as_secs_f64();
+            let (median, high) = state.times.take();
+            let row = line(&[
+                &state.name,
+                &format!("{:.2}-{:.2}", from.elapsed.as_secs_f64(), to.elapsed.as_secs_f64()),
+                &made.to_string(),
+                &transactions::per_second(rate),
+                &or_absent(
+                    to.retransmits.map(|now| now.saturating_sub(from.retransmits.unwrap_or_default())),
+                ),
+                &or_absent(median),
+                &or_absent(high),
+            ]);
+            return self.with_head(&["flow", "seconds", "transactions", "rate", "retr", "p50", "p99"], row);
+        }
         let retransmits = to.retransmits.map(|now| now.saturating_sub(from.retransmits.unwrap_or_default()));
         let row = line(&[
             &state.name,
@@ -99,8 +148,12 @@ impl IntervalRows {
             &or_absent(state.cwnd),
             &or_absent(state.srtt),
         ]);
-        let head =
-            (!self.headed).then(|| line(&["flow", "seconds", "received", "bitrate", "retr", "cwnd", "rtt"]));
+        self.with_head(&["flow", "seconds", "received", "bitrate", "retr", "cwnd", "rtt"], row)
+    }
+
+    /// The row, after the heads of the columns if it is the first.
+    fn with_head(&mut self, heads: &[&str; 7], row: String) -> Vec<String> {
+        let head = (!self.headed).then(|| line(heads));
         self.headed = true;
         head.into_iter().chain([row]).collect()
     }

@@ -55,7 +55,7 @@ pub(crate) fn opening(spec: TestSpec) -> Vec<(u16, Body)> {
         ..HostInfo::default()
     };
     vec![
-        (0, Body::RunStarted(start)),
+        (0, Body::RunStarted(Box::new(start))),
         (0, Body::Host { info: host("laptop", "10.0.0.1") }),
         (1, Body::Host { info: host("server", "10.0.0.2") }),
     ]

@@ -17,6 +17,7 @@ use crate::sizes;
 use crate::streams;
 use crate::table::{Cell, Column, Table};
 use crate::text_flow;
+use crate::transactions;
 
 /// Columns of the labels on the left, such as `download`.
 pub(crate) const LABEL_WIDTH: usize = 12;
@@ -33,9 +34,14 @@ pub fn text(record: &RunRecord, view: &TextLayout) -> String {
         lines.extend(sizes::lines(record, view));
     } else if !record.flows.is_empty() {
         lines.push(String::new());
+        if let Some(description) = transactions::description(record) {
+            lines.extend(wrap(&description, view.columns()));
+            lines.push(String::new());
+        }
         lines.extend(results(record).lines(view));
         let streams = streams::lines(record, view);
-        if !streams.is_empty() {
+        // The rate of requests is in the transactions.
+        if !streams.is_empty() && !transactions::are_made(record) {
             lines.push(String::new());
             lines.extend(streams);
         }
@@ -48,7 +54,7 @@ pub fn text(record: &RunRecord, view: &TextLayout) -> String {
         lines.extend(section("Evidence", text_flow::evidence_lines(&record.flows, view), view));
     }
     lines.extend(section("Caveats", caveat_lines(record, view), view));
-    if !sizes::is_series(record) {
+    if !sizes::is_series(record) && !transactions::are_made(record) {
         let verdicts = record.flows.iter().flat_map(|flow| text_flow::verdict(flow, view)).collect();
         lines.extend(section("Verdict", verdicts, view));
     }
@@ -120,6 +126,9 @@ fn idle_pieces(idle: &LatencyReport) -> Vec<String> {
 
 /// The results, one row per flow. Columns without any value are left out.
 pub(crate) fn results(record: &RunRecord) -> Table {
+    if transactions::are_made(record) {
+        return transactions::table(record);
+    }
     let flows = &record.flows;
     let column = |head, cell: &dyn Fn(&FlowRecord) -> Option<Cell>| {
         let cells: Vec<Option<Cell>> = flows.iter().map(cell).collect();
@@ -174,7 +183,7 @@ fn latency_cell(flow: &FlowRecord) -> Option<Cell> {
     (rtt.count > 0).then(|| Cell::plain(format!("{} / {}", quantiles.0, quantiles.1)))
 }
 
-fn busy_cell(flow: &FlowRecord) -> Option<Cell> {
+pub(crate) fn busy_cell(flow: &FlowRecord) -> Option<Cell> {
     let sender = flow.sender.as_ref().and_then(|tally| tally.host_busy);
     let receiver = flow.receiver.as_ref().and_then(|tally| tally.host_busy);
     sender.or(receiver)?;

@@ -114,6 +114,20 @@ class CopyRate:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class DelayBucket:
+    """
+    A bucket of a log-linear histogram (HdrHistogram with two significant digits): it is as wide as at most
+    1/128 of its values, and at least 1 ns.
+    """
+
+    count: int
+    """Number of values in it."""
+
+    up_to_ns: int
+    """Largest value of the bucket."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Digest:
     """Quantiles of a delay, by the empirical distribution (RFC 2330 §11.1)."""
 
@@ -511,6 +525,44 @@ class Traffic:
     """Stop once the mean is known this well (95 % interval), for example 1%, or after -t [default of -t: 60s]"""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TransactionTimes:
+    """
+    How long transactions took, from the request to the last byte of its response.
+
+    The time starts before the request is passed to the kernel; with a request rate, when the request was due; with a
+    connection for each transaction, before the connection is opened. Except for the smallest, the largest and the mean,
+    times are the largest of their bucket in the histogram, up to 1/128 too long.
+    """
+
+    max_ns: int
+    """Largest."""
+
+    mean_ns: int
+    """Mean."""
+
+    min_ns: int
+    """Smallest."""
+
+    p50_ns: int
+    """Median."""
+
+    p90_ns: int
+    """90th percentile."""
+
+    p95_ns: int
+    """95th percentile."""
+
+    p9999_ns: int
+    """99.99th percentile."""
+
+    p999_ns: int
+    """99.9th percentile."""
+
+    p99_ns: int
+    """99th percentile."""
+
+
 Transport: TypeAlias = Literal["tcp", "udp", "mptcp"]
 """The transport that carries the data."""
 
@@ -583,6 +635,10 @@ class WindowSetting:
     """Send buffer of the sender as granted."""
 
 
+Workload: TypeAlias = Literal["stream", "rr", "crr"]
+"""What the connections of a test carry."""
+
+
 World: TypeAlias = Literal["hosts", "lab", "twin"]
 """Where a run takes place."""
 
@@ -623,20 +679,6 @@ class ByteAccounting:
 
     written_bytes: Bytes
     """Bytes that the sending application passed to its kernel."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DelayBucket:
-    """
-    A bucket of a log-linear histogram (HdrHistogram with two significant digits): it is as wide as at most
-    1/128 of its values, and at least 1 ns.
-    """
-
-    count: int
-    """Number of values in it."""
-
-    up_to_ns: int
-    """Largest value of the bucket."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -1006,6 +1048,26 @@ class SummaryInterval:
 
     low: float
     """Lower end."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TransactionTally:
+    """Requests and responses in the measured part of one side."""
+
+    completed: int | None = None
+    """Transactions that were completed."""
+
+    failed: int | None = None
+    """Requests that were never answered: datagrams that were lost, or connections that could not be opened or broke."""
+
+    histogram: list[DelayBucket] = field(default_factory=list)
+    """The distribution of these times: the buckets that are not empty, ascending, at most 3,840."""
+
+    per_second: float | None = None
+    """The same per second of the measured part."""
+
+    times: TransactionTimes | None = None
+    """How long the transactions took; absent at the side that responds, and if none was completed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -2086,20 +2148,55 @@ class Sweep:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TestSpec:
-    """One test: what to send, over which sockets, by which hosts."""
+class TransactionSection:
+    """Requests and responses in the measured part, as the end that made the requests counted them."""
 
-    host: HostKnobs
-    """Settings of the hosts."""
+    completed: int
+    """Transactions that were completed."""
 
-    socket: SocketKnobs
-    """Settings of the sockets."""
+    failed: int
+    """Requests that were never answered."""
 
-    traffic: Traffic
-    """What to send, how much and how fast."""
+    per_second: float
+    """The same per second."""
 
-    sweep: Sweep | None = None
-    """A sweep over message sizes instead of timed flows; absent in a plain test."""
+    histogram: list[DelayBucket] = field(default_factory=list)
+    """The distribution of these times: the buckets that are not empty, ascending."""
+
+    times: TransactionTimes | None = None
+    """How long the transactions took; absent if none was completed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Transactions:
+    """Requests and responses instead of a stream of data."""
+
+    pipeline: int
+    """Requests that each connection has under way at once (rr)"""
+
+    spin: bool
+    """
+    Let both ends ask for the next message without waiting in the kernel: shorter latency, at the price of a core
+    per connection (rr)
+    """
+
+    workload: Workload
+    """What the connections carry; rr and crr measure transactions per second and their latency"""
+
+    request_size_bytes: Bytes | None = None
+    """Bytes of a request (rr, crr); over UDP at least 32, which a header of linerate takes [default: 1, for UDP 32]"""
+
+    requests: int | None = None
+    """Make this many requests over all connections instead of measuring for a time"""
+
+    requests_per_second: int | None = None
+    """
+    Send this many requests per second over all connections, whether or not the responses keep up; latency then
+    counts from the time at which a request was due [default: the next request follows a response]
+    """
+
+    response_size_bytes: Bytes | None = None
+    """Bytes of a response (rr, crr); over UDP at least 32 [default: 1, for UDP 32]"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -2334,29 +2431,6 @@ class PointSummary:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RunStart:
-    """The beginning of a run."""
-
-    linerate: str
-    """Version of linerate."""
-
-    schema: str
-    """Version of the event format."""
-
-    spec: TestSpec
-    """What to measure."""
-
-    started_at: str
-    """Wall-clock time, RFC 3339."""
-
-    target: str
-    """The server, as entered."""
-
-    world: World
-    """Where it runs."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Tally:
     """
     What one side counted over a whole flow.
@@ -2417,6 +2491,9 @@ class Tally:
 
     total_bytes: Bytes | None = None
     """All application bytes of the flow: omitted, measured and tail."""
+
+    transactions: TransactionTally | None = None
+    """Counts of requests and responses, in a test that makes transactions."""
 
     udp: UdpTally | None = None
     """Datagram counts."""
@@ -2538,30 +2615,6 @@ class TestOf:
 
     target: str | None = None
     """The other end."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunStartedBody:
-    """The run began."""
-
-    kind: Literal["run_started"]
-    linerate: str
-    """Version of linerate."""
-
-    schema: str
-    """Version of the event format."""
-
-    spec: TestSpec
-    """What to measure."""
-
-    started_at: str
-    """Wall-clock time, RFC 3339."""
-
-    target: str
-    """The server, as entered."""
-
-    world: World
-    """Where it runs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -2875,47 +2928,6 @@ class LatencySection:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RunSection:
-    """The run."""
-
-    id: str
-    """Name of the run."""
-
-    group: GroupPlace | None = None
-    """Its place among runs that were started together."""
-
-    group_start: GroupStart | None = None
-    """Time at which it started to measure as one of them."""
-
-    linerate: str | None = None
-    """Version of linerate."""
-
-    name: str | None = None
-    """Name that the user gave it."""
-
-    notes: dict[str, str] = field(default_factory=dict)
-    """Notes of the user, by their keys."""
-
-    outcome: Outcome | None = None
-    """How the run ended; absent if it was killed."""
-
-    reason: str | None = None
-    """Reason, unless it was completed."""
-
-    spec: TestSpec | None = None
-    """The specification."""
-
-    started_at: str | None = None
-    """Wall-clock time of its start, RFC 3339; absent if the start of the log is missing."""
-
-    target: str | None = None
-    """The server as typed."""
-
-    world: World | None = None
-    """Where it ran."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class SizeCurve:
     """Summary of the points of a sweep."""
 
@@ -2949,6 +2961,49 @@ class SizeCurve:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class TestSpec:
+    """One test: what to send, over which sockets, by which hosts."""
+
+    host: HostKnobs
+    """Settings of the hosts."""
+
+    socket: SocketKnobs
+    """Settings of the sockets."""
+
+    traffic: Traffic
+    """What to send, how much and how fast."""
+
+    sweep: Sweep | None = None
+    """A sweep over message sizes instead of timed flows; absent in a plain test."""
+
+    transactions: Transactions | None = None
+    """Requests and responses instead of a stream of data."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunStart:
+    """The beginning of a run."""
+
+    linerate: str
+    """Version of linerate."""
+
+    schema: str
+    """Version of the event format."""
+
+    spec: TestSpec
+    """What to measure."""
+
+    started_at: str
+    """Wall-clock time, RFC 3339."""
+
+    target: str
+    """The server, as entered."""
+
+    world: World
+    """Where it runs."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ReadingOf:
     """The result of one program."""
 
@@ -2963,6 +3018,30 @@ class ReadingOf:
 
     version: str | None = None
     """Version of the program."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunStartedBody:
+    """The run began."""
+
+    kind: Literal["run_started"]
+    linerate: str
+    """Version of linerate."""
+
+    schema: str
+    """Version of the event format."""
+
+    spec: TestSpec
+    """What to measure."""
+
+    started_at: str
+    """Wall-clock time, RFC 3339."""
+
+    target: str
+    """The server, as entered."""
+
+    world: World
+    """Where it runs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -3058,6 +3137,9 @@ class FlowSection:
     steady: Steady | None = None
     """The steady part."""
 
+    transactions: TransactionSection | None = None
+    """Requests and responses, in a test that makes transactions."""
+
     udp: UdpSection | None = None
     """Counts of datagrams, for UDP."""
 
@@ -3066,6 +3148,47 @@ class FlowSection:
 
     verdict: Finding | None = None
     """The limit of the flow."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunSection:
+    """The run."""
+
+    id: str
+    """Name of the run."""
+
+    group: GroupPlace | None = None
+    """Its place among runs that were started together."""
+
+    group_start: GroupStart | None = None
+    """Time at which it started to measure as one of them."""
+
+    linerate: str | None = None
+    """Version of linerate."""
+
+    name: str | None = None
+    """Name that the user gave it."""
+
+    notes: dict[str, str] = field(default_factory=dict)
+    """Notes of the user, by their keys."""
+
+    outcome: Outcome | None = None
+    """How the run ended; absent if it was killed."""
+
+    reason: str | None = None
+    """Reason, unless it was completed."""
+
+    spec: TestSpec | None = None
+    """The specification."""
+
+    started_at: str | None = None
+    """Wall-clock time of its start, RFC 3339; absent if the start of the log is missing."""
+
+    target: str | None = None
+    """The server as typed."""
+
+    world: World | None = None
+    """Where it ran."""
 
 
 Body: TypeAlias = (

@@ -443,6 +443,24 @@ class TestOptions(TypedDict, total=False):
     link: Bitrate
     """Line rate of the slowest link on the path, if the local interface does not show it, for example 1G"""
 
+    workload: Literal["stream", "rr", "crr"]
+    """What the connections carry; rr and crr measure transactions per second and their latency"""
+
+    request_size: Size
+    """Bytes of a request (rr, crr); over UDP at least 32, which a header of linerate takes [default: 1, for UDP 32]"""
+
+    response_size: Size
+    """Bytes of a response (rr, crr); over UDP at least 32 [default: 1, for UDP 32]"""
+
+    pipeline: int
+    """Requests that each connection has under way at once (rr)"""
+
+    request_rate: int
+    """Send this many requests per second over all connections, whether or not the responses keep up; latency then counts from the time at which a request was due [default: the next request follows a response]"""
+
+    requests: int
+    """Make this many requests over all connections instead of measuring for a time"""
+
     tls_fingerprint: Name
     """As --tls, with the server whose certificate has this SHA-256 fingerprint, as it prints it"""
 
@@ -506,6 +524,9 @@ class TestOptions(TypedDict, total=False):
     no_sampling: bool
     """Only measure rates: no samples, latency or verdict during the load; shows the cost of measuring"""
 
+    spin: bool
+    """Let both ends ask for the next message without waiting in the kernel: shorter latency, at the price of a core per connection (rr)"""
+
     tls: bool
     """Encrypt the control connection with TLS 1.3, for a server with --tls; the data that is measured is not encrypted. The certificate of a new server is remembered, and another one of the same server is refused"""
 
@@ -546,6 +567,12 @@ TEST: dict[str, Option] = {
     "affinity": Option("--affinity", "required"),
     "server_affinity": Option("--server-affinity", "required"),
     "link": Option("--link", "required"),
+    "workload": Option("--workload", "required"),
+    "request_size": Option("--request-size", "required"),
+    "response_size": Option("--response-size", "required"),
+    "pipeline": Option("--pipeline", "required"),
+    "request_rate": Option("--request-rate", "required"),
+    "requests": Option("--requests", "required"),
     "tls_fingerprint": Option("--tls-fingerprint", "required"),
     "tls_ca": Option("--tls-ca", "required"),
     "report": Option("--report", "required"),
@@ -567,6 +594,7 @@ TEST: dict[str, Option] = {
     "ipv6": Option("--version6", "none"),
     "skip_rx_copy": Option("--skip-rx-copy", "none"),
     "no_sampling": Option("--no-sampling", "none"),
+    "spin": Option("--spin", "none"),
     "tls": Option("--tls", "none"),
 }
 
@@ -575,6 +603,9 @@ UNITS = {
     "flow.bytes": "bytes",
     "flow.bitrate": "bit/s",
     "flow.calls": "1",
+    "flow.transactions": "1",
+    "flow.transaction_p50": "ns",
+    "flow.transaction_p99": "ns",
     "flow.last_data": "ns",
     "tcp.srtt": "ns",
     "tcp.min_rtt": "ns",

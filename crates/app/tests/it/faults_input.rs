@@ -48,6 +48,13 @@ const TEST: &[(&str, OptionValue, &[&str])] = &[
     ("--interval", Positive, &["0.001", "3601"]),
     ("--read-rate", Positive, &["7"]),
     ("--until", Positive, &["60%", "0.001%"]),
+    ("--workload", Word, &["tcp_rr"]),
+    // Used with a workload, these are tested in `transactions.rs`.
+    ("--request-size", Positive, &["much"]),
+    ("--response-size", Positive, &["much"]),
+    ("--pipeline", Positive, &["1025"]),
+    ("--request-rate", Positive, &["1.5", "fast"]),
+    ("--requests", Positive, &["1.5"]),
     ("--window", Positive, &["1G"]),
     ("--set-mss", Positive, &["87", "65496"]),
     ("--congestion", Name, &[]),

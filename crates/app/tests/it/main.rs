@@ -53,3 +53,4 @@ mod serve_config;
 mod service_manager;
 mod shared_archive;
 mod sweep;
+mod transactions;

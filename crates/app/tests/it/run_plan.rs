@@ -332,3 +332,18 @@ fn sixty_four_hosts_are_measured_in_pairs_at_once() {
     let began: Vec<u64> = runs.iter().map(|run| run["start_error_ns"].as_u64().unwrap()).collect();
     eprintln!("64 hosts: start errors up to {} us", began.iter().max().unwrap() / 1000);
 }
+
+#[test]
+fn what_is_requested_can_be_varied_and_what_it_took_can_be_asserted() {
+    let plan = "name = \"requests\"\npause = 0\n\
+        assert = [\"transactions > 1\", \"transaction_p999 < 60s\", \"transactions_failed == 0\"]\n\
+        [test]\nduration = 0.2\nworkload = \"rr\"\n\
+        [flow.ab]\nfrom = \"a\"\nto = \"b\"\n\
+        [axis]\nresponse_size = [\"1\", \"10K\"]\n";
+    let bed = PlanTestBed::new(2, plan);
+    let done = bed.run(&["--json"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let document = done.json();
+    assert_eq!(elements(&document["points"]).len(), 2);
+    assert!(done.stdout.contains("transaction_p99"), "{}", done.stdout);
+}

@@ -27,7 +27,7 @@ pub(crate) fn started(run: &str, target: &str) -> Event {
         target: target.into(),
         spec: TestSpec::default(),
     };
-    event(run, 0, 0, Body::RunStarted(start))
+    event(run, 0, 0, Body::RunStarted(Box::new(start)))
 }
 
 pub(crate) fn planned(run: &str, seq: u64) -> Event {

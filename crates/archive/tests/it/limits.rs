@@ -50,7 +50,7 @@ fn keep(archive: &mut Archive, run: &str, of_foreign_client: Option<&RetentionLi
     if let Some(limits) = of_foreign_client {
         archive.admit_unknown_client(run, limits).unwrap();
     }
-    let mut log = vec![Body::RunStarted(start())];
+    let mut log = vec![Body::RunStarted(Box::new(start()))];
     log.extend((0..padding / 1000).map(|seed| {
         let caveat = Caveat { kind: CaveatKind::Partial, text: incompressible(seed).into() };
         Body::Caveat { flow: None, caveat }
@@ -85,7 +85,7 @@ fn foreign_clients_are_held_to_bytes_and_days_too_and_a_run_under_way_is_left_al
     // The two newest fit, each with some 7,000 bytes; the third does not.
     assert_eq!(names(&archive), ["e", "d", "c"]);
     archive.admit_unknown_client("f", &bytes).unwrap();
-    archive.append(&numbered("f", vec![Body::RunStarted(start())])).unwrap();
+    archive.append(&numbered("f", vec![Body::RunStarted(Box::new(start()))])).unwrap();
     // All of them started earlier than this.
     archive.admit_unknown_client("g", &limits(1000, 18_000, "2026-12-01T00:00:00Z")).unwrap();
     assert_eq!(names(&archive), ["g", "f"], "f has no end yet");

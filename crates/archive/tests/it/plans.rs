@@ -20,7 +20,7 @@ fn started(run: &str, target: &str) -> Event {
         target: target.into(),
         spec: TestSpec::default(),
     };
-    event(run, 0, 0, Body::RunStarted(start))
+    event(run, 0, 0, Body::RunStarted(Box::new(start)))
 }
 
 on_both_databases!(a_plan_is_listed_and_its_parts_only_when_asked_for);

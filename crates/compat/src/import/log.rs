@@ -65,7 +65,7 @@ fn digits_of(text: &str) -> String {
 
 /// The events for a test, in order, each with its time from the start of the test.
 pub(super) fn bodies(reading: &ForeignResult, test: &ForeignTest, from: &Imported) -> Vec<(Timestamp, Body)> {
-    let mut log = vec![(Timestamp::START, Body::RunStarted(start(test, from)))];
+    let mut log = vec![(Timestamp::START, Body::RunStarted(Box::new(start(test, from))))];
     if !test.labels.is_empty() {
         log.push((Timestamp::START, Body::Labelled(test.labels.clone())));
     }

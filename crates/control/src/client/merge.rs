@@ -32,6 +32,8 @@ const MAX_READINGS: usize = 256;
 pub(super) struct Merge {
     flows: BTreeMap<FlowId, MergedFlow>,
     udp: bool,
+    /// Whether both ends count the same bytes: not if a transaction that breaks off has a connection of its own.
+    accounts: bool,
     latency: Option<LatencyReport>,
     cut: bool,
     began: Mono,
@@ -63,6 +65,7 @@ impl Merge {
         Self {
             flows: orders.iter().map(|order| (order.flow(), flow(order))).collect(),
             udp: spec.traffic.udp,
+            accounts: !spec.traffic.udp && !spec.transactions.reconnect(),
             latency: None,
             cut: false,
             began: clock::now(),
@@ -152,7 +155,7 @@ impl Merge {
                 complete_udp(&sender.tally, &mut receiver.tally);
             }
             let byte_accounting = match (&flow.sender, &flow.receiver) {
-                (Some((_, sender)), Some((_, receiver))) if !self.udp => {
+                (Some((_, sender)), Some((_, receiver))) if self.accounts => {
                     Some(ByteAccounting::close(&sender.tally, &receiver.tally))
                 }
                 _ => None,

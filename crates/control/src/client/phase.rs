@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use linerate_engine::{Connector, TransactionConnections};
 use linerate_model::flow::FlowId;
 use linerate_model::{Body, CheckedSpec, Direction, ProbePhase, Side};
+use linerate_proto::native::{ConnectionPurpose, Preface};
 use linerate_proto::{FlowOrder, Progress, SessionInput, SessionOutput};
+use linerate_sock::open::{ConnectOptions, connect_tcp};
 use linerate_sock::{Mono, clock};
 
 use super::merge::Merge;
@@ -17,7 +20,7 @@ use crate::flow_log;
 use crate::judge::{self, Course};
 use crate::log::Log;
 use crate::port_observer;
-use crate::setup::{flow_setup, length, side};
+use crate::setup::{flow_setup, length, side, socket_options};
 
 /// Records the progress that the receiver of either end reports.
 fn note_course(event: &DialogueEvent, courses: &mut BTreeMap<FlowId, Course>) {
@@ -31,6 +34,9 @@ fn note_course(event: &DialogueEvent, courses: &mut BTreeMap<FlowId, Course>) {
 
 /// How long after the planned start the data threads are checked that have not reported their start.
 const START_CHECK_DELAY: Duration = Duration::from_micros(500);
+
+/// Time to open the connection of a transaction, after which the transaction has failed.
+const TRANSACTION_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The flows of a phase, numbered from `first`.
 pub(super) fn orders(
@@ -167,6 +173,11 @@ impl ClientRun<'_> {
                     .map(|(order, sockets)| {
                         let mut setup = flow_setup(&self.spec, order, true, &self.cookie);
                         setup.interface = interface.as_deref().map(str::to_owned);
+                        if let Some(transactions) = &mut setup.transactions
+                            && self.spec.transactions.reconnect()
+                        {
+                            transactions.connections = TransactionConnections::Opened(self.connector(order));
+                        }
                         (setup, sockets)
                     })
                     .collect();
@@ -183,6 +194,22 @@ impl ClientRun<'_> {
                 Err(error)
             }
         }
+    }
+
+    /// Opens the connections of single transactions.
+    fn connector(&self, order: &FlowOrder) -> Connector {
+        let preface = Preface {
+            connection: ConnectionPurpose::Transaction,
+            flow: order.flow(),
+            stream: 0,
+            cookie: self.cookie,
+        };
+        let (server, socket) = (self.server, socket_options(&self.spec, true));
+        Connector::new(&preface.encode(), move || {
+            let (addresses, deadline) = (vec![server], clock::now() + TRANSACTION_CONNECT_TIMEOUT);
+            let socket = socket.clone();
+            connect_tcp(&ConnectOptions { addresses, socket, deadline }).map(|connected| connected.stream)
+        })
     }
 
     fn take(&mut self, event: DialogueEvent, log: &mut Log<'_>, merge: &mut Merge) {

@@ -186,14 +186,14 @@ impl RunningGroup<'_, '_> {
             let world = self.hosts[job.from].about().and_then(|about| about.world).unwrap_or(World::Hosts);
             self.note(
                 at,
-                Body::RunStarted(RunStart {
+                Body::RunStarted(Box::new(RunStart {
                     schema: EVENT_SCHEMA.into(),
                     started_at: self.group.started_at.clone().into(),
                     world,
                     linerate: env!("CARGO_PKG_VERSION").into(),
                     target: host.into(),
                     spec: job.spec,
-                }),
+                })),
             );
             if let Some(place) = after {
                 self.note(at, Body::Grouped(place));

@@ -87,10 +87,10 @@ impl RunningGroup<'_, '_> {
     /// Whether no data of this group is on the network any more.
     fn has_moved(&self) -> bool {
         let moved = |at: usize| {
-            let traffic = &self.job(at).spec.traffic;
+            let phases = self.job(at).spec.phases().len();
             let flows = &self.logs[at].record().flows;
             let all_reported = flows.iter().all(|flow| flow.sender.is_some() && flow.receiver.is_some());
-            self.flows[at].is_over() || (traffic.phases().len() == 1 && !flows.is_empty() && all_reported)
+            self.flows[at].is_over() || (phases == 1 && !flows.is_empty() && all_reported)
         };
         (0..self.flows.len()).all(moved)
     }
@@ -99,7 +99,7 @@ impl RunningGroup<'_, '_> {
     /// its hosts are held.
     fn can_wait(&self, job: &FlowJob) -> bool {
         let held = |at: usize| self.hosts.get(at).is_some_and(|host| host.ticket().is_some());
-        let quiet = job.spec.traffic.no_latency && job.after.is_none() && job.start_after <= PREPARE_LEAD;
+        let quiet = !job.spec.probes_latency() && job.after.is_none() && job.start_after <= PREPARE_LEAD;
         quiet && held(job.from) && job.to.host().is_some_and(held)
     }
 }

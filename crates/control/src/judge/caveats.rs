@@ -88,7 +88,7 @@ fn caveat(kind: CaveatKind, text: String) -> Option<Caveat> {
 }
 
 /// Other programs used much of a host's CPU time.
-fn busy(record: &RunRecord, flow: &FlowRecord, evidence: &Evidence) -> Option<Caveat> {
+pub(super) fn busy(record: &RunRecord, flow: &FlowRecord, evidence: &Evidence) -> Option<Caveat> {
     let (sender, receiver) = record.ends(flow);
     let ends = [(sender, evidence.sender.others_share), (receiver, evidence.receiver.others_share)];
     let busy = ends.into_iter().filter_map(|(host, others)| Some((host?, others?)));

@@ -6,7 +6,7 @@ mod path;
 use linerate_model::flow::FlowId;
 use linerate_model::metrics::{Metric, MetricType, host};
 use linerate_model::{
-    CaveatKind, Direction, FlowRecord, HostInfo, RunRecord, Sample, Side, Tally, Transport,
+    CaveatKind, Direction, FlowRecord, HostInfo, RunRecord, Sample, Side, Tally, TestSpec, Transport,
 };
 use linerate_proto::native::DATAGRAM_BYTES;
 use linerate_theory::evidence::{
@@ -169,8 +169,8 @@ impl FlowView<'_> {
         let all = intervals(self.flow);
         let (ramp, steady) = steady_intervals(self.flow);
         let interval_s = self.inside(Side::Receiver).map(|s| s.span().as_secs_f64()).reduce(f64::max);
-        let spec = self.record.start.as_ref().map(|start| &start.spec.traffic);
-        let timed = spec.is_some_and(|traffic| traffic.bytes.is_none() && traffic.blocks.is_none());
+        let spec = self.record.start.as_ref().map(|start| &start.spec);
+        let timed = spec.is_some_and(TestSpec::is_timed);
         let receiver = self.tally(Side::Receiver);
         let mean =
             |rates: &[f64]| (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64);
@@ -187,9 +187,9 @@ impl FlowView<'_> {
             whole_bps: receiver.and_then(|tally| self.whole_bps(tally)),
             counted_by: None,
             measured_s: self.measured_s(interval_s.map(|interval| interval * steady.len() as f64)),
-            asked_s: spec.filter(|_| timed).map(|traffic| traffic.measured().as_secs_f64()),
+            asked_s: spec.filter(|_| timed).map(|spec| spec.traffic.measured().as_secs_f64()),
             ramp_s: interval_s.map(|interval| interval * ramp as f64),
-            omitted_s: spec.and_then(|traffic| traffic.omit).map(Span::as_secs_f64),
+            omitted_s: spec.and_then(|spec| spec.traffic.omit).map(Span::as_secs_f64),
             streams: Some(self.flow.plan.streams),
             last_over_previous: last_over_previous(&all, self.round_trip_intervals(interval_s)),
             early_over_steady: steady_mean

@@ -51,7 +51,7 @@ fn record(spec: &TestSpec, samples: Vec<Sample>, tally: Tally) -> RunRecord {
         target: "b".into(),
         spec: spec.clone(),
     };
-    let mut bodies = vec![Body::RunStarted(start), Body::FlowPlanned(plan)];
+    let mut bodies = vec![Body::RunStarted(Box::new(start)), Body::FlowPlanned(plan)];
     bodies.extend(samples.into_iter().map(|sample| Body::Sample { flow: FlowId(0), sample }));
     bodies.push(Body::FlowEnded { flow: FlowId(0), side: Side::Receiver, tally });
     let event = |(seq, body)| Event { run: "r".into(), host: 1, seq, at: Timestamp::START, body };
@@ -387,7 +387,7 @@ proptest! {
         let mut plan = honest.flow(FlowId(0)).unwrap().plan.clone();
         plan.transport = if datagrams { Transport::Udp } else { Transport::Tcp };
         let mut log = Log::new("r".into(), Vec::new());
-        log.note(Body::RunStarted(honest.start.clone().unwrap()));
+        log.note(Body::RunStarted(Box::new(honest.start.clone().unwrap())));
         log.note(Body::FlowPlanned(plan));
         for sample in honest.flow(FlowId(0)).unwrap().samples.iter().cloned().chain(samples) {
             log.note(Body::Sample { flow: FlowId(0), sample });

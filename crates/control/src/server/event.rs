@@ -173,7 +173,12 @@ mod tests {
             json(ServerEvent::Begun { client, name: "a".into() }),
             json!({ "event": "begun", "client": "192.0.2.7:40000", "name": "a" })
         );
-        let flow = FlowOutcome { name: "upload".into(), bitrate: Bitrate::from_bps(94e6), verdict: None };
+        let flow = FlowOutcome {
+            name: "upload".into(),
+            bitrate: Bitrate::from_bps(94e6),
+            transactions_per_second: None,
+            verdict: None,
+        };
         assert_eq!(
             json(ServerEvent::Measured { client, flows: vec![flow] }),
             json!({

@@ -389,7 +389,7 @@ impl Front {
             }
             Ok(Action::Run) => self.serve(pending, GreetingKind::Client),
             Ok(Action::Coordinator) => self.serve(pending, GreetingKind::Coordinator),
-            Ok(Action::Part(preface)) => self.direct(pending.connection.into_tcp(), preface),
+            Ok(Action::Part(preface)) => self.direct(pending.peer, pending.connection.into_tcp(), preface),
             Ok(Action::Foreign(inbox)) => {
                 let PendingConnection { connection, peer, received, .. } = pending;
                 self.hand_over(&inbox, port, connection.into_tcp(), peer, received);
@@ -465,12 +465,16 @@ impl Front {
     }
 
     /// Hands a data or probe connection to its run. A connection of an unknown run is closed.
-    fn direct(&mut self, connection: TcpStream, preface: Preface) {
+    fn direct(&mut self, peer: SocketAddr, connection: TcpStream, preface: Preface) {
         let Some(inbox) = self.shared.registry.find(&preface.cookie) else { return };
-        if preface.connection == ConnectionPurpose::Probe {
-            self.shared.reflector.put(connection, inbox);
-        } else if connection.set_nonblocking(false).is_ok() {
-            inbox.put(DataSocket::Tcp { flow: preface.flow, stream: preface.stream, connection });
+        match preface.connection {
+            ConnectionPurpose::Probe => self.shared.reflector.put(connection, inbox),
+            ConnectionPurpose::Transaction => inbox.put_transaction(peer.ip(), connection),
+            ConnectionPurpose::Control | ConnectionPurpose::Data => {
+                if connection.set_nonblocking(false).is_ok() {
+                    inbox.put(DataSocket::Tcp { flow: preface.flow, stream: preface.stream, connection });
+                }
+            }
         }
     }
 

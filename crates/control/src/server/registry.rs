@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use linerate_engine::AcceptedConnections;
 use linerate_model::flow::FlowId;
 use linerate_sock::SockError;
 use linerate_sock::poll::EventFd;
@@ -29,6 +30,8 @@ pub(super) struct RunInbox {
     /// Address of the client. No datagrams of this run go to other addresses, because a source address is
     /// easily forged.
     client: IpAddr,
+    /// Connections with one request each. Taken only during a run that makes such requests.
+    transactions: OnceLock<Arc<AcceptedConnections>>,
     /// Wakes the run when a socket has arrived.
     pub(super) waker: EventFd,
 }
@@ -42,6 +45,21 @@ impl RunInbox {
     /// Whether this is the address of the run's client, which its control connection has proved.
     pub(super) fn is_client(&self, host: IpAddr) -> bool {
         self.client == host.to_canonical()
+    }
+
+    /// Begins to take connections with one request each, and returns where they arrive.
+    pub(super) fn take_transactions(&self) -> Arc<AcceptedConnections> {
+        Arc::clone(self.transactions.get_or_init(Arc::default))
+    }
+
+    /// Adds a connection of `peer` with one request. Connections of others, and of a run that makes no such requests,
+    /// are closed.
+    pub(super) fn put_transaction(&self, peer: IpAddr, connection: TcpStream) {
+        if let Some(transactions) =
+            self.transactions.get().filter(|_| !self.is_over() && self.is_client(peer))
+        {
+            transactions.put(connection);
+        }
     }
 
     pub(super) fn put(&self, arrival: DataSocket) {
@@ -83,6 +101,7 @@ impl Registry {
             most: 2 * streams as usize,
             over: AtomicBool::new(false),
             client: client.to_canonical(),
+            transactions: OnceLock::new(),
             waker: EventFd::new()?,
         });
         locked(&self.runs).insert(cookie, Arc::clone(&inbox));

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_engine::Sockets;
+use linerate_engine::{Sockets, TransactionConnections};
 use linerate_model::flow::FlowId;
 use linerate_model::{Caveat, CaveatKind, CheckedSpec, TestSpec};
 use linerate_proto::native::ServerSession;
@@ -72,8 +72,7 @@ const RUN_OVERSTAYED: &str =
 
 /// When a run that begins now is expected to end; unknown for tests that are limited by bytes or blocks.
 fn expected_end(spec: &TestSpec, now: Mono) -> Option<Mono> {
-    let timed = spec.traffic.bytes.is_none() && spec.traffic.blocks.is_none();
-    timed.then(|| now + expected_time(spec).as_duration())
+    spec.is_timed().then(|| now + expected_time(spec).as_duration())
 }
 
 /// The message to a client that was displaced by another host.
@@ -259,7 +258,7 @@ impl<'a> ServerRun<'a> {
             return self.refuse(why);
         }
         let traffic = &hello.spec.traffic;
-        let flows_at_once = traffic.phases().iter().map(Vec::len).max().unwrap_or(1) as u64;
+        let flows_at_once = hello.spec.phases().iter().map(Vec::len).max().unwrap_or(1) as u64;
         let in_use = limits::files_in_use().unwrap_or(EXTRA_FILES);
         let files = u64::from(traffic.streams) * flows_at_once + in_use + EXTRA_FILES;
         if let Err(error) = limits::raise_open_files(files) {
@@ -358,6 +357,12 @@ impl<'a> ServerRun<'a> {
             let sockets = take_sockets(&mut self.arrived, order.flow(), client.spec.traffic.udp, &options);
             let mut setup = flow_setup(&client.spec, &order, false, &client.cookie);
             setup.interface.clone_from(&interface);
+            if let Some(transactions) = &mut setup.transactions
+                && client.spec.transactions.reconnect()
+            {
+                let accepted = client.inbox.take_transactions();
+                transactions.connections = TransactionConnections::Accepted(accepted);
+            }
             setup.account = self.shared.queue.account(client.ticket);
             match sockets {
                 Ok(sockets) if client.spec.sweep.is_some() => return self.begin_series(sockets),

@@ -89,14 +89,14 @@ impl<'a> Runs<'a> {
         let mut log = Log::owning(kept.name, kept.sinks);
         let address = address.map(|address| address.to_string());
         let peer = self.typed.clone().or_else(|| address.clone()).unwrap_or_default();
-        log.note(Body::RunStarted(RunStart {
+        log.note(Body::RunStarted(Box::new(RunStart {
             schema: EVENT_SCHEMA.into(),
             started_at: kept.started_at.into(),
             world: self.world,
             linerate: env!("CARGO_PKG_VERSION").into(),
             target: format!("{peer} ({})", planned.tool).into(),
             spec: planned.spec.clone(),
-        }));
+        })));
         let here = HostInfo {
             calibration: kept.calibration,
             ..host::host_info_at_once(ends.map(|(local, _)| local.ip()))

@@ -16,6 +16,7 @@ mod messages;
 mod notes;
 pub(crate) mod payload;
 pub(crate) mod stream;
+pub(crate) mod transactions;
 
 use linerate_model::flow::{PayloadFraming, SystemError};
 use linerate_model::foreign_text::without_error_numbers;
@@ -32,6 +33,7 @@ use crate::counters::CounterWriter;
 use crate::flow::FlowSide;
 use datagram_send::DatagramBatch;
 use feed::{Drain, Feed};
+use transactions::TransactionBuffers;
 
 /// What a pump needs besides the sockets, allocated before it starts.
 pub(crate) enum PumpJob {
@@ -49,12 +51,17 @@ pub(crate) enum PumpJob {
     Datagrams(DatagramBatch),
     /// Receive datagrams.
     Arrivals(RecvBatch),
+    /// Make requests, or respond to them.
+    Transactions(TransactionBuffers),
 }
 
 impl PumpJob {
     /// The job of each pump of the flow; all jobs are alike.
     pub(crate) fn prepare(flow: &FlowSide) -> Result<Self, SockError> {
         let (setup, block, reads) = (&flow.setup, flow.plan.block, flow.plan.read_length(&flow.setup));
+        if let Some(transactions) = &setup.transactions {
+            return Ok(Self::Transactions(TransactionBuffers::new(flow, transactions)?));
+        }
         if flow.sockets.udp(0).is_some() {
             return Ok(match setup.side {
                 Side::Sender => Self::Datagrams(DatagramBatch::new(flow)?),
@@ -226,6 +233,10 @@ pub(crate) fn run(flow: &FlowSide, pump: usize, job: PumpJob) -> PumpEnd {
         PumpJob::ReadMany(drain) => epoll::read(flow, pump, drain),
         PumpJob::Datagrams(parcel) => datagram_send::write(flow, pump, &mut guard, parcel),
         PumpJob::Arrivals(batch) => datagram_recv::read(flow, pump, batch),
+        PumpJob::Transactions(buffers) if flow.writes() => {
+            transactions::request(flow, pump, &mut guard, buffers)
+        }
+        PumpJob::Transactions(buffers) => transactions::respond(flow, pump, buffers),
     };
     PumpEnd { unpinned, ..end }
 }

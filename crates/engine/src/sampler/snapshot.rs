@@ -13,6 +13,7 @@ use super::writes;
 use crate::counters::Counts;
 use crate::flow::FlowSide;
 use crate::setup::Sockets;
+use crate::transactions::TransactionCounts;
 
 /// All readings of a tick.
 #[derive(Debug, Clone)]
@@ -22,6 +23,7 @@ pub(crate) struct Snapshot {
     counts: Counts,
     streams: u64,
     tcp: Option<TcpState>,
+    transactions: Option<TransactionCounts>,
     /// CPU time of each pump; absent before it runs and after it has ended.
     threads: Vec<Option<Duration>>,
     /// Time that each pump waited for a CPU; also absent where the kernel does not count it.
@@ -37,6 +39,7 @@ impl Snapshot {
             streams: flow.plan.streams as u64,
             threads: flow.clocks.iter().map(|clock| clock.get()?.read()).collect(),
             waits: flow.clocks.iter().map(|clock| cpu::waited(clock.get()?.tid())).collect(),
+            transactions: (!flow.transactions.is_empty()).then(|| TransactionCounts::of(&flow.transactions)),
             tcp: matches!(flow.sockets, Sockets::Tcp(_)).then(|| TcpState::read(&flow.sockets)),
         }
     }
@@ -70,6 +73,13 @@ impl Snapshot {
         out.put(host::PROCESS_CPU, Span::from(self.process_cpu.saturating_sub(earlier.process_cpu)));
         out.put_some(host::THREAD_CPU, largest_growth(&self.threads, &earlier.threads, span));
         out.put_some(host::THREAD_WAIT, largest_growth(&self.waits, &earlier.waits, span));
+        if let (Some(now), Some(then)) = (&self.transactions, &earlier.transactions) {
+            out.put(flow_metrics::TRANSACTIONS, now.completed.saturating_sub(then.completed));
+            if let Some((median, high)) = now.times_since(then) {
+                out.put(flow_metrics::TRANSACTION_P50, median);
+                out.put(flow_metrics::TRANSACTION_P99, high);
+            }
+        }
         match (&self.tcp, &earlier.tcp) {
             (Some(now), Some(then)) if writes(side) => now.put_sender(then, &mut out),
             (Some(now), Some(then)) => now.put_receiver(then, &mut out),

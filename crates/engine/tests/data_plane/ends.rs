@@ -66,7 +66,7 @@ pub(crate) fn udp_pairs(count: usize) -> (Vec<UdpSocket>, Vec<UdpSocket>) {
 }
 
 /// A header of 32 bytes with every possible field.
-const HEADER: StampLayout = StampLayout {
+pub(crate) const HEADER: StampLayout = StampLayout {
     tag_at: Some(0),
     seq: SeqField::Wide { at: 8, first: 0 },
     time: Some(TimeField { at: 16, form: TimeForm::Nanoseconds }),

@@ -7,5 +7,6 @@ mod lent_tcp;
 mod lent_udp;
 mod many;
 mod tcp;
+mod transactions;
 mod udp;
 mod zerocopy;

@@ -8,6 +8,7 @@ mod host;
 mod socket;
 mod sweep;
 mod traffic;
+mod transactions;
 
 use std::fmt;
 
@@ -19,6 +20,7 @@ pub use host::HostKnobs;
 pub use socket::{SocketKnobs, ZeroCopy};
 pub use sweep::{MessageMode, SizeList, SizeListError, Sweep, TrialSequence};
 pub use traffic::{Direction, StopAfter, Traffic, Transport, Variation};
+pub use transactions::{Transactions, Workload};
 
 /// One test: what to send, over which sockets, by which hosts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -35,6 +37,10 @@ pub struct TestSpec {
     /// Settings of the hosts.
     #[cfg_attr(feature = "clap", command(flatten))]
     pub host: HostKnobs,
+    /// Requests and responses instead of a stream of data.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(skip_serializing_if = "Transactions::is_default")]
+    pub transactions: Transactions,
     /// A sweep over message sizes instead of timed flows; absent in a plain test.
     #[cfg_attr(feature = "clap", arg(skip))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,10 +74,78 @@ impl TestSpec {
     /// Duration of the idle latency measurement: a fifth of the test, at least 100 ms and at most 2 s.
     #[must_use]
     pub fn idle_time(&self) -> Span {
-        if self.traffic.no_latency || self.host.no_sampling {
+        if !self.probes_latency() {
             return Span::ZERO;
         }
         Span::from_ns(self.traffic.measured().as_ns() / 5).min(Span::from_secs(2)).max(Span::from_ms(100))
+    }
+
+    /// Whether probes measure latency. The latency of transactions is a result of their own, and probes would disturb
+    /// it.
+    #[must_use]
+    pub fn probes_latency(&self) -> bool {
+        !self.traffic.no_latency && !self.host.no_sampling && !self.transactions.are_made()
+    }
+
+    /// Whether small segments are sent at once. A request that waits for an acknowledgement would measure the
+    /// acknowledgement.
+    #[must_use]
+    pub fn sends_at_once(&self) -> bool {
+        self.socket.no_delay || self.transactions.are_made()
+    }
+
+    /// The directions, phase after phase; simultaneous directions share one phase. The client of a sweep and of
+    /// transactions begins, in one phase.
+    #[must_use]
+    pub fn phases(&self) -> Vec<Vec<Direction>> {
+        if self.sweep.is_some() || self.transactions.are_made() {
+            vec![vec![Direction::Upload]]
+        } else {
+            self.traffic.phases()
+        }
+    }
+
+    /// Longest block, datagram or request of this test.
+    #[must_use]
+    pub fn longest_block(&self) -> Bytes {
+        if self.transactions.are_made() {
+            self.transactions.request(self.traffic.udp)
+        } else {
+            self.traffic.longest_block()
+        }
+    }
+
+    /// Checks whether a flow of this test can have blocks, datagrams or requests of `length`.
+    ///
+    /// # Errors
+    /// The flow cannot have this length.
+    pub fn check_length(&self, length: Bytes) -> Result<(), SpecError> {
+        if !self.transactions.are_made() {
+            return self.traffic.check_length(length);
+        }
+        let request = self.transactions.request(self.traffic.udp);
+        if request == length {
+            return Ok(());
+        }
+        let trouble = format!("a flow with requests of {} does not match the request", length.exact());
+        let remedy = format!("give requests of {}", request.exact());
+        Err(SpecError { knob: "--request-size", trouble, remedy })
+    }
+
+    /// When the sender stops, for the given block length. Requests count as blocks.
+    #[must_use]
+    pub fn stop_after(&self, length: Bytes) -> StopAfter {
+        match self.transactions.requests {
+            Some(requests) => StopAfter::Bytes(Bytes::new(requests.saturating_mul(length.get()))),
+            None => self.traffic.stop_after(length),
+        }
+    }
+
+    /// Whether the test ends after a time, instead of an amount.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        let amount = [self.traffic.bytes.map(Bytes::get), self.traffic.blocks, self.transactions.requests];
+        amount.iter().all(Option::is_none)
     }
 
     /// Usual duration of one phase, from its set-up to its end; `None` if it depends on the network.
@@ -81,7 +155,7 @@ impl TestSpec {
             return Some(sweep.longest() + PHASE_OVERHEAD);
         }
         let block = self.traffic.length.unwrap_or(Bytes::new(0));
-        let traffic = match self.traffic.stop_after(block) {
+        let traffic = match self.stop_after(block) {
             StopAfter::TimeNs(time) => time,
             StopAfter::Bytes(bytes) if bytes > Bytes::new(0) => {
                 // All streams share the amount, and each offers the rate.
@@ -99,21 +173,27 @@ impl TestSpec {
         if self.sweep.is_some() {
             return self.phase_time();
         }
-        Some(self.idle_time() + self.phase_time()?.saturating_mul(self.traffic.phases().len() as u64))
+        Some(self.idle_time() + self.phase_time()?.saturating_mul(self.phases().len() as u64))
     }
 
     /// A sweep over message sizes. Small messages are sent at once, and no probes run at the same time.
     #[must_use]
     pub fn of_sweep(sweep: Sweep, socket: SocketKnobs, host: HostKnobs) -> Self {
         let traffic = Traffic { no_latency: true, ..Traffic::default() };
-        Self { traffic, socket: SocketKnobs { no_delay: true, ..socket }, host, sweep: Some(sweep) }
+        Self {
+            traffic,
+            socket: SocketKnobs { no_delay: true, ..socket },
+            host,
+            sweep: Some(sweep),
+            ..Self::default()
+        }
     }
 
     /// The specification of another test on the same path.
     #[must_use]
     pub fn varied(&self, by: &Variation) -> Self {
         let (traffic, socket) = (self.traffic.varied(by), self.socket.varied(by.udp));
-        Self { traffic, socket, host: self.host.clone(), sweep: None }
+        Self { traffic, socket, host: self.host.clone(), ..Self::default() }
     }
 
     /// Checks for values that no host can use.
@@ -123,6 +203,7 @@ impl TestSpec {
     pub fn check(&self) -> Result<(), SpecError> {
         self.traffic.check()?;
         self.socket.check(&self.traffic)?;
+        self.transactions.check(&self.traffic, &self.socket)?;
         self.sweep.as_ref().map_or(Ok(()), |sweep| sweep.check(&self.traffic, &self.socket))
     }
 
@@ -136,7 +217,7 @@ impl TestSpec {
             return Err(SpecError { knob: "--link", trouble, remedy });
         }
         let first = u32::from(self.socket.source_port.unwrap_or(0));
-        let at_once = self.traffic.phases().iter().map(Vec::len).max().unwrap_or(1) as u32;
+        let at_once = self.phases().iter().map(Vec::len).max().unwrap_or(1) as u32;
         let last = first.saturating_add(self.traffic.streams.saturating_mul(at_once)).saturating_sub(1);
         if self.socket.source_port.is_none() || (first > 0 && last <= u32::from(u16::MAX)) {
             return Ok(());

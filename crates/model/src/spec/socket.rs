@@ -126,6 +126,16 @@ impl SocketKnobs {
         }
     }
 
+    /// The settings that apply only to a stream of data, and whether they were given. The ports of connections that
+    /// are opened anew have to differ.
+    pub(super) fn stream_knobs(&self) -> [(bool, &'static str); 3] {
+        [
+            (self.zerocopy.is_some(), "--zerocopy"),
+            (self.skip_rx_copy, "--skip-rx-copy"),
+            (self.source_port.is_some(), "--cport"),
+        ]
+    }
+
     pub(super) fn check(&self, traffic: &Traffic) -> Result<(), SpecError> {
         let fail = |knob, trouble: &str, remedy: &str| {
             Err(SpecError { knob, trouble: trouble.to_owned(), remedy: remedy.to_owned() })

@@ -316,6 +316,22 @@ impl Traffic {
         Err(SpecError { knob: "--length", trouble, remedy })
     }
 
+    /// The settings that apply only to a stream of data, and whether they were given.
+    pub(super) fn stream_knobs(&self) -> [(bool, &'static str); 10] {
+        [
+            (self.upload, "--upload"),
+            (self.download, "--download"),
+            (self.bidir, "--bidir"),
+            (self.bytes.is_some(), "--bytes"),
+            (self.blocks.is_some(), "--blockcount"),
+            (self.rate.is_some(), "--bitrate"),
+            (self.fq_rate.is_some(), "--fq-rate"),
+            (self.length.is_some(), "--length"),
+            (self.read_rate.is_some(), "--read-rate"),
+            (self.until.is_some(), "--until"),
+        ]
+    }
+
     pub(super) fn check(&self) -> Result<(), SpecError> {
         let fail = |knob, trouble: &str, remedy: &str| {
             Err(SpecError { knob, trouble: trouble.to_owned(), remedy: remedy.to_owned() })

@@ -80,7 +80,7 @@ pub fn judge(plan: &Plan, results: &dyn Measurements) -> Vec<AssertionResult> {
                 if !wanted {
                     continue;
                 }
-                for direction in test.spec.traffic.phases().into_iter().flatten() {
+                for direction in test.spec.phases().into_iter().flatten() {
                     if assertion.direction.is_some_and(|only| only != direction) {
                         continue;
                     }
@@ -111,7 +111,7 @@ pub fn judge_at(
     let Some(choice) = plan.grid.choice(point.number) else { return Vec::new() };
     let flows = point.tests.iter().filter(|test| !test.cross_traffic);
     let ways = flows.flat_map(|test| {
-        let directions = test.spec.traffic.phases().into_iter().flatten();
+        let directions = test.spec.phases().into_iter().flatten();
         directions.map(move |direction| (test.flow.as_str(), direction))
     });
     let outcome = |(flow, direction)| {

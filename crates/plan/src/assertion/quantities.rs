@@ -1,7 +1,7 @@
 //! The quantities of assertions, and how to get them from a record.
 
 use linerate_model::metrics::{host, tcp};
-use linerate_model::{Cause, Confidence, FlowRecord, RunRecord, Tally, metrics};
+use linerate_model::{Cause, Confidence, FlowRecord, RunRecord, Tally, TransactionTally, metrics};
 use linerate_theory::rfc6349;
 use linerate_units::{Bitrate, Bytes, Span};
 use serde_json::Value;
@@ -111,6 +111,11 @@ const fn quantity(
     of: fn(&RunRecord, &FlowRecord) -> Option<QuantityValue>,
 ) -> AssertionQuantity {
     AssertionQuantity { name, dimension, help, of }
+}
+
+/// The transactions of a flow.
+fn made(flow: &FlowRecord) -> Option<&TransactionTally> {
+    flow.sender.as_ref()?.transactions.as_deref()
 }
 
 /// Quantities of a whole trial, not of one run.
@@ -246,6 +251,39 @@ pub const QUANTITIES: &[AssertionQuantity] = &[
     }),
     quantity("rtt_max", Dimension::Time, "Largest round-trip time under load.", |_, flow| {
         number(flow.loaded.as_ref()?.rtt.max_ns as f64)
+    }),
+    quantity(
+        "transactions",
+        Dimension::Plain,
+        "Transactions per second, with --workload rr or crr.",
+        |_, flow| number(made(flow)?.per_second),
+    ),
+    quantity("transactions_failed", Dimension::Plain, "Requests that were never answered.", |_, flow| {
+        number(made(flow)?.failed as f64)
+    }),
+    quantity("transaction_p50", Dimension::Time, "Median time of a transaction.", |_, flow| {
+        number(made(flow)?.times?.p50_ns as f64)
+    }),
+    quantity(
+        "transaction_p99",
+        Dimension::Time,
+        "99th percentile of the time of a transaction.",
+        |_, flow| number(made(flow)?.times?.p99_ns as f64),
+    ),
+    quantity(
+        "transaction_p999",
+        Dimension::Time,
+        "99.9th percentile of the time of a transaction.",
+        |_, flow| number(made(flow)?.times?.p999_ns as f64),
+    ),
+    quantity(
+        "transaction_p9999",
+        Dimension::Time,
+        "99.99th percentile of the time of a transaction.",
+        |_, flow| number(made(flow)?.times?.p9999_ns as f64),
+    ),
+    quantity("transaction_max", Dimension::Time, "Longest transaction.", |_, flow| {
+        number(made(flow)?.times?.max_ns as f64)
     }),
     quantity(
         "buffer_delay",

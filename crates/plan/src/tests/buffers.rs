@@ -108,7 +108,7 @@ impl BufferRun {
         let loaded = latency(ProbePhase::Loaded, course(&self.course));
         let steady = Steady { ramp_ns: Span::ZERO, bitrate: self.receiver.bitrate, half_width: None };
         let mut bodies = vec![
-            Body::RunStarted(start),
+            Body::RunStarted(Box::new(start)),
             Body::Latency { flow: None, report: latency(ProbePhase::Idle, Vec::new()) },
             Body::FlowPlanned(flow),
             first,

@@ -6,7 +6,9 @@ use linerate_units::{Bytes, Span, Timestamp};
 
 use super::VERSION;
 use super::link::NativeConnection;
-use super::message::{AskedFlow, NativeMessage, SWEEP, both_can, capabilities, cookie_from_text};
+use super::message::{
+    AskedFlow, NativeMessage, SWEEP, TRANSACTIONS, both_can, capabilities, cookie_from_text,
+};
 use super::phase::Phase;
 use crate::PeerError;
 use crate::session::{FlowOrder, Hello, Session, SessionInput, SessionOutput, SweepTrial, Welcome};
@@ -182,8 +184,9 @@ impl ClientSession {
                     cookie_from_text(&cookie).ok_or_else(|| misbehaved("its cookie is unreadable"))?;
                 let capabilities = both_can(&theirs);
                 let sweep = self.hello.spec.sweep.is_some().then_some(SWEEP);
-                for needed in [Some(self.hello.spec.traffic.transport().name()), sweep].into_iter().flatten()
-                {
+                let transactions = self.hello.spec.transactions.are_made().then_some(TRANSACTIONS);
+                let transport = Some(self.hello.spec.traffic.transport().name());
+                for needed in [transport, sweep, transactions].into_iter().flatten() {
                     if !capabilities.iter().any(|name| name == needed) {
                         return Err(PeerError::Lacks { what: needed, can: theirs.join(", ").into() });
                     }
@@ -275,7 +278,7 @@ const STOP_TIMEOUT: Span = Span::from_secs(10);
 
 /// Begins the transfer. A phase with a known duration has a deadline, whatever the peer sends meanwhile.
 pub(super) fn measure(link: &mut NativeConnection, now: Timestamp, spec: &CheckedSpec) {
-    match spec.traffic.stop_after(Bytes::new(1)) {
+    match spec.stop_after(Bytes::new(1)) {
         StopAfter::TimeNs(time) if spec.sweep.is_none() => {
             link.begin_step(now, "measuring", time + PHASE_GRACE)
         }

@@ -87,9 +87,12 @@ impl From<&FlowOrder> for AskedFlow {
 /// Capability: executes the trials of a sweep over message sizes.
 pub(super) const SWEEP: &str = "sweep";
 
+/// Capability: makes and answers requests.
+pub(super) const TRANSACTIONS: &str = "transactions";
+
 /// The capabilities of this version beyond the basic dialogue.
 pub(super) fn capabilities() -> Vec<ForeignText> {
-    ["tcp", "udp", "mptcp", "probe_udp", "probe_tcp", SWEEP].map(ForeignText::from).to_vec()
+    ["tcp", "udp", "mptcp", "probe_udp", "probe_tcp", SWEEP, TRANSACTIONS].map(ForeignText::from).to_vec()
 }
 
 /// The capabilities that both this version and the peer have.

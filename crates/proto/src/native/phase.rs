@@ -29,10 +29,7 @@ impl Phases {
     /// The flows of the next phase, if the requested ones match the specification.
     pub(super) fn next(&mut self, asked: &[AskedFlow]) -> Result<Vec<FlowOrder>, PeerError> {
         let misbehaved = |what: String| PeerError::Misbehaved { what: what.into() };
-        let phases = match &self.spec.sweep {
-            Some(_) => vec![vec![Direction::Upload]],
-            None => self.spec.traffic.phases(),
-        };
+        let phases = self.spec.phases();
         let directions: Vec<Direction> = asked.iter().map(|flow| flow.direction).collect();
         if phases.get(self.begun) != Some(&directions) {
             let number = self.begun + 1;

@@ -16,6 +16,8 @@ pub enum ConnectionPurpose {
     Data,
     /// Latency probes, if UDP does not get through.
     Probe,
+    /// One request and its response.
+    Transaction,
 }
 
 /// The first bytes of a peer.
@@ -49,6 +51,7 @@ impl Preface {
             ConnectionPurpose::Control => 1,
             ConnectionPurpose::Data => 2,
             ConnectionPurpose::Probe => 3,
+            ConnectionPurpose::Transaction => 4,
         };
         bytes[10..12].copy_from_slice(&self.flow.0.to_be_bytes());
         bytes[12..16].copy_from_slice(&self.stream.to_be_bytes());
@@ -76,6 +79,7 @@ impl Preface {
             1 => ConnectionPurpose::Control,
             2 => ConnectionPurpose::Data,
             3 => ConnectionPurpose::Probe,
+            4 => ConnectionPurpose::Transaction,
             other => {
                 return Err(PeerError::Misbehaved {
                     what: format!("unknown kind of connection {other}").into(),

@@ -206,7 +206,12 @@ fn whole_run(delay: Span, directions: &[Direction]) -> NativeWorld {
     world.run_until("client: welcomed", Span::from_secs(3));
     world.measure(directions);
     world.run_until("client: phase done", Span::from_secs(20));
-    let result = |name: &str| FlowOutcome { name: name.into(), bitrate: None, verdict: None };
+    let result = |name: &str| FlowOutcome {
+        name: name.into(),
+        bitrate: None,
+        transactions_per_second: None,
+        verdict: None,
+    };
     // One result too many.
     let results =
         directions.iter().map(|way| result(way.name())).chain([result("a flow that was not there")]);

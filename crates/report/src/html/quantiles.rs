@@ -1,7 +1,9 @@
 //! Latency as a distribution: cumulative shares of probes over their RTT, idle and under load.
 
-use linerate_model::{Digest, FlowRecord, LatencyReport, RunRecord};
+use linerate_model::{DelayBucket, Digest, FlowRecord, LatencyReport, RunRecord};
 use linerate_units::Span;
+
+use crate::transactions;
 
 use super::chart::{Chart, ChartAxis, ChartKind, ChartLine, Hue, LineStyle, Panel};
 
@@ -33,14 +35,38 @@ pub(super) fn kept(digest: &Digest) -> [(f64, u64); 5] {
 /// versions, are not a distribution: the table shows them.
 pub(super) fn chart(record: &RunRecord) -> Option<Chart> {
     let reports = reports(record).into_iter().filter(|(_, report, _)| !report.histogram.is_empty());
-    let lines: Vec<ChartLine> = reports.map(|(label, report, flow)| line(label, report, flow)).collect();
-    let x = ChartAxis::logarithmic("round-trip time of probes", "ns");
-    let y = ChartAxis::linear("share of probes that took at most this time", "ratio");
+    let lines: Vec<ChartLine> = reports
+        .map(|(label, report, flow)| {
+            line(label, &report.histogram, (report.rtt.min_ns, report.rtt.max_ns), flow)
+        })
+        .collect();
+    distributions(
+        "latency as a distribution, idle and under load",
+        "round-trip time of probes",
+        "probes",
+        lines,
+    )
+}
+
+/// The distributions of the times of transactions; `None` without any.
+pub(super) fn of_transactions(record: &RunRecord) -> Option<Chart> {
+    let lines = record.flows.iter().filter_map(|flow| {
+        let made = transactions::of(flow)?;
+        let times = made.times?;
+        Some(line(flow.plan.name.to_string(), &made.histogram, (times.min_ns, times.max_ns), Some(flow)))
+    });
+    let title = "the times of transactions as a distribution";
+    distributions(title, "time of a transaction", "transactions", lines.collect())
+}
+
+/// Cumulative shares of `what`; `None` without lines.
+fn distributions(title: &str, x: &str, what: &str, lines: Vec<ChartLine>) -> Option<Chart> {
+    let y = ChartAxis::linear(format!("share of {what} that took at most this time"), "ratio");
     let panel = Panel { y, lines, levels: Vec::new() };
     (!panel.lines.is_empty()).then(|| Chart {
         kind: ChartKind::Cdf,
-        title: "latency as a distribution, idle and under load".to_owned(),
-        x,
+        title: title.to_owned(),
+        x: ChartAxis::logarithmic(x, "ns"),
         panels: vec![panel],
         bands: Vec::new(),
         notes: Vec::new(),
@@ -48,14 +74,18 @@ pub(super) fn chart(record: &RunRecord) -> Option<Chart> {
 }
 
 /// The cumulative share at the end of each bucket, from nothing at the smallest time to all at the largest.
-fn line(label: String, report: &LatencyReport, flow: Option<&FlowRecord>) -> ChartLine {
-    let all = report.histogram.iter().fold(0_u64, |sum, bucket| sum.saturating_add(bucket.count));
+fn line(
+    label: String,
+    histogram: &[DelayBucket],
+    (smallest, largest): (u64, u64),
+    flow: Option<&FlowRecord>,
+) -> ChartLine {
+    let all = histogram.iter().fold(0_u64, |sum, bucket| sum.saturating_add(bucket.count));
     let mut sum = 0_u64;
-    let shares = report.histogram.iter().map(|bucket| {
+    let shares = histogram.iter().map(|bucket| {
         sum = sum.saturating_add(bucket.count);
-        (bucket.up_to_ns.min(report.rtt.max_ns), sum as f64 / all.max(1) as f64)
+        (bucket.up_to_ns.min(largest), sum as f64 / all.max(1) as f64)
     });
-    let smallest = report.rtt.min_ns;
     let start = std::iter::once((smallest, 0.0));
     // The axis is logarithmic: values below a nanosecond are drawn at one.
     let points = start.chain(shares).map(|(ns, share)| (ns.max(1) as f64, Some(share)));

@@ -11,7 +11,7 @@ use crate::figure::{FlowFigure, caveats, imported};
 use crate::quantity::{ABSENT, in_unit, known_to, or_absent};
 use crate::text::{heading, results};
 use crate::text_flow::{cause, ceilings, details, plural, steps};
-use crate::{intervals, ports, sizes};
+use crate::{intervals, ports, sizes, transactions};
 
 /// Largest number of rows in the table of intervals.
 const MAX_ROWS: u64 = 60;
@@ -30,7 +30,7 @@ pub(super) fn section(record: &RunRecord, figures: &mut PageCharts, alone: bool)
             (caveat_list(&record.caveats))
         }
         @if !series && !record.flows.is_empty() {
-            div id=[named("results")] { (table(&results(record), "Results, counted at the receiver")) }
+            div id=[named("results")] { (table(&results(record), results_caption(record))) }
         }
         @if series {
             div id=[named("curves")] { @for flow in &record.flows {
@@ -42,6 +42,7 @@ pub(super) fn section(record: &RunRecord, figures: &mut PageCharts, alone: bool)
         @if !over_time.is_empty() {
             div id=[named("time")] { @for chart in over_time { (figures.place(Some(chart))) } }
         }
+        (figures.place(quantiles::of_transactions(record)))
         @if let Some(rows) = quantiles::table(record) {
             div id=[named("latency")] {
                 (figures.place(quantiles::chart(record)))
@@ -58,6 +59,14 @@ pub(super) fn section(record: &RunRecord, figures: &mut PageCharts, alone: bool)
     }
 }
 
+fn results_caption(record: &RunRecord) -> &'static str {
+    if transactions::are_made(record) {
+        "Results, counted at the end that made the requests"
+    } else {
+        "Results, counted at the receiver"
+    }
+}
+
 /// Hosts, link, protocol and time.
 pub(super) fn title(record: &RunRecord) -> Vec<String> {
     heading(record).into_iter().skip(1).filter(|piece| !piece.is_empty()).collect()
@@ -65,7 +74,8 @@ pub(super) fn title(record: &RunRecord) -> Vec<String> {
 
 /// The verdict on a flow with its result, at the top of the section.
 fn verdict(record: &RunRecord, flow: &FlowRecord) -> Markup {
-    let figure = FlowFigure::of(flow).filter(|_| flow.sizes.is_empty());
+    let made = transactions::of(flow);
+    let figure = FlowFigure::of(flow).filter(|_| flow.sizes.is_empty() && made.is_none());
     let impossible = figure.is_some_and(|figure| figure.impossible);
     let confirmed = flow.verdict.as_ref().is_some_and(|verdict| verdict.confidence == Confidence::Confirmed);
     html! {
@@ -85,6 +95,7 @@ fn verdict(record: &RunRecord, flow: &FlowRecord) -> Markup {
                     }
                 }
             }
+            @if made.is_some() { p.figure { strong { (transactions::answer(flow)) } } }
             @if let Some(words) = latency(record, flow) { p.latency { (words) } }
             @match &flow.verdict {
                 Some(verdict) => {
@@ -93,6 +104,7 @@ fn verdict(record: &RunRecord, flow: &FlowRecord) -> Markup {
                     @if let Some(remedy) = &verdict.remedy { p.remedy { strong { "Remedy: " } (remedy.to_string()) } }
                 },
                 None if !flow.sizes.is_empty() => { (pairs(&owned(sizes::facts(flow)))) },
+                None if transactions::are_made(record) => p.said { (transactions::description(record).unwrap_or_default()) },
                 None if imported(flow) => p.said { "Not judged: it was not measured here." },
                 None => p.said { "Not judged: the flow ended before there was enough data." },
             }

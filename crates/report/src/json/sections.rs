@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use linerate_model::flow::FlowId;
 use linerate_model::{
-    AccountingStep, ByteAccounting, Caveat, Ceiling, CeilingShare, Digest, Direction, Effective, Finding,
-    FollowUp, ForeignText, GroupPlace, GroupStart, HostInfo, Limit, Outcome, PortSample, ProbeTransport,
-    Sample, SideSettings, SizeCurve, SizePoint, Steady, TestSpec, Transport, Uncertainty, World,
+    AccountingStep, ByteAccounting, Caveat, Ceiling, CeilingShare, DelayBucket, Digest, Direction, Effective,
+    Finding, FollowUp, ForeignText, GroupPlace, GroupStart, HostInfo, Limit, Outcome, PortSample,
+    ProbeTransport, Sample, SideSettings, SizeCurve, SizePoint, Steady, TestSpec, TransactionTimes,
+    Transport, Uncertainty, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::Serialize;
@@ -110,6 +111,9 @@ section! {
         /// Summary of the series.
         #[serde(skip_serializing_if = "Option::is_none")]
         curve: Option<SizeCurve>,
+        /// Requests and responses, in a test that makes transactions.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        transactions: Option<TransactionSection>,
         /// Counts of datagrams, for UDP.
         #[serde(skip_serializing_if = "Option::is_none")]
         udp: Option<UdpSection>,
@@ -148,6 +152,24 @@ section! {
         caveats: Vec<Caveat>,
         /// Intervals of both sides, merged to the requested interval.
         samples: Vec<Sample>,
+    }
+}
+
+section! {
+    /// Requests and responses in the measured part, as the end that made the requests counted them.
+    TransactionSection {
+        /// Transactions that were completed.
+        completed: u64,
+        /// The same per second.
+        per_second: f64,
+        /// Requests that were never answered.
+        failed: u64,
+        /// How long the transactions took; absent if none was completed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        times: Option<TransactionTimes>,
+        /// The distribution of these times: the buckets that are not empty, ascending.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        histogram: Vec<DelayBucket>,
     }
 }
 

@@ -122,14 +122,14 @@ fn not_begun(log: &mut Log<'_>, job: &FlowJob, group: &RunGroup, why: &str) -> F
         cross_traffic: job.cross_traffic,
         plan: job.plan.clone(),
     }));
-    log.note(Body::RunStarted(RunStart {
+    log.note(Body::RunStarted(Box::new(RunStart {
         schema: EVENT_SCHEMA.into(),
         started_at: group.started_at.clone().into(),
         world: World::Hosts,
         linerate: env!("CARGO_PKG_VERSION").into(),
         target: "".into(),
         spec: job.spec.clone(),
-    }));
+    })));
     log.note(Body::RunEnded { outcome: Outcome::Failed, reason: Some(why.into()) });
     FlowEnd { outcome: Outcome::Failed, reason: Some(why.to_owned()), start: None }
 }

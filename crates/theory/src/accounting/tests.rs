@@ -137,7 +137,7 @@ impl AccountedRun {
             std::iter::repeat_n((name, each), 99).chain([rest])
         };
         let mut bodies = vec![
-            (0, Body::RunStarted(start)),
+            (0, Body::RunStarted(Box::new(start))),
             (0, Body::Host { info: host("a", "10.0.0.1") }),
             (1, Body::Host { info: host("b", "10.0.0.2") }),
             (0, Body::FlowPlanned(plan)),

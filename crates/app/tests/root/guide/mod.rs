@@ -87,6 +87,7 @@ pages! {
     stand_ins = "docs/guide/stand-ins.md",
     sweep = "docs/guide/sweep.md",
     switch_buffer = "docs/guide/switch-buffer.md",
+    transactions = "docs/guide/transactions.md",
     web = "docs/guide/web.md",
 }
 

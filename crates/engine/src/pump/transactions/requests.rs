@@ -1,0 +1,501 @@
+//! Makes requests over the connections or sockets of the flow, and counts how long the responses take.
+
+use std::collections::VecDeque;
+use std::net::{TcpStream, UdpSocket};
+use std::time::Duration;
+
+use linerate_sock::handle::{AsFd, BorrowedFd};
+use linerate_sock::stream::{recv, send, set_nonblocking, set_recv_timeout};
+use linerate_sock::{Mono, Moved, SockError, clock, queues};
+
+use super::wait::SocketWait;
+use super::{TransactionBuffers, ended, is_direct, share};
+use crate::counters::CounterWriter;
+use crate::flow::FlowSide;
+use crate::pump::{PumpEnd, PumpGuard, StreamEnd, StreamError};
+use crate::stamp::{self, DatagramMeaning, DatagramReader, Stamp};
+use crate::transactions::{TransactionCounters, TransactionSetup};
+
+/// A datagram that was not answered within this time is lost.
+const DATAGRAM_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long the pump waits for responses after its last request.
+const LAST_RESPONSES: Duration = Duration::from_secs(2);
+/// Most requests under way on all streams of a flow with a request rate: what is due after them waits, and its time
+/// counts.
+const MAX_UNDER_WAY: usize = 1 << 16;
+/// The same on each of very many streams.
+const MIN_UNDER_WAY: usize = 16;
+/// How late the kernel may wake a pump that sends at a rate, ns.
+const TIMER_SLACK_NS: u64 = 1;
+
+/// When requests of a stream are due.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RequestSchedule {
+    start: Mono,
+    per_second: u64,
+    streams: u64,
+    stream: u64,
+}
+
+impl RequestSchedule {
+    /// The schedule of one of `streams` streams, which take turns.
+    pub(super) fn new(start: Mono, per_second: u64, streams: usize, stream: usize) -> Self {
+        Self { start, per_second: per_second.max(1), streams: streams as u64, stream: stream as u64 }
+    }
+
+    /// When the request with this number, from 0, is due.
+    pub(super) fn due(&self, number: u64) -> Mono {
+        let turn = u128::from(number) * u128::from(self.streams) + u128::from(self.stream);
+        let ns = turn * 1_000_000_000 / u128::from(self.per_second);
+        self.start + Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+
+    /// Number of requests of this stream that are due before `until`.
+    pub(super) fn due_before(&self, until: Mono) -> u64 {
+        let ns = until.since(self.start).as_nanos();
+        let turns = (ns * u128::from(self.per_second)).div_ceil(1_000_000_000);
+        let own = turns.saturating_sub(u128::from(self.stream)).div_ceil(u128::from(self.streams.max(1)));
+        u64::try_from(own).unwrap_or(u64::MAX)
+    }
+}
+
+/// The socket of a stream, and what is on its way.
+enum RequestSocket<'f> {
+    Tcp {
+        socket: &'f TcpStream,
+        /// Bytes of begun requests that were not passed to the kernel.
+        unsent: usize,
+        /// Bytes of the response that is arriving.
+        received: usize,
+        /// When the requests under way began, oldest first.
+        under_way: VecDeque<Mono>,
+    },
+    Udp {
+        socket: &'f UdpSocket,
+        reader: DatagramReader,
+        /// Number, and when it began, of each request under way, oldest first.
+        under_way: VecDeque<(u64, Mono)>,
+        /// Requests that were never answered.
+        lost: u64,
+    },
+}
+
+struct RequestStream<'f> {
+    stream: usize,
+    socket: RequestSocket<'f>,
+    meter: CounterWriter<'f>,
+    schedule: Option<RequestSchedule>,
+    /// Most requests under way.
+    depth: usize,
+    begun: u64,
+    left: u64,
+    /// Whether the stream waits to be writable.
+    writes: bool,
+    ended: Option<StreamEnd>,
+}
+
+/// What a stream needs to know about its flow.
+struct RequestTask<'f> {
+    flow: &'f FlowSide,
+    setup: &'f TransactionSetup,
+    counters: &'f TransactionCounters,
+    buffers: TransactionBuffers,
+    until: Mono,
+}
+
+impl RequestTask<'_> {
+    /// Whether a new request may begin.
+    fn may_begin(&self, now: Mono) -> bool {
+        now < self.until && self.flow.control.may_write()
+    }
+
+    /// Counts a transaction that began at `begun` and is complete now.
+    #[inline]
+    fn complete(&self, begun: Mono, now: Mono) {
+        let inside = begun >= self.flow.part.opens();
+        self.counters.complete(now.as_ns(), inside, 1);
+        if inside {
+            self.counters.time(now.since(begun).as_nanos() as u64);
+        }
+    }
+}
+
+impl RequestSocket<'_> {
+    fn under_way(&self) -> usize {
+        match self {
+            Self::Tcp { under_way, .. } => under_way.len(),
+            Self::Udp { under_way, .. } => under_way.len(),
+        }
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp { socket, .. } => socket.as_fd(),
+            Self::Udp { socket, .. } => socket.as_fd(),
+        }
+    }
+}
+
+impl<'f> RequestStream<'f> {
+    fn new(flow: &'f FlowSide, setup: &TransactionSetup, stream: usize) -> Option<Self> {
+        let each = (MAX_UNDER_WAY / flow.plan.streams.max(1)).max(MIN_UNDER_WAY);
+        let depth = if setup.per_second.is_some() { each } else { setup.pipeline };
+        let socket = match (flow.sockets.tcp(stream), flow.sockets.udp(stream)) {
+            (Some(socket), _) => RequestSocket::Tcp {
+                socket,
+                unsent: 0,
+                received: 0,
+                under_way: VecDeque::with_capacity(depth),
+            },
+            (None, Some(socket)) => RequestSocket::Udp {
+                socket,
+                reader: DatagramReader::new(flow.setup.stamp, flow.setup.tag, setup.request),
+                under_way: VecDeque::with_capacity(depth),
+                lost: 0,
+            },
+            (None, None) => return None,
+        };
+        Some(Self {
+            stream,
+            socket,
+            meter: flow.meter(stream),
+            schedule: None,
+            depth,
+            begun: 0,
+            left: share(setup, flow.plan.streams, stream),
+            writes: false,
+            ended: None,
+        })
+    }
+
+    /// When the next request is due; [`Mono::FAR`] if it waits for a response.
+    fn next_due(&self) -> Mono {
+        match &self.schedule {
+            Some(schedule)
+                if self.left > 0 && self.ended.is_none() && self.socket.under_way() < self.depth =>
+            {
+                schedule.due(self.begun)
+            }
+            _ => Mono::FAR,
+        }
+    }
+
+    /// When a request that may begin now counts as begun; absent if none may.
+    #[inline]
+    fn next(&self, all: &RequestTask<'_>, now: Mono) -> Option<Mono> {
+        if self.left == 0 || !all.may_begin(now) {
+            return None;
+        }
+        match &self.schedule {
+            _ if self.socket.under_way() >= self.depth => None,
+            None => Some(now),
+            Some(schedule) => {
+                let due = schedule.due(self.begun);
+                (due <= now && due < all.until).then_some(due)
+            }
+        }
+    }
+
+    /// Begins the requests that may begin now, and passes them to the kernel.
+    fn begin(&mut self, all: &mut RequestTask<'_>, now: Mono) -> Result<(), SockError> {
+        while let Some(begins) = self.next(all, now) {
+            match &mut self.socket {
+                RequestSocket::Tcp { unsent, under_way, .. } => {
+                    under_way.push_back(begins);
+                    *unsent += all.setup.request;
+                }
+                RequestSocket::Udp { socket, under_way, .. } => {
+                    let number = self.begun;
+                    let Some(datagram) = all.buffers.outgoing.get_mut(..all.setup.request) else { break };
+                    let layout = &all.flow.setup.stamp;
+                    stamp::write_tag(datagram, layout, all.flow.setup.tag);
+                    stamp::write(
+                        datagram,
+                        layout,
+                        self.stream as u32,
+                        Stamp { seq: number, sent_ns: now.as_ns() },
+                    );
+                    let moved = match send(*socket, datagram) {
+                        // A refusal is that of an earlier datagram; this one was not sent.
+                        Err(error) if all.flow.tolerates(&error) => Moved::Pending,
+                        moved => moved?,
+                    };
+                    if moved.bytes() == 0 {
+                        self.writes = true;
+                        return Ok(());
+                    }
+                    under_way.push_back((number, begins));
+                    self.meter.sent(1, 0);
+                    self.meter.count(now, datagram.len() as u64);
+                }
+            }
+            self.begun += 1;
+            self.left = self.left.saturating_sub(1);
+        }
+        self.flush(all)
+    }
+
+    /// Passes bytes of begun requests to the kernel.
+    fn flush(&mut self, all: &RequestTask<'_>) -> Result<(), SockError> {
+        let RequestSocket::Tcp { socket, unsent, .. } = &mut self.socket else {
+            self.writes = false;
+            return Ok(());
+        };
+        while *unsent > 0 {
+            let most = (*unsent).min(all.buffers.outgoing.len());
+            let moved = send(*socket, &all.buffers.outgoing[..most])?.bytes();
+            if moved == 0 {
+                break;
+            }
+            *unsent -= moved;
+            self.meter.count(clock::now(), moved as u64);
+        }
+        self.writes = *unsent > 0;
+        Ok(())
+    }
+
+    /// Receives once and counts the responses that are complete; true if the peer has closed.
+    fn receive(&mut self, all: &mut RequestTask<'_>) -> Result<bool, StreamError> {
+        match &mut self.socket {
+            RequestSocket::Tcp { socket, received, under_way, .. } => {
+                let bytes = match recv(*socket, &mut all.buffers.incoming)? {
+                    Moved::Bytes(bytes) => bytes,
+                    Moved::Pending => return Ok(false),
+                    Moved::Closed => return Ok(true),
+                };
+                let now = clock::now();
+                *received += bytes;
+                while *received >= all.setup.response {
+                    *received -= all.setup.response;
+                    let Some(begun) = under_way.pop_front() else { return Err(unasked()) };
+                    all.complete(begun, now);
+                }
+                if *received > 0 && under_way.is_empty() {
+                    return Err(unasked());
+                }
+            }
+            RequestSocket::Udp { socket, reader, under_way, .. } => {
+                let bytes = match recv(*socket, &mut all.buffers.incoming) {
+                    Err(error) if all.flow.tolerates(&error) => return Ok(false),
+                    moved => moved?.bytes(),
+                };
+                let now = clock::now();
+                let Some(datagram) = all.buffers.incoming.get(..bytes) else { return Ok(false) };
+                // A response to a request that was given up, or a second one, counts for nothing.
+                if datagram.len() == all.setup.response
+                    && let DatagramMeaning::Data(stamp) = reader.read(datagram)
+                    && let Ok(place) = under_way.binary_search_by_key(&stamp.seq, |(number, _)| *number)
+                    && let Some((_, begun)) = under_way.remove(place)
+                {
+                    all.complete(begun, now);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Gives up datagrams that were not answered in time.
+    fn give_up(&mut self, all: &RequestTask<'_>, now: Mono) {
+        let RequestSocket::Udp { under_way, lost, .. } = &mut self.socket else { return };
+        while under_way.front().is_some_and(|(_, begun)| now.since(*begun) >= DATAGRAM_TIMEOUT) {
+            under_way.pop_front();
+            *lost += 1;
+            all.counters.fail(1);
+        }
+    }
+
+    /// Whether the stream has nothing more to do.
+    fn is_done(&self, all: &RequestTask<'_>, now: Mono) -> bool {
+        self.socket.under_way() == 0 && (self.left == 0 || !all.may_begin(now))
+    }
+
+    /// Ends the stream.
+    fn end(&mut self, all: &RequestTask<'_>, trouble: Option<StreamError>) {
+        if self.ended.is_some() {
+            return;
+        }
+        let waiting = self.socket.under_way() as u64;
+        if waiting > 0 {
+            all.counters.fail(waiting);
+        }
+        if let Some(schedule) = &self.schedule {
+            let until = all.until.min(clock::now());
+            let due = schedule.due_before(until).min(self.begun.saturating_add(self.left));
+            all.counters.leave_unsent(due.saturating_sub(self.begun));
+        }
+        self.ended = Some(ended(all.flow, self.stream, trouble));
+    }
+}
+
+/// A response to nothing.
+fn unasked() -> StreamError {
+    let text = "the peer sent more than the responses".to_owned();
+    StreamError::Failed { reason: linerate_model::flow::SystemError { errno: 0, text: text.clone() }, text }
+}
+
+/// Makes requests until the limit, waits for their responses, half-closes, and waits until the peer closes too.
+pub(super) fn run(
+    flow: &FlowSide,
+    pump: usize,
+    guard: &mut PumpGuard<'_>,
+    setup: &TransactionSetup,
+    buffers: TransactionBuffers,
+) -> PumpEnd {
+    let Some(counters) = flow.transactions.get(pump) else { return PumpEnd::default() };
+    let mut streams: Vec<RequestStream<'_>> =
+        flow.plan.streams_of(pump).filter_map(|stream| RequestStream::new(flow, setup, stream)).collect();
+    let start = clock::now();
+    for stream in &mut streams {
+        if stream.meter.begin(start, 0) {
+            flow.control.notify_begun();
+        }
+        stream.schedule = setup
+            .per_second
+            .map(|per_second| RequestSchedule::new(start, per_second, flow.plan.streams, stream.stream));
+    }
+    let until = if setup.requests.is_some() { Mono::FAR } else { flow.write_until() };
+    let mut all = RequestTask { flow, setup, counters, buffers, until };
+    let result = serve(&mut all, &mut streams);
+    for stream in &mut streams {
+        let trouble = match &result {
+            Err(error) => Some(error.clone()),
+            Ok(()) if flow.control.aborted() => Some(StreamError::Aborted),
+            Ok(()) => None,
+        };
+        if trouble.is_some() {
+            stream.end(&all, trouble);
+        }
+    }
+    guard.written();
+    for stream in &mut streams {
+        if stream.ended.is_none() {
+            let closed = await_close(flow, &stream.socket);
+            stream.end(&all, closed.err());
+        }
+    }
+    PumpEnd { streams: streams.into_iter().filter_map(|stream| stream.ended).collect(), ..PumpEnd::default() }
+}
+
+/// The pump's loop: returns when every stream has had its responses, or has ended.
+fn serve(all: &mut RequestTask<'_>, streams: &mut [RequestStream<'_>]) -> Result<(), StreamError> {
+    if all.setup.per_second.is_some() {
+        // No current kernel refuses. If it did, requests would be up to 50 us late, and their times as much longer.
+        let _ = clock::set_timer_slack_ns(TIMER_SLACK_NS);
+    }
+    let mut waiting = {
+        let sockets: Vec<BorrowedFd<'_>> = streams.iter().map(|stream| stream.socket.fd()).collect();
+        SocketWait::new(is_direct(all.flow, all.setup), all.setup.spins(), &sockets)?
+    };
+    let mut ready = Vec::with_capacity(streams.len());
+    let mut last_request = None;
+    let mut now = clock::now();
+    (0..streams.len()).for_each(|index| step(all, streams, &waiting, index, now, false));
+    loop {
+        if all.flow.control.aborted() {
+            return Ok(());
+        }
+        if streams.iter().all(|stream| stream.ended.is_some() || stream.is_done(all, now)) {
+            return Ok(());
+        }
+        let open = all.may_begin(now) && streams.iter().any(|stream| stream.left > 0);
+        let since = if open { None } else { Some(*last_request.get_or_insert(now)) };
+        if since.is_some_and(|since| now.since(since) >= LAST_RESPONSES) {
+            return Ok(());
+        }
+        let due = streams.iter().map(RequestStream::next_due).min().unwrap_or(Mono::FAR);
+        let soon = now + all.flow.control.max_wait();
+        let deadline = if open { due.min(all.until).min(soon) } else { soon };
+        let Some(first) = streams.first() else { return Ok(()) };
+        waiting.wait(&first.socket.fd(), first.writes, deadline, &mut ready, streams.len())?;
+        now = clock::now();
+        for index in ready.iter().copied() {
+            step(all, streams, &waiting, index, now, true);
+        }
+        now = clock::now();
+        if !matches!(waiting, SocketWait::Direct) {
+            for index in 0..streams.len() {
+                let stream = &streams[index];
+                if stream.next_due() <= now || matches!(stream.socket, RequestSocket::Udp { .. }) {
+                    step(all, streams, &waiting, index, now, false);
+                }
+            }
+        }
+    }
+}
+
+/// Serves one stream: receives if it is `readable`, and begins the requests that may begin.
+fn step(
+    all: &mut RequestTask<'_>,
+    streams: &mut [RequestStream<'_>],
+    waiting: &SocketWait,
+    index: usize,
+    now: Mono,
+    readable: bool,
+) {
+    let Some(stream) = streams.get_mut(index).filter(|stream| stream.ended.is_none()) else { return };
+    let wrote = stream.writes;
+    let mut result = Ok(false);
+    if readable {
+        result = stream.receive(all);
+    }
+    let after = if readable { clock::now() } else { now };
+    stream.give_up(all, after);
+    let result = match result {
+        Ok(false) => stream.begin(all, after).map_err(StreamError::from).map(|()| false),
+        other => other,
+    };
+    match result {
+        Ok(false) => {
+            if stream.writes != wrote {
+                // Fails only for a socket that is not registered.
+                let _ = waiting.watch(index, &stream.socket.fd(), stream.writes);
+            }
+        }
+        Ok(true) => {
+            let text = "the peer closed the connection before the end".to_owned();
+            let reason = linerate_model::flow::SystemError { errno: 0, text: text.clone() };
+            waiting.forget(&stream.socket.fd());
+            stream.end(all, Some(StreamError::Failed { reason, text }));
+        }
+        Err(error) => {
+            waiting.forget(&stream.socket.fd());
+            stream.end(all, Some(error));
+        }
+    }
+}
+
+/// Half-closes a connection and waits for the peer's FIN, which shows that it has read everything.
+fn await_close(flow: &FlowSide, socket: &RequestSocket<'_>) -> Result<(), StreamError> {
+    let RequestSocket::Tcp { socket, .. } = socket else { return Ok(()) };
+    set_nonblocking(*socket, false)?;
+    set_recv_timeout(*socket, Some(flow.control.max_wait()))?;
+    queues::finish_writing(socket)?;
+    let mut ignored = [0; 4096];
+    while !flow.control.aborted() {
+        if recv(*socket, &mut ignored)? == Moved::Closed {
+            return Ok(());
+        }
+    }
+    Err(StreamError::Aborted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_take_turns_and_requests_are_due_at_the_rate() {
+        let start = Mono(1_000_000_000);
+        let all: Vec<RequestSchedule> =
+            (0..3).map(|stream| RequestSchedule::new(start, 1000, 3, stream)).collect();
+        let mut due: Vec<u64> =
+            all.iter().flat_map(|one| (0..4).map(|number| one.due(number).as_ns())).collect();
+        due.sort_unstable();
+        let expected: Vec<u64> = (0..12).map(|number| 1_000_000_000 + number * 1_000_000).collect();
+        assert_eq!(due, expected);
+        let before = |ms: u64| -> u64 {
+            all.iter().map(|one| one.due_before(start + Duration::from_millis(ms))).sum()
+        };
+        assert_eq!((before(0), before(1), before(2), before(100)), (0, 1, 2, 100));
+    }
+}

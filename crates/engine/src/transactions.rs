@@ -1,0 +1,356 @@
+//! Requests and responses: the task of one side, and the times that its threads count.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::net::TcpStream;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use linerate_model::{DelayBucket, TransactionTally, TransactionTimes};
+use linerate_sock::thread::locked;
+use linerate_sock::{SockError, affinity};
+use linerate_units::Span;
+
+/// What one side of a flow does with requests and responses. The sending side makes the requests.
+#[derive(Debug, Clone)]
+pub struct TransactionSetup {
+    /// Bytes of a request.
+    pub request: usize,
+    /// Bytes of a response.
+    pub response: usize,
+    /// Requests under way on each stream. With a rate, as many as are due.
+    pub pipeline: usize,
+    /// Requests per second over all streams; absent if the next request follows a response.
+    pub per_second: Option<u64>,
+    /// Requests over all streams; absent if the flow ends after a time.
+    pub requests: Option<u64>,
+    /// Whether threads ask for the next message without waiting in the kernel.
+    pub spin: bool,
+    /// The connections that carry them.
+    pub connections: TransactionConnections,
+}
+
+impl TransactionSetup {
+    /// Whether the threads spin. On a single core they would only keep each other from running.
+    pub(crate) fn spins(&self) -> bool {
+        self.spin && affinity::online_cpus() > 1
+    }
+}
+
+/// The connections that carry requests and responses.
+#[derive(Debug, Clone)]
+pub enum TransactionConnections {
+    /// Those of the flow.
+    Kept,
+    /// One for each transaction, which the side that makes requests opens. Those of the flow show when it is over.
+    Opened(Connector),
+    /// The same for the side that responds.
+    Accepted(Arc<AcceptedConnections>),
+}
+
+/// Opens a connection for a transaction.
+#[derive(Clone)]
+pub struct Connector {
+    connect: Arc<dyn Fn() -> Result<TcpStream, SockError> + Send + Sync>,
+    preface: Vec<u8>,
+}
+
+impl Connector {
+    /// Opens connections with `connect`, which waits for a limited time only, and sends `preface` before each request.
+    pub fn new(
+        preface: &[u8],
+        connect: impl Fn() -> Result<TcpStream, SockError> + Send + Sync + 'static,
+    ) -> Self {
+        Self { connect: Arc::new(connect), preface: preface.to_vec() }
+    }
+
+    pub(crate) fn connect(&self) -> Result<TcpStream, SockError> {
+        (self.connect)()
+    }
+
+    pub(crate) fn preface(&self) -> &[u8] {
+        &self.preface
+    }
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector").field("preface", &self.preface).finish_non_exhaustive()
+    }
+}
+
+/// Connections whose preface was read and whose request follows.
+#[derive(Debug, Default)]
+pub struct AcceptedConnections {
+    waiting: Mutex<VecDeque<TcpStream>>,
+    arrived: Condvar,
+}
+
+impl AcceptedConnections {
+    /// Most connections that may wait: several times what a client opens at the same time.
+    const MAX_WAITING: usize = 1024;
+
+    /// Adds a connection; closes it if too many wait.
+    pub fn put(&self, connection: TcpStream) {
+        let mut waiting = locked(&self.waiting);
+        if waiting.len() < Self::MAX_WAITING {
+            waiting.push_back(connection);
+            drop(waiting);
+            self.arrived.notify_one();
+        }
+    }
+
+    /// The next connection, waiting up to `patience` for one.
+    pub(crate) fn take(&self, patience: Duration) -> Option<TcpStream> {
+        let waiting = locked(&self.waiting);
+        let waited = self.arrived.wait_timeout_while(waiting, patience, |waiting| waiting.is_empty());
+        waited.unwrap_or_else(PoisonError::into_inner).0.pop_front()
+    }
+}
+
+/// Bits of a time that its bucket keeps: a bucket is as wide as at most 1/128 of its values.
+const KEPT_BITS: u32 = 7;
+/// Times above one minute count as one minute.
+const LONGEST_NS: u64 = 60_000_000_000;
+/// Number of buckets up to [`LONGEST_NS`].
+const BUCKETS: usize = bucket_of(LONGEST_NS) + 1;
+
+/// The bucket of a time. Up to 255 ns each nanosecond has one, then each octave has 128.
+const fn bucket_of(ns: u64) -> usize {
+    let shift = (u64::BITS - ns.leading_zeros()).saturating_sub(KEPT_BITS + 1);
+    ((shift as usize) << KEPT_BITS) + (ns >> shift) as usize
+}
+
+/// The largest time of a bucket.
+const fn end_of(bucket: usize) -> u64 {
+    let shift = (bucket >> KEPT_BITS).saturating_sub(1);
+    let first = (bucket - (shift << KEPT_BITS)) as u64;
+    ((first + 1) << shift) - 1
+}
+
+/// The transactions of one thread, on memory of its own: one writer, any number of readers.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct TransactionCounters {
+    /// Completed, the omitted part included.
+    completed: AtomicU64,
+    /// Never answered.
+    failed: AtomicU64,
+    /// Completed in the measured part.
+    inside: AtomicU64,
+    /// Time of the last completion in the measured part, ns.
+    last_inside: AtomicU64,
+    /// Requests that were due and never sent.
+    unsent: AtomicU64,
+    min_ns: AtomicU64,
+    max_ns: AtomicU64,
+    sum_ns: AtomicU64,
+    /// Times in the measured part. Empty at the side that responds.
+    buckets: Box<[AtomicU64]>,
+    /// The highest bucket that is not empty, so that readers need not look at all.
+    highest: AtomicUsize,
+}
+
+impl TransactionCounters {
+    /// Counters; `timed` if the times of transactions are counted too.
+    pub(crate) fn new(timed: bool) -> Self {
+        Self {
+            completed: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            inside: AtomicU64::new(0),
+            last_inside: AtomicU64::new(0),
+            unsent: AtomicU64::new(0),
+            min_ns: AtomicU64::new(u64::MAX),
+            max_ns: AtomicU64::new(0),
+            sum_ns: AtomicU64::new(0),
+            buckets: (0..if timed { BUCKETS } else { 0 }).map(|_| AtomicU64::new(0)).collect(),
+            highest: AtomicUsize::new(0),
+        }
+    }
+
+    /// Counts transactions that were completed at `now_ns`.
+    #[inline]
+    pub(crate) fn complete(&self, now_ns: u64, inside: bool, count: u64) {
+        add(&self.completed, count);
+        if inside {
+            add(&self.inside, count);
+            self.last_inside.store(now_ns, Relaxed);
+        }
+    }
+
+    /// Counts the time of a transaction in the measured part.
+    #[inline]
+    pub(crate) fn time(&self, took_ns: u64) {
+        let bucket = bucket_of(took_ns.min(LONGEST_NS));
+        if let Some(counter) = self.buckets.get(bucket) {
+            add(counter, 1);
+        }
+        if bucket > self.highest.load(Relaxed) {
+            self.highest.store(bucket, Relaxed);
+        }
+        if took_ns < self.min_ns.load(Relaxed) {
+            self.min_ns.store(took_ns, Relaxed);
+        }
+        if took_ns > self.max_ns.load(Relaxed) {
+            self.max_ns.store(took_ns, Relaxed);
+        }
+        add(&self.sum_ns, took_ns);
+    }
+
+    /// Counts requests that were never answered.
+    pub(crate) fn fail(&self, count: u64) {
+        add(&self.failed, count);
+    }
+
+    /// Counts requests that were due and never sent.
+    pub(crate) fn leave_unsent(&self, count: u64) {
+        add(&self.unsent, count);
+    }
+}
+
+/// With a single writer, a load and a store are as good as an atomic addition.
+#[inline]
+fn add(counter: &AtomicU64, amount: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(amount), Relaxed);
+}
+
+/// The transactions of all threads of a flow at one moment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TransactionCounts {
+    pub(crate) completed: u64,
+    pub(crate) failed: u64,
+    pub(crate) unsent: u64,
+    inside: u64,
+    last_inside: u64,
+    min_ns: u64,
+    max_ns: u64,
+    sum_ns: u64,
+    buckets: Vec<u64>,
+}
+
+impl TransactionCounts {
+    pub(crate) fn of(threads: &[TransactionCounters]) -> Self {
+        let mut all = Self { min_ns: u64::MAX, ..Self::default() };
+        for thread in threads {
+            all.completed += thread.completed.load(Relaxed);
+            all.failed += thread.failed.load(Relaxed);
+            all.unsent += thread.unsent.load(Relaxed);
+            all.inside += thread.inside.load(Relaxed);
+            all.last_inside = all.last_inside.max(thread.last_inside.load(Relaxed));
+            all.min_ns = all.min_ns.min(thread.min_ns.load(Relaxed));
+            all.max_ns = all.max_ns.max(thread.max_ns.load(Relaxed));
+            all.sum_ns = all.sum_ns.saturating_add(thread.sum_ns.load(Relaxed));
+            let used = thread.buckets.get(..=thread.highest.load(Relaxed)).unwrap_or_default();
+            if all.buckets.len() < used.len() {
+                all.buckets.resize(used.len(), 0);
+            }
+            for (sum, counter) in all.buckets.iter_mut().zip(used) {
+                *sum += counter.load(Relaxed);
+            }
+        }
+        all
+    }
+
+    /// The buckets that are not empty.
+    fn histogram(&self) -> Vec<DelayBucket> {
+        let filled = self.buckets.iter().enumerate().filter(|(_, count)| **count > 0);
+        filled.map(|(bucket, count)| DelayBucket { up_to_ns: end_of(bucket), count: *count }).collect()
+    }
+
+    /// Median and 99th percentile of the transactions since `earlier`; absent without any.
+    pub(crate) fn times_since(&self, earlier: &Self) -> Option<(Span, Span)> {
+        let then = earlier.buckets.iter().chain(std::iter::repeat(&0));
+        let buckets = self.buckets.iter().zip(then).map(|(now, then)| now.saturating_sub(*then)).collect();
+        let histogram = Self { buckets, ..Self::default() }.histogram();
+        let at = |share| DelayBucket::quantile(&histogram, share).map(Span::from_ns);
+        at(0.5).zip(at(0.99))
+    }
+
+    /// The result of the measured part, which began at `opens_ns`.
+    pub(crate) fn tally(&self, opens_ns: u64) -> TransactionTally {
+        let histogram = self.histogram();
+        let seconds = Span::from_ns(self.last_inside.saturating_sub(opens_ns)).as_secs_f64();
+        TransactionTally {
+            completed: self.inside,
+            per_second: if seconds > 0.0 { self.inside as f64 / seconds } else { 0.0 },
+            failed: self.failed,
+            times: TransactionTimes::of(&histogram, self.min_ns, self.max_ns, self.sum_ns),
+            histogram,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn buckets_are_those_of_the_latency_histogram() {
+        assert_eq!(BUCKETS, 3808);
+        for ns in [0, 1, 127, 128, 255] {
+            assert_eq!((bucket_of(ns), end_of(bucket_of(ns))), (ns as usize, ns), "{ns}");
+        }
+        assert_eq!((bucket_of(256), end_of(256)), (256, 257));
+        assert_eq!(bucket_of(258), 257);
+    }
+
+    proptest! {
+        #[test]
+        fn a_bucket_holds_its_values_and_is_at_most_a_128th_of_them_wide(ns in 0..=LONGEST_NS) {
+            let bucket = bucket_of(ns);
+            prop_assert!(bucket < BUCKETS);
+            prop_assert!(end_of(bucket) >= ns);
+            prop_assert!((end_of(bucket) - ns) as f64 <= ns as f64 / 128.0);
+            prop_assert_eq!(bucket_of(end_of(bucket)), bucket);
+            prop_assert_eq!(bucket_of(end_of(bucket) + 1), bucket + 1);
+        }
+    }
+
+    #[test]
+    fn the_result_has_the_transactions_of_all_threads_in_the_measured_part() {
+        let threads = [TransactionCounters::new(true), TransactionCounters::new(true)];
+        threads[0].complete(1_000_000_000, false, 1);
+        for took in [100, 200] {
+            threads[0].complete(2_000_000_000, true, 1);
+            threads[0].time(took);
+        }
+        threads[1].complete(3_000_000_000, true, 1);
+        threads[1].time(5_000_000);
+        threads[1].fail(2);
+        let counts = TransactionCounts::of(&threads);
+        assert_eq!(counts.completed, 4);
+        let tally = counts.tally(1_500_000_000);
+        assert_eq!((tally.completed, tally.failed, tally.per_second), (3, 2, 2.0));
+        let times = tally.times.unwrap();
+        assert_eq!((times.min_ns, times.p50_ns, times.max_ns), (100, 200, 5_000_000));
+        assert_eq!(times.mean_ns, 5_000_300 / 3);
+        assert_eq!(tally.histogram.len(), 3);
+    }
+
+    #[test]
+    fn an_interval_has_the_times_of_its_own_transactions() {
+        let threads = [TransactionCounters::new(true)];
+        threads[0].time(100);
+        let before = TransactionCounts::of(&threads);
+        threads[0].time(200);
+        let after = TransactionCounts::of(&threads);
+        assert_eq!(after.times_since(&before), Some((Span::from_ns(200), Span::from_ns(200))));
+        assert_eq!(before.times_since(&before), None);
+    }
+
+    #[test]
+    fn a_queue_of_connections_wakes_its_taker_and_has_a_limit() {
+        let queue = AcceptedConnections::default();
+        assert!(queue.take(Duration::from_millis(1)).is_none());
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let connection = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        std::thread::scope(|scope| {
+            let taker = scope.spawn(|| queue.take(Duration::from_secs(60)));
+            queue.put(connection);
+            assert!(taker.join().unwrap().is_some());
+        });
+    }
+}
