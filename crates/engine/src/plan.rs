@@ -23,14 +23,11 @@ pub(crate) struct ThreadPlan {
     pub(crate) block: usize,
 }
 
-/// Bytes per TCP call when no length is requested: the buffers of all threads should fit into a core's cache
-/// together with the packets between them.
+/// Bytes per TCP call when no length is requested. Smaller ones cost more calls and wake-ups than a cache gains; with
+/// larger ones, streams that share a thread get their turns less evenly
+/// (docs/design/2026-11-26-blocks.md).
 fn default_block(streams: usize, cores: usize) -> usize {
-    match (streams > cores * STREAMS_PER_CORE, streams) {
-        (true, _) => 64 << 10,
-        (false, 1) => 512 << 10,
-        (false, _) => 256 << 10,
-    }
+    if streams > cores * STREAMS_PER_CORE { 256 << 10 } else { 512 << 10 }
 }
 
 /// Bytes that this host writes per call in a TCP flow of `streams` streams when no length is requested.
@@ -151,8 +148,8 @@ mod tests {
         let mut setup = FlowSetup::new(FlowId(0), Side::Sender, Span::ZERO);
         let plan = |streams| ThreadPlan::new(streams, 2, &setup).unwrap();
         assert_eq!((plan(1).pumps, plan(1).block), (1, 512 << 10));
-        assert_eq!((plan(8).pumps, plan(8).block), (8, 256 << 10));
-        assert_eq!((plan(9).pumps, plan(9).block), (2, 64 << 10));
+        assert_eq!((plan(8).pumps, plan(8).block), (8, 512 << 10));
+        assert_eq!((plan(9).pumps, plan(9).block), (2, 256 << 10));
         assert!(plan(9).shared() && !plan(8).shared());
         setup.length = Some(Bytes::new(777));
         assert_eq!(ThreadPlan::new(300, 2, &setup).unwrap().block, 777);

@@ -15,7 +15,7 @@ fn a_limit_in_bytes_is_kept_to_the_byte() {
         check_conserved(&sender, &receiver);
         assert_eq!(receiver.tally.bytes, Bytes::new(bytes));
         assert!(receiver.tally.streams.is_empty(), "too many to list");
-        assert_eq!(sender.settings.length, Bytes::new(64 << 10));
+        assert_eq!(sender.settings.length, Bytes::new(256 << 10));
     }
 }
 
