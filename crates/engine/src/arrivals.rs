@@ -32,7 +32,10 @@ impl Sequence {
     #[inline]
     pub(crate) fn arrive(&mut self, seq: u64) {
         self.received += 1;
-        if seq >= self.next {
+        if seq == self.next {
+            // The usual case: nothing is missing between it and the highest number, so only its own bit changes.
+            self.next = seq.saturating_add(1);
+        } else if seq > self.next {
             self.clear_slots(seq);
             self.next = seq.saturating_add(1);
         } else if self.next - seq > WINDOW_DATAGRAMS {
@@ -45,6 +48,18 @@ impl Sequence {
             self.late += 1;
         }
         self.seen[word_index(seq)] |= bit(seq);
+    }
+
+    /// Notes the arrival of `count` datagrams whose numbers follow the highest so far, as [`Sequence::arrive`] for each.
+    pub(crate) fn arrive_run(&mut self, count: u64) {
+        self.received += count;
+        let end = self.next.saturating_add(count);
+        while self.next < end {
+            let place = self.next % 64;
+            let within = (64 - place).min(end - self.next);
+            self.seen[word_index(self.next)] |= (u64::MAX >> (64 - within)) << place;
+            self.next += within;
+        }
     }
 
     /// Numbers below the highest received that have not arrived.
@@ -96,6 +111,19 @@ impl InterarrivalJitter {
         if let Some(before) = self.transit.replace(transit) {
             let change = transit.wrapping_sub(before).unsigned_abs();
             self.sixteenfold = (self.sixteenfold - self.sixteenfold / 16).saturating_add(change);
+        }
+    }
+
+    /// Notes the arrival of `count` datagrams that were sent and received at the same time, as
+    /// [`InterarrivalJitter::arrive`] for each.
+    pub(crate) fn arrive_run(&mut self, sent_ns: u64, arrived_ns: u64, count: u64) {
+        self.arrive(sent_ns, arrived_ns);
+        for _ in 1..count {
+            // Below 16 the division leaves it as it is.
+            if self.sixteenfold < 16 {
+                break;
+            }
+            self.sixteenfold -= self.sixteenfold / 16;
         }
     }
 
@@ -215,6 +243,31 @@ mod tests {
             }).collect();
             // A number is at most 20,000 below the highest so far, which is within the window.
             prop_assert_eq!(observe(&numbers), naive(&numbers));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn runs_count_as_their_datagrams_one_by_one(
+            steps in proptest::collection::vec((0u64..300, 1u64..200, 0u64..70_000, 0u64..1_000_000), 0..30),
+        ) {
+            let (mut runs, mut each) = (ArrivalStatistics::new(), ArrivalStatistics::new());
+            for (gap, count, back, ns) in steps {
+                // A number after a gap, one that may be late or doubled, then a run.
+                let ahead = each.sequence.next + gap;
+                for seq in [ahead, ahead.saturating_sub(back)] {
+                    runs.sequence.arrive(seq);
+                    each.sequence.arrive(seq);
+                }
+                runs.sequence.arrive_run(count);
+                runs.jitter.arrive_run(1, ns, count);
+                for _ in 0..count {
+                    let next = each.sequence.next;
+                    each.sequence.arrive(next);
+                    each.jitter.arrive(1, ns);
+                }
+                prop_assert_eq!(runs.counts(), each.counts());
+            }
         }
     }
 

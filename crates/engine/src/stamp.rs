@@ -84,6 +84,17 @@ pub(crate) enum DatagramMeaning {
     Stray,
 }
 
+/// Datagrams with consecutive numbers that were sent at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DatagramRun {
+    /// Number of them.
+    pub(crate) count: u64,
+    /// Their bytes together.
+    pub(crate) bytes: usize,
+    /// When they were sent, ns of the sender's clock.
+    pub(crate) sent_ns: u64,
+}
+
 /// No sender reaches this number. Sums over all streams remain far below the capacity of a counter.
 const MAX_SEQUENCE: u64 = 1 << 48;
 /// A byte count above this in the first datagram of a stream is in the opposite byte order.
@@ -126,6 +137,40 @@ impl DatagramReader {
             }
             _ => DatagramMeaning::Stray,
         }
+    }
+
+    /// The datagrams at the start of `bytes`, each of `segment` bytes, the last possibly shorter, whose numbers follow
+    /// each other from the next expected one and that were sent at the same time. They are read at once, with the same
+    /// result as one by one. Absent if the first is none of them, and for other layouts than that of linerate.
+    pub(crate) fn run(&mut self, bytes: &[u8], segment: usize) -> Option<DatagramRun> {
+        let StampLayout {
+            tag_at: Some(tag_at),
+            seq: SeqField::Wide { at, first },
+            time: Some(time),
+            length,
+            ..
+        } = self.layout
+        else {
+            return None;
+        };
+        if time.form != TimeForm::Nanoseconds || segment == 0 {
+            return None;
+        }
+        let sent = get::<8>(bytes, time.at)?;
+        let (start, mut whole) = (self.next, 0);
+        for datagram in bytes.chunks(segment) {
+            let same = datagram.len() >= length
+                && get(datagram, tag_at) == Some(self.tag)
+                && get(datagram, at) == Some(self.next.wrapping_add(first).to_be_bytes())
+                && get(datagram, time.at) == Some(sent);
+            if !same || self.next >= MAX_SEQUENCE {
+                break;
+            }
+            self.next += 1;
+            whole += datagram.len();
+        }
+        let count = self.next - start;
+        (count > 0).then(|| DatagramRun { count, bytes: whole, sent_ns: u64::from_be_bytes(sent) })
     }
 
     fn seq(&mut self, datagram: &[u8]) -> Option<u64> {
@@ -189,6 +234,55 @@ mod tests {
         length: 32,
     };
     const TAG: [u8; 8] = *b"thistest";
+
+    /// Numbers and bytes of what arrives in `bytes`, in runs where possible, or one by one.
+    fn arrivals(
+        reader: &mut DatagramReader,
+        bytes: &[u8],
+        segment: usize,
+        runs: bool,
+    ) -> Vec<DatagramMeaning> {
+        let (mut rest, mut all) = (bytes, Vec::new());
+        while runs && let Some(run) = reader.run(rest, segment) {
+            let first = reader.next - run.count;
+            let stamp = |seq| DatagramMeaning::Data(Stamp { seq, sent_ns: run.sent_ns });
+            all.extend((first..reader.next).map(stamp));
+            assert!(run.bytes > rest.len().saturating_sub(1) || run.bytes.is_multiple_of(segment));
+            rest = &rest[run.bytes..];
+        }
+        all.extend(rest.chunks(segment).map(|datagram| reader.read(datagram)));
+        all
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn runs_are_what_their_datagrams_are_one_by_one(
+            all in proptest::collection::vec((0u64..4, 0u64..3, 0u8..20), 1..64),
+            segment in 32usize..80, short in 0usize..32,
+        ) {
+            let layout = StampLayout {
+                tag_at: Some(0),
+                seq: SeqField::Wide { at: 8, first: 5 },
+                time: Some(TimeField { at: 16, form: TimeForm::Nanoseconds }),
+                stream_at: None,
+                length: 32,
+            };
+            let mut bytes = vec![0; segment * all.len()];
+            let mut seq = 1;
+            for (datagram, (step, time, odd)) in bytes.chunks_mut(segment).zip(&all) {
+                // Mostly the next number, sometimes the same or a later one, or another test's datagram.
+                seq += if *step < 3 { 1 } else { *time };
+                write_tag(datagram, &layout, if *odd == 0 { *b"stranger" } else { *b"thistest" });
+                write(datagram, &layout, 0, Stamp { seq: seq - 1, sent_ns: time / 2 });
+            }
+            bytes.truncate(bytes.len() - short.min(segment - 1));
+            let read = |runs| {
+                let mut reader = DatagramReader::new(layout, *b"thistest", segment);
+                (arrivals(&mut reader, &bytes, segment, runs), reader.next)
+            };
+            proptest::prop_assert_eq!(read(true), read(false));
+        }
+    }
 
     #[test]
     fn the_fields_are_where_the_layout_says_most_significant_byte_first() {

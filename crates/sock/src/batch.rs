@@ -5,8 +5,8 @@
 pub use crate::datagram::Datagram;
 pub use crate::system::batch::{RecvBatch, send_segments};
 
-/// Most datagrams per buffer that every kernel with GSO supports; recent ones allow 128.
-pub const MAX_SEGMENTS: usize = 64;
+/// Most datagrams per buffer (UDP_MAX_SEGMENTS of Linux 6.9 and later); earlier kernels refuse more than 64.
+pub const MAX_SEGMENTS: usize = 128;
 
 /// Largest payload of one call to a UDP socket over IPv4, bytes.
 pub const MAX_DATAGRAM: usize = 65_507;

@@ -43,6 +43,13 @@ impl<'a> Datagram<'a> {
         self.length.div_ceil(self.segment_size().max(1)).max(1)
     }
 
+    /// Number of datagrams before the last `rest` received bytes, which begin with a datagram; all of them if there is no
+    /// rest of a message with payload.
+    #[must_use]
+    pub fn split_before(&self, rest: usize) -> usize {
+        (self.bytes.len().saturating_sub(rest)).div_ceil(self.segment_size().max(1))
+    }
+
     /// The individual datagrams, as far as they were received. A datagram without payload is one, too.
     pub fn split(&self) -> impl Iterator<Item = &'a [u8]> {
         let empty = (self.length == 0).then_some(&[][..]);

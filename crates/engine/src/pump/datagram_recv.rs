@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use linerate_model::flow::{EndMark, Transit};
-use linerate_sock::batch::RecvBatch;
+use linerate_sock::batch::{Datagram, RecvBatch};
 use linerate_sock::poll::{Events, Interest, Poller};
 use linerate_sock::stream::{set_nonblocking, set_recv_timeout};
 use linerate_sock::{Mono, SockError, clock, sockopt};
@@ -88,19 +88,8 @@ impl DatagramReceivers<'_> {
     /// Receives once from a socket; false when its stream has ended.
     fn receive(&mut self, index: usize) -> bool {
         let slot = &mut self.slots[index];
-        match self.batch.recv(slot.socket) {
-            Ok(0) => {
-                if !self.flow.plan.shared() {
-                    let _ = self.flow.pause(slot.socket, Interest::READ);
-                }
-                return true;
-            }
-            Ok(_) => {}
-            Err(error) if self.flow.tolerates(&error) => return true,
-            Err(error) => {
-                slot.end.trouble = Some(error.into());
-                return false;
-            }
+        if let Some(goes_on) = slot.fill(&mut self.batch, self.flow) {
+            return goes_on;
         }
         let now = clock::now();
         let mark = self.flow.setup.end_mark;
@@ -109,11 +98,20 @@ impl DatagramReceivers<'_> {
         let mut bytes = 0;
         let mut first: Option<Origin> = None;
         let mut last_stamp_ns = None;
+        // The first datagram decides when the stream begins, and the others need a look at each.
+        let runs = !headers_only && mark == EndMark::None && !slot.meter.is_new() && !slot.is_timed();
         'batch: for message in self.batch.iter() {
             if let Some(count) = message.ancillary.dropped {
                 slot.arrivals.dropped(count, message.segments());
             }
-            for datagram in message.split() {
+            let rest = if runs { slot.take_runs(&message, now, &mut bytes) } else { message.bytes };
+            if rest.len() < message.bytes.len() {
+                last_stamp_ns = message.ancillary.arrived_at_ns;
+                if rest.is_empty() {
+                    continue;
+                }
+            }
+            for datagram in message.split().skip(message.split_before(rest.len())) {
                 if slot.is_short_mark(datagram, mark) {
                     if slot.end.mark.is_some() {
                         break 'batch;
@@ -187,6 +185,43 @@ impl DatagramReceiver<'_> {
         if let Some(spacing) = &mut self.spacing {
             spacing.show();
         }
+    }
+
+    /// Receives a batch. Without any datagram, returns whether the stream goes on.
+    fn fill(&mut self, batch: &mut RecvBatch, flow: &FlowSide) -> Option<bool> {
+        match batch.recv(self.socket) {
+            Ok(0) => {
+                if !flow.plan.shared() {
+                    let _ = flow.pause(self.socket, Interest::READ);
+                }
+                Some(true)
+            }
+            Ok(_) => None,
+            Err(error) if flow.tolerates(&error) => Some(true),
+            Err(error) => {
+                self.end.trouble = Some(error.into());
+                Some(false)
+            }
+        }
+    }
+
+    /// Whether the times of single datagrams are needed.
+    fn is_timed(&self) -> bool {
+        self.transit.is_some() || self.spacing.is_some()
+    }
+
+    /// Notes the datagrams at the start of a message that follow each other as they were sent, and adds their bytes;
+    /// returns what is left of the message.
+    #[inline]
+    fn take_runs<'m>(&mut self, message: &Datagram<'m>, now: Mono, bytes: &mut u64) -> &'m [u8] {
+        let mut rest = message.bytes;
+        while let Some(run) = self.reader.run(rest, message.segment_size()) {
+            self.arrivals.sequence.arrive_run(run.count);
+            self.arrivals.jitter.arrive_run(run.sent_ns, now.as_ns(), run.count);
+            *bytes += run.bytes as u64;
+            rest = rest.get(run.bytes..).unwrap_or_default();
+        }
+        rest
     }
 
     /// Counts the bytes of a batch that was received at `now`. True if they are the first of the flow.

@@ -22,6 +22,8 @@ use crate::stamp::{self, Stamp};
 const MIN_SLEEP: Duration = Duration::from_micros(10);
 /// Approximate time covered by datagrams that leave together.
 const BATCH_SPAN: Duration = Duration::from_micros(50);
+/// Datagrams per call that kernels before Linux 6.9 cut; they refuse more.
+const OLD_MAX_SEGMENTS: usize = 64;
 /// Most bytes per call, below the limit of every kernel.
 const MAX_CALL_BYTES: usize = 65_000;
 /// Backoff before retrying a send that failed with ENOBUFS, where no datagram may be left out.
@@ -113,6 +115,11 @@ impl DatagramBatch {
         }
         if self.cut && length > self.length {
             match send_segments(socket, bytes, self.length as u16) {
+                Err(error) if error.refuses_segments() && self.burst > OLD_MAX_SEGMENTS => {
+                    self.burst = OLD_MAX_SEGMENTS;
+                    self.bytes.truncate(self.burst * self.length);
+                    return Ok((0, 0));
+                }
                 Err(error) if error.refuses_segments() => self.cut = false,
                 moved => return moved.map(|moved| self.count(moved)),
             }
@@ -258,10 +265,10 @@ mod tests {
         let burst = |length, bps| burst(length, Bitrate::from_bps(bps), None);
         assert_eq!(burst(1448, 1e9), 1, "11.6 µs");
         assert_eq!(burst(1448, 1.2e9), 6, "9.65 µs, of which six are more than 50 µs");
-        assert_eq!(burst(64, 1e11), 64, "as many as a call takes");
+        assert_eq!(burst(64, 1e11), 128, "as many as a call takes");
         assert_eq!(burst(60_000, 1e12), 1, "no two fit into a call");
         assert_eq!(super::burst(1448, None, Some(3)), 44, "65000 / 1448; together they leave anyhow");
         let asked = |asked| super::burst(1000, Bitrate::from_bps(1e6), Some(asked));
-        assert_eq!((asked(0), asked(7), asked(1000)), (1, 7, 64));
+        assert_eq!((asked(0), asked(7), asked(1000)), (1, 7, 65));
     }
 }

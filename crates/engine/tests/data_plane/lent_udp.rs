@@ -249,7 +249,7 @@ fn a_wall_time_is_the_time_of_day() {
 
 #[test]
 fn datagrams_of_a_burst_leave_together_also_when_they_fill_more_than_a_call() {
-    for burst in [3, 100] {
+    for burst in [3, 200] {
         let (near, far) = pair();
         // At 8 bit/s the datagram after a burst is due after at least 300 s.
         let stamp = layout(SeqField::Wide { at: 0, first: 1 }, 8);
@@ -260,7 +260,7 @@ fn datagrams_of_a_burst_leave_together_also_when_they_fill_more_than_a_call() {
         wait_until(&flow, |flow| flow.counts().streams[0].packets >= u64::from(burst));
         sender.stop(Stop::AtOnce);
         let counts = sender.finish().counts;
-        let round = if burst == 100 { 64 } else { 3 };
+        let round = if burst == 200 { 64 } else { 3 };
         assert!(counts.streams[0].packets >= u64::from(burst));
         assert_eq!(counts.streams[0].packets % round, 0, "whole calls");
     }
