@@ -25,6 +25,10 @@ const LAST_RESPONSES: Duration = Duration::from_secs(2);
 const MAX_UNDER_WAY: usize = 1 << 16;
 /// The same on each of very many streams.
 const MIN_UNDER_WAY: usize = 16;
+/// How often all streams are looked at, for datagrams that were not answered in time.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+/// Turns of a spinning pump without a response after which it reads the clock.
+const SPINS_PER_LOOK: u32 = 64;
 /// How late the kernel may wake a pump that sends at a rate, ns.
 const TIMER_SLACK_NS: u64 = 1;
 
@@ -75,8 +79,6 @@ enum RequestSocket<'f> {
         reader: DatagramReader,
         /// Number, and when it began, of each request under way, oldest first.
         under_way: VecDeque<(u64, Mono)>,
-        /// Requests that were never answered.
-        lost: u64,
     },
 }
 
@@ -101,17 +103,28 @@ struct RequestTask<'f> {
     counters: &'f TransactionCounters,
     buffers: TransactionBuffers,
     until: Mono,
+    /// The time, as last read.
+    now: Mono,
+    /// Whether something has arrived in this turn of the loop.
+    received: bool,
 }
 
 impl RequestTask<'_> {
     /// Whether a new request may begin.
-    fn may_begin(&self, now: Mono) -> bool {
-        now < self.until && self.flow.control.may_write()
+    fn may_begin(&self) -> bool {
+        self.now < self.until && self.flow.control.may_write()
+    }
+
+    /// Something has arrived just now.
+    #[inline]
+    fn arrived(&mut self) {
+        (self.now, self.received) = (clock::now(), true);
     }
 
     /// Counts a transaction that began at `begun` and is complete now.
     #[inline]
-    fn complete(&self, begun: Mono, now: Mono) {
+    fn complete(&self, begun: Mono) {
+        let now = self.now;
         let inside = begun >= self.flow.part.opens();
         self.counters.complete(now.as_ns(), inside, 1);
         if inside {
@@ -151,7 +164,6 @@ impl<'f> RequestStream<'f> {
                 socket,
                 reader: DatagramReader::new(flow.setup.stamp, flow.setup.tag, setup.request),
                 under_way: VecDeque::with_capacity(depth),
-                lost: 0,
             },
             (None, None) => return None,
         };
@@ -182,23 +194,23 @@ impl<'f> RequestStream<'f> {
 
     /// When a request that may begin now counts as begun; absent if none may.
     #[inline]
-    fn next(&self, all: &RequestTask<'_>, now: Mono) -> Option<Mono> {
-        if self.left == 0 || !all.may_begin(now) {
+    fn next(&self, all: &RequestTask<'_>) -> Option<Mono> {
+        if self.left == 0 || !all.may_begin() {
             return None;
         }
         match &self.schedule {
             _ if self.socket.under_way() >= self.depth => None,
-            None => Some(now),
+            None => Some(all.now),
             Some(schedule) => {
                 let due = schedule.due(self.begun);
-                (due <= now && due < all.until).then_some(due)
+                (due <= all.now && due < all.until).then_some(due)
             }
         }
     }
 
     /// Begins the requests that may begin now, and passes them to the kernel.
-    fn begin(&mut self, all: &mut RequestTask<'_>, now: Mono) -> Result<(), SockError> {
-        while let Some(begins) = self.next(all, now) {
+    fn begin(&mut self, all: &mut RequestTask<'_>) -> Result<(), SockError> {
+        while let Some(begins) = self.next(all) {
             match &mut self.socket {
                 RequestSocket::Tcp { unsent, under_way, .. } => {
                     under_way.push_back(begins);
@@ -213,7 +225,7 @@ impl<'f> RequestStream<'f> {
                         datagram,
                         layout,
                         self.stream as u32,
-                        Stamp { seq: number, sent_ns: now.as_ns() },
+                        Stamp { seq: number, sent_ns: all.now.as_ns() },
                     );
                     let moved = match send(*socket, datagram) {
                         // A refusal is that of an earlier datagram; this one was not sent.
@@ -226,7 +238,7 @@ impl<'f> RequestStream<'f> {
                     }
                     under_way.push_back((number, begins));
                     self.meter.sent(1, 0);
-                    self.meter.count(now, datagram.len() as u64);
+                    self.meter.count(all.now, datagram.len() as u64);
                 }
             }
             self.begun += 1;
@@ -248,7 +260,7 @@ impl<'f> RequestStream<'f> {
                 break;
             }
             *unsent -= moved;
-            self.meter.count(clock::now(), moved as u64);
+            self.meter.count(all.now, moved as u64);
         }
         self.writes = *unsent > 0;
         Ok(())
@@ -263,12 +275,12 @@ impl<'f> RequestStream<'f> {
                     Moved::Pending => return Ok(false),
                     Moved::Closed => return Ok(true),
                 };
-                let now = clock::now();
+                all.arrived();
                 *received += bytes;
                 while *received >= all.setup.response {
                     *received -= all.setup.response;
                     let Some(begun) = under_way.pop_front() else { return Err(unasked()) };
-                    all.complete(begun, now);
+                    all.complete(begun);
                 }
                 if *received > 0 && under_way.is_empty() {
                     return Err(unasked());
@@ -279,7 +291,9 @@ impl<'f> RequestStream<'f> {
                     Err(error) if all.flow.tolerates(&error) => return Ok(false),
                     moved => moved?.bytes(),
                 };
-                let now = clock::now();
+                if bytes > 0 {
+                    all.arrived();
+                }
                 let Some(datagram) = all.buffers.incoming.get(..bytes) else { return Ok(false) };
                 // A response to a request that was given up, or a second one, counts for nothing.
                 if datagram.len() == all.setup.response
@@ -287,7 +301,7 @@ impl<'f> RequestStream<'f> {
                     && let Ok(place) = under_way.binary_search_by_key(&stamp.seq, |(number, _)| *number)
                     && let Some((_, begun)) = under_way.remove(place)
                 {
-                    all.complete(begun, now);
+                    all.complete(begun);
                 }
             }
         }
@@ -295,18 +309,17 @@ impl<'f> RequestStream<'f> {
     }
 
     /// Gives up datagrams that were not answered in time.
-    fn give_up(&mut self, all: &RequestTask<'_>, now: Mono) {
-        let RequestSocket::Udp { under_way, lost, .. } = &mut self.socket else { return };
-        while under_way.front().is_some_and(|(_, begun)| now.since(*begun) >= DATAGRAM_TIMEOUT) {
+    fn give_up(&mut self, all: &RequestTask<'_>) {
+        let RequestSocket::Udp { under_way, .. } = &mut self.socket else { return };
+        while under_way.front().is_some_and(|(_, begun)| all.now.since(*begun) >= DATAGRAM_TIMEOUT) {
             under_way.pop_front();
-            *lost += 1;
             all.counters.fail(1);
         }
     }
 
     /// Whether the stream has nothing more to do.
-    fn is_done(&self, all: &RequestTask<'_>, now: Mono) -> bool {
-        self.socket.under_way() == 0 && (self.left == 0 || !all.may_begin(now))
+    fn is_done(&self, all: &RequestTask<'_>) -> bool {
+        self.socket.under_way() == 0 && (self.left == 0 || !all.may_begin())
     }
 
     /// Ends the stream.
@@ -354,7 +367,7 @@ pub(super) fn run(
             .map(|per_second| RequestSchedule::new(start, per_second, flow.plan.streams, stream.stream));
     }
     let until = if setup.requests.is_some() { Mono::FAR } else { flow.write_until() };
-    let mut all = RequestTask { flow, setup, counters, buffers, until };
+    let mut all = RequestTask { flow, setup, counters, buffers, until, now: start, received: false };
     let result = serve(&mut all, &mut streams);
     for stream in &mut streams {
         let trouble = match &result {
@@ -378,7 +391,8 @@ pub(super) fn run(
 
 /// The pump's loop: returns when every stream has had its responses, or has ended.
 fn serve(all: &mut RequestTask<'_>, streams: &mut [RequestStream<'_>]) -> Result<(), StreamError> {
-    if all.setup.per_second.is_some() {
+    let at_a_rate = all.setup.per_second.is_some();
+    if at_a_rate {
         // No current kernel refuses. If it did, requests would be up to 50 us late, and their times as much longer.
         let _ = clock::set_timer_slack_ns(TIMER_SLACK_NS);
     }
@@ -386,41 +400,51 @@ fn serve(all: &mut RequestTask<'_>, streams: &mut [RequestStream<'_>]) -> Result
         let sockets: Vec<BorrowedFd<'_>> = streams.iter().map(|stream| stream.socket.fd()).collect();
         SocketWait::new(is_direct(all.flow, all.setup), all.setup.spins(), &sockets)?
     };
+    let spins = matches!(waiting, SocketWait::Spin) && !at_a_rate;
     let mut ready = Vec::with_capacity(streams.len());
-    let mut last_request = None;
-    let mut now = clock::now();
-    (0..streams.len()).for_each(|index| step(all, streams, &waiting, index, now, false));
-    loop {
-        if all.flow.control.aborted() {
-            return Ok(());
-        }
-        if streams.iter().all(|stream| stream.ended.is_some() || stream.is_done(all, now)) {
-            return Ok(());
-        }
-        let open = all.may_begin(now) && streams.iter().any(|stream| stream.left > 0);
-        let since = if open { None } else { Some(*last_request.get_or_insert(now)) };
-        if since.is_some_and(|since| now.since(since) >= LAST_RESPONSES) {
-            return Ok(());
-        }
-        let due = streams.iter().map(RequestStream::next_due).min().unwrap_or(Mono::FAR);
-        let soon = now + all.flow.control.max_wait();
-        let deadline = if open { due.min(all.until).min(soon) } else { soon };
-        let Some(first) = streams.first() else { return Ok(()) };
-        waiting.wait(&first.socket.fd(), first.writes, deadline, &mut ready, streams.len())?;
-        now = clock::now();
-        for index in ready.iter().copied() {
-            step(all, streams, &waiting, index, now, true);
-        }
-        now = clock::now();
-        if !matches!(waiting, SocketWait::Direct) {
-            for index in 0..streams.len() {
-                let stream = &streams[index];
-                if stream.next_due() <= now || matches!(stream.socket, RequestSocket::Udp { .. }) {
-                    step(all, streams, &waiting, index, now, false);
-                }
+    let (mut last_request, mut looked_at_all, mut idle_turns) = (None, all.now, 0);
+    (0..streams.len()).for_each(|index| step(all, streams, &waiting, index, false));
+    while !all.flow.control.aborted() {
+        if idle_turns == 0 {
+            if streams.iter().all(|stream| stream.ended.is_some() || stream.is_done(all)) {
+                return Ok(());
+            }
+            let open = all.may_begin() && streams.iter().any(|stream| stream.left > 0);
+            let since = if open { None } else { Some(*last_request.get_or_insert(all.now)) };
+            if since.is_some_and(|since| all.now.since(since) >= LAST_RESPONSES) {
+                return Ok(());
             }
         }
+        let deadline = if spins { all.now } else { next_look(all, streams) };
+        let Some(first) = streams.first() else { return Ok(()) };
+        waiting.wait(&first.socket.fd(), first.writes, deadline, &mut ready, streams.len())?;
+        // Where each turn is short, the clock would be most of it: it is read when something has arrived, and now and
+        // then.
+        let direct = matches!(waiting, SocketWait::Direct);
+        if !spins && !direct {
+            all.now = clock::now();
+        }
+        all.received = false;
+        for index in ready.iter().copied() {
+            step(all, streams, &waiting, index, true);
+        }
+        idle_turns = if all.received || !spins { 0 } else { (idle_turns + 1) % SPINS_PER_LOOK };
+        if !all.received && idle_turns == 0 {
+            all.now = clock::now();
+        }
+        if at_a_rate || all.now.since(looked_at_all) >= LOOK_INTERVAL {
+            looked_at_all = all.now;
+            (0..streams.len()).for_each(|index| step(all, streams, &waiting, index, false));
+        }
     }
+    Ok(())
+}
+
+/// When the pump has to look at its streams again even if nothing arrives.
+fn next_look(all: &RequestTask<'_>, streams: &[RequestStream<'_>]) -> Mono {
+    let due = streams.iter().map(RequestStream::next_due).min().unwrap_or(Mono::FAR);
+    let latest = all.now + all.flow.control.max_wait();
+    if all.may_begin() { due.min(all.until).min(latest) } else { latest }
 }
 
 /// Serves one stream: receives if it is `readable`, and begins the requests that may begin.
@@ -429,19 +453,14 @@ fn step(
     streams: &mut [RequestStream<'_>],
     waiting: &SocketWait,
     index: usize,
-    now: Mono,
     readable: bool,
 ) {
     let Some(stream) = streams.get_mut(index).filter(|stream| stream.ended.is_none()) else { return };
     let wrote = stream.writes;
-    let mut result = Ok(false);
-    if readable {
-        result = stream.receive(all);
-    }
-    let after = if readable { clock::now() } else { now };
-    stream.give_up(all, after);
-    let result = match result {
-        Ok(false) => stream.begin(all, after).map_err(StreamError::from).map(|()| false),
+    let received = if readable { stream.receive(all) } else { Ok(false) };
+    stream.give_up(all);
+    let result = match received {
+        Ok(false) => stream.begin(all).map_err(StreamError::from).map(|()| false),
         other => other,
     };
     match result {

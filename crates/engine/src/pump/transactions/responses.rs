@@ -17,6 +17,8 @@ use crate::transactions::{TransactionCounters, TransactionSetup};
 
 /// After an order to stop, datagrams end when nothing has arrived for this long.
 const STOP_SILENCE: Duration = Duration::from_millis(200);
+/// Turns of a spinning pump after which it reads the clock.
+const SPINS_PER_LOOK: u32 = 64;
 
 /// The socket of a stream, and what is on its way.
 enum ResponseSocket<'f> {
@@ -52,6 +54,8 @@ struct ResponseTask<'f> {
     counters: &'f TransactionCounters,
     buffers: TransactionBuffers,
     last_arrival: Mono,
+    /// The time, as last read.
+    now: Mono,
 }
 
 impl ResponseSocket<'_> {
@@ -66,7 +70,8 @@ impl ResponseSocket<'_> {
 impl ResponseTask<'_> {
     /// Counts bytes of requests.
     #[inline]
-    fn count(&mut self, meter: &CounterWriter<'_>, now: Mono, bytes: usize) {
+    fn count(&mut self, meter: &CounterWriter<'_>, bytes: usize) {
+        let now = self.now;
         if meter.is_new() && meter.begin(now, bytes as u64) {
             self.flow.control.notify_begun();
         }
@@ -76,8 +81,8 @@ impl ResponseTask<'_> {
 
     /// Counts responses.
     #[inline]
-    fn responded(&self, now: Mono, count: u64) {
-        let part = &self.flow.part;
+    fn responded(&self, count: u64) {
+        let (now, part) = (self.now, &self.flow.part);
         self.counters.complete(now.as_ns(), (part.opens()..=part.closes()).contains(&now), count);
     }
 }
@@ -102,7 +107,8 @@ impl<'f> ResponseStream<'f> {
             ResponseSocket::Tcp { socket, received, unsent, .. } => {
                 match recv(*socket, &mut all.buffers.incoming)? {
                     Moved::Bytes(bytes) => {
-                        all.count(&self.meter, clock::now(), bytes);
+                        all.now = clock::now();
+                        all.count(&self.meter, bytes);
                         *received += bytes;
                         let requests = (*received / all.setup.request.max(1)) as u64;
                         *received %= all.setup.request.max(1);
@@ -118,7 +124,9 @@ impl<'f> ResponseStream<'f> {
                     Err(error) if all.flow.tolerates(&error) => return Ok(false),
                     moved => moved?.bytes(),
                 };
-                let now = clock::now();
+                if bytes > 0 {
+                    all.now = clock::now();
+                }
                 let request = all.buffers.incoming.get(..bytes).unwrap_or_default();
                 let DatagramMeaning::Data(stamp) = reader.read(request) else {
                     counts.foreign += u64::from(bytes > 0);
@@ -139,9 +147,9 @@ impl<'f> ResponseStream<'f> {
                     Err(error) if all.flow.tolerates(&error) => Moved::Pending,
                     moved => moved?,
                 };
-                all.count(&self.meter, now, bytes);
+                all.count(&self.meter, bytes);
                 if sent.bytes() > 0 {
-                    all.responded(now, 1);
+                    all.responded(1);
                 }
             }
         }
@@ -162,7 +170,7 @@ impl<'f> ResponseStream<'f> {
             let responses = *sent / all.setup.response.max(1) as u64;
             *sent %= all.setup.response.max(1) as u64;
             if responses > 0 {
-                all.responded(clock::now(), responses);
+                all.responded(responses);
             }
         }
         self.writes = *unsent > 0;
@@ -193,7 +201,8 @@ pub(super) fn run(
     let Some(counters) = flow.transactions.get(pump) else { return PumpEnd::default() };
     let mut streams: Vec<ResponseStream<'_>> =
         flow.plan.streams_of(pump).filter_map(|stream| ResponseStream::new(flow, setup, stream)).collect();
-    let mut all = ResponseTask { flow, setup, counters, buffers, last_arrival: Mono::default() };
+    let mut all =
+        ResponseTask { flow, setup, counters, buffers, last_arrival: Mono::default(), now: clock::now() };
     let result = serve(&mut all, &mut streams);
     for stream in &mut streams {
         let udp = matches!(stream.socket, ResponseSocket::Udp { .. });
@@ -216,8 +225,14 @@ fn serve(all: &mut ResponseTask<'_>, streams: &mut [ResponseStream<'_>]) -> Resu
     let mut ready = Vec::with_capacity(streams.len());
     let mut open = streams.len();
     let mut stop_noticed = None;
+    let mut turns: u32 = 0;
     while open > 0 {
-        let now = clock::now();
+        // A spinning pump reads the clock when something has arrived, and now and then.
+        turns = (turns + 1) % SPINS_PER_LOOK;
+        if turns == 0 || !matches!(waiting, SocketWait::Spin) {
+            all.now = clock::now();
+        }
+        let now = all.now;
         if !all.flow.control.may_read(now) {
             return Ok(());
         }
