@@ -21,6 +21,7 @@ mod report;
 mod sampling;
 mod spread;
 mod tools;
+mod transactions;
 mod viewers;
 mod watching;
 
@@ -39,6 +40,8 @@ use machine::Machine;
 struct BenchContext {
     /// The program under test.
     linerate: PathBuf,
+    /// The newest iperf3 that `make test` has built, or the installed one.
+    iperf3: PathBuf,
     /// Folder for logs, archives and results.
     folder: PathBuf,
     keeper: Processes,
@@ -104,9 +107,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let watching = watching::NAMES.iter().any(|name| options.wants(name)).then_some(watching::NAMES[0]);
     let browser = browser::NAMES.iter().any(|name| options.wants(name)).then_some(browser::NAMES[0]);
     let viewers = viewers::NAMES.iter().any(|name| options.wants(name)).then_some(viewers::NAMES[0]);
+    let transactions = transactions::NAMES.iter().any(|name| options.wants(name)).then_some("transactions");
     let archive = archive::NAMES.iter().any(|name| options.wants(name)).then_some(archive::NAMES[0]);
     let outcomes = wanted_duels
         .map(|duel| (duel.name, duel.run(&bed)))
+        .chain(transactions.map(|name| (name, transactions::run(&bed, |name| options.wants(name)))))
         .chain(wanted_alone.map(|alone| (alone.name, alone.run(&bed))))
         .chain(watching.map(|name| (name, watching::run(&bed))))
         .chain(viewers.map(|name| (name, viewers::run(&bed))))
@@ -142,6 +147,7 @@ fn names() -> impl Iterator<Item = &'static str> {
     let duels = duel::PAIRED_RUNS.iter().map(|duel| duel.name);
     let alone = alone::SINGLE_RUNS.iter().map(|alone| alone.name);
     duels
+        .chain(transactions::NAMES)
         .chain(alone)
         .chain(watching::NAMES)
         .chain(viewers::NAMES)
@@ -170,7 +176,9 @@ impl BenchContext {
         let keeper = Processes::new(&folder.join("programs.log"))?;
         let (pairs, seconds, rest) = if quick { (1, 1, 2) } else { (5, 5, 10) };
         let (transfer, rest) = (Duration::from_secs(seconds), Duration::from_secs(rest));
-        Ok(Self { linerate, folder, keeper, quick, pairs, transfer, rest })
+        let newer = root.join("target/peers/iperf3");
+        let iperf3 = if newer.is_file() { newer } else { PathBuf::from("iperf3") };
+        Ok(Self { linerate, iperf3, folder, keeper, quick, pairs, transfer, rest })
     }
 
     fn log_path(&self) -> PathBuf {

@@ -68,6 +68,7 @@ pub(super) const PAIRED_RUNS: &[Duel] = &[
     native("tcp-veth", BenchLocation::Veth, &[], &[]),
     native("tcp-4-loopback", BenchLocation::Loopback, &["-P", "4"], &["-P", "4"]),
     native("tcp-4-veth", BenchLocation::Veth, &["-P", "4"], &["-P", "4"]),
+    native("tcp-128-loopback", BenchLocation::Loopback, &["-P", "128"], &["-P", "128"]),
     native("tcp-best-loopback", BenchLocation::Loopback, &["-Z"], &["-Z", "-l", "1M"]),
     native("tcp-best-veth", BenchLocation::Veth, &["-Z"], &["-Z", "-l", "1M"]),
     native(

@@ -87,7 +87,8 @@ impl BenchTool {
         };
         match self {
             Self::Linerate => vec![linerate],
-            Self::Iperf3 | Self::Nuttcp => vec![self.name().to_owned()],
+            Self::Iperf3 => vec![bed.iperf3.display().to_string()],
+            Self::Nuttcp => vec![self.name().to_owned()],
             Self::LinerateIperf3 => stand_in("iperf3"),
             Self::LinerateNuttcp => stand_in("nuttcp"),
         }
