@@ -16,7 +16,7 @@ use crate::error::EngineError;
 use crate::measured::MeasuredPart;
 use crate::plan::ThreadPlan;
 use crate::setup::{FlowSetup, Sockets};
-use crate::transactions::TransactionCounters;
+use crate::transactions::{TransactionCounters, TransactionCounts};
 use crate::transit::{BlockReader, SpacingWriter, TransitWriter, Transits};
 
 /// State shared by all threads of one side of a flow.
@@ -115,11 +115,20 @@ impl FlowSide {
     }
 }
 
+impl FlowSide {
+    /// Bytes of the messages that went the other way than those of the counters.
+    fn response_bytes(&self) -> u64 {
+        let each = self.setup.transactions.as_ref().map_or(0, |transactions| transactions.response as u64);
+        TransactionCounts::of(&self.transactions).completed.saturating_mul(each)
+    }
+}
+
 impl Drop for FlowSide {
     /// Only here, all threads have ended, also those of a flow that was abandoned.
     fn drop(&mut self) {
         if let Some(account) = &self.setup.account {
-            account.add(Bytes::new(self.counters.iter().map(|stream| stream.read().total).sum()));
+            let streams: u64 = self.counters.iter().map(|stream| stream.read().total).sum();
+            account.add(Bytes::new(streams.saturating_add(self.response_bytes())));
         }
     }
 }

@@ -82,20 +82,25 @@ impl fmt::Debug for Connector {
 }
 
 /// Connections whose preface was read and whose request follows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct AcceptedConnections {
     waiting: Mutex<VecDeque<TcpStream>>,
+    /// Most connections that may wait.
+    most: usize,
     arrived: Condvar,
 }
 
 impl AcceptedConnections {
-    /// Most connections that may wait: several times what a client opens at the same time.
-    const MAX_WAITING: usize = 1024;
+    /// An empty queue for at most this many connections: as many as a client opens at the same time.
+    #[must_use]
+    pub fn new(most: usize) -> Self {
+        Self { waiting: Mutex::default(), most, arrived: Condvar::new() }
+    }
 
     /// Adds a connection; closes it if too many wait.
     pub fn put(&self, connection: TcpStream) {
         let mut waiting = locked(&self.waiting);
-        if waiting.len() < Self::MAX_WAITING {
+        if waiting.len() < self.most {
             waiting.push_back(connection);
             drop(waiting);
             self.arrived.notify_one();
@@ -343,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_queue_of_connections_wakes_its_taker_and_has_a_limit() {
-        let queue = AcceptedConnections::default();
+        let queue = AcceptedConnections::new(1);
         assert!(queue.take(Duration::from_millis(1)).is_none());
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let connection = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -352,5 +357,8 @@ mod tests {
             queue.put(connection);
             assert!(taker.join().unwrap().is_some());
         });
+        let connect = || TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (0..3).for_each(|_| queue.put(connect()));
+        assert!(queue.take(Duration::ZERO).is_some() && queue.take(Duration::ZERO).is_none());
     }
 }

@@ -49,7 +49,7 @@ impl RunInbox {
 
     /// Begins to take connections with one request each, and returns where they arrive.
     pub(super) fn take_transactions(&self) -> Arc<AcceptedConnections> {
-        Arc::clone(self.transactions.get_or_init(Arc::default))
+        Arc::clone(self.transactions.get_or_init(|| Arc::new(AcceptedConnections::new(self.most))))
     }
 
     /// Adds a connection of `peer` with one request. Connections of others, and of a run that makes no such requests,

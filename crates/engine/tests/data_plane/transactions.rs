@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_engine::{
-    AcceptedConnections, Connector, FlowReport, FlowSetup, Sockets, TransactionConnections, TransactionSetup,
+    AcceptedConnections, ByteAccount, Connector, FlowReport, FlowSetup, Sockets, TransactionConnections, TransactionSetup,
     start,
 };
 use linerate_model::Side;
@@ -176,7 +176,7 @@ fn datagrams_that_nobody_answers_have_failed() {
 fn reconnecting(setup: &TransactionSetup, streams: usize, ms: u64) -> (FlowReport, FlowReport) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let accepted = Arc::new(AcceptedConnections::default());
+    let accepted = Arc::new(AcceptedConnections::new(1000));
     let queue = Arc::clone(&accepted);
     std::thread::spawn(move || {
         use std::io::Read;
@@ -226,4 +226,49 @@ fn connections_that_cannot_be_opened_end_the_flow_with_their_reason() {
     let error = report.tally.error.unwrap().to_string();
     assert!(error.contains("refused"), "{error}");
     assert_eq!(report.tally.transactions.unwrap().failed, 10);
+}
+
+#[test]
+fn a_connection_that_drips_holds_no_flow_that_is_ended() {
+    use std::io::Write;
+    let accepted = Arc::new(AcceptedConnections::new(1));
+    let setup = TransactionSetup {
+        connections: TransactionConnections::Accepted(Arc::clone(&accepted)),
+        ..setup(64 << 20, 1)
+    };
+    let ((mut client, server), (near, far)) = (tcp_pairs(1), tcp_pairs(1));
+    accepted.put({ server }.remove(0));
+    let (_, receiver) = sides(60_000, &setup);
+    let flow = FlowSetup { one_pump_each: true, ..receiver };
+    let flow = start(flow, Sockets::Tcp(far), clock::now()).unwrap();
+    let dripping = std::thread::spawn(move || while client[0].write_all(b"x").is_ok() {});
+    while accepted_waits(&accepted) {
+        std::thread::yield_now();
+    }
+    flow.abort();
+    let report = flow.finish();
+    assert!(!report.tally.complete);
+    drop(near);
+    dripping.join().unwrap();
+}
+
+/// Whether no thread has taken the connection yet: a second one would be closed.
+fn accepted_waits(accepted: &AcceptedConnections) -> bool {
+    let (mut near, far) = tcp_pairs(1);
+    accepted.put({ far }.remove(0));
+    near[0].set_nonblocking(true).unwrap();
+    matches!(std::io::Read::read(&mut near[0], &mut [0]), Ok(0))
+}
+
+#[test]
+fn requests_and_responses_are_both_what_a_flow_has_moved() {
+    let account = Arc::new(ByteAccount::default());
+    let setup = TransactionSetup { requests: Some(30), ..setup(10, 1000) };
+    let (near, far) = tcp_pairs(1);
+    let (sender, receiver) = sides(0, &setup);
+    let receiver = FlowSetup { account: Some(Arc::clone(&account)), ..receiver };
+    let receiver = start(receiver, Sockets::Tcp(far), clock::now()).unwrap();
+    let sender = start(sender, Sockets::Tcp(near), clock::now()).unwrap();
+    drop((sender.finish(), receiver.finish()));
+    assert_eq!(account.total(), Bytes::new(30 * (10 + 1000)));
 }

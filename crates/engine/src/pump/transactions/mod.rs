@@ -19,6 +19,9 @@ use crate::transactions::{TransactionConnections, TransactionSetup};
 /// Most bytes that are passed to the kernel or taken from it in one call.
 const MAX_CALL_BYTES: usize = 256 << 10;
 
+/// Most calls for one stream before the pump looks for orders and at its other streams.
+const MAX_CALLS_PER_TURN: u32 = 64;
+
 /// Most bytes of requests or responses under way with which a send never waits: the smallest default send buffer.
 const MAX_DIRECT_BYTES: usize = 16 << 10;
 

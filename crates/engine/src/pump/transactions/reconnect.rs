@@ -3,6 +3,7 @@
 //! The side that responds closes first, so that the addresses of connections that have ended wait (TIME_WAIT) at its
 //! end: the other end needs a free port for each connection.
 
+use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -16,8 +17,8 @@ use crate::flow::FlowSide;
 use crate::pump::{PumpEnd, PumpGuard, StreamError};
 use crate::transactions::{AcceptedConnections, Connector, TransactionSetup};
 
-/// Time for the request or the response of one transaction, after which it has failed.
-const MESSAGE_TIMEOUT: Duration = Duration::from_secs(2);
+/// A transaction of which nothing moves for this time has failed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Transactions in a row that may fail before the stream ends with an error.
 const MAX_FAILURES: u32 = 10;
 /// How long a responder waits for a connection before it looks whether the flow is over.
@@ -100,62 +101,81 @@ struct Reconnecting<'f> {
 impl Reconnecting<'_> {
     /// One transaction; returns when its response was complete.
     fn transact(&mut self, meter: &crate::counters::CounterWriter<'_>) -> Result<Mono, SockError> {
-        let connection = self.connector.connect()?;
-        set_send_timeout(&connection, Some(MESSAGE_TIMEOUT))?;
-        set_recv_timeout(&connection, Some(MESSAGE_TIMEOUT))?;
+        let connection = SingleConnection::new(self.connector.connect()?, &self.flow.control)?;
         let preface = self.connector.preface();
         // One call for both, because a second segment would be a part of the result.
-        let first = preface.len() + self.setup.request.min(self.buffers.outgoing.len());
-        let mut opening = Vec::with_capacity(first);
-        opening.extend_from_slice(preface);
-        opening.extend_from_slice(&self.buffers.outgoing[..first - preface.len()]);
-        send_all(&connection, &opening)?;
-        let mut left = self.setup.request - (first - preface.len());
-        while left > 0 {
-            let part = left.min(self.buffers.outgoing.len());
-            send_all(&connection, &self.buffers.outgoing[..part])?;
-            left -= part;
-        }
+        let first = self.setup.request.min(self.buffers.outgoing.len());
+        let opening = [preface, &self.buffers.outgoing[..first]].concat();
+        connection.move_all("send a request or response", opening.len(), |connection, left| {
+            send(connection, &opening[opening.len() - left..])
+        })?;
+        connection.send(&self.buffers.outgoing, self.setup.request - first)?;
         meter.count(clock::now(), self.setup.request as u64);
-        receive_all(&connection, &mut self.buffers.incoming, self.setup.response)?;
+        connection.receive(&mut self.buffers.incoming, self.setup.response)?;
         let done = clock::now();
         // The peer closes first. If it does not, closing here costs a port for a minute and nothing else.
-        if !self.flow.control.aborted() {
-            let _ = recv(&connection, &mut self.buffers.incoming);
-        }
+        let _ = recv(&connection.connection, &mut self.buffers.incoming);
         Ok(done)
     }
 }
 
-/// A message that did not get through in time.
-fn too_slow(op: &'static str) -> SockError {
-    SockError::new(op, std::io::ErrorKind::TimedOut.into())
+/// A connection with one transaction, whose calls look for orders.
+struct SingleConnection<'f> {
+    connection: TcpStream,
+    control: &'f PumpControl,
 }
 
-fn send_all(connection: &TcpStream, mut bytes: &[u8]) -> Result<(), SockError> {
-    while !bytes.is_empty() {
-        match send(connection, bytes)? {
-            Moved::Bytes(moved) => bytes = bytes.get(moved..).unwrap_or_default(),
-            Moved::Pending | Moved::Closed => return Err(too_slow("send a request or response")),
-        }
+impl<'f> SingleConnection<'f> {
+    fn new(connection: TcpStream, control: &'f PumpControl) -> Result<Self, SockError> {
+        set_nonblocking(&connection, false)?;
+        set_send_timeout(&connection, Some(control.max_wait()))?;
+        set_recv_timeout(&connection, Some(control.max_wait()))?;
+        Ok(Self { connection, control })
     }
-    Ok(())
-}
 
-/// Receives exactly `left` bytes.
-fn receive_all(connection: &TcpStream, buffer: &mut [u8], mut left: usize) -> Result<(), SockError> {
-    while left > 0 {
-        let room = left.min(buffer.len());
-        match recv(connection, &mut buffer[..room])? {
-            Moved::Bytes(moved) => left -= moved,
-            Moved::Pending => return Err(too_slow("receive a request or response")),
-            Moved::Closed => {
-                let op = "receive a request or response";
-                return Err(SockError::new(op, std::io::ErrorKind::UnexpectedEof.into()));
+    /// Repeats a call until `left` bytes have moved. Fails if none have for [`IDLE_TIMEOUT`], by an abort, and when the
+    /// peer closes.
+    fn move_all(
+        &self,
+        op: &'static str,
+        mut left: usize,
+        mut call: impl FnMut(&TcpStream, usize) -> Result<Moved, SockError>,
+    ) -> Result<(), SockError> {
+        let mut give_up: Option<Mono> = None;
+        while left > 0 {
+            match call(&self.connection, left)? {
+                Moved::Bytes(moved) => {
+                    left -= moved.min(left);
+                    give_up = None;
+                }
+                Moved::Closed => return Err(SockError::new(op, ErrorKind::UnexpectedEof.into())),
+                Moved::Pending => {
+                    if give_up.get_or_insert_with(|| clock::now() + IDLE_TIMEOUT).has_passed() {
+                        return Err(SockError::new(op, ErrorKind::TimedOut.into()));
+                    }
+                }
+            }
+            if self.control.aborted() {
+                return Err(SockError::new(op, ErrorKind::Interrupted.into()));
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    /// Sends `left` bytes, whose contents mean nothing.
+    fn send(&self, bytes: &[u8], left: usize) -> Result<(), SockError> {
+        self.move_all("send a request or response", left, |connection, left| {
+            send(connection, &bytes[..left.min(bytes.len())])
+        })
+    }
+
+    /// Receives `left` bytes.
+    fn receive(&self, buffer: &mut [u8], left: usize) -> Result<(), SockError> {
+        self.move_all("receive a request or response", left, |connection, left| {
+            let room = left.min(buffer.len());
+            recv(connection, &mut buffer[..room])
+        })
+    }
 }
 
 /// Half-closes the stream's own connection and waits until the peer closes it too.
@@ -188,6 +208,7 @@ pub(super) fn respond(
         loop {
             if let Some(connection) = accepted.take(ACCEPT_WAIT) {
                 // A client that breaks off its transaction counts it as failed.
+                let connection = SingleConnection::new(connection, &flow.control)?;
                 if let Ok(now) = answer(&connection, setup, &mut buffers) {
                     if meter.is_new() && meter.begin(now, setup.request as u64) {
                         flow.control.notify_begun();
@@ -215,20 +236,12 @@ pub(super) fn respond(
 
 /// Receives the request of a connection and responds; returns when the request was complete.
 fn answer(
-    connection: &TcpStream,
+    connection: &SingleConnection<'_>,
     setup: &TransactionSetup,
     buffers: &mut TransactionBuffers,
 ) -> Result<Mono, SockError> {
-    set_nonblocking(connection, false)?;
-    set_send_timeout(connection, Some(MESSAGE_TIMEOUT))?;
-    set_recv_timeout(connection, Some(MESSAGE_TIMEOUT))?;
-    receive_all(connection, &mut buffers.incoming, setup.request)?;
+    connection.receive(&mut buffers.incoming, setup.request)?;
     let now = clock::now();
-    let mut left = setup.response;
-    while left > 0 {
-        let part = left.min(buffers.outgoing.len());
-        send_all(connection, &buffers.outgoing[..part])?;
-        left -= part;
-    }
+    connection.send(&buffers.outgoing, setup.response)?;
     Ok(now)
 }

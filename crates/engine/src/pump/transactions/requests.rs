@@ -9,7 +9,7 @@ use linerate_sock::stream::{recv, send, set_nonblocking, set_recv_timeout};
 use linerate_sock::{Mono, Moved, SockError, clock, queues};
 
 use super::wait::SocketWait;
-use super::{TransactionBuffers, ended, is_direct, share};
+use super::{MAX_CALLS_PER_TURN, TransactionBuffers, ended, is_direct, share};
 use crate::counters::CounterWriter;
 use crate::flow::FlowSide;
 use crate::pump::{PumpEnd, PumpGuard, StreamEnd, StreamError};
@@ -253,7 +253,10 @@ impl<'f> RequestStream<'f> {
             self.writes = false;
             return Ok(());
         };
-        while *unsent > 0 {
+        for _ in 0..MAX_CALLS_PER_TURN {
+            if *unsent == 0 {
+                break;
+            }
             let most = (*unsent).min(all.buffers.outgoing.len());
             let moved = send(*socket, &all.buffers.outgoing[..most])?.bytes();
             if moved == 0 {

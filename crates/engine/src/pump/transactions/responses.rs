@@ -8,7 +8,7 @@ use linerate_sock::stream::{recv, send};
 use linerate_sock::{Mono, Moved, SockError, clock, queues};
 
 use super::wait::SocketWait;
-use super::{TransactionBuffers, ended, is_direct};
+use super::{MAX_CALLS_PER_TURN, TransactionBuffers, ended, is_direct};
 use crate::counters::{CounterWriter, DatagramCounts};
 use crate::flow::FlowSide;
 use crate::pump::{PumpEnd, StreamEnd, StreamError};
@@ -159,7 +159,10 @@ impl<'f> ResponseStream<'f> {
     /// Passes bytes of responses to the kernel.
     fn flush(&mut self, all: &ResponseTask<'_>) -> Result<(), SockError> {
         let ResponseSocket::Tcp { socket, unsent, sent, .. } = &mut self.socket else { return Ok(()) };
-        while *unsent > 0 {
+        for _ in 0..MAX_CALLS_PER_TURN {
+            if *unsent == 0 {
+                break;
+            }
             let most = usize::try_from(*unsent).unwrap_or(usize::MAX).min(all.buffers.outgoing.len());
             let moved = send(*socket, &all.buffers.outgoing[..most])?.bytes() as u64;
             if moved == 0 {
