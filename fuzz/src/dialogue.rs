@@ -262,7 +262,7 @@ fn series() -> CheckedSpec {
 }
 
 fn outcome() -> FlowOutcome {
-    FlowOutcome { name: "upload".into(), bitrate: None, verdict: None }
+    FlowOutcome { name: "upload".into(), bitrate: None, transactions_per_second: None, verdict: None }
 }
 
 fn ended(flow: FlowId, byte: u8) -> Ended {

@@ -319,6 +319,7 @@ impl<'g> ClientRun<'g> {
             options: socket_options(&self.spec, true),
             cookie: self.cookie,
             streams: self.spec.traffic.streams,
+            files: if self.spec.transactions.reconnect() { u64::from(self.spec.traffic.streams) } else { 0 },
             udp: self.spec.traffic.udp,
             flows: orders.iter().map(linerate_proto::FlowOrder::flow).collect(),
             give_up: AtomicBool::new(false),

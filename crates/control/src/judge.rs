@@ -49,10 +49,6 @@ pub(crate) fn judge(flow: FlowId, log: &mut Log<'_>) {
         }
         return;
     }
-    if log.record().start.as_ref().is_some_and(|start| start.spec.host.no_sampling) {
-        // Counts and rates only: the user disabled sampling in order to measure its cost.
-        return reconcile_counts(flow, log);
-    }
     if log.record().start.as_ref().is_some_and(|start| start.spec.transactions.are_made()) {
         // Requests wait for responses: their times are the result, and no rate of bytes has a limit to explain.
         let Some(evidence) = evidence(log.record(), flow) else { return };
@@ -61,6 +57,10 @@ pub(crate) fn judge(flow: FlowId, log: &mut Log<'_>) {
             log.warn(Some(flow), busy.kind, busy.text.into());
         }
         return;
+    }
+    if log.record().start.as_ref().is_some_and(|start| start.spec.host.no_sampling) {
+        // Counts and rates only: the user disabled sampling in order to measure its cost.
+        return reconcile_counts(flow, log);
     }
     let steady = log.record().flow(flow).and_then(steady);
     if let Some(steady) = steady {

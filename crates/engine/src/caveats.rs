@@ -30,7 +30,9 @@ pub(crate) fn zerocopy_refused(asked: &str, why: &str) -> Caveat {
 
 /// The kernel granted a smaller buffer than requested, or than a datagram receiver needs.
 pub(crate) fn clamped_buffer(flow: &FlowSide, settings: &SideSettings) -> Option<Caveat> {
-    let own = (flow.sockets.udp(0).is_some() && !flow.writes()).then_some(Bytes::new(BUFFER));
+    // Of requests, few are under way.
+    let streams = flow.sockets.udp(0).is_some() && !flow.writes() && flow.setup.transactions.is_none();
+    let own = streams.then_some(Bytes::new(BUFFER));
     let asked = flow.setup.socket.window.or(own)?;
     clamped(asked, settings, flow.writes())
 }

@@ -16,7 +16,7 @@ use crate::error::EngineError;
 use crate::measured::MeasuredPart;
 use crate::plan::ThreadPlan;
 use crate::setup::{FlowSetup, Sockets};
-use crate::transactions::{TransactionCounters, TransactionCounts};
+use crate::transactions::{TransactionConnections, TransactionCounters, TransactionCounts};
 use crate::transit::{BlockReader, SpacingWriter, TransitWriter, Transits};
 
 /// State shared by all threads of one side of a flow.
@@ -116,19 +116,28 @@ impl FlowSide {
 }
 
 impl FlowSide {
-    /// Bytes of the messages that went the other way than those of the counters.
-    fn response_bytes(&self) -> u64 {
-        let each = self.setup.transactions.as_ref().map_or(0, |transactions| transactions.response as u64);
-        TransactionCounts::of(&self.transactions).completed.saturating_mul(each)
+    /// Bytes in both directions, of which the counters of streams have `streams`.
+    fn moved_bytes(&self, streams: u64) -> u64 {
+        let moved = TransactionCounts::of(&self.transactions).moved;
+        match self.setup.transactions.as_ref().map(|transactions| &transactions.connections) {
+            // Connections of their own also carry what broke off, which the counters of streams do not have.
+            Some(TransactionConnections::Accepted(_) | TransactionConnections::Opened(_)) => moved,
+            _ => streams.saturating_add(moved),
+        }
     }
 }
 
 impl Drop for FlowSide {
     /// Only here, all threads have ended, also those of a flow that was abandoned.
     fn drop(&mut self) {
+        if let Some(TransactionConnections::Accepted(accepted)) =
+            self.setup.transactions.as_ref().map(|transactions| &transactions.connections)
+        {
+            accepted.close();
+        }
         if let Some(account) = &self.setup.account {
             let streams: u64 = self.counters.iter().map(|stream| stream.read().total).sum();
-            account.add(Bytes::new(streams.saturating_add(self.response_bytes())));
+            account.add(Bytes::new(self.moved_bytes(streams)));
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use linerate_model::{DelayBucket, TransactionTally, TransactionTimes};
 use linerate_sock::thread::locked;
-use linerate_sock::{SockError, affinity};
+use linerate_sock::{SockError, SocketOptions, affinity};
 use linerate_units::Span;
 
 /// What one side of a flow does with requests and responses. The sending side makes the requests.
@@ -84,25 +84,34 @@ impl fmt::Debug for Connector {
 /// Connections whose preface was read and whose request follows.
 #[derive(Debug)]
 pub struct AcceptedConnections {
-    waiting: Mutex<VecDeque<TcpStream>>,
+    /// Absent after the end of the flow.
+    waiting: Mutex<Option<VecDeque<TcpStream>>>,
     /// Most connections that may wait.
     most: usize,
+    /// Settings of each.
+    options: SocketOptions,
     arrived: Condvar,
 }
 
 impl AcceptedConnections {
-    /// An empty queue for at most this many connections: as many as a client opens at the same time.
+    /// An empty queue for at most this many connections, which get these settings: as many as a client opens at the same
+    /// time.
     #[must_use]
-    pub fn new(most: usize) -> Self {
-        Self { waiting: Mutex::default(), most, arrived: Condvar::new() }
+    pub fn new(most: usize, options: SocketOptions) -> Self {
+        Self { waiting: Mutex::new(Some(VecDeque::new())), most, options, arrived: Condvar::new() }
+    }
+
+    /// Closes the connections that wait, and all that come later.
+    pub(crate) fn close(&self) {
+        *locked(&self.waiting) = None;
     }
 
     /// Adds a connection; closes it if too many wait.
     pub fn put(&self, connection: TcpStream) {
-        let mut waiting = locked(&self.waiting);
-        if waiting.len() < self.most {
+        let mut queue = locked(&self.waiting);
+        if let Some(waiting) = queue.as_mut().filter(|waiting| waiting.len() < self.most) {
             waiting.push_back(connection);
-            drop(waiting);
+            drop(queue);
             self.arrived.notify_one();
         }
     }
@@ -110,8 +119,12 @@ impl AcceptedConnections {
     /// The next connection, waiting up to `patience` for one.
     pub(crate) fn take(&self, patience: Duration) -> Option<TcpStream> {
         let waiting = locked(&self.waiting);
-        let waited = self.arrived.wait_timeout_while(waiting, patience, |waiting| waiting.is_empty());
-        waited.unwrap_or_else(PoisonError::into_inner).0.pop_front()
+        let is_empty =
+            |waiting: &mut Option<VecDeque<TcpStream>>| waiting.as_ref().is_some_and(VecDeque::is_empty);
+        let waited = self.arrived.wait_timeout_while(waiting, patience, is_empty);
+        let connection = waited.unwrap_or_else(PoisonError::into_inner).0.as_mut()?.pop_front()?;
+        // A connection that was reset meanwhile takes no settings.
+        self.options.apply_tcp(&connection).is_ok().then_some(connection)
     }
 }
 
@@ -141,12 +154,17 @@ const fn end_of(bucket: usize) -> u64 {
 pub(crate) struct TransactionCounters {
     /// Completed, the omitted part included.
     completed: AtomicU64,
-    /// Never answered.
+    /// Begun in the measured part and never answered.
     failed: AtomicU64,
-    /// Completed in the measured part.
+    /// Completed in the measured part, or begun in it and completed after it.
     inside: AtomicU64,
-    /// Time of the last completion in the measured part, ns.
+    /// The same without those that were completed after the part.
+    in_time: AtomicU64,
+    /// Time of the last completion in the measured part, and of the last one at all, ns.
+    last_in_time: AtomicU64,
     last_inside: AtomicU64,
+    /// Bytes of responses, and of requests on connections of their own, broken ones included.
+    moved: AtomicU64,
     /// Requests that were due and never sent.
     unsent: AtomicU64,
     min_ns: AtomicU64,
@@ -165,6 +183,9 @@ impl TransactionCounters {
             completed: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             inside: AtomicU64::new(0),
+            in_time: AtomicU64::new(0),
+            last_in_time: AtomicU64::new(0),
+            moved: AtomicU64::new(0),
             last_inside: AtomicU64::new(0),
             unsent: AtomicU64::new(0),
             min_ns: AtomicU64::new(u64::MAX),
@@ -175,14 +196,25 @@ impl TransactionCounters {
         }
     }
 
-    /// Counts transactions that were completed at `now_ns`.
+    /// Counts transactions that were completed at `now_ns`: whether they are of the measured part, and `in_time`, before
+    /// its end.
     #[inline]
-    pub(crate) fn complete(&self, now_ns: u64, inside: bool, count: u64) {
+    pub(crate) fn complete(&self, now_ns: u64, inside: bool, in_time: bool, count: u64) {
         add(&self.completed, count);
         if inside {
             add(&self.inside, count);
             self.last_inside.store(now_ns, Relaxed);
+            if in_time {
+                add(&self.in_time, count);
+                self.last_in_time.store(now_ns, Relaxed);
+            }
         }
+    }
+
+    /// Counts bytes of responses, or of connections of their own.
+    #[inline]
+    pub(crate) fn moved(&self, bytes: u64) {
+        add(&self.moved, bytes);
     }
 
     /// Counts the time of a transaction in the measured part.
@@ -204,9 +236,9 @@ impl TransactionCounters {
         add(&self.sum_ns, took_ns);
     }
 
-    /// Counts requests that were never answered.
-    pub(crate) fn fail(&self, count: u64) {
-        add(&self.failed, count);
+    /// Counts a request that was never answered, if it is of the measured part.
+    pub(crate) fn fail(&self, inside: bool) {
+        add(&self.failed, u64::from(inside));
     }
 
     /// Counts requests that were due and never sent.
@@ -227,7 +259,10 @@ pub(crate) struct TransactionCounts {
     pub(crate) completed: u64,
     pub(crate) failed: u64,
     pub(crate) unsent: u64,
+    pub(crate) moved: u64,
     inside: u64,
+    in_time: u64,
+    last_in_time: u64,
     last_inside: u64,
     min_ns: u64,
     max_ns: u64,
@@ -243,6 +278,9 @@ impl TransactionCounts {
             all.failed += thread.failed.load(Relaxed);
             all.unsent += thread.unsent.load(Relaxed);
             all.inside += thread.inside.load(Relaxed);
+            all.moved = all.moved.saturating_add(thread.moved.load(Relaxed));
+            all.in_time += thread.in_time.load(Relaxed);
+            all.last_in_time = all.last_in_time.max(thread.last_in_time.load(Relaxed));
             all.last_inside = all.last_inside.max(thread.last_inside.load(Relaxed));
             all.min_ns = all.min_ns.min(thread.min_ns.load(Relaxed));
             all.max_ns = all.max_ns.max(thread.max_ns.load(Relaxed));
@@ -276,10 +314,16 @@ impl TransactionCounts {
     /// The result of the measured part, which began at `opens_ns`.
     pub(crate) fn tally(&self, opens_ns: u64) -> TransactionTally {
         let histogram = self.histogram();
-        let seconds = Span::from_ns(self.last_inside.saturating_sub(opens_ns)).as_secs_f64();
+        // A response that is late would make the rate that of the time in which the others had nothing to do. If all
+        // are late, there is no other time.
+        let (made, last) = match self.in_time {
+            0 => (self.inside, self.last_inside),
+            made => (made, self.last_in_time),
+        };
+        let seconds = Span::from_ns(last.saturating_sub(opens_ns)).as_secs_f64();
         TransactionTally {
             completed: self.inside,
-            per_second: if seconds > 0.0 { self.inside as f64 / seconds } else { 0.0 },
+            per_second: if seconds > 0.0 { made as f64 / seconds } else { 0.0 },
             failed: self.failed,
             times: TransactionTimes::of(&histogram, self.min_ns, self.max_ns, self.sum_ns),
             histogram,
@@ -317,22 +361,27 @@ mod tests {
     #[test]
     fn the_result_has_the_transactions_of_all_threads_in_the_measured_part() {
         let threads = [TransactionCounters::new(true), TransactionCounters::new(true)];
-        threads[0].complete(1_000_000_000, false, 1);
+        threads[0].complete(1_000_000_000, false, true, 1);
         for took in [100, 200] {
-            threads[0].complete(2_000_000_000, true, 1);
+            threads[0].complete(2_000_000_000, true, true, 1);
             threads[0].time(took);
         }
-        threads[1].complete(3_000_000_000, true, 1);
+        threads[1].complete(3_000_000_000, true, true, 1);
         threads[1].time(5_000_000);
-        threads[1].fail(2);
+        threads[1].fail(true);
+        threads[1].fail(false);
         let counts = TransactionCounts::of(&threads);
         assert_eq!(counts.completed, 4);
         let tally = counts.tally(1_500_000_000);
-        assert_eq!((tally.completed, tally.failed, tally.per_second), (3, 2, 2.0));
+        assert_eq!((tally.completed, tally.failed, tally.per_second), (3, 1, 2.0));
         let times = tally.times.unwrap();
         assert_eq!((times.min_ns, times.p50_ns, times.max_ns), (100, 200, 5_000_000));
         assert_eq!(times.mean_ns, 5_000_300 / 3);
         assert_eq!(tally.histogram.len(), 3);
+        // One that is a second late changes the number and not the rate.
+        threads[1].complete(4_000_000_000, true, false, 1);
+        let tally = TransactionCounts::of(&threads).tally(1_500_000_000);
+        assert_eq!((tally.completed, tally.per_second), (4, 2.0));
     }
 
     #[test]
@@ -348,7 +397,7 @@ mod tests {
 
     #[test]
     fn a_queue_of_connections_wakes_its_taker_and_has_a_limit() {
-        let queue = AcceptedConnections::new(1);
+        let queue = AcceptedConnections::new(1, SocketOptions::default());
         assert!(queue.take(Duration::from_millis(1)).is_none());
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let connection = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

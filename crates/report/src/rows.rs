@@ -122,7 +122,8 @@ impl IntervalRows {
         state.printed = to;
         let bytes = Bytes::new(to.bytes.get().saturating_sub(from.bytes.get()));
         if let Some(request) = self.request {
-            let made = bytes.get() / request.get().max(1);
+            let whole = |bytes: Bytes| bytes.get() / request.get().max(1);
+            let made = whole(to.bytes).saturating_sub(whole(from.bytes));
             let rate = made as f64 / span.as_secs_f64();
             let (median, high) = state.times.take();
             let row = line(&[

@@ -33,6 +33,8 @@ pub(super) struct OpenTask {
     pub(super) options: SocketOptions,
     pub(super) cookie: [u8; 16],
     pub(super) streams: u32,
+    /// Open files that the phase needs later.
+    pub(super) files: u64,
     pub(super) udp: bool,
     pub(super) flows: Vec<FlowId>,
     /// Set when the sockets are no longer needed.
@@ -42,7 +44,7 @@ pub(super) struct OpenTask {
 /// Opens all streams of all flows, in the order of `task.flows`.
 pub(super) fn open(task: &OpenTask) -> Result<Vec<Sockets>, ControlError> {
     let in_use = limits::files_in_use().unwrap_or(EXTRA_FILES);
-    let files = u64::from(task.streams) * task.flows.len() as u64 + in_use + EXTRA_FILES;
+    let files = u64::from(task.streams) * task.flows.len() as u64 + task.files + in_use + EXTRA_FILES;
     limits::raise_open_files(files)?;
     let deadline = clock::now() + OPEN_TIMEOUT + OPEN_TIMEOUT_EACH * task.streams;
     task.flows

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use linerate_engine::AcceptedConnections;
 use linerate_model::flow::FlowId;
-use linerate_sock::SockError;
 use linerate_sock::poll::EventFd;
 use linerate_sock::thread::locked;
+use linerate_sock::{SockError, SocketOptions};
 
 /// A data socket that has arrived for a run.
 #[derive(Debug)]
@@ -47,9 +47,9 @@ impl RunInbox {
         self.client == host.to_canonical()
     }
 
-    /// Begins to take connections with one request each, and returns where they arrive.
-    pub(super) fn take_transactions(&self) -> Arc<AcceptedConnections> {
-        Arc::clone(self.transactions.get_or_init(|| Arc::new(AcceptedConnections::new(self.most))))
+    /// Begins to take connections with one request each, which get these settings, and returns where they arrive.
+    pub(super) fn take_transactions(&self, options: SocketOptions) -> Arc<AcceptedConnections> {
+        Arc::clone(self.transactions.get_or_init(|| Arc::new(AcceptedConnections::new(self.most, options))))
     }
 
     /// Adds a connection of `peer` with one request. Connections of others, and of a run that makes no such requests,

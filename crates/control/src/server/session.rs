@@ -260,8 +260,8 @@ impl<'a> ServerRun<'a> {
         let traffic = &hello.spec.traffic;
         let flows_at_once = hello.spec.phases().iter().map(Vec::len).max().unwrap_or(1) as u64;
         let in_use = limits::files_in_use().unwrap_or(EXTRA_FILES);
-        // Those that are opened anew exist beside those of the flow.
-        let anew = u64::from(hello.spec.transactions.reconnect());
+        // Those that are opened anew exist beside those of the flow: twice as many may wait, and each thread has one.
+        let anew = 3 * u64::from(hello.spec.transactions.reconnect());
         let files = u64::from(traffic.streams) * (flows_at_once + anew) + in_use + EXTRA_FILES;
         if let Err(error) = limits::raise_open_files(files) {
             return self.refuse(format!(
@@ -362,7 +362,7 @@ impl<'a> ServerRun<'a> {
             if let Some(transactions) = &mut setup.transactions
                 && client.spec.transactions.reconnect()
             {
-                let accepted = client.inbox.take_transactions();
+                let accepted = client.inbox.take_transactions(options.clone());
                 transactions.connections = TransactionConnections::Accepted(accepted);
             }
             setup.account = self.shared.queue.account(client.ticket);

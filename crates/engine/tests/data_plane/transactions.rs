@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_engine::{
-    AcceptedConnections, ByteAccount, Connector, FlowReport, FlowSetup, Sockets, TransactionConnections, TransactionSetup,
-    start,
+    AcceptedConnections, ByteAccount, Connector, FlowReport, FlowSetup, Sockets, TransactionConnections,
+    TransactionSetup, start,
 };
 use linerate_model::Side;
 use linerate_model::flow::FlowId;
-use linerate_sock::{SockError, clock};
+use linerate_sock::{SockError, SocketOptions, clock};
 use linerate_units::{Bytes, Span};
 
 use crate::ends::{HEADER, tcp_pairs, udp_pairs};
@@ -176,7 +176,7 @@ fn datagrams_that_nobody_answers_have_failed() {
 fn reconnecting(setup: &TransactionSetup, streams: usize, ms: u64) -> (FlowReport, FlowReport) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let accepted = Arc::new(AcceptedConnections::new(1000));
+    let accepted = Arc::new(AcceptedConnections::new(1000, SocketOptions::default()));
     let queue = Arc::clone(&accepted);
     std::thread::spawn(move || {
         use std::io::Read;
@@ -231,7 +231,7 @@ fn connections_that_cannot_be_opened_end_the_flow_with_their_reason() {
 #[test]
 fn a_connection_that_drips_holds_no_flow_that_is_ended() {
     use std::io::Write;
-    let accepted = Arc::new(AcceptedConnections::new(1));
+    let accepted = Arc::new(AcceptedConnections::new(1, SocketOptions::default()));
     let setup = TransactionSetup {
         connections: TransactionConnections::Accepted(Arc::clone(&accepted)),
         ..setup(64 << 20, 1)
@@ -271,4 +271,46 @@ fn requests_and_responses_are_both_what_a_flow_has_moved() {
     let sender = start(sender, Sockets::Tcp(near), clock::now()).unwrap();
     drop((sender.finish(), receiver.finish()));
     assert_eq!(account.total(), Bytes::new(30 * (10 + 1000)));
+}
+
+#[test]
+fn a_response_that_takes_longer_than_the_wait_for_the_last_ones_counts_while_it_arrives() {
+    use std::io::{Read, Write};
+    let setup = TransactionSetup { requests: Some(1), ..setup(1, 6) };
+    let (near, mut far) = tcp_pairs(1);
+    let (sender, _) = sides(0, &setup);
+    let sender = start(sender, Sockets::Tcp(near), clock::now()).unwrap();
+    let mut peer = far.remove(0);
+    peer.read_exact(&mut [0]).unwrap();
+    for _ in 0..6 {
+        clock::sleep_until(clock::now() + Duration::from_millis(500));
+        peer.write_all(b"x").unwrap();
+    }
+    let mut rest = [0];
+    assert_eq!(peer.read(&mut rest).unwrap(), 0, "it half-closes when it has its response");
+    drop(peer);
+    let made = sender.finish().tally.transactions.unwrap();
+    assert_eq!((made.completed, made.failed), (1, 0));
+}
+
+#[test]
+fn what_broke_off_has_been_moved_too() {
+    use std::io::{Read, Write};
+    let account = Arc::new(ByteAccount::default());
+    let accepted = Arc::new(AcceptedConnections::new(1, SocketOptions::default()));
+    let connections = TransactionConnections::Accepted(Arc::clone(&accepted));
+    let setup = TransactionSetup { connections, ..setup(2000, 1) };
+    let (mut client, mut server) = tcp_pairs(1);
+    let (near, far) = tcp_pairs(1);
+    accepted.put(server.remove(0));
+    let (_, receiver) = sides(60_000, &setup);
+    let receiver = FlowSetup { one_pump_each: true, account: Some(Arc::clone(&account)), ..receiver };
+    let receiver = start(receiver, Sockets::Tcp(far), clock::now()).unwrap();
+    client[0].write_all(&[0; 1999]).unwrap();
+    linerate_sock::queues::finish_writing(&client[0]).unwrap();
+    assert_eq!(client[0].read(&mut [0]).unwrap(), 0, "no response to a part of a request");
+    drop(near);
+    let report = receiver.finish();
+    assert_eq!(report.tally.transactions.unwrap().completed, 0);
+    assert_eq!(account.total(), Bytes::new(1999));
 }

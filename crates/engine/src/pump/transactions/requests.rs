@@ -18,8 +18,10 @@ use crate::transactions::{TransactionCounters, TransactionSetup};
 
 /// A datagram that was not answered within this time is lost.
 const DATAGRAM_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long the pump waits for responses after its last request.
+/// How long the pump waits for responses after its last request if none arrives.
 const LAST_RESPONSES: Duration = Duration::from_secs(2);
+/// The same if responses arrive.
+const LONGEST_LAST_RESPONSES: Duration = Duration::from_secs(20);
 /// Most requests under way on all streams of a flow with a request rate: what is due after them waits, and its time
 /// counts.
 const MAX_UNDER_WAY: usize = 1 << 16;
@@ -30,7 +32,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// Turns of a spinning pump without a response after which it reads the clock.
 const SPINS_PER_LOOK: u32 = 64;
 /// How late the kernel may wake a pump that sends at a rate, ns.
-const TIMER_SLACK_NS: u64 = 1;
+pub(super) const TIMER_SLACK_NS: u64 = 1;
 
 /// When requests of a stream are due.
 #[derive(Debug, Clone, Copy)]
@@ -77,9 +79,18 @@ enum RequestSocket<'f> {
     Udp {
         socket: &'f UdpSocket,
         reader: DatagramReader,
-        /// Number, and when it began, of each request under way, oldest first.
-        under_way: VecDeque<(u64, Mono)>,
+        /// The requests under way, oldest first.
+        under_way: VecDeque<RequestDatagram>,
     },
+}
+
+/// A request whose response has not arrived.
+struct RequestDatagram {
+    number: u64,
+    /// When it began, or was due.
+    begins: Mono,
+    /// When it was sent.
+    sent: Mono,
 }
 
 struct RequestStream<'f> {
@@ -107,6 +118,9 @@ struct RequestTask<'f> {
     now: Mono,
     /// Whether something has arrived in this turn of the loop.
     received: bool,
+    last_arrival: Mono,
+    /// When the last request had begun; absent while requests may begin.
+    closed: Option<Mono>,
 }
 
 impl RequestTask<'_> {
@@ -118,15 +132,28 @@ impl RequestTask<'_> {
     /// Something has arrived just now.
     #[inline]
     fn arrived(&mut self) {
-        (self.now, self.received) = (clock::now(), true);
+        self.now = clock::now();
+        (self.last_arrival, self.received) = (self.now, true);
+    }
+
+    /// Whether a transaction that began at this time is in the measured part.
+    fn is_inside(&self, begun: Mono) -> bool {
+        begun >= self.flow.part.opens()
+    }
+
+    /// Whether the wait for the last responses is over.
+    fn has_waited_enough(&self) -> bool {
+        let Some(closed) = self.closed else { return false };
+        self.now.since(closed.max(self.last_arrival)) >= LAST_RESPONSES
+            || self.now.since(closed) >= LONGEST_LAST_RESPONSES
     }
 
     /// Counts a transaction that began at `begun` and is complete now.
     #[inline]
     fn complete(&self, begun: Mono) {
         let now = self.now;
-        let inside = begun >= self.flow.part.opens();
-        self.counters.complete(now.as_ns(), inside, 1);
+        let inside = self.is_inside(begun);
+        self.counters.complete(now.as_ns(), inside, now <= self.until, 1);
         if inside {
             self.counters.time(now.since(begun).as_nanos() as u64);
         }
@@ -139,6 +166,16 @@ impl RequestSocket<'_> {
             Self::Tcp { under_way, .. } => under_way.len(),
             Self::Udp { under_way, .. } => under_way.len(),
         }
+    }
+
+    /// When each request under way began.
+    fn begun(&self) -> impl Iterator<Item = Mono> {
+        let (tcp, udp) = match self {
+            Self::Tcp { under_way, .. } => (Some(under_way), None),
+            Self::Udp { under_way, .. } => (None, Some(under_way)),
+        };
+        let datagrams = udp.into_iter().flatten().map(|request| request.begins);
+        tcp.into_iter().flatten().copied().chain(datagrams)
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
@@ -183,6 +220,8 @@ impl<'f> RequestStream<'f> {
     /// When the next request is due; [`Mono::FAR`] if it waits for a response.
     fn next_due(&self) -> Mono {
         match &self.schedule {
+            // A full send buffer wakes the pump when it has room.
+            _ if self.writes && matches!(self.socket, RequestSocket::Udp { .. }) => Mono::FAR,
             Some(schedule)
                 if self.left > 0 && self.ended.is_none() && self.socket.under_way() < self.depth =>
             {
@@ -229,14 +268,16 @@ impl<'f> RequestStream<'f> {
                     );
                     let moved = match send(*socket, datagram) {
                         // A refusal is that of an earlier datagram; this one was not sent.
-                        Err(error) if all.flow.tolerates(&error) => Moved::Pending,
+                        Err(error) if all.flow.tolerates(&error) || error.is_out_of_buffers() => {
+                            return Ok(());
+                        }
                         moved => moved?,
                     };
                     if moved.bytes() == 0 {
                         self.writes = true;
                         return Ok(());
                     }
-                    under_way.push_back((number, begins));
+                    under_way.push_back(RequestDatagram { number, begins, sent: all.now });
                     self.meter.sent(1, 0);
                     self.meter.count(all.now, datagram.len() as u64);
                 }
@@ -264,6 +305,9 @@ impl<'f> RequestStream<'f> {
             }
             *unsent -= moved;
             self.meter.count(all.now, moved as u64);
+            if moved < most {
+                break;
+            }
         }
         self.writes = *unsent > 0;
         Ok(())
@@ -301,10 +345,10 @@ impl<'f> RequestStream<'f> {
                 // A response to a request that was given up, or a second one, counts for nothing.
                 if datagram.len() == all.setup.response
                     && let DatagramMeaning::Data(stamp) = reader.read(datagram)
-                    && let Ok(place) = under_way.binary_search_by_key(&stamp.seq, |(number, _)| *number)
-                    && let Some((_, begun)) = under_way.remove(place)
+                    && let Ok(place) = under_way.binary_search_by_key(&stamp.seq, |request| request.number)
+                    && let Some(request) = under_way.remove(place)
                 {
-                    all.complete(begun);
+                    all.complete(request.begins);
                 }
             }
         }
@@ -314,9 +358,10 @@ impl<'f> RequestStream<'f> {
     /// Gives up datagrams that were not answered in time.
     fn give_up(&mut self, all: &RequestTask<'_>) {
         let RequestSocket::Udp { under_way, .. } = &mut self.socket else { return };
-        while under_way.front().is_some_and(|(_, begun)| all.now.since(*begun) >= DATAGRAM_TIMEOUT) {
-            under_way.pop_front();
-            all.counters.fail(1);
+        while let Some(request) =
+            under_way.pop_front_if(|request| all.now.since(request.sent) >= DATAGRAM_TIMEOUT)
+        {
+            all.counters.fail(all.is_inside(request.begins));
         }
     }
 
@@ -330,12 +375,9 @@ impl<'f> RequestStream<'f> {
         if self.ended.is_some() {
             return;
         }
-        let waiting = self.socket.under_way() as u64;
-        if waiting > 0 {
-            all.counters.fail(waiting);
-        }
+        self.socket.begun().for_each(|begun| all.counters.fail(all.is_inside(begun)));
         if let Some(schedule) = &self.schedule {
-            let until = all.until.min(clock::now());
+            let until = all.until.min(all.closed.unwrap_or(all.now));
             let due = schedule.due_before(until).min(self.begun.saturating_add(self.left));
             all.counters.leave_unsent(due.saturating_sub(self.begun));
         }
@@ -370,7 +412,17 @@ pub(super) fn run(
             .map(|per_second| RequestSchedule::new(start, per_second, flow.plan.streams, stream.stream));
     }
     let until = if setup.requests.is_some() { Mono::FAR } else { flow.write_until() };
-    let mut all = RequestTask { flow, setup, counters, buffers, until, now: start, received: false };
+    let mut all = RequestTask {
+        flow,
+        setup,
+        counters,
+        buffers,
+        until,
+        now: start,
+        received: false,
+        last_arrival: start,
+        closed: None,
+    };
     let result = serve(&mut all, &mut streams);
     for stream in &mut streams {
         let trouble = match &result {
@@ -383,9 +435,11 @@ pub(super) fn run(
         }
     }
     guard.written();
-    for stream in &mut streams {
+    // All at once, as each takes a round trip.
+    let closing: Vec<_> = streams.iter().map(|stream| half_close(flow, stream)).collect();
+    for (stream, closing) in streams.iter_mut().zip(closing) {
         if stream.ended.is_none() {
-            let closed = await_close(flow, &stream.socket);
+            let closed = closing.and_then(|()| await_close(flow, &stream.socket));
             stream.end(&all, closed.err());
         }
     }
@@ -405,16 +459,18 @@ fn serve(all: &mut RequestTask<'_>, streams: &mut [RequestStream<'_>]) -> Result
     };
     let spins = matches!(waiting, SocketWait::Spin) && !at_a_rate;
     let mut ready = Vec::with_capacity(streams.len());
-    let (mut last_request, mut looked_at_all, mut idle_turns) = (None, all.now, 0);
+    let (mut looked_at_all, mut idle_turns) = (all.now, 0);
     (0..streams.len()).for_each(|index| step(all, streams, &waiting, index, false));
     while !all.flow.control.aborted() {
         if idle_turns == 0 {
             if streams.iter().all(|stream| stream.ended.is_some() || stream.is_done(all)) {
                 return Ok(());
             }
-            let open = all.may_begin() && streams.iter().any(|stream| stream.left > 0);
-            let since = if open { None } else { Some(*last_request.get_or_insert(all.now)) };
-            if since.is_some_and(|since| all.now.since(since) >= LAST_RESPONSES) {
+            let begins = |stream: &RequestStream<'_>| stream.left > 0 && stream.ended.is_none();
+            if all.closed.is_none() && !(all.may_begin() && streams.iter().any(begins)) {
+                all.closed = Some(all.now);
+            }
+            if all.has_waited_enough() {
                 return Ok(());
             }
         }
@@ -486,12 +542,20 @@ fn step(
     }
 }
 
-/// Half-closes a connection and waits for the peer's FIN, which shows that it has read everything.
+/// Half-closes the connection of a stream that has not ended.
+fn half_close(flow: &FlowSide, stream: &RequestStream<'_>) -> Result<(), StreamError> {
+    let RequestSocket::Tcp { socket, .. } = &stream.socket else { return Ok(()) };
+    if stream.ended.is_none() {
+        set_nonblocking(*socket, false)?;
+        set_recv_timeout(*socket, Some(flow.control.max_wait()))?;
+        queues::finish_writing(socket)?;
+    }
+    Ok(())
+}
+
+/// Waits for the peer's FIN, which shows that it has read everything.
 fn await_close(flow: &FlowSide, socket: &RequestSocket<'_>) -> Result<(), StreamError> {
     let RequestSocket::Tcp { socket, .. } = socket else { return Ok(()) };
-    set_nonblocking(*socket, false)?;
-    set_recv_timeout(*socket, Some(flow.control.max_wait()))?;
-    queues::finish_writing(socket)?;
     let mut ignored = [0; 4096];
     while !flow.control.aborted() {
         if recv(*socket, &mut ignored)? == Moved::Closed {

@@ -83,7 +83,7 @@ impl ResponseTask<'_> {
     #[inline]
     fn responded(&self, count: u64) {
         let (now, part) = (self.now, &self.flow.part);
-        self.counters.complete(now.as_ns(), (part.opens()..=part.closes()).contains(&now), count);
+        self.counters.complete(now.as_ns(), (part.opens()..=part.closes()).contains(&now), true, count);
     }
 }
 
@@ -144,9 +144,10 @@ impl<'f> ResponseStream<'f> {
                 counts.highest = counts.highest.max(stamp.seq + 1);
                 self.meter.show(counts);
                 let sent = match send(*socket, response) {
-                    Err(error) if all.flow.tolerates(&error) => Moved::Pending,
+                    Err(error) if all.flow.tolerates(&error) || error.is_out_of_buffers() => Moved::Pending,
                     moved => moved?,
                 };
+                all.counters.moved(sent.bytes() as u64);
                 all.count(&self.meter, bytes);
                 if sent.bytes() > 0 {
                     all.responded(1);
@@ -168,12 +169,16 @@ impl<'f> ResponseStream<'f> {
             if moved == 0 {
                 break;
             }
+            all.counters.moved(moved);
             *unsent -= moved;
             *sent += moved;
             let responses = *sent / all.setup.response.max(1) as u64;
             *sent %= all.setup.response.max(1) as u64;
             if responses > 0 {
                 all.responded(responses);
+            }
+            if moved < most as u64 {
+                break;
             }
         }
         self.writes = *unsent > 0;
