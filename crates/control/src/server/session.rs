@@ -260,7 +260,7 @@ impl<'a> ServerRun<'a> {
         let traffic = &hello.spec.traffic;
         let flows_at_once = hello.spec.phases().iter().map(Vec::len).max().unwrap_or(1) as u64;
         let in_use = limits::files_in_use().unwrap_or(EXTRA_FILES);
-        // Those that are opened anew exist beside those of the flow: twice as many may wait, and each thread has one.
+        // Connections for single requests are additional: twice the streams may wait, and each thread serves one.
         let anew = 3 * u64::from(hello.spec.transactions.reconnect());
         let files = u64::from(traffic.streams) * (flows_at_once + anew) + in_use + EXTRA_FILES;
         if let Err(error) = limits::raise_open_files(files) {

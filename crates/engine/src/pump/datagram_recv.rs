@@ -19,7 +19,7 @@ use crate::transit::{SpacingWriter, TransitWriter};
 
 /// After an order to stop, the stream ends when nothing has arrived for this long: what was on the way has
 /// arrived.
-const STOP_SILENCE: Duration = Duration::from_millis(200);
+pub(crate) const STOP_SILENCE: Duration = Duration::from_millis(200);
 /// Messages per call.
 const MESSAGES: usize = 8;
 /// Buffer for one message: merged datagrams take up to 64 KiB.

@@ -54,8 +54,8 @@ fn agreed(reports: &(FlowReport, FlowReport), setup: &TransactionSetup) -> u64 {
     assert_eq!(asked.failed, 0);
     assert_eq!(sender.total_bytes.get(), asked.completed * setup.request as u64);
     assert_eq!(receiver.total_bytes, sender.total_bytes);
-    // The measured part of the side that responds ends when it is over; the last responses may come after it.
-    assert!(answered.completed <= asked.completed && answered.completed + 2000 >= asked.completed);
+    // The measured part of the side that responds may end before the last responses.
+    assert!(answered.completed <= asked.completed);
     let times = asked.times.unwrap();
     assert!(times.min_ns > 0 && times.min_ns <= times.p50_ns && times.p50_ns <= times.p9999_ns);
     assert!(times.p9999_ns <= times.max_ns);
@@ -115,7 +115,7 @@ fn the_omitted_part_is_not_in_the_result() {
     let sender = start(FlowSetup { omit, ..sender }, Sockets::Tcp(near), epoch).unwrap();
     let (report, _) = (sender.finish(), receiver.finish());
     let made = report.tally.transactions.unwrap();
-    assert!(report.tally.omitted_bytes.get() > 0);
+    assert!(report.tally.omitted_bytes.get() > 0 && made.completed > 0);
     assert!(made.completed <= report.tally.total_bytes.get() - report.tally.omitted_bytes.get() + 1);
 }
 
@@ -171,8 +171,8 @@ fn datagrams_that_nobody_answers_have_failed() {
     drop(far);
 }
 
-/// A pair of flows whose transactions have connections of their own to `listener`, whose acceptor stands in for the
-/// front of a server.
+/// Runs both ends of a flow with a connection for each transaction. A thread accepts the connections and reads their
+/// prefaces, as a server does.
 fn reconnecting(setup: &TransactionSetup, streams: usize, ms: u64) -> (FlowReport, FlowReport) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

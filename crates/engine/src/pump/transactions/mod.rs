@@ -19,6 +19,12 @@ use crate::transactions::{TransactionConnections, TransactionSetup};
 /// Most bytes that are passed to the kernel or taken from it in one call.
 const MAX_CALL_BYTES: usize = 256 << 10;
 
+/// Messages for which a call has room even if fewer are under way: those of several streams use one buffer.
+const MIN_PER_CALL: usize = 64;
+
+/// Turns of a spinning pump in which nothing arrives, after which it reads the clock.
+const SPINS_PER_LOOK: u32 = 64;
+
 /// Most calls for one stream before the pump looks for orders and at its other streams.
 const MAX_CALLS_PER_TURN: u32 = 64;
 
@@ -41,9 +47,8 @@ pub(crate) fn buffer_bytes(setup: &TransactionSetup) -> usize {
 
 /// Bytes that are sent and received in one call.
 fn lengths(setup: &TransactionSetup, requests: bool) -> (usize, usize) {
-    let several = |length: usize| {
-        length.saturating_mul(setup.pipeline.max(64)).clamp(1, MAX_CALL_BYTES.max(length.min(MAX_CALL_BYTES)))
-    };
+    let several =
+        |length: usize| length.saturating_mul(setup.pipeline.max(MIN_PER_CALL)).clamp(1, MAX_CALL_BYTES);
     let (request, response) = (several(setup.request), several(setup.response));
     if requests { (request, response) } else { (response, request) }
 }
@@ -99,27 +104,23 @@ pub(crate) fn request(
     guard: &mut PumpGuard<'_>,
     buffers: TransactionBuffers,
 ) -> PumpEnd {
-    match flow.setup.transactions.as_ref() {
-        Some(setup) => match &setup.connections {
-            TransactionConnections::Opened(connector) => {
-                reconnect::request(flow, pump, guard, setup, connector, buffers)
-            }
-            _ => requests::run(flow, pump, guard, setup, buffers),
-        },
-        None => PumpEnd::default(),
+    let Some(setup) = &flow.setup.transactions else { return PumpEnd::default() };
+    match &setup.connections {
+        TransactionConnections::Opened(connector) => {
+            reconnect::request(flow, pump, guard, setup, connector, buffers)
+        }
+        _ => requests::run(flow, pump, guard, setup, buffers),
     }
 }
 
 /// Responds to requests.
 pub(crate) fn respond(flow: &FlowSide, pump: usize, buffers: TransactionBuffers) -> PumpEnd {
-    match flow.setup.transactions.as_ref() {
-        Some(setup) => match &setup.connections {
-            TransactionConnections::Accepted(accepted) => {
-                reconnect::respond(flow, pump, setup, accepted, buffers)
-            }
-            _ => responses::run(flow, pump, setup, buffers),
-        },
-        None => PumpEnd::default(),
+    let Some(setup) = &flow.setup.transactions else { return PumpEnd::default() };
+    match &setup.connections {
+        TransactionConnections::Accepted(accepted) => {
+            reconnect::respond(flow, pump, setup, accepted, buffers)
+        }
+        _ => responses::run(flow, pump, setup, buffers),
     }
 }
 

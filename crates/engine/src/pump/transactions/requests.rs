@@ -9,7 +9,7 @@ use linerate_sock::stream::{recv, send, set_nonblocking, set_recv_timeout};
 use linerate_sock::{Mono, Moved, SockError, clock, queues};
 
 use super::wait::SocketWait;
-use super::{MAX_CALLS_PER_TURN, TransactionBuffers, ended, is_direct, share};
+use super::{MAX_CALLS_PER_TURN, SPINS_PER_LOOK, TransactionBuffers, ended, is_direct, share};
 use crate::counters::CounterWriter;
 use crate::flow::FlowSide;
 use crate::pump::{PumpEnd, PumpGuard, StreamEnd, StreamError};
@@ -29,8 +29,6 @@ const MAX_UNDER_WAY: usize = 1 << 16;
 const MIN_UNDER_WAY: usize = 16;
 /// How often all streams are looked at, for datagrams that were not answered in time.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
-/// Turns of a spinning pump without a response after which it reads the clock.
-const SPINS_PER_LOOK: u32 = 64;
 /// How late the kernel may wake a pump that sends at a rate, ns.
 pub(super) const TIMER_SLACK_NS: u64 = 1;
 

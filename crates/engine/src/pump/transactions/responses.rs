@@ -1,24 +1,19 @@
 //! Responds to requests over the connections or sockets of the flow.
 
 use std::net::{TcpStream, UdpSocket};
-use std::time::Duration;
 
 use linerate_sock::handle::{AsFd, BorrowedFd};
 use linerate_sock::stream::{recv, send};
 use linerate_sock::{Mono, Moved, SockError, clock, queues};
 
 use super::wait::SocketWait;
-use super::{MAX_CALLS_PER_TURN, TransactionBuffers, ended, is_direct};
+use super::{MAX_CALLS_PER_TURN, SPINS_PER_LOOK, TransactionBuffers, ended, is_direct};
 use crate::counters::{CounterWriter, DatagramCounts};
 use crate::flow::FlowSide;
+use crate::pump::datagram_recv::STOP_SILENCE;
 use crate::pump::{PumpEnd, StreamEnd, StreamError};
 use crate::stamp::{DatagramMeaning, DatagramReader};
 use crate::transactions::{TransactionCounters, TransactionSetup};
-
-/// After an order to stop, datagrams end when nothing has arrived for this long.
-const STOP_SILENCE: Duration = Duration::from_millis(200);
-/// Turns of a spinning pump after which it reads the clock.
-const SPINS_PER_LOOK: u32 = 64;
 
 /// The socket of a stream, and what is on its way.
 enum ResponseSocket<'f> {
