@@ -162,8 +162,8 @@ mod tests {
         assert_eq!(find("streams")["long"], "parallel");
         assert_eq!(find("streams")["value"], "required");
         assert_eq!(find("udp")["value"], "none");
-        assert_eq!(find("zerocopy")["value"], "optional");
-        assert_eq!(find("zerocopy")["values"], json!(["splice", "sendfile", "msg"]));
+        assert_eq!(find("io")["value"], "required");
+        assert_eq!(find("io")["values"], json!(["auto", "copy", "splice", "sendfile", "zerocopy"]));
         assert_eq!(find("download")["aliases"], json!(["reverse"]));
         assert_eq!(test.iter().filter(|option| option["id"] == "udp").count(), 1);
         assert_eq!(options["commands"].as_object().unwrap().len(), WRAPPED.len());

@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_model::{
-    CALIBRATION_SCHEMA, Calibration, CopyRate, FlowRecord, LoopbackRate, Outcome, PacingError, Side,
-    TestSpec, WakeUp, World,
+    CALIBRATION_SCHEMA, Calibration, CopyRate, FlowRecord, LoopbackRate, Outcome, PacingError, SendMethod,
+    Side, TestSpec, WakeUp, World,
 };
 use linerate_sock::{clock, cost, memcopy};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
@@ -41,12 +41,16 @@ struct CalibrationFlow {
 }
 
 /// The send modes whose limits are measured.
-const MODES: [CalibrationFlow; 5] = [
+const MODES: [CalibrationFlow; 6] = [
     CalibrationFlow { name: "TCP, one stream", change: |_| {} },
     CalibrationFlow { name: "TCP, four streams", change: |spec| spec.traffic.streams = 4 },
     CalibrationFlow {
-        name: "TCP, one stream without copying",
-        change: |spec| spec.socket = std::mem::take(&mut spec.socket).spliced(),
+        name: "TCP, one stream by splice",
+        change: |spec| spec.socket.io = Some(SendMethod::Splice),
+    },
+    CalibrationFlow {
+        name: "TCP, one stream by sendfile",
+        change: |spec| spec.socket.io = Some(SendMethod::Sendfile),
     },
     CalibrationFlow { name: "UDP, one stream", change: saturating_udp },
     CalibrationFlow {
@@ -230,8 +234,10 @@ mod tests {
         assert!(found.wake_up.is_some() && found.pacing.is_some() && found.syscall.is_some());
         assert_eq!(found.memory_copy.len(), COPY_BLOCK_BYTES.len());
         let streams: Vec<u32> = found.loopback.iter().map(|mode| mode.streams).collect();
-        assert_eq!(streams, [1, 4, 1, 1, 4]);
-        assert_eq!(found.loopback[2].method.as_deref(), Some("splice"));
+        assert_eq!(streams, [1, 4, 1, 1, 1, 4]);
+        let methods: Vec<_> = found.loopback.iter().map(|mode| mode.method.as_deref()).collect();
+        assert_eq!(methods, [None, None, Some("splice"), Some("sendfile"), None, None]);
+        assert!(found.fastest_method(true).is_some(), "{found:?}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Converts a specification to the configuration of sockets and pumps.
 
 use linerate_engine::{FlowSetup, TransactionConnections, TransactionSetup, block_length};
-use linerate_model::{CheckedSpec, Direction, Side, StopAfter, TestSpec, Transport};
+use linerate_model::{CheckedSpec, Direction, HostInfo, SendMethod, Side, StopAfter, TestSpec, Transport};
 use linerate_proto::{FlowOrder, native};
 use linerate_sock::SocketOptions;
 use linerate_units::{Bytes, Span};
@@ -106,6 +106,12 @@ pub(crate) fn flow_setup(
         tag: native::data_tag(cookie),
         ..FlowSetup::new(order.flow(), side(order.direction(), client), measured)
     }
+}
+
+/// The fastest way of sending by the calibration of this host, if the flow is like those it measured.
+pub(crate) fn fastest_method(spec: &TestSpec, host: &HostInfo) -> Option<SendMethod> {
+    let usual = spec.socket.congestion.is_none() && spec.traffic.length.is_none();
+    host.limits().filter(|_| usual)?.fastest_method(spec.socket.chooses()?)
 }
 
 /// The interval between samples: short enough to find the ramp, long enough for a test of a day.

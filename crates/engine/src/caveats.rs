@@ -17,14 +17,14 @@ fn caveat(kind: CaveatKind, text: String) -> Caveat {
 
 /// The kernel copied although MSG_ZEROCOPY asked it not to.
 pub(crate) fn zerocopy_copied() -> Caveat {
-    let text = "zero-copy sending with msg had no effect: the kernel copied the bytes, as it does on \
+    let text = "sending with MSG_ZEROCOPY had no effect: the kernel copied the bytes, as it does on \
                 loopback and on interfaces without scatter-gather";
     caveat(CaveatKind::SettingIneffective, text.to_owned())
 }
 
-/// The pumps had to copy although zero-copy was requested.
-pub(crate) fn zerocopy_refused(asked: &str, why: &str) -> Caveat {
-    let text = format!("zero-copy sending with {asked} was not possible ({why}); the sender copied the data");
+/// The pumps had to copy although something else was requested.
+pub(crate) fn send_method_refused(asked: &str, why: &str) -> Caveat {
+    let text = format!("sending with --io {asked} was not possible ({why}); the sender copied the data");
     caveat(CaveatKind::SettingIneffective, text)
 }
 

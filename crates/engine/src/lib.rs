@@ -17,6 +17,7 @@ mod prepare;
 mod pump;
 mod run;
 mod sampler;
+mod send_method;
 mod settings;
 mod setup;
 mod socket_counts;

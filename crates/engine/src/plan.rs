@@ -1,6 +1,6 @@
 //! Assignment of streams to threads, and bytes per call.
 
-use linerate_model::{Side, StopAfter, Transport};
+use linerate_model::{SendMethod, Side, StopAfter, Transport};
 use linerate_sock::affinity;
 use linerate_units::Bytes;
 
@@ -39,6 +39,13 @@ pub fn block_length(streams: u32) -> Bytes {
 /// Longest buffer of a TCP receiver: more than any kernel returns from one call.
 pub(crate) const MAX_READ_BYTES: usize = 4 << 20;
 
+/// Memory that a sender passes by reference: whole huge pages, and one more for their alignment.
+fn pages(setup: &FlowSetup, block: usize) -> usize {
+    const HUGE_PAGE: usize = 2 << 20;
+    let refers = setup.socket.zerocopy || !matches!(setup.socket.io, None | Some(SendMethod::Copy));
+    if refers { block.next_multiple_of(HUGE_PAGE) + HUGE_PAGE } else { 0 }
+}
+
 /// Memory of a pump besides its buffers: the part of its stack that it uses, the datagrams of one call.
 const PUMP_BYTES: u64 = 1 << 20;
 
@@ -65,7 +72,7 @@ fn needed(setup: &FlowSetup, streams: usize, cores: usize) -> Result<Bytes, Engi
     let buffers = match (setup.transport, setup.side) {
         _ if let Some(transactions) = &setup.transactions => buffer_bytes(transactions),
         (Transport::Udp, _) => first,
-        (_, Side::Sender) => plan.block + first,
+        (_, Side::Sender) => plan.block + first + pages(setup, plan.block),
         (_, Side::Receiver) => plan.read_length(setup),
     };
     let samples = match setup.stop_after {

@@ -1,6 +1,6 @@
 //! Work before the first thread starts: checks, socket options, buffers.
 
-use linerate_model::{Caveat, SideSettings};
+use linerate_model::{Caveat, SendMethod, SideSettings};
 use linerate_sock::{SockError, sockopt};
 
 use crate::caveats;
@@ -9,6 +9,7 @@ use crate::flow::FlowSide;
 use crate::pacer;
 use crate::pump::feed::Feed;
 use crate::pump::{PumpJob, datagram_recv, datagram_send, epoll, stream, transactions};
+use crate::send_method;
 use crate::settings;
 use crate::setup::{FlowSetup, Sockets};
 
@@ -79,12 +80,12 @@ pub(crate) fn jobs(flow: &FlowSide) -> Result<Prepared, SockError> {
         caveats.extend(caveats::ineffective(&settings));
     }
     let mut jobs = Vec::with_capacity(flow.plan.pumps);
-    let mut refused = None;
+    let (method, mut refused) = send_method(flow);
     for _ in 0..flow.plan.pumps {
-        jobs.push(match PumpJob::prepare(flow) {
-            Err(error) if flow.writes() && flow.setup.socket.zerocopy.is_some() => {
+        jobs.push(match PumpJob::prepare(flow, method) {
+            Err(error) if flow.writes() && method != SendMethod::Copy => {
                 refused = Some(format!("{error}: {}", error.source));
-                PumpJob::write_one(flow, Feed::copying(flow)?)
+                PumpJob::write(flow, Feed::copying(flow)?)
             }
             other => other?,
         });
@@ -93,13 +94,26 @@ pub(crate) fn jobs(flow: &FlowSide) -> Result<Prepared, SockError> {
         settings.datagrams_per_call = Some(parcel.per_call());
     }
     caveats.extend(caveats::cannot_spin(flow));
-    if flow.plan.shared() {
-        refused = Some(format!("{} streams share {} threads", flow.plan.streams, flow.plan.pumps));
-    }
-    if let Some(method) = flow.setup.socket.zerocopy.filter(|_| flow.writes()) {
-        let asked = settings::name(method);
-        settings.zerocopy.effective = Some(if refused.is_some() { "copy" } else { asked }.into());
-        caveats.extend(refused.map(|why| caveats::zerocopy_refused(asked, &why)));
+    if let Some(asked) = settings.io.asked.as_deref().filter(|_| flow.writes()) {
+        let used = if refused.is_some() { SendMethod::Copy } else { method };
+        caveats.extend(refused.map(|why| caveats::send_method_refused(asked, &why)));
+        settings.io.effective = Some(used.name().into());
     }
     Ok(Prepared { jobs, settings, caveats })
+}
+
+/// The method that the sender uses, and why it copies if it could not find the fastest.
+fn send_method(flow: &FlowSide) -> (SendMethod, Option<String>) {
+    let knobs = &flow.setup.socket;
+    if !flow.writes() || flow.sockets.tcp(0).is_none() {
+        return (SendMethod::Copy, None);
+    }
+    let Some(may_copy) = knobs.chooses() else { return (knobs.io.unwrap_or(SendMethod::Copy), None) };
+    if let Some(known) = flow.setup.fastest_method {
+        return (known, None);
+    }
+    match send_method::fastest(flow, may_copy) {
+        Ok(method) => (method, None),
+        Err(error) => (SendMethod::Copy, Some(format!("{error}: {}", error.source))),
+    }
 }

@@ -277,7 +277,7 @@ impl FlowHandle {
         settings.mss.effective = self.flow.sockets.tcp(0).and_then(segment).or(settings.mss.effective);
         let mut caveats = std::mem::take(&mut self.caveats);
         if copied {
-            settings.zerocopy.effective = Some("copy".into());
+            settings.io.effective = Some("copy".into());
             caveats.push(caveats::zerocopy_copied());
         }
         settings.datagrams_per_call = per_call.or(settings.datagrams_per_call);

@@ -3,7 +3,7 @@
 use linerate_sock::handle::AsFd;
 use std::net::TcpStream;
 
-use linerate_model::{Effective, SideSettings, SocketKnobs, Transport, ZeroCopy};
+use linerate_model::{Effective, SendMethod, SideSettings, SocketKnobs, Transport};
 use linerate_sock::sockopt::{self, congestion, max_pacing_rate, snd_mss, tos};
 use linerate_sock::{iface, tcp_info};
 use linerate_units::{Bitrate, Bytes};
@@ -65,7 +65,7 @@ fn asked(knobs: &SocketKnobs, affinity: Option<u32>) -> SideSettings {
         mss: Effective { asked: knobs.mss, effective: None },
         congestion: Effective { asked: knobs.congestion.clone(), effective: None },
         tos: Effective { asked: knobs.tos_byte(), effective: None },
-        zerocopy: Effective { asked: knobs.zerocopy.map(|method| name(method).into()), effective: None },
+        io: Effective { asked: asked_method(knobs).map(Into::into), effective: None },
         affinity,
         ..SideSettings::default()
     }
@@ -102,11 +102,7 @@ fn granted_tcp(settings: &mut SideSettings, socket: &impl AsFd) {
     }
 }
 
-/// Name of a zero-copy method, as on the command line.
-pub(crate) const fn name(method: ZeroCopy) -> &'static str {
-    match method {
-        ZeroCopy::Splice => "splice",
-        ZeroCopy::Sendfile => "sendfile",
-        ZeroCopy::Msg => "msg",
-    }
+/// The requested way of sending.
+fn asked_method(knobs: &SocketKnobs) -> Option<&'static str> {
+    if knobs.zerocopy { Some("copy-free") } else { knobs.io.map(SendMethod::name) }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use linerate_model::flow::StampLayout;
 use linerate_model::flow::{BlockNote, EndMark, FlowId, FlowTask, Payload, PayloadFraming, Transit};
-use linerate_model::{Side, SocketKnobs, StopAfter, Transport};
+use linerate_model::{SendMethod, Side, SocketKnobs, StopAfter, Transport};
 use linerate_units::{Bitrate, Bytes, Span};
 
 use crate::byte_account::ByteAccount;
@@ -38,6 +38,8 @@ pub struct FlowSetup {
     /// Requested socket options. The opener of the sockets has set them; the engine reports them and applies
     /// zero-copy and discarding reads.
     pub socket: SocketKnobs,
+    /// The fastest way of sending on this host, if it is known; otherwise a sender that may choose compares them.
+    pub fastest_method: Option<SendMethod>,
     /// CPU to which every data thread is pinned.
     pub affinity: Option<u32>,
     /// Sampling interval.
@@ -113,6 +115,7 @@ impl FlowSetup {
             read_rate: None,
             length: None,
             socket: SocketKnobs::default(),
+            fastest_method: None,
             affinity: None,
             tick: Span::from_ms(100),
             no_sampling: false,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::foreign_text::ForeignText;
 use crate::host::HostInfo;
 use crate::settings::SideSettings;
-use crate::spec::Transport;
+use crate::spec::{SendMethod, Transport};
 
 /// Version of the calibration format; a reader accepts every version up to its own.
 pub const CALIBRATION_SCHEMA: &str = "linerate.calibration/1";
@@ -117,6 +117,20 @@ impl Calibration {
         changes.into_iter().filter(|(changed, _)| *changed).map(|(_, name)| name).collect()
     }
 
+    /// The fastest method for one TCP stream with the usual block length. Absent if not all of them were measured.
+    #[must_use]
+    pub fn fastest_method(&self, may_copy: bool) -> Option<SendMethod> {
+        let rate = |method: &SendMethod| {
+            let name = Some(method.name()).filter(|_| *method != SendMethod::Copy);
+            let same = |mode: &&LoopbackRate| {
+                mode.transport == Transport::Tcp && mode.streams == 1 && mode.method.as_deref() == name
+            };
+            self.loopback.iter().find(same).map(|mode| (*method, mode.bitrate_bps.bps()))
+        };
+        let rates: Option<Vec<_>> = SendMethod::candidates(may_copy).iter().map(rate).collect();
+        SendMethod::fastest(&rates?)
+    }
+
     /// Loopback throughput in the mode closest to a flow with these settings: the same transport and sending
     /// method, and one stream for one, several for several. For datagrams the limit is their number, so the
     /// rate depends on their length.
@@ -183,6 +197,23 @@ mod tests {
             ],
             ..Calibration::default()
         }
+    }
+
+    #[test]
+    fn the_fastest_method_is_known_when_all_were_measured() {
+        let measured = |method: Option<&str>, bps| LoopbackRate {
+            method: method.map(Into::into),
+            ..mode(Transport::Tcp, 1, 524_288, bps)
+        };
+        let copy = measured(None, 5e10);
+        let splice = measured(Some("splice"), 9e10);
+        let mut calibration = Calibration { loopback: vec![copy, splice], ..calibration() };
+        assert_eq!((calibration.fastest_method(true), calibration.fastest_method(false)), (None, None));
+        calibration.loopback.push(measured(Some("sendfile"), 6e10));
+        assert_eq!(calibration.fastest_method(true), Some(SendMethod::Splice));
+        calibration.loopback[0].bitrate_bps = Bitrate::from_bps(1e11).unwrap();
+        assert_eq!(calibration.fastest_method(true), Some(SendMethod::Copy));
+        assert_eq!(calibration.fastest_method(false), Some(SendMethod::Splice));
     }
 
     #[test]

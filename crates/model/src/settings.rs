@@ -42,8 +42,9 @@ pub struct SideSettings {
     pub tos: Effective<u8>,
     /// Kernel pacing rate (SO_MAX_PACING_RATE).
     pub pacing_bps: Effective<Bitrate>,
-    /// Zero-copy method of sending.
-    pub zerocopy: Effective<ForeignText>,
+    /// How the sender passes bytes to the kernel; at the receiver, whether they are copied to the program.
+    #[serde(alias = "zerocopy")]
+    pub io: Effective<ForeignText>,
     /// Bytes per write, or payload of one datagram.
     #[serde(rename = "length_bytes")]
     pub length: Bytes,
@@ -74,10 +75,11 @@ pub struct SideSettings {
 }
 
 impl SideSettings {
-    /// Requested zero-copy method of sending; absent for the usual copying.
+    /// How the sender passed bytes to the kernel without copying; absent for the usual copying.
     #[must_use]
     pub fn method(&self) -> Option<&str> {
-        self.zerocopy.asked.as_deref()
+        let used = self.io.effective.as_deref().or(self.io.asked.as_deref());
+        used.filter(|method| *method != "copy")
     }
 
     /// What a foreign program's result reports about the sockets of one end.

@@ -238,8 +238,10 @@ mod tests {
         assert_eq!(kind("tos"), PlanValueKind::Whole(0, 255));
         assert_eq!(kind("congestion"), PlanValueKind::Text);
         assert_eq!(
-            kind("zerocopy"),
-            PlanValueKind::Words(["splice", "sendfile", "msg"].map(str::to_owned).to_vec())
+            kind("io"),
+            PlanValueKind::Words(
+                ["auto", "copy", "splice", "sendfile", "zerocopy"].map(str::to_owned).to_vec()
+            )
         );
     }
 

@@ -182,7 +182,7 @@ fn settings_section(record: &RunRecord, flow: &FlowRecord) -> Option<SettingsSec
             asked_bps: settings.pacing_bps.asked,
             effective_bps: settings.pacing_bps.effective,
         },
-        zerocopy: settings.zerocopy.clone(),
+        io: settings.io.clone(),
         length_bytes: settings.length,
         no_delay: record.start.as_ref().map(|start| start.spec.sends_at_once()),
         sender: sender.cloned(),

@@ -276,9 +276,9 @@ fn settings(flow: &FlowRecord) -> Option<String> {
     if pacing.asked.is_some() {
         words.extend(effective("pacing", pacing.asked, pacing.effective));
     }
-    let zerocopy = &settings.zerocopy;
-    if zerocopy.asked.is_some() {
-        words.extend(effective("zerocopy", zerocopy.asked.as_ref(), zerocopy.effective.as_ref()));
+    let io = &settings.io;
+    if io.asked.is_some() {
+        words.extend(effective("sending by", io.asked.as_ref(), io.effective.as_ref()));
     }
     Some(words.join(", "))
 }

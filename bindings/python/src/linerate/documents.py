@@ -340,6 +340,10 @@ Rule: TypeAlias = Literal[
 ]
 
 
+SendMethod: TypeAlias = Literal["auto", "copy", "splice", "sendfile", "zerocopy"]
+"""A way to pass bytes to the kernel."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SenderSection:
     """The sender's counts of bytes written to the socket."""
@@ -374,6 +378,9 @@ class SideSettings:
     congestion: TextSetting
     """Congestion control."""
 
+    io: TextSetting
+    """How the sender passes bytes to the kernel; at the receiver, whether they are copied to the program."""
+
     length_bytes: Bytes
     """Bytes per write, or payload of one datagram."""
 
@@ -397,9 +404,6 @@ class SideSettings:
 
     window_bytes: Bytes | None
     """Socket buffers as requested."""
-
-    zerocopy: TextSetting
-    """Zero-copy method of sending."""
 
     affinity: int | None = None
     """CPU the data threads are pinned to."""
@@ -428,6 +432,56 @@ class SideSettings:
 
 SizeList: TypeAlias = list[Bytes]
 """Sizes as entered, with ranges expanded."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SocketKnobs:
+    """Settings of the sockets."""
+
+    ipv4: bool
+    """Use IPv4 only"""
+
+    ipv6: bool
+    """Use IPv6 only"""
+
+    no_delay: bool
+    """Send small segments at once (TCP_NODELAY)"""
+
+    skip_rx_copy: bool
+    """Let the receiving kernel discard the bytes instead of copying them to the program; the result says so"""
+
+    zerocopy: bool
+    """Send without copying, by the fastest method of the sender's host (TCP)"""
+
+    bind_address: str | None = None
+    """Bind to this local address"""
+
+    bind_device: str | None = None
+    """Bind to this network device (SO_BINDTODEVICE)"""
+
+    congestion: str | None = None
+    """Congestion control at the sender, for example cubic or bbr (TCP)"""
+
+    dscp: int | None = None
+    """DSCP of every packet: 0 to 63 or a name such as ef, cs1, af41"""
+
+    io: SendMethod | None = None
+    """
+    How the sender passes bytes to the kernel (TCP): copy (the default), splice, sendfile, zerocopy (MSG_ZEROCOPY),
+    or auto for the fastest on that host
+    """
+
+    mss_bytes: int | None = None
+    """Request this maximum segment size in bytes (TCP); the effective value is reported"""
+
+    source_port: int | None = None
+    """Local port of the first data stream; the others use the ports after it"""
+
+    tos: int | None = None
+    """Type-of-service byte of every packet: decimal, 0x hexadecimal or 0 octal"""
+
+    window_bytes: Bytes | None = None
+    """Fix the socket buffers at both ends to this size, which disables the kernel's own tuning"""
 
 
 Span: TypeAlias = int
@@ -641,10 +695,6 @@ Workload: TypeAlias = Literal["stream", "rr", "crr"]
 
 World: TypeAlias = Literal["hosts", "lab", "twin"]
 """Where a run takes place."""
-
-
-ZeroCopy: TypeAlias = Literal["splice", "sendfile", "msg"]
-"""A way to send without copying."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -1975,6 +2025,12 @@ class SettingsSection:
     congestion: TextSetting
     """Congestion control of the sender."""
 
+    io: TextSetting
+    """
+    How the sender passed bytes to the kernel: `copy`, `splice`, `sendfile` or `zerocopy`; requested may also be
+    `auto` or `copy-free`.
+    """
+
     length_bytes: Bytes
     """Bytes per write, or payload of one datagram."""
 
@@ -1989,9 +2045,6 @@ class SettingsSection:
 
     window: WindowSetting
     """Socket buffers."""
-
-    zerocopy: TextSetting
-    """Zero-copy mode of the sender."""
 
     no_delay: bool | None = None
     """Whether small segments were sent immediately (TCP_NODELAY); absent if the specification is missing."""
@@ -2063,50 +2116,6 @@ class SizePoint:
 
     trials: int | None = None
     """Evaluated trials; absent if a foreign program does not report them."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SocketKnobs:
-    """Settings of the sockets."""
-
-    ipv4: bool
-    """Use IPv4 only"""
-
-    ipv6: bool
-    """Use IPv6 only"""
-
-    no_delay: bool
-    """Send small segments at once (TCP_NODELAY)"""
-
-    skip_rx_copy: bool
-    """Let the receiving kernel discard the bytes instead of copying them to the program; the result says so"""
-
-    bind_address: str | None = None
-    """Bind to this local address"""
-
-    bind_device: str | None = None
-    """Bind to this network device (SO_BINDTODEVICE)"""
-
-    congestion: str | None = None
-    """Congestion control at the sender, for example cubic or bbr (TCP)"""
-
-    dscp: int | None = None
-    """DSCP of every packet: 0 to 63 or a name such as ef, cs1, af41"""
-
-    mss_bytes: int | None = None
-    """Request this maximum segment size in bytes (TCP); the effective value is reported"""
-
-    source_port: int | None = None
-    """Local port of the first data stream; the others use the ports after it"""
-
-    tos: int | None = None
-    """Type-of-service byte of every packet: decimal, 0x hexadecimal or 0 octal"""
-
-    window_bytes: Bytes | None = None
-    """Fix the socket buffers at both ends to this size, which disables the kernel's own tuning"""
-
-    zerocopy: ZeroCopy | None = None
-    """Send without copying (TCP): splice, sendfile or msg (MSG_ZEROCOPY)"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

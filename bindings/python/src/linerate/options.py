@@ -220,8 +220,8 @@ class SweepOptions(TypedDict, total=False):
     source_port: int
     """Local port of the first data stream; the others use the ports after it"""
 
-    zerocopy: bool | Literal["splice", "sendfile", "msg"]
-    """Send without copying (TCP): splice, sendfile or msg (MSG_ZEROCOPY)"""
+    io: Literal["auto", "copy", "splice", "sendfile", "zerocopy"]
+    """How the sender passes bytes to the kernel (TCP): copy (the default), splice, sendfile, zerocopy (MSG_ZEROCOPY), or auto for the fastest on that host"""
 
     affinity: int
     """Pin this host's data threads to this CPU"""
@@ -277,6 +277,9 @@ class SweepOptions(TypedDict, total=False):
     ipv6: bool
     """Use IPv6 only"""
 
+    zerocopy: bool
+    """Send without copying, by the fastest method of the sender's host (TCP)"""
+
     skip_rx_copy: bool
     """Let the receiving kernel discard the bytes instead of copying them to the program; the result says so"""
 
@@ -310,7 +313,7 @@ SWEEP: dict[str, Option] = {
     "bind_device": Option("--bind-dev", "required"),
     "cport": Option("--cport", "required"),
     "source_port": Option("--cport", "required"),
-    "zerocopy": Option("--zerocopy", "optional"),
+    "io": Option("--io", "required"),
     "affinity": Option("--affinity", "required"),
     "server_affinity": Option("--server-affinity", "required"),
     "link": Option("--link", "required"),
@@ -329,6 +332,7 @@ SWEEP: dict[str, Option] = {
     "ipv4": Option("--version4", "none"),
     "version6": Option("--version6", "none"),
     "ipv6": Option("--version6", "none"),
+    "zerocopy": Option("--zerocopy", "none"),
     "skip_rx_copy": Option("--skip-rx-copy", "none"),
     "no_sampling": Option("--no-sampling", "none"),
     "tls": Option("--tls", "none"),
@@ -431,8 +435,8 @@ class TestOptions(TypedDict, total=False):
     source_port: int
     """Local port of the first data stream; the others use the ports after it"""
 
-    zerocopy: bool | Literal["splice", "sendfile", "msg"]
-    """Send without copying (TCP): splice, sendfile or msg (MSG_ZEROCOPY)"""
+    io: Literal["auto", "copy", "splice", "sendfile", "zerocopy"]
+    """How the sender passes bytes to the kernel (TCP): copy (the default), splice, sendfile, zerocopy (MSG_ZEROCOPY), or auto for the fastest on that host"""
 
     affinity: int
     """Pin this host's data threads to this CPU"""
@@ -518,6 +522,9 @@ class TestOptions(TypedDict, total=False):
     ipv6: bool
     """Use IPv6 only"""
 
+    zerocopy: bool
+    """Send without copying, by the fastest method of the sender's host (TCP)"""
+
     skip_rx_copy: bool
     """Let the receiving kernel discard the bytes instead of copying them to the program; the result says so"""
 
@@ -563,7 +570,7 @@ TEST: dict[str, Option] = {
     "bind_device": Option("--bind-dev", "required"),
     "cport": Option("--cport", "required"),
     "source_port": Option("--cport", "required"),
-    "zerocopy": Option("--zerocopy", "optional"),
+    "io": Option("--io", "required"),
     "affinity": Option("--affinity", "required"),
     "server_affinity": Option("--server-affinity", "required"),
     "link": Option("--link", "required"),
@@ -592,6 +599,7 @@ TEST: dict[str, Option] = {
     "ipv4": Option("--version4", "none"),
     "version6": Option("--version6", "none"),
     "ipv6": Option("--version6", "none"),
+    "zerocopy": Option("--zerocopy", "none"),
     "skip_rx_copy": Option("--skip-rx-copy", "none"),
     "no_sampling": Option("--no-sampling", "none"),
     "spin": Option("--spin", "none"),

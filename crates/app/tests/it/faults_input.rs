@@ -63,7 +63,7 @@ const TEST: &[(&str, OptionValue, &[&str])] = &[
     ("--bind", Word, &["10.0.0", "::g"]),
     ("--bind-dev", Name, &[]),
     ("--cport", Positive, &["65536"]),
-    ("--zerocopy", Word, &["splise"]),
+    ("--io", Word, &["splise", "msg"]),
     ("--affinity", Number, &["0-3"]),
     ("--server-affinity", Number, &["0,1"]),
     ("--link", Positive, &["fast"]),

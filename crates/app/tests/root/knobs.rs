@@ -144,7 +144,7 @@ fn unprobed(result: &Value) -> bool {
     up(result).get("latency").is_none()
 }
 
-/// The socket and host knobs.
+/// The socket knobs.
 fn sockets() -> Vec<KnobCase> {
     vec![
         // The kernel doubles what it grants.
@@ -186,10 +186,20 @@ fn sockets() -> Vec<KnobCase> {
             Acts(|r| local(r).ends_with(":40123")),
             Acts(|r| local(r).ends_with(":40123")),
         ),
+    ]
+}
+
+/// The knobs of how bytes pass through the hosts.
+fn hosts() -> Vec<KnobCase> {
+    vec![
+        KnobCase("io", &["sendfile"], Acts(|r| sender(r)["io"]["effective"] == "sendfile"), Refused),
         KnobCase(
             "zerocopy",
-            &["=sendfile"],
-            Acts(|r| sender(r)["zerocopy"]["effective"] == "sendfile"),
+            &[],
+            Acts(|r| {
+                let io = &sender(r)["io"];
+                io["asked"] == "copy-free" && (io["effective"] == "splice" || io["effective"] == "sendfile")
+            }),
             Refused,
         ),
         KnobCase("skip-rx-copy", &[], Acts(|r| has_caveat(r, "rx_copy_skipped", "MSG_TRUNC")), Refused),
@@ -257,7 +267,8 @@ fn offered_knobs() -> BTreeSet<String> {
 
 #[test]
 fn every_knob_that_is_offered_is_tried_here() {
-    let tried: BTreeSet<String> = traffic().iter().chain(&sockets()).map(|knob| knob.0.to_owned()).collect();
+    let tried: BTreeSet<String> =
+        traffic().iter().chain(&sockets()).chain(&hosts()).map(|knob| knob.0.to_owned()).collect();
     assert_eq!(offered_knobs(), tried);
 }
 
@@ -309,7 +320,7 @@ fn every_knob_acts_or_is_refused_or_is_reported_to_have_no_effect() {
     let net = Net::pair();
     let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
     let port = server.port.to_string();
-    let tables = [(traffic(), false), (sockets(), true)];
+    let tables = [(traffic(), false), (sockets(), true), (hosts(), true)];
     let all = tables.iter().flat_map(|(knobs, alone)| knobs.iter().map(move |knob| (knob, *alone)));
     let tried = all.flat_map(|(knob, alone)| [false, true].map(|udp| (knob, alone, udp)));
     let wrong: Vec<String> =

@@ -1,6 +1,6 @@
 //! From the parameters of a test to its flows, sockets, archive entry and report.
 
-use linerate_model::{Direction, Side, SocketKnobs, TestSpec, ZeroCopy};
+use linerate_model::{Direction, SendMethod, Side, SocketKnobs, TestSpec};
 use linerate_units::{Bitrate, Bytes, Span};
 
 use super::params::{Params, natural};
@@ -87,7 +87,7 @@ pub(super) fn task(
         fq_rate: rate(params.fqrate),
         socket: SocketKnobs {
             // A file is read block by block.
-            zerocopy: socket(params).zerocopy.filter(|_| file.is_none()),
+            io: socket(params).io.filter(|_| file.is_none()),
             ..socket(params)
         },
         affinity: cpu,
@@ -226,7 +226,7 @@ fn socket(params: &Params) -> SocketKnobs {
         congestion: params.congestion.clone().map(Into::into),
         tos: u8::try_from(params.tos).ok().filter(|tos| *tos > 0),
         no_delay: params.nodelay,
-        zerocopy: (params.zerocopy && !params.udp).then_some(ZeroCopy::Sendfile),
+        io: (params.zerocopy && !params.udp).then_some(SendMethod::Sendfile),
         skip_rx_copy: params.skip_rx_copy,
         ..SocketKnobs::default()
     }

@@ -20,7 +20,7 @@ use crate::flow_log;
 use crate::judge::{self, Course};
 use crate::log::Log;
 use crate::port_observer;
-use crate::setup::{flow_setup, length, side, socket_options};
+use crate::setup::{fastest_method, flow_setup, length, side, socket_options};
 
 /// Records the progress that the receiver of either end reports.
 fn note_course(event: &DialogueEvent, courses: &mut BTreeMap<FlowId, Course>) {
@@ -165,14 +165,15 @@ impl ClientRun<'_> {
     ) -> Result<Option<Mono>, ControlError> {
         match self.open_flows(orders, stop) {
             Ok(sockets) => {
-                let interface =
-                    log.record().hosts.first().and_then(|host| host.link.as_ref()).map(|l| l.name.clone());
+                let here = log.record().hosts.first();
+                let interface = here.and_then(|host| host.link.as_ref()).map(|l| l.name.clone());
                 let flows = orders
                     .iter()
                     .zip(sockets)
                     .map(|(order, sockets)| {
                         let mut setup = flow_setup(&self.spec, order, true, &self.cookie);
                         setup.interface = interface.as_deref().map(str::to_owned);
+                        setup.fastest_method = here.and_then(|here| fastest_method(&self.spec, here));
                         if let Some(transactions) = &mut setup.transactions
                             && self.spec.transactions.reconnect()
                         {

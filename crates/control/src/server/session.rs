@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use linerate_engine::{Sockets, TransactionConnections};
 use linerate_model::flow::FlowId;
-use linerate_model::{Caveat, CaveatKind, CheckedSpec, TestSpec};
+use linerate_model::{Caveat, CaveatKind, CheckedSpec, SendMethod, TestSpec};
 use linerate_proto::native::ServerSession;
 use linerate_proto::{Admission, FlowOrder, Hello, QueuePosition, SessionInput, SessionOutput, Ticket};
 use linerate_sock::{Mono, clock, limits};
@@ -25,7 +25,7 @@ use crate::control_stream::ControlStream;
 use crate::dialogue::{Dialogue, DialogueEvent, is_gone};
 use crate::error::ControlError;
 use crate::memory::{self, Loan};
-use crate::setup::{expected_time, flow_setup, socket_options};
+use crate::setup::{expected_time, fastest_method, flow_setup, socket_options};
 
 /// How often a waiting client's position and the server's handle are checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -117,6 +117,8 @@ struct GreetedClient {
     /// Memory that its run needs.
     needed: Bytes,
     loan: Option<Loan>,
+    /// The fastest way of sending on this host, if a calibration says it.
+    fastest_method: Option<SendMethod>,
 }
 
 impl<'a> ServerRun<'a> {
@@ -282,8 +284,17 @@ impl<'a> ServerRun<'a> {
             }
         };
         let (name, spec, guest) = (hello.host.name, hello.spec, hello.ticket);
-        self.client =
-            Some(GreetedClient { name: name.into(), spec, ticket, guest, cookie, inbox, needed, loan: None });
+        self.client = Some(GreetedClient {
+            name: name.into(),
+            spec,
+            ticket,
+            guest,
+            cookie,
+            inbox,
+            needed,
+            loan: None,
+            fastest_method: None,
+        });
         Ok(())
     }
 
@@ -312,6 +323,7 @@ impl<'a> ServerRun<'a> {
                 });
                 let local = self.dialogue.stream().local_addr().ok().map(|address| address.ip());
                 let host = self.shared.config.host(local);
+                client.fastest_method = fastest_method(&client.spec, &host);
                 let admission = Admission { host, cookie: client.cookie, concurrent_runs };
                 (self.shared.event)(ServerEvent::Begun {
                     client: self.peer,
@@ -359,6 +371,7 @@ impl<'a> ServerRun<'a> {
             let sockets = take_sockets(&mut self.arrived, order.flow(), client.spec.traffic.udp, &options);
             let mut setup = flow_setup(&client.spec, &order, false, &client.cookie);
             setup.interface.clone_from(&interface);
+            setup.fastest_method = client.fastest_method;
             if let Some(transactions) = &mut setup.transactions
                 && client.spec.transactions.reconnect()
             {

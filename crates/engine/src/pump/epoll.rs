@@ -6,12 +6,12 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use linerate_sock::poll::{Events, Interest, Poller};
-use linerate_sock::stream::{recv, send, set_nonblocking};
+use linerate_sock::stream::{recv, set_nonblocking};
 use linerate_sock::{Mono, Moved, SockError, clock, queues};
 use linerate_units::Bitrate;
 
 use super::arrival_times::ArrivalTimes;
-use super::feed::Drain;
+use super::feed::{Drain, Feed};
 use super::{PumpEnd, PumpGuard, StreamEnd, StreamError, queued};
 use crate::counters::CounterWriter;
 use crate::flow::FlowSide;
@@ -146,10 +146,9 @@ impl<'f> EpollStreams<'f> {
         self.closing += 1;
     }
 
-    fn write_once(&mut self, index: usize, block: &[u8]) {
+    fn write_once(&mut self, index: usize, feed: &mut Feed) {
         let slot = &mut self.slots[index];
-        let most = usize::try_from(slot.left).unwrap_or(usize::MAX).min(self.chunk).min(block.len());
-        match send(slot.socket, &block[..most]) {
+        match feed.send(slot.socket, slot.left.min(self.chunk as u64)) {
             Ok(moved) => {
                 let bytes = moved.bytes() as u64;
                 slot.end.bytes += bytes;
@@ -223,7 +222,7 @@ impl<'f> EpollStreams<'f> {
 }
 
 /// Writes each stream up to its limit, half-closes it and waits until the peer closes it too.
-pub(crate) fn write(flow: &FlowSide, pump: usize, guard: &mut PumpGuard<'_>, block: &[u8]) -> PumpEnd {
+pub(crate) fn write(flow: &FlowSide, pump: usize, guard: &mut PumpGuard<'_>, mut feed: Feed) -> PumpEnd {
     let mut stream_set = match EpollStreams::new(flow, pump, flow.setup.offered, Interest::WRITE, false) {
         Ok(stream_set) => stream_set,
         Err(error) => return failed(flow, pump, error),
@@ -257,7 +256,8 @@ pub(crate) fn write(flow: &FlowSide, pump: usize, guard: &mut PumpGuard<'_>, blo
             guard.written();
         }
         if stream_set.open + stream_set.closing == 0 || flow.control.aborted() {
-            return stream_set.finish(true);
+            let copied = stream_set.slots.iter().any(|slot| feed.copied(slot.socket));
+            return PumpEnd { copied, ..stream_set.finish(true) };
         }
         let look = stream_set.next_look(now);
         let look = if stream_set.open > 0 { look.min(until) } else { look };
@@ -268,7 +268,7 @@ pub(crate) fn write(flow: &FlowSide, pump: usize, guard: &mut PumpGuard<'_>, blo
         for ready in events.iter() {
             let index = ready.token as usize;
             match stream_set.slots[index].phase {
-                EpollStreamPhase::Open => stream_set.write_once(index, block),
+                EpollStreamPhase::Open => stream_set.write_once(index, &mut feed),
                 EpollStreamPhase::Closing => stream_set.check_closed(index),
                 EpollStreamPhase::Ended => {}
             }
@@ -276,7 +276,7 @@ pub(crate) fn write(flow: &FlowSide, pump: usize, guard: &mut PumpGuard<'_>, blo
         if stream_set.paced() && now < until {
             for index in 0..stream_set.slots.len() {
                 if stream_set.is_due(&stream_set.slots[index], now) {
-                    stream_set.write_once(index, block);
+                    stream_set.write_once(index, &mut feed);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Methods of passing bytes to the kernel and of taking them from it.
 
-use linerate_model::ZeroCopy;
+use linerate_model::SendMethod;
 use linerate_model::flow::StampLayout;
 use linerate_sock::errqueue::{self, Notice};
 use linerate_sock::handle::AsFd;
@@ -43,30 +43,35 @@ struct Notified {
 }
 
 impl Feed {
-    /// The method that the flow requests.
+    /// The file that the flow sends, or its pattern with this method.
     ///
     /// # Errors
     /// This host does not support it; [`Feed::copying`] works wherever there is enough memory.
-    pub(crate) fn prepare(flow: &FlowSide) -> Result<Self, SockError> {
+    pub(crate) fn prepare(flow: &FlowSide, method: SendMethod) -> Result<Self, SockError> {
+        let Some(path) = &flow.setup.file else { return Self::with_method(flow, method) };
         let mut feed = Self::copying(flow)?;
-        if let Some(path) = &flow.setup.file {
-            feed.method = FeedMethod::Disk(FileSource::open(path, flow.plan.block)?);
-            return Ok(feed);
-        }
+        feed.method = FeedMethod::Disk(FileSource::open(path, flow.plan.block)?);
+        Ok(feed)
+    }
+
+    /// The pattern of the flow, sent with this method.
+    ///
+    /// # Errors
+    /// This host does not support it.
+    pub(crate) fn with_method(flow: &FlowSide, method: SendMethod) -> Result<Self, SockError> {
+        let mut feed = Self::copying(flow)?;
         let payload = &flow.setup.payload;
         // A reference cannot extend past the end of the pattern, so a pattern of one block keeps blocks whole.
         let references = if flow.setup.lent { flow.plan.block } else { ZEROCOPY_CALL_BYTES };
-        feed.method = match flow.setup.socket.zerocopy {
-            None => FeedMethod::Copy,
-            Some(ZeroCopy::Splice) => {
+        feed.method = match method {
+            SendMethod::Auto | SendMethod::Copy => FeedMethod::Copy,
+            SendMethod::Splice => {
                 let mut buffer = HugeBuffer::new(references)?;
                 payload::fill(payload, &mut buffer);
                 FeedMethod::Splice(Splicer::new(buffer)?)
             }
-            Some(ZeroCopy::Sendfile) => {
-                FeedMethod::File(FileSender::new(&payload::block(payload, references)?)?)
-            }
-            Some(ZeroCopy::Msg) => {
+            SendMethod::Sendfile => FeedMethod::File(FileSender::new(&payload::block(payload, references)?)?),
+            SendMethod::Zerocopy => {
                 for socket in flow.sockets.iter() {
                     sockopt::set_zerocopy(&socket, true)?;
                 }

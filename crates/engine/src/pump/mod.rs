@@ -20,7 +20,7 @@ pub(crate) mod transactions;
 
 use linerate_model::flow::{PayloadFraming, SystemError};
 use linerate_model::foreign_text::without_error_numbers;
-use linerate_model::{Side, Transport};
+use linerate_model::{SendMethod, Side, Transport};
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::clock::ThreadClock;
 use linerate_sock::handle::AsFd;
@@ -44,7 +44,7 @@ pub(crate) enum PumpJob {
     /// Read one TCP stream.
     Read(Drain),
     /// Write several TCP streams.
-    WriteMany(Vec<u8>),
+    WriteMany(Feed),
     /// Read several TCP streams.
     ReadMany(Drain),
     /// Send datagrams.
@@ -57,8 +57,8 @@ pub(crate) enum PumpJob {
 
 impl PumpJob {
     /// The job of each pump of the flow; all jobs are alike.
-    pub(crate) fn prepare(flow: &FlowSide) -> Result<Self, SockError> {
-        let (setup, block, reads) = (&flow.setup, flow.plan.block, flow.plan.read_length(&flow.setup));
+    pub(crate) fn prepare(flow: &FlowSide, method: SendMethod) -> Result<Self, SockError> {
+        let (setup, reads) = (&flow.setup, flow.plan.read_length(&flow.setup));
         if let Some(transactions) = &setup.transactions {
             return Ok(Self::Transactions(TransactionBuffers::new(flow, transactions)?));
         }
@@ -72,8 +72,7 @@ impl PumpJob {
             (_, true) if setup.file.is_some() || setup.framing != PayloadFraming::None => {
                 return Err(shares_a_thread());
             }
-            (Side::Sender, false) => Self::write_one(flow, Feed::prepare(flow)?),
-            (Side::Sender, true) => Self::WriteMany(payload::block(&setup.payload, block)?),
+            (Side::Sender, _) => Self::write(flow, Feed::prepare(flow, method)?),
             (Side::Receiver, false) => Self::Read(Drain::prepare(flow, reads)?),
             (Side::Receiver, true) => Self::ReadMany(Drain::prepare(flow, reads)?),
         })
@@ -88,8 +87,13 @@ fn shares_a_thread() -> SockError {
 
 impl PumpJob {
     /// The job of writing one TCP stream.
-    pub(crate) fn write_one(flow: &FlowSide, feed: Feed) -> Self {
-        if flow.setup.lent { Self::WriteBlocks(feed) } else { Self::Write(feed) }
+    /// Writes with this feed: one stream, or those that share the pump.
+    pub(crate) fn write(flow: &FlowSide, feed: Feed) -> Self {
+        match (flow.plan.shared(), flow.setup.lent) {
+            (true, _) => Self::WriteMany(feed),
+            (false, true) => Self::WriteBlocks(feed),
+            (false, false) => Self::Write(feed),
+        }
     }
 }
 
@@ -229,7 +233,7 @@ pub(crate) fn run(flow: &FlowSide, pump: usize, job: PumpJob) -> PumpEnd {
         PumpJob::Write(feed) => stream::write(flow, pump, &mut guard, feed),
         PumpJob::WriteBlocks(feed) => blocks::write(flow, pump, &mut guard, feed),
         PumpJob::Read(drain) => stream::read(flow, pump, drain),
-        PumpJob::WriteMany(block) => epoll::write(flow, pump, &mut guard, &block),
+        PumpJob::WriteMany(feed) => epoll::write(flow, pump, &mut guard, feed),
         PumpJob::ReadMany(drain) => epoll::read(flow, pump, drain),
         PumpJob::Datagrams(parcel) => datagram_send::write(flow, pump, &mut guard, parcel),
         PumpJob::Arrivals(batch) => datagram_recv::read(flow, pump, batch),

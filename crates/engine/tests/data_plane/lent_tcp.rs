@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 
 use linerate_model::flow::{FlowId, FlowTask, Pattern, Payload, Stop};
-use linerate_model::{Side, ZeroCopy};
+use linerate_model::{SendMethod, Side};
 use linerate_sock::clock;
 use linerate_sock::poll::{Interest, wait_for};
 use linerate_units::{Bitrate, Bytes, Span};
@@ -176,12 +176,12 @@ fn a_time_limit_counts_the_omitted_part_too() {
 
 #[test]
 fn a_stop_at_once_leaves_whole_blocks_and_a_connection_that_can_be_used() {
-    for (streams, zerocopy) in
-        [(1, None), (3, None), (1, Some(ZeroCopy::Sendfile)), (1, Some(ZeroCopy::Splice))]
+    for (streams, io) in
+        [(1, None), (3, None), (1, Some(SendMethod::Sendfile)), (1, Some(SendMethod::Splice))]
     {
         let (near, far) = tcp_pairs(streams);
         let mut asked = task(SENDER, 100_003);
-        asked.socket.zerocopy = zerocopy;
+        asked.socket.io = io;
         asked.payload = Payload { pattern: Pattern::Digits, ..Payload::default() };
         let readers: Vec<_> = far.into_iter().map(|link| std::thread::spawn(|| read_all(link))).collect();
         let sender = lend_tcp(&asked, &near);
@@ -199,10 +199,10 @@ fn a_stop_at_once_leaves_whole_blocks_and_a_connection_that_can_be_used() {
         for (reader, stream) in readers.into_iter().zip(&counts.streams) {
             let read = reader.join().unwrap();
             let (data, after) = read.split_at(stream.bytes as usize);
-            assert_eq!(after, b"after the data", "{zerocopy:?}");
-            assert_eq!(data.len() % 100_003, 0, "{zerocopy:?}");
+            assert_eq!(after, b"after the data", "{io:?}");
+            assert_eq!(data.len() % 100_003, 0, "{io:?}");
             let block: Vec<u8> = (b'0'..=b'9').cycle().take(100_003).collect();
-            assert!(data.chunks(100_003).all(|read| read == block), "{zerocopy:?}");
+            assert!(data.chunks(100_003).all(|read| read == block), "{io:?}");
         }
     }
 }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use checked::CheckedSpec;
 pub use host::HostKnobs;
-pub use socket::{SocketKnobs, ZeroCopy};
+pub use socket::{SendMethod, SocketKnobs};
 pub use sweep::{MessageMode, SizeList, SizeListError, Sweep, TrialSequence};
 pub use traffic::{Direction, StopAfter, Traffic, Transport, Variation};
 pub use transactions::{Transactions, Workload};
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(
             knob(|s| {
                 s.traffic.udp = true;
-                s.socket.zerocopy = Some(ZeroCopy::Splice);
+                s.socket.zerocopy = true;
             }),
             "--zerocopy"
         );

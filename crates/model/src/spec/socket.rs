@@ -68,37 +68,103 @@ pub struct SocketKnobs {
     #[cfg_attr(feature = "clap", arg(long = "cport", value_name = "PORT", help_heading = "Sockets"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_port: Option<u16>,
-    /// Send without copying (TCP): splice, sendfile or msg (MSG_ZEROCOPY)
+    /// How the sender passes bytes to the kernel (TCP): copy (the default), splice, sendfile, zerocopy (MSG_ZEROCOPY),
+    /// or auto for the fastest on that host
     #[cfg_attr(
         feature = "clap",
-        arg(short = 'Z', long, value_name = "METHOD", num_args = 0..=1, require_equals = true, default_missing_value = "splice", help_heading = "Sockets")
+        arg(long, value_name = "METHOD", conflicts_with = "zerocopy", help_heading = "Sockets")
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub zerocopy: Option<ZeroCopy>,
+    pub io: Option<SendMethod>,
+    /// Send without copying, by the fastest method of the sender's host (TCP)
+    #[cfg_attr(feature = "clap", arg(short = 'Z', long, help_heading = "Sockets"))]
+    #[serde(deserialize_with = "switch_or_method")]
+    pub zerocopy: bool,
     /// Let the receiving kernel discard the bytes instead of copying them to the program; the result says so
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Sockets"))]
     pub skip_rx_copy: bool,
 }
 
-/// A way to send without copying.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// A way to pass bytes to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum ZeroCopy {
+pub enum SendMethod {
+    /// The fastest of copy, splice and sendfile, found by a short comparison on the sender's host.
+    Auto,
+    /// send: the kernel copies from the program's buffer.
+    Copy,
     /// vmsplice of a fixed buffer into a pipe, splice from there to the socket.
     Splice,
     /// sendfile from an anonymous file.
     Sendfile,
     /// send with MSG_ZEROCOPY; the kernel reports whether it copied after all.
-    Msg,
+    #[serde(alias = "msg")]
+    Zerocopy,
+}
+
+impl SendMethod {
+    /// The methods that a sender compares when it may choose, the usual one first.
+    #[must_use]
+    pub const fn candidates(may_copy: bool) -> &'static [Self] {
+        if may_copy { &[Self::Copy, Self::Splice, Self::Sendfile] } else { &[Self::Splice, Self::Sendfile] }
+    }
+
+    /// The fastest of these methods with their rates, in any unit. The first one is kept unless another is clearly
+    /// faster: by more than the rates of a quiet host differ from measurement to measurement.
+    #[must_use]
+    pub fn fastest(rates: &[(Self, f64)]) -> Option<Self> {
+        const CLEARLY_FASTER: f64 = 1.1;
+        let (usual, rest) = rates.split_first()?;
+        let fastest = rest.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        let better = fastest.filter(|(_, rate)| *rate > CLEARLY_FASTER * usual.1);
+        Some(better.unwrap_or(usual).0)
+    }
+
+    /// Its name on the command line and in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Copy => "copy",
+            Self::Splice => "splice",
+            Self::Sendfile => "sendfile",
+            Self::Zerocopy => "zerocopy",
+        }
+    }
+}
+
+/// Reads a switch. Earlier versions had a method in its place.
+fn switch_or_method<'de, D: serde::Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum SwitchOrMethod {
+        Switch(bool),
+        Method(Option<SendMethod>),
+    }
+    Ok(match SwitchOrMethod::deserialize(from)? {
+        SwitchOrMethod::Switch(on) => on,
+        SwitchOrMethod::Method(method) => method.is_some(),
+    })
 }
 
 impl SocketKnobs {
-    /// The same, with data sent from a pipe without copying.
+    /// Whether the sender is to find the fastest method itself, and if so, whether it may copy.
     #[must_use]
-    pub fn spliced(self) -> Self {
-        Self { zerocopy: Some(ZeroCopy::Splice), ..self }
+    pub fn chooses(&self) -> Option<bool> {
+        if self.zerocopy { Some(false) } else { (self.io == Some(SendMethod::Auto)).then_some(true) }
+    }
+
+    /// The option that chooses how bytes are sent, if one was given.
+    const fn send_option(&self) -> Option<&'static str> {
+        if self.zerocopy {
+            Some("--zerocopy")
+        } else if self.io.is_some() {
+            Some("--io")
+        } else {
+            None
+        }
     }
 
     /// The type-of-service byte in effect: set directly, or through the DSCP.
@@ -120,7 +186,8 @@ impl SocketKnobs {
             mss: None,
             congestion: None,
             no_delay: false,
-            zerocopy: None,
+            io: None,
+            zerocopy: false,
             skip_rx_copy: false,
             ..base
         }
@@ -130,7 +197,7 @@ impl SocketKnobs {
     /// are opened anew have to differ.
     pub(super) fn stream_knobs(&self) -> [(bool, &'static str); 3] {
         [
-            (self.zerocopy.is_some(), "--zerocopy"),
+            (self.send_option().is_some(), self.send_option().unwrap_or("--io")),
             (self.skip_rx_copy, "--skip-rx-copy"),
             (self.source_port.is_some(), "--cport"),
         ]
@@ -151,7 +218,7 @@ impl SocketKnobs {
                 (self.mss.is_some(), "--set-mss"),
                 (self.congestion.is_some(), "--congestion"),
                 (self.no_delay, "--no-delay"),
-                (self.zerocopy.is_some(), "--zerocopy"),
+                (self.send_option().is_some(), self.send_option().unwrap_or("--io")),
                 (self.skip_rx_copy, "--skip-rx-copy"),
                 (traffic.read_rate.is_some(), "--read-rate"),
             ] {
@@ -159,6 +226,9 @@ impl SocketKnobs {
                     return fail(knob, "it applies only to TCP, but the test uses UDP", "remove it or -u");
                 }
             }
+        }
+        if self.zerocopy && self.io.is_some() {
+            return fail("--zerocopy", "it chooses a method, and --io names one", "remove one of them");
         }
         let family = self.bind_address.map(|a| a.is_ipv4());
         if (self.ipv4 && family == Some(false)) || (self.ipv6 && family == Some(true)) {
@@ -226,6 +296,49 @@ mod tests {
         assert_eq!(parse_dscp("63"), Ok(63));
         for wrong in ["64", "af51", "af1", "cs8", "gold", "-1"] {
             assert!(parse_dscp(wrong).is_err(), "{wrong}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod method_tests {
+    use super::*;
+
+    #[test]
+    fn specifications_of_earlier_versions_have_a_method_as_zerocopy() {
+        let read = |json: &str| serde_json::from_str::<SocketKnobs>(json).unwrap();
+        for (json, on) in
+            [("\"msg\"", true), ("\"splice\"", true), ("null", false), ("true", true), ("false", false)]
+        {
+            let knobs = read(&format!("{{\"zerocopy\":{json}}}"));
+            assert_eq!((knobs.zerocopy, knobs.io), (on, None), "{json}");
+        }
+        assert!(!read("{}").zerocopy);
+        assert!(serde_json::from_str::<SocketKnobs>("{\"zerocopy\":\"quickly\"}").is_err());
+    }
+
+    #[test]
+    fn the_usual_method_is_kept_unless_another_is_clearly_faster() {
+        use SendMethod::{Copy, Sendfile, Splice};
+        let fastest =
+            |copy, splice, file| SendMethod::fastest(&[(Copy, copy), (Splice, splice), (Sendfile, file)]);
+        assert_eq!(fastest(1.0, 2.0, 1.5), Some(Splice));
+        assert_eq!(fastest(1.0, 1.5, 2.0), Some(Sendfile));
+        assert_eq!(fastest(1.0, 1.05, 0.9), Some(Copy));
+        assert_eq!(fastest(0.0, 0.0, 0.0), Some(Copy));
+        assert_eq!(SendMethod::fastest(&[]), None);
+    }
+
+    #[test]
+    fn a_method_has_one_name_on_the_command_line_and_in_json() {
+        for method in [
+            SendMethod::Auto,
+            SendMethod::Copy,
+            SendMethod::Splice,
+            SendMethod::Sendfile,
+            SendMethod::Zerocopy,
+        ] {
+            assert_eq!(serde_json::to_value(method).unwrap(), method.name());
         }
     }
 }

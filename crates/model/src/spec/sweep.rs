@@ -219,8 +219,8 @@ impl Sweep {
         if traffic.udp || traffic.streams != 1 {
             return fail("sweep", "a series uses one TCP connection", "remove -u and -P");
         }
-        if socket.zerocopy.is_some() || socket.skip_rx_copy {
-            let remedy = "remove --zerocopy and --skip-rx-copy";
+        if socket.io.is_some() || socket.zerocopy || socket.skip_rx_copy {
+            let remedy = "remove --io, --zerocopy and --skip-rx-copy";
             return fail("sweep", "every message is copied to and from the program", remedy);
         }
         Ok(())
@@ -278,7 +278,7 @@ impl std::str::FromStr for SizeList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{TestSpec, ZeroCopy};
+    use crate::{SendMethod, TestSpec};
 
     fn sizes(text: &str) -> Result<Vec<u64>, SizeListError> {
         text.parse::<SizeList>().map(|list| list.0.into_iter().map(Bytes::get).collect())
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(knob(&|_, sweep| sweep.time = Some(Span::from_ms(99))), Err("--time"));
         assert_eq!(knob(&|_, sweep| sweep.until = Ratio::new(0.6)), Err("--until"));
         assert_eq!(knob(&|spec, _| spec.traffic.streams = 2), Err("sweep"));
-        assert_eq!(knob(&|spec, _| spec.socket.zerocopy = Some(ZeroCopy::Msg)), Err("sweep"));
+        assert_eq!(knob(&|spec, _| spec.socket.io = Some(SendMethod::Zerocopy)), Err("sweep"));
     }
 
     #[test]

@@ -320,8 +320,9 @@ section! {
         tos: Effective<u8>,
         /// Kernel pacing of the sender.
         pacing: PacingSetting,
-        /// Zero-copy mode of the sender.
-        zerocopy: Effective<ForeignText>,
+        /// How the sender passed bytes to the kernel: `copy`, `splice`, `sendfile` or `zerocopy`; requested may also be
+        /// `auto` or `copy-free`.
+        io: Effective<ForeignText>,
         /// Bytes per write, or payload of one datagram.
         length_bytes: Bytes,
         /// Whether small segments were sent immediately (TCP_NODELAY); absent if the specification is missing.

@@ -21,7 +21,7 @@ const TCP_PATHS: &str = "/schema /run/id /run/started_at /run/world /run/linerat
     /flows/0/settings/window/asked /flows/0/settings/window/granted_snd_bytes \
     /flows/0/settings/window/granted_rcv_bytes /flows/0/settings/mss/asked /flows/0/settings/mss/effective_bytes \
     /flows/0/settings/congestion/asked /flows/0/settings/congestion/effective /flows/0/settings/tos \
-    /flows/0/settings/pacing /flows/0/settings/zerocopy /flows/0/settings/length_bytes /flows/0/settings/no_delay \
+    /flows/0/settings/pacing /flows/0/settings/io /flows/0/settings/length_bytes /flows/0/settings/no_delay \
     /flows/0/latency/idle/p50_ns /flows/0/latency/idle/p95_ns /flows/0/latency/idle/p99_ns \
     /flows/0/latency/idle/min_ns /flows/0/latency/idle/mean_ns /flows/0/latency/idle/max_ns \
     /flows/0/latency/idle/count /flows/0/latency/idle/lost /flows/0/latency/idle/transport \
