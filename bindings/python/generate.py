@@ -117,7 +117,7 @@ def settings_by_type(definitions: Schema) -> dict[str, str]:
 def python_type(schema: Schema) -> str:
     """The Python type of a nullable scalar."""
     kind = next(iter(schema.get("type", ["rate"])))
-    return {"string": "text", "integer": "int", "rate": "rate"}[kind]
+    return {"string": "text", "integer": "int", "boolean": "bool", "rate": "rate"}[kind]
 
 
 def rename(definitions: Schema, root: Schema, names: dict[str, str]) -> Schema:

@@ -81,7 +81,18 @@ pub(crate) fn ineffective(settings: &SideSettings) -> Vec<Caveat> {
     });
     let congestion = differs(&settings.congestion, |asked, got| asked != got)
         .map(|(asked, got)| format!("the congestion control is {got} instead of the requested {asked}"));
-    let found = [mss, tos, congestion].into_iter().flatten();
+    let fast_open = differs(&settings.fast_open, |asked, got| asked != got).map(|_| {
+        "no data travelled with the SYN: TCP Fast Open needs net.ipv4.tcp_fastopen=3 on both hosts, and an earlier \
+         connection between them"
+            .to_owned()
+    });
+    let busy_poll = differs(&settings.busy_poll, |asked, got| asked != got).map(|(asked, got)| {
+        format!(
+            "waiting calls poll the device for {got} instead of the requested {asked}: raise net.core.busy_read, or \
+             give the program CAP_NET_ADMIN"
+        )
+    });
+    let found = [mss, tos, congestion, fast_open, busy_poll].into_iter().flatten();
     found.map(|text| caveat(CaveatKind::SettingIneffective, text)).collect()
 }
 

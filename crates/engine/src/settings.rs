@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use linerate_model::{Effective, SendMethod, SideSettings, SocketKnobs, Transport};
 use linerate_sock::sockopt::{self, congestion, max_pacing_rate, snd_mss, tos};
 use linerate_sock::{iface, tcp_info};
-use linerate_units::{Bitrate, Bytes};
+use linerate_units::{Bitrate, Bytes, Span};
 
 use crate::flow::FlowSide;
 
@@ -65,6 +65,9 @@ fn asked(knobs: &SocketKnobs, affinity: Option<u32>) -> SideSettings {
         mss: Effective { asked: knobs.mss, effective: None },
         congestion: Effective { asked: knobs.congestion.clone(), effective: None },
         tos: Effective { asked: knobs.tos_byte(), effective: None },
+        notsent_lowat: Effective { asked: knobs.notsent_lowat, effective: None },
+        fast_open: Effective { asked: knobs.fast_open.then_some(true), effective: None },
+        busy_poll: Effective { asked: knobs.busy_poll, effective: None },
         io: Effective { asked: asked_method(knobs).map(Into::into), effective: None },
         affinity,
         ..SideSettings::default()
@@ -75,6 +78,7 @@ fn granted(settings: &mut SideSettings, socket: &impl AsFd) {
     settings.snd_buf = sockopt::snd_buf(socket).ok().map(Bytes::new);
     settings.rcv_buf = sockopt::rcv_buf(socket).ok().map(Bytes::new);
     settings.tos.effective = tos(socket).ok();
+    settings.busy_poll.effective = sockopt::busy_poll(socket).ok().map(|us| Span::from_us(u64::from(us)));
 }
 
 /// Payload of a full segment that this side sends. TCP_MAXSEG is the last resort: Linux 6.18 returns the
@@ -87,9 +91,12 @@ pub(crate) fn segment(socket: &impl AsFd) -> Option<u32> {
 fn granted_tcp(settings: &mut SideSettings, socket: &impl AsFd) {
     settings.mss.effective = segment(socket);
     settings.congestion.effective = congestion(socket).ok().map(Into::into);
+    settings.notsent_lowat.effective =
+        sockopt::notsent_lowat(socket).ok().map(|bytes| Bytes::new(u64::from(bytes)));
     if let Ok(info) = tcp_info(socket) {
         settings.pmtu = info.pmtu;
         if let Some(options) = info.options() {
+            settings.fast_open.effective = Some(options.fast_open);
             let all = [
                 ("timestamps", options.timestamps),
                 ("sack", options.sack),

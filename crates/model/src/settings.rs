@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_units::{Bitrate, Bytes};
+use linerate_units::{Bitrate, Bytes, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::foreign_text::ForeignText;
@@ -18,6 +18,13 @@ pub struct Effective<T> {
     /// As it took effect; absent if it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effective: Option<T>,
+}
+
+impl<T> Effective<T> {
+    /// Whether the setting was left to the kernel.
+    pub(crate) const fn is_unasked(&self) -> bool {
+        self.asked.is_none()
+    }
 }
 
 /// The settings of the first stream's socket on one side, read back from the kernel.
@@ -43,8 +50,16 @@ pub struct SideSettings {
     /// Kernel pacing rate (SO_MAX_PACING_RATE).
     pub pacing_bps: Effective<Bitrate>,
     /// How the sender passes bytes to the kernel; at the receiver, whether they are copied to the program.
-    #[serde(alias = "zerocopy")]
     pub io: Effective<ForeignText>,
+    /// Most bytes in the socket that were not sent yet (TCP_NOTSENT_LOWAT).
+    #[serde(rename = "notsent_lowat_bytes", skip_serializing_if = "Effective::is_unasked")]
+    pub notsent_lowat: Effective<Bytes>,
+    /// Whether the first bytes travelled with the SYN (TCP Fast Open).
+    #[serde(skip_serializing_if = "Effective::is_unasked")]
+    pub fast_open: Effective<bool>,
+    /// How long a waiting call polls the network device (SO_BUSY_POLL).
+    #[serde(rename = "busy_poll_ns", skip_serializing_if = "Effective::is_unasked")]
+    pub busy_poll: Effective<Span>,
     /// Bytes per write, or payload of one datagram.
     #[serde(rename = "length_bytes")]
     pub length: Bytes,

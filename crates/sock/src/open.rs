@@ -141,6 +141,10 @@ pub fn begin_connect(peer: SocketAddr, requested: &SocketOptions) -> Result<Conn
         bind(&socket, local)?;
     }
     let labelled = requested.labelled(&socket, peer)?;
+    if requested.fast_open {
+        // A kernel that does not allow it opens the connection as usual, which can be read back.
+        let _ = sockopt::set_fast_open(&socket, true);
+    }
     socket.set_nonblocking(true).map_err(fail)?;
     let buffers = sockopt::snd_buf(&socket).ok().zip(sockopt::rcv_buf(&socket).ok());
     let began = clock::now();
@@ -205,6 +209,10 @@ pub fn listen_tcp(addr: SocketAddr, backlog: i32, requested: &SocketOptions) -> 
     sockopt::set_reuse_address(&socket, true)?;
     requested.apply_tcp(&socket).map_err(|error| error.at(addr))?;
     bind(&socket, addr)?;
+    if requested.fast_open {
+        // Without it the first bytes follow the handshake as usual.
+        let _ = sockopt::accept_fast_open(&socket, u32::try_from(backlog).unwrap_or(0));
+    }
     socket.listen(backlog).map_err(|source| SockError::new("listen on", source).at(addr))?;
     let granted = requested.granted(&socket)?;
     let listener = TcpListener::from(socket);

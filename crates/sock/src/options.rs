@@ -23,6 +23,12 @@ pub struct SocketOptions {
     pub ttl: Option<u8>,
     /// Send small segments at once (TCP_NODELAY).
     pub no_delay: bool,
+    /// Most bytes in the socket that were not sent yet (TCP_NOTSENT_LOWAT).
+    pub notsent_lowat: Option<u64>,
+    /// Open connections with TCP Fast Open (RFC 7413), or take those of others, where the kernel allows it.
+    pub fast_open: bool,
+    /// How long a waiting call polls the network device (SO_BUSY_POLL), where the kernel allows it.
+    pub busy_poll: Option<Duration>,
     /// Use Multipath TCP if the kernel supports it.
     pub mptcp: bool,
     /// Local address.
@@ -120,6 +126,9 @@ impl SocketOptions {
         if self.no_delay {
             sockopt::set_no_delay(fd, true)?;
         }
+        if let Some(bytes) = self.notsent_lowat {
+            sockopt::set_notsent_lowat(fd, bytes)?;
+        }
         if let Some(timeout) = self.user_timeout {
             sockopt::set_user_timeout(fd, timeout)?;
         }
@@ -163,6 +172,10 @@ impl SocketOptions {
         }
         if let Some(rate) = self.max_pacing_rate {
             sockopt::set_max_pacing_rate(fd, rate)?;
+        }
+        if let Some(time) = self.busy_poll {
+            // Beyond the system's setting it needs a privilege; what took effect can be read back.
+            let _ = sockopt::set_busy_poll(fd, u32::try_from(time.as_micros()).unwrap_or(u32::MAX));
         }
         if self.dont_fragment {
             sockopt::set_dont_fragment(fd, true)?;

@@ -192,6 +192,8 @@ pub struct TcpOptions {
     pub ecn: bool,
     /// At least one segment arrived with an ECN-capable mark.
     pub ecn_seen: bool,
+    /// The peer took data that travelled with the SYN (RFC 7413).
+    pub fast_open: bool,
     /// The SYN carried data that the peer acknowledged (RFC 7413).
     pub syn_data: bool,
 }
@@ -206,6 +208,7 @@ impl TcpInfo {
             wscale: bits & 4 != 0,
             ecn: bits & 8 != 0,
             ecn_seen: bits & 16 != 0,
+            fast_open: bits & 32 != 0,
             syn_data: bits & 32 != 0,
         })
     }

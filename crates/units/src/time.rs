@@ -40,6 +40,12 @@ impl Span {
         Self(ns)
     }
 
+    /// A span of `us` microseconds.
+    #[must_use]
+    pub const fn from_us(us: u64) -> Self {
+        Self(us.saturating_mul(1_000))
+    }
+
     /// A span of `ms` milliseconds.
     #[must_use]
     pub const fn from_ms(ms: u64) -> Self {

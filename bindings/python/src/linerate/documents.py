@@ -180,13 +180,13 @@ class IntSetting:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RateSetting:
+class BoolSetting:
     """A setting as requested and as it took effect."""
 
-    asked: Bitrate | None
+    asked: bool | None
     """As requested; absent if left to the kernel."""
 
-    effective: Bitrate | None = None
+    effective: bool | None = None
     """As it took effect; absent if it cannot be read."""
 
 
@@ -371,117 +371,8 @@ Side: TypeAlias = Literal["sender", "receiver"]
 """An end of a flow."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SideSettings:
-    """The settings of the first stream's socket on one side, read back from the kernel."""
-
-    congestion: TextSetting
-    """Congestion control."""
-
-    io: TextSetting
-    """How the sender passes bytes to the kernel; at the receiver, whether they are copied to the program."""
-
-    length_bytes: Bytes
-    """Bytes per write, or payload of one datagram."""
-
-    local: str
-    """Local address and port of the first stream."""
-
-    mss: IntSetting
-    """Segment size in bytes of payload."""
-
-    pacing_bps: RateSetting
-    """Kernel pacing rate (SO_MAX_PACING_RATE)."""
-
-    remote: str
-    """Remote address and port of the first stream."""
-
-    tcp_options: list[str]
-    """TCP options in effect: `timestamps`, `sack`, `wscale`, `ecn`."""
-
-    tos: IntSetting
-    """Type-of-service byte."""
-
-    window_bytes: Bytes | None
-    """Socket buffers as requested."""
-
-    affinity: int | None = None
-    """CPU the data threads are pinned to."""
-
-    datagrams_per_call: int | None = None
-    """Datagrams per send call (UDP segmentation offload); 1 means one packet, one call."""
-
-    mptcp: bool | None = None
-    """Whether MPTCP is in effect."""
-
-    other: dict[str, str] = field(default_factory=dict)
-    """Settings of a peer that are unknown to this version."""
-
-    pmtu_bytes: int | None = None
-    """Path MTU known to the kernel."""
-
-    rcv_buf_bytes: Bytes | None = None
-    """Receive buffer as granted at the start (SO_RCVBUF as read back)."""
-
-    receive_merging: bool | None = None
-    """Whether the kernel may merge datagrams on receive (UDP_GRO)."""
-
-    snd_buf_bytes: Bytes | None = None
-    """Send buffer as granted at the start (SO_SNDBUF as read back)."""
-
-
 SizeList: TypeAlias = list[Bytes]
 """Sizes as entered, with ranges expanded."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SocketKnobs:
-    """Settings of the sockets."""
-
-    ipv4: bool
-    """Use IPv4 only"""
-
-    ipv6: bool
-    """Use IPv6 only"""
-
-    no_delay: bool
-    """Send small segments at once (TCP_NODELAY)"""
-
-    skip_rx_copy: bool
-    """Let the receiving kernel discard the bytes instead of copying them to the program; the result says so"""
-
-    zerocopy: bool
-    """Send without copying, by the fastest method of the sender's host (TCP)"""
-
-    bind_address: str | None = None
-    """Bind to this local address"""
-
-    bind_device: str | None = None
-    """Bind to this network device (SO_BINDTODEVICE)"""
-
-    congestion: str | None = None
-    """Congestion control at the sender, for example cubic or bbr (TCP)"""
-
-    dscp: int | None = None
-    """DSCP of every packet: 0 to 63 or a name such as ef, cs1, af41"""
-
-    io: SendMethod | None = None
-    """
-    How the sender passes bytes to the kernel (TCP): copy (the default), splice, sendfile, zerocopy (MSG_ZEROCOPY),
-    or auto for the fastest on that host
-    """
-
-    mss_bytes: int | None = None
-    """Request this maximum segment size in bytes (TCP); the effective value is reported"""
-
-    source_port: int | None = None
-    """Local port of the first data stream; the others use the ports after it"""
-
-    tos: int | None = None
-    """Type-of-service byte of every packet: decimal, 0x hexadecimal or 0 octal"""
-
-    window_bytes: Bytes | None = None
-    """Fix the socket buffers at both ends to this size, which disables the kernel's own tuning"""
 
 
 Span: TypeAlias = int
@@ -1305,21 +1196,6 @@ class FlowPlannedBody:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FlowOpenedBody:
-    """The sockets of one side are open."""
-
-    flow: int
-    """The flow."""
-
-    kind: Literal["flow_opened"]
-    settings: SideSettings
-    """The settings as the kernel applied them."""
-
-    side: Side
-    """Which end."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class ProgressBody:
     """The receiver's count while the flow runs."""
 
@@ -1719,6 +1595,17 @@ class CpuSection:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RateSetting:
+    """A setting as requested and as it took effect."""
+
+    asked: Span | None
+    """As requested; absent if left to the kernel."""
+
+    effective: Span | None = None
+    """As it took effect; absent if it cannot be read."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
     """One conclusion about one flow."""
 
@@ -2016,44 +1903,71 @@ class Sample:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SettingsSection:
-    """
-    Settings. A requested value is `null` if it was left to the kernel; a value that cannot be read back is
-    absent.
-    """
+class SideSettings:
+    """The settings of the first stream's socket on one side, read back from the kernel."""
 
     congestion: TextSetting
-    """Congestion control of the sender."""
+    """Congestion control."""
 
     io: TextSetting
-    """
-    How the sender passed bytes to the kernel: `copy`, `splice`, `sendfile` or `zerocopy`; requested may also be
-    `auto` or `copy-free`.
-    """
+    """How the sender passes bytes to the kernel; at the receiver, whether they are copied to the program."""
 
     length_bytes: Bytes
     """Bytes per write, or payload of one datagram."""
 
-    mss: MssSetting
-    """Segment size."""
+    local: str
+    """Local address and port of the first stream."""
 
-    pacing: PacingSetting
-    """Kernel pacing of the sender."""
+    mss: IntSetting
+    """Segment size in bytes of payload."""
+
+    pacing_bps: RateSetting
+    """Kernel pacing rate (SO_MAX_PACING_RATE)."""
+
+    remote: str
+    """Remote address and port of the first stream."""
+
+    tcp_options: list[str]
+    """TCP options in effect: `timestamps`, `sack`, `wscale`, `ecn`."""
 
     tos: IntSetting
-    """Type-of-service byte of the sender."""
+    """Type-of-service byte."""
 
-    window: WindowSetting
-    """Socket buffers."""
+    window_bytes: Bytes | None
+    """Socket buffers as requested."""
 
-    no_delay: bool | None = None
-    """Whether small segments were sent immediately (TCP_NODELAY); absent if the specification is missing."""
+    affinity: int | None = None
+    """CPU the data threads are pinned to."""
 
-    receiver: SideSettings | None = None
-    """All values read back at the receiver."""
+    busy_poll_ns: RateSetting | None = None
+    """How long a waiting call polls the network device (SO_BUSY_POLL)."""
 
-    sender: SideSettings | None = None
-    """All values read back at the sender."""
+    datagrams_per_call: int | None = None
+    """Datagrams per send call (UDP segmentation offload); 1 means one packet, one call."""
+
+    fast_open: BoolSetting | None = None
+    """Whether the first bytes travelled with the SYN (TCP Fast Open)."""
+
+    mptcp: bool | None = None
+    """Whether MPTCP is in effect."""
+
+    notsent_lowat_bytes: RateSetting | None = None
+    """Most bytes in the socket that were not sent yet (TCP_NOTSENT_LOWAT)."""
+
+    other: dict[str, str] = field(default_factory=dict)
+    """Settings of a peer that are unknown to this version."""
+
+    pmtu_bytes: int | None = None
+    """Path MTU known to the kernel."""
+
+    rcv_buf_bytes: Bytes | None = None
+    """Receive buffer as granted at the start (SO_RCVBUF as read back)."""
+
+    receive_merging: bool | None = None
+    """Whether the kernel may merge datagrams on receive (UDP_GRO)."""
+
+    snd_buf_bytes: Bytes | None = None
+    """Send buffer as granted at the start (SO_SNDBUF as read back)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -2116,6 +2030,68 @@ class SizePoint:
 
     trials: int | None = None
     """Evaluated trials; absent if a foreign program does not report them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SocketKnobs:
+    """Settings of the sockets."""
+
+    fast_open: bool
+    """Open data connections with TCP Fast Open; both hosts need net.ipv4.tcp_fastopen=3"""
+
+    ipv4: bool
+    """Use IPv4 only"""
+
+    ipv6: bool
+    """Use IPv6 only"""
+
+    no_delay: bool
+    """Send small segments at once (TCP_NODELAY)"""
+
+    quick_ack: bool
+    """Acknowledge what arrives at once instead of waiting for more (TCP_QUICKACK)"""
+
+    skip_rx_copy: bool
+    """Let the receiving kernel discard the bytes instead of copying them to the program; the result says so"""
+
+    zerocopy: bool
+    """Send without copying, by the fastest method of the sender's host (TCP)"""
+
+    bind_address: str | None = None
+    """Bind to this local address"""
+
+    bind_device: str | None = None
+    """Bind to this network device (SO_BINDTODEVICE)"""
+
+    busy_poll_ns: Span | None = None
+    """Let waiting calls poll the network device for this time, for example 50us (SO_BUSY_POLL)"""
+
+    congestion: str | None = None
+    """Congestion control at the sender, for example cubic or bbr (TCP)"""
+
+    dscp: int | None = None
+    """DSCP of every packet: 0 to 63 or a name such as ef, cs1, af41"""
+
+    io: SendMethod | None = None
+    """
+    How the sender passes bytes to the kernel (TCP): copy (the default), splice, sendfile, zerocopy (MSG_ZEROCOPY),
+    or auto for the fastest on that host
+    """
+
+    mss_bytes: int | None = None
+    """Request this maximum segment size in bytes (TCP); the effective value is reported"""
+
+    notsent_lowat_bytes: Bytes | None = None
+    """Keep at most this much in the socket that was not sent yet (TCP_NOTSENT_LOWAT)"""
+
+    source_port: int | None = None
+    """Local port of the first data stream; the others use the ports after it"""
+
+    tos: int | None = None
+    """Type-of-service byte of every packet: decimal, 0x hexadecimal or 0 octal"""
+
+    window_bytes: Bytes | None = None
+    """Fix the socket buffers at both ends to this size, which disables the kernel's own tuning"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -2627,6 +2603,21 @@ class TestOf:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class FlowOpenedBody:
+    """The sockets of one side are open."""
+
+    flow: int
+    """The flow."""
+
+    kind: Literal["flow_opened"]
+    settings: SideSettings
+    """The settings as the kernel applied them."""
+
+    side: Side
+    """Which end."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class SampleBody:
     """One interval of one side."""
 
@@ -2934,6 +2925,47 @@ class LatencySection:
 
     loaded: ProbeSection | None = None
     """Under the load of this flow."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SettingsSection:
+    """
+    Settings. A requested value is `null` if it was left to the kernel; a value that cannot be read back is
+    absent.
+    """
+
+    congestion: TextSetting
+    """Congestion control of the sender."""
+
+    io: TextSetting
+    """
+    How the sender passed bytes to the kernel: `copy`, `splice`, `sendfile` or `zerocopy`; requested may also be
+    `auto` or `copy-free`.
+    """
+
+    length_bytes: Bytes
+    """Bytes per write, or payload of one datagram."""
+
+    mss: MssSetting
+    """Segment size."""
+
+    pacing: PacingSetting
+    """Kernel pacing of the sender."""
+
+    tos: IntSetting
+    """Type-of-service byte of the sender."""
+
+    window: WindowSetting
+    """Socket buffers."""
+
+    no_delay: bool | None = None
+    """Whether small segments were sent immediately (TCP_NODELAY); absent if the specification is missing."""
+
+    receiver: SideSettings | None = None
+    """All values read back at the receiver."""
+
+    sender: SideSettings | None = None
+    """All values read back at the sender."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -202,6 +202,12 @@ class SweepOptions(TypedDict, total=False):
     dscp: int | str
     """DSCP of every packet: 0 to 63 or a name such as ef, cs1, af41"""
 
+    notsent_lowat: Size
+    """Keep at most this much in the socket that was not sent yet (TCP_NOTSENT_LOWAT)"""
+
+    busy_poll: Duration
+    """Let waiting calls poll the network device for this time, for example 50us (SO_BUSY_POLL)"""
+
     bind: Name
     """Bind to this local address"""
 
@@ -265,6 +271,12 @@ class SweepOptions(TypedDict, total=False):
     no_delay: bool
     """Send small segments at once (TCP_NODELAY)"""
 
+    quick_ack: bool
+    """Acknowledge what arrives at once instead of waiting for more (TCP_QUICKACK)"""
+
+    fast_open: bool
+    """Open data connections with TCP Fast Open; both hosts need net.ipv4.tcp_fastopen=3"""
+
     version4: bool
     """Use IPv4 only"""
 
@@ -307,6 +319,8 @@ SWEEP: dict[str, Option] = {
     "congestion": Option("--congestion", "required"),
     "tos": Option("--tos", "required"),
     "dscp": Option("--dscp", "required"),
+    "notsent_lowat": Option("--notsent-lowat", "required"),
+    "busy_poll": Option("--busy-poll", "required"),
     "bind": Option("--bind", "required"),
     "bind_address": Option("--bind", "required"),
     "bind_dev": Option("--bind-dev", "required"),
@@ -328,6 +342,8 @@ SWEEP: dict[str, Option] = {
     "stream": Option("--stream", "none"),
     "bidir": Option("--bidir", "none"),
     "no_delay": Option("--no-delay", "none"),
+    "quick_ack": Option("--quick-ack", "none"),
+    "fast_open": Option("--fast-open", "none"),
     "version4": Option("--version4", "none"),
     "ipv4": Option("--version4", "none"),
     "version6": Option("--version6", "none"),
@@ -416,6 +432,12 @@ class TestOptions(TypedDict, total=False):
 
     dscp: int | str
     """DSCP of every packet: 0 to 63 or a name such as ef, cs1, af41"""
+
+    notsent_lowat: Size
+    """Keep at most this much in the socket that was not sent yet (TCP_NOTSENT_LOWAT)"""
+
+    busy_poll: Duration
+    """Let waiting calls poll the network device for this time, for example 50us (SO_BUSY_POLL)"""
 
     bind: Name
     """Bind to this local address"""
@@ -510,6 +532,12 @@ class TestOptions(TypedDict, total=False):
     no_delay: bool
     """Send small segments at once (TCP_NODELAY)"""
 
+    quick_ack: bool
+    """Acknowledge what arrives at once instead of waiting for more (TCP_QUICKACK)"""
+
+    fast_open: bool
+    """Open data connections with TCP Fast Open; both hosts need net.ipv4.tcp_fastopen=3"""
+
     version4: bool
     """Use IPv4 only"""
 
@@ -564,6 +592,8 @@ TEST: dict[str, Option] = {
     "congestion": Option("--congestion", "required"),
     "tos": Option("--tos", "required"),
     "dscp": Option("--dscp", "required"),
+    "notsent_lowat": Option("--notsent-lowat", "required"),
+    "busy_poll": Option("--busy-poll", "required"),
     "bind": Option("--bind", "required"),
     "bind_address": Option("--bind", "required"),
     "bind_dev": Option("--bind-dev", "required"),
@@ -595,6 +625,8 @@ TEST: dict[str, Option] = {
     "bidir": Option("--bidir", "none"),
     "no_latency": Option("--no-latency", "none"),
     "no_delay": Option("--no-delay", "none"),
+    "quick_ack": Option("--quick-ack", "none"),
+    "fast_open": Option("--fast-open", "none"),
     "version4": Option("--version4", "none"),
     "ipv4": Option("--version4", "none"),
     "version6": Option("--version6", "none"),

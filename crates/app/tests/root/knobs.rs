@@ -161,6 +161,21 @@ fn sockets() -> Vec<KnobCase> {
         ),
         KnobCase("dscp", &["af41"], Acts(|r| tos(r) == 136.0), Acts(|r| tos(r) == 136.0)),
         KnobCase("no-delay", &[], Acts(|r| spec(r)["socket"]["no_delay"] == true), Refused),
+        KnobCase("quick-ack", &[], Acts(|r| spec(r)["socket"]["quick_ack"] == true), Refused),
+        KnobCase(
+            "notsent-lowat",
+            &["128K"],
+            Acts(|r| number(&sender(r)["notsent_lowat_bytes"]["effective"]) == 131_072.0),
+            Refused,
+        ),
+        // The kernel's default lets clients use it, and servers not.
+        KnobCase("fast-open", &[], Acts(|r| has_caveat(r, "setting_ineffective", "SYN")), Refused),
+        KnobCase(
+            "busy-poll",
+            &["50us"],
+            Acts(|r| number(&sender(r)["busy_poll_ns"]["effective"]) == 50_000.0),
+            Acts(|r| number(&sender(r)["busy_poll_ns"]["effective"]) == 50_000.0),
+        ),
         KnobCase(
             "version4",
             &[],

@@ -49,4 +49,5 @@ mod lab_rootless;
 mod quotas;
 mod run_lab;
 mod sweep;
+mod tcp_options;
 mod web_pages;

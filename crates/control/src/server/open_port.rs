@@ -109,7 +109,8 @@ fn bind_pair(address: SocketAddr, inherited: &mut InheritedSockets) -> Result<Op
         tries -= 1;
         // An MPTCP listener serves plain TCP clients with plain TCP. A kernel without MPTCP opens a plain
         // listener.
-        let requested = SocketOptions { mptcp: true, ..SocketOptions::default() };
+        // A client that sends its first bytes with the SYN is served at once.
+        let requested = SocketOptions { mptcp: true, fast_open: true, ..SocketOptions::default() };
         let tcp = match inherited.take_listener(address, BACKLOG)? {
             Some(tcp) => tcp,
             None => match listen_tcp(address, BACKLOG, &requested) {

@@ -216,6 +216,8 @@ impl Notified {
 pub(crate) struct Drain {
     buffer: Vec<u8>,
     discard: bool,
+    /// Whether what was read is acknowledged at once.
+    quick_ack: bool,
     sink: Option<FileSink>,
 }
 
@@ -228,7 +230,7 @@ impl Drain {
         let sink = flow.setup.file.as_deref().map(FileSink::create).transpose()?;
         // Discarded bytes cannot be written to a file.
         let discard = flow.setup.socket.skip_rx_copy && sink.is_none();
-        Ok(Self { buffer: payload::allocate(block)?, discard, sink })
+        Ok(Self { buffer: payload::allocate(block)?, discard, quick_ack: flow.setup.socket.quick_ack, sink })
     }
 
     /// Writes the bytes of the latest read to the file, if there is one.
@@ -263,13 +265,28 @@ impl Drain {
         most: usize,
     ) -> Result<(Moved, Option<u64>), SockError> {
         let length = self.buffer.len().min(most);
-        stream::recv_stamped(fd, &mut self.buffer[..length])
+        let taken = stream::recv_stamped(fd, &mut self.buffer[..length]);
+        self.acknowledge(fd);
+        taken
+    }
+
+    fn acknowledge(&self, fd: &impl AsFd) {
+        if self.quick_ack {
+            // The setting was accepted before; of a connection that has ended it does not matter.
+            let _ = sockopt::set_quick_ack(fd, true);
+        }
     }
 
     /// Takes at most `most` bytes.
     #[inline]
     pub(crate) fn recv(&mut self, fd: &impl AsFd, most: usize) -> Result<Moved, SockError> {
         let length = self.buffer.len().min(most);
-        if self.discard { stream::discard(fd, length) } else { stream::recv(fd, &mut self.buffer[..length]) }
+        let taken = if self.discard {
+            stream::discard(fd, length)
+        } else {
+            stream::recv(fd, &mut self.buffer[..length])
+        };
+        self.acknowledge(fd);
+        taken
     }
 }

@@ -42,8 +42,12 @@ const KINDS: &[(&str, &[Rename])] = &[
             key("tally.kernel.control", "resent_bytes", "retransmitted_bytes"),
             key("tally.kernel.interface", "over_ns", "duration_ns"),
             key("tally.kernel.interface.idle", "over_ns", "duration_ns"),
+            METHOD_KEY,
+            METHOD_ASKED,
+            METHOD_USED,
         ],
     ),
+    ("flow_opened", &[METHOD_KEY, METHOD_ASKED, METHOD_USED]),
     ("started", &[key("", "late_ns", "start_error_ns")]),
     ("trial_ended", &[key("runs.*", "late_ns", "start_error_ns")]),
     (
@@ -59,6 +63,9 @@ const KINDS: &[(&str, &[Rename])] = &[
     ("grouped", &[key("", "background", "cross_traffic")]),
 ];
 
+const METHOD_KEY: Rename = key("settings", "zerocopy", "io");
+const METHOD_ASKED: Rename = text("settings.io", "asked", "msg", "zerocopy");
+const METHOD_USED: Rename = text("settings.io", "effective", "msg", "zerocopy");
 const SCHEMA: Rename = text("", "schema", "linerate.event/1", super::EVENT_SCHEMA);
 
 /// Brings the body of an event to this version. A log may have events of both: a plan that an older version began and this

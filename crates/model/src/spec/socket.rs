@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use linerate_units::Bytes;
+use linerate_units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
 use super::{SpecError, Traffic};
@@ -44,6 +44,22 @@ pub struct SocketKnobs {
     /// Send small segments at once (TCP_NODELAY)
     #[cfg_attr(feature = "clap", arg(short = 'N', long, help_heading = "Sockets"))]
     pub no_delay: bool,
+    /// Acknowledge what arrives at once instead of waiting for more (TCP_QUICKACK)
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Sockets"))]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub quick_ack: bool,
+    /// Keep at most this much in the socket that was not sent yet (TCP_NOTSENT_LOWAT)
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BYTES", help_heading = "Sockets"))]
+    #[serde(rename = "notsent_lowat_bytes", skip_serializing_if = "Option::is_none")]
+    pub notsent_lowat: Option<Bytes>,
+    /// Open data connections with TCP Fast Open; both hosts need net.ipv4.tcp_fastopen=3
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Sockets"))]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fast_open: bool,
+    /// Let waiting calls poll the network device for this time, for example 50us (SO_BUSY_POLL)
+    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME", help_heading = "Sockets"))]
+    #[serde(rename = "busy_poll_ns", skip_serializing_if = "Option::is_none")]
+    pub busy_poll: Option<Span>,
     /// Use IPv4 only
     #[cfg_attr(
         feature = "clap",
@@ -78,7 +94,7 @@ pub struct SocketKnobs {
     pub io: Option<SendMethod>,
     /// Send without copying, by the fastest method of the sender's host (TCP)
     #[cfg_attr(feature = "clap", arg(short = 'Z', long, help_heading = "Sockets"))]
-    #[serde(deserialize_with = "switch_or_method")]
+    #[serde(deserialize_with = "switch_or_method", skip_serializing_if = "std::ops::Not::not")]
     pub zerocopy: bool,
     /// Let the receiving kernel discard the bytes instead of copying them to the program; the result says so
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Sockets"))]
@@ -186,6 +202,9 @@ impl SocketKnobs {
             mss: None,
             congestion: None,
             no_delay: false,
+            quick_ack: false,
+            notsent_lowat: None,
+            fast_open: false,
             io: None,
             zerocopy: false,
             skip_rx_copy: false,
@@ -213,11 +232,24 @@ impl SocketKnobs {
         if self.mss.is_some_and(|m| !(88..=65_495).contains(&m)) {
             return fail("--set-mss", "the segment size is out of range", "give 88 to 65495 bytes");
         }
+        if self.notsent_lowat.is_some_and(|bytes| bytes.get() == 0 || bytes.get() >= 1 << 30) {
+            return fail("--notsent-lowat", "the size is out of range", "give 1 to below 1G");
+        }
+        let longest_poll = Span::from_ms(10);
+        if self.busy_poll.is_some_and(|time| time < Span::from_us(1) || time > longest_poll) {
+            return fail("--busy-poll", "the time is out of range", "give 1us to 10ms");
+        }
+        if self.fast_open && traffic.mptcp {
+            return fail("--fast-open", "connections of MPTCP are opened without it", "remove it or --mptcp");
+        }
         if traffic.udp {
             for (given, knob) in [
                 (self.mss.is_some(), "--set-mss"),
                 (self.congestion.is_some(), "--congestion"),
                 (self.no_delay, "--no-delay"),
+                (self.quick_ack, "--quick-ack"),
+                (self.notsent_lowat.is_some(), "--notsent-lowat"),
+                (self.fast_open, "--fast-open"),
                 (self.send_option().is_some(), self.send_option().unwrap_or("--io")),
                 (self.skip_rx_copy, "--skip-rx-copy"),
                 (traffic.read_rate.is_some(), "--read-rate"),

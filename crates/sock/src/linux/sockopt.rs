@@ -42,6 +42,11 @@ switches! {
     set_dont_route: SOL_SOCKET, libc::SO_DONTROUTE, "set SO_DONTROUTE";
     /// Sends small segments at once (disables Nagle's algorithm, RFC 896).
     set_no_delay: IPPROTO_TCP, libc::TCP_NODELAY, "set TCP_NODELAY";
+    /// Acknowledges what has arrived at once. The kernel leaves this mode by itself, so it is set after every read.
+    set_quick_ack: IPPROTO_TCP, libc::TCP_QUICKACK, "set TCP_QUICKACK";
+    /// Delays the handshake of the next connect until the first bytes are written, which travel with the SYN if the
+    /// peer is known to take them (RFC 7413).
+    set_fast_open: IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, "set TCP_FASTOPEN_CONNECT";
     /// Restricts a socket bound to `::` to IPv6.
     set_only_v6: IPPROTO_IPV6, libc::IPV6_V6ONLY, "set IPV6_V6ONLY";
     /// Allows the kernel to merge datagrams of one flow (GRO); their size is in a control message.
@@ -111,6 +116,47 @@ pub fn set_mss(fd: &impl AsFd, bytes: u32) -> Result<()> {
 /// The descriptor is not a TCP socket.
 pub fn snd_mss(fd: &impl AsFd) -> Result<u32> {
     unsigned("read TCP_MAXSEG", fd, IPPROTO_TCP, libc::TCP_MAXSEG)
+}
+
+/// Most bytes that the socket takes without having sent them.
+///
+/// # Errors
+/// The descriptor is not a TCP socket.
+pub fn set_notsent_lowat(fd: &impl AsFd, bytes: u64) -> Result<()> {
+    set("set TCP_NOTSENT_LOWAT", fd, IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, clamp(bytes))
+}
+
+/// Most bytes that the socket takes without having sent them; `u32::MAX` without a limit of its own.
+///
+/// # Errors
+/// The descriptor is not a TCP socket.
+pub fn notsent_lowat(fd: &impl AsFd) -> Result<u32> {
+    unsigned("read TCP_NOTSENT_LOWAT", fd, IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT)
+}
+
+/// Lets a listening socket take data that travels with a SYN, of at most `pending` connections at a time whose
+/// handshake is not complete.
+///
+/// # Errors
+/// The kernel does not have the option.
+pub fn accept_fast_open(fd: &impl AsFd, pending: u32) -> Result<()> {
+    set("set TCP_FASTOPEN", fd, IPPROTO_TCP, libc::TCP_FASTOPEN, clamp(u64::from(pending)))
+}
+
+/// How long a waiting call polls the network device, microseconds.
+///
+/// # Errors
+/// `EPERM` for more than `net.core.busy_read` without `CAP_NET_ADMIN`.
+pub fn set_busy_poll(fd: &impl AsFd, us: u32) -> Result<()> {
+    set("set SO_BUSY_POLL", fd, SOL_SOCKET, libc::SO_BUSY_POLL, clamp(u64::from(us)))
+}
+
+/// How long a waiting call polls the network device, microseconds; 0 if it sleeps at once.
+///
+/// # Errors
+/// The kernel does not have the option.
+pub fn busy_poll(fd: &impl AsFd) -> Result<u32> {
+    unsigned("read SO_BUSY_POLL", fd, SOL_SOCKET, libc::SO_BUSY_POLL)
 }
 
 /// Sets the congestion control by its kernel name.

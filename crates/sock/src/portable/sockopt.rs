@@ -57,6 +57,20 @@ refused! {
     set_drop_counter(_on: bool) -> (), "set SO_RXQ_OVFL";
     /// Enables [`crate::splice::ZeroCopySender`].
     set_zerocopy(_on: bool) -> (), "set SO_ZEROCOPY";
+    /// Acknowledges what has arrived at once.
+    set_quick_ack(_on: bool) -> (), "set TCP_QUICKACK";
+    /// Delays the handshake of the next connect until the first bytes are written.
+    set_fast_open(_on: bool) -> (), "set TCP_FASTOPEN_CONNECT";
+    /// Lets a listening socket take data that travels with a SYN.
+    accept_fast_open(_pending: u32) -> (), "set TCP_FASTOPEN";
+    /// Most bytes that the socket takes without having sent them.
+    set_notsent_lowat(_bytes: u64) -> (), "set TCP_NOTSENT_LOWAT";
+    /// Most bytes that the socket takes without having sent them.
+    notsent_lowat() -> u32, "read TCP_NOTSENT_LOWAT";
+    /// How long a waiting call polls the network device, microseconds.
+    set_busy_poll(_us: u32) -> (), "set SO_BUSY_POLL";
+    /// How long a waiting call polls the network device, microseconds.
+    busy_poll() -> u32, "read SO_BUSY_POLL";
     /// Adds the traffic-class byte to every datagram received over IPv6.
     set_receive_tclass(_on: bool) -> (), "set IPV6_RECVTCLASS";
     /// Receive buffer beyond the system's limit.

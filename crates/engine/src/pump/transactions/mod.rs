@@ -9,8 +9,10 @@ mod responses;
 mod wait;
 
 use linerate_model::Side;
-use linerate_sock::SockError;
-use linerate_sock::stream::{set_nonblocking, set_recv_timeout, set_send_timeout};
+use std::net::TcpStream;
+
+use linerate_sock::stream::{recv, set_nonblocking, set_recv_timeout, set_send_timeout};
+use linerate_sock::{Moved, SockError, sockopt};
 
 use super::{PumpEnd, PumpGuard, StreamEnd, StreamError, payload};
 use crate::flow::FlowSide;
@@ -37,6 +39,8 @@ pub(crate) struct TransactionBuffers {
     outgoing: Vec<u8>,
     /// Receives what arrives.
     incoming: Vec<u8>,
+    /// Whether what was received is acknowledged at once.
+    quick_ack: bool,
 }
 
 /// Memory of the buffers of a pump, bytes.
@@ -63,7 +67,18 @@ impl TransactionBuffers {
         Ok(Self {
             outgoing: payload::block(&flow.setup.payload, outgoing)?,
             incoming: payload::allocate(incoming)?,
+            quick_ack: flow.setup.socket.quick_ack && flow.sockets.udp(0).is_none(),
         })
+    }
+
+    /// Receives once into `incoming`, and acknowledges it if that was asked for.
+    fn receive(&mut self, socket: &TcpStream) -> Result<Moved, SockError> {
+        let moved = recv(socket, &mut self.incoming);
+        if self.quick_ack {
+            // Of a connection that has ended it does not matter.
+            let _ = sockopt::set_quick_ack(socket, true);
+        }
+        moved
     }
 }
 

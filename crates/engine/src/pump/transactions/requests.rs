@@ -315,7 +315,7 @@ impl<'f> RequestStream<'f> {
     fn receive(&mut self, all: &mut RequestTask<'_>) -> Result<bool, StreamError> {
         match &mut self.socket {
             RequestSocket::Tcp { socket, received, under_way, .. } => {
-                let bytes = match recv(*socket, &mut all.buffers.incoming)? {
+                let bytes = match all.buffers.receive(socket)? {
                     Moved::Bytes(bytes) => bytes,
                     Moved::Pending => return Ok(false),
                     Moved::Closed => return Ok(true),

@@ -100,7 +100,7 @@ impl<'f> ResponseStream<'f> {
     fn serve(&mut self, all: &mut ResponseTask<'_>) -> Result<bool, SockError> {
         match &mut self.socket {
             ResponseSocket::Tcp { socket, received, unsent, .. } => {
-                match recv(*socket, &mut all.buffers.incoming)? {
+                match all.buffers.receive(socket)? {
                     Moved::Bytes(bytes) => {
                         all.now = clock::now();
                         all.count(&self.meter, bytes);
