@@ -10,6 +10,7 @@ mod error;
 mod exchange;
 mod flow;
 mod flow_counts;
+mod histogram;
 mod measured;
 mod pacer;
 mod plan;

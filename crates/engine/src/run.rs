@@ -258,10 +258,15 @@ impl FlowHandle {
         let copied = ends.iter().any(|end| end.copied);
         let unpinned = ends.iter().any(|end| end.unpinned);
         let per_call = ends.iter().filter_map(|end| end.per_call).min();
+        let gaps = ends.iter().filter_map(|end| end.send_gaps.clone());
+        let gaps = gaps.reduce(|all, more| all.merge(&more)).and_then(|all| all.digest());
         let streams: Vec<StreamEnd> = ends.into_iter().flat_map(|end| end.streams).collect();
         let mut counts = self.counts();
         counts.marks = flow_counts::marks(&self.flow, &streams);
         let mut tally = tally::assemble(&self.flow, streams, retransmits.as_deref());
+        if let Some(udp) = &mut tally.udp {
+            udp.send_gaps = gaps;
+        }
         tally.readings = sampled.readings.clone();
         // The pumps know the bytes of the measured part exactly, the sampler only up to its wake-up.
         tally.readings.put(metrics::flow::BYTES, tally.bytes);

@@ -85,6 +85,7 @@ fn datagrams(flow: &FlowSide, counts: &Counts) -> UdpTally {
         socket_drops: (!sender).then_some(counts.socket_drops.min(counts.lost)),
         jitter: (!sender && counts.packets > 1).then_some(jitter),
         send_errors: sender.then_some(counts.send_errors),
+        send_gaps: None,
     }
 }
 

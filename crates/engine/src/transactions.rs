@@ -13,6 +13,8 @@ use linerate_sock::thread::locked;
 use linerate_sock::{SockError, SocketOptions, affinity};
 use linerate_units::Span;
 
+use crate::histogram::{BUCKETS, LONGEST_NS, bucket_of, filled};
+
 /// What one side of a flow does with requests and responses. The sending side makes the requests.
 #[derive(Debug, Clone)]
 pub struct TransactionSetup {
@@ -126,26 +128,6 @@ impl AcceptedConnections {
         // A connection that was reset meanwhile takes no settings.
         self.options.apply_tcp(&connection).is_ok().then_some(connection)
     }
-}
-
-/// Bits of a time that its bucket keeps: a bucket is as wide as at most 1/128 of its values.
-const KEPT_BITS: u32 = 7;
-/// Times above one minute count as one minute.
-const LONGEST_NS: u64 = 60_000_000_000;
-/// Number of buckets up to [`LONGEST_NS`].
-const BUCKETS: usize = bucket_of(LONGEST_NS) + 1;
-
-/// The bucket of a time. Up to 255 ns each nanosecond has one, then each octave has 128.
-const fn bucket_of(ns: u64) -> usize {
-    let shift = (u64::BITS - ns.leading_zeros()).saturating_sub(KEPT_BITS + 1);
-    ((shift as usize) << KEPT_BITS) + (ns >> shift) as usize
-}
-
-/// The largest time of a bucket.
-const fn end_of(bucket: usize) -> u64 {
-    let shift = (bucket >> KEPT_BITS).saturating_sub(1);
-    let first = (bucket - (shift << KEPT_BITS)) as u64;
-    ((first + 1) << shift) - 1
 }
 
 /// The transactions of one thread, on memory of its own: one writer, any number of readers.
@@ -298,8 +280,7 @@ impl TransactionCounts {
 
     /// The buckets that are not empty.
     fn histogram(&self) -> Vec<DelayBucket> {
-        let filled = self.buckets.iter().enumerate().filter(|(_, count)| **count > 0);
-        filled.map(|(bucket, count)| DelayBucket { up_to_ns: end_of(bucket), count: *count }).collect()
+        filled(&self.buckets)
     }
 
     /// Median and 99th percentile of the transactions since `earlier`; absent without any.
@@ -334,29 +315,6 @@ impl TransactionCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn buckets_are_those_of_the_latency_histogram() {
-        assert_eq!(BUCKETS, 3808);
-        for ns in [0, 1, 127, 128, 255] {
-            assert_eq!((bucket_of(ns), end_of(bucket_of(ns))), (ns as usize, ns), "{ns}");
-        }
-        assert_eq!((bucket_of(256), end_of(256)), (256, 257));
-        assert_eq!(bucket_of(258), 257);
-    }
-
-    proptest! {
-        #[test]
-        fn a_bucket_holds_its_values_and_is_at_most_a_128th_of_them_wide(ns in 0..=LONGEST_NS) {
-            let bucket = bucket_of(ns);
-            prop_assert!(bucket < BUCKETS);
-            prop_assert!(end_of(bucket) >= ns);
-            prop_assert!((end_of(bucket) - ns) as f64 <= ns as f64 / 128.0);
-            prop_assert_eq!(bucket_of(end_of(bucket)), bucket);
-            prop_assert_eq!(bucket_of(end_of(bucket) + 1), bucket + 1);
-        }
-    }
 
     #[test]
     fn the_result_has_the_transactions_of_all_threads_in_the_measured_part() {

@@ -129,6 +129,9 @@ pub struct UdpTally {
     /// Datagrams that the sending kernel refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_errors: Option<u64>,
+    /// Times between the send calls of a stream with a rate; absent without a rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_gaps: Option<Digest>,
 }
 
 /// Requests and responses in the measured part of one side.

@@ -160,6 +160,7 @@ fn udp_section(flow: &FlowRecord) -> Option<UdpSection> {
         loss_ratio,
         jitter_ns: udp.jitter,
         socket_drops: udp.socket_drops,
+        send_gaps: flow.sender.as_ref().and_then(|t| t.udp.as_ref()).and_then(|u| u.send_gaps),
         send_errors: flow.sender.as_ref().and_then(|t| t.udp.as_ref()).and_then(|u| u.send_errors),
     })
 }

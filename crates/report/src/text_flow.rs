@@ -4,7 +4,7 @@ use linerate_model::{
     AccountingStep, Confidence, Contribution, Finding, FlowRecord, FollowUp, SideSettings, Transport,
     Uncertainty,
 };
-use linerate_units::{Bitrate, Bytes, Ratio};
+use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
 use crate::figure::{FlowFigure, imported};
 use crate::layout::{TextLayout, TextRole, wrap};
@@ -116,8 +116,19 @@ fn evidence_details(flow: &FlowRecord, whole: bool) -> Vec<(&'static str, String
             .extend(steady(flow).filter(|_| whole || !table_says_steady(flow)).map(|text| ("steady", text)));
         details.extend(uncertainty(flow).filter(|_| whole).map(|text| ("known to", text)));
     }
+    details.extend(send_gaps(flow).filter(|_| whole).map(|text| ("gaps", text)));
     details.extend(accounting(flow).map(|text| ("bytes", text)));
     details
+}
+
+/// The times between the send calls of datagrams with a rate.
+fn send_gaps(flow: &FlowRecord) -> Option<String> {
+    let gaps = flow.sender.as_ref()?.udp.as_ref()?.send_gaps?;
+    let together = flow.sender_settings.as_ref().and_then(|settings| settings.datagrams_per_call);
+    let together =
+        together.map_or_else(|| "datagrams".to_owned(), |count| plural(u64::from(count), "datagram"));
+    let [mean, p50, p99, max] = [gaps.mean_ns, gaps.p50_ns, gaps.p99_ns, gaps.max_ns].map(Span::from_ns);
+    Some(format!("{together} every {mean} on average, p50 {p50}, p99 {p99}, at most {max}"))
 }
 
 fn is_impossible(flow: &FlowRecord) -> bool {

@@ -64,10 +64,12 @@ impl AddAssign<Duration> for Mono {
 /// second. A clock that was set in between would give a false time.
 #[must_use]
 pub fn arrival(stamp_ns: u64) -> Option<Mono> {
-    arrived(stamp_ns, wall_ns(), now())
+    arrival_before(stamp_ns, wall_ns(), now())
 }
 
-fn arrived(stamp_ns: u64, wall_ns: u64, now: Mono) -> Option<Mono> {
+/// As [`arrival`], for many packets after one look at both clocks: `wall_ns` and `now` are the same moment.
+#[must_use]
+pub fn arrival_before(stamp_ns: u64, wall_ns: u64, now: Mono) -> Option<Mono> {
     const MAX_AGE_NS: u64 = 1_000_000_000;
     let age = wall_ns.checked_sub(stamp_ns).filter(|age| *age < MAX_AGE_NS)?;
     now.0.checked_sub(age).map(Mono)
@@ -184,11 +186,11 @@ mod tests {
     #[test]
     fn a_packet_arrived_as_long_ago_as_its_timestamp_says_unless_the_clock_was_set() {
         let (now, wall) = (Mono(5_000_000_000), 1_700_000_000_000_000_000);
-        assert_eq!(arrived(wall - 20_000_000, wall, now), Some(Mono(4_980_000_000)));
-        assert_eq!(arrived(wall, wall, now), Some(now));
-        assert_eq!(arrived(wall + 1, wall, now), None, "from the future");
-        assert_eq!(arrived(wall - 1_000_000_000, wall, now), None, "too old to be true");
-        assert_eq!(arrived(wall - 500, wall, Mono(400)), None, "before the monotonic clock began");
+        assert_eq!(arrival_before(wall - 20_000_000, wall, now), Some(Mono(4_980_000_000)));
+        assert_eq!(arrival_before(wall, wall, now), Some(now));
+        assert_eq!(arrival_before(wall + 1, wall, now), None, "from the future");
+        assert_eq!(arrival_before(wall - 1_000_000_000, wall, now), None, "too old to be true");
+        assert_eq!(arrival_before(wall - 500, wall, Mono(400)), None, "before the monotonic clock began");
     }
 
     #[test]

@@ -51,6 +51,17 @@ pub fn wake_ups(waits: u32, length: Duration) -> Vec<Duration> {
     late
 }
 
+/// CPU time that a short sleep of the calling thread costs, on average over `waits` sleeps of `length` each. In virtual
+/// machines it is several times that of real ones, as each programs a timer of the hypervisor.
+#[must_use]
+pub fn sleep(waits: u32, length: Duration) -> Duration {
+    let before = clock::thread_cpu();
+    for _ in 0..waits {
+        clock::sleep_until(clock::now() + length);
+    }
+    clock::thread_cpu().saturating_sub(before) / waits.max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,6 +70,7 @@ mod tests {
     fn calls_take_time_and_waits_are_sorted() {
         assert!(syscall().unwrap() > Duration::ZERO);
         assert!(clock_read() > Duration::ZERO);
+        assert!(sleep(20, Duration::from_micros(100)) > Duration::ZERO);
         let late = wake_ups(20, Duration::from_micros(200));
         assert!(late.len() == 20 && late.is_sorted() && late[0] > Duration::ZERO, "{late:?}");
     }

@@ -541,6 +541,12 @@ class UdpSection:
     send_errors: int | None = None
     """Datagrams that the sending kernel rejected."""
 
+    send_gaps: Digest | None = None
+    """
+    Times between the send calls of a stream with a rate, each for `settings.sender.datagrams_per_call` datagrams;
+    absent without a rate.
+    """
+
     socket_drops: int | None = None
     """Lost datagrams that the receiving kernel dropped at the socket."""
 
@@ -1064,6 +1070,9 @@ class UdpTally:
 
     send_errors: int | None = None
     """Datagrams that the sending kernel refused."""
+
+    send_gaps: Digest | None = None
+    """Times between the send calls of a stream with a rate; absent without a rate."""
 
     socket_drops: int | None = None
     """Number of the lost datagrams dropped by the receiving kernel at the socket (SO_RXQ_OVFL)."""
@@ -2036,9 +2045,6 @@ class SizePoint:
 class SocketKnobs:
     """Settings of the sockets."""
 
-    fast_open: bool
-    """Open data connections with TCP Fast Open; both hosts need net.ipv4.tcp_fastopen=3"""
-
     ipv4: bool
     """Use IPv4 only"""
 
@@ -2048,14 +2054,8 @@ class SocketKnobs:
     no_delay: bool
     """Send small segments at once (TCP_NODELAY)"""
 
-    quick_ack: bool
-    """Acknowledge what arrives at once instead of waiting for more (TCP_QUICKACK)"""
-
     skip_rx_copy: bool
     """Let the receiving kernel discard the bytes instead of copying them to the program; the result says so"""
-
-    zerocopy: bool
-    """Send without copying, by the fastest method of the sender's host (TCP)"""
 
     bind_address: str | None = None
     """Bind to this local address"""
@@ -2072,6 +2072,9 @@ class SocketKnobs:
     dscp: int | None = None
     """DSCP of every packet: 0 to 63 or a name such as ef, cs1, af41"""
 
+    fast_open: bool | None = None
+    """Open data connections with TCP Fast Open; both hosts need net.ipv4.tcp_fastopen=3"""
+
     io: SendMethod | None = None
     """
     How the sender passes bytes to the kernel (TCP): copy (the default), splice, sendfile, zerocopy (MSG_ZEROCOPY),
@@ -2084,6 +2087,9 @@ class SocketKnobs:
     notsent_lowat_bytes: Bytes | None = None
     """Keep at most this much in the socket that was not sent yet (TCP_NOTSENT_LOWAT)"""
 
+    quick_ack: bool | None = None
+    """Acknowledge what arrives at once instead of waiting for more (TCP_QUICKACK)"""
+
     source_port: int | None = None
     """Local port of the first data stream; the others use the ports after it"""
 
@@ -2092,6 +2098,9 @@ class SocketKnobs:
 
     window_bytes: Bytes | None = None
     """Fix the socket buffers at both ends to this size, which disables the kernel's own tuning"""
+
+    zerocopy: bool | None = None
+    """Send without copying, by the fastest method of the sender's host (TCP)"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -25,6 +25,8 @@ pub(super) struct ArrivalTimes {
     on: bool,
     /// Whether they may be switched on again.
     wanted: bool,
+    /// Whether they stay on, however fast the stream is.
+    kept: bool,
     bytes: u64,
     since: Mono,
     last: Mono,
@@ -34,7 +36,12 @@ impl ArrivalTimes {
     /// Switches timestamps of this socket on if they are `wanted` and the kernel has them.
     pub(super) fn new(fd: &impl AsFd, wanted: bool) -> Self {
         let on = wanted && switch(fd, true);
-        Self { on, wanted: on, bytes: 0, since: Mono::FAR, last: Mono::default() }
+        Self { on, wanted: on, kept: false, bytes: 0, since: Mono::FAR, last: Mono::default() }
+    }
+
+    /// Leaves timestamps on, however fast the stream is.
+    pub(super) const fn keep(&mut self) {
+        self.kept = true;
     }
 
     /// Whether packets are timestamped.
@@ -55,7 +62,9 @@ impl ArrivalTimes {
     /// Observes a read of `bytes` bytes that returned at `now`, and switches if the rate asks for it.
     #[inline]
     pub(super) fn after(&mut self, fd: &impl AsFd, now: Mono, bytes: u64) {
-        if let Some(on) = self.observe(now, bytes) {
+        if !self.kept
+            && let Some(on) = self.observe(now, bytes)
+        {
             self.on = switch(fd, on) && on;
         }
     }

@@ -8,6 +8,7 @@ use linerate_sock::batch::{Datagram, RecvBatch};
 use linerate_sock::poll::{Events, Interest, Poller};
 use linerate_sock::stream::{set_nonblocking, set_recv_timeout};
 use linerate_sock::{Mono, SockError, clock, sockopt};
+use linerate_units::Bytes;
 
 use super::arrival_times::ArrivalTimes;
 use super::{PumpEnd, StreamEnd, StreamError};
@@ -24,6 +25,14 @@ pub(crate) const STOP_SILENCE: Duration = Duration::from_millis(200);
 const MESSAGES: usize = 8;
 /// Buffer for one message: merged datagrams take up to 64 KiB.
 const MESSAGE_BYTES: usize = 64 << 10;
+/// Longest time that datagrams gather: no interval that a result shows is so short that it would matter.
+const MAX_GATHER_TIME: Duration = Duration::from_micros(500);
+/// Fewer datagrams are not worth a wait.
+const MIN_GATHERED: u32 = 4;
+/// At most this part of the receive buffer fills meanwhile: a thread may wake up much later than it asked for.
+const BUFFER_DIVISOR: u64 = 16;
+/// Bytes of the receive buffer that a datagram takes besides its payload (struct sk_buff and what is rounded up).
+const PACKET_OVERHEAD: u64 = 1024;
 /// Most sockets served between two checks for orders.
 const EVENTS: usize = 256;
 /// Receive buffer when none was requested, bytes: a few milliseconds at 10 Gbit/s.
@@ -82,6 +91,10 @@ struct DatagramReceivers<'f> {
     slots: Vec<DatagramReceiver<'f>>,
     batch: RecvBatch,
     last_arrival: Mono,
+    /// How long datagrams gather after a read that took all there were, if their arrival times are known.
+    gather: Option<Duration>,
+    /// Whether the next read waits until some have gathered.
+    rests: bool,
 }
 
 impl DatagramReceivers<'_> {
@@ -94,7 +107,8 @@ impl DatagramReceivers<'_> {
         let now = clock::now();
         let mark = self.flow.setup.end_mark;
         let headers_only = copies_headers_only(self.flow);
-        let wall_ns = slot.transit.as_ref().map(|_| clock::wall_ns());
+        let stamped = slot.times.are_on();
+        let wall_ns = (slot.transit.is_some() || stamped).then(clock::wall_ns);
         let mut bytes = 0;
         let mut first: Option<Origin> = None;
         let mut last_stamp_ns = None;
@@ -104,7 +118,10 @@ impl DatagramReceivers<'_> {
             if let Some(count) = message.ancillary.dropped {
                 slot.arrivals.dropped(count, message.segments());
             }
-            let rest = if runs { slot.take_runs(&message, now, &mut bytes) } else { message.bytes };
+            let stamp_ns = message.ancillary.arrived_at_ns.filter(|_| stamped);
+            let arrived = stamp_ns.zip(wall_ns).and_then(|(at, wall)| clock::arrival_before(at, wall, now));
+            let arrived = arrived.unwrap_or(now);
+            let rest = if runs { slot.take_runs(&message, arrived, &mut bytes) } else { message.bytes };
             if rest.len() < message.bytes.len() {
                 last_stamp_ns = message.ancillary.arrived_at_ns;
                 if rest.is_empty() {
@@ -121,7 +138,7 @@ impl DatagramReceivers<'_> {
                 match slot.reader.read(datagram) {
                     DatagramMeaning::Data(stamp) => {
                         slot.arrivals.sequence.arrive(stamp.seq);
-                        slot.arrivals.jitter.arrive(stamp.sent_ns, now.as_ns());
+                        slot.arrivals.jitter.arrive(stamp.sent_ns, arrived.as_ns());
                         let length = if headers_only { message.length } else { datagram.len() } as u64;
                         bytes += length;
                         last_stamp_ns = message.ancillary.arrived_at_ns;
@@ -146,6 +163,7 @@ impl DatagramReceivers<'_> {
             }
         }
         slot.show();
+        self.rests = last_stamp_ns.is_some() && self.batch.get(MESSAGES - 1).is_none();
         if bytes > 0 {
             self.last_arrival = now;
             if slot.count(now, bytes, first, last_stamp_ns) {
@@ -213,11 +231,11 @@ impl DatagramReceiver<'_> {
     /// Notes the datagrams at the start of a message that follow each other as they were sent, and adds their bytes;
     /// returns what is left of the message.
     #[inline]
-    fn take_runs<'m>(&mut self, message: &Datagram<'m>, now: Mono, bytes: &mut u64) -> &'m [u8] {
+    fn take_runs<'m>(&mut self, message: &Datagram<'m>, arrived: Mono, bytes: &mut u64) -> &'m [u8] {
         let mut rest = message.bytes;
         while let Some(run) = self.reader.run(rest, message.segment_size()) {
             self.arrivals.sequence.arrive_run(run.count);
-            self.arrivals.jitter.arrive_run(run.sent_ns, now.as_ns(), run.count);
+            self.arrivals.jitter.arrive_run(run.sent_ns, arrived.as_ns(), run.count);
             *bytes += run.bytes as u64;
             rest = rest.get(run.bytes..).unwrap_or_default();
         }
@@ -255,6 +273,25 @@ impl DatagramReceiver<'_> {
     }
 }
 
+/// How long the datagrams of a stream with a rate may gather between two reads. A wake-up for each costs both ends more
+/// than the datagram itself. Absent unless several gather, all of them fill only a small part of the receive buffer, and
+/// the kernel notes when each arrived.
+fn gather_time(flow: &FlowSide, slot: &mut DatagramReceiver<'_>) -> Option<Duration> {
+    let setup = &flow.setup;
+    let own = !setup.lent && !flow.plan.shared() && !slot.is_timed() && setup.end_mark == EndMark::None;
+    let rate = setup.offered.filter(|_| own && slot.times.are_on())?;
+    let datagram = setup.datagram_length() as u64;
+    let gap = rate.time_for(Bytes::new(datagram))?.as_duration();
+    let in_buffer = sockopt::rcv_buf(slot.socket).ok()? / (datagram + PACKET_OVERHEAD);
+    let safe = gap.saturating_mul(u32::try_from(in_buffer / BUFFER_DIVISOR).unwrap_or(u32::MAX));
+    let time = MAX_GATHER_TIME.min(safe);
+    let gathers = time >= gap.saturating_mul(MIN_GATHERED);
+    gathers.then(|| {
+        slot.times.keep();
+        time
+    })
+}
+
 /// Receives until an order to stop, and then until nothing arrives any more.
 pub(crate) fn read(flow: &FlowSide, pump: usize, batch: RecvBatch) -> PumpEnd {
     let setup = &flow.setup;
@@ -272,8 +309,10 @@ pub(crate) fn read(flow: &FlowSide, pump: usize, batch: RecvBatch) -> PumpEnd {
             marks: 0,
         })
     });
+    let mut slots: Vec<_> = slots.collect();
+    let gather = slots.first_mut().and_then(|slot| gather_time(flow, slot));
     let mut stream_set =
-        DatagramReceivers { flow, slots: slots.collect(), batch, last_arrival: Mono::default() };
+        DatagramReceivers { flow, slots, batch, last_arrival: Mono::default(), gather, rests: false };
     let ended = if flow.plan.shared() { read_many(&mut stream_set) } else { read_one(&mut stream_set) };
     if let Err(trouble) = ended {
         for slot in &mut stream_set.slots {
@@ -292,6 +331,9 @@ fn read_one(stream_set: &mut DatagramReceivers<'_>) -> Result<(), StreamError> {
     while !patience.is_over(stream_set)? {
         if !stream_set.receive(0) {
             break;
+        }
+        if let Some(time) = stream_set.gather.filter(|_| std::mem::take(&mut stream_set.rests)) {
+            clock::sleep_until(stream_set.last_arrival + time);
         }
     }
     Ok(())

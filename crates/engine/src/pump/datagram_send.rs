@@ -2,26 +2,33 @@
 //! kernel cuts (GSO).
 
 use std::net::UdpSocket;
+use std::ops::RangeInclusive;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use linerate_model::flow::StampLayout;
 use linerate_sock::batch::{MAX_DATAGRAM, MAX_SEGMENTS, send_segments};
 use linerate_sock::poll::Interest;
 use linerate_sock::stream::{send, set_nonblocking, set_send_timeout};
-use linerate_sock::{Moved, SockError, clock, sockopt};
+use linerate_sock::{Moved, SockError, clock, cost, sockopt};
 use linerate_units::{Bitrate, Bytes};
 
 use super::{PumpEnd, PumpGuard, StreamEnd, payload};
 use crate::control::PumpControl;
 use crate::counters::CounterWriter;
 use crate::flow::FlowSide;
+use crate::histogram::TimeHistogram;
 use crate::pacer::PacingSchedule;
 use crate::stamp::{self, Stamp};
 
-/// Shortest gap between datagrams that a thread sleeps; with shorter gaps several leave together.
-const MIN_SLEEP: Duration = Duration::from_micros(10);
-/// Approximate time covered by datagrams that leave together.
-const BATCH_SPAN: Duration = Duration::from_micros(50);
+/// Bounds of the shortest time that a thread sleeps between datagrams: what a thread can keep, and what a short queue
+/// takes at once.
+const SHORTEST_SLEEP: RangeInclusive<Duration> = Duration::from_micros(20)..=Duration::from_micros(50);
+/// The shortest sleep is this many times what it costs, so that sleeping takes a third of a core at most.
+const SLEEP_PER_COST: u32 = 3;
+/// Sleeps whose cost is measured, and their length.
+const TRIED_SLEEPS: u32 = 50;
+const TRIED_SLEEP: Duration = Duration::from_micros(20);
 /// Datagrams per call that kernels before Linux 6.9 cut; they refuse more.
 const OLD_MAX_SEGMENTS: usize = 64;
 /// Most bytes per call, below the limit of every kernel.
@@ -51,24 +58,33 @@ pub(crate) fn prepare(socket: &UdpSocket, patience: Duration) -> Result<(), Sock
     set_send_timeout(socket, Some(patience))
 }
 
+/// The shortest time that a thread sleeps between datagrams. With shorter gaps, those that are due within this time leave
+/// together.
+fn shortest_sleep() -> Duration {
+    static FOUND: OnceLock<Duration> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let cost = cost::sleep(TRIED_SLEEPS, TRIED_SLEEP);
+        (cost * SLEEP_PER_COST).clamp(*SHORTEST_SLEEP.start(), *SHORTEST_SLEEP.end())
+    })
+}
+
 /// Datagrams between two deadlines, as requested or as their gap requires.
-fn burst(length: usize, offered: Option<Bitrate>, asked: Option<u32>) -> usize {
+fn burst(length: usize, offered: Option<Bitrate>, asked: Option<u32>, shortest: Duration) -> usize {
     let most = (MAX_CALL_BYTES / length.max(1)).clamp(1, MAX_SEGMENTS);
     if let Some(asked) = asked.filter(|_| offered.is_some()) {
         return (asked as usize).clamp(1, most);
     }
     let Some(gap) = offered.and_then(|rate| rate.time_for(Bytes::new(length as u64))) else { return most };
-    if gap.as_duration() >= MIN_SLEEP {
-        return 1;
-    }
-    let together = BATCH_SPAN.as_nanos().div_ceil(u128::from(gap.as_ns().max(1)));
+    let together = shortest.as_nanos().div_ceil(u128::from(gap.as_ns().max(1)));
     usize::try_from(together).unwrap_or(most).clamp(1, most)
 }
 
 impl DatagramBatch {
     pub(crate) fn new(flow: &FlowSide) -> Result<Self, SockError> {
         let (setup, length) = (&flow.setup, flow.setup.datagram_length());
-        let burst = burst(length, setup.offered, setup.burst);
+        let paced = setup.offered.is_some() && setup.burst.is_none();
+        let shortest = if paced { shortest_sleep() } else { Duration::ZERO };
+        let burst = burst(length, setup.offered, setup.burst, shortest);
         let mut bytes = payload::datagrams(&setup.payload, length, burst)?;
         for datagram in bytes.chunks_mut(length) {
             stamp::write_tag(datagram, &setup.stamp, setup.tag);
@@ -180,11 +196,16 @@ pub(crate) fn write(
         }
     }
     let setup = &flow.setup;
-    let pace = setup.offered.and_then(|rate| PacingSchedule::new(start, rate));
-    let pace = pace.map(|pace| pace.in_ticks(setup.pacing_tick));
+    let schedule = |start| {
+        let pace = setup.offered.and_then(|rate| PacingSchedule::new(start, rate));
+        pace.map(|pace| pace.in_ticks(setup.pacing_tick))
+    };
+    let mut pace = schedule(start);
     // A requested burst may be larger than a batch.
     let together = u64::from(setup.burst.unwrap_or(1).max(1)) * parcel.length as u64;
     let mut offered = 0;
+    let mut gaps = pace.is_some().then(TimeHistogram::new);
+    let mut before = None;
     while flow.control.may_write() {
         let until = flow.write_until();
         if let Some(pace) = &pace {
@@ -193,12 +214,22 @@ pub(crate) fn write(
                 break;
             }
         }
+        if let Some(gaps) = &mut gaps {
+            let now = clock::now();
+            if let Some(before) = before.replace(now) {
+                gaps.note(u64::try_from(now.since(before).as_nanos()).unwrap_or(u64::MAX));
+            }
+        }
         let (mut open, mut sent) = (0, 0);
         for slot in &mut slots {
             sent = slot.burst(flow, &mut parcel).max(sent);
             open += usize::from(slot.left > 0 && slot.end.trouble.is_none());
         }
         // A stand-in retries a datagram that the kernel refused; otherwise its time slot has passed.
+        // The first call takes longer than others. Catching up would make the rate at the receiver too high.
+        if offered == 0 && !setup.lent {
+            pace = schedule(clock::now());
+        }
         offered += if setup.lent { sent } else { parcel.burst as u64 } * parcel.length as u64;
         if open == 0 || clock::now() >= until {
             break;
@@ -211,6 +242,7 @@ pub(crate) fn write(
     PumpEnd {
         streams: slots.into_iter().map(|slot| slot.end).collect(),
         per_call: Some(parcel.per_call()),
+        send_gaps: gaps,
         ..PumpEnd::default()
     }
 }
@@ -262,13 +294,19 @@ mod tests {
 
     #[test]
     fn datagrams_leave_one_by_one_while_the_gap_can_be_slept() {
-        let burst = |length, bps| burst(length, Bitrate::from_bps(bps), None);
-        assert_eq!(burst(1448, 1e9), 1, "11.6 µs");
-        assert_eq!(burst(1448, 1.2e9), 6, "9.65 µs, of which six are more than 50 µs");
+        let burst = |length, bps| burst(length, Bitrate::from_bps(bps), None, Duration::from_micros(20));
+        assert_eq!(burst(1448, 5e8), 1, "23.2 µs");
+        assert_eq!(burst(1448, 1e9), 2, "11.6 µs, of which two are more than 20 µs");
+        assert_eq!(burst(1448, 2e9), 4, "5.8 µs");
         assert_eq!(burst(64, 1e11), 128, "as many as a call takes");
         assert_eq!(burst(60_000, 1e12), 1, "no two fit into a call");
-        assert_eq!(super::burst(1448, None, Some(3)), 44, "65000 / 1448; together they leave anyhow");
-        let asked = |asked| super::burst(1000, Bitrate::from_bps(1e6), Some(asked));
+        assert_eq!(
+            super::burst(1448, None, Some(3), Duration::ZERO),
+            44,
+            "65000 / 1448; together they leave anyhow"
+        );
+        let asked =
+            |asked| super::burst(1000, Bitrate::from_bps(1e6), Some(asked), Duration::from_micros(20));
         assert_eq!((asked(0), asked(7), asked(1000)), (1, 7, 65));
     }
 }

@@ -31,6 +31,7 @@ use std::io::ErrorKind;
 use crate::control::PumpControl;
 use crate::counters::CounterWriter;
 use crate::flow::FlowSide;
+use crate::histogram::TimeHistogram;
 use datagram_send::DatagramBatch;
 use feed::{Drain, Feed};
 use transactions::TransactionBuffers;
@@ -152,6 +153,8 @@ pub(crate) struct PumpEnd {
     pub(crate) copied: bool,
     /// Whether the thread could not be pinned to the requested CPU.
     pub(crate) unpinned: bool,
+    /// Times between the calls of a sender of datagrams with a rate.
+    pub(crate) send_gaps: Option<TimeHistogram>,
     /// Datagrams per call at the end (UDP sender).
     pub(crate) per_call: Option<u32>,
 }

@@ -303,6 +303,10 @@ section! {
         /// Datagrams that the sending kernel rejected.
         #[serde(skip_serializing_if = "Option::is_none")]
         send_errors: Option<u64>,
+        /// Times between the send calls of a stream with a rate, each for `settings.sender.datagrams_per_call` datagrams;
+        /// absent without a rate.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        send_gaps: Option<Digest>,
     }
 }
 
