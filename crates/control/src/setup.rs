@@ -96,6 +96,7 @@ pub(crate) fn flow_setup(
         omit: traffic.omit.unwrap_or_default(),
         offered: if spec.transactions.are_made() { None } else { traffic.offered() },
         fq_rate: traffic.fq_rate,
+        pacing_tick: traffic.burst_period,
         read_rate: traffic.read_rate,
         length: (traffic.udp || traffic.length.is_some() || spec.transactions.are_made())
             .then_some(order.length()),

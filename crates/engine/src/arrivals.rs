@@ -1,6 +1,8 @@
 //! Loss, reordering, duplication and jitter of one stream's datagrams. Does no I/O, so that tests can try any
 //! order.
 
+use linerate_model::LossBursts;
+
 use crate::counters::DatagramCounts;
 
 /// Size of the reordering window: whether a datagram has arrived is known for the last this many numbers.
@@ -21,11 +23,50 @@ pub(crate) struct Sequence {
     doubled: u64,
     /// Ring of one bit for each of the last [`WINDOW_DATAGRAMS`] numbers.
     seen: Box<[u64; WINDOW_WORDS]>,
+    /// Numbers below this are in `losses`.
+    settled: u64,
+    losses: LossRuns,
+    /// How far a late number was behind the highest one, at most.
+    late_by: u64,
+}
+
+/// Numbers that are missing in a row.
+#[derive(Debug, Default)]
+struct LossRuns {
+    /// Length of a run whose end is not known.
+    open: u64,
+    bursts: LossBursts,
+}
+
+impl LossRuns {
+    /// Adds the next `count` numbers, the lowest in the lowest bit, which is set if it arrived.
+    fn take(&mut self, bits: u64, count: u32) {
+        let (mut bits, mut left) = (bits, count);
+        while left > 0 {
+            let missing = bits.trailing_zeros().min(left);
+            self.open = self.open.saturating_add(u64::from(missing));
+            (bits, left) = (bits.checked_shr(missing).unwrap_or(0), left - missing);
+            let arrived = bits.trailing_ones().min(left);
+            if arrived > 0 {
+                self.bursts.add(std::mem::take(&mut self.open));
+            }
+            (bits, left) = (bits.checked_shr(arrived).unwrap_or(0), left - arrived);
+        }
+    }
 }
 
 impl Sequence {
     pub(crate) fn new() -> Self {
-        Self { next: 0, received: 0, late: 0, doubled: 0, seen: Box::new([0; WINDOW_WORDS]) }
+        Self {
+            next: 0,
+            received: 0,
+            late: 0,
+            doubled: 0,
+            seen: Box::new([0; WINDOW_WORDS]),
+            settled: 0,
+            losses: LossRuns::default(),
+            late_by: 0,
+        }
     }
 
     /// Notes an arrival.
@@ -34,18 +75,22 @@ impl Sequence {
         self.received += 1;
         if seq == self.next {
             // The usual case: nothing is missing between it and the highest number, so only its own bit changes.
+            if seq.is_multiple_of(64) {
+                self.settle_before(seq);
+            }
             self.next = seq.saturating_add(1);
         } else if seq > self.next {
+            self.settle_before(seq);
             self.clear_slots(seq);
             self.next = seq.saturating_add(1);
         } else if self.next - seq > WINDOW_DATAGRAMS {
-            self.late += 1;
+            self.note_late(seq);
             return;
         } else if self.has_seen(seq) {
             self.doubled += 1;
             return;
         } else {
-            self.late += 1;
+            self.note_late(seq);
         }
         self.seen[word_index(seq)] |= bit(seq);
     }
@@ -56,6 +101,9 @@ impl Sequence {
         let end = self.next.saturating_add(count);
         while self.next < end {
             let place = self.next % 64;
+            if place == 0 {
+                self.settle_before(self.next);
+            }
             let within = (64 - place).min(end - self.next);
             self.seen[word_index(self.next)] |= (u64::MAX >> (64 - within)) << place;
             self.next += within;
@@ -65,6 +113,37 @@ impl Sequence {
     /// Numbers below the highest received that have not arrived.
     pub(crate) const fn missing(&self) -> u64 {
         self.next.saturating_sub(self.received - self.doubled)
+    }
+
+    /// The losses below the highest number, and how far a late one was behind it. Nothing may arrive afterwards.
+    pub(crate) fn end(&mut self) -> (LossBursts, u64) {
+        self.settle(self.next);
+        (std::mem::take(&mut self.losses.bursts), self.late_by)
+    }
+
+    fn note_late(&mut self, seq: u64) {
+        self.late += 1;
+        self.late_by = self.late_by.max(self.next - 1 - seq);
+    }
+
+    /// Settles the numbers whose bits make room for `seq` and the rest of its word.
+    fn settle_before(&mut self, seq: u64) {
+        self.settle((seq | 63).saturating_add(1).saturating_sub(WINDOW_DATAGRAMS));
+    }
+
+    /// Counts what is missing below `end`, for good: what arrives later is late by more than the window.
+    fn settle(&mut self, end: u64) {
+        while self.settled < end.min(self.next) {
+            let place = self.settled % 64;
+            let count = (64 - place).min(end.min(self.next) - self.settled);
+            let bits = (self.seen[word_index(self.settled)] >> place) & (u64::MAX >> (64 - count));
+            self.losses.take(bits, count as u32);
+            self.settled += count;
+        }
+        if self.settled < end {
+            self.losses.open = self.losses.open.saturating_add(end - self.settled);
+            self.settled = end;
+        }
     }
 
     fn has_seen(&self, seq: u64) -> bool {
@@ -201,6 +280,39 @@ mod tests {
         (numbers.len() as u64, highest - seen.len() as u64, late, doubled)
     }
 
+    /// The lengths of losses in a row below the highest number.
+    fn naive_bursts(numbers: &[u64]) -> LossBursts {
+        let seen: BTreeSet<u64> = numbers.iter().copied().collect();
+        let mut bursts = LossBursts::default();
+        let mut expected = 0;
+        for number in seen {
+            bursts.add(number - expected);
+            expected = number + 1;
+        }
+        bursts
+    }
+
+    fn bursts(numbers: &[u64]) -> LossBursts {
+        let mut sequence = Sequence::new();
+        numbers.iter().for_each(|&seq| sequence.arrive(seq));
+        sequence.end().0
+    }
+
+    #[test]
+    fn losses_in_a_row_are_a_burst_unless_one_of_them_comes_late() {
+        let of = |numbers: &[u64]| {
+            let found = bursts(numbers);
+            (found.count, found.lost, found.longest)
+        };
+        assert_eq!(of(&[0, 1, 2]), (0, 0, 0));
+        assert_eq!(of(&[3, 4, 7]), (2, 5, 3));
+        assert_eq!(of(&[0, 6, 3]), (2, 4, 2), "3 divides the burst");
+        assert_eq!(of(&[0, 5 * WINDOW_DATAGRAMS + 1]), (1, 5 * WINDOW_DATAGRAMS, 5 * WINDOW_DATAGRAMS));
+        let mut late = Sequence::new();
+        [0, 1, 9, 4, 2].iter().for_each(|&seq| late.arrive(seq));
+        assert_eq!(late.end().1, 7, "2 came after 9");
+    }
+
     #[test]
     fn lost_late_and_duplicate_packets_are_distinguished() {
         assert_eq!(observe(&[0, 1, 2]), (3, 0, 0, 0));
@@ -230,6 +342,7 @@ mod tests {
         #[test]
         fn agrees_with_the_definitions(numbers in proptest::collection::vec(0u64..2000, 0..400)) {
             prop_assert_eq!(observe(&numbers), naive(&numbers));
+            prop_assert_eq!(bursts(&numbers), naive_bursts(&numbers));
         }
 
         #[test]
@@ -243,6 +356,7 @@ mod tests {
             }).collect();
             // A number is at most 20,000 below the highest so far, which is within the window.
             prop_assert_eq!(observe(&numbers), naive(&numbers));
+            prop_assert_eq!(bursts(&numbers), naive_bursts(&numbers));
         }
     }
 
@@ -268,6 +382,7 @@ mod tests {
                 }
                 prop_assert_eq!(runs.counts(), each.counts());
             }
+            prop_assert_eq!(runs.sequence.end(), each.sequence.end());
         }
     }
 

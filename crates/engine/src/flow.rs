@@ -8,12 +8,13 @@ use linerate_model::flow::{SystemError, Transit};
 use linerate_model::{Side, StopAfter};
 use linerate_sock::clock::ThreadClock;
 use linerate_sock::{Mono, affinity};
-use linerate_units::Bytes;
+use linerate_units::{Bitrate, Bytes};
 
 use crate::control::{MAX_BORROWED_PUMP_WAIT, MAX_PUMP_WAIT, PumpControl};
 use crate::counters::{CounterWriter, Counters};
 use crate::error::EngineError;
 use crate::measured::MeasuredPart;
+use crate::pacer;
 use crate::plan::ThreadPlan;
 use crate::setup::{FlowSetup, Sockets};
 use crate::transactions::{TransactionConnections, TransactionCounters, TransactionCounts};
@@ -79,6 +80,13 @@ impl FlowSide {
 
     pub(crate) fn writes(&self) -> bool {
         self.setup.side == Side::Sender
+    }
+
+    /// Bytes that a TCP stream with a rate writes at once: a small part of a second, or whole blocks if it sends in
+    /// bursts.
+    pub(crate) fn chunk(&self, rate: Bitrate) -> usize {
+        let block = self.plan.block;
+        if self.setup.pacing_tick.is_some() { block } else { pacer::chunk(rate, block) }
     }
 
     /// The counter handle of one stream.

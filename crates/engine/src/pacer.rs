@@ -42,6 +42,18 @@ impl PacingSchedule {
         let ns = u64::try_from(ns).unwrap_or(u64::MAX);
         self.start + Duration::from_nanos(ns - ns % self.tick_ns)
     }
+
+    /// The bytes after `sent` that are due in the same tick, at least one; no limit without ticks.
+    pub(crate) fn left_in_tick(&self, sent: u64) -> u64 {
+        if self.tick_ns <= 1 {
+            return u64::MAX;
+        }
+        let tick = u128::from(self.tick_ns);
+        let ns = u128::from(sent).saturating_mul(self.per_byte) >> FRACTION;
+        let end = (ns / tick + 1).saturating_mul(tick).saturating_mul(1 << FRACTION);
+        let first_after = u64::try_from(end.div_ceil(self.per_byte.max(1))).unwrap_or(u64::MAX);
+        first_after.saturating_sub(sent).max(1)
+    }
 }
 
 /// Bytes to write at once at this rate, at most `block`.
@@ -93,6 +105,18 @@ mod tests {
         for none in [None, Some(Span::ZERO)] {
             assert_eq!(schedule.in_ticks(none).due(999), schedule.due(999));
         }
+    }
+
+    #[test]
+    fn a_tick_has_the_bytes_that_are_due_in_it() {
+        let schedule = PacingSchedule::new(Mono(500), rate(8e6)).unwrap();
+        assert_eq!(schedule.left_in_tick(7), u64::MAX);
+        let ticking = schedule.in_ticks(Some(Span::from_ms(1)));
+        assert_eq!([0, 1, 999, 1000, 1500].map(|sent| ticking.left_in_tick(sent)), [1000, 999, 1, 1000, 500]);
+        let odd =
+            PacingSchedule::new(Mono(0), rate(941_482_444.733)).unwrap().in_ticks(Some(Span::from_ms(3)));
+        let first = odd.left_in_tick(0);
+        assert_eq!((odd.due(first - 1), odd.due(first)), (Mono(0), Mono(3_000_000)));
     }
 
     #[test]

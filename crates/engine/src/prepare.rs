@@ -62,7 +62,7 @@ pub(crate) fn sockets(flow: &FlowSide) -> Result<Option<bool>, SockError> {
         }
     }
     let exact = flow.setup.fq_rate.map(|rate| (rate.bps() / 8.0) as u64);
-    let smooths = flow.sockets.tcp(0).is_some() && !flow.setup.lent;
+    let smooths = flow.sockets.tcp(0).is_some() && !flow.setup.lent && flow.setup.pacing_tick.is_none();
     let smooth = flow.setup.offered.filter(|_| smooths).map(pacer::smoothing_rate);
     if let Some(rate) = exact.or(smooth).filter(|_| flow.writes()) {
         for socket in flow.sockets.iter() {

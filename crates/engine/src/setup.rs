@@ -59,7 +59,7 @@ pub struct FlowSetup {
     /// Blocks or datagrams that leave together at an offered rate; absent for the default.
     pub burst: Option<u32>,
     /// At an offered rate, everything due within this time leaves together at its start; absent for individual
-    /// deadlines. Ignored for TCP streams that share a thread.
+    /// deadlines.
     pub pacing_tick: Option<Span>,
     /// What ends a receiver's stream of datagrams, besides an order.
     pub end_mark: EndMark,

@@ -1,11 +1,12 @@
 //! Converts counters to the tally of the flow.
 
-use linerate_model::{StreamTally, Tally, UdpTally};
+use linerate_model::{LossBursts, StopAfter, StreamTally, Tally, UdpTally};
 use linerate_units::{Bitrate, Bytes, Span};
 
 use crate::counters::Counts;
 use crate::flow::FlowSide;
 use crate::pump::{StreamEnd, StreamError};
+use crate::setup::FlowSetup;
 use crate::transactions::TransactionCounts;
 
 /// With more streams than this, the tally does not list them one by one.
@@ -18,7 +19,8 @@ pub(crate) fn assemble(flow: &FlowSide, mut ends: Vec<StreamEnd>, retransmits: O
     let opens = flow.part.opens();
     let first = if flow.writes() || flow.part.omits() { 0 } else { counts.first_bytes };
     let elapsed = if counts.inside > 0 { counts.last_inside.saturating_sub(opens.as_ns()) } else { 0 };
-    let (bytes, elapsed) = (Bytes::new(counts.inside), Span::from_ns(elapsed));
+    let elapsed = whole_bursts(&flow.setup, Span::from_ns(elapsed));
+    let bytes = Bytes::new(counts.inside);
     let queued = ends.iter().filter_map(|end| end.queued).reduce(|sum, bytes| sum + bytes);
     let (complete, trouble) = outcome(&ends, flow.plan.streams);
     let streams = if ends.len() > MAX_LISTED_STREAMS { &[] } else { ends.as_slice() };
@@ -33,7 +35,7 @@ pub(crate) fn assemble(flow: &FlowSide, mut ends: Vec<StreamEnd>, retransmits: O
         bitrate: Bitrate::of(Bytes::new(counts.inside - first), elapsed).unwrap_or_default(),
         queued_bytes: queued.map(Bytes::new),
         retransmits: retransmits.map(|all| all.iter().sum()),
-        udp: flow.sockets.udp(0).map(|_| datagrams(flow, &counts)),
+        udp: flow.sockets.udp(0).map(|_| datagrams(flow, &counts, &ends)),
         streams: streams
             .iter()
             .map(|end| StreamTally {
@@ -47,6 +49,16 @@ pub(crate) fn assemble(flow: &FlowSide, mut ends: Vec<StreamEnd>, retransmits: O
             .then(|| Box::new(TransactionCounts::of(&flow.transactions).tally(opens.as_ns()))),
         ..Tally::default()
     }
+}
+
+/// The time of a flow that sends in bursts: to the last burst belongs the pause after it. Without it, two bursts would
+/// count as two in one period. A path that is too slow for the bursts leaves no pause.
+fn whole_bursts(setup: &FlowSetup, elapsed: Span) -> Span {
+    let Some(period) = setup.pacing_tick.filter(|_| !setup.lent) else { return elapsed };
+    let StopAfter::TimeNs(sends) = setup.stop_after else { return elapsed };
+    let measured = setup.measured.unwrap_or(sends);
+    let whole = elapsed.as_ns().next_multiple_of(period.as_ns().max(1));
+    if elapsed <= measured { Span::from_ns(whole) } else { elapsed }
 }
 
 /// Whether every stream ended regularly; otherwise the first error and the number of affected streams.
@@ -74,10 +86,18 @@ fn outcome(ends: &[StreamEnd], streams: usize) -> (bool, Option<String>) {
     )
 }
 
-fn datagrams(flow: &FlowSide, counts: &Counts) -> UdpTally {
+fn datagrams(flow: &FlowSide, counts: &Counts, ends: &[StreamEnd]) -> UdpTally {
     let sender = flow.writes();
     let jitter = Span::from_ns(counts.jitter / flow.plan.streams.max(1) as u64);
+    let mut bursts = LossBursts::default();
+    let mut late_by = 0;
+    for (own, late) in ends.iter().filter_map(|end| end.sequence.as_ref()) {
+        bursts.merge(own);
+        late_by = late_by.max(*late);
+    }
     UdpTally {
+        loss_bursts: Some(bursts).filter(|bursts| bursts.count > 0),
+        late_by: Some(late_by).filter(|late| *late > 0),
         packets: counts.packets,
         lost: counts.lost,
         out_of_order: counts.out_of_order,
@@ -101,7 +121,8 @@ pub fn complete_udp(sender: &Tally, receiver: &mut Tally) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_model::flow::SystemError;
+    use linerate_model::Side;
+    use linerate_model::flow::{FlowId, SystemError};
 
     fn end(stream: usize, trouble: Option<StreamError>) -> StreamEnd {
         StreamEnd { stream, trouble, ..StreamEnd::default() }
@@ -116,6 +137,20 @@ mod tests {
         assert_eq!(outcome(&ends[2..], 1), (true, None));
         assert!(outcome(&ends[..1], 1).1.is_some_and(|text| text.contains("stopped")));
         assert!(outcome(&ends[2..], 2).1.is_some_and(|text| text.contains("1 of 2")));
+    }
+
+    #[test]
+    fn a_burst_has_the_pause_after_it() {
+        let ms = Span::from_ms;
+        let bursts =
+            FlowSetup { pacing_tick: Some(ms(100)), ..FlowSetup::new(FlowId(0), Side::Receiver, ms(400)) };
+        assert_eq!(whole_bursts(&bursts, ms(303)), ms(400));
+        assert_eq!(whole_bursts(&bursts, ms(300)), ms(300));
+        assert_eq!(whole_bursts(&bursts, ms(437)), ms(437), "the path is still busy when the time is over");
+        let evenly = FlowSetup { pacing_tick: None, ..bursts.clone() };
+        assert_eq!(whole_bursts(&evenly, ms(303)), ms(303));
+        let part = FlowSetup { measured: Some(ms(250)), ..bursts };
+        assert_eq!(whole_bursts(&part, ms(203)), ms(300), "three bursts take three periods");
     }
 
     #[test]

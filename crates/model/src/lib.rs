@@ -79,7 +79,7 @@ pub use spec::{
     Workload,
 };
 pub use tally::{
-    BrowserNote, ByteAccounting, DelayBucket, Digest, LatencyInterval, LatencyReport, ProbePhase,
+    BrowserNote, ByteAccounting, DelayBucket, Digest, LatencyInterval, LatencyReport, LossBursts, ProbePhase,
     ProbeTransport, Steady, StreamTally, Tally, TransactionTally, TransactionTimes, UdpTally,
 };
 pub use tls_options::{ServerTlsOptions, TlsOptions};

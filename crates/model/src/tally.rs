@@ -123,6 +123,12 @@ pub struct UdpTally {
     /// Number of the lost datagrams dropped by the receiving kernel at the socket (SO_RXQ_OVFL).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socket_drops: Option<u64>,
+    /// Losses in a row, over all streams; absent at the sender, and without a loss below the last datagram.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_bursts: Option<LossBursts>,
+    /// Datagrams by which a late one was behind the latest, at most; absent if none was late.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_by: Option<u64>,
     /// Interarrival jitter (RFC 3550 §6.4.1).
     #[serde(rename = "jitter_ns", skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Span>,
@@ -132,6 +138,52 @@ pub struct UdpTally {
     /// Times between the send calls of a stream with a rate; absent without a rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_gaps: Option<Digest>,
+}
+
+/// Datagrams that were lost in a row, up to the last one that arrived.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct LossBursts {
+    /// Number of bursts; a single lost datagram is one too.
+    pub count: u64,
+    /// Datagrams lost in all of them.
+    pub lost: u64,
+    /// Datagrams lost in the longest.
+    pub longest: u64,
+    /// Their lengths: how many bursts had 1, 2, 3 to 4, 5 to 8 datagrams, and so on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lengths: Vec<u64>,
+}
+
+impl LossBursts {
+    /// Adds a burst of this many datagrams; nothing for 0.
+    pub fn add(&mut self, length: u64) {
+        let Some(power) = length.checked_sub(1) else { return };
+        let class = u64::BITS.saturating_sub(power.leading_zeros()) as usize;
+        if self.lengths.len() <= class {
+            self.lengths.resize(class.saturating_add(1), 0);
+        }
+        if let Some(count) = self.lengths.get_mut(class) {
+            *count = count.saturating_add(1);
+        }
+        self.count = self.count.saturating_add(1);
+        self.lost = self.lost.saturating_add(length);
+        self.longest = self.longest.max(length);
+    }
+
+    /// Adds the bursts of another stream.
+    pub fn merge(&mut self, other: &Self) {
+        if self.lengths.len() < other.lengths.len() {
+            self.lengths.resize(other.lengths.len(), 0);
+        }
+        for (sum, count) in self.lengths.iter_mut().zip(&other.lengths) {
+            *sum = sum.saturating_add(*count);
+        }
+        self.count = self.count.saturating_add(other.count);
+        self.lost = self.lost.saturating_add(other.lost);
+        self.longest = self.longest.max(other.longest);
+    }
 }
 
 /// Requests and responses in the measured part of one side.

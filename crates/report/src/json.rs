@@ -160,6 +160,8 @@ fn udp_section(flow: &FlowRecord) -> Option<UdpSection> {
         loss_ratio,
         jitter_ns: udp.jitter,
         socket_drops: udp.socket_drops,
+        loss_bursts: udp.loss_bursts.clone(),
+        late_by: udp.late_by,
         send_gaps: flow.sender.as_ref().and_then(|t| t.udp.as_ref()).and_then(|u| u.send_gaps),
         send_errors: flow.sender.as_ref().and_then(|t| t.udp.as_ref()).and_then(|u| u.send_errors),
     })

@@ -116,9 +116,23 @@ fn evidence_details(flow: &FlowRecord, whole: bool) -> Vec<(&'static str, String
             .extend(steady(flow).filter(|_| whole || !table_says_steady(flow)).map(|text| ("steady", text)));
         details.extend(uncertainty(flow).filter(|_| whole).map(|text| ("known to", text)));
     }
+    details.extend(losses(flow).filter(|_| whole).map(|text| ("losses", text)));
     details.extend(send_gaps(flow).filter(|_| whole).map(|text| ("gaps", text)));
     details.extend(accounting(flow).map(|text| ("bytes", text)));
     details
+}
+
+/// Losses in a row, and how late datagrams were.
+fn losses(flow: &FlowRecord) -> Option<String> {
+    let udp = flow.receiver.as_ref()?.udp.as_ref()?;
+    let bursts = udp.loss_bursts.as_ref().map(|bursts| {
+        let mean = bursts.lost as f64 / bursts.count.max(1) as f64;
+        let number = plural(bursts.count, "burst");
+        format!("{number} of {mean:.1} datagrams on average, the longest of {}", bursts.longest)
+    });
+    let late = udp.late_by.map(|late| format!("{} late, at most {late} behind the latest", udp.out_of_order));
+    let both: Vec<String> = bursts.into_iter().chain(late).collect();
+    (!both.is_empty()).then(|| both.join("; "))
 }
 
 /// The times between the send calls of datagrams with a rate.

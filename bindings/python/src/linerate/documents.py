@@ -251,6 +251,23 @@ LinkKind: TypeAlias = Literal["loopback", "veth", "tun", "bridge", "virtual", "p
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class LossBursts:
+    """Datagrams that were lost in a row, up to the last one that arrived."""
+
+    count: int
+    """Number of bursts; a single lost datagram is one too."""
+
+    longest: int
+    """Datagrams lost in the longest."""
+
+    lost: int
+    """Datagrams lost in all of them."""
+
+    lengths: list[int] = field(default_factory=list)
+    """Their lengths: how many bursts had 1, 2, 3 to 4, 5 to 8 datagrams, and so on."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class MssSetting:
     """Segment size."""
 
@@ -445,6 +462,9 @@ class Traffic:
     blocks: int | None = None
     """Send this many blocks of the length given by -l in each direction instead of for a time"""
 
+    burst_period_ns: Span | None = None
+    """With -b, send what is due within this time at once at its start, for example 100ms"""
+
     bytes: Bytes | None = None
     """Send this many bytes in each direction instead of for a time (K, M, G are binary)"""
 
@@ -531,6 +551,12 @@ class UdpSection:
 
     jitter_ns: Span | None = None
     """Interarrival jitter (RFC 3550 §6.4.1)."""
+
+    late_by: int | None = None
+    """Datagrams by which a late one was behind the latest, at most; absent if none was late."""
+
+    loss_bursts: LossBursts | None = None
+    """Losses in a row, up to the last datagram that arrived; absent without any."""
 
     loss_ratio: Ratio | None = None
     """`lost / packets` (RFC 7680)."""
@@ -1058,6 +1084,12 @@ class UdpTally:
 
     jitter_ns: Span | None = None
     """Interarrival jitter (RFC 3550 §6.4.1)."""
+
+    late_by: int | None = None
+    """Datagrams by which a late one was behind the latest, at most; absent if none was late."""
+
+    loss_bursts: LossBursts | None = None
+    """Losses in a row, over all streams; absent at the sender, and without a loss below the last datagram."""
 
     lost: int | None = None
     """Datagrams that the sender sent and the receiver never read."""

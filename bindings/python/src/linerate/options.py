@@ -397,6 +397,9 @@ class TestOptions(TypedDict, total=False):
     rate: Bitrate
     """Offer at most this bit rate in each stream (k, M, G are decimal); 0 saturates [default: 0, for UDP 1M]"""
 
+    burst_period: Duration
+    """With -b, send what is due within this time at once at its start, for example 100ms"""
+
     fq_rate: Bitrate
     """Let the kernel pace each stream to this bit rate (SO_MAX_PACING_RATE), independent of -b"""
 
@@ -580,6 +583,7 @@ TEST: dict[str, Option] = {
     "streams": Option("--parallel", "required"),
     "bitrate": Option("--bitrate", "required"),
     "rate": Option("--bitrate", "required"),
+    "burst_period": Option("--burst-period", "required"),
     "fq_rate": Option("--fq-rate", "required"),
     "length": Option("--length", "required"),
     "omit": Option("--omit", "required"),

@@ -88,6 +88,12 @@ fn traffic() -> Vec<KnobCase> {
             Acts(|r| up(r)["streams"] == 2),
             Acts(|r| up(r)["streams"] == 2),
         ),
+        KnobCase(
+            "burst-period",
+            &["100ms", "-b", "8M", "--upload"],
+            Acts(|r| offered(r) < 9e6),
+            Acts(|r| number(&up(r)["udp"]["send_gaps"]["max_ns"]) > 50e6),
+        ),
         KnobCase("bitrate", &["8M", "--upload"], Acts(|r| offered(r) < 9e6), Acts(|r| offered(r) < 9e6)),
         // Datagrams are paced by fq only, which is not attached: half a megabyte is more than the socket
         // buffers hold.

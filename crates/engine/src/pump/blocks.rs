@@ -57,6 +57,7 @@ pub(crate) fn write(flow: &FlowSide, pump: usize, guard: &mut PumpGuard<'_>, fee
         queued: queued(flow, pump, false),
         trouble: ended.err().map(StreamError::from).or(aborted),
         mark: None,
+        sequence: None,
     };
     flow.stream_ended(&writer.meter, end.trouble.as_ref());
     guard.written();

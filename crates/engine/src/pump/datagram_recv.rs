@@ -278,7 +278,9 @@ impl DatagramReceiver<'_> {
 /// the kernel notes when each arrived.
 fn gather_time(flow: &FlowSide, slot: &mut DatagramReceiver<'_>) -> Option<Duration> {
     let setup = &flow.setup;
-    let own = !setup.lent && !flow.plan.shared() && !slot.is_timed() && setup.end_mark == EndMark::None;
+    let even = setup.pacing_tick.is_none();
+    let own =
+        even && !setup.lent && !flow.plan.shared() && !slot.is_timed() && setup.end_mark == EndMark::None;
     let rate = setup.offered.filter(|_| own && slot.times.are_on())?;
     let datagram = setup.datagram_length() as u64;
     let gap = rate.time_for(Bytes::new(datagram))?.as_duration();
@@ -319,7 +321,8 @@ pub(crate) fn read(flow: &FlowSide, pump: usize, batch: RecvBatch) -> PumpEnd {
             slot.end.trouble.get_or_insert_with(|| trouble.clone());
         }
     }
-    for slot in &stream_set.slots {
+    for slot in &mut stream_set.slots {
+        slot.end.sequence = Some(slot.arrivals.sequence.end());
         slot.times.end(slot.socket);
         flow.stream_ended(&slot.meter, slot.end.trouble.as_ref());
     }

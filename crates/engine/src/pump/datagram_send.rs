@@ -83,7 +83,11 @@ impl DatagramBatch {
     pub(crate) fn new(flow: &FlowSide) -> Result<Self, SockError> {
         let (setup, length) = (&flow.setup, flow.setup.datagram_length());
         let paced = setup.offered.is_some() && setup.burst.is_none();
-        let shortest = if paced { shortest_sleep() } else { Duration::ZERO };
+        let shortest = match setup.pacing_tick {
+            Some(tick) if !setup.lent => tick.as_duration(),
+            _ if paced => shortest_sleep(),
+            _ => Duration::ZERO,
+        };
         let burst = burst(length, setup.offered, setup.burst, shortest);
         let mut bytes = payload::datagrams(&setup.payload, length, burst)?;
         for datagram in bytes.chunks_mut(length) {
@@ -220,17 +224,21 @@ pub(crate) fn write(
                 gaps.note(u64::try_from(now.since(before).as_nanos()).unwrap_or(u64::MAX));
             }
         }
+        // Other programs' ticks are those of their timers, which batches may cross.
+        let in_tick = pace.as_ref().filter(|_| !setup.lent).map(|pace| pace.left_in_tick(offered));
+        let batch = in_tick.map_or(u64::MAX, |bytes| bytes.div_ceil(parcel.length as u64));
+        let batch = batch.min(parcel.burst as u64) * parcel.length as u64;
         let (mut open, mut sent) = (0, 0);
         for slot in &mut slots {
-            sent = slot.burst(flow, &mut parcel).max(sent);
+            sent = slot.burst(flow, &mut parcel, batch).max(sent);
             open += usize::from(slot.left > 0 && slot.end.trouble.is_none());
         }
-        // A stand-in retries a datagram that the kernel refused; otherwise its time slot has passed.
         // The first call takes longer than others. Catching up would make the rate at the receiver too high.
         if offered == 0 && !setup.lent {
             pace = schedule(clock::now());
         }
-        offered += if setup.lent { sent } else { parcel.burst as u64 } * parcel.length as u64;
+        // A stand-in retries a datagram that the kernel refused; otherwise its time slot has passed.
+        offered += if setup.lent { sent * parcel.length as u64 } else { batch };
         if open == 0 || clock::now() >= until {
             break;
         }
@@ -248,12 +256,12 @@ pub(crate) fn write(
 }
 
 impl DatagramSender<'_> {
-    /// Sends the stream's next datagrams; returns the number sent.
-    fn burst(&mut self, flow: &FlowSide, parcel: &mut DatagramBatch) -> u64 {
+    /// Sends the stream's next datagrams, at most `batch` bytes; returns the number sent.
+    fn burst(&mut self, flow: &FlowSide, parcel: &mut DatagramBatch, batch: u64) -> u64 {
         if self.left == 0 || self.end.trouble.is_some() {
             return 0;
         }
-        match parcel.send(self.socket, self.end.stream as u32, self.next_seq, self.left) {
+        match parcel.send(self.socket, self.end.stream as u32, self.next_seq, self.left.min(batch)) {
             Ok((packets, bytes)) => {
                 if packets > 0 {
                     self.meter.count(clock::now(), bytes);

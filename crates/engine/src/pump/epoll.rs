@@ -15,7 +15,7 @@ use super::feed::{Drain, Feed};
 use super::{PumpEnd, PumpGuard, StreamEnd, StreamError, queued};
 use crate::counters::CounterWriter;
 use crate::flow::FlowSide;
-use crate::pacer::{self, PacingSchedule};
+use crate::pacer::PacingSchedule;
 
 /// Most streams served between two checks for orders.
 const EVENTS: usize = 256;
@@ -83,7 +83,7 @@ impl<'f> EpollStreams<'f> {
             slots,
             poller,
             pace: None,
-            chunk: rate.map_or(flow.plan.block, |rate| pacer::chunk(rate, flow.plan.block)),
+            chunk: rate.map_or(flow.plan.block, |rate| flow.chunk(rate)),
             interest,
             closing: 0,
             flow,
@@ -148,7 +148,8 @@ impl<'f> EpollStreams<'f> {
 
     fn write_once(&mut self, index: usize, feed: &mut Feed) {
         let slot = &mut self.slots[index];
-        match feed.send(slot.socket, slot.left.min(self.chunk as u64)) {
+        let in_tick = self.pace.as_ref().map_or(u64::MAX, |pace| pace.left_in_tick(slot.end.bytes));
+        match feed.send(slot.socket, slot.left.min(self.chunk as u64).min(in_tick)) {
             Ok(moved) => {
                 let bytes = moved.bytes() as u64;
                 slot.end.bytes += bytes;
@@ -233,7 +234,8 @@ pub(crate) fn write(flow: &FlowSide, pump: usize, guard: &mut PumpGuard<'_>, mut
             flow.control.notify_begun();
         }
     }
-    stream_set.pace = flow.setup.offered.and_then(|rate| PacingSchedule::new(now, rate));
+    let pace = flow.setup.offered.and_then(|rate| PacingSchedule::new(now, rate));
+    stream_set.pace = pace.map(|pace| pace.in_ticks(flow.setup.pacing_tick));
     let mut events = Events::with_capacity(EVENTS);
     for index in 0..stream_set.slots.len() {
         if stream_set.slots[index].left == 0 {
@@ -275,8 +277,13 @@ pub(crate) fn write(flow: &FlowSide, pump: usize, guard: &mut PumpGuard<'_>, mut
         }
         if stream_set.paced() && now < until {
             for index in 0..stream_set.slots.len() {
-                if stream_set.is_due(&stream_set.slots[index], now) {
+                // Once, unless a whole burst is due.
+                while stream_set.is_due(&stream_set.slots[index], now) {
+                    let before = stream_set.slots[index].end.bytes;
                     stream_set.write_once(index, &mut feed);
+                    if flow.setup.pacing_tick.is_none() || stream_set.slots[index].end.bytes == before {
+                        break;
+                    }
                 }
             }
         }

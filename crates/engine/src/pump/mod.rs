@@ -20,7 +20,7 @@ pub(crate) mod transactions;
 
 use linerate_model::flow::{PayloadFraming, SystemError};
 use linerate_model::foreign_text::without_error_numbers;
-use linerate_model::{SendMethod, Side, Transport};
+use linerate_model::{LossBursts, SendMethod, Side, Transport};
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::clock::ThreadClock;
 use linerate_sock::handle::AsFd;
@@ -109,6 +109,8 @@ pub(crate) struct StreamEnd {
     pub(crate) queued: Option<u64>,
     /// Error that ended it early.
     pub(crate) trouble: Option<StreamError>,
+    /// Losses in a row of a receiver of datagrams, and how far a late datagram was behind the latest.
+    pub(crate) sequence: Option<(LossBursts, u64)>,
     /// The datagram that ended it.
     pub(crate) mark: Option<Vec<u8>>,
 }

@@ -43,6 +43,7 @@ pub(crate) fn write(flow: &FlowSide, pump: usize, guard: &mut PumpGuard<'_>, mut
         queued: queued(flow, pump, half_closed),
         trouble: ended.err(),
         mark: None,
+        sequence: None,
     };
     flow.stream_ended(&meter, end.trouble.as_ref());
     PumpEnd { streams: vec![end], copied: feed.copied(socket), ..PumpEnd::default() }
@@ -61,7 +62,8 @@ fn fill(
         flow.control.notify_begun();
     }
     let pace = flow.setup.offered.and_then(|rate| PacingSchedule::new(start, rate));
-    let chunk = flow.setup.offered.map_or(u64::MAX, |rate| pacer::chunk(rate, flow.plan.block) as u64);
+    let pace = pace.map(|pace| pace.in_ticks(flow.setup.pacing_tick));
+    let chunk = flow.setup.offered.map_or(u64::MAX, |rate| flow.chunk(rate) as u64);
     let mut left = flow.plan.share(&flow.setup, stream);
     let (mut sent, mut hurried) = (0, false);
     while left > 0 && flow.control.may_write() {
@@ -73,7 +75,8 @@ fn fill(
                 break;
             }
         }
-        let moved = feed.send(socket, left.min(chunk))?.bytes() as u64;
+        let most = left.min(chunk).min(pace.as_ref().map_or(u64::MAX, |pace| pace.left_in_tick(sent)));
+        let moved = feed.send(socket, most)?.bytes() as u64;
         let now = clock::now();
         if moved > 0 {
             meter.count(now, moved);

@@ -1,13 +1,13 @@
 //! Datagrams over loopback, which loses none for which the receiving socket has room.
 
-use linerate_engine::{EngineError, FlowReport, Sockets, start};
+use linerate_engine::{EngineError, FlowReport, FlowSetup, Sockets, start};
 use linerate_model::metrics::{self, loss};
 use linerate_model::{CaveatKind, UdpTally};
 use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::{Mono, clock};
-use linerate_units::{Bytes, Span};
+use linerate_units::{Bitrate, Bytes, Span};
 
-use crate::ends::{as_udp, in_ms, run_udp, sized, timed, udp_pairs};
+use crate::ends::{as_udp, check_conserved, in_ms, run_tcp, run_udp, sized, timed, udp_pairs};
 
 fn udp(report: &FlowReport) -> &UdpTally {
     report.tally.udp.as_ref().unwrap()
@@ -80,6 +80,27 @@ fn datagrams_of_a_paced_flow_gather_before_they_are_read() {
     let gaps = udp(&sender).send_gaps.unwrap();
     assert_eq!(gaps.count + 1, udp(&sender).packets);
     assert!(udp(&receiver).send_gaps.is_none());
+}
+
+#[test]
+fn what_is_due_within_a_period_leaves_at_its_start() {
+    // 1000 bytes per millisecond: bursts of a hundred datagrams, or of 100,000 bytes, at 0, 100 and 200 ms.
+    let bursts = |(sender, receiver): (FlowSetup, FlowSetup)| {
+        let of = |setup: FlowSetup| FlowSetup { pacing_tick: Some(Span::from_ms(100)), ..setup };
+        (of(sender), of(receiver))
+    };
+    let (sender, receiver) = run_udp(bursts(as_udp(timed(290), 1000, 8.0)), 1);
+    check_accounted(&sender, &receiver);
+    assert_eq!(udp(&sender).packets, 300);
+    let pauses = udp(&sender).send_gaps.unwrap();
+    assert!(pauses.max_ns > 50_000_000 && pauses.p50_ns < 20_000_000, "{pauses:?}");
+    for streams in [1, 40] {
+        let (mut sender, receiver) = bursts(timed(290));
+        sender.offered = Bitrate::from_bps(8e6);
+        let (sender, receiver) = run_tcp((sender, receiver), streams);
+        check_conserved(&sender, &receiver);
+        assert_eq!(receiver.tally.total_bytes.get(), 300_000 * streams as u64, "{streams}");
+    }
 }
 
 #[test]

@@ -69,6 +69,10 @@ pub struct Traffic {
     )]
     #[serde(rename = "rate_bps", skip_serializing_if = "Option::is_none")]
     pub rate: Option<Bitrate>,
+    /// With -b, send what is due within this time at once at its start, for example 100ms
+    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME", help_heading = "Traffic"))]
+    #[serde(rename = "burst_period_ns", skip_serializing_if = "Option::is_none")]
+    pub burst_period: Option<Span>,
     /// Let the kernel pace each stream to this bit rate (SO_MAX_PACING_RATE), independent of -b
     #[cfg_attr(feature = "clap", arg(long, value_name = "RATE", help_heading = "Traffic"))]
     #[serde(rename = "fq_rate_bps", skip_serializing_if = "Option::is_none")]
@@ -114,6 +118,7 @@ impl Default for Traffic {
             blocks: None,
             streams: 1,
             rate: None,
+            burst_period: None,
             fq_rate: None,
             length: None,
             omit: None,
@@ -317,7 +322,7 @@ impl Traffic {
     }
 
     /// The settings that apply only to a stream of data, and whether they were given.
-    pub(super) fn stream_knobs(&self) -> [(bool, &'static str); 10] {
+    pub(super) fn stream_knobs(&self) -> [(bool, &'static str); 11] {
         [
             (self.upload, "--upload"),
             (self.download, "--download"),
@@ -325,6 +330,7 @@ impl Traffic {
             (self.bytes.is_some(), "--bytes"),
             (self.blocks.is_some(), "--blockcount"),
             (self.rate.is_some(), "--bitrate"),
+            (self.burst_period.is_some(), "--burst-period"),
             (self.fq_rate.is_some(), "--fq-rate"),
             (self.length.is_some(), "--length"),
             (self.read_rate.is_some(), "--read-rate"),
@@ -347,6 +353,22 @@ impl Traffic {
         }
         if self.blocks == Some(0) {
             return fail("--blockcount", "there is nothing to send", "give at least 1 block");
+        }
+        if let Some(period) = self.burst_period {
+            if period < Span::from_ms(1) || period > Span::from_secs(60) {
+                return fail("--burst-period", "the time is out of range", "give 1ms to 60 seconds");
+            }
+            if self.offered().is_none() {
+                let trouble = "without a rate there is no burst and no pause";
+                return fail("--burst-period", trouble, "give the average rate with -b");
+            }
+            if self.bytes.is_some() || self.blocks.is_some() {
+                let trouble = "the pause after the last burst has no end without a time";
+                return fail("--burst-period", trouble, "give a time with -t");
+            }
+            if self.fq_rate.is_some() {
+                return fail("--burst-period", "--fq-rate would spread each burst", "remove one of them");
+            }
         }
         if self.omit.is_some_and(|o| o > Span::from_secs(600)) {
             return fail("--omit", "the omitted time is out of range", "give 0 to 600 seconds");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use linerate_model::flow::FlowId;
 use linerate_model::{
     AccountingStep, ByteAccounting, Caveat, Ceiling, CeilingShare, DelayBucket, Digest, Direction, Effective,
-    Finding, FollowUp, ForeignText, GroupPlace, GroupStart, HostInfo, Limit, Outcome, PortSample,
+    Finding, FollowUp, ForeignText, GroupPlace, GroupStart, HostInfo, Limit, LossBursts, Outcome, PortSample,
     ProbeTransport, Sample, SideSettings, SizeCurve, SizePoint, Steady, TestSpec, TransactionTimes,
     Transport, Uncertainty, World,
 };
@@ -303,6 +303,12 @@ section! {
         /// Datagrams that the sending kernel rejected.
         #[serde(skip_serializing_if = "Option::is_none")]
         send_errors: Option<u64>,
+        /// Losses in a row, up to the last datagram that arrived; absent without any.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        loss_bursts: Option<LossBursts>,
+        /// Datagrams by which a late one was behind the latest, at most; absent if none was late.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        late_by: Option<u64>,
         /// Times between the send calls of a stream with a rate, each for `settings.sender.datagrams_per_call` datagrams;
         /// absent without a rate.
         #[serde(skip_serializing_if = "Option::is_none")]
