@@ -101,7 +101,7 @@ wheel:
 	@scripts/python-package.sh wheel $(PROGRAM)
 
 bench: build
-	@scripts/need.sh iperf3:iperf3 nuttcp:nuttcp qperf:qperf sockperf:sockperf
+	@scripts/need.sh iperf3:iperf3 nuttcp:nuttcp qperf:qperf sockperf:sockperf ethtool:ethtool
 	@cargo xtask bench
 
 # Not a part of `make test`: it compiles the standard library for each system first.

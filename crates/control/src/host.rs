@@ -123,6 +123,8 @@ fn link_info(link: &iface::InterfaceInfo) -> LinkInfo {
             .filter(|(_, on)| *on == Some(true))
             .map(|(name, _)| (*name).into())
             .collect(),
+        gso_max_bytes: Some(link.largest_gso()).filter(|bytes| *bytes > iface::USUAL_MAX_PACKET),
+        gro_max_bytes: Some(link.largest_gro()).filter(|bytes| *bytes > iface::USUAL_MAX_PACKET),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Work before the first thread starts: checks, socket options, buffers.
 
 use linerate_model::{Caveat, SendMethod, SideSettings};
-use linerate_sock::{SockError, sockopt};
+use linerate_sock::{SockError, iface, sockopt};
 
 use crate::caveats;
 use crate::error::EngineError;
@@ -102,6 +102,13 @@ pub(crate) fn jobs(flow: &FlowSide) -> Result<Prepared, SockError> {
     Ok(Prepared { jobs, settings, caveats })
 }
 
+/// Whether the way to the peer begins with an interface on which copying is at least as fast: without segmentation, each
+/// packet is cut from the references one by one; and a packet of BIG TCP has room for fewer references than bytes.
+fn prefers_copying(interface: &str) -> bool {
+    let Ok(link) = iface::link(interface) else { return false };
+    link.offloads.gso == Some(false) || link.largest_gso() > iface::USUAL_MAX_PACKET
+}
+
 /// The method that the sender uses, and why it copies if it could not find the fastest.
 fn send_method(flow: &FlowSide) -> (SendMethod, Option<String>) {
     let knobs = &flow.setup.socket;
@@ -109,6 +116,9 @@ fn send_method(flow: &FlowSide) -> (SendMethod, Option<String>) {
         return (SendMethod::Copy, None);
     }
     let Some(may_copy) = knobs.chooses() else { return (knobs.io.unwrap_or(SendMethod::Copy), None) };
+    if may_copy && flow.setup.interface.as_deref().is_some_and(prefers_copying) {
+        return (SendMethod::Copy, None);
+    }
     if let Some(known) = flow.setup.fastest_method {
         return (known, None);
     }

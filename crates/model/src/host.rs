@@ -71,6 +71,12 @@ pub struct LinkInfo {
     /// Offloads that are enabled, by their ethtool names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offloads: Vec<ForeignText>,
+    /// Largest GSO packet if it is larger than usual (BIG TCP).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gso_max_bytes: Option<u32>,
+    /// Largest GRO packet if it is larger than usual (BIG TCP).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gro_max_bytes: Option<u32>,
 }
 
 /// What kind of device an interface is.

@@ -51,6 +51,8 @@ pub(crate) fn opening(spec: TestSpec) -> Vec<(u16, Body)> {
             mtu: 1500,
             driver: None,
             offloads: Vec::new(),
+            gso_max_bytes: None,
+            gro_max_bytes: None,
         }),
         ..HostInfo::default()
     };

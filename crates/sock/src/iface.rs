@@ -61,6 +61,23 @@ pub struct Offloads {
     pub lro: Option<bool>,
 }
 
+/// Packets above this size are those of BIG TCP, bytes.
+pub const USUAL_MAX_PACKET: u32 = 65_536;
+
+impl InterfaceInfo {
+    /// Largest GSO packet of IPv4 or IPv6, bytes; 0 if unknown.
+    #[must_use]
+    pub fn largest_gso(&self) -> u32 {
+        self.gso_max_bytes.max(self.gso_ipv4_max_bytes).unwrap_or(0)
+    }
+
+    /// Largest GRO packet of IPv4 or IPv6, bytes; 0 if unknown.
+    #[must_use]
+    pub fn largest_gro(&self) -> u32 {
+        self.gro_max_bytes.max(self.gro_ipv4_max_bytes).unwrap_or(0)
+    }
+}
+
 /// An interface and its link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -89,10 +106,16 @@ pub struct InterfaceInfo {
     pub discipline: Option<String>,
     /// Length of the transmit queue, packets.
     pub queue_packets: Option<u32>,
-    /// Largest GSO packet for the driver, bytes; above 65536 with BIG TCP.
+    /// Largest GSO packet for the driver, bytes; above 65536 with BIG TCP over IPv6.
     pub gso_max_bytes: Option<u32>,
-    /// Largest GRO packet, bytes.
+    /// Largest GRO packet, bytes; likewise.
     pub gro_max_bytes: Option<u32>,
+    /// The same for IPv4 (Linux 6.3 and newer).
+    pub gso_ipv4_max_bytes: Option<u32>,
+    /// The same for IPv4.
+    pub gro_ipv4_max_bytes: Option<u32>,
+    /// Largest packet that the device itself cuts, bytes: no GSO size can be larger.
+    pub tso_max_bytes: Option<u32>,
     /// Whether the NIC can timestamp sent and received packets.
     pub hardware_timestamps: Option<bool>,
     /// Effective offloads.

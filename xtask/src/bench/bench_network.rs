@@ -9,6 +9,10 @@ pub(super) enum BenchLocation {
     Loopback,
     /// In two namespaces connected by a veth pair.
     Veth,
+    /// The same without segmentation and merging: each packet passes the stack by itself.
+    VethWithoutOffloads,
+    /// The same over IPv6 with an MTU of 9000 bytes and packets of 192 KiB (BIG TCP).
+    VethBigTcp,
 }
 
 /// A network that is ready; everything created for it is removed with it.
@@ -27,11 +31,16 @@ impl BenchNetwork {
     pub(super) fn make(place: BenchLocation) -> Result<Option<Self>, String> {
         match place {
             BenchLocation::Loopback => Ok(Some(Self::at("127.0.0.1", Vec::new(), Vec::new()))),
-            BenchLocation::Veth if !is_root() => Ok(None),
-            BenchLocation::Veth => {
+            _ if !is_root() => Ok(None),
+            veth => {
                 let both = joined()?;
+                for host in [0, 1] {
+                    veth.adjust(both.name(host))?;
+                }
                 let (for_server, for_client) = (enter(both.name(0)), enter(both.name(1)));
-                let place = Self::at(SERVER_ADDRESS, for_server, for_client);
+                let address =
+                    if veth == BenchLocation::VethBigTcp { SERVER_ADDRESS6 } else { SERVER_ADDRESS };
+                let place = Self::at(address, for_server, for_client);
                 Ok(Some(Self { _namespaces: Some(both), ..place }))
             }
         }
@@ -45,6 +54,27 @@ impl BenchNetwork {
 
 const SERVER_ADDRESS: &str = "10.83.0.1";
 const CLIENT_ADDRESS: &str = "10.83.0.2";
+const SERVER_ADDRESS6: &str = "fd83::1";
+const CLIENT_ADDRESS6: &str = "fd83::2";
+
+impl BenchLocation {
+    /// Changes the settings of an end of the pair.
+    fn adjust(self, namespace: &str) -> Result<(), String> {
+        match self {
+            Self::Loopback | Self::Veth => Ok(()),
+            Self::VethWithoutOffloads => {
+                let off = ["tso", "off", "gso", "off", "gro", "off", "tx-udp-segmentation", "off"];
+                let command = [&["netns", "exec", namespace, "ethtool", "-K", "veth0"], &off[..]].concat();
+                ip(&command)
+            }
+            // iproute2 of Debian 12 sets these sizes only for IPv6.
+            Self::VethBigTcp => {
+                let sizes = ["mtu", "9000", "gso_max_size", "196608", "gro_max_size", "196608"];
+                ip(&[&["-n", namespace, "link", "set", "veth0"], &sizes[..]].concat())
+            }
+        }
+    }
+}
 
 /// Whether this program may create namespaces.
 pub(super) fn is_root() -> bool {
@@ -57,8 +87,10 @@ fn joined() -> Result<Namespaces, String> {
     let both = Namespaces::make("bench", 0, &["s", "c"])?;
     let (server, client) = (both.name(0), both.name(1));
     ip(&["link", "add", "veth0", "netns", server, "type", "veth", "peer", "name", "veth0", "netns", client])?;
-    for (namespace, address) in [(server, SERVER_ADDRESS), (client, CLIENT_ADDRESS)] {
+    let addresses = [(server, SERVER_ADDRESS, SERVER_ADDRESS6), (client, CLIENT_ADDRESS, CLIENT_ADDRESS6)];
+    for (namespace, address, address6) in addresses {
         ip(&["-n", namespace, "address", "add", &format!("{address}/30"), "dev", "veth0"])?;
+        ip(&["-n", namespace, "address", "add", &format!("{address6}/64"), "dev", "veth0", "nodad"])?;
         ip(&["-n", namespace, "link", "set", "veth0", "up"])?;
     }
     Ok(both)

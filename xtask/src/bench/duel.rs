@@ -66,6 +66,8 @@ const PACED: f64 = 100e6;
 pub(super) const PAIRED_RUNS: &[Duel] = &[
     native("tcp-loopback", BenchLocation::Loopback, &[], &[]),
     native("tcp-veth", BenchLocation::Veth, &[], &[]),
+    native("tcp-no-offloads", BenchLocation::VethWithoutOffloads, &[], &[]),
+    native("tcp-big-tcp", BenchLocation::VethBigTcp, &[], &[]),
     native("tcp-4-loopback", BenchLocation::Loopback, &["-P", "4"], &["-P", "4"]),
     native("tcp-4-veth", BenchLocation::Veth, &["-P", "4"], &["-P", "4"]),
     native("tcp-128-loopback", BenchLocation::Loopback, &["-P", "128"], &["-P", "128"]),

@@ -1731,6 +1731,12 @@ class LinkInfo:
     full_duplex: bool | None = None
     """Full duplex; absent if the device does not report it."""
 
+    gro_max_bytes: int | None = None
+    """Largest GRO packet if it is larger than usual (BIG TCP)."""
+
+    gso_max_bytes: int | None = None
+    """Largest GSO packet if it is larger than usual (BIG TCP)."""
+
     offloads: list[str] = field(default_factory=list)
     """Offloads that are enabled, by their ethtool names."""
 

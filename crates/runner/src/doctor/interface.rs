@@ -1,8 +1,8 @@
 //! Interfaces: link, MTU, offloads, queueing, errors, and the NIC's slot.
 
 use linerate_model::{CheckSection, CheckStatus, HostCheck};
-use linerate_sock::iface::{InterfaceInfo, InterfaceKind};
-use linerate_units::Bitrate;
+use linerate_sock::iface::{InterfaceInfo, InterfaceKind, USUAL_MAX_PACKET};
+use linerate_units::{Bitrate, Bytes};
 
 use super::facts::{InterfaceFacts, Route};
 use super::slot;
@@ -14,6 +14,12 @@ const ETHERNET_MTU: u32 = 1500;
 /// From this line rate on, one receive queue, and thus one CPU, is not enough.
 const FAST_BPS: u64 = 10_000_000_000;
 
+/// From this line rate on, packets of more than 64 KiB are worth a setting.
+const BIG_TCP_BPS: u64 = 100_000_000_000;
+/// Recommended size of such packets, bytes: a few jumbo frames more than the usual one, and still a small part of a
+/// cache.
+const BIG_TCP_PACKET: u32 = 196_608;
+
 /// All checks of one interface.
 pub(super) fn section(interface: &InterfaceFacts, cores: usize) -> CheckSection {
     let link = &interface.link;
@@ -23,6 +29,7 @@ pub(super) fn section(interface: &InterfaceFacts, cores: usize) -> CheckSection 
     }
     checks.push(mtu(link));
     checks.extend(offloads(link));
+    checks.extend(packet_sizes(link));
     checks.extend(discipline(link));
     checks.extend(errors(interface));
     checks.extend(receive_queues(interface, cores));
@@ -163,6 +170,38 @@ fn offloads(link: &InterfaceInfo) -> Vec<HostCheck> {
     settings.into_iter().filter_map(judge).collect()
 }
 
+/// BIG TCP: packets of more than 64 KiB between the TCP stack and the driver, which saves CPU on fast links.
+fn packet_sizes(link: &InterfaceInfo) -> Option<HostCheck> {
+    let (gso, gro) = (link.largest_gso(), link.largest_gro());
+    if gso == 0 {
+        return None;
+    }
+    let shown = |bytes: u32| Bytes::new(u64::from(bytes)).to_string();
+    let value = format!("GSO {}, GRO {}", shown(gso), shown(gro));
+    let large = gso > USUAL_MAX_PACKET || gro > USUAL_MAX_PACKET;
+    if large {
+        let text =
+            "largest packet before it is cut: BIG TCP. It saves CPU, and vmsplice and sendfile gain little";
+        return Some(HostCheck::good(id(link, "big_tcp"), value, text));
+    }
+    let check =
+        HostCheck::good(id(link, "big_tcp"), value, "largest packet before it is cut: BIG TCP is off");
+    let fast = link.speed_bps.is_some_and(|bps| bps >= BIG_TCP_BPS);
+    let device = link.tso_max_bytes.filter(|bytes| fast && *bytes > USUAL_MAX_PACKET);
+    Some(match device {
+        Some(most) => {
+            let size = most.min(BIG_TCP_PACKET);
+            let text = "on a link this fast, larger packets (BIG TCP) save CPU, and the device takes them";
+            check.judged(CheckStatus::Note, text).with_remedy(format!(
+                "ip link set {0} gso_max_size {size} gro_max_size {size} gso_ipv4_max_size {size} \
+                 gro_ipv4_max_size {size}",
+                link.name
+            ))
+        }
+        None => check,
+    })
+}
+
 fn discipline(link: &InterfaceInfo) -> Option<HostCheck> {
     let name = link.discipline.as_deref()?;
     let check =
@@ -286,6 +325,31 @@ mod tests {
             damage(&mut interface);
             assert_eq!(complaints(&interface), [complaint]);
         }
+    }
+
+    #[test]
+    fn large_packets_are_named_and_recommended_only_on_a_link_that_needs_them() {
+        let with = |speed: u64, gso: u32, device: u32| {
+            let mut fast = card();
+            fast.link.speed_bps = Some(speed);
+            (fast.link.gso_max_bytes, fast.link.gro_max_bytes) = (Some(65_536), Some(65_536));
+            (fast.link.gso_ipv4_max_bytes, fast.link.tso_max_bytes) = (Some(gso), Some(device));
+            fast.card.slot = None;
+            let all = section(&fast, 8).checks;
+            all.into_iter().find(|check| check.id.ends_with("big_tcp")).unwrap()
+        };
+        let off = with(10_000_000_000, 65_536, 524_280);
+        assert_eq!((off.status, off.value.as_str()), (CheckStatus::Good, "GSO 64 KiB, GRO 64 KiB"));
+        let hundred = with(100_000_000_000, 65_536, 524_280);
+        assert_eq!(hundred.status, CheckStatus::Note);
+        assert!(hundred.remedy.unwrap().contains("gro_ipv4_max_size 196608"));
+        assert_eq!(
+            with(100_000_000_000, 65_536, 65_536).status,
+            CheckStatus::Good,
+            "the device takes no more"
+        );
+        let on = with(100_000_000_000, 196_608, 524_280);
+        assert_eq!((on.status, on.value.as_str()), (CheckStatus::Good, "GSO 192 KiB, GRO 64 KiB"));
     }
 
     #[test]

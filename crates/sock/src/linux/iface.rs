@@ -64,6 +64,9 @@ pub fn link(name: &str) -> Result<InterfaceInfo, SockError> {
         queue_packets: facts.queue_packets,
         gso_max_bytes: facts.gso_max_bytes,
         gro_max_bytes: facts.gro_max_bytes,
+        gso_ipv4_max_bytes: facts.gso_ipv4_max_bytes,
+        gro_ipv4_max_bytes: facts.gro_ipv4_max_bytes,
+        tso_max_bytes: facts.tso_max_bytes,
         hardware_timestamps: ask.hardware_timestamps(),
         offloads: Offloads {
             rx_checksum: ask.setting(Offload::RxChecksum),

@@ -151,6 +151,9 @@ pub(crate) struct LinkFacts {
     pub(crate) alias: Option<String>,
     pub(crate) gso_max_bytes: Option<u32>,
     pub(crate) gro_max_bytes: Option<u32>,
+    pub(crate) gso_ipv4_max_bytes: Option<u32>,
+    pub(crate) gro_ipv4_max_bytes: Option<u32>,
+    pub(crate) tso_max_bytes: Option<u32>,
     pub(crate) queue_packets: Option<u32>,
 }
 
@@ -199,6 +202,9 @@ fn decode_send_drops(body: &[u8]) -> Option<u64> {
 fn decode_link(body: &[u8]) -> LinkFacts {
     const IFLA_GSO_MAX_SIZE: u16 = 41;
     const IFLA_GRO_MAX_SIZE: u16 = 58;
+    const IFLA_TSO_MAX_SIZE: u16 = 59;
+    const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
+    const IFLA_GRO_IPV4_MAX_SIZE: u16 = 64;
     let mut facts = LinkFacts::default();
     for (kind, body) in attributes(body) {
         match kind {
@@ -206,6 +212,9 @@ fn decode_link(body: &[u8]) -> LinkFacts {
             libc::IFLA_TXQLEN => facts.queue_packets = word(body, 0),
             IFLA_GSO_MAX_SIZE => facts.gso_max_bytes = word(body, 0),
             IFLA_GRO_MAX_SIZE => facts.gro_max_bytes = word(body, 0),
+            IFLA_GSO_IPV4_MAX_SIZE => facts.gso_ipv4_max_bytes = word(body, 0),
+            IFLA_GRO_IPV4_MAX_SIZE => facts.gro_ipv4_max_bytes = word(body, 0),
+            IFLA_TSO_MAX_SIZE => facts.tso_max_bytes = word(body, 0),
             _ => {}
         }
     }
@@ -272,11 +281,16 @@ mod tests {
         let mut body = attribute(3, b"eth0\0");
         body.extend(attribute(13, &1000u32.to_ne_bytes()));
         body.extend(attribute(41, &196_608u32.to_ne_bytes()));
+        body.extend(attribute(59, &524_280u32.to_ne_bytes()));
+        body.extend(attribute(63, &131_072u32.to_ne_bytes()));
         body.extend(attribute(20, b"to the roof\0"));
         let expected = LinkFacts {
             alias: Some("to the roof".to_owned()),
             gso_max_bytes: Some(196_608),
             gro_max_bytes: None,
+            gso_ipv4_max_bytes: Some(131_072),
+            gro_ipv4_max_bytes: None,
+            tso_max_bytes: Some(524_280),
             queue_packets: Some(1000),
         };
         assert_eq!(decode_link(&body), expected);

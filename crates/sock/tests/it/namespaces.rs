@@ -110,6 +110,8 @@ fn large_bundles_and_the_queueing_discipline_are_seen() {
     assert!(status.unwrap().success());
     let info = with_netns(left, || link("end0").unwrap()).unwrap();
     assert_eq!((info.gso_max_bytes, info.gro_max_bytes), (Some(196_608), Some(131_072)));
+    assert_eq!((info.largest_gso(), info.largest_gro()), (196_608, 131_072));
+    assert!(info.tso_max_bytes.unwrap() >= 196_608 && info.gso_ipv4_max_bytes.is_some());
     assert_eq!((info.queue_packets, info.discipline.as_deref()), (Some(77), Some("pfifo")));
 }
 

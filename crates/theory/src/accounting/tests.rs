@@ -99,6 +99,8 @@ impl AccountedRun {
             mtu: 1500,
             driver: None,
             offloads: Vec::new(),
+            gso_max_bytes: None,
+            gro_max_bytes: None,
         };
         let host = |name: &str, address: &str| HostInfo {
             name: name.into(),

@@ -179,6 +179,8 @@ mod tests {
                 mtu: 9000,
                 driver: None,
                 offloads: Vec::new(),
+                gso_max_bytes: None,
+                gro_max_bytes: None,
             };
             Body::Host { info: HostInfo { link: Some(link), ..HostInfo::default() } }
         };
