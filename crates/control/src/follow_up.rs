@@ -201,11 +201,11 @@ mod tests {
         first.socket.congestion = Some("reno".into());
         first.socket.no_delay = true;
         first.socket.source_port = Some(4000);
-        first.socket.dscp = Some(46);
+        first.socket.dscp = "ef".parse().ok();
         let tcp = spec_of(&first, Direction::Download, &trial(false));
         assert!(tcp.traffic.download && !tcp.traffic.bidir && !tcp.traffic.udp);
         assert_eq!((tcp.traffic.blocks, tcp.traffic.rate, tcp.socket.source_port), (None, None, None));
-        assert_eq!((tcp.socket.congestion.as_deref(), tcp.socket.dscp), (Some("reno"), Some(46)));
+        assert_eq!((tcp.socket.congestion.as_deref(), tcp.socket.dscp), (Some("reno"), "ef".parse().ok()));
         let udp = spec_of(&first, Direction::Upload, &trial(true));
         assert_eq!(udp.traffic.rate.map(Bitrate::bps), Some(2e6));
         assert_eq!(udp.traffic.length.map(Bytes::get), Some(700));

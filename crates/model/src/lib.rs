@@ -74,9 +74,9 @@ pub use server_options::{ArchiveLimitOptions, ArchiveOptions, ListenOptions, Pol
 pub use settings::{Effective, SideSettings};
 pub use size::{SizeCurve, SizeFit, SizePoint, TimeInterval};
 pub use spec::{
-    CheckedSpec, Direction, HostKnobs, MessageMode, SendMethod, SizeList, SizeListError, SocketKnobs,
-    SpecError, StopAfter, Sweep, TestSpec, Traffic, Transactions, Transport, TrialSequence, Variation,
-    Workload,
+    CheckedSpec, Direction, Dscp, DscpError, HostKnobs, MessageMode, SendMethod, SizeList, SizeListError,
+    SocketKnobs, SpecError, StopAfter, Sweep, TestSpec, Traffic, Transactions, Transport, TrialSequence,
+    Variation, Workload,
 };
 pub use tally::{
     BrowserNote, ByteAccounting, DelayBucket, Digest, LatencyInterval, LatencyReport, LossBursts, ProbePhase,

@@ -310,6 +310,7 @@ impl Axis {
             SettingValue::Rate(_) => PlanValueKind::Rate.read(meant).as_ref() == Ok(setting),
             SettingValue::Time(_) => PlanValueKind::Time.read(meant).as_ref() == Ok(setting),
             SettingValue::Share(_) => PlanValueKind::Share.read(meant).as_ref() == Ok(setting),
+            SettingValue::Dscp(_) => PlanValueKind::Dscp.read(meant).as_ref() == Ok(setting),
             other => other.to_string() == text,
         };
         by_label.or_else(|| self.values.iter().position(|value| like(&value.setting))).ok_or_else(|| {

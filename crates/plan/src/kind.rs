@@ -3,6 +3,7 @@
 use std::fmt;
 
 use linerate_config::{ConfigContent, ConfigValue, check_name};
+use linerate_model::Dscp;
 use linerate_units::{Bitrate, Bytes, ParseError, Ratio, Span};
 use serde::{Serialize, Serializer};
 use serde_json::json;
@@ -24,6 +25,8 @@ pub enum SettingValue {
     Memory(Bytes),
     /// A share of the whole.
     Share(Ratio),
+    /// The class of packets.
+    Dscp(Dscp),
     /// Text.
     Text(String),
 }
@@ -39,6 +42,7 @@ impl fmt::Display for SettingValue {
             Self::Rate(rate) => f.pad(&rate_text(*rate)),
             Self::Memory(bytes) => f.pad(&bytes.exact()),
             Self::Share(share) => f.pad(&share.exact()),
+            Self::Dscp(dscp) => dscp.fmt(f),
             Self::Text(text) => f.pad(text),
         }
     }
@@ -68,6 +72,7 @@ impl SettingValue {
             Self::Rate(rate) => json!(rate),
             Self::Memory(bytes) => json!(bytes),
             Self::Share(share) => json!(share),
+            Self::Dscp(dscp) => json!(dscp),
             Self::Text(text) => json!(text),
         })
     }
@@ -81,6 +86,7 @@ impl SettingValue {
             Self::Rate(rate) => rate.bps(),
             Self::Memory(bytes) => bytes.get() as f64,
             Self::Share(share) => share.get(),
+            Self::Dscp(dscp) => f64::from(dscp.get()),
             Self::Default | Self::Flag(_) | Self::Text(_) => return None,
         })
     }
@@ -99,6 +105,7 @@ impl SettingValue {
             Self::Rate(_) => Self::Rate(Bitrate::from_bps(number)?),
             Self::Memory(_) => Self::Memory(Bytes::new(whole()?)),
             Self::Share(_) => Self::Share(Ratio::new(number)?),
+            Self::Dscp(_) => Self::Dscp(Dscp::try_from(u8::try_from(whole()?).ok()?).ok()?),
             Self::Default | Self::Flag(_) | Self::Text(_) => return None,
         })
     }
@@ -130,6 +137,8 @@ pub(crate) enum PlanValueKind {
     Memory,
     /// A ratio.
     Share,
+    /// The class of packets, as a number or by name.
+    Dscp,
     /// Three sizes, as the kernel's `tcp_rmem` takes them.
     ThreeSizes,
     /// One text or several.
@@ -173,6 +182,10 @@ impl PlanValueKind {
             Self::Rate => quantity(value, "a rate such as \"100M\"").map(SettingValue::Rate),
             Self::Memory => quantity(value, "an amount of memory such as \"64K\"").map(SettingValue::Memory),
             Self::Share => quantity(value, "a share such as 1e-4 or \"1%\"").map(SettingValue::Share),
+            Self::Dscp => {
+                let text = value.text().ok_or_else(|| wrong("a DSCP such as \"ef\""))?;
+                text.parse().map(SettingValue::Dscp).map_err(|error| format!("'{text}' is not a DSCP; {error}"))
+            }
             Self::ThreeSizes => {
                 let text = text(value)?;
                 let sizes: Vec<Option<u64>> = text.split_whitespace().map(|size| size.parse().ok()).collect();
@@ -192,7 +205,7 @@ impl PlanValueKind {
 
     /// Whether the values have an order, so that a range is possible.
     pub(crate) fn is_numeric(&self) -> bool {
-        matches!(self, Self::Whole(..) | Self::Time | Self::Rate | Self::Memory | Self::Share)
+        matches!(self, Self::Whole(..) | Self::Time | Self::Rate | Self::Memory | Self::Share | Self::Dscp)
     }
 
     /// Description of the value for the reference.
@@ -212,6 +225,7 @@ impl PlanValueKind {
             Self::Rate => "rate".to_owned(),
             Self::Memory => "amount of memory".to_owned(),
             Self::Share => "share".to_owned(),
+            Self::Dscp => "0 to 63, or a name such as `\"ef\"`".to_owned(),
             Self::ThreeSizes => "three sizes in one text".to_owned(),
             Self::Texts => "text, or list of texts".to_owned(),
             Self::Special(description, _) => (*description).to_owned(),
@@ -283,6 +297,18 @@ mod tests {
             PlanValueKind::ThreeSizes.read(&typed("1  2 3")),
             Ok(SettingValue::Text("1 2 3".to_owned()))
         );
+    }
+
+    #[test]
+    fn classes_of_packets_have_names() {
+        let ef = SettingValue::Dscp("ef".parse().unwrap());
+        assert_eq!(PlanValueKind::Dscp.read(&typed("EF")).as_ref(), Ok(&ef));
+        assert_eq!(PlanValueKind::Dscp.read(&typed("46")).as_ref(), Ok(&ef));
+        assert_eq!((ef.to_string().as_str(), ef.json()), ("ef", Some(json!(46))));
+        assert_eq!(ef.with_number(8.0).unwrap().to_string(), "cs1");
+        assert_eq!(ef.with_number(64.0), None);
+        let error = PlanValueKind::Dscp.read(&typed("gold")).unwrap_err();
+        assert_eq!(error, "'gold' is not a DSCP; give 0 to 63, ef, va, le, cs0 to cs7 or af11 to af43");
     }
 
     #[test]

@@ -153,6 +153,7 @@ fn kind(schema: &Value, property: &Value) -> PlanValueKind {
             Some("Span") => PlanValueKind::Time,
             Some("Bitrate") => PlanValueKind::Rate,
             Some("Ratio") => PlanValueKind::Share,
+            Some("Dscp") => PlanValueKind::Dscp,
             Some("SizeList") => PlanValueKind::Text,
             _ => PlanValueKind::Words(resolve(schema, reference).map(enum_values).unwrap_or_default()),
         };
@@ -236,6 +237,7 @@ mod tests {
         assert_eq!(kind("udp"), PlanValueKind::Flag);
         assert_eq!(kind("streams"), PlanValueKind::Whole(0, u64::from(u32::MAX)));
         assert_eq!(kind("tos"), PlanValueKind::Whole(0, 255));
+        assert_eq!(kind("dscp"), PlanValueKind::Dscp);
         assert_eq!(kind("congestion"), PlanValueKind::Text);
         assert_eq!(
             kind("io"),
@@ -256,6 +258,7 @@ mod tests {
                 PlanValueKind::Rate => SettingValue::Rate(Bitrate::from_bps(7.0).unwrap()),
                 PlanValueKind::Memory => SettingValue::Memory(Bytes::new(7)),
                 PlanValueKind::Share => SettingValue::Share("7%".parse().unwrap()),
+                PlanValueKind::Dscp => SettingValue::Dscp("ef".parse().unwrap()),
                 // The first may be the default, which a group of defaults leaves out.
                 PlanValueKind::Words(words) => SettingValue::Text(words[words.len() - 1].clone()),
                 _ => SettingValue::Text("192.0.2.1".to_owned()),

@@ -93,7 +93,7 @@ fn header_axis(axis: &Axis) -> PlanAxis {
         SettingValue::Time(_) => Some("ns"),
         SettingValue::Rate(_) => Some("bit/s"),
         SettingValue::Memory(_) => Some("bytes"),
-        SettingValue::Default | SettingValue::Flag(_) | SettingValue::Text(_) => None,
+        SettingValue::Default | SettingValue::Flag(_) | SettingValue::Dscp(_) | SettingValue::Text(_) => None,
     });
     let value = |value: &crate::AxisValue| PlanValue {
         label: value.label.clone().into(),

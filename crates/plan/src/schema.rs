@@ -102,6 +102,10 @@ fn shape(kind: &PlanValueKind) -> Value {
         PlanValueKind::Memory => quantity("([bB]|[kKmMgGtT]|[KMGT]i|[kKMGT]i?B)?"),
         PlanValueKind::Time => quantity("(ns|us|µs|ms|s|sec|m|min|h)?"),
         PlanValueKind::Share => quantity("%?"),
+        PlanValueKind::Dscp => json!({ "anyOf": [
+            { "type": "integer", "minimum": 0, "maximum": 63 },
+            { "type": "string" },
+        ] }),
         // The tables contain valid JSON, as a test checks.
         PlanValueKind::Special(_, shape) => serde_json::from_str(shape).unwrap_or_default(),
     }

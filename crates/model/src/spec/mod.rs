@@ -4,6 +4,7 @@
 //! contains the unit.
 
 mod checked;
+mod dscp;
 mod host;
 mod socket;
 mod sweep;
@@ -16,6 +17,7 @@ use linerate_units::{Bitrate, Bytes, Span};
 use serde::{Deserialize, Serialize};
 
 pub use checked::CheckedSpec;
+pub use dscp::{Dscp, DscpError};
 pub use host::HostKnobs;
 pub use socket::{SendMethod, SocketKnobs};
 pub use sweep::{MessageMode, SizeList, SizeListError, Sweep, TrialSequence};
@@ -334,7 +336,8 @@ mod tests {
             spec.traffic.duration = Some(Span::from_secs(1));
         };
         assert_eq!(pair(amount), expected("--time", "--bytes"));
-        let classes = |spec: &mut TestSpec| (spec.socket.tos, spec.socket.dscp) = (Some(0), Some(0));
+        let classes =
+            |spec: &mut TestSpec| (spec.socket.tos, spec.socket.dscp) = (Some(0), Dscp::try_from(0).ok());
         assert_eq!(pair(classes), expected("--tos", "--dscp"));
     }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use linerate_units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
-use super::{SpecError, Traffic};
+use super::{Dscp, SpecError, Traffic};
 
 use crate::foreign_text::ForeignText;
 
@@ -38,9 +38,9 @@ pub struct SocketKnobs {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tos: Option<u8>,
     /// DSCP of every packet: 0 to 63 or a name such as ef, cs1, af41
-    #[cfg_attr(feature = "clap", arg(long, value_name = "CLASS", value_parser = parse_dscp, help_heading = "Sockets"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "CLASS", help_heading = "Sockets"))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub dscp: Option<u8>,
+    pub dscp: Option<Dscp>,
     /// Send small segments at once (TCP_NODELAY)
     #[cfg_attr(feature = "clap", arg(short = 'N', long, help_heading = "Sockets"))]
     pub no_delay: bool,
@@ -186,7 +186,7 @@ impl SocketKnobs {
     /// The type-of-service byte in effect: set directly, or through the DSCP.
     #[must_use]
     pub fn tos_byte(&self) -> Option<u8> {
-        self.tos.or_else(|| self.dscp.map(|class| class << 2))
+        self.tos.or_else(|| self.dscp.map(Dscp::tos_byte))
     }
 
     /// The same settings for another test on the same path: ports are chosen freely. For datagrams, TCP options
@@ -282,31 +282,6 @@ fn parse_tos(text: &str) -> Result<u8, String> {
     parsed.map_err(|_| "give 0 to 255, for example 184, 0xb8 or 0270".to_owned())
 }
 
-#[cfg(feature = "clap")]
-fn parse_dscp(text: &str) -> Result<u8, String> {
-    let wrong = || "give 0 to 63, ef, va, le, cs0 to cs7 or af11 to af43".to_owned();
-    let lower = text.to_ascii_lowercase();
-    let digit = |at: usize, low: u8, high: u8| {
-        let value = lower.as_bytes().get(at)?.checked_sub(b'0')?;
-        (low..=high).contains(&value).then_some(value)
-    };
-    match (lower.as_str(), lower.len()) {
-        ("ef", _) => Ok(46),
-        ("va", _) => Ok(44),
-        ("le", _) => Ok(1),
-        (name, 3) if name.starts_with("cs") => {
-            digit(2, 0, 7).map(|class| class.saturating_mul(8)).ok_or_else(wrong)
-        }
-        // RFC 2597 §6: class 1 to 4, drop precedence 1 to 3.
-        (name, 4) if name.starts_with("af") => {
-            let class = digit(2, 1, 4).ok_or_else(wrong)?;
-            let drop = digit(3, 1, 3).ok_or_else(wrong)?;
-            Ok(class.saturating_mul(8).saturating_add(drop.saturating_mul(2)))
-        }
-        (number, _) => number.parse().ok().filter(|n| *n < 64).ok_or_else(wrong),
-    }
-}
-
 #[cfg(all(test, feature = "clap"))]
 mod tests {
     use super::*;
@@ -317,18 +292,6 @@ mod tests {
         assert_eq!(parse_tos("0xb8"), Ok(184));
         assert_eq!(parse_tos("0270"), Ok(184));
         assert!(parse_tos("256").is_err());
-    }
-
-    #[test]
-    fn dscp_takes_the_names_of_the_rfcs() {
-        assert_eq!(parse_dscp("EF"), Ok(46));
-        assert_eq!(parse_dscp("cs1"), Ok(8));
-        assert_eq!(parse_dscp("af41"), Ok(34));
-        assert_eq!(parse_dscp("af13"), Ok(14));
-        assert_eq!(parse_dscp("63"), Ok(63));
-        for wrong in ["64", "af51", "af1", "cs8", "gold", "-1"] {
-            assert!(parse_dscp(wrong).is_err(), "{wrong}");
-        }
     }
 }
 
