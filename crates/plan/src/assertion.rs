@@ -19,7 +19,7 @@ use crate::axis::{Axis, PointSelection};
 
 pub use judge::{AssertionOutcome, AssertionResult, Measurements, QuantityScope, judge, judge_at};
 pub use quantities::{AssertionQuantity, Dimension, QUANTITIES, QuantityValue};
-pub(crate) use quantities::{BUFFER, BUFFER_KIND, BUFFER_LOAD, FAIRNESS};
+pub(crate) use quantities::{BUFFER, BUFFER_KIND, BUFFER_LOAD, FAIRNESS, TOTAL};
 pub(crate) use syntax::AssertionSyntaxError;
 pub use syntax::ComparisonOperator;
 use syntax::{AssertionForm, AssertionNode, fault};

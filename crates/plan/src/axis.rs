@@ -53,6 +53,8 @@ pub enum AxisTarget {
     },
     /// A parameter or key of the lab's topology.
     Lab(String),
+    /// Which of these flows run: those that a value names, separated by spaces.
+    Flows,
 }
 
 /// The names that axes may refer to.
@@ -290,7 +292,8 @@ fn targets(key: &str, names: &Names) -> Result<Vec<(AxisTarget, PlanValueKind)>,
             }
             Ok(vec![(AxisTarget::Lab(key[4..].to_owned()), PlanValueKind::Text)])
         }
-        _ => Err("; write test.KNOB, flow.FLOW.KNOB, host.HOST.SETTING or lab.KEY".to_owned()),
+        ["flows"] => Ok(vec![(AxisTarget::Flows, PlanValueKind::FlowNames(names.flows.clone()))]),
+        _ => Err("; write test.KNOB, flow.FLOW.KNOB, host.HOST.SETTING, lab.KEY or flows".to_owned()),
     }
 }
 

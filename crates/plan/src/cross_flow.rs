@@ -1,14 +1,15 @@
 //! Results that follow from several runs of a trial together.
 
-use linerate_model::{Direction, FlowRecord, RunRecord, Transport};
+use linerate_model::{Direction, FlowRecord, RunRecord, Transport, Workload};
 use linerate_theory::buffer::{
     self, BufferFinding, BufferInterval, BufferPath, LineRates, LoadStep, StepInterval,
 };
 use linerate_theory::stats::Interval;
 use linerate_theory::stats::spread::jain;
 
-use crate::assertion::{BUFFER, BUFFER_KIND, BUFFER_LOAD, FAIRNESS, QUANTITIES, QuantityValue};
+use crate::assertion::{BUFFER, BUFFER_KIND, BUFFER_LOAD, FAIRNESS, QUANTITIES, QuantityValue, TOTAL};
 use crate::plan::Plan;
+use crate::point::{Point, PointFlow};
 use crate::trial_results::TrialFigures;
 
 /// What a flow shows about the queue that it passed.
@@ -141,9 +142,9 @@ impl BufferResult {
 }
 
 /// Adds to every flow of a trial the results that follow from all flows.
-pub(crate) fn add(plan: &Plan, trial: &mut TrialFigures) {
+pub(crate) fn add(plan: &Plan, point: &Point, trial: &mut TrialFigures) {
     for direction in [Direction::Upload, Direction::Download] {
-        add_fairness(plan, trial, direction);
+        add_sums(plan, point, trial, direction);
         add_buffer(plan, trial, direction);
     }
 }
@@ -165,16 +166,44 @@ fn set(trial: &mut TrialFigures, flow: usize, direction: Direction, name: &str, 
     }
 }
 
-fn add_fairness(plan: &Plan, trial: &mut TrialFigures, direction: Direction) {
+/// Adds the sum of the goodputs and their fairness. Transactions are left out as well: their rate is what they
+/// were asked for, or follows from the round-trip time.
+fn add_sums(plan: &Plan, point: &Point, trial: &mut TrialFigures, direction: Direction) {
     let Some(goodput) = place("goodput") else { return };
+    let shares = |at: &usize| {
+        let test = plan.flows.get(*at).and_then(|flow| point.test_of(&flow.name));
+        test.is_some_and(|PointFlow { spec, .. }| {
+            spec.transactions.workload == Workload::Stream
+                && spec.phases().into_iter().flatten().any(|phase| phase == direction)
+        })
+    };
+    let judged = judged(plan);
+    // The sum of the only flow of a plan says nothing new.
+    if judged.len() < 2 {
+        return;
+    }
+    let judged: Vec<usize> = judged.into_iter().filter(shares).collect();
+    let times = plan.measured_times(point);
+    let time = |at: usize| times.get(plan.flows.get(at)?.name.as_str());
+    let overlap =
+        |one: usize, other: usize| time(one).zip(time(other)).is_some_and(|(one, other)| one.overlaps(other));
     let rate = |at: &usize| match trial.get(*at)?.as_ref()?.get(direction, goodput)? {
         QuantityValue::Number(rate) => Some(*rate),
         _ => None,
     };
-    let judged = judged(plan);
-    let rates: Option<Vec<f64>> = judged.iter().map(rate).collect();
-    let Some(index) = rates.filter(|rates| rates.len() > 1).and_then(|rates| jain(&rates)) else { return };
-    judged.into_iter().for_each(|at| set(trial, at, direction, FAIRNESS, &QuantityValue::Number(index)));
+    let mut found = Vec::new();
+    for one in &judged {
+        let together = judged.iter().filter(|other| *other == one || overlap(*one, **other));
+        // Without the rate of one flow, neither the sum nor the fairness is known.
+        let rates: Option<Vec<f64>> = together.map(rate).collect();
+        let Some(rates) = rates else { continue };
+        found.push((*one, TOTAL, rates.iter().sum()));
+        let index = if rates.len() > 1 { jain(&rates) } else { None };
+        found.extend(index.map(|index| (*one, FAIRNESS, index)));
+    }
+    for (at, name, number) in found {
+        set(trial, at, direction, name, &QuantityValue::Number(number));
+    }
 }
 
 /// Adds the buffer that each flow passed. Background flows fill the same queue.

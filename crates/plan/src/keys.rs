@@ -231,8 +231,9 @@ pub(crate) const AXIS: &[PlanKey] = &[
         "key",
         PlanValueKind::Texts,
         "`test.NAME`",
-        "Key to sweep: `test.KNOB`, `flow.FLOW.KNOB`, `host.HOST.SETTING`, `host.*.SETTING` or `lab.KEY`. \
-         Several keys all get the same value.",
+        "Key to sweep: `test.KNOB`, `flow.FLOW.KNOB`, `host.HOST.SETTING`, `host.*.SETTING`, `lab.KEY` or \
+         `flows`. Several keys all get the same value. The values of `flows` are names of flows in one text, \
+         as in `\"a b\"`: of the flows that the axis names, only those run.",
     ),
     key("values", PlanValueKind::Special("list of values", VALUES), "a range", "The values."),
     key(

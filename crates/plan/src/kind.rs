@@ -143,6 +143,8 @@ pub(crate) enum PlanValueKind {
     ThreeSizes,
     /// One text or several.
     Texts,
+    /// Some of the flows, by name, separated by spaces.
+    FlowNames(Vec<String>),
     /// A special value: its description for the reference, and its JSON Schema.
     Special(&'static str, &'static str),
 }
@@ -182,9 +184,23 @@ impl PlanValueKind {
             Self::Rate => quantity(value, "a rate such as \"100M\"").map(SettingValue::Rate),
             Self::Memory => quantity(value, "an amount of memory such as \"64K\"").map(SettingValue::Memory),
             Self::Share => quantity(value, "a share such as 1e-4 or \"1%\"").map(SettingValue::Share),
+            Self::FlowNames(known) => {
+                let text = text(value)?;
+                let names: Vec<&str> = text.split_whitespace().collect();
+                if let Some(unknown) = names.iter().find(|name| !known.iter().any(|one| one == *name)) {
+                    let hint = linerate_config::hint(unknown, known.iter().map(String::as_str));
+                    return Err(format!("there is no flow '{unknown}'{hint}"));
+                }
+                if names.is_empty() {
+                    return Err("names no flow; write for example \"a b\"".to_owned());
+                }
+                Ok(SettingValue::Text(names.join(" ")))
+            }
             Self::Dscp => {
                 let text = value.text().ok_or_else(|| wrong("a DSCP such as \"ef\""))?;
-                text.parse().map(SettingValue::Dscp).map_err(|error| format!("'{text}' is not a DSCP; {error}"))
+                text.parse()
+                    .map(SettingValue::Dscp)
+                    .map_err(|error| format!("'{text}' is not a DSCP; {error}"))
             }
             Self::ThreeSizes => {
                 let text = text(value)?;
@@ -228,6 +244,7 @@ impl PlanValueKind {
             Self::Dscp => "0 to 63, or a name such as `\"ef\"`".to_owned(),
             Self::ThreeSizes => "three sizes in one text".to_owned(),
             Self::Texts => "text, or list of texts".to_owned(),
+            Self::FlowNames(_) => "names of flows".to_owned(),
             Self::Special(description, _) => (*description).to_owned(),
         }
     }

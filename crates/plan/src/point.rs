@@ -55,7 +55,7 @@ pub struct Point {
     pub number: usize,
     /// Names of the axes and labels of their values.
     pub values: Vec<(String, String)>,
-    /// The test of each flow, in the order of the plan.
+    /// The test of each flow that runs at this point, in the order of the plan.
     pub tests: Vec<PointFlow>,
     /// Settings by host; hosts without settings are absent.
     pub hosts: BTreeMap<String, BTreeMap<String, SettingValue>>,
@@ -116,7 +116,7 @@ impl Plan {
             text: format!("there is no point number {number}; the plan has {} points", self.grid.len()),
         })?;
         let mut tests = Vec::new();
-        for (index, flow) in self.flows.iter().enumerate() {
+        for (index, flow) in self.flows.iter().enumerate().filter(|(_, flow)| self.runs(flow, &choice)) {
             let layers = self.layers(&choice, index, searched);
             let spec = resolve(&layers).and_then(|spec| as_series(spec, flow)).map_err(|(knob, text)| {
                 PointError {
@@ -148,6 +148,20 @@ impl Plan {
         };
         point.content = point.digest(self);
         Ok(point)
+    }
+
+    /// Whether a flow runs at these values: an axis over flows may leave it out.
+    fn runs(&self, flow: &Flow, choice: &[usize]) -> bool {
+        let names = |setting: &SettingValue| match setting {
+            SettingValue::Text(text) => text.split_whitespace().any(|name| name == flow.name),
+            _ => false,
+        };
+        let of_flows = |axis: &&crate::axis::Axis| axis.targets.contains(&AxisTarget::Flows);
+        let mut axes = self.axes.iter().zip(choice).filter(|(axis, _)| of_flows(axis));
+        axes.all(|(axis, value)| {
+            let chosen = axis.values.get(*value).is_some_and(|value| names(&value.setting));
+            chosen || !axis.values.iter().any(|value| names(&value.setting))
+        })
     }
 
     /// Identifier of the point with these values, one per axis.
@@ -283,9 +297,16 @@ impl Point {
         if parts.is_empty() { "the only point".to_owned() } else { parts.join(" ") }
     }
 
+    /// The test of a flow, if it runs at this point.
+    #[must_use]
+    pub fn test_of(&self, flow: &str) -> Option<&PointFlow> {
+        self.tests.iter().find(|test| test.flow == flow)
+    }
+
     fn digest(&self, plan: &Plan) -> u64 {
         let mut text = String::new();
-        for (test, flow) in self.tests.iter().zip(&plan.flows) {
+        for test in &self.tests {
+            let Some(flow) = plan.flow(&test.flow) else { continue };
             // A specification always has a JSON form.
             let spec = serde_json::to_string(&test.spec).unwrap_or_default();
             let begins: (Span, &Vec<String>) = (flow.at, &flow.after);

@@ -25,6 +25,22 @@ pub struct FlowTiming {
     pub end: Option<Span>,
 }
 
+/// When a flow is measured, if nothing takes longer than usual.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MeasuredTime {
+    start: Span,
+    /// Absent if it depends on the network.
+    end: Option<Span>,
+}
+
+impl MeasuredTime {
+    /// Whether both are measured at the same time for a while.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        let begins_before_end_of = |one: &Self, of: &Self| of.end.is_none_or(|end| one.start < end);
+        begins_before_end_of(self, other) && begins_before_end_of(other, self)
+    }
+}
+
 /// Estimated duration of a plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Estimate {
@@ -46,32 +62,42 @@ fn longest(spec: &TestSpec) -> Option<Span> {
 }
 
 impl Plan {
-    /// Start and end of each flow of a point, in the order of the plan.
+    /// Start and end of each flow that runs at a point, in the order of the plan.
     #[must_use]
     pub fn schedule(&self, point: &Point) -> Vec<FlowTiming> {
-        let lengths: Vec<Option<Span>> = point.tests.iter().map(|test| longest(&test.spec)).collect();
+        let flows = || point.tests.iter().filter_map(|test| Some((self.flow(&test.flow)?, test)));
         let mut slots: BTreeMap<&str, FlowTiming> = BTreeMap::new();
         // Each round places the flows whose predecessors are placed. Circular references were rejected when the
         // plan was read.
-        for _ in 0..self.flows.len() {
-            for (flow, length) in self.flows.iter().zip(&lengths) {
+        for _ in 0..point.tests.len() {
+            for (flow, test) in flows() {
                 if slots.contains_key(flow.name.as_str()) {
                     continue;
                 }
-                let Some(before) = latest(flow, &slots) else { continue };
+                let Some(before) = latest(flow, point, &slots) else { continue };
                 let start = before + flow.at;
-                let end = length.map(|length| start + length);
+                let end = longest(&test.spec).map(|length| start + length);
                 slots.insert(&flow.name, FlowTiming { flow: flow.name.clone(), start, end });
             }
         }
-        let judged = || self.flows.iter().filter(|flow| !flow.cross_traffic);
-        let ends = judged().map(|flow| slots.get(flow.name.as_str()).and_then(|slot| slot.end));
+        let judged = || point.tests.iter().filter(|test| !test.cross_traffic);
+        let ends = judged().map(|test| slots.get(test.flow.as_str()).and_then(|slot| slot.end));
         let last = ends.collect::<Option<Vec<Span>>>().and_then(|ends| ends.into_iter().max());
         let cross_traffic = |slot: &mut FlowTiming| slot.end = last.map(|last| last.max(slot.start));
-        for flow in self.flows.iter().filter(|flow| flow.cross_traffic) {
-            slots.get_mut(flow.name.as_str()).map(cross_traffic);
+        for test in point.tests.iter().filter(|test| test.cross_traffic) {
+            slots.get_mut(test.flow.as_str()).map(cross_traffic);
         }
-        self.flows.iter().filter_map(|flow| slots.get(flow.name.as_str()).cloned()).collect()
+        point.tests.iter().filter_map(|test| slots.get(test.flow.as_str()).cloned()).collect()
+    }
+
+    /// When each flow that runs at a point is measured, by its name.
+    pub(crate) fn measured_times<'p>(&self, point: &'p Point) -> BTreeMap<&'p str, MeasuredTime> {
+        let times = self.schedule(point).into_iter().zip(&point.tests).map(|(slot, test)| {
+            let usual = test.spec.expected_time().map(|time| slot.start + time);
+            let end = if test.cross_traffic { slot.end } else { usual };
+            (test.flow.as_str(), MeasuredTime { start: slot.start, end })
+        });
+        times.collect()
     }
 
     /// Known duration of a trial of a point, including the pause after it.
@@ -82,9 +108,8 @@ impl Plan {
 
     /// When the last judged flow of a trial usually ends; 0 if that is not known of any.
     fn usual_end(&self, point: &Point, slots: &[FlowTiming]) -> Span {
-        let timed =
-            self.flows.iter().zip(&point.tests).zip(slots).filter(|((flow, _), _)| !flow.cross_traffic);
-        let ends = timed.filter_map(|((_, test), slot)| Some(slot.start + test.spec.expected_time()?));
+        let timed = point.tests.iter().zip(slots).filter(|(test, _)| !test.cross_traffic);
+        let ends = timed.filter_map(|(test, slot)| Some(slot.start + test.spec.expected_time()?));
         ends.max().unwrap_or_default()
     }
 
@@ -123,9 +148,9 @@ impl Plan {
 }
 
 /// The end of the last flow that this one waits for; `None` if one of them has not been placed.
-fn latest(flow: &Flow, slots: &BTreeMap<&str, FlowTiming>) -> Option<Span> {
+fn latest(flow: &Flow, point: &Point, slots: &BTreeMap<&str, FlowTiming>) -> Option<Span> {
     let mut latest = Span::ZERO;
-    for name in &flow.after {
+    for name in flow.after.iter().filter(|name| point.test_of(name).is_some()) {
         // An unknown end counts as the start; the estimate is then marked `at_least`.
         let slot = slots.get(name.as_str())?;
         latest = latest.max(slot.end.unwrap_or(slot.start));

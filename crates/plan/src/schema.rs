@@ -88,7 +88,9 @@ fn test(knobs: &[Knob]) -> Map<String, Value> {
 /// The schema of a kind's values.
 fn shape(kind: &PlanValueKind) -> Value {
     match kind {
-        PlanValueKind::Text | PlanValueKind::ThreeSizes => json!({ "type": "string" }),
+        PlanValueKind::Text | PlanValueKind::ThreeSizes | PlanValueKind::FlowNames(_) => {
+            json!({ "type": "string" })
+        }
         PlanValueKind::Name => json!({ "type": "string", "pattern": NAME }),
         PlanValueKind::Texts => {
             json!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] })

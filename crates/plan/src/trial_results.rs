@@ -68,7 +68,7 @@ pub struct TrialResults(BTreeMap<PointId, BTreeMap<u32, TrialFigures>>);
 impl TrialResults {
     /// Adds a trial. It replaces an earlier one of the same repeat.
     pub fn take(&mut self, plan: &Plan, point: &Point, repeat: u32, mut trial: TrialFigures) {
-        cross_flow::add(plan, &mut trial);
+        cross_flow::add(plan, point, &mut trial);
         self.0.entry(point.id).or_default().insert(repeat, trial);
     }
 
@@ -77,7 +77,8 @@ impl TrialResults {
     pub fn sum(&self, plan: &Plan, point: &Point) -> Vec<PointSummary> {
         let Some(trials) = self.0.get(&point.id) else { return Vec::new() };
         let mut summaries = Vec::new();
-        for ((number, flow), test) in plan.flows.iter().enumerate().zip(&point.tests) {
+        for (number, flow) in plan.flows.iter().enumerate() {
+            let Some(test) = point.test_of(&flow.name) else { continue };
             for direction in test.spec.phases().into_iter().flatten() {
                 for (at, quantity) in QUANTITIES.iter().enumerate() {
                     let found = trials

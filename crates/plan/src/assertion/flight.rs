@@ -68,6 +68,11 @@ pub(super) fn needed_bytes(run: &RunRecord, flow: &FlowRecord) -> Option<f64> {
 
 /// Payload rate of the line; if the line is unknown, the ceiling that the flow is compared with.
 fn link_bps(flow: &FlowRecord) -> Option<f64> {
+    line_bps(flow).or_else(|| flow.ceiling.as_ref().map(|ceiling| ceiling.bitrate_bps))
+}
+
+/// Payload rate of the line, if it is known.
+pub(super) fn line_bps(flow: &FlowRecord) -> Option<f64> {
     let link = flow.ceilings.iter().find(|ceiling| ceiling.limit == Limit::Link);
-    link.or(flow.ceiling.as_ref()).map(|ceiling| ceiling.bitrate_bps)
+    link.map(|ceiling| ceiling.bitrate_bps)
 }

@@ -120,6 +120,7 @@ fn made(flow: &FlowRecord) -> Option<&TransactionTally> {
 
 /// Quantities of a whole trial, not of one run.
 pub(crate) const FAIRNESS: &str = "fairness";
+pub(crate) const TOTAL: &str = "total";
 pub(crate) const BUFFER: &str = "buffer";
 pub(crate) const BUFFER_KIND: &str = "buffer_kind";
 pub(crate) const BUFFER_LOAD: &str = "buffer_load";
@@ -151,6 +152,19 @@ pub const QUANTITIES: &[AssertionQuantity] = &[
          if all are equal.",
         // A single run does not have it: it follows from the whole trial.
         |_, _| None,
+    ),
+    quantity(
+        TOTAL,
+        Dimension::Rate,
+        "Sum of the goodputs of the flows measured at the same time in one direction.",
+        // As above.
+        |_, _| None,
+    ),
+    quantity(
+        "line",
+        Dimension::Rate,
+        "Payload rate of the line: of the sending interface, or as given by `link`.",
+        |_, flow| number(flight::line_bps(flow)?),
     ),
     quantity(
         "segment",

@@ -24,7 +24,10 @@ pub(super) fn tables(
     for point in points {
         let trial = typical(plan, record, point);
         let trial: Vec<Option<RunRecord>> = match trial {
-            Some(trial) => trial.runs.iter().map(|run| runs(&run.run)).collect(),
+            Some(trial) => {
+                let of = |flow: &Flow| runs(&trial.runs.iter().find(|run| run.flow == flow.name)?.run);
+                plan.flows.iter().map(of).collect()
+            }
             None => Vec::new(),
         };
         for (at, flow) in plan.flows.iter().enumerate().filter(|(_, flow)| !flow.cross_traffic) {

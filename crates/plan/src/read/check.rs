@@ -35,12 +35,23 @@ impl PlanReader<'_> {
             return;
         }
         for number in 0..points {
-            if let Err(error) = plan.point(number) {
-                let place = self.place_of_knob(plan, &error.flow, error.knob.as_deref());
-                self.mistakes.add(&place, error.to_string());
-                // Further points would give the same message.
-                break;
-            }
+            let (place, text) = match plan.point(number) {
+                Err(error) => {
+                    (self.place_of_knob(plan, &error.flow, error.knob.as_deref()), error.to_string())
+                }
+                Ok(point) if point.tests.iter().all(|test| test.cross_traffic) => {
+                    let over_flows = |axis: &&crate::axis::Axis| axis.targets.contains(&AxisTarget::Flows);
+                    // A plan of cross traffic alone was already rejected.
+                    let Some(axis) = plan.axes.iter().find(over_flows) else { continue };
+                    let entry = self.document.find(&format!("axis.{}", axis.name));
+                    let place = entry.map_or(SourcePosition::START, |entry| entry.at.clone());
+                    (place, format!("only cross traffic runs at {}; name another flow there", point.label()))
+                }
+                Ok(_) => continue,
+            };
+            self.mistakes.add(&place, text);
+            // Further points would give the same message.
+            break;
         }
         self.check_effect(plan);
         self.check_lab(plan);

@@ -44,16 +44,19 @@ fn figures(bps: f64) -> RunMeasurements {
 
 /// A simulated network: gives the goodput of each trial and flow, or `None` for a run that fails. Keeps what
 /// its runs measured, as an archive does.
-struct SimulatedNetwork<'f> {
+pub(super) struct SimulatedNetwork<'f> {
     goodput: &'f dyn Fn(&TrialTask, usize) -> Option<f64>,
     kept: BTreeMap<String, RunMeasurements>,
     record: PlanRecord,
     seq: u64,
+    flows: Vec<String>,
 }
 
 impl<'f> SimulatedNetwork<'f> {
-    fn new(plan: &Plan, goodput: &'f dyn Fn(&TrialTask, usize) -> Option<f64>) -> Self {
-        let mut network = Self { goodput, kept: BTreeMap::new(), record: PlanRecord::default(), seq: 0 };
+    pub(super) fn new(plan: &Plan, goodput: &'f dyn Fn(&TrialTask, usize) -> Option<f64>) -> Self {
+        let flows = plan.flows.iter().map(|flow| flow.name.clone()).collect();
+        let mut network =
+            Self { goodput, kept: BTreeMap::new(), record: PlanRecord::default(), seq: 0, flows };
         let opening = PlanHeaderFacts {
             started_at: String::new(),
             world: World::Lab,
@@ -71,7 +74,7 @@ impl<'f> SimulatedNetwork<'f> {
     }
 
     /// Runs at most this number of trials. Returns the labels of the points, with the repeat.
-    fn carry_out(&mut self, scheduler: &mut PlanScheduler<'_>, most: usize) -> Vec<(String, u32)> {
+    pub(super) fn carry_out(&mut self, scheduler: &mut PlanScheduler<'_>, most: usize) -> Vec<(String, u32)> {
         let mut seen = Vec::new();
         while seen.len() < most
             && let Some(task) = scheduler.next_task().unwrap()
@@ -79,7 +82,11 @@ impl<'f> SimulatedNetwork<'f> {
             seen.push((task.point.label(), task.repeat));
             let following = scheduler.following();
             let (mut runs, mut figures_of) = (Vec::new(), TrialFigures::new());
-            for (number, test) in task.point.tests.iter().enumerate() {
+            for (number, flow) in self.flows.iter().enumerate() {
+                let Some(test) = task.point.test_of(flow) else {
+                    figures_of.push(None);
+                    continue;
+                };
                 let measured = (self.goodput)(&task, number).map(figures);
                 let run = format!("run-{}-{number}", self.seq);
                 runs.push(TrialRun {

@@ -122,7 +122,12 @@ fn flows(page: &mut Page, plan: &Plan) {
     let Ok(point) = plan.point(0) else { return };
     let slots = plan.schedule(&point);
     let width = plan.flows.iter().map(|flow| flow.name.len()).max().unwrap_or(0);
-    for (flow, slot) in plan.flows.iter().zip(&slots) {
+    for flow in &plan.flows {
+        let Some(slot) = slots.iter().find(|slot| slot.flow == flow.name) else {
+            let text = format!("{} to {}, not at the first point", flow.from, flow.to);
+            page.row(&[(TextStyle::Strong, &flow.name), (TextStyle::Plain, &text)], &[width]);
+            continue;
+        };
         let end = slot.end.map_or_else(|| "until everything is sent".to_owned(), |end| format!("to {end}"));
         let cross_traffic = if flow.cross_traffic { ", as cross traffic" } else { "" };
         let text = format!("{} to {}, from {} {end}{cross_traffic}", flow.from, flow.to, slot.start);
@@ -166,6 +171,7 @@ fn targets(targets: &[AxisTarget]) -> String {
         AxisTarget::Flow { flow, knob } => format!("flow.{flow}.{knob}"),
         AxisTarget::Host { host, key } => format!("host.{host}.{key}"),
         AxisTarget::Lab(key) => format!("lab.{key}"),
+        AxisTarget::Flows => "flows".to_owned(),
     };
     targets.iter().map(name).collect::<Vec<_>>().join(" and ")
 }

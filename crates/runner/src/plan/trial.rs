@@ -18,15 +18,13 @@ impl Drive<'_, '_> {
         let plan = &self.prepared.plan;
         let at = |name: &str| self.names.iter().position(|known| known == name).unwrap_or(usize::MAX);
         let slots = plan.schedule(&task.point);
-        let place = |name: &String| plan.flows.iter().position(|flow| flow.name == *name);
+        // Flows that the point leaves out are not waited for.
+        let place = |name: &String| task.point.tests.iter().position(|test| test.flow == *name);
         let after = |flow: &linerate_plan::Flow| After {
             flows: flow.after.iter().filter_map(place).collect(),
             pause: flow.at,
         };
-        let flow = |((test, slot), own): (
-            (&linerate_plan::PointFlow, &linerate_plan::FlowTiming),
-            &linerate_plan::Flow,
-        )| {
+        let flow = |(test, slot): (&linerate_plan::PointFlow, &linerate_plan::FlowTiming)| {
             let mut spec = test.spec.clone();
             if test.cross_traffic {
                 // Cross traffic must not end before the others.
@@ -44,7 +42,7 @@ impl Drive<'_, '_> {
                 to: RunServer::Host(at(&test.to)),
                 spec,
                 start_after: slot.start,
-                after: (!own.after.is_empty()).then(|| after(own)),
+                after: plan.flow(&test.flow).map(after).filter(|after| !after.flows.is_empty()),
                 cross_traffic: test.cross_traffic,
                 plan: Some(place),
             }
@@ -52,7 +50,7 @@ impl Drive<'_, '_> {
         RunGroup {
             name: Some(format!("{} {} trial {}", plan.name, task.point.id, task.repeat)),
             started_at: now(),
-            flows: task.point.tests.iter().zip(&slots).zip(&plan.flows).map(flow).collect(),
+            flows: task.point.tests.iter().zip(&slots).map(flow).collect(),
         }
     }
 
@@ -95,7 +93,8 @@ impl Drive<'_, '_> {
             logs.iter_mut().zip(&group.flows).map(|(log, job)| not_begun(log, job, &group, &why)).collect()
         });
         let mut runs = Vec::new();
-        let mut figures = Vec::new();
+        let plan = &self.prepared.plan;
+        let mut figures: TrialFigures = plan.flows.iter().map(|_| None).collect();
         for (((log, end), test), run) in logs.into_iter().zip(ends).zip(&task.point.tests).zip(names) {
             let begun = end.start.is_some() || end.outcome == Outcome::Completed;
             let trial_run = TrialRun {
@@ -107,7 +106,11 @@ impl Drive<'_, '_> {
                 start_error: end.start.map(|start| start.start_error),
                 clock_error: end.start.map(|start| start.clock_error),
             };
-            figures.push(counts(&trial_run).then(|| RunMeasurements::of(&log.into_record())));
+            if let Some(at) = plan.flows.iter().position(|flow| flow.name == test.flow)
+                && let Some(figures) = figures.get_mut(at)
+            {
+                *figures = counts(&trial_run).then(|| RunMeasurements::of(&log.into_record()));
+            }
             runs.push(trial_run);
         }
         (runs, figures)
