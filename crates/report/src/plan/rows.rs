@@ -43,6 +43,9 @@ struct PointRow<'r> {
 /// Columns that are left out on a narrow page, in this order.
 const OPTIONAL_COLUMNS: &[&str] = &["fairness", "cpu in", "cpu out", "rtt"];
 
+/// Columns that are left out next, in this order, if each flow has a row.
+const LAST_COLUMNS: &[&str] = &["loss", "ceiling", "of ceiling", "retr", "segment"];
+
 /// Columns that a page folds next, in this order, if it has more than it shows.
 const FOLDED_COLUMNS: &[&str] = &["segment", "loss", "retr", "ceiling", "of ceiling"];
 
@@ -74,8 +77,9 @@ pub(crate) fn in_sight(record: &PlanRecord, most: usize) -> Option<(Table, Vec<R
     let rows: Vec<RowInSight<'_>> = if side_by_side {
         points().map(|point| RowInSight { point, flows: flows.clone() }).collect()
     } else {
-        let of_point = |point| flows.iter().map(move |flow| RowInSight { point, flows: vec![flow.clone()] });
-        points().flat_map(of_point).collect()
+        let pairs = points().flat_map(|point| flows.iter().map(move |flow| (point, flow)));
+        let ran = pairs.filter(|(point, (flow, _))| !is_left_out(record, point, flow));
+        ran.map(|(point, flow)| RowInSight { point, flows: vec![flow.clone()] }).collect()
     };
     if table.columns() > most {
         // The name of a point of many axes has all of its values.
@@ -94,7 +98,9 @@ pub(super) fn fitting(record: &PlanRecord, view: &TextLayout) -> Option<(Table, 
     for side_by_side in [true, false].into_iter().filter(|way| side_by_side || !way) {
         let mut table = laid_out(record, side_by_side)?;
         let mut left_out = false;
-        for head in std::iter::once("").chain(OPTIONAL_COLUMNS.iter().copied()) {
+        // Flows side by side are worth more than these columns; a row per flow is the last resort.
+        let folded = if side_by_side { &[] } else { LAST_COLUMNS };
+        for head in std::iter::once("").chain(OPTIONAL_COLUMNS.iter().chain(folded).copied()) {
             let columns = table.columns();
             table = table.without(head);
             left_out |= table.columns() < columns;
@@ -136,11 +142,11 @@ fn laid_out(record: &PlanRecord, side_by_side: bool) -> Option<Table> {
     if side_by_side {
         columns.extend(ways.iter().map(|way| {
             let head = if ways.len() == 1 { "rate".to_owned() } else { way.name.to_string() };
-            let cell = |row: &PointRow<'_>| rate(&index, row.point, way);
+            let cell = |row: &PointRow<'_>| rate(record, &index, row.point, way);
             Column::named(head, rows.iter().map(cell).collect(), true)
         }));
     } else {
-        let cells = rows.iter().map(|row| rate(&index, row.point, row.ways[0])).collect();
+        let cells = rows.iter().map(|row| rate(record, &index, row.point, row.ways[0])).collect();
         columns.push(Column::numbers("rate", cells));
     }
     columns
@@ -149,13 +155,22 @@ fn laid_out(record: &PlanRecord, side_by_side: bool) -> Option<Table> {
     Some(Table::new(columns))
 }
 
+/// Whether a flow does not run at a point: an axis over flows leaves it out.
+fn is_left_out(record: &PlanRecord, point: &PlanPoint, flow: &str) -> bool {
+    let mut runs = record.trials.iter().filter(|trial| trial.point == point.id).flat_map(|trial| &trial.runs);
+    runs.next().is_some_and(|first| first.flow != flow) && runs.all(|run| run.flow != flow)
+}
+
 /// A row for each point, with its flows side by side, or one for each flow.
 fn rows<'r>(record: &'r PlanRecord, ways: &'r [FlowDirection], side_by_side: bool) -> Vec<PointRow<'r>> {
     let points = record.start.iter().flat_map(|start| &start.points);
     if side_by_side {
         points.map(|point| PointRow { point, ways: ways.iter().collect() }).collect()
     } else {
-        let of_point = |point| ways.iter().map(move |way| PointRow { point, ways: vec![way] });
+        let of_point = |point: &'r PlanPoint| {
+            let ran = ways.iter().filter(|way| !is_left_out(record, point, &way.flow));
+            ran.map(move |way| PointRow { point, ways: vec![way] })
+        };
         points.flat_map(of_point).collect()
     }
 }
@@ -216,7 +231,10 @@ fn segment_column(record: &PlanRecord, index: &Index<'_>, rows: &[PointRow<'_>])
     (asked || all.any(|other| other != first)).then(|| joined(index, rows, "segment", "segment"))?
 }
 
-fn rate(index: &Index<'_>, point: &PlanPoint, way: &FlowDirection) -> Cell {
+fn rate(record: &PlanRecord, index: &Index<'_>, point: &PlanPoint, way: &FlowDirection) -> Cell {
+    if is_left_out(record, point, &way.flow) {
+        return Cell::plain(ABSENT);
+    }
     let found = index.find(point, way, "goodput").map(spread);
     found.map_or_else(|| Cell::new(TextRole::Warning, "missing"), |text| Cell::new(TextRole::Result, text))
 }

@@ -182,6 +182,60 @@ fn a_narrow_page_has_a_row_for_each_flow() {
     .assert_eq(&rows.join("\n"));
 }
 
+/// The matrix with flows that only run at the second point, and many of them, so that each has a row.
+fn flows_at_points() -> PlanRecord {
+    let (a, b) = ("000000000000000a", "000000000000000b");
+    let names = ["ab", "cd", "ef", "gh"];
+    let mut start = start();
+    start.flows = names.map(|name| flow(name, "a", "b")).to_vec();
+    let trial = |point: &str, flows: &[&str]| {
+        let Body::TrialEnded(mut trial) = trial(point, 0, Outcome::Completed) else { unreachable!() };
+        let run = trial.runs[0].clone();
+        trial.runs = flows.iter().map(|name| TrialRun { flow: (*name).into(), ..run.clone() }).collect();
+        Body::TrialEnded(trial)
+    };
+    let mut bodies = vec![Body::PlanStarted(Box::new(start)), trial(a, &names[..1]), trial(b, &names)];
+    for (point, names) in [(a, &names[..1]), (b, &names[..3])] {
+        for (quantity, unit, value) in [
+            ("goodput", "bit/s", 941e6),
+            ("loss", "1", 0.01),
+            ("retransmits", "1", 7.0),
+            ("ceiling", "bit/s", 942e6),
+            ("share", "1", 0.99),
+        ] {
+            bodies.extend(names.iter().map(|flow| summary(point, flow, quantity, unit, &[value])));
+        }
+    }
+    bodies.push(summary(b, "gh", "retransmits", "1", &[9.0]));
+    let event =
+        |(seq, body)| Event { run: "f00d".into(), host: 0, seq: seq as u64, at: Timestamp::START, body };
+    PlanRecord::fold(&bodies.into_iter().enumerate().map(event).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_flow_that_does_not_run_at_a_point_is_not_missing_there() {
+    let view = TextLayout { width: 100, ..TextLayout::default() };
+    let page = text(&flows_at_points(), &view);
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with(['1', '8'])).collect();
+    assert_eq!(rows.len(), 1 + 4, "{page}");
+    assert_eq!(page.matches("missing").count(), 1, "gh ran at the second point and has no rate: {page}");
+    let record = flows_at_points();
+    let (_, rows) = in_sight(&record, 99).unwrap();
+    assert_eq!(rows.len(), 1 + 4);
+}
+
+#[test]
+fn a_narrow_page_keeps_rates_and_retransmissions_to_the_last() {
+    let heads = |width: usize| {
+        let page = text(&flows_at_points(), &TextLayout { width, ..TextLayout::default() });
+        page.lines().find(|line| line.contains("flow")).unwrap().to_owned()
+    };
+    assert!(heads(100).contains("loss") && heads(100).contains("ceiling"), "{}", heads(100));
+    let narrow = heads(40);
+    assert!(narrow.contains("rate") && narrow.contains("retr"), "{narrow}");
+    assert!(!narrow.contains("loss") && !narrow.contains("ceiling"), "{narrow}");
+}
+
 #[test]
 fn a_plan_for_a_ticket_cannot_steer_a_terminal() {
     let page = markdown(&record());

@@ -96,13 +96,16 @@ pub(super) fn heading(record: &PlanRecord) -> Vec<String> {
     };
     let points =
         if start.points.len() == 1 { "1 point".to_owned() } else { format!("{} points", start.points.len()) };
-    let trials = record.trials.len();
+    let trials = match record.trials.len() {
+        1 => "1 trial".to_owned(),
+        trials => format!("{trials} trials"),
+    };
     let resumed = match record.resumed {
         0 => String::new(),
         1 => ", resumed once".to_owned(),
         times => format!(", resumed {times} times"),
     };
-    lines.push(format!("{}, {place}, {points}, {trials} trials, {}{resumed}", start.started_at, start.order));
+    lines.push(format!("{}, {place}, {points}, {trials}, {}{resumed}", start.started_at, start.order));
     if !start.set.is_empty() {
         let set: Vec<String> = start.set.iter().map(ForeignLines::one_line).collect();
         lines.push(format!("set: {}", set.join(" ")));
