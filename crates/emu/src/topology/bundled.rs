@@ -17,6 +17,7 @@ const BUNDLED: &[Bundled] = list! {
     "lag-2x1g": "four hosts, two switches, a LAG of two 1 Gb/s links that hashes addresses and ports",
     "black-hole": "a path with a smaller MTU in the middle that sends no ICMP messages",
     "policed": "a 1 Gb/s path with a policer of 100 Mb/s, 10 ms round trip",
+    "access-line": "a 20 Mb/s line between two routers, 200 ms of buffer in each direction, 20 ms round trip",
     "bufferbloat": "a 20 Mb/s bottleneck with 4 MB of buffer, 20 ms round trip",
 };
 
@@ -49,6 +50,7 @@ mod tests {
         assert_eq!(ms("long-haul"), 10.5);
         assert_eq!(ms("science-dmz"), 25.0);
         assert_eq!(ms("policed"), 5.0);
+        assert_eq!(ms("access-line"), 10.0);
         assert_eq!(ms("bufferbloat"), 10.0);
     }
 }
