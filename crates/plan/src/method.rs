@@ -2,6 +2,7 @@
 
 mod block_size;
 mod buffer;
+mod concurrent_flows;
 mod points;
 mod rfc2544;
 mod rfc6349;
@@ -24,14 +25,24 @@ pub enum Method {
     Window,
     /// Throughput and latency against the size of a block or a message.
     BlockSize,
+    /// Flows that share a path: totals, fairness, classes, latency under load and full ports.
+    ConcurrentFlows,
 }
 
 /// Names of all methods in plans.
-pub(crate) const METHODS: &[&str] = &["rfc6349", "rfc2544", "switch-buffer", "window", "block-size"];
+pub(crate) const METHODS: &[&str] =
+    &["rfc6349", "rfc2544", "switch-buffer", "window", "block-size", "concurrent-flows"];
 
 impl Method {
     /// All methods, in the order of [`METHODS`].
-    const ALL: [Self; 5] = [Self::Rfc6349, Self::Rfc2544, Self::SwitchBuffer, Self::Window, Self::BlockSize];
+    const ALL: [Self; 6] = [
+        Self::Rfc6349,
+        Self::Rfc2544,
+        Self::SwitchBuffer,
+        Self::Window,
+        Self::BlockSize,
+        Self::ConcurrentFlows,
+    ];
 
     /// Name in a plan.
     #[must_use]
@@ -42,6 +53,7 @@ impl Method {
             Self::SwitchBuffer => "switch-buffer",
             Self::Window => "window",
             Self::BlockSize => "block-size",
+            Self::ConcurrentFlows => "concurrent-flows",
         }
     }
 
@@ -65,6 +77,7 @@ pub fn tables(
         Some(Method::Rfc2544) => rfc2544::tables(plan, record, runs),
         Some(Method::Window) => window::tables(plan, record),
         Some(Method::BlockSize) => block_size::tables(record, runs),
+        Some(Method::ConcurrentFlows) => concurrent_flows::tables(plan, record, runs),
         None => Vec::new(),
         Some(Method::SwitchBuffer) => buffer::tables(plan, record, runs),
     }

@@ -199,6 +199,9 @@ fn plans_that_come_along_run_in_the_lab() {
         ("switch-buffer", &["axis.buffer=64MB", "test.duration=2s", "test.omit=0.5s"]),
         ("buffer-burst", &["axis.buffer=256KiB", "axis.bytes.resolution=10%"]),
         ("buffer-step", &["axis.buffer=512KiB", "test.duration=1s"]),
+        ("rrul", &["test.duration=1s"]),
+        ("fan-in", &["axis.streams=2", "test.duration=1s", "test.omit=0s"]),
+        ("fan-out", &["axis.streams=2", "test.duration=1s", "test.omit=0s"]),
     ] {
         let mut command = bench.command(&["run", plan, "--world", "lab", "--json"]);
         for setting in settings.iter().chain(&["repeats=1", "pause=0"]) {

@@ -50,6 +50,9 @@ fn bundled_plans_have_the_points_that_they_describe() {
     assert_eq!(count("rfc6349"), Some((4 * 2 * 2, 3)));
     assert_eq!(count("rfc2544"), Some((6, 1)));
     assert_eq!(count("rfc2544-bursts"), Some((6, 5)));
+    assert_eq!(count("rrul"), Some((1, 1)));
+    assert_eq!(count("fan-in"), Some((3 * 2, 3)));
+    assert_eq!(count("fan-out"), Some((3 * 2, 3)));
 }
 
 /// Every key of a bundled plan is in the schema, at its position.

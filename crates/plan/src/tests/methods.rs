@@ -428,3 +428,84 @@ fn interrupts_are_those_of_a_second() {
     assert_eq!(find("softirq_receiver"), Some(QuantityValue::Number(0.25)));
     assert_eq!((find("interrupts_sender"), find("softirq_sender")), (None, None));
 }
+
+/// Two classes up, requests before and during the load.
+const CLASSES: &str = "method = \"concurrent-flows\"\ntest = { duration = 10 }\n\
+    [flow.idle]\nfrom = \"a\"\nto = \"b\"\ntest = { workload = \"rr\", udp = true, dscp = \"ef\", duration = 3 }\n\
+    [flow.bk]\nfrom = \"a\"\nto = \"b\"\nafter = \"idle\"\ntest = { upload = true, dscp = \"cs1\" }\n\
+    [flow.ef]\nfrom = \"a\"\nto = \"b\"\nafter = \"idle\"\ntest = { upload = true, dscp = 46 }\n\
+    [flow.rr]\nfrom = \"a\"\nto = \"b\"\nafter = \"idle\"\ntest = { workload = \"rr\", udp = true, dscp = \"ef\" }\n";
+
+#[test]
+fn concurrent_flows_have_totals_classes_and_the_latency_that_they_cause() {
+    let plan = plan(CLASSES);
+    let mut log = MethodLog::of(&plan);
+    log.sum(0, "bk", &[("goodput", 5e6), ("total", 20e6), ("fairness", 0.8), ("rtt", 9e7)]);
+    log.sum(0, "ef", &[("goodput", 15e6), ("total", 20e6), ("fairness", 0.8), ("rtt", 9e7)]);
+    log.sum(0, "idle", &[("transaction_p50", 2e7), ("transaction_p99", 3e7)]);
+    log.sum(0, "rr", &[("transaction_p50", 8e7), ("transaction_max", 9e7), ("transactions_failed", 4.0)]);
+    let tables = log.tables();
+    let titles: Vec<&str> = tables.iter().map(|table| table.title.as_str()).collect();
+    assert_eq!(titles, ["All flows together", "Goodput of each class", "Latency under load"]);
+    let [totals, classes, latency] = &tables[..] else { panic!("{titles:?}") };
+    assert_eq!(totals.rows.len(), 1);
+    assert_eq!(cell(totals, 0, "total up").value, Some(20e6));
+    assert_eq!(cell(totals, 0, "fairness up").value, Some(0.8));
+    assert_eq!(cell(totals, 0, "total down").value, None);
+    let texts = |table: &MethodTable, head: &str| -> Vec<Option<String>> {
+        (0..table.rows.len())
+            .map(|row| cell(table, row, head).text.as_ref().map(ToString::to_string))
+            .collect()
+    };
+    let some = |texts: [&str; 2]| texts.map(|text| Some(text.to_owned())).to_vec();
+    assert_eq!((texts(classes, "flow"), texts(classes, "class")), (some(["bk", "ef"]), some(["cs1", "ef"])));
+    assert_eq!([0, 1].map(|row| cell(classes, row, "of total").value), [Some(25.0), Some(75.0)]);
+    // The requests before the load are no row of their own, and probes none beside requests.
+    assert_eq!(texts(latency, "flow"), [Some("rr".to_owned())]);
+    let figures = ["idle", "loaded", "p99", "max", "unanswered"].map(|head| cell(latency, 0, head).value);
+    assert_eq!(figures, [Some(2e7), Some(8e7), None, Some(9e7), Some(4.0)]);
+}
+
+#[test]
+fn without_requests_the_latency_is_that_of_the_probes() {
+    let plan = plan("method = \"concurrent-flows\"\ntest = { upload = true }\n");
+    let mut log = MethodLog::of(&plan);
+    log.sum(0, "a-b", &[("goodput", 5e6), ("rtt_idle", 2e7), ("rtt", 3e7), ("rtt_max", 5e7)]);
+    let tables = log.tables();
+    assert_eq!(tables.len(), 1, "one flow has no total, no class and no port: {tables:?}");
+    let figures = ["idle", "loaded", "max"].map(|head| cell(&tables[0], 0, head).value);
+    assert_eq!(figures, [Some(2e7), Some(3e7), Some(5e7)]);
+    assert!(tables[0].columns.iter().all(|column| column.name != "class"), "{tables:?}");
+}
+
+#[test]
+fn ports_that_were_full_or_dropped_packets_are_named() {
+    let plan = plan("method = \"concurrent-flows\"\nrepeats = 3\ntest = { upload = true }\n");
+    let mut log = MethodLog::of(&plan);
+    log.sum(0, "a-b", &[("goodput", 5e6)]);
+    let port = |name: &str, outside: bool, busy: f64, dropped: u64, queue: u64| {
+        let readings = json!({ "port.busy": busy, "port.packets": 10, "port.dropped": dropped, "port.queue_max": queue });
+        let sample =
+            json!({ "start_ns": 0, "end_ns": 1_000_000_000, "outside": outside, "readings": readings });
+        json!({ "kind": "port", "flows": [0], "port": name, "sample": sample })
+    };
+    for (repeat, dropped) in [(0, 1), (1, 5), (2, 3)] {
+        let bodies = [
+            port("s>b", true, 0.1, 900, 9000),
+            port("s>b", false, 1.0, dropped, 2000),
+            port("s>b", false, 0.9, 0, 3000),
+            port("a>s", false, 0.5, 0, 100),
+            port("b>s", false, 0.1, u64::from(repeat == 1), 10),
+        ];
+        log.trial(0, repeat, None, "a-b", &bodies);
+    }
+    let tables = log.tables();
+    let [ports] = &tables[..] else { panic!("{tables:?}") };
+    let names: Vec<_> =
+        (0..ports.rows.len()).map(|row| cell(ports, row, "port").text.clone().unwrap()).collect();
+    assert_eq!(names, ["s>b", "b>s"], "one that was half busy and dropped nothing limits nothing");
+    let figures = ["busy", "packets", "dropped", "largest queue"].map(|head| cell(ports, 0, head).value);
+    // Medians of three trials, without what was outside the measured part.
+    assert_eq!(figures, [Some(95.0), Some(20.0), Some(3.0), Some(3000.0)]);
+    assert_eq!(cell(ports, 1, "dropped").value, Some(0.0));
+}
