@@ -74,11 +74,20 @@ fn asked(knobs: &SocketKnobs, affinity: Option<u32>) -> SideSettings {
     }
 }
 
+/// Reads a setting that a log only has if it was asked for.
+fn read_if_asked<T>(setting: &mut Effective<T>, read: impl FnOnce() -> Option<T>) {
+    if setting.asked.is_some() {
+        setting.effective = read();
+    }
+}
+
 fn granted(settings: &mut SideSettings, socket: &impl AsFd) {
     settings.snd_buf = sockopt::snd_buf(socket).ok().map(Bytes::new);
     settings.rcv_buf = sockopt::rcv_buf(socket).ok().map(Bytes::new);
     settings.tos.effective = tos(socket).ok();
-    settings.busy_poll.effective = sockopt::busy_poll(socket).ok().map(|us| Span::from_us(u64::from(us)));
+    read_if_asked(&mut settings.busy_poll, || {
+        Some(Span::from_us(u64::from(sockopt::busy_poll(socket).ok()?)))
+    });
 }
 
 /// Payload of a full segment that this side sends. TCP_MAXSEG is the last resort: Linux 6.18 returns the
@@ -91,12 +100,13 @@ pub(crate) fn segment(socket: &impl AsFd) -> Option<u32> {
 fn granted_tcp(settings: &mut SideSettings, socket: &impl AsFd) {
     settings.mss.effective = segment(socket);
     settings.congestion.effective = congestion(socket).ok().map(Into::into);
-    settings.notsent_lowat.effective =
-        sockopt::notsent_lowat(socket).ok().map(|bytes| Bytes::new(u64::from(bytes)));
+    read_if_asked(&mut settings.notsent_lowat, || {
+        Some(Bytes::new(u64::from(sockopt::notsent_lowat(socket).ok()?)))
+    });
     if let Ok(info) = tcp_info(socket) {
         settings.pmtu = info.pmtu;
         if let Some(options) = info.options() {
-            settings.fast_open.effective = Some(options.fast_open);
+            read_if_asked(&mut settings.fast_open, || Some(options.fast_open));
             let all = [
                 ("timestamps", options.timestamps),
                 ("sack", options.sack),

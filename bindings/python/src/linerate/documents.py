@@ -157,6 +157,10 @@ Direction: TypeAlias = Literal["upload", "download"]
 """Direction of the data as seen from the client."""
 
 
+Dscp: TypeAlias = int
+"""Differentiated services code point (RFC 2474)."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextSetting:
     """A setting as requested and as it took effect."""
@@ -2107,7 +2111,7 @@ class SocketKnobs:
     congestion: str | None = None
     """Congestion control at the sender, for example cubic or bbr (TCP)"""
 
-    dscp: int | None = None
+    dscp: Dscp | None = None
     """DSCP of every packet: 0 to 63 or a name such as ef, cs1, af41"""
 
     fast_open: bool | None = None
