@@ -131,7 +131,8 @@ impl Sequence {
         self.settle((seq | 63).saturating_add(1).saturating_sub(WINDOW_DATAGRAMS));
     }
 
-    /// Counts what is missing below `end`, for good: what arrives later is late by more than the window.
+    /// Counts what is missing below `end`, for good. Of what arrives later, only the last 64 numbers of the window can still
+    /// be counted as late instead of lost; in the bursts they stay.
     fn settle(&mut self, end: u64) {
         while self.settled < end.min(self.next) {
             let place = self.settled % 64;

@@ -22,10 +22,26 @@ pub(crate) fn zerocopy_copied() -> Caveat {
     caveat(CaveatKind::SettingIneffective, text.to_owned())
 }
 
-/// The pumps had to copy although something else was requested.
-pub(crate) fn send_method_refused(asked: &str, why: &str) -> Caveat {
-    let text = format!("sending with --io {asked} was not possible ({why}); the sender copied the data");
+/// The sender used another method than the requested one, or could not find out which is the best.
+pub(crate) fn other_send_method(asked: &str, used: &str, why: &str) -> Caveat {
+    let text = format!("of the requested way to send ({asked}), {used} was used: {why}");
     caveat(CaveatKind::SettingIneffective, text)
+}
+
+/// Calls do not poll the device for as long as requested.
+pub(crate) fn not_polling(settings: &SideSettings) -> Option<Caveat> {
+    let (asked, got) = differs(&settings.busy_poll, |asked, got| asked != got)?;
+    let text = format!(
+        "waiting calls poll the device for {got} instead of the requested {asked}: raise net.core.busy_read, or give \
+         the program CAP_NET_ADMIN"
+    );
+    Some(caveat(CaveatKind::SettingIneffective, text))
+}
+
+/// The kernel has no quick acknowledgements for this kind of connection.
+pub(crate) fn no_quick_ack() -> Caveat {
+    let text = "--quick-ack had no effect: the kernel refuses TCP_QUICKACK for these connections";
+    caveat(CaveatKind::SettingIneffective, text.to_owned())
 }
 
 /// The kernel granted a smaller buffer than requested, or than a datagram receiver needs.
@@ -86,13 +102,7 @@ pub(crate) fn ineffective(settings: &SideSettings) -> Vec<Caveat> {
          connection between them"
             .to_owned()
     });
-    let busy_poll = differs(&settings.busy_poll, |asked, got| asked != got).map(|(asked, got)| {
-        format!(
-            "waiting calls poll the device for {got} instead of the requested {asked}: raise net.core.busy_read, or \
-             give the program CAP_NET_ADMIN"
-        )
-    });
-    let found = [mss, tos, congestion, fast_open, busy_poll].into_iter().flatten();
+    let found = [mss, tos, congestion, fast_open].into_iter().flatten();
     found.map(|text| caveat(CaveatKind::SettingIneffective, text)).collect()
 }
 

@@ -39,11 +39,16 @@ pub fn block_length(streams: u32) -> Bytes {
 /// Longest buffer of a TCP receiver: more than any kernel returns from one call.
 pub(crate) const MAX_READ_BYTES: usize = 4 << 20;
 
+/// Memory of a comparison of methods.
+const COMPARISON_BYTES: usize = 16 << 20;
+
 /// Memory that a sender passes by reference: whole huge pages, and one more for their alignment.
 fn pages(setup: &FlowSetup, block: usize) -> usize {
     const HUGE_PAGE: usize = 2 << 20;
     let refers = setup.socket.zerocopy || !matches!(setup.socket.io, None | Some(SendMethod::Copy));
-    if refers { block.next_multiple_of(HUGE_PAGE) + HUGE_PAGE } else { 0 }
+    // A comparison of methods has three blocks and their readers' at the same time.
+    let compared = if setup.socket.chooses().is_some() { COMPARISON_BYTES } else { 0 };
+    if refers { (block.next_multiple_of(HUGE_PAGE) + HUGE_PAGE).max(compared) } else { 0 }
 }
 
 /// Memory of a pump besides its buffers: the part of its stack that it uses, the datagrams of one call.

@@ -7,7 +7,7 @@ use crate::caveats;
 use crate::error::EngineError;
 use crate::flow::FlowSide;
 use crate::pacer;
-use crate::pump::feed::Feed;
+use crate::pump::feed::ZEROCOPY_CALL_BYTES;
 use crate::pump::{PumpJob, datagram_recv, datagram_send, epoll, stream, transactions};
 use crate::send_method;
 use crate::settings;
@@ -79,51 +79,78 @@ pub(crate) fn jobs(flow: &FlowSide) -> Result<Prepared, SockError> {
     if flow.writes() {
         caveats.extend(caveats::ineffective(&settings));
     }
-    let mut jobs = Vec::with_capacity(flow.plan.pumps);
-    let (method, mut refused) = send_method(flow);
-    for _ in 0..flow.plan.pumps {
-        jobs.push(match PumpJob::prepare(flow, method) {
-            Err(error) if flow.writes() && method != SendMethod::Copy => {
-                refused = Some(format!("{error}: {}", error.source));
-                PumpJob::write(flow, Feed::copying(flow)?)
-            }
-            other => other?,
-        });
-    }
+    let (method, doubt) = send_method(flow);
+    let (jobs, refused) = pump_jobs(flow, method)?;
     if let Some(PumpJob::Datagrams(parcel)) = jobs.first() {
         settings.datagrams_per_call = Some(parcel.per_call());
     }
     caveats.extend(caveats::cannot_spin(flow));
     if let Some(asked) = settings.io.asked.as_deref().filter(|_| flow.writes()) {
         let used = if refused.is_some() { SendMethod::Copy } else { method };
-        caveats.extend(refused.map(|why| caveats::send_method_refused(asked, &why)));
+        if let Some(why) = refused.or(doubt) {
+            caveats.push(caveats::other_send_method(asked, used.name(), &why));
+        }
         settings.io.effective = Some(used.name().into());
+    }
+    caveats.extend(caveats::not_polling(&settings));
+    if flow.setup.socket.quick_ack
+        && flow.sockets.tcp(0).is_some_and(|socket| sockopt::set_quick_ack(socket, true).is_err())
+    {
+        caveats.push(caveats::no_quick_ack());
     }
     Ok(Prepared { jobs, settings, caveats })
 }
 
-/// Whether the way to the peer begins with an interface on which copying is at least as fast: without segmentation, each
-/// packet is cut from the references one by one; and a packet of BIG TCP has room for fewer references than bytes.
-fn prefers_copying(interface: &str) -> bool {
-    let Ok(link) = iface::link(interface) else { return false };
-    link.offloads.gso == Some(false) || link.largest_gso() > iface::USUAL_MAX_PACKET
+/// The job of each pump. If one cannot use the method, all copy, and the reason is returned.
+fn pump_jobs(flow: &FlowSide, method: SendMethod) -> Result<(Vec<PumpJob>, Option<String>), SockError> {
+    let each = |method| (0..flow.plan.pumps).map(move |_| PumpJob::prepare(flow, method)).collect();
+    match each(method) {
+        Err(error) if flow.writes() && method != SendMethod::Copy => {
+            let error: SockError = error;
+            let copying: Result<Vec<_>, _> = each(SendMethod::Copy);
+            Ok((copying?, Some(format!("{error}: {}", error.source))))
+        }
+        jobs => Ok((jobs?, None)),
+    }
 }
 
-/// The method that the sender uses, and why it copies if it could not find the fastest.
+/// The method that the sender uses, and why it may not be the requested or the best one.
 fn send_method(flow: &FlowSide) -> (SendMethod, Option<String>) {
-    let knobs = &flow.setup.socket;
+    let (setup, knobs) = (&flow.setup, &flow.setup.socket);
     if !flow.writes() || flow.sockets.tcp(0).is_none() {
         return (SendMethod::Copy, None);
     }
-    let Some(may_copy) = knobs.chooses() else { return (knobs.io.unwrap_or(SendMethod::Copy), None) };
-    if may_copy && flow.setup.interface.as_deref().is_some_and(prefers_copying) {
+    let chooses = knobs.chooses();
+    let named = knobs.io.filter(|_| chooses.is_none()).unwrap_or(SendMethod::Copy);
+    let short = !setup.lent && setup.offered.is_some_and(|rate| flow.chunk(rate) < ZEROCOPY_CALL_BYTES);
+    if short && (chooses == Some(false) || matches!(named, SendMethod::Splice | SendMethod::Sendfile)) {
+        let why = "at this rate a call passes less than 256 KiB, which is copied";
+        return (SendMethod::Copy, Some(why.to_owned()));
+    }
+    let Some(may_copy) = chooses else { return (named, None) };
+    let short = short || setup.length.is_some_and(|length| length.get() < ZEROCOPY_CALL_BYTES as u64);
+    if may_copy && (short || prefers_copying(flow)) {
         return (SendMethod::Copy, None);
     }
-    if let Some(known) = flow.setup.fastest_method {
+    if let Some(known) = setup.fastest_method {
         return (known, None);
     }
     match send_method::fastest(flow, may_copy) {
         Ok(method) => (method, None),
-        Err(error) => (SendMethod::Copy, Some(format!("{error}: {}", error.source))),
+        Err(error) => {
+            let why = format!("the methods could not be compared: {error}: {}", error.source);
+            (SendMethod::candidates(may_copy)[0], Some(why))
+        }
     }
+}
+
+/// Whether the way to the peer begins with an interface on which copying is at least as fast: without segmentation, each
+/// packet is cut from the references one by one; and a packet of BIG TCP has room for fewer references than bytes.
+fn prefers_copying(flow: &FlowSide) -> bool {
+    let link = flow.setup.interface.as_deref().and_then(|name| iface::link(name).ok());
+    let v4 = flow.sockets.addresses().0.is_some_and(|address| address.ip().to_canonical().is_ipv4());
+    link.is_some_and(|link| {
+        let largest = if v4 { link.gso_ipv4_max_bytes } else { link.gso_max_bytes };
+        link.offloads.gso == Some(false) || largest.is_some_and(|bytes| bytes > iface::USUAL_MAX_PACKET)
+    })
 }

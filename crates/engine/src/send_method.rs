@@ -6,15 +6,17 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_model::SendMethod;
+use linerate_sock::open::{ConnectOptions, connect_tcp};
 use linerate_sock::stream::{recv, set_recv_timeout, set_send_timeout};
-use linerate_sock::{Mono, Moved, SockError, clock, queues, sockopt, thread};
+use linerate_sock::{Mono, Moved, SockError, SocketOptions, clock, sockopt, thread};
 
 use crate::flow::FlowSide;
-use crate::plan::MAX_READ_BYTES;
 use crate::pump::feed::Feed;
 use crate::pump::payload;
 
@@ -22,13 +24,23 @@ use crate::pump::payload;
 const SLICE: Duration = Duration::from_millis(15);
 /// Rounds in which all methods take turns; their median counts.
 const ROUNDS: usize = 3;
-/// Longest wait of a call.
-const CALL_WAIT: Duration = Duration::from_millis(200);
+/// Longest wait of a call, and of a connection to this host.
+const CALL_WAIT: Duration = Duration::from_millis(20);
+const CONNECT_WAIT: Duration = Duration::from_millis(500);
+/// Bytes of a block: a length that was asked for is rounded to a power of two between these, so that peers cannot make
+/// this host compare, or remember, as many lengths as they like.
+const SHORTEST_BLOCK: usize = 256 << 10;
+const LONGEST_BLOCK: usize = 1 << 20;
+/// Bytes that a reader takes at once.
+const READ_BYTES: usize = 512 << 10;
+/// How long an answer is used. Another load on the host may have disturbed the comparison.
+const KEPT: Duration = Duration::from_secs(600);
+
 /// What a comparison depends on: the congestion control, the bytes of a call, and whether copying is a candidate.
 type ComparisonKey = (Option<String>, usize, bool);
 
-/// Answers that this process has found. Neither the host nor its kernel changes while it runs.
-static ANSWERS: Mutex<BTreeMap<ComparisonKey, SendMethod>> = Mutex::new(BTreeMap::new());
+/// Answers that this process has found, and when.
+static ANSWERS: Mutex<BTreeMap<ComparisonKey, (SendMethod, Mono)>> = Mutex::new(BTreeMap::new());
 
 /// The method that a sender uses, if it was told to choose one.
 ///
@@ -36,14 +48,17 @@ static ANSWERS: Mutex<BTreeMap<ComparisonKey, SendMethod>> = Mutex::new(BTreeMap
 /// This host has no loopback interface to compare them over, or no method works.
 pub(crate) fn fastest(flow: &FlowSide, may_copy: bool) -> Result<SendMethod, SockError> {
     let congestion = flow.sockets.tcp(0).and_then(|socket| sockopt::congestion(socket).ok());
-    let key = (congestion, flow.plan.block, may_copy);
-    // Held while comparing: two comparisons at the same time would disturb each other.
+    let block = flow.plan.block.clamp(SHORTEST_BLOCK, LONGEST_BLOCK).next_power_of_two();
+    let key = (congestion, block, may_copy);
+    // Held while comparing: two comparisons at the same time would disturb each other. One takes a fraction of a second.
     let mut answers = thread::locked(&ANSWERS);
-    if let Some(known) = answers.get(&key) {
+    if let Some((known, at)) = answers.get(&key)
+        && clock::now().since(*at) < KEPT
+    {
         return Ok(*known);
     }
-    let found = compare(flow, SendMethod::candidates(may_copy), key.0.as_deref())?;
-    answers.insert(key, found);
+    let found = compare(flow, block, SendMethod::candidates(may_copy), key.0.as_deref())?;
+    answers.insert(key, (found, clock::now()));
     Ok(found)
 }
 
@@ -56,8 +71,39 @@ struct ComparedMethod {
     rates: Vec<f64>,
 }
 
+/// The readers of all connections, which end with this value.
+struct Readers {
+    ended: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Readers {
+    fn add(&mut self, far: TcpStream) -> Result<(), SockError> {
+        set_recv_timeout(&far, Some(CALL_WAIT))?;
+        let mut buffer = payload::allocate(READ_BYTES)?;
+        let ended = Arc::clone(&self.ended);
+        let read = move || {
+            while !ended.load(Ordering::Relaxed)
+                && matches!(recv(&far, &mut buffer), Ok(Moved::Bytes(_) | Moved::Pending))
+            {}
+        };
+        self.threads.push(thread::spawn("compare", read)?);
+        Ok(())
+    }
+}
+
+impl Drop for Readers {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        for reader in self.threads.drain(..) {
+            let _ = reader.join();
+        }
+    }
+}
+
 fn compare(
     flow: &FlowSide,
+    block: usize,
     methods: &[SendMethod],
     congestion: Option<&str>,
 ) -> Result<SendMethod, SockError> {
@@ -66,21 +112,23 @@ fn compare(
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|source| SockError::new(OP, source))?;
     let target = listener.local_addr().map_err(|source| SockError::new(OP, source))?;
     let mut candidates = Vec::new();
-    let mut readers = Vec::new();
+    let mut readers = Readers { ended: Arc::default(), threads: Vec::new() };
     for &method in methods {
-        let socket = TcpStream::connect(target).map_err(|source| SockError::new(OP, source))?;
+        let near = connect_tcp(&ConnectOptions {
+            addresses: vec![target],
+            socket: SocketOptions::default(),
+            deadline: clock::now() + CONNECT_WAIT,
+        })?;
         let (far, _) = listener.accept().map_err(|source| SockError::new(OP, source))?;
+        readers.add(far)?;
+        let socket = near.stream;
         if let Some(name) = congestion {
-            sockopt::set_congestion(&socket, name)?;
+            // An algorithm that only root or a route may choose makes the comparison a little less like the test.
+            let _ = sockopt::set_congestion(&socket, name);
         }
         set_send_timeout(&socket, Some(CALL_WAIT))?;
-        set_recv_timeout(&far, Some(CALL_WAIT))?;
-        let mut buffer = payload::allocate(flow.plan.block.min(MAX_READ_BYTES))?;
-        readers.push(thread::spawn("compare", move || {
-            while let Ok(Moved::Bytes(_) | Moved::Pending) = recv(&far, &mut buffer) {}
-        })?);
         // A kernel without a method is no reason to do without the others.
-        if let Ok(feed) = Feed::with_method(flow, method) {
+        if let Ok(feed) = Feed::with_method(flow, method, block) {
             candidates.push(ComparedMethod { method, feed, socket, rates: Vec::new() });
         }
     }
@@ -88,20 +136,13 @@ fn compare(
         candidates.retain_mut(|candidate| candidate.send_for(SLICE).is_ok());
     }
     let chosen = SendMethod::fastest(&candidates.iter().map(ComparedMethod::median).collect::<Vec<_>>());
-    for candidate in &candidates {
-        let _ = queues::finish_writing(&candidate.socket);
-    }
-    drop(candidates);
-    for reader in readers {
-        let _ = reader.join();
-    }
     chosen.ok_or_else(|| SockError::new(OP, std::io::ErrorKind::Unsupported.into()))
 }
 
 impl ComparedMethod {
     fn send_for(&mut self, time: Duration) -> Result<(), SockError> {
         let start = clock::now();
-        let until: Mono = start + time;
+        let until = start + time;
         let (mut bytes, mut now) = (0, start);
         while now < until {
             bytes += self.feed.send(&self.socket, u64::MAX)?.bytes();

@@ -17,7 +17,9 @@ pub(crate) fn assemble(flow: &FlowSide, mut ends: Vec<StreamEnd>, retransmits: O
     ends.sort_by_key(|end| end.stream);
     let counts = Counts::of(&flow.counters);
     let opens = flow.part.opens();
-    let first = if flow.writes() || flow.part.omits() { 0 } else { counts.first_bytes };
+    // The time of bursts begins before their first byte.
+    let all = flow.writes() || flow.part.omits() || bursts(&flow.setup).is_some();
+    let first = if all { 0 } else { counts.first_bytes };
     let elapsed = if counts.inside > 0 { counts.last_inside.saturating_sub(opens.as_ns()) } else { 0 };
     let elapsed = whole_bursts(&flow.setup, Span::from_ns(elapsed));
     let bytes = Bytes::new(counts.inside);
@@ -51,11 +53,16 @@ pub(crate) fn assemble(flow: &FlowSide, mut ends: Vec<StreamEnd>, retransmits: O
     }
 }
 
+/// The period of a flow that sends in bursts, and how long it sends.
+fn bursts(setup: &FlowSetup) -> Option<(Span, Span)> {
+    let StopAfter::TimeNs(sends) = setup.stop_after else { return None };
+    setup.pacing_tick.filter(|_| !setup.lent).map(|period| (period, sends))
+}
+
 /// The time of a flow that sends in bursts: to the last burst belongs the pause after it. Without it, two bursts would
 /// count as two in one period. A path that is too slow for the bursts leaves no pause.
 fn whole_bursts(setup: &FlowSetup, elapsed: Span) -> Span {
-    let Some(period) = setup.pacing_tick.filter(|_| !setup.lent) else { return elapsed };
-    let StopAfter::TimeNs(sends) = setup.stop_after else { return elapsed };
+    let Some((period, sends)) = bursts(setup) else { return elapsed };
     let measured = setup.measured.unwrap_or(sends);
     let whole = elapsed.as_ns().next_multiple_of(period.as_ns().max(1));
     if elapsed <= measured { Span::from_ns(whole) } else { elapsed }

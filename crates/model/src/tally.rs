@@ -135,7 +135,8 @@ pub struct UdpTally {
     /// Datagrams that the sending kernel refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_errors: Option<u64>,
-    /// Times between the send calls of a stream with a rate; absent without a rate.
+    /// Times between the moments at which datagrams of a stream with a rate leave, one or several together; absent without
+    /// a rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_gaps: Option<Digest>,
 }

@@ -138,11 +138,8 @@ fn losses(flow: &FlowRecord) -> Option<String> {
 /// The times between the send calls of datagrams with a rate.
 fn send_gaps(flow: &FlowRecord) -> Option<String> {
     let gaps = flow.sender.as_ref()?.udp.as_ref()?.send_gaps?;
-    let together = flow.sender_settings.as_ref().and_then(|settings| settings.datagrams_per_call);
-    let together =
-        together.map_or_else(|| "datagrams".to_owned(), |count| plural(u64::from(count), "datagram"));
     let [mean, p50, p99, max] = [gaps.mean_ns, gaps.p50_ns, gaps.p99_ns, gaps.max_ns].map(Span::from_ns);
-    Some(format!("{together} every {mean} on average, p50 {p50}, p99 {p99}, at most {max}"))
+    Some(format!("datagrams leave every {mean} on average, p50 {p50}, p99 {p99}, at most {max}"))
 }
 
 fn is_impossible(flow: &FlowRecord) -> bool {

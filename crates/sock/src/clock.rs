@@ -60,6 +60,23 @@ impl AddAssign<Duration> for Mono {
     }
 }
 
+/// Both clocks at the same moment: realtime in ns, and monotonic. A thread that loses its CPU between the readings repeats
+/// them.
+#[must_use]
+pub fn same_moment() -> (u64, Mono) {
+    const TRIES: u32 = 3;
+    const CLOSE: Duration = Duration::from_micros(2);
+    let mut before = now();
+    for _ in 0..TRIES {
+        let (wall, after) = (wall_ns(), now());
+        if after.since(before) < CLOSE {
+            return (wall, after);
+        }
+        before = after;
+    }
+    (wall_ns(), now())
+}
+
 /// When a packet arrived, from its timestamp of the realtime clock; absent if the timestamp is not from the last
 /// second. A clock that was set in between would give a false time.
 #[must_use]

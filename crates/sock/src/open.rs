@@ -84,7 +84,8 @@ pub struct Connected {
     pub peer: SocketAddr,
     /// Effective options.
     pub granted: Granted,
-    /// Duration of the handshake: one round-trip time and scheduling delays of both hosts.
+    /// Duration of the handshake: one round-trip time and scheduling delays of both hosts. Means nothing with TCP Fast
+    /// Open.
     pub handshake: Duration,
 }
 
@@ -115,6 +116,8 @@ fn connect_one(addr: SocketAddr, requested: &SocketOptions, deadline: Mono) -> R
 }
 
 const CONNECT: &str = "connect to";
+/// How long the first bytes of a connection with TCP Fast Open may take.
+const FAST_OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection during its handshake. Wait until it is writable, then call [`Connecting::finish`].
 #[derive(Debug)]
@@ -175,6 +178,10 @@ impl Connecting {
         }
         let handshake = clock::now().since(self.began);
         self.socket.set_nonblocking(false).map_err(fail)?;
+        if self.requested.fast_open {
+            // The handshake may only begin with the first bytes, and take as long as the kernel repeats it.
+            self.socket.set_write_timeout(Some(FAST_OPEN_TIMEOUT)).map_err(fail)?;
+        }
         let granted = self.requested.granted(&self.socket)?;
         Ok(Connected { stream: self.socket.into(), peer: self.peer, granted, handshake })
     }

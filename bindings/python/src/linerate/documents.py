@@ -573,8 +573,8 @@ class UdpSection:
 
     send_gaps: Digest | None = None
     """
-    Times between the send calls of a stream with a rate, each for `settings.sender.datagrams_per_call` datagrams;
-    absent without a rate.
+    Times between the moments at which datagrams of a stream with a rate leave, one or several together; absent
+    without a rate.
     """
 
     socket_drops: int | None = None
@@ -1108,7 +1108,10 @@ class UdpTally:
     """Datagrams that the sending kernel refused."""
 
     send_gaps: Digest | None = None
-    """Times between the send calls of a stream with a rate; absent without a rate."""
+    """
+    Times between the moments at which datagrams of a stream with a rate leave, one or several together; absent without
+    a rate.
+    """
 
     socket_drops: int | None = None
     """Number of the lost datagrams dropped by the receiving kernel at the socket (SO_RXQ_OVFL)."""

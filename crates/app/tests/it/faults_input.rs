@@ -207,6 +207,8 @@ fn options_that_contradict_each_other_are_refused_by_name() {
         (&["--burst-period", "10ms"], "--burst-period"),
         (&["-b", "0", "--burst-period", "10ms"], "--burst-period"),
         (&["-b", "1M", "-n", "1M", "--burst-period", "10ms"], "--burst-period"),
+        (&["-b", "1M", "-t", "1", "--burst-period", "300ms"], "--burst-period"),
+        (&["-b", "1M", "-O", "0.5", "--burst-period", "1"], "--burst-period"),
         (&["-b", "1M", "--burst-period", "10ms", "--fq-rate", "1M"], "--burst-period"),
         (&["-Z", "--io", "copy"], "--io"),
         (&["-u", "--quick-ack"], "--quick-ack"),

@@ -27,6 +27,8 @@ const MESSAGES: usize = 8;
 const MESSAGE_BYTES: usize = 64 << 10;
 /// Longest time that datagrams gather: no interval that a result shows is so short that it would matter.
 const MAX_GATHER_TIME: Duration = Duration::from_micros(500);
+/// A shorter wait saves nothing, and only fills the buffer.
+const MIN_GATHER_TIME: Duration = Duration::from_micros(100);
 /// Fewer datagrams are not worth a wait.
 const MIN_GATHERED: u32 = 4;
 /// At most this part of the receive buffer fills meanwhile: a thread may wake up much later than it asked for.
@@ -104,11 +106,10 @@ impl DatagramReceivers<'_> {
         if let Some(goes_on) = slot.fill(&mut self.batch, self.flow) {
             return goes_on;
         }
-        let now = clock::now();
+        let (wall_ns, now) = clock::same_moment();
         let mark = self.flow.setup.end_mark;
         let headers_only = copies_headers_only(self.flow);
         let stamped = slot.times.are_on();
-        let wall_ns = (slot.transit.is_some() || stamped).then(clock::wall_ns);
         let mut bytes = 0;
         let mut first: Option<Origin> = None;
         let mut last_stamp_ns = None;
@@ -119,7 +120,7 @@ impl DatagramReceivers<'_> {
                 slot.arrivals.dropped(count, message.segments());
             }
             let stamp_ns = message.ancillary.arrived_at_ns.filter(|_| stamped);
-            let arrived = stamp_ns.zip(wall_ns).and_then(|(at, wall)| clock::arrival_before(at, wall, now));
+            let arrived = stamp_ns.and_then(|at| clock::arrival_before(at, wall_ns, now));
             let arrived = arrived.unwrap_or(now);
             let rest = if runs { slot.take_runs(&message, arrived, &mut bytes) } else { message.bytes };
             if rest.len() < message.bytes.len() {
@@ -146,7 +147,7 @@ impl DatagramReceivers<'_> {
                             let arrived = message.ancillary.arrived_at_ns.and_then(clock::arrival);
                             first = Some(Origin { arrived, bytes: length });
                         }
-                        if let (Some(transit), Some(wall_ns)) = (&mut slot.transit, wall_ns) {
+                        if let Some(transit) = &mut slot.transit {
                             transit.arrive(stamp.sent_ns, wall_ns, length);
                         }
                         if let Some(spacing) = &mut slot.spacing {
@@ -287,8 +288,10 @@ fn gather_time(flow: &FlowSide, slot: &mut DatagramReceiver<'_>) -> Option<Durat
     let in_buffer = sockopt::rcv_buf(slot.socket).ok()? / (datagram + PACKET_OVERHEAD);
     let safe = gap.saturating_mul(u32::try_from(in_buffer / BUFFER_DIVISOR).unwrap_or(u32::MAX));
     let time = MAX_GATHER_TIME.min(safe);
-    let gathers = time >= gap.saturating_mul(MIN_GATHERED);
+    let gathers = time >= gap.saturating_mul(MIN_GATHERED) && time >= MIN_GATHER_TIME;
     gathers.then(|| {
+        // Otherwise the wait may be 50 µs longer (the default timer slack). No current kernel refuses.
+        let _ = clock::set_timer_slack_ns(1);
         slot.times.keep();
         time
     })

@@ -26,6 +26,10 @@ use crate::stamp::{self, Stamp};
 const SHORTEST_SLEEP: RangeInclusive<Duration> = Duration::from_micros(20)..=Duration::from_micros(50);
 /// The shortest sleep is this many times what it costs, so that sleeping takes a third of a core at most.
 const SLEEP_PER_COST: u32 = 3;
+/// A stand-in sends datagrams one by one down to this gap, as the program does that it stands in for, and those of this
+/// time together where the gap is shorter.
+const MIN_SLEEP_OF_OTHERS: Duration = Duration::from_micros(10);
+const BATCH_OF_OTHERS: Duration = Duration::from_micros(50);
 /// Sleeps whose cost is measured, and their length.
 const TRIED_SLEEPS: u32 = 50;
 const TRIED_SLEEP: Duration = Duration::from_micros(20);
@@ -69,12 +73,23 @@ fn shortest_sleep() -> Duration {
 }
 
 /// Datagrams between two deadlines, as requested or as their gap requires.
-fn burst(length: usize, offered: Option<Bitrate>, asked: Option<u32>, shortest: Duration) -> usize {
+fn burst(
+    length: usize,
+    offered: Option<Bitrate>,
+    asked: Option<u32>,
+    shortest: Duration,
+    lent: bool,
+) -> usize {
     let most = (MAX_CALL_BYTES / length.max(1)).clamp(1, MAX_SEGMENTS);
     if let Some(asked) = asked.filter(|_| offered.is_some()) {
         return (asked as usize).clamp(1, most);
     }
     let Some(gap) = offered.and_then(|rate| rate.time_for(Bytes::new(length as u64))) else { return most };
+    let shortest = match gap.as_duration() {
+        gap if lent && gap >= MIN_SLEEP_OF_OTHERS => return 1,
+        _ if lent => BATCH_OF_OTHERS,
+        _ => shortest,
+    };
     let together = shortest.as_nanos().div_ceil(u128::from(gap.as_ns().max(1)));
     usize::try_from(together).unwrap_or(most).clamp(1, most)
 }
@@ -82,13 +97,13 @@ fn burst(length: usize, offered: Option<Bitrate>, asked: Option<u32>, shortest: 
 impl DatagramBatch {
     pub(crate) fn new(flow: &FlowSide) -> Result<Self, SockError> {
         let (setup, length) = (&flow.setup, flow.setup.datagram_length());
-        let paced = setup.offered.is_some() && setup.burst.is_none();
+        let paced = setup.offered.is_some() && setup.burst.is_none() && !setup.lent;
         let shortest = match setup.pacing_tick {
             Some(tick) if !setup.lent => tick.as_duration(),
             _ if paced => shortest_sleep(),
             _ => Duration::ZERO,
         };
-        let burst = burst(length, setup.offered, setup.burst, shortest);
+        let burst = burst(length, setup.offered, setup.burst, shortest, setup.lent);
         let mut bytes = payload::datagrams(&setup.payload, length, burst)?;
         for datagram in bytes.chunks_mut(length) {
             stamp::write_tag(datagram, &setup.stamp, setup.tag);
@@ -302,19 +317,21 @@ mod tests {
 
     #[test]
     fn datagrams_leave_one_by_one_while_the_gap_can_be_slept() {
-        let burst = |length, bps| burst(length, Bitrate::from_bps(bps), None, Duration::from_micros(20));
+        let us = Duration::from_micros;
+        let burst = |length, bps| burst(length, Bitrate::from_bps(bps), None, us(20), false);
         assert_eq!(burst(1448, 5e8), 1, "23.2 µs");
         assert_eq!(burst(1448, 1e9), 2, "11.6 µs, of which two are more than 20 µs");
         assert_eq!(burst(1448, 2e9), 4, "5.8 µs");
         assert_eq!(burst(64, 1e11), 128, "as many as a call takes");
         assert_eq!(burst(60_000, 1e12), 1, "no two fit into a call");
+        let others = |bps| super::burst(1448, Bitrate::from_bps(bps), None, Duration::ZERO, true);
+        assert_eq!((others(1e9), others(1.2e9)), (1, 6), "11.6 and 9.65 µs");
         assert_eq!(
-            super::burst(1448, None, Some(3), Duration::ZERO),
+            super::burst(1448, None, Some(3), us(20), false),
             44,
             "65000 / 1448; together they leave anyhow"
         );
-        let asked =
-            |asked| super::burst(1000, Bitrate::from_bps(1e6), Some(asked), Duration::from_micros(20));
+        let asked = |asked| super::burst(1000, Bitrate::from_bps(1e6), Some(asked), us(20), false);
         assert_eq!((asked(0), asked(7), asked(1000)), (1, 7, 65));
     }
 }

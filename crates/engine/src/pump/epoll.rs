@@ -19,6 +19,8 @@ use crate::pacer::PacingSchedule;
 
 /// Most streams served between two checks for orders.
 const EVENTS: usize = 256;
+/// Most chunks of a burst before the other streams have their turn.
+const CHUNKS_PER_TURN: usize = 16;
 /// Shortest interval between two attempts on streams that are due but not ready.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -98,6 +100,11 @@ impl<'f> EpollStreams<'f> {
     fn is_due(&self, slot: &EpollStream<'_>, now: Mono) -> bool {
         let due = |pace: PacingSchedule| pace.due(slot.end.bytes) <= now;
         slot.phase == EpollStreamPhase::Open && (self.flow.control.reads_out() || self.pace.is_none_or(due))
+    }
+
+    /// Whether a stream with a rate is not due yet, whatever its socket says.
+    fn is_early(&self, index: usize, now: Mono) -> bool {
+        self.paced() && !self.is_due(&self.slots[index], now)
     }
 
     /// When to serve the streams again even if no event wakes the pump.
@@ -269,7 +276,10 @@ pub(crate) fn write(flow: &FlowSide, pump: usize, guard: &mut PumpGuard<'_>, mut
         now = clock::now();
         for ready in events.iter() {
             let index = ready.token as usize;
+            // Completions of MSG_ZEROCOPY would wake this thread again and again.
+            feed.collect(stream_set.slots[index].socket);
             match stream_set.slots[index].phase {
+                EpollStreamPhase::Open if stream_set.is_early(index, now) => {}
                 EpollStreamPhase::Open => stream_set.write_once(index, &mut feed),
                 EpollStreamPhase::Closing => stream_set.check_closed(index),
                 EpollStreamPhase::Ended => {}
@@ -278,10 +288,14 @@ pub(crate) fn write(flow: &FlowSide, pump: usize, guard: &mut PumpGuard<'_>, mut
         if stream_set.paced() && now < until {
             for index in 0..stream_set.slots.len() {
                 // Once, unless a whole burst is due.
-                while stream_set.is_due(&stream_set.slots[index], now) {
+                let times = if flow.setup.pacing_tick.is_some() { CHUNKS_PER_TURN } else { 1 };
+                for _ in 0..times {
                     let before = stream_set.slots[index].end.bytes;
+                    if !stream_set.is_due(&stream_set.slots[index], now) || !flow.control.may_write() {
+                        break;
+                    }
                     stream_set.write_once(index, &mut feed);
-                    if flow.setup.pacing_tick.is_none() || stream_set.slots[index].end.bytes == before {
+                    if stream_set.slots[index].end.bytes == before {
                         break;
                     }
                 }

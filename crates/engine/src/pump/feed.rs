@@ -15,7 +15,7 @@ use crate::setup::FlowSetup;
 use crate::stamp::{self, Stamp};
 
 /// Bytes of one zero-copy call: large enough to be cheap, small enough for the caches.
-const ZEROCOPY_CALL_BYTES: usize = 256 << 10;
+pub(crate) const ZEROCOPY_CALL_BYTES: usize = 256 << 10;
 /// Number of MSG_ZEROCOPY sends between two reads of the completion notifications.
 const SENDS_PER_COMPLETION_CHECK: u32 = 16;
 
@@ -48,21 +48,21 @@ impl Feed {
     /// # Errors
     /// This host does not support it; [`Feed::copying`] works wherever there is enough memory.
     pub(crate) fn prepare(flow: &FlowSide, method: SendMethod) -> Result<Self, SockError> {
-        let Some(path) = &flow.setup.file else { return Self::with_method(flow, method) };
-        let mut feed = Self::copying(flow)?;
+        let Some(path) = &flow.setup.file else { return Self::with_method(flow, method, flow.plan.block) };
+        let mut feed = Self::copying(flow, flow.plan.block)?;
         feed.method = FeedMethod::Disk(FileSource::open(path, flow.plan.block)?);
         Ok(feed)
     }
 
-    /// The pattern of the flow, sent with this method.
+    /// The pattern of the flow in blocks of `block` bytes, sent with this method.
     ///
     /// # Errors
     /// This host does not support it.
-    pub(crate) fn with_method(flow: &FlowSide, method: SendMethod) -> Result<Self, SockError> {
-        let mut feed = Self::copying(flow)?;
+    pub(crate) fn with_method(flow: &FlowSide, method: SendMethod, block: usize) -> Result<Self, SockError> {
+        let mut feed = Self::copying(flow, block)?;
         let payload = &flow.setup.payload;
         // A reference cannot extend past the end of the pattern, so a pattern of one block keeps blocks whole.
-        let references = if flow.setup.lent { flow.plan.block } else { ZEROCOPY_CALL_BYTES };
+        let references = if flow.setup.lent { block } else { ZEROCOPY_CALL_BYTES };
         feed.method = match method {
             SendMethod::Auto | SendMethod::Copy => FeedMethod::Copy,
             SendMethod::Splice => {
@@ -75,7 +75,7 @@ impl Feed {
                 for socket in flow.sockets.iter() {
                     sockopt::set_zerocopy(&socket, true)?;
                 }
-                let mut block = HugeBuffer::new(flow.plan.block)?;
+                let mut block = HugeBuffer::new(block)?;
                 payload::fill(payload, &mut block);
                 FeedMethod::Notify(Notified { sender: ZeroCopySender::new(block), sends: 0, copied: false })
             }
@@ -87,8 +87,8 @@ impl Feed {
     ///
     /// # Errors
     /// There is not enough memory for a block.
-    pub(crate) fn copying(flow: &FlowSide) -> Result<Self, SockError> {
-        let (payload, block) = (&flow.setup.payload, flow.plan.block);
+    pub(crate) fn copying(flow: &FlowSide, block: usize) -> Result<Self, SockError> {
+        let payload = &flow.setup.payload;
         let first = payload::first(payload, block, FlowSetup::MAX_BLOCK_BYTES)?;
         Ok(Self { block: payload::block(payload, block)?, first, method: FeedMethod::Copy })
     }
@@ -174,6 +174,13 @@ impl Feed {
             FeedMethod::Notify(notified) => notified.send(fd, 0..length),
             // Only whole blocks are sent of files.
             FeedMethod::Disk(_) => stream::send(fd, block),
+        }
+    }
+
+    /// Reads the completion notifications of MSG_ZEROCOPY.
+    pub(crate) fn collect(&mut self, fd: &impl AsFd) {
+        if let FeedMethod::Notify(notified) = &mut self.method {
+            notified.collect(fd);
         }
     }
 

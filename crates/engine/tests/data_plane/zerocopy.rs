@@ -2,7 +2,7 @@
 
 use linerate_engine::{FlowReport, FlowSetup};
 use linerate_model::{CaveatKind, SendMethod};
-use linerate_units::Bytes;
+use linerate_units::{Bitrate, Bytes};
 
 use crate::ends::{check_conserved, run_tcp, sized, timed};
 
@@ -63,4 +63,33 @@ fn sent_by(streams: usize, change: impl Fn(&mut FlowSetup)) -> FlowReport {
     let (mut sender, receiver) = sized(4_000_000);
     change(&mut sender);
     run_tcp((sender, receiver), streams).0
+}
+
+#[test]
+fn streams_that_share_a_thread_keep_their_rate_whatever_their_sockets_report() {
+    // With MSG_ZEROCOPY every completion makes a socket ready. 40 streams of 2 Mb/s have 10 MB/s together.
+    let of = |setup: FlowSetup| FlowSetup { offered: Bitrate::from_bps(2e6), ..setup };
+    let (sender, receiver) = timed(300);
+    let (mut sender, receiver) = (of(sender), of(receiver));
+    sender.socket.io = Some(SendMethod::Zerocopy);
+    let (sender, receiver) = run_tcp((sender, receiver), 40);
+    check_conserved(&sender, &receiver);
+    let due = 40 * 300 * 250;
+    // The last chunk of each stream may begin just before the end.
+    assert!(receiver.tally.total_bytes.get() <= due * 11 / 10, "{} of {due}", receiver.tally.total_bytes);
+}
+
+#[test]
+fn a_rate_at_which_nothing_is_passed_by_reference_is_reported_as_copied() {
+    let slow = sent_by(1, |sender| {
+        sender.socket.io = Some(SendMethod::Splice);
+        sender.offered = Bitrate::from_bps(400e6);
+    });
+    assert_eq!(slow.settings.io.effective.as_deref(), Some("copy"));
+    assert_eq!(slow.caveats[0].kind, CaveatKind::SettingIneffective);
+    let auto = sent_by(1, |sender| {
+        sender.socket.io = Some(SendMethod::Auto);
+        sender.offered = Bitrate::from_bps(400e6);
+    });
+    assert_eq!((auto.settings.io.effective.as_deref(), auto.caveats.len()), (Some("copy"), 0));
 }

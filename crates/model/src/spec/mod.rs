@@ -89,6 +89,15 @@ impl TestSpec {
         !self.traffic.no_latency && !self.host.no_sampling && !self.transactions.are_made()
     }
 
+    /// Whether it sets how bytes leave: by which method, in bursts, or with options that earlier versions do not know.
+    #[must_use]
+    pub fn shapes_sending(&self) -> bool {
+        let socket = &self.socket;
+        let options = socket.quick_ack || socket.fast_open || socket.zerocopy;
+        let values = socket.notsent_lowat.is_some() || socket.busy_poll.is_some() || socket.io.is_some();
+        options || values || self.traffic.burst_period.is_some()
+    }
+
     /// Whether small segments are sent at once. A request that waits for an acknowledgement would measure the
     /// acknowledgement.
     #[must_use]

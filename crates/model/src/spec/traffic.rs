@@ -366,6 +366,12 @@ impl Traffic {
                 let trouble = "the pause after the last burst has no end without a time";
                 return fail("--burst-period", trouble, "give a time with -t");
             }
+            let whole = |time: Span| time.as_ns().is_multiple_of(period.as_ns().max(1));
+            if !whole(self.measured()) || !self.omit.is_none_or(whole) || self.until.is_some() {
+                let trouble = "a part of a period would make the rate wrong";
+                let remedy = "give a time (and -O) of whole periods, without --until";
+                return fail("--burst-period", trouble, remedy);
+            }
             if self.fq_rate.is_some() {
                 return fail("--burst-period", "--fq-rate would spread each burst", "remove one of them");
             }

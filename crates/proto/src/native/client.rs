@@ -7,7 +7,7 @@ use linerate_units::{Bytes, Span, Timestamp};
 use super::VERSION;
 use super::link::NativeConnection;
 use super::message::{
-    AskedFlow, NativeMessage, SWEEP, TRANSACTIONS, both_can, capabilities, cookie_from_text,
+    AskedFlow, NativeMessage, SENDING, SWEEP, TRANSACTIONS, both_can, capabilities, cookie_from_text,
 };
 use super::phase::Phase;
 use crate::PeerError;
@@ -186,7 +186,8 @@ impl ClientSession {
                 let sweep = self.hello.spec.sweep.is_some().then_some(SWEEP);
                 let transactions = self.hello.spec.transactions.are_made().then_some(TRANSACTIONS);
                 let transport = Some(self.hello.spec.traffic.transport().name());
-                for needed in [transport, sweep, transactions].into_iter().flatten() {
+                let sending = self.hello.spec.shapes_sending().then_some(SENDING);
+                for needed in [transport, sweep, transactions, sending].into_iter().flatten() {
                     if !capabilities.iter().any(|name| name == needed) {
                         return Err(PeerError::Lacks { what: needed, can: theirs.join(", ").into() });
                     }

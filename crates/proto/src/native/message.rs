@@ -89,10 +89,14 @@ pub(super) const SWEEP: &str = "sweep";
 
 /// Capability: makes and answers requests.
 pub(super) const TRANSACTIONS: &str = "transactions";
+/// The ways to send, bursts, and the later options of sockets.
+pub(super) const SENDING: &str = "sending";
 
 /// The capabilities of this version beyond the basic dialogue.
 pub(super) fn capabilities() -> Vec<ForeignText> {
-    ["tcp", "udp", "mptcp", "probe_udp", "probe_tcp", SWEEP, TRANSACTIONS].map(ForeignText::from).to_vec()
+    ["tcp", "udp", "mptcp", "probe_udp", "probe_tcp", SWEEP, TRANSACTIONS, SENDING]
+        .map(ForeignText::from)
+        .to_vec()
 }
 
 /// The capabilities that both this version and the peer have.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use linerate_model::flow::FlowId;
 use linerate_model::{CheckedSpec, Direction, FlowOutcome, HostInfo, Side, SideSettings, Tally, TestSpec};
-use linerate_units::{Bytes, Span, Timestamp};
+use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 use proptest::prelude::*;
 
 use super::*;
@@ -397,9 +397,9 @@ fn other_versions_are_distinguished_from_garbage() {
 
 #[test]
 fn a_server_that_lacks_a_feature_is_distinguished_from_a_broken_one() {
-    let welcome = |capabilities: &str, udp: bool| {
+    let welcome = |capabilities: &str, change: fn(&mut TestSpec)| {
         let mut spec = TestSpec::default();
-        spec.traffic.udp = udp;
+        change(&mut spec);
         let spec = spec.checked().unwrap();
         let mut client = ClientSession::new(Timestamp::START, HostInfo::default(), spec, DRAIN);
         let message = format!(
@@ -417,10 +417,17 @@ fn a_server_that_lacks_a_feature_is_distinguished_from_a_broken_one() {
             })
         })
     };
-    let can = welcome(r#"["tcp","probe_tcp","teleport"]"#, false).unwrap().unwrap();
+    let can = welcome(r#"["tcp","probe_tcp","teleport"]"#, |_| {}).unwrap().unwrap();
     assert_eq!(can, ["tcp", "probe_tcp"], "what only one end can do is not in it");
-    let error = welcome(r#"["tcp","probe_tcp"]"#, true).unwrap_err();
-    assert_eq!(error, PeerError::Lacks { what: "udp", can: "tcp, probe_tcp".into() });
+    let lacks = |change| welcome(r#"["tcp","probe_tcp"]"#, change).unwrap_err();
+    let error = |what| PeerError::Lacks { what, can: "tcp, probe_tcp".into() };
+    assert_eq!(lacks(|spec| spec.traffic.udp = true), error("udp"));
+    assert_eq!(lacks(|spec| spec.socket.quick_ack = true), error("sending"));
+    let bursts = |spec: &mut TestSpec| {
+        spec.traffic.rate = Bitrate::from_bps(1e6);
+        spec.traffic.burst_period = Some(Span::from_secs(1));
+    };
+    assert_eq!(lacks(bursts), error("sending"));
 }
 
 #[test]

@@ -309,8 +309,8 @@ section! {
         /// Datagrams by which a late one was behind the latest, at most; absent if none was late.
         #[serde(skip_serializing_if = "Option::is_none")]
         late_by: Option<u64>,
-        /// Times between the send calls of a stream with a rate, each for `settings.sender.datagrams_per_call` datagrams;
-        /// absent without a rate.
+        /// Times between the moments at which datagrams of a stream with a rate leave, one or several together; absent
+        /// without a rate.
         #[serde(skip_serializing_if = "Option::is_none")]
         send_gaps: Option<Digest>,
     }

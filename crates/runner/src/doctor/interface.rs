@@ -192,11 +192,11 @@ fn packet_sizes(link: &InterfaceInfo) -> Option<HostCheck> {
         Some(most) => {
             let size = most.min(BIG_TCP_PACKET);
             let text = "on a link this fast, larger packets (BIG TCP) save CPU, and the device takes them";
-            check.judged(CheckStatus::Note, text).with_remedy(format!(
-                "ip link set {0} gso_max_size {size} gro_max_size {size} gso_ipv4_max_size {size} \
-                 gro_ipv4_max_size {size}",
-                link.name
-            ))
+            let v4 = format!(" gso_ipv4_max_size {size} gro_ipv4_max_size {size}");
+            // Linux 6.3 and newer.
+            let v4 = link.gso_ipv4_max_bytes.map_or(String::new(), |_| v4);
+            let remedy = format!("ip link set {} gso_max_size {size} gro_max_size {size}{v4}", link.name);
+            check.judged(CheckStatus::Note, text).with_remedy(remedy)
         }
         None => check,
     })
