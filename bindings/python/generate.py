@@ -109,15 +109,18 @@ def settings_by_type(definitions: Schema) -> dict[str, str]:
     names = {}
     for key, definition in definitions.items():
         if re.fullmatch(r"Effective\d*", key):
-            kind = python_type(definition["properties"]["effective"])
+            kind = kind_of(definition["properties"]["effective"])
             names[key] = f"{kind.capitalize()}Setting"
     return names
 
 
-def python_type(schema: Schema) -> str:
-    """The Python type of a nullable scalar."""
-    kind = next(iter(schema.get("type", ["rate"])))
-    return {"string": "text", "integer": "int", "boolean": "bool", "rate": "rate"}[kind]
+def kind_of(schema: Schema) -> str:
+    """What a nullable value is: a JSON type, or a type of the schema by its name."""
+    kinds = {"string": "text", "integer": "int", "boolean": "bool"}
+    quantities = {"Bitrate": "rate", "Bytes": "size", "Span": "time"}
+    if "anyOf" in schema:
+        return quantities[schema["anyOf"][0]["$ref"].rsplit("/", 1)[1]]
+    return kinds[schema["type"][0]]
 
 
 def rename(definitions: Schema, root: Schema, names: dict[str, str]) -> Schema:

@@ -184,6 +184,28 @@ class IntSetting:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RateSetting:
+    """A setting as requested and as it took effect."""
+
+    asked: Bitrate | None
+    """As requested; absent if left to the kernel."""
+
+    effective: Bitrate | None = None
+    """As it took effect; absent if it cannot be read."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SizeSetting:
+    """A setting as requested and as it took effect."""
+
+    asked: Bytes | None
+    """As requested; absent if left to the kernel."""
+
+    effective: Bytes | None = None
+    """As it took effect; absent if it cannot be read."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class BoolSetting:
     """A setting as requested and as it took effect."""
 
@@ -1643,7 +1665,7 @@ class CpuSection:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RateSetting:
+class TimeSetting:
     """A setting as requested and as it took effect."""
 
     asked: Span | None
@@ -1993,7 +2015,7 @@ class SideSettings:
     affinity: int | None = None
     """CPU the data threads are pinned to."""
 
-    busy_poll_ns: RateSetting | None = None
+    busy_poll_ns: TimeSetting | None = None
     """How long a waiting call polls the network device (SO_BUSY_POLL)."""
 
     datagrams_per_call: int | None = None
@@ -2005,7 +2027,7 @@ class SideSettings:
     mptcp: bool | None = None
     """Whether MPTCP is in effect."""
 
-    notsent_lowat_bytes: RateSetting | None = None
+    notsent_lowat_bytes: SizeSetting | None = None
     """Most bytes in the socket that were not sent yet (TCP_NOTSENT_LOWAT)."""
 
     other: dict[str, str] = field(default_factory=dict)
