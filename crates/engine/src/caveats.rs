@@ -24,7 +24,7 @@ pub(crate) fn zerocopy_copied() -> Caveat {
 
 /// The sender used another method than the requested one, or could not find out which is the best.
 pub(crate) fn other_send_method(asked: &str, used: &str, why: &str) -> Caveat {
-    let text = format!("of the requested way to send ({asked}), {used} was used: {why}");
+    let text = format!("the sender used {used} ({asked} was requested): {why}");
     caveat(CaveatKind::SettingIneffective, text)
 }
 

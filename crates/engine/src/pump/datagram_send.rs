@@ -26,8 +26,8 @@ use crate::stamp::{self, Stamp};
 const SHORTEST_SLEEP: RangeInclusive<Duration> = Duration::from_micros(20)..=Duration::from_micros(50);
 /// The shortest sleep is this many times what it costs, so that sleeping takes a third of a core at most.
 const SLEEP_PER_COST: u32 = 3;
-/// A stand-in sends datagrams one by one down to this gap, as the program does that it stands in for, and those of this
-/// time together where the gap is shorter.
+/// A stand-in sends datagrams one at a time, like the original program, unless their gap is shorter than this. Then it sends
+/// what is due within the batch time together.
 const MIN_SLEEP_OF_OTHERS: Duration = Duration::from_micros(10);
 const BATCH_OF_OTHERS: Duration = Duration::from_micros(50);
 /// Sleeps whose cost is measured, and their length.

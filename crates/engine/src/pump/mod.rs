@@ -87,8 +87,7 @@ fn shares_a_thread() -> SockError {
 }
 
 impl PumpJob {
-    /// The job of writing one TCP stream.
-    /// Writes with this feed: one stream, or those that share the pump.
+    /// The job of writing with this feed: one TCP stream, or those that share the pump.
     pub(crate) fn write(flow: &FlowSide, feed: Feed) -> Self {
         match (flow.plan.shared(), flow.setup.lent) {
             (true, _) => Self::WriteMany(feed),

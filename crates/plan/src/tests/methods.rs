@@ -460,7 +460,7 @@ fn concurrent_flows_have_totals_classes_and_the_latency_that_they_cause() {
     let some = |texts: [&str; 2]| texts.map(|text| Some(text.to_owned())).to_vec();
     assert_eq!((texts(classes, "flow"), texts(classes, "class")), (some(["bk", "ef"]), some(["cs1", "ef"])));
     assert_eq!([0, 1].map(|row| cell(classes, row, "of total").value), [Some(25.0), Some(75.0)]);
-    // The requests before the load are no row of their own, and probes none beside requests.
+    // The requests before the load share the row of those during it. Where there are requests, probes have no row.
     assert_eq!(texts(latency, "flow"), [Some("rr".to_owned())]);
     let figures = ["idle", "loaded", "p99", "max", "unanswered"].map(|head| cell(latency, 0, head).value);
     assert_eq!(figures, [Some(2e7), Some(8e7), None, Some(9e7), Some(4.0)]);

@@ -8,9 +8,9 @@ mod requests;
 mod responses;
 mod wait;
 
-use linerate_model::Side;
 use std::net::TcpStream;
 
+use linerate_model::Side;
 use linerate_sock::stream::{recv, set_nonblocking, set_recv_timeout, set_send_timeout};
 use linerate_sock::{Moved, SockError, sockopt};
 
