@@ -10,6 +10,8 @@
 //! ```
 
 #[cfg(feature = "clap")]
+mod check_options;
+#[cfg(feature = "clap")]
 mod envelope_options;
 mod figure;
 
@@ -18,6 +20,8 @@ use linerate_units::{AboveZeroError, Bitrate, Bytes, ParseError, Ratio, Span, ab
 use crate::envelope::{Cpu, TransferDeadline, ValueRange};
 use crate::host;
 
+#[cfg(feature = "clap")]
+pub use check_options::{FigureOptions, PathOptions};
 #[cfg(feature = "clap")]
 pub use envelope_options::{EnvelopeOptions, congestion, tunnel};
 pub use figure::{TypedFigure, TypedFigures, describes_path_only};

@@ -5,24 +5,13 @@ mod input;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use linerate_model::import::ForeignTest;
-use linerate_model::metrics::Side;
 use linerate_report::check::{CheckDocument, CheckReport, VerdictCounts, text};
-use linerate_theory::claims::{AcceptanceRule, Context};
-use linerate_theory::encapsulation::Encapsulation;
-use linerate_theory::envelope::Congestion;
-use linerate_theory::framing::IpVersion;
-use linerate_theory::typed::{
-    TypedFigure, TypedFigures, congestion, describes_path_only, link_rate, probability, tunnel,
-};
-use linerate_units::{Bitrate, Bytes, Ratio, above_zero};
+use linerate_theory::claims::AcceptanceRule;
+use linerate_theory::typed::FigureOptions;
 
 use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::{print, stdout, terminal};
-
-// `allow_hyphen_values`: a negative number is then an option's value, so that the error message names the
-// option.
 
 /// Check whether published results are physically possible
 #[derive(Debug, Clone, clap::Args)]
@@ -33,44 +22,11 @@ pub(crate) struct CheckArgs {
     /// The program that wrote the files, if it cannot be detected
     #[arg(long, value_name = "TOOL", value_parser = PossibleValuesParser::new(linerate_compat::import::TOOLS))]
     tool: Option<String>,
-    /// A rate to check, payload per second, such as 966.5M
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = TypedFigure::rate, help_heading = "Figures")]
-    rate: Option<TypedFigure>,
-    /// Packets per second
-    #[arg(long, value_name = "PACKETS", allow_hyphen_values = true, value_parser = TypedFigure::count, help_heading = "Figures")]
-    pps: Option<TypedFigure>,
-    /// Payload bytes of the whole test
-    #[arg(short = 'n', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = TypedFigure::bytes, help_heading = "Figures")]
-    bytes: Option<TypedFigure>,
-    /// Duration of the whole test, such as 10s
-    #[arg(short = 't', long, value_name = "TIME", allow_hyphen_values = true, value_parser = TypedFigure::time, help_heading = "Figures")]
-    duration: Option<TypedFigure>,
-    /// Packets of the whole test
-    #[arg(long, value_name = "PACKETS", allow_hyphen_values = true, value_parser = TypedFigure::count, help_heading = "Figures")]
-    packets: Option<TypedFigure>,
-    /// Lost packets
-    #[arg(long, value_name = "PACKETS", allow_hyphen_values = true, value_parser = TypedFigure::count, help_heading = "Figures")]
-    lost: Option<TypedFigure>,
-    /// Retransmitted segments
-    #[arg(long, value_name = "SEGMENTS", allow_hyphen_values = true, value_parser = TypedFigure::count, help_heading = "Figures")]
-    retransmits: Option<TypedFigure>,
-    /// Congestion window
-    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = TypedFigure::bytes, help_heading = "Figures")]
-    cwnd: Option<TypedFigure>,
-    /// Number of read or write calls
-    #[arg(long, value_name = "CALLS", allow_hyphen_values = true, value_parser = TypedFigure::count, help_heading = "Figures")]
-    calls: Option<TypedFigure>,
-    /// Busy share of the CPUs, such as 23%
-    #[arg(long, value_name = "RATIO", allow_hyphen_values = true, value_parser = TypedFigure::share, help_heading = "Figures")]
-    cpu: Option<TypedFigure>,
-    /// The end that counted the typed figures
-    #[arg(long, value_name = "END", value_parser = PossibleValuesParser::new(["sender", "receiver"]), help_heading = "Figures")]
-    counted_by: Option<String>,
+    #[command(flatten)]
+    figures: FigureOptions,
     /// Also judge acceptance; gigabit: one TCP connection, 10 s, no retransmits, at least 941 Mb/s
     #[arg(long, value_name = "RULE", value_parser = PossibleValuesParser::new(AcceptanceRule::ALL.map(|rule| rule.name)))]
     acceptance: Option<String>,
-    #[command(flatten)]
-    path: PathArgs,
     /// Show every line, including possible intervals
     #[arg(short, long)]
     all: bool,
@@ -79,124 +35,14 @@ pub(crate) struct CheckArgs {
     json: bool,
 }
 
-/// Properties of the path; they override those in files. A property that is not given may have any value that
-/// makes a figure possible.
-#[derive(Debug, Clone, clap::Args)]
-struct PathArgs {
-    /// Rate of the slowest link, such as 1G
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = link_rate, help_heading = "Path")]
-    link: Option<Bitrate>,
-    /// MTU of the link, below any tunnel
-    #[arg(long, value_name = "BYTES", allow_hyphen_values = true,
-          value_parser = clap::value_parser!(u32).range(68..=65_535), help_heading = "Path")]
-    mtu: Option<u32>,
-    /// Payload of a full segment (MSS), after options
-    #[arg(short = 'M', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = TypedFigure::bytes, help_heading = "Path")]
-    mss: Option<TypedFigure>,
-    /// Round-trip time without queueing, such as 21ms
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = TypedFigure::round_trip, help_heading = "Path")]
-    rtt: Option<TypedFigure>,
-    /// Distance between the ends in kilometres, one way
-    #[arg(long, value_name = "KM", allow_hyphen_values = true, value_parser = TypedFigure::count, requires = "rtt", help_heading = "Path")]
-    distance: Option<TypedFigure>,
-    /// Loss probability per packet, such as 0.0001 or 0.01%
-    #[arg(long, value_name = "RATIO", allow_hyphen_values = true, value_parser = probability, help_heading = "Path")]
-    loss: Option<Ratio>,
-    /// IPv6 instead of IPv4
-    #[arg(short = '6', long, help_heading = "Path")]
-    ipv6: bool,
-    /// Number of VLAN tags in each frame
-    #[arg(long, value_name = "TAGS", allow_hyphen_values = true, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=4),
-          help_heading = "Path")]
-    vlan: u32,
-    /// Tunnel on the path
-    #[arg(long, value_name = "TUNNEL", default_value = "none", value_parser = tunnel(), help_heading = "Path")]
-    encap: Encapsulation,
-    /// Number of parallel connections
-    #[arg(short = 'P', long, value_name = "STREAMS", allow_hyphen_values = true,
-          value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Flow")]
-    streams: Option<u32>,
-    /// Congestion control
-    #[arg(short = 'C', long, value_name = "NAME", value_parser = congestion(), help_heading = "Flow")]
-    congestion: Option<Congestion>,
-    /// TCP without timestamps
-    #[arg(long, help_heading = "Flow")]
-    no_timestamps: bool,
-    /// Window of each connection
-    #[arg(short, long, value_name = "BYTES", allow_hyphen_values = true, value_parser = above_zero::<Bytes>, requires = "rtt",
-          help_heading = "Flow")]
-    window: Option<Bytes>,
-    /// UDP instead of TCP
-    #[arg(short, long, conflicts_with_all = ["congestion", "no_timestamps", "window", "mss"], help_heading = "Flow")]
-    udp: bool,
-    /// Bytes per call, or payload of a datagram
-    #[arg(short, long, value_name = "BYTES", allow_hyphen_values = true, value_parser = TypedFigure::bytes, help_heading = "Flow")]
-    length: Option<TypedFigure>,
-}
-
-impl PathArgs {
-    fn context(&self) -> Context {
-        let bytes = |bytes: Bytes| bytes.get() as f64;
-        Context {
-            link_bps: self.link.map(Bitrate::bps),
-            mtu_bytes: self.mtu.map(f64::from),
-            ip_version: self.ipv6.then_some(IpVersion::V6),
-            timestamps: self.no_timestamps.then_some(false),
-            tags: self.vlan,
-            encapsulation: (self.encap != Encapsulation::None).then_some(self.encap),
-            mss_bytes: self.mss.as_ref().map(|mss| mss.value),
-            udp: self.udp,
-            datagram_bytes: self.length.as_ref().filter(|_| self.udp).map(|length| length.value),
-            streams: self.streams,
-            rtt_s: self.rtt.as_ref().map(|rtt| rtt.value),
-            window_bytes: self.window.map(bytes),
-            loss: self.loss.map(Ratio::get),
-            congestion: self.congestion,
-            distance_m: self.distance.as_ref().map(|kilometres| kilometres.value * 1000.0),
-            ..Context::default()
-        }
-    }
-}
-
-impl CheckArgs {
-    fn side(&self) -> Option<Side> {
-        self.counted_by.as_deref().map(|end| if end == "sender" { Side::Sender } else { Side::Receiver })
-    }
-
-    /// The typed figures as a test with one line; absent if none is typed, or if they only describe the path of
-    /// the files.
-    fn claim(&self) -> Option<ForeignTest> {
-        let path = &self.path;
-        let figures = TypedFigures {
-            rate: self.rate.clone(),
-            pps: self.pps.clone(),
-            bytes: self.bytes.clone(),
-            duration: self.duration.clone(),
-            packets: self.packets.clone(),
-            lost: self.lost.clone(),
-            retransmits: self.retransmits.clone(),
-            cwnd: self.cwnd.clone(),
-            calls: self.calls.clone(),
-            length: path.length.clone().filter(|_| !path.udp),
-            cpu: self.cpu.clone(),
-            mss: path.mss.clone(),
-            rtt: path.rtt.clone().filter(|_| path.distance.is_some()),
-            mtu: path.mtu,
-            side: self.side(),
-        };
-        let test = figures.test();
-        test.filter(|test| self.files.is_empty() || !describes_path_only(test))
-    }
-}
-
 /// Judges the typed figures and those in the files.
 pub(crate) fn run(args: &CheckArgs) -> Result<Exit, CommandError> {
-    let claim = args.claim();
+    let claim = args.figures.claim(!args.files.is_empty());
     if claim.is_none() && args.files.is_empty() {
         let why = "nothing to check: give a FILE, - for standard input, or a figure such as --rate 941M";
         return Err(CommandError::usage(why));
     }
-    let context = args.path.context();
+    let context = args.figures.path.context();
     if !context.leaves_payload() {
         return Err(CommandError::usage("--mtu: it leaves no payload after the headers; give a larger one"));
     }
@@ -247,10 +93,15 @@ mod tests {
         CheckCommand::try_parse_from(std::iter::once("check").chain(line.split_whitespace())).unwrap().args
     }
 
+    fn claim(line: &str) -> Option<linerate_model::import::ForeignTest> {
+        let args = args(line);
+        args.figures.claim(!args.files.is_empty())
+    }
+
     /// The answer for typed figures.
     fn answer(line: &str) -> CheckReport {
         let args = args(line);
-        CheckReport::to(args.claim(), Vec::new(), &args.path.context())
+        CheckReport::to(args.figures.claim(!args.files.is_empty()), Vec::new(), &args.figures.path.context())
     }
 
     /// Rates from a tenth to sixty times that of gigabit Ethernet, printed with few and with many digits.
@@ -285,9 +136,9 @@ mod tests {
 
     #[test]
     fn flags_that_describe_the_path_make_no_claim_in_addition_to_files() {
-        assert_eq!(args("--mss 1448 file.txt").claim(), None);
-        assert_eq!(args("--link 1G file.txt").claim(), None);
-        let claims = args("--rate 941M --mss 1448 file.txt").claim().unwrap().claims;
+        assert_eq!(claim("--mss 1448 file.txt"), None);
+        assert_eq!(claim("--link 1G file.txt"), None);
+        let claims = claim("--rate 941M --mss 1448 file.txt").unwrap().claims;
         assert_eq!(claims[0].quote, "--rate 941M --mss 1448");
     }
 
@@ -304,7 +155,10 @@ mod tests {
         for failure in [Some("no".to_owned()), None] {
             let input = CheckInput { name: "cat.jpg".to_owned(), failure, readings: Vec::new() };
             assert_eq!(
-                exit(CheckReport::to(None, vec![input], &Context::default()).counts(), true),
+                exit(
+                    CheckReport::to(None, vec![input], &linerate_theory::claims::Context::default()).counts(),
+                    true
+                ),
                 Exit::Failed
             );
         }
