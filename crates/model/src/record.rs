@@ -2,7 +2,7 @@
 
 use crate::BrowserNote;
 use crate::flow::FlowId;
-use linerate_units::{Bitrate, Bytes, Span, Timestamp};
+use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 
 use crate::accounting_step::AccountingStep;
 use crate::caveat::Caveat;
@@ -176,6 +176,15 @@ impl FlowRecord {
     #[must_use]
     pub fn received(&self) -> Option<(Bytes, Span)> {
         self.receiver.as_ref().map(|tally| (tally.bytes, tally.elapsed)).or(self.progress)
+    }
+
+    /// Datagrams that the receiver read or knows as lost, and the loss ratio (RFC 7680). Both counts are the
+    /// receiver's, so they cover the same part of the flow.
+    #[must_use]
+    pub fn datagrams(&self) -> Option<(u64, Option<Ratio>)> {
+        let udp = self.receiver.as_ref()?.udp.as_ref()?;
+        let packets = udp.packets.saturating_sub(udp.duplicates).saturating_add(udp.lost);
+        Some((packets, Ratio::new(udp.lost as f64 / packets as f64)))
     }
 
     /// Goodput at the receiver, from the same source as [`FlowRecord::received`]; absent if no time passed

@@ -5,7 +5,7 @@ use linerate_model::{
 };
 use linerate_units::{Bitrate, Span};
 
-use crate::figure::{FlowFigure, datagrams};
+use crate::figure::FlowFigure;
 use crate::quantity::{from_to, known_to, nominal, range};
 
 /// More flows than this are summarized by their lowest and highest rate.
@@ -73,7 +73,7 @@ fn rate(flow: &FlowRecord) -> String {
     if figure.impossible {
         return format!("{name} impossible: {rate}");
     }
-    let lost = datagrams(flow).and_then(|(_, ratio)| ratio).filter(|ratio| ratio.get() > 0.0);
+    let lost = flow.datagrams().and_then(|(_, ratio)| ratio).filter(|ratio| ratio.get() > 0.0);
     let lost = lost.map_or_else(String::new, |ratio| format!(", {ratio} lost"));
     format!("{name} {}{lost}", known_to(flow, rate))
 }

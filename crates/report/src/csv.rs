@@ -11,7 +11,7 @@ use linerate_model::{
 use linerate_units::Timestamp;
 use thiserror::Error;
 
-use crate::figure::{FlowFigure, datagrams};
+use crate::figure::FlowFigure;
 use crate::intervals;
 use crate::ports::during;
 
@@ -207,7 +207,7 @@ fn summary_row(record: &RunRecord, flow: &FlowRecord) -> [String; 24] {
     }
     let figure = FlowFigure::of(flow);
     let udp = flow.receiver.as_ref().and_then(|tally| tally.udp.as_ref());
-    let (packets, loss_ratio) = datagrams(flow).unzip();
+    let (packets, loss_ratio) = flow.datagrams().unzip();
     let verdict = flow.verdict.as_ref();
     let plan = &flow.plan;
     let transport = serde_json::to_value(plan.transport).ok();

@@ -1,7 +1,7 @@
 //! The result of a flow: the receiver's count, or its last progress.
 
 use linerate_model::{Caveat, CaveatKind, CeilingShare, FlowRecord};
-use linerate_units::{Bitrate, Bytes, Ratio, Span};
+use linerate_units::{Bitrate, Bytes, Span};
 
 /// The result of a flow, counted where the data arrived.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,13 +63,4 @@ fn partial_text(flow: &FlowRecord) -> String {
         ),
         (None, None) => "the receiver reported no count before the flow ended".to_owned(),
     }
-}
-
-/// Datagrams that the receiver read or knows as lost, and the loss ratio (RFC 7680).
-///
-/// Both counts are the receiver's, so they cover the same part of the flow.
-pub(crate) fn datagrams(flow: &FlowRecord) -> Option<(u64, Option<Ratio>)> {
-    let udp = flow.receiver.as_ref()?.udp.as_ref()?;
-    let packets = udp.packets.saturating_sub(udp.duplicates).saturating_add(udp.lost);
-    Some((packets, Ratio::new(udp.lost as f64 / packets as f64)))
 }

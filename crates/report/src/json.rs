@@ -15,7 +15,7 @@ pub use self::sections::{
     PacingSetting, PortSection, ProbeSection, ReceiverSection, ResultDocument, RunSection, SenderSection,
     SettingsSection, TransactionSection, UdpSection, WindowSetting,
 };
-use crate::figure::{FlowFigure, caveats, datagrams, imported};
+use crate::figure::{FlowFigure, caveats, imported};
 use crate::intervals;
 use crate::ports::PortTotals;
 
@@ -151,7 +151,7 @@ fn transaction_section(flow: &FlowRecord) -> Option<TransactionSection> {
 
 fn udp_section(flow: &FlowRecord) -> Option<UdpSection> {
     let udp = flow.receiver.as_ref()?.udp.as_ref()?;
-    let (packets, loss_ratio) = datagrams(flow)?;
+    let (packets, loss_ratio) = flow.datagrams()?;
     Some(UdpSection {
         packets,
         lost: udp.lost,

@@ -9,7 +9,7 @@ use linerate_model::{
 use linerate_units::{Ratio, Span};
 
 use crate::answer::answer;
-use crate::figure::{FlowFigure, caveats_without_one_way, datagrams, imported};
+use crate::figure::{FlowFigure, caveats_without_one_way, imported};
 use crate::layout::{TextLayout, TextRole, flow_pieces, wrap};
 use crate::ports;
 use crate::quantity::{ABSENT, known_to, nominal, or_absent, percent};
@@ -167,7 +167,7 @@ fn share_cell(flow: &FlowRecord) -> Option<Cell> {
 
 fn lost_cell(flow: &FlowRecord) -> Option<Cell> {
     let lost = flow.receiver.as_ref()?.udp.as_ref()?.lost;
-    let (packets, ratio) = datagrams(flow)?;
+    let (packets, ratio) = flow.datagrams()?;
     let ink = if lost > 0 { TextRole::Warning } else { TextRole::Plain };
     let share = ratio.map(|ratio| format!(" ({ratio})")).unwrap_or_default();
     Some(Cell::new(ink, format!("{lost}/{packets}{share}")))
