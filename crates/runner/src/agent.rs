@@ -6,25 +6,54 @@ use linerate_control::{
     CANCELLED, ControlError, FlowJob, HostRef, Log, RunGroup, RunServer, TestBed, TestRequest, run_group,
 };
 use linerate_model::{Body, Outcome};
+use linerate_sock::Mono;
 use linerate_units::Span;
 
-/// Has the agent run the test; its events become the log.
+/// The agents that run a test instead of this host.
+#[derive(Debug)]
+pub struct TestAgents {
+    /// The client.
+    pub client: HostRef,
+    /// The server, if it is an agent as well. It then keeps a place in its queue for the test.
+    pub server: Option<HostRef>,
+    /// The latest time at which the test may begin; absent for any time.
+    pub start_by: Option<Mono>,
+}
+
+impl TestAgents {
+    /// An agent that measures to any server, at any time.
+    #[must_use]
+    pub fn client(client: HostRef) -> Self {
+        Self { client, server: None, start_by: None }
+    }
+}
+
+/// Has the agents run the test; its events become the log.
 pub(super) fn measure(
-    agent: HostRef,
+    agents: TestAgents,
     request: &TestRequest<'_>,
     log: &mut Log<'_>,
 ) -> Result<Outcome, ControlError> {
-    let bed = TestBed { name: linerate_sock::proc::host::kernel().host, hosts: vec![agent] };
+    let server = agents.server.map(|server| (RunServer::Host(1), server));
+    let plain = || RunServer::Server { host: request.host.clone(), port: request.port };
+    let (to, server) = server.map_or_else(|| (plain(), None), |(to, server)| (to, Some(server)));
+    let hosts = std::iter::once(agents.client).chain(server).collect();
+    let bed = TestBed { name: linerate_sock::proc::host::kernel().host, hosts };
     let flow = FlowJob {
         from: 0,
-        to: RunServer::Server { host: request.host.clone(), port: request.port },
+        to,
         spec: request.spec.clone(),
         start_after: Span::ZERO,
         after: None,
         cross_traffic: false,
         plan: None,
     };
-    let group = RunGroup { name: None, started_at: request.started_at.clone(), flows: vec![flow] };
+    let group = RunGroup {
+        name: None,
+        started_at: request.started_at.clone(),
+        start_by: agents.start_by,
+        flows: vec![flow],
+    };
     let ends = run_group(bed, &group, std::slice::from_mut(log), request.stop, &mut |_| ());
     match ends {
         Ok(mut ends) => match ends.pop() {

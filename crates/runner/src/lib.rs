@@ -58,6 +58,7 @@ mod unwritten;
 mod whole_file;
 mod without_address;
 
+pub use agent::TestAgents;
 pub use archive_log_store::ArchiveLogStore;
 pub use archive_sink::{ArchiveSink, ArchiveWarning, archive_at, archive_to_read};
 pub use cancel::CancelToken;

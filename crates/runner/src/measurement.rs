@@ -1,15 +1,14 @@
 //! One test or sweep with all choices.
 
 use linerate_control::{
-    ControlError, FollowUpRun, HostRef, Log, PortObserver, ServerTrust, Sink, TestRequest, investigate,
-    measure,
+    ControlError, FollowUpRun, Log, PortObserver, ServerTrust, Sink, TestRequest, investigate, measure,
 };
 use linerate_model::{Body, Calibration, Outcome, RunLabels, RunRecord, TestSpec, World};
 use linerate_theory::follow_up::{Question, Topic};
 
 use crate::lab_port_observer::LabPortObserver;
 use crate::naming::{now, run_name, target};
-use crate::{CancelToken, RunnerError, agent};
+use crate::{CancelToken, RunnerError, TestAgents, agent};
 
 /// Which follow-up runs to make when a test has ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,8 +35,8 @@ pub struct Measurement {
     pub spec: TestSpec,
     /// The id of the run in logs and archives.
     pub run: String,
-    /// The agent that measures instead of this host.
-    pub from: Option<HostRef>,
+    /// The agents that measure instead of this host.
+    pub agents: Option<TestAgents>,
     /// What the user says about it.
     pub labels: RunLabels,
     /// Further runs. An agent makes none.
@@ -84,7 +83,7 @@ impl Measurement {
             tls: None,
             spec,
             run,
-            from: None,
+            agents: None,
             labels: RunLabels::default(),
             follow_ups: FollowUps::None,
             calibration: None,
@@ -121,8 +120,8 @@ impl Measurement {
             FollowUps::Reads => Some(Topic::Reads),
             FollowUps::None | FollowUps::Open => None,
         };
-        let outcome = match (self.from, self.follow_ups) {
-            (Some(agent), _) => agent::measure(agent, &request, &mut log),
+        let outcome = match (self.agents, self.follow_ups) {
+            (Some(agents), _) => agent::measure(agents, &request, &mut log),
             (None, FollowUps::None) => measure(&request, &mut log),
             (None, FollowUps::Open | FollowUps::Reads) => {
                 investigate(&request, &mut log, topic, &mut |question| {

@@ -4,7 +4,9 @@ pub(super) mod sinks;
 
 use linerate_control::{HostRef, Sink};
 use linerate_model::{ArchiveOptions, Event, Outcome, RunLabels, RunRecord, TestSpec, TlsOptions};
-use linerate_runner::{FollowUps, KnownServers, LabPortObserver, Measurement, server_trust, target};
+use linerate_runner::{
+    FollowUps, KnownServers, LabPortObserver, Measurement, TestAgents, server_trust, target,
+};
 
 use crate::command_error::CommandError;
 use crate::exit::Exit;
@@ -50,7 +52,7 @@ pub(super) fn run(
     let id = measurement.run.clone();
     let measurement = Measurement {
         tls,
-        from: request.agent,
+        agents: request.agent.map(TestAgents::client),
         labels: request.labels,
         follow_ups: request.follow_ups,
         calibration: calibration::stored(),

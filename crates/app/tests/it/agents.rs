@@ -169,7 +169,8 @@ fn of_three_pairs_one_loses_its_client_one_its_server_and_the_third_goes_on() {
         }
     };
     let flows = vec![flow(0, 1, 600), flow(2, 3, 600), flow(4, 5, 3)];
-    let group = RunGroup { name: Some("three pairs".to_owned()), started_at: String::new(), flows };
+    let group =
+        RunGroup { name: Some("three pairs".to_owned()), started_at: String::new(), start_by: None, flows };
     let mut logs = ["1", "2", "3"].map(|name| Log::new(name.to_owned(), Vec::new()));
     let mut killed = [false; 2];
     let mut on = |event: &RunEvent<'_>| {

@@ -56,7 +56,8 @@ fn two_pairs_of_four_hosts_start_together() {
         plan: None,
     };
     let flows = vec![flow(0, 1), flow(2, 3)];
-    let group = RunGroup { name: Some("both pairs".to_owned()), started_at: String::new(), flows };
+    let group =
+        RunGroup { name: Some("both pairs".to_owned()), started_at: String::new(), start_by: None, flows };
     let stop = AtomicBool::new(false);
     let inside = namespace(&lab, "a");
     let (ends, records) = netns::with_netns_fd(&inside, || {

@@ -80,7 +80,12 @@ fn measured(coordinator: &mut Coordinator) -> Result<FlowEnd, Vec<HostError>> {
         cross_traffic: false,
         plan: None,
     };
-    let group = RunGroup { name: Some("point".to_owned()), started_at: String::new(), flows: vec![flow] };
+    let group = RunGroup {
+        name: Some("point".to_owned()),
+        started_at: String::new(),
+        start_by: None,
+        flows: vec![flow],
+    };
     let mut logs = [Log::new("run".to_owned(), Vec::new())];
     Ok(coordinator.run_group(&group, &mut logs, &NO_STOP, &mut |_| ())?.remove(0))
 }

@@ -234,6 +234,17 @@ impl RunningGroup<'_, '_> {
                 self.stop_flow(flow, Outcome::Interrupted, CANCELLED);
             }
         }
+        if self.start.is_none() && self.group.start_by.is_some_and(Mono::has_passed) {
+            self.give_up_start();
+        }
+    }
+
+    /// The common start would be too late.
+    fn give_up_start(&mut self) {
+        for flow in 0..self.flows.len() {
+            let why = "it could not start in time: the hosts were not ready, or measured for others";
+            self.stop_flow(flow, Outcome::Failed, why);
+        }
     }
 
     pub(super) fn listen(&mut self, until: Timestamp) -> Vec<(usize, CoordinatorHostEvent)> {
@@ -440,7 +451,11 @@ impl RunningGroup<'_, '_> {
                 let why = "it was not ready in time for the others";
                 self.stop_flow(flow, Outcome::Failed, why);
             }
-            self.start = Some(self.now() + self.lead_of(0..self.flows.len()));
+            let start = self.now() + self.lead_of(0..self.flows.len());
+            if self.group.start_by.is_some_and(|latest| self.instant_of(start) > latest) {
+                return self.give_up_start();
+            }
+            self.start = Some(start);
         }
         for flow in 0..self.flows.len() {
             let Some(due) = self.due(flow) else { continue };

@@ -1,5 +1,6 @@
 //! The input of a coordinator, as plain data.
 
+use linerate_sock::Mono;
 use linerate_sock::handle::OwnedFd;
 use std::fmt;
 use std::sync::Arc;
@@ -47,6 +48,9 @@ pub struct RunGroup {
     pub name: Option<String>,
     /// Wall-clock start, RFC 3339.
     pub started_at: String,
+    /// Latest time of the common start, on the clock of this host. Runs that cannot start by then fail, for example
+    /// because a queue is long. Absent if the start may be at any time.
+    pub start_by: Option<Mono>,
     /// The runs.
     pub flows: Vec<FlowJob>,
 }

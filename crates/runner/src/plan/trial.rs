@@ -50,6 +50,7 @@ impl Drive<'_, '_> {
         RunGroup {
             name: Some(format!("{} {} trial {}", plan.name, task.point.id, task.repeat)),
             started_at: now(),
+            start_by: None,
             flows: task.point.tests.iter().zip(&slots).map(flow).collect(),
         }
     }

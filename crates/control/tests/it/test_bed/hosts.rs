@@ -109,7 +109,7 @@ pub(crate) fn flow(from: usize, to: usize, ms: u64) -> FlowJob {
 }
 
 pub(crate) fn group(flows: Vec<FlowJob>) -> RunGroup {
-    RunGroup { name: Some("together".to_owned()), started_at: String::new(), flows }
+    RunGroup { name: Some("together".to_owned()), started_at: String::new(), start_by: None, flows }
 }
 
 /// Executes a group; returns how each run ended, and its record.
