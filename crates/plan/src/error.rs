@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use linerate_config::{Mistake, SourcePosition};
+use linerate_config::{Mistake, Mistakes, SourcePosition};
 use serde::Serialize;
 
 /// A file and its text.
@@ -43,6 +43,12 @@ pub struct PlanMistake {
 const MAX_QUOTE_CHARS: usize = 160;
 
 impl PlanError {
+    /// A file with these mistakes.
+    #[must_use]
+    pub fn of(mistakes: Mistakes, sources: &[Source]) -> Self {
+        Self::new(mistakes.in_order(), sources)
+    }
+
     pub(crate) fn new(mistakes: Vec<Mistake>, sources: &[Source]) -> Self {
         let lines: Vec<Vec<&str>> = sources.iter().map(|source| source.text.lines().collect()).collect();
         let locate = |mistake: Mistake| match mistake.place {

@@ -9,7 +9,7 @@ use crate::method::METHODS;
 
 /// One key of a table.
 #[derive(Debug)]
-pub(crate) struct PlanKey {
+pub struct PlanKey {
     /// Its name.
     pub(crate) name: &'static str,
     /// Kind of its value.
@@ -20,7 +20,14 @@ pub(crate) struct PlanKey {
     pub(crate) help: &'static str,
 }
 
-const fn key(name: &'static str, kind: PlanValueKind, default: &'static str, help: &'static str) -> PlanKey {
+/// A key: its name, the kind of its value, its default as written in a file or described, and its meaning.
+#[must_use]
+pub const fn key(
+    name: &'static str,
+    kind: PlanValueKind,
+    default: &'static str,
+    help: &'static str,
+) -> PlanKey {
     PlanKey { name, kind, default, help }
 }
 
@@ -324,15 +331,15 @@ pub(crate) const TABLES: &[&str] = &["notes", "host", "lab", "flow", "test", "ax
 
 /// The values in a table.
 #[derive(Debug)]
-pub(crate) struct Fields<'t> {
+pub struct Fields<'t> {
     given: BTreeMap<&'static str, (&'t ConfigValue, Option<SettingValue>)>,
     /// False if one of them is wrong.
-    pub(crate) sound: bool,
+    pub sound: bool,
 }
 
 impl<'t> Fields<'t> {
-    /// Reads the keys of a table. Wrong values are noted and left out.
-    pub(crate) fn read(
+    /// Reads the keys of a table, whose names are those of `tables`, or in `also`. Wrong values are noted and left out.
+    pub fn read(
         table: &'t ConfigTable,
         path: &str,
         tables: &[&[PlanKey]],
@@ -370,36 +377,47 @@ impl<'t> Fields<'t> {
     }
 
     /// The value with its position.
-    pub(crate) fn value(&self, key: &str) -> Option<&'t ConfigValue> {
+    #[must_use]
+    pub fn value(&self, key: &str) -> Option<&'t ConfigValue> {
         self.given.get(key).map(|(value, _)| *value)
     }
 
-    pub(crate) fn setting(&self, key: &str) -> Option<&SettingValue> {
+    /// The value of a key whose kind is not special.
+    #[must_use]
+    pub fn setting(&self, key: &str) -> Option<&SettingValue> {
         self.given.get(key)?.1.as_ref()
     }
 
-    pub(crate) fn text(&self, key: &str) -> Option<String> {
+    /// The text of a key.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<String> {
         match self.setting(key)? {
             SettingValue::Text(text) => Some(text.clone()),
             _ => None,
         }
     }
 
-    pub(crate) fn whole(&self, key: &str) -> Option<u64> {
+    /// The whole number of a key.
+    #[must_use]
+    pub fn whole(&self, key: &str) -> Option<u64> {
         match self.setting(key)? {
             SettingValue::Whole(number) => Some(*number),
             _ => None,
         }
     }
 
-    pub(crate) fn span(&self, key: &str) -> Option<linerate_units::Span> {
+    /// The time of a key.
+    #[must_use]
+    pub fn span(&self, key: &str) -> Option<linerate_units::Span> {
         match self.setting(key)? {
             SettingValue::Time(span) => Some(*span),
             _ => None,
         }
     }
 
-    pub(crate) fn flag(&self, key: &str) -> bool {
+    /// Whether a key is there and true.
+    #[must_use]
+    pub fn flag(&self, key: &str) -> bool {
         matches!(self.setting(key), Some(SettingValue::Flag(true)))
     }
 }

@@ -116,7 +116,7 @@ pub(crate) const DEFAULT: &str = "default";
 
 /// The kind of a key's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum PlanValueKind {
+pub enum PlanValueKind {
     /// Free text of one line.
     Text,
     /// Small letters, digits and hyphens.
@@ -280,7 +280,10 @@ fn quantity<V: std::str::FromStr<Err = ParseError>>(value: &ConfigValue, what: &
 }
 
 /// One text or a list of texts, separated by commas on the command line.
-pub(crate) fn texts(value: &ConfigValue) -> Result<Vec<String>, String> {
+///
+/// # Errors
+/// A text to append to the key's name.
+pub fn texts(value: &ConfigValue) -> Result<Vec<String>, String> {
     match &value.content {
         ConfigContent::List(items) => items.iter().map(text).collect(),
         ConfigContent::Typed(typed) => Ok(typed.split(',').map(|item| item.trim().to_owned()).collect()),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use linerate_config::hint;
+use linerate_config::{ConfigTable, Mistakes, SourcePosition, hint};
 use linerate_model::{SizeList, Sweep, TestSpec};
 use serde::Deserialize;
 use serde_json::Value;
@@ -176,6 +176,44 @@ fn kind(schema: &Value, property: &Value) -> PlanValueKind {
         PlanValueKind::Whole(least, property["maximum"].as_u64().unwrap_or(most))
     } else {
         PlanValueKind::Text
+    }
+}
+
+/// The knobs that a table sets. Mistakes are noted with `path`, and left out.
+pub(crate) fn read_knobs(
+    table: &ConfigTable,
+    path: &str,
+    mistakes: &mut Mistakes,
+) -> BTreeMap<String, SettingValue> {
+    let mut settings = BTreeMap::new();
+    for entry in &table.0 {
+        if mistakes.is_full() && !is_knob(&entry.key) {
+            // It is only counted, because finding similar names takes long.
+            mistakes.add(&entry.at, String::new());
+            continue;
+        }
+        match knob(&entry.key).map(|knob| knob.kind.read_or_default(&entry.value)) {
+            Ok(Ok(setting)) => drop(settings.insert(entry.key.clone(), setting)),
+            Ok(Err(text)) => mistakes.add(&entry.value.at, format!("{path}{}: {text}", entry.key)),
+            Err(hint) => mistakes.add(&entry.at, format!("unknown knob {path}{}{hint}", entry.key)),
+        }
+    }
+    settings
+}
+
+/// The test that a table of knobs describes; absent if it has mistakes, which are noted with `path`.
+pub fn read_test(table: &ConfigTable, path: &str, mistakes: &mut Mistakes) -> Option<TestSpec> {
+    let before = mistakes.len();
+    let settings = read_knobs(table, path, mistakes);
+    match spec(settings.iter().map(|(name, setting)| (name.as_str(), setting))) {
+        Ok(spec) if mistakes.len() == before => Some(spec),
+        Ok(_) => None,
+        Err((name, text)) => {
+            let at =
+                table.get(&name).or(table.0.first()).map_or(&SourcePosition::START, |entry| &entry.value.at);
+            mistakes.add(at, format!("{path}{name}: {text}"));
+            None
+        }
     }
 }
 

@@ -16,6 +16,7 @@ mod bundled;
 mod compare;
 mod cross_flow;
 mod error;
+pub mod file_keys;
 mod include;
 mod keys;
 mod kind;

@@ -15,7 +15,7 @@ use crate::error::{PlanError, Source};
 use crate::include::{self, Surroundings};
 use crate::keys::{Fields, HEAD, HOST, LAB, SETTINGS, TABLES};
 use crate::kind::SettingValue;
-use crate::knobs::{is_knob, knob};
+use crate::knobs::read_knobs;
 use crate::method::Method;
 use crate::plan::{Host, Plan, PlanLab, TrialOrder};
 use crate::sweep::Grid;
@@ -291,20 +291,7 @@ impl<'r> PlanReader<'r> {
     }
 
     fn knobs(&mut self, table: &ConfigTable, path: &str) -> BTreeMap<String, SettingValue> {
-        let mut settings = BTreeMap::new();
-        for entry in &table.0 {
-            if self.mistakes.is_full() && !is_knob(&entry.key) {
-                // It is only counted, because finding similar names takes long.
-                self.mistakes.add(&entry.at, String::new());
-                continue;
-            }
-            match knob(&entry.key).map(|knob| knob.kind.read_or_default(&entry.value)) {
-                Ok(Ok(setting)) => drop(settings.insert(entry.key.clone(), setting)),
-                Ok(Err(text)) => self.mistakes.add(&entry.value.at, format!("{path}{}: {text}", entry.key)),
-                Err(hint) => self.mistakes.add(&entry.at, format!("unknown knob {path}{}{hint}", entry.key)),
-            }
-        }
-        settings
+        read_knobs(table, path, self.mistakes)
     }
 
     fn axes(&mut self, plan: &mut Plan) {

@@ -98,7 +98,8 @@ pub fn reference() -> String {
     page
 }
 
-fn section(page: &mut String, title: &str, text: &str, tables: &[&[PlanKey]]) {
+/// Appends a section with the keys of some tables to a page.
+pub fn section(page: &mut String, title: &str, text: &str, tables: &[&[PlanKey]]) {
     let _ =
         write!(page, "\n## {title}\n\n{text}\n\n| key | value | default | meaning |\n|---|---|---|---|\n");
     for key in tables.iter().flat_map(|keys| keys.iter()) {

@@ -7,7 +7,7 @@ use crate::kind::{DEFAULT, PlanValueKind};
 use crate::knobs::{Knob, knobs, series_knobs};
 
 /// Pattern of a name.
-const NAME: &str = "^[a-z0-9][a-z0-9-]{0,31}$";
+pub const NAME_PATTERN: &str = "^[a-z0-9][a-z0-9-]{0,31}$";
 /// Pattern of an axis name.
 const AXIS_NAME: &str = "^[a-z0-9][a-z0-9_]{0,31}$";
 /// A number in the format of the quantities; a unit follows.
@@ -25,10 +25,10 @@ pub fn schema() -> Value {
     let scalars = json!({ "type": "object", "additionalProperties": { "type": ["string", "number"] },
         "description": "Notes of the author, for example the tester's name or the device." });
     top.insert("notes".to_owned(), scalars);
-    top.insert("host".to_owned(), named("hosts", NAME, reference("host"), "The hosts."));
+    top.insert("host".to_owned(), named("hosts", NAME_PATTERN, reference("host"), "The hosts."));
     top.insert(
         "flow".to_owned(),
-        named("flows", NAME, reference("flow"), "Knobs of the test in every trial."),
+        named("flows", NAME_PATTERN, reference("flow"), "Knobs of the test in every trial."),
     );
     let lists = json!({ "anyOf": [{ "type": "array", "minItems": 1 }, reference("axis")] });
     top.insert("axis".to_owned(), named("axes", AXIS_NAME, lists, "Values to sweep or search."));
@@ -50,18 +50,22 @@ pub fn schema() -> Value {
         "flow": flow,
         "axis": object(&properties(&[AXIS])),
         "assertion": assertion,
-        "test": object(&test(knobs())),
+        "test": test_schema(),
         "series": object(&test(series_knobs())),
         "part": { "type": "object", "description": "Axes and the value or values to match for each." },
     });
     schema
 }
 
-fn object(properties: &Map<String, Value>) -> Value {
+/// The schema of a table with these properties and no others.
+#[must_use]
+pub fn object(properties: &Map<String, Value>) -> Value {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
-fn properties(tables: &[&[PlanKey]]) -> Map<String, Value> {
+/// The schemas of the keys of some tables.
+#[must_use]
+pub fn properties(tables: &[&[PlanKey]]) -> Map<String, Value> {
     let mut properties = Map::new();
     for key in tables.iter().flat_map(|keys| keys.iter()) {
         let mut property = shape(&key.kind);
@@ -72,6 +76,12 @@ fn properties(tables: &[&[PlanKey]]) -> Map<String, Value> {
         properties.insert(key.name.to_owned(), property);
     }
     properties
+}
+
+/// The schema of a table of knobs of a test.
+#[must_use]
+pub fn test_schema() -> Value {
+    object(&test(knobs()))
 }
 
 /// The knobs: each takes a value of its kind or the word for its default.
@@ -91,7 +101,7 @@ fn shape(kind: &PlanValueKind) -> Value {
         PlanValueKind::Text | PlanValueKind::ThreeSizes | PlanValueKind::FlowNames(_) => {
             json!({ "type": "string" })
         }
-        PlanValueKind::Name => json!({ "type": "string", "pattern": NAME }),
+        PlanValueKind::Name => json!({ "type": "string", "pattern": NAME_PATTERN }),
         PlanValueKind::Texts => {
             json!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] })
         }
