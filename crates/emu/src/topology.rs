@@ -123,6 +123,13 @@ pub struct TopologyLink {
 }
 
 impl Topology {
+    /// The links on the path between two nodes; absent if there is none.
+    #[must_use]
+    pub fn path(&self, from: &str, to: &str) -> Option<Vec<&TopologyLink>> {
+        let links = graph::path_between(&self.links, from, to)?;
+        Some(links.into_iter().filter_map(|at| self.links.get(at)).collect())
+    }
+
     /// The host of that name.
     #[must_use]
     pub fn host(&self, name: &str) -> Option<&TopologyHost> {

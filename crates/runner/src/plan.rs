@@ -18,7 +18,7 @@ mod trial;
 pub use crate::report_source::OpenArchive;
 pub use drive::PlanWorld;
 pub use error::{PlanRunError, ResumeError, TooLong, WorldError};
-pub use files::PlanFiles;
 pub(crate) use files::topology_of_plan;
+pub use files::{HostPath, PlanFiles, topology_paths};
 pub use observer::{PlanNotice, PlanObserver, TrialBegin, TrialResult};
 pub use prepare::{PlanRequest, PreparedPlan, Resume};

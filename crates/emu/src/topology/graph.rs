@@ -43,6 +43,17 @@ pub(super) fn faults(links: &[TopologyLink]) -> Vec<GraphFault> {
     faults
 }
 
+/// The links of the path between two nodes of a description without faults, if there is one.
+pub(super) fn path_between(links: &[TopologyLink], from: &str, to: &str) -> Option<Vec<usize>> {
+    let mut laid: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
+    for (index, link) in links.iter().enumerate() {
+        let [one, other] = [link.ends[0].as_str(), link.ends[1].as_str()];
+        laid.entry(one).or_default().push((other, index));
+        laid.entry(other).or_default().push((one, index));
+    }
+    path(&laid, from, to)
+}
+
 /// The links of the path between two nodes, if there is one.
 fn path(laid: &BTreeMap<&str, Vec<(&str, usize)>>, from: &str, to: &str) -> Option<Vec<usize>> {
     // For each node reached: the previous node, and the link from there.

@@ -39,6 +39,28 @@ fn read_next_to(name: &str, relative_to: &str) -> Result<Source, (String, std::i
     }
 }
 
+/// Two hosts of a topology, and the links on the path between them: the name of each, and the number of its members.
+pub type HostPath = ((String, String), Vec<(String, u32)>);
+
+/// The paths between all hosts of a bundled topology, or of the topology file of this name next to `relative_to`.
+///
+/// # Errors
+/// There is no such topology, or it has mistakes.
+pub fn topology_paths(name: &str, relative_to: &str) -> Result<Vec<HostPath>, SurroundingsError> {
+    let Source { name: file, text } = topology_of_plan(name, relative_to)?;
+    let network = topology::read(&text, &file, &[])
+        .map_err(|error| SurroundingsError::Network(Box::new(InOneLine(error))))?;
+    let mut paths = Vec::new();
+    for (at, from) in network.hosts.iter().enumerate() {
+        for to in &network.hosts[at + 1..] {
+            let Some(links) = network.path(&from.name, &to.name) else { continue };
+            let links = links.iter().map(|link| (link.name.clone(), link.members)).collect();
+            paths.push(((from.name.clone(), to.name.clone()), links));
+        }
+    }
+    Ok(paths)
+}
+
 /// The mistakes of a topology in one line, with settings named as those of a plan.
 #[derive(Debug)]
 struct InOneLine(TopologyError);
@@ -98,6 +120,15 @@ mod tests {
         let missing = wrong("lab.topology=long-hall");
         assert!(missing.contains("no bundled topology 'long-hall'; did you mean 'long-haul'?"), "{missing}");
         assert!(missing.contains("long-hall cannot be read either: No such file"), "{missing}");
+    }
+
+    #[test]
+    fn the_paths_of_a_topology_have_the_links_between_two_hosts() {
+        let paths = topology_paths("pair", "").unwrap();
+        let [((from, to), links)] = &paths[..] else { panic!("{paths:?}") };
+        assert_eq!((from.as_str(), to.as_str()), ("a", "b"));
+        assert_eq!(links.iter().map(|(_, members)| *members).collect::<Vec<_>>(), [1, 1]);
+        assert!(topology_paths("pear", "").unwrap_err().to_string().contains("did you mean 'pair'?"));
     }
 
     #[test]
