@@ -1,6 +1,6 @@
 # The commands of the project. Each works on a clean clone and needs no terminal.
 
-.PHONY: help build demo test kills hostile bench fmt fuzz doc ui screenshots guide wheel docs dist dist-check container package-check check-systems
+.PHONY: help build demo test kills hostile histories bench fmt fuzz doc ui screenshots guide wheel docs dist dist-check container package-check check-systems
 
 # Properties use the same cases every time, so that a result only depends on the change; make fuzz searches for
 # new cases.
@@ -23,6 +23,7 @@ help:
 	@echo "make guide   as root: run the commands of README and guide, and write what they print into the pages"
 	@echo "make kills   as root: SIGKILL to a plan's coordinator, agents and lab TIMES times at random moments, starting with SEED"
 	@echo "make hostile SESSIONS hostile peers against server, client and agent, random from SEED on"
+	@echo "make histories  HISTORIES random histories of a fleet with faults, from SEED on"
 	@echo "make wheel   build the Python package with the program of make dist or make build, target/wheels"
 	@echo "make bench   compare with the installed peers"
 	@echo "make check-systems  check that the client side compiles for macOS and Windows"
@@ -95,6 +96,13 @@ SESSIONS ?= 10000
 hostile:
 	@LINERATE_HOSTILE=$(SESSIONS) LINERATE_HOSTILE_SEED=$(SEED) \
 	cargo test -p linerate --test it hostile_sessions -- --nocapture
+
+# `make test` runs a sample of these; HISTORIES=1 SEED=number repeats one.
+HISTORIES ?= 1000
+
+histories:
+	@LINERATE_HISTORIES=$(HISTORIES) LINERATE_HISTORIES_SEED=$(SEED) \
+	cargo test --release -p linerate-fleet --test it histories -- --nocapture
 
 # PROGRAM=file names another program. `make test` checks the package, installs it and tests it.
 wheel:

@@ -29,6 +29,8 @@ const PAGES: &[ReferencePage] = &[
     ("plan.schema.json", || to_string_pretty(&linerate_plan::schema())),
     ("plan-result.schema.json", || to_string_pretty(&linerate_report::plan::plan_result_schema())),
     ("plan.md", || Ok(linerate_plan::reference())),
+    ("fleet.schema.json", || to_string_pretty(&linerate_fleet::fleet_file::schema())),
+    ("fleet.md", || Ok(linerate_fleet::fleet_file::reference())),
     ("metrics.md", || Ok(linerate_report::metrics_reference())),
     #[cfg(feature = "parquet")]
     ("samples.md", || Ok(linerate_report::parquet::reference())),

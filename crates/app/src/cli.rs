@@ -6,7 +6,7 @@ use crate::cmd::{
     archive, archived, completions, doctor, guardian, health, manual, report, serve, stand_in, sweep, test,
 };
 #[cfg(feature = "full")]
-use crate::cmd::{check, compare, envelope, import, lab, plan, run, token};
+use crate::cmd::{check, compare, envelope, fleet, import, lab, plan, run, token};
 use crate::command_error::CommandError;
 use crate::config_file::ConfiguredServe;
 use crate::core_build::VERSION;
@@ -69,6 +69,15 @@ pub(crate) enum Command {
     /// Run a plan, on real hosts or in an emulated network, and judge the results
     #[cfg(feature = "full")]
     Run(Box<run::RunArgs>),
+    /// Measure between many hosts again and again: the file of a fleet, its coordinator, its state
+    #[cfg(feature = "full")]
+    Fleet(Box<fleet::CalendarArgs<linerate_fleet::FleetCommand>>),
+    /// Add tests to the calendar of a fleet, list and cancel them, and ask why one does not run
+    #[cfg(feature = "full")]
+    Schedule(Box<fleet::CalendarArgs<linerate_fleet::ScheduleCommand>>),
+    /// Show who sees whom how well in a mesh of a fleet
+    #[cfg(feature = "full")]
+    Mesh(fleet::MeshArgs),
     /// Replace iperf3: same options, output and exit codes
     Iperf3(stand_in::ToolArgs),
     /// Replace iperf 2
@@ -143,6 +152,12 @@ impl Command {
             Self::Compare(args) => compare::run(&args),
             #[cfg(feature = "full")]
             Self::Run(args) => run::run(&args),
+            #[cfg(feature = "full")]
+            Self::Fleet(args) => fleet::run(&args),
+            #[cfg(feature = "full")]
+            Self::Schedule(args) => fleet::schedule(&args),
+            #[cfg(feature = "full")]
+            Self::Mesh(args) => fleet::mesh(&args),
             Self::Iperf3(args) => stand_in::run("iperf3", &args),
             Self::Iperf(args) => stand_in::run("iperf", &args),
             Self::Ttcp(args) => stand_in::run("ttcp", &args),

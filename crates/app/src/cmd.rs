@@ -10,6 +10,8 @@ pub(crate) mod completions;
 pub(crate) mod doctor;
 #[cfg(feature = "full")]
 pub(crate) mod envelope;
+#[cfg(feature = "full")]
+pub(crate) mod fleet;
 pub(crate) mod guardian;
 pub(crate) mod health;
 #[cfg(feature = "full")]

@@ -53,6 +53,14 @@ impl From<Exit> for CommandError {
     }
 }
 
+#[cfg(feature = "full")]
+impl From<linerate_fleet::FleetError> for CommandError {
+    fn from(error: linerate_fleet::FleetError) -> Self {
+        let cause = error.source().map(|cause| format!(" ({cause})")).unwrap_or_default();
+        Self::of(error.needs_correction(), format!("{error}{cause}"))
+    }
+}
+
 impl From<ArchiveError> for CommandError {
     fn from(error: ArchiveError) -> Self {
         let cause = error.source().map(|cause| format!(" ({cause})")).unwrap_or_default();

@@ -55,6 +55,10 @@ impl Archive {
         SqliteDatabase::open_to_read(path).map(Database::Sqlite).map(Self::new)
     }
 
+    pub(crate) fn into_database(self) -> Database {
+        self.database.into_inner()
+    }
+
     /// The location, as messages show it: a path, or a URL without a password.
     #[must_use]
     pub fn shown(&self) -> &str {

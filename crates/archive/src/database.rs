@@ -111,6 +111,38 @@ impl Database {
         }
     }
 
+    /// Makes other programs wait that create tables, until the end of the transaction.
+    pub(crate) fn lock_migrations(&mut self) -> Result<(), DatabaseFault> {
+        match self {
+            // The lock for writers does that.
+            Self::Sqlite(_) => Ok(()),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(database) => database.statement(crate::migrate::postgres::LOCK),
+        }
+    }
+
+    /// Whether there is a table with this name.
+    pub(crate) fn has_table(&mut self, name: &str) -> Result<bool, DatabaseFault> {
+        let sql = match self {
+            Self::Sqlite(_) => "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1",
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => {
+                "SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relname = ?1"
+            }
+        };
+        let mut rows = self.query(sql, &[name.into()])?;
+        rows.first_mut().map_or(Ok(false), |row| Ok(row.integer(0)? > 0))
+    }
+
+    /// Creates the tables of a calendar.
+    pub(crate) fn create_calendar(&mut self) -> Result<(), DatabaseFault> {
+        match self {
+            Self::Sqlite(database) => database.statement(include_str!("../schema/calendar/sqlite.sql")),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(database) => database.statement(include_str!("../schema/calendar/postgres.sql")),
+        }
+    }
+
     /// Gives the space of removed runs back to the disk.
     pub(crate) fn vacuum(&mut self) -> Result<(), DatabaseFault> {
         match self {

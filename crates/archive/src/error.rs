@@ -260,6 +260,11 @@ impl ArchiveError {
         }
     }
 
+    /// Whether another program holds a lock.
+    pub(crate) const fn is_locked(&self) -> bool {
+        matches!(self, Self::Locked { .. })
+    }
+
     /// Whether a retry may succeed without user action.
     #[must_use]
     pub const fn is_passing(&self) -> bool {
@@ -284,6 +289,23 @@ enum FaultKind {
 }
 
 impl DatabaseFault {
+    /// Whether a row of the calendar of a fleet has the place of another one.
+    pub(crate) fn is_double_booking(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => {
+                error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
+                    && error.to_string().contains("fleet_")
+            }
+            #[cfg(feature = "postgres")]
+            // A unique and an exclusion constraint.
+            Self::Postgres(error) => error.as_db_error().is_some_and(|server| {
+                matches!(server.code().code(), "23505" | "23P01")
+                    && server.table().is_some_and(|table| table.starts_with("fleet_"))
+            }),
+            Self::Part(_) | Self::Content(_) => false,
+        }
+    }
+
     fn kind(&self) -> FaultKind {
         match self {
             Self::Sqlite(error) => match error.sqlite_error_code() {

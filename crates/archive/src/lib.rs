@@ -10,6 +10,7 @@
 //! continues without the archive.
 
 mod archive;
+mod calendar;
 mod copy;
 mod database;
 mod derive;
@@ -28,6 +29,7 @@ mod tags;
 mod value;
 
 pub use archive::Archive;
+pub use calendar::{Calendar, CalendarError, CalendarTransaction, Lease, RunFilter};
 pub use error::{ArchiveError, DatabaseFault};
 pub use location::{data_file, default_path, open};
 pub use recorder::Recorder;

@@ -12,6 +12,7 @@
 )]
 
 mod accounting_step;
+pub mod calendar;
 mod calibration;
 mod caveat;
 mod ceiling;

@@ -16,6 +16,7 @@ pub mod doctor;
 pub mod envelope;
 mod export;
 mod figure;
+pub mod fleet;
 pub mod format;
 mod history;
 pub mod html;

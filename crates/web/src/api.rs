@@ -3,6 +3,7 @@
 mod archived;
 mod calculated;
 mod comparison;
+mod fleet;
 mod overview;
 mod shared;
 mod starting;
@@ -105,7 +106,7 @@ pub(crate) fn routes() -> (Router<Service>, Arc<str>) {
     aide::generate::extract_schemas(true);
     let mut description = description();
     let router = overview_routes().merge(run_routes()).merge(calculated_routes());
-    let router = router.merge(shared_routes()).finish_api(&mut description);
+    let router = router.merge(shared_routes()).merge(fleet_routes()).finish_api(&mut description);
     // The description of our own types always has a JSON form.
     let text: Arc<str> = serde_json::to_string_pretty(&description).unwrap_or_default().into();
     let served = Arc::clone(&text);
@@ -277,6 +278,55 @@ fn shared_routes() -> ApiRouter<Service> {
         )
 }
 
+fn fleet_routes() -> ApiRouter<Service> {
+    let tag = "fleet";
+    ApiRouter::new()
+        .api_route(
+            "/api/v1/fleet",
+            get_with(fleet::status, move |op| {
+                about(op, "getFleet", tag, "The hosts of the fleet, who coordinates it, and open alarms")
+            }),
+        )
+        .api_route(
+            "/api/v1/meshes",
+            get_with(fleet::meshes, move |op| about(op, "listMeshes", tag, "Who sees whom how well")),
+        )
+        .api_route(
+            "/api/v1/meshes/{mesh}/{from}/{to}",
+            get_with(fleet::cell, move |op| about(op, "getCell", tag, "The newest runs of a pair of a mesh")),
+        )
+        .api_route(
+            "/api/v1/alarms",
+            get_with(fleet::alarms, move |op| about(op, "listAlarms", tag, "Alarms, the newest first")),
+        )
+        .api_route(
+            "/api/v1/schedules",
+            get_with(fleet::schedules, move |op| {
+                about(op, "listSchedules", tag, "Schedules, and the runs that have not ended")
+            }),
+        )
+        .api_route(
+            "/api/v1/schedules/{name}/why",
+            get_with(fleet::why, move |op| about(op, "getWhy", tag, "Why a schedule measures now or not")),
+        )
+        .api_route(
+            "/api/v1/schedules/{name}/pause",
+            post_with(fleet::pause, move |op| {
+                about_write(op, "pauseSchedule", tag, "Pause a schedule and cancel its coming runs")
+            }),
+        )
+        .api_route(
+            "/api/v1/schedules/{name}/resume",
+            post_with(fleet::resume, move |op| about_write(op, "resumeSchedule", tag, "Resume a schedule")),
+        )
+        .api_route(
+            "/api/v1/calendar/runs/{id}/cancel",
+            post_with(fleet::cancel, move |op| {
+                about_write(op, "cancelCalendarRun", tag, "Cancel a coming or active run of the calendar")
+            }),
+        )
+}
+
 fn description() -> OpenApi {
     OpenApi {
         info: Info {
@@ -288,7 +338,7 @@ fn description() -> OpenApi {
             version: "1".to_owned(),
             ..Info::default()
         },
-        tags: ["overview", "runs", "comparison", "calculated", "shared"]
+        tags: ["overview", "runs", "comparison", "calculated", "shared", "fleet"]
             .map(|name| Tag { name: name.to_owned(), ..Tag::default() })
             .to_vec(),
         ..OpenApi::default()

@@ -85,6 +85,7 @@ pub(crate) const NO_SUCH_METHOD: ProblemKind =
     kind("/problems/no-such-method", "This cannot be done here", StatusCode::METHOD_NOT_ALLOWED);
 pub(crate) const IN_PROGRESS: ProblemKind =
     kind("/problems/in-progress", "The run is still in progress", StatusCode::CONFLICT);
+pub(crate) const ENDED: ProblemKind = kind("/problems/ended", "The run has ended", StatusCode::CONFLICT);
 pub(crate) const AMBIGUOUS: ProblemKind =
     kind("/problems/ambiguous", "Several runs have this name", StatusCode::CONFLICT);
 pub(crate) const TOO_LARGE: ProblemKind =

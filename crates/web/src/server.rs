@@ -178,8 +178,17 @@ fn yield_to_measurements() {
 
 fn router(service: Service) -> Router {
     let (api, _) = api::routes();
-    let pages =
-        ["/", "/runs/{id}", "/history", "/compare", "/envelope", "/check", "/kiosk", "/shared/{id}/{secret}"];
+    let pages = [
+        "/",
+        "/runs/{id}",
+        "/history",
+        "/compare",
+        "/envelope",
+        "/check",
+        "/fleet",
+        "/kiosk",
+        "/shared/{id}/{secret}",
+    ];
     let shells = pages.iter().fold(Router::new(), |router, path| router.route(path, get(pages::shell)));
     api.merge(shells)
         .route("/assets/web.js", get(pages::script))

@@ -5,6 +5,7 @@ import { type Ability, getSession, type Session, signOut } from "./api";
 import { CheckPage } from "./Check";
 import { ComparePage } from "./Compare";
 import { EnvelopePage } from "./Envelope";
+import { FleetPage } from "./Fleet";
 import { HistoryPage } from "./History";
 import { Kiosk } from "./Kiosk";
 import { type Visitor, VisitorContext } from "./load";
@@ -109,6 +110,8 @@ function Page({ here }: { here: Route }) {
       return <EnvelopePage />;
     case "check":
       return <CheckPage />;
+    case "fleet":
+      return <FleetPage />;
     default:
       return <Missing />;
   }
@@ -169,6 +172,7 @@ function Header({ session, here, onSignIn, onSignOut }: HeaderProps) {
       <nav aria-label="Pages">
         {link("start", "/", "Start")}
         {link("history", "/history", "History")}
+        {link("fleet", "/fleet", "Fleet")}
         {link("kiosk", "/kiosk", "Kiosk")}
         <Menu label="Tools">
           <li>{link("envelope", "/envelope", "What can this path carry?")}</li>

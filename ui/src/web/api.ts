@@ -3,6 +3,7 @@
 import type { Charts } from "../page";
 import type { Check } from "./check";
 import type { Envelope } from "./envelope";
+import type { CalendarRun, Fleet, Mesh, Schedule, Why } from "./fleet";
 import { asProblem, Problem, parsed, problemOf } from "./problem";
 
 export type Ability = "view" | "run" | "admin";
@@ -183,6 +184,18 @@ export const sharedExportUrl = (link: SharedLink, format: string) =>
 export const exportUrl = (id: string, format: string) => `${BASE}${run(id)}/export/${format}`;
 export const liveUrl = (id: string) => `${BASE}${run(id)}/live`;
 export const BOARD_URL = `${BASE}/live`;
+
+export const getFleet = () => call<Fleet>("/fleet");
+export const getMeshes = () => call<{ meshes: Mesh[] }>("/meshes");
+export const getCell = (mesh: string, from: string, to: string) =>
+  call<{ runs: CalendarRun[] }>(`/meshes/${[mesh, from, to].map(encodeURIComponent).join("/")}`);
+export const getSchedules = () => call<{ schedules: Schedule[]; runs: CalendarRun[] }>("/schedules");
+const schedule = (name: string) => `/schedules/${encodeURIComponent(name)}`;
+export const getWhy = (name: string) => call<Why>(`${schedule(name)}/why`);
+export const pauseSchedule = (name: string, paused: boolean) =>
+  write<unknown>("POST", `${schedule(name)}/${paused ? "pause" : "resume"}`, null);
+export const cancelCalendarRun = (id: string) =>
+  write<unknown>("POST", `/calendar/runs/${encodeURIComponent(id)}/cancel`, null);
 
 export function getRuns(query: URLSearchParams): Promise<{ runs: RunRow[]; next?: string }> {
   return call(`/runs?${query}`);

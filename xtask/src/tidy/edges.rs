@@ -29,17 +29,22 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Carries out tests and plans for any caller, also in an emulated network, whose topology it reads: no flags, no
     // printing, and none of compat or report.
     ("runner", &["units", "model", "config", "theory", "sock", "control", "plan", "archive", "emu", "lab"]),
+    // Schedules and meshes in a calendar, which its coordinator carries out with runs of `runner`.
+    ("fleet", &["units", "model", "config", "theory", "plan", "sock", "control", "archive", "runner"]),
     // Pages and the HTTP interface: runs of `runner` in the queue of `control`, shown by `report`. Envelopes and checks
     // need no measurement: typed values and pasted results go from the readers of `theory` and `compat` to `report`.
     (
         "web",
-        &["units", "model", "proto", "compat", "theory", "sock", "control", "runner", "archive", "report"],
+        &[
+            "units", "model", "proto", "compat", "theory", "sock", "control", "runner", "fleet", "archive",
+            "report",
+        ],
     ),
     (
         "app",
         &[
             "units", "model", "config", "proto", "compat", "theory", "report", "sock", "engine", "control",
-            "archive", "emu", "lab", "plan", "runner", "web",
+            "archive", "emu", "lab", "plan", "runner", "fleet", "web",
         ],
     ),
     // The benchmark reads clocks, counters and pipes, and evaluates its pairs like `linerate compare`.
@@ -57,7 +62,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("toml", &["config", "emu"]),
     // In `model` and `theory` behind a feature: the fields of a specification, and of the description of a path, are
     // also command-line flags.
-    ("clap", &["model", "theory", "app"]),
+    ("clap", &["model", "theory", "fleet", "app"]),
     ("clap_complete", &["app"]),
     ("clap_mangen", &["app"]),
     ("signal-hook", &["app", "xtask"]),

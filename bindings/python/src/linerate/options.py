@@ -70,9 +70,6 @@ class CheckOptions(TypedDict, total=False):
     counted_by: Literal["sender", "receiver"]
     """The end that counted the typed figures"""
 
-    acceptance: Literal["gigabit"]
-    """Also judge acceptance; gigabit: one TCP connection, 10 s, no retransmits, at least 941 Mb/s"""
-
     link: Bitrate
     """Rate of the slowest link, such as 1G"""
 
@@ -109,6 +106,9 @@ class CheckOptions(TypedDict, total=False):
     length: Size
     """Bytes per call, or payload of a datagram"""
 
+    acceptance: Literal["gigabit"]
+    """Also judge acceptance; gigabit: one TCP connection, 10 s, no retransmits, at least 941 Mb/s"""
+
     ipv6: bool
     """IPv6 instead of IPv4"""
 
@@ -132,7 +132,6 @@ CHECK: dict[str, Option] = {
     "calls": Option("--calls", "required"),
     "cpu": Option("--cpu", "required"),
     "counted_by": Option("--counted-by", "required"),
-    "acceptance": Option("--acceptance", "required"),
     "link": Option("--link", "required"),
     "mtu": Option("--mtu", "required"),
     "mss": Option("--mss", "required"),
@@ -145,6 +144,7 @@ CHECK: dict[str, Option] = {
     "congestion": Option("--congestion", "required"),
     "window": Option("--window", "required"),
     "length": Option("--length", "required"),
+    "acceptance": Option("--acceptance", "required"),
     "ipv6": Option("--ipv6", "none"),
     "no_timestamps": Option("--no-timestamps", "none"),
     "udp": Option("--udp", "none"),

@@ -42,6 +42,7 @@ mod faults_network;
 mod faults_peers;
 mod faults_tools;
 mod faults_unknown_peers;
+mod fleet;
 mod http_interface;
 mod idle_server;
 mod interop_iperf3_faults;

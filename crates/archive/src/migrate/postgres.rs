@@ -9,7 +9,7 @@ use crate::postgres::PostgresDatabase;
 /// same format in both databases.
 const MIGRATIONS: [(u32, &str); 1] = [(FORMAT, include_str!("../../schema/postgres/0006_start.sql"))];
 /// One process migrates at a time: the lock of a transaction with this number, the letters `lnrt`.
-const LOCK: &str = "SELECT pg_advisory_xact_lock(1819177588)";
+pub(crate) const LOCK: &str = "SELECT pg_advisory_xact_lock(1819177588)";
 
 /// Migrates the database to the newest format.
 pub(crate) fn migrate(database: &mut PostgresDatabase) -> Result<(), ArchiveError> {

@@ -3,6 +3,7 @@
 
 mod archive;
 mod both;
+mod calendar;
 mod earlier_versions;
 mod folder;
 mod limits;

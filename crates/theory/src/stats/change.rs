@@ -1,6 +1,4 @@
 //! Whether and where a series of results changed.
-//!
-//! Not yet called: kept for the history of results in the web interface and the fleet.
 
 /// Outcome of Pettitt's test.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -4,6 +4,7 @@
 mod access;
 mod calculated;
 mod client;
+mod fleet;
 mod refusals;
 mod runs;
 mod shared;

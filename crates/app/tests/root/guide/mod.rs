@@ -60,6 +60,7 @@ pages! {
     readme = "README.md",
     acceptance_test = "docs/guide/acceptance-test.md",
     agents = "docs/guide/agents.md",
+    fleet = "docs/guide/fleet.md",
     archive = "docs/guide/archive.md",
     cable_host_or_path = "docs/guide/cable-host-or-path.md",
     calibrate = "docs/guide/calibrate.md",

@@ -1,0 +1,93 @@
+//! The lease of the coordinator that leads, and the epoch that fences off those that led before.
+
+use linerate_model::calendar::UnixTime;
+
+use super::rows::{self, optional_time, value_of};
+use super::{CalendarError, CalendarTransaction};
+
+/// Name of the lease of the coordinator.
+const COORDINATOR: &str = "coordinator";
+
+/// Who leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// The coordinator that has it.
+    pub holder: String,
+    /// How often the holder changed.
+    pub epoch: u64,
+    /// When it ends, unless it is renewed before.
+    pub until: UnixTime,
+}
+
+impl CalendarTransaction<'_> {
+    /// The lease of the coordinator, also one that has ended.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn lease(&mut self) -> Result<Option<Lease>, CalendarError> {
+        self.first(
+            "SELECT holder, epoch, until FROM fleet_lease WHERE name = ?1",
+            &[COORDINATOR.into()],
+            |row| {
+                let holder = row.text(0)?;
+                Ok(Lease { holder, epoch: rows::number(row, 1)?, until: rows::time(row, 2)? })
+            },
+        )
+    }
+
+    /// Takes the lease of the coordinator until `until` if `holder` had it last or nobody has it now. Its epoch rises
+    /// when the holder changes. Returns the lease as it is then, which may be that of another.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn acquire_lease(
+        &mut self,
+        holder: &str,
+        now: UnixTime,
+        until: UnixTime,
+    ) -> Result<Lease, CalendarError> {
+        // One statement, so that two coordinators cannot both find the lease free.
+        let take = "INSERT INTO fleet_lease (name, holder, epoch, until) VALUES (?1, ?2, 1, ?3)
+             ON CONFLICT (name) DO UPDATE SET
+                 epoch = CASE WHEN fleet_lease.holder = excluded.holder
+                              THEN fleet_lease.epoch ELSE fleet_lease.epoch + 1 END,
+                 holder = excluded.holder,
+                 until = excluded.until
+             WHERE fleet_lease.holder = excluded.holder OR fleet_lease.until <= ?4";
+        self.execute(take, &[COORDINATOR.into(), holder.into(), value_of(until), value_of(now)])?;
+        let found = self.lease()?;
+        found.ok_or_else(|| CalendarError::Content("no lease".to_owned()))
+    }
+
+    /// Ends the lease of a coordinator that stops, so that another one can lead at once.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn release_lease(&mut self, epoch: u64) -> Result<(), CalendarError> {
+        let end = "UPDATE fleet_lease SET until = 0 WHERE name = ?1 AND epoch = ?2";
+        self.execute(end, &[COORDINATOR.into(), (epoch as i64).into()]).map(drop)
+    }
+
+    /// Checks, and makes sure until the end of the transaction, that no other coordinator has taken over.
+    ///
+    /// # Errors
+    /// [`CalendarError::Superseded`], or the calendar cannot be read.
+    pub fn check_epoch(&mut self, own: u64) -> Result<(), CalendarError> {
+        // Writing the row makes a coordinator that takes over wait for the end of this transaction.
+        let touch = "UPDATE fleet_lease SET epoch = epoch WHERE name = ?1 AND epoch = ?2";
+        if self.execute(touch, &[COORDINATOR.into(), (own as i64).into()])? == 1 {
+            return Ok(());
+        }
+        let found = self.lease()?.map_or(0, |lease| lease.epoch);
+        Err(CalendarError::Superseded { own, found })
+    }
+
+    /// When the newest run began or ended; absent if none did.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn last_activity(&mut self) -> Result<Option<UnixTime>, CalendarError> {
+        let newest = "SELECT coalesce(max(coalesce(ended, begun)), -1) FROM fleet_run";
+        Ok(self.first(newest, &[], |row| optional_time(row, 0))?.flatten())
+    }
+}

@@ -1,0 +1,347 @@
+//! Runs and their reservations.
+
+use std::collections::BTreeMap;
+
+use linerate_model::calendar::{CalendarRun, CalendarRunState, CellResult, ResourceReservation, UnixTime};
+
+use super::rows::{self, RESERVATION_COLUMNS, RUN_COLUMNS, nanoseconds, value_of};
+use super::schedules::unwritable;
+use super::{CalendarError, CalendarTransaction};
+use crate::value::Value;
+
+/// Rows that one statement inserts at most.
+const ROWS_AT_ONCE: usize = 32;
+/// Where the columns of runs are.
+const RUNS: &str = "fleet_run r JOIN fleet_spec s ON s.number = r.spec";
+/// Where the columns of reservations are.
+const RESERVATIONS: &str =
+    "fleet_reservation v JOIN fleet_resource o ON o.number = v.resource JOIN fleet_run r ON r.id = v.run";
+
+/// Which runs to list. The default is all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Only runs of this schedule.
+    pub schedule: Option<String>,
+    /// Only runs of this mesh.
+    pub mesh: Option<String>,
+    /// Only runs from this host to that one.
+    pub pair: Option<(String, String)>,
+    /// Only runs in one of these states; empty for all.
+    pub states: Vec<CalendarRunState>,
+    /// Only runs whose reservations end after this time.
+    pub ends_after: Option<UnixTime>,
+    /// Only runs whose reservations start before this time.
+    pub starts_before: Option<UnixTime>,
+    /// The newest first, instead of the oldest.
+    pub newest_first: bool,
+    /// At most this number.
+    pub limit: Option<u32>,
+}
+
+impl CalendarTransaction<'_> {
+    /// The runs that a filter selects, in the order of their times.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn runs(&mut self, filter: &RunFilter) -> Result<Vec<CalendarRun>, CalendarError> {
+        let mut values: Vec<Value> = Vec::new();
+        let mut clauses = Vec::new();
+        let mut add = |clause: &str, value: Value| {
+            values.push(value);
+            clauses.push(clause.replace('#', &format!("?{}", values.len())));
+        };
+        if let Some(schedule) = &filter.schedule {
+            add("r.schedule = #", schedule.as_str().into());
+        }
+        if let Some(mesh) = &filter.mesh {
+            add("r.mesh = #", mesh.as_str().into());
+        }
+        if let Some((from, to)) = &filter.pair {
+            add("r.from_host = #", from.as_str().into());
+            add("r.to_host = #", to.as_str().into());
+        }
+        if let Some(time) = filter.ends_after {
+            add("r.ends > #", value_of(time));
+        }
+        if let Some(time) = filter.starts_before {
+            add("r.starts < #", value_of(time));
+        }
+        if !filter.states.is_empty() {
+            let names: Vec<String> =
+                filter.states.iter().map(|state| format!("'{}'", state.name())).collect();
+            clauses.push(format!("r.state IN ({})", names.join(", ")));
+        }
+        let wanted =
+            if clauses.is_empty() { String::new() } else { format!("WHERE {}", clauses.join(" AND ")) };
+        let order = if filter.newest_first { "DESC" } else { "ASC" };
+        let limit = filter.limit.map(|limit| format!("LIMIT {limit}")).unwrap_or_default();
+        let all = format!(
+            "SELECT {RUN_COLUMNS} FROM {RUNS} {wanted} ORDER BY r.starts {order}, r.id {order} {limit}"
+        );
+        self.list(&all, &values, rows::run)
+    }
+
+    /// The run with this name, if there is one.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn run(&mut self, id: &str) -> Result<Option<CalendarRun>, CalendarError> {
+        let one = format!("SELECT {RUN_COLUMNS} FROM {RUNS} WHERE r.id = ?1");
+        self.first(&one, &[id.into()], rows::run)
+    }
+
+    /// The runs whose names begin like this, at most two.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn runs_named(&mut self, beginning: &str) -> Result<Vec<CalendarRun>, CalendarError> {
+        let last = format!("{beginning}\u{10ffff}");
+        let all =
+            format!("SELECT {RUN_COLUMNS} FROM {RUNS} WHERE r.id >= ?1 AND r.id <= ?2 ORDER BY r.id LIMIT 2");
+        self.list(&all, &[beginning.into(), last.into()], rows::run)
+    }
+
+    /// For each time of a schedule from `due` on that has runs, the highest number of their attempts.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn attempts(&mut self, due: UnixTime) -> Result<BTreeMap<(String, UnixTime), u32>, CalendarError> {
+        // No run starts before it is due, and there is an index on starts.
+        let highest = "SELECT schedule, due, max(attempt) FROM fleet_run
+                       WHERE starts >= ?1 AND due >= ?1 AND confirms = '' GROUP BY schedule, due";
+        let rows = self.list(highest, &[value_of(due)], |row| {
+            Ok(((row.text(0)?, rows::time(row, 1)?), rows::number(row, 2)?))
+        })?;
+        Ok(rows.into_iter().collect())
+    }
+
+    /// How many runs are in each state, among those whose reservations end after a time.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn run_counts(
+        &mut self,
+        ends_after: UnixTime,
+    ) -> Result<Vec<(CalendarRunState, u64)>, CalendarError> {
+        let counts = "SELECT state, count(*) FROM fleet_run WHERE ends > ?1 GROUP BY state ORDER BY state";
+        self.list(counts, &[value_of(ends_after)], |row| {
+            let state = row.text(0)?;
+            let count = rows::number(row, 1)?;
+            Ok((CalendarRunState::named(&state), count))
+        })
+        .map(|counts| counts.into_iter().filter_map(|(state, count)| Some((state?, count))).collect())
+    }
+
+    /// The reservations of runs that have not ended, which hold a part of one of these resources at some time in a
+    /// range. Without resources, those of all.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn reservations(
+        &mut self,
+        resources: &[&str],
+        from: UnixTime,
+        until: UnixTime,
+    ) -> Result<Vec<ResourceReservation>, CalendarError> {
+        let mut values = vec![value_of(from), value_of(until)];
+        let mut wanted = String::new();
+        if !resources.is_empty() {
+            let names: Vec<String> = (3..).zip(resources).map(|(number, _)| format!("?{number}")).collect();
+            wanted = format!("AND o.name IN ({})", names.join(", "));
+            values.extend(resources.iter().map(|name| Value::from(*name)));
+        }
+        let all = format!(
+            "SELECT {RESERVATION_COLUMNS} FROM {RESERVATIONS}
+             WHERE v.active = 1 AND v.ends > ?1 AND v.starts < ?2 {wanted} ORDER BY v.starts, v.run, o.name"
+        );
+        self.list(&all, &values, rows::reservation)
+    }
+
+    /// Stores new runs with their reservations. A run that exists already, for the same time of the same schedule, is a
+    /// conflict, as a reservation that has a unit in common with another one.
+    ///
+    /// # Errors
+    /// [`CalendarError::Conflict`], or the calendar cannot be written.
+    pub fn insert_runs(
+        &mut self,
+        runs: &[CalendarRun],
+        reservations: &[ResourceReservation],
+    ) -> Result<(), CalendarError> {
+        let mut specs: Vec<(String, i64)> = Vec::new();
+        for group in runs.chunks(ROWS_AT_ONCE) {
+            let mut values = Vec::new();
+            for run in group {
+                let text = rows::json(&run.spec).map_err(unwritable)?;
+                let known = specs.iter().find(|(known, _)| *known == text).map(|(_, number)| *number);
+                let spec = match known {
+                    Some(number) => number,
+                    None => {
+                        let number = self.spec_number(&text)?;
+                        specs.push((text, number));
+                        number
+                    }
+                };
+                values.extend(run_values(run, spec)?);
+            }
+            let insert = format!(
+                "INSERT INTO fleet_run (id, schedule, mesh, from_host, to_host, spec, confirms, due, attempt, latest,
+                     starts, ends, set_up, settle, priority, state, reason, epoch, begun, ended, result) VALUES {}",
+                places(group.len(), 21)
+            );
+            self.execute(&insert, &values)?;
+        }
+        // In one order for all transactions, so that two of them do not wait for each other.
+        let mut sorted: Vec<&ResourceReservation> = reservations.iter().collect();
+        sorted.sort_by(|a, b| (&a.resource, a.starts, &a.run).cmp(&(&b.resource, b.starts, &b.run)));
+        for group in sorted.chunks(ROWS_AT_ONCE) {
+            let mut values = Vec::new();
+            let mut numbers = Vec::new();
+            for reservation in group {
+                let first = values.len() + 1;
+                numbers.push(format!(
+                    "(?{}, (SELECT number FROM fleet_resource WHERE name = ?{}), ?{}, ?{}, ?{}, ?{})",
+                    first,
+                    first + 1,
+                    first + 2,
+                    first + 3,
+                    first + 4,
+                    first + 5
+                ));
+                values.extend([
+                    reservation.run.as_str().into(),
+                    reservation.resource.as_str().into(),
+                    i64::from(reservation.first_unit).into(),
+                    i64::from(reservation.last_unit).into(),
+                    value_of(reservation.starts),
+                    value_of(reservation.ends),
+                ]);
+            }
+            let insert = format!(
+                "INSERT INTO fleet_reservation (run, resource, first_unit, last_unit, starts, ends) VALUES {}",
+                numbers.join(", ")
+            );
+            self.execute(&insert, &values)?;
+        }
+        Ok(())
+    }
+
+    fn spec_number(&mut self, text: &str) -> Result<i64, CalendarError> {
+        self.execute("INSERT INTO fleet_spec (content) VALUES (?1) ON CONFLICT DO NOTHING", &[text.into()])?;
+        let number = "SELECT number FROM fleet_spec WHERE content = ?1";
+        let found = self.first(number, &[text.into()], |row| Ok(row.integer(0)?))?;
+        found.ok_or_else(|| CalendarError::Content("no specification".to_owned()))
+    }
+
+    /// Makes a booked run a running one; false if it is not booked any more.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn begin_run(&mut self, id: &str, epoch: u64, now: UnixTime) -> Result<bool, CalendarError> {
+        let begin = "UPDATE fleet_run SET state = 'running', begun = ?2, epoch = ?3 WHERE id = ?1 AND state = 'booked'";
+        self.execute(begin, &[id.into(), value_of(now), (epoch as i64).into()]).map(|rows| rows > 0)
+    }
+
+    /// Ends a run that is booked or running; false if it has ended already. Its reservations are free from now on.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn end_run(
+        &mut self,
+        id: &str,
+        state: CalendarRunState,
+        reason: &str,
+        result: Option<&CellResult>,
+        now: UnixTime,
+    ) -> Result<bool, CalendarError> {
+        let result = result.map(rows::json).transpose().map_err(unwritable)?;
+        let end = "UPDATE fleet_run SET state = ?2, reason = ?3, result = ?4, ended = ?5
+                   WHERE id = ?1 AND state IN ('booked', 'running')";
+        let row = [id.into(), state.name().into(), reason.into(), result.into(), value_of(now)];
+        let ended = self.execute(end, &row)? > 0;
+        if ended {
+            self.execute(
+                "UPDATE fleet_reservation SET active = 0 WHERE run = ?1 AND active = 1",
+                &[id.into()],
+            )?;
+        }
+        Ok(ended)
+    }
+
+    /// Asks the coordinator to stop a run that is active. Until it has stopped, its reservations hold; false if it is not
+    /// active.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn ask_to_stop(&mut self, id: &str, reason: &str) -> Result<bool, CalendarError> {
+        let ask = "UPDATE fleet_run SET reason = ?2 WHERE id = ?1 AND state = 'running'";
+        self.execute(ask, &[id.into(), reason.into()]).map(|rows| rows > 0)
+    }
+
+    /// Removes runs that ended before a time, and what no run refers to any more; the number of runs.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn forget_runs(&mut self, before: UnixTime) -> Result<u64, CalendarError> {
+        let old = "DELETE FROM fleet_run WHERE ended IS NOT NULL AND ended < ?1";
+        let removed = self.execute(old, &[value_of(before)])?;
+        if removed > 0 {
+            let unused = "DELETE FROM fleet_spec WHERE NOT EXISTS (SELECT 1 FROM fleet_run WHERE spec = fleet_spec.number)";
+            self.execute(unused, &[])?;
+        }
+        Ok(removed)
+    }
+
+    /// The newest run that has ended, of each pair of a mesh.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn last_runs(&mut self, mesh: &str, with_result: bool) -> Result<Vec<CalendarRun>, CalendarError> {
+        let which = if with_result { "AND m.result IS NOT NULL" } else { "AND m.ended IS NOT NULL" };
+        let newest = format!(
+            "SELECT {RUN_COLUMNS} FROM {RUNS} JOIN
+                 (SELECT m.from_host AS a, m.to_host AS b, max(m.ended) AS newest FROM fleet_run m
+                  WHERE m.mesh = ?1 {which} GROUP BY m.from_host, m.to_host) n
+             ON r.from_host = n.a AND r.to_host = n.b AND r.ended = n.newest
+             WHERE r.mesh = ?1 {} ORDER BY r.from_host, r.to_host, r.id",
+            if with_result { "AND r.result IS NOT NULL" } else { "" }
+        );
+        self.list(&newest, &[mesh.into()], rows::run)
+    }
+}
+
+fn run_values(run: &CalendarRun, spec: i64) -> Result<[Value; 21], CalendarError> {
+    let result = run.result.as_ref().map(rows::json).transpose().map_err(unwritable)?;
+    Ok([
+        run.id.as_str().into(),
+        run.schedule.as_str().into(),
+        run.mesh.clone().into(),
+        run.from.as_str().into(),
+        run.to.as_str().into(),
+        spec.into(),
+        run.confirms.as_deref().unwrap_or_default().into(),
+        value_of(run.due),
+        i64::from(run.attempt).into(),
+        value_of(run.latest),
+        value_of(run.starts),
+        value_of(run.ends),
+        nanoseconds(run.set_up),
+        nanoseconds(run.settle),
+        i64::from(run.priority).into(),
+        run.state.name().into(),
+        run.reason.as_str().into(),
+        (run.epoch as i64).into(),
+        run.begun.map(UnixTime::as_ms).into(),
+        run.ended.map(UnixTime::as_ms).into(),
+        result.into(),
+    ])
+}
+
+/// `(?1, ?2), (?3, ?4)` for two rows of two columns.
+fn places(rows: usize, columns: usize) -> String {
+    let row = |row: usize| {
+        let places: Vec<String> =
+            (1..=columns).map(|column| format!("?{}", row * columns + column)).collect();
+        format!("({})", places.join(", "))
+    };
+    (0..rows).map(row).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,417 @@
+//! Books the runs of schedules that are due.
+
+use std::collections::BTreeMap;
+
+use linerate_archive::{CalendarError, CalendarTransaction};
+use linerate_model::calendar::{
+    CalendarRun, CalendarRunState, ResourceReservation, ResourceUse, Schedule, ScheduleState, UnixTime,
+};
+use linerate_units::Span;
+
+use super::FleetCoordinator;
+use crate::booking::{BookingRequest, BookingSlot, Timeline};
+use crate::error::FleetError;
+use crate::inventory::Inventory;
+use crate::recurrence::{DueTimes, rfc3339};
+
+/// Schedules that one transaction books. Others wait for it.
+const SCHEDULES_AT_ONCE: u32 = 1000;
+/// Times of one schedule that one transaction books.
+const TIMES_AT_ONCE: usize = 400;
+
+/// Makes names of runs.
+pub(super) type NewId = Box<dyn FnMut() -> Result<String, FleetError> + Send>;
+
+/// One time that a schedule is due.
+struct Occurrence<'s> {
+    schedule: &'s Schedule,
+    due: UnixTime,
+    uses: Vec<ResourceUse>,
+    length: Span,
+}
+
+impl FleetCoordinator {
+    /// Books everything that is due before the horizon.
+    pub(super) fn book_due(&mut self, epoch: u64, now: UnixTime) -> Result<(), FleetError> {
+        let horizon = now.after(self.horizon);
+        loop {
+            if self.calendar.read(|calendar| calendar.due_schedules(horizon, 1))?.is_empty() {
+                return Ok(());
+            }
+            let (inventory, new_id) = (&self.inventory, &mut self.new_id);
+            let booked = self.calendar.write(|calendar| {
+                calendar.check_epoch(epoch)?;
+                let due = calendar.due_schedules(horizon, SCHEDULES_AT_ONCE)?;
+                book(calendar, inventory, &due, horizon, epoch, now, new_id)?;
+                Ok(due.len())
+            })?;
+            if booked < SCHEDULES_AT_ONCE as usize {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Books these schedules up to the horizon, the highest priority first, and sets when each of them is due next.
+fn book(
+    calendar: &mut CalendarTransaction<'_>,
+    inventory: &Inventory,
+    due: &[ScheduleState],
+    horizon: UnixTime,
+    epoch: u64,
+    now: UnixTime,
+    new_id: &mut NewId,
+) -> Result<(), CalendarError> {
+    let first = due.iter().filter_map(|state| state.next_due).min().unwrap_or(now);
+    let mut attempts = Attempts(calendar.attempts(first)?);
+    let mut occurrences = Vec::new();
+    for state in due {
+        let (times, next) =
+            times_until(calendar, inventory, state, horizon, (epoch, now), &mut attempts, new_id)?;
+        occurrences.extend(times);
+        calendar.set_next_due(&state.schedule.name, next)?;
+    }
+    occurrences.sort_by(|a, b| {
+        (b.schedule.priority, a.due, &a.schedule.name).cmp(&(a.schedule.priority, b.due, &b.schedule.name))
+    });
+    let mut booking = Booking::open(calendar, &occurrences, epoch, now)?;
+    for occurrence in &occurrences {
+        let attempt = attempts.next(&occurrence.schedule.name, occurrence.due);
+        let run = CalendarRun { attempt, ..new_run(occurrence.schedule, occurrence.due, epoch, id(new_id)?) };
+        let window = (occurrence.due.max(now), run.latest);
+        booking.book(occurrence.schedule, &occurrence.uses, run, window, occurrence.length, inventory);
+    }
+    booking.store(calendar, inventory, new_id)
+}
+
+/// How often each time was tried. A time is tried again after its run was cancelled, for example with its schedule.
+struct Attempts(BTreeMap<(String, UnixTime), u32>);
+
+impl Attempts {
+    fn next(&mut self, schedule: &str, due: UnixTime) -> u32 {
+        let key = (schedule.to_owned(), due);
+        let next = self.0.get(&key).map_or(0, |highest| highest.saturating_add(1));
+        self.0.insert(key, next);
+        next
+    }
+}
+
+/// The times of a schedule from when it is due next up to the horizon that can still be kept, and the first time after
+/// that. Times that passed while no coordinator was there become one run that was missed.
+fn times_until<'s>(
+    calendar: &mut CalendarTransaction<'_>,
+    inventory: &Inventory,
+    state: &'s ScheduleState,
+    horizon: UnixTime,
+    (epoch, now): (u64, UnixTime),
+    attempts: &mut Attempts,
+    new_id: &mut NewId,
+) -> Result<(Vec<Occurrence<'s>>, Option<UnixTime>), CalendarError> {
+    let schedule = &state.schedule;
+    let uses = inventory.uses(&schedule.from, &schedule.to, schedule.shared);
+    let length = run_length(schedule, inventory);
+    let (Ok(due_times), Ok(uses), Some(length)) = (DueTimes::of(schedule), uses, length) else {
+        // Its hosts are gone, or this host lacks its time zone. It is paused by having no next time.
+        let due = state.next_due.unwrap_or(now);
+        let run = CalendarRun {
+            attempt: attempts.next(&schedule.name, due),
+            reason: "the fleet has no such hosts any more, or this host does not know its time zone".into(),
+            ended: Some(now),
+            ..new_run(schedule, due, epoch, id(new_id)?)
+        };
+        calendar.insert_runs(&[run], &[])?;
+        return Ok((Vec::new(), None));
+    };
+    let next = |after: UnixTime| due_times.next(after).ok().flatten();
+    let mut at = state.next_due;
+    if let Some(first) = at.filter(|due| due.after(schedule.slip) < now) {
+        let resume = now.before(schedule.slip);
+        let missed = CalendarRun {
+            attempt: attempts.next(&schedule.name, first),
+            state: CalendarRunState::Missed,
+            reason: format!("no coordinator was there from then until {}", rfc3339(now)).into(),
+            ended: Some(now),
+            ..new_run(schedule, first, epoch, id(new_id)?)
+        };
+        calendar.insert_runs(&[missed], &[])?;
+        at = next(resume);
+    }
+    let mut times = Vec::new();
+    while let Some(due) = at.filter(|due| *due < horizon && times.len() < TIMES_AT_ONCE) {
+        times.push(Occurrence { schedule, due, uses: uses.clone(), length });
+        at = next(due);
+    }
+    Ok((times, at))
+}
+
+/// How long the reservations of a run of this schedule are; absent if it depends on the network.
+pub(crate) fn run_length(schedule: &Schedule, inventory: &Inventory) -> Option<Span> {
+    Some(inventory.set_up + schedule.spec.expected_time()? + inventory.settle)
+}
+
+/// A run that has no time yet.
+fn new_run(schedule: &Schedule, due: UnixTime, epoch: u64, id: String) -> CalendarRun {
+    CalendarRun {
+        id,
+        schedule: schedule.name.to_string(),
+        mesh: schedule.mesh.as_ref().map(ToString::to_string),
+        from: schedule.from.to_string(),
+        to: schedule.to.to_string(),
+        spec: schedule.spec.clone(),
+        confirms: None,
+        due,
+        attempt: 0,
+        latest: due.after(schedule.slip),
+        starts: due,
+        ends: due,
+        set_up: Span::ZERO,
+        settle: Span::ZERO,
+        priority: schedule.priority,
+        state: CalendarRunState::NotBooked,
+        reason: Default::default(),
+        epoch,
+        begun: None,
+        ended: None,
+        result: None,
+    }
+}
+
+fn id(new_id: &mut NewId) -> Result<String, CalendarError> {
+    new_id().map_err(|error| CalendarError::Content(error.to_string()))
+}
+
+/// Bookings of one transaction, which are stored together.
+struct Booking {
+    timeline: Timeline,
+    epoch: u64,
+    now: UnixTime,
+    runs: Vec<CalendarRun>,
+    reservations: Vec<ResourceReservation>,
+    /// Runs in the calendar whose time was taken: the name of each, and why.
+    preempted: Vec<(String, String)>,
+}
+
+impl Booking {
+    /// Reads the reservations in the windows of these occurrences.
+    fn open(
+        calendar: &mut CalendarTransaction<'_>,
+        occurrences: &[Occurrence<'_>],
+        epoch: u64,
+        now: UnixTime,
+    ) -> Result<Self, CalendarError> {
+        let until = occurrences.iter().map(|one| one.due.after(one.schedule.slip).after(one.length)).max();
+        // For a few schedules, only what they use is read.
+        let mut names: Vec<&str> = match occurrences {
+            few if few.len() <= 16 => {
+                few.iter().flat_map(|one| &one.uses).map(|one| one.resource.as_str()).collect()
+            }
+            _ => Vec::new(),
+        };
+        names.sort_unstable();
+        names.dedup();
+        let reservations = match until {
+            Some(until) => calendar.reservations(&names, now, until.max(now))?,
+            None => Vec::new(),
+        };
+        let timeline = Timeline::of(reservations);
+        Ok(Self { timeline, epoch, now, runs: Vec::new(), reservations: Vec::new(), preempted: Vec::new() })
+    }
+
+    /// Gives a run the earliest time in its window, if need be that of runs with a lower priority. A run without a time
+    /// is stored with the reason; true if it has one.
+    fn book(
+        &mut self,
+        schedule: &Schedule,
+        uses: &[ResourceUse],
+        run: CalendarRun,
+        window: (UnixTime, UnixTime),
+        length: Span,
+        inventory: &Inventory,
+    ) -> bool {
+        let (earliest, latest) = window;
+        let request = BookingRequest { uses, earliest, latest, length };
+        let due_times = DueTimes::of(schedule);
+        let closed = |starts: UnixTime, length: Span| {
+            let due_times = due_times.as_ref().ok()?;
+            quiet_until(due_times, starts, length)
+        };
+        let slot = self.timeline.earliest(&request, &closed);
+        let slot = slot.or_else(|| self.timeline.earliest_preempting(&request, run.priority, &closed));
+        let Some(slot) = slot else {
+            let why = self.why_no_time(uses, earliest, length);
+            self.runs.push(CalendarRun {
+                state: CalendarRunState::NotBooked,
+                reason: why.into(),
+                ended: Some(self.now),
+                ..run
+            });
+            return false;
+        };
+        self.take(run, uses, &slot, inventory);
+        true
+    }
+
+    fn take(&mut self, run: CalendarRun, uses: &[ResourceUse], slot: &BookingSlot, inventory: &Inventory) {
+        let run = CalendarRun {
+            starts: slot.starts,
+            ends: slot.ends,
+            set_up: inventory.set_up,
+            settle: inventory.settle,
+            state: CalendarRunState::Booked,
+            epoch: self.epoch,
+            ..run
+        };
+        for lower in &slot.preempts {
+            self.timeline.remove_run(lower);
+            let why =
+                format!("run {} of '{}' with priority {} took its time", run.id, run.schedule, run.priority);
+            self.preempted.push((lower.clone(), why));
+        }
+        for (needed, (first, units)) in uses.iter().zip(&slot.units) {
+            let reservation = ResourceReservation {
+                resource: needed.resource.clone(),
+                first_unit: *first,
+                last_unit: (first + units).saturating_sub(1),
+                starts: run.starts,
+                ends: run.ends,
+                run: run.id.clone(),
+                schedule: run.schedule.clone(),
+                priority: run.priority,
+                state: CalendarRunState::Booked,
+            };
+            self.timeline.insert(reservation.clone());
+            self.reservations.push(reservation);
+        }
+        self.runs.push(run);
+    }
+
+    fn why_no_time(&self, uses: &[ResourceUse], earliest: UnixTime, length: Span) -> String {
+        match self.timeline.blockers(uses, earliest, length).first() {
+            Some(one) => format!(
+                "no time was free in its window: {} is in use by run {} of '{}' until {}",
+                one.resource,
+                one.run,
+                one.schedule,
+                rfc3339(one.ends)
+            ),
+            None => "its window has no time outside its quiet hours that is long enough".to_owned(),
+        }
+    }
+
+    /// Stores everything, and books the runs again whose time was taken.
+    fn store(
+        mut self,
+        calendar: &mut CalendarTransaction<'_>,
+        inventory: &Inventory,
+        new_id: &mut NewId,
+    ) -> Result<(), CalendarError> {
+        // Runs of this transaction that lost their time to a later one in the same transaction never had it.
+        let mut again = Vec::new();
+        for (run, why) in std::mem::take(&mut self.preempted) {
+            match self.runs.iter_mut().find(|one| one.id == run) {
+                Some(own) => {
+                    self.reservations.retain(|one| one.run != run);
+                    (own.state, own.reason, own.ended) =
+                        (CalendarRunState::Preempted, why.into(), Some(self.now));
+                    again.push(own.clone());
+                }
+                None => {
+                    calendar.end_run(&run, CalendarRunState::Preempted, &why, None, self.now)?;
+                    again.extend(calendar.run(&run)?);
+                }
+            }
+        }
+        calendar.insert_runs(&self.runs, &self.reservations)?;
+        for run in again {
+            self::again(calendar, inventory, &run, self.epoch, self.now, new_id)?;
+        }
+        Ok(())
+    }
+}
+
+/// Books a run again that was missed or lost its time, if its window is still open.
+pub(super) fn again(
+    calendar: &mut CalendarTransaction<'_>,
+    inventory: &Inventory,
+    lost: &CalendarRun,
+    epoch: u64,
+    now: UnixTime,
+    new_id: &mut NewId,
+) -> Result<(), CalendarError> {
+    if lost.latest < now {
+        return Ok(());
+    }
+    let Some(state) = calendar.schedule(&lost.schedule)? else { return Ok(()) };
+    let highest = calendar.attempts(lost.due)?.get(&(lost.schedule.clone(), lost.due)).copied();
+    let tried_later = lost.confirms.is_none() && highest.is_some_and(|highest| highest > lost.attempt);
+    if state.paused || tried_later {
+        return Ok(());
+    }
+    let next = CalendarRun {
+        attempt: lost.attempt.saturating_add(1),
+        confirms: lost.confirms.clone(),
+        latest: lost.latest,
+        priority: lost.priority,
+        ..new_run(&state.schedule, lost.due, epoch, id(new_id)?)
+    };
+    book_one(calendar, inventory, &state.schedule, next, (lost.due.max(now), lost.latest), new_id).map(drop)
+}
+
+/// Books one run within a window, without taking the time of others of the same priority; true if it has a time.
+pub(super) fn book_one(
+    calendar: &mut CalendarTransaction<'_>,
+    inventory: &Inventory,
+    schedule: &Schedule,
+    run: CalendarRun,
+    window: (UnixTime, UnixTime),
+    new_id: &mut NewId,
+) -> Result<bool, CalendarError> {
+    let uses = inventory.uses(&schedule.from, &schedule.to, schedule.shared);
+    let (Ok(uses), Some(length)) = (uses, run_length(schedule, inventory)) else { return Ok(false) };
+    let (epoch, now) = (run.epoch, window.0);
+    let names: Vec<&str> = uses.iter().map(|one| one.resource.as_str()).collect();
+    let reservations = calendar.reservations(&names, now, window.1.after(length))?;
+    let mut booking = Booking {
+        timeline: Timeline::of(reservations),
+        epoch,
+        now,
+        runs: Vec::new(),
+        reservations: Vec::new(),
+        preempted: Vec::new(),
+    };
+    let booked = booking.book(schedule, &uses, run, window, length, inventory);
+    booking.store(calendar, inventory, new_id)?;
+    Ok(booked)
+}
+
+/// A run of a schedule that confirms the result of another one.
+pub(super) fn confirming(
+    schedule: &Schedule,
+    first: &CalendarRun,
+    window: (UnixTime, UnixTime),
+    epoch: u64,
+    new_id: &mut NewId,
+) -> Result<CalendarRun, CalendarError> {
+    Ok(CalendarRun {
+        confirms: Some(first.id.clone()),
+        latest: window.1,
+        // Before what is due anyway, but not in its place.
+        ..new_run(schedule, window.0, epoch, id(new_id)?)
+    })
+}
+
+/// If a run of this length that starts then would be in quiet hours at some moment, when those are over.
+pub(crate) fn quiet_until(due_times: &DueTimes<'_>, starts: UnixTime, length: Span) -> Option<UnixTime> {
+    const MINUTE: Span = Span::from_secs(60);
+    let ends = starts.after(length);
+    let mut at = starts;
+    loop {
+        if due_times.is_quiet(at) {
+            return Some(due_times.end_of_quiet_hours(at).unwrap_or(UnixTime::MAX));
+        }
+        if at >= ends {
+            return None;
+        }
+        at = at.after(MINUTE).min(ends);
+    }
+}

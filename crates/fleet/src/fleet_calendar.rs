@@ -1,0 +1,422 @@
+//! What users do with a calendar: add, list, pause, cancel, and ask why.
+
+use std::collections::BTreeMap;
+
+use linerate_archive::{Calendar, CalendarError, RunFilter};
+use linerate_model::calendar::{
+    Alarm, CalendarRun, CalendarRunState, FleetHostState, FleetHostStatus, FleetStatus, FreeTime, MeshCell,
+    MeshGrid, Schedule, ScheduleObstacle, ScheduleState, UnixTime, WhyAnswer,
+};
+use linerate_runner::archive_to_read;
+use linerate_units::Span;
+
+use crate::booking::{BookingRequest, Timeline};
+use crate::coordinator::{cancel_booked, quiet_until, run_length};
+use crate::error::FleetError;
+use crate::inventory::Inventory;
+use crate::recurrence::DueTimes;
+use crate::request::{PairRequest, ScheduleRequest};
+
+/// How far ahead a free time is looked for.
+const SEARCH: Span = Span::from_secs(7 * 24 * 3600);
+/// How long ago a run may have ended for the state of a fleet.
+const RECENT: Span = Span::from_secs(24 * 3600);
+/// Alarms that are listed at most.
+const MAX_ALARMS: u32 = 1000;
+const CANCELLED: &str = "a user cancelled it";
+
+/// The calendar of a fleet, for its users.
+#[derive(Debug)]
+pub struct FleetCalendar {
+    calendar: Calendar,
+}
+
+/// What to cancel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CancelTarget {
+    /// One run.
+    Run(String),
+    /// The coming and active runs of a schedule.
+    Schedule(String),
+    /// All coming and active runs.
+    All,
+}
+
+impl FleetCalendar {
+    /// Opens the calendar in the archive at a location, or in the default one of this user.
+    ///
+    /// # Errors
+    /// No coordinator has described a fleet there yet, or the archive or the calendar cannot be used.
+    pub fn open(location: Option<&str>) -> Result<Self, FleetError> {
+        let archive = archive_to_read(location)?;
+        let shown = archive.shown().to_owned();
+        let calendar = Calendar::existing(archive)?.ok_or(FleetError::NoFleet(shown))?;
+        Ok(Self { calendar })
+    }
+
+    /// The fleet.
+    ///
+    /// # Errors
+    /// No coordinator has described one yet, or the calendar cannot be read.
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method alone is not general enough in its lifetime"
+    )]
+    pub fn inventory(&mut self) -> Result<Inventory, FleetError> {
+        let shown = self.calendar.shown().to_owned();
+        let found = self.calendar.read(|calendar| calendar.inventory())?;
+        let (content, _) = found.ok_or(FleetError::NoFleet(shown))?;
+        Ok(serde_json::from_str(&content).map_err(|error| CalendarError::Content(error.to_string()))?)
+    }
+
+    /// Adds a schedule; it is due from now on.
+    ///
+    /// # Errors
+    /// It can never run, its name is taken, or the calendar cannot be written.
+    pub fn add(&mut self, request: &ScheduleRequest, now: UnixTime) -> Result<ScheduleState, FleetError> {
+        let inventory = self.inventory()?;
+        let schedule = request.schedule(&inventory, now)?;
+        let next_due = next_due(&schedule, now)?;
+        let added = self.calendar.write(|calendar| {
+            if calendar.schedule(&schedule.name)?.is_some() {
+                return Ok(false);
+            }
+            calendar.put_schedule(&schedule, next_due)?;
+            Ok(true)
+        })?;
+        if added {
+            Ok(ScheduleState { schedule, paused: false, next_due })
+        } else {
+            Err(FleetError::Exists(request.name.clone()))
+        }
+    }
+
+    /// All schedules, by name.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method alone is not general enough in its lifetime"
+    )]
+    pub fn schedules(&mut self) -> Result<Vec<ScheduleState>, FleetError> {
+        Ok(self.calendar.read(|calendar| calendar.schedules())?)
+    }
+
+    /// The schedule with this name.
+    ///
+    /// # Errors
+    /// There is none; the error has the most similar name.
+    pub fn schedule(&mut self, name: &str) -> Result<ScheduleState, FleetError> {
+        let found = self.calendar.read(|calendar| calendar.schedule(name))?;
+        match found {
+            Some(state) => Ok(state),
+            None => {
+                let all = self.schedules()?;
+                let hint = linerate_plan::hint(name, all.iter().map(|state| state.schedule.name.as_str()));
+                Err(FleetError::NoSchedule { name: name.to_owned(), hint })
+            }
+        }
+    }
+
+    /// Pauses a schedule and cancels its coming runs, or resumes it; how many runs were cancelled.
+    ///
+    /// # Errors
+    /// There is no such schedule, or the calendar cannot be written.
+    pub fn set_paused(&mut self, name: &str, paused: bool, now: UnixTime) -> Result<u64, FleetError> {
+        let state = self.schedule(name)?;
+        if state.paused == paused {
+            return Ok(0);
+        }
+        let next_due = if paused { None } else { next_due(&state.schedule, now)? };
+        Ok(self.calendar.write(|calendar| {
+            calendar.set_paused(name, paused, next_due)?;
+            if paused { cancel_booked(calendar, name, "its schedule was paused", now) } else { Ok(0) }
+        })?)
+    }
+
+    /// Removes a schedule and cancels its coming runs; how many there were. Results stay.
+    ///
+    /// # Errors
+    /// There is no such schedule, it belongs to a mesh, or the calendar cannot be written.
+    pub fn remove(&mut self, name: &str, now: UnixTime) -> Result<u64, FleetError> {
+        let state = self.schedule(name)?;
+        if let Some(mesh) = state.schedule.mesh {
+            return Err(FleetError::OfMesh { schedule: name.to_owned(), mesh: mesh.to_string() });
+        }
+        Ok(self.calendar.write(|calendar| {
+            calendar.remove_schedule(name, now)?;
+            cancel_booked(calendar, name, "its schedule was removed", now)
+        })?)
+    }
+
+    /// Cancels runs that have not ended; how many. Active ones are stopped by the coordinator within seconds.
+    ///
+    /// # Errors
+    /// There is no such run or schedule, the run has ended, or the calendar cannot be written.
+    pub fn cancel(&mut self, target: &CancelTarget, now: UnixTime) -> Result<u64, FleetError> {
+        let mut filter = RunFilter {
+            states: vec![CalendarRunState::Booked, CalendarRunState::Running],
+            ..RunFilter::default()
+        };
+        match target {
+            CancelTarget::All => {}
+            CancelTarget::Schedule(name) => {
+                filter.schedule = Some(self.schedule(name)?.schedule.name.into_string())
+            }
+            CancelTarget::Run(id) => {
+                let found = self.calendar.read(|calendar| calendar.runs_named(id))?;
+                let [run] = &found[..] else {
+                    return Err(if found.is_empty() {
+                        FleetError::NoRun(id.clone())
+                    } else {
+                        FleetError::Ambiguous(id.clone())
+                    });
+                };
+                let run = run.clone();
+                if run.state.is_end() {
+                    return Err(FleetError::Ended { run: run.id, state: run.state.name() });
+                }
+            }
+        }
+        Ok(self.calendar.write(|calendar| {
+            let wanted =
+                |run: &CalendarRun| !matches!(target, CancelTarget::Run(id) if !run.id.starts_with(id));
+            let mut cancelled = 0;
+            for run in calendar.runs(&filter)?.into_iter().filter(wanted) {
+                let done = match run.state {
+                    CalendarRunState::Booked => {
+                        calendar.end_run(&run.id, CalendarRunState::Cancelled, CANCELLED, None, now)?
+                    }
+                    _ => calendar.ask_to_stop(&run.id, CANCELLED)?,
+                };
+                cancelled += u64::from(done);
+            }
+            Ok(cancelled)
+        })?)
+    }
+
+    /// The runs that a filter selects.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn runs(&mut self, filter: &RunFilter) -> Result<Vec<CalendarRun>, FleetError> {
+        Ok(self.calendar.read(|calendar| calendar.runs(filter))?)
+    }
+
+    /// The newest alarms, or those that are not cleared.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn alarms(&mut self, open: bool) -> Result<Vec<Alarm>, FleetError> {
+        Ok(self.calendar.read(|calendar| calendar.alarms(open, MAX_ALARMS))?)
+    }
+
+    /// Why a schedule measures at a time or not, and when it could.
+    ///
+    /// # Errors
+    /// There is no such schedule, its hosts are gone, or the calendar cannot be read.
+    pub fn why(&mut self, name: &str, at: UnixTime, now: UnixTime) -> Result<WhyAnswer, FleetError> {
+        let state = self.schedule(name)?;
+        let inventory = self.inventory()?;
+        let schedule = &state.schedule;
+        let refused = |why| FleetError::Recurrence { name: name.to_owned(), why };
+        let due = DueTimes::of(schedule).map_err(refused)?;
+        let length = run_length(schedule, &inventory).ok_or(FleetError::NoLength)?;
+        let uses = inventory.uses(&schedule.from, &schedule.to, schedule.shared)?;
+        let names: Vec<&str> = uses.iter().map(|one| one.resource.as_str()).collect();
+        let of = |states: Vec<CalendarRunState>, newest_first| RunFilter {
+            schedule: Some(name.to_owned()),
+            states,
+            newest_first,
+            limit: Some(1),
+            ..RunFilter::default()
+        };
+        let ended: Vec<CalendarRunState> =
+            CalendarRunState::ALL.into_iter().filter(|one| one.is_end()).collect();
+        let (reservations, lease, activity, active, next, last) = self.calendar.read(|calendar| {
+            Ok((
+                calendar.reservations(&names, at.min(now), at.after(SEARCH))?,
+                calendar.lease()?,
+                calendar.last_activity()?,
+                calendar.runs(&of(vec![CalendarRunState::Running], false))?.pop(),
+                calendar.runs(&of(vec![CalendarRunState::Booked], false))?.pop(),
+                calendar.runs(&of(ended.clone(), true))?.pop(),
+            ))
+        })?;
+        // Its own runs are not in its way.
+        let timeline = Timeline::of(reservations.into_iter().filter(|one| one.schedule != name));
+        let mut obstacles = Vec::new();
+        if lease.is_none_or(|lease| lease.until <= now) {
+            obstacles.push(ScheduleObstacle::NoCoordinator(activity));
+        }
+        if state.paused {
+            obstacles.push(ScheduleObstacle::Paused);
+        } else if active.is_none() {
+            let booked = next.as_ref().map(|run| run.due);
+            let next_due = booked.into_iter().chain(state.next_due).min();
+            if next_due.is_none_or(|due| due > at) {
+                obstacles.push(ScheduleObstacle::NotDue(next_due));
+            }
+        }
+        if let Some(until) = quiet_until(&due, at, length) {
+            obstacles.push(ScheduleObstacle::Quiet(until));
+        }
+        obstacles.extend(timeline.blockers(&uses, at, length).into_iter().map(ScheduleObstacle::Busy));
+        let request = BookingRequest { uses: &uses, earliest: at, latest: at.after(SEARCH), length };
+        let slot = timeline.earliest(&request, &|starts, length| quiet_until(&due, starts, length));
+        Ok(WhyAnswer { at, obstacles, next_free: slot.map(|slot| slot.starts), active, next, last, state })
+    }
+
+    /// The next times at which a test could be made.
+    ///
+    /// # Errors
+    /// The test or its hosts are wrong, or the calendar cannot be read.
+    pub fn next_free(
+        &mut self,
+        pair: &PairRequest,
+        count: usize,
+        now: UnixTime,
+    ) -> Result<Vec<FreeTime>, FleetError> {
+        let inventory = self.inventory()?;
+        let spec = pair.checked_spec(&inventory)?;
+        let time = spec.expected_time().ok_or(FleetError::NoLength)?;
+        let length = inventory.set_up + time + inventory.settle;
+        let uses = inventory.uses(&pair.from, &pair.to, pair.shared)?;
+        let names: Vec<&str> = uses.iter().map(|one| one.resource.as_str()).collect();
+        let reservations =
+            self.calendar.read(|calendar| calendar.reservations(&names, now, now.after(SEARCH)))?;
+        let timeline = Timeline::of(reservations);
+        let mut times = Vec::new();
+        let mut earliest = now;
+        while times.len() < count {
+            let request = BookingRequest { uses: &uses, earliest, latest: now.after(SEARCH), length };
+            let Some(slot) = timeline.earliest(&request, &|_, _| None) else { break };
+            times.push(FreeTime { starts: slot.starts, ends: slot.ends });
+            // The next one begins after something else that holds a part.
+            let after = slot.ends;
+            earliest = after;
+        }
+        Ok(times)
+    }
+
+    /// A mesh as a grid.
+    ///
+    /// # Errors
+    /// There is no such mesh, or the calendar cannot be read.
+    pub fn grid(&mut self, mesh: &str) -> Result<MeshGrid, FleetError> {
+        let inventory = self.inventory()?;
+        let mesh = inventory.mesh(mesh)?;
+        let booked = RunFilter {
+            mesh: Some(mesh.name.clone()),
+            states: vec![CalendarRunState::Booked, CalendarRunState::Running],
+            ..RunFilter::default()
+        };
+        let (last, results, coming, alarms, schedules) = self.calendar.read(|calendar| {
+            Ok((
+                calendar.last_runs(&mesh.name, false)?,
+                calendar.last_runs(&mesh.name, true)?,
+                calendar.runs(&booked)?,
+                calendar.alarms(true, MAX_ALARMS)?,
+                calendar.schedules()?,
+            ))
+        })?;
+        let by_pair = |runs: Vec<CalendarRun>| -> BTreeMap<(String, String), CalendarRun> {
+            runs.into_iter().map(|run| ((run.from.clone(), run.to.clone()), run)).collect()
+        };
+        let (last, results) = (by_pair(last), by_pair(results));
+        let cell = |(from, to): (String, String)| {
+            let of_pair = |run: &&CalendarRun| run.from == from && run.to == to;
+            let key = (from.clone(), to.clone());
+            let newest = last.get(&key);
+            let coming = coming.iter().filter(of_pair).map(|run| run.starts).min();
+            let due = schedules
+                .iter()
+                .find(|state| {
+                    state.schedule.mesh.as_deref() == Some(mesh.name.as_str())
+                        && state.schedule.from == from
+                        && state.schedule.to == to
+                })
+                .and_then(|state| state.next_due);
+            MeshCell {
+                last: newest.and_then(|run| Some((run.state, run.ended?))),
+                reason: newest.map(|run| run.reason.clone()).unwrap_or_default(),
+                run: newest.map(|run| run.id.clone()),
+                result: results.get(&key).and_then(|run| Some((run.result.clone()?, run.ended?))),
+                next: coming.into_iter().chain(due).min(),
+                alarms: alarms
+                    .iter()
+                    .filter(|alarm| {
+                        alarm.mesh.as_ref() == Some(&mesh.name) && alarm.from == from && alarm.to == to
+                    })
+                    .cloned()
+                    .collect(),
+                from,
+                to,
+            }
+        };
+        let cells = mesh.pairs(&inventory).into_iter().map(cell).collect();
+        Ok(MeshGrid { name: mesh.name.clone(), hosts: mesh.hosts.clone(), cells })
+    }
+
+    /// The state of the fleet.
+    ///
+    /// # Errors
+    /// No coordinator has described it yet, or the calendar cannot be read.
+    pub fn status(&mut self, now: UnixTime) -> Result<FleetStatus, FleetError> {
+        let inventory = self.inventory()?;
+        let ended: Vec<CalendarRunState> =
+            vec![CalendarRunState::Running, CalendarRunState::Finished, CalendarRunState::Failed];
+        let recent =
+            RunFilter { states: ended, ends_after: Some(now.before(RECENT)), ..RunFilter::default() };
+        let (lease, applied, runs, counts, schedules, alarms) = self.calendar.read(|calendar| {
+            Ok((
+                calendar.lease()?,
+                calendar.inventory()?.map(|(_, applied)| applied).unwrap_or_default(),
+                calendar.runs(&recent)?,
+                calendar.run_counts(now.before(RECENT))?,
+                calendar.schedules()?,
+                calendar.alarms(true, MAX_ALARMS)?,
+            ))
+        })?;
+        let hosts = inventory.hosts.iter().map(|host| {
+            let newest = runs
+                .iter()
+                .filter(|run| run.from == host.name || run.to == host.name)
+                .max_by_key(|run| (run.state == CalendarRunState::Running, run.ended));
+            FleetHostStatus {
+                name: host.name.clone(),
+                address: host.address.as_str().into(),
+                port: host.port,
+                labels: host.labels.iter().map(|label| label.as_str().into()).collect(),
+                state: match newest.map(|run| run.state) {
+                    None => FleetHostState::Unknown,
+                    Some(CalendarRunState::Running) => FleetHostState::Measuring,
+                    Some(CalendarRunState::Finished) => FleetHostState::Ready,
+                    Some(_) => FleetHostState::Failed,
+                },
+                since: newest.and_then(|run| run.ended),
+                reason: newest.map(|run| run.reason.clone()).unwrap_or_default(),
+            }
+        });
+        let paused = schedules.iter().filter(|state| state.paused).count() as u64;
+        Ok(FleetStatus {
+            name: inventory.name.clone(),
+            applied,
+            coordinator: lease
+                .as_ref()
+                .filter(|lease| lease.until > now)
+                .map(|lease| (lease.holder.as_str().into(), lease.until)),
+            epoch: lease.map_or(0, |lease| lease.epoch),
+            hosts: hosts.collect(),
+            schedules: (schedules.len() as u64, paused),
+            runs: counts,
+            alarms,
+        })
+    }
+}
+
+fn next_due(schedule: &Schedule, now: UnixTime) -> Result<Option<UnixTime>, FleetError> {
+    let due = DueTimes::of(schedule).and_then(|due| due.next(now));
+    due.map_err(|why| FleetError::Recurrence { name: schedule.name.to_string(), why })
+}

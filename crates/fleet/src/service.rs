@@ -1,0 +1,380 @@
+//! Carries out a calendar: a coordinator with a clock, and a thread for each active run.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use linerate_archive::Calendar;
+use linerate_control::{HostRef, ServerTrust, Token};
+use linerate_model::calendar::{Alarm, CalendarRun, CalendarRunState, CellResult, UnixTime};
+use linerate_model::{Outcome, RunLabels};
+use linerate_runner::{
+    ArchiveSink, ArchiveWarning, CancelToken, Measurement, Sinks, TestAgents, archive_at, run_name,
+};
+use linerate_sock::{clock, thread};
+
+use crate::coordinator::{FleetAction, FleetCoordinator, RunEnd};
+use crate::error::FleetError;
+use crate::inventory::{FleetHost, Inventory};
+use crate::notify::{NotifyError, notify};
+
+/// How often the calendar is looked at.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// How long active runs may take to stop when the service ends.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
+
+/// What a service needs.
+#[derive(Clone)]
+pub struct FleetServiceConfig {
+    /// Location of the archive with the calendar; absent for the default one of this user.
+    pub archive: Option<String>,
+    /// The fleet.
+    pub inventory: Inventory,
+    /// The token of the agents.
+    pub token: Token,
+    /// How to recognise the agents of encrypted control connections; absent for plain ones.
+    pub tls: Option<ServerTrust>,
+    /// Gets what a user should know, from any thread.
+    pub notify: fn(&FleetNotice),
+}
+
+/// Something that a user of the service should know.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FleetNotice {
+    /// This coordinator leads, with this epoch.
+    Leads(u64),
+    /// Another coordinator leads; this one waits.
+    Follows,
+    /// A run has started.
+    Started(Box<CalendarRun>),
+    /// A run has ended.
+    Ended(Box<CalendarRun>, RunEnd),
+    /// An alarm was raised or cleared.
+    Alarm(Alarm),
+    /// The calendar cannot be used at present; it is tried again.
+    CalendarAway(String),
+    /// The calendar can be used again.
+    CalendarBack,
+    /// Somebody could not be told about an alarm.
+    NotifyFailed(NotifyError),
+    /// The archive does not have everything of a run.
+    Archive(ArchiveWarning),
+}
+
+impl FleetNotice {
+    /// Whether somebody should look at it.
+    #[must_use]
+    pub fn is_warning(&self) -> bool {
+        matches!(self, Self::Alarm(_) | Self::CalendarAway(_) | Self::NotifyFailed(_) | Self::Archive(_))
+    }
+}
+
+impl fmt::Display for FleetNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Leads(epoch) => write!(f, "this coordinator leads (epoch {epoch})"),
+            Self::Follows => f.write_str("another coordinator leads; this one waits"),
+            Self::Started(run) => {
+                write!(f, "{} started: {} to {} ({})", run.id, run.from, run.to, run.schedule)
+            }
+            Self::Ended(run, end) => {
+                write!(f, "{} {}: {} to {} ({})", run.id, end.state.name(), run.from, run.to, run.schedule)?;
+                if let Some(rate) = end.result.as_ref().and_then(|result| result.goodput) {
+                    write!(f, ", {rate}")?;
+                }
+                if end.reason.is_empty() { Ok(()) } else { write!(f, ": {}", end.reason) }
+            }
+            Self::Alarm(alarm) => {
+                let what = if alarm.cleared.is_some() { "alarm cleared" } else { "alarm" };
+                write!(f, "{what}: {} to {}: {}", alarm.from, alarm.to, alarm.text)
+            }
+            Self::CalendarAway(why) => {
+                write!(f, "the calendar cannot be used, nothing is started until then: {why}")
+            }
+            Self::CalendarBack => f.write_str("the calendar can be used again"),
+            Self::NotifyFailed(error) => write!(f, "{error}"),
+            Self::Archive(warning) => write!(f, "{warning}"),
+        }
+    }
+}
+
+/// A run that is carried out.
+struct ActiveRun {
+    run: Box<CalendarRun>,
+    cancel: CancelToken,
+    /// Why it was stopped.
+    why: Option<&'static str>,
+}
+
+/// A result that the calendar does not have yet.
+type UnstoredEnd = (String, RunEnd);
+
+/// A coordinator that carries out a calendar in this process.
+pub struct FleetService {
+    config: FleetServiceConfig,
+    coordinator: FleetCoordinator,
+    active: BTreeMap<String, ActiveRun>,
+    ended: (Sender<UnstoredEnd>, Receiver<UnstoredEnd>),
+    /// Results that could not be stored.
+    waiting: Vec<UnstoredEnd>,
+    led: Option<bool>,
+    away: bool,
+}
+
+impl FleetService {
+    /// Opens the calendar and stores the description of the fleet in it.
+    ///
+    /// # Errors
+    /// The calendar cannot be used, or a mesh can never run.
+    pub fn open(config: FleetServiceConfig) -> Result<Self, FleetError> {
+        let calendar = Calendar::of(archive_at(config.archive.as_deref())?)?;
+        let new_id = Box::new(|| run_name().map_err(FleetError::from));
+        let mut coordinator = FleetCoordinator::new(calendar, run_name()?, config.inventory.clone(), new_id);
+        coordinator.apply(config.inventory.clone(), now())?;
+        Ok(Self {
+            config,
+            coordinator,
+            active: BTreeMap::new(),
+            ended: channel(),
+            waiting: Vec::new(),
+            led: None,
+            away: false,
+        })
+    }
+
+    /// Uses another description of the fleet from now on. Active runs continue.
+    ///
+    /// # Errors
+    /// The calendar cannot be written, or a mesh can never run; the earlier description stays in force.
+    pub fn apply(&mut self, inventory: Inventory) -> Result<(), FleetError> {
+        self.coordinator.apply(inventory.clone(), now())?;
+        self.config.inventory = inventory;
+        Ok(())
+    }
+
+    /// Carries out the calendar until `stop` is cancelled. `between` is called about twice a second.
+    ///
+    /// # Errors
+    /// The lease cannot be given up at the end; it then ends by itself.
+    pub fn run(&mut self, stop: &CancelToken, between: &mut dyn FnMut(&mut Self)) -> Result<(), FleetError> {
+        while !stop.is_cancelled() {
+            self.turn();
+            between(self);
+            self.receive(POLL_INTERVAL);
+        }
+        for active in self.active.values_mut() {
+            active.stop("the coordinator was stopped");
+        }
+        let until = clock::now() + SHUTDOWN_GRACE;
+        while !self.active.is_empty() && !until.has_passed() {
+            self.receive(until.remaining().min(POLL_INTERVAL));
+            self.store_results();
+        }
+        self.store_results();
+        self.coordinator.stop(now())
+    }
+
+    fn turn(&mut self) {
+        self.store_results();
+        match self.coordinator.tick(now()) {
+            Ok(actions) => {
+                if std::mem::take(&mut self.away) {
+                    self.tell(&FleetNotice::CalendarBack);
+                }
+                self.note_leader();
+                actions.into_iter().for_each(|action| self.execute(action));
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut self.away, true) {
+                    self.tell(&FleetNotice::CalendarAway(with_cause(&error)));
+                }
+                self.stop_overdue();
+            }
+        }
+    }
+
+    /// Without a calendar, only what is active can be ended.
+    fn stop_overdue(&mut self) {
+        let now = now();
+        for active in self.active.values_mut().filter(|active| active.run.ends <= now) {
+            active.stop("its time was over");
+        }
+    }
+
+    fn note_leader(&mut self) {
+        let leads = self.coordinator.leads();
+        if self.led.replace(leads) != Some(leads) {
+            let notice = match self.coordinator.epoch() {
+                Some(epoch) => FleetNotice::Leads(epoch),
+                None => FleetNotice::Follows,
+            };
+            self.tell(&notice);
+        }
+    }
+
+    fn execute(&mut self, action: FleetAction) {
+        match action {
+            FleetAction::Start(run) => self.start(run),
+            FleetAction::Stop { run, why } => {
+                if let Some(active) = self.active.get_mut(&run) {
+                    active.stop(why);
+                }
+            }
+            FleetAction::Notify(alarm) => self.notify(*alarm),
+        }
+    }
+
+    fn start(&mut self, run: Box<CalendarRun>) {
+        self.tell(&FleetNotice::Started(run.clone()));
+        let cancel = CancelToken::new();
+        let active = ActiveRun { run: run.clone(), cancel: cancel.clone(), why: None };
+        self.active.insert(run.id.clone(), active);
+        let (config, ended, id) = (self.config.clone(), self.ended.0.clone(), run.id.clone());
+        let work = move || {
+            let end = carry_out(&config, &run, &cancel);
+            // Only fails if the service has ended.
+            let _ = ended.send((run.id, end));
+        };
+        if let Err(error) = thread::spawn("fleet-run", work) {
+            self.waiting.push((id, failed(error.to_string())));
+        }
+    }
+
+    /// Tells the users in a thread of its own: a web server or a mail program may take long.
+    fn notify(&self, alarm: Alarm) {
+        self.tell(&FleetNotice::Alarm(alarm.clone()));
+        let (whom, fleet, tell) =
+            (self.config.inventory.notify.clone(), self.config.inventory.name.clone(), self.config.notify);
+        let work = move || {
+            for error in notify(&whom, &fleet, &alarm) {
+                tell(&FleetNotice::NotifyFailed(error));
+            }
+        };
+        // A host that refuses a thread says so for the next run as well.
+        drop(thread::spawn("fleet-notify", work));
+    }
+
+    /// Waits for results, and for the next look at the calendar.
+    fn receive(&mut self, timeout: Duration) {
+        match self.ended.1.recv_timeout(timeout) {
+            Ok(ended) => {
+                self.waiting.push(ended);
+                self.waiting.extend(self.ended.1.try_iter());
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        }
+    }
+
+    /// Stores results in the calendar. Those that cannot be stored wait.
+    fn store_results(&mut self) {
+        for (run, mut end) in std::mem::take(&mut self.waiting) {
+            if let Some(why) = self.active.get(&run).and_then(|active| active.why) {
+                let cancelled = why == crate::coordinator::CANCELLED_BY_USER;
+                end.state = if cancelled { CalendarRunState::Cancelled } else { CalendarRunState::Failed };
+                end.reason = why.to_owned();
+            }
+            match self.coordinator.ended(&run, &end, now()) {
+                Ok(actions) => {
+                    if let Some(active) = self.active.remove(&run) {
+                        self.tell(&FleetNotice::Ended(active.run, end));
+                    }
+                    actions.into_iter().for_each(|action| self.execute(action));
+                }
+                Err(_) => self.waiting.push((run, end)),
+            }
+        }
+    }
+
+    fn tell(&self, notice: &FleetNotice) {
+        (self.config.notify)(notice);
+    }
+}
+
+impl ActiveRun {
+    fn stop(&mut self, why: &'static str) {
+        self.why = self.why.or(Some(why));
+        self.cancel.cancel();
+    }
+}
+
+/// Wall-clock time.
+#[must_use]
+pub fn now() -> UnixTime {
+    UnixTime::from_ms((clock::wall_ns() / 1_000_000) as i64)
+}
+
+fn failed(reason: String) -> RunEnd {
+    RunEnd { state: CalendarRunState::Failed, reason, result: None }
+}
+
+fn with_cause(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error} ({source})"),
+        None => error.to_string(),
+    }
+}
+
+/// Has the agents measure, and archives the run.
+fn carry_out(config: &FleetServiceConfig, run: &CalendarRun, cancel: &CancelToken) -> RunEnd {
+    let host = |name: &str| config.inventory.host(name).map(|host| host_ref(host, config));
+    let (client, server) = match (host(&run.from), host(&run.to)) {
+        (Ok(client), Ok(server)) => (client, server),
+        (Err(error), _) | (_, Err(error)) => return failed(error.to_string()),
+    };
+    let mut sink = match ArchiveSink::open(config.archive.as_deref(), |_| ()) {
+        Ok(sink) => sink,
+        Err(warning) => return failed(warning.to_string()),
+    };
+    // Traffic that begins later would not end in the time of the run.
+    let latest = run.starts.after(run.set_up).after(run.settle);
+    let agents = TestAgents {
+        client,
+        start_by: Some(clock::now() + latest.since(now()).as_duration()),
+        server: Some(server),
+    };
+    let measurement = Measurement {
+        host: run.to.clone(),
+        port: None,
+        tls: None,
+        spec: run.spec.clone(),
+        run: run.id.clone(),
+        agents: Some(agents),
+        labels: RunLabels { name: Some(run.schedule.clone().into()), ..RunLabels::default() },
+        follow_ups: linerate_runner::FollowUps::None,
+        calibration: None,
+        lab: None,
+    };
+    let measured = measurement.run(cancel, vec![&mut sink], &mut |_| None::<Sinks>);
+    if let Err(warning) = sink.close() {
+        (config.notify)(&FleetNotice::Archive(warning));
+    }
+    let result = CellResult::of(&measured.record);
+    match (measured.outcome, result) {
+        (Ok(Outcome::Completed), Some(result)) => {
+            RunEnd { state: CalendarRunState::Finished, reason: String::new(), result: Some(result) }
+        }
+        (Ok(Outcome::Completed), None) => failed("it has no result".to_owned()),
+        (Ok(_), _) => failed(linerate_control::CANCELLED.to_owned()),
+        (Err(error), _) => failed(error.to_string()),
+    }
+}
+
+fn host_ref(host: &FleetHost, config: &FleetServiceConfig) -> HostRef {
+    HostRef {
+        name: host.name.clone(),
+        address: host.address.clone(),
+        port: Some(host.port),
+        test_address: host.test_address.clone(),
+        token: config.token.clone(),
+        tls: config.tls.clone(),
+        netns: None,
+    }
+}
+
+impl fmt::Debug for FleetService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FleetService").field("coordinator", &self.coordinator).finish_non_exhaustive()
+    }
+}

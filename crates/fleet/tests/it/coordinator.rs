@@ -1,0 +1,224 @@
+//! What a coordinator decides, in virtual time with a calendar of its own.
+
+use linerate_archive::{Calendar, RunFilter};
+use linerate_fleet::{
+    CancelTarget, FleetAction, FleetCalendar, FleetCoordinator, PairRequest, RunEnd, ScheduleRequest,
+    fleet_file,
+};
+use linerate_model::calendar::{AlarmKind, CalendarRun, CalendarRunState, CellResult, UnixTime};
+use linerate_units::{Bitrate, Span};
+
+const START: UnixTime = UnixTime::from_ms(1_800_000_000_000);
+
+fn at(seconds: u64) -> UnixTime {
+    START.after(Span::from_secs(seconds))
+}
+
+/// Two sites of two hosts, with one uplink, and a coordinator that has looked at the calendar once.
+struct Campus {
+    _folder: tempfile::TempDir,
+    coordinator: FleetCoordinator,
+    users: FleetCalendar,
+}
+
+impl Campus {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("calendar.sqlite").display().to_string();
+        let text = "set_up = \"3s\"\nsettle = \"2s\"\n[host.a]\naddress = \"a\"\n[host.b]\naddress = \"b\"\n\
+                    [host.c]\naddress = \"c\"\n[host.d]\naddress = \"d\"\n[link.uplink]\nhosts = [\"a\", \"b\"]\n";
+        let file = fleet_file::Source { name: "campus.toml".to_owned(), text: text.to_owned() };
+        let inventory = fleet_file::read(&file, &|_| Ok(Vec::new())).unwrap();
+        let mut number = 0;
+        let new_id = Box::new(move || {
+            number += 1;
+            Ok(format!("run-{number}"))
+        });
+        let calendar = Calendar::open(&path).unwrap();
+        let mut coordinator = FleetCoordinator::new(calendar, "one".to_owned(), inventory.clone(), new_id);
+        coordinator.apply(inventory, START).unwrap();
+        let users = FleetCalendar::open(Some(&path)).unwrap();
+        let mut campus = Self { _folder: folder, coordinator, users };
+        assert_eq!(campus.tick(0), []);
+        campus
+    }
+
+    fn tick(&mut self, seconds: u64) -> Vec<FleetAction> {
+        self.coordinator.tick(at(seconds)).unwrap()
+    }
+
+    /// The runs that start then.
+    fn started(&mut self, seconds: u64) -> Vec<CalendarRun> {
+        let start = |action| match action {
+            FleetAction::Start(run) => Some(*run),
+            _ => None,
+        };
+        self.tick(seconds).into_iter().filter_map(start).collect()
+    }
+
+    /// A test of ten seconds, once at a time.
+    fn add(
+        &mut self,
+        name: &str,
+        pair: (&str, &str),
+        seconds: u64,
+        change: impl FnOnce(&mut ScheduleRequest),
+    ) {
+        let mut request = ScheduleRequest {
+            name: name.to_owned(),
+            pair: PairRequest { from: pair.0.to_owned(), to: pair.1.to_owned(), ..PairRequest::default() },
+            at: Some(linerate_fleet::rfc3339(at(seconds))),
+            slip: Some(Span::from_secs(600)),
+            ..ScheduleRequest::default()
+        };
+        request.pair.spec.traffic.duration = Some(Span::from_secs(10));
+        request.pair.spec.traffic.no_latency = true;
+        change(&mut request);
+        self.users.add(&request, START).unwrap();
+    }
+
+    fn runs(&mut self, schedule: &str) -> Vec<CalendarRun> {
+        let filter = RunFilter { schedule: Some(schedule.to_owned()), ..RunFilter::default() };
+        let mut runs = self.users.runs(&filter).unwrap();
+        runs.sort_by_key(|run| run.attempt);
+        runs
+    }
+
+    fn end(&mut self, run: &CalendarRun, mbps: Option<f64>, seconds: u64) -> Vec<FleetAction> {
+        let result =
+            mbps.map(|mbps| CellResult { goodput: Bitrate::from_bps(mbps * 1e6), ..CellResult::default() });
+        let state = if result.is_some() { CalendarRunState::Finished } else { CalendarRunState::Failed };
+        let reason = if result.is_some() { String::new() } else { "refused".to_owned() };
+        self.coordinator.ended(&run.id, &RunEnd { state, reason, result }, at(seconds)).unwrap()
+    }
+}
+
+#[test]
+fn two_tests_that_are_due_81_ms_apart_and_share_a_host_or_a_link_follow_each_other() {
+    for second in [("a", "d"), ("b", "d")] {
+        let mut campus = Campus::new();
+        campus.add("first", ("a", "c"), 60, |_| ());
+        campus.add("second", second, 60, |request| {
+            request.at = Some("2027-01-15T08:01:00.081Z".to_owned());
+        });
+        campus.tick(1);
+        let (first, second) = (campus.runs("first").remove(0), campus.runs("second").remove(0));
+        assert_eq!(first.due, at(60));
+        assert_eq!(second.due.as_ms() - first.due.as_ms(), 81);
+        assert!(second.starts >= first.ends, "{first:?} {second:?}");
+    }
+    // Without anything in common they run at the same time.
+    let mut campus = Campus::new();
+    campus.add("first", ("a", "b"), 60, |_| ());
+    campus.add("second", ("c", "d"), 60, |_| ());
+    assert_eq!(campus.started(1), []);
+    assert_eq!(campus.started(60).len(), 2);
+}
+
+#[test]
+fn a_preempted_run_says_by_whom_and_is_booked_again_in_its_window() {
+    let mut campus = Campus::new();
+    campus.add("low", ("a", "c"), 60, |_| ());
+    campus.tick(1);
+    campus.add("high", ("a", "d"), 62, |request| (request.priority, request.slip) = (5, Some(Span::ZERO)));
+    campus.tick(2);
+    let (low, high) = (campus.runs("low"), campus.runs("high").remove(0));
+    assert_eq!((high.state, high.starts), (CalendarRunState::Booked, at(62)));
+    assert_eq!(low[0].state, CalendarRunState::Preempted);
+    assert!(
+        low[0].reason.contains(&high.id) && low[0].reason.contains("'high' with priority 5"),
+        "{}",
+        low[0].reason
+    );
+    assert_eq!((low[1].state, low[1].attempt), (CalendarRunState::Booked, 1));
+    assert!(low[1].starts >= high.ends);
+    // What has begun is not preempted.
+    assert_eq!(campus.started(62).len(), 1);
+    campus.add("late", ("a", "d"), 63, |request| (request.priority, request.slip) = (9, Some(Span::ZERO)));
+    campus.tick(63);
+    let late = campus.runs("late").remove(0);
+    assert_eq!(late.state, CalendarRunState::NotBooked);
+    assert!(late.reason.contains(&format!("is in use by run {} of 'high'", high.id)), "{}", late.reason);
+}
+
+#[test]
+fn times_without_a_coordinator_are_one_missed_run_and_a_window_that_is_open_is_used() {
+    let mut campus = Campus::new();
+    campus.add("often", ("a", "c"), 60, |request| {
+        (request.at, request.every, request.slip) =
+            (None, Some(Span::from_secs(60)), Some(Span::from_secs(30)));
+    });
+    campus.add("once", ("b", "d"), 3000, |request| request.slip = Some(Span::from_secs(3 * 3600)));
+    campus.tick(1);
+    // Nobody looks at the calendar for three hours.
+    campus.tick(3 * 3600);
+    let runs = campus.runs("often");
+    let missed = runs.iter().filter(|run| run.state == CalendarRunState::Missed).count();
+    // An hour of them was booked, and the rest is one.
+    assert_eq!(missed, 60 + 1);
+    assert!(runs.iter().any(|run| run.reason.contains("no coordinator was there from then until")));
+    let once = campus.runs("once");
+    assert_eq!(once[0].state, CalendarRunState::Missed);
+    assert_eq!((once[1].state, once[1].attempt), (CalendarRunState::Running, 1));
+}
+
+#[test]
+fn a_cancelled_run_keeps_its_time_until_it_has_stopped() {
+    let mut campus = Campus::new();
+    campus.add("first", ("a", "c"), 60, |_| ());
+    campus.tick(1);
+    let first = campus.started(60).remove(0);
+    assert_eq!(campus.users.cancel(&CancelTarget::Run(first.id.clone()), at(62)).unwrap(), 1);
+    let stop = campus.tick(63);
+    assert!(matches!(&stop[..], [FleetAction::Stop { run, .. }] if *run == first.id), "{stop:?}");
+    // Its packets may still be on the wire.
+    campus.add("second", ("a", "d"), 63, |request| request.slip = Some(Span::ZERO));
+    campus.tick(63);
+    assert_eq!(campus.runs("second")[0].state, CalendarRunState::NotBooked);
+    let end =
+        RunEnd { state: CalendarRunState::Cancelled, reason: "a user cancelled it".to_owned(), result: None };
+    campus.coordinator.ended(&first.id, &end, at(64)).unwrap();
+    campus.add("third", ("a", "d"), 64, |request| request.slip = Some(Span::from_secs(1)));
+    campus.tick(64);
+    assert_eq!(campus.runs("third")[0].state, CalendarRunState::Booked);
+    assert_eq!(campus.runs("first")[0].state, CalendarRunState::Cancelled);
+}
+
+#[test]
+fn an_alarm_needs_a_second_test_and_ends_with_a_good_one() {
+    let mut campus = Campus::new();
+    campus.add("watched", ("a", "c"), 60, |request| {
+        (request.at, request.every) = (None, Some(Span::from_secs(600)));
+        request.alarm.alarm_below = Bitrate::from_bps(900e6);
+    });
+    campus.tick(1);
+    let first_due = campus.runs("watched")[0].starts;
+    let seconds = |time: UnixTime| time.since(START).as_ns() / 1_000_000_000;
+    // An outlier: the second test is good, so nobody is told.
+    let begin = seconds(first_due);
+    let first = campus.started(begin).remove(0);
+    assert_eq!(campus.end(&first, Some(100.0), begin + 12), []);
+    let second = campus.started(begin + 14).remove(0);
+    assert_eq!(second.confirms.as_ref(), Some(&first.id));
+    assert_eq!(campus.end(&second, Some(940.0), begin + 27), []);
+    // Twice in a row.
+    let third = campus.started(begin + 600).remove(0);
+    assert_eq!(campus.end(&third, Some(100.0), begin + 612), []);
+    let fourth = campus.started(begin + 614).remove(0);
+    let raised = campus.end(&fourth, Some(110.0), begin + 627);
+    let [FleetAction::Notify(alarm)] = &raised[..] else { panic!("{raised:?}") };
+    assert_eq!(
+        (alarm.kind, &alarm.first_run, &alarm.second_run),
+        (AlarmKind::Goodput, &third.id, &fourth.id)
+    );
+    assert!(alarm.text.contains("110.0 Mb/s") && alarm.cleared.is_none(), "{alarm:?}");
+    // It stays one alarm, and makes no more second tests.
+    let fifth = campus.started(begin + 1200).remove(0);
+    assert_eq!(campus.end(&fifth, Some(100.0), begin + 1212), []);
+    assert_eq!(campus.started(begin + 1230), []);
+    let sixth = campus.started(begin + 1800).remove(0);
+    let cleared = campus.end(&sixth, Some(930.0), begin + 1812);
+    assert!(matches!(&cleared[..], [FleetAction::Notify(alarm)] if alarm.cleared.is_some()), "{cleared:?}");
+    assert_eq!(campus.users.alarms(true).unwrap(), []);
+    assert_eq!(campus.users.alarms(false).unwrap().len(), 1);
+}

@@ -1,0 +1,7 @@
+//! The fleet from outside: random histories with faults, and a model of the booking.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
+
+mod booking_model;
+mod coordinator;
+mod histories;
+mod simulated_fleet;

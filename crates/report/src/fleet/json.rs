@@ -1,0 +1,707 @@
+//! Answers as JSON documents. LocalTimes are in RFC 3339 format, in UTC; what is missing is absent.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use linerate_model::calendar::{
+    Alarm, AlarmKind, AlarmLimits, CalendarRun, CalendarRunState, CellResult, FleetAnswer, FleetPreview,
+    FleetStatus, MeshCell, MeshGrid, QuietHours, Recurrence, ResourceReservation, ScheduleObstacle,
+    ScheduleState, UnixTime, WhyAnswer,
+};
+use linerate_model::{ForeignText, TestSpec};
+use linerate_units::Span;
+use serde::Serialize;
+use serde_json::{Value, to_value};
+
+/// Declares a document or a part of one: serialised, with a schema for the description of the HTTP interface.
+macro_rules! documents {
+    ($($(#[$meta:meta])* pub struct $Name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)+ })+) => {
+        $(
+            $(#[$meta])*
+            #[derive(Debug, Clone, Serialize)]
+            #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+            pub struct $Name {
+                $($(#[$field_meta])* pub $field: $type,)+
+            }
+        )+
+    };
+}
+
+documents! {
+    /// Schedules, and the runs that have not ended.
+    pub struct SchedulesDocument {
+        /// `linerate.schedules/1`.
+        schema: &'static str,
+        /// By name.
+        schedules: Vec<ScheduleEntry>,
+        /// Booked and active runs.
+        runs: Vec<CalendarRunEntry>,
+    }
+
+    /// A schedule.
+    pub struct ScheduleEntry {
+        /// Its name.
+        name: ForeignText,
+        /// The mesh that it belongs to.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mesh: Option<ForeignText>,
+        /// The host that is the client.
+        from: ForeignText,
+        /// The host that is the server.
+        to: ForeignText,
+        /// When it is due.
+        when: WhenEntry,
+        /// Time zone of its times.
+        zone: ForeignText,
+        /// How much later than due it may begin.
+        #[serde(rename = "slip_ns")]
+        slip: Span,
+        /// Hours in which nothing is measured.
+        quiet: Vec<QuietHours>,
+        /// 0 to 9; the higher one comes first.
+        priority: u8,
+        /// Whether others may use the same hosts and links.
+        shared: bool,
+        /// The last time at which it is due.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        until: Option<String>,
+        /// Limits of its results.
+        alarm: AlarmLimits,
+        /// Whether it is paused.
+        paused: bool,
+        /// When it is due next, after the runs that are booked.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next_due: Option<String>,
+        /// What it measures.
+        test: TestSpec,
+    }
+
+    /// One time that something is measured.
+    pub struct CalendarRunEntry {
+        /// Its name, also in the archive.
+        run: String,
+        /// Its schedule.
+        schedule: String,
+        /// Its mesh.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mesh: Option<String>,
+        /// The host that is the client.
+        from: String,
+        /// The host that is the server.
+        to: String,
+        /// The run whose result it confirms.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        confirms: Option<String>,
+        /// When it was due.
+        due: String,
+        /// How often it was tried before.
+        attempt: u32,
+        /// When it may begin at the latest.
+        latest: String,
+        /// When its reservations begin.
+        starts: String,
+        /// When its reservations end.
+        ends: String,
+        /// Its priority.
+        priority: u8,
+        /// What became of it.
+        state: CalendarRunState,
+        /// Why.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<ForeignText>,
+        /// When it began.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        begun: Option<String>,
+        /// When it ended.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ended: Option<String>,
+        /// What it measured.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        result: Option<CellResult>,
+    }
+
+    /// Runs.
+    pub struct CalendarDocument {
+        /// `linerate.calendar/1`.
+        schema: &'static str,
+        /// The runs.
+        runs: Vec<CalendarRunEntry>,
+    }
+
+    /// What was changed.
+    pub struct ChangeDocument {
+        /// `linerate.change/1`.
+        schema: &'static str,
+        /// The schedule.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        schedule: Option<String>,
+        /// What was done with it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        done: Option<&'static str>,
+        /// Number of runs that were cancelled.
+        cancelled: u64,
+    }
+
+    /// A part of a resource that a run holds.
+    pub struct ReservationEntry {
+        /// The resource.
+        resource: String,
+        /// The run.
+        run: String,
+        /// Its schedule.
+        schedule: String,
+        /// Its priority.
+        priority: u8,
+        /// When it begins.
+        starts: String,
+        /// When it ends.
+        ends: String,
+    }
+
+    /// Why a schedule measures or not.
+    pub struct WhyDocument {
+        /// `linerate.why/1`.
+        schema: &'static str,
+        /// The time that is asked about.
+        at: String,
+        /// The schedule.
+        schedule: ScheduleEntry,
+        /// What keeps it from measuring.
+        obstacles: Vec<ObstacleEntry>,
+        /// When everything that it uses is free.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next_free: Option<String>,
+        /// The active run.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        active: Option<CalendarRunEntry>,
+        /// The next run.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next: Option<CalendarRunEntry>,
+        /// The newest run that has ended.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        last: Option<CalendarRunEntry>,
+    }
+
+    /// A time at which a test could be made.
+    pub struct FreeTimeEntry {
+        /// When its reservations could start.
+        starts: String,
+        /// When they would end.
+        ends: String,
+    }
+
+    /// LocalTimes at which a test could be made.
+    pub struct FreeTimesDocument {
+        /// `linerate.free-times/1`.
+        schema: &'static str,
+        /// The times.
+        times: Vec<FreeTimeEntry>,
+    }
+
+    /// Meshes.
+    pub struct MeshesDocument {
+        /// `linerate.meshes/1`.
+        schema: &'static str,
+        /// The meshes.
+        meshes: Vec<MeshEntry>,
+    }
+
+    /// A mesh.
+    pub struct MeshEntry {
+        /// Its name.
+        mesh: String,
+        /// Its hosts, in the order of the grid.
+        hosts: Vec<String>,
+        /// Its pairs.
+        cells: Vec<CellEntry>,
+    }
+
+    /// A pair of a mesh.
+    pub struct CellEntry {
+        /// The host that is the client.
+        from: String,
+        /// The host that is the server.
+        to: String,
+        /// What became of the newest run that has ended.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        state: Option<CalendarRunState>,
+        /// When that was.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ended: Option<String>,
+        /// Why it has no result.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<ForeignText>,
+        /// Its name.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        run: Option<String>,
+        /// The newest result, which may be older than the newest run.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        result: Option<CellResult>,
+        /// The goodput in few letters, for a grid.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        short: Option<String>,
+        /// When the result was measured.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        measured: Option<String>,
+        /// When it is measured next.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next: Option<String>,
+        /// Alarms that are open.
+        alarms: Vec<AlarmEntry>,
+    }
+
+    /// Alarms.
+    pub struct AlarmsDocument {
+        /// `linerate.alarms/1`.
+        schema: &'static str,
+        /// The newest first.
+        alarms: Vec<AlarmEntry>,
+    }
+
+    /// A limit that was crossed in two runs in a row.
+    pub struct AlarmEntry {
+        /// What it is about.
+        kind: AlarmKind,
+        /// `open` or `cleared`.
+        state: &'static str,
+        /// The schedule.
+        schedule: String,
+        /// Its mesh.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mesh: Option<String>,
+        /// The host that is the client.
+        from: String,
+        /// The host that is the server.
+        to: String,
+        /// What was found.
+        text: ForeignText,
+        /// When the first run ended.
+        since: String,
+        /// When it was raised.
+        raised: String,
+        /// When it was cleared.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cleared: Option<String>,
+        /// The two runs.
+        runs: [String; 2],
+    }
+
+    /// The coordinator that leads.
+    pub struct CoordinatorEntry {
+        /// Its name.
+        name: ForeignText,
+        /// Its epoch.
+        epoch: u64,
+        /// When its lease ends.
+        until: String,
+    }
+
+    /// A host of a fleet.
+    pub struct AgentEntry {
+        /// Its name.
+        name: String,
+        /// Name or address of its agent.
+        address: ForeignText,
+        /// Port of its agent.
+        port: u16,
+        /// Its labels.
+        labels: Vec<ForeignText>,
+        /// `unknown`, `measuring`, `ready` or `failed`.
+        state: &'static str,
+        /// When its newest run ended.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        since: Option<String>,
+        /// Why that run has no result.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<ForeignText>,
+    }
+
+    /// Numbers of schedules.
+    pub struct ScheduleCounts {
+        /// All of them.
+        all: u64,
+        /// Those that are paused.
+        paused: u64,
+    }
+
+    /// The state of a fleet.
+    pub struct FleetDocument {
+        /// `linerate.fleet/1`.
+        schema: &'static str,
+        /// Its name.
+        name: String,
+        /// When its description was stored.
+        applied: String,
+        /// The coordinator that leads.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        coordinator: Option<CoordinatorEntry>,
+        /// Its hosts.
+        agents: Vec<AgentEntry>,
+        /// Its schedules.
+        schedules: ScheduleCounts,
+        /// Number of runs by state, of the last 24 hours and coming ones.
+        runs: BTreeMap<&'static str, u64>,
+        /// Alarms that are open.
+        alarms: Vec<AlarmEntry>,
+    }
+
+    /// A mesh before it is measured.
+    pub struct MeshPreviewEntry {
+        /// Its name.
+        name: String,
+        /// Number of pairs.
+        pairs: usize,
+        /// How long each test is reserved.
+        #[serde(rename = "length_ns")]
+        length: Span,
+        /// Whether its tests are shared.
+        shared: bool,
+    }
+
+    /// How busy a resource is.
+    pub struct LoadEntry {
+        /// The resource.
+        resource: String,
+        /// The share of its time.
+        share: f64,
+    }
+
+    /// What the file of a fleet means.
+    pub struct FleetPreviewDocument {
+        /// `linerate.fleet-preview/1`.
+        schema: &'static str,
+        /// Its name.
+        name: String,
+        /// Number of hosts.
+        hosts: usize,
+        /// The meshes.
+        meshes: Vec<MeshPreviewEntry>,
+        /// What is used, the busiest first.
+        loads: Vec<LoadEntry>,
+    }
+}
+
+/// When a schedule is due.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum WhenEntry {
+    /// By a crontab expression.
+    Cron {
+        /// Minute, hour, day of month, month, day of week.
+        cron: ForeignText,
+    },
+    /// Periodically.
+    Every {
+        /// The period.
+        #[serde(rename = "every_ns")]
+        period: Span,
+        /// Mean of a random delay.
+        #[serde(rename = "jitter_ns")]
+        jitter: Span,
+    },
+    /// Once.
+    Once {
+        /// The time.
+        at: String,
+    },
+}
+
+/// What keeps a schedule from measuring.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ObstacleEntry {
+    /// It is paused.
+    Paused,
+    /// It is not due.
+    NotDue {
+        /// When it is; absent if never again.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        due: Option<String>,
+    },
+    /// The hour is quiet.
+    QuietHours {
+        /// Until when.
+        until: String,
+    },
+    /// Something is in use.
+    Busy {
+        /// By whom.
+        reservation: ReservationEntry,
+    },
+    /// No coordinator carries out the calendar.
+    NoCoordinator {
+        /// When the newest run began or ended.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        last_run: Option<String>,
+    },
+}
+
+/// The answer as a JSON document.
+#[must_use]
+pub fn document(answer: &FleetAnswer) -> Value {
+    // Our own types always have a JSON form.
+    match answer {
+        FleetAnswer::Added(state) => to_value(SchedulesDocument::new(std::slice::from_ref(state), &[])),
+        FleetAnswer::Changed { schedule, done, cancelled } => {
+            to_value(ChangeDocument::new(Some(schedule.clone()), Some(done), *cancelled))
+        }
+        FleetAnswer::Cancelled(count) => to_value(ChangeDocument::new(None, None, *count)),
+        FleetAnswer::Schedules(schedules, runs) => to_value(SchedulesDocument::new(schedules, runs)),
+        FleetAnswer::Runs(runs) => to_value(CalendarDocument::new(runs)),
+        FleetAnswer::Why(answer) => to_value(WhyDocument::new(answer)),
+        FleetAnswer::FreeTimes(free) => {
+            let entry = |one: &linerate_model::calendar::FreeTime| FreeTimeEntry {
+                starts: time(one.starts),
+                ends: time(one.ends),
+            };
+            to_value(FreeTimesDocument {
+                schema: "linerate.free-times/1",
+                times: free.iter().map(entry).collect(),
+            })
+        }
+        FleetAnswer::Grids(grids) => to_value(MeshesDocument::new(grids)),
+        FleetAnswer::Alarms(alarms) => to_value(AlarmsDocument::new(alarms)),
+        FleetAnswer::Status(status) => to_value(FleetDocument::new(status)),
+        FleetAnswer::Preview(preview) => to_value(FleetPreviewDocument::new(preview)),
+    }
+    .unwrap_or_default()
+}
+
+fn time(at: UnixTime) -> String {
+    Timestamp::from_millisecond(at.as_ms()).unwrap_or(Timestamp::MAX).to_string()
+}
+
+fn given(text: &ForeignText) -> Option<ForeignText> {
+    Some(text.clone()).filter(|text| !text.is_empty())
+}
+
+impl ChangeDocument {
+    /// What was done with a schedule, and how many runs were cancelled.
+    #[must_use]
+    pub fn new(schedule: Option<String>, done: Option<&'static str>, cancelled: u64) -> Self {
+        Self { schema: "linerate.change/1", schedule, done, cancelled }
+    }
+}
+
+impl SchedulesDocument {
+    /// Schedules, and the runs that have not ended.
+    #[must_use]
+    pub fn new(schedules: &[ScheduleState], runs: &[CalendarRun]) -> Self {
+        Self {
+            schema: "linerate.schedules/1",
+            schedules: schedules.iter().map(ScheduleEntry::new).collect(),
+            runs: runs.iter().map(CalendarRunEntry::new).collect(),
+        }
+    }
+}
+
+impl ScheduleEntry {
+    fn new(state: &ScheduleState) -> Self {
+        let schedule = state.schedule.clone();
+        Self {
+            name: schedule.name,
+            mesh: schedule.mesh,
+            from: schedule.from,
+            to: schedule.to,
+            when: match schedule.recurrence {
+                Recurrence::Cron(cron) => WhenEntry::Cron { cron },
+                Recurrence::Every { period, jitter, .. } => WhenEntry::Every { period, jitter },
+                Recurrence::Once(at) => WhenEntry::Once { at: time(at) },
+            },
+            zone: schedule.zone,
+            slip: schedule.slip,
+            quiet: schedule.quiet,
+            priority: schedule.priority,
+            shared: schedule.shared,
+            until: schedule.until.map(time),
+            alarm: schedule.alarm,
+            paused: state.paused,
+            next_due: state.next_due.map(time),
+            test: schedule.spec,
+        }
+    }
+}
+
+impl CalendarDocument {
+    /// Runs.
+    #[must_use]
+    pub fn new(runs: &[CalendarRun]) -> Self {
+        Self { schema: "linerate.calendar/1", runs: runs.iter().map(CalendarRunEntry::new).collect() }
+    }
+}
+
+impl CalendarRunEntry {
+    fn new(run: &CalendarRun) -> Self {
+        Self {
+            run: run.id.clone(),
+            schedule: run.schedule.clone(),
+            mesh: run.mesh.clone(),
+            from: run.from.clone(),
+            to: run.to.clone(),
+            confirms: run.confirms.clone(),
+            due: time(run.due),
+            attempt: run.attempt,
+            latest: time(run.latest),
+            starts: time(run.starts),
+            ends: time(run.ends),
+            priority: run.priority,
+            state: run.state,
+            reason: given(&run.reason),
+            begun: run.begun.map(time),
+            ended: run.ended.map(time),
+            result: run.result.clone(),
+        }
+    }
+}
+
+impl WhyDocument {
+    /// Why a schedule measures or not.
+    #[must_use]
+    pub fn new(why: &WhyAnswer) -> Self {
+        let obstacle = |obstacle: &ScheduleObstacle| match obstacle {
+            ScheduleObstacle::Paused => ObstacleEntry::Paused,
+            ScheduleObstacle::NotDue(due) => ObstacleEntry::NotDue { due: due.map(time) },
+            ScheduleObstacle::Quiet(until) => ObstacleEntry::QuietHours { until: time(*until) },
+            ScheduleObstacle::Busy(one) => ObstacleEntry::Busy { reservation: ReservationEntry::new(one) },
+            ScheduleObstacle::NoCoordinator(last) => {
+                ObstacleEntry::NoCoordinator { last_run: last.map(time) }
+            }
+        };
+        Self {
+            schema: "linerate.why/1",
+            at: time(why.at),
+            schedule: ScheduleEntry::new(&why.state),
+            obstacles: why.obstacles.iter().map(obstacle).collect(),
+            next_free: why.next_free.map(time),
+            active: why.active.as_ref().map(CalendarRunEntry::new),
+            next: why.next.as_ref().map(CalendarRunEntry::new),
+            last: why.last.as_ref().map(CalendarRunEntry::new),
+        }
+    }
+}
+
+impl ReservationEntry {
+    fn new(one: &ResourceReservation) -> Self {
+        Self {
+            resource: one.resource.clone(),
+            run: one.run.clone(),
+            schedule: one.schedule.clone(),
+            priority: one.priority,
+            starts: time(one.starts),
+            ends: time(one.ends),
+        }
+    }
+}
+
+impl MeshesDocument {
+    /// Meshes.
+    #[must_use]
+    pub fn new(grids: &[MeshGrid]) -> Self {
+        let mesh = |grid: &MeshGrid| MeshEntry {
+            mesh: grid.name.clone(),
+            hosts: grid.hosts.clone(),
+            cells: grid.cells.iter().map(CellEntry::new).collect(),
+        };
+        Self { schema: "linerate.meshes/1", meshes: grids.iter().map(mesh).collect() }
+    }
+}
+
+impl CellEntry {
+    fn new(cell: &MeshCell) -> Self {
+        let (result, measured) = cell.result.clone().unzip();
+        Self {
+            from: cell.from.clone(),
+            to: cell.to.clone(),
+            state: cell.last.map(|(state, _)| state),
+            ended: cell.last.map(|(_, at)| time(at)),
+            reason: given(&cell.reason),
+            run: cell.run.clone(),
+            short: result.as_ref().and_then(|result| result.goodput).map(super::compact_rate),
+            result,
+            measured: measured.map(time),
+            next: cell.next.map(time),
+            alarms: cell.alarms.iter().map(AlarmEntry::new).collect(),
+        }
+    }
+}
+
+impl AlarmsDocument {
+    /// Alarms.
+    #[must_use]
+    pub fn new(alarms: &[Alarm]) -> Self {
+        Self { schema: "linerate.alarms/1", alarms: alarms.iter().map(AlarmEntry::new).collect() }
+    }
+}
+
+impl AlarmEntry {
+    fn new(alarm: &Alarm) -> Self {
+        Self {
+            kind: alarm.kind,
+            state: if alarm.cleared.is_some() { "cleared" } else { "open" },
+            schedule: alarm.schedule.clone(),
+            mesh: alarm.mesh.clone(),
+            from: alarm.from.clone(),
+            to: alarm.to.clone(),
+            text: alarm.text.clone(),
+            since: time(alarm.since),
+            raised: time(alarm.raised),
+            cleared: alarm.cleared.map(time),
+            runs: [alarm.first_run.clone(), alarm.second_run.clone()],
+        }
+    }
+}
+
+impl FleetDocument {
+    /// The state of a fleet.
+    #[must_use]
+    pub fn new(status: &FleetStatus) -> Self {
+        let agent = |host: &linerate_model::calendar::FleetHostStatus| AgentEntry {
+            name: host.name.clone(),
+            address: host.address.clone(),
+            port: host.port,
+            labels: host.labels.clone(),
+            state: host.state.name(),
+            since: host.since.map(time),
+            reason: given(&host.reason),
+        };
+        let coordinator = status.coordinator.as_ref().map(|(name, until)| CoordinatorEntry {
+            name: name.clone(),
+            epoch: status.epoch,
+            until: time(*until),
+        });
+        Self {
+            schema: "linerate.fleet/1",
+            name: status.name.clone(),
+            applied: time(status.applied),
+            coordinator,
+            agents: status.hosts.iter().map(agent).collect(),
+            schedules: ScheduleCounts { all: status.schedules.0, paused: status.schedules.1 },
+            runs: status.runs.iter().map(|(state, count)| (state.name(), *count)).collect(),
+            alarms: status.alarms.iter().map(AlarmEntry::new).collect(),
+        }
+    }
+}
+
+impl FleetPreviewDocument {
+    fn new(preview: &FleetPreview) -> Self {
+        let mesh = |mesh: &linerate_model::calendar::MeshPreview| MeshPreviewEntry {
+            name: mesh.name.clone(),
+            pairs: mesh.pairs,
+            length: mesh.length,
+            shared: mesh.example.shared,
+        };
+        let load = |load: &linerate_model::calendar::ResourceLoad| LoadEntry {
+            resource: load.resource.clone(),
+            share: load.share,
+        };
+        Self {
+            schema: "linerate.fleet-preview/1",
+            name: preview.name.clone(),
+            hosts: preview.hosts,
+            meshes: preview.meshes.iter().map(mesh).collect(),
+            loads: preview.loads.iter().map(load).collect(),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Schedules and obstacles in words.
+
+use linerate_model::calendar::{CalendarRun, Recurrence, ScheduleObstacle, WhyAnswer};
+
+use super::{LocalTimes, marked_lines};
+use crate::layout::{TextLayout, TextRole, wrap};
+use crate::plan_preview::long_time;
+
+/// When a schedule is due.
+pub(super) fn when(recurrence: &Recurrence, zone: &str, times: LocalTimes<'_>) -> String {
+    match recurrence {
+        Recurrence::Cron(expression) if zone == "UTC" => expression.to_string(),
+        Recurrence::Cron(expression) => format!("{expression} ({zone})"),
+        Recurrence::Every { period, jitter, .. } if jitter.as_ns() == 0 => {
+            format!("every {}", long_time(*period))
+        }
+        Recurrence::Every { period, jitter, .. } => {
+            format!("every {}, jitter {}", long_time(*period), long_time(*jitter))
+        }
+        Recurrence::Once(at) => format!("once, {}", times.minute(*at)),
+    }
+}
+
+/// The answer to "why does it not run now".
+pub(super) fn why(why: &WhyAnswer, times: LocalTimes<'_>, view: &TextLayout) -> Vec<String> {
+    let schedule = &why.state.schedule;
+    let mut lines = vec![format!(
+        "{}: {} to {}, {}",
+        schedule.name,
+        schedule.from,
+        schedule.to,
+        when(&schedule.recurrence, &schedule.zone, times)
+    )];
+    if let Some(run) = &why.active {
+        lines.push(format!(
+            "It measures now: run {}, until {} at the latest.",
+            run.id,
+            times.exact(run.ends)
+        ));
+    }
+    if why.obstacles.is_empty() && why.active.is_none() {
+        lines.push(format!("Nothing keeps it from measuring at {}.", times.exact(why.at)));
+    }
+    if !why.obstacles.is_empty() {
+        lines.push(format!("At {} it does not begin, because:", times.exact(why.at)));
+        let obstacles = why.obstacles.iter().map(|one| (TextRole::Warning, obstacle_words(one, times)));
+        lines.extend(marked_lines(obstacles, view));
+    }
+    lines.push(match why.next_free {
+        Some(at) => format!("Everything that it uses is free at {}.", times.exact(at)),
+        None => "Everything that it uses is at no time free in the next seven days.".to_owned(),
+    });
+    let run = |label: &str, run: &CalendarRun| {
+        let reason = if run.reason.is_empty() { String::new() } else { format!(": {}", run.reason) };
+        wrap(
+            &format!(
+                "{label} run: {} at {}, {}{reason}",
+                run.id,
+                times.exact(run.starts),
+                run.state.name().replace('_', " ")
+            ),
+            view.columns(),
+        )
+    };
+    lines.extend(why.next.iter().flat_map(|next| run("Next", next)));
+    lines.extend(why.last.iter().flat_map(|last| run("Last", last)));
+    lines
+}
+
+pub(super) fn obstacle_words(obstacle: &ScheduleObstacle, times: LocalTimes<'_>) -> String {
+    match obstacle {
+        ScheduleObstacle::Paused => "it is paused; `linerate schedule resume` ends that".to_owned(),
+        ScheduleObstacle::NotDue(Some(due)) => format!("it is not due before {}", times.exact(*due)),
+        ScheduleObstacle::NotDue(None) => "it is never due again".to_owned(),
+        ScheduleObstacle::Quiet(until) => {
+            format!("it would measure in its quiet hours, which last until {}", times.exact(*until))
+        }
+        ScheduleObstacle::Busy(other) => format!(
+            "{} is in use by run {} of '{}' (priority {}) from {} until {}",
+            other.resource,
+            other.run,
+            other.schedule,
+            other.priority,
+            times.exact(other.starts),
+            times.exact(other.ends)
+        ),
+        ScheduleObstacle::NoCoordinator(None) => {
+            "no coordinator carries out the calendar; start `linerate fleet run FILE`".to_owned()
+        }
+        ScheduleObstacle::NoCoordinator(Some(last)) => format!(
+            "no coordinator carries out the calendar (the last run was at {}); start `linerate fleet run FILE`",
+            times.exact(*last)
+        ),
+    }
+}

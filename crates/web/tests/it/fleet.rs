@@ -1,0 +1,89 @@
+//! The calendar of a fleet, over HTTP.
+
+use linerate_archive::Calendar;
+use linerate_fleet::{FleetCalendar, FleetCoordinator, PairRequest, ScheduleRequest, fleet_file, now};
+use linerate_units::Span;
+use linerate_web::{Ability, Access, TokenFile};
+
+use crate::client::TestSite;
+
+/// Describes a fleet in the archive of a site, and adds a schedule.
+fn describe(site: &TestSite) {
+    let location = TestSite::archive_in(&site.folder);
+    let text =
+        "name = \"campus\"\n[host.a]\naddress = \"a\"\n[host.b]\naddress = \"b\"\n[mesh.m]\nevery = \"1h\"\n";
+    let file = fleet_file::Source { name: "campus.toml".to_owned(), text: text.to_owned() };
+    let inventory = fleet_file::read(&file, &|_| Ok(Vec::new())).unwrap();
+    let mut number = 0;
+    let new_id = Box::new(move || {
+        number += 1;
+        Ok(format!("run-{number}"))
+    });
+    let calendar = Calendar::open(&location).unwrap();
+    let mut coordinator = FleetCoordinator::new(calendar, "one".to_owned(), inventory.clone(), new_id);
+    coordinator.apply(inventory, now()).unwrap();
+    let request = ScheduleRequest {
+        name: "often".to_owned(),
+        pair: PairRequest { from: "a".to_owned(), to: "b".to_owned(), ..PairRequest::default() },
+        every: Some(Span::from_secs(600)),
+        ..ScheduleRequest::default()
+    };
+    FleetCalendar::open(Some(&location)).unwrap().add(&request, now()).unwrap();
+    coordinator.tick(now()).unwrap();
+}
+
+#[test]
+fn an_archive_without_a_fleet_says_so_and_stays_as_it_is() {
+    let site = TestSite::open();
+    for path in ["fleet", "meshes", "schedules", "alarms", "meshes/m/a/b", "schedules/s/why"] {
+        site.get(&format!("/api/v1/{path}")).problem(404);
+    }
+    let archive = linerate_archive::open(&TestSite::archive_in(&site.folder)).unwrap();
+    assert!(Calendar::existing(archive).unwrap().is_none());
+}
+
+#[test]
+fn visitors_see_the_fleet_and_those_who_may_run_tests_change_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = TokenFile::new(Some(&folder.path().join("tokens"))).unwrap();
+    let [view, run] =
+        [Ability::View, Ability::Run].map(|ability| file.add(ability.name(), ability, None).unwrap());
+    let site = TestSite::start(Access { tokens: Some(file), ..Access::default() });
+    describe(&site);
+    let with = |token: &str| format!("Authorization: Bearer {token}\r\n");
+    let get = |path: &str| {
+        let head = with(&view);
+        site.send(&format!(
+            "GET /api/v1/{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{head}\r\n"
+        ))
+    };
+    site.get("/api/v1/fleet").problem(401);
+    let fleet = get("fleet").json();
+    assert_eq!((&fleet["schema"], &fleet["name"]), (&"linerate.fleet/1".into(), &"campus".into()));
+    assert_eq!(fleet["agents"].as_array().unwrap().len(), 2);
+    assert_eq!(fleet["schedules"]["all"], 3);
+    let meshes = get("meshes").json();
+    assert_eq!(meshes["meshes"][0]["cells"].as_array().unwrap().len(), 2);
+    assert_eq!(get("meshes/m/a/b").json()["schema"], "linerate.calendar/1");
+    get("meshes/m/a/c").problem(404);
+    let why = get("schedules/often/why").json();
+    assert!(why["obstacles"].is_array() && why["next"]["state"] == "booked", "{why}");
+    get("schedules/offten/why").problem(404);
+    let change = |token: &str, path: &str| site.write("POST", &format!("/api/v1/{path}"), &with(token), "");
+    change(&view, "schedules/often/pause").problem(403);
+    let paused = change(&run, "schedules/often/pause").json();
+    assert!(paused["done"] == "paused" && paused["cancelled"].as_u64().unwrap() > 0, "{paused}");
+    let kinds: Vec<String> = get("schedules/often/why").json()["obstacles"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["kind"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(kinds.contains(&"paused".to_owned()), "{kinds:?}");
+    assert_eq!(change(&run, "schedules/often/resume").json()["done"], "resumed");
+    let booked = get("schedules").json();
+    let id = booked["runs"][0]["run"].as_str().unwrap().to_owned();
+    assert_eq!(change(&run, &format!("calendar/runs/{id}/cancel")).json()["cancelled"], 1);
+    change(&run, &format!("calendar/runs/{id}/cancel")).problem(409);
+    change(&run, "calendar/runs/nothing/cancel").problem(404);
+}

@@ -1,0 +1,383 @@
+// The calendar of a fleet: who sees whom how well, what needs attention, and what is measured when.
+
+import { useEffect, useState } from "preact/hooks";
+import { cancelCalendarRun, getCell, getFleet, getMeshes, getSchedules, getWhy, pauseSchedule } from "./api";
+import {
+  type Alarm,
+  type CalendarRun,
+  type Mesh,
+  mark,
+  obstacle,
+  recurrence,
+  type Schedule,
+  sentence,
+} from "./fleet";
+import { useLoad, useProblem, useVisitor } from "./load";
+import { navigate, runPath, useAddress } from "./router";
+import { NOTHING, plural, rate, when, words } from "./words";
+
+/** How often the page asks again, milliseconds. */
+const REFRESH_MS = 10_000;
+
+export function FleetPage() {
+  const { searchParams } = useAddress();
+  const [round, setRound] = useState(0);
+  const fleet = useLoad(`fleet ${round}`, getFleet);
+  const meshes = useLoad(`meshes ${round}`, getMeshes);
+  const schedules = useLoad(`schedules ${round}`, getSchedules);
+  useEffect(() => {
+    document.title = "Fleet · linerate";
+    const timer = setInterval(() => setRound((round) => round + 1), REFRESH_MS);
+    return () => clearInterval(timer);
+  }, []);
+  if (fleet.problem?.status === 404) return <NoFleet />;
+  if (fleet.problem && !fleet.value)
+    return (
+      <>
+        <h1>Fleet</h1>
+        <p class="trouble" role="alert">
+          {fleet.problem.text}
+        </p>
+      </>
+    );
+  if (!fleet.value) return <p role="status">Loading…</p>;
+  const [mesh, from, to] = ["mesh", "from", "to"].map((name) => searchParams.get(name));
+  const open = searchParams.get("schedule");
+  return (
+    <>
+      <h1>Fleet {fleet.value.name}</h1>
+      <p class={fleet.value.coordinator ? undefined : "trouble"}>
+        {plural(fleet.value.agents.length, "host")}, {plural(fleet.value.schedules.all, "schedule")}
+        {fleet.value.schedules.paused > 0 && ` (${fleet.value.schedules.paused} paused)`}.{" "}
+        {fleet.value.coordinator
+          ? `A coordinator carries out the calendar (epoch ${fleet.value.coordinator.epoch}).`
+          : "No coordinator carries out the calendar: nothing is measured."}
+      </p>
+      <Alarms alarms={fleet.value.alarms} />
+      {meshes.value?.meshes.map((mesh) => (
+        <Grid key={mesh.mesh} mesh={mesh} />
+      ))}
+      {mesh && from && to && <CellHistory mesh={mesh} from={from} to={to} round={round} />}
+      <Hosts agents={fleet.value.agents} />
+      {schedules.value && (
+        <Schedules
+          schedules={schedules.value.schedules}
+          runs={schedules.value.runs}
+          open={open}
+          onChange={() => setRound((round) => round + 1)}
+        />
+      )}
+    </>
+  );
+}
+
+function NoFleet() {
+  return (
+    <>
+      <h1>There is no fleet</h1>
+      <p>
+        A fleet is many hosts that measure each other by a calendar. Describe it in a file, and start{" "}
+        <code>linerate fleet run FILE</code> with the archive of this server. <code>linerate fleet up</code>{" "}
+        starts one for trying out.
+      </p>
+    </>
+  );
+}
+
+function Alarms({ alarms }: { alarms: Alarm[] }) {
+  if (alarms.length === 0) return <p>No alarms.</p>;
+  return (
+    <section aria-labelledby="alarms">
+      <h2 id="alarms">{plural(alarms.length, "alarm")}</h2>
+      <ul class="alarms">
+        {alarms.map((alarm) => (
+          <li key={`${alarm.from} ${alarm.to} ${alarm.kind}`}>
+            ⚠{" "}
+            <b>
+              {alarm.from} → {alarm.to}
+            </b>{" "}
+            since {when(alarm.since)}: {alarm.text}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+const MARKS = { alarm: "⚠ ", stale: "? ", good: "", none: "" } as const;
+
+function Grid({ mesh }: { mesh: Mesh }) {
+  const cells = new Map(mesh.cells.map((cell) => [`${cell.from} ${cell.to}`, cell]));
+  return (
+    <section aria-labelledby={`mesh-${mesh.mesh}`}>
+      <h2 id={`mesh-${mesh.mesh}`}>Mesh {mesh.mesh}</h2>
+      <div class="scroll">
+        <table class="mesh">
+          <caption>Goodput from the host of the row to the host of the column</caption>
+          <thead>
+            <tr>
+              <td />
+              {mesh.hosts.map((host) => (
+                <th scope="col" key={host}>
+                  {host}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {mesh.hosts.map((from) => (
+              <tr key={from}>
+                <th scope="row">{from}</th>
+                {mesh.hosts.map((to) => {
+                  const cell = cells.get(`${from} ${to}`);
+                  if (!cell) return <td key={to} class="empty" />;
+                  const address = new URLSearchParams({ mesh: mesh.mesh, from, to });
+                  return (
+                    <td key={to} class={mark(cell)}>
+                      <a href={`/fleet?${address}`} title={sentence(cell)} aria-label={sentence(cell)}>
+                        {MARKS[mark(cell)]}
+                        {cell.short ?? NOTHING}
+                      </a>
+                    </td>
+                  );
+                })}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function CellHistory({ mesh, from, to, round }: { mesh: string; from: string; to: string; round: number }) {
+  const { value, problem } = useLoad(`${mesh} ${from} ${to} ${round}`, () => getCell(mesh, from, to));
+  return (
+    <section aria-labelledby="cell">
+      <h2 id="cell">
+        {from} → {to}
+      </h2>
+      {problem && (
+        <p class="trouble" role="alert">
+          {problem.text}
+        </p>
+      )}
+      {value && <RunTable runs={value.runs} />}
+      <p>
+        <a href="/fleet">Close</a>
+      </p>
+    </section>
+  );
+}
+
+function RunTable({
+  runs,
+  actions,
+}: {
+  runs: CalendarRun[];
+  actions?: (run: CalendarRun) => preact.ComponentChild;
+}) {
+  if (runs.length === 0) return <p>No runs yet.</p>;
+  return (
+    <div class="scroll">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Starts</th>
+            <th scope="col">State</th>
+            <th scope="col" class="number">
+              Goodput
+            </th>
+            <th scope="col">Verdict or reason</th>
+            {actions && <th scope="col">Actions</th>}
+          </tr>
+        </thead>
+        <tbody>
+          {runs.map((run) => (
+            <tr key={run.run}>
+              <td>{run.result ? <a href={runPath(run.run)}>{when(run.starts)}</a> : when(run.starts)}</td>
+              <td>{words(run.state)}</td>
+              <td class="number">{rate(run.result?.goodput_bps)}</td>
+              <td>{run.reason ?? (run.confirms ? "second test" : words(run.result?.cause ?? ""))}</td>
+              {actions && <td>{actions(run)}</td>}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Hosts({
+  agents,
+}: {
+  agents: { name: string; address: string; port: number; state: string; reason?: string }[];
+}) {
+  return (
+    <section aria-labelledby="hosts">
+      <h2 id="hosts">Hosts</h2>
+      <div class="scroll">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Host</th>
+              <th scope="col">Agent</th>
+              <th scope="col">State</th>
+              <th scope="col">Note</th>
+            </tr>
+          </thead>
+          <tbody>
+            {agents.map((agent) => (
+              <tr key={agent.name}>
+                <th scope="row">{agent.name}</th>
+                <td>
+                  {agent.address}:{agent.port}
+                </td>
+                <td>{agent.state}</td>
+                <td>{agent.reason}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+interface SchedulesProps {
+  schedules: Schedule[];
+  runs: CalendarRun[];
+  open: string | null;
+  onChange: () => void;
+}
+
+function Schedules({ schedules, runs, open, onChange }: SchedulesProps) {
+  const { can } = useVisitor();
+  const [problem, setProblem] = useProblem();
+  const act = async (what: () => Promise<unknown>) => {
+    try {
+      await what();
+      setProblem(undefined);
+      onChange();
+    } catch (error) {
+      setProblem(error);
+    }
+  };
+  const next = (schedule: Schedule) =>
+    [
+      ...runs.filter((run) => run.schedule === schedule.name).map((run) => run.starts),
+      schedule.next_due ?? "",
+    ]
+      .filter(Boolean)
+      .sort()[0];
+  const active = runs.filter((run) => run.state === "running");
+  return (
+    <section aria-labelledby="schedules">
+      <h2 id="schedules">Schedules</h2>
+      {problem && (
+        <p class="trouble" role="alert">
+          {problem.text}
+        </p>
+      )}
+      {active.length > 0 && (
+        <>
+          <h3>Measuring now</h3>
+          <RunTable
+            runs={active}
+            actions={(run) =>
+              can("run") && (
+                <button type="button" onClick={() => act(() => cancelCalendarRun(run.run))}>
+                  Cancel
+                </button>
+              )
+            }
+          />
+        </>
+      )}
+      <div class="scroll">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Schedule</th>
+              <th scope="col">From → to</th>
+              <th scope="col">When</th>
+              <th scope="col">Next</th>
+              <th scope="col">Actions</th>
+            </tr>
+          </thead>
+          <tbody>
+            {schedules.map((schedule) => (
+              <tr key={schedule.name}>
+                <th scope="row">{schedule.name}</th>
+                <td>
+                  {schedule.from} → {schedule.to}
+                </td>
+                <td>{recurrence(schedule)}</td>
+                <td>
+                  {schedule.paused ? "paused" : (next(schedule) && when(next(schedule) ?? "")) || "over"}
+                </td>
+                <td class="actions">
+                  <button
+                    type="button"
+                    aria-expanded={open === schedule.name}
+                    onClick={() =>
+                      navigate(
+                        open === schedule.name
+                          ? "/fleet"
+                          : `/fleet?${new URLSearchParams({ schedule: schedule.name })}`,
+                        true,
+                      )
+                    }
+                  >
+                    Why?
+                  </button>
+                  {can("run") && (
+                    <button
+                      type="button"
+                      onClick={() => act(() => pauseSchedule(schedule.name, !schedule.paused))}
+                    >
+                      {schedule.paused ? "Resume" : "Pause"}
+                    </button>
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {open && <WhyNot name={open} />}
+    </section>
+  );
+}
+
+/** Why a schedule does not measure now. */
+function WhyNot({ name }: { name: string }) {
+  const { value, problem } = useLoad(name, () => getWhy(name));
+  if (problem)
+    return (
+      <p class="trouble" role="alert">
+        {problem.text}
+      </p>
+    );
+  if (!value) return <p role="status">Asking…</p>;
+  return (
+    <div class="card" role="status">
+      <h3>Why does {name} not measure now?</h3>
+      {value.active && <p>It measures now, until {when(value.active.ends)} at the latest.</p>}
+      {value.obstacles.length > 0 ? (
+        <ul>
+          {value.obstacles.map((one) => (
+            <li key={obstacle(one)}>{obstacle(one)}</li>
+          ))}
+        </ul>
+      ) : (
+        !value.active && <p>Nothing keeps it from measuring.</p>
+      )}
+      <p>
+        {value.next_free
+          ? `Everything that it uses is free at ${when(value.next_free)}.`
+          : "Everything that it uses is at no time free in the next seven days."}
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,54 @@
+import { expect, test } from "vitest";
+import { type Cell, mark, obstacle, recurrence, type Schedule, sentence } from "./fleet";
+
+const cell: Cell = {
+  from: "rome",
+  to: "berlin",
+  state: "finished",
+  result: { goodput_bps: 941e6, cause: "random_loss" },
+  short: "941M",
+  alarms: [],
+};
+const alarm = {
+  kind: "goodput",
+  state: "open" as const,
+  from: "rome",
+  to: "berlin",
+  text: "too slow",
+  since: "",
+  raised: "",
+};
+
+test("an alarm comes before a failure, and a failure before a result", () => {
+  expect(mark(cell)).toBe("good");
+  expect(mark({ ...cell, state: "failed" })).toBe("stale");
+  expect(mark({ ...cell, state: "failed", alarms: [alarm] })).toBe("alarm");
+  const { result: _result, state: _state, ...fresh } = cell;
+  expect(mark(fresh)).toBe("none");
+});
+
+test("a cell is a sentence with its rate, its cause and its trouble", () => {
+  expect(sentence(cell)).toBe("rome to berlin: 941Mb/s, limited by random loss");
+  expect(sentence({ ...cell, alarms: [alarm] })).toContain(". too slow");
+  expect(sentence({ ...cell, state: "not_booked", reason: "busy" })).toContain("not booked: busy");
+});
+
+test("schedules say when they are due", () => {
+  const schedule: Schedule = {
+    name: "s",
+    from: "a",
+    to: "b",
+    when: { cron: "30 2 * * *" },
+    zone: "Europe/Berlin",
+    priority: 0,
+    paused: false,
+  };
+  expect(recurrence(schedule)).toBe("30 2 * * * (Europe/Berlin)");
+  expect(recurrence({ ...schedule, zone: "UTC" })).toBe("30 2 * * *");
+  expect(recurrence({ ...schedule, when: { every_ns: 600e9, jitter_ns: 0 } })).toMatch(/^every /);
+});
+
+test("every obstacle has words", () => {
+  for (const kind of ["paused", "not_due", "quiet_hours", "busy", "no_coordinator"] as const)
+    expect(obstacle({ kind }).length).toBeGreaterThan(8);
+});

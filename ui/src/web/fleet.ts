@@ -1,0 +1,152 @@
+// The calendar of a fleet, as the server describes it, and what its page says of it.
+
+import { span } from "../units";
+import { when, words } from "./words";
+
+export interface Alarm {
+  kind: string;
+  state: "open" | "cleared";
+  from: string;
+  to: string;
+  text: string;
+  since: string;
+  raised: string;
+  cleared?: string;
+}
+
+export interface Fleet {
+  name: string;
+  coordinator?: { name: string; epoch: number; until: string };
+  agents: {
+    name: string;
+    address: string;
+    port: number;
+    labels: string[];
+    state: string;
+    since?: string;
+    reason?: string;
+  }[];
+  schedules: { all: number; paused: number };
+  runs: Record<string, number>;
+  alarms: Alarm[];
+}
+
+export interface CellResult {
+  goodput_bps?: number;
+  latency_ns?: number;
+  loss?: number;
+  cause?: string;
+  verdict?: string;
+}
+
+export interface Cell {
+  from: string;
+  to: string;
+  state?: string;
+  ended?: string;
+  reason?: string;
+  run?: string;
+  result?: CellResult;
+  short?: string;
+  measured?: string;
+  next?: string;
+  alarms: Alarm[];
+}
+
+export interface Mesh {
+  mesh: string;
+  hosts: string[];
+  cells: Cell[];
+}
+
+export interface CalendarRun {
+  run: string;
+  schedule: string;
+  from: string;
+  to: string;
+  confirms?: string;
+  due: string;
+  starts: string;
+  ends: string;
+  priority: number;
+  state: string;
+  reason?: string;
+  ended?: string;
+  result?: CellResult;
+}
+
+export interface Schedule {
+  name: string;
+  mesh?: string;
+  from: string;
+  to: string;
+  when: { cron: string } | { every_ns: number; jitter_ns: number } | { at: string };
+  zone: string;
+  priority: number;
+  paused: boolean;
+  next_due?: string;
+}
+
+export interface Obstacle {
+  kind: "paused" | "not_due" | "quiet_hours" | "busy" | "no_coordinator";
+  due?: string;
+  until?: string;
+  last_run?: string;
+  reservation?: { resource: string; run: string; schedule: string; priority: number; ends: string };
+}
+
+export interface Why {
+  at: string;
+  schedule: Schedule;
+  obstacles: Obstacle[];
+  next_free?: string;
+  active?: CalendarRun;
+  next?: CalendarRun;
+  last?: CalendarRun;
+}
+
+/** How a cell of the grid looks: its mark is also a word, so that colour is never the only sign. */
+export function mark(cell: Cell): "alarm" | "stale" | "good" | "none" {
+  if (cell.alarms.length > 0) return "alarm";
+  if (cell.state !== undefined && cell.state !== "finished") return "stale";
+  return cell.result ? "good" : "none";
+}
+
+/** What a screen reader says of a cell, and its tooltip. */
+export function sentence(cell: Cell): string {
+  const pair = `${cell.from} to ${cell.to}`;
+  const rate = cell.short ? `${cell.short}b/s` : "no result yet";
+  const measured = cell.measured ? `, measured ${when(cell.measured)}` : "";
+  const cause = cell.result?.cause ? `, limited by ${words(cell.result.cause)}` : "";
+  const trouble =
+    cell.alarms[0]?.text ?? (mark(cell) === "stale" ? `${words(cell.state ?? "")}: ${cell.reason}` : "");
+  return `${pair}: ${rate}${measured}${cause}${trouble ? `. ${trouble}` : ""}`;
+}
+
+/** When a schedule is due. */
+export function recurrence(schedule: Schedule): string {
+  const at = schedule.when;
+  if ("cron" in at) return schedule.zone === "UTC" ? at.cron : `${at.cron} (${schedule.zone})`;
+  if ("at" in at) return `once, ${when(at.at)}`;
+  const every = `every ${span(at.every_ns)}`;
+  return at.jitter_ns > 0 ? `${every}, jitter ${span(at.jitter_ns)}` : every;
+}
+
+/** An obstacle in words. */
+export function obstacle(one: Obstacle): string {
+  switch (one.kind) {
+    case "paused":
+      return "it is paused";
+    case "not_due":
+      return one.due ? `it is not due before ${when(one.due)}` : "it is never due again";
+    case "quiet_hours":
+      return `it would measure in its quiet hours, which last until ${when(one.until ?? "")}`;
+    case "busy": {
+      const held = one.reservation;
+      if (!held) return "something that it uses is in use";
+      return `${held.resource} is in use by a run of ${held.schedule} (priority ${held.priority}) until ${when(held.ends)}`;
+    }
+    default:
+      return "no coordinator carries out the calendar";
+  }
+}
