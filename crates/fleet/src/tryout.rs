@@ -135,7 +135,7 @@ impl TryOut {
         let token_file = folder.join(TOKEN_FILE);
         whole_private_file(&token_file, secret.as_bytes()).map_err(unusable)?;
         let mut agents = Agents(Vec::new());
-        let mut text = String::from("zone = \"UTC\"\nset_up = \"2s\"\nsettle = \"1s\"\n");
+        let mut text = String::from("name = \"try-out\"\nzone = \"UTC\"\nset_up = \"2s\"\nsettle = \"1s\"\n");
         for host in HOSTS {
             let (child, port) = start_agent(&config.program, &token_file, host)?;
             agents.0.push(child);

@@ -172,9 +172,9 @@ function Header({ session, here, onSignIn, onSignOut }: HeaderProps) {
       <nav aria-label="Pages">
         {link("start", "/", "Start")}
         {link("history", "/history", "History")}
-        {link("fleet", "/fleet", "Fleet")}
         {link("kiosk", "/kiosk", "Kiosk")}
         <Menu label="Tools">
+          <li>{link("fleet", "/fleet", "Fleet: many hosts by a calendar")}</li>
           <li>{link("envelope", "/envelope", "What can this path carry?")}</li>
           <li>{link("check", "/check", "Can this be true?")}</li>
         </Menu>

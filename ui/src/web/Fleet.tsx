@@ -18,6 +18,8 @@ import { NOTHING, plural, rate, when, words } from "./words";
 
 /** How often the page asks again, milliseconds. */
 const REFRESH_MS = 10_000;
+/** Schedules that are listed at most. */
+const MAX_SCHEDULES = 100;
 
 export function FleetPage() {
   const { searchParams } = useAddress();
@@ -306,7 +308,7 @@ function Schedules({ schedules, runs, open, onChange }: SchedulesProps) {
             </tr>
           </thead>
           <tbody>
-            {schedules.map((schedule) => (
+            {schedules.slice(0, MAX_SCHEDULES).map((schedule) => (
               <tr key={schedule.name}>
                 <th scope="row">{schedule.name}</th>
                 <td>
@@ -316,7 +318,7 @@ function Schedules({ schedules, runs, open, onChange }: SchedulesProps) {
                 <td>
                   {schedule.paused ? "paused" : (next(schedule) && when(next(schedule) ?? "")) || "over"}
                 </td>
-                <td class="actions">
+                <td class="buttons">
                   <button
                     type="button"
                     aria-expanded={open === schedule.name}
@@ -345,6 +347,11 @@ function Schedules({ schedules, runs, open, onChange }: SchedulesProps) {
           </tbody>
         </table>
       </div>
+      {schedules.length > MAX_SCHEDULES && (
+        <p>
+          And {schedules.length - MAX_SCHEDULES} more: <code>linerate schedule list</code> has all of them.
+        </p>
+      )}
       {open && <WhyNot name={open} />}
     </section>
   );

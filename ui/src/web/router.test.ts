@@ -7,6 +7,7 @@ test("every page has its path, and the id of a run survives its address", () => 
   expect(route("/compare/")).toEqual({ page: "compare" });
   expect(route("/kiosk")).toEqual({ page: "kiosk" });
   expect([route("/envelope"), route("/check")]).toEqual([{ page: "envelope" }, { page: "check" }]);
+  expect(route("/fleet")).toEqual({ page: "fleet" });
   expect(route(runPath("a/b %?"))).toEqual({ page: "run", id: "a/b %?" });
 });
 
