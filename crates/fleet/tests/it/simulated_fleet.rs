@@ -293,7 +293,11 @@ impl SimulatedFleet {
 
     fn user(&mut self) {
         let now = self.time();
-        let names: Vec<String> = match self.rng.random_range(0..60) {
+        // Somebody who wants a test at once takes every time that becomes free.
+        if self.rng.random_bool(0.15) {
+            self.add_schedule(true);
+        }
+        let names: Vec<String> = match self.rng.random_range(0..30) {
             0..=3 => self
                 .users
                 .schedules()
@@ -302,7 +306,16 @@ impl SimulatedFleet {
                 .map(|one| one.schedule.name.into_string())
                 .collect(),
             4 => {
-                self.add_schedule();
+                self.add_schedule(false);
+                return;
+            }
+            5..=6 => {
+                let states = vec![CalendarRunState::Running];
+                let running = self.users.runs(&RunFilter { states, ..RunFilter::default() }).unwrap();
+                if let Some(run) = running.first() {
+                    self.note(&format!("a user cancels the active run {}", run.id));
+                    self.users.cancel(&CancelTarget::Run(run.id.clone()), now).unwrap();
+                }
                 return;
             }
             _ => return,
@@ -328,7 +341,8 @@ impl SimulatedFleet {
         }
     }
 
-    fn add_schedule(&mut self) {
+    /// A test between two random hosts, periodically or at once.
+    fn add_schedule(&mut self, at_once: bool) {
         self.added += 1;
         let hosts = self.inventory.hosts.len();
         let (from, to) = (self.rng.random_range(0..hosts), self.rng.random_range(0..hosts));
@@ -345,10 +359,15 @@ impl SimulatedFleet {
             ..ScheduleRequest::default()
         };
         request.pair.spec.traffic.duration = Some(Span::from_secs(self.rng.random_range(1..20)));
+        if at_once {
+            request.every = None;
+            request.at = Some(linerate_fleet::rfc3339(UnixTime::from_ms(self.now_ms + 2 * STEP_MS)));
+            request.slip = Some(Span::from_secs(120));
+        }
         request.pair.spec.traffic.no_latency = true;
         // From a host to itself is refused.
         if self.users.add(&request, self.time()).is_ok() {
-            self.note(&format!("a user adds {} from h{from} to h{to}", request.name));
+            self.note(&format!("a user adds {} from h{from} to h{to}, at once: {at_once}", request.name));
         }
     }
 
