@@ -128,7 +128,7 @@ mod tests {
         let [((from, to), links)] = &paths[..] else { panic!("{paths:?}") };
         assert_eq!((from.as_str(), to.as_str()), ("a", "b"));
         assert_eq!(links.iter().map(|(_, members)| *members).collect::<Vec<_>>(), [1, 1]);
-        assert!(topology_paths("pear", "").unwrap_err().to_string().contains("did you mean 'pair'?"));
+        assert!(topology_paths("pairs", "").unwrap_err().to_string().contains("did you mean 'pair'?"));
     }
 
     #[test]
