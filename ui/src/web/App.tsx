@@ -174,9 +174,9 @@ function Header({ session, here, onSignIn, onSignOut }: HeaderProps) {
         {link("history", "/history", "History")}
         {link("kiosk", "/kiosk", "Kiosk")}
         <Menu label="Tools">
-          <li>{link("fleet", "/fleet", "Fleet: many hosts by a calendar")}</li>
           <li>{link("envelope", "/envelope", "What can this path carry?")}</li>
           <li>{link("check", "/check", "Can this be true?")}</li>
+          <li>{link("fleet", "/fleet", "Fleet: many hosts by a calendar")}</li>
         </Menu>
         {session?.signed_in ? (
           <button type="button" onClick={onSignOut}>

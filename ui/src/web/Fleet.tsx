@@ -5,6 +5,7 @@ import { cancelCalendarRun, getCell, getFleet, getMeshes, getSchedules, getWhy, 
 import {
   type Alarm,
   type CalendarRun,
+  type Fleet,
   type Mesh,
   mark,
   obstacle,
@@ -22,51 +23,57 @@ const REFRESH_MS = 10_000;
 const MAX_SCHEDULES = 100;
 
 export function FleetPage() {
-  const { searchParams } = useAddress();
   const [round, setRound] = useState(0);
   const fleet = useLoad(`fleet ${round}`, getFleet);
-  const meshes = useLoad(`meshes ${round}`, getMeshes);
-  const schedules = useLoad(`schedules ${round}`, getSchedules);
+  const none = fleet.problem?.status === 404;
   useEffect(() => {
     document.title = "Fleet · linerate";
+    if (none) return;
     const timer = setInterval(() => setRound((round) => round + 1), REFRESH_MS);
     return () => clearInterval(timer);
-  }, []);
-  if (fleet.problem?.status === 404) return <NoFleet />;
-  if (fleet.problem && !fleet.value)
-    return (
-      <>
-        <h1>Fleet</h1>
-        <p class="trouble" role="alert">
-          {fleet.problem.text}
-        </p>
-      </>
-    );
-  if (!fleet.value) return <p role="status">Loading…</p>;
+  }, [none]);
+  if (none) return <NoFleet />;
+  if (fleet.value)
+    return <Overview fleet={fleet.value} round={round} onChange={() => setRound((round) => round + 1)} />;
+  if (!fleet.problem) return <p role="status">Loading…</p>;
+  return (
+    <>
+      <h1>Fleet</h1>
+      <p class="trouble" role="alert">
+        {fleet.problem.text}
+      </p>
+    </>
+  );
+}
+
+function Overview({ fleet, round, onChange }: { fleet: Fleet; round: number; onChange: () => void }) {
+  const { searchParams } = useAddress();
+  const meshes = useLoad(`meshes ${round}`, getMeshes);
+  const schedules = useLoad(`schedules ${round}`, getSchedules);
   const [mesh, from, to] = ["mesh", "from", "to"].map((name) => searchParams.get(name));
   const open = searchParams.get("schedule");
   return (
     <>
-      <h1>Fleet {fleet.value.name}</h1>
-      <p class={fleet.value.coordinator ? undefined : "trouble"}>
-        {plural(fleet.value.agents.length, "host")}, {plural(fleet.value.schedules.all, "schedule")}
-        {fleet.value.schedules.paused > 0 && ` (${fleet.value.schedules.paused} paused)`}.{" "}
-        {fleet.value.coordinator
-          ? `A coordinator carries out the calendar (epoch ${fleet.value.coordinator.epoch}).`
+      <h1>Fleet {fleet.name}</h1>
+      <p class={fleet.coordinator ? undefined : "trouble"}>
+        {plural(fleet.agents.length, "host")}, {plural(fleet.schedules.all, "schedule")}
+        {fleet.schedules.paused > 0 && ` (${fleet.schedules.paused} paused)`}.{" "}
+        {fleet.coordinator
+          ? `A coordinator carries out the calendar (epoch ${fleet.coordinator.epoch}).`
           : "No coordinator carries out the calendar: nothing is measured."}
       </p>
-      <Alarms alarms={fleet.value.alarms} />
+      <Alarms alarms={fleet.alarms} />
       {meshes.value?.meshes.map((mesh) => (
         <Grid key={mesh.mesh} mesh={mesh} />
       ))}
       {mesh && from && to && <CellHistory mesh={mesh} from={from} to={to} round={round} />}
-      <Hosts agents={fleet.value.agents} />
+      <Hosts agents={fleet.agents} />
       {schedules.value && (
         <Schedules
           schedules={schedules.value.schedules}
           runs={schedules.value.runs}
           open={open}
-          onChange={() => setRound((round) => round + 1)}
+          onChange={onChange}
         />
       )}
     </>

@@ -223,8 +223,12 @@ impl PageSession {
     /// Checks that linerate would accept a command that is not run.
     fn parse_only(&mut self, page: &GuidePage, command: &GuideCommand) {
         let text = command.text.split(" #").next().unwrap_or_default();
-        let words: Vec<&str> = text.split_whitespace().skip_while(|word| *word != "linerate").collect();
-        if words.is_empty() || words.contains(&"|") {
+        let Some(words) = shlex::split(text) else {
+            self.faults.push(format!("{}\na quotation mark has no end", page.place(command)));
+            return;
+        };
+        let words: Vec<String> = words.into_iter().skip_while(|word| word != "linerate").collect();
+        if words.is_empty() || words.iter().any(|word| word == "|") {
             return;
         }
         if let Err(error) = linerate::command().try_get_matches_from(words) {
