@@ -20,6 +20,9 @@ pub use runs::RunFilter;
 /// How often a transaction is tried again that met another one.
 const MAX_TRIES: u32 = 10;
 
+/// Names that one statement looks for at most.
+const NAMES_AT_ONCE: usize = 500;
+
 /// The format of the tables of a calendar.
 const FORMAT: i64 = 1;
 
@@ -197,6 +200,12 @@ impl Calendar {
     fn error(&self, fault: DatabaseFault) -> CalendarError {
         calendar_error(self.database.shown(), fault)
     }
+}
+
+/// `?3, ?4` for two names from the third parameter on.
+fn names(first: usize, count: usize) -> String {
+    let places: Vec<String> = (first..first + count).map(|number| format!("?{number}")).collect();
+    places.join(", ")
 }
 
 fn calendar_error(shown: &str, fault: DatabaseFault) -> CalendarError {

@@ -1,12 +1,12 @@
-//! Measures how fast a calendar books: a day of tests between many hosts at once, and single tests one after the other.
+//! Measures how fast a calendar books: `booking sqlite|postgres [HOSTS [SINGLE]]`. `cargo xtask bench --only booking`
+//! calls it.
 //!
-//! ```sh
-//! cargo run --release -p linerate-fleet --example booking -- LOCATION [HOSTS [SINGLE]]
-//! ```
-//!
-//! LOCATION is a new SQLite file or an empty PostgreSQL database. Prints JSON.
+//! First a day of tests between many hosts at once, then tests that users add, one after the other. Prints one JSON
+//! object.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a measurement that fails has no result")]
 
-use std::process::ExitCode;
+#[path = "../../archive/tests/it/postgres_server.rs"]
+mod postgres_server;
 
 use linerate_archive::{Calendar, RunFilter};
 use linerate_fleet::{FleetCoordinator, Inventory, fleet_file};
@@ -14,80 +14,97 @@ use linerate_model::calendar::{CalendarRunState, Recurrence, Schedule, UnixTime}
 use linerate_plan::Source;
 use linerate_sock::clock;
 use linerate_units::Span;
+use postgres_server::PostgresServer;
 
 /// When the simulated day begins.
 const DAY: UnixTime = UnixTime::from_ms(1_800_000_000_000);
 const HOSTS_OF_A_SITE: usize = 100;
 
-fn main() -> ExitCode {
-    match measure() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
+/// What `booking` is given.
+struct BookingOptions {
+    database: String,
+    /// Hosts, each of which measures hourly.
+    hosts: usize,
+    /// Tests that are added afterwards.
+    single: usize,
+}
+
+impl BookingOptions {
+    fn read(mut words: impl Iterator<Item = String>) -> Option<Self> {
+        let database = words.next().filter(|word| ["sqlite", "postgres"].contains(&word.as_str()))?;
+        let mut number = |default: usize| words.next().map_or(Some(default), |word| word.parse().ok());
+        Some(Self { database, hosts: number(10_000)?, single: number(2_000)? })
     }
 }
 
-fn measure() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let location = arguments.next().ok_or("usage: booking LOCATION [HOSTS [SINGLE]]")?;
-    let mut number = |default: usize| arguments.next().map_or(Ok(default), |text| text.parse());
-    let (hosts, single) = (number(10_000)?, number(2_000)?);
+fn main() {
+    let Some(options) = BookingOptions::read(std::env::args().skip(1)) else {
+        panic!("usage: booking sqlite|postgres [HOSTS [SINGLE]]");
+    };
+    if options.database == "sqlite" {
+        let folder = tempfile::tempdir().unwrap();
+        measure(&folder.path().join("calendar.sqlite").display().to_string(), &options);
+    } else {
+        let (server, process) = PostgresServer::start();
+        measure(&server.url("postgres"), &options);
+        PostgresServer::stop(process);
+    }
+}
+
+fn measure(location: &str, options: &BookingOptions) {
     let mut next = 0_u64;
     let new_id = Box::new(move || {
         next += 1;
         Ok(format!("{next:016x}"))
     });
-    let inventory = fleet(hosts)?;
-    let mut coordinator =
-        FleetCoordinator::new(Calendar::open(&location)?, "bench".to_owned(), inventory.clone(), new_id)
-            .with_horizon(Span::from_secs(24 * 3600));
-    let (applied, ()) = timed(|| coordinator.apply(inventory.clone(), DAY))?;
-    let (planned, _) = timed(|| coordinator.tick(DAY))?;
-    let runs = coordinator.calendar().read(|calendar| calendar.run_counts(DAY))?;
-    let booked: u64 =
-        runs.iter().filter(|(state, _)| *state == CalendarRunState::Booked).map(|(_, count)| count).sum();
-    let mut each = Vec::with_capacity(single);
-    for at in 0..single {
-        let schedule = once(at, hosts, &inventory);
-        coordinator.calendar().write(|calendar| calendar.put_schedule(&schedule, Some(DAY)))?;
-        let (took, _) = timed(|| coordinator.tick(DAY))?;
-        each.push(took);
+    let inventory = fleet(options.hosts);
+    let calendar = Calendar::open(location).unwrap();
+    let mut coordinator = FleetCoordinator::new(calendar, "bench".to_owned(), inventory.clone(), new_id)
+        .with_horizon(Span::from_secs(24 * 3600));
+    // With the schedules of the mesh, and what is due at once.
+    let day_seconds = seconds(|| coordinator.tick(DAY, &mut Vec::new()).unwrap());
+    let counts = coordinator.calendar().read(|calendar| calendar.run_counts(DAY)).unwrap();
+    let booked =
+        |(state, count): &(CalendarRunState, u64)| (*state == CalendarRunState::Booked).then_some(*count);
+    let day_runs: u64 = counts.iter().filter_map(booked).sum();
+    let mut single_ms = Vec::with_capacity(options.single);
+    let mut actions = Vec::new();
+    for at in 0..options.single {
+        let schedule = once(at, options.hosts, &inventory);
+        single_ms.push(
+            seconds(|| {
+                coordinator.calendar().write(|calendar| calendar.put_schedule(&schedule, Some(DAY))).unwrap();
+                coordinator.tick(DAY, &mut actions).unwrap();
+            }) * 1e3,
+        );
     }
-    let filter = RunFilter { schedule: Some("single-0".to_owned()), ..RunFilter::default() };
-    let first = coordinator.calendar().read(|calendar| calendar.runs(&filter))?;
-    if first.first().is_none_or(|run| run.state != CalendarRunState::Booked) {
-        return Err("a single test was not booked".into());
+    for at in 0..options.single {
+        let filter = RunFilter { schedule: Some(format!("single-{at}")), ..RunFilter::default() };
+        let runs = coordinator.calendar().read(|calendar| calendar.runs(&filter)).unwrap();
+        let state = runs.first().map(|run| run.state);
+        let has_time = matches!(state, Some(CalendarRunState::Booked | CalendarRunState::Running));
+        assert!(has_time, "the test {at} is {state:?}");
     }
-    each.sort_by(f64::total_cmp);
-    let quantile =
-        |share: f64| each.get(((each.len() - 1) as f64 * share) as usize).copied().unwrap_or_default();
-    let total: f64 = each.iter().sum();
     println!(
         "{}",
         serde_json::json!({
-            "hosts": hosts,
-            "apply_seconds": applied,
-            "day_runs": booked,
-            "day_seconds": planned,
-            "single_runs": single,
-            "single_per_second": single as f64 / total,
-            "single_p50_ms": quantile(0.5) * 1e3,
-            "single_p99_ms": quantile(0.99) * 1e3,
+            "database": options.database,
+            "hosts": options.hosts,
+            "day_runs": day_runs,
+            "day_seconds": day_seconds,
+            "single_ms": single_ms,
         })
     );
-    Ok(())
 }
 
-fn timed<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(f64, T), E> {
+fn seconds(work: impl FnOnce()) -> f64 {
     let begun = clock::now();
-    let value = work()?;
-    Ok((clock::now().since(begun).as_secs_f64(), value))
+    work();
+    clock::now().since(begun).as_secs_f64()
 }
 
 /// Each host measures hourly to its neighbour, and so is an end of 48 tests a day. Half of a site measures at a time.
-fn fleet(hosts: usize) -> Result<Inventory, Box<dyn std::error::Error>> {
+fn fleet(hosts: usize) -> Inventory {
     let mut text = String::from("name = \"bench\"\n");
     for host in 0..hosts {
         text += &format!("[host.h{host}]\naddress = \"h{host}\"\n");
@@ -106,7 +123,7 @@ fn fleet(hosts: usize) -> Result<Inventory, Box<dyn std::error::Error>> {
         (0..hosts).map(|host| format!("[\"h{host}\", \"h{}\"]", (host + 1) % hosts)).collect();
     text += &format!("[mesh.ring]\nevery = \"1h\"\ntemplate = \"pairs\"\npairs = [{}]\n", pairs.join(", "));
     let source = Source { name: "bench.toml".to_owned(), text };
-    Ok(fleet_file::read(&source, &|_| Ok(Vec::new()))?)
+    fleet_file::read(&source, &|_| Ok(Vec::new())).unwrap()
 }
 
 fn once(at: usize, hosts: usize, inventory: &Inventory) -> Schedule {

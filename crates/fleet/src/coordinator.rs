@@ -9,7 +9,9 @@ mod judge;
 use std::collections::BTreeMap;
 
 use linerate_archive::{Calendar, CalendarError, CalendarTransaction, RunFilter};
-use linerate_model::calendar::{Alarm, CalendarRun, CalendarRunState, CellResult, UnixTime};
+use linerate_model::calendar::{
+    Alarm, CalendarRun, CalendarRunState, CellResult, Schedule, ScheduleState, UnixTime,
+};
 use linerate_units::Span;
 
 use crate::error::FleetError;
@@ -28,8 +30,8 @@ pub(crate) const CANCELLED_BY_USER: &str = "a user cancelled it";
 pub const HORIZON: Span = Span::from_secs(3600);
 /// How often runs are removed that ended long ago.
 const FORGET_INTERVAL: Span = Span::from_secs(3600);
-/// Runs that are started by one call at most.
-const STARTS_AT_ONCE: u32 = 256;
+/// Runs that are started, or judged, by one call at most.
+const RUNS_AT_ONCE: u32 = 256;
 
 /// Something that the coordinator wants to be done.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +47,8 @@ pub enum FleetAction {
     },
     /// Tell the users about an alarm that was raised or cleared.
     Notify(Box<Alarm>),
+    /// Tell the users that the calendar has the description of this coordinator now, instead of another one.
+    Described,
 }
 
 /// How a run ended.
@@ -72,7 +76,9 @@ pub struct FleetCoordinator {
     /// The runs that it carries out, and when their reservations end.
     running: BTreeMap<String, UnixTime>,
     forgot: Option<UnixTime>,
-    new_id: Box<dyn FnMut() -> Result<String, FleetError> + Send>,
+    /// Whether the calendar has its description of the fleet.
+    described: bool,
+    new_id: book::NewId,
 }
 
 impl FleetCoordinator {
@@ -93,6 +99,7 @@ impl FleetCoordinator {
             lease_until: UnixTime::from_ms(0),
             running: BTreeMap::new(),
             forgot: None,
+            described: false,
             new_id,
         }
     }
@@ -122,66 +129,34 @@ impl FleetCoordinator {
         &self.inventory
     }
 
-    /// Stores the description of the fleet, and makes the schedules of its meshes those of the description: new pairs are
-    /// added, those that are gone are removed with their coming runs. Paused ones stay paused.
+    /// Describes the fleet anew. If this coordinator leads, its next look at the calendar makes the schedules of meshes
+    /// those of the description: new pairs are added, those that are gone are removed with their coming runs, and paused
+    /// ones stay paused. A coordinator that waits does that when it begins to lead.
     ///
     /// # Errors
-    /// The calendar cannot be written.
-    pub fn apply(&mut self, inventory: Inventory, now: UnixTime) -> Result<(), FleetError> {
-        let wanted = inventory.mesh_schedules();
-        let mut first = Vec::with_capacity(wanted.len());
-        for schedule in &wanted {
-            let due = DueTimes::of(schedule).and_then(|due| due.next(now));
-            first.push(due.map_err(|why| FleetError::Recurrence { name: schedule.name.to_string(), why })?);
-        }
-        let content =
-            serde_json::to_string(&inventory).map_err(|error| CalendarError::Content(error.to_string()))?;
-        let resources = inventory.resources();
-        self.calendar.write(|calendar| {
-            calendar.set_inventory(&content, &resources, now)?;
-            let known: BTreeMap<String, _> = calendar
-                .schedules()?
-                .into_iter()
-                .map(|state| (state.schedule.name.to_string(), state))
-                .collect();
-            for (schedule, first) in wanted.iter().zip(&first) {
-                match known.get(schedule.name.as_str()) {
-                    Some(state) if state.schedule == *schedule => {}
-                    Some(state) => {
-                        calendar.put_schedule(schedule, first.filter(|_| !state.paused))?;
-                        cancel_booked(calendar, &schedule.name, "the fleet was described anew", now)?;
-                    }
-                    None => calendar.put_schedule(schedule, *first)?,
-                }
-            }
-            for state in known.values().filter(|state| state.schedule.mesh.is_some()) {
-                let name = &state.schedule.name;
-                if !wanted.iter().any(|schedule| schedule.name == *name) {
-                    calendar.remove_schedule(name, now)?;
-                    cancel_booked(calendar, name, "its mesh has no such pair any more", now)?;
-                }
-            }
-            Ok(())
-        })?;
+    /// A mesh can never run. The earlier description stays in force.
+    pub fn describe(&mut self, inventory: Inventory, now: UnixTime) -> Result<(), FleetError> {
+        schedules_of_meshes(&inventory, now)?;
         self.inventory = inventory;
+        self.described = false;
         Ok(())
     }
 
-    /// What has to be done now. Called about once a second.
+    /// Appends what has to be done now. Called about once a second.
     ///
     /// # Errors
-    /// The calendar cannot be read or written. Runs that are active continue, and nothing is started.
-    pub fn tick(&mut self, now: UnixTime) -> Result<Vec<FleetAction>, FleetError> {
-        let mut actions = self.stop_overdue(now);
-        let Some(epoch) = self.lead(now)? else { return Ok(actions) };
-        match self.lead_on(epoch, now, &mut actions) {
+    /// The calendar cannot be read or written. What was appended before that has to be done all the same: the calendar
+    /// says already that it was.
+    pub fn tick(&mut self, now: UnixTime, actions: &mut Vec<FleetAction>) -> Result<(), FleetError> {
+        self.stop_overdue(now, actions);
+        let Some(epoch) = self.lead(now)? else { return Ok(()) };
+        match self.lead_on(epoch, now, actions) {
             // Its active runs go on: the one that leads now leaves them their time.
             Err(FleetError::Calendar(CalendarError::Superseded { .. })) => {
                 self.epoch = None;
-                Ok(actions)
+                Ok(())
             }
-            Err(error) => Err(error),
-            Ok(()) => Ok(actions),
+            done => done,
         }
     }
 
@@ -191,18 +166,46 @@ impl FleetCoordinator {
         now: UnixTime,
         actions: &mut Vec<FleetAction>,
     ) -> Result<(), FleetError> {
-        self.stop_cancelled(actions)?;
-        self.give_up_lost(epoch, now)?;
+        self.store_description(epoch, now, actions)?;
+        self.watch_active(epoch, now, actions)?;
+        self.judge_ended(epoch, now, actions)?;
         self.note_missed(epoch, now)?;
         self.start_due(epoch, now, actions)?;
         self.book_due(epoch, now)?;
         self.forget(now)
     }
 
+    fn store_description(
+        &mut self,
+        epoch: u64,
+        now: UnixTime,
+        actions: &mut Vec<FleetAction>,
+    ) -> Result<(), FleetError> {
+        if self.described {
+            return Ok(());
+        }
+        let inventory = &self.inventory;
+        let content =
+            serde_json::to_string(inventory).map_err(|error| CalendarError::Content(error.to_string()))?;
+        let stored = self.calendar.read(|calendar| Ok(calendar.inventory()?.map(|(content, _)| content)))?;
+        if stored.as_ref() != Some(&content) {
+            let wanted = schedules_of_meshes(inventory, now)?;
+            let resources = inventory.resources();
+            self.calendar.write(|calendar| {
+                calendar.check_epoch(epoch)?;
+                calendar.set_inventory(&content, &resources, now)?;
+                set_schedules_of_meshes(calendar, &wanted, now)
+            })?;
+            actions.extend(stored.map(|_| FleetAction::Described));
+        }
+        self.described = true;
+        Ok(())
+    }
+
     /// Runs whose time is over, whether or not this coordinator still leads. No calendar is needed for that.
-    fn stop_overdue(&mut self, now: UnixTime) -> Vec<FleetAction> {
+    fn stop_overdue(&mut self, now: UnixTime, actions: &mut Vec<FleetAction>) {
         let over = self.running.iter().filter(|(_, ends)| **ends <= now);
-        over.map(|(run, _)| FleetAction::Stop { run: run.clone(), why: "its time was over" }).collect()
+        actions.extend(over.map(|(run, _)| FleetAction::Stop { run: run.clone(), why: "its time was over" }));
     }
 
     /// Takes or renews the lease; its epoch, if this coordinator leads.
@@ -212,44 +215,66 @@ impl FleetCoordinator {
         }
         let holder = self.holder.clone();
         let lease = self.calendar.write(|calendar| calendar.acquire_lease(&holder, now, now.after(LEASE)))?;
-        self.epoch = Some(lease.epoch).filter(|_| lease.holder == self.holder);
+        let epoch = Some(lease.epoch).filter(|_| lease.holder == self.holder);
+        if epoch != self.epoch {
+            // Another one may have described the fleet differently in the meantime.
+            self.described = false;
+        }
+        self.epoch = epoch;
         self.lease_until = lease.until;
         Ok(self.epoch)
     }
 
-    /// Runs that a user wants to be stopped while they are active.
-    fn stop_cancelled(&mut self, actions: &mut Vec<FleetAction>) -> Result<(), FleetError> {
-        if self.running.is_empty() {
-            return Ok(());
-        }
+    /// Stops active runs that a user cancels, and ends those of coordinators that are gone.
+    fn watch_active(
+        &mut self,
+        epoch: u64,
+        now: UnixTime,
+        actions: &mut Vec<FleetAction>,
+    ) -> Result<(), FleetError> {
         let active = RunFilter { states: vec![CalendarRunState::Running], ..RunFilter::default() };
         let active = self.calendar.read(|calendar| calendar.runs(&active))?;
-        for run in active.iter().filter(|run| !run.reason.is_empty() && self.running.contains_key(&run.id)) {
-            actions.push(FleetAction::Stop { run: run.id.clone(), why: CANCELLED_BY_USER });
+        let (own, others): (Vec<_>, Vec<_>) =
+            active.into_iter().partition(|run| self.running.contains_key(&run.id));
+        let cancelled = own.into_iter().filter(|run| !run.reason.is_empty());
+        actions.extend(cancelled.map(|run| FleetAction::Stop { run: run.id, why: CANCELLED_BY_USER }));
+        // Until the end of its reservation, such a run may still be on the wire.
+        let lost: Vec<CalendarRun> = others.into_iter().filter(|run| run.ends <= now).collect();
+        if lost.is_empty() {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    /// Ends runs that a coordinator started that is gone. Until the end of its reservation, such a run may still be on
-    /// the wire.
-    fn give_up_lost(&mut self, epoch: u64, now: UnixTime) -> Result<(), FleetError> {
-        let running = &self.running;
         self.calendar.write(|calendar| {
-            let active = RunFilter { states: vec![CalendarRunState::Running], ..RunFilter::default() };
-            let lost: Vec<CalendarRun> = calendar
-                .runs(&active)?
-                .into_iter()
-                .filter(|run| run.ends <= now && !running.contains_key(&run.id))
-                .collect();
-            if !lost.is_empty() {
-                calendar.check_epoch(epoch)?;
-            }
-            for run in lost {
+            calendar.check_epoch(epoch)?;
+            for run in &lost {
                 let why = "the coordinator that started it stopped";
                 calendar.end_run(&run.id, CalendarRunState::Failed, why, None, now)?;
             }
             Ok(())
         })?;
+        Ok(())
+    }
+
+    /// Looks for alarms in results, also those of runs that another coordinator started.
+    fn judge_ended(
+        &mut self,
+        epoch: u64,
+        now: UnixTime,
+        actions: &mut Vec<FleetAction>,
+    ) -> Result<(), FleetError> {
+        if self.calendar.read(|calendar| calendar.runs_to_judge(1))?.is_empty() {
+            return Ok(());
+        }
+        let (inventory, new_id) = (&self.inventory, &mut self.new_id);
+        let alarms = self.calendar.write(|calendar| {
+            calendar.check_epoch(epoch)?;
+            let mut alarms = Vec::new();
+            for run in calendar.runs_to_judge(RUNS_AT_ONCE)? {
+                calendar.set_judged(&run.id)?;
+                alarms.extend(judge::judge(calendar, inventory, &run, epoch, now, new_id)?);
+            }
+            Ok(alarms)
+        })?;
+        actions.extend(alarms.into_iter().map(|alarm| FleetAction::Notify(Box::new(alarm))));
         Ok(())
     }
 
@@ -287,7 +312,7 @@ impl FleetCoordinator {
         let filter = RunFilter {
             states: vec![CalendarRunState::Booked],
             starts_before: Some(now.after(Span::from_ms(1))),
-            limit: Some(STARTS_AT_ONCE),
+            limit: Some(RUNS_AT_ONCE),
             ..RunFilter::default()
         };
         if self.calendar.read(|calendar| calendar.runs(&filter))?.is_empty() {
@@ -326,24 +351,16 @@ impl FleetCoordinator {
         Ok(())
     }
 
-    /// A run has ended. Its result is stored and, if this coordinator still leads, judged.
+    /// A run has ended. Its result is stored, for the coordinator that leads to judge it.
     ///
     /// # Errors
     /// The calendar cannot be written. The run stays in the calendar as one that is active; call again later.
-    pub fn ended(&mut self, run: &str, end: &RunEnd, now: UnixTime) -> Result<Vec<FleetAction>, FleetError> {
-        let (inventory, new_id, leading) = (&self.inventory, &mut self.new_id, self.epoch);
-        let alarms = self.calendar.write(|calendar| {
-            if !calendar.end_run(run, end.state, &end.reason, end.result.as_ref(), now)? {
-                // Its end is in the calendar already.
-                return Ok(Vec::new());
-            }
-            match (calendar.run(run)?, leading) {
-                (Some(ended), Some(epoch)) => judge::judge(calendar, inventory, &ended, epoch, now, new_id),
-                _ => Ok(Vec::new()),
-            }
-        })?;
+    pub fn ended(&mut self, run: &str, end: &RunEnd, now: UnixTime) -> Result<(), FleetError> {
+        // False if its end is in the calendar already.
+        self.calendar
+            .write(|calendar| calendar.store_end(run, end.state, &end.reason, end.result.as_ref(), now))?;
         self.running.remove(run);
-        Ok(alarms.into_iter().map(|alarm| FleetAction::Notify(Box::new(alarm))).collect())
+        Ok(())
     }
 
     /// Gives up the lease, so that another coordinator can lead at once. Runs that are still active fail.
@@ -376,6 +393,46 @@ impl std::fmt::Debug for FleetCoordinator {
             .field("epoch", &self.epoch)
             .finish_non_exhaustive()
     }
+}
+
+/// The schedules of all meshes, and when each of them is due for the first time after `now`.
+fn schedules_of_meshes(
+    inventory: &Inventory,
+    now: UnixTime,
+) -> Result<Vec<(Schedule, Option<UnixTime>)>, FleetError> {
+    let first_due = |schedule: Schedule| {
+        let due = DueTimes::of(&schedule).and_then(|due| due.next(now));
+        match due {
+            Ok(due) => Ok((schedule, due)),
+            Err(why) => Err(FleetError::Recurrence { name: schedule.name.to_string(), why }),
+        }
+    };
+    inventory.mesh_schedules().into_iter().map(first_due).collect()
+}
+
+fn set_schedules_of_meshes(
+    calendar: &mut CalendarTransaction<'_>,
+    wanted: &[(Schedule, Option<UnixTime>)],
+    now: UnixTime,
+) -> Result<(), CalendarError> {
+    let all = calendar.schedules()?;
+    let mut known: BTreeMap<&str, &ScheduleState> =
+        all.iter().map(|state| (state.schedule.name.as_str(), state)).collect();
+    for (schedule, first_due) in wanted {
+        match known.remove(schedule.name.as_str()) {
+            Some(state) if state.schedule == *schedule => {}
+            Some(state) => {
+                calendar.put_schedule(schedule, first_due.filter(|_| !state.paused))?;
+                cancel_booked(calendar, &schedule.name, "the fleet was described anew", now)?;
+            }
+            None => calendar.put_schedule(schedule, *first_due)?,
+        }
+    }
+    for (name, _) in known.into_iter().filter(|(_, state)| state.schedule.mesh.is_some()) {
+        calendar.remove_schedule(name, now)?;
+        cancel_booked(calendar, name, "its mesh has no such pair any more", now)?;
+    }
+    Ok(())
 }
 
 /// Cancels the coming runs of a schedule; how many there were.

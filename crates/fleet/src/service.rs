@@ -47,6 +47,8 @@ pub enum FleetNotice {
     Leads(u64),
     /// Another coordinator leads; this one waits.
     Follows,
+    /// The calendar has the description of the fleet of this coordinator now, instead of another one.
+    Described,
     /// A run has started.
     Started(Box<CalendarRun>),
     /// A run has ended.
@@ -76,6 +78,7 @@ impl fmt::Display for FleetNotice {
         match self {
             Self::Leads(epoch) => write!(f, "this coordinator leads (epoch {epoch})"),
             Self::Follows => f.write_str("another coordinator leads; this one waits"),
+            Self::Described => f.write_str("the calendar has the fleet of this file now; it had another one"),
             Self::Started(run) => {
                 write!(f, "{} started: {} to {} ({})", run.id, run.from, run.to, run.schedule)
             }
@@ -124,7 +127,7 @@ pub struct FleetService {
 }
 
 impl FleetService {
-    /// Opens the calendar and stores the description of the fleet in it.
+    /// Opens the calendar.
     ///
     /// # Errors
     /// The calendar cannot be used, or a mesh can never run.
@@ -132,7 +135,7 @@ impl FleetService {
         let calendar = Calendar::of(archive_at(config.archive.as_deref())?)?;
         let new_id = Box::new(|| run_name().map_err(FleetError::from));
         let mut coordinator = FleetCoordinator::new(calendar, run_name()?, config.inventory.clone(), new_id);
-        coordinator.apply(config.inventory.clone(), now())?;
+        coordinator.describe(config.inventory.clone(), now())?;
         Ok(Self {
             config,
             coordinator,
@@ -147,9 +150,9 @@ impl FleetService {
     /// Uses another description of the fleet from now on. Active runs continue.
     ///
     /// # Errors
-    /// The calendar cannot be written, or a mesh can never run; the earlier description stays in force.
-    pub fn apply(&mut self, inventory: Inventory) -> Result<(), FleetError> {
-        self.coordinator.apply(inventory.clone(), now())?;
+    /// A mesh can never run; the earlier description stays in force.
+    pub fn describe(&mut self, inventory: Inventory) -> Result<(), FleetError> {
+        self.coordinator.describe(inventory.clone(), now())?;
         self.config.inventory = inventory;
         Ok(())
     }
@@ -178,29 +181,21 @@ impl FleetService {
 
     fn turn(&mut self) {
         self.store_results();
-        match self.coordinator.tick(now()) {
-            Ok(actions) => {
+        let mut actions = Vec::new();
+        match self.coordinator.tick(now(), &mut actions) {
+            Ok(()) => {
                 if std::mem::take(&mut self.away) {
                     self.tell(&FleetNotice::CalendarBack);
                 }
                 self.note_leader();
-                actions.into_iter().for_each(|action| self.execute(action));
             }
             Err(error) => {
                 if !std::mem::replace(&mut self.away, true) {
                     self.tell(&FleetNotice::CalendarAway(with_cause(&error)));
                 }
-                self.stop_overdue();
             }
         }
-    }
-
-    /// Without a calendar, only what is active can be ended.
-    fn stop_overdue(&mut self) {
-        let now = now();
-        for active in self.active.values_mut().filter(|active| active.run.ends <= now) {
-            active.stop("its time was over");
-        }
+        actions.into_iter().for_each(|action| self.execute(action));
     }
 
     fn note_leader(&mut self) {
@@ -223,6 +218,7 @@ impl FleetService {
                 }
             }
             FleetAction::Notify(alarm) => self.notify(*alarm),
+            FleetAction::Described => self.tell(&FleetNotice::Described),
         }
     }
 
@@ -276,11 +272,10 @@ impl FleetService {
                 end.reason = why.to_owned();
             }
             match self.coordinator.ended(&run, &end, now()) {
-                Ok(actions) => {
+                Ok(()) => {
                     if let Some(active) = self.active.remove(&run) {
                         self.tell(&FleetNotice::Ended(active.run, end));
                     }
-                    actions.into_iter().for_each(|action| self.execute(action));
                 }
                 Err(_) => self.waiting.push((run, end)),
             }

@@ -116,7 +116,7 @@ fn carry_out(args: &CoordinatorOptions, archive: &ArchiveOptions) -> Result<Exit
     let mut between = |service: &mut FleetService| {
         if reload.swap(false, Ordering::Relaxed) {
             let read = fleet_file::load(&args.file).map_err(CommandError::usage);
-            match read.and_then(|inventory| Ok(service.apply(inventory)?)) {
+            match read.and_then(|inventory| Ok(service.describe(inventory)?)) {
                 Ok(()) => print::note("the file of the fleet was read again"),
                 Err(error) => {
                     error.report();

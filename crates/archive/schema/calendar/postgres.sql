@@ -52,12 +52,13 @@ CREATE TABLE fleet_run (
     begun     BIGINT,
     ended     BIGINT,
     result    TEXT,                             -- JSON
+    to_judge  BIGINT NOT NULL DEFAULT 0,        -- 1 from its end until a coordinator has looked for alarms
     UNIQUE (schedule, due, attempt, confirms)
 );
 
 CREATE INDEX fleet_run_state ON fleet_run (state, starts);
 CREATE INDEX fleet_run_pair ON fleet_run (mesh, from_host, to_host, ended);
-CREATE INDEX fleet_run_starts ON fleet_run (starts);
+CREATE INDEX fleet_run_to_judge ON fleet_run (ended) WHERE to_judge = 1;
 
 -- The exclusion constraint is the last guard against double bookings. Whole numbers are ranges in it, so that it needs
 -- no extension.

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use linerate_model::calendar::{Resource, ResourceKind, UnixTime};
 
 use super::rows::{self, RowError, value_of};
-use super::{CalendarError, CalendarTransaction};
+use super::{CalendarError, CalendarTransaction, NAMES_AT_ONCE, names};
+use crate::value::Value;
 
 impl CalendarTransaction<'_> {
     /// The description of the fleet that was stored last, and when; absent if there is none.
@@ -41,10 +42,15 @@ impl CalendarTransaction<'_> {
             self.execute(store, &row)?;
         }
         let kept: BTreeSet<&str> = resources.iter().map(|resource| resource.name.as_str()).collect();
-        for resource in self.resources()?.iter().filter(|one| !kept.contains(one.name.as_str())) {
-            let unused = "DELETE FROM fleet_resource WHERE name = ?1 AND NOT EXISTS
-                          (SELECT 1 FROM fleet_reservation WHERE resource = fleet_resource.number)";
-            self.execute(unused, &[resource.name.as_str().into()])?;
+        let known = self.resources()?;
+        let gone = known.iter().map(|one| one.name.as_str()).filter(|name| !kept.contains(name));
+        let gone: Vec<Value> = gone.map(Value::from).collect();
+        for group in gone.chunks(NAMES_AT_ONCE) {
+            let unused = format!(
+                "DELETE FROM fleet_resource WHERE name IN ({}) AND number NOT IN (SELECT resource FROM fleet_reservation)",
+                names(1, group.len())
+            );
+            self.execute(&unused, group)?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use linerate_model::calendar::{CalendarRun, CalendarRunState, CellResult, Resour
 
 use super::rows::{self, RESERVATION_COLUMNS, RUN_COLUMNS, nanoseconds, value_of};
 use super::schedules::unwritable;
-use super::{CalendarError, CalendarTransaction};
+use super::{CalendarError, CalendarTransaction, NAMES_AT_ONCE, names};
 use crate::value::Value;
 
 /// Rows that one statement inserts at most.
@@ -101,18 +101,29 @@ impl CalendarTransaction<'_> {
         self.list(&all, &[beginning.into(), last.into()], rows::run)
     }
 
-    /// For each time of a schedule from `due` on that has runs, the highest number of their attempts.
+    /// For each time from `due` on of these schedules that has runs, the highest number of their attempts.
     ///
     /// # Errors
     /// The calendar cannot be read.
-    pub fn attempts(&mut self, due: UnixTime) -> Result<BTreeMap<(String, UnixTime), u32>, CalendarError> {
-        // No run starts before it is due, and there is an index on starts.
-        let highest = "SELECT schedule, due, max(attempt) FROM fleet_run
-                       WHERE starts >= ?1 AND due >= ?1 AND confirms = '' GROUP BY schedule, due";
-        let rows = self.list(highest, &[value_of(due)], |row| {
-            Ok(((row.text(0)?, rows::time(row, 1)?), rows::number(row, 2)?))
-        })?;
-        Ok(rows.into_iter().collect())
+    pub fn attempts(
+        &mut self,
+        schedules: &[&str],
+        due: UnixTime,
+    ) -> Result<BTreeMap<(String, UnixTime), u32>, CalendarError> {
+        let mut all = BTreeMap::new();
+        for group in schedules.chunks(NAMES_AT_ONCE) {
+            let highest = format!(
+                "SELECT schedule, due, max(attempt) FROM fleet_run
+                 WHERE schedule IN ({}) AND due >= ?1 AND confirms = '' GROUP BY schedule, due",
+                names(2, group.len())
+            );
+            let mut values = vec![value_of(due)];
+            values.extend(group.iter().map(|name| Value::from(*name)));
+            all.extend(self.list(&highest, &values, |row| {
+                Ok(((row.text(0)?, rows::time(row, 1)?), rows::number(row, 2)?))
+            })?);
+        }
+        Ok(all)
     }
 
     /// How many runs are in each state, among those whose reservations end after a time.
@@ -133,7 +144,7 @@ impl CalendarTransaction<'_> {
     }
 
     /// The reservations of runs that have not ended, which hold a part of one of these resources at some time in a
-    /// range. Without resources, those of all.
+    /// range.
     ///
     /// # Errors
     /// The calendar cannot be read.
@@ -143,18 +154,20 @@ impl CalendarTransaction<'_> {
         from: UnixTime,
         until: UnixTime,
     ) -> Result<Vec<ResourceReservation>, CalendarError> {
-        let mut values = vec![value_of(from), value_of(until)];
-        let mut wanted = String::new();
-        if !resources.is_empty() {
-            let names: Vec<String> = (3..).zip(resources).map(|(number, _)| format!("?{number}")).collect();
-            wanted = format!("AND o.name IN ({})", names.join(", "));
-            values.extend(resources.iter().map(|name| Value::from(*name)));
+        let mut all = Vec::new();
+        for group in resources.chunks(NAMES_AT_ONCE) {
+            let held = format!(
+                "SELECT {RESERVATION_COLUMNS} FROM {RESERVATIONS}
+                 WHERE v.active = 1 AND v.ends > ?1 AND v.starts < ?2
+                   AND v.resource IN (SELECT number FROM fleet_resource WHERE name IN ({}))",
+                names(3, group.len())
+            );
+            let mut values = vec![value_of(from), value_of(until)];
+            values.extend(group.iter().map(|name| Value::from(*name)));
+            all.extend(self.list(&held, &values, rows::reservation)?);
         }
-        let all = format!(
-            "SELECT {RESERVATION_COLUMNS} FROM {RESERVATIONS}
-             WHERE v.active = 1 AND v.ends > ?1 AND v.starts < ?2 {wanted} ORDER BY v.starts, v.run, o.name"
-        );
-        self.list(&all, &values, rows::reservation)
+        all.sort_by(|a, b| (a.starts, &a.run, &a.resource).cmp(&(b.starts, &b.run, &b.resource)));
+        Ok(all)
     }
 
     /// Stores new runs with their reservations. A run that exists already, for the same time of the same schedule, is a
@@ -239,6 +252,45 @@ impl CalendarTransaction<'_> {
     pub fn begin_run(&mut self, id: &str, epoch: u64, now: UnixTime) -> Result<bool, CalendarError> {
         let begin = "UPDATE fleet_run SET state = 'running', begun = ?2, epoch = ?3 WHERE id = ?1 AND state = 'booked'";
         self.execute(begin, &[id.into(), value_of(now), (epoch as i64).into()]).map(|rows| rows > 0)
+    }
+
+    /// Stores how an active run ended, for the coordinator that leads to judge it; false if its end was stored already.
+    /// Its reservations are free from now on.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn store_end(
+        &mut self,
+        id: &str,
+        state: CalendarRunState,
+        reason: &str,
+        result: Option<&CellResult>,
+        now: UnixTime,
+    ) -> Result<bool, CalendarError> {
+        let ended = self.end_run(id, state, reason, result, now)?;
+        if ended {
+            self.execute("UPDATE fleet_run SET to_judge = 1 WHERE id = ?1", &[id.into()])?;
+        }
+        Ok(ended)
+    }
+
+    /// The first runs whose ends nobody has judged, in the order of their ends.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn runs_to_judge(&mut self, limit: u32) -> Result<Vec<CalendarRun>, CalendarError> {
+        let first =
+            format!("SELECT {RUN_COLUMNS} FROM {RUNS} WHERE r.to_judge = 1 ORDER BY r.ended, r.id LIMIT ?1");
+        self.list(&first, &[i64::from(limit).into()], rows::run)
+    }
+
+    /// Notes that the end of a run was judged.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn set_judged(&mut self, id: &str) -> Result<(), CalendarError> {
+        let judged = "UPDATE fleet_run SET to_judge = 0 WHERE id = ?1";
+        self.execute(judged, &[id.into()]).map(drop)
     }
 
     /// Ends a run that is booked or running; false if it has ended already. Its reservations are free from now on.

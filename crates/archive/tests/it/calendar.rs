@@ -116,9 +116,9 @@ fn what_is_stored_comes_back(place: &TestPlace) {
             let state = calendar.schedule("s")?.unwrap();
             assert_eq!((state.schedule, state.paused, state.next_due), (schedule("s"), false, Some(at(11))));
             assert_eq!(calendar.runs(&RunFilter::default())?, [one.clone(), two.clone()]);
-            assert_eq!(calendar.reservations(&[], at(0), at(100))?, held);
+            assert_eq!(calendar.reservations(&["host.a", "host.b", "link.uplink"], at(0), at(100))?, held);
             assert_eq!(calendar.reservations(&["host.b"], at(19), at(20))?, held[1..]);
-            assert_eq!(calendar.reservations(&[], at(20), at(100))?, []);
+            assert_eq!(calendar.reservations(&["host.a", "host.b"], at(20), at(100))?, []);
             assert_eq!(calendar.due_schedules(at(11), 9)?, []);
             assert_eq!(calendar.due_schedules(at(12), 9)?.len(), 1);
             Ok(())

@@ -1,6 +1,6 @@
 //! Books the runs of schedules that are due.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_archive::{CalendarError, CalendarTransaction};
 use linerate_model::calendar::{
@@ -22,12 +22,24 @@ const TIMES_AT_ONCE: usize = 400;
 /// Makes names of runs.
 pub(super) type NewId = Box<dyn FnMut() -> Result<String, FleetError> + Send>;
 
-/// One time that a schedule is due.
-struct Occurrence<'s> {
+/// A schedule with what its bookings need.
+struct BookableSchedule<'s> {
     schedule: &'s Schedule,
-    due: UnixTime,
+    due_times: DueTimes<'s>,
     uses: Vec<ResourceUse>,
     length: Span,
+}
+
+impl<'s> BookableSchedule<'s> {
+    /// Absent if its hosts are gone, this host lacks its time zone, or nobody knows how long it takes.
+    fn of(schedule: &'s Schedule, inventory: &Inventory) -> Option<Self> {
+        Some(Self {
+            schedule,
+            due_times: DueTimes::of(schedule).ok()?,
+            uses: inventory.uses(&schedule.from, &schedule.to, schedule.shared).ok()?,
+            length: run_length(schedule, inventory)?,
+        })
+    }
 }
 
 impl FleetCoordinator {
@@ -63,23 +75,49 @@ fn book(
     new_id: &mut NewId,
 ) -> Result<(), CalendarError> {
     let first = due.iter().filter_map(|state| state.next_due).min().unwrap_or(now);
-    let mut attempts = Attempts(calendar.attempts(first)?);
+    let names: Vec<&str> = due.iter().map(|state| state.schedule.name.as_str()).collect();
+    let mut attempts = Attempts(calendar.attempts(&names, first)?);
+    let bookable: Vec<_> =
+        due.iter().map(|state| (state, BookableSchedule::of(&state.schedule, inventory))).collect();
     let mut occurrences = Vec::new();
-    for state in due {
-        let (times, next) =
-            times_until(calendar, inventory, state, horizon, (epoch, now), &mut attempts, new_id)?;
-        occurrences.extend(times);
+    for (state, bookable) in &bookable {
+        let mut no_run = |due, run_state, reason: String| {
+            let attempt = attempts.next(&state.schedule.name, due);
+            let run = new_run(&state.schedule, due, epoch, id(new_id)?);
+            let run =
+                CalendarRun { attempt, state: run_state, reason: reason.into(), ended: Some(now), ..run };
+            calendar.insert_runs(&[run], &[])
+        };
+        let next = match bookable {
+            None => {
+                // It is paused by having no next time.
+                let why = "the fleet has no such hosts any more, or this host does not know its time zone";
+                no_run(state.next_due.unwrap_or(now), CalendarRunState::NotBooked, why.to_owned())?;
+                None
+            }
+            Some(one) => {
+                let DueUntil { missed, times, next } = times_until(one, state.next_due, horizon, now);
+                if let Some(missed) = missed {
+                    let why = format!("no coordinator was there from then until {}", rfc3339(now));
+                    no_run(missed, CalendarRunState::Missed, why)?;
+                }
+                occurrences.extend(times.into_iter().map(|due| (one, due)));
+                next
+            }
+        };
         calendar.set_next_due(&state.schedule.name, next)?;
     }
-    occurrences.sort_by(|a, b| {
-        (b.schedule.priority, a.due, &a.schedule.name).cmp(&(a.schedule.priority, b.due, &b.schedule.name))
+    occurrences.sort_by(|(a, a_due), (b, b_due)| {
+        let (a, b) = (a.schedule, b.schedule);
+        (b.priority, a_due, &a.name).cmp(&(a.priority, b_due, &b.name))
     });
-    let mut booking = Booking::open(calendar, &occurrences, epoch, now)?;
-    for occurrence in &occurrences {
-        let attempt = attempts.next(&occurrence.schedule.name, occurrence.due);
-        let run = CalendarRun { attempt, ..new_run(occurrence.schedule, occurrence.due, epoch, id(new_id)?) };
-        let window = (occurrence.due.max(now), run.latest);
-        booking.book(occurrence.schedule, &occurrence.uses, run, window, occurrence.length, inventory);
+    let until = occurrences.iter().map(|(one, due)| due.after(one.schedule.slip).after(one.length)).max();
+    let uses = bookable.iter().filter_map(|(_, one)| one.as_ref()).flat_map(|one| &one.uses);
+    let mut booking = Booking::open(calendar, uses, (now, until.unwrap_or(now)), epoch, now)?;
+    for (one, due) in occurrences {
+        let attempt = attempts.next(&one.schedule.name, due);
+        let run = CalendarRun { attempt, ..new_run(one.schedule, due, epoch, id(new_id)?) };
+        booking.book(one, run, due.max(now), inventory);
     }
     booking.store(calendar, inventory, new_id)
 }
@@ -96,52 +134,35 @@ impl Attempts {
     }
 }
 
-/// The times of a schedule from when it is due next up to the horizon that can still be kept, and the first time after
-/// that. Times that passed while no coordinator was there become one run that was missed.
-fn times_until<'s>(
-    calendar: &mut CalendarTransaction<'_>,
-    inventory: &Inventory,
-    state: &'s ScheduleState,
+/// When a schedule is due.
+struct DueUntil {
+    /// The first of the times that passed while no coordinator was there, which become one run that was missed.
+    missed: Option<UnixTime>,
+    /// Those before the horizon that can still be kept.
+    times: Vec<UnixTime>,
+    /// The first one after those.
+    next: Option<UnixTime>,
+}
+
+fn times_until(
+    bookable: &BookableSchedule<'_>,
+    next_due: Option<UnixTime>,
     horizon: UnixTime,
-    (epoch, now): (u64, UnixTime),
-    attempts: &mut Attempts,
-    new_id: &mut NewId,
-) -> Result<(Vec<Occurrence<'s>>, Option<UnixTime>), CalendarError> {
-    let schedule = &state.schedule;
-    let uses = inventory.uses(&schedule.from, &schedule.to, schedule.shared);
-    let length = run_length(schedule, inventory);
-    let (Ok(due_times), Ok(uses), Some(length)) = (DueTimes::of(schedule), uses, length) else {
-        // Its hosts are gone, or this host lacks its time zone. It is paused by having no next time.
-        let due = state.next_due.unwrap_or(now);
-        let run = CalendarRun {
-            attempt: attempts.next(&schedule.name, due),
-            reason: "the fleet has no such hosts any more, or this host does not know its time zone".into(),
-            ended: Some(now),
-            ..new_run(schedule, due, epoch, id(new_id)?)
-        };
-        calendar.insert_runs(&[run], &[])?;
-        return Ok((Vec::new(), None));
+    now: UnixTime,
+) -> DueUntil {
+    let slip = bookable.schedule.slip;
+    let next = |after: UnixTime| bookable.due_times.next(after).ok().flatten();
+    let missed = next_due.filter(|due| due.after(slip) < now);
+    let mut at = match missed {
+        Some(_) => next(now.before(slip)),
+        None => next_due,
     };
-    let next = |after: UnixTime| due_times.next(after).ok().flatten();
-    let mut at = state.next_due;
-    if let Some(first) = at.filter(|due| due.after(schedule.slip) < now) {
-        let resume = now.before(schedule.slip);
-        let missed = CalendarRun {
-            attempt: attempts.next(&schedule.name, first),
-            state: CalendarRunState::Missed,
-            reason: format!("no coordinator was there from then until {}", rfc3339(now)).into(),
-            ended: Some(now),
-            ..new_run(schedule, first, epoch, id(new_id)?)
-        };
-        calendar.insert_runs(&[missed], &[])?;
-        at = next(resume);
-    }
     let mut times = Vec::new();
     while let Some(due) = at.filter(|due| *due < horizon && times.len() < TIMES_AT_ONCE) {
-        times.push(Occurrence { schedule, due, uses: uses.clone(), length });
+        times.push(due);
         at = next(due);
     }
-    Ok((times, at))
+    DueUntil { missed, times, next: at }
 }
 
 /// How long the reservations of a run of this schedule are; absent if it depends on the network.
@@ -187,58 +208,48 @@ struct Booking {
     now: UnixTime,
     runs: Vec<CalendarRun>,
     reservations: Vec<ResourceReservation>,
-    /// Runs in the calendar whose time was taken: the name of each, and why.
-    preempted: Vec<(String, String)>,
+    /// Runs whose time was taken: the name of each, and why.
+    preempted: BTreeMap<String, String>,
 }
 
 impl Booking {
-    /// Reads the reservations in the windows of these occurrences.
-    fn open(
+    /// Reads the reservations of what is used, in a range of time.
+    fn open<'u>(
         calendar: &mut CalendarTransaction<'_>,
-        occurrences: &[Occurrence<'_>],
+        uses: impl IntoIterator<Item = &'u ResourceUse>,
+        (from, until): (UnixTime, UnixTime),
         epoch: u64,
         now: UnixTime,
     ) -> Result<Self, CalendarError> {
-        let until = occurrences.iter().map(|one| one.due.after(one.schedule.slip).after(one.length)).max();
-        // For a few schedules, only what they use is read.
-        let mut names: Vec<&str> = match occurrences {
-            few if few.len() <= 16 => {
-                few.iter().flat_map(|one| &one.uses).map(|one| one.resource.as_str()).collect()
-            }
-            _ => Vec::new(),
-        };
-        names.sort_unstable();
-        names.dedup();
-        let reservations = match until {
-            Some(until) => calendar.reservations(&names, now, until.max(now))?,
-            None => Vec::new(),
-        };
-        let timeline = Timeline::of(reservations);
-        Ok(Self { timeline, epoch, now, runs: Vec::new(), reservations: Vec::new(), preempted: Vec::new() })
+        let names: BTreeSet<&str> = uses.into_iter().map(|one| one.resource.as_str()).collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        let timeline = Timeline::of(calendar.reservations(&names, from, until)?);
+        Ok(Self {
+            timeline,
+            epoch,
+            now,
+            runs: Vec::new(),
+            reservations: Vec::new(),
+            preempted: BTreeMap::new(),
+        })
     }
 
     /// Gives a run the earliest time in its window, if need be that of runs with a lower priority. A run without a time
     /// is stored with the reason; true if it has one.
     fn book(
         &mut self,
-        schedule: &Schedule,
-        uses: &[ResourceUse],
+        bookable: &BookableSchedule<'_>,
         run: CalendarRun,
-        window: (UnixTime, UnixTime),
-        length: Span,
+        earliest: UnixTime,
         inventory: &Inventory,
     ) -> bool {
-        let (earliest, latest) = window;
-        let request = BookingRequest { uses, earliest, latest, length };
-        let due_times = DueTimes::of(schedule);
-        let closed = |starts: UnixTime, length: Span| {
-            let due_times = due_times.as_ref().ok()?;
-            quiet_until(due_times, starts, length)
-        };
+        let BookableSchedule { due_times, uses, length, .. } = bookable;
+        let request = BookingRequest { uses, earliest, latest: run.latest, length: *length };
+        let closed = |starts: UnixTime, length: Span| quiet_until(due_times, starts, length);
         let slot = self.timeline.earliest(&request, &closed);
         let slot = slot.or_else(|| self.timeline.earliest_preempting(&request, run.priority, &closed));
         let Some(slot) = slot else {
-            let why = self.why_no_time(uses, earliest, length);
+            let why = self.why_no_time(uses, earliest, *length);
             self.runs.push(CalendarRun {
                 state: CalendarRunState::NotBooked,
                 reason: why.into(),
@@ -265,7 +276,7 @@ impl Booking {
             self.timeline.remove_run(lower);
             let why =
                 format!("run {} of '{}' with priority {} took its time", run.id, run.schedule, run.priority);
-            self.preempted.push((lower.clone(), why));
+            self.preempted.insert(lower.clone(), why);
         }
         for (needed, (first, units)) in uses.iter().zip(&slot.units) {
             let reservation = ResourceReservation {
@@ -306,20 +317,18 @@ impl Booking {
         new_id: &mut NewId,
     ) -> Result<(), CalendarError> {
         // Runs of this transaction that lost their time to a later one in the same transaction never had it.
+        self.reservations.retain(|one| !self.preempted.contains_key(&one.run));
         let mut again = Vec::new();
-        for (run, why) in std::mem::take(&mut self.preempted) {
-            match self.runs.iter_mut().find(|one| one.id == run) {
-                Some(own) => {
-                    self.reservations.retain(|one| one.run != run);
-                    (own.state, own.reason, own.ended) =
-                        (CalendarRunState::Preempted, why.into(), Some(self.now));
-                    again.push(own.clone());
-                }
-                None => {
-                    calendar.end_run(&run, CalendarRunState::Preempted, &why, None, self.now)?;
-                    again.extend(calendar.run(&run)?);
-                }
+        for run in &mut self.runs {
+            if let Some(why) = self.preempted.remove(&run.id) {
+                (run.state, run.reason, run.ended) =
+                    (CalendarRunState::Preempted, why.into(), Some(self.now));
+                again.push(run.clone());
             }
+        }
+        for (run, why) in &self.preempted {
+            calendar.end_run(run, CalendarRunState::Preempted, why, None, self.now)?;
+            again.extend(calendar.run(run)?);
         }
         calendar.insert_runs(&self.runs, &self.reservations)?;
         for run in again {
@@ -342,7 +351,8 @@ pub(super) fn again(
         return Ok(());
     }
     let Some(state) = calendar.schedule(&lost.schedule)? else { return Ok(()) };
-    let highest = calendar.attempts(lost.due)?.get(&(lost.schedule.clone(), lost.due)).copied();
+    let attempts = calendar.attempts(&[&lost.schedule], lost.due)?;
+    let highest = attempts.get(&(lost.schedule.clone(), lost.due)).copied();
     let tried_later = lost.confirms.is_none() && highest.is_some_and(|highest| highest > lost.attempt);
     if state.paused || tried_later {
         return Ok(());
@@ -354,32 +364,23 @@ pub(super) fn again(
         priority: lost.priority,
         ..new_run(&state.schedule, lost.due, epoch, id(new_id)?)
     };
-    book_one(calendar, inventory, &state.schedule, next, (lost.due.max(now), lost.latest), new_id).map(drop)
+    book_one(calendar, inventory, &state.schedule, next, lost.due.max(now), now, new_id).map(drop)
 }
 
-/// Books one run within a window, without taking the time of others of the same priority; true if it has a time.
+/// Books one run, not before `earliest`; true if it has a time.
 pub(super) fn book_one(
     calendar: &mut CalendarTransaction<'_>,
     inventory: &Inventory,
     schedule: &Schedule,
     run: CalendarRun,
-    window: (UnixTime, UnixTime),
+    earliest: UnixTime,
+    now: UnixTime,
     new_id: &mut NewId,
 ) -> Result<bool, CalendarError> {
-    let uses = inventory.uses(&schedule.from, &schedule.to, schedule.shared);
-    let (Ok(uses), Some(length)) = (uses, run_length(schedule, inventory)) else { return Ok(false) };
-    let (epoch, now) = (run.epoch, window.0);
-    let names: Vec<&str> = uses.iter().map(|one| one.resource.as_str()).collect();
-    let reservations = calendar.reservations(&names, now, window.1.after(length))?;
-    let mut booking = Booking {
-        timeline: Timeline::of(reservations),
-        epoch,
-        now,
-        runs: Vec::new(),
-        reservations: Vec::new(),
-        preempted: Vec::new(),
-    };
-    let booked = booking.book(schedule, &uses, run, window, length, inventory);
+    let Some(bookable) = BookableSchedule::of(schedule, inventory) else { return Ok(false) };
+    let range = (earliest, run.latest.after(bookable.length));
+    let mut booking = Booking::open(calendar, &bookable.uses, range, run.epoch, now)?;
+    let booked = booking.book(&bookable, run, earliest, inventory);
     booking.store(calendar, inventory, new_id)?;
     Ok(booked)
 }

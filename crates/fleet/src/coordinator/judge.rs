@@ -120,7 +120,7 @@ fn book_second_test(
 ) -> Result<bool, CalendarError> {
     let window = (now.after(Span::from_secs(1)), now.after(CONFIRM_WINDOW));
     let second = confirming(schedule, run, window, epoch, new_id)?;
-    book_one(calendar, inventory, schedule, second, window, new_id)
+    book_one(calendar, inventory, schedule, second, window.0, now, new_id)
 }
 
 fn raise(

@@ -1,9 +1,12 @@
 //! What a coordinator decides, in virtual time with a calendar of its own.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use linerate_archive::{Calendar, RunFilter};
 use linerate_fleet::{
-    CancelTarget, FleetAction, FleetCalendar, FleetCoordinator, PairRequest, RunEnd, ScheduleRequest,
-    fleet_file,
+    CancelTarget, FleetAction, FleetCalendar, FleetCoordinator, FleetError, LEASE, PairRequest, RunEnd,
+    ScheduleRequest, fleet_file,
 };
 use linerate_model::calendar::{AlarmKind, CalendarRun, CalendarRunState, CellResult, UnixTime};
 use linerate_units::{Bitrate, Span};
@@ -14,37 +17,38 @@ fn at(seconds: u64) -> UnixTime {
     START.after(Span::from_secs(seconds))
 }
 
-/// Two sites of two hosts, with one uplink, and a coordinator that has looked at the calendar once.
+/// Two sites of two hosts, with one uplink.
+const CAMPUS: &str = "set_up = \"3s\"\nsettle = \"2s\"\n[host.a]\naddress = \"a\"\n[host.b]\naddress = \"b\"\n\
+                      [host.c]\naddress = \"c\"\n[host.d]\naddress = \"d\"\n[link.uplink]\nhosts = [\"a\", \"b\"]\n";
+
+/// That fleet, and a coordinator that has looked at the calendar once.
 struct Campus {
     _folder: tempfile::TempDir,
+    path: String,
     coordinator: FleetCoordinator,
     users: FleetCalendar,
+    /// Whether coordinators can name no runs.
+    nameless: Arc<AtomicBool>,
 }
 
 impl Campus {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("calendar.sqlite").display().to_string();
-        let text = "set_up = \"3s\"\nsettle = \"2s\"\n[host.a]\naddress = \"a\"\n[host.b]\naddress = \"b\"\n\
-                    [host.c]\naddress = \"c\"\n[host.d]\naddress = \"d\"\n[link.uplink]\nhosts = [\"a\", \"b\"]\n";
-        let file = fleet_file::Source { name: "campus.toml".to_owned(), text: text.to_owned() };
-        let inventory = fleet_file::read(&file, &|_| Ok(Vec::new())).unwrap();
-        let mut number = 0;
-        let new_id = Box::new(move || {
-            number += 1;
-            Ok(format!("run-{number}"))
-        });
-        let calendar = Calendar::open(&path).unwrap();
-        let mut coordinator = FleetCoordinator::new(calendar, "one".to_owned(), inventory.clone(), new_id);
-        coordinator.apply(inventory, START).unwrap();
+        let nameless = Arc::new(AtomicBool::new(false));
+        let mut coordinator = coordinator(&path, "one", CAMPUS, &nameless);
+        assert_eq!(tick(&mut coordinator, 0), []);
         let users = FleetCalendar::open(Some(&path)).unwrap();
-        let mut campus = Self { _folder: folder, coordinator, users };
-        assert_eq!(campus.tick(0), []);
-        campus
+        Self { _folder: folder, path, coordinator, users, nameless }
+    }
+
+    /// Another coordinator of the same calendar.
+    fn another(&self, text: &str) -> FleetCoordinator {
+        coordinator(&self.path, "two", text, &self.nameless)
     }
 
     fn tick(&mut self, seconds: u64) -> Vec<FleetAction> {
-        self.coordinator.tick(at(seconds)).unwrap()
+        tick(&mut self.coordinator, seconds)
     }
 
     /// The runs that start then.
@@ -84,13 +88,35 @@ impl Campus {
         runs
     }
 
+    /// The run ends; what is to be done then.
     fn end(&mut self, run: &CalendarRun, mbps: Option<f64>, seconds: u64) -> Vec<FleetAction> {
         let result =
             mbps.map(|mbps| CellResult { goodput: Bitrate::from_bps(mbps * 1e6), ..CellResult::default() });
         let state = if result.is_some() { CalendarRunState::Finished } else { CalendarRunState::Failed };
         let reason = if result.is_some() { String::new() } else { "refused".to_owned() };
-        self.coordinator.ended(&run.id, &RunEnd { state, reason, result }, at(seconds)).unwrap()
+        self.coordinator.ended(&run.id, &RunEnd { state, reason, result }, at(seconds)).unwrap();
+        self.tick(seconds)
     }
+}
+
+fn coordinator(path: &str, holder: &str, text: &str, nameless: &Arc<AtomicBool>) -> FleetCoordinator {
+    let file = fleet_file::Source { name: "campus.toml".to_owned(), text: text.to_owned() };
+    let inventory = fleet_file::read(&file, &|_| Ok(Vec::new())).unwrap();
+    let (nameless, prefix, mut number) = (Arc::clone(nameless), holder.to_owned(), 0);
+    let new_id = Box::new(move || {
+        number += 1;
+        if nameless.load(Ordering::Relaxed) {
+            return Err(FleetError::NoRun("no random numbers".to_owned()));
+        }
+        Ok(format!("run-{prefix}-{number}"))
+    });
+    FleetCoordinator::new(Calendar::open(path).unwrap(), holder.to_owned(), inventory, new_id)
+}
+
+fn tick(coordinator: &mut FleetCoordinator, seconds: u64) -> Vec<FleetAction> {
+    let mut actions = Vec::new();
+    coordinator.tick(at(seconds), &mut actions).unwrap();
+    actions
 }
 
 #[test]
@@ -221,4 +247,57 @@ fn an_alarm_needs_a_second_test_and_ends_with_a_good_one() {
     assert!(matches!(&cleared[..], [FleetAction::Notify(alarm)] if alarm.cleared.is_some()), "{cleared:?}");
     assert_eq!(campus.users.alarms(true).unwrap(), []);
     assert_eq!(campus.users.alarms(false).unwrap().len(), 1);
+}
+
+#[test]
+fn a_result_of_a_coordinator_that_no_longer_leads_is_judged_by_the_one_that_does() {
+    let mut campus = Campus::new();
+    campus.add("watched", ("a", "c"), 60, |request| {
+        request.alarm.alarm_below = Bitrate::from_bps(900e6);
+    });
+    campus.tick(1);
+    let first = campus.started(60).remove(0);
+    // The first coordinator is stopped until its lease is over, and another one leads.
+    let mut other = campus.another(CAMPUS);
+    let taken = 61 + LEASE.as_ns() / 1_000_000_000;
+    assert_eq!(tick(&mut other, taken), []);
+    assert!(other.leads());
+    assert_eq!(campus.end(&first, Some(100.0), taken + 2), []);
+    assert!(!campus.coordinator.leads());
+    assert_eq!(campus.runs("watched").len(), 1);
+    assert_eq!(tick(&mut other, taken + 3), []);
+    let second = campus.runs("watched").into_iter().find(|run| run.confirms.is_some()).unwrap();
+    assert_eq!((second.confirms, second.state), (Some(first.id), CalendarRunState::Booked));
+}
+
+#[test]
+fn a_coordinator_that_waits_leaves_the_description_of_the_fleet_alone_until_it_leads() {
+    let mut campus = Campus::new();
+    let larger = format!("{CAMPUS}[host.e]\naddress = \"e\"\n[mesh.m]\nevery = \"1h\"\n");
+    let mut other = campus.another(&larger);
+    assert_eq!(tick(&mut other, 1), []);
+    assert_eq!(campus.users.inventory().unwrap().hosts.len(), 4);
+    assert_eq!(campus.users.schedules().unwrap(), []);
+    campus.coordinator.stop(at(2)).unwrap();
+    assert_eq!(tick(&mut other, 3), [FleetAction::Described]);
+    assert_eq!(campus.users.inventory().unwrap().hosts.len(), 5);
+    assert_eq!(campus.users.schedules().unwrap().len(), 5 * 4);
+    // The same description once more changes nothing.
+    let again = other.inventory().clone();
+    other.describe(again, at(4)).unwrap();
+    assert_eq!(tick(&mut other, 4), []);
+}
+
+#[test]
+fn what_has_begun_is_carried_out_although_the_rest_of_the_look_at_the_calendar_fails() {
+    let mut campus = Campus::new();
+    campus.add("first", ("a", "c"), 60, |_| ());
+    campus.tick(1);
+    campus.add("second", ("b", "d"), 70, |_| ());
+    campus.nameless.store(true, Ordering::Relaxed);
+    let mut actions = Vec::new();
+    campus.coordinator.tick(at(60), &mut actions).unwrap_err();
+    let first = campus.runs("first").remove(0);
+    assert_eq!(first.state, CalendarRunState::Running);
+    assert!(matches!(&actions[..], [FleetAction::Start(run)] if run.id == first.id), "{actions:?}");
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_archive::{Calendar, RunFilter};
 use linerate_fleet::{
-    CancelTarget, FleetAction, FleetCalendar, FleetCoordinator, Inventory, PairRequest, RunEnd,
+    CancelTarget, FleetAction, FleetCalendar, FleetCoordinator, FleetError, Inventory, PairRequest, RunEnd,
     ScheduleRequest, fleet_file,
 };
 use linerate_model::calendar::{CalendarRun, CalendarRunState, CellResult, UnixTime};
@@ -70,9 +70,13 @@ impl SimulatedFleet {
         let mut rng = StdRng::seed_from_u64(seed);
         let path = folder.join(format!("history-{seed}.sqlite"));
         let inventory = fleet(&mut rng);
-        let mut first = Calendar::open(path.to_str().unwrap()).unwrap();
-        let content = serde_json::to_string(&inventory).unwrap();
-        first.write(|calendar| calendar.set_inventory(&content, &[], UnixTime::from_ms(START_MS))).unwrap();
+        // Users find a fleet that was described before.
+        let calendar = Calendar::open(path.to_str().unwrap()).unwrap();
+        let no_id = Box::new(|| Err(FleetError::NoRun("nothing is due yet".to_owned())));
+        let mut first = FleetCoordinator::new(calendar, "first".to_owned(), inventory.clone(), no_id)
+            .with_horizon(Span::ZERO);
+        first.tick(UnixTime::from_ms(START_MS), &mut Vec::new()).unwrap();
+        first.stop(UnixTime::from_ms(START_MS)).unwrap();
         let users = FleetCalendar::open(path.to_str()).unwrap();
         let mut fleet = Self {
             seed,
@@ -134,10 +138,9 @@ impl SimulatedFleet {
         let mut ids = StdRng::seed_from_u64(self.rng.random());
         let new_id = Box::new(move || Ok(format!("{:016x}", ids.random::<u64>())));
         let holder = format!("coordinator-{number}");
-        let mut machine = FleetCoordinator::new(calendar, holder, self.inventory.clone(), new_id)
+        let machine = FleetCoordinator::new(calendar, holder, self.inventory.clone(), new_id)
             .with_horizon(Span::from_secs(300));
         let skew_ms = self.rng.random_range(-MAX_SKEW_MS..=MAX_SKEW_MS);
-        machine.apply(self.inventory.clone(), UnixTime::from_ms(self.now_ms + skew_ms)).unwrap();
         self.note(&format!("coordinator {number} starts, its clock is {skew_ms} ms off"));
         self.coordinators.push(SimulatedCoordinator {
             machine,
@@ -178,10 +181,10 @@ impl SimulatedFleet {
             return;
         }
         for (run, end) in std::mem::take(&mut self.coordinators[at].waiting) {
-            let actions = self.coordinators[at].machine.ended(&run, &end, now).unwrap();
-            self.execute(at, actions);
+            self.coordinators[at].machine.ended(&run, &end, now).unwrap();
         }
-        let actions = self.coordinators[at].machine.tick(now).unwrap();
+        let mut actions = Vec::new();
+        self.coordinators[at].machine.tick(now, &mut actions).unwrap();
         self.execute(at, actions);
     }
 
@@ -196,7 +199,7 @@ impl SimulatedFleet {
                         }
                     }
                 }
-                FleetAction::Notify(_) => {}
+                FleetAction::Notify(_) | FleetAction::Described => {}
             }
         }
     }

@@ -20,8 +20,8 @@ fn describe(site: &TestSite) {
         Ok(format!("run-{number}"))
     });
     let calendar = Calendar::open(&location).unwrap();
-    let mut coordinator = FleetCoordinator::new(calendar, "one".to_owned(), inventory.clone(), new_id);
-    coordinator.apply(inventory, now()).unwrap();
+    let mut coordinator = FleetCoordinator::new(calendar, "one".to_owned(), inventory, new_id);
+    coordinator.tick(now(), &mut Vec::new()).unwrap();
     let request = ScheduleRequest {
         name: "often".to_owned(),
         pair: PairRequest { from: "a".to_owned(), to: "b".to_owned(), ..PairRequest::default() },
@@ -29,7 +29,7 @@ fn describe(site: &TestSite) {
         ..ScheduleRequest::default()
     };
     FleetCalendar::open(Some(&location)).unwrap().add(&request, now()).unwrap();
-    coordinator.tick(now()).unwrap();
+    coordinator.tick(now(), &mut Vec::new()).unwrap();
 }
 
 #[test]
