@@ -76,7 +76,7 @@ impl Database {
         match self {
             Self::Sqlite(database) => database.begin(),
             #[cfg(feature = "postgres")]
-            Self::Postgres(database) => database.begin(),
+            Self::Postgres(database) => database.begin("BEGIN"),
         }
     }
 
@@ -86,10 +86,7 @@ impl Database {
             // The first statement that reads fixes what the transaction sees.
             Self::Sqlite(database) => database.statement("BEGIN"),
             #[cfg(feature = "postgres")]
-            Self::Postgres(database) => {
-                database.begin()?;
-                database.statement("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            }
+            Self::Postgres(database) => database.begin("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"),
         }
     }
 

@@ -120,8 +120,9 @@ impl PostgresDatabase {
         Ok(self.client()?.execute(&statement, &parameters)?)
     }
 
-    pub(crate) fn begin(&mut self) -> Result<(), DatabaseFault> {
-        self.client()?.batch_execute("BEGIN")?;
+    /// Begins a transaction with a `BEGIN` statement.
+    pub(crate) fn begin(&mut self, begin: &str) -> Result<(), DatabaseFault> {
+        self.client()?.batch_execute(begin)?;
         self.in_transaction = true;
         Ok(())
     }

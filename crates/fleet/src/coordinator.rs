@@ -62,6 +62,19 @@ pub struct RunEnd {
     pub result: Option<CellResult>,
 }
 
+/// What there is to do in a calendar.
+struct CalendarLook {
+    active: Vec<CalendarRun>,
+    /// Whether a run has ended that nobody has judged.
+    to_judge: bool,
+    /// Whether a run can no longer start in time.
+    missed: bool,
+    /// Whether a run starts now.
+    starts: bool,
+    /// Whether a schedule is due before the horizon.
+    due: bool,
+}
+
 /// A coordinator of a fleet.
 pub struct FleetCoordinator {
     calendar: Calendar,
@@ -167,12 +180,46 @@ impl FleetCoordinator {
         actions: &mut Vec<FleetAction>,
     ) -> Result<(), FleetError> {
         self.store_description(epoch, now, actions)?;
-        self.watch_active(epoch, now, actions)?;
-        self.judge_ended(epoch, now, actions)?;
-        self.note_missed(epoch, now)?;
-        self.start_due(epoch, now, actions)?;
-        self.book_due(epoch, now)?;
+        let look = self.look(now)?;
+        self.watch_active(look.active, epoch, now, actions)?;
+        if look.to_judge {
+            self.judge_ended(epoch, now, actions)?;
+        }
+        if look.missed {
+            self.note_missed(epoch, now)?;
+        }
+        if look.starts {
+            self.start_due(epoch, now, actions)?;
+        }
+        if look.due {
+            self.book_due(epoch, now)?;
+        }
         self.forget(now)
+    }
+
+    /// Sees in one transaction what there is to do, which is little most of the time.
+    fn look(&mut self, now: UnixTime) -> Result<CalendarLook, FleetError> {
+        let (missed, starts, horizon) = (self.missed(now), starting(now), now.after(self.horizon));
+        let active = RunFilter { states: vec![CalendarRunState::Running], ..RunFilter::default() };
+        let look = self.calendar.read(|calendar| {
+            Ok(CalendarLook {
+                active: calendar.runs(&active)?,
+                to_judge: !calendar.runs_to_judge(1)?.is_empty(),
+                missed: !calendar.runs(&RunFilter { limit: Some(1), ..missed })?.is_empty(),
+                starts: !calendar.runs(&RunFilter { limit: Some(1), ..starts })?.is_empty(),
+                due: !calendar.due_schedules(horizon, 1)?.is_empty(),
+            })
+        })?;
+        Ok(look)
+    }
+
+    /// Runs that can no longer start in time: one that starts later than its set-up allows would not end in its time.
+    fn missed(&self, now: UnixTime) -> RunFilter {
+        RunFilter {
+            states: vec![CalendarRunState::Booked],
+            starts_before: Some(now.before(self.inventory.set_up)),
+            ..RunFilter::default()
+        }
     }
 
     fn store_description(
@@ -228,12 +275,11 @@ impl FleetCoordinator {
     /// Stops active runs that a user cancels, and ends those of coordinators that are gone.
     fn watch_active(
         &mut self,
+        active: Vec<CalendarRun>,
         epoch: u64,
         now: UnixTime,
         actions: &mut Vec<FleetAction>,
     ) -> Result<(), FleetError> {
-        let active = RunFilter { states: vec![CalendarRunState::Running], ..RunFilter::default() };
-        let active = self.calendar.read(|calendar| calendar.runs(&active))?;
         let (own, others): (Vec<_>, Vec<_>) =
             active.into_iter().partition(|run| self.running.contains_key(&run.id));
         let cancelled = own.into_iter().filter(|run| !run.reason.is_empty());
@@ -261,9 +307,6 @@ impl FleetCoordinator {
         now: UnixTime,
         actions: &mut Vec<FleetAction>,
     ) -> Result<(), FleetError> {
-        if self.calendar.read(|calendar| calendar.runs_to_judge(1))?.is_empty() {
-            return Ok(());
-        }
         let (inventory, new_id) = (&self.inventory, &mut self.new_id);
         let alarms = self.calendar.write(|calendar| {
             calendar.check_epoch(epoch)?;
@@ -280,16 +323,7 @@ impl FleetCoordinator {
 
     /// Ends runs that can no longer start in time. Those whose window is still open are booked again.
     fn note_missed(&mut self, epoch: u64, now: UnixTime) -> Result<(), FleetError> {
-        // One that starts later than its set-up allows would not end in its time.
-        let set_up = self.inventory.set_up;
-        let filter = RunFilter {
-            states: vec![CalendarRunState::Booked],
-            starts_before: Some(now.before(set_up)),
-            ..RunFilter::default()
-        };
-        if self.calendar.read(|calendar| calendar.runs(&filter))?.is_empty() {
-            return Ok(());
-        }
+        let filter = self.missed(now);
         let (inventory, new_id) = (&self.inventory, &mut self.new_id);
         self.calendar.write(|calendar| {
             calendar.check_epoch(epoch)?;
@@ -309,15 +343,7 @@ impl FleetCoordinator {
         now: UnixTime,
         actions: &mut Vec<FleetAction>,
     ) -> Result<(), FleetError> {
-        let filter = RunFilter {
-            states: vec![CalendarRunState::Booked],
-            starts_before: Some(now.after(Span::from_ms(1))),
-            limit: Some(RUNS_AT_ONCE),
-            ..RunFilter::default()
-        };
-        if self.calendar.read(|calendar| calendar.runs(&filter))?.is_empty() {
-            return Ok(());
-        }
+        let filter = starting(now);
         let begun = self.calendar.write(|calendar| {
             calendar.check_epoch(epoch)?;
             let mut begun = Vec::new();
@@ -392,6 +418,16 @@ impl std::fmt::Debug for FleetCoordinator {
             .field("holder", &self.holder)
             .field("epoch", &self.epoch)
             .finish_non_exhaustive()
+    }
+}
+
+/// Runs that start now.
+fn starting(now: UnixTime) -> RunFilter {
+    RunFilter {
+        states: vec![CalendarRunState::Booked],
+        starts_before: Some(now.after(Span::from_ms(1))),
+        limit: Some(RUNS_AT_ONCE),
+        ..RunFilter::default()
     }
 }
 

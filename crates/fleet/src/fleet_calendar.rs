@@ -324,38 +324,37 @@ impl FleetCalendar {
         let by_pair = |runs: Vec<CalendarRun>| -> BTreeMap<(String, String), CalendarRun> {
             runs.into_iter().map(|run| ((run.from.clone(), run.to.clone()), run)).collect()
         };
-        let (last, results) = (by_pair(last), by_pair(results));
-        let cell = |(from, to): (String, String)| {
-            let of_pair = |run: &&CalendarRun| run.from == from && run.to == to;
-            let key = (from.clone(), to.clone());
-            let newest = last.get(&key);
-            let coming = coming.iter().filter(of_pair).map(|run| run.starts).min();
-            let due = schedules
-                .iter()
-                .find(|state| {
-                    state.schedule.mesh.as_deref() == Some(mesh.name.as_str())
-                        && state.schedule.from == from
-                        && state.schedule.to == to
-                })
-                .and_then(|state| state.next_due);
+        let (mut last, mut results) = (by_pair(last), by_pair(results));
+        let mut next: BTreeMap<(String, String), UnixTime> = BTreeMap::new();
+        let coming = coming.into_iter().map(|run| ((run.from, run.to), run.starts));
+        let due = schedules.into_iter().filter(|state| state.schedule.mesh.as_deref() == Some(&mesh.name));
+        let due = due.filter_map(|state| {
+            let Schedule { from, to, .. } = state.schedule;
+            Some(((from.into_string(), to.into_string()), state.next_due?))
+        });
+        for (pair, time) in coming.chain(due) {
+            let first = next.entry(pair).or_insert(time);
+            *first = time.min(*first);
+        }
+        let mut open: BTreeMap<(String, String), Vec<Alarm>> = BTreeMap::new();
+        for alarm in alarms.into_iter().filter(|alarm| alarm.mesh.as_ref() == Some(&mesh.name)) {
+            open.entry((alarm.from.clone(), alarm.to.clone())).or_default().push(alarm);
+        }
+        let cell = |(from, to): (&str, &str)| {
+            let pair = (from.to_owned(), to.to_owned());
+            let newest = last.remove(&pair);
             MeshCell {
-                last: newest.and_then(|run| Some((run.state, run.ended?))),
-                reason: newest.map(|run| run.reason.clone()).unwrap_or_default(),
-                run: newest.map(|run| run.id.clone()),
-                result: results.get(&key).and_then(|run| Some((run.result.clone()?, run.ended?))),
-                next: coming.into_iter().chain(due).min(),
-                alarms: alarms
-                    .iter()
-                    .filter(|alarm| {
-                        alarm.mesh.as_ref() == Some(&mesh.name) && alarm.from == from && alarm.to == to
-                    })
-                    .cloned()
-                    .collect(),
-                from,
-                to,
+                last: newest.as_ref().and_then(|run| Some((run.state, run.ended?))),
+                run: newest.as_ref().map(|run| run.id.clone()),
+                reason: newest.map(|run| run.reason).unwrap_or_default(),
+                result: results.remove(&pair).and_then(|run| Some((run.result?, run.ended?))),
+                next: next.remove(&pair),
+                alarms: open.remove(&pair).unwrap_or_default(),
+                from: pair.0,
+                to: pair.1,
             }
         };
-        let cells = mesh.pairs(&inventory).into_iter().map(cell).collect();
+        let cells = mesh.pairs(&inventory).map(cell).collect();
         Ok(MeshGrid { name: mesh.name.clone(), hosts: mesh.hosts.clone(), cells })
     }
 

@@ -1,6 +1,7 @@
 //! The hosts of a fleet, what they share, and the meshes between them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use linerate_model::TestSpec;
 use linerate_model::calendar::{
@@ -215,7 +216,7 @@ impl Inventory {
         let mut loads: BTreeMap<String, f64> = BTreeMap::new();
         let mut meshes = Vec::new();
         for mesh in &self.meshes {
-            let schedules = mesh.schedules(self);
+            let schedules: Vec<Schedule> = mesh.schedules(self).collect();
             let length = schedules.first().and_then(|one| run_length(one, self)).unwrap_or_default();
             if let Recurrence::Every { period, .. } =
                 &schedules.first().map_or(Recurrence::Once(UnixTime::MAX), |one| one.recurrence.clone())
@@ -262,30 +263,44 @@ impl Inventory {
 
 impl Mesh {
     /// Its pairs, from the client to the server, each once.
-    #[must_use]
-    pub fn pairs(&self, inventory: &Inventory) -> Vec<(String, String)> {
-        let labels = |name: &str| -> Vec<&String> {
-            let host = inventory.hosts.iter().find(|host| host.name == name);
-            host.into_iter().flat_map(|host| &host.labels).filter(|one| self.labels.contains(one)).collect()
+    pub fn pairs<'m>(&'m self, inventory: &'m Inventory) -> impl Iterator<Item = (&'m str, &'m str)> {
+        let labels: BTreeMap<&str, &[String]> =
+            inventory.hosts.iter().map(|host| (host.name.as_str(), host.labels.as_slice())).collect();
+        let labels = move |host: &String| {
+            let all = labels.get(host.as_str()).copied().unwrap_or_default();
+            all.iter().filter(|one| self.labels.contains(one)).collect::<Vec<_>>()
         };
-        let wanted = |from: &String, to: &String| match self.template {
-            MeshTemplate::Full => true,
-            MeshTemplate::Star => self.center.as_ref().is_some_and(|center| center == from || center == to),
-            MeshTemplate::Pairs => self.pairs.contains(&(from.clone(), to.clone())),
-            MeshTemplate::BetweenLabels => {
-                let (from, to) = (labels(from), labels(to));
-                from.iter().any(|one| to.iter().any(|other| other != one))
+        let hosts: Vec<(&String, Vec<&String>)> = match self.template {
+            MeshTemplate::BetweenLabels => self.hosts.iter().map(|host| (host, labels(host))).collect(),
+            MeshTemplate::Pairs => Vec::new(),
+            MeshTemplate::Full | MeshTemplate::Star => {
+                self.hosts.iter().map(|host| (host, Vec::new())).collect()
             }
         };
-        let all = self.hosts.iter().flat_map(|from| self.hosts.iter().map(move |to| (from, to)));
-        all.filter(|(from, to)| from != to && wanted(from, to))
-            .map(|(from, to)| (from.clone(), to.clone()))
-            .collect()
+        let hosts = Rc::new(hosts);
+        let of_template = (0..hosts.len()).flat_map(move |at| {
+            let (hosts, center) = (Rc::clone(&hosts), self.center.as_ref());
+            (0..hosts.len()).filter_map(move |other| {
+                let ((from, from_labels), (to, to_labels)) = (&hosts[at], &hosts[other]);
+                let wanted = match self.template {
+                    MeshTemplate::Star => center == Some(*from) || center == Some(*to),
+                    MeshTemplate::BetweenLabels => {
+                        from_labels.iter().any(|one| to_labels.iter().any(|other| other != one))
+                    }
+                    MeshTemplate::Full | MeshTemplate::Pairs => true,
+                };
+                (at != other && wanted).then_some((from.as_str(), to.as_str()))
+            })
+        });
+        let mut known = BTreeSet::new();
+        let listed = self.pairs.iter().filter(|_| self.template == MeshTemplate::Pairs);
+        let listed = listed.map(|(from, to)| (from.as_str(), to.as_str()));
+        of_template.chain(listed.filter(move |pair| pair.0 != pair.1 && known.insert(*pair)))
     }
 
     /// A schedule for each pair. Those with a period are spread over it.
-    fn schedules(&self, inventory: &Inventory) -> Vec<Schedule> {
-        let schedule = |(from, to): (String, String)| {
+    pub(crate) fn schedules<'m>(&'m self, inventory: &'m Inventory) -> impl Iterator<Item = Schedule> {
+        self.pairs(inventory).map(move |(from, to)| {
             // Names of users have no dots.
             let name = format!("{}.{from}.{to}", self.name);
             let recurrence = match &self.cron {
@@ -311,8 +326,7 @@ impl Mesh {
                 until: None,
                 alarm: self.alarm.clone(),
             }
-        };
-        self.pairs(inventory).into_iter().map(schedule).collect()
+        })
     }
 }
 
@@ -349,7 +363,7 @@ mod tests {
                      host.c = { address = \"c\", labels = [\"edge\"] }\n";
         let pairs = |mesh: &str| -> Vec<String> {
             let fleet = inventory(&format!("{hosts}[mesh.m]\nevery = \"1h\"\n{mesh}"));
-            fleet.meshes[0].pairs(&fleet).into_iter().map(|(from, to)| format!("{from}{to}")).collect()
+            fleet.meshes[0].pairs(&fleet).map(|(from, to)| format!("{from}{to}")).collect()
         };
         assert_eq!(pairs(""), ["ab", "ac", "ba", "bc", "ca", "cb"]);
         assert_eq!(pairs("template = \"star\"\ncenter = \"b\""), ["ab", "ba", "bc", "cb"]);

@@ -14,7 +14,8 @@ CREATE TABLE fleet_resource (
     number   INTEGER PRIMARY KEY,
     name     TEXT NOT NULL UNIQUE,              -- kind and name: host.a
     kind     TEXT NOT NULL,
-    capacity INTEGER NOT NULL
+    capacity INTEGER NOT NULL,
+    longest  INTEGER NOT NULL DEFAULT 0         -- the longest reservation that it ever had, milliseconds
 );
 
 CREATE TABLE fleet_schedule (
@@ -24,6 +25,8 @@ CREATE TABLE fleet_schedule (
     next_due INTEGER,
     content  TEXT NOT NULL                      -- JSON
 ) WITHOUT ROWID;
+
+CREATE INDEX fleet_schedule_due ON fleet_schedule (next_due, name) WHERE paused = 0;
 
 CREATE TABLE fleet_spec (
     number  INTEGER PRIMARY KEY,
@@ -71,20 +74,27 @@ CREATE TABLE fleet_reservation (
     PRIMARY KEY (run, resource)
 ) WITHOUT ROWID;
 
-CREATE INDEX fleet_reservation_busy ON fleet_reservation (resource, ends) WHERE active = 1;
+CREATE INDEX fleet_reservation_busy ON fleet_reservation (resource, starts) WHERE active = 1;
 
--- The last guard against double bookings, as the exclusion constraint in PostgreSQL.
+-- The last guard against double bookings, as the exclusion constraint in PostgreSQL. Of those that start before, only
+-- as many are looked at as the longest reservation allows.
 CREATE TRIGGER fleet_reservation_once BEFORE INSERT ON fleet_reservation WHEN NEW.active = 1
 BEGIN
+    UPDATE fleet_resource SET longest = NEW.ends - NEW.starts
+    WHERE number = NEW.resource AND longest < NEW.ends - NEW.starts;
     SELECT RAISE(ABORT, 'fleet_reservation_once') FROM fleet_reservation AS other
     WHERE other.active = 1 AND other.resource = NEW.resource AND other.ends > NEW.starts
+      AND other.starts > NEW.starts - (SELECT longest FROM fleet_resource WHERE number = NEW.resource)
       AND other.starts < NEW.ends AND other.first_unit <= NEW.last_unit AND other.last_unit >= NEW.first_unit;
 END;
 
 CREATE TRIGGER fleet_reservation_still_once BEFORE UPDATE ON fleet_reservation WHEN NEW.active = 1
 BEGIN
+    UPDATE fleet_resource SET longest = NEW.ends - NEW.starts
+    WHERE number = NEW.resource AND longest < NEW.ends - NEW.starts;
     SELECT RAISE(ABORT, 'fleet_reservation_once') FROM fleet_reservation AS other
     WHERE other.active = 1 AND other.resource = NEW.resource AND other.ends > NEW.starts AND other.run <> NEW.run
+      AND other.starts > NEW.starts - (SELECT longest FROM fleet_resource WHERE number = NEW.resource)
       AND other.starts < NEW.ends AND other.first_unit <= NEW.last_unit AND other.last_unit >= NEW.first_unit;
 END;
 

@@ -1,5 +1,7 @@
 //! Rows of the calendar as values.
 
+use std::collections::BTreeMap;
+
 use linerate_model::calendar::{
     Alarm, AlarmKind, CalendarRun, CalendarRunState, ResourceReservation, ScheduleState, UnixTime,
 };
@@ -31,7 +33,7 @@ pub(super) const RUN_COLUMNS: &str =
 
 /// The columns that [`reservation`] reads.
 pub(super) const RESERVATION_COLUMNS: &str =
-    "o.name, v.first_unit, v.last_unit, v.starts, v.ends, v.run, r.schedule,
+    "v.resource, v.first_unit, v.last_unit, v.starts, v.ends, v.run, r.schedule,
      r.priority, r.state";
 
 /// A value as it is stored.
@@ -102,16 +104,22 @@ pub(super) fn run(row: &mut DatabaseRow) -> Result<CalendarRun, RowError> {
     })
 }
 
-pub(super) fn reservation(row: &mut DatabaseRow) -> Result<ResourceReservation, RowError> {
+/// Reads [`RESERVATION_COLUMNS`], with the names of the resources by their numbers.
+pub(super) fn reservation(
+    row: &mut DatabaseRow,
+    names: &BTreeMap<i64, String>,
+) -> Result<ResourceReservation, RowError> {
+    let number = row.integer(0)?;
+    let name = names.get(&number);
     Ok(ResourceReservation {
-        resource: row.text(0)?,
-        first_unit: number(row, 1)?,
-        last_unit: number(row, 2)?,
+        resource: name.cloned().ok_or_else(|| RowError::Content(format!("the resource {number}")))?,
+        first_unit: self::number(row, 1)?,
+        last_unit: self::number(row, 2)?,
         starts: time(row, 3)?,
         ends: time(row, 4)?,
         run: row.text(5)?,
         schedule: row.text(6)?,
-        priority: number(row, 7)?,
+        priority: self::number(row, 7)?,
         state: named(row, 8, CalendarRunState::named)?,
     })
 }

@@ -9,13 +9,14 @@ use super::schedules::unwritable;
 use super::{CalendarError, CalendarTransaction, NAMES_AT_ONCE, names};
 use crate::value::Value;
 
+/// Resources that are parameters of a query; more than that are written into it.
+const MAX_PARAMETERS: usize = 16;
 /// Rows that one statement inserts at most.
-const ROWS_AT_ONCE: usize = 32;
+const ROWS_AT_ONCE: usize = 256;
 /// Where the columns of runs are.
 const RUNS: &str = "fleet_run r JOIN fleet_spec s ON s.number = r.spec";
 /// Where the columns of reservations are.
-const RESERVATIONS: &str =
-    "fleet_reservation v JOIN fleet_resource o ON o.number = v.resource JOIN fleet_run r ON r.id = v.run";
+const RESERVATIONS: &str = "fleet_reservation v JOIN fleet_run r ON r.id = v.run";
 
 /// Which runs to list. The default is all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -156,15 +157,33 @@ impl CalendarTransaction<'_> {
     ) -> Result<Vec<ResourceReservation>, CalendarError> {
         let mut all = Vec::new();
         for group in resources.chunks(NAMES_AT_ONCE) {
+            let known = format!(
+                "SELECT number, name, longest FROM fleet_resource WHERE name IN ({})",
+                names(1, group.len())
+            );
+            let group: Vec<Value> = group.iter().map(|name| Value::from(*name)).collect();
+            let known =
+                self.list(&known, &group, |row| Ok((row.integer(0)?, row.text(1)?, row.integer(2)?)))?;
+            // No earlier one still lasts, and there is an index on starts.
+            let oldest = from.as_ms().saturating_sub(known.iter().map(|one| one.2).max().unwrap_or(0));
+            let mut values = vec![value_of(from), value_of(until), oldest.into()];
+            let wanted = if known.len() > MAX_PARAMETERS {
+                // PostgreSQL looks constants up by hashing, and parameters one after the other.
+                known.iter().map(|(number, ..)| number.to_string()).collect::<Vec<_>>().join(", ")
+            } else {
+                values.extend(known.iter().map(|(number, ..)| Value::from(*number)));
+                names(4, known.len())
+            };
+            if wanted.is_empty() {
+                continue;
+            }
             let held = format!(
                 "SELECT {RESERVATION_COLUMNS} FROM {RESERVATIONS}
-                 WHERE v.active = 1 AND v.ends > ?1 AND v.starts < ?2
-                   AND v.resource IN (SELECT number FROM fleet_resource WHERE name IN ({}))",
-                names(3, group.len())
+                 WHERE v.active = 1 AND v.ends > ?1 AND v.starts < ?2 AND v.starts > ?3 AND v.resource IN ({wanted})"
             );
-            let mut values = vec![value_of(from), value_of(until)];
-            values.extend(group.iter().map(|name| Value::from(*name)));
-            all.extend(self.list(&held, &values, rows::reservation)?);
+            let known: BTreeMap<i64, String> =
+                known.into_iter().map(|(number, name, _)| (number, name)).collect();
+            all.extend(self.list(&held, &values, |row| rows::reservation(row, &known))?);
         }
         all.sort_by(|a, b| (a.starts, &a.run, &a.resource).cmp(&(b.starts, &b.run, &b.resource)));
         Ok(all)

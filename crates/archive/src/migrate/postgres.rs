@@ -18,7 +18,7 @@ pub(crate) fn migrate(database: &mut PostgresDatabase) -> Result<(), ArchiveErro
     }
     let shown = database.shown().to_owned();
     let fail = |fault: DatabaseFault| ArchiveError::of(&shown, fault);
-    database.begin().map_err(fail)?;
+    database.begin("BEGIN").map_err(fail)?;
     let migrated = database.statement(LOCK).map_err(fail).and_then(|()| {
         // Checked again with the lock: another process may have migrated the database in the meantime.
         let found = format_of(database)?;

@@ -19,6 +19,9 @@ const SCHEDULES_AT_ONCE: u32 = 1000;
 /// Times of one schedule that one transaction books.
 const TIMES_AT_ONCE: usize = 400;
 
+/// How far after a run is due its time is looked for at first, and then twice as far each time.
+const READ_AHEAD: Span = Span::from_secs(15 * 60);
+
 /// Makes names of runs.
 pub(super) type NewId = Box<dyn FnMut() -> Result<String, FleetError> + Send>;
 
@@ -47,9 +50,6 @@ impl FleetCoordinator {
     pub(super) fn book_due(&mut self, epoch: u64, now: UnixTime) -> Result<(), FleetError> {
         let horizon = now.after(self.horizon);
         loop {
-            if self.calendar.read(|calendar| calendar.due_schedules(horizon, 1))?.is_empty() {
-                return Ok(());
-            }
             let (inventory, new_id) = (&self.inventory, &mut self.new_id);
             let booked = self.calendar.write(|calendar| {
                 calendar.check_epoch(epoch)?;
@@ -111,13 +111,16 @@ fn book(
         let (a, b) = (a.schedule, b.schedule);
         (b.priority, a_due, &a.name).cmp(&(a.priority, b_due, &b.name))
     });
-    let until = occurrences.iter().map(|(one, due)| due.after(one.schedule.slip).after(one.length)).max();
     let uses = bookable.iter().filter_map(|(_, one)| one.as_ref()).flat_map(|one| &one.uses);
-    let mut booking = Booking::open(calendar, uses, (now, until.unwrap_or(now)), epoch, now)?;
+    let mut booking = Booking::open(uses, now, epoch, now);
+    if let Some(last) = occurrences.iter().map(|(one, due)| due.max(&now).after(one.length)).max() {
+        // At once, instead of for one after the other.
+        booking.read_until(calendar, last.after(READ_AHEAD))?;
+    }
     for (one, due) in occurrences {
         let attempt = attempts.next(&one.schedule.name, due);
         let run = CalendarRun { attempt, ..new_run(one.schedule, due, epoch, id(new_id)?) };
-        booking.book(one, run, due.max(now), inventory);
+        booking.book(calendar, one, run, due.max(now), inventory)?;
     }
     booking.store(calendar, inventory, new_id)
 }
@@ -203,7 +206,12 @@ fn id(new_id: &mut NewId) -> Result<String, CalendarError> {
 
 /// Bookings of one transaction, which are stored together.
 struct Booking {
+    /// The resources that are used.
+    names: Vec<String>,
+    /// Their reservations that last after `from` and begin before `known_until`.
     timeline: Timeline,
+    from: UnixTime,
+    known_until: UnixTime,
     epoch: u64,
     now: UnixTime,
     runs: Vec<CalendarRun>,
@@ -213,41 +221,85 @@ struct Booking {
 }
 
 impl Booking {
-    /// Reads the reservations of what is used, in a range of time.
+    /// Bookings of what is used, from a time on.
     fn open<'u>(
-        calendar: &mut CalendarTransaction<'_>,
         uses: impl IntoIterator<Item = &'u ResourceUse>,
-        (from, until): (UnixTime, UnixTime),
+        from: UnixTime,
         epoch: u64,
         now: UnixTime,
-    ) -> Result<Self, CalendarError> {
+    ) -> Self {
         let names: BTreeSet<&str> = uses.into_iter().map(|one| one.resource.as_str()).collect();
-        let names: Vec<&str> = names.into_iter().collect();
-        let timeline = Timeline::of(calendar.reservations(&names, from, until)?);
-        Ok(Self {
-            timeline,
+        Self {
+            names: names.into_iter().map(str::to_owned).collect(),
+            timeline: Timeline::default(),
+            from,
+            known_until: from,
             epoch,
             now,
             runs: Vec::new(),
             reservations: Vec::new(),
             preempted: BTreeMap::new(),
-        })
+        }
     }
 
-    /// Gives a run the earliest time in its window, if need be that of runs with a lower priority. A run without a time
-    /// is stored with the reason; true if it has one.
+    /// Reads the reservations that begin before a time.
+    fn read_until(
+        &mut self,
+        calendar: &mut CalendarTransaction<'_>,
+        until: UnixTime,
+    ) -> Result<(), CalendarError> {
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        let from = self.known_until;
+        let is_first = from == self.from;
+        for reservation in calendar.reservations(&names, from, until)? {
+            // One that began before is known, or was taken from its run in the meantime.
+            if is_first || reservation.starts >= from {
+                self.timeline.insert(reservation);
+            }
+        }
+        self.known_until = until;
+        Ok(())
+    }
+
+    /// The earliest time for a run in its window, if need be that of runs with a lower priority. Most runs find one soon
+    /// after they are due, so little is read at first.
+    fn slot(
+        &mut self,
+        calendar: &mut CalendarTransaction<'_>,
+        bookable: &BookableSchedule<'_>,
+        earliest: UnixTime,
+        (latest, priority): (UnixTime, u8),
+    ) -> Result<Option<BookingSlot>, CalendarError> {
+        let BookableSchedule { due_times, uses, length, .. } = bookable;
+        let closed = |starts: UnixTime, length: Span| quiet_until(due_times, starts, length);
+        let mut request = BookingRequest { uses, earliest, latest, length: *length };
+        let all = latest.after(*length);
+        let mut ahead = READ_AHEAD;
+        loop {
+            request.latest = latest.min(self.known_until.before(*length));
+            if let Some(slot) = self.timeline.earliest(&request, &closed) {
+                return Ok(Some(slot));
+            }
+            if self.known_until >= all {
+                return Ok(self.timeline.earliest_preempting(&request, priority, &closed));
+            }
+            let until = earliest.after(*length).max(self.known_until).after(ahead);
+            self.read_until(calendar, until.min(all))?;
+            ahead = ahead + ahead;
+        }
+    }
+
+    /// Gives a run a time. One without a time is stored with the reason; true if it has one.
     fn book(
         &mut self,
+        calendar: &mut CalendarTransaction<'_>,
         bookable: &BookableSchedule<'_>,
         run: CalendarRun,
         earliest: UnixTime,
         inventory: &Inventory,
-    ) -> bool {
-        let BookableSchedule { due_times, uses, length, .. } = bookable;
-        let request = BookingRequest { uses, earliest, latest: run.latest, length: *length };
-        let closed = |starts: UnixTime, length: Span| quiet_until(due_times, starts, length);
-        let slot = self.timeline.earliest(&request, &closed);
-        let slot = slot.or_else(|| self.timeline.earliest_preempting(&request, run.priority, &closed));
+    ) -> Result<bool, CalendarError> {
+        let BookableSchedule { uses, length, .. } = bookable;
+        let slot = self.slot(calendar, bookable, earliest, (run.latest, run.priority))?;
         let Some(slot) = slot else {
             let why = self.why_no_time(uses, earliest, *length);
             self.runs.push(CalendarRun {
@@ -256,10 +308,10 @@ impl Booking {
                 ended: Some(self.now),
                 ..run
             });
-            return false;
+            return Ok(false);
         };
         self.take(run, uses, &slot, inventory);
-        true
+        Ok(true)
     }
 
     fn take(&mut self, run: CalendarRun, uses: &[ResourceUse], slot: &BookingSlot, inventory: &Inventory) {
@@ -378,9 +430,8 @@ pub(super) fn book_one(
     new_id: &mut NewId,
 ) -> Result<bool, CalendarError> {
     let Some(bookable) = BookableSchedule::of(schedule, inventory) else { return Ok(false) };
-    let range = (earliest, run.latest.after(bookable.length));
-    let mut booking = Booking::open(calendar, &bookable.uses, range, run.epoch, now)?;
-    let booked = booking.book(&bookable, run, earliest, inventory);
+    let mut booking = Booking::open(&bookable.uses, earliest, run.epoch, now);
+    let booked = booking.book(calendar, &bookable, run, earliest, inventory)?;
     booking.store(calendar, inventory, new_id)?;
     Ok(booked)
 }

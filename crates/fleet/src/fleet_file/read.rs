@@ -296,7 +296,7 @@ impl<'r> FleetReader<'r> {
             return;
         }
         // One pair stands for all: they only differ in their hosts.
-        let Some(schedule) = mesh_schedule(mesh, fleet) else {
+        let Some(schedule) = mesh.schedules(fleet).next() else {
             self.mistakes
                 .add(&entry.at, format!("{path} has no pair of hosts; check its hosts, labels and pairs"));
             return;
@@ -402,10 +402,11 @@ impl<'r> FleetReader<'r> {
     }
 
     fn check_pairs(&mut self, fleet: &Inventory) {
-        let pairs: usize = fleet.meshes.iter().map(|mesh| mesh.pairs(fleet).len()).sum();
-        if pairs > MAX_PAIRS {
+        // Not all of them are counted: many hosts have more pairs than anybody waits for.
+        let pairs = fleet.meshes.iter().flat_map(|mesh| mesh.pairs(fleet));
+        if pairs.take(MAX_PAIRS + 1).count() > MAX_PAIRS {
             let text = format!(
-                "the meshes have {pairs} pairs; a fleet has at most {MAX_PAIRS}, so use stars or fewer hosts"
+                "the meshes have more than {MAX_PAIRS} pairs of hosts; use stars, pairs or fewer hosts"
             );
             self.mistakes.add(&SourcePosition::START, text);
         }
@@ -481,11 +482,6 @@ impl<'r> FleetReader<'r> {
 }
 
 /// The schedule of the first pair.
-fn mesh_schedule(mesh: &Mesh, fleet: &Inventory) -> Option<linerate_model::calendar::Schedule> {
-    let one = Inventory { meshes: vec![mesh.clone()], ..fleet.clone() };
-    one.mesh_schedules().into_iter().next()
-}
-
 /// Whether a text is a mail address and nothing else: it becomes a line in the head of a mail.
 fn is_mail_address(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._+-@".contains(c);
