@@ -10,6 +10,7 @@
 mod alone;
 mod archive;
 mod bench_network;
+mod booking;
 mod browser;
 mod duel;
 mod figure;
@@ -109,6 +110,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let viewers = viewers::NAMES.iter().any(|name| options.wants(name)).then_some(viewers::NAMES[0]);
     let transactions = transactions::NAMES.iter().any(|name| options.wants(name)).then_some("transactions");
     let archive = archive::NAMES.iter().any(|name| options.wants(name)).then_some(archive::NAMES[0]);
+    let booking = booking::NAMES.iter().any(|name| options.wants(name)).then_some(booking::NAMES[0]);
     let outcomes = wanted_duels
         .map(|duel| (duel.name, duel.run(&bed)))
         .chain(transactions.map(|name| (name, transactions::run(&bed, |name| options.wants(name)))))
@@ -118,7 +120,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         .chain(browser.map(|name| (name, browser::run(&bed))))
         .chain(wanted_trials.map(|trial| (trial.name(), trial.run(&bed))))
         .chain(wanted_page.map(|name| (name, page::run(&bed))))
-        .chain(archive.map(|name| (name, archive::run(&bed))));
+        .chain(archive.map(|name| (name, archive::run(&bed))))
+        .chain(booking.map(|name| (name, booking::run(&bed))));
     for (name, outcome) in outcomes {
         if bed.stopped() {
             return Err("interrupted; nothing was written".to_owned());
@@ -155,6 +158,7 @@ fn names() -> impl Iterator<Item = &'static str> {
         .chain(lab::TRIALS.iter().flat_map(lab::LabMeasurement::names))
         .chain(page::NAMES)
         .chain(archive::NAMES)
+        .chain(booking::NAMES)
 }
 
 /// Result of one measurement.

@@ -32,7 +32,7 @@ pub(crate) fn crossings(
 ) -> Vec<Crossing> {
     let Some(result) = result else {
         let text = format!("no result ({}): {reason}", state.name());
-        // A run that a user cancelled or another one preempted says nothing about the network.
+        // A run that a user cancelled, another one preempted or that found no time says nothing about the network.
         let counts = matches!(state, CalendarRunState::Failed | CalendarRunState::Missed);
         let found = (limits.failure && counts).then_some(Crossing {
             kind: AlarmKind::Failure,

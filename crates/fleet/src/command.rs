@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use linerate_archive::RunFilter;
 use linerate_model::TlsOptions;
-use linerate_model::calendar::{CalendarRunState, FleetAnswer, UnixTime};
+use linerate_model::calendar::{CalendarRun, CalendarRunState, FleetAnswer, UnixTime};
+use linerate_units::Span;
 
 use crate::error::FleetError;
 use crate::fleet_calendar::{CancelTarget, FleetCalendar};
@@ -14,6 +15,9 @@ use crate::tryout::{TryOut, is_up};
 
 /// Runs of a list at most, unless another number is wanted.
 const DEFAULT_RUNS: u32 = 20;
+
+/// Fewest characters that stand for a run.
+const MIN_RUN_CHARS: usize = 4;
 
 /// What to do with the calendar.
 #[derive(Debug, Clone, PartialEq)]
@@ -234,7 +238,7 @@ impl ScheduleCommand {
                 let active = calendar.runs(&RunFilter { states, ..RunFilter::default() })?;
                 FleetAnswer::Schedules(calendar.schedules()?, active)
             }
-            Self::Runs(request) => FleetAnswer::Runs(calendar.runs(&request.filter(None))?),
+            Self::Runs(request) => FleetAnswer::Runs(request.runs(calendar, None, now)?),
             Self::Pause(one) => changed(one, "paused", calendar.set_paused(&one.name, true, now)?),
             Self::Resume(one) => changed(one, "resumed", calendar.set_paused(&one.name, false, now)?),
             Self::Remove(one) => changed(one, "removed", calendar.remove(&one.name, now)?),
@@ -258,7 +262,27 @@ impl ScheduleCommand {
 }
 
 impl RunsRequest {
-    fn filter(&self, mesh: Option<&str>) -> RunFilter {
+    fn runs(
+        &self,
+        calendar: &mut FleetCalendar,
+        mesh: Option<&str>,
+        now: UnixTime,
+    ) -> Result<Vec<CalendarRun>, FleetError> {
+        let runs = calendar.runs(&self.filter(mesh, now))?;
+        if runs.is_empty() {
+            // A mistyped name has no runs either.
+            if let Some(schedule) = &self.schedule {
+                calendar.schedule(schedule)?;
+            }
+            let inventory = calendar.inventory()?;
+            for host in [&self.from, &self.to].into_iter().flatten() {
+                inventory.host(host)?;
+            }
+        }
+        Ok(runs)
+    }
+
+    fn filter(&self, mesh: Option<&str>, now: UnixTime) -> RunFilter {
         let coming = |state: &CalendarRunState| {
             matches!(state, CalendarRunState::Running | CalendarRunState::Booked) == self.coming
         };
@@ -269,6 +293,8 @@ impl RunsRequest {
             pair: self.from.clone().zip(self.to.clone()),
             states,
             newest_first: !self.coming,
+            // Those that were cancelled before their time would hide the others.
+            starts_before: Some(now.after(Span::from_ms(1))).filter(|_| !self.coming),
             limit: Some(self.limit.unwrap_or(DEFAULT_RUNS)),
             ..RunFilter::default()
         }
@@ -280,11 +306,19 @@ impl CancelRequest {
         let Some(what) = self.what.clone().filter(|_| !self.all) else {
             return calendar.cancel(&CancelTarget::All, now);
         };
-        match calendar.cancel(&CancelTarget::Run(what.clone()), now) {
-            Err(FleetError::NoRun(_)) => calendar.cancel(&CancelTarget::Schedule(what), now),
+        // A name of a schedule may also be the beginning of that of a run.
+        match calendar.cancel(&CancelTarget::Schedule(what.clone()), now) {
+            Err(FleetError::NoSchedule { .. }) if is_run(&what) => {
+                calendar.cancel(&CancelTarget::Run(what), now)
+            }
             other => other,
         }
     }
+}
+
+/// Whether a text may be the beginning of the name of a run.
+fn is_run(text: &str) -> bool {
+    text.len() >= MIN_RUN_CHARS && text.chars().all(|c| c.is_ascii_hexdigit())
 }
 
 impl MeshRequest {
@@ -292,7 +326,7 @@ impl MeshRequest {
     ///
     /// # Errors
     /// Those of [`FleetCalendar`].
-    pub fn execute(&self, calendar: &mut FleetCalendar) -> Result<FleetAnswer, FleetError> {
+    pub fn execute(&self, calendar: &mut FleetCalendar, now: UnixTime) -> Result<FleetAnswer, FleetError> {
         if let (Some(mesh), Some(from), Some(to)) = (&self.mesh, &self.from, &self.to) {
             let inventory = calendar.inventory()?;
             inventory.mesh(mesh)?;
@@ -301,7 +335,7 @@ impl MeshRequest {
             }
             let cell =
                 RunsRequest { from: Some(from.clone()), to: Some(to.clone()), ..RunsRequest::default() };
-            return Ok(FleetAnswer::Runs(calendar.runs(&cell.filter(Some(mesh)))?));
+            return Ok(FleetAnswer::Runs(cell.runs(calendar, Some(mesh), now)?));
         }
         let names: Vec<String> = match &self.mesh {
             Some(mesh) => vec![mesh.clone()],

@@ -4,21 +4,20 @@
 //! out. A coordinator may die at any moment, and another one may take over, because nothing that matters is only here.
 
 mod book;
+mod description;
 mod judge;
 
 use std::collections::BTreeMap;
 
 use linerate_archive::{Calendar, CalendarError, CalendarTransaction, RunFilter};
-use linerate_model::calendar::{
-    Alarm, CalendarRun, CalendarRunState, CellResult, Schedule, ScheduleState, UnixTime,
-};
+use linerate_model::calendar::{Alarm, CalendarRun, CalendarRunState, CellResult, Schedule, UnixTime};
 use linerate_units::Span;
 
 use crate::error::FleetError;
 use crate::inventory::Inventory;
 use crate::recurrence::DueTimes;
 
-pub(crate) use book::{quiet_until, run_length};
+pub(crate) use book::run_length;
 
 /// How long a lease lasts without being renewed. Another coordinator takes over after that.
 pub const LEASE: Span = Span::from_secs(8);
@@ -91,6 +90,8 @@ pub struct FleetCoordinator {
     forgot: Option<UnixTime>,
     /// Whether the calendar has its description of the fleet.
     described: bool,
+    /// When the runs end that were active when the fleet was described anew; absent if none was.
+    not_before: Option<UnixTime>,
     new_id: book::NewId,
 }
 
@@ -113,6 +114,7 @@ impl FleetCoordinator {
             running: BTreeMap::new(),
             forgot: None,
             described: false,
+            not_before: None,
             new_id,
         }
     }
@@ -162,7 +164,14 @@ impl FleetCoordinator {
     /// says already that it was.
     pub fn tick(&mut self, now: UnixTime, actions: &mut Vec<FleetAction>) -> Result<(), FleetError> {
         self.stop_overdue(now, actions);
-        let Some(epoch) = self.lead(now)? else { return Ok(()) };
+        let Some(epoch) = self.lead(now)? else {
+            // Only this coordinator can stop what it has started.
+            if !self.running.is_empty() {
+                let active = self.calendar.read(|calendar| calendar.runs(&active_runs()))?;
+                self.stop_cancelled(&active, actions);
+            }
+            return Ok(());
+        };
         match self.lead_on(epoch, now, actions) {
             // Its active runs go on: the one that leads now leaves them their time.
             Err(FleetError::Calendar(CalendarError::Superseded { .. })) => {
@@ -200,10 +209,9 @@ impl FleetCoordinator {
     /// Sees in one transaction what there is to do, which is little most of the time.
     fn look(&mut self, now: UnixTime) -> Result<CalendarLook, FleetError> {
         let (missed, starts, horizon) = (self.missed(now), starting(now), now.after(self.horizon));
-        let active = RunFilter { states: vec![CalendarRunState::Running], ..RunFilter::default() };
         let look = self.calendar.read(|calendar| {
             Ok(CalendarLook {
-                active: calendar.runs(&active)?,
+                active: calendar.runs(&active_runs())?,
                 to_judge: !calendar.runs_to_judge(1)?.is_empty(),
                 missed: !calendar.runs(&RunFilter { limit: Some(1), ..missed })?.is_empty(),
                 starts: !calendar.runs(&RunFilter { limit: Some(1), ..starts })?.is_empty(),
@@ -222,6 +230,7 @@ impl FleetCoordinator {
         }
     }
 
+    /// Makes the calendar that of the description, when this coordinator begins to lead and when it is described anew.
     fn store_description(
         &mut self,
         epoch: u64,
@@ -231,20 +240,29 @@ impl FleetCoordinator {
         if self.described {
             return Ok(());
         }
-        let inventory = &self.inventory;
-        let content =
-            serde_json::to_string(inventory).map_err(|error| CalendarError::Content(error.to_string()))?;
-        let stored = self.calendar.read(|calendar| Ok(calendar.inventory()?.map(|(content, _)| content)))?;
-        if stored.as_ref() != Some(&content) {
-            let wanted = schedules_of_meshes(inventory, now)?;
-            let resources = inventory.resources();
-            self.calendar.write(|calendar| {
-                calendar.check_epoch(epoch)?;
-                calendar.set_inventory(&content, &resources, now)?;
-                set_schedules_of_meshes(calendar, &wanted, now)
-            })?;
-            actions.extend(stored.map(|_| FleetAction::Described));
-        }
+        let content = serde_json::to_string(&self.inventory)
+            .map_err(|error| CalendarError::Content(error.to_string()))?;
+        let (inventory, horizon) = (&self.inventory, self.horizon);
+        let wanted = schedules_of_meshes(inventory, now)?;
+        let (replaced, active_until) = self.calendar.write(|calendar| {
+            calendar.check_epoch(epoch)?;
+            let stored = calendar.inventory()?.map(|(stored, _)| stored);
+            let replaced = stored.filter(|stored| *stored != content);
+            let mut active_until = None;
+            if calendar.inventory()?.is_none() || replaced.is_some() {
+                calendar.set_inventory(&content, &inventory.resources(), now)?;
+                description::set_meshes(calendar, &wanted, now)?;
+            }
+            if let Some(stored) = &replaced {
+                let earlier = serde_json::from_str(stored).ok();
+                active_until = description::cancel_changed(calendar, earlier.as_ref(), inventory, now)?;
+            }
+            description::mend_times(calendar, now, now.after(horizon))?;
+            Ok((replaced.is_some(), active_until))
+        })?;
+        // What is active has reserved what the earlier description says that it uses.
+        self.not_before = self.not_before.max(active_until);
+        actions.extend(replaced.then_some(FleetAction::Described));
         self.described = true;
         Ok(())
     }
@@ -280,12 +298,10 @@ impl FleetCoordinator {
         now: UnixTime,
         actions: &mut Vec<FleetAction>,
     ) -> Result<(), FleetError> {
-        let (own, others): (Vec<_>, Vec<_>) =
-            active.into_iter().partition(|run| self.running.contains_key(&run.id));
-        let cancelled = own.into_iter().filter(|run| !run.reason.is_empty());
-        actions.extend(cancelled.map(|run| FleetAction::Stop { run: run.id, why: CANCELLED_BY_USER }));
-        // Until the end of its reservation, such a run may still be on the wire.
-        let lost: Vec<CalendarRun> = others.into_iter().filter(|run| run.ends <= now).collect();
+        self.stop_cancelled(&active, actions);
+        // Until the end of its reservation, the run of a coordinator that is gone may still be on the wire.
+        let is_lost = |run: &CalendarRun| run.ends <= now && !self.running.contains_key(&run.id);
+        let lost: Vec<CalendarRun> = active.into_iter().filter(is_lost).collect();
         if lost.is_empty() {
             return Ok(());
         }
@@ -293,11 +309,18 @@ impl FleetCoordinator {
             calendar.check_epoch(epoch)?;
             for run in &lost {
                 let why = "the coordinator that started it stopped";
-                calendar.end_run(&run.id, CalendarRunState::Failed, why, None, now)?;
+                calendar.store_end(&run.id, CalendarRunState::Failed, why, None, now)?;
             }
             Ok(())
         })?;
         Ok(())
+    }
+
+    fn stop_cancelled(&self, active: &[CalendarRun], actions: &mut Vec<FleetAction>) {
+        let own = active.iter().filter(|run| self.running.contains_key(&run.id));
+        let cancelled = own.filter(|run| !run.reason.is_empty());
+        actions
+            .extend(cancelled.map(|run| FleetAction::Stop { run: run.id.clone(), why: CANCELLED_BY_USER }));
     }
 
     /// Looks for alarms in results, also those of runs that another coordinator started.
@@ -312,7 +335,7 @@ impl FleetCoordinator {
             calendar.check_epoch(epoch)?;
             let mut alarms = Vec::new();
             for run in calendar.runs_to_judge(RUNS_AT_ONCE)? {
-                calendar.set_judged(&run.id)?;
+                calendar.set_to_judge(&run.id, false)?;
                 alarms.extend(judge::judge(calendar, inventory, &run, epoch, now, new_id)?);
             }
             Ok(alarms)
@@ -329,8 +352,9 @@ impl FleetCoordinator {
             calendar.check_epoch(epoch)?;
             for run in calendar.runs(&filter)? {
                 let why = "no coordinator was there to start it";
-                calendar.end_run(&run.id, CalendarRunState::Missed, why, None, now)?;
-                book::again(calendar, inventory, &run, epoch, now, new_id)?;
+                if calendar.store_end(&run.id, CalendarRunState::Missed, why, None, now)? {
+                    book::again(calendar, inventory, &run, epoch, now, new_id)?;
+                }
             }
             Ok(())
         })?;
@@ -421,6 +445,10 @@ impl std::fmt::Debug for FleetCoordinator {
     }
 }
 
+fn active_runs() -> RunFilter {
+    RunFilter { states: vec![CalendarRunState::Running], ..RunFilter::default() }
+}
+
 /// Runs that start now.
 fn starting(now: UnixTime) -> RunFilter {
     RunFilter {
@@ -444,31 +472,6 @@ fn schedules_of_meshes(
         }
     };
     inventory.mesh_schedules().into_iter().map(first_due).collect()
-}
-
-fn set_schedules_of_meshes(
-    calendar: &mut CalendarTransaction<'_>,
-    wanted: &[(Schedule, Option<UnixTime>)],
-    now: UnixTime,
-) -> Result<(), CalendarError> {
-    let all = calendar.schedules()?;
-    let mut known: BTreeMap<&str, &ScheduleState> =
-        all.iter().map(|state| (state.schedule.name.as_str(), state)).collect();
-    for (schedule, first_due) in wanted {
-        match known.remove(schedule.name.as_str()) {
-            Some(state) if state.schedule == *schedule => {}
-            Some(state) => {
-                calendar.put_schedule(schedule, first_due.filter(|_| !state.paused))?;
-                cancel_booked(calendar, &schedule.name, "the fleet was described anew", now)?;
-            }
-            None => calendar.put_schedule(schedule, *first_due)?,
-        }
-    }
-    for (name, _) in known.into_iter().filter(|(_, state)| state.schedule.mesh.is_some()) {
-        calendar.remove_schedule(name, now)?;
-        cancel_booked(calendar, name, "its mesh has no such pair any more", now)?;
-    }
-    Ok(())
 }
 
 /// Cancels the coming runs of a schedule; how many there were.

@@ -14,7 +14,8 @@ pub enum FleetError {
     Calendar(#[from] CalendarError),
     /// The calendar knows no hosts.
     #[error(
-        "the calendar in {0} knows no hosts; describe the fleet in a file, and start `linerate fleet run FILE`"
+        "the archive {0} has no fleet; name the one of your fleet with --archive, or describe the fleet in a file and \
+         start `linerate fleet run FILE`"
     )]
     NoFleet(String),
     /// There is no host with this name.
@@ -57,7 +58,7 @@ pub enum FleetError {
         mesh: String,
     },
     /// The name cannot be one.
-    #[error("{0}")]
+    #[error(transparent)]
     Name(#[from] linerate_config::NameError),
     /// A host cannot measure to itself.
     #[error("--from and --to are both '{0}'; a host cannot measure to itself")]

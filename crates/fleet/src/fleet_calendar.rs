@@ -11,7 +11,7 @@ use linerate_runner::archive_to_read;
 use linerate_units::Span;
 
 use crate::booking::{BookingRequest, Timeline};
-use crate::coordinator::{cancel_booked, quiet_until, run_length};
+use crate::coordinator::{cancel_booked, run_length};
 use crate::error::FleetError;
 use crate::inventory::Inventory;
 use crate::recurrence::DueTimes;
@@ -78,6 +78,7 @@ impl FleetCalendar {
         let schedule = request.schedule(&inventory, now)?;
         let next_due = next_due(&schedule, now)?;
         let added = self.calendar.write(|calendar| {
+            calendar.lock()?;
             if calendar.schedule(&schedule.name)?.is_some() {
                 return Ok(false);
             }
@@ -125,11 +126,15 @@ impl FleetCalendar {
     /// There is no such schedule, or the calendar cannot be written.
     pub fn set_paused(&mut self, name: &str, paused: bool, now: UnixTime) -> Result<u64, FleetError> {
         let state = self.schedule(name)?;
-        if state.paused == paused {
+        if state.paused && paused {
+            return Ok(0);
+        }
+        if !state.paused && !paused && state.next_due.is_some() {
             return Ok(0);
         }
         let next_due = if paused { None } else { next_due(&state.schedule, now)? };
         Ok(self.calendar.write(|calendar| {
+            calendar.lock()?;
             calendar.set_paused(name, paused, next_due)?;
             if paused { cancel_booked(calendar, name, "its schedule was paused", now) } else { Ok(0) }
         })?)
@@ -145,6 +150,7 @@ impl FleetCalendar {
             return Err(FleetError::OfMesh { schedule: name.to_owned(), mesh: mesh.to_string() });
         }
         Ok(self.calendar.write(|calendar| {
+            calendar.lock()?;
             calendar.remove_schedule(name, now)?;
             cancel_booked(calendar, name, "its schedule was removed", now)
         })?)
@@ -180,6 +186,7 @@ impl FleetCalendar {
             }
         }
         Ok(self.calendar.write(|calendar| {
+            calendar.lock()?;
             let wanted =
                 |run: &CalendarRun| !matches!(target, CancelTarget::Run(id) if !run.id.starts_with(id));
             let mut cancelled = 0;
@@ -246,6 +253,8 @@ impl FleetCalendar {
         })?;
         // Its own runs are not in its way.
         let timeline = Timeline::of(reservations.into_iter().filter(|one| one.schedule != name));
+        // One whose time is over has no coordinator any more.
+        let active = active.filter(|run| run.ends > now);
         let mut obstacles = Vec::new();
         if lease.is_none_or(|lease| lease.until <= now) {
             obstacles.push(ScheduleObstacle::NoCoordinator(activity));
@@ -259,12 +268,12 @@ impl FleetCalendar {
                 obstacles.push(ScheduleObstacle::NotDue(next_due));
             }
         }
-        if let Some(until) = quiet_until(&due, at, length) {
+        if let Some(until) = due.quiet_until(at, length) {
             obstacles.push(ScheduleObstacle::Quiet(until));
         }
         obstacles.extend(timeline.blockers(&uses, at, length).into_iter().map(ScheduleObstacle::Busy));
         let request = BookingRequest { uses: &uses, earliest: at, latest: at.after(SEARCH), length };
-        let slot = timeline.earliest(&request, &|starts, length| quiet_until(&due, starts, length));
+        let slot = timeline.earliest(&request, &|starts, length| due.quiet_until(starts, length));
         Ok(WhyAnswer { at, obstacles, next_free: slot.map(|slot| slot.starts), active, next, last, state })
     }
 
@@ -378,11 +387,19 @@ impl FleetCalendar {
                 calendar.alarms(true, MAX_ALARMS)?,
             ))
         })?;
+        let mut newest: BTreeMap<&str, &CalendarRun> = BTreeMap::new();
+        let rank = |run: &CalendarRun| (run.state == CalendarRunState::Running, run.ended);
+        // A run whose time is over and that nobody has ended says nothing yet.
+        for run in runs.iter().filter(|run| run.state.is_end() || run.ends > now) {
+            for host in [run.from.as_str(), run.to.as_str()] {
+                let known = newest.entry(host).or_insert(run);
+                if rank(run) > rank(known) {
+                    *known = run;
+                }
+            }
+        }
         let hosts = inventory.hosts.iter().map(|host| {
-            let newest = runs
-                .iter()
-                .filter(|run| run.from == host.name || run.to == host.name)
-                .max_by_key(|run| (run.state == CalendarRunState::Running, run.ended));
+            let newest = newest.get(host.name.as_str());
             FleetHostStatus {
                 name: host.name.clone(),
                 address: host.address.as_str().into(),

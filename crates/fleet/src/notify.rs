@@ -118,7 +118,15 @@ fn post(url: &str, document: &Value) -> Result<(), NotifyError> {
         .build();
     let agent = ureq::Agent::new_with_config(config);
     let sent = agent.post(url).header("content-type", "application/json").send(document.to_string());
-    sent.map(drop).map_err(|error| NotifyError::Webhook(error.to_string()))
+    match sent.map(|answer| answer.status()) {
+        Ok(status) if status.is_success() => Ok(()),
+        // The answer to a redirected POST is that to a GET.
+        Ok(status) => {
+            let why = format!("it answers {status}; give the address that takes alarms itself");
+            Err(NotifyError::Webhook(why))
+        }
+        Err(error) => Err(NotifyError::Webhook(error.to_string())),
+    }
 }
 
 fn send_mail(to: &[String], fleet: &str, alarm: &Alarm) -> Result<(), NotifyError> {
@@ -197,6 +205,34 @@ mod tests {
         assert!(errors[0].contains("/no/such/program") && errors[1].contains("web hook"), "{errors:?}");
         let fails = Notify { command: vec!["false".to_owned()], ..Notify::default() };
         assert!(notify(&fails, "campus", &alarm())[0].to_string().contains("exit status: 1"));
+    }
+
+    #[test]
+    fn a_web_hook_that_sends_elsewhere_has_not_taken_the_alarm() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            for answer in ["301 Moved Permanently\r\nLocation: /other", "204 No Content"] {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut request = std::io::BufReader::new(stream.try_clone().unwrap());
+                let mut line = String::new();
+                let mut length = 0;
+                while std::io::BufRead::read_line(&mut request, &mut line).unwrap() > 2 {
+                    let header = line.to_ascii_lowercase();
+                    length =
+                        header.strip_prefix("content-length:").map_or(length, |n| n.trim().parse().unwrap());
+                    line.clear();
+                }
+                std::io::Read::read_exact(&mut request, &mut vec![0; length]).unwrap();
+                write!(stream, "HTTP/1.1 {answer}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                    .unwrap();
+            }
+        });
+        let whom = Notify { webhook: Some(url), ..Notify::default() };
+        let errors = notify(&whom, "campus", &alarm());
+        assert!(errors[0].to_string().contains("it answers 301"), "{errors:?}");
+        assert!(notify(&whom, "campus", &alarm()).is_empty());
+        server.join().unwrap();
     }
 
     #[test]

@@ -15,6 +15,10 @@ use twox_hash::XxHash64;
 pub(crate) const MIN_PERIOD: Span = Span::from_secs(10);
 /// The longest time between two runs of a schedule.
 const MAX_PERIOD: Span = Span::from_secs(366 * 24 * 3600);
+/// The latest that a run may begin after it is due.
+pub(crate) const MAX_SLIP: Span = Span::from_secs(7 * 24 * 3600);
+/// Open times that are tried for a run before its schedule counts as one that never runs. All hours of a week repeat.
+const MAX_OPEN_TIMES: u32 = 200;
 /// How long all times may be in quiet hours before a schedule counts as one that never runs: a yearly time has each day of
 /// the week within six years.
 const MAX_QUIET: Span = Span::from_secs(6 * 366 * 24 * 3600);
@@ -39,7 +43,7 @@ pub enum RecurrenceError {
         why: String,
     },
     /// The period is out of range.
-    #[error("a period of {0} is not possible; give 10s to 366 days")]
+    #[error("a period of {0} is not possible; give 10s to 8784h (366 days)")]
     Period(Span),
     /// The delay is longer than a period.
     #[error("the jitter of {jitter} is longer than the period of {period}; give a shorter one")]
@@ -57,6 +61,22 @@ pub enum RecurrenceError {
     /// All times are in quiet hours.
     #[error("it never runs: each time that it is due is in its quiet hours ({0}); change one of them")]
     AlwaysQuiet(String),
+    /// No time outside the quiet hours is long enough.
+    #[error(
+        "it never runs: with set-up and settling the test takes {length}, and no time outside its quiet hours \
+         ({quiet}) is that long within {slip} after it is due; make the test shorter, or the slip longer"
+    )]
+    NoGap {
+        /// How long its reservations are.
+        length: Span,
+        /// The quiet hours.
+        quiet: String,
+        /// How much later than due it may begin.
+        slip: Span,
+    },
+    /// A run may begin too late.
+    #[error("a slip of {0} is not possible; a test may begin up to 168h later than due")]
+    Slip(Span),
     /// It is over.
     #[error("it never runs: it ends before it is due for the first time; give a later end")]
     Over,
@@ -116,22 +136,61 @@ impl<'s> DueTimes<'s> {
         minutes.map(|minute| UnixTime::from_ms(minute * MINUTE_MS)).find(|time| !self.is_quiet(*time))
     }
 
-    /// Why the schedule never runs from `now` on; nothing if it does.
-    pub(crate) fn check(&self, now: UnixTime) -> Result<(), RecurrenceError> {
+    /// Why the schedule never runs from `now` on, with reservations of this length; nothing if it does.
+    pub(crate) fn check(&self, now: UnixTime, length: Span) -> Result<(), RecurrenceError> {
         let schedule = self.schedule;
+        if schedule.slip > MAX_SLIP {
+            return Err(RecurrenceError::Slip(schedule.slip));
+        }
         if let (Recurrence::Once(at), true) = (&schedule.recurrence, self.next_due(now)?.is_none()) {
             debug_assert!(*at <= now, "a later time is due");
             return Err(RecurrenceError::Past);
         }
+        let quiet = || schedule.quiet.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         if self.next(now)?.is_some() {
-            return Ok(());
+            let no_gap = || RecurrenceError::NoGap { length, quiet: quiet(), slip: schedule.slip };
+            return if self.has_gap(now, length)? { Ok(()) } else { Err(no_gap()) };
         }
         match self.next_due(now)? {
             Some(first) if schedule.until.is_some_and(|until| first > until) => Err(RecurrenceError::Over),
-            _ => {
-                let quiet: Vec<String> = schedule.quiet.iter().map(ToString::to_string).collect();
-                Err(RecurrenceError::AlwaysQuiet(quiet.join(", ")))
+            _ => Err(RecurrenceError::AlwaysQuiet(quiet())),
+        }
+    }
+
+    /// Whether a run of this length fits between quiet hours after one of the times at which it is due.
+    fn has_gap(&self, now: UnixTime, length: Span) -> Result<bool, RecurrenceError> {
+        let slip = self.schedule.slip;
+        let mut after = now;
+        for _ in 0..MAX_OPEN_TIMES {
+            let Some(due) = self.next(after)? else { break };
+            let mut starts = due;
+            while starts <= due.after(slip) {
+                match self.quiet_until(starts, length) {
+                    None => return Ok(true),
+                    Some(open) => starts = open.max(starts.after(Span::from_ms(1))),
+                }
             }
+            // Those that are due before reach no later open time either.
+            after = due.max(starts.before(slip).before(Span::from_ms(1)));
+        }
+        Ok(false)
+    }
+
+    /// If a run of this length that starts then would be in quiet hours at some moment, when those are over.
+    pub(crate) fn quiet_until(&self, starts: UnixTime, length: Span) -> Option<UnixTime> {
+        if self.schedule.quiet.is_empty() {
+            return None;
+        }
+        let ends = starts.after(length);
+        let mut at = starts;
+        loop {
+            if self.is_quiet(at) {
+                return Some(self.end_of_quiet_hours(at).unwrap_or(UnixTime::MAX));
+            }
+            if at >= ends {
+                return None;
+            }
+            at = at.after(Span::from_ms(MINUTE_MS as u64)).min(ends);
         }
     }
 
@@ -345,7 +404,9 @@ mod tests {
     #[test]
     fn a_schedule_that_never_runs_says_why() {
         let now = at("2026-11-27T00:00:00Z");
-        let check = |schedule: &Schedule| DueTimes::of(schedule).unwrap().check(now).unwrap_err();
+        let check = |schedule: &Schedule| {
+            DueTimes::of(schedule).unwrap().check(now, Span::from_secs(15)).unwrap_err()
+        };
         assert!(matches!(check(&cron("0 0 30 2 *", "UTC")), RecurrenceError::Never(_)));
         let mut quiet = cron("0 3 * * *", "UTC");
         quiet.quiet = vec!["00:00-06:00".parse().unwrap()];

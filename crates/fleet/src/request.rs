@@ -8,7 +8,7 @@ use linerate_units::{Bitrate, Ratio, Span};
 use crate::coordinator::run_length;
 use crate::error::FleetError;
 use crate::inventory::Inventory;
-use crate::recurrence::{DueTimes, parse_time, zone};
+use crate::recurrence::{DueTimes, MAX_SLIP, parse_time, zone};
 
 /// How much later than due a test may begin, if its schedule has no period.
 const DEFAULT_SLIP: Span = Span::from_secs(3600);
@@ -55,7 +55,7 @@ pub struct ScheduleRequest {
     /// Measure once, at a time like "2026-12-24 03:00" or 2026-12-24T03:00:00Z
     #[cfg_attr(feature = "clap", arg(long, value_name = "TIME", conflicts_with_all = ["every", "cron"], help_heading = "Times"))]
     pub at: Option<String>,
-    /// How much later than due a test may begin [default: the period, or 1h]
+    /// How much later than due a test may begin, at most 168h [default: the period, or 1h]
     #[cfg_attr(feature = "clap", arg(long, value_name = "TIME", help_heading = "Times"))]
     pub slip: Option<Span>,
     /// Hours in which nothing is measured, such as "Mon-Fri 08:00-18:00"; may be given more than once
@@ -91,7 +91,7 @@ pub struct AlarmOptions {
     /// Alarm when the goodput has changed by at least this share and stays so
     #[cfg_attr(feature = "clap", arg(long, value_name = "SHARE", help_heading = "Alarms"))]
     pub alarm_change: Option<Ratio>,
-    /// Alarm when a test has no result
+    /// Alarm when a test fails, or no coordinator is there to make it
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Alarms"))]
     pub alarm_failure: bool,
 }
@@ -151,7 +151,7 @@ impl ScheduleRequest {
             spec,
             recurrence,
             zone: zone_name.into(),
-            slip: self.slip.or(self.every).unwrap_or(DEFAULT_SLIP),
+            slip: self.slip.or(self.every.map(|every| every.min(MAX_SLIP))).unwrap_or(DEFAULT_SLIP),
             quiet: self.quiet.clone(),
             priority: self.priority,
             shared: self.pair.shared,
@@ -164,18 +164,18 @@ impl ScheduleRequest {
                 failure: self.alarm.alarm_failure,
             },
         };
-        DueTimes::of(&schedule).and_then(|due| due.check(now)).map_err(refused)?;
-        check_length(&schedule, inventory)?;
+        let due = DueTimes::of(&schedule).map_err(refused)?;
+        due.check(now, check_length(&schedule, inventory)?).map_err(refused)?;
         Ok(schedule)
     }
 }
 
-/// Checks that a test is over before the next one is due.
-pub(crate) fn check_length(schedule: &Schedule, inventory: &Inventory) -> Result<(), FleetError> {
+/// How long the reservations of a test are, which is over before the next one is due.
+pub(crate) fn check_length(schedule: &Schedule, inventory: &Inventory) -> Result<Span, FleetError> {
     let length = run_length(schedule, inventory).ok_or(FleetError::NoLength)?;
     match schedule.recurrence {
         Recurrence::Every { period, .. } if length > period => Err(FleetError::TooLong { length, period }),
-        _ => Ok(()),
+        _ => Ok(length),
     }
 }
 

@@ -5,17 +5,20 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use linerate_control::{Token, TokenError};
+use linerate_model::ForeignText;
 use linerate_runner::{CancelToken, PidFile, PidFileError, whole_private_file};
 use linerate_sock::process::{PidFd, Signal, is_running};
 use linerate_sock::{clock, thread};
 use serde::{Deserialize, Serialize};
 
 use crate::error::FleetError;
+use crate::fleet_calendar::FleetCalendar;
 use crate::fleet_file::{self, FleetFileError};
 use crate::service::{FleetNotice, FleetService, FleetServiceConfig};
 
@@ -28,6 +31,10 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 const STATE_FILE: &str = "processes.json";
 const PID_FILE: &str = "coordinator.pid";
 const TOKEN_FILE: &str = "token";
+/// What a fleet in the background says.
+const LOG_FILE: &str = "fleet.log";
+/// How often it is looked at whether a fleet is up.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How to start the fleet.
 #[derive(Debug, Clone)]
@@ -66,6 +73,9 @@ pub enum TryOutError {
         /// Why.
         why: String,
     },
+    /// Its process ended, or is not ready in time.
+    #[error("the fleet did not come up: {0}")]
+    NotStarted(ForeignText),
     /// The coordinator does not end.
     #[error(
         "process {process} did not end within {} s; look at what it does, or end it with `kill -9 {process}`",
@@ -122,9 +132,8 @@ impl TryOut {
     /// # Errors
     /// It is up already, or a part of it cannot be started; nothing is left running then.
     pub fn start(config: &TryOutConfig) -> Result<Self, TryOutError> {
-        let folder = config.folder.clone();
+        let folder = whole_path(&config.folder)?;
         let unusable = |source| TryOutError::Folder { folder: folder.clone(), source };
-        fs::create_dir_all(&folder).map_err(unusable)?;
         let pid = PidFile::create(&folder.join(PID_FILE)).map_err(|error| match error {
             PidFileError::Taken => TryOutError::Up(folder.clone()),
             PidFileError::System(source) => TryOutError::Folder { folder: folder.clone(), source },
@@ -161,6 +170,50 @@ impl TryOut {
         })?;
         let agents = std::mem::take(&mut agents.0);
         Ok(Self { folder, agents, service, _pid: pid })
+    }
+
+    /// What users of the fleet in a folder can do; `ends` is what ends it.
+    #[must_use]
+    pub fn introduction(folder: &Path, ends: &str) -> String {
+        let folder = folder.display();
+        format!(
+            "three agents and their coordinator are up in {folder}; {ends} ends them. See linerate fleet status, and \
+             linerate mesh --archive {folder}/archive.sqlite"
+        )
+    }
+
+    /// Starts `fleet up` of a program as a process that goes on, and waits until the fleet is up.
+    ///
+    /// # Errors
+    /// It is not up in time, or the process says why it ended.
+    pub fn start_detached(config: &TryOutConfig) -> Result<(), TryOutError> {
+        let folder = whole_path(&config.folder)?;
+        let unusable = |source| TryOutError::Folder { folder: folder.clone(), source };
+        let log = folder.join(LOG_FILE);
+        whole_private_file(&log, b"").map_err(unusable)?;
+        let output = fs::OpenOptions::new().append(true).open(&log).map_err(unusable)?;
+        let mut command = Command::new(&config.program);
+        command.args(["fleet", "up", "--dir"]).arg(&folder).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
+        let mut coordinator = command.spawn().map_err(unusable)?;
+        let archive = Self::archive(&folder).display().to_string();
+        let until = clock::now() + START_TIMEOUT;
+        loop {
+            let own = processes(&folder).is_some_and(|all| all.coordinator == coordinator.id());
+            if own
+                && FleetCalendar::open(Some(&archive)).is_ok_and(|mut calendar| calendar.inventory().is_ok())
+            {
+                return Ok(());
+            }
+            let ended = coordinator.try_wait().map_err(unusable)?.is_some();
+            if ended || until.has_passed() {
+                end(&mut [coordinator]);
+                let said = fs::read_to_string(&log).unwrap_or_default();
+                let last = said.lines().rfind(|line| !line.is_empty()).unwrap_or("it said nothing");
+                return Err(TryOutError::NotStarted(last.trim_start_matches("error: ").into()));
+            }
+            clock::sleep_until(clock::now() + POLL_INTERVAL);
+        }
     }
 
     /// Carries out the calendar until `stop` is cancelled.
@@ -254,6 +307,7 @@ fn listening_port(line: &str) -> Option<u16> {
 /// # Errors
 /// None is up there, or it does not end.
 pub fn take_down(folder: &Path) -> Result<(), TryOutError> {
+    let folder = &folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let processes = processes(folder).ok_or_else(|| TryOutError::NotUp(folder.to_owned()))?;
     let coordinator = processes.coordinator;
     if is_ours(coordinator, folder, true)
@@ -272,7 +326,14 @@ pub fn take_down(folder: &Path) -> Result<(), TryOutError> {
 /// Whether a fleet is up in a folder.
 #[must_use]
 pub fn is_up(folder: &Path) -> bool {
+    let folder = &folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     processes(folder).is_some_and(|processes| is_ours(processes.coordinator, folder, true))
+}
+
+/// The path of a folder from the root, so that its processes are known by it; it is created if it is missing.
+fn whole_path(folder: &Path) -> Result<PathBuf, TryOutError> {
+    let made = fs::create_dir_all(folder).and_then(|()| folder.canonicalize());
+    made.map_err(|source| TryOutError::Folder { folder: folder.to_owned(), source })
 }
 
 fn processes(folder: &Path) -> Option<FleetProcesses> {
@@ -282,14 +343,17 @@ fn processes(folder: &Path) -> Option<FleetProcesses> {
 /// Ends agents whose coordinator was killed.
 fn end_leftovers(folder: &Path) {
     let Some(processes) = processes(folder) else { return };
-    for agent in processes.agents.into_iter().filter(|agent| is_ours(*agent, folder, false)) {
-        if let Ok(process) = PidFd::open(agent) {
+    for agent in processes.agents.iter().filter(|agent| is_ours(**agent, folder, false)) {
+        if let Ok(process) = PidFd::open(*agent) {
             // Fails if it has ended in the meantime.
             let _ = process.signal(Signal::Terminate);
             let _ = process.wait(clock::now() + STOP_TIMEOUT);
         }
     }
-    let _ = fs::remove_file(folder.join(STATE_FILE));
+    // What does not end is known to the next try.
+    if !processes.agents.iter().any(|agent| is_ours(*agent, folder, false)) {
+        let _ = fs::remove_file(folder.join(STATE_FILE));
+    }
 }
 
 /// Whether a number still belongs to the process of the fleet that had it: an agent has the token file of the folder on

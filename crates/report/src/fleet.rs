@@ -16,6 +16,8 @@ mod grid;
 mod json;
 mod words;
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use linerate_model::calendar::{
@@ -44,6 +46,7 @@ pub fn text(answer: &FleetAnswer, zone: &TimeZone, view: &TextLayout) -> String 
     let times = LocalTimes(zone);
     let lines = match answer {
         FleetAnswer::Added(state) => vec![added(state, times)],
+        FleetAnswer::Changed { schedule, done, cancelled: 0 } => vec![format!("{schedule} {done}")],
         FleetAnswer::Changed { schedule, done, cancelled } => {
             vec![format!("{schedule} {done}; {} cancelled", plural(*cancelled, "coming run"))]
         }
@@ -118,12 +121,13 @@ fn schedules_and_runs(
     let words = |head, text: &dyn Fn(&ScheduleState) -> String| {
         Column::words(head, schedules.iter().map(|state| Cell::plain(text(state))).collect())
     };
+    let mut booked: BTreeMap<&str, UnixTime> = BTreeMap::new();
+    for run in runs {
+        let first = booked.entry(&run.schedule).or_insert(run.starts);
+        *first = run.starts.min(*first);
+    }
     let next = |state: &ScheduleState| {
-        let booked = runs
-            .iter()
-            .filter(|run| run.schedule == state.schedule.name.as_str())
-            .map(|run| run.starts)
-            .min();
+        let booked = booked.get(state.schedule.name.as_str()).copied();
         booked.into_iter().chain(state.next_due).min()
     };
     let state_of = |state: &ScheduleState| match (state.paused, next(state)) {
@@ -171,9 +175,8 @@ fn run_table(runs: &[CalendarRun], times: LocalTimes<'_>) -> Table {
     Table::new(vec![
         words("run", &|run| short_name(&run.id)),
         words("starts", &|run| times.minute(run.starts)),
-        words("schedule", &|run| run.schedule.clone()).at_least(MIN_WORDS).of_importance(1),
-        words("from", &|run| run.from.clone()).of_importance(2),
-        words("to", &|run| run.to.clone()).of_importance(2),
+        words("schedule", &|run| run.schedule.clone()).at_least(MIN_WORDS),
+        words("pair", &|run| format!("{} to {}", run.from, run.to)).of_importance(2),
         Column::words("state", runs.iter().map(state).collect()),
         Column::numbers("goodput", runs.iter().map(|run| Cell::new(TextRole::Result, result(run))).collect()),
         words("note", &verdict).at_least(MIN_WORDS),

@@ -67,7 +67,7 @@ pub(crate) fn schedule(args: &CalendarArgs<ScheduleCommand>) -> Result<Exit, Com
 }
 
 pub(crate) fn mesh(args: &MeshArgs) -> Result<Exit, CommandError> {
-    let answer = args.request.execute(&mut args.options.open()?)?;
+    let answer = args.request.execute(&mut args.options.open()?, now())?;
     Ok(args.options.print(&answer))
 }
 
@@ -135,19 +135,17 @@ fn tell(notice: &FleetNotice) {
 
 fn try_out(args: &TryOutOptions) -> Result<Exit, CommandError> {
     let folder = args.place.folder()?;
-    if args.detach {
-        print::note(format!("the fleet is in {}; `linerate fleet down` ends it", folder.display()));
-        linerate_sock::process::detach().map_err(CommandError::failed)?;
-    }
-    let signals = Signals::catch_these(&ending())?;
     let program = std::env::current_exe().map_err(CommandError::failed)?;
     let config = TryOutConfig { program, folder, notify: tell };
+    let up = |ends| print::note(TryOut::introduction(&config.folder, ends));
+    if args.detach {
+        TryOut::start_detached(&config).map_err(CommandError::failed)?;
+        up("linerate fleet down");
+        return Ok(Exit::Done);
+    }
+    let signals = Signals::catch_these(&ending())?;
     let mut fleet = TryOut::start(&config).map_err(CommandError::failed)?;
-    print::note(format!(
-        "three agents and their coordinator are up in {folder}; Ctrl-C ends them. In another terminal: linerate fleet \
-         status; linerate mesh --archive {folder}/archive.sqlite",
-        folder = config.folder.display()
-    ));
+    up("Ctrl-C");
     fleet.run(&signals.cancel())?;
     Ok(signals.which().map_or(Exit::Done, Exit::Interrupted))
 }

@@ -1,12 +1,16 @@
 //! The lease of the coordinator that leads, and the epoch that fences off those that led before.
 
 use linerate_model::calendar::UnixTime;
+use linerate_units::Span;
 
 use super::rows::{self, optional_time, value_of};
 use super::{CalendarError, CalendarTransaction};
 
 /// Name of the lease of the coordinator.
 const COORDINATOR: &str = "coordinator";
+
+/// How much later than a new one a lease may end.
+const MOST_AHEAD: Span = Span::from_secs(60);
 
 /// Who leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,8 +39,8 @@ impl CalendarTransaction<'_> {
         )
     }
 
-    /// Takes the lease of the coordinator until `until` if `holder` had it last or nobody has it now. Its epoch rises
-    /// when the holder changes. Returns the lease as it is then, which may be that of another.
+    /// Takes the lease of the coordinator until `until` if `holder` had it last or nobody has it now. One that ends much
+    /// later is of a host whose clock was ahead, and counts as nobody's. Its epoch rises when the holder changes. Returns the lease as it is then, which may be that of another.
     ///
     /// # Errors
     /// The calendar cannot be written.
@@ -53,8 +57,9 @@ impl CalendarTransaction<'_> {
                               THEN fleet_lease.epoch ELSE fleet_lease.epoch + 1 END,
                  holder = excluded.holder,
                  until = excluded.until
-             WHERE fleet_lease.holder = excluded.holder OR fleet_lease.until <= ?4";
-        self.execute(take, &[COORDINATOR.into(), holder.into(), value_of(until), value_of(now)])?;
+             WHERE fleet_lease.holder = excluded.holder OR fleet_lease.until <= ?4 OR fleet_lease.until > ?5";
+        let latest = value_of(until.after(MOST_AHEAD));
+        self.execute(take, &[COORDINATOR.into(), holder.into(), value_of(until), value_of(now), latest])?;
         let found = self.lease()?;
         found.ok_or_else(|| CalendarError::Content("no lease".to_owned()))
     }
@@ -80,6 +85,15 @@ impl CalendarTransaction<'_> {
         }
         let found = self.lease()?.map_or(0, |lease| lease.epoch);
         Err(CalendarError::Superseded { own, found })
+    }
+
+    /// Makes this transaction wait for one of a coordinator, and the other way round: what a user changes is not overwritten
+    /// by a coordinator that has read it before.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn lock(&mut self) -> Result<(), CalendarError> {
+        self.execute("UPDATE fleet_lease SET epoch = epoch WHERE name = ?1", &[COORDINATOR.into()]).map(drop)
     }
 
     /// When the newest run began or ended; absent if none did.

@@ -33,7 +33,7 @@ pub struct RunFilter {
     pub ends_after: Option<UnixTime>,
     /// Only runs whose reservations start before this time.
     pub starts_before: Option<UnixTime>,
-    /// The newest first, instead of the oldest.
+    /// Those that ended last first, instead of those that start first.
     pub newest_first: bool,
     /// At most this number.
     pub limit: Option<u32>,
@@ -74,11 +74,9 @@ impl CalendarTransaction<'_> {
         }
         let wanted =
             if clauses.is_empty() { String::new() } else { format!("WHERE {}", clauses.join(" AND ")) };
-        let order = if filter.newest_first { "DESC" } else { "ASC" };
+        let order = if filter.newest_first { "r.ended DESC, r.starts DESC, r.id" } else { "r.starts, r.id" };
         let limit = filter.limit.map(|limit| format!("LIMIT {limit}")).unwrap_or_default();
-        let all = format!(
-            "SELECT {RUN_COLUMNS} FROM {RUNS} {wanted} ORDER BY r.starts {order}, r.id {order} {limit}"
-        );
+        let all = format!("SELECT {RUN_COLUMNS} FROM {RUNS} {wanted} ORDER BY {order} {limit}");
         self.list(&all, &values, rows::run)
     }
 
@@ -288,7 +286,7 @@ impl CalendarTransaction<'_> {
     ) -> Result<bool, CalendarError> {
         let ended = self.end_run(id, state, reason, result, now)?;
         if ended {
-            self.execute("UPDATE fleet_run SET to_judge = 1 WHERE id = ?1", &[id.into()])?;
+            self.set_to_judge(id, true)?;
         }
         Ok(ended)
     }
@@ -303,13 +301,13 @@ impl CalendarTransaction<'_> {
         self.list(&first, &[i64::from(limit).into()], rows::run)
     }
 
-    /// Notes that the end of a run was judged.
+    /// Notes whether the end of a run is still to be judged.
     ///
     /// # Errors
     /// The calendar cannot be written.
-    pub fn set_judged(&mut self, id: &str) -> Result<(), CalendarError> {
-        let judged = "UPDATE fleet_run SET to_judge = 0 WHERE id = ?1";
-        self.execute(judged, &[id.into()]).map(drop)
+    pub fn set_to_judge(&mut self, id: &str, to_judge: bool) -> Result<(), CalendarError> {
+        let set = "UPDATE fleet_run SET to_judge = ?2 WHERE id = ?1";
+        self.execute(set, &[id.into(), i64::from(to_judge).into()]).map(drop)
     }
 
     /// Ends a run that is booked or running; false if it has ended already. Its reservations are free from now on.
@@ -362,19 +360,24 @@ impl CalendarTransaction<'_> {
         Ok(removed)
     }
 
-    /// The newest run that has ended, of each pair of a mesh.
+    /// The newest run of each pair of a mesh that was made, or should have been: not one that a user cancelled or that
+    /// found no time.
     ///
     /// # Errors
     /// The calendar cannot be read.
     pub fn last_runs(&mut self, mesh: &str, with_result: bool) -> Result<Vec<CalendarRun>, CalendarError> {
-        let which = if with_result { "AND m.result IS NOT NULL" } else { "AND m.ended IS NOT NULL" };
+        let which = if with_result {
+            "AND m.result IS NOT NULL"
+        } else {
+            "AND m.state IN ('finished', 'failed', 'missed')"
+        };
         let newest = format!(
             "SELECT {RUN_COLUMNS} FROM {RUNS} JOIN
                  (SELECT m.from_host AS a, m.to_host AS b, max(m.ended) AS newest FROM fleet_run m
                   WHERE m.mesh = ?1 {which} GROUP BY m.from_host, m.to_host) n
              ON r.from_host = n.a AND r.to_host = n.b AND r.ended = n.newest
              WHERE r.mesh = ?1 {} ORDER BY r.from_host, r.to_host, r.id",
-            if with_result { "AND r.result IS NOT NULL" } else { "" }
+            which.replace("m.", "r.")
         );
         self.list(&newest, &[mesh.into()], rows::run)
     }

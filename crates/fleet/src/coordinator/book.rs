@@ -51,10 +51,11 @@ impl FleetCoordinator {
         let horizon = now.after(self.horizon);
         loop {
             let (inventory, new_id) = (&self.inventory, &mut self.new_id);
+            let earliest = self.not_before.map_or(now, |not_before| not_before.max(now));
             let booked = self.calendar.write(|calendar| {
                 calendar.check_epoch(epoch)?;
                 let due = calendar.due_schedules(horizon, SCHEDULES_AT_ONCE)?;
-                book(calendar, inventory, &due, horizon, epoch, now, new_id)?;
+                book(calendar, inventory, &due, (earliest, horizon), epoch, now, new_id)?;
                 Ok(due.len())
             })?;
             if booked < SCHEDULES_AT_ONCE as usize {
@@ -64,12 +65,12 @@ impl FleetCoordinator {
     }
 }
 
-/// Books these schedules up to the horizon, the highest priority first, and sets when each of them is due next.
+/// Books these schedules from `earliest` up to the horizon, the highest priority first, and sets when each of them is due next.
 fn book(
     calendar: &mut CalendarTransaction<'_>,
     inventory: &Inventory,
     due: &[ScheduleState],
-    horizon: UnixTime,
+    (earliest, horizon): (UnixTime, UnixTime),
     epoch: u64,
     now: UnixTime,
     new_id: &mut NewId,
@@ -112,15 +113,15 @@ fn book(
         (b.priority, a_due, &a.name).cmp(&(a.priority, b_due, &b.name))
     });
     let uses = bookable.iter().filter_map(|(_, one)| one.as_ref()).flat_map(|one| &one.uses);
-    let mut booking = Booking::open(uses, now, epoch, now);
-    if let Some(last) = occurrences.iter().map(|(one, due)| due.max(&now).after(one.length)).max() {
+    let mut booking = Booking::open(uses, earliest, epoch, now);
+    if let Some(last) = occurrences.iter().map(|(one, due)| due.max(&earliest).after(one.length)).max() {
         // At once, instead of for one after the other.
         booking.read_until(calendar, last.after(READ_AHEAD))?;
     }
     for (one, due) in occurrences {
         let attempt = attempts.next(&one.schedule.name, due);
         let run = CalendarRun { attempt, ..new_run(one.schedule, due, epoch, id(new_id)?) };
-        booking.book(calendar, one, run, due.max(now), inventory)?;
+        booking.book(calendar, one, run, due.max(earliest), inventory)?;
     }
     booking.store(calendar, inventory, new_id)
 }
@@ -271,7 +272,7 @@ impl Booking {
         (latest, priority): (UnixTime, u8),
     ) -> Result<Option<BookingSlot>, CalendarError> {
         let BookableSchedule { due_times, uses, length, .. } = bookable;
-        let closed = |starts: UnixTime, length: Span| quiet_until(due_times, starts, length);
+        let closed = |starts: UnixTime, length: Span| due_times.quiet_until(starts, length);
         let mut request = BookingRequest { uses, earliest, latest, length: *length };
         let all = latest.after(*length);
         let mut ahead = READ_AHEAD;
@@ -450,20 +451,4 @@ pub(super) fn confirming(
         // Before what is due anyway, but not in its place.
         ..new_run(schedule, window.0, epoch, id(new_id)?)
     })
-}
-
-/// If a run of this length that starts then would be in quiet hours at some moment, when those are over.
-pub(crate) fn quiet_until(due_times: &DueTimes<'_>, starts: UnixTime, length: Span) -> Option<UnixTime> {
-    const MINUTE: Span = Span::from_secs(60);
-    let ends = starts.after(length);
-    let mut at = starts;
-    loop {
-        if due_times.is_quiet(at) {
-            return Some(due_times.end_of_quiet_hours(at).unwrap_or(UnixTime::MAX));
-        }
-        if at >= ends {
-            return None;
-        }
-        at = at.after(MINUTE).min(ends);
-    }
 }

@@ -29,13 +29,13 @@ pub(super) const HEAD: &[PlanKey] = &[
         "set_up",
         PlanValueKind::Time,
         "\"3s\"",
-        "Time that is reserved before the traffic of a test for connecting and preparing.",
+        "Time that is reserved before the traffic of a test for connecting and preparing, 1 s to an hour.",
     ),
     key(
         "settle",
         PlanValueKind::Time,
         "\"2s\"",
-        "Time that is reserved after the traffic of a test for what still arrives.",
+        "Time that is reserved after the traffic of a test for what still arrives, up to an hour.",
     ),
     key(
         "keep_days",
@@ -135,7 +135,7 @@ pub(super) const MESH: &[PlanKey] = &[
         "slip",
         PlanValueKind::Time,
         "the period, or \"1h\" with `cron`",
-        "How much later than due a test may begin.",
+        "How much later than due a test may begin, at most a week.",
     ),
     key(
         "quiet",
@@ -181,7 +181,12 @@ pub(super) const ALARM: &[PlanKey] = &[
         "none",
         "Alarm when the goodput has changed by at least this share of its earlier median and stays so.",
     ),
-    key("failure", PlanValueKind::Flag, "false", "Alarm when a pair has no result."),
+    key(
+        "failure",
+        PlanValueKind::Flag,
+        "false",
+        "Alarm when a test fails, or no coordinator is there to make it.",
+    ),
 ];
 
 /// Keys of `[notify]`.

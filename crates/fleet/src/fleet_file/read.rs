@@ -4,14 +4,16 @@ use linerate_config::{
     ConfigContent, ConfigEntry, ConfigTable, ConfigValue, Mistakes, SourcePosition, check_name, hint,
 };
 use linerate_model::TestSpec;
-use linerate_model::calendar::{AlarmLimits, QuietHours, Resource, ResourceKind};
+use linerate_model::calendar::{AlarmLimits, QuietHours, Resource, ResourceKind, Schedule, UnixTime};
 use linerate_plan::file_keys::{Fields, read_test, texts};
 use linerate_plan::{PlanError, SettingValue, Source};
 use linerate_units::{Bitrate, Ratio, Span};
 
 use super::keys::{ALARM, HEAD, HOST, MESH, NOTIFY, SHARED, TABLES};
+use crate::error::FleetError;
 use crate::inventory::{FleetHost, Inventory, Mesh, MeshTemplate, Notify, SharedResource};
-use crate::recurrence::{DueTimes, zone};
+use crate::recurrence::{DueTimes, MAX_SLIP, zone};
+use crate::request::check_length;
 
 /// Largest number of hosts of a fleet, of each kind of resource, and of meshes.
 const MAX_PER_KIND: usize = 20_000;
@@ -70,6 +72,16 @@ impl<'r> FleetReader<'r> {
         if let (Some(value), Err(error)) = (head.value("zone"), zone(&fleet.zone)) {
             self.mistakes.add(&value.at, format!("zone: {error}"));
             fleet.zone = "UTC".to_owned();
+        }
+        // A coordinator looks at its calendar about twice a second.
+        for (key, least, most) in [("set_up", 1, 3600), ("settle", 0, 3600)] {
+            let (least, most) = (Span::from_secs(least), Span::from_secs(most));
+            if let (Some(value), Some(span)) = (head.value(key), head.span(key))
+                && !(least..=most).contains(&span)
+            {
+                self.mistakes
+                    .add(&value.at, format!("{key}: {span} is not possible; give {least} to {most}"));
+            }
         }
         for kind in [ResourceKind::Nic, ResourceKind::Link, ResourceKind::Lag, ResourceKind::Group] {
             let shared = self.shared(kind, &fleet.hosts);
@@ -244,7 +256,7 @@ impl<'r> FleetReader<'r> {
             cron: fields.text("cron"),
             every: every.unwrap_or(CRON_SLIP),
             jitter: fields.span("jitter").unwrap_or_default(),
-            slip: fields.span("slip").or(every).unwrap_or(CRON_SLIP),
+            slip: fields.span("slip").or(every.map(|every| every.min(MAX_SLIP))).unwrap_or(CRON_SLIP),
             quiet: self.quiet(&fields, &path),
             priority: fields.whole("priority").unwrap_or(0) as u8,
             shared: fields.flag("shared"),
@@ -286,7 +298,23 @@ impl<'r> FleetReader<'r> {
                 self.mistakes
                     .add(&at("center"), format!("{path}.center: '{center}' is no host of the mesh{hint}"));
             }
+            (Some(_), template) if template != MeshTemplate::Star => {
+                self.mistakes
+                    .add(&at("center"), format!("{path}.center: only a star has a center; remove it"));
+            }
             _ => {}
+        }
+        for label in &mesh.labels {
+            if !fleet.hosts.iter().any(|host| host.labels.contains(label)) {
+                let known = fleet.hosts.iter().flat_map(|host| &host.labels);
+                let hint = hint(label, known.map(String::as_str));
+                self.mistakes
+                    .add(&at("labels"), format!("{path}.labels: no host has the label '{label}'{hint}"));
+            }
+        }
+        if let Some(hosts) = fields.value("hosts").filter(|_| mesh.template == MeshTemplate::Pairs) {
+            self.mistakes
+                .add(&hosts.at, format!("{path}.hosts: its pairs say which hosts it has; remove this"));
         }
         if mesh.template == MeshTemplate::BetweenLabels && mesh.labels.len() < 2 {
             self.mistakes
@@ -295,24 +323,52 @@ impl<'r> FleetReader<'r> {
         if !fields.sound || !self.mistakes.is_empty() {
             return;
         }
-        // One pair stands for all: they only differ in their hosts.
-        let Some(schedule) = mesh.schedules(fleet).next() else {
+        let Some(first) = mesh.schedules(fleet).next() else {
             self.mistakes
                 .add(&entry.at, format!("{path} has no pair of hosts; check its hosts, labels and pairs"));
             return;
         };
-        if let Err(error) =
-            DueTimes::of(&schedule).and_then(|due| due.check(linerate_model::calendar::UnixTime::from_ms(0)))
-        {
+        self.check_times(fields, &entry.at, mesh, &first, fleet);
+    }
+
+    /// Checks that the pairs of a mesh can be measured at some time.
+    fn check_times(
+        &mut self,
+        fields: &Fields<'_>,
+        place: &SourcePosition,
+        mesh: &Mesh,
+        first: &Schedule,
+        fleet: &Inventory,
+    ) {
+        let path = format!("mesh.{}", mesh.name);
+        let at = |key: &str| fields.value(key).map_or(place, |value| &value.at).clone();
+        let length = check_length(first, fleet);
+        // One pair stands for all, as they only differ in their hosts; but H is another value for each.
+        let differ = mesh.cron.as_ref().is_some_and(|expression| expression.contains('H'));
+        let tried = if differ { MAX_PAIRS } else { 1 };
+        let never = mesh.schedules(fleet).take(tried).find_map(|schedule| {
+            let check = DueTimes::of(&schedule).and_then(|due| {
+                due.check(UnixTime::from_ms(0), length.as_ref().copied().unwrap_or_default())
+            });
+            Some((schedule.name, check.err()?))
+        });
+        if let Some((name, error)) = never {
             let key =
                 ["cron", "every"].into_iter().find(|key| fields.value(key).is_some()).unwrap_or("every");
-            self.mistakes.add(&at(key), format!("{path}: {error}"));
+            let whose = if differ { name.to_string() } else { path.clone() };
+            self.mistakes.add(&at(key), format!("{whose}: {error}"));
         }
-        if schedule.spec.expected_time().is_none() {
-            let text = format!(
-                "{path}.test: how long it takes depends on the network; give a duration instead of an amount"
-            );
-            self.mistakes.add(&at("test"), text);
+        match length {
+            Err(FleetError::NoLength) => {
+                let text = format!(
+                    "{path}.test: how long it takes depends on the network; give a duration instead of an amount"
+                );
+                self.mistakes.add(&at("test"), text);
+            }
+            Err(error) if self.mistakes.is_empty() => {
+                self.mistakes.add(&at("every"), format!("{path}: {error}"));
+            }
+            Ok(_) | Err(_) => {}
         }
     }
 
@@ -547,11 +603,35 @@ mod tests {
         assert!(mesh("cron = \"0 0 30 2 *\"").contains("is never due"));
         assert!(mesh("cron = \"0 3 * * *\"\nquiet = \"00:00-06:00\"").contains("in its quiet hours"));
         assert!(mesh("").contains("has no times"));
-        assert!(mesh("every = \"1h\"\nlabels = \"none\"").contains("has no pair of hosts"));
+        assert!(mesh("every = \"1h\"\nlabels = \"none\"").contains("no host has the label 'none'"));
+        assert!(mesh("every = \"1h\"\nhosts = \"a\"").contains("has no pair of hosts"));
+        assert!(mesh("every = \"1h\"\ncenter = \"a\"").contains("only a star has a center"));
+        let listed = "every = \"1h\"\ntemplate = \"pairs\"\npairs = [[\"a\", \"b\"]]\nhosts = [\"a\"]";
+        assert!(mesh(listed).contains("its pairs say which hosts it has"));
+        // A test of five minutes in one minute.
+        let night = "cron = \"0 0 * * *\"\nquiet = \"00:01-24:00\"\n";
+        assert!(
+            mesh(&format!("{night}test.duration = \"300s\"")).contains("no time outside its quiet hours")
+        );
+        let short = format!("{TWO}[mesh.m]\n{night}test = {{ duration = \"30s\", no_latency = true }}\n");
+        assert_eq!(read(&source(&short), &|_| Ok(Vec::new())).unwrap().meshes.len(), 1);
+        // H is another hour for each pair, and some of them are in the quiet hours.
+        let spread = mesh("cron = \"0 H * * *\"\nquiet = \"00:00-23:00\"");
+        assert!(spread.contains(": it never runs"), "{spread}");
+        assert!(mesh("every = \"1h\"\nslip = \"200h\"").contains("up to 168h"));
         assert!(mesh("every = \"1h\"\ntemplate = \"star\"").contains("star without a center"));
         assert!(mesh("every = \"1h\"\ntest.bytes = \"1G\"").contains("depends on the network"));
         assert!(mesh("every = \"1h\"\njitter = \"2h\"").contains("longer than the period"));
         assert!(mistakes("[mesh.m]\nevery = \"1h\"\n")[0].contains("the fleet has no hosts"));
+        let found = mistakes(&format!("set_up = \"0s\"\n{TWO}"));
+        assert!(found[0].starts_with("1:10: set_up: ") && found[0].contains("is not possible"), "{found:?}");
+    }
+
+    #[test]
+    fn a_mesh_of_more_pairs_than_anybody_waits_for_is_refused_at_once() {
+        let hosts: String = (0..20_000).map(|host| format!("host.h{host}.address = \"h\"\n")).collect();
+        let found = mistakes(&format!("{hosts}[mesh.m]\nevery = \"1h\"\n"));
+        assert!(found[0].contains("more than 200000 pairs"), "{found:?}");
     }
 
     #[test]

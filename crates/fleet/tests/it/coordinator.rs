@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use linerate_archive::{Calendar, RunFilter};
 use linerate_fleet::{
-    CancelTarget, FleetAction, FleetCalendar, FleetCoordinator, FleetError, LEASE, PairRequest, RunEnd,
-    ScheduleRequest, fleet_file,
+    CancelRequest, CancelTarget, FleetAction, FleetCalendar, FleetCoordinator, FleetError, LEASE,
+    PairRequest, RunEnd, ScheduleCommand, ScheduleRequest, fleet_file,
 };
 use linerate_model::calendar::{AlarmKind, CalendarRun, CalendarRunState, CellResult, UnixTime};
 use linerate_units::{Bitrate, Span};
@@ -300,4 +300,126 @@ fn what_has_begun_is_carried_out_although_the_rest_of_the_look_at_the_calendar_f
     let first = campus.runs("first").remove(0);
     assert_eq!(first.state, CalendarRunState::Running);
     assert!(matches!(&actions[..], [FleetAction::Start(run)] if run.id == first.id), "{actions:?}");
+}
+
+/// The fleet of a text.
+fn described(campus: &mut Campus, text: &str, seconds: u64) {
+    let file = fleet_file::Source { name: "campus.toml".to_owned(), text: text.to_owned() };
+    let inventory = fleet_file::read(&file, &|_| Ok(Vec::new())).unwrap();
+    campus.coordinator.describe(inventory, at(seconds)).unwrap();
+    assert_eq!(campus.tick(seconds), [FleetAction::Described]);
+}
+
+#[test]
+fn a_new_link_holds_for_what_is_booked_already_and_waits_for_what_is_active() {
+    let mut campus = Campus::new();
+    for (name, pair) in [("first", ("a", "b")), ("second", ("c", "d"))] {
+        campus.add(name, pair, 60, |request| {
+            (request.at, request.every) = (None, Some(Span::from_secs(60)));
+        });
+    }
+    campus.tick(1);
+    let begun = campus.started(70);
+    assert_eq!(begun.len(), 2, "both pairs measure at the same time");
+    described(&mut campus, &format!("{CAMPUS}[link.core]\npairs = [[\"a\", \"b\"], [\"c\", \"d\"]]\n"), 71);
+    let mut coming: Vec<CalendarRun> = campus.runs("first");
+    coming.extend(campus.runs("second"));
+    coming.retain(|run| run.state == CalendarRunState::Booked);
+    coming.sort_by_key(|run| run.starts);
+    assert!(coming.len() > 20, "{}", coming.len());
+    assert!(coming[0].starts >= begun[0].ends);
+    for two in coming.windows(2) {
+        assert!(two[1].starts >= two[0].ends, "{two:?}");
+    }
+}
+
+#[test]
+fn a_host_that_is_missing_for_a_while_is_measured_again() {
+    let mut campus = Campus::new();
+    campus.add("often", ("a", "c"), 60, |request| {
+        (request.at, request.every) = (None, Some(Span::from_secs(600)));
+    });
+    campus.tick(1);
+    let without = CAMPUS.replace("[host.c]\naddress = \"c\"\n", "");
+    described(&mut campus, &without, 10);
+    campus.tick(11);
+    assert!(!campus.runs("often").iter().any(|run| run.state == CalendarRunState::Booked));
+    described(&mut campus, CAMPUS, 20);
+    campus.tick(21);
+    let booked = |run: &&CalendarRun| run.state == CalendarRunState::Booked;
+    assert_eq!(campus.runs("often").iter().filter(booked).count(), 6);
+}
+
+#[test]
+fn a_coordinator_whose_clock_was_ahead_leaves_nothing_that_waits_for_its_time() {
+    const AHEAD: u64 = 40 * 24 * 3600;
+    let mut campus = Campus::new();
+    campus.add("often", ("a", "c"), 60, |request| {
+        (request.at, request.every) = (None, Some(Span::from_secs(600)));
+    });
+    campus.tick(1);
+    campus.coordinator.stop(at(2)).unwrap();
+    let mut ahead = campus.another(CAMPUS);
+    tick(&mut ahead, AHEAD);
+    tick(&mut ahead, AHEAD + 1);
+    assert!(ahead.leads());
+    drop(ahead);
+    // It was killed: its lease ends in 40 days.
+    campus.tick(10);
+    assert!(campus.coordinator.leads());
+    campus.tick(11);
+    let booked = |run: &CalendarRun| run.state == CalendarRunState::Booked;
+    let mut coming = campus.runs("often");
+    coming.retain(booked);
+    assert_eq!(coming.len(), 6);
+    assert!(coming.iter().all(|run| run.due < at(3700)), "{coming:?}");
+}
+
+#[test]
+fn a_run_of_a_coordinator_that_is_gone_is_followed_by_a_second_test() {
+    let mut campus = Campus::new();
+    campus.add("watched", ("a", "c"), 60, |request| request.alarm.alarm_failure = true);
+    campus.tick(1);
+    let first = campus.started(60).remove(0);
+    let mut other = campus.another(CAMPUS);
+    tick(&mut other, 300);
+    tick(&mut other, 301);
+    let runs = campus.runs("watched");
+    let lost = runs.iter().find(|run| run.id == first.id).unwrap();
+    assert_eq!(lost.state, CalendarRunState::Failed);
+    assert!(runs.iter().any(|run| run.confirms.as_ref() == Some(&first.id)), "{runs:?}");
+}
+
+#[test]
+fn a_coordinator_that_no_longer_leads_stops_its_run_when_a_user_cancels_it() {
+    let mut campus = Campus::new();
+    campus.add("first", ("a", "c"), 60, |request| {
+        request.pair.spec.traffic.duration = Some(Span::from_secs(300));
+    });
+    campus.tick(1);
+    let first = campus.started(60).remove(0);
+    let mut other = campus.another(CAMPUS);
+    tick(&mut other, 80);
+    assert!(other.leads());
+    campus.users.cancel(&CancelTarget::Run(first.id.clone()), at(81)).unwrap();
+    let stop = campus.tick(82);
+    assert!(!campus.coordinator.leads());
+    assert!(matches!(&stop[..], [FleetAction::Stop { run, .. }] if *run == first.id), "{stop:?}");
+}
+
+#[test]
+fn a_schedule_whose_name_begins_like_a_run_is_cancelled_itself() {
+    let mut campus = Campus::new();
+    campus.add("other", ("b", "d"), 60, |_| ());
+    campus.add("face", ("a", "c"), 60, |_| ());
+    campus.tick(1);
+    let cancel =
+        |what: &str| ScheduleCommand::Cancel(CancelRequest { what: Some(what.to_owned()), all: false });
+    cancel("face").execute(&mut campus.users, at(2)).unwrap();
+    assert_eq!(campus.runs("face")[0].state, CalendarRunState::Cancelled);
+    assert_eq!(campus.runs("other")[0].state, CalendarRunState::Booked);
+    for nothing in ["fa", "nothing", ""] {
+        let error = cancel(nothing).execute(&mut campus.users, at(3)).unwrap_err();
+        assert!(matches!(error, FleetError::NoSchedule { .. }), "{error}");
+    }
 }

@@ -114,8 +114,8 @@ fn schedules_say_when_they_are_due_next() {
             weekly    berlin  rome  30 2 * * Sun               2         paused
             once      berlin  rome  once, 2026-11-26 23:00     2         over
 
-            run       starts            schedule  from    to    state    goodput  note
-            00c0ffee  2026-11-27 00:00  nightly   berlin  rome  running        -
+            run       starts            schedule  pair            state    goodput  note
+            00c0ffee  2026-11-27 00:00  nightly   berlin to rome  running        -
         "#]],
     );
 }
@@ -128,10 +128,10 @@ fn runs_show_their_result_or_why_they_have_none() {
     check(
         &FleetAnswer::Runs(vec![finished, failed, second]),
         &expect![[r#"
-            run       starts            from    to    state        goodput  note
-            00c0ffee  2026-11-27 00:00  berlin  rome  finished  941.0 Mb/s  link
-            00c0ffee  2026-11-27 00:00  berlin  rome  failed             -  rome: connecti..
-            00c0ffee  2026-11-27 00:00  berlin  rome  booked             -  second test af..
+            run       starts            schedule  state        goodput  note
+            00c0ffee  2026-11-27 00:00  nightly   finished  941.0 Mb/s  link
+            00c0ffee  2026-11-27 00:00  nightly   failed             -  rome: connection r..
+            00c0ffee  2026-11-27 00:00  nightly   booked             -  second test after ..
         "#]],
     );
 }

@@ -24,13 +24,14 @@ pub(super) fn when(recurrence: &Recurrence, zone: &str, times: LocalTimes<'_>) -
 /// The answer to "why does it not run now".
 pub(super) fn why(why: &WhyAnswer, times: LocalTimes<'_>, view: &TextLayout) -> Vec<String> {
     let schedule = &why.state.schedule;
-    let mut lines = vec![format!(
+    let what = format!(
         "{}: {} to {}, {}",
         schedule.name,
         schedule.from,
         schedule.to,
         when(&schedule.recurrence, &schedule.zone, times)
-    )];
+    );
+    let mut lines = wrap(&what, view.columns());
     if let Some(run) = &why.active {
         lines.push(format!(
             "It measures now: run {}, until {} at the latest.",

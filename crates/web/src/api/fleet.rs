@@ -96,7 +96,7 @@ pub(crate) async fn cell(
     PathParts(path): PathParts<CellPath>,
 ) -> Result<Json<CalendarDocument>, HttpProblem> {
     let request = MeshRequest { mesh: Some(path.mesh), from: Some(path.from), to: Some(path.to) };
-    match with(&service, move |calendar| request.execute(calendar)).await? {
+    match with(&service, move |calendar| request.execute(calendar, now())).await? {
         FleetAnswer::Runs(runs) => Ok(Json(CalendarDocument::new(&runs))),
         _ => Err(HttpProblem::new(NOT_FOUND, "there is no such pair")),
     }

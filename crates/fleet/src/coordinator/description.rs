@@ -1,0 +1,121 @@
+//! Makes a calendar that of a description: its schedules, and bookings that suit it.
+
+use std::collections::BTreeMap;
+
+use linerate_archive::{CalendarError, CalendarTransaction, RunFilter};
+use linerate_model::calendar::{CalendarRunState, Schedule, ScheduleState, UnixTime};
+
+use super::{active_runs, cancel_booked};
+use crate::inventory::Inventory;
+use crate::recurrence::DueTimes;
+
+/// Why runs are cancelled that were booked by another description.
+const DESCRIBED_ANEW: &str = "the fleet was described anew";
+
+/// Makes the schedules of meshes those of a description, each with the time at which it is due first.
+pub(super) fn set_meshes(
+    calendar: &mut CalendarTransaction<'_>,
+    wanted: &[(Schedule, Option<UnixTime>)],
+    now: UnixTime,
+) -> Result<(), CalendarError> {
+    let all = calendar.schedules()?;
+    let mut known: BTreeMap<&str, &ScheduleState> =
+        all.iter().map(|state| (state.schedule.name.as_str(), state)).collect();
+    for (schedule, first_due) in wanted {
+        match known.remove(schedule.name.as_str()) {
+            Some(state) if state.schedule == *schedule => {}
+            Some(state) => {
+                calendar.put_schedule(schedule, first_due.filter(|_| !state.paused))?;
+                cancel_booked(calendar, &schedule.name, DESCRIBED_ANEW, now)?;
+            }
+            None => calendar.put_schedule(schedule, *first_due)?,
+        }
+    }
+    for (name, _) in known.into_iter().filter(|(_, state)| state.schedule.mesh.is_some()) {
+        calendar.remove_schedule(name, now)?;
+        cancel_booked(calendar, name, "its mesh has no such pair any more", now)?;
+    }
+    Ok(())
+}
+
+/// Cancels the coming runs of schedules that use something else than before, or for another time, so that they are booked
+/// anew. When the last active run of such a schedule ends, whose reservations are those of before; absent if there is none.
+pub(super) fn cancel_changed(
+    calendar: &mut CalendarTransaction<'_>,
+    earlier: Option<&Inventory>,
+    present: &Inventory,
+    now: UnixTime,
+) -> Result<Option<UnixTime>, CalendarError> {
+    let uses = |of: &Inventory, schedule: &Schedule| {
+        let uses = of.uses(&schedule.from, &schedule.to, schedule.shared).ok();
+        (uses, of.set_up, of.settle)
+    };
+    let changed = |schedule: &Schedule| {
+        earlier.is_none_or(|earlier| uses(earlier, schedule) != uses(present, schedule))
+    };
+    let schedules = calendar.schedules()?;
+    let schedules: BTreeMap<&str, &ScheduleState> = schedules
+        .iter()
+        .filter(|state| changed(&state.schedule))
+        .map(|state| (state.schedule.name.as_str(), state))
+        .collect();
+    let booked = RunFilter { states: vec![CalendarRunState::Booked], ..RunFilter::default() };
+    let mut first_due: BTreeMap<&str, UnixTime> = BTreeMap::new();
+    for run in calendar.runs(&booked)? {
+        let Some((name, state)) = schedules.get_key_value(run.schedule.as_str()) else { continue };
+        if calendar.end_run(&run.id, CalendarRunState::Cancelled, DESCRIBED_ANEW, None, now)?
+            && !state.paused
+            && run.confirms.is_none()
+        {
+            let first = first_due.entry(name).or_insert(run.due);
+            *first = run.due.min(*first);
+        }
+    }
+    for (name, due) in first_due {
+        calendar.set_next_due(name, Some(due))?;
+    }
+    let active = calendar.runs(&active_runs())?;
+    Ok(active.iter().filter(|run| schedules.contains_key(run.schedule.as_str())).map(|run| run.ends).max())
+}
+
+/// Gives schedules a time that have none although they are due again, for example because their hosts are back, and those
+/// that are due too late, because the clock of an earlier coordinator was ahead.
+pub(super) fn mend_times(
+    calendar: &mut CalendarTransaction<'_>,
+    now: UnixTime,
+    horizon: UnixTime,
+) -> Result<(), CalendarError> {
+    for state in calendar.schedules()?.iter().filter(|state| !state.paused) {
+        let name = &state.schedule.name;
+        let Ok(due_times) = DueTimes::of(&state.schedule) else { continue };
+        let next = |after: UnixTime| due_times.next(after).ok().flatten();
+        let latest = next(horizon).unwrap_or(horizon);
+        match state.next_due {
+            None => {
+                let after = last_booked(calendar, name)?.unwrap_or(now).max(now);
+                if let Some(due) = next(after) {
+                    calendar.set_next_due(name, Some(due))?;
+                }
+            }
+            Some(due) if due > latest => {
+                cancel_booked(calendar, name, "the clock of a coordinator was ahead", now)?;
+                calendar.set_next_due(name, next(now))?;
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// When the last run of a schedule that is booked or active was due.
+fn last_booked(
+    calendar: &mut CalendarTransaction<'_>,
+    schedule: &str,
+) -> Result<Option<UnixTime>, CalendarError> {
+    let coming = RunFilter {
+        schedule: Some(schedule.to_owned()),
+        states: vec![CalendarRunState::Booked, CalendarRunState::Running],
+        ..RunFilter::default()
+    };
+    Ok(calendar.runs(&coming)?.iter().map(|run| run.due).max())
+}
