@@ -5,7 +5,6 @@ import { cancelCalendarRun, getCell, getFleet, getMeshes, getSchedules, getWhy, 
 import {
   type Alarm,
   type CalendarRun,
-  type Fleet,
   type Mesh,
   mark,
   obstacle,
@@ -22,34 +21,44 @@ const REFRESH_MS = 10_000;
 /** Schedules that are listed at most. */
 const MAX_SCHEDULES = 100;
 
+/** Everything that the page shows, of about the same moment. */
+async function getAll() {
+  const fleet = await getFleet();
+  const [meshes, schedules] = await Promise.all([getMeshes(), getSchedules()]);
+  return { fleet, meshes, schedules };
+}
+
 export function FleetPage() {
   const [round, setRound] = useState(0);
-  const fleet = useLoad(`fleet ${round}`, getFleet);
-  const none = fleet.problem?.status === 404;
+  const { value, problem } = useLoad(`${round}`, getAll);
+  const none = problem?.status === 404;
   useEffect(() => {
     document.title = "Fleet · linerate";
-    if (none) return;
-    const timer = setInterval(() => setRound((round) => round + 1), REFRESH_MS);
-    return () => clearInterval(timer);
-  }, [none]);
+  }, []);
+  useEffect(() => {
+    // After the answer: a slow server is not asked again before it has answered.
+    if (none || (!value && !problem)) return;
+    const timer = setTimeout(() => setRound((round) => round + 1), REFRESH_MS);
+    return () => clearTimeout(timer);
+  }, [none, value, problem]);
   if (none) return <NoFleet />;
-  if (fleet.value)
-    return <Overview fleet={fleet.value} round={round} onChange={() => setRound((round) => round + 1)} />;
-  if (!fleet.problem) return <p role="status">Loading…</p>;
+  if (value) return <Overview all={value} round={round} onChange={() => setRound((round) => round + 1)} />;
+  if (!problem) return <p role="status">Loading…</p>;
   return (
     <>
       <h1>Fleet</h1>
       <p class="trouble" role="alert">
-        {fleet.problem.text}
+        {problem.text}
       </p>
     </>
   );
 }
 
-function Overview({ fleet, round, onChange }: { fleet: Fleet; round: number; onChange: () => void }) {
+type Everything = Awaited<ReturnType<typeof getAll>>;
+
+function Overview({ all, round, onChange }: { all: Everything; round: number; onChange: () => void }) {
   const { searchParams } = useAddress();
-  const meshes = useLoad(`meshes ${round}`, getMeshes);
-  const schedules = useLoad(`schedules ${round}`, getSchedules);
+  const { fleet, meshes, schedules } = all;
   const [mesh, from, to] = ["mesh", "from", "to"].map((name) => searchParams.get(name));
   const open = searchParams.get("schedule");
   return (
@@ -63,19 +72,12 @@ function Overview({ fleet, round, onChange }: { fleet: Fleet; round: number; onC
           : "No coordinator carries out the calendar: nothing is measured."}
       </p>
       <Alarms alarms={fleet.alarms} />
-      {meshes.value?.meshes.map((mesh) => (
+      {meshes.meshes.map((mesh) => (
         <Grid key={mesh.mesh} mesh={mesh} />
       ))}
       {mesh && from && to && <CellHistory mesh={mesh} from={from} to={to} round={round} />}
       <Hosts agents={fleet.agents} />
-      {schedules.value && (
-        <Schedules
-          schedules={schedules.value.schedules}
-          runs={schedules.value.runs}
-          open={open}
-          onChange={onChange}
-        />
-      )}
+      <Schedules schedules={schedules.schedules} runs={schedules.runs} open={open} onChange={onChange} />
     </>
   );
 }

@@ -86,3 +86,29 @@ fn a_path_is_described_a_result_is_judged_and_a_run_is_tagged() {
     play("tools.mjs", &base, &[&made[0], &made[1]]);
     assert!(server.running(), "{}", server.stderr());
 }
+
+#[test]
+#[ignore = "needs a browser"]
+fn a_fleet_is_shown_explained_and_paused() {
+    let folder = Folder::new();
+    let dir = folder.file("fleet");
+    let run = |args: &[&str]| {
+        let mut command = linerate();
+        command.env_remove("LINERATE_ARCHIVE").args(args);
+        Process::start(command).finish(Duration::from_secs(60))
+    };
+    let up = run(&["fleet", "up", "--detach", "--dir", &dir]);
+    assert_eq!(up.code, Some(0), "{up:?}");
+    let archive = format!("{dir}/archive.sqlite");
+    let often = ["schedule", "add", "often", "--from", "one", "--to", "two", "--every", "30m", "--archive"];
+    let added = run(&[&often[..], &[&archive]].concat());
+    assert_eq!(added.code, Some(0), "{added:?}");
+    let tokens = folder.file("tokens");
+    let made = tokens_of_two(&tokens);
+    std::os::unix::fs::symlink(&archive, folder.file("runs.db")).unwrap();
+    let (mut server, base) = serve_pages(&folder, &["--tokens", &tokens]);
+    play("fleet.mjs", &base, &[&made[0], &made[1]]);
+    assert!(server.running(), "{}", server.stderr());
+    let down = run(&["fleet", "down", "--dir", &dir]);
+    assert_eq!(down.code, Some(0), "{down:?}");
+}

@@ -1,0 +1,100 @@
+// The page of a fleet in Chromium: who sees whom how well, the history of a cell, why a schedule does not measure, and
+// what those who may start tests can do. The fleet is one of `linerate fleet up`, with a schedule `often`.
+//
+//   node e2e/fleet.mjs BASE VIEW_TOKEN RUN_TOKEN        CHROMIUM names another browser than the system's
+
+import { launch } from "./browser.mjs";
+
+const [BASE, VIEW_TOKEN, RUN_TOKEN] = process.argv.slice(2).map((word) => word.replace(/\/$/, ""));
+/** How long a busy machine may take for a step, milliseconds; the mesh is measured every two minutes. */
+const PATIENCE = 180_000;
+
+const browser = await launch();
+const troubles = [];
+let step = "";
+try {
+  await look({ viewport: { width: 1280, height: 720 } });
+  await look({ viewport: { width: 400, height: 800 }, hasTouch: true, isMobile: true, colorScheme: "dark" });
+  await change();
+} catch (error) {
+  troubles.push(`${step}: ${error.message}`);
+} finally {
+  await browser.close();
+}
+for (const trouble of troubles) console.log(trouble);
+console.log(troubles.length > 0 ? `${troubles.length} troubles` : "ok");
+process.exitCode = troubles.length > 0 ? 1 : 0;
+
+function holds(isTrue, words) {
+  if (!isTrue) troubles.push(`${step}: ${words}`);
+}
+
+async function visitor(token, options = {}) {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  page.on("pageerror", (error) => troubles.push(`${step}: error: ${error.message}`));
+  page.on("console", (message) => {
+    if (message.type() === "error") troubles.push(`${step}: console: ${message.text()}`);
+  });
+  await page.goto(BASE);
+  await page.getByLabel("Token").fill(token);
+  await page.getByLabel("Token").press("Enter");
+  await page.getByRole("button", { name: "Sign out" }).waitFor();
+  await page.locator("summary", { hasText: "Tools" }).click();
+  await page.getByRole("link", { name: "Fleet" }).click();
+  await page.getByRole("heading", { name: "Fleet try-out" }).waitFor();
+  return page;
+}
+
+/** A viewer sees everything and changes nothing. */
+async function look(options) {
+  step = `look at ${options.viewport.width} px`;
+  const page = await visitor(VIEW_TOKEN, options);
+  await page.getByText("A coordinator carries out the calendar").waitFor();
+  const cells = page.locator("table.mesh tbody td a");
+  holds((await cells.count()) === 6, `the grid has ${await cells.count()} cells of 6`);
+  const measured = page.locator("table.mesh td.good a").first();
+  await measured.waitFor();
+  holds(/\d/.test(await measured.textContent()), "a cell with a result has no figure");
+  const said = await measured.getAttribute("aria-label");
+  holds(/to .*b\/s, measured/.test(said), `a screen reader says ${said}`);
+  await measured.click();
+  await page.waitForURL("**/fleet?mesh=all&**");
+  const history = page.locator("section", { has: page.locator("#cell") });
+  await history.locator("tbody tr", { hasText: "finished" }).first().waitFor();
+  await page.reload();
+  await history.locator("tbody tr", { hasText: "finished" }).first().waitFor();
+  holds((await page.getByRole("button", { name: "Pause" }).count()) === 0, "a viewer may pause");
+  holds((await page.getByRole("button", { name: "Cancel" }).count()) === 0, "a viewer may cancel");
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  holds(wide <= 0, `the page is ${wide} px too wide`);
+  step += ": a run";
+  await history.locator("tbody a").first().click();
+  await page.waitForURL("**/runs/**");
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  await page.context().close();
+}
+
+/** Somebody who may start tests asks why, pauses and resumes. */
+async function change() {
+  step = "why";
+  const page = await visitor(RUN_TOKEN, { viewport: { width: 1280, height: 720 } });
+  const row = page.locator("tr", { has: page.getByRole("rowheader", { name: "often", exact: true }) });
+  const why = row.getByRole("button", { name: "Why?" });
+  await why.click();
+  await page.waitForURL("**/fleet?schedule=often");
+  await page.getByRole("heading", { name: "Why does often not measure now?" }).waitFor();
+  await page.getByText(/free at/).waitFor();
+  holds((await why.getAttribute("aria-expanded")) === "true", "the button does not say that it is open");
+
+  step = "pause";
+  await row.getByRole("button", { name: "Pause" }).click();
+  await row.getByText("paused", { exact: true }).waitFor();
+  await page.reload();
+  await page.getByText("it is paused").waitFor();
+  await page.getByText("(1 paused)").waitFor();
+  await row.getByRole("button", { name: "Resume" }).click();
+  await row.getByRole("button", { name: "Pause" }).waitFor();
+  await page.context().close();
+}
