@@ -45,7 +45,12 @@ test("schedules say when they are due", () => {
   };
   expect(recurrence(schedule)).toBe("30 2 * * * (Europe/Berlin)");
   expect(recurrence({ ...schedule, zone: "UTC" })).toBe("30 2 * * *");
-  expect(recurrence({ ...schedule, when: { every_ns: 600e9, jitter_ns: 0 } })).toMatch(/^every /);
+  const every = (every_ns: number, jitter_ns = 0) =>
+    recurrence({ ...schedule, when: { every_ns, jitter_ns } });
+  expect(every(600e9)).toBe("every 10 min");
+  expect(every(150e9)).toBe("every 150 s");
+  expect(every(5400e9, 60e9)).toBe("every 90 min, jitter 1 min");
+  expect(every(86_400e9)).toBe("every 1 d");
 });
 
 test("every obstacle has words", () => {

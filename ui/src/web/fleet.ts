@@ -123,13 +123,25 @@ export function sentence(cell: Cell): string {
   return `${pair}: ${rate}${measured}${cause}${trouble ? `. ${trouble}` : ""}`;
 }
 
+const LONG_UNITS = [
+  ["d", 86_400e9],
+  ["h", 3600e9],
+  ["min", 60e9],
+] as const;
+
+/** A time in the largest unit of which it is a whole number, never rounded to one. */
+function whole(ns: number): string {
+  const unit = LONG_UNITS.find(([, size]) => ns >= size && ns % size === 0);
+  return unit ? `${ns / unit[1]} ${unit[0]}` : span(ns);
+}
+
 /** When a schedule is due. */
 export function recurrence(schedule: Schedule): string {
   const at = schedule.when;
   if ("cron" in at) return schedule.zone === "UTC" ? at.cron : `${at.cron} (${schedule.zone})`;
   if ("at" in at) return `once, ${when(at.at)}`;
-  const every = `every ${span(at.every_ns)}`;
-  return at.jitter_ns > 0 ? `${every}, jitter ${span(at.jitter_ns)}` : every;
+  const every = `every ${whole(at.every_ns)}`;
+  return at.jitter_ns > 0 ? `${every}, jitter ${whole(at.jitter_ns)}` : every;
 }
 
 /** An obstacle in words. */

@@ -109,10 +109,10 @@ fn schedules_say_when_they_are_due_next() {
     check(
         &answer,
         &expect![[r#"
-            schedule  from    to    when                       priority  next
-            hourly    berlin  rome  every 60 min, jitter 5 ..  2         2026-11-27 00:30:00
-            weekly    berlin  rome  30 2 * * Sun               2         paused
-            once      berlin  rome  once, 2026-11-26 23:00     2         over
+            schedule  from    to    when                     priority  next
+            hourly    berlin  rome  every 1 h, jitter 5 min  2         2026-11-27 00:30:00
+            weekly    berlin  rome  30 2 * * Sun             2         paused
+            once      berlin  rome  once, 2026-11-26 23:00   2         over
 
             run       starts            schedule  pair            state    goodput  note
             00c0ffee  2026-11-27 00:00  nightly   berlin to rome  running        -
@@ -175,7 +175,7 @@ fn why_lists_every_obstacle_and_when_there_is_room() {
     check(
         &answer,
         &expect![[r#"
-            hourly: berlin to rome, every 60 min, jitter 5 min
+            hourly: berlin to rome, every 1 h, jitter 5 min
             At 2026-11-27 00:00:00 it does not begin, because:
               - no coordinator carries out the calendar; start `linerate fleet run FILE`
               - it is paused; `linerate schedule resume` ends that

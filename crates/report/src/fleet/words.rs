@@ -1,10 +1,10 @@
 //! Schedules and obstacles in words.
 
 use linerate_model::calendar::{CalendarRun, Recurrence, ScheduleObstacle, WhyAnswer};
+use linerate_units::Span;
 
 use super::{LocalTimes, marked_lines};
 use crate::layout::{TextLayout, TextRole, wrap};
-use crate::plan_preview::long_time;
 
 /// When a schedule is due.
 pub(super) fn when(recurrence: &Recurrence, zone: &str, times: LocalTimes<'_>) -> String {
@@ -12,12 +12,23 @@ pub(super) fn when(recurrence: &Recurrence, zone: &str, times: LocalTimes<'_>) -
         Recurrence::Cron(expression) if zone == "UTC" => expression.to_string(),
         Recurrence::Cron(expression) => format!("{expression} ({zone})"),
         Recurrence::Every { period, jitter, .. } if jitter.as_ns() == 0 => {
-            format!("every {}", long_time(*period))
+            format!("every {}", whole(*period))
         }
         Recurrence::Every { period, jitter, .. } => {
-            format!("every {}, jitter {}", long_time(*period), long_time(*jitter))
+            format!("every {}, jitter {}", whole(*period), whole(*jitter))
         }
         Recurrence::Once(at) => format!("once, {}", times.minute(*at)),
+    }
+}
+
+/// A time as users write it: in the largest unit of which it is a whole number, never rounded to one.
+fn whole(span: Span) -> String {
+    const UNITS: [(&str, u64); 3] = [("d", 86_400), ("h", 3600), ("min", 60)];
+    let seconds = span.as_ns() / 1_000_000_000;
+    let fits = |(_, size): &&(&str, u64)| seconds > 0 && span == Span::from_secs(seconds / size * size);
+    match UNITS.iter().find(fits) {
+        Some((name, size)) => format!("{} {name}", seconds / size),
+        None => span.to_string(),
     }
 }
 
@@ -92,5 +103,26 @@ pub(super) fn obstacle_words(obstacle: &ScheduleObstacle, times: LocalTimes<'_>)
             "no coordinator carries out the calendar (the last run was at {}); start `linerate fleet run FILE`",
             times.exact(*last)
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_period_is_never_rounded_to_another_one() {
+        let words = [
+            (45, "45 s"),
+            (150, "150 s"),
+            (5400, "90 min"),
+            (7200, "2 h"),
+            (86_400, "1 d"),
+            (86_460, "1441 min"),
+        ];
+        for (seconds, expected) in words {
+            assert_eq!(whole(Span::from_secs(seconds)), expected);
+        }
+        assert_eq!(whole(Span::from_ms(60_500)), Span::from_ms(60_500).to_string());
     }
 }
