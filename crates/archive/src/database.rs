@@ -108,6 +108,15 @@ impl Database {
         }
     }
 
+    /// The query for the clock of its server, in milliseconds since 1970; absent if it has none of its own.
+    pub(crate) fn clock_query(&self) -> Option<&'static str> {
+        match self {
+            Self::Sqlite(_) => None,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => Some("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"),
+        }
+    }
+
     /// Makes other programs wait that create tables, until the end of the transaction.
     pub(crate) fn lock_migrations(&mut self) -> Result<(), DatabaseFault> {
         match self {

@@ -6,6 +6,7 @@
 mod book;
 mod description;
 mod judge;
+mod lead;
 
 use std::collections::BTreeMap;
 
@@ -18,11 +19,8 @@ use crate::inventory::Inventory;
 use crate::recurrence::DueTimes;
 
 pub(crate) use book::run_length;
+pub use lead::{ClockCheck, LEASE};
 
-/// How long a lease lasts without being renewed. Another coordinator takes over after that.
-pub const LEASE: Span = Span::from_secs(8);
-/// How long before its end a lease is renewed.
-const RENEW_BEFORE: Span = Span::from_secs(5);
 /// Why a run is stopped that a user cancelled.
 pub(crate) const CANCELLED_BY_USER: &str = "a user cancelled it";
 /// How far ahead runs are booked.
@@ -92,6 +90,8 @@ pub struct FleetCoordinator {
     described: bool,
     /// When the runs end that were active when the fleet was described anew; absent if none was.
     not_before: Option<UnixTime>,
+    /// Whether its clock is right.
+    in_time: bool,
     new_id: book::NewId,
 }
 
@@ -115,6 +115,7 @@ impl FleetCoordinator {
             forgot: None,
             described: false,
             not_before: None,
+            in_time: true,
             new_id,
         }
     }
@@ -271,23 +272,6 @@ impl FleetCoordinator {
     fn stop_overdue(&mut self, now: UnixTime, actions: &mut Vec<FleetAction>) {
         let over = self.running.iter().filter(|(_, ends)| **ends <= now);
         actions.extend(over.map(|(run, _)| FleetAction::Stop { run: run.clone(), why: "its time was over" }));
-    }
-
-    /// Takes or renews the lease; its epoch, if this coordinator leads.
-    fn lead(&mut self, now: UnixTime) -> Result<Option<u64>, FleetError> {
-        if self.epoch.is_some() && now.after(RENEW_BEFORE) < self.lease_until {
-            return Ok(self.epoch);
-        }
-        let holder = self.holder.clone();
-        let lease = self.calendar.write(|calendar| calendar.acquire_lease(&holder, now, now.after(LEASE)))?;
-        let epoch = Some(lease.epoch).filter(|_| lease.holder == self.holder);
-        if epoch != self.epoch {
-            // Another one may have described the fleet differently in the meantime.
-            self.described = false;
-        }
-        self.epoch = epoch;
-        self.lease_until = lease.until;
-        Ok(self.epoch)
     }
 
     /// Stops active runs that a user cancels, and ends those of coordinators that are gone.

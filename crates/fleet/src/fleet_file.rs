@@ -1,5 +1,6 @@
 //! The file that describes a fleet: its hosts, what they share, and its meshes.
 
+mod check;
 mod keys;
 mod load;
 mod read;

@@ -48,7 +48,7 @@ pub use command::{
     AlarmFilter, CancelRequest, CoordinatorOptions, FleetCommand, FleetFilePath, MeshRequest,
     NextFreeRequest, RunsRequest, ScheduleCommand, ScheduleName, TryOutFolder, TryOutOptions, WhyRequest,
 };
-pub use coordinator::{FleetAction, FleetCoordinator, HORIZON, LEASE, RunEnd};
+pub use coordinator::{ClockCheck, FleetAction, FleetCoordinator, HORIZON, LEASE, RunEnd};
 pub use error::FleetError;
 pub use fleet_calendar::{CancelTarget, FleetCalendar};
 pub use inventory::{FleetHost, Inventory, Mesh, MeshTemplate, Notify, SharedResource};

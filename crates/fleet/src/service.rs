@@ -14,13 +14,15 @@ use linerate_runner::{
 };
 use linerate_sock::{clock, thread};
 
-use crate::coordinator::{FleetAction, FleetCoordinator, RunEnd};
+use crate::coordinator::{ClockCheck, FleetAction, FleetCoordinator, RunEnd};
 use crate::error::FleetError;
 use crate::inventory::{FleetHost, Inventory};
 use crate::notify::{NotifyError, notify};
 
 /// How often the calendar is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// How often the clock is compared with that of the server of the calendar.
+const CLOCK_INTERVAL: Duration = Duration::from_secs(10);
 /// How long active runs may take to stop when the service ends.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
@@ -59,6 +61,8 @@ pub enum FleetNotice {
     CalendarAway(String),
     /// The calendar can be used again.
     CalendarBack,
+    /// The clock of this host has become wrong or right.
+    Clock(ClockCheck),
     /// Somebody could not be told about an alarm.
     NotifyFailed(NotifyError),
     /// The archive does not have everything of a run.
@@ -69,7 +73,11 @@ impl FleetNotice {
     /// Whether somebody should look at it.
     #[must_use]
     pub fn is_warning(&self) -> bool {
-        matches!(self, Self::Alarm(_) | Self::CalendarAway(_) | Self::NotifyFailed(_) | Self::Archive(_))
+        match self {
+            Self::Alarm(_) | Self::CalendarAway(_) | Self::NotifyFailed(_) | Self::Archive(_) => true,
+            Self::Clock(check) => check.off > check.most,
+            _ => false,
+        }
     }
 }
 
@@ -97,6 +105,14 @@ impl fmt::Display for FleetNotice {
                 write!(f, "the calendar cannot be used, nothing is started until then: {why}")
             }
             Self::CalendarBack => f.write_str("the calendar can be used again"),
+            Self::Clock(ClockCheck { off, most }) if off <= most => {
+                f.write_str("the clock of this host is right again")
+            }
+            Self::Clock(ClockCheck { off, most }) => write!(
+                f,
+                "the clock of this host is {off} off that of the database, more than {most}: this coordinator does not \
+                 lead; synchronise both (NTP)"
+            ),
             Self::NotifyFailed(error) => write!(f, "{error}"),
             Self::Archive(warning) => write!(f, "{warning}"),
         }
@@ -124,6 +140,9 @@ pub struct FleetService {
     waiting: Vec<UnstoredEnd>,
     led: Option<bool>,
     away: bool,
+    /// When the clock is compared next, and whether it was right.
+    clock_due: clock::Mono,
+    in_time: bool,
 }
 
 impl FleetService {
@@ -144,6 +163,8 @@ impl FleetService {
             waiting: Vec::new(),
             led: None,
             away: false,
+            clock_due: clock::now(),
+            in_time: true,
         })
     }
 
@@ -181,6 +202,7 @@ impl FleetService {
 
     fn turn(&mut self) {
         self.store_results();
+        self.compare_clock();
         let mut actions = Vec::new();
         match self.coordinator.tick(now(), &mut actions) {
             Ok(()) => {
@@ -196,6 +218,20 @@ impl FleetService {
             }
         }
         actions.into_iter().for_each(|action| self.execute(action));
+    }
+
+    /// A calendar that cannot be read is noticed by the look at it.
+    fn compare_clock(&mut self) {
+        if !self.clock_due.has_passed() {
+            return;
+        }
+        self.clock_due = clock::now() + CLOCK_INTERVAL;
+        if let Ok(Some(check)) = self.coordinator.check_clock(&now) {
+            let in_time = check.off <= check.most;
+            if std::mem::replace(&mut self.in_time, in_time) != in_time {
+                self.tell(&FleetNotice::Clock(check));
+            }
+        }
     }
 
     fn note_leader(&mut self) {

@@ -4,7 +4,7 @@ use linerate_model::calendar::UnixTime;
 use linerate_units::Span;
 
 use super::rows::{self, optional_time, value_of};
-use super::{CalendarError, CalendarTransaction};
+use super::{Calendar, CalendarError, CalendarTransaction};
 
 /// Name of the lease of the coordinator.
 const COORDINATOR: &str = "coordinator";
@@ -21,6 +21,17 @@ pub struct Lease {
     pub epoch: u64,
     /// When it ends, unless it is renewed before.
     pub until: UnixTime,
+}
+
+impl Calendar {
+    /// What the clock of the database's server says, which all coordinators have in common; absent if there is no server.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn server_clock(&mut self) -> Result<Option<UnixTime>, CalendarError> {
+        let Some(query) = self.database.clock_query() else { return Ok(None) };
+        CalendarTransaction { database: &mut self.database }.first(query, &[], |row| rows::time(row, 0))
+    }
 }
 
 impl CalendarTransaction<'_> {

@@ -33,7 +33,7 @@ pub struct RunFilter {
     pub ends_after: Option<UnixTime>,
     /// Only runs whose reservations start before this time.
     pub starts_before: Option<UnixTime>,
-    /// Those that ended last first, instead of those that start first.
+    /// Those that end last first, instead of those that start first.
     pub newest_first: bool,
     /// At most this number.
     pub limit: Option<u32>,
@@ -74,7 +74,8 @@ impl CalendarTransaction<'_> {
         }
         let wanted =
             if clauses.is_empty() { String::new() } else { format!("WHERE {}", clauses.join(" AND ")) };
-        let order = if filter.newest_first { "r.ended DESC, r.starts DESC, r.id" } else { "r.starts, r.id" };
+        let order =
+            if filter.newest_first { "coalesce(r.ended, r.ends) DESC, r.id DESC" } else { "r.starts, r.id" };
         let limit = filter.limit.map(|limit| format!("LIMIT {limit}")).unwrap_or_default();
         let all = format!("SELECT {RUN_COLUMNS} FROM {RUNS} {wanted} ORDER BY {order} {limit}");
         self.list(&all, &values, rows::run)

@@ -18,6 +18,8 @@ on_both_databases!(
     an_ended_run_frees_its_time,
     many_writers_never_book_the_same_time_twice,
     one_coordinator_leads_and_an_earlier_one_is_fenced_off,
+    a_lease_of_somebody_whose_clock_was_ahead_counts_as_ended,
+    the_clock_of_a_server_is_read_if_there_is_one,
     runs_are_selected_and_counted,
     alarms_are_open_once,
     old_runs_are_forgotten,
@@ -235,6 +237,25 @@ fn one_coordinator_leads_and_an_earlier_one_is_fenced_off(place: &TestPlace) {
     calendar.write(|calendar| calendar.release_lease(2)).unwrap();
     let next = calendar.write(|calendar| calendar.acquire_lease("three", at(60_001), at(70_000))).unwrap();
     assert_eq!((next.holder.as_str(), next.epoch), ("three", 3));
+}
+
+fn a_lease_of_somebody_whose_clock_was_ahead_counts_as_ended(place: &TestPlace) {
+    let mut calendar = calendar(place);
+    let mut take = |holder: &str, now| {
+        calendar.write(|calendar| calendar.acquire_lease(holder, at(now), at(now + 8000))).unwrap()
+    };
+    assert_eq!(take("ahead", 86_400_000).epoch, 1);
+    let a_little = take("other", 86_400_000 - 50_000);
+    assert_eq!((a_little.holder.as_str(), a_little.epoch), ("ahead", 1));
+    assert_eq!((take("other", 100_000).holder.as_str(), take("other", 100_000).epoch), ("other", 2));
+}
+
+fn the_clock_of_a_server_is_read_if_there_is_one(place: &TestPlace) {
+    let clock = calendar(place).server_clock().unwrap();
+    let is_server = place.location().starts_with("postgres");
+    assert_eq!(clock.is_some(), is_server);
+    // Milliseconds, in this century.
+    assert!(clock.is_none_or(|clock| (at(1_700_000_000_000)..at(4_100_000_000_000)).contains(&clock)));
 }
 
 fn runs_are_selected_and_counted(place: &TestPlace) {

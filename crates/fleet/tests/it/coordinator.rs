@@ -423,3 +423,28 @@ fn a_schedule_whose_name_begins_like_a_run_is_cancelled_itself() {
         assert!(matches!(error, FleetError::NoSchedule { .. }), "{error}");
     }
 }
+
+#[test]
+fn a_coordinator_whose_clock_is_off_leaves_the_lead_to_another_one() {
+    let mut campus = Campus::new();
+    campus.add("first", ("a", "c"), 60, |_| ());
+    campus.tick(1);
+    let first = campus.started(60).remove(0);
+    campus.coordinator.set_in_time(false, at(61)).unwrap();
+    assert_eq!(campus.tick(61), []);
+    assert!(!campus.coordinator.leads());
+    let mut other = campus.another(CAMPUS);
+    assert_eq!(tick(&mut other, 61), []);
+    assert!(other.leads());
+    // What it has started goes on, and its result counts.
+    let good = CellResult { goodput: Bitrate::from_bps(1e9), ..CellResult::default() };
+    let end = RunEnd { state: CalendarRunState::Finished, reason: String::new(), result: Some(good) };
+    campus.coordinator.ended(&first.id, &end, at(72)).unwrap();
+    assert_eq!(campus.runs("first")[0].state, CalendarRunState::Finished);
+    // Without a server, there is nothing to compare with.
+    assert_eq!(campus.coordinator.check_clock(&|| at(73)).unwrap(), None);
+    other.stop(at(74)).unwrap();
+    campus.coordinator.set_in_time(true, at(75)).unwrap();
+    campus.tick(75);
+    assert!(campus.coordinator.leads());
+}
