@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use linerate_config::{ConfigContent, ConfigTable, ConfigValue, Mistakes, SourcePosition, hint};
+use linerate_config::{
+    ConfigContent, ConfigEntry, ConfigTable, ConfigValue, Mistakes, SourcePosition, check_name, hint,
+};
 
 use crate::kind::{PlanValueKind, SettingValue};
 use crate::method::METHODS;
@@ -423,6 +425,35 @@ impl<'t> Fields<'t> {
 }
 
 /// Position of a mistake in an entry's value: for a table, that of its key.
-pub(crate) fn place(entry: &linerate_config::ConfigEntry) -> &SourcePosition {
+pub(crate) fn place(entry: &ConfigEntry) -> &SourcePosition {
     if matches!(entry.value.content, ConfigContent::Table(_)) { &entry.at } else { &entry.value.at }
+}
+
+/// The tables `[kind.NAME]` in the table of a kind: at most as many as `limit` says, whose second part is what has them.
+pub fn named_tables<'t>(
+    entry: &'t ConfigEntry,
+    tables: &'t ConfigTable,
+    limit: (usize, &str),
+    mistakes: &mut Mistakes,
+) -> Vec<(&'t ConfigEntry, &'t ConfigTable)> {
+    let kind = &entry.key;
+    if tables.0.len() > limit.0 {
+        let text = format!("{kind}: {} entries; {} has at most {}", tables.0.len(), limit.1, limit.0);
+        mistakes.add(&entry.at, text);
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for entry in &tables.0 {
+        if let Err(error) = check_name(&entry.key) {
+            mistakes.add(&entry.at, error.to_string());
+        }
+        match &entry.value.content {
+            ConfigContent::Table(table) => found.push((entry, table)),
+            other => {
+                let what = other.describe();
+                mistakes.add(&entry.at, format!("{kind}.{} is {what}; write [{kind}.NAME]", entry.key));
+            }
+        }
+    }
+    found
 }

@@ -13,7 +13,7 @@ use linerate_units::Span;
 use crate::axis::{AxisTable, Names};
 use crate::error::{PlanError, Source};
 use crate::include::{self, Surroundings};
-use crate::keys::{Fields, HEAD, HOST, LAB, SETTINGS, TABLES};
+use crate::keys::{Fields, HEAD, HOST, LAB, SETTINGS, TABLES, named_tables};
 use crate::kind::SettingValue;
 use crate::knobs::read_knobs;
 use crate::method::Method;
@@ -128,26 +128,7 @@ impl<'r> PlanReader<'r> {
     /// The tables `[kind.NAME]`.
     fn named(&mut self, kind: &str) -> Vec<(&'r ConfigEntry, &'r ConfigTable)> {
         let Some((entry, tables)) = self.table(kind) else { return Vec::new() };
-        if tables.0.len() > MAX_PER_KIND {
-            let text = format!("{} entries; a plan has at most {MAX_PER_KIND}", tables.0.len());
-            self.mistakes.add(&entry.at, format!("{kind}: {text}"));
-            return Vec::new();
-        }
-        let mut found = Vec::new();
-        for entry in &tables.0 {
-            if let Err(error) = check_name(&entry.key) {
-                self.mistakes.add(&entry.at, error.to_string());
-            }
-            match &entry.value.content {
-                ConfigContent::Table(table) => found.push((entry, table)),
-                other => {
-                    let what = other.describe();
-                    self.mistakes
-                        .add(&entry.at, format!("{kind}.{} is {what}; write [{kind}.NAME]", entry.key));
-                }
-            }
-        }
-        found
+        named_tables(entry, tables, (MAX_PER_KIND, "a plan"), self.mistakes)
     }
 
     fn notes(&mut self) -> BTreeMap<String, String> {

@@ -5,7 +5,7 @@ use linerate_config::{
 };
 use linerate_model::TestSpec;
 use linerate_model::calendar::{AlarmLimits, QuietHours, Resource, ResourceKind};
-use linerate_plan::file_keys::{Fields, read_test, texts};
+use linerate_plan::file_keys::{Fields, named_tables, read_test, texts};
 use linerate_plan::{PlanError, SettingValue, Source};
 use linerate_units::{Bitrate, Ratio, Span};
 
@@ -100,26 +100,7 @@ impl<'r> FleetReader<'r> {
             self.mistakes.add(&entry.value.at, format!("{kind}: {what} is not a table; write [{kind}.NAME]"));
             return Vec::new();
         };
-        if tables.0.len() > MAX_PER_KIND {
-            let text = format!("{kind}: {} entries; a fleet has at most {MAX_PER_KIND}", tables.0.len());
-            self.mistakes.add(&entry.at, text);
-            return Vec::new();
-        }
-        let mut found = Vec::new();
-        for entry in &tables.0 {
-            if let Err(error) = check_name(&entry.key) {
-                self.mistakes.add(&entry.at, error.to_string());
-            }
-            match &entry.value.content {
-                ConfigContent::Table(table) => found.push((entry, table)),
-                other => {
-                    let what = other.describe();
-                    self.mistakes
-                        .add(&entry.at, format!("{kind}.{} is {what}; write [{kind}.NAME]", entry.key));
-                }
-            }
-        }
-        found
+        named_tables(entry, tables, (MAX_PER_KIND, "a fleet"), self.mistakes)
     }
 
     fn hosts(&mut self) -> Vec<FleetHost> {
