@@ -60,7 +60,7 @@ CREATE TABLE fleet_run (
 ) WITHOUT ROWID;
 
 CREATE INDEX fleet_run_state ON fleet_run (state, starts);
-CREATE INDEX fleet_run_pair ON fleet_run (mesh, from_host, to_host, ended);
+CREATE INDEX fleet_run_pair ON fleet_run (from_host, to_host, starts);
 CREATE INDEX fleet_run_to_judge ON fleet_run (ended) WHERE to_judge = 1;
 
 CREATE TABLE fleet_reservation (

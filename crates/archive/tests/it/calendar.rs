@@ -21,6 +21,7 @@ on_both_databases!(
     a_lease_of_somebody_whose_clock_was_ahead_counts_as_ended,
     the_clock_of_a_server_is_read_if_there_is_one,
     runs_are_selected_and_counted,
+    the_last_run_of_each_pair_of_a_mesh_is_found,
     alarms_are_open_once,
     old_runs_are_forgotten,
     a_calendar_and_an_archive_share_a_database,
@@ -279,13 +280,43 @@ fn runs_are_selected_and_counted(place: &TestPlace) {
         .read(|calendar| {
             let counts = calendar.run_counts(at(0))?;
             assert_eq!(counts, [(CalendarRunState::Booked, 2), (CalendarRunState::Missed, 1)]);
-            let last: Vec<String> = calendar.last_runs("m", false)?.into_iter().map(|run| run.id).collect();
-            assert_eq!(last, ["2"]);
-            assert_eq!(calendar.last_runs("m", true)?, []);
             assert_eq!(calendar.last_activity()?, Some(at(35)));
             Ok(())
         })
         .unwrap();
+}
+
+fn the_last_run_of_each_pair_of_a_mesh_is_found(place: &TestPlace) {
+    let mut calendar = calendar(place);
+    let of = |id: &str, schedule: &str, starts: i64| CalendarRun {
+        schedule: schedule.to_owned(),
+        ..run(id, starts, starts + 10)
+    };
+    let runs = [of("1", "x", 10), of("2", "x", 30), of("3", "x", 50), of("4", "y", 20), of("5", "gone", 20)];
+    let result = CellResult { verdict: Some("link".into()), ..CellResult::default() };
+    calendar
+        .write(|calendar| {
+            for name in ["x", "y", "never"] {
+                calendar.put_schedule(&schedule(name), None)?;
+            }
+            calendar.insert_runs(&runs, &[])?;
+            for (id, state, result) in [
+                ("1", CalendarRunState::Finished, Some(&result)),
+                ("2", CalendarRunState::Failed, None),
+                ("3", CalendarRunState::Cancelled, None),
+                ("4", CalendarRunState::NotBooked, None),
+                ("5", CalendarRunState::Finished, Some(&result)),
+            ] {
+                calendar.end_run(id, state, "", result, at(60))?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    let mut last = |with_result| -> Vec<String> {
+        let runs = calendar.read(|calendar| calendar.last_runs("m", with_result)).unwrap();
+        runs.into_iter().map(|run| run.id).collect()
+    };
+    assert_eq!((last(false), last(true)), (vec!["2".to_owned()], vec!["1".to_owned()]));
 }
 
 fn alarms_are_open_once(place: &TestPlace) {
