@@ -211,6 +211,23 @@ impl FleetCalendar {
         Ok(self.calendar.read(|calendar| calendar.runs(filter))?)
     }
 
+    /// Whether a run with this name is in the calendar.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn has_run(&mut self, run: &str) -> Result<bool, FleetError> {
+        Ok(self.calendar.read(|calendar| calendar.run(run))?.is_some())
+    }
+
+    /// The grids of all meshes.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn grids(&mut self) -> Result<Vec<MeshGrid>, FleetError> {
+        let names: Vec<String> = self.inventory()?.meshes.into_iter().map(|mesh| mesh.name).collect();
+        names.iter().map(|name| self.grid(name)).collect()
+    }
+
     /// The newest alarms, or those that are not cleared.
     ///
     /// # Errors

@@ -41,6 +41,7 @@ mod config;
 mod envelope_request;
 mod error;
 mod field_at_fault;
+mod fleet_metrics;
 mod guard;
 mod latest_runs;
 mod listed_tokens;

@@ -5,7 +5,9 @@ use std::sync::atomic::AtomicU64;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
+use linerate_archive::Archive;
 use linerate_control::QueueLoad;
+use linerate_fleet::{FleetCalendar, FleetError};
 use linerate_model::{Outcome, RunHead};
 use linerate_units::Bitrate;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -15,12 +17,13 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::api::MayView;
+use crate::fleet_metrics::FleetResults;
 use crate::latest_runs::latest_runs;
 use crate::problem::{HttpProblem, INTERNAL};
 use crate::service::Service;
 
 /// Most pairs of hosts and directions; each has a few series.
-const MAX_PAIRS: usize = 500;
+pub(crate) const MAX_PAIRS: usize = 500;
 /// The media type of OpenMetrics.
 const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -48,7 +51,7 @@ struct TargetLabels {
     dst: String,
 }
 
-type FloatGauge = Gauge<f64, AtomicU64>;
+pub(crate) type FloatGauge = Gauge<f64, AtomicU64>;
 
 /// The last result of each pair of hosts.
 #[derive(Debug, Default)]
@@ -65,11 +68,29 @@ pub(crate) async fn metrics(
     _: MayView,
 ) -> Result<impl IntoResponse, HttpProblem> {
     let host = service.host().to_owned();
-    let runs = service.archive().with(|archive| latest_runs(archive)).await?;
+    let location = service.archive().location().map(str::to_owned);
+    let read = move |archive: &mut Archive| -> Result<_, HttpProblem> {
+        let mut calendar = match FleetCalendar::open(location.as_deref()) {
+            Ok(calendar) => Some(calendar),
+            Err(FleetError::NoFleet(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        // Tests of a fleet are between other hosts than this one and have figures of their own.
+        let mut of_fleet = |run: &RunHead| {
+            calendar.as_mut().is_some_and(|calendar| calendar.has_run(&run.id).unwrap_or(false))
+        };
+        let runs = latest_runs(archive, &mut of_fleet)?;
+        let fleet = calendar.map(|mut calendar| FleetResults::read(&mut calendar)).transpose()?;
+        Ok((runs, fleet))
+    };
+    let (runs, fleet) = service.archive().with(read).await?;
     let results = LastResults::of(&runs, &host);
     let usable = service.archive().trouble().is_none();
     let mut registry = registry_of_server(service.runs().load(), usable);
     results.register(&mut registry);
+    if let Some(fleet) = fleet {
+        fleet.register(&mut registry);
+    }
     let mut text = String::new();
     encode(&mut text, &registry).map_err(|error| HttpProblem::new(INTERNAL, error))?;
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text))
@@ -210,6 +231,9 @@ mod tests {
     fn alerts_and_dashboard_use_the_names_that_there_are() {
         let mut text = text(&[run("lund-2", Outcome::Completed)]);
         encode(&mut text, &registry_of_server(QueueLoad::default(), true)).unwrap();
+        let mut of_fleet = Registry::with_prefix("linerate");
+        FleetResults::default().register(&mut of_fleet);
+        encode(&mut text, &of_fleet).unwrap();
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/monitoring");
         let mut names = 0;
         for file in std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {

@@ -83,11 +83,8 @@ pub(crate) async fn meshes(
     State(service): State<Service>,
     _: MayView,
 ) -> Result<Json<MeshesDocument>, HttpProblem> {
-    let grids = with(&service, |calendar| {
-        let names: Vec<String> = calendar.inventory()?.meshes.into_iter().map(|mesh| mesh.name).collect();
-        names.iter().map(|name| calendar.grid(name)).collect::<Result<Vec<_>, _>>()
-    });
-    Ok(Json(MeshesDocument::new(&grids.await?)))
+    let grids = with(&service, FleetCalendar::grids).await?;
+    Ok(Json(MeshesDocument::new(&grids)))
 }
 
 pub(crate) async fn cell(

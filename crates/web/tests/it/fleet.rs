@@ -1,8 +1,9 @@
 //! The calendar of a fleet, over HTTP.
 
-use linerate_archive::Calendar;
+use linerate_archive::{Calendar, RunFilter};
 use linerate_fleet::{FleetCalendar, FleetCoordinator, PairRequest, ScheduleRequest, fleet_file, now};
-use linerate_units::Span;
+use linerate_model::calendar::{CalendarRunState, CellResult, UnixTime};
+use linerate_units::{Bitrate, Span};
 use linerate_web::{Ability, Access, TokenFile};
 
 use crate::client::TestSite;
@@ -86,4 +87,31 @@ fn visitors_see_the_fleet_and_those_who_may_run_tests_change_it() {
     assert_eq!(change(&run, &format!("calendar/runs/{id}/cancel")).json()["cancelled"], 1);
     change(&run, &format!("calendar/runs/{id}/cancel")).problem(409);
     change(&run, "calendar/runs/nothing/cancel").problem(404);
+}
+
+#[test]
+fn monitoring_gets_the_pairs_of_meshes_under_their_own_names() {
+    let site = TestSite::open();
+    describe(&site);
+    let location = TestSite::archive_in(&site.folder);
+    let mut calendar = Calendar::open(&location).unwrap();
+    let booked = calendar.read(|calendar| calendar.runs(&RunFilter::default())).unwrap();
+    let run = booked.iter().find(|run| run.schedule == "m.a.b").unwrap();
+    let goodput = Bitrate::from_bps(8e6);
+    let result = CellResult { goodput, ..CellResult::default() };
+    let ended = UnixTime::from_ms(1_800_000_000_000);
+    calendar
+        .write(|calendar| calendar.end_run(&run.id, CalendarRunState::Finished, "", Some(&result), ended))
+        .unwrap();
+    let text = site.get("/metrics").body;
+    for line in [
+        r#"linerate_fleet_goodput_bytes_per_second{mesh="m",src="a",dst="b"} 1000000.0"#,
+        r#"linerate_fleet_last_run_timestamp_seconds{mesh="m",src="a",dst="b"} 1800000000.0"#,
+        r#"linerate_fleet_last_run_success{mesh="m",src="a",dst="b"} 1"#,
+        "linerate_fleet_coordinator 1",
+        "linerate_fleet_schedules_paused 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+    assert!(!text.contains(r#"src="b",dst="a""#), "{text}");
 }
