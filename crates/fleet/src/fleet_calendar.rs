@@ -11,7 +11,7 @@ use linerate_runner::archive_to_read;
 use linerate_units::Span;
 
 use crate::booking::{BookingRequest, Timeline};
-use crate::coordinator::{cancel_booked, run_length};
+use crate::coordinator::{CANCELLED_BY_USER, cancel_booked, run_length};
 use crate::error::FleetError;
 use crate::inventory::Inventory;
 use crate::recurrence::DueTimes;
@@ -23,7 +23,6 @@ const SEARCH: Span = Span::from_secs(7 * 24 * 3600);
 const RECENT: Span = Span::from_secs(24 * 3600);
 /// Alarms that are listed at most.
 const MAX_ALARMS: u32 = 1000;
-const CANCELLED: &str = "a user cancelled it";
 
 /// The calendar of a fleet, for its users.
 #[derive(Debug)]
@@ -192,10 +191,14 @@ impl FleetCalendar {
             let mut cancelled = 0;
             for run in calendar.runs(&filter)?.into_iter().filter(wanted) {
                 let done = match run.state {
-                    CalendarRunState::Booked => {
-                        calendar.end_run(&run.id, CalendarRunState::Cancelled, CANCELLED, None, now)?
-                    }
-                    _ => calendar.ask_to_stop(&run.id, CANCELLED)?,
+                    CalendarRunState::Booked => calendar.end_run(
+                        &run.id,
+                        CalendarRunState::Cancelled,
+                        CANCELLED_BY_USER,
+                        None,
+                        now,
+                    )?,
+                    _ => calendar.ask_to_stop(&run.id, CANCELLED_BY_USER)?,
                 };
                 cancelled += u64::from(done);
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use linerate_archive::{CalendarError, CalendarTransaction, RunFilter};
 use linerate_model::calendar::{CalendarRunState, Schedule, ScheduleState, UnixTime};
 
-use super::{active_runs, cancel_booked};
+use super::{CANCELLED_BY_USER, active_runs, cancel_booked};
 use crate::inventory::Inventory;
 use crate::recurrence::DueTimes;
 
@@ -92,9 +92,13 @@ pub(super) fn mend_times(
         let latest = next(horizon).unwrap_or(horizon);
         match state.next_due {
             None => {
-                let after = last_booked(calendar, name)?.unwrap_or(now).max(now);
-                if let Some(due) = next(after) {
-                    calendar.set_next_due(name, Some(due))?;
+                // Most of these are over.
+                let due = match next(now) {
+                    None => None,
+                    Some(_) => next(last_decided(calendar, name)?.unwrap_or(now).max(now)),
+                };
+                if due.is_some() {
+                    calendar.set_next_due(name, due)?;
                 }
             }
             Some(due) if due > latest => {
@@ -107,15 +111,19 @@ pub(super) fn mend_times(
     Ok(())
 }
 
-/// When the last run of a schedule that is booked or active was due.
-fn last_booked(
+/// When the last run of a schedule was due that is booked or active, or that a user cancelled.
+fn last_decided(
     calendar: &mut CalendarTransaction<'_>,
     schedule: &str,
 ) -> Result<Option<UnixTime>, CalendarError> {
-    let coming = RunFilter {
+    let filter = RunFilter {
         schedule: Some(schedule.to_owned()),
-        states: vec![CalendarRunState::Booked, CalendarRunState::Running],
+        states: vec![CalendarRunState::Booked, CalendarRunState::Running, CalendarRunState::Cancelled],
         ..RunFilter::default()
     };
-    Ok(calendar.runs(&coming)?.iter().map(|run| run.due).max())
+    let runs = calendar.runs(&filter)?;
+    let decided = runs
+        .iter()
+        .filter(|run| run.state != CalendarRunState::Cancelled || run.reason.as_str() == CANCELLED_BY_USER);
+    Ok(decided.map(|run| run.due).max())
 }

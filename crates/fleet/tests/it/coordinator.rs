@@ -448,3 +448,17 @@ fn a_coordinator_whose_clock_is_off_leaves_the_lead_to_another_one() {
     campus.tick(75);
     assert!(campus.coordinator.leads());
 }
+
+#[test]
+fn what_a_user_cancelled_stays_cancelled_when_another_coordinator_takes_over() {
+    let mut campus = Campus::new();
+    campus.add("once", ("a", "c"), 600, |_| ());
+    campus.tick(1);
+    campus.users.cancel(&CancelTarget::Schedule("once".to_owned()), at(2)).unwrap();
+    campus.coordinator.stop(at(3)).unwrap();
+    let mut other = campus.another(CAMPUS);
+    tick(&mut other, 4);
+    tick(&mut other, 5);
+    let states: Vec<CalendarRunState> = campus.runs("once").iter().map(|run| run.state).collect();
+    assert_eq!(states, [CalendarRunState::Cancelled]);
+}
