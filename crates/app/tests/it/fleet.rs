@@ -201,10 +201,11 @@ fn another_coordinator_takes_over_within_seconds() {
 
 #[test]
 fn an_agent_that_is_gone_raises_an_alarm_after_a_second_test_and_its_return_clears_it() {
-    let mut fleet = TestFleet::new("every = \"10s\"\nslip = \"5s\"\nalarm = { failure = true }");
+    // With less time in between, none may be free for a second test.
+    let mut fleet = TestFleet::new("every = \"20s\"\nslip = \"5s\"\nalarm = { failure = true }");
     let told = fleet.folder.file("told");
     let command = format!(
-        "every = \"10s\"\nslip = \"5s\"\nalarm = {{ failure = true }}\n[notify]\ncommand = [\"sh\", \"-c\", \"cat >> {told}\"]"
+        "every = \"20s\"\nslip = \"5s\"\nalarm = {{ failure = true }}\n[notify]\ncommand = [\"sh\", \"-c\", \"cat >> {told}\"]"
     );
     fleet.describe(&command);
     let agent = fleet.agents.pop().unwrap();
@@ -216,7 +217,7 @@ fn an_agent_that_is_gone_raises_an_alarm_after_a_second_test_and_its_return_clea
     // Describing the fleet needs the port of the agent that is gone.
     eventually("both pairs have an alarm", || (open() == 2).then_some(()));
     let alarms = fleet.text(&["fleet", "alarms"]);
-    assert!(alarms.contains("no result (failed)") && alarms.contains("open"), "{alarms}");
+    assert!(alarms.contains("no result (") && alarms.contains("open"), "{alarms}");
     let grid = fleet.text(&["mesh"]);
     assert!(grid.contains("needs attention") && grid.contains("alarm since"), "{grid}");
     let runs = fleet.json(&["schedule", "runs", "m.one.two", "--limit", "100"]);
@@ -225,13 +226,14 @@ fn an_agent_that_is_gone_raises_an_alarm_after_a_second_test_and_its_return_clea
     eventually("the alarms are cleared", || {
         (elements(&fleet.json(&["fleet", "alarms", "--open"])["alarms"]).is_empty()).then_some(())
     });
-    let told = std::fs::read_to_string(told).unwrap();
-    let states: Vec<String> = told
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap()["state"].as_str().unwrap().to_owned())
-        .collect();
-    assert!(states.iter().filter(|state| *state == "raised").count() >= 2, "{told}");
-    assert!(states.iter().filter(|state| *state == "cleared").count() >= 2, "{told}");
+    // Whoever is told is told after the calendar knows it, in a process of its own.
+    eventually("both alarms and their ends were told", || {
+        let told = std::fs::read_to_string(&told).unwrap_or_default();
+        let state = |line| Some(serde_json::from_str::<Value>(line).ok()?["state"].as_str()?.to_owned());
+        let states: Vec<String> = told.lines().filter_map(state).collect();
+        let of = |wanted: &str| states.iter().filter(|state| *state == wanted).count();
+        (of("raised") >= 2 && of("cleared") >= 2).then_some(())
+    });
     assert!(coordinator.stderr().contains("alarm: "), "{}", coordinator.stderr());
 }
 
