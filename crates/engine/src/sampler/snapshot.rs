@@ -44,10 +44,16 @@ impl Snapshot {
         }
     }
 
-    /// Moves this reading, taken before the first byte, to the time of the first byte. Nothing was counted yet,
-    /// and the CPU time before it does not belong to the flow.
+    /// Moves this reading to the time of the first byte. Nothing was counted then, although a sampler that had to wait
+    /// for a CPU may have read counts already, and the CPU time before it does not belong to the flow.
     pub(crate) fn at_begin(self, origin: Mono) -> Self {
-        Self { at: origin, counts: Counts::default(), process_cpu: clock::process_cpu(), ..self }
+        Self {
+            at: origin,
+            counts: Counts::default(),
+            transactions: self.transactions.map(|_| TransactionCounts::default()),
+            process_cpu: clock::process_cpu(),
+            ..self
+        }
     }
 
     /// Smoothed round-trip time; only the sending kernel measures one.
