@@ -19,6 +19,7 @@ use crate::inventory::Inventory;
 use crate::recurrence::DueTimes;
 
 pub(crate) use book::run_length;
+pub(crate) use description::due_again;
 pub use lead::{ClockCheck, LEASE};
 
 /// Why a run is stopped that a user cancelled.
@@ -248,16 +249,18 @@ impl FleetCoordinator {
         let (replaced, active_until) = self.calendar.write(|calendar| {
             calendar.check_epoch(epoch)?;
             let stored = calendar.inventory()?.map(|(stored, _)| stored);
-            let replaced = stored.filter(|stored| *stored != content);
-            let mut active_until = None;
-            if calendar.inventory()?.is_none() || replaced.is_some() {
+            if stored.as_ref() != Some(&content) {
                 calendar.set_inventory(&content, &inventory.resources(), now)?;
                 description::set_meshes(calendar, &wanted, now)?;
             }
-            if let Some(stored) = &replaced {
-                let earlier = serde_json::from_str(stored).ok();
-                active_until = description::cancel_changed(calendar, earlier.as_ref(), inventory, now)?;
-            }
+            let replaced = stored.filter(|stored| *stored != content);
+            let active_until = match &replaced {
+                None => None,
+                Some(stored) => {
+                    let earlier = serde_json::from_str(stored).ok();
+                    description::cancel_changed(calendar, earlier.as_ref(), inventory, now)?
+                }
+            };
             description::mend_times(calendar, now, now.after(horizon))?;
             Ok((replaced.is_some(), active_until))
         })?;

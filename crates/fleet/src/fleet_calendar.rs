@@ -11,7 +11,7 @@ use linerate_runner::archive_to_read;
 use linerate_units::Span;
 
 use crate::booking::{BookingRequest, Timeline};
-use crate::coordinator::{CANCELLED_BY_USER, cancel_booked, run_length};
+use crate::coordinator::{CANCELLED_BY_USER, cancel_booked, due_again, run_length};
 use crate::error::FleetError;
 use crate::inventory::Inventory;
 use crate::recurrence::DueTimes;
@@ -125,15 +125,15 @@ impl FleetCalendar {
     /// There is no such schedule, or the calendar cannot be written.
     pub fn set_paused(&mut self, name: &str, paused: bool, now: UnixTime) -> Result<u64, FleetError> {
         let state = self.schedule(name)?;
-        if state.paused && paused {
+        if state.paused == paused && (paused || state.next_due.is_some()) {
             return Ok(0);
         }
-        if !state.paused && !paused && state.next_due.is_some() {
-            return Ok(0);
-        }
-        let next_due = if paused { None } else { next_due(&state.schedule, now)? };
+        let resumed = if paused { None } else { next_due(&state.schedule, now)? };
         Ok(self.calendar.write(|calendar| {
             calendar.lock()?;
+            // One that was not paused may have all of its times booked.
+            let next_due =
+                if state.paused || paused { resumed } else { due_again(calendar, &state.schedule, now)? };
             calendar.set_paused(name, paused, next_due)?;
             if paused { cancel_booked(calendar, name, "its schedule was paused", now) } else { Ok(0) }
         })?)

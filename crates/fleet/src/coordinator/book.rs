@@ -87,7 +87,9 @@ fn book(
             let run = new_run(&state.schedule, due, epoch, id(new_id)?);
             let run =
                 CalendarRun { attempt, state: run_state, reason: reason.into(), ended: Some(now), ..run };
-            calendar.insert_runs(&[run], &[])
+            let id = run.id.clone();
+            calendar.insert_runs(&[run], &[])?;
+            calendar.set_to_judge(&id, run_state == CalendarRunState::Missed)
         };
         let next = match bookable {
             None => {

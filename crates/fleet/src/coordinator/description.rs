@@ -92,11 +92,7 @@ pub(super) fn mend_times(
         let latest = next(horizon).unwrap_or(horizon);
         match state.next_due {
             None => {
-                // Most of these are over.
-                let due = match next(now) {
-                    None => None,
-                    Some(_) => next(last_decided(calendar, name)?.unwrap_or(now).max(now)),
-                };
+                let due = due_again(calendar, &state.schedule, now)?;
                 if due.is_some() {
                     calendar.set_next_due(name, due)?;
                 }
@@ -109,6 +105,21 @@ pub(super) fn mend_times(
         }
     }
     Ok(())
+}
+
+/// When a schedule without a next time is due again, beyond its runs that are booked or that a user cancelled.
+pub(crate) fn due_again(
+    calendar: &mut CalendarTransaction<'_>,
+    schedule: &Schedule,
+    now: UnixTime,
+) -> Result<Option<UnixTime>, CalendarError> {
+    let Ok(due_times) = DueTimes::of(schedule) else { return Ok(None) };
+    let next = |after: UnixTime| due_times.next(after).ok().flatten();
+    // Most of these schedules are over.
+    if next(now).is_none() {
+        return Ok(None);
+    }
+    Ok(next(last_decided(calendar, &schedule.name)?.unwrap_or(now).max(now)))
 }
 
 /// When the last run of a schedule was due that is booked or active, or that a user cancelled.

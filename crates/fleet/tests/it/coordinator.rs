@@ -462,3 +462,18 @@ fn what_a_user_cancelled_stays_cancelled_when_another_coordinator_takes_over() {
     let states: Vec<CalendarRunState> = campus.runs("once").iter().map(|run| run.state).collect();
     assert_eq!(states, [CalendarRunState::Cancelled]);
 }
+
+#[test]
+fn resuming_what_is_not_paused_books_nothing_twice() {
+    let mut campus = Campus::new();
+    campus.add("once", ("a", "c"), 600, |_| ());
+    campus.tick(1);
+    campus.users.set_paused("once", false, at(2)).unwrap();
+    campus.tick(3);
+    assert_eq!(campus.runs("once").len(), 1);
+    campus.users.set_paused("once", true, at(4)).unwrap();
+    campus.users.set_paused("once", false, at(5)).unwrap();
+    campus.tick(6);
+    let states: Vec<CalendarRunState> = campus.runs("once").iter().map(|run| run.state).collect();
+    assert_eq!(states, [CalendarRunState::Cancelled, CalendarRunState::Booked]);
+}
