@@ -40,16 +40,21 @@ macro_rules! counters {
             /// Counters that belong together: bytes, calls, and the time of the last call. Where threads wait for a
             /// CPU, reader and writer often get one at the same moment.
             pub(crate) fn read(&self) -> Counts {
+                self.read_together().unwrap_or_else(|| self.read_once())
+            }
+
+            /// Counters of one moment; absent if the writer was in the middle of a change in every attempt.
+            fn read_together(&self) -> Option<Counts> {
                 for _ in 0..MAX_ATTEMPTS {
                     let before = self.version.load(Acquire);
                     let counts = self.read_once();
                     fence(Acquire);
                     if before.is_multiple_of(2) && self.version.load(Relaxed) == before {
-                        return counts;
+                        return Some(counts);
                     }
                     spin_loop();
                 }
-                self.read_once()
+                None
             }
 
             fn read_once(&self) -> Counts {
@@ -328,7 +333,7 @@ mod tests {
         const READS: u64 = 200_000;
         let (counters, part) = (Counters::new(), part(0, None));
         let done = std::sync::atomic::AtomicBool::new(false);
-        let torn = std::thread::scope(|scope| {
+        let (together, torn) = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let meter = CounterWriter::new(&counters, &part);
                 let mut at = 0;
@@ -339,16 +344,14 @@ mod tests {
                     (0..200).for_each(|_| spin_loop());
                 }
             });
-            let torn = (0..READS).filter(|_| {
-                let counts = counters.read();
-                counts.total != counts.last_at
-            });
-            let torn = torn.count() as u64;
+            let together: Vec<Counts> = (0..READS).filter_map(|_| counters.read_together()).collect();
             done.store(true, Relaxed);
-            torn
+            let torn = together.iter().filter(|counts| counts.total != counts.last_at).count();
+            (together.len(), torn)
         });
-        // A reader gives up on a writer that loses its CPU within a change. Without the lock, 130 were torn.
-        assert!(torn * 5000 < READS, "{torn} of {READS}");
+        assert_eq!(torn, 0, "of {together}");
+        // How often the writer loses its CPU within a change, is the machine's.
+        assert!(together > 0);
     }
 
     #[test]
