@@ -21,6 +21,10 @@ set -euo pipefail
 # What builds, checks and tests the Python package. Its test is skipped and counted otherwise.
 "$(dirname "$0")/python-package.sh" tools || echo "the test of the Python package will be skipped" >&2
 
+# The broker of a fleet. Tests with it need it.
+[ -x "$(dirname "$0")/../target/peers/nats-server" ] || "$(dirname "$0")/nats-server.sh" ||
+    echo "tests with nats-server will fail" >&2
+
 if ! command -v cargo >/dev/null; then
     echo "missing: Rust; install it from https://rustup.rs and try again" >&2
     exit 1

@@ -30,7 +30,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // printing, and none of compat or report.
     ("runner", &["units", "model", "config", "theory", "sock", "control", "plan", "archive", "emu", "lab"]),
     // Schedules and meshes in a calendar, which its coordinator carries out with runs of `runner`.
-    ("fleet", &["units", "model", "config", "theory", "plan", "sock", "control", "archive", "runner"]),
+    ("broker", &["model", "sock"]),
+    (
+        "fleet",
+        &["units", "model", "config", "theory", "plan", "sock", "control", "archive", "broker", "runner"],
+    ),
     // Pages and the HTTP interface: runs of `runner` in the queue of `control`, shown by `report`. Envelopes and checks
     // need no measurement: typed values and pasted results go from the readers of `theory` and `compat` to `report`.
     (
@@ -68,7 +72,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("signal-hook", &["app", "xtask"]),
     ("tracing-subscriber", &["app"]),
     // Measurements wait in plain threads; the async runtime is for the web service, see docs/design.
-    ("tokio", &["web"]),
+    ("tokio", &["web", "broker"]),
     ("axum", &["web"]),
     ("hyper", &["web"]),
     ("smol", &[]),
