@@ -85,4 +85,4 @@ pub use service_manager::ServiceManager;
 pub use settings_guardian::SettingsGuardians;
 #[cfg(target_os = "linux")]
 pub use tool_links::{ToolLinksError, create_tool_links};
-pub use whole_file::{whole_file, whole_private_file};
+pub use whole_file::{lasting_private_file, whole_file, whole_private_file};

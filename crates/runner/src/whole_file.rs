@@ -36,6 +36,21 @@ pub fn whole_private_file(path: &Path, content: &[u8]) -> io::Result<()> {
     replace(path, create, |out| out.write_all(content))
 }
 
+/// As [`whole_private_file`], for what must also survive a power failure.
+///
+/// # Errors
+/// It cannot be written, or not for certain.
+pub fn lasting_private_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    let part = path.with_extension("new");
+    whole_private_file(&part, content)?;
+    File::open(&part)?.sync_all()?;
+    std::fs::rename(&part, path)?;
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
 fn replace(
     path: &Path,
     create: impl FnOnce(&Path) -> io::Result<File>,

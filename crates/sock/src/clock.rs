@@ -5,7 +5,7 @@ use std::time::Duration;
 
 pub use crate::system::clock::{
     ThreadClock, now, process_cpu, process_usage, resolution, set_timer_slack_ns, sleep_until, thread_cpu,
-    wall_ns,
+    unadjusted_ns, wall_error, wall_ns,
 };
 
 /// A reading of the monotonic clock: nanoseconds since an arbitrary point, the same for all threads of this

@@ -19,6 +19,28 @@ pub fn now() -> Mono {
     Mono(read(libc::CLOCK_MONOTONIC))
 }
 
+/// Nanoseconds since an arbitrary moment, by a clock that neither NTP nor anybody else adjusts, and that also counts the
+/// time in which the host was suspended.
+#[must_use]
+pub fn unadjusted_ns() -> u64 {
+    let suspended = read(libc::CLOCK_BOOTTIME).saturating_sub(read(libc::CLOCK_MONOTONIC));
+    read(libc::CLOCK_MONOTONIC_RAW).saturating_add(suspended)
+}
+
+/// How far the realtime clock is off at most, by the kernel's own account; absent if nothing synchronises it.
+///
+/// # Source
+/// adjtimex(2): `maxerror`
+#[must_use]
+pub fn wall_error() -> Option<Duration> {
+    // SAFETY: zeroes are a valid value, and with `modes` 0 the call only reads.
+    let mut state: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: `state` is valid for writing.
+    let found = unsafe { libc::adjtimex(&raw mut state) };
+    let synchronised = found >= 0 && found != libc::TIME_ERROR && state.status & libc::STA_UNSYNC == 0;
+    synchronised.then(|| Duration::from_micros(state.maxerror.max(0) as u64))
+}
+
 /// The CPU clock of one thread, readable by every other thread of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadClock {

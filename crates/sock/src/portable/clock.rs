@@ -24,6 +24,19 @@ pub fn now() -> Mono {
     Mono(0) + (FIRST_READING + origin.elapsed())
 }
 
+/// Nanoseconds since an arbitrary moment. This system has no clock that nobody adjusts and that goes on while the host is
+/// suspended, so it is the monotonic one.
+#[must_use]
+pub fn unadjusted_ns() -> u64 {
+    now().as_ns()
+}
+
+/// How far the realtime clock is off: not known.
+#[must_use]
+pub const fn wall_error() -> Option<Duration> {
+    None
+}
+
 /// Sleeps until the deadline; returns at once if it has passed.
 pub fn sleep_until(deadline: Mono) {
     while !deadline.has_passed() {
