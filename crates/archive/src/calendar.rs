@@ -2,6 +2,7 @@
 //!
 //! Its tables are created when a calendar is opened for the first time, so archives without a fleet have none.
 
+mod agents;
 mod inventory;
 mod lease;
 mod rows;
@@ -14,8 +15,10 @@ use crate::value::{DatabaseRow, Value};
 use crate::{Archive, ArchiveError};
 use rows::RowError;
 
+pub use agents::HandedCalendar;
 pub use lease::Lease;
 pub use runs::RunFilter;
+pub use schedules::DueLimits;
 
 /// How often a transaction is tried again that met another one.
 const MAX_TRIES: u32 = 10;
@@ -24,7 +27,7 @@ const MAX_TRIES: u32 = 10;
 const NAMES_AT_ONCE: usize = 500;
 
 /// The format of the tables of a calendar.
-const FORMAT: i64 = 1;
+const FORMAT: i64 = 2;
 
 /// A calendar in the database of an archive. Any number of programs may use it at the same time.
 #[derive(Debug)]
@@ -60,6 +63,9 @@ pub enum CalendarError {
         /// The present epoch.
         found: u64,
     },
+    /// Two agents have one key.
+    #[error("the key is that of the agent '{0}' already; every agent needs a key of its own")]
+    KeyTaken(String),
     /// What a row says cannot be read.
     #[error(
         "the calendar has an entry that this version cannot read ({0}); use a newer linerate, or remove it"
@@ -93,17 +99,25 @@ impl Calendar {
         Ok(calendar)
     }
 
-    /// The calendar in the database of an archive, if it has one; nothing is written.
+    /// The calendar in the database of an archive, if it has one. Nothing is written, unless an earlier version created
+    /// it.
     ///
     /// # Errors
     /// The calendar cannot be used.
     pub fn existing(archive: Archive) -> Result<Option<Self>, CalendarError> {
         let mut calendar = Self { database: archive.into_database() };
-        let found = calendar.format()?;
-        if let Some(found) = found.filter(|found| *found != FORMAT) {
-            return Err(CalendarError::Newer { archive: calendar.shown().to_owned(), found });
+        match calendar.format()? {
+            None => Ok(None),
+            Some(FORMAT) => Ok(Some(calendar)),
+            Some(found) if found > FORMAT => {
+                Err(CalendarError::Newer { archive: calendar.shown().to_owned(), found })
+            }
+            // One of an earlier version is a calendar all the same, and has to be brought up to date to be read.
+            Some(_) => {
+                calendar.create_tables()?;
+                Ok(Some(calendar))
+            }
         }
-        Ok(found.map(|_| calendar))
     }
 
     /// The location of the archive, as messages show it.
@@ -119,27 +133,20 @@ impl Calendar {
         }
         let shown = self.database.shown().to_owned();
         let fail = |fault| CalendarError::Archive(ArchiveError::of(&shown, fault));
-        if let Some(found) = found {
+        if let Some(found) = found.filter(|found| *found > FORMAT) {
             return Err(CalendarError::Newer { archive: shown, found });
         }
-        let created = self.database.write(|database| {
+        let migrated = self.database.write(|database| {
             database.lock_migrations()?;
-            // Checked again with the lock: another process may have created them in the meantime.
-            if database.has_table("fleet_calendar")? { Ok(()) } else { database.create_calendar() }
+            // Read again with the lock: another process may have created them in the meantime.
+            (format_of(database)?.unwrap_or(0)..FORMAT).try_for_each(|found| database.migrate_calendar(found))
         });
-        created.map_err(fail)
+        migrated.map_err(fail)
     }
 
     fn format(&mut self) -> Result<Option<i64>, CalendarError> {
         let shown = self.database.shown().to_owned();
-        let read = |database: &mut Database| -> Result<Option<i64>, DatabaseFault> {
-            if !database.has_table("fleet_calendar")? {
-                return Ok(None);
-            }
-            let mut rows = database.query("SELECT max(format) FROM fleet_calendar", &[])?;
-            rows.first_mut().map(|row| row.integer(0)).transpose()
-        };
-        read(&mut self.database).map_err(|fault| ArchiveError::of(&shown, fault).into())
+        format_of(&mut self.database).map_err(|fault| ArchiveError::of(&shown, fault).into())
     }
 
     /// Carries out `work` in one transaction that writes. It is tried again if another program wrote at the same
@@ -200,6 +207,15 @@ impl Calendar {
     fn error(&self, fault: DatabaseFault) -> CalendarError {
         calendar_error(self.database.shown(), fault)
     }
+}
+
+/// The format of the calendar in a database; absent if it has none.
+fn format_of(database: &mut Database) -> Result<Option<i64>, DatabaseFault> {
+    if !database.has_table("fleet_calendar")? {
+        return Ok(None);
+    }
+    let mut rows = database.query("SELECT max(format) FROM fleet_calendar", &[])?;
+    rows.first_mut().map(|row| row.integer(0)).transpose()
 }
 
 /// `?3, ?4` for two names from the third parameter on.

@@ -140,12 +140,27 @@ impl Database {
         rows.first_mut().map_or(Ok(false), |row| Ok(row.integer(0)? > 0))
     }
 
-    /// Creates the tables of a calendar.
-    pub(crate) fn create_calendar(&mut self) -> Result<(), DatabaseFault> {
+    /// Brings the tables of a calendar from one format to the next; format 0 has none.
+    pub(crate) fn migrate_calendar(&mut self, found: i64) -> Result<(), DatabaseFault> {
         match self {
-            Self::Sqlite(database) => database.statement(include_str!("../schema/calendar/sqlite.sql")),
+            Self::Sqlite(database) => database.statement(match found {
+                0 => include_str!("../schema/calendar/sqlite.sql"),
+                _ => include_str!("../schema/calendar/sqlite_agents.sql"),
+            }),
             #[cfg(feature = "postgres")]
-            Self::Postgres(database) => database.statement(include_str!("../schema/calendar/postgres.sql")),
+            Self::Postgres(database) => database.statement(match found {
+                0 => include_str!("../schema/calendar/postgres.sql"),
+                _ => include_str!("../schema/calendar/postgres_agents.sql"),
+            }),
+        }
+    }
+
+    /// What changes when another copy of the database takes over, as an expression: the timeline of the server.
+    pub(crate) fn timeline(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "''",
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)",
         }
     }
 

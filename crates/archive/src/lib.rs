@@ -29,7 +29,9 @@ mod tags;
 mod value;
 
 pub use archive::Archive;
-pub use calendar::{Calendar, CalendarError, CalendarTransaction, Lease, RunFilter};
+pub use calendar::{
+    Calendar, CalendarError, CalendarTransaction, DueLimits, HandedCalendar, Lease, RunFilter,
+};
 pub use error::{ArchiveError, DatabaseFault};
 pub use location::{data_file, default_path, open};
 pub use recorder::Recorder;

@@ -3,6 +3,7 @@
 //! A [`Schedule`] says what to measure and how often. Each time that it is due becomes a [`CalendarRun`], which holds
 //! a [`ResourceReservation`] on every [`Resource`] that it uses.
 
+mod agent;
 mod alarm;
 mod answer;
 mod cell;
@@ -13,6 +14,7 @@ mod run;
 mod schedule;
 mod unix_time;
 
+pub use agent::{FleetAgent, FleetAgentState};
 pub use alarm::{Alarm, AlarmKind, AlarmLimits};
 pub use answer::{
     FleetHostState, FleetHostStatus, FleetPreview, FleetStatus, FreeTime, MeshPreview, ResourceLoad,

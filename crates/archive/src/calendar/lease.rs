@@ -62,17 +62,40 @@ impl CalendarTransaction<'_> {
         until: UnixTime,
     ) -> Result<Lease, CalendarError> {
         // One statement, so that two coordinators cannot both find the lease free.
-        let take = "INSERT INTO fleet_lease (name, holder, epoch, until) VALUES (?1, ?2, 1, ?3)
+        let timeline = self.database.timeline();
+        let before = self.first(
+            &format!("SELECT timeline, {timeline} FROM fleet_lease WHERE name = ?1"),
+            &[COORDINATOR.into()],
+            |row| Ok((row.text(0)?, row.text(1)?)),
+        )?;
+        let take = format!(
+            "INSERT INTO fleet_lease (name, holder, epoch, until, timeline) VALUES (?1, ?2, 1, ?3, {timeline})
              ON CONFLICT (name) DO UPDATE SET
-                 epoch = CASE WHEN fleet_lease.holder = excluded.holder
+                 epoch = CASE WHEN fleet_lease.holder = excluded.holder AND fleet_lease.timeline = excluded.timeline
                               THEN fleet_lease.epoch ELSE fleet_lease.epoch + 1 END,
                  holder = excluded.holder,
-                 until = excluded.until
-             WHERE fleet_lease.holder = excluded.holder OR fleet_lease.until <= ?4 OR fleet_lease.until > ?5";
+                 until = excluded.until,
+                 timeline = excluded.timeline
+             WHERE fleet_lease.holder = excluded.holder OR fleet_lease.until <= ?4 OR fleet_lease.until > ?5"
+        );
         let latest = value_of(until.after(MOST_AHEAD));
-        self.execute(take, &[COORDINATOR.into(), holder.into(), value_of(until), value_of(now), latest])?;
+        let row = [COORDINATOR.into(), holder.into(), value_of(until), value_of(now), latest];
+        let taken = self.execute(&take, &row)? > 0;
+        if taken && before.is_some_and(|(known, present)| !known.is_empty() && known != present) {
+            // A copy of the database that took over may lack what was written last.
+            self.note_loss(now)?;
+        }
         let found = self.lease()?;
         found.ok_or_else(|| CalendarError::Content("no lease".to_owned()))
+    }
+
+    /// Makes the epoch of the lease higher than `above`, the epoch of a calendar that the database has lost.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn raise_epoch(&mut self, above: u64) -> Result<(), CalendarError> {
+        let raise = "UPDATE fleet_lease SET epoch = ?2 + 1 WHERE name = ?1 AND epoch <= ?2";
+        self.execute(raise, &[COORDINATOR.into(), (above as i64).into()]).map(drop)
     }
 
     /// Ends the lease of a coordinator that stops, so that another one can lead at once.
@@ -84,14 +107,18 @@ impl CalendarTransaction<'_> {
         self.execute(end, &[COORDINATOR.into(), (epoch as i64).into()]).map(drop)
     }
 
-    /// Checks, and makes sure until the end of the transaction, that no other coordinator has taken over.
+    /// Checks, and makes sure until the end of the transaction, that no other coordinator has taken over, and no other copy
+    /// of the database.
     ///
     /// # Errors
     /// [`CalendarError::Superseded`], or the calendar cannot be read.
     pub fn check_epoch(&mut self, own: u64) -> Result<(), CalendarError> {
         // Writing the row makes a coordinator that takes over wait for the end of this transaction.
-        let touch = "UPDATE fleet_lease SET epoch = epoch WHERE name = ?1 AND epoch = ?2";
-        if self.execute(touch, &[COORDINATOR.into(), (own as i64).into()])? == 1 {
+        let touch = format!(
+            "UPDATE fleet_lease SET epoch = epoch WHERE name = ?1 AND epoch = ?2 AND timeline = {}",
+            self.database.timeline()
+        );
+        if self.execute(&touch, &[COORDINATOR.into(), (own as i64).into()])? == 1 {
             return Ok(());
         }
         let found = self.lease()?.map_or(0, |lease| lease.epoch);

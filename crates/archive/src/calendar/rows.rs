@@ -29,12 +29,12 @@ impl From<DatabaseFault> for RowError {
 pub(super) const RUN_COLUMNS: &str =
     "r.id, r.schedule, r.mesh, r.from_host, r.to_host, s.content, r.confirms, r.due,
      r.attempt, r.latest, r.starts, r.ends, r.set_up, r.settle, r.priority, r.state, r.reason, r.epoch,
-     coalesce(r.begun, -1), coalesce(r.ended, -1), r.result";
+     coalesce(r.begun, -1), coalesce(r.ended, -1), r.result, r.handed";
 
 /// The columns that [`reservation`] reads.
 pub(super) const RESERVATION_COLUMNS: &str =
     "v.resource, v.first_unit, v.last_unit, v.starts, v.ends, v.run, r.schedule,
-     r.priority, r.state";
+     r.priority, r.state, r.handed";
 
 /// A value as it is stored.
 pub(super) fn json<T: Serialize>(value: &T) -> Result<String, RowError> {
@@ -101,6 +101,7 @@ pub(super) fn run(row: &mut DatabaseRow) -> Result<CalendarRun, RowError> {
         begun: optional_time(row, 18)?,
         ended: optional_time(row, 19)?,
         result: result.as_deref().map(parse).transpose()?,
+        handed: row.integer(21)? != 0,
     })
 }
 
@@ -121,6 +122,7 @@ pub(super) fn reservation(
         schedule: row.text(6)?,
         priority: self::number(row, 7)?,
         state: named(row, 8, CalendarRunState::named)?,
+        handed: row.integer(9)? != 0,
     })
 }
 

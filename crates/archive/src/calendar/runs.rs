@@ -14,7 +14,7 @@ const MAX_PARAMETERS: usize = 16;
 /// Rows that one statement inserts at most.
 const ROWS_AT_ONCE: usize = 256;
 /// Where the columns of runs are.
-const RUNS: &str = "fleet_run r JOIN fleet_spec s ON s.number = r.spec";
+pub(super) const RUNS: &str = "fleet_run r JOIN fleet_spec s ON s.number = r.spec";
 /// Where the columns of reservations are.
 const RESERVATIONS: &str = "fleet_reservation v JOIN fleet_run r ON r.id = v.run";
 
@@ -31,10 +31,14 @@ pub struct RunFilter {
     pub states: Vec<CalendarRunState>,
     /// Only runs whose reservations end after this time.
     pub ends_after: Option<UnixTime>,
+    /// Only runs whose reservations end before this time.
+    pub ends_before: Option<UnixTime>,
     /// Only runs whose reservations start before this time.
     pub starts_before: Option<UnixTime>,
     /// Those that end last first, instead of those that start first.
     pub newest_first: bool,
+    /// Only runs from hosts whose agents carry them out by themselves, or only from other hosts.
+    pub by_agents: Option<bool>,
     /// At most this number.
     pub limit: Option<u32>,
 }
@@ -64,6 +68,9 @@ impl CalendarTransaction<'_> {
         if let Some(time) = filter.ends_after {
             add("r.ends > #", value_of(time));
         }
+        if let Some(time) = filter.ends_before {
+            add("r.ends < #", value_of(time));
+        }
         if let Some(time) = filter.starts_before {
             add("r.starts < #", value_of(time));
         }
@@ -71,6 +78,10 @@ impl CalendarTransaction<'_> {
             let names: Vec<String> =
                 filter.states.iter().map(|state| format!("'{}'", state.name())).collect();
             clauses.push(format!("r.state IN ({})", names.join(", ")));
+        }
+        if let Some(by_agents) = filter.by_agents {
+            let not = if by_agents { "" } else { "NOT " };
+            clauses.push(format!("{not}EXISTS (SELECT 1 FROM fleet_agent a WHERE a.name = r.from_host)"));
         }
         let wanted =
             if clauses.is_empty() { String::new() } else { format!("WHERE {}", clauses.join(" AND ")) };
@@ -220,6 +231,7 @@ impl CalendarTransaction<'_> {
                 places(group.len(), 21)
             );
             self.execute(&insert, &values)?;
+            self.note_new_runs(group)?;
         }
         // In one order for all transactions, so that two of them do not wait for each other.
         let mut sorted: Vec<&ResourceReservation> = reservations.iter().collect();
@@ -311,7 +323,8 @@ impl CalendarTransaction<'_> {
         self.execute(set, &[id.into(), i64::from(to_judge).into()]).map(drop)
     }
 
-    /// Ends a run that is booked or running; false if it has ended already. Its reservations are free from now on.
+    /// Ends a run that is booked or running; false if it has ended already. Its reservations are free from now on, unless
+    /// an agent may still carry it out: then they are [given back](Self::confirm_calendar) later.
     ///
     /// # Errors
     /// The calendar cannot be written.
@@ -329,10 +342,10 @@ impl CalendarTransaction<'_> {
         let row = [id.into(), state.name().into(), reason.into(), result.into(), value_of(now)];
         let ended = self.execute(end, &row)? > 0;
         if ended {
-            self.execute(
-                "UPDATE fleet_reservation SET active = 0 WHERE run = ?1 AND active = 1",
-                &[id.into()],
-            )?;
+            self.hold_handed(id, now)?;
+            let free = "UPDATE fleet_reservation SET active = 0 WHERE run = ?1 AND active = 1
+                        AND NOT EXISTS (SELECT 1 FROM fleet_run WHERE id = ?1 AND held IS NOT NULL)";
+            self.execute(free, &[id.into()])?;
         }
         Ok(ended)
     }
@@ -344,7 +357,11 @@ impl CalendarTransaction<'_> {
     /// The calendar cannot be written.
     pub fn ask_to_stop(&mut self, id: &str, reason: &str) -> Result<bool, CalendarError> {
         let ask = "UPDATE fleet_run SET reason = ?2 WHERE id = ?1 AND state = 'running'";
-        self.execute(ask, &[id.into(), reason.into()]).map(|rows| rows > 0)
+        let asked = self.execute(ask, &[id.into(), reason.into()])? > 0;
+        if asked {
+            self.note_changed(id)?;
+        }
+        Ok(asked)
     }
 
     /// Removes runs that ended before a time, and what no run refers to any more; the number of runs.
@@ -354,6 +371,7 @@ impl CalendarTransaction<'_> {
     pub fn forget_runs(&mut self, before: UnixTime) -> Result<u64, CalendarError> {
         let old = "DELETE FROM fleet_run WHERE ended IS NOT NULL AND ended < ?1";
         let removed = self.execute(old, &[value_of(before)])?;
+        self.execute("DELETE FROM fleet_result_part WHERE arrived < ?1", &[value_of(before)])?;
         if removed > 0 {
             let unused = "DELETE FROM fleet_spec WHERE NOT EXISTS (SELECT 1 FROM fleet_run WHERE spec = fleet_spec.number)";
             self.execute(unused, &[])?;

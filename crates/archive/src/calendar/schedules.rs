@@ -9,6 +9,17 @@ use crate::value::Value;
 const SCHEDULE_COLUMNS: &str = "content, paused, coalesce(next_due, -1)";
 const ALARM_COLUMNS: &str = "schedule, mesh, from_host, to_host, kind, since, raised, coalesce(cleared, -1), text, first_run, second_run";
 
+/// Until when schedules count as due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DueLimits {
+    /// Before this time.
+    pub before: UnixTime,
+    /// Before this time, those from hosts whose agents take no runs at present.
+    pub soon: UnixTime,
+    /// An agent that was not heard since then takes no runs.
+    pub seen_after: UnixTime,
+}
+
 impl CalendarTransaction<'_> {
     /// All schedules, by name.
     ///
@@ -28,20 +39,28 @@ impl CalendarTransaction<'_> {
         self.first(&one, &[name.into()], rows::schedule)
     }
 
-    /// The schedules that are due before a time and not paused, the first one first.
+    /// The schedules that are due and not paused, the first one first.
     ///
     /// # Errors
     /// The calendar cannot be read.
     pub fn due_schedules(
         &mut self,
-        before: UnixTime,
+        limits: &DueLimits,
         limit: u32,
     ) -> Result<Vec<ScheduleState>, CalendarError> {
         let due = format!(
-            "SELECT {SCHEDULE_COLUMNS} FROM fleet_schedule WHERE paused = 0 AND next_due IS NOT NULL AND next_due < ?1
-             ORDER BY next_due, name LIMIT ?2"
+            "SELECT {SCHEDULE_COLUMNS} FROM fleet_schedule s WHERE paused = 0 AND next_due IS NOT NULL AND next_due < ?1
+             AND (next_due < ?2 OR NOT EXISTS (SELECT 1 FROM fleet_agent a WHERE a.name = s.from_host
+                 AND (a.revoked IS NOT NULL OR a.note <> '' OR coalesce(a.seen, 0) < ?3)))
+             ORDER BY next_due, name LIMIT ?4"
         );
-        self.list(&due, &[value_of(before), i64::from(limit).into()], rows::schedule)
+        let values = [
+            value_of(limits.before),
+            value_of(limits.soon),
+            value_of(limits.seen_after),
+            i64::from(limit).into(),
+        ];
+        self.list(&due, &values, rows::schedule)
     }
 
     /// Stores a schedule that is due next at `next_due`, in place of one with its name.
@@ -54,14 +73,15 @@ impl CalendarTransaction<'_> {
         next_due: Option<UnixTime>,
     ) -> Result<(), CalendarError> {
         let content = rows::json(schedule).map_err(unwritable)?;
-        let store = "INSERT INTO fleet_schedule (name, mesh, next_due, content) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (name) DO UPDATE SET
-                 mesh = excluded.mesh, next_due = excluded.next_due, content = excluded.content";
+        let store = "INSERT INTO fleet_schedule (name, mesh, next_due, content, from_host) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (name) DO UPDATE SET mesh = excluded.mesh, next_due = excluded.next_due,
+                 content = excluded.content, from_host = excluded.from_host";
         let row = [
             schedule.name.as_str().into(),
             schedule.mesh.as_deref().into(),
             next_due.map(UnixTime::as_ms).into(),
             content.into(),
+            schedule.from.as_str().into(),
         ];
         self.execute(store, &row).map(drop)
     }

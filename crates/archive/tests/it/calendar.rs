@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use linerate_archive::{Calendar, CalendarError, RunFilter};
+use linerate_archive::{Calendar, CalendarError, DueLimits, RunFilter};
 use linerate_model::TestSpec;
 use linerate_model::calendar::{
     Alarm, AlarmKind, CalendarRun, CalendarRunState, CellResult, Recurrence, Resource, ResourceKind,
@@ -27,18 +27,23 @@ on_both_databases!(
     a_calendar_and_an_archive_share_a_database,
 );
 
-fn at(ms: i64) -> UnixTime {
+/// All schedules before a time.
+pub(crate) fn due(ms: i64) -> DueLimits {
+    DueLimits { before: at(ms), soon: at(ms), seen_after: at(0) }
+}
+
+pub(crate) fn at(ms: i64) -> UnixTime {
     UnixTime::from_ms(ms)
 }
 
-fn calendar(place: &TestPlace) -> Calendar {
+pub(crate) fn calendar(place: &TestPlace) -> Calendar {
     let mut calendar = Calendar::open(&place.location()).unwrap();
     let resources = ["a", "b", "c"].map(|name| Resource::new(ResourceKind::Host, name, 2));
     calendar.write(|calendar| calendar.set_inventory("{}", &resources, at(1))).unwrap();
     calendar
 }
 
-fn schedule(name: &str) -> Schedule {
+pub(crate) fn schedule(name: &str) -> Schedule {
     Schedule {
         name: name.into(),
         mesh: Some("m".into()),
@@ -60,7 +65,7 @@ fn schedule(name: &str) -> Schedule {
     }
 }
 
-fn run(id: &str, starts: i64, ends: i64) -> CalendarRun {
+pub(crate) fn run(id: &str, starts: i64, ends: i64) -> CalendarRun {
     CalendarRun {
         id: id.to_owned(),
         schedule: format!("s-{id}"),
@@ -83,10 +88,11 @@ fn run(id: &str, starts: i64, ends: i64) -> CalendarRun {
         begun: None,
         ended: None,
         result: None,
+        handed: false,
     }
 }
 
-fn hold(run: &CalendarRun, resource: &str, units: (u32, u32)) -> ResourceReservation {
+pub(crate) fn hold(run: &CalendarRun, resource: &str, units: (u32, u32)) -> ResourceReservation {
     ResourceReservation {
         resource: format!("host.{resource}"),
         first_unit: units.0,
@@ -97,6 +103,7 @@ fn hold(run: &CalendarRun, resource: &str, units: (u32, u32)) -> ResourceReserva
         schedule: run.schedule.clone(),
         priority: run.priority,
         state: run.state,
+        handed: false,
     }
 }
 
@@ -122,8 +129,8 @@ fn what_is_stored_comes_back(place: &TestPlace) {
             assert_eq!(calendar.reservations(&["host.a", "host.b", "link.uplink"], at(0), at(100))?, held);
             assert_eq!(calendar.reservations(&["host.b"], at(19), at(20))?, held[1..]);
             assert_eq!(calendar.reservations(&["host.a", "host.b"], at(20), at(100))?, []);
-            assert_eq!(calendar.due_schedules(at(11), 9)?, []);
-            assert_eq!(calendar.due_schedules(at(12), 9)?.len(), 1);
+            assert_eq!(calendar.due_schedules(&due(11), 9)?, []);
+            assert_eq!(calendar.due_schedules(&due(12), 9)?.len(), 1);
             Ok(())
         })
         .unwrap();
@@ -138,7 +145,7 @@ fn what_is_stored_comes_back(place: &TestPlace) {
         .unwrap();
     other
         .read(|calendar| {
-            assert_eq!(calendar.due_schedules(at(1000), 9)?, []);
+            assert_eq!(calendar.due_schedules(&due(1000), 9)?, []);
             let begun = calendar.run("one")?.unwrap();
             assert_eq!((begun.state, begun.begun, begun.epoch), (CalendarRunState::Running, Some(at(12)), 8));
             assert_eq!(calendar.run("three")?, None);
@@ -371,8 +378,8 @@ fn a_calendar_and_an_archive_share_a_database(place: &TestPlace) {
     place.record_all(&crate::archive::whole_run("r", "server"));
     drop(calendar(place));
     assert_eq!(place.open().count(&Default::default()).unwrap(), 1);
-    place.execute("UPDATE fleet_calendar SET format = 2");
+    place.execute("UPDATE fleet_calendar SET format = 3");
     let newer = Calendar::open(&place.location()).unwrap_err();
-    assert!(matches!(newer, CalendarError::Newer { found: 2, .. }), "{newer:?}");
+    assert!(matches!(newer, CalendarError::Newer { found: 3, .. }), "{newer:?}");
     assert_eq!(place.open().count(&Default::default()).unwrap(), 1);
 }

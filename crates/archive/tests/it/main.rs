@@ -1,6 +1,7 @@
 //! The archive from outside.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
+mod agents;
 mod archive;
 mod both;
 mod calendar;

@@ -1,6 +1,8 @@
 //! What a user of a calendar asked for.
 
-use super::{Alarm, CalendarRun, FleetPreview, FleetStatus, FreeTime, MeshGrid, ScheduleState, WhyAnswer};
+use super::{
+    Alarm, CalendarRun, FleetAgent, FleetPreview, FleetStatus, FreeTime, MeshGrid, ScheduleState, WhyAnswer,
+};
 
 /// The answer to a question about a calendar, or what was done.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +34,24 @@ pub enum FleetAnswer {
     Alarms(Vec<Alarm>),
     /// The state of the fleet.
     Status(Box<FleetStatus>),
+    /// Agents.
+    Agents(Vec<FleetAgent>),
+    /// An agent was enrolled.
+    Enrolled {
+        /// Its host.
+        host: String,
+        /// Its public key.
+        key: String,
+        /// Files that were written.
+        written: Vec<String>,
+    },
+    /// An agent was revoked.
+    Revoked {
+        /// Its host.
+        host: String,
+        /// Files that were written.
+        written: Vec<String>,
+    },
     /// What the file of a fleet means.
     Preview(Box<FleetPreview>),
 }

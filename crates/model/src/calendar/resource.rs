@@ -104,6 +104,8 @@ pub struct ResourceReservation {
     pub priority: u8,
     /// What that run does.
     pub state: CalendarRunState,
+    /// Whether an agent may carry it out although it has ended here.
+    pub handed: bool,
 }
 
 impl ResourceReservation {

@@ -115,4 +115,6 @@ pub struct CalendarRun {
     pub ended: Option<UnixTime>,
     /// What it measured.
     pub result: Option<CellResult>,
+    /// Whether its agent may have it in its calendar, and carries it out unless it hears of another one.
+    pub handed: bool,
 }

@@ -1,0 +1,42 @@
+-- Format 2 of the calendar of a fleet: agents that carry out a calendar by themselves.
+
+CREATE TABLE fleet_agent (
+    name        TEXT COLLATE "C" PRIMARY KEY,            -- the host
+    key         TEXT COLLATE "C" NOT NULL UNIQUE,        -- its public key
+    enrolled    BIGINT NOT NULL,
+    revoked     BIGINT,
+    session     TEXT COLLATE "C" NOT NULL DEFAULT '',    -- of its present process
+    seen        BIGINT,
+    program     TEXT NOT NULL DEFAULT '',       -- its version of the program
+    note        TEXT NOT NULL DEFAULT '',       -- why it takes no further runs, or is refused
+    waiting     BIGINT NOT NULL DEFAULT 0,         -- results that the calendar does not have yet
+    version     BIGINT NOT NULL DEFAULT 0,         -- of the calendar that was handed out to it last
+    until       BIGINT NOT NULL DEFAULT 0,         -- when that calendar ends
+    acked       BIGINT NOT NULL DEFAULT 0,         -- the version that it has confirmed
+    lease_until BIGINT NOT NULL DEFAULT 0,         -- when every calendar has ended that it may still have
+    changed     BIGINT NOT NULL DEFAULT 1,         -- 1 if it needs another version
+    lost        BIGINT NOT NULL DEFAULT 0          -- 1 if it may have a calendar that this database knows nothing of
+);
+
+ALTER TABLE fleet_run ADD COLUMN handed BIGINT NOT NULL DEFAULT 0;  -- 1 once it was in a calendar that was handed out
+ALTER TABLE fleet_run ADD COLUMN held BIGINT;      -- the version of its agent's calendar that may still have it
+ALTER TABLE fleet_run ADD COLUMN free BIGINT;      -- when it is over even for an agent that hears nothing
+
+CREATE INDEX fleet_run_held ON fleet_run (free) WHERE held IS NOT NULL;
+
+ALTER TABLE fleet_schedule ADD COLUMN from_host TEXT COLLATE "C" NOT NULL DEFAULT '';
+UPDATE fleet_schedule SET from_host = content::json->>'from';
+
+ALTER TABLE fleet_lease ADD COLUMN timeline TEXT COLLATE "C" NOT NULL DEFAULT '';  -- of the database, when its holder last wrote
+ALTER TABLE fleet_lease ADD COLUMN calm BIGINT NOT NULL DEFAULT 0;  -- until then something lost may be on the wire
+
+-- Parts of results that have not all arrived.
+CREATE TABLE fleet_result_part (
+    run     TEXT COLLATE "C" NOT NULL,
+    part    BIGINT NOT NULL,
+    arrived BIGINT NOT NULL,
+    content TEXT NOT NULL,
+    PRIMARY KEY (run, part)
+);
+
+UPDATE fleet_calendar SET format = 2;

@@ -1,0 +1,384 @@
+//! Agents that carry out a calendar by themselves, and what each of them may still have in hand.
+//!
+//! Every version of an agent's calendar has a number, higher than that of the one before. A run that ends here while its
+//! agent may still carry it out stays *held*: its reservations are not free until the agent confirms a later version, or
+//! until nothing that it has can be in force any more.
+
+use linerate_model::calendar::{CalendarRun, CalendarRunState, FleetAgent, FleetAgentState, UnixTime};
+use linerate_units::Span;
+
+use super::rows::{self, RUN_COLUMNS, optional_time, value_of};
+use super::runs::RUNS;
+use super::{CalendarError, CalendarTransaction, RunFilter, names};
+use crate::value::{DatabaseRow, Value};
+
+const AGENT_COLUMNS: &str =
+    "name, key, enrolled, coalesce(revoked, -1), session, coalesce(seen, -1), program, note, waiting, version, until,
+     acked, lease_until, lost";
+
+/// The longest that a calendar is in force.
+const LONGEST: Span = Span::from_secs(24 * 3600);
+/// How far the numbers of versions jump after a loss: further than versions were lost.
+const JUMP: i64 = 1_000_000;
+/// Runs of one calendar at most. One with more of them ends earlier.
+const RUNS_AT_ONCE: usize = 1000;
+
+/// A calendar that is handed out to an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HandedCalendar {
+    /// Its number.
+    pub version: u64,
+    /// When it ends.
+    pub until: UnixTime,
+    /// Whether the database lost something since the agent confirmed one.
+    pub lost: bool,
+    /// The runs, in the order of their times; also those of before that nothing is known of.
+    pub runs: Vec<CalendarRun>,
+}
+
+impl CalendarTransaction<'_> {
+    /// The agents, by name.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn agents(&mut self) -> Result<Vec<FleetAgent>, CalendarError> {
+        self.list(&format!("SELECT {AGENT_COLUMNS} FROM fleet_agent ORDER BY name"), &[], agent)
+    }
+
+    /// The agent of a host, if it has one.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn agent(&mut self, name: &str) -> Result<Option<FleetAgent>, CalendarError> {
+        let one = format!("SELECT {AGENT_COLUMNS} FROM fleet_agent WHERE name = ?1");
+        self.first(&one, &[name.into()], agent)
+    }
+
+    /// Enrolls an agent, in place of one with its name, whose calendars count until they end.
+    ///
+    /// # Errors
+    /// [`CalendarError::KeyTaken`], or the calendar cannot be written.
+    pub fn enroll_agent(&mut self, name: &str, key: &str, now: UnixTime) -> Result<(), CalendarError> {
+        let other = "SELECT name FROM fleet_agent WHERE key = ?1 AND name <> ?2";
+        if let Some(other) = self.first(other, &[key.into(), name.into()], |row| Ok(row.text(0)?))? {
+            return Err(CalendarError::KeyTaken(other));
+        }
+        let store = "INSERT INTO fleet_agent (name, key, enrolled) VALUES (?1, ?2, ?3)
+             ON CONFLICT (name) DO UPDATE SET key = excluded.key, enrolled = excluded.enrolled, revoked = NULL,
+                 session = '', seen = NULL, note = '', changed = 1";
+        self.execute(store, &[name.into(), key.into(), value_of(now)]).map(drop)
+    }
+
+    /// Revokes an agent; false if there is none, or it was revoked before. What it has in hand counts until it ends.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn revoke_agent(&mut self, name: &str, now: UnixTime) -> Result<bool, CalendarError> {
+        let revoke = "UPDATE fleet_agent SET revoked = ?2 WHERE name = ?1 AND revoked IS NULL";
+        self.execute(revoke, &[name.into(), value_of(now)]).map(|rows| rows > 0)
+    }
+
+    /// Stores what an agent says of itself.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn note_agent(
+        &mut self,
+        name: &str,
+        state: &FleetAgentState,
+        now: UnixTime,
+    ) -> Result<(), CalendarError> {
+        let store = "UPDATE fleet_agent SET session = ?2, program = ?3, note = ?4, waiting = ?5, seen = ?6 WHERE name = ?1";
+        let row = [
+            name.into(),
+            state.session.as_str().into(),
+            state.program.as_str().into(),
+            state.note.as_str().into(),
+            i64::try_from(state.waiting).unwrap_or(i64::MAX).into(),
+            value_of(now),
+        ];
+        self.execute(store, &row).map(drop)
+    }
+
+    /// Agents that need another version of their calendar: because something in it changed, or because it ends before
+    /// `renew_before`.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn agents_to_hand(
+        &mut self,
+        renew_before: UnixTime,
+        limit: u32,
+    ) -> Result<Vec<String>, CalendarError> {
+        let wanted = "SELECT name FROM fleet_agent WHERE revoked IS NULL AND (changed = 1 OR until < ?1)
+                      ORDER BY until, name LIMIT ?2";
+        self.list(wanted, &[value_of(renew_before), i64::from(limit).into()], |row| Ok(row.text(0)?))
+    }
+
+    /// Makes the next version of the calendar of an agent: its runs until `until`, without those that are to be
+    /// stopped, and those since `since` whose ends are not known.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn hand_out(
+        &mut self,
+        name: &str,
+        (since, now, until): (UnixTime, UnixTime, UnixTime),
+    ) -> Result<HandedCalendar, CalendarError> {
+        let all = format!(
+            "SELECT {RUN_COLUMNS} FROM {RUNS} WHERE r.from_host = ?1 AND r.state IN ('booked', 'running')
+             AND (r.reason = '' OR r.ends <= ?4) AND r.ends > ?2 AND r.ends <= ?3 ORDER BY r.starts, r.id LIMIT {}",
+            RUNS_AT_ONCE + 1
+        );
+        let mut runs =
+            self.list(&all, &[name.into(), value_of(since), value_of(until), value_of(now)], rows::run)?;
+        let more = (runs.len() > RUNS_AT_ONCE).then(|| runs.pop()).flatten();
+        let until = more.map_or(until, |next| next.starts.min(until));
+        runs.retain(|run| run.ends <= until);
+        let next = "UPDATE fleet_agent SET version = version + 1, until = ?2, changed = 0,
+                        lease_until = CASE WHEN lease_until < ?2 THEN ?2 ELSE lease_until END WHERE name = ?1";
+        self.execute(next, &[name.into(), value_of(until)])?;
+        let new: Vec<Value> =
+            runs.iter().filter(|run| !run.handed).map(|run| run.id.as_str().into()).collect();
+        for group in new.chunks(super::NAMES_AT_ONCE) {
+            let hand = format!("UPDATE fleet_run SET handed = 1 WHERE id IN ({})", names(1, group.len()));
+            self.execute(&hand, group)?;
+        }
+        let found = "SELECT version, lost FROM fleet_agent WHERE name = ?1";
+        let found =
+            self.first(found, &[name.into()], |row| Ok((rows::number(row, 0)?, row.integer(1)? != 0)))?;
+        let (version, lost) = found.ok_or_else(|| CalendarError::Content(format!("no agent '{name}'")))?;
+        Ok(HandedCalendar { version, until, lost, runs })
+    }
+
+    /// An agent has this version of its calendar and none before, and does nothing that is not in it: what others held is
+    /// free.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn confirm_calendar(&mut self, name: &str, version: u64) -> Result<(), CalendarError> {
+        let version = i64::try_from(version).unwrap_or(i64::MAX);
+        let confirm = "UPDATE fleet_agent SET acked = ?2,
+                 lease_until = CASE WHEN version = ?2 THEN until ELSE lease_until END,
+                 lost = CASE WHEN version = ?2 THEN 0 ELSE lost END
+             WHERE name = ?1 AND acked < ?2 AND version >= ?2";
+        if self.execute(confirm, &[name.into(), version.into()])? > 0 {
+            let which = "from_host = ?1 AND held IS NOT NULL AND held < ?2";
+            self.give_back(which, &[name.into(), version.into()])?;
+        }
+        Ok(())
+    }
+
+    /// Frees what was held by agents that have not confirmed a later calendar, once nothing that they have is in force.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn free_held(&mut self, now: UnixTime) -> Result<(), CalendarError> {
+        self.give_back("held IS NOT NULL AND free <= ?1", &[value_of(now)])
+    }
+
+    /// Whether something is held that is free by now.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn is_held_too_long(&mut self, now: UnixTime) -> Result<bool, CalendarError> {
+        let any = "SELECT count(*) FROM fleet_run WHERE held IS NOT NULL AND free <= ?1";
+        Ok(self.first(any, &[value_of(now)], |row| Ok(row.integer(0)?))?.is_some_and(|count| count > 0))
+    }
+
+    /// Whether one of these runs has ended here and is still held.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn is_any_held(&mut self, runs: &[String]) -> Result<bool, CalendarError> {
+        for group in runs.chunks(super::NAMES_AT_ONCE) {
+            let held = format!(
+                "SELECT count(*) FROM fleet_run WHERE held IS NOT NULL AND id IN ({})",
+                names(1, group.len())
+            );
+            let group: Vec<Value> = group.iter().map(|run| run.as_str().into()).collect();
+            if self.first(&held, &group, |row| Ok(row.integer(0)?))?.is_some_and(|count| count > 0) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn give_back(&mut self, which: &str, values: &[Value]) -> Result<(), CalendarError> {
+        let free = format!(
+            "UPDATE fleet_reservation SET active = 0 WHERE active = 1 AND run IN (SELECT id FROM fleet_run WHERE {which})"
+        );
+        self.execute(&free, values)?;
+        self.execute(&format!("UPDATE fleet_run SET held = NULL, free = NULL WHERE {which}"), values)
+            .map(drop)
+    }
+
+    /// Holds the reservations of a run that has ended, if its agent may have it in its calendar.
+    pub(super) fn hold_handed(&mut self, id: &str, now: UnixTime) -> Result<(), CalendarError> {
+        let own = "(SELECT from_host FROM fleet_run WHERE id = ?1 AND handed = 1)";
+        let hold = format!(
+            "UPDATE fleet_run SET held = (SELECT version FROM fleet_agent WHERE name = from_host),
+                 free = CASE WHEN (SELECT lease_until FROM fleet_agent WHERE name = from_host) <= starts
+                             THEN (SELECT lease_until FROM fleet_agent WHERE name = from_host) ELSE ends END
+             WHERE id = ?1 AND from_host = {own}"
+        );
+        if self.execute(&hold, &[id.into()])? > 0 {
+            let over = "UPDATE fleet_run SET held = NULL, free = NULL WHERE id = ?1 AND free <= ?2";
+            self.execute(over, &[id.into(), value_of(now)])?;
+            self.note_changed(id)?;
+        }
+        Ok(())
+    }
+
+    /// The agent that may have a run in its calendar needs another one.
+    pub(super) fn note_changed(&mut self, run: &str) -> Result<(), CalendarError> {
+        let note = "UPDATE fleet_agent SET changed = 1
+                    WHERE name = (SELECT from_host FROM fleet_run WHERE id = ?1 AND handed = 1)";
+        self.execute(note, &[run.into()]).map(drop)
+    }
+
+    /// An agent lacks the calendar that was handed out to it last, and nobody has that any more.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn hand_out_again(&mut self, name: &str) -> Result<(), CalendarError> {
+        self.execute("UPDATE fleet_agent SET changed = 1 WHERE name = ?1", &[name.into()]).map(drop)
+    }
+
+    /// Adds a part of a result, of so many; all of them once the last one has arrived.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn add_result_part(
+        &mut self,
+        run: &str,
+        (part, parts): (u32, u32),
+        content: &str,
+        now: UnixTime,
+    ) -> Result<Option<String>, CalendarError> {
+        if parts == 1 {
+            return Ok(Some(content.to_owned()));
+        }
+        let store = "INSERT INTO fleet_result_part (run, part, arrived, content) VALUES (?1, ?2, ?3, ?4)
+                     ON CONFLICT (run, part) DO UPDATE SET arrived = excluded.arrived, content = excluded.content";
+        self.execute(store, &[run.into(), i64::from(part).into(), value_of(now), content.into()])?;
+        let count = "SELECT count(*) FROM fleet_result_part WHERE run = ?1 AND part < ?2";
+        let count = self.first(count, &[run.into(), i64::from(parts).into()], |row| Ok(row.integer(0)?))?;
+        if count != Some(i64::from(parts)) {
+            return Ok(None);
+        }
+        let all = "SELECT content FROM fleet_result_part WHERE run = ?1 AND part < ?2 ORDER BY part";
+        let all = self.list(all, &[run.into(), i64::from(parts).into()], |row| Ok(row.text(0)?))?;
+        Ok(Some(all.concat()))
+    }
+
+    /// Removes the parts of a result that have arrived.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn remove_result_parts(&mut self, run: &str) -> Result<(), CalendarError> {
+        self.execute("DELETE FROM fleet_result_part WHERE run = ?1", &[run.into()]).map(drop)
+    }
+
+    /// Stores the end of a run as its agent reports it, after which nothing holds its time.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn free_reported(&mut self, id: &str) -> Result<(), CalendarError> {
+        self.give_back("id = ?1", &[id.into()])
+    }
+
+    /// The agents of new runs need another calendar.
+    pub(super) fn note_new_runs(&mut self, runs: &[CalendarRun]) -> Result<(), CalendarError> {
+        let mut hosts: Vec<&str> =
+            runs.iter().filter(|run| !run.state.is_end()).map(|run| run.from.as_str()).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        if hosts.is_empty() {
+            return Ok(());
+        }
+        let note = format!(
+            "UPDATE fleet_agent SET changed = 1 WHERE changed = 0 AND name IN ({})",
+            names(1, hosts.len())
+        );
+        let hosts: Vec<Value> = hosts.into_iter().map(Value::from).collect();
+        self.execute(&note, &hosts).map(drop)
+    }
+
+    /// Something that was written may be lost. Every agent may have a calendar that the database knows nothing of, until
+    /// it confirms a new one or until the longest calendar has ended; and a test may be on the wire that nobody knows of.
+    /// What was to begin in the meantime ends.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn note_loss(&mut self, now: UnixTime) -> Result<(), CalendarError> {
+        let longest = "SELECT coalesce(max(longest), 0) FROM fleet_resource";
+        let longest = self.first(longest, &[], |row| Ok(row.integer(0)?))?.unwrap_or(0);
+        let calm = UnixTime::from_ms(now.as_ms().saturating_add(longest));
+        self.execute("UPDATE fleet_lease SET calm = ?1", &[value_of(calm)])?;
+        let lost = "UPDATE fleet_agent SET lost = 1, changed = 1, version = version + ?1,
+                    lease_until = CASE WHEN lease_until < ?2 THEN ?2 ELSE lease_until END";
+        self.execute(lost, &[JUMP.into(), value_of(now.after(LONGEST))])?;
+        let soon = RunFilter {
+            states: vec![CalendarRunState::Booked, CalendarRunState::Running],
+            starts_before: Some(calm),
+            ends_after: Some(now),
+            ..RunFilter::default()
+        };
+        for run in self.runs(&soon)? {
+            let state = match run.state {
+                CalendarRunState::Running => CalendarRunState::Failed,
+                _ => CalendarRunState::Missed,
+            };
+            self.store_end(&run.id, state, "the database lost what was written last", None, now)?;
+        }
+        Ok(())
+    }
+
+    /// Until when something may be on the wire that the database has lost.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn calm_after_loss(&mut self) -> Result<UnixTime, CalendarError> {
+        let calm = "SELECT coalesce(max(calm), 0) FROM fleet_lease";
+        Ok(self.first(calm, &[], |row| rows::time(row, 0))?.unwrap_or(UnixTime::from_ms(0)))
+    }
+
+    /// An agent has a calendar with a higher number than the database knows.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn note_unknown_version(&mut self, name: &str, version: u64) -> Result<(), CalendarError> {
+        let raise = "UPDATE fleet_agent SET version = ?2, changed = 1 WHERE name = ?1 AND version < ?2";
+        self.execute(raise, &[name.into(), i64::try_from(version).unwrap_or(i64::MAX).into()]).map(drop)
+    }
+
+    /// The agents that may have a calendar which the database knows nothing of.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn lost_agents(&mut self, now: UnixTime) -> Result<u64, CalendarError> {
+        let count = "SELECT count(*) FROM fleet_agent WHERE lost = 1 AND lease_until > ?1";
+        let count = self.first(count, &[value_of(now)], |row| rows::number(row, 0))?;
+        Ok(count.unwrap_or(0))
+    }
+}
+
+fn agent(row: &mut DatabaseRow) -> Result<FleetAgent, rows::RowError> {
+    Ok(FleetAgent {
+        name: row.text(0)?,
+        key: row.text(1)?,
+        enrolled: rows::time(row, 2)?,
+        revoked: optional_time(row, 3)?,
+        session: row.text(4)?,
+        seen: optional_time(row, 5)?,
+        program: row.text(6)?.into(),
+        note: row.text(7)?.into(),
+        waiting: rows::number(row, 8)?,
+        version: rows::number(row, 9)?,
+        until: rows::time(row, 10)?,
+        acked: rows::number(row, 11)?,
+        lease_until: rows::time(row, 12)?,
+        lost: row.integer(13)? != 0,
+    })
+}
