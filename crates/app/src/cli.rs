@@ -75,6 +75,9 @@ pub(crate) enum Command {
     /// Add tests to the calendar of a fleet, list and cancel them, and ask why one does not run
     #[cfg(feature = "full")]
     Schedule(Box<fleet::CalendarArgs<linerate_fleet::ScheduleCommand>>),
+    /// Be an agent that carries out its part of a fleet's calendar by itself, and enrol or revoke such agents
+    #[cfg(feature = "full")]
+    Agent(Box<fleet::CalendarArgs<linerate_fleet::AgentCommand>>),
     /// Show who sees whom how well in a mesh of a fleet
     #[cfg(feature = "full")]
     Mesh(fleet::MeshArgs),
@@ -156,6 +159,8 @@ impl Command {
             Self::Fleet(args) => fleet::run(&args),
             #[cfg(feature = "full")]
             Self::Schedule(args) => fleet::schedule(&args),
+            #[cfg(feature = "full")]
+            Self::Agent(args) => fleet::agent(&args),
             #[cfg(feature = "full")]
             Self::Mesh(args) => fleet::mesh(&args),
             Self::Iperf3(args) => stand_in::run("iperf3", &args),

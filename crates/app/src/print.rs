@@ -80,7 +80,7 @@ fn style(colour: anstyle::AnsiColor) -> impl Display {
 
 /// Prints the warnings of all parts of the program on stderr from now on; `LINERATE_LOG` selects others, such as `debug`.
 pub(crate) fn developers_log() {
-    let filter = EnvFilter::try_from_env("LINERATE_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    let filter = EnvFilter::try_from_env("LINERATE_LOG").unwrap_or_else(|_| "warn,async_nats=off".into());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time();
     // Another one is there already in tests.
     let _ = log.with_target(false).with_ansi(false).try_init();

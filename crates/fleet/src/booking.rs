@@ -97,7 +97,7 @@ impl Timeline {
         self.earliest_over(request, closed, &|_| false)
     }
 
-    /// The same, over the time of runs with a lower priority that have not begun.
+    /// The same, over the time of runs with a lower priority that have not begun and that no agent has.
     pub(crate) fn earliest_preempting(
         &self,
         request: &BookingRequest<'_>,
@@ -105,8 +105,30 @@ impl Timeline {
         closed: &ClosedUntil<'_>,
     ) -> Option<BookingSlot> {
         self.earliest_over(request, closed, &|one| {
-            one.state == CalendarRunState::Booked && one.priority < priority
+            one.state == CalendarRunState::Booked && one.priority < priority && !one.handed
         })
+    }
+
+    /// The same, also over the time of runs that agents have in their calendars, and of ended ones that they have not given
+    /// back. It is free once they have.
+    pub(crate) fn earliest_to_give_back(
+        &self,
+        request: &BookingRequest<'_>,
+        priority: u8,
+        closed: &ClosedUntil<'_>,
+    ) -> Option<BookingSlot> {
+        self.earliest_over(request, closed, &|one| {
+            one.state.is_end() || one.state == CalendarRunState::Booked && one.priority < priority
+        })
+    }
+
+    /// What a run holds.
+    pub(crate) fn of_run<'t>(
+        &'t mut self,
+        run: &'t str,
+    ) -> impl Iterator<Item = &'t mut ResourceReservation> {
+        let all = self.resources.values_mut().flat_map(|resource| &mut resource.reservations);
+        all.filter(move |one| one.run == run)
     }
 
     fn earliest_over(
@@ -223,6 +245,7 @@ mod tests {
             schedule: "s".to_owned(),
             priority,
             state: CalendarRunState::Booked,
+            handed: false,
         }
     }
 
@@ -351,6 +374,7 @@ mod tests {
                         schedule: String::new(),
                         priority: *priority,
                         state: CalendarRunState::Booked,
+                        handed: false,
                     };
                     prop_assert!(!stored.iter().any(|one| one.overlaps(&own)), "{own:?}\n{stored:#?}");
                     timeline.insert(own.clone());

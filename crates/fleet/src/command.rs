@@ -3,14 +3,19 @@
 use std::path::PathBuf;
 
 use linerate_archive::RunFilter;
+use linerate_control::Token;
 use linerate_model::TlsOptions;
 use linerate_model::calendar::{CalendarRun, CalendarRunState, FleetAnswer, UnixTime};
+use linerate_runner::agent_trust;
 use linerate_units::Span;
 
+use crate::enrollment::{BrokerOptions, coordinators_key};
 use crate::error::FleetError;
 use crate::fleet_calendar::{CancelTarget, FleetCalendar};
+use crate::fleet_file;
 use crate::recurrence::{parse_time, zone};
 use crate::request::{PairRequest, ScheduleRequest};
+use crate::service::{FleetBroker, FleetNotice, FleetServiceConfig};
 use crate::tryout::{TryOut, is_up};
 
 /// Runs of a list at most, unless another number is wanted.
@@ -81,6 +86,67 @@ pub struct CoordinatorOptions {
     /// Whether and how the control connections are encrypted.
     #[cfg_attr(feature = "clap", command(flatten))]
     pub tls: TlsOptions,
+    /// Where the broker is, if agents carry out the calendar by themselves.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub broker: BrokerOptions,
+    /// File with the secret key of the coordinators (linerate agent enroll makes it)
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", requires = "brokers"))]
+    pub fleet_key_file: Option<PathBuf>,
+}
+
+impl FleetCommand {
+    /// The answer to a question about the fleet whose calendar is in an archive; absent for a command that does something.
+    ///
+    /// # Errors
+    /// The file of the fleet has mistakes, or those of [`FleetCalendar`].
+    pub fn answer(&self, archive: Option<&str>, now: UnixTime) -> Result<Option<FleetAnswer>, FleetError> {
+        Ok(Some(match self {
+            Self::Check(checked) => {
+                FleetAnswer::Preview(Box::new(fleet_file::load(&checked.file)?.preview()))
+            }
+            Self::Status(place) => {
+                let location = place.archive(archive)?;
+                FleetAnswer::Status(Box::new(FleetCalendar::open(location.as_deref())?.status(now)?))
+            }
+            Self::Alarms(filter) => FleetAnswer::Alarms(FleetCalendar::open(archive)?.alarms(filter.open)?),
+            Self::Run(_) | Self::Up(_) | Self::Down(_) => return Ok(None),
+        }))
+    }
+}
+
+impl CoordinatorOptions {
+    /// What the service of the coordinator needs.
+    ///
+    /// # Errors
+    /// The file of the fleet or an option has mistakes.
+    pub fn config(
+        &self,
+        token: Token,
+        archive: Option<String>,
+        notify: fn(&FleetNotice),
+    ) -> Result<FleetServiceConfig, FleetError> {
+        Ok(FleetServiceConfig {
+            archive,
+            inventory: fleet_file::load(&self.file)?,
+            token,
+            tls: agent_trust(&self.tls)?,
+            broker: self.fleet_broker()?,
+            notify,
+        })
+    }
+
+    /// How the coordinator reaches agents that carry out the calendar by themselves; absent if there is no broker.
+    ///
+    /// # Errors
+    /// The key of the coordinators cannot be read, or made.
+    fn fleet_broker(&self) -> Result<Option<FleetBroker>, FleetError> {
+        if self.broker.brokers.is_empty() {
+            return Ok(None);
+        }
+        let path = self.fleet_key_file.as_deref().ok_or(FleetError::NoFleetKey)?;
+        let (key, _) = coordinators_key(path)?;
+        Ok(Some(FleetBroker { key: key.secret(), place: self.broker.clone() }))
+    }
 }
 
 /// Which alarms to list.

@@ -3,21 +3,25 @@
 //! It is a state machine with the calendar as its memory: time and results are passed in, what has to be done comes
 //! out. A coordinator may die at any moment, and another one may take over, because nothing that matters is only here.
 
+mod agents;
 mod book;
 mod description;
 mod judge;
 mod lead;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_archive::{Calendar, CalendarError, CalendarTransaction, RunFilter};
 use linerate_model::calendar::{Alarm, CalendarRun, CalendarRunState, CellResult, Schedule, UnixTime};
 use linerate_units::Span;
 
+use crate::agent::FleetKey;
 use crate::error::FleetError;
 use crate::inventory::Inventory;
 use crate::recurrence::DueTimes;
 
+pub use agents::AgentNotice;
+pub(crate) use agents::why_no_runs;
 pub(crate) use book::run_length;
 pub(crate) use description::due_again;
 pub use lead::{ClockCheck, LEASE};
@@ -34,6 +38,24 @@ const RUNS_AT_ONCE: u32 = 256;
 /// Something that the coordinator wants to be done.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FleetAction {
+    /// Send this to an agent.
+    Send {
+        /// Its name.
+        agent: String,
+        /// The message.
+        message: Vec<u8>,
+    },
+    /// Archive the log of a run that an agent carried out, and say so with [`FleetCoordinator::archived`].
+    Archive {
+        /// The agent.
+        agent: String,
+        /// The run.
+        run: String,
+        /// Its log, a JSON document on each line.
+        log: String,
+    },
+    /// Tell the users about an agent.
+    Agent(AgentNotice),
     /// Carry out this run, and report its end with [`FleetCoordinator::ended`].
     Start(Box<CalendarRun>),
     /// Stop this run at once.
@@ -71,6 +93,12 @@ struct CalendarLook {
     starts: bool,
     /// Whether a schedule is due before the horizon.
     due: bool,
+    /// Agents that need another version of their calendar.
+    to_hand: Vec<String>,
+    /// Whether an agent has kept something longer than it can be in force.
+    held_too_long: bool,
+    /// Whether an agent did not say in time how a run ended.
+    unreported: bool,
 }
 
 /// A coordinator of a fleet.
@@ -93,6 +121,12 @@ pub struct FleetCoordinator {
     not_before: Option<UnixTime>,
     /// Whether its clock is right.
     in_time: bool,
+    /// Runs that were booked by another description of the fleet, and that agents have not given back.
+    not_given_back: Vec<String>,
+    /// Schedules that wait for a time that agents have to give back.
+    waited: BTreeSet<String>,
+    /// How it speaks to agents; absent if it does not.
+    centre: Option<agents::Centre>,
     new_id: book::NewId,
 }
 
@@ -117,8 +151,18 @@ impl FleetCoordinator {
             described: false,
             not_before: None,
             in_time: true,
+            not_given_back: Vec::new(),
+            waited: BTreeSet::new(),
+            centre: None,
             new_id,
         }
+    }
+
+    /// Speaks to agents, which know it by this key.
+    #[must_use]
+    pub fn with_agents(mut self, key: FleetKey) -> Self {
+        self.centre = Some(agents::Centre::new(key));
+        self
     }
 
     /// Books this far ahead, instead of [`HORIZON`].
@@ -192,6 +236,9 @@ impl FleetCoordinator {
     ) -> Result<(), FleetError> {
         self.store_description(epoch, now, actions)?;
         let look = self.look(now)?;
+        if look.held_too_long || look.unreported {
+            self.end_unreported(epoch, now)?;
+        }
         self.watch_active(look.active, epoch, now, actions)?;
         if look.to_judge {
             self.judge_ended(epoch, now, actions)?;
@@ -205,19 +252,29 @@ impl FleetCoordinator {
         if look.due {
             self.book_due(epoch, now)?;
         }
+        self.hand_out(&look.to_hand, epoch, now, actions)?;
         self.forget(now)
     }
 
     /// Sees in one transaction what there is to do, which is little most of the time.
     fn look(&mut self, now: UnixTime) -> Result<CalendarLook, FleetError> {
-        let (missed, starts, horizon) = (self.missed(now), starting(now), now.after(self.horizon));
+        let (missed, starts, due) = (self.missed(now), starting(now), self.due_limits(now));
+        let (renew_before, unreported) = (self.renew_before(now), agents::unreported(now));
+        let hands_out = self.centre.is_some();
         let look = self.calendar.read(|calendar| {
             Ok(CalendarLook {
+                to_hand: if hands_out {
+                    calendar.agents_to_hand(renew_before, RUNS_AT_ONCE)?
+                } else {
+                    Vec::new()
+                },
+                held_too_long: calendar.is_held_too_long(now)?,
+                unreported: !calendar.runs(&RunFilter { limit: Some(1), ..unreported })?.is_empty(),
                 active: calendar.runs(&active_runs())?,
                 to_judge: !calendar.runs_to_judge(1)?.is_empty(),
                 missed: !calendar.runs(&RunFilter { limit: Some(1), ..missed })?.is_empty(),
                 starts: !calendar.runs(&RunFilter { limit: Some(1), ..starts })?.is_empty(),
-                due: !calendar.due_schedules(horizon, 1)?.is_empty(),
+                due: !calendar.due_schedules(&due, 1)?.is_empty(),
             })
         })?;
         Ok(look)
@@ -228,6 +285,7 @@ impl FleetCoordinator {
         RunFilter {
             states: vec![CalendarRunState::Booked],
             starts_before: Some(now.before(self.inventory.set_up)),
+            by_agents: Some(false),
             ..RunFilter::default()
         }
     }
@@ -244,9 +302,9 @@ impl FleetCoordinator {
         }
         let content = serde_json::to_string(&self.inventory)
             .map_err(|error| CalendarError::Content(error.to_string()))?;
-        let (inventory, horizon) = (&self.inventory, self.horizon);
+        let (inventory, horizon) = (&self.inventory, self.horizon());
         let wanted = schedules_of_meshes(inventory, now)?;
-        let (replaced, active_until) = self.calendar.write(|calendar| {
+        let (replaced, changed) = self.calendar.write(|calendar| {
             calendar.check_epoch(epoch)?;
             let stored = calendar.inventory()?.map(|(stored, _)| stored);
             if stored.as_ref() != Some(&content) {
@@ -254,18 +312,19 @@ impl FleetCoordinator {
                 description::set_meshes(calendar, &wanted, now)?;
             }
             let replaced = stored.filter(|stored| *stored != content);
-            let active_until = match &replaced {
-                None => None,
+            let changed = match &replaced {
+                None => description::ChangedRuns::default(),
                 Some(stored) => {
                     let earlier = serde_json::from_str(stored).ok();
                     description::cancel_changed(calendar, earlier.as_ref(), inventory, now)?
                 }
             };
             description::mend_times(calendar, now, now.after(horizon))?;
-            Ok((replaced.is_some(), active_until))
+            Ok((replaced.is_some(), changed))
         })?;
         // What is active has reserved what the earlier description says that it uses.
-        self.not_before = self.not_before.max(active_until);
+        self.not_before = self.not_before.max(changed.active_until);
+        self.not_given_back.extend(changed.handed);
         actions.extend(replaced.then_some(FleetAction::Described));
         self.described = true;
         Ok(())
@@ -287,7 +346,8 @@ impl FleetCoordinator {
     ) -> Result<(), FleetError> {
         self.stop_cancelled(&active, actions);
         // Until the end of its reservation, the run of a coordinator that is gone may still be on the wire.
-        let is_lost = |run: &CalendarRun| run.ends <= now && !self.running.contains_key(&run.id);
+        let is_lost =
+            |run: &CalendarRun| run.ends <= now && !run.handed && !self.running.contains_key(&run.id);
         let lost: Vec<CalendarRun> = active.into_iter().filter(is_lost).collect();
         if lost.is_empty() {
             return Ok(());
@@ -442,6 +502,7 @@ fn starting(now: UnixTime) -> RunFilter {
         states: vec![CalendarRunState::Booked],
         starts_before: Some(now.after(Span::from_ms(1))),
         limit: Some(RUNS_AT_ONCE),
+        by_agents: Some(false),
         ..RunFilter::default()
     }
 }

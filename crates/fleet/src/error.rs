@@ -118,6 +118,29 @@ pub enum FleetError {
         /// How.
         state: &'static str,
     },
+    /// The file of the fleet has mistakes.
+    #[error(transparent)]
+    File(#[from] crate::fleet_file::FleetFileError),
+    /// How servers are to be recognised cannot be used.
+    #[error(transparent)]
+    Trust(#[from] linerate_runner::TrustError),
+    /// A key or an enrolment cannot be used.
+    #[error(transparent)]
+    Enrollment(#[from] crate::enrollment::EnrollmentError),
+    /// The broker can never be reached like this.
+    #[error(transparent)]
+    Broker(#[from] linerate_broker::BrokerError),
+    /// The file with the users of the broker cannot be made.
+    #[error(transparent)]
+    Users(#[from] linerate_broker::UsersError),
+    /// Whom the agent should believe is not known.
+    #[error(
+        "give --fleet-key-file with the secret key of the coordinators; it is made if the file is missing"
+    )]
+    NoFleetKey,
+    /// There is no such agent.
+    #[error("{0} has no agent, or it was revoked before; `linerate agent list` shows them")]
+    NoAgent(String),
     /// This system has no random numbers.
     #[error(transparent)]
     Runner(#[from] linerate_runner::RunnerError),

@@ -2,21 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use linerate_archive::{Calendar, CalendarError, RunFilter};
+use linerate_archive::{Calendar, CalendarError, DueLimits, RunFilter};
 use linerate_model::calendar::{
-    Alarm, CalendarRun, CalendarRunState, FleetHostState, FleetHostStatus, FleetStatus, FreeTime, MeshCell,
-    MeshGrid, Schedule, ScheduleObstacle, ScheduleState, UnixTime, WhyAnswer,
+    Alarm, CalendarRun, CalendarRunState, FleetAgent, FleetHostState, FleetHostStatus, FleetStatus, FreeTime,
+    MeshCell, MeshGrid, Schedule, ScheduleObstacle, ScheduleState, UnixTime, WhyAnswer,
 };
 use linerate_runner::archive_to_read;
 use linerate_units::Span;
 
 use crate::booking::{BookingRequest, Timeline};
-use crate::coordinator::{CANCELLED_BY_USER, cancel_booked, due_again, run_length};
+use crate::coordinator::{CANCELLED_BY_USER, cancel_booked, due_again, run_length, why_no_runs};
 use crate::error::FleetError;
-use crate::inventory::Inventory;
+use crate::inventory::{FleetHost, Inventory};
 use crate::recurrence::DueTimes;
 use crate::request::{PairRequest, ScheduleRequest};
 
+/// An agent that was not heard for this time is away. It reports about twice a minute.
+const SILENT: Span = Span::from_secs(120);
 /// How far ahead a free time is looked for.
 const SEARCH: Span = Span::from_secs(7 * 24 * 3600);
 /// How long ago a run may have ended for the state of a fleet.
@@ -231,6 +233,40 @@ impl FleetCalendar {
         names.iter().map(|name| self.grid(name)).collect()
     }
 
+    /// The agents of hosts, by name.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn agents(&mut self) -> Result<Vec<FleetAgent>, FleetError> {
+        let agents = self.calendar.read(|calendar| {
+            let agents = calendar.agents()?;
+            Ok(agents)
+        });
+        Ok(agents?)
+    }
+
+    /// Enrols the agent of a host with its public key, in place of an earlier one.
+    ///
+    /// # Errors
+    /// Another agent has the key, or the calendar cannot be written.
+    pub fn enroll(&mut self, host: &str, key: &str, now: UnixTime) -> Result<(), FleetError> {
+        Ok(self.calendar.write(|calendar| {
+            calendar.lock()?;
+            calendar.enroll_agent(host, key, now)
+        })?)
+    }
+
+    /// Revokes the agent of a host; false if it has none, or it was revoked before.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn revoke(&mut self, host: &str, now: UnixTime) -> Result<bool, FleetError> {
+        Ok(self.calendar.write(|calendar| {
+            calendar.lock()?;
+            calendar.revoke_agent(host, now)
+        })?)
+    }
+
     /// The newest alarms, or those that are not cleared.
     ///
     /// # Errors
@@ -397,8 +433,9 @@ impl FleetCalendar {
             vec![CalendarRunState::Running, CalendarRunState::Finished, CalendarRunState::Failed];
         let recent =
             RunFilter { states: ended, ends_after: Some(now.before(RECENT)), ..RunFilter::default() };
-        let (lease, applied, runs, counts, schedules, alarms) = self.calendar.read(|calendar| {
+        let (agents, lease, applied, runs, counts, schedules, alarms) = self.calendar.read(|calendar| {
             Ok((
+                calendar.agents()?,
                 calendar.lease()?,
                 calendar.inventory()?.map(|(_, applied)| applied).unwrap_or_default(),
                 calendar.runs(&recent)?,
@@ -418,22 +455,11 @@ impl FleetCalendar {
                 }
             }
         }
+        let agents: BTreeMap<&str, &FleetAgent> =
+            agents.iter().map(|agent| (agent.name.as_str(), agent)).collect();
         let hosts = inventory.hosts.iter().map(|host| {
-            let newest = newest.get(host.name.as_str());
-            FleetHostStatus {
-                name: host.name.clone(),
-                address: host.address.as_str().into(),
-                port: host.port,
-                labels: host.labels.iter().map(|label| label.as_str().into()).collect(),
-                state: match newest.map(|run| run.state) {
-                    None => FleetHostState::Unknown,
-                    Some(CalendarRunState::Running) => FleetHostState::Measuring,
-                    Some(CalendarRunState::Finished) => FleetHostState::Ready,
-                    Some(_) => FleetHostState::Failed,
-                },
-                since: newest.and_then(|run| run.ended),
-                reason: newest.map(|run| run.reason.clone()).unwrap_or_default(),
-            }
+            let name = host.name.as_str();
+            host_status(host, newest.get(name).copied(), agents.get(name).copied(), now)
         });
         let paused = schedules.iter().filter(|state| state.paused).count() as u64;
         Ok(FleetStatus {
@@ -449,6 +475,42 @@ impl FleetCalendar {
             runs: counts,
             alarms,
         })
+    }
+}
+
+/// How a host is, by its newest run and by its agent.
+fn host_status(
+    host: &FleetHost,
+    newest: Option<&CalendarRun>,
+    agent: Option<&FleetAgent>,
+    now: UnixTime,
+) -> FleetHostStatus {
+    let limits = DueLimits { before: now, soon: now, seen_after: now.before(SILENT) };
+    let trouble = agent.and_then(|agent| why_no_runs(agent, &limits));
+    let by_run = match newest.map(|run| run.state) {
+        None => FleetHostState::Unknown,
+        Some(CalendarRunState::Running) => FleetHostState::Measuring,
+        Some(CalendarRunState::Finished) => FleetHostState::Ready,
+        Some(_) => FleetHostState::Failed,
+    };
+    let (state, since, reason) = match trouble {
+        Some(why) => {
+            (FleetHostState::Failed, agent.and_then(|agent| agent.revoked.or(agent.seen)), why.into())
+        }
+        None => (
+            by_run,
+            newest.and_then(|run| run.ended),
+            newest.map(|run| run.reason.clone()).unwrap_or_default(),
+        ),
+    };
+    FleetHostStatus {
+        name: host.name.clone(),
+        address: host.address.as_str().into(),
+        port: host.port,
+        labels: host.labels.iter().map(|label| label.as_str().into()).collect(),
+        state,
+        since,
+        reason,
     }
 }
 

@@ -28,6 +28,9 @@ pub struct Inventory {
     /// Time after the traffic of a run for what still arrives.
     #[serde(rename = "settle_ns")]
     pub settle: Span,
+    /// How far ahead agents get their calendars, and how long they measure without being told anything.
+    #[serde(rename = "ahead_ns", default = "default_ahead")]
+    pub ahead: Span,
     /// Days after which runs that have ended are removed from the calendar.
     pub keep_days: u32,
     /// The hosts, in the order of the file.
@@ -39,6 +42,13 @@ pub struct Inventory {
     /// Who is told about alarms.
     #[serde(default)]
     pub notify: Notify,
+}
+
+/// How far ahead agents get their calendars if the file does not say.
+pub(crate) const AHEAD: Span = Span::from_secs(12 * 3600);
+
+fn default_ahead() -> Span {
+    AHEAD
 }
 
 /// A host of a fleet: a `linerate serve --agent-token-file`.

@@ -28,10 +28,16 @@
 //! assert_eq!(uses.iter().map(|one| &*one.resource).collect::<Vec<_>>(), ["host.a", "host.c", "link.uplink"]);
 //! ```
 
+mod agent;
+mod agent_command;
+mod agent_service;
 mod alarm;
 mod booking;
+mod carry_out;
 mod command;
 mod coordinator;
+mod engines;
+mod enrollment;
 mod error;
 mod fleet_calendar;
 pub mod fleet_file;
@@ -44,16 +50,25 @@ mod service;
 mod tests_support;
 mod tryout;
 
+pub use agent::{
+    AgentAction, AgentCalendar, AgentClock, AgentFolder, AgentFolderError, AgentIdentity, AgentReport,
+    AgentRun, CalendarAgent, CentreAnswer, CentreMessage, ClockReading, DiskFolder, FleetAgentMessage,
+    FleetKey, FleetKeyError, HeldCalendar, PublicFleetKey, ResultDocument, ResultPart, StoredResult,
+};
+pub use agent_command::{AgentCommand, AgentRunOptions, EnrollRequest, RevokeRequest, UsersFileOptions};
+pub use agent_service::{AgentServiceConfig, AgentServiceError, AgentServiceNotice, FleetAgentService};
 pub use command::{
     AlarmFilter, CancelRequest, CoordinatorOptions, FleetCommand, FleetFilePath, MeshRequest,
     NextFreeRequest, RunsRequest, ScheduleCommand, ScheduleName, TryOutFolder, TryOutOptions, WhyRequest,
 };
-pub use coordinator::{ClockCheck, FleetAction, FleetCoordinator, HORIZON, LEASE, RunEnd};
+pub use coordinator::{AgentNotice, ClockCheck, FleetAction, FleetCoordinator, HORIZON, LEASE, RunEnd};
+pub use engines::{EnginePaths, LocalNats, LocalPostgres, LocalServerError, end_left_servers};
+pub use enrollment::{BrokerOptions, Enrollment, EnrollmentError, coordinators_key};
 pub use error::FleetError;
 pub use fleet_calendar::{CancelTarget, FleetCalendar};
 pub use inventory::{FleetHost, Inventory, Mesh, MeshTemplate, Notify, SharedResource};
 pub use notify::NotifyError;
 pub use recurrence::{RecurrenceError, rfc3339};
 pub use request::{AlarmOptions, PairRequest, ScheduleRequest};
-pub use service::{FleetNotice, FleetService, FleetServiceConfig, now};
+pub use service::{FleetBroker, FleetNotice, FleetService, FleetServiceConfig, now};
 pub use tryout::{TryOut, TryOutConfig, TryOutError, is_up, take_down};

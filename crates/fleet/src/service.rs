@@ -2,25 +2,36 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use linerate_archive::Calendar;
-use linerate_control::{HostRef, ServerTrust, Token};
-use linerate_model::calendar::{Alarm, CalendarRun, CalendarRunState, CellResult, UnixTime};
-use linerate_model::{Outcome, RunLabels};
-use linerate_runner::{
-    ArchiveSink, ArchiveWarning, CancelToken, Measurement, Sinks, TestAgents, archive_at, run_name,
+use linerate_archive::{Archive, Calendar, EventStore};
+use linerate_broker::{
+    Broker, BrokerConfig, BrokerEvent, BrokerLogin, agent_subject, centre_subjects, name_in_subject,
 };
+use linerate_control::{HostRef, ServerTrust, Token};
+use linerate_model::calendar::{Alarm, CalendarRun, CalendarRunState, UnixTime};
+use linerate_model::{Event, ForeignText};
+use linerate_runner::{ArchiveWarning, CancelToken, archive_at, run_name};
 use linerate_sock::{clock, thread};
+use linerate_units::Span;
 
-use crate::coordinator::{ClockCheck, FleetAction, FleetCoordinator, RunEnd};
+use crate::agent::FleetKey;
+use crate::carry_out::{RunWork, failed};
+use crate::coordinator::{AgentNotice, ClockCheck, FleetAction, FleetCoordinator, RunEnd};
+use crate::enrollment::{BrokerOptions, EnrollmentError};
 use crate::error::FleetError;
+use crate::fleet_file;
 use crate::inventory::{FleetHost, Inventory};
 use crate::notify::{NotifyError, notify};
 
 /// How often the calendar is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// How often results of own runs are looked for while agents are heard.
+const RESULT_INTERVAL: Duration = Duration::from_millis(100);
+/// Messages of agents that one transaction takes at most.
+const MESSAGES_AT_ONCE: usize = 256;
 /// How often the clock is compared with that of the server of the calendar.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(10);
 /// How long active runs may take to stop when the service ends.
@@ -37,8 +48,19 @@ pub struct FleetServiceConfig {
     pub token: Token,
     /// How to recognise the agents of encrypted control connections; absent for plain ones.
     pub tls: Option<ServerTrust>,
+    /// How to reach agents that carry out the calendar by themselves; absent if there are none.
+    pub broker: Option<FleetBroker>,
     /// Gets what a user should know, from any thread.
     pub notify: fn(&FleetNotice),
+}
+
+/// How a coordinator reaches agents.
+#[derive(Clone)]
+pub struct FleetBroker {
+    /// The secret key of the coordinators, as a text.
+    pub key: String,
+    /// Where the broker is.
+    pub place: BrokerOptions,
 }
 
 /// Something that a user of the service should know.
@@ -67,6 +89,12 @@ pub enum FleetNotice {
     NotifyFailed(NotifyError),
     /// The archive does not have everything of a run.
     Archive(ArchiveWarning),
+    /// Something about an agent.
+    Agent(AgentNotice),
+    /// The broker is connected.
+    BrokerConnected(ForeignText),
+    /// The broker is not connected, or refuses the coordinator.
+    BrokerAway(ForeignText),
 }
 
 impl FleetNotice {
@@ -76,6 +104,8 @@ impl FleetNotice {
         match self {
             Self::Alarm(_) | Self::CalendarAway(_) | Self::NotifyFailed(_) | Self::Archive(_) => true,
             Self::Clock(check) => check.off > check.most,
+            Self::Agent(notice) => !matches!(notice, AgentNotice::Up { .. }),
+            Self::BrokerAway(_) => true,
             _ => false,
         }
     }
@@ -114,6 +144,11 @@ impl fmt::Display for FleetNotice {
                  lead; synchronise both (NTP)"
             ),
             Self::NotifyFailed(error) => write!(f, "{error}"),
+            Self::Agent(notice) => write!(f, "{notice}"),
+            Self::BrokerConnected(server) => write!(f, "connected to the broker {server}"),
+            Self::BrokerAway(why) => {
+                write!(f, "agents are not reached ({why}); they carry out the calendars that they have")
+            }
             Self::Archive(warning) => write!(f, "{warning}"),
         }
     }
@@ -140,6 +175,9 @@ pub struct FleetService {
     waiting: Vec<UnstoredEnd>,
     led: Option<bool>,
     away: bool,
+    broker: Option<Broker>,
+    /// The archive, for the logs of agents.
+    archive: Option<Archive>,
     /// When the clock is compared next, and whether it was right.
     clock_due: clock::Mono,
     in_time: bool,
@@ -154,6 +192,11 @@ impl FleetService {
         let calendar = Calendar::of(archive_at(config.archive.as_deref())?)?;
         let new_id = Box::new(|| run_name().map_err(FleetError::from));
         let mut coordinator = FleetCoordinator::new(calendar, run_name()?, config.inventory.clone(), new_id);
+        let broker = config.broker.as_ref().map(|one| one.dial(&config.inventory.name)).transpose()?;
+        if let Some(broker) = &config.broker {
+            coordinator =
+                coordinator.with_agents(FleetKey::read(&broker.key).map_err(EnrollmentError::from)?);
+        }
         coordinator.describe(config.inventory.clone(), now())?;
         Ok(Self {
             config,
@@ -163,6 +206,8 @@ impl FleetService {
             waiting: Vec::new(),
             led: None,
             away: false,
+            broker,
+            archive: None,
             clock_due: clock::now(),
             in_time: true,
         })
@@ -178,6 +223,14 @@ impl FleetService {
         Ok(())
     }
 
+    /// The same, by the file of the fleet.
+    ///
+    /// # Errors
+    /// The file has mistakes, or as for [`Self::describe`].
+    pub fn describe_by(&mut self, file: &Path) -> Result<(), FleetError> {
+        self.describe(fleet_file::load(file)?)
+    }
+
     /// Carries out the calendar until `stop` is cancelled. `between` is called about twice a second.
     ///
     /// # Errors
@@ -186,7 +239,7 @@ impl FleetService {
         while !stop.is_cancelled() {
             self.turn();
             between(self);
-            self.receive(POLL_INTERVAL);
+            self.listen(POLL_INTERVAL);
         }
         for active in self.active.values_mut() {
             active.stop("the coordinator was stopped");
@@ -254,6 +307,9 @@ impl FleetService {
                 }
             }
             FleetAction::Notify(alarm) => self.notify(*alarm),
+            FleetAction::Send { agent, message } => self.send(&agent, &message),
+            FleetAction::Archive { agent, run, log } => self.archive_log(&agent, &run, &log),
+            FleetAction::Agent(notice) => self.tell(&FleetNotice::Agent(notice)),
             FleetAction::Described => self.tell(&FleetNotice::Described),
         }
     }
@@ -286,6 +342,76 @@ impl FleetService {
         };
         // A host that refuses a thread says so for the next run as well.
         drop(thread::spawn("fleet-notify", work));
+    }
+
+    /// Hears agents and waits for results, until the next look at the calendar.
+    fn listen(&mut self, timeout: Duration) {
+        if self.broker.is_none() {
+            return self.receive(timeout);
+        }
+        let until = clock::now() + timeout;
+        while !until.has_passed() {
+            // Agents take the time from the answers, so they are given at once.
+            self.hear(until.remaining().min(RESULT_INTERVAL));
+            self.receive(Duration::ZERO);
+            if !self.waiting.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn hear(&mut self, timeout: Duration) {
+        let mut messages = Vec::new();
+        let Some(broker) = &self.broker else { return };
+        let mut event = broker.receive(timeout);
+        while let Some(one) = event {
+            match one {
+                BrokerEvent::Message { subject, payload } => {
+                    let sender = name_in_subject(&self.config.inventory.name, &subject);
+                    messages.extend(sender.map(|sender| (sender, payload)));
+                }
+                BrokerEvent::Connected { server } => self.tell(&FleetNotice::BrokerConnected(server)),
+                BrokerEvent::Disconnected { why } | BrokerEvent::Refused { why } => {
+                    self.tell(&FleetNotice::BrokerAway(why));
+                }
+            }
+            event = if messages.len() < MESSAGES_AT_ONCE { broker.receive(Duration::ZERO) } else { None };
+        }
+        if messages.is_empty() {
+            return;
+        }
+        let mut actions = Vec::new();
+        // A calendar that cannot be used is noticed by the look at it, and agents repeat what they said.
+        let _ = self.coordinator.receive(&messages, now(), &mut actions);
+        actions.into_iter().for_each(|action| self.execute(action));
+    }
+
+    fn send(&self, agent: &str, message: &[u8]) {
+        if let Some(broker) = &self.broker {
+            // What does not arrive is asked for again.
+            let _ = broker.send(&agent_subject(&self.config.inventory.name, agent), message);
+        }
+    }
+
+    /// Archives the log of a run that an agent carried out. One that cannot be archived is sent again.
+    fn archive_log(&mut self, agent: &str, run: &str, log: &str) {
+        let events: Vec<Event> = log.lines().filter_map(|line| Event::read(line).ok()).collect();
+        // An agent has nothing to say about other runs.
+        let own = events.iter().all(|event| event.run.as_str() == run);
+        if !events.is_empty() && own {
+            if self.archive.is_none() {
+                self.archive = archive_at(self.config.archive.as_deref()).ok();
+            }
+            let Some(archive) = &mut self.archive else { return };
+            if let Err(error) = archive.append(&events) {
+                self.archive = None;
+                self.tell(&FleetNotice::Archive(ArchiveWarning::NotArchived(error)));
+                return;
+            }
+        }
+        if let Some(action) = self.coordinator.archived(agent, run) {
+            self.execute(action);
+        }
     }
 
     /// Waits for results, and for the next look at the calendar.
@@ -323,6 +449,20 @@ impl FleetService {
     }
 }
 
+impl FleetBroker {
+    fn dial(&self, fleet: &str) -> Result<Broker, FleetError> {
+        let mut config =
+            BrokerConfig::new(self.place.brokers.clone(), &format!("linerate coordinator {fleet}"));
+        config.login = match &self.place.credentials {
+            Some(file) => BrokerLogin::CredentialsFile(file.clone()),
+            None => BrokerLogin::Key(self.key.clone()),
+        };
+        config.roots = self.place.roots.clone();
+        config.subscribe = vec![centre_subjects(fleet)];
+        Ok(Broker::connect(config)?)
+    }
+}
+
 impl ActiveRun {
     fn stop(&mut self, why: &'static str) {
         self.why = self.why.or(Some(why));
@@ -334,10 +474,6 @@ impl ActiveRun {
 #[must_use]
 pub fn now() -> UnixTime {
     UnixTime::from_ms((clock::wall_ns() / 1_000_000) as i64)
-}
-
-fn failed(reason: String) -> RunEnd {
-    RunEnd { state: CalendarRunState::Failed, reason, result: None }
 }
 
 fn with_cause(error: &dyn std::error::Error) -> String {
@@ -354,42 +490,22 @@ fn carry_out(config: &FleetServiceConfig, run: &CalendarRun, cancel: &CancelToke
         (Ok(client), Ok(server)) => (client, server),
         (Err(error), _) | (_, Err(error)) => return failed(error.to_string()),
     };
-    let mut sink = match ArchiveSink::open(config.archive.as_deref(), |_| ()) {
-        Ok(sink) => sink,
-        Err(warning) => return failed(warning.to_string()),
-    };
-    // Traffic that begins later would not end in the time of the run.
-    let latest = run.starts.after(run.set_up).after(run.settle);
-    let agents = TestAgents {
+    // Less what clocks may differ.
+    let latest = run.starts.after(run.set_up).after(Span::from_ns(run.settle.as_ns() / 2));
+    let work = RunWork {
+        archive: config.archive.as_deref(),
         client,
-        start_by: Some(clock::now() + latest.since(now()).as_duration()),
-        server: Some(server),
+        server,
+        run: &run.id,
+        schedule: &run.schedule,
+        spec: &run.spec,
+        start_by: clock::now() + latest.since(now()).as_duration(),
     };
-    let measurement = Measurement {
-        host: run.to.clone(),
-        port: None,
-        tls: None,
-        spec: run.spec.clone(),
-        run: run.id.clone(),
-        agents: Some(agents),
-        labels: RunLabels { name: Some(run.schedule.clone().into()), ..RunLabels::default() },
-        follow_ups: linerate_runner::FollowUps::None,
-        calibration: None,
-        lab: None,
-    };
-    let measured = measurement.run(cancel, vec![&mut sink], &mut |_| None::<Sinks>);
-    if let Err(warning) = sink.close() {
+    let (end, warning) = crate::carry_out::carry_out(work, None, cancel);
+    if let Some(warning) = warning {
         (config.notify)(&FleetNotice::Archive(warning));
     }
-    let result = CellResult::of(&measured.record);
-    match (measured.outcome, result) {
-        (Ok(Outcome::Completed), Some(result)) => {
-            RunEnd { state: CalendarRunState::Finished, reason: String::new(), result: Some(result) }
-        }
-        (Ok(Outcome::Completed), None) => failed("it has no result".to_owned()),
-        (Ok(_), _) => failed(linerate_control::CANCELLED.to_owned()),
-        (Err(error), _) => failed(error.to_string()),
-    }
+    end
 }
 
 fn host_ref(host: &FleetHost, config: &FleetServiceConfig) -> HostRef {

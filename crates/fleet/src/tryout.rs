@@ -166,6 +166,7 @@ impl TryOut {
             inventory: fleet_file::load(&file)?,
             token: Token::new(&secret)?,
             tls: None,
+            broker: None,
             notify: config.notify,
         })?;
         let agents = std::mem::take(&mut agents.0);

@@ -12,6 +12,7 @@
 //! assert_eq!(fleet::document(&answer)["times"][0]["starts"], "1970-01-01T00:00:00Z");
 //! ```
 
+mod agents;
 mod grid;
 mod json;
 mod words;
@@ -31,10 +32,11 @@ use crate::table::{Cell, Column, Table};
 
 pub use grid::compact_rate;
 pub use json::{
-    AgentEntry, AlarmEntry, AlarmsDocument, CalendarDocument, CalendarRunEntry, CellEntry, ChangeDocument,
-    CoordinatorEntry, FleetDocument, FleetPreviewDocument, FreeTimeEntry, FreeTimesDocument, LoadEntry,
-    MeshEntry, MeshPreviewEntry, MeshesDocument, ObstacleEntry, ReservationEntry, ScheduleCounts,
-    ScheduleEntry, SchedulesDocument, WhenEntry, WhyDocument, document,
+    AgentEntry, AgentsDocument, AlarmEntry, AlarmsDocument, CalendarDocument, CalendarRunEntry, CellEntry,
+    ChangeDocument, CoordinatorEntry, EnrolledAgentEntry, EnrollmentDocument, FleetDocument,
+    FleetPreviewDocument, FreeTimeEntry, FreeTimesDocument, LoadEntry, MeshEntry, MeshPreviewEntry,
+    MeshesDocument, ObstacleEntry, ReservationEntry, ScheduleCounts, ScheduleEntry, SchedulesDocument,
+    WhenEntry, WhyDocument, document,
 };
 
 /// Fewest columns of a text that may be shortened.
@@ -67,6 +69,12 @@ pub fn text(answer: &FleetAnswer, zone: &TimeZone, view: &TextLayout) -> String 
         FleetAnswer::Alarms(alarms) if alarms.is_empty() => vec!["no alarms".to_owned()],
         FleetAnswer::Alarms(alarms) => alarm_lines(alarms, times, view),
         FleetAnswer::Status(status) => status_lines(status, times, view),
+        FleetAnswer::Agents(agents) if agents.is_empty() => {
+            vec!["no agents; `linerate agent enroll HOST FILE` enrols one".to_owned()]
+        }
+        FleetAnswer::Agents(agents) => agents::table(agents, times).lines(view),
+        FleetAnswer::Enrolled { host, key, written } => agents::enrolled(host, key, written, view),
+        FleetAnswer::Revoked { host, written } => agents::revoked(host, written, view),
         FleetAnswer::Preview(preview) => preview_lines(preview, times, view),
     };
     lines.join("\n") + "\n"

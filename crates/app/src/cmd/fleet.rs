@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Args, Subcommand};
 use jiff::tz::TimeZone;
 use linerate_fleet::{
-    CoordinatorOptions, FleetCalendar, FleetCommand, FleetNotice, FleetService, FleetServiceConfig,
-    MeshRequest, ScheduleCommand, TryOut, TryOutConfig, TryOutOptions, fleet_file, now, take_down,
+    AgentCommand, AgentRunOptions, CoordinatorOptions, FleetAgentService, FleetCalendar, FleetCommand,
+    FleetNotice, FleetService, MeshRequest, ScheduleCommand, TryOut, TryOutConfig, TryOutOptions, now,
+    take_down,
 };
 use linerate_model::ArchiveOptions;
 use linerate_model::calendar::FleetAnswer;
 use linerate_report::fleet;
-use linerate_runner::agent_trust;
 use signal_hook::consts::SIGHUP;
 
 use crate::agent_token::read_token;
@@ -62,38 +62,25 @@ impl CalendarOptions {
 }
 
 pub(crate) fn schedule(args: &CalendarArgs<ScheduleCommand>) -> Result<Exit, CommandError> {
-    let answer = args.command.execute(&mut args.options.open()?, now())?;
-    Ok(args.options.print(&answer))
+    Ok(args.options.print(&args.command.execute(&mut args.options.open()?, now())?))
 }
 
 pub(crate) fn mesh(args: &MeshArgs) -> Result<Exit, CommandError> {
-    let answer = args.request.execute(&mut args.options.open()?, now())?;
-    Ok(args.options.print(&answer))
+    Ok(args.options.print(&args.request.execute(&mut args.options.open()?, now())?))
 }
 
 pub(crate) fn run(args: &CalendarArgs<FleetCommand>) -> Result<Exit, CommandError> {
-    let options = &args.options;
+    let archive = &args.options.archive;
+    if let Some(answer) = args.command.answer(archive.archive.as_deref(), now())? {
+        return Ok(args.options.print(&answer));
+    }
     match &args.command {
-        FleetCommand::Check(checked) => {
-            let inventory = fleet_file::load(&checked.file).map_err(CommandError::usage)?;
-            Ok(options.print(&FleetAnswer::Preview(Box::new(inventory.preview()))))
-        }
-        FleetCommand::Run(run) => carry_out(run, &options.archive),
-        FleetCommand::Status(place) => {
-            let location = place.archive(options.archive.archive.as_deref())?;
-            let mut calendar = FleetCalendar::open(location.as_deref())?;
-            let status = calendar.status(now())?;
-            Ok(options.print(&FleetAnswer::Status(Box::new(status))))
-        }
-        FleetCommand::Alarms(filter) => {
-            let alarms = options.open()?.alarms(filter.open)?;
-            Ok(options.print(&FleetAnswer::Alarms(alarms)))
-        }
+        FleetCommand::Run(run) => carry_out(run, archive),
         FleetCommand::Up(up) => try_out(up),
         FleetCommand::Down(place) => {
-            let folder = place.folder()?;
-            take_down(&folder).map_err(CommandError::failed).map(|()| Exit::Done)
+            take_down(&place.folder()?).map_err(CommandError::failed).map(|()| Exit::Done)
         }
+        FleetCommand::Check(_) | FleetCommand::Status(_) | FleetCommand::Alarms(_) => Ok(Exit::Done),
     }
 }
 
@@ -105,27 +92,41 @@ fn carry_out(args: &CoordinatorOptions, archive: &ArchiveOptions) -> Result<Exit
     let noticed = Arc::clone(&reload);
     Signals::hand_over(&[SIGHUP], move |_| noticed.store(true, Ordering::Relaxed))
         .map_err(|error| CommandError::failed(format!("cannot wait for signals: {error}")))?;
-    let config = FleetServiceConfig {
-        archive: archive.archive.clone(),
-        inventory: fleet_file::load(&args.file).map_err(CommandError::usage)?,
-        token: read_token(&args.agent_token_file)?,
-        tls: agent_trust(&args.tls).map_err(CommandError::usage)?,
-        notify: tell,
-    };
+    let token = read_token(&args.agent_token_file)?;
+    let config = args.config(token, archive.archive.clone(), tell)?;
     let mut service = FleetService::open(config)?;
     let mut between = |service: &mut FleetService| {
         if reload.swap(false, Ordering::Relaxed) {
-            let read = fleet_file::load(&args.file).map_err(CommandError::usage);
-            match read.and_then(|inventory| Ok(service.describe(inventory)?)) {
+            match service.describe_by(&args.file) {
                 Ok(()) => print::note("the file of the fleet was read again"),
                 Err(error) => {
-                    error.report();
+                    CommandError::from(error).report();
                     print::warning("the fleet was not changed, as its file has mistakes");
                 }
             }
         }
     };
     service.run(&signals.cancel(), &mut between)?;
+    Ok(signals.which().map_or(Exit::Done, Exit::Interrupted))
+}
+
+pub(crate) fn agent(args: &CalendarArgs<AgentCommand>) -> Result<Exit, CommandError> {
+    match &args.command {
+        AgentCommand::Run(run) => be_agent(run, &args.options.archive),
+        other => Ok(args.options.print(&other.execute(&mut args.options.open()?, now())?)),
+    }
+}
+
+/// The agent of this host: until a signal arrives.
+fn be_agent(args: &AgentRunOptions, archive: &ArchiveOptions) -> Result<Exit, CommandError> {
+    print::developers_log();
+    let signals = Signals::catch_these(&SERVICE_STOP_SIGNALS)?;
+    let token = read_token(&args.agent_token_file)?;
+    let config = args.config(token, archive.archive.clone(), |notice| {
+        if notice.is_warning() { print::warning(notice) } else { print::note(notice) }
+    })?;
+    let mut service = FleetAgentService::open(config).map_err(CommandError::failed)?;
+    service.run(&signals.cancel());
     Ok(signals.which().map_or(Exit::Done, Exit::Interrupted))
 }
 

@@ -1,15 +1,17 @@
 //! Books the runs of schedules that are due.
 
+mod transaction;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_archive::{CalendarError, CalendarTransaction};
+use linerate_archive::{CalendarError, CalendarTransaction, DueLimits};
 use linerate_model::calendar::{
-    CalendarRun, CalendarRunState, ResourceReservation, ResourceUse, Schedule, ScheduleState, UnixTime,
+    CalendarRun, CalendarRunState, ResourceUse, Schedule, ScheduleState, UnixTime,
 };
 use linerate_units::Span;
 
-use super::FleetCoordinator;
-use crate::booking::{BookingRequest, BookingSlot, Timeline};
+use self::transaction::{Booking, BookingOutcome, READ_AHEAD};
+use super::{FleetCoordinator, why_no_runs};
 use crate::error::FleetError;
 use crate::inventory::Inventory;
 use crate::recurrence::{DueTimes, rfc3339};
@@ -18,9 +20,6 @@ use crate::recurrence::{DueTimes, rfc3339};
 const SCHEDULES_AT_ONCE: u32 = 1000;
 /// Times of one schedule that one transaction books.
 const TIMES_AT_ONCE: usize = 400;
-
-/// How far after a run is due its time is looked for at first, and then twice as far each time.
-const READ_AHEAD: Span = Span::from_secs(15 * 60);
 
 /// Makes names of runs.
 pub(super) type NewId = Box<dyn FnMut() -> Result<String, FleetError> + Send>;
@@ -48,33 +47,67 @@ impl<'s> BookableSchedule<'s> {
 impl FleetCoordinator {
     /// Books everything that is due before the horizon.
     pub(super) fn book_due(&mut self, epoch: u64, now: UnixTime) -> Result<(), FleetError> {
-        let horizon = now.after(self.horizon);
+        let limits = self.due_limits(now);
         loop {
-            let (inventory, new_id) = (&self.inventory, &mut self.new_id);
-            let earliest = self.not_before.map_or(now, |not_before| not_before.max(now));
+            let (inventory, new_id, not_given_back, waited) =
+                (&self.inventory, &mut self.new_id, &self.not_given_back, &self.waited);
+            let not_before = self.not_before.unwrap_or(now);
             let booked = self.calendar.write(|calendar| {
                 calendar.check_epoch(epoch)?;
-                let due = calendar.due_schedules(horizon, SCHEDULES_AT_ONCE)?;
-                book(calendar, inventory, &due, (earliest, horizon), epoch, now, new_id)?;
-                Ok(due.len())
+                let earliest = match earliest(calendar, not_before, now)? {
+                    Some(earliest) if !calendar.is_any_held(not_given_back)? => earliest,
+                    _ => return Ok(Booked { schedules: 0, waits: waited.clone(), given_back: false }),
+                };
+                let due = calendar.due_schedules(&limits, SCHEDULES_AT_ONCE)?;
+                let waits =
+                    book(calendar, inventory, (&due, waited), (earliest, &limits), epoch, now, new_id)?;
+                Ok(Booked { schedules: due.len(), waits, given_back: true })
             })?;
-            if booked < SCHEDULES_AT_ONCE as usize {
+            if booked.given_back {
+                self.not_given_back.clear();
+            }
+            // What waits for an agent is looked at again at the next call.
+            let waits = !booked.waits.is_empty() || !booked.given_back;
+            self.waited = booked.waits;
+            if waits || booked.schedules < SCHEDULES_AT_ONCE as usize {
                 return Ok(());
             }
         }
     }
 }
 
-/// Books these schedules from `earliest` up to the horizon, the highest priority first, and sets when each of them is due next.
+/// When something may be booked, not before `wanted`; absent while agents may have what this database knows nothing of.
+fn earliest(
+    calendar: &mut CalendarTransaction<'_>,
+    wanted: UnixTime,
+    now: UnixTime,
+) -> Result<Option<UnixTime>, CalendarError> {
+    if calendar.lost_agents(now)? > 0 {
+        return Ok(None);
+    }
+    Ok(Some(wanted.max(now).max(calendar.calm_after_loss()?)))
+}
+
+/// What one transaction booked.
+struct Booked {
+    schedules: usize,
+    /// Schedules that wait for a time that an agent has to give back.
+    waits: BTreeSet<String>,
+    given_back: bool,
+}
+
+/// Books these schedules from `earliest` up to the horizon, the highest priority first, and sets when each of them is due
+/// next. Those that wait for a time that agents have to give back; `waited` did so before.
 fn book(
     calendar: &mut CalendarTransaction<'_>,
     inventory: &Inventory,
-    due: &[ScheduleState],
-    (earliest, horizon): (UnixTime, UnixTime),
+    (due, waited): (&[ScheduleState], &BTreeSet<String>),
+    (earliest, limits): (UnixTime, &DueLimits),
     epoch: u64,
     now: UnixTime,
     new_id: &mut NewId,
-) -> Result<(), CalendarError> {
+) -> Result<BTreeSet<String>, CalendarError> {
+    let refusals = refusals(calendar, limits)?;
     let first = due.iter().filter_map(|state| state.next_due).min().unwrap_or(now);
     let names: Vec<&str> = due.iter().map(|state| state.schedule.name.as_str()).collect();
     let mut attempts = Attempts(calendar.attempts(&names, first)?);
@@ -99,12 +132,25 @@ fn book(
                 None
             }
             Some(one) => {
+                let refusal = refusals.get(one.schedule.from.as_str());
+                let horizon = if refusal.is_some() { limits.soon } else { limits.before };
                 let DueUntil { missed, times, next } = times_until(one, state.next_due, horizon, now);
                 if let Some(missed) = missed {
-                    let why = format!("no coordinator was there from then until {}", rfc3339(now));
+                    let why = if waited.contains(state.schedule.name.as_str()) {
+                        "the agents that had its time did not give it back".to_owned()
+                    } else {
+                        format!("no coordinator was there from then until {}", rfc3339(now))
+                    };
                     no_run(missed, CalendarRunState::Missed, why)?;
                 }
-                occurrences.extend(times.into_iter().map(|due| (one, due)));
+                match refusal {
+                    None => occurrences.extend(times.into_iter().map(|due| (one, due))),
+                    Some(why) => {
+                        for due in times {
+                            no_run(due, CalendarRunState::NotBooked, why.clone())?;
+                        }
+                    }
+                }
                 next
             }
         };
@@ -116,16 +162,51 @@ fn book(
     });
     let uses = bookable.iter().filter_map(|(_, one)| one.as_ref()).flat_map(|one| &one.uses);
     let mut booking = Booking::open(uses, earliest, epoch, now);
+    booking.may_wait = true;
     if let Some(last) = occurrences.iter().map(|(one, due)| due.max(&earliest).after(one.length)).max() {
         // At once, instead of for one after the other.
         booking.read_until(calendar, last.after(READ_AHEAD))?;
     }
+    let waits = book_each(calendar, inventory, &mut booking, occurrences, &mut attempts, earliest, new_id)?;
+    booking.store(calendar, inventory, new_id)?;
+    Ok(waits)
+}
+
+/// Books these times one after the other. The schedules that wait for a time that agents have to give back.
+fn book_each(
+    calendar: &mut CalendarTransaction<'_>,
+    inventory: &Inventory,
+    booking: &mut Booking,
+    occurrences: Vec<(&BookableSchedule<'_>, UnixTime)>,
+    attempts: &mut Attempts,
+    earliest: UnixTime,
+    new_id: &mut NewId,
+) -> Result<BTreeSet<String>, CalendarError> {
+    let mut waits: BTreeMap<&str, UnixTime> = BTreeMap::new();
     for (one, due) in occurrences {
+        // One after another: what comes after it waits too.
+        if waits.contains_key(one.schedule.name.as_str()) {
+            continue;
+        }
         let attempt = attempts.next(&one.schedule.name, due);
-        let run = CalendarRun { attempt, ..new_run(one.schedule, due, epoch, id(new_id)?) };
-        booking.book(calendar, one, run, due.max(earliest), inventory)?;
+        let run = CalendarRun { attempt, ..new_run(one.schedule, due, booking.epoch(), id(new_id)?) };
+        if booking.book(calendar, one, run, due.max(earliest), inventory)? == BookingOutcome::Waits {
+            waits.insert(&one.schedule.name, due);
+        }
     }
-    booking.store(calendar, inventory, new_id)
+    for (name, due) in &waits {
+        calendar.set_next_due(name, Some(*due))?;
+    }
+    Ok(waits.into_keys().map(str::to_owned).collect())
+}
+
+/// The hosts whose agents take no runs at present, and why.
+fn refusals(
+    calendar: &mut CalendarTransaction<'_>,
+    limits: &DueLimits,
+) -> Result<BTreeMap<String, String>, CalendarError> {
+    let agents = calendar.agents()?.into_iter();
+    Ok(agents.filter_map(|agent| Some((agent.name.clone(), why_no_runs(&agent, limits)?))).collect())
 }
 
 /// How often each time was tried. A time is tried again after its run was cancelled, for example with its schedule.
@@ -200,197 +281,12 @@ fn new_run(schedule: &Schedule, due: UnixTime, epoch: u64, id: String) -> Calend
         begun: None,
         ended: None,
         result: None,
+        handed: false,
     }
 }
 
 fn id(new_id: &mut NewId) -> Result<String, CalendarError> {
     new_id().map_err(|error| CalendarError::Content(error.to_string()))
-}
-
-/// Bookings of one transaction, which are stored together.
-struct Booking {
-    /// The resources that are used.
-    names: Vec<String>,
-    /// Their reservations that last after `from` and begin before `known_until`.
-    timeline: Timeline,
-    from: UnixTime,
-    known_until: UnixTime,
-    epoch: u64,
-    now: UnixTime,
-    runs: Vec<CalendarRun>,
-    reservations: Vec<ResourceReservation>,
-    /// Runs whose time was taken: the name of each, and why.
-    preempted: BTreeMap<String, String>,
-}
-
-impl Booking {
-    /// Bookings of what is used, from a time on.
-    fn open<'u>(
-        uses: impl IntoIterator<Item = &'u ResourceUse>,
-        from: UnixTime,
-        epoch: u64,
-        now: UnixTime,
-    ) -> Self {
-        let names: BTreeSet<&str> = uses.into_iter().map(|one| one.resource.as_str()).collect();
-        Self {
-            names: names.into_iter().map(str::to_owned).collect(),
-            timeline: Timeline::default(),
-            from,
-            known_until: from,
-            epoch,
-            now,
-            runs: Vec::new(),
-            reservations: Vec::new(),
-            preempted: BTreeMap::new(),
-        }
-    }
-
-    /// Reads the reservations that begin before a time.
-    fn read_until(
-        &mut self,
-        calendar: &mut CalendarTransaction<'_>,
-        until: UnixTime,
-    ) -> Result<(), CalendarError> {
-        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
-        let from = self.known_until;
-        let is_first = from == self.from;
-        for reservation in calendar.reservations(&names, from, until)? {
-            // One that began before is known, or was taken from its run in the meantime.
-            if is_first || reservation.starts >= from {
-                self.timeline.insert(reservation);
-            }
-        }
-        self.known_until = until;
-        Ok(())
-    }
-
-    /// The earliest time for a run in its window, if need be that of runs with a lower priority. Most runs find one soon
-    /// after they are due, so little is read at first.
-    fn slot(
-        &mut self,
-        calendar: &mut CalendarTransaction<'_>,
-        bookable: &BookableSchedule<'_>,
-        earliest: UnixTime,
-        (latest, priority): (UnixTime, u8),
-    ) -> Result<Option<BookingSlot>, CalendarError> {
-        let BookableSchedule { due_times, uses, length, .. } = bookable;
-        let closed = |starts: UnixTime, length: Span| due_times.quiet_until(starts, length);
-        let mut request = BookingRequest { uses, earliest, latest, length: *length };
-        let all = latest.after(*length);
-        let mut ahead = READ_AHEAD;
-        loop {
-            request.latest = latest.min(self.known_until.before(*length));
-            if let Some(slot) = self.timeline.earliest(&request, &closed) {
-                return Ok(Some(slot));
-            }
-            if self.known_until >= all {
-                return Ok(self.timeline.earliest_preempting(&request, priority, &closed));
-            }
-            let until = earliest.after(*length).max(self.known_until).after(ahead);
-            self.read_until(calendar, until.min(all))?;
-            ahead = ahead + ahead;
-        }
-    }
-
-    /// Gives a run a time. One without a time is stored with the reason; true if it has one.
-    fn book(
-        &mut self,
-        calendar: &mut CalendarTransaction<'_>,
-        bookable: &BookableSchedule<'_>,
-        run: CalendarRun,
-        earliest: UnixTime,
-        inventory: &Inventory,
-    ) -> Result<bool, CalendarError> {
-        let BookableSchedule { uses, length, .. } = bookable;
-        let slot = self.slot(calendar, bookable, earliest, (run.latest, run.priority))?;
-        let Some(slot) = slot else {
-            let why = self.why_no_time(uses, earliest, *length);
-            self.runs.push(CalendarRun {
-                state: CalendarRunState::NotBooked,
-                reason: why.into(),
-                ended: Some(self.now),
-                ..run
-            });
-            return Ok(false);
-        };
-        self.take(run, uses, &slot, inventory);
-        Ok(true)
-    }
-
-    fn take(&mut self, run: CalendarRun, uses: &[ResourceUse], slot: &BookingSlot, inventory: &Inventory) {
-        let run = CalendarRun {
-            starts: slot.starts,
-            ends: slot.ends,
-            set_up: inventory.set_up,
-            settle: inventory.settle,
-            state: CalendarRunState::Booked,
-            epoch: self.epoch,
-            ..run
-        };
-        for lower in &slot.preempts {
-            self.timeline.remove_run(lower);
-            let why =
-                format!("run {} of '{}' with priority {} took its time", run.id, run.schedule, run.priority);
-            self.preempted.insert(lower.clone(), why);
-        }
-        for (needed, (first, units)) in uses.iter().zip(&slot.units) {
-            let reservation = ResourceReservation {
-                resource: needed.resource.clone(),
-                first_unit: *first,
-                last_unit: (first + units).saturating_sub(1),
-                starts: run.starts,
-                ends: run.ends,
-                run: run.id.clone(),
-                schedule: run.schedule.clone(),
-                priority: run.priority,
-                state: CalendarRunState::Booked,
-            };
-            self.timeline.insert(reservation.clone());
-            self.reservations.push(reservation);
-        }
-        self.runs.push(run);
-    }
-
-    fn why_no_time(&self, uses: &[ResourceUse], earliest: UnixTime, length: Span) -> String {
-        match self.timeline.blockers(uses, earliest, length).first() {
-            Some(one) => format!(
-                "no time was free in its window: {} is in use by run {} of '{}' until {}",
-                one.resource,
-                one.run,
-                one.schedule,
-                rfc3339(one.ends)
-            ),
-            None => "its window has no time outside its quiet hours that is long enough".to_owned(),
-        }
-    }
-
-    /// Stores everything, and books the runs again whose time was taken.
-    fn store(
-        mut self,
-        calendar: &mut CalendarTransaction<'_>,
-        inventory: &Inventory,
-        new_id: &mut NewId,
-    ) -> Result<(), CalendarError> {
-        // Runs of this transaction that lost their time to a later one in the same transaction never had it.
-        self.reservations.retain(|one| !self.preempted.contains_key(&one.run));
-        let mut again = Vec::new();
-        for run in &mut self.runs {
-            if let Some(why) = self.preempted.remove(&run.id) {
-                (run.state, run.reason, run.ended) =
-                    (CalendarRunState::Preempted, why.into(), Some(self.now));
-                again.push(run.clone());
-            }
-        }
-        for (run, why) in &self.preempted {
-            calendar.end_run(run, CalendarRunState::Preempted, why, None, self.now)?;
-            again.extend(calendar.run(run)?);
-        }
-        calendar.insert_runs(&self.runs, &self.reservations)?;
-        for run in again {
-            self::again(calendar, inventory, &run, self.epoch, self.now, new_id)?;
-        }
-        Ok(())
-    }
 }
 
 /// Books a run again that was missed or lost its time, if its window is still open.
@@ -433,10 +329,11 @@ pub(super) fn book_one(
     new_id: &mut NewId,
 ) -> Result<bool, CalendarError> {
     let Some(bookable) = BookableSchedule::of(schedule, inventory) else { return Ok(false) };
+    let Some(earliest) = self::earliest(calendar, earliest, now)? else { return Ok(false) };
     let mut booking = Booking::open(&bookable.uses, earliest, run.epoch, now);
     let booked = booking.book(calendar, &bookable, run, earliest, inventory)?;
     booking.store(calendar, inventory, new_id)?;
-    Ok(booked)
+    Ok(booked == BookingOutcome::Booked)
 }
 
 /// A run of a schedule that confirms the result of another one.

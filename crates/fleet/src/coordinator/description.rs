@@ -38,14 +38,23 @@ pub(super) fn set_meshes(
     Ok(())
 }
 
+/// What was booked by another description and is still to come to its end.
+#[derive(Debug, Default)]
+pub(super) struct ChangedRuns {
+    /// When the last active run ends; absent if there is none.
+    pub(super) active_until: Option<UnixTime>,
+    /// Cancelled runs that agents may still have in their calendars.
+    pub(super) handed: Vec<String>,
+}
+
 /// Cancels the coming runs of schedules that use something else than before, or for another time, so that they are booked
-/// anew. When the last active run of such a schedule ends, whose reservations are those of before; absent if there is none.
+/// anew. The reservations of the others are those of before.
 pub(super) fn cancel_changed(
     calendar: &mut CalendarTransaction<'_>,
     earlier: Option<&Inventory>,
     present: &Inventory,
     now: UnixTime,
-) -> Result<Option<UnixTime>, CalendarError> {
+) -> Result<ChangedRuns, CalendarError> {
     let uses = |of: &Inventory, schedule: &Schedule| {
         let uses = of.uses(&schedule.from, &schedule.to, schedule.shared).ok();
         (uses, of.set_up, of.settle)
@@ -61,21 +70,24 @@ pub(super) fn cancel_changed(
         .collect();
     let booked = RunFilter { states: vec![CalendarRunState::Booked], ..RunFilter::default() };
     let mut first_due: BTreeMap<&str, UnixTime> = BTreeMap::new();
+    let mut handed = Vec::new();
     for run in calendar.runs(&booked)? {
         let Some((name, state)) = schedules.get_key_value(run.schedule.as_str()) else { continue };
-        if calendar.end_run(&run.id, CalendarRunState::Cancelled, DESCRIBED_ANEW, None, now)?
-            && !state.paused
-            && run.confirms.is_none()
-        {
+        if !calendar.end_run(&run.id, CalendarRunState::Cancelled, DESCRIBED_ANEW, None, now)? {
+            continue;
+        }
+        if !state.paused && run.confirms.is_none() {
             let first = first_due.entry(name).or_insert(run.due);
             *first = run.due.min(*first);
         }
+        handed.extend(run.handed.then_some(run.id));
     }
     for (name, due) in first_due {
         calendar.set_next_due(name, Some(due))?;
     }
     let active = calendar.runs(&active_runs())?;
-    Ok(active.iter().filter(|run| schedules.contains_key(run.schedule.as_str())).map(|run| run.ends).max())
+    let active = active.iter().filter(|run| schedules.contains_key(run.schedule.as_str()));
+    Ok(ChangedRuns { active_until: active.map(|run| run.ends).max(), handed })
 }
 
 /// Gives schedules a time that have none although they are due again, for example because their hosts are back, and those

@@ -41,9 +41,10 @@ impl FleetCoordinator {
         Ok(Some(check))
     }
 
-    /// Half of the time for settling is for clocks.
+    /// Half of the time for settling is for clocks, and half of that for those of agents.
     fn most_off(&self) -> Span {
-        Span::from_ns(self.inventory.settle.as_ns() / 2).max(MOST_OFF)
+        let share = if self.centre.is_some() { 4 } else { 2 };
+        Span::from_ns(self.inventory.settle.as_ns() / share).max(Span::from_ns(MOST_OFF.as_ns() * 2 / share))
     }
 
     /// Says whether the clock of this host is right. If it is not, another coordinator may lead at once; what is active
@@ -75,6 +76,9 @@ impl FleetCoordinator {
         if epoch != self.epoch {
             // Another one may have described the fleet differently in the meantime.
             self.described = false;
+            if let Some(centre) = &mut self.centre {
+                centre.forget_handed();
+            }
         }
         self.epoch = epoch;
         self.lease_until = lease.until;

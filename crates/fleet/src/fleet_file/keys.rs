@@ -35,7 +35,14 @@ pub(super) const HEAD: &[PlanKey] = &[
         "settle",
         PlanValueKind::Time,
         "\"2s\"",
-        "Time that is reserved after the traffic of a test for what still arrives, up to an hour.",
+        "Time that is reserved after the traffic of a test for what still arrives and for clocks that differ, up to an \
+         hour. An agent whose clock may be more than a quarter of it off does not measure.",
+    ),
+    key(
+        "ahead",
+        PlanValueKind::Time,
+        "\"12h\"",
+        "How far ahead agents get their calendars, 1 min to 24 h. So long they measure without coordinator and broker.",
     ),
     key(
         "keep_days",

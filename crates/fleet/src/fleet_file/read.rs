@@ -10,7 +10,7 @@ use linerate_plan::{PlanError, SettingValue, Source};
 use linerate_units::{Bitrate, Ratio, Span};
 
 use super::keys::{ALARM, HEAD, HOST, MESH, NOTIFY, SHARED, TABLES};
-use crate::inventory::{FleetHost, Inventory, Mesh, MeshTemplate, Notify, SharedResource};
+use crate::inventory::{AHEAD, FleetHost, Inventory, Mesh, MeshTemplate, Notify, SharedResource};
 use crate::recurrence::{MAX_SLIP, zone};
 
 /// Largest number of hosts of a fleet, of each kind of resource, and of meshes.
@@ -59,6 +59,7 @@ impl<'r> FleetReader<'r> {
             zone: head.text("zone").unwrap_or_else(|| "UTC".to_owned()),
             set_up: head.span("set_up").unwrap_or(Span::from_secs(3)),
             settle: head.span("settle").unwrap_or(Span::from_secs(2)),
+            ahead: head.span("ahead").unwrap_or(AHEAD),
             keep_days: head.whole("keep_days").unwrap_or(90) as u32,
             hosts: self.hosts(),
             shared: Vec::new(),
@@ -70,7 +71,7 @@ impl<'r> FleetReader<'r> {
             fleet.zone = "UTC".to_owned();
         }
         // A coordinator looks at its calendar about twice a second.
-        for (key, least, most) in [("set_up", 1, 3600), ("settle", 0, 3600)] {
+        for (key, least, most) in [("set_up", 1, 3600), ("settle", 0, 3600), ("ahead", 60, 24 * 3600)] {
             let (least, most) = (Span::from_secs(least), Span::from_secs(most));
             if let (Some(value), Some(span)) = (head.value(key), head.span(key))
                 && !(least..=most).contains(&span)

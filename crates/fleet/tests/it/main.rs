@@ -3,5 +3,7 @@
 
 mod booking_model;
 mod coordinator;
+mod engines;
 mod histories;
+mod simulated_agents;
 mod simulated_fleet;

@@ -1,10 +1,10 @@
 //! A fleet in virtual time: coordinators that are killed, stopped and cut off from their calendar, agents that put
 //! traffic on the wire, and users. The calendar is a real database.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use linerate_archive::{Calendar, RunFilter};
+use linerate_archive::{Archive, Calendar, RunFilter};
 use linerate_fleet::{
     CancelTarget, FleetAction, FleetCalendar, FleetCoordinator, FleetError, Inventory, PairRequest, RunEnd,
     ScheduleRequest, fleet_file,
@@ -15,6 +15,8 @@ use linerate_units::{Bitrate, Span};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+use crate::simulated_agents::{AgentStart, AgentWish, LOOKS, SimulatedAgents};
+
 /// When a history begins.
 const START_MS: i64 = 1_800_000_000_000;
 /// Time between two steps.
@@ -22,8 +24,17 @@ const STEP_MS: i64 = 1000;
 /// Steps with faults, and steps after them.
 const FAULTY_STEPS: i64 = 900;
 const CALM_STEPS: i64 = 420;
-/// Largest deviation of the clock of a coordinator, half of the time for settling.
+/// Largest deviation of the clock of a coordinator: half of the time for settling, and with agents half of that.
 const MAX_SKEW_MS: i64 = 500;
+
+/// Who carries out a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Carrier {
+    /// A coordinator, by its index.
+    Coordinator(usize),
+    /// A process of an agent.
+    Agent(usize),
+}
 
 /// What the agents of a run put on the wire, in true time.
 #[derive(Debug, Clone)]
@@ -31,9 +42,8 @@ pub(crate) struct OnTheWire {
     run: CalendarRun,
     begins_ms: i64,
     ends_ms: i64,
-    /// Index of the coordinator that has started it, and its epoch.
-    coordinator: usize,
-    /// Whether its end was told to its coordinator.
+    carrier: Carrier,
+    /// Whether its end was told to its carrier.
     told: bool,
 }
 
@@ -59,6 +69,12 @@ pub(crate) struct SimulatedFleet {
     coordinators: Vec<SimulatedCoordinator>,
     wire: Vec<OnTheWire>,
     users: FleetCalendar,
+    agents: SimulatedAgents,
+    /// Runs that are in the archive.
+    archived: BTreeSet<String>,
+    /// A copy of the database and of the archived runs, and how often it took over.
+    copy: Option<(PathBuf, BTreeSet<String>)>,
+    losses: u32,
     faults: bool,
     added: u32,
     /// Every fault and user action, for the message of a failure.
@@ -78,6 +94,7 @@ impl SimulatedFleet {
         first.tick(UnixTime::from_ms(START_MS), &mut Vec::new()).unwrap();
         first.stop(UnixTime::from_ms(START_MS)).unwrap();
         let users = FleetCalendar::open(path.to_str()).unwrap();
+        let agents = SimulatedAgents::new(&mut rng);
         let mut fleet = Self {
             seed,
             rng,
@@ -87,10 +104,15 @@ impl SimulatedFleet {
             coordinators: Vec::new(),
             wire: Vec::new(),
             users,
+            agents,
+            archived: BTreeSet::new(),
+            copy: None,
+            losses: 0,
             faults: true,
             added: 0,
             log: Vec::new(),
         };
+        fleet.enroll_agents();
         fleet.start_coordinator();
         if fleet.rng.random_bool(0.7) {
             fleet.start_coordinator();
@@ -140,7 +162,10 @@ impl SimulatedFleet {
         let holder = format!("coordinator-{number}");
         let machine = FleetCoordinator::new(calendar, holder, self.inventory.clone(), new_id)
             .with_horizon(Span::from_secs(300));
-        let skew_ms = self.rng.random_range(-MAX_SKEW_MS..=MAX_SKEW_MS);
+        let has_agents = self.agents.len() > 0;
+        let machine = if has_agents { machine.with_agents(self.agents.centre_key()) } else { machine };
+        let most_ms = if has_agents { MAX_SKEW_MS / 2 } else { MAX_SKEW_MS };
+        let skew_ms = self.rng.random_range(-most_ms..=most_ms);
         self.note(&format!("coordinator {number} starts, its clock is {skew_ms} ms off"));
         self.coordinators.push(SimulatedCoordinator {
             machine,
@@ -158,6 +183,7 @@ impl SimulatedFleet {
             self.misfortune();
             self.user();
         }
+        self.advance_agents();
         let count = self.coordinators.len();
         let first = self.rng.random_range(0..count);
         for at in (0..count).map(|at| (at + first) % count) {
@@ -165,6 +191,170 @@ impl SimulatedFleet {
                 self.turn(at);
             }
         }
+        if self.faults {
+            self.lose_commits();
+        }
+    }
+
+    /// Some histories have no agents, some only those, and some both.
+    fn enroll_agents(&mut self) {
+        let share = [0.0, 0.6, 1.0, 1.0][self.rng.random_range(0..4)];
+        let hosts: Vec<String> = self.inventory.hosts.iter().map(|host| host.name.clone()).collect();
+        for host in hosts {
+            if self.rng.random_bool(share) {
+                let key = self.agents.add(&host, &mut self.rng);
+                self.enroll(&host, &key);
+            }
+        }
+    }
+
+    fn enroll(&mut self, host: &str, key: &str) {
+        let (host, key, now) = (host.to_owned(), key.to_owned(), self.time());
+        let mut calendar = Calendar::open(self.path.to_str().unwrap()).unwrap();
+        calendar.write(|calendar| calendar.enroll_agent(&host, &key, now)).unwrap();
+    }
+
+    fn advance_agents(&mut self) {
+        if self.agents.len() == 0 {
+            return;
+        }
+        for look in 1..=LOOKS {
+            let at_ms = self.now_ms - STEP_MS + look * STEP_MS / LOOKS;
+            self.hear_agents(at_ms);
+            for wish in self.agents.advance(at_ms, &mut self.rng) {
+                match wish {
+                    AgentWish::Start(start) => self.start_agents_run(start),
+                    AgentWish::Stop { agent, run } => {
+                        self.stop_traffic_of(Carrier::Agent(agent), Some(&run), at_ms);
+                    }
+                }
+            }
+            self.listen_to_agents(at_ms);
+        }
+    }
+
+    /// The coordinators that lead, or think so, hear what agents say.
+    fn listen_to_agents(&mut self, at_ms: i64) {
+        let messages = self.agents.take_for_centre(at_ms);
+        for at in 0..self.coordinators.len() {
+            let one = &mut self.coordinators[at];
+            if !one.alive || one.stopped_until_ms > at_ms || one.cut_until_ms > at_ms || messages.is_empty() {
+                continue;
+            }
+            let mut actions = Vec::new();
+            one.machine.receive(&messages, UnixTime::from_ms(at_ms + one.skew_ms), &mut actions).unwrap();
+            self.execute(at, actions);
+        }
+    }
+
+    /// An agent connects, waits for its peer, and sends for the time of the test.
+    fn start_agents_run(&mut self, start: AgentStart) {
+        let AgentStart { agent, host, run, spec, begin_within, at_ms, until } = start;
+        let starts = run.starts.as_ms();
+        // Its clock may be a quarter of the time for settling off, and that of the coordinator too.
+        if at_ms < starts - MAX_SKEW_MS || at_ms > starts + 3000 + MAX_SKEW_MS || run.ends > until {
+            self.fail(&format!(
+                "I4: the agent of {host} starts {} {} ms after its time",
+                run.id,
+                at_ms - starts
+            ));
+        }
+        let busy = self.wire.iter().any(|one| one.run.id == run.id && one.ends_ms > at_ms);
+        let begins_ms = at_ms + self.rng.random_range(50..3500);
+        let late = begins_ms > at_ms + (begin_within.as_ns() / 1_000_000) as i64;
+        // The other end refuses a copy of an agent while it serves the first one.
+        if busy || late {
+            self.agents.ended(agent, &run.id, false, at_ms, &mut self.rng);
+            return;
+        }
+        let sends_ms = (spec.traffic.measured().as_ns() / 1_000_000) as i64;
+        let mesh = run.schedule.split('.').next().filter(|name| self.inventory.mesh(name).is_ok());
+        let run = CalendarRun {
+            id: run.id,
+            mesh: mesh.map(str::to_owned),
+            schedule: run.schedule,
+            from: host,
+            to: run.to,
+            spec: *spec,
+            confirms: None,
+            due: run.starts,
+            attempt: 0,
+            latest: run.starts,
+            starts: run.starts,
+            ends: run.ends,
+            set_up: Span::from_secs(3),
+            settle: Span::from_secs(1),
+            priority: 0,
+            state: CalendarRunState::Running,
+            reason: "".into(),
+            epoch: 0,
+            begun: None,
+            ended: None,
+            result: None,
+            handed: true,
+        };
+        self.wire.push(OnTheWire {
+            run,
+            begins_ms,
+            ends_ms: begins_ms + sends_ms,
+            carrier: Carrier::Agent(agent),
+            told: false,
+        });
+    }
+
+    /// Ends of runs reach their agents.
+    fn hear_agents(&mut self, at_ms: i64) {
+        for flow in 0..self.wire.len() {
+            let one = &mut self.wire[flow];
+            let Carrier::Agent(agent) = one.carrier else { continue };
+            if one.told || one.ends_ms > at_ms {
+                continue;
+            }
+            one.told = true;
+            let whole =
+                one.ends_ms - one.begins_ms >= (one.run.spec.traffic.measured().as_ns() / 1_000_000) as i64;
+            let id = one.run.id.clone();
+            self.agents.ended(agent, &id, whole, at_ms, &mut self.rng);
+        }
+    }
+
+    /// Another copy of the database takes over, which lacks what was written in the last seconds.
+    fn lose_commits(&mut self) {
+        if self.losses >= 1 || self.agents.len() == 0 {
+            return;
+        }
+        if self.copy.is_none() {
+            if self.rng.random_bool(0.001) {
+                let copy = self.path.with_extension(format!("copy-{}", self.losses));
+                Archive::open(&self.path).unwrap().backup(&copy).unwrap();
+                self.copy = Some((copy, self.archived.clone()));
+            }
+            return;
+        }
+        if !self.rng.random_bool(0.1) {
+            return;
+        }
+        let (copy, archived) = self.copy.take().unwrap();
+        self.losses += 1;
+        self.note("another copy of the database takes over, which lacks the last commits");
+        self.archived = archived;
+        let place = self.path.with_extension(format!("sqlite-{}", self.losses));
+        std::fs::rename(copy, &place).unwrap();
+        self.path = place;
+        let open = || Calendar::open(self.path.to_str().unwrap()).unwrap();
+        for coordinator in &mut self.coordinators {
+            *coordinator.machine.calendar() = open();
+        }
+        self.users = FleetCalendar::open(self.path.to_str()).unwrap();
+        // What PostgreSQL shows by its timeline.
+        let now = self.time();
+        open()
+            .write(|calendar| {
+                let epoch = calendar.lease()?.map_or(0, |lease| lease.epoch);
+                calendar.raise_epoch(epoch)?;
+                calendar.note_loss(now)
+            })
+            .unwrap();
     }
 
     /// One look of a coordinator at its calendar, as the service does it.
@@ -174,7 +364,7 @@ impl SimulatedFleet {
         if self.coordinators[at].cut_until_ms > self.now_ms {
             // Without a calendar, only what is over is stopped.
             for flow in 0..self.wire.len() {
-                if self.wire[flow].coordinator == at && self.wire[flow].run.ends <= now {
+                if self.wire[flow].carrier == Carrier::Coordinator(at) && self.wire[flow].run.ends <= now {
                     self.stop_traffic(flow);
                 }
             }
@@ -193,13 +383,17 @@ impl SimulatedFleet {
             match action {
                 FleetAction::Start(run) => self.start_run(at, *run),
                 FleetAction::Stop { run, why: _ } => {
-                    for flow in 0..self.wire.len() {
-                        if self.wire[flow].run.id == run && self.wire[flow].coordinator == at {
-                            self.stop_traffic(flow);
-                        }
-                    }
+                    self.stop_traffic_of(Carrier::Coordinator(at), Some(&run), self.now_ms);
                 }
-                FleetAction::Notify(_) | FleetAction::Described => {}
+                FleetAction::Send { agent, message } => {
+                    self.agents.send_to_agent(&agent, message, self.now_ms, &mut self.rng);
+                }
+                FleetAction::Archive { agent, run, log: _ } => {
+                    self.archived.insert(run.clone());
+                    let stored = self.coordinators[at].machine.archived(&agent, &run);
+                    self.execute(at, stored.into_iter().collect());
+                }
+                FleetAction::Notify(_) | FleetAction::Described | FleetAction::Agent(_) => {}
             }
         }
     }
@@ -210,7 +404,7 @@ impl SimulatedFleet {
         if UnixTime::from_ms(local_ms) < run.starts || run.starts > run.latest {
             self.fail(&format!("I4: run {} starts outside its window", run.id));
         }
-        let latest_ms = run.starts.after(run.set_up).after(run.settle).as_ms();
+        let latest_ms = run.starts.after(run.set_up).as_ms() + 500;
         let begins_ms = local_ms + self.rng.random_range(50..3500);
         let sends_ms = (run.spec.traffic.measured().as_ns() / 1_000_000) as i64;
         if begins_ms > latest_ms {
@@ -223,7 +417,7 @@ impl SimulatedFleet {
             run,
             begins_ms,
             ends_ms: begins_ms + sends_ms,
-            coordinator: at,
+            carrier: Carrier::Coordinator(at),
             told: false,
         });
     }
@@ -233,11 +427,20 @@ impl SimulatedFleet {
         self.wire[flow].ends_ms = self.wire[flow].ends_ms.min(soon);
     }
 
+    /// Ends the traffic of a carrier, of one run or of all.
+    fn stop_traffic_of(&mut self, carrier: Carrier, run: Option<&str>, at_ms: i64) {
+        for one in self.wire.iter_mut().filter(|one| one.carrier == carrier) {
+            if run.is_none_or(|run| one.run.id == run) {
+                one.ends_ms = one.ends_ms.min(at_ms + 100);
+            }
+        }
+    }
+
     /// Ends of runs reach the coordinator that started them.
     fn hear_ends(&mut self, at: usize) {
         for flow in 0..self.wire.len() {
             let one = &mut self.wire[flow];
-            if one.coordinator != at || one.told || one.ends_ms > self.now_ms {
+            if one.carrier != Carrier::Coordinator(at) || one.told || one.ends_ms > self.now_ms {
                 continue;
             }
             one.told = true;
@@ -265,11 +468,7 @@ impl SimulatedFleet {
                 self.note(&format!("coordinator {at} is killed"));
                 self.coordinators[at].alive = false;
                 // Its connections to the agents end with it.
-                for flow in 0..self.wire.len() {
-                    if self.wire[flow].coordinator == at {
-                        self.stop_traffic(flow);
-                    }
-                }
+                self.stop_traffic_of(Carrier::Coordinator(at), None, self.now_ms);
             }
             1..=3 => {
                 self.note(&format!("coordinator {at} is stopped for {for_ms} ms"));
@@ -282,6 +481,50 @@ impl SimulatedFleet {
             7..=8 if self.coordinators.len() < 5 => self.start_coordinator(),
             _ => {}
         }
+        self.misfortune_of_agents();
+    }
+
+    fn misfortune_of_agents(&mut self) {
+        if self.agents.len() == 0 {
+            return;
+        }
+        if let Some((what, killed)) = self.agents.misfortune(self.now_ms, &mut self.rng) {
+            self.note(&what);
+            if let Some(agent) = killed {
+                self.kill_traffic(agent);
+            }
+        }
+        // Somebody revokes an agent, and another one enrols it again.
+        if self.rng.random_bool(0.003) {
+            let agent = self.rng.random_range(0..self.agents.len());
+            let (host, now) = (self.agents.host(agent).to_owned(), self.time());
+            let mut calendar = Calendar::open(self.path.to_str().unwrap()).unwrap();
+            if self.rng.random_bool(0.5) {
+                self.note(&format!("the agent of {host} is revoked"));
+                calendar.write(|calendar| calendar.revoke_agent(&host, now).map(drop)).unwrap();
+            } else {
+                self.enroll_again(&host);
+            }
+        }
+    }
+
+    fn enroll_again(&mut self, host: &str) {
+        self.note(&format!("the agent of {host} is enrolled again"));
+        for agent in 0..self.agents.len() {
+            if self.agents.host(agent) == host {
+                self.kill_traffic(agent);
+            }
+        }
+        let key = self.agents.renew_key(host, self.now_ms, &mut self.rng);
+        self.enroll(host, &key);
+    }
+
+    /// The traffic of a process ends with it, and nobody hears how.
+    fn kill_traffic(&mut self, agent: usize) {
+        self.stop_traffic_of(Carrier::Agent(agent), None, self.now_ms);
+        for one in self.wire.iter_mut().filter(|one| one.carrier == Carrier::Agent(agent)) {
+            one.told = true;
+        }
     }
 
     /// At least one coordinator is there in the end.
@@ -291,6 +534,14 @@ impl SimulatedFleet {
         }
         if !self.coordinators.iter().any(|one| one.alive) {
             self.start_coordinator();
+        }
+        for agent in self.agents.recover() {
+            self.kill_traffic(agent);
+        }
+        for agent in self.users.agents().unwrap() {
+            if agent.revoked.is_some() {
+                self.enroll_again(&agent.name);
+            }
         }
     }
 
@@ -393,7 +644,9 @@ impl SimulatedFleet {
                     run.reason
                 ));
             }
-            if started.get(run.id.as_str()).is_some_and(|times| *times > 1) {
+            // A copy of an agent does what it does, and a lost beginning is repeated.
+            let may_repeat = self.losses > 0 || self.agents.copied.contains(&run.from);
+            if started.get(run.id.as_str()).is_some_and(|times| *times > 1) && !may_repeat {
                 self.fail(&format!("run {} was started twice", run.id));
             }
             if run.state == CalendarRunState::Finished && !started.contains_key(run.id.as_str()) {
@@ -402,6 +655,12 @@ impl SimulatedFleet {
         }
         if !runs.iter().any(|run| run.state == CalendarRunState::Finished) {
             self.fail("nothing was measured");
+        }
+        // What a copy of an agent had is gone with it.
+        let kept = |host: &String| !self.agents.copied.contains(host);
+        let mut acked = self.agents.acked.iter().filter(|(_, host)| kept(host));
+        if let Some((lost, host)) = acked.find(|(run, _)| !self.archived.contains(*run)) {
+            self.fail(&format!("I3: the result of run {lost} of {host} was acknowledged and is gone"));
         }
     }
 
@@ -474,7 +733,7 @@ impl SimulatedFleet {
 /// A random fleet of 3 to 6 hosts with links, a group and meshes.
 fn fleet(rng: &mut StdRng) -> Inventory {
     let hosts = rng.random_range(3..=6);
-    let mut text = String::from("set_up = \"3s\"\nsettle = \"1s\"\n");
+    let mut text = String::from("set_up = \"3s\"\nsettle = \"1s\"\nahead = \"5m\"\n");
     for host in 0..hosts {
         text += &format!("[host.h{host}]\naddress = \"h{host}\"\ncapacity = {}\n", rng.random_range(1..=3));
     }

@@ -28,6 +28,60 @@ macro_rules! documents {
 }
 
 documents! {
+    /// The agents that carry out the calendar by themselves.
+    pub struct AgentsDocument {
+        /// `linerate.agents/1`.
+        schema: &'static str,
+        /// By name.
+        agents: Vec<EnrolledAgentEntry>,
+    }
+
+    /// An agent that carries out the calendar by itself.
+    pub struct EnrolledAgentEntry {
+        /// Its host.
+        name: ForeignText,
+        /// Its public key.
+        key: ForeignText,
+        /// `ready`, `behind` (it has not confirmed the newest calendar), `full`, `never heard` or `revoked`.
+        state: &'static str,
+        /// When it was enrolled.
+        enrolled: String,
+        /// When it was revoked.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        revoked: Option<String>,
+        /// When it was heard last.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        heard: Option<String>,
+        /// Number of the newest calendar that was handed out to it; 0 for none.
+        version: u64,
+        /// Number of the calendar that it has confirmed; 0 for none.
+        confirmed: u64,
+        /// When its calendar ends.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        until: Option<String>,
+        /// Results that it keeps until they are stored.
+        waiting: u64,
+        /// Its version of the program.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        program: Option<ForeignText>,
+        /// Why it takes no further runs.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        note: Option<ForeignText>,
+    }
+
+    /// An agent that was enrolled or revoked.
+    pub struct EnrollmentDocument {
+        /// `linerate.enrollment/1`.
+        schema: &'static str,
+        /// Its host.
+        host: ForeignText,
+        /// Its public key; absent if it was revoked.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        key: Option<ForeignText>,
+        /// Files that were written.
+        written: Vec<String>,
+    }
+
     /// Schedules, and the runs that have not ended.
     pub struct SchedulesDocument {
         /// `linerate.schedules/1`.
@@ -464,6 +518,11 @@ pub fn document(answer: &FleetAnswer) -> Value {
         FleetAnswer::Grids(grids) => to_value(MeshesDocument::new(grids)),
         FleetAnswer::Alarms(alarms) => to_value(AlarmsDocument::new(alarms)),
         FleetAnswer::Status(status) => to_value(FleetDocument::new(status)),
+        FleetAnswer::Agents(agents) => to_value(AgentsDocument::new(agents)),
+        FleetAnswer::Enrolled { host, key, written } => {
+            to_value(EnrollmentDocument::new(host, Some(key), written))
+        }
+        FleetAnswer::Revoked { host, written } => to_value(EnrollmentDocument::new(host, None, written)),
         FleetAnswer::Preview(preview) => to_value(FleetPreviewDocument::new(preview)),
     }
     .unwrap_or_default()

@@ -66,6 +66,7 @@ fn run(state: CalendarRunState) -> CalendarRun {
         begun: None,
         ended: None,
         result: None,
+        handed: false,
     }
 }
 
@@ -148,6 +149,7 @@ fn why_lists_every_obstacle_and_when_there_is_room() {
         schedule: "core.rome.berlin".to_owned(),
         priority: 5,
         state: CalendarRunState::Running,
+        handed: false,
     };
     let why = WhyAnswer {
         at: at(0),

@@ -2,20 +2,55 @@
 
 use linerate_model::ForeignText;
 use linerate_model::calendar::{
-    Alarm, CalendarRun, FleetPreview, FleetStatus, MeshCell, MeshGrid, Recurrence, ResourceReservation,
-    ScheduleObstacle, ScheduleState, WhyAnswer,
+    Alarm, CalendarRun, FleetAgent, FleetPreview, FleetStatus, MeshCell, MeshGrid, Recurrence,
+    ResourceReservation, ScheduleObstacle, ScheduleState, WhyAnswer,
 };
 
 use super::{
-    AgentEntry, AlarmEntry, AlarmsDocument, CalendarDocument, CalendarRunEntry, CellEntry, ChangeDocument,
-    CoordinatorEntry, FleetDocument, FleetPreviewDocument, LoadEntry, MeshEntry, MeshPreviewEntry,
-    MeshesDocument, ObstacleEntry, ReservationEntry, ScheduleCounts, ScheduleEntry, SchedulesDocument,
-    WhenEntry, WhyDocument, time,
+    AgentEntry, AgentsDocument, AlarmEntry, AlarmsDocument, CalendarDocument, CalendarRunEntry, CellEntry,
+    ChangeDocument, CoordinatorEntry, EnrolledAgentEntry, EnrollmentDocument, FleetDocument,
+    FleetPreviewDocument, LoadEntry, MeshEntry, MeshPreviewEntry, MeshesDocument, ObstacleEntry,
+    ReservationEntry, ScheduleCounts, ScheduleEntry, SchedulesDocument, WhenEntry, WhyDocument, time,
 };
 use crate::fleet::compact_rate;
 
 fn given(text: &ForeignText) -> Option<ForeignText> {
     Some(text.clone()).filter(|text| !text.is_empty())
+}
+
+impl AgentsDocument {
+    /// Agents that carry out the calendar by themselves.
+    #[must_use]
+    pub fn new(agents: &[FleetAgent]) -> Self {
+        let entry = |agent: &FleetAgent| EnrolledAgentEntry {
+            name: agent.name.as_str().into(),
+            key: agent.key.as_str().into(),
+            state: crate::fleet::agents::state(agent),
+            enrolled: time(agent.enrolled),
+            revoked: agent.revoked.map(time),
+            heard: agent.seen.map(time),
+            version: agent.version,
+            confirmed: agent.acked,
+            until: Some(agent.until).filter(|_| agent.acked > 0).map(time),
+            waiting: agent.waiting,
+            program: given(&agent.program),
+            note: given(&agent.note),
+        };
+        Self { schema: "linerate.agents/1", agents: agents.iter().map(entry).collect() }
+    }
+}
+
+impl EnrollmentDocument {
+    /// What was done with an agent.
+    #[must_use]
+    pub fn new(host: &str, key: Option<&String>, written: &[String]) -> Self {
+        Self {
+            schema: "linerate.enrollment/1",
+            host: host.into(),
+            key: key.map(|key| key.as_str().into()),
+            written: written.to_vec(),
+        }
+    }
 }
 
 impl ChangeDocument {

@@ -1,0 +1,92 @@
+//! What an agent must not forget, in files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use linerate_runner::lasting_private_file;
+
+/// Why something cannot be kept.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", path.display())]
+pub struct AgentFolderError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// Why.
+    pub source: io::Error,
+}
+
+/// Where an agent keeps what it must not forget.
+pub trait AgentFolder: Send {
+    /// Keeps a file, in place of one with its name. It is whole or not there, also after a power failure.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn write(&mut self, name: &str, content: &[u8]) -> Result<(), AgentFolderError>;
+
+    /// Removes a file, if it is there.
+    fn remove(&mut self, name: &str);
+
+    /// Gives a file another name, if it is there.
+    fn rename(&mut self, from: &str, to: &str);
+
+    /// The content of a file; absent if it is not there or cannot be read.
+    fn read_one(&mut self, name: &str) -> Option<Vec<u8>>;
+
+    /// The names and lengths of all files.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn list(&mut self) -> Result<Vec<(String, u64)>, AgentFolderError>;
+}
+
+/// A folder on a disk.
+#[derive(Debug)]
+pub struct DiskFolder {
+    path: PathBuf,
+}
+
+impl DiskFolder {
+    /// The folder at a path; it is created if it is missing.
+    ///
+    /// # Errors
+    /// It cannot be created.
+    pub fn open(path: &Path) -> Result<Self, AgentFolderError> {
+        let made = std::fs::create_dir_all(path);
+        made.map_err(|source| AgentFolderError { path: path.to_owned(), source })?;
+        Ok(Self { path: path.to_owned() })
+    }
+}
+
+impl AgentFolder for DiskFolder {
+    fn write(&mut self, name: &str, content: &[u8]) -> Result<(), AgentFolderError> {
+        let path = self.path.join(name);
+        lasting_private_file(&path, content).map_err(|source| AgentFolderError { path, source })
+    }
+
+    fn remove(&mut self, name: &str) {
+        // One that is gone has been removed.
+        let _ = std::fs::remove_file(self.path.join(name));
+    }
+
+    fn rename(&mut self, from: &str, to: &str) {
+        let _ = std::fs::rename(self.path.join(from), self.path.join(to));
+    }
+
+    fn read_one(&mut self, name: &str) -> Option<Vec<u8>> {
+        std::fs::read(self.path.join(name)).ok()
+    }
+
+    fn list(&mut self) -> Result<Vec<(String, u64)>, AgentFolderError> {
+        let failed = |path: &Path, source| AgentFolderError { path: path.to_owned(), source };
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(&self.path).map_err(|error| failed(&self.path, error))? {
+            let entry = entry.map_err(|error| failed(&self.path, error))?;
+            let path = entry.path();
+            let about = entry.metadata().map_err(|error| failed(&path, error))?;
+            if let Some(name) = path.file_name().and_then(|name| name.to_str()).filter(|_| about.is_file()) {
+                files.push((name.to_owned(), about.len()));
+            }
+        }
+        Ok(files)
+    }
+}

@@ -1,0 +1,481 @@
+//! The agent as a state machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_model::TestSpec;
+use linerate_model::calendar::{CalendarRunState, UnixTime};
+use linerate_units::Span;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
+
+use super::clock::{AgentClock, ClockReading};
+use super::folder::{AgentFolder, AgentFolderError};
+use super::key::{FleetKey, PublicFleetKey};
+use super::message::{
+    AgentCalendar, AgentReport, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, HeldCalendar,
+    ResultDocument, open, seal,
+};
+use super::message::{MessageOrigin, StoredResult};
+use super::outbox::ResultOutbox;
+use crate::coordinator::RunEnd;
+
+/// How often an agent reports, and how much sooner or later.
+const REPORT_INTERVAL: Span = Span::from_secs(30);
+/// How soon after a change.
+const SOON: Span = Span::from_secs(1);
+/// How long the answer to a report may take.
+const ANSWER_TIMEOUT: Span = Span::from_secs(10);
+/// Results that are not stored may have this size before no further runs are taken.
+const MOST_WAITING_BYTES: u64 = 256 << 20;
+/// Runs that an agent remembers to have begun, besides those of its calendar.
+const MEMORY_FILE: &str = "memory.json";
+const CALENDAR_FILE: &str = "calendar";
+
+/// Who an agent is.
+#[derive(Debug)]
+pub struct AgentIdentity {
+    /// Its name: that of its host in the fleet.
+    pub name: String,
+    /// Its secret key.
+    pub key: FleetKey,
+    /// The public key of the coordinators.
+    pub centre: PublicFleetKey,
+    /// Version of the program.
+    pub program: String,
+    /// A name for this process that no other one has.
+    pub session: String,
+}
+
+/// Something that an agent wants to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentAction {
+    /// Send this to the coordinators.
+    Send(Vec<u8>),
+    /// Carry out this run, and say with [`CalendarAgent::ended`] how it ended.
+    Start {
+        /// The run.
+        run: AgentRun,
+        /// What it measures.
+        spec: Box<TestSpec>,
+        /// How long its traffic may take to begin.
+        begin_within: Span,
+    },
+    /// Stop this run at once.
+    Stop {
+        /// Its name.
+        run: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// The coordinators refuse this agent, or accept it again (empty).
+    Refused(String),
+    /// Something cannot be kept.
+    NotKept(String),
+}
+
+/// What an agent must not forget.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct AgentMemory {
+    /// The last process that used the folder.
+    session: String,
+    /// The newest calendar that it ever had.
+    newest: Option<HeldCalendar>,
+    /// Whether the wall clock agreed with the fleet.
+    wall_agrees: bool,
+    /// Runs that have begun or are over, and when they began.
+    runs: BTreeMap<String, Option<UnixTime>>,
+}
+
+struct ActiveAgentRun {
+    ends: UnixTime,
+    begun: UnixTime,
+    stopped: Option<&'static str>,
+}
+
+/// An agent.
+pub struct CalendarAgent {
+    identity: AgentIdentity,
+    folder: Box<dyn AgentFolder>,
+    clock: AgentClock,
+    memory: AgentMemory,
+    /// The process that used the folder before.
+    previous: String,
+    calendar: Option<AgentCalendar>,
+    active: BTreeMap<String, ActiveAgentRun>,
+    outbox: ResultOutbox,
+    /// Reports without an answer: when they were sent.
+    asked: BTreeMap<u64, Span>,
+    nonce: u64,
+    report_at: Span,
+    /// What the coordinators know that it holds.
+    reported: Option<HeldCalendar>,
+    refused: String,
+    /// Why its folder takes nothing more; empty if it does.
+    not_kept: String,
+    random: StdRng,
+    actions: Vec<AgentAction>,
+}
+
+impl CalendarAgent {
+    /// An agent with what its folder has.
+    ///
+    /// # Errors
+    /// The folder cannot be read or written.
+    pub fn open(
+        identity: AgentIdentity,
+        mut folder: Box<dyn AgentFolder>,
+        seed: u64,
+    ) -> Result<Self, AgentFolderError> {
+        let (mut memory, mut calendar, mut outbox) = (AgentMemory::default(), None, ResultOutbox::default());
+        for (name, bytes) in folder.list()? {
+            outbox.found(&name, bytes);
+        }
+        if let Some(content) = folder.read_one(MEMORY_FILE) {
+            memory = serde_json::from_slice(&content).unwrap_or_default();
+        }
+        if let Some(content) = folder.read_one(CALENDAR_FILE)
+            && let Some(CentreMessage::Calendar(one)) =
+                open(MessageOrigin::Centre, &identity.centre, &content)
+        {
+            calendar = Some(one).filter(|one| one.agent == identity.name);
+        }
+        // A process that ended between two writes.
+        let held = calendar.as_ref().map(|one| HeldCalendar { epoch: one.epoch, version: one.version });
+        memory.newest = memory.newest.max(held);
+        let previous = std::mem::replace(&mut memory.session, identity.session.clone());
+        let mut agent = Self {
+            clock: AgentClock::new(memory.wall_agrees),
+            identity,
+            folder,
+            memory,
+            previous,
+            calendar,
+            active: BTreeMap::new(),
+            outbox,
+            asked: BTreeMap::new(),
+            nonce: 0,
+            report_at: Span::ZERO,
+            reported: None,
+            refused: String::new(),
+            not_kept: String::new(),
+            random: StdRng::seed_from_u64(seed),
+            actions: Vec::new(),
+        };
+        agent.folder.write(MEMORY_FILE, &agent.memory_document())?;
+        Ok(agent)
+    }
+
+    /// Its calendar; absent if it has none.
+    #[must_use]
+    pub fn calendar(&self) -> Option<&AgentCalendar> {
+        self.calendar.as_ref()
+    }
+
+    /// Results that the coordinators do not have yet.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.outbox.len()
+    }
+
+    /// The connection to the broker is there again: reports soon, but not in the same moment as all the others.
+    pub fn connected(&mut self, reading: &ClockReading) {
+        self.report_soon(reading);
+    }
+
+    /// Hears a message. One that is not from the coordinators is ignored.
+    pub fn receive(&mut self, bytes: &[u8], reading: &ClockReading) {
+        match open(MessageOrigin::Centre, &self.identity.centre, bytes) {
+            Some(CentreMessage::Calendar(calendar)) => self.take_calendar(calendar, bytes, reading),
+            Some(CentreMessage::Answer(answer)) => self.take_answer(&answer, reading),
+            Some(CentreMessage::Stored(StoredResult { agent, run, part })) if agent == self.identity.name => {
+                self.outbox.stored(&run, part, reading.running, self.folder.as_mut());
+            }
+            Some(CentreMessage::Stored(_)) | None => {}
+        }
+    }
+
+    fn take_calendar(&mut self, calendar: AgentCalendar, bytes: &[u8], reading: &ClockReading) {
+        let held = HeldCalendar { epoch: calendar.epoch, version: calendar.version };
+        let is_newer =
+            self.memory.newest.is_none_or(|known| held.epoch >= known.epoch && held.version > known.version);
+        let is_known = calendar.runs.iter().all(|run| run.spec < calendar.specs.len());
+        if calendar.agent != self.identity.name || !self.refused.is_empty() || !is_newer || !is_known {
+            return;
+        }
+        // First on the disk: after a restart, it would keep to an earlier one that is not in force any more.
+        let written = self.folder.write(CALENDAR_FILE, bytes);
+        if !self.note_kept(written) {
+            return;
+        }
+        self.memory.newest = Some(held);
+        let wanted: BTreeSet<&str> = calendar.runs.iter().map(|run| run.id.as_str()).collect();
+        self.memory.runs.retain(|run, _| {
+            wanted.contains(run.as_str()) || self.active.contains_key(run) || self.outbox.has(run)
+        });
+        for (run, active) in &mut self.active {
+            if !wanted.contains(run.as_str()) && active.stopped.is_none() {
+                active.stopped = Some("it was taken from the calendar");
+                self.actions
+                    .push(AgentAction::Stop { run: run.clone(), why: "it was taken from the calendar" });
+            }
+        }
+        if calendar.lost {
+            self.outbox.send_kept(self.folder.as_mut());
+        }
+        self.calendar = Some(calendar);
+        self.remember();
+        self.report_at = reading.running;
+    }
+
+    fn take_answer(&mut self, answer: &CentreAnswer, reading: &ClockReading) {
+        if answer.agent != self.identity.name || answer.session != self.identity.session {
+            return;
+        }
+        let Some(asked) = self.asked.remove(&answer.nonce) else { return };
+        // One from before a take-over is late.
+        if self.memory.newest.is_some_and(|newest| answer.epoch < newest.epoch) {
+            return;
+        }
+        self.clock.learn(asked, answer.now, reading);
+        if self.clock.wall_agrees() != self.memory.wall_agrees {
+            self.memory.wall_agrees = self.clock.wall_agrees();
+            self.remember();
+        }
+        if answer.refused.as_str() != self.refused {
+            self.refused = answer.refused.as_str().to_owned();
+            self.actions.push(AgentAction::Refused(self.refused.clone()));
+            if !self.refused.is_empty() {
+                self.drop_calendar();
+            }
+        }
+    }
+
+    fn drop_calendar(&mut self) {
+        self.calendar = None;
+        self.folder.remove(CALENDAR_FILE);
+        for (run, active) in self.active.iter_mut().filter(|(_, active)| active.stopped.is_none()) {
+            active.stopped = Some("the agent was refused");
+            self.actions.push(AgentAction::Stop { run: run.clone(), why: "the agent was refused" });
+        }
+    }
+
+    /// A run has ended; `log` is its log, a JSON document on each line.
+    pub fn ended(&mut self, run: &str, end: RunEnd, log: String, reading: &ClockReading) {
+        let Some(active) = self.active.remove(run) else { return };
+        let now = self.clock.now(reading).map_or(active.ends, |(now, _)| now);
+        let (mut state, mut reason) = (end.state, end.reason);
+        if let Some(why) = active.stopped {
+            let cancelled = why == "it was taken from the calendar";
+            state = if cancelled { CalendarRunState::Cancelled } else { CalendarRunState::Failed };
+            reason = why.to_owned();
+        }
+        let document = ResultDocument {
+            state,
+            reason: reason.into(),
+            result: end.result,
+            begun: Some(active.begun),
+            ended: now,
+            log,
+        };
+        self.keep(run, &document);
+        self.memory.runs.insert(run.to_owned(), None);
+        self.remember();
+        self.report_at = reading.running;
+    }
+
+    fn keep(&mut self, run: &str, document: &ResultDocument) {
+        let kept = self.outbox.keep(run, document, self.folder.as_mut());
+        self.note_kept(kept);
+    }
+
+    /// Looks at its calendar and says what has to be done. Called about four times a second, and after every message.
+    pub fn tick(&mut self, reading: &ClockReading) -> Vec<AgentAction> {
+        let now = self.clock.now(reading);
+        if let Some((now, error)) = now {
+            self.stop_overdue(now);
+            self.carry_out(now, error);
+        }
+        if reading.running >= self.report_at && self.is_settled() {
+            self.report(reading);
+        }
+        for message in self.outbox.due(&self.identity.name, reading.running, self.folder.as_mut()) {
+            self.send(&message);
+        }
+        std::mem::take(&mut self.actions)
+    }
+
+    /// When it wants to be called again at the latest, from now.
+    #[must_use]
+    pub fn next_tick(&self, reading: &ClockReading) -> Span {
+        let until = |at: Span| at.saturating_sub(reading.running);
+        let report = until(self.report_at);
+        let run = self.clock.now(reading).and_then(|(now, _)| {
+            let calendar = self.calendar.as_ref()?;
+            let coming = calendar.runs.iter().filter(|run| !self.memory.runs.contains_key(&run.id));
+            coming.map(|run| run.starts.since(now)).min()
+        });
+        let busy = !self.active.is_empty() || self.outbox.len() > 0;
+        let most = if busy { Span::from_ms(250) } else { Span::from_secs(5) };
+        run.into_iter().chain([report, most]).min().unwrap_or(most).max(Span::from_ms(20))
+    }
+
+    fn stop_overdue(&mut self, now: UnixTime) {
+        let over = self.active.iter_mut().filter(|(_, one)| one.ends <= now && one.stopped.is_none());
+        for (run, active) in over {
+            active.stopped = Some("its time was over");
+            self.actions.push(AgentAction::Stop { run: run.clone(), why: "its time was over" });
+        }
+    }
+
+    /// Starts what is due, and notes what can no longer start.
+    fn carry_out(&mut self, now: UnixTime, error: Span) {
+        let Some(calendar) = &self.calendar else { return };
+        let (set_up, settle) = (calendar.set_up, calendar.settle);
+        let over = now.after(error) >= calendar.until;
+        let due = calendar.runs.iter().filter(|run| run.starts <= now);
+        let due: Vec<AgentRun> = due.filter(|run| !self.memory.runs.contains_key(&run.id)).cloned().collect();
+        let specs = calendar.specs.clone();
+        for run in due {
+            let latest = run.starts.after(set_up);
+            // Two agents may be wrong in opposite directions, and the settling of the run before is for both.
+            let refusal = if now > latest {
+                Some("its agent was not there at its time".to_owned())
+            } else if over {
+                Some("the calendar of its agent had ended".to_owned())
+            } else if error > Span::from_ns(settle.as_ns() / 4) {
+                Some(format!("clock: it may be {error} off, more than a quarter of the time for settling"))
+            } else {
+                None
+            };
+            match refusal {
+                Some(why) => self.note_missed(&run, why, now),
+                None => self.start(run, &specs, now, latest.since(now)),
+            }
+        }
+    }
+
+    fn start(&mut self, run: AgentRun, specs: &[TestSpec], now: UnixTime, begin_within: Span) {
+        self.memory.runs.insert(run.id.clone(), Some(now));
+        // First on the disk, so that an agent that is restarted does not begin it once more.
+        let written = self.folder.write(MEMORY_FILE, &self.memory_document());
+        if !self.note_kept(written) {
+            let why = format!("the agent cannot note it: {}", self.not_kept);
+            self.note_missed(&run, why, now);
+            return;
+        }
+        let Some(spec) = specs.get(run.spec) else { return };
+        self.active.insert(run.id.clone(), ActiveAgentRun { ends: run.ends, begun: now, stopped: None });
+        self.actions.push(AgentAction::Start { spec: Box::new(spec.clone()), run, begin_within });
+        self.report_at = Span::ZERO;
+    }
+
+    /// A run will not take place.
+    fn note_missed(&mut self, run: &AgentRun, why: String, now: UnixTime) {
+        self.memory.runs.insert(run.id.clone(), None);
+        let document = ResultDocument {
+            state: CalendarRunState::Missed,
+            reason: why.into(),
+            result: None,
+            begun: None,
+            ended: now,
+            log: String::new(),
+        };
+        self.keep(&run.id, &document);
+        self.remember();
+    }
+
+    /// Runs that a process before this one began and did not end.
+    pub fn note_broken_off(&mut self, reading: &ClockReading) {
+        let ended = self.clock.now(reading).map(|(now, _)| now);
+        let begun: Vec<(String, UnixTime)> = self
+            .memory
+            .runs
+            .iter()
+            .filter(|(run, _)| !self.active.contains_key(*run) && !self.outbox.has(run))
+            .filter_map(|(run, begun)| Some((run.clone(), (*begun)?)))
+            .collect();
+        for (run, begun) in begun {
+            let document = ResultDocument {
+                state: CalendarRunState::Failed,
+                reason: "its agent ended while it was carried out".into(),
+                result: None,
+                begun: Some(begun),
+                ended: ended.unwrap_or(begun),
+                log: String::new(),
+            };
+            self.keep(&run, &document);
+            self.memory.runs.insert(run, None);
+        }
+        self.remember();
+    }
+
+    /// Whether everything that it does is in its calendar, so that it may say that it keeps to it.
+    fn is_settled(&self) -> bool {
+        !self.active.values().any(|active| active.stopped.is_some())
+    }
+
+    fn report(&mut self, reading: &ClockReading) {
+        self.asked.retain(|_, asked| reading.running.saturating_sub(*asked) < ANSWER_TIMEOUT);
+        self.nonce += 1;
+        self.asked.insert(self.nonce, reading.running);
+        let holds = self.calendar.as_ref().map(|one| HeldCalendar { epoch: one.epoch, version: one.version });
+        self.reported = holds;
+        let full = if !self.not_kept.is_empty() {
+            self.not_kept.clone()
+        } else if self.outbox.bytes() > MOST_WAITING_BYTES {
+            format!("{} results wait to be stored", self.outbox.len())
+        } else {
+            String::new()
+        };
+        let report = AgentReport {
+            agent: self.identity.name.clone(),
+            session: self.identity.session.clone(),
+            previous: self.previous.clone(),
+            nonce: self.nonce,
+            program: self.identity.program.as_str().into(),
+            holds,
+            full: full.into(),
+            waiting: self.outbox.len(),
+            begun: self.active.iter().map(|(run, active)| (run.clone(), active.begun)).collect(),
+        };
+        self.send(&FleetAgentMessage::Report(report));
+        let fifth = REPORT_INTERVAL.as_ns() / 5;
+        let jitter = Span::from_ns(self.random.random_range(0..=2 * fifth));
+        self.report_at = reading.running + REPORT_INTERVAL.saturating_sub(Span::from_ns(fifth)) + jitter;
+    }
+
+    fn report_soon(&mut self, reading: &ClockReading) {
+        let soon = Span::from_ns(self.random.random_range(0..=SOON.as_ns()));
+        self.report_at = self.report_at.min(reading.running + soon);
+    }
+
+    fn send(&mut self, message: &FleetAgentMessage) {
+        self.actions.push(AgentAction::Send(seal(MessageOrigin::Agent, &self.identity.key, message)));
+    }
+
+    fn memory_document(&self) -> Vec<u8> {
+        serde_json::to_vec(&self.memory).unwrap_or_default()
+    }
+
+    fn remember(&mut self) {
+        let written = self.folder.write(MEMORY_FILE, &self.memory_document());
+        self.note_kept(written);
+    }
+
+    /// Whether something was kept; says so when that changes.
+    fn note_kept(&mut self, kept: Result<(), AgentFolderError>) -> bool {
+        let why = kept.err().map(|error| error.to_string()).unwrap_or_default();
+        if why != self.not_kept {
+            self.not_kept = why;
+            self.actions.push(AgentAction::NotKept(self.not_kept.clone()));
+        }
+        self.not_kept.is_empty()
+    }
+}
+
+impl std::fmt::Debug for CalendarAgent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CalendarAgent").field("identity", &self.identity).finish_non_exhaustive()
+    }
+}

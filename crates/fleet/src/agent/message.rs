@@ -1,0 +1,262 @@
+//! What agents and coordinators say to each other.
+//!
+//! A message is one line of text, `linerate-fleet 1 SIGNATURE`, and then a document of JSON. The signature (Ed25519,
+//! base64url) is over `linerate-fleet 1 agent` or `linerate-fleet 1 centre`, a line feed, and the document. Unknown members
+//! are ignored, so that programs of different versions understand each other; a document that cannot be understood is
+//! dropped, and its sender repeats what matters.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use linerate_model::calendar::{CalendarRunState, CellResult, UnixTime};
+use linerate_model::{ForeignText, TestSpec};
+use linerate_units::Span;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::key::{FleetKey, PublicFleetKey};
+
+/// Version of the protocol. Another one begins when an older program would do something wrong.
+pub(crate) const PROTOCOL: u32 = 1;
+/// The longest message.
+const MAX_MESSAGE_BYTES: usize = 1 << 20;
+/// The longest document of a result, uncompressed.
+const MAX_RESULT_BYTES: usize = 64 << 20;
+/// Characters of a result in one message.
+const PART_CHARS: usize = 256 << 10;
+/// Parts of a result at most.
+pub(crate) const MAX_PARTS: u32 = 512;
+
+/// Who says something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MessageOrigin {
+    Agent,
+    Centre,
+}
+
+impl MessageOrigin {
+    fn signed(self, document: &[u8]) -> Vec<u8> {
+        let who = match self {
+            Self::Agent => "agent",
+            Self::Centre => "centre",
+        };
+        let mut bytes = format!("linerate-fleet {PROTOCOL} {who}\n").into_bytes();
+        bytes.extend_from_slice(document);
+        bytes
+    }
+}
+
+/// A message as it is sent.
+pub(crate) fn seal<T: Serialize>(origin: MessageOrigin, key: &FleetKey, message: &T) -> Vec<u8> {
+    // Our own messages have nothing that JSON cannot express.
+    let document = serde_json::to_vec(message).unwrap_or_default();
+    let signature = URL_SAFE_NO_PAD.encode(key.sign(&origin.signed(&document)));
+    let mut bytes = format!("linerate-fleet {PROTOCOL} {signature}\n").into_bytes();
+    bytes.extend_from_slice(&document);
+    bytes
+}
+
+/// The document of a message; absent if it is too long, of another protocol, not signed with this key, or unknown.
+pub(crate) fn open<T: DeserializeOwned>(
+    origin: MessageOrigin,
+    key: &PublicFleetKey,
+    bytes: &[u8],
+) -> Option<T> {
+    if bytes.len() > MAX_MESSAGE_BYTES {
+        return None;
+    }
+    let end = bytes.iter().take(256).position(|byte| *byte == b'\n')?;
+    let (head, document) = (std::str::from_utf8(&bytes[..end]).ok()?, &bytes[end + 1..]);
+    let signature = head.strip_prefix("linerate-fleet ")?.strip_prefix(&format!("{PROTOCOL} "))?;
+    let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+    if !key.has_signed(&origin.signed(document), &signature) {
+        return None;
+    }
+    serde_json::from_slice(document).ok()
+}
+
+/// What an agent says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum FleetAgentMessage {
+    /// How it is.
+    Report(AgentReport),
+    /// A part of a result.
+    Result(ResultPart),
+}
+
+/// How an agent is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentReport {
+    /// Its name.
+    pub agent: String,
+    /// The name of this process.
+    pub session: String,
+    /// The name of the process that used the folder before.
+    pub previous: String,
+    /// Number of this report; the answer has it too.
+    pub nonce: u64,
+    /// Version of the program.
+    pub program: ForeignText,
+    /// The calendar that it has and keeps to; absent if it has none.
+    pub holds: Option<HeldCalendar>,
+    /// Why it takes no further runs; empty if it does.
+    pub full: ForeignText,
+    /// Results that it keeps until they are stored.
+    pub waiting: u64,
+    /// Runs that have begun, and when.
+    pub begun: Vec<(String, UnixTime)>,
+}
+
+/// A version of a calendar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct HeldCalendar {
+    /// Epoch of the coordinator that signed it.
+    pub epoch: u64,
+    /// Its number.
+    pub version: u64,
+}
+
+/// A part of a result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResultPart {
+    /// The name of the agent.
+    pub agent: String,
+    /// The run.
+    pub run: String,
+    /// Number of this part, from 0.
+    pub part: u32,
+    /// Number of parts.
+    pub parts: u32,
+    /// The part: base64 of a [`ResultDocument`] compressed by zstd.
+    pub content: String,
+}
+
+/// What became of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ResultDocument {
+    /// How it ended.
+    pub state: CalendarRunState,
+    /// Why, if it did not finish.
+    pub reason: ForeignText,
+    /// What it measured.
+    pub result: Option<CellResult>,
+    /// When it began; absent if it did not.
+    pub begun: Option<UnixTime>,
+    /// When it ended.
+    pub ended: UnixTime,
+    /// The log of the run, a JSON document on each line; empty if it did not begin.
+    pub log: String,
+}
+
+impl ResultDocument {
+    /// Its parts, as they are sent.
+    #[must_use]
+    pub fn parts(&self) -> Vec<String> {
+        let document = serde_json::to_vec(self).unwrap_or_default();
+        // Compression into memory only fails without memory.
+        let compressed = zstd::bulk::compress(&document, 3).unwrap_or_default();
+        let text = STANDARD_NO_PAD.encode(compressed);
+        let parts = text.as_bytes().chunks(PART_CHARS);
+        parts.map(|part| String::from_utf8_lossy(part).into_owned()).collect()
+    }
+
+    /// The document of all its parts; absent if they are no such document.
+    #[must_use]
+    pub fn of(parts: &str) -> Option<Self> {
+        let compressed = STANDARD_NO_PAD.decode(parts).ok()?;
+        let document = zstd::bulk::decompress(&compressed, MAX_RESULT_BYTES).ok()?;
+        serde_json::from_slice::<Self>(&document).ok().filter(|document| document.state.is_end())
+    }
+}
+
+/// What a coordinator says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum CentreMessage {
+    /// A calendar.
+    Calendar(AgentCalendar),
+    /// The answer to a report.
+    Answer(CentreAnswer),
+    /// A result is stored.
+    Stored(StoredResult),
+}
+
+/// The calendar of an agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentCalendar {
+    /// The agent.
+    pub agent: String,
+    /// Epoch of the coordinator.
+    pub epoch: u64,
+    /// Its number, higher than those of all before.
+    pub version: u64,
+    /// When it was made.
+    pub issued: UnixTime,
+    /// Whether the database may have lost results that were stored, so that they have to be sent once more.
+    #[serde(default)]
+    pub lost: bool,
+    /// Nothing may be on the wire by it from then on.
+    pub until: UnixTime,
+    /// Time before the traffic for connecting and preparing.
+    #[serde(rename = "set_up_ns")]
+    pub set_up: Span,
+    /// Time after the traffic for what still arrives, and for clocks that differ.
+    #[serde(rename = "settle_ns")]
+    pub settle: Span,
+    /// What the runs measure.
+    pub specs: Vec<TestSpec>,
+    /// The runs, in the order of their times.
+    pub runs: Vec<AgentRun>,
+}
+
+/// A run of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentRun {
+    /// Its name.
+    pub id: String,
+    /// Its schedule.
+    pub schedule: String,
+    /// The host to which it measures.
+    pub to: String,
+    /// The name or address of that host.
+    pub address: String,
+    /// The address to which it measures, if it differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_address: Option<String>,
+    /// Its port.
+    pub port: u16,
+    /// What it measures: which of [`AgentCalendar::specs`].
+    pub spec: usize,
+    /// When its reservations begin.
+    pub starts: UnixTime,
+    /// When they end.
+    pub ends: UnixTime,
+}
+
+/// The answer to a report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CentreAnswer {
+    /// The agent.
+    pub agent: String,
+    /// The process that reported.
+    pub session: String,
+    /// The number of its report.
+    pub nonce: u64,
+    /// Epoch of the coordinator.
+    pub epoch: u64,
+    /// What its clock said.
+    pub now: UnixTime,
+    /// Why the agent may not take part; empty if it may.
+    pub refused: ForeignText,
+}
+
+/// A result is in the calendar and in the archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredResult {
+    /// The agent.
+    pub agent: String,
+    /// The run.
+    pub run: String,
+    /// The part that has arrived; absent once everything is stored for ever.
+    pub part: Option<u32>,
+}

@@ -1,0 +1,194 @@
+//! Results that an agent keeps until the calendar has them, and for a while after.
+
+use std::collections::BTreeMap;
+
+use linerate_units::Span;
+
+use super::folder::{AgentFolder, AgentFolderError};
+use super::message::{FleetAgentMessage, ResultDocument, ResultPart};
+
+/// How files of results begin that are not stored.
+const WAITING: &str = "result-";
+/// How files of results begin that are stored.
+const KEPT: &str = "kept-";
+/// How long a result is kept after it was stored: the database may lose what it wrote last.
+const KEEP: Span = Span::from_secs(2 * 3600);
+/// How long a part may be on its way before it is sent again.
+const AGAIN_AFTER: Span = Span::from_secs(10);
+/// Results that are sent at the same time. Others are only on the disk.
+const RESULTS_AT_ONCE: usize = 2;
+/// Parts of a result that are on their way at the same time.
+const PARTS_AT_ONCE: usize = 4;
+
+/// A result that is being sent.
+#[derive(Debug)]
+struct SendingResult {
+    parts: Vec<String>,
+    /// When each part was sent last; absent for one that was not.
+    sent: Vec<Option<Span>>,
+    /// Which parts have arrived.
+    arrived: Vec<bool>,
+}
+
+impl SendingResult {
+    fn of(document: &ResultDocument) -> Self {
+        let parts = document.parts();
+        let count = parts.len();
+        Self { parts, sent: vec![None; count], arrived: vec![false; count] }
+    }
+}
+
+/// A result that is not stored yet.
+#[derive(Debug, Default)]
+struct WaitingResult {
+    bytes: u64,
+    /// Absent while it is only on the disk.
+    sending: Option<SendingResult>,
+}
+
+/// The results of an agent.
+#[derive(Debug, Default)]
+pub(super) struct ResultOutbox {
+    waiting: BTreeMap<String, WaitingResult>,
+    /// When those that are stored were found to be.
+    kept: BTreeMap<String, Span>,
+}
+
+impl ResultOutbox {
+    /// Notes a result that was found as a file of the folder.
+    pub(super) fn found(&mut self, file: &str, bytes: u64) {
+        if let Some(run) = file.strip_prefix(WAITING) {
+            self.waiting.insert(run.to_owned(), WaitingResult { bytes, sending: None });
+        } else if let Some(run) = file.strip_prefix(KEPT) {
+            self.kept.insert(run.to_owned(), Span::ZERO);
+        }
+    }
+
+    /// Keeps a result. If it cannot be written, it is kept in memory.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) fn keep(
+        &mut self,
+        run: &str,
+        document: &ResultDocument,
+        folder: &mut dyn AgentFolder,
+    ) -> Result<(), AgentFolderError> {
+        let content = serde_json::to_vec(document).unwrap_or_default();
+        let written = folder.write(&file(WAITING, run), &content);
+        let sending = written.is_err().then(|| SendingResult::of(document));
+        self.waiting.insert(run.to_owned(), WaitingResult { bytes: content.len() as u64, sending });
+        written
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.waiting.len() as u64
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.waiting.values().map(|one| one.bytes).sum()
+    }
+
+    pub(super) fn has(&self, run: &str) -> bool {
+        self.waiting.contains_key(run)
+    }
+
+    /// A part has arrived, or everything is stored.
+    pub(super) fn stored(&mut self, run: &str, part: Option<u32>, now: Span, folder: &mut dyn AgentFolder) {
+        let Some(one) = self.waiting.get_mut(run) else { return };
+        match part {
+            Some(part) => {
+                let sending = one.sending.as_mut();
+                if let Some(arrived) = sending.and_then(|sending| sending.arrived.get_mut(part as usize)) {
+                    *arrived = true;
+                }
+            }
+            None => {
+                self.waiting.remove(run);
+                self.kept.insert(run.to_owned(), now);
+                folder.rename(&file(WAITING, run), &file(KEPT, run));
+            }
+        }
+    }
+
+    /// The database may have lost what it wrote last: everything is sent once more.
+    pub(super) fn send_kept(&mut self, folder: &mut dyn AgentFolder) {
+        for (run, _) in std::mem::take(&mut self.kept) {
+            folder.rename(&file(KEPT, &run), &file(WAITING, &run));
+            self.waiting.insert(run, WaitingResult::default());
+        }
+    }
+
+    /// What is to be sent now.
+    pub(super) fn due(
+        &mut self,
+        agent: &str,
+        now: Span,
+        folder: &mut dyn AgentFolder,
+    ) -> Vec<FleetAgentMessage> {
+        self.kept.retain(|run, since| {
+            // Those of an earlier process are kept anew.
+            *since = if *since == Span::ZERO { now } else { *since };
+            let keep = now.saturating_sub(*since) < KEEP;
+            if !keep {
+                folder.remove(&file(KEPT, run));
+            }
+            keep
+        });
+        let mut gone = Vec::new();
+        let mut messages = Vec::new();
+        for (run, one) in self.waiting.iter_mut().take(RESULTS_AT_ONCE) {
+            let sending = match &mut one.sending {
+                Some(sending) => sending,
+                None => {
+                    let read = folder.read_one(&file(WAITING, run));
+                    let document =
+                        read.and_then(|content| serde_json::from_slice::<ResultDocument>(&content).ok());
+                    let Some(document) = document else {
+                        gone.push(run.clone());
+                        continue;
+                    };
+                    one.sending.insert(SendingResult::of(&document))
+                }
+            };
+            messages.extend(sending.due(agent, run, now));
+        }
+        for run in gone {
+            self.waiting.remove(&run);
+            folder.remove(&file(WAITING, &run));
+        }
+        messages
+    }
+}
+
+impl SendingResult {
+    fn due(&mut self, agent: &str, run: &str, now: Span) -> Vec<FleetAgentMessage> {
+        let last = self.sent.iter().flatten().max().copied();
+        if self.arrived.iter().all(|arrived| *arrived)
+            && last.is_some_and(|last| now.saturating_sub(last) >= AGAIN_AFTER)
+        {
+            // All parts arrived, but the whole was not stored: whoever had them may be gone.
+            self.arrived.fill(false);
+        }
+        let missing: Vec<usize> = (0..self.parts.len()).filter(|part| !self.arrived[*part]).collect();
+        let mut messages = Vec::new();
+        for part in missing.into_iter().take(PARTS_AT_ONCE) {
+            if self.sent[part].is_some_and(|sent| now.saturating_sub(sent) < AGAIN_AFTER) {
+                continue;
+            }
+            self.sent[part] = Some(now);
+            messages.push(FleetAgentMessage::Result(ResultPart {
+                agent: agent.to_owned(),
+                run: run.to_owned(),
+                part: part as u32,
+                parts: self.parts.len() as u32,
+                content: self.parts[part].clone(),
+            }));
+        }
+        messages
+    }
+}
+
+fn file(kind: &str, run: &str) -> String {
+    format!("{kind}{run}")
+}

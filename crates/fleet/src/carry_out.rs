@@ -1,0 +1,88 @@
+//! Has the agents of two hosts measure, for a coordinator or for the agent of the client's host.
+
+use linerate_control::{HostRef, Sink, SinkError};
+use linerate_model::calendar::{CalendarRunState, CellResult};
+use linerate_model::{Event, Outcome, RunLabels, TestSpec};
+use linerate_runner::{ArchiveSink, ArchiveWarning, CancelToken, FollowUps, Measurement, Sinks, TestAgents};
+use linerate_sock::Mono;
+
+use crate::coordinator::RunEnd;
+
+/// The longest log that is passed on.
+const MAX_LOG_BYTES: usize = 48 << 20;
+
+/// A run that is carried out now.
+pub(crate) struct RunWork<'w> {
+    /// Location of the archive; absent for the default one of this user.
+    pub(crate) archive: Option<&'w str>,
+    pub(crate) client: HostRef,
+    pub(crate) server: HostRef,
+    pub(crate) run: &'w str,
+    pub(crate) schedule: &'w str,
+    pub(crate) spec: &'w TestSpec,
+    /// Traffic that begins later would not end in the time of the run.
+    pub(crate) start_by: Mono,
+}
+
+/// The log of a run as text, a JSON document on each line.
+#[derive(Default)]
+pub(crate) struct RunLog {
+    pub(crate) text: String,
+}
+
+impl Sink for RunLog {
+    fn on(&mut self, event: &Event) -> Result<(), SinkError> {
+        let line = serde_json::to_string(event).unwrap_or_default();
+        if self.text.len() + line.len() < MAX_LOG_BYTES {
+            self.text += &line;
+            self.text.push('\n');
+        }
+        Ok(())
+    }
+}
+
+/// Measures and archives. The warning says that the archive does not have everything.
+pub(crate) fn carry_out(
+    work: RunWork<'_>,
+    log: Option<&mut RunLog>,
+    cancel: &CancelToken,
+) -> (RunEnd, Option<ArchiveWarning>) {
+    let mut sink = match ArchiveSink::open(work.archive, |_| ()) {
+        Ok(sink) => sink,
+        Err(warning) => return (failed(warning.to_string()), None),
+    };
+    let host = work.server.name.clone();
+    let agents = TestAgents { client: work.client, start_by: Some(work.start_by), server: Some(work.server) };
+    let measurement = Measurement {
+        host,
+        port: None,
+        tls: None,
+        spec: work.spec.clone(),
+        run: work.run.to_owned(),
+        agents: Some(agents),
+        labels: RunLabels { name: Some(work.schedule.into()), ..RunLabels::default() },
+        follow_ups: FollowUps::None,
+        calibration: None,
+        lab: None,
+    };
+    let mut sinks: Vec<&mut dyn Sink> = vec![&mut sink];
+    if let Some(log) = log {
+        sinks.push(log);
+    }
+    let measured = measurement.run(cancel, sinks, &mut |_| None::<Sinks>);
+    let warning = sink.close().err();
+    let result = CellResult::of(&measured.record);
+    let end = match (measured.outcome, result) {
+        (Ok(Outcome::Completed), Some(result)) => {
+            RunEnd { state: CalendarRunState::Finished, reason: String::new(), result: Some(result) }
+        }
+        (Ok(Outcome::Completed), None) => failed("it has no result".to_owned()),
+        (Ok(_), _) => failed(linerate_control::CANCELLED.to_owned()),
+        (Err(error), _) => failed(error.to_string()),
+    };
+    (end, warning)
+}
+
+pub(crate) fn failed(reason: String) -> RunEnd {
+    RunEnd { state: CalendarRunState::Failed, reason, result: None }
+}
