@@ -288,6 +288,12 @@ fn fleet_routes() -> ApiRouter<Service> {
             }),
         )
         .api_route(
+            "/api/v1/agents",
+            get_with(fleet::agents, move |op| {
+                about(op, "listAgents", tag, "Agents that carry out the calendar by themselves")
+            }),
+        )
+        .api_route(
             "/api/v1/meshes",
             get_with(fleet::meshes, move |op| about(op, "listMeshes", tag, "Who sees whom how well")),
         )

@@ -1,7 +1,7 @@
 //! The last results of a fleet's meshes, as OpenMetrics.
 
 use linerate_fleet::{FleetCalendar, FleetError, now};
-use linerate_model::calendar::{CalendarRunState, FleetStatus, MeshGrid};
+use linerate_model::calendar::{CalendarRunState, FleetAgent, FleetStatus, MeshGrid};
 use linerate_units::Bitrate;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
@@ -26,6 +26,12 @@ struct AlarmLabels {
     kind: String,
 }
 
+/// Of an agent that carries out the calendar by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AgentLabels {
+    agent: String,
+}
+
 /// What a calendar says about the network and about itself.
 #[derive(Debug, Default)]
 pub(crate) struct FleetResults {
@@ -33,6 +39,9 @@ pub(crate) struct FleetResults {
     time: Family<CellLabels, FloatGauge>,
     success: Family<CellLabels, Gauge>,
     alarms: Family<AlarmLabels, Gauge>,
+    agent_seen: Family<AgentLabels, FloatGauge>,
+    agent_waiting: Family<AgentLabels, Gauge>,
+    agent_ready: Family<AgentLabels, Gauge>,
     coordinator: Gauge,
     paused: Gauge,
     left_out: Gauge,
@@ -40,7 +49,22 @@ pub(crate) struct FleetResults {
 
 impl FleetResults {
     pub(crate) fn read(calendar: &mut FleetCalendar) -> Result<Self, FleetError> {
-        Ok(Self::of(&calendar.status(now())?, &calendar.grids()?))
+        let results = Self::of(&calendar.status(now())?, &calendar.grids()?);
+        results.note_agents(&calendar.agents()?);
+        Ok(results)
+    }
+
+    fn note_agents(&self, agents: &[FleetAgent]) {
+        for agent in agents.iter().take(MAX_PAIRS) {
+            let labels = AgentLabels { agent: agent.name.clone() };
+            if let Some(seen) = agent.seen {
+                self.agent_seen.get_or_create(&labels).set(seen.as_ms() as f64 / 1e3);
+            }
+            let waiting = i64::try_from(agent.waiting).unwrap_or(i64::MAX);
+            self.agent_waiting.get_or_create(&labels).set(waiting);
+            let ready = agent.revoked.is_none() && agent.seen.is_some() && agent.note.is_empty();
+            self.agent_ready.get_or_create(&labels).set(i64::from(ready));
+        }
     }
 
     fn of(status: &FleetStatus, grids: &[MeshGrid]) -> Self {
@@ -94,6 +118,22 @@ impl FleetResults {
             self.success,
         );
         registry.register("fleet_alarms", "1 for each alarm that is not cleared", self.alarms);
+        registry.register_with_unit(
+            "fleet_agent_seen_timestamp",
+            "When this agent was heard last, since 1970",
+            Unit::Seconds,
+            self.agent_seen,
+        );
+        registry.register(
+            "fleet_agent_waiting_results",
+            "Results that this agent keeps until they are stored",
+            self.agent_waiting,
+        );
+        registry.register(
+            "fleet_agent_ready",
+            "1 if this agent takes runs: it is not revoked, was heard, and has room for results",
+            self.agent_ready,
+        );
         registry.register(
             "fleet_coordinator",
             "1 if a coordinator carries out the calendar",

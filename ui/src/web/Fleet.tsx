@@ -1,8 +1,9 @@
 // The calendar of a fleet: who sees whom how well, what needs attention, and what is measured when.
 
 import { useEffect, useState } from "preact/hooks";
-import { cancelCalendarRun, getCell, getFleet, getMeshes, getSchedules, getWhy, pauseSchedule } from "./api";
+import { cancelCalendarRun, getAgents, getCell, getFleet, getMeshes, getSchedules, getWhy, pauseSchedule } from "./api";
 import {
+  type Agent,
   type Alarm,
   type CalendarRun,
   type Mesh,
@@ -24,8 +25,8 @@ const MAX_SCHEDULES = 100;
 /** Everything that the page shows, of about the same moment. */
 async function getAll() {
   const fleet = await getFleet();
-  const [meshes, schedules] = await Promise.all([getMeshes(), getSchedules()]);
-  return { fleet, meshes, schedules };
+  const [meshes, schedules, agents] = await Promise.all([getMeshes(), getSchedules(), getAgents()]);
+  return { fleet, meshes, schedules, agents };
 }
 
 export function FleetPage() {
@@ -58,7 +59,7 @@ type Everything = Awaited<ReturnType<typeof getAll>>;
 
 function Overview({ all, round, onChange }: { all: Everything; round: number; onChange: () => void }) {
   const { searchParams } = useAddress();
-  const { fleet, meshes, schedules } = all;
+  const { fleet, meshes, schedules, agents } = all;
   const [mesh, from, to] = ["mesh", "from", "to"].map((name) => searchParams.get(name));
   const open = searchParams.get("schedule");
   return (
@@ -77,6 +78,7 @@ function Overview({ all, round, onChange }: { all: Everything; round: number; on
       ))}
       {mesh && from && to && <CellHistory mesh={mesh} from={from} to={to} round={round} />}
       <Hosts agents={fleet.agents} />
+      {agents.agents.length > 0 && <Agents agents={agents.agents} />}
       <Schedules schedules={schedules.schedules} runs={schedules.runs} open={open} onChange={onChange} />
     </>
   );
@@ -246,6 +248,43 @@ function Hosts({
                 </td>
                 <td>{agent.state}</td>
                 <td>{agent.reason}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+/** The agents that carry out the calendar by themselves. */
+function Agents({ agents }: { agents: Agent[] }) {
+  return (
+    <section aria-labelledby="agents">
+      <h2 id="agents">Agents</h2>
+      <div class="scroll">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Agent</th>
+              <th scope="col">State</th>
+              <th scope="col">Heard</th>
+              <th scope="col">Has a calendar until</th>
+              <th scope="col">Results to store</th>
+              <th scope="col">linerate</th>
+              <th scope="col">Note</th>
+            </tr>
+          </thead>
+          <tbody>
+            {agents.map((agent) => (
+              <tr key={agent.name}>
+                <th scope="row">{agent.name}</th>
+                <td>{agent.state}</td>
+                <td>{agent.heard ? when(agent.heard) : NOTHING}</td>
+                <td>{agent.until ? when(agent.until) : NOTHING}</td>
+                <td>{agent.waiting}</td>
+                <td>{agent.program ?? NOTHING}</td>
+                <td>{agent.note}</td>
               </tr>
             ))}
           </tbody>

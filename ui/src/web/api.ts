@@ -3,7 +3,7 @@
 import type { Charts } from "../page";
 import type { Check } from "./check";
 import type { Envelope } from "./envelope";
-import type { CalendarRun, Fleet, Mesh, Schedule, Why } from "./fleet";
+import type { Agent, CalendarRun, Fleet, Mesh, Schedule, Why } from "./fleet";
 import { asProblem, Problem, parsed, problemOf } from "./problem";
 
 export type Ability = "view" | "run" | "admin";
@@ -186,6 +186,7 @@ export const liveUrl = (id: string) => `${BASE}${run(id)}/live`;
 export const BOARD_URL = `${BASE}/live`;
 
 export const getFleet = () => call<Fleet>("/fleet");
+export const getAgents = () => call<{ agents: Agent[] }>("/agents");
 export const getMeshes = () => call<{ meshes: Mesh[] }>("/meshes");
 export const getCell = (mesh: string, from: string, to: string) =>
   call<{ runs: CalendarRun[] }>(`/meshes/${[mesh, from, to].map(encodeURIComponent).join("/")}`);

@@ -31,6 +31,17 @@ export interface Fleet {
   alarms: Alarm[];
 }
 
+/** An agent that carries out the calendar by itself. */
+export interface Agent {
+  name: string;
+  state: string;
+  heard?: string;
+  until?: string;
+  waiting: number;
+  program?: string;
+  note?: string;
+}
+
 export interface CellResult {
   goodput_bps?: number;
   latency_ns?: number;

@@ -7,8 +7,8 @@ use linerate_fleet::{
 };
 use linerate_model::calendar::FleetAnswer;
 use linerate_report::fleet::{
-    AlarmsDocument, CalendarDocument, ChangeDocument, FleetDocument, MeshesDocument, SchedulesDocument,
-    WhyDocument,
+    AgentsDocument, AlarmsDocument, CalendarDocument, ChangeDocument, FleetDocument, MeshesDocument,
+    SchedulesDocument, WhyDocument,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -77,6 +77,14 @@ pub(crate) async fn status(
 ) -> Result<Json<FleetDocument>, HttpProblem> {
     let status = with(&service, |calendar| calendar.status(now())).await?;
     Ok(Json(FleetDocument::new(&status)))
+}
+
+pub(crate) async fn agents(
+    State(service): State<Service>,
+    _: MayView,
+) -> Result<Json<AgentsDocument>, HttpProblem> {
+    let agents = with(&service, FleetCalendar::agents).await?;
+    Ok(Json(AgentsDocument::new(&agents)))
 }
 
 pub(crate) async fn meshes(

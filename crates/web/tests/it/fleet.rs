@@ -2,7 +2,7 @@
 
 use linerate_archive::{Calendar, RunFilter};
 use linerate_fleet::{FleetCalendar, FleetCoordinator, PairRequest, ScheduleRequest, fleet_file, now};
-use linerate_model::calendar::{CalendarRunState, CellResult, UnixTime};
+use linerate_model::calendar::{CalendarRunState, CellResult, FleetAgentState, UnixTime};
 use linerate_units::{Bitrate, Span};
 use linerate_web::{Ability, Access, TokenFile};
 
@@ -36,7 +36,7 @@ fn describe(site: &TestSite) {
 #[test]
 fn an_archive_without_a_fleet_says_so_and_stays_as_it_is() {
     let site = TestSite::open();
-    for path in ["fleet", "meshes", "schedules", "alarms", "meshes/m/a/b", "schedules/s/why"] {
+    for path in ["fleet", "agents", "meshes", "schedules", "alarms", "meshes/m/a/b", "schedules/s/why"] {
         site.get(&format!("/api/v1/{path}")).problem(404);
     }
     let archive = linerate_archive::open(&TestSite::archive_in(&site.folder)).unwrap();
@@ -103,8 +103,26 @@ fn monitoring_gets_the_pairs_of_meshes_under_their_own_names() {
     calendar
         .write(|calendar| calendar.end_run(&run.id, CalendarRunState::Finished, "", Some(&result), ended))
         .unwrap();
+    calendar
+        .write(|calendar| {
+            calendar.enroll_agent("a", "KEY-A", ended)?;
+            calendar.enroll_agent("b", "KEY-B", ended)?;
+            calendar.note_agent("a", &FleetAgentState { waiting: 3, ..FleetAgentState::default() }, ended)
+        })
+        .unwrap();
+    let agents = site.get("/api/v1/agents").json();
+    let [a, b] = &agents["agents"].as_array().unwrap()[..] else { panic!("{agents}") };
+    assert_eq!(
+        (&a["state"], &a["waiting"], &a["heard"]),
+        (&"ready".into(), &3.into(), &"2027-01-15T08:00:00Z".into())
+    );
+    assert_eq!((&b["state"], &b["heard"]), (&"never heard".into(), &serde_json::Value::Null));
     let text = site.get("/metrics").body;
     for line in [
+        r#"linerate_fleet_agent_seen_timestamp_seconds{agent="a"} 1800000000.0"#,
+        r#"linerate_fleet_agent_waiting_results{agent="a"} 3"#,
+        r#"linerate_fleet_agent_ready{agent="a"} 1"#,
+        r#"linerate_fleet_agent_ready{agent="b"} 0"#,
         r#"linerate_fleet_goodput_bytes_per_second{mesh="m",src="a",dst="b"} 1000000.0"#,
         r#"linerate_fleet_last_run_timestamp_seconds{mesh="m",src="a",dst="b"} 1800000000.0"#,
         r#"linerate_fleet_last_run_success{mesh="m",src="a",dst="b"} 1"#,
