@@ -10,6 +10,8 @@ mod key;
 mod machine;
 mod message;
 mod outbox;
+#[cfg(test)]
+mod tests;
 
 pub use clock::{AgentClock, ClockReading};
 pub use folder::{AgentFolder, AgentFolderError, DiskFolder};

@@ -199,7 +199,8 @@ impl CalendarAgent {
         let held = HeldCalendar { epoch: calendar.epoch, version: calendar.version };
         let is_newer =
             self.memory.newest.is_none_or(|known| held.epoch >= known.epoch && held.version > known.version);
-        let is_known = calendar.runs.iter().all(|run| run.spec < calendar.specs.len());
+        let is_known =
+            calendar.runs.iter().all(|run| run.spec < calendar.specs.len() && is_file_name(&run.id));
         if calendar.agent != self.identity.name || !self.refused.is_empty() || !is_newer || !is_known {
             return;
         }
@@ -472,6 +473,12 @@ impl CalendarAgent {
         }
         self.not_kept.is_empty()
     }
+}
+
+/// Whether the name of a run can be a part of that of a file.
+fn is_file_name(run: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    (1..=64).contains(&run.len()) && run.bytes().all(is_plain)
 }
 
 impl std::fmt::Debug for CalendarAgent {

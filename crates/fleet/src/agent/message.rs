@@ -5,6 +5,8 @@
 //! are ignored, so that programs of different versions understand each other; a document that cannot be understood is
 //! dropped, and its sender repeats what matters.
 
+use std::io::Read;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use linerate_model::calendar::{CalendarRunState, CellResult, UnixTime};
@@ -20,7 +22,7 @@ pub(crate) const PROTOCOL: u32 = 1;
 /// The longest message.
 const MAX_MESSAGE_BYTES: usize = 1 << 20;
 /// The longest document of a result, uncompressed.
-const MAX_RESULT_BYTES: usize = 64 << 20;
+const MAX_RESULT_BYTES: u64 = 64 << 20;
 /// Characters of a result in one message.
 const PART_CHARS: usize = 256 << 10;
 /// Parts of a result at most.
@@ -164,7 +166,13 @@ impl ResultDocument {
     #[must_use]
     pub fn of(parts: &str) -> Option<Self> {
         let compressed = STANDARD_NO_PAD.decode(parts).ok()?;
-        let document = zstd::bulk::decompress(&compressed, MAX_RESULT_BYTES).ok()?;
+        // No longer than what is there, whatever the frame says of itself.
+        let mut document = Vec::new();
+        let frame = zstd::stream::Decoder::new(compressed.as_slice()).ok()?;
+        frame.take(MAX_RESULT_BYTES + 1).read_to_end(&mut document).ok()?;
+        if document.len() as u64 > MAX_RESULT_BYTES {
+            return None;
+        }
         serde_json::from_slice::<Self>(&document).ok().filter(|document| document.state.is_end())
     }
 }
@@ -259,4 +267,93 @@ pub struct StoredResult {
     pub run: String,
     /// The part that has arrived; absent once everything is stored for ever.
     pub part: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn key(first: u8) -> FleetKey {
+        FleetKey::from_bytes([first; 32]).unwrap()
+    }
+
+    fn stored(run: &str) -> CentreMessage {
+        CentreMessage::Stored(StoredResult { agent: "a".to_owned(), run: run.to_owned(), part: None })
+    }
+
+    fn document(log: String) -> ResultDocument {
+        ResultDocument {
+            state: CalendarRunState::Failed,
+            reason: "why".into(),
+            result: None,
+            begun: Some(UnixTime::from_ms(1)),
+            ended: UnixTime::from_ms(2),
+            log,
+        }
+    }
+
+    #[test]
+    fn a_message_is_opened_by_whom_it_is_for_and_by_nobody_else() {
+        let bytes = seal(MessageOrigin::Centre, &key(1), &stored("r"));
+        let open_as =
+            |origin, first, bytes: &[u8]| open::<CentreMessage>(origin, &key(first).public(), bytes);
+        assert_eq!(open_as(MessageOrigin::Centre, 1, &bytes), Some(stored("r")));
+        assert_eq!(open_as(MessageOrigin::Centre, 2, &bytes), None, "another key");
+        // An agent whose key is that of a coordinator cannot play back what it said.
+        assert_eq!(open_as(MessageOrigin::Agent, 1, &bytes), None, "another origin");
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        let later = text.replacen("linerate-fleet 1", "linerate-fleet 2", 1);
+        assert_eq!(open_as(MessageOrigin::Centre, 1, later.as_bytes()), None, "another protocol");
+        let changed = text.replace("\"r\"", "\"s\"");
+        assert_eq!(open_as(MessageOrigin::Centre, 1, changed.as_bytes()), None, "another document");
+    }
+
+    #[test]
+    fn members_of_later_versions_are_ignored() {
+        let later = serde_json::json!({"type": "stored", "agent": "a", "run": "r", "part": null, "new": [1]});
+        let bytes = seal(MessageOrigin::Centre, &key(1), &later);
+        assert_eq!(open(MessageOrigin::Centre, &key(1).public(), &bytes), Some(stored("r")));
+        let unknown = seal(MessageOrigin::Centre, &key(1), &serde_json::json!({"type": "later"}));
+        assert_eq!(open::<CentreMessage>(MessageOrigin::Centre, &key(1).public(), &unknown), None);
+    }
+
+    #[test]
+    fn a_long_result_comes_in_parts_and_whole_again() {
+        // Text that does not compress well.
+        let log: String =
+            (0..600_000u64).map(|at| format!("{:x}", at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40)).collect();
+        let whole = document(log);
+        let parts = whole.parts();
+        assert!(parts.len() > 2, "{}", parts.len());
+        assert!(parts.iter().all(|part| part.len() <= PART_CHARS));
+        assert_eq!(ResultDocument::of(&parts.concat()), Some(whole));
+        assert_eq!(ResultDocument::of(&parts[..parts.len() - 1].concat()), None);
+    }
+
+    #[test]
+    fn a_result_that_becomes_too_long_or_has_no_end_is_refused() {
+        let bomb = zstd::bulk::compress(&vec![b' '; MAX_RESULT_BYTES as usize + 10], 3).unwrap();
+        assert_eq!(ResultDocument::of(&STANDARD_NO_PAD.encode(bomb)), None);
+        let open = ResultDocument { state: CalendarRunState::Running, ..document(String::new()) };
+        assert_eq!(ResultDocument::of(&open.parts().concat()), None);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_are_no_message(bytes: Vec<u8>, text in "[A-Za-z0-9+/]{0,400}") {
+            prop_assert_eq!(open::<CentreMessage>(MessageOrigin::Centre, &key(1).public(), &bytes), None);
+            prop_assert_eq!(ResultDocument::of(&text), None);
+        }
+
+        #[test]
+        fn a_changed_byte_is_noticed(at: prop::sample::Index, to: u8) {
+            let bytes = seal(MessageOrigin::Centre, &key(1), &stored("r"));
+            let mut changed = bytes.clone();
+            let at = at.index(bytes.len());
+            prop_assume!(changed[at] != to);
+            changed[at] = to;
+            prop_assert_eq!(open::<CentreMessage>(MessageOrigin::Centre, &key(1).public(), &changed), None);
+        }
+    }
 }

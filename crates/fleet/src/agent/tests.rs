@@ -1,0 +1,413 @@
+//! An agent, message by message.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use linerate_model::TestSpec;
+use linerate_model::calendar::{CalendarRunState, UnixTime};
+use linerate_units::Span;
+use proptest::prelude::*;
+
+use super::*;
+use crate::coordinator::RunEnd;
+
+const START_MS: i64 = 1_800_000_000_000;
+
+/// Files in memory, which may take nothing more.
+#[derive(Clone, Default)]
+struct MemoryFolder(Arc<Mutex<(BTreeMap<String, Vec<u8>>, bool)>>);
+
+impl AgentFolder for MemoryFolder {
+    fn write(&mut self, name: &str, content: &[u8]) -> Result<(), AgentFolderError> {
+        let mut inner = self.0.lock().unwrap();
+        if inner.1 {
+            let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
+            return Err(AgentFolderError { path: name.into(), source });
+        }
+        inner.0.insert(name.to_owned(), content.to_vec());
+        Ok(())
+    }
+
+    fn remove(&mut self, name: &str) {
+        self.0.lock().unwrap().0.remove(name);
+    }
+
+    fn rename(&mut self, from: &str, to: &str) {
+        let mut inner = self.0.lock().unwrap();
+        if let Some(content) = inner.0.remove(from) {
+            inner.0.insert(to.to_owned(), content);
+        }
+    }
+
+    fn read_one(&mut self, name: &str) -> Option<Vec<u8>> {
+        self.0.lock().unwrap().0.get(name).cloned()
+    }
+
+    fn list(&mut self) -> Result<Vec<(String, u64)>, AgentFolderError> {
+        let inner = self.0.lock().unwrap();
+        Ok(inner.0.iter().map(|(name, content)| (name.clone(), content.len() as u64)).collect())
+    }
+}
+
+fn centre() -> FleetKey {
+    FleetKey::from_bytes([7; 32]).unwrap()
+}
+
+/// An agent, and how many seconds have passed since [`START_MS`].
+struct Site {
+    agent: CalendarAgent,
+    folder: MemoryFolder,
+    at: u64,
+}
+
+impl Site {
+    fn new() -> Self {
+        Self::with(MemoryFolder::default(), "first")
+    }
+
+    fn with(folder: MemoryFolder, session: &str) -> Self {
+        let identity = AgentIdentity {
+            name: "a".to_owned(),
+            key: FleetKey::from_bytes([1; 32]).unwrap(),
+            centre: centre().public(),
+            program: "1.2.3".to_owned(),
+            session: session.to_owned(),
+        };
+        let agent = CalendarAgent::open(identity, Box::new(folder.clone()), 1).unwrap();
+        Self { agent, folder, at: 0 }
+    }
+
+    fn reading(&self) -> ClockReading {
+        ClockReading {
+            running: Span::from_secs(1000 + self.at),
+            wall: UnixTime::from_ms(0),
+            wall_error: None,
+        }
+    }
+
+    fn hear(&mut self, message: &CentreMessage) {
+        let reading = self.reading();
+        self.agent.receive(&seal(MessageOrigin::Centre, &centre(), message), &reading);
+    }
+
+    fn tick(&mut self) -> Vec<AgentAction> {
+        let reading = self.reading();
+        self.agent.tick(&reading)
+    }
+
+    /// What it says of itself, if it says something now.
+    fn report_in(actions: &[AgentAction]) -> Option<AgentReport> {
+        let key = FleetKey::from_bytes([1; 32]).unwrap().public();
+        actions.iter().find_map(|action| match action {
+            AgentAction::Send(bytes) => match open(MessageOrigin::Agent, &key, bytes) {
+                Some(FleetAgentMessage::Report(report)) => Some(report),
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+
+    /// The results that it sends now: runs and states.
+    fn results_in(actions: &[AgentAction]) -> Vec<(String, CalendarRunState, String)> {
+        let key = FleetKey::from_bytes([1; 32]).unwrap().public();
+        let sent = actions.iter().filter_map(|action| match action {
+            AgentAction::Send(bytes) => match open(MessageOrigin::Agent, &key, bytes) {
+                Some(FleetAgentMessage::Result(part)) => Some(part),
+                _ => None,
+            },
+            _ => None,
+        });
+        sent.map(|part| {
+            let document = ResultDocument::of(&part.content).unwrap();
+            (part.run, document.state, document.reason.to_string())
+        })
+        .collect()
+    }
+
+    /// Reports, and is answered at once.
+    fn learn_the_time(&mut self) -> Vec<AgentAction> {
+        let actions = self.tick();
+        let report = Self::report_in(&actions).expect("no report");
+        self.answer(&report, "");
+        actions
+    }
+
+    fn answer(&mut self, report: &AgentReport, refused: &str) {
+        self.hear(&CentreMessage::Answer(CentreAnswer {
+            agent: "a".to_owned(),
+            session: report.session.clone(),
+            nonce: report.nonce,
+            epoch: 3,
+            now: UnixTime::from_ms(START_MS + self.at as i64 * 1000),
+            refused: refused.into(),
+        }));
+    }
+
+    fn starts(actions: &[AgentAction]) -> Vec<&str> {
+        let started = actions.iter().filter_map(|action| match action {
+            AgentAction::Start { run, .. } => Some(run.id.as_str()),
+            _ => None,
+        });
+        started.collect()
+    }
+}
+
+/// A calendar of epoch 3 with these runs: name, and when they start, in seconds.
+fn calendar(version: u64, runs: &[(&str, i64)]) -> AgentCalendar {
+    let at = |secs: i64| UnixTime::from_ms(START_MS + secs * 1000);
+    let run = |(id, starts): &(&str, i64)| AgentRun {
+        id: (*id).to_owned(),
+        schedule: "s".to_owned(),
+        to: "b".to_owned(),
+        address: "b.example".to_owned(),
+        test_address: None,
+        port: 1,
+        spec: 0,
+        starts: at(*starts),
+        ends: at(starts + 20),
+    };
+    AgentCalendar {
+        agent: "a".to_owned(),
+        epoch: 3,
+        version,
+        issued: at(0),
+        lost: false,
+        until: at(1000),
+        set_up: Span::from_secs(3),
+        settle: Span::from_secs(2),
+        specs: vec![TestSpec::default()],
+        runs: runs.iter().map(run).collect(),
+    }
+}
+
+fn finished() -> RunEnd {
+    RunEnd { state: CalendarRunState::Finished, reason: String::new(), result: None }
+}
+
+#[test]
+fn a_run_starts_at_its_time_and_its_result_is_kept_until_it_is_stored() {
+    let mut site = Site::new();
+    site.hear(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
+    site.learn_the_time();
+    site.at = 9;
+    assert!(Site::starts(&site.tick()).is_empty());
+    site.at = 11;
+    let actions = site.tick();
+    assert_eq!(Site::starts(&actions), ["r"]);
+    let AgentAction::Start { begin_within, .. } =
+        actions.iter().find(|action| matches!(action, AgentAction::Start { .. })).unwrap()
+    else {
+        unreachable!()
+    };
+    assert_eq!(*begin_within, Span::from_secs(2));
+    assert_eq!(Site::report_in(&actions).expect("a beginning is reported").begun.len(), 1);
+    assert!(Site::starts(&site.tick()).is_empty(), "it begins once");
+    site.at = 20;
+    let reading = site.reading();
+    site.agent.ended("r", finished(), "log".to_owned(), &reading);
+    let done = vec![("r".to_owned(), CalendarRunState::Finished, String::new())];
+    assert_eq!(Site::results_in(&site.tick()), done);
+    assert!(Site::results_in(&site.tick()).is_empty());
+    site.at = 31;
+    assert_eq!(Site::results_in(&site.tick()), done, "it is sent again");
+    site.hear(&CentreMessage::Stored(StoredResult {
+        agent: "a".to_owned(),
+        run: "r".to_owned(),
+        part: None,
+    }));
+    site.at = 100;
+    assert!(Site::results_in(&site.tick()).is_empty());
+    assert_eq!(site.agent.waiting(), 0);
+    // The database lost something: everything of the last hours comes once more.
+    site.hear(&CentreMessage::Calendar(AgentCalendar { lost: true, ..calendar(2, &[]) }));
+    assert_eq!(Site::results_in(&site.tick()), done);
+}
+
+#[test]
+fn only_a_newer_calendar_of_the_coordinators_counts() {
+    let mut site = Site::new();
+    site.hear(&CentreMessage::Calendar(calendar(5, &[])));
+    for refused in [
+        calendar(5, &[("same", 10)]),
+        calendar(4, &[("older", 10)]),
+        AgentCalendar { epoch: 2, ..calendar(6, &[("deposed", 10)]) },
+        AgentCalendar { agent: "b".to_owned(), ..calendar(6, &[("foreign", 10)]) },
+        AgentCalendar { specs: Vec::new(), ..calendar(6, &[("without", 10)]) },
+    ] {
+        site.hear(&CentreMessage::Calendar(refused));
+        assert_eq!(site.agent.calendar().unwrap().version, 5);
+    }
+    let forged = seal(
+        MessageOrigin::Centre,
+        &FleetKey::from_bytes([1; 32]).unwrap(),
+        &CentreMessage::Calendar(calendar(6, &[])),
+    );
+    let reading = site.reading();
+    site.agent.receive(&forged, &reading);
+    assert_eq!(site.agent.calendar().unwrap().version, 5);
+    // Also after a restart.
+    let mut again = Site::with(site.folder.clone(), "second");
+    again.hear(&CentreMessage::Calendar(calendar(4, &[])));
+    assert_eq!(again.agent.calendar().unwrap().version, 5);
+    again.hear(&CentreMessage::Calendar(AgentCalendar { epoch: 4, ..calendar(6, &[]) }));
+    assert_eq!(again.agent.calendar().unwrap().version, 6);
+}
+
+#[test]
+fn a_run_whose_time_has_passed_or_whose_clock_is_not_sure_is_missed_with_the_reason() {
+    let reason = |site: &mut Site| Site::results_in(&site.tick()).pop().unwrap();
+    let mut site = Site::new();
+    site.hear(&CentreMessage::Calendar(calendar(1, &[("late", 10)])));
+    site.learn_the_time();
+    site.at = 14;
+    assert_eq!(reason(&mut site).2, "its agent was not there at its time");
+    // 100 millionths in 6000 s are 0.6 s, more than a quarter of 2 s.
+    let mut site = Site::new();
+    let later =
+        AgentCalendar { until: UnixTime::from_ms(START_MS + 9_000_000), ..calendar(1, &[("unsure", 6000)]) };
+    site.hear(&CentreMessage::Calendar(later));
+    site.learn_the_time();
+    site.at = 6000;
+    let (_, state, why) = reason(&mut site);
+    assert!(state == CalendarRunState::Missed && why.starts_with("clock: it may be 60"), "{why}");
+    let mut site = Site::new();
+    site.hear(&CentreMessage::Calendar(AgentCalendar {
+        until: UnixTime::from_ms(START_MS + 9500),
+        ..calendar(1, &[("over", 10)])
+    }));
+    site.learn_the_time();
+    site.at = 10;
+    assert_eq!(reason(&mut site).2, "the calendar of its agent had ended");
+    // Without any answer, nothing is known of the time.
+    let mut site = Site::new();
+    site.hear(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
+    site.at = 10;
+    assert!(Site::starts(&site.tick()).is_empty());
+}
+
+#[test]
+fn what_is_taken_back_is_stopped_before_the_new_calendar_is_confirmed() {
+    let mut site = Site::new();
+    site.hear(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
+    site.learn_the_time();
+    site.at = 10;
+    assert_eq!(Site::starts(&site.tick()), ["r"]);
+    site.tick();
+    site.hear(&CentreMessage::Calendar(calendar(2, &[])));
+    let actions = site.tick();
+    assert!(actions.iter().any(|action| matches!(action, AgentAction::Stop { run, .. } if run == "r")));
+    assert_eq!(Site::report_in(&actions), None);
+    site.at = 60;
+    assert_eq!(Site::report_in(&site.tick()), None, "it has not stopped yet");
+    let reading = site.reading();
+    site.agent.ended("r", finished(), String::new(), &reading);
+    let actions = site.tick();
+    let held = Site::report_in(&actions).unwrap().holds.unwrap();
+    assert_eq!((held.epoch, held.version), (3, 2));
+    assert_eq!(Site::results_in(&actions)[0].1, CalendarRunState::Cancelled);
+}
+
+#[test]
+fn a_restarted_agent_begins_nothing_twice_and_says_what_was_broken_off() {
+    let mut site = Site::new();
+    site.hear(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
+    site.learn_the_time();
+    site.at = 10;
+    assert_eq!(Site::starts(&site.tick()), ["r"]);
+    let mut again = Site::with(site.folder.clone(), "second");
+    again.at = 11;
+    let reading = again.reading();
+    again.agent.note_broken_off(&reading);
+    let actions = again.learn_the_time();
+    let report = Site::report_in(&actions).unwrap();
+    assert_eq!((report.session.as_str(), report.previous.as_str()), ("second", "first"));
+    let results = Site::results_in(&actions);
+    assert_eq!((results[0].0.as_str(), results[0].1), ("r", CalendarRunState::Failed));
+    assert!(Site::starts(&again.tick()).is_empty());
+}
+
+#[test]
+fn a_folder_that_takes_nothing_more_stops_what_it_cannot_note_and_is_reported() {
+    let mut site = Site::new();
+    site.hear(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
+    site.learn_the_time();
+    site.folder.0.lock().unwrap().1 = true;
+    site.at = 10;
+    let actions = site.tick();
+    assert!(Site::starts(&actions).is_empty());
+    let results = Site::results_in(&actions);
+    assert!(results[0].2.starts_with("the agent cannot note it"), "{results:?}");
+    site.at = 50;
+    assert!(!Site::report_in(&site.tick()).unwrap().full.is_empty());
+    // A later calendar is not taken either: after a restart it would keep to the first one.
+    site.hear(&CentreMessage::Calendar(calendar(2, &[])));
+    assert_eq!(site.agent.calendar().unwrap().version, 1);
+    site.folder.0.lock().unwrap().1 = false;
+    site.hear(&CentreMessage::Calendar(calendar(3, &[])));
+    assert_eq!(site.agent.calendar().unwrap().version, 3);
+    assert!(Site::report_in(&site.tick()).unwrap().full.is_empty());
+}
+
+#[test]
+fn an_agent_that_is_refused_stops_and_measures_nothing() {
+    let mut site = Site::new();
+    site.hear(&CentreMessage::Calendar(calendar(1, &[("r", 10), ("s", 40)])));
+    site.learn_the_time();
+    site.at = 10;
+    let actions = site.tick();
+    assert_eq!(Site::starts(&actions), ["r"]);
+    let report = Site::report_in(&actions).expect("a beginning is reported");
+    site.answer(&report, "it was revoked");
+    let actions = site.tick();
+    assert!(actions.iter().any(|action| matches!(action, AgentAction::Stop { .. })));
+    assert!(actions.contains(&AgentAction::Refused("it was revoked".to_owned())));
+    site.at = 40;
+    assert!(Site::starts(&site.tick()).is_empty());
+    site.hear(&CentreMessage::Calendar(calendar(2, &[("s", 40)])));
+    assert_eq!(site.agent.calendar(), None);
+}
+
+proptest! {
+    /// Coordinators of any version may say anything that they have signed.
+    #[test]
+    fn nothing_that_is_signed_does_harm(
+        said in prop::collection::vec((any::<[i64; 5]>(), any::<[u64; 5]>(), "[a-z./]{0,8}", 0u8..3), 0..20),
+    ) {
+        let mut site = Site::new();
+        site.learn_the_time();
+        for (times, numbers, text, kind) in said {
+            let [starts, ends, until, issued, now] = times.map(UnixTime::from_ms);
+            let message = match kind {
+                0 => {
+                    let mut one = calendar(numbers[0], &[(&text, 0)]);
+                    (one.epoch, one.until, one.issued) = (numbers[1], until, issued);
+                    (one.set_up, one.settle) = (Span::from_ns(numbers[2]), Span::from_ns(numbers[3]));
+                    (one.runs[0].starts, one.runs[0].ends) = (starts, ends);
+                    one.runs[0].spec = numbers[4] as usize;
+                    CentreMessage::Calendar(one)
+                }
+                1 => CentreMessage::Answer(CentreAnswer {
+                    agent: "a".to_owned(),
+                    session: "first".to_owned(),
+                    nonce: numbers[0] % 4,
+                    epoch: numbers[1],
+                    now,
+                    refused: text.as_str().into(),
+                }),
+                _ => CentreMessage::Stored(StoredResult {
+                    agent: "a".to_owned(),
+                    run: text,
+                    part: Some(numbers[0] as u32).filter(|_| numbers[1] % 2 == 0),
+                }),
+            };
+            site.hear(&message);
+            site.at += numbers[2] % 60;
+            site.tick();
+            let reading = site.reading();
+            prop_assert!(site.agent.next_tick(&reading) <= Span::from_secs(5));
+        }
+        // Nothing is written outside of its folder, whatever names are said.
+        let names: Vec<String> = site.folder.0.lock().unwrap().0.keys().cloned().collect();
+        prop_assert!(names.iter().all(|name| !name.contains('/') && !name.contains("..")), "{:?}", names);
+    }
+}
