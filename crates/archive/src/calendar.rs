@@ -5,6 +5,7 @@
 mod agents;
 mod inventory;
 mod lease;
+mod result_parts;
 mod rows;
 mod runs;
 mod schedules;
@@ -17,6 +18,7 @@ use rows::RowError;
 
 pub use agents::HandedCalendar;
 pub use lease::Lease;
+pub use result_parts::ResultParts;
 pub use runs::RunFilter;
 pub use schedules::DueLimits;
 

@@ -30,7 +30,7 @@ mod value;
 
 pub use archive::Archive;
 pub use calendar::{
-    Calendar, CalendarError, CalendarTransaction, DueLimits, HandedCalendar, Lease, RunFilter,
+    Calendar, CalendarError, CalendarTransaction, DueLimits, HandedCalendar, Lease, ResultParts, RunFilter,
 };
 pub use error::{ArchiveError, DatabaseFault};
 pub use location::{data_file, default_path, open};

@@ -21,4 +21,4 @@ pub use message::{
     AgentCalendar, AgentReport, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, HeldCalendar,
     ResultDocument, ResultPart, StoredResult,
 };
-pub(crate) use message::{MAX_PARTS, MessageOrigin, open, seal};
+pub(crate) use message::{MAX_PARTS, MessageOrigin, is_proven, open, proof, seal};

@@ -241,7 +241,7 @@ impl FleetAgentService {
                 let _ = self.broker.send(&self.subject, &message);
             }
             AgentAction::Start { run, spec, begin_within } => self.start(run, *spec, begin_within),
-            AgentAction::Stop { run, why: _ } => {
+            AgentAction::Stop { run } => {
                 if let Some(cancel) = self.active.get(&run) {
                     cancel.cancel();
                 }

@@ -53,6 +53,8 @@ pub enum FleetAction {
         run: String,
         /// Its log, a JSON document on each line.
         log: String,
+        /// Whether the calendar has the run. Of another one, only what the archive has not is archived.
+        is_known: bool,
     },
     /// Tell the users about an agent.
     Agent(AgentNotice),
@@ -95,6 +97,8 @@ struct CalendarLook {
     due: bool,
     /// Agents that need another version of their calendar.
     to_hand: Vec<String>,
+    /// Agents that may have what this database knows nothing of.
+    lost_agents: u64,
     /// Whether an agent has kept something longer than it can be in force.
     held_too_long: bool,
     /// Whether an agent did not say in time how a run ended.
@@ -117,12 +121,10 @@ pub struct FleetCoordinator {
     forgot: Option<UnixTime>,
     /// Whether the calendar has its description of the fleet.
     described: bool,
-    /// When the runs end that were active when the fleet was described anew; absent if none was.
-    not_before: Option<UnixTime>,
     /// Whether its clock is right.
     in_time: bool,
-    /// Runs that were booked by another description of the fleet, and that agents have not given back.
-    not_given_back: Vec<String>,
+    /// Whether it was told that nothing is booked because of a loss.
+    told_loss: bool,
     /// Schedules that wait for a time that agents have to give back.
     waited: BTreeSet<String>,
     /// How it speaks to agents; absent if it does not.
@@ -149,9 +151,8 @@ impl FleetCoordinator {
             running: BTreeMap::new(),
             forgot: None,
             described: false,
-            not_before: None,
             in_time: true,
-            not_given_back: Vec::new(),
+            told_loss: false,
             waited: BTreeSet::new(),
             centre: None,
             new_id,
@@ -236,6 +237,7 @@ impl FleetCoordinator {
     ) -> Result<(), FleetError> {
         self.store_description(epoch, now, actions)?;
         let look = self.look(now)?;
+        self.note_lost_agents(look.lost_agents, actions);
         if look.held_too_long || look.unreported {
             self.end_unreported(epoch, now)?;
         }
@@ -259,15 +261,12 @@ impl FleetCoordinator {
     /// Sees in one transaction what there is to do, which is little most of the time.
     fn look(&mut self, now: UnixTime) -> Result<CalendarLook, FleetError> {
         let (missed, starts, due) = (self.missed(now), starting(now), self.due_limits(now));
-        let (renew_before, unreported) = (self.renew_before(now), agents::unreported(now));
+        let unreported = agents::unreported(now);
         let hands_out = self.centre.is_some();
         let look = self.calendar.read(|calendar| {
             Ok(CalendarLook {
-                to_hand: if hands_out {
-                    calendar.agents_to_hand(renew_before, RUNS_AT_ONCE)?
-                } else {
-                    Vec::new()
-                },
+                to_hand: if hands_out { calendar.agents_to_hand(now, RUNS_AT_ONCE)? } else { Vec::new() },
+                lost_agents: calendar.lost_agents(now)?,
                 held_too_long: calendar.is_held_too_long(now)?,
                 unreported: !calendar.runs(&RunFilter { limit: Some(1), ..unreported })?.is_empty(),
                 active: calendar.runs(&active_runs())?,
@@ -302,9 +301,9 @@ impl FleetCoordinator {
         }
         let content = serde_json::to_string(&self.inventory)
             .map_err(|error| CalendarError::Content(error.to_string()))?;
-        let (inventory, horizon) = (&self.inventory, self.horizon());
+        let inventory = &self.inventory;
         let wanted = schedules_of_meshes(inventory, now)?;
-        let (replaced, changed) = self.calendar.write(|calendar| {
+        let replaced = self.calendar.write(|calendar| {
             calendar.check_epoch(epoch)?;
             let stored = calendar.inventory()?.map(|(stored, _)| stored);
             if stored.as_ref() != Some(&content) {
@@ -312,19 +311,13 @@ impl FleetCoordinator {
                 description::set_meshes(calendar, &wanted, now)?;
             }
             let replaced = stored.filter(|stored| *stored != content);
-            let changed = match &replaced {
-                None => description::ChangedRuns::default(),
-                Some(stored) => {
-                    let earlier = serde_json::from_str(stored).ok();
-                    description::cancel_changed(calendar, earlier.as_ref(), inventory, now)?
-                }
-            };
-            description::mend_times(calendar, now, now.after(horizon))?;
-            Ok((replaced.is_some(), changed))
+            if let Some(stored) = &replaced {
+                let earlier = serde_json::from_str(stored).ok();
+                description::replace(calendar, earlier.as_ref(), inventory, now)?;
+            }
+            description::mend_times(calendar, now)?;
+            Ok(replaced.is_some())
         })?;
-        // What is active has reserved what the earlier description says that it uses.
-        self.not_before = self.not_before.max(changed.active_until);
-        self.not_given_back.extend(changed.handed);
         actions.extend(replaced.then_some(FleetAction::Described));
         self.described = true;
         Ok(())
@@ -443,7 +436,7 @@ impl FleetCoordinator {
         }
         let days = u64::from(self.inventory.keep_days);
         let before = now.before(Span::from_secs(days * 24 * 3600));
-        self.calendar.write(|calendar| calendar.forget_runs(before))?;
+        self.calendar.write(|calendar| calendar.forget_runs(before, now))?;
         self.forgot = Some(now);
         Ok(())
     }

@@ -308,7 +308,9 @@ impl FleetService {
             }
             FleetAction::Notify(alarm) => self.notify(*alarm),
             FleetAction::Send { agent, message } => self.send(&agent, &message),
-            FleetAction::Archive { agent, run, log } => self.archive_log(&agent, &run, &log),
+            FleetAction::Archive { agent, run, log, is_known } => {
+                self.archive_log((&agent, &run), &log, is_known);
+            }
             FleetAction::Agent(notice) => self.tell(&FleetNotice::Agent(notice)),
             FleetAction::Described => self.tell(&FleetNotice::Described),
         }
@@ -394,7 +396,7 @@ impl FleetService {
     }
 
     /// Archives the log of a run that an agent carried out. One that cannot be archived is sent again.
-    fn archive_log(&mut self, agent: &str, run: &str, log: &str) {
+    fn archive_log(&mut self, (agent, run): (&str, &str), log: &str, is_known: bool) {
         let events: Vec<Event> = log.lines().filter_map(|line| Event::read(line).ok()).collect();
         // An agent has nothing to say about other runs.
         let own = events.iter().all(|event| event.run.as_str() == run);
@@ -403,7 +405,13 @@ impl FleetService {
                 self.archive = archive_at(self.config.archive.as_deref()).ok();
             }
             let Some(archive) = &mut self.archive else { return };
-            if let Err(error) = archive.append(&events) {
+            let appended = match archive.contains(run) {
+                // Not the agent's.
+                Ok(true) if !is_known => Ok(()),
+                Ok(_) => archive.append(&events),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = appended {
                 self.archive = None;
                 self.tell(&FleetNotice::Archive(ArchiveWarning::NotArchived(error)));
                 return;

@@ -15,12 +15,14 @@ CREATE TABLE fleet_agent (
     acked       BIGINT NOT NULL DEFAULT 0,         -- the version that it has confirmed
     lease_until BIGINT NOT NULL DEFAULT 0,         -- when every calendar has ended that it may still have
     changed     BIGINT NOT NULL DEFAULT 1,         -- 1 if it needs another version
-    lost        BIGINT NOT NULL DEFAULT 0          -- 1 if it may have a calendar that this database knows nothing of
+    renew       BIGINT NOT NULL DEFAULT 0,         -- when it gets another version at the latest
+    lost        BIGINT NOT NULL DEFAULT 0          -- until when it may have a calendar that this database knows nothing of
 );
 
 ALTER TABLE fleet_run ADD COLUMN handed BIGINT NOT NULL DEFAULT 0;  -- 1 once it was in a calendar that was handed out
 ALTER TABLE fleet_run ADD COLUMN held BIGINT;      -- the version of its agent's calendar that may still have it
 ALTER TABLE fleet_run ADD COLUMN free BIGINT;      -- when it is over even for an agent that hears nothing
+ALTER TABLE fleet_run ADD COLUMN other_uses BIGINT NOT NULL DEFAULT 0;  -- 1 if another description booked what is held
 
 CREATE INDEX fleet_run_held ON fleet_run (free) WHERE held IS NOT NULL;
 
@@ -34,6 +36,7 @@ ALTER TABLE fleet_lease ADD COLUMN calm BIGINT NOT NULL DEFAULT 0;  -- until the
 CREATE TABLE fleet_result_part (
     run     TEXT COLLATE "C" NOT NULL,
     part    BIGINT NOT NULL,
+    agent   TEXT COLLATE "C" NOT NULL,
     arrived BIGINT NOT NULL,
     content TEXT NOT NULL,
     PRIMARY KEY (run, part)

@@ -15,12 +15,14 @@ CREATE TABLE fleet_agent (
     acked       INTEGER NOT NULL DEFAULT 0,         -- the version that it has confirmed
     lease_until INTEGER NOT NULL DEFAULT 0,         -- when every calendar has ended that it may still have
     changed     INTEGER NOT NULL DEFAULT 1,         -- 1 if it needs another version
-    lost        INTEGER NOT NULL DEFAULT 0          -- 1 if it may have a calendar that this database knows nothing of
+    renew       INTEGER NOT NULL DEFAULT 0,         -- when it gets another version at the latest
+    lost        INTEGER NOT NULL DEFAULT 0          -- until when it may have a calendar that this database knows nothing of
 );
 
 ALTER TABLE fleet_run ADD COLUMN handed INTEGER NOT NULL DEFAULT 0;  -- 1 once it was in a calendar that was handed out
 ALTER TABLE fleet_run ADD COLUMN held INTEGER;      -- the version of its agent's calendar that may still have it
 ALTER TABLE fleet_run ADD COLUMN free INTEGER;      -- when it is over even for an agent that hears nothing
+ALTER TABLE fleet_run ADD COLUMN other_uses INTEGER NOT NULL DEFAULT 0;  -- 1 if another description booked what is held
 
 CREATE INDEX fleet_run_held ON fleet_run (free) WHERE held IS NOT NULL;
 
@@ -34,6 +36,7 @@ ALTER TABLE fleet_lease ADD COLUMN calm INTEGER NOT NULL DEFAULT 0;  -- until th
 CREATE TABLE fleet_result_part (
     run     TEXT NOT NULL,
     part    INTEGER NOT NULL,
+    agent   TEXT NOT NULL,
     arrived INTEGER NOT NULL,
     content TEXT NOT NULL,
     PRIMARY KEY (run, part)

@@ -23,6 +23,11 @@ const JUMP: i64 = 1_000_000;
 /// Runs of one calendar at most. One with more of them ends earlier.
 const RUNS_AT_ONCE: usize = 1000;
 
+/// Runs of one calendar at most whose time is over and whose ends are not known.
+const PAST_RUNS_AT_ONCE: usize = 100;
+/// What the agent of host `?1` has to carry out, or may be carrying out: not what a coordinator began.
+const OWN_RUNS: &str = "r.from_host = ?1 AND (r.state = 'booked' OR r.state = 'running' AND r.handed = 1)";
+
 /// A calendar that is handed out to an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HandedCalendar {
@@ -63,19 +68,44 @@ impl CalendarTransaction<'_> {
         if let Some(other) = self.first(other, &[key.into(), name.into()], |row| Ok(row.text(0)?))? {
             return Err(CalendarError::KeyTaken(other));
         }
+        if self.agent(name)?.is_some_and(|known| known.key != key) {
+            // A process with the earlier key cannot be heard any more, and may go on.
+            self.end_all_of(name, "its host was enrolled anew", now)?;
+            let hold = "UPDATE fleet_run SET held = ?2 WHERE from_host = ?1 AND held IS NOT NULL";
+            self.execute(hold, &[name.into(), i64::MAX.into()])?;
+        }
         let store = "INSERT INTO fleet_agent (name, key, enrolled) VALUES (?1, ?2, ?3)
              ON CONFLICT (name) DO UPDATE SET key = excluded.key, enrolled = excluded.enrolled, revoked = NULL,
                  session = '', seen = NULL, note = '', changed = 1";
         self.execute(store, &[name.into(), key.into(), value_of(now)]).map(drop)
     }
 
-    /// Revokes an agent; false if there is none, or it was revoked before. What it has in hand counts until it ends.
+    /// Ends what the agent of a host would carry out. What it may have is held.
+    fn end_all_of(&mut self, name: &str, why: &str, now: UnixTime) -> Result<(), CalendarError> {
+        let all = format!("SELECT {RUN_COLUMNS} FROM {RUNS} WHERE {OWN_RUNS}");
+        for run in self.list(&all, &[name.into()], rows::run)? {
+            let state = match run.state {
+                CalendarRunState::Running => CalendarRunState::Failed,
+                _ if run.starts <= now => CalendarRunState::Missed,
+                _ => CalendarRunState::Cancelled,
+            };
+            self.end_run(&run.id, state, why, None, now)?;
+        }
+        Ok(())
+    }
+
+    /// Revokes an agent; false if there is none, or it was revoked before. Its runs end, and what it has in hand is
+    /// held until that is over.
     ///
     /// # Errors
     /// The calendar cannot be written.
     pub fn revoke_agent(&mut self, name: &str, now: UnixTime) -> Result<bool, CalendarError> {
         let revoke = "UPDATE fleet_agent SET revoked = ?2 WHERE name = ?1 AND revoked IS NULL";
-        self.execute(revoke, &[name.into(), value_of(now)]).map(|rows| rows > 0)
+        let revoked = self.execute(revoke, &[name.into(), value_of(now)])? > 0;
+        if revoked {
+            self.end_all_of(name, "its agent was revoked", now)?;
+        }
+        Ok(revoked)
     }
 
     /// Stores what an agent says of itself.
@@ -100,19 +130,15 @@ impl CalendarTransaction<'_> {
         self.execute(store, &row).map(drop)
     }
 
-    /// Agents that need another version of their calendar: because something in it changed, or because it ends before
-    /// `renew_before`.
+    /// Agents that need another version of their calendar: because something in it changed, or because a quarter of its
+    /// time has passed.
     ///
     /// # Errors
     /// The calendar cannot be read.
-    pub fn agents_to_hand(
-        &mut self,
-        renew_before: UnixTime,
-        limit: u32,
-    ) -> Result<Vec<String>, CalendarError> {
-        let wanted = "SELECT name FROM fleet_agent WHERE revoked IS NULL AND (changed = 1 OR until < ?1)
+    pub fn agents_to_hand(&mut self, now: UnixTime, limit: u32) -> Result<Vec<String>, CalendarError> {
+        let wanted = "SELECT name FROM fleet_agent WHERE revoked IS NULL AND (changed = 1 OR renew <= ?1)
                       ORDER BY until, name LIMIT ?2";
-        self.list(wanted, &[value_of(renew_before), i64::from(limit).into()], |row| Ok(row.text(0)?))
+        self.list(wanted, &[value_of(now), i64::from(limit).into()], |row| Ok(row.text(0)?))
     }
 
     /// Makes the next version of the calendar of an agent: its runs until `until`, without those that are to be
@@ -125,19 +151,25 @@ impl CalendarTransaction<'_> {
         name: &str,
         (since, now, until): (UnixTime, UnixTime, UnixTime),
     ) -> Result<HandedCalendar, CalendarError> {
-        let all = format!(
-            "SELECT {RUN_COLUMNS} FROM {RUNS} WHERE r.from_host = ?1 AND r.state IN ('booked', 'running')
-             AND (r.reason = '' OR r.ends <= ?4) AND r.ends > ?2 AND r.ends <= ?3 ORDER BY r.starts, r.id LIMIT {}",
+        let past = format!(
+            "SELECT {RUN_COLUMNS} FROM {RUNS} WHERE {OWN_RUNS} AND r.ends > ?2 AND r.ends <= ?3
+             ORDER BY r.ends DESC, r.id LIMIT {PAST_RUNS_AT_ONCE}"
+        );
+        let mut runs = self.list(&past, &[name.into(), value_of(since), value_of(now)], rows::run)?;
+        let coming = format!(
+            "SELECT {RUN_COLUMNS} FROM {RUNS} WHERE {OWN_RUNS} AND r.reason = '' AND r.ends > ?2 AND r.ends <= ?3
+             ORDER BY r.starts, r.id LIMIT {}",
             RUNS_AT_ONCE + 1
         );
-        let mut runs =
-            self.list(&all, &[name.into(), value_of(since), value_of(until), value_of(now)], rows::run)?;
-        let more = (runs.len() > RUNS_AT_ONCE).then(|| runs.pop()).flatten();
+        let mut coming = self.list(&coming, &[name.into(), value_of(now), value_of(until)], rows::run)?;
+        let more = (coming.len() > RUNS_AT_ONCE).then(|| coming.pop()).flatten();
         let until = more.map_or(until, |next| next.starts.min(until));
-        runs.retain(|run| run.ends <= until);
-        let next = "UPDATE fleet_agent SET version = version + 1, until = ?2, changed = 0,
+        runs.extend(coming.into_iter().filter(|run| run.ends <= until));
+        runs.sort_by(|a, b| (a.starts, &a.id).cmp(&(b.starts, &b.id)));
+        let renew = now.after(Span::from_ns(until.since(now).as_ns() / 4));
+        let next = "UPDATE fleet_agent SET version = version + 1, until = ?2, renew = ?3, changed = 0,
                         lease_until = CASE WHEN lease_until < ?2 THEN ?2 ELSE lease_until END WHERE name = ?1";
-        self.execute(next, &[name.into(), value_of(until)])?;
+        self.execute(next, &[name.into(), value_of(until), value_of(renew)])?;
         let new: Vec<Value> =
             runs.iter().filter(|run| !run.handed).map(|run| run.id.as_str().into()).collect();
         for group in new.chunks(super::NAMES_AT_ONCE) {
@@ -186,22 +218,34 @@ impl CalendarTransaction<'_> {
         Ok(self.first(any, &[value_of(now)], |row| Ok(row.integer(0)?))?.is_some_and(|count| count > 0))
     }
 
-    /// Whether one of these runs has ended here and is still held.
+    /// What is held now was booked by another description of the fleet: it may use more than it has reserved. Nothing is
+    /// booked until it is given back, and not before `active_until`.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn note_other_uses(&mut self, active_until: Option<UnixTime>) -> Result<(), CalendarError> {
+        self.execute("UPDATE fleet_run SET other_uses = 1 WHERE held IS NOT NULL", &[])?;
+        if let Some(until) = active_until {
+            self.execute("UPDATE fleet_lease SET calm = ?1 WHERE calm < ?1", &[value_of(until)])?;
+        }
+        Ok(())
+    }
+
+    /// Whether something is held that another description of the fleet has booked.
     ///
     /// # Errors
     /// The calendar cannot be read.
-    pub fn is_any_held(&mut self, runs: &[String]) -> Result<bool, CalendarError> {
-        for group in runs.chunks(super::NAMES_AT_ONCE) {
-            let held = format!(
-                "SELECT count(*) FROM fleet_run WHERE held IS NOT NULL AND id IN ({})",
-                names(1, group.len())
-            );
-            let group: Vec<Value> = group.iter().map(|run| run.as_str().into()).collect();
-            if self.first(&held, &group, |row| Ok(row.integer(0)?))?.is_some_and(|count| count > 0) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    pub fn holds_other_uses(&mut self) -> Result<bool, CalendarError> {
+        let held = "SELECT count(*) FROM fleet_run WHERE held IS NOT NULL AND other_uses = 1";
+        Ok(self.first(held, &[], |row| Ok(row.integer(0)?))?.is_some_and(|count| count > 0))
+    }
+
+    /// Every agent needs another calendar.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn hand_out_to_all(&mut self) -> Result<(), CalendarError> {
+        self.execute("UPDATE fleet_agent SET changed = 1", &[]).map(drop)
     }
 
     fn give_back(&mut self, which: &str, values: &[Value]) -> Result<(), CalendarError> {
@@ -245,42 +289,7 @@ impl CalendarTransaction<'_> {
         self.execute("UPDATE fleet_agent SET changed = 1 WHERE name = ?1", &[name.into()]).map(drop)
     }
 
-    /// Adds a part of a result, of so many; all of them once the last one has arrived.
-    ///
-    /// # Errors
-    /// The calendar cannot be written.
-    pub fn add_result_part(
-        &mut self,
-        run: &str,
-        (part, parts): (u32, u32),
-        content: &str,
-        now: UnixTime,
-    ) -> Result<Option<String>, CalendarError> {
-        if parts == 1 {
-            return Ok(Some(content.to_owned()));
-        }
-        let store = "INSERT INTO fleet_result_part (run, part, arrived, content) VALUES (?1, ?2, ?3, ?4)
-                     ON CONFLICT (run, part) DO UPDATE SET arrived = excluded.arrived, content = excluded.content";
-        self.execute(store, &[run.into(), i64::from(part).into(), value_of(now), content.into()])?;
-        let count = "SELECT count(*) FROM fleet_result_part WHERE run = ?1 AND part < ?2";
-        let count = self.first(count, &[run.into(), i64::from(parts).into()], |row| Ok(row.integer(0)?))?;
-        if count != Some(i64::from(parts)) {
-            return Ok(None);
-        }
-        let all = "SELECT content FROM fleet_result_part WHERE run = ?1 AND part < ?2 ORDER BY part";
-        let all = self.list(all, &[run.into(), i64::from(parts).into()], |row| Ok(row.text(0)?))?;
-        Ok(Some(all.concat()))
-    }
-
-    /// Removes the parts of a result that have arrived.
-    ///
-    /// # Errors
-    /// The calendar cannot be written.
-    pub fn remove_result_parts(&mut self, run: &str) -> Result<(), CalendarError> {
-        self.execute("DELETE FROM fleet_result_part WHERE run = ?1", &[run.into()]).map(drop)
-    }
-
-    /// Stores the end of a run as its agent reports it, after which nothing holds its time.
+    /// The agent of a run is done with it: nothing holds its time.
     ///
     /// # Errors
     /// The calendar cannot be written.
@@ -316,7 +325,7 @@ impl CalendarTransaction<'_> {
         let longest = self.first(longest, &[], |row| Ok(row.integer(0)?))?.unwrap_or(0);
         let calm = UnixTime::from_ms(now.as_ms().saturating_add(longest));
         self.execute("UPDATE fleet_lease SET calm = ?1", &[value_of(calm)])?;
-        let lost = "UPDATE fleet_agent SET lost = 1, changed = 1, version = version + ?1,
+        let lost = "UPDATE fleet_agent SET lost = ?2, changed = 1, version = version + ?1,
                     lease_until = CASE WHEN lease_until < ?2 THEN ?2 ELSE lease_until END";
         self.execute(lost, &[JUMP.into(), value_of(now.after(LONGEST))])?;
         let soon = RunFilter {
@@ -335,11 +344,11 @@ impl CalendarTransaction<'_> {
         Ok(())
     }
 
-    /// Until when something may be on the wire that the database has lost.
+    /// Until when something may be on the wire that the database has lost, or that has reserved less than it uses.
     ///
     /// # Errors
     /// The calendar cannot be read.
-    pub fn calm_after_loss(&mut self) -> Result<UnixTime, CalendarError> {
+    pub fn calm_until(&mut self) -> Result<UnixTime, CalendarError> {
         let calm = "SELECT coalesce(max(calm), 0) FROM fleet_lease";
         Ok(self.first(calm, &[], |row| rows::time(row, 0))?.unwrap_or(UnixTime::from_ms(0)))
     }
@@ -358,7 +367,7 @@ impl CalendarTransaction<'_> {
     /// # Errors
     /// The calendar cannot be read.
     pub fn lost_agents(&mut self, now: UnixTime) -> Result<u64, CalendarError> {
-        let count = "SELECT count(*) FROM fleet_agent WHERE lost = 1 AND lease_until > ?1";
+        let count = "SELECT count(*) FROM fleet_agent WHERE lost > ?1";
         let count = self.first(count, &[value_of(now)], |row| rows::number(row, 0))?;
         Ok(count.unwrap_or(0))
     }

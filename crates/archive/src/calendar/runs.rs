@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::calendar::{CalendarRun, CalendarRunState, CellResult, ResourceReservation, UnixTime};
+use linerate_units::Span;
 
 use super::rows::{self, RESERVATION_COLUMNS, RUN_COLUMNS, nanoseconds, value_of};
 use super::schedules::unwritable;
@@ -368,10 +369,12 @@ impl CalendarTransaction<'_> {
     ///
     /// # Errors
     /// The calendar cannot be written.
-    pub fn forget_runs(&mut self, before: UnixTime) -> Result<u64, CalendarError> {
+    pub fn forget_runs(&mut self, before: UnixTime, now: UnixTime) -> Result<u64, CalendarError> {
         let old = "DELETE FROM fleet_run WHERE ended IS NOT NULL AND ended < ?1";
         let removed = self.execute(old, &[value_of(before)])?;
-        self.execute("DELETE FROM fleet_result_part WHERE arrived < ?1", &[value_of(before)])?;
+        // Parts that nobody completes within a day.
+        let day = value_of(before.max(now.before(Span::from_secs(24 * 3600))));
+        self.execute("DELETE FROM fleet_result_part WHERE arrived < ?1", &[day])?;
         if removed > 0 {
             let unused = "DELETE FROM fleet_spec WHERE NOT EXISTS (SELECT 1 FROM fleet_run WHERE spec = fleet_spec.number)";
             self.execute(unused, &[])?;

@@ -2,7 +2,9 @@
 
 use std::slice::from_ref;
 
-use linerate_archive::{Calendar, CalendarError, CalendarTransaction, HandedCalendar, RunFilter};
+use linerate_archive::{
+    Calendar, CalendarError, CalendarTransaction, HandedCalendar, ResultParts, RunFilter,
+};
 use linerate_model::calendar::{CalendarRunState, FleetAgentState, UnixTime};
 
 use crate::calendar::{at, calendar, due, hold, run, schedule};
@@ -40,7 +42,7 @@ fn hand_out(calendar: &mut Calendar, until: i64) -> HandedCalendar {
 }
 
 fn read_calm(calendar: &mut Calendar) -> UnixTime {
-    let read = |calendar: &mut CalendarTransaction<'_>| calendar.calm_after_loss();
+    let read = |calendar: &mut CalendarTransaction<'_>| calendar.calm_until();
     calendar.read(read).unwrap()
 }
 
@@ -105,8 +107,8 @@ fn an_agent_gets_another_calendar_when_something_in_it_changes(place: &TestPlace
     };
     assert_eq!(to_hand(&mut calendar, 0), ["a"]);
     hand_out(&mut calendar, 1000);
-    assert!(to_hand(&mut calendar, 1000).is_empty());
-    assert_eq!(to_hand(&mut calendar, 1001), ["a"], "it ends too soon");
+    assert!(to_hand(&mut calendar, 249).is_empty());
+    assert_eq!(to_hand(&mut calendar, 250), ["a"], "a quarter of its time has passed");
     // A run of another host is not its concern.
     let foreign = linerate_model::calendar::CalendarRun { from: "b".to_owned(), ..run("foreign", 300, 400) };
     calendar.write(|calendar| calendar.insert_runs(from_ref(&foreign), &[])).unwrap();
@@ -121,6 +123,9 @@ fn an_agent_gets_another_calendar_when_something_in_it_changes(place: &TestPlace
     assert_eq!(hand_out(&mut calendar, 1000).runs.len(), 1, "it is to be stopped");
     assert!(calendar.write(|calendar| calendar.revoke_agent("a", at(5))).unwrap());
     assert!(to_hand(&mut calendar, 9999).is_empty());
+    let left = calendar.read(|calendar| calendar.run("one")).unwrap().unwrap();
+    assert_eq!(left.state, CalendarRunState::Cancelled);
+    assert!(!is_free(&mut calendar), "it may carry it out");
     assert!(!calendar.write(|calendar| calendar.revoke_agent("a", at(6))).unwrap());
 }
 
@@ -200,18 +205,24 @@ fn every_agent_has_a_key_of_its_own(place: &TestPlace) {
     let agent = calendar.read(|calendar| calendar.agent("a")).unwrap().unwrap();
     assert_eq!((agent.key.as_str(), agent.revoked, agent.version), ("KEY-B", None, 1));
     assert_eq!(agent.lease_until, at(1000), "what was handed out counts");
+    // The process with the earlier key cannot be heard: no confirmation of the new one frees what it has.
+    let next = hand_out(&mut calendar, 1000);
+    calendar.write(|calendar| calendar.confirm_calendar("a", next.version)).unwrap();
+    assert!(!is_free(&mut calendar));
+    calendar.write(|calendar| calendar.free_held(at(200))).unwrap();
+    assert!(is_free(&mut calendar));
 }
 
 fn parts_of_a_result_become_a_whole_in_any_order(place: &TestPlace) {
     let mut calendar = calendar(place);
     let mut add = |part: (u32, u32), content: &str| {
-        calendar.write(|calendar| calendar.add_result_part("r", part, content, at(1))).unwrap()
+        calendar.write(|calendar| calendar.add_result_part(("a", "r"), part, content, at(1))).unwrap()
     };
-    assert_eq!(add((0, 1), "whole"), Some("whole".to_owned()));
-    assert_eq!(add((2, 3), "C"), None);
-    assert_eq!(add((0, 3), "x"), None);
-    assert_eq!(add((0, 3), "A"), None, "one that is sent again replaces the first");
-    assert_eq!(add((1, 3), "B"), Some("ABC".to_owned()));
+    assert_eq!(add((0, 1), "whole"), ResultParts::Whole("whole".to_owned()));
+    assert_eq!(add((2, 3), "C"), ResultParts::Kept);
+    assert_eq!(add((0, 3), "x"), ResultParts::Kept);
+    assert_eq!(add((0, 3), "A"), ResultParts::Kept, "one that is sent again replaces the first");
+    assert_eq!(add((1, 3), "B"), ResultParts::Whole("ABC".to_owned()));
     calendar.write(|calendar| calendar.remove_result_parts("r")).unwrap();
     assert_eq!(place.number("SELECT count(*) FROM fleet_result_part"), 0.0);
 }

@@ -367,8 +367,8 @@ fn old_runs_are_forgotten(place: &TestPlace) {
     let young = run("young", 30, 40);
     let held = [hold(&old, "a", (0, 0)), hold(&young, "a", (0, 0))];
     calendar.write(|calendar| calendar.insert_runs(&[old.clone(), young.clone()], &held)).unwrap();
-    assert_eq!(calendar.write(|calendar| calendar.forget_runs(at(20))).unwrap(), 0);
-    assert_eq!(calendar.write(|calendar| calendar.forget_runs(at(21))).unwrap(), 1);
+    assert_eq!(calendar.write(|calendar| calendar.forget_runs(at(20), at(20))).unwrap(), 0);
+    assert_eq!(calendar.write(|calendar| calendar.forget_runs(at(21), at(21))).unwrap(), 1);
     assert_eq!(calendar.read(|calendar| calendar.runs(&RunFilter::default())).unwrap(), [young]);
     assert_eq!(place.number("SELECT count(*) FROM fleet_reservation"), 1.0);
     assert_eq!(place.number("SELECT count(*) FROM fleet_spec"), 1.0);

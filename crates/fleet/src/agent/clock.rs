@@ -59,8 +59,15 @@ impl AgentClock {
             return;
         }
         let half = Span::from_ns(took.as_ns() / 2);
-        let new = Anchor { running: reading.running, time: time.after(half), error: half + RESOLUTION };
-        if self.anchor.is_none_or(|known| new.error <= at(&known, reading).1) {
+        let mut new = Anchor { running: reading.running, time: time.after(half), error: half + RESOLUTION };
+        if let Some((known, error)) = self.anchor.as_ref().map(|known| at(known, reading))
+            && distance(known, new.time) > error + new.error
+        {
+            // One of both is wrong: a host that was paused, or a coordinator whose clock was set. Not sure of anything
+            // until another answer agrees.
+            new.error = new.error + distance(known, new.time);
+            self.anchor = Some(new);
+        } else if self.anchor.is_none_or(|known| new.error <= at(&known, reading).1) {
             self.anchor = Some(new);
         }
         if let (Some(anchor), Some(wall_error)) = (&self.anchor, reading.wall_error) {
@@ -119,12 +126,25 @@ mod tests {
     fn a_better_answer_replaces_a_worse_one_and_an_old_one_ages() {
         let mut clock = AgentClock::default();
         clock.learn(Span::from_ms(0), UnixTime::from_ms(1000), &reading(10, 0, None));
-        clock.learn(Span::from_ms(100), UnixTime::from_ms(9_999_999), &reading(1100, 0, None));
+        clock.learn(Span::from_ms(100), UnixTime::from_ms(1400), &reading(1100, 0, None));
         assert_eq!(clock.now(&reading(1100, 0, None)).unwrap().0, UnixTime::from_ms(2095));
         // After three hours without an answer, the same slow one is better.
         let later = 3 * 3600 * 1000;
-        clock.learn(Span::from_ms(later), UnixTime::from_ms(7), &reading(later + 1000, 0, None));
-        assert_eq!(clock.now(&reading(later + 1000, 0, None)).unwrap().0, UnixTime::from_ms(507));
+        let slow = 1000 + later as i64;
+        clock.learn(Span::from_ms(later), UnixTime::from_ms(slow), &reading(later + 1000, 0, None));
+        assert_eq!(clock.now(&reading(later + 1000, 0, None)).unwrap().0, UnixTime::from_ms(slow + 500));
+    }
+
+    #[test]
+    fn an_answer_that_contradicts_the_known_time_makes_both_unsure_until_another_one_agrees() {
+        let mut clock = AgentClock::default();
+        clock.learn(Span::from_ms(0), UnixTime::from_ms(1000), &reading(10, 0, None));
+        clock.learn(Span::from_ms(20), UnixTime::from_ms(9000), &reading(40, 0, None));
+        let (time, error) = clock.now(&reading(40, 0, None)).unwrap();
+        assert_eq!(time, UnixTime::from_ms(9010));
+        assert!(error >= Span::from_ms(7975), "{error}");
+        clock.learn(Span::from_ms(50), UnixTime::from_ms(9030), &reading(60, 0, None));
+        assert_eq!(clock.now(&reading(60, 0, None)), Some((UnixTime::from_ms(9035), Span::from_ms(6))));
     }
 
     #[test]

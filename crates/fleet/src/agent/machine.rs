@@ -28,7 +28,8 @@ const SOON: Span = Span::from_secs(1);
 const ANSWER_TIMEOUT: Span = Span::from_secs(10);
 /// Results that are not stored may have this size before no further runs are taken.
 const MOST_WAITING_BYTES: u64 = 256 << 20;
-/// Runs that an agent remembers to have begun, besides those of its calendar.
+/// Processes that an agent remembers which were not answered.
+const SESSIONS: usize = 16;
 const MEMORY_FILE: &str = "memory.json";
 const CALENDAR_FILE: &str = "calendar";
 
@@ -65,8 +66,6 @@ pub enum AgentAction {
     Stop {
         /// Its name.
         run: String,
-        /// Why.
-        why: &'static str,
     },
     /// The coordinators refuse this agent, or accept it again (empty).
     Refused(String),
@@ -77,20 +76,42 @@ pub enum AgentAction {
 /// What an agent must not forget.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct AgentMemory {
-    /// The last process that used the folder.
-    session: String,
+    /// The processes that used the folder, from the last one on that was answered.
+    #[serde(default)]
+    sessions: Vec<String>,
     /// The newest calendar that it ever had.
     newest: Option<HeldCalendar>,
+    /// By what the coordinators recognise it.
+    #[serde(default)]
+    proof: String,
     /// Whether the wall clock agreed with the fleet.
     wall_agrees: bool,
     /// Runs that have begun or are over, and when they began.
     runs: BTreeMap<String, Option<UnixTime>>,
 }
 
+/// Why a run is stopped before it has ended by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StopReason {
+    TakenBack,
+    TimeOver,
+    Refused,
+}
+
+impl StopReason {
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::TakenBack => "it was taken from the calendar",
+            Self::TimeOver => "its time was over",
+            Self::Refused => "the agent was refused",
+        }
+    }
+}
+
 struct ActiveAgentRun {
     ends: UnixTime,
     begun: UnixTime,
-    stopped: Option<&'static str>,
+    stopped: Option<StopReason>,
 }
 
 /// An agent.
@@ -99,8 +120,8 @@ pub struct CalendarAgent {
     folder: Box<dyn AgentFolder>,
     clock: AgentClock,
     memory: AgentMemory,
-    /// The process that used the folder before.
-    previous: String,
+    /// The processes that used the folder before.
+    previous: Vec<String>,
     calendar: Option<AgentCalendar>,
     active: BTreeMap<String, ActiveAgentRun>,
     outbox: ResultOutbox,
@@ -108,8 +129,6 @@ pub struct CalendarAgent {
     asked: BTreeMap<u64, Span>,
     nonce: u64,
     report_at: Span,
-    /// What the coordinators know that it holds.
-    reported: Option<HeldCalendar>,
     refused: String,
     /// Why its folder takes nothing more; empty if it does.
     not_kept: String,
@@ -142,8 +161,14 @@ impl CalendarAgent {
         }
         // A process that ended between two writes.
         let held = calendar.as_ref().map(|one| HeldCalendar { epoch: one.epoch, version: one.version });
-        memory.newest = memory.newest.max(held);
-        let previous = std::mem::replace(&mut memory.session, identity.session.clone());
+        if held > memory.newest {
+            memory.newest = held;
+            memory.proof = calendar.as_ref().map(|one| one.proof.clone()).unwrap_or_default();
+        }
+        let previous = memory.sessions.clone();
+        memory.sessions.push(identity.session.clone());
+        let excess = memory.sessions.len().saturating_sub(SESSIONS);
+        memory.sessions.drain(..excess);
         let mut agent = Self {
             clock: AgentClock::new(memory.wall_agrees),
             identity,
@@ -156,7 +181,6 @@ impl CalendarAgent {
             asked: BTreeMap::new(),
             nonce: 0,
             report_at: Span::ZERO,
-            reported: None,
             refused: String::new(),
             not_kept: String::new(),
             random: StdRng::seed_from_u64(seed),
@@ -188,7 +212,11 @@ impl CalendarAgent {
         match open(MessageOrigin::Centre, &self.identity.centre, bytes) {
             Some(CentreMessage::Calendar(calendar)) => self.take_calendar(calendar, bytes, reading),
             Some(CentreMessage::Answer(answer)) => self.take_answer(&answer, reading),
-            Some(CentreMessage::Stored(StoredResult { agent, run, part })) if agent == self.identity.name => {
+            // One of before a loss is not true any more.
+            Some(CentreMessage::Stored(StoredResult { agent, run, epoch, part }))
+                if agent == self.identity.name
+                    && self.memory.newest.is_none_or(|newest| epoch >= newest.epoch) =>
+            {
                 self.outbox.stored(&run, part, reading.running, self.folder.as_mut());
             }
             Some(CentreMessage::Stored(_)) | None => {}
@@ -197,8 +225,10 @@ impl CalendarAgent {
 
     fn take_calendar(&mut self, calendar: AgentCalendar, bytes: &[u8], reading: &ClockReading) {
         let held = HeldCalendar { epoch: calendar.epoch, version: calendar.version };
-        let is_newer =
-            self.memory.newest.is_none_or(|known| held.epoch >= known.epoch && held.version > known.version);
+        let is_newer = self.memory.newest.is_none_or(|known| {
+            let is_same = self.calendar.is_none() && held == known;
+            is_same || (held.epoch >= known.epoch && held.version > known.version)
+        });
         let is_known =
             calendar.runs.iter().all(|run| run.spec < calendar.specs.len() && is_file_name(&run.id));
         if calendar.agent != self.identity.name || !self.refused.is_empty() || !is_newer || !is_known {
@@ -210,17 +240,14 @@ impl CalendarAgent {
             return;
         }
         self.memory.newest = Some(held);
+        self.memory.proof = calendar.proof.clone();
         let wanted: BTreeSet<&str> = calendar.runs.iter().map(|run| run.id.as_str()).collect();
         self.memory.runs.retain(|run, _| {
             wanted.contains(run.as_str()) || self.active.contains_key(run) || self.outbox.has(run)
         });
-        for (run, active) in &mut self.active {
-            if !wanted.contains(run.as_str()) && active.stopped.is_none() {
-                active.stopped = Some("it was taken from the calendar");
-                self.actions
-                    .push(AgentAction::Stop { run: run.clone(), why: "it was taken from the calendar" });
-            }
-        }
+        let gone: Vec<String> =
+            self.active.keys().filter(|run| !wanted.contains(run.as_str())).cloned().collect();
+        gone.iter().for_each(|run| self.stop(run, StopReason::TakenBack));
         if calendar.lost {
             self.outbox.send_kept(self.folder.as_mut());
         }
@@ -243,21 +270,24 @@ impl CalendarAgent {
             self.memory.wall_agrees = self.clock.wall_agrees();
             self.remember();
         }
+        if answer.refused.is_empty() && self.memory.sessions.len() > 1 {
+            self.memory.sessions = vec![self.identity.session.clone()];
+            self.remember();
+        }
         if answer.refused.as_str() != self.refused {
             self.refused = answer.refused.as_str().to_owned();
             self.actions.push(AgentAction::Refused(self.refused.clone()));
             if !self.refused.is_empty() {
-                self.drop_calendar();
+                let active: Vec<String> = self.active.keys().cloned().collect();
+                active.iter().for_each(|run| self.stop(run, StopReason::Refused));
             }
         }
     }
 
-    fn drop_calendar(&mut self) {
-        self.calendar = None;
-        self.folder.remove(CALENDAR_FILE);
-        for (run, active) in self.active.iter_mut().filter(|(_, active)| active.stopped.is_none()) {
-            active.stopped = Some("the agent was refused");
-            self.actions.push(AgentAction::Stop { run: run.clone(), why: "the agent was refused" });
+    fn stop(&mut self, run: &str, why: StopReason) {
+        if let Some(active) = self.active.get_mut(run).filter(|active| active.stopped.is_none()) {
+            active.stopped = Some(why);
+            self.actions.push(AgentAction::Stop { run: run.to_owned() });
         }
     }
 
@@ -267,9 +297,11 @@ impl CalendarAgent {
         let now = self.clock.now(reading).map_or(active.ends, |(now, _)| now);
         let (mut state, mut reason) = (end.state, end.reason);
         if let Some(why) = active.stopped {
-            let cancelled = why == "it was taken from the calendar";
-            state = if cancelled { CalendarRunState::Cancelled } else { CalendarRunState::Failed };
-            reason = why.to_owned();
+            state = match why {
+                StopReason::TakenBack => CalendarRunState::Cancelled,
+                StopReason::TimeOver | StopReason::Refused => CalendarRunState::Failed,
+            };
+            reason = why.in_words().to_owned();
         }
         let document = ResultDocument {
             state,
@@ -322,16 +354,14 @@ impl CalendarAgent {
     }
 
     fn stop_overdue(&mut self, now: UnixTime) {
-        let over = self.active.iter_mut().filter(|(_, one)| one.ends <= now && one.stopped.is_none());
-        for (run, active) in over {
-            active.stopped = Some("its time was over");
-            self.actions.push(AgentAction::Stop { run: run.clone(), why: "its time was over" });
-        }
+        let over: Vec<String> =
+            self.active.iter().filter(|(_, one)| one.ends <= now).map(|(run, _)| run.clone()).collect();
+        over.iter().for_each(|run| self.stop(run, StopReason::TimeOver));
     }
 
     /// Starts what is due, and notes what can no longer start.
     fn carry_out(&mut self, now: UnixTime, error: Span) {
-        let Some(calendar) = &self.calendar else { return };
+        let Some(calendar) = self.calendar.as_ref().filter(|_| self.refused.is_empty()) else { return };
         let (set_up, settle) = (calendar.set_up, calendar.settle);
         let over = now.after(error) >= calendar.until;
         let due = calendar.runs.iter().filter(|run| run.starts <= now);
@@ -421,7 +451,6 @@ impl CalendarAgent {
         self.nonce += 1;
         self.asked.insert(self.nonce, reading.running);
         let holds = self.calendar.as_ref().map(|one| HeldCalendar { epoch: one.epoch, version: one.version });
-        self.reported = holds;
         let full = if !self.not_kept.is_empty() {
             self.not_kept.clone()
         } else if self.outbox.bytes() > MOST_WAITING_BYTES {
@@ -436,6 +465,8 @@ impl CalendarAgent {
             nonce: self.nonce,
             program: self.identity.program.as_str().into(),
             holds,
+            newest: self.memory.newest,
+            proof: self.memory.proof.clone(),
             full: full.into(),
             waiting: self.outbox.len(),
             begun: self.active.iter().map(|(run, active)| (run.clone(), active.begun)).collect(),

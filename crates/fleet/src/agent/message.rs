@@ -76,6 +76,21 @@ pub(crate) fn open<T: DeserializeOwned>(
     serde_json::from_slice(document).ok()
 }
 
+/// The proof in a calendar.
+pub(crate) fn proof(key: &FleetKey, agent: &str, held: HeldCalendar) -> String {
+    URL_SAFE_NO_PAD.encode(key.sign(&proven(agent, held)))
+}
+
+/// Whether a proof is that of this calendar.
+pub(crate) fn is_proven(key: &PublicFleetKey, agent: &str, held: HeldCalendar, proof: &str) -> bool {
+    URL_SAFE_NO_PAD.decode(proof).is_ok_and(|signature| key.has_signed(&proven(agent, held), &signature))
+}
+
+fn proven(agent: &str, held: HeldCalendar) -> Vec<u8> {
+    let document = format!("{} {} {agent}", held.epoch, held.version);
+    format!("linerate-fleet {PROTOCOL} calendar\n{document}").into_bytes()
+}
+
 /// What an agent says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -93,14 +108,18 @@ pub struct AgentReport {
     pub agent: String,
     /// The name of this process.
     pub session: String,
-    /// The name of the process that used the folder before.
-    pub previous: String,
+    /// The names of the processes that used the folder before, back to the last one that was answered.
+    pub previous: Vec<String>,
     /// Number of this report; the answer has it too.
     pub nonce: u64,
     /// Version of the program.
     pub program: ForeignText,
     /// The calendar that it has and keeps to; absent if it has none.
     pub holds: Option<HeldCalendar>,
+    /// The newest calendar that it ever had.
+    pub newest: Option<HeldCalendar>,
+    /// What the coordinators wrote into that one, to recognise it.
+    pub proof: String,
     /// Why it takes no further runs; empty if it does.
     pub full: ForeignText,
     /// Results that it keeps until they are stored.
@@ -173,7 +192,16 @@ impl ResultDocument {
         if document.len() as u64 > MAX_RESULT_BYTES {
             return None;
         }
-        serde_json::from_slice::<Self>(&document).ok().filter(|document| document.state.is_end())
+        serde_json::from_slice::<Self>(&document).ok().filter(|document| {
+            // Other ends are not an agent's to decide.
+            matches!(
+                document.state,
+                CalendarRunState::Finished
+                    | CalendarRunState::Failed
+                    | CalendarRunState::Cancelled
+                    | CalendarRunState::Missed
+            )
+        })
     }
 }
 
@@ -198,8 +226,8 @@ pub struct AgentCalendar {
     pub epoch: u64,
     /// Its number, higher than those of all before.
     pub version: u64,
-    /// When it was made.
-    pub issued: UnixTime,
+    /// A signature by which the coordinators recognise what they have handed out, if their database has lost it.
+    pub proof: String,
     /// Whether the database may have lost results that were stored, so that they have to be sent once more.
     #[serde(default)]
     pub lost: bool,
@@ -265,6 +293,8 @@ pub struct StoredResult {
     pub agent: String,
     /// The run.
     pub run: String,
+    /// Epoch of the coordinator.
+    pub epoch: u64,
     /// The part that has arrived; absent once everything is stored for ever.
     pub part: Option<u32>,
 }
@@ -279,7 +309,12 @@ mod tests {
     }
 
     fn stored(run: &str) -> CentreMessage {
-        CentreMessage::Stored(StoredResult { agent: "a".to_owned(), run: run.to_owned(), part: None })
+        CentreMessage::Stored(StoredResult {
+            agent: "a".to_owned(),
+            run: run.to_owned(),
+            epoch: 1,
+            part: None,
+        })
     }
 
     fn document(log: String) -> ResultDocument {
@@ -311,7 +346,7 @@ mod tests {
 
     #[test]
     fn members_of_later_versions_are_ignored() {
-        let later = serde_json::json!({"type": "stored", "agent": "a", "run": "r", "part": null, "new": [1]});
+        let later = serde_json::json!({"type": "stored", "agent": "a", "run": "r", "epoch": 1, "part": null, "new": [1]});
         let bytes = seal(MessageOrigin::Centre, &key(1), &later);
         assert_eq!(open(MessageOrigin::Centre, &key(1).public(), &bytes), Some(stored("r")));
         let unknown = seal(MessageOrigin::Centre, &key(1), &serde_json::json!({"type": "later"}));

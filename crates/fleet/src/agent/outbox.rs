@@ -74,6 +74,10 @@ impl ResultOutbox {
         document: &ResultDocument,
         folder: &mut dyn AgentFolder,
     ) -> Result<(), AgentFolderError> {
+        if document.begun.is_none() && self.has(run) {
+            // What was measured is worth more than that it did not begin.
+            return Ok(());
+        }
         let content = serde_json::to_vec(document).unwrap_or_default();
         let written = folder.write(&file(WAITING, run), &content);
         let sending = written.is_err().then(|| SendingResult::of(document));
@@ -90,7 +94,7 @@ impl ResultOutbox {
     }
 
     pub(super) fn has(&self, run: &str) -> bool {
-        self.waiting.contains_key(run)
+        self.waiting.contains_key(run) || self.kept.contains_key(run)
     }
 
     /// A part has arrived, or everything is stored.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use linerate_archive::{CalendarError, CalendarTransaction, DueLimits, RunFilter};
+use linerate_archive::{CalendarError, CalendarTransaction, DueLimits, ResultParts, RunFilter};
 use linerate_model::ForeignText;
 use linerate_model::calendar::{CalendarRun, CalendarRunState, FleetAgent, FleetAgentState, UnixTime};
 use linerate_units::Span;
@@ -15,7 +15,8 @@ use super::{FleetAction, FleetCoordinator, HORIZON};
 use crate::agent::MAX_PARTS;
 use crate::agent::{
     AgentCalendar, AgentReport, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, FleetKey,
-    HeldCalendar, MessageOrigin, PublicFleetKey, ResultDocument, ResultPart, StoredResult, open, seal,
+    HeldCalendar, MessageOrigin, PublicFleetKey, ResultDocument, ResultPart, StoredResult, is_proven, open,
+    proof, seal,
 };
 use crate::error::FleetError;
 use crate::inventory::Inventory;
@@ -26,6 +27,12 @@ const REPORT_WAIT: Span = Span::from_secs(48 * 3600);
 const SOON: Span = Span::from_secs(60);
 /// How long the process of an agent may be silent before another one with its key may take its place.
 const SESSION_TIMEOUT: Span = Span::from_secs(90);
+/// Parts of results that one transaction takes at most.
+const RESULTS_AT_ONCE: u32 = 8;
+/// Bytes of logs after which a transaction takes no further results.
+const BYTES_AT_ONCE: usize = 8 << 20;
+/// Begun runs of an agent that one report may have.
+const BEGUN_AT_ONCE: usize = 64;
 /// Runs that one look ends which nobody reported.
 const ENDED_AT_ONCE: u32 = 256;
 
@@ -53,8 +60,8 @@ pub enum AgentNotice {
         /// Why.
         why: ForeignText,
     },
-    /// The database lost something that agents have: nothing is booked until they have new calendars.
-    Loss,
+    /// The database may have lost something that so many agents have: nothing is booked until they have new calendars.
+    Loss(u64),
 }
 
 impl fmt::Display for AgentNotice {
@@ -63,9 +70,10 @@ impl fmt::Display for AgentNotice {
             Self::Up { agent, program } => write!(f, "the agent of {agent} is there (linerate {program})"),
             Self::Refused { agent, why } => write!(f, "the agent of {agent} is refused: {why}"),
             Self::Full { agent, why } => write!(f, "the agent of {agent} takes no further runs: {why}"),
-            Self::Loss => f.write_str(
-                "an agent has a calendar that the database knows nothing of, so the database lost something; nothing is \
-                 booked until all agents have new calendars, or theirs have ended",
+            Self::Loss(agents) => write!(
+                f,
+                "the database may have lost what it wrote last; nothing is booked until {agents} agents have new calendars, \
+                 or for 24 hours"
             ),
         }
     }
@@ -76,13 +84,31 @@ pub(super) struct Centre {
     key: FleetKey,
     /// The newest calendar of each agent, to send it again.
     handed: BTreeMap<String, (u64, Vec<u8>)>,
+    /// The last report of each agent: its process and number.
+    reports: BTreeMap<String, (String, u64)>,
     /// Agents that were refused, so that it is told once.
     refused: BTreeMap<String, String>,
 }
 
 impl Centre {
     pub(super) fn new(key: FleetKey) -> Self {
-        Self { key, handed: BTreeMap::new(), refused: BTreeMap::new() }
+        Self { key, handed: BTreeMap::new(), reports: BTreeMap::new(), refused: BTreeMap::new() }
+    }
+
+    /// Whether a report is later than all before of the same process. A result may come again.
+    fn is_new(&mut self, message: &FleetAgentMessage) -> bool {
+        let FleetAgentMessage::Report(report) = message else { return true };
+        match self.reports.get_mut(&report.agent) {
+            Some((session, nonce)) if *session == report.session => {
+                let is_new = report.nonce > *nonce;
+                *nonce = report.nonce.max(*nonce);
+                is_new
+            }
+            _ => {
+                self.reports.insert(report.agent.clone(), (report.session.clone(), report.nonce));
+                true
+            }
+        }
     }
 
     /// Another coordinator may have handed out others since.
@@ -143,9 +169,12 @@ impl FleetCoordinator {
         }
     }
 
-    /// Calendars that end before this time are renewed: each is in force for three quarters of its time at least.
-    pub(super) fn renew_before(&self, now: UnixTime) -> UnixTime {
-        now.after(Span::from_ns(self.inventory.ahead.as_ns() / 4 * 3))
+    /// Tells once that nothing is booked because of a loss.
+    pub(super) fn note_lost_agents(&mut self, lost: u64, actions: &mut Vec<FleetAction>) {
+        if lost > 0 && !self.told_loss {
+            actions.push(FleetAction::Agent(AgentNotice::Loss(lost)));
+        }
+        self.told_loss = lost > 0;
     }
 
     /// Gives agents new versions of their calendars.
@@ -169,7 +198,7 @@ impl FleetCoordinator {
                 agent: agent.clone(),
                 epoch,
                 version: handed.version,
-                issued: now,
+                proof: proof(&centre.key, &agent, HeldCalendar { epoch, version: handed.version }),
                 lost: handed.lost,
                 until: handed.until,
                 set_up: self.inventory.set_up,
@@ -204,11 +233,18 @@ impl FleetCoordinator {
             }
             Ok(known)
         })?;
+        let mut results = 0;
         let opened: Vec<FleetAgentMessage> = messages
             .iter()
             .filter_map(|(sender, bytes)| {
                 let key = PublicFleetKey::read(&known.get(sender)?.key).ok()?;
                 open(MessageOrigin::Agent, &key, bytes).filter(|message| agent_of(message) == sender)
+            })
+            .filter(|message| centre.is_new(message))
+            // A result may be large, and the calendar is locked meanwhile. Others are sent again.
+            .filter(|message| {
+                results += u32::from(matches!(message, FleetAgentMessage::Result(_)));
+                results <= RESULTS_AT_ONCE || matches!(message, FleetAgentMessage::Report(_))
             })
             .collect();
         if opened.is_empty() {
@@ -216,7 +252,15 @@ impl FleetCoordinator {
         }
         let done = self.calendar.write(|calendar| {
             calendar.check_epoch(epoch)?;
-            let mut work = ReportWork { calendar, handed: &centre.handed, epoch, now, done: Vec::new() };
+            let mut work = ReportWork {
+                calendar,
+                handed: &centre.handed,
+                key: centre.key.public(),
+                epoch,
+                now,
+                taken_bytes: 0,
+                done: Vec::new(),
+            };
             opened.iter().try_for_each(|message| work.take(message))?;
             Ok(work.done)
         });
@@ -237,8 +281,8 @@ impl FleetCoordinator {
     /// The log of a run of an agent is in the archive.
     #[must_use]
     pub fn archived(&mut self, agent: &str, run: &str) -> Option<FleetAction> {
-        let stored = StoredResult { agent: agent.to_owned(), run: run.to_owned(), part: None };
-        let centre = self.centre.as_ref()?;
+        let (epoch, centre) = (self.epoch?, self.centre.as_ref()?);
+        let stored = StoredResult { agent: agent.to_owned(), run: run.to_owned(), epoch, part: None };
         Some(centre.message(agent, &CentreMessage::Stored(stored)))
     }
 
@@ -272,15 +316,18 @@ fn agent_of(message: &FleetAgentMessage) -> &str {
 enum Heard {
     Report { report: AgentReport, agent: Box<FleetAgent>, refused: String, loss: bool, is_new: bool },
     Part { agent: String, run: String, part: u32 },
-    Whole { agent: String, run: String, log: String },
+    Whole { agent: String, run: String, log: String, is_known: bool },
 }
 
 /// Takes messages within a transaction.
 struct ReportWork<'w, 'd> {
     calendar: &'w mut CalendarTransaction<'d>,
     handed: &'w BTreeMap<String, (u64, Vec<u8>)>,
+    key: PublicFleetKey,
     epoch: u64,
     now: UnixTime,
+    /// Bytes of logs that were taken.
+    taken_bytes: usize,
     done: Vec<Heard>,
 }
 
@@ -305,10 +352,11 @@ impl ReportWork<'_, '_> {
                 waiting: report.waiting,
             };
             self.calendar.note_agent(&agent.name, &state, self.now)?;
-            loss = self.holds(&agent, report.holds)?;
-            for (run, begun) in &report.begun {
-                if self.calendar.run(run)?.is_some_and(|run| run.from == agent.name && run.handed) {
-                    self.calendar.begin_run(run, self.epoch, *begun)?;
+            loss = self.holds(&agent, report)?;
+            for (run, begun) in report.begun.iter().take(BEGUN_AT_ONCE) {
+                if let Some(run) = self.calendar.run(run)?.filter(|run| run.from == agent.name && run.handed)
+                {
+                    self.calendar.begin_run(&run.id, self.epoch, self.within(&run, *begun))?;
                 }
             }
             let has = report.holds.is_some_and(|holds| holds.version == agent.version);
@@ -327,46 +375,62 @@ impl ReportWork<'_, '_> {
         Ok(())
     }
 
-    /// What an agent has is confirmed, or shows that the database lost something; then true.
-    fn holds(&mut self, agent: &FleetAgent, holds: Option<HeldCalendar>) -> Result<bool, CalendarError> {
-        let Some(holds) = holds else { return Ok(false) };
-        if holds.epoch > self.epoch || holds.version > agent.version {
-            self.calendar.note_loss(self.now)?;
-            self.calendar.note_unknown_version(&agent.name, holds.version)?;
-            self.calendar.raise_epoch(holds.epoch)?;
-            return Ok(true);
+    /// What an agent has is confirmed, or proves that the database lost something; then true.
+    fn holds(&mut self, agent: &FleetAgent, report: &AgentReport) -> Result<bool, CalendarError> {
+        if let Some(newest) = report.newest
+            && (newest.epoch > self.epoch || newest.version > agent.version)
+        {
+            let proven = is_proven(&self.key, &agent.name, newest, &report.proof);
+            if proven {
+                self.calendar.note_loss(self.now)?;
+                self.calendar.note_unknown_version(&agent.name, newest.version)?;
+                self.calendar.raise_epoch(newest.epoch)?;
+            }
+            return Ok(proven);
         }
-        self.calendar.confirm_calendar(&agent.name, holds.version)?;
+        if let Some(holds) = report.holds.filter(|holds| holds.version <= agent.version) {
+            self.calendar.confirm_calendar(&agent.name, holds.version)?;
+        }
         Ok(false)
+    }
+
+    /// A time that an agent gives for a run, as far as it is possible.
+    fn within(&self, run: &CalendarRun, time: UnixTime) -> UnixTime {
+        time.max(run.starts).min(run.ends.min(self.now).max(run.starts))
     }
 
     fn part(&mut self, part: &ResultPart) -> Result<(), CalendarError> {
         let run = self.calendar.run(&part.run)?;
-        // One that was removed from the calendar long ago is archived all the same.
-        let foreign = run.as_ref().is_some_and(|run| run.from != part.agent);
-        if foreign || part.part >= part.parts || part.parts > MAX_PARTS {
+        let agent = self.calendar.agent(&part.agent)?;
+        let foreign = run.as_ref().is_some_and(|run| run.from != part.agent || !run.handed);
+        let revoked = agent.is_none_or(|agent| agent.revoked.is_some());
+        // One that follows on a large one is sent again.
+        let enough = self.taken_bytes > BYTES_AT_ONCE;
+        if foreign || revoked || enough || part.part >= part.parts || part.parts > MAX_PARTS {
             return Ok(());
         }
+        let (agent, id) = (part.agent.clone(), part.run.clone());
         let parts = (part.part, part.parts);
-        let whole = self.calendar.add_result_part(&part.run, parts, &part.content, self.now)?;
-        let Some(whole) = whole else {
-            let (agent, run) = (part.agent.clone(), part.run.clone());
-            self.done.push(Heard::Part { agent, run, part: part.part });
-            return Ok(());
-        };
-        self.calendar.remove_result_parts(&part.run)?;
-        let Some(document) = ResultDocument::of(&whole) else { return Ok(()) };
-        if let Some(run) = run {
-            self.store_end(&run, &document)?;
+        match self.calendar.add_result_part((&agent, &id), parts, &part.content, self.now)? {
+            ResultParts::Refused => {}
+            ResultParts::Kept => self.done.push(Heard::Part { agent, run: id, part: part.part }),
+            ResultParts::Whole(whole) => {
+                self.calendar.remove_result_parts(&id)?;
+                let Some(document) = ResultDocument::of(&whole) else { return Ok(()) };
+                self.taken_bytes += document.log.len();
+                if let Some(run) = &run {
+                    self.store_end(run, &document)?;
+                }
+                let log = document.log;
+                self.done.push(Heard::Whole { agent, run: id, log, is_known: run.is_some() });
+            }
         }
-        let (agent, run) = (part.agent.clone(), part.run.clone());
-        self.done.push(Heard::Whole { agent, run, log: document.log });
         Ok(())
     }
 
     fn store_end(&mut self, run: &CalendarRun, document: &ResultDocument) -> Result<(), CalendarError> {
         if let Some(begun) = document.begun {
-            self.calendar.begin_run(&run.id, self.epoch, begun)?;
+            self.calendar.begin_run(&run.id, self.epoch, self.within(run, begun))?;
         }
         let (state, reason) = match (document.state, document.reason.as_str()) {
             (CalendarRunState::Finished, _) => (CalendarRunState::Finished, ""),
@@ -377,7 +441,8 @@ impl ReportWork<'_, '_> {
             (state, "") => (state, "its agent gives no reason"),
             (state, reason) => (state, reason),
         };
-        self.calendar.store_end(&run.id, state, reason, document.result.as_ref(), document.ended)?;
+        let ended = self.within(run, document.ended);
+        self.calendar.store_end(&run.id, state, reason, document.result.as_ref(), ended)?;
         // Its agent is done with it, also if it had ended here before.
         self.calendar.free_reported(&run.id)
     }
@@ -392,8 +457,9 @@ fn refusal(agent: &FleetAgent, report: &AgentReport, now: UnixTime) -> String {
             agent.name
         );
     }
-    let known =
-        agent.session.is_empty() || agent.session == report.session || agent.session == report.previous;
+    let known = agent.session.is_empty()
+        || agent.session == report.session
+        || report.previous.contains(&agent.session);
     let silent = agent.seen.is_none_or(|seen| now.since(seen) >= SESSION_TIMEOUT);
     if known || silent {
         return String::new();
@@ -408,9 +474,6 @@ fn refusal(agent: &FleetAgent, report: &AgentReport, now: UnixTime) -> String {
 fn answer(centre: &mut Centre, heard: Heard, epoch: u64, now: UnixTime, actions: &mut Vec<FleetAction>) {
     match heard {
         Heard::Report { report, agent, refused, loss, is_new } => {
-            if loss {
-                actions.push(FleetAction::Agent(AgentNotice::Loss));
-            }
             let name = agent.name.clone();
             let said = CentreAnswer {
                 agent: name.clone(),
@@ -444,10 +507,12 @@ fn answer(centre: &mut Centre, heard: Heard, epoch: u64, now: UnixTime, actions:
             }
         }
         Heard::Part { agent, run, part } => {
-            let stored = StoredResult { agent: agent.clone(), run, part: Some(part) };
+            let stored = StoredResult { agent: agent.clone(), run, epoch, part: Some(part) };
             actions.push(centre.message(&agent, &CentreMessage::Stored(stored)));
         }
-        Heard::Whole { agent, run, log } => actions.push(FleetAction::Archive { agent, run, log }),
+        Heard::Whole { agent, run, log, is_known } => {
+            actions.push(FleetAction::Archive { agent, run, log, is_known });
+        }
     }
 }
 

@@ -49,25 +49,19 @@ impl FleetCoordinator {
     pub(super) fn book_due(&mut self, epoch: u64, now: UnixTime) -> Result<(), FleetError> {
         let limits = self.due_limits(now);
         loop {
-            let (inventory, new_id, not_given_back, waited) =
-                (&self.inventory, &mut self.new_id, &self.not_given_back, &self.waited);
-            let not_before = self.not_before.unwrap_or(now);
+            let (inventory, new_id, waited) = (&self.inventory, &mut self.new_id, &self.waited);
             let booked = self.calendar.write(|calendar| {
                 calendar.check_epoch(epoch)?;
-                let earliest = match earliest(calendar, not_before, now)? {
-                    Some(earliest) if !calendar.is_any_held(not_given_back)? => earliest,
-                    _ => return Ok(Booked { schedules: 0, waits: waited.clone(), given_back: false }),
+                let Some(earliest) = earliest(calendar, now, now)? else {
+                    return Ok(Booked { schedules: 0, waits: waited.clone(), closed: true });
                 };
                 let due = calendar.due_schedules(&limits, SCHEDULES_AT_ONCE)?;
                 let waits =
                     book(calendar, inventory, (&due, waited), (earliest, &limits), epoch, now, new_id)?;
-                Ok(Booked { schedules: due.len(), waits, given_back: true })
+                Ok(Booked { schedules: due.len(), waits, closed: false })
             })?;
-            if booked.given_back {
-                self.not_given_back.clear();
-            }
             // What waits for an agent is looked at again at the next call.
-            let waits = !booked.waits.is_empty() || !booked.given_back;
+            let waits = booked.closed || !booked.waits.is_empty();
             self.waited = booked.waits;
             if waits || booked.schedules < SCHEDULES_AT_ONCE as usize {
                 return Ok(());
@@ -76,16 +70,17 @@ impl FleetCoordinator {
     }
 }
 
-/// When something may be booked, not before `wanted`; absent while agents may have what this database knows nothing of.
+/// When something may be booked, not before `wanted`; absent while agents may have what this database knows nothing of, or
+/// what has reserved less than it uses.
 fn earliest(
     calendar: &mut CalendarTransaction<'_>,
     wanted: UnixTime,
     now: UnixTime,
 ) -> Result<Option<UnixTime>, CalendarError> {
-    if calendar.lost_agents(now)? > 0 {
+    if calendar.lost_agents(now)? > 0 || calendar.holds_other_uses()? {
         return Ok(None);
     }
-    Ok(Some(wanted.max(now).max(calendar.calm_after_loss()?)))
+    Ok(Some(wanted.max(now).max(calendar.calm_until()?)))
 }
 
 /// What one transaction booked.
@@ -93,7 +88,8 @@ struct Booked {
     schedules: usize,
     /// Schedules that wait for a time that an agent has to give back.
     waits: BTreeSet<String>,
-    given_back: bool,
+    /// Whether nothing may be booked at present.
+    closed: bool,
 }
 
 /// Books these schedules from `earliest` up to the horizon, the highest priority first, and sets when each of them is due

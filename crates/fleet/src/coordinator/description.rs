@@ -5,12 +5,17 @@ use std::collections::BTreeMap;
 use linerate_archive::{CalendarError, CalendarTransaction, RunFilter};
 use linerate_model::calendar::{CalendarRunState, Schedule, ScheduleState, UnixTime};
 
+use linerate_units::Span;
+
 use super::{CANCELLED_BY_USER, active_runs, cancel_booked};
 use crate::inventory::Inventory;
 use crate::recurrence::DueTimes;
 
 /// Why runs are cancelled that were booked by another description.
 const DESCRIBED_ANEW: &str = "the fleet was described anew";
+
+/// The furthest that any coordinator books ahead.
+const MOST_AHEAD: Span = Span::from_secs(24 * 3600);
 
 /// Makes the schedules of meshes those of a description, each with the time at which it is due first.
 pub(super) fn set_meshes(
@@ -38,23 +43,35 @@ pub(super) fn set_meshes(
     Ok(())
 }
 
-/// What was booked by another description and is still to come to its end.
-#[derive(Debug, Default)]
-pub(super) struct ChangedRuns {
-    /// When the last active run ends; absent if there is none.
-    pub(super) active_until: Option<UnixTime>,
-    /// Cancelled runs that agents may still have in their calendars.
-    pub(super) handed: Vec<String>,
-}
-
-/// Cancels the coming runs of schedules that use something else than before, or for another time, so that they are booked
-/// anew. The reservations of the others are those of before.
-pub(super) fn cancel_changed(
+/// Replaces another description: what uses something else by this one is booked anew, and nothing is booked before what is
+/// not known to fit has ended or was given back.
+pub(super) fn replace(
     calendar: &mut CalendarTransaction<'_>,
     earlier: Option<&Inventory>,
     present: &Inventory,
     now: UnixTime,
-) -> Result<ChangedRuns, CalendarError> {
+) -> Result<(), CalendarError> {
+    cancel_changed(calendar, earlier, present, now)?;
+    let parts = |of: &Inventory| {
+        let hosts: Vec<_> = of.hosts.iter().map(|host| (host.name.clone(), host.capacity)).collect();
+        (hosts, of.shared.clone(), of.set_up, of.settle)
+    };
+    if earlier.is_none_or(|earlier| parts(earlier) != parts(present)) {
+        let active = calendar.runs(&active_runs())?;
+        calendar.note_other_uses(active.iter().map(|run| run.ends).max())?;
+    }
+    // Addresses and ports may be others.
+    calendar.hand_out_to_all()
+}
+
+/// Cancels the coming runs of schedules that use something else than before, or for another time, so that they are booked
+/// anew.
+fn cancel_changed(
+    calendar: &mut CalendarTransaction<'_>,
+    earlier: Option<&Inventory>,
+    present: &Inventory,
+    now: UnixTime,
+) -> Result<(), CalendarError> {
     let uses = |of: &Inventory, schedule: &Schedule| {
         let uses = of.uses(&schedule.from, &schedule.to, schedule.shared).ok();
         (uses, of.set_up, of.settle)
@@ -70,7 +87,6 @@ pub(super) fn cancel_changed(
         .collect();
     let booked = RunFilter { states: vec![CalendarRunState::Booked], ..RunFilter::default() };
     let mut first_due: BTreeMap<&str, UnixTime> = BTreeMap::new();
-    let mut handed = Vec::new();
     for run in calendar.runs(&booked)? {
         let Some((name, state)) = schedules.get_key_value(run.schedule.as_str()) else { continue };
         if !calendar.end_run(&run.id, CalendarRunState::Cancelled, DESCRIBED_ANEW, None, now)? {
@@ -80,23 +96,18 @@ pub(super) fn cancel_changed(
             let first = first_due.entry(name).or_insert(run.due);
             *first = run.due.min(*first);
         }
-        handed.extend(run.handed.then_some(run.id));
     }
     for (name, due) in first_due {
         calendar.set_next_due(name, Some(due))?;
     }
-    let active = calendar.runs(&active_runs())?;
-    let active = active.iter().filter(|run| schedules.contains_key(run.schedule.as_str()));
-    Ok(ChangedRuns { active_until: active.map(|run| run.ends).max(), handed })
+    Ok(())
 }
 
 /// Gives schedules a time that have none although they are due again, for example because their hosts are back, and those
 /// that are due too late, because the clock of an earlier coordinator was ahead.
-pub(super) fn mend_times(
-    calendar: &mut CalendarTransaction<'_>,
-    now: UnixTime,
-    horizon: UnixTime,
-) -> Result<(), CalendarError> {
+pub(super) fn mend_times(calendar: &mut CalendarTransaction<'_>, now: UnixTime) -> Result<(), CalendarError> {
+    // No coordinator books further ahead.
+    let horizon = now.after(MOST_AHEAD);
     for state in calendar.schedules()?.iter().filter(|state| !state.paused) {
         let name = &state.schedule.name;
         let Ok(due_times) = DueTimes::of(&state.schedule) else { continue };

@@ -1,6 +1,7 @@
 //! The fleet from outside: random histories with faults, and a model of the booking.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
 
+mod agent_faults;
 mod booking_model;
 mod coordinator;
 mod engines;

@@ -327,7 +327,7 @@ impl SimulatedAgents {
                         until,
                     }));
                 }
-                AgentAction::Stop { run, why: _ } => wishes.push(AgentWish::Stop { agent: at, run }),
+                AgentAction::Stop { run } => wishes.push(AgentWish::Stop { agent: at, run }),
                 _ => {}
             }
         }

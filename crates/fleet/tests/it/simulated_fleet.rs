@@ -388,7 +388,7 @@ impl SimulatedFleet {
                 FleetAction::Send { agent, message } => {
                     self.agents.send_to_agent(&agent, message, self.now_ms, &mut self.rng);
                 }
-                FleetAction::Archive { agent, run, log: _ } => {
+                FleetAction::Archive { agent, run, .. } => {
                     self.archived.insert(run.clone());
                     let stored = self.coordinators[at].machine.archived(&agent, &run);
                     self.execute(at, stored.into_iter().collect());

@@ -1,0 +1,813 @@
+//! Agents that come back with an earlier key, an earlier calendar or nothing, that say what cannot be, and databases that
+//! lost what agents have.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use linerate_archive::{Calendar, RunFilter};
+use linerate_fleet::*;
+use linerate_model::calendar::{CalendarRun, CalendarRunState, CellResult, UnixTime};
+use linerate_units::Span;
+use serde_json::{Value, json};
+
+use crate::simulated_agents::SimulatedDisk;
+
+const START: UnixTime = UnixTime::from_ms(1_800_000_000_000);
+fn at_ms(ms: i64) -> UnixTime {
+    UnixTime::from_ms(START.as_ms() + ms)
+}
+fn at(seconds: i64) -> UnixTime {
+    at_ms(seconds * 1000)
+}
+
+fn seal(who: &str, key: &FleetKey, message: &Value) -> Vec<u8> {
+    let pair = nkeys::KeyPair::from_seed(&key.secret()).unwrap();
+    let document = serde_json::to_vec(message).unwrap();
+    let mut signed = format!("linerate-fleet 1 {who}\n").into_bytes();
+    signed.extend_from_slice(&document);
+    let signature = URL_SAFE_NO_PAD.encode(pair.sign(&signed).unwrap());
+    let mut bytes = format!("linerate-fleet 1 {signature}\n").into_bytes();
+    bytes.extend_from_slice(&document);
+    bytes
+}
+
+/// What the coordinators write into a calendar of agent a.
+fn proof(epoch: u64, version: u64) -> String {
+    let pair = nkeys::KeyPair::from_seed(&FleetKey::from_bytes([7; 32]).unwrap().secret()).unwrap();
+    let text = format!("linerate-fleet 1 calendar\n{epoch} {version} a");
+    URL_SAFE_NO_PAD.encode(pair.sign(text.as_bytes()).unwrap())
+}
+
+fn body(bytes: &[u8]) -> Value {
+    let end = bytes.iter().position(|b| *b == b'\n').unwrap();
+    serde_json::from_slice(&bytes[end + 1..]).unwrap()
+}
+
+fn text(ahead: &str, links: &str) -> String {
+    format!(
+        "set_up = \"3s\"\nsettle = \"2s\"\nahead = \"{ahead}\"\n[host.a]\naddress = \"a\"\n[host.b]\naddress = \"b\"\n[host.c]\naddress = \"c\"\n[host.d]\naddress = \"d\"\n{links}"
+    )
+}
+
+fn inventory(text: &str) -> Inventory {
+    let file = fleet_file::Source { name: "x.toml".to_owned(), text: text.to_owned() };
+    fleet_file::read(&file, &|_| Ok(Vec::new())).unwrap()
+}
+
+struct Fleet {
+    _folder: tempfile::TempDir,
+    path: String,
+    one: FleetCoordinator,
+    users: FleetCalendar,
+    centre: [u8; 32],
+    keys: BTreeMap<String, FleetKey>,
+    nonce: u64,
+}
+
+fn coordinator(path: &str, holder: &str, text: &str, centre: Option<[u8; 32]>) -> FleetCoordinator {
+    let (prefix, mut number) = (holder.to_owned(), 0);
+    let new_id = Box::new(move || {
+        number += 1;
+        Ok(format!("run-{prefix}-{number}"))
+    });
+    let one =
+        FleetCoordinator::new(Calendar::open(path).unwrap(), holder.to_owned(), inventory(text), new_id);
+    match centre {
+        Some(key) => one.with_agents(FleetKey::from_bytes(key).unwrap()),
+        None => one,
+    }
+}
+
+impl Fleet {
+    fn new(text: &str, agents: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.sqlite").display().to_string();
+        Self::on(folder, path, text, agents)
+    }
+    fn on(folder: tempfile::TempDir, path: String, text: &str, agents: &[&str]) -> Self {
+        let centre = [7; 32];
+        let mut one = coordinator(&path, "one", text, Some(centre));
+        one.tick(START, &mut Vec::new()).unwrap();
+        let mut users = FleetCalendar::open(Some(&path)).unwrap();
+        let mut keys = BTreeMap::new();
+        for (n, agent) in agents.iter().enumerate() {
+            let key = FleetKey::from_bytes([n as u8 + 20; 32]).unwrap();
+            users.enroll(agent, key.public().as_str(), START).unwrap();
+            keys.insert((*agent).to_owned(), key);
+        }
+        Self { _folder: folder, path, one, users, centre, keys, nonce: 0 }
+    }
+    fn tick(&mut self, seconds: i64) -> Vec<FleetAction> {
+        let mut actions = Vec::new();
+        self.one.tick(at(seconds), &mut actions).unwrap();
+        actions
+    }
+    fn hear(&mut self, agent: &str, message: &Value, seconds: i64) -> Result<Vec<FleetAction>, FleetError> {
+        let bytes = seal("agent", &self.keys[agent], message);
+        let mut actions = Vec::new();
+        self.one.receive(&[(agent.to_owned(), bytes)], at(seconds), &mut actions)?;
+        Ok(actions)
+    }
+    fn report(&mut self, agent: &str, holds: &Value, seconds: i64) -> Result<Vec<FleetAction>, FleetError> {
+        self.nonce += 1;
+        let message = json!({"type":"report","agent":agent,"session":format!("s-{agent}"),"previous":[],"newest":holds.clone(),"proof":"","nonce":self.nonce,
+            "program":"1","holds":holds,"full":"","waiting":0,"begun":[]});
+        self.hear(agent, &message, seconds)
+    }
+    fn calendar_of(actions: &[FleetAction], agent: &str) -> Option<Value> {
+        actions.iter().rev().find_map(|action| match action {
+            FleetAction::Send { agent: to, message } if to == agent => {
+                Some(body(message)).filter(|one| one["type"] == "calendar")
+            }
+            _ => None,
+        })
+    }
+    fn raw_calendar(actions: &[FleetAction], agent: &str) -> Option<Vec<u8>> {
+        actions.iter().rev().find_map(|action| match action {
+            FleetAction::Send { agent: to, message }
+                if to == agent && body(message)["type"] == "calendar" =>
+            {
+                Some(message.clone())
+            }
+            _ => None,
+        })
+    }
+    /// The agent takes what was handed out and says so.
+    fn confirm(&mut self, actions: &[FleetAction], agent: &str, seconds: i64) {
+        let one = Self::calendar_of(actions, agent).unwrap();
+        self.report(agent, &json!({"epoch": one["epoch"], "version": one["version"]}), seconds).unwrap();
+    }
+    fn add(
+        &mut self,
+        name: &str,
+        pair: (&str, &str),
+        seconds: i64,
+        change: impl FnOnce(&mut ScheduleRequest),
+    ) {
+        let mut request = ScheduleRequest {
+            name: name.to_owned(),
+            pair: PairRequest { from: pair.0.to_owned(), to: pair.1.to_owned(), ..PairRequest::default() },
+            at: Some(rfc3339(at(seconds))),
+            slip: Some(Span::from_secs(600)),
+            ..ScheduleRequest::default()
+        };
+        request.pair.spec.traffic.duration = Some(Span::from_secs(10));
+        request.pair.spec.traffic.no_latency = true;
+        change(&mut request);
+        self.users.add(&request, START).unwrap();
+    }
+    fn runs(&mut self) -> Vec<CalendarRun> {
+        self.users.runs(&RunFilter::default()).unwrap()
+    }
+}
+
+fn reading(ms: u64) -> ClockReading {
+    ClockReading { running: Span::from_ms(ms), wall: UnixTime::from_ms(0), wall_error: None }
+}
+
+#[test]
+fn a_hostile_version_does_not_stop_the_fleet() {
+    let mut fleet = Fleet::new(&text("1h", ""), &["a", "b"]);
+    fleet.tick(1);
+    fleet.report("a", &json!({"epoch": 1, "version": u64::MAX}), 2).unwrap();
+    let mut failed = Vec::new();
+    for s in 3..40 {
+        let mut actions = Vec::new();
+        if let Err(error) = fleet.one.tick(at(s), &mut actions) {
+            failed.push(format!(
+                "{s}: {error} {:?}",
+                std::error::Error::source(&error).map(ToString::to_string)
+            ));
+        }
+    }
+    let other = fleet.report("b", &Value::Null, 41).map(|_| ()).map_err(|e| e.to_string());
+    assert!(
+        failed.is_empty() && other.is_ok(),
+        "{} of 37 looks failed, last {:?}; the other agent: {other:?}",
+        failed.len(),
+        failed.last()
+    );
+}
+
+#[test]
+fn one_agent_cannot_stop_booking_for_all() {
+    let mut fleet = Fleet::new(&text("1h", ""), &["a", "b"]);
+    let actions = fleet.tick(1);
+    fleet.confirm(&actions, "b", 2);
+    fleet.confirm(&actions, "a", 2);
+    fleet.report("a", &json!({"epoch": 1, "version": 4_000}), 3).unwrap();
+    fleet.add("c-d", ("c", "d"), 60, |_| ());
+    for s in 4..300 {
+        fleet.tick(s);
+    }
+    assert!(!fleet.runs().is_empty(), "nothing was booked between hosts without agents");
+}
+
+#[test]
+fn after_a_loss_an_agent_that_was_never_there_does_not_block_booking_for_ever() {
+    let mut fleet = Fleet::new(&text("1h", ""), &["a"]);
+    fleet.tick(1);
+    // What acquire_lease does when PostgreSQL shows another timeline.
+    Calendar::open(&fleet.path).unwrap().write(|calendar| calendar.note_loss(at(2))).unwrap();
+    let day = 24 * 3600;
+    let mut s = 3;
+    while s < 10 * day {
+        fleet.tick(s);
+        s += 60;
+    }
+    fleet.add("c-d", ("c", "d"), 10 * day + 120, |_| ());
+    for s in 0..400 {
+        fleet.tick(10 * day + s);
+    }
+    assert!(!fleet.runs().is_empty(), "ten days after the loss nothing is booked");
+}
+
+#[test]
+fn a_calendar_of_many_runs_is_not_made_anew_at_each_look() {
+    let mut fleet = Fleet::new(&text("24h", ""), &["a"]);
+    fleet.report("a", &Value::Null, 0).unwrap();
+    fleet.add("often", ("a", "b"), 60, |one| {
+        one.at = None;
+        one.every = Some(Span::from_secs(30));
+        one.slip = Some(Span::from_secs(10));
+    });
+    let mut last = Vec::new();
+    for s in 1..6 {
+        let actions = fleet.tick(s);
+        if Fleet::calendar_of(&actions, "a").is_some() {
+            last = actions;
+        }
+    }
+    let calendar = Fleet::calendar_of(&last, "a").unwrap();
+    let bytes = Fleet::raw_calendar(&last, "a").unwrap().len();
+    fleet.confirm(&last, "a", 6);
+    let mut handed = 0;
+    for s in 7..37 {
+        let actions = fleet.tick(s);
+        if Fleet::calendar_of(&actions, "a").is_some() {
+            handed += 1;
+            fleet.confirm(&actions, "a", s);
+        }
+    }
+    assert!(
+        handed <= 3,
+        "{handed} calendars of {} runs ({bytes} bytes) in 30 looks without any change",
+        calendar["runs"].as_array().unwrap().len()
+    );
+}
+
+fn agent(disk: &SimulatedDisk, session: &str) -> CalendarAgent {
+    let identity = AgentIdentity {
+        name: "a".into(),
+        key: FleetKey::from_bytes([9; 32]).unwrap(),
+        centre: FleetKey::from_bytes([7; 32]).unwrap().public(),
+        program: "1".into(),
+        session: session.into(),
+    };
+    CalendarAgent::open(identity, Box::new(disk.clone()), 1).unwrap()
+}
+fn centre_says(agent: &mut CalendarAgent, message: impl std::borrow::Borrow<Value>, ms: u64) {
+    agent.receive(&seal("centre", &FleetKey::from_bytes([7; 32]).unwrap(), message.borrow()), &reading(ms));
+}
+fn calendar(version: u64, lost: bool, runs: &[(&str, i64)]) -> Value {
+    let runs: Vec<Value> = runs.iter().map(|(id, starts)| json!({"id":id,"schedule":"x","to":"b","address":"b","port":5201,"spec":0,"starts":at_ms(*starts).as_ms(),"ends":at_ms(*starts + 15_000).as_ms()})).collect();
+    json!({"type":"calendar","agent":"a","epoch":1,"version":version,"proof":"","lost":lost,"until":at(100_000).as_ms(),
+        "set_up_ns":3_000_000_000u64,"settle_ns":2_000_000_000u64,"specs":[linerate_model::TestSpec::default()],"runs":runs})
+}
+fn sent(actions: &[AgentAction]) -> Vec<Value> {
+    actions
+        .iter()
+        .filter_map(|one| match one {
+            AgentAction::Send(bytes) => Some(body(bytes)),
+            _ => None,
+        })
+        .collect()
+}
+/// The agent learns that its running clock is the fleet's time since START.
+fn teach(agent: &mut CalendarAgent, session: &str, ms: u64) -> Vec<AgentAction> {
+    let actions = agent.tick(&reading(ms));
+    let nonce = sent(&actions).iter().find(|one| one["type"] == "report").unwrap()["nonce"].clone();
+    centre_says(
+        agent,
+        json!({"type":"answer","agent":"a","session":session,"nonce":nonce,"epoch":1,"now":at_ms(ms as i64).as_ms(),"refused":""}),
+        ms,
+    );
+    actions
+}
+
+#[test]
+fn a_result_that_was_acknowledged_is_not_replaced_after_a_loss() {
+    let disk = SimulatedDisk::default();
+    let mut one = agent(&disk, "s");
+    teach(&mut one, "s", 0);
+    centre_says(&mut one, calendar(1, false, &[("x", 10_000)]), 100);
+    let actions = one.tick(&reading(10_500));
+    assert!(actions.iter().any(|a| matches!(a, AgentAction::Start { .. })), "{actions:?}");
+    let result = Some(CellResult::default());
+    one.ended(
+        "x",
+        RunEnd { state: CalendarRunState::Finished, reason: String::new(), result },
+        "log\n".into(),
+        &reading(21_000),
+    );
+    one.tick(&reading(21_100));
+    centre_says(&mut one, json!({"type":"stored","agent":"a","run":"x","epoch":1,"part":null}), 21_200);
+    assert_eq!(one.waiting(), 0);
+    // The next calendar has no such run any more.
+    centre_says(&mut one, calendar(2, false, &[]), 22_000);
+    one.tick(&reading(22_100));
+    // The database loses the end of x; to it, x is still booked, as in hand_out().
+    centre_says(&mut one, calendar(1_000_003, true, &[("x", 10_000)]), 60_000);
+    let results: Vec<Value> =
+        sent(&one.tick(&reading(60_100))).into_iter().filter(|m| m["type"] == "result").collect();
+    let document = ResultDocument::of(results[0]["content"].as_str().unwrap()).unwrap();
+    assert_eq!(document.state, CalendarRunState::Finished, "{}", document.reason);
+}
+
+#[test]
+fn a_run_that_the_coordinator_carries_out_is_not_handed_to_a_new_agent() {
+    let mut fleet = Fleet::new(&text("1h", ""), &[]);
+    fleet.add("a-b", ("a", "b"), 10, |one| one.pair.spec.traffic.duration = Some(Span::from_secs(60)));
+    fleet.tick(1);
+    let started = fleet.tick(10);
+    assert!(started.iter().any(|a| matches!(a, FleetAction::Start(_))), "{started:?}");
+    let key = FleetKey::from_bytes([20; 32]).unwrap();
+    fleet.users.enroll("a", key.public().as_str(), at(12)).unwrap();
+    fleet.keys.insert("a".into(), key);
+    fleet.report("a", &Value::Null, 13).unwrap();
+    let actions = fleet.tick(14);
+    let calendar = Fleet::calendar_of(&actions, "a").unwrap();
+    assert_eq!(
+        calendar["runs"].as_array().unwrap().len(),
+        0,
+        "the agent got the run that is on the wire: it starts it again, or ends it as missed"
+    );
+}
+
+#[test]
+fn what_an_agent_with_the_earlier_key_has_counts_until_it_ends() {
+    let mut fleet = Fleet::new(&text("1h", ""), &["a"]);
+    fleet.report("a", &Value::Null, 0).unwrap();
+    fleet.add("a-b", ("a", "b"), 1000, |_| ());
+    let actions = fleet.tick(1);
+    let actions = [actions, fleet.tick(2)].concat();
+    fleet.confirm(&actions, "a", 3);
+    let run = fleet.runs()[0].clone();
+    assert_eq!((run.state, run.handed), (CalendarRunState::Booked, true));
+    // The process with the first key is cut off from the broker; the host is enrolled again, with a new key.
+    let key = FleetKey::from_bytes([77; 32]).unwrap();
+    fleet.users.enroll("a", key.public().as_str(), at(100)).unwrap();
+    fleet.keys.insert("a".into(), key);
+    fleet.report("a", &Value::Null, 101).unwrap();
+    let actions = fleet.tick(102);
+    fleet.confirm(&actions, "a", 103);
+    assert_eq!(fleet.runs()[0].state, CalendarRunState::Cancelled, "the new one does not have it");
+    // The first process starts its run at its time; nothing else may have it.
+    fleet.add("c-b", ("c", "b"), 1000, |_| ());
+    fleet.tick(107);
+    let other =
+        fleet.runs().into_iter().find(|one| one.schedule == "c-b" && one.state == CalendarRunState::Booked);
+    assert!(
+        other.as_ref().is_none_or(|other| other.starts >= run.ends || other.ends <= run.starts),
+        "{:?} {:?} over {:?}",
+        other.as_ref().map(|o| o.starts),
+        other.as_ref().map(|o| o.ends),
+        (run.starts, run.ends)
+    );
+}
+
+#[test]
+fn a_shorter_ahead_cancels_nothing() {
+    let mut fleet = Fleet::new(&text("12h", ""), &["a"]);
+    fleet.report("a", &Value::Null, 0).unwrap();
+    fleet.add("a-b", ("a", "b"), 60, |one| {
+        one.at = None;
+        one.every = Some(Span::from_secs(1800));
+        one.slip = Some(Span::from_secs(600));
+    });
+    let actions = [fleet.tick(1), fleet.tick(2)].concat();
+    fleet.confirm(&actions, "a", 3);
+    let before = fleet.runs().len();
+    fleet.one.describe(inventory(&text("2h", "")), at(4)).unwrap();
+    fleet.tick(5);
+    let cancelled: Vec<CalendarRun> =
+        fleet.runs().into_iter().filter(|run| run.state == CalendarRunState::Cancelled).collect();
+    assert!(
+        cancelled.is_empty(),
+        "{} of {before} runs were cancelled: {}",
+        cancelled.len(),
+        cancelled[0].reason
+    );
+}
+
+#[test]
+fn a_coordinator_without_a_broker_cancels_nothing() {
+    let mut fleet = Fleet::new(&text("12h", ""), &["a"]);
+    fleet.report("a", &Value::Null, 0).unwrap();
+    fleet.add("a-b", ("a", "b"), 60, |one| {
+        one.at = None;
+        one.every = Some(Span::from_secs(1800));
+        one.slip = Some(Span::from_secs(600));
+    });
+    let actions = [fleet.tick(1), fleet.tick(2)].concat();
+    fleet.confirm(&actions, "a", 3);
+    let before = fleet.runs().len();
+    fleet.one.stop(at(4)).unwrap();
+    let mut two = coordinator(&fleet.path, "two", &text("12h", ""), None);
+    two.tick(at(5), &mut Vec::new()).unwrap();
+    let cancelled: Vec<CalendarRun> =
+        fleet.runs().into_iter().filter(|run| run.state == CalendarRunState::Cancelled).collect();
+    assert!(
+        cancelled.is_empty(),
+        "{} of {before} runs were cancelled: {}",
+        cancelled.len(),
+        cancelled[0].reason
+    );
+}
+
+#[test]
+fn an_agent_that_is_restarted_twice_keeps_its_calendar() {
+    let mut fleet = Fleet::new(&text("6h", ""), &["a"]);
+    let disk = SimulatedDisk::default();
+    let open = |session: &str| {
+        let identity = AgentIdentity {
+            name: "a".into(),
+            key: FleetKey::from_bytes([20; 32]).unwrap(),
+            centre: FleetKey::from_bytes([7; 32]).unwrap().public(),
+            program: "1".into(),
+            session: session.into(),
+        };
+        CalendarAgent::open(identity, Box::new(disk.clone()), 1).unwrap()
+    };
+    let turn = |fleet: &mut Fleet, agent: &mut CalendarAgent, seconds: i64| {
+        let mut actions = fleet.tick(seconds);
+        for action in agent.tick(&reading(seconds as u64 * 1000)) {
+            if let AgentAction::Send(bytes) = action {
+                fleet.one.receive(&[("a".to_owned(), bytes)], at(seconds), &mut actions).unwrap();
+            }
+        }
+        for action in actions {
+            if let FleetAction::Send { message, .. } = action {
+                agent.receive(&message, &reading(seconds as u64 * 1000));
+            }
+        }
+    };
+    let mut one = open("first");
+    for s in 0..60 {
+        turn(&mut fleet, &mut one, s);
+    }
+    fleet.add("a-b", ("a", "b"), 7200, |_| ());
+    for s in 60..120 {
+        turn(&mut fleet, &mut one, s);
+    }
+    assert_eq!(one.calendar().unwrap().runs.len(), 1);
+    drop(one);
+    drop(open("second")); // ended before it was connected
+    let mut three = open("third");
+    let mut without = 0;
+    for s in 121..1200 {
+        turn(&mut fleet, &mut three, s);
+        without += u64::from(three.calendar().is_none());
+    }
+    assert_eq!(without, 0, "seconds of 1079 without a calendar");
+}
+
+#[test]
+fn small_messages_do_not_become_gigabytes() {
+    let mut fleet = Fleet::new(&text("1h", ""), &["a"]);
+    fleet.tick(1);
+    let document =
+        json!({"state":"finished","reason":"","result":null,"begun":0,"ended":0,"log":"x".repeat(60 << 20)});
+    let packed = zstd::bulk::compress(&serde_json::to_vec(&document).unwrap(), 3).unwrap();
+    let content = base64::engine::general_purpose::STANDARD_NO_PAD.encode(&packed);
+    let messages: Vec<_> = (0..4).map(|n| {
+        let part = json!({"type":"result","agent":"a","run":format!("unknown{n}"),"part":0,"parts":1,"content":content});
+        ("a".to_owned(), seal("agent", &fleet.keys["a"], &part))
+    }).collect();
+    let bytes: usize = messages.iter().map(|m| m.1.len()).sum();
+    let mut actions = Vec::new();
+    fleet.one.receive(&messages, at(2), &mut actions).unwrap();
+    let logs: usize = actions
+        .iter()
+        .map(|a| match a {
+            FleetAction::Archive { log, .. } => log.len(),
+            _ => 0,
+        })
+        .sum();
+    assert!(logs <= 64 << 20, "{bytes} bytes of messages hold {} MiB at once", logs >> 20);
+}
+
+#[test]
+fn parts_of_results_that_never_become_whole_are_bounded() {
+    let mut fleet = Fleet::new(&text("1h", ""), &["a"]);
+    fleet.tick(1);
+    let mut kept = 0;
+    for n in 0..50 {
+        let part = json!({"type":"result","agent":"a","run":format!("unknown{n}"),"part":0,"parts":512,"content":"x".repeat(900_000)});
+        let actions = fleet.hear("a", &part, 2).unwrap();
+        kept += actions.len();
+    }
+    assert_eq!(kept, 4, "no more than four unfinished results of an agent are kept");
+}
+
+#[test]
+fn a_log_of_a_run_that_the_calendar_does_not_know_touches_no_other() {
+    let mut fleet = Fleet::new(&text("1h", ""), &["a"]);
+    fleet.tick(1);
+    let document = ResultDocument {
+        state: CalendarRunState::Finished,
+        reason: "".into(),
+        result: None,
+        begun: None,
+        ended: at(0),
+        log: "{}\n".into(),
+    };
+    let part = json!({"type":"result","agent":"a","run":"a-run-of-somebody-else","part":0,"parts":1,"content":document.parts()[0]});
+    let actions = fleet.hear("a", &part, 2).unwrap();
+    // The database may have lost the run: what the archive has not is archived, and nothing else is touched.
+    assert!(actions.iter().all(|a| !matches!(a, FleetAction::Archive { is_known: true, .. })), "{actions:?}");
+}
+
+#[test]
+fn a_take_over_still_waits_for_what_was_booked_by_another_description() {
+    let link = "[link.x]\nhosts = [\"a\", \"c\"]\n";
+    let mut fleet = Fleet::new(&text("1h", ""), &["a"]);
+    fleet.report("a", &Value::Null, 0).unwrap();
+    fleet.add("a-b", ("a", "b"), 1000, |_| ());
+    let actions = [fleet.tick(1), fleet.tick(2)].concat();
+    fleet.confirm(&actions, "a", 3);
+    let old = fleet.runs()[0].clone();
+    // a is away from now on, and will carry out its run. a and c share a link, as the new description says.
+    fleet.one.describe(inventory(&text("1h", link)), at(10)).unwrap();
+    fleet.tick(11);
+    fleet.add("c-d", ("c", "d"), 1000, |_| ());
+    fleet.tick(12);
+    let booked = |fleet: &mut Fleet| {
+        fleet.runs().into_iter().find(|one| one.schedule == "c-d" && one.state == CalendarRunState::Booked)
+    };
+    assert!(booked(&mut fleet).is_none(), "the first coordinator waits");
+    // It is killed, and another one takes over.
+    let mut two = coordinator(&fleet.path, "two", &text("1h", link), Some(fleet.centre));
+    for s in 25..40 {
+        two.tick(at(s), &mut Vec::new()).unwrap();
+    }
+    let other = booked(&mut fleet);
+    assert!(
+        other.as_ref().is_none_or(|other| other.starts >= old.ends || other.ends <= old.starts),
+        "{:?} over {:?}",
+        other.map(|o| (o.starts, o.ends)),
+        (old.starts, old.ends)
+    );
+}
+
+#[test]
+fn a_removed_schedule_is_waited_for_as_well() {
+    // The same description removes the pair from its mesh and says that a and c share a link.
+    let mesh = |hosts: &str| format!("[mesh.m]\nhosts = {hosts}\nevery = \"15m\"\ntest.duration = \"10s\"\n");
+    let first = text("1h", &mesh("[\"a\", \"b\"]"));
+    let second = text("1h", &format!("[link.x]\nhosts = [\"a\", \"c\"]\n{}", mesh("[\"b\", \"d\"]")));
+    let mut fleet = Fleet::new(&first, &["a"]);
+    fleet.report("a", &Value::Null, 0).unwrap();
+    let actions = [fleet.tick(1), fleet.tick(2)].concat();
+    fleet.confirm(&actions, "a", 3);
+    let old: Vec<CalendarRun> =
+        fleet.runs().into_iter().filter(|run| run.from == "a" && run.handed && run.starts > at(60)).collect();
+    assert!(!old.is_empty());
+    fleet.one.describe(inventory(&second), at(10)).unwrap();
+    fleet.tick(11);
+    let due = (old[0].starts.as_ms() - START.as_ms()) / 1000;
+    fleet.add("c-d", ("c", "d"), due, |one| one.slip = Some(Span::from_secs(60)));
+    for s in 12..20 {
+        fleet.tick(s);
+    }
+    let other =
+        fleet.runs().into_iter().find(|one| one.schedule == "c-d" && one.state == CalendarRunState::Booked);
+    assert!(
+        other.as_ref().is_none_or(|other| other.starts >= old[0].ends || other.ends <= old[0].starts),
+        "{:?} over {:?}",
+        other.map(|o| (o.starts, o.ends)),
+        (old[0].starts, old[0].ends)
+    );
+}
+
+#[test]
+fn an_answer_that_contradicts_the_known_time_counts() {
+    let mut clock = AgentClock::default();
+    clock.learn(Span::from_ms(0), at_ms(0), &reading(2));
+    // The virtual machine is paused for 5 s, which no clock of it shows; every answer takes 200 ms.
+    for n in 1..=20u64 {
+        let asked = n * 30_000;
+        clock.learn(Span::from_ms(asked), at_ms(asked as i64 + 5100), &reading(asked + 200));
+    }
+    let (time, error) = clock.now(&reading(600_200)).unwrap();
+    let off = (605_200 - (time.as_ms() - START.as_ms())).abs();
+    assert!(
+        Span::from_ms(off as u64) <= error,
+        "after 20 answers in 10 minutes it is {off} ms off, and claims {error}"
+    );
+}
+
+#[test]
+fn an_agent_without_a_calendar_does_not_refuse_all_of_a_new_database() {
+    let disk = SimulatedDisk::default();
+    let mut one = agent(&disk, "s");
+    teach(&mut one, "s", 0);
+    centre_says(
+        &mut one,
+        {
+            let mut c = calendar(500, false, &[]);
+            c["epoch"] = json!(7);
+            c["proof"] = json!(proof(7, 500));
+            c
+        },
+        100,
+    );
+    // It is revoked, and its folder loses the calendar.
+    let actions = one.tick(&reading(40_000));
+    let nonce = sent(&actions).iter().find(|m| m["type"] == "report").unwrap()["nonce"].clone();
+    centre_says(
+        &mut one,
+        json!({"type":"answer","agent":"a","session":"s","nonce":nonce,"epoch":7,"now":at(40).as_ms(),"refused":"revoked"}),
+        40_001,
+    );
+    // The archive is restored from a backup or made anew, and the agent is enrolled there.
+    let mut fleet = Fleet::new(&text("1h", ""), &[]);
+    fleet.users.enroll("a", FleetKey::from_bytes([9; 32]).unwrap().public().as_str(), at(41)).unwrap();
+    for s in 42..3600 {
+        let mut actions = fleet.tick(s);
+        for action in one.tick(&reading(s as u64 * 1000)) {
+            if let AgentAction::Send(bytes) = action {
+                fleet.one.receive(&[("a".into(), bytes)], at(s), &mut actions).unwrap();
+            }
+        }
+        for action in actions {
+            if let FleetAction::Send { message, .. } = action {
+                one.receive(&message, &reading(s as u64 * 1000));
+            }
+        }
+    }
+    let present = one.calendar().unwrap();
+    assert!(present.version > 500 && present.epoch > 7, "{present:?}");
+}
+
+#[test]
+fn runs_of_a_revoked_agent_do_not_hold_their_time() {
+    let mut fleet = Fleet::new(&text("6h", ""), &["a"]);
+    fleet.report("a", &Value::Null, 0).unwrap();
+    fleet.add("a-b", ("a", "b"), 3600, |_| ());
+    fleet.one.tick(at(1), &mut Vec::new()).unwrap();
+    fleet.users.revoke("a", at(2)).unwrap();
+    let mut s = 3;
+    while s < 24 * 3600 {
+        fleet.tick(s);
+        s += 30;
+    }
+    let run = fleet.runs()[0].clone();
+    assert!(
+        run.state.is_end(),
+        "a day later: {:?}, due {:?} s after the start",
+        run.state,
+        (run.starts.as_ms() - START.as_ms()) / 1000
+    );
+}
+
+#[test]
+fn a_time_that_an_agent_invents_does_not_become_that_of_the_run() {
+    let mut fleet = Fleet::new(&text("1h", ""), &["a"]);
+    fleet.report("a", &Value::Null, 0).unwrap();
+    fleet.add("a-b", ("a", "b"), 100, |_| ());
+    fleet.tick(1);
+    fleet.tick(2);
+    let run = fleet.runs()[0].clone();
+    let document = ResultDocument {
+        state: CalendarRunState::Finished,
+        reason: "".into(),
+        result: Some(CellResult::default()),
+        begun: Some(UnixTime::from_ms(i64::MIN)),
+        ended: UnixTime::MAX,
+        log: String::new(),
+    };
+    let part =
+        json!({"type":"result","agent":"a","run":run.id,"part":0,"parts":1,"content":document.parts()[0]});
+    fleet.hear("a", &part, 3).unwrap();
+    let after = fleet.runs()[0].clone();
+    assert!(
+        after.ended.is_none_or(|ended| ended <= at(200)),
+        "{:?} {:?} {:?}, before its time",
+        after.state,
+        after.begun,
+        after.ended
+    );
+}
+
+#[test]
+fn a_new_address_of_a_host_reaches_the_agents() {
+    let mut fleet = Fleet::new(&text("12h", ""), &["a"]);
+    fleet.report("a", &Value::Null, 0).unwrap();
+    fleet.add("a-b", ("a", "b"), 3600, |_| ());
+    let actions = [fleet.tick(1), fleet.tick(2)].concat();
+    fleet.confirm(&actions, "a", 3);
+    fleet
+        .one
+        .describe(inventory(&text("12h", "").replace("address = \"b\"", "address = \"elsewhere\"")), at(4))
+        .unwrap();
+    let mut got = None;
+    for s in 5..65 {
+        got = got.or(Fleet::calendar_of(&fleet.tick(s), "a"));
+    }
+    assert!(got.is_some(), "a minute later the agent still has the earlier address");
+}
+
+#[test]
+fn a_revoked_key_cannot_end_runs_or_archive() {
+    let mut fleet = Fleet::new(&text("1h", ""), &["a"]);
+    fleet.report("a", &Value::Null, 0).unwrap();
+    fleet.add("a-b", ("a", "b"), 1000, |_| ());
+    fleet.tick(1);
+    fleet.tick(2);
+    let run = fleet.runs()[0].clone();
+    fleet.users.revoke("a", at(3)).unwrap();
+    let document = ResultDocument {
+        state: CalendarRunState::Finished,
+        reason: "".into(),
+        result: Some(CellResult::default()),
+        begun: Some(at(1)),
+        ended: at(2),
+        log: "{}".into(),
+    };
+    let part =
+        json!({"type":"result","agent":"a","run":run.id,"part":0,"parts":1,"content":document.parts()[0]});
+    let actions = fleet.hear("a", &part, 10).unwrap();
+    assert!(actions.is_empty(), "{actions:?}");
+    assert_eq!(fleet.runs()[0].state, CalendarRunState::Cancelled, "by its revocation");
+}
+
+#[test]
+fn a_report_that_is_replayed_changes_nothing() {
+    let mut fleet = Fleet::new(&text("1h", ""), &["a"]);
+    let full = json!({"type":"report","agent":"a","session":"s-a","previous":[],"newest":null,"proof":"","nonce":1,"program":"1","holds":null,"full":"disk full","waiting":0,"begun":[]});
+    fleet.hear("a", &full, 1).unwrap();
+    fleet.nonce = 1;
+    fleet.report("a", &Value::Null, 31).unwrap();
+    assert_eq!(fleet.users.agents().unwrap()[0].note.as_str(), "");
+    fleet.hear("a", &full, 32).unwrap();
+    assert_eq!(
+        fleet.users.agents().unwrap()[0].note.as_str(),
+        "",
+        "the agent takes no further runs, because of a message that somebody sent again"
+    );
+}
+
+#[test]
+fn runs_that_nobody_reported_do_not_push_out_those_to_come() {
+    let mut fleet = Fleet::new(&text("24h", ""), &["a"]);
+    fleet.report("a", &Value::Null, 0).unwrap();
+    fleet.add("often", ("a", "b"), 60, |one| {
+        one.at = None;
+        one.every = Some(Span::from_secs(60));
+        one.slip = Some(Span::from_secs(10));
+    });
+    let actions = [fleet.tick(1), fleet.tick(2), fleet.tick(3), fleet.tick(4)].concat();
+    fleet.confirm(&actions, "a", 5);
+    // Nothing is heard of it for 18 hours.
+    let mut s = 60;
+    while s < 18 * 3600 {
+        fleet.tick(s);
+        s += 600;
+    }
+    let now = 18 * 3600;
+    fleet.report("a", &Value::Null, now).unwrap();
+    let mut calendar = Value::Null;
+    for n in 1..5 {
+        if let Some(one) = Fleet::calendar_of(&fleet.tick(now + n), "a") {
+            calendar = one;
+        }
+    }
+    let until = calendar["until"].as_i64().unwrap() - START.as_ms();
+    assert!(
+        until > now * 1000,
+        "it comes back at {now} s and gets a calendar that ended at {} s",
+        until / 1000
+    );
+}
+
+#[test]
+fn a_message_that_postgresql_refuses_does_not_take_others_with_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let server =
+        LocalPostgres::start(folder.path(), &EnginePaths { postgres_bin: None, nats_server: None }).unwrap();
+    let mut fleet = Fleet::on(folder, server.url(), &text("1h", ""), &["a", "b"]);
+    fleet.tick(1);
+    let bad = json!({"type":"report","agent":"a","session":"s","previous":[],"newest":null,"proof":"","nonce":1,"program":"1","holds":null,"full":"","waiting":0,"begun":[["\u{0}", 0]]});
+    let good = json!({"type":"report","agent":"b","session":"s","previous":[],"newest":null,"proof":"","nonce":1,"program":"1","holds":null,"full":"","waiting":0,"begun":[]});
+    let messages = [
+        ("a".to_owned(), seal("agent", &fleet.keys["a"], &bad)),
+        ("b".to_owned(), seal("agent", &fleet.keys["b"], &good)),
+    ];
+    let mut actions = Vec::new();
+    let done = fleet.one.receive(&messages, at(2), &mut actions).map_err(|e| e.to_string());
+    assert!(!actions.is_empty(), "b gets no answer: {done:?}");
+}
