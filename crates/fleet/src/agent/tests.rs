@@ -57,13 +57,13 @@ fn centre() -> FleetKey {
 }
 
 /// An agent, and how many seconds have passed since [`START_MS`].
-struct Site {
+struct TestSiteAgent {
     agent: CalendarAgent,
     folder: MemoryFolder,
     at: u64,
 }
 
-impl Site {
+impl TestSiteAgent {
     fn new() -> Self {
         Self::with(MemoryFolder::default(), "first")
     }
@@ -189,30 +189,30 @@ fn finished() -> RunEnd {
 
 #[test]
 fn a_run_starts_at_its_time_and_its_result_is_kept_until_it_is_stored() {
-    let mut site = Site::new();
+    let mut site = TestSiteAgent::new();
     site.hear(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
     site.learn_the_time();
     site.at = 9;
-    assert!(Site::starts(&site.tick()).is_empty());
+    assert!(TestSiteAgent::starts(&site.tick()).is_empty());
     site.at = 11;
     let actions = site.tick();
-    assert_eq!(Site::starts(&actions), ["r"]);
+    assert_eq!(TestSiteAgent::starts(&actions), ["r"]);
     let AgentAction::Start { begin_within, .. } =
         actions.iter().find(|action| matches!(action, AgentAction::Start { .. })).unwrap()
     else {
         unreachable!()
     };
     assert_eq!(*begin_within, Span::from_secs(2));
-    assert_eq!(Site::report_in(&actions).expect("a beginning is reported").begun.len(), 1);
-    assert!(Site::starts(&site.tick()).is_empty(), "it begins once");
+    assert_eq!(TestSiteAgent::report_in(&actions).expect("a beginning is reported").begun.len(), 1);
+    assert!(TestSiteAgent::starts(&site.tick()).is_empty(), "it begins once");
     site.at = 20;
     let reading = site.reading();
     site.agent.ended("r", finished(), "log".to_owned(), &reading);
     let done = vec![("r".to_owned(), CalendarRunState::Finished, String::new())];
-    assert_eq!(Site::results_in(&site.tick()), done);
-    assert!(Site::results_in(&site.tick()).is_empty());
+    assert_eq!(TestSiteAgent::results_in(&site.tick()), done);
+    assert!(TestSiteAgent::results_in(&site.tick()).is_empty());
     site.at = 31;
-    assert_eq!(Site::results_in(&site.tick()), done, "it is sent again");
+    assert_eq!(TestSiteAgent::results_in(&site.tick()), done, "it is sent again");
     site.hear(&CentreMessage::Stored(StoredResult {
         agent: "a".to_owned(),
         run: "r".to_owned(),
@@ -220,16 +220,16 @@ fn a_run_starts_at_its_time_and_its_result_is_kept_until_it_is_stored() {
         part: None,
     }));
     site.at = 100;
-    assert!(Site::results_in(&site.tick()).is_empty());
+    assert!(TestSiteAgent::results_in(&site.tick()).is_empty());
     assert_eq!(site.agent.waiting(), 0);
     // The database lost something: everything of the last hours comes once more.
     site.hear(&CentreMessage::Calendar(AgentCalendar { lost: true, ..calendar(2, &[]) }));
-    assert_eq!(Site::results_in(&site.tick()), done);
+    assert_eq!(TestSiteAgent::results_in(&site.tick()), done);
 }
 
 #[test]
 fn only_a_newer_calendar_of_the_coordinators_counts() {
-    let mut site = Site::new();
+    let mut site = TestSiteAgent::new();
     site.hear(&CentreMessage::Calendar(calendar(5, &[])));
     for refused in [
         calendar(5, &[("same", 10)]),
@@ -250,7 +250,7 @@ fn only_a_newer_calendar_of_the_coordinators_counts() {
     site.agent.receive(&forged, &reading);
     assert_eq!(site.agent.calendar().unwrap().version, 5);
     // Also after a restart.
-    let mut again = Site::with(site.folder.clone(), "second");
+    let mut again = TestSiteAgent::with(site.folder.clone(), "second");
     again.hear(&CentreMessage::Calendar(calendar(4, &[])));
     assert_eq!(again.agent.calendar().unwrap().version, 5);
     again.hear(&CentreMessage::Calendar(AgentCalendar { epoch: 4, ..calendar(6, &[]) }));
@@ -259,14 +259,14 @@ fn only_a_newer_calendar_of_the_coordinators_counts() {
 
 #[test]
 fn a_run_whose_time_has_passed_or_whose_clock_is_not_sure_is_missed_with_the_reason() {
-    let reason = |site: &mut Site| Site::results_in(&site.tick()).pop().unwrap();
-    let mut site = Site::new();
+    let reason = |site: &mut TestSiteAgent| TestSiteAgent::results_in(&site.tick()).pop().unwrap();
+    let mut site = TestSiteAgent::new();
     site.hear(&CentreMessage::Calendar(calendar(1, &[("late", 10)])));
     site.learn_the_time();
     site.at = 14;
     assert_eq!(reason(&mut site).2, "its agent was not there at its time");
     // 100 millionths in 6000 s are 0.6 s, more than a quarter of 2 s.
-    let mut site = Site::new();
+    let mut site = TestSiteAgent::new();
     let later =
         AgentCalendar { until: UnixTime::from_ms(START_MS + 9_000_000), ..calendar(1, &[("unsure", 6000)]) };
     site.hear(&CentreMessage::Calendar(later));
@@ -274,7 +274,7 @@ fn a_run_whose_time_has_passed_or_whose_clock_is_not_sure_is_missed_with_the_rea
     site.at = 6000;
     let (_, state, why) = reason(&mut site);
     assert!(state == CalendarRunState::Missed && why.starts_with("clock: it may be 60"), "{why}");
-    let mut site = Site::new();
+    let mut site = TestSiteAgent::new();
     site.hear(&CentreMessage::Calendar(AgentCalendar {
         until: UnixTime::from_ms(START_MS + 9500),
         ..calendar(1, &[("over", 10)])
@@ -283,90 +283,90 @@ fn a_run_whose_time_has_passed_or_whose_clock_is_not_sure_is_missed_with_the_rea
     site.at = 10;
     assert_eq!(reason(&mut site).2, "the calendar of its agent had ended");
     // Without any answer, nothing is known of the time.
-    let mut site = Site::new();
+    let mut site = TestSiteAgent::new();
     site.hear(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
     site.at = 10;
-    assert!(Site::starts(&site.tick()).is_empty());
+    assert!(TestSiteAgent::starts(&site.tick()).is_empty());
 }
 
 #[test]
 fn what_is_taken_back_is_stopped_before_the_new_calendar_is_confirmed() {
-    let mut site = Site::new();
+    let mut site = TestSiteAgent::new();
     site.hear(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
     site.learn_the_time();
     site.at = 10;
-    assert_eq!(Site::starts(&site.tick()), ["r"]);
+    assert_eq!(TestSiteAgent::starts(&site.tick()), ["r"]);
     site.tick();
     site.hear(&CentreMessage::Calendar(calendar(2, &[])));
     let actions = site.tick();
     assert!(actions.iter().any(|action| matches!(action, AgentAction::Stop { run, .. } if run == "r")));
-    assert_eq!(Site::report_in(&actions), None);
+    assert_eq!(TestSiteAgent::report_in(&actions), None);
     site.at = 60;
-    assert_eq!(Site::report_in(&site.tick()), None, "it has not stopped yet");
+    assert_eq!(TestSiteAgent::report_in(&site.tick()), None, "it has not stopped yet");
     let reading = site.reading();
     site.agent.ended("r", finished(), String::new(), &reading);
     let actions = site.tick();
-    let held = Site::report_in(&actions).unwrap().holds.unwrap();
+    let held = TestSiteAgent::report_in(&actions).unwrap().holds.unwrap();
     assert_eq!((held.epoch, held.version), (3, 2));
-    assert_eq!(Site::results_in(&actions)[0].1, CalendarRunState::Cancelled);
+    assert_eq!(TestSiteAgent::results_in(&actions)[0].1, CalendarRunState::Cancelled);
 }
 
 #[test]
 fn a_restarted_agent_begins_nothing_twice_and_says_what_was_broken_off() {
-    let mut site = Site::new();
+    let mut site = TestSiteAgent::new();
     site.hear(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
     site.learn_the_time();
     site.at = 10;
-    assert_eq!(Site::starts(&site.tick()), ["r"]);
-    let mut again = Site::with(site.folder.clone(), "second");
+    assert_eq!(TestSiteAgent::starts(&site.tick()), ["r"]);
+    let mut again = TestSiteAgent::with(site.folder.clone(), "second");
     again.at = 11;
     let reading = again.reading();
     again.agent.note_broken_off(&reading);
     let actions = again.learn_the_time();
-    let report = Site::report_in(&actions).unwrap();
+    let report = TestSiteAgent::report_in(&actions).unwrap();
     assert_eq!((report.session.as_str(), &report.previous[..]), ("second", &["first".to_owned()][..]));
-    let results = Site::results_in(&actions);
+    let results = TestSiteAgent::results_in(&actions);
     assert_eq!((results[0].0.as_str(), results[0].1), ("r", CalendarRunState::Failed));
-    assert!(Site::starts(&again.tick()).is_empty());
+    assert!(TestSiteAgent::starts(&again.tick()).is_empty());
 }
 
 #[test]
 fn a_folder_that_takes_nothing_more_stops_what_it_cannot_note_and_is_reported() {
-    let mut site = Site::new();
+    let mut site = TestSiteAgent::new();
     site.hear(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
     site.learn_the_time();
     site.folder.0.lock().unwrap().1 = true;
     site.at = 10;
     let actions = site.tick();
-    assert!(Site::starts(&actions).is_empty());
-    let results = Site::results_in(&actions);
+    assert!(TestSiteAgent::starts(&actions).is_empty());
+    let results = TestSiteAgent::results_in(&actions);
     assert!(results[0].2.starts_with("the agent cannot note it"), "{results:?}");
     site.at = 50;
-    assert!(!Site::report_in(&site.tick()).unwrap().full.is_empty());
+    assert!(!TestSiteAgent::report_in(&site.tick()).unwrap().full.is_empty());
     // A later calendar is not taken either: after a restart it would keep to the first one.
     site.hear(&CentreMessage::Calendar(calendar(2, &[])));
     assert_eq!(site.agent.calendar().unwrap().version, 1);
     site.folder.0.lock().unwrap().1 = false;
     site.hear(&CentreMessage::Calendar(calendar(3, &[])));
     assert_eq!(site.agent.calendar().unwrap().version, 3);
-    assert!(Site::report_in(&site.tick()).unwrap().full.is_empty());
+    assert!(TestSiteAgent::report_in(&site.tick()).unwrap().full.is_empty());
 }
 
 #[test]
 fn an_agent_that_is_refused_stops_and_measures_nothing() {
-    let mut site = Site::new();
+    let mut site = TestSiteAgent::new();
     site.hear(&CentreMessage::Calendar(calendar(1, &[("r", 10), ("s", 40)])));
     site.learn_the_time();
     site.at = 10;
     let actions = site.tick();
-    assert_eq!(Site::starts(&actions), ["r"]);
-    let report = Site::report_in(&actions).expect("a beginning is reported");
+    assert_eq!(TestSiteAgent::starts(&actions), ["r"]);
+    let report = TestSiteAgent::report_in(&actions).expect("a beginning is reported");
     site.answer(&report, "it was revoked");
     let actions = site.tick();
     assert!(actions.iter().any(|action| matches!(action, AgentAction::Stop { .. })));
     assert!(actions.contains(&AgentAction::Refused("it was revoked".to_owned())));
     site.at = 40;
-    assert!(Site::starts(&site.tick()).is_empty());
+    assert!(TestSiteAgent::starts(&site.tick()).is_empty());
     site.hear(&CentreMessage::Calendar(calendar(2, &[("s", 40)])));
     assert_eq!(site.agent.calendar().unwrap().version, 1, "it listens to nothing but answers");
 }
@@ -377,7 +377,7 @@ proptest! {
     fn nothing_that_is_signed_does_harm(
         said in prop::collection::vec((any::<[i64; 5]>(), any::<[u64; 5]>(), "[a-z./]{0,8}", 0u8..3), 0..20),
     ) {
-        let mut site = Site::new();
+        let mut site = TestSiteAgent::new();
         site.learn_the_time();
         for (times, numbers, text, kind) in said {
             let [starts, ends, until, _, now] = times.map(UnixTime::from_ms);
