@@ -65,15 +65,14 @@ impl Broker {
     pub fn connect(config: BrokerConfig) -> Result<Self, BrokerError> {
         let outbox = Arc::new(Outbox::new(config.max_message_bytes));
         let inbox = Arc::new(BrokerInbox::default());
+        let delay = if config.is_centre {
+            ReconnectDelay::of_centre(random_seed())
+        } else {
+            ReconnectDelay::new(random_seed())
+        };
         let options = DialOptions::check(config)?;
         let (stop, stopped) = watch::channel(false);
-        let connection = BrokerThread::new(
-            options,
-            Arc::clone(&inbox),
-            Arc::clone(&outbox),
-            stopped,
-            ReconnectDelay::new(random_seed()),
-        );
+        let connection = BrokerThread::new(options, Arc::clone(&inbox), Arc::clone(&outbox), stopped, delay);
         let thread = Some(thread::spawn("broker", move || connection.run())?);
         Ok(Self { inbox, outbox, stop, thread })
     }

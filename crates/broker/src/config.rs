@@ -32,6 +32,8 @@ pub struct BrokerConfig {
     pub subscribe: Vec<String>,
     /// Largest message that is sent, in bytes. The broker may permit less.
     pub max_message_bytes: usize,
+    /// Whether this is a coordinator: all agents wait for it, so it connects again within a second or so.
+    pub is_centre: bool,
 }
 
 impl BrokerConfig {
@@ -48,6 +50,7 @@ impl BrokerConfig {
             name: name.to_owned(),
             subscribe: Vec::new(),
             max_message_bytes: Self::MAX_MESSAGE_BYTES,
+            is_centre: false,
         }
     }
 }

@@ -10,7 +10,7 @@ use linerate_sock::thread::locked;
 use crate::broker::BrokerEvent;
 
 /// Limits of the messages that wait. Senders repeat what was not answered.
-const MAX_MESSAGES: usize = 4096;
+const MAX_MESSAGES: usize = 16_384;
 const MAX_BYTES: usize = 16 << 20;
 /// Changes of the connection that wait; of more only the latest are kept.
 const MAX_CHANGES: usize = 64;

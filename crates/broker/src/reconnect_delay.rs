@@ -10,6 +10,8 @@ const SHORTEST: Duration = Duration::from_millis(100);
 /// come back over this time.
 const FIRST_LIMIT: Duration = Duration::from_secs(2);
 const LONGEST: Duration = Duration::from_secs(30);
+/// The same for a client that all the others wait for, of which there are few.
+const LONGEST_OF_CENTRE: Duration = Duration::from_secs(1);
 /// A person has to act, which takes longer than this.
 const SHORTEST_AFTER_REFUSAL: Duration = Duration::from_secs(5);
 /// A connection that held for this long was a good one. Shorter ones count as failures: a broker that ends connections
@@ -21,16 +23,22 @@ const GOOD_CONNECTION: Duration = Duration::from_secs(10);
 pub(crate) struct ReconnectDelay {
     rng: StdRng,
     failures: u32,
+    longest: Duration,
 }
 
 impl ReconnectDelay {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { rng: StdRng::seed_from_u64(seed), failures: 0 }
+        Self { rng: StdRng::seed_from_u64(seed), failures: 0, longest: LONGEST }
+    }
+
+    /// The delays of a coordinator.
+    pub(crate) fn of_centre(seed: u64) -> Self {
+        Self { longest: LONGEST_OF_CENTRE, ..Self::new(seed) }
     }
 
     /// The delay after another failure.
     pub(crate) fn after_failure(&mut self) -> Duration {
-        let limit = FIRST_LIMIT.saturating_mul(1 << self.failures.min(8)).min(LONGEST);
+        let limit = FIRST_LIMIT.saturating_mul(1 << self.failures.min(8)).min(self.longest);
         self.failures = self.failures.saturating_add(1);
         self.rng.random_range(SHORTEST..=limit)
     }
@@ -76,6 +84,12 @@ mod tests {
                 prop_assert!((shortest..=LONGEST).contains(&next), "{:?}", next);
             }
         }
+    }
+
+    #[test]
+    fn a_coordinator_is_back_within_a_second() {
+        let mut delay = ReconnectDelay::of_centre(1);
+        assert!((0..100).all(|_| delay.after_failure() <= LONGEST_OF_CENTRE));
     }
 
     #[test]
