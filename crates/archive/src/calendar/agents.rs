@@ -59,6 +59,25 @@ impl CalendarTransaction<'_> {
         self.first(&one, &[name.into()], agent)
     }
 
+    /// The agents of hosts, of those that have one.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn agents_named(&mut self, hosts: &[&str]) -> Result<Vec<FleetAgent>, CalendarError> {
+        let mut found = Vec::new();
+        for group in hosts.chunks(super::NAMES_AT_ONCE) {
+            // Statements are kept by their text, so there are few different ones: the last name is repeated.
+            let count = group.len().next_power_of_two();
+            let padded =
+                group.iter().chain(std::iter::repeat_n(&group[group.len() - 1], count - group.len()));
+            let which =
+                format!("SELECT {AGENT_COLUMNS} FROM fleet_agent WHERE name IN ({})", names(1, count));
+            let padded: Vec<Value> = padded.map(|host| (*host).into()).collect();
+            found.extend(self.list(&which, &padded, agent)?);
+        }
+        Ok(found)
+    }
+
     /// Enrolls an agent, in place of one with its name, whose calendars count until they end.
     ///
     /// # Errors
@@ -168,18 +187,18 @@ impl CalendarTransaction<'_> {
         runs.sort_by(|a, b| (a.starts, &a.id).cmp(&(b.starts, &b.id)));
         let renew = now.after(Span::from_ns(until.since(now).as_ns() / 4));
         let next = "UPDATE fleet_agent SET version = version + 1, until = ?2, renew = ?3, changed = 0,
-                        lease_until = CASE WHEN lease_until < ?2 THEN ?2 ELSE lease_until END WHERE name = ?1";
-        self.execute(next, &[name.into(), value_of(until), value_of(renew)])?;
+                        lease_until = CASE WHEN lease_until < ?2 THEN ?2 ELSE lease_until END
+                    WHERE name = ?1 RETURNING version, lost";
+        let next = self.first(next, &[name.into(), value_of(until), value_of(renew)], |row| {
+            Ok((rows::number(row, 0)?, row.integer(1)? != 0))
+        })?;
         let new: Vec<Value> =
             runs.iter().filter(|run| !run.handed).map(|run| run.id.as_str().into()).collect();
         for group in new.chunks(super::NAMES_AT_ONCE) {
             let hand = format!("UPDATE fleet_run SET handed = 1 WHERE id IN ({})", names(1, group.len()));
             self.execute(&hand, group)?;
         }
-        let found = "SELECT version, lost FROM fleet_agent WHERE name = ?1";
-        let found =
-            self.first(found, &[name.into()], |row| Ok((rows::number(row, 0)?, row.integer(1)? != 0)))?;
-        let (version, lost) = found.ok_or_else(|| CalendarError::Content(format!("no agent '{name}'")))?;
+        let (version, lost) = next.ok_or_else(|| CalendarError::Content(format!("no agent '{name}'")))?;
         Ok(HandedCalendar { version, until, lost, runs })
     }
 
