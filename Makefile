@@ -1,6 +1,6 @@
 # The commands of the project. Each works on a clean clone and needs no terminal.
 
-.PHONY: help build demo test kills hostile histories bench fmt fuzz doc ui screenshots guide wheel docs dist dist-check container package-check check-systems
+.PHONY: help build demo test kills hostile histories chaos bench fmt fuzz doc ui screenshots guide wheel docs dist dist-check container package-check check-systems
 
 # Properties use the same cases every time, so that a result only depends on the change; make fuzz searches for
 # new cases.
@@ -24,6 +24,7 @@ help:
 	@echo "make kills   as root: SIGKILL to a plan's coordinator, agents and lab TIMES times at random moments, starting with SEED"
 	@echo "make hostile SESSIONS hostile peers against server, client and agent, random from SEED on"
 	@echo "make histories  HISTORIES random histories of a fleet with faults, from SEED on"
+	@echo "make chaos   CHAOS random runs of a fleet with real servers that are killed and stopped, from SEED on; best as root"
 	@echo "make wheel   build the Python package with the program of make dist or make build, target/wheels"
 	@echo "make bench   compare with the installed peers"
 	@echo "make check-systems  check that the client side compiles for macOS and Windows"
@@ -103,6 +104,13 @@ HISTORIES ?= 1000
 histories:
 	@LINERATE_HISTORIES=$(HISTORIES) LINERATE_HISTORIES_SEED=$(SEED) \
 	cargo test --release -p linerate-fleet --test it histories -- --nocapture
+
+# `make test` runs two of these. What happens follows from the seed, but when exactly does not.
+CHAOS ?= 100
+
+chaos:
+	@LINERATE_CHAOS=$(CHAOS) LINERATE_CHAOS_SEED=$(SEED) \
+	cargo test --release -p linerate-fleet --test chaos
 
 # PROGRAM=file names another program. `make test` checks the package, installs it and tests it.
 wheel:

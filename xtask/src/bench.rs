@@ -21,6 +21,7 @@ mod pairs;
 mod report;
 mod sampling;
 mod spread;
+mod storm;
 mod tools;
 mod transactions;
 mod viewers;
@@ -111,6 +112,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let transactions = transactions::NAMES.iter().any(|name| options.wants(name)).then_some("transactions");
     let archive = archive::NAMES.iter().any(|name| options.wants(name)).then_some(archive::NAMES[0]);
     let booking = booking::NAMES.iter().any(|name| options.wants(name)).then_some(booking::NAMES[0]);
+    let storm = storm::NAMES.iter().any(|name| options.wants(name)).then_some(storm::NAMES[0]);
     let outcomes = wanted_duels
         .map(|duel| (duel.name, duel.run(&bed)))
         .chain(transactions.map(|name| (name, transactions::run(&bed, |name| options.wants(name)))))
@@ -121,7 +123,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         .chain(wanted_trials.map(|trial| (trial.name(), trial.run(&bed))))
         .chain(wanted_page.map(|name| (name, page::run(&bed))))
         .chain(archive.map(|name| (name, archive::run(&bed))))
-        .chain(booking.map(|name| (name, booking::run(&bed))));
+        .chain(booking.map(|name| (name, booking::run(&bed))))
+        .chain(storm.map(|name| (name, storm::run(&bed))));
     for (name, outcome) in outcomes {
         if bed.stopped() {
             return Err("interrupted; nothing was written".to_owned());
@@ -159,6 +162,7 @@ fn names() -> impl Iterator<Item = &'static str> {
         .chain(page::NAMES)
         .chain(archive::NAMES)
         .chain(booking::NAMES)
+        .chain(storm::NAMES)
 }
 
 /// Result of one measurement.

@@ -8,8 +8,11 @@ mod clock;
 mod folder;
 mod key;
 mod machine;
+#[cfg(test)]
+mod machine_tests;
 mod message;
 mod outbox;
+mod report_times;
 #[cfg(test)]
 mod tests;
 

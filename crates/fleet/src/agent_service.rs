@@ -17,7 +17,7 @@ use crate::agent::{
     AgentAction, AgentFolderError, AgentIdentity, AgentRun, CalendarAgent, ClockReading, DiskFolder,
     FleetKey, PublicFleetKey,
 };
-use crate::carry_out::{RunLog, RunWork, carry_out, failed};
+use crate::carry_out::{RunLog, RunWork, StandIn, carry_out, failed};
 use crate::coordinator::RunEnd;
 use crate::enrollment::{Enrollment, EnrollmentError};
 use crate::error::FleetError;
@@ -150,6 +150,8 @@ pub struct FleetAgentService {
     subject: String,
     active: BTreeMap<String, CancelToken>,
     ended: (Sender<AgentRunEnd>, Receiver<AgentRunEnd>),
+    /// What carries out runs instead of measuring.
+    stand_in: Option<StandIn>,
     _lock: PidFile,
 }
 
@@ -181,9 +183,18 @@ impl FleetAgentService {
             agent,
             active: BTreeMap::new(),
             ended: channel(),
+            stand_in: None,
             config,
             _lock: lock,
         })
+    }
+
+    /// Has runs carried out by something else than a measurement.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_stand_in(mut self, stand_in: StandIn) -> Self {
+        self.stand_in = Some(stand_in);
+        self
     }
 
     /// Carries out the calendar until `stop` is cancelled.
@@ -256,7 +267,7 @@ impl FleetAgentService {
         let cancel = CancelToken::new();
         self.active.insert(run.id.clone(), cancel.clone());
         let (config, ended) = (self.config.clone(), self.ended.0.clone());
-        let id = run.id.clone();
+        let (id, stand_in) = (run.id.clone(), self.stand_in);
         let start_by = clock::now() + begin_within.as_duration();
         let work = move || {
             let mut log = RunLog::default();
@@ -268,6 +279,7 @@ impl FleetAgentService {
                 schedule: &run.schedule,
                 spec: &spec,
                 start_by,
+                stand_in,
             };
             let (end, warning) = carry_out(work, Some(&mut log), &cancel);
             if let Some(warning) = warning {

@@ -127,6 +127,8 @@ pub struct FleetCoordinator {
     told_loss: bool,
     /// Schedules that wait for a time that agents have to give back.
     waited: BTreeSet<String>,
+    /// Whether one call did not do everything.
+    has_more: bool,
     /// How it speaks to agents; absent if it does not.
     centre: Option<agents::Centre>,
     new_id: book::NewId,
@@ -154,6 +156,7 @@ impl FleetCoordinator {
             in_time: true,
             told_loss: false,
             waited: BTreeSet::new(),
+            has_more: false,
             centre: None,
             new_id,
         }
@@ -185,6 +188,12 @@ impl FleetCoordinator {
         self.epoch
     }
 
+    /// Whether there is so much to do that [`Self::tick`] should be called again at once.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        self.leads() && self.has_more
+    }
+
     /// The fleet.
     #[must_use]
     pub fn inventory(&self) -> &Inventory {
@@ -211,6 +220,7 @@ impl FleetCoordinator {
     /// says already that it was.
     pub fn tick(&mut self, now: UnixTime, actions: &mut Vec<FleetAction>) -> Result<(), FleetError> {
         self.stop_overdue(now, actions);
+        self.has_more = false;
         let Some(epoch) = self.lead(now)? else {
             // Only this coordinator can stop what it has started.
             if !self.running.is_empty() {
@@ -251,10 +261,13 @@ impl FleetCoordinator {
         if look.starts {
             self.start_due(epoch, now, actions)?;
         }
-        if look.due {
+        // Agents without a calendar come before what is booked for the next hours.
+        let more_to_hand = look.to_hand.len() >= RUNS_AT_ONCE as usize;
+        if look.due && !more_to_hand {
             self.book_due(epoch, now)?;
         }
         self.hand_out(&look.to_hand, epoch, now, actions)?;
+        self.has_more |= more_to_hand;
         self.forget(now)
     }
 

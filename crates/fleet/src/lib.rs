@@ -57,6 +57,8 @@ pub use agent::{
 };
 pub use agent_command::{AgentCommand, AgentRunOptions, EnrollRequest, RevokeRequest, UsersFileOptions};
 pub use agent_service::{AgentServiceConfig, AgentServiceError, AgentServiceNotice, FleetAgentService};
+#[doc(hidden)]
+pub use carry_out::{StandIn, StandInRun};
 pub use command::{
     AlarmFilter, CancelRequest, CoordinatorOptions, FleetCommand, FleetFilePath, MeshRequest,
     NextFreeRequest, RunsRequest, ScheduleCommand, ScheduleName, TryOutFolder, TryOutOptions, WhyRequest,

@@ -18,7 +18,7 @@ use linerate_sock::{clock, thread};
 use linerate_units::Span;
 
 use crate::agent::FleetKey;
-use crate::carry_out::{RunWork, failed};
+use crate::carry_out::{RunWork, StandIn, failed};
 use crate::coordinator::{AgentNotice, ClockCheck, FleetAction, FleetCoordinator, RunEnd};
 use crate::enrollment::{BrokerOptions, EnrollmentError};
 use crate::error::FleetError;
@@ -28,10 +28,14 @@ use crate::notify::{NotifyError, notify};
 
 /// How often the calendar is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// The same while there is much to do.
+const BUSY_INTERVAL: Duration = Duration::from_millis(20);
 /// How often results of own runs are looked for while agents are heard.
 const RESULT_INTERVAL: Duration = Duration::from_millis(100);
 /// Messages of agents that one transaction takes at most.
 const MESSAGES_AT_ONCE: usize = 256;
+/// How much longer agents are heard than until the next look, if all of them speak at once. A lease lasts longer.
+const LONGEST_LISTENING: Duration = Duration::from_secs(2);
 /// How often the clock is compared with that of the server of the calendar.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(10);
 /// How long active runs may take to stop when the service ends.
@@ -181,6 +185,8 @@ pub struct FleetService {
     /// When the clock is compared next, and whether it was right.
     clock_due: clock::Mono,
     in_time: bool,
+    /// What carries out runs instead of measuring.
+    stand_in: Option<StandIn>,
 }
 
 impl FleetService {
@@ -210,7 +216,23 @@ impl FleetService {
             archive: None,
             clock_due: clock::now(),
             in_time: true,
+            stand_in: None,
         })
+    }
+
+    /// Has runs carried out by something else than a measurement.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_stand_in(mut self, stand_in: StandIn) -> Self {
+        self.stand_in = Some(stand_in);
+        self
+    }
+
+    /// Messages of agents that were dropped because too many came at once. Agents repeat what matters.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn dropped_messages(&self) -> u64 {
+        self.broker.as_ref().map_or(0, Broker::dropped_messages)
     }
 
     /// Uses another description of the fleet from now on. Active runs continue.
@@ -239,7 +261,7 @@ impl FleetService {
         while !stop.is_cancelled() {
             self.turn();
             between(self);
-            self.listen(POLL_INTERVAL);
+            self.listen(if self.coordinator.has_more() { BUSY_INTERVAL } else { POLL_INTERVAL });
         }
         for active in self.active.values_mut() {
             active.stop("the coordinator was stopped");
@@ -322,8 +344,9 @@ impl FleetService {
         let active = ActiveRun { run: run.clone(), cancel: cancel.clone(), why: None };
         self.active.insert(run.id.clone(), active);
         let (config, ended, id) = (self.config.clone(), self.ended.0.clone(), run.id.clone());
+        let stand_in = self.stand_in;
         let work = move || {
-            let end = carry_out(&config, &run, &cancel);
+            let end = carry_out(&config, &run, stand_in, &cancel);
             // Only fails if the service has ended.
             let _ = ended.send((run.id, end));
         };
@@ -352,19 +375,23 @@ impl FleetService {
             return self.receive(timeout);
         }
         let until = clock::now() + timeout;
-        while !until.has_passed() {
+        let latest = until + LONGEST_LISTENING;
+        loop {
             // Agents take the time from the answers, so they are given at once.
-            self.hear(until.remaining().min(RESULT_INTERVAL));
+            let heard = self.hear(until.remaining().min(RESULT_INTERVAL));
             self.receive(Duration::ZERO);
-            if !self.waiting.is_empty() {
+            // While many agents speak, they are more urgent than what is booked for the next hours.
+            let goes_on = !until.has_passed() || (heard >= MESSAGES_AT_ONCE && !latest.has_passed());
+            if !goes_on || !self.waiting.is_empty() {
                 return;
             }
         }
     }
 
-    fn hear(&mut self, timeout: Duration) {
+    /// Hears some messages of agents; how many.
+    fn hear(&mut self, timeout: Duration) -> usize {
         let mut messages = Vec::new();
-        let Some(broker) = &self.broker else { return };
+        let Some(broker) = &self.broker else { return 0 };
         let mut event = broker.receive(timeout);
         while let Some(one) = event {
             match one {
@@ -380,12 +407,13 @@ impl FleetService {
             event = if messages.len() < MESSAGES_AT_ONCE { broker.receive(Duration::ZERO) } else { None };
         }
         if messages.is_empty() {
-            return;
+            return 0;
         }
         let mut actions = Vec::new();
         // A calendar that cannot be used is noticed by the look at it, and agents repeat what they said.
         let _ = self.coordinator.receive(&messages, now(), &mut actions);
         actions.into_iter().for_each(|action| self.execute(action));
+        messages.len()
     }
 
     fn send(&self, agent: &str, message: &[u8]) {
@@ -467,6 +495,7 @@ impl FleetBroker {
         };
         config.roots = self.place.roots.clone();
         config.subscribe = vec![centre_subjects(fleet)];
+        config.is_centre = true;
         Ok(Broker::connect(config)?)
     }
 }
@@ -492,7 +521,12 @@ fn with_cause(error: &dyn std::error::Error) -> String {
 }
 
 /// Has the agents measure, and archives the run.
-fn carry_out(config: &FleetServiceConfig, run: &CalendarRun, cancel: &CancelToken) -> RunEnd {
+fn carry_out(
+    config: &FleetServiceConfig,
+    run: &CalendarRun,
+    stand_in: Option<StandIn>,
+    cancel: &CancelToken,
+) -> RunEnd {
     let host = |name: &str| config.inventory.host(name).map(|host| host_ref(host, config));
     let (client, server) = match (host(&run.from), host(&run.to)) {
         (Ok(client), Ok(server)) => (client, server),
@@ -508,6 +542,7 @@ fn carry_out(config: &FleetServiceConfig, run: &CalendarRun, cancel: &CancelToke
         schedule: &run.schedule,
         spec: &run.spec,
         start_by: clock::now() + latest.since(now()).as_duration(),
+        stand_in,
     };
     let (end, warning) = crate::carry_out::carry_out(work, None, cancel);
     if let Some(warning) = warning {

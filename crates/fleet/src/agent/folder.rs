@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use linerate_runner::lasting_private_file;
 
+/// How the names of files end that were being written when a process was killed. Runs have no dots in their names.
+const UNFINISHED: [&str; 2] = ["new", "part"];
+
 /// Why something cannot be kept.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
@@ -82,11 +85,31 @@ impl AgentFolder for DiskFolder {
         for entry in std::fs::read_dir(&self.path).map_err(|error| failed(&self.path, error))? {
             let entry = entry.map_err(|error| failed(&self.path, error))?;
             let path = entry.path();
+            if path.extension().is_some_and(|ending| UNFINISHED.iter().any(|one| ending == *one)) {
+                let _ = std::fs::remove_file(&path);
+                continue;
+            }
             let about = entry.metadata().map_err(|error| failed(&path, error))?;
             if let Some(name) = path.file_name().and_then(|name| name.to_str()).filter(|_| about.is_file()) {
                 files.push((name.to_owned(), about.len()));
             }
         }
         Ok(files)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_interrupted_write_left_is_no_file_of_the_agent() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut disk = DiskFolder::open(folder.path()).unwrap();
+        disk.write("result-1a", b"whole").unwrap();
+        std::fs::write(folder.path().join("result-2b.new"), "{").unwrap();
+        std::fs::write(folder.path().join("memory.new.part"), "").unwrap();
+        assert_eq!(disk.list().unwrap(), [("result-1a".to_owned(), 5)]);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::TestSpec;
 use linerate_model::calendar::{CalendarRunState, UnixTime};
 use linerate_units::Span;
+use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use super::clock::{AgentClock, ClockReading};
@@ -18,17 +18,15 @@ use super::message::{
 };
 use super::message::{MessageOrigin, StoredResult};
 use super::outbox::ResultOutbox;
+use super::report_times::ReportTimes;
 use crate::coordinator::RunEnd;
 
-/// How often an agent reports, and how much sooner or later.
-const REPORT_INTERVAL: Span = Span::from_secs(30);
-/// How soon after a change.
-const SOON: Span = Span::from_secs(1);
 /// How long the answer to a report may take.
 const ANSWER_TIMEOUT: Span = Span::from_secs(10);
 /// Results that are not stored may have this size before no further runs are taken.
 const MOST_WAITING_BYTES: u64 = 256 << 20;
-/// Processes that an agent remembers which were not answered.
+/// Processes before it that an agent remembers. The coordinators may not have heard the last ones, or have lost that they
+/// did.
 const SESSIONS: usize = 16;
 const MEMORY_FILE: &str = "memory.json";
 const CALENDAR_FILE: &str = "calendar";
@@ -76,7 +74,7 @@ pub enum AgentAction {
 /// What an agent must not forget.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct AgentMemory {
-    /// The processes that used the folder, from the last one on that was answered.
+    /// The last processes that used the folder, the newest one last.
     #[serde(default)]
     sessions: Vec<String>,
     /// The newest calendar that it ever had.
@@ -128,7 +126,7 @@ pub struct CalendarAgent {
     /// Reports without an answer: when they were sent.
     asked: BTreeMap<u64, Span>,
     nonce: u64,
-    report_at: Span,
+    reports: ReportTimes,
     refused: String,
     /// Why its folder takes nothing more; empty if it does.
     not_kept: String,
@@ -180,7 +178,7 @@ impl CalendarAgent {
             outbox,
             asked: BTreeMap::new(),
             nonce: 0,
-            report_at: Span::ZERO,
+            reports: ReportTimes::default(),
             refused: String::new(),
             not_kept: String::new(),
             random: StdRng::seed_from_u64(seed),
@@ -204,13 +202,13 @@ impl CalendarAgent {
 
     /// The connection to the broker is there again: reports soon, but not in the same moment as all the others.
     pub fn connected(&mut self, reading: &ClockReading) {
-        self.report_soon(reading);
+        self.reports.connected(reading.running, &mut self.random);
     }
 
     /// Hears a message. One that is not from the coordinators is ignored.
     pub fn receive(&mut self, bytes: &[u8], reading: &ClockReading) {
         match open(MessageOrigin::Centre, &self.identity.centre, bytes) {
-            Some(CentreMessage::Calendar(calendar)) => self.take_calendar(calendar, bytes, reading),
+            Some(CentreMessage::Calendar(calendar)) => self.take_calendar(calendar, bytes),
             Some(CentreMessage::Answer(answer)) => self.take_answer(&answer, reading),
             // One of before a loss is not true any more.
             Some(CentreMessage::Stored(StoredResult { agent, run, epoch, part }))
@@ -223,7 +221,7 @@ impl CalendarAgent {
         }
     }
 
-    fn take_calendar(&mut self, calendar: AgentCalendar, bytes: &[u8], reading: &ClockReading) {
+    fn take_calendar(&mut self, calendar: AgentCalendar, bytes: &[u8]) {
         let held = HeldCalendar { epoch: calendar.epoch, version: calendar.version };
         let is_newer = self.memory.newest.is_none_or(|known| {
             let is_same = self.calendar.is_none() && held == known;
@@ -249,11 +247,14 @@ impl CalendarAgent {
             self.active.keys().filter(|run| !wanted.contains(run.as_str())).cloned().collect();
         gone.iter().for_each(|run| self.stop(run, StopReason::TakenBack));
         if calendar.lost {
-            self.outbox.send_kept(self.folder.as_mut());
+            self.outbox.send_kept(|_| true, self.folder.as_mut());
         }
+        // A database that gives out a run anew whose result it had has lost that.
+        let given_out: BTreeSet<&str> = calendar.runs.iter().map(|run| run.id.as_str()).collect();
+        self.outbox.send_kept(|run| given_out.contains(run), self.folder.as_mut());
         self.calendar = Some(calendar);
         self.remember();
-        self.report_at = reading.running;
+        self.reports.at_once();
     }
 
     fn take_answer(&mut self, answer: &CentreAnswer, reading: &ClockReading) {
@@ -261,6 +262,7 @@ impl CalendarAgent {
             return;
         }
         let Some(asked) = self.asked.remove(&answer.nonce) else { return };
+        self.reports.answered();
         // One from before a take-over is late.
         if self.memory.newest.is_some_and(|newest| answer.epoch < newest.epoch) {
             return;
@@ -268,10 +270,6 @@ impl CalendarAgent {
         self.clock.learn(asked, answer.now, reading);
         if self.clock.wall_agrees() != self.memory.wall_agrees {
             self.memory.wall_agrees = self.clock.wall_agrees();
-            self.remember();
-        }
-        if answer.refused.is_empty() && self.memory.sessions.len() > 1 {
-            self.memory.sessions = vec![self.identity.session.clone()];
             self.remember();
         }
         if answer.refused.as_str() != self.refused {
@@ -314,7 +312,7 @@ impl CalendarAgent {
         self.keep(run, &document);
         self.memory.runs.insert(run.to_owned(), None);
         self.remember();
-        self.report_at = reading.running;
+        self.reports.at_once();
     }
 
     fn keep(&mut self, run: &str, document: &ResultDocument) {
@@ -329,7 +327,7 @@ impl CalendarAgent {
             self.stop_overdue(now);
             self.carry_out(now, error);
         }
-        if reading.running >= self.report_at && self.is_settled() {
+        if reading.running >= self.reports.next() && self.is_settled() {
             self.report(reading);
         }
         for message in self.outbox.due(&self.identity.name, reading.running, self.folder.as_mut()) {
@@ -342,7 +340,7 @@ impl CalendarAgent {
     #[must_use]
     pub fn next_tick(&self, reading: &ClockReading) -> Span {
         let until = |at: Span| at.saturating_sub(reading.running);
-        let report = until(self.report_at);
+        let report = until(self.reports.next());
         let run = self.clock.now(reading).and_then(|(now, _)| {
             let calendar = self.calendar.as_ref()?;
             let coming = calendar.runs.iter().filter(|run| !self.memory.runs.contains_key(&run.id));
@@ -365,7 +363,9 @@ impl CalendarAgent {
         let (set_up, settle) = (calendar.set_up, calendar.settle);
         let over = now.after(error) >= calendar.until;
         let due = calendar.runs.iter().filter(|run| run.starts <= now);
-        let due: Vec<AgentRun> = due.filter(|run| !self.memory.runs.contains_key(&run.id)).cloned().collect();
+        // The memory keeps the runs of the last calendar only, and a failover can bring back one from before.
+        let is_new = |run: &&AgentRun| !self.memory.runs.contains_key(&run.id) && !self.outbox.has(&run.id);
+        let due: Vec<AgentRun> = due.filter(is_new).cloned().collect();
         let specs = calendar.specs.clone();
         for run in due {
             let latest = run.starts.after(set_up);
@@ -398,7 +398,7 @@ impl CalendarAgent {
         let Some(spec) = specs.get(run.spec) else { return };
         self.active.insert(run.id.clone(), ActiveAgentRun { ends: run.ends, begun: now, stopped: None });
         self.actions.push(AgentAction::Start { spec: Box::new(spec.clone()), run, begin_within });
-        self.report_at = Span::ZERO;
+        self.reports.at_once();
     }
 
     /// A run will not take place.
@@ -472,14 +472,7 @@ impl CalendarAgent {
             begun: self.active.iter().map(|(run, active)| (run.clone(), active.begun)).collect(),
         };
         self.send(&FleetAgentMessage::Report(report));
-        let fifth = REPORT_INTERVAL.as_ns() / 5;
-        let jitter = Span::from_ns(self.random.random_range(0..=2 * fifth));
-        self.report_at = reading.running + REPORT_INTERVAL.saturating_sub(Span::from_ns(fifth)) + jitter;
-    }
-
-    fn report_soon(&mut self, reading: &ClockReading) {
-        let soon = Span::from_ns(self.random.random_range(0..=SOON.as_ns()));
-        self.report_at = self.report_at.min(reading.running + soon);
+        self.reports.reported(reading.running, &mut self.random);
     }
 
     fn send(&mut self, message: &FleetAgentMessage) {

@@ -108,7 +108,7 @@ pub struct AgentReport {
     pub agent: String,
     /// The name of this process.
     pub session: String,
-    /// The names of the processes that used the folder before, back to the last one that was answered.
+    /// The names of the last processes that used the folder before, the newest one last.
     pub previous: Vec<String>,
     /// Number of this report; the answer has it too.
     pub nonce: u64,

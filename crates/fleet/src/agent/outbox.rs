@@ -115,9 +115,12 @@ impl ResultOutbox {
         }
     }
 
-    /// The database may have lost what it wrote last: everything is sent once more.
-    pub(super) fn send_kept(&mut self, folder: &mut dyn AgentFolder) {
-        for (run, _) in std::mem::take(&mut self.kept) {
+    /// The database may have lost what it wrote last: these results are sent once more.
+    pub(super) fn send_kept(&mut self, which: impl Fn(&str) -> bool, folder: &mut dyn AgentFolder) {
+        let (again, kept) = std::mem::take(&mut self.kept).into_iter().partition(|(run, _)| which(run));
+        self.kept = kept;
+        let again: BTreeMap<String, Span> = again;
+        for (run, _) in again {
             folder.rename(&file(KEPT, &run), &file(WAITING, &run));
             self.waiting.insert(run, WaitingResult::default());
         }

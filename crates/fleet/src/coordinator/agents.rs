@@ -226,13 +226,8 @@ impl FleetCoordinator {
     ) -> Result<(), FleetError> {
         let (Some(epoch), Some(centre)) = (self.epoch, self.centre.as_mut()) else { return Ok(()) };
         let senders: BTreeSet<&str> = messages.iter().map(|(sender, _)| sender.as_str()).collect();
-        let known = self.calendar.read(|calendar| {
-            let mut known = BTreeMap::new();
-            for sender in senders {
-                known.extend(calendar.agent(sender)?.map(|agent| (sender.to_owned(), agent)));
-            }
-            Ok(known)
-        })?;
+        let senders: Vec<&str> = senders.into_iter().collect();
+        let known = self.calendar.read(|calendar| named(calendar, &senders))?;
         let mut results = 0;
         let opened: Vec<FleetAgentMessage> = messages
             .iter()
@@ -252,8 +247,11 @@ impl FleetCoordinator {
         }
         let done = self.calendar.write(|calendar| {
             calendar.check_epoch(epoch)?;
+            // Again, because another coordinator may have changed them before this transaction.
+            let known = named(calendar, &senders)?;
             let mut work = ReportWork {
                 calendar,
+                known,
                 handed: &centre.handed,
                 key: centre.key.public(),
                 epoch,
@@ -305,6 +303,15 @@ impl FleetCoordinator {
     }
 }
 
+/// The agents of these names.
+fn named(
+    calendar: &mut CalendarTransaction<'_>,
+    names: &[&str],
+) -> Result<BTreeMap<String, FleetAgent>, CalendarError> {
+    let found = calendar.agents_named(names)?.into_iter();
+    Ok(found.map(|agent| (agent.name.clone(), agent)).collect())
+}
+
 fn agent_of(message: &FleetAgentMessage) -> &str {
     match message {
         FleetAgentMessage::Report(report) => &report.agent,
@@ -322,6 +329,8 @@ enum Heard {
 /// Takes messages within a transaction.
 struct ReportWork<'w, 'd> {
     calendar: &'w mut CalendarTransaction<'d>,
+    /// The agents that have said nothing yet in this transaction.
+    known: BTreeMap<String, FleetAgent>,
     handed: &'w BTreeMap<String, (u64, Vec<u8>)>,
     key: PublicFleetKey,
     epoch: u64,
@@ -340,7 +349,9 @@ impl ReportWork<'_, '_> {
     }
 
     fn report(&mut self, report: &AgentReport) -> Result<(), CalendarError> {
-        let Some(agent) = self.calendar.agent(&report.agent)? else { return Ok(()) };
+        let known = self.known.remove(&report.agent);
+        let known = known.map_or_else(|| self.calendar.agent(&report.agent), |agent| Ok(Some(agent)))?;
+        let Some(agent) = known else { return Ok(()) };
         let is_new = agent.session != report.session;
         let refused = refusal(&agent, report, self.now);
         let mut loss = false;
@@ -360,8 +371,8 @@ impl ReportWork<'_, '_> {
                 }
             }
             let has = report.holds.is_some_and(|holds| holds.version == agent.version);
-            let known = self.handed.get(&agent.name).is_some_and(|(version, _)| *version == agent.version);
-            if !has && !known {
+            let is_kept = self.handed.get(&agent.name).is_some_and(|(version, _)| *version == agent.version);
+            if !has && !is_kept {
                 self.calendar.hand_out_again(&agent.name)?;
             }
         }
@@ -382,13 +393,15 @@ impl ReportWork<'_, '_> {
         {
             let proven = is_proven(&self.key, &agent.name, newest, &report.proof);
             if proven {
+                self.known.clear();
                 self.calendar.note_loss(self.now)?;
                 self.calendar.note_unknown_version(&agent.name, newest.version)?;
                 self.calendar.raise_epoch(newest.epoch)?;
             }
             return Ok(proven);
         }
-        if let Some(holds) = report.holds.filter(|holds| holds.version <= agent.version) {
+        let confirmed = |holds: &HeldCalendar| agent.acked < holds.version && holds.version <= agent.version;
+        if let Some(holds) = report.holds.filter(confirmed) {
             self.calendar.confirm_calendar(&agent.name, holds.version)?;
         }
         Ok(false)

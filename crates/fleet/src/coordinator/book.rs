@@ -18,6 +18,8 @@ use crate::recurrence::{DueTimes, rfc3339};
 
 /// Schedules that one transaction books. Others wait for it.
 const SCHEDULES_AT_ONCE: u32 = 1000;
+/// The same for a coordinator of agents: they wait for answers in the meantime, and take the time from them.
+const SCHEDULES_BETWEEN_ANSWERS: u32 = 100;
 /// Times of one schedule that one transaction books.
 const TIMES_AT_ONCE: usize = 400;
 
@@ -45,9 +47,11 @@ impl<'s> BookableSchedule<'s> {
 }
 
 impl FleetCoordinator {
-    /// Books everything that is due before the horizon.
+    /// Books everything that is due before the horizon; where agents wait, a part of it.
     pub(super) fn book_due(&mut self, epoch: u64, now: UnixTime) -> Result<(), FleetError> {
         let limits = self.due_limits(now);
+        let has_agents = self.centre.is_some();
+        let most = if has_agents { SCHEDULES_BETWEEN_ANSWERS } else { SCHEDULES_AT_ONCE };
         loop {
             let (inventory, new_id, waited) = (&self.inventory, &mut self.new_id, &self.waited);
             let booked = self.calendar.write(|calendar| {
@@ -55,7 +59,7 @@ impl FleetCoordinator {
                 let Some(earliest) = earliest(calendar, now, now)? else {
                     return Ok(Booked { schedules: 0, waits: waited.clone(), closed: true });
                 };
-                let due = calendar.due_schedules(&limits, SCHEDULES_AT_ONCE)?;
+                let due = calendar.due_schedules(&limits, most)?;
                 let waits =
                     book(calendar, inventory, (&due, waited), (earliest, &limits), epoch, now, new_id)?;
                 Ok(Booked { schedules: due.len(), waits, closed: false })
@@ -63,7 +67,11 @@ impl FleetCoordinator {
             // What waits for an agent is looked at again at the next call.
             let waits = booked.closed || !booked.waits.is_empty();
             self.waited = booked.waits;
-            if waits || booked.schedules < SCHEDULES_AT_ONCE as usize {
+            if waits || booked.schedules < most as usize {
+                return Ok(());
+            }
+            if has_agents {
+                self.has_more = true;
                 return Ok(());
             }
         }
@@ -103,7 +111,7 @@ fn book(
     now: UnixTime,
     new_id: &mut NewId,
 ) -> Result<BTreeSet<String>, CalendarError> {
-    let refusals = refusals(calendar, limits)?;
+    let refusals = refusals(calendar, due, limits)?;
     let first = due.iter().filter_map(|state| state.next_due).min().unwrap_or(now);
     let names: Vec<&str> = due.iter().map(|state| state.schedule.name.as_str()).collect();
     let mut attempts = Attempts(calendar.attempts(&names, first)?);
@@ -196,12 +204,15 @@ fn book_each(
     Ok(waits.into_keys().map(str::to_owned).collect())
 }
 
-/// The hosts whose agents take no runs at present, and why.
+/// The hosts of these schedules whose agents take no runs at present, and why.
 fn refusals(
     calendar: &mut CalendarTransaction<'_>,
+    due: &[ScheduleState],
     limits: &DueLimits,
 ) -> Result<BTreeMap<String, String>, CalendarError> {
-    let agents = calendar.agents()?.into_iter();
+    let hosts: BTreeSet<&str> = due.iter().map(|state| state.schedule.from.as_str()).collect();
+    let hosts: Vec<&str> = hosts.into_iter().collect();
+    let agents = calendar.agents_named(&hosts)?.into_iter();
     Ok(agents.filter_map(|agent| Some((agent.name.clone(), why_no_runs(&agent, limits)?))).collect())
 }
 

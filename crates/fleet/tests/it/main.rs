@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
 
 mod agent_faults;
+mod agent_reports;
 mod booking_model;
 mod coordinator;
 mod engines;

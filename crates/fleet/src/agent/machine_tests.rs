@@ -1,0 +1,107 @@
+//! What an agent keeps when a database forgets.
+
+use std::path::Path;
+
+use linerate_model::TestSpec;
+use linerate_model::calendar::{CalendarRunState, UnixTime};
+use linerate_units::Span;
+
+use super::message::{
+    AgentCalendar, AgentRun, CentreAnswer, CentreMessage, ResultDocument, StoredResult, seal,
+};
+use super::{AgentAction, AgentIdentity, CalendarAgent, ClockReading, DiskFolder, FleetKey, MessageOrigin};
+use crate::coordinator::RunEnd;
+
+const START: UnixTime = UnixTime::from_ms(1_800_000_000_000);
+
+fn reading(seconds: u64) -> ClockReading {
+    let running = Span::from_secs(seconds);
+    ClockReading { running, wall: START.after(running), wall_error: None }
+}
+
+fn centre() -> FleetKey {
+    FleetKey::from_bytes([2; 32]).unwrap()
+}
+
+fn agent(folder: &Path) -> CalendarAgent {
+    let identity = AgentIdentity {
+        name: "a".to_owned(),
+        key: FleetKey::from_bytes([1; 32]).unwrap(),
+        centre: centre().public(),
+        program: "1.2.3".to_owned(),
+        session: "s".to_owned(),
+    };
+    CalendarAgent::open(identity, Box::new(DiskFolder::open(folder).unwrap()), 7).unwrap()
+}
+
+fn say(agent: &mut CalendarAgent, seconds: u64, message: &CentreMessage) {
+    agent.receive(&seal(MessageOrigin::Centre, &centre(), message), &reading(seconds));
+}
+
+/// A calendar with the run `one`, from the second 10 to 20, or without any.
+fn calendar(version: u64, has_run: bool, lost: bool) -> CentreMessage {
+    let run = AgentRun {
+        id: "one".to_owned(),
+        schedule: "m.a.b".to_owned(),
+        to: "b".to_owned(),
+        address: "b".to_owned(),
+        test_address: None,
+        port: 1,
+        spec: 0,
+        starts: START.after(Span::from_secs(10)),
+        ends: START.after(Span::from_secs(20)),
+    };
+    CentreMessage::Calendar(AgentCalendar {
+        agent: "a".to_owned(),
+        epoch: 1,
+        version,
+        proof: String::new(),
+        lost,
+        until: START.after(Span::from_secs(3600)),
+        set_up: Span::from_secs(2),
+        settle: Span::from_secs(2),
+        specs: vec![TestSpec::default()],
+        runs: if has_run { vec![run] } else { Vec::new() },
+    })
+}
+
+/// An agent that measured `one`, was told that the result is stored, and has a calendar without it since.
+fn with_stored_result(folder: &Path) -> CalendarAgent {
+    let mut agent = agent(folder);
+    assert_eq!(agent.tick(&reading(1)).len(), 1, "a report");
+    let answer = CentreAnswer {
+        agent: "a".to_owned(),
+        session: "s".to_owned(),
+        nonce: 1,
+        epoch: 1,
+        now: START.after(Span::from_secs(1)),
+        refused: "".into(),
+    };
+    say(&mut agent, 1, &CentreMessage::Answer(answer));
+    say(&mut agent, 1, &calendar(1, true, false));
+    let started = agent.tick(&reading(10));
+    assert!(started.iter().any(|action| matches!(action, AgentAction::Start { .. })), "{started:?}");
+    let end = RunEnd { state: CalendarRunState::Finished, reason: String::new(), result: None };
+    agent.ended("one", end, "{}\n".to_owned(), &reading(15));
+    let stored = StoredResult { agent: "a".to_owned(), run: "one".to_owned(), epoch: 1, part: None };
+    say(&mut agent, 16, &CentreMessage::Stored(stored));
+    say(&mut agent, 17, &calendar(2, false, false));
+    assert_eq!(agent.waiting(), 0);
+    agent
+}
+
+#[test]
+fn a_result_that_the_database_lost_is_sent_again_and_not_replaced_by_a_missed_run() {
+    for lost in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut agent = with_stored_result(folder.path());
+        // A copy of the database from before the run.
+        say(&mut agent, 30, &calendar(1_000_003, true, lost));
+        let actions = agent.tick(&reading(31));
+        assert!(!actions.iter().any(|action| matches!(action, AgentAction::Start { .. })), "{actions:?}");
+        assert_eq!(agent.waiting(), 1);
+        let content = std::fs::read(folder.path().join("result-one")).unwrap();
+        let document: ResultDocument = serde_json::from_slice(&content).unwrap();
+        assert_eq!((document.state, document.log.as_str()), (CalendarRunState::Finished, "{}\n"));
+    }
+}
