@@ -13,6 +13,7 @@ use linerate_model::ForeignText;
 use linerate_sock::SockError;
 use nkeys::{KeyPair, KeyPairType};
 
+use crate::login;
 use crate::subjects::is_pattern;
 
 /// Where the broker is, how to log in, and what to subscribe to.
@@ -204,10 +205,13 @@ impl DialOptions {
     fn with_login(&self) -> Result<ConnectOptions, BrokerError> {
         match &self.login {
             BrokerLogin::None => Ok(ConnectOptions::new()),
-            BrokerLogin::Key(seed) => Ok(ConnectOptions::with_nkey(seed.clone())),
+            BrokerLogin::Key(seed) => {
+                KeyPair::from_seed(seed).map(login::with_key).map_err(|_| BrokerError::Seed)
+            }
             BrokerLogin::CredentialsFile(path) => fs::read_to_string(path)
-                .and_then(|text| ConnectOptions::with_credentials(&text))
-                .map_err(|error| BrokerError::Credentials { path: path.clone(), why: text_of(&error) }),
+                .map_err(|error| text_of(&error))
+                .and_then(|text| login::with_credentials(&text).map_err(ForeignText::from))
+                .map_err(|why| BrokerError::Credentials { path: path.clone(), why }),
         }
     }
 }

@@ -21,6 +21,7 @@
 mod broker;
 mod config;
 mod inbox;
+mod login;
 mod outbox;
 mod reconnect_delay;
 mod refusal;

@@ -22,9 +22,15 @@ impl DialFailure {
         let unreachable = |why: &str| Self::Unreachable(format!("{server}: {why}").into());
         match error.kind() {
             ConnectErrorKind::AuthorizationViolation => Self::Refused(login_refused(server, key)),
-            ConnectErrorKind::Authentication | ConnectErrorKind::Tls => {
-                Self::Refused(format!("{server}: {error}").into())
-            }
+            // Of the signature, which is only refused for what cannot be a nonce.
+            ConnectErrorKind::Authentication => Self::Refused(
+                format!(
+                    "{server} sends something to sign that is not a nonce, so nothing was signed; do not trust it, and \
+                     name another broker"
+                )
+                .into(),
+            ),
+            ConnectErrorKind::Tls => Self::Refused(format!("{server}: {error}").into()),
             ConnectErrorKind::TimedOut => unreachable("no answer"),
             ConnectErrorKind::Dns => unreachable(&format!("its address is unknown: {cause}")),
             _ if is_tls(error) => Self::Refused(format!("{server}: TLS failed: {cause}").into()),
