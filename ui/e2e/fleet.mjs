@@ -1,5 +1,5 @@
 // The page of a fleet in Chromium: who sees whom how well, the history of a cell, why a schedule does not measure, and
-// what those who may start tests can do. The fleet is one of `linerate fleet up`, with a schedule `often`.
+// what those who may start tests can do. The fleet is one of `linerate fleet up --simple`, with a schedule `often`.
 //
 //   node e2e/fleet.mjs BASE VIEW_TOKEN RUN_TOKEN        CHROMIUM names another browser than the system's
 

@@ -7,11 +7,13 @@ use linerate_control::Token;
 use linerate_model::TlsOptions;
 use linerate_model::calendar::{FleetAgent, FleetAnswer, UnixTime};
 
-use linerate_runner::{agent_trust, target};
+use linerate_runner::{agent_trust, target, whole_file};
 
 use crate::agent::{FleetKey, PublicFleetKey};
 use crate::agent_service::{AgentServiceConfig, AgentServiceNotice};
-use crate::enrollment::{BrokerOptions, Enrollment, EnrollmentError, coordinators_key};
+use crate::enrollment::{
+    BrokerOptions, Enrollment, EnrollmentError, coordinators_key, coordinators_key_or_new,
+};
 use crate::error::FleetError;
 use crate::fleet_calendar::FleetCalendar;
 
@@ -42,6 +44,9 @@ pub struct EnrollRequest {
     /// Public key of an agent that has a key already, instead of a new one
     #[cfg_attr(feature = "clap", arg(long, value_name = "KEY", conflicts_with = "file"))]
     pub key: Option<String>,
+    /// Take the place of an agent that the host has already
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub replace: bool,
     /// Where the broker is.
     #[cfg_attr(feature = "clap", command(flatten))]
     pub broker: BrokerOptions,
@@ -54,7 +59,7 @@ pub struct EnrollRequest {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct UsersFileOptions {
-    /// File with the secret key of the coordinators; it is made if it is missing
+    /// File with the secret key of the coordinators; `enroll HOST FILE` makes it if it is missing
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
     pub fleet_key_file: Option<PathBuf>,
     /// Write the users of nats-server to this file: include it in its configuration, and reload that
@@ -104,7 +109,7 @@ impl AgentCommand {
         match self {
             Self::Enroll(request) => request.execute(calendar, now),
             Self::Revoke(request) => request.execute(calendar, now),
-            Self::List | Self::Run(_) => Ok(FleetAnswer::Agents(calendar.agents()?)),
+            Self::List | Self::Run(_) => Ok(FleetAnswer::Agents(calendar.agents()?, now)),
         }
     }
 }
@@ -146,16 +151,30 @@ impl EnrollRequest {
     pub fn execute(&self, calendar: &mut FleetCalendar, now: UnixTime) -> Result<FleetAnswer, FleetError> {
         let inventory = calendar.inventory()?;
         inventory.host(&self.host)?;
+        let present = calendar.agents()?.into_iter().find(|agent| agent.name == self.host);
+        let present = present.filter(|agent| agent.revoked.is_none() && !self.replace);
+        // The same key once more replaces nothing.
+        if present.is_some_and(|agent| self.key.as_ref() != Some(&agent.key)) {
+            return Err(FleetError::HasAgent(self.host.clone()));
+        }
         let mut written = Vec::new();
         let public = match (&self.key, &self.file) {
             (Some(key), _) => PublicFleetKey::read(key).map_err(EnrollmentError::from)?,
             (None, Some(file)) => {
+                if file.symlink_metadata().is_ok() {
+                    return Err(EnrollmentError::Exists(file.clone()).into());
+                }
+                let key_file = self.users.key_file()?;
+                let (coordinators, made) = coordinators_key_or_new(key_file)?;
+                if made {
+                    written.push(key_file.display().to_string());
+                }
                 let key = FleetKey::new().map_err(EnrollmentError::from)?;
                 let enrollment = Enrollment {
                     fleet: inventory.name.clone(),
                     name: self.host.clone(),
                     key: key.secret(),
-                    coordinators: self.users.key()?.public().to_string(),
+                    coordinators: coordinators.public().to_string(),
                     brokers: self.broker.brokers.clone(),
                     broker_ca: self.broker.roots.clone(),
                     broker_credentials: self.broker.credentials.clone(),
@@ -168,9 +187,16 @@ impl EnrollRequest {
             }
             (None, None) => return Err(FleetError::NoAgent(self.host.clone())),
         };
-        calendar.enroll(&self.host, public.as_str(), now)?;
-        written.extend(self.users.write(calendar)?);
-        Ok(FleetAnswer::Enrolled { host: self.host.clone(), key: public.to_string(), written })
+        let key = self.users.key_of_users()?;
+        if let Err(error) = calendar.enroll(&self.host, public.as_str(), now) {
+            // An enrolment that the calendar does not know is of no use. One that is gone has been removed.
+            self.file.as_ref().map(std::fs::remove_file);
+            return Err(error);
+        }
+        let users = self.users.write(calendar, key)?;
+        let reload_broker = users.is_some();
+        written.extend(users);
+        Ok(FleetAnswer::Enrolled { host: self.host.clone(), key: public.to_string(), written, reload_broker })
     }
 }
 
@@ -180,25 +206,40 @@ impl RevokeRequest {
     /// # Errors
     /// There is no such agent, the file cannot be written, or the calendar cannot be used.
     pub fn execute(&self, calendar: &mut FleetCalendar, now: UnixTime) -> Result<FleetAnswer, FleetError> {
+        let key = self.users.key_of_users()?;
         if !calendar.revoke(&self.host, now)? {
-            return Err(FleetError::NoAgent(self.host.clone()));
+            // The users may not have been written when it was revoked.
+            let known = key.is_some() && calendar.agents()?.iter().any(|agent| agent.name == self.host);
+            if !known {
+                return Err(FleetError::NoAgent(self.host.clone()));
+            }
         }
-        let written = self.users.write(calendar)?.into_iter().collect();
+        let written = self.users.write(calendar, key)?.into_iter().collect();
         Ok(FleetAnswer::Revoked { host: self.host.clone(), written })
     }
 }
 
 impl UsersFileOptions {
-    /// The secret key of the coordinators.
-    fn key(&self) -> Result<FleetKey, FleetError> {
-        let path = self.fleet_key_file.as_deref().ok_or(FleetError::NoFleetKey)?;
-        Ok(coordinators_key(path)?.0)
+    fn key_file(&self) -> Result<&Path, FleetError> {
+        self.fleet_key_file.as_deref().ok_or(FleetError::NoFleetKey)
+    }
+
+    /// The secret key of the coordinators, if the users of the broker are written.
+    fn key_of_users(&self) -> Result<Option<FleetKey>, FleetError> {
+        match &self.users_file {
+            Some(_) => Ok(Some(coordinators_key(self.key_file()?)?)),
+            None => Ok(None),
+        }
     }
 
     /// Writes the file with the users of the broker; its name.
-    fn write(&self, calendar: &mut FleetCalendar) -> Result<Option<String>, FleetError> {
-        let Some(path) = &self.users_file else { return Ok(None) };
-        write_users(calendar, &self.key()?, path)?;
+    fn write(
+        &self,
+        calendar: &mut FleetCalendar,
+        key: Option<FleetKey>,
+    ) -> Result<Option<String>, FleetError> {
+        let (Some(path), Some(key)) = (&self.users_file, key) else { return Ok(None) };
+        write_users(calendar, &key, path)?;
         Ok(Some(path.display().to_string()))
     }
 }
@@ -218,7 +259,10 @@ pub(crate) fn write_users(
         .collect();
     let text = users_file(&fleet, key.public().as_str(), &valid)?;
     // nats-server may run as another user, and public keys are no secret.
-    let unwritable = |source| EnrollmentError::Unwritable { path: path.to_owned(), source };
-    std::fs::write(path, text).map_err(unwritable)?;
+    whole_file(path, |out| out.write_all(text.as_bytes()))
+        .map_err(|source| EnrollmentError::UsersNotWritten { path: path.to_owned(), source })?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

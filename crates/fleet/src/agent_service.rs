@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use linerate_broker::{Broker, BrokerError, BrokerEvent, centre_subject};
+use linerate_broker::{Broker, BrokerError, BrokerEvent, NotSent, centre_subject};
 use linerate_control::{HostRef, ServerTrust, Token};
 use linerate_model::{ForeignText, TestSpec};
 use linerate_runner::{ArchiveWarning, CancelToken, PidFile, PidFileError, run_name};
@@ -14,10 +14,11 @@ use linerate_sock::{clock, thread};
 use linerate_units::Span;
 
 use crate::agent::{
-    AgentAction, AgentFolderError, AgentIdentity, AgentRun, CalendarAgent, ClockReading, DiskFolder,
-    FleetKey, PublicFleetKey,
+    AgentAction, AgentFolderError, AgentIdentity, AgentRun, CalendarAgent, CentreMessage, ClockReading,
+    DiskFolder, FleetKey, MessageOrigin, PublicFleetKey, open,
 };
-use crate::carry_out::{RunLog, RunWork, StandIn, carry_out, failed};
+use crate::answer_watch::AnswerWatch;
+use crate::carry_out::{RunLog, RunSubstitute, RunWork, carry_out, failed};
 use crate::coordinator::RunEnd;
 use crate::enrollment::{Enrollment, EnrollmentError};
 use crate::error::FleetError;
@@ -60,6 +61,12 @@ pub enum AgentServiceNotice {
     BrokerRefuses(ForeignText),
     /// The coordinators refuse the agent, or accept it again (empty).
     Refused(ForeignText),
+    /// Nobody answers.
+    NoAnswer,
+    /// Somebody answers again.
+    Answered,
+    /// A message is too large for the broker.
+    TooLarge(NotSent),
     /// Something cannot be kept, or can be again (empty).
     NotKept(String),
     /// A run has started.
@@ -75,7 +82,11 @@ impl AgentServiceNotice {
     #[must_use]
     pub fn is_warning(&self) -> bool {
         match self {
-            Self::Disconnected(_) | Self::BrokerRefuses(_) | Self::Archive(_) => true,
+            Self::Disconnected(_)
+            | Self::BrokerRefuses(_)
+            | Self::NoAnswer
+            | Self::TooLarge(_)
+            | Self::Archive(_) => true,
             Self::Refused(why) => !why.as_str().is_empty(),
             Self::NotKept(why) => !why.is_empty(),
             _ => false,
@@ -95,6 +106,16 @@ impl fmt::Display for AgentServiceNotice {
                 f.write_str("the coordinators accept this agent again")
             }
             Self::Refused(why) => write!(f, "the coordinators refuse this agent, it measures nothing: {why}"),
+            Self::NoAnswer => f.write_str(
+                "the broker is connected, but no coordinator answers this agent: none leads and was started with \
+                 --broker, its fleet has another name, it knows another key of this agent or none, or the enrolment is \
+                 from other coordinators",
+            ),
+            Self::Answered => f.write_str("the coordinators answer"),
+            Self::TooLarge(why) => write!(
+                f,
+                "a part of what was measured does not reach the coordinators: {why}; raise max_payload of nats-server"
+            ),
             Self::NotKept(why) if why.is_empty() => f.write_str("the folder takes results again"),
             Self::NotKept(why) => write!(f, "results cannot be kept ({why}); no further runs are taken"),
             Self::Started(run) => write!(f, "{} started: to {} ({})", run.id, run.to, run.schedule),
@@ -148,10 +169,17 @@ pub struct FleetAgentService {
     agent: CalendarAgent,
     broker: Broker,
     subject: String,
+    /// The key of the coordinators.
+    centre: PublicFleetKey,
+    answers: AnswerWatch,
+    /// Whether it was told that a message is too large.
+    told_too_large: bool,
+    /// Whether it ends, and begins nothing more.
+    stopping: bool,
     active: BTreeMap<String, CancelToken>,
     ended: (Sender<AgentRunEnd>, Receiver<AgentRunEnd>),
     /// What carries out runs instead of measuring.
-    stand_in: Option<StandIn>,
+    stand_in: Option<RunSubstitute>,
     _lock: PidFile,
 }
 
@@ -167,10 +195,11 @@ impl FleetAgentService {
             PidFileError::System(source) => AgentServiceError::Lock { folder: config.folder.clone(), source },
         })?;
         let enrollment = &config.enrollment;
+        let centre = PublicFleetKey::read(&enrollment.coordinators).map_err(EnrollmentError::from)?;
         let identity = AgentIdentity {
             name: enrollment.name.clone(),
             key: FleetKey::read(&enrollment.key).map_err(EnrollmentError::from)?,
-            centre: PublicFleetKey::read(&enrollment.coordinators).map_err(EnrollmentError::from)?,
+            centre: centre.clone(),
             program: config.program.clone(),
             session: run_name().map_err(FleetError::from)?,
         };
@@ -181,6 +210,10 @@ impl FleetAgentService {
             subject: centre_subject(&enrollment.fleet, &enrollment.name),
             broker: Broker::connect(enrollment.broker())?,
             agent,
+            centre,
+            answers: AnswerWatch::default(),
+            told_too_large: false,
+            stopping: false,
             active: BTreeMap::new(),
             ended: channel(),
             stand_in: None,
@@ -192,7 +225,7 @@ impl FleetAgentService {
     /// Has runs carried out by something else than a measurement.
     #[doc(hidden)]
     #[must_use]
-    pub fn with_stand_in(mut self, stand_in: StandIn) -> Self {
+    pub fn with_stand_in(mut self, stand_in: RunSubstitute) -> Self {
         self.stand_in = Some(stand_in);
         self
     }
@@ -203,6 +236,7 @@ impl FleetAgentService {
             let wait = self.agent.next_tick(&reading()).as_duration();
             self.turn(wait.min(Duration::from_millis(500)));
         }
+        self.stopping = true;
         self.active.values().for_each(CancelToken::cancel);
         let until = clock::now() + SHUTDOWN_GRACE;
         let is_done = |service: &Self| service.active.is_empty() && service.is_empty_handed();
@@ -231,16 +265,29 @@ impl FleetAgentService {
         for action in self.agent.tick(&reading()) {
             self.execute(action);
         }
+        if self.answers.is_news(reading().running) {
+            self.tell(&AgentServiceNotice::NoAnswer);
+        }
     }
 
     fn hear(&mut self, event: BrokerEvent) {
         match event {
-            BrokerEvent::Message { payload, .. } => self.agent.receive(&payload, &reading()),
+            BrokerEvent::Message { payload, .. } => {
+                let signed = open::<CentreMessage>(MessageOrigin::Centre, &self.centre, &payload).is_some();
+                if signed && self.answers.answered(reading().running) {
+                    self.tell(&AgentServiceNotice::Answered);
+                }
+                self.agent.receive(&payload, &reading());
+            }
             BrokerEvent::Connected { server } => {
+                self.answers.connected(reading().running);
                 self.agent.connected(&reading());
                 self.tell(&AgentServiceNotice::Connected(server));
             }
-            BrokerEvent::Disconnected { why } => self.tell(&AgentServiceNotice::Disconnected(why)),
+            BrokerEvent::Disconnected { why } => {
+                self.answers.disconnected();
+                self.tell(&AgentServiceNotice::Disconnected(why));
+            }
             BrokerEvent::Refused { why } => self.tell(&AgentServiceNotice::BrokerRefuses(why)),
         }
     }
@@ -249,7 +296,15 @@ impl FleetAgentService {
         match action {
             AgentAction::Send(message) => {
                 // What was not sent is sent again.
-                let _ = self.broker.send(&self.subject, &message);
+                if let Err(why @ NotSent::TooLarge { .. }) = self.broker.send(&self.subject, &message)
+                    && !std::mem::replace(&mut self.told_too_large, true)
+                {
+                    self.tell(&AgentServiceNotice::TooLarge(why));
+                }
+            }
+            AgentAction::Start { run, .. } if self.stopping => {
+                let end = failed("the agent was stopped".to_owned());
+                self.agent.ended(&run.id, end, String::new(), &reading());
             }
             AgentAction::Start { run, spec, begin_within } => self.start(run, *spec, begin_within),
             AgentAction::Stop { run } => {
@@ -339,3 +394,6 @@ fn reading() -> ClockReading {
         wall_error: clock::wall_error().map(Span::from),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ const MAX_LOG_BYTES: usize = 48 << 20;
 /// A run that a stand-in carries out.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct StandInRun<'r> {
+pub struct SubstituteRun<'r> {
     /// Its name.
     pub run: &'r str,
     /// Its schedule.
@@ -31,7 +31,7 @@ pub struct StandInRun<'r> {
 
 /// Carries out runs instead of measuring, for tests of everything else: how a run ended, and its log.
 #[doc(hidden)]
-pub type StandIn = fn(&StandInRun<'_>, &CancelToken) -> (RunEnd, String);
+pub type RunSubstitute = fn(&SubstituteRun<'_>, &CancelToken) -> (RunEnd, String);
 
 /// A run that is carried out now.
 pub(crate) struct RunWork<'w> {
@@ -45,7 +45,7 @@ pub(crate) struct RunWork<'w> {
     /// Traffic that begins later would not end in the time of the run.
     pub(crate) start_by: Mono,
     /// What carries it out instead of a measurement.
-    pub(crate) stand_in: Option<StandIn>,
+    pub(crate) stand_in: Option<RunSubstitute>,
 }
 
 /// The log of a run as text, a JSON document on each line.
@@ -115,8 +115,8 @@ pub(crate) fn carry_out(
 }
 
 impl RunWork<'_> {
-    fn for_stand_in(&self) -> StandInRun<'_> {
-        StandInRun {
+    fn for_stand_in(&self) -> SubstituteRun<'_> {
+        SubstituteRun {
             run: self.run,
             schedule: self.schedule,
             from: &self.client.name,

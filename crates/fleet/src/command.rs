@@ -9,6 +9,7 @@ use linerate_model::calendar::{CalendarRun, CalendarRunState, FleetAnswer, UnixT
 use linerate_runner::agent_trust;
 use linerate_units::Span;
 
+use crate::engines::EnginePaths;
 use crate::enrollment::{BrokerOptions, coordinators_key};
 use crate::error::FleetError;
 use crate::fleet_calendar::{CancelTarget, FleetCalendar};
@@ -57,13 +58,13 @@ pub enum FleetCommand {
     /// Carry out the calendar of a fleet with its agents: the coordinator. SIGHUP makes it read the file again
     Run(CoordinatorOptions),
     /// Show the hosts of the fleet, who coordinates it, and alarms
-    Status(TryOutFolder),
+    Status,
     /// List the newest alarms
     Alarms(AlarmFilter),
     /// Start a fleet on this machine for trying out: a coordinator and three agents
     Up(TryOutOptions),
     /// End the fleet that `linerate fleet up` started
-    Down(TryOutFolder),
+    Down,
 }
 
 /// The file of a fleet.
@@ -95,21 +96,25 @@ pub struct CoordinatorOptions {
 }
 
 impl FleetCommand {
-    /// The answer to a question about the fleet whose calendar is in an archive; absent for a command that does something.
+    /// The answer to a question about the fleet whose calendar is in a folder or an archive; absent for a command that
+    /// does something.
     ///
     /// # Errors
     /// The file of the fleet has mistakes, or those of [`FleetCalendar`].
-    pub fn answer(&self, archive: Option<&str>, now: UnixTime) -> Result<Option<FleetAnswer>, FleetError> {
+    pub fn answer(
+        &self,
+        place: &TryOutFolder,
+        archive: Option<&str>,
+        now: UnixTime,
+    ) -> Result<Option<FleetAnswer>, FleetError> {
+        let calendar = || FleetCalendar::open(place.archive(archive)?.as_deref());
         Ok(Some(match self {
             Self::Check(checked) => {
                 FleetAnswer::Preview(Box::new(fleet_file::load(&checked.file)?.preview()))
             }
-            Self::Status(place) => {
-                let location = place.archive(archive)?;
-                FleetAnswer::Status(Box::new(FleetCalendar::open(location.as_deref())?.status(now)?))
-            }
-            Self::Alarms(filter) => FleetAnswer::Alarms(FleetCalendar::open(archive)?.alarms(filter.open)?),
-            Self::Run(_) | Self::Up(_) | Self::Down(_) => return Ok(None),
+            Self::Status => FleetAnswer::Status(Box::new(calendar()?.status(now)?)),
+            Self::Alarms(filter) => FleetAnswer::Alarms(calendar()?.alarms(filter.open)?),
+            Self::Run(_) | Self::Up(_) | Self::Down => return Ok(None),
         }))
     }
 }
@@ -138,13 +143,13 @@ impl CoordinatorOptions {
     /// How the coordinator reaches agents that carry out the calendar by themselves; absent if there is no broker.
     ///
     /// # Errors
-    /// The key of the coordinators cannot be read, or made.
+    /// The key of the coordinators cannot be read.
     fn fleet_broker(&self) -> Result<Option<FleetBroker>, FleetError> {
         if self.broker.brokers.is_empty() {
             return Ok(None);
         }
         let path = self.fleet_key_file.as_deref().ok_or(FleetError::NoFleetKey)?;
-        let (key, _) = coordinators_key(path)?;
+        let key = coordinators_key(path)?;
         Ok(Some(FleetBroker { key: key.secret(), place: self.broker.clone() }))
     }
 }
@@ -165,17 +170,34 @@ pub struct TryOutOptions {
     /// Continue in the background
     #[cfg_attr(feature = "clap", arg(long))]
     pub detach: bool,
-    /// Where it is.
-    #[cfg_attr(feature = "clap", command(flatten))]
-    pub place: TryOutFolder,
+    /// Without PostgreSQL and NATS: the calendar is an SQLite file, and the coordinator reaches the hosts itself
+    #[cfg_attr(feature = "clap", arg(long, conflicts_with_all = ["postgres_bin", "nats_server"]))]
+    pub simple: bool,
+    /// Folder with the programs of PostgreSQL [default: in PATH or /usr/lib/postgresql]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FOLDER"))]
+    pub postgres_bin: Option<PathBuf>,
+    /// The program nats-server [default: in PATH]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
+    pub nats_server: Option<PathBuf>,
+}
+
+impl TryOutOptions {
+    /// Where the programs of PostgreSQL and NATS are; absent for a fleet without both.
+    #[must_use]
+    pub fn engines(&self) -> Option<EnginePaths> {
+        let paths =
+            EnginePaths { postgres_bin: self.postgres_bin.clone(), nats_server: self.nats_server.clone() };
+        (!self.simple).then_some(paths)
+    }
 }
 
 /// Where a fleet for trying out is.
 #[derive(Debug, Clone)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct TryOutFolder {
-    /// Folder of a fleet for trying out [default: linerate/fleet in the user's data directory]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "FOLDER"))]
+    /// Folder of a fleet for trying out, whose calendar is used [default: linerate/fleet in the user's data directory,
+    /// /var/lib/linerate-fleet for root]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FOLDER", global = true))]
     pub dir: Option<PathBuf>,
 }
 
@@ -192,15 +214,14 @@ impl TryOutFolder {
     /// no other archive.
     ///
     /// # Errors
-    /// As for [`Self::folder`].
+    /// The fleet whose folder is given is not up, and its calendar cannot be used without that.
     pub fn archive(&self, given: Option<&str>) -> Result<Option<String>, FleetError> {
-        let folder = self.folder()?;
-        let tried = self.dir.is_some() || (given.is_none() && is_up(&folder));
-        Ok(if tried {
-            Some(TryOut::archive(&folder).display().to_string())
-        } else {
-            given.map(str::to_owned)
-        })
+        let Some(folder) = &self.dir else {
+            let tried = || TryOut::default_folder().ok().filter(|folder| is_up(folder));
+            return Ok(given.map(str::to_owned).or_else(|| TryOut::archive(&tried()?)));
+        };
+        let archive = TryOut::archive(folder).filter(|archive| !archive.contains("://") || is_up(folder));
+        archive.map(Some).ok_or_else(|| FleetError::TryOutDown(folder.clone()))
     }
 }
 

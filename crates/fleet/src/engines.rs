@@ -22,6 +22,8 @@ use linerate_model::ForeignText;
 
 pub use local_nats::LocalNats;
 pub use local_postgres::LocalPostgres;
+pub(crate) use server_process::process_with;
+pub(crate) use server_user::effective_user;
 
 /// How long a server may take until it accepts connections.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -36,6 +38,14 @@ pub struct EnginePaths {
     pub postgres_bin: Option<PathBuf>,
     /// The program `nats-server`. Otherwise it is searched for in `PATH`.
     pub nats_server: Option<PathBuf>,
+}
+
+impl EnginePaths {
+    /// Which of the servers cannot be found, as errors.
+    pub(crate) fn missing(&self) -> Vec<LocalServerError> {
+        let found = [programs::find_postgres(self, None), programs::find_nats(self)];
+        found.into_iter().filter_map(Result::err).collect()
+    }
 }
 
 /// Why a server on this machine cannot be used.

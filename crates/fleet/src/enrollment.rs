@@ -4,10 +4,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use linerate_broker::{BrokerConfig, BrokerLogin};
-use linerate_runner::{read_secret, whole_private_file};
+use linerate_runner::{PrivateFileError, read_private, whole_private_file};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{FleetKey, FleetKeyError, PublicFleetKey};
+
+/// Largest file of an enrolment or a key, bytes.
+const MAX_FILE_BYTES: u64 = 64 << 10;
 
 /// Where the broker is, and how to recognise it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -79,6 +82,35 @@ pub enum EnrollmentError {
         /// Why.
         source: io::Error,
     },
+    /// The file is there already.
+    #[error(
+        "{} exists already, and an agent may need the key in it; name another file, or remove that one",
+        .0.display()
+    )]
+    Exists(PathBuf),
+    /// The file with the secret key of the coordinators is missing.
+    #[error(
+        "there is no {path} with the secret key of the coordinators; copy it from where agents were enrolled, or, for \
+         the first agent of a fleet, let `linerate agent enroll HOST FILE --fleet-key-file {path}` make it",
+        path = .0.display()
+    )]
+    NoKey(PathBuf),
+    /// The calendar has a change, but the file with the users of the broker does not.
+    #[error(
+        "{}: {source}; the calendar has the change, but the broker will not know it; remove the cause, and write the \
+         file with --users-file of `linerate agent revoke HOST` or `linerate agent enroll HOST --key KEY`, which may \
+         be repeated",
+        path.display()
+    )]
+    UsersNotWritten {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Others may read the file, or it cannot be read.
+    #[error(transparent)]
+    Private(#[from] PrivateFileError),
     /// A key is wrong.
     #[error(transparent)]
     Key(#[from] FleetKeyError),
@@ -91,8 +123,11 @@ impl Enrollment {
     /// It cannot be read, is not private, or has mistakes.
     pub fn read(path: &Path) -> Result<Self, EnrollmentError> {
         let unreadable = |why: String| EnrollmentError::Unreadable { path: path.to_owned(), why };
-        let enrollment: Self = read_secret(path, |text| serde_json::from_str(text))
-            .map_err(|error| unreadable(error.to_string()))?;
+        let content = read_private(path, MAX_FILE_BYTES)?.ok_or_else(|| {
+            unreadable("there is no such file; `linerate agent enroll HOST FILE` writes it".to_owned())
+        })?;
+        let enrollment: Self =
+            serde_json::from_slice(&content).map_err(|error| unreadable(error.to_string()))?;
         FleetKey::read(&enrollment.key).map_err(|error| unreadable(format!("key: {error}")))?;
         PublicFleetKey::read(&enrollment.coordinators)
             .map_err(|error| unreadable(format!("coordinators: {error}")))?;
@@ -124,15 +159,25 @@ impl Enrollment {
     }
 }
 
+/// The secret key of the coordinators in a file.
+///
+/// # Errors
+/// It is missing, cannot be read, is not private, or is no key.
+pub fn coordinators_key(path: &Path) -> Result<FleetKey, EnrollmentError> {
+    let unreadable = |why: String| EnrollmentError::Unreadable { path: path.to_owned(), why };
+    let content =
+        read_private(path, MAX_FILE_BYTES)?.ok_or_else(|| EnrollmentError::NoKey(path.to_owned()))?;
+    FleetKey::read(&String::from_utf8_lossy(&content)).map_err(|error| unreadable(error.to_string()))
+}
+
 /// The secret key of the coordinators in a file, which is made if it is missing; whether it was.
 ///
 /// # Errors
-/// It cannot be read or written, or is no key.
-pub fn coordinators_key(path: &Path) -> Result<(FleetKey, bool), EnrollmentError> {
-    if path.exists() {
-        let unreadable = |why: String| EnrollmentError::Unreadable { path: path.to_owned(), why };
-        let key = read_secret(path, FleetKey::read).map_err(|error| unreadable(error.to_string()))?;
-        return Ok((key, false));
+/// As for [`coordinators_key`], or it cannot be written.
+pub(crate) fn coordinators_key_or_new(path: &Path) -> Result<(FleetKey, bool), EnrollmentError> {
+    match coordinators_key(path) {
+        Err(EnrollmentError::NoKey(_)) => {}
+        read => return Ok((read?, false)),
     }
     let key = FleetKey::new()?;
     let unwritable = |source| EnrollmentError::Unwritable { path: path.to_owned(), source };

@@ -135,12 +135,32 @@ pub enum FleetError {
     Users(#[from] linerate_broker::UsersError),
     /// Whom the agent should believe is not known.
     #[error(
-        "give --fleet-key-file with the secret key of the coordinators; it is made if the file is missing"
+        "give --fleet-key-file with the secret key of the coordinators; `linerate agent enroll HOST FILE` makes it if \
+         the file is missing"
     )]
     NoFleetKey,
+    /// The host has an agent with another key.
+    #[error(
+        "{0} has an agent, whose key would not be valid any more; give --replace if a new agent is to take its place"
+    )]
+    HasAgent(String),
+    /// The fleet has another name than its agents know.
+    #[error(
+        "the fleet is '{new}' now, but its agents know it as '{old}' and would not be reached; keep the name, or end \
+         the coordinator and enrol the agents anew"
+    )]
+    Renamed {
+        /// The name before.
+        old: String,
+        /// The new one.
+        new: String,
+    },
     /// There is no such agent.
     #[error("{0} has no agent, or it was revoked before; `linerate agent list` shows them")]
     NoAgent(String),
+    /// The calendar of a fleet for trying out can only be used while the fleet is up.
+    #[error("no fleet is up in {folder}; start one with: linerate fleet up --dir {folder}", folder = .0.display())]
+    TryOutDown(std::path::PathBuf),
     /// This system has no random numbers.
     #[error(transparent)]
     Runner(#[from] linerate_runner::RunnerError),
@@ -153,7 +173,10 @@ impl FleetError {
     /// Whether the user has to change the command or a file, instead of the environment.
     #[must_use]
     pub fn needs_correction(&self) -> bool {
-        !matches!(self, Self::Calendar(_) | Self::Runner(_) | Self::Sock(_) | Self::Ended { .. })
+        !matches!(
+            self,
+            Self::Calendar(_) | Self::Runner(_) | Self::Sock(_) | Self::Ended { .. } | Self::TryOutDown(_)
+        )
     }
 }
 

@@ -32,6 +32,7 @@ mod agent;
 mod agent_command;
 mod agent_service;
 mod alarm;
+mod answer_watch;
 mod booking;
 mod carry_out;
 mod command;
@@ -58,7 +59,7 @@ pub use agent::{
 pub use agent_command::{AgentCommand, AgentRunOptions, EnrollRequest, RevokeRequest, UsersFileOptions};
 pub use agent_service::{AgentServiceConfig, AgentServiceError, AgentServiceNotice, FleetAgentService};
 #[doc(hidden)]
-pub use carry_out::{StandIn, StandInRun};
+pub use carry_out::{RunSubstitute, SubstituteRun};
 pub use command::{
     AlarmFilter, CancelRequest, CoordinatorOptions, FleetCommand, FleetFilePath, MeshRequest,
     NextFreeRequest, RunsRequest, ScheduleCommand, ScheduleName, TryOutFolder, TryOutOptions, WhyRequest,
@@ -73,4 +74,4 @@ pub use notify::NotifyError;
 pub use recurrence::{RecurrenceError, rfc3339};
 pub use request::{AlarmOptions, PairRequest, ScheduleRequest};
 pub use service::{FleetBroker, FleetNotice, FleetService, FleetServiceConfig, now};
-pub use tryout::{TryOut, TryOutConfig, TryOutError, is_up, take_down};
+pub use tryout::{TryOut, TryOutConfig, TryOutError, TryOutWarning, is_up, take_down};

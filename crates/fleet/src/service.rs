@@ -1,6 +1,6 @@
 //! Carries out a calendar: a coordinator with a clock, and a thread for each active run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use linerate_archive::{Archive, Calendar, EventStore};
 use linerate_broker::{
-    Broker, BrokerConfig, BrokerEvent, BrokerLogin, agent_subject, centre_subjects, name_in_subject,
+    Broker, BrokerConfig, BrokerEvent, BrokerLogin, NotSent, agent_subject, centre_subjects, name_in_subject,
 };
 use linerate_control::{HostRef, ServerTrust, Token};
 use linerate_model::calendar::{Alarm, CalendarRun, CalendarRunState, UnixTime};
@@ -18,13 +18,14 @@ use linerate_sock::{clock, thread};
 use linerate_units::Span;
 
 use crate::agent::FleetKey;
-use crate::carry_out::{RunWork, StandIn, failed};
+use crate::carry_out::{RunSubstitute, RunWork, failed};
 use crate::coordinator::{AgentNotice, ClockCheck, FleetAction, FleetCoordinator, RunEnd};
 use crate::enrollment::{BrokerOptions, EnrollmentError};
 use crate::error::FleetError;
 use crate::fleet_file;
 use crate::inventory::{FleetHost, Inventory};
 use crate::notify::{NotifyError, notify};
+use crate::tryout::TryOutWarning;
 
 /// How often the calendar is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -38,6 +39,8 @@ const MESSAGES_AT_ONCE: usize = 256;
 const LONGEST_LISTENING: Duration = Duration::from_secs(2);
 /// How often the clock is compared with that of the server of the calendar.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(10);
+/// Names of agents about which something is told once.
+const MOST_TOLD: usize = 16;
 /// How long active runs may take to stop when the service ends.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
@@ -95,10 +98,23 @@ pub enum FleetNotice {
     Archive(ArchiveWarning),
     /// Something about an agent.
     Agent(AgentNotice),
+    /// An agent is not answered, because it is unknown or its messages are not signed with its key.
+    AgentUnknown(ForeignText),
+    /// The calendar of an agent is too large for the broker.
+    TooLarge {
+        /// The agent.
+        agent: String,
+        /// Why.
+        why: NotSent,
+    },
+    /// So many agents are enrolled, and there is no broker.
+    AgentsWithoutBroker(usize),
     /// The broker is connected.
     BrokerConnected(ForeignText),
     /// The broker is not connected, or refuses the coordinator.
     BrokerAway(ForeignText),
+    /// Something is wrong with a fleet for trying out.
+    TryOut(TryOutWarning),
 }
 
 impl FleetNotice {
@@ -109,7 +125,11 @@ impl FleetNotice {
             Self::Alarm(_) | Self::CalendarAway(_) | Self::NotifyFailed(_) | Self::Archive(_) => true,
             Self::Clock(check) => check.off > check.most,
             Self::Agent(notice) => !matches!(notice, AgentNotice::Up { .. }),
-            Self::BrokerAway(_) => true,
+            Self::BrokerAway(_)
+            | Self::AgentUnknown(_)
+            | Self::TooLarge { .. }
+            | Self::AgentsWithoutBroker(_)
+            | Self::TryOut(_) => true,
             _ => false,
         }
     }
@@ -149,11 +169,27 @@ impl fmt::Display for FleetNotice {
             ),
             Self::NotifyFailed(error) => write!(f, "{error}"),
             Self::Agent(notice) => write!(f, "{notice}"),
+            Self::AgentUnknown(agent) => write!(
+                f,
+                "an agent {agent} is not answered: it is not enrolled in this calendar, or its messages are not signed \
+                 with the key that was enrolled; `linerate agent list` shows those that are"
+            ),
+            Self::TooLarge { agent, why } => write!(
+                f,
+                "the calendar of {agent} does not reach its agent: {why}; raise max_payload of nats-server, or make \
+                 `ahead` in the file of the fleet shorter"
+            ),
+            Self::AgentsWithoutBroker(count) => write!(
+                f,
+                "{count} enrolled agents are not reached, and their hosts are not measured from, because this \
+                 coordinator has no --broker; give it, or revoke them"
+            ),
             Self::BrokerConnected(server) => write!(f, "connected to the broker {server}"),
             Self::BrokerAway(why) => {
                 write!(f, "agents are not reached ({why}); they carry out the calendars that they have")
             }
             Self::Archive(warning) => write!(f, "{warning}"),
+            Self::TryOut(warning) => write!(f, "{warning}"),
         }
     }
 }
@@ -180,13 +216,16 @@ pub struct FleetService {
     led: Option<bool>,
     away: bool,
     broker: Option<Broker>,
+    /// Agents that were told to be unknown, and to have too large calendars.
+    told_unknown: BTreeSet<String>,
+    told_too_large: BTreeSet<String>,
     /// The archive, for the logs of agents.
     archive: Option<Archive>,
     /// When the clock is compared next, and whether it was right.
     clock_due: clock::Mono,
     in_time: bool,
     /// What carries out runs instead of measuring.
-    stand_in: Option<StandIn>,
+    stand_in: Option<RunSubstitute>,
 }
 
 impl FleetService {
@@ -195,7 +234,17 @@ impl FleetService {
     /// # Errors
     /// The calendar cannot be used, or a mesh can never run.
     pub fn open(config: FleetServiceConfig) -> Result<Self, FleetError> {
-        let calendar = Calendar::of(archive_at(config.archive.as_deref())?)?;
+        let mut calendar = Calendar::of(archive_at(config.archive.as_deref())?)?;
+        if config.broker.is_none() {
+            let agents = calendar.read(|calendar| {
+                let agents = calendar.agents()?;
+                Ok(agents)
+            })?;
+            let count = agents.iter().filter(|agent| agent.revoked.is_none()).count();
+            if count > 0 {
+                (config.notify)(&FleetNotice::AgentsWithoutBroker(count));
+            }
+        }
         let new_id = Box::new(|| run_name().map_err(FleetError::from));
         let mut coordinator = FleetCoordinator::new(calendar, run_name()?, config.inventory.clone(), new_id);
         let broker = config.broker.as_ref().map(|one| one.dial(&config.inventory.name)).transpose()?;
@@ -213,6 +262,8 @@ impl FleetService {
             led: None,
             away: false,
             broker,
+            told_unknown: BTreeSet::new(),
+            told_too_large: BTreeSet::new(),
             archive: None,
             clock_due: clock::now(),
             in_time: true,
@@ -223,7 +274,7 @@ impl FleetService {
     /// Has runs carried out by something else than a measurement.
     #[doc(hidden)]
     #[must_use]
-    pub fn with_stand_in(mut self, stand_in: StandIn) -> Self {
+    pub fn with_stand_in(mut self, stand_in: RunSubstitute) -> Self {
         self.stand_in = Some(stand_in);
         self
     }
@@ -238,8 +289,12 @@ impl FleetService {
     /// Uses another description of the fleet from now on. Active runs continue.
     ///
     /// # Errors
-    /// A mesh can never run; the earlier description stays in force.
+    /// A mesh can never run, or the fleet has another name than its agents know; the earlier description stays in force.
     pub fn describe(&mut self, inventory: Inventory) -> Result<(), FleetError> {
+        if self.broker.is_some() && inventory.name != self.config.inventory.name {
+            let old = self.config.inventory.name.clone();
+            return Err(FleetError::Renamed { old, new: inventory.name });
+        }
         self.coordinator.describe(inventory.clone(), now())?;
         self.config.inventory = inventory;
         Ok(())
@@ -273,6 +328,11 @@ impl FleetService {
         }
         self.store_results();
         self.coordinator.stop(now())
+    }
+
+    /// Whether this coordinator leads.
+    pub(crate) fn leads(&self) -> bool {
+        self.led == Some(true)
     }
 
     fn turn(&mut self) {
@@ -411,15 +471,26 @@ impl FleetService {
         }
         let mut actions = Vec::new();
         // A calendar that cannot be used is noticed by the look at it, and agents repeat what they said.
-        let _ = self.coordinator.receive(&messages, now(), &mut actions);
+        let heard = self.coordinator.receive(&messages, now(), &mut actions);
+        if heard.is_ok() && self.coordinator.leads() {
+            for agent in unanswered(&messages, &actions) {
+                if is_news(&mut self.told_unknown, &agent) {
+                    self.tell(&FleetNotice::AgentUnknown(ForeignText::new(&agent)));
+                }
+            }
+        }
         actions.into_iter().for_each(|action| self.execute(action));
         messages.len()
     }
 
-    fn send(&self, agent: &str, message: &[u8]) {
-        if let Some(broker) = &self.broker {
-            // What does not arrive is asked for again.
-            let _ = broker.send(&agent_subject(&self.config.inventory.name, agent), message);
+    fn send(&mut self, agent: &str, message: &[u8]) {
+        let Some(broker) = &self.broker else { return };
+        // What does not arrive is asked for again.
+        let sent = broker.send(&agent_subject(&self.config.inventory.name, agent), message);
+        if let Err(why @ NotSent::TooLarge { .. }) = sent
+            && is_news(&mut self.told_too_large, agent)
+        {
+            self.tell(&FleetNotice::TooLarge { agent: agent.to_owned(), why });
         }
     }
 
@@ -485,6 +556,22 @@ impl FleetService {
     }
 }
 
+/// Senders of messages for which nothing was to be done. Every message that is understood has an answer.
+fn unanswered(messages: &[(String, Vec<u8>)], actions: &[FleetAction]) -> BTreeSet<String> {
+    let mut senders: BTreeSet<String> = messages.iter().map(|(sender, _)| sender.clone()).collect();
+    for action in actions {
+        if let FleetAction::Send { agent, .. } | FleetAction::Archive { agent, .. } = action {
+            senders.remove(agent);
+        }
+    }
+    senders
+}
+
+/// Whether something about this agent was not told before. Of too many agents it is told of the first ones.
+fn is_news(told: &mut BTreeSet<String>, agent: &str) -> bool {
+    told.len() < MOST_TOLD && told.insert(agent.to_owned())
+}
+
 impl FleetBroker {
     fn dial(&self, fleet: &str) -> Result<Broker, FleetError> {
         let mut config =
@@ -524,7 +611,7 @@ fn with_cause(error: &dyn std::error::Error) -> String {
 fn carry_out(
     config: &FleetServiceConfig,
     run: &CalendarRun,
-    stand_in: Option<StandIn>,
+    stand_in: Option<RunSubstitute>,
     cancel: &CancelToken,
 ) -> RunEnd {
     let host = |name: &str| config.inventory.host(name).map(|host| host_ref(host, config));
@@ -568,3 +655,6 @@ impl fmt::Debug for FleetService {
         f.debug_struct("FleetService").field("coordinator", &self.coordinator).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -69,11 +69,13 @@ pub fn text(answer: &FleetAnswer, zone: &TimeZone, view: &TextLayout) -> String 
         FleetAnswer::Alarms(alarms) if alarms.is_empty() => vec!["no alarms".to_owned()],
         FleetAnswer::Alarms(alarms) => alarm_lines(alarms, times, view),
         FleetAnswer::Status(status) => status_lines(status, times, view),
-        FleetAnswer::Agents(agents) if agents.is_empty() => {
+        FleetAnswer::Agents(agents, _) if agents.is_empty() => {
             vec!["no agents; `linerate agent enroll HOST FILE` enrols one".to_owned()]
         }
-        FleetAnswer::Agents(agents) => agents::table(agents, times).lines(view),
-        FleetAnswer::Enrolled { host, key, written } => agents::enrolled(host, key, written, view),
+        FleetAnswer::Agents(agents, now) => agents::table(agents, *now, times).lines(view),
+        FleetAnswer::Enrolled { host, key, written, reload_broker } => {
+            agents::enrolled(host, key, written, *reload_broker, view)
+        }
         FleetAnswer::Revoked { host, written } => agents::revoked(host, written, view),
         FleetAnswer::Preview(preview) => preview_lines(preview, times, view),
     };

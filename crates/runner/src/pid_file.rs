@@ -4,8 +4,9 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Read, Result, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use linerate_sock::clock;
 use linerate_sock::files::{are_same, only_for_owner};
-use linerate_sock::process::is_running;
+use linerate_sock::process::{PidFd, is_running};
 
 /// Most bytes that are read of an existing file.
 const MAX_READ_BYTES: u64 = 16;
@@ -46,7 +47,9 @@ impl PidFile {
         }
         match named_process(&pid_file.file) {
             // After a restart of a container, a stale file may have our own number.
-            Some(pid) if pid != std::process::id() && is_running(pid) => return Err(PidFileError::Taken),
+            Some(pid) if pid != std::process::id() && is_running(pid) && !has_ended(pid) => {
+                return Err(PidFileError::Taken);
+            }
             _ => pid_file.write()?,
         }
         Ok(pid_file)
@@ -73,6 +76,11 @@ impl Drop for PidFile {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Whether a process has ended, and only keeps its number until its parent has waited for it.
+fn has_ended(pid: u32) -> bool {
+    PidFd::open(pid).is_ok_and(|process| process.wait(clock::now()).unwrap_or(false))
 }
 
 /// Opens an ordinary file, or creates one. No link is followed to create one, and pipes and devices are not opened.
@@ -135,7 +143,12 @@ mod tests {
         assert!(matches!(PidFile::create(&path), Err(PidFileError::Taken)));
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
         other.kill().unwrap();
+        // Until it is waited for, it keeps its number.
+        let process = PidFd::open(other.id()).unwrap();
+        assert!(process.wait(clock::now() + std::time::Duration::from_secs(60)).unwrap());
+        drop(PidFile::create(&path).unwrap());
         other.wait().unwrap();
+        fs::write(&path, &text).unwrap();
         let _file = PidFile::create(&path).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), own(), "the process has ended");
     }

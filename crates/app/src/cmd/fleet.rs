@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 use jiff::tz::TimeZone;
 use linerate_fleet::{
     AgentCommand, AgentRunOptions, CoordinatorOptions, FleetAgentService, FleetCalendar, FleetCommand,
-    FleetNotice, FleetService, MeshRequest, ScheduleCommand, TryOut, TryOutConfig, TryOutOptions, now,
-    take_down,
+    FleetNotice, FleetService, MeshRequest, ScheduleCommand, TryOut, TryOutConfig, TryOutFolder,
+    TryOutOptions, now, take_down,
 };
 use linerate_model::ArchiveOptions;
 use linerate_model::calendar::FleetAnswer;
@@ -29,6 +29,8 @@ struct CalendarOptions {
     json: bool,
     #[command(flatten)]
     archive: ArchiveOptions,
+    #[command(flatten)]
+    place: TryOutFolder,
 }
 
 /// A command about a calendar.
@@ -50,7 +52,8 @@ pub(crate) struct MeshArgs {
 
 impl CalendarOptions {
     fn open(&self) -> Result<FleetCalendar, CommandError> {
-        Ok(FleetCalendar::open(self.archive.archive.as_deref())?)
+        let archive = self.place.archive(self.archive.archive.as_deref())?;
+        Ok(FleetCalendar::open(archive.as_deref())?)
     }
 
     fn print(&self, answer: &FleetAnswer) -> Exit {
@@ -70,17 +73,15 @@ pub(crate) fn mesh(args: &MeshArgs) -> Result<Exit, CommandError> {
 }
 
 pub(crate) fn run(args: &CalendarArgs<FleetCommand>) -> Result<Exit, CommandError> {
-    let archive = &args.options.archive;
-    if let Some(answer) = args.command.answer(archive.archive.as_deref(), now())? {
+    let CalendarOptions { archive, place, .. } = &args.options;
+    if let Some(answer) = args.command.answer(place, archive.archive.as_deref(), now())? {
         return Ok(args.options.print(&answer));
     }
     match &args.command {
         FleetCommand::Run(run) => carry_out(run, archive),
-        FleetCommand::Up(up) => try_out(up),
-        FleetCommand::Down(place) => {
-            take_down(&place.folder()?).map_err(CommandError::failed).map(|()| Exit::Done)
-        }
-        FleetCommand::Check(_) | FleetCommand::Status(_) | FleetCommand::Alarms(_) => Ok(Exit::Done),
+        FleetCommand::Up(up) => try_out(up, place),
+        FleetCommand::Down => take_down(&place.folder()?).map_err(CommandError::failed).map(|()| Exit::Done),
+        FleetCommand::Check(_) | FleetCommand::Status | FleetCommand::Alarms(_) => Ok(Exit::Done),
     }
 }
 
@@ -134,19 +135,18 @@ fn tell(notice: &FleetNotice) {
     if notice.is_warning() { print::warning(notice) } else { print::note(notice) }
 }
 
-fn try_out(args: &TryOutOptions) -> Result<Exit, CommandError> {
-    let folder = args.place.folder()?;
+fn try_out(args: &TryOutOptions, place: &TryOutFolder) -> Result<Exit, CommandError> {
     let program = std::env::current_exe().map_err(CommandError::failed)?;
-    let config = TryOutConfig { program, folder, notify: tell };
-    let up = |ends| print::note(TryOut::introduction(&config.folder, ends));
+    let config = TryOutConfig { program, folder: place.folder()?, engines: args.engines(), notify: tell };
+    let up = |in_foreground| print::note(TryOut::introduction(&config, in_foreground));
     if args.detach {
         TryOut::start_detached(&config).map_err(CommandError::failed)?;
-        up("linerate fleet down");
+        up(false);
         return Ok(Exit::Done);
     }
     let signals = Signals::catch_these(&ending())?;
     let mut fleet = TryOut::start(&config).map_err(CommandError::failed)?;
-    up("Ctrl-C");
+    up(true);
     fleet.run(&signals.cancel())?;
     Ok(signals.which().map_or(Exit::Done, Exit::Interrupted))
 }

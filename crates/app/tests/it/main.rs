@@ -43,6 +43,7 @@ mod faults_peers;
 mod faults_tools;
 mod faults_unknown_peers;
 mod fleet;
+mod fleet_tryout;
 mod http_interface;
 mod idle_server;
 mod interop_iperf3_faults;

@@ -97,7 +97,7 @@ fn a_fleet_is_shown_explained_and_paused() {
         command.env_remove("LINERATE_ARCHIVE").args(args);
         Process::start(command).finish(Duration::from_secs(60))
     };
-    let up = run(&["fleet", "up", "--detach", "--dir", &dir]);
+    let up = run(&["fleet", "up", "--simple", "--detach", "--dir", &dir]);
     assert_eq!(up.code, Some(0), "{up:?}");
     let archive = format!("{dir}/archive.sqlite");
     let often = ["schedule", "add", "often", "--from", "one", "--to", "two", "--every", "30m", "--archive"];

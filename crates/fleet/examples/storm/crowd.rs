@@ -57,9 +57,9 @@ impl CrowdState {
 }
 
 #[derive(Default)]
-struct MemoryFolder(BTreeMap<String, Vec<u8>>);
+struct CrowdFolder(BTreeMap<String, Vec<u8>>);
 
-impl AgentFolder for MemoryFolder {
+impl AgentFolder for CrowdFolder {
     fn write(&mut self, name: &str, content: &[u8]) -> Result<(), AgentFolderError> {
         self.0.insert(name.to_owned(), content.to_vec());
         Ok(())
@@ -110,7 +110,7 @@ impl CrowdAgent {
             session: format!("{number:016x}"),
         };
         Self {
-            machine: CalendarAgent::open(identity, Box::<MemoryFolder>::default(), number as u64).unwrap(),
+            machine: CalendarAgent::open(identity, Box::<CrowdFolder>::default(), number as u64).unwrap(),
             broker: Broker::connect(config).unwrap(),
             subject: centre_subject("storm", &name),
             next_tick: clock::now(),

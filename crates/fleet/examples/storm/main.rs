@@ -32,7 +32,7 @@ use linerate_sock::{clock, limits};
 use linerate_units::Span;
 
 use crowd::CrowdState;
-use process_usage::ProcessUsage;
+use process_usage::StormUsage;
 
 /// Agents of a full measurement, and the processes that they are spread over.
 const AGENTS: usize = 10_000;
@@ -159,8 +159,8 @@ impl StormProcesses {
         }
     }
 
-    fn usage(&self) -> ProcessUsage {
-        ProcessUsage::of(self.coordinator.as_ref().unwrap().0.id())
+    fn usage(&self) -> StormUsage {
+        StormUsage::of(self.coordinator.as_ref().unwrap().0.id())
     }
 }
 

@@ -6,13 +6,13 @@ use linerate_sock::clock::{self, Mono};
 const TICKS: f64 = 100.0;
 
 /// What a process has used by some moment.
-pub(crate) struct ProcessUsage {
+pub(crate) struct StormUsage {
     at: Mono,
     pub(crate) cpu_seconds: f64,
     pub(crate) peak_bytes: u64,
 }
 
-impl ProcessUsage {
+impl StormUsage {
     pub(crate) fn of(process: u32) -> Self {
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
         let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();

@@ -35,7 +35,7 @@ pub trait AgentFolder: Send {
     /// The content of a file; absent if it is not there or cannot be read.
     fn read_one(&mut self, name: &str) -> Option<Vec<u8>>;
 
-    /// The names and lengths of all files.
+    /// The names and lengths of all files that were written whole.
     ///
     /// # Errors
     /// They cannot be read.
@@ -90,7 +90,8 @@ impl AgentFolder for DiskFolder {
                 continue;
             }
             let about = entry.metadata().map_err(|error| failed(&path, error))?;
-            if let Some(name) = path.file_name().and_then(|name| name.to_str()).filter(|_| about.is_file()) {
+            let name = path.file_name().and_then(|name| name.to_str());
+            if let Some(name) = name.filter(|_| about.is_file()) {
                 files.push((name.to_owned(), about.len()));
             }
         }

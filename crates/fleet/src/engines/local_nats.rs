@@ -133,6 +133,16 @@ impl LocalNats {
             clock::sleep_until(clock::now() + POLL_INTERVAL);
         }
     }
+
+    /// Its number, to list it.
+    pub(crate) fn process(&self) -> u32 {
+        self.server.id()
+    }
+
+    /// Its messages if it has ended by itself.
+    pub(crate) fn ended(&self) -> Option<&Path> {
+        self.server.is_gone().then(|| self.server.messages())
+    }
 }
 
 impl Drop for LocalNats {

@@ -105,6 +105,11 @@ impl ServerProcess {
         self.child.id()
     }
 
+    /// The file with its messages.
+    pub(super) fn messages(&self) -> &Path {
+        &self.log.path
+    }
+
     /// Whether it has ended, without waiting for it.
     pub(super) fn is_gone(&self) -> bool {
         PidFd::open(self.id()).is_ok_and(|process| process.wait(clock::now()).unwrap_or(false))
@@ -172,7 +177,7 @@ impl ServerProcess {
 
 /// The process with a number if it was started with this argument, with its command line. A file with the number may be
 /// older than the last start of the machine or container, and the number may belong to another process now.
-pub(super) fn process_with(number: u32, argument: &Path) -> Option<(PidFd, Vec<Vec<u8>>)> {
+pub(crate) fn process_with(number: u32, argument: &Path) -> Option<(PidFd, Vec<Vec<u8>>)> {
     // Opened before it is looked at, so that it is the same process later.
     let process = PidFd::open(number).ok()?;
     let line = fs::read(format!("/proc/{number}/cmdline")).ok()?;

@@ -82,7 +82,7 @@ impl ServerUser {
 }
 
 /// The user whose rights this process has. Systems without /proc do not say it.
-pub(super) fn effective_user() -> Option<u32> {
+pub(crate) fn effective_user() -> Option<u32> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     users.split_whitespace().nth(1)?.parse().ok()

@@ -10,7 +10,7 @@ use std::time::Duration;
 use linerate_control::Token;
 use linerate_fleet::{
     AgentServiceConfig, BrokerOptions, Enrollment, FleetAgentService, FleetBroker, FleetService,
-    FleetServiceConfig, RunEnd, StandInRun, fleet_file, now,
+    FleetServiceConfig, RunEnd, SubstituteRun, fleet_file, now,
 };
 use linerate_model::calendar::{CalendarRunState, CellResult};
 use linerate_model::flow::FlowId;
@@ -105,7 +105,7 @@ fn note(line: &str) {
 }
 
 /// Connects, sends for the time of the test, and says how it went.
-fn stand_in(run: &StandInRun<'_>, cancel: &CancelToken) -> (RunEnd, String) {
+fn stand_in(run: &SubstituteRun<'_>, cancel: &CancelToken) -> (RunEnd, String) {
     let mut rng = random();
     let failed =
         |reason: &str| RunEnd { state: CalendarRunState::Failed, reason: reason.to_owned(), result: None };
@@ -115,7 +115,7 @@ fn stand_in(run: &StandInRun<'_>, cancel: &CancelToken) -> (RunEnd, String) {
     }
     let lasts = run.spec.traffic.measured().as_duration();
     let until = clock::now() + lasts;
-    let StandInRun { run: id, schedule, from, to, .. } = run;
+    let SubstituteRun { run: id, schedule, from, to, .. } = run;
     note(&format!("begin {id} {schedule} {from} {to} {} {}", now().as_ms(), lasts.as_millis()));
     while !until.has_passed() && !cancel.is_cancelled() {
         clock::sleep_until(until.min(clock::now() + Duration::from_millis(10)));
@@ -130,7 +130,7 @@ fn stand_in(run: &StandInRun<'_>, cancel: &CancelToken) -> (RunEnd, String) {
     (RunEnd { state: CalendarRunState::Finished, reason: String::new(), result }, log)
 }
 
-fn log(run: &StandInRun<'_>, is_long: bool) -> String {
+fn log(run: &SubstituteRun<'_>, is_long: bool) -> String {
     let mut rng = random();
     let start = RunStart {
         schema: linerate_model::EVENT_SCHEMA.into(),

@@ -1,7 +1,8 @@
 //! What a user of a calendar asked for.
 
 use super::{
-    Alarm, CalendarRun, FleetAgent, FleetPreview, FleetStatus, FreeTime, MeshGrid, ScheduleState, WhyAnswer,
+    Alarm, CalendarRun, FleetAgent, FleetPreview, FleetStatus, FreeTime, MeshGrid, ScheduleState, UnixTime,
+    WhyAnswer,
 };
 
 /// The answer to a question about a calendar, or what was done.
@@ -34,8 +35,8 @@ pub enum FleetAnswer {
     Alarms(Vec<Alarm>),
     /// The state of the fleet.
     Status(Box<FleetStatus>),
-    /// Agents.
-    Agents(Vec<FleetAgent>),
+    /// Agents, and what time it is.
+    Agents(Vec<FleetAgent>, UnixTime),
     /// An agent was enrolled.
     Enrolled {
         /// Its host.
@@ -44,6 +45,8 @@ pub enum FleetAnswer {
         key: String,
         /// Files that were written.
         written: Vec<String>,
+        /// Whether one of them is for the broker, which has to read it.
+        reload_broker: bool,
     },
     /// An agent was revoked.
     Revoked {

@@ -42,7 +42,7 @@ documents! {
         name: ForeignText,
         /// Its public key.
         key: ForeignText,
-        /// `ready`, `behind` (it has not confirmed the newest calendar), `full`, `never heard` or `revoked`.
+        /// `ready`, `behind` (lacks the newest calendar), `full`, `silent` (for 2 minutes), `never heard` or `revoked`.
         state: &'static str,
         /// When it was enrolled.
         enrolled: String,
@@ -518,8 +518,8 @@ pub fn document(answer: &FleetAnswer) -> Value {
         FleetAnswer::Grids(grids) => to_value(MeshesDocument::new(grids)),
         FleetAnswer::Alarms(alarms) => to_value(AlarmsDocument::new(alarms)),
         FleetAnswer::Status(status) => to_value(FleetDocument::new(status)),
-        FleetAnswer::Agents(agents) => to_value(AgentsDocument::new(agents)),
-        FleetAnswer::Enrolled { host, key, written } => {
+        FleetAnswer::Agents(agents, now) => to_value(AgentsDocument::new(agents, *now)),
+        FleetAnswer::Enrolled { host, key, written, .. } => {
             to_value(EnrollmentDocument::new(host, Some(key), written))
         }
         FleetAnswer::Revoked { host, written } => to_value(EnrollmentDocument::new(host, None, written)),

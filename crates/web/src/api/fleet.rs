@@ -84,7 +84,7 @@ pub(crate) async fn agents(
     _: MayView,
 ) -> Result<Json<AgentsDocument>, HttpProblem> {
     let agents = with(&service, FleetCalendar::agents).await?;
-    Ok(Json(AgentsDocument::new(&agents)))
+    Ok(Json(AgentsDocument::new(&agents, now())))
 }
 
 pub(crate) async fn meshes(

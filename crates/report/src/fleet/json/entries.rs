@@ -3,7 +3,7 @@
 use linerate_model::ForeignText;
 use linerate_model::calendar::{
     Alarm, CalendarRun, FleetAgent, FleetPreview, FleetStatus, MeshCell, MeshGrid, Recurrence,
-    ResourceReservation, ScheduleObstacle, ScheduleState, WhyAnswer,
+    ResourceReservation, ScheduleObstacle, ScheduleState, UnixTime, WhyAnswer,
 };
 
 use super::{
@@ -21,11 +21,11 @@ fn given(text: &ForeignText) -> Option<ForeignText> {
 impl AgentsDocument {
     /// Agents that carry out the calendar by themselves.
     #[must_use]
-    pub fn new(agents: &[FleetAgent]) -> Self {
+    pub fn new(agents: &[FleetAgent], now: UnixTime) -> Self {
         let entry = |agent: &FleetAgent| EnrolledAgentEntry {
             name: agent.name.as_str().into(),
             key: agent.key.as_str().into(),
-            state: crate::fleet::agents::state(agent),
+            state: crate::fleet::agents::state(agent, now),
             enrolled: time(agent.enrolled),
             revoked: agent.revoked.map(time),
             heard: agent.seen.map(time),
