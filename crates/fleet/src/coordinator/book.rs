@@ -347,14 +347,14 @@ pub(super) fn book_one(
 pub(super) fn confirming(
     schedule: &Schedule,
     first: &CalendarRun,
-    window: (UnixTime, UnixTime),
+    within: (UnixTime, UnixTime),
     epoch: u64,
     new_id: &mut NewId,
 ) -> Result<CalendarRun, CalendarError> {
     Ok(CalendarRun {
         confirms: Some(first.id.clone()),
-        latest: window.1,
+        latest: within.1,
         // Before what is due anyway, but not in its place.
-        ..new_run(schedule, window.0, epoch, id(new_id)?)
+        ..new_run(schedule, within.0, epoch, id(new_id)?)
     })
 }

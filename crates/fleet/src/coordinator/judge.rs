@@ -118,9 +118,9 @@ fn book_second_test(
     now: UnixTime,
     new_id: &mut NewId,
 ) -> Result<bool, CalendarError> {
-    let window = (now.after(Span::from_secs(1)), now.after(CONFIRM_WINDOW));
-    let second = confirming(schedule, run, window, epoch, new_id)?;
-    book_one(calendar, inventory, schedule, second, window.0, now, new_id)
+    let within = (now.after(Span::from_secs(1)), now.after(CONFIRM_WINDOW));
+    let second = confirming(schedule, run, within, epoch, new_id)?;
+    book_one(calendar, inventory, schedule, second, within.0, now, new_id)
 }
 
 fn raise(
