@@ -1,7 +1,16 @@
 // The calendar of a fleet: who sees whom how well, what needs attention, and what is measured when.
 
 import { useEffect, useState } from "preact/hooks";
-import { cancelCalendarRun, getAgents, getCell, getFleet, getMeshes, getSchedules, getWhy, pauseSchedule } from "./api";
+import {
+  cancelCalendarRun,
+  getAgents,
+  getCell,
+  getFleet,
+  getMeshes,
+  getSchedules,
+  getWhy,
+  pauseSchedule,
+} from "./api";
 import {
   type Agent,
   type Alarm,
