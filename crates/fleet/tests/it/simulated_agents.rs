@@ -166,6 +166,12 @@ impl SimulatedAgents {
         &self.agents[agent].host
     }
 
+    /// The public key of the agent of a host.
+    pub(crate) fn public_key(&self, host: &str) -> Option<String> {
+        let agent = self.agents.iter().find(|agent| agent.host == host && !agent.is_copy)?;
+        Some(FleetKey::from_bytes(agent.secret).unwrap().public().to_string())
+    }
+
     /// A new agent, which is not running yet; its public key.
     pub(crate) fn add(&mut self, host: &str, rng: &mut StdRng) -> String {
         let secret = rng.random();

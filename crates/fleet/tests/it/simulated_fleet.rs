@@ -539,7 +539,9 @@ impl SimulatedFleet {
             self.kill_traffic(agent);
         }
         for agent in self.users.agents().unwrap() {
-            if agent.revoked.is_some() {
+            // Also one whose enrolment the database lost: nobody hears it, and the coordinator says so.
+            let is_unknown = self.agents.public_key(&agent.name).as_deref() != Some(&agent.key);
+            if agent.revoked.is_some() || is_unknown {
                 self.enroll_again(&agent.name);
             }
         }
