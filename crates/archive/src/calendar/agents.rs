@@ -244,10 +244,12 @@ impl CalendarTransaction<'_> {
     /// The calendar cannot be written.
     pub fn note_other_uses(&mut self, active_until: Option<UnixTime>) -> Result<(), CalendarError> {
         self.execute("UPDATE fleet_run SET other_uses = 1 WHERE held IS NOT NULL", &[])?;
-        if let Some(until) = active_until {
-            self.execute("UPDATE fleet_lease SET calm = ?1 WHERE calm < ?1", &[value_of(until)])?;
-        }
-        Ok(())
+        active_until.map_or(Ok(()), |until| self.stay_calm(until))
+    }
+
+    /// Books nothing before `until`.
+    fn stay_calm(&mut self, until: UnixTime) -> Result<(), CalendarError> {
+        self.execute("UPDATE fleet_lease SET calm = ?1 WHERE calm < ?1", &[value_of(until)]).map(drop)
     }
 
     /// Whether something is held that another description of the fleet has booked.
@@ -343,7 +345,7 @@ impl CalendarTransaction<'_> {
         let longest = "SELECT coalesce(max(longest), 0) FROM fleet_resource";
         let longest = self.first(longest, &[], |row| Ok(row.integer(0)?))?.unwrap_or(0);
         let calm = UnixTime::from_ms(now.as_ms().saturating_add(longest));
-        self.execute("UPDATE fleet_lease SET calm = ?1", &[value_of(calm)])?;
+        self.stay_calm(calm)?;
         let lost = "UPDATE fleet_agent SET lost = ?2, changed = 1, version = version + ?1,
                     lease_until = CASE WHEN lease_until < ?2 THEN ?2 ELSE lease_until END";
         self.execute(lost, &[JUMP.into(), value_of(now.after(LONGEST))])?;

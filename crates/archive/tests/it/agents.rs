@@ -166,6 +166,10 @@ fn after_a_loss_every_agent_has_to_confirm_a_new_calendar(place: &TestPlace) {
     // An agent that is never heard again: the longest calendar ends after a day.
     calendar.write(|calendar| calendar.note_loss(at(10))).unwrap();
     let day = 24 * 3600 * 1000;
+    // What is waited for longer than that anyway is not forgotten.
+    calendar.write(|calendar| calendar.note_other_uses(Some(at(900)))).unwrap();
+    calendar.write(|calendar| calendar.note_loss(at(10))).unwrap();
+    assert_eq!(read_calm(&mut calendar), at(900));
     assert_eq!(calendar.read(|calendar| calendar.lost_agents(at(9 + day))).unwrap(), 1);
     assert_eq!(calendar.read(|calendar| calendar.lost_agents(at(10 + day))).unwrap(), 0);
 }
@@ -228,7 +232,7 @@ fn parts_of_a_result_become_a_whole_in_any_order(place: &TestPlace) {
 }
 
 fn a_calendar_of_the_first_format_is_brought_up_to_date(place: &TestPlace) {
-    // An archive with tables, as the calendar's are beside them.
+    // The tables of a calendar are in the database of an archive.
     drop(place.open());
     place.execute(match place {
         TestPlace::File(_) => include_str!("../../schema/calendar/sqlite.sql"),
