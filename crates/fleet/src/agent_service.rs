@@ -179,7 +179,7 @@ pub struct FleetAgentService {
     active: BTreeMap<String, CancelToken>,
     ended: (Sender<AgentRunEnd>, Receiver<AgentRunEnd>),
     /// What carries out runs instead of measuring.
-    stand_in: Option<RunSubstitute>,
+    substitute: Option<RunSubstitute>,
     _lock: PidFile,
 }
 
@@ -216,7 +216,7 @@ impl FleetAgentService {
             stopping: false,
             active: BTreeMap::new(),
             ended: channel(),
-            stand_in: None,
+            substitute: None,
             config,
             _lock: lock,
         })
@@ -225,8 +225,8 @@ impl FleetAgentService {
     /// Has runs carried out by something else than a measurement.
     #[doc(hidden)]
     #[must_use]
-    pub fn with_stand_in(mut self, stand_in: RunSubstitute) -> Self {
-        self.stand_in = Some(stand_in);
+    pub fn with_substitute(mut self, substitute: RunSubstitute) -> Self {
+        self.substitute = Some(substitute);
         self
     }
 
@@ -322,7 +322,7 @@ impl FleetAgentService {
         let cancel = CancelToken::new();
         self.active.insert(run.id.clone(), cancel.clone());
         let (config, ended) = (self.config.clone(), self.ended.0.clone());
-        let (id, stand_in) = (run.id.clone(), self.stand_in);
+        let (id, substitute) = (run.id.clone(), self.substitute);
         let start_by = clock::now() + begin_within.as_duration();
         let work = move || {
             let mut log = RunLog::default();
@@ -334,7 +334,7 @@ impl FleetAgentService {
                 schedule: &run.schedule,
                 spec: &spec,
                 start_by,
-                stand_in,
+                substitute,
             };
             let (end, warning) = carry_out(work, Some(&mut log), &cancel);
             if let Some(warning) = warning {

@@ -11,7 +11,7 @@ use crate::coordinator::RunEnd;
 /// The longest log that is passed on.
 const MAX_LOG_BYTES: usize = 48 << 20;
 
-/// A run that a stand-in carries out.
+/// A run that is carried out by something else than a measurement.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct SubstituteRun<'r> {
@@ -45,7 +45,7 @@ pub(crate) struct RunWork<'w> {
     /// Traffic that begins later would not end in the time of the run.
     pub(crate) start_by: Mono,
     /// What carries it out instead of a measurement.
-    pub(crate) stand_in: Option<RunSubstitute>,
+    pub(crate) substitute: Option<RunSubstitute>,
 }
 
 /// The log of a run as text, a JSON document on each line.
@@ -71,8 +71,8 @@ pub(crate) fn carry_out(
     log: Option<&mut RunLog>,
     cancel: &CancelToken,
 ) -> (RunEnd, Option<ArchiveWarning>) {
-    if let Some(stand_in) = work.stand_in {
-        let (end, text) = stand_in(&work.for_stand_in(), cancel);
+    if let Some(substitute) = work.substitute {
+        let (end, text) = substitute(&work.for_substitute(), cancel);
         if let Some(log) = log {
             log.text = text;
         }
@@ -115,7 +115,7 @@ pub(crate) fn carry_out(
 }
 
 impl RunWork<'_> {
-    fn for_stand_in(&self) -> SubstituteRun<'_> {
+    fn for_substitute(&self) -> SubstituteRun<'_> {
         SubstituteRun {
             run: self.run,
             schedule: self.schedule,

@@ -111,7 +111,8 @@ pub struct FleetCoordinator {
     /// Its name among coordinators.
     holder: String,
     inventory: Inventory,
-    horizon: Span,
+    /// How far ahead it books, if that was chosen.
+    horizon: Option<Span>,
     /// The epoch of its lease; absent while another one leads.
     epoch: Option<u64>,
     /// When its lease ends.
@@ -147,7 +148,7 @@ impl FleetCoordinator {
             calendar,
             holder,
             inventory,
-            horizon: HORIZON,
+            horizon: None,
             epoch: None,
             lease_until: UnixTime::from_ms(0),
             running: BTreeMap::new(),
@@ -172,7 +173,7 @@ impl FleetCoordinator {
     /// Books this far ahead, instead of [`HORIZON`].
     #[must_use]
     pub fn with_horizon(mut self, horizon: Span) -> Self {
-        self.horizon = horizon;
+        self.horizon = Some(horizon);
         self
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_archive::{Calendar, CalendarError, DueLimits, RunFilter};
+use linerate_archive::{Calendar, CalendarError, CalendarTransaction, DueLimits, RunFilter};
 use linerate_model::calendar::{
     Alarm, CalendarRun, CalendarRunState, FleetAgent, FleetHostState, FleetHostStatus, FleetStatus, FreeTime,
     MeshCell, MeshGrid, Schedule, ScheduleObstacle, ScheduleState, UnixTime, WhyAnswer,
@@ -238,11 +238,8 @@ impl FleetCalendar {
     /// # Errors
     /// The calendar cannot be read.
     pub fn agents(&mut self) -> Result<Vec<FleetAgent>, FleetError> {
-        let agents = self.calendar.read(|calendar| {
-            let agents = calendar.agents()?;
-            Ok(agents)
-        });
-        Ok(agents?)
+        let agents = |calendar: &mut CalendarTransaction<'_>| calendar.agents();
+        Ok(self.calendar.read(agents)?)
     }
 
     /// Enrols the agent of a host with its public key, in place of an earlier one.

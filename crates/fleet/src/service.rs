@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use linerate_archive::{Archive, Calendar, EventStore};
+use linerate_archive::{Archive, Calendar, CalendarTransaction, EventStore};
 use linerate_broker::{
     Broker, BrokerConfig, BrokerEvent, BrokerLogin, NotSent, agent_subject, centre_subjects, name_in_subject,
 };
@@ -225,7 +225,7 @@ pub struct FleetService {
     clock_due: clock::Mono,
     in_time: bool,
     /// What carries out runs instead of measuring.
-    stand_in: Option<RunSubstitute>,
+    substitute: Option<RunSubstitute>,
 }
 
 impl FleetService {
@@ -236,11 +236,8 @@ impl FleetService {
     pub fn open(config: FleetServiceConfig) -> Result<Self, FleetError> {
         let mut calendar = Calendar::of(archive_at(config.archive.as_deref())?)?;
         if config.broker.is_none() {
-            let agents = calendar.read(|calendar| {
-                let agents = calendar.agents()?;
-                Ok(agents)
-            })?;
-            let count = agents.iter().filter(|agent| agent.revoked.is_none()).count();
+            let agents = |calendar: &mut CalendarTransaction<'_>| calendar.agents();
+            let count = calendar.read(agents)?.iter().filter(|agent| agent.revoked.is_none()).count();
             if count > 0 {
                 (config.notify)(&FleetNotice::AgentsWithoutBroker(count));
             }
@@ -267,15 +264,15 @@ impl FleetService {
             archive: None,
             clock_due: clock::now(),
             in_time: true,
-            stand_in: None,
+            substitute: None,
         })
     }
 
     /// Has runs carried out by something else than a measurement.
     #[doc(hidden)]
     #[must_use]
-    pub fn with_stand_in(mut self, stand_in: RunSubstitute) -> Self {
-        self.stand_in = Some(stand_in);
+    pub fn with_substitute(mut self, substitute: RunSubstitute) -> Self {
+        self.substitute = Some(substitute);
         self
     }
 
@@ -404,9 +401,9 @@ impl FleetService {
         let active = ActiveRun { run: run.clone(), cancel: cancel.clone(), why: None };
         self.active.insert(run.id.clone(), active);
         let (config, ended, id) = (self.config.clone(), self.ended.0.clone(), run.id.clone());
-        let stand_in = self.stand_in;
+        let substitute = self.substitute;
         let work = move || {
-            let end = carry_out(&config, &run, stand_in, &cancel);
+            let end = carry_out(&config, &run, substitute, &cancel);
             // Only fails if the service has ended.
             let _ = ended.send((run.id, end));
         };
@@ -611,7 +608,7 @@ fn with_cause(error: &dyn std::error::Error) -> String {
 fn carry_out(
     config: &FleetServiceConfig,
     run: &CalendarRun,
-    stand_in: Option<RunSubstitute>,
+    substitute: Option<RunSubstitute>,
     cancel: &CancelToken,
 ) -> RunEnd {
     let host = |name: &str| config.inventory.host(name).map(|host| host_ref(host, config));
@@ -629,7 +626,7 @@ fn carry_out(
         schedule: &run.schedule,
         spec: &run.spec,
         start_by: clock::now() + latest.since(now()).as_duration(),
-        stand_in,
+        substitute,
     };
     let (end, warning) = crate::carry_out::carry_out(work, None, cancel);
     if let Some(warning) = warning {

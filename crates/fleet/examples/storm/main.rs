@@ -115,7 +115,7 @@ fn coordinator(folder: &Path) {
         }),
         notify: |_| (),
     };
-    let service = FleetService::open(config).unwrap().with_stand_in(|_, _| {
+    let service = FleetService::open(config).unwrap().with_substitute(|_, _| {
         let reason = "it is not measured".to_owned();
         (RunEnd { state: CalendarRunState::Failed, reason, result: None }, String::new())
     });

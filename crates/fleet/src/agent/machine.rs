@@ -227,9 +227,9 @@ impl CalendarAgent {
             let is_same = self.calendar.is_none() && held == known;
             is_same || (held.epoch >= known.epoch && held.version > known.version)
         });
-        let is_known =
+        let is_sound =
             calendar.runs.iter().all(|run| run.spec < calendar.specs.len() && is_file_name(&run.id));
-        if calendar.agent != self.identity.name || !self.refused.is_empty() || !is_newer || !is_known {
+        if calendar.agent != self.identity.name || !self.refused.is_empty() || !is_newer || !is_sound {
             return;
         }
         // First on the disk: after a restart, it would keep to an earlier one that is not in force any more.
@@ -246,12 +246,8 @@ impl CalendarAgent {
         let gone: Vec<String> =
             self.active.keys().filter(|run| !wanted.contains(run.as_str())).cloned().collect();
         gone.iter().for_each(|run| self.stop(run, StopReason::TakenBack));
-        if calendar.lost {
-            self.outbox.send_kept(|_| true, self.folder.as_mut());
-        }
         // A database that gives out a run anew whose result it had has lost that.
-        let given_out: BTreeSet<&str> = calendar.runs.iter().map(|run| run.id.as_str()).collect();
-        self.outbox.send_kept(|run| given_out.contains(run), self.folder.as_mut());
+        self.outbox.send_kept(|run| calendar.lost || wanted.contains(run), self.folder.as_mut());
         self.calendar = Some(calendar);
         self.remember();
         self.reports.at_once();
@@ -320,7 +316,7 @@ impl CalendarAgent {
         self.note_kept(kept);
     }
 
-    /// Looks at its calendar and says what has to be done. Called about four times a second, and after every message.
+    /// Looks at its calendar and says what has to be done. Called when [`Self::next_tick`] says, and after every message.
     pub fn tick(&mut self, reading: &ClockReading) -> Vec<AgentAction> {
         let now = self.clock.now(reading);
         if let Some((now, error)) = now {
@@ -366,6 +362,9 @@ impl CalendarAgent {
         // The memory keeps the runs of the last calendar only, and a failover can bring back one from before.
         let is_new = |run: &&AgentRun| !self.memory.runs.contains_key(&run.id) && !self.outbox.has(&run.id);
         let due: Vec<AgentRun> = due.filter(is_new).cloned().collect();
+        if due.is_empty() {
+            return;
+        }
         let specs = calendar.specs.clone();
         for run in due {
             let latest = run.starts.after(set_up);

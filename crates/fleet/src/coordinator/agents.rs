@@ -12,11 +12,10 @@ use linerate_model::calendar::{CalendarRun, CalendarRunState, FleetAgent, FleetA
 use linerate_units::Span;
 
 use super::{FleetAction, FleetCoordinator, HORIZON};
-use crate::agent::MAX_PARTS;
 use crate::agent::{
     AgentCalendar, AgentReport, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, FleetKey,
-    HeldCalendar, MessageOrigin, PublicFleetKey, ResultDocument, ResultPart, StoredResult, is_proven, open,
-    proof, seal,
+    HeldCalendar, MAX_PARTS, MessageOrigin, PublicFleetKey, ResultDocument, ResultPart, StoredResult,
+    is_proven, open, proof, seal,
 };
 use crate::error::FleetError;
 use crate::inventory::Inventory;
@@ -72,8 +71,8 @@ impl fmt::Display for AgentNotice {
             Self::Full { agent, why } => write!(f, "the agent of {agent} takes no further runs: {why}"),
             Self::Loss(agents) => write!(
                 f,
-                "the database may have lost what it wrote last; nothing is booked until {agents} agents have new calendars, \
-                 or for 24 hours"
+                "the database may have lost what it wrote last; nothing is booked until every agent has a new calendar \
+                 ({agents} have not), or for 24 hours"
             ),
         }
     }
@@ -155,10 +154,8 @@ pub(crate) fn why_no_runs(agent: &FleetAgent, limits: &DueLimits) -> Option<Stri
 impl FleetCoordinator {
     /// How far ahead runs are booked.
     pub(super) fn horizon(&self) -> Span {
-        match &self.centre {
-            Some(_) if self.horizon == HORIZON => self.inventory.ahead.max(HORIZON),
-            _ => self.horizon,
-        }
+        let of_agents = self.centre.as_ref().map(|_| self.inventory.ahead);
+        self.horizon.unwrap_or_else(|| HORIZON.max(of_agents.unwrap_or(HORIZON)))
     }
 
     pub(super) fn due_limits(&self, now: UnixTime) -> DueLimits {

@@ -67,7 +67,7 @@ pub(crate) fn coordinator(folder: &Path) {
         }
         clock::sleep_until(clock::now() + RETRY_INTERVAL);
     };
-    let ended = service.with_stand_in(stand_in).run(&CancelToken::new(), &mut |_| ());
+    let ended = service.with_substitute(substitute).run(&CancelToken::new(), &mut |_| ());
     println!("{} ended: {ended:?}", now().as_ms());
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn agent(folder: &Path, enrollment: &Path, own: PathBuf) {
         }
         clock::sleep_until(clock::now() + RETRY_INTERVAL);
     };
-    service.with_stand_in(stand_in).run(&CancelToken::new());
+    service.with_substitute(substitute).run(&CancelToken::new());
 }
 
 /// Other numbers for every process and moment.
@@ -105,7 +105,7 @@ fn note(line: &str) {
 }
 
 /// Connects, sends for the time of the test, and says how it went.
-fn stand_in(run: &SubstituteRun<'_>, cancel: &CancelToken) -> (RunEnd, String) {
+fn substitute(run: &SubstituteRun<'_>, cancel: &CancelToken) -> (RunEnd, String) {
     let mut rng = random();
     let failed =
         |reason: &str| RunEnd { state: CalendarRunState::Failed, reason: reason.to_owned(), result: None };
