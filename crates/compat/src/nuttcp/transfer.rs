@@ -295,7 +295,9 @@ impl NuttcpTransfer {
             NuttcpTransferState::Running => self.due = Some(now + RECEIVER_GRACE),
             NuttcpTransferState::Stopping | NuttcpTransferState::Counting | NuttcpTransferState::Over => {}
             // A receiver that has reported does not need further end marks, and has received everything.
-            NuttcpTransferState::Ending(_) | NuttcpTransferState::Draining => self.finish(out),
+            NuttcpTransferState::Ending(_) => self.finish(out),
+            // It acknowledges nothing more. What was retransmitted since the last look still counts.
+            NuttcpTransferState::Draining => self.ask(NuttcpCountsReason::Drain, out),
             _ => {
                 self.abort(out);
                 self.events.push_back(TransferEvent::Failed(Failure::Nobody));

@@ -37,6 +37,8 @@ struct ScriptedServer {
     seen: NuttcpTranscript,
     task: Option<FlowTask>,
     sent: u64,
+    /// What the client's kernel has retransmitted.
+    retransmits: u64,
     /// What the client's kernel says of the acknowledgements.
     all_acknowledged: Option<bool>,
     /// Whether a data connection is closed.
@@ -74,7 +76,7 @@ impl ScriptedServer {
     fn counts(&self) -> FlowCounts {
         let stream = StreamCounts {
             bytes: self.sent,
-            retransmits: Some(0),
+            retransmits: Some(self.retransmits),
             snd_cwnd: Some(247 * 1024),
             all_acknowledged: self.all_acknowledged,
             ..StreamCounts::default()
@@ -115,6 +117,7 @@ fn begin<'t>(
         seen: NuttcpTranscript::default(),
         task: None,
         sent,
+        retransmits: 0,
         all_acknowledged: None,
         closed: false,
     };
@@ -144,6 +147,24 @@ fn play(arguments: &str, transcript: &str, sent: u64) -> NuttcpTranscript {
     script.pass(Span::from_secs(3));
     script.give(Input::Closed { link: Link(0), reason: None });
     script.seen
+}
+
+/// The server has everything before our client's next look at its kernel.
+#[test]
+fn what_was_retransmitted_before_the_server_reported_is_counted() {
+    let (mut script, lines) = begin("-T3 127.0.0.1", DEFAULT, 1);
+    script.all_acknowledged = Some(false);
+    script.give(Input::Written { flow: FlowId(0) });
+    let counts = script.counts();
+    script.give(Input::Ended { counts: &counts });
+    script.pass(Span::from_ms(5));
+    (script.retransmits, script.all_acknowledged) = (7, Some(true));
+    for line in lines {
+        script.send_line(line);
+    }
+    script.give(Input::Closed { link: Link(0), reason: None });
+    assert!(script.seen.printed.contains(" 7 retrans "), "{}", script.seen.printed);
+    assert_eq!(script.seen.exit, Some(0));
 }
 
 /// A client that transmits, when its flow has ended and the peer's kernel has not acknowledged everything.
