@@ -16,7 +16,7 @@ use crate::value::{DatabaseRow, Value};
 use crate::{Archive, ArchiveError};
 use rows::RowError;
 
-pub use agents::HandedCalendar;
+pub use agents::{AgentRemoval, HandedCalendar};
 pub use lease::Lease;
 pub use result_parts::ResultParts;
 pub use runs::RunFilter;

@@ -27,6 +27,8 @@ pub enum AgentCommand {
     List,
     /// Revoke the agent of a host; what it has in its calendar counts until that ends
     Revoke(RevokeRequest),
+    /// Remove an agent that was revoked, once its calendar has ended; the coordinator then measures from its host itself
+    Remove(RemoveRequest),
     /// Be the agent of this host: take the calendar from a broker, and carry it out with the server of this host
     Run(AgentRunOptions),
 }
@@ -79,6 +81,15 @@ pub struct RevokeRequest {
     pub users: UsersFileOptions,
 }
 
+/// Which agent to remove.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct RemoveRequest {
+    /// Name of the host
+    #[cfg_attr(feature = "clap", arg(value_name = "HOST"))]
+    pub host: String,
+}
+
 /// How to be an agent.
 #[derive(Debug, Clone)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
@@ -109,6 +120,10 @@ impl AgentCommand {
         match self {
             Self::Enroll(request) => request.execute(calendar, now),
             Self::Revoke(request) => request.execute(calendar, now),
+            Self::Remove(request) => {
+                calendar.remove_agent(&request.host, now)?;
+                Ok(FleetAnswer::AgentRemoved(request.host.clone()))
+            }
             Self::List | Self::Run(_) => Ok(FleetAnswer::Agents(calendar.agents()?, now)),
         }
     }

@@ -216,10 +216,19 @@ impl TryOutFolder {
     /// # Errors
     /// The fleet whose folder is given is not up, and its calendar cannot be used without that.
     pub fn archive(&self, given: Option<&str>) -> Result<Option<String>, FleetError> {
-        let Some(folder) = &self.dir else {
-            let tried = || TryOut::default_folder().ok().filter(|folder| is_up(folder));
-            return Ok(given.map(str::to_owned).or_else(|| TryOut::archive(&tried()?)));
-        };
+        if self.dir.is_some() {
+            return self.given_archive(given);
+        }
+        let tried = || TryOut::default_folder().ok().filter(|folder| is_up(folder));
+        Ok(given.map(str::to_owned).or_else(|| TryOut::archive(&tried()?)))
+    }
+
+    /// The archive in which a coordinator keeps its calendar: that of a fleet for trying out only if its folder is given.
+    ///
+    /// # Errors
+    /// The fleet whose folder is given is not up, and its calendar cannot be used without that.
+    pub fn given_archive(&self, given: Option<&str>) -> Result<Option<String>, FleetError> {
+        let Some(folder) = &self.dir else { return Ok(given.map(str::to_owned)) };
         let archive = TryOut::archive(folder).filter(|archive| !archive.contains("://") || is_up(folder));
         archive.map(Some).ok_or_else(|| FleetError::TryOutDown(folder.clone()))
     }

@@ -158,6 +158,21 @@ pub enum FleetError {
     /// There is no such agent.
     #[error("{0} has no agent, or it was revoked before; `linerate agent list` shows them")]
     NoAgent(String),
+    /// An agent that may measure is not removed.
+    #[error("the agent of {0} is not revoked; end it with `linerate agent revoke {0}` before it is removed")]
+    NotRevoked(String),
+    /// An agent that was revoked may not know.
+    #[error(
+        "the agent of {host} may have a calendar that is in force until {}; remove it then, so that nobody else measures \
+         at its times",
+        crate::recurrence::rfc3339(*until)
+    )]
+    StillInForce {
+        /// Its host.
+        host: String,
+        /// Until when.
+        until: linerate_model::calendar::UnixTime,
+    },
     /// The calendar of a fleet for trying out can only be used while the fleet is up.
     #[error("no fleet is up in {folder}; start one with: linerate fleet up --dir {folder}", folder = .0.display())]
     TryOutDown(std::path::PathBuf),

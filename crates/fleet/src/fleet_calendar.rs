@@ -2,20 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use linerate_archive::{Calendar, CalendarError, CalendarTransaction, DueLimits, RunFilter};
+use linerate_archive::{AgentRemoval, Calendar, CalendarError, CalendarTransaction, RunFilter};
 use linerate_model::calendar::{
-    Alarm, CalendarRun, CalendarRunState, FleetAgent, FleetHostState, FleetHostStatus, FleetStatus, FreeTime,
-    MeshCell, MeshGrid, Schedule, ScheduleObstacle, ScheduleState, UnixTime, WhyAnswer,
+    Alarm, CalendarRun, CalendarRunState, FleetAgent, FleetHostState, FleetHostStatus, FleetStatus, MeshCell,
+    MeshGrid, Schedule, ScheduleState, UnixTime,
 };
 use linerate_runner::archive_to_read;
 use linerate_units::Span;
 
-use crate::booking::{BookingRequest, Timeline};
-use crate::coordinator::{CANCELLED_BY_USER, cancel_booked, due_again, run_length, why_no_runs};
+use crate::coordinator::{CANCELLED_BY_USER, cancel_booked, due_again, why_no_runs};
 use crate::error::FleetError;
 use crate::inventory::{FleetHost, Inventory};
 use crate::recurrence::DueTimes;
-use crate::request::{PairRequest, ScheduleRequest};
+use crate::request::ScheduleRequest;
+
+mod why;
 
 /// An agent that was not heard for this time is away. It reports about twice a minute.
 const SILENT: Span = Span::from_secs(120);
@@ -264,102 +265,30 @@ impl FleetCalendar {
         })?)
     }
 
+    /// Removes the agent of a host, which was revoked.
+    ///
+    /// # Errors
+    /// There is none, it is not revoked or has something in hand, or the calendar cannot be written.
+    pub fn remove_agent(&mut self, host: &str, now: UnixTime) -> Result<(), FleetError> {
+        let removal = self.calendar.write(|calendar| {
+            calendar.lock()?;
+            calendar.remove_agent(host, now)
+        })?;
+        let host = host.to_owned();
+        match removal {
+            AgentRemoval::Removed => Ok(()),
+            AgentRemoval::NoAgent => Err(FleetError::NoAgent(host)),
+            AgentRemoval::NotRevoked => Err(FleetError::NotRevoked(host)),
+            AgentRemoval::InForce(until) => Err(FleetError::StillInForce { host, until }),
+        }
+    }
+
     /// The newest alarms, or those that are not cleared.
     ///
     /// # Errors
     /// The calendar cannot be read.
     pub fn alarms(&mut self, open: bool) -> Result<Vec<Alarm>, FleetError> {
         Ok(self.calendar.read(|calendar| calendar.alarms(open, MAX_ALARMS))?)
-    }
-
-    /// Why a schedule measures at a time or not, and when it could.
-    ///
-    /// # Errors
-    /// There is no such schedule, its hosts are gone, or the calendar cannot be read.
-    pub fn why(&mut self, name: &str, at: UnixTime, now: UnixTime) -> Result<WhyAnswer, FleetError> {
-        let state = self.schedule(name)?;
-        let inventory = self.inventory()?;
-        let schedule = &state.schedule;
-        let refused = |why| FleetError::Recurrence { name: name.to_owned(), why };
-        let due = DueTimes::of(schedule).map_err(refused)?;
-        let length = run_length(schedule, &inventory).ok_or(FleetError::NoLength)?;
-        let uses = inventory.uses(&schedule.from, &schedule.to, schedule.shared)?;
-        let names: Vec<&str> = uses.iter().map(|one| one.resource.as_str()).collect();
-        let of = |states: Vec<CalendarRunState>, newest_first| RunFilter {
-            schedule: Some(name.to_owned()),
-            states,
-            newest_first,
-            limit: Some(1),
-            ..RunFilter::default()
-        };
-        let ended: Vec<CalendarRunState> =
-            CalendarRunState::ALL.into_iter().filter(|one| one.is_end()).collect();
-        let (reservations, lease, activity, active, next, last) = self.calendar.read(|calendar| {
-            Ok((
-                calendar.reservations(&names, at.min(now), at.after(SEARCH))?,
-                calendar.lease()?,
-                calendar.last_activity()?,
-                calendar.runs(&of(vec![CalendarRunState::Running], false))?.pop(),
-                calendar.runs(&of(vec![CalendarRunState::Booked], false))?.pop(),
-                calendar.runs(&of(ended.clone(), true))?.pop(),
-            ))
-        })?;
-        // Its own runs are not in its way.
-        let timeline = Timeline::of(reservations.into_iter().filter(|one| one.schedule != name));
-        // One whose time is over has no coordinator any more.
-        let active = active.filter(|run| run.ends > now);
-        let mut obstacles = Vec::new();
-        if lease.is_none_or(|lease| lease.until <= now) {
-            obstacles.push(ScheduleObstacle::NoCoordinator(activity));
-        }
-        if state.paused {
-            obstacles.push(ScheduleObstacle::Paused);
-        } else if active.is_none() {
-            let booked = next.as_ref().map(|run| run.due);
-            let next_due = booked.into_iter().chain(state.next_due).min();
-            if next_due.is_none_or(|due| due > at) {
-                obstacles.push(ScheduleObstacle::NotDue(next_due));
-            }
-        }
-        if let Some(until) = due.quiet_until(at, length) {
-            obstacles.push(ScheduleObstacle::Quiet(until));
-        }
-        obstacles.extend(timeline.blockers(&uses, at, length).into_iter().map(ScheduleObstacle::Busy));
-        let request = BookingRequest { uses: &uses, earliest: at, latest: at.after(SEARCH), length };
-        let slot = timeline.earliest(&request, &|starts, length| due.quiet_until(starts, length));
-        Ok(WhyAnswer { at, obstacles, next_free: slot.map(|slot| slot.starts), active, next, last, state })
-    }
-
-    /// The next times at which a test could be made.
-    ///
-    /// # Errors
-    /// The test or its hosts are wrong, or the calendar cannot be read.
-    pub fn next_free(
-        &mut self,
-        pair: &PairRequest,
-        count: usize,
-        now: UnixTime,
-    ) -> Result<Vec<FreeTime>, FleetError> {
-        let inventory = self.inventory()?;
-        let spec = pair.checked_spec(&inventory)?;
-        let time = spec.expected_time().ok_or(FleetError::NoLength)?;
-        let length = inventory.set_up + time + inventory.settle;
-        let uses = inventory.uses(&pair.from, &pair.to, pair.shared)?;
-        let names: Vec<&str> = uses.iter().map(|one| one.resource.as_str()).collect();
-        let reservations =
-            self.calendar.read(|calendar| calendar.reservations(&names, now, now.after(SEARCH)))?;
-        let timeline = Timeline::of(reservations);
-        let mut times = Vec::new();
-        let mut earliest = now;
-        while times.len() < count {
-            let request = BookingRequest { uses: &uses, earliest, latest: now.after(SEARCH), length };
-            let Some(slot) = timeline.earliest(&request, &|_, _| None) else { break };
-            times.push(FreeTime { starts: slot.starts, ends: slot.ends });
-            // The next one begins after something else that holds a part.
-            let after = slot.ends;
-            earliest = after;
-        }
-        Ok(times)
     }
 
     /// A mesh as a grid.
@@ -482,8 +411,7 @@ fn host_status(
     agent: Option<&FleetAgent>,
     now: UnixTime,
 ) -> FleetHostStatus {
-    let limits = DueLimits { before: now, soon: now, seen_after: now.before(SILENT) };
-    let trouble = agent.and_then(|agent| why_no_runs(agent, &limits));
+    let trouble = agent.and_then(|agent| why_no_runs(agent, now.before(SILENT)));
     let by_run = match newest.map(|run| run.state) {
         None => FleetHostState::Unknown,
         Some(CalendarRunState::Running) => FleetHostState::Measuring,

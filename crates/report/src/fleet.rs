@@ -77,6 +77,7 @@ pub fn text(answer: &FleetAnswer, zone: &TimeZone, view: &TextLayout) -> String 
             agents::enrolled(host, key, written, *reload_broker, view)
         }
         FleetAnswer::Revoked { host, written } => agents::revoked(host, written, view),
+        FleetAnswer::AgentRemoved(host) => agents::removed(host, view),
         FleetAnswer::Preview(preview) => preview_lines(preview, times, view),
     };
     lines.join("\n") + "\n"

@@ -54,6 +54,18 @@ test("schedules say when they are due", () => {
 });
 
 test("every obstacle has words", () => {
-  for (const kind of ["paused", "not_due", "quiet_hours", "busy", "no_coordinator"] as const)
-    expect(obstacle({ kind }).length).toBeGreaterThan(8);
+  const kinds = [
+    "paused",
+    "not_due",
+    "quiet_hours",
+    "busy",
+    "no_coordinator",
+    "agent",
+    "after_loss",
+    "after_change",
+    "unsettled",
+  ] as const;
+  const words = kinds.map((kind) => obstacle({ kind }));
+  for (const one of words) expect(one.length).toBeGreaterThan(8);
+  expect(new Set(words).size).toBe(kinds.length);
 });

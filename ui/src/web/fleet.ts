@@ -99,11 +99,28 @@ export interface Schedule {
 }
 
 export interface Obstacle {
-  kind: "paused" | "not_due" | "quiet_hours" | "busy" | "no_coordinator";
+  kind:
+    | "paused"
+    | "not_due"
+    | "quiet_hours"
+    | "busy"
+    | "no_coordinator"
+    | "agent"
+    | "after_loss"
+    | "after_change"
+    | "unsettled";
+  reason?: string;
   due?: string;
   until?: string;
   last_run?: string;
-  reservation?: { resource: string; run: string; schedule: string; priority: number; ends: string };
+  reservation?: {
+    resource: string;
+    run: string;
+    schedule: string;
+    priority: number;
+    ends: string;
+    state: string;
+  };
 }
 
 export interface Why {
@@ -167,9 +184,19 @@ export function obstacle(one: Obstacle): string {
     case "busy": {
       const held = one.reservation;
       if (!held) return "something that it uses is in use";
+      if (!["booked", "running"].includes(held.state))
+        return `${held.resource} is held for a run of ${held.schedule} that ended before, because an agent may still have it in its calendar, until ${when(held.ends)}`;
       return `${held.resource} is in use by a run of ${held.schedule} (priority ${held.priority}) until ${when(held.ends)}`;
     }
-    default:
+    case "agent":
+      return one.reason ?? "its agent takes no runs";
+    case "after_loss":
+      return `nothing is booked until all agents have confirmed new calendars, because the database lost what was written last; it goes on by ${when(one.until ?? "")} at the latest`;
+    case "after_change":
+      return `nothing is booked until agents have given back what was booked before the fleet was changed; it goes on by ${when(one.until ?? "")} at the latest`;
+    case "unsettled":
+      return `nothing is booked before ${when(one.until ?? "")}, because a test of before a loss or a change of the fleet may still be on the wire`;
+    case "no_coordinator":
       return "no coordinator carries out the calendar";
   }
 }

@@ -78,7 +78,7 @@ pub(crate) fn run(args: &CalendarArgs<FleetCommand>) -> Result<Exit, CommandErro
         return Ok(args.options.print(&answer));
     }
     match &args.command {
-        FleetCommand::Run(run) => carry_out(run, archive),
+        FleetCommand::Run(run) => carry_out(run, place.given_archive(archive.archive.as_deref())?),
         FleetCommand::Up(up) => try_out(up, place),
         FleetCommand::Down => take_down(&place.folder()?).map_err(CommandError::failed).map(|()| Exit::Done),
         FleetCommand::Check(_) | FleetCommand::Status | FleetCommand::Alarms(_) => Ok(Exit::Done),
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &CalendarArgs<FleetCommand>) -> Result<Exit, CommandErro
 }
 
 /// The coordinator: until a signal arrives.
-fn carry_out(args: &CoordinatorOptions, archive: &ArchiveOptions) -> Result<Exit, CommandError> {
+fn carry_out(args: &CoordinatorOptions, archive: Option<String>) -> Result<Exit, CommandError> {
     print::developers_log();
     let signals = Signals::catch_these(&SERVICE_STOP_SIGNALS)?;
     let reload = Arc::new(AtomicBool::new(false));
@@ -94,7 +94,7 @@ fn carry_out(args: &CoordinatorOptions, archive: &ArchiveOptions) -> Result<Exit
     Signals::hand_over(&[SIGHUP], move |_| noticed.store(true, Ordering::Relaxed))
         .map_err(|error| CommandError::failed(format!("cannot wait for signals: {error}")))?;
     let token = read_token(&args.agent_token_file)?;
-    let config = args.config(token, archive.archive.clone(), tell)?;
+    let config = args.config(token, archive, tell)?;
     let mut service = FleetService::open(config)?;
     let mut between = |service: &mut FleetService| {
         if reload.swap(false, Ordering::Relaxed) {

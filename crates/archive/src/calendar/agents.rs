@@ -41,6 +41,19 @@ pub struct HandedCalendar {
     pub runs: Vec<CalendarRun>,
 }
 
+/// Whether an agent was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentRemoval {
+    /// It was.
+    Removed,
+    /// The host has none.
+    NoAgent,
+    /// It has to be revoked before.
+    NotRevoked,
+    /// It may have a calendar that is in force until this time.
+    InForce(UnixTime),
+}
+
 impl CalendarTransaction<'_> {
     /// The agents, by name.
     ///
@@ -125,6 +138,27 @@ impl CalendarTransaction<'_> {
             self.end_all_of(name, "its agent was revoked", now)?;
         }
         Ok(revoked)
+    }
+
+    /// Removes an agent that was revoked, if nothing that it has is in force any more. Its host is then one without agent.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn remove_agent(&mut self, name: &str, now: UnixTime) -> Result<AgentRemoval, CalendarError> {
+        let Some(agent) = self.agent(name)? else { return Ok(AgentRemoval::NoAgent) };
+        if agent.revoked.is_none() {
+            return Ok(AgentRemoval::NotRevoked);
+        }
+        let held = "SELECT coalesce(max(free), -1) FROM fleet_run WHERE from_host = ?1 AND held IS NOT NULL";
+        let held = self.first(held, &[name.into()], |row| optional_time(row, 0))?.flatten();
+        let until = held.map_or(agent.lease_until, |held| held.max(agent.lease_until));
+        if until > now {
+            return Ok(AgentRemoval::InForce(until));
+        }
+        self.give_back("from_host = ?1 AND held IS NOT NULL", &[name.into()])?;
+        self.execute("DELETE FROM fleet_result_part WHERE agent = ?1", &[name.into()])?;
+        self.execute("DELETE FROM fleet_agent WHERE name = ?1", &[name.into()])?;
+        Ok(AgentRemoval::Removed)
     }
 
     /// Stores what an agent says of itself.
@@ -252,13 +286,13 @@ impl CalendarTransaction<'_> {
         self.execute("UPDATE fleet_lease SET calm = ?1 WHERE calm < ?1", &[value_of(until)]).map(drop)
     }
 
-    /// Whether something is held that another description of the fleet has booked.
+    /// Until when something is held at the latest that another description of the fleet has booked; absent if nothing is.
     ///
     /// # Errors
     /// The calendar cannot be read.
-    pub fn holds_other_uses(&mut self) -> Result<bool, CalendarError> {
-        let held = "SELECT count(*) FROM fleet_run WHERE held IS NOT NULL AND other_uses = 1";
-        Ok(self.first(held, &[], |row| Ok(row.integer(0)?))?.is_some_and(|count| count > 0))
+    pub fn other_uses_until(&mut self) -> Result<Option<UnixTime>, CalendarError> {
+        let held = "SELECT coalesce(max(free), -1) FROM fleet_run WHERE held IS NOT NULL AND other_uses = 1";
+        Ok(self.first(held, &[], |row| optional_time(row, 0))?.flatten())
     }
 
     /// Every agent needs another calendar.
@@ -363,6 +397,15 @@ impl CalendarTransaction<'_> {
             self.store_end(&run.id, state, "the database lost what was written last", None, now)?;
         }
         Ok(())
+    }
+
+    /// Until when an agent may have a calendar that the database knows nothing of; in the past if none has.
+    ///
+    /// # Errors
+    /// The calendar cannot be read.
+    pub fn lost_until(&mut self) -> Result<UnixTime, CalendarError> {
+        let lost = "SELECT coalesce(max(lost), 0) FROM fleet_agent";
+        Ok(self.first(lost, &[], |row| rows::time(row, 0))?.unwrap_or(UnixTime::from_ms(0)))
     }
 
     /// Until when something may be on the wire that the database has lost, or that has reserved less than it uses.

@@ -3,7 +3,7 @@
 use std::slice::from_ref;
 
 use linerate_archive::{
-    Calendar, CalendarError, CalendarTransaction, HandedCalendar, ResultParts, RunFilter,
+    AgentRemoval, Calendar, CalendarError, CalendarTransaction, HandedCalendar, ResultParts, RunFilter,
 };
 use linerate_model::calendar::{CalendarRunState, FleetAgentState, UnixTime};
 
@@ -19,6 +19,7 @@ on_both_databases!(
     after_a_loss_every_agent_has_to_confirm_a_new_calendar,
     schedules_of_agents_that_take_no_runs_are_due_when_their_time_has_come,
     every_agent_has_a_key_of_its_own,
+    an_agent_is_removed_when_nothing_of_it_is_in_force,
     parts_of_a_result_become_a_whole_in_any_order,
     a_calendar_of_the_first_format_is_brought_up_to_date,
 );
@@ -197,6 +198,38 @@ fn schedules_of_agents_that_take_no_runs_are_due_when_their_time_has_come(place:
     calendar.write(|calendar| calendar.note_agent("a", &state(""), at(7))).unwrap();
     calendar.write(|calendar| calendar.revoke_agent("a", at(8)).map(drop)).unwrap();
     assert!(!is_due(&mut calendar, 100));
+}
+
+fn an_agent_is_removed_when_nothing_of_it_is_in_force(place: &TestPlace) {
+    let mut calendar = with_agent(place);
+    let remove = |calendar: &mut Calendar, now: i64| {
+        calendar.write(|calendar| calendar.remove_agent("a", at(now))).unwrap()
+    };
+    hand_out(&mut calendar, 300);
+    assert_eq!(remove(&mut calendar, 10), AgentRemoval::NotRevoked);
+    // A process with the earlier key may have the run for longer than the newest calendar is in force.
+    calendar.write(|calendar| calendar.enroll_agent("a", "KEY-C", at(20))).unwrap();
+    let version = hand_out(&mut calendar, 150).version;
+    calendar.write(|calendar| calendar.confirm_calendar("a", version)).unwrap();
+    calendar.write(|calendar| calendar.revoke_agent("a", at(30))).unwrap();
+    assert_eq!(remove(&mut calendar, 160), AgentRemoval::InForce(at(200)));
+    assert!(!is_free(&mut calendar));
+    calendar
+        .write(|calendar| {
+            calendar.add_result_part(("a", "one"), (0, 2), "half", at(170))?;
+            calendar.note_other_uses(None)
+        })
+        .unwrap();
+    let waits = |calendar: &mut CalendarTransaction<'_>| calendar.other_uses_until();
+    assert_eq!(calendar.read(waits).unwrap(), Some(at(200)));
+    assert_eq!(remove(&mut calendar, 200), AgentRemoval::Removed);
+    assert_eq!(calendar.read(waits).unwrap(), None);
+    assert!(is_free(&mut calendar));
+    let agents = |calendar: &mut CalendarTransaction<'_>| calendar.agents();
+    assert_eq!(calendar.read(agents).unwrap(), []);
+    assert_eq!(remove(&mut calendar, 201), AgentRemoval::NoAgent);
+    // Its key may be enrolled again, also for another host.
+    calendar.write(|calendar| calendar.enroll_agent("b", "KEY-C", at(202))).unwrap();
 }
 
 fn every_agent_has_a_key_of_its_own(place: &TestPlace) {

@@ -133,8 +133,8 @@ pub(super) fn unreported(now: UnixTime) -> RunFilter {
     }
 }
 
-/// Why an agent takes no runs at present; absent if it does.
-pub(crate) fn why_no_runs(agent: &FleetAgent, limits: &DueLimits) -> Option<String> {
+/// Why an agent takes no runs at present, such as one that was not heard since `seen_after`; absent if it does.
+pub(crate) fn why_no_runs(agent: &FleetAgent, seen_after: UnixTime) -> Option<String> {
     if agent.revoked.is_some() {
         return Some(format!("the agent of {} was revoked", agent.name));
     }
@@ -143,7 +143,7 @@ pub(crate) fn why_no_runs(agent: &FleetAgent, limits: &DueLimits) -> Option<Stri
     }
     match agent.seen {
         None => Some(format!("the agent of {} was never there", agent.name)),
-        Some(seen) if seen < limits.seen_after => {
+        Some(seen) if seen < seen_after => {
             let since = crate::recurrence::rfc3339(seen);
             Some(format!("the agent of {} was not heard since {since}", agent.name))
         }

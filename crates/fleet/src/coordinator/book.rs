@@ -85,7 +85,7 @@ fn earliest(
     wanted: UnixTime,
     now: UnixTime,
 ) -> Result<Option<UnixTime>, CalendarError> {
-    if calendar.lost_agents(now)? > 0 || calendar.holds_other_uses()? {
+    if calendar.lost_agents(now)? > 0 || calendar.other_uses_until()?.is_some() {
         return Ok(None);
     }
     Ok(Some(wanted.max(now).max(calendar.calm_until()?)))
@@ -213,7 +213,9 @@ fn refusals(
     let hosts: BTreeSet<&str> = due.iter().map(|state| state.schedule.from.as_str()).collect();
     let hosts: Vec<&str> = hosts.into_iter().collect();
     let agents = calendar.agents_named(&hosts)?.into_iter();
-    Ok(agents.filter_map(|agent| Some((agent.name.clone(), why_no_runs(&agent, limits)?))).collect())
+    Ok(agents
+        .filter_map(|agent| Some((agent.name.clone(), why_no_runs(&agent, limits.seen_after)?)))
+        .collect())
 }
 
 /// How often each time was tried. A time is tried again after its run was cancelled, for example with its schedule.

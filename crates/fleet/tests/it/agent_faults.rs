@@ -1,174 +1,21 @@
 //! Agents that come back with an earlier key, an earlier calendar or nothing, that say what cannot be, and databases that
 //! lost what agents have.
 
-use std::collections::BTreeMap;
-
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use linerate_archive::{Calendar, RunFilter};
+use linerate_archive::Calendar;
 use linerate_fleet::*;
 use linerate_model::calendar::{CalendarRun, CalendarRunState, CellResult, UnixTime};
 use linerate_units::Span;
 use serde_json::{Value, json};
 
+use crate::played_fleet::{
+    PlayedFleet, START, at, at_ms, body, coordinator, inventory, proof, reading, seal, text,
+};
 use crate::simulated_agents::SimulatedDisk;
-
-const START: UnixTime = UnixTime::from_ms(1_800_000_000_000);
-fn at_ms(ms: i64) -> UnixTime {
-    UnixTime::from_ms(START.as_ms() + ms)
-}
-fn at(seconds: i64) -> UnixTime {
-    at_ms(seconds * 1000)
-}
-
-fn seal(who: &str, key: &FleetKey, message: &Value) -> Vec<u8> {
-    let pair = nkeys::KeyPair::from_seed(&key.secret()).unwrap();
-    let document = serde_json::to_vec(message).unwrap();
-    let mut signed = format!("linerate-fleet 1 {who}\n").into_bytes();
-    signed.extend_from_slice(&document);
-    let signature = URL_SAFE_NO_PAD.encode(pair.sign(&signed).unwrap());
-    let mut bytes = format!("linerate-fleet 1 {signature}\n").into_bytes();
-    bytes.extend_from_slice(&document);
-    bytes
-}
-
-/// What the coordinators write into a calendar of agent a.
-fn proof(epoch: u64, version: u64) -> String {
-    let pair = nkeys::KeyPair::from_seed(&FleetKey::from_bytes([7; 32]).unwrap().secret()).unwrap();
-    let text = format!("linerate-fleet 1 calendar\n{epoch} {version} a");
-    URL_SAFE_NO_PAD.encode(pair.sign(text.as_bytes()).unwrap())
-}
-
-fn body(bytes: &[u8]) -> Value {
-    let end = bytes.iter().position(|b| *b == b'\n').unwrap();
-    serde_json::from_slice(&bytes[end + 1..]).unwrap()
-}
-
-fn text(ahead: &str, links: &str) -> String {
-    format!(
-        "set_up = \"3s\"\nsettle = \"2s\"\nahead = \"{ahead}\"\n[host.a]\naddress = \"a\"\n[host.b]\naddress = \"b\"\n[host.c]\naddress = \"c\"\n[host.d]\naddress = \"d\"\n{links}"
-    )
-}
-
-fn inventory(text: &str) -> Inventory {
-    let file = fleet_file::Source { name: "x.toml".to_owned(), text: text.to_owned() };
-    fleet_file::read(&file, &|_| Ok(Vec::new())).unwrap()
-}
-
-struct Fleet {
-    _folder: tempfile::TempDir,
-    path: String,
-    one: FleetCoordinator,
-    users: FleetCalendar,
-    centre: [u8; 32],
-    keys: BTreeMap<String, FleetKey>,
-    nonce: u64,
-}
-
-fn coordinator(path: &str, holder: &str, text: &str, centre: Option<[u8; 32]>) -> FleetCoordinator {
-    let (prefix, mut number) = (holder.to_owned(), 0);
-    let new_id = Box::new(move || {
-        number += 1;
-        Ok(format!("run-{prefix}-{number}"))
-    });
-    let one =
-        FleetCoordinator::new(Calendar::open(path).unwrap(), holder.to_owned(), inventory(text), new_id);
-    match centre {
-        Some(key) => one.with_agents(FleetKey::from_bytes(key).unwrap()),
-        None => one,
-    }
-}
-
-impl Fleet {
-    fn new(text: &str, agents: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("c.sqlite").display().to_string();
-        Self::on(folder, path, text, agents)
-    }
-    fn on(folder: tempfile::TempDir, path: String, text: &str, agents: &[&str]) -> Self {
-        let centre = [7; 32];
-        let mut one = coordinator(&path, "one", text, Some(centre));
-        one.tick(START, &mut Vec::new()).unwrap();
-        let mut users = FleetCalendar::open(Some(&path)).unwrap();
-        let mut keys = BTreeMap::new();
-        for (n, agent) in agents.iter().enumerate() {
-            let key = FleetKey::from_bytes([n as u8 + 20; 32]).unwrap();
-            users.enroll(agent, key.public().as_str(), START).unwrap();
-            keys.insert((*agent).to_owned(), key);
-        }
-        Self { _folder: folder, path, one, users, centre, keys, nonce: 0 }
-    }
-    fn tick(&mut self, seconds: i64) -> Vec<FleetAction> {
-        let mut actions = Vec::new();
-        self.one.tick(at(seconds), &mut actions).unwrap();
-        actions
-    }
-    fn hear(&mut self, agent: &str, message: &Value, seconds: i64) -> Result<Vec<FleetAction>, FleetError> {
-        let bytes = seal("agent", &self.keys[agent], message);
-        let mut actions = Vec::new();
-        self.one.receive(&[(agent.to_owned(), bytes)], at(seconds), &mut actions)?;
-        Ok(actions)
-    }
-    fn report(&mut self, agent: &str, holds: &Value, seconds: i64) -> Result<Vec<FleetAction>, FleetError> {
-        self.nonce += 1;
-        let message = json!({"type":"report","agent":agent,"session":format!("s-{agent}"),"previous":[],"newest":holds.clone(),"proof":"","nonce":self.nonce,
-            "program":"1","holds":holds,"full":"","waiting":0,"begun":[]});
-        self.hear(agent, &message, seconds)
-    }
-    fn calendar_of(actions: &[FleetAction], agent: &str) -> Option<Value> {
-        actions.iter().rev().find_map(|action| match action {
-            FleetAction::Send { agent: to, message } if to == agent => {
-                Some(body(message)).filter(|one| one["type"] == "calendar")
-            }
-            _ => None,
-        })
-    }
-    fn raw_calendar(actions: &[FleetAction], agent: &str) -> Option<Vec<u8>> {
-        actions.iter().rev().find_map(|action| match action {
-            FleetAction::Send { agent: to, message }
-                if to == agent && body(message)["type"] == "calendar" =>
-            {
-                Some(message.clone())
-            }
-            _ => None,
-        })
-    }
-    /// The agent takes what was handed out and says so.
-    fn confirm(&mut self, actions: &[FleetAction], agent: &str, seconds: i64) {
-        let one = Self::calendar_of(actions, agent).unwrap();
-        self.report(agent, &json!({"epoch": one["epoch"], "version": one["version"]}), seconds).unwrap();
-    }
-    fn add(
-        &mut self,
-        name: &str,
-        pair: (&str, &str),
-        seconds: i64,
-        change: impl FnOnce(&mut ScheduleRequest),
-    ) {
-        let mut request = ScheduleRequest {
-            name: name.to_owned(),
-            pair: PairRequest { from: pair.0.to_owned(), to: pair.1.to_owned(), ..PairRequest::default() },
-            at: Some(rfc3339(at(seconds))),
-            slip: Some(Span::from_secs(600)),
-            ..ScheduleRequest::default()
-        };
-        request.pair.spec.traffic.duration = Some(Span::from_secs(10));
-        request.pair.spec.traffic.no_latency = true;
-        change(&mut request);
-        self.users.add(&request, START).unwrap();
-    }
-    fn runs(&mut self) -> Vec<CalendarRun> {
-        self.users.runs(&RunFilter::default()).unwrap()
-    }
-}
-
-fn reading(ms: u64) -> ClockReading {
-    ClockReading { running: Span::from_ms(ms), wall: UnixTime::from_ms(0), wall_error: None }
-}
 
 #[test]
 fn a_hostile_version_does_not_stop_the_fleet() {
-    let mut fleet = Fleet::new(&text("1h", ""), &["a", "b"]);
+    let mut fleet = PlayedFleet::new(&text("1h", ""), &["a", "b"]);
     fleet.tick(1);
     fleet.report("a", &json!({"epoch": 1, "version": u64::MAX}), 2).unwrap();
     let mut failed = Vec::new();
@@ -192,7 +39,7 @@ fn a_hostile_version_does_not_stop_the_fleet() {
 
 #[test]
 fn one_agent_cannot_stop_booking_for_all() {
-    let mut fleet = Fleet::new(&text("1h", ""), &["a", "b"]);
+    let mut fleet = PlayedFleet::new(&text("1h", ""), &["a", "b"]);
     let actions = fleet.tick(1);
     fleet.confirm(&actions, "b", 2);
     fleet.confirm(&actions, "a", 2);
@@ -206,7 +53,7 @@ fn one_agent_cannot_stop_booking_for_all() {
 
 #[test]
 fn after_a_loss_an_agent_that_was_never_there_does_not_block_booking_for_ever() {
-    let mut fleet = Fleet::new(&text("1h", ""), &["a"]);
+    let mut fleet = PlayedFleet::new(&text("1h", ""), &["a"]);
     fleet.tick(1);
     // What acquire_lease does when PostgreSQL shows another timeline.
     Calendar::open(&fleet.path).unwrap().write(|calendar| calendar.note_loss(at(2))).unwrap();
@@ -225,7 +72,7 @@ fn after_a_loss_an_agent_that_was_never_there_does_not_block_booking_for_ever() 
 
 #[test]
 fn a_calendar_of_many_runs_is_not_made_anew_at_each_look() {
-    let mut fleet = Fleet::new(&text("24h", ""), &["a"]);
+    let mut fleet = PlayedFleet::new(&text("24h", ""), &["a"]);
     fleet.report("a", &Value::Null, 0).unwrap();
     fleet.add("often", ("a", "b"), 60, |one| {
         one.at = None;
@@ -235,17 +82,17 @@ fn a_calendar_of_many_runs_is_not_made_anew_at_each_look() {
     let mut last = Vec::new();
     for s in 1..6 {
         let actions = fleet.tick(s);
-        if Fleet::calendar_of(&actions, "a").is_some() {
+        if PlayedFleet::calendar_of(&actions, "a").is_some() {
             last = actions;
         }
     }
-    let calendar = Fleet::calendar_of(&last, "a").unwrap();
-    let bytes = Fleet::raw_calendar(&last, "a").unwrap().len();
+    let calendar = PlayedFleet::calendar_of(&last, "a").unwrap();
+    let bytes = PlayedFleet::raw_calendar(&last, "a").unwrap().len();
     fleet.confirm(&last, "a", 6);
     let mut handed = 0;
     for s in 7..37 {
         let actions = fleet.tick(s);
-        if Fleet::calendar_of(&actions, "a").is_some() {
+        if PlayedFleet::calendar_of(&actions, "a").is_some() {
             handed += 1;
             fleet.confirm(&actions, "a", s);
         }
@@ -327,7 +174,7 @@ fn a_result_that_was_acknowledged_is_not_replaced_after_a_loss() {
 
 #[test]
 fn a_run_that_the_coordinator_carries_out_is_not_handed_to_a_new_agent() {
-    let mut fleet = Fleet::new(&text("1h", ""), &[]);
+    let mut fleet = PlayedFleet::new(&text("1h", ""), &[]);
     fleet.add("a-b", ("a", "b"), 10, |one| one.pair.spec.traffic.duration = Some(Span::from_secs(60)));
     fleet.tick(1);
     let started = fleet.tick(10);
@@ -337,7 +184,7 @@ fn a_run_that_the_coordinator_carries_out_is_not_handed_to_a_new_agent() {
     fleet.keys.insert("a".into(), key);
     fleet.report("a", &Value::Null, 13).unwrap();
     let actions = fleet.tick(14);
-    let calendar = Fleet::calendar_of(&actions, "a").unwrap();
+    let calendar = PlayedFleet::calendar_of(&actions, "a").unwrap();
     assert_eq!(
         calendar["runs"].as_array().unwrap().len(),
         0,
@@ -347,7 +194,7 @@ fn a_run_that_the_coordinator_carries_out_is_not_handed_to_a_new_agent() {
 
 #[test]
 fn what_an_agent_with_the_earlier_key_has_counts_until_it_ends() {
-    let mut fleet = Fleet::new(&text("1h", ""), &["a"]);
+    let mut fleet = PlayedFleet::new(&text("1h", ""), &["a"]);
     fleet.report("a", &Value::Null, 0).unwrap();
     fleet.add("a-b", ("a", "b"), 1000, |_| ());
     let actions = fleet.tick(1);
@@ -379,7 +226,7 @@ fn what_an_agent_with_the_earlier_key_has_counts_until_it_ends() {
 
 #[test]
 fn a_shorter_ahead_cancels_nothing() {
-    let mut fleet = Fleet::new(&text("12h", ""), &["a"]);
+    let mut fleet = PlayedFleet::new(&text("12h", ""), &["a"]);
     fleet.report("a", &Value::Null, 0).unwrap();
     fleet.add("a-b", ("a", "b"), 60, |one| {
         one.at = None;
@@ -403,7 +250,7 @@ fn a_shorter_ahead_cancels_nothing() {
 
 #[test]
 fn a_coordinator_without_a_broker_cancels_nothing() {
-    let mut fleet = Fleet::new(&text("12h", ""), &["a"]);
+    let mut fleet = PlayedFleet::new(&text("12h", ""), &["a"]);
     fleet.report("a", &Value::Null, 0).unwrap();
     fleet.add("a-b", ("a", "b"), 60, |one| {
         one.at = None;
@@ -428,7 +275,7 @@ fn a_coordinator_without_a_broker_cancels_nothing() {
 
 #[test]
 fn an_agent_that_is_restarted_twice_keeps_its_calendar() {
-    let mut fleet = Fleet::new(&text("6h", ""), &["a"]);
+    let mut fleet = PlayedFleet::new(&text("6h", ""), &["a"]);
     let disk = SimulatedDisk::default();
     let open = |session: &str| {
         let identity = AgentIdentity {
@@ -440,7 +287,7 @@ fn an_agent_that_is_restarted_twice_keeps_its_calendar() {
         };
         CalendarAgent::open(identity, Box::new(disk.clone()), 1).unwrap()
     };
-    let turn = |fleet: &mut Fleet, agent: &mut CalendarAgent, seconds: i64| {
+    let turn = |fleet: &mut PlayedFleet, agent: &mut CalendarAgent, seconds: i64| {
         let mut actions = fleet.tick(seconds);
         for action in agent.tick(&reading(seconds as u64 * 1000)) {
             if let AgentAction::Send(bytes) = action {
@@ -475,7 +322,7 @@ fn an_agent_that_is_restarted_twice_keeps_its_calendar() {
 
 #[test]
 fn small_messages_do_not_become_gigabytes() {
-    let mut fleet = Fleet::new(&text("1h", ""), &["a"]);
+    let mut fleet = PlayedFleet::new(&text("1h", ""), &["a"]);
     fleet.tick(1);
     let document =
         json!({"state":"finished","reason":"","result":null,"begun":0,"ended":0,"log":"x".repeat(60 << 20)});
@@ -500,7 +347,7 @@ fn small_messages_do_not_become_gigabytes() {
 
 #[test]
 fn parts_of_results_that_never_become_whole_are_bounded() {
-    let mut fleet = Fleet::new(&text("1h", ""), &["a"]);
+    let mut fleet = PlayedFleet::new(&text("1h", ""), &["a"]);
     fleet.tick(1);
     let mut kept = 0;
     for n in 0..50 {
@@ -513,7 +360,7 @@ fn parts_of_results_that_never_become_whole_are_bounded() {
 
 #[test]
 fn a_log_of_a_run_that_the_calendar_does_not_know_touches_no_other() {
-    let mut fleet = Fleet::new(&text("1h", ""), &["a"]);
+    let mut fleet = PlayedFleet::new(&text("1h", ""), &["a"]);
     fleet.tick(1);
     let document = ResultDocument {
         state: CalendarRunState::Finished,
@@ -532,7 +379,7 @@ fn a_log_of_a_run_that_the_calendar_does_not_know_touches_no_other() {
 #[test]
 fn a_take_over_still_waits_for_what_was_booked_by_another_description() {
     let link = "[link.x]\nhosts = [\"a\", \"c\"]\n";
-    let mut fleet = Fleet::new(&text("1h", ""), &["a"]);
+    let mut fleet = PlayedFleet::new(&text("1h", ""), &["a"]);
     fleet.report("a", &Value::Null, 0).unwrap();
     fleet.add("a-b", ("a", "b"), 1000, |_| ());
     let actions = [fleet.tick(1), fleet.tick(2)].concat();
@@ -543,7 +390,7 @@ fn a_take_over_still_waits_for_what_was_booked_by_another_description() {
     fleet.tick(11);
     fleet.add("c-d", ("c", "d"), 1000, |_| ());
     fleet.tick(12);
-    let booked = |fleet: &mut Fleet| {
+    let booked = |fleet: &mut PlayedFleet| {
         fleet.runs().into_iter().find(|one| one.schedule == "c-d" && one.state == CalendarRunState::Booked)
     };
     assert!(booked(&mut fleet).is_none(), "the first coordinator waits");
@@ -567,7 +414,7 @@ fn a_removed_schedule_is_waited_for_as_well() {
     let mesh = |hosts: &str| format!("[mesh.m]\nhosts = {hosts}\nevery = \"15m\"\ntest.duration = \"10s\"\n");
     let first = text("1h", &mesh("[\"a\", \"b\"]"));
     let second = text("1h", &format!("[link.x]\nhosts = [\"a\", \"c\"]\n{}", mesh("[\"b\", \"d\"]")));
-    let mut fleet = Fleet::new(&first, &["a"]);
+    let mut fleet = PlayedFleet::new(&first, &["a"]);
     fleet.report("a", &Value::Null, 0).unwrap();
     let actions = [fleet.tick(1), fleet.tick(2)].concat();
     fleet.confirm(&actions, "a", 3);
@@ -632,7 +479,7 @@ fn an_agent_without_a_calendar_does_not_refuse_all_of_a_new_database() {
         40_001,
     );
     // The archive is restored from a backup or made anew, and the agent is enrolled there.
-    let mut fleet = Fleet::new(&text("1h", ""), &[]);
+    let mut fleet = PlayedFleet::new(&text("1h", ""), &[]);
     fleet.users.enroll("a", FleetKey::from_bytes([9; 32]).unwrap().public().as_str(), at(41)).unwrap();
     for s in 42..3600 {
         let mut actions = fleet.tick(s);
@@ -653,7 +500,7 @@ fn an_agent_without_a_calendar_does_not_refuse_all_of_a_new_database() {
 
 #[test]
 fn runs_of_a_revoked_agent_do_not_hold_their_time() {
-    let mut fleet = Fleet::new(&text("6h", ""), &["a"]);
+    let mut fleet = PlayedFleet::new(&text("6h", ""), &["a"]);
     fleet.report("a", &Value::Null, 0).unwrap();
     fleet.add("a-b", ("a", "b"), 3600, |_| ());
     fleet.one.tick(at(1), &mut Vec::new()).unwrap();
@@ -674,7 +521,7 @@ fn runs_of_a_revoked_agent_do_not_hold_their_time() {
 
 #[test]
 fn a_time_that_an_agent_invents_does_not_become_that_of_the_run() {
-    let mut fleet = Fleet::new(&text("1h", ""), &["a"]);
+    let mut fleet = PlayedFleet::new(&text("1h", ""), &["a"]);
     fleet.report("a", &Value::Null, 0).unwrap();
     fleet.add("a-b", ("a", "b"), 100, |_| ());
     fleet.tick(1);
@@ -703,7 +550,7 @@ fn a_time_that_an_agent_invents_does_not_become_that_of_the_run() {
 
 #[test]
 fn a_new_address_of_a_host_reaches_the_agents() {
-    let mut fleet = Fleet::new(&text("12h", ""), &["a"]);
+    let mut fleet = PlayedFleet::new(&text("12h", ""), &["a"]);
     fleet.report("a", &Value::Null, 0).unwrap();
     fleet.add("a-b", ("a", "b"), 3600, |_| ());
     let actions = [fleet.tick(1), fleet.tick(2)].concat();
@@ -714,14 +561,14 @@ fn a_new_address_of_a_host_reaches_the_agents() {
         .unwrap();
     let mut got = None;
     for s in 5..65 {
-        got = got.or(Fleet::calendar_of(&fleet.tick(s), "a"));
+        got = got.or(PlayedFleet::calendar_of(&fleet.tick(s), "a"));
     }
     assert!(got.is_some(), "a minute later the agent still has the earlier address");
 }
 
 #[test]
 fn a_revoked_key_cannot_end_runs_or_archive() {
-    let mut fleet = Fleet::new(&text("1h", ""), &["a"]);
+    let mut fleet = PlayedFleet::new(&text("1h", ""), &["a"]);
     fleet.report("a", &Value::Null, 0).unwrap();
     fleet.add("a-b", ("a", "b"), 1000, |_| ());
     fleet.tick(1);
@@ -745,7 +592,7 @@ fn a_revoked_key_cannot_end_runs_or_archive() {
 
 #[test]
 fn a_report_that_is_replayed_changes_nothing() {
-    let mut fleet = Fleet::new(&text("1h", ""), &["a"]);
+    let mut fleet = PlayedFleet::new(&text("1h", ""), &["a"]);
     let full = json!({"type":"report","agent":"a","session":"s-a","previous":[],"newest":null,"proof":"","nonce":1,"program":"1","holds":null,"full":"disk full","waiting":0,"begun":[]});
     fleet.hear("a", &full, 1).unwrap();
     fleet.nonce = 1;
@@ -761,7 +608,7 @@ fn a_report_that_is_replayed_changes_nothing() {
 
 #[test]
 fn runs_that_nobody_reported_do_not_push_out_those_to_come() {
-    let mut fleet = Fleet::new(&text("24h", ""), &["a"]);
+    let mut fleet = PlayedFleet::new(&text("24h", ""), &["a"]);
     fleet.report("a", &Value::Null, 0).unwrap();
     fleet.add("often", ("a", "b"), 60, |one| {
         one.at = None;
@@ -780,7 +627,7 @@ fn runs_that_nobody_reported_do_not_push_out_those_to_come() {
     fleet.report("a", &Value::Null, now).unwrap();
     let mut calendar = Value::Null;
     for n in 1..5 {
-        if let Some(one) = Fleet::calendar_of(&fleet.tick(now + n), "a") {
+        if let Some(one) = PlayedFleet::calendar_of(&fleet.tick(now + n), "a") {
             calendar = one;
         }
     }
@@ -799,7 +646,7 @@ fn a_message_that_postgresql_refuses_does_not_take_others_with_it() {
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let server =
         LocalPostgres::start(folder.path(), &EnginePaths { postgres_bin: None, nats_server: None }).unwrap();
-    let mut fleet = Fleet::on(folder, server.url(), &text("1h", ""), &["a", "b"]);
+    let mut fleet = PlayedFleet::on(folder, server.url(), &text("1h", ""), &["a", "b"]);
     fleet.tick(1);
     let bad = json!({"type":"report","agent":"a","session":"s","previous":[],"newest":null,"proof":"","nonce":1,"program":"1","holds":null,"full":"","waiting":0,"begun":[["\u{0}", 0]]});
     let good = json!({"type":"report","agent":"b","session":"s","previous":[],"newest":null,"proof":"","nonce":1,"program":"1","holds":null,"full":"","waiting":0,"begun":[]});

@@ -1,11 +1,13 @@
 //! The fleet from outside: random histories with faults, and a model of the booking.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
 
+mod agent_answers;
 mod agent_faults;
 mod agent_reports;
 mod booking_model;
 mod coordinator;
 mod engines;
 mod histories;
+mod played_fleet;
 mod simulated_agents;
 mod simulated_fleet;

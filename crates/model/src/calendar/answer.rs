@@ -18,6 +18,16 @@ pub enum ScheduleObstacle {
     Busy(ResourceReservation),
     /// No coordinator carries out the calendar, since this time; absent if none ever did.
     NoCoordinator(Option<UnixTime>),
+    /// The agent that would measure takes no runs, for this reason.
+    Agent(ForeignText),
+    /// The database lost what was written last: nothing is booked until all agents have confirmed new calendars, or until
+    /// this time.
+    AfterLoss(UnixTime),
+    /// Agents have runs in hand that were booked by an earlier description of the fleet: nothing is booked until they have
+    /// given them back, or until this time.
+    AfterChange(UnixTime),
+    /// Until this time something may be on the wire that the calendar does not know well: nothing is booked before.
+    Unsettled(UnixTime),
 }
 
 /// Why a schedule measures now or not.

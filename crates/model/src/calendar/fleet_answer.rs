@@ -55,6 +55,8 @@ pub enum FleetAnswer {
         /// Files that were written.
         written: Vec<String>,
     },
+    /// An agent was removed; its host.
+    AgentRemoved(String),
     /// What the file of a fleet means.
     Preview(Box<FleetPreview>),
 }

@@ -67,6 +67,10 @@ pub(super) fn revoked(host: &str, written: &[String], view: &TextLayout) -> Vec<
     lines
 }
 
+pub(super) fn removed(host: &str, view: &TextLayout) -> Vec<String> {
+    wrap(&format!("the agent of {host} removed; the coordinator measures from {host} itself"), view.columns())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -69,13 +69,13 @@ documents! {
         note: Option<ForeignText>,
     }
 
-    /// An agent that was enrolled or revoked.
+    /// An agent that was enrolled, revoked or removed.
     pub struct EnrollmentDocument {
         /// `linerate.enrollment/1`.
         schema: &'static str,
         /// Its host.
         host: ForeignText,
-        /// Its public key; absent if it was revoked.
+        /// Its public key; absent if it was revoked or removed.
         #[serde(skip_serializing_if = "Option::is_none")]
         key: Option<ForeignText>,
         /// Files that were written.
@@ -210,6 +210,8 @@ documents! {
         starts: String,
         /// When it ends.
         ends: String,
+        /// State of the run. What a run that has ended holds may still be in the calendar of its agent.
+        state: CalendarRunState,
     }
 
     /// Why a schedule measures or not.
@@ -490,6 +492,26 @@ pub enum ObstacleEntry {
         #[serde(skip_serializing_if = "Option::is_none")]
         last_run: Option<String>,
     },
+    /// The agent that would measure takes no runs.
+    Agent {
+        /// Why.
+        reason: ForeignText,
+    },
+    /// The database lost what was written last, and not all agents have confirmed new calendars.
+    AfterLoss {
+        /// When booking goes on at the latest.
+        until: String,
+    },
+    /// Agents have not given back what was booked before the fleet was changed.
+    AfterChange {
+        /// When booking goes on at the latest.
+        until: String,
+    },
+    /// A test of before a loss or a change may still be on the wire.
+    Unsettled {
+        /// When booking goes on.
+        until: String,
+    },
 }
 
 /// The answer as a JSON document.
@@ -523,6 +545,7 @@ pub fn document(answer: &FleetAnswer) -> Value {
             to_value(EnrollmentDocument::new(host, Some(key), written))
         }
         FleetAnswer::Revoked { host, written } => to_value(EnrollmentDocument::new(host, None, written)),
+        FleetAnswer::AgentRemoved(host) => to_value(EnrollmentDocument::new(host, None, &[])),
         FleetAnswer::Preview(preview) => to_value(FleetPreviewDocument::new(preview)),
     }
     .unwrap_or_default()

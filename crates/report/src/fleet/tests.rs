@@ -137,8 +137,7 @@ fn runs_show_their_result_or_why_they_have_none() {
     );
 }
 
-#[test]
-fn why_lists_every_obstacle_and_when_there_is_room() {
+fn every_obstacle() -> Vec<ScheduleObstacle> {
     let busy = ResourceReservation {
         resource: "link.uplink".to_owned(),
         first_unit: 0,
@@ -151,15 +150,30 @@ fn why_lists_every_obstacle_and_when_there_is_room() {
         state: CalendarRunState::Running,
         handed: false,
     };
+    let held = ResourceReservation {
+        run: "00decade00decade".to_owned(),
+        state: CalendarRunState::Cancelled,
+        ..busy.clone()
+    };
+    vec![
+        ScheduleObstacle::NoCoordinator(None),
+        ScheduleObstacle::Paused,
+        ScheduleObstacle::NotDue(Some(at(30))),
+        ScheduleObstacle::Quiet(at(90)),
+        ScheduleObstacle::Busy(busy),
+        ScheduleObstacle::Busy(held),
+        ScheduleObstacle::Agent("the agent of rome was \u{1b}[2Jrevoked".into()),
+        ScheduleObstacle::AfterLoss(at(91)),
+        ScheduleObstacle::AfterChange(at(92)),
+        ScheduleObstacle::Unsettled(at(93)),
+    ]
+}
+
+#[test]
+fn why_lists_every_obstacle_and_when_there_is_room() {
     let why = WhyAnswer {
         at: at(0),
-        obstacles: vec![
-            ScheduleObstacle::NoCoordinator(None),
-            ScheduleObstacle::Paused,
-            ScheduleObstacle::NotDue(Some(at(30))),
-            ScheduleObstacle::Quiet(at(90)),
-            ScheduleObstacle::Busy(busy),
-        ],
+        obstacles: every_obstacle(),
         next_free: Some(at(90)),
         active: None,
         next: None,
@@ -173,7 +187,9 @@ fn why_lists_every_obstacle_and_when_there_is_room() {
     let document = document(&answer);
     let kinds: Vec<&str> =
         document["obstacles"].as_array().unwrap().iter().map(|one| one["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["no_coordinator", "paused", "not_due", "quiet_hours", "busy"]);
+    let general = ["no_coordinator", "paused", "not_due", "quiet_hours", "busy", "busy"];
+    assert_eq!(kinds, [&general[..], &["agent", "after_loss", "after_change", "unsettled"]].concat());
+    assert_eq!(document["obstacles"][5]["reservation"]["state"], "cancelled");
     check(
         &answer,
         &expect![[r#"
@@ -185,6 +201,17 @@ fn why_lists_every_obstacle_and_when_there_is_room() {
               - it would measure in its quiet hours, which last until 2026-11-27 01:30:00
               - link.uplink is in use by run 00c0ffee00c0ffee of 'core.rome.berlin'
                 (priority 5) from 2026-11-27 00:00:00 until 2026-11-27 00:01:00
+              - link.uplink is held for run 00decade00decade of 'core.rome.berlin'
+                (cancelled), which an agent may still have in its calendar, from 2026-11-27
+                00:00:00 until 2026-11-27 00:01:00
+              - the agent of rome was ?[2Jrevoked; `linerate agent list` shows the agents
+              - nothing is booked until all agents have confirmed new calendars, because the
+                database lost what was written last; it goes on by 2026-11-27 01:31:00 at
+                the latest
+              - nothing is booked until agents have given back what was booked before the
+                fleet was changed; it goes on by 2026-11-27 01:32:00 at the latest
+              - nothing is booked before 2026-11-27 01:33:00, because a test of before a
+                loss or a change of the fleet may still be on the wire
             Everything that it uses is free at 2026-11-27 01:30:00.
             Last run: 00c0ffee00c0ffee at 2026-11-27 00:00:00, missed: no coordinator was
             there to start it

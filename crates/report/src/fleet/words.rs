@@ -87,6 +87,15 @@ pub(super) fn obstacle_words(obstacle: &ScheduleObstacle, times: LocalTimes<'_>)
         ScheduleObstacle::Quiet(until) => {
             format!("it would measure in its quiet hours, which last until {}", times.exact(*until))
         }
+        ScheduleObstacle::Busy(other) if other.state.is_end() => format!(
+            "{} is held for run {} of '{}' ({}), which an agent may still have in its calendar, from {} until {}",
+            other.resource,
+            other.run,
+            other.schedule,
+            other.state.name().replace('_', " "),
+            times.exact(other.starts),
+            times.exact(other.ends)
+        ),
         ScheduleObstacle::Busy(other) => format!(
             "{} is in use by run {} of '{}' (priority {}) from {} until {}",
             other.resource,
@@ -102,6 +111,21 @@ pub(super) fn obstacle_words(obstacle: &ScheduleObstacle, times: LocalTimes<'_>)
         ScheduleObstacle::NoCoordinator(Some(last)) => format!(
             "no coordinator carries out the calendar (the last run was at {}); start `linerate fleet run FILE`",
             times.exact(*last)
+        ),
+        ScheduleObstacle::Agent(why) => format!("{why}; `linerate agent list` shows the agents"),
+        ScheduleObstacle::AfterLoss(until) => format!(
+            "nothing is booked until all agents have confirmed new calendars, because the database lost what was written \
+             last; it goes on by {} at the latest",
+            times.exact(*until)
+        ),
+        ScheduleObstacle::AfterChange(until) => format!(
+            "nothing is booked until agents have given back what was booked before the fleet was changed; it goes on \
+             by {} at the latest",
+            times.exact(*until)
+        ),
+        ScheduleObstacle::Unsettled(until) => format!(
+            "nothing is booked before {}, because a test of before a loss or a change of the fleet may still be on the wire",
+            times.exact(*until)
         ),
     }
 }

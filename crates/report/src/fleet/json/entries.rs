@@ -144,6 +144,10 @@ impl WhyDocument {
             ScheduleObstacle::NoCoordinator(last) => {
                 ObstacleEntry::NoCoordinator { last_run: last.map(time) }
             }
+            ScheduleObstacle::Agent(why) => ObstacleEntry::Agent { reason: why.clone() },
+            ScheduleObstacle::AfterLoss(until) => ObstacleEntry::AfterLoss { until: time(*until) },
+            ScheduleObstacle::AfterChange(until) => ObstacleEntry::AfterChange { until: time(*until) },
+            ScheduleObstacle::Unsettled(until) => ObstacleEntry::Unsettled { until: time(*until) },
         };
         Self {
             schema: "linerate.why/1",
@@ -167,6 +171,7 @@ impl ReservationEntry {
             priority: one.priority,
             starts: time(one.starts),
             ends: time(one.ends),
+            state: one.state,
         }
     }
 }
