@@ -223,10 +223,12 @@ impl RevokeRequest {
     pub fn execute(&self, calendar: &mut FleetCalendar, now: UnixTime) -> Result<FleetAnswer, FleetError> {
         let key = self.users.key_of_users()?;
         if !calendar.revoke(&self.host, now)? {
-            // The users may not have been written when it was revoked.
-            let known = key.is_some() && calendar.agents()?.iter().any(|agent| agent.name == self.host);
-            if !known {
+            if !calendar.agents()?.iter().any(|agent| agent.name == self.host) {
                 return Err(FleetError::NoAgent(self.host.clone()));
+            }
+            // The users may not have been written when it was revoked.
+            if key.is_none() {
+                return Err(FleetError::RevokedBefore(self.host.clone()));
             }
         }
         let written = self.users.write(calendar, key)?.into_iter().collect();

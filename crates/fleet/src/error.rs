@@ -156,8 +156,11 @@ pub enum FleetError {
         new: String,
     },
     /// There is no such agent.
-    #[error("{0} has no agent, or it was revoked before; `linerate agent list` shows them")]
+    #[error("{0} has no agent; `linerate agent list` shows them")]
     NoAgent(String),
+    /// An agent cannot be revoked twice.
+    #[error("the agent of {0} was revoked before; `linerate agent enroll` gives its host another one")]
+    RevokedBefore(String),
     /// An agent that may measure is not removed.
     #[error("the agent of {0} is not revoked; end it with `linerate agent revoke {0}` before it is removed")]
     NotRevoked(String),

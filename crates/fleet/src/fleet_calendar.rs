@@ -10,7 +10,7 @@ use linerate_model::calendar::{
 use linerate_runner::archive_to_read;
 use linerate_units::Span;
 
-use crate::coordinator::{CANCELLED_BY_USER, cancel_booked, due_again, why_no_runs};
+use crate::coordinator::{CANCELLED_BY_USER, cancel_booked, due_again, due_again_from, why_no_runs};
 use crate::error::FleetError;
 use crate::inventory::{FleetHost, Inventory};
 use crate::recurrence::DueTimes;
@@ -250,7 +250,8 @@ impl FleetCalendar {
     pub fn enroll(&mut self, host: &str, key: &str, now: UnixTime) -> Result<(), FleetError> {
         Ok(self.calendar.write(|calendar| {
             calendar.lock()?;
-            calendar.enroll_agent(host, key, now)
+            calendar.enroll_agent(host, key, now)?;
+            due_again_from(calendar, host, now)
         })?)
     }
 
@@ -272,7 +273,11 @@ impl FleetCalendar {
     pub fn remove_agent(&mut self, host: &str, now: UnixTime) -> Result<(), FleetError> {
         let removal = self.calendar.write(|calendar| {
             calendar.lock()?;
-            calendar.remove_agent(host, now)
+            let removal = calendar.remove_agent(host, now)?;
+            if removal == AgentRemoval::Removed {
+                due_again_from(calendar, host, now)?;
+            }
+            Ok(removal)
         })?;
         let host = host.to_owned();
         match removal {

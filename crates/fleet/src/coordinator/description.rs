@@ -130,6 +130,21 @@ pub(super) fn mend_times(calendar: &mut CalendarTransaction<'_>, now: UnixTime) 
     Ok(())
 }
 
+/// Makes the schedules from a host due again for which an earlier agent of it had runs in its calendar.
+pub(crate) fn due_again_from(
+    calendar: &mut CalendarTransaction<'_>,
+    host: &str,
+    now: UnixTime,
+) -> Result<(), CalendarError> {
+    for state in calendar.schedules()? {
+        if state.schedule.from.as_str() == host && !state.paused {
+            let due = due_again(calendar, &state.schedule, now)?;
+            calendar.set_next_due(&state.schedule.name, due)?;
+        }
+    }
+    Ok(())
+}
+
 /// When a schedule without a next time is due again, beyond its runs that are booked or that a user cancelled.
 pub(crate) fn due_again(
     calendar: &mut CalendarTransaction<'_>,

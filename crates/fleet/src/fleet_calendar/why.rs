@@ -43,7 +43,7 @@ impl FleetCalendar {
                     calendar.last_activity()?,
                     calendar.runs(&of(vec![CalendarRunState::Running], false))?.pop(),
                     calendar.runs(&of(vec![CalendarRunState::Booked], false))?.pop(),
-                    calendar.runs(&of(ended.clone(), true))?.pop(),
+                    calendar.runs(&RunFilter { starts_before: Some(now), ..of(ended.clone(), true) })?.pop(),
                 ))
             })?;
         // Its own runs are not in its way.

@@ -1,7 +1,7 @@
 //! What users do with agents and are told about them: why nothing is measured, and how an agent is removed.
 
 use linerate_archive::{Calendar, RunFilter};
-use linerate_fleet::{CancelTarget, FleetAction, PairRequest};
+use linerate_fleet::{CancelTarget, FleetAction, FleetKey, PairRequest};
 use linerate_model::calendar::{CalendarRunState, ScheduleObstacle, UnixTime, WhyAnswer};
 use linerate_units::Span;
 use serde_json::Value;
@@ -139,4 +139,40 @@ fn an_agent_is_removed_once_it_is_revoked_and_has_nothing_in_hand() {
         _ => None,
     });
     assert_eq!(starts.as_deref(), Some("a-b-again"));
+}
+
+#[test]
+fn a_host_that_is_enrolled_anew_is_measured_from_soon() {
+    for first_ends in ["replaced", "revoked"] {
+        let mut fleet = PlayedFleet::new(&text("6h", ""), &["a"]);
+        fleet.report("a", &Value::Null, 0).unwrap();
+        fleet.add("a-b", ("a", "b"), 0, |one| {
+            one.at = None;
+            one.every = Some(Span::from_secs(600));
+        });
+        let actions = [fleet.tick(1), fleet.tick(2)].concat();
+        fleet.confirm(&actions, "a", 3);
+        if first_ends == "revoked" {
+            fleet.users.revoke("a", at(10)).unwrap();
+        }
+        let key = FleetKey::from_bytes([77; 32]).unwrap();
+        fleet.users.enroll("a", key.public().as_str(), at(20)).unwrap();
+        fleet.keys.insert("a".into(), key);
+        fleet.report("a", &Value::Null, 21).unwrap();
+        fleet.tick(22);
+        fleet.tick(23);
+        let booked = RunFilter { states: vec![CalendarRunState::Booked], ..RunFilter::default() };
+        let first = fleet.users.runs(&booked).unwrap().into_iter().map(|run| run.starts).min();
+        // Beside what the first process may still carry out.
+        assert!(first.is_some_and(|first| first < at(1200)), "{first_ends}: {first:?}");
+    }
+}
+
+#[test]
+fn the_last_run_is_none_that_was_to_come() {
+    let mut fleet = with_handed_run(1000);
+    fleet.users.cancel(&CancelTarget::All, at(10)).unwrap();
+    assert_eq!(why(&mut fleet, 20).last, None);
+    let last = why(&mut fleet, 1001).last.unwrap();
+    assert_eq!(last.state, CalendarRunState::Cancelled);
 }
