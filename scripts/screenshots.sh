@@ -10,16 +10,20 @@ cd "$(dirname "$0")/.."
 out=$(realpath -m "${1:-${CARGO_TARGET_DIR:-target}/screenshots}")
 seconds=${SCREENSHOT_SECONDS:-2}
 server_pid=
+fleet_server_pid=
+fleet=
 captures=0
 tmux=(tmux)
 
 finish() {
     status=$?
     if [ "$captures" -gt 0 ]; then "${tmux[@]}" kill-server 2>/dev/null || true; fi
-    if [ -n "$server_pid" ]; then
-        kill "$server_pid" 2>/dev/null || true
-        wait "$server_pid" 2>/dev/null || true
-    fi
+    for pid in $server_pid $fleet_server_pid; do
+        kill "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+    done
+    [ -z "$fleet" ] || "$linerate" fleet down --dir "$fleet" >/dev/null 2>&1 || true
+    [ -z "$fleet" ] || rm -rf "${fleet%/*}"
     exit "$status"
 }
 trap finish EXIT
@@ -39,6 +43,13 @@ linerate=$(realpath "$LINERATE")
 rm -rf "$out"
 mkdir -p "$out/pages" "$out/pictures" "$out/terminal"
 export LINERATE_ARCHIVE=$out/runs.sqlite
+
+heading 'a fleet'
+# It measures while the other pictures are taken. Its folder is one that the user of PostgreSQL and NATS may enter.
+scripts/nats-server.sh
+fleet=$(mktemp -d /tmp/linerate-fleet.XXXXXX)/fleet
+chmod 755 "${fleet%/*}"
+env -u LINERATE_ARCHIVE "$linerate" fleet up --detach --dir "$fleet" --nats-server target/peers/nats-server
 
 heading 'pages of fixtures'
 # What the test finds is to be seen, so it does not end this script.
@@ -73,7 +84,15 @@ fi
 
 heading 'pictures'
 node ui/e2e/screenshots.mjs "$out/pages" "$out/pictures"
-node ui/e2e/web-shots.mjs "$(sed -n 's/^pages at \(.*\)\/$/\1/p' "$out/server.log")" "$out/web"
+LINERATE_ARCHIVE=$(cat "$fleet/archive") "$linerate" serve --bind 127.0.0.1 --port 0 --web 127.0.0.1:0 \
+    2>"$out/fleet-server.log" &
+fleet_server_pid=$!
+for _ in $(seq 100); do
+    grep -q '^pages at' "$out/fleet-server.log" && break
+    sleep 0.1
+done
+pages_of() { sed -n 's/^pages at \(.*\)\/$/\1/p' "$1"; }
+node ui/e2e/web-shots.mjs "$(pages_of "$out/server.log")" "$out/web" "$(pages_of "$out/fleet-server.log")"
 
 heading 'terminal'
 # The text of a command in a terminal of this size, with everything that was scrolled out of sight.
@@ -103,5 +122,10 @@ for size in 80x24 120x40; do
     terminal plan "$size" "$linerate" plan window-sweep
     terminal envelope "$size" "$linerate" envelope --link 1G
     terminal doctor "$size" "$linerate" doctor
+    terminal fleet-status "$size" "$linerate" fleet status --dir "$fleet"
+    terminal mesh "$size" "$linerate" mesh --dir "$fleet"
+    terminal agent-list "$size" "$linerate" agent list --dir "$fleet"
+    terminal schedule-list "$size" "$linerate" schedule list --dir "$fleet"
+    terminal schedule-why "$size" "$linerate" schedule why all.one.two --dir "$fleet"
 done
 echo "written: $out"

@@ -1,5 +1,6 @@
 // The page of a fleet in Chromium: who sees whom how well, the history of a cell, why a schedule does not measure, and
-// what those who may start tests can do. The fleet is one of `linerate fleet up --simple`, with a schedule `often`.
+// what those who may start tests can do. The fleet is one of `linerate fleet up --simple`, with a schedule `often`, and
+// an agent of the host `three` that is never there.
 //
 //   node e2e/fleet.mjs BASE VIEW_TOKEN RUN_TOKEN        CHROMIUM names another browser than the system's
 
@@ -54,6 +55,12 @@ async function look(options) {
   await page.getByText("A coordinator carries out the calendar").waitFor();
   const cells = page.locator("table.mesh tbody td a");
   holds((await cells.count()) === 6, `the grid has ${await cells.count()} cells of 6`);
+  const agents = page.locator("section", { has: page.locator("#agents") });
+  const three = agents.locator("tr", { has: page.getByRole("rowheader", { name: "three" }) });
+  holds(
+    (await three.textContent()).includes("never heard"),
+    `the agent of three is ${await three.textContent()}`,
+  );
   const measured = page.locator("table.mesh td.good a").first();
   await measured.waitFor();
   holds(/\d/.test(await measured.textContent()), "a cell with a result has no figure");
@@ -87,6 +94,14 @@ async function change() {
   await page.getByRole("heading", { name: "Why does often not measure now?" }).waitFor();
   await page.getByText(/free at/).waitFor();
   holds((await why.getAttribute("aria-expanded")) === "true", "the button does not say that it is open");
+
+  step = "why, of an agent";
+  const away = page.locator("tr", { has: page.getByRole("rowheader", { name: "all.three.one" }) });
+  await away.getByRole("button", { name: "Why?" }).click();
+  await page.getByRole("heading", { name: "Why does all.three.one not measure now?" }).waitFor();
+  await page.getByText("the agent of three was never there").waitFor();
+  await why.click();
+  await page.getByRole("heading", { name: "Why does often not measure now?" }).waitFor();
 
   step = "pause";
   await row.getByRole("button", { name: "Pause" }).click();

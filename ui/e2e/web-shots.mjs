@@ -1,7 +1,7 @@
 // Takes pictures of every page of the web service, to look at: on a phone, a laptop and the screen of a kiosk, light
 // and dark. It starts tests over loopback at the server behind BASE.
 //
-//   node e2e/web-shots.mjs BASE OUT
+//   node e2e/web-shots.mjs BASE OUT [FLEET]        FLEET is a server with the archive of a fleet that is up
 
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -9,6 +9,7 @@ import { launch } from "./browser.mjs";
 
 const BASE = process.argv[2] ?? "http://localhost:8080";
 const OUT = resolve(process.argv[3] ?? "screenshots");
+const FLEET = process.argv[4];
 const VIEWS = [
   { name: "phone", width: 400, height: 800, hasTouch: true, isMobile: true },
   { name: "laptop", width: 1280, height: 720 },
@@ -59,6 +60,7 @@ try {
       }
       await problems(view, colorScheme);
       await live(view, colorScheme);
+      if (FLEET) await fleet(view, colorScheme);
     }
   }
   const kiosk = { name: "kiosk", width: 800, height: 480 };
@@ -74,11 +76,11 @@ try {
   await browser.close();
 }
 
-async function opened({ name, ...view }, colorScheme, path) {
+async function opened({ name, ...view }, colorScheme, path, base = BASE) {
   const { width, height, ...device } = view;
   const context = await browser.newContext({ viewport: { width, height }, colorScheme, ...device });
   const page = await context.newPage();
-  await page.goto(BASE + path);
+  await page.goto(base + path);
   await page.locator("h1").first().waitFor();
   await page.waitForTimeout(600);
   return page;
@@ -95,6 +97,21 @@ async function shoot(page, view, colorScheme, name, whole = false) {
     await page.screenshot({ path: path("-whole"), fullPage: true });
   }
   await page.context().close();
+}
+
+/** The page of a fleet, with what it says of a cell and of a schedule. */
+async function fleet(view, colorScheme) {
+  const pages = [
+    ["fleet", "/fleet"],
+    ["fleet-cell", "/fleet?mesh=all&from=one&to=two"],
+    ["fleet-why", "/fleet?schedule=all.one.two"],
+  ];
+  for (const [name, path] of pages) {
+    const page = await opened(view, colorScheme, path, FLEET);
+    // Each pair is measured every two minutes.
+    await page.locator("table.mesh td.good a").first().waitFor({ timeout: 180_000 });
+    await shoot(page, view, colorScheme, name, true);
+  }
 }
 
 /** The form with mistakes in it. */

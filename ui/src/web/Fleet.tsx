@@ -243,7 +243,7 @@ function Hosts({
           <thead>
             <tr>
               <th scope="col">Host</th>
-              <th scope="col">Agent</th>
+              <th scope="col">Address</th>
               <th scope="col">State</th>
               <th scope="col">Note</th>
             </tr>

@@ -103,6 +103,12 @@ fn a_fleet_is_shown_explained_and_paused() {
     let often = ["schedule", "add", "often", "--from", "one", "--to", "two", "--every", "30m", "--archive"];
     let added = run(&[&often[..], &[&archive]].concat());
     assert_eq!(added.code, Some(0), "{added:?}");
+    // An agent that is never there.
+    let (enrollment, key) = (folder.file("three.json"), folder.file("fleet.key"));
+    let enroll =
+        ["agent", "enroll", "three", &enrollment, "--fleet-key-file", &key, "--broker", "nats://127.0.0.1:1"];
+    let enrolled = run(&[&enroll[..], &["--archive", &archive]].concat());
+    assert_eq!(enrolled.code, Some(0), "{enrolled:?}");
     let tokens = folder.file("tokens");
     let made = tokens_of_two(&tokens);
     std::os::unix::fs::symlink(&archive, folder.file("runs.db")).unwrap();
