@@ -99,7 +99,7 @@ async function change() {
   const away = page.locator("tr", { has: page.getByRole("rowheader", { name: "all.three.one" }) });
   await away.getByRole("button", { name: "Why?" }).click();
   await page.getByRole("heading", { name: "Why does all.three.one not measure now?" }).waitFor();
-  await page.getByText("the agent of three was never there").waitFor();
+  await page.locator("li", { hasText: "the agent of three was never there" }).waitFor();
   await why.click();
   await page.getByRole("heading", { name: "Why does often not measure now?" }).waitFor();
 
