@@ -3,8 +3,8 @@
 //! There are two worlds: our emulated networks (`cases/`), and the kernel's own means (`kernel/`), which share
 //! no code with them. In the first, each case is a network with a cause and the same network without it. Trials
 //! run one after another, or several in parallel (`--jobs`) where they leave a small machine mostly idle. A
-//! trial whose measurement reports that it was disturbed (V26) is repeated at most twice, and each trial
-//! records the machine's load average.
+//! trial whose measurement reports that it was disturbed (V26), or that the emulated network was late, is repeated at
+//! most twice, and each trial records the machine's load average.
 
 mod answer;
 mod case;

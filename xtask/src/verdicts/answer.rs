@@ -68,15 +68,18 @@ impl VerdictAnswer {
         let causes = findings.iter().map(|finding| serde_json::from_value(finding["cause"].clone()));
         let unknown = |e: serde_json::Error| format!("a finding of the result: {e}");
         let found: Vec<Rule> = rules.collect::<Result<_, _>>().map_err(unknown)?;
+        let caveats = [kinds(&document["caveats"]), kinds(&flow["caveats"])].concat();
+        // An emulated network that was late is not the one that was planted.
+        let late = caveats.iter().any(|caveat| caveat == "lab_late");
         Ok(Self {
             named: None,
-            disturbed: found.contains(&Rule::Disturbed),
+            disturbed: late || found.contains(&Rule::Disturbed),
             text: text(&flow["verdict"], "text"),
             causes: causes.collect::<Result<_, _>>().map_err(unknown)?,
             confidences: all("confidence"),
             words: findings.iter().map(|f| format!("{} {}", text(f, "text"), text(f, "remedy"))).collect(),
             bitrate_bps: flow["receiver"]["bitrate_bps"].as_f64(),
-            caveats: [kinds(&document["caveats"]), kinds(&flow["caveats"])].concat(),
+            caveats,
             found,
         })
     }

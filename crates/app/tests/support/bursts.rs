@@ -77,16 +77,16 @@ pub(crate) fn unlimited(client: Iperf3, server: Iperf3) {
 
 /// Tests whose first second is omitted.
 pub(crate) fn omitting(client: Iperf3, server: Iperf3) {
-    // Bursts of 100 blocks at 0, 0.8, 1.6 and 2.4 s; the last two arrive after the first second.
-    let (near, far) = both_json(client, &["-O", "1", "-t", "2", "-l", "1000", "-b", "1M/100"], server);
+    // Bursts of 100 blocks at 0 and 1.6 s; the second one arrives after the first second, on a busy machine too.
+    let (near, far) = both_json(client, &["-O", "1", "-t", "2", "-l", "1000", "-b", "500k/100"], server);
     for document in [&near, &far] {
         let omitted: Vec<&Value> =
             list(document, "/intervals").iter().map(|interval| &interval["sum"]["omitted"]).collect();
         assert_eq!((omitted[0], omitted.last().unwrap()), (&true.into(), &&false.into()), "{document}");
-        assert_eq!(number(document, "/end/sum_received/bytes"), 200_000, "{document}");
+        assert_eq!(number(document, "/end/sum_received/bytes"), 100_000, "{document}");
     }
-    assert_eq!(number(&near, "/end/sum_sent/bytes"), 200_000, "{near}");
-    let args = ["-u", "-O", "1", "-t", "2", "-l", "1000", "-b", "250k/25"];
+    assert_eq!(number(&near, "/end/sum_sent/bytes"), 100_000, "{near}");
+    let args = ["-u", "-O", "1", "-t", "2", "-l", "1000", "-b", "250k/50"];
     for args in [&args[..], &[&args[..], &["-R"]].concat()] {
         let (near, far) = both_json(client, args, server);
         assert_eq!(number(&near, "/end/sum/packets"), 50, "{near}");
