@@ -2,11 +2,13 @@
 // what those who may start tests can do. The fleet is one of `linerate fleet up --simple`, with a schedule `often`, and
 // an agent of the host `three` that is never there.
 //
-//   node e2e/fleet.mjs BASE VIEW_TOKEN RUN_TOKEN        CHROMIUM names another browser than the system's
+//   node e2e/fleet.mjs BASE VIEW_TOKEN RUN_TOKEN ADMIN_TOKEN        CHROMIUM names another browser than the system's
 
 import { launch } from "./browser.mjs";
 
-const [BASE, VIEW_TOKEN, RUN_TOKEN] = process.argv.slice(2).map((word) => word.replace(/\/$/, ""));
+const [BASE, VIEW_TOKEN, RUN_TOKEN, ADMIN_TOKEN] = process.argv
+  .slice(2)
+  .map((word) => word.replace(/\/$/, ""));
 /** How long a busy machine may take for a step, milliseconds; the mesh is measured every two minutes. */
 const PATIENCE = 180_000;
 
@@ -17,6 +19,7 @@ try {
   await look({ viewport: { width: 1280, height: 720 } });
   await look({ viewport: { width: 400, height: 800 }, hasTouch: true, isMobile: true, colorScheme: "dark" });
   await change();
+  await administer();
 } catch (error) {
   troubles.push(`${step}: ${error.message}`);
 } finally {
@@ -36,7 +39,9 @@ async function visitor(token, options = {}) {
   page.setDefaultTimeout(PATIENCE);
   page.on("pageerror", (error) => troubles.push(`${step}: error: ${error.message}`));
   page.on("console", (message) => {
-    if (message.type() === "error") troubles.push(`${step}: console: ${message.text()}`);
+    // Mistakes in a form are refused by the server.
+    if (message.type() === "error" && !/status of (409|422)/.test(message.text()))
+      troubles.push(`${step}: console: ${message.text()}`);
   });
   await page.goto(BASE);
   await page.getByLabel("Token").fill(token);
@@ -74,6 +79,7 @@ async function look(options) {
   await history.locator("tbody tr", { hasText: "finished" }).first().waitFor();
   holds((await page.getByRole("button", { name: "Pause" }).count()) === 0, "a viewer may pause");
   holds((await page.getByRole("button", { name: "Cancel" }).count()) === 0, "a viewer may cancel");
+  holds((await page.getByText("Add a schedule").count()) === 0, "a viewer may add schedules");
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   holds(wide <= 0, `the page is ${wide} px too wide`);
   step += ": a run";
@@ -111,5 +117,47 @@ async function change() {
   await page.getByText("(1 paused)").waitFor();
   await row.getByRole("button", { name: "Resume" }).click();
   await row.getByRole("button", { name: "Pause" }).waitFor();
+  holds((await page.getByText("Add a schedule").count()) === 0, "who may start tests may add schedules");
+  await page.context().close();
+}
+
+/** An administrator adds a schedule, with a mistake first, and removes it. */
+async function administer() {
+  step = "add";
+  const page = await visitor(ADMIN_TOKEN, { viewport: { width: 400, height: 800 } });
+  await page.locator("summary", { hasText: "Add a schedule" }).click();
+  const form = page.getByRole("form", { name: "New schedule" });
+  await form.getByLabel("Name").fill("often");
+  await form.getByLabel("From").selectOption("two");
+  await form.getByLabel("To", { exact: true }).selectOption("one");
+  await form.getByLabel("Every").fill("1s");
+  await form.getByLabel("Duration").fill("soon");
+  await form.getByRole("button", { name: "Add schedule" }).click();
+  await form.getByText("Give a time").waitFor();
+  await form.getByLabel("Duration").fill("1");
+  await form.getByRole("button", { name: "Add schedule" }).click();
+  await form.getByText("a period of 1 s is not possible").waitFor();
+  holds(
+    (await form.getByLabel("Every").getAttribute("aria-invalid")) === "true",
+    "the field to blame is not marked",
+  );
+  await form.getByLabel("Every").fill("1h");
+  await form.getByRole("button", { name: "Add schedule" }).click();
+  await form.getByText("there is a schedule 'often' already").waitFor();
+  await form.getByLabel("Name").fill("hourly");
+  await form.getByLabel("Name").press("Enter");
+  await page.getByRole("heading", { name: "Why does hourly not measure now?" }).waitFor();
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  holds(wide <= 0, `the page is ${wide} px too wide`);
+
+  step = "remove";
+  const row = page.locator("tr", { has: page.getByRole("rowheader", { name: "hourly", exact: true }) });
+  await row.getByRole("button", { name: "Remove" }).click();
+  await page.getByRole("button", { name: "Keep it" }).click();
+  await row.getByRole("button", { name: "Remove" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
+  await row.waitFor({ state: "detached" });
+  const mesh = page.locator("tr", { has: page.getByRole("rowheader", { name: "all.one.two" }) });
+  holds((await mesh.getByRole("button", { name: "Remove" }).count()) === 0, "one of a mesh may be removed");
   await page.context().close();
 }

@@ -12,7 +12,7 @@ mod tags;
 use std::sync::Arc;
 
 use aide::axum::ApiRouter;
-use aide::axum::routing::{get_with, post_with, put_with};
+use aide::axum::routing::{delete_with, get_with, post_with, put_with};
 use aide::openapi::{
     HeaderStyle, Info, OpenApi, Parameter, ParameterData, ParameterSchemaOrContent, ReferenceOr,
     SchemaObject, Tag,
@@ -58,7 +58,7 @@ macro_rules! permit {
 }
 
 permit!(MayRun, Run, "The visitor may start and cancel tests, and tag runs.");
-permit!(MayAdminister, Admin, "The visitor may delete results.");
+permit!(MayAdminister, Admin, "The visitor may delete results, and add and remove schedules.");
 
 /// The visitor may see results.
 #[derive(Debug)]
@@ -106,7 +106,11 @@ pub(crate) fn routes() -> (Router<Service>, Arc<str>) {
     aide::generate::extract_schemas(true);
     let mut description = description();
     let router = overview_routes().merge(run_routes()).merge(calculated_routes());
-    let router = router.merge(shared_routes()).merge(fleet_routes()).finish_api(&mut description);
+    let router = router
+        .merge(shared_routes())
+        .merge(fleet_routes())
+        .merge(schedule_routes())
+        .finish_api(&mut description);
     // The description of our own types always has a JSON form.
     let text: Arc<str> = serde_json::to_string_pretty(&description).unwrap_or_default().into();
     let served = Arc::clone(&text);
@@ -278,6 +282,51 @@ fn shared_routes() -> ApiRouter<Service> {
         )
 }
 
+fn schedule_routes() -> ApiRouter<Service> {
+    let tag = "fleet";
+    ApiRouter::new()
+        .api_route(
+            "/api/v1/schedules",
+            get_with(fleet::schedules, move |op| {
+                about(op, "listSchedules", tag, "Schedules, and the runs that have not ended")
+            })
+            .post_with(fleet::add, move |op| {
+                about_write(
+                    op,
+                    "addSchedule",
+                    tag,
+                    "Add a schedule: a test between two hosts, and when to make it",
+                )
+                .response::<201, Json<linerate_report::fleet::SchedulesDocument>>()
+            }),
+        )
+        .api_route(
+            "/api/v1/schedules/{name}",
+            delete_with(fleet::remove, move |op| {
+                about_write(
+                    op,
+                    "removeSchedule",
+                    tag,
+                    "Remove a schedule and cancel its coming runs; results stay",
+                )
+            }),
+        )
+        .api_route(
+            "/api/v1/schedules/{name}/why",
+            get_with(fleet::why, move |op| about(op, "getWhy", tag, "Why a schedule measures now or not")),
+        )
+        .api_route(
+            "/api/v1/schedules/{name}/pause",
+            post_with(fleet::pause, move |op| {
+                about_write(op, "pauseSchedule", tag, "Pause a schedule and cancel its coming runs")
+            }),
+        )
+        .api_route(
+            "/api/v1/schedules/{name}/resume",
+            post_with(fleet::resume, move |op| about_write(op, "resumeSchedule", tag, "Resume a schedule")),
+        )
+}
+
 fn fleet_routes() -> ApiRouter<Service> {
     let tag = "fleet";
     ApiRouter::new()
@@ -304,26 +353,6 @@ fn fleet_routes() -> ApiRouter<Service> {
         .api_route(
             "/api/v1/alarms",
             get_with(fleet::alarms, move |op| about(op, "listAlarms", tag, "Alarms, the newest first")),
-        )
-        .api_route(
-            "/api/v1/schedules",
-            get_with(fleet::schedules, move |op| {
-                about(op, "listSchedules", tag, "Schedules, and the runs that have not ended")
-            }),
-        )
-        .api_route(
-            "/api/v1/schedules/{name}/why",
-            get_with(fleet::why, move |op| about(op, "getWhy", tag, "Why a schedule measures now or not")),
-        )
-        .api_route(
-            "/api/v1/schedules/{name}/pause",
-            post_with(fleet::pause, move |op| {
-                about_write(op, "pauseSchedule", tag, "Pause a schedule and cancel its coming runs")
-            }),
-        )
-        .api_route(
-            "/api/v1/schedules/{name}/resume",
-            post_with(fleet::resume, move |op| about_write(op, "resumeSchedule", tag, "Resume a schedule")),
         )
         .api_route(
             "/api/v1/calendar/runs/{id}/cancel",

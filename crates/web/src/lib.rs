@@ -52,6 +52,7 @@ mod problem;
 mod request;
 mod run_request;
 mod runs;
+mod schedule_request;
 mod server;
 mod service;
 mod share_key;

@@ -86,6 +86,8 @@ pub(crate) const NO_SUCH_METHOD: ProblemKind =
 pub(crate) const IN_PROGRESS: ProblemKind =
     kind("/problems/in-progress", "The run is still in progress", StatusCode::CONFLICT);
 pub(crate) const ENDED: ProblemKind = kind("/problems/ended", "The run has ended", StatusCode::CONFLICT);
+pub(crate) const EXISTS: ProblemKind =
+    kind("/problems/exists", "There is such a thing already", StatusCode::CONFLICT);
 pub(crate) const AMBIGUOUS: ProblemKind =
     kind("/problems/ambiguous", "Several runs have this name", StatusCode::CONFLICT);
 pub(crate) const TOO_LARGE: ProblemKind =

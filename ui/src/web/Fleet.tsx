@@ -1,6 +1,6 @@
 // The calendar of a fleet: who sees whom how well, what needs attention, and what is measured when.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import {
   cancelCalendarRun,
   getAgents,
@@ -10,6 +10,7 @@ import {
   getSchedules,
   getWhy,
   pauseSchedule,
+  removeSchedule,
 } from "./api";
 import {
   type Agent,
@@ -23,6 +24,7 @@ import {
   sentence,
 } from "./fleet";
 import { useLoad, useProblem, useVisitor } from "./load";
+import { NewSchedule } from "./NewSchedule";
 import { navigate, runPath, useAddress } from "./router";
 import { NOTHING, plural, rate, when, words } from "./words";
 
@@ -88,7 +90,13 @@ function Overview({ all, round, onChange }: { all: Everything; round: number; on
       {mesh && from && to && <CellHistory mesh={mesh} from={from} to={to} round={round} />}
       <Hosts agents={fleet.agents} />
       {agents.agents.length > 0 && <Agents agents={agents.agents} />}
-      <Schedules schedules={schedules.schedules} runs={schedules.runs} open={open} onChange={onChange} />
+      <Schedules
+        schedules={schedules.schedules}
+        runs={schedules.runs}
+        hosts={fleet.agents.map(({ name }) => name)}
+        open={open}
+        onChange={onChange}
+      />
     </>
   );
 }
@@ -306,13 +314,16 @@ function Agents({ agents }: { agents: Agent[] }) {
 interface SchedulesProps {
   schedules: Schedule[];
   runs: CalendarRun[];
+  hosts: string[];
   open: string | null;
   onChange: () => void;
 }
 
-function Schedules({ schedules, runs, open, onChange }: SchedulesProps) {
+function Schedules({ schedules, runs, hosts, open, onChange }: SchedulesProps) {
   const { can } = useVisitor();
   const [problem, setProblem] = useProblem();
+  const [toRemove, setToRemove] = useState("");
+  const dialog = useRef<HTMLDialogElement>(null);
   const act = async (what: () => Promise<unknown>) => {
     try {
       await what();
@@ -398,6 +409,18 @@ function Schedules({ schedules, runs, open, onChange }: SchedulesProps) {
                       {schedule.paused ? "Resume" : "Pause"}
                     </button>
                   )}
+                  {can("admin") && !schedule.mesh && (
+                    <button
+                      type="button"
+                      class="danger"
+                      onClick={() => {
+                        setToRemove(schedule.name);
+                        dialog.current?.showModal();
+                      }}
+                    >
+                      Remove
+                    </button>
+                  )}
                 </td>
               </tr>
             ))}
@@ -410,6 +433,38 @@ function Schedules({ schedules, runs, open, onChange }: SchedulesProps) {
         </p>
       )}
       {open && <WhyNot name={open} />}
+      {can("admin") && (
+        <NewSchedule
+          hosts={hosts}
+          onProblem={setProblem}
+          onAdd={(name) => {
+            onChange();
+            navigate(`/fleet?${new URLSearchParams({ schedule: name })}`, true);
+          }}
+        />
+      )}
+      <dialog ref={dialog} aria-labelledby="remove">
+        <h2 id="remove">Remove the schedule {toRemove}?</h2>
+        <p>Its coming runs are cancelled. Its results stay.</p>
+        <p class="actions">
+          <button type="button" onClick={() => dialog.current?.close()}>
+            Keep it
+          </button>
+          <button
+            type="button"
+            class="danger"
+            onClick={() => {
+              dialog.current?.close();
+              act(async () => {
+                await removeSchedule(toRemove);
+                if (open === toRemove) navigate("/fleet", true);
+              });
+            }}
+          >
+            Remove
+          </button>
+        </p>
+      </dialog>
     </section>
   );
 }

@@ -3,7 +3,7 @@
 import type { Charts } from "../page";
 import type { Check } from "./check";
 import type { Envelope } from "./envelope";
-import type { Agent, CalendarRun, Fleet, Mesh, Schedule, Why } from "./fleet";
+import type { Agent, CalendarRun, Fleet, Mesh, NewScheduleRequest, Schedule, Why } from "./fleet";
 import { asProblem, Problem, parsed, problemOf } from "./problem";
 
 export type Ability = "view" | "run" | "admin";
@@ -193,6 +193,8 @@ export const getCell = (mesh: string, from: string, to: string) =>
 export const getSchedules = () => call<{ schedules: Schedule[]; runs: CalendarRun[] }>("/schedules");
 const schedule = (name: string) => `/schedules/${encodeURIComponent(name)}`;
 export const getWhy = (name: string) => call<Why>(`${schedule(name)}/why`);
+export const addSchedule = (request: NewScheduleRequest) => write<unknown>("POST", "/schedules", request);
+export const removeSchedule = (name: string) => write<unknown>("DELETE", schedule(name), null);
 export const pauseSchedule = (name: string, paused: boolean) =>
   write<unknown>("POST", `${schedule(name)}/${paused ? "pause" : "resume"}`, null);
 export const cancelCalendarRun = (id: string) =>

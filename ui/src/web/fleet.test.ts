@@ -1,5 +1,14 @@
 import { expect, test } from "vitest";
-import { type Cell, mark, obstacle, recurrence, type Schedule, sentence } from "./fleet";
+import {
+  type Cell,
+  mark,
+  newSchedule,
+  obstacle,
+  recurrence,
+  type Schedule,
+  scheduleFields,
+  sentence,
+} from "./fleet";
 
 const cell: Cell = {
   from: "rome",
@@ -68,4 +77,25 @@ test("every obstacle has words", () => {
   const words = kinds.map((kind) => obstacle({ kind }));
   for (const one of words) expect(one.length).toBeGreaterThan(8);
   expect(new Set(words).size).toBe(kinds.length);
+});
+
+test("a new schedule is sent as it was typed", () => {
+  const values = { name: " nightly ", from: "a", to: "b", cron: "0 3 * * *", time: "500 ms", streams: "4" };
+  const request = {
+    name: "nightly",
+    from: "a",
+    to: "b",
+    cron: "0 3 * * *",
+    test: { traffic: { duration_ns: 5e8, streams: 4 } },
+  };
+  expect(newSchedule(values)).toEqual({ request });
+  const wrong = newSchedule({ ...values, time: "soon", streams: "-1" });
+  expect(Object.keys("errors" in wrong ? wrong.errors : {})).toEqual(["time", "streams"]);
+  // Everything else is the server's to refuse.
+  expect(newSchedule({})).toEqual({ request: { name: "", from: "", to: "", test: { traffic: {} } } });
+});
+
+test("every field of the form has its place in the request", () => {
+  const fields = scheduleFields(["a", "b"]);
+  expect(new Set(fields.map(({ at }) => at)).size).toBe(fields.length);
 });

@@ -1,6 +1,8 @@
 // The calendar of a fleet, as the server describes it, and what its page says of it.
 
 import { span } from "../units";
+import { timeOf } from "./form";
+import type { TypedField, Values } from "./typed";
 import { when, words } from "./words";
 
 export interface Alarm {
@@ -199,4 +201,72 @@ export function obstacle(one: Obstacle): string {
     case "no_coordinator":
       return "no coordinator carries out the calendar";
   }
+}
+
+/** A field of the form for a new schedule, and where the request has it. */
+export interface ScheduleField extends TypedField {
+  at: string;
+}
+
+/** The fields of the form for a new schedule between these hosts. */
+export function scheduleFields(hosts: string[]): ScheduleField[] {
+  const options = hosts.map((host) => [host, host] as const);
+  return [
+    {
+      name: "name",
+      at: "name",
+      label: "Name",
+      hint: "Small letters, digits and hyphens",
+      example: "nightly",
+    },
+    { name: "from", at: "from", label: "From", options },
+    { name: "to", at: "to", label: "To", options },
+    { name: "every", at: "every", label: "Every", hint: "A period from 10s on, or:", example: "15m" },
+    {
+      name: "cron",
+      at: "cron",
+      label: "At times of a crontab",
+      hint: "Minute, hour, day of month, month, day of week",
+      example: "0 3 * * *",
+    },
+    { name: "time", at: "test.traffic.duration_ns", label: "Duration", example: "10 s" },
+    { name: "streams", at: "test.traffic.streams", label: "Streams", example: "1" },
+  ];
+}
+
+export interface NewScheduleRequest {
+  name: string;
+  from: string;
+  to: string;
+  every?: string;
+  cron?: string;
+  test: { traffic: Record<string, number> };
+}
+
+/** The request for the values of the form, or what is wrong with them that the server cannot say. */
+export function newSchedule(
+  values: Values,
+): { request: NewScheduleRequest } | { errors: Record<string, string> } {
+  const text = (name: string) => values[name]?.trim() ?? "";
+  const errors: Record<string, string> = {};
+  const traffic: Record<string, number> = {};
+  if (text("time")) {
+    const time = timeOf(text("time"));
+    if (time === undefined) errors.time = "Give a time, for example 10 or 500 ms.";
+    else traffic.duration_ns = time;
+  }
+  if (text("streams")) {
+    if (/^\d{1,9}$/.test(text("streams"))) traffic.streams = Number(text("streams"));
+    else errors.streams = "Give a whole number, for example 4.";
+  }
+  if (Object.keys(errors).length > 0) return { errors };
+  const request: NewScheduleRequest = {
+    name: text("name"),
+    from: text("from"),
+    to: text("to"),
+    test: { traffic },
+  };
+  if (text("every")) request.every = text("every");
+  if (text("cron")) request.cron = text("cron");
+  return { request };
 }

@@ -23,9 +23,9 @@ fn story(base: &str, token: Option<&str>) {
     play("web.mjs", base, token.as_slice());
 }
 
-/// Tokens of somebody who may see results, and of somebody who may start tests, in this file.
-fn tokens_of_two(tokens: &str) -> [String; 2] {
-    ["view", "run"].map(|ability| {
+/// Tokens with these abilities, in this file.
+fn tokens_of<const N: usize>(tokens: &str, abilities: [&str; N]) -> [String; N] {
+    abilities.map(|ability| {
         let mut command = linerate();
         command.args(["token", "add", ability, "--ability", ability, "--tokens", tokens]);
         let done = Process::start(command).finish(Duration::from_secs(60));
@@ -68,7 +68,7 @@ fn a_visitor_with_the_token_does_the_same() {
 fn a_viewer_starts_nothing_and_a_link_shows_one_run_over_http_and_https() {
     let folder = Folder::new();
     let tokens = folder.file("tokens");
-    let made = tokens_of_two(&tokens);
+    let made = tokens_of(&tokens, ["view", "run"]);
     for tls in [&[][..], &["--tls-self-signed"]] {
         let (mut server, base) = serve_pages(&folder, &[&["--tokens", &tokens], tls].concat());
         play("access.mjs", &base, &[&made[0], &made[1]]);
@@ -81,7 +81,7 @@ fn a_viewer_starts_nothing_and_a_link_shows_one_run_over_http_and_https() {
 fn a_path_is_described_a_result_is_judged_and_a_run_is_tagged() {
     let folder = Folder::new();
     let tokens = folder.file("tokens");
-    let made = tokens_of_two(&tokens);
+    let made = tokens_of(&tokens, ["view", "run"]);
     let (mut server, base) = serve_pages(&folder, &["--tokens", &tokens]);
     play("tools.mjs", &base, &[&made[0], &made[1]]);
     assert!(server.running(), "{}", server.stderr());
@@ -110,10 +110,10 @@ fn a_fleet_is_shown_explained_and_paused() {
     let enrolled = run(&[&enroll[..], &["--archive", &archive]].concat());
     assert_eq!(enrolled.code, Some(0), "{enrolled:?}");
     let tokens = folder.file("tokens");
-    let made = tokens_of_two(&tokens);
+    let made = tokens_of(&tokens, ["view", "run", "admin"]);
     std::os::unix::fs::symlink(&archive, folder.file("runs.db")).unwrap();
     let (mut server, base) = serve_pages(&folder, &["--tokens", &tokens]);
-    play("fleet.mjs", &base, &[&made[0], &made[1]]);
+    play("fleet.mjs", &base, &[&made[0], &made[1], &made[2]]);
     assert!(server.running(), "{}", server.stderr());
     let down = run(&["fleet", "down", "--dir", &dir]);
     assert_eq!(down.code, Some(0), "{down:?}");

@@ -2,6 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
 use linerate_fleet::{
     CancelTarget, FleetCalendar, FleetError, MeshRequest, ScheduleCommand, ScheduleName, now,
 };
@@ -13,9 +15,10 @@ use linerate_report::fleet::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{MayRun, MayView};
+use super::{MayAdminister, MayRun, MayView};
 use crate::problem::{ARCHIVE, ENDED, HttpProblem, INVALID_REQUEST, NOT_FOUND};
-use crate::request::PathParts;
+use crate::request::{JsonBody, PathParts};
+use crate::schedule_request::NewSchedule;
 use crate::service::Service;
 
 /// A schedule in a path.
@@ -115,6 +118,43 @@ pub(crate) async fn schedules(
         FleetAnswer::Schedules(schedules, runs) => Ok(Json(SchedulesDocument::new(&schedules, &runs))),
         _ => Ok(Json(SchedulesDocument::new(&[], &[]))),
     }
+}
+
+/// 201 with the new schedule.
+#[derive(Debug)]
+pub(crate) struct AddedSchedule(String, Box<SchedulesDocument>);
+
+impl IntoResponse for AddedSchedule {
+    fn into_response(self) -> axum::response::Response {
+        // The name of a schedule has small letters, digits and hyphens.
+        let location = format!("/api/v1/schedules/{}", self.0);
+        (StatusCode::CREATED, [(header::LOCATION, location)], Json(self.1)).into_response()
+    }
+}
+
+impl aide::OperationOutput for AddedSchedule {
+    type Inner = SchedulesDocument;
+}
+
+pub(crate) async fn add(
+    State(service): State<Service>,
+    _: MayAdminister,
+    JsonBody(schedule): JsonBody<NewSchedule>,
+) -> Result<AddedSchedule, HttpProblem> {
+    let request = schedule.request()?;
+    let added = with(&service, move |calendar| Ok(calendar.add(&request, now()))).await?;
+    let state = added.map_err(|error| schedule.refused(error))?;
+    service.notify(format!("a visitor added the schedule {}", state.schedule.name));
+    let name = state.schedule.name.to_string();
+    Ok(AddedSchedule(name, Box::new(SchedulesDocument::new(&[state], &[]))))
+}
+
+pub(crate) async fn remove(
+    State(service): State<Service>,
+    _: MayAdminister,
+    PathParts(path): PathParts<SchedulePath>,
+) -> Result<Json<ChangeDocument>, HttpProblem> {
+    change(&service, ScheduleCommand::Remove(ScheduleName { name: path.name })).await
 }
 
 pub(crate) async fn why(

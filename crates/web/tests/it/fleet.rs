@@ -5,6 +5,7 @@ use linerate_fleet::{FleetCalendar, FleetCoordinator, PairRequest, ScheduleReque
 use linerate_model::calendar::{CalendarRunState, CellResult, FleetAgentState, UnixTime};
 use linerate_units::{Bitrate, Span};
 use linerate_web::{Ability, Access, TokenFile};
+use serde_json::{Value, json};
 
 use crate::client::TestSite;
 
@@ -89,6 +90,97 @@ fn visitors_see_the_fleet_and_those_who_may_run_tests_change_it() {
     change(&run, "calendar/runs/nothing/cancel").problem(404);
 }
 
+/// A site whose visitors have these abilities, with the heads of their requests.
+fn site_for<const N: usize>(abilities: [Ability; N]) -> (TestSite, tempfile::TempDir, [String; N]) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = TokenFile::new(Some(&folder.path().join("tokens"))).unwrap();
+    let heads = abilities.map(|ability| {
+        let token = file.add(ability.name(), ability, None).unwrap();
+        format!("Authorization: Bearer {token}\r\n")
+    });
+    let site = TestSite::start(Access { tokens: Some(file), ..Access::default() });
+    describe(&site);
+    (site, folder, heads)
+}
+
+#[test]
+fn administrators_add_and_remove_schedules() {
+    let (site, _folder, [run, admin]) = site_for([Ability::Run, Ability::Admin]);
+    let add = |head: &str, body: &Value| site.write("POST", "/api/v1/schedules", head, &body.to_string());
+    let new = json!({
+        "name": "nightly", "from": "a", "to": "b", "cron": "0 3 * * *", "zone": "Europe/Berlin", "slip": "30m",
+        "quiet": ["Mon-Fri 08:00-18:00"], "priority": 5, "alarm": {"below_bps": 9e8, "failure": true},
+        "test": {"traffic": {"duration_ns": 2_000_000_000_u64, "streams": 4}}
+    });
+    add(&run, &new).problem(403);
+    let added = add(&admin, &new);
+    assert_eq!((added.status, added.header("location")), (201, Some("/api/v1/schedules/nightly")));
+    let schedule = added.json()["schedules"][0].clone();
+    let expected = [
+        ("name", json!("nightly")),
+        ("when", json!({"cron": "0 3 * * *"})),
+        ("zone", json!("Europe/Berlin")),
+        ("slip_ns", json!(1_800_000_000_000_u64)),
+        ("quiet", json!(["Mon-Fri 08:00-18:00"])),
+        ("priority", json!(5)),
+        ("alarm", json!({"below_bps": 9e8, "failure": true})),
+    ];
+    for (field, value) in expected {
+        assert_eq!(schedule[field], value, "{field}: {schedule}");
+    }
+    assert_eq!(schedule["test"]["traffic"]["streams"], 4);
+    // The calendar has it.
+    let why = site.send(&format!(
+        "GET /api/v1/schedules/nightly/why HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{run}\r\n"
+    ));
+    assert_eq!(why.json()["schedule"], schedule);
+    let again = add(&admin, &new).problem(409);
+    assert_eq!(again["field"], "name");
+    let remove =
+        |head: &str, name: &str| site.write("DELETE", &format!("/api/v1/schedules/{name}"), head, "");
+    remove(&run, "nightly").problem(403);
+    assert_eq!(remove(&admin, "nightly").json()["done"], "removed");
+    remove(&admin, "nightly").problem(404);
+    let of_mesh = remove(&admin, "m.a.b").problem(422);
+    assert!(of_mesh["detail"].as_str().unwrap().contains("belongs to the mesh"), "{of_mesh}");
+}
+
+#[test]
+fn a_schedule_that_can_never_run_is_refused_with_the_field_to_blame() {
+    let (site, _folder, [admin]) = site_for([Ability::Admin]);
+    let cases = [
+        ("name", json!({"name": "Not a name"})),
+        ("from", json!({"from": "c"})),
+        ("to", json!({"to": "c"})),
+        ("to", json!({"to": "a"})),
+        ("every", json!({"every": "1s"})),
+        ("every", json!({"every": "soon"})),
+        ("every", json!({"every": "12s"})),
+        ("every", json!({"every": null})),
+        ("every", json!({"cron": "0 3 * * *"})),
+        ("cron", json!({"every": null, "cron": "0 0 30 2 *"})),
+        ("at", json!({"every": null, "at": "2001-01-01 00:00"})),
+        ("at", json!({"every": null, "at": "tomorrow"})),
+        ("jitter", json!({"every": null, "cron": "0 3 * * *", "jitter": "1m"})),
+        ("last", json!({"last": "never"})),
+        ("every", json!({"zone": "Mars/Base"})),
+        ("priority", json!({"priority": 10})),
+        ("name", json!({"name": "x".repeat(301)})),
+        ("test.traffic.streams", json!({"test": {"traffic": {"streams": 0}}})),
+        ("test.traffic.duration_ns", json!({"test": {"traffic": {"bytes": 1}}})),
+    ];
+    for (field, change) in cases {
+        let mut body = json!({"name": "one", "from": "a", "to": "b", "every": "15m"});
+        body.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        let problem = site.write("POST", "/api/v1/schedules", &admin, &body.to_string()).problem(422);
+        assert_eq!(problem["field"], field, "{change}: {problem}");
+        let detail = problem["detail"].as_str().unwrap();
+        // A wrong test is described as everywhere.
+        let said = field == "test.traffic.streams" || !detail.contains("--");
+        assert!(said, "an option of the command line: {detail}");
+    }
+}
+
 #[test]
 fn monitoring_gets_the_pairs_of_meshes_under_their_own_names() {
     let site = TestSite::open();
@@ -116,7 +208,7 @@ fn monitoring_gets_the_pairs_of_meshes_under_their_own_names() {
         (&a["state"], &a["waiting"], &a["heard"]),
         (&"ready".into(), &3.into(), &"2027-01-15T08:00:00Z".into())
     );
-    assert_eq!((&b["state"], &b["heard"]), (&"never heard".into(), &serde_json::Value::Null));
+    assert_eq!((&b["state"], &b["heard"]), (&"never heard".into(), &Value::Null));
     let text = site.get("/metrics").body;
     for line in [
         r#"linerate_fleet_agent_seen_timestamp_seconds{agent="a"} 1800000000.0"#,
