@@ -6,11 +6,9 @@
 
 mod clock;
 mod folder;
-mod key;
 mod machine;
 #[cfg(test)]
 mod machine_tests;
-mod message;
 mod outbox;
 mod report_times;
 #[cfg(test)]
@@ -18,10 +16,4 @@ mod tests;
 
 pub use clock::{AgentClock, ClockReading};
 pub use folder::{AgentFolder, AgentFolderError, DiskFolder};
-pub use key::{FleetKey, FleetKeyError, PublicFleetKey};
 pub use machine::{AgentAction, AgentIdentity, CalendarAgent};
-pub use message::{
-    AgentCalendar, AgentReport, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, HeldCalendar,
-    ResultDocument, ResultPart, StoredResult,
-};
-pub(crate) use message::{MAX_PARTS, MessageOrigin, is_proven, open, proof, seal};

@@ -6,10 +6,9 @@ use linerate_broker::users_file;
 use linerate_control::Token;
 use linerate_model::TlsOptions;
 use linerate_model::calendar::{FleetAgent, FleetAnswer, UnixTime};
-
+use linerate_proto::fleet::{FleetKey, PublicFleetKey};
 use linerate_runner::{agent_trust, target, whole_file};
 
-use crate::agent::{FleetKey, PublicFleetKey};
 use crate::agent_service::{AgentServiceConfig, AgentServiceNotice};
 use crate::enrollment::{
     BrokerOptions, Enrollment, EnrollmentError, coordinators_key, coordinators_key_or_new,

@@ -9,14 +9,12 @@ use std::time::Duration;
 use linerate_broker::{Broker, BrokerError, BrokerEvent, NotSent, centre_subject};
 use linerate_control::{HostRef, ServerTrust, Token};
 use linerate_model::{ForeignText, TestSpec};
+use linerate_proto::fleet::{AgentRun, CentreMessage, FleetKey, MessageOrigin, PublicFleetKey, open};
 use linerate_runner::{ArchiveWarning, CancelToken, PidFile, PidFileError, run_name};
 use linerate_sock::{clock, thread};
 use linerate_units::Span;
 
-use crate::agent::{
-    AgentAction, AgentFolderError, AgentIdentity, AgentRun, CalendarAgent, CentreMessage, ClockReading,
-    DiskFolder, FleetKey, MessageOrigin, PublicFleetKey, open,
-};
+use crate::agent::{AgentAction, AgentFolderError, AgentIdentity, CalendarAgent, ClockReading, DiskFolder};
 use crate::answer_watch::AnswerWatch;
 use crate::carry_out::{RunLog, RunSubstitute, RunWork, carry_out, failed};
 use crate::coordinator::RunEnd;

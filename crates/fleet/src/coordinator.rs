@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_archive::{Calendar, CalendarError, CalendarTransaction, RunFilter};
 use linerate_model::calendar::{Alarm, CalendarRun, CalendarRunState, CellResult, Schedule, UnixTime};
+use linerate_proto::fleet::FleetKey;
 use linerate_units::Span;
 
-use crate::agent::FleetKey;
 use crate::error::FleetError;
 use crate::inventory::Inventory;
 use crate::recurrence::DueTimes;

@@ -4,10 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use linerate_broker::{BrokerConfig, BrokerLogin};
+use linerate_proto::fleet::{FleetKey, FleetKeyError, PublicFleetKey};
 use linerate_runner::{PrivateFileError, read_private, whole_private_file};
 use serde::{Deserialize, Serialize};
-
-use crate::agent::{FleetKey, FleetKeyError, PublicFleetKey};
 
 /// Largest file of an enrolment or a key, bytes.
 const MAX_FILE_BYTES: u64 = 64 << 10;

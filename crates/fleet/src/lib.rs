@@ -52,9 +52,8 @@ mod tests_support;
 mod tryout;
 
 pub use agent::{
-    AgentAction, AgentCalendar, AgentClock, AgentFolder, AgentFolderError, AgentIdentity, AgentReport,
-    AgentRun, CalendarAgent, CentreAnswer, CentreMessage, ClockReading, DiskFolder, FleetAgentMessage,
-    FleetKey, FleetKeyError, HeldCalendar, PublicFleetKey, ResultDocument, ResultPart, StoredResult,
+    AgentAction, AgentClock, AgentFolder, AgentFolderError, AgentIdentity, CalendarAgent, ClockReading,
+    DiskFolder,
 };
 pub use agent_command::{AgentCommand, AgentRunOptions, EnrollRequest, RevokeRequest, UsersFileOptions};
 pub use agent_service::{AgentServiceConfig, AgentServiceError, AgentServiceNotice, FleetAgentService};
@@ -70,6 +69,11 @@ pub use enrollment::{BrokerOptions, Enrollment, EnrollmentError, coordinators_ke
 pub use error::FleetError;
 pub use fleet_calendar::{CancelTarget, FleetCalendar};
 pub use inventory::{FleetHost, Inventory, Mesh, MeshTemplate, Notify, SharedResource};
+/// What agents and coordinators say to each other, and by which keys they know each other.
+pub use linerate_proto::fleet::{
+    AgentCalendar, AgentReport, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, FleetKey,
+    FleetKeyError, HeldCalendar, PublicFleetKey, ResultDocument, ResultPart, StoredResult,
+};
 pub use notify::NotifyError;
 pub use recurrence::{RecurrenceError, rfc3339};
 pub use request::{AlarmOptions, PairRequest, ScheduleRequest};

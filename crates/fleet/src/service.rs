@@ -13,11 +13,11 @@ use linerate_broker::{
 use linerate_control::{HostRef, ServerTrust, Token};
 use linerate_model::calendar::{Alarm, CalendarRun, CalendarRunState, UnixTime};
 use linerate_model::{Event, ForeignText};
+use linerate_proto::fleet::FleetKey;
 use linerate_runner::{ArchiveWarning, CancelToken, archive_at, run_name};
 use linerate_sock::{clock, thread};
 use linerate_units::Span;
 
-use crate::agent::FleetKey;
 use crate::carry_out::{RunSubstitute, RunWork, failed};
 use crate::coordinator::{AgentNotice, ClockCheck, FleetAction, FleetCoordinator, RunEnd};
 use crate::enrollment::{BrokerOptions, EnrollmentError};

@@ -1,8 +1,8 @@
-//! Our own wire protocols as state machines without I/O: [`native`] for measurements, and [`agent`] for a
-//! coordinator that controls other hosts.
+//! Our own wire protocols as state machines without I/O: [`native`] for measurements, [`agent`] for a
+//! coordinator that controls other hosts, and [`fleet`] for the agents of a fleet and its coordinators.
 //!
 //! Each protocol has one folder with only its bytes (`message` and below) and its dialogue (a [`Session`] or an
-//! [`agent::AgentDialogue`]). Decoders accept any bytes without panic and are fuzzed. Sockets, sleeping and
+//! [`agent::AgentDialogue`]); `fleet` has no dialogue and needs the feature of its name. Decoders accept any bytes without panic and are fuzzed. Sockets, sleeping and
 //! threads are in other crates. Foreign tools are in the crate `linerate-compat`.
 //!
 //! ```
@@ -19,6 +19,8 @@
 pub mod agent;
 mod allowance;
 mod error;
+#[cfg(feature = "fleet")]
+pub mod fleet;
 pub mod native;
 mod protocol;
 mod session;

@@ -29,11 +29,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Carries out tests and plans for any caller, also in an emulated network, whose topology it reads: no flags, no
     // printing, and none of compat or report.
     ("runner", &["units", "model", "config", "theory", "sock", "control", "plan", "archive", "emu", "lab"]),
-    // Schedules and meshes in a calendar, which its coordinator carries out with runs of `runner`.
     ("broker", &["model", "sock"]),
+    // Schedules and meshes in a calendar, which its coordinator carries out with runs of `runner`. What its agents say is
+    // a protocol of `proto`.
     (
         "fleet",
-        &["units", "model", "config", "theory", "plan", "sock", "control", "archive", "broker", "runner"],
+        &[
+            "units", "model", "config", "theory", "plan", "proto", "sock", "control", "archive", "broker",
+            "runner",
+        ],
     ),
     // Pages and the HTTP interface: runs of `runner` in the queue of `control`, shown by `report`. Envelopes and checks
     // need no measurement: typed values and pasted results go from the readers of `theory` and `compat` to `report`.

@@ -4,6 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::TestSpec;
 use linerate_model::calendar::{CalendarRunState, UnixTime};
+use linerate_proto::fleet::{
+    AgentCalendar, AgentReport, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, FleetKey,
+    HeldCalendar, MessageOrigin, PublicFleetKey, ResultDocument, StoredResult, open, seal,
+};
 use linerate_units::Span;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -11,12 +15,6 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::{AgentClock, ClockReading};
 use super::folder::{AgentFolder, AgentFolderError};
-use super::key::{FleetKey, PublicFleetKey};
-use super::message::{
-    AgentCalendar, AgentReport, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, HeldCalendar,
-    ResultDocument, open, seal,
-};
-use super::message::{MessageOrigin, StoredResult};
 use super::outbox::ResultOutbox;
 use super::report_times::ReportTimes;
 use crate::coordinator::RunEnd;

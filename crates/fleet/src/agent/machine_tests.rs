@@ -4,12 +4,13 @@ use std::path::Path;
 
 use linerate_model::TestSpec;
 use linerate_model::calendar::{CalendarRunState, UnixTime};
+use linerate_proto::fleet::{
+    AgentCalendar, AgentRun, CentreAnswer, CentreMessage, FleetKey, MessageOrigin, ResultDocument,
+    StoredResult, seal,
+};
 use linerate_units::Span;
 
-use super::message::{
-    AgentCalendar, AgentRun, CentreAnswer, CentreMessage, ResultDocument, StoredResult, seal,
-};
-use super::{AgentAction, AgentIdentity, CalendarAgent, ClockReading, DiskFolder, FleetKey, MessageOrigin};
+use super::{AgentAction, AgentIdentity, CalendarAgent, ClockReading, DiskFolder};
 use crate::coordinator::RunEnd;
 
 const START: UnixTime = UnixTime::from_ms(1_800_000_000_000);

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use linerate_proto::fleet::{FleetAgentMessage, ResultDocument, ResultPart};
 use linerate_units::Span;
 
 use super::folder::{AgentFolder, AgentFolderError};
-use super::message::{FleetAgentMessage, ResultDocument, ResultPart};
 
 /// How files of results begin that are not stored.
 const WAITING: &str = "result-";

@@ -5,6 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use linerate_model::TestSpec;
 use linerate_model::calendar::{CalendarRunState, UnixTime};
+use linerate_proto::fleet::{
+    AgentCalendar, AgentReport, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, FleetKey,
+    MessageOrigin, ResultDocument, StoredResult, open, seal,
+};
 use linerate_units::Span;
 use proptest::prelude::*;
 

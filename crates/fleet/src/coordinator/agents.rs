@@ -9,14 +9,14 @@ use std::fmt;
 use linerate_archive::{CalendarError, CalendarTransaction, DueLimits, ResultParts, RunFilter};
 use linerate_model::ForeignText;
 use linerate_model::calendar::{CalendarRun, CalendarRunState, FleetAgent, FleetAgentState, UnixTime};
-use linerate_units::Span;
-
-use super::{FleetAction, FleetCoordinator, HORIZON};
-use crate::agent::{
+use linerate_proto::fleet::{
     AgentCalendar, AgentReport, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, FleetKey,
     HeldCalendar, MAX_PARTS, MessageOrigin, PublicFleetKey, ResultDocument, ResultPart, StoredResult,
     is_proven, open, proof, seal,
 };
+use linerate_units::Span;
+
+use super::{FleetAction, FleetCoordinator, HORIZON};
 use crate::error::FleetError;
 use crate::inventory::Inventory;
 

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use linerate_model::calendar::FleetAgent;
+use linerate_proto::fleet::{FleetKey, PublicFleetKey};
 
 use super::child::agent_folder;
 use super::error::{TryOutError, TryOutWarning};
 use super::{HOSTS, NAME};
-use crate::agent::{FleetKey, PublicFleetKey};
 use crate::engines::{EnginePaths, LocalNats};
 use crate::enrollment::{BrokerOptions, Enrollment, EnrollmentError, coordinators_key_or_new};
 use crate::error::FleetError;

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use linerate_archive::{Calendar, RunFilter};
 use linerate_fleet::*;
 use linerate_model::calendar::{CalendarRun, UnixTime};
+use linerate_proto::fleet::{self as messages, MessageOrigin};
 use linerate_units::Span;
 use serde_json::{Value, json};
 
@@ -19,21 +18,13 @@ pub(crate) fn at(seconds: i64) -> UnixTime {
 }
 
 pub(crate) fn seal(who: &str, key: &FleetKey, message: &Value) -> Vec<u8> {
-    let pair = nkeys::KeyPair::from_seed(&key.secret()).unwrap();
-    let document = serde_json::to_vec(message).unwrap();
-    let mut signed = format!("linerate-fleet 1 {who}\n").into_bytes();
-    signed.extend_from_slice(&document);
-    let signature = URL_SAFE_NO_PAD.encode(pair.sign(&signed).unwrap());
-    let mut bytes = format!("linerate-fleet 1 {signature}\n").into_bytes();
-    bytes.extend_from_slice(&document);
-    bytes
+    let origin = if who == "agent" { MessageOrigin::Agent } else { MessageOrigin::Centre };
+    messages::seal(origin, key, message)
 }
 
 /// What the coordinators write into a calendar of agent a.
 pub(crate) fn proof(epoch: u64, version: u64) -> String {
-    let pair = nkeys::KeyPair::from_seed(&FleetKey::from_bytes([7; 32]).unwrap().secret()).unwrap();
-    let text = format!("linerate-fleet 1 calendar\n{epoch} {version} a");
-    URL_SAFE_NO_PAD.encode(pair.sign(text.as_bytes()).unwrap())
+    messages::proof(&FleetKey::from_bytes([7; 32]).unwrap(), "a", HeldCalendar { epoch, version })
 }
 
 pub(crate) fn body(bytes: &[u8]) -> Value {

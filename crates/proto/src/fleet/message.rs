@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::key::{FleetKey, PublicFleetKey};
 
 /// Version of the protocol. Another one begins when an older program would do something wrong.
-pub(crate) const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 1;
 /// The longest message.
 const MAX_MESSAGE_BYTES: usize = 1 << 20;
 /// The longest document of a result, uncompressed.
@@ -26,12 +26,14 @@ const MAX_RESULT_BYTES: u64 = 64 << 20;
 /// Characters of a result in one message.
 const PART_CHARS: usize = 256 << 10;
 /// Parts of a result at most.
-pub(crate) const MAX_PARTS: u32 = 512;
+pub const MAX_PARTS: u32 = 512;
 
 /// Who says something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MessageOrigin {
+pub enum MessageOrigin {
+    /// An agent, with its own key.
     Agent,
+    /// The coordinators of the fleet, with the key that they share.
     Centre,
 }
 
@@ -48,7 +50,8 @@ impl MessageOrigin {
 }
 
 /// A message as it is sent.
-pub(crate) fn seal<T: Serialize>(origin: MessageOrigin, key: &FleetKey, message: &T) -> Vec<u8> {
+#[must_use]
+pub fn seal<T: Serialize>(origin: MessageOrigin, key: &FleetKey, message: &T) -> Vec<u8> {
     // Our own messages have nothing that JSON cannot express.
     let document = serde_json::to_vec(message).unwrap_or_default();
     let signature = URL_SAFE_NO_PAD.encode(key.sign(&origin.signed(&document)));
@@ -58,11 +61,8 @@ pub(crate) fn seal<T: Serialize>(origin: MessageOrigin, key: &FleetKey, message:
 }
 
 /// The document of a message; absent if it is too long, of another protocol, not signed with this key, or unknown.
-pub(crate) fn open<T: DeserializeOwned>(
-    origin: MessageOrigin,
-    key: &PublicFleetKey,
-    bytes: &[u8],
-) -> Option<T> {
+#[must_use]
+pub fn open<T: DeserializeOwned>(origin: MessageOrigin, key: &PublicFleetKey, bytes: &[u8]) -> Option<T> {
     if bytes.len() > MAX_MESSAGE_BYTES {
         return None;
     }
@@ -77,12 +77,14 @@ pub(crate) fn open<T: DeserializeOwned>(
 }
 
 /// The proof in a calendar.
-pub(crate) fn proof(key: &FleetKey, agent: &str, held: HeldCalendar) -> String {
+#[must_use]
+pub fn proof(key: &FleetKey, agent: &str, held: HeldCalendar) -> String {
     URL_SAFE_NO_PAD.encode(key.sign(&proven(agent, held)))
 }
 
 /// Whether a proof is that of this calendar.
-pub(crate) fn is_proven(key: &PublicFleetKey, agent: &str, held: HeldCalendar, proof: &str) -> bool {
+#[must_use]
+pub fn is_proven(key: &PublicFleetKey, agent: &str, held: HeldCalendar, proof: &str) -> bool {
     URL_SAFE_NO_PAD.decode(proof).is_ok_and(|signature| key.has_signed(&proven(agent, held), &signature))
 }
 

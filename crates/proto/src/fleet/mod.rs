@@ -1,0 +1,27 @@
+//! What the coordinators of a fleet and its agents say to each other through a broker: signed documents.
+//!
+//! A message ([`seal`], [`open`]) is from an agent or from the coordinators, which is the centre of a fleet, and says so in
+//! what is signed. There is no dialogue: every message may be lost, repeated or late, and what follows from it is decided
+//! in `linerate-fleet`.
+//!
+//! ```
+//! use linerate_proto::fleet::{CentreMessage, FleetKey, MessageOrigin, StoredResult, open, seal};
+//!
+//! let key = FleetKey::from_bytes([1; 32]).unwrap();
+//! let stored = StoredResult { agent: "a".to_owned(), run: "5e7f".to_owned(), epoch: 1, part: None };
+//! let message = CentreMessage::Stored(stored);
+//! let bytes = seal(MessageOrigin::Centre, &key, &message);
+//! assert_eq!(open(MessageOrigin::Centre, &key.public(), &bytes), Some(message));
+//! // Nobody can play it back as what an agent says.
+//! assert_eq!(open::<CentreMessage>(MessageOrigin::Agent, &key.public(), &bytes), None);
+//! ```
+
+mod key;
+mod message;
+
+pub use key::{FleetKey, FleetKeyError, PublicFleetKey};
+pub use message::{
+    AgentCalendar, AgentReport, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, HeldCalendar,
+    MAX_PARTS, MessageOrigin, PROTOCOL, ResultDocument, ResultPart, StoredResult, is_proven, open, proof,
+    seal,
+};
