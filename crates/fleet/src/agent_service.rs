@@ -9,7 +9,9 @@ use std::time::Duration;
 use linerate_broker::{Broker, BrokerError, BrokerEvent, NotSent, centre_subject};
 use linerate_control::{HostRef, ServerTrust, Token};
 use linerate_model::{ForeignText, TestSpec};
-use linerate_proto::fleet::{AgentRun, CentreMessage, FleetKey, MessageOrigin, PublicFleetKey, open};
+use linerate_proto::fleet::{
+    AgentRun, CentreMessage, FleetKey, MessageOrigin, PlainName, PublicFleetKey, open,
+};
 use linerate_runner::{ArchiveWarning, CancelToken, PidFile, PidFileError, run_name};
 use linerate_sock::{clock, thread};
 use linerate_units::Span;
@@ -70,7 +72,7 @@ pub enum AgentServiceNotice {
     /// A run has started.
     Started(AgentRun),
     /// A run has ended.
-    Ended(String, RunEnd),
+    Ended(PlainName, RunEnd),
     /// The archive does not have everything of a run.
     Archive(ArchiveWarning),
 }
@@ -159,7 +161,7 @@ pub enum AgentServiceError {
 }
 
 /// How a run ended, with its log.
-type AgentRunEnd = (String, RunEnd, String);
+type AgentRunEnd = (PlainName, RunEnd, String);
 
 /// An agent in this process.
 pub struct FleetAgentService {
@@ -174,7 +176,7 @@ pub struct FleetAgentService {
     told_too_large: bool,
     /// Whether it ends, and begins nothing more.
     stopping: bool,
-    active: BTreeMap<String, CancelToken>,
+    active: BTreeMap<PlainName, CancelToken>,
     ended: (Sender<AgentRunEnd>, Receiver<AgentRunEnd>),
     /// What carries out runs instead of measuring.
     substitute: Option<RunSubstitute>,
@@ -199,7 +201,7 @@ impl FleetAgentService {
             key: FleetKey::read(&enrollment.key).map_err(EnrollmentError::from)?,
             centre: centre.clone(),
             program: config.program.clone(),
-            session: run_name().map_err(FleetError::from)?,
+            session: run_name().map_err(FleetError::from)?.into(),
         };
         let seed = u64::from_str_radix(&identity.session, 16).unwrap_or_default();
         let mut agent = CalendarAgent::open(identity, Box::new(folder), seed)?;
@@ -306,7 +308,7 @@ impl FleetAgentService {
             }
             AgentAction::Start { run, spec, begin_within } => self.start(run, *spec, begin_within),
             AgentAction::Stop { run } => {
-                if let Some(cancel) = self.active.get(&run) {
+                if let Some(cancel) = self.active.get(run.as_str()) {
                     cancel.cancel();
                 }
             }
@@ -367,10 +369,10 @@ impl AgentServiceConfig {
 
     fn other_server(&self, run: &AgentRun) -> HostRef {
         HostRef {
-            name: run.to.clone(),
-            address: run.address.clone(),
+            name: run.to.as_str().to_owned(),
+            address: run.address.as_str().to_owned(),
             port: Some(run.port),
-            test_address: run.test_address.clone(),
+            test_address: run.test_address.as_deref().map(str::to_owned),
             token: self.token.clone(),
             tls: self.tls.clone(),
             netns: None,

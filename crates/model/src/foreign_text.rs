@@ -151,6 +151,12 @@ impl ForeignLines {
         &self.0
     }
 
+    /// As [`Self::as_str`].
+    #[must_use]
+    pub fn into_string(self) -> String {
+        self.0
+    }
+
     /// The text with spaces for line ends and tabs.
     #[must_use]
     pub fn one_line(&self) -> String {
@@ -167,7 +173,9 @@ impl From<&str> for ForeignLines {
 
 impl From<String> for ForeignLines {
     fn from(text: String) -> Self {
-        Self::from(text.as_str())
+        // Most are plain, and long.
+        let plain = text.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~'));
+        if plain && !text.contains(ERROR_NUMBER) { Self(text) } else { Self::from(text.as_str()) }
     }
 }
 
@@ -348,6 +356,7 @@ mod tests {
             prop_assert!(!shown.chars().any(is_forbidden));
             prop_assert_eq!(ForeignText::new(&shown), shown.clone());
             prop_assert_eq!(ForeignText::from(text.clone()), shown);
+            prop_assert_eq!(ForeignLines::from(text.clone()), ForeignLines::from(text.as_str()));
             prop_assert!(!lines(&text).chars().any(|c| is_forbidden(c) && !matches!(c, '\n' | '\r' | '\t')));
         }
     }

@@ -107,7 +107,7 @@ impl CrowdAgent {
             key: key(Some(number)),
             centre: key(None).public(),
             program: "1.2.3".to_owned(),
-            session: format!("{number:016x}"),
+            session: format!("{number:016x}").into(),
         };
         Self {
             machine: CalendarAgent::open(identity, Box::<CrowdFolder>::default(), number as u64).unwrap(),

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::TestSpec;
 use linerate_model::calendar::{CalendarRunState, UnixTime};
 use linerate_proto::fleet::{
-    AgentCalendar, AgentReport, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, FleetKey,
-    HeldCalendar, MessageOrigin, PublicFleetKey, ResultDocument, StoredResult, open, seal,
+    AgentCalendar, AgentReport, AgentRun, CalendarProof, CentreAnswer, CentreMessage, FleetAgentMessage,
+    FleetKey, HeldCalendar, MAX_BEGUN, MessageOrigin, PlainName, PublicFleetKey, ResultDocument,
+    StoredResult, open, seal,
 };
 use linerate_units::Span;
 use rand::SeedableRng;
@@ -41,7 +42,7 @@ pub struct AgentIdentity {
     /// Version of the program.
     pub program: String,
     /// A name for this process that no other one has.
-    pub session: String,
+    pub session: PlainName,
 }
 
 /// Something that an agent wants to be done.
@@ -74,16 +75,16 @@ pub enum AgentAction {
 struct AgentMemory {
     /// The last processes that used the folder, the newest one last.
     #[serde(default)]
-    sessions: Vec<String>,
+    sessions: Vec<PlainName>,
     /// The newest calendar that it ever had.
     newest: Option<HeldCalendar>,
     /// By what the coordinators recognise it.
     #[serde(default)]
-    proof: String,
+    proof: Option<CalendarProof>,
     /// Whether the wall clock agreed with the fleet.
     wall_agrees: bool,
     /// Runs that have begun or are over, and when they began.
-    runs: BTreeMap<String, Option<UnixTime>>,
+    runs: BTreeMap<PlainName, Option<UnixTime>>,
 }
 
 /// Why a run is stopped before it has ended by itself.
@@ -117,9 +118,9 @@ pub struct CalendarAgent {
     clock: AgentClock,
     memory: AgentMemory,
     /// The processes that used the folder before.
-    previous: Vec<String>,
+    previous: Vec<PlainName>,
     calendar: Option<AgentCalendar>,
-    active: BTreeMap<String, ActiveAgentRun>,
+    active: BTreeMap<PlainName, ActiveAgentRun>,
     outbox: ResultOutbox,
     /// Reports without an answer: when they were sent.
     asked: BTreeMap<u64, Span>,
@@ -159,7 +160,7 @@ impl CalendarAgent {
         let held = calendar.as_ref().map(|one| HeldCalendar { epoch: one.epoch, version: one.version });
         if held > memory.newest {
             memory.newest = held;
-            memory.proof = calendar.as_ref().map(|one| one.proof.clone()).unwrap_or_default();
+            memory.proof = calendar.as_ref().map(|one| one.proof.clone());
         }
         let previous = memory.sessions.clone();
         memory.sessions.push(identity.session.clone());
@@ -225,8 +226,10 @@ impl CalendarAgent {
             let is_same = self.calendar.is_none() && held == known;
             is_same || (held.epoch >= known.epoch && held.version > known.version)
         });
-        let is_sound =
-            calendar.runs.iter().all(|run| run.spec < calendar.specs.len() && is_file_name(&run.id));
+        let wanted: BTreeSet<&str> = calendar.runs.iter().map(|run| run.id.as_str()).collect();
+        // Two runs of one name would both start, and only one of them could be stopped.
+        let is_sound = wanted.len() == calendar.runs.len()
+            && calendar.runs.iter().all(|run| run.spec < calendar.specs.len());
         if calendar.agent != self.identity.name || !self.refused.is_empty() || !is_newer || !is_sound {
             return;
         }
@@ -236,12 +239,11 @@ impl CalendarAgent {
             return;
         }
         self.memory.newest = Some(held);
-        self.memory.proof = calendar.proof.clone();
-        let wanted: BTreeSet<&str> = calendar.runs.iter().map(|run| run.id.as_str()).collect();
+        self.memory.proof = Some(calendar.proof.clone());
         self.memory.runs.retain(|run, _| {
             wanted.contains(run.as_str()) || self.active.contains_key(run) || self.outbox.has(run)
         });
-        let gone: Vec<String> =
+        let gone: Vec<PlainName> =
             self.active.keys().filter(|run| !wanted.contains(run.as_str())).cloned().collect();
         gone.iter().for_each(|run| self.stop(run, StopReason::TakenBack));
         // A database that gives out a run anew whose result it had has lost that.
@@ -270,7 +272,7 @@ impl CalendarAgent {
             self.refused = answer.refused.as_str().to_owned();
             self.actions.push(AgentAction::Refused(self.refused.clone()));
             if !self.refused.is_empty() {
-                let active: Vec<String> = self.active.keys().cloned().collect();
+                let active: Vec<PlainName> = self.active.keys().cloned().collect();
                 active.iter().for_each(|run| self.stop(run, StopReason::Refused));
             }
         }
@@ -301,10 +303,10 @@ impl CalendarAgent {
             result: end.result,
             begun: Some(active.begun),
             ended: now,
-            log,
+            log: log.into(),
         };
         self.keep(run, &document);
-        self.memory.runs.insert(run.to_owned(), None);
+        self.memory.runs.insert(run.into(), None);
         self.remember();
         self.reports.at_once();
     }
@@ -337,7 +339,7 @@ impl CalendarAgent {
         let report = until(self.reports.next());
         let run = self.clock.now(reading).and_then(|(now, _)| {
             let calendar = self.calendar.as_ref()?;
-            let coming = calendar.runs.iter().filter(|run| !self.memory.runs.contains_key(&run.id));
+            let coming = calendar.runs.iter().filter(|run| !self.memory.runs.contains_key(run.id.as_str()));
             coming.map(|run| run.starts.since(now)).min()
         });
         let busy = !self.active.is_empty() || self.outbox.len() > 0;
@@ -346,7 +348,7 @@ impl CalendarAgent {
     }
 
     fn stop_overdue(&mut self, now: UnixTime) {
-        let over: Vec<String> =
+        let over: Vec<PlainName> =
             self.active.iter().filter(|(_, one)| one.ends <= now).map(|(run, _)| run.clone()).collect();
         over.iter().for_each(|run| self.stop(run, StopReason::TimeOver));
     }
@@ -356,9 +358,11 @@ impl CalendarAgent {
         let Some(calendar) = self.calendar.as_ref().filter(|_| self.refused.is_empty()) else { return };
         let (set_up, settle) = (calendar.set_up, calendar.settle);
         let over = now.after(error) >= calendar.until;
+        let until = calendar.until;
         let due = calendar.runs.iter().filter(|run| run.starts <= now);
         // The memory keeps the runs of the last calendar only, and a failover can bring back one from before.
-        let is_new = |run: &&AgentRun| !self.memory.runs.contains_key(&run.id) && !self.outbox.has(&run.id);
+        let is_new =
+            |run: &&AgentRun| !self.memory.runs.contains_key(run.id.as_str()) && !self.outbox.has(&run.id);
         let due: Vec<AgentRun> = due.filter(is_new).cloned().collect();
         if due.is_empty() {
             return;
@@ -367,7 +371,7 @@ impl CalendarAgent {
         for run in due {
             let latest = run.starts.after(set_up);
             // Two agents may be wrong in opposite directions, and the settling of the run before is for both.
-            let refusal = if now > latest {
+            let refusal = if now > latest || now >= run.ends {
                 Some("its agent was not there at its time".to_owned())
             } else if over {
                 Some("the calendar of its agent had ended".to_owned())
@@ -378,7 +382,11 @@ impl CalendarAgent {
             };
             match refusal {
                 Some(why) => self.note_missed(&run, why, now),
-                None => self.start(run, &specs, now, latest.since(now)),
+                // Nothing is on the wire by a calendar that has ended, whatever it says of this run.
+                None => {
+                    let run = AgentRun { ends: run.ends.min(until), ..run };
+                    self.start(run, &specs, now, latest.since(now));
+                }
             }
         }
     }
@@ -407,7 +415,7 @@ impl CalendarAgent {
             result: None,
             begun: None,
             ended: now,
-            log: String::new(),
+            log: String::new().into(),
         };
         self.keep(&run.id, &document);
         self.remember();
@@ -416,7 +424,7 @@ impl CalendarAgent {
     /// Runs that a process before this one began and did not end.
     pub fn note_broken_off(&mut self, reading: &ClockReading) {
         let ended = self.clock.now(reading).map(|(now, _)| now);
-        let begun: Vec<(String, UnixTime)> = self
+        let begun: Vec<(PlainName, UnixTime)> = self
             .memory
             .runs
             .iter()
@@ -430,7 +438,7 @@ impl CalendarAgent {
                 result: None,
                 begun: Some(begun),
                 ended: ended.unwrap_or(begun),
-                log: String::new(),
+                log: String::new().into(),
             };
             self.keep(&run, &document);
             self.memory.runs.insert(run, None);
@@ -455,18 +463,19 @@ impl CalendarAgent {
         } else {
             String::new()
         };
+        let begun = self.active.iter().take(MAX_BEGUN);
         let report = AgentReport {
-            agent: self.identity.name.clone(),
+            agent: self.identity.name.as_str().into(),
             session: self.identity.session.clone(),
             previous: self.previous.clone(),
             nonce: self.nonce,
             program: self.identity.program.as_str().into(),
             holds,
             newest: self.memory.newest,
-            proof: self.memory.proof.clone(),
+            proof: self.memory.proof.clone().unwrap_or_else(|| "".into()),
             full: full.into(),
             waiting: self.outbox.len(),
-            begun: self.active.iter().map(|(run, active)| (run.clone(), active.begun)).collect(),
+            begun: begun.map(|(run, active)| (run.clone(), active.begun)).collect(),
         };
         self.send(&FleetAgentMessage::Report(report));
         self.reports.reported(reading.running, &mut self.random);
@@ -494,12 +503,6 @@ impl CalendarAgent {
         }
         self.not_kept.is_empty()
     }
-}
-
-/// Whether the name of a run can be a part of that of a file.
-fn is_file_name(run: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    (1..=64).contains(&run.len()) && run.bytes().all(is_plain)
 }
 
 impl std::fmt::Debug for CalendarAgent {

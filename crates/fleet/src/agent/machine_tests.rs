@@ -30,7 +30,7 @@ fn agent(folder: &Path) -> CalendarAgent {
         key: FleetKey::from_bytes([1; 32]).unwrap(),
         centre: centre().public(),
         program: "1.2.3".to_owned(),
-        session: "s".to_owned(),
+        session: "s".into(),
     };
     CalendarAgent::open(identity, Box::new(DiskFolder::open(folder).unwrap()), 7).unwrap()
 }
@@ -42,10 +42,10 @@ fn say(agent: &mut CalendarAgent, seconds: u64, message: &CentreMessage) {
 /// A calendar with the run `one`, from the second 10 to 20, or without any.
 fn calendar(version: u64, has_run: bool, lost: bool) -> CentreMessage {
     let run = AgentRun {
-        id: "one".to_owned(),
-        schedule: "m.a.b".to_owned(),
-        to: "b".to_owned(),
-        address: "b".to_owned(),
+        id: "one".into(),
+        schedule: "m.a.b".into(),
+        to: "b".into(),
+        address: "b".into(),
         test_address: None,
         port: 1,
         spec: 0,
@@ -53,10 +53,10 @@ fn calendar(version: u64, has_run: bool, lost: bool) -> CentreMessage {
         ends: START.after(Span::from_secs(20)),
     };
     CentreMessage::Calendar(AgentCalendar {
-        agent: "a".to_owned(),
+        agent: "a".into(),
         epoch: 1,
         version,
-        proof: String::new(),
+        proof: "".into(),
         lost,
         until: START.after(Span::from_secs(3600)),
         set_up: Span::from_secs(2),
@@ -71,8 +71,8 @@ fn with_stored_result(folder: &Path) -> CalendarAgent {
     let mut agent = agent(folder);
     assert_eq!(agent.tick(&reading(1)).len(), 1, "a report");
     let answer = CentreAnswer {
-        agent: "a".to_owned(),
-        session: "s".to_owned(),
+        agent: "a".into(),
+        session: "s".into(),
         nonce: 1,
         epoch: 1,
         now: START.after(Span::from_secs(1)),
@@ -84,7 +84,7 @@ fn with_stored_result(folder: &Path) -> CalendarAgent {
     assert!(started.iter().any(|action| matches!(action, AgentAction::Start { .. })), "{started:?}");
     let end = RunEnd { state: CalendarRunState::Finished, reason: String::new(), result: None };
     agent.ended("one", end, "{}\n".to_owned(), &reading(15));
-    let stored = StoredResult { agent: "a".to_owned(), run: "one".to_owned(), epoch: 1, part: None };
+    let stored = StoredResult { agent: "a".into(), run: "one".into(), epoch: 1, part: None };
     say(&mut agent, 16, &CentreMessage::Stored(stored));
     say(&mut agent, 17, &calendar(2, false, false));
     assert_eq!(agent.waiting(), 0);

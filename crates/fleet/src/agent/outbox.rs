@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_proto::fleet::{FleetAgentMessage, ResultDocument, ResultPart};
+use linerate_proto::fleet::{FleetAgentMessage, PlainName, ResultDocument, ResultPart, ResultPartText};
 use linerate_units::Span;
 
 use super::folder::{AgentFolder, AgentFolderError};
@@ -23,7 +23,7 @@ const PARTS_AT_ONCE: usize = 4;
 /// A result that is being sent.
 #[derive(Debug)]
 struct SendingResult {
-    parts: Vec<String>,
+    parts: Vec<ResultPartText>,
     /// When each part was sent last; absent for one that was not.
     sent: Vec<Option<Span>>,
     /// Which parts have arrived.
@@ -49,18 +49,20 @@ struct WaitingResult {
 /// The results of an agent.
 #[derive(Debug, Default)]
 pub(super) struct ResultOutbox {
-    waiting: BTreeMap<String, WaitingResult>,
+    waiting: BTreeMap<PlainName, WaitingResult>,
     /// When those that are stored were found to be.
-    kept: BTreeMap<String, Span>,
+    kept: BTreeMap<PlainName, Span>,
 }
 
 impl ResultOutbox {
     /// Notes a result that was found as a file of the folder.
     pub(super) fn found(&mut self, file: &str, bytes: u64) {
-        if let Some(run) = file.strip_prefix(WAITING) {
-            self.waiting.insert(run.to_owned(), WaitingResult { bytes, sending: None });
-        } else if let Some(run) = file.strip_prefix(KEPT) {
-            self.kept.insert(run.to_owned(), Span::ZERO);
+        // The names of other files are none of runs.
+        let run_of = |kind: &str| PlainName::checked(file.strip_prefix(kind)?.to_owned());
+        if let Some(run) = run_of(WAITING) {
+            self.waiting.insert(run, WaitingResult { bytes, sending: None });
+        } else if let Some(run) = run_of(KEPT) {
+            self.kept.insert(run, Span::ZERO);
         }
     }
 
@@ -81,7 +83,7 @@ impl ResultOutbox {
         let content = serde_json::to_vec(document).unwrap_or_default();
         let written = folder.write(&file(WAITING, run), &content);
         let sending = written.is_err().then(|| SendingResult::of(document));
-        self.waiting.insert(run.to_owned(), WaitingResult { bytes: content.len() as u64, sending });
+        self.waiting.insert(run.into(), WaitingResult { bytes: content.len() as u64, sending });
         written
     }
 
@@ -109,7 +111,7 @@ impl ResultOutbox {
             }
             None => {
                 self.waiting.remove(run);
-                self.kept.insert(run.to_owned(), now);
+                self.kept.insert(run.into(), now);
                 folder.rename(&file(WAITING, run), &file(KEPT, run));
             }
         }
@@ -119,7 +121,7 @@ impl ResultOutbox {
     pub(super) fn send_kept(&mut self, which: impl Fn(&str) -> bool, folder: &mut dyn AgentFolder) {
         let (again, kept) = std::mem::take(&mut self.kept).into_iter().partition(|(run, _)| which(run));
         self.kept = kept;
-        let again: BTreeMap<String, Span> = again;
+        let again: BTreeMap<PlainName, Span> = again;
         for (run, _) in again {
             folder.rename(&file(KEPT, &run), &file(WAITING, &run));
             self.waiting.insert(run, WaitingResult::default());
@@ -169,7 +171,7 @@ impl ResultOutbox {
 }
 
 impl SendingResult {
-    fn due(&mut self, agent: &str, run: &str, now: Span) -> Vec<FleetAgentMessage> {
+    fn due(&mut self, agent: &str, run: &PlainName, now: Span) -> Vec<FleetAgentMessage> {
         let last = self.sent.iter().flatten().max().copied();
         if self.arrived.iter().all(|arrived| *arrived)
             && last.is_some_and(|last| now.saturating_sub(last) >= AGAIN_AFTER)
@@ -185,8 +187,8 @@ impl SendingResult {
             }
             self.sent[part] = Some(now);
             messages.push(FleetAgentMessage::Result(ResultPart {
-                agent: agent.to_owned(),
-                run: run.to_owned(),
+                agent: agent.into(),
+                run: run.clone(),
                 part: part as u32,
                 parts: self.parts.len() as u32,
                 content: self.parts[part].clone(),

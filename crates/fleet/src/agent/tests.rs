@@ -78,7 +78,7 @@ impl TestSiteAgent {
             key: FleetKey::from_bytes([1; 32]).unwrap(),
             centre: centre().public(),
             program: "1.2.3".to_owned(),
-            session: session.to_owned(),
+            session: session.into(),
         };
         let agent = CalendarAgent::open(identity, Box::new(folder.clone()), 1).unwrap();
         Self { agent, folder, at: 0 }
@@ -126,7 +126,7 @@ impl TestSiteAgent {
         });
         sent.map(|part| {
             let document = ResultDocument::of(&part.content).unwrap();
-            (part.run, document.state, document.reason.to_string())
+            (part.run.into(), document.state, document.reason.to_string())
         })
         .collect()
     }
@@ -141,7 +141,7 @@ impl TestSiteAgent {
 
     fn answer(&mut self, report: &AgentReport, refused: &str) {
         self.hear(&CentreMessage::Answer(CentreAnswer {
-            agent: "a".to_owned(),
+            agent: "a".into(),
             session: report.session.clone(),
             nonce: report.nonce,
             epoch: 3,
@@ -163,10 +163,10 @@ impl TestSiteAgent {
 fn calendar(version: u64, runs: &[(&str, i64)]) -> AgentCalendar {
     let at = |secs: i64| UnixTime::from_ms(START_MS + secs * 1000);
     let run = |(id, starts): &(&str, i64)| AgentRun {
-        id: (*id).to_owned(),
-        schedule: "s".to_owned(),
-        to: "b".to_owned(),
-        address: "b.example".to_owned(),
+        id: (*id).into(),
+        schedule: "s".into(),
+        to: "b".into(),
+        address: "b.example".into(),
         test_address: None,
         port: 1,
         spec: 0,
@@ -174,10 +174,10 @@ fn calendar(version: u64, runs: &[(&str, i64)]) -> AgentCalendar {
         ends: at(starts + 20),
     };
     AgentCalendar {
-        agent: "a".to_owned(),
+        agent: "a".into(),
         epoch: 3,
         version,
-        proof: String::new(),
+        proof: "".into(),
         lost: false,
         until: at(1000),
         set_up: Span::from_secs(3),
@@ -218,8 +218,8 @@ fn a_run_starts_at_its_time_and_its_result_is_kept_until_it_is_stored() {
     site.at = 31;
     assert_eq!(TestSiteAgent::results_in(&site.tick()), done, "it is sent again");
     site.hear(&CentreMessage::Stored(StoredResult {
-        agent: "a".to_owned(),
-        run: "r".to_owned(),
+        agent: "a".into(),
+        run: "r".into(),
         epoch: 3,
         part: None,
     }));
@@ -239,8 +239,10 @@ fn only_a_newer_calendar_of_the_coordinators_counts() {
         calendar(5, &[("same", 10)]),
         calendar(4, &[("older", 10)]),
         AgentCalendar { epoch: 2, ..calendar(6, &[("deposed", 10)]) },
-        AgentCalendar { agent: "b".to_owned(), ..calendar(6, &[("foreign", 10)]) },
+        AgentCalendar { agent: "b".into(), ..calendar(6, &[("foreign", 10)]) },
         AgentCalendar { specs: Vec::new(), ..calendar(6, &[("without", 10)]) },
+        // Both would start, and only one of them could be stopped.
+        calendar(6, &[("twice", 10), ("twice", 10)]),
     ] {
         site.hear(&CentreMessage::Calendar(refused));
         assert_eq!(site.agent.calendar().unwrap().version, 5);
@@ -286,11 +288,32 @@ fn a_run_whose_time_has_passed_or_whose_clock_is_not_sure_is_missed_with_the_rea
     site.learn_the_time();
     site.at = 10;
     assert_eq!(reason(&mut site).2, "the calendar of its agent had ended");
+    // One that ends before it begins has no time at all.
+    let mut site = TestSiteAgent::new();
+    let mut none = calendar(1, &[("none", 10)]);
+    none.runs[0].ends = UnixTime::from_ms(START_MS + 10_000);
+    site.hear(&CentreMessage::Calendar(none));
+    site.learn_the_time();
+    site.at = 10;
+    assert_eq!(reason(&mut site).2, "its agent was not there at its time");
     // Without any answer, nothing is known of the time.
     let mut site = TestSiteAgent::new();
     site.hear(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
     site.at = 10;
     assert!(TestSiteAgent::starts(&site.tick()).is_empty());
+}
+
+#[test]
+fn a_run_is_stopped_when_its_calendar_ends_even_if_that_says_that_it_lasts_longer() {
+    let mut site = TestSiteAgent::new();
+    let ends = UnixTime::from_ms(START_MS + 15_000);
+    site.hear(&CentreMessage::Calendar(AgentCalendar { until: ends, ..calendar(1, &[("long", 10)]) }));
+    site.learn_the_time();
+    site.at = 10;
+    assert_eq!(TestSiteAgent::starts(&site.tick()), ["long"]);
+    site.at = 15;
+    let actions = site.tick();
+    assert!(actions.contains(&AgentAction::Stop { run: "long".to_owned() }), "{actions:?}");
 }
 
 #[test]
@@ -328,7 +351,7 @@ fn a_restarted_agent_begins_nothing_twice_and_says_what_was_broken_off() {
     again.agent.note_broken_off(&reading);
     let actions = again.learn_the_time();
     let report = TestSiteAgent::report_in(&actions).unwrap();
-    assert_eq!((report.session.as_str(), &report.previous[..]), ("second", &["first".to_owned()][..]));
+    assert_eq!((report.session.as_str(), &report.previous[..]), ("second", &["first".into()][..]));
     let results = TestSiteAgent::results_in(&actions);
     assert_eq!((results[0].0.as_str(), results[0].1), ("r", CalendarRunState::Failed));
     assert!(TestSiteAgent::starts(&again.tick()).is_empty());
@@ -395,16 +418,16 @@ proptest! {
                     CentreMessage::Calendar(one)
                 }
                 1 => CentreMessage::Answer(CentreAnswer {
-                    agent: "a".to_owned(),
-                    session: "first".to_owned(),
+                    agent: "a".into(),
+                    session: "first".into(),
                     nonce: numbers[0] % 4,
                     epoch: numbers[1],
                     now,
                     refused: text.as_str().into(),
                 }),
                 _ => CentreMessage::Stored(StoredResult {
-                    agent: "a".to_owned(),
-                    run: text,
+                    agent: "a".into(),
+                    run: text.into(),
                     epoch: numbers[2],
                     part: Some(numbers[0] as u32).filter(|_| numbers[1] % 2 == 0),
                 }),

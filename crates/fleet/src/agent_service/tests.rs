@@ -76,10 +76,10 @@ fn a_message_that_the_broker_does_not_permit_is_told_once_and_nothing_begins_at_
     assert_eq!(TOO_LARGE.load(Ordering::Relaxed), 1);
     let at = UnixTime::from_ms(0);
     let run = AgentRun {
-        id: "r".to_owned(),
-        schedule: "s".to_owned(),
-        to: "b".to_owned(),
-        address: "127.0.0.1".to_owned(),
+        id: "r".into(),
+        schedule: "s".into(),
+        to: "b".into(),
+        address: "127.0.0.1".into(),
         test_address: None,
         port: 1,
         spec: 0,

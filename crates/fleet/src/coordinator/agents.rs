@@ -11,8 +11,8 @@ use linerate_model::ForeignText;
 use linerate_model::calendar::{CalendarRun, CalendarRunState, FleetAgent, FleetAgentState, UnixTime};
 use linerate_proto::fleet::{
     AgentCalendar, AgentReport, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, FleetKey,
-    HeldCalendar, MAX_PARTS, MessageOrigin, PublicFleetKey, ResultDocument, ResultPart, StoredResult,
-    is_proven, open, proof, seal,
+    HeldCalendar, MAX_PARTS, MessageOrigin, PlainName, PublicFleetKey, ResultDocument, ResultPart,
+    StoredResult, is_proven, open, proof, seal,
 };
 use linerate_units::Span;
 
@@ -28,10 +28,8 @@ const SOON: Span = Span::from_secs(60);
 const SESSION_TIMEOUT: Span = Span::from_secs(90);
 /// Parts of results that one transaction takes at most.
 const RESULTS_AT_ONCE: u32 = 8;
-/// Bytes of logs after which a transaction takes no further results.
+/// Bytes of results, uncompressed, after which a transaction takes no further ones.
 const BYTES_AT_ONCE: usize = 8 << 20;
-/// Begun runs of an agent that one report may have.
-const BEGUN_AT_ONCE: usize = 64;
 /// Runs that one look ends which nobody reported.
 const ENDED_AT_ONCE: u32 = 256;
 
@@ -84,7 +82,7 @@ pub(super) struct Centre {
     /// The newest calendar of each agent, to send it again.
     handed: BTreeMap<String, (u64, Vec<u8>)>,
     /// The last report of each agent: its process and number.
-    reports: BTreeMap<String, (String, u64)>,
+    reports: BTreeMap<ForeignText, (PlainName, u64)>,
     /// Agents that were refused, so that it is told once.
     refused: BTreeMap<String, String>,
 }
@@ -192,7 +190,7 @@ impl FleetCoordinator {
         for (agent, handed) in handed {
             let (specs, runs) = entries(&handed.runs, &self.inventory);
             let calendar = AgentCalendar {
-                agent: agent.clone(),
+                agent: agent.as_str().into(),
                 epoch,
                 version: handed.version,
                 proof: proof(&centre.key, &agent, HeldCalendar { epoch, version: handed.version }),
@@ -277,7 +275,7 @@ impl FleetCoordinator {
     #[must_use]
     pub fn archived(&mut self, agent: &str, run: &str) -> Option<FleetAction> {
         let (epoch, centre) = (self.epoch?, self.centre.as_ref()?);
-        let stored = StoredResult { agent: agent.to_owned(), run: run.to_owned(), epoch, part: None };
+        let stored = StoredResult { agent: agent.into(), run: run.into(), epoch, part: None };
         Some(centre.message(agent, &CentreMessage::Stored(stored)))
     }
 
@@ -319,8 +317,8 @@ fn agent_of(message: &FleetAgentMessage) -> &str {
 /// What became of a message.
 enum Heard {
     Report { report: AgentReport, agent: Box<FleetAgent>, refused: String, loss: bool, is_new: bool },
-    Part { agent: String, run: String, part: u32 },
-    Whole { agent: String, run: String, log: String, is_known: bool },
+    Part { agent: String, run: PlainName, part: u32 },
+    Whole { agent: String, run: PlainName, log: String, is_known: bool },
 }
 
 /// Takes messages within a transaction.
@@ -332,7 +330,7 @@ struct ReportWork<'w, 'd> {
     key: PublicFleetKey,
     epoch: u64,
     now: UnixTime,
-    /// Bytes of logs that were taken.
+    /// Bytes of results that were read, whatever is in them.
     taken_bytes: usize,
     done: Vec<Heard>,
 }
@@ -346,22 +344,22 @@ impl ReportWork<'_, '_> {
     }
 
     fn report(&mut self, report: &AgentReport) -> Result<(), CalendarError> {
-        let known = self.known.remove(&report.agent);
+        let known = self.known.remove(report.agent.as_str());
         let known = known.map_or_else(|| self.calendar.agent(&report.agent), |agent| Ok(Some(agent)))?;
         let Some(agent) = known else { return Ok(()) };
-        let is_new = agent.session != report.session;
+        let is_new = agent.session != report.session.as_str();
         let refused = refusal(&agent, report, self.now);
         let mut loss = false;
         if refused.is_empty() {
             let state = FleetAgentState {
-                session: report.session.clone(),
+                session: report.session.to_string(),
                 program: report.program.clone(),
                 note: report.full.clone(),
                 waiting: report.waiting,
             };
             self.calendar.note_agent(&agent.name, &state, self.now)?;
             loss = self.holds(&agent, report)?;
-            for (run, begun) in report.begun.iter().take(BEGUN_AT_ONCE) {
+            for (run, begun) in &report.begun {
                 if let Some(run) = self.calendar.run(run)?.filter(|run| run.from == agent.name && run.handed)
                 {
                     self.calendar.begin_run(&run.id, self.epoch, self.within(&run, *begun))?;
@@ -419,19 +417,23 @@ impl ReportWork<'_, '_> {
         if foreign || revoked || enough || part.part >= part.parts || part.parts > MAX_PARTS {
             return Ok(());
         }
-        let (agent, id) = (part.agent.clone(), part.run.clone());
+        let (agent, id) = (part.agent.to_string(), part.run.clone());
         let parts = (part.part, part.parts);
         match self.calendar.add_result_part((&agent, &id), parts, &part.content, self.now)? {
             ResultParts::Refused => {}
             ResultParts::Kept => self.done.push(Heard::Part { agent, run: id, part: part.part }),
             ResultParts::Whole(whole) => {
                 self.calendar.remove_result_parts(&id)?;
-                let Some(document) = ResultDocument::of(&whole) else { return Ok(()) };
-                self.taken_bytes += document.log.len();
+                let text = ResultDocument::unpack(&whole);
+                // One that cannot be unpacked may have been a long one.
+                self.taken_bytes += text.as_ref().map_or(BYTES_AT_ONCE + 1, Vec::len);
+                let Some(document) = text.and_then(|text| ResultDocument::read(&text)) else {
+                    return Ok(());
+                };
                 if let Some(run) = &run {
                     self.store_end(run, &document)?;
                 }
-                let log = document.log;
+                let log = document.log.into_string();
                 self.done.push(Heard::Whole { agent, run: id, log, is_known: run.is_some() });
             }
         }
@@ -468,8 +470,8 @@ fn refusal(agent: &FleetAgent, report: &AgentReport, now: UnixTime) -> String {
         );
     }
     let known = agent.session.is_empty()
-        || agent.session == report.session
-        || report.previous.contains(&agent.session);
+        || agent.session == report.session.as_str()
+        || report.previous.iter().any(|one| *agent.session == **one);
     let silent = agent.seen.is_none_or(|seen| now.since(seen) >= SESSION_TIMEOUT);
     if known || silent {
         return String::new();
@@ -486,7 +488,7 @@ fn answer(centre: &mut Centre, heard: Heard, epoch: u64, now: UnixTime, actions:
         Heard::Report { report, agent, refused, loss, is_new } => {
             let name = agent.name.clone();
             let said = CentreAnswer {
-                agent: name.clone(),
+                agent: name.as_str().into(),
                 session: report.session,
                 nonce: report.nonce,
                 epoch,
@@ -517,11 +519,11 @@ fn answer(centre: &mut Centre, heard: Heard, epoch: u64, now: UnixTime, actions:
             }
         }
         Heard::Part { agent, run, part } => {
-            let stored = StoredResult { agent: agent.clone(), run, epoch, part: Some(part) };
+            let stored = StoredResult { agent: agent.as_str().into(), run, epoch, part: Some(part) };
             actions.push(centre.message(&agent, &CentreMessage::Stored(stored)));
         }
         Heard::Whole { agent, run, log, is_known } => {
-            actions.push(FleetAction::Archive { agent, run, log, is_known });
+            actions.push(FleetAction::Archive { agent, run: run.into(), log, is_known });
         }
     }
 }
@@ -537,11 +539,11 @@ fn entries(runs: &[CalendarRun], inventory: &Inventory) -> (Vec<linerate_model::
             specs.len() - 1
         });
         entries.push(AgentRun {
-            id: run.id.clone(),
-            schedule: run.schedule.clone(),
-            to: run.to.clone(),
-            address: host.address.clone(),
-            test_address: host.test_address.clone(),
+            id: run.id.as_str().into(),
+            schedule: run.schedule.as_str().into(),
+            to: run.to.as_str().into(),
+            address: host.address.as_str().into(),
+            test_address: host.test_address.as_deref().map(Into::into),
             port: host.port,
             spec,
             starts: run.starts,

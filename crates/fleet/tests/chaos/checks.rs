@@ -176,7 +176,7 @@ fn check_results(fleet: &ChaosFleet) -> Result<(), String> {
         for run in files(&agent.folder, "kept-") {
             let content = fs::read(agent.folder.join(format!("kept-{run}"))).unwrap();
             let document: ResultDocument = serde_json::from_slice(&content).unwrap();
-            if !document.log.is_empty() && !has(&archive, &run).map_err(|error| error.to_string())? {
+            if !document.log.as_str().is_empty() && !has(&archive, &run).map_err(|error| error.to_string())? {
                 return Err(format!("I3: the result of {run} of {} is gone", agent.host));
             }
         }

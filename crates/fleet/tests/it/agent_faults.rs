@@ -1,6 +1,7 @@
 //! Agents that come back with an earlier key, an earlier calendar or nothing, that say what cannot be, and databases that
 //! lost what agents have.
 
+use base64::Engine as _;
 use linerate_archive::Calendar;
 use linerate_fleet::*;
 use linerate_model::calendar::{CalendarRun, CalendarRunState, CellResult, UnixTime};
@@ -329,7 +330,7 @@ fn small_messages_do_not_become_gigabytes() {
         result: None,
         begun: Some(START),
         ended: START,
-        log: "x".repeat(60 << 20),
+        log: "x".repeat(60 << 20).into(),
     };
     let content = document.parts().concat();
     let messages: Vec<_> = (0..4).map(|n| {
@@ -350,12 +351,29 @@ fn small_messages_do_not_become_gigabytes() {
 }
 
 #[test]
+fn results_full_of_what_nobody_knows_are_not_read_one_after_the_other_in_one_transaction() {
+    let mut fleet = PlayedFleet::new(&text("1h", ""), &["a"]);
+    fleet.tick(1);
+    let document = json!({"state":"finished","reason":"","result":null,"begun":0,"ended":0,"log":"","x":"x".repeat(30 << 20)});
+    let packed = zstd::bulk::compress(&serde_json::to_vec(&document).unwrap(), 3).unwrap();
+    let content = base64::engine::general_purpose::STANDARD_NO_PAD.encode(&packed);
+    let message = |n: u32| {
+        let part = json!({"type":"result","agent":"a","run":format!("unknown{n}"),"part":0,"parts":1,"content":content});
+        ("a".to_owned(), seal("agent", &fleet.keys["a"], &part))
+    };
+    let messages: Vec<_> = (0..4).map(message).collect();
+    let mut actions = Vec::new();
+    fleet.one.receive(&messages, at(2), &mut actions).unwrap();
+    assert_eq!(actions.len(), 1, "each of them holds the calendar for as long as 30 MiB take");
+}
+
+#[test]
 fn parts_of_results_that_never_become_whole_are_bounded() {
     let mut fleet = PlayedFleet::new(&text("1h", ""), &["a"]);
     fleet.tick(1);
     let mut kept = 0;
     for n in 0..50 {
-        let part = json!({"type":"result","agent":"a","run":format!("unknown{n}"),"part":0,"parts":512,"content":"x".repeat(900_000)});
+        let part = json!({"type":"result","agent":"a","run":format!("unknown{n}"),"part":0,"parts":512,"content":"x".repeat(256 << 10)});
         let actions = fleet.hear("a", &part, 2).unwrap();
         kept += actions.len();
     }
@@ -537,7 +555,7 @@ fn a_time_that_an_agent_invents_does_not_become_that_of_the_run() {
         result: Some(CellResult::default()),
         begun: Some(UnixTime::from_ms(i64::MIN)),
         ended: UnixTime::MAX,
-        log: String::new(),
+        log: String::new().into(),
     };
     let part =
         json!({"type":"result","agent":"a","run":run.id,"part":0,"parts":1,"content":document.parts()[0]});

@@ -30,7 +30,7 @@ fn identity_agent(disk: SimulatedDisk, session: &str) -> CalendarAgent {
         key: FleetKey::from_bytes([1; 32]).unwrap(),
         centre: FleetKey::from_bytes([2; 32]).unwrap().public(),
         program: "1.2.3".to_owned(),
-        session: session.to_owned(),
+        session: session.into(),
     };
     CalendarAgent::open(identity, Box::new(disk), 7).unwrap()
 }

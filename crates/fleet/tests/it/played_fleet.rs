@@ -24,7 +24,7 @@ pub(crate) fn seal(who: &str, key: &FleetKey, message: &Value) -> Vec<u8> {
 
 /// What the coordinators write into a calendar of agent a.
 pub(crate) fn proof(epoch: u64, version: u64) -> String {
-    messages::proof(&FleetKey::from_bytes([7; 32]).unwrap(), "a", HeldCalendar { epoch, version })
+    messages::proof(&FleetKey::from_bytes([7; 32]).unwrap(), "a", HeldCalendar { epoch, version }).into()
 }
 
 pub(crate) fn body(bytes: &[u8]) -> Value {

@@ -227,7 +227,7 @@ impl SimulatedAgents {
             key: FleetKey::from_bytes(agent.secret).unwrap(),
             centre: FleetKey::from_bytes(self.centre).unwrap().public(),
             program: "1.2.3".to_owned(),
-            session: format!("session-{}", self.sessions),
+            session: format!("session-{}", self.sessions).into(),
         };
         let reading = agent.reading(now_ms);
         match CalendarAgent::open(identity, Box::new(agent.disk.clone()), rng.random()) {
@@ -304,9 +304,9 @@ impl SimulatedAgents {
         let document = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes, |end| &bytes[end + 1..]);
         if let Ok(CentreMessage::Stored(stored)) = serde_json::from_slice(document)
             && stored.part.is_none()
-            && !self.were_full.contains(&stored.agent)
+            && !self.were_full.contains(stored.agent.as_str())
         {
-            self.acked.insert(stored.run, stored.agent);
+            self.acked.insert(stored.run.into(), stored.agent.into());
         }
     }
 

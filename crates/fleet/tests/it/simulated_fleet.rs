@@ -264,7 +264,7 @@ impl SimulatedFleet {
                 at_ms - starts
             ));
         }
-        let busy = self.wire.iter().any(|one| one.run.id == run.id && one.ends_ms > at_ms);
+        let busy = self.wire.iter().any(|one| one.run.id == *run.id && one.ends_ms > at_ms);
         let begins_ms = at_ms + self.rng.random_range(50..3500);
         let late = begins_ms > at_ms + (begin_within.as_ns() / 1_000_000) as i64;
         // The other end refuses a copy of an agent while it serves the first one.
@@ -275,11 +275,11 @@ impl SimulatedFleet {
         let sends_ms = (spec.traffic.measured().as_ns() / 1_000_000) as i64;
         let mesh = run.schedule.split('.').next().filter(|name| self.inventory.mesh(name).is_ok());
         let run = CalendarRun {
-            id: run.id,
+            id: run.id.into(),
             mesh: mesh.map(str::to_owned),
-            schedule: run.schedule,
+            schedule: run.schedule.into_string(),
             from: host,
-            to: run.to,
+            to: run.to.into_string(),
             spec: *spec,
             confirms: None,
             due: run.starts,

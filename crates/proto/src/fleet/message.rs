@@ -4,17 +4,23 @@
 //! base64url) is over `linerate-fleet 1 agent` or `linerate-fleet 1 centre`, a line feed, and the document. Unknown members
 //! are ignored, so that programs of different versions understand each other; a document that cannot be understood is
 //! dropped, and its sender repeats what matters.
+//!
+//! Whoever signs a message may still be hostile, or its host may be: names of runs and processes in a message that was
+//! opened are plain, lists are short, and what may be shown is [`ForeignText`]. Names of agents are those under which
+//! messages arrive; whoever opens a message compares them.
 
 use std::io::Read;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use linerate_model::calendar::{CalendarRunState, CellResult, UnixTime};
-use linerate_model::{ForeignText, TestSpec};
+use linerate_model::{ForeignLines, ForeignText, TestSpec};
 use linerate_units::Span;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::bounds::{MAX_BEGUN, MAX_PREVIOUS, MAX_RUNS, list};
+use super::checked_text::{CalendarProof, PlainName, ResultPartText};
 use super::key::{FleetKey, PublicFleetKey};
 
 /// Version of the protocol. Another one begins when an older program would do something wrong.
@@ -22,9 +28,10 @@ pub const PROTOCOL: u32 = 1;
 /// The longest message.
 const MAX_MESSAGE_BYTES: usize = 1 << 20;
 /// The longest document of a result, uncompressed.
-const MAX_RESULT_BYTES: u64 = 64 << 20;
-/// Characters of a result in one message.
-const PART_CHARS: usize = 256 << 10;
+pub(super) const MAX_RESULT_BYTES: u64 = 64 << 20;
+/// The largest distance at which compressed text may refer to itself, as a power of two: 8 MiB, of which ours uses a
+/// quarter. A frame that asks for more would have it before its content is seen.
+pub(super) const MAX_WINDOW_LOG: u32 = 23;
 /// Parts of a result at most.
 pub const MAX_PARTS: u32 = 512;
 
@@ -53,10 +60,16 @@ impl MessageOrigin {
 #[must_use]
 pub fn seal<T: Serialize>(origin: MessageOrigin, key: &FleetKey, message: &T) -> Vec<u8> {
     // Our own messages have nothing that JSON cannot express.
-    let document = serde_json::to_vec(message).unwrap_or_default();
-    let signature = URL_SAFE_NO_PAD.encode(key.sign(&origin.signed(&document)));
+    seal_document(origin, key, &serde_json::to_vec(message).unwrap_or_default())
+}
+
+/// The same for bytes that need not be a document, so that tests get past the signature.
+#[doc(hidden)]
+#[must_use]
+pub fn seal_document(origin: MessageOrigin, key: &FleetKey, document: &[u8]) -> Vec<u8> {
+    let signature = URL_SAFE_NO_PAD.encode(key.sign(&origin.signed(document)));
     let mut bytes = format!("linerate-fleet {PROTOCOL} {signature}\n").into_bytes();
-    bytes.extend_from_slice(&document);
+    bytes.extend_from_slice(document);
     bytes
 }
 
@@ -78,8 +91,8 @@ pub fn open<T: DeserializeOwned>(origin: MessageOrigin, key: &PublicFleetKey, by
 
 /// The proof in a calendar.
 #[must_use]
-pub fn proof(key: &FleetKey, agent: &str, held: HeldCalendar) -> String {
-    URL_SAFE_NO_PAD.encode(key.sign(&proven(agent, held)))
+pub fn proof(key: &FleetKey, agent: &str, held: HeldCalendar) -> CalendarProof {
+    URL_SAFE_NO_PAD.encode(key.sign(&proven(agent, held))).into()
 }
 
 /// Whether a proof is that of this calendar.
@@ -107,11 +120,12 @@ pub enum FleetAgentMessage {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentReport {
     /// Its name.
-    pub agent: String,
+    pub agent: ForeignText,
     /// The name of this process.
-    pub session: String,
+    pub session: PlainName,
     /// The names of the last processes that used the folder before, the newest one last.
-    pub previous: Vec<String>,
+    #[serde(deserialize_with = "list::<_, _, MAX_PREVIOUS>")]
+    pub previous: Vec<PlainName>,
     /// Number of this report; the answer has it too.
     pub nonce: u64,
     /// Version of the program.
@@ -121,13 +135,14 @@ pub struct AgentReport {
     /// The newest calendar that it ever had.
     pub newest: Option<HeldCalendar>,
     /// What the coordinators wrote into that one, to recognise it.
-    pub proof: String,
+    pub proof: CalendarProof,
     /// Why it takes no further runs; empty if it does.
     pub full: ForeignText,
     /// Results that it keeps until they are stored.
     pub waiting: u64,
-    /// Runs that have begun, and when.
-    pub begun: Vec<(String, UnixTime)>,
+    /// Runs that have begun, and when: at most [`MAX_BEGUN`].
+    #[serde(deserialize_with = "list::<_, _, MAX_BEGUN>")]
+    pub begun: Vec<(PlainName, UnixTime)>,
 }
 
 /// A version of a calendar.
@@ -143,15 +158,15 @@ pub struct HeldCalendar {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultPart {
     /// The name of the agent.
-    pub agent: String,
+    pub agent: ForeignText,
     /// The run.
-    pub run: String,
+    pub run: PlainName,
     /// Number of this part, from 0.
     pub part: u32,
     /// Number of parts.
     pub parts: u32,
     /// The part: base64 of a [`ResultDocument`] compressed by zstd.
-    pub content: String,
+    pub content: ResultPartText,
 }
 
 /// What became of a run.
@@ -168,33 +183,43 @@ pub struct ResultDocument {
     /// When it ended.
     pub ended: UnixTime,
     /// The log of the run, a JSON document on each line; empty if it did not begin.
-    pub log: String,
+    pub log: ForeignLines,
 }
 
 impl ResultDocument {
     /// Its parts, as they are sent.
     #[must_use]
-    pub fn parts(&self) -> Vec<String> {
+    pub fn parts(&self) -> Vec<ResultPartText> {
         let document = serde_json::to_vec(self).unwrap_or_default();
         // Compression into memory only fails without memory.
         let compressed = zstd::bulk::compress(&document, 3).unwrap_or_default();
         let text = STANDARD_NO_PAD.encode(compressed);
-        let parts = text.as_bytes().chunks(PART_CHARS);
-        parts.map(|part| String::from_utf8_lossy(part).into_owned()).collect()
+        let parts = text.as_bytes().chunks(ResultPartText::MAX_CHARS);
+        parts.map(|part| String::from_utf8_lossy(part).into_owned().into()).collect()
     }
 
     /// The document of all its parts; absent if they are no such document.
     #[must_use]
     pub fn of(parts: &str) -> Option<Self> {
+        Self::read(&Self::unpack(parts)?)
+    }
+
+    /// The text of a document of which these are all parts; absent if they are none, or of a longer one.
+    #[must_use]
+    pub fn unpack(parts: &str) -> Option<Vec<u8>> {
         let compressed = STANDARD_NO_PAD.decode(parts).ok()?;
         // No longer than what is there, whatever the frame says of itself.
         let mut document = Vec::new();
-        let frame = zstd::stream::Decoder::new(compressed.as_slice()).ok()?;
+        let mut frame = zstd::stream::Decoder::new(compressed.as_slice()).ok()?;
+        frame.window_log_max(MAX_WINDOW_LOG).ok()?;
         frame.take(MAX_RESULT_BYTES + 1).read_to_end(&mut document).ok()?;
-        if document.len() as u64 > MAX_RESULT_BYTES {
-            return None;
-        }
-        serde_json::from_slice::<Self>(&document).ok().filter(|document| {
+        (document.len() as u64 <= MAX_RESULT_BYTES).then_some(document)
+    }
+
+    /// The document of a text; absent if it is none of an agent.
+    #[must_use]
+    pub fn read(text: &[u8]) -> Option<Self> {
+        serde_json::from_slice::<Self>(text).ok().filter(|document| {
             // Other ends are not an agent's to decide.
             matches!(
                 document.state,
@@ -223,13 +248,13 @@ pub enum CentreMessage {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentCalendar {
     /// The agent.
-    pub agent: String,
+    pub agent: ForeignText,
     /// Epoch of the coordinator.
     pub epoch: u64,
     /// Its number, higher than those of all before.
     pub version: u64,
     /// A signature by which the coordinators recognise what they have handed out, if their database has lost it.
-    pub proof: String,
+    pub proof: CalendarProof,
     /// Whether the database may have lost results that were stored, so that they have to be sent once more.
     #[serde(default)]
     pub lost: bool,
@@ -242,8 +267,10 @@ pub struct AgentCalendar {
     #[serde(rename = "settle_ns")]
     pub settle: Span,
     /// What the runs measure.
+    #[serde(deserialize_with = "list::<_, _, MAX_RUNS>")]
     pub specs: Vec<TestSpec>,
     /// The runs, in the order of their times.
+    #[serde(deserialize_with = "list::<_, _, MAX_RUNS>")]
     pub runs: Vec<AgentRun>,
 }
 
@@ -251,16 +278,16 @@ pub struct AgentCalendar {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentRun {
     /// Its name.
-    pub id: String,
+    pub id: PlainName,
     /// Its schedule.
-    pub schedule: String,
+    pub schedule: ForeignText,
     /// The host to which it measures.
-    pub to: String,
+    pub to: ForeignText,
     /// The name or address of that host.
-    pub address: String,
+    pub address: ForeignText,
     /// The address to which it measures, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test_address: Option<String>,
+    pub test_address: Option<ForeignText>,
     /// Its port.
     pub port: u16,
     /// What it measures: which of [`AgentCalendar::specs`].
@@ -275,9 +302,9 @@ pub struct AgentRun {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CentreAnswer {
     /// The agent.
-    pub agent: String,
+    pub agent: ForeignText,
     /// The process that reported.
-    pub session: String,
+    pub session: PlainName,
     /// The number of its report.
     pub nonce: u64,
     /// Epoch of the coordinator.
@@ -292,105 +319,11 @@ pub struct CentreAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredResult {
     /// The agent.
-    pub agent: String,
+    pub agent: ForeignText,
     /// The run.
-    pub run: String,
+    pub run: PlainName,
     /// Epoch of the coordinator.
     pub epoch: u64,
     /// The part that has arrived; absent once everything is stored for ever.
     pub part: Option<u32>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn key(first: u8) -> FleetKey {
-        FleetKey::from_bytes([first; 32]).unwrap()
-    }
-
-    fn stored(run: &str) -> CentreMessage {
-        CentreMessage::Stored(StoredResult {
-            agent: "a".to_owned(),
-            run: run.to_owned(),
-            epoch: 1,
-            part: None,
-        })
-    }
-
-    fn document(log: String) -> ResultDocument {
-        ResultDocument {
-            state: CalendarRunState::Failed,
-            reason: "why".into(),
-            result: None,
-            begun: Some(UnixTime::from_ms(1)),
-            ended: UnixTime::from_ms(2),
-            log,
-        }
-    }
-
-    #[test]
-    fn a_message_is_opened_by_whom_it_is_for_and_by_nobody_else() {
-        let bytes = seal(MessageOrigin::Centre, &key(1), &stored("r"));
-        let open_as =
-            |origin, first, bytes: &[u8]| open::<CentreMessage>(origin, &key(first).public(), bytes);
-        assert_eq!(open_as(MessageOrigin::Centre, 1, &bytes), Some(stored("r")));
-        assert_eq!(open_as(MessageOrigin::Centre, 2, &bytes), None, "another key");
-        // An agent whose key is that of a coordinator cannot play back what it said.
-        assert_eq!(open_as(MessageOrigin::Agent, 1, &bytes), None, "another origin");
-        let text = String::from_utf8(bytes.clone()).unwrap();
-        let later = text.replacen("linerate-fleet 1", "linerate-fleet 2", 1);
-        assert_eq!(open_as(MessageOrigin::Centre, 1, later.as_bytes()), None, "another protocol");
-        let changed = text.replace("\"r\"", "\"s\"");
-        assert_eq!(open_as(MessageOrigin::Centre, 1, changed.as_bytes()), None, "another document");
-    }
-
-    #[test]
-    fn members_of_later_versions_are_ignored() {
-        let later = serde_json::json!({"type": "stored", "agent": "a", "run": "r", "epoch": 1, "part": null, "new": [1]});
-        let bytes = seal(MessageOrigin::Centre, &key(1), &later);
-        assert_eq!(open(MessageOrigin::Centre, &key(1).public(), &bytes), Some(stored("r")));
-        let unknown = seal(MessageOrigin::Centre, &key(1), &serde_json::json!({"type": "later"}));
-        assert_eq!(open::<CentreMessage>(MessageOrigin::Centre, &key(1).public(), &unknown), None);
-    }
-
-    #[test]
-    fn a_long_result_comes_in_parts_and_whole_again() {
-        // Text that does not compress well.
-        let log: String =
-            (0..600_000u64).map(|at| format!("{:x}", at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40)).collect();
-        let whole = document(log);
-        let parts = whole.parts();
-        assert!(parts.len() > 2, "{}", parts.len());
-        assert!(parts.iter().all(|part| part.len() <= PART_CHARS));
-        assert_eq!(ResultDocument::of(&parts.concat()), Some(whole));
-        assert_eq!(ResultDocument::of(&parts[..parts.len() - 1].concat()), None);
-    }
-
-    #[test]
-    fn a_result_that_becomes_too_long_or_has_no_end_is_refused() {
-        let bomb = zstd::bulk::compress(&vec![b' '; MAX_RESULT_BYTES as usize + 10], 3).unwrap();
-        assert_eq!(ResultDocument::of(&STANDARD_NO_PAD.encode(bomb)), None);
-        let open = ResultDocument { state: CalendarRunState::Running, ..document(String::new()) };
-        assert_eq!(ResultDocument::of(&open.parts().concat()), None);
-    }
-
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_are_no_message(bytes: Vec<u8>, text in "[A-Za-z0-9+/]{0,400}") {
-            prop_assert_eq!(open::<CentreMessage>(MessageOrigin::Centre, &key(1).public(), &bytes), None);
-            prop_assert_eq!(ResultDocument::of(&text), None);
-        }
-
-        #[test]
-        fn a_changed_byte_is_noticed(at: prop::sample::Index, to: u8) {
-            let bytes = seal(MessageOrigin::Centre, &key(1), &stored("r"));
-            let mut changed = bytes.clone();
-            let at = at.index(bytes.len());
-            prop_assume!(changed[at] != to);
-            changed[at] = to;
-            prop_assert_eq!(open::<CentreMessage>(MessageOrigin::Centre, &key(1).public(), &changed), None);
-        }
-    }
 }

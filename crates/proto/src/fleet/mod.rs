@@ -8,7 +8,7 @@
 //! use linerate_proto::fleet::{CentreMessage, FleetKey, MessageOrigin, StoredResult, open, seal};
 //!
 //! let key = FleetKey::from_bytes([1; 32]).unwrap();
-//! let stored = StoredResult { agent: "a".to_owned(), run: "5e7f".to_owned(), epoch: 1, part: None };
+//! let stored = StoredResult { agent: "a".into(), run: "5e7f".into(), epoch: 1, part: None };
 //! let message = CentreMessage::Stored(stored);
 //! let bytes = seal(MessageOrigin::Centre, &key, &message);
 //! assert_eq!(open(MessageOrigin::Centre, &key.public(), &bytes), Some(message));
@@ -16,12 +16,18 @@
 //! assert_eq!(open::<CentreMessage>(MessageOrigin::Agent, &key.public(), &bytes), None);
 //! ```
 
+mod bounds;
+mod checked_text;
 mod key;
 mod message;
+#[cfg(test)]
+mod message_tests;
 
+pub use bounds::MAX_BEGUN;
+pub use checked_text::{CalendarProof, PlainName, ResultPartText};
 pub use key::{FleetKey, FleetKeyError, PublicFleetKey};
 pub use message::{
     AgentCalendar, AgentReport, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, HeldCalendar,
     MAX_PARTS, MessageOrigin, PROTOCOL, ResultDocument, ResultPart, StoredResult, is_proven, open, proof,
-    seal,
+    seal, seal_document,
 };
