@@ -172,7 +172,14 @@ fn settings(argument: u8) -> AgentInput<'static> {
 }
 
 fn order(job: u32) -> Job {
-    Job { job, host: String::new().into(), port: None, ticket: None, certificate: None, spec: TestSpec::default() }
+    Job {
+        job,
+        host: String::new().into(),
+        port: None,
+        ticket: None,
+        certificate: None,
+        spec: TestSpec::default(),
+    }
 }
 
 /// Every message, in the order in which they occur in a job.

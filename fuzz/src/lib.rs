@@ -7,6 +7,9 @@
 mod agent;
 mod dialogue;
 mod engine;
+mod fleet;
+mod fleet_agent;
+mod fleet_coordinator;
 mod frame;
 mod host;
 mod http;
@@ -28,6 +31,9 @@ mod topology;
 
 pub use agent::agent;
 pub use dialogue::{native_client, native_server};
+pub use fleet::fleet_message;
+pub use fleet_agent::fleet_agent;
+pub use fleet_coordinator::fleet_coordinator;
 pub use frame::frame;
 pub use host::{cmsg, errqueue, proc, tcp_info};
 pub use http::http;
@@ -62,6 +68,9 @@ pub const TARGETS: &[FuzzTarget] = &[
     FuzzTarget { name: "native_client", run: native_client, seeds: seeds::client_dialogues },
     FuzzTarget { name: "native_server", run: native_server, seeds: seeds::server_dialogues },
     FuzzTarget { name: "agent", run: agent, seeds: agent::seeds },
+    FuzzTarget { name: "fleet_message", run: fleet_message, seeds: fleet::seeds },
+    FuzzTarget { name: "fleet_agent", run: fleet_agent, seeds: fleet_agent::seeds },
+    FuzzTarget { name: "fleet_coordinator", run: fleet_coordinator, seeds: fleet_coordinator::seeds },
     FuzzTarget { name: "netperf", run: netperf, seeds: netperf::seeds },
     FuzzTarget { name: "netperf_client", run: netperf_client, seeds: netperf::client_seeds },
     FuzzTarget { name: "netpipe", run: netpipe, seeds: netpipe::seeds },
