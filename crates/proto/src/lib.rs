@@ -2,8 +2,9 @@
 //! coordinator that controls other hosts, and [`fleet`] for the agents of a fleet and its coordinators.
 //!
 //! Each protocol has one folder with only its bytes (`message` and below) and its dialogue (a [`Session`] or an
-//! [`agent::AgentDialogue`]); `fleet` has no dialogue and needs the feature of its name. Decoders accept any bytes without panic and are fuzzed. Sockets, sleeping and
-//! threads are in other crates. Foreign tools are in the crate `linerate-compat`.
+//! [`agent::AgentDialogue`]); `fleet` has no dialogue and needs the feature of its name. Decoders accept any bytes without
+//! panic and are fuzzed. Sockets, sleeping and threads are in other crates. Foreign tools are in the crate
+//! `linerate-compat`.
 //!
 //! ```
 //! use linerate_model::sniff::Match;

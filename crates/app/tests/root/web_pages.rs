@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::{Folder, Process, ServeProcess, linerate};
+use crate::support::{Done, Folder, Process, ServeProcess, linerate};
 
 /// A server with pages and an archive of its own, and where its pages are.
 fn serve_pages(folder: &Folder, more: &[&str]) -> (ServeProcess, String) {
@@ -92,6 +92,7 @@ fn a_path_is_described_a_result_is_judged_and_a_run_is_tagged() {
 fn a_fleet_is_shown_explained_and_paused() {
     let folder = Folder::new();
     let dir = folder.file("fleet");
+    let fleet = DetachedFleet { dir: dir.clone() };
     let run = |args: &[&str]| {
         let mut command = linerate();
         command.env_remove("LINERATE_ARCHIVE").args(args);
@@ -115,6 +116,24 @@ fn a_fleet_is_shown_explained_and_paused() {
     let (mut server, base) = serve_pages(&folder, &["--tokens", &tokens]);
     play("fleet.mjs", &base, &[&made[0], &made[1], &made[2]]);
     assert!(server.running(), "{}", server.stderr());
-    let down = run(&["fleet", "down", "--dir", &dir]);
-    assert_eq!(down.code, Some(0), "{down:?}");
+    assert_eq!(fleet.down().code, Some(0));
+}
+
+/// A fleet in the background, which also ends when the test fails.
+struct DetachedFleet {
+    dir: String,
+}
+
+impl DetachedFleet {
+    fn down(&self) -> Done {
+        let mut command = linerate();
+        command.args(["fleet", "down", "--dir", &self.dir]);
+        Process::start(command).finish(Duration::from_secs(60))
+    }
+}
+
+impl Drop for DetachedFleet {
+    fn drop(&mut self) {
+        self.down();
+    }
 }

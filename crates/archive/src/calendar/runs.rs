@@ -71,6 +71,8 @@ impl CalendarTransaction<'_> {
         }
         if let Some(time) = filter.ends_before {
             add("r.ends < #", value_of(time));
+            // What has ended has started, and there is an index by starts: those to come are many.
+            add("r.starts < #", value_of(time));
         }
         if let Some(time) = filter.starts_before {
             add("r.starts < #", value_of(time));
