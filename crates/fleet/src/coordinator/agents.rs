@@ -3,18 +3,22 @@
 //! There is no queue of commands. What an agent has to be told follows from the calendar: its row says which version it
 //! should have and which one it has confirmed, and it gets the newest one until it does.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+mod notice;
+mod report_work;
 
-use linerate_archive::{CalendarError, CalendarTransaction, DueLimits, ResultParts, RunFilter};
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_archive::{CalendarError, CalendarTransaction, DueLimits, RunFilter};
 use linerate_model::ForeignText;
-use linerate_model::calendar::{CalendarRun, CalendarRunState, FleetAgent, FleetAgentState, UnixTime};
+use linerate_model::calendar::{CalendarRun, CalendarRunState, FleetAgent, UnixTime};
 use linerate_proto::fleet::{
-    AgentCalendar, AgentReport, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, FleetKey,
-    HeldCalendar, MAX_PARTS, MessageOrigin, PlainName, PublicFleetKey, ResultDocument, ResultPart,
-    StoredResult, is_proven, open, proof, seal,
+    AgentCalendar, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, FleetKey, HeldCalendar,
+    MessageOrigin, PlainName, PublicFleetKey, StoredResult, open, proof, seal,
 };
 use linerate_units::Span;
+
+pub use notice::AgentNotice;
+use report_work::{Heard, ReportWork};
 
 use super::{FleetAction, FleetCoordinator, HORIZON};
 use crate::error::FleetError;
@@ -24,57 +28,10 @@ use crate::inventory::Inventory;
 const REPORT_WAIT: Span = Span::from_secs(48 * 3600);
 /// How soon a schedule of an agent that takes no runs is due, before one is noted as not booked.
 const SOON: Span = Span::from_secs(60);
-/// How long the process of an agent may be silent before another one with its key may take its place.
-const SESSION_TIMEOUT: Span = Span::from_secs(90);
 /// Parts of results that one transaction takes at most.
 const RESULTS_AT_ONCE: u32 = 8;
-/// Bytes of results, uncompressed, after which a transaction takes no further ones.
-const BYTES_AT_ONCE: usize = 8 << 20;
 /// Runs that one look ends which nobody reported.
 const ENDED_AT_ONCE: u32 = 256;
-
-/// Something that users should know about an agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AgentNotice {
-    /// It is heard for the first time, or by another process than before.
-    Up {
-        /// Its name.
-        agent: String,
-        /// Its version of the program.
-        program: ForeignText,
-    },
-    /// It is refused.
-    Refused {
-        /// Its name.
-        agent: String,
-        /// Why.
-        why: String,
-    },
-    /// It takes no further runs.
-    Full {
-        /// Its name.
-        agent: String,
-        /// Why.
-        why: ForeignText,
-    },
-    /// The database may have lost something that so many agents have: nothing is booked until they have new calendars.
-    Loss(u64),
-}
-
-impl fmt::Display for AgentNotice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Up { agent, program } => write!(f, "the agent of {agent} is there (linerate {program})"),
-            Self::Refused { agent, why } => write!(f, "the agent of {agent} is refused: {why}"),
-            Self::Full { agent, why } => write!(f, "the agent of {agent} takes no further runs: {why}"),
-            Self::Loss(agents) => write!(
-                f,
-                "the database may have lost what it wrote last; nothing is booked until every agent has a new calendar \
-                 ({agents} have not), or for 24 hours"
-            ),
-        }
-    }
-}
 
 /// How a coordinator speaks to agents.
 pub(super) struct Centre {
@@ -312,175 +269,6 @@ fn agent_of(message: &FleetAgentMessage) -> &str {
         FleetAgentMessage::Report(report) => &report.agent,
         FleetAgentMessage::Result(part) => &part.agent,
     }
-}
-
-/// What became of a message.
-enum Heard {
-    Report { report: AgentReport, agent: Box<FleetAgent>, refused: String, loss: bool, is_new: bool },
-    Part { agent: String, run: PlainName, part: u32 },
-    Whole { agent: String, run: PlainName, log: String, is_known: bool },
-}
-
-/// Takes messages within a transaction.
-struct ReportWork<'w, 'd> {
-    calendar: &'w mut CalendarTransaction<'d>,
-    /// The agents that have said nothing yet in this transaction.
-    known: BTreeMap<String, FleetAgent>,
-    handed: &'w BTreeMap<String, (u64, Vec<u8>)>,
-    key: PublicFleetKey,
-    epoch: u64,
-    now: UnixTime,
-    /// Bytes of results that were read, whatever is in them.
-    taken_bytes: usize,
-    done: Vec<Heard>,
-}
-
-impl ReportWork<'_, '_> {
-    fn take(&mut self, message: &FleetAgentMessage) -> Result<(), CalendarError> {
-        match message {
-            FleetAgentMessage::Report(report) => self.report(report),
-            FleetAgentMessage::Result(part) => self.part(part),
-        }
-    }
-
-    fn report(&mut self, report: &AgentReport) -> Result<(), CalendarError> {
-        let known = self.known.remove(report.agent.as_str());
-        let known = known.map_or_else(|| self.calendar.agent(&report.agent), |agent| Ok(Some(agent)))?;
-        let Some(agent) = known else { return Ok(()) };
-        let is_new = agent.session != report.session.as_str();
-        let refused = refusal(&agent, report, self.now);
-        let mut loss = false;
-        if refused.is_empty() {
-            let state = FleetAgentState {
-                session: report.session.to_string(),
-                program: report.program.clone(),
-                note: report.full.clone(),
-                waiting: report.waiting,
-            };
-            self.calendar.note_agent(&agent.name, &state, self.now)?;
-            loss = self.holds(&agent, report)?;
-            for (run, begun) in &report.begun {
-                if let Some(run) = self.calendar.run(run)?.filter(|run| run.from == agent.name && run.handed)
-                {
-                    self.calendar.begin_run(&run.id, self.epoch, self.within(&run, *begun))?;
-                }
-            }
-            let has = report.holds.is_some_and(|holds| holds.version == agent.version);
-            let is_kept = self.handed.get(&agent.name).is_some_and(|(version, _)| *version == agent.version);
-            if !has && !is_kept {
-                self.calendar.hand_out_again(&agent.name)?;
-            }
-        }
-        self.done.push(Heard::Report {
-            report: report.clone(),
-            agent: Box::new(agent),
-            refused,
-            loss,
-            is_new,
-        });
-        Ok(())
-    }
-
-    /// What an agent has is confirmed, or proves that the database lost something; then true.
-    fn holds(&mut self, agent: &FleetAgent, report: &AgentReport) -> Result<bool, CalendarError> {
-        if let Some(newest) = report.newest
-            && (newest.epoch > self.epoch || newest.version > agent.version)
-        {
-            let proven = is_proven(&self.key, &agent.name, newest, &report.proof);
-            if proven {
-                self.known.clear();
-                self.calendar.note_loss(self.now)?;
-                self.calendar.note_unknown_version(&agent.name, newest.version)?;
-                self.calendar.raise_epoch(newest.epoch)?;
-            }
-            return Ok(proven);
-        }
-        let confirmed = |holds: &HeldCalendar| agent.acked < holds.version && holds.version <= agent.version;
-        if let Some(holds) = report.holds.filter(confirmed) {
-            self.calendar.confirm_calendar(&agent.name, holds.version)?;
-        }
-        Ok(false)
-    }
-
-    /// A time that an agent gives for a run, as far as it is possible.
-    fn within(&self, run: &CalendarRun, time: UnixTime) -> UnixTime {
-        time.max(run.starts).min(run.ends.min(self.now).max(run.starts))
-    }
-
-    fn part(&mut self, part: &ResultPart) -> Result<(), CalendarError> {
-        let run = self.calendar.run(&part.run)?;
-        let agent = self.calendar.agent(&part.agent)?;
-        let foreign = run.as_ref().is_some_and(|run| run.from != part.agent || !run.handed);
-        let revoked = agent.is_none_or(|agent| agent.revoked.is_some());
-        // One that follows on a large one is sent again.
-        let enough = self.taken_bytes > BYTES_AT_ONCE;
-        if foreign || revoked || enough || part.part >= part.parts || part.parts > MAX_PARTS {
-            return Ok(());
-        }
-        let (agent, id) = (part.agent.to_string(), part.run.clone());
-        let parts = (part.part, part.parts);
-        match self.calendar.add_result_part((&agent, &id), parts, &part.content, self.now)? {
-            ResultParts::Refused => {}
-            ResultParts::Kept => self.done.push(Heard::Part { agent, run: id, part: part.part }),
-            ResultParts::Whole(whole) => {
-                self.calendar.remove_result_parts(&id)?;
-                let text = ResultDocument::unpack(&whole);
-                // One that cannot be unpacked may have been a long one.
-                self.taken_bytes += text.as_ref().map_or(BYTES_AT_ONCE + 1, Vec::len);
-                let Some(document) = text.and_then(|text| ResultDocument::read(&text)) else {
-                    return Ok(());
-                };
-                if let Some(run) = &run {
-                    self.store_end(run, &document)?;
-                }
-                let log = document.log.into_string();
-                self.done.push(Heard::Whole { agent, run: id, log, is_known: run.is_some() });
-            }
-        }
-        Ok(())
-    }
-
-    fn store_end(&mut self, run: &CalendarRun, document: &ResultDocument) -> Result<(), CalendarError> {
-        if let Some(begun) = document.begun {
-            self.calendar.begin_run(&run.id, self.epoch, self.within(run, begun))?;
-        }
-        let (state, reason) = match (document.state, document.reason.as_str()) {
-            (CalendarRunState::Finished, _) => (CalendarRunState::Finished, ""),
-            // A user wanted it to be stopped.
-            _ if !run.state.is_end() && !run.reason.as_str().is_empty() => {
-                (CalendarRunState::Cancelled, run.reason.as_str())
-            }
-            (state, "") => (state, "its agent gives no reason"),
-            (state, reason) => (state, reason),
-        };
-        let ended = self.within(run, document.ended);
-        self.calendar.store_end(&run.id, state, reason, document.result.as_ref(), ended)?;
-        // Its agent is done with it, also if it had ended here before.
-        self.calendar.free_reported(&run.id)
-    }
-}
-
-/// Why an agent may not take part; empty if it may.
-fn refusal(agent: &FleetAgent, report: &AgentReport, now: UnixTime) -> String {
-    if let Some(revoked) = agent.revoked {
-        let when = crate::recurrence::rfc3339(revoked);
-        return format!(
-            "the agent {} was revoked at {when}; enrol it again with `linerate agent enroll`",
-            agent.name
-        );
-    }
-    let known = agent.session.is_empty()
-        || agent.session == report.session.as_str()
-        || report.previous.iter().any(|one| *agent.session == **one);
-    let silent = agent.seen.is_none_or(|seen| now.since(seen) >= SESSION_TIMEOUT);
-    if known || silent {
-        return String::new();
-    }
-    format!(
-        "another process uses the key of the agent {}: its folder was copied, or it runs twice; end one of them, or enrol \
-         it again with a new key",
-        agent.name
-    )
 }
 
 fn answer(centre: &mut Centre, heard: Heard, epoch: u64, now: UnixTime, actions: &mut Vec<FleetAction>) {
