@@ -58,7 +58,7 @@ export function NewSchedule({ hosts, onAdd, onProblem }: NewScheduleProps) {
           errors={errors}
           onChange={(name, value) => setValues((values) => ({ ...values, [name]: value }))}
         />
-        <button type="submit" class="main" disabled={sending}>
+        <button type="submit" class="primary" disabled={sending}>
           Add schedule
         </button>
       </form>
