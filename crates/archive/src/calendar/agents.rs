@@ -102,14 +102,23 @@ impl CalendarTransaction<'_> {
         }
         if self.agent(name)?.is_some_and(|known| known.key != key) {
             // A process with the earlier key cannot be heard any more, and may go on.
-            self.end_all_of(name, "its host was enrolled anew", now)?;
-            let hold = "UPDATE fleet_run SET held = ?2 WHERE from_host = ?1 AND held IS NOT NULL";
-            self.execute(hold, &[name.into(), i64::MAX.into()])?;
+            self.leave_behind(name, "its host was enrolled anew", now)?;
         }
         let store = "INSERT INTO fleet_agent (name, key, enrolled) VALUES (?1, ?2, ?3)
              ON CONFLICT (name) DO UPDATE SET key = excluded.key, enrolled = excluded.enrolled, revoked = NULL,
                  session = '', seen = NULL, note = '', changed = 1";
         self.execute(store, &[name.into(), key.into(), value_of(now)]).map(drop)
+    }
+
+    /// Another process takes the place of an agent that may go on, unheard: what that has is held until it is over,
+    /// whatever the new one confirms.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn leave_behind(&mut self, name: &str, why: &str, now: UnixTime) -> Result<(), CalendarError> {
+        self.end_all_of(name, why, now)?;
+        let hold = "UPDATE fleet_run SET held = ?2 WHERE from_host = ?1 AND held IS NOT NULL";
+        self.execute(hold, &[name.into(), i64::MAX.into()]).map(drop)
     }
 
     /// Ends what the agent of a host would carry out. What it may have is held.

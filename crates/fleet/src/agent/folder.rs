@@ -1,6 +1,7 @@
 //! What an agent must not forget, in files.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use linerate_runner::lasting_private_file;
@@ -34,6 +35,11 @@ pub trait AgentFolder: Send {
 
     /// The content of a file; absent if it is not there or cannot be read.
     fn read_one(&mut self, name: &str) -> Option<Vec<u8>>;
+
+    /// Where it is: another text for a copy of it. Of a folder that cannot be copied, an empty one.
+    fn place(&self) -> String {
+        String::new()
+    }
 
     /// The names and lengths of all files that were written whole.
     ///
@@ -79,6 +85,14 @@ impl AgentFolder for DiskFolder {
         std::fs::read(self.path.join(name)).ok()
     }
 
+    /// The number of the folder on its disk, and the machine. The number of the disk may change with each start of the
+    /// machine.
+    fn place(&self) -> String {
+        let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
+        let inode = std::fs::metadata(&self.path).map_or(0, |about| about.ino());
+        format!("{} {inode}", machine.trim())
+    }
+
     fn list(&mut self) -> Result<Vec<(String, u64)>, AgentFolderError> {
         let failed = |path: &Path, source| AgentFolderError { path: path.to_owned(), source };
         let mut files = Vec::new();
@@ -102,6 +116,18 @@ impl AgentFolder for DiskFolder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_copy_is_somewhere_else_and_a_folder_with_another_name_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let place = |name: &str| DiskFolder::open(&path(name)).unwrap().place();
+        let first = place("a");
+        assert_eq!(first, place("a"));
+        assert_ne!(first, place("b"));
+        std::fs::rename(path("a"), path("c")).unwrap();
+        assert_eq!(first, place("c"));
+    }
 
     #[test]
     fn what_an_interrupted_write_left_is_no_file_of_the_agent() {

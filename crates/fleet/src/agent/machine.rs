@@ -73,6 +73,9 @@ pub enum AgentAction {
 /// What an agent must not forget.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct AgentMemory {
+    /// Where the folder was; absent before the first process.
+    #[serde(default)]
+    place: Option<String>,
     /// The last processes that used the folder, the newest one last.
     #[serde(default)]
     sessions: Vec<PlainName>,
@@ -127,6 +130,8 @@ pub struct CalendarAgent {
     nonce: u64,
     reports: ReportTimes,
     refused: String,
+    /// Whether the coordinators have accepted this process.
+    is_accepted: bool,
     /// Why its folder takes nothing more; empty if it does.
     not_kept: String,
     random: StdRng,
@@ -162,6 +167,16 @@ impl CalendarAgent {
             memory.newest = held;
             memory.proof = calendar.as_ref().map(|one| one.proof.clone());
         }
+        let place = folder.place();
+        if memory.place.as_ref().is_some_and(|known| *known != place) {
+            // A copy. The process that uses the first folder may go on, so this one does not carry out its calendar or say
+            // how its runs ended, and is not the next process after it.
+            memory.sessions.clear();
+            memory.runs.values_mut().for_each(|begun| *begun = None);
+            calendar = None;
+            folder.remove(CALENDAR_FILE);
+        }
+        memory.place = Some(place);
         let previous = memory.sessions.clone();
         memory.sessions.push(identity.session.clone());
         let excess = memory.sessions.len().saturating_sub(SESSIONS);
@@ -179,6 +194,7 @@ impl CalendarAgent {
             nonce: 0,
             reports: ReportTimes::default(),
             refused: String::new(),
+            is_accepted: false,
             not_kept: String::new(),
             random: StdRng::seed_from_u64(seed),
             actions: Vec::new(),
@@ -212,6 +228,7 @@ impl CalendarAgent {
             // One of before a loss is not true any more.
             Some(CentreMessage::Stored(StoredResult { agent, run, epoch, part }))
                 if agent == self.identity.name
+                    && self.is_accepted
                     && self.memory.newest.is_none_or(|newest| epoch >= newest.epoch) =>
             {
                 self.outbox.stored(&run, part, reading.running, self.folder.as_mut());
@@ -268,6 +285,7 @@ impl CalendarAgent {
             self.memory.wall_agrees = self.clock.wall_agrees();
             self.remember();
         }
+        self.is_accepted = answer.refused.as_str().is_empty();
         if answer.refused.as_str() != self.refused {
             self.refused = answer.refused.as_str().to_owned();
             self.actions.push(AgentAction::Refused(self.refused.clone()));
@@ -326,8 +344,11 @@ impl CalendarAgent {
         if reading.running >= self.reports.next() && self.is_settled() {
             self.report(reading);
         }
-        for message in self.outbox.due(&self.identity.name, reading.running, self.folder.as_mut()) {
-            self.send(&message);
+        // Two processes with one key may have different results of one run, and what is stored is said to both.
+        if self.is_accepted {
+            for message in self.outbox.due(&self.identity.name, reading.running, self.folder.as_mut()) {
+                self.send(&message);
+            }
         }
         std::mem::take(&mut self.actions)
     }

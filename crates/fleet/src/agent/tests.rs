@@ -352,9 +352,11 @@ fn a_restarted_agent_begins_nothing_twice_and_says_what_was_broken_off() {
     let actions = again.learn_the_time();
     let report = TestSiteAgent::report_in(&actions).unwrap();
     assert_eq!((report.session.as_str(), &report.previous[..]), ("second", &["first".into()][..]));
+    assert_eq!(TestSiteAgent::results_in(&actions), [], "it is not known to be accepted");
+    let actions = again.tick();
     let results = TestSiteAgent::results_in(&actions);
     assert_eq!((results[0].0.as_str(), results[0].1), ("r", CalendarRunState::Failed));
-    assert!(TestSiteAgent::starts(&again.tick()).is_empty());
+    assert!(TestSiteAgent::starts(&actions).is_empty());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What an agent keeps over restarts and losses: its calendar, its results, and the time.
 
 use linerate_fleet::*;
-use linerate_model::calendar::{CalendarRunState, CellResult};
+use linerate_model::calendar::{CalendarRun, CalendarRunState, CellResult};
 use linerate_units::Span;
 use serde_json::{Value, json};
 
@@ -138,4 +138,94 @@ fn an_agent_without_a_calendar_does_not_refuse_all_of_a_new_database() {
     }
     let present = one.calendar().unwrap();
     assert!(present.version > 500 && present.epoch > 7, "{present:?}");
+}
+
+/// Whether it starts a run.
+fn starts(actions: &[AgentAction]) -> bool {
+    actions.iter().any(|action| matches!(action, AgentAction::Start { .. }))
+}
+
+#[test]
+fn a_copy_of_a_folder_is_not_the_next_process_and_carries_nothing_out() {
+    let disk = SimulatedDisk::default();
+    let mut first = agent(&disk, "first");
+    teach(&mut first, "first", 0);
+    centre_says(&mut first, calendar(1, false, &[("x", 10_000), ("y", 40_000)]), 100);
+    assert!(starts(&first.tick(&reading(10_500))));
+    let copied = disk.copy();
+    let report_of = |agent: &mut CalendarAgent, session, ms| {
+        let actions = teach(agent, session, ms);
+        sent(&actions).into_iter().find(|one| one["type"] == "report").unwrap()
+    };
+    // The copy, and a later process in its folder.
+    for (session, ms) in [("copy", 11_000), ("copy-2", 50_000)] {
+        let mut copy = agent(&copied, session);
+        copy.note_broken_off(&reading(ms));
+        let report = report_of(&mut copy, session, ms);
+        let previous = report["previous"].as_array().unwrap();
+        assert!(!previous.contains(&"first".into()), "{previous:?}");
+        assert_eq!(report["holds"], Value::Null);
+        // What the first process began is not its own to end.
+        assert_eq!(copy.waiting(), 0);
+        assert!(!starts(&copy.tick(&reading(40_500))), "it carries out the calendar of the first one");
+    }
+    // The next process in the first folder goes on.
+    let mut next = agent(&disk, "next");
+    assert_eq!(report_of(&mut next, "next", 12_000)["previous"], json!(["first"]));
+    assert!(starts(&next.tick(&reading(40_500))));
+}
+
+#[test]
+fn results_are_sent_by_a_process_that_is_accepted() {
+    let disk = SimulatedDisk::default();
+    let mut one = agent(&disk, "s");
+    teach(&mut one, "s", 0);
+    centre_says(&mut one, calendar(1, false, &[("x", 10_000)]), 100);
+    assert!(starts(&one.tick(&reading(10_500))));
+    let end = RunEnd { state: CalendarRunState::Finished, reason: String::new(), result: None };
+    one.ended("x", end, "log\n".into(), &reading(21_000));
+    let results = |agent: &mut CalendarAgent, ms| {
+        sent(&agent.tick(&reading(ms))).iter().filter(|one| one["type"] == "result").count()
+    };
+    let mut next = agent(&disk, "next");
+    // Whether it may take part is not known, and what is stored may be that of another process.
+    assert_eq!(results(&mut next, 22_000), 0);
+    centre_says(&mut next, json!({"type":"stored","agent":"a","run":"x","epoch":1,"part":null}), 22_100);
+    assert_eq!(next.waiting(), 1);
+    teach(&mut next, "next", 60_000);
+    assert_eq!(results(&mut next, 60_100), 1);
+}
+
+#[test]
+fn what_a_silent_process_may_do_is_held_although_another_one_takes_its_place() {
+    let mut fleet = PlayedFleet::new(&text("1h", ""), &["a"]);
+    fleet.report("a", &Value::Null, 0).unwrap();
+    fleet.add("a-b", ("a", "b"), 1000, |_| ());
+    let actions = [fleet.tick(1), fleet.tick(2)].concat();
+    fleet.confirm(&actions, "a", 3);
+    let run = fleet.runs()[0].clone();
+    assert!(run.handed);
+    // Another process with its key, from nowhere: it is refused until the first one was silent for 90 s.
+    let other = |fleet: &mut PlayedFleet, holds: &Value, seconds| {
+        fleet.nonce += 1;
+        let message = json!({"type":"report","agent":"a","session":"other","previous":[],"newest":holds,"proof":"",
+            "nonce":fleet.nonce,"program":"1","holds":holds,"full":"","waiting":0,"begun":[]});
+        fleet.hear("a", &message, seconds).unwrap()
+    };
+    let refused = other(&mut fleet, &Value::Null, 60);
+    assert!(PlayedFleet::calendar_of(&refused, "a").is_none());
+    other(&mut fleet, &Value::Null, 200);
+    let actions = [fleet.tick(201), fleet.tick(202)].concat();
+    let calendar = PlayedFleet::calendar_of(&actions, "a").unwrap();
+    other(&mut fleet, &json!({"epoch": calendar["epoch"], "version": calendar["version"]}), 203);
+    // The first process may begin its run; nothing else has that time, although the new one keeps to another calendar.
+    for second in 204..210 {
+        fleet.tick(second);
+    }
+    let all = fleet.runs();
+    assert_eq!(all.iter().find(|one| one.id == run.id).unwrap().state, CalendarRunState::Cancelled);
+    let others: Vec<&CalendarRun> =
+        all.iter().filter(|one| one.id != run.id && one.state == CalendarRunState::Booked).collect();
+    assert!(!others.is_empty(), "it is booked anew");
+    assert!(others.iter().all(|one| one.starts >= run.ends || one.ends <= run.starts), "{others:?}");
 }

@@ -22,13 +22,14 @@ pub(crate) const LOOKS: i64 = 8;
 pub(crate) struct SimulatedDisk {
     files: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
     full: Arc<Mutex<bool>>,
+    copies: u32,
 }
 
 impl SimulatedDisk {
     /// Another disk with the same content.
-    fn copy(&self) -> Self {
+    pub(crate) fn copy(&self) -> Self {
         let files = self.files.lock().unwrap().clone();
-        Self { files: Arc::new(Mutex::new(files)), full: Arc::default() }
+        Self { files: Arc::new(Mutex::new(files)), full: Arc::default(), copies: self.copies + 1 }
     }
 }
 
@@ -55,6 +56,10 @@ impl AgentFolder for SimulatedDisk {
 
     fn read_one(&mut self, name: &str) -> Option<Vec<u8>> {
         self.files.lock().unwrap().get(name).cloned()
+    }
+
+    fn place(&self) -> String {
+        self.copies.to_string()
     }
 
     fn list(&mut self) -> Result<Vec<(String, u64)>, AgentFolderError> {

@@ -10,6 +10,8 @@ use linerate_proto::fleet::{
 };
 use linerate_units::Span;
 
+use crate::coordinator::due_again_from;
+
 /// How long the process of an agent may be silent before another one with its key may take its place.
 const SESSION_TIMEOUT: Span = Span::from_secs(90);
 /// Bytes of results, uncompressed, after which a transaction takes no further ones.
@@ -52,6 +54,14 @@ impl ReportWork<'_, '_> {
         let refused = refusal(&agent, report, self.now);
         let mut loss = false;
         if refused.is_empty() {
+            if !is_known(&agent, report) {
+                self.calendar.leave_behind(
+                    &agent.name,
+                    "another process took the place of its agent",
+                    self.now,
+                )?;
+                due_again_from(self.calendar, &agent.name, self.now)?;
+            }
             let state = FleetAgentState {
                 session: report.session.to_string(),
                 program: report.program.clone(),
@@ -161,6 +171,13 @@ impl ReportWork<'_, '_> {
     }
 }
 
+/// Whether a report is from the process of an agent that was heard before, or from the next one in its folder.
+fn is_known(agent: &FleetAgent, report: &AgentReport) -> bool {
+    agent.session.is_empty()
+        || agent.session == report.session.as_str()
+        || report.previous.iter().any(|one| *agent.session == **one)
+}
+
 /// Why an agent may not take part; empty if it may.
 fn refusal(agent: &FleetAgent, report: &AgentReport, now: UnixTime) -> String {
     if let Some(revoked) = agent.revoked {
@@ -170,9 +187,7 @@ fn refusal(agent: &FleetAgent, report: &AgentReport, now: UnixTime) -> String {
             agent.name
         );
     }
-    let known = agent.session.is_empty()
-        || agent.session == report.session.as_str()
-        || report.previous.iter().any(|one| *agent.session == **one);
+    let known = is_known(agent, report);
     let silent = agent.seen.is_none_or(|seen| now.since(seen) >= SESSION_TIMEOUT);
     if known || silent {
         return String::new();
