@@ -247,7 +247,7 @@ impl CalendarAgent {
         // Two runs of one name would both start, and only one of them could be stopped.
         let is_sound = wanted.len() == calendar.runs.len()
             && calendar.runs.iter().all(|run| run.spec < calendar.specs.len());
-        if calendar.agent != self.identity.name || !self.refused.is_empty() || !is_newer || !is_sound {
+        if calendar.agent != self.identity.name || !self.is_accepted || !is_newer || !is_sound {
             return;
         }
         // First on the disk: after a restart, it would keep to an earlier one that is not in force any more.
@@ -292,6 +292,9 @@ impl CalendarAgent {
             if !self.refused.is_empty() {
                 let active: Vec<PlainName> = self.active.keys().cloned().collect();
                 active.iter().for_each(|run| self.stop(run, StopReason::Refused));
+                // What it was to do may be given to others from now on, and it may be accepted again.
+                self.calendar = None;
+                self.folder.remove(CALENDAR_FILE);
             }
         }
     }

@@ -176,6 +176,30 @@ fn a_copy_of_a_folder_is_not_the_next_process_and_carries_nothing_out() {
 }
 
 #[test]
+fn a_process_takes_calendars_only_while_it_is_accepted() {
+    let disk = SimulatedDisk::default();
+    let mut one = agent(&disk, "s");
+    // A calendar is sent to all that have the key, and this one may be for another process.
+    centre_says(&mut one, calendar(1, false, &[("x", 10_000)]), 0);
+    assert_eq!(one.calendar(), None);
+    teach(&mut one, "s", 100);
+    centre_says(&mut one, calendar(1, false, &[("x", 10_000)]), 200);
+    assert!(one.calendar().is_some());
+    // Others get its times when it is refused, and it may be accepted again.
+    let nonce = sent(&one.tick(&reading(40_000))).iter().find_map(|one| one["nonce"].as_u64()).unwrap();
+    let refused = json!({"type":"answer","agent":"a","session":"s","nonce":nonce,"epoch":1,"now":at(40).as_ms(),"refused":"why"});
+    centre_says(&mut one, refused, 40_100);
+    assert_eq!(one.calendar(), None);
+    assert_eq!(agent(&disk, "next").calendar(), None);
+    centre_says(&mut one, calendar(2, false, &[]), 40_200);
+    assert_eq!(one.calendar(), None);
+    teach(&mut one, "s", 80_000);
+    // The same one is taken again, which it does not have any more.
+    centre_says(&mut one, calendar(1, false, &[("x", 90_000)]), 80_100);
+    assert!(one.calendar().is_some());
+}
+
+#[test]
 fn results_are_sent_by_a_process_that_is_accepted() {
     let disk = SimulatedDisk::default();
     let mut one = agent(&disk, "s");
