@@ -54,6 +54,7 @@ fn intervals_add_up_to_the_whole() {
             let last = single.iter().map(|row| row.to).fold(0.0, f64::max);
             let has_all = whose == Ours || last >= whole[0].to;
             assert!(if has_all { sum == whole[0].bytes } else { sum < whole[0].bytes }, "{pair:?}");
+            assert!(whole[0].to - last < 1.0, "a whole interval is missing: {pair:?}");
         }
     });
 }

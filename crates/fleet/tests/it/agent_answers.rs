@@ -163,7 +163,7 @@ fn a_host_that_is_enrolled_anew_is_measured_from_soon() {
         fleet.tick(23);
         let booked = RunFilter { states: vec![CalendarRunState::Booked], ..RunFilter::default() };
         let first = fleet.users.runs(&booked).unwrap().into_iter().map(|run| run.starts).min();
-        // Beside what the first process may still carry out.
+        // The times that the first process may still use stay reserved, and others are found.
         assert!(first.is_some_and(|first| first < at(1200)), "{first_ends}: {first:?}");
     }
 }
