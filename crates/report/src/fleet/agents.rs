@@ -68,7 +68,10 @@ pub(super) fn revoked(host: &str, written: &[String], view: &TextLayout) -> Vec<
 }
 
 pub(super) fn removed(host: &str, view: &TextLayout) -> Vec<String> {
-    wrap(&format!("the agent of {host} was removed; the coordinator measures from {host} itself"), view.columns())
+    wrap(
+        &format!("the agent of {host} was removed; the coordinator measures from {host} itself"),
+        view.columns(),
+    )
 }
 
 #[cfg(test)]
