@@ -77,6 +77,8 @@ pub(crate) struct SimulatedFleet {
     losses: u32,
     faults: bool,
     added: u32,
+    /// Schedules of users that share their hosts, also those that the database has lost.
+    shared: BTreeSet<String>,
     /// Every fault and user action, for the message of a failure.
     log: Vec<String>,
 }
@@ -110,6 +112,7 @@ impl SimulatedFleet {
             losses: 0,
             faults: true,
             added: 0,
+            shared: BTreeSet::new(),
             log: Vec::new(),
         };
         fleet.enroll_agents();
@@ -628,6 +631,9 @@ impl SimulatedFleet {
         request.pair.spec.traffic.no_latency = true;
         // From a host to itself is refused.
         if self.users.add(&request, self.time()).is_ok() {
+            if request.pair.shared {
+                self.shared.insert(request.name.clone());
+            }
             self.note(&format!("a user adds {} from h{from} to h{to}, at once: {at_once}", request.name));
         }
     }
@@ -720,20 +726,8 @@ impl SimulatedFleet {
     fn is_shared(&self, run: &CalendarRun) -> bool {
         match &run.mesh {
             Some(mesh) => self.inventory.mesh(mesh).unwrap().shared,
-            None => self.shared_schedules().contains(&run.schedule),
+            None => self.shared.contains(&run.schedule),
         }
-    }
-
-    fn shared_schedules(&self) -> Vec<String> {
-        // Schedules of users are never removed in a history.
-        let mut users = FleetCalendar::open(self.path.to_str()).unwrap();
-        users
-            .schedules()
-            .unwrap()
-            .into_iter()
-            .filter(|one| one.schedule.shared)
-            .map(|one| one.schedule.name.into_string())
-            .collect()
     }
 }
 
