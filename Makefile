@@ -70,8 +70,6 @@ test:
 	$(HEADING) 'tests'
 	@rm -f $(SKIPPED)
 	@$(SIGNALS) cargo test --workspace --no-fail-fast
-	$(HEADING) 'random bytes into every decoder'
-	@cargo test --manifest-path fuzz/Cargo.toml
 	$(HEADING) 'tests that need root, network namespaces or other programs'
 	@cargo xtask skips
 	@if [ "$$(id -u)" -eq 0 ]; then $(SIGNALS) cargo test --workspace --no-fail-fast -- --ignored; \

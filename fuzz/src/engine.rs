@@ -46,11 +46,12 @@ pub(crate) fn take(spec: &CheckedSpec, flows: &[FlowOrder], client: bool) {
                 .is_ok_and(|needed| *needed <= streams * (longest + (2 << 20)) + MAX_OVERHEAD_BYTES),
             "{order:?} needs {needed:?}"
         );
-        if streams == 1 && needed.is_ok_and(|needed| needed <= SMALL_BYTES) {
-            if let Some(sockets) = sockets(spec.traffic.udp) {
-                // Dropped before it starts.
-                let _ = arm(setup, sockets, clock::now());
-            }
+        if streams == 1
+            && needed.is_ok_and(|needed| needed <= SMALL_BYTES)
+            && let Some(sockets) = sockets(spec.traffic.udp)
+        {
+            // Dropped before it starts.
+            let _ = arm(setup, sockets, clock::now());
         }
     }
 }

@@ -39,12 +39,18 @@ fn play(bytes: &[u8]) -> AgentSite {
     site
 }
 
-/// Files in memory, and whether nothing more can be written.
+/// Files in memory.
+#[derive(Default)]
+struct ScriptedDisk {
+    files: BTreeMap<String, Vec<u8>>,
+    is_full: bool,
+}
+
 #[derive(Clone, Default)]
-struct ScriptedFolder(Arc<Mutex<(BTreeMap<String, Vec<u8>>, bool)>>);
+struct ScriptedFolder(Arc<Mutex<ScriptedDisk>>);
 
 impl ScriptedFolder {
-    fn files(&self) -> MutexGuard<'_, (BTreeMap<String, Vec<u8>>, bool)> {
+    fn disk(&self) -> MutexGuard<'_, ScriptedDisk> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -55,35 +61,35 @@ impl AgentFolder for ScriptedFolder {
             !name.is_empty() && !name.contains(['/', '\\', '.', '\0']) || name == "memory.json",
             "{name:?}"
         );
-        let mut files = self.files();
-        if files.1 {
+        let mut disk = self.disk();
+        if disk.is_full {
             return Err(AgentFolderError {
                 path: name.into(),
                 source: std::io::ErrorKind::StorageFull.into(),
             });
         }
-        files.0.insert(name.to_owned(), content.to_vec());
+        disk.files.insert(name.to_owned(), content.to_vec());
         Ok(())
     }
 
     fn remove(&mut self, name: &str) {
-        self.files().0.remove(name);
+        self.disk().files.remove(name);
     }
 
     fn rename(&mut self, from: &str, to: &str) {
-        let mut files = self.files();
-        if let Some(content) = files.0.remove(from) {
-            files.0.insert(to.to_owned(), content);
+        let mut disk = self.disk();
+        if let Some(content) = disk.files.remove(from) {
+            disk.files.insert(to.to_owned(), content);
         }
     }
 
     fn read_one(&mut self, name: &str) -> Option<Vec<u8>> {
-        self.files().0.get(name).cloned()
+        self.disk().files.get(name).cloned()
     }
 
     fn list(&mut self) -> Result<Vec<(String, u64)>, AgentFolderError> {
-        let all = self.files();
-        Ok(all.0.iter().map(|(name, content)| (name.clone(), content.len() as u64)).collect())
+        let disk = self.disk();
+        Ok(disk.files.iter().map(|(name, content)| (name.clone(), content.len() as u64)).collect())
     }
 }
 
@@ -169,7 +175,7 @@ impl AgentSite {
             8 => self.replay(usize::from(how)),
             9 => self.end_run(how),
             10 => self.restart(how),
-            11 => self.folder.files().1 = how.is_multiple_of(2),
+            11 => self.folder.disk().is_full = how.is_multiple_of(2),
             12 => {
                 let reading = self.reading();
                 self.agent.connected(&reading);
@@ -311,7 +317,7 @@ impl AgentSite {
         let mut opened = open_agent(&self.folder, self.sessions);
         if opened.is_err() {
             // A folder that takes nothing is no folder of an agent that begins.
-            self.folder.files().1 = false;
+            self.folder.disk().is_full = false;
             opened = open_agent(&self.folder, self.sessions);
         }
         self.agent = opened.unwrap_or_else(|error| unreachable!("{error}"));
@@ -389,8 +395,8 @@ impl AgentSite {
             );
         }
         self.newest = held.or(self.newest);
-        let files = self.folder.files();
-        let Some(memory) = files.0.get("memory.json") else { return };
+        let disk = self.folder.disk();
+        let Some(memory) = disk.files.get("memory.json") else { return };
         let memory: serde_json::Value = serde_json::from_slice(memory).unwrap_or_default();
         let length = |member: &str| match &memory[member] {
             serde_json::Value::Array(list) => list.len(),
@@ -398,7 +404,7 @@ impl AgentSite {
             _ => 0,
         };
         assert!(length("sessions") <= 16);
-        let results = files.0.keys().filter(|name| name.contains('-')).count();
+        let results = disk.files.keys().filter(|name| name.contains('-')).count();
         let scheduled = self.agent.calendar().map_or(0, |calendar| calendar.runs.len());
         // Results that could not be written are in memory. This many seconds of runs were ever scheduled.
         let unwritten = usize::try_from(self.agent.waiting()).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Arbitrary bytes into every decoder.
 //!
 //! A target is a function that accepts any bytes and must return: a panic, an endless loop or a violated
-//! invariant is a bug. cargo-fuzz drives it with coverage feedback (`make fuzz`), and the test in `tests/`
+//! invariant is a bug. cargo-fuzz drives it with coverage feedback (`make fuzz`), and the test in `noise.rs`
 //! drives it with seeded random bytes on any toolchain.
 
 mod agent;
@@ -18,6 +18,8 @@ mod log;
 mod native;
 mod netperf;
 mod netpipe;
+#[cfg(test)]
+mod noise;
 mod noisy_host;
 mod ntttcp;
 mod nuttcp;

@@ -120,7 +120,7 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let with_tokens = [vec![2, 0, 2, 1, 2, 0, 2, 0], token(1), token(2)].concat();
     seeds.push([vec![6], opened(4), with_tokens, end.clone()].concat());
     seeds.push([vec![10], opened(3), vec![2, 0, 2, 1, 2, 1], end.clone()].concat());
-    let port = vec![3, 0, 4, 0x8a, 0x13, 0, 0];
+    let port = [3, 0, 4, 0x8a, 0x13, 0, 0];
     seeds.push([vec![3], opened(2), end.clone()].concat());
     seeds.push([vec![67], opened(2), end.clone()].concat());
     seeds.push([vec![7], opened(4), token(2), token(2), end.clone()].concat());

@@ -55,6 +55,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "archive", "emu", "lab", "plan", "runner", "fleet", "web",
         ],
     ),
+    // Every decoder, and the engine and the fleet behind some of them.
+    (
+        "fuzz",
+        &["units", "model", "proto", "compat", "report", "sock", "engine", "archive", "emu", "plan", "fleet"],
+    ),
     // The benchmark reads clocks, counters and pipes, and evaluates its pairs like `linerate compare`.
     ("xtask", &["model", "sock", "theory"]),
 ];

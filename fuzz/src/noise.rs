@@ -1,9 +1,11 @@
 //! Runs every target on seeded random bytes: pure noise, and mutated examples.
 
-use std::fs;
 use std::path::Path;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::{fs, thread};
 
-use linerate_fuzz::TARGETS;
+use crate::{FuzzTarget, TARGETS};
 
 const ROUNDS: u32 = 5_000;
 const LONGEST: u64 = 300;
@@ -49,18 +51,30 @@ impl Noise {
 
 #[test]
 fn no_target_fails_on_noise() {
-    for (number, target) in (1..).zip(TARGETS) {
-        let mut noise = Noise(number);
-        let seeds = (target.seeds)();
-        for seed in &seeds {
-            (target.run)(seed);
+    let next = AtomicUsize::new(0);
+    let threads = thread::available_parallelism().unwrap().get();
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some((number, target)) = TARGETS.iter().enumerate().nth(next.fetch_add(1, Relaxed))
+                {
+                    feed(target, &mut Noise(number as u64 + 1));
+                }
+            });
         }
-        for _ in 0..if target.name == SLOW.0 { SLOW.1 } else { ROUNDS } {
-            let seed = &seeds[noise.below(seeds.len() as u64)];
-            let bytes = if noise.below(4) == 0 { noise.bytes() } else { noise.damaged(seed) };
-            let result = std::panic::catch_unwind(|| (target.run)(&bytes));
-            assert!(result.is_ok(), "{} fails on {bytes:?}", target.name);
-        }
+    });
+}
+
+fn feed(target: &FuzzTarget, noise: &mut Noise) {
+    let seeds = (target.seeds)();
+    for seed in &seeds {
+        (target.run)(seed);
+    }
+    for _ in 0..if target.name == SLOW.0 { SLOW.1 } else { ROUNDS } {
+        let seed = &seeds[noise.below(seeds.len() as u64)];
+        let bytes = if noise.below(4) == 0 { noise.bytes() } else { noise.damaged(seed) };
+        let result = std::panic::catch_unwind(|| (target.run)(&bytes));
+        assert!(result.is_ok(), "{} fails on {bytes:?}", target.name);
     }
 }
 
