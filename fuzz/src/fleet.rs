@@ -8,8 +8,8 @@ use linerate_model::TestSpec;
 use linerate_model::calendar::{CalendarRunState, UnixTime};
 use linerate_proto::fleet::{
     AgentCalendar, AgentReport, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, FleetKey,
-    HeldCalendar, MAX_BEGUN, MessageOrigin, ResultDocument, ResultPart, StoredResult, open, seal,
-    seal_document,
+    HeldCalendar, MAX_BEGUN, MessageOrigin, ResultDigest, ResultDocument, ResultPart, StoredResult, open,
+    seal, seal_document,
 };
 use linerate_units::Span;
 use serde_json::json;
@@ -199,7 +199,8 @@ pub(crate) fn centre_messages() -> Vec<CentreMessage> {
     let held = HeldCalendar { epoch: 1, version: 1 };
     let runs = vec![run("r1", at(10_000), at(20_000)), run("r2", at(30_000), at(40_000))];
     let stored = |part: Option<u32>| {
-        CentreMessage::Stored(StoredResult { agent: "a".into(), run: "r1".into(), epoch: 1, part })
+        let digest = ResultDigest::of([]);
+        CentreMessage::Stored(StoredResult { agent: "a".into(), run: "r1".into(), epoch: 1, part, digest })
     };
     let answer = CentreAnswer {
         agent: "a".into(),

@@ -11,8 +11,8 @@ use linerate_fleet::{
 };
 use linerate_model::calendar::{CalendarRunState, UnixTime};
 use linerate_proto::fleet::{
-    AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, HeldCalendar, MessageOrigin, StoredResult,
-    open, seal, seal_document,
+    AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, HeldCalendar, MessageOrigin, ResultDigest,
+    ResultPartText, StoredResult, open, seal, seal_document,
 };
 use linerate_units::Span;
 
@@ -122,6 +122,8 @@ struct AgentSite {
     active: BTreeMap<String, BegunRun>,
     /// When runs have begun.
     begun: BTreeMap<String, Span>,
+    /// Parts of results that it has sent last.
+    sent: BTreeMap<String, BTreeMap<u32, ResultPartText>>,
     /// What coordinators have said, to be said again.
     said: Vec<Vec<u8>>,
 }
@@ -144,6 +146,7 @@ impl AgentSite {
             newest: None,
             active: BTreeMap::new(),
             begun: BTreeMap::new(),
+            sent: BTreeMap::new(),
             said: Vec::new(),
         }
     }
@@ -271,8 +274,16 @@ impl AgentSite {
         let Some(run) = runs.get(usize::from(how) % runs.len().max(1)).cloned() else { return };
         let part = script.byte().filter(|byte| byte % 2 == 1).map(u32::from);
         let epoch = self.newest.map_or(1, |newest| newest.epoch);
-        let stored = StoredResult { agent: "a".into(), run: run.into(), epoch, part };
+        // That of another process is not its own.
+        let is_own = how < 128;
+        let parts = self.sent.get(&run).filter(|_| is_own);
+        let parts =
+            parts.into_iter().flatten().filter(|(number, _)| part.is_none_or(|part| part == **number));
+        let digest = ResultDigest::of(parts.map(|(_, text)| text.as_str()));
+        let stored = StoredResult { agent: "a".into(), run: run.into(), epoch, part, digest };
+        let waiting = self.agent.waiting();
         self.hear(&seal(MessageOrigin::Centre, &key(2), &CentreMessage::Stored(stored)));
+        assert!(is_own || self.agent.waiting() == waiting, "a result is gone that is not stored");
     }
 
     fn replay(&mut self, which: usize) {
@@ -348,7 +359,10 @@ impl AgentSite {
         let said = open::<FleetAgentMessage>(MessageOrigin::Agent, &key(1).public(), message);
         match said {
             Some(FleetAgentMessage::Report(report)) => self.nonce = Some(report.nonce),
-            Some(FleetAgentMessage::Result(part)) => assert!(part.part < part.parts),
+            Some(FleetAgentMessage::Result(part)) => {
+                assert!(part.part < part.parts);
+                self.sent.entry(part.run.into()).or_default().insert(part.part, part.content);
+            }
             None => unreachable!("what we send must be understood"),
         }
     }

@@ -10,8 +10,8 @@ use linerate_archive::{Calendar, CalendarTransaction, RunFilter};
 use linerate_fleet::{FleetAction, FleetCoordinator, Inventory, fleet_file};
 use linerate_model::calendar::{CalendarRun, UnixTime};
 use linerate_proto::fleet::{
-    AgentReport, CentreMessage, FleetAgentMessage, HeldCalendar, MessageOrigin, PlainName, ResultDocument,
-    ResultPart, open, seal, seal_document,
+    AgentReport, CentreMessage, FleetAgentMessage, HeldCalendar, MessageOrigin, PlainName, ResultDigest,
+    ResultDocument, ResultPart, open, seal, seal_document,
 };
 use linerate_units::Span;
 
@@ -117,7 +117,7 @@ impl CoordinatorSite {
             7 => self.hear_forged(how, script.some().unwrap_or_default()),
             8 => {
                 let run = self.run_of(agent, how / 2);
-                let told = self.one.archived(agent, &run);
+                let told = self.one.archived(agent, &run, ResultDigest::of([]));
                 self.take(agent, told.into_iter().collect());
             }
             _ => {

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_archive::{Calendar, CalendarError, CalendarTransaction, RunFilter};
 use linerate_model::calendar::{Alarm, CalendarRun, CalendarRunState, CellResult, Schedule, UnixTime};
-use linerate_proto::fleet::FleetKey;
+use linerate_proto::fleet::{FleetKey, ResultDigest};
 use linerate_units::Span;
 
 use crate::error::FleetError;
@@ -55,6 +55,8 @@ pub enum FleetAction {
         log: String,
         /// Whether the calendar has the run. Of another one, only what the archive has not is archived.
         is_known: bool,
+        /// By what the agent recognises the result.
+        digest: ResultDigest,
     },
     /// Tell the users about an agent.
     Agent(AgentNotice),

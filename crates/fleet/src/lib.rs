@@ -72,7 +72,7 @@ pub use inventory::{FleetHost, Inventory, Mesh, MeshTemplate, Notify, SharedReso
 /// What agents and coordinators say to each other, and by which keys they know each other.
 pub use linerate_proto::fleet::{
     AgentCalendar, AgentReport, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, FleetKey,
-    FleetKeyError, HeldCalendar, PublicFleetKey, ResultDocument, ResultPart, StoredResult,
+    FleetKeyError, HeldCalendar, PublicFleetKey, ResultDigest, ResultDocument, ResultPart, StoredResult,
 };
 pub use notify::NotifyError;
 pub use recurrence::{RecurrenceError, rfc3339};

@@ -15,7 +15,7 @@ use linerate_broker::{
 use linerate_control::{HostRef, ServerTrust, Token};
 use linerate_model::calendar::{Alarm, CalendarRun, CalendarRunState, UnixTime};
 use linerate_model::{Event, ForeignText};
-use linerate_proto::fleet::FleetKey;
+use linerate_proto::fleet::{FleetKey, ResultDigest};
 use linerate_runner::{ArchiveWarning, CancelToken, archive_at, run_name};
 use linerate_sock::{clock, thread};
 use linerate_units::Span;
@@ -266,8 +266,8 @@ impl FleetService {
             }
             FleetAction::Notify(alarm) => self.notify(*alarm),
             FleetAction::Send { agent, message } => self.send(&agent, &message),
-            FleetAction::Archive { agent, run, log, is_known } => {
-                self.archive_log((&agent, &run), &log, is_known);
+            FleetAction::Archive { agent, run, log, is_known, digest } => {
+                self.archive_log((&agent, &run), &log, is_known, digest);
             }
             FleetAction::Agent(notice) => self.tell(&FleetNotice::Agent(notice)),
             FleetAction::Described => self.tell(&FleetNotice::Described),
@@ -371,7 +371,7 @@ impl FleetService {
     }
 
     /// Archives the log of a run that an agent carried out. One that cannot be archived is sent again.
-    fn archive_log(&mut self, (agent, run): (&str, &str), log: &str, is_known: bool) {
+    fn archive_log(&mut self, (agent, run): (&str, &str), log: &str, is_known: bool, digest: ResultDigest) {
         let events: Vec<Event> = log.lines().filter_map(|line| Event::read(line).ok()).collect();
         // An agent has nothing to say about other runs.
         let own = events.iter().all(|event| event.run.as_str() == run);
@@ -392,7 +392,7 @@ impl FleetService {
                 return;
             }
         }
-        if let Some(action) = self.coordinator.archived(agent, run) {
+        if let Some(action) = self.coordinator.archived(agent, run, digest) {
             self.execute(action);
         }
     }

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use linerate_runner::lasting_private_file;
+use linerate_sock::files::file_system_id;
 
 /// How the names of files end that were being written when a process was killed. Runs have no dots in their names.
 const UNFINISHED: [&str; 2] = ["new", "part"];
@@ -85,12 +86,13 @@ impl AgentFolder for DiskFolder {
         std::fs::read(self.path.join(name)).ok()
     }
 
-    /// The number of the folder on its disk, and the machine. The number of the disk may change with each start of the
-    /// machine.
+    /// The machine, the file system, and the number of the folder there. The number of a disk may change with each start
+    /// of the machine, that of a file system does not.
     fn place(&self) -> String {
         let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
+        let file_system = file_system_id(&self.path).unwrap_or_default();
         let inode = std::fs::metadata(&self.path).map_or(0, |about| about.ino());
-        format!("{} {inode}", machine.trim())
+        format!("{} {file_system:x} {inode}", machine.trim())
     }
 
     fn list(&mut self) -> Result<Vec<(String, u64)>, AgentFolderError> {

@@ -226,12 +226,12 @@ impl CalendarAgent {
             Some(CentreMessage::Calendar(calendar)) => self.take_calendar(calendar, bytes),
             Some(CentreMessage::Answer(answer)) => self.take_answer(&answer, reading),
             // One of before a loss is not true any more.
-            Some(CentreMessage::Stored(StoredResult { agent, run, epoch, part }))
+            Some(CentreMessage::Stored(StoredResult { agent, run, epoch, part, digest }))
                 if agent == self.identity.name
                     && self.is_accepted
                     && self.memory.newest.is_none_or(|newest| epoch >= newest.epoch) =>
             {
-                self.outbox.stored(&run, part, reading.running, self.folder.as_mut());
+                self.outbox.stored(&run, (part, &digest), reading.running, self.folder.as_mut());
             }
             Some(CentreMessage::Stored(_)) | None => {}
         }

@@ -5,8 +5,8 @@ use std::path::Path;
 use linerate_model::TestSpec;
 use linerate_model::calendar::{CalendarRunState, UnixTime};
 use linerate_proto::fleet::{
-    AgentCalendar, AgentRun, CentreAnswer, CentreMessage, FleetKey, MessageOrigin, ResultDocument,
-    StoredResult, seal,
+    AgentCalendar, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, FleetKey, MessageOrigin,
+    ResultDigest, ResultDocument, ResultPartText, StoredResult, open, seal,
 };
 use linerate_units::Span;
 
@@ -84,7 +84,16 @@ fn with_stored_result(folder: &Path) -> CalendarAgent {
     assert!(started.iter().any(|action| matches!(action, AgentAction::Start { .. })), "{started:?}");
     let end = RunEnd { state: CalendarRunState::Finished, reason: String::new(), result: None };
     agent.ended("one", end, "{}\n".to_owned(), &reading(15));
-    let stored = StoredResult { agent: "a".into(), run: "one".into(), epoch: 1, part: None };
+    let key = FleetKey::from_bytes([1; 32]).unwrap().public();
+    let parts = agent.tick(&reading(15)).into_iter().filter_map(|action| match action {
+        AgentAction::Send(bytes) => match open(MessageOrigin::Agent, &key, &bytes) {
+            Some(FleetAgentMessage::Result(part)) => Some(part.content),
+            _ => None,
+        },
+        _ => None,
+    });
+    let digest = ResultDigest::of(parts.collect::<Vec<_>>().iter().map(ResultPartText::as_str));
+    let stored = StoredResult { agent: "a".into(), run: "one".into(), epoch: 1, part: None, digest };
     say(&mut agent, 16, &CentreMessage::Stored(stored));
     say(&mut agent, 17, &calendar(2, false, false));
     assert_eq!(agent.waiting(), 0);

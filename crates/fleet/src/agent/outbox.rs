@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use linerate_proto::fleet::{FleetAgentMessage, PlainName, ResultDocument, ResultPart, ResultPartText};
+use linerate_proto::fleet::{
+    FleetAgentMessage, PlainName, ResultDigest, ResultDocument, ResultPart, ResultPartText,
+};
 use linerate_units::Span;
 
 use super::folder::{AgentFolder, AgentFolderError};
@@ -99,21 +101,29 @@ impl ResultOutbox {
         self.waiting.contains_key(run) || self.kept.contains_key(run)
     }
 
-    /// A part has arrived, or everything is stored.
-    pub(super) fn stored(&mut self, run: &str, part: Option<u32>, now: Span, folder: &mut dyn AgentFolder) {
-        let Some(one) = self.waiting.get_mut(run) else { return };
-        match part {
+    /// A part has arrived, or everything is stored. What is stored may be from another process with the same key, which
+    /// its digest shows; and of what was not sent by this process, nothing is known until it is.
+    pub(super) fn stored(
+        &mut self,
+        run: &str,
+        (part, digest): (Option<u32>, &ResultDigest),
+        now: Span,
+        folder: &mut dyn AgentFolder,
+    ) {
+        let Some(sending) = self.waiting.get_mut(run).and_then(|one| one.sending.as_mut()) else { return };
+        match part.map(|part| part as usize) {
             Some(part) => {
-                let sending = one.sending.as_mut();
-                if let Some(arrived) = sending.and_then(|sending| sending.arrived.get_mut(part as usize)) {
-                    *arrived = true;
+                let is_it = |text: &ResultPartText| ResultDigest::of([text.as_str()]) == *digest;
+                if sending.parts.get(part).is_some_and(is_it) {
+                    sending.arrived[part] = true;
                 }
             }
-            None => {
+            None if ResultDigest::of(sending.parts.iter().map(ResultPartText::as_str)) == *digest => {
                 self.waiting.remove(run);
                 self.kept.insert(run.into(), now);
                 folder.rename(&file(WAITING, run), &file(KEPT, run));
             }
+            None => {}
         }
     }
 

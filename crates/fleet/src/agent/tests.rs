@@ -7,7 +7,7 @@ use linerate_model::TestSpec;
 use linerate_model::calendar::{CalendarRunState, UnixTime};
 use linerate_proto::fleet::{
     AgentCalendar, AgentReport, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, FleetKey,
-    MessageOrigin, ResultDocument, StoredResult, open, seal,
+    MessageOrigin, ResultDigest, ResultDocument, ResultPart, StoredResult, open, seal,
 };
 use linerate_units::Span;
 use proptest::prelude::*;
@@ -115,20 +115,24 @@ impl TestSiteAgent {
     }
 
     /// The results that it sends now: runs and states.
-    fn results_in(actions: &[AgentAction]) -> Vec<(String, CalendarRunState, String)> {
+    fn parts_in(actions: &[AgentAction]) -> impl Iterator<Item = ResultPart> {
         let key = FleetKey::from_bytes([1; 32]).unwrap().public();
-        let sent = actions.iter().filter_map(|action| match action {
+        actions.iter().filter_map(move |action| match action {
             AgentAction::Send(bytes) => match open(MessageOrigin::Agent, &key, bytes) {
                 Some(FleetAgentMessage::Result(part)) => Some(part),
                 _ => None,
             },
             _ => None,
-        });
-        sent.map(|part| {
-            let document = ResultDocument::of(&part.content).unwrap();
-            (part.run.into(), document.state, document.reason.to_string())
         })
-        .collect()
+    }
+
+    fn results_in(actions: &[AgentAction]) -> Vec<(String, CalendarRunState, String)> {
+        Self::parts_in(actions)
+            .map(|part| {
+                let document = ResultDocument::of(&part.content).unwrap();
+                (part.run.into(), document.state, document.reason.to_string())
+            })
+            .collect()
     }
 
     /// Reports, and is answered at once.
@@ -216,13 +220,22 @@ fn a_run_starts_at_its_time_and_its_result_is_kept_until_it_is_stored() {
     assert_eq!(TestSiteAgent::results_in(&site.tick()), done);
     assert!(TestSiteAgent::results_in(&site.tick()).is_empty());
     site.at = 31;
-    assert_eq!(TestSiteAgent::results_in(&site.tick()), done, "it is sent again");
-    site.hear(&CentreMessage::Stored(StoredResult {
-        agent: "a".into(),
-        run: "r".into(),
-        epoch: 3,
-        part: None,
-    }));
+    let sent = site.tick();
+    assert_eq!(TestSiteAgent::results_in(&sent), done, "it is sent again");
+    let stored = |text: &str| {
+        let digest = ResultDigest::of([text]);
+        CentreMessage::Stored(StoredResult {
+            agent: "a".into(),
+            run: "r".into(),
+            epoch: 3,
+            part: None,
+            digest,
+        })
+    };
+    // What a copy of the agent has of this run is something else.
+    site.hear(&stored("of another process"));
+    assert_eq!(site.agent.waiting(), 1);
+    site.hear(&stored(&TestSiteAgent::parts_in(&sent).next().unwrap().content));
     site.at = 100;
     assert!(TestSiteAgent::results_in(&site.tick()).is_empty());
     assert_eq!(site.agent.waiting(), 0);
@@ -434,6 +447,7 @@ proptest! {
                     run: text.into(),
                     epoch: numbers[2],
                     part: Some(numbers[0] as u32).filter(|_| numbers[1] % 2 == 0),
+                    digest: ResultDigest::of([]),
                 }),
             };
             site.hear(&message);

@@ -13,7 +13,7 @@ use linerate_model::ForeignText;
 use linerate_model::calendar::{CalendarRun, CalendarRunState, FleetAgent, UnixTime};
 use linerate_proto::fleet::{
     AgentCalendar, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, FleetKey, HeldCalendar,
-    MessageOrigin, PlainName, PublicFleetKey, StoredResult, open, proof, seal,
+    MessageOrigin, PlainName, PublicFleetKey, ResultDigest, StoredResult, open, proof, seal,
 };
 use linerate_units::Span;
 
@@ -228,11 +228,11 @@ impl FleetCoordinator {
         Ok(())
     }
 
-    /// The log of a run of an agent is in the archive.
+    /// The log of a run of an agent is in the archive, from the result with this digest.
     #[must_use]
-    pub fn archived(&mut self, agent: &str, run: &str) -> Option<FleetAction> {
+    pub fn archived(&mut self, agent: &str, run: &str, digest: ResultDigest) -> Option<FleetAction> {
         let (epoch, centre) = (self.epoch?, self.centre.as_ref()?);
-        let stored = StoredResult { agent: agent.into(), run: run.into(), epoch, part: None };
+        let stored = StoredResult { agent: agent.into(), run: run.into(), epoch, part: None, digest };
         Some(centre.message(agent, &CentreMessage::Stored(stored)))
     }
 
@@ -306,12 +306,12 @@ fn answer(centre: &mut Centre, heard: Heard, epoch: u64, now: UnixTime, actions:
                 actions.push(FleetAction::Agent(AgentNotice::Refused { agent: name, why: refused }));
             }
         }
-        Heard::Part { agent, run, part } => {
-            let stored = StoredResult { agent: agent.as_str().into(), run, epoch, part: Some(part) };
+        Heard::Part { agent, run, part, digest } => {
+            let stored = StoredResult { agent: agent.as_str().into(), run, epoch, part: Some(part), digest };
             actions.push(centre.message(&agent, &CentreMessage::Stored(stored)));
         }
-        Heard::Whole { agent, run, log, is_known } => {
-            actions.push(FleetAction::Archive { agent, run: run.into(), log, is_known });
+        Heard::Whole { agent, run, log, is_known, digest } => {
+            actions.push(FleetAction::Archive { agent, run: run.into(), log, is_known, digest });
         }
     }
 }

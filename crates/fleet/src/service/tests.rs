@@ -72,6 +72,7 @@ fn senders_whose_messages_are_not_understood_are_told_once_and_only_some_of_them
             run: "r".to_owned(),
             log: String::new(),
             is_known: true,
+            digest: ResultDigest::of([]),
         },
     ];
     let messages = [message("a"), message("b"), message("c"), message("c")];

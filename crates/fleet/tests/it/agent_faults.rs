@@ -550,3 +550,31 @@ fn a_message_that_postgresql_refuses_does_not_take_others_with_it() {
     let done = fleet.one.receive(&messages, at(2), &mut actions).map_err(|e| e.to_string());
     assert!(!actions.is_empty(), "b gets no answer: {done:?}");
 }
+
+#[test]
+fn a_result_is_taken_although_the_database_lost_that_its_agent_had_the_run() {
+    let mut fleet = PlayedFleet::new(&text("1h", ""), &[]);
+    fleet.add("a-b", ("a", "b"), 1000, |_| ());
+    fleet.tick(1);
+    fleet.tick(2);
+    let run = fleet.runs()[0].clone();
+    let key = FleetKey::from_bytes([20; 32]).unwrap();
+    fleet.users.enroll("a", key.public().as_str(), at(3)).unwrap();
+    fleet.keys.insert("a".to_owned(), key);
+    // So it looks when the last commits are lost: booked, and handed out to nobody.
+    assert_eq!((run.state, run.handed), (CalendarRunState::Booked, false));
+    let document = ResultDocument {
+        state: CalendarRunState::Finished,
+        reason: "".into(),
+        result: None,
+        begun: Some(run.starts),
+        ended: run.ends,
+        log: "{}\n".into(),
+    };
+    let part =
+        json!({"type":"result","agent":"a","run":run.id,"part":0,"parts":1,"content":document.parts()[0]});
+    let actions = fleet.hear("a", &part, 1100).unwrap();
+    let archived = actions.iter().any(|one| matches!(one, FleetAction::Archive { is_known: true, .. }));
+    assert!(archived, "{actions:?}");
+    assert_eq!(fleet.runs()[0].state, CalendarRunState::Finished);
+}

@@ -66,8 +66,14 @@ fn a_result_that_was_acknowledged_is_not_replaced_after_a_loss() {
         "log\n".into(),
         &reading(21_000),
     );
-    one.tick(&reading(21_100));
-    centre_says(&mut one, json!({"type":"stored","agent":"a","run":"x","epoch":1,"part":null}), 21_200);
+    let results = sent(&one.tick(&reading(21_100)));
+    let content = results.iter().find_map(|message| message["content"].as_str()).unwrap();
+    let digest = ResultDigest::of([content]);
+    centre_says(
+        &mut one,
+        json!({"type":"stored","agent":"a","run":"x","epoch":1,"part":null,"digest":digest}),
+        21_200,
+    );
     assert_eq!(one.waiting(), 0);
     // The next calendar has no such run any more.
     centre_says(&mut one, calendar(2, false, &[]), 22_000);
@@ -214,7 +220,14 @@ fn results_are_sent_by_a_process_that_is_accepted() {
     let mut next = agent(&disk, "next");
     // Whether it may take part is not known, and what is stored may be that of another process.
     assert_eq!(results(&mut next, 22_000), 0);
-    centre_says(&mut next, json!({"type":"stored","agent":"a","run":"x","epoch":1,"part":null}), 22_100);
+    let content =
+        ResultDocument::parts(&serde_json::from_slice(&disk.clone().read_one("result-x").unwrap()).unwrap());
+    let digest = ResultDigest::of([content[0].as_str()]);
+    centre_says(
+        &mut next,
+        json!({"type":"stored","agent":"a","run":"x","epoch":1,"part":null,"digest":digest}),
+        22_100,
+    );
     assert_eq!(next.waiting(), 1);
     teach(&mut next, "next", 60_000);
     assert_eq!(results(&mut next, 60_100), 1);

@@ -396,9 +396,9 @@ impl SimulatedFleet {
                 FleetAction::Send { agent, message } => {
                     self.agents.send_to_agent(&agent, message, self.now_ms, &mut self.rng);
                 }
-                FleetAction::Archive { agent, run, .. } => {
+                FleetAction::Archive { agent, run, digest, .. } => {
                     self.archived.insert(run.clone());
-                    let stored = self.coordinators[at].machine.archived(&agent, &run);
+                    let stored = self.coordinators[at].machine.archived(&agent, &run, digest);
                     self.execute(at, stored.into_iter().collect());
                 }
                 FleetAction::Notify(_) | FleetAction::Described | FleetAction::Agent(_) => {}

@@ -5,7 +5,10 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::ops::{Deref, RangeInclusive};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Deserializer, Serialize};
+use sha2::{Digest, Sha256};
 
 /// A text of a message: its lengths in bytes, and the bytes that it may have.
 macro_rules! checked_text {
@@ -125,6 +128,23 @@ checked_text!(
     |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')
 );
 
+checked_text!(
+    /// What a result, or a part of one, is recognised by: SHA-256 of its text, as base64url.
+    ResultDigest,
+    43..=43,
+    is_plain
+);
+
+impl ResultDigest {
+    /// The digest of texts, one after the other.
+    #[must_use]
+    pub fn of<'t>(texts: impl IntoIterator<Item = &'t str>) -> Self {
+        let mut digest = Sha256::new();
+        texts.into_iter().for_each(|text| digest.update(text));
+        Self(URL_SAFE_NO_PAD.encode(digest.finalize()))
+    }
+}
+
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
 }
@@ -149,5 +169,11 @@ mod tests {
         assert_eq!(PlainName::from(""), *"0");
         assert_eq!(PlainName::from("a".repeat(99)), *"a".repeat(64));
         assert_eq!(CalendarProof::from(""), *"");
+    }
+
+    #[test]
+    fn a_digest_is_that_of_the_whole_text() {
+        // FIPS 180-4, example of one block: "abc".
+        assert_eq!(ResultDigest::of(["a", "bc"]), *"ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0");
     }
 }

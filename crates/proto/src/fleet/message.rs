@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::bounds::{MAX_BEGUN, MAX_PREVIOUS, MAX_RUNS, list};
-use super::checked_text::{CalendarProof, PlainName, ResultPartText};
+use super::checked_text::{CalendarProof, PlainName, ResultDigest, ResultPartText};
 use super::key::{FleetKey, PublicFleetKey};
 
 /// Version of the protocol. Another one begins when an older program would do something wrong.
@@ -326,4 +326,7 @@ pub struct StoredResult {
     pub epoch: u64,
     /// The part that has arrived; absent once everything is stored for ever.
     pub part: Option<u32>,
+    /// The digest of the text of this part, or of all parts. Two processes with the key of one agent may have different
+    /// results of one run, and only one of them is stored.
+    pub digest: ResultDigest,
 }

@@ -10,12 +10,16 @@ use super::bounds::MAX_RUNS;
 use super::message::{MAX_RESULT_BYTES, MAX_WINDOW_LOG};
 use super::*;
 
+/// SHA-256 of nothing.
+const EMPTY: &str = "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU";
+
 fn key(first: u8) -> FleetKey {
     FleetKey::from_bytes([first; 32]).unwrap()
 }
 
 fn stored(run: &str) -> CentreMessage {
-    CentreMessage::Stored(StoredResult { agent: "a".into(), run: run.into(), epoch: 1, part: None })
+    let digest = ResultDigest::of([]);
+    CentreMessage::Stored(StoredResult { agent: "a".into(), run: run.into(), epoch: 1, part: None, digest })
 }
 
 fn document(log: String) -> ResultDocument {
@@ -46,8 +50,7 @@ fn a_message_is_opened_by_whom_it_is_for_and_by_nobody_else() {
 
 #[test]
 fn members_of_later_versions_are_ignored() {
-    let later =
-        serde_json::json!({"type": "stored", "agent": "a", "run": "r", "epoch": 1, "part": null, "new": [1]});
+    let later = serde_json::json!({"type": "stored", "agent": "a", "run": "r", "epoch": 1, "part": null, "digest": EMPTY, "new": [1]});
     let bytes = seal(MessageOrigin::Centre, &key(1), &later);
     assert_eq!(open(MessageOrigin::Centre, &key(1).public(), &bytes), Some(stored("r")));
     let unknown = seal(MessageOrigin::Centre, &key(1), &serde_json::json!({"type": "later"}));
@@ -63,7 +66,7 @@ fn with_name(name: &str) -> [Option<String>; 7] {
         reopened::<FleetAgentMessage>(MessageOrigin::Agent, &report)
     };
     let part = serde_json::json!({"type": "result", "agent": "a", "run": name, "part": 0, "parts": 1, "content": ""});
-    let stored = serde_json::json!({"type": "stored", "agent": "a", "run": name, "epoch": 1, "part": null});
+    let stored = serde_json::json!({"type": "stored", "agent": "a", "run": name, "epoch": 1, "part": null, "digest": EMPTY});
     let mut with_run = calendar(1, 1);
     with_run["runs"][0]["id"] = name.into();
     let mut with_proof = calendar(1, 1);

@@ -5,10 +5,11 @@
 //! in `linerate-fleet`.
 //!
 //! ```
-//! use linerate_proto::fleet::{CentreMessage, FleetKey, MessageOrigin, StoredResult, open, seal};
+//! use linerate_proto::fleet::{CentreMessage, FleetKey, MessageOrigin, ResultDigest, StoredResult, open, seal};
 //!
 //! let key = FleetKey::from_bytes([1; 32]).unwrap();
-//! let stored = StoredResult { agent: "a".into(), run: "5e7f".into(), epoch: 1, part: None };
+//! let digest = ResultDigest::of(["the parts"]);
+//! let stored = StoredResult { agent: "a".into(), run: "5e7f".into(), epoch: 1, part: None, digest };
 //! let message = CentreMessage::Stored(stored);
 //! let bytes = seal(MessageOrigin::Centre, &key, &message);
 //! assert_eq!(open(MessageOrigin::Centre, &key.public(), &bytes), Some(message));
@@ -24,7 +25,7 @@ mod message;
 mod message_tests;
 
 pub use bounds::MAX_BEGUN;
-pub use checked_text::{CalendarProof, PlainName, ResultPartText};
+pub use checked_text::{CalendarProof, PlainName, ResultDigest, ResultPartText};
 pub use key::{FleetKey, FleetKeyError, PublicFleetKey};
 pub use message::{
     AgentCalendar, AgentReport, AgentRun, CentreAnswer, CentreMessage, FleetAgentMessage, HeldCalendar,

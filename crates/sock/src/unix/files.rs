@@ -1,7 +1,13 @@
 //! Owners and permissions of files.
 
+use std::ffi::CString;
 use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::path::Path;
+
+use crate::SockError;
 
 const ONLY_OWNER: u32 = 0o600;
 
@@ -28,6 +34,23 @@ pub fn give_to_owner_of(file: &File, other: &Metadata) {
     let _ = fchown(file, Some(other.uid()), Some(other.gid()));
 }
 
+/// The number of the file system on which a file is. Those of most disks are a part of their UUID and last for ever; it is 0
+/// where a system has none.
+///
+/// # Errors
+/// There is no such file, or its file system does not answer.
+pub fn file_system_id(path: &Path) -> Result<u64, SockError> {
+    let fail = |source| SockError::new("identify a file system", source);
+    let path = CString::new(path.as_os_str().as_bytes()).map_err(|error| fail(error.into()))?;
+    // SAFETY: all zero is a valid statvfs, which consists of integers.
+    let mut about: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the path ends with a zero, and the kernel writes one statvfs to `about`.
+    if unsafe { libc::statvfs(path.as_ptr(), &raw mut about) } < 0 {
+        return Err(fail(io::Error::last_os_error()));
+    }
+    Ok(about.f_fsid)
+}
+
 /// What changes when a file is replaced, written, or given other permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileState {
@@ -41,5 +64,21 @@ impl FileState {
     #[must_use]
     pub fn of(file: &Metadata) -> Self {
         Self { inode: file.ino(), size: file.size(), changed: (file.ctime(), file.ctime_nsec()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_one_file_system_have_its_number_and_those_of_another_have_not() {
+        let number = |path: &str| file_system_id(Path::new(path)).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let here = number(folder.path().to_str().unwrap());
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        assert_eq!(number(folder.path().join("file").to_str().unwrap()), here);
+        assert_ne!(number("/dev"), here);
+        assert!(file_system_id(&folder.path().join("none")).is_err());
     }
 }

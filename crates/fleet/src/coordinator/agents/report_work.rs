@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use linerate_archive::{CalendarError, CalendarTransaction, ResultParts};
 use linerate_model::calendar::{CalendarRun, CalendarRunState, FleetAgent, FleetAgentState, UnixTime};
 use linerate_proto::fleet::{
-    AgentReport, FleetAgentMessage, HeldCalendar, MAX_PARTS, PlainName, PublicFleetKey, ResultDocument,
-    ResultPart, is_proven,
+    AgentReport, FleetAgentMessage, HeldCalendar, MAX_PARTS, PlainName, PublicFleetKey, ResultDigest,
+    ResultDocument, ResultPart, is_proven,
 };
 use linerate_units::Span;
 
@@ -20,8 +20,8 @@ const BYTES_AT_ONCE: usize = 8 << 20;
 /// What became of a message.
 pub(super) enum Heard {
     Report { report: AgentReport, agent: Box<FleetAgent>, refused: String, loss: bool, is_new: bool },
-    Part { agent: String, run: PlainName, part: u32 },
-    Whole { agent: String, run: PlainName, log: String, is_known: bool },
+    Part { agent: String, run: PlainName, part: u32, digest: ResultDigest },
+    Whole { agent: String, run: PlainName, log: String, is_known: bool, digest: ResultDigest },
 }
 
 /// Takes messages within a transaction.
@@ -121,7 +121,10 @@ impl ReportWork<'_, '_> {
     fn part(&mut self, part: &ResultPart) -> Result<(), CalendarError> {
         let run = self.calendar.run(&part.run)?;
         let agent = self.calendar.agent(&part.agent)?;
-        let foreign = run.as_ref().is_some_and(|run| run.from != part.agent || !run.handed);
+        // A database that lost its last commits may not know any more that an agent had the run. One that is active and not
+        // handed out is carried out by a coordinator.
+        let is_ours = |run: &CalendarRun| !run.handed && run.state == CalendarRunState::Running;
+        let foreign = run.as_ref().is_some_and(|run| run.from != part.agent || is_ours(run));
         let revoked = agent.is_none_or(|agent| agent.revoked.is_some());
         // One that follows on a large one is sent again.
         let enough = self.taken_bytes > BYTES_AT_ONCE;
@@ -132,7 +135,10 @@ impl ReportWork<'_, '_> {
         let parts = (part.part, part.parts);
         match self.calendar.add_result_part((&agent, &id), parts, &part.content, self.now)? {
             ResultParts::Refused => {}
-            ResultParts::Kept => self.done.push(Heard::Part { agent, run: id, part: part.part }),
+            ResultParts::Kept => {
+                let digest = ResultDigest::of([part.content.as_str()]);
+                self.done.push(Heard::Part { agent, run: id, part: part.part, digest });
+            }
             ResultParts::Whole(whole) => {
                 self.calendar.remove_result_parts(&id)?;
                 let text = ResultDocument::unpack(&whole);
@@ -145,7 +151,8 @@ impl ReportWork<'_, '_> {
                     self.store_end(run, &document)?;
                 }
                 let log = document.log.into_string();
-                self.done.push(Heard::Whole { agent, run: id, log, is_known: run.is_some() });
+                let digest = ResultDigest::of([whole.as_str()]);
+                self.done.push(Heard::Whole { agent, run: id, log, is_known: run.is_some(), digest });
             }
         }
         Ok(())
