@@ -4,7 +4,6 @@ mod byte_accounting;
 mod causes;
 mod causes_path;
 mod faults_tools;
-mod honest_files;
 mod interop_ndt7;
 mod interop_rates;
 mod investigate;

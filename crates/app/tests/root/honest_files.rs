@@ -5,10 +5,11 @@
 //! sets, every form runs over every link. `LINERATE_HONEST_FOLDER` is a folder in which the files are kept.
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use serde_json::Value;
 
-use crate::support::{Done, Folder, LinkSide, Net, Process, TIMEOUT, elements, linerate, signal};
+use crate::support::{Done, Folder, LinkSide, Net, Process, TIMEOUT, at_once, elements, linerate, signal};
 
 /// A link, and what a user would state about it.
 struct StatedLink {
@@ -17,6 +18,13 @@ struct StatedLink {
     shaper: Option<&'static str>,
     stated: &'static str,
     bps: f64,
+}
+
+impl StatedLink {
+    /// How many tests run at the same time, each over a link of its own: those of slow links leave room for others.
+    fn at_once(&self) -> usize {
+        if self.bps <= 100e6 { 8 } else { 1 }
+    }
 }
 
 const fn shaped(name: &'static str, shaper: &'static str, stated: &'static str, bps: f64) -> StatedLink {
@@ -32,7 +40,7 @@ const LINKS: [StatedLink; 5] = [
 ];
 
 /// How a server ends.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum ServerEnding {
     /// By itself, after one test.
     Itself,
@@ -42,7 +50,7 @@ enum ServerEnding {
 
 /// One way of using one program. In its arguments, `BYTES`, `BLOCKS` (of 8192) and `MESSAGE` are what the link
 /// carries in about a second, or a quarter of one; `LOW` and `HIGH` are rates below and above it.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct ProgramUse {
     name: &'static str,
     program: &'static str,
@@ -204,28 +212,37 @@ fn both_ends(net: &Net, form: &ProgramUse, link: &StatedLink, folder: &Folder) -
 
 /// Creates the files: all, or the sample.
 fn files(folder: &Folder, all: bool) -> Vec<File> {
-    let kept = std::env::var_os("LINERATE_HONEST_FOLDER").map(PathBuf::from);
-    let net = Net::pair();
-    let mut files = Vec::new();
+    let files = Mutex::new(Vec::new());
     for (number, link) in LINKS.iter().enumerate() {
-        for side in [LinkSide::A, LinkSide::B] {
-            match link.shaper {
-                Some(rate) => net.tbf(side, rate, "20kb", "50ms"),
-                None => net.unshaped(side),
-            }
-        }
-        for form in FORMS.iter().filter(|form| all || form.sample.contains(&number)) {
-            for (end, done) in both_ends(&net, form, link, folder) {
-                let name = format!("{}-{}-{}-{end}.txt", link.name, form.program, form.name);
-                let path = kept.as_ref().map_or_else(|| folder.path().join(&name), |kept| kept.join(&name));
-                // NetPIPE writes to stderr.
-                let text = if form.program == "NPtcp" { &done.stderr } else { &done.stdout };
-                std::fs::write(&path, text).unwrap();
-                files.push(File { path: path.to_str().unwrap().to_owned(), link });
-            }
+        let forms: Vec<&ProgramUse> =
+            FORMS.iter().filter(|form| all || form.sample.contains(&number)).collect();
+        for some in forms.chunks(link.at_once()) {
+            at_once(some.iter().copied(), |form| {
+                let made = files_of(form, link, folder);
+                files.lock().unwrap().extend(made);
+            });
         }
     }
-    files
+    files.into_inner().unwrap()
+}
+
+/// Creates the files of one form over one link.
+fn files_of(form: &ProgramUse, link: &'static StatedLink, folder: &Folder) -> Vec<File> {
+    let kept = std::env::var_os("LINERATE_HONEST_FOLDER").map(PathBuf::from);
+    let net = Net::pair();
+    if let Some(rate) = link.shaper {
+        [LinkSide::A, LinkSide::B].into_iter().for_each(|side| net.tbf(side, rate, "20kb", "50ms"));
+    }
+    let ends = both_ends(&net, form, link, &Folder::new()).into_iter();
+    ends.map(|(end, done)| {
+        let name = format!("{}-{}-{}-{end}.txt", link.name, form.program, form.name);
+        let path = kept.as_ref().map_or_else(|| folder.path().join(&name), |kept| kept.join(&name));
+        // NetPIPE writes to stderr.
+        let text = if form.program == "NPtcp" { &done.stderr } else { &done.stdout };
+        std::fs::write(&path, text).unwrap();
+        File { path: path.to_str().unwrap().to_owned(), link }
+    })
+    .collect()
 }
 
 /// Figures that a document calls impossible, and files that could not be read.

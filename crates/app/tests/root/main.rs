@@ -11,6 +11,7 @@ mod faults_input;
 mod faults_network;
 mod faults_vanished;
 mod guide;
+mod honest_files;
 mod host_settings;
 mod idle_server;
 mod interop_iperf2;

@@ -69,12 +69,6 @@ impl Net {
         done(self.exec(side, "tc", &[&device[..], &bucket[..]].concat()));
     }
 
-    /// Removes the shaper of a side.
-    pub(crate) fn unshaped(&self, side: LinkSide) {
-        // Fails if there is none.
-        let _ = self.exec(side, "tc", &["qdisc", "del", "dev", "veth0", "root"]).output();
-    }
-
     /// Waits until a port on a side is in use: a TCP listener, or a UDP socket.
     pub(crate) fn await_port(&self, side: LinkSide, port: u16, udp: bool) {
         eventually("somebody has the port", || self.has_port(side, port, udp).then_some(()));

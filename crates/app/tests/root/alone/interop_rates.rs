@@ -8,7 +8,9 @@
 
 use serde_json::Value;
 
-use crate::support::{Iperf2, Iperf3, NUTTCP, Netns, Program, TIMEOUT, before, both_json_on, pair_on};
+use crate::support::{
+    Iperf2, Iperf3, NUTTCP, Netns, Program, TIMEOUT, at_once, before, both_json_on, pair_on,
+};
 
 /// Tolerance relative to the sender's rate.
 const TOLERANCE: f64 = 0.005;
@@ -21,6 +23,14 @@ fn agree(what: &str, sent: f64, received: f64) {
         "{what}: sent at {sent}, received at {received}: {:+.3} %",
         apart * 100.0
     );
+}
+
+/// Pairs of roles, each with a test in both directions. They are measured at once, because programs of real-time priority
+/// with these rates do not delay each other.
+fn pairs<T: Copy>(real: T, ours: T) -> impl Iterator<Item = (T, T, Option<&'static str>)> {
+    let ways = [None, Some("-R")];
+    let roles = [(real, real), (ours, real), (real, ours), (ours, ours)];
+    roles.into_iter().flat_map(move |(client, server)| ways.map(|way| (client, server, way)))
 }
 
 #[test]
@@ -37,51 +47,47 @@ fn an_error_of_one_per_cent_is_none_of_the_clocks() {
 #[ignore = "needs root and network namespaces, chrt, iperf3"]
 fn rates_of_iperf3_agree() {
     use Iperf3::{Ours, Real};
-    let netns = Netns::prompt();
     let rate = |document: &Value, sum: &str| {
         document["end"][sum]["bits_per_second"].as_f64().unwrap_or_else(|| panic!("no {sum} in {document}"))
     };
-    for (client, server) in [(Real, Real), (Ours, Real), (Real, Ours), (Ours, Ours)] {
-        for way in [None, Some("-R")] {
-            let args: Vec<&str> = ["-t", "2", "-b", "200M", "-l", "16K"].into_iter().chain(way).collect();
-            let (near, far) = both_json_on(&netns, client, &args, server);
-            let pair = format!("client {client:?}, server {server:?}, {way:?}");
-            let (sender, receiver) = if way.is_none() { (&near, &far) } else { (&far, &near) };
-            let sent = rate(sender, "sum_sent");
-            assert!((sent / 200e6 - 1.0).abs() < 0.05, "{pair}: the rate that was asked for: {sent}");
-            agree(&pair, sent, rate(receiver, "sum_received"));
-            // The client's figures for both ends.
-            agree(&format!("{pair}, at the client"), rate(&near, "sum_sent"), rate(&near, "sum_received"));
-        }
-    }
+    at_once(pairs(Real, Ours), |(client, server, way)| {
+        let netns = Netns::prompt();
+        let args: Vec<&str> = ["-t", "2", "-b", "200M", "-l", "16K"].into_iter().chain(way).collect();
+        let (near, far) = both_json_on(&netns, client, &args, server);
+        let pair = format!("client {client:?}, server {server:?}, {way:?}");
+        let (sender, receiver) = if way.is_none() { (&near, &far) } else { (&far, &near) };
+        let sent = rate(sender, "sum_sent");
+        assert!((sent / 200e6 - 1.0).abs() < 0.05, "{pair}: the rate that was asked for: {sent}");
+        agree(&pair, sent, rate(receiver, "sum_received"));
+        // The client's figures for both ends.
+        agree(&format!("{pair}, at the client"), rate(&near, "sum_sent"), rate(&near, "sum_received"));
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, chrt, iperf"]
 fn rates_of_iperf_2_agree() {
     use Iperf2::{Ours, Real};
-    let netns = Netns::prompt();
-    for (client, server) in [(Real, Real), (Ours, Real), (Real, Ours), (Ours, Ours)] {
-        for way in [None, Some("-R")] {
-            let args: Vec<&str> =
-                ["-t", "4", "-i", "1", "-b", "50m", "-l", "8000"].into_iter().chain(way).collect();
-            let pair = pair_on(&netns, client, &args, (server, &["-i", "1"]), 1);
-            let (label, receives) = if way.is_none() { ("1", server) } else { ("*1", client) };
-            let (near, far) = pair.whole(label, "1");
-            let (sender, receiver) = if way.is_none() { (near, far) } else { (far, near) };
-            let what = format!("client {client:?}, server {server:?}, {way:?}");
-            assert_eq!(sender.bytes, receiver.bytes, "{what}");
-            if receives == Ours {
-                agree(&what, sender.bits_per_second, receiver.bits_per_second);
-            }
-            // The sender's time ends when the receiver closes. The original does so after its report is
-            // printed: 15 ms late on an idle machine, up to a second on a busy one, also between two originals.
-            // So its rate is compared without the end.
-            let (near, far) = pair.steady(label, "1", 3);
-            let (sent, received) = if way.is_none() { (near, far) } else { (far, near) };
-            agree(&format!("{what}, first seconds"), sent, received);
+    at_once(pairs(Real, Ours), |(client, server, way)| {
+        let netns = Netns::prompt();
+        let args: Vec<&str> =
+            ["-t", "4", "-i", "1", "-b", "50m", "-l", "8000"].into_iter().chain(way).collect();
+        let pair = pair_on(&netns, client, &args, (server, &["-i", "1"]), 1);
+        let (label, receives) = if way.is_none() { ("1", server) } else { ("*1", client) };
+        let (near, far) = pair.whole(label, "1");
+        let (sender, receiver) = if way.is_none() { (near, far) } else { (far, near) };
+        let what = format!("client {client:?}, server {server:?}, {way:?}");
+        assert_eq!(sender.bytes, receiver.bytes, "{what}");
+        if receives == Ours {
+            agree(&what, sender.bits_per_second, receiver.bits_per_second);
         }
-    }
+        // The sender's time ends when the receiver closes. The original does so after its report is
+        // printed: 15 ms late on an idle machine, up to a second on a busy one, also between two originals.
+        // So its rate is compared without the end.
+        let (near, far) = pair.steady(label, "1", 3);
+        let (sent, received) = if way.is_none() { (near, far) } else { (far, near) };
+        agree(&format!("{what}, first seconds"), sent, received);
+    });
 }
 
 #[test]
