@@ -29,7 +29,7 @@ const SHELL = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta 
 
 /** All runs, newest first. */
 let runs = [];
-const boards = new Set();
+const listeners = new Set();
 const keys = new Map();
 
 const escaped = (text) =>
@@ -308,7 +308,7 @@ function view(run) {
   };
   const cards = run.flows.map(
     (flow) =>
-      `<div class="verdict confirmed"><h3>${flow.name}</h3><p class="figure"><strong>${mbps(mean(run, flow) ?? 0)}</strong><span class="range"> (95 % interval)</span></p><p class="said">${verdict(run)}</p><p class="cause">limited by: ${cause(run)}, confirmed</p></div>`,
+      `<div class="verdict confirmed"><h3>${flow.name}</h3><p class="figure"><strong>${mbps(mean(run, flow) ?? 0)}</strong><span class="range"> (95 % interval)</span></p><p class="statement">${verdict(run)}</p><p class="cause">limited by: ${cause(run)}, confirmed</p></div>`,
   );
   const title = `${HOST} → ${run.to}`;
   return {
@@ -383,7 +383,7 @@ const COMPARISON = recorded(option("comparison"));
 const send = (to, event, data, id) =>
   to.write(`${id === undefined ? "" : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
 
-function board() {
+function currentRuns() {
   const running = runs.find((run) => run.state === "running");
   const latest = runs.find((run) => run.state === "ended");
   const waiting = runs.filter((run) => run.state === "waiting").map((run) => run.id);
@@ -391,7 +391,7 @@ function board() {
 }
 
 function tell() {
-  for (const watcher of boards) send(watcher, "board", board());
+  for (const watcher of listeners) send(watcher, "runs", currentRuns());
 }
 
 class Refused extends Error {
@@ -506,14 +506,14 @@ async function api(request, answer, path, query) {
       const run = runs.find((run) => run.to === target);
       return { target, last_run: run.id, last_at: run.started_at };
     });
-    const { running, waiting } = board();
+    const { running, waiting } = currentRuns();
     return json({
       this_host: HOST,
       known,
       queue: { waiting: waiting.length, ...(running ? { running } : {}) },
     });
   }
-  if (path === "/live") return follow(answer, boards, () => send(answer, "board", board()));
+  if (path === "/live") return follow(answer, listeners, () => send(answer, "runs", currentRuns()));
   if (path === "/compare/view")
     return json(COMPARISON ?? comparison([group(query, "before"), group(query, "after")]));
   if (path === "/runs" && method === "GET") return json(list(query));

@@ -35,7 +35,7 @@ use crate::guard::VisitorAddress;
 use crate::live::{End, LiveSnapshot};
 use crate::problem::{HttpProblem, NOT_FOUND};
 use crate::request::PathParts;
-use crate::runs::Board;
+use crate::runs::CurrentRuns;
 use crate::service::Service;
 
 /// A value that proves an ability of the visitor: handlers that take one are not reached without it.
@@ -146,9 +146,9 @@ fn overview_routes() -> ApiRouter<Service> {
         )
         .api_route(
             "/api/v1/live",
-            get_with(overview::board, |op| {
-                about(op, "watchBoard", "overview", "Which runs there are, now and after each change")
-                    .response_with::<200, EventStream<Board>, _>(|r| r)
+            get_with(overview::current_runs, |op| {
+                about(op, "watchRuns", "overview", "Which runs there are, now and after each change")
+                    .response_with::<200, EventStream<CurrentRuns>, _>(|r| r)
             }),
         )
 }

@@ -52,7 +52,7 @@ pub(crate) enum WebRunState {
 
 /// Which runs there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) struct Board {
+pub(crate) struct CurrentRuns {
     /// The run that is carried out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) running: Option<String>,
@@ -120,7 +120,7 @@ impl WebRun {
 pub(crate) struct RunQueue {
     state: Mutex<RunQueueState>,
     changed: Condvar,
-    board: watch::Sender<Board>,
+    current_runs: watch::Sender<CurrentRuns>,
     own_runs: OwnRuns,
     archive: ArchiveAccess,
     limits: RunLimits,
@@ -149,7 +149,7 @@ impl RunQueue {
         Self {
             state: Mutex::default(),
             changed: Condvar::new(),
-            board: watch::Sender::new(Board::default()),
+            current_runs: watch::Sender::new(CurrentRuns::default()),
             own_runs,
             archive,
             limits,
@@ -274,8 +274,8 @@ impl RunQueue {
     }
 
     /// Which runs there are, now and after each change.
-    pub(crate) fn board(&self) -> watch::Receiver<Board> {
-        self.board.subscribe()
+    pub(crate) fn current_runs(&self) -> watch::Receiver<CurrentRuns> {
+        self.current_runs.subscribe()
     }
 
     /// Ends a run early. What was measured is kept.
@@ -339,14 +339,14 @@ impl RunQueue {
     }
 
     fn publish(&self, state: &RunQueueState) {
-        let board = Board {
+        let current_runs = CurrentRuns {
             running: state.running.as_ref().map(|run| run.id.clone()),
             waiting: state.waiting.iter().map(|run| run.id.clone()).collect(),
             latest: state.ended.back().map(|run| run.id.clone()),
         };
-        self.board.send_if_modified(|published| {
-            let changed = *published != board;
-            *published = board;
+        self.current_runs.send_if_modified(|published| {
+            let changed = *published != current_runs;
+            *published = current_runs;
             changed
         });
     }

@@ -11,7 +11,7 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
 
 use crate::live::{End, LiveSnapshot, Message, message};
-use crate::runs::{Board, WebRun};
+use crate::runs::{CurrentRuns, WebRun};
 use crate::service::StreamWatcher;
 
 /// After this time without a message, a comment shows that the connection lives.
@@ -106,22 +106,25 @@ pub(crate) fn finished(seq: Option<u64>, snapshot: &LiveSnapshot, end: &End) -> 
     Stream(stream::iter([Ok(Bytes::from(all))]).boxed())
 }
 
-/// The board, now and after each change.
-pub(crate) fn board(watcher: StreamWatcher, board: watch::Receiver<Board>) -> Stream {
-    let start = (watcher, board, true);
+/// The current runs, now and after each change.
+pub(crate) fn current_runs(watcher: StreamWatcher, current_runs: watch::Receiver<CurrentRuns>) -> Stream {
+    let start = (watcher, current_runs, true);
     Stream(
-        stream::unfold(start, |(watcher, mut board, first)| async move {
-            let waited =
-                if first { Ok(Ok(())) } else { tokio::time::timeout(KEEP_ALIVE, board.changed()).await };
+        stream::unfold(start, |(watcher, mut current_runs, first)| async move {
+            let waited = if first {
+                Ok(Ok(()))
+            } else {
+                tokio::time::timeout(KEEP_ALIVE, current_runs.changed()).await
+            };
             if !watcher.may_watch() {
                 return None;
             }
             let bytes = match waited {
                 Err(_) => COMMENT,
                 Ok(Err(_)) => return None,
-                Ok(Ok(())) => message("board", None, &*board.borrow_and_update()),
+                Ok(Ok(())) => message("runs", None, &*current_runs.borrow_and_update()),
             };
-            Some((Ok(bytes), (watcher, board, false)))
+            Some((Ok(bytes), (watcher, current_runs, false)))
         })
         .boxed(),
     )

@@ -1,7 +1,7 @@
 // The form of a test from this browser to this host.
 
 import { useRef, useState } from "preact/hooks";
-import type { Board } from "./api";
+import type { CurrentRuns } from "./api";
 import {
   aboutBrowser,
   BROWSER_DIRECTIONS,
@@ -19,13 +19,13 @@ import { useVisitor } from "./load";
 import { plural } from "./words";
 
 interface BrowserFieldsProps {
-  board: Board | undefined;
+  currentRuns: CurrentRuns | undefined;
   /** The form has changed: its address. */
   onChange: (query: URLSearchParams) => void;
   onStart: (settings: BrowserSettings) => void;
 }
 
-export function BrowserFields({ board, onChange, onStart }: BrowserFieldsProps) {
+export function BrowserFields({ currentRuns, onChange, onStart }: BrowserFieldsProps) {
   const { session } = useVisitor();
   const [form, setForm] = useState<BrowserForm>(() => fromBrowserQuery(new URLSearchParams(location.search)));
   const [errors, setErrors] = useState<BrowserErrors>({});
@@ -78,7 +78,7 @@ export function BrowserFields({ board, onChange, onStart }: BrowserFieldsProps) 
       </button>
       <p class="faint">
         {seconds !== undefined && `About ${plural(seconds, "second")}. `}
-        {board?.running && "Another test is running: this one starts when the host is free. "}
+        {currentRuns?.running && "Another test is running: this one starts when the host is free. "}
       </p>
       <WhoCounts host={session.host} />
     </form>

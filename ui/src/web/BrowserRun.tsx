@@ -92,7 +92,7 @@ function Notice({ test, host }: { test: BrowserTest; host: string }) {
   if (state === "busy")
     return (
       <div class="verdict">
-        <p class="said">
+        <p class="statement">
           {host} is busy{why ? `: ${why}` : ""}.
         </p>
         <p>
@@ -104,13 +104,13 @@ function Notice({ test, host }: { test: BrowserTest; host: string }) {
     return (
       <div class="verdict bad">
         <h2>The test failed</h2>
-        <p class="said">{why}</p>
+        <p class="statement">{why}</p>
       </div>
     );
   if (state === "finished" && !run)
     return (
       <div class="verdict">
-        <p class="said">The test has ended. {host} has not archived it: the figures are only here.</p>
+        <p class="statement">The test has ended. {host} has not archived it: the figures are only here.</p>
       </div>
     );
   if (silentSince)

@@ -148,7 +148,7 @@ function Lead({ check, stale }: { check: Check; stale: boolean }) {
         )}
       <div class={`verdict ${kind}`}>
         <p class="lead">{headline(check)}</p>
-        <p class="said">{because(check)}</p>
+        <p class="statement">{because(check)}</p>
         {check.verdict && <p class="faint">{counted(check)}</p>}
       </div>
     </div>

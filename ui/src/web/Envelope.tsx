@@ -68,7 +68,7 @@ function Lead({ document, stale }: { document: Envelope; stale: boolean }) {
     <div class={stale ? "answer stale" : "answer"}>
       <div class="verdict" role="status">
         <p class="lead">{carried(document)}</p>
-        <p class="said">of payload at most. {reason(document)}</p>
+        <p class="statement">of payload at most. {reason(document)}</p>
       </div>
     </div>
   );

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { getRuns, type RunRow } from "./api";
-import { useBoard, useLoad, useProblem } from "./load";
+import { useCurrentRuns, useLoad, useProblem } from "./load";
 import { comparePath, navigate, runPath, useAddress } from "./router";
 import { TagList } from "./Tags";
 import { CAUSES, NOTHING, rate, WORLDS, when, words } from "./words";
@@ -21,14 +21,14 @@ interface Selection {
 
 export function HistoryPage() {
   const { searchParams } = useAddress();
-  const board = useBoard();
+  const currentRuns = useCurrentRuns();
   const query = new URLSearchParams({ limit: PAGE });
   for (const filter of FILTERS) {
     const value = searchParams.get(filter);
     if (value) query.set(filter, value);
   }
   const filtered = query.size > 1;
-  const first = useLoad(`${query} ${JSON.stringify(board ?? null)}`, () => getRuns(query));
+  const first = useLoad(`${query} ${JSON.stringify(currentRuns ?? null)}`, () => getRuns(query));
   const [more, setMore] = useState<{ runs: RunRow[]; next?: string }>();
   const [problem, setProblem] = useProblem();
   useEffect(() => setMore(undefined), [String(query)]);

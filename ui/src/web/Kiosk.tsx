@@ -15,7 +15,7 @@ import {
   stage,
   withFrame,
 } from "./live";
-import { useBoard, useVisitor } from "./load";
+import { useCurrentRuns, useVisitor } from "./load";
 import { listen, useLostSince } from "./stream";
 import { ARROWS, clock, NOTHING, plural, rate, time, when } from "./words";
 
@@ -24,12 +24,12 @@ const MAX_FLOWS = 2;
 
 export function Kiosk() {
   const { session } = useVisitor();
-  const board = useBoard(true);
+  const currentRuns = useCurrentRuns(true);
   const since = useLostSince();
   const [live, setLive] = useState<Live>();
   const [run, setRun] = useState<Run>();
-  const running = board?.running;
-  const shown = running ?? board?.latest;
+  const running = currentRuns?.running;
+  const shown = running ?? currentRuns?.latest;
   useEffect(() => {
     document.title = "Kiosk · linerate";
     const { classList } = document.documentElement;
@@ -76,7 +76,7 @@ export function Kiosk() {
       {now && <Measuring live={now} />}
       {result && <Latest result={result} />}
       {!running && run?.problem && <p class="said bad">{run.problem}</p>}
-      {board && !shown && <p class="said">Nothing was measured yet.</p>}
+      {currentRuns && !shown && <p class="statement">Nothing was measured yet.</p>}
     </main>
   );
 }
@@ -99,7 +99,7 @@ function Measuring({ live }: { live: Live }) {
           <LivePair key={flow.flow} live={live} flow={flow} />
         ))}
       </div>
-      <p class="said">
+      <p class="statement">
         {stage(frame)} {progress(frame)}
       </p>
     </>
@@ -142,7 +142,7 @@ function Latest({ result }: { result: Result }) {
           <ResultPair key={flow.name} flow={flow} />
         ))}
       </div>
-      <p class="said">{verdicts[0] ?? result.run.reason ?? "Not judged."}</p>
+      <p class="statement">{verdicts[0] ?? result.run.reason ?? "Not judged."}</p>
     </>
   );
 }

@@ -161,7 +161,7 @@ export function RunPage({ id }: { id: string }) {
       {run?.problem && (
         <div class="verdict bad">
           <h2>The test failed</h2>
-          <p class="said">{run.problem}</p>
+          <p class="statement">{run.problem}</p>
         </div>
       )}
       {view && labels && <p class="faint labels">{labels}</p>}
@@ -186,7 +186,7 @@ function heading(run: Run | undefined, id: string, host: string): string {
 function Waiting({ run }: { run: Run }) {
   return (
     <div class="verdict">
-      <p class="said">
+      <p class="statement">
         {run.place ? `${plural(run.place, "test")} before this one.` : "It starts in a moment."}
       </p>
       {run.wait_seconds !== undefined && run.wait_seconds > 0 && (

@@ -1,7 +1,7 @@
 // The first page: which two ends, and one button.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type Board, getHosts, getRuns, type RunRow, startRun } from "./api";
+import { type CurrentRuns, getHosts, getRuns, type RunRow, startRun } from "./api";
 import { BrowserFields } from "./BrowserFields";
 import { BrowserRun } from "./BrowserRun";
 import { type BrowserSettings, fromBrowserQuery, isFromBrowser, toBrowserQuery } from "./browserForm";
@@ -20,7 +20,7 @@ import {
   TRANSPORTS,
   toQuery,
 } from "./form";
-import { browserPort, useBoard, useLoad, useProblem, useVisitor } from "./load";
+import { browserPort, useCurrentRuns, useLoad, useProblem, useVisitor } from "./load";
 import { asProblem } from "./problem";
 import { navigate, runPath } from "./router";
 import { Trouble } from "./Trouble";
@@ -62,8 +62,8 @@ export function Start() {
 
 function Forms({ onBrowserTest }: { onBrowserTest: (settings: BrowserSettings) => void }) {
   const { session, can } = useVisitor();
-  const board = useBoard();
-  const state = JSON.stringify(board ?? null);
+  const currentRuns = useCurrentRuns();
+  const state = JSON.stringify(currentRuns ?? null);
   const recent = useLoad(state, () => getRuns(new URLSearchParams({ limit: RECENT })));
   const [chosen, setChosen] = useState(() => isFromBrowser(query()) || !can("run"));
   // The other form, as it was left.
@@ -89,9 +89,9 @@ function Forms({ onBrowserTest }: { onBrowserTest: (settings: BrowserSettings) =
         </h1>
         {offersBrowser && <Ends fromBrowser={fromBrowser} host={session.host} onChange={choose} />}
         {fromBrowser ? (
-          <BrowserFields board={board} onChange={show} onStart={onBrowserTest} />
+          <BrowserFields currentRuns={currentRuns} onChange={show} onStart={onBrowserTest} />
         ) : can("run") ? (
-          <HostFields board={board} />
+          <HostFields currentRuns={currentRuns} />
         ) : (
           <NotAllowed />
         )}
@@ -156,9 +156,9 @@ function Ends({ fromBrowser, host, onChange }: EndsProps) {
   );
 }
 
-function HostFields({ board }: { board: Board | undefined }) {
+function HostFields({ currentRuns }: { currentRuns: CurrentRuns | undefined }) {
   const { session } = useVisitor();
-  const hosts = useLoad(JSON.stringify(board ?? null), getHosts);
+  const hosts = useLoad(JSON.stringify(currentRuns ?? null), getHosts);
   const [form, setForm] = useState<Form>(() => fromQuery(query()));
   const [errors, setErrors] = useState<Errors>({});
   const [problem, setProblem] = useProblem();

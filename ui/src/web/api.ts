@@ -101,7 +101,7 @@ export interface View {
   charts: Charts;
 }
 
-export interface Board {
+export interface CurrentRuns {
   running?: string;
   waiting: string[];
   latest?: string;
@@ -183,7 +183,7 @@ export const sharedExportUrl = (link: SharedLink, format: string) =>
   `${BASE}${shared(link)}/export/${format}`;
 export const exportUrl = (id: string, format: string) => `${BASE}${run(id)}/export/${format}`;
 export const liveUrl = (id: string) => `${BASE}${run(id)}/live`;
-export const BOARD_URL = `${BASE}/live`;
+export const CURRENT_RUNS_URL = `${BASE}/live`;
 
 export const getFleet = () => call<Fleet>("/fleet");
 export const getAgents = () => call<{ agents: Agent[] }>("/agents");

@@ -2,7 +2,7 @@
 
 import { createContext } from "preact";
 import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
-import { type Ability, BOARD_URL, type Board, type Session } from "./api";
+import { type Ability, CURRENT_RUNS_URL, type CurrentRuns, type Session } from "./api";
 import { asProblem, type Problem } from "./problem";
 import { listen } from "./stream";
 
@@ -67,20 +67,20 @@ export function useLoad<T>(key: string, get: () => Promise<T>) {
 }
 
 /** What runs, what waits, and what ended last; undefined until the server has said it. */
-export function useBoard(inBackground = false): Board | undefined {
-  const [board, setBoard] = useState<Board>();
+export function useCurrentRuns(inBackground = false): CurrentRuns | undefined {
+  const [currentRuns, setRuns] = useState<CurrentRuns>();
   const { askForToken } = useVisitor();
   useEffect(
     () =>
       listen(
-        BOARD_URL,
+        CURRENT_RUNS_URL,
         {
-          message: (event, data) => event === "board" && setBoard(data as Board),
+          message: (event, data) => event === "runs" && setRuns(data as CurrentRuns),
           refused: (problem) => problem.status === 401 && askForToken(),
         },
         !inBackground,
       ),
     [],
   );
-  return board;
+  return currentRuns;
 }

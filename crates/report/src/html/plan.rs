@@ -48,7 +48,7 @@ fn judgements(record: &PlanRecord) -> Markup {
     let all = record.judgements.len();
     html! {
         @if all == 0 {
-            div.verdict { p.said {
+            div.verdict { p.statement {
                 @if record.outcome == Some(Outcome::Completed) { "The plan has no assertions." } @else {
                     "The plan has no assertions, or ended before they were checked."
                 }
@@ -57,7 +57,7 @@ fn judgements(record: &PlanRecord) -> Markup {
             div.verdict.confirmed[fail.is_empty()].bad[!fail.is_empty()] {
                 p.figure { strong { @if fail.is_empty() { "✓ every assertion holds" } @else { "✗ " (fail.len()) " of " (plural(all as u64, "judgement")) " do not hold" } } }
                 @if fail.iter().any(|judgement| is_not_measured(judgement)) {
-                    p.said { "What was not measured does not hold." }
+                    p.statement { "What was not measured does not hold." }
                 }
             }
             @if !fail.is_empty() {

@@ -99,14 +99,14 @@ fn verdict(record: &RunRecord, flow: &FlowRecord) -> Markup {
             @if let Some(words) = latency(record, flow) { p.latency { (words) } }
             @match &flow.verdict {
                 Some(verdict) => {
-                    p.said { (verdict.text.to_string()) }
+                    p.statement { (verdict.text.to_string()) }
                     p.cause { "limited by: " (cause(verdict)) }
                     @if let Some(remedy) = &verdict.remedy { p.remedy { strong { "Remedy: " } (remedy.to_string()) } }
                 },
                 None if !flow.sizes.is_empty() => { (pairs(&owned(sizes::facts(flow)))) },
-                None if transactions::are_made(record) => p.said { (transactions::description(record).unwrap_or_default()) },
-                None if imported(flow) => p.said { "Not judged: it was not measured here." },
-                None => p.said { "Not judged: the flow ended before there was enough data." },
+                None if transactions::are_made(record) => p.statement { (transactions::description(record).unwrap_or_default()) },
+                None if imported(flow) => p.statement { "Not judged: it was not measured here." },
+                None => p.statement { "Not judged: the flow ended before there was enough data." },
             }
             @let caveats = caveats(flow);
             // One is read at once; several would push the next flow out of sight.

@@ -149,7 +149,7 @@ pub(crate) async fn list(
             }),
         }));
     }
-    let running = service.runs().board().borrow().running.clone();
+    let running = service.runs().current_runs().borrow().running.clone();
     runs.extend(page.runs.iter().map(|head| ListedRun {
         state: match head.outcome {
             Some(_) => WebRunState::Ended,

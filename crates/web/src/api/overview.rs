@@ -152,7 +152,7 @@ pub(crate) async fn hosts(State(service): State<Service>, _: MayView) -> Result<
         Some(KnownServer { target, last_run: run.id, last_at: run.started_at })
     });
     let load = service.runs().load();
-    let running = service.runs().board().borrow().running.clone();
+    let running = service.runs().current_runs().borrow().running.clone();
     Ok(Json(HostList {
         this_host: service.host().to_owned(),
         known: known.take(MAX_KNOWN).collect(),
@@ -165,11 +165,11 @@ fn is_loopback(target: &str) -> bool {
     target.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-pub(crate) async fn board(
+pub(crate) async fn current_runs(
     State(service): State<Service>,
     from: VisitorAddress,
     MayView(visitor): MayView,
 ) -> Result<streams::Stream, HttpProblem> {
     let watcher = service.admit_stream(from, visitor)?;
-    Ok(streams::board(watcher, service.runs().board()))
+    Ok(streams::current_runs(watcher, service.runs().current_runs()))
 }

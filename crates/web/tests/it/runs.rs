@@ -108,8 +108,8 @@ fn two_runs_wait_for_each_other_and_can_be_cancelled() {
     assert_eq!(site.post(&format!("/api/v1/runs/{first}/cancel"), "").status, 202);
     assert_eq!(site.ended(&first)["result"]["run"]["outcome"], "interrupted");
     assert_eq!(site.ended(&third)["result"]["run"]["outcome"], "completed");
-    let (_, board) = site.watch("/api/v1/live", "board").remove(0);
-    assert_eq!((&board["latest"], array(&board["waiting"]).len()), (&third.as_str().into(), 0));
+    let (_, current) = site.watch("/api/v1/live", "runs").remove(0);
+    assert_eq!((&current["latest"], array(&current["waiting"]).len()), (&third.as_str().into(), 0));
 }
 
 #[test]
