@@ -4,7 +4,7 @@
 //! A comparison consists of pairs of transfers, ours and theirs in turn, so that a drift of the machine affects
 //! both; the order alternates from pair to pair. Every figure is a median with its extremes; a ratio is the
 //! median over the pairs, not the ratio of medians. With enough pairs it has an interval, and only a ratio
-//! whose interval excludes 1 is a difference. Whether a bar is reached is printed and does not change the exit
+//! whose interval excludes 1 is a difference. Whether a goal is reached is printed and does not change the exit
 //! code, since noise may decide it.
 
 mod alone;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::bench_network::{BenchLocation, BenchNetwork};
-use super::figure::{Bar, FigureReadings};
+use super::figure::{BenchGoal, FigureReadings};
 use super::tools::{BenchTool, client_timeout, wall_seconds};
 use super::{BenchContext, BenchOutcome, report, sampling};
 use crate::process::{ChildProcess, ProcessMemory};
@@ -12,38 +12,43 @@ use crate::process::{ChildProcess, ProcessMemory};
 pub(super) struct UnpairedFigure {
     pub(super) name: &'static str,
     unit: &'static str,
-    bar: Bar,
+    goal: BenchGoal,
     measure: fn(&BenchContext) -> Result<FigureReadings, String>,
 }
 
 /// In order of execution.
 pub(super) const SINGLE_RUNS: &[UnpairedFigure] = &[
-    UnpairedFigure { name: "help-time", unit: "ms", bar: Bar::Below(20.0), measure: help_time },
-    UnpairedFigure { name: "short-test-time", unit: "s", bar: Bar::Below(1.5), measure: short_test_time },
-    UnpairedFigure { name: "rest-memory", unit: "MiB", bar: Bar::Below(15.0), measure: rest_memory },
-    UnpairedFigure { name: "rest-cpu", unit: "ms", bar: Bar::Nothing, measure: rest_cpu },
+    UnpairedFigure { name: "help-time", unit: "ms", goal: BenchGoal::Below(20.0), measure: help_time },
+    UnpairedFigure {
+        name: "short-test-time",
+        unit: "s",
+        goal: BenchGoal::Below(1.5),
+        measure: short_test_time,
+    },
+    UnpairedFigure { name: "rest-memory", unit: "MiB", goal: BenchGoal::Below(15.0), measure: rest_memory },
+    UnpairedFigure { name: "rest-cpu", unit: "ms", goal: BenchGoal::Nothing, measure: rest_cpu },
     UnpairedFigure {
         name: "stream-memory-1000",
         unit: "KiB",
-        bar: Bar::Below(64.0),
+        goal: BenchGoal::Below(64.0),
         measure: |b| stream_memory(b, 1_000),
     },
     UnpairedFigure {
         name: "stream-memory-10000",
         unit: "KiB",
-        bar: Bar::Below(64.0),
+        goal: BenchGoal::Below(64.0),
         measure: |b| stream_memory(b, 10_000),
     },
     UnpairedFigure {
         name: "diagnosis-cpu",
         unit: "% of all cores",
-        bar: Bar::Below(1.0),
+        goal: BenchGoal::Below(1.0),
         measure: sampling::cpu_outside_pumps,
     },
     UnpairedFigure {
         name: "sampling-cost-128",
         unit: "% of a core",
-        bar: Bar::Below(2.0),
+        goal: BenchGoal::Below(2.0),
         measure: sampling::samplers,
     },
 ];
@@ -53,7 +58,7 @@ impl UnpairedFigure {
     pub(super) fn run(&self, bed: &BenchContext) -> Result<BenchOutcome, String> {
         report::progress(self.name);
         let readings = (self.measure)(bed)?;
-        Ok(BenchOutcome::Measured(vec![readings.figure(self.name, self.unit, self.bar)?]))
+        Ok(BenchOutcome::Measured(vec![readings.figure(self.name, self.unit, self.goal)?]))
     }
 }
 

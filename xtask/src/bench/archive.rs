@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::figure::{Bar, BenchFigure, FigureReadings};
+use super::figure::{BenchFigure, BenchGoal, FigureReadings};
 use super::spread::Spread;
 use super::{BenchContext, BenchOutcome, report};
 use crate::process::ChildProcess;
@@ -46,18 +46,24 @@ pub(super) fn run(bed: &BenchContext) -> Result<BenchOutcome, String> {
     let of_runs = |what: &str| Some(format!("{what}; {runs} runs, {:.1} million readings", readings / 1e6));
     let rate = readings / number(&file, "ingest_seconds")?;
     let size = number(&file, "archive_bytes")? / number(&file, "text_bytes")? * 100.0;
-    let figure = |name, unit, bar, value: f64, note| {
-        FigureReadings { all: vec![value], note: of_runs(note) }.figure(name, unit, bar)
+    let figure = |name, unit, goal, value: f64, note| {
+        FigureReadings { all: vec![value], note: of_runs(note) }.figure(name, unit, goal)
     };
     let mut figures = vec![
-        figure(NAMES[0], "readings/s", Bar::AtLeast(LEAST_INGEST), rate, "SQLite")?,
-        figure(NAMES[1], "% of the text", Bar::Below(MOST_SIZE), size, "SQLite, beside the logs as JSON")?,
+        figure(NAMES[0], "readings/s", BenchGoal::AtLeast(LEAST_INGEST), rate, "SQLite")?,
+        figure(
+            NAMES[1],
+            "% of the text",
+            BenchGoal::Below(MOST_SIZE),
+            size,
+            "SQLite, beside the logs as JSON",
+        )?,
     ];
     figures.extend(questions(&file, [NAMES[2], NAMES[3]])?);
     let server = measure(bed, "postgres", runs)?;
     let slower = rate / (number(&server, "readings")? / number(&server, "ingest_seconds")?);
     let note = "time beside that of SQLite; a server on this host, over a Unix socket";
-    figures.push(figure(NAMES[4], "x", Bar::Below(MOST_SLOWER), slower, note)?);
+    figures.push(figure(NAMES[4], "x", BenchGoal::Below(MOST_SLOWER), slower, note)?);
     figures.extend(questions(&server, [NAMES[5], NAMES[6]])?);
     Ok(BenchOutcome::Measured(figures))
 }
@@ -71,10 +77,10 @@ fn questions(found: &Value, [list, compare]: [&'static str; 2]) -> Result<[Bench
     let slowest = slowest.max_by(|(_, a), (_, b)| median(a).total_cmp(&median(b)));
     let (name, all) = slowest.ok_or("no list has times")?;
     let note = Some(format!("the slowest of {} lists: {name}", lists.len()));
-    let list = FigureReadings { all, note }.figure(list, "ms", Bar::Below(MOST_LIST))?;
+    let list = FigureReadings { all, note }.figure(list, "ms", BenchGoal::Below(MOST_LIST))?;
     let all = times(&found["compare_ms"]).ok_or("no comparison was measured")?;
     let note = Some("ten runs".to_owned());
-    Ok([list, FigureReadings { all, note }.figure(compare, "ms", Bar::Below(MOST_COMPARE))?])
+    Ok([list, FigureReadings { all, note }.figure(compare, "ms", BenchGoal::Below(MOST_COMPARE))?])
 }
 
 fn number(found: &Value, name: &str) -> Result<f64, String> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use linerate_theory::stats::order::percentile;
 use serde_json::Value;
 
-use super::figure::{Bar, BenchFigure, FigureReadings};
+use super::figure::{BenchFigure, BenchGoal, FigureReadings};
 use super::{BenchContext, BenchOutcome, report};
 use crate::process::ChildProcess;
 
@@ -67,28 +67,28 @@ fn measure(
     let single = single.unwrap_or_default();
     let quantile = |share: f64| percentile(&single, share).ok_or("no single test was booked");
     let (runs, seconds) = (number("day_runs")?, number("day_seconds")?);
-    let figure = |name, unit, bar, value: f64, note: String| {
-        FigureReadings { all: vec![value], note: Some(note) }.figure(name, unit, bar)
+    let figure = |name, unit, goal, value: f64, note: String| {
+        FigureReadings { all: vec![value], note: Some(note) }.figure(name, unit, goal)
     };
     Ok(vec![
         figure(
             rate,
             "runs/s",
-            Bar::AtLeast(LEAST_RATE),
+            BenchGoal::AtLeast(LEAST_RATE),
             runs / seconds,
             format!("the day of {hosts} hosts"),
         )?,
         figure(
             p99,
             "ms",
-            Bar::Below(MOST_SINGLE),
+            BenchGoal::Below(MOST_SINGLE),
             quantile(0.99)?,
             format!("of {SINGLE} tests that a user adds, each booked alone; median {:.2} ms", quantile(0.5)?),
         )?,
         figure(
             day,
             "s",
-            Bar::Below(MOST_DAY),
+            BenchGoal::Below(MOST_DAY),
             seconds,
             format!(
                 "{runs} runs of {hosts} hosts, each hourly, with groups of 100 of which half may measure"

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::bench_network::{BenchLocation, BenchNetwork};
-use super::figure::{Bar, BenchFigure, FigureReadings};
+use super::figure::{BenchFigure, BenchGoal, FigureReadings};
 use super::tools::TIMEOUT;
 use super::{BenchContext, BenchOutcome, report};
 use crate::netns::output;
@@ -61,7 +61,7 @@ pub(super) fn run(bed: &BenchContext) -> Result<BenchOutcome, String> {
 fn figure(name: &'static str, rate: u32, all: Vec<f64>) -> Result<BenchFigure, String> {
     let note =
         format!("below linerate test; {CONNECTIONS} connections, token bucket of {rate} Mb/s, Chromium");
-    FigureReadings { all, note: Some(note) }.figure(name, "% of the rate", Bar::Below(5.0))
+    FigureReadings { all, note: Some(note) }.figure(name, "% of the rate", BenchGoal::Below(5.0))
 }
 
 /// A server with pages, and a browser in another namespace.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::bench_network::{BenchLocation, BenchNetwork};
-use super::figure::{Bar, BenchFigure};
+use super::figure::{BenchFigure, BenchGoal};
 use super::spread::Spread;
 use super::tools::{BenchTool, TransferResult, transfer};
 use super::{BenchContext, BenchOutcome, report};
@@ -13,7 +13,7 @@ pub(super) struct Duel {
     pub(super) name: &'static str,
     place: BenchLocation,
     quantity: ComparedQuantity,
-    bar: Bar,
+    goal: BenchGoal,
     ours: DuelSide,
     peer: DuelSide,
     rounds: Rounds,
@@ -84,7 +84,7 @@ pub(super) const PAIRED_RUNS: &[Duel] = &[
     native("udp-veth", BenchLocation::Veth, UDP_OURS, UDP_PEER),
     Duel {
         quantity: ComparedQuantity::ErrorOf(PACED),
-        bar: Bar::Nothing,
+        goal: BenchGoal::Nothing,
         ..native("udp-paced-loopback", BenchLocation::Loopback, PACED_100M, PACED_100M)
     },
     as_client("iperf3-client", &[]),
@@ -97,7 +97,7 @@ pub(super) const PAIRED_RUNS: &[Duel] = &[
         name: "nuttcp-tcp",
         place: BenchLocation::Loopback,
         quantity: ComparedQuantity::Rate,
-        bar: Bar::HigherIsBetter,
+        goal: BenchGoal::HigherIsBetter,
         ours: DuelSide { client: BenchTool::LinerateNuttcp, server: BenchTool::Nuttcp, options: &[] },
         peer: DuelSide::both(BenchTool::Nuttcp, &[]),
         rounds: Rounds::Few,
@@ -116,7 +116,7 @@ const fn native(name: &'static str, place: BenchLocation, ours: Options, peer: O
         name,
         place,
         quantity: ComparedQuantity::Rate,
-        bar: Bar::AtLeastPeer,
+        goal: BenchGoal::AtLeastPeer,
         ours: DuelSide::both(BenchTool::Linerate, ours),
         peer: DuelSide::both(BenchTool::Iperf3, peer),
         rounds: Rounds::Few,
@@ -137,10 +137,10 @@ const fn as_server(name: &'static str, options: Options) -> Duel {
 
 /// Our stand-in as iperf3's client, sending datagrams at a rate, bits per second.
 const fn paced(name: &'static str, rate: f64, options: Options) -> Duel {
-    let bar = Bar::Below(0.5);
+    let goal = BenchGoal::Below(0.5);
     Duel {
         quantity: ComparedQuantity::SentErrorOf(rate),
-        bar,
+        goal,
         rounds: Rounds::Few,
         ..as_client(name, options)
     }
@@ -186,7 +186,7 @@ impl Duel {
             peer: Some(values(peer)?),
             peer_name: self.peer.client.name(),
             cpu_seconds_per_gb: Some((cpu(ours)?, cpu(peer)?)),
-            bar: self.bar,
+            goal: self.goal,
             note: Some(note),
         })
     }

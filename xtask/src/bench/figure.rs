@@ -16,14 +16,14 @@ pub(super) struct BenchFigure {
     pub(super) peer_name: &'static str,
     /// CPU seconds of the whole machine per 10^9 bytes, ours and the peer's.
     pub(super) cpu_seconds_per_gb: Option<(Spread, Spread)>,
-    pub(super) bar: Bar,
+    pub(super) goal: BenchGoal,
     /// Additional information.
     pub(super) note: Option<String>,
 }
 
 /// The project's target for a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Bar {
+pub(super) enum BenchGoal {
     /// The ratio over the pairs is at least 1: shown by its interval, or by the median if there are too few
     /// pairs for one.
     AtLeastPeer,
@@ -56,7 +56,7 @@ impl FigureReadings {
         self,
         name: &'static str,
         unit: &'static str,
-        bar: Bar,
+        goal: BenchGoal,
     ) -> Result<BenchFigure, String> {
         let ours = Spread::of(self.all).ok_or("nothing was read")?;
         let peer_name = "iperf3";
@@ -67,14 +67,14 @@ impl FigureReadings {
             peer: None,
             peer_name,
             cpu_seconds_per_gb: None,
-            bar,
+            goal,
             note: self.note,
         })
     }
 }
 
-impl Bar {
-    /// Decimals needed to show on which side of the bar a value is; absent if three digits are enough.
+impl BenchGoal {
+    /// Decimals needed to show on which side of the goal a value is; absent if three digits are enough.
     pub(super) fn decimals(self) -> Option<usize> {
         let Self::Within { low, high } = self else { return None };
         // A tenth of the distance from the middle to either end, with a margin for binary rounding.
@@ -86,7 +86,7 @@ impl Bar {
 impl BenchFigure {
     /// Ours divided by the peer's, pair by pair; only if higher is better.
     pub(super) fn ratio(&self) -> Option<Spread> {
-        let more_is_better = matches!(self.bar, Bar::AtLeastPeer | Bar::HigherIsBetter);
+        let more_is_better = matches!(self.goal, BenchGoal::AtLeastPeer | BenchGoal::HigherIsBetter);
         let peer = self.peer.as_ref().filter(|_| more_is_better)?;
         self.ours.ratio_to(peer)
     }
@@ -98,29 +98,29 @@ impl BenchFigure {
 
     /// Whether the target was reached; absent without a target or if undecided.
     pub(super) fn reached(&self) -> Option<bool> {
-        match self.bar {
-            Bar::AtLeastPeer => match self.contest() {
+        match self.goal {
+            BenchGoal::AtLeastPeer => match self.contest() {
                 Some(contest) => contest.at_least_as_fast(),
                 None => Some(self.ratio()?.median() >= 1.0),
             },
-            Bar::Below(limit) => Some(self.ours.median() < limit),
-            Bar::AtLeast(limit) => Some(self.ours.median() >= limit),
-            Bar::Within { low, high } => Some((low..=high).contains(&self.ours.median())),
-            Bar::HigherIsBetter | Bar::Nothing => None,
+            BenchGoal::Below(limit) => Some(self.ours.median() < limit),
+            BenchGoal::AtLeast(limit) => Some(self.ours.median() >= limit),
+            BenchGoal::Within { low, high } => Some((low..=high).contains(&self.ours.median())),
+            BenchGoal::HigherIsBetter | BenchGoal::Nothing => None,
         }
     }
 
     /// The target as text.
     pub(super) fn promise(&self) -> Option<String> {
-        match self.bar {
-            Bar::AtLeastPeer => Some(">= 1.0x".to_owned()),
-            Bar::Below(limit) => Some(format!("< {limit} {}", self.unit)),
-            Bar::AtLeast(limit) => Some(format!(">= {limit} {}", self.unit)),
-            Bar::Within { low, high } => {
-                let decimals = self.bar.decimals().unwrap_or_default();
+        match self.goal {
+            BenchGoal::AtLeastPeer => Some(">= 1.0x".to_owned()),
+            BenchGoal::Below(limit) => Some(format!("< {limit} {}", self.unit)),
+            BenchGoal::AtLeast(limit) => Some(format!(">= {limit} {}", self.unit)),
+            BenchGoal::Within { low, high } => {
+                let decimals = self.goal.decimals().unwrap_or_default();
                 Some(format!("{low:.decimals$} to {high:.decimals$} {}", self.unit))
             }
-            Bar::HigherIsBetter | Bar::Nothing => None,
+            BenchGoal::HigherIsBetter | BenchGoal::Nothing => None,
         }
     }
 
@@ -137,7 +137,7 @@ impl BenchFigure {
             "contest": self.contest().as_ref().map(Contest::json),
             "linerate_cpu_seconds_per_gb": spread(ours_cpu),
             format!("{}_cpu_seconds_per_gb", self.peer_name): spread(peer_cpu),
-            "bar": self.promise(),
+            "goal": self.promise(),
             "reached": self.reached(),
             "note": self.note,
         })
@@ -148,7 +148,7 @@ impl BenchFigure {
 mod tests {
     use super::*;
 
-    fn figure(ours: &[f64], peer: Option<&[f64]>, bar: Bar) -> BenchFigure {
+    fn figure(ours: &[f64], peer: Option<&[f64]>, goal: BenchGoal) -> BenchFigure {
         BenchFigure {
             name: "a",
             unit: "ms",
@@ -156,57 +156,68 @@ mod tests {
             peer: peer.and_then(|peer| Spread::of(peer.to_vec())),
             peer_name: "iperf3",
             cpu_seconds_per_gb: None,
-            bar,
+            goal,
             note: None,
         }
     }
 
     #[test]
     fn the_bar_is_held_against_the_median() {
-        assert_eq!(figure(&[1.0, 2.0, 9.0], Some(&[1.0, 2.0, 3.0]), Bar::AtLeastPeer).reached(), Some(true));
-        assert_eq!(figure(&[1.0, 1.9, 9.0], Some(&[1.1, 2.0, 3.0]), Bar::AtLeastPeer).reached(), Some(false));
+        assert_eq!(
+            figure(&[1.0, 2.0, 9.0], Some(&[1.0, 2.0, 3.0]), BenchGoal::AtLeastPeer).reached(),
+            Some(true)
+        );
+        assert_eq!(
+            figure(&[1.0, 1.9, 9.0], Some(&[1.1, 2.0, 3.0]), BenchGoal::AtLeastPeer).reached(),
+            Some(false)
+        );
         let (equal, mixed) = ([1.0; 6], [1.5, 0.9, 1.2, 0.8, 1.1, 1.3]);
-        assert_eq!(figure(&mixed, Some(&equal), Bar::AtLeastPeer).reached(), None, "the median is 1.15");
-        assert_eq!(figure(&[1.1; 6], Some(&equal), Bar::AtLeastPeer).reached(), Some(true));
-        assert_eq!(figure(&[19.0, 19.9, 90.0], None, Bar::Below(20.0)).reached(), Some(true));
-        assert_eq!(figure(&[20.0], None, Bar::Below(20.0)).reached(), Some(false));
-        assert_eq!(figure(&[20.0], None, Bar::AtLeast(20.0)).reached(), Some(true));
-        assert_eq!(figure(&[19.9], None, Bar::AtLeast(20.0)).reached(), Some(false));
-        let range = Bar::Within { low: 0.999, high: 1.001 };
+        assert_eq!(
+            figure(&mixed, Some(&equal), BenchGoal::AtLeastPeer).reached(),
+            None,
+            "the median is 1.15"
+        );
+        assert_eq!(figure(&[1.1; 6], Some(&equal), BenchGoal::AtLeastPeer).reached(), Some(true));
+        assert_eq!(figure(&[19.0, 19.9, 90.0], None, BenchGoal::Below(20.0)).reached(), Some(true));
+        assert_eq!(figure(&[20.0], None, BenchGoal::Below(20.0)).reached(), Some(false));
+        assert_eq!(figure(&[20.0], None, BenchGoal::AtLeast(20.0)).reached(), Some(true));
+        assert_eq!(figure(&[19.9], None, BenchGoal::AtLeast(20.0)).reached(), Some(false));
+        let range = BenchGoal::Within { low: 0.999, high: 1.001 };
         assert_eq!(figure(&[0.5, 1.0009, 1.5], None, range).reached(), Some(true));
         assert_eq!(figure(&[0.9989], None, range).reached(), Some(false));
         assert_eq!(figure(&[1.0011], None, range).reached(), Some(false));
-        assert_eq!(figure(&[20.0], None, Bar::Nothing).reached(), None);
+        assert_eq!(figure(&[20.0], None, BenchGoal::Nothing).reached(), None);
     }
 
     #[test]
     fn a_narrow_range_is_shown_with_the_digits_it_takes() {
-        assert_eq!(Bar::Within { low: 0.999, high: 1.001 }.decimals(), Some(4));
-        assert_eq!(Bar::Within { low: 0.97, high: 1.03 }.decimals(), Some(3));
-        assert_eq!(Bar::Below(1.0).decimals(), None);
-        let figure = figure(&[1.0], None, Bar::Within { low: 1.0 / 1.5, high: 1.5 });
+        assert_eq!(BenchGoal::Within { low: 0.999, high: 1.001 }.decimals(), Some(4));
+        assert_eq!(BenchGoal::Within { low: 0.97, high: 1.03 }.decimals(), Some(3));
+        assert_eq!(BenchGoal::Below(1.0).decimals(), None);
+        let figure = figure(&[1.0], None, BenchGoal::Within { low: 1.0 / 1.5, high: 1.5 });
         assert_eq!(figure.promise().unwrap(), "0.67 to 1.50 ms");
     }
 
     #[test]
     fn without_a_promise_ratios_are_shown_where_more_is_better() {
-        let compared = figure(&[3.0], Some(&[2.0]), Bar::HigherIsBetter);
+        let compared = figure(&[3.0], Some(&[2.0]), BenchGoal::HigherIsBetter);
         assert_eq!(compared.ratio().unwrap().median(), 1.5);
         assert_eq!((compared.promise(), compared.reached()), (None, None));
-        assert_eq!(figure(&[3.0], Some(&[2.0]), Bar::Nothing).ratio(), None);
+        assert_eq!(figure(&[3.0], Some(&[2.0]), BenchGoal::Nothing).ratio(), None);
     }
 
     #[test]
     fn a_peer_is_named_in_the_document() {
         let document =
-            BenchFigure { peer_name: "nuttcp", ..figure(&[3.0], Some(&[2.0]), Bar::HigherIsBetter) }.json();
+            BenchFigure { peer_name: "nuttcp", ..figure(&[3.0], Some(&[2.0]), BenchGoal::HigherIsBetter) }
+                .json();
         assert_eq!(document["nuttcp"]["median"], 2.0);
         assert!(document.get("iperf3").is_none());
     }
 
     #[test]
     fn what_was_not_measured_is_null_and_not_0() {
-        let document = figure(&[20.0], None, Bar::Nothing).json();
+        let document = figure(&[20.0], None, BenchGoal::Nothing).json();
         assert!(document["iperf3"].is_null() && document["ratio"].is_null() && document["reached"].is_null());
         assert_eq!(document["linerate"]["median"], 20.0);
     }

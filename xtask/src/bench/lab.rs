@@ -15,7 +15,7 @@ mod tcp;
 use std::time::Duration;
 
 use super::bench_network::is_root;
-use super::figure::{Bar, FigureReadings};
+use super::figure::{BenchGoal, FigureReadings};
 use super::{BenchContext, BenchOutcome, report};
 
 /// One measurement of one or more figures.
@@ -29,14 +29,14 @@ pub(super) struct LabMeasurement {
 struct LabFigure {
     name: &'static str,
     unit: &'static str,
-    bar: Bar,
+    goal: BenchGoal,
 }
 
 const SHARE: &str = "of the ceiling";
-const WITHIN_0_1_PERCENT: Bar = Bar::Within { low: 0.999, high: 1.001 };
+const WITHIN_0_1_PERCENT: BenchGoal = BenchGoal::Within { low: 0.999, high: 1.001 };
 const OF_THEORY: &str = "of theory";
-const WITHIN_FACTOR_1_5: Bar = Bar::Within { low: 1.0 / 1.5, high: 1.5 };
-const WITHIN_3_PERCENT: Bar = Bar::Within { low: 0.97, high: 1.03 };
+const WITHIN_FACTOR_1_5: BenchGoal = BenchGoal::Within { low: 1.0 / 1.5, high: 1.5 };
+const WITHIN_3_PERCENT: BenchGoal = BenchGoal::Within { low: 0.97, high: 1.03 };
 
 /// In order of execution.
 pub(super) const TRIALS: &[LabMeasurement] = &[
@@ -58,41 +58,47 @@ pub(super) const TRIALS: &[LabMeasurement] = &[
     },
     LabMeasurement {
         // The range that rounds to 941.
-        figures: &[row("lab-iperf3-1500", "Mb/s", Bar::Within { low: 940.5, high: 941.5 })],
+        figures: &[row("lab-iperf3-1500", "Mb/s", BenchGoal::Within { low: 940.5, high: 941.5 })],
         measure: carried::iperf3,
     },
     LabMeasurement {
         figures: &[
-            row("lab-10g-50ms", "Gb/s", Bar::AtLeast(9.8)),
-            row("lab-10g-50ms-cpu", "of a core", Bar::Below(0.5)),
+            row("lab-10g-50ms", "Gb/s", BenchGoal::AtLeast(9.8)),
+            row("lab-10g-50ms-cpu", "of a core", BenchGoal::Below(0.5)),
             // Half a core, at 1.25 GB per second.
-            row("lab-10g-50ms-cost", "CPU s/GB", Bar::Below(0.4)),
-            row("lab-memory", "MiB", Bar::Below(50.0)),
+            row("lab-10g-50ms-cost", "CPU s/GB", BenchGoal::Below(0.4)),
+            row("lab-memory", "MiB", BenchGoal::Below(50.0)),
         ],
         measure: switch::long_fat_line,
     },
     LabMeasurement {
         figures: &[
-            row("lab-port-no-delay", "Gb/s", Bar::AtLeast(15.0)),
-            row("lab-port-no-delay-cost", "CPU s/GB", Bar::Nothing),
+            row("lab-port-no-delay", "Gb/s", BenchGoal::AtLeast(15.0)),
+            row("lab-port-no-delay-cost", "CPU s/GB", BenchGoal::Nothing),
         ],
         measure: carried::without_delay,
     },
     LabMeasurement {
-        figures: &[row("lab-small-packets", "packets/s", Bar::Nothing)],
+        figures: &[row("lab-small-packets", "packets/s", BenchGoal::Nothing)],
         measure: limits::small_packets,
     },
     LabMeasurement {
-        figures: &[row("lab-small-frames", "packets/s", Bar::Nothing)],
+        figures: &[row("lab-small-frames", "packets/s", BenchGoal::Nothing)],
         measure: limits::small_frames,
     },
-    LabMeasurement { figures: &[row("lab-delay-p99", "us", Bar::Below(100.0))], measure: switch::lateness },
     LabMeasurement {
-        figures: &[row("lab-up-time", "s", Bar::Below(1.0)), row("lab-down-time", "s", Bar::Below(1.0))],
+        figures: &[row("lab-delay-p99", "us", BenchGoal::Below(100.0))],
+        measure: switch::lateness,
+    },
+    LabMeasurement {
+        figures: &[
+            row("lab-up-time", "s", BenchGoal::Below(1.0)),
+            row("lab-down-time", "s", BenchGoal::Below(1.0)),
+        ],
         measure: switch::up_and_down,
     },
     LabMeasurement {
-        figures: &[row("lab-known-to", "of the runs", Bar::AtLeast(0.93))],
+        figures: &[row("lab-known-to", "of the runs", BenchGoal::AtLeast(0.93))],
         measure: known::coverage,
     },
     LabMeasurement {
@@ -120,28 +126,28 @@ pub(super) const TRIALS: &[LabMeasurement] = &[
         measure: |b| tcp::window(b, 1_048_576),
     },
     LabMeasurement {
-        figures: &[row("lab-first-drop", OF_THEORY, Bar::Within { low: 0.9, high: 1.1 })],
+        figures: &[row("lab-first-drop", OF_THEORY, BenchGoal::Within { low: 0.9, high: 1.1 })],
         measure: tcp::first_drop,
     },
     LabMeasurement {
         figures: &[
-            row("lab-compare-1-percent", "found", Bar::AtLeast(1.0)),
-            row("lab-compare-equal", "false alarms", Bar::Below(1.0)),
+            row("lab-compare-1-percent", "found", BenchGoal::AtLeast(1.0)),
+            row("lab-compare-equal", "false alarms", BenchGoal::Below(1.0)),
         ],
         measure: ab::planted,
     },
     LabMeasurement {
-        figures: &[row("plan-overhead", "measuring times", Bar::Below(2.0))],
+        figures: &[row("plan-overhead", "measuring times", BenchGoal::Below(2.0))],
         measure: plans::overhead,
     },
     LabMeasurement {
-        figures: &[row("plan-start-error", "ms", Bar::Below(1.0))],
+        figures: &[row("plan-start-error", "ms", BenchGoal::Below(1.0))],
         measure: plans::start_error,
     },
 ];
 
-const fn row(name: &'static str, unit: &'static str, bar: Bar) -> LabFigure {
-    LabFigure { name, unit, bar }
+const fn row(name: &'static str, unit: &'static str, goal: BenchGoal) -> LabFigure {
+    LabFigure { name, unit, goal }
 }
 
 impl LabMeasurement {
@@ -163,7 +169,7 @@ impl LabMeasurement {
         report::progress(self.name());
         let readings = (self.measure)(bed)?;
         let rows = self.figures.iter().zip(readings);
-        let figures = rows.map(|(row, readings)| readings.figure(row.name, row.unit, row.bar));
+        let figures = rows.map(|(row, readings)| readings.figure(row.name, row.unit, row.goal));
         Ok(BenchOutcome::Measured(figures.collect::<Result<Vec<_>, _>>()?))
     }
 }

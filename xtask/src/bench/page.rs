@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use linerate_sock::clock;
 
-use super::figure::{Bar, BenchFigure, FigureReadings};
+use super::figure::{BenchFigure, BenchGoal, FigureReadings};
 use super::{BenchContext, BenchOutcome, report};
 use crate::process::ChildProcess;
 
@@ -50,7 +50,7 @@ fn measure(bed: &BenchContext, log: &Path, archive: &Path, page: &Path) -> Resul
     let size = fs::metadata(page).map_err(|e| format!("there is no page ({e}); type: make ui"))?.len();
     let note = format!("{SAMPLES} samples out of the archive, a page of {} MiB", size >> 20);
     let mut figures =
-        vec![FigureReadings { all, note: Some(note) }.figure(NAMES[0], "s", Bar::Below(5.0))?];
+        vec![FigureReadings { all, note: Some(note) }.figure(NAMES[0], "s", BenchGoal::Below(5.0))?];
     if let Some(opened) = open(bed, page, times)? {
         figures.push(opened);
     }
@@ -92,7 +92,7 @@ fn open(bed: &BenchContext, page: &Path, times: usize) -> Result<Option<BenchFig
     };
     let all = (0..times).map(opened).collect::<Result<Vec<f64>, String>>()?;
     let note = "Chromium, from the disk, until all is loaded and the first chart drawn".to_owned();
-    FigureReadings { all, note: Some(note) }.figure(NAMES[1], "s", Bar::Below(2.0)).map(Some)
+    FigureReadings { all, note: Some(note) }.figure(NAMES[1], "s", BenchGoal::Below(2.0)).map(Some)
 }
 
 fn chromium() -> bool {

@@ -29,15 +29,15 @@ pub(super) fn heading(machine: &Machine, bed: &BenchContext) {
         println!("{warning}");
     }
     println!();
-    let columns = ["figure", "linerate", "peer", "ratio", "CPU s/GB", "bar"];
+    let columns = ["figure", "linerate", "peer", "ratio", "CPU s/GB", "goal"];
     println!("{}", cells(columns.map(str::to_owned)));
 }
 
 /// Printed as soon as a figure is complete, as the whole benchmark takes many minutes.
 pub(super) fn row(figure: &BenchFigure) {
     let absent = || "-".to_owned();
-    let decimals = figure.bar.decimals();
-    let bar = match (figure.promise(), figure.reached()) {
+    let decimals = figure.goal.decimals();
+    let goal = match (figure.promise(), figure.reached()) {
         (Some(promise), Some(true)) => format!("{promise}: reached"),
         (Some(promise), Some(false)) => format!("{promise}: not reached"),
         (Some(promise), None) => format!("{promise}: no difference shown"),
@@ -56,7 +56,7 @@ pub(super) fn row(figure: &BenchFigure) {
             )),
             figure.ratio().map_or_else(absent, |ratio| format!("{}x", with_extremes(&ratio, None))),
             cpu.map_or_else(absent, |(a, b)| format!("{:.3} / {:.3}", a.median(), b.median())),
-            bar,
+            goal,
         ])
     );
     if let Some(contest) = figure.contest() {
@@ -80,8 +80,8 @@ pub(super) fn document(machine: &Machine, bed: &BenchContext, figures: &[BenchFi
 }
 
 fn cells(columns: [String; 6]) -> String {
-    let [name, ours, peer, ratio, cpu, bar] = columns;
-    format!("{name:<22} {ours:<30} {peer:<30} {ratio:<24} {cpu:<15} {bar}").trim_end().to_owned()
+    let [name, ours, peer, ratio, cpu, goal] = columns;
+    format!("{name:<22} {ours:<30} {peer:<30} {ratio:<24} {cpu:<15} {goal}").trim_end().to_owned()
 }
 
 /// Omits the extremes of a single reading.

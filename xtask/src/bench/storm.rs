@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::figure::{Bar, BenchFigure, FigureReadings};
+use super::figure::{BenchFigure, BenchGoal, FigureReadings};
 use super::{BenchContext, BenchOutcome, report};
 use crate::process::ChildProcess;
 
@@ -43,7 +43,7 @@ pub(super) fn run(bed: &BenchContext) -> Result<BenchOutcome, String> {
     Ok(BenchOutcome::Measured(vec![
         figure(
             answers,
-            ("s", Bar::Below(MOST_SECONDS)),
+            ("s", BenchGoal::Below(MOST_SECONDS)),
             number("storm_seconds")?,
             format!(
                 "from the start of a killed broker until all {agents} agents had an answer; {} messages were dropped",
@@ -52,13 +52,13 @@ pub(super) fn run(bed: &BenchContext) -> Result<BenchOutcome, String> {
         )?,
         figure(
             lag,
-            ("s", Bar::Nothing),
+            ("s", BenchGoal::Nothing),
             number("storm_lag_seconds")?,
             "the longest time from a first report after that to an answer".to_owned(),
         )?,
         figure(
             calendars,
-            ("s", Bar::Nothing),
+            ("s", BenchGoal::Nothing),
             number("first_calendar_seconds")?,
             format!(
                 "from the start of everything; with the runs of 12 h that are booked meanwhile {:.1} s",
@@ -67,19 +67,19 @@ pub(super) fn run(bed: &BenchContext) -> Result<BenchOutcome, String> {
         )?,
         figure(
             cpu,
-            ("s", Bar::Nothing),
+            ("s", BenchGoal::Nothing),
             number("storm_cpu_seconds")?,
             format!("processor time for the storm; otherwise {:.1} % of a core", number("idle_cpu_percent")?),
         )?,
-        figure(memory, ("MB", Bar::Nothing), number("coordinator_peak_mb")?, "at most".to_owned())?,
+        figure(memory, ("MB", BenchGoal::Nothing), number("coordinator_peak_mb")?, "at most".to_owned())?,
     ]))
 }
 
 fn figure(
     name: &'static str,
-    (unit, bar): (&'static str, Bar),
+    (unit, goal): (&'static str, BenchGoal),
     value: f64,
     note: String,
 ) -> Result<BenchFigure, String> {
-    FigureReadings { all: vec![value], note: Some(note) }.figure(name, unit, bar)
+    FigureReadings { all: vec![value], note: Some(note) }.figure(name, unit, goal)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::bench_network::{BenchLocation, BenchNetwork};
-use super::figure::{Bar, BenchFigure};
+use super::figure::{BenchFigure, BenchGoal};
 use super::spread::Spread;
 use super::tools::{BenchTool, TIMEOUT};
 use super::{BenchContext, BenchOutcome, report};
@@ -79,7 +79,7 @@ impl RequestDuel {
             peer: Some(Spread::of(peer).ok_or("nothing was read")?),
             peer_name: self.peer.name(),
             cpu_seconds_per_gb: None,
-            bar: Bar::AtLeastPeer,
+            goal: BenchGoal::AtLeastPeer,
             note: Some(format!("linerate --workload rr {}; {}", self.ours.join(" "), self.peer.describe())),
         })
     }

@@ -12,7 +12,7 @@ use linerate_sock::{clock, netns, thread};
 use serde_json::Value;
 
 use super::bench_network::{BenchLocation, BenchNetwork};
-use super::figure::{Bar, BenchFigure, FigureReadings};
+use super::figure::{BenchFigure, BenchGoal, FigureReadings};
 use super::spread::shift;
 use super::tools::{BenchTool, TIMEOUT};
 use super::{BenchContext, BenchOutcome, report};
@@ -63,7 +63,7 @@ pub(super) fn run(bed: &BenchContext) -> Result<BenchOutcome, String> {
     let memory = service.process.memory().ok_or("the service has ended")?;
     let note = "peak of the whole process, server included".to_owned();
     let memory = FigureReadings::once(memory.high_water as f64 / 1048576.0, note);
-    figures.push(memory.figure(NAMES[2], "MiB", Bar::Below(100.0))?);
+    figures.push(memory.figure(NAMES[2], "MiB", BenchGoal::Below(100.0))?);
     Ok(BenchOutcome::Measured(figures))
 }
 
@@ -75,7 +75,7 @@ fn figure(name: &'static str, viewers: usize, all: Vec<f64>) -> Result<BenchFigu
     };
     let middle = found.middle;
     let note = format!("{viewers} viewers: Hodges-Lehmann {middle:.3} %{interval}; upload, {BUCKET}");
-    FigureReadings { all, note: Some(note) }.figure(name, "% of the rate", Bar::Below(1.0))
+    FigureReadings { all, note: Some(note) }.figure(name, "% of the rate", BenchGoal::Below(1.0))
 }
 
 impl ViewedService {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::alone::loopback;
 use super::bench_network::BenchNetwork;
-use super::figure::{Bar, BenchFigure, FigureReadings};
+use super::figure::{BenchFigure, BenchGoal, FigureReadings};
 use super::spread::shift;
 use super::tools::{BenchTool, TIMEOUT};
 use super::{BenchContext, BenchOutcome, report};
@@ -85,7 +85,7 @@ fn figure(name: &'static str, what: &str, all: Vec<f64>) -> Result<BenchFigure, 
         found.middle,
         LOAD.join(" ")
     );
-    FigureReadings { all, note: Some(note) }.figure(name, "% of the rate", Bar::Below(1.0))
+    FigureReadings { all, note: Some(note) }.figure(name, "% of the rate", BenchGoal::Below(1.0))
 }
 
 /// Rate of one transfer.
