@@ -67,7 +67,10 @@ async function story() {
     rates.length === 2 && rates.every((rate) => /\d.* [kMGT]?b\/s/.test(rate)),
     `results are ${rates.join(", ")}`,
   );
-  check((await page.locator(".document .statement").first().textContent()).trim() !== "", "there is no verdict");
+  check(
+    (await page.locator(".document .statement").first().textContent()).trim() !== "",
+    "there is no verdict",
+  );
   await drawn(page);
   await sound(page);
 

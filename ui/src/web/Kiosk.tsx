@@ -75,7 +75,7 @@ export function Kiosk() {
       </header>
       {now && <Measuring live={now} />}
       {result && <Latest result={result} />}
-      {!running && run?.problem && <p class="said bad">{run.problem}</p>}
+      {!running && run?.problem && <p class="statement bad">{run.problem}</p>}
       {currentRuns && !shown && <p class="statement">Nothing was measured yet.</p>}
     </main>
   );
