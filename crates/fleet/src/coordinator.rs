@@ -11,7 +11,7 @@ mod lead;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_archive::{Calendar, CalendarError, CalendarTransaction, RunFilter};
+use linerate_archive::{Calendar, CalendarError, CalendarTransaction, Lease, RunFilter};
 use linerate_model::calendar::{Alarm, CalendarRun, CalendarRunState, CellResult, Schedule, UnixTime};
 use linerate_proto::fleet::{FleetKey, ResultDigest};
 use linerate_units::Span;
@@ -119,6 +119,8 @@ pub struct FleetCoordinator {
     epoch: Option<u64>,
     /// When its lease ends.
     lease_until: UnixTime,
+    /// The lease that it saw last, of whomever.
+    seen_lease: Option<Lease>,
     /// The runs that it carries out, and when their reservations end.
     running: BTreeMap<String, UnixTime>,
     forgot: Option<UnixTime>,
@@ -153,6 +155,7 @@ impl FleetCoordinator {
             horizon: None,
             epoch: None,
             lease_until: UnixTime::from_ms(0),
+            seen_lease: None,
             running: BTreeMap::new(),
             forgot: None,
             described: false,
@@ -259,9 +262,10 @@ impl FleetCoordinator {
             self.judge_ended(epoch, now, actions)?;
         }
         if look.missed {
-            self.note_missed(epoch, now)?;
+            self.note_missed(look.lost_agents, epoch, now)?;
         }
-        if look.starts {
+        // An agent may measure at a time that the database has for another run.
+        if look.starts && look.lost_agents == 0 {
             self.start_due(epoch, now, actions)?;
         }
         // Agents without a calendar come before what is booked for the next hours.
@@ -401,13 +405,16 @@ impl FleetCoordinator {
     }
 
     /// Ends runs that can no longer start in time. Those whose window is still open are booked again.
-    fn note_missed(&mut self, epoch: u64, now: UnixTime) -> Result<(), FleetError> {
+    fn note_missed(&mut self, lost_agents: u64, epoch: u64, now: UnixTime) -> Result<(), FleetError> {
         let filter = self.missed(now);
         let (inventory, new_id) = (&self.inventory, &mut self.new_id);
         self.calendar.write(|calendar| {
             calendar.check_epoch(epoch)?;
+            let why = match lost_agents {
+                0 => "no coordinator was there to start it",
+                _ => "the database lost what was written last",
+            };
             for run in calendar.runs(&filter)? {
-                let why = "no coordinator was there to start it";
                 if calendar.store_end(&run.id, CalendarRunState::Missed, why, None, now)? {
                     book::again(calendar, inventory, &run, epoch, now, new_id)?;
                 }

@@ -223,7 +223,7 @@ impl CalendarAgent {
     /// Hears a message. One that is not from the coordinators is ignored.
     pub fn receive(&mut self, bytes: &[u8], reading: &ClockReading) {
         match open(MessageOrigin::Centre, &self.identity.centre, bytes) {
-            Some(CentreMessage::Calendar(calendar)) => self.take_calendar(calendar, bytes),
+            Some(CentreMessage::Calendar(calendar)) => self.take_calendar(calendar, bytes, reading),
             Some(CentreMessage::Answer(answer)) => self.take_answer(&answer, reading),
             // One of before a loss is not true any more.
             Some(CentreMessage::Stored(StoredResult { agent, run, epoch, part, digest }))
@@ -237,7 +237,7 @@ impl CalendarAgent {
         }
     }
 
-    fn take_calendar(&mut self, calendar: AgentCalendar, bytes: &[u8]) {
+    fn take_calendar(&mut self, calendar: AgentCalendar, bytes: &[u8], reading: &ClockReading) {
         let held = HeldCalendar { epoch: calendar.epoch, version: calendar.version };
         let is_newer = self.memory.newest.is_none_or(|known| {
             let is_same = self.calendar.is_none() && held == known;
@@ -265,9 +265,31 @@ impl CalendarAgent {
         gone.iter().for_each(|run| self.stop(run, StopReason::TakenBack));
         // A database that gives out a run anew whose result it had has lost that.
         self.outbox.send_kept(|run| calendar.lost || wanted.contains(run), self.folder.as_mut());
+        let unsure = self.unsure_runs(&calendar);
         self.calendar = Some(calendar);
+        for run in unsure {
+            let now = self.clock.now(reading).map_or(run.starts, |(now, _)| now);
+            self.note_missed(&run, "the database lost what was written last".to_owned(), now);
+        }
         self.remember();
         self.reports.at_once();
+    }
+
+    /// Runs of a calendar from after a loss that are not in the one before. Their time may have been given to others: only
+    /// of what an agent has in its calendar, nobody else gets the time.
+    fn unsure_runs(&self, calendar: &AgentCalendar) -> Vec<AgentRun> {
+        if !calendar.lost {
+            return Vec::new();
+        }
+        let before = self.calendar.iter().flat_map(|before| &before.runs);
+        let before: BTreeSet<&str> = before.map(|run| run.id.as_str()).collect();
+        let is_unsure = |run: &&AgentRun| !before.contains(run.id.as_str()) && self.is_new(run);
+        calendar.runs.iter().filter(is_unsure).cloned().collect()
+    }
+
+    /// The memory keeps the runs of the last calendar only, and a failover can bring back one from before.
+    fn is_new(&self, run: &AgentRun) -> bool {
+        !self.memory.runs.contains_key(run.id.as_str()) && !self.outbox.has(&run.id)
     }
 
     fn take_answer(&mut self, answer: &CentreAnswer, reading: &ClockReading) {
@@ -384,10 +406,7 @@ impl CalendarAgent {
         let over = now.after(error) >= calendar.until;
         let until = calendar.until;
         let due = calendar.runs.iter().filter(|run| run.starts <= now);
-        // The memory keeps the runs of the last calendar only, and a failover can bring back one from before.
-        let is_new =
-            |run: &&AgentRun| !self.memory.runs.contains_key(run.id.as_str()) && !self.outbox.has(&run.id);
-        let due: Vec<AgentRun> = due.filter(is_new).cloned().collect();
+        let due: Vec<AgentRun> = due.filter(|run| self.is_new(run)).cloned().collect();
         if due.is_empty() {
             return;
         }

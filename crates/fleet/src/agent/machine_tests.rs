@@ -66,8 +66,8 @@ fn calendar(version: u64, has_run: bool, lost: bool) -> CentreMessage {
     })
 }
 
-/// An agent that measured `one`, was told that the result is stored, and has a calendar without it since.
-fn with_stored_result(folder: &Path) -> CalendarAgent {
+/// An agent that knows the time and may take part.
+fn accepted(folder: &Path) -> CalendarAgent {
     let mut agent = agent(folder);
     assert_eq!(agent.tick(&reading(1)).len(), 1, "a report");
     let answer = CentreAnswer {
@@ -79,6 +79,12 @@ fn with_stored_result(folder: &Path) -> CalendarAgent {
         refused: "".into(),
     };
     say(&mut agent, 1, &CentreMessage::Answer(answer));
+    agent
+}
+
+/// An agent that measured `one`, was told that the result is stored, and has a calendar without it since.
+fn with_stored_result(folder: &Path) -> CalendarAgent {
+    let mut agent = accepted(folder);
     say(&mut agent, 1, &calendar(1, true, false));
     let started = agent.tick(&reading(10));
     assert!(started.iter().any(|action| matches!(action, AgentAction::Start { .. })), "{started:?}");
@@ -113,5 +119,25 @@ fn a_result_that_the_database_lost_is_sent_again_and_not_replaced_by_a_missed_ru
         let content = std::fs::read(folder.path().join("result-one")).unwrap();
         let document: ResultDocument = serde_json::from_slice(&content).unwrap();
         assert_eq!((document.state, document.log.as_str()), (CalendarRunState::Finished, "{}\n"));
+    }
+}
+
+#[test]
+fn after_a_loss_only_runs_that_it_had_before_are_carried_out() {
+    for had_it in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut agent = accepted(folder.path());
+        say(&mut agent, 1, &calendar(1, had_it, false));
+        // Twice, because the first one may not arrive.
+        for version in [1_000_002, 1_000_003] {
+            say(&mut agent, 5, &calendar(version, true, true));
+        }
+        let actions = agent.tick(&reading(10));
+        let starts = actions.iter().any(|action| matches!(action, AgentAction::Start { .. }));
+        assert_eq!((starts, agent.waiting()), (had_it, u64::from(!had_it)), "{actions:?}");
+        let result = std::fs::read(folder.path().join("result-one")).ok();
+        let document = result.map(|content| serde_json::from_slice::<ResultDocument>(&content).unwrap());
+        let state = document.as_ref().map(|document| document.state);
+        assert_eq!(state, (!had_it).then_some(CalendarRunState::Missed), "{document:?}");
     }
 }

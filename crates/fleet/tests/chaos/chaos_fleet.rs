@@ -31,6 +31,8 @@ const CALM: Duration = Duration::from_secs(15);
 const STEP: Duration = Duration::from_millis(250);
 /// A limit that only a fleet reaches which never settles.
 const SETTLE_LIMIT: Duration = Duration::from_secs(180);
+/// Steps for which a fleet has to be settled: an agent may still stop a run that was taken back, and has a result then.
+const SETTLED_STEPS: u32 = 12;
 const PERSIST_LIMIT: Duration = Duration::from_secs(60);
 /// Size of the disk of an agent.
 const DISK: &str = "size=24m,mode=0700";
@@ -175,7 +177,9 @@ impl ChaosFleet {
         }
         self.pause_all();
         let until = clock::now() + SETTLE_LIMIT;
-        while !self.is_settled() && !until.has_passed() {
+        let mut settled = 0;
+        while settled < SETTLED_STEPS && !until.has_passed() {
+            settled = if self.is_settled() { settled + 1 } else { 0 };
             self.step(false)?;
         }
         let checked = checks::check(&mut self);

@@ -1,12 +1,14 @@
 //! What users do with agents and are told about them: why nothing is measured, and how an agent is removed.
 
-use linerate_archive::{Calendar, RunFilter};
-use linerate_fleet::{CancelTarget, FleetAction, FleetKey, PairRequest};
+use std::path::Path;
+
+use linerate_archive::{Archive, Calendar, RunFilter};
+use linerate_fleet::{CancelTarget, FleetAction, FleetCalendar, FleetKey, PairRequest};
 use linerate_model::calendar::{CalendarRunState, ScheduleObstacle, UnixTime, WhyAnswer};
 use linerate_units::Span;
 use serde_json::Value;
 
-use crate::played_fleet::{PlayedFleet, at, inventory, text};
+use crate::played_fleet::{PlayedFleet, at, coordinator, inventory, text};
 
 /// Why the schedule a-b does not measure at a time.
 fn why(fleet: &mut PlayedFleet, seconds: i64) -> WhyAnswer {
@@ -81,6 +83,77 @@ fn why_and_next_free_know_that_nothing_is_booked_after_a_loss() {
     let left = by_agents(&mut fleet, 15);
     assert!(left.iter().all(|one| matches!(one, ScheduleObstacle::Unsettled(_))), "{left:?}");
     assert!(earliest(&mut fleet, 15) < at(600));
+}
+
+#[test]
+fn after_a_loss_nothing_new_is_measured_until_every_agent_has_another_calendar() {
+    let mut fleet = PlayedFleet::new(&text("1h", ""), &["b"]);
+    fleet.report("b", &Value::Null, 0).unwrap();
+    // These are a coordinator's, the last one until its host has an agent.
+    fleet.add("c-d", ("c", "d"), 100, |one| one.slip = None);
+    fleet.add("d-c", ("d", "c"), 500, |_| ());
+    fleet.add("a-d", ("a", "d"), 2000, |_| ());
+    let actions = [fleet.tick(1), fleet.tick(2), fleet.tick(3)].concat();
+    fleet.confirm(&actions, "b", 4);
+    assert_eq!(fleet.runs().len(), 3);
+    let key = FleetKey::from_bytes([30; 32]).unwrap();
+    fleet.users.enroll("a", key.public().as_str(), at(5)).unwrap();
+    fleet.keys.insert("a".to_owned(), key);
+    Calendar::open(&fleet.path).unwrap().write(|calendar| calendar.note_loss(at(6))).unwrap();
+    fleet.report("a", &Value::Null, 7).unwrap();
+    let runs_of_a = |actions: &[FleetAction]| {
+        PlayedFleet::calendar_of(actions, "a").map(|one| one["runs"].as_array().unwrap().len())
+    };
+    let starts = |actions: &[FleetAction]| actions.iter().any(|one| matches!(one, FleetAction::Start(_)));
+    let after_loss = [fleet.tick(8), fleet.tick(9)].concat();
+    assert_eq!(runs_of_a(&after_loss), Some(0));
+    assert!(!starts(&[fleet.tick(100), fleet.tick(101), fleet.tick(104)].concat()));
+    let missed = fleet.runs().into_iter().find(|run| run.schedule == "c-d").unwrap();
+    assert_eq!(
+        (missed.state, missed.reason.as_str()),
+        (CalendarRunState::Missed, "the database lost what was written last")
+    );
+    fleet.confirm(&after_loss, "a", 105);
+    assert_eq!(runs_of_a(&[fleet.tick(106), fleet.tick(107)].concat()), None, "b may have anything");
+    fleet.confirm(&after_loss, "b", 108);
+    assert_eq!(runs_of_a(&[fleet.tick(109), fleet.tick(110)].concat()), Some(1));
+    assert!(starts(&[fleet.tick(500), fleet.tick(501)].concat()));
+}
+
+#[test]
+fn a_database_that_goes_back_is_noticed_by_whoever_saw_it_later() {
+    let is_lost = |fleet: &mut PlayedFleet, seconds| {
+        by_agents(fleet, seconds).iter().any(|one| matches!(one, ScheduleObstacle::AfterLoss(_)))
+    };
+    let earlier = |fleet: &PlayedFleet, name: &str| {
+        let copy = format!("{}.{name}", fleet.path);
+        Archive::open(Path::new(&fleet.path)).unwrap().backup(Path::new(&copy)).unwrap();
+        copy
+    };
+    let mut fleet = with_handed_run(1000);
+    let copies = ["one", "two", "three"].map(|name| earlier(&fleet, name));
+    // A clock that is set back is no loss.
+    for seconds in [30, 40, 20, 25, 50] {
+        fleet.tick(seconds);
+    }
+    assert!(!is_lost(&mut fleet, 51));
+    // The leader finds its lease as it was.
+    let take_over = |fleet: &mut PlayedFleet, copy: &String| {
+        *fleet.one.calendar() = Calendar::open(copy).unwrap();
+        fleet.users = FleetCalendar::open(Some(copy)).unwrap();
+    };
+    take_over(&mut fleet, &copies[0]);
+    fleet.tick(54);
+    assert!(is_lost(&mut fleet, 55));
+    // Another one, which only waited, finds an earlier epoch. The end of a lease of somebody else tells it nothing.
+    let mut two = coordinator(&copies[1], "two", &text("1h", ""), Some(fleet.centre));
+    two.tick(at(20), &mut Vec::new()).unwrap();
+    two.tick(at(21), &mut Vec::new()).unwrap();
+    *two.calendar() = Calendar::open(&copies[2]).unwrap();
+    fleet.users = FleetCalendar::open(Some(&copies[2])).unwrap();
+    assert!(!is_lost(&mut fleet, 22));
+    two.tick(at(24), &mut Vec::new()).unwrap();
+    assert!(is_lost(&mut fleet, 25));
 }
 
 #[test]
