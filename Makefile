@@ -6,6 +6,10 @@
 # new cases.
 export PROPTEST_RNG_SEED ?= 9097
 
+# Most tests wait for other programs, or for time that passes: there are more at once than processors. Those that need the
+# processors for themselves run alone whatever this says.
+export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
+
 # Tests send signals. Background scripts and nohup(1) let their children ignore some of them.
 SIGNALS = env --default-signal=HUP,INT,QUIT
 
