@@ -204,8 +204,9 @@ impl CalendarTransaction<'_> {
     }
 
     /// Makes the next version of the calendar of an agent: its runs until `until`, without those that are to be
-    /// stopped, and those since `since` whose ends are not known. As long as any agent may have a calendar that the database
-    /// knows nothing of, it has no new ones, because their time may be that of others.
+    /// stopped, and those since `since` whose ends are not known. Without `new` ones, it has only runs that the agent was
+    /// given before: as long as any agent may have a calendar that the database knows nothing of, the time of others may
+    /// not be free.
     ///
     /// # Errors
     /// The calendar cannot be written.
@@ -213,6 +214,7 @@ impl CalendarTransaction<'_> {
         &mut self,
         name: &str,
         (since, now, until): (UnixTime, UnixTime, UnixTime),
+        new: bool,
     ) -> Result<HandedCalendar, CalendarError> {
         let past = format!(
             "SELECT {RUN_COLUMNS} FROM {RUNS} WHERE {OWN_RUNS} AND r.ends > ?2 AND r.ends <= ?3
@@ -221,8 +223,8 @@ impl CalendarTransaction<'_> {
         let mut runs = self.list(&past, &[name.into(), value_of(since), value_of(now)], rows::run)?;
         let coming = format!(
             "SELECT {RUN_COLUMNS} FROM {RUNS} WHERE {OWN_RUNS} AND r.reason = '' AND r.ends > ?2 AND r.ends <= ?3
-                 AND (r.handed = 1 OR NOT EXISTS (SELECT 1 FROM fleet_agent WHERE lost > ?2))
-             ORDER BY r.starts, r.id LIMIT {}",
+                 {} ORDER BY r.starts, r.id LIMIT {}",
+            if new { "" } else { "AND r.handed = 1" },
             RUNS_AT_ONCE + 1
         );
         let mut coming = self.list(&coming, &[name.into(), value_of(now), value_of(until)], rows::run)?;

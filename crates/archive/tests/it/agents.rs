@@ -39,7 +39,7 @@ fn with_agent(place: &TestPlace) -> Calendar {
 }
 
 fn hand_out(calendar: &mut Calendar, until: i64) -> HandedCalendar {
-    calendar.write(|calendar| calendar.hand_out("a", (at(0), at(0), at(until)))).unwrap()
+    calendar.write(|calendar| calendar.hand_out("a", (at(0), at(0), at(until)), true)).unwrap()
 }
 
 fn read_calm(calendar: &mut Calendar) -> UnixTime {
