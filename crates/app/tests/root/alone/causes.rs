@@ -43,10 +43,12 @@ impl CausesVerdict {
         assert!(right, "not {cause} {rules:?}: {:#}", self.all);
     }
 
-    /// Whether the verdict says that the receiver's thread waited for a processor.
+    /// Whether the verdict says that the receiver's thread waited for a processor, or that its host was too late for some
+    /// packets.
     fn receiver_waited(&self) -> bool {
-        let waited = self.all["verdict"]["evidence"]["receiver_thread_wait_share"].as_f64();
-        waited.is_some_and(|share| share > 0.1)
+        let found = |key: &str| self.all["verdict"]["evidence"][key].as_f64();
+        found("receiver_thread_wait_share").is_some_and(|share| share > 0.1)
+            || found("softnet_dropped_per_s").is_some_and(|dropped| dropped > 0.0)
     }
 
     /// The verdict, or what is listed with it.
@@ -177,7 +179,7 @@ fn a_saturated_core_at_the_sender() {
         // and which of them is the limit depends on the machine.
         without_offloads(&free);
         let found = verdict(&free, &["-t", "3", "-l", "1K", "-M", "256"]);
-        // On two cores the receiver's thread may have to wait for its own, which is then named first.
+        // On two cores the receiver may have to wait for its own, which is then named first.
         if found.receiver_waited() {
             found.finds("cpu_sender", "V07")
         } else {
