@@ -14,7 +14,7 @@ use rand::rngs::StdRng;
 use super::auth::Login;
 use super::errors::{Iperf3Error, Iperf3ErrorNumber};
 use super::params::Params;
-use super::report::{Iperf3Report, Iperf3SystemInfo, Words};
+use super::report::{Iperf3Report, Iperf3SystemInfo, OutputText};
 use super::results::Iperf3Results;
 use super::settings::Iperf3Settings;
 use super::state::Iperf3State;
@@ -191,7 +191,7 @@ impl Iperf3Client {
         }
     }
 
-    fn speak(&mut self, words: Words) {
+    fn speak(&mut self, words: OutputText) {
         self.print(words.out);
         if !words.err.is_empty() {
             self.out.push_back(Output::Complain(words.err));

@@ -23,7 +23,7 @@ mod text;
 pub use document::VERSION;
 pub use facts::{
     CpuShare, Iperf3Control, Iperf3EndResults, Iperf3Stream, Iperf3StreamEnd, Iperf3SystemInfo,
-    Iperf3TestParameters, ServerOutput, StreamEndCounts, StreamInterval, Words,
+    Iperf3TestParameters, OutputText, ServerOutput, StreamEndCounts, StreamInterval,
 };
 pub use text::prefixed;
 
@@ -91,12 +91,12 @@ impl Iperf3Report {
     }
 
     /// Text of a listening server; tests count from 1.
-    pub fn listening(&mut self, test: u64) -> Words {
+    pub fn listening(&mut self, test: u64) -> OutputText {
         let rule = "-".repeat(59);
         let port = self.settings.common.port;
         let banner = self.line(&format!("{rule}\nServer listening on {port} (test #{test})\n{rule}\n"));
-        let Words { out, err } = self.idle_state();
-        Words { out: banner + &out, err }
+        let OutputText { out, err } = self.idle_state();
+        OutputText { out: banner + &out, err }
     }
 
     /// The parameters were exchanged.
@@ -275,24 +275,24 @@ impl Iperf3Report {
     }
 
     /// The test was successful.
-    pub fn done(&mut self) -> Words {
+    pub fn done(&mut self) -> OutputText {
         let text = if self.settings.is_client() { "\niperf Done.\n" } else { "" };
         let out = self.line(text) + &self.close(None);
-        Words { out, err: String::new() }
+        OutputText { out, err: String::new() }
     }
 
     /// The test has failed. A server that cannot listen also prints that it exits.
-    pub fn failed(&mut self, trouble: &Iperf3Error) -> Words {
+    pub fn failed(&mut self, trouble: &Iperf3Error) -> OutputText {
         let line = format!("error - {trouble}");
         if trouble.number != Iperf3ErrorNumber::LISTEN {
             return self.end_with(&line, trouble.to_string());
         }
-        let Words { out, err } = self.end_with(&line, line.clone());
-        Words { out, err: err + "iperf3: exiting\n" }
+        let OutputText { out, err } = self.end_with(&line, line.clone());
+        OutputText { out, err: err + "iperf3: exiting\n" }
     }
 
     /// A signal ended the program; `signal` is its number.
-    pub fn interrupted(&mut self, trouble: &Iperf3Error, signal: i32) -> Words {
+    pub fn interrupted(&mut self, trouble: &Iperf3Error, signal: i32) -> OutputText {
         let name = match signal {
             1 => "Hangup",
             2 => "Interrupt",
@@ -304,7 +304,7 @@ impl Iperf3Report {
     }
 
     /// Client: the server has reported an error.
-    pub fn server_error(&mut self, trouble: &Iperf3Error) -> Words {
+    pub fn server_error(&mut self, trouble: &Iperf3Error) -> OutputText {
         let errno = if trouble.errno == 0 { String::new() } else { format!(", errno: {}", trouble.detail) };
         let without_detail = Iperf3Error { detail: String::new(), ..trouble.clone() };
         self.end_with(
@@ -314,7 +314,7 @@ impl Iperf3Report {
     }
 
     /// Server: the client has ended the test, or the connection broke.
-    pub fn client_gone(&mut self, terminated: bool) -> Words {
+    pub fn client_gone(&mut self, terminated: bool) -> OutputText {
         let text = if terminated {
             "the client has terminated"
         } else {
@@ -323,11 +323,11 @@ impl Iperf3Report {
         self.end_with(text, text.to_owned())
     }
 
-    fn end_with(&mut self, line: &str, in_object: String) -> Words {
+    fn end_with(&mut self, line: &str, in_object: String) -> OutputText {
         if self.settings.common.json {
-            Words { out: self.close(Some(in_object)), err: String::new() }
+            OutputText { out: self.close(Some(in_object)), err: String::new() }
         } else {
-            Words { out: String::new(), err: format!("iperf3: {line}\n") }
+            OutputText { out: String::new(), err: format!("iperf3: {line}\n") }
         }
     }
 

@@ -15,7 +15,7 @@ use rand::{Rng, SeedableRng};
 use super::auth::Authenticator;
 use super::errors::{Iperf3Error, Iperf3ErrorNumber};
 use super::plan;
-use super::report::{Iperf3Report, Iperf3SystemInfo, Words};
+use super::report::{Iperf3Report, Iperf3SystemInfo, OutputText};
 use super::settings::Iperf3Settings;
 use crate::EmbeddedServerConfig;
 use crate::stand_in::{FlowId, Input, Link, Opened, Output, RunId, StandIn, SystemError, Transport};
@@ -233,7 +233,7 @@ impl ServerState {
         }
     }
 
-    fn speak(&mut self, words: Words) {
+    fn speak(&mut self, words: OutputText) {
         self.print(words.out);
         if !words.err.is_empty() {
             self.out.push_back(Output::Complain(words.err));

@@ -7,7 +7,7 @@ use super::{
     RESULTS_TIMEOUT, RUN, abort,
 };
 use crate::iperf3::errors::{Iperf3Error, Iperf3ErrorNumber};
-use crate::iperf3::report::Words;
+use crate::iperf3::report::OutputText;
 use crate::iperf3::results::Iperf3Results;
 use crate::iperf3::state::Iperf3State;
 use crate::iperf3::wire::frame;
@@ -71,7 +71,7 @@ impl Iperf3Client {
         self.leave_with(words, trouble);
     }
 
-    pub(super) fn leave_with(&mut self, words: Words, trouble: &Iperf3Error) {
+    pub(super) fn leave_with(&mut self, words: OutputText, trouble: &Iperf3Error) {
         self.speak(words);
         self.abandon(trouble);
         self.exit(1);

@@ -2,7 +2,7 @@
 //!
 //! iperf3 also prints every block that it moves. That would be a measurement of the terminal, so it is left out.
 
-use super::{Iperf3Report, Words, json};
+use super::{Iperf3Report, OutputText, json};
 use crate::iperf3::json::Iperf3Json;
 use crate::iperf3::state::Iperf3State;
 
@@ -40,7 +40,7 @@ fn printed(state: Iperf3State) -> String {
 
 impl Iperf3Report {
     /// The peer has sent a state.
-    pub fn received_state(&mut self, state: Iperf3State) -> Words {
+    pub fn received_state(&mut self, state: Iperf3State) -> OutputText {
         let (own, peer) = if self.settings.is_client() { ("client", "Server") } else { ("server", "Client") };
         let (before, now) = (&self.state.0, printed(state));
         let text = format!(
@@ -52,16 +52,16 @@ impl Iperf3Report {
     }
 
     /// This end has sent a state.
-    pub fn sent_state(&mut self, state: Iperf3State) -> Words {
+    pub fn sent_state(&mut self, state: Iperf3State) -> OutputText {
         self.change_state(printed(state))
     }
 
     /// Server: it waits for the next test.
-    pub(super) fn idle_state(&mut self) -> Words {
+    pub(super) fn idle_state(&mut self) -> OutputText {
         self.change_state("15-IPERF_START - waiting for a new test".to_owned())
     }
 
-    fn change_state(&mut self, now: String) -> Words {
+    fn change_state(&mut self, now: String) -> OutputText {
         let text = format!("State change: State set to {now} (from {})\n", self.state.0);
         self.state.0 = now;
         self.debug(STATES, &text)
@@ -69,24 +69,24 @@ impl Iperf3Report {
 
     /// A message of the dialogue was sent or received.
     #[must_use]
-    pub fn message(&self, title: &str, bytes: &[u8]) -> Words {
+    pub fn message(&self, title: &str, bytes: &[u8]) -> OutputText {
         match Iperf3Json::parse(bytes) {
             Some(message) if self.settings.common.debug.is_some() => {
                 self.debug(1, &format!("{title}\n{}", json::pretty(&message)))
             }
-            _ => Words::default(),
+            _ => OutputText::default(),
         }
     }
 
     /// Text for developers. With `-J` it goes to standard error, so that the object stays readable.
-    fn debug(&self, level: u8, text: &str) -> Words {
+    fn debug(&self, level: u8, text: &str) -> OutputText {
         if self.settings.common.debug.is_none_or(|wanted| wanted < level) {
-            return Words::default();
+            return OutputText::default();
         }
         if self.settings.common.json {
-            Words { out: String::new(), err: text.to_owned() }
+            OutputText { out: String::new(), err: text.to_owned() }
         } else {
-            Words { out: self.line(text), err: String::new() }
+            OutputText { out: self.line(text), err: String::new() }
         }
     }
 }

@@ -225,7 +225,7 @@ pub enum ServerOutput {
 
 /// Output at the end of a test.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Words {
+pub struct OutputText {
     /// Text for standard output.
     pub out: String,
     /// Text for standard error.
