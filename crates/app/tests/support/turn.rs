@@ -1,8 +1,9 @@
 //! Which tests run at the same time.
 //!
-//! The tests of a binary share one process, which runs as many of them at once as there are processors. Tests
-//! in the module `alone` measure rates or times, load the machine, or change what the whole host shares. While
-//! one of them runs, no other test does. All others may run next to each other.
+//! The tests of a binary share one process, which runs as many of them at once as `RUST_TEST_THREADS` says: in
+//! `make test`, two for each processor. Tests in the module `alone` measure rates or times, load the machine, or
+//! change what the whole host shares. While one of them runs, no other test does. All others may run next to each
+//! other.
 
 use std::cell::RefCell;
 use std::fmt::Debug;
