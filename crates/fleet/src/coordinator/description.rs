@@ -7,7 +7,8 @@ use linerate_model::calendar::{CalendarRunState, Schedule, ScheduleState, UnixTi
 
 use linerate_units::Span;
 
-use super::{CANCELLED_BY_USER, active_runs, cancel_booked};
+use super::own_runs::active_runs;
+use super::{CANCELLED_BY_USER, cancel_booked};
 use crate::inventory::Inventory;
 use crate::recurrence::DueTimes;
 
