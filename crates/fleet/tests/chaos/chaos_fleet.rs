@@ -132,7 +132,7 @@ impl ChaosFleet {
         for host in hosts {
             if self.rng.random_bool(share) {
                 self.add_agent(&host);
-                self.enroll(self.agents.len() - 1);
+                self.enroll(self.agents.len() - 1).unwrap();
             }
         }
         self.note_seen();
@@ -300,9 +300,10 @@ impl ChaosFleet {
         FleetKey::read(&self.agents[at].key).unwrap().public().as_str().to_owned()
     }
 
-    pub(crate) fn enroll(&mut self, at: usize) -> bool {
+    /// Fails if the database is away.
+    pub(crate) fn enroll(&mut self, at: usize) -> Result<(), FleetError> {
         let (host, key) = (self.agents[at].host.clone(), self.public_key(at));
-        self.users.enroll(&host, &key, now()).is_ok()
+        self.users.enroll(&host, &key, now())
     }
 
     pub(crate) fn write_enrollment(&self, at: usize) {

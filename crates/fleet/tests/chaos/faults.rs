@@ -7,7 +7,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use linerate_archive::RunFilter;
-use linerate_fleet::{CancelTarget, FleetKey, LocalPostgres, PairRequest, ScheduleRequest, now, rfc3339};
+use linerate_fleet::{
+    CancelTarget, FleetError, FleetKey, LocalPostgres, PairRequest, ScheduleRequest, now, rfc3339,
+};
 use linerate_model::calendar::CalendarRunState;
 use linerate_sock::clock;
 use linerate_sock::process::{PidFd, Signal};
@@ -253,25 +255,27 @@ impl ChaosFleet {
             let known = enrolled.iter().find(|agent| agent.name == host);
             let valid = known.is_some_and(|agent| agent.revoked.is_none() && agent.key == key);
             if !valid || self.copied.contains(&host) {
-                self.enroll_again(at);
+                persist(|| self.enroll_again(at));
             }
         }
     }
 
-    fn enroll_again(&mut self, at: usize) {
+    fn enroll_again(&mut self, at: usize) -> Result<(), FleetError> {
         self.note(&format!("the agent of {} is enrolled again", self.agents[at].host));
         if let Some(child) = self.agents[at].process.take() {
             self.kill(child);
         }
         let before = self.agents[at].key.clone();
         self.agents[at].key = FleetKey::from_bytes(self.rng.random()).unwrap().secret();
-        if self.enroll(at) {
+        let enrolled = self.enroll(at);
+        if enrolled.is_ok() {
             self.write_users();
             self.write_enrollment(at);
         } else {
             self.agents[at].key = before;
         }
         self.start_agent(at);
+        enrolled
     }
 
     pub(crate) fn user(&mut self) {
@@ -299,7 +303,7 @@ impl ChaosFleet {
             }
             19 => {
                 if let Some(at) = self.random_agent().filter(|at| !self.agents[*at].is_copy) {
-                    self.enroll_again(at);
+                    let _ = self.enroll_again(at);
                 }
             }
             _ => {}
