@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use linerate_sock::proc::cpu::ThreadTimes;
 
-/// Share of all CPUs that other programs may use.
-const ALLOWED: f64 = 0.3;
+/// Share of all CPUs that other programs may use. With twice as much, the threads of a test that saturates a core were found
+/// to have 62 and 68 % of one.
+const ALLOWED: f64 = 0.15;
 /// Duration of the observation.
 const WINDOW: Duration = Duration::from_millis(500);
 

@@ -31,6 +31,8 @@ const CALM: Duration = Duration::from_secs(15);
 const STEP: Duration = Duration::from_millis(250);
 /// A limit that only a fleet reaches which never settles.
 const SETTLE_LIMIT: Duration = Duration::from_secs(180);
+/// A limit that only a fleet reaches which measures nothing any more: each pair is due once a minute.
+const MEASURE_LIMIT: Duration = Duration::from_secs(120);
 /// Steps for which a fleet has to be settled: an agent may still stop a run that was taken back, and has a result then.
 const SETTLED_STEPS: u32 = 12;
 const PERSIST_LIMIT: Duration = Duration::from_secs(60);
@@ -171,8 +173,8 @@ impl ChaosFleet {
             self.step(true)?;
         }
         self.recover();
-        let until = clock::now() + CALM;
-        while !until.has_passed() {
+        let (until, limit) = (clock::now() + CALM, clock::now() + MEASURE_LIMIT);
+        while !until.has_passed() || !(self.has_measured() || limit.has_passed()) {
             self.step(false)?;
         }
         self.pause_all();
@@ -341,6 +343,13 @@ impl ChaosFleet {
             let name = state.schedule.name.as_str();
             persist(|| self.users.set_paused(name, true, now()));
         }
+    }
+
+    /// Whether anything was measured.
+    fn has_measured(&mut self) -> bool {
+        let states = vec![CalendarRunState::Finished];
+        let finished = self.users.runs(&RunFilter { states, limit: Some(1), ..RunFilter::default() });
+        finished.is_ok_and(|finished| !finished.is_empty())
     }
 
     /// Whether all runs have ended, and agents have nothing more to say.
