@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::temp_folder::TempFolder;
 use crate::tree;
 
 const FOLDER: &str = "docs/reference";
@@ -27,20 +28,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 
 /// The pages as they should be.
 fn fresh_pages() -> Result<Vec<ReferenceFile>, String> {
-    let folder = std::env::temp_dir().join(format!("linerate-reference-{}", std::process::id()));
-    let pages = write_pages(&folder).and_then(|names| {
-        let read = |name: String| {
-            let path = folder.join(&name);
-            let text =
-                fs::read_to_string(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
-            Ok((name, text))
-        };
-        names.into_iter().map(read).collect()
-    });
-    let removed = fs::remove_dir_all(&folder);
-    let pages = pages?;
-    removed.map_err(|e| format!("cannot remove {}: {e}", folder.display()))?;
-    Ok(pages)
+    let folder = TempFolder::create("reference")?;
+    let read = |name: String| {
+        let path = folder.file(&name);
+        let text = fs::read_to_string(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+        Ok((name, text))
+    };
+    write_pages(folder.path())?.into_iter().map(read).collect()
 }
 
 /// Runs the example, which writes the pages into a folder; returns their names.
@@ -97,14 +91,12 @@ mod tests {
 
     #[test]
     fn a_stale_or_missing_page_fails_and_a_fresh_one_passes() {
-        let folder = std::env::temp_dir().join(format!("linerate-gen-{}", std::process::id()));
+        let folder = TempFolder::create("gen").unwrap();
         let pages = [("a.md".to_owned(), "one\n".to_owned())];
-        assert!(compare(&folder, &pages).is_err());
-        fs::create_dir(&folder).unwrap();
-        fs::write(folder.join("a.md"), "one\n").unwrap();
-        assert!(compare(&folder, &pages).is_ok());
+        assert!(compare(folder.path(), &pages).is_err());
+        fs::write(folder.file("a.md"), "one\n").unwrap();
+        assert!(compare(folder.path(), &pages).is_ok());
         let changed = [("a.md".to_owned(), "two\n".to_owned())];
-        assert!(compare(&folder, &changed).unwrap_err().contains("docs/reference/a.md:1"));
-        fs::remove_dir_all(&folder).unwrap();
+        assert!(compare(folder.path(), &changed).unwrap_err().contains("docs/reference/a.md:1"));
     }
 }
