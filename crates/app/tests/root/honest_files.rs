@@ -22,7 +22,7 @@ struct StatedLink {
 
 impl StatedLink {
     /// How many tests run at the same time, each over a link of its own: those of slow links leave room for others.
-    fn at_once(&self) -> usize {
+    fn tests_at_once(&self) -> usize {
         if self.bps <= 100e6 { 8 } else { 1 }
     }
 }
@@ -216,7 +216,7 @@ fn files(folder: &Folder, all: bool) -> Vec<File> {
     for (number, link) in LINKS.iter().enumerate() {
         let forms: Vec<&ProgramUse> =
             FORMS.iter().filter(|form| all || form.sample.contains(&number)).collect();
-        for some in forms.chunks(link.at_once()) {
+        for some in forms.chunks(link.tests_at_once()) {
             at_once(some.iter().copied(), |form| {
                 let made = files_of(form, link, folder);
                 files.lock().unwrap().extend(made);

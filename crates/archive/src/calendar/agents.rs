@@ -204,7 +204,7 @@ impl CalendarTransaction<'_> {
     }
 
     /// Makes the next version of the calendar of an agent: its runs until `until`, without those that are to be
-    /// stopped, and those since `since` whose ends are not known. Without `new` ones, it has only runs that the agent was
+    /// stopped, and those since `since` whose ends are not known. Without new runs, it has only those that the agent was
     /// given before: as long as any agent may have a calendar that the database knows nothing of, the time of others may
     /// not be free.
     ///
@@ -214,7 +214,7 @@ impl CalendarTransaction<'_> {
         &mut self,
         name: &str,
         (since, now, until): (UnixTime, UnixTime, UnixTime),
-        new: bool,
+        with_new_runs: bool,
     ) -> Result<HandedCalendar, CalendarError> {
         let past = format!(
             "SELECT {RUN_COLUMNS} FROM {RUNS} WHERE {OWN_RUNS} AND r.ends > ?2 AND r.ends <= ?3
@@ -224,7 +224,7 @@ impl CalendarTransaction<'_> {
         let coming = format!(
             "SELECT {RUN_COLUMNS} FROM {RUNS} WHERE {OWN_RUNS} AND r.reason = '' AND r.ends > ?2 AND r.ends <= ?3
                  {} ORDER BY r.starts, r.id LIMIT {}",
-            if new { "" } else { "AND r.handed = 1" },
+            if with_new_runs { "" } else { "AND r.handed = 1" },
             RUNS_AT_ONCE + 1
         );
         let mut coming = self.list(&coming, &[name.into(), value_of(now), value_of(until)], rows::run)?;
@@ -256,8 +256,6 @@ impl CalendarTransaction<'_> {
     /// The calendar cannot be written.
     pub fn confirm_calendar(&mut self, name: &str, version: u64) -> Result<(), CalendarError> {
         let version = i64::try_from(version).unwrap_or(i64::MAX);
-        let lost = "SELECT count(*) FROM fleet_agent WHERE name = ?1 AND lost <> 0";
-        let was_lost = self.first(lost, &[name.into()], |row| Ok(row.integer(0)? > 0))?;
         let confirm = "UPDATE fleet_agent SET acked = ?2,
                  lease_until = CASE WHEN version = ?2 THEN until ELSE lease_until END,
                  lost = CASE WHEN version = ?2 THEN 0 ELSE lost END
@@ -265,21 +263,21 @@ impl CalendarTransaction<'_> {
         if self.execute(confirm, &[name.into(), version.into()])? > 0 {
             let which = "from_host = ?1 AND held IS NOT NULL AND held < ?2";
             self.give_back(which, &[name.into(), version.into()])?;
-            if was_lost == Some(true) {
-                self.hand_out_what_waited()?;
-            }
         }
         Ok(())
     }
 
-    /// Once no agent has a calendar that the database knows nothing of: what was booked before that was found out, and not
-    /// handed out.
-    fn hand_out_what_waited(&mut self) -> Result<(), CalendarError> {
+    /// Agents get what was booked before a loss and not handed out, if no agent may have a calendar any more that the
+    /// database knows nothing of.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn hand_out_what_waited(&mut self, now: UnixTime) -> Result<(), CalendarError> {
         let waited = "UPDATE fleet_agent SET changed = 1
-                      WHERE NOT EXISTS (SELECT 1 FROM fleet_agent WHERE lost <> 0)
+                      WHERE NOT EXISTS (SELECT 1 FROM fleet_agent WHERE lost > ?1)
                       AND EXISTS (SELECT 1 FROM fleet_run r
                                   WHERE r.from_host = fleet_agent.name AND r.state = 'booked' AND r.handed = 0)";
-        self.execute(waited, &[]).map(drop)
+        self.execute(waited, &[value_of(now)]).map(drop)
     }
 
     /// Frees what was held by agents that have not confirmed a later calendar, once nothing that they have is in force.

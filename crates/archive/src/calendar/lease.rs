@@ -5,6 +5,7 @@ use linerate_units::Span;
 
 use super::rows::{self, optional_time, value_of};
 use super::{Calendar, CalendarError, CalendarTransaction};
+use crate::value::DatabaseRow;
 
 /// Name of the lease of the coordinator.
 const COORDINATOR: &str = "coordinator";
@@ -43,15 +44,14 @@ impl CalendarTransaction<'_> {
         self.first(
             "SELECT holder, epoch, until FROM fleet_lease WHERE name = ?1",
             &[COORDINATOR.into()],
-            |row| {
-                let holder = row.text(0)?;
-                Ok(Lease { holder, epoch: rows::number(row, 1)?, until: rows::time(row, 2)? })
-            },
+            lease,
         )
     }
 
     /// Takes the lease of the coordinator until `until` if `holder` had it last or nobody has it now. One that ends much
-    /// later is of a host whose clock was ahead, and counts as nobody's. Its epoch rises when the holder changes. Returns the lease as it is then, which may be that of another.
+    /// later is of a host whose clock was ahead, and counts as nobody's. Its epoch rises when the holder changes. Returns the
+    /// lease as it is then, which may be that of another. A lease from before the one that the holder has `seen` last, or on
+    /// another timeline, is that of a copy of the database: a loss is noted.
     ///
     /// # Errors
     /// The calendar cannot be written.
@@ -60,13 +60,17 @@ impl CalendarTransaction<'_> {
         holder: &str,
         now: UnixTime,
         until: UnixTime,
+        seen: Option<&Lease>,
     ) -> Result<Lease, CalendarError> {
         // One statement, so that two coordinators cannot both find the lease free.
         let timeline = self.database.timeline();
         let before = self.first(
-            &format!("SELECT timeline, {timeline} FROM fleet_lease WHERE name = ?1"),
+            &format!("SELECT holder, epoch, until, timeline, {timeline} FROM fleet_lease WHERE name = ?1"),
             &[COORDINATOR.into()],
-            |row| Ok((row.text(0)?, row.text(1)?)),
+            |row| {
+                let (known, present) = (row.text(3)?, row.text(4)?);
+                Ok((lease(row)?, !known.is_empty() && known != present))
+            },
         )?;
         let take = format!(
             "INSERT INTO fleet_lease (name, holder, epoch, until, timeline) VALUES (?1, ?2, 1, ?3, {timeline})
@@ -81,9 +85,15 @@ impl CalendarTransaction<'_> {
         let latest = value_of(until.after(MOST_AHEAD));
         let row = [COORDINATOR.into(), holder.into(), value_of(until), value_of(now), latest];
         let taken = self.execute(&take, &row)? > 0;
-        if taken && before.is_some_and(|(known, present)| !known.is_empty() && known != present) {
+        let is_earlier = seen.is_some_and(|seen| {
+            before.as_ref().is_none_or(|(found, _)| is_earlier(found, seen, holder, until))
+        });
+        if is_earlier || taken && before.is_some_and(|(_, has_other_timeline)| has_other_timeline) {
             // A copy of the database that took over may lack what was written last.
             self.note_loss(now)?;
+            if let Some(seen) = seen {
+                self.raise_epoch(seen.epoch)?;
+            }
         }
         let found = self.lease()?;
         found.ok_or_else(|| CalendarError::Content("no lease".to_owned()))
@@ -142,4 +152,16 @@ impl CalendarTransaction<'_> {
         let newest = "SELECT coalesce(max(coalesce(ended, begun)), -1) FROM fleet_run";
         Ok(self.first(newest, &[], |row| optional_time(row, 0))?.flatten())
     }
+}
+
+fn lease(row: &mut DatabaseRow) -> Result<Lease, rows::RowError> {
+    let holder = row.text(0)?;
+    Ok(Lease { holder, epoch: rows::number(row, 1)?, until: rows::time(row, 2)? })
+}
+
+/// Whether a lease that was found is from before one that `holder` has seen. Epochs only rise; the end of its own lease only
+/// moves on, unless its clock was set back.
+fn is_earlier(found: &Lease, seen: &Lease, holder: &str, until: UnixTime) -> bool {
+    let is_own = found.holder == holder && seen.holder == holder && found.epoch == seen.epoch;
+    found.epoch < seen.epoch || (is_own && found.until < seen.until && seen.until <= until)
 }

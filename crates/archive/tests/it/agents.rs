@@ -144,7 +144,7 @@ fn a_calendar_with_too_many_runs_ends_earlier(place: &TestPlace) {
 
 fn after_a_loss_every_agent_has_to_confirm_a_new_calendar(place: &TestPlace) {
     let mut calendar = with_agent(place);
-    calendar.write(|calendar| calendar.acquire_lease("c", at(1), at(9))).unwrap();
+    calendar.write(|calendar| calendar.acquire_lease("c", at(1), at(9), None)).unwrap();
     hand_out(&mut calendar, 1000);
     calendar.write(|calendar| calendar.confirm_calendar("a", 1)).unwrap();
     assert_eq!(calendar.read(|calendar| calendar.lost_agents(at(10))).unwrap(), 0);

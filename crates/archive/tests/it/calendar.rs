@@ -230,7 +230,7 @@ fn many_writers_never_book_the_same_time_twice(place: &TestPlace) {
 fn one_coordinator_leads_and_an_earlier_one_is_fenced_off(place: &TestPlace) {
     let mut calendar = calendar(place);
     let mut take = |holder: &str, now| {
-        calendar.write(|calendar| calendar.acquire_lease(holder, at(now), at(now + 8000))).unwrap()
+        calendar.write(|calendar| calendar.acquire_lease(holder, at(now), at(now + 8000), None)).unwrap()
     };
     assert_eq!((take("one", 0).epoch, take("one", 5000).epoch), (1, 1));
     let held = take("two", 12_999);
@@ -243,14 +243,15 @@ fn one_coordinator_leads_and_an_earlier_one_is_fenced_off(place: &TestPlace) {
     assert!(matches!(late, Err(CalendarError::Superseded { own: 1, found: 2 })), "{late:?}");
     calendar.write(|calendar| calendar.check_epoch(2)).unwrap();
     calendar.write(|calendar| calendar.release_lease(2)).unwrap();
-    let next = calendar.write(|calendar| calendar.acquire_lease("three", at(60_001), at(70_000))).unwrap();
+    let next =
+        calendar.write(|calendar| calendar.acquire_lease("three", at(60_001), at(70_000), None)).unwrap();
     assert_eq!((next.holder.as_str(), next.epoch), ("three", 3));
 }
 
 fn a_lease_of_somebody_whose_clock_was_ahead_counts_as_ended(place: &TestPlace) {
     let mut calendar = calendar(place);
     let mut take = |holder: &str, now| {
-        calendar.write(|calendar| calendar.acquire_lease(holder, at(now), at(now + 8000))).unwrap()
+        calendar.write(|calendar| calendar.acquire_lease(holder, at(now), at(now + 8000), None)).unwrap()
     };
     assert_eq!(take("ahead", 86_400_000).epoch, 1);
     let a_little = take("other", 86_400_000 - 50_000);

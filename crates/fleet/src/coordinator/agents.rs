@@ -141,8 +141,8 @@ impl FleetCoordinator {
         let times = (now.before(REPORT_WAIT), now, now.after(self.inventory.ahead));
         let handed = self.calendar.write(|calendar| {
             calendar.check_epoch(epoch)?;
-            let new = calendar.lost_agents(now)? == 0;
-            let hand = |name: &String| Ok((name.clone(), calendar.hand_out(name, times, new)?));
+            let with_new_runs = calendar.lost_agents(now)? == 0;
+            let hand = |name: &String| Ok((name.clone(), calendar.hand_out(name, times, with_new_runs)?));
             agents.iter().map(hand).collect::<Result<Vec<_>, CalendarError>>()
         })?;
         for (agent, handed) in handed {

@@ -1,6 +1,5 @@
 //! The lead: the lease in the calendar, and a clock that is right enough for it.
 
-use linerate_archive::Lease;
 use linerate_model::calendar::UnixTime;
 use linerate_units::Span;
 
@@ -74,22 +73,10 @@ impl FleetCoordinator {
         if self.epoch.is_some() && now.after(RENEW_BEFORE) < self.lease_until {
             return Ok(self.epoch);
         }
-        let (holder, seen) = (self.holder.clone(), self.seen_lease.take());
-        let lease = self.calendar.write(|calendar| {
-            let found = calendar.lease()?;
-            let lease = calendar.acquire_lease(&holder, now, now.after(LEASE))?;
-            match &seen {
-                // A copy of the database that took over without showing it.
-                Some(seen) if found.is_none_or(|found| is_earlier(&found, seen, &holder, now)) => {
-                    calendar.note_loss(now)?;
-                    calendar.raise_epoch(seen.epoch)?;
-                    Ok(calendar.lease()?.unwrap_or(lease))
-                }
-                _ => Ok(lease),
-            }
-        });
-        // One that cannot be taken now was seen all the same.
-        let lease = lease.inspect_err(|_| self.seen_lease = seen)?;
+        let (holder, seen) = (self.holder.clone(), self.seen_lease.clone());
+        let until = now.after(LEASE);
+        let lease =
+            self.calendar.write(|calendar| calendar.acquire_lease(&holder, now, until, seen.as_ref()))?;
         self.seen_lease = Some(lease.clone());
         let epoch = Some(lease.epoch).filter(|_| lease.holder == self.holder);
         if epoch != self.epoch {
@@ -103,12 +90,4 @@ impl FleetCoordinator {
         self.lease_until = lease.until;
         Ok(self.epoch)
     }
-}
-
-/// Whether a lease that was found is from before one that `holder` has seen. Epochs only rise; the end of its own lease only
-/// moves on, unless its clock was set back.
-fn is_earlier(found: &Lease, seen: &Lease, holder: &str, now: UnixTime) -> bool {
-    let is_own = |lease: &Lease| lease.holder == holder && lease.epoch == seen.epoch;
-    let was_set_back = now.after(LEASE) < seen.until;
-    found.epoch < seen.epoch || (is_own(found) && is_own(seen) && found.until < seen.until && !was_set_back)
 }

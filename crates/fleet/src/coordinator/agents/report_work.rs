@@ -109,6 +109,9 @@ impl ReportWork<'_, '_> {
         let confirmed = |holds: &HeldCalendar| agent.acked < holds.version && holds.version <= agent.version;
         if let Some(holds) = report.holds.filter(confirmed) {
             self.calendar.confirm_calendar(&agent.name, holds.version)?;
+            if agent.lost {
+                self.calendar.hand_out_what_waited(self.now)?;
+            }
         }
         Ok(false)
     }
@@ -123,8 +126,8 @@ impl ReportWork<'_, '_> {
         let agent = self.calendar.agent(&part.agent)?;
         // A database that lost its last commits may not know any more that an agent had the run. One that is active and not
         // handed out is carried out by a coordinator.
-        let is_ours = |run: &CalendarRun| !run.handed && run.state == CalendarRunState::Running;
-        let foreign = run.as_ref().is_some_and(|run| run.from != part.agent || is_ours(run));
+        let is_carried_out_here = |run: &CalendarRun| !run.handed && run.state == CalendarRunState::Running;
+        let foreign = run.as_ref().is_some_and(|run| run.from != part.agent || is_carried_out_here(run));
         let revoked = agent.is_none_or(|agent| agent.revoked.is_some());
         // One that follows on a large one is sent again.
         let enough = self.taken_bytes > BYTES_AT_ONCE;
