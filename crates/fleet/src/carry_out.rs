@@ -3,7 +3,7 @@
 use linerate_control::{HostRef, Sink, SinkError};
 use linerate_model::calendar::{CalendarRunState, CellResult};
 use linerate_model::{Event, Outcome, RunLabels, TestSpec};
-use linerate_runner::{ArchiveSink, ArchiveWarning, CancelToken, FollowUps, Measurement, Sinks, TestAgents};
+use linerate_runner::{ArchiveSink, ArchiveWarning, CancelToken, Measurement, Sinks, TestAgents};
 use linerate_sock::Mono;
 
 use crate::coordinator::RunEnd;
@@ -92,7 +92,7 @@ pub(crate) fn carry_out(
         run: work.run.to_owned(),
         agents: Some(agents),
         labels: RunLabels { name: Some(work.schedule.into()), ..RunLabels::default() },
-        follow_ups: FollowUps::None,
+        investigation: None,
         calibration: None,
         lab: None,
     };

@@ -7,6 +7,16 @@ use serde::{Deserialize, Serialize};
 use crate::evidence_key::EvidenceKey;
 use crate::foreign_text::ForeignText;
 
+/// Which further runs to make when a test has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Investigation {
+    /// Find what the verdict leaves open
+    Open,
+    /// Count reverse-direction packets for reads of 1 KiB to 1 MiB
+    Reads,
+}
+
 /// One question about a flow, and the answer from further runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

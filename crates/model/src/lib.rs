@@ -55,7 +55,7 @@ pub use evidence_key::EvidenceKey;
 pub use finding::{Cause, Confidence, Finding, Rule};
 pub use fingerprint::{Fingerprint, FingerprintError};
 pub use flow_outcome::FlowOutcome;
-pub use follow_up::FollowUp;
+pub use follow_up::{FollowUp, Investigation};
 pub use foreign_text::{ForeignLines, ForeignText};
 pub use host::{HostInfo, LinkInfo, LinkKind};
 pub use host_check::{CheckSection, CheckStatus, HostCheck, HostCheckup, JudgedPath, KernelFeature};

@@ -71,7 +71,7 @@ pub use known_servers::{KnownServers, TrustError, agent_trust, server_trust};
 pub use lab_port_observer::LabPortObserver;
 pub use log_file::log_file;
 pub use loopback::Loopback;
-pub use measurement::{FollowUps, Measured, Measurement, Sinks};
+pub use measurement::{Measured, Measurement, Sinks};
 pub use naming::{day_or_time, in_days, local_time, now, run_name, target, unix_seconds};
 pub use pid_file::{PidFile, PidFileError};
 pub use report_source::{OpenArchive, ReportSource, ReportSourceError, log_if_archived};

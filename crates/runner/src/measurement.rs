@@ -3,24 +3,12 @@
 use linerate_control::{
     ControlError, FollowUpRun, Log, PortObserver, ServerTrust, Sink, TestRequest, investigate, measure,
 };
-use linerate_model::{Body, Calibration, Outcome, RunLabels, RunRecord, TestSpec, World};
+use linerate_model::{Body, Calibration, Investigation, Outcome, RunLabels, RunRecord, TestSpec, World};
 use linerate_theory::follow_up::{Question, Topic};
 
 use crate::lab_port_observer::LabPortObserver;
 use crate::naming::{now, run_name, target};
 use crate::{CancelToken, RunnerError, TestAgents, agent};
-
-/// Which follow-up runs to make when a test has ended.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum FollowUps {
-    /// None.
-    #[default]
-    None,
-    /// Runs for the questions that the verdict leaves open.
-    Open,
-    /// Runs with reads of several sizes, whatever the verdict.
-    Reads,
-}
 
 /// A test or sweep against a server.
 #[derive(Debug)]
@@ -39,8 +27,8 @@ pub struct Measurement {
     pub agents: Option<TestAgents>,
     /// What the user says about it.
     pub labels: RunLabels,
-    /// Further runs. An agent makes none.
-    pub follow_ups: FollowUps,
+    /// Further runs; absent for none. An agent makes none.
+    pub investigation: Option<Investigation>,
     /// The calibration of this host, which makes verdicts more certain; see [`crate::calibration::stored`].
     pub calibration: Option<Box<Calibration>>,
     /// The switch of the emulated network that this program runs in; absent on a real host. See
@@ -85,7 +73,7 @@ impl Measurement {
             run,
             agents: None,
             labels: RunLabels::default(),
-            follow_ups: FollowUps::None,
+            investigation: None,
             calibration: None,
             lab: None,
         })
@@ -116,14 +104,11 @@ impl Measurement {
             observer: self.lab.as_ref().map(|lab| lab as &dyn PortObserver),
             stop: cancel.flag(),
         };
-        let topic = match self.follow_ups {
-            FollowUps::Reads => Some(Topic::Reads),
-            FollowUps::None | FollowUps::Open => None,
-        };
-        let outcome = match (self.agents, self.follow_ups) {
+        let outcome = match (self.agents, self.investigation) {
             (Some(agents), _) => agent::measure(agents, &request, &mut log),
-            (None, FollowUps::None) => measure(&request, &mut log),
-            (None, FollowUps::Open | FollowUps::Reads) => {
+            (None, None) => measure(&request, &mut log),
+            (None, Some(which)) => {
+                let topic = (which == Investigation::Reads).then_some(Topic::Reads);
                 investigate(&request, &mut log, topic, &mut |question| {
                     let sinks = follow_up(question)?;
                     Some(FollowUpRun { log: Log::owning(run_name().ok()?, sinks), started_at: now() })

@@ -3,10 +3,10 @@
 pub(super) mod sinks;
 
 use linerate_control::{HostRef, Sink};
-use linerate_model::{ArchiveOptions, Event, Outcome, RunLabels, RunRecord, TestSpec, TlsOptions};
-use linerate_runner::{
-    FollowUps, KnownServers, LabPortObserver, Measurement, TestAgents, server_trust, target,
+use linerate_model::{
+    ArchiveOptions, Event, Investigation, Outcome, RunLabels, RunRecord, TestSpec, TlsOptions,
 };
+use linerate_runner::{KnownServers, LabPortObserver, Measurement, TestAgents, server_trust, target};
 
 use crate::command_error::CommandError;
 use crate::exit::Exit;
@@ -26,8 +26,8 @@ pub(super) struct MeasureRequest<'a> {
     pub(super) spec: TestSpec,
     /// The agent that measures instead of this host.
     pub(super) agent: Option<HostRef>,
-    /// Which further runs to make for open questions.
-    pub(super) follow_ups: FollowUps,
+    /// Which further runs to make.
+    pub(super) investigation: Option<Investigation>,
     /// Output during the measurement.
     pub(super) output: LiveOutput,
     /// What the user says about the run.
@@ -54,7 +54,7 @@ pub(super) fn run(
         tls,
         agents: request.agent.map(TestAgents::client),
         labels: request.labels,
-        follow_ups: request.follow_ups,
+        investigation: request.investigation,
         calibration: calibration::stored(),
         lab: LabPortObserver::from_environment(),
         ..measurement

@@ -8,7 +8,6 @@ use linerate_model::{
 };
 use linerate_report::Format;
 use linerate_report::format::SWEEP_EXTENSIONS;
-use linerate_runner::FollowUps;
 
 use super::measuring::sinks::LiveOutput;
 use super::measuring::{self, MeasureRequest};
@@ -84,7 +83,7 @@ pub(crate) fn run(args: &SweepArgs) -> Result<Exit, CommandError> {
         tls: &args.tls,
         spec,
         agent: None,
-        follow_ups: FollowUps::None,
+        investigation: None,
         output: LiveOutput {
             json: output.json,
             json_stream: output.json_stream,

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use linerate_control::HostRef;
-use linerate_model::{ArchiveOptions, Event, LabelOptions, RunRecord, TestSpec, TlsOptions};
+use linerate_model::{ArchiveOptions, Event, Investigation, LabelOptions, RunRecord, TestSpec, TlsOptions};
 use linerate_report::Format;
 use linerate_report::format::RUN_EXTENSIONS;
-use linerate_runner::{FollowUps, agent_trust, target};
+use linerate_runner::{agent_trust, target};
 
 use super::measuring::sinks::LiveOutput;
 use super::measuring::{self, MeasureRequest};
@@ -46,15 +46,6 @@ pub(crate) struct TestArgs {
     labels: LabelOptions,
     #[command(flatten)]
     archive: ArchiveOptions,
-}
-
-/// Purpose of further runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Investigation {
-    /// Find what the verdict leaves open
-    Open,
-    /// Count reverse-direction packets for reads of 1 KiB to 1 MiB
-    Reads,
 }
 
 #[derive(Debug, Args)]
@@ -96,11 +87,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, CommandError> {
         tls: &args.tls,
         spec: args.spec.clone(),
         agent: args.agent()?,
-        follow_ups: match args.investigate {
-            None => FollowUps::None,
-            Some(Investigation::Open) => FollowUps::Open,
-            Some(Investigation::Reads) => FollowUps::Reads,
-        },
+        investigation: args.investigate,
         output: LiveOutput {
             json: output.json,
             json_stream: output.json_stream,
