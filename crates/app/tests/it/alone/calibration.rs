@@ -6,7 +6,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{self, Done, Folder, Process, ServeProcess, TIMEOUT, caveats, flow, linerate, test};
+use crate::support::{
+    self, Done, Folder, Process, ServeProcess, TIMEOUT, again_when_busy, caveats, flow, linerate, test,
+};
 
 /// linerate on a host with this calibration file.
 fn on(file: &str, mut command: Command) -> Command {
@@ -122,17 +124,24 @@ fn stand_ins(calibration: &str) -> [Value; 2] {
     })
 }
 
+/// The text of the caveat that a host limits the upload.
+fn host_limited(result: &Value) -> Option<String> {
+    let found = flow(result, "upload");
+    let caveat = found["caveats"].as_array()?.iter().find(|caveat| caveat["kind"] == "host_limited")?;
+    Some(caveat["text"].as_str()?.to_owned())
+}
+
 #[test]
 fn runs_with_other_tools_have_the_limits_and_the_uncertainty_of_the_end_that_is_ours() {
     let folder = Folder::new();
     let file = folder.file("calibration.json");
     write(&file, &limit(21e6));
-    for (end, result) in ["server", "client"].into_iter().zip(stand_ins(&file)) {
+    // On a busy machine the client may not offer all of its 20 Mb/s.
+    let are_limited = |results: &[Value; 2]| results.iter().all(|result| host_limited(result).is_some());
+    let results = again_when_busy(|| stand_ins(&file), are_limited);
+    for (end, result) in ["server", "client"].into_iter().zip(results) {
         let found = flow(&result, "upload");
-        let caveats = found["caveats"].as_array().unwrap().clone();
-        let caveat = caveats.iter().find(|caveat| caveat["kind"] == "host_limited");
-        assert!(caveat.is_some(), "{end}: {found:#}");
-        let text = caveat.unwrap()["text"].as_str().unwrap();
+        let text = host_limited(&result).unwrap_or_else(|| panic!("{end}: {found:#}"));
         assert!(text.contains("21.00 Mb/s") && text.contains("is not calibrated"), "{end}: {text}");
         let known = &found["uncertainty"];
         assert!(known["expanded_bps"].as_f64().unwrap() > 0.0, "{end}: {found:#}");
