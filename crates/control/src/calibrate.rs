@@ -186,6 +186,7 @@ impl LoopbackServer {
             started_at: String::new(),
             calibration: None,
             observer: None,
+            file: None,
             stop,
         };
         let outcome = measure(&request, &mut log)?;

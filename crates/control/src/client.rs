@@ -5,7 +5,9 @@ mod open;
 mod phase;
 mod phase_gate;
 mod sweep;
+mod test_file;
 
+use linerate_engine::FlowFile;
 use linerate_sock::handle::AsFd;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,6 +66,8 @@ pub struct TestRequest<'a> {
     pub calibration: Option<Box<Calibration>>,
     /// Reads the port counters in an emulated network; absent on real hosts.
     pub observer: Option<&'a dyn PortObserver>,
+    /// The file that is sent, or written, instead of generated payload; for a test in one direction with one stream.
+    pub file: Option<FlowFile>,
     /// Set by the caller, for example in a signal handler: ends the run early and keeps what was measured.
     pub stop: &'a AtomicBool,
 }
@@ -122,7 +126,11 @@ fn carry_out(
     gate: Option<&PhaseGate>,
     log: &mut Log<'_>,
 ) -> Result<Outcome, ControlError> {
-    ClientRun::connect(request, gate, log).and_then(|mut client| client.run(request, log))
+    let outcome = ClientRun::connect(request, gate, log).and_then(|mut client| client.run(request, log));
+    if let Some(file) = &request.file {
+        test_file::write_out(&file.path, log);
+    }
+    outcome
 }
 
 fn end(
@@ -156,6 +164,7 @@ struct ClientRun<'g> {
     dialogue: Dialogue<ClientSession>,
     server: SocketAddr,
     spec: CheckedSpec,
+    file: Option<FlowFile>,
     cookie: [u8; 16],
     probes_over: Option<ProbeTransport>,
     /// The estimate of the server's clock offset from the probes so far.
@@ -199,6 +208,7 @@ impl<'g> ClientRun<'g> {
             dialogue: Dialogue::new(session, stream, log.epoch(), true)?,
             server: connected.peer,
             spec,
+            file: request.file.clone(),
             cookie: [0; 16],
             probes_over: None,
             clocks: OffsetHistory::default(),

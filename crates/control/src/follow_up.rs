@@ -129,6 +129,7 @@ impl FlowQuestion<'_> {
             started_at,
             calibration: self.request.calibration.clone(),
             observer: self.request.observer,
+            file: None,
             stop: self.request.stop,
         };
         let text = format!("asked by run {}: {}", self.run, self.question.because);

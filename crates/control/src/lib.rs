@@ -62,6 +62,8 @@ pub use host_settings::{SETTINGS, leftovers, restore_leftovers};
 pub use judge::evidence;
 /// What a [`LogStore`] stores the log of.
 pub use linerate_compat::stand_in::Planned;
+/// A file that a test sends or writes.
+pub use linerate_engine::FlowFile;
 pub use linerate_proto::agent::{Token, TokenError};
 pub use log::{Log, Sink, SinkError};
 pub use notice::RateLimitedNotice;

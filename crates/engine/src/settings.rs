@@ -15,6 +15,7 @@ pub(crate) fn read(flow: &FlowSide) -> SideSettings {
     let (setup, knobs) = (&flow.setup, &flow.setup.socket);
     let mut settings = asked(knobs, setup.affinity);
     settings.pacing_bps.asked = setup.fq_rate;
+    settings.file = setup.file.as_ref().map(|file| file.about.clone());
     let (local, remote) = flow.sockets.addresses();
     (settings.local, settings.remote) = (text(local).into(), text(remote).into());
     let Some(socket) = flow.sockets.iter().next() else { return settings };

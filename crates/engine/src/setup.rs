@@ -1,12 +1,12 @@
 //! Task of one side of a flow.
 
 use std::net::{TcpStream, UdpSocket};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use linerate_model::flow::StampLayout;
 use linerate_model::flow::{BlockNote, EndMark, FlowId, FlowTask, Payload, PayloadFraming, Transit};
-use linerate_model::{SendMethod, Side, SocketKnobs, StopAfter, Transport};
+use linerate_model::{SendMethod, Side, SocketKnobs, StopAfter, TestFile, Transport};
 use linerate_units::{Bitrate, Bytes, Span};
 
 use crate::byte_account::ByteAccount;
@@ -69,8 +69,9 @@ pub struct FlowSetup {
     pub transit: Transit,
     /// Whether one call may pass several TCP blocks.
     pub together: bool,
-    /// The file that each TCP stream sends up to its end, or to which it writes what it receives.
-    pub file: Option<PathBuf>,
+    /// The file that each TCP stream sends instead of the payload, or to which it writes what it receives, replacing what
+    /// was there. A [lent](Self::lent) stream ends at the end of the file; another one begins it again.
+    pub file: Option<FlowFile>,
     /// Requests and responses instead of a stream of data; a request counts as a block.
     pub transactions: Option<TransactionSetup>,
     /// A thread for each stream, up to [`FlowSetup::MAX_THREADS`] streams, regardless of the number of cores.
@@ -167,7 +168,7 @@ impl FlowSetup {
             note: task.note,
             transit: task.transit.clone(),
             together: task.together,
-            file: task.file.clone(),
+            file: task.file.as_deref().map(FlowFile::of),
             one_pump_each: true,
             lent: true,
             ..Self::new(task.flow, task.side, Span::ZERO)
@@ -178,6 +179,24 @@ impl FlowSetup {
     #[must_use]
     pub fn datagram_length(&self) -> usize {
         self.length.map_or(1448, |length| length.get().clamp(1, 65_507) as usize)
+    }
+}
+
+/// A file that a flow sends or writes.
+#[derive(Debug, Clone)]
+pub struct FlowFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What the settings of this side say of it.
+    pub about: TestFile,
+}
+
+impl FlowFile {
+    /// A file of whose disk nothing is known.
+    #[must_use]
+    pub fn of(path: &Path) -> Self {
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Self { path: path.to_owned(), about: TestFile { name: name.into(), alone_bps: None } }
     }
 }
 

@@ -89,6 +89,7 @@ pub(crate) fn carry_out(
         port: None,
         tls: None,
         spec: work.spec.clone(),
+        file: None,
         run: work.run.to_owned(),
         agents: Some(agents),
         labels: RunLabels { name: Some(work.schedule.into()), ..RunLabels::default() },

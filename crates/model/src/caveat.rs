@@ -54,6 +54,8 @@ pub enum CaveatKind {
     RxCopySkipped,
     /// The test ran over TCP although MPTCP was requested.
     MptcpFallback,
+    /// The received file was still in memory when the test ended, so the rate is not that of its disk.
+    FileWrittenLate,
     /// The archive could not be written.
     NotArchived,
     /// The link rate was inferred, not read from an interface.

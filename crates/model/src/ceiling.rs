@@ -90,7 +90,7 @@ impl Ceiling {
     /// Whether it was measured on a host before or during the run: memory copies, processors.
     #[must_use]
     pub fn is_of_a_host(&self) -> bool {
-        matches!(self.limit, Limit::HostMemory | Limit::CpuSender | Limit::CpuReceiver)
+        matches!(self.limit, Limit::HostMemory | Limit::CpuSender | Limit::CpuReceiver | Limit::Disk)
     }
 
     /// Whether `rate` exceeds it by more than its slack and the possible difference of two clocks.

@@ -156,6 +156,8 @@ evidence_keys! {
         CwndLastBytes = "cwnd_last_bytes",
         /// Bytes that the receiving program read.
         DeliveredBytes = "delivered_bytes",
+        /// Rate at which the disk alone read or wrote the file.
+        DiskBps = "disk_bps",
         /// Goodput at the very start over that of the steady part.
         EarlyOverSteady = "early_over_steady",
         /// Segments whose congestion mark the receiver echoed.

@@ -72,7 +72,7 @@ pub use record::{FlowRecord, RunRecord};
 pub use run_head::{FlowHead, RunHead};
 pub use run_labels::{LabelError, LabelOptions, RunLabels};
 pub use server_options::{ArchiveLimitOptions, ArchiveOptions, ListenOptions, Policy, ServerLimitOptions};
-pub use settings::{Effective, SideSettings};
+pub use settings::{Effective, SideSettings, TestFile};
 pub use size::{SizeCurve, SizeFit, SizePoint, TimeInterval};
 pub use spec::{
     CheckedSpec, Direction, Dscp, DscpError, HostKnobs, MessageMode, SendMethod, SizeList, SizeListError,

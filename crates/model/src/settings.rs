@@ -27,6 +27,17 @@ impl<T> Effective<T> {
     }
 }
 
+/// A file that one end sent, or to which it wrote what it received.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TestFile {
+    /// Its name, without folders.
+    pub name: ForeignText,
+    /// Rate at which the disk alone read or wrote it before the test; absent if that was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone_bps: Option<Bitrate>,
+}
+
 /// The settings of the first stream's socket on one side, read back from the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -84,6 +95,9 @@ pub struct SideSettings {
     /// CPU the data threads are pinned to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<u32>,
+    /// The file that was sent or written instead of generated payload; absent if there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<TestFile>,
     /// Settings of a peer that are unknown to this version.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub other: BTreeMap<ForeignText, ForeignText>,

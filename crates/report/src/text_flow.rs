@@ -302,6 +302,10 @@ fn settings(flow: &FlowRecord) -> Option<String> {
     if io.asked.is_some() {
         words.extend(effective("sending by", io.asked.as_ref(), io.effective.as_ref()));
     }
+    let files = [("sending", sender), ("writing", receiver)];
+    words.extend(
+        files.into_iter().filter_map(|(what, side)| Some(format!("{what} {}", side?.file.as_ref()?.name))),
+    );
     Some(words.join(", "))
 }
 

@@ -53,6 +53,7 @@ mod service_manager;
 #[cfg(target_os = "linux")]
 mod settings_guardian;
 #[cfg(target_os = "linux")]
+mod test_file;
 mod tool_links;
 mod unwritten;
 mod whole_file;
@@ -84,5 +85,6 @@ pub use service_manager::ServiceManager;
 #[cfg(target_os = "linux")]
 pub use settings_guardian::SettingsGuardians;
 #[cfg(target_os = "linux")]
+pub use test_file::PreparedFile;
 pub use tool_links::{ToolLinksError, create_tool_links};
 pub use whole_file::{lasting_private_file, whole_file, whole_private_file};

@@ -8,6 +8,7 @@ use linerate_theory::follow_up::{Question, Topic};
 
 use crate::lab_port_observer::LabPortObserver;
 use crate::naming::{now, run_name, target};
+use crate::test_file::PreparedFile;
 use crate::{CancelToken, RunnerError, TestAgents, agent};
 
 /// A test or sweep against a server.
@@ -21,6 +22,8 @@ pub struct Measurement {
     pub tls: Option<ServerTrust>,
     /// What to measure.
     pub spec: TestSpec,
+    /// The file that is sent or written; absent for generated payload.
+    pub file: Option<PreparedFile>,
     /// The id of the run in logs and archives.
     pub run: String,
     /// The agents that measure instead of this host.
@@ -70,6 +73,7 @@ impl Measurement {
             port,
             tls: None,
             spec,
+            file: None,
             run,
             agents: None,
             labels: RunLabels::default(),
@@ -97,7 +101,11 @@ impl Measurement {
             host: self.host,
             port: self.port,
             tls: self.tls,
-            spec: self.spec,
+            spec: match &self.file {
+                Some(file) => file.amount(self.spec),
+                None => self.spec,
+            },
+            file: self.file.map(|file| file.file),
             world: if self.lab.is_some() { World::Lab } else { World::Hosts },
             started_at: now(),
             calibration: self.calibration,

@@ -29,6 +29,7 @@ pub fn all(evidence: &Evidence) -> Vec<Ceiling> {
         pacing(evidence),
         application(evidence),
         host_memory(evidence),
+        disk(evidence),
     ];
     let mut ceilings: Vec<Ceiling> =
         supported.into_iter().flatten().filter(|ceiling| positive(ceiling.bitrate_bps).is_some()).collect();
@@ -293,6 +294,14 @@ fn host_memory(evidence: &Evidence) -> Option<Ceiling> {
         slower,
         "memory copies on this host, which runs both ends".to_owned(),
     ))
+}
+
+/// The slower one of the disks whose files are sent and written, as measured without the network.
+fn disk(evidence: &Evidence) -> Option<Ceiling> {
+    let read = evidence.sender.disk_bps.map(|bps| (bps, "reading the file without the network"));
+    let written = evidence.receiver.disk_bps.map(|bps| (bps, "writing to the disk without the network"));
+    let (bps, because) = [read, written].into_iter().flatten().min_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(new_ceiling(Limit::Disk, bps, because.to_owned()))
 }
 
 #[cfg(test)]

@@ -245,6 +245,8 @@ pub struct RequestedRates {
 /// One host during the test. Shares are of one core.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct HostEvidence {
+    /// Rate at which the disk alone read the file that this host sends, or wrote a file like the one it receives, bit/s.
+    pub disk_bps: Option<f64>,
     /// CPU share of the busiest pump thread, median over time.
     pub thread_share: Option<f64>,
     /// Share of the time in which a pump thread was ready but had no processor. It is a mean, because the

@@ -53,6 +53,9 @@ pub(crate) enum Remedied {
 /// there is nothing to promise.
 pub(crate) fn remedied(finding: &Finding) -> Option<Remedied> {
     Some(Remedied::Ceiling(match finding.rule {
+        Rule::SlowSource | Rule::SlowReader if finding.evidence.contains_key(&EvidenceKey::DiskBps) => {
+            Limit::Disk
+        }
         Rule::SlowSource | Rule::SlowReader => Limit::Application,
         Rule::ReceiverWindow => Limit::ReceiverWindow,
         Rule::SendBuffer => Limit::SendBuffer,

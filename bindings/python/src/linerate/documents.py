@@ -80,6 +80,7 @@ CaveatKind: TypeAlias = Literal[
     "receiver_drops",
     "rx_copy_skipped",
     "mptcp_fallback",
+    "file_written_late",
     "not_archived",
     "link_inferred",
     "lab_late",
@@ -437,6 +438,17 @@ class Steady:
     Relative half-width of the 95 % interval of that mean, by batch means; absent if there are too few
     batches.
     """
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TestFile:
+    """A file that one end sent, or to which it wrote what it received."""
+
+    name: str
+    """Its name, without folders."""
+
+    alone_bps: Bitrate | None = None
+    """Rate at which the disk alone read or wrote it before the test; absent if that was not measured."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -2023,6 +2035,9 @@ class SideSettings:
 
     fast_open: BoolSetting | None = None
     """Whether the first bytes travelled with the SYN (TCP Fast Open)."""
+
+    file: TestFile | None = None
+    """The file that was sent or written instead of generated payload; absent if there was none."""
 
     mptcp: bool | None = None
     """Whether MPTCP is in effect."""

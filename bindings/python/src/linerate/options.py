@@ -370,6 +370,9 @@ class TestOptions(TypedDict, total=False):
     investigate: bool | Literal["open", "reads"]
     """When the verdict leaves a question open, make further short runs to answer it: UDP above and below the rate, a paced run, many connections, packets of different sizes, reads of different sizes; =reads makes only the last of them, whatever the verdict"""
 
+    file: File
+    """Send this file (with --upload), or write what arrives to a new one (with --download); the disk is measured first"""
+
     time: Duration
     """How long each direction is measured [default: 10s]"""
 
@@ -574,6 +577,7 @@ TEST: dict[str, Option] = {
     "from_": Option("--from", "required"),
     "agent_token_file": Option("--agent-token-file", "required"),
     "investigate": Option("--investigate", "optional"),
+    "file": Option("--file", "required"),
     "time": Option("--time", "required"),
     "duration": Option("--time", "required"),
     "bytes": Option("--bytes", "required"),

@@ -2,11 +2,15 @@
 
 pub(super) mod sinks;
 
+use std::path::Path;
+
 use linerate_control::{HostRef, Sink};
 use linerate_model::{
     ArchiveOptions, Event, Investigation, Outcome, RunLabels, RunRecord, TestSpec, TlsOptions,
 };
-use linerate_runner::{KnownServers, LabPortObserver, Measurement, TestAgents, server_trust, target};
+use linerate_runner::{
+    KnownServers, LabPortObserver, Measurement, PreparedFile, TestAgents, server_trust, target,
+};
 
 use crate::command_error::CommandError;
 use crate::exit::Exit;
@@ -24,6 +28,8 @@ pub(super) struct MeasureRequest<'a> {
     pub(super) tls: &'a TlsOptions,
     /// What to measure.
     pub(super) spec: TestSpec,
+    /// The file to send or write.
+    pub(super) file: Option<&'a Path>,
     /// The agent that measures instead of this host.
     pub(super) agent: Option<HostRef>,
     /// Which further runs to make.
@@ -48,10 +54,12 @@ pub(super) fn run(
     let known = KnownServers { file: None, notify: |news| print::note(news) };
     let tls = server_trust(request.tls, &host, port, known).map_err(CommandError::usage)?;
     let signals = Signals::catch()?;
+    let file = request.file.map(|path| PreparedFile::prepare(path, &request.spec)).transpose();
     let measurement = Measurement::of(host, port, request.spec).map_err(CommandError::failed)?;
     let id = measurement.run.clone();
     let measurement = Measurement {
         tls,
+        file: file.map_err(CommandError::usage)?,
         agents: request.agent.map(TestAgents::client),
         labels: request.labels,
         investigation: request.investigation,

@@ -82,6 +82,7 @@ pub(crate) fn run(args: &SweepArgs) -> Result<Exit, CommandError> {
         port: args.port,
         tls: &args.tls,
         spec,
+        file: None,
         agent: None,
         investigation: None,
         output: LiveOutput {

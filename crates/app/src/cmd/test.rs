@@ -36,6 +36,9 @@ pub(crate) struct TestArgs {
     /// only the last of them, whatever the verdict
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "open", conflicts_with = "from", help_heading = "Other runs")]
     investigate: Option<Investigation>,
+    /// Send this file (with --upload), or write what arrives to a new one (with --download); the disk is measured first
+    #[arg(short = 'F', long, value_name = "FILE", conflicts_with = "from", help_heading = "Traffic")]
+    file: Option<PathBuf>,
     #[command(flatten)]
     spec: TestSpec,
     #[command(flatten)]
@@ -86,6 +89,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, CommandError> {
         port: args.port,
         tls: &args.tls,
         spec: args.spec.clone(),
+        file: args.file.as_deref(),
         agent: args.agent()?,
         investigation: args.investigate,
         output: LiveOutput {

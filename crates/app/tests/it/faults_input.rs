@@ -41,6 +41,8 @@ const TEST: &[(&str, OptionValue, &[&str])] = &[
     ("--bytes", Positive, &["1.5"]),
     ("--blockcount", Positive, &[]),
     ("--parallel", Positive, &["10001", "20000"]),
+    // Used with a direction, this is tested in `test_file.rs`.
+    ("--file", Name, &["/no/such/file", "/", "/dev/null", ""]),
     ("--bitrate", Number, &["10MB", "1e400"]),
     ("--burst-period", Positive, &["0.5ms", "61"]),
     ("--fq-rate", Positive, &["7"]),

@@ -55,4 +55,5 @@ mod serve_config;
 mod service_manager;
 mod shared_archive;
 mod sweep;
+mod test_file;
 mod transactions;

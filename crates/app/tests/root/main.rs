@@ -6,6 +6,7 @@ mod support;
 
 mod agents;
 mod alone;
+mod disk;
 mod faults_floods;
 mod faults_input;
 mod faults_network;

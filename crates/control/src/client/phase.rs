@@ -172,6 +172,7 @@ impl ClientRun<'_> {
                     .zip(sockets)
                     .map(|(order, sockets)| {
                         let mut setup = flow_setup(&self.spec, order, true, &self.cookie);
+                        setup.file = self.file.clone();
                         setup.interface = interface.as_deref().map(str::to_owned);
                         setup.fastest_method = here.and_then(|here| fastest_method(&self.spec, here));
                         if let Some(transactions) = &mut setup.transactions

@@ -37,9 +37,12 @@ pub(super) fn doubts(
 /// A ceiling that was measured on a host but was exceeded by the flow.
 fn exceeded(ceiling: &Ceiling) -> Option<Caveat> {
     let measured = Bitrate::from_bps(ceiling.bitrate_bps)?;
+    let why = match ceiling.limit {
+        Limit::Disk => "memory took a part of the file, or the disk was busy when the limit was measured",
+        _ => "the host was probably busy when the limit was measured",
+    };
     let text = format!(
-        "the measured rate exceeds {measured}, the measured limit of {}, so this ceiling was left out: the \
-         host was probably busy when the limit was measured",
+        "the measured rate exceeds {measured}, the measured limit of {}, so this ceiling was left out: {why}",
         ceiling.because
     );
     caveat(CaveatKind::CeilingDisproved, text)

@@ -6,7 +6,8 @@ mod path;
 use linerate_model::flow::FlowId;
 use linerate_model::metrics::{Metric, MetricType, host};
 use linerate_model::{
-    CaveatKind, Direction, FlowRecord, HostInfo, RunRecord, Sample, Side, Tally, TestSpec, Transport,
+    CaveatKind, Direction, FlowRecord, HostInfo, RunRecord, Sample, Side, Tally, TestFile, TestSpec,
+    Transport,
 };
 use linerate_proto::native::DATAGRAM_BYTES;
 use linerate_theory::evidence::{
@@ -239,6 +240,15 @@ impl FlowView<'_> {
         }
     }
 
+    /// The file that a side sends or writes.
+    fn file(&self, side: Side) -> Option<&TestFile> {
+        let settings = match side {
+            Side::Sender => &self.flow.sender_settings,
+            Side::Receiver => &self.flow.receiver_settings,
+        };
+        settings.as_ref()?.file.as_ref()
+    }
+
     fn peer_is_foreign(&self) -> bool {
         self.record.caveats.iter().any(|caveat| caveat.kind == CaveatKind::ForeignPeer)
     }
@@ -253,7 +263,9 @@ impl FlowView<'_> {
             read_bps: all(traffic.read_rate),
             // The rules need this limit per connection, as the kernel applies it.
             max_pacing_bps: traffic.fq_rate.map(Bitrate::bps),
-            from_memory: !self.peer_is_foreign() && self.tally(Side::Sender).is_some(),
+            from_memory: !self.peer_is_foreign()
+                && self.tally(Side::Sender).is_some()
+                && self.file(Side::Sender).is_none(),
             probe_bps: self.probe_bps(),
         }
     }
@@ -275,6 +287,7 @@ impl FlowView<'_> {
         // Drops of the root qdisc may be included, because the kernel reports them to the connection.
         let queue = (side == Side::Sender).then(|| self.own_queue(side)?.dropped).flatten();
         HostEvidence {
+            disk_bps: self.file(side).and_then(|file| file.alone_bps).map(Bitrate::bps),
             // Rounding of the two clocks may give slightly more than one core.
             thread_share: median(&thread).map(|share| share.min(1.0)),
             thread_wait_share: mean(&self.series(side, host::THREAD_WAIT)).map(|wait| wait.min(1.0)),

@@ -229,6 +229,7 @@ impl Serving {
             started_at: String::new(),
             calibration: None,
             observer: None,
+            file: None,
             stop: &AtomicBool::new(false),
         };
         measure(&request, &mut log).map_err(|error| error.to_string())?;

@@ -48,9 +48,9 @@ impl Feed {
     /// # Errors
     /// This host does not support it; [`Feed::copying`] works wherever there is enough memory.
     pub(crate) fn prepare(flow: &FlowSide, method: SendMethod) -> Result<Self, SockError> {
-        let Some(path) = &flow.setup.file else { return Self::with_method(flow, method, flow.plan.block) };
+        let Some(file) = &flow.setup.file else { return Self::with_method(flow, method, flow.plan.block) };
         let mut feed = Self::copying(flow, flow.plan.block)?;
-        feed.method = FeedMethod::Disk(FileSource::open(path, flow.plan.block)?);
+        feed.method = FeedMethod::Disk(FileSource::open(&file.path, flow.plan.block)?);
         Ok(feed)
     }
 
@@ -164,6 +164,11 @@ impl Feed {
         let length = self.block.len().min(usize::try_from(most).unwrap_or(usize::MAX));
         let block = &self.block[..length];
         match &mut self.method {
+            FeedMethod::Disk(source) => {
+                let moved = stream::send(fd, source.next(most)?)?;
+                source.sent(moved.bytes());
+                Ok(moved)
+            }
             FeedMethod::Copy => stream::send(fd, block),
             // splice and sendfile pass a whole pattern; a shorter rest of a limit in bytes is copied.
             FeedMethod::Splice(_) | FeedMethod::File(_) if most < ZEROCOPY_CALL_BYTES as u64 => {
@@ -172,8 +177,6 @@ impl Feed {
             FeedMethod::Splice(splicer) => splicer.send(fd),
             FeedMethod::File(file) => file.send(fd),
             FeedMethod::Notify(notified) => notified.send(fd, 0..length),
-            // Only whole blocks are sent of files.
-            FeedMethod::Disk(_) => stream::send(fd, block),
         }
     }
 
@@ -234,7 +237,7 @@ impl Drain {
     /// # Errors
     /// There is not enough memory, or the flow's file cannot be written.
     pub(crate) fn prepare(flow: &FlowSide, block: usize) -> Result<Self, SockError> {
-        let sink = flow.setup.file.as_deref().map(FileSink::create).transpose()?;
+        let sink = flow.setup.file.as_ref().map(|file| FileSink::create(&file.path)).transpose()?;
         // Discarded bytes cannot be written to a file.
         let discard = flow.setup.socket.skip_rx_copy && sink.is_none();
         Ok(Self { buffer: payload::allocate(block)?, discard, quick_ack: flow.setup.socket.quick_ack, sink })

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::Shutdown;
 use std::time::Duration;
 
-use linerate_engine::{FlowSetup, Sockets, start};
+use linerate_engine::{FlowFile, FlowSetup, Sockets, start};
 use linerate_model::metrics::{flow, tcp};
 use linerate_model::{CaveatKind, Side};
 use linerate_sock::poll::{Interest, wait_for};
@@ -300,5 +300,24 @@ fn a_slow_reader_that_is_stopped_reads_what_has_arrived() {
         assert_eq!(receiver.tally.total_bytes.get(), 2 << 20, "{streams} streams");
         assert!(receiver.tally.complete, "{streams} streams: {:?}", receiver.tally.error);
         assert_eq!(sender.finish().tally.total_bytes.get(), 2 << 20);
+    }
+}
+
+#[test]
+fn a_file_is_sent_from_its_beginning_again_and_written_as_it_arrives() {
+    let folder = tempfile::tempdir().unwrap();
+    let [source, sink] = ["source", "sink"].map(|name| folder.path().join(name));
+    // No multiple of a block, and no two blocks alike.
+    let content: Vec<u8> = (0..700_001_u32).flat_map(u32::to_le_bytes).take(700_001).collect();
+    std::fs::write(&source, &content).unwrap();
+    for bytes in [1, 300_000, content.len(), 2 * content.len() + 5] {
+        let (mut sender, mut receiver) = sized(bytes as u64);
+        (sender.file, receiver.file) = (Some(FlowFile::of(&source)), Some(FlowFile::of(&sink)));
+        let (sender, receiver) = run_tcp((sender, receiver), 1);
+        check_conserved(&sender, &receiver);
+        let expected: Vec<u8> = content.iter().copied().cycle().take(bytes).collect();
+        assert!(std::fs::read(&sink).unwrap() == expected, "{bytes}");
+        let names = [&sender, &receiver].map(|end| end.settings.file.as_ref().unwrap().name.to_string());
+        assert_eq!(names, ["source", "sink"]);
     }
 }

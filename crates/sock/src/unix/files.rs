@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
 
 use crate::SockError;
@@ -28,6 +28,12 @@ pub fn are_same(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
+/// Whether it is a file or a disk, which have a size and are read again and again.
+#[must_use]
+pub fn has_size(file: &Metadata) -> bool {
+    file.is_file() || file.file_type().is_block_device()
+}
+
 /// Gives a file to the owner of another one, if this user may do that.
 pub fn give_to_owner_of(file: &File, other: &Metadata) {
     // Only root may give a file away; for others it is theirs already.
@@ -49,6 +55,25 @@ pub fn file_system_id(path: &Path) -> Result<u32, SockError> {
         return Err(fail(io::Error::last_os_error()));
     }
     Ok((about.f_fsid & 0xffff_ffff) as u32)
+}
+
+/// Writes what was not written yet to the disk, and asks the kernel to forget the file's content, so that it is read from the
+/// disk again. A system without such a request (macOS) keeps it.
+///
+/// # Errors
+/// The disk failed.
+pub fn forget_content(file: &File) -> io::Result<()> {
+    file.sync_data()?;
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd;
+        // SAFETY: the descriptor is open; the call takes no memory.
+        let error = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        if error != 0 {
+            return Err(io::Error::from_raw_os_error(error));
+        }
+    }
+    Ok(())
 }
 
 /// What changes when a file is replaced, written, or given other permissions.

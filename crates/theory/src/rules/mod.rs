@@ -152,6 +152,16 @@ pub(crate) fn near(rate: f64, ceiling: Option<f64>, tolerance: f64) -> bool {
     ceiling.is_some_and(|ceiling| (rate / ceiling - 1.0).abs() <= tolerance)
 }
 
+/// The disk is what limits a flow if its rate alone is near that of the flow. It is measured for two seconds only, and other
+/// programs use it too.
+const DISK_TOLERANCE: f64 = 0.25;
+
+/// The rate of the disk alone, if the flow is about as fast.
+pub(crate) fn disk_limits(evidence: &Evidence, host: &HostEvidence) -> Option<f64> {
+    let goodput = evidence.outcome.goodput_bps?;
+    host.disk_bps.filter(|_| near(goodput, host.disk_bps, DISK_TOLERANCE))
+}
+
 /// A thread with at least this share of a core counts as filling the core.
 pub(crate) const FULL_CORE_SHARE: f64 = 0.95;
 

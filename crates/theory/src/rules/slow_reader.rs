@@ -2,7 +2,7 @@
 
 use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
-use super::{FindingBuilder, TINY_BUFFER_BYTES, any_core_is_full, near};
+use super::{FindingBuilder, TINY_BUFFER_BYTES, any_core_is_full, disk_limits, near};
 use crate::evidence::Evidence;
 use crate::{ceilings, format};
 
@@ -28,16 +28,22 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if !asked && (!closed || host_is_limit) {
         return None;
     }
-    let text = match evidence.asked.read_bps.filter(|_| asked) {
-        Some(read) => {
+    let disk = disk_limits(evidence, reader).filter(|_| !asked);
+    let text = match (evidence.asked.read_bps.filter(|_| asked), disk) {
+        (Some(read), _) => {
             format!("The test limits the receiver's reads to {}, and no more arrived.", format::rate(read))
         }
-        None => "The receive buffer was full: the receiving application does not keep up.".to_owned(),
+        (None, Some(bps)) => format!(
+            "The receive buffer was full: the disk, which alone writes {}, does not keep up.",
+            format::rate(bps)
+        ),
+        (None, None) => "The receive buffer was full: the receiving application does not keep up.".to_owned(),
     };
-    let sure = if asked { Confidence::Confirmed } else { Confidence::Probable };
+    let sure = if asked || disk.is_some() { Confidence::Confirmed } else { Confidence::Probable };
     FindingBuilder::new(Rule::SlowReader, sure, text)
         .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
         .with(EvidenceKey::ReadBps, evidence.asked.read_bps)
+        .with(EvidenceKey::DiskBps, disk)
         .with(EvidenceKey::ReceiverWindowShare, held)
         .with(EvidenceKey::ReceiveQueueShare, evidence.windows.queue_median_share)
         .with(EvidenceKey::ZeroWindows, evidence.windows.zero_windows)
@@ -86,6 +92,17 @@ mod tests {
     #[test]
     fn a_full_queue_behind_a_closed_window_is_a_slow_reader() {
         assert_eq!(rule(&full_queue()).map(|finding| finding.confidence), Some(Confidence::Probable));
+    }
+
+    #[test]
+    fn a_disk_that_alone_is_as_slow_is_the_limit() {
+        let mut evidence = full_queue();
+        evidence.receiver.disk_bps = Some(210e6);
+        let finding = rule(&evidence).unwrap();
+        assert_eq!(finding.confidence, Confidence::Confirmed);
+        assert_eq!(finding.evidence[&EvidenceKey::DiskBps], 210e6);
+        evidence.receiver.disk_bps = Some(2e9);
+        assert_eq!(rule(&evidence).map(|finding| finding.confidence), Some(Confidence::Probable));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
-use super::{FindingBuilder, core_is_full, link_full, rate_was_asked_for, send_buffer};
+use super::{FindingBuilder, core_is_full, disk_limits, link_full, rate_was_asked_for, send_buffer};
 use crate::evidence::Evidence;
 use crate::format;
 
@@ -38,12 +38,24 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         || "The sender had nothing to send in most samples.".to_owned(),
         |share| format!("For {} of the time the sender had nothing to send.", format::percent(share)),
     );
-    FindingBuilder::new(Rule::SlowSource, Confidence::Probable, text)
+    let disk = disk_limits(evidence, &evidence.sender);
+    let (sure, text, remedy) = match disk {
+        Some(bps) => (
+            Confidence::Confirmed,
+            format!("{text} The file alone is read at {}, so its disk is the limit.", format::rate(bps)),
+            "Read from a faster disk; to measure the path, test from memory.",
+        ),
+        None => {
+            (Confidence::Probable, text, "The data source is too slow: test from memory, or check the disk.")
+        }
+    };
+    FindingBuilder::new(Rule::SlowSource, sure, text)
+        .with(EvidenceKey::DiskBps, disk)
         .with(EvidenceKey::BusyShare, tcp.busy_share)
         .with(EvidenceKey::AppLimitedShare, tcp.app_limited_share)
         .with(EvidenceKey::NotSentBytes, tcp.not_sent_bytes)
         .share(waiting.filter(|_| idle).or(tcp.app_limited_share))
-        .remedy("The data source is too slow: test from memory, or check the disk.")
+        .remedy(remedy)
         .finish()
 }
 
@@ -68,6 +80,23 @@ mod tests {
         let finding = rule(&starved()).unwrap();
         assert_eq!(finding.cause, Cause::Application);
         assert!((finding.share_of_time.unwrap() - 0.6).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_disk_that_alone_is_as_slow_is_the_limit_and_a_faster_one_is_not() {
+        let with_disk = |bps: f64| {
+            let mut evidence = starved();
+            evidence.sender.disk_bps = Some(bps);
+            crate::diagnose(&evidence).primary
+        };
+        let finding = with_disk(330e6);
+        assert_eq!((finding.rule.clone(), finding.confidence), (Rule::SlowSource, Confidence::Confirmed));
+        assert_eq!(finding.evidence[&EvidenceKey::DiskBps], 330e6);
+        // Beyond the disk, the receiver's core, which 300 Mb/s fill to 40 %.
+        assert!((finding.evidence[&EvidenceKey::AfterRemedyBps] / 750e6 - 1.0).abs() < 1e-9, "{finding:?}");
+        let finding = with_disk(2e9);
+        assert_eq!((finding.rule, finding.confidence), (Rule::SlowSource, Confidence::Probable));
+        assert!(!finding.evidence.contains_key(&EvidenceKey::DiskBps));
     }
 
     #[test]

@@ -79,6 +79,7 @@ pub(super) fn carry_out(
         started_at: String::new(),
         calibration: config.calibration.clone(),
         observer: observer.map(|observer| observer as &dyn PortObserver),
+        file: None,
         tls: job.certificate.map(|certificate| ServerTrust::Fingerprint(Arc::new(certificate))),
         stop,
     };

@@ -139,6 +139,7 @@ pub(crate) fn client(port: u16, tls: Option<ServerTrust>) -> Result<RunRecord, S
         started_at: String::new(),
         calibration: None,
         observer: None,
+        file: None,
         stop: &AtomicBool::new(false),
     };
     measure(&request, &mut log).map_err(|error| error.to_string())?;

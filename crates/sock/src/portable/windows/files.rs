@@ -20,8 +20,22 @@ pub fn are_same(one: &Metadata, other: &Metadata) -> bool {
     FileState::of(one) == FileState::of(other)
 }
 
+/// Whether it is a file, which has a size and is read again and again.
+#[must_use]
+pub fn has_size(file: &Metadata) -> bool {
+    file.is_file()
+}
+
 /// Gives a file to the owner of another one: nothing is done.
 pub const fn give_to_owner_of(_file: &File, _other: &Metadata) {}
+
+/// Asks the kernel to forget a file's content: nothing is done, as there is no such request.
+///
+/// # Errors
+/// Never.
+pub const fn forget_content(_file: &File) -> std::io::Result<()> {
+    Ok(())
+}
 
 /// What changes when a file is replaced or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
