@@ -78,6 +78,11 @@ check_run() {
     server_pid=
 }
 
+if [[ " ${builds[*]} " == *' core '* ]]; then
+    heading 'unit tests of the small build'
+    cargo test --quiet --package linerate --no-default-features --lib core_build
+fi
+
 names=()
 for arch in "${architectures[@]}"; do
     for build in "${builds[@]}"; do
