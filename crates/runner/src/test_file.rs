@@ -1,6 +1,6 @@
 //! A file as the source or the sink of a test.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -18,6 +18,8 @@ const BLOCK_BYTES: usize = 128 << 10;
 const DISK_WAIT: Duration = Duration::from_millis(1);
 /// More than any kernel reads ahead.
 const MOST_READ_AHEAD: u64 = 64 << 20;
+/// The most that is written to a fast disk.
+const MOST_WRITTEN: u64 = 512 << 20;
 /// Bytes that are written before they are made safe on the disk.
 const SAFE_BYTES: usize = 16 << 20;
 
@@ -139,18 +141,16 @@ fn reading_rate(file: &mut File) -> std::io::Result<Option<Bitrate>> {
     }
 }
 
-/// Writes a file for two seconds, and removes it.
+/// Writes a file without a name in the same folder for two seconds.
 fn write_alone(path: &Path) -> std::io::Result<Option<Bitrate>> {
-    let file = files::only_for_owner(OpenOptions::new().write(true).create_new(true)).open(path)?;
-    let written = write_for_a_while(file);
-    std::fs::remove_file(path)?;
-    written
-}
-
-fn write_for_a_while(mut file: File) -> std::io::Result<Option<Bitrate>> {
+    if path.symlink_metadata().is_ok() {
+        return Err(std::io::Error::other("it exists, and is not overwritten"));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut file = tempfile::tempfile_in(folder.unwrap_or(Path::new(".")))?;
     let (block, mut bytes) = (vec![0x5a; BLOCK_BYTES], 0);
     let begun = clock::now();
-    while clock::now().since(begun) < ALONE {
+    while clock::now().since(begun) < ALONE && bytes < MOST_WRITTEN {
         for _ in 0..SAFE_BYTES / BLOCK_BYTES {
             file.write_all(&block)?;
             bytes += BLOCK_BYTES as u64;
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(file.amount(download.clone()).traffic.bytes, None);
         std::fs::write(&path, "precious").unwrap();
         let error = PreparedFile::prepare(&path, &download).unwrap_err().to_string();
-        assert!(error.contains("received cannot be written: File exists"), "{error}");
+        assert!(error.contains("received cannot be written: it exists, and is not overwritten"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), b"precious");
     }
 

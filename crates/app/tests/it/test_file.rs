@@ -57,7 +57,11 @@ fn what_arrives_is_written_to_a_new_file_and_an_old_one_stays() {
     let before = std::fs::read(&file).unwrap();
     let done = Process::start(command(server.port, &file, &["--download"])).finish(TIMEOUT);
     assert_eq!(done.code, Some(2), "{done:?}");
-    assert!(done.stderr.contains("received cannot be written: File exists"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("received cannot be written: it exists, and is not overwritten"),
+        "{}",
+        done.stderr
+    );
     assert!(std::fs::read(&file).unwrap() == before);
 }
 

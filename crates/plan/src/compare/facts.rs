@@ -49,19 +49,25 @@ pub(super) fn note(facts: &mut BTreeMap<String, BTreeSet<String>>, run: &RunReco
             if let Ok(value) = serde_json::to_value(settings) {
                 every_setting(&value, "", &mut |name, value| add(format!("{name} of the {side}"), value));
             }
+            // Of settings that were read here, the absence of a file is known too.
+            if let Some(settings) = settings.as_ref().filter(|settings| !settings.local.is_empty()) {
+                let file = settings.file.as_ref().map(|file| format!("file {}", file.name));
+                add(format!("data of the {side}"), file.unwrap_or_else(|| "in memory".to_owned()));
+            }
         }
     }
 }
 
-/// Addresses of sockets: they differ between runs but explain nothing.
-const LOCATION_KEYS: [&str; 2] = ["local", "remote"];
+/// Addresses of sockets differ between runs but explain nothing, and so does the rate of a disk, which is measured before
+/// each.
+const LEFT_OUT_KEYS: [&str; 3] = ["local", "remote", "file"];
 
 /// Settings by their names in results, whatever they are. Nested names are joined with dots.
 fn every_setting(value: &Value, name: &str, add: &mut dyn FnMut(&str, String)) {
     match value {
         Value::Null => {}
         Value::Object(fields) => {
-            for (field, value) in fields.iter().filter(|(field, _)| !LOCATION_KEYS.contains(&field.as_str()))
+            for (field, value) in fields.iter().filter(|(field, _)| !LEFT_OUT_KEYS.contains(&field.as_str()))
             {
                 let name = if name.is_empty() { field.clone() } else { format!("{name}.{field}") };
                 every_setting(value, &name, add);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use linerate_model::flow::FlowId;
 use linerate_model::{
     Body, Event, FlowPlan, HostInfo, PlanAxis, PlanPoint, PlanRecord, PlanStart, PlanValue, PointSummary,
-    RunRecord, SideSettings, Tally, Transport, World,
+    RunRecord, SideSettings, Tally, TestFile, Transport, World,
 };
 use linerate_theory::compare::ComparisonOutcome;
 use linerate_units::{Bitrate, Span, Timestamp};
@@ -149,6 +149,31 @@ fn run(rate: f64, kernel: &str) -> RunRecord {
     ];
     let event = |(seq, body)| Event { run: "r".into(), host: 0, seq, at: Timestamp::START, body };
     RunRecord::fold(&(0..).zip(bodies).map(event).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_file_on_one_side_is_a_difference_and_the_rate_of_its_disk_is_none() {
+    let with_file = |rate: f64, disk: f64| {
+        let mut run = run(rate, OLD);
+        let file = TestFile { name: "image".into(), alone_bps: Bitrate::from_bps(disk) };
+        run.flows[0].sender_settings.as_mut().unwrap().file = Some(file);
+        run
+    };
+    let files = |rates: &[f64], disk| rates.iter().map(|rate| with_file(*rate, disk)).collect::<Vec<_>>();
+    let memory: Vec<_> = FAST.iter().map(|rate| run(*rate, OLD)).collect();
+    let base = Candidate::of_runs("file".to_owned(), &files(SLOW, 1e9));
+    let others = [
+        Candidate::of_runs("memory".to_owned(), &memory),
+        Candidate::of_runs("other file".to_owned(), &files(FAST, 2e9)),
+    ];
+    let table = compare_with_base(&base, &others, &quantities(&[]).unwrap(), Pairing::None);
+    let difference = Difference {
+        candidate: 0,
+        what: "data of the sender".to_owned(),
+        base: "file image".to_owned(),
+        other: "in memory".to_owned(),
+    };
+    assert_eq!(table.differences, [difference]);
 }
 
 #[test]
