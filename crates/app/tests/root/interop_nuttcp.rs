@@ -45,17 +45,6 @@ const KNOWN: [KnownTest; 15] = [
     udp(&["-u", "-r", "-n100", "-l1000", "-R1m", "-i2", "-T5"], "0.0954", 100),
 ];
 
-/// Runs a client that must succeed.
-fn ask(client: Program, on: &Netns, args: &[&str]) -> Done {
-    succeeded(args, NUTTCP.ask(client, on, &[args, &[HOST]].concat()))
-}
-
-fn succeeded(args: &[&str], done: Done) -> Done {
-    assert_eq!(done.code, Some(0), "{args:?} {done:?}");
-    assert_eq!(done.stderr, "", "{args:?} {done:?}");
-    done
-}
-
 /// A server for one client, which is listening.
 fn serve_one(server: Program, on: &Netns) -> Process {
     let process = NUTTCP.start(server, on, &["-1"]);
@@ -76,7 +65,9 @@ fn both(client: Program, server: Program, on: &Netns, args: &[&str]) -> String {
     };
     let (done, served) = again_when_busy(pair, goes_on);
     assert_eq!(served.code, Some(0), "{args:?} {served:?}");
-    succeeded(args, done).stdout
+    assert_eq!(done.code, Some(0), "{args:?} {done:?}");
+    assert_eq!(done.stderr, "", "{args:?} {done:?}");
+    done.stdout
 }
 
 /// The result line of one end (`t` or `r`) in a verbose report.
