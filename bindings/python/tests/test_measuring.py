@@ -121,6 +121,7 @@ def test_an_interrupted_stream_ends_with_a_verdict(server: str) -> None:
             bodies.append(event.body)
             if isinstance(event.body, ProgressBody):
                 stream.interrupt()
+                stream.interrupt()
         ended = bodies[-1]
         assert isinstance(ended, RunEndedBody)
         assert ended.outcome == "interrupted"

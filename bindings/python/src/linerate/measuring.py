@@ -39,9 +39,10 @@ class EventStream:
 
     def interrupt(self) -> None:
         """End the test early. The last events still come, with the verdict on what was measured."""
-        self._interrupted = True
-        if self._running is not None:
+        # Another signal would end it before they come.
+        if self._running is not None and not self._interrupted:
             self._running.interrupt()
+        self._interrupted = True
 
     def __aiter__(self) -> AsyncIterator[Event]:
         """Start the test."""

@@ -94,6 +94,7 @@ fn traffic() -> Vec<KnobCase> {
             Acts(|r| offered(r) < 9e6),
             Acts(|r| number(&up(r)["udp"]["send_gaps"]["max_ns"]) > 50e6),
         ),
+        KnobCase("file", &["/bin/sh", "--upload"], Acts(|r| sender(r)["file"]["name"] == "sh"), Refused),
         KnobCase("bitrate", &["8M", "--upload"], Acts(|r| offered(r) < 9e6), Acts(|r| offered(r) < 9e6)),
         // Datagrams are paced by fq only, which is not attached: half a megabyte is more than the socket
         // buffers hold.
