@@ -87,7 +87,7 @@ impl Ceiling {
         matches!(self.limit, Limit::Link | Limit::Qdisc)
     }
 
-    /// Whether it was measured on a host before or during the run: memory copies, processors.
+    /// Whether it was measured on a host before or during the run: memory copies, processors, disks.
     #[must_use]
     pub fn is_of_a_host(&self) -> bool {
         matches!(self.limit, Limit::HostMemory | Limit::CpuSender | Limit::CpuReceiver | Limit::Disk)

@@ -52,8 +52,8 @@ mod service_config;
 mod service_manager;
 #[cfg(target_os = "linux")]
 mod settings_guardian;
-#[cfg(target_os = "linux")]
 mod test_file;
+#[cfg(target_os = "linux")]
 mod tool_links;
 mod unwritten;
 mod whole_file;
@@ -84,7 +84,7 @@ pub use service_config::{ConfigChanges, ServiceConfig, ServiceConfigError};
 pub use service_manager::ServiceManager;
 #[cfg(target_os = "linux")]
 pub use settings_guardian::SettingsGuardians;
-#[cfg(target_os = "linux")]
 pub use test_file::PreparedFile;
+#[cfg(target_os = "linux")]
 pub use tool_links::{ToolLinksError, create_tool_links};
 pub use whole_file::{lasting_private_file, whole_file, whole_private_file};

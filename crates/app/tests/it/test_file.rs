@@ -39,7 +39,7 @@ fn a_file_is_sent_once_and_its_disk_is_a_ceiling() {
     let ceilings = flow["ceilings"].as_array().unwrap();
     let disk = ceilings.iter().find(|ceiling| ceiling["limit"] == "disk");
     // A disk that was slower alone than the flow is no ceiling.
-    let rate = flow["receiver"]["bits_per_second"].as_f64().unwrap_or_default();
+    let rate = flow["receiver"]["bitrate_bps"].as_f64().unwrap();
     assert!(disk.is_some_and(|disk| disk["bitrate_bps"].as_f64() == Some(alone)) || rate > alone, "{flow}");
     // The folders of a file are nobody's business.
     let folders = folder.path().display().to_string();

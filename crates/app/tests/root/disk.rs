@@ -10,6 +10,7 @@ use crate::support::{Folder, ServeProcess, again_when_busy, skipped, test_json};
 
 /// The kernel's folder of groups with limits for disks (cgroup v1).
 const GROUPS: &str = "/sys/fs/cgroup/blkio";
+
 /// A group of processes for which a disk is slow.
 struct SlowDisk {
     group: PathBuf,
