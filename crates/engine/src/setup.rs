@@ -61,7 +61,7 @@ pub struct FlowSetup {
     /// At an offered rate, everything due within this time leaves together at its start; absent for individual
     /// deadlines.
     pub pacing_tick: Option<Span>,
-    /// What ends a receiver's stream of datagrams, besides an order.
+    /// What ends a receiver's stream, besides an order and the end of the connection.
     pub end_mark: EndMark,
     /// Where the blocks of a single TCP stream carry a note about their connection.
     pub note: Option<BlockNote>,

@@ -44,7 +44,7 @@ pub(crate) fn write(flow: &FlowSide, pump: usize, guard: &mut PumpGuard<'_>, fee
     let alike = feed.repeats() && notes.is_none() && !stamps && flow.setup.offered.is_none();
     let gather = Gather::new(flow.plan.block, flow.setup.together && alike, clock::now());
     let header = match flow.setup.framing {
-        PayloadFraming::None => 0,
+        PayloadFraming::None | PayloadFraming::Chunks(_) => 0,
         PayloadFraming::WebSocket => flow.setup.payload.head.len(),
     };
     let mut writer =

@@ -4,7 +4,7 @@ use linerate_sock::handle::AsFd;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use linerate_model::flow::PayloadFraming;
+use linerate_model::flow::{EndMark, PayloadFraming};
 use linerate_sock::poll::Interest;
 use linerate_sock::stream::{recv, set_nonblocking, set_recv_timeout, set_send_timeout};
 use linerate_sock::{Mono, Moved, SockError, clock, queues};
@@ -130,17 +130,26 @@ fn empty(
     drain: &mut Drain,
 ) -> Result<(), StreamError> {
     let chunk = flow.setup.read_rate.map_or(usize::MAX, |rate| pacer::chunk(rate, flow.plan.block));
+    let length = if let EndMark::Length(bytes) = flow.setup.end_mark { bytes } else { u64::MAX };
     let mut pace = None;
-    // A reader with a limited rate wakes up by its schedule and needs no mark.
-    let most = if flow.setup.read_rate.is_some() { 0 } else { flow.plan.block };
+    // A reader with a limited rate wakes up by its schedule and needs no mark. The end of a given length may be less
+    // than a mark, and the peer waits for an answer to it.
+    let is_chunked = matches!(flow.setup.framing, PayloadFraming::Chunks(_));
+    let marked = flow.setup.read_rate.is_none() && length == u64::MAX && !is_chunked;
+    let most = if marked { flow.plan.block } else { 0 };
     let mut low_water = LowWater::new(socket, most, flow.control.max_wait());
     // What waits for a reader with a limited rate arrived long before.
     let mut times = ArrivalTimes::new(socket, flow.setup.read_rate.is_none() && !drain.discards());
     let (mut taken, mut now) = (0, Mono::default());
     let mut notes = flow.setup.note.map(|note| NoteReader::new(note, flow.plan.block));
     let mut blocks = flow.block_reader(stream);
-    let mut messages = (flow.setup.framing == PayloadFraming::WebSocket).then(MessageCounter::default);
+    let mut messages = MessageCounter::new(flow.setup.framing);
     while flow.control.may_read(now) {
+        if taken >= length {
+            times.end(socket);
+            return Ok(());
+        }
+        let chunk = chunk.min(usize::try_from(length - taken).unwrap_or(usize::MAX));
         if let Some(pace) = &pace {
             let due = PacingSchedule::due(pace, taken);
             flow.control.sleep_until(due, |control| !control.reads_out() && !control.aborted());
@@ -178,7 +187,7 @@ fn empty(
                 if let Some(blocks) = &mut blocks {
                     blocks.take(drain.taken(bytes));
                 }
-                if messages.as_ref().is_some_and(MessageCounter::is_closed) {
+                if messages.as_ref().is_some_and(MessageCounter::is_over) {
                     times.end(socket);
                     return Ok(());
                 }

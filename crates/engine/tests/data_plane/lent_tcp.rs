@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 
-use linerate_model::flow::{FlowId, FlowTask, Pattern, Payload, Stop};
+use linerate_model::flow::{ChunkReader, EndMark, FlowId, FlowTask, Pattern, Payload, PayloadFraming, Stop};
 use linerate_model::{SendMethod, Side};
 use linerate_sock::clock;
 use linerate_sock::poll::{Interest, wait_for};
@@ -347,4 +347,41 @@ fn shared_threads_stop_at_once_too() {
     let mut link = near.into_iter().next().unwrap();
     link.set_nonblocking(false).unwrap();
     assert_eq!(link.write(b"still open").unwrap(), 10);
+}
+
+/// The peer waits for an answer, or sends what belongs to something else.
+#[test]
+fn a_given_length_ends_a_receiver_and_what_follows_stays_in_the_socket() {
+    for length in [1, 65_535, 65_537, 3_000_001] {
+        let (near, far) = tcp_pairs(1);
+        let receiver = FlowTask { end_mark: EndMark::Length(length), ..task(RECEIVER, 65_536) };
+        let receiver = lend_tcp(&receiver, &far);
+        let mut writer = near.into_iter().next().unwrap();
+        writer.set_nonblocking(false).unwrap();
+        writer.write_all(&vec![1; usize::try_from(length).unwrap()]).unwrap();
+        writer.write_all(b"next").unwrap();
+        wait_ended(&receiver);
+        let counts = receiver.finish().counts;
+        assert_eq!((counts.streams[0].bytes, counts.trouble), (length, None));
+        writer.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(read_all(far.into_iter().next().unwrap()), b"next");
+    }
+}
+
+#[test]
+fn chunks_end_with_the_last_one_and_only_their_payload_counts() {
+    let (near, far) = tcp_pairs(1);
+    let mut begun = ChunkReader::default();
+    assert_eq!(begun.take(b"186a0\r\n0123456789"), Ok((10, 17)));
+    let receiver = FlowTask { framing: PayloadFraming::Chunks(begun), ..task(RECEIVER, 65_536) };
+    let receiver = lend_tcp(&receiver, &far);
+    let mut writer = near.into_iter().next().unwrap();
+    writer.set_nonblocking(false).unwrap();
+    let rest = [&vec![b'x'; 99_990][..], b"\r\n3;last\r\nabc\r\n0\r\n\r\n"].concat();
+    for piece in rest.chunks(9_999) {
+        writer.write_all(piece).unwrap();
+    }
+    wait_ended(&receiver);
+    let counts = receiver.finish().counts;
+    assert_eq!((counts.streams[0].bytes, counts.trouble), (99_993, None));
 }

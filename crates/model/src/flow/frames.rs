@@ -1,5 +1,7 @@
 //! Frames of a WebSocket connection (RFC 6455 §5.2), in which tests of browsers carry their payload.
 
+use super::ChunkReader;
+
 /// How the bytes of a TCP connection carry payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PayloadFraming {
@@ -10,6 +12,9 @@ pub enum PayloadFraming {
     /// A block of a sender is one message: the head of its payload is the header of the frame, which does not
     /// count.
     WebSocket,
+    /// Chunks of an HTTP body, of which this much has been read before the flow. A receiver counts their payload and
+    /// ends its stream after the last.
+    Chunks(ChunkReader),
 }
 
 /// Most bytes of a frame's header.

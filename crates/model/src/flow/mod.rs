@@ -1,12 +1,14 @@
 //! A flow as the data plane sees it: what one side moves, how its datagrams and blocks are filled, and what its
 //! streams count. Protocols request flows and engines execute them, without knowing each other.
 
+mod chunks;
 mod counts;
 mod exchange;
 mod frames;
 mod stamp;
 mod task;
 
+pub use chunks::{ChunkError, ChunkReader};
 pub use counts::{ConnectionCounts, FlowCounts, Noted, StreamCounts, TransitCounts};
 pub use exchange::{Exchange, Exchanged};
 pub use frames::{FrameKind, FramePart, FrameReader, PayloadFraming, WebSocketError, frame_header};

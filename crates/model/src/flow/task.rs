@@ -173,6 +173,8 @@ pub enum EndMark {
         /// Which of them ends the stream, from 1.
         nth: u32,
     },
+    /// This many bytes of a TCP stream that has a thread to itself. What follows stays in the socket.
+    Length(u64),
 }
 
 /// How a flow ends.
