@@ -2,7 +2,7 @@
 
 use linerate_compat::EmbeddedServerConfig;
 use linerate_compat::http::{HttpRequest, HttpServer};
-use linerate_model::flow::FrameReader;
+use linerate_model::flow::{ChunkReader, FrameReader};
 use linerate_units::Span;
 
 use crate::noisy_host::{completed, received};
@@ -14,6 +14,7 @@ pub fn http(script: &[u8]) {
         let _ = (request.browser(), request.is_of_own_page(), request.parameter("stream"));
     }
     frames(script);
+    chunks(script);
     let _ = run(script);
 }
 
@@ -40,6 +41,20 @@ fn frames(bytes: &[u8]) {
         (total, None)
     };
     assert_eq!(read(1), read(bytes.len().max(1)));
+}
+
+/// However the bytes are cut, the chunks are the same.
+fn chunks(bytes: &[u8]) {
+    let read = |cut: usize| {
+        let (mut reader, mut total, mut used) = (ChunkReader::default(), 0, 0);
+        for piece in bytes.chunks(cut) {
+            let Ok((payload, taken)) = reader.take(piece) else { return Err(total) };
+            (total, used) = (total + payload, used + taken);
+            assert!(payload <= taken as u64 && (taken == piece.len() || reader.is_over()));
+        }
+        Ok((total, used, reader.is_over()))
+    };
+    assert_eq!(read(1).ok(), read(bytes.len().max(1)).ok());
 }
 
 fn upgrade(path: &str, protocol: &str) -> Vec<u8> {
@@ -92,6 +107,17 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let upload = [connect(1, &page("up?stream=0")), vec![8, 1, 0, 9, 60, 8, 1, 4, 9, 60]].concat();
     seeds.push([control.clone(), phase, received(0, &note), upload, vec![10, 5]].concat());
     seeds.push([control, received(0, &cancel), vec![10, 5]].concat());
+    // Requests without a dialogue: admitted, started, moved, written, ended, and over after a pause.
+    let begin = |head: &str| [vec![0, 0], connect(0, head.as_bytes()), vec![7, 0, 8, 1, 0, 15, 20]].concat();
+    // The next request shows that the client has all of the download.
+    let next = received(0, b"GET /empty HTTP/1.1\r\n\r\n");
+    let download = begin("GET /garbage?ckSize=1 HTTP/1.1\r\n\r\n");
+    seeds.push([download, vec![8, 3, 0, 8, 1, 0], next, vec![10, 5]].concat());
+    let posts = ["Content-Length: 1048576", "Transfer-Encoding: chunked"];
+    for post in posts.map(|field| format!("POST /__up HTTP/1.1\r\n{field}\r\n\r\n")) {
+        seeds.push([begin(&post), vec![8, 1, 0, 10, 5]].concat());
+    }
+    seeds.push(b"4;a=b\r\nWiki\r\n0\r\nT: x\r\n\r\n".to_vec());
     seeds.push(b"GET /x?stream=1 HTTP/1.1\r\nHost: [::1]:80\r\nOrigin: http://a:1\r\nUser-Agent: Firefox/12.0\r\n\r\n".to_vec());
     seeds
         .push([frame(0x02, b"ab"), frame(0x80, b"cd"), vec![0x82, 0xfe, 0, 3, 1, 2, 3, 4, 5, 6, 7]].concat());
@@ -104,7 +130,7 @@ mod tests {
     #[test]
     fn seeds_complete_tests_in_both_roles() {
         let completed: Vec<u32> = super::seeds().iter().map(|seed| super::run(seed)).collect();
-        // The third is an upload that is stopped early, the last a test that is cancelled.
-        assert_eq!(completed[..6], [1, 1, 0, 1, 1, 0]);
+        // The third is an upload that is stopped early, the sixth a test that is cancelled.
+        assert_eq!(completed[..9], [1, 1, 0, 1, 1, 0, 1, 1, 1]);
     }
 }

@@ -70,9 +70,9 @@ impl<S: ToolSession> Sessions<S> {
         }
     }
 
-    /// Ends every session with a function of its own.
-    pub(crate) fn end_all(&mut self, end: impl FnMut(&mut S)) {
-        self.table.values_mut().for_each(end);
+    /// Calls a function with every session.
+    pub(crate) fn for_each(&mut self, call: impl FnMut(&mut S)) {
+        self.table.values_mut().for_each(call);
     }
 
     /// Moves the outputs of all sessions to those of the server, and returns the sessions that are over.

@@ -23,7 +23,7 @@ pub use linerate_model::flow::{
     Noted, Pattern, Payload, PayloadFraming, RunId, Stop, StreamCounts, SystemError, Transit, TransitCounts,
 };
 pub use link::{LinkOptions, Opened};
-pub use run::Planned;
+pub use run::{CountedFlow, Planned};
 
 use std::net::SocketAddr;
 
@@ -353,6 +353,16 @@ pub enum Output {
         flow: FlowId,
         /// What its page said.
         note: Box<BrowserNote>,
+    },
+    /// The result of a flow whose parts the engine moved, under other numbers than this one. It need not have been
+    /// planned.
+    Counted {
+        /// The run.
+        run: RunId,
+        /// The flow in the result.
+        flow: FlowId,
+        /// What was counted.
+        counted: Box<CountedFlow>,
     },
     /// The peer's counts of a flow.
     PeerCounted {

@@ -1,14 +1,20 @@
-//! Tests of browsers over HTTP/1.1 and WebSocket: a page's own tests, and clients of ndt7.
+//! Tests of browsers over HTTP/1.1 and WebSocket: a page's own tests, and clients of ndt7, LibreSpeed and Cloudflare.
 //!
 //! The server reads the head of a request (`request`) and hands the connection to a test. A page's test
 //! (`browser`) has a control connection, over which the server announces its phases and pings, and 1 to 16 further
 //! connections a phase, from the browser's workers. ndt7 (`ndt7`) has one connection a phase. Both move payload in
-//! flows of the engine (`transfer`). The server judges every test: a rate is that of the bytes that it read, or of
+//! flows of the engine (`transfer`). Clients of LibreSpeed and Cloudflare have no dialogue around their requests
+//! (`endpoint`): each body is a flow, and what a client's bodies come to is its result (`bodies`, `body_totals`). The
+//! server judges every test: a rate is that of the bytes that it read, or of
 //! those that the peer's kernel acknowledged, by its own clock.
 //!
-//! Sources: RFC 9112, RFC 6455, and the specification of ndt7 (v0.11.0).
+//! Sources: RFC 9112, RFC 6455, and the specification of ndt7 (v0.11.0); of the others, their clients.
 
+mod bodies;
+mod body;
+mod body_totals;
 mod browser;
+mod endpoint;
 mod ndt7;
 mod page;
 mod request;
@@ -19,8 +25,8 @@ mod websocket;
 #[cfg(test)]
 mod tests;
 
-pub use request::{HttpRequest, RequestError};
-pub use server::HttpServer;
+pub use request::{HttpMethod, HttpRequest, RequestError};
+pub use server::{HttpServer, test_request};
 
 use linerate_model::sniff::Match;
 
@@ -43,11 +49,19 @@ pub static HTTP: Tool = Tool {
 pub const BROWSER: &str = browser::TOOL;
 
 /// What is served, by the names of the tools in results.
-pub(crate) const PROTOCOLS: [&str; 2] = [browser::TOOL, ndt7::TOOL];
+pub(crate) const PROTOCOLS: [&str; 4] =
+    [browser::TOOL, ndt7::TOOL, endpoint::LIBRESPEED, endpoint::CLOUDFLARE];
 
-/// Every request of a test begins so.
+/// Every request of a test begins with one of these.
 fn sniff(start: &[u8]) -> Match {
-    Match::magic(start, b"GET /")
+    let starts: [&[u8]; 3] = [b"GET /", b"POST /", b"OPTIONS /"];
+    let matches = starts.map(|magic| Match::magic(start, magic));
+    let has = |wanted| matches.contains(&wanted);
+    match (has(Match::Yes), has(Match::More)) {
+        (true, _) => Match::Yes,
+        (false, true) => Match::More,
+        (false, false) => Match::No,
+    }
 }
 
 fn refusal(why: &str) -> Vec<u8> {

@@ -11,9 +11,23 @@ const MAX_FIELDS: usize = 64;
 /// Most bytes of a query (ndt7: at least 4096).
 const MAX_TARGET_BYTES: usize = 6 << 10;
 
-/// The head of a GET request.
+/// The method of a request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HttpMethod {
+    /// GET.
+    #[default]
+    Get,
+    /// POST.
+    Post,
+    /// OPTIONS, by which a browser asks whether a page of another host may send a request.
+    Options,
+}
+
+/// The head of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpRequest {
+    /// The method.
+    pub method: HttpMethod,
     /// Path of the target, without the query.
     pub path: String,
     /// The query, not decoded; empty if there is none.
@@ -28,6 +42,14 @@ pub struct HttpRequest {
     pub protocols: Vec<String>,
     /// The program that the client claims to be.
     pub user_agent: ForeignText,
+    /// Bytes of the body; absent if the head does not tell.
+    pub content_length: Option<u64>,
+    /// Whether the body comes in chunks, so that its length is unknown.
+    pub is_chunked: bool,
+    /// Whether the client waits for permission before it sends the body.
+    pub expects_continue: bool,
+    /// Whether the client may send another request over the connection.
+    pub is_persistent: bool,
 }
 
 /// Why there is no request.
@@ -37,7 +59,7 @@ pub enum RequestError {
     Malformed,
     /// The head is longer than 8 KiB, or has more than 64 fields.
     TooLarge,
-    /// A method other than GET.
+    /// A method other than GET, POST and OPTIONS.
     Method,
 }
 
@@ -55,20 +77,28 @@ impl HttpRequest {
             Ok(_) | Err(httparse::Error::TooManyHeaders) => return Err(RequestError::TooLarge),
             Err(_) => return Err(RequestError::Malformed),
         };
-        if parsed.method != Some("GET") {
-            return Err(RequestError::Method);
-        }
+        let method = match parsed.method {
+            Some("GET") => HttpMethod::Get,
+            Some("POST") => HttpMethod::Post,
+            Some("OPTIONS") => HttpMethod::Options,
+            _ => return Err(RequestError::Method),
+        };
         let target = parsed.path.unwrap_or_default();
         if target.len() > MAX_TARGET_BYTES {
             return Err(RequestError::TooLarge);
         }
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let mut request = Self { path: path.to_owned(), query: query.to_owned(), ..Self::default() };
+        let is_persistent = parsed.version == Some(1);
+        let (path, query) = (path.to_owned(), query.to_owned());
+        let mut request = Self { method, path, query, is_persistent, ..Self::default() };
         let mut upgrades = false;
         let mut version = false;
         for field in parsed.headers.iter() {
             let value = String::from_utf8_lossy(field.value);
             let name = field.name;
+            if request.read_body_field(name, value.trim())? {
+                continue;
+            }
             if name.eq_ignore_ascii_case("host") {
                 request.host = host_of(&value).to_owned();
             } else if name.eq_ignore_ascii_case("origin") {
@@ -88,6 +118,28 @@ impl HttpRequest {
         }
         request.websocket_key = request.websocket_key.filter(|_| upgrades && version);
         Ok(Some((request, length)))
+    }
+
+    /// Reads a field that says how the body is sent, or what becomes of the connection; false if it is another one.
+    fn read_body_field(&mut self, name: &str, value: &str) -> Result<bool, RequestError> {
+        if name.eq_ignore_ascii_case("content-length") {
+            // Digits only (RFC 9110, section 8.6), and once: two lengths are how requests are smuggled.
+            let digits = !value.is_empty() && value.bytes().all(|digit| digit.is_ascii_digit());
+            let length = value.parse().ok().filter(|_| digits && self.content_length.is_none());
+            self.content_length = Some(length.ok_or(RequestError::Malformed)?);
+        } else if name.eq_ignore_ascii_case("transfer-encoding") {
+            // The only coding that is served (RFC 9112, section 6.1).
+            let is_chunked = value.eq_ignore_ascii_case("chunked") && !self.is_chunked;
+            self.is_chunked = is_chunked.then_some(true).ok_or(RequestError::Malformed)?;
+        } else if name.eq_ignore_ascii_case("expect") {
+            self.expects_continue = value.eq_ignore_ascii_case("100-continue");
+        } else if name.eq_ignore_ascii_case("connection") {
+            let closes = value.split(',').any(|option| option.trim().eq_ignore_ascii_case("close"));
+            self.is_persistent &= !closes;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
     }
 
     /// The value of a parameter of the query.
@@ -151,9 +203,14 @@ pub(super) fn text(status: &str, body: &str) -> Vec<u8> {
 
 /// The response to a client that has to come back later.
 pub(super) fn busy(why: &str) -> Vec<u8> {
+    come_again("503 Service Unavailable", why)
+}
+
+/// The same for a client that comes back only after this status.
+pub(super) fn come_again(status: &str, why: &str) -> Vec<u8> {
     let body = format!("{why}\n");
     let fields = [("Content-Type", "text/plain; charset=utf-8"), ("Retry-After", "5")];
-    let mut response = head("503 Service Unavailable", &fields, Some(body.len()));
+    let mut response = head(status, &fields, Some(body.len()));
     response.extend_from_slice(body.as_bytes());
     response
 }
@@ -163,11 +220,35 @@ pub(super) fn not_allowed(why: &str) -> Vec<u8> {
     text("429 Too Many Requests", &format!("{why}\n"))
 }
 
-fn head(status: &str, fields: &[(&str, &str)], length: Option<usize>) -> Vec<u8> {
-    let mut head = format!(
-        "HTTP/1.1 {status}\r\nConnection: close\r\nAccess-Control-Allow-Origin: *\r\n\
-         Cross-Origin-Resource-Policy: cross-origin\r\nX-Content-Type-Options: nosniff\r\n"
+/// The head of a response over a connection that stays open if the client permits it. Pages of other hosts may read
+/// the response and its times.
+pub(super) fn persistent_head(
+    status: &str,
+    fields: &[(&str, &str)],
+    length: u64,
+    is_persistent: bool,
+) -> Vec<u8> {
+    let mut head = start_of_head(status, if is_persistent { "keep-alive" } else { "close" });
+    head.push_str(
+        "Timing-Allow-Origin: *\r\nAccess-Control-Expose-Headers: Server-Timing\r\n\
+         Cache-Control: no-store, no-transform\r\n",
     );
+    for (name, value) in fields {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str(&format!("Content-Length: {length}\r\n\r\n"));
+    head.into_bytes()
+}
+
+fn start_of_head(status: &str, connection: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\nConnection: {connection}\r\nAccess-Control-Allow-Origin: *\r\n\
+         Cross-Origin-Resource-Policy: cross-origin\r\nX-Content-Type-Options: nosniff\r\n"
+    )
+}
+
+fn head(status: &str, fields: &[(&str, &str)], length: Option<usize>) -> Vec<u8> {
+    let mut head = start_of_head(status, "close");
     for (name, value) in fields {
         head.push_str(&format!("{name}: {value}\r\n"));
     }

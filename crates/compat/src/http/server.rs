@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use linerate_model::Direction;
+use linerate_model::sniff::Match;
 use linerate_units::{Span, Timestamp};
 
+use super::bodies::BodySession;
 use super::browser::{self, BrowserSession};
+use super::endpoint::{Endpoint, Wanted};
 use super::ndt7::{self, Ndt7Session};
-use super::request::{self, HttpRequest, RequestError};
-use super::websocket;
+use super::request::{self, HttpMethod, HttpRequest, RequestError};
+use super::{sniff, websocket};
 use crate::EmbeddedServerConfig;
 use crate::sessions::{Sessions, ToolSession};
 use crate::stand_in::{Input, Link, LinkOptions, Output, StandIn};
@@ -25,6 +28,12 @@ const MAX_REQUESTS: usize = 1_000;
 
 /// Timeout for a request.
 const REQUEST_TIMEOUT: Span = Span::from_secs(10);
+
+/// How long a connection may wait for the next request.
+const IDLE_TIMEOUT: Span = Span::from_secs(15);
+
+/// The path of a test ends within this many bytes of a request.
+const MAX_TARGET_START: usize = 256;
 
 /// Start of the paths of a page's tests.
 const BROWSER_PATH: &str = "/linerate/browser/";
@@ -48,11 +57,40 @@ pub(super) fn accept(request: &HttpRequest, protocol: &str) -> Result<Vec<u8>, V
     Ok(websocket::accept(key, protocol))
 }
 
+/// The addresses of a connection: ours, and the client's.
+type Ends = (SocketAddr, Option<SocketAddr>);
+
+fn wrong_method() -> Vec<u8> {
+    request::text("405 Method Not Allowed", "only GET is served here\n")
+}
+
+/// Whether bytes that begin a connection are a request of a test, and not one of a page.
+#[must_use]
+pub fn test_request(start: &[u8]) -> Match {
+    let line = start.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
+    let is_whole = line.len() < start.len() || start.len() >= MAX_TARGET_START;
+    let mut words = line.splitn(3, |byte| *byte == b' ');
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
+    if words.next().is_none() && path.len() == target.len() {
+        return if is_whole || sniff(start) == Match::No { Match::No } else { Match::More };
+    }
+    let is_method = matches!(method, b"GET" | b"POST" | b"OPTIONS");
+    let is_test = |path: &str| {
+        Endpoint::of(path).is_some() || ndt7::direction_of(path).is_some() || path.starts_with(BROWSER_PATH)
+    };
+    match is_method && std::str::from_utf8(path).is_ok_and(is_test) {
+        true => Match::Yes,
+        false => Match::No,
+    }
+}
+
 /// A test.
 #[derive(Debug)]
 enum WebTest {
     Browser(BrowserSession),
     Ndt7(Ndt7Session),
+    Bodies(Box<BodySession>),
 }
 
 impl ToolSession for WebTest {
@@ -60,6 +98,7 @@ impl ToolSession for WebTest {
         match self {
             Self::Browser(test) => test.input(now, input),
             Self::Ndt7(test) => test.input(now, input),
+            Self::Bodies(client) => client.input(now, input),
         }
     }
 
@@ -67,6 +106,7 @@ impl ToolSession for WebTest {
         match self {
             Self::Browser(test) => test.output(),
             Self::Ndt7(test) => test.output(),
+            Self::Bodies(client) => client.output(),
         }
     }
 
@@ -74,6 +114,7 @@ impl ToolSession for WebTest {
         match self {
             Self::Browser(test) => test.deadline(),
             Self::Ndt7(test) => test.deadline(),
+            Self::Bodies(client) => client.deadline(),
         }
     }
 
@@ -81,6 +122,7 @@ impl ToolSession for WebTest {
         match self {
             Self::Browser(test) => test.is_over(),
             Self::Ndt7(test) => test.is_over(),
+            Self::Bodies(client) => client.is_over(),
         }
     }
 }
@@ -92,6 +134,8 @@ struct PendingRequest {
     peer: Option<SocketAddr>,
     received: Vec<u8>,
     until: Timestamp,
+    /// Whether an earlier request over the connection was answered.
+    is_idle: bool,
 }
 
 /// A server for the tests of browsers.
@@ -102,6 +146,8 @@ pub struct HttpServer {
     /// Names of protocols that are not served.
     without: Vec<String>,
     requests: BTreeMap<Link, PendingRequest>,
+    /// The connections whose requests are being answered by a client's session.
+    lent: BTreeMap<Link, Ends>,
     tests: Sessions<WebTest>,
     out: VecDeque<Output>,
     over: bool,
@@ -116,6 +162,7 @@ impl HttpServer {
             seed: config.seed,
             without: config.without.clone(),
             requests: BTreeMap::new(),
+            lent: BTreeMap::new(),
             tests: Sessions::default(),
             out: VecDeque::new(),
             over: false,
@@ -133,21 +180,29 @@ impl HttpServer {
         pending.received.extend_from_slice(bytes);
         let response = match HttpRequest::read(&pending.received) {
             Ok(None) => return,
-            Ok(Some((request, length))) if length == pending.received.len() => {
-                let (local, peer) = (pending.local, pending.peer);
-                self.requests.remove(&link);
-                match self.route(now, link, local, peer, &request) {
+            Ok(Some((request, length))) => {
+                let Some(pending) = self.requests.remove(&link) else { return };
+                let (_, rest) = pending.received.split_at(length);
+                let ends = (pending.local, pending.peer);
+                let routed = match Endpoint::of(&request.path) {
+                    Some(endpoint) => self.exchange(now, (link, ends), endpoint, &request, rest),
+                    // Nothing may follow before the response.
+                    None if !rest.is_empty() => {
+                        Err(request::text("400 Bad Request", "one request at a time\n"))
+                    }
+                    None if request.method != HttpMethod::Get => Err(wrong_method()),
+                    None => self.route(now, link, ends, &request),
+                };
+                match routed {
                     Ok(()) => return,
                     Err(response) => response,
                 }
             }
-            // Nothing may follow before the response.
-            Ok(Some(_)) => request::text("400 Bad Request", "one request at a time\n"),
             Err(RequestError::Malformed) => request::text("400 Bad Request", "this is not HTTP/1.1\n"),
             Err(RequestError::TooLarge) => {
                 request::text("431 Request Header Fields Too Large", "the head of the request is too large\n")
             }
-            Err(RequestError::Method) => request::text("405 Method Not Allowed", "only GET is served here\n"),
+            Err(RequestError::Method) => wrong_method(),
         };
         self.requests.remove(&link);
         self.out.push_back(Output::Send { link, bytes: response });
@@ -155,22 +210,109 @@ impl HttpServer {
         self.out.push_back(Output::Close { link });
     }
 
+    /// Answers a request of another speed test, or returns the response that refuses it.
+    fn exchange(
+        &mut self,
+        now: Timestamp,
+        (link, ends): (Link, Ends),
+        endpoint: Endpoint,
+        request: &HttpRequest,
+        rest: &[u8],
+    ) -> Result<(), Vec<u8>> {
+        self.serves(endpoint.tool)?;
+        let address = ends.1.map(|peer| peer.ip().to_canonical());
+        let is_client = |known: &WebTest| matches!(known, WebTest::Bodies(known) if known.is_of(endpoint.tool, address, request));
+        let wanted = endpoint.wanted(request, address)?;
+        let most = match wanted {
+            Wanted::Upload(length) => length.unwrap_or(u64::MAX),
+            Wanted::Response(_) | Wanted::Download(_) => 0,
+        };
+        if rest.len() as u64 > most {
+            return Err(request::text("400 Bad Request", "one request at a time\n"));
+        }
+        let body = match wanted {
+            Wanted::Response(bytes) => {
+                if let Some(WebTest::Bodies(client)) = self.tests.find(is_client) {
+                    client.probe(now);
+                }
+                self.out.push_back(Output::Send { link, bytes });
+                match request.is_persistent {
+                    true => self.idle(now, link, ends, &[]),
+                    false => self.out.push_back(Output::Close { link }),
+                }
+                return Ok(());
+            }
+            Wanted::Upload(bytes) => (Direction::Upload, bytes),
+            Wanted::Download(bytes) => (Direction::Download, Some(bytes)),
+        };
+        if self.tests.find(is_client).is_none() {
+            let number = self.free_number()?;
+            self.tests.insert(
+                number,
+                WebTest::Bodies(Box::new(BodySession::new(number, endpoint.tool, address, request))),
+            );
+        }
+        if let Some(WebTest::Bodies(client)) = self.tests.find(is_client) {
+            if !client.has_room() {
+                return Err(request::busy("there are too many requests of this client"));
+            }
+            client.begin(now, link, request, body, rest)?;
+            self.lent.insert(link, ends);
+        }
+        Ok(())
+    }
+
+    /// Waits for the next request over a connection, of which these bytes have arrived.
+    fn idle(&mut self, now: Timestamp, link: Link, (local, peer): Ends, received: &[u8]) {
+        if self.requests.len() >= MAX_REQUESTS {
+            return self.out.push_back(Output::Close { link });
+        }
+        let (until, is_idle) = (now + IDLE_TIMEOUT, true);
+        self.requests.insert(link, PendingRequest { local, peer, received: Vec::new(), until, is_idle });
+        if !received.is_empty() {
+            self.received(now, link, received);
+        }
+    }
+
+    /// Moves the outputs of the tests to those of the server, and takes back connections whose response is complete.
+    fn collect(&mut self, now: Timestamp) {
+        loop {
+            let mut free = Vec::new();
+            self.tests.for_each(|test| {
+                if let WebTest::Bodies(client) = test {
+                    free.extend(client.take_free());
+                }
+            });
+            self.tests.collect(&mut self.out);
+            if free.is_empty() {
+                return;
+            }
+            for (link, received) in free {
+                if let Some((ends, received)) = self.lent.remove(&link).zip(received) {
+                    self.idle(now, link, ends, &received);
+                }
+            }
+        }
+    }
+
+    fn serves(&self, protocol: &str) -> Result<(), Vec<u8>> {
+        match self.without.iter().any(|name| name == protocol) {
+            true => Err(request::text("404 Not Found", &format!("this server does not serve {protocol}\n"))),
+            false => Ok(()),
+        }
+    }
+
     /// Hands a connection to a test, or returns the response that refuses it.
     fn route(
         &mut self,
         now: Timestamp,
         link: Link,
-        local: SocketAddr,
-        peer: Option<SocketAddr>,
+        (local, peer): Ends,
         request: &HttpRequest,
     ) -> Result<(), Vec<u8>> {
         let nothing = || request::text("404 Not Found", "there is no such test\n");
-        let serves = |protocol: &str| match self.without.iter().any(|name| name == protocol) {
-            true => Err(request::text("404 Not Found", &format!("this server does not serve {protocol}\n"))),
-            false => Ok(()),
-        };
         if let Some(rest) = request.path.strip_prefix(BROWSER_PATH) {
-            serves(browser::TOOL)?;
+            self.serves(browser::TOOL)?;
             let (test, part) = rest.split_once('/').ok_or_else(nothing)?;
             let is_name = test.len() == TEST_NAME_LENGTH
                 && test.bytes().all(|letter| matches!(letter, b'0'..=b'9' | b'a'..=b'f'));
@@ -200,7 +342,7 @@ impl HttpServer {
             };
         }
         if ndt7::direction_of(&request.path).is_some() {
-            serves(ndt7::TOOL)?;
+            self.serves(ndt7::TOOL)?;
             let number = self.free_number()?;
             let session = Ndt7Session::new(now, number, self.seed, (link, local, peer), request)?;
             self.tests.insert(number, WebTest::Ndt7(session));
@@ -221,17 +363,21 @@ impl HttpServer {
     fn expire(&mut self, now: Timestamp) {
         let late = self.requests.iter().filter(|(_, pending)| pending.until <= now).map(|(link, _)| *link);
         for link in late.collect::<Vec<_>>() {
-            self.requests.remove(&link);
-            let bytes = request::text("408 Request Timeout", "the request did not arrive in time\n");
-            self.out.push_back(Output::Send { link, bytes });
+            let pending = self.requests.remove(&link);
+            // A client that sends nothing expects no answer.
+            if pending.is_none_or(|pending| !pending.is_idle || !pending.received.is_empty()) {
+                let bytes = request::text("408 Request Timeout", "the request did not arrive in time\n");
+                self.out.push_back(Output::Send { link, bytes });
+            }
             self.out.push_back(Output::Close { link });
         }
     }
 
     fn exit(&mut self, now: Timestamp, code: i32) {
-        self.tests.end_all(|test| match test {
+        self.tests.for_each(|test| match test {
             WebTest::Browser(test) => test.end(now, "the server stops"),
             WebTest::Ndt7(test) => test.end("the server stops"),
+            WebTest::Bodies(client) => client.end(now, "the server stops"),
         });
         self.tests.collect(&mut self.out);
         self.over = true;
@@ -256,7 +402,8 @@ impl StandIn for HttpServer {
             }
             Input::Accepted { listener: LISTENER, link, opened } => {
                 let (local, peer, until) = (opened.local, opened.remote, now + REQUEST_TIMEOUT);
-                self.requests.insert(*link, PendingRequest { local, peer, received: Vec::new(), until });
+                let pending = PendingRequest { local, peer, received: Vec::new(), until, is_idle: false };
+                self.requests.insert(*link, pending);
             }
             Input::Bytes { link, bytes } if self.requests.contains_key(link) => {
                 self.received(now, *link, bytes)
@@ -273,7 +420,7 @@ impl StandIn for HttpServer {
                 self.tests.input(now, &input);
             }
         }
-        self.tests.collect(&mut self.out);
+        self.collect(now);
     }
 
     fn output(&mut self) -> Option<Output> {

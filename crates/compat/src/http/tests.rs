@@ -1,5 +1,7 @@
 //! Browsers and clients of ndt7, as their specifications describe them.
 
+mod bodies;
+
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 

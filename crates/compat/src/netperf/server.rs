@@ -85,7 +85,7 @@ impl StandIn for NetperfServer {
             }
             Input::Accepted { listener: LISTENER, link, opened } => self.accept(now, *link, opened.remote),
             Input::Signal(number) => {
-                self.sessions.end_all(|session| session.end(Some("interrupted")));
+                self.sessions.for_each(|session| session.end(Some("interrupted")));
                 self.sessions.collect(&mut self.out);
                 return self.exit(128 + number);
             }

@@ -127,7 +127,7 @@ impl StandIn for NuttcpServer {
             }
             Input::Accepted { listener: LISTENER, link, opened } => self.accept(now, *link, opened.remote),
             Input::Signal(number) => {
-                self.sessions.end_all(|session| session.end(Some("interrupted".to_owned())));
+                self.sessions.for_each(|session| session.end(Some("interrupted".to_owned())));
                 self.collect(now);
                 self.exit(128 + number);
             }

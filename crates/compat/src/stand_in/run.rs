@@ -1,7 +1,7 @@
 //! Runs: the description of a stand-in's measurement for the archive.
 
 use linerate_model::flow::{FlowId, Link, RunId};
-use linerate_model::{Direction, TestSpec};
+use linerate_model::{Direction, Sample, Side, SideSettings, Tally, TestSpec};
 use linerate_units::Span;
 
 /// A run that is about to begin.
@@ -23,4 +23,22 @@ pub struct Planned {
     pub flows: Vec<(FlowId, Direction)>,
     /// Expected duration; absent if unknown.
     pub expected: Option<Span>,
+}
+
+/// The result of a flow that a stand-in counts itself, because the flows of the engine are only its parts: a client
+/// that sends many requests is one flow to its user.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CountedFlow {
+    /// Direction as seen from the client.
+    pub direction: Direction,
+    /// Which side this end is.
+    pub side: Side,
+    /// The settings of its sockets.
+    pub settings: SideSettings,
+    /// What this end counted. Its elapsed time leaves out pauses in which no part was moved.
+    pub tally: Tally,
+    /// What this end knows of the receiver's counts; absent if it is the receiver.
+    pub receiver: Option<Tally>,
+    /// Its samples, with times from its first byte.
+    pub samples: Vec<Sample>,
 }

@@ -1,0 +1,305 @@
+//! What the bodies of one direction come to: bytes, the time in which the client moved them, and what the kernel counted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_model::flow::StreamCounts;
+use linerate_model::metrics::{Readings, flow, tcp};
+use linerate_model::{Direction, Sample, Side, SideSettings, Tally};
+use linerate_units::{Bitrate, Bytes, Span, Timestamp};
+
+use crate::stand_in::{CountedFlow, Link};
+
+/// Shortest interval of a sample.
+const MIN_INTERVAL: Span = Span::from_ms(90);
+
+/// Longest pause between two bodies that belongs to the time: the client and the path need it to get from one to the
+/// next.
+const MAX_PAUSE: Span = Span::from_secs(1);
+
+/// Most requests of a run that are remembered because they measure latency.
+const MAX_PROBES: usize = 10_000;
+
+/// Most samples of a direction; what follows is in the totals alone.
+const MAX_SAMPLES: usize = 36_000;
+
+/// What is known of one body.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct BodyReading {
+    pub(super) first_at: Timestamp,
+    pub(super) last_at: Timestamp,
+    pub(super) sums: BodySums,
+    /// Smoothed round-trip time at the end.
+    pub(super) rtt: Option<Span>,
+}
+
+/// Counts that are added over bodies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct BodySums {
+    /// Bytes that were read, or acknowledged.
+    pub(super) bytes: u64,
+    retransmits: u64,
+    busy_ns: u64,
+    rwnd_limited_ns: u64,
+    sndbuf_limited_ns: u64,
+}
+
+impl BodySums {
+    /// The bytes of a body, and what the kernel counted on its connection between two readings.
+    pub(super) fn new(bytes: u64, before: &StreamCounts, now: &StreamCounts) -> Self {
+        let (was, is) = (before.connection.unwrap_or_default(), now.connection.unwrap_or_default());
+        let since = |now: Span, before: Span| now.as_ns().saturating_sub(before.as_ns());
+        Self {
+            bytes,
+            retransmits: now.retransmits.unwrap_or_default(),
+            busy_ns: since(is.busy, was.busy),
+            rwnd_limited_ns: since(is.rwnd_limited, was.rwnd_limited),
+            sndbuf_limited_ns: since(is.sndbuf_limited, was.sndbuf_limited),
+        }
+    }
+
+    fn combine(self, other: Self, of: fn(u64, u64) -> u64) -> Self {
+        Self {
+            bytes: of(self.bytes, other.bytes),
+            retransmits: of(self.retransmits, other.retransmits),
+            busy_ns: of(self.busy_ns, other.busy_ns),
+            rwnd_limited_ns: of(self.rwnd_limited_ns, other.rwnd_limited_ns),
+            sndbuf_limited_ns: of(self.sndbuf_limited_ns, other.sndbuf_limited_ns),
+        }
+    }
+}
+
+/// The run of a client's bodies.
+#[derive(Debug)]
+pub(super) struct BodyRun {
+    pub(super) link: Link,
+    pub(super) is_admitted: bool,
+    pub(super) download: BodyTotals,
+    pub(super) upload: BodyTotals,
+    /// Why it ended early.
+    pub(super) trouble: Option<String>,
+}
+
+impl BodyRun {
+    pub(super) fn totals(&mut self, direction: Direction) -> &mut BodyTotals {
+        match direction {
+            Direction::Download => &mut self.download,
+            Direction::Upload => &mut self.upload,
+        }
+    }
+}
+
+/// The bodies of one direction.
+#[derive(Debug, Default)]
+pub(super) struct BodyTotals {
+    pub(super) settings: Option<SideSettings>,
+    /// The bodies that are over.
+    over: BodySums,
+    /// The times in which at least one of them was in transit, by start; they do not overlap.
+    active: BTreeMap<Timestamp, Timestamp>,
+    /// When the client measured latency. It moves no bodies then, unless one is in transit.
+    probes: BTreeSet<Timestamp>,
+    /// When the last sample ended, and the sums then.
+    sampled: Option<(Timestamp, BodySums)>,
+    samples: Vec<Sample>,
+}
+
+impl BodyTotals {
+    /// A body is about to be moved, and no other one of this direction is in transit.
+    pub(super) fn resume(&mut self, now: Timestamp) {
+        self.sampled = Some((now, self.over));
+    }
+
+    /// The client has sent a request that moves nothing.
+    pub(super) fn probe(&mut self, now: Timestamp) {
+        if self.probes.len() < MAX_PROBES {
+            self.probes.insert(now);
+        }
+    }
+
+    /// Adds a body that is over, if anything of it was moved.
+    pub(super) fn add(&mut self, body: Option<BodyReading>) {
+        let Some(body) = body.filter(|body| body.sums.bytes > 0) else { return };
+        self.over = self.over.combine(body.sums, u64::saturating_add);
+        let (mut from, mut until) = (body.first_at, body.last_at.max(body.first_at));
+        let touching: Vec<Timestamp> =
+            self.active.range(..=until).filter(|(_, end)| **end >= from).map(|(start, _)| *start).collect();
+        for start in touching {
+            until = until.max(self.active.remove(&start).unwrap_or(until));
+            from = from.min(start);
+        }
+        self.active.insert(from, until);
+    }
+
+    /// Notes a sample, if it is time: of the bodies that are over, and of these, which are in transit.
+    pub(super) fn sample(&mut self, now: Timestamp, moving: impl Iterator<Item = BodyReading>) {
+        let (mut sums, mut streams, mut rtt_ns) = (self.over, 0, 0);
+        for body in moving {
+            sums = sums.combine(body.sums, u64::saturating_add);
+            (streams, rtt_ns) = (streams + 1, rtt_ns + body.rtt.map_or(0, Span::as_ns));
+        }
+        let Some((start, before)) = self.sampled else { return };
+        if streams == 0 || now < start + MIN_INTERVAL || self.samples.len() >= MAX_SAMPLES {
+            return;
+        }
+        self.sampled = Some((now, sums));
+        let since = sums.combine(before, u64::saturating_sub);
+        let mut readings = Readings::default();
+        readings.put(flow::BYTES, Bytes::new(since.bytes));
+        // Receivers have none of these.
+        if since.busy_ns > 0 {
+            let mean = |ns: u64| Span::from_ns(ns / streams);
+            readings.put(tcp::BUSY, mean(since.busy_ns));
+            readings.put(tcp::RWND_LIMITED, mean(since.rwnd_limited_ns));
+            readings.put(tcp::SNDBUF_LIMITED, mean(since.sndbuf_limited_ns));
+            readings.put(tcp::RETRANSMITS, since.retransmits);
+            readings.put(tcp::SRTT, Span::from_ns(rtt_ns / streams));
+        }
+        self.samples.push(Sample {
+            side: Side::Sender,
+            start_ns: start,
+            end_ns: now,
+            outside: false,
+            readings,
+        });
+    }
+
+    /// The time of the direction: pauses belong to it that are short, and in which the client did nothing else.
+    fn elapsed(&self) -> Span {
+        let mut elapsed = 0;
+        let mut last: Option<Timestamp> = None;
+        for (from, until) in &self.active {
+            let pause = last.map(|last| (last, *from - last));
+            let counts = |(last, pause): (Timestamp, Span)| {
+                (pause <= MAX_PAUSE && self.probes.range(last..*from).next().is_none())
+                    .then_some(pause.as_ns())
+            };
+            elapsed += pause.and_then(counts).unwrap_or_default() + (*until - *from).as_ns();
+            last = Some(*until);
+        }
+        Span::from_ns(elapsed)
+    }
+
+    /// The result of the direction; absent if nothing was moved.
+    pub(super) fn result(self, direction: Direction) -> Option<CountedFlow> {
+        let origin = *self.active.keys().next()?;
+        let (bytes, elapsed) = (Bytes::new(self.over.bytes), self.elapsed());
+        let side = if direction == Direction::Download { Side::Sender } else { Side::Receiver };
+        let from_origin = |at: Timestamp| Timestamp::from_ns(at.as_ns().saturating_sub(origin.as_ns()));
+        let samples = self.samples.into_iter().map(|sample| Sample {
+            side,
+            start_ns: from_origin(sample.start_ns),
+            end_ns: from_origin(sample.end_ns),
+            ..sample
+        });
+        let tally = Tally {
+            bytes,
+            total_bytes: bytes,
+            elapsed,
+            bitrate: Bitrate::of(bytes, elapsed).unwrap_or_default(),
+            complete: true,
+            ..Tally::default()
+        };
+        // What a sender to this client counts is what the client's kernel acknowledged.
+        let receiver = (side == Side::Sender).then(|| tally.clone());
+        let retransmits = (side == Side::Sender).then_some(self.over.retransmits);
+        Some(CountedFlow {
+            direction,
+            side,
+            settings: self.settings.unwrap_or_default(),
+            tally: Tally { retransmits, ..tally },
+            receiver,
+            samples: samples.collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::flow::ConnectionCounts;
+    use proptest::prelude::*;
+
+    fn at(ms: u64) -> Timestamp {
+        Timestamp::from_ns(ms * 1_000_000)
+    }
+
+    fn body(from: u64, until: u64, bytes: u64) -> BodyReading {
+        let sums = BodySums { bytes, ..BodySums::default() };
+        BodyReading { first_at: at(from), last_at: at(until), sums, rtt: None }
+    }
+
+    #[test]
+    fn pauses_count_unless_they_are_long_or_the_client_measures_latency() {
+        let elapsed = |gap: u64, probes: &[u64]| {
+            let mut totals = BodyTotals::default();
+            probes.iter().for_each(|ms| totals.probe(at(*ms)));
+            totals.add(Some(body(0, 100, 1_000_000)));
+            totals.add(Some(body(100 + gap, 200 + gap, 1_000_000)));
+            let tally = totals.result(Direction::Upload).unwrap().tally;
+            assert_eq!(tally.bytes, Bytes::new(2_000_000));
+            assert_eq!(Some(tally.bitrate), Bitrate::of(tally.bytes, tally.elapsed));
+            tally.elapsed
+        };
+        assert_eq!(elapsed(300, &[]), Span::from_ms(500));
+        assert_eq!(elapsed(1_000, &[]), Span::from_ms(1_200));
+        assert_eq!(elapsed(1_001, &[]), Span::from_ms(200));
+        assert_eq!(elapsed(300, &[250]), Span::from_ms(200));
+        assert_eq!(elapsed(300, &[50, 450]), Span::from_ms(500), "latency under load");
+    }
+
+    #[test]
+    fn a_body_of_which_nothing_came_takes_no_time() {
+        let mut totals = BodyTotals::default();
+        totals.add(Some(body(0, 900, 0)));
+        totals.add(None);
+        assert_eq!(totals.result(Direction::Download), None);
+    }
+
+    #[test]
+    fn samples_have_the_mean_of_the_connections_in_transit() {
+        let mut totals = BodyTotals::default();
+        totals.resume(at(1_000));
+        let busy = |ms: u64| StreamCounts {
+            connection: Some(ConnectionCounts {
+                busy: Span::from_ms(ms),
+                rwnd_limited: Span::from_ms(ms / 2),
+                ..ConnectionCounts::default()
+            }),
+            rtt: Some(Span::from_ms(3)),
+            ..StreamCounts::default()
+        };
+        let reading = |bytes: u64, ms: u64| BodyReading {
+            sums: BodySums::new(bytes, &busy(7), &busy(7 + ms)),
+            rtt: Some(Span::from_ms(3)),
+            ..body(1_000, 1_100, 0)
+        };
+        totals.sample(at(1_100), [reading(500, 80), reading(700, 60)].into_iter());
+        totals.sample(at(1_105), [reading(501, 81)].into_iter());
+        totals.add(Some(reading(900, 90)));
+        totals.sample(at(1_200), [reading(1_000, 100)].into_iter());
+        let samples = totals.result(Direction::Download).unwrap().samples;
+        let of = |sample: &Sample| {
+            let get = |metric| sample.readings.get(metric).map(Span::as_ns);
+            (sample.start_ns, sample.end_ns, sample.bytes().get(), get(tcp::BUSY), get(tcp::RWND_LIMITED))
+        };
+        let ms = |ms: u64| Some(ms * 1_000_000);
+        assert_eq!(
+            samples.iter().map(of).collect::<Vec<_>>(),
+            [(at(0), at(100), 1_200, ms(70), ms(35)), (at(100), at(200), 700, ms(50), ms(25)),]
+        );
+    }
+
+    proptest! {
+        /// Against the definition: the milliseconds in which at least one body was in transit. Latency is measured all
+        /// the time, so no pause counts.
+        #[test]
+        fn the_time_is_that_of_all_bodies_together(bodies in prop::collection::vec((0_u64..300, 0_u64..40), 1..30)) {
+            let mut totals = BodyTotals::default();
+            (0..400).for_each(|ms| totals.probe(at(ms)));
+            bodies.iter().for_each(|(from, length)| totals.add(Some(body(*from, from + length, 1))));
+            let in_transit = |ms: u64| bodies.iter().any(|(from, length)| (*from..from + length).contains(&ms));
+            let expected = (0..400).filter(|ms| in_transit(*ms)).count() as u64;
+            prop_assert_eq!(totals.result(Direction::Upload).unwrap().tally.elapsed, Span::from_ms(expected));
+        }
+    }
+}
