@@ -9,6 +9,7 @@ mod datagrams;
 mod embedded_server;
 mod event;
 mod front;
+mod handover;
 mod inbox;
 mod limits;
 mod open_port;
@@ -50,6 +51,7 @@ use crate::stand_in::LogStore;
 use crate::tls::ServerIdentity;
 use embedded_server::EmbeddedServer;
 pub use event::ServerEvent;
+pub use handover::PortHandover;
 use inbox::Inbox;
 pub use limits::{ServerLimits, ServerReload};
 use open_port::{OpenPort, OpenPorts};
@@ -202,6 +204,7 @@ impl ServerHandle {
 pub struct Server {
     ports: OpenPorts,
     reload: ServerReload,
+    handover: PortHandover,
     config: ServerConfig,
 }
 
@@ -219,6 +222,7 @@ struct Shared {
     /// What the front waits for. Threads that end return to it what they have waited for.
     poller: Poller,
     reflector: Reflector,
+    handover: PortHandover,
     /// The key of the challenges of UDP flows: random for every server and never sent.
     challenge_key: RandomState,
     /// Places for clients and coordinators.
@@ -289,7 +293,16 @@ impl Server {
             memory: Budget::new(config.limits.memory),
             agent_token: Arc::new(Mutex::new(config.agent_token.take())),
         };
-        Ok(Self { ports, reload, config })
+        let own = addresses.first().map_or(0, SocketAddr::port);
+        let at_home = ports.ports.iter().filter(|port| own == 0 || port.number == own);
+        let handover = PortHandover::new(at_home.map(|port| port.address.ip()))?;
+        Ok(Self { ports, reload, handover, config })
+    }
+
+    /// Takes connections that the program has accepted elsewhere, as if they had come to the port of this server.
+    #[must_use]
+    pub fn handover(&self) -> PortHandover {
+        self.handover.clone()
     }
 
     /// Changes this server while it runs.
@@ -349,6 +362,7 @@ impl Server {
             embedded: inboxes.into_iter().map(EmbeddedServer::new).collect(),
             poller: Poller::new()?,
             reflector: Reflector::new()?,
+            handover: self.handover,
             challenge_key: RandomState::new(),
             clients: Shares::new(MAX_CLIENTS),
             identity: identity()?,

@@ -20,7 +20,7 @@
 //!     assets: WebAssets { script: "", worker: "", style: "", report: Assets { script: "", style: "" } },
 //! })?;
 //! println!("open {}", web.url());
-//! let running = web.start(server.own_runs())?;
+//! let running = web.start(server.own_runs(), server.handover())?;
 //! server.run(std::sync::Arc::new(ServerHandle::new()?), |_| ())?;
 //! drop(running);
 //! # Ok(())

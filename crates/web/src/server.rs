@@ -11,7 +11,9 @@ use axum::{Extension, middleware};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use linerate_control::{OwnRuns, Permit, Shares};
+use linerate_compat::http;
+use linerate_control::{OwnRuns, Permit, PortHandover, Shares};
+use linerate_model::sniff::Match;
 use linerate_runner::{CertificateSource, TlsCertificate};
 use linerate_sock::{process, thread};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -40,6 +42,8 @@ const MAX_CONNECTIONS: usize = 1024;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest head of a request.
 const MAX_HEAD_BYTES: usize = 64 << 10;
+/// Time between two looks at a request whose first line is incomplete.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// How often runs that wait for another host are checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the files of the certificate are looked at.
@@ -130,11 +134,12 @@ impl WebServer {
         notes
     }
 
-    /// Starts the service, whose runs wait in the queue of `own_runs`.
+    /// Starts the service, whose runs wait in the queue of `own_runs`. Connections of speed tests are given to
+    /// `handover`, unless they are encrypted.
     ///
     /// # Errors
     /// The host refuses threads or polling.
-    pub fn start(self, own_runs: OwnRuns) -> Result<WebHandle, WebError> {
+    pub fn start(self, own_runs: OwnRuns, handover: PortHandover) -> Result<WebHandle, WebError> {
         let archive = ArchiveAccess::new(self.config.archive.clone());
         let limits = RunLimits { targets: self.config.targets.clone() };
         let runs = Arc::new(RunQueue::new(own_runs, archive.clone(), limits));
@@ -153,7 +158,7 @@ impl WebServer {
         let (listener, certificate) = (self.listener, self.certificate);
         handle.threads.push(thread::spawn("web", move || {
             yield_to_measurements();
-            serve(&runtime, listener, &router, &runs, certificate.as_ref(), stopped);
+            serve(&runtime, listener, &router, &runs, (certificate.as_ref(), &handover), stopped);
         })?);
         Ok(handle)
     }
@@ -227,7 +232,7 @@ fn serve(
     listener: std::net::TcpListener,
     router: &Router,
     runs: &RunQueue,
-    certificate: Option<&Arc<TlsCertificate>>,
+    (certificate, handover): (Option<&Arc<TlsCertificate>>, &PortHandover),
     mut stopped: watch::Receiver<bool>,
 ) {
     runtime.block_on(async {
@@ -252,8 +257,8 @@ fn serve(
                         while connections.try_join_next().is_some() {}
                         // One visitor gets half of the places at most; whoever gets none is disconnected.
                         if let Ok(permit) = places.take(from.ip()) {
-                            let certificate = certificate.cloned();
-                            connections.spawn(connection(stream, from, router, permit, certificate, stopped.clone()));
+                            let own = certificate.cloned().map_or_else(|| Door::Plain(handover.clone()), Door::Encrypted);
+                            connections.spawn(connection(stream, from, router, permit, own, stopped.clone()));
                         }
                     }
                     // The host is out of files for a moment, or the client has gone.
@@ -266,21 +271,33 @@ fn serve(
     });
 }
 
-/// Answers the requests of a connection, which is encrypted if there is a certificate.
+/// What becomes of a connection first.
+enum Door {
+    /// It is encrypted.
+    Encrypted(Arc<TlsCertificate>),
+    /// If it belongs to a speed test, the server that measures gets it.
+    Plain(PortHandover),
+}
+
+/// Answers the requests of a connection.
 fn connection(
     stream: TcpStream,
     from: SocketAddr,
     router: &Router,
     permit: Permit,
-    certificate: Option<Arc<TlsCertificate>>,
+    door: Door,
     stopped: watch::Receiver<bool>,
 ) -> impl Future<Output = ()> + use<> {
     let _ = stream.set_nodelay(true);
     let router = router.clone().layer(Extension(ConnectInfo(from)));
     async move {
-        match certificate {
-            None => answer(stream, router, stopped).await,
-            Some(certificate) => {
+        match door {
+            Door::Plain(handover) => {
+                if let Some(stream) = keep_unless_test(stream, from, &handover).await {
+                    answer(stream, router, stopped).await;
+                }
+            }
+            Door::Encrypted(certificate) => {
                 if let Some(stream) = accept(&certificate, stream).await {
                     answer(stream, router, stopped).await;
                 }
@@ -288,6 +305,25 @@ fn connection(
         }
         drop(permit);
     }
+}
+
+/// Gives the connection of a speed test to the server that measures; returns any other one.
+async fn keep_unless_test(stream: TcpStream, from: SocketAddr, handover: &PortHandover) -> Option<TcpStream> {
+    let until = tokio::time::Instant::now() + HEAD_TIMEOUT;
+    let mut start = [0; 512];
+    loop {
+        let length = tokio::time::timeout_at(until, stream.peek(&mut start)).await.ok()?.ok()?;
+        match http::test_request(&start[..length]) {
+            Match::Yes => break,
+            Match::No => return Some(stream),
+            // The client has closed its side: the answer is the pages' matter.
+            Match::More if length == 0 || tokio::time::Instant::now() >= until => return Some(stream),
+            // What is there already would wake this task at once, again and again.
+            Match::More => tokio::time::sleep(LOOK_INTERVAL).await,
+        }
+    }
+    let refused = handover.give(stream.into_std().ok()?, from).err()?;
+    TcpStream::from_std(refused).ok()
 }
 
 /// Answers requests until the client ends the connection, or the service stops.

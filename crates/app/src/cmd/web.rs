@@ -99,6 +99,6 @@ impl WebArgs {
         let web = WebServer::bind_with(config, listener).map_err(refused)?;
         print::note(format!("pages at {}", web.url()));
         web.notes().into_iter().for_each(print::note);
-        web.start(server.own_runs()).map(Some).map_err(refused)
+        web.start(server.own_runs(), server.handover()).map(Some).map_err(refused)
     }
 }

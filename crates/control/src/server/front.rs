@@ -64,6 +64,8 @@ pub(super) enum PollSource {
     Embedded(usize),
     /// The server stops.
     Stop,
+    /// Connections that were accepted elsewhere.
+    HandedOver,
 }
 
 impl PollSource {
@@ -78,6 +80,7 @@ impl PollSource {
             Self::Datagrams(at) => fixed(1, at),
             Self::Embedded(at) => fixed(2, at),
             Self::Stop => fixed(3, 0),
+            Self::HandedOver => fixed(4, 0),
         }
     }
 
@@ -88,6 +91,7 @@ impl PollSource {
             0 => Self::Listener(at),
             1 => Self::Datagrams(at),
             2 => Self::Embedded(at),
+            4 => Self::HandedOver,
             _ => Self::Stop,
         }
     }
@@ -137,6 +141,7 @@ impl Front {
             shared.poller.add(&*port.socket, PollSource::Datagrams(at).token(), Interest::READ)?;
         }
         shared.poller.add(&shared.switch.waker, PollSource::Stop.token(), Interest::READ)?;
+        shared.poller.add(shared.handover.waker(), PollSource::HandedOver.token(), Interest::READ)?;
         Ok(Self {
             pending: BTreeMap::new(),
             places: Shares::new(MAX_PENDING_CONNECTIONS),
@@ -176,6 +181,12 @@ impl Front {
                     PollSource::Datagrams(at) => self.receive(at),
                     PollSource::Embedded(at) => self.wake_embedded(at),
                     PollSource::Stop => {}
+                    PollSource::HandedOver => {
+                        for (connection, peer) in self.shared.handover.take() {
+                            // The first port is the server's own.
+                            self.add_pending(connection, peer, 0);
+                        }
+                    }
                 }
             }
             self.close_silent();

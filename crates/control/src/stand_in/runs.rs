@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use linerate_compat::stand_in::{FlowCounts, FlowId, Planned, RunId};
+use linerate_compat::stand_in::{CountedFlow, FlowCounts, FlowId, Planned, RunId};
 use linerate_model::{
-    Body, BrowserNote, ByteAccounting, Calibration, CaveatKind, EVENT_SCHEMA, FlowOutcome, HostInfo, Outcome,
-    ProbePhase, RunStart, Side, SideSettings, SizePoint, Tally, World,
+    Body, BrowserNote, ByteAccounting, Calibration, CaveatKind, Direction, EVENT_SCHEMA, FlowOutcome,
+    HostInfo, Outcome, ProbePhase, RunStart, Side, SideSettings, SizePoint, Tally, World,
 };
 use linerate_proto::Ended;
 use linerate_sock::{Mono, clock};
@@ -106,19 +106,15 @@ impl<'a> Runs<'a> {
         for (host, info) in (0..).zip(hosts) {
             log.note_from(host, Body::Host { info });
         }
-        let mut flows = BTreeMap::new();
-        for (flow, direction) in &planned.flows {
-            log.note(Body::FlowPlanned(flow_log::plan(*flow, *direction, &planned.spec, &log)));
-            let own_side = side(*direction, planned.client);
-            let interface = InterfaceWatch::default();
-            flows.insert(*flow, FlowReports { own_side, interface, own: None, peer: None });
-        }
-        let who = planned.peer.as_deref().unwrap_or(planned.tool);
-        let text = format!("the other end is {who}: its counters were not read, only what it says of itself");
-        log.warn(None, CaveatKind::ForeignPeer, text);
-        let run = planned.run;
         let local = ends.map(|(local, _)| local.ip());
-        self.open.insert(run, StandInRun { log, planned, began: clock::now(), local, flows });
+        let flows = planned.flows.clone();
+        let mut begun = StandInRun { log, planned, began: clock::now(), local, flows: BTreeMap::new() };
+        flows.into_iter().for_each(|(flow, direction)| begun.plan(flow, direction));
+        let who = begun.planned.peer.as_deref().unwrap_or(begun.planned.tool);
+        let text = format!("the other end is {who}: its counters were not read, only what it says of itself");
+        begun.log.warn(None, CaveatKind::ForeignPeer, text);
+        let run = begun.planned.run;
+        self.open.insert(run, begun);
         self.concurrent_runs(run, concurrent_runs);
     }
 
@@ -158,13 +154,15 @@ impl<'a> Runs<'a> {
     }
 
     pub(super) fn started(&mut self, run: RunId, flow: FlowId, side: Side, settings: SideSettings) {
-        let Some(run) = self.open.get_mut(&run) else { return };
+        // What is a part of a flow has no entries of its own.
+        let Some(run) = self.open.get_mut(&run).filter(|run| run.flows.contains_key(&flow)) else { return };
         run.log.note_from(run.here(), Body::FlowOpened { flow, side, settings });
     }
 
     /// Logs samples and progress of a running flow.
     pub(super) fn interim(&mut self, interim: FlowInterim) {
-        let Some(run) = self.open.get_mut(&interim.run) else { return };
+        let is_known = |run: &&mut StandInRun| run.flows.contains_key(&interim.flow);
+        let Some(run) = self.open.get_mut(&interim.run).filter(is_known) else { return };
         let (flow, here) = (interim.flow, run.here());
         for sample in interim.samples {
             run.log.note_from(here, Body::Sample { flow, sample });
@@ -179,7 +177,9 @@ impl<'a> Runs<'a> {
     }
 
     pub(super) fn ended(&mut self, number: FlowId, over: Over) {
-        let Some(run) = self.open.get_mut(&over.run) else { return };
+        let Some(run) = self.open.get_mut(&over.run).filter(|run| run.flows.contains_key(&number)) else {
+            return;
+        };
         let here = run.here();
         for sample in over.samples {
             run.log.note_from(here, Body::Sample { flow: number, sample });
@@ -230,6 +230,22 @@ impl<'a> Runs<'a> {
         }
     }
 
+    /// Takes over the result of a flow that the stand-in has counted from its parts.
+    pub(super) fn counted(&mut self, run: RunId, number: FlowId, counted: CountedFlow) {
+        let Some(run) = self.open.get_mut(&run) else { return };
+        if !run.flows.contains_key(&number) {
+            run.plan(number, counted.direction);
+        }
+        let (here, CountedFlow { side, settings, tally, receiver, samples, .. }) = (run.here(), counted);
+        for sample in samples {
+            run.log.note_from(here, Body::Sample { flow: number, sample });
+        }
+        if let Some(flow) = run.flows.get_mut(&number) {
+            flow.own = Some(Ended { flow: number, side, settings, tally, caveats: Vec::new() });
+            flow.peer = receiver;
+        }
+    }
+
     pub(super) fn peer_counted(&mut self, flow: FlowId, tally: Tally) {
         let known = self.open.values_mut().find_map(|run| run.flows.get_mut(&flow));
         if let Some(flow) = known {
@@ -274,6 +290,15 @@ impl StandInRun {
     /// Number of this host in the log: 0 is the client.
     fn here(&self) -> u16 {
         u16::from(!self.planned.client)
+    }
+
+    /// Notes a flow of which there will be a result.
+    fn plan(&mut self, flow: FlowId, direction: Direction) {
+        let plan = flow_log::plan(flow, direction, &self.planned.spec, &self.log);
+        self.log.note(Body::FlowPlanned(plan));
+        let own_side = side(direction, self.planned.client);
+        let reports = FlowReports { own_side, interface: InterfaceWatch::default(), own: None, peer: None };
+        self.flows.insert(flow, reports);
     }
 
     fn finish(

@@ -48,7 +48,7 @@ impl TestSite {
         })
         .unwrap();
         let (address, server_address) = (pages.address(), server.addresses()[0]);
-        let pages = pages.start(server.own_runs()).unwrap();
+        let pages = pages.start(server.own_runs(), server.handover()).unwrap();
         let switch = Arc::new(ServerHandle::new().unwrap());
         let handle = Arc::clone(&switch);
         let serving = std::thread::spawn(move || server.run(handle, |_| ()));

@@ -8,4 +8,5 @@ mod fleet;
 mod refusals;
 mod runs;
 mod shared;
+mod speed_tests;
 mod tls;

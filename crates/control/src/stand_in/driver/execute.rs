@@ -52,6 +52,7 @@ impl Driver<'_> {
                 self.runs.probed(run, flow, &probes);
             }
             Output::Browser { flow, note } => self.runs.browser(flow, *note),
+            Output::Counted { run, flow, counted } => self.runs.counted(run, flow, *counted),
             Output::PeerCounted { flow, tally } => self.runs.peer_counted(flow, *tally),
             Output::RunOver { run, trouble } => self.run_over(run, trouble),
             Output::Print(text) => self.console.print(text.as_bytes()),
