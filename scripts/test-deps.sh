@@ -18,6 +18,10 @@ set -euo pipefail
 # otherwise.
 "$(dirname "$0")/python-peers.sh" || echo "tests with DuckDB, pyarrow, schemathesis and prometheus_client will be skipped" >&2
 
+# The command-line client of LibreSpeed. Tests without it are skipped and counted.
+[ -x "$(dirname "$0")/../target/peers/librespeed-cli" ] || "$(dirname "$0")/librespeed-cli.sh" ||
+    echo "tests with the client of LibreSpeed will be skipped" >&2
+
 # What builds, checks and tests the Python package. Its test is skipped and counted otherwise.
 "$(dirname "$0")/python-package.sh" tools || echo "the test of the Python package will be skipped" >&2
 

@@ -54,6 +54,7 @@ mod run_plan;
 mod serve_config;
 mod service_manager;
 mod shared_archive;
+mod speed_pages;
 mod sweep;
 mod test_file;
 mod transactions;

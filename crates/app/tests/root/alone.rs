@@ -6,6 +6,7 @@ mod causes_path;
 mod faults_tools;
 mod interop_ndt7;
 mod interop_rates;
+mod interop_speed_pages;
 mod investigate;
 mod lab_kills;
 mod lab_known;
