@@ -207,7 +207,8 @@ impl HttpBody {
         let first = self.first_at?;
         // The body of an upload follows the head of its request at once.
         let first_at = if self.direction == Direction::Upload { self.requested } else { first };
-        let sums = BodySums::new(self.bytes, &self.before.unwrap_or_default(), &self.now);
+        let transit = self.last_at.max(first_at) - first_at;
+        let sums = BodySums::new(self.bytes, transit, &self.before.unwrap_or_default(), &self.now);
         Some(BodyReading { first_at, last_at: self.last_at, sums, rtt: self.now.rtt })
     }
 }

@@ -38,19 +38,23 @@ pub(super) struct BodySums {
     /// Bytes that were read, or acknowledged.
     pub(super) bytes: u64,
     retransmits: u64,
+    /// The time in transit.
+    transit_ns: u64,
     busy_ns: u64,
     rwnd_limited_ns: u64,
     sndbuf_limited_ns: u64,
 }
 
 impl BodySums {
-    /// The bytes of a body, and what the kernel counted on its connection between two readings.
-    pub(super) fn new(bytes: u64, before: &StreamCounts, now: &StreamCounts) -> Self {
+    /// The bytes of a body that was in transit for this time, and what the kernel counted on its connection between two
+    /// readings.
+    pub(super) fn new(bytes: u64, transit: Span, before: &StreamCounts, now: &StreamCounts) -> Self {
         let (was, is) = (before.connection.unwrap_or_default(), now.connection.unwrap_or_default());
         let since = |now: Span, before: Span| now.as_ns().saturating_sub(before.as_ns());
         Self {
             bytes,
             retransmits: now.retransmits.unwrap_or_default(),
+            transit_ns: transit.as_ns(),
             busy_ns: since(is.busy, was.busy),
             rwnd_limited_ns: since(is.rwnd_limited, was.rwnd_limited),
             sndbuf_limited_ns: since(is.sndbuf_limited, was.sndbuf_limited),
@@ -61,6 +65,7 @@ impl BodySums {
         Self {
             bytes: of(self.bytes, other.bytes),
             retransmits: of(self.retransmits, other.retransmits),
+            transit_ns: of(self.transit_ns, other.transit_ns),
             busy_ns: of(self.busy_ns, other.busy_ns),
             rwnd_limited_ns: of(self.rwnd_limited_ns, other.rwnd_limited_ns),
             sndbuf_limited_ns: of(self.sndbuf_limited_ns, other.sndbuf_limited_ns),
@@ -146,8 +151,13 @@ impl BodyTotals {
         let mut readings = Readings::default();
         readings.put(flow::BYTES, Bytes::new(since.bytes));
         // Receivers have none of these.
-        if since.busy_ns > 0 {
-            let mean = |ns: u64| Span::from_ns(ns / streams);
+        if since.busy_ns > 0 && since.transit_ns > 0 {
+            // In the time in transit: a sender is not idle because its client asks for nothing.
+            let interval = (now - start).as_ns();
+            let mean = |ns: u64| {
+                let mean = u128::from(ns) * u128::from(interval) / u128::from(since.transit_ns);
+                Span::from_ns(u64::try_from(mean).unwrap_or(u64::MAX).min(interval))
+            };
             readings.put(tcp::BUSY, mean(since.busy_ns));
             readings.put(tcp::RWND_LIMITED, mean(since.rwnd_limited_ns));
             readings.put(tcp::SNDBUF_LIMITED, mean(since.sndbuf_limited_ns));
@@ -256,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_have_the_mean_of_the_connections_in_transit() {
+    fn samples_have_the_mean_of_the_time_in_transit() {
         let mut totals = BodyTotals::default();
         totals.resume(at(1_000));
         let busy = |ms: u64| StreamCounts {
@@ -265,18 +275,19 @@ mod tests {
                 rwnd_limited: Span::from_ms(ms / 2),
                 ..ConnectionCounts::default()
             }),
-            rtt: Some(Span::from_ms(3)),
             ..StreamCounts::default()
         };
-        let reading = |bytes: u64, ms: u64| BodyReading {
-            sums: BodySums::new(bytes, &busy(7), &busy(7 + ms)),
+        let reading = |bytes: u64, transit: u64, ms: u64| BodyReading {
+            sums: BodySums::new(bytes, Span::from_ms(transit), &busy(8), &busy(8 + ms)),
             rtt: Some(Span::from_ms(3)),
             ..body(1_000, 1_100, 0)
         };
-        totals.sample(at(1_100), [reading(500, 80), reading(700, 60)].into_iter());
-        totals.sample(at(1_105), [reading(501, 81)].into_iter());
-        totals.add(Some(reading(900, 90)));
-        totals.sample(at(1_200), [reading(1_000, 100)].into_iter());
+        totals.sample(at(1_100), [reading(500, 100, 80), reading(700, 50, 40)].into_iter());
+        totals.sample(at(1_105), [reading(501, 105, 81)].into_iter());
+        // One of them ends, and a short one comes and goes.
+        totals.add(Some(reading(900, 60, 48)));
+        totals.add(Some(reading(10, 10, 2)));
+        totals.sample(at(1_200), [reading(1_000, 130, 100)].into_iter());
         let samples = totals.result(Direction::Download).unwrap().samples;
         let of = |sample: &Sample| {
             let get = |metric| sample.readings.get(metric).map(Span::as_ns);
@@ -285,7 +296,7 @@ mod tests {
         let ms = |ms: u64| Some(ms * 1_000_000);
         assert_eq!(
             samples.iter().map(of).collect::<Vec<_>>(),
-            [(at(0), at(100), 1_200, ms(70), ms(35)), (at(100), at(200), 700, ms(50), ms(25)),]
+            [(at(0), at(100), 1_200, ms(80), ms(40)), (at(100), at(200), 710, ms(60), ms(30)),]
         );
     }
 
