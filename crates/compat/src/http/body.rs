@@ -61,6 +61,8 @@ pub(super) struct HttpBody {
     pub(super) before: Option<StreamCounts>,
     /// What it has counted now.
     pub(super) now: StreamCounts,
+    /// When that was read; the kernel's counts of a flow that has ended stay as they were.
+    pub(super) counted_at: Timestamp,
     pub(super) first_at: Option<Timestamp>,
     /// Bytes that were read or acknowledged, and when that was last known.
     pub(super) bytes: u64,
@@ -101,6 +103,7 @@ impl HttpBody {
             is_returned: true,
             before: None,
             now: StreamCounts::default(),
+            counted_at: now,
             first_at: None,
             bytes: 0,
             last_at: now,
@@ -165,7 +168,7 @@ impl HttpBody {
     /// Takes over what the flow has counted.
     pub(super) fn update(&mut self, now: Timestamp, counts: &FlowCounts) {
         let Some(stream) = counts.streams.first() else { return };
-        self.now = *stream;
+        (self.now, self.counted_at) = (*stream, counts.at);
         let before = *self.before.get_or_insert(*stream);
         let Some(first) = counts.first_at else { return };
         self.first_at.get_or_insert(first);
@@ -207,7 +210,7 @@ impl HttpBody {
         let first = self.first_at?;
         // The body of an upload follows the head of its request at once.
         let first_at = if self.direction == Direction::Upload { self.requested } else { first };
-        let transit = self.last_at.max(first_at) - first_at;
+        let transit = self.counted_at.max(first_at) - first_at;
         let sums = BodySums::new(self.bytes, transit, &self.before.unwrap_or_default(), &self.now);
         Some(BodyReading { first_at, last_at: self.last_at, sums, rtt: self.now.rtt })
     }
