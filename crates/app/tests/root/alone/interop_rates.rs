@@ -74,7 +74,7 @@ fn rates_of_iperf_2_agree() {
     let buffers = netns.exec("sysctl", &["-qw", "net.ipv4.tcp_wmem=4096 65536 65536"]).status().unwrap();
     assert!(buffers.success(), "{buffers}");
     for (client, server, way) in pairs(Real, Ours) {
-        let args: Vec<&str> = ["-t", "4", "-i", "1", "-l", "8000"].into_iter().chain(way).collect();
+        let args: Vec<&str> = ["-t", "8", "-i", "1", "-l", "8000"].into_iter().chain(way).collect();
         let pair = pair_on(&netns, client, &args, (server, &["-i", "1"]), 1);
         let (label, receives) = if way.is_none() { ("1", server) } else { ("*1", client) };
         let (near, far) = pair.whole(label, "1");
@@ -87,7 +87,8 @@ fn rates_of_iperf_2_agree() {
         // The sender's time ends when the receiver closes. The original does so after its report is
         // printed: 15 ms late on an idle machine, up to a second on a busy one, also between two originals.
         // So its rate is compared without the end.
-        let (near, far) = pair.steady(label, "1", 3);
+        // On a busy machine, a reader was late by 17 ms at the last of these seconds.
+        let (near, far) = pair.steady(label, "1", 7);
         let (sent, received) = if way.is_none() { (near, far) } else { (far, near) };
         agree(&format!("{what}, first seconds"), sent, received);
     }
