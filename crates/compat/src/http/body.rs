@@ -1,15 +1,13 @@
 //! A body in transit: what the engine is asked to move, and what is known of it.
 
-use linerate_model::flow::{ChunkReader, StampLayout, StreamCounts};
-use linerate_model::{Direction, Side, SocketKnobs};
+use linerate_model::flow::{ChunkReader, StreamCounts};
+use linerate_model::{Direction, Side};
 use linerate_units::{Bytes, Span, Timestamp};
 
 use super::body_totals::{BodyReading, BodySums};
 use super::endpoint::CLOUDFLARE;
 use super::request::{self, HttpRequest};
-use crate::stand_in::{
-    EndMark, FlowCounts, FlowId, FlowTask, Link, Payload, PayloadFraming, RunId, Transit, Transport,
-};
+use crate::stand_in::{EndMark, FlowCounts, FlowId, FlowTask, Link, PayloadFraming, RunId};
 
 /// Shorter bodies are moved without the engine and do not count: they show the latency of the path, not its rate.
 const MIN_BODY_BYTES: u64 = 16 << 10;
@@ -138,30 +136,12 @@ impl HttpBody {
         let (block, rest) = if is_download { self.blocks() } else { (MAX_BLOCK_BYTES, self.early) };
         let length = self.length.map(|length| length.saturating_sub(rest));
         FlowTask {
-            flow: self.flow,
-            run,
-            side: self.side(),
-            direction: self.direction,
-            transport: Transport::Tcp,
             links: vec![link],
-            length: Bytes::new(block),
-            payload: Payload::default(),
             framing: self.framing,
-            stamp: StampLayout::NONE,
             bytes: length.filter(|_| is_download).map(Bytes::new),
-            time: None,
-            omit: Span::ZERO,
-            offered: None,
-            burst: None,
-            pacing_tick: None,
-            fq_rate: None,
-            socket: SocketKnobs::default(),
-            affinity: None,
             end_mark: length.filter(|_| !is_download).map_or(EndMark::None, EndMark::Length),
-            note: None,
-            transit: Transit::Uncounted,
             together: true,
-            file: None,
+            ..FlowTask::new(self.flow, run, self.side(), self.direction, Bytes::new(block))
         }
     }
 

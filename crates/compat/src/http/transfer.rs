@@ -2,14 +2,11 @@
 
 use std::collections::VecDeque;
 
-use linerate_model::flow::{FrameKind, StampLayout, frame_header};
-use linerate_model::{BrowserNote, Direction, Side, SocketKnobs, Tally};
+use linerate_model::flow::{FrameKind, frame_header};
+use linerate_model::{BrowserNote, Direction, Side, Tally};
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
-use crate::stand_in::{
-    EndMark, FlowCounts, FlowId, FlowTask, Link, Output, Payload, PayloadFraming, RunId, Stop, Transit,
-    Transport,
-};
+use crate::stand_in::{FlowCounts, FlowId, FlowTask, Link, Output, Payload, PayloadFraming, RunId, Stop};
 
 /// Payload of a message, or of one write.
 pub(super) const MESSAGE_BYTES: u64 = 64 << 10;
@@ -84,31 +81,14 @@ impl Transfer {
             Direction::Download => Side::Sender,
             Direction::Upload => Side::Receiver,
         };
+        let length = Bytes::new(MESSAGE_BYTES + head.len() as u64);
         let task = FlowTask {
-            flow: self.flow,
-            run,
-            side,
-            direction: self.direction,
-            transport: Transport::Tcp,
             links,
-            length: Bytes::new(MESSAGE_BYTES + head.len() as u64),
             payload: Payload { head, ..Payload::default() },
             framing: self.framing,
-            stamp: StampLayout::NONE,
-            bytes: None,
             time,
-            omit: Span::ZERO,
-            offered: None,
-            burst: None,
-            pacing_tick: None,
-            fq_rate: None,
-            socket: SocketKnobs::default(),
-            affinity: None,
-            end_mark: EndMark::None,
-            note: None,
-            transit: Transit::Uncounted,
             together: true,
-            file: None,
+            ..FlowTask::new(self.flow, run, side, self.direction, length)
         };
         out.push_back(Output::Start(Box::new(task)));
     }

@@ -4,10 +4,8 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use linerate_engine::{FlowHandle, FlowReport, FlowSetup, Sockets, complete_udp, start};
-use linerate_model::flow::{
-    EndMark, FlowId, FlowTask, Payload, RunId, SeqField, StampLayout, TimeField, TimeForm,
-};
-use linerate_model::{Direction, Side, SocketKnobs, StopAfter, Transport};
+use linerate_model::flow::{FlowId, FlowTask, RunId, SeqField, StampLayout, TimeField, TimeForm};
+use linerate_model::{Direction, Side, StopAfter, Transport};
 use linerate_sock::{Mono, clock, limits};
 use linerate_units::{Bitrate, Bytes, Span};
 
@@ -105,32 +103,7 @@ pub(crate) fn in_ms(ms: u64) -> Mono {
 
 /// A stand-in's task: an endless, saturating TCP flow in blocks of `length` bytes.
 pub(crate) fn task(side: Side, length: u64) -> FlowTask {
-    FlowTask {
-        flow: FlowId(7),
-        run: RunId(1),
-        side,
-        direction: Direction::Upload,
-        transport: Transport::Tcp,
-        links: Vec::new(),
-        length: Bytes::new(length),
-        payload: Payload::default(),
-        framing: Default::default(),
-        stamp: StampLayout::NONE,
-        bytes: None,
-        time: None,
-        omit: Span::ZERO,
-        offered: None,
-        burst: None,
-        pacing_tick: None,
-        fq_rate: None,
-        socket: SocketKnobs::default(),
-        affinity: None,
-        end_mark: EndMark::None,
-        note: None,
-        transit: Default::default(),
-        together: false,
-        file: None,
-    }
+    FlowTask::new(FlowId(7), RunId(1), side, Direction::Upload, Bytes::new(length))
 }
 
 /// Starts one end of a stand-in's flow over duplicates of these connections.

@@ -69,6 +69,39 @@ pub struct FlowTask {
     pub file: Option<PathBuf>,
 }
 
+impl FlowTask {
+    /// An endless, saturating TCP flow in blocks of `length`, without links.
+    #[must_use]
+    pub fn new(flow: FlowId, run: RunId, side: Side, direction: Direction, length: Bytes) -> Self {
+        Self {
+            flow,
+            run,
+            side,
+            direction,
+            transport: Transport::Tcp,
+            links: Vec::new(),
+            length,
+            payload: Payload::default(),
+            framing: PayloadFraming::None,
+            stamp: StampLayout::NONE,
+            bytes: None,
+            time: None,
+            omit: Span::ZERO,
+            offered: None,
+            burst: None,
+            pacing_tick: None,
+            fq_rate: None,
+            socket: SocketKnobs::default(),
+            affinity: None,
+            end_mark: EndMark::None,
+            note: None,
+            transit: Transit::Uncounted,
+            together: false,
+            file: None,
+        }
+    }
+}
+
 /// Where each block of a stream carries the kernel's counts for the sender's connection (nuttcp).
 ///
 /// Two words of 4 bytes in the sender's byte order, written little-endian: segments retransmitted since the

@@ -98,7 +98,10 @@ fn the_engine_of_cloudflare_and_our_server_count_the_same() {
 #[ignore = "needs root, network namespaces and the client of LibreSpeed"]
 fn the_client_of_librespeed_and_our_server_count_the_same() {
     if !Path::new(LIBRESPEED_CLI).exists() {
-        skipped("the_client_of_librespeed", "there is no target/peers/librespeed-cli");
+        skipped(
+            "the_client_of_librespeed_and_our_server_count_the_same",
+            "there is no target/peers/librespeed-cli",
+        );
         return;
     }
     let served = SpeedServer::start();
