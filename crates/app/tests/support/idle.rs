@@ -6,13 +6,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use linerate_sock::proc::cpu::ThreadTimes;
+use linerate_sock::clock;
+use linerate_sock::proc::cpu::{self, ThreadTimes};
 
 /// Share of all CPUs that other programs may use. With twice as much, the threads of a test that saturates a core were found
 /// to have 62 and 68 % of one.
 const ALLOWED: f64 = 0.15;
 /// Duration of the observation.
 const WINDOW: Duration = Duration::from_millis(500);
+/// Duration for which all CPUs are asked for.
+const SPIN: Duration = Duration::from_millis(200);
 
 /// Parent and CPU time of a process, and whether its program is one of ours.
 struct SampledProcess {
@@ -37,11 +40,29 @@ fn seen(pid: u32) -> Option<SampledProcess> {
     Some(SampledProcess { parent, used: ThreadTimes::parse(&stat)?.cpu_time(), ours })
 }
 
-/// Share of all CPUs used by programs that no test started.
+/// Share of all CPUs that this process is refused when it wants all of them: by other programs, other virtual machines or
+/// a quota. The first ones have names in `/proc`, the others show only here.
+fn withheld() -> f64 {
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let spin = || {
+        let begin = clock::now();
+        let used_before = clock::thread_cpu();
+        while clock::now().since(begin) < SPIN {}
+        (clock::thread_cpu() - used_before).as_secs_f64() / clock::now().since(begin).as_secs_f64()
+    };
+    let shares: Vec<f64> = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..processors).map(|_| scope.spawn(spin)).collect();
+        running.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    1.0 - shares.iter().sum::<f64>() / processors as f64
+}
+
+/// Share of all CPUs used by programs that no test started, here or in other virtual machines of this host.
 fn others() -> f64 {
-    let before = processes();
+    let (before, stat_before) = (processes(), cpu::stat().unwrap());
     super::pause(WINDOW);
-    let after = processes();
+    let (after, stat_after) = (processes(), cpu::stat().unwrap());
+    let stolen = stat_after.all.since(&stat_before.all).steal_share().unwrap_or(0.0);
     let of_tests = |mut pid: u32| {
         loop {
             let Some(seen) = after.get(&pid) else { return false };
@@ -56,30 +77,32 @@ fn others() -> f64 {
     };
     let used: Duration = after.iter().filter(|(pid, _)| !of_tests(**pid)).map(since).sum();
     let processors = std::thread::available_parallelism().unwrap().get() as f64;
-    used.as_secs_f64() / WINDOW.as_secs_f64() / processors
+    stolen + used.as_secs_f64() / WINDOW.as_secs_f64() / processors
 }
 
-/// Whether other programs use so much that what a test asserts about time cannot hold.
+/// Share of all CPUs that tests do not get.
+fn missing() -> f64 {
+    others().max(withheld())
+}
+
+/// Whether so much of the CPUs is missing that what a test asserts about time cannot hold.
 pub(crate) fn is_busy() -> bool {
-    others() > ALLOWED
+    missing() > ALLOWED
 }
 
 /// Runs a test that requires an idle machine. If it is busy before, or became busy while the test failed, this
 /// records that the test was skipped.
 pub(crate) fn when_idle(test: &str, body: impl FnOnce()) {
     super::take_turn();
-    let skip = |others: f64, when: &str| {
-        let percent = others * 100.0;
-        super::skipped(
-            test,
-            &format!(
-                "other programs {when} {percent:.0} % of the processors, and this needs an idle machine"
-            ),
-        );
+    let skip = |missing: f64, when: &str| {
+        let percent = missing * 100.0;
+        let why =
+            format!("{percent:.0} % of the processors {when} for the tests, and this needs an idle machine");
+        super::skipped(test, &why);
     };
-    let before = others();
+    let before = missing();
     if before > ALLOWED {
-        return skip(before, "use");
+        return skip(before, "are missing");
     }
     let over = AtomicBool::new(false);
     let (result, meanwhile) = std::thread::scope(|scope| {
@@ -94,11 +117,12 @@ pub(crate) fn when_idle(test: &str, body: impl FnOnce()) {
         over.store(true, Ordering::Relaxed);
         (result, watch.join().unwrap())
     });
-    match result {
-        Err(_) if meanwhile > ALLOWED => skip(meanwhile, "used meanwhile"),
-        Err(panic) => resume_unwind(panic),
-        Ok(()) => {}
+    let Err(panic) = result else { return };
+    let meanwhile = meanwhile.max(missing());
+    if meanwhile <= ALLOWED {
+        resume_unwind(panic);
     }
+    skip(meanwhile, "were missing meanwhile");
 }
 
 /// How often something is tried while other programs use the processors.

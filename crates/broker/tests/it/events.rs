@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_broker::{Broker, BrokerConfig, BrokerEvent, BrokerLogin, NotSent};
+use linerate_broker::{Broker, BrokerConfig, BrokerEvent, BrokerLogin};
 use linerate_sock::clock;
 
 /// Much longer than anything takes.
@@ -78,18 +78,4 @@ pub(crate) fn send_until_received(sender: &Broker, subject: &str, payload: &[u8]
         }
     }
     panic!("{subject} did not arrive");
-}
-
-/// Sends although the queue may be full for a moment.
-pub(crate) fn send_patiently(sender: &Broker, subject: &str, payload: &[u8]) {
-    let until = clock::now() + DEADLINE;
-    loop {
-        match sender.send(subject, payload) {
-            Ok(()) => return,
-            Err(NotSent::Full) if !until.has_passed() => {
-                clock::sleep_until(clock::now() + Duration::from_millis(1));
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
 }
