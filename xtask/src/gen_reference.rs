@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
+use crate::cargo;
 use crate::temp_folder::TempFolder;
 use crate::tree;
 
@@ -39,9 +39,8 @@ fn fresh_pages() -> Result<Vec<ReferenceFile>, String> {
 
 /// Runs the example, which writes the pages into a folder; returns their names.
 fn write_pages(folder: &Path) -> Result<Vec<String>, String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let call = "cargo run --package linerate --example reference";
-    let output = Command::new(cargo)
+    let output = cargo::command()
         .args(["run", "--quiet", "--package", "linerate", "--example", "reference", "--"])
         .arg(folder)
         .output()

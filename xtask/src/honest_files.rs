@@ -1,17 +1,14 @@
 //! `cargo xtask honest-files`: files of every real program over every link, none of which `linerate check` may
 //! call impossible.
 
-use std::process::Command;
-
-use crate::tree;
+use crate::{cargo, tree};
 
 /// Runs the test that creates them, in its long form.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if let Some(unknown) = arguments.first() {
         return Err(format!("takes no argument, got {unknown:?}"));
     }
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
+    let status = cargo::command()
         .args([
             "test",
             "--package",

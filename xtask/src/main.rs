@@ -1,6 +1,7 @@
 //! Developer tasks, run as `cargo xtask NAME`. Each task is one row of [`TASKS`].
 
 mod bench;
+mod cargo;
 mod gen_reference;
 mod honest_files;
 mod intervals;

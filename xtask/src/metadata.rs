@@ -1,8 +1,8 @@
 //! The packages of the workspace and their dependencies, as cargo reads them.
 
-use std::process::Command;
-
 use serde_json::Value;
+
+use crate::cargo;
 
 /// One line of a `[dependencies]` table, of any kind (normal, development, build).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,8 +17,7 @@ pub(crate) struct Edge {
 
 /// Asks cargo for the workspace's packages.
 pub(crate) fn read_edges() -> Result<Vec<Edge>, String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
+    let output = cargo::command()
         .args(["metadata", "--no-deps", "--format-version", "1"])
         .output()
         .map_err(|e| format!("cannot run cargo metadata: {e}"))?;

@@ -92,7 +92,9 @@ impl ChildProcess {
         let (program, arguments) = command.split_first().ok_or("there is no command to start")?;
         let keeper = keeper.as_ref();
         let log: File = keeper.log.try_clone().map_err(|e| format!("cannot share the log: {e}"))?;
-        let mut child = Command::new(program)
+        let mut starting = Command::new(program);
+        crate::cargo::forget_package(&mut starting);
+        let mut child = starting
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::figure::{BenchFigure, BenchGoal, FigureReadings};
 use super::spread::Spread;
 use super::{BenchContext, BenchOutcome, report};
+use crate::cargo;
 use crate::process::ChildProcess;
 
 /// Names of the figures, in the order in which they are measured.
@@ -90,12 +91,7 @@ fn number(found: &Value, name: &str) -> Result<f64, String> {
 /// What the example of the archive prints.
 fn measure(bed: &BenchContext, database: &str, runs: u32) -> Result<Value, String> {
     report::progress(&format!("archive: {runs} runs in {database}"));
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let words =
-        ["run", "--quiet", "--release", "--package", "linerate-archive", "--example", "measure", "--"];
-    let runs = runs.to_string();
-    let command = std::iter::once(cargo.as_str()).chain(words).chain([database, &runs]);
-    let command: Vec<String> = command.map(str::to_owned).collect();
+    let command = cargo::release_example("linerate-archive", "measure", &[database, &runs.to_string()]);
     let output = ChildProcess::start(bed, &command)?.finish(TIMEOUT, |_| ())?;
     serde_json::from_slice(&output).map_err(|e| format!("the measurement printed no JSON: {e}"))
 }

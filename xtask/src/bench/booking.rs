@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::figure::{BenchFigure, BenchGoal, FigureReadings};
 use super::{BenchContext, BenchOutcome, report};
+use crate::cargo;
 use crate::process::ChildProcess;
 
 /// Names of the figures, in the order in which they are measured.
@@ -53,11 +54,8 @@ fn measure(
     [rate, p99, day]: [&'static str; 3],
 ) -> Result<Vec<BenchFigure>, String> {
     report::progress(&format!("booking: {hosts} hosts in {database}"));
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let words = ["run", "--quiet", "--release", "--package", "linerate-fleet", "--example", "booking", "--"];
-    let numbers = [hosts.to_string(), SINGLE.to_string()];
-    let command = std::iter::once(cargo.as_str()).chain(words).chain([database]);
-    let command: Vec<String> = command.chain(numbers.iter().map(String::as_str)).map(str::to_owned).collect();
+    let [hosts, single] = [hosts, SINGLE].map(|number| number.to_string());
+    let command = cargo::release_example("linerate-fleet", "booking", &[database, &hosts, &single]);
     let output = ChildProcess::start(bed, &command)?.finish(TIMEOUT, |_| ())?;
     let found: Value =
         serde_json::from_slice(&output).map_err(|e| format!("the measurement printed no JSON: {e}"))?;

@@ -9,6 +9,7 @@ use linerate_sock::clock;
 
 use super::figure::{BenchFigure, BenchGoal, FigureReadings};
 use super::{BenchContext, BenchOutcome, report};
+use crate::cargo;
 use crate::process::ChildProcess;
 
 /// Number of samples of the run, half of them from each end.
@@ -59,11 +60,8 @@ fn measure(bed: &BenchContext, log: &Path, archive: &Path, page: &Path) -> Resul
 
 /// Stores the log, which is longer than what `linerate import` takes.
 fn store(bed: &BenchContext, log: &Path, archive: &Path) -> Result<(), String> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let words = ["run", "--quiet", "--release", "--package", "linerate-archive", "--example", "store", "--"];
-    let files = [log, archive].map(|path| path.display().to_string());
-    let command = std::iter::once(cargo.as_str()).chain(words).chain(files.iter().map(String::as_str));
-    let command: Vec<String> = command.map(str::to_owned).collect();
+    let [log, archive] = [log, archive].map(|path| path.display().to_string());
+    let command = cargo::release_example("linerate-archive", "store", &[&log, &archive]);
     ChildProcess::start(bed, &command)?.finish(STORE_TIMEOUT, |_| ()).map(drop)
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::figure::{BenchFigure, BenchGoal, FigureReadings};
 use super::{BenchContext, BenchOutcome, report};
+use crate::cargo;
 use crate::process::ChildProcess;
 
 /// Names of the figures, in the order in which they are measured.
@@ -30,11 +31,8 @@ const MOST_SECONDS: f64 = 60.0;
 pub(super) fn run(bed: &BenchContext) -> Result<BenchOutcome, String> {
     let agents = if bed.quick { QUICK_AGENTS } else { AGENTS };
     report::progress(&format!("storm: {agents} agents with nats-server and PostgreSQL"));
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let words = ["run", "--quiet", "--release", "--package", "linerate-fleet", "--example", "storm", "--"];
-    let numbers = [agents.to_string(), PROCESSES.to_string()];
-    let command = std::iter::once(cargo.as_str()).chain(words).chain(numbers.iter().map(String::as_str));
-    let command: Vec<String> = command.map(str::to_owned).collect();
+    let [agents, processes] = [agents, PROCESSES].map(|number| number.to_string());
+    let command = cargo::release_example("linerate-fleet", "storm", &[&agents, &processes]);
     let output = ChildProcess::start(bed, &command)?.finish(TIMEOUT, |_| ())?;
     let found: Value =
         serde_json::from_slice(&output).map_err(|e| format!("the measurement printed no JSON: {e}"))?;
