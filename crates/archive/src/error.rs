@@ -160,6 +160,16 @@ pub enum ArchiveError {
         /// Error of the connection.
         source: DatabaseFault,
     },
+    /// The connection to the server of the database cannot be encrypted, or its certificate is not trusted.
+    #[error(
+        "the connection to the archive {archive} is not encrypted as it should be; see to the certificate of the              server, give the one of its authority in the URL (sslrootcert=FILE), or choose another sslmode there"
+    )]
+    Untrusted {
+        /// The archive.
+        archive: String,
+        /// What is wrong with the certificate or the encryption.
+        source: DatabaseFault,
+    },
     /// The server of the database refuses this user.
     #[error(
         "the server of the archive {archive} refuses this user; check the name and the password in the URL (or in \
@@ -255,6 +265,7 @@ impl ArchiveError {
             FaultKind::Locked => Self::Locked { archive, source },
             FaultKind::Open => Self::Open { archive, source },
             FaultKind::Unreachable => Self::Unreachable { archive, source },
+            FaultKind::Untrusted => Self::Untrusted { archive, source },
             FaultKind::Refused => Self::Refused { archive, source },
             FaultKind::Other => Self::Failed { archive, source },
         }
@@ -275,7 +286,7 @@ impl ArchiveError {
 /// What a user can do about a fault.
 #[cfg_attr(
     not(feature = "postgres"),
-    expect(dead_code, reason = "a file is never unreachable and refuses nobody")
+    expect(dead_code, reason = "a file is never unreachable, encrypts nothing and refuses nobody")
 )]
 enum FaultKind {
     Corrupt,
@@ -284,6 +295,7 @@ enum FaultKind {
     Locked,
     Open,
     Unreachable,
+    Untrusted,
     Refused,
     Other,
 }
@@ -347,10 +359,24 @@ fn kind_of_state(state: &str) -> FaultKind {
     }
 }
 
+/// Whether a handshake failed for what the server is, and not because the connection was lost.
+#[cfg(feature = "postgres")]
+fn is_about_encryption(error: &postgres::Error) -> bool {
+    let cause = std::error::Error::source(error);
+    match cause.and_then(|cause| cause.downcast_ref::<std::io::Error>()) {
+        Some(cause) => matches!(cause.get_ref(), Some(inner) if inner.is::<rustls::Error>()),
+        // The client library has no type for it.
+        None => error.to_string().contains("TLS"),
+    }
+}
+
 /// Of an error that the server did not report.
 #[cfg(feature = "postgres")]
 fn kind_without_state(error: &postgres::Error) -> FaultKind {
     let cause = std::error::Error::source(error);
+    if is_about_encryption(error) {
+        return FaultKind::Untrusted;
+    }
     if error.is_closed() || cause.is_some_and(<dyn std::error::Error>::is::<std::io::Error>) {
         return FaultKind::Unreachable;
     }

@@ -54,8 +54,8 @@ fn open_url(scheme: &str, url: &str) -> Result<Archive, ArchiveError> {
     #[cfg(feature = "postgres")]
     if is_postgres {
         // As psql does; it keeps the password out of lists of processes.
-        let password = std::env::var("PGPASSWORD").ok();
-        let database = crate::postgres::PostgresDatabase::open(url, password.as_deref())?;
+        let variable = |name: &str| std::env::var(name).ok();
+        let database = crate::postgres::PostgresDatabase::open(url, variable)?;
         return Ok(Archive::new(crate::database::Database::Postgres(Box::new(database))));
     }
     let why = match (is_postgres, cfg!(feature = "postgres")) {

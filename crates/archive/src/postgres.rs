@@ -1,17 +1,23 @@
 //! An archive in a PostgreSQL database.
 
+mod tls;
+mod url;
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::str::FromStr;
 use std::time::Duration;
 
+use postgres::config::{Host, SslMode};
 use postgres::types::{FromSql, IsNull, ToSql, Type, private::BytesMut};
-use postgres::{Client, Config, NoTls, Row, Statement, config::SslMode};
+use postgres::{Client, Config, NoTls, Row, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::ArchiveError;
 use crate::error::DatabaseFault;
 use crate::location::without_password;
 use crate::migrate::postgres::migrate;
+use crate::postgres::url::{EncryptionMode, EncryptionSettings};
 use crate::value::{DatabaseRow, Value};
 
 /// How long a connection may take. A measurement waits for it.
@@ -28,6 +34,8 @@ const SETTINGS: &str =
 pub(crate) struct PostgresDatabase {
     shown: String,
     config: Config,
+    /// Absent if connections are not encrypted.
+    encryption: Option<MakeRustlsConnect>,
     client: Option<Client>,
     /// Of the connection, by their text: to prepare one takes as long as to carry it out.
     statements: BTreeMap<String, Statement>,
@@ -37,31 +45,44 @@ pub(crate) struct PostgresDatabase {
 }
 
 impl PostgresDatabase {
-    /// Connects to the database at a URL, and creates the tables if they are missing. `password` is used if the URL
-    /// has none.
-    pub(crate) fn open(url: &str, password: Option<&str>) -> Result<Self, ArchiveError> {
+    /// Connects to the database at a URL, and creates the tables if they are missing. `variable` reads libpq's variables
+    /// of the environment, which are used where the URL is silent.
+    pub(crate) fn open(url: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self, ArchiveError> {
         let shown = without_password(url);
         let wrong = |why: String| ArchiveError::Unsupported { url: without_password(url), why };
-        let mut config = Config::from_str(url).map_err(|error| {
+        let (rest, settings) = EncryptionSettings::take(url, &variable).map_err(wrong)?;
+        let mut config = Config::from_str(&rest).map_err(|error| {
             let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
             wrong(format!("{cause}; write postgres://USER:PASSWORD@HOST:PORT/DATABASE"))
         })?;
-        if config.get_ssl_mode() == SslMode::Require {
-            let remedy = "connect through a Unix socket or a tunnel, or over a network that you trust";
-            return Err(wrong(format!("this version does not encrypt connections to PostgreSQL; {remedy}")));
-        }
         if config.get_dbname().is_none() {
             return Err(wrong("it names no database; write postgres://HOST/DATABASE".to_owned()));
         }
-        if let (None, Some(password)) = (config.get_password(), password) {
+        if let (None, Some(password)) = (config.get_password(), variable("PGPASSWORD")) {
             config.password(password);
         }
+        // As with libpq, Unix sockets are not encrypted, whatever is wanted elsewhere.
+        let is_local = config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
+        let encryption = if is_local { None } else { tls::connector(&settings).map_err(wrong)? };
+        config.ssl_mode(match settings.mode {
+            _ if encryption.is_none() => SslMode::Disable,
+            EncryptionMode::Disable | EncryptionMode::Prefer => SslMode::Prefer,
+            EncryptionMode::Require | EncryptionMode::VerifyCa | EncryptionMode::VerifyFull => {
+                SslMode::Require
+            }
+        });
         config.application_name("linerate").tcp_user_timeout(USER_TIMEOUT);
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
-        let mut database =
-            Self { shown, config, client: None, statements: BTreeMap::new(), in_transaction: false };
+        let mut database = Self {
+            shown,
+            config,
+            encryption,
+            client: None,
+            statements: BTreeMap::new(),
+            in_transaction: false,
+        };
         let connected = database.client().map(drop);
         connected.map_err(|fault| ArchiveError::of(&database.shown, fault))?;
         migrate(&mut database)?;
@@ -78,7 +99,10 @@ impl PostgresDatabase {
         match self.client.take().filter(|client| in_transaction || !client.is_closed()) {
             Some(client) => Ok(self.client.insert(client)),
             None => {
-                let mut client = self.config.connect(NoTls)?;
+                let mut client = match &self.encryption {
+                    Some(encryption) => self.config.connect(encryption.clone())?,
+                    None => self.config.connect(NoTls)?,
+                };
                 client.batch_execute(SETTINGS)?;
                 self.statements.clear();
                 Ok(self.client.insert(client))
@@ -208,9 +232,10 @@ mod tests {
         for (url, part) in [
             ("postgres://db.example:port/x", "postgres://USER:PASSWORD@HOST:PORT/DATABASE"),
             ("postgres://db.example", "names no database"),
-            ("postgres://me:secret@db.example/x?sslmode=require", "does not encrypt"),
+            ("postgres://me:secret@db.example/x?sslmode=allow", "sslmode cannot be 'allow'"),
+            ("postgres://me:secret@db.example/x?sslrootcert=/no/file&sslmode=verify-ca", "/no/file"),
         ] {
-            let error = PostgresDatabase::open(url, None).unwrap_err();
+            let error = PostgresDatabase::open(url, |_| None).unwrap_err();
             assert!(matches!(error, ArchiveError::Unsupported { .. }), "{error:?}");
             assert!(error.to_string().contains(part) && !error.to_string().contains("secret"), "{error}");
         }

@@ -6,6 +6,7 @@ mod archive;
 mod both;
 mod calendar;
 mod earlier_versions;
+mod encryption;
 mod folder;
 mod limits;
 mod names;

@@ -7,22 +7,29 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use postgres::{Client, NoTls};
 
-/// A PostgreSQL server without a network, for the tests of this program.
+/// A PostgreSQL server for the tests of this program, by default without a network.
 pub(crate) struct PostgresServer {
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     user: &'static str,
+    port: u16,
+    settings: Vec<String>,
 }
 
 impl PostgresServer {
     /// A server of its own, and its process.
     pub(crate) fn start() -> (Self, Child) {
+        Self::start_with(5432, |_| vec!["listen_addresses=".to_owned()])
+    }
+
+    /// A server at a port, with settings that `prepare` returns. It may put files into the server's folders first.
+    pub(crate) fn start_with(port: u16, prepare: impl FnOnce(&Self) -> Vec<String>) -> (Self, Child) {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         remove_leftovers();
         let name = format!("{PREFIX}{}-{}", std::process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o777)).unwrap();
-        let server = Self { folder, user: "linerate" };
+        let mut server = Self { folder, user: "linerate", port, settings: Vec::new() };
         let data = server.folder.join("data");
         let initdb = server
             .as_its_user("initdb")
@@ -31,6 +38,7 @@ impl PostgresServer {
             .output();
         let initdb = initdb.unwrap();
         assert!(initdb.status.success(), "{}", String::from_utf8_lossy(&initdb.stderr));
+        server.settings = prepare(&server);
         let process = server.run();
         server.wait_until_ready();
         (server, process)
@@ -40,7 +48,8 @@ impl PostgresServer {
     pub(crate) fn run(&self) -> Child {
         let mut server = self.as_its_user("postgres");
         server.arg("-D").arg(self.folder.join("data")).arg("-k").arg(&self.folder);
-        server.args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=50"]);
+        server.args(["-p", &self.port.to_string(), "-c", "fsync=off", "-c", "max_connections=50"]);
+        server.args(self.settings.iter().flat_map(|setting| ["-c", setting]));
         server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
@@ -68,11 +77,11 @@ impl PostgresServer {
 
     pub(crate) fn url(&self, database: &str) -> String {
         let folder = self.folder.to_str().unwrap().replace('/', "%2F");
-        format!("postgres://{}@{folder}/{database}", self.user)
+        format!("postgres://{}@{folder}:{}/{database}", self.user, self.port)
     }
 
     /// A program of the server, which refuses to run as root, and ends with the thread that started it.
-    fn as_its_user(&self, program: &str) -> Command {
+    pub(crate) fn as_its_user(&self, program: &str) -> Command {
         let mut command = Command::new("setpriv");
         command.current_dir(&self.folder).args(["--pdeathsig", "INT"]);
         if is_root() {
