@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use linerate_archive::Store;
 use linerate_control::RateLimitedNotice;
+use linerate_fleet::rfc3339;
 use linerate_report::html::PageFragment;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use super::archived::{self, ExportPath, RunStatus, Text};
 use super::{MayRun, MayView, RunOfPath, RunPath};
 use crate::access::{Ability, WebVisitor};
-use crate::problem::{HttpProblem, NOT_FOUND, RepeatableWarning, SHARES, is_due};
-use crate::request::PathParts;
+use crate::problem::{HttpProblem, INVALID_REQUEST, NOT_FOUND, RepeatableWarning, SHARES, is_due};
+use crate::request::{PathParts, Query};
 use crate::service::Service;
-use crate::share_key::ShareKeyError;
+use crate::share_key::{LinkDay, ShareKeyError};
 
 /// A link to one run.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -25,7 +26,22 @@ pub(crate) struct SharedLink {
     id: String,
     /// The path of the page that shows it to everybody who has the path.
     path: String,
+    /// When the link ends, in RFC 3339 format; absent if it does not end by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    valid_until: Option<String>,
 }
+
+/// How long a link is valid.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ShareQuery {
+    /// Days after today (UTC) for which the link is valid; absent: until all links are made void.
+    #[schemars(range(min = 1, max = 3660))]
+    days: Option<u16>,
+}
+
+/// Ten years.
+const MAX_DAYS: u16 = 3660;
 
 /// The run of a link, and the secret in it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -51,12 +67,19 @@ pub(crate) async fn share(
     State(service): State<Service>,
     _: MayRun,
     PathParts(path): RunOfPath,
+    Query(query): Query<ShareQuery>,
 ) -> Result<Json<SharedLink>, HttpProblem> {
+    if query.days.is_some_and(|days| !(1..=MAX_DAYS).contains(&days)) {
+        let text = format!("a link is valid for 1 to {MAX_DAYS} days");
+        return Err(HttpProblem::new(INVALID_REQUEST, text).at("days").limit(MAX_DAYS.into()));
+    }
+    let last_day = query.days.map(|days| LinkDay::today().after(days));
     let key = service.share_key()?;
     let link = service.archive().with(move |archive| {
         let id = archive.find(&path.id)?;
-        let secret = key.secret(&id).map_err(|error| unusable(&error))?;
-        Ok::<_, HttpProblem>(SharedLink { path: format!("/shared/{id}/{secret}"), id })
+        let secret = key.secret(&id, last_day).map_err(|error| unusable(&error))?;
+        let valid_until = last_day.map(|day| rfc3339(day.end()));
+        Ok::<_, HttpProblem>(SharedLink { path: format!("/shared/{id}/{secret}"), id, valid_until })
     });
     link.await.map(Json)
 }
@@ -64,8 +87,9 @@ pub(crate) async fn share(
 /// What the link allows: to see this one run. It is checked for each request, so a replaced key voids it at once.
 async fn opened(service: &Service, id: &str, secret: String) -> Result<MayView, HttpProblem> {
     let (key, run) = (service.share_key()?, id.to_owned());
-    let right =
-        service.archive().with(move |_| key.is_secret(&run, &secret).map_err(|error| unusable(&error)));
+    let right = service
+        .archive()
+        .with(move |_| key.is_secret(&run, &secret, LinkDay::today()).map_err(|error| unusable(&error)));
     if right.await? {
         return Ok(MayView(WebVisitor { ability: Some(Ability::View), token: None }));
     }

@@ -35,6 +35,16 @@ fn a_link_shows_its_run_and_no_other_until_the_key_is_replaced() {
     let link = share(&run, &first[..10]).json()["path"].as_str().unwrap().to_owned();
     assert!(link.starts_with(&format!("/shared/{first}/")), "{link}");
     assert_eq!(share(&run, &first).json()["path"], link.as_str(), "the link of a run stays");
+    let share_for =
+        |days: &str| site.write("POST", &format!("/api/v1/runs/{first}/share?days={days}"), &with(&run), "");
+    let ending = share_for("7").json();
+    assert!(ending["valid_until"].as_str().unwrap().ends_with("T00:00:00Z"), "{ending}");
+    let ending = ending["path"].as_str().unwrap().to_owned();
+    assert_ne!(ending, link);
+    assert_eq!(site.get(&format!("/api/v1{ending}")).json()["id"], first.as_str());
+    for wrong in ["0", "3661", "-1", "1.5", "x", "1&hours=2"] {
+        share_for(wrong).problem(422);
+    }
 
     // Without a token: the page, the result, what the page shows, and the exports.
     assert_eq!(site.get(&link).status, 200);
