@@ -5,6 +5,7 @@ mod calculated;
 mod comparison;
 mod fleet;
 mod overview;
+mod plans;
 mod shared;
 mod starting;
 mod tags;
@@ -107,6 +108,7 @@ pub(crate) fn routes() -> (Router<Service>, Arc<str>) {
     let mut description = description();
     let router = overview_routes().merge(run_routes()).merge(calculated_routes());
     let router = router
+        .merge(plan_routes())
         .merge(shared_routes())
         .merge(fleet_routes())
         .merge(schedule_routes())
@@ -245,6 +247,25 @@ fn calculated_routes() -> ApiRouter<Service> {
         )
 }
 
+fn plan_routes() -> ApiRouter<Service> {
+    let tag = "plans";
+    ApiRouter::new()
+        .api_route(
+            "/api/v1/plans",
+            get_with(plans::list, move |op| about(op, "listPlans", tag, "Plans that come along")),
+        )
+        .api_route(
+            "/api/v1/plans/{name}",
+            get_with(plans::text, move |op| about(op, "getPlan", tag, "A plan that comes along, as a file")),
+        )
+        .api_route(
+            "/api/v1/plans/preview",
+            post_with(plans::preview, move |op| {
+                about_write(op, "previewPlan", tag, "What a plan would do, or what is wrong with it")
+            }),
+        )
+}
+
 fn shared_routes() -> ApiRouter<Service> {
     let tag = "shared";
     ApiRouter::new()
@@ -373,7 +394,7 @@ fn description() -> OpenApi {
             version: "1".to_owned(),
             ..Info::default()
         },
-        tags: ["overview", "runs", "comparison", "calculated", "shared", "fleet"]
+        tags: ["overview", "runs", "comparison", "calculated", "plans", "shared", "fleet"]
             .map(|name| Tag { name: name.to_owned(), ..Tag::default() })
             .to_vec(),
         ..OpenApi::default()

@@ -10,7 +10,8 @@ use crate::guard::VisitorAddress;
 use crate::service::Service;
 
 /// Requests that change nothing although they have a body, or only the visitor's own session.
-const NO_CHANGE: [&str; 3] = ["/api/v1/envelope", "/api/v1/check", "/api/v1/session"];
+const NO_CHANGE: [&str; 4] =
+    ["/api/v1/envelope", "/api/v1/check", "/api/v1/plans/preview", "/api/v1/session"];
 
 /// Tells of a request that has changed something.
 pub(crate) async fn audit_log(State(service): State<Service>, request: Request, next: Next) -> Response {

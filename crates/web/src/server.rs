@@ -190,6 +190,7 @@ fn router(service: Service) -> Router {
         "/compare",
         "/envelope",
         "/check",
+        "/plans",
         "/fleet",
         "/kiosk",
         "/shared/{id}/{secret}",

@@ -41,6 +41,7 @@ struct ServiceParts {
     streams: Arc<Shares>,
     /// The place for a check of a long text.
     long_check: Arc<Semaphore>,
+    plan_preview: Arc<Semaphore>,
 }
 
 /// A visitor who watches a stream, with a place for it.
@@ -79,6 +80,7 @@ impl Service {
             notify: config.notify,
             streams: Shares::new(MAX_STREAMS),
             long_check: Arc::new(Semaphore::new(1)),
+            plan_preview: Arc::new(Semaphore::new(1)),
         }))
     }
 
@@ -158,5 +160,10 @@ impl Service {
             HttpProblem::new(TOO_MANY, "another long text is being checked; try again in a moment")
                 .retry_after(1)
         })
+    }
+
+    /// The turn of a plan that is described: they are described one after the other, as one may have 20,000 points.
+    pub(crate) async fn plan_turn(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.0.plan_preview).acquire_owned().await.ok()
     }
 }

@@ -2,26 +2,44 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use linerate_emu::topology::{self, Override, TopologyError};
-use linerate_plan::{Source, Surroundings, SurroundingsError};
+use linerate_plan::{Plan, PlanError, Source, Surroundings, SurroundingsError};
 
 /// Files next to a plan, and bundled topologies.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PlanFiles;
 
+/// The surroundings of a plan from somebody who must not read files of this host: bundled topologies, and nothing else.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoPlanFiles;
+
+/// A plan that refers to no files of this host, with these settings.
+///
+/// # Errors
+/// All mistakes in the text and the settings.
+pub fn read_without_files(text: &str, set: &[String]) -> Result<Plan, PlanError> {
+    linerate_plan::read(Source { name: "plan".to_owned(), text: text.to_owned() }, set, &NoPlanFiles)
+}
+
 /// The bundled topology with this name, or the file of this name next to a plan.
 pub(crate) fn topology_of_plan(name: &str, relative_to: &str) -> Result<Source, SurroundingsError> {
-    if let Some(known) = topology::bundled().iter().find(|known| known.name == name) {
-        return Ok(Source { name: name.to_owned(), text: known.text.to_owned() });
+    match bundled_topology(name) {
+        Some(known) => Ok(known),
+        None => read_next_to(name, relative_to).map_err(|(file, source)| no_topology(name, file, source)),
     }
-    read_next_to(name, relative_to).map_err(|(file, source)| SurroundingsError::Topology {
-        topology: name.to_owned(),
-        bundled: topology::bundled().iter().map(|known| known.name).collect(),
-        file,
-        source,
-    })
+}
+
+fn bundled_topology(name: &str) -> Option<Source> {
+    let known = topology::bundled().iter().find(|known| known.name == name)?;
+    Some(Source { name: name.to_owned(), text: known.text.to_owned() })
+}
+
+fn no_topology(name: &str, file: String, source: io::Error) -> SurroundingsError {
+    let bundled = topology::bundled().iter().map(|known| known.name).collect();
+    SurroundingsError::Topology { topology: name.to_owned(), bundled, file, source }
 }
 
 /// Path of `name` in the folder of the file `relative_to`.
@@ -30,7 +48,7 @@ pub(super) fn resolve(name: &str, relative_to: &str) -> PathBuf {
 }
 
 /// The file `name` in the folder of `relative_to`; its path with the error if it cannot be read.
-fn read_next_to(name: &str, relative_to: &str) -> Result<Source, (String, std::io::Error)> {
+fn read_next_to(name: &str, relative_to: &str) -> Result<Source, (String, io::Error)> {
     let path = resolve(name, relative_to);
     let shown = path.display().to_string();
     match std::fs::read_to_string(&path) {
@@ -84,15 +102,34 @@ impl Surroundings for PlanFiles {
         set: &[(&str, &str)],
         relative_to: &str,
     ) -> Result<Vec<String>, SurroundingsError> {
-        let Source { name: file, text } = topology_of_plan(name, relative_to)?;
-        let typed = set.iter().map(|(key, value)| format!("{key}={value}").parse());
-        let settings: Vec<Override> = typed
-            .collect::<Result<_, _>>()
-            .map_err(|error: topology::OverrideError| SurroundingsError::Network(Box::new(error)))?;
-        let network = topology::read(&text, &file, &settings)
-            .map_err(|error| SurroundingsError::Network(Box::new(InOneLine(error))))?;
-        Ok(network.hosts.into_iter().map(|host| host.name).collect())
+        hosts_of(&topology_of_plan(name, relative_to)?, set)
     }
+}
+
+impl Surroundings for NoPlanFiles {
+    fn include(&self, name: &str, _: &str) -> Result<Source, SurroundingsError> {
+        Err(SurroundingsError::File { file: name.to_owned(), source: not_read() })
+    }
+
+    fn hosts(&self, name: &str, set: &[(&str, &str)], _: &str) -> Result<Vec<String>, SurroundingsError> {
+        let known = bundled_topology(name).ok_or_else(|| no_topology(name, name.to_owned(), not_read()))?;
+        hosts_of(&known, set)
+    }
+}
+
+fn not_read() -> io::Error {
+    io::Error::other("files of this host are not read here")
+}
+
+fn hosts_of(source: &Source, set: &[(&str, &str)]) -> Result<Vec<String>, SurroundingsError> {
+    let Source { name: file, text } = source;
+    let typed = set.iter().map(|(key, value)| format!("{key}={value}").parse());
+    let settings: Vec<Override> = typed
+        .collect::<Result<_, _>>()
+        .map_err(|error: topology::OverrideError| SurroundingsError::Network(Box::new(error)))?;
+    let network = topology::read(text, file, &settings)
+        .map_err(|error| SurroundingsError::Network(Box::new(InOneLine(error))))?;
+    Ok(network.hosts.into_iter().map(|host| host.name).collect())
 }
 
 #[cfg(test)]
@@ -120,6 +157,20 @@ mod tests {
         let missing = wrong("lab.topology=long-hall");
         assert!(missing.contains("no bundled topology 'long-hall'; did you mean 'long-haul'?"), "{missing}");
         assert!(missing.contains("long-hall cannot be read either: No such file"), "{missing}");
+    }
+
+    #[test]
+    fn a_plan_from_elsewhere_reads_no_files_of_this_host() {
+        for known in bundled() {
+            assert!(read_without_files(known.text, &[]).is_ok(), "{}", known.name);
+        }
+        for text in ["include = [\"/etc/hostname\"]\n", "[lab]\ntopology = \"/etc/hostname\"\n"] {
+            let error = read_without_files(text, &[]).unwrap_err().to_string();
+            assert!(error.contains("files of this host are not read here"), "{text}: {error}");
+        }
+        let set = ["lab.topology=/etc/hostname".to_owned()];
+        let error = read_without_files("", &set).unwrap_err().to_string();
+        assert!(error.contains("not read here"), "{error}");
     }
 
     #[test]
