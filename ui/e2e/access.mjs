@@ -62,7 +62,13 @@ async function tester() {
   check((await page.getByText("Delete…").count()) === 0, "somebody who may not delete is offered it");
   await page.getByRole("button", { name: "Share…" }).click();
   await page.getByRole("dialog").waitFor();
-  const link = await page.getByLabel("Link", { exact: true }).inputValue();
+  const field = page.getByLabel("Link", { exact: true });
+  await page.getByText(/Valid until .* UTC/).waitFor();
+  const ending = await field.inputValue();
+  await page.getByLabel("Valid for").selectOption("Until all links are made void");
+  await page.getByText("Valid until all links of").waitFor();
+  const link = await field.inputValue();
+  check(link !== ending, "a link that ends is one that does not");
   check(link.startsWith(`${BASE}/shared/`), `the link is ${link}`);
   await page.getByRole("button", { name: "Copy", exact: true }).click();
   await page.getByText("Link copied").waitFor();

@@ -26,6 +26,7 @@ try {
     const page = await visitor(VIEW_TOKEN, options);
     await envelope(page);
     await check(page);
+    await plans(page);
     await page.context().close();
   }
   await tags();
@@ -69,6 +70,44 @@ async function fits(page) {
   }));
   holds(wide <= 0, `the page is ${wide} px too wide`);
   holds(bottom <= height, `the answer is at ${Math.round(bottom)} px of ${height}`);
+}
+
+async function plans(page) {
+  step = "plans";
+  await page.goto(`${BASE}/plans?plan=bufferbloat`);
+  const described = page.locator(".described");
+  await described.filter({ hasText: "bufferbloat" }).waitFor();
+  await page.getByText("linerate run bufferbloat", { exact: true }).waitFor();
+  await fits(page);
+
+  step = "plans: a mistake";
+  const editor = page.getByLabel("File (TOML)");
+  const file = await editor.inputValue();
+  await editor.fill(`repeatz = 3\n${file}`);
+  const mistake = page.locator("#mistakes li", { hasText: "repeats" });
+  await mistake.waitFor();
+  await mistake.getByRole("button", { name: "Line 1:" }).click();
+  const selected = await editor.evaluate((field) =>
+    field.value.slice(field.selectionStart, field.selectionEnd),
+  );
+  holds(selected === "r", `the mistake is at ${JSON.stringify(selected)}`);
+  await page.reload();
+  await mistake.waitFor();
+  await page.getByRole("button", { name: "Undo all changes" }).click();
+  await described.waitFor();
+  holds((await editor.inputValue()) === file, "the plan is not the one that comes along");
+
+  step = "plans: settings";
+  await page.getByLabel("Settings instead of").fill("repeats=7\naxis.streams=1");
+  await described.filter({ hasText: "7 times each" }).waitFor();
+  holds(page.url().includes("set=repeats%3D7&set=axis.streams%3D1"), `the address is ${page.url()}`);
+  await page.reload();
+  await described.filter({ hasText: "7 times each" }).waitFor();
+  await page.getByLabel("Plan", { exact: true }).selectOption("One of your own");
+  await described.filter({ hasText: "my-plan" }).waitFor();
+  const download = page.waitForEvent("download");
+  await page.getByText("Save my-plan.toml").click();
+  holds((await download).suggestedFilename() === "my-plan.toml", "the file has another name");
 }
 
 async function envelope(page) {

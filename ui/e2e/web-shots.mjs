@@ -16,7 +16,7 @@ const VIEWS = [
 ];
 const SCHEMES = ["light", "dark"];
 /** Pages that are longer than their first screen. */
-const WHOLE = /^(result|compare|envelope.*|check.*)$/;
+const WHOLE = /^(result|compare|envelope.*|check.*|plans.*)$/;
 /** A full gigabit as iperf3 prints it, with a retransmit. */
 const PASTED = `Connecting to host ams-1, port 5201
 [ ID] Interval           Transfer     Bitrate         Retr
@@ -49,6 +49,9 @@ try {
     ["check-pasted", `/check?link=1G&acceptance=gigabit#text=${encodeURIComponent(PASTED)}`],
     ["check-missing", "/check?rate=941M&link=1G&acceptance=gigabit"],
     ["check-empty", "/check"],
+    ["plans", "/plans?plan=bufferbloat"],
+    ["plans-own", "/plans"],
+    ["plans-wrong", "/plans?plan=rrul&set=repeatz%3D3"],
     ["missing", "/nothing/here"],
     ...(failed ? [["failed", `/runs/${failed.id}`]] : []),
   ];

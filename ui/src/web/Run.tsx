@@ -11,15 +11,16 @@ import {
   getView,
   liveUrl,
   type Run,
-  shareRun,
   type View,
 } from "./api";
+import { copyText } from "./clipboard";
 import { fromResult, toQuery } from "./form";
 import { LiveRun } from "./Live";
 import { type Frame, fromSnapshot, type Live, type Series, stage, withFrame } from "./live";
 import { useProblem, useVisitor } from "./load";
 import { asProblem } from "./problem";
 import { navigate, runPath } from "./router";
+import { ShareDialog } from "./Share";
 import { listen } from "./stream";
 import { Tags } from "./Tags";
 import { Trouble } from "./Trouble";
@@ -204,27 +205,15 @@ function Actions({ run, onProblem }: { run: Run; onProblem: (error: unknown) => 
   const again = wasFromBrowser ? "/?from=browser" : form && `/?${toQuery(form)}`;
   const dialog = useRef<HTMLDialogElement>(null);
   const [copied, setCopied] = useState("");
+  const say = (text: string) => {
+    setCopied(text);
+    setTimeout(() => setCopied(""), 3000);
+  };
   const copy = async () => {
     const done = await copyText(`${location.origin}${location.pathname}`);
-    setCopied(done ? "Link copied" : "Copy the address of this page");
-    setTimeout(() => setCopied(""), 3000);
+    say(done ? "Link copied" : "Copy the address of this page");
   };
-  const shareDialog = useRef<HTMLDialogElement>(null);
-  const [link, setLink] = useState("");
-  const share = async () => {
-    try {
-      const { path } = await shareRun(run.id);
-      setLink(`${location.origin}${path}`);
-      shareDialog.current?.showModal();
-    } catch (error) {
-      onProblem(error);
-    }
-  };
-  const copyShared = async () => {
-    setCopied((await copyText(link, shareDialog.current)) ? "Link copied" : "Copy the link from its field");
-    shareDialog.current?.close();
-    setTimeout(() => setCopied(""), 3000);
-  };
+  const [sharing, setSharing] = useState(false);
   const remove = async () => {
     dialog.current?.close();
     try {
@@ -261,7 +250,7 @@ function Actions({ run, onProblem }: { run: Run; onProblem: (error: unknown) => 
         </li>
         {can("run") && (
           <li>
-            <button type="button" onClick={share}>
+            <button type="button" onClick={() => setSharing(true)}>
               Share…
             </button>
           </li>
@@ -277,22 +266,9 @@ function Actions({ run, onProblem }: { run: Run; onProblem: (error: unknown) => 
       <span role="status" class="faint">
         {copied}
       </span>
-      <dialog ref={shareDialog} aria-labelledby="share">
-        <h2 id="share">Share this run</h2>
-        <p>Whoever has this link sees this run and its exports, without a token, and no other run.</p>
-        <div class="field">
-          <label for="shared-link">Link</label>
-          <input id="shared-link" readOnly value={link} onFocus={(event) => event.currentTarget.select()} />
-        </div>
-        <p class="actions">
-          <button type="button" class="primary" onClick={copyShared}>
-            Copy
-          </button>
-          <button type="button" onClick={() => shareDialog.current?.close()}>
-            Close
-          </button>
-        </p>
-      </dialog>
+      {sharing && (
+        <ShareDialog run={run.id} onClose={() => setSharing(false)} onCopied={say} onProblem={onProblem} />
+      )}
       <dialog ref={dialog} aria-labelledby="delete">
         <h2 id="delete">Delete this run?</h2>
         <p>Its result and its event log are removed from the archive of this host. This cannot be undone.</p>
@@ -343,21 +319,4 @@ export function Menu({
       <ul>{children}</ul>
     </details>
   );
-}
-
-/** Copies a text. Pages without HTTPS have no clipboard: there, a selected field is copied. */
-async function copyText(text: string, within: HTMLElement | null = document.body): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    const field = document.createElement("textarea");
-    field.value = text;
-    // Behind an open dialog nothing can be selected.
-    (within ?? document.body).append(field);
-    field.select();
-    const done = document.execCommand("copy");
-    field.remove();
-    return done;
-  }
 }

@@ -4,6 +4,7 @@ import type { Charts } from "../page";
 import type { Check } from "./check";
 import type { Envelope } from "./envelope";
 import type { Agent, CalendarRun, Fleet, Mesh, NewScheduleRequest, Schedule, Why } from "./fleet";
+import type { KnownPlan, Preview } from "./plans";
 import { asProblem, Problem, parsed, problemOf } from "./problem";
 
 export type Ability = "view" | "run" | "admin";
@@ -153,6 +154,13 @@ export const getEnvelope = (path: Record<string, string | boolean>) =>
 export const getCheck = (figures: Record<string, string | boolean>) =>
   write<Check>("POST", "/check", figures);
 
+/** The plans that come along. */
+export const getPlans = () => call<{ plans: KnownPlan[] }>("/plans");
+export const getPlan = (name: string) => call<{ text: string }>(`/plans/${encodeURIComponent(name)}`);
+/** What a plan would do, or what is wrong with it. */
+export const previewPlan = (text: string, set: string[]) =>
+  write<Preview>("POST", "/plans/preview", { text, set });
+
 const run = (id: string) => `/runs/${encodeURIComponent(id)}`;
 
 export const getSession = () => call<Session>("/session");
@@ -166,8 +174,13 @@ const tagged = (id: string, tag: string) => `${run(id)}/tags/${encodeURIComponen
 export const addTag = (id: string, tag: string) => write<void>("PUT", tagged(id, tag), null);
 export const removeTag = (id: string, tag: string) => write<void>("DELETE", tagged(id, tag), null);
 export const deleteRun = (id: string) => write<void>("DELETE", run(id), null);
-/** The path of a page that shows the run to everybody who has the path. */
-export const shareRun = (id: string) => write<{ path: string }>("POST", `${run(id)}/share`, null);
+/** The path of a page that shows the run to everybody who has the path, for some days or until links are made void. */
+export const shareRun = (id: string, days?: number) =>
+  write<{ path: string; valid_until?: string }>(
+    "POST",
+    `${run(id)}/share${days === undefined ? "" : `?days=${days}`}`,
+    null,
+  );
 
 /** A run whose link somebody has shared. */
 export interface SharedLink {

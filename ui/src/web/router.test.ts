@@ -7,7 +7,7 @@ test("every page has its path, and the id of a run survives its address", () => 
   expect(route("/compare/")).toEqual({ page: "compare" });
   expect(route("/kiosk")).toEqual({ page: "kiosk" });
   expect([route("/envelope"), route("/check")]).toEqual([{ page: "envelope" }, { page: "check" }]);
-  expect(route("/fleet")).toEqual({ page: "fleet" });
+  expect([route("/fleet"), route("/plans")]).toEqual([{ page: "fleet" }, { page: "plans" }]);
   expect(route(runPath("a/b %?"))).toEqual({ page: "run", id: "a/b %?" });
 });
 

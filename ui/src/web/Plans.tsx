@@ -1,0 +1,287 @@
+// Plans: one that comes along or one's own, what is wrong with it, and what it would do.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { getPlan, getPlans, previewPlan } from "./api";
+import { copyText } from "./clipboard";
+import { Choice, Labelled } from "./Fields";
+import { useLoad, useProblem } from "./load";
+import { commandOf, type Mistake, offsetOf, type Preview, settingsOf } from "./plans";
+import { asProblem, type Problem } from "./problem";
+import { navigate, useAddress } from "./router";
+import { Trouble } from "./Trouble";
+
+/** Pause in typing after which the server is asked. */
+const TYPING_MS = 400;
+/** The plan that one has changed is kept until the window is closed. */
+const KEPT = "linerate plan ";
+const OWN = `# A plan of your own: what is measured, and what varies.
+name = "my-plan"
+repeats = 3
+
+[lab]
+topology = "pair"
+
+[test]
+duration = 5
+upload = true
+
+[axis.window]
+values = ["64K", "256K", "1M"]
+`;
+
+export function PlansPage() {
+  const address = useAddress();
+  const name = address.searchParams.get("plan") ?? "";
+  const typed = address.searchParams.getAll("set").join("\n");
+  const { value: known, problem: unlisted } = useLoad("plans", getPlans);
+  const [text, setText] = useState<string>();
+  const [problem, setProblem] = useProblem();
+  const [original, setOriginal] = useState("");
+  useEffect(() => {
+    document.title = "Plans · linerate";
+  }, []);
+  useEffect(() => {
+    let wanted = true;
+    const show = (fresh: string) => {
+      if (!wanted) return;
+      setOriginal(fresh);
+      setText(kept(name) ?? fresh);
+    };
+    if (name === "") show(OWN);
+    else
+      getPlan(name).then(
+        ({ text }) => show(text),
+        (error) => wanted && setProblem(error),
+      );
+    return () => {
+      wanted = false;
+    };
+  }, [name]);
+  const goTo = (plan: string, settings: string, replace: boolean) => {
+    const query = new URLSearchParams();
+    if (plan !== "") query.set("plan", plan);
+    for (const line of settings === "" ? [] : settings.split("\n")) query.append("set", line);
+    navigate(query.size > 0 ? `/plans?${query}` : "/plans", replace);
+  };
+  const change = (text: string) => {
+    setText(text);
+    keep(name, text === original ? undefined : text);
+  };
+  const settings = settingsOf(typed);
+  const about = known?.plans.find((plan) => plan.name === name)?.about;
+  const { preview, stale, problem: unasked } = usePreview(text, settings);
+  const options = [
+    ["", "One of your own"],
+    ...(known?.plans ?? []).map(({ name }) => [name, name] as const),
+  ] as const;
+  return (
+    <div class="tool plans">
+      <h1>Plans</h1>
+      <p class="faint">
+        A plan measures the same thing under many settings, again and again, and says what differs. Here you
+        see what one would do; <code>linerate run</code> carries it out.
+      </p>
+      <form onSubmit={(event) => event.preventDefault()} noValidate>
+        <div class="field">
+          <label for="plan">Plan</label>
+          <Choice
+            id="plan"
+            name="plan"
+            value={name}
+            options={options}
+            onChange={(plan) => {
+              setText(undefined);
+              setProblem(undefined);
+              goTo(plan, "", false);
+            }}
+          />
+          {about !== undefined && <p class="hint">{about}</p>}
+        </div>
+        {text !== undefined && <Editor text={text} preview={stale ? undefined : preview} onChange={change} />}
+        {text !== undefined && text !== original && (
+          <p class="actions">
+            <button type="button" onClick={() => change(original)}>
+              Undo all changes
+            </button>
+          </p>
+        )}
+        <Labelled
+          field="settings"
+          label="Settings instead of those in the plan"
+          hint="One in each line, as KEY=VALUE: repeats=3, test.duration=5s, axis.window=64K,1M"
+          errors={{}}
+        >
+          {(props) => (
+            <textarea
+              {...props}
+              class="pasted"
+              rows={2}
+              spellcheck={false}
+              value={typed}
+              onInput={(event) => goTo(name, event.currentTarget.value, true)}
+            />
+          )}
+        </Labelled>
+      </form>
+      <Trouble problem={problem ?? unlisted ?? unasked} />
+      {preview && text !== undefined && (
+        <Answer
+          preview={preview}
+          stale={stale}
+          text={text}
+          plan={name !== "" && text === original ? name : undefined}
+          settings={settings}
+        />
+      )}
+    </div>
+  );
+}
+
+/** The changed plan; undefined if there is none, or the browser keeps nothing for pages. */
+function kept(plan: string): string | undefined {
+  try {
+    return sessionStorage.getItem(KEPT + plan) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function keep(plan: string, text: string | undefined): void {
+  try {
+    if (text === undefined) sessionStorage.removeItem(KEPT + plan);
+    else sessionStorage.setItem(KEPT + plan, text);
+  } catch {
+    // The text is lost with the page then.
+  }
+}
+
+/** What the server says of a plan, a moment after its last change. */
+function usePreview(text: string | undefined, settings: string[]) {
+  const key = text === undefined ? undefined : JSON.stringify([text, settings]);
+  const [found, setFound] = useState<{ key: string; preview: Preview }>();
+  const [problem, setProblem] = useState<Problem | undefined>();
+  const [, report] = useProblem();
+  useEffect(() => {
+    if (key === undefined) return;
+    let wanted = true;
+    const [text, set] = JSON.parse(key) as [string, string[]];
+    const ask = () =>
+      previewPlan(text, set).then(
+        (preview) => {
+          if (!wanted) return;
+          setFound({ key, preview });
+          setProblem(undefined);
+        },
+        (error) => {
+          if (!wanted) return;
+          report(error);
+          setProblem(asProblem(error));
+        },
+      );
+    const timer = setTimeout(ask, found === undefined ? 0 : TYPING_MS);
+    return () => {
+      wanted = false;
+      clearTimeout(timer);
+    };
+  }, [key]);
+  return { preview: found?.preview, stale: found?.key !== key, problem };
+}
+
+interface EditorProps {
+  text: string;
+  preview: Preview | undefined;
+  onChange: (text: string) => void;
+}
+
+function Editor({ text, preview, onChange }: EditorProps) {
+  const editor = useRef<HTMLTextAreaElement>(null);
+  const mistakes = preview?.mistakes ?? [];
+  const show = ({ line, column }: Mistake) => {
+    if (line === undefined || !editor.current) return;
+    const at = offsetOf(text, line, column ?? 1);
+    editor.current.focus();
+    editor.current.setSelectionRange(at, at + 1);
+  };
+  return (
+    <div class="field">
+      <label for="text">File (TOML)</label>
+      <textarea
+        id="text"
+        ref={editor}
+        class="pasted"
+        rows={18}
+        spellcheck={false}
+        autocapitalize="off"
+        value={text}
+        aria-invalid={mistakes.length > 0}
+        aria-describedby="mistakes"
+        onInput={(event) => onChange(event.currentTarget.value)}
+      />
+      <ul id="mistakes" class="mistakes" role="status">
+        {mistakes.map((mistake) => (
+          <li key={`${mistake.line} ${mistake.column} ${mistake.text}`} class="trouble">
+            {mistake.line === undefined ? (
+              <>
+                <code>{mistake.quoted}</code>:{" "}
+              </>
+            ) : (
+              <button type="button" class="link" onClick={() => show(mistake)}>
+                Line {mistake.line}:
+              </button>
+            )}{" "}
+            {mistake.text}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+interface AnswerProps {
+  preview: Preview;
+  stale: boolean;
+  text: string;
+  /** The name of a plan that comes along and was not changed. */
+  plan: string | undefined;
+  settings: string[];
+}
+
+function Answer({ preview, stale, text, plan, settings }: AnswerProps) {
+  const [copied, setCopied] = useState("");
+  if (preview.text === undefined) return null;
+  const file = `${/^name\s*=\s*"([\w-]+)"/m.exec(text)?.[1] ?? "plan"}.toml`;
+  const command = commandOf(plan ?? file, settings);
+  const copy = async () => {
+    setCopied((await copyText(command)) ? "Copied" : "Copy the command from the page");
+    setTimeout(() => setCopied(""), 3000);
+  };
+  return (
+    <section class={stale ? "answer stale" : "answer"} aria-label="What it would do">
+      <h2>What it would do</h2>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard */}
+      <pre class="described" tabIndex={0}>
+        {preview.text}
+      </pre>
+      <h2>Carry it out</h2>
+      <p>
+        {plan === undefined && (
+          <>
+            <a download={file} href={`data:application/toml;charset=utf-8,${encodeURIComponent(text)}`}>
+              Save {file}
+            </a>
+            , and in its folder:{" "}
+          </>
+        )}
+        <code>{command}</code>
+      </p>
+      <p class="actions">
+        <button type="button" onClick={copy}>
+          Copy the command
+        </button>
+        <span role="status" class="faint">
+          {copied}
+        </span>
+      </p>
+    </section>
+  );
+}
