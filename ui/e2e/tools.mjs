@@ -98,6 +98,8 @@ async function plans(page) {
   holds((await editor.inputValue()) === file, "the plan is not the one that comes along");
 
   step = "plans: settings";
+  await page.getByLabel("Settings instead of").fill("repeatz=7");
+  await page.locator("#settings-trouble", { hasText: "repeats" }).waitFor();
   await page.getByLabel("Settings instead of").fill("repeats=7\naxis.streams=1");
   await described.filter({ hasText: "7 times each" }).waitFor();
   holds(page.url().includes("set=repeats%3D7&set=axis.streams%3D1"), `the address is ${page.url()}`);

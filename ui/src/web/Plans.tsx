@@ -70,6 +70,10 @@ export function PlansPage() {
   const settings = settingsOf(typed);
   const about = known?.plans.find((plan) => plan.name === name)?.about;
   const { preview, stale, problem: unasked } = usePreview(text, settings);
+  const wrong = (stale ? [] : (preview?.mistakes ?? []))
+    .filter(({ line }) => line === undefined)
+    .map(({ quoted, text }) => (quoted === "" ? text : `${quoted}: ${text}`))
+    .join("; ");
   const options = [
     ["", "One of your own"],
     ...(known?.plans ?? []).map(({ name }) => [name, name] as const),
@@ -109,7 +113,7 @@ export function PlansPage() {
           field="settings"
           label="Settings instead of those in the plan"
           hint="One in each line, as KEY=VALUE: repeats=3, test.duration=5s, axis.window=64K,1M"
-          errors={{}}
+          errors={wrong === "" ? {} : { settings: wrong }}
         >
           {(props) => (
             <textarea
@@ -195,7 +199,8 @@ interface EditorProps {
 
 function Editor({ text, preview, onChange }: EditorProps) {
   const editor = useRef<HTMLTextAreaElement>(null);
-  const mistakes = preview?.mistakes ?? [];
+  // Those of settings are shown at their field.
+  const mistakes = (preview?.mistakes ?? []).filter(({ line }) => line !== undefined);
   const show = ({ line, column }: Mistake) => {
     if (line === undefined || !editor.current) return;
     const at = offsetOf(text, line, column ?? 1);
@@ -220,15 +225,9 @@ function Editor({ text, preview, onChange }: EditorProps) {
       <ul id="mistakes" class="mistakes" role="status">
         {mistakes.map((mistake) => (
           <li key={`${mistake.line} ${mistake.column} ${mistake.text}`} class="trouble">
-            {mistake.line === undefined ? (
-              <>
-                <code>{mistake.quoted}</code>:{" "}
-              </>
-            ) : (
-              <button type="button" class="link" onClick={() => show(mistake)}>
-                Line {mistake.line}:
-              </button>
-            )}{" "}
+            <button type="button" class="link" onClick={() => show(mistake)}>
+              Line {mistake.line}:
+            </button>{" "}
             {mistake.text}
           </li>
         ))}

@@ -96,9 +96,9 @@ struct PreviewMistake {
     text: String,
 }
 
-pub(crate) async fn list(_: MayView) -> Json<KnownPlans> {
+pub(crate) async fn list(_: MayView) -> Result<Json<KnownPlans>, HttpProblem> {
     let known = bundled_plans().iter().map(|plan| KnownPlan { name: plan.name, about: plan.about });
-    Json(KnownPlans { plans: known.collect() })
+    Ok(Json(KnownPlans { plans: known.collect() }))
 }
 
 pub(crate) async fn text(
