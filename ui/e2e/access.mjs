@@ -65,7 +65,7 @@ async function tester() {
   const field = page.getByLabel("Link", { exact: true });
   await page.getByText(/Valid until .* UTC/).waitFor();
   const ending = await field.inputValue();
-  await page.getByLabel("Valid for").selectOption("Until all links are made void");
+  await page.getByLabel("Valid for").selectOption("Until all links are revoked");
   await page.getByText("Valid until all links of").waitFor();
   const link = await field.inputValue();
   check(link !== ending, "a link that ends is one that does not");

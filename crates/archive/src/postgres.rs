@@ -62,7 +62,7 @@ impl PostgresDatabase {
             config.password(password);
         }
         // As with libpq, Unix sockets are not encrypted, whatever is wanted elsewhere.
-        let is_local = config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
+        let is_local = config.get_hosts().iter().all(|host| !matches!(host, Host::Tcp(_)));
         let encryption = if is_local { None } else { tls::connector(&settings).map_err(wrong)? };
         config.ssl_mode(match settings.mode {
             _ if encryption.is_none() => SslMode::Disable,
@@ -232,7 +232,7 @@ mod tests {
         for (url, part) in [
             ("postgres://db.example:port/x", "postgres://USER:PASSWORD@HOST:PORT/DATABASE"),
             ("postgres://db.example", "names no database"),
-            ("postgres://me:secret@db.example/x?sslmode=allow", "sslmode cannot be 'allow'"),
+            ("postgres://me:secret@db.example/x?sslmode=verify", "sslmode cannot be 'verify'"),
             ("postgres://me:secret@db.example/x?sslrootcert=/no/file&sslmode=verify-ca", "/no/file"),
         ] {
             let error = PostgresDatabase::open(url, |_| None).unwrap_err();

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use linerate_config::{Mistake, Mistakes, SourcePosition};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A file and its text.
@@ -22,7 +23,7 @@ pub struct PlanError {
 }
 
 /// One mistake.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanMistake {
     /// The file; absent for a setting of the command line.
     #[serde(skip_serializing_if = "Option::is_none")]

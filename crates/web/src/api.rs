@@ -252,11 +252,11 @@ fn plan_routes() -> ApiRouter<Service> {
     ApiRouter::new()
         .api_route(
             "/api/v1/plans",
-            get_with(plans::list, move |op| about(op, "listPlans", tag, "Plans that come along")),
+            get_with(plans::list, move |op| about(op, "listPlans", tag, "The bundled plans")),
         )
         .api_route(
             "/api/v1/plans/{name}",
-            get_with(plans::text, move |op| about(op, "getPlan", tag, "A plan that comes along, as a file")),
+            get_with(plans::text, move |op| about(op, "getPlan", tag, "A bundled plan as a file")),
         )
         .api_route(
             "/api/v1/plans/preview",

@@ -162,8 +162,8 @@ impl Service {
         })
     }
 
-    /// The turn of a plan that is described: they are described one after the other, as one may have 20,000 points.
-    pub(crate) async fn plan_turn(&self) -> Option<OwnedSemaphorePermit> {
+    /// A permit to describe a plan. There is one, because a plan may have 20,000 points.
+    pub(crate) async fn plan_preview_permit(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.0.plan_preview).acquire_owned().await.ok()
     }
 }

@@ -1,4 +1,4 @@
-// Plans: one that comes along or one's own, what is wrong with it, and what it would do.
+// Plans: a bundled one or one's own, its mistakes, and what it would do.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { getPlan, getPlans, previewPlan } from "./api";
@@ -6,13 +6,11 @@ import { copyText } from "./clipboard";
 import { Choice, Labelled } from "./Fields";
 import { useLoad, useProblem } from "./load";
 import { commandOf, type Mistake, offsetOf, type Preview, settingsOf } from "./plans";
-import { asProblem, type Problem } from "./problem";
 import { navigate, useAddress } from "./router";
 import { Trouble } from "./Trouble";
+import { useAnswer } from "./TypedFields";
 
-/** Pause in typing after which the server is asked. */
-const TYPING_MS = 400;
-/** The plan that one has changed is kept until the window is closed. */
+/** Prefix of changed plans in the storage of this window. */
 const KEPT = "linerate plan ";
 const OWN = `# A plan of your own: what is measured, and what varies.
 name = "my-plan"
@@ -69,7 +67,8 @@ export function PlansPage() {
   };
   const settings = settingsOf(typed);
   const about = known?.plans.find((plan) => plan.name === name)?.about;
-  const { preview, stale, problem: unasked } = usePreview(text, settings);
+  const asked = text === undefined ? undefined : { text, set: settings };
+  const { answer: preview, stale, problem: refused } = useAnswer(asked, [], previewPlan);
   const wrong = (stale ? [] : (preview?.mistakes ?? []))
     .filter(({ line }) => line === undefined)
     .map(({ quoted, text }) => (quoted === "" ? text : `${quoted}: ${text}`))
@@ -127,7 +126,7 @@ export function PlansPage() {
           )}
         </Labelled>
       </form>
-      <Trouble problem={problem ?? unlisted ?? unasked} />
+      <Trouble problem={problem ?? unlisted ?? refused} />
       {preview && text !== undefined && (
         <Answer
           preview={preview}
@@ -157,38 +156,6 @@ function keep(plan: string, text: string | undefined): void {
   } catch {
     // The text is lost with the page then.
   }
-}
-
-/** What the server says of a plan, a moment after its last change. */
-function usePreview(text: string | undefined, settings: string[]) {
-  const key = text === undefined ? undefined : JSON.stringify([text, settings]);
-  const [found, setFound] = useState<{ key: string; preview: Preview }>();
-  const [problem, setProblem] = useState<Problem | undefined>();
-  const [, report] = useProblem();
-  useEffect(() => {
-    if (key === undefined) return;
-    let wanted = true;
-    const [text, set] = JSON.parse(key) as [string, string[]];
-    const ask = () =>
-      previewPlan(text, set).then(
-        (preview) => {
-          if (!wanted) return;
-          setFound({ key, preview });
-          setProblem(undefined);
-        },
-        (error) => {
-          if (!wanted) return;
-          report(error);
-          setProblem(asProblem(error));
-        },
-      );
-    const timer = setTimeout(ask, found === undefined ? 0 : TYPING_MS);
-    return () => {
-      wanted = false;
-      clearTimeout(timer);
-    };
-  }, [key]);
-  return { preview: found?.preview, stale: found?.key !== key, problem };
 }
 
 interface EditorProps {
@@ -240,7 +207,7 @@ interface AnswerProps {
   preview: Preview;
   stale: boolean;
   text: string;
-  /** The name of a plan that comes along and was not changed. */
+  /** The name of an unchanged bundled plan. */
   plan: string | undefined;
   settings: string[];
 }

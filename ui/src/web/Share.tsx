@@ -10,7 +10,7 @@ const VALIDITIES = [
   ["7", "7 days"],
   ["30", "30 days"],
   ["365", "1 year"],
-  ["", "Until all links are made void"],
+  ["", "Until all links are revoked"],
 ] as const;
 
 interface ShareDialogProps {
@@ -74,7 +74,7 @@ export function ShareDialog({ run, onClose, onCopied, onProblem }: ShareDialogPr
           {link &&
             (link.valid_until
               ? `Valid until ${link.valid_until.slice(0, 16).replace("T", " ")} UTC.`
-              : "Valid until all links of this host are made void.")}
+              : "Valid until all links of this host are revoked.")}
         </p>
       </div>
       <p class="actions">

@@ -154,12 +154,12 @@ export const getEnvelope = (path: Record<string, string | boolean>) =>
 export const getCheck = (figures: Record<string, string | boolean>) =>
   write<Check>("POST", "/check", figures);
 
-/** The plans that come along. */
+/** The bundled plans. */
 export const getPlans = () => call<{ plans: KnownPlan[] }>("/plans");
 export const getPlan = (name: string) => call<{ text: string }>(`/plans/${encodeURIComponent(name)}`);
 /** What a plan would do, or what is wrong with it. */
-export const previewPlan = (text: string, set: string[]) =>
-  write<Preview>("POST", "/plans/preview", { text, set });
+export const previewPlan = (plan: { text: string; set: string[] }) =>
+  write<Preview>("POST", "/plans/preview", plan);
 
 const run = (id: string) => `/runs/${encodeURIComponent(id)}`;
 

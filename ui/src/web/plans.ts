@@ -1,6 +1,6 @@
 // Plans as texts: where a mistake is, and what to type to carry one out.
 
-/** A plan that comes along. */
+/** A bundled plan. */
 export interface KnownPlan {
   name: string;
   about: string;
@@ -42,6 +42,6 @@ export function offsetOf(text: string, line: number, column: number): number {
 export const quoted = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
-/** The command that carries out a plan: one that comes along, or a file. */
+/** The command that executes a plan: a bundled one, or a file. */
 export const commandOf = (plan: string, settings: string[]): string =>
   ["linerate run", quoted(plan), ...settings.map((one) => `--set ${quoted(one)}`)].join(" ");

@@ -15,7 +15,7 @@ const ALLOWED: f64 = 0.15;
 /// Duration of the observation.
 const WINDOW: Duration = Duration::from_millis(500);
 /// Duration for which all CPUs are asked for.
-const SPIN: Duration = Duration::from_millis(200);
+const SPIN: Duration = Duration::from_millis(400);
 
 /// Parent and CPU time of a process, and whether its program is one of ours.
 struct SampledProcess {
@@ -40,21 +40,18 @@ fn seen(pid: u32) -> Option<SampledProcess> {
     Some(SampledProcess { parent, used: ThreadTimes::parse(&stat)?.cpu_time(), ours })
 }
 
-/// Share of all CPUs that this process is refused when it wants all of them: by other programs, other virtual machines or
-/// a quota. The first ones have names in `/proc`, the others show only here.
-fn withheld() -> f64 {
+/// Share of all CPUs that nobody here gets although all of them are wanted: a quota or other virtual machines have it.
+/// What tests use that run in parallel does not count.
+fn hidden_load() -> f64 {
     let processors = std::thread::available_parallelism().unwrap().get();
-    let spin = || {
-        let begin = clock::now();
-        let used_before = clock::thread_cpu();
-        while clock::now().since(begin) < SPIN {}
-        (clock::thread_cpu() - used_before).as_secs_f64() / clock::now().since(begin).as_secs_f64()
-    };
-    let shares: Vec<f64> = std::thread::scope(|scope| {
-        let running: Vec<_> = (0..processors).map(|_| scope.spawn(spin)).collect();
-        running.into_iter().map(|thread| thread.join().unwrap()).collect()
+    let begin = clock::now();
+    let before = cpu::stat().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..processors {
+            scope.spawn(|| while clock::now().since(begin) < SPIN {});
+        }
     });
-    1.0 - shares.iter().sum::<f64>() / processors as f64
+    1.0 - cpu::stat().unwrap().all.since(&before.all).busy_share().unwrap_or(1.0)
 }
 
 /// Share of all CPUs used by programs that no test started, here or in other virtual machines of this host.
@@ -82,7 +79,7 @@ fn others() -> f64 {
 
 /// Share of all CPUs that tests do not get.
 fn missing() -> f64 {
-    others().max(withheld())
+    others().max(hidden_load())
 }
 
 /// Whether so much of the CPUs is missing that what a test asserts about time cannot hold.

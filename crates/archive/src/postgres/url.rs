@@ -19,8 +19,10 @@ pub(super) enum EncryptionMode {
 }
 
 impl EncryptionMode {
-    const ALL: [(&'static str, Self); 5] = [
+    const ALL: [(&'static str, Self); 6] = [
         ("disable", Self::Disable),
+        // libpq tries without encryption first. Neither checks the server.
+        ("allow", Self::Prefer),
         ("prefer", Self::Prefer),
         ("require", Self::Require),
         ("verify-ca", Self::VerifyCa),
@@ -55,8 +57,8 @@ pub(super) struct EncryptionSettings {
     pub(super) client: Option<(PathBuf, PathBuf)>,
 }
 
-/// Parameters of a URL that are taken out of it, with the variables that stand in for them.
-const TAKEN: [(&str, &str); 4] = [
+/// Parameters that the client library does not know, and the variables that are used where the URL has none.
+const PARAMETERS: [(&str, &str); 4] = [
     ("sslmode", "PGSSLMODE"),
     ("sslrootcert", "PGSSLROOTCERT"),
     ("sslcert", "PGSSLCERT"),
@@ -78,11 +80,11 @@ impl EncryptionSettings {
             Some((_, query)) => (&url[..url.len() - query.len() - 1], query),
             None => (url, ""),
         };
-        let mut values = TAKEN.map(|(_, name)| variable(name).filter(|value| !value.is_empty()));
+        let mut values = PARAMETERS.map(|(_, name)| variable(name).filter(|value| !value.is_empty()));
         let mut rest = Vec::new();
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            match TAKEN.iter().position(|(taken, _)| *taken == name) {
+            match PARAMETERS.iter().position(|(taken, _)| *taken == name) {
                 Some(at) => values[at] = Some(decode(name, value)?),
                 None => rest.push(parameter),
             }
@@ -178,7 +180,7 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_refused_by_name() {
         for (query, part) in [
-            ("sslmode=allow", "sslmode cannot be 'allow'; give one of disable, prefer, require"),
+            ("sslmode=verify", "sslmode cannot be 'verify'; give one of disable, allow, prefer, require"),
             ("sslmode", "sslmode cannot be ''"),
             ("sslrootcert=system&sslmode=require", "verify-full"),
             ("sslcert=a.pem", "sslkey=FILE"),

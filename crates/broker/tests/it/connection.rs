@@ -111,19 +111,29 @@ fn a_stopped_broker_is_noticed_and_what_waited_for_it_is_never_delivered() {
 #[ignore = "needs nats-server"]
 fn a_caller_that_does_not_read_loses_messages_and_no_memory() {
     const DROPPED: u64 = 1000;
+    const ROOM: u64 = 16_384;
     let server = NatsServer::open();
     let (sender, receiver) =
         (connected(config(&server.url(), &[])), connected(config(&server.url(), &["a"])));
     send_until_received(&sender, "a", b"ready", &receiver);
     let until = clock::now() + DEADLINE;
+    let mut sent = 0;
     while receiver.dropped_messages() < DROPPED {
         assert!(!until.has_passed(), "{}", receiver.dropped_messages());
         // The queue to the broker is full from time to time, and a busy machine may lose the connection.
-        if sender.send("a", b"more").is_err() {
-            clock::sleep_until(clock::now() + Duration::from_millis(1));
+        match sender.send("a", b"more") {
+            Ok(()) => sent += 1,
+            Err(_) => clock::sleep_until(clock::now() + Duration::from_millis(1)),
         }
     }
-    while receiver.receive(Duration::ZERO).is_some() {}
+    let received = std::iter::from_fn(|| receiver.receive(Duration::ZERO));
+    let received =
+        received.filter(|event| matches!(event, BrokerEvent::Message { payload, .. } if payload == b"more"));
+    let (received, dropped) = (received.count() as u64, receiver.dropped_messages());
+    assert!(
+        received >= ROOM - 100 && received + DROPPED <= sent,
+        "{received} of {sent}, {dropped} were dropped"
+    );
     send_until_received(&sender, "a", b"again", &receiver);
 }
 

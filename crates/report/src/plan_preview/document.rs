@@ -26,14 +26,20 @@ impl<'p> PlanMistakes<'p> {
 
 /// The bundled plans.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BundledPlans {
     schema: &'static str,
     plans: Vec<PreviewEntry>,
 }
 
+/// A bundled plan.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "BundledPlan"))]
 struct PreviewEntry {
+    /// Its name.
     name: &'static str,
+    /// What it is for, in one line.
     about: &'static str,
 }
 

@@ -1,10 +1,10 @@
-//! Plans: those that come along, and what one would do.
+//! The bundled plans, and what a plan would do.
 
 use axum::Json;
 use axum::extract::State;
 use linerate_report::page::Page;
-use linerate_report::plan_preview::describe;
-use linerate_runner::plan::{bundled_plans, read_without_files};
+use linerate_report::plan_preview::{BundledPlans, describe};
+use linerate_runner::plan::{PlanMistake, bundled_plans, read_without_files};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,21 +20,6 @@ const MAX_SETTINGS: usize = 100;
 /// Letters of a line of the description.
 const COLUMNS: usize = 80;
 
-/// The plans that come along.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct KnownPlans {
-    plans: Vec<KnownPlan>,
-}
-
-/// A plan that comes along.
-#[derive(Debug, Serialize, JsonSchema)]
-struct KnownPlan {
-    /// Its name.
-    name: &'static str,
-    /// What it is for, in a line.
-    about: &'static str,
-}
-
 /// The name of a plan.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct PlanPath {
@@ -42,7 +27,7 @@ pub(crate) struct PlanPath {
     name: String,
 }
 
-/// A plan as a file.
+/// A bundled plan as a file.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PlanText {
     name: &'static str,
@@ -50,11 +35,11 @@ pub(crate) struct PlanText {
     text: &'static str,
 }
 
-/// A plan that is to be described.
+/// A plan to describe.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PreviewRequest {
-    /// The file, TOML. It cannot include files; topologies are those that come along.
+    /// The file, TOML. It cannot include files, and its topology is a bundled one.
     text: String,
     /// Values that replace those of the file, as `--set` of `linerate plan` takes them: `KEY=VALUE`.
     #[serde(default)]
@@ -66,7 +51,7 @@ pub(crate) struct PreviewRequest {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Preview {
     /// All mistakes; none if the plan can be carried out.
-    mistakes: Vec<PreviewMistake>,
+    mistakes: Vec<PlanMistake>,
     /// What it would do, as `linerate plan` prints it. It is there if there are no mistakes, as are the figures below.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
@@ -81,24 +66,8 @@ pub(crate) struct Preview {
     time_ns: Option<u64>,
 }
 
-/// A mistake in a plan, or in a setting.
-#[derive(Debug, Serialize, JsonSchema)]
-struct PreviewMistake {
-    /// Line of the file, from 1; absent for a setting.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<usize>,
-    /// Column in letters, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    column: Option<usize>,
-    /// The line of the file, or the setting.
-    quoted: String,
-    /// What is wrong, and how to correct it.
-    text: String,
-}
-
-pub(crate) async fn list(_: MayView) -> Result<Json<KnownPlans>, HttpProblem> {
-    let known = bundled_plans().iter().map(|plan| KnownPlan { name: plan.name, about: plan.about });
-    Ok(Json(KnownPlans { plans: known.collect() }))
+pub(crate) async fn list(_: MayView) -> Result<Json<BundledPlans>, HttpProblem> {
+    Ok(Json(BundledPlans::new()))
 }
 
 pub(crate) async fn text(
@@ -106,7 +75,7 @@ pub(crate) async fn text(
     PathParts(path): PathParts<PlanPath>,
 ) -> Result<Json<PlanText>, HttpProblem> {
     let found = bundled_plans().iter().find(|plan| plan.name == path.name);
-    let found = found.ok_or_else(|| HttpProblem::new(NOT_FOUND, "no plan that comes along has this name"))?;
+    let found = found.ok_or_else(|| HttpProblem::new(NOT_FOUND, "no bundled plan has this name"))?;
     Ok(Json(PlanText { name: found.name, text: found.text }))
 }
 
@@ -119,9 +88,9 @@ pub(crate) async fn preview(
         let text = format!("a plan takes at most {MAX_SETTINGS} settings here");
         return Err(HttpProblem::new(INVALID_REQUEST, text).at("set").limit(MAX_SETTINGS as u64));
     }
-    let turn = service.plan_turn().await;
+    let permit = service.plan_preview_permit().await;
     let described = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
+        let _permit = permit;
         describe_plan(&request)
     });
     let failed = |error| {
@@ -135,21 +104,14 @@ fn describe_plan(request: &PreviewRequest) -> Preview {
     let wrong = |mistakes| Preview { mistakes, text: None, points: None, trials: None, time_ns: None };
     let plan = match read_without_files(&request.text, &request.set) {
         Ok(plan) => plan,
-        Err(error) => {
-            let mistakes = error.mistakes.into_iter().map(|mistake| PreviewMistake {
-                line: mistake.line,
-                column: mistake.column,
-                quoted: mistake.quoted,
-                text: mistake.text,
-            });
-            return wrong(mistakes.collect());
-        }
+        Err(error) => return wrong(error.mistakes),
     };
     let estimate = match plan.estimate() {
         Ok(estimate) => estimate,
         Err(error) => {
             let text = error.to_string();
-            return wrong(vec![PreviewMistake { line: None, column: None, quoted: String::new(), text }]);
+            let quoted = String::new();
+            return wrong(vec![PlanMistake { file: None, line: None, column: None, quoted, text }]);
         }
     };
     let mut page = Page::new(COLUMNS, false);
