@@ -10,7 +10,10 @@ const EACH: usize = 50;
 /// The command line of client `k` of a tool.
 fn client(tool: &str, k: usize) -> Vec<String> {
     let line = match tool {
-        "iperf3" | "iperf" => "-c 127.0.0.1 -t 1 -b 1M".to_owned(),
+        "iperf3" => "-c 127.0.0.1 -t 1 -b 1M".to_owned(),
+        // Longer than the server needs to start all runs, 3 s here: without a dialogue, a client ends by its own clock, and
+        // resets the connection if the server has not read from it by then.
+        "iperf" => "-c 127.0.0.1 -t 8 -b 1M".to_owned(),
         "ttcp" => "-t -s -n 64 -p 5001 127.0.0.1".to_owned(),
         // The client chooses the data port; two runs cannot use the same one.
         _ => format!("-p {} -T1 -R1M 127.0.0.1", 6000 + k),
