@@ -138,6 +138,22 @@ mod tests {
         assert_eq!(rule(&evidence), None);
     }
 
+    /// Between a thread that has a whole core and one that waits a fifth of the time.
+    #[test]
+    fn a_thread_that_is_never_idle_has_a_full_core_however_little_it_waits() {
+        let mut evidence = full_gigabit();
+        evidence.outcome.goodput_bps = Some(500e6);
+        (evidence.tcp.unacked_bytes, evidence.tcp.cwnd_bytes) = (Some(1e5), Some(1e6));
+        for (runs, waits) in [(0.94, 0.06), (0.9, 0.1), (0.81, 0.19), (0.7, 0.3), (0.4, 0.6)] {
+            (evidence.sender.thread_share, evidence.sender.thread_wait_share) = (Some(runs), Some(waits));
+            let sure = rule(&evidence).map(|finding| finding.confidence);
+            assert_eq!(sure, Some(Confidence::Confirmed), "{runs} {waits}");
+            assert!(sends_all_it_can(&evidence), "what is dropped on the way costs nothing: {runs} {waits}");
+        }
+        (evidence.sender.thread_share, evidence.sender.thread_wait_share) = (Some(0.8), Some(0.1));
+        assert_eq!(rule(&evidence), None, "it was idle for a tenth of the time");
+    }
+
     #[test]
     fn a_core_is_full_with_what_the_hypervisor_leaves_of_it() {
         let mut evidence = full_gigabit();

@@ -183,7 +183,7 @@ pub(crate) fn granted(host: &HostEvidence) -> f64 {
 pub(crate) fn core_is_full(host: &HostEvidence) -> bool {
     let thread = host.thread_share.is_some_and(|share| share >= FULL_CORE_SHARE * granted(host))
         || host.thread_full_share.is_some_and(|share| share > 0.5);
-    let waits = (is_starved(host) || is_crowded(host)) && !host_busy::by_others(host);
+    let waits = (is_starved(host) || is_never_idle(host) || is_crowded(host)) && !host_busy::by_others(host);
     thread || waits || host.softirq_share.is_some_and(|share| share >= 0.9)
 }
 
@@ -192,6 +192,12 @@ pub(crate) fn core_is_full(host: &HostEvidence) -> bool {
 pub(crate) fn is_starved(host: &HostEvidence) -> bool {
     let waits = host.thread_wait_share.filter(|wait| *wait >= STARVED_SHARE);
     host.thread_share.zip(waits).is_some_and(|(runs, waits)| runs + waits >= NEVER_IDLE_SHARE)
+}
+
+/// Whether a thread ran or waited for a processor all the time, however little it waited.
+fn is_never_idle(host: &HostEvidence) -> bool {
+    let ready = host.thread_share.zip(host.thread_wait_share).map(|(runs, waits)| runs + waits);
+    ready.is_some_and(|ready| ready >= FULL_CORE_SHARE * granted(host))
 }
 
 /// Buffers and windows smaller than this limit a flow at every round trip, however short: the sender waits
