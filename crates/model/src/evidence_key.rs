@@ -260,6 +260,8 @@ evidence_keys! {
         ReceiverCollisions = "receiver_collisions",
         /// Damaged frames at the receiver's interface.
         ReceiverDamagedFrames = "receiver_damaged_frames",
+        /// Share of the periods in which the receiver had used up its CPU quota.
+        ReceiverQuotaThrottledShare = "receiver_quota_throttled_share",
         /// Largest share of a core of the receiver spent in software interrupts.
         ReceiverSoftirqShare = "receiver_softirq_share",
         /// Share of the time that a hypervisor took from the receiver.
@@ -298,6 +300,8 @@ evidence_keys! {
         SenderCollisions = "sender_collisions",
         /// Damaged frames at the sender's interface.
         SenderDamagedFrames = "sender_damaged_frames",
+        /// Share of the periods in which the sender had used up its CPU quota.
+        SenderQuotaThrottledShare = "sender_quota_throttled_share",
         /// Largest share of a core of the sender spent in software interrupts.
         SenderSoftirqShare = "sender_softirq_share",
         /// Share of the time that a hypervisor took from the sender.

@@ -3,6 +3,7 @@
 //! Each file has a reader and a parser of its text, which never panics and skips unknown parts. Readers of
 //! network counters see the network namespace of the calling thread.
 
+pub mod cgroup;
 pub mod cpu;
 pub mod host;
 pub mod interrupts;

@@ -6,7 +6,7 @@ use linerate_units::Bitrate;
 use crate::bdp::LinuxBuffer;
 use crate::domain::positive;
 use crate::evidence::{Evidence, FlowTransport, HostEvidence, LinkSource};
-use crate::rules::own_queue_shaper;
+use crate::rules::{own_queue_shaper, uses_up_its_quota};
 use crate::{bdp, ethernet, format, framing, host, tcp_rate};
 
 /// Below this share of a core, the measured cost does not predict a full core.
@@ -247,6 +247,12 @@ pub(crate) fn backed_off_bps(evidence: &Evidence, signalled: f64) -> Option<f64>
 }
 
 fn cpu(evidence: &Evidence, host: &HostEvidence, limit: Limit, what: &str) -> Option<Ceiling> {
+    if let Some(used_up) = host.quota_throttled_share.filter(|_| uses_up_its_quota(host)) {
+        // What a whole core could do is not allowed.
+        let because =
+            format!("the CPU quota for {what} was used up in {} of its periods", format::percent(used_up));
+        return Some(new_ceiling(limit, evidence.outcome.goodput_bps?, because));
+    }
     let share = host.thread_share.filter(|share| *share >= MIN_CORE_SHARE)?;
     let rate = host::rate_at_full_core_bps(evidence.outcome.goodput_bps?, share.min(1.0))?;
     Some(new_ceiling(limit, rate, format!("{what} thread took {} of a core", format::percent(share))))

@@ -262,6 +262,8 @@ pub struct HostEvidence {
     pub softirq_share: Option<f64>,
     /// Share of the time taken by the hypervisor.
     pub steal_share: Option<f64>,
+    /// Share of the periods of a CPU quota in which the program had used it up, 0 to 1; absent without a quota.
+    pub quota_throttled_share: Option<f64>,
     /// Packets that the host dropped before its protocol stack, per second.
     pub softnet_dropped_per_s: Option<f64>,
     /// Times that packet processing ran out of its budget, per second.

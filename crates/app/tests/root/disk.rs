@@ -1,19 +1,16 @@
 //! `linerate test --file` from and to a slow disk: the block layer's own limit of a group of processes makes one.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Folder, ServeProcess, again_when_busy, skipped, test_json};
-
-/// The kernel's folder of groups with limits for disks (cgroup v1).
-const GROUPS: &str = "/sys/fs/cgroup/blkio";
+use crate::support::{Cgroup, Folder, ServeProcess, again_when_busy, skipped, test_json};
 
 /// A group of processes for which a disk is slow.
 struct SlowDisk {
-    group: PathBuf,
+    group: Cgroup,
     /// Bytes per second.
     rate: u64,
 }
@@ -23,29 +20,17 @@ impl SlowDisk {
     fn of(folder: &Path, rate: u64) -> Option<Self> {
         let number = Command::new("stat").args(["-c", "%Hd:%Ld"]).arg(folder).output().unwrap();
         let disk = String::from_utf8(number.stdout).unwrap().trim().to_owned();
-        let group = Path::new(GROUPS).join(folder.file_name().unwrap());
-        fs::create_dir(&group).ok()?;
-        let slow = Self { group, rate };
-        for limit in ["read_bps_device", "write_bps_device"] {
-            let file = slow.group.join(format!("blkio.throttle.{limit}"));
-            fs::write(file, format!("{disk} {rate}")).ok()?;
-        }
-        Some(slow)
+        let limit = |way| (way, format!("{disk} {rate}"));
+        let limits = ["blkio.throttle.read_bps_device", "blkio.throttle.write_bps_device"].map(limit);
+        Some(Self { group: Cgroup::with_limits("blkio", &limits)?, rate })
     }
 
     /// `linerate test` in the group.
     fn test(&self, port: u16, file: &Path, args: &[&str]) -> Value {
-        let mut command = Command::new("sh");
-        let script = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", self.group.display());
-        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_linerate"), "test", "127.0.0.1", "--json"]);
-        command.args(["-p", &port.to_string(), "--no-latency", "--file"]).arg(file).args(args);
+        let mut command = self.group.command(env!("CARGO_BIN_EXE_linerate"));
+        command.args(["test", "127.0.0.1", "--json", "-p", &port.to_string(), "--no-latency", "--file"]);
+        command.arg(file).args(args);
         test_json(command)
-    }
-}
-
-impl Drop for SlowDisk {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.group);
     }
 }
 

@@ -4,6 +4,7 @@
 pub(crate) mod absurd;
 mod agent_pair;
 pub(crate) mod bursts;
+mod cgroup;
 mod idle;
 mod idle_server;
 mod iperf2;
@@ -30,6 +31,7 @@ mod tool;
 mod turn;
 
 pub(crate) use agent_pair::{AgentPair, token_file};
+pub(crate) use cgroup::Cgroup;
 pub(crate) use idle::{again_when_busy, is_busy, when_idle};
 pub(crate) use idle_server::{await_idle, files_of, threads};
 pub(crate) use iperf2::{Iperf2, Iperf2OutputLine, Iperf2Outputs, await_server, pair, pair_on, rows};

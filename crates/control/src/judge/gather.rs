@@ -298,6 +298,7 @@ impl FlowView<'_> {
             others_share: self.others_share(side, info),
             softirq_share: self.median(side, host::SOFTIRQ),
             steal_share: self.median(side, host::STEAL),
+            quota_throttled_share: self.median(side, host::QUOTA_THROTTLED),
             softnet_dropped_per_s: per_second(self.sum(side, host::SOFTNET_DROPPED)),
             softnet_squeezed_per_s: per_second(self.sum(side, host::SOFTNET_SQUEEZED)),
             damaged_frames: self.sum(side, host::INTERFACE_ERRORS),

@@ -2,6 +2,7 @@
 
 use linerate_model::Readings;
 use linerate_model::metrics::host;
+use linerate_sock::proc::cgroup::CpuQuotas;
 use linerate_sock::proc::cpu::{self, CpuStat, CpuTimes};
 use linerate_sock::proc::net;
 use linerate_units::Ratio;
@@ -10,6 +11,7 @@ use linerate_units::Ratio;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HostCounters {
     cpu: Option<CpuStat>,
+    quotas: CpuQuotas,
     softnet_dropped: Option<u64>,
     softnet_squeezed: Option<u64>,
     interface_drops: Option<u64>,
@@ -35,6 +37,7 @@ impl HostCounters {
         let udp = ["Udp.RcvbufErrors", "Udp6.RcvbufErrors"].iter().filter_map(|name| counter(name));
         Self {
             cpu: cpu::stat(),
+            quotas: CpuQuotas::read(),
             softnet_dropped: softnet.as_ref().map(|cpus| cpus.iter().map(|cpu| cpu.dropped).sum()),
             softnet_squeezed: softnet.as_ref().map(|cpus| cpus.iter().map(|cpu| cpu.time_squeeze).sum()),
             interface_drops: device.map(|device| device.received.dropped + device.sent.dropped),
@@ -69,6 +72,8 @@ impl HostCounters {
             out.put_some(host::INTERRUPTS, spent.interrupts);
             out.put_some(host::STEAL, spent.all.steal_share().and_then(Ratio::new));
         }
+        let throttled = self.quotas.throttled_share(&earlier.quotas);
+        out.put_some(host::QUOTA_THROTTLED, throttled.and_then(Ratio::new));
         for (metric, field) in [
             (host::SOFTNET_DROPPED, (|state| state.softnet_dropped) as fn(&Self) -> Option<u64>),
             (host::SOFTNET_SQUEEZED, |state| state.softnet_squeezed),

@@ -21,6 +21,8 @@ metrics! {
     INTERRUPTS: u64 = "host.interrupts", Counter, Lower, "proc(5) /proc/stat intr";
     /// Share of time that the hypervisor gave to other guests.
     STEAL: Ratio = "host.steal", Gauge, Lower, "proc(5) /proc/stat";
+    /// Share of the periods of a CPU quota in which this process, or its cgroup, had used it up and was stopped.
+    QUOTA_THROTTLED: Ratio = "host.quota_throttled", Gauge, Lower, "cgroups(7) cpu.stat nr_throttled / nr_periods";
     /// Packets that the kernel dropped because a core's backlog was full.
     SOFTNET_DROPPED: u64 = "host.softnet_dropped", Counter, Lower, "/proc/net/softnet_stat column 2";
     /// Times a core stopped receiving because its budget was used up.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use linerate_sock::iface::{self, InterfaceInfo};
 use linerate_sock::limits::{self, OpenFiles};
 use linerate_sock::open::AllowedIpVersion;
+use linerate_sock::proc::cgroup::CpuQuotas;
 use linerate_sock::proc::net::{Device, Softnet};
 use linerate_sock::proc::nic::{self, Nic};
 use linerate_sock::proc::{cpu, host, net};
@@ -53,6 +54,8 @@ pub(super) struct MachineFacts {
     pub(super) load: Option<f64>,
     /// Number of CPUs that this process may use.
     pub(super) usable_cores: Option<usize>,
+    /// Number of CPUs that the quotas of this process's cgroups allow.
+    pub(super) quota_cpus: Option<f64>,
     pub(super) open_files: Option<OpenFiles>,
     pub(super) memory_bytes: Option<u64>,
     pub(super) memory_available_bytes: Option<u64>,
@@ -99,6 +102,7 @@ impl MachineFacts {
             cores,
             load: host::load_average(),
             usable_cores: affinity::thread_affinity().ok().map(|cpus| cpus.len()),
+            quota_cpus: CpuQuotas::read().cpus(),
             open_files: limits::open_files().ok(),
             memory_bytes: host::memory_bytes(),
             memory_available_bytes: host::memory_available_bytes(),

@@ -20,6 +20,7 @@ const MIN_FREE_MEMORY: Bytes = Bytes::new(256 << 20);
 pub(super) fn section(machine: &MachineFacts) -> CheckSection {
     let checks = [
         Some(cores(machine)),
+        quota(machine),
         load(machine),
         governor(machine),
         hypervisor(machine),
@@ -48,6 +49,18 @@ fn cores(machine: &MachineFacts) -> HostCheck {
         return check.judged(CheckStatus::Note, "sending, receiving and interrupts share one CPU");
     }
     check
+}
+
+fn quota(machine: &MachineFacts) -> Option<HostCheck> {
+    let cpus = machine.quota_cpus?;
+    let value = format!("{cpus:.2} of {} CPUs", machine.cores);
+    let check = HostCheck::good("cpu.quota", value, "the CPU quota allows as much as the host has");
+    if cpus < machine.cores as f64 {
+        let text = "a test that needs more is stopped for the rest of each period, which may limit its rate \
+                    and delays its packets: raise the CPU limit of the container or service (cpu.max of its cgroup)";
+        return Some(check.judged(CheckStatus::Note, text));
+    }
+    Some(check)
 }
 
 fn load(machine: &MachineFacts) -> Option<HostCheck> {
@@ -177,6 +190,7 @@ mod tests {
             cores: 8,
             load: Some(0.2),
             usable_cores: Some(8),
+            quota_cpus: Some(8.0),
             open_files: Some(OpenFiles { soft: 1024, hard: 1 << 20 }),
             memory_bytes: Some(16 << 30),
             memory_available_bytes: Some(8 << 30),
@@ -192,14 +206,14 @@ mod tests {
     #[test]
     fn a_good_machine_has_no_complaints() {
         assert_eq!(complaints(&good()), [""; 0]);
-        assert_eq!(section(&good()).checks.len(), 9);
+        assert_eq!(section(&good()).checks.len(), 10);
     }
 
     type Damage = fn(&mut MachineFacts);
 
     #[test]
     fn each_fault_is_found_alone() {
-        let faults: [(Damage, &str); 10] = [
+        let faults: [(Damage, &str); 11] = [
             (|host| host.clock_source = Some("hpet".to_owned()), "clock.source bad"),
             (|host| host.clock_source = Some("xen".to_owned()), "clock.source note"),
             (|host| host.clock_resolution = Some(Duration::from_millis(4)), "clock.resolution bad"),
@@ -208,6 +222,7 @@ mod tests {
             (|host| host.steal_share = Some(0.02), "cpu.hypervisor note"),
             (|host| host.load = Some(2.5), "cpu.load note"),
             (|host| host.usable_cores = Some(2), "cpu.cores note"),
+            (|host| host.quota_cpus = Some(7.5), "cpu.quota note"),
             (|host| host.open_files = Some(OpenFiles { soft: 256, hard: 256 }), "limits.open_files note"),
             (|host| host.memory_available_bytes = Some(1 << 20), "memory note"),
         ];

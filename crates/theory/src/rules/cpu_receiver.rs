@@ -2,7 +2,9 @@
 
 use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
-use super::cpu_sender::{got_what_it_asked, is_near, is_nearly_full, load, ready, sends_all_it_can, share};
+use super::cpu_sender::{
+    got_what_it_asked, is_near, is_nearly_full, load, ready, remedy, sends_all_it_can, share,
+};
 use super::{FindingBuilder, confidence, core_is_full, host_busy};
 use crate::evidence::{Evidence, FlowTransport};
 
@@ -58,16 +60,18 @@ fn finish(evidence: &Evidence, sure: Confidence, text: &str) -> Option<Finding> 
         .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
         .with(EvidenceKey::ReceiverThreadShare, host.thread_share)
         .with(EvidenceKey::ReceiverThreadWaitShare, host.thread_wait_share)
+        .with(EvidenceKey::ReceiverQuotaThrottledShare, host.quota_throttled_share)
         .with(EvidenceKey::ReceiverSoftirqShare, host.softirq_share)
         .with(EvidenceKey::SoftnetDroppedPerS, host.softnet_dropped_per_s)
         .with(EvidenceKey::SoftnetSqueezedPerS, host.softnet_squeezed_per_s)
         .with(EvidenceKey::BufferDrops, evidence.udp.buffer_drops)
         .with(EvidenceKey::LossRatio, evidence.loss())
         .share(host.thread_full_share.filter(|share| *share > 0.5))
-        .remedy(
+        .remedy(remedy(
+            host,
             "Receive several streams on several cores, enable GRO, enlarge the RX rings, distribute \
                  interrupts over cores, or use a larger MTU.",
-        )
+        ))
         .finish()
 }
 

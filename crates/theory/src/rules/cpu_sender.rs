@@ -3,8 +3,8 @@
 use linerate_model::{EvidenceKey, Finding, Rule};
 
 use super::{
-    FindingBuilder, STARVED_SHARE, confidence, core_is_full, granted, host_busy, is_crowded, is_starved,
-    rate_was_asked_for,
+    FindingBuilder, QUOTA_REMEDY, STARVED_SHARE, confidence, core_is_full, granted, host_busy, is_crowded,
+    is_starved, rate_was_asked_for, uses_up_its_quota,
 };
 use crate::evidence::{Evidence, FlowTransport, HostEvidence};
 use crate::format;
@@ -25,11 +25,20 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
         .with(EvidenceKey::SenderThreadShare, host.thread_share)
         .with(EvidenceKey::SenderThreadWaitShare, host.thread_wait_share)
+        .with(EvidenceKey::SenderQuotaThrottledShare, host.quota_throttled_share)
         .with(EvidenceKey::SenderSoftirqShare, host.softirq_share)
         .with(EvidenceKey::ReceiverThreadShare, evidence.receiver.thread_share)
         .share(host.thread_full_share.filter(|share| *share > 0.5))
-        .remedy("Use several streams on several cores, zero-copy, segmentation offload or a larger MTU.")
+        .remedy(remedy(
+            host,
+            "Use several streams on several cores, zero-copy, segmentation offload or a larger MTU.",
+        ))
         .finish()
+}
+
+/// The remedy for a host without a CPU quota, or the one for its quota: with that, more cores do not help.
+pub(super) fn remedy(host: &HostEvidence, without_quota: &'static str) -> &'static str {
+    if uses_up_its_quota(host) { QUOTA_REMEDY } else { without_quota }
 }
 
 /// Whether a TCP sender's full core, and nothing on the path, held the rate: a lost packet closes a window that
@@ -46,7 +55,7 @@ fn window_is_unused(evidence: &Evidence) -> bool {
 
 /// Whether a thread that waits for a processor nevertheless achieved the rate that the test requested.
 pub(super) fn got_what_it_asked(evidence: &Evidence, host: &HostEvidence) -> bool {
-    is_starved(host) && rate_was_asked_for(evidence)
+    (is_starved(host) || uses_up_its_quota(host)) && rate_was_asked_for(evidence)
 }
 
 /// Whether the host's busiest thread nearly fills a core and no link rate is known.
@@ -78,6 +87,9 @@ fn wanted(host: &HostEvidence) -> f64 {
 
 /// What fills the processor, as text.
 pub(super) fn load(host: &HostEvidence) -> String {
+    if let Some(used_up) = host.quota_throttled_share.filter(|_| uses_up_its_quota(host)) {
+        return format!("its CPU quota was used up in {} of the periods", format::percent(used_up));
+    }
     let thread = share(host);
     if let Some(waits) = host.thread_wait_share.filter(|_| is_starved(host)) {
         return format!(
@@ -152,6 +164,29 @@ mod tests {
         }
         (evidence.sender.thread_share, evidence.sender.thread_wait_share) = (Some(0.8), Some(0.1));
         assert_eq!(rule(&evidence), None, "it was idle for a tenth of the time");
+    }
+
+    /// A stopped thread neither runs nor waits for a processor.
+    #[test]
+    fn a_quota_that_is_always_used_up_is_the_limit_however_small_its_share() {
+        let mut evidence = full_gigabit();
+        evidence.outcome.goodput_bps = Some(100e6);
+        (evidence.tcp.unacked_bytes, evidence.tcp.cwnd_bytes) = (Some(1e5), Some(1e6));
+        (evidence.sender.thread_share, evidence.sender.thread_wait_share) = (Some(0.04), Some(0.0));
+        for (used_up, expected) in
+            [(None, None), (Some(0.5), None), (Some(0.97), Some(Confidence::Confirmed))]
+        {
+            evidence.sender.quota_throttled_share = used_up;
+            assert_eq!(rule(&evidence).map(|finding| finding.confidence), expected, "{used_up:?}");
+        }
+        let found = crate::diagnose(&evidence).primary;
+        assert!(found.text.contains("its CPU quota was used up in 97.0 % of the periods"), "{}", found.text);
+        assert!(found.remedy.unwrap().starts_with("Raise the CPU limit of the container"));
+        let ceilings = crate::ceilings::all(&evidence);
+        let cpu = crate::ceilings::of(&ceilings, &linerate_model::Limit::CpuSender).unwrap();
+        assert_eq!(cpu.bitrate_bps, 100e6, "what a whole core could do is not allowed");
+        evidence.asked.max_pacing_bps = evidence.outcome.goodput_bps;
+        assert_eq!(rule(&evidence), None, "it did what it was asked");
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
-use super::{FindingBuilder, clock_fault};
+use super::{FindingBuilder, QUOTA_REMEDY, clock_fault, uses_up_its_quota};
 use crate::evidence::Evidence;
 use crate::format;
 
+/// Smallest share of a CPU quota's periods in which it was used up that is reported.
+const MIN_THROTTLED_SHARE: f64 = 0.05;
 /// Smallest share of steal time (taken by the hypervisor) that is reported.
 const MIN_STEAL_SHARE: f64 = 0.05;
 
@@ -16,6 +18,9 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let shares = [evidence.sender.steal_share, evidence.receiver.steal_share];
     let stolen = shares.into_iter().flatten().reduce(f64::max).filter(|share| *share > MIN_STEAL_SHARE);
     let paused = clock_fault::paused_s(evidence);
+    if let Some(share) = sometimes_throttled(evidence).filter(|_| stolen.or(paused).is_none()) {
+        return quota(evidence, share);
+    }
     let stepped = evidence.timing.clock_stepped == Some(true);
     let text = match (stolen, paused) {
         (Some(share), _) => {
@@ -45,6 +50,26 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
+/// Share of the periods in which a host had used up its CPU quota, if that is not its limit.
+fn sometimes_throttled(evidence: &Evidence) -> Option<f64> {
+    let hosts = [&evidence.sender, &evidence.receiver].into_iter();
+    let shares = hosts.filter(|host| !uses_up_its_quota(host)).filter_map(|host| host.quota_throttled_share);
+    shares.reduce(f64::max).filter(|share| *share > MIN_THROTTLED_SHARE)
+}
+
+fn quota(evidence: &Evidence, share: f64) -> Option<Finding> {
+    let text = format!(
+        "A host had used up its CPU quota in {} of the periods: the measured rate may be too low, and delays \
+         too long.",
+        format::percent(share)
+    );
+    FindingBuilder::new(Rule::Disturbed, Confidence::Probable, text)
+        .with(EvidenceKey::SenderQuotaThrottledShare, evidence.sender.quota_throttled_share)
+        .with(EvidenceKey::ReceiverQuotaThrottledShare, evidence.receiver.quota_throttled_share)
+        .remedy(QUOTA_REMEDY)
+        .finish()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,6 +82,16 @@ mod tests {
         assert_eq!(rule(&evidence), None);
         evidence.receiver.steal_share = Some(0.2);
         assert!(rule(&evidence).unwrap().text.contains("20.0 %"));
+    }
+
+    #[test]
+    fn a_quota_that_is_used_up_now_and_then_is_a_remark() {
+        let mut evidence = full_gigabit();
+        for (share, expected) in [(0.02, false), (0.3, true), (0.95, false)] {
+            evidence.receiver.quota_throttled_share = Some(share);
+            let found = rule(&evidence).is_some_and(|finding| finding.text.contains("CPU quota"));
+            assert_eq!(found, expected, "{share}; one that is always used up has a rule of its own");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{
     FULL_CORE_SHARE, FindingBuilder, STARVED_SHARE, is_crowded, is_starved, link_full, rate_was_asked_for,
+    uses_up_its_quota,
 };
 use crate::evidence::{Evidence, HostEvidence};
 use crate::format;
@@ -45,9 +46,10 @@ pub(super) fn wants_more(evidence: &Evidence, host: &HostEvidence) -> bool {
     (is_starved(host) || is_crowded(host)) && starved(evidence).is_some()
 }
 
-/// Whether other programs, and not the thread itself, use the host's processors.
+/// Whether other programs, and neither the thread itself nor its CPU quota, use the host's processors.
 pub(super) fn by_others(host: &HostEvidence) -> bool {
     host.others_share.is_some_and(|others| others >= BUSY_SHARE)
+        && !uses_up_its_quota(host)
         && host.thread_share.is_none_or(|share| share < FULL_CORE_SHARE)
 }
 

@@ -15,7 +15,7 @@ type RecordChange = (u8, f64, f64);
 /// The record of a well-understood test in which up to eight fields change by orders of magnitude.
 fn record() -> impl Strategy<Value = Evidence> {
     let rates = prop::sample::select(vec![2e6, 3.7e6, 10e6, 33e6, 100e6, 170e6, 1e9, 2.5e9]);
-    let change = (0_u8..27, -3.0_f64..3.0, 0.0_f64..1.0);
+    let change = (0_u8..28, -3.0_f64..3.0, 0.0_f64..1.0);
     (0_u8..6, rates, prop::collection::vec(change, 0..8)).prop_map(|(which, rate, changes)| {
         let mut evidence = match which {
             0 => full_gigabit(),
@@ -72,6 +72,7 @@ fn apply(evidence: &mut Evidence, (which, exponent, share): RecordChange) {
             (evidence.tcp.retransmits, windows.rcv_buf_bytes) = (Some(10.0), Some(1e9));
         }
         24 => windows.rcv_buf_bytes = Some(1e6 * factor),
+        26 => evidence.sender.quota_throttled_share = Some(share),
         _ => evidence.timing.emulator_late = Some(share < 0.5),
     }
 }

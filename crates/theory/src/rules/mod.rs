@@ -184,7 +184,7 @@ pub(crate) fn core_is_full(host: &HostEvidence) -> bool {
     let thread = host.thread_share.is_some_and(|share| share >= FULL_CORE_SHARE * granted(host))
         || host.thread_full_share.is_some_and(|share| share > 0.5);
     let waits = (is_starved(host) || is_never_idle(host) || is_crowded(host)) && !host_busy::by_others(host);
-    thread || waits || host.softirq_share.is_some_and(|share| share >= 0.9)
+    thread || waits || uses_up_its_quota(host) || host.softirq_share.is_some_and(|share| share >= 0.9)
 }
 
 /// Whether a thread was never idle although it did not have a whole core. Another program runs there, or a CPU
@@ -192,6 +192,16 @@ pub(crate) fn core_is_full(host: &HostEvidence) -> bool {
 pub(crate) fn is_starved(host: &HostEvidence) -> bool {
     let waits = host.thread_wait_share.filter(|wait| *wait >= STARVED_SHARE);
     host.thread_share.zip(waits).is_some_and(|(runs, waits)| runs + waits >= NEVER_IDLE_SHARE)
+}
+
+/// What helps against a CPU quota.
+const QUOTA_REMEDY: &str =
+    "Raise the CPU limit of the container or service that the program runs in (cpu.max of its cgroup).";
+
+/// Whether the program had used up its CPU quota in nearly every period, and was stopped for the rest of it. Neither its share
+/// of a core nor its waiting time shows this, because a stopped thread is not ready to run.
+pub(crate) fn uses_up_its_quota(host: &HostEvidence) -> bool {
+    host.quota_throttled_share.is_some_and(|share| share >= NEVER_IDLE_SHARE)
 }
 
 /// Whether a thread ran or waited for a processor all the time, however little it waited.

@@ -44,7 +44,7 @@ pub(super) struct KernelNetwork {
     // Before the namespaces, so that its devices are removed first.
     _forwarder: Option<Forwarder>,
     namespaces: Namespaces,
-    groups: Vec<Cgroup>,
+    groups: Vec<HostQuota>,
 }
 
 impl KernelNetwork {
@@ -81,8 +81,9 @@ impl KernelNetwork {
         let group = self.groups.iter().find(|group| group.host == host);
         let inside = ["setpriv", "--pdeathsig", "KILL", "--"].map(str::to_owned);
         // Join first, as `ip netns exec` hides the folder of groups.
-        let join = group.map_or_else(Vec::new, Cgroup::join);
-        [join, enter(self.name(host)), inside.to_vec()].concat()
+        let join = group.map_or_else(Vec::new, HostQuota::join);
+        let see = group.map_or_else(Vec::new, |_| run_after(SEE_CPU_GROUPS));
+        [join, enter(self.name(host)), see, inside.to_vec()].concat()
     }
 
     fn cable(&self, from: PathHost, device: &str, to: PathHost, peer: &str) -> Result<(), String> {
@@ -128,7 +129,7 @@ impl KernelNetwork {
             }
             Means::SinglePackets => self.single_packets(),
             Means::Quota(host, percent) => {
-                self.groups.push(Cgroup::make(worker, host, percent)?);
+                self.groups.push(HostQuota::make(worker, host, percent)?);
                 Ok(())
             }
         }
@@ -220,13 +221,22 @@ impl KernelNetwork {
     }
 }
 
+/// Makes groups visible again that `ip netns exec` has hidden, as a container has them.
+const SEE_CPU_GROUPS: &str = "mount -t tmpfs groups /sys/fs/cgroup && mkdir /sys/fs/cgroup/cpu && \
+                              mount -t cgroup -o cpu groups /sys/fs/cgroup/cpu";
+
+/// Prefix of a command that should run after a shell's commands, in the same process.
+fn run_after(commands: &str) -> Vec<String> {
+    ["sh", "-c", &format!("{commands} && exec \"$@\""), "sh"].map(str::to_owned).to_vec()
+}
+
 /// A group of processes with a quota, removed on drop.
-struct Cgroup {
+struct HostQuota {
     host: PathHost,
     folder: PathBuf,
 }
 
-impl Cgroup {
+impl HostQuota {
     fn make(worker: usize, host: PathHost, percent: u32) -> Result<Self, String> {
         let name = format!("{TASK}-{}-{worker}-{}", std::process::id(), host.name());
         let group = Self { host, folder: PathBuf::from(GROUPS).join(name) };
@@ -241,12 +251,11 @@ impl Cgroup {
 
     /// Prefix of a command that should join it.
     fn join(&self) -> Vec<String> {
-        let script = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", self.folder.display());
-        ["sh", "-c", &script, "sh"].map(str::to_owned).to_vec()
+        run_after(&format!("echo $$ > {}/cgroup.procs", self.folder.display()))
     }
 }
 
-impl Drop for Cgroup {
+impl Drop for HostQuota {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir(&self.folder);
     }

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::support::{
-    Folder, LinkSide, Net, Process, ServeProcess, TIMEOUT, again_when_busy, flow, linerate, test_json,
-    when_idle,
+    Cgroup, Folder, LinkSide, Net, Process, ServeProcess, TIMEOUT, again_when_busy, flow, linerate, skipped,
+    test_json, when_idle,
 };
 
 /// Verdict of a measurement from A to B: causes and rules, and everything for a failure message.
@@ -14,7 +14,10 @@ struct CausesVerdict {
 }
 
 fn verdict(net: &Net, args: &[&str]) -> CausesVerdict {
-    let server = ServeProcess::start_in(net, LinkSide::B, &[]);
+    verdict_at(&ServeProcess::start_in(net, LinkSide::B, &[]), net, args)
+}
+
+fn verdict_at(server: &ServeProcess, net: &Net, args: &[&str]) -> CausesVerdict {
     let all = [&["--upload", "--json", "-C", "cubic"], args].concat();
     let document = test_json(net.test(LinkSide::A, server.port, &all));
     let upload = flow(&document, "upload");
@@ -180,6 +183,43 @@ fn a_saturated_core_at_the_sender() {
         without_offloads(&free);
         filter_with_many_rules(&free);
         verdict(&free, &["-t", "3", "-l", "1K", "-N"]).is("cpu_sender", &["V07"]);
+    });
+}
+
+/// A program that is stopped when its quota is used up neither runs nor waits for a processor.
+#[test]
+#[ignore = "needs root, network namespaces and cgroup v1 with cpu"]
+fn a_cpu_quota_of_the_receiver() {
+    let limit = |file, us: u32| (file, us.to_string());
+    let limits = [limit("cpu.cfs_period_us", 100_000), limit("cpu.cfs_quota_us", 6_000)];
+    let Some(quota) = Cgroup::with_limits("cpu", &limits) else {
+        return skipped(
+            "a_cpu_quota_of_the_receiver",
+            "the kernel limits no processors for groups of processes",
+        );
+    };
+    let says_quota = |found: &CausesVerdict| found.all.to_string().contains("CPU quota was used up in ");
+    let net = Net::pair();
+    // What passes a slow line takes less than the quota.
+    net.tbf(LinkSide::A, "5mbit", "32kb", "50ms");
+    // `ip netns exec` hides the groups, which a container sees.
+    let see = "mount -t tmpfs groups /sys/fs/cgroup && mkdir /sys/fs/cgroup/cpu && \
+               mount -t cgroup -o cpu groups /sys/fs/cgroup/cpu && exec \"$@\"";
+    let serve = ["-c", see, "sh", env!("CARGO_BIN_EXE_linerate"), "serve", "-p", "0", "--json"];
+    let server = ServeProcess::from(net.exec(LinkSide::B, "sh", &serve));
+    quota.take(server.pid());
+    let with_quota = |args: &[&str], check: &dyn Fn(&CausesVerdict)| {
+        again_when_busy(|| check(&verdict_at(&server, &net, args)), |()| true);
+    };
+    with_quota(&["-t", "3"], &|found| {
+        found.is_not(&["V07", "V08"]);
+        assert!(!says_quota(found), "{:#}", found.all);
+    });
+    let done = net.exec(LinkSide::A, "tc", &["qdisc", "del", "dev", "veth0", "root"]).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    with_quota(&["-t", "4"], &|found| {
+        found.is("cpu_receiver", &["V08"]);
+        assert!(says_quota(found), "{:#}", found.all);
     });
 }
 
