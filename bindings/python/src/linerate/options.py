@@ -707,6 +707,7 @@ UNITS = {
     "host.softirq": "ratio",
     "host.interrupts": "1",
     "host.steal": "ratio",
+    "host.quota_throttled": "ratio",
     "host.softnet_dropped": "1",
     "host.softnet_squeezed": "1",
     "host.interface_drops": "1",
