@@ -4,10 +4,14 @@ use linerate_model::{Ceiling, EvidenceKey, Finding, Limit, Rule};
 
 use crate::domain::positive;
 use crate::evidence::Evidence;
+use crate::rules::TURNAROUND_S;
 use crate::{ceilings, format};
 
 /// The next ceiling is reported if it is at least this factor above the measured rate.
 const MIN_GAIN: f64 = 1.05;
+
+/// The limits that are windows over a round trip.
+const WINDOWS: [Limit; 2] = [Limit::ReceiverWindow, Limit::SendBuffer];
 
 /// Adds the highest rate that the remedy could give (`after_remedy_bps`) to the finding, if the ceilings give
 /// one.
@@ -16,16 +20,15 @@ const MIN_GAIN: f64 = 1.05;
 pub(crate) fn with(mut finding: Finding, evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
     let next = remedied(&finding).and_then(|remedied| {
         // One option (`-w`) sets both buffers; without it, the kernel sets both.
-        let pair = [Limit::ReceiverWindow, Limit::SendBuffer];
-        let both = matches!(&remedied, Remedied::Ceiling(limit) if pair.contains(limit))
+        let both = matches!(&remedied, Remedied::Ceiling(limit) if WINDOWS.contains(limit))
             && evidence.windows.rcv_buf_asked_bytes.is_some();
         let left: Vec<Ceiling> = ceilings
             .iter()
             .filter(|ceiling| remedied != Remedied::Ceiling(ceiling.limit.clone()))
-            .filter(|ceiling| !(both && pair.contains(&ceiling.limit)))
+            .filter(|ceiling| !(both && WINDOWS.contains(&ceiling.limit)))
             .cloned()
             .collect();
-        ceilings::binding(&left).cloned()
+        ceilings::binding(&left).filter(|next| !is_beyond_the_hosts(next, evidence)).cloned()
     });
     let goodput = evidence.outcome.goodput_bps.and_then(positive);
     let (Some(next), Some(goodput), Some(remedy)) = (next, goodput, finding.remedy.as_mut()) else {
@@ -38,6 +41,12 @@ pub(crate) fn with(mut finding: Finding, evidence: &Evidence, ceilings: &[Ceilin
     remedy.push_str(&format!(" The next limit is then {rate} ({}: {}).", next.limit.words(), next.because));
     finding.evidence.insert(EvidenceKey::AfterRemedyBps, next.bitrate_bps);
     finding
+}
+
+/// Whether a window allows so much because the path is so short that the hosts take longer than the path. Their own
+/// time then is the next limit, and it is not known.
+fn is_beyond_the_hosts(next: &Ceiling, evidence: &Evidence) -> bool {
+    WINDOWS.contains(&next.limit) && evidence.base_rtt_s().is_some_and(|rtt| rtt < TURNAROUND_S)
 }
 
 /// The effect of a remedy on the ceilings.
@@ -97,6 +106,25 @@ mod tests {
         evidence.windows.snd_buf_bytes = Some(160_000.0);
         let promised = diagnose(&evidence).primary.evidence[&EvidenceKey::AfterRemedyBps];
         assert!((promised / 62.42e6 - 1.0).abs() < 1e-3, "not the 40 Mb/s of the send buffer: {promised}");
+    }
+
+    /// A smallest round trip of 1 us, which the kernel reports between neighbours, made 33 Tb/s of a buffer of 4 MiB.
+    #[test]
+    fn a_window_over_a_path_of_no_length_promises_nothing() {
+        for (rtt, promised) in [(1e-6, false), (40e-6, false), (60e-6, true)] {
+            let mut evidence = full_gigabit();
+            (evidence.link.link_bps, evidence.outcome.goodput_bps) = (None, Some(500e6));
+            (evidence.sender.thread_share, evidence.receiver.thread_share) = (Some(0.99), None);
+            (evidence.rtt.min_s, evidence.rtt.idle_min_s) = (Some(rtt), Some(rtt));
+            evidence.windows.wmem_max_bytes = Some(4_194_304.0);
+            let finding = diagnose(&evidence).primary;
+            assert_eq!(finding.rule, Rule::CpuSender);
+            assert_eq!(
+                finding.evidence.contains_key(&EvidenceKey::AfterRemedyBps),
+                promised,
+                "{rtt} {finding:?}"
+            );
+        }
     }
 
     #[test]
