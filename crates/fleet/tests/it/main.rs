@@ -4,6 +4,7 @@
 mod agent_answers;
 mod agent_faults;
 mod agent_memory;
+mod agent_messages;
 mod agent_reports;
 mod booking_model;
 mod coordinator;
