@@ -6,6 +6,7 @@
 mod reconnect;
 mod requests;
 mod responses;
+mod schedule;
 mod wait;
 
 use std::net::TcpStream;

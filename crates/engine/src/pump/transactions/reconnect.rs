@@ -10,7 +10,7 @@ use std::time::Duration;
 use linerate_sock::stream::{recv, send, set_nonblocking, set_recv_timeout, set_send_timeout};
 use linerate_sock::{Mono, Moved, SockError, clock, queues};
 
-use super::requests::{RequestSchedule, TIMER_SLACK_NS};
+use super::schedule::{RequestSchedule, TIMER_SLACK_NS};
 use super::{TransactionBuffers, ended, share};
 use crate::control::PumpControl;
 use crate::flow::FlowSide;

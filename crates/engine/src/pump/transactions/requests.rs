@@ -8,6 +8,7 @@ use linerate_sock::handle::{AsFd, BorrowedFd};
 use linerate_sock::stream::{recv, send, set_nonblocking, set_recv_timeout};
 use linerate_sock::{Mono, Moved, SockError, clock, queues};
 
+use super::schedule::{RequestSchedule, TIMER_SLACK_NS};
 use super::wait::SocketWait;
 use super::{MAX_CALLS_PER_TURN, SPINS_PER_LOOK, TransactionBuffers, ended, is_direct, share};
 use crate::counters::CounterWriter;
@@ -29,39 +30,6 @@ const MAX_UNDER_WAY: usize = 1 << 16;
 const MIN_UNDER_WAY: usize = 16;
 /// How often all streams are looked at, for datagrams that were not answered in time.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
-/// How late the kernel may wake a pump that sends at a rate, ns.
-pub(super) const TIMER_SLACK_NS: u64 = 1;
-
-/// When requests of a stream are due.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RequestSchedule {
-    start: Mono,
-    per_second: u64,
-    streams: u64,
-    stream: u64,
-}
-
-impl RequestSchedule {
-    /// The schedule of one of `streams` streams, which take turns.
-    pub(super) fn new(start: Mono, per_second: u64, streams: usize, stream: usize) -> Self {
-        Self { start, per_second: per_second.max(1), streams: streams as u64, stream: stream as u64 }
-    }
-
-    /// When the request with this number, from 0, is due.
-    pub(super) fn due(&self, number: u64) -> Mono {
-        let turn = u128::from(number) * u128::from(self.streams) + u128::from(self.stream);
-        let ns = turn * 1_000_000_000 / u128::from(self.per_second);
-        self.start + Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
-    }
-
-    /// Number of requests of this stream that are due before `until`.
-    pub(super) fn due_before(&self, until: Mono) -> u64 {
-        let ns = until.since(self.start).as_nanos();
-        let turns = (ns * u128::from(self.per_second)).div_ceil(1_000_000_000);
-        let own = turns.saturating_sub(u128::from(self.stream)).div_ceil(u128::from(self.streams.max(1)));
-        u64::try_from(own).unwrap_or(u64::MAX)
-    }
-}
 
 /// The socket of a stream, and what is on its way.
 enum RequestSocket<'f> {
@@ -561,25 +529,4 @@ fn await_close(flow: &FlowSide, socket: &RequestSocket<'_>) -> Result<(), Stream
         }
     }
     Err(StreamError::Aborted)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn streams_take_turns_and_requests_are_due_at_the_rate() {
-        let start = Mono(1_000_000_000);
-        let all: Vec<RequestSchedule> =
-            (0..3).map(|stream| RequestSchedule::new(start, 1000, 3, stream)).collect();
-        let mut due: Vec<u64> =
-            all.iter().flat_map(|one| (0..4).map(|number| one.due(number).as_ns())).collect();
-        due.sort_unstable();
-        let expected: Vec<u64> = (0..12).map(|number| 1_000_000_000 + number * 1_000_000).collect();
-        assert_eq!(due, expected);
-        let before = |ms: u64| -> u64 {
-            all.iter().map(|one| one.due_before(start + Duration::from_millis(ms))).sum()
-        };
-        assert_eq!((before(0), before(1), before(2), before(100)), (0, 1, 2, 100));
-    }
 }
