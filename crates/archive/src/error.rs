@@ -173,7 +173,7 @@ pub enum ArchiveError {
     /// The server of the database refuses this user.
     #[error(
         "the server of the archive {archive} refuses this user; check the name and the password in the URL (or in \
-             PGPASSWORD), and that the database exists"
+             PGPASSWORD, or in ~/.pgpass, which only you may read), and that the database exists"
     )]
     Refused {
         /// The archive.
@@ -381,7 +381,8 @@ fn kind_without_state(error: &postgres::Error) -> FaultKind {
         return FaultKind::Unreachable;
     }
     // The server wants a password and none is given, or it wants a method that the library does not have.
-    let words = error.to_string();
+    // The library says only in the cause which of the two.
+    let words = format!("{error} {}", cause.map_or_else(String::new, ToString::to_string));
     if words.contains("password") || words.contains("authentication") {
         FaultKind::Refused
     } else {

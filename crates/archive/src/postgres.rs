@@ -1,10 +1,13 @@
 //! An archive in a PostgreSQL database.
 
+mod password_file;
 mod tls;
 mod url;
 
 use std::collections::BTreeMap;
 use std::error::Error;
+#[cfg(unix)]
+use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -17,6 +20,7 @@ use crate::ArchiveError;
 use crate::error::DatabaseFault;
 use crate::location::without_password;
 use crate::migrate::postgres::migrate;
+use crate::postgres::password_file::PasswordNeed;
 use crate::postgres::url::{EncryptionMode, EncryptionSettings};
 use crate::value::{DatabaseRow, Value};
 
@@ -29,6 +33,30 @@ const KEPT_STATEMENTS: usize = 64;
 /// Settings of a connection. Transactions take milliseconds; whoever waits longer has met a blocked server.
 const SETTINGS: &str =
     "SET lock_timeout = '2s'; SET statement_timeout = '30s'; SET client_min_messages = 'warning'";
+
+/// Folders of Unix sockets that are libpq's default on some system. In the file of passwords they are `localhost`.
+const DEFAULT_SOCKET_FOLDERS: [&str; 3] = ["/tmp", "/run/postgresql", "/var/run/postgresql"];
+
+/// The password that libpq's file has for this connection.
+fn password_of_file(config: &Config, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let name = |host: &Host| match host {
+        Host::Tcp(name) => name.clone(),
+        #[cfg(unix)]
+        Host::Unix(folder) if DEFAULT_SOCKET_FOLDERS.iter().any(|default| folder == Path::new(default)) => {
+            "localhost".to_owned()
+        }
+        #[cfg(unix)]
+        Host::Unix(folder) => folder.display().to_string(),
+    };
+    let mut hosts: Vec<String> = config.get_hosts().iter().map(name).collect();
+    if hosts.is_empty() {
+        hosts = config.get_hostaddrs().iter().map(ToString::to_string).collect();
+    }
+    let names = ["USER", "LOGNAME", "USERNAME"];
+    let user = config.get_user().map(str::to_owned).or_else(|| names.into_iter().find_map(&variable))?;
+    let (ports, database) = (config.get_ports(), config.get_dbname()?);
+    password_file::find(PasswordNeed { hosts: &hosts, ports, database, user: &user }, variable)
+}
 
 /// A connection to a PostgreSQL server, made again when it was lost.
 pub(crate) struct PostgresDatabase {
@@ -58,7 +86,9 @@ impl PostgresDatabase {
         if config.get_dbname().is_none() {
             return Err(wrong("it names no database; write postgres://HOST/DATABASE".to_owned()));
         }
-        if let (None, Some(password)) = (config.get_password(), variable("PGPASSWORD")) {
+        if config.get_password().is_none()
+            && let Some(password) = variable("PGPASSWORD").or_else(|| password_of_file(&config, &variable))
+        {
             config.password(password);
         }
         // As with libpq, Unix sockets are not encrypted, whatever is wanted elsewhere.

@@ -1,5 +1,7 @@
 //! An archive in PostgreSQL, with the whole program.
 
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::postgres_server::PostgresServer;
@@ -86,5 +88,47 @@ fn a_password_is_never_shown() {
         let done = with_archive(linerate(), &data, &secret, arguments);
         assert!(!format!("{done:?}").contains("s3cret"), "{done:?}");
     }
+    PostgresServer::stop(process);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_password_comes_from_the_environment_or_from_a_file_that_only_its_user_may_read() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (database, process) = PostgresServer::start_with(port, |server| {
+        let rules = server.folder.join("rules");
+        std::fs::write(&rules, "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n").unwrap();
+        vec!["listen_addresses=127.0.0.1".to_owned(), format!("hba_file={}", rules.display())]
+    });
+    let mut psql = database.as_its_user("psql");
+    psql.args(["-q", &database.url("postgres"), "-c", "ALTER ROLE linerate PASSWORD 'a:b\\c'"]);
+    assert!(psql.status().unwrap().success());
+
+    let (data, home) = (Folder::new(), Folder::new());
+    let url = format!("postgres://linerate@127.0.0.1:{port}/postgres");
+    let history = |variables: &[(&str, &str)]| {
+        let mut command = linerate();
+        command.env("HOME", home.path()).env_remove("PGPASSWORD").env_remove("PGPASSFILE");
+        command.envs(variables.iter().copied());
+        with_archive(command, &data, &url, &["history"])
+    };
+    let is_refused = |done: &Done| done.code == Some(1) && done.stderr.contains("~/.pgpass");
+    let refused = history(&[]);
+    assert!(is_refused(&refused), "{refused:?}");
+    assert_eq!(history(&[("PGPASSWORD", "a:b\\c")]).code, Some(0));
+
+    let write = |file: &str, mode: u32| {
+        std::fs::write(file, format!("# ours\n127.0.0.1:{port}:*:linerate:a\\:b\\\\c\n")).unwrap();
+        std::fs::set_permissions(file, PermissionsExt::from_mode(mode)).unwrap();
+    };
+    let (own, other) = (home.file(".pgpass"), data.file("passwords"));
+    write(&own, 0o600);
+    let found = history(&[]);
+    assert_eq!((found.code, found.stderr.as_str()), (Some(0), ""), "{found:?}");
+    write(&other, 0o644);
+    let refused = history(&[("PGPASSFILE", &other)]);
+    assert!(is_refused(&refused), "others may read it: {refused:?}");
+    write(&other, 0o600);
+    assert_eq!(history(&[("PGPASSFILE", &other)]).code, Some(0));
     PostgresServer::stop(process);
 }
