@@ -2,7 +2,7 @@
 
 use linerate_model::Readings;
 use linerate_model::metrics::host;
-use linerate_sock::proc::cgroup::CpuQuotas;
+use linerate_sock::proc::cgroup::{CpuCgroups, CpuQuotas};
 use linerate_sock::proc::cpu::{self, CpuStat, CpuTimes};
 use linerate_sock::proc::net;
 use linerate_units::Ratio;
@@ -28,7 +28,7 @@ pub(crate) struct HostCounters {
 }
 
 impl HostCounters {
-    pub(crate) fn read(interface: Option<&str>) -> Self {
+    pub(crate) fn read(interface: Option<&str>, cgroups: &CpuCgroups) -> Self {
         let softnet = net::softnet();
         let counters = net::counters().unwrap_or_default();
         let counter = |name: &str| counters.get(name).copied();
@@ -37,7 +37,7 @@ impl HostCounters {
         let udp = ["Udp.RcvbufErrors", "Udp6.RcvbufErrors"].iter().filter_map(|name| counter(name));
         Self {
             cpu: cpu::stat(),
-            quotas: CpuQuotas::read(),
+            quotas: cgroups.quotas(),
             softnet_dropped: softnet.as_ref().map(|cpus| cpus.iter().map(|cpu| cpu.dropped).sum()),
             softnet_squeezed: softnet.as_ref().map(|cpus| cpus.iter().map(|cpu| cpu.time_squeeze).sum()),
             interface_drops: device.map(|device| device.received.dropped + device.sent.dropped),

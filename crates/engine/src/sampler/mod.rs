@@ -12,6 +12,7 @@ use linerate_model::metrics::host as host_metrics;
 use linerate_model::{Readings, Sample, Side};
 use linerate_sock::clock::{self, StepDetector};
 use linerate_sock::poll::{Interest, wait_for};
+use linerate_sock::proc::cgroup::CpuCgroups;
 use linerate_sock::{Mono, SockError};
 use linerate_units::{Ratio, Span, Timestamp};
 use std::time::Duration;
@@ -63,16 +64,18 @@ struct SamplerSnapshot {
 pub(crate) fn run(flow: &FlowSide, log: &SampleLog) -> Sampled {
     // No current kernel refuses. If it did, ticks would be 50 µs (the default timer slack) late instead of 10.
     let _ = clock::set_timer_slack_ns(TIMER_SLACK_NS);
+    let cgroups = CpuCgroups::find();
     let before = Snapshot::read(flow);
     let Ok(Some(origin)) = await_begin(flow) else { return Sampled::default() };
     let begin = before.at_begin(origin);
-    let host = HostCounters::read(flow.setup.interface.as_deref());
+    let host = HostCounters::read(flow.setup.interface.as_deref(), &cgroups);
     let mut sampler = Sampler {
         flow,
         log,
         origin,
         phase: if flow.part.omits() { SamplerPhase::Omitted } else { SamplerPhase::Inside },
         last: begin.clone(),
+        cgroups,
         last_host: host.clone(),
         host_due: origin + HOST_PERIOD,
         opened: SamplerSnapshot { snapshot: begin, host },
@@ -110,6 +113,7 @@ struct Sampler<'f> {
     origin: Mono,
     phase: SamplerPhase,
     last: Snapshot,
+    cgroups: CpuCgroups,
     last_host: HostCounters,
     host_due: Mono,
     opened: SamplerSnapshot,
@@ -181,7 +185,7 @@ impl Sampler<'_> {
         readings.put(host_metrics::TICK_LATENESS, lateness);
         let next = self.next_phase(now, ended);
         let host = (now >= self.host_due || next != self.phase)
-            .then(|| HostCounters::read(self.flow.setup.interface.as_deref()));
+            .then(|| HostCounters::read(self.flow.setup.interface.as_deref(), &self.cgroups));
         if let Some(host) = &host {
             host.put(&self.last_host, &mut readings);
             self.last_host = host.clone();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use linerate_sock::iface::{self, InterfaceInfo};
 use linerate_sock::limits::{self, OpenFiles};
 use linerate_sock::open::AllowedIpVersion;
-use linerate_sock::proc::cgroup::CpuQuotas;
+use linerate_sock::proc::cgroup::CpuCgroups;
 use linerate_sock::proc::net::{Device, Softnet};
 use linerate_sock::proc::nic::{self, Nic};
 use linerate_sock::proc::{cpu, host, net};
@@ -102,7 +102,7 @@ impl MachineFacts {
             cores,
             load: host::load_average(),
             usable_cores: affinity::thread_affinity().ok().map(|cpus| cpus.len()),
-            quota_cpus: CpuQuotas::read().cpus(),
+            quota_cpus: CpuCgroups::find().quotas().cpus(),
             open_files: limits::open_files().ok(),
             memory_bytes: host::memory_bytes(),
             memory_available_bytes: host::memory_available_bytes(),

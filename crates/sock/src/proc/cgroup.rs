@@ -16,19 +16,31 @@ pub struct CpuQuota {
     pub throttled: u64,
 }
 
+/// The cgroups whose quotas hold for this process. To find them takes longer than to read their quotas, the more so the
+/// more file systems are mounted.
+#[derive(Clone, Debug, Default)]
+pub struct CpuCgroups(Vec<PathBuf>);
+
+impl CpuCgroups {
+    /// Finds them; none if the host does not say.
+    #[must_use]
+    pub fn find() -> Self {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        Self(cgroups(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo")))
+    }
+
+    /// Reads their quotas; empty if there are none.
+    #[must_use]
+    pub fn quotas(&self) -> CpuQuotas {
+        CpuQuotas(self.0.iter().filter_map(|folder| Some((folder.clone(), quota(folder)?))).collect())
+    }
+}
+
 /// All quotas that hold for this process, by the folder of their cgroup.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CpuQuotas(BTreeMap<PathBuf, CpuQuota>);
 
 impl CpuQuotas {
-    /// Reads them; empty if there are none, or if the host does not say.
-    #[must_use]
-    pub fn read() -> Self {
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let folders = cgroups(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"));
-        Self(folders.into_iter().filter_map(|folder| Some((folder.clone(), quota(&folder)?))).collect())
-    }
-
     /// CPUs of the smallest quota; absent if there is none.
     #[must_use]
     pub fn cpus(&self) -> Option<f64> {
