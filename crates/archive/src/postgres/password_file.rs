@@ -18,7 +18,7 @@ pub(super) struct PasswordNeed<'a> {
     pub(super) user: &'a str,
 }
 
-/// The password for the first of the hosts that the file has one for. `variable` reads the environment.
+/// The password that the file has for the hosts, if it is the same for all of them. `variable` reads the environment.
 ///
 /// As with libpq, a file is not used if others may read it.
 pub(super) fn find(need: PasswordNeed<'_>, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
@@ -54,10 +54,13 @@ fn is_readable_by_others(_: &Path) -> bool {
 
 fn find_in(text: &str, need: PasswordNeed<'_>) -> Option<String> {
     let port = |at: usize| need.ports.get(at).or(need.ports.first()).copied().unwrap_or(DEFAULT_PORT);
-    need.hosts.iter().enumerate().find_map(|(at, host)| {
+    let mut passwords = need.hosts.iter().enumerate().map(|(at, host)| {
         let wanted = [host.as_str(), &port(at).to_string(), need.database, need.user];
         text.lines().find_map(|line| password_of(line, wanted))
-    })
+    });
+    let first = passwords.next()??;
+    // The client library has one password for all, and no host should see that of another.
+    passwords.all(|other| other.as_ref() == Some(&first)).then_some(first)
 }
 
 /// The password of a line `HOST:PORT:DATABASE:USER:PASSWORD` if all before it is `*` or what is wanted.
@@ -134,14 +137,18 @@ mod tests {
     }
 
     #[test]
-    fn of_several_hosts_the_first_with_a_password_counts() {
-        let hosts = ["a", "db.example.org", "::1"].map(str::to_owned);
-        let found = |ports: &[u16]| {
+    fn no_host_sees_the_password_of_another() {
+        let found = |hosts: &[&str], ports: &[u16]| {
+            let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
             find_in(FILE, PasswordNeed { hosts: &hosts, ports, database: "runs", user: "me" })
         };
-        assert_eq!(found(&[]).as_deref(), Some("first"), "5432 is the default");
-        assert_eq!(found(&[5433]).as_deref(), Some("second"), "one port is for all");
-        assert_eq!(found(&[1, 5432, 5433]).as_deref(), Some("first"));
+        let db = "db.example.org";
+        assert_eq!(found(&[db], &[]).as_deref(), Some("first"), "5432 is the default");
+        assert_eq!(found(&[db, db], &[5433]).as_deref(), Some("second"), "one port is for all");
+        assert_eq!(found(&[db, db], &[5432, 5433]), None);
+        assert_eq!(found(&[db, "::1"], &[5433]), None);
+        assert_eq!(found(&[db, "a"], &[]), None);
+        assert_eq!(found(&[], &[]), None);
     }
 
     #[cfg(unix)]
