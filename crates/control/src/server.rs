@@ -344,10 +344,9 @@ impl Server {
         switch: Arc<ServerHandle>,
         event: impl Fn(ServerEvent) + Send + Sync + 'static,
     ) -> Result<(), ControlError> {
-        // A foreign client begins its test as soon as it connects, so the description of this host is made now.
-        if self.config.log_store.is_some() {
-            get_ready();
-        }
+        // A foreign client begins its test as soon as it connects, and a native one waits for the description of this
+        // host, so what takes time in it is measured now.
+        get_ready();
         for address in self.addresses() {
             event(ServerEvent::Listening(address));
         }

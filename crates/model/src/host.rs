@@ -29,7 +29,8 @@ pub struct HostInfo {
     /// The interface that carries the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkInfo>,
-    /// Rate at which this host copies memory in blocks of the test's length; the ceiling if no link has a rate.
+    /// Rate at which this host copies memory in blocks of the test's length: the ceiling if both ends are on it. Only
+    /// for the loopback.
     #[serde(rename = "memory_copy_bps", skip_serializing_if = "Option::is_none")]
     pub memory_copy: Option<Bitrate>,
     /// Kernel settings that can explain results, by their sysctl names.

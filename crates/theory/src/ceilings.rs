@@ -293,11 +293,12 @@ fn host_memory(evidence: &Evidence) -> Option<Ceiling> {
     if !evidence.link.is_loopback {
         return None;
     }
-    let slower =
-        [evidence.sender.copy_bps, evidence.receiver.copy_bps].into_iter().flatten().reduce(f64::min)?;
+    // Both ends measured the same memory, and other load only makes copies slower.
+    let faster =
+        [evidence.sender.copy_bps, evidence.receiver.copy_bps].into_iter().flatten().reduce(f64::max)?;
     Some(new_ceiling(
         Limit::HostMemory,
-        slower,
+        faster,
         "memory copies on this host, which runs both ends".to_owned(),
     ))
 }
@@ -378,22 +379,28 @@ mod tests {
     fn what_a_host_was_measured_to_do_is_no_ceiling_once_it_did_more() {
         // A copy that was timed while the processor was busy elsewhere: 12 Mb/s. The flow had 28 Gb/s.
         let mut evidence = loopback();
-        evidence.sender.copy_bps = Some(12e6);
+        let copies = |evidence: &mut Evidence, bps| {
+            (evidence.sender.copy_bps, evidence.receiver.copy_bps) = (Some(bps), Some(bps));
+        };
+        copies(&mut evidence, 12e6);
         let (standing, disproved) = without_disproved(all(&evidence), &evidence);
         assert_eq!(disproved.iter().map(|ceiling| &ceiling.limit).collect::<Vec<_>>(), [&Limit::HostMemory]);
         assert!(of(&standing, &Limit::HostMemory).is_none() && of(&standing, &Limit::CpuSender).is_some());
         // The printed rate counts too.
-        evidence.sender.copy_bps = Some(29e9);
+        copies(&mut evidence, 29e9);
         evidence.outcome.whole_bps = Some(30e9);
         assert_eq!(without_disproved(all(&evidence), &evidence).1.len(), 2, "memory, and a core at 98 %");
-        evidence.sender.copy_bps = Some(60e9);
+        copies(&mut evidence, 60e9);
         evidence.outcome.whole_bps = None;
         assert!(without_disproved(all(&evidence), &evidence).1.is_empty());
     }
 
     #[test]
     fn memory_is_a_ceiling_of_loopback_and_of_no_path() {
-        assert!(of(&all(&loopback()), &Limit::HostMemory).is_some());
+        let mut busy = loopback();
+        (busy.sender.copy_bps, busy.receiver.copy_bps) = (Some(60e9), Some(80e9));
+        let memory = of(&all(&busy), &Limit::HostMemory).map(|ceiling| ceiling.bitrate_bps);
+        assert_eq!(memory, Some(80e9), "other load makes copies slower, and nothing makes them faster");
         let mut path = loopback();
         path.link.is_loopback = false;
         assert!(of(&all(&path), &Limit::HostMemory).is_none());

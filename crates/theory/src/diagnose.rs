@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn a_copy_slower_than_the_flow_is_withdrawn() {
         let mut evidence = loopback();
-        evidence.receiver.copy_bps = Some(12e6);
+        (evidence.sender.copy_bps, evidence.receiver.copy_bps) = (Some(12e6), Some(12e6));
         let verdict = diagnose(&evidence);
         assert_eq!(verdict.expected, None);
         assert!(
