@@ -3001,7 +3001,10 @@ class HostInfo:
     """The interface that carries the run."""
 
     memory_copy_bps: Bitrate | None = None
-    """Rate at which this host copies memory in blocks of the test's length; the ceiling if no link has a rate."""
+    """
+    Rate at which this host copies memory in blocks of the test's length: the ceiling if both ends are on it. Only
+    for the loopback.
+    """
 
     sysctls: dict[str, str] = field(default_factory=dict)
     """Kernel settings that can explain results, by their sysctl names."""
