@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(rule(&evidence), None, "it was idle for a tenth of the time");
     }
 
-    /// A stopped thread neither runs nor waits for a processor.
+    /// The time in which a thread is stopped may count neither as running nor as waiting.
     #[test]
     fn a_quota_that_is_always_used_up_is_the_limit_however_small_its_share() {
         let mut evidence = full_gigabit();

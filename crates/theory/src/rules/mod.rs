@@ -198,8 +198,9 @@ pub(crate) fn is_starved(host: &HostEvidence) -> bool {
 const QUOTA_REMEDY: &str =
     "Raise the CPU limit of the container or service that the program runs in (cpu.max of its cgroup).";
 
-/// Whether the program had used up its CPU quota in nearly every period, and was stopped for the rest of it. Neither its share
-/// of a core nor its waiting time shows this, because a stopped thread is not ready to run.
+/// Whether the program had used up its CPU quota in nearly every period, and was stopped for the rest of it. Its share of a core
+/// and its waiting time show only a part of this: the kernel does not count all of the time in which a thread is
+/// stopped as waiting.
 pub(crate) fn uses_up_its_quota(host: &HostEvidence) -> bool {
     host.quota_throttled_share.is_some_and(|share| share >= NEVER_IDLE_SHARE)
 }

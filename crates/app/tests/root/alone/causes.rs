@@ -186,7 +186,7 @@ fn a_saturated_core_at_the_sender() {
     });
 }
 
-/// A program that is stopped when its quota is used up neither runs nor waits for a processor.
+/// A program that is stopped when its quota is used up is not seen waiting for a processor all of that time.
 #[test]
 #[ignore = "needs root, network namespaces and cgroup v1 with cpu"]
 fn a_cpu_quota_of_the_receiver() {
