@@ -67,10 +67,19 @@ impl<'a> Station<'a> {
         }
     }
 
+    /// Bytes that a packet is counted with before its payload. Loopback counts after it has removed the Ethernet header
+    /// (linux, drivers/net/loopback.c, `loopback_xmit`).
+    fn header(&self, headers: Headers) -> u64 {
+        let loopback =
+            self.host.and_then(|host| host.link.as_ref()).map(|link| link.kind) == Some(LinkKind::Loopback);
+        let link = if loopback { 0.0 } else { ETHERNET_HEADER_BYTES };
+        (link + headers.total_bytes()) as u64
+    }
+
     /// Traffic that the phase and its control connection explain in one direction of the interface; `None` if a
     /// flow's counts are unknown.
     pub(super) fn load(&self, heading: Heading, flow: &FlowRecord) -> Option<DirectionLoad> {
-        let header = |headers: Headers| (ETHERNET_HEADER_BYTES + headers.total_bytes()) as u64;
+        let header = |headers: Headers| self.header(headers);
         let parts: Option<Vec<LoadPart>> =
             self.flows.iter().map(|(flow, side)| self.part(flow, *side, heading)).collect();
         let mut parts = parts?;
@@ -94,7 +103,7 @@ impl<'a> Station<'a> {
 
     fn part(&self, flow: &FlowRecord, side: Side, heading: Heading) -> Option<LoadPart> {
         let (own, other) = (flow.tally(side)?, flow.tally(side.other()));
-        let header = (ETHERNET_HEADER_BYTES + headers(flow, self.ip()).total_bytes()) as u64;
+        let header = self.header(headers(flow, self.ip()));
         if flow.plan.transport == Transport::Udp {
             return datagrams(own, other, side, heading, header);
         }

@@ -395,7 +395,8 @@ fn datagrams_have_no_counts_of_their_sockets() {
 fn on_loopback_both_directions_pass_one_interface() {
     let mut run = balanced();
     run.kind = LinkKind::Loopback;
-    let both = passed(PAYLOAD + (BUNDLES + ACKS) * HEADER, BUNDLES + ACKS);
+    // Without the 14 bytes of Ethernet.
+    let both = passed(PAYLOAD + (BUNDLES + ACKS) * (HEADER - 14), BUNDLES + ACKS);
     for tally in [&mut run.sender, &mut run.receiver] {
         *eth0(tally) = interface(both, both);
     }
@@ -403,6 +404,28 @@ fn on_loopback_both_directions_pass_one_interface() {
     let points: Vec<&str> = steps.iter().map(|step| step.point.name()).collect();
     assert_eq!(points, ["sender_socket", "sender_interface", "receiver_socket"]);
     assert!(steps.iter().all(|step| !step.unaccounted), "{steps:#?}");
+}
+
+#[test]
+fn loopback_counts_datagrams_without_the_header_of_ethernet() {
+    let udp = |packets| Some(UdpTally { packets, ..UdpTally::default() });
+    let with = |header: u64| {
+        let mut run = balanced();
+        (run.kind, run.transport) = (LinkKind::Loopback, Transport::Udp);
+        let both = passed(PAYLOAD + SEGMENTS * header, SEGMENTS);
+        for tally in [&mut run.sender, &mut run.receiver] {
+            *eth0(tally) = interface(both, both);
+            kernel(tally).socket = None;
+        }
+        (run.sender.udp, run.receiver.udp) = (udp(SEGMENTS), udp(SEGMENTS));
+        run.open()
+    };
+    assert_eq!(with(28), []);
+    assert_eq!(
+        with(42).first().map(|found| found.0),
+        Some("sender_interface"),
+        "14 bytes each are of others"
+    );
 }
 
 #[test]
