@@ -121,6 +121,13 @@ impl Evidence {
         (sent > 0.0).then(|| lost / sent)
     }
 
+    /// Number of datagrams sent, if not one arrived and there were enough of them that this is no chance.
+    pub(crate) fn lost_altogether(&self) -> Option<f64> {
+        const ENOUGH: f64 = 10.0;
+        let (lost, sent) = (self.udp.lost?, self.udp.packets?);
+        (self.transport == FlowTransport::Udp && sent >= ENOUGH && lost >= sent).then_some(sent)
+    }
+
     /// Coefficient of variation of the steady intervals.
     #[must_use]
     pub fn variation(&self) -> Option<f64> {

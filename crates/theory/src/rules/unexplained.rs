@@ -11,6 +11,9 @@ const FAR_FACTOR: f64 = 4.0;
 const NEAR_FACTOR: f64 = 1.5;
 
 pub(crate) fn finding(evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
+    if let Some(sent) = evidence.lost_altogether() {
+        return nothing_arrived(sent);
+    }
     let mut text = "No rule explains this rate.".to_owned();
     let goodput = evidence.outcome.goodput_bps.filter(|rate| rate.is_finite() && *rate > 0.0);
     // A ceiling below the rate is wrong: its model does not fit, or it was measured at a busy moment.
@@ -50,11 +53,48 @@ pub(crate) fn finding(evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
     }
 }
 
+/// The control connection worked meanwhile, or there would be no result.
+fn nothing_arrived(sent: f64) -> Finding {
+    let text = format!(
+        "None of {sent:.0} datagrams arrived, although the control connection worked. They were filtered, were \
+         too long for the path, or were sent to where no switch or router forwards them."
+    );
+    Finding {
+        cause: Rule::Unexplained.cause(),
+        rule: Rule::Unexplained,
+        confidence: Confidence::Unexplained,
+        share_of_time: None,
+        text: text.into(),
+        evidence: [(EvidenceKey::LossRatio, 1.0)].into(),
+        remedy: Some(
+            "Test with short datagrams (-l 200); if none of them arrives, look for a filter.".into(),
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ceilings;
     use crate::rules::examples::full_gigabit;
+
+    #[test]
+    fn datagrams_that_all_vanish_were_not_measured_too_shortly() {
+        use crate::evidence::FlowTransport;
+        let mut evidence = full_gigabit();
+        evidence.transport = FlowTransport::Udp;
+        (evidence.udp.packets, evidence.udp.lost) = (Some(5180.0), Some(5180.0));
+        (evidence.outcome.measured_s, evidence.outcome.goodput_bps) = (Some(0.0), Some(0.0));
+        evidence.outcome.intervals_bps = vec![0.0; 30];
+        let verdict = |evidence: &Evidence| crate::diagnose::diagnose(evidence).primary;
+        let found = verdict(&evidence);
+        assert_eq!(found.rule, Rule::Unexplained);
+        assert!(found.text.as_str().starts_with("None of 5180 datagrams arrived"), "{}", found.text);
+        evidence.udp.lost = Some(5179.0);
+        assert_eq!(verdict(&evidence).rule, Rule::TooShort, "one arrived");
+        (evidence.udp.packets, evidence.udp.lost) = (Some(3.0), Some(3.0));
+        assert_eq!(verdict(&evidence).rule, Rule::TooShort, "three may be lost by chance");
+    }
 
     #[test]
     fn ceilings_that_say_something_are_listed_and_no_others() {
