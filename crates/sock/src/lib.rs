@@ -33,6 +33,7 @@ pub mod handle;
 pub mod iface;
 pub mod inherited;
 pub mod memcopy;
+pub mod multicast;
 pub mod open;
 pub mod options;
 pub mod poll;

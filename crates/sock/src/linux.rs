@@ -19,6 +19,7 @@ mod inherited;
 pub mod journal;
 pub mod local;
 pub mod mount;
+pub(crate) mod multicast;
 pub(crate) mod multipath;
 mod netlink;
 pub mod netns;

@@ -286,7 +286,7 @@ pub fn source_towards(peer: SocketAddr) -> Result<IpAddr, SockError> {
     connect_udp(peer, &SocketOptions::default()).map(|bound| bound.local.ip())
 }
 
-fn datagram_socket(local: SocketAddr, requested: &SocketOptions) -> Result<Socket, SockError> {
+pub(crate) fn datagram_socket(local: SocketAddr, requested: &SocketOptions) -> Result<Socket, SockError> {
     let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))
         .map_err(|source| SockError::new("open a UDP socket for", source).at(local))?;
     if is_any_v6(local) {
@@ -300,11 +300,15 @@ fn datagram_socket(local: SocketAddr, requested: &SocketOptions) -> Result<Socke
     Ok(socket)
 }
 
-fn connect_datagram(socket: &Socket, peer: SocketAddr) -> Result<(), SockError> {
+pub(crate) fn connect_datagram(socket: &Socket, peer: SocketAddr) -> Result<(), SockError> {
     socket.connect(&peer.into()).map_err(|source| SockError::new("connect a UDP socket to", source).at(peer))
 }
 
-fn bound(socket: Socket, asked: SocketAddr, requested: &SocketOptions) -> Result<Bound, SockError> {
+pub(crate) fn bound(
+    socket: Socket,
+    asked: SocketAddr,
+    requested: &SocketOptions,
+) -> Result<Bound, SockError> {
     let granted = requested.granted(&socket)?;
     let socket = UdpSocket::from(socket);
     let local =

@@ -19,6 +19,7 @@ pub(crate) mod errqueue;
 pub(crate) mod features;
 pub(crate) mod iface;
 mod inherited;
+pub(crate) mod multicast;
 pub(crate) mod multipath;
 pub mod netns;
 pub(crate) mod poll;

@@ -28,6 +28,17 @@ pub(crate) fn set_text(
     name: i32,
     value: &str,
 ) -> Result<(), SockError> {
+    set_bytes(op, fd, level, name, value.as_bytes())
+}
+
+/// Sets a socket option to the bytes of a structure.
+pub(crate) fn set_bytes(
+    op: &'static str,
+    fd: &impl AsFd,
+    level: i32,
+    name: i32,
+    value: &[u8],
+) -> Result<(), SockError> {
     let length = value.len() as libc::socklen_t;
     // SAFETY: the pointer and length describe `value`, which outlives the call; the kernel only reads it.
     let ret = unsafe { libc::setsockopt(fd.as_fd().as_raw_fd(), level, name, value.as_ptr().cast(), length) };

@@ -4,6 +4,7 @@
 
 mod ground;
 mod host_settings;
+mod multicast;
 mod namespaces;
 mod tcp;
 mod udp;
