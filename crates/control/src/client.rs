@@ -30,6 +30,7 @@ use crate::dialogue::{Dialogue, DialogueEvent};
 use crate::error::ControlError;
 use crate::host::host_info;
 use crate::log::Log;
+use crate::multicast::SenderShare;
 use crate::port_observer::{self, PortObserver};
 use crate::probe::{IntervalGrid, OffsetHistory, Prober, ProberConfig};
 use crate::setup::{drain, sample_tick, socket_options};
@@ -182,7 +183,11 @@ impl<'g> ClientRun<'g> {
         let version = match (spec.socket.ipv4, spec.socket.ipv6) {
             (true, _) => AllowedIpVersion::V4,
             (_, true) => AllowedIpVersion::V6,
-            _ => AllowedIpVersion::Any,
+            _ => match spec.traffic.multicast {
+                None => AllowedIpVersion::Any,
+                Some(group) if group.is_ipv4() => AllowedIpVersion::V4,
+                Some(_) => AllowedIpVersion::V6,
+            },
         };
         let port = request.port.unwrap_or(NATIVE.default_port);
         let addresses = resolve(&request.host, port, version)?;
@@ -322,11 +327,17 @@ impl<'g> ClientRun<'g> {
     fn open_flows(
         &mut self,
         orders: &[linerate_proto::FlowOrder],
+        share: Option<&SenderShare>,
         stop: &AtomicBool,
     ) -> Result<Vec<linerate_engine::Sockets>, ControlError> {
+        let mut options = socket_options(&self.spec, true);
+        if let Some(share) = share {
+            options.local = Some(share.source());
+        }
         let task = open::OpenTask {
             server: self.server,
-            options: socket_options(&self.spec, true),
+            options,
+            shared_ports: share.map(|share| share.ports().to_vec()).unwrap_or_default(),
             cookie: self.cookie,
             streams: self.spec.traffic.streams,
             files: if self.spec.transactions.reconnect() { u64::from(self.spec.traffic.streams) } else { 0 },

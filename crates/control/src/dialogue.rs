@@ -1,5 +1,6 @@
 //! One protocol dialogue over its connection, and the flows that it starts. Client and server share this loop.
 
+mod own_or_shared;
 #[cfg(test)]
 mod tests;
 
@@ -7,17 +8,19 @@ use linerate_sock::handle::{AsFd, BorrowedFd};
 use std::collections::BTreeMap;
 use std::net::TcpStream;
 
-use linerate_engine::{FlowHandle, FlowReport, FlowSetup, Sockets, arm};
+use linerate_engine::{FlowReport, FlowSetup, Sockets, arm};
 use linerate_model::flow::FlowId;
 use linerate_model::{Caveat, Sample, Side, SideSettings, Tally, Transport};
 use linerate_proto::{Ended, PeerError, Progress, Session, SessionInput, SessionOutput};
 use linerate_sock::poll::{Interest, poll_few};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
+use own_or_shared::OwnOrSharedFlow;
 
 use crate::ControlError;
 use crate::control_stream::{Arrival, ControlStream};
 use crate::interface_watch::InterfaceWatch;
+use crate::multicast::SenderShare;
 use crate::setup::{LATE_DATAGRAM_TIMEOUT, RESET_TIMEOUT};
 
 /// How often the progress of a running flow is reported.
@@ -61,13 +64,32 @@ pub(crate) struct Dialogue<S> {
 }
 
 struct DialogueFlow {
-    handle: FlowHandle,
-    side: Side,
-    /// Whether it makes transactions.
-    transactions: bool,
-    transport: Transport,
+    handle: OwnOrSharedFlow,
+    about: FlowAbout,
     done_reported: bool,
     bytes_seen: u64,
+}
+
+impl DialogueFlow {
+    fn new(handle: OwnOrSharedFlow, about: FlowAbout) -> Self {
+        Self { handle, about, done_reported: false, bytes_seen: 0 }
+    }
+}
+
+/// What a dialogue needs to know about a flow.
+#[derive(Debug, Clone, Copy)]
+struct FlowAbout {
+    side: Side,
+    transport: Transport,
+    /// Whether it makes transactions.
+    transactions: bool,
+}
+
+impl FlowAbout {
+    fn of(setup: &FlowSetup) -> Self {
+        let transactions = setup.transactions.is_some();
+        Self { side: setup.side, transport: setup.transport, transactions }
+    }
 }
 
 /// When the flows of a phase start.
@@ -164,23 +186,32 @@ impl<S: Session> Dialogue<S> {
             flows.into_iter().partition(|(setup, _)| setup.side == Side::Receiver);
         self.start = PhaseStart { peer_sends: !receivers.is_empty(), ..PhaseStart::default() };
         for (setup, sockets) in receivers.into_iter().chain(senders) {
-            let (number, side, transport) = (setup.flow, setup.side, setup.transport);
-            let transactions = setup.transactions.is_some();
+            let (number, about) = (setup.flow, FlowAbout::of(&setup));
             let handle = arm(setup, sockets, self.epoch)?;
-            if side == Side::Receiver {
+            if about.side == Side::Receiver {
                 handle.begin_at(Mono::default());
             }
-            self.flows.insert(
-                number,
-                DialogueFlow { handle, side, transport, transactions, done_reported: false, bytes_seen: 0 },
-            );
+            self.flows.insert(number, DialogueFlow::new(OwnOrSharedFlow::Own(Box::new(handle)), about));
         }
+        Ok(())
+    }
+
+    /// Like [`Dialogue::arm`] for the only flow of a phase, whose sender other runs share.
+    pub(crate) fn arm_shared(&mut self, setup: FlowSetup, share: SenderShare) -> Result<(), ControlError> {
+        self.begin_counting();
+        self.start = PhaseStart::default();
+        let (number, about) = (setup.flow, FlowAbout::of(&setup));
+        share.arm(setup, self.epoch)?;
+        self.flows.insert(number, DialogueFlow::new(OwnOrSharedFlow::Shared(share), about));
         Ok(())
     }
 
     /// All sockets of this end are open. Senders start at `planned`, or as soon as the peer is ready if that is
     /// later or absent.
     pub(crate) fn begin(&mut self, planned: Option<Mono>) -> Result<(), ControlError> {
+        for flow in self.flows.values() {
+            flow.handle.plan_start(planned.unwrap_or_default())?;
+        }
         self.start.planned = planned;
         self.input(SessionInput::FlowsOpen)
     }
@@ -194,7 +225,7 @@ impl<S: Session> Dialogue<S> {
     /// the start message to it. Absent before that.
     pub(crate) fn began(&self) -> Option<Mono> {
         let start_sent = self.start.start_sent?;
-        let own = self.flows.values().filter(|flow| flow.side == Side::Sender);
+        let own = self.flows.values().filter(|flow| flow.about.side == Side::Sender);
         let own = own.map(|flow| flow.handle.began()).collect::<Option<Vec<Mono>>>()?;
         let peer_start = self.start.peer_sends.then_some(start_sent);
         own.into_iter().chain(peer_start).chain(self.start.ended).max()
@@ -233,9 +264,9 @@ impl<S: Session> Dialogue<S> {
         let at = self.start.planned.unwrap_or_default();
         self.flows.values().for_each(|flow| flow.handle.begin_at(at));
         self.start.start_sent = Some(clock::now());
-        for (number, DialogueFlow { handle, side, .. }) in &self.flows {
-            let settings = Box::new(handle.settings().clone());
-            self.events.push(DialogueEvent::Started { flow: *number, side: *side, settings });
+        for (number, DialogueFlow { handle, about, .. }) in &self.flows {
+            let settings = Box::new(handle.settings());
+            self.events.push(DialogueEvent::Started { flow: *number, side: about.side, settings });
         }
         self.next_progress = self.now() + self.progress_gap();
     }
@@ -245,7 +276,7 @@ impl<S: Session> Dialogue<S> {
     /// sender's queue.
     fn cut(&mut self) {
         for flow in self.flows.values() {
-            match flow.side {
+            match flow.about.side {
                 Side::Sender => flow.handle.abort(),
                 Side::Receiver => flow.handle.stop_reading(clock::now() + RESET_TIMEOUT.as_duration()),
             }
@@ -256,7 +287,7 @@ impl<S: Session> Dialogue<S> {
     /// A datagram receiver cannot detect the end of the stream, so it is stopped when the peer's sender is
     /// done.
     fn peer_sender_done(&mut self, number: FlowId) {
-        if let Some(flow) = self.flows.get(&number).filter(|flow| flow.transport == Transport::Udp) {
+        if let Some(flow) = self.flows.get(&number).filter(|flow| flow.about.transport == Transport::Udp) {
             flow.handle.stop_reading(clock::now() + LATE_DATAGRAM_TIMEOUT.as_duration());
         }
     }
@@ -328,7 +359,7 @@ impl<S: Session> Dialogue<S> {
         let bits = self.flows.values().map(|flow| flow.bytes_seen as f64 * 8.0).sum::<f64>();
         let begun = self.start.start_sent.map(|start_sent| clock::now().since(start_sent).as_secs_f64());
         // The bytes of requests say nothing about the rate of the path.
-        let transactions = self.flows.values().any(|flow| flow.transactions);
+        let transactions = self.flows.values().any(|flow| flow.about.transactions);
         match begun.filter(|elapsed| *elapsed > 0.0 && !self.client && !transactions) {
             Some(elapsed) => gap_for(bits / elapsed),
             None => PROGRESS_INTERVAL,
@@ -351,7 +382,7 @@ impl<S: Session> Dialogue<S> {
         let Some(flow) = self.flows.get_mut(&number) else { return Ok(()) };
         let _ = flow.handle.waker().clear();
         let progress = flow.handle.progress();
-        let side = flow.side;
+        let side = flow.about.side;
         let moved = progress.bytes.get() > flow.bytes_seen;
         flow.bytes_seen = progress.bytes.get();
         let done = progress.finished_writing
@@ -399,12 +430,12 @@ impl<S: Session> Dialogue<S> {
 
     fn end(&mut self, number: FlowId) -> Result<(), ControlError> {
         let Some(flow) = self.flows.remove(&number) else { return Ok(()) };
-        let side = flow.side;
+        let side = flow.about.side;
         if side == Side::Sender {
             self.start.ended = self.start.ended.max(flow.handle.began());
         }
         let rest = flow.handle.new_samples();
-        let mut report = flow.handle.finish();
+        let Some(mut report) = flow.handle.finish() else { return Ok(()) };
         let samples = std::mem::take(&mut report.samples);
         report.caveats.extend(self.extra_caveats.iter().cloned());
         self.note_counts(&mut report.tally);
@@ -449,8 +480,10 @@ impl<S: Session> Dialogue<S> {
             if !rest.is_empty() {
                 events.push(DialogueEvent::Samples { flow: number, samples: rest });
             }
-            let side = flow.side;
-            events.push(DialogueEvent::Ended(Box::new(final_report(number, side, flow.handle.finish()))));
+            // What continues for other runs has no counts yet.
+            if let Some(report) = flow.handle.finish() {
+                events.push(DialogueEvent::Ended(Box::new(final_report(number, flow.about.side, report))));
+            }
         }
         events
     }

@@ -27,6 +27,7 @@ fn name_of(direction: Direction, spec: &TestSpec) -> &'static str {
     match &spec.sweep {
         Some(sweep) => sweep.mode().name(),
         None if spec.transactions.are_made() => spec.transactions.workload.name(),
+        None if spec.traffic.multicast.is_some() => "multicast",
         None => direction.name(),
     }
 }

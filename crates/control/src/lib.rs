@@ -27,6 +27,7 @@ mod interface_watch;
 mod judge;
 mod log;
 mod memory;
+mod multicast;
 mod notice;
 mod plan_log;
 mod port_observer;

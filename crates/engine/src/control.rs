@@ -1,7 +1,7 @@
 //! Orders and notifications between the driver's thread, the pumps and the sampler.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use linerate_sock::poll::EventFd;
@@ -36,6 +36,8 @@ pub(crate) struct PumpControl {
     pub(crate) gate: StartGate,
     /// Wakes the driver when writing has finished or everything has ended.
     pub(crate) driver: EventFd,
+    /// Others that are woken like the driver.
+    observers: Mutex<Vec<Arc<EventFd>>>,
     /// Wakes the sampler at the first byte, at the end of writing and when everything has ended.
     pub(crate) sampler: EventFd,
 }
@@ -56,6 +58,7 @@ impl PumpControl {
             patience,
             gate: StartGate::default(),
             driver: EventFd::new()?,
+            observers: Mutex::default(),
             sampler: EventFd::new()?,
         })
     }
@@ -181,10 +184,20 @@ impl PumpControl {
         self.sampler.wake();
     }
 
+    /// Wakes this one too whenever the driver is woken.
+    pub(crate) fn wake_also(&self, observer: Arc<EventFd>) {
+        locked(&self.observers).push(observer);
+    }
+
+    pub(crate) fn wake_driver(&self) {
+        self.driver.wake();
+        locked(&self.observers).iter().for_each(|observer| observer.wake());
+    }
+
     /// Called by each pump when it has finished writing.
     pub(crate) fn notify_written(&self) {
         if self.writing.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.driver.wake();
+            self.wake_driver();
             self.sampler.wake();
         }
     }
@@ -192,7 +205,7 @@ impl PumpControl {
     /// Called by each pump as its last action, when all its streams have ended.
     pub(crate) fn notify_ended(&self) {
         if self.running.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.driver.wake();
+            self.wake_driver();
             self.sampler.wake();
         }
     }

@@ -203,6 +203,11 @@ impl FlowHandle {
         &self.flow.control.driver
     }
 
+    /// Wakes this too whenever [`FlowHandle::waker`] becomes readable.
+    pub fn wake_also(&self, observer: Arc<EventFd>) {
+        self.flow.control.wake_also(observer);
+    }
+
     /// Makes the sender stop at once and half-close; what is in its queue is still sent.
     pub fn stop_writing(&self) {
         self.flow.control.stop_writing();
@@ -234,7 +239,7 @@ impl FlowHandle {
             Stop::Abort => control.abort(),
         }
         if self.flow.is_over() {
-            control.driver.wake();
+            control.wake_driver();
         }
     }
 

@@ -40,6 +40,8 @@ pub enum CaveatKind {
     ConcurrentRun,
     /// Latency was probed over TCP because UDP did not get through.
     UdpBlocked,
+    /// No datagram to a multicast group reached this receiver.
+    MulticastBlocked,
     /// A setting had no effect.
     SettingIneffective,
     /// The interval sampler ran late because the host was paused.

@@ -73,6 +73,7 @@ CaveatKind: TypeAlias = Literal[
     "events_dropped",
     "concurrent_run",
     "udp_blocked",
+    "multicast_blocked",
     "setting_ineffective",
     "timer_late",
     "partial",
@@ -515,6 +516,9 @@ class Traffic:
     length_bytes: Bytes | None = None
     """Bytes per write; for UDP the payload of one datagram [default: by stream count, for UDP by the path]"""
 
+    multicast: str | None = None
+    """Send the datagrams to this multicast group, of which the server becomes a receiver; needs -u"""
+
     omit_ns: Span | None = None
     """Exclude this time at the start from the result; the log still contains it"""
 
@@ -523,6 +527,9 @@ class Traffic:
 
     read_rate_bps: Bitrate | None = None
     """Let the receiver read at most this bit rate in each stream, to simulate a slow reader"""
+
+    ttl: int | None = None
+    """Routers that datagrams to a multicast group may pass, plus one [default: 1, which stays in the network]"""
 
     until: Ratio | None = None
     """Stop once the mean is known this well (95 % interval), for example 1%, or after -t [default of -t: 60s]"""

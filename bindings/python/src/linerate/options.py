@@ -421,6 +421,12 @@ class TestOptions(TypedDict, total=False):
     until: Share
     """Stop once the mean is known this well (95 % interval), for example 1%, or after -t [default of -t: 60s]"""
 
+    multicast: Name
+    """Send the datagrams to this multicast group, of which the server becomes a receiver; needs -u"""
+
+    ttl: int
+    """Routers that datagrams to a multicast group may pass, plus one [default: 1, which stays in the network]"""
+
     window: Size
     """Fix the socket buffers at both ends to this size, which disables the kernel's own tuning"""
 
@@ -594,6 +600,8 @@ TEST: dict[str, Option] = {
     "interval": Option("--interval", "required"),
     "read_rate": Option("--read-rate", "required"),
     "until": Option("--until", "required"),
+    "multicast": Option("--multicast", "required"),
+    "ttl": Option("--ttl", "required"),
     "window": Option("--window", "required"),
     "set_mss": Option("--set-mss", "required"),
     "mss": Option("--set-mss", "required"),

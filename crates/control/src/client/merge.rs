@@ -1,13 +1,14 @@
 //! Merges the reports of both ends about the flows of one phase.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use linerate_engine::complete_udp;
 use linerate_model::flow::FlowId;
 use linerate_model::{Body, ByteAccounting, CaveatKind, Direction, LatencyReport, Sample, Side, TestSpec};
 use linerate_proto::{Ended, FlowOrder, PeerError, Progress, SessionOutput};
 use linerate_sock::{Mono, clock};
-use linerate_units::Span;
+use linerate_units::{Bytes, Span};
 
 use crate::dialogue::DialogueEvent;
 use crate::error::ControlError;
@@ -32,6 +33,8 @@ const MAX_READINGS: usize = 256;
 pub(super) struct Merge {
     flows: BTreeMap<FlowId, MergedFlow>,
     udp: bool,
+    /// The group that the datagrams go to.
+    multicast: Option<IpAddr>,
     /// Whether both ends count the same bytes: not if a transaction that breaks off has a connection of its own.
     accounts: bool,
     latency: Option<LatencyReport>,
@@ -65,6 +68,7 @@ impl Merge {
         Self {
             flows: orders.iter().map(|order| (order.flow(), flow(order))).collect(),
             udp: spec.traffic.udp,
+            multicast: spec.traffic.multicast,
             accounts: !spec.traffic.udp && !spec.transactions.reconnect(),
             latency: None,
             cut: false,
@@ -153,6 +157,14 @@ impl Merge {
                 (self.udp, &flow.sender, &mut flow.receiver)
             {
                 complete_udp(&sender.tally, &mut receiver.tally);
+                if let Some(group) = self.multicast.filter(|_| receiver.tally.bytes == Bytes::new(0)) {
+                    let text = format!(
+                        "no datagram to {group} reached this receiver: check that switches and routers forward the \
+                         group (where switches snoop IGMP or MLD, the network needs a querier), and give --ttl if \
+                         routers are between"
+                    );
+                    log.warn(Some(*number), CaveatKind::MulticastBlocked, text);
+                }
             }
             let byte_accounting = match (&flow.sender, &flow.receiver) {
                 (Some((_, sender)), Some((_, receiver))) if self.accounts => {
@@ -193,7 +205,7 @@ mod tests {
     use std::time::Duration;
 
     use linerate_model::{CheckedSpec, Readings};
-    use linerate_units::{Bytes, Timestamp};
+    use linerate_units::Timestamp;
 
     use super::*;
 

@@ -37,6 +37,8 @@ pub(super) struct OpenTask {
     pub(super) files: u64,
     pub(super) udp: bool,
     pub(super) flows: Vec<FlowId>,
+    /// The local port of each stream, if the sender to a multicast group has them already.
+    pub(super) shared_ports: Vec<u16>,
     /// Set when the sockets are no longer needed.
     pub(super) give_up: AtomicBool,
 }
@@ -143,7 +145,12 @@ fn udp(
     first_port: Option<u16>,
     deadline: Mono,
 ) -> Result<UdpSocket, ControlError> {
-    let options = SocketOptions { local_port: port_of(first_port, stream), ..task.options.clone() };
+    let shared_port = task.shared_ports.get(stream as usize).copied();
+    let options = SocketOptions {
+        local_port: shared_port.or(port_of(first_port, stream)),
+        reuse_port: shared_port.is_some(),
+        ..task.options.clone()
+    };
     let socket = connect_udp(task.server, &options)?.socket;
     let local = |error: std::io::Error| ControlError::Local(format!("UDP flow {stream}: {error}"));
     socket.set_read_timeout(Some(RETRY_INTERVAL)).map_err(local)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use linerate_engine::{Connector, TransactionConnections};
+use linerate_engine::{Connector, FlowSetup, TransactionConnections};
 use linerate_model::flow::FlowId;
 use linerate_model::{Body, CheckedSpec, Direction, ProbePhase, Side};
 use linerate_proto::native::{ConnectionPurpose, Preface};
@@ -19,6 +19,7 @@ use crate::error::ControlError;
 use crate::flow_log;
 use crate::judge::{self, Course};
 use crate::log::Log;
+use crate::multicast::{self, MulticastSenders, SenderShare};
 use crate::port_observer;
 use crate::setup::{fastest_method, flow_setup, length, side, socket_options};
 
@@ -163,27 +164,22 @@ impl ClientRun<'_> {
         stop: &AtomicBool,
         log: &mut Log<'_>,
     ) -> Result<Option<Mono>, ControlError> {
-        match self.open_flows(orders, stop) {
-            Ok(sockets) => {
-                let here = log.record().hosts.first();
-                let interface = here.and_then(|host| host.link.as_ref()).map(|l| l.name.clone());
-                let flows = orders
-                    .iter()
-                    .zip(sockets)
-                    .map(|(order, sockets)| {
-                        let mut setup = flow_setup(&self.spec, order, true, &self.cookie);
-                        setup.file = self.file.clone();
-                        setup.interface = interface.as_deref().map(str::to_owned);
-                        setup.fastest_method = here.and_then(|here| fastest_method(&self.spec, here));
-                        if let Some(transactions) = &mut setup.transactions
-                            && self.spec.transactions.reconnect()
-                        {
-                            transactions.connections = TransactionConnections::Opened(self.connector(order));
-                        }
-                        (setup, sockets)
-                    })
-                    .collect();
-                self.dialogue.arm(flows)?;
+        let opened = self.join_sender().and_then(|share| {
+            let sockets = self.open_flows(orders, share.as_ref(), stop)?;
+            Ok((share, sockets))
+        });
+        match opened {
+            Ok((share, sockets)) => {
+                let setups = orders.iter().map(|order| self.setup_of(order, share.as_ref(), log));
+                let flows: Vec<_> = setups.zip(sockets).collect();
+                match share {
+                    None => self.dialogue.arm(flows)?,
+                    // The sockets of this run have shown the server its source; what they opened, the sender fills.
+                    Some(share) => {
+                        let setup = flows.into_iter().next().map(|(setup, _)| setup);
+                        setup.map_or(Ok(()), |setup| self.dialogue.arm_shared(setup, share))?;
+                    }
+                }
                 let peer_sends = orders.iter().any(|order| order.direction() == Direction::Download);
                 let planned = self.wait_at_gate(peer_sends, stop)?;
                 self.dialogue.begin(planned)?;
@@ -196,6 +192,36 @@ impl ClientRun<'_> {
                 Err(error)
             }
         }
+    }
+
+    /// The part of this run in the sender to a multicast group; absent for other tests.
+    fn join_sender(&self) -> Result<Option<SenderShare>, ControlError> {
+        if self.spec.traffic.multicast.is_none() {
+            return Ok(None);
+        }
+        let local = self.dialogue.stream().local_addr();
+        let local = local.map_err(|error| ControlError::Local(format!("the control connection: {error}")))?;
+        let Some(path) = multicast::path(&self.spec, local.ip(), local.ip())? else { return Ok(None) };
+        let options = socket_options(&self.spec, true);
+        match self.gate {
+            Some(gate) => gate.senders().join(&self.spec, path, &options).map(Some),
+            None => MulticastSenders::default().join(&self.spec, path, &options).map(Some),
+        }
+    }
+
+    fn setup_of(&self, order: &FlowOrder, share: Option<&SenderShare>, log: &Log<'_>) -> FlowSetup {
+        let here = log.record().hosts.first();
+        let cookie = share.map_or(self.cookie, SenderShare::cookie);
+        let mut setup = flow_setup(&self.spec, order, true, &cookie);
+        setup.file = self.file.clone();
+        setup.interface = here.and_then(|host| host.link.as_ref()).map(|link| link.name.clone().into());
+        setup.fastest_method = here.and_then(|here| fastest_method(&self.spec, here));
+        if let Some(transactions) = &mut setup.transactions
+            && self.spec.transactions.reconnect()
+        {
+            transactions.connections = TransactionConnections::Opened(self.connector(order));
+        }
+        setup
     }
 
     /// Opens the connections of single transactions.

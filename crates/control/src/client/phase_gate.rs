@@ -2,6 +2,7 @@
 
 use linerate_sock::handle::AsFd;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use linerate_units::{Span, Timestamp};
 use super::{ClientRun, POLL_INTERVAL};
 use crate::error::ControlError;
 use crate::log::Log;
+use crate::multicast::MulticastSenders;
 
 /// Spin instead of sleeping before the start: a thread that is already on a CPU starts on time however busy the
 /// host is.
@@ -26,6 +28,7 @@ const SERVER_LEAD: Duration = Duration::from_millis(100);
 /// A gate at which a run waits before its first phase.
 pub(crate) struct PhaseGate {
     ticket: Option<Ticket>,
+    senders: Arc<MulticastSenders>,
     ready: Box<dyn Fn() + Send + Sync>,
     /// Start time on the monotonic clock; 0 while unknown.
     opens: AtomicU64,
@@ -43,13 +46,15 @@ impl fmt::Debug for PhaseGate {
 }
 
 impl PhaseGate {
-    /// A closed gate for a run that presents `ticket`. `ready` is called when everything is open.
+    /// A closed gate for a run that presents `ticket` and may share `senders`. `ready` is called when everything is open.
     pub(crate) fn new(
         ticket: Option<Ticket>,
+        senders: Arc<MulticastSenders>,
         ready: impl Fn() + Send + Sync + 'static,
     ) -> Result<Self, ControlError> {
         Ok(Self {
             ticket,
+            senders,
             ready: Box::new(ready),
             opens: AtomicU64::new(0),
             passed: AtomicBool::new(false),
@@ -59,6 +64,10 @@ impl PhaseGate {
 
     pub(super) fn ticket(&self) -> Option<Ticket> {
         self.ticket
+    }
+
+    pub(super) fn senders(&self) -> &MulticastSenders {
+        &self.senders
     }
 
     /// Opens the gate at `at`.

@@ -100,7 +100,7 @@ impl ClientRun<'_> {
         self.dialogue.input(SessionInput::Measure(orders.to_vec()))?;
         let open = |event: &DialogueEvent| matches!(event, DialogueEvent::Session(SessionOutput::Open(_)));
         self.wait_for(stop, |event| open(&event).then_some(()))?;
-        let opened = self.open_flows(&orders, stop).and_then(|mut sockets| match sockets.pop() {
+        let opened = self.open_flows(&orders, None, stop).and_then(|mut sockets| match sockets.pop() {
             Some(Sockets::Tcp(mut streams)) if streams.len() == 1 => {
                 Runner::new(streams.remove(0), &self.spec, true)
             }

@@ -30,6 +30,7 @@ use crate::control_stream::ControlStream;
 use crate::dialogue_loop::Talk;
 use crate::error::ControlError;
 use crate::memory::{self, Loan};
+use crate::multicast::MulticastSenders;
 use crate::restored::Restored;
 use crate::setup::expected_time;
 use job::{JobMessage, JobMessages};
@@ -131,6 +132,7 @@ struct AgentService<'scope, 'env> {
     messages: Arc<JobMessages>,
     turned_away: Option<String>,
     settings: Arc<CoordinatorSettings>,
+    senders: Arc<MulticastSenders>,
 }
 
 impl<'scope, 'env> AgentService<'scope, 'env> {
@@ -158,6 +160,7 @@ impl<'scope, 'env> AgentService<'scope, 'env> {
             messages: Arc::new(JobMessages::new()?),
             turned_away: None,
             settings,
+            senders: Arc::default(),
         })
     }
 
@@ -327,7 +330,7 @@ impl<'scope, 'env> AgentService<'scope, 'env> {
         let messages = Arc::clone(&self.messages);
         let ready = move || messages.put(JobMessage::Ready { job: number });
         let running = RunningJob {
-            gate: Arc::new(PhaseGate::new(job.ticket, ready)?),
+            gate: Arc::new(PhaseGate::new(job.ticket, Arc::clone(&self.senders), ready)?),
             stop: Arc::new(AtomicBool::new(false)),
             until: longest.map(|longest| clock::now() + longest.as_duration() + RESERVATION_GRACE),
         };

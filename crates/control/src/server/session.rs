@@ -25,6 +25,7 @@ use crate::control_stream::ControlStream;
 use crate::dialogue::{Dialogue, DialogueEvent, is_gone};
 use crate::error::ControlError;
 use crate::memory::{self, Loan};
+use crate::multicast;
 use crate::setup::{expected_time, fastest_method, flow_setup, socket_options};
 
 /// How often a waiting client's position and the server's handle are checked.
@@ -359,17 +360,24 @@ impl<'a> ServerRun<'a> {
             return Ok(());
         }
         let options = socket_options(&client.spec, false);
-        let interface = self
+        let here = self
             .dialogue
             .stream()
             .local_addr()
-            .ok()
-            .and_then(|address| linerate_sock::iface::of_local_address(address.ip()).ok())
-            .map(|link| link.name);
+            .map_err(|error| ControlError::Local(format!("the control connection: {error}")))?;
+        let here = here.ip();
+        let interface = linerate_sock::iface::of_local_address(here).ok().map(|link| link.name);
         let mut flows = Vec::new();
         for order in std::mem::take(&mut self.awaited) {
-            let sockets = take_sockets(&mut self.arrived, order.flow(), client.spec.traffic.udp, &options);
-            let mut setup = flow_setup(&client.spec, &order, false, &client.cookie);
+            let udp = client.spec.traffic.udp;
+            let mut sockets = take_sockets(&mut self.arrived, order.flow(), udp, &options)?;
+            let mut cookie = client.cookie;
+            if let Sockets::Udp(opened) = &sockets
+                && let Some(receivers) = multicast::receivers(&client.spec, opened, here, &options)?
+            {
+                (sockets, cookie) = (Sockets::Udp(receivers.sockets), receivers.cookie);
+            }
+            let mut setup = flow_setup(&client.spec, &order, false, &cookie);
             setup.interface.clone_from(&interface);
             setup.fastest_method = client.fastest_method;
             if let Some(transactions) = &mut setup.transactions
@@ -379,11 +387,10 @@ impl<'a> ServerRun<'a> {
                 transactions.connections = TransactionConnections::Accepted(accepted);
             }
             setup.account = self.shared.queue.account(client.ticket);
-            match sockets {
-                Ok(sockets) if client.spec.sweep.is_some() => return self.begin_series(sockets),
-                Ok(sockets) => flows.push((setup, sockets)),
-                Err(error) => return Err(error),
+            if client.spec.sweep.is_some() {
+                return self.begin_series(sockets);
             }
+            flows.push((setup, sockets));
         }
         // Sockets of other flows are not needed any more.
         self.arrived.clear();

@@ -6,6 +6,7 @@
 mod checked;
 mod dscp;
 mod host;
+mod multicast;
 mod socket;
 mod sweep;
 mod traffic;

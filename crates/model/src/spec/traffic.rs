@@ -1,9 +1,11 @@
 //! What to send, how much and how fast.
 
+use std::net::IpAddr;
+
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 use serde::{Deserialize, Serialize};
 
-use super::SpecError;
+use super::{SpecError, multicast};
 
 /// What to send, how much and how fast.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -100,6 +102,20 @@ pub struct Traffic {
     #[cfg_attr(feature = "clap", arg(long, value_name = "SHARE", conflicts_with_all = ["bytes", "blocks"], help_heading = "Traffic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Ratio>,
+    /// Send the datagrams to this multicast group, of which the server becomes a receiver; needs -u
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "GROUP", conflicts_with_all = ["download", "bidir", "mptcp"], help_heading = "Traffic")
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub multicast: Option<IpAddr>,
+    /// Routers that datagrams to a multicast group may pass, plus one [default: 1, which stays in the network]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "HOPS", requires = "multicast", value_parser = clap::value_parser!(u8).range(1..), help_heading = "Traffic")
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<u8>,
     /// Do not measure latency, neither idle nor under load
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Traffic"))]
     pub no_latency: bool,
@@ -125,6 +141,8 @@ impl Default for Traffic {
             interval: Span::from_secs(1),
             read_rate: None,
             until: None,
+            multicast: None,
+            ttl: None,
             no_latency: false,
         }
     }
@@ -241,7 +259,7 @@ impl Traffic {
     pub fn phases(&self) -> Vec<Vec<Direction>> {
         if self.bidir {
             vec![vec![Direction::Upload, Direction::Download]]
-        } else if self.upload {
+        } else if self.upload || self.multicast.is_some() {
             vec![vec![Direction::Upload]]
         } else if self.download {
             vec![vec![Direction::Download]]
@@ -322,7 +340,7 @@ impl Traffic {
     }
 
     /// The settings that apply only to a stream of data, and whether they were given.
-    pub(super) fn stream_knobs(&self) -> [(bool, &'static str); 11] {
+    pub(super) fn stream_knobs(&self) -> [(bool, &'static str); 12] {
         [
             (self.upload, "--upload"),
             (self.download, "--download"),
@@ -335,6 +353,7 @@ impl Traffic {
             (self.length.is_some(), "--length"),
             (self.read_rate.is_some(), "--read-rate"),
             (self.until.is_some(), "--until"),
+            (self.multicast.is_some(), "--multicast"),
         ]
     }
 
@@ -404,6 +423,6 @@ impl Traffic {
         if self.fq_rate.is_some_and(|r| r.bps() < 8.0) {
             return fail("--fq-rate", "the rate is too small", "give at least 8 bit/s");
         }
-        Ok(())
+        multicast::check(self)
     }
 }

@@ -7,7 +7,8 @@ use linerate_units::{Bytes, Span, Timestamp};
 use super::VERSION;
 use super::link::NativeConnection;
 use super::message::{
-    AskedFlow, NativeMessage, SENDING, SWEEP, TRANSACTIONS, both_can, capabilities, cookie_from_text,
+    AskedFlow, MULTICAST, NativeMessage, SENDING, SWEEP, TRANSACTIONS, both_can, capabilities,
+    cookie_from_text,
 };
 use super::phase::Phase;
 use crate::PeerError;
@@ -187,7 +188,8 @@ impl ClientSession {
                 let transactions = self.hello.spec.transactions.are_made().then_some(TRANSACTIONS);
                 let transport = Some(self.hello.spec.traffic.transport().name());
                 let sending = self.hello.spec.shapes_sending().then_some(SENDING);
-                for needed in [transport, sweep, transactions, sending].into_iter().flatten() {
+                let multicast = self.hello.spec.traffic.multicast.is_some().then_some(MULTICAST);
+                for needed in [transport, sweep, transactions, sending, multicast].into_iter().flatten() {
                     if !capabilities.iter().any(|name| name == needed) {
                         return Err(PeerError::Lacks { what: needed, can: theirs.join(", ").into() });
                     }

@@ -89,12 +89,16 @@ pub(super) const SWEEP: &str = "sweep";
 
 /// Capability: makes and answers requests.
 pub(super) const TRANSACTIONS: &str = "transactions";
+
 /// The ways to send, bursts, and the later options of sockets.
 pub(super) const SENDING: &str = "sending";
 
+/// Capability: receives datagrams that are sent to a multicast group.
+pub(super) const MULTICAST: &str = "multicast";
+
 /// The capabilities of this version beyond the basic dialogue.
 pub(super) fn capabilities() -> Vec<ForeignText> {
-    ["tcp", "udp", "mptcp", "probe_udp", "probe_tcp", SWEEP, TRANSACTIONS, SENDING]
+    ["tcp", "udp", "mptcp", "probe_udp", "probe_tcp", SWEEP, TRANSACTIONS, SENDING, MULTICAST]
         .map(ForeignText::from)
         .to_vec()
 }

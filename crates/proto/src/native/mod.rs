@@ -24,6 +24,8 @@ pub use frame::{FRAME_LIMIT, Framer, HELLO_LIMIT};
 pub use preface::{ConnectionPurpose, PREFACE_BYTES, Preface, looks_like};
 pub use server::ServerSession;
 
+use std::net::IpAddr;
+
 use crate::Protocol;
 use linerate_model::flow::{SeqField, StampLayout, TimeField, TimeForm};
 use linerate_model::sniff::Match;
@@ -54,6 +56,20 @@ pub fn data_tag(cookie: &[u8; 16]) -> [u8; 8] {
         *byte = cookie[at] ^ cookie[at + 8].rotate_left(3);
     }
     tag
+}
+
+/// What takes the place of the cookie in [`data_tag`] for datagrams to a multicast group, whose receivers belong to runs
+/// with a cookie each: the group, and the port that the datagrams come from and go to.
+#[must_use]
+pub fn multicast_cookie(group: IpAddr, port: u16) -> [u8; 16] {
+    let mut cookie = match group {
+        IpAddr::V4(group) => group.to_ipv6_mapped().octets(),
+        IpAddr::V6(group) => group.octets(),
+    };
+    for (byte, of_port) in cookie.iter_mut().zip(port.to_be_bytes()) {
+        *byte ^= of_port;
+    }
+    cookie
 }
 
 /// The refusal of a server, sent after its preface.

@@ -428,6 +428,12 @@ fn a_server_that_lacks_a_feature_is_distinguished_from_a_broken_one() {
         spec.traffic.burst_period = Some(Span::from_secs(1));
     };
     assert_eq!(lacks(bursts), error("sending"));
+    let to_a_group = |spec: &mut TestSpec| {
+        spec.traffic.udp = true;
+        spec.traffic.multicast = "239.1.2.3".parse().ok();
+    };
+    let older = welcome(r#"["udp","sending"]"#, to_a_group).unwrap_err();
+    assert_eq!(older, PeerError::Lacks { what: "multicast", can: "udp, sending".into() });
 }
 
 #[test]
@@ -451,6 +457,21 @@ fn the_table_distinguishes_ours_from_others() {
     assert_eq!((native.sniff)(&Preface::CONTROL.encode()), Match::Yes);
     assert_eq!((native.sniff)(b"GET / HTTP/1.1"), Match::No);
     assert_ne!(data_tag(&COOKIE), COOKIE[..8]);
+}
+
+#[test]
+fn datagrams_to_a_group_are_told_apart_by_group_and_port() {
+    let tag = |group: &str, port| data_tag(&multicast_cookie(group.parse().unwrap(), port));
+    let all = [
+        tag("239.1.2.3", 5000),
+        tag("239.1.2.3", 5001),
+        tag("239.1.2.3", 0x8813),
+        tag("239.1.3.3", 5000),
+        tag("ff15::1", 5000),
+        tag("ff15::2", 5000),
+    ];
+    let different: std::collections::BTreeSet<_> = all.iter().collect();
+    assert_eq!(different.len(), all.len());
 }
 
 fn any_datagram() -> impl Strategy<Value = ProbeDatagram> {

@@ -1,0 +1,295 @@
+//! The sender of datagrams to a multicast group. The group has several receivers, with a run each, and so several runs
+//! share it.
+
+use std::cell::Cell;
+use std::io;
+use std::net::{IpAddr, UdpSocket};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use linerate_engine::{FlowHandle, FlowProgress, FlowReport, FlowSetup, Sockets, arm};
+use linerate_model::{CheckedSpec, Sample, SideSettings};
+use linerate_proto::native;
+use linerate_sock::multicast::MulticastPath;
+use linerate_sock::poll::EventFd;
+use linerate_sock::thread::locked;
+use linerate_sock::{Mono, SocketOptions, iface};
+
+use crate::error::ControlError;
+
+/// How much the planned starts of runs that share a sender may differ: each is an estimate on this host's clock.
+const START_TOLERANCE: Duration = Duration::from_millis(100);
+
+/// The path of datagrams from `source` to the group, or from there to `here`, on the interface of that local address.
+/// Absent for tests without a group.
+pub(crate) fn path(
+    spec: &CheckedSpec,
+    source: IpAddr,
+    here: IpAddr,
+) -> Result<Option<MulticastPath>, ControlError> {
+    let Some(group) = spec.traffic.multicast else { return Ok(None) };
+    let source = source.to_canonical();
+    if source.is_ipv4() != group.is_ipv4() {
+        let text = format!(
+            "the group {group} has receivers at {} addresses only, but the control connection uses {source}",
+            if group.is_ipv4() { "IPv4" } else { "IPv6" }
+        );
+        return Err(ControlError::Local(text));
+    }
+    let interface = iface::of_local_address(here)?.index;
+    Ok(Some(MulticastPath { group, source, interface }))
+}
+
+/// What takes the place of the cookie of a run in datagrams to a group, from and to these ports.
+pub(crate) fn cookie(path: &MulticastPath, ports: &[u16]) -> [u8; 16] {
+    native::multicast_cookie(path.group, ports.first().copied().unwrap_or_default())
+}
+
+/// The sockets of a receiver: each gets what one of these, which the client opened, would have got.
+///
+/// # Errors
+/// Another program uses the port, or the host is in as many groups as it may be.
+pub(crate) fn receivers(
+    spec: &CheckedSpec,
+    opened: &[UdpSocket],
+    here: IpAddr,
+    options: &SocketOptions,
+) -> Result<Option<MulticastReceivers>, ControlError> {
+    let local = |error: io::Error| ControlError::Local(format!("the data socket: {error}"));
+    let Some(first) = opened.first() else { return Ok(None) };
+    let Some(path) = path(spec, first.peer_addr().map_err(local)?.ip(), here)? else { return Ok(None) };
+    let ports = opened.iter().map(|socket| socket.peer_addr().map(|peer| peer.port()));
+    let ports = ports.collect::<Result<Vec<u16>, _>>().map_err(local)?;
+    let sockets = ports
+        .iter()
+        .map(|port| path.receiver(*port, options).map(|bound| bound.socket))
+        .collect::<Result<_, _>>()?;
+    Ok(Some(MulticastReceivers { sockets, cookie: cookie(&path, &ports) }))
+}
+
+/// The sockets of a receiver, and what distinguishes the datagrams that they are for.
+#[derive(Debug)]
+pub(crate) struct MulticastReceivers {
+    pub(crate) sockets: Vec<UdpSocket>,
+    pub(crate) cookie: [u8; 16],
+}
+
+/// The senders for the runs of one coordinator.
+#[derive(Debug, Default)]
+pub(crate) struct MulticastSenders {
+    senders: Mutex<Vec<Weak<MulticastSender>>>,
+}
+
+impl MulticastSenders {
+    /// A share in the sender that other runs of the same test are about to start, or in a new one.
+    ///
+    /// # Errors
+    /// No socket can be opened, or the datagrams would have to leave from two addresses.
+    pub(crate) fn join(
+        &self,
+        spec: &CheckedSpec,
+        path: MulticastPath,
+        options: &SocketOptions,
+    ) -> Result<SenderShare, ControlError> {
+        let mut senders = locked(&self.senders);
+        senders.retain(|sender| sender.strong_count() > 0);
+        let same = senders
+            .iter()
+            .filter_map(Weak::upgrade)
+            .find(|sender| sender.spec == *spec && locked(&sender.flow).begins.is_none());
+        let sender = match same {
+            Some(sender) if sender.path != path => {
+                return Err(ControlError::Local(format!(
+                    "datagrams to {} leave from {}, but this receiver is reached from {}; give the address that \
+                     all receivers can be reached from (-B)",
+                    path.group, sender.path.source, path.source
+                )));
+            }
+            Some(sender) => sender,
+            None => {
+                let sender = Arc::new(MulticastSender::open(spec, path, options)?);
+                senders.push(Arc::downgrade(&sender));
+                sender
+            }
+        };
+        Ok(SenderShare { sender, waker: Arc::new(EventFd::new()?), samples_seen: Cell::new(0) })
+    }
+}
+
+/// A sender to a group.
+#[derive(Debug)]
+struct MulticastSender {
+    spec: CheckedSpec,
+    path: MulticastPath,
+    /// The ports of the streams, at both ends.
+    ports: Vec<u16>,
+    flow: Mutex<SharedFlow>,
+}
+
+#[derive(Debug, Default)]
+struct SharedFlow {
+    /// The sockets until the flow is armed.
+    sockets: Vec<UdpSocket>,
+    handle: Option<FlowHandle>,
+    settings: SideSettings,
+    /// The planned start, once a run has passed its gate.
+    begins: Option<Mono>,
+    began: Option<Mono>,
+    samples: Vec<Sample>,
+    progress: FlowProgress,
+    report: Option<FlowReport>,
+}
+
+impl MulticastSender {
+    fn open(spec: &CheckedSpec, path: MulticastPath, options: &SocketOptions) -> Result<Self, ControlError> {
+        let first = spec.socket.source_port;
+        let port_of = |stream: u32| first.map(|first| first.saturating_add(stream as u16));
+        let opened = (0..spec.traffic.streams)
+            .map(|stream| path.sender(port_of(stream), spec.traffic.ttl, options))
+            .collect::<Result<Vec<_>, _>>()?;
+        let ports = opened.iter().map(|bound| bound.local.port()).collect();
+        let sockets = opened.into_iter().map(|bound| bound.socket).collect();
+        let flow = Mutex::new(SharedFlow { sockets, ..SharedFlow::default() });
+        Ok(Self { spec: spec.clone(), path, ports, flow })
+    }
+}
+
+/// The part of one run in a sender. The flow ends with its last share.
+#[derive(Debug)]
+pub(crate) struct SenderShare {
+    sender: Arc<MulticastSender>,
+    waker: Arc<EventFd>,
+    samples_seen: Cell<usize>,
+}
+
+impl SenderShare {
+    /// The address from which the datagrams leave.
+    pub(crate) fn source(&self) -> IpAddr {
+        self.sender.path.source
+    }
+
+    /// What distinguishes the datagrams of this sender, see [`cookie`].
+    pub(crate) fn cookie(&self) -> [u8; 16] {
+        cookie(&self.sender.path, &self.sender.ports)
+    }
+
+    /// The ports of the streams, at both ends.
+    pub(crate) fn ports(&self) -> &[u16] {
+        &self.sender.ports
+    }
+
+    /// Creates the threads of the flow unless another run has.
+    ///
+    /// # Errors
+    /// A socket option or a thread is refused.
+    pub(crate) fn arm(&self, setup: FlowSetup, epoch: Mono) -> Result<(), ControlError> {
+        let mut flow = locked(&self.sender.flow);
+        if flow.handle.is_none() && flow.report.is_none() {
+            let sockets = std::mem::take(&mut flow.sockets);
+            let handle = arm(setup, Sockets::Udp(sockets), epoch)?;
+            flow.settings = handle.settings().clone();
+            flow.handle = Some(handle);
+        }
+        if let Some(handle) = &flow.handle {
+            handle.wake_also(Arc::clone(&self.waker));
+        }
+        Ok(())
+    }
+
+    /// The flow will begin at `at`, which is the same for all its runs.
+    ///
+    /// # Errors
+    /// It begins at another time for other runs, so that this receiver would miss datagrams.
+    pub(crate) fn plan_start(&self, at: Mono) -> Result<(), ControlError> {
+        let mut flow = locked(&self.sender.flow);
+        let begins = *flow.begins.get_or_insert(at);
+        if at.since(begins).max(begins.since(at)) > START_TOLERANCE {
+            return Err(ControlError::Local(format!(
+                "the flows to the group {} share one sender, so they must start at the same time",
+                self.sender.path.group
+            )));
+        }
+        Ok(())
+    }
+
+    /// Lets the flow begin. Only the first call counts.
+    pub(crate) fn begin_at(&self, at: Mono) {
+        if let Some(handle) = &locked(&self.sender.flow).handle {
+            handle.begin_at(at);
+        }
+    }
+
+    pub(crate) fn began(&self) -> Option<Mono> {
+        let flow = locked(&self.sender.flow);
+        flow.began.or_else(|| flow.handle.as_ref()?.began())
+    }
+
+    pub(crate) fn settings(&self) -> SideSettings {
+        locked(&self.sender.flow).settings.clone()
+    }
+
+    /// Progress of the flow. When it is over, the first run that notices collects its counts for all.
+    pub(crate) fn progress(&self) -> FlowProgress {
+        let flow = &mut *locked(&self.sender.flow);
+        if let Some(handle) = &flow.handle {
+            flow.progress = handle.progress();
+            if flow.progress.ended {
+                flow.finish();
+            }
+        }
+        flow.progress
+    }
+
+    /// The samples taken since the last call for this run.
+    pub(crate) fn new_samples(&self) -> Vec<Sample> {
+        let flow = &mut *locked(&self.sender.flow);
+        flow.collect_samples();
+        let seen = self.samples_seen.replace(flow.samples.len());
+        flow.samples[seen..].to_vec()
+    }
+
+    pub(crate) fn waker(&self) -> &EventFd {
+        &self.waker
+    }
+
+    /// Stops the sender, for all runs.
+    pub(crate) fn stop_writing(&self) {
+        if let Some(handle) = &locked(&self.sender.flow).handle {
+            handle.stop_writing();
+        }
+    }
+
+    /// Ends the flow at once if no other run needs it.
+    pub(crate) fn abort(&self) {
+        if Arc::strong_count(&self.sender) == 1
+            && let Some(handle) = &locked(&self.sender.flow).handle
+        {
+            handle.abort();
+        }
+    }
+
+    /// The counts of the flow; absent if it continues for other runs.
+    pub(crate) fn finish(self) -> Option<FlowReport> {
+        let flow = &mut *locked(&self.sender.flow);
+        if flow.report.is_none() && Arc::strong_count(&self.sender) == 1 {
+            flow.finish();
+        }
+        flow.report.clone()
+    }
+}
+
+impl SharedFlow {
+    fn collect_samples(&mut self) {
+        if let Some(handle) = &self.handle {
+            self.samples.extend(handle.new_samples());
+        }
+    }
+
+    fn finish(&mut self) {
+        self.collect_samples();
+        if let Some(handle) = self.handle.take() {
+            self.began = handle.began();
+            self.report = Some(handle.finish());
+        }
+    }
+}
