@@ -25,6 +25,7 @@ const BUNDLED: &[Bundled] = list! {
     "rrul": "four TCP uploads and downloads at once in four classes, and the latency meanwhile, as flent's rrul",
     "fan-in": "one to three hosts send to a fourth at the same time (incast): total, fairness and drops",
     "fan-out": "one host sends to one to three others at the same time: total, fairness and drops",
+    "multicast": "one sender, three receivers of a multicast group: the loss of each at rising rates",
     "rfc6349": "TCP throughput according to RFC 6349, for 1 Gb/s and 21 ms",
     "rfc2544": "throughput, latency and frame loss rate for each frame size, according to RFC 2544",
     "rfc2544-bursts": "longest burst without loss for each frame size, according to RFC 2544",

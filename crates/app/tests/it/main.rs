@@ -49,6 +49,7 @@ mod idle_server;
 mod interop_iperf3_faults;
 mod lab_mistakes;
 mod lab_ports;
+mod multicast;
 mod python_package;
 mod run_plan;
 mod serve_config;

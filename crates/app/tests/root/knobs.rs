@@ -123,6 +123,27 @@ fn traffic() -> Vec<KnobCase> {
     ]
 }
 
+/// The knobs of tests to a multicast group.
+fn groups() -> Vec<KnobCase> {
+    vec![
+        KnobCase(
+            "multicast",
+            &["239.1.2.3"],
+            Refused,
+            Acts(|r| {
+                let to = &flow(r, "multicast")["settings"]["sender"]["remote"];
+                to.as_str().unwrap().starts_with("239.1.2.3:")
+            }),
+        ),
+        KnobCase(
+            "ttl",
+            &["3", "--multicast", "239.1.2.3"],
+            Refused,
+            Acts(|r| spec(r)["traffic"]["ttl"] == 3),
+        ),
+    ]
+}
+
 fn lasted(result: &Value) -> bool {
     number(&up(result)["sender"]["seconds"]) < 5.0
 }
@@ -289,8 +310,13 @@ fn offered_knobs() -> BTreeSet<String> {
 
 #[test]
 fn every_knob_that_is_offered_is_tried_here() {
-    let tried: BTreeSet<String> =
-        traffic().iter().chain(&sockets()).chain(&hosts()).map(|knob| knob.0.to_owned()).collect();
+    let tried: BTreeSet<String> = traffic()
+        .iter()
+        .chain(&groups())
+        .chain(&sockets())
+        .chain(&hosts())
+        .map(|knob| knob.0.to_owned())
+        .collect();
     assert_eq!(offered_knobs(), tried);
 }
 
@@ -342,7 +368,7 @@ fn every_knob_acts_or_is_refused_or_is_reported_to_have_no_effect() {
     let net = Net::pair();
     let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
     let port = server.port.to_string();
-    let tables = [(traffic(), false), (sockets(), true), (hosts(), true)];
+    let tables = [(traffic(), false), (groups(), false), (sockets(), true), (hosts(), true)];
     let all = tables.iter().flat_map(|(knobs, alone)| knobs.iter().map(move |knob| (knob, *alone)));
     let tried = all.flat_map(|(knob, alone)| [false, true].map(|udp| (knob, alone, udp)));
     let wrong: Vec<String> =

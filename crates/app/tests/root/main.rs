@@ -48,6 +48,7 @@ mod lab_life;
 mod lab_mistakes;
 mod lab_ports;
 mod lab_rootless;
+mod multicast;
 mod quotas;
 mod run_lab;
 mod sweep;

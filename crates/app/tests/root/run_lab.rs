@@ -202,6 +202,7 @@ fn plans_that_come_along_run_in_the_lab() {
         ("rrul", &["test.duration=1s"]),
         ("fan-in", &["axis.streams=2", "test.duration=1s", "test.omit=0s"]),
         ("fan-out", &["axis.streams=2", "test.duration=1s", "test.omit=0s"]),
+        ("multicast", &["axis.rate=10M", "test.duration=1s"]),
     ] {
         let mut command = bench.command(&["run", plan, "--world", "lab", "--json"]);
         for setting in settings.iter().chain(&["repeats=1", "pause=0"]) {

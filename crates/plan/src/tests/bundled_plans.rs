@@ -53,6 +53,7 @@ fn bundled_plans_have_the_points_that_they_describe() {
     assert_eq!(count("rrul"), Some((1, 1)));
     assert_eq!(count("fan-in"), Some((3 * 2, 3)));
     assert_eq!(count("fan-out"), Some((3 * 2, 3)));
+    assert_eq!(count("multicast"), Some((3, 3)));
 }
 
 /// Every key of a bundled plan is in the schema, at its position.

@@ -77,6 +77,7 @@ pages! {
     lab = "docs/guide/lab.md",
     measure_a_path = "docs/guide/measure-a-path.md",
     plans = "docs/guide/plans.md",
+    multicast = "docs/guide/multicast.md",
     python = "docs/guide/python.md",
     read_the_verdict = "docs/guide/read-the-verdict.md",
     report = "docs/guide/report.md",
