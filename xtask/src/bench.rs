@@ -14,6 +14,7 @@ mod booking;
 mod browser;
 mod duel;
 mod figure;
+mod first_byte;
 mod lab;
 mod machine;
 mod page;

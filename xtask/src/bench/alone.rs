@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::bench_network::{BenchLocation, BenchNetwork};
 use super::figure::{BenchGoal, FigureReadings};
 use super::tools::{BenchTool, client_timeout, wall_seconds};
-use super::{BenchContext, BenchOutcome, report, sampling};
+use super::{BenchContext, BenchOutcome, first_byte, report, sampling};
 use crate::process::{ChildProcess, ProcessMemory};
 
 /// One figure.
@@ -24,6 +24,12 @@ pub(super) const SINGLE_RUNS: &[UnpairedFigure] = &[
         unit: "s",
         goal: BenchGoal::Below(1.5),
         measure: short_test_time,
+    },
+    UnpairedFigure {
+        name: "start-to-data",
+        unit: "ms",
+        goal: BenchGoal::Below(20.0),
+        measure: first_byte::start_to_data,
     },
     UnpairedFigure { name: "rest-memory", unit: "MiB", goal: BenchGoal::Below(15.0), measure: rest_memory },
     UnpairedFigure { name: "rest-cpu", unit: "ms", goal: BenchGoal::Nothing, measure: rest_cpu },
