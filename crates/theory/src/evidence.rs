@@ -6,6 +6,7 @@
 mod derived;
 
 use crate::framing::IpVersion;
+use crate::stats::loss::LossDispersion;
 
 /// Transport of the flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -308,6 +309,21 @@ pub struct DatagramEvidence {
     pub packets: Option<f64>,
     /// Datagrams that the receiver's socket buffer dropped.
     pub buffer_drops: Option<f64>,
+    /// How unevenly the losses are spread over the intervals.
+    pub dispersion: Option<LossDispersion>,
+}
+
+impl DatagramEvidence {
+    /// Whether the intervals show that datagrams were lost independently of each other, and so not because they
+    /// exceeded a rate.
+    pub(crate) fn are_lost_independently(&self) -> bool {
+        self.dispersion.is_some_and(LossDispersion::is_of_independent_losses)
+    }
+
+    /// Whether the receiver's own socket dropped most of those that are missing.
+    pub(crate) fn were_dropped_at_the_socket(&self) -> bool {
+        self.buffer_drops.zip(self.lost).is_some_and(|(drops, lost)| lost > 0.0 && drops >= 0.5 * lost)
+    }
 }
 
 /// Counts of a port of an emulated network.

@@ -4,7 +4,7 @@ mod connection;
 mod path;
 
 use linerate_model::flow::FlowId;
-use linerate_model::metrics::{Metric, MetricType, host};
+use linerate_model::metrics::{Metric, MetricType, host, loss};
 use linerate_model::{
     CaveatKind, Direction, FlowRecord, HostInfo, RunRecord, Sample, Side, Tally, TestFile, TestSpec,
     Transport,
@@ -15,6 +15,7 @@ use linerate_theory::evidence::{
     Timing,
 };
 use linerate_theory::framing::Headers;
+use linerate_theory::stats::loss::loss_dispersion;
 use linerate_theory::stats::order::median;
 use linerate_theory::stats::series::mean;
 use linerate_units::{Bitrate, Bytes, Span};
@@ -334,7 +335,17 @@ impl FlowView<'_> {
             lost: got.map(|udp| udp.lost as f64),
             packets: sent.map(|udp| udp.packets as f64),
             buffer_drops: got.and_then(|udp| udp.socket_drops).map(|drops| drops as f64),
+            dispersion: loss_dispersion(&self.datagrams_of_intervals()),
         }
+    }
+
+    /// Datagrams received and lost in each interval.
+    fn datagrams_of_intervals(&self) -> Vec<(f64, f64)> {
+        let of = |sample: &Sample| {
+            let (received, lost) = (sample.readings.get(loss::PACKETS)?, sample.readings.get(loss::LOST)?);
+            Some((received.plain(), lost.plain()))
+        };
+        self.inside(Side::Receiver).filter_map(of).collect()
     }
 
     fn timing(&self) -> Timing {

@@ -114,6 +114,8 @@ fn beyond_any_law(evidence: &Evidence) -> bool {
 fn datagrams_beyond(evidence: &Evidence) -> bool {
     evidence.transport == FlowTransport::Udp
         && evidence.loss().is_some_and(|loss| loss > EXCESS_LOSS)
+        && !evidence.udp.are_lost_independently()
+        && !evidence.udp.were_dropped_at_the_socket()
         && evidence.asked.offered_bps.is_none_or(|offered| {
             evidence.outcome.goodput_bps.is_some_and(|goodput| goodput < offered * (1.0 - 0.5 * EXCESS_LOSS))
         })

@@ -11,6 +11,8 @@ use crate::format;
 const MIN_LOSS: f64 = 2e-3;
 /// Largest share of datagrams that are lost at random; with more, they exceed a rate.
 const MAX_RANDOM_LOSS: f64 = 0.05;
+/// The same if the intervals show that they were lost independently.
+const MAX_INDEPENDENT_LOSS: f64 = 0.5;
 /// Largest relative difference between the goodput and the offered rate less the loss.
 const ARRIVAL_TOLERANCE: f64 = 0.05;
 
@@ -42,9 +44,11 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 
 /// Whether all datagrams that were offered arrive, except for a few.
 pub(super) fn datagrams_arrive(evidence: &Evidence) -> bool {
+    let independent = evidence.udp.are_lost_independently();
+    let most = if independent { MAX_INDEPENDENT_LOSS } else { MAX_RANDOM_LOSS };
     let arrives = |loss: f64| {
         let left = evidence.asked.offered_bps.map(|offered| offered * (1.0 - loss));
-        loss <= MAX_RANDOM_LOSS
+        loss <= most
             && evidence.outcome.goodput_bps.is_some_and(|goodput| near(goodput, left, ARRIVAL_TOLERANCE))
     };
     evidence.transport == FlowTransport::Udp && evidence.loss().is_some_and(arrives)
@@ -54,13 +58,13 @@ pub(super) fn datagrams_arrive(evidence: &Evidence) -> bool {
 fn datagrams(evidence: &Evidence) -> Option<Finding> {
     let (loss, goodput) = (evidence.loss()?, evidence.outcome.goodput_bps?);
     let offered = evidence.asked.offered_bps?;
-    let own = local_drops::holds(evidence)
-        || evidence.udp.buffer_drops.zip(evidence.udp.lost).is_some_and(|(drops, lost)| drops >= 0.5 * lost);
+    let own = local_drops::holds(evidence) || evidence.udp.were_dropped_at_the_socket();
     if loss < MIN_LOSS || !datagrams_arrive(evidence) || own || !policer::rtt_is_flat(evidence)? {
         return None;
     }
+    let how = if evidence.udp.are_lost_independently() { ", independently of each other," } else { "" };
     let text = format!(
-        "{} of the datagrams are lost although no queue fills; the rest of the offered {} arrives.",
+        "{} of the datagrams are lost{how} although no queue fills; the rest of the offered {} arrives.",
         format::percent(loss),
         format::rate(offered)
     );
@@ -81,6 +85,7 @@ fn datagrams(evidence: &Evidence) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::rules::examples::{full_gigabit, long_path, lossy_path, policed};
+    use crate::stats::loss::LossDispersion;
     use linerate_model::Cause;
 
     #[test]
@@ -114,6 +119,22 @@ mod tests {
         evidence.udp.buffer_drops = Some(50.0);
         assert_eq!(rule(&evidence), None, "the receiver's own socket");
         evidence.udp.buffer_drops = None;
+        // A fifth is too much, unless the intervals show that nothing kept to a rate.
+        (evidence.udp.lost, evidence.outcome.goodput_bps) = (Some(1000.0), Some(16e6));
+        evidence.outcome.intervals_bps = vec![16e6; 30];
+        assert_eq!(crate::diagnose(&evidence).primary.cause, Cause::Policer);
+        evidence.udp.dispersion = Some(LossDispersion { ratio: 1.1, median_square: 0.5, intervals: 30 });
+        assert_eq!(crate::diagnose(&evidence).primary.cause, Cause::RandomLoss);
+        for (ratio, median_square) in [(0.1, 0.05), (4.0, 0.5), (1.1, 0.02)] {
+            evidence.udp.dispersion = Some(LossDispersion { ratio, median_square, intervals: 30 });
+            assert_eq!(crate::diagnose(&evidence).primary.cause, Cause::Policer);
+        }
+        evidence.udp.dispersion = None;
+        evidence.udp.buffer_drops = Some(900.0);
+        assert_ne!(crate::diagnose(&evidence).primary.cause, Cause::Policer, "the receiver's own socket");
+        evidence.udp.buffer_drops = None;
+        (evidence.udp.lost, evidence.outcome.goodput_bps) = (Some(50.0), Some(20.2e6));
+        evidence.outcome.intervals_bps = vec![20.2e6; 30];
         evidence.rtt.loaded_p95_s = Some(0.060);
         assert_eq!(rule(&evidence), None, "a queue");
         evidence.rtt.loaded_p95_s = Some(0.0212);

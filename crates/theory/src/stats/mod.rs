@@ -3,6 +3,7 @@
 pub mod change;
 pub mod compare;
 pub mod independence;
+pub mod loss;
 pub mod order;
 pub mod paired;
 pub mod ramp;
