@@ -36,7 +36,14 @@ const UDP_BLOCKED_TIMEOUT: Span = Span::from_ms(700);
 pub(crate) struct Prober {
     stop: Arc<AtomicBool>,
     pace: Arc<ProbePace>,
-    thread: JoinHandle<Option<Probed>>,
+    thread: Option<JoinHandle<Option<Probed>>>,
+}
+
+impl Drop for Prober {
+    /// A run that fails in the middle must not go on probing. The thread ends by itself.
+    fn drop(&mut self) {
+        self.stop();
+    }
 }
 
 /// The report of a phase, and the clock bounds that include its probes.
@@ -70,11 +77,11 @@ impl Prober {
         });
         let thread_pace = Arc::clone(&pace);
         let thread = thread::spawn("probe", move || run(&task, &flag, &thread_pace)).ok()?;
-        Some(Self { stop, pace, thread })
+        Some(Self { stop, pace, thread: Some(thread) })
     }
 
     pub(crate) fn finished(&self) -> bool {
-        self.thread.is_finished()
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// Adapts the probe rate to a load of this rate, bit/s.
@@ -88,9 +95,9 @@ impl Prober {
     }
 
     /// The report; absent if no probe was answered.
-    pub(crate) fn report(self) -> Option<Probed> {
+    pub(crate) fn report(mut self) -> Option<Probed> {
         self.stop();
-        self.thread.join().ok().flatten()
+        self.thread.take()?.join().ok().flatten()
     }
 }
 
@@ -308,5 +315,37 @@ impl ProbeSeries {
         let mut known = task.known.clone();
         known.learn(&self.back);
         Some((report, known))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_sock::open::bind_udp;
+
+    use super::*;
+
+    #[test]
+    fn a_prober_that_is_given_up_stops() {
+        let server = bind_udp("127.0.0.1:0".parse().unwrap(), &SocketOptions::default()).unwrap();
+        let prober = Prober::start(ProberConfig {
+            server: server.local,
+            options: SocketOptions::default(),
+            cookie: [7; 16],
+            phase: ProbePhase::Loaded,
+            length: None,
+            over: Some(ProbeTransport::Udp),
+            known: OffsetHistory::default(),
+            course: IntervalGrid { epoch: clock::now(), tick: Span::from_ms(100) },
+        })
+        .unwrap();
+        server.socket.recv(&mut [0; DATAGRAM_BYTES]).unwrap();
+        let stop = Arc::clone(&prober.stop);
+        drop(prober);
+        // Its thread gives up its reference when it ends.
+        let limit = clock::now() + std::time::Duration::from_secs(20);
+        while Arc::strong_count(&stop) > 1 {
+            assert!(!limit.has_passed(), "it goes on");
+            clock::sleep_until(clock::now() + std::time::Duration::from_millis(5));
+        }
     }
 }
