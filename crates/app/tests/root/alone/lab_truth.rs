@@ -183,7 +183,15 @@ fn what_the_wire_loses_is_what_the_receiver_misses() {
         done.stdout.split(" received").next().unwrap().rsplit(' ').next().unwrap().parse().unwrap();
     let lost = sent - received;
     let change = |name: &str| count(&after, name) - count(&before, name);
-    assert_eq!((change("dropped_wire"), change("dropped")), (lost, lost), "{done:?}");
+    // The hosts also look each other up now and then, and such a packet may be lost as well.
+    let others = change("packets") - sent;
+    assert!(others < 10, "{others} packets that are no pings");
+    assert!(
+        (lost..=lost + others).contains(&change("dropped")),
+        "{} and {others}: {done:?}",
+        change("dropped")
+    );
+    assert_eq!(change("dropped_wire"), change("dropped"), "{done:?}");
     // The 99 % interval of the binomial distribution.
     let (expected, spread) = (sent as f64 * 0.01, 2.576 * (sent as f64 * 0.01 * 0.99).sqrt());
     assert!((lost as f64 - expected).abs() <= spread, "{lost} of {sent}");
