@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use linerate_sock::{Mono, clock};
+use linerate_sock::{Mono, clock, thread};
 
 use super::BenchContext;
 use super::alone::loopback;
@@ -30,7 +30,7 @@ pub(super) fn start_to_data(bed: &BenchContext) -> Result<FigureReadings, String
     let times = if bed.pairs > 1 { 20 } else { 5 };
     let mut all = Vec::new();
     for _ in 0..times {
-        let relay = Relay::open(server.port).map_err(|e| format!("cannot open a relay: {e}"))?;
+        let relay = DataRelay::open(server.port).map_err(|e| format!("cannot open a relay: {e}"))?;
         let archive = bed.folder.join("archive.sqlite").display().to_string();
         let port = relay.port.to_string();
         let words = ["test", "127.0.0.1", "-p", &port, "--upload", "--no-latency", "-n", "1M", "--json"];
@@ -46,7 +46,7 @@ pub(super) fn start_to_data(bed: &BenchContext) -> Result<FigureReadings, String
 }
 
 /// Passes connections on to a server.
-struct Relay {
+struct DataRelay {
     port: u16,
     /// When the first data passed, on the monotonic clock; 0 before.
     first: Arc<AtomicU64>,
@@ -54,14 +54,14 @@ struct Relay {
     accepting: Option<JoinHandle<()>>,
 }
 
-impl Relay {
+impl DataRelay {
     fn open(server: u16) -> std::io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
         let (first, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let (noted, stopped) = (Arc::clone(&first), Arc::clone(&stop));
-        let accepting = std::thread::spawn(move || {
+        let accepting = thread::spawn("accept", move || {
             while !stopped.load(Ordering::Relaxed) {
                 match listener.accept() {
                     // A connection that fails is missed by the client, which says so.
@@ -72,6 +72,7 @@ impl Relay {
                 }
             }
         });
+        let accepting = accepting.map_err(|error| error.source)?;
         Ok(Self { port, first, stop, accepting: Some(accepting) })
     }
 
@@ -87,7 +88,7 @@ impl Relay {
     }
 }
 
-impl Drop for Relay {
+impl Drop for DataRelay {
     fn drop(&mut self) {
         self.end();
     }
@@ -102,9 +103,10 @@ fn join(client: TcpStream, server: SocketAddr, first: &Arc<AtomicU64>) -> std::i
     let (from_client, to_client) = (client.try_clone()?, client);
     let (from_server, to_server) = (server.try_clone()?, server);
     let first = Arc::clone(first);
-    std::thread::spawn(move || carry(from_client, to_server, &|data| note_data(data, &first)));
-    std::thread::spawn(move || carry(from_server, to_client, &|_| ()));
-    Ok(())
+    let there =
+        thread::spawn("there", move || carry(from_client, to_server, &|data| note_data(data, &first)));
+    let back = thread::spawn("back", move || carry(from_server, to_client, &|_| ()));
+    there.and(back).map(drop).map_err(|error| error.source)
 }
 
 /// What a direction of a connection has carried so far.
@@ -160,7 +162,7 @@ mod tests {
     #[test]
     fn a_relay_passes_both_directions_and_notes_the_first_data() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let relay = Relay::open(listener.local_addr().unwrap().port()).unwrap();
+        let relay = DataRelay::open(listener.local_addr().unwrap().port()).unwrap();
         let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, relay.port)).unwrap();
         let (mut server, _) = listener.accept().unwrap();
         let mut preface = [0; 32];
