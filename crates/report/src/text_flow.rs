@@ -116,6 +116,7 @@ fn evidence_details(flow: &FlowRecord, whole: bool) -> Vec<(&'static str, String
             .extend(steady(flow).filter(|_| whole || !table_says_steady(flow)).map(|text| ("steady", text)));
         details.extend(uncertainty(flow).filter(|_| whole).map(|text| ("known to", text)));
     }
+    details.extend(duplicates(flow).map(|text| ("copies", text)));
     details.extend(losses(flow).filter(|_| whole).map(|text| ("losses", text)));
     details.extend(send_gaps(flow).filter(|_| whole).map(|text| ("gaps", text)));
     details.extend(accounting(flow).map(|text| ("bytes", text)));
@@ -133,6 +134,12 @@ fn losses(flow: &FlowRecord) -> Option<String> {
     let late = udp.late_by.map(|late| format!("{} late, at most {late} behind the latest", udp.out_of_order));
     let both: Vec<String> = bursts.into_iter().chain(late).collect();
     (!both.is_empty()).then(|| both.join("; "))
+}
+
+/// Datagrams that came more than once.
+fn duplicates(flow: &FlowRecord) -> Option<String> {
+    let count = flow.receiver.as_ref()?.udp.as_ref()?.duplicates;
+    (count > 0).then(|| format!("{}; the rate contains them", plural(count, "duplicate datagram")))
 }
 
 /// The times between the send calls of datagrams with a rate.

@@ -140,7 +140,8 @@ fn datagrams_show_loss_and_jitter() {
             upload      1.000 Mb/s   1.19 MiB   25/10000 (0.2 %)   54.7 us      12 % / 12 %
 
             Evidence
-              upload      settings  1 stream, window 4 MiB asked (granted 8 MiB send, - receive),
+              upload      copies    15 duplicate datagrams; the rate contains them
+                          settings  1 stream, window 4 MiB asked (granted 8 MiB send, - receive),
                                     datagrams of 1448 bytes, 44 per send call, TOS 184
 
             Verdict
