@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 use crate::open::{Bound, bound, connect_datagram, datagram_socket};
 use crate::system::multicast;
-use crate::{SockError, SocketOptions};
+use crate::{SockError, SocketOptions, sockopt};
 
 /// Where datagrams to a group come from and go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ impl MulticastPath {
         }
     }
 
-    /// A socket that sends to the group, from a port that others of this program may share, to the same port. The
-    /// kernel chooses it if absent. The time to live is that of datagrams to groups; absent, it is 1.
+    /// A socket that sends to the group, from a port that nobody else has, to the same port. The kernel chooses it if
+    /// absent. Sockets that are opened later with `reuse_port` may share it. The time to live is that of datagrams to groups; absent, it is 1.
     ///
     /// # Errors
     /// The source is no address of this host, the port is in use, or the host has no route to the group.
@@ -38,9 +38,11 @@ impl MulticastPath {
         ttl: Option<u8>,
         requested: &SocketOptions,
     ) -> Result<Bound, SockError> {
-        let requested = SocketOptions { reuse_port: true, ttl: None, ..requested.clone() };
+        let requested = SocketOptions { reuse_port: false, ttl: None, ..requested.clone() };
         let local = self.address(self.source, port.unwrap_or(0));
         let socket = datagram_socket(local, &requested)?;
+        // Only now, so that the port was free: another sender on it would send the same datagrams for all receivers.
+        sockopt::set_reuse_address(&socket, true)?;
         multicast::send_through(&socket, self.group, self.interface, ttl)?;
         let own = socket.local_addr().ok().and_then(|address| address.as_socket()).unwrap_or(local);
         connect_datagram(&socket, self.address(self.group, own.port()))?;

@@ -199,7 +199,14 @@ impl SocketOptions {
             SocketAddr::V4(_) => IpAddr::from([0; 4]),
             SocketAddr::V6(_) => IpAddr::from([0; 16]),
         };
-        Some(SocketAddr::new(self.local.unwrap_or(any), self.local_port.unwrap_or(0)))
+        let mut local = SocketAddr::new(self.local.unwrap_or(any), self.local_port.unwrap_or(0));
+        // An address of a single link needs its interface, which is that of the peer's.
+        if let (SocketAddr::V6(own), SocketAddr::V6(peer)) = (&mut local, peer)
+            && own.ip().is_unicast_link_local()
+        {
+            own.set_scope_id(peer.scope_id());
+        }
+        Some(local)
     }
 
     /// The options currently in effect on `fd`.

@@ -12,9 +12,11 @@ fn is_of_protocols(group: Ipv4Addr) -> bool {
     matches!(group.octets(), [224, 0, 0, _])
 }
 
-/// Groups of which no datagram leaves the host, or whose range is reserved (RFC 4291 section 2.7).
-fn is_reserved(group: Ipv6Addr) -> bool {
-    matches!(group.octets()[1] & 0x0f, 0 | 1 | 15)
+/// Groups that are assigned for ever, such as all hosts of a link (ff02::1), groups of which no datagram leaves the host,
+/// and those whose range is reserved (RFC 4291 section 2.7).
+fn is_assigned_or_reserved(group: Ipv6Addr) -> bool {
+    let (flags, scope) = (group.octets()[1] >> 4, group.octets()[1] & 0x0f);
+    flags & 1 == 0 || matches!(scope, 0 | 1 | 15)
 }
 
 pub(super) fn check(traffic: &Traffic) -> Result<(), SpecError> {
@@ -27,7 +29,7 @@ pub(super) fn check(traffic: &Traffic) -> Result<(), SpecError> {
         }
         return Ok(());
     };
-    const USUAL: &str = "give one of 239.0.0.0/8, 232.0.0.0/8 or ff08::/16";
+    const USUAL: &str = "give one of 239.0.0.0/8, 232.0.0.0/8 or ff15::/16";
     match group {
         _ if !group.is_multicast() => {
             return fail("--multicast", "the address is not that of a group", USUAL);
@@ -35,8 +37,8 @@ pub(super) fn check(traffic: &Traffic) -> Result<(), SpecError> {
         IpAddr::V4(group) if is_of_protocols(group) => {
             return fail("--multicast", "network protocols use this group (224.0.0.0/24)", USUAL);
         }
-        IpAddr::V6(group) if is_reserved(group) => {
-            return fail("--multicast", "no datagram to this group leaves the host", USUAL);
+        IpAddr::V6(group) if is_assigned_or_reserved(group) => {
+            return fail("--multicast", "the group is reserved, or assigned to a protocol", USUAL);
         }
         _ => {}
     }
@@ -79,12 +81,21 @@ mod tests {
     #[test]
     fn a_group_is_one_that_programs_may_use() {
         let of = |group: &str| refused(|traffic| traffic.multicast = group.parse().ok());
-        for group in ["239.0.0.1", "232.255.1.1", "224.0.1.1", "ff02::1234", "ff15::1", "ff3e::8000:1"] {
+        for group in ["239.0.0.1", "232.255.1.1", "224.0.1.1", "ff12::1234", "ff15::1", "ff3e::8000:1"] {
             assert_eq!(of(group), None, "{group}");
         }
-        for group in
-            ["10.0.0.1", "255.255.255.255", "240.0.0.1", "fe80::1", "224.0.0.251", "ff01::1", "ff00::1"]
-        {
+        for group in [
+            "10.0.0.1",
+            "255.255.255.255",
+            "240.0.0.1",
+            "fe80::1",
+            "224.0.0.251",
+            "ff02::1",
+            "ff05::1:3",
+            "ff0e::1",
+            "ff11::1",
+            "ff1f::1",
+        ] {
             assert_eq!(of(group).map(|refusal| refusal.0), Some("--multicast"), "{group}");
         }
     }

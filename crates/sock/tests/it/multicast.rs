@@ -55,6 +55,19 @@ fn a_receiver_gets_neither_what_others_send_nor_what_others_have_joined() {
 }
 
 #[test]
+fn two_senders_never_share_a_port() {
+    let (path, options) = (path("239.7.7.7", "127.0.0.1"), SocketOptions::default());
+    let sender = path.sender(None, None, &options).unwrap();
+    let port = sender.local.port();
+    let error = path.sender(Some(port), None, &options).unwrap_err();
+    assert_eq!(error.source.kind(), std::io::ErrorKind::AddrInUse, "{error}");
+    let others: Vec<_> = (0..500).map(|_| path.sender(None, None, &options).unwrap()).collect();
+    let ports: std::collections::BTreeSet<u16> = others.iter().map(|other| other.local.port()).collect();
+    assert_eq!(ports.len(), others.len());
+    assert!(!ports.contains(&port));
+}
+
+#[test]
 fn the_port_of_a_sender_can_be_used_towards_single_hosts_too() {
     let path = path("239.7.7.7", "127.0.0.1");
     let sender = path.sender(None, None, &SocketOptions::default()).unwrap();
