@@ -190,7 +190,13 @@ impl<'g> ClientRun<'g> {
             },
         };
         let port = request.port.unwrap_or(NATIVE.default_port);
-        let addresses = resolve(&request.host, port, version)?;
+        let addresses = resolve(&request.host, port, version).map_err(|error| {
+            let error = ControlError::from(error);
+            match spec.traffic.multicast.filter(|_| version != AllowedIpVersion::Any) {
+                Some(group) => ControlError::Local(format!("towards the group {group}: {error}")),
+                None => error,
+            }
+        })?;
         let socket = SocketOptions {
             local: spec.socket.bind_address,
             device: spec.socket.bind_device.clone().map(Into::into),

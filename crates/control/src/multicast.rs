@@ -112,7 +112,9 @@ impl MulticastSenders {
                 sender
             }
         };
-        Ok(SenderShare { sender, waker: Arc::new(EventFd::new()?), samples_seen: Cell::new(0) })
+        let waker = Arc::new(EventFd::new()?);
+        locked(&sender.flow).shares += 1;
+        Ok(SenderShare { sender, waker, samples_seen: Cell::new(0) })
     }
 }
 
@@ -128,6 +130,8 @@ struct MulticastSender {
 
 #[derive(Debug, Default)]
 struct SharedFlow {
+    /// Number of runs that need it.
+    shares: usize,
     /// The sockets until the flow is armed.
     sockets: Vec<UdpSocket>,
     handle: Option<FlowHandle>,
@@ -261,8 +265,9 @@ impl SenderShare {
 
     /// Ends the flow at once if no other run needs it.
     pub(crate) fn abort(&self) {
-        if Arc::strong_count(&self.sender) == 1
-            && let Some(handle) = &locked(&self.sender.flow).handle
+        let flow = locked(&self.sender.flow);
+        if flow.shares <= 1
+            && let Some(handle) = &flow.handle
         {
             handle.abort();
         }
@@ -271,10 +276,18 @@ impl SenderShare {
     /// The counts of the flow; absent if it continues for other runs.
     pub(crate) fn finish(self) -> Option<FlowReport> {
         let flow = &mut *locked(&self.sender.flow);
-        if flow.report.is_none() && Arc::strong_count(&self.sender) == 1 {
+        if flow.shares <= 1 {
+            // Others may have left since this run aborted its part. Has no effect on a flow that has ended.
+            flow.handle.iter().for_each(FlowHandle::abort);
             flow.finish();
         }
         flow.report.clone()
+    }
+}
+
+impl Drop for SenderShare {
+    fn drop(&mut self) {
+        locked(&self.sender.flow).shares -= 1;
     }
 }
 
@@ -291,5 +304,70 @@ impl SharedFlow {
             self.began = handle.began();
             self.report = Some(handle.finish());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use linerate_model::flow::FlowId;
+    use linerate_model::{Side, TestSpec, Transport};
+    use linerate_units::{Bitrate, Bytes, Span};
+
+    use super::*;
+
+    fn spec() -> CheckedSpec {
+        let mut spec = TestSpec::default();
+        spec.traffic.udp = true;
+        spec.traffic.multicast = "239.7.7.7".parse().ok();
+        spec.checked().unwrap()
+    }
+
+    /// Two shares in a sender over loopback that would send for an hour.
+    fn two_shares() -> [SenderShare; 2] {
+        let (spec, here) = (spec(), Ipv4Addr::LOCALHOST.into());
+        let path = path(&spec, here, here).unwrap().unwrap();
+        let senders = MulticastSenders::default();
+        let setup = FlowSetup {
+            transport: Transport::Udp,
+            length: Some(Bytes::new(100)),
+            offered: Bitrate::from_bps(1e5),
+            stamp: native::STAMP,
+            ..FlowSetup::new(FlowId(0), Side::Sender, Span::from_secs(3600))
+        };
+        [0, 1].map(|_| {
+            let share = senders.join(&spec, path, &SocketOptions::default()).unwrap();
+            share.arm(setup.clone(), Mono::default()).unwrap();
+            share
+        })
+    }
+
+    #[test]
+    fn the_runs_of_a_group_share_one_sender_and_the_last_one_ends_it() {
+        let [first, last] = two_shares();
+        assert_eq!(first.ports(), last.ports());
+        for share in [&first, &last] {
+            share.plan_start(Mono(1)).unwrap();
+            share.begin_at(Mono(1));
+        }
+        assert!(first.plan_start(Mono(1_000_000_000)).is_err(), "another start");
+        first.abort();
+        assert_eq!(first.finish(), None, "the other one continues");
+        assert!(!last.progress().ended);
+        last.abort();
+        assert!(last.finish().unwrap().tally.udp.is_some());
+    }
+
+    #[test]
+    fn when_both_fail_at_once_the_sender_still_ends_and_its_counts_are_kept() {
+        let [first, last] = two_shares();
+        last.begin_at(Mono(1));
+        // Neither is the last one yet.
+        first.abort();
+        last.abort();
+        assert!(!last.progress().ended);
+        assert_eq!(first.finish(), None);
+        assert!(last.finish().is_some());
     }
 }

@@ -233,6 +233,8 @@ pub struct WindowEvidence {
 pub struct RequestedRates {
     /// Rate that the sender offers.
     pub offered_bps: Option<f64>,
+    /// Whether it sends to a multicast group.
+    pub to_a_group: bool,
     /// Rate at which the receiver reads.
     pub read_bps: Option<f64>,
     /// Pacing rate set on the socket or the qdisc.

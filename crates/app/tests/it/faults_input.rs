@@ -51,7 +51,7 @@ const TEST: &[(&str, OptionValue, &[&str])] = &[
     ("--interval", Positive, &["0.001", "3601"]),
     ("--read-rate", Positive, &["7"]),
     ("--until", Positive, &["60%", "0.001%"]),
-    ("--multicast", Word, &["10.0.0.1", "224.0.0.1", "ff01::1", "239.1.2.3"]),
+    ("--multicast", Word, &["10.0.0.1", "224.0.0.1", "ff02::1", "239.1.2.3"]),
     ("--ttl", Positive, &["0", "256"]),
     ("--workload", Word, &["tcp_rr"]),
     // Used with a workload, these are tested in `transactions.rs`.

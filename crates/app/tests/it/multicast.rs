@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Process, ServeProcess, TIMEOUT, flow, test, test_json};
+use crate::support::{Process, ServeProcess, TIMEOUT, eventually, flow, test, test_json};
 
 fn measured(host: &str, port: u16, group: &str, args: &[&str]) -> Value {
     let to_the_group = ["-u", "--multicast", group, "-t", "0.5", "-b", "5M", "--no-latency", "--json"];
@@ -68,6 +68,24 @@ fn others_that_send_to_the_group_are_not_counted() {
     let flow = flow(&result, "multicast");
     assert_eq!(flow["udp"]["packets"], flow["sender"]["packets"]);
     assert_eq!(flow["receiver"]["total_bytes"], flow["sender"]["bytes"]);
+}
+
+/// Otherwise each receiver would count the datagrams of both.
+#[test]
+fn two_clients_cannot_send_from_one_port() {
+    let servers = [0, 1].map(|_| ServeProcess::start(&[]));
+    let group = ["-u", "--multicast", "239.1.2.5", "--cport", "33217", "-b", "1M", "--no-latency"];
+    let client = |server: &ServeProcess, time: &str| {
+        test("127.0.0.1", server.port, &[&group[..], &["-t", time]].concat())
+    };
+    let first = Process::start(client(&servers[0], "30"));
+    servers[0].await_events("begun", 1);
+    let second = eventually("the port is taken", || {
+        let done = Process::start(client(&servers[1], "0.1")).finish(TIMEOUT);
+        (done.code != Some(0)).then_some(done)
+    });
+    assert!(second.stderr.contains("127.0.0.1:33217 failed: Address already in use"), "{second:?}");
+    drop(first);
 }
 
 #[test]

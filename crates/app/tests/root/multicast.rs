@@ -118,7 +118,7 @@ fn groups_of_both_versions_of_ip_are_reached_through_the_interface_of_the_server
     for (address, group) in [
         (LinkSide::B.address(), "239.1.2.3"),
         (LinkSide::B.address6(), "ff15::1234"),
-        (LinkSide::B.address6(), "ff02::1234"),
+        (LinkSide::B.address6(), "ff12::1234"),
     ] {
         let mut client = net.exec(LinkSide::A, env!("CARGO_BIN_EXE_linerate"), &["test", address, "-u"]);
         client.args(["-p", &server.port.to_string(), "--multicast", group, "-P", "2"]);
@@ -131,6 +131,27 @@ fn groups_of_both_versions_of_ip_are_reached_through_the_interface_of_the_server
         // Counts of the interfaces at both ends: nothing was sent twice, nothing arrived twice.
         let steps = flow["byte_accounting"]["steps"].as_array().unwrap();
         assert!(steps.iter().all(|step| step["unaccounted"] == false), "{group}: {steps:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_receiver_at_a_link_local_address_is_reached_through_the_interface_of_that_address() {
+    let net = Net::pair();
+    for (side, address) in [(LinkSide::A, "fe80::a/64"), (LinkSide::B, "fe80::b/64")] {
+        let add = ["-n", net.name(side), "addr", "add", address, "dev", "veth0", "nodad"];
+        assert!(std::process::Command::new("ip").args(add).status().unwrap().success());
+    }
+    let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
+    let port = server.port.to_string();
+    for group in ["ff12::1234", "ff3e::8000:1"] {
+        let options = ["test", "fe80::b%veth0", "-u", "-p", &port, "--multicast", group];
+        let mut client = net.exec(LinkSide::A, env!("CARGO_BIN_EXE_linerate"), &options);
+        client.args(["-t", "0.5", "-b", "2M", "--no-latency", "--json"]);
+        let result = test_json(client);
+        let flow = flow(&result, "multicast");
+        let sent = flow["sender"]["packets"].as_u64().unwrap();
+        assert_eq!((&flow["udp"]["packets"], &flow["udp"]["lost"]), (&sent.into(), &0.into()), "{group}");
     }
 }
 

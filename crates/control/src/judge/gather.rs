@@ -261,6 +261,7 @@ impl FlowView<'_> {
         let all = |rate: Option<Bitrate>| rate.map(|rate| rate.bps() * streams);
         RequestedRates {
             offered_bps: all(traffic.offered()),
+            to_a_group: traffic.multicast.is_some(),
             read_bps: all(traffic.read_rate),
             // The rules need this limit per connection, as the kernel applies it.
             max_pacing_bps: traffic.fq_rate.map(Bitrate::bps),

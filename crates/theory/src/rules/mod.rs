@@ -52,10 +52,11 @@ use crate::evidence::{Evidence, HostEvidence};
 pub(crate) type RuleFn = fn(&Evidence) -> Option<Finding>;
 
 /// The first of these rules that returns a finding gives the verdict.
-pub(crate) const PRIMARY: [RuleFn; 32] = [
+pub(crate) const PRIMARY: [RuleFn; 33] = [
     impossible::rule,
     clock_fault::rule,
     black_hole::stalled,
+    unexplained::nothing_arrived,
     too_short::rule,
     offered_rate::rule,
     slow_reader::rule,

@@ -42,10 +42,6 @@ fn finding<const N: usize>(
     reasons: [SteadyTimeNeeded; N],
     sure: Confidence,
 ) -> Option<Finding> {
-    // A longer test would show nothing either.
-    if evidence.lost_altogether().is_some() {
-        return None;
-    }
     // The reason that requires the longest test.
     let (needed, reason) = reasons.into_iter().flatten().max_by(|a, b| a.0.total_cmp(&b.0))?;
     let text = format!("{} of steady measurement is too short: {reason}.", format::time(measured));

@@ -2,6 +2,8 @@
 
 use linerate_model::{Ceiling, Confidence, EvidenceKey, Finding, Rule};
 
+use super::{FindingBuilder, local_drops};
+
 use crate::evidence::Evidence;
 use crate::format;
 
@@ -11,9 +13,6 @@ const FAR_FACTOR: f64 = 4.0;
 const NEAR_FACTOR: f64 = 1.5;
 
 pub(crate) fn finding(evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
-    if let Some(sent) = evidence.lost_altogether() {
-        return nothing_arrived(sent);
-    }
     let mut text = "No rule explains this rate.".to_owned();
     let goodput = evidence.outcome.goodput_bps.filter(|rate| rate.is_finite() && *rate > 0.0);
     // A ceiling below the rate is wrong: its model does not fit, or it was measured at a busy moment.
@@ -53,23 +52,29 @@ pub(crate) fn finding(evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
     }
 }
 
-/// The control connection worked meanwhile, or there would be no result.
-fn nothing_arrived(sent: f64) -> Finding {
+/// Not one datagram arrived. Whatever else is true of the hosts, it does not explain that; the control connection worked
+/// meanwhile, or there would be no result.
+pub(crate) fn nothing_arrived(evidence: &Evidence) -> Option<Finding> {
+    let sent = evidence.lost_altogether().filter(|_| !local_drops::holds(evidence))?;
+    let (where_to, remedy) = if evidence.asked.to_a_group {
+        (
+            "sent to a group that no switch or router forwards to this receiver",
+            "Check that switches and routers forward the group. Where switches snoop IGMP or MLD, the network needs a \
+             querier; through routers, --ttl must be above 1. If other groups arrive, look for a filter.",
+        )
+    } else {
+        (
+            "too long for the path",
+            "Test with short datagrams (-l 200); if none of them arrives, look for a filter.",
+        )
+    };
     let text = format!(
-        "None of {sent:.0} datagrams arrived, although the control connection worked. They were filtered, were \
-         too long for the path, or were sent to where no switch or router forwards them."
+        "None of {sent:.0} datagrams arrived, although the control connection worked. They were filtered, or {where_to}."
     );
-    Finding {
-        cause: Rule::Unexplained.cause(),
-        rule: Rule::Unexplained,
-        confidence: Confidence::Unexplained,
-        share_of_time: None,
-        text: text.into(),
-        evidence: [(EvidenceKey::LossRatio, 1.0)].into(),
-        remedy: Some(
-            "Test with short datagrams (-l 200); if none of them arrives, look for a filter.".into(),
-        ),
-    }
+    FindingBuilder::new(Rule::Unexplained, Confidence::Unexplained, text)
+        .with(EvidenceKey::LossRatio, Some(1.0))
+        .remedy(remedy)
+        .finish()
 }
 
 #[cfg(test)]
@@ -86,10 +91,20 @@ mod tests {
         (evidence.udp.packets, evidence.udp.lost) = (Some(5180.0), Some(5180.0));
         (evidence.outcome.measured_s, evidence.outcome.goodput_bps) = (Some(0.0), Some(0.0));
         evidence.outcome.intervals_bps = vec![0.0; 30];
+        // A busy host explains a lower rate, but not nothing.
+        evidence.sender = crate::evidence::HostEvidence {
+            others_share: Some(0.95),
+            all_cores_share: Some(1.0),
+            thread_wait_share: Some(0.3),
+            ..evidence.sender
+        };
         let verdict = |evidence: &Evidence| crate::diagnose::diagnose(evidence).primary;
         let found = verdict(&evidence);
         assert_eq!(found.rule, Rule::Unexplained);
         assert!(found.text.as_str().starts_with("None of 5180 datagrams arrived"), "{}", found.text);
+        assert!(found.remedy.unwrap().as_str().contains("-l 200"));
+        evidence.asked.to_a_group = true;
+        assert!(verdict(&evidence).remedy.unwrap().as_str().contains("querier"));
         evidence.udp.lost = Some(5179.0);
         assert_eq!(verdict(&evidence).rule, Rule::TooShort, "one arrived");
         (evidence.udp.packets, evidence.udp.lost) = (Some(3.0), Some(3.0));
