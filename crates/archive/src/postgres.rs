@@ -35,6 +35,7 @@ const SETTINGS: &str =
     "SET lock_timeout = '2s'; SET statement_timeout = '30s'; SET client_min_messages = 'warning'";
 
 /// Folders of Unix sockets that are libpq's default on some system. In the file of passwords they are `localhost`.
+#[cfg(unix)]
 const DEFAULT_SOCKET_FOLDERS: [&str; 3] = ["/tmp", "/run/postgresql", "/var/run/postgresql"];
 
 /// The password that libpq's file has for this connection.

@@ -4,9 +4,8 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Read, Result, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use linerate_sock::clock;
 use linerate_sock::files::{are_same, only_for_owner};
-use linerate_sock::process::{PidFd, is_running};
+use linerate_sock::process::{has_ended, is_running};
 
 /// Most bytes that are read of an existing file.
 const MAX_READ_BYTES: u64 = 16;
@@ -78,11 +77,6 @@ impl Drop for PidFile {
     }
 }
 
-/// Whether a process has ended, and only keeps its number until its parent has waited for it.
-fn has_ended(pid: u32) -> bool {
-    PidFd::open(pid).is_ok_and(|process| process.wait(clock::now()).unwrap_or(false))
-}
-
 /// Opens an ordinary file, or creates one. No link is followed to create one, and pipes and devices are not opened.
 fn open(path: &Path) -> Result<File> {
     let mut how = OpenOptions::new();
@@ -110,6 +104,9 @@ fn named_process(mut file: &File) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_sock::clock;
+    use linerate_sock::process::PidFd;
+
     use super::*;
     use std::os::unix::fs::{MetadataExt, symlink};
     use std::process::Command;

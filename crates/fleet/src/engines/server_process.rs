@@ -10,7 +10,7 @@ use std::time::Duration;
 use linerate_model::ForeignText;
 use linerate_runner::whole_private_file;
 use linerate_sock::clock::{self, Mono};
-use linerate_sock::process::{PidFd, Signal};
+use linerate_sock::process::{PidFd, Signal, has_ended};
 
 use super::server_user::ServerUser;
 use super::{LocalServerError, START_TIMEOUT, programs, unusable};
@@ -112,7 +112,7 @@ impl ServerProcess {
 
     /// Whether it has ended, without waiting for it.
     pub(super) fn is_gone(&self) -> bool {
-        PidFd::open(self.id()).is_ok_and(|process| process.wait(clock::now()).unwrap_or(false))
+        has_ended(self.id())
     }
 
     /// Whether it has ended; it is no longer a process then.

@@ -188,6 +188,12 @@ pub fn is_running(pid: u32) -> bool {
     pid > 0 && unsafe { libc::kill(pid, 0) } == 0
 }
 
+/// Whether a process has ended and only its parent has not asked for its exit code yet. [`is_running`] is true of such a one.
+#[must_use]
+pub fn has_ended(pid: u32) -> bool {
+    PidFd::open(pid).is_ok_and(|process| process.wait(now()).unwrap_or(false))
+}
+
 /// Lowers the priority of the calling thread (nice 10), so that threads that measure come first.
 ///
 /// # Errors

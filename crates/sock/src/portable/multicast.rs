@@ -2,11 +2,10 @@
 
 use std::net::IpAddr;
 
-use socket2::SockRef;
-
 use crate::SockError;
 use crate::handle::AsFd;
 use crate::portable::error_codes::unsupported;
+use crate::portable::sockopt::with;
 
 /// Sends to groups with this time to live (absent: 1, which no router forwards), through the interface of the
 /// socket's address.
@@ -19,14 +18,15 @@ pub(crate) fn send_through(
     interface: u32,
     ttl: Option<u8>,
 ) -> Result<(), SockError> {
-    let socket = SockRef::from(socket);
     let ttl = u32::from(ttl.unwrap_or(1));
-    let done = if version.is_ipv6() {
-        socket.set_multicast_if_v6(interface).and_then(|()| socket.set_multicast_hops_v6(ttl))
-    } else {
-        socket.set_multicast_ttl_v4(ttl)
-    };
-    done.map_err(|source| SockError::new("send to a multicast group", source))
+    with("send to a multicast group", socket, |socket| {
+        if version.is_ipv6() {
+            socket.set_multicast_if_v6(interface)?;
+            socket.set_multicast_hops_v6(ttl)
+        } else {
+            socket.set_multicast_ttl_v4(ttl)
+        }
+    })
 }
 
 /// Not available here.

@@ -37,6 +37,13 @@ pub fn is_running(pid: u32) -> bool {
     super::windows::process::is_running(pid)
 }
 
+/// Whether a process has ended and only its parent has not asked for its exit code yet; false, as this system does not
+/// tell.
+#[must_use]
+pub const fn has_ended(_pid: u32) -> bool {
+    false
+}
+
 /// Continues in the background.
 ///
 /// # Errors

@@ -18,7 +18,11 @@ type Result<T> = std::result::Result<T, SockError>;
 pub(crate) const BUFFER_FACTOR: u64 = 1;
 
 /// Runs `call` on the socket.
-fn with<T>(op: &'static str, fd: &impl AsFd, call: impl FnOnce(SockRef<'_>) -> io::Result<T>) -> Result<T> {
+pub(super) fn with<T>(
+    op: &'static str,
+    fd: &impl AsFd,
+    call: impl FnOnce(SockRef<'_>) -> io::Result<T>,
+) -> Result<T> {
     let fd = fd.as_fd();
     call(SockRef::from(&fd)).map_err(|source| SockError::new(op, source))
 }
