@@ -46,7 +46,13 @@ fn a_receiver_gets_neither_what_others_send_nor_what_others_have_joined() {
     let stranger = bind_udp("127.0.0.2:0".parse().unwrap(), &options).unwrap().socket;
     stranger.send_to(b"stranger", ("239.7.7.8", port)).unwrap();
     let other = MulticastPath { group: "239.7.7.9".parse().unwrap(), ..path };
-    let other_sender = other.sender(Some(port), None, &options).unwrap();
+    let from_there = SocketOptions {
+        local: Some(path.source),
+        local_port: Some(port),
+        reuse_port: true,
+        ..options.clone()
+    };
+    let other_sender = connect_udp((other.group, port).into(), &from_there).unwrap();
     let other_receiver = other.receiver(port, &options).unwrap().socket;
     other_sender.socket.send(b"other").unwrap();
     assert_eq!(received(&other_receiver), b"other");
