@@ -28,7 +28,8 @@ impl MulticastPath {
     }
 
     /// A socket that sends to the group, from a port that nobody else has, to the same port. The kernel chooses it if
-    /// absent. Sockets that are opened later with `reuse_port` may share it. The time to live is that of datagrams to groups; absent, it is 1.
+    /// absent. Sockets that are opened later with `reuse_port` may share it. The time to live is that of datagrams to
+    /// groups; absent, it is 1.
     ///
     /// # Errors
     /// The source is no address of this host, the port is in use, or the host has no route to the group.

@@ -55,7 +55,8 @@ pub(crate) fn finding(evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
 /// Not one datagram arrived. Whatever else is true of the hosts, it does not explain that; the control connection worked
 /// meanwhile, or there would be no result.
 pub(crate) fn nothing_arrived(evidence: &Evidence) -> Option<Finding> {
-    let sent = evidence.lost_altogether().filter(|_| !local_drops::holds(evidence))?;
+    let by_a_host = local_drops::holds(evidence) || evidence.udp.were_dropped_at_the_socket();
+    let sent = evidence.lost_altogether().filter(|_| !by_a_host)?;
     let (where_to, remedy) = if evidence.asked.to_a_group {
         (
             "sent to a group that no switch or router forwards to this receiver",
@@ -105,6 +106,9 @@ mod tests {
         assert!(found.remedy.unwrap().as_str().contains("-l 200"));
         evidence.asked.to_a_group = true;
         assert!(verdict(&evidence).remedy.unwrap().as_str().contains("querier"));
+        evidence.udp.buffer_drops = Some(5000.0);
+        assert_ne!(verdict(&evidence).rule, Rule::Unexplained, "the receiver's own socket");
+        evidence.udp.buffer_drops = None;
         evidence.udp.lost = Some(5179.0);
         assert_eq!(verdict(&evidence).rule, Rule::TooShort, "one arrived");
         (evidence.udp.packets, evidence.udp.lost) = (Some(3.0), Some(3.0));
