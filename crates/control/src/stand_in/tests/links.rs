@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -141,6 +142,7 @@ fn more_than_a_socket_takes_is_sent_in_the_end_and_only_then_reported() {
     const MUCH: usize = 12 << 20;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
+    let (ticked, tick) = mpsc::channel();
     let client = script(move |input, context| match input {
         Input::Begin => connect(context, port, None),
         Input::Opened { link, .. } => {
@@ -150,6 +152,7 @@ fn more_than_a_socket_takes_is_sent_in_the_end_and_only_then_reported() {
         Input::Tick => {
             context.deadline = None;
             context.output(Output::Print("tick ".to_owned()));
+            ticked.send(()).unwrap();
         }
         Input::Sent { link } => {
             context.output(Output::Print("sent".to_owned()));
@@ -160,8 +163,8 @@ fn more_than_a_socket_takes_is_sent_in_the_end_and_only_then_reported() {
     });
     let ending = thread::spawn(move || run(Some("127.0.0.1"), client));
     let (mut peer, _) = listener.accept().unwrap();
-    // Two socket buffers cannot hold that much, so no event arrives before the peer reads.
-    linerate_sock::clock::sleep_until(linerate_sock::clock::now() + Duration::from_millis(200));
+    // Two socket buffers cannot hold that much, so no other event arrives before the peer reads.
+    tick.recv_timeout(Duration::from_secs(60)).unwrap();
     let mut all = Vec::new();
     peer.read_to_end(&mut all).unwrap();
     assert_eq!(all.len(), MUCH);
