@@ -10,7 +10,7 @@ use linerate_units::Bytes;
 
 use super::load::{DirectionLoad, LoadPart, Others, Probes};
 use super::{CountRange, Heading};
-use crate::framing::{ETHERNET_HEADER_BYTES, FCS_BYTES, Headers, IpVersion};
+use crate::framing::{self, ETHERNET_HEADER_BYTES, FCS_BYTES, Headers, IpVersion, UDP_HEADER_BYTES};
 
 /// Payload of a probe. Source: docs/reference/native-protocol.md.
 const PROBE_BYTES: u64 = 64;
@@ -105,7 +105,8 @@ impl<'a> Station<'a> {
         let (own, other) = (flow.tally(side)?, flow.tally(side.other()));
         let header = self.header(headers(flow, self.ip()));
         if flow.plan.transport == Transport::Udp {
-            return datagrams(own, other, side, heading, header);
+            let datagrams = DatagramPackets::of(flow, header, self.ip());
+            return datagrams.part(own, other, side, heading);
         }
         let counts = own.kernel.as_ref()?.socket.as_ref()?;
         let peer = other.and_then(|tally| tally.kernel.as_ref()?.socket.as_ref());
@@ -209,36 +210,66 @@ fn received(counts: &SocketCounts, peer: Option<&SocketCounts>, segment: u64) ->
     CountRange { least, most: least.saturating_add(again) }
 }
 
-fn datagrams(
-    own: &Tally,
-    other: Option<&Tally>,
-    side: Side,
-    heading: Heading,
+/// The packets of a flow's datagrams.
+struct DatagramPackets {
+    /// Packets of each datagram.
+    packets: u64,
+    /// Bytes of a packet before its part of the datagram, and before its payload if it is the only one.
     header: u64,
-) -> Option<LoadPart> {
-    let passes = (side == Side::Sender) == (heading == Heading::Out);
-    if !passes {
-        return Some(LoadPart { header, ..LoadPart::default() });
-    }
-    let udp = own.udp.as_ref()?;
-    let bytes = own.total_bytes.get();
-    let (most, segments) = match other.filter(|_| side == Side::Receiver) {
-        // What this host dropped had arrived.
-        Some(sent) => {
-            let dropped = udp.socket_drops.unwrap_or_default();
-            (sent.total_bytes.get().max(bytes), udp.packets.saturating_add(dropped))
+    /// Bytes of each datagram that are neither payload nor in `header`: its UDP header, if it is cut.
+    apart: u64,
+}
+
+impl DatagramPackets {
+    fn of(flow: &FlowRecord, header: u64, ip: IpVersion) -> Self {
+        let whole = Self { packets: 1, header, apart: 0 };
+        let Some(settings) = flow.sender_settings.as_ref() else { return whole };
+        let Some(mtu) = settings.pmtu.filter(|_| settings.length.get() > 0) else { return whole };
+        let data = settings.length.get() as f64 + UDP_HEADER_BYTES;
+        match framing::fragments(data, f64::from(mtu), ip, 0.0) {
+            Some(cut) if cut.full > 0.0 => {
+                let more = cut.header_bytes - Headers::udp(ip).total_bytes();
+                Self {
+                    packets: cut.packets() as u64,
+                    header: header.saturating_add_signed(more as i64),
+                    apart: UDP_HEADER_BYTES as u64,
+                }
+            }
+            _ => whole,
         }
-        None => (bytes, udp.packets),
-    };
-    let segment = bytes / udp.packets.max(1);
-    // If the sender's own queue dropped datagrams, only those that arrived certainly left.
-    let arrived = other.filter(|_| side == Side::Sender && thrown(own) > 0);
-    let (least, fewest) = arrived.map_or((bytes, segments), |other| {
-        let packets = other.udp.as_ref().map_or(0, |udp| udp.packets.saturating_sub(udp.duplicates));
-        (bytes.min(other.total_bytes.get()), segments.min(packets))
-    });
-    let segments = CountRange { least: fewest, most: segments };
-    Some(LoadPart { payload: CountRange { least, most }, segments, bare: 0, header, segment })
+    }
+
+    fn part(&self, own: &Tally, other: Option<&Tally>, side: Side, heading: Heading) -> Option<LoadPart> {
+        let header = self.header;
+        let passes = (side == Side::Sender) == (heading == Heading::Out);
+        if !passes {
+            return Some(LoadPart { header, ..LoadPart::default() });
+        }
+        let udp = own.udp.as_ref()?;
+        let bytes = own.total_bytes.get();
+        let (most, datagrams) = match other.filter(|_| side == Side::Receiver) {
+            // What this host dropped had arrived. Of a datagram that was cut, some packets may have.
+            Some(sent) => {
+                let came = udp.packets.saturating_add(udp.socket_drops.unwrap_or_default());
+                let cut = sent.udp.as_ref().filter(|_| self.packets > 1).map_or(0, |udp| udp.packets);
+                (sent.total_bytes.get().max(bytes), came.max(cut))
+            }
+            None => (bytes, udp.packets),
+        };
+        let segment = bytes / udp.packets.saturating_mul(self.packets).max(1);
+        // If the sender's own queue dropped datagrams, only those that arrived certainly left.
+        let arrived = other.filter(|_| side == Side::Sender && thrown(own) > 0);
+        let (least, fewest) = arrived.map_or((bytes, datagrams), |other| {
+            let packets = other.udp.as_ref().map_or(0, |udp| udp.packets.saturating_sub(udp.duplicates));
+            (bytes.min(other.total_bytes.get()), datagrams.min(packets))
+        });
+        let with_apart =
+            |bytes: u64, datagrams: u64| bytes.saturating_add(datagrams.saturating_mul(self.apart));
+        let packets = |datagrams: u64| datagrams.saturating_mul(self.packets);
+        let payload = CountRange { least: with_apart(least, fewest), most: with_apart(most, datagrams) };
+        let segments = CountRange { least: packets(fewest), most: packets(datagrams) };
+        Some(LoadPart { payload, segments, bare: 0, header, segment })
+    }
 }
 
 /// Counts of a port.

@@ -2,8 +2,8 @@ use linerate_model::flow::FlowId;
 use linerate_model::metrics::port;
 use linerate_model::{
     Body, Direction, Event, FlowPlan, HostInfo, IdleCounts, InterfaceCounts, KernelCounts, LinkInfo,
-    PassedCounts, PortSample, QdiscCounts, Readings, RunRecord, RunStart, SocketCounts, TestSpec, UdpTally,
-    World,
+    PassedCounts, PortSample, QdiscCounts, Readings, RunRecord, RunStart, SideSettings, SocketCounts,
+    TestSpec, UdpTally, World,
 };
 use linerate_units::{Span, Timestamp};
 
@@ -23,6 +23,8 @@ struct AccountedRun {
     kind: LinkKind,
     transport: Transport,
     ports: Vec<(&'static str, u64)>,
+    /// Payload of a datagram, and path MTU.
+    cut: Option<(u64, u32)>,
 }
 
 fn tally(kernel: KernelCounts) -> Tally {
@@ -78,6 +80,7 @@ fn balanced() -> AccountedRun {
         kind: LinkKind::Veth,
         transport: Transport::Tcp,
         ports: Vec::new(),
+        cut: None,
     }
 }
 
@@ -138,11 +141,15 @@ impl AccountedRun {
             let rest = (name, *bytes - 99 * each);
             std::iter::repeat_n((name, each), 99).chain([rest])
         };
+        let (length, pmtu) = self.cut.unzip();
+        let length = Bytes::new(length.unwrap_or_default());
+        let settings = SideSettings { length, pmtu, ..SideSettings::default() };
         let mut bodies = vec![
             (0, Body::RunStarted(Box::new(start))),
             (0, Body::Host { info: host("a", "10.0.0.1") }),
             (1, Body::Host { info: host("b", "10.0.0.2") }),
             (0, Body::FlowPlanned(plan)),
+            (0, Body::FlowOpened { flow: FlowId(0), side: Side::Sender, settings }),
             (0, Body::FlowEnded { flow: FlowId(0), side: Side::Sender, tally: self.sender }),
             (1, Body::FlowEnded { flow: FlowId(0), side: Side::Receiver, tally: self.receiver }),
         ];
@@ -426,6 +433,34 @@ fn loopback_counts_datagrams_without_the_header_of_ethernet() {
         Some("sender_interface"),
         "14 bytes each are of others"
     );
+}
+
+/// 9000 bytes and the header of UDP are six packets of 1480 bytes over IPv4, and one of 128.
+#[test]
+fn datagrams_that_ip_cuts_have_a_header_in_each_packet() {
+    const DATAGRAMS: u64 = 10_000;
+    let udp = |packets, lost| Some(UdpTally { packets, lost, ..UdpTally::default() });
+    let with = |lost: u64, lost_packets: u64| {
+        let mut run = balanced();
+        (run.transport, run.cut) = (Transport::Udp, Some((9000, 1500)));
+        let bytes = DATAGRAMS * (9000 + 8 + 7 * 34);
+        // The last packet of a lost datagram is missing.
+        let data = |missing: u64| passed(bytes - missing * (128 + 34), DATAGRAMS * 7 - missing);
+        (run.sender.udp, run.receiver.udp) = (udp(DATAGRAMS, 0), udp(DATAGRAMS - lost, lost));
+        for (tally, datagrams) in [(&mut run.sender, DATAGRAMS), (&mut run.receiver, DATAGRAMS - lost)] {
+            tally.total_bytes = Bytes::new(datagrams * 9000);
+            kernel(tally).socket = None;
+        }
+        eth0(&mut run.sender).sent = data(0);
+        eth0(&mut run.sender).received = passed(0, 0);
+        eth0(&mut run.receiver).received = data(lost_packets);
+        eth0(&mut run.receiver).sent = passed(0, 0);
+        run
+    };
+    assert_eq!(with(0, 0).open(), []);
+    assert_eq!(with(1000, 1000).open(), [], "the other six packets of each arrived");
+    let others = AccountedRun { cut: None, ..with(0, 0) };
+    assert_eq!(others.open().first().map(|found| found.0), Some("sender_interface"), "not known to be cut");
 }
 
 #[test]

@@ -220,24 +220,13 @@ impl Context {
         self.versions().into_iter().filter_map(of_version).collect()
     }
 
-    /// Number of packets of a datagram and their bytes on the wire. Fragments carry multiples of eight bytes
-    /// (RFC 791 §3.2).
+    /// Number of packets of a datagram and their bytes on the wire.
     fn cut(&self, payload_bytes: f64, mtu_bytes: f64, version: IpVersion) -> Option<(f64, f64)> {
-        let ip = self.encapsulation_bytes() + version.header_bytes();
-        let tags = f64::from(self.tags);
         let data = payload_bytes + framing::UDP_HEADER_BYTES;
-        if data + ip <= mtu_bytes {
-            return Some((1.0, framing::wire_bytes(data + ip, tags)?));
-        }
-        let fragment_header = if version == IpVersion::V6 { 8.0 } else { 0.0 };
-        let each = ((mtu_bytes - ip - fragment_header) / 8.0).floor() * 8.0;
-        if each <= 0.0 {
-            return None;
-        }
-        let full = ((data / each).ceil() - 1.0).max(0.0);
-        let last = data - full * each;
-        let wire = |bytes: f64| framing::wire_bytes(bytes + ip + fragment_header, tags);
-        Some((full + 1.0, full * wire(each)? + wire(last)?))
+        let cut = framing::fragments(data, mtu_bytes, version, self.encapsulation_bytes())?;
+        let wire = |bytes: f64| framing::wire_bytes(bytes + cut.header_bytes, f64::from(self.tags));
+        let full = if cut.full > 0.0 { cut.full * wire(cut.full_bytes)? } else { 0.0 };
+        Some((cut.packets(), full + wire(cut.last_bytes)?))
     }
 
     fn tunnelled(&self, inner: Headers) -> Headers {

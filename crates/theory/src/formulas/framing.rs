@@ -24,6 +24,8 @@ pub const TCP_HEADER_BYTES: f64 = 20.0;
 pub const UDP_HEADER_BYTES: f64 = 8.0;
 /// TCP timestamps option with its padding, bytes. Source: RFC 7323 §3.2 and appendix A.
 pub const TIMESTAMPS_BYTES: f64 = 12.0;
+/// IPv6 fragment header, bytes. Source: RFC 8200 §4.5.
+const FRAGMENT_HEADER_BYTES: f64 = 8.0;
 /// How far a measured rate may exceed a ceiling without being wrong: two clocks, 100 ppm each. Source: IEEE
 /// 802.3.
 pub const CLOCK_TOLERANCE_PPM: f64 = 200.0;
@@ -99,6 +101,48 @@ impl Headers {
     pub fn total_bytes(&self) -> f64 {
         self.encapsulation_bytes + self.ip_bytes + self.transport_bytes + self.option_bytes
     }
+}
+
+/// A datagram in the packets that IP cuts it into.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fragments {
+    /// Number of packets that are as long as possible, besides the last one.
+    pub full: f64,
+    /// Bytes of the datagram in each of them.
+    pub full_bytes: f64,
+    /// Bytes of the datagram in the last packet.
+    pub last_bytes: f64,
+    /// Bytes of each packet before its part of the datagram: 20 over IPv4, 48 over IPv6, and those of a tunnel.
+    pub header_bytes: f64,
+}
+
+impl Fragments {
+    /// Number of packets.
+    #[must_use]
+    pub fn packets(&self) -> f64 {
+        self.full + 1.0
+    }
+}
+
+/// How IP cuts a datagram of `data_bytes` with its UDP header; a single packet if it fits. Fragments carry multiples of
+/// eight bytes. `encapsulation_bytes` are the headers of a tunnel.
+///
+/// Units: bytes. Domain: an MTU larger than the headers. Source: RFC 791 §3.2, RFC 8200 §4.5.
+#[must_use]
+pub fn fragments(
+    data_bytes: f64,
+    mtu_bytes: f64,
+    ip: IpVersion,
+    encapsulation_bytes: f64,
+) -> Option<Fragments> {
+    let (data, whole) = (not_negative(data_bytes)?, not_negative(encapsulation_bytes)? + ip.header_bytes());
+    if data + whole <= finite(mtu_bytes)? {
+        return Some(Fragments { full: 0.0, full_bytes: data, last_bytes: data, header_bytes: whole });
+    }
+    let header_bytes = whole + if ip == IpVersion::V6 { FRAGMENT_HEADER_BYTES } else { 0.0 };
+    let full_bytes = positive(((mtu_bytes - header_bytes) / 8.0).floor() * 8.0)?;
+    let full = ((data / full_bytes).ceil() - 1.0).max(0.0);
+    Some(Fragments { full, full_bytes, last_bytes: data - full * full_bytes, header_bytes })
 }
 
 /// The Ethernet frame of an IP packet, FCS included and padded to the minimum.
@@ -223,6 +267,22 @@ pub fn retransmission_ratio(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// RFC 791 §3.2: 1480 bytes of 1500 are a multiple of eight, 1452 of 1500 over IPv6 are not.
+    #[test]
+    fn a_datagram_is_cut_at_multiples_of_eight_bytes() {
+        let cut = |data, mtu, ip| fragments(data, mtu, ip, 0.0).unwrap();
+        let whole = Fragments { full: 0.0, full_bytes: 1480.0, last_bytes: 1480.0, header_bytes: 20.0 };
+        assert_eq!(cut(1480.0, 1500.0, IpVersion::V4), whole);
+        let two = Fragments { full: 1.0, full_bytes: 1480.0, last_bytes: 1.0, header_bytes: 20.0 };
+        assert_eq!(cut(1481.0, 1500.0, IpVersion::V4), two);
+        let seven = Fragments { full: 6.0, full_bytes: 1480.0, last_bytes: 128.0, header_bytes: 20.0 };
+        assert_eq!((cut(9008.0, 1500.0, IpVersion::V4), seven.packets()), (seven, 7.0));
+        let over_ipv6 = Fragments { full: 1.0, full_bytes: 1448.0, last_bytes: 13.0, header_bytes: 48.0 };
+        assert_eq!(cut(1461.0, 1500.0, IpVersion::V6), over_ipv6);
+        assert_eq!(fragments(100.0, 27.0, IpVersion::V4, 0.0), None, "no eight bytes fit");
+        assert_eq!(fragments(f64::NAN, 1500.0, IpVersion::V4, 0.0), None);
+    }
 
     #[test]
     fn a_full_packet_costs_1538_bytes_and_a_tag_four_more() {
