@@ -22,6 +22,10 @@ set -euo pipefail
 [ -x "$(dirname "$0")/../target/peers/librespeed-cli" ] || "$(dirname "$0")/librespeed-cli.sh" ||
     echo "tests with the client of LibreSpeed will be skipped" >&2
 
+# What checks metrics and alert rules. Tests without it are skipped and counted.
+[ -x "$(dirname "$0")/../target/peers/promtool" ] || "$(dirname "$0")/promtool.sh" ||
+    echo "the test with promtool will be skipped" >&2
+
 # What builds, checks and tests the Python package. Its test is skipped and counted otherwise.
 "$(dirname "$0")/python-package.sh" tools || echo "the test of the Python package will be skipped" >&2
 

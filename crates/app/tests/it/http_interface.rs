@@ -2,9 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
-use crate::support::{Process, ServeProcess, TestDir, has_python_peers, linerate, python_peer};
+use crate::support::{Process, ServeProcess, TestDir, has_python_peers, linerate, python_peer, skipped};
 
 /// Time for a program of others.
 const TIMEOUT: Duration = Duration::from_secs(300);
@@ -60,6 +62,21 @@ fn prometheus_reads_the_metrics() {
     }
     let place = TestDir::new();
     let (_server, base) = service(&place);
+    let body = scraped(&base);
+    let file = place.folder.file("metrics.txt");
+    std::fs::write(&file, &body).unwrap();
+    let mut command = python_peer("python");
+    command.args(["-c", READ_METRICS, &file]);
+    let done = Process::start(command).finish(TIMEOUT);
+    assert_eq!(done.code, Some(0), "{}\n{body}", done.stderr);
+    let families: Vec<&str> = done.stdout.split_whitespace().collect();
+    for wanted in ["linerate_goodput_bytes_per_second", "linerate_verdict", "linerate_last_run_success"] {
+        assert!(families.contains(&wanted), "{families:?}");
+    }
+}
+
+/// The metrics of a server, as Prometheus asks for them.
+fn scraped(base: &str) -> String {
     let address = base.trim_start_matches("http://").trim_end_matches('/');
     let mut stream = TcpStream::connect(address).unwrap();
     let request = format!(
@@ -72,14 +89,31 @@ fn prometheus_reads_the_metrics() {
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.to_lowercase().contains("application/openmetrics-text"), "{head}");
     assert!(!head.to_lowercase().contains("chunked"), "{head}");
-    let file = place.folder.file("metrics.txt");
-    std::fs::write(&file, body).unwrap();
-    let mut command = python_peer("python");
-    command.args(["-c", READ_METRICS, &file]);
-    let done = Process::start(command).finish(TIMEOUT);
-    assert_eq!(done.code, Some(0), "{}\n{body}", done.stderr);
-    let families: Vec<&str> = done.stdout.split_whitespace().collect();
-    for wanted in ["linerate_goodput_bytes_per_second", "linerate_verdict", "linerate_last_run_success"] {
-        assert!(families.contains(&wanted), "{families:?}");
+    body.to_owned()
+}
+
+/// A lint of metrics fails too: promtool ends with 3 then.
+#[test]
+fn promtool_takes_the_metrics_and_the_alert_rules_hold_their_tests() {
+    const PROMTOOL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/peers/promtool");
+    const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/monitoring");
+    if !Path::new(PROMTOOL).exists() {
+        let test = "promtool_takes_the_metrics_and_the_alert_rules_hold_their_tests";
+        return skipped(test, "there is no target/peers/promtool");
     }
+    let place = TestDir::new();
+    let (_server, base) = service(&place);
+    let promtool = |arguments: &[&str], input: &str| {
+        let mut command = Command::new(PROMTOOL);
+        command.args(arguments).current_dir(RULES);
+        let done = Process::start_with(command, input.as_bytes()).finish(TIMEOUT);
+        assert_eq!(done.code, Some(0), "promtool {arguments:?}: {done:?}");
+        done
+    };
+    let body = scraped(&base);
+    assert!(body.contains("linerate_goodput_bytes_per_second{"), "{body}");
+    promtool(&["check", "metrics"], &body);
+    let rules = promtool(&["check", "rules", "linerate-alerts.yml"], "");
+    assert!(rules.stdout.contains("SUCCESS: 4 rules found"), "{rules:?}");
+    promtool(&["test", "rules", "linerate-alerts.test.yml"], "");
 }
