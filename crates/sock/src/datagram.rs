@@ -1,6 +1,6 @@
 //! A received datagram, and what the kernel says about it.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Metadata of a received datagram; each only if the corresponding socket option is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,6 +14,9 @@ pub struct Ancillary {
     pub dropped: Option<u32>,
     /// Traffic-class byte of the packet, with ECN in its lowest two bits.
     pub tos: Option<u8>,
+    /// The address of this host that it was sent to, if an answer can come from there; IPv4 addresses on a socket of IPv6
+    /// are mapped.
+    pub destination: Option<IpAddr>,
 }
 
 /// One received datagram, or several merged by the kernel (GRO).

@@ -40,6 +40,7 @@ pub mod poll;
 pub mod proc;
 pub mod queues;
 pub mod sockopt;
+pub mod reply;
 pub mod stream;
 pub mod tcp_info;
 pub mod thread;

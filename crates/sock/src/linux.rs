@@ -28,6 +28,7 @@ pub mod priority;
 pub mod process;
 pub(crate) mod queues;
 pub mod routing;
+pub(crate) mod reply;
 pub(crate) mod sockopt;
 pub mod splice;
 pub(crate) mod stream;

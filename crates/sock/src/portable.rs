@@ -27,6 +27,7 @@ pub mod priority;
 pub mod process;
 pub(crate) mod queues;
 pub(crate) mod sockopt;
+pub(crate) mod reply;
 pub mod splice;
 pub(crate) mod stream;
 pub(crate) mod tcp_info;

@@ -51,6 +51,7 @@ mod lab_rootless;
 mod multicast;
 mod quotas;
 mod run_lab;
+mod several_addresses;
 mod sweep;
 mod tcp_options;
 mod web_pages;

@@ -4,21 +4,21 @@
 //! A peer never gets more bytes than it has sent (no amplification), and gets none without the cookie of a run.
 
 use std::hash::BuildHasher;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use linerate_model::sniff::Match;
 use linerate_proto::native::{DATAGRAM_BYTES, DatagramKind, ProbeDatagram};
-use linerate_sock::batch::RecvBatch;
-use linerate_sock::open::udp_connected_on_same_port;
+use linerate_sock::batch::{Datagram, RecvBatch};
 use linerate_sock::sockopt::{Timestamping, set_timestamping};
-use linerate_sock::{Mono, SockError, SocketOptions, stream};
+use linerate_sock::{Mono, SockError, SocketOptions, reply, stream};
 
 use super::Shared;
 use super::inbox::{Detected, detect};
 use super::open_port::OpenPort;
 use super::registry::DataSocket;
-use crate::probe::{arrival, reply};
+use crate::probe::{arrival, reply as probe_reply};
 use crate::setup::UDP_RCV_BUF;
+use crate::stand_in::Incoming;
 
 /// Most datagrams of a port that are read at once; what arrives at the other ports comes next.
 const BATCH: usize = 16;
@@ -37,6 +37,10 @@ pub(super) fn batch<'a>(mut ports: impl Iterator<Item = &'a OpenPort>) -> RecvBa
 pub(super) fn prepare(port: &OpenPort) -> Result<(), SockError> {
     // Without timestamps of the kernel, probes get our own.
     let _ = set_timestamping(&*port.socket, Timestamping { receive: true, ..Timestamping::default() });
+    if port.address.ip().is_unspecified() {
+        // Without it, a client that uses another address than the first of this host gets no answer.
+        let _ = reply::note_destinations(&port.socket);
+    }
     stream::set_nonblocking(&*port.socket, true)
 }
 
@@ -49,16 +53,18 @@ pub(super) fn receive(port: &OpenPort, batch: &mut RecvBatch, shared: &Shared) {
         match ProbeDatagram::decode(datagram.bytes).filter(|_| port.native) {
             Some(message) => {
                 let (at, _) = arrival(datagram.ancillary.arrived_at_ns);
-                answer(port, from, &message, at, shared);
+                let answerer = Answerer { port, address: datagram.ancillary.destination };
+                answer(&answerer, from, &message, at, shared);
             }
-            None => forward(port, from, datagram.bytes, shared),
+            None => forward(port, from, &datagram, shared),
         }
     }
 }
 
 /// Passes a datagram to the embedded server that recognizes it or may recognize it: no further bytes will
 /// follow.
-fn forward(port: &OpenPort, from: SocketAddr, bytes: &[u8], shared: &Shared) {
+fn forward(port: &OpenPort, from: SocketAddr, datagram: &Datagram<'_>, shared: &Shared) {
+    let bytes = datagram.bytes;
     let maybe = || port.inboxes.iter().find(|inbox| (inbox.tool.sniff)(bytes) == Match::More);
     let claimed = shared.inboxes().find(|inbox| inbox.claims(port.number, from.ip()));
     let its = claimed.or_else(|| match detect(&port.inboxes, bytes, true) {
@@ -67,29 +73,44 @@ fn forward(port: &OpenPort, from: SocketAddr, bytes: &[u8], shared: &Shared) {
         Detected::Nobody => None,
     });
     if let Some(inbox) = its {
-        inbox.put_datagram(port.number, from, bytes.to_vec());
+        let (port, to, bytes) = (port.number, datagram.ancillary.destination, bytes.to_vec());
+        inbox.put(Incoming::Datagram { port, from, to, bytes });
     }
 }
 
-fn answer(port: &OpenPort, from: SocketAddr, message: &ProbeDatagram, at: Mono, shared: &Shared) {
+/// What answers a datagram.
+struct Answerer<'p> {
+    port: &'p OpenPort,
+    /// The address of this host that the datagram was sent to, if it is known.
+    address: Option<IpAddr>,
+}
+
+impl Answerer<'_> {
+    fn send(&self, to: SocketAddr, message: &ProbeDatagram) {
+        // A datagram may be lost.
+        let _ = reply::send_from(&self.port.socket, self.address, to, &message.encode());
+    }
+}
+
+fn answer(answerer: &Answerer<'_>, from: SocketAddr, message: &ProbeDatagram, at: Mono, shared: &Shared) {
     // The source address of a datagram is easily forged. We only answer the address that the client of the run
     // has proved to own with its control connection.
     let Some(inbox) = shared.registry.find(&message.cookie).filter(|inbox| inbox.is_client(from.ip())) else {
         return;
     };
-    let socket = &*port.socket;
     let challenge = shared.challenge_key.hash_one((from, message.cookie, message.flow, message.stream));
     match message.kind {
         DatagramKind::Probe => {
-            let _ = socket.send_to(&reply(message, at).encode(), from);
+            answerer.send(from, &probe_reply(message, at));
         }
         DatagramKind::Open => {
-            let challenge = ProbeDatagram { kind: DatagramKind::Challenge, number: challenge, ..*message };
-            let _ = socket.send_to(&challenge.encode(), from);
+            let kind = DatagramKind::Challenge;
+            answerer.send(from, &ProbeDatagram { kind, number: challenge, ..*message });
         }
         DatagramKind::Echo if message.number == challenge => {
             let requested = SocketOptions { rcv_buf: Some(UDP_RCV_BUF), ..SocketOptions::default() };
-            let Ok(bound) = udp_connected_on_same_port(port.address, from, &requested) else { return };
+            let (address, port) = (answerer.address, answerer.port.address);
+            let Ok(bound) = reply::connected_at(address, port, from, &requested) else { return };
             let ready = ProbeDatagram { kind: DatagramKind::Ready, ..*message };
             // The client's next echo would no longer reach this socket, so the answer is sent three times
             // against loss.

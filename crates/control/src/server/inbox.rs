@@ -96,10 +96,10 @@ impl Inbox {
     }
 
     /// Adds a datagram, or drops it if there is no room.
-    pub(super) fn put_datagram(&self, port: u16, from: SocketAddr, bytes: Vec<u8>) {
+    pub(super) fn put(&self, datagram: Incoming) {
         let mut arrived = locked(&self.arrived);
         if arrived.len() < MAX_WAITING {
-            arrived.push_back(Incoming::Datagram { port, from, bytes });
+            arrived.push_back(datagram);
             self.waker.wake();
         }
     }

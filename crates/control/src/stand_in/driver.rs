@@ -294,9 +294,10 @@ impl<'a> Driver<'a> {
                         self.events.push_back(DriverEvent::Bytes { link, bytes: received });
                     }
                 }
-                Some(Incoming::Datagram { port, from, bytes }) => {
+                Some(Incoming::Datagram { port, from, to, bytes }) => {
                     let Some(link) = self.core.links.shared_listener(Transport::Udp, port) else { continue };
                     let from = super::endpoint::plain(from);
+                    self.core.links.note_destination(link, from, to);
                     self.events.push_back(DriverEvent::Datagram { link, from, bytes });
                 }
                 None => return,

@@ -7,13 +7,14 @@ mod opening;
 mod tuning;
 
 use linerate_sock::handle::{AsFd, BorrowedFd};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_compat::stand_in::{Link, Transport};
+use linerate_sock::batch::RecvBatch;
 use linerate_sock::poll::{Interest, Poller};
 use linerate_sock::{Mono, SocketOptions, clock};
 
@@ -28,6 +29,9 @@ const LINGER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most links at once; further connections are closed when they arrive.
 const MAX_LINKS: usize = 4_096;
 
+/// Most peers whose destination addresses are remembered.
+const MAX_DESTINATIONS: usize = 4_096;
+
 /// Size of the largest datagram, and of the largest read from a connection.
 const BUFFER_BYTES: usize = 65_536;
 
@@ -41,6 +45,9 @@ pub(super) struct Links {
     table: BTreeMap<Link, LinkEntry>,
     next: Link,
     buffer: Vec<u8>,
+    datagrams: RecvBatch,
+    /// The addresses of this host at which the datagrams of peers arrive, by listener.
+    destinations: HashMap<(Link, SocketAddr), IpAddr>,
 }
 
 #[derive(Debug)]
@@ -120,6 +127,8 @@ impl Links {
             table: BTreeMap::new(),
             next: Link::FIRST_ACCEPTED,
             buffer: vec![0; BUFFER_BYTES],
+            datagrams: RecvBatch::new(1, BUFFER_BYTES),
+            destinations: HashMap::new(),
         })
     }
 
@@ -192,7 +201,13 @@ impl Links {
             LinkSocket::Connecting(_) => return self.connected(link, events),
             LinkSocket::Listener(_) => return self.accept(link, events),
             LinkSocket::SharedPorts(..) => return More::No,
-            LinkSocket::Datagrams(datagrams) => datagrams.read(link, &mut self.buffer, events),
+            LinkSocket::Datagrams(datagrams) => {
+                let (more, to) = datagrams.read(link, &mut self.datagrams, events);
+                if let Some((from, to)) = to {
+                    self.note_destination(link, from, Some(to));
+                }
+                more
+            }
             LinkSocket::Connection(connection) => {
                 acting::note_flushed(link, connection.flush(), events);
                 if connection.interest().is_some_and(|wants| wants.read) {
@@ -204,6 +219,21 @@ impl Links {
         };
         self.update_interest(link);
         more
+    }
+
+    /// Remembers at which address of this host the datagrams of a peer arrive, so that it is answered from there.
+    pub(super) fn note_destination(&mut self, listener: Link, peer: SocketAddr, to: Option<IpAddr>) {
+        let Some(to) = to else { return };
+        if self.destinations.len() >= MAX_DESTINATIONS {
+            // Those that are forgotten are answered from the address that the kernel chooses.
+            self.destinations.clear();
+        }
+        self.destinations.insert((listener, peer), to);
+    }
+
+    /// The address of this host at which the datagrams of a peer arrive at a listener, if it is known.
+    fn destination(&self, listener: Link, peer: SocketAddr) -> Option<IpAddr> {
+        self.destinations.get(&(listener, plain(peer))).copied()
     }
 
     /// Updates the poller's interest in a link, and removes a link that has ended.
@@ -274,27 +304,30 @@ impl Links {
 }
 
 impl DatagramLink {
-    fn read(&mut self, link: Link, buffer: &mut [u8], events: &mut DriverEvents) -> More {
+    /// Reads a datagram. Also returns its source and the address of this host that it was sent to, if it is known.
+    fn read(
+        &mut self,
+        link: Link,
+        batch: &mut RecvBatch,
+        events: &mut DriverEvents,
+    ) -> (More, Option<(SocketAddr, IpAddr)>) {
         if self.lent > 0 || self.held {
-            return More::No;
+            return (More::No, None);
         }
-        match self.socket.recv_from(buffer) {
-            Ok(_) if self.discards => More::Maybe,
-            Ok((count, from)) => {
-                let bytes = buffer.get(..count).unwrap_or_default().to_vec();
-                events.push_back(DriverEvent::Datagram { link, from: plain(from), bytes });
-                More::Maybe
+        if let Err(error) = batch.recv(&self.socket) {
+            // An ICMP error. The socket remains usable, but a stand-in that waits for a datagram has to know.
+            if self.peer.is_some() && !self.discards {
+                events.push_back(DriverEvent::Closed { link, reason: Some(reason_of(&error)) });
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => More::No,
-            Err(error) => {
-                // An ICMP error. The socket remains usable, but a stand-in that waits for a datagram has to
-                // know.
-                if self.peer.is_some() && !self.discards {
-                    events.push_back(DriverEvent::Closed { link, reason: Some(reason(&error)) });
-                }
-                More::No
-            }
+            return (More::No, None);
         }
+        let Some(datagram) = batch.get(0) else { return (More::No, None) };
+        let Some(from) = datagram.source.map(plain).filter(|_| !self.discards) else {
+            return (More::Maybe, None);
+        };
+        let to = datagram.ancillary.destination.map(|to| (from, to));
+        events.push_back(DriverEvent::Datagram { link, from, bytes: datagram.bytes.to_vec() });
+        (More::Maybe, to)
     }
 }
 

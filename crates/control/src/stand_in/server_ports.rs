@@ -1,7 +1,7 @@
 //! The interface between an embedded server's driver and the server.
 
 use linerate_sock::handle::BorrowedFd;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use linerate_compat::stand_in::{Planned, RunId, Transport};
@@ -86,6 +86,6 @@ pub(crate) struct ReleasedPlace {
 pub(crate) enum Incoming {
     /// A connection, and the bytes that were read to identify its protocol.
     Connection { port: u16, stream: TcpStream, peer: SocketAddr, received: Vec<u8>, permit: Permit },
-    /// A datagram and its source address.
-    Datagram { port: u16, from: SocketAddr, bytes: Vec<u8> },
+    /// A datagram, its source address, and the address of this host that it was sent to, if it is known.
+    Datagram { port: u16, from: SocketAddr, to: Option<IpAddr>, bytes: Vec<u8> },
 }

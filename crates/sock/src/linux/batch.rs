@@ -3,6 +3,7 @@
 //!
 //! A batch owns all memory that a call needs and allocates it once.
 
+use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -73,6 +74,13 @@ pub struct RecvBatch {
 
 // SAFETY: the pointers in `parts` and `headers` are rewritten before every use from buffers that the batch owns.
 unsafe impl Send for RecvBatch {}
+
+impl fmt::Debug for RecvBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (most, filled) = (self.headers.len(), self.filled);
+        f.debug_struct("RecvBatch").field("most", &most).field("filled", &filled).finish_non_exhaustive()
+    }
+}
 
 /// A socket address of either family, as bytes.
 type SockAddrBytes = [u8; size_of::<libc::sockaddr_in6>()];

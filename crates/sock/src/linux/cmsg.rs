@@ -1,8 +1,11 @@
 //! Control messages: the kernel's metadata of a datagram. Does no I/O, so that it can be fuzzed.
 
+use std::net::IpAddr;
+
 use libc::{IPPROTO_IP, IPPROTO_IPV6, SOL_SOCKET, SOL_UDP};
 
 pub use crate::datagram::Ancillary;
+use crate::reply::answering;
 
 /// Length, level and type, as the C compiler lays them out.
 const HEADER: usize = size_of::<libc::cmsghdr>();
@@ -73,6 +76,15 @@ impl Ancillary {
                 (SOL_SOCKET, libc::SO_RXQ_OVFL) => found.dropped = int(message.data).map(i32::cast_unsigned),
                 (SOL_SOCKET, libc::SCM_TIMESTAMPING) => found.arrived_at_ns = software_stamp(message.data),
                 (IPPROTO_IP, libc::IP_TOS) => found.tos = message.data.first().copied(),
+                (IPPROTO_IP, libc::IP_PKTINFO) => {
+                    // `struct in_pktinfo`: interface, own address, destination in the packet.
+                    let own = message.data.get(4..).and_then(|rest| rest.first_chunk::<4>());
+                    found.destination = own.and_then(|own| answering(IpAddr::from(*own)));
+                }
+                (IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                    let own = message.data.first_chunk::<16>();
+                    found.destination = own.and_then(|own| answering(IpAddr::from(*own)));
+                }
                 (IPPROTO_IPV6, libc::IPV6_TCLASS) => {
                     found.tos = int(message.data).and_then(|class| u8::try_from(class).ok());
                 }
@@ -134,12 +146,14 @@ mod tests {
             (SOL_SOCKET, libc::SO_RXQ_OVFL, &u32::MAX.to_ne_bytes()),
             (SOL_SOCKET, libc::SCM_TIMESTAMPING, &stamps),
             (IPPROTO_IP, libc::IP_TOS, &[0x03]),
+            (IPPROTO_IP, libc::IP_PKTINFO, &[1, 0, 0, 0, 192, 0, 2, 7, 192, 0, 2, 255]),
         ]);
         let expected = Ancillary {
             segment_size: Some(1448),
             arrived_at_ns: Some(7_123_456_789),
             dropped: Some(u32::MAX),
             tos: Some(3),
+            destination: Some(IpAddr::from([192, 0, 2, 7])),
         };
         assert_eq!(Ancillary::parse(&bytes), expected);
     }

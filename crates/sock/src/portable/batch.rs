@@ -20,6 +20,7 @@ pub fn send_segments(_fd: &impl AsFd, _bytes: &[u8], _segment_size: u16) -> Resu
 }
 
 /// A received datagram, in memory of its own.
+#[derive(Debug)]
 pub struct RecvBatch {
     /// One byte more than the room for a datagram shows that a datagram was longer.
     bytes: Vec<u8>,

@@ -4,7 +4,7 @@ use std::net::{Shutdown, SocketAddr};
 
 use linerate_compat::stand_in::Link;
 use linerate_sock::poll::{Interest, wait_for};
-use linerate_sock::{Mono, clock, sockopt, stream};
+use linerate_sock::{Mono, clock, reply, sockopt, stream};
 
 use super::connection::Flushed;
 use super::{
@@ -40,7 +40,7 @@ impl Links {
             _ => None,
         };
         if let Some((socket, local)) = socket {
-            let _ = socket.send_to(bytes, mapped_address(to, local));
+            let _ = reply::send_from(socket, self.destination(link, to), mapped_address(to, local), bytes);
         }
     }
 

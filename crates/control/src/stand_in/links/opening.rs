@@ -5,10 +5,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_compat::stand_in::{Link, LinkOptions, Opened, SystemError, Transport};
-use linerate_sock::open::{
-    Bound, Connecting, begin_connect, bind_udp, connect_udp, listen_tcp, udp_connected_on_same_port,
-};
-use linerate_sock::{KeepAlive, Mono, SockError, SocketOptions, clock, sockopt, stream};
+use linerate_sock::open::{Bound, Connecting, begin_connect, bind_udp, connect_udp, listen_tcp};
+use linerate_sock::{KeepAlive, Mono, SockError, SocketOptions, clock, reply, sockopt, stream};
 use linerate_units::Span;
 
 use super::super::driver_event::own_reason;
@@ -145,6 +143,9 @@ impl Links {
             // Needed so that each peer can get its own socket on this port.
             requested.reuse_port = true;
             let bound = bind_udp(address, &requested)?;
+            if address.ip().is_unspecified() {
+                let _ = reply::note_destinations(&bound.socket);
+            }
             stream::set_nonblocking(&bound.socket, true)?;
             let opened_link = opened(&bound.socket, bound.local, None, None);
             self.insert(link, LinkSocket::Datagrams(DatagramLink::new(bound, None)));
@@ -238,7 +239,8 @@ impl Links {
         let link = self.fresh();
         let held = local.and_then(|local| {
             let peer = mapped_address(peer, local);
-            let bound = udp_connected_on_same_port(local, peer, &socket_options(options));
+            let destination = self.destination(listener, peer);
+            let bound = reply::connected_at(destination, local, peer, &socket_options(options));
             self.hold_datagrams(link, bound.map_err(|error| reason_of(&error))?, Some(peer))
         });
         events.push_back(match held {
