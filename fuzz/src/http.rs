@@ -3,7 +3,6 @@
 use linerate_compat::EmbeddedServerConfig;
 use linerate_compat::http::{HttpRequest, HttpServer};
 use linerate_model::flow::{ChunkReader, FrameReader};
-use linerate_units::Span;
 
 use crate::noisy_host::{completed, received};
 
@@ -20,8 +19,7 @@ pub fn http(script: &[u8]) {
 
 /// The number of tests that were completed without an error.
 fn run(script: &[u8]) -> u32 {
-    let config =
-        EmbeddedServerConfig { port: 5201, shared: true, seed: 1, wall: Span::ZERO, without: Vec::new() };
+    let config = EmbeddedServerConfig { shared: true, seed: 1, ..EmbeddedServerConfig::at(5201) };
     completed(HttpServer::new(&config), script)
 }
 

@@ -43,4 +43,4 @@ mod virtual_hosts;
 
 pub use refusal::no_refusal;
 pub use stamped::Stamped;
-pub use tool::{ALL, EmbeddedServerConfig, Tool};
+pub use tool::{ALL, EmbeddedServerConfig, StartCheck, Tool};

@@ -1,5 +1,9 @@
 //! The table of foreign tools: what a port needs in order to serve each of them.
 
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
 use linerate_model::sniff::Match;
 
 use crate::stand_in::StandIn;
@@ -36,7 +40,7 @@ impl Tool {
 }
 
 /// The configuration of an embedded server, on a port that it shares with others.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct EmbeddedServerConfig {
     /// The port on which clients reach it.
     pub port: u16,
@@ -48,6 +52,41 @@ pub struct EmbeddedServerConfig {
     pub wall: linerate_units::Span,
     /// Protocols of the tool that are not served, of those in [`Tool::protocols`].
     pub without: Vec<String>,
+    /// Decides which tests of pages may start; absent if all may.
+    pub start_check: Option<StartCheck>,
+}
+
+impl EmbeddedServerConfig {
+    /// For clients at this port, one at a time, with everything served and nothing random.
+    #[must_use]
+    pub fn at(port: u16) -> Self {
+        let (shared, seed, wall) = (false, 0, linerate_units::Span::ZERO);
+        Self { port, shared, seed, wall, without: Vec::new(), start_check: None }
+    }
+}
+
+/// Decides whether the test of a page may start, by its ticket and the address of the client.
+#[derive(Clone)]
+pub struct StartCheck(Arc<TicketCheck>);
+
+type TicketCheck = dyn Fn(&str, Option<IpAddr>) -> bool + Send + Sync;
+
+impl StartCheck {
+    /// This decision. It spends the ticket.
+    pub fn new(check: impl Fn(&str, Option<IpAddr>) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(check))
+    }
+
+    /// Whether the test with this ticket may start.
+    pub(crate) fn admits(&self, ticket: &str, client: Option<IpAddr>) -> bool {
+        (self.0)(ticket, client)
+    }
+}
+
+impl fmt::Debug for StartCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StartCheck").finish_non_exhaustive()
+    }
 }
 
 /// Every foreign tool that has a stand-in.

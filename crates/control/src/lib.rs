@@ -74,8 +74,9 @@ pub use port_observer::{
 };
 pub use restored::{Guardian, Guardians, Leftovers, Restored};
 pub use server::{
-    ClassicPort, Heartbeat, OwnRun, OwnRunTurn, OwnRuns, Policy, PortHandover, QueueLoad, Quotas, Server,
-    ServerConfig, ServerEvent, ServerHandle, ServerLimits, ServerReload, canonical_address, listening_text,
+    ClassicPort, Heartbeat, NoTicket, OwnRun, OwnRunTurn, OwnRuns, Policy, PortHandover, QueueLoad, Quotas,
+    Server, ServerConfig, ServerEvent, ServerHandle, ServerLimits, ServerReload, StartTickets,
+    canonical_address, listening_text,
 };
 pub use shares::{AddressGroup, Exhausted, Permit, Shares};
 pub use stand_in::{Interrupts, Invocation, LogStore, StoredRun, drive, file_facts};

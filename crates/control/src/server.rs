@@ -21,6 +21,7 @@ mod reachable;
 mod reflector;
 mod registry;
 mod session;
+mod start_tickets;
 #[cfg(test)]
 mod tests;
 mod tickets;
@@ -61,6 +62,7 @@ pub use quota::Quotas;
 pub use reachable::{canonical_address, listening_text};
 use reflector::Reflector;
 use registry::Registry;
+pub use start_tickets::{NoTicket, StartTickets};
 use tickets::Tickets;
 
 /// Number of open files that a server requests: enough for 10,000 streams in both directions.
@@ -205,6 +207,7 @@ pub struct Server {
     ports: OpenPorts,
     reload: ServerReload,
     handover: PortHandover,
+    start_tickets: Arc<StartTickets>,
     config: ServerConfig,
 }
 
@@ -213,6 +216,7 @@ struct Shared {
     registry: Registry,
     queue: Arc<ClientQueue>,
     tickets: Tickets,
+    start_tickets: Arc<StartTickets>,
     memory: Arc<Budget>,
     /// The secret of an agent's coordinators, as it is now.
     agent_token: Arc<Mutex<Option<Token>>>,
@@ -296,7 +300,7 @@ impl Server {
         let own = addresses.first().map_or(0, SocketAddr::port);
         let at_home = ports.ports.iter().filter(|port| own == 0 || port.number == own);
         let handover = PortHandover::new(at_home.map(|port| port.address.ip()))?;
-        Ok(Self { ports, reload, handover, config })
+        Ok(Self { ports, reload, handover, start_tickets: StartTickets::new(), config })
     }
 
     /// Takes connections that the program has accepted elsewhere, as if they had come to the port of this server.
@@ -332,7 +336,7 @@ impl Server {
         let has_browsers = |inbox: &Arc<Inbox>| inbox.tool.name == linerate_compat::http::HTTP.name;
         let serves = self.ports.inboxes.iter().any(has_browsers)
             && self.config.without.iter().all(|name| name != linerate_compat::http::BROWSER);
-        OwnRuns::new(Arc::clone(&self.reload.queue), port, serves)
+        OwnRuns::new(Arc::clone(&self.reload.queue), port, serves, Arc::clone(&self.start_tickets))
     }
 
     /// Serves until the handle stops it, or until one run has ended if only one was requested.
@@ -355,6 +359,7 @@ impl Server {
             registry: Registry::new()?,
             queue: self.reload.queue,
             tickets: Tickets::default(),
+            start_tickets: self.start_tickets,
             memory: self.reload.memory,
             agent_token: self.reload.agent_token,
             ports,

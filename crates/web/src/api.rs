@@ -9,6 +9,7 @@ mod plans;
 mod shared;
 mod starting;
 mod tags;
+mod tickets;
 
 use std::sync::Arc;
 
@@ -106,7 +107,7 @@ pub(crate) struct RunPath {
 pub(crate) fn routes() -> (Router<Service>, Arc<str>) {
     aide::generate::extract_schemas(true);
     let mut description = description();
-    let router = overview_routes().merge(run_routes()).merge(calculated_routes());
+    let router = overview_routes().merge(run_routes()).merge(tickets::routes()).merge(calculated_routes());
     let router = router
         .merge(plan_routes())
         .merge(shared_routes())

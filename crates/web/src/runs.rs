@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use linerate_control::{ControlError, OwnRun, OwnRunTurn, OwnRuns, QueueLoad, Sink};
+use linerate_control::{ControlError, OwnRun, OwnRunTurn, OwnRuns, QueueLoad, Sink, StartTickets};
 use linerate_model::Outcome;
 use linerate_runner::{ArchiveSink, ArchiveWarning, CancelToken, Loopback, run_name};
 use linerate_sock::thread::locked;
@@ -242,6 +242,11 @@ impl RunQueue {
     /// The port at which browsers measure.
     pub(crate) fn browser_port(&self) -> Option<u16> {
         self.own_runs.browser_port()
+    }
+
+    /// The tickets with which browsers start tests.
+    pub(crate) fn start_tickets(&self) -> &StartTickets {
+        self.own_runs.start_tickets()
     }
 
     /// A run that was started here and is still known.

@@ -140,6 +140,8 @@ impl WebServer {
     /// # Errors
     /// The host refuses threads or polling.
     pub fn start(self, own_runs: OwnRuns, handover: PortHandover) -> Result<WebHandle, WebError> {
+        // Only these pages may start tests of browsers.
+        own_runs.start_tickets().demand();
         let archive = ArchiveAccess::new(self.config.archive.clone());
         let limits = RunLimits { targets: self.config.targets.clone() };
         let runs = Arc::new(RunQueue::new(own_runs, archive.clone(), limits));

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use linerate_control::{Exhausted, Permit, Shares, host_info};
+use linerate_control::{Exhausted, NoTicket, Permit, Shares, host_info};
 use linerate_report::html::Assets;
+use linerate_sock::clock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::access::{AccessControl, WebVisitor};
@@ -11,7 +12,7 @@ use crate::archive_access::ArchiveAccess;
 use crate::config::WebConfig;
 use crate::guard::{HostNames, VisitorAddress};
 use crate::pages::PageFiles;
-use crate::problem::{HttpProblem, SHARES, TOO_MANY};
+use crate::problem::{HttpProblem, INTERNAL, NOT_FOUND, SHARES, TOO_MANY};
 use crate::runs::RunQueue;
 use crate::share_key::ShareKey;
 
@@ -114,6 +115,20 @@ impl Service {
     /// The port at which browsers measure to this host; absent if its pages may not connect to it.
     pub(crate) fn browser_test(&self) -> Option<u16> {
         self.0.runs.browser_port().filter(|_| !self.0.is_tls)
+    }
+
+    /// A ticket with which the visitor's browser may start one test to this host.
+    ///
+    /// # Errors
+    /// Browsers are not measured here, or the visitor's network has too many tickets.
+    pub(crate) fn start_ticket(&self, VisitorAddress(from): VisitorAddress) -> Result<String, HttpProblem> {
+        if self.browser_test().is_none() {
+            return Err(HttpProblem::new(NOT_FOUND, "this server does not measure browsers"));
+        }
+        self.0.runs.start_tickets().issue(from, clock::now()).map_err(|error| match error {
+            NoTicket::TooMany(_) => HttpProblem::new(TOO_MANY, error).retry_after(60),
+            NoTicket::Random(_) => HttpProblem::new(INTERNAL, error),
+        })
     }
 
     /// The key of the links that show one run.

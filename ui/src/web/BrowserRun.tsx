@@ -1,6 +1,7 @@
 // A test from this browser to this host while it is measured. Its result is on the page of the run.
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { getTicket } from "./api";
 import { WhoCounts } from "./BrowserFields";
 import type { BrowserSettings } from "./browserForm";
 import { type BrowserTest, RETRY_MS, startBrowserTest } from "./browserTest";
@@ -23,7 +24,7 @@ export function BrowserRun({ port, settings, onLeave }: BrowserRunProps) {
   const [attempt, setAttempt] = useState(1);
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(
-    () => startBrowserTest({ name: location.hostname, port }, settings, setTest),
+    () => startBrowserTest({ name: location.hostname, port, ticket: getTicket }, settings, setTest),
     [port, settings, attempt],
   );
   // The button that had the focus is gone.

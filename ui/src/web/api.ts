@@ -147,6 +147,9 @@ function write<T>(method: "POST" | "PUT" | "DELETE", path: string, body: unknown
   });
 }
 
+/** With it, this browser may start one test to the host within a minute. */
+export const getTicket = async () => (await write<{ ticket: string }>("POST", "/tickets", null)).ticket;
+
 /** What a described path can carry. */
 export const getEnvelope = (path: Record<string, string | boolean>) =>
   write<Envelope>("POST", "/envelope", path);

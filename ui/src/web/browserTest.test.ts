@@ -3,6 +3,7 @@ import type { BrowserSettings } from "./browserForm";
 import { type BrowserTest, REPORT_MS, RETRY_MS, startBrowserTest, WORKER_URL } from "./browserTest";
 import { chartOf, latest, progress, stage } from "./live";
 import { type Report, type ToWorker, wallClock } from "./measuring";
+import { Problem } from "./problem";
 
 class FakeSocket {
   static readonly OPEN = 1;
@@ -86,10 +87,13 @@ const now = () => states.at(-1) as BrowserTest;
 const host = () => FakeSocket.all.at(-1) as FakeSocket;
 const SETTINGS: BrowserSettings = { connections: 2, seconds: 10, directions: ["download", "upload"] };
 
-function start(settings: Partial<BrowserSettings> = {}): FakeSocket {
-  cancel = startBrowserTest({ name: "ams-1", port: 5201 }, { ...SETTINGS, ...settings }, (test) =>
-    states.push(test),
-  );
+const TICKET = "0123456789abcdef0123456789abcdef";
+const tickets = vi.fn<() => Promise<string>>();
+
+async function start(settings: Partial<BrowserSettings> = {}): Promise<FakeSocket> {
+  const to = { name: "ams-1", port: 5201, ticket: tickets };
+  cancel = startBrowserTest(to, { ...SETTINGS, ...settings }, (test) => states.push(test));
+  await vi.advanceTimersByTimeAsync(0);
   return host();
 }
 
@@ -102,6 +106,7 @@ const ends = (phase: string, bps: number) =>
 
 beforeEach(() => {
   vi.useFakeTimers();
+  tickets.mockReset().mockResolvedValue(TICKET);
   vi.stubGlobal("WebSocket", FakeSocket);
   vi.stubGlobal("Worker", FakeWorker);
   vi.stubGlobal("document", page);
@@ -117,27 +122,27 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("the host is asked for what the form says, under a name that nobody else has", () => {
+test("the host is asked for what the form says, with a ticket of its own", async () => {
   const address =
     /^ws:\/\/ams-1:5201\/linerate\/browser\/([0-9a-f]{32})\/control\?streams=2&seconds=10&directions=download,upload$/;
-  const { url, protocol } = start();
+  const { url, protocol } = await start();
   const [, name] = address.exec(url) ?? [];
-  expect([protocol, name?.length]).toEqual(["linerate.browser.1", 32]);
-  expect(start().url).not.toContain(name);
-  expect(start({ directions: ["upload"] }).url).toMatch(/&directions=upload$/);
+  expect([protocol, name]).toEqual(["linerate.browser.1", TICKET]);
+  expect((await start({ directions: ["upload"] })).url).toMatch(/&directions=upload$/);
 });
 
-test("a busy host is asked again under the same name, until it is free", () => {
-  const first = start().open();
+test("a busy host is asked again with another ticket, until it is free", async () => {
+  const first = (await start()).open();
   first.say({ kind: "busy", why: "another run is in progress" }).drop(1013);
   expect(now()).toMatchObject({ state: "busy", why: "another run is in progress" });
   vi.advanceTimersByTime(RETRY_MS - 1);
   expect(FakeSocket.all.length).toBe(1);
-  vi.advanceTimersByTime(1);
-  expect(host().url).toBe(first.url);
+  tickets.mockResolvedValue(TICKET.replaceAll("a", "b"));
+  await vi.advanceTimersByTimeAsync(1);
+  expect(host().url).toBe(first.url.replaceAll(TICKET, TICKET.replaceAll("a", "b")));
   host().open().drop(1013);
   expect(now().state).toBe("busy");
-  vi.advanceTimersByTime(RETRY_MS);
+  await vi.advanceTimersByTimeAsync(RETRY_MS);
   expect(FakeSocket.all.length).toBe(3);
   host().open();
   opens("download");
@@ -145,15 +150,39 @@ test("a busy host is asked again under the same name, until it is free", () => {
   expect(now().why).toBeUndefined();
 });
 
-test("a cancelled test does not ask again", () => {
-  start().open().say({ kind: "busy", why: "x" });
+test("without a ticket there is no test, and a service that has none yet is asked again", async () => {
+  tickets.mockRejectedValueOnce(new Problem(429, { detail: "too many tickets", retry_after: 5 }));
+  await start();
+  expect(now()).toMatchObject({ state: "busy", why: "too many tickets" });
+  await vi.advanceTimersByTimeAsync(RETRY_MS);
+  expect(FakeSocket.all.length).toBe(1);
+  cancel();
+  tickets.mockRejectedValueOnce(new Problem(401, { detail: "sign in" }));
+  await start();
+  expect(now()).toMatchObject({ state: "failed", why: "sign in" });
+  await vi.advanceTimersByTimeAsync(10 * RETRY_MS);
+  expect(FakeSocket.all.length).toBe(1);
+});
+
+test("a test that is cancelled before it has its ticket never starts", async () => {
+  let give = (_: string) => {};
+  tickets.mockReturnValueOnce(new Promise((done) => (give = done)));
+  await start();
+  cancel();
+  give(TICKET);
+  await vi.advanceTimersByTimeAsync(RETRY_MS);
+  expect(FakeSocket.all).toEqual([]);
+});
+
+test("a cancelled test does not ask again", async () => {
+  (await start()).open().say({ kind: "busy", why: "x" });
   cancel();
   vi.advanceTimersByTime(10 * RETRY_MS);
   expect(FakeSocket.all.length).toBe(1);
 });
 
-test("each phase opens as many connections as the host says, each in a worker of its own", () => {
-  start().open();
+test("each phase opens as many connections as the host says, each in a worker of its own", async () => {
+  (await start()).open();
   opens("download", 3);
   const prefix = host().url.replace(/^ws:|\/control.*$/g, "");
   expect(FakeWorker.all.map(({ url }) => url)).toEqual([WORKER_URL, WORKER_URL, WORKER_URL]);
@@ -174,9 +203,9 @@ test("each phase opens as many connections as the host says, each in a worker of
   expect(FakeWorker.all.at(-1)?.heard).toMatchObject([{ phase: "upload", url: `ws:${prefix}/up?stream=0` }]);
 });
 
-test("unsent bytes are bounded for a connection and for all of them", () => {
+test("unsent bytes are bounded for a connection and for all of them", async () => {
   for (const streams of [1, 2, 4, 16]) {
-    start().open();
+    (await start()).open();
     FakeWorker.all = [];
     opens("upload", streams);
     const limits = FakeWorker.all.map(({ heard }) => (heard[0] as ToWorker & { kind: "open" }).limit);
@@ -186,8 +215,8 @@ test("unsent bytes are bounded for a connection and for all of them", () => {
   }
 });
 
-test("the page shows the host's figures: rates, means, round-trip times, and what is left", () => {
-  start().open();
+test("the page shows the host's figures: rates, means, round-trip times, and what is left", async () => {
+  (await start()).open();
   expect([stage(now().live.frame), now().live.reach]).toEqual(["Connecting", 20]);
   opens("download");
   goes("download");
@@ -223,8 +252,8 @@ test("the page shows the host's figures: rates, means, round-trip times, and wha
   expect(live.reach).toBe(20);
 });
 
-test("the note says how well the browser kept up", () => {
-  start({ directions: ["upload"] }).open();
+test("the note says how well the browser kept up", async () => {
+  (await start({ directions: ["upload"] })).open();
   opens("upload");
   goes("upload");
   const began = wallClock();
@@ -248,8 +277,8 @@ test("the note says how well the browser kept up", () => {
   expect(FakeWorker.all.every(({ ended }) => ended)).toBe(true);
 });
 
-test("the note does not wait for a worker that hangs, and says how late it is", () => {
-  start({ directions: ["upload"] }).open();
+test("the note does not wait for a worker that hangs, and says how late it is", async () => {
+  (await start({ directions: ["upload"] })).open();
   opens("upload");
   goes("upload");
   ends("upload", 1e9);
@@ -263,8 +292,8 @@ test("the note does not wait for a worker that hangs, and says how late it is", 
   expect(host().sent.length).toBe(1);
 });
 
-test("a download has no send buffers that could starve", () => {
-  start().open();
+test("a download has no send buffers that could starve", async () => {
+  (await start()).open();
   opens("download");
   goes("download");
   ends("download", 1e9);
@@ -272,8 +301,8 @@ test("a download has no send buffers that could starve", () => {
   expect(host().sent.map((note) => [note.phase, "starved_share" in note])).toEqual([["download", false]]);
 });
 
-test("a page that was hidden at any moment of a phase says so, in the note of that phase only", () => {
-  start().open();
+test("a page that was hidden at any moment of a phase says so, in the note of that phase only", async () => {
+  (await start()).open();
   hide(true);
   hide(false);
   opens("download");
@@ -294,9 +323,9 @@ test("a page that was hidden at any moment of a phase says so, in the note of th
   expect(now().wasHidden).toBe(true);
 });
 
-test("a phase that begins in the background was hidden", () => {
+test("a phase that begins in the background was hidden", async () => {
   page.hidden = true;
-  start().open();
+  (await start()).open();
   opens("download");
   goes("download");
   page.hidden = false;
@@ -305,11 +334,11 @@ test("a phase that begins in the background was hidden", () => {
   expect(host().sent[0]?.hidden).toBe(true);
 });
 
-test("a finished test has its run, or none", () => {
-  start().open();
+test("a finished test has its run, or none", async () => {
+  (await start()).open();
   host().say({ kind: "finished", run: "54ca" }).drop(1000);
   expect(now()).toMatchObject({ state: "finished", run: "54ca" });
-  start().open();
+  (await start()).open();
   opens("download");
   goes("download");
   ends("download", 1e9);
@@ -320,8 +349,8 @@ test("a finished test has its run, or none", () => {
   expect(now().live.frame.flows[0]?.mean_bps).toBe(1e9);
 });
 
-test("a failure has the host's words, and ends the workers", () => {
-  start().open();
+test("a failure has the host's words, and ends the workers", async () => {
+  (await start()).open();
   opens("download");
   goes("download");
   progresses("download", 1, 1e9);
@@ -331,18 +360,18 @@ test("a failure has the host's words, and ends the workers", () => {
   expect(now().live.frame.flows.some(({ state }) => state === "running")).toBe(false);
 });
 
-test("a connection that closes without a word is lost; one that never was is told apart", () => {
-  start().open();
+test("a connection that closes without a word is lost; one that never was is told apart", async () => {
+  (await start()).open();
   opens("download");
   host().drop(1006);
   expect(now()).toMatchObject({ state: "failed", why: "The connection to the host is lost." });
   expect(FakeWorker.all.every(({ ended }) => ended)).toBe(true);
-  start().drop(1006);
+  (await start()).drop(1006);
   expect(now().why).toContain("port 5201");
 });
 
-test("silence is said, forgotten when the host speaks again, and in the end a lost connection", () => {
-  start().open();
+test("silence is said, forgotten when the host speaks again, and in the end a lost connection", async () => {
+  (await start()).open();
   opens("download");
   goes("download");
   vi.advanceTimersByTime(2000);
@@ -356,8 +385,8 @@ test("silence is said, forgotten when the host speaks again, and in the end a lo
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("a busy host may be silent", () => {
-  start().open().say({ kind: "busy", why: "x" });
+test("a busy host may be silent", async () => {
+  (await start()).open().say({ kind: "busy", why: "x" });
   // Only the timer of the next attempt is left.
   expect(vi.getTimerCount()).toBe(1);
   vi.advanceTimersByTime(RETRY_MS - 1);
@@ -365,12 +394,12 @@ test("a busy host may be silent", () => {
   expect(now().silentSince).toBeUndefined();
 });
 
-test("a connection that cannot be opened fails the test; one that breaks later is the host's to judge", () => {
-  start().open();
+test("a connection that cannot be opened fails the test; one that breaks later is the host's to judge", async () => {
+  (await start()).open();
   opens("download");
   FakeWorker.all[1]?.onmessage({ data: { kind: "failed", why: "refused" } });
   expect(now()).toMatchObject({ state: "failed", why: expect.stringContaining("refused") });
-  start().open();
+  (await start()).open();
   FakeWorker.all = [];
   opens("download");
   goes("download");
@@ -378,15 +407,15 @@ test("a connection that cannot be opened fails the test; one that breaks later i
   expect(now().state).toBe("measuring");
 });
 
-test("a browser without the worker says so", () => {
-  start().open();
+test("a browser without the worker says so", async () => {
+  (await start()).open();
   opens("download");
   FakeWorker.all[0]?.onerror();
   expect(now()).toMatchObject({ state: "failed", why: expect.stringContaining("worker") });
 });
 
-test("a cancelled test tells the host, ends its workers and shows nothing more", () => {
-  const socket = start().open();
+test("a cancelled test tells the host, ends its workers and shows nothing more", async () => {
+  const socket = (await start()).open();
   opens("download");
   goes("download");
   const shown = states.length;
@@ -399,8 +428,8 @@ test("a cancelled test tells the host, ends its workers and shows nothing more",
   expect([states.length, socket.sent.length, vi.getTimerCount()]).toEqual([shown, 1, 0]);
 });
 
-test("a message that is not understood fails the test, one of a later version does not", () => {
-  start().open();
+test("a message that is not understood fails the test, one of a later version does not", async () => {
+  (await start()).open();
   host().say({ kind: "weather" });
   expect(now().state).toBe("connecting");
   host().onmessage({ data: "{" });

@@ -12,7 +12,7 @@ import {
   type ToWorker,
   wallClock,
 } from "./measuring";
-import { parsed } from "./problem";
+import { asProblem, parsed } from "./problem";
 
 /** From the host. */
 type FromHost =
@@ -79,18 +79,24 @@ const TRY_AGAIN_LATER = 1013;
 const MAX_UNSENT_BYTES = 4 * 2 ** 20;
 const MAX_ALL_UNSENT_BYTES = 8 * 2 ** 20;
 
+/** Where the page measures to. Each attempt needs a ticket, which the service of the page gives. */
+export interface TestHost {
+  name: string;
+  port: number;
+  ticket: () => Promise<string>;
+}
+
 /** Measures until the returned function is called. `show` gets every new state. */
 export function startBrowserTest(
-  host: { name: string; port: number },
+  host: TestHost,
   settings: BrowserSettings,
   show: (test: BrowserTest) => void,
 ): () => void {
-  const path = `//${host.name}:${host.port}/linerate/browser/${randomName()}`;
+  let path = "";
   const query = new URLSearchParams({
     streams: String(settings.connections),
     seconds: String(settings.seconds),
   });
-  const control = `ws:${path}/control?${query}&directions=${settings.directions.join(",")}`;
   let test: BrowserTest = { state: "connecting", live: planned(settings), wasHidden: false };
   let socket: WebSocket | undefined;
   let phase: Phase | undefined;
@@ -105,7 +111,18 @@ export function startBrowserTest(
     show(test);
   };
 
-  function connect(): void {
+  async function connect(): Promise<void> {
+    let ticket: string;
+    try {
+      ticket = await host.ticket();
+    } catch (error) {
+      if (over) return;
+      const problem = asProblem(error);
+      return problem.retryAfter === undefined ? fail(problem.message) : busy(problem.message);
+    }
+    if (over) return;
+    path = `//${host.name}:${host.port}/linerate/browser/${ticket}`;
+    const control = `ws:${path}/control?${query}&directions=${settings.directions.join(",")}`;
     let opened = false;
     const mine = new WebSocket(control, PROTOCOL);
     socket = mine;
@@ -291,12 +308,6 @@ export function startBrowserTest(
 }
 
 const tell = (worker: Worker, message: ToWorker) => worker.postMessage(message);
-
-/** The name of a test: 32 hexadecimal digits. */
-function randomName(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
 
 function noteOf({ direction, workers, reports, goAt = 0, endedAt = 0, hidden }: Phase): Note {
   const complete = reports.length === workers.length;

@@ -13,12 +13,20 @@ const TEST: &str = "0123456789abcdef0123456789abcdef";
 
 /// A connection of a page whose browser says that it is Chrome.
 fn connect(server: &ServeProcess, part: &str, websocket: bool) -> TcpStream {
+    let (stream, head) = ask(server, TEST, part, websocket);
+    let status = if websocket { "HTTP/1.1 101 " } else { "HTTP/1.1 200 " };
+    assert!(head.starts_with(status), "{head}");
+    stream
+}
+
+/// The connection, and the head of the answer.
+fn ask(server: &ServeProcess, test: &str, part: &str, websocket: bool) -> (TcpStream, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: linerate.browser.1\r\n";
     let head = format!(
-        "GET /linerate/browser/{TEST}/{part} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nOrigin: http://127.0.0.1:8080\r\n\
+        "GET /linerate/browser/{test}/{part} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nOrigin: http://127.0.0.1:8080\r\n\
          User-Agent: Mozilla/5.0 Chrome/130.0.0.0 Safari/537.36\r\n{}\r\n",
         server.port,
         if websocket { upgrade } else { "" }
@@ -30,9 +38,48 @@ fn connect(server: &ServeProcess, part: &str, websocket: bool) -> TcpStream {
         stream.read_exact(&mut byte).unwrap();
         head.push(byte[0]);
     }
-    let status = if websocket { "HTTP/1.1 101 " } else { "HTTP/1.1 200 " };
-    assert!(head.starts_with(status.as_bytes()), "{}", String::from_utf8_lossy(&head));
-    stream
+    (stream, String::from_utf8(head).unwrap())
+}
+
+/// The answer of the pages to a request without a body.
+fn request_pages(server: &ServeProcess, head: &str, more: &str) -> String {
+    let printed = server.stderr();
+    let base = printed.split_whitespace().find(|word| word.starts_with("http://")).unwrap().to_owned();
+    let address = base.trim_start_matches("http://").trim_end_matches('/');
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = "Content-Length: 2\r\nContent-Type: application/json";
+    let request =
+        format!("{head} HTTP/1.1\r\nHost: {address}\r\n{length}\r\nConnection: close\r\n{more}\r\n{{}}");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_browser_needs_a_ticket_of_the_pages_for_each_test() {
+    let folder = Folder::new();
+    let archive = folder.file("runs.db");
+    let mut command = linerate();
+    command.env("XDG_DATA_HOME", folder.path()).args(["serve", "-p", "0", "--json", "-B", "127.0.0.1"]);
+    command.args(["--archive", &archive, "--web", "127.0.0.1:0"]);
+    let server = ServeProcess::from(command);
+    let control = "control?streams=1&seconds=1&directions=download";
+    let answer = |ticket: &str| ask(&server, ticket, control, true).1;
+    assert!(answer(TEST).starts_with("HTTP/1.1 403 "), "a name of its own is no ticket");
+    let issued = request_pages(&server, "POST /api/v1/tickets", "X-Linerate: 1\r\n");
+    assert!(issued.starts_with("HTTP/1.1 201 "), "{issued}");
+    let at = issued.find("\"ticket\":\"").unwrap() + 10;
+    let ticket = &issued[at..at + 32];
+    let (mut page, head) = ask(&server, ticket, control, true);
+    assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+    message(&mut page, "open");
+    drop(page);
+    // When the server has noticed that the page has left, the test is unknown.
+    server.await_events("ended", 1);
+    assert!(answer(ticket).starts_with("HTTP/1.1 403 "), "it was used");
+    let of_another_site = request_pages(&server, "POST /api/v1/tickets", "Origin: http://pages.example\r\n");
+    assert!(of_another_site.starts_with("HTTP/1.1 403 "), "{of_another_site}");
 }
 
 /// The next message of a kind from the server.

@@ -13,9 +13,9 @@ use super::endpoint::{Endpoint, Wanted};
 use super::ndt7::{self, Ndt7Session};
 use super::request::{self, HttpMethod, HttpRequest, RequestError};
 use super::{sniff, websocket};
-use crate::EmbeddedServerConfig;
 use crate::sessions::{Sessions, ToolSession};
 use crate::stand_in::{Input, Link, LinkOptions, Output, StandIn};
+use crate::{EmbeddedServerConfig, StartCheck};
 
 /// The listener.
 const LISTENER: Link = Link(0);
@@ -145,6 +145,7 @@ pub struct HttpServer {
     seed: u64,
     /// Names of protocols that are not served.
     without: Vec<String>,
+    start_check: Option<StartCheck>,
     requests: BTreeMap<Link, PendingRequest>,
     /// The connections whose requests are being answered by a client's session.
     lent: BTreeMap<Link, Ends>,
@@ -161,6 +162,7 @@ impl HttpServer {
             port: config.port,
             seed: config.seed,
             without: config.without.clone(),
+            start_check: config.start_check.clone(),
             requests: BTreeMap::new(),
             lent: BTreeMap::new(),
             tests: Sessions::default(),
@@ -330,6 +332,10 @@ impl HttpServer {
             return match (part, known) {
                 ("control", None) => {
                     let number = self.free_number()?;
+                    if self.start_check.as_ref().is_some_and(|check| !check.admits(test, address)) {
+                        let why = "a test needs a ticket, which the pages of this host get for it\n";
+                        return Err(request::text("403 Forbidden", why));
+                    }
                     let session = BrowserSession::new(number, test, (link, address), request)?;
                     self.tests.insert(number, WebTest::Browser(session));
                     Ok(())

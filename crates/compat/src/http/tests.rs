@@ -5,6 +5,7 @@ mod page;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 
 use linerate_model::flow::{ConnectionCounts, FrameKind, FrameReader};
 use linerate_model::{BrowserNote, Direction, Side, SideSettings, Tally};
@@ -13,11 +14,11 @@ use serde_json::{Value, json};
 
 use super::HttpServer;
 use super::websocket::{MessageReader, WebSocketMessage};
-use crate::EmbeddedServerConfig;
 use crate::stand_in::{
     FlowCounts, FlowId, FlowTask, Input, Link, Output, PayloadFraming, Planned, RunId, StandIn, Stop,
     StreamCounts, SystemError,
 };
+use crate::{EmbeddedServerConfig, StartCheck};
 
 const LISTENER: Link = Link(0);
 const NDT7: &str = "net.measurementlab.ndt.v7";
@@ -34,13 +35,7 @@ struct ServedHttp {
 
 impl ServedHttp {
     fn new() -> Self {
-        let config = EmbeddedServerConfig {
-            port: 5201,
-            shared: false,
-            seed: 7,
-            wall: Span::ZERO,
-            without: Vec::new(),
-        };
+        let config = EmbeddedServerConfig { seed: 7, ..EmbeddedServerConfig::at(5201) };
         let mut served = Self {
             server: HttpServer::new(&config),
             now: Timestamp::from_ns(3_600_000_000_000),
@@ -309,7 +304,7 @@ fn a_protocol_that_is_switched_off_is_named() {
     {
         let mut served = ServedHttp::new();
         let without = vec![without.to_owned()];
-        let config = EmbeddedServerConfig { port: 5201, shared: false, seed: 7, wall: Span::ZERO, without };
+        let config = EmbeddedServerConfig { seed: 7, without, ..EmbeddedServerConfig::at(5201) };
         served.server = HttpServer::new(&config);
         let of = |path: &str| if path.is_empty() { page("control") } else { upgrade(path, NDT7, "") };
         let link = served.request("192.0.2.9:4000", &of(gone));
@@ -318,6 +313,32 @@ fn a_protocol_that_is_switched_off_is_named() {
         served.request("192.0.2.9:4001", &of(stays.unwrap_or_default()));
         served.planned();
     }
+}
+
+#[test]
+fn a_test_of_a_page_starts_only_with_a_ticket_and_keeps_its_connections() {
+    let mut served = ServedHttp::new();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let (seen, answers) = (Arc::clone(&asked), [false, true]);
+    let start_check = StartCheck::new(move |ticket, client| {
+        let mut seen = seen.lock().unwrap();
+        seen.push((ticket.to_owned(), client));
+        answers[seen.len() - 1]
+    });
+    let config = EmbeddedServerConfig { start_check: Some(start_check), ..EmbeddedServerConfig::at(5201) };
+    served.server = HttpServer::new(&config);
+    let link = served.request("192.0.2.9:4000", &page("control?streams=1&seconds=1&directions=download"));
+    let text = String::from_utf8(served.sent(link)).unwrap();
+    assert!(text.starts_with("HTTP/1.1 403 ") && text.contains("needs a ticket"), "{text}");
+    served.request("192.0.2.9:4001", &page("control?streams=1&seconds=1&directions=download"));
+    let run = served.planned().run;
+    served.give(Input::Admitted { run });
+    served.request("192.0.2.9:4002", &download(0));
+    // ndt7 and the other programs have no page that could get one.
+    served.request("192.0.2.9:4003", &upgrade("/ndt/v7/download", NDT7, ""));
+    served.planned();
+    let client = "192.0.2.9".parse().ok();
+    assert_eq!(*asked.lock().unwrap(), [(TEST.to_owned(), client), (TEST.to_owned(), client)]);
 }
 
 /// A quota, or a test that would take too long: coming again soon does not help.

@@ -452,13 +452,7 @@ mod tests {
     /// The number of bytes sent to a client from which `received` bytes came, including the last datagram of 16
     /// bytes, when that arrives three times.
     fn bytes_answered(received: u64) -> usize {
-        let config = EmbeddedServerConfig {
-            port: 5001,
-            shared: false,
-            seed: 0,
-            wall: Span::ZERO,
-            without: Vec::new(),
-        };
+        let config = EmbeddedServerConfig::at(5001);
         let mut server = Iperf2Server::embedded_server(&config);
         let (from, own) = (Link(100_000), SocketAddr::from(([192, 0, 2, 2], 5001)));
         let remote = SocketAddr::from(([192, 0, 2, 1], 40_000));
@@ -503,13 +497,7 @@ mod tests {
 
     #[test]
     fn nobody_has_a_load_sent_to_an_address_that_he_forged() {
-        let config = EmbeddedServerConfig {
-            port: 5001,
-            shared: false,
-            seed: 0,
-            wall: Span::ZERO,
-            without: Vec::new(),
-        };
+        let config = EmbeddedServerConfig::at(5001);
         // A plain test; then reverse, full duplex and the older reverse mode, as captured from 2.1.8.
         let plain = datagram(0x4801_0098, 0);
         let two_ways =

@@ -313,8 +313,7 @@ fn an_interrupted_sender_informs_the_receiver() {
 #[test]
 fn a_server_takes_one_sender_after_the_other() {
     let mut world = NtttcpWorld::new();
-    let config =
-        EmbeddedServerConfig { port: 5000, shared: false, seed: 0, wall: Span::ZERO, without: Vec::new() };
+    let config = EmbeddedServerConfig::at(5000);
     world.add(embedded_server(&config), Timestamp::START);
     for at in [1, 10] {
         let sender = NtttcpSender::new(options("-s 127.0.0.1 -t 3"), Span::ZERO);

@@ -10,8 +10,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use linerate_compat::EmbeddedServerConfig;
 use linerate_compat::stand_in::{Planned, RunId, Transport};
+use linerate_compat::{EmbeddedServerConfig, StartCheck};
 use linerate_model::FlowOutcome;
 use linerate_sock::poll::{Interest, Poller, poll_few};
 use linerate_sock::thread::locked;
@@ -22,6 +22,7 @@ use super::front::PollSource;
 use super::inbox::Inbox;
 use super::open_port::OpenPort;
 use super::queue::QueueDecision;
+use super::start_tickets::StartTickets;
 use super::{Policy, ServerConfig, ServerEvent, Shared};
 use crate::error::ControlError;
 use crate::memory::Loan;
@@ -119,7 +120,13 @@ fn config(inbox: &Inbox, shared: &Shared) -> EmbeddedServerConfig {
         seed: seed(),
         wall: Span::from_ns(clock::wall_ns()),
         without: shared.config.without.clone(),
+        start_check: Some(start_check(&shared.start_tickets)),
     }
+}
+
+fn start_check(tickets: &Arc<StartTickets>) -> StartCheck {
+    let tickets = Arc::clone(tickets);
+    StartCheck::new(move |ticket, from| tickets.redeem(ticket, from, clock::now()))
 }
 
 fn live(idle: Option<Box<IdleDriver>>, ports: &mut InboxPorts<'_>) -> Result<Returned, ControlError> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use linerate_units::Span;
 
 use super::queue::{ClientQueue, QueueDecision};
+use super::start_tickets::StartTickets;
 use crate::error::ControlError;
 
 /// The queue of a server, for runs that its own program starts towards other hosts.
@@ -15,6 +16,7 @@ pub struct OwnRuns {
     port: u16,
     /// Whether browsers are measured at the port.
     serves_browsers: bool,
+    start_tickets: Arc<StartTickets>,
 }
 
 /// How many clients and runs of its own a server has.
@@ -48,8 +50,19 @@ pub enum OwnRunTurn {
 }
 
 impl OwnRuns {
-    pub(super) fn new(queue: Arc<ClientQueue>, port: u16, serves_browsers: bool) -> Self {
-        Self { queue, port, serves_browsers }
+    pub(super) fn new(
+        queue: Arc<ClientQueue>,
+        port: u16,
+        serves_browsers: bool,
+        start_tickets: Arc<StartTickets>,
+    ) -> Self {
+        Self { queue, port, serves_browsers, start_tickets }
+    }
+
+    /// The tickets with which browsers start tests at this server.
+    #[must_use]
+    pub fn start_tickets(&self) -> &Arc<StartTickets> {
+        &self.start_tickets
     }
 
     /// The port at which pages measure from their browser; absent if this server takes no such tests.
@@ -126,7 +139,7 @@ mod tests {
     #[test]
     fn a_run_of_this_host_and_a_client_take_turns() {
         let queue = Arc::new(ClientQueue::new(Policy::Exclusive, ServerLimits::default()));
-        let own = OwnRuns::new(Arc::clone(&queue), 5201, true);
+        let own = OwnRuns::new(Arc::clone(&queue), 5201, true, StartTickets::new());
         let client = queue.join(IpAddr::from([192, 0, 2, 1]), Span::from_secs(20)).unwrap();
         assert!(matches!(queue.turn(client), QueueDecision::Now { .. }));
         let run = own.join(Span::from_secs(10)).unwrap();
@@ -149,7 +162,7 @@ mod tests {
             Policy::Exclusive,
             ServerLimits { most_clients: Some(1), ..ServerLimits::default() },
         ));
-        let own = OwnRuns::new(queue, 5201, false);
+        let own = OwnRuns::new(queue, 5201, false, StartTickets::new());
         let first = own.join(Span::from_secs(10)).unwrap();
         assert!(own.join(Span::from_secs(10)).unwrap_err().to_string().contains("1 clients"));
         drop(first);

@@ -388,7 +388,7 @@ fn either_is_switched_off_by_its_name() {
     {
         let mut served = ServedHttp::new();
         let without = vec![without.to_owned()];
-        let config = EmbeddedServerConfig { port: 5201, shared: false, seed: 7, wall: Span::ZERO, without };
+        let config = EmbeddedServerConfig { seed: 7, without, ..EmbeddedServerConfig::at(5201) };
         served.server = HttpServer::new(&config);
         let link = served.request("192.0.2.9:4000", &get(target));
         let text = served.text(link);

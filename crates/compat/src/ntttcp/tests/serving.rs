@@ -21,13 +21,7 @@ struct ServedReceiver {
 
 impl ServedReceiver {
     fn new() -> Self {
-        let config = EmbeddedServerConfig {
-            port: 5000,
-            shared: false,
-            seed: 0,
-            wall: Span::ZERO,
-            without: Vec::new(),
-        };
+        let config = EmbeddedServerConfig::at(5000);
         let mut server = Self { tool: (NTTTCP.embedded_server)(&config), now: Timestamp::START };
         server.input(Input::Begin);
         server
